@@ -1,0 +1,16 @@
+from buf.validate import validate_pb2 as _validate_pb2
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Optional as _Optional
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class CallRef(_message.Message):
+    __slots__ = ("session", "epoch", "call_id")
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    session: str
+    epoch: int
+    call_id: str
+    def __init__(self, session: _Optional[str] = ..., epoch: _Optional[int] = ..., call_id: _Optional[str] = ...) -> None: ...

@@ -1,0 +1,60 @@
+from buf.validate import validate_pb2 as _validate_pb2
+from fairlead.common.v1 import call_pb2 as _call_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class EnsureWorkspaceRequest(_message.Message):
+    __slots__ = ("call", "seed_files", "workspace_generation")
+    class SeedFilesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: bytes
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
+    CALL_FIELD_NUMBER: _ClassVar[int]
+    SEED_FILES_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    call: _call_pb2.CallRef
+    seed_files: _containers.ScalarMap[str, bytes]
+    workspace_generation: int
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., seed_files: _Optional[_Mapping[str, bytes]] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+
+class EnsureWorkspaceResponse(_message.Message):
+    __slots__ = ("created", "node", "workspace_generation")
+    CREATED_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    created: bool
+    node: str
+    workspace_generation: int
+    def __init__(self, created: _Optional[bool] = ..., node: _Optional[str] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+
+class DeleteWorkspaceRequest(_message.Message):
+    __slots__ = ("session",)
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    session: str
+    def __init__(self, session: _Optional[str] = ...) -> None: ...
+
+class DeleteWorkspaceResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetCapabilitiesRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetCapabilitiesResponse(_message.Message):
+    __slots__ = ("level", "driver", "includes")
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    DRIVER_FIELD_NUMBER: _ClassVar[int]
+    INCLUDES_FIELD_NUMBER: _ClassVar[int]
+    level: str
+    driver: str
+    includes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, level: _Optional[str] = ..., driver: _Optional[str] = ..., includes: _Optional[_Iterable[str]] = ...) -> None: ...

@@ -1,0 +1,68 @@
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from typing import ClassVar as _ClassVar
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ERROR_REASON_UNSPECIFIED: _ClassVar[ErrorReason]
+    ERROR_REASON_SESSION_NOT_FOUND: _ClassVar[ErrorReason]
+    ERROR_REASON_TURN_NOT_FOUND: _ClassVar[ErrorReason]
+    ERROR_REASON_AGENT_NOT_FOUND: _ClassVar[ErrorReason]
+    ERROR_REASON_SESSION_EXISTS: _ClassVar[ErrorReason]
+    ERROR_REASON_REQUEST_ID_REUSED: _ClassVar[ErrorReason]
+    ERROR_REASON_SESSION_ACTIVE: _ClassVar[ErrorReason]
+    ERROR_REASON_TURN_ACTIVE: _ClassVar[ErrorReason]
+    ERROR_REASON_CALL_NOT_WAITING: _ClassVar[ErrorReason]
+    ERROR_REASON_DIGEST_MISMATCH: _ClassVar[ErrorReason]
+    ERROR_REASON_SEQ_OUT_OF_RANGE: _ClassVar[ErrorReason]
+    ERROR_REASON_BAD_PAGE_TOKEN: _ClassVar[ErrorReason]
+    ERROR_REASON_STALE_EPOCH: _ClassVar[ErrorReason]
+    ERROR_REASON_STORE_UNAVAILABLE: _ClassVar[ErrorReason]
+    ERROR_REASON_QUEUE_FULL: _ClassVar[ErrorReason]
+    ERROR_REASON_TOOL_NAME_TAKEN: _ClassVar[ErrorReason]
+    ERROR_REASON_LIMIT_ABOVE_CEILING: _ClassVar[ErrorReason]
+    ERROR_REASON_MAX_STEPS: _ClassVar[ErrorReason]
+    ERROR_REASON_MAX_WALL_TIME: _ClassVar[ErrorReason]
+    ERROR_REASON_MAX_OUTPUT_TOKENS: _ClassVar[ErrorReason]
+    ERROR_REASON_INTERRUPTED: _ClassVar[ErrorReason]
+    ERROR_REASON_MODEL_AUTHENTICATION: _ClassVar[ErrorReason]
+    ERROR_REASON_MODEL_REQUEST_REFUSED: _ClassVar[ErrorReason]
+    ERROR_REASON_MODEL_UNAVAILABLE: _ClassVar[ErrorReason]
+    ERROR_REASON_MODEL_REFUSAL: _ClassVar[ErrorReason]
+    ERROR_REASON_CONTEXT_FULL: _ClassVar[ErrorReason]
+    ERROR_REASON_CRASH_LOOP: _ClassVar[ErrorReason]
+    ERROR_REASON_INTERNAL: _ClassVar[ErrorReason]
+    ERROR_REASON_AGENT_GONE: _ClassVar[ErrorReason]
+    ERROR_REASON_TOOLS_UNAVAILABLE: _ClassVar[ErrorReason]
+ERROR_REASON_UNSPECIFIED: ErrorReason
+ERROR_REASON_SESSION_NOT_FOUND: ErrorReason
+ERROR_REASON_TURN_NOT_FOUND: ErrorReason
+ERROR_REASON_AGENT_NOT_FOUND: ErrorReason
+ERROR_REASON_SESSION_EXISTS: ErrorReason
+ERROR_REASON_REQUEST_ID_REUSED: ErrorReason
+ERROR_REASON_SESSION_ACTIVE: ErrorReason
+ERROR_REASON_TURN_ACTIVE: ErrorReason
+ERROR_REASON_CALL_NOT_WAITING: ErrorReason
+ERROR_REASON_DIGEST_MISMATCH: ErrorReason
+ERROR_REASON_SEQ_OUT_OF_RANGE: ErrorReason
+ERROR_REASON_BAD_PAGE_TOKEN: ErrorReason
+ERROR_REASON_STALE_EPOCH: ErrorReason
+ERROR_REASON_STORE_UNAVAILABLE: ErrorReason
+ERROR_REASON_QUEUE_FULL: ErrorReason
+ERROR_REASON_TOOL_NAME_TAKEN: ErrorReason
+ERROR_REASON_LIMIT_ABOVE_CEILING: ErrorReason
+ERROR_REASON_MAX_STEPS: ErrorReason
+ERROR_REASON_MAX_WALL_TIME: ErrorReason
+ERROR_REASON_MAX_OUTPUT_TOKENS: ErrorReason
+ERROR_REASON_INTERRUPTED: ErrorReason
+ERROR_REASON_MODEL_AUTHENTICATION: ErrorReason
+ERROR_REASON_MODEL_REQUEST_REFUSED: ErrorReason
+ERROR_REASON_MODEL_UNAVAILABLE: ErrorReason
+ERROR_REASON_MODEL_REFUSAL: ErrorReason
+ERROR_REASON_CONTEXT_FULL: ErrorReason
+ERROR_REASON_CRASH_LOOP: ErrorReason
+ERROR_REASON_INTERNAL: ErrorReason
+ERROR_REASON_AGENT_GONE: ErrorReason
+ERROR_REASON_TOOLS_UNAVAILABLE: ErrorReason

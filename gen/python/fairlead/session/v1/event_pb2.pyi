@@ -1,0 +1,375 @@
+import datetime
+
+from fairlead.common.v1 import content_pb2 as _content_pb2
+from fairlead.session.v1 import message_pb2 as _message_pb2
+from fairlead.session.v1 import session_pb2 as _session_pb2
+from fairlead.session.v1 import turn_pb2 as _turn_pb2
+from google.protobuf import descriptor_pb2 as _descriptor_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Decision(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DECISION_UNSPECIFIED: _ClassVar[Decision]
+    DECISION_ALLOW: _ClassVar[Decision]
+    DECISION_ASK: _ClassVar[Decision]
+    DECISION_DENY: _ClassVar[Decision]
+DECISION_UNSPECIFIED: Decision
+DECISION_ALLOW: Decision
+DECISION_ASK: Decision
+DECISION_DENY: Decision
+EVENT_NAME_FIELD_NUMBER: _ClassVar[int]
+event_name: _descriptor.FieldDescriptor
+
+class Event(_message.Message):
+    __slots__ = ("first_seq", "seq", "time", "turn", "step", "session_created", "session_rewound", "session_compacted", "turn_queued", "turn_started", "turn_waiting", "turn_resumed", "turn_finished", "step_started", "step_restarted", "step_finished", "text_started", "text_delta", "text_finished", "thinking_started", "thinking_delta", "thinking_finished", "tool_call_started", "tool_call_arguments_delta", "tool_call_arguments", "tool_call_decision", "tool_call_progress", "tool_call_output_delta", "tool_call_finished", "approval_requested", "approval_resolved", "todo_updated", "checkpoint_created", "warning", "error")
+    FIRST_SEQ_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    TURN_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    SESSION_CREATED_FIELD_NUMBER: _ClassVar[int]
+    SESSION_REWOUND_FIELD_NUMBER: _ClassVar[int]
+    SESSION_COMPACTED_FIELD_NUMBER: _ClassVar[int]
+    TURN_QUEUED_FIELD_NUMBER: _ClassVar[int]
+    TURN_STARTED_FIELD_NUMBER: _ClassVar[int]
+    TURN_WAITING_FIELD_NUMBER: _ClassVar[int]
+    TURN_RESUMED_FIELD_NUMBER: _ClassVar[int]
+    TURN_FINISHED_FIELD_NUMBER: _ClassVar[int]
+    STEP_STARTED_FIELD_NUMBER: _ClassVar[int]
+    STEP_RESTARTED_FIELD_NUMBER: _ClassVar[int]
+    STEP_FINISHED_FIELD_NUMBER: _ClassVar[int]
+    TEXT_STARTED_FIELD_NUMBER: _ClassVar[int]
+    TEXT_DELTA_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FINISHED_FIELD_NUMBER: _ClassVar[int]
+    THINKING_STARTED_FIELD_NUMBER: _ClassVar[int]
+    THINKING_DELTA_FIELD_NUMBER: _ClassVar[int]
+    THINKING_FINISHED_FIELD_NUMBER: _ClassVar[int]
+    TOOL_CALL_STARTED_FIELD_NUMBER: _ClassVar[int]
+    TOOL_CALL_ARGUMENTS_DELTA_FIELD_NUMBER: _ClassVar[int]
+    TOOL_CALL_ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
+    TOOL_CALL_DECISION_FIELD_NUMBER: _ClassVar[int]
+    TOOL_CALL_PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    TOOL_CALL_OUTPUT_DELTA_FIELD_NUMBER: _ClassVar[int]
+    TOOL_CALL_FINISHED_FIELD_NUMBER: _ClassVar[int]
+    APPROVAL_REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    APPROVAL_RESOLVED_FIELD_NUMBER: _ClassVar[int]
+    TODO_UPDATED_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_CREATED_FIELD_NUMBER: _ClassVar[int]
+    WARNING_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    first_seq: int
+    seq: int
+    time: _timestamp_pb2.Timestamp
+    turn: str
+    step: int
+    session_created: SessionCreated
+    session_rewound: SessionRewound
+    session_compacted: SessionCompacted
+    turn_queued: TurnQueued
+    turn_started: TurnStarted
+    turn_waiting: TurnWaiting
+    turn_resumed: TurnResumed
+    turn_finished: TurnFinished
+    step_started: StepStarted
+    step_restarted: StepRestarted
+    step_finished: StepFinished
+    text_started: TextStarted
+    text_delta: TextDelta
+    text_finished: TextFinished
+    thinking_started: ThinkingStarted
+    thinking_delta: ThinkingDelta
+    thinking_finished: ThinkingFinished
+    tool_call_started: ToolCallStarted
+    tool_call_arguments_delta: ToolCallArgumentsDelta
+    tool_call_arguments: ToolCallArguments
+    tool_call_decision: ToolCallDecision
+    tool_call_progress: ToolCallProgress
+    tool_call_output_delta: ToolCallOutputDelta
+    tool_call_finished: ToolCallFinished
+    approval_requested: ApprovalRequested
+    approval_resolved: ApprovalResolved
+    todo_updated: TodoUpdated
+    checkpoint_created: CheckpointCreated
+    warning: Warning
+    error: ErrorOccurred
+    def __init__(self, first_seq: _Optional[int] = ..., seq: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., turn: _Optional[str] = ..., step: _Optional[int] = ..., session_created: _Optional[_Union[SessionCreated, _Mapping]] = ..., session_rewound: _Optional[_Union[SessionRewound, _Mapping]] = ..., session_compacted: _Optional[_Union[SessionCompacted, _Mapping]] = ..., turn_queued: _Optional[_Union[TurnQueued, _Mapping]] = ..., turn_started: _Optional[_Union[TurnStarted, _Mapping]] = ..., turn_waiting: _Optional[_Union[TurnWaiting, _Mapping]] = ..., turn_resumed: _Optional[_Union[TurnResumed, _Mapping]] = ..., turn_finished: _Optional[_Union[TurnFinished, _Mapping]] = ..., step_started: _Optional[_Union[StepStarted, _Mapping]] = ..., step_restarted: _Optional[_Union[StepRestarted, _Mapping]] = ..., step_finished: _Optional[_Union[StepFinished, _Mapping]] = ..., text_started: _Optional[_Union[TextStarted, _Mapping]] = ..., text_delta: _Optional[_Union[TextDelta, _Mapping]] = ..., text_finished: _Optional[_Union[TextFinished, _Mapping]] = ..., thinking_started: _Optional[_Union[ThinkingStarted, _Mapping]] = ..., thinking_delta: _Optional[_Union[ThinkingDelta, _Mapping]] = ..., thinking_finished: _Optional[_Union[ThinkingFinished, _Mapping]] = ..., tool_call_started: _Optional[_Union[ToolCallStarted, _Mapping]] = ..., tool_call_arguments_delta: _Optional[_Union[ToolCallArgumentsDelta, _Mapping]] = ..., tool_call_arguments: _Optional[_Union[ToolCallArguments, _Mapping]] = ..., tool_call_decision: _Optional[_Union[ToolCallDecision, _Mapping]] = ..., tool_call_progress: _Optional[_Union[ToolCallProgress, _Mapping]] = ..., tool_call_output_delta: _Optional[_Union[ToolCallOutputDelta, _Mapping]] = ..., tool_call_finished: _Optional[_Union[ToolCallFinished, _Mapping]] = ..., approval_requested: _Optional[_Union[ApprovalRequested, _Mapping]] = ..., approval_resolved: _Optional[_Union[ApprovalResolved, _Mapping]] = ..., todo_updated: _Optional[_Union[TodoUpdated, _Mapping]] = ..., checkpoint_created: _Optional[_Union[CheckpointCreated, _Mapping]] = ..., warning: _Optional[_Union[Warning, _Mapping]] = ..., error: _Optional[_Union[ErrorOccurred, _Mapping]] = ...) -> None: ...
+
+class SessionCreated(_message.Message):
+    __slots__ = ("agent", "greeting")
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    GREETING_FIELD_NUMBER: _ClassVar[int]
+    agent: str
+    greeting: str
+    def __init__(self, agent: _Optional[str] = ..., greeting: _Optional[str] = ...) -> None: ...
+
+class SessionRewound(_message.Message):
+    __slots__ = ("void_first_seq", "void_last_seq", "head")
+    VOID_FIRST_SEQ_FIELD_NUMBER: _ClassVar[int]
+    VOID_LAST_SEQ_FIELD_NUMBER: _ClassVar[int]
+    HEAD_FIELD_NUMBER: _ClassVar[int]
+    void_first_seq: int
+    void_last_seq: int
+    head: str
+    def __init__(self, void_first_seq: _Optional[int] = ..., void_last_seq: _Optional[int] = ..., head: _Optional[str] = ...) -> None: ...
+
+class SessionCompacted(_message.Message):
+    __slots__ = ("tokens_before", "tokens_after")
+    TOKENS_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_AFTER_FIELD_NUMBER: _ClassVar[int]
+    tokens_before: int
+    tokens_after: int
+    def __init__(self, tokens_before: _Optional[int] = ..., tokens_after: _Optional[int] = ...) -> None: ...
+
+class TurnQueued(_message.Message):
+    __slots__ = ("content", "user")
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    content: _containers.RepeatedCompositeFieldContainer[_content_pb2.Content]
+    user: str
+    def __init__(self, content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., user: _Optional[str] = ...) -> None: ...
+
+class TurnStarted(_message.Message):
+    __slots__ = ("model", "limits", "trace_id")
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    TRACE_ID_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    limits: _turn_pb2.TurnLimits
+    trace_id: str
+    def __init__(self, model: _Optional[str] = ..., limits: _Optional[_Union[_turn_pb2.TurnLimits, _Mapping]] = ..., trace_id: _Optional[str] = ...) -> None: ...
+
+class TurnWaiting(_message.Message):
+    __slots__ = ("call_ids",)
+    CALL_IDS_FIELD_NUMBER: _ClassVar[int]
+    call_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, call_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class TurnResumed(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class TurnFinished(_message.Message):
+    __slots__ = ("state", "error", "usage", "steps", "final_text")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    FINAL_TEXT_FIELD_NUMBER: _ClassVar[int]
+    state: _turn_pb2.TurnState
+    error: _turn_pb2.TurnError
+    usage: _session_pb2.Usage
+    steps: int
+    final_text: str
+    def __init__(self, state: _Optional[_Union[_turn_pb2.TurnState, str]] = ..., error: _Optional[_Union[_turn_pb2.TurnError, _Mapping]] = ..., usage: _Optional[_Union[_session_pb2.Usage, _Mapping]] = ..., steps: _Optional[int] = ..., final_text: _Optional[str] = ...) -> None: ...
+
+class StepStarted(_message.Message):
+    __slots__ = ("model", "attempt")
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    attempt: int
+    def __init__(self, model: _Optional[str] = ..., attempt: _Optional[int] = ...) -> None: ...
+
+class StepRestarted(_message.Message):
+    __slots__ = ("void_first_seq", "void_last_seq", "reason")
+    VOID_FIRST_SEQ_FIELD_NUMBER: _ClassVar[int]
+    VOID_LAST_SEQ_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    void_first_seq: int
+    void_last_seq: int
+    reason: str
+    def __init__(self, void_first_seq: _Optional[int] = ..., void_last_seq: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class StepFinished(_message.Message):
+    __slots__ = ("stop_reason", "usage", "message")
+    STOP_REASON_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    stop_reason: str
+    usage: _session_pb2.Usage
+    message: str
+    def __init__(self, stop_reason: _Optional[str] = ..., usage: _Optional[_Union[_session_pb2.Usage, _Mapping]] = ..., message: _Optional[str] = ...) -> None: ...
+
+class TextStarted(_message.Message):
+    __slots__ = ("block",)
+    BLOCK_FIELD_NUMBER: _ClassVar[int]
+    block: int
+    def __init__(self, block: _Optional[int] = ...) -> None: ...
+
+class TextDelta(_message.Message):
+    __slots__ = ("block", "text")
+    BLOCK_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    block: int
+    text: str
+    def __init__(self, block: _Optional[int] = ..., text: _Optional[str] = ...) -> None: ...
+
+class TextFinished(_message.Message):
+    __slots__ = ("block",)
+    BLOCK_FIELD_NUMBER: _ClassVar[int]
+    block: int
+    def __init__(self, block: _Optional[int] = ...) -> None: ...
+
+class ThinkingStarted(_message.Message):
+    __slots__ = ("block",)
+    BLOCK_FIELD_NUMBER: _ClassVar[int]
+    block: int
+    def __init__(self, block: _Optional[int] = ...) -> None: ...
+
+class ThinkingDelta(_message.Message):
+    __slots__ = ("block", "text")
+    BLOCK_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    block: int
+    text: str
+    def __init__(self, block: _Optional[int] = ..., text: _Optional[str] = ...) -> None: ...
+
+class ThinkingFinished(_message.Message):
+    __slots__ = ("block",)
+    BLOCK_FIELD_NUMBER: _ClassVar[int]
+    block: int
+    def __init__(self, block: _Optional[int] = ...) -> None: ...
+
+class ToolCallStarted(_message.Message):
+    __slots__ = ("block", "call_id", "tool")
+    BLOCK_FIELD_NUMBER: _ClassVar[int]
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    TOOL_FIELD_NUMBER: _ClassVar[int]
+    block: int
+    call_id: str
+    tool: str
+    def __init__(self, block: _Optional[int] = ..., call_id: _Optional[str] = ..., tool: _Optional[str] = ...) -> None: ...
+
+class ToolCallArgumentsDelta(_message.Message):
+    __slots__ = ("call_id", "json")
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    JSON_FIELD_NUMBER: _ClassVar[int]
+    call_id: str
+    json: str
+    def __init__(self, call_id: _Optional[str] = ..., json: _Optional[str] = ...) -> None: ...
+
+class ToolCallArguments(_message.Message):
+    __slots__ = ("call_id", "tool", "arguments_json")
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    TOOL_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
+    call_id: str
+    tool: str
+    arguments_json: str
+    def __init__(self, call_id: _Optional[str] = ..., tool: _Optional[str] = ..., arguments_json: _Optional[str] = ...) -> None: ...
+
+class ToolCallDecision(_message.Message):
+    __slots__ = ("call_id", "decision", "rule")
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    DECISION_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    call_id: str
+    decision: Decision
+    rule: str
+    def __init__(self, call_id: _Optional[str] = ..., decision: _Optional[_Union[Decision, str]] = ..., rule: _Optional[str] = ...) -> None: ...
+
+class ToolCallProgress(_message.Message):
+    __slots__ = ("call_id", "message")
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    call_id: str
+    message: str
+    def __init__(self, call_id: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+
+class ToolCallOutputDelta(_message.Message):
+    __slots__ = ("call_id", "stream", "data")
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    call_id: str
+    stream: str
+    data: bytes
+    def __init__(self, call_id: _Optional[str] = ..., stream: _Optional[str] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class ToolCallFinished(_message.Message):
+    __slots__ = ("call_id", "tool", "outcome", "content", "duration_ms")
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    TOOL_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    call_id: str
+    tool: str
+    outcome: _message_pb2.ToolOutcome
+    content: _containers.RepeatedCompositeFieldContainer[_content_pb2.Content]
+    duration_ms: int
+    def __init__(self, call_id: _Optional[str] = ..., tool: _Optional[str] = ..., outcome: _Optional[_Union[_message_pb2.ToolOutcome, str]] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., duration_ms: _Optional[int] = ...) -> None: ...
+
+class ApprovalRequested(_message.Message):
+    __slots__ = ("call_id", "tool", "arguments_json", "digest", "rule")
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    TOOL_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    call_id: str
+    tool: str
+    arguments_json: str
+    digest: str
+    rule: str
+    def __init__(self, call_id: _Optional[str] = ..., tool: _Optional[str] = ..., arguments_json: _Optional[str] = ..., digest: _Optional[str] = ..., rule: _Optional[str] = ...) -> None: ...
+
+class ApprovalResolved(_message.Message):
+    __slots__ = ("call_id", "approved", "user", "comment")
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    APPROVED_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    COMMENT_FIELD_NUMBER: _ClassVar[int]
+    call_id: str
+    approved: bool
+    user: str
+    comment: str
+    def __init__(self, call_id: _Optional[str] = ..., approved: _Optional[bool] = ..., user: _Optional[str] = ..., comment: _Optional[str] = ...) -> None: ...
+
+class TodoUpdated(_message.Message):
+    __slots__ = ("todos",)
+    TODOS_FIELD_NUMBER: _ClassVar[int]
+    todos: _containers.RepeatedCompositeFieldContainer[Todo]
+    def __init__(self, todos: _Optional[_Iterable[_Union[Todo, _Mapping]]] = ...) -> None: ...
+
+class Todo(_message.Message):
+    __slots__ = ("content", "status", "active_form")
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    ACTIVE_FORM_FIELD_NUMBER: _ClassVar[int]
+    content: str
+    status: str
+    active_form: str
+    def __init__(self, content: _Optional[str] = ..., status: _Optional[str] = ..., active_form: _Optional[str] = ...) -> None: ...
+
+class CheckpointCreated(_message.Message):
+    __slots__ = ("checkpoint", "description")
+    CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    checkpoint: str
+    description: str
+    def __init__(self, checkpoint: _Optional[str] = ..., description: _Optional[str] = ...) -> None: ...
+
+class Warning(_message.Message):
+    __slots__ = ("reason", "message")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    message: str
+    def __init__(self, reason: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+
+class ErrorOccurred(_message.Message):
+    __slots__ = ("reason", "message")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    message: str
+    def __init__(self, reason: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...

@@ -1,0 +1,167 @@
+from buf.validate import validate_pb2 as _validate_pb2
+from fairlead.common.v1 import call_pb2 as _call_pb2
+from fairlead.common.v1 import content_pb2 as _content_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class CallDecisionKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CALL_DECISION_KIND_UNSPECIFIED: _ClassVar[CallDecisionKind]
+    CALL_DECISION_KIND_ALLOW: _ClassVar[CallDecisionKind]
+    CALL_DECISION_KIND_ASK: _ClassVar[CallDecisionKind]
+    CALL_DECISION_KIND_DENY: _ClassVar[CallDecisionKind]
+
+class CallOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CALL_OUTCOME_UNSPECIFIED: _ClassVar[CallOutcome]
+    CALL_OUTCOME_OK: _ClassVar[CallOutcome]
+    CALL_OUTCOME_ERROR: _ClassVar[CallOutcome]
+    CALL_OUTCOME_DENIED: _ClassVar[CallOutcome]
+    CALL_OUTCOME_REFUSED: _ClassVar[CallOutcome]
+    CALL_OUTCOME_CANCELLED: _ClassVar[CallOutcome]
+    CALL_OUTCOME_UNKNOWN: _ClassVar[CallOutcome]
+CALL_DECISION_KIND_UNSPECIFIED: CallDecisionKind
+CALL_DECISION_KIND_ALLOW: CallDecisionKind
+CALL_DECISION_KIND_ASK: CallDecisionKind
+CALL_DECISION_KIND_DENY: CallDecisionKind
+CALL_OUTCOME_UNSPECIFIED: CallOutcome
+CALL_OUTCOME_OK: CallOutcome
+CALL_OUTCOME_ERROR: CallOutcome
+CALL_OUTCOME_DENIED: CallOutcome
+CALL_OUTCOME_REFUSED: CallOutcome
+CALL_OUTCOME_CANCELLED: CallOutcome
+CALL_OUTCOME_UNKNOWN: CallOutcome
+
+class CallToolRequest(_message.Message):
+    __slots__ = ("call", "tool", "arguments_json", "profile", "allowed_tools", "approval", "workspace_generation")
+    CALL_FIELD_NUMBER: _ClassVar[int]
+    TOOL_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
+    ALLOWED_TOOLS_FIELD_NUMBER: _ClassVar[int]
+    APPROVAL_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    call: _call_pb2.CallRef
+    tool: str
+    arguments_json: str
+    profile: str
+    allowed_tools: _containers.RepeatedScalarFieldContainer[str]
+    approval: Approval
+    workspace_generation: int
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., tool: _Optional[str] = ..., arguments_json: _Optional[str] = ..., profile: _Optional[str] = ..., allowed_tools: _Optional[_Iterable[str]] = ..., approval: _Optional[_Union[Approval, _Mapping]] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+
+class Approval(_message.Message):
+    __slots__ = ("digest", "approved", "comment", "user")
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    APPROVED_FIELD_NUMBER: _ClassVar[int]
+    COMMENT_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    digest: str
+    approved: bool
+    comment: str
+    user: str
+    def __init__(self, digest: _Optional[str] = ..., approved: _Optional[bool] = ..., comment: _Optional[str] = ..., user: _Optional[str] = ...) -> None: ...
+
+class CallToolResponse(_message.Message):
+    __slots__ = ("decision", "progress", "output", "result", "ask", "delegated")
+    DECISION_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    ASK_FIELD_NUMBER: _ClassVar[int]
+    DELEGATED_FIELD_NUMBER: _ClassVar[int]
+    decision: CallDecision
+    progress: CallProgress
+    output: CallOutput
+    result: CallResult
+    ask: CallAsk
+    delegated: CallDelegated
+    def __init__(self, decision: _Optional[_Union[CallDecision, _Mapping]] = ..., progress: _Optional[_Union[CallProgress, _Mapping]] = ..., output: _Optional[_Union[CallOutput, _Mapping]] = ..., result: _Optional[_Union[CallResult, _Mapping]] = ..., ask: _Optional[_Union[CallAsk, _Mapping]] = ..., delegated: _Optional[_Union[CallDelegated, _Mapping]] = ...) -> None: ...
+
+class CallDecision(_message.Message):
+    __slots__ = ("decision", "rule")
+    DECISION_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    decision: CallDecisionKind
+    rule: str
+    def __init__(self, decision: _Optional[_Union[CallDecisionKind, str]] = ..., rule: _Optional[str] = ...) -> None: ...
+
+class CallProgress(_message.Message):
+    __slots__ = ("message",)
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    message: str
+    def __init__(self, message: _Optional[str] = ...) -> None: ...
+
+class CallOutput(_message.Message):
+    __slots__ = ("stream", "data")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    data: bytes
+    def __init__(self, stream: _Optional[str] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class CallResult(_message.Message):
+    __slots__ = ("outcome", "content", "duration_ms")
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    outcome: CallOutcome
+    content: _containers.RepeatedCompositeFieldContainer[_content_pb2.Content]
+    duration_ms: int
+    def __init__(self, outcome: _Optional[_Union[CallOutcome, str]] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., duration_ms: _Optional[int] = ...) -> None: ...
+
+class CallAsk(_message.Message):
+    __slots__ = ("digest", "rule")
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    digest: str
+    rule: str
+    def __init__(self, digest: _Optional[str] = ..., rule: _Optional[str] = ...) -> None: ...
+
+class CallDelegated(_message.Message):
+    __slots__ = ("tool", "arguments_json")
+    TOOL_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
+    tool: str
+    arguments_json: str
+    def __init__(self, tool: _Optional[str] = ..., arguments_json: _Optional[str] = ...) -> None: ...
+
+class ReportResultRequest(_message.Message):
+    __slots__ = ("call", "result")
+    CALL_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    call: _call_pb2.CallRef
+    result: CallResult
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., result: _Optional[_Union[CallResult, _Mapping]] = ...) -> None: ...
+
+class ReportResultResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class CancelCallRequest(_message.Message):
+    __slots__ = ("call",)
+    CALL_FIELD_NUMBER: _ClassVar[int]
+    call: _call_pb2.CallRef
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ...) -> None: ...
+
+class CancelCallResponse(_message.Message):
+    __slots__ = ("result",)
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    result: CallResult
+    def __init__(self, result: _Optional[_Union[CallResult, _Mapping]] = ...) -> None: ...
+
+class DeleteSessionCallsRequest(_message.Message):
+    __slots__ = ("session",)
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    session: str
+    def __init__(self, session: _Optional[str] = ...) -> None: ...
+
+class DeleteSessionCallsResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

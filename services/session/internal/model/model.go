@@ -1,0 +1,128 @@
+// Package model streams answers from language models. It declares what a
+// provider promises; the providers are in the packages below it. Only a
+// provider's own package imports its SDK.
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+)
+
+// Model streams answers.
+type Model interface {
+	// Stream sends one request and calls emit for every piece of the answer, in
+	// order, from the calling goroutine. It makes no retries. The answer counts
+	// only when Stream returns without an error; then the pieces add up to it.
+	// An error of emit ends the stream and is returned as it is; a cancelled
+	// ctx ends it with ctx's error. All other errors are *Error.
+	Stream(ctx context.Context, r Request, emit func(Delta) error) (*Response, error)
+}
+
+// Request is what a model sees.
+type Request struct {
+	// Model is the provider's own name of the model.
+	Model string
+	// System is the system prompt.
+	System string
+	// Messages is the conversation; the first is a user's. Every tool use has
+	// its result in the next user message, before anything else there. Opaque
+	// provider data of another provider is left out by the provider's package.
+	Messages []*sessionv1.Message
+	// Tools that the model may ask for, in a stable order.
+	Tools []Tool
+	// MaxOutputTokens bounds the answer; 0 means the model's own limit.
+	MaxOutputTokens int64
+	// ThinkingTokens bounds the thinking before the answer; 0 means none.
+	ThinkingTokens int64
+	// Step is the number of the step in its turn, from 1. Only the scripted
+	// provider looks at it, and at Attempt.
+	Step, Attempt int
+}
+
+// Tool is a tool that the model may ask for.
+type Tool struct {
+	Name, Description string
+	InputSchema       json.RawMessage
+}
+
+// DeltaKind says what a piece of an answer is.
+type DeltaKind int
+
+// The kinds of pieces. Blocks do not interleave: each starts, grows and ends
+// before the next one starts.
+const (
+	TextStart DeltaKind = iota
+	TextDelta
+	TextEnd
+	ThinkingStart
+	ThinkingDelta
+	ThinkingEnd
+	ToolUseStart // ToolName, ProviderCallID
+	ToolUseDelta // Text is JSON text to append
+	ToolUseEnd
+)
+
+// Delta is a piece of an answer.
+type Delta struct {
+	Kind                     DeltaKind
+	Block                    int // the index in Response.Blocks
+	Text                     string
+	ToolName, ProviderCallID string
+}
+
+// Response is a whole answer.
+type Response struct {
+	// Blocks of the answer. A tool use has its provider's call id and no call id
+	// yet, and its arguments as the model wrote them, `{}` if it wrote none.
+	Blocks []*sessionv1.Block
+	// StopReason is `end_turn`, `tool_use`, `max_tokens`, `stop_sequence` or
+	// `refusal`.
+	StopReason string
+	// Usage without cost.
+	Usage *sessionv1.Usage
+	// ID is the provider's id of the answer; may be empty.
+	ID string
+}
+
+// ErrorKind says what failed.
+type ErrorKind int
+
+// The kinds of errors.
+const (
+	Unavailable    ErrorKind = iota // could not be reached, 408, 409, 429, 5xx, overloaded, broke midway
+	Authentication                  // 401, 403: the key is refused
+	Refused                         // any other 4xx: the request is refused
+	ContextFull                     // the conversation is longer than the model's context
+	Billing                         // 402, spending limit, quota used up: a retry does not help
+)
+
+// Error is a failure of a model's provider. Its text is fit for people and
+// holds no secret and nothing of the conversation.
+type Error struct {
+	Kind    ErrorKind
+	Status  int // HTTP status; 0 when there was none
+	Message string
+	// RetryAfter is what the provider asked for; 0 when it did not.
+	RetryAfter time.Duration
+	// Midway says that the stream had begun.
+	Midway bool
+	Err    error
+}
+
+// Error tells what happened.
+func (e *Error) Error() string {
+	if e.Status != 0 {
+		return fmt.Sprintf("%s (HTTP %d)", e.Message, e.Status)
+	}
+	return e.Message
+}
+
+// Unwrap gives the error behind it.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Retryable says whether the same request may succeed later.
+func (e *Error) Retryable() bool { return e.Kind == Unavailable }

@@ -1,0 +1,283 @@
+// Package store keeps sessions: their turns, event logs, message trees, inboxes
+// and leases. It declares what a backend promises; the backends are in the
+// packages below it and pass the suite in storetest.
+//
+// The protocol. Anybody may put a command into a session's inbox (Submit). Only
+// the holder of the session's lease appends to its log (Commit). A lease is
+// taken with Claim, which raises the session's epoch; the database refuses
+// every write that carries an older one, so a holder that was paused and wakes
+// up again can change nothing. The database's clock decides when a lease ends.
+// A notification (Listen) only ever makes somebody look sooner: whoever misses
+// it finds the same in the tables.
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+)
+
+// Errors of a Store. Everything else is a failure of the database, and wraps
+// ErrUnavailable when the database could not be reached.
+var (
+	ErrNotFound        = errors.New("not found")
+	ErrExists          = errors.New("exists already")
+	ErrRequestIDReused = errors.New("request id was used for another request")
+	ErrStaleEpoch      = errors.New("the session's lease was lost")
+	ErrTurnActive      = errors.New("the session has an active or queued turn")
+	ErrQueueFull       = errors.New("too many turns are queued")
+	ErrCallNotWaiting  = errors.New("the call waits for no such answer")
+	ErrDigestMismatch  = errors.New("the answer is for other arguments")
+	ErrUnavailable     = errors.New("the database cannot be reached")
+)
+
+// MaxQueuedTurns bounds the turns that wait in one session.
+const MaxQueuedTurns = 100
+
+// Key names a session: its id without `sessions/`, within a tenant.
+type Key struct{ Tenant, Session string }
+
+// Lease is the right to append to a session's log, until the database's clock
+// reaches its end.
+type Lease struct {
+	Key
+	Epoch int64
+}
+
+// Request is the idempotency key of a mutation. Its scope is the tenant of the
+// mutation, Method and Parent.
+type Request struct {
+	Method, Parent, ID string
+	Digest             []byte // of the request without its id
+	// KeepUntil is when the key may be forgotten; zero means with the session.
+	KeepUntil time.Time
+}
+
+// Answer tells what a mutation did.
+type Answer struct {
+	// Value is what the first mutation with this request id answered: the id of
+	// the resource that it made or touched, if any.
+	Value string
+	// Replayed says that this mutation changed nothing, for it was made before.
+	Replayed bool
+}
+
+// NewSession is a session to be created.
+type NewSession struct {
+	Key
+	Agent, AgentRevision, Title string
+	Labels                      map[string]string
+	// Greeting, if not nil, is the first message; the session's head.
+	Greeting *sessionv1.Message
+	// Event is session.created; it gets sequence number 1.
+	Event   *sessionv1.Event
+	Request Request
+}
+
+// SessionPage asks for a page of sessions, the newest first.
+type SessionPage struct {
+	Tenant string
+	Agent  string // only sessions of this agent, as `agents/{agent}`; empty: all
+	// After continues behind this session (create time, then id, both descending).
+	AfterTime time.Time
+	AfterID   string
+	Limit     int
+}
+
+// CommandKind says what a command asks for.
+type CommandKind string
+
+// The kinds of commands.
+const (
+	CommandTurn       CommandKind = "turn"        // run the turn TurnID
+	CommandInterrupt  CommandKind = "interrupt"   // stop TurnID, if it is still active
+	CommandApproval   CommandKind = "approval"    // the answer to CallID's approval
+	CommandToolResult CommandKind = "tool_result" // the result of CallID, of a client's tool
+)
+
+// Command is one entry of a session's inbox.
+type Command struct {
+	ID     int64 // given by the store; increases within a session
+	Kind   CommandKind
+	TurnID string // without `sessions/{session}/turns/`
+	CallID string
+	Body   []byte // the request, as the server marshalled it
+	User   string
+	Time   time.Time // given by the store
+}
+
+// Submit is a command on its way into an inbox. All of it happens or none.
+type Submit struct {
+	Key
+	Command Command
+	Request Request
+	// Turn is the turn to create, QUEUED, for CommandTurn.
+	Turn *TurnRow
+	// RejectIfActive refuses with ErrTurnActive when a turn is active or queued.
+	RejectIfActive bool
+	// InterruptActive also stops the active turn: an interrupt goes first.
+	InterruptActive bool
+	// CancelQueued makes an interrupt end the queued turns too: it goes before
+	// them. Without it, TurnID of the interrupt is the active turn.
+	CancelQueued bool
+	// Digest must be the waiting approval's, for CommandApproval.
+	Digest string
+}
+
+// TurnRow is a turn with what its loop keeps beside it.
+type TurnRow struct {
+	Turn *sessionv1.Turn // Name is `sessions/{session}/turns/{id}`
+	ID   string
+	// Run is the loop's own state, opaque to the store.
+	Run []byte
+}
+
+// PendingCall is a call that waits for an answer from outside.
+type PendingCall struct {
+	CallID, TurnID string
+	// Answer is the kind of command that answers: CommandApproval or CommandToolResult.
+	Answer CommandKind
+	// Digest of the arguments, for an approval.
+	Digest string
+}
+
+// Snapshot is what a holder needs to take up a session.
+type Snapshot struct {
+	Session  *sessionv1.Session // LastSeq, Head, ActiveTurn, Agent, AgentRevision, Usage …
+	Active   *TurnRow           // nil when no turn is active
+	Commands []Command          // not yet consumed, in order
+	Pending  []PendingCall
+	// Claims counts how often the active turn was claimed since its last
+	// committed step.
+	Claims int
+}
+
+// Write is what one holder appends at one time. All of it happens or none.
+type Write struct {
+	Lease
+	// Events, with their numbers given: they continue the session's log.
+	// LastSeq is the session's last sequence number before them.
+	LastSeq int64
+	Events  []*sessionv1.Event
+	// Messages to add to the tree; Name and Parent are full resource names.
+	Messages []*sessionv1.Message
+	// Head, if not nil, is the new head (a message's id, without the session).
+	Head *string
+	// Turns to update, by id.
+	Turns []*TurnRow
+	// ActiveTurn, if not nil, is the id of the turn that is active now; empty: none.
+	ActiveTurn *string
+	// AddUsage is added to the session's usage.
+	AddUsage *sessionv1.Usage
+	// FinishedTurns is added to the session's count.
+	FinishedTurns int
+	// Consume removes these commands from the inbox.
+	Consume []int64
+	// Wait adds calls that wait; Waited removes calls (by id) that do not any more.
+	Wait   []PendingCall
+	Waited []string
+	// StepCommitted says that the active turn got further: Claims begins anew.
+	StepCommitted bool
+}
+
+// Claim asks for leases.
+type Claim struct {
+	Replica string
+	Limit   int
+	TTL     time.Duration
+	// Only, if not empty, claims these sessions and no others.
+	Only []Key
+}
+
+// Wake tells that there is something to look at.
+type Wake struct {
+	Key
+	Kind WakeKind
+}
+
+// WakeKind says what there is to look at.
+type WakeKind int
+
+// The kinds of wakes.
+const (
+	WakeInbox  WakeKind = iota // a command was put into the inbox, or a session was released with work left
+	WakeEvents                 // events were committed
+	WakeLost                   // notifications may have been lost: look at everything
+)
+
+// AgentRevision is an agent as it was configured at one time.
+type AgentRevision struct {
+	Name     string // `agents/{agent}`
+	Revision string
+	Spec     []byte // opaque to the store
+}
+
+// Store keeps sessions. Its methods may be called concurrently. Times are the
+// database's own, in UTC with microseconds.
+type Store interface {
+	// CreateSession creates a session; ErrExists when its id is taken,
+	// ErrRequestIDReused.
+	CreateSession(ctx context.Context, s NewSession) (Answer, error)
+	// GetSession reads a session, or ErrNotFound.
+	GetSession(ctx context.Context, k Key) (*sessionv1.Session, error)
+	// ListSessions lists a page of sessions.
+	ListSessions(ctx context.Context, p SessionPage) ([]*sessionv1.Session, error)
+	// DeleteSession deletes a session and all that belongs to it. ErrTurnActive
+	// when a turn is active or queued, ErrNotFound.
+	DeleteSession(ctx context.Context, k Key, r Request) (Answer, error)
+
+	// PutAgentRevision keeps a revision; it is immutable, so putting it twice is one.
+	PutAgentRevision(ctx context.Context, tenant string, a AgentRevision) error
+	// GetAgentRevision reads a revision, or ErrNotFound.
+	GetAgentRevision(ctx context.Context, tenant, name, revision string) (AgentRevision, error)
+
+	// Submit puts a command into an inbox and wakes a holder. ErrNotFound,
+	// ErrRequestIDReused, ErrTurnActive, ErrQueueFull, ErrCallNotWaiting,
+	// ErrDigestMismatch. The answer's value is the turn's id for a turn, and the
+	// id of the active turn (or nothing) for an interrupt. An interrupt with
+	// nothing to stop puts no command.
+	Submit(ctx context.Context, s Submit) (Answer, error)
+	// GetTurn reads a turn, or ErrNotFound.
+	GetTurn(ctx context.Context, k Key, id string) (*sessionv1.Turn, error)
+	// ListTurns lists turns behind the one with the id after, in the order of
+	// acceptance.
+	ListTurns(ctx context.Context, k Key, after string, limit int) ([]*sessionv1.Turn, error)
+
+	// ListEvents reads events whose seq is above afterSeq, in order: at most
+	// limit of them and about maxBytes (0: no bound), but at least one.
+	ListEvents(ctx context.Context, k Key, afterSeq int64, limit, maxBytes int) ([]*sessionv1.Event, error)
+	// ListMessages reads the path from the root to the head (a message id;
+	// empty: the session's), in order, behind the message with the id after.
+	ListMessages(ctx context.Context, k Key, head, after string, limit int) ([]*sessionv1.Message, error)
+
+	// Claim takes sessions that have work (a command, or an active turn that is
+	// not WAITING) and no unexpired lease.
+	Claim(ctx context.Context, c Claim) ([]Lease, error)
+	// Load reads what a holder needs. ErrStaleEpoch.
+	Load(ctx context.Context, l Lease) (*Snapshot, error)
+	// Inbox reads the commands not yet consumed, in order. ErrStaleEpoch.
+	Inbox(ctx context.Context, l Lease) ([]Command, error)
+	// Commit appends, all writes in one transaction. The error at an index is
+	// that write's (ErrStaleEpoch) and harms no other; the second result is a
+	// failure of all of them, after which nobody knows what was written: load
+	// again. When it returns, what was written is synced.
+	Commit(ctx context.Context, writes []Write) ([]error, error)
+	// Renew prolongs leases in one statement and returns those that were lost.
+	Renew(ctx context.Context, leases []Lease, ttl time.Duration) (lost []Key, err error)
+	// Release gives a lease back. A session that still has work can be claimed
+	// at once, and its claimers are woken.
+	Release(ctx context.Context, l Lease) error
+	// ReleaseIdle gives a lease back if there is no command left, and tells
+	// whether it did.
+	ReleaseIdle(ctx context.Context, l Lease) (bool, error)
+
+	// Listen sends wakes until ctx ends, then closes the channel. A slow
+	// receiver loses wakes and gets one WakeLost instead.
+	Listen(ctx context.Context) (<-chan Wake, error)
+	// Ping tells whether the database can be reached.
+	Ping(ctx context.Context) error
+	// Close gives everything back; Listen's channels are closed.
+	Close() error
+}
