@@ -28,13 +28,14 @@ deploy/tools/es/node_modules/.stamp: deploy/tools/es/package-lock.json
 .PHONY: generate
 generate: bin/buf bin/.plugins bin/venv/.stamp deploy/tools/es/node_modules/.stamp .protodeps/.stamp ## Write gen/ anew from proto/
 	bin/buf generate
-	bin/openapiv3-merge $$(find gen/openapi -name '*.openapi.json' | sort) > gen/openapi/fairlead.tmp
-	find gen/openapi -mindepth 1 ! -name fairlead.tmp -delete && mv gen/openapi/fairlead.tmp gen/openapi/fairlead.json
 	rm -rf gen/python && mkdir -p gen/python
 	bin/venv/bin/python -m grpc_tools.protoc -Iproto -I.protodeps --python_out=gen/python --pyi_out=gen/python --grpc_python_out=gen/python \
 	  $$(cd proto && find . -name '*.proto' | sed 's|^\./||' | sort) \
 	  $$(cd .protodeps && find . -name '*.proto' | sed 's|^\./||' | grep -E '^(buf|google/(api|rpc))/' | sort)
 	GOWORK=off go -C gen run ./cmd/eventnames $(ROOT)
+	bin/openapiv3-merge $$(find bin/openapi -name '*.openapi.json' | sort) > bin/openapi/merged.json
+	GOWORK=off go -C gen run ./cmd/openapi < bin/openapi/merged.json > bin/openapi/fairlead.json
+	mv bin/openapi/fairlead.json gen/openapi/fairlead.json
 
 .PHONY: check-generate
 check-generate: generate ## Fail when gen/ is not what proto/ makes

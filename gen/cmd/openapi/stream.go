@@ -1,0 +1,53 @@
+package main
+
+const frames = "Server-sent events. Each event has its sequence number as `id:`, its name as `event:` (see EventName) and itself, " +
+	"as JSON of fairlead.session.v1.Event in one line, as `data:`. Comments are heartbeats (`: ping`) and progress (`: progress SEQ`). " +
+	"A frame with `event: stream.error` and a google.rpc.Status as `data:` says why the stream breaks off. " +
+	"Reconnecting with the last id as `Last-Event-ID` loses nothing and repeats nothing."
+
+// addStream documents a stream as it is on the wire.
+func addStream(op object, s stream) {
+	response := op["responses"].(object)["200"].(object)
+	content := response["content"].(object)
+	line := object{"schema": object{
+		"type": "object", "description": "One line of the stream. The last one may be an error.",
+		"properties": object{
+			"result": object{"$ref": "#/components/schemas/" + s.message},
+			"error":  object{"$ref": "#/components/schemas/google.rpc.Status"},
+		},
+	}}
+	if s.lines {
+		response["content"] = object{"application/x-ndjson": line}
+		body := op["requestBody"].(object)["content"].(object)
+		body["application/x-ndjson"] = body["application/json"]
+		delete(body, "application/json")
+		return
+	}
+	content["text/event-stream"] = object{
+		"schema": object{"type": "string", "description": frames},
+		"example": "id: 7\nevent: text.delta\n" +
+			`data: {"firstSeq":"6","seq":"7","time":"2026-11-21T10:00:00Z","turn":"sessions/s/turns/t","step":1,"textDelta":{"text":"Hello"}}` + "\n\n",
+	}
+	if !s.page {
+		delete(content, "application/json")
+		content["application/x-ndjson"] = line
+	}
+	addResumption(op)
+}
+
+func addResumption(op object) {
+	seq := object{"type": "string", "pattern": "^[0-9]{1,19}$"}
+	addParameter(op, object{
+		"name": "Last-Event-ID", "in": "header", "schema": seq,
+		"description": "Shows only what comes after this sequence number. It beats `afterSeq`; streams of SSE only.",
+	})
+	for _, p := range parameters(op) {
+		if p["name"] == "afterSeq" {
+			return
+		}
+	}
+	addParameter(op, object{
+		"name": "afterSeq", "in": "query", "schema": seq,
+		"description": "Shows only what comes after this sequence number.",
+	})
+}
