@@ -1,0 +1,231 @@
+// Package apierr makes the errors that callers of an RPC see, and reads them on the other side.
+//
+// An error of the API has a canonical code, a message that is safe to show, and google.rpc details; the detail ErrorInfo
+// with its domain and reason is the part that programs compare. Only errors made here leave a server: the interceptors
+// replace everything else by an INTERNAL error with a fixed text, so that the words of a driver or a file system never
+// reach a client.
+package apierr
+
+import (
+	"errors"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// Domain is the domain of the errors that the plumbing itself answers with, before any service is reached.
+const Domain = "fairlead.dev"
+
+// Reasons of the errors in Domain.
+const (
+	ReasonInternal           = "INTERNAL"
+	ReasonUnimplemented      = "UNIMPLEMENTED"
+	ReasonInvalidRequest     = "INVALID_REQUEST"
+	ReasonPrincipalMissing   = "PRINCIPAL_MISSING"
+	ReasonPrincipalMalformed = "PRINCIPAL_MALFORMED"
+	ReasonDraining           = "DRAINING"
+	ReasonTransport          = "TRANSPORT"
+)
+
+// Error is an error of the API. Make one with New; servers return it from handlers as it is or wrapped with %w, in which
+// case the words of the wrapping are logged and not sent.
+type Error struct {
+	st    *status.Status
+	cause error
+}
+
+// Error returns the code and the message.
+func (e *Error) Error() string { return e.st.Code().String() + ": " + e.st.Message() }
+
+// GRPCStatus is what grpc-go sends.
+func (e *Error) GRPCStatus() *status.Status { return e.st }
+
+// Unwrap returns the error that Forward was given, if any.
+func (e *Error) Unwrap() error { return e.cause }
+
+type details struct {
+	info    *errdetails.ErrorInfo
+	bad     *errdetails.BadRequest
+	pre     *errdetails.PreconditionFailure
+	quota   *errdetails.QuotaFailure
+	request *errdetails.RequestInfo
+	others  []protoadapt.MessageV1
+}
+
+// Option adds a detail to an error.
+type Option func(*details)
+
+// Metadata adds entries to the error's ErrorInfo. Keys are lower camel case; values are shown to clients.
+func Metadata(m map[string]string) Option {
+	return func(d *details) {
+		if d.info.Metadata == nil {
+			d.info.Metadata = make(map[string]string, len(m))
+		}
+		for k, v := range m {
+			d.info.Metadata[k] = v
+		}
+	}
+}
+
+// Field says which field of the request is wrong, by its path of proto field names ("config.env[2].key"), and why.
+func Field(path, description string) Option {
+	return func(d *details) {
+		if d.bad == nil {
+			d.bad = &errdetails.BadRequest{}
+		}
+		d.bad.FieldViolations = append(d.bad.FieldViolations, &errdetails.BadRequest_FieldViolation{Field: path, Description: description})
+	}
+}
+
+// Resource says which resource the error is about, for NOT_FOUND and ALREADY_EXISTS.
+func Resource(typ, name, description string) Option {
+	return func(d *details) {
+		d.others = append(d.others, &errdetails.ResourceInfo{ResourceType: typ, ResourceName: name, Description: description})
+	}
+}
+
+// RetryAfter says that the same request may be sent again after a while, for UNAVAILABLE and RESOURCE_EXHAUSTED.
+func RetryAfter(after time.Duration) Option {
+	return func(d *details) {
+		d.others = append(d.others, &errdetails.RetryInfo{RetryDelay: durationpb.New(after)})
+	}
+}
+
+// Precondition says which condition of the state did not hold, for FAILED_PRECONDITION.
+func Precondition(typ, subject, description string) Option {
+	return func(d *details) {
+		if d.pre == nil {
+			d.pre = &errdetails.PreconditionFailure{}
+		}
+		d.pre.Violations = append(d.pre.Violations, &errdetails.PreconditionFailure_Violation{Type: typ, Subject: subject, Description: description})
+	}
+}
+
+// Quota says which limit was reached, for RESOURCE_EXHAUSTED.
+func Quota(subject, description string) Option {
+	return func(d *details) {
+		if d.quota == nil {
+			d.quota = &errdetails.QuotaFailure{}
+		}
+		d.quota.Violations = append(d.quota.Violations, &errdetails.QuotaFailure_Violation{Subject: subject, Description: description})
+	}
+}
+
+// requestInfo names the request for a report of a fault; the interceptors add it to INTERNAL errors.
+func requestInfo(id string) Option {
+	return func(d *details) { d.request = &errdetails.RequestInfo{RequestId: id} }
+}
+
+// New returns an error of the API. The message says what happened, why, and what to do; it is sent as it is.
+// New with codes.OK is a mistake of the program and answers INTERNAL instead of hiding the error.
+func New(c codes.Code, domain, reason, message string, opts ...Option) error {
+	return newError(c, domain, reason, message, opts...)
+}
+
+func newError(c codes.Code, domain, reason, message string, opts ...Option) *Error {
+	if c == codes.OK {
+		c = codes.Internal
+	}
+	d := details{info: &errdetails.ErrorInfo{Domain: domain, Reason: reason}}
+	for _, o := range opts {
+		o(&d)
+	}
+	all := []protoadapt.MessageV1{d.info}
+	if d.bad != nil {
+		all = append(all, d.bad)
+	}
+	if d.pre != nil {
+		all = append(all, d.pre)
+	}
+	if d.quota != nil {
+		all = append(all, d.quota)
+	}
+	if d.request != nil {
+		all = append(all, d.request)
+	}
+	st, err := status.New(c, message).WithDetails(append(all, d.others...)...)
+	if err != nil { // Only invalid UTF-8 in a detail gets here; the code and the message are still worth sending.
+		st = status.New(c, message)
+	}
+	return &Error{st: st}
+}
+
+// Forward passes a peer's status on unchanged: its code, its message and its details. Use it where the caller asked for
+// nothing but what the peer does; map the peer's reasons to one's own errors everywhere else. An err without a status,
+// and nil, come back as they are.
+func Forward(err error) error {
+	if err == nil {
+		return nil
+	}
+	if ours := (*Error)(nil); errors.As(err, &ours) {
+		return err
+	}
+	var s interface{ GRPCStatus() *status.Status }
+	if !errors.As(err, &s) {
+		return err
+	}
+	return &Error{st: s.GRPCStatus(), cause: err}
+}
+
+// Code returns the canonical code of err: OK for nil, UNKNOWN for an error that carries no status.
+func Code(err error) codes.Code {
+	if st := statusOf(err); st != nil {
+		return st.Code()
+	}
+	if err == nil {
+		return codes.OK
+	}
+	return codes.Unknown
+}
+
+// Reason returns the reason of err's ErrorInfo, on either side of the wire, or nothing.
+func Reason(err error) string {
+	info, _ := Detail[*errdetails.ErrorInfo](err)
+	return info.GetReason()
+}
+
+// ErrorDomain returns the domain of err's ErrorInfo, or nothing.
+func ErrorDomain(err error) string {
+	info, _ := Detail[*errdetails.ErrorInfo](err)
+	return info.GetDomain()
+}
+
+// Message returns the text of err for people: the status's message where err carries a status, without its code.
+func Message(err error) string {
+	if st := statusOf(err); st != nil {
+		return st.Message()
+	}
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// Detail returns the first detail of type T that err's status carries.
+func Detail[T proto.Message](err error) (T, bool) {
+	var zero T
+	st := statusOf(err)
+	if st == nil {
+		return zero, false
+	}
+	for _, d := range st.Details() {
+		if t, ok := d.(T); ok {
+			return t, true
+		}
+	}
+	return zero, false
+}
+
+// statusOf returns the status that err or an error it wraps carries, as it was made: without the words around it.
+func statusOf(err error) *status.Status {
+	var s interface{ GRPCStatus() *status.Status }
+	if err == nil || !errors.As(err, &s) {
+		return nil
+	}
+	return s.GRPCStatus()
+}

@@ -1,0 +1,205 @@
+// Package config fills a struct from defaults, a YAML file, the environment and flags, each stronger than the one before.
+//
+// The struct is the documentation: a field's tags say its key and its help, its value before Load is its default.
+//
+//	type Config struct {
+//		LeaseTTL time.Duration `key:"lease-ttl" help:"how long a session stays with a process that went silent"`
+//		Database config.Secret `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"…"`
+//		Server   rpc.Config    // an embedded or untagged struct is not part of the configuration unless it has a key
+//	}
+//
+// Tags: key (the name; in a struct field, the name of a section; `key:",inline"` adds a section's keys to this level),
+// help (one sentence), env (a name of its own instead of the derived one; "-" for none), flag (likewise).
+// The key lease-ttl of the section session is --session.lease-ttl, PREFIX_SESSION_LEASE_TTL and session: {lease-ttl: …}.
+//
+// Load accepts what it understands and names everything else: unknown keys in the file, unknown names in the environment
+// under our prefix, unknown flags, values of a wrong form and what the Validate methods say, all in one error.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Project is what every name of ours in the environment begins with.
+const Project = "FAIRLEAD_"
+
+// ErrHelp is what Load returns after it has printed the usage because --help asked for it.
+// program.Main ends with exit code 0 on it.
+var ErrHelp = errors.New("config: help was asked for")
+
+// Options say where Load reads from.
+type Options struct {
+	// Name of the program, for messages.
+	Name string
+	// Prefix of names in the environment, "FAIRLEAD_SESSION_". Without one only fields with an env tag read the environment.
+	Prefix string
+	// FileFlag is the flag that names the YAML file; "config" if empty, and "-" for none.
+	// Its name in the environment is FAIRLEAD_CONFIG.
+	FileFlag string
+	// File is read when neither the flag nor the environment names one; empty for none.
+	File string
+	// Args are the arguments after the program's name. Arguments that are no flags are a fault unless Rest takes them.
+	Args []string
+	// Rest receives the arguments from the first that is no flag on; nil refuses them.
+	Rest *[]string
+	// Environ replaces os.Environ, for tests.
+	Environ []string
+	// IgnoreEnv are further names of ours that this program leaves to others; one that ends in "_" stands for all that begin so.
+	IgnoreEnv []string
+	// Usage is where --help prints; os.Stdout if nil.
+	Usage io.Writer
+}
+
+// foreign are the names in the environment that belong to a service, or to the person at the keyboard, and are no
+// mistake in the environment of another service.
+var foreign = []string{
+	"FAIRLEAD_SESSION_", "FAIRLEAD_TOOLS_", "FAIRLEAD_SANDBOX_", "FAIRLEAD_GATEWAY_",
+	"FAIRLEAD_DATABASE_URL", "FAIRLEAD_MODEL", "FAIRLEAD_CONFIG", "FAIRLEAD_SERVER",
+}
+
+// Validator is what a struct of the configuration, or a pointer to it, may be. Load calls every one in it, inner first,
+// also those in maps and slices, and reports all faults together. Join several faults with errors.Join, and begin each
+// with the key it is about.
+type Validator interface{ Validate() error }
+
+// Load fills dst, a pointer to a struct that holds the defaults. The error names every fault, one a line.
+// dst is unspecified after an error.
+func Load(dst any, o Options) error {
+	l := loader{Options: o, fields: fieldsOf(dst)}
+	if l.FileFlag == "" {
+		l.FileFlag = "config"
+	}
+	if l.Environ == nil {
+		l.Environ = os.Environ()
+	}
+	flags := l.parseFlags()
+	if l.help {
+		l.usage()
+		return ErrHelp
+	}
+	env := l.environ()
+	l.applyFile(reflect.ValueOf(dst).Elem(), l.fileName(flags, env))
+	l.applyEnv(env)
+	l.applyFlags(flags)
+	if len(l.faults) == 0 { // A value that could not be read would only be complained about twice.
+		l.validate(dst)
+	}
+	if len(l.faults) == 0 {
+		return nil
+	}
+	return &Error{Name: o.Name, Faults: l.faults}
+}
+
+// Error is every fault of a configuration at once.
+type Error struct {
+	Name   string
+	Faults []string
+}
+
+// Error lists the faults, one a line.
+func (e *Error) Error() string {
+	name := e.Name
+	if name == "" {
+		name = "this program"
+	}
+	if len(e.Faults) == 1 {
+		return "the configuration of " + name + " is wrong: " + e.Faults[0]
+	}
+	return fmt.Sprintf("the configuration of %s has %d faults:\n  - %s", name, len(e.Faults), strings.Join(e.Faults, "\n  - "))
+}
+
+type loader struct {
+	Options
+	fields []field
+	faults []string
+	help   bool
+}
+
+func (l *loader) fault(format string, args ...any) {
+	f := fmt.Sprintf(format, args...)
+	if !slices.Contains(l.faults, f) {
+		l.faults = append(l.faults, f)
+	}
+}
+
+// set gives the field the value text, as source (an env name or a flag) says it.
+func (l *loader) set(f field, source, text string) {
+	if !f.scalar() {
+		l.fault("%s (key %s): can only be set in the file", source, f.key())
+		return
+	}
+	if err := setText(f.value, text); err != nil {
+		shown := fmt.Sprintf(" %q", text)
+		if f.secret {
+			shown = ""
+		}
+		l.fault("%s (key %s): the value%s %s", source, f.key(), shown, err)
+	}
+}
+
+func (l *loader) fileName(flags map[string][]string, env map[string]string) string {
+	if l.FileFlag == "-" {
+		return ""
+	}
+	if v := flags[l.FileFlag]; len(v) > 0 {
+		return v[len(v)-1]
+	}
+	if v, ok := env[Project+"CONFIG"]; ok && v != "" {
+		return v
+	}
+	return l.File
+}
+
+func (l *loader) applyFlags(flags map[string][]string) {
+	for _, f := range l.fields {
+		name := f.flagName()
+		for i, v := range flags[name] {
+			if f.value.Kind() == reflect.Slice && i > 0 { // A repeated flag adds to a list.
+				before := reflect.AppendSlice(reflect.Zero(f.value.Type()), f.value)
+				l.set(f, "--"+name, v)
+				f.value.Set(reflect.AppendSlice(before, f.value))
+				continue
+			}
+			l.set(f, "--"+name, v)
+		}
+	}
+}
+
+// validate calls every Validate method below dst, inner first.
+func (l *loader) validate(dst any) {
+	walk(reflect.ValueOf(dst).Elem(), "", func(path string, v reflect.Value) {
+		val, ok := v.Interface().(Validator)
+		if !ok && v.CanAddr() {
+			val, ok = v.Addr().Interface().(Validator)
+		}
+		if !ok {
+			return
+		}
+		err := val.Validate()
+		for _, e := range flatten(err) {
+			l.fault("%s%s", path, e)
+		}
+	})
+}
+
+// flatten takes what errors.Join joined apart, so that each fault is a line.
+func flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
+	j, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only the outermost join is ours to take apart
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range j.Unwrap() {
+		all = append(all, flatten(e)...)
+	}
+	return all
+}

@@ -1,0 +1,81 @@
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// Row is one key of a configuration, for documents.
+type Row struct {
+	Key     string // as in the file, sections joined by dots
+	Flag    string // with its dashes; empty when the file alone can set it
+	Env     string // empty when the environment cannot set it
+	Type    string // "text", "true or false", "duration", "bytes", "number", "list", "mapping"
+	Default string // empty for secrets and for what has no default
+	Help    string
+}
+
+// Table returns the keys of dst, a pointer to a struct that holds the defaults, in the order of its fields.
+func Table(dst any, o Options) []Row { return rows(fieldsOf(dst), o) }
+
+func rows(fields []field, o Options) []Row {
+	all := make([]Row, 0, len(fields))
+	for _, f := range fields {
+		r := Row{Key: f.key(), Type: typeName(f.value.Type()), Default: defaultText(f), Help: f.help}
+		if f.scalar() {
+			if name := f.flagName(); name != "-" {
+				r.Flag = "--" + name
+			}
+			if name := f.envName(o.Prefix); name != "-" {
+				r.Env = name
+			}
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func typeName(t reflect.Type) string {
+	switch {
+	case t == reflect.TypeFor[time.Duration]():
+		return "duration"
+	case t == reflect.TypeFor[Size]():
+		return "bytes"
+	case t.Kind() == reflect.Bool:
+		return "true or false"
+	case t.Kind() == reflect.Slice:
+		return "list"
+	case t.Kind() == reflect.Map || t.Kind() == reflect.Struct:
+		return "mapping"
+	case t.Kind() == reflect.String || reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		return "text"
+	default:
+		return "number"
+	}
+}
+
+func defaultText(f field) string {
+	switch {
+	case f.secret || f.value.IsZero() && f.value.Kind() != reflect.Bool && !isNumber(f.value):
+		return ""
+	case f.value.Kind() == reflect.Slice:
+		parts := make([]string, f.value.Len())
+		for i := range parts {
+			parts[i] = fmt.Sprint(f.value.Index(i).Interface())
+		}
+		return strings.Join(parts, ",")
+	case f.value.Kind() == reflect.Map:
+		names := []string{}
+		for _, k := range sortedKeys(f.value) {
+			names = append(names, k.String())
+		}
+		return strings.Join(names, ", ")
+	default:
+		return fmt.Sprint(f.value.Interface())
+	}
+}
+
+func isNumber(v reflect.Value) bool { return v.CanInt() || v.CanUint() || v.CanFloat() }
