@@ -1,0 +1,107 @@
+package scripted
+
+import (
+	"slices"
+	"strings"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+
+	"github.com/fairlead/fairlead/services/session/internal/model"
+)
+
+// conversation is where a request stands in its script. All of it comes from
+// the request, so a script goes on after a restart, on any replica.
+type conversation struct {
+	turn       int // turns of the person so far, from 1
+	step       int // answers of the model in this turn, this one included
+	userText   string
+	lastResult string
+	bytes      int // length of all texts, for estimates of usage
+	tools      []string
+}
+
+// read finds out where the request stands.
+func read(r model.Request) conversation {
+	c := conversation{step: 1, bytes: len(r.System)}
+	for _, m := range r.Messages {
+		for _, b := range m.GetBlocks() {
+			c.bytes += blockBytes(b)
+		}
+		if m.GetRole() == sessionv1.Role_ROLE_ASSISTANT {
+			c.step++
+			continue
+		}
+		c.readUser(m)
+	}
+	for _, t := range r.Tools {
+		c.tools = append(c.tools, t.Name)
+		c.bytes += len(t.Name) + len(t.Description) + len(t.InputSchema)
+	}
+	return c
+}
+
+func (c *conversation) readUser(m *sessionv1.Message) {
+	var said []string
+	person := false
+	for _, b := range m.GetBlocks() {
+		if res := b.GetToolResult(); res != nil {
+			c.lastResult = text(res.GetContent())
+			continue
+		}
+		person = true
+		if t := b.GetContent().GetText(); t != nil {
+			said = append(said, t.GetText())
+		}
+	}
+	if person {
+		c.turn++
+		c.step = 1
+		c.userText = strings.Join(said, "\n")
+	}
+}
+
+// offers says whether all the tools may be asked for.
+func (c conversation) offers(tools []string) bool {
+	for _, t := range tools {
+		if !slices.Contains(c.tools, t) {
+			return false
+		}
+	}
+	return true
+}
+
+// pick finds the turn of the scenario that fits; nil when none does.
+func (s *Scenario) pick(c conversation) *Turn {
+	for i := range s.Turns {
+		t := &s.Turns[i]
+		if (t.Turn == 0 || t.Turn == c.turn) && t.when.MatchString(c.userText) && c.offers(t.Tools) {
+			return t
+		}
+	}
+	return s.Fallback
+}
+
+func text(contents []*commonv1.Content) string {
+	var out []string
+	for _, c := range contents {
+		if t := c.GetText(); t != nil {
+			out = append(out, t.GetText())
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+func blockBytes(b *sessionv1.Block) int {
+	switch k := b.GetKind().(type) {
+	case *sessionv1.Block_Content:
+		return len(k.Content.GetText().GetText())
+	case *sessionv1.Block_Thinking:
+		return len(k.Thinking.GetText())
+	case *sessionv1.Block_ToolUse:
+		return len(k.ToolUse.GetTool()) + len(k.ToolUse.GetArgumentsJson())
+	case *sessionv1.Block_ToolResult:
+		return len(text(k.ToolResult.GetContent()))
+	}
+	return 0
+}

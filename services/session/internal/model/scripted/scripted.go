@@ -1,0 +1,107 @@
+// Package scripted is a model that plays a scenario from a YAML file. It needs
+// no key and no network: it is what Fairlead runs on until a real model is
+// configured, what the demo shows, and what the tests script.
+//
+// A scenario is a list of turns; the first one that fits the person's last
+// text, the turn's number and the offered tools is played, one step for each
+// model call. Which step is next is read from the conversation alone, so a
+// script survives restarts. docs: see the comments of [Scenario] and its parts.
+package scripted
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+
+	"github.com/fairlead/fairlead/services/session/internal/model"
+)
+
+// Model plays one scenario. It has no state: all methods are safe for
+// concurrent use.
+type Model struct{ scenario *Scenario }
+
+// New makes a model that plays s. It ignores the model name of its requests.
+func New(s *Scenario) *Model { return &Model{scenario: s} }
+
+var _ model.Model = (*Model)(nil)
+
+// Stream plays the step of the scenario that the request's conversation has
+// come to. It keeps to the request's bound on output as a real model would: it
+// stops in the middle with `max_tokens`.
+func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Delta) error) (*model.Response, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c := read(r)
+	step := m.step(c)
+	p := &player{
+		ctx: ctx, emit: emit, step: step, talk: c,
+		budget:  r.MaxOutputTokens,
+		failure: step.failure(max(r.Attempt, 1)),
+		id:      fmt.Sprintf("scripted_%s_%d_%d", m.scenario.Name, c.turn, c.step),
+	}
+	return p.play()
+}
+
+// step finds the step to play. A conversation beyond the script is told so.
+func (m *Model) step(c conversation) *Step {
+	t := m.scenario.pick(c)
+	if t == nil {
+		return say("This is a scripted model, not an AI. Its scenario %q has no answer to this message.", m.scenario.Name)
+	}
+	if c.step > len(t.Steps) {
+		return say("This is a scripted model, not an AI. The script of scenario %q has ended: it has no step %d for this turn.", m.scenario.Name, c.step)
+	}
+	return &t.Steps[c.step-1]
+}
+
+func say(format string, args ...any) *Step {
+	return &Step{Text: words(fmt.Sprintf(format, args...))}
+}
+
+// kinds are the names of error kinds in a scenario.
+var kinds = map[string]model.ErrorKind{
+	"unavailable": model.Unavailable, "authentication": model.Authentication, "refused": model.Refused,
+	"context_full": model.ContextFull, "billing": model.Billing,
+}
+
+// failure gives the failure that the attempt meets; nil when it goes well.
+func (s *Step) failure(attempt int) *Failure {
+	if f := s.Error; f != nil && (f.Times == 0 || attempt <= f.Times) {
+		return f
+	}
+	return nil
+}
+
+func (f *Failure) err(midway bool) *model.Error {
+	kind, ok := kinds[f.Kind]
+	if !ok {
+		kind = kindOf(f.Status)
+	}
+	msg := f.Message
+	if msg == "" {
+		msg = "the scripted model fails here, as its scenario says"
+	}
+	return &model.Error{Kind: kind, Status: f.Status, Message: msg, RetryAfter: time.Duration(f.RetryAfter), Midway: midway}
+}
+
+func kindOf(status int) model.ErrorKind {
+	switch {
+	case status == 401 || status == 403:
+		return model.Authentication
+	case status == 402:
+		return model.Billing
+	case status == 0 || status == 408 || status == 409 || status == 429 || status >= 500:
+		return model.Unavailable
+	}
+	return model.Refused
+}
+
+func textBlock(s string) *sessionv1.Block {
+	return &sessionv1.Block{Kind: &sessionv1.Block_Content{Content: &commonv1.Content{
+		Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: s}},
+	}}}
+}

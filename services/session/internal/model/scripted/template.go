@@ -1,0 +1,95 @@
+package scripted
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxFill bounds what one placeholder brings into a text.
+const maxFill = 16 << 10
+
+var (
+	placeholder  = regexp.MustCompile(`\{\{\s*\.(\w+)\s*\}\}`)
+	placeholders = "{{ .UserText }}, {{ .LastToolResult }}"
+)
+
+// checkTemplate refuses placeholders that nothing would fill.
+func checkTemplate(s string) error {
+	for _, m := range placeholder.FindAllStringSubmatch(s, -1) {
+		if m[1] != "UserText" && m[1] != "LastToolResult" {
+			return fmt.Errorf("unknown placeholder %s; there are %s", m[0], placeholders)
+		}
+	}
+	return nil
+}
+
+// fill replaces the placeholders in s. What it brings in is not looked at again.
+func (c conversation) fill(s string) string {
+	if !strings.Contains(s, "{{") {
+		return s
+	}
+	return placeholder.ReplaceAllStringFunc(s, func(m string) string {
+		if placeholder.FindStringSubmatch(m)[1] == "UserText" {
+			return clip(c.userText)
+		}
+		return clip(c.lastResult)
+	})
+}
+
+// clip shortens s to maxFill bytes at a rune's end.
+func clip(s string) string {
+	if len(s) <= maxFill {
+		return s
+	}
+	n := maxFill
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+// words cuts s into words, each with the white space after it, so that the
+// pieces add up to s. A placeholder stays whole.
+func words(s string) []string {
+	var out []string
+	whole := placeholder.FindAllStringIndex(s, -1)
+	start, space := 0, false
+	for i, r := range s {
+		for len(whole) > 0 && i >= whole[0][1] {
+			whole = whole[1:]
+		}
+		if len(whole) > 0 && i > whole[0][0] {
+			space = false
+			continue
+		}
+		isSpace := r == ' ' || r == '\n' || r == '\t'
+		if space && !isSpace {
+			out = append(out, s[start:i])
+			start = i
+		}
+		space = isSpace
+	}
+	if start < len(s) {
+		out = append(out, s[start:])
+	}
+	return out
+}
+
+// cut divides s into pieces of about n bytes, at runes' ends.
+func cut(s string, n int) []string {
+	var out []string
+	for len(s) > n {
+		end := n
+		for end < len(s) && !utf8.RuneStart(s[end]) {
+			end++
+		}
+		out = append(out, s[:end])
+		s = s[end:]
+	}
+	if s != "" {
+		out = append(out, s)
+	}
+	return out
+}
