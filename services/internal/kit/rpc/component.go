@@ -1,0 +1,49 @@
+// Package rpc serves services and calls them: one Serve for every program, whatever services are in it, and one chain
+// of interceptors on every face.
+//
+// A service has two faces. The public face serves clients: everybody there is the default principal until authentication
+// exists. The peer face serves the other services, with internal RPCs besides the public ones, and believes the
+// principal in the metadata. In a program that holds all services, peers meet on an in-memory listener (Local) and go
+// through exactly the same code.
+package rpc
+
+import (
+	"context"
+	"net/http"
+
+	"google.golang.org/grpc"
+)
+
+// Component is a service, ready to be served.
+type Component interface {
+	// RegisterPublic registers the RPCs that clients may call. It is called once for each face.
+	RegisterPublic(s grpc.ServiceRegistrar)
+	// RegisterPeer registers the RPCs that only other services may call.
+	RegisterPeer(s grpc.ServiceRegistrar)
+	// Run is the component's background work. It returns when ctx ends, or with the error that ends the program.
+	// A component without background work may return nil at once.
+	Run(ctx context.Context) error
+	// Close frees what New took. It is called once, after Run has returned and when no RPC runs any more.
+	Close() error
+}
+
+// HTTPComponent is what a Component may be besides: its Handler is served on Config.HTTP and drains before the RPCs.
+//
+// A handler that streams must end its streams when Draining(r.Context()) is closed; other requests have until the grace
+// is half over, then their contexts end.
+type HTTPComponent interface{ Handler() http.Handler }
+
+// ReadyChecker is what a Component may be besides: all must return nil for /readyz and the health service to say yes.
+// Ready is called often and from several goroutines; ctx limits it to a second or two.
+type ReadyChecker interface {
+	Ready(ctx context.Context) error
+}
+
+type drainingKey struct{}
+
+// Draining returns a channel that is closed when the server begins to stop; it never is for a context that does not come
+// from Serve. Contexts of streaming RPCs end by themselves then; HTTP handlers that stream must watch it.
+func Draining(ctx context.Context) <-chan struct{} {
+	ch, _ := ctx.Value(drainingKey{}).(<-chan struct{})
+	return ch
+}

@@ -1,0 +1,72 @@
+package rpc
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// Config says where a program listens. An empty address means no such listener; port 0 means any free port.
+type Config struct {
+	Public           string        `key:"public" help:"address of the public gRPC listener, for clients; empty for none"`
+	Peer             string        `key:"peer" help:"address of the internal gRPC listener, for the other services; empty for none"`
+	HTTP             string        `key:"http" help:"address of the REST and web listener; empty for none"`
+	Ops              string        `key:"ops" help:"address of /healthz, /readyz and /metrics; empty puts them on the http listener"`
+	AllowNonLoopback bool          `key:"allow-non-loopback" help:"allow listeners that other machines can reach, although nothing authenticates callers yet"`
+	Grace            time.Duration `key:"grace" help:"how long running requests may take to end when the program is told to stop"`
+
+	// OnListen is told the address that each face was bound to, before anything is served: "public", "peer", "http", "ops".
+	OnListen func(face, address string)
+}
+
+// DefaultGrace is the grace of DefaultConfig.
+const DefaultGrace = 10 * time.Second
+
+// DefaultConfig listens nowhere.
+func DefaultConfig() Config { return Config{Grace: DefaultGrace} }
+
+// Validate checks every address and the grace.
+func (c Config) Validate() error {
+	var faults []error
+	for _, f := range c.faces() {
+		if f.address == "" {
+			continue
+		}
+		if err := c.checkAddress(f.address); err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", f.name, err))
+		}
+	}
+	if c.Grace <= 0 {
+		faults = append(faults, fmt.Errorf("grace: %s is not a positive duration", c.Grace))
+	}
+	return errors.Join(faults...)
+}
+
+type face struct{ name, address string }
+
+func (c Config) faces() []face {
+	return []face{{"public", c.Public}, {"peer", c.Peer}, {"http", c.HTTP}, {"ops", c.Ops}}
+}
+
+func (c Config) checkAddress(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("%q is not an address such as 127.0.0.1:8080", address)
+	}
+	if !c.AllowNonLoopback && !isLoopback(host) {
+		return fmt.Errorf("%q can be reached from other machines and nothing authenticates callers yet; "+
+			"listen on 127.0.0.1, or set allow-non-loopback if a proxy in front keeps strangers away", address)
+	}
+	return nil
+}
+
+// isLoopback takes names other than localhost as reachable: what they resolve to may change.
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}

@@ -1,0 +1,157 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// Limits of the HTTP listeners. There is no write timeout: event streams last as long as their sessions.
+const (
+	readHeaderTimeout = 10 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 64 << 10
+)
+
+// Readiness is checked this often for the health service, and for this long.
+const (
+	readyInterval = 2 * time.Second
+	readyTimeout  = 2 * time.Second
+)
+
+func (s *serving) serveHTTP() {
+	root := http.NewServeMux()
+	for _, c := range s.components {
+		if h, ok := c.(HTTPComponent); ok {
+			root.Handle("/", h.Handler())
+		}
+	}
+	if l := s.listeners["ops"]; l != nil {
+		ops := http.NewServeMux()
+		s.registerOps(ops)
+		s.serveHTTPOn(l, ops)
+	} else {
+		s.registerOps(root)
+	}
+	if l := s.listeners["http"]; l != nil {
+		s.serveHTTPOn(l, root)
+	}
+}
+
+func (s *serving) serveHTTPOn(l net.Listener, h http.Handler) {
+	srv := &http.Server{
+		Handler: h, BaseContext: func(net.Listener) context.Context { return s.requests },
+		ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	s.http = append(s.http, srv)
+	s.servers.Go(func() {
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			s.fail(fmt.Errorf("serve HTTP on %s: %w", l.Addr(), err))
+		}
+	})
+}
+
+// stopHTTP lets requests end until half of the grace is over, then ends their contexts, and at the end their connections.
+func (s *serving) stopHTTP(deadline time.Time) {
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(s.requests), deadline)
+	defer cancel()
+	hurry := time.AfterFunc(time.Until(deadline)/2, func() { s.cancelRequests(errDraining) })
+	defer hurry.Stop()
+	var wg sync.WaitGroup
+	for _, srv := range s.http {
+		wg.Go(func() {
+			if err := srv.Shutdown(ctx); err != nil {
+				s.log.Warn("HTTP requests were still running when the grace was over, their connections are cut")
+				_ = srv.Close()
+			}
+		})
+	}
+	wg.Wait()
+	s.cancelRequests(errDraining)
+}
+
+func (s *serving) registerOps(mux *http.ServeMux) {
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-s.draining:
+			answer(w, http.StatusServiceUnavailable, "stopping")
+			return
+		default:
+		}
+		if err := s.ready(r.Context()); err != nil {
+			s.log.WarnContext(r.Context(), "not ready", "error", err)
+			answer(w, http.StatusServiceUnavailable, "not ready; the log says why")
+			return
+		}
+		answer(w, http.StatusOK, "ready")
+	})
+	mux.Handle("GET /metrics", s.tel.MetricsHandler())
+}
+
+func answer(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, text+"\n")
+}
+
+// ready asks every component that can be asked.
+func (s *serving) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	var faults []error
+	for _, c := range s.components {
+		if r, ok := c.(ReadyChecker); ok {
+			if err := r.Ready(ctx); err != nil {
+				faults = append(faults, fmt.Errorf("%T: %w", c, err))
+			}
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// watchReadiness keeps the health service up to date, for the server as a whole (the empty name) and for each service.
+func (s *serving) watchReadiness() {
+	tick := time.NewTicker(readyInterval)
+	defer tick.Stop()
+	was := error(nil)
+	for first := true; ; first = false {
+		err := s.ready(s.background)
+		if s.background.Err() != nil {
+			return
+		}
+		s.setHealth(err)
+		if (err == nil) != (was == nil) || (first && err != nil) {
+			s.log.Warn("readiness changed", "ready", err == nil, "error", err)
+		}
+		was = err
+		select {
+		case <-tick.C:
+		case <-s.background.Done():
+			return
+		}
+	}
+}
+
+func (s *serving) setHealth(err error) {
+	status := healthv1.HealthCheckResponse_SERVING
+	if err != nil {
+		status = healthv1.HealthCheckResponse_NOT_SERVING
+	}
+	s.health.SetServingStatus("", status)
+	for _, srv := range s.grpc {
+		for name := range srv.GetServiceInfo() {
+			s.health.SetServingStatus(name, status)
+		}
+	}
+}

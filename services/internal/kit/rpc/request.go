@@ -1,0 +1,132 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"buf.build/go/protovalidate"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+)
+
+// IdempotencyKey is the header metadata that answers with the request's request_id, whoever made it.
+const IdempotencyKey = "idempotency-key"
+
+// requestID makes sure that a request which has a field request_id has one, and returns it; nothing for other requests.
+func requestID(m any) string {
+	msg, ok := m.(proto.Message)
+	if !ok {
+		return ""
+	}
+	r := msg.ProtoReflect()
+	f := r.Descriptor().Fields().ByName("request_id")
+	if f == nil || f.Kind() != protoreflect.StringKind || f.Cardinality() == protoreflect.Repeated {
+		return ""
+	}
+	if r.Get(f).String() == "" {
+		r.Set(f, protoreflect.ValueOfString(id.New()))
+	}
+	return r.Get(f).String()
+}
+
+func requestIDUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	if key := requestID(req); key != "" && printable(key) {
+		if err := grpc.SetHeader(ctx, metadata.Pairs(IdempotencyKey, key)); err != nil {
+			return nil, err
+		}
+	}
+	return next(ctx, req)
+}
+
+func requestIDStream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	return next(srv, &requestIDReceiver{ServerStream: ss})
+}
+
+// requestIDReceiver looks at the first message of a stream: later ones are inputs with ids of their own.
+type requestIDReceiver struct {
+	grpc.ServerStream
+	first sync.Once
+}
+
+func (s *requestIDReceiver) RecvMsg(m any) error {
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	var err error
+	s.first.Do(func() {
+		if key := requestID(m); key != "" && printable(key) {
+			// A handler that has sent its headers before it reads has chosen to go without.
+			if e := s.SetHeader(metadata.Pairs(IdempotencyKey, key)); e != nil && s.Context().Err() != nil {
+				err = e
+			}
+		}
+	})
+	return err
+}
+
+// printable says whether a key can be the value of a header; validation refuses the others with a better message.
+func printable(key string) bool {
+	return len(key) <= 256 && strings.IndexFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+}
+
+// validator checks messages against the rules in their schema.
+type validator struct{ protovalidate.Validator }
+
+func newValidator() validator { return validator{protovalidate.GlobalValidator} }
+
+func (v validator) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	if err := v.check(req); err != nil {
+		return nil, err
+	}
+	return next(ctx, req)
+}
+
+func (v validator) stream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	return next(srv, validated{ss, v})
+}
+
+type validated struct {
+	grpc.ServerStream
+	v validator
+}
+
+func (s validated) RecvMsg(m any) error {
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	return s.v.check(m)
+}
+
+// check returns INVALID_ARGUMENT with every violation. An error in the rules themselves comes back as it is and becomes
+// INTERNAL further up.
+func (v validator) check(m any) error {
+	msg, ok := m.(proto.Message)
+	if !ok {
+		return nil
+	}
+	err := v.Validate(msg)
+	var invalid *protovalidate.ValidationError
+	if err == nil || !errors.As(err, &invalid) {
+		return err
+	}
+	opts := make([]apierr.Option, 0, len(invalid.Violations))
+	texts := make([]string, 0, len(invalid.Violations))
+	for _, violation := range invalid.Violations {
+		path := protovalidate.FieldPathString(violation.Proto.GetField())
+		text := violation.Proto.GetMessage()
+		if text == "" {
+			text = "does not satisfy the rule " + violation.Proto.GetRuleId()
+		}
+		opts = append(opts, apierr.Field(path, text))
+		texts = append(texts, strings.TrimPrefix(path+": "+text, ": "))
+	}
+	return apierr.New(codes.InvalidArgument, apierr.Domain, apierr.ReasonInvalidRequest, "the request is invalid: "+strings.Join(texts, "; "), opts...)
+}

@@ -1,0 +1,30 @@
+// Package rpctest tests services through the wire, in memory and with the interceptors of the peer face.
+package rpctest
+
+import (
+	"log/slog"
+	"testing"
+
+	"google.golang.org/grpc"
+
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
+)
+
+// Dial serves what register registers until the test ends, and returns a connection to it. A call whose context has no
+// principal is made in the name of the default one. The server's log is the test's output.
+func Dial(t testing.TB, register func(grpc.ServiceRegistrar)) *grpc.ClientConn {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	local, server := rpc.NewLocal(), rpc.NewPeerServer(log)
+	register(server)
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(local.Listener()) }()
+	t.Cleanup(func() {
+		_ = local.Conn.Close()
+		server.Stop()
+		if err := <-done; err != nil {
+			t.Errorf("the in-memory server failed: %v", err)
+		}
+	})
+	return local.Conn
+}

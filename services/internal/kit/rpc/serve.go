@@ -1,0 +1,202 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
+)
+
+// Serve serves the components until ctx ends or one of them fails, then stops in order: health says NOT_SERVING, HTTP
+// requests end, streams are cancelled, unary calls get the rest of the grace, background work ends, and the components
+// close in the reverse order of their listing. Serve owns the components and local (which may be nil) from the call on
+// and closes them also when it fails. No goroutine of Serve is left when it returns. The caller flushes telemetry after it.
+func Serve(ctx context.Context, c Config, tel *telemetry.Telemetry, local *Local, components ...Component) error {
+	s := &serving{Config: c, tel: tel, log: tel.Log, local: local, components: components, failed: make(chan error, 1), draining: make(chan struct{})}
+	s.streams, s.cancelStreams = context.WithCancelCause(context.WithoutCancel(ctx))
+	s.requests, s.cancelRequests = context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), drainingKey{}, (<-chan struct{})(s.draining)))
+	s.background, s.cancelBackground = context.WithCancelCause(context.WithoutCancel(ctx))
+	err := s.start()
+	if err == nil {
+		select {
+		case <-ctx.Done():
+			s.log.Info("stopping", "cause", context.Cause(ctx), "grace", c.Grace)
+		case err = <-s.failed:
+			s.log.Error("stopping because a part failed", "error", err)
+		}
+	}
+	return errors.Join(err, s.stop())
+}
+
+// serving is one run of Serve.
+type serving struct {
+	Config
+	tel        *telemetry.Telemetry
+	log        *slog.Logger
+	local      *Local
+	components []Component
+
+	health    *health.Server
+	grpc      []*grpc.Server
+	http      []*http.Server
+	listeners map[string]net.Listener
+
+	draining         chan struct{}   // closed first of all
+	streams          context.Context // parent of the contexts of streaming RPCs
+	cancelStreams    context.CancelCauseFunc
+	requests         context.Context // parent of the contexts of HTTP requests
+	cancelRequests   context.CancelCauseFunc
+	background       context.Context // of Run and of the readiness loop
+	cancelBackground context.CancelCauseFunc
+
+	servers sync.WaitGroup // goroutines that serve
+	runs    sync.WaitGroup // goroutines of background
+	failed  chan error     // the first failure
+}
+
+func (s *serving) start() error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	if err := s.listen(); err != nil {
+		return err
+	}
+	s.health = health.NewServer()
+	s.serveGRPC()
+	s.serveHTTP()
+	for _, c := range s.components {
+		s.runs.Go(func() {
+			if err := c.Run(s.background); err != nil && s.background.Err() == nil {
+				s.fail(fmt.Errorf("background work of %T: %w", c, err))
+			}
+		})
+	}
+	s.runs.Go(s.watchReadiness)
+	return nil
+}
+
+func (s *serving) fail(err error) {
+	select {
+	case s.failed <- err:
+	default: // One is enough to stop.
+	}
+}
+
+// listen binds every address before anything is served, so that a port already taken stops the program at once.
+func (s *serving) listen() error {
+	s.listeners = map[string]net.Listener{}
+	for _, f := range s.faces() {
+		if f.address == "" {
+			continue
+		}
+		l, err := new(net.ListenConfig).Listen(s.background, "tcp", f.address)
+		if err != nil {
+			return fmt.Errorf("listen for %s on %s: %w", f.name, f.address, err)
+		}
+		s.listeners[f.name] = l
+		address := l.Addr().String()
+		s.log.Info("listening", "face", f.name, "address", address)
+		if host, _, _ := net.SplitHostPort(address); !isLoopback(host) {
+			s.log.Warn("THIS LISTENER CAN BE REACHED FROM OTHER MACHINES AND NOTHING AUTHENTICATES CALLERS: whoever reaches it can do everything",
+				"face", f.name, "address", address)
+		}
+		if s.OnListen != nil {
+			s.OnListen(f.name, address)
+		}
+	}
+	return nil
+}
+
+func (s *serving) serveGRPC() {
+	if l := s.listeners["public"]; l != nil {
+		public := s.newGRPC("public")
+		for _, c := range s.components {
+			c.RegisterPublic(public)
+		}
+		s.serveOn(public, l)
+	}
+	if s.listeners["peer"] == nil && s.local == nil {
+		return
+	}
+	peer := s.newGRPC("peer")
+	for _, c := range s.components {
+		c.RegisterPublic(peer)
+		c.RegisterPeer(peer)
+	}
+	if l := s.listeners["peer"]; l != nil {
+		s.serveOn(peer, l)
+	}
+	if s.local != nil {
+		s.serveOn(peer, s.local.listener)
+	}
+}
+
+func (s *serving) newGRPC(face string) *grpc.Server {
+	srv := newServer(face, s.log, s.streams)
+	healthv1.RegisterHealthServer(srv, s.health)
+	reflection.Register(srv)
+	s.grpc = append(s.grpc, srv)
+	return srv
+}
+
+func (s *serving) serveOn(srv *grpc.Server, l net.Listener) {
+	s.servers.Go(func() {
+		if err := srv.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			s.fail(fmt.Errorf("serve gRPC on %s: %w", l.Addr(), err))
+		}
+	})
+}
+
+// stop undoes start, also a start that got only half way.
+func (s *serving) stop() error {
+	deadline := time.Now().Add(s.Grace)
+	if s.health != nil {
+		s.health.Shutdown()
+	}
+	close(s.draining)
+	s.stopHTTP(deadline)
+	s.cancelStreams(errDraining)
+	s.stopGRPC(deadline)
+	s.servers.Wait()
+	s.cancelBackground(errDraining)
+	s.runs.Wait()
+	var faults []error
+	for i := len(s.components) - 1; i >= 0; i-- {
+		if err := s.components[i].Close(); err != nil {
+			faults = append(faults, fmt.Errorf("close %T: %w", s.components[i], err))
+		}
+	}
+	for _, l := range s.listeners { // Servers have closed those that they served on.
+		_ = l.Close()
+	}
+	if s.local != nil {
+		faults = append(faults, s.local.Close())
+	}
+	return errors.Join(faults...)
+}
+
+func (s *serving) stopGRPC(deadline time.Time) {
+	force := time.AfterFunc(time.Until(deadline), func() {
+		s.log.Warn("requests were still running when the grace was over, they are cancelled")
+		for _, srv := range s.grpc {
+			srv.Stop()
+		}
+	})
+	defer force.Stop()
+	var wg sync.WaitGroup
+	for _, srv := range s.grpc {
+		wg.Go(srv.GracefulStop)
+	}
+	wg.Wait()
+}

@@ -1,0 +1,62 @@
+package rpc
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc/filters"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+)
+
+// Limits of every connection.
+const (
+	// MaxMessage is the size in bytes of the largest message, in both directions.
+	MaxMessage = 16 << 20
+
+	maxStreams    = 1024     // per connection; the in-memory one carries all streams of the all-in-one program
+	maxHeaderList = 64 << 10 // bytes of metadata
+	keepaliveTime = 30 * time.Second
+	keepaliveWait = 20 * time.Second
+)
+
+// NewPeerServer returns a server with the interceptors and limits of the peer face. Its caller registers, serves and
+// stops it; programs use Serve instead.
+func NewPeerServer(log *slog.Logger) *grpc.Server {
+	return newServer("peer", log, context.Background())
+}
+
+// newServer makes the server of a face. The contexts of its streams end with draining.
+//
+//nolint:revive // draining is not the context of this call
+func newServer(face string, log *slog.Logger, draining context.Context) *grpc.Server {
+	unaryPrincipal, streamPrincipal := principal.UnaryPeer(), principal.StreamPeer()
+	if face == "public" {
+		unaryPrincipal, streamPrincipal = principal.UnaryPublic(), principal.StreamPublic()
+	}
+	v := newValidator()
+	return grpc.NewServer(
+		grpc.StatsHandler(otelgrpc.NewServerHandler(traced)),
+		grpc.ChainUnaryInterceptor(
+			recoverUnary(log), logUnary(log, face), apierr.UnaryServer(log),
+			unaryPrincipal, noteUnary, requestIDUnary, v.unary),
+		grpc.ChainStreamInterceptor(
+			recoverStream(log), logStream(log, face), apierr.StreamServer(log), drainStream(draining),
+			streamPrincipal, noteStream, requestIDStream, v.stream),
+		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
+		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxHeaderListSize(maxHeaderList),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveWait}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveTime / 3, PermitWithoutStream: true}),
+		grpc.ConnectionTimeout(20*time.Second),
+		grpc.WaitForHandlers(true), // or Stop returns while handlers still use what Close frees
+	)
+}
+
+// traced leaves health checks and reflection out of traces and metrics. A trace that a client brings is continued on
+// the public face too: the gateway is such a client, and one turn has to be one trace.
+var traced = otelgrpc.WithFilter(filters.None(filters.HealthCheck(), filters.ServicePrefix("grpc.reflection")))
