@@ -1,0 +1,88 @@
+// Command withpostgres runs a command with a throw-away Postgres, whose address it puts into TEST_DATABASE_URL:
+//
+//	withpostgres go test ./...
+//
+// It passes signals on and ends with the command's exit code. When TEST_DATABASE_URL is set already, that server is used.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"github.com/fairlead/fairlead/services/internal/kit/pg/pgserver"
+	"github.com/fairlead/fairlead/services/internal/kit/pg/pgtest"
+)
+
+func main() {
+	code, err := run(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "withpostgres:", err)
+	}
+	os.Exit(code)
+}
+
+// run returns the exit code: the command's, 125 when there is no database for it, 127 when it cannot be started.
+func run(args []string) (code int, err error) {
+	if len(args) == 0 {
+		return 2, errors.New("usage: withpostgres COMMAND [ARGUMENT...]")
+	}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	if os.Getenv(pgtest.Env) == "" {
+		s, err := pgserver.Start(context.Background(), "")
+		if err != nil {
+			return 125, err
+		}
+		defer func() { err = errors.Join(err, s.Stop()) }()
+		if err := os.Setenv(pgtest.Env, s.URL()); err != nil {
+			return 125, err
+		}
+	}
+	return supervise(args, signals)
+}
+
+// supervise runs the command in a process group of its own, so that a signal reaches it once, with all its children.
+func supervise(args []string, signals <-chan os.Signal) (int, error) {
+	cmd := exec.Command(args[0], args[1:]...) //nolint:gosec // running what it is given is its purpose
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return 127, err
+	}
+	done, passed := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(passed)
+		for {
+			select {
+			case s := <-signals:
+				if n, ok := s.(syscall.Signal); ok {
+					_ = syscall.Kill(-cmd.Process.Pid, n) // It may have ended in between.
+				}
+			case <-done:
+				return
+			}
+		}
+	}()
+	err := cmd.Wait()
+	close(done)
+	<-passed
+	return exitCode(cmd, err)
+}
+
+// exitCode is the command's code, or 128 and the signal that ended it, as shells count.
+func exitCode(cmd *exec.Cmd, err error) (int, error) {
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return 1, err
+	}
+	if w, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return 128 + int(w.Signal()), nil
+	}
+	return cmd.ProcessState.ExitCode(), nil
+}

@@ -1,0 +1,124 @@
+// Package pg opens Postgres for a service: a pool bound to the service's own schema, its migrations, and transactions
+// that survive conflicts.
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"regexp"
+	"time"
+
+	"github.com/exaring/otelpgx"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/puddle/v2"
+)
+
+// connectTimeout bounds a single attempt to connect when the URL says nothing.
+const connectTimeout = 5 * time.Second
+
+var schemaForm = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+
+// Open returns a pool on the database of url, after one successful connection. Every connection has schema as its
+// search path and UTC as its time zone; statements become spans, without their arguments. The caller closes the pool.
+// The schema need not exist before Migrate.
+func Open(ctx context.Context, url, schema string, log *slog.Logger) (*pgxpool.Pool, error) {
+	if !schemaForm.MatchString(schema) {
+		return nil, fmt.Errorf("open postgres: %q cannot be the name of a schema", schema)
+	}
+	c, err := pgxpool.ParseConfig(url)
+	if err != nil { // pgx leaves passwords out of this error.
+		return nil, fmt.Errorf("open postgres: the database URL cannot be read: %w", err)
+	}
+	c.ConnConfig.RuntimeParams["search_path"] = schema
+	c.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	if c.ConnConfig.RuntimeParams["application_name"] == "" {
+		c.ConnConfig.RuntimeParams["application_name"] = "fairlead-" + schema
+	}
+	if c.ConnConfig.ConnectTimeout == 0 {
+		c.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	c.MaxConns = max(c.MaxConns, 4) // Migrate holds one connection while it works on another.
+	c.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithTrimSQLInSpanName())
+	pool, err := pgxpool.NewWithConfig(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("open postgres: %w", err)
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("open postgres: no connection to %s: %w", c.ConnConfig.Host, err)
+	}
+	log.DebugContext(ctx, "postgres opened", "host", c.ConnConfig.Host, "database", c.ConnConfig.Database, "schema", schema, "max_conns", c.MaxConns)
+	return pool, nil
+}
+
+// attempts is how often a transaction is tried before its conflict is reported.
+const attempts = 10
+
+// Tx runs do in a transaction, and commits it unless do returns an error. On a serialization failure (40001) or a
+// deadlock (40P01) it runs do again, after a short random wait: do must touch nothing but its transaction and variables
+// that it sets anew each time. An error of do comes back as it is.
+func Tx(ctx context.Context, pool *pgxpool.Pool, do func(pgx.Tx) error) error {
+	return TxWith(ctx, pool, pgx.TxOptions{}, do)
+}
+
+// TxWith is Tx with an isolation level or access mode.
+func TxWith(ctx context.Context, pool *pgxpool.Pool, o pgx.TxOptions, do func(pgx.Tx) error) error {
+	for attempt := 1; ; attempt++ {
+		err := pgx.BeginTxFunc(ctx, pool, o, do)
+		if err == nil || !conflict(err) || attempt == attempts {
+			return err
+		}
+		wait := time.NewTimer(time.Duration(rand.Int64N(int64(time.Millisecond) << attempt))) //nolint:gosec // spreads load, guards nothing
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+			wait.Stop()
+			return errors.Join(ctx.Err(), err)
+		}
+	}
+}
+
+func conflict(err error) bool { return Code(err) == "40001" || Code(err) == "40P01" }
+
+// Code returns the SQLSTATE that err carries, or nothing.
+func Code(err error) string {
+	var pe *pgconn.PgError
+	if errors.As(err, &pe) {
+		return pe.Code
+	}
+	return ""
+}
+
+// Unavailable says whether err means that the database cannot be reached or takes no work now, so that the same request
+// may succeed later: no connection, a connection lost, a server that starts, stops or is full. A connection may be lost
+// after the commit; whoever retries a write must be able to find it done.
+func Unavailable(err error) bool {
+	if code := Code(err); code != "" {
+		switch code[:2] {
+		case "08", "53":
+			return true
+		}
+		return code == "57P01" || code == "57P02" || code == "57P03" || code == "57P05" || code == "25006"
+	}
+	var (
+		connect *pgconn.ConnectError
+		network net.Error
+	)
+	switch {
+	case errors.Is(err, context.Canceled), err == nil:
+		return false
+	case errors.As(err, &connect), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		errors.Is(err, puddle.ErrClosedPool):
+		return true
+	case errors.Is(err, context.DeadlineExceeded):
+		return false
+	}
+	return errors.As(err, &network) || pgconn.SafeToRetry(err)
+}

@@ -1,0 +1,236 @@
+// Package pgserver starts a throw-away Postgres server for tests and for trying things out.
+//
+// The server listens on a unix socket only, trusts everybody who can reach it, and gives durability up for speed. It
+// ends with the process that started it, whatever way that ends.
+package pgserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// ErrMissing is what Start returns on a machine without Postgres; its text says how to install it.
+var ErrMissing = errors.New("postgres is not installed on this machine; install it with: apt-get install -y postgresql")
+
+const (
+	superuser    = "fairlead"
+	startTimeout = 30 * time.Second
+	stopTimeout  = 10 * time.Second
+	maxSocketDir = 107 - len("/.s.PGSQL.5432")
+)
+
+// Server is a running server. Stop it.
+type Server struct {
+	dir  string
+	mine bool // dir was made by Start
+	cmd  *exec.Cmd
+	log  *bytes.Buffer
+
+	exited chan struct{}
+	err    error // of the process; read it after exited
+	stop   sync.Once
+}
+
+// Start runs a server in dir, which must be empty or not exist, and returns when it answers. With an empty dir it makes
+// a temporary one and removes it in Stop. Root cannot run Postgres: the server then runs as the user nobody, to whom dir
+// is given. ctx bounds the start only.
+func Start(ctx context.Context, dir string) (*Server, error) {
+	bin, err := find()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dir, mine: dir == "", log: &bytes.Buffer{}, exited: make(chan struct{})}
+	if err := s.start(ctx, bin); err != nil {
+		if s.mine && s.dir != "" {
+			err = errors.Join(err, os.RemoveAll(s.dir))
+		}
+		return nil, fmt.Errorf("start a throw-away postgres: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Server) start(ctx context.Context, bin string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	attr, uid, gid, err := identity()
+	if err != nil {
+		return err
+	}
+	if err := s.prepare(uid, gid); err != nil {
+		return err
+	}
+	init := s.command(exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", s.data(), "-U", superuser, //nolint:gosec // bin is ours
+		"--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C"), attr)
+	if err := run(init, nil); err != nil {
+		return fmt.Errorf("initdb: %w: %s", err, s.log)
+	}
+	//nolint:contextcheck,gosec // the server outlives ctx
+	s.cmd = s.command(exec.Command(filepath.Join(bin, "postgres"), "-D", s.data(), "-k", s.dir,
+		"-c", "listen_addresses=", "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off",
+		"-c", "max_connections=300", "-c", "unix_socket_permissions=0777"), attr)
+	started := make(chan struct{})
+	go func() {
+		s.err = run(s.cmd, started)
+		close(s.exited)
+	}()
+	<-started
+	if err := s.ready(ctx); err != nil {
+		return errors.Join(err, s.Stop())
+	}
+	return nil
+}
+
+// prepare makes the directory and gives it to the user that the server runs as.
+func (s *Server) prepare(uid, gid int) error {
+	if s.mine {
+		dir, err := os.MkdirTemp("/tmp", "pg")
+		if err != nil {
+			return err
+		}
+		s.dir = dir
+	}
+	dir, err := filepath.Abs(s.dir)
+	if err != nil {
+		return err
+	}
+	s.dir = dir
+	if len(dir) > maxSocketDir {
+		return fmt.Errorf("the path %s is too long for a unix socket, at most %d bytes are possible", dir, maxSocketDir)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // clients of other users find the socket in it
+		return err
+	}
+	if uid < 0 {
+		return nil
+	}
+	return os.Chown(dir, uid, gid)
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+func (s *Server) command(c *exec.Cmd, attr *syscall.SysProcAttr) *exec.Cmd {
+	c.Dir, c.Stdout, c.Stderr, c.SysProcAttr = s.dir, s.log, s.log, attr
+	c.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
+	return c
+}
+
+// run runs c to its end on one thread: the kernel sends the parent-death signal when the thread that forked ends, not
+// the process. It closes started, if any, once c runs or has failed to.
+func run(c *exec.Cmd, started chan<- struct{}) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := c.Start()
+	if started != nil {
+		close(started)
+	}
+	if err != nil {
+		return err
+	}
+	return c.Wait()
+}
+
+// ready waits until the server answers.
+func (s *Server) ready(ctx context.Context) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		conn, err := pgx.Connect(ctx, s.URL())
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		select {
+		case <-tick.C:
+		case <-s.exited:
+			return fmt.Errorf("the server ended while starting: %w: %s", s.err, s.log)
+		case <-ctx.Done():
+			return fmt.Errorf("the server does not answer: %w", err)
+		}
+	}
+}
+
+// URL is the server's maintenance database, as its superuser.
+func (s *Server) URL() string {
+	u := url.URL{Scheme: "postgres", User: url.User(superuser), Path: "/postgres", RawQuery: url.Values{"host": {s.dir}}.Encode()}
+	return u.String()
+}
+
+// Stop ends the server at once, and removes its directory if Start made it. It may be called more than once.
+func (s *Server) Stop() error {
+	var err error
+	s.stop.Do(func() {
+		select {
+		case <-s.exited:
+		default:
+			err = s.cmd.Process.Signal(syscall.SIGQUIT) // immediate shutdown
+		}
+		select {
+		case <-s.exited:
+		case <-time.After(stopTimeout):
+			err = errors.Join(errors.New("postgres did not stop and is killed"), s.cmd.Process.Kill())
+			<-s.exited
+		}
+		if s.mine {
+			err = errors.Join(err, os.RemoveAll(s.dir))
+		}
+	})
+	return err
+}
+
+// identity says as whom to run the server: as ourselves (uid -1), or as nobody when we are root.
+func identity() (attr *syscall.SysProcAttr, uid, gid int, err error) {
+	attr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT, Setpgid: true} // Ctrl-C is for the tests, not for their database
+	if os.Getuid() != 0 {
+		return attr, -1, -1, nil
+	}
+	u, err := user.Lookup("nobody")
+	if err != nil {
+		return nil, 0, 0, fmt.Errorf("root cannot run postgres, and there is no other user to run it as: %w", err)
+	}
+	uid64, err1 := strconv.ParseUint(u.Uid, 10, 32)
+	gid64, err2 := strconv.ParseUint(u.Gid, 10, 32)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, 0, 0, err
+	}
+	attr.Credential = &syscall.Credential{Uid: uint32(uid64), Gid: uint32(gid64)}
+	return attr, int(uid64), int(gid64), nil //nolint:gosec // 32 bits, see above
+}
+
+// find returns the directory of initdb and postgres: the one on PATH, or Debian's with the highest version.
+func find() (string, error) {
+	candidates, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // The pattern is well formed.
+	slices.SortFunc(candidates, func(a, b string) int { return version(b) - version(a) })
+	if onPath, err := exec.LookPath("initdb"); err == nil {
+		candidates = slices.Insert(candidates, 0, onPath)
+	}
+	for _, c := range candidates {
+		c, err := filepath.EvalSymlinks(c)
+		if err != nil {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(filepath.Dir(c), "postgres")); err == nil {
+			return filepath.Dir(c), nil
+		}
+	}
+	return "", ErrMissing
+}
+
+// version is the number in /usr/lib/postgresql/15/bin/initdb.
+func version(path string) int {
+	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path))))
+	return n
+}

@@ -1,0 +1,191 @@
+// Package sqlite opens an SQLite file for a service: one writer, several readers, and nobody else.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pressly/goose/v3"
+	"golang.org/x/sys/unix"
+	"modernc.org/sqlite" // registers the driver "sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// maxReaders is how many queries run beside each other; WAL lets them run beside the writer too.
+const maxReaders = 8
+
+// ErrLocked is what Open refuses a file with that another process uses.
+var ErrLocked = errors.New("the database is in use by another process; stop that one first, or give this one a data directory of its own")
+
+// ErrNewer is what Migrate refuses a file with that a later version of the program has migrated.
+var ErrNewer = errors.New("the database has been migrated by a newer version of this program; run that version or restore a backup")
+
+// DB is an open file. Both pools may be used by any number of goroutines.
+type DB struct {
+	// W writes. It is a single connection whose transactions take the write lock when they begin, so writers queue in
+	// this process instead of failing with "database is locked". Do not query W while holding its transaction.
+	W *sql.DB
+	// R reads what has been committed. Writing through it fails.
+	R *sql.DB
+
+	lock *os.File
+}
+
+// Open opens the file at path, and makes it and its directory if need be. Commits are on the disk when they return
+// (WAL, synchronous=FULL). A lock file beside it keeps every other process out until Close, or until this process ends.
+func Open(ctx context.Context, path string) (*DB, error) {
+	db, err := open(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("open database %s: %w", path, err)
+	}
+	return db, nil
+}
+
+func open(ctx context.Context, path string) (_ *DB, err error) {
+	path, err = filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	db := &DB{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}()
+	if db.lock, err = lock(path + ".lock"); err != nil {
+		return nil, err
+	}
+	if err := private(path); err != nil {
+		return nil, err
+	}
+	if db.W, err = sql.Open("sqlite", dsn(path, "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)")+"&_txlock=immediate"); err != nil {
+		return nil, err
+	}
+	db.W.SetMaxOpenConns(1)
+	db.W.SetMaxIdleConns(1)
+	if err := db.W.PingContext(ctx); err != nil {
+		return nil, err
+	}
+	if db.R, err = sql.Open("sqlite", dsn(path, "query_only(ON)")); err != nil {
+		return nil, err
+	}
+	db.R.SetMaxOpenConns(maxReaders)
+	db.R.SetMaxIdleConns(maxReaders)
+	return db, db.R.PingContext(ctx)
+}
+
+func dsn(path string, pragmas ...string) string {
+	q := url.Values{"_pragma": append([]string{"busy_timeout(10000)"}, pragmas...)}
+	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: q.Encode()}).String()
+}
+
+// private makes the file before SQLite does, for the eyes of its owner only: it holds conversations.
+func private(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the operator says where the data is
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// lock takes an exclusive lock that the kernel gives up when the process ends.
+func lock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // see private
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		holder := make([]byte, 20)
+		n, _ := f.Read(holder)
+		_ = f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("%w (%s is held by process %s)", ErrLocked, path, strings.TrimSpace(string(holder[:n])))
+		}
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	// Whose lock it is helps the person who meets it; not being able to say so is no reason to stop.
+	_ = f.Truncate(0)
+	_, _ = fmt.Fprintf(f, "%d\n", os.Getpid())
+	return f, nil
+}
+
+// Close ends the use of the file. Running queries fail.
+func (db *DB) Close() error {
+	var faults []error
+	if db.R != nil {
+		faults = append(faults, db.R.Close())
+	}
+	if db.W != nil { // last of the two: the writer folds the log into the file
+		faults = append(faults, db.W.Close())
+	}
+	if db.lock != nil {
+		faults = append(faults, db.lock.Close())
+	}
+	return errors.Join(faults...)
+}
+
+// Migrate brings the file up to the last migration, goose's SQL files in the root of migrations.
+func Migrate(ctx context.Context, db *DB, migrations fs.FS) error {
+	if err := migrate(ctx, db, migrations); err != nil {
+		return fmt.Errorf("migrate the database: %w", err)
+	}
+	return nil
+}
+
+func migrate(ctx context.Context, db *DB, migrations fs.FS) error {
+	p, err := goose.NewProvider(goose.DialectSQLite3, db.W, migrations)
+	if err != nil {
+		return err
+	}
+	current, target, err := p.GetVersions(ctx)
+	if err != nil {
+		return err
+	}
+	if current > target {
+		return fmt.Errorf("%w (schema version %d, program's version %d)", ErrNewer, current, target)
+	}
+	_, err = p.Up(ctx)
+	return err
+}
+
+// Tx runs do in a transaction of the writer, and commits it unless do returns an error, which comes back as it is.
+func (db *DB) Tx(ctx context.Context, do func(*sql.Tx) error) error {
+	tx, err := db.W.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // After a commit it does nothing.
+	if err := do(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// Exists says whether err means that a row with the same key is there already.
+func Exists(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && (e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || e.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
+}
+
+// Unavailable says whether err means that the file takes no work now: the disk is full or another process holds it.
+func Unavailable(err error) bool {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR:
+		return true
+	}
+	return false
+}
