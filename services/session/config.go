@@ -1,0 +1,74 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
+)
+
+// Config says how the session service works. Defaults makes one.
+type Config struct {
+	DatabaseURL config.Secret `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"Postgres, as postgres://user:password@host/database; empty: SQLite in the data directory"`
+	Data        string        `key:"data" help:"the directory for SQLite's file session.db"`
+
+	DefaultAgent string                `key:"default-agent" help:"the agent of sessions that name none"`
+	Agents       map[string]agent.Spec `key:"agents" help:"agents besides the built-in coder and assistant, or in their place"`
+	Models       catalog.Config        `key:",inline"`
+
+	MaxSteps               int           `key:"max-steps" help:"the most model calls of a turn, unless the agent or the request says otherwise"`
+	MaxWallTime            time.Duration `key:"max-wall-time" help:"the most time of a turn, QUEUED and WAITING not counted"`
+	MaxOutputTokens        int64         `key:"max-output-tokens" help:"the most output tokens of a turn, all steps added up"`
+	CeilingSteps           int           `key:"ceiling-steps" help:"what a request may raise max-steps to"`
+	CeilingWallTime        time.Duration `key:"ceiling-wall-time" help:"what a request may raise max-wall-time to"`
+	CeilingOutputTokens    int64         `key:"ceiling-output-tokens" help:"what a request may raise max-output-tokens to"`
+	LeaseTTL               time.Duration `key:"lease-ttl" help:"how long a replica that fell silent keeps its sessions; a takeover takes at most this and a little more"`
+	PollInterval           time.Duration `key:"poll-interval" help:"how often a replica looks for work that no notification told of"`
+	MaxSessions            int           `key:"max-sessions" help:"the most sessions that a replica works on at the same time"`
+	MaxClaims              int           `key:"max-claims" help:"how often a turn may be taken up without getting further before it ends FAILED with CRASH_LOOP"`
+	StreamProgressInterval time.Duration `key:"stream-progress-interval" help:"how often a quiet stream says how far it is"`
+}
+
+// Defaults is the configuration where nothing is said.
+func Defaults() Config {
+	return Config{
+		DefaultAgent: agent.Coder, Models: catalog.Defaults(),
+		MaxSteps: 100, MaxWallTime: 30 * time.Minute, MaxOutputTokens: 200_000,
+		CeilingSteps: 1000, CeilingWallTime: 24 * time.Hour, CeilingOutputTokens: 5_000_000,
+		LeaseTTL: 8 * time.Second, PollInterval: time.Second, MaxSessions: 1000, MaxClaims: 5,
+		StreamProgressInterval: 15 * time.Second,
+	}
+}
+
+// Validate reports every fault at once.
+func (c Config) Validate() error {
+	var faults []error
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	if raw := c.DatabaseURL.Reveal(); raw != "" {
+		u, err := url.Parse(raw)
+		fault(err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql"), "database-url: is not of the form postgres://user:password@host/database")
+	} else {
+		fault(c.Data == "", "data: is missing; it is where SQLite keeps its file (or set database-url)")
+	}
+	fault(c.MaxSteps < 1 || c.MaxSteps > c.CeilingSteps, "max-steps: %d is not between 1 and ceiling-steps (%d)", c.MaxSteps, c.CeilingSteps)
+	fault(c.CeilingSteps > 10000, "ceiling-steps: %d is more than 10000", c.CeilingSteps)
+	fault(c.MaxWallTime <= 0 || c.MaxWallTime > c.CeilingWallTime, "max-wall-time: %v is not between 0 and ceiling-wall-time (%v)", c.MaxWallTime, c.CeilingWallTime)
+	fault(c.MaxOutputTokens < 1 || c.MaxOutputTokens > c.CeilingOutputTokens, "max-output-tokens: %d is not between 1 and ceiling-output-tokens (%d)", c.MaxOutputTokens, c.CeilingOutputTokens)
+	fault(c.LeaseTTL < time.Second, "lease-ttl: %v is less than 1s", c.LeaseTTL)
+	fault(c.PollInterval < 10*time.Millisecond, "poll-interval: %v is less than 10ms", c.PollInterval)
+	fault(c.MaxSessions < 1, "max-sessions: %d is less than 1", c.MaxSessions)
+	fault(c.MaxClaims < 1, "max-claims: %d is less than 1", c.MaxClaims)
+	fault(c.StreamProgressInterval < 100*time.Millisecond, "stream-progress-interval: %v is less than 100ms", c.StreamProgressInterval)
+	if _, err := agent.NewSet(c.Agents, c.DefaultAgent); err != nil {
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
+}

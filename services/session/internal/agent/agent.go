@@ -1,0 +1,170 @@
+// Package agent holds the agents: what they are told, which model answers, which
+// tools they may ask for and who decides on them. A session keeps to the
+// revision of its agent with which it began.
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+)
+
+// Spec is one agent. An empty field means the server's default.
+type Spec struct {
+	Description string   `key:"description" json:"description,omitempty" help:"what the agent is for, in a sentence"`
+	Model       string   `key:"model" json:"model,omitempty" help:"the model as provider:model; empty: the server's default model"`
+	Prompt      string   `key:"prompt" json:"prompt,omitempty" help:"the system prompt"`
+	Tools       []string `key:"tools" json:"tools,omitempty" help:"the tools that the agent may ask for"`
+	Profile     string   `key:"profile" json:"profile,omitempty" help:"the permission profile that decides on the agent's calls"`
+	Greeting    string   `key:"greeting" json:"greeting,omitempty" help:"what the agent says when its session starts"`
+
+	MaxSteps        int           `key:"max-steps" json:"max_steps,omitempty" help:"the most model calls of a turn"`
+	MaxWallTime     time.Duration `key:"max-wall-time" json:"max_wall_time,omitempty" help:"the most time of a turn"`
+	MaxOutputTokens int64         `key:"max-output-tokens" json:"max_output_tokens,omitempty" help:"the most output tokens of a turn"`
+}
+
+// Names of the built-in agents.
+const (
+	Coder     = "coder"
+	Assistant = "assistant"
+)
+
+// BuiltIn are the agents that are always there; a configured one of the same
+// name takes its place.
+func BuiltIn() map[string]Spec {
+	return map[string]Spec{
+		Coder: {
+			Description: "Writes and changes programs: reads, edits and runs what is in the workspace.",
+			Profile:     "full",
+			Tools:       []string{"Bash", "Edit", "Glob", "Grep", "LS", "MultiEdit", "Read", "TodoWrite", "Write"},
+			Prompt: `You are a careful software engineer who works in the directory /workspace.
+Look before you change: read the files and run the tests first. Make the smallest change that solves the problem,
+then run the tests again and report what you did and what you saw. Commands run in a sandbox without a network.
+File paths are absolute below /workspace, or relative to it. Keep a list of things to do with TodoWrite when a task has several parts.`,
+		},
+		Assistant: {
+			Description: "Answers questions about the workspace and cannot change it.",
+			Profile:     "read-only",
+			Tools:       []string{"Glob", "Grep", "LS", "Read"},
+			Greeting:    "Hello! I can look through this workspace and answer questions about it. I cannot change anything in it. What would you like to know?",
+			Prompt: `You answer questions about the files in /workspace. You can read and search them; you cannot change anything and cannot run commands.
+Look things up before you answer, name the files and lines that your answer rests on, and say so when something is not there.`,
+		},
+	}
+}
+
+var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
+
+// Agent is an agent with its name and revision.
+type Agent struct {
+	ID       string // without `agents/`
+	Revision string
+	Spec     Spec
+}
+
+// Set holds the agents of a server. It does not change.
+type Set struct {
+	agents map[string]Agent
+	dflt   string
+}
+
+// NewSet joins the built-in agents with the configured ones. It reports every
+// fault at once.
+func NewSet(configured map[string]Spec, dflt string) (*Set, error) {
+	specs := BuiltIn()
+	maps.Copy(specs, configured)
+	s := &Set{agents: map[string]Agent{}, dflt: dflt}
+	var faults []string
+	for id, spec := range specs {
+		if !validName.MatchString(id) {
+			faults = append(faults, fmt.Sprintf("agent %q: a name is lower-case letters, digits and dashes, and begins with a letter", id))
+		}
+		if spec.Profile == "" {
+			faults = append(faults, fmt.Sprintf("agent %q: profile is missing; built-in ones are full, read-only and ask-writes", id))
+		}
+		if spec.MaxSteps < 0 || spec.MaxWallTime < 0 || spec.MaxOutputTokens < 0 {
+			faults = append(faults, fmt.Sprintf("agent %q: a limit is negative", id))
+		}
+		slices.Sort(spec.Tools)
+		s.agents[id] = Agent{ID: id, Revision: spec.revision(), Spec: spec}
+	}
+	if _, ok := s.agents[dflt]; !ok {
+		faults = append(faults, fmt.Sprintf("default-agent %q does not exist; there are %s", dflt, strings.Join(s.names(), ", ")))
+	}
+	if len(faults) > 0 {
+		slices.Sort(faults)
+		return nil, fmt.Errorf("agents: %s", strings.Join(faults, "; "))
+	}
+	return s, nil
+}
+
+// revision is a digest of everything the agent is made of.
+func (s Spec) revision() string {
+	sum := sha256.Sum256(s.Marshal())
+	return hex.EncodeToString(sum[:8])
+}
+
+// Marshal is the form in which a revision is kept.
+func (s Spec) Marshal() []byte {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // strings and numbers always marshal
+	}
+	return b
+}
+
+// Unmarshal reads what Marshal wrote.
+func Unmarshal(b []byte) (Spec, error) {
+	var s Spec
+	if err := json.Unmarshal(b, &s); err != nil {
+		return s, fmt.Errorf("read an agent's revision: %w", err)
+	}
+	return s, nil
+}
+
+// Get finds an agent by `agents/{agent}`, `{agent}`, or the default by nothing.
+func (s *Set) Get(name string) (Agent, bool) {
+	id := strings.TrimPrefix(name, "agents/")
+	if id == "" {
+		id = s.dflt
+	}
+	a, ok := s.agents[id]
+	return a, ok
+}
+
+// All lists the agents by name.
+func (s *Set) All() []Agent {
+	var all []Agent
+	for _, id := range s.names() {
+		all = append(all, s.agents[id])
+	}
+	return all
+}
+
+// Default is the id of the agent for sessions that name none.
+func (s *Set) Default() string { return s.dflt }
+
+func (s *Set) names() []string { return slices.Sorted(maps.Keys(s.agents)) }
+
+// Name is the resource name.
+func (a Agent) Name() string { return "agents/" + a.ID }
+
+// Proto is the public form. defaultModel stands in when the agent names none.
+func (a Agent) Proto(defaultModel string, isDefault bool) *sessionv1.Agent {
+	model := a.Spec.Model
+	if model == "" {
+		model = defaultModel
+	}
+	return &sessionv1.Agent{
+		Name: a.Name(), Revision: a.Revision, Description: a.Spec.Description, Model: model,
+		Tools: a.Spec.Tools, Profile: a.Spec.Profile, Greeting: a.Spec.Greeting, Default: isDefault,
+	}
+}

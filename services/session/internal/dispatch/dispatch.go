@@ -1,0 +1,230 @@
+// Package dispatch decides which sessions this replica works on: it claims those
+// that have work, runs a worker for each, and keeps their leases alive.
+//
+// The store decides who holds a session; this package only asks often enough. A
+// notification makes it ask sooner; without any it asks every PollInterval.
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/fairlead/fairlead/services/session/internal/hub"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn"
+)
+
+// Config says how a replica takes part.
+type Config struct {
+	Replica      string        // unlike that of every other replica, and of every earlier start
+	LeaseTTL     time.Duration // how long a silent replica keeps its sessions
+	PollInterval time.Duration
+	MaxSessions  int // held at the same time
+}
+
+// releaseTimeout bounds how long the end of a worker takes.
+const releaseTimeout = 5 * time.Second
+
+// Dispatcher claims sessions and runs their workers.
+type Dispatcher struct {
+	config Config
+	deps   *turn.Deps
+	hub    *hub.Hub
+	log    *slog.Logger
+
+	mu      sync.Mutex
+	held    map[store.Key]*holding
+	workers sync.WaitGroup
+	look    chan struct{}
+}
+
+type holding struct {
+	lease  store.Lease
+	worker *turn.Worker
+	cancel context.CancelCauseFunc
+}
+
+// New makes a dispatcher; Run does the work.
+func New(c Config, d *turn.Deps, h *hub.Hub, log *slog.Logger) *Dispatcher {
+	return &Dispatcher{config: c, deps: d, hub: h, log: log, held: map[store.Key]*holding{}, look: make(chan struct{}, 1)}
+}
+
+// Run works until ctx ends, then lets every worker stop and gives its leases
+// back.
+func (d *Dispatcher) Run(ctx context.Context) error {
+	wakes, err := d.deps.Store.Listen(ctx)
+	if err != nil {
+		return fmt.Errorf("listen for work: %w", err)
+	}
+	var loops sync.WaitGroup
+	loops.Go(func() { d.receive(wakes) })
+	loops.Go(func() { d.renewAll(ctx) })
+	poll := time.NewTicker(d.config.PollInterval)
+	defer poll.Stop()
+	for ctx.Err() == nil {
+		d.claim(ctx)
+		select {
+		case <-d.look:
+		case <-poll.C:
+		case <-ctx.Done():
+		}
+	}
+	d.workers.Wait()
+	loops.Wait()
+	return nil
+}
+
+// lookSoon makes Run claim again.
+func (d *Dispatcher) lookSoon() {
+	select {
+	case d.look <- struct{}{}:
+	default:
+	}
+}
+
+// receive passes wakes on: to the worker of a held session, to followers, and
+// to Run for the rest. It ends when the channel is closed.
+func (d *Dispatcher) receive(wakes <-chan store.Wake) {
+	for w := range wakes {
+		h := d.holding(w.Key)
+		switch w.Kind {
+		case store.WakeInbox:
+			if h != nil {
+				h.worker.Wake()
+			} else {
+				d.lookSoon()
+			}
+		case store.WakeEvents:
+			if h == nil && d.hub.Following(w.Key) {
+				d.hub.Publish(w.Key, nil)
+			}
+		case store.WakeLost:
+			d.wakeAll()
+		}
+	}
+}
+
+func (d *Dispatcher) wakeAll() {
+	d.hub.WakeAll()
+	d.lookSoon()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, h := range d.held {
+		h.worker.Wake()
+	}
+}
+
+func (d *Dispatcher) holding(k store.Key) *holding {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.held[k]
+}
+
+// claim takes as many sessions as there is room for.
+func (d *Dispatcher) claim(ctx context.Context) {
+	d.mu.Lock()
+	room := d.config.MaxSessions - len(d.held)
+	d.mu.Unlock()
+	if room <= 0 {
+		return
+	}
+	leases, err := d.deps.Store.Claim(ctx, store.Claim{Replica: d.config.Replica, Limit: room, TTL: d.config.LeaseTTL})
+	if err != nil {
+		if ctx.Err() == nil {
+			d.log.WarnContext(ctx, "cannot claim sessions; will try again", "error", err)
+		}
+		return
+	}
+	for _, l := range leases {
+		d.start(ctx, l)
+	}
+}
+
+// start runs a worker, which Run waits for.
+func (d *Dispatcher) start(ctx context.Context, l store.Lease) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	h := &holding{lease: l, worker: turn.New(d.deps, l), cancel: cancel}
+	d.mu.Lock()
+	if old := d.held[l.Key]; old != nil {
+		// This replica's own older lease has expired.
+		old.cancel(store.ErrStaleEpoch)
+	}
+	d.held[l.Key] = h
+	d.mu.Unlock()
+	d.workers.Go(func() {
+		defer cancel(nil)
+		err := h.worker.Run(ctx)
+		d.mu.Lock()
+		if d.held[l.Key] == h {
+			delete(d.held, l.Key)
+		}
+		d.mu.Unlock()
+		if err != nil {
+			d.failed(ctx, l, err)
+		}
+		// A command may have come between the worker's last look and here.
+		d.lookSoon()
+	})
+}
+
+// failed ends a worker's lease. One that was asked to stop gives it back, so
+// that another replica goes on at once. One that failed keeps it until it
+// expires: a pause before the next try.
+func (d *Dispatcher) failed(ctx context.Context, l store.Lease, err error) {
+	switch {
+	case errors.Is(err, store.ErrStaleEpoch) || errors.Is(context.Cause(ctx), store.ErrStaleEpoch):
+		d.log.InfoContext(ctx, "session is held by another now", "session", l.Session, "tenant", l.Tenant)
+		return
+	case ctx.Err() == nil:
+		d.log.ErrorContext(ctx, "worker failed; the session is taken up again when its lease ends", "session", l.Session, "tenant", l.Tenant, "error", err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	if err := d.deps.Store.Release(ctx, l); err != nil && !errors.Is(err, store.ErrStaleEpoch) {
+		d.log.WarnContext(ctx, "cannot give a lease back; it ends by itself", "session", l.Session, "error", err)
+	}
+}
+
+// renewAll prolongs all leases, three times within their life.
+func (d *Dispatcher) renewAll(ctx context.Context) {
+	tick := time.NewTicker(d.config.LeaseTTL / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			d.renew(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (d *Dispatcher) renew(ctx context.Context) {
+	d.mu.Lock()
+	leases := make([]store.Lease, 0, len(d.held))
+	for _, h := range d.held {
+		leases = append(leases, h.lease)
+	}
+	d.mu.Unlock()
+	if len(leases) == 0 {
+		return
+	}
+	lost, err := d.deps.Store.Renew(ctx, leases, d.config.LeaseTTL)
+	if err != nil {
+		if ctx.Err() == nil {
+			d.log.WarnContext(ctx, "cannot renew leases; will try again", "sessions", len(leases), "error", err)
+		}
+		return
+	}
+	for _, k := range lost {
+		// A worker that has just given its lease back is not here any more.
+		if h := d.holding(k); h != nil {
+			h.cancel(store.ErrStaleEpoch)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/page"
+)
+
+// AgentServer implements AgentService.
+type AgentServer struct {
+	sessionv1.UnimplementedAgentServiceServer
+	s *Server
+}
+
+// AgentService is the server's other face.
+func (s *Server) AgentService() *AgentServer { return &AgentServer{s: s} }
+
+func agentNotFound(name, field string) error {
+	return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_AGENT_NOT_FOUND,
+		fmt.Sprintf("There is no agent %q. List the agents (GET /v1/agents) to see which there are.", name),
+		apierr.Resource("fairlead.dev/Agent", name, "not found"), apierr.Metadata(map[string]string{"field": field}))
+}
+
+// GetAgent reads an agent.
+func (a *AgentServer) GetAgent(_ context.Context, r *sessionv1.GetAgentRequest) (*sessionv1.GetAgentResponse, error) {
+	found, ok := a.s.Agents.Get(r.Name)
+	if !ok {
+		return nil, agentNotFound(r.Name, "name")
+	}
+	return &sessionv1.GetAgentResponse{Agent: found.Proto(a.s.DefaultModel, found.ID == a.s.Agents.Default())}, nil
+}
+
+// ListAgents lists a page of agents.
+func (a *AgentServer) ListAgents(_ context.Context, r *sessionv1.ListAgentsRequest) (*sessionv1.ListAgentsResponse, error) {
+	after := ""
+	if r.PageToken != "" {
+		if err := page.Decode(r.PageToken, "ListAgents", &after); err != nil {
+			return nil, storeError(err, subject{})
+		}
+	}
+	size := int(page.Size(r.PageSize, 50, 1000))
+	resp := &sessionv1.ListAgentsResponse{}
+	for _, found := range a.s.Agents.All() {
+		if found.ID <= after {
+			continue
+		}
+		if len(resp.Agents) == size {
+			resp.NextPageToken = page.Encode("ListAgents", strings.TrimPrefix(resp.Agents[size-1].Name, "agents/"))
+			break
+		}
+		resp.Agents = append(resp.Agents, found.Proto(a.s.DefaultModel, found.ID == a.s.Agents.Default()))
+	}
+	return resp, nil
+}
+
+// GetCapabilities tells what this server can do. Without the sandbox service it
+// tells the rest.
+func (a *AgentServer) GetCapabilities(ctx context.Context, _ *sessionv1.GetCapabilitiesRequest) (*sessionv1.GetCapabilitiesResponse, error) {
+	resp := &sessionv1.GetCapabilitiesResponse{Version: a.s.Version, Models: a.s.Models, DefaultModel: a.s.DefaultModel}
+	sandbox, err := a.s.Workspaces.GetCapabilities(ctx, &sandboxv1.GetCapabilitiesRequest{})
+	if err != nil {
+		a.s.Log.WarnContext(ctx, "cannot ask the sandbox service what it can do", "error", err)
+		return resp, nil
+	}
+	resp.Sandbox = &sessionv1.SandboxCapabilities{Level: sandbox.Level, Driver: sandbox.Driver, Includes: sandbox.Includes}
+	return resp, nil
+}

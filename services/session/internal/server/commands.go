@@ -1,0 +1,72 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// InterruptSession puts an interrupt into the inbox.
+func (s *Server) InterruptSession(ctx context.Context, r *sessionv1.InterruptSessionRequest) (*sessionv1.InterruptSessionResponse, error) {
+	answer, err := s.command(ctx, r.Name, "InterruptSession", r.RequestId, r, store.Submit{
+		Command: store.Command{Kind: store.CommandInterrupt}, CancelQueued: r.CancelQueued,
+	})
+	if err != nil {
+		return nil, err
+	}
+	resp := &sessionv1.InterruptSessionResponse{}
+	if answer.Value != "" {
+		resp.Turn = r.Name + "/turns/" + answer.Value
+	}
+	return resp, nil
+}
+
+// ResolveApproval puts a person's answer into the inbox.
+func (s *Server) ResolveApproval(ctx context.Context, r *sessionv1.ResolveApprovalRequest) (*sessionv1.ResolveApprovalResponse, error) {
+	_, err := s.command(ctx, r.Parent, "ResolveApproval", r.RequestId, r, store.Submit{
+		Command: store.Command{Kind: store.CommandApproval, CallID: r.CallId}, Digest: r.Digest,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &sessionv1.ResolveApprovalResponse{}, nil
+}
+
+// SubmitToolResult puts the result of a client's tool into the inbox.
+func (s *Server) SubmitToolResult(ctx context.Context, r *sessionv1.SubmitToolResultRequest) (*sessionv1.SubmitToolResultResponse, error) {
+	_, err := s.command(ctx, r.Parent, "SubmitToolResult", r.RequestId, r, store.Submit{
+		Command: store.Command{Kind: store.CommandToolResult, CallID: r.CallId},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &sessionv1.SubmitToolResultResponse{}, nil
+}
+
+// command submits what is not a turn.
+func (s *Server) command(ctx context.Context, session, method, requestID string, r proto.Message, submit store.Submit) (store.Answer, error) {
+	body, err := proto.Marshal(r)
+	if err != nil {
+		return store.Answer{}, fmt.Errorf("marshal the request: %w", err)
+	}
+	submit.Key = key(ctx, session)
+	submit.Command.Body, submit.Command.User = body, user(ctx)
+	submit.Request = keepForADay(request(method, session, requestID, r))
+	answer, err := s.Store.Submit(ctx, submit)
+	if errors.Is(err, store.ErrTurnActive) {
+		return answer, turnActive(session)
+	}
+	return answer, storeError(err, subject{session: session, call: submit.Command.CallID, requestID: requestID})
+}
+
+// splitTurn splits `sessions/{session}/turns/{turn}`; the schema has checked the form.
+func splitTurn(name string) (session, turnID string) {
+	session, turnID, _ = strings.Cut(name, "/turns/")
+	return session, turnID
+}

@@ -1,0 +1,94 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// domain of this service's errors, in google.rpc.ErrorInfo.
+const domain = "session.fairlead.dev"
+
+// fail makes an error of the API.
+func fail(c codes.Code, r sessionv1.ErrorReason, message string, opts ...apierr.Option) error {
+	return apierr.New(c, domain, strings.TrimPrefix(r.String(), "ERROR_REASON_"), message, opts...)
+}
+
+// subject is what a request is about, for the words of an error.
+type subject struct {
+	session, turn, call, requestID string
+}
+
+// storeError is the one table from the store's errors to the API's. Everything
+// that is not in it is INTERNAL.
+func storeError(err error, s subject) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, store.ErrNotFound) && s.turn != "":
+		return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_TURN_NOT_FOUND,
+			fmt.Sprintf("There is no turn %s. List the session's turns to see which there are.", s.turn), apierr.Resource("fairlead.dev/Turn", s.turn, "not found"))
+	case errors.Is(err, store.ErrNotFound):
+		return sessionNotFound(s.session)
+	case errors.Is(err, store.ErrExists):
+		return fail(codes.AlreadyExists, sessionv1.ErrorReason_ERROR_REASON_SESSION_EXISTS,
+			fmt.Sprintf("There is already a session %s. Choose another session_id, or leave it out to get a new one.", s.session), apierr.Resource("fairlead.dev/Session", s.session, "exists already"))
+	case errors.Is(err, store.ErrRequestIDReused):
+		return fail(codes.AlreadyExists, sessionv1.ErrorReason_ERROR_REASON_REQUEST_ID_REUSED,
+			fmt.Sprintf("The request id %q was used for another request. Use a new one for a new request, and the old one only to repeat the same.", s.requestID),
+			apierr.Metadata(map[string]string{"request_id": s.requestID}))
+	case errors.Is(err, store.ErrCallNotWaiting):
+		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_CALL_NOT_WAITING,
+			fmt.Sprintf("Call %s does not wait for this answer: it was answered, it ended, or there is no such call.", s.call),
+			apierr.Precondition("CALL", s.call, "does not wait"))
+	case errors.Is(err, store.ErrDigestMismatch):
+		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_DIGEST_MISMATCH,
+			fmt.Sprintf("The digest is not the one that call %s asks about. Show the person the arguments of the latest approval.requested, and answer with its digest.", s.call),
+			apierr.Precondition("CALL", s.call, "other arguments"))
+	case errors.Is(err, store.ErrQueueFull):
+		return fail(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_QUEUE_FULL,
+			fmt.Sprintf("%d turns wait in session %s already. Wait until one has ended.", store.MaxQueuedTurns, s.session),
+			apierr.Quota(s.session, "queued turns"), apierr.RetryAfter(10*time.Second))
+	case errors.Is(err, store.ErrStaleEpoch):
+		return fail(codes.Aborted, sessionv1.ErrorReason_ERROR_REASON_STALE_EPOCH,
+			fmt.Sprintf("Session %s is held by another replica now. Try again.", s.session))
+	case errors.Is(err, store.ErrUnavailable):
+		return fail(codes.Unavailable, sessionv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
+			"The database cannot be reached. Nothing was changed; try again.", apierr.RetryAfter(time.Second))
+	case errors.Is(err, page.ErrBadToken):
+		return fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_PAGE_TOKEN,
+			"The page token is not one of this list. Use next_page_token of the page before, with the same filters, or start again without a token.",
+			apierr.Field("page_token", "not a token of this list"))
+	default:
+		return err
+	}
+}
+
+func sessionNotFound(session string) error {
+	return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_SESSION_NOT_FOUND,
+		fmt.Sprintf("There is no session %s. It was deleted, or never was; create one with CreateSession (POST /v1/sessions).", session),
+		apierr.Resource("fairlead.dev/Session", session, "not found"))
+}
+
+func sessionActive(session string) error {
+	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_SESSION_ACTIVE,
+		fmt.Sprintf("Session %s has an active or queued turn. Interrupt it first, with cancel_queued, and wait until it has ended.", session),
+		apierr.Precondition("SESSION_ACTIVE", session, "a turn is active"))
+}
+
+func turnActive(session string) error {
+	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE,
+		fmt.Sprintf("Session %s has an active or queued turn, and the message asked to be refused then. Wait until it has ended, or use another on_active.", session),
+		apierr.Precondition("TURN_ACTIVE", session, "a turn is active"))
+}

@@ -1,0 +1,235 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+const (
+	// pageEvents and pageBytes bound what is read from the store at one time.
+	pageEvents = 500
+	pageBytes  = 1 << 20
+)
+
+// ListEvents reads a page of a session's log.
+func (s *Server) ListEvents(ctx context.Context, r *sessionv1.ListEventsRequest) (*sessionv1.ListEventsResponse, error) {
+	k := key(ctx, r.Parent)
+	scope := fmt.Sprintf("ListEvents\x00%s\x00%s\x00%d", k.Tenant, k.Session, r.AfterSeq)
+	after := r.AfterSeq
+	if err := s.list(ctx, k, r.Parent, r.PageToken, scope, &after); err != nil {
+		return nil, err
+	}
+	size := int(page.Size(r.PageSize, 200, 1000))
+	events, err := s.Store.ListEvents(ctx, k, after, size+1, 8<<20)
+	if err != nil {
+		return nil, storeError(err, subject{session: r.Parent})
+	}
+	resp := &sessionv1.ListEventsResponse{Events: events}
+	if len(events) > size {
+		resp.Events = events[:size]
+	}
+	if n := len(resp.Events); n > 0 {
+		more := n < len(events)
+		if !more {
+			// The page may have ended at its bound in bytes.
+			rest, err := s.Store.ListEvents(ctx, k, resp.Events[n-1].Seq, 1, 0)
+			if err != nil {
+				return nil, storeError(err, subject{session: r.Parent})
+			}
+			more = len(rest) > 0
+		}
+		if more {
+			resp.NextPageToken = page.Encode(scope, resp.Events[n-1].Seq)
+		}
+	}
+	return resp, nil
+}
+
+// StreamEvents replays and follows a session's log.
+func (s *Server) StreamEvents(r *sessionv1.StreamEventsRequest, stream grpc.ServerStreamingServer[sessionv1.StreamEventsResponse]) error {
+	ctx := stream.Context()
+	k := key(ctx, r.Parent)
+	if err := s.checkAfter(ctx, k, r.Parent, r.AfterSeq); err != nil {
+		return err
+	}
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		return err
+	}
+	return s.follow(ctx, following{
+		key: k, after: r.AfterSeq, idle: s.IdleProgress,
+		event: func(e *sessionv1.Event) error {
+			return stream.Send(&sessionv1.StreamEventsResponse{Kind: &sessionv1.StreamEventsResponse_Event{Event: e}})
+		},
+		progress: func(p *sessionv1.Progress) error {
+			return stream.Send(&sessionv1.StreamEventsResponse{Kind: &sessionv1.StreamEventsResponse_Progress{Progress: p}})
+		},
+	})
+}
+
+// checkAfter refuses a number beyond the end of the log.
+func (s *Server) checkAfter(ctx context.Context, k store.Key, session string, after int64) error {
+	found, err := s.Store.GetSession(ctx, k)
+	if err != nil {
+		return storeError(err, subject{session: session})
+	}
+	if after > found.LastSeq {
+		return fail(codes.OutOfRange, sessionv1.ErrorReason_ERROR_REASON_SEQ_OUT_OF_RANGE,
+			fmt.Sprintf("after_seq is %d, but the log of %s ends at %d. Use the seq of an event that you received.", after, session, found.LastSeq),
+			apierr.Metadata(map[string]string{"last_seq": fmt.Sprint(found.LastSeq)}))
+	}
+	return nil
+}
+
+// following is one stream of a session's events.
+type following struct {
+	key      store.Key
+	after    int64
+	turn     string // only this turn's events, and only until it has ended; empty: all
+	idle     time.Duration
+	event    func(*sessionv1.Event) error
+	progress func(*sessionv1.Progress) error
+
+	ended bool
+}
+
+// follow sends what is in the store after f.after, then what is committed, until
+// ctx ends or the turn has. Events come from memory when there is no gap, else
+// from the store.
+func (s *Server) follow(ctx context.Context, f following) error {
+	live := s.Hub.Follow(f.key)
+	defer live.Close()
+	quiet := time.NewTicker(f.idle)
+	defer quiet.Stop()
+	if err := s.catchUp(ctx, &f); err != nil || f.ended {
+		return err
+	}
+	if err := f.progress(&sessionv1.Progress{Seq: f.after}); err != nil {
+		return err
+	}
+	for !f.ended {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-quiet.C:
+			if err := f.progress(&sessionv1.Progress{Seq: f.after}); err != nil {
+				return err
+			}
+		case batch := <-live.C:
+			quiet.Reset(f.idle)
+			if err := s.deliver(ctx, &f, batch); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// deliver sends a batch from memory, or reads the store after a gap or a wake.
+func (s *Server) deliver(ctx context.Context, f *following, batch []*sessionv1.Event) error {
+	if len(batch) == 0 || batch[0].FirstSeq > f.after+1 {
+		before := f.after
+		if err := s.catchUp(ctx, f); err != nil || f.ended || f.after > before {
+			return err
+		}
+		// Woken for nothing: is the session still there?
+		_, err := s.Store.GetSession(ctx, f.key)
+		return storeError(err, subject{session: "sessions/" + f.key.Session})
+	}
+	return f.send(batch)
+}
+
+// catchUp sends what the store has after f.after.
+func (s *Server) catchUp(ctx context.Context, f *following) error {
+	over := false
+	if f.turn != "" {
+		_, turnID := splitTurn(f.turn)
+		t, err := s.Store.GetTurn(ctx, f.key, turnID)
+		if err != nil {
+			return storeError(err, subject{session: "sessions/" + f.key.Session, turn: f.turn})
+		}
+		over = t.EndTime != nil
+	}
+	for !f.ended {
+		events, err := s.Store.ListEvents(ctx, f.key, f.after, pageEvents, pageBytes)
+		if err != nil {
+			return storeError(err, subject{session: "sessions/" + f.key.Session})
+		}
+		if len(events) == 0 {
+			// The turn had ended before its events were read: there are no more.
+			f.ended = over
+			return nil
+		}
+		if err := f.send(events); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send passes on the events that are new and wanted.
+func (f *following) send(events []*sessionv1.Event) error {
+	for _, e := range events {
+		if e.Seq <= f.after {
+			continue
+		}
+		if f.turn == "" || e.Turn == f.turn {
+			if err := f.event(e); err != nil {
+				return err
+			}
+		}
+		f.after = e.Seq
+		if f.turn != "" && e.Turn == f.turn && e.GetTurnFinished() != nil {
+			f.ended = true
+			return nil
+		}
+	}
+	return nil
+}
+
+type messageCursor struct {
+	Head  string `json:"h"`
+	After string `json:"a"`
+}
+
+// ListMessages lists a page of the conversation. The pages of one list show the
+// same conversation, also when the head moves meanwhile.
+func (s *Server) ListMessages(ctx context.Context, r *sessionv1.ListMessagesRequest) (*sessionv1.ListMessagesResponse, error) {
+	k := key(ctx, r.Parent)
+	scope := "ListMessages\x00" + k.Tenant + "\x00" + k.Session
+	var c messageCursor
+	if err := s.list(ctx, k, r.Parent, r.PageToken, scope, &c); err != nil {
+		return nil, err
+	}
+	if c.Head == "" {
+		session, err := s.Store.GetSession(ctx, k)
+		if err != nil {
+			return nil, storeError(err, subject{session: r.Parent})
+		}
+		c.Head = lastSegment(session.Head)
+	}
+	resp := &sessionv1.ListMessagesResponse{}
+	if c.Head == "" {
+		return resp, nil
+	}
+	size := int(page.Size(r.PageSize, 50, 1000))
+	messages, err := s.Store.ListMessages(ctx, k, c.Head, c.After, size+1)
+	if err != nil {
+		return nil, storeError(err, subject{session: r.Parent})
+	}
+	resp.Messages = messages
+	if len(messages) > size {
+		resp.Messages = messages[:size]
+		resp.NextPageToken = page.Encode(scope, messageCursor{Head: c.Head, After: lastSegment(messages[size-1].Name)})
+	}
+	return resp, nil
+}

@@ -1,0 +1,238 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn"
+)
+
+// CreateTurn puts a message into the session's inbox.
+func (s *Server) CreateTurn(ctx context.Context, r *sessionv1.CreateTurnRequest) (*sessionv1.CreateTurnResponse, error) {
+	t, err := s.accept(ctx, "CreateTurn", r)
+	if err != nil {
+		return nil, err
+	}
+	return &sessionv1.CreateTurnResponse{Turn: t}, nil
+}
+
+// RunTurn accepts a message like CreateTurn and follows the turn.
+func (s *Server) RunTurn(r *sessionv1.RunTurnRequest, stream grpc.ServerStreamingServer[sessionv1.RunTurnResponse]) error {
+	ctx := stream.Context()
+	t, err := s.accept(ctx, "RunTurn", &sessionv1.CreateTurnRequest{
+		Parent: r.Parent, Text: r.Text, Content: r.Content, OnActive: r.OnActive, Limits: r.Limits,
+		ClientTools: r.ClientTools, RequestId: r.RequestId,
+	})
+	if err != nil {
+		return err
+	}
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		return err
+	}
+	return s.follow(ctx, following{
+		key: key(ctx, r.Parent), after: max(r.AfterSeq, t.AfterSeq), turn: t.Name, idle: s.IdleProgress,
+		event: func(e *sessionv1.Event) error {
+			return stream.Send(&sessionv1.RunTurnResponse{Kind: &sessionv1.RunTurnResponse_Event{Event: e}})
+		},
+		progress: func(p *sessionv1.Progress) error {
+			return stream.Send(&sessionv1.RunTurnResponse{Kind: &sessionv1.RunTurnResponse_Progress{Progress: p}})
+		},
+	})
+}
+
+// accept submits a turn and reads it back.
+func (s *Server) accept(ctx context.Context, method string, r *sessionv1.CreateTurnRequest) (*sessionv1.Turn, error) {
+	k := key(ctx, r.Parent)
+	session, err := s.Store.GetSession(ctx, k)
+	if err != nil {
+		return nil, storeError(err, subject{session: r.Parent})
+	}
+	spec, err := s.spec(ctx, k.Tenant, session)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkClientTools(spec, r); err != nil {
+		return nil, err
+	}
+	limits, err := s.limits(spec, r.Limits)
+	if err != nil {
+		return nil, err
+	}
+	t := &sessionv1.Turn{
+		Name: r.Parent + "/turns/" + id.New(), State: sessionv1.TurnState_TURN_STATE_QUEUED, Limits: limits,
+		CreateTime: timestamppb.Now(), AfterSeq: session.LastSeq, Model: spec.Model,
+	}
+	if sc := trace.SpanContextFromContext(ctx); sc.IsValid() {
+		t.TraceId = sc.TraceID().String()
+	}
+	submit, err := s.submission(ctx, method, k, t, r)
+	if err != nil {
+		return nil, err
+	}
+	about := subject{session: r.Parent, requestID: r.RequestId}
+	answer, err := s.Store.Submit(ctx, submit)
+	if errors.Is(err, store.ErrTurnActive) {
+		return nil, turnActive(r.Parent)
+	}
+	if err != nil {
+		return nil, storeError(err, about)
+	}
+	if !answer.Replayed {
+		return t, nil
+	}
+	t, err = s.Store.GetTurn(ctx, k, answer.Value)
+	return t, storeError(err, about)
+}
+
+// submission makes the command of a turn.
+func (s *Server) submission(ctx context.Context, method string, k store.Key, t *sessionv1.Turn, r *sessionv1.CreateTurnRequest) (store.Submit, error) {
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	body, err := turn.Accept(t, r, user(ctx), carrier)
+	if err != nil {
+		return store.Submit{}, err
+	}
+	turnID := t.Name[len(r.Parent)+len("/turns/"):]
+	return store.Submit{
+		Key:             k,
+		Command:         store.Command{Kind: store.CommandTurn, TurnID: turnID, Body: body, User: user(ctx)},
+		Request:         request(method, r.Parent, r.RequestId, r),
+		Turn:            &store.TurnRow{ID: turnID, Turn: proto.CloneOf(t), Run: body},
+		RejectIfActive:  r.OnActive == sessionv1.OnActive_ON_ACTIVE_REJECT,
+		InterruptActive: r.OnActive == sessionv1.OnActive_ON_ACTIVE_INTERRUPT,
+	}, nil
+}
+
+// spec reads the revision of the agent that a session keeps to.
+func (s *Server) spec(ctx context.Context, tenant string, session *sessionv1.Session) (agent.Spec, error) {
+	if a, ok := s.Agents.Get(session.Agent); ok && a.Revision == session.AgentRevision {
+		return a.Spec, nil
+	}
+	rev, err := s.Store.GetAgentRevision(ctx, tenant, session.Agent, session.AgentRevision)
+	if errors.Is(err, store.ErrNotFound) {
+		return agent.Spec{}, fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_AGENT_GONE,
+			fmt.Sprintf("Revision %s of %s, to which the session keeps, is not there any more. Begin a new session.", session.AgentRevision, session.Agent))
+	}
+	if err != nil {
+		return agent.Spec{}, storeError(err, subject{session: session.Name})
+	}
+	return agent.Unmarshal(rev.Spec)
+}
+
+// checkClientTools refuses names that are taken.
+func checkClientTools(spec agent.Spec, r *sessionv1.CreateTurnRequest) error {
+	taken := map[string]bool{}
+	for _, name := range spec.Tools {
+		taken[name] = true
+	}
+	for i, t := range r.ClientTools {
+		if taken[t.Name] {
+			return fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_TOOL_NAME_TAKEN,
+				fmt.Sprintf("The agent has a tool %s already. Give the client's tool another name.", t.Name),
+				apierr.Field(fmt.Sprintf("client_tools[%d].name", i), "is taken"))
+		}
+		taken[t.Name] = true
+	}
+	return nil
+}
+
+// limits joins what a request asks for with the agent's and the server's
+// defaults, under the operator's ceilings.
+func (s *Server) limits(spec agent.Spec, asked *sessionv1.TurnLimits) (*sessionv1.TurnLimits, error) {
+	steps, err := limit("limits.max_steps", int64(asked.GetMaxSteps()), int64(spec.MaxSteps), int64(s.Limits.MaxSteps), int64(s.Ceilings.MaxSteps))
+	if err != nil {
+		return nil, err
+	}
+	wall, err := limit("limits.max_wall_time", int64(asked.GetMaxWallTime().AsDuration()), int64(spec.MaxWallTime), int64(s.Limits.MaxWallTime), int64(s.Ceilings.MaxWallTime))
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := limit("limits.max_output_tokens", asked.GetMaxOutputTokens(), spec.MaxOutputTokens, s.Limits.MaxOutputTokens, s.Ceilings.MaxOutputTokens)
+	if err != nil {
+		return nil, err
+	}
+	return &sessionv1.TurnLimits{
+		MaxSteps: int32(steps), MaxWallTime: durationpb.New(time.Duration(wall)), MaxOutputTokens: tokens, //nolint:gosec // bounded by the ceiling
+	}, nil
+}
+
+// limit is the first of asked, the agent's and the server's value that is set.
+func limit(field string, asked, agents, dflt, ceiling int64) (int64, error) {
+	if asked > ceiling {
+		shown, most := fmt.Sprint(asked), fmt.Sprint(ceiling)
+		if field == "limits.max_wall_time" {
+			shown, most = time.Duration(asked).String(), time.Duration(ceiling).String()
+		}
+		return 0, fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_LIMIT_ABOVE_CEILING,
+			fmt.Sprintf("%s is %s; the operator allows at most %s.", field, shown, most), apierr.Field(field, "above the operator's ceiling of "+most))
+	}
+	for _, v := range []int64{asked, agents} {
+		if v > 0 {
+			return min(v, ceiling), nil
+		}
+	}
+	return min(dflt, ceiling), nil
+}
+
+// GetTurn reads a turn.
+func (s *Server) GetTurn(ctx context.Context, r *sessionv1.GetTurnRequest) (*sessionv1.GetTurnResponse, error) {
+	session, turnID := splitTurn(r.Name)
+	k := key(ctx, session)
+	t, err := s.Store.GetTurn(ctx, k, turnID)
+	if err != nil {
+		return nil, storeError(err, subject{session: session, turn: r.Name})
+	}
+	return &sessionv1.GetTurnResponse{Turn: t}, nil
+}
+
+// ListTurns lists a page of a session's turns.
+func (s *Server) ListTurns(ctx context.Context, r *sessionv1.ListTurnsRequest) (*sessionv1.ListTurnsResponse, error) {
+	k := key(ctx, r.Parent)
+	scope := "ListTurns\x00" + k.Tenant + "\x00" + k.Session
+	after := ""
+	if err := s.list(ctx, k, r.Parent, r.PageToken, scope, &after); err != nil {
+		return nil, err
+	}
+	size := int(page.Size(r.PageSize, 50, 1000))
+	turns, err := s.Store.ListTurns(ctx, k, after, size+1)
+	if err != nil {
+		return nil, storeError(err, subject{session: r.Parent})
+	}
+	resp := &sessionv1.ListTurnsResponse{Turns: turns}
+	if len(turns) > size {
+		resp.Turns = turns[:size]
+		_, last := splitTurn(turns[size-1].Name)
+		resp.NextPageToken = page.Encode(scope, last)
+	}
+	return resp, nil
+}
+
+// list begins a list below a session: the session must be there, the token the list's.
+func (s *Server) list(ctx context.Context, k store.Key, session, token, scope string, cursor any) error {
+	if token != "" {
+		if err := page.Decode(token, scope, cursor); err != nil {
+			return storeError(err, subject{})
+		}
+	}
+	if _, err := s.Store.GetSession(ctx, k); err != nil {
+		return storeError(err, subject{session: session})
+	}
+	return nil
+}

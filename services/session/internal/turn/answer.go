@@ -1,0 +1,124 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+var errAnswerTooLong = errors.New("the answer is longer than it may be")
+
+// partialAnswer turns the pieces of a model's answer into events, and remembers
+// enough to leave a well-formed transcript when the answer is cut off.
+type partialAnswer struct {
+	w        *Worker
+	step     int32
+	maxBytes int64
+	bytes    int64
+	calls    int // tool uses begun
+	callID   string
+	tool     string
+	args     []byte
+	open     *sessionv1.Event // ends the block that is open
+	openCall *sessionv1.ToolCallStarted
+	begun    []*sessionv1.ToolCallStarted
+	texts    []*commonv1.Text
+}
+
+func newAnswer(w *Worker, maxBytes int64) *partialAnswer {
+	return &partialAnswer{w: w, step: w.stepNumber(), maxBytes: maxBytes}
+}
+
+// add appends the event of one piece.
+func (a *partialAnswer) add(ctx context.Context, d model.Delta) error {
+	if a.bytes += int64(len(d.Text)); a.bytes > a.maxBytes {
+		return errAnswerTooLong
+	}
+	e, err := a.event(d)
+	if err != nil {
+		return err
+	}
+	return a.w.log.Append(ctx, store.Write{Events: []*sessionv1.Event{a.w.event(a.step, e)}})
+}
+
+func (a *partialAnswer) event(d model.Delta) (*sessionv1.Event, error) {
+	block := int32(d.Block) //nolint:gosec // an answer has few blocks
+	switch d.Kind {
+	case model.TextStart:
+		a.texts = append(a.texts, &commonv1.Text{})
+		a.open = &sessionv1.Event{Body: &sessionv1.Event_TextFinished{TextFinished: &sessionv1.TextFinished{Block: block}}}
+		return &sessionv1.Event{Body: &sessionv1.Event_TextStarted{TextStarted: &sessionv1.TextStarted{Block: block}}}, nil
+	case model.TextDelta:
+		if len(a.texts) > 0 {
+			a.texts[len(a.texts)-1].Text += d.Text
+		}
+		return &sessionv1.Event{Body: &sessionv1.Event_TextDelta{TextDelta: &sessionv1.TextDelta{Block: block, Text: d.Text}}}, nil
+	case model.ThinkingStart:
+		a.open = &sessionv1.Event{Body: &sessionv1.Event_ThinkingFinished{ThinkingFinished: &sessionv1.ThinkingFinished{Block: block}}}
+		return &sessionv1.Event{Body: &sessionv1.Event_ThinkingStarted{ThinkingStarted: &sessionv1.ThinkingStarted{Block: block}}}, nil
+	case model.ThinkingDelta:
+		return &sessionv1.Event{Body: &sessionv1.Event_ThinkingDelta{ThinkingDelta: &sessionv1.ThinkingDelta{Block: block, Text: d.Text}}}, nil
+	case model.TextEnd, model.ThinkingEnd:
+		e := a.open
+		a.open = nil
+		if e == nil {
+			return nil, fmt.Errorf("the model ended block %d, which it had not begun", d.Block)
+		}
+		return e, nil
+	default:
+		return a.toolEvent(d, block)
+	}
+}
+
+func (a *partialAnswer) toolEvent(d model.Delta, block int32) (*sessionv1.Event, error) {
+	switch d.Kind {
+	case model.ToolUseStart:
+		a.callID, a.tool, a.args = callID(a.w.active.id, a.step, a.calls), d.ToolName, nil
+		a.calls++
+		started := &sessionv1.ToolCallStarted{Block: block, CallId: a.callID, Tool: a.tool}
+		a.begun = append(a.begun, started)
+		return &sessionv1.Event{Body: &sessionv1.Event_ToolCallStarted{ToolCallStarted: started}}, nil
+	case model.ToolUseDelta:
+		a.args = append(a.args, d.Text...)
+		return &sessionv1.Event{Body: &sessionv1.Event_ToolCallArgumentsDelta{ToolCallArgumentsDelta: &sessionv1.ToolCallArgumentsDelta{CallId: a.callID, Json: d.Text}}}, nil
+	case model.ToolUseEnd:
+		args := string(a.args)
+		if args == "" {
+			args = "{}"
+		}
+		return &sessionv1.Event{Body: &sessionv1.Event_ToolCallArguments{ToolCallArguments: &sessionv1.ToolCallArguments{CallId: a.callID, Tool: a.tool, ArgumentsJson: args}}}, nil
+	default:
+		return nil, fmt.Errorf("the model sent a piece of the unknown kind %d", d.Kind)
+	}
+}
+
+// close makes the events that end what is open.
+func (a *partialAnswer) close() []*sessionv1.Event {
+	var events []*sessionv1.Event
+	if a.open != nil {
+		events = append(events, a.w.event(a.step, a.open))
+	}
+	for _, c := range a.begun {
+		events = append(events, a.w.finishedCall(c.Tool, &sessionv1.ToolResult{
+			CallId: c.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_INTERRUPTED,
+			Content: []*commonv1.Content{textContent("The answer was cut off before the call began.")},
+		}, 0))
+	}
+	return events
+}
+
+// text is the text of the answer so far.
+func (a *partialAnswer) text() []*sessionv1.Block {
+	var blocks []*sessionv1.Block
+	for _, t := range a.texts {
+		if t.Text != "" {
+			blocks = append(blocks, textBlock(t.Text))
+		}
+	}
+	return blocks
+}

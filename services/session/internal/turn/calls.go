@@ -1,0 +1,427 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+const (
+	// maxParallelCalls bounds the calls of one step that run at the same time.
+	maxParallelCalls = 8
+	// cancelTimeout bounds the wait for a call to stop.
+	cancelTimeout = 15 * time.Second
+	// toolsBackoff is the wait before tools is tried again.
+	toolsBackoff = 500 * time.Millisecond
+)
+
+// calls makes the calls of an assistant message that have no result yet, and
+// commits the results when all have one; otherwise the turn waits.
+func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message, warm *warming) error {
+	t := w.active
+	if err := warm.wait(ctx); err != nil && ctx.Err() == nil {
+		return w.fail(parent, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
+			"The workspace could not be made: "+explain(err)+" Check that the sandbox service runs, then send the message again.")
+	}
+	c := &caller{w: w, parent: parent}
+	for _, wave := range w.waves(w.openUses(m)) {
+		c.runWave(ctx, wave)
+		if err := c.failure(); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return nil // the loop sees why; closeCalls gives the rest a result
+		}
+	}
+	if err := w.takeCommands(parent); err != nil || w.active != t {
+		return err
+	}
+	if open := w.unanswered(m); len(open) > 0 {
+		return w.park(parent, open)
+	}
+	if len(w.openUses(m)) > 0 {
+		return nil // approved meanwhile: the loop comes back here
+	}
+	return w.commitResults(parent, m)
+}
+
+// openUses are the calls that can be made now: without a result, not the
+// client's, and not waiting for an approval.
+func (w *Worker) openUses(m *sessionv1.Message) []*sessionv1.ToolUse {
+	var open []*sessionv1.ToolUse
+	for _, u := range toolUses(m) {
+		_, done := w.active.run.Results[u.CallId]
+		_, asked := w.active.run.Asked[u.CallId]
+		if !done && !asked && w.active.client[u.Tool] == nil {
+			open = append(open, u)
+		}
+	}
+	return open
+}
+
+// unanswered are the calls that wait for somebody.
+func (w *Worker) unanswered(m *sessionv1.Message) []*sessionv1.ToolUse {
+	var open []*sessionv1.ToolUse
+	for _, u := range toolUses(m) {
+		_, done := w.active.run.Results[u.CallId]
+		_, asked := w.active.run.Asked[u.CallId]
+		if asked || !done && w.active.client[u.Tool] != nil {
+			open = append(open, u)
+		}
+	}
+	return open
+}
+
+// waves groups calls: neighbours that allow it run at the same time.
+func (w *Worker) waves(uses []*sessionv1.ToolUse) [][]*sessionv1.ToolUse {
+	var waves [][]*sessionv1.ToolUse
+	parallel := false
+	for _, u := range uses {
+		p := w.parallelTools[u.Tool]
+		if n := len(waves); n > 0 && p && parallel && len(waves[n-1]) < maxParallelCalls {
+			waves[n-1] = append(waves[n-1], u)
+		} else {
+			waves = append(waves, []*sessionv1.ToolUse{u})
+		}
+		parallel = p
+	}
+	return waves
+}
+
+// caller makes calls; several at a time share the turn's state under its lock.
+type caller struct {
+	w      *Worker
+	parent context.Context
+	mu     sync.Mutex
+	err    error
+}
+
+func (c *caller) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+func (c *caller) runWave(ctx context.Context, uses []*sessionv1.ToolUse) {
+	var wave sync.WaitGroup
+	for _, u := range uses {
+		wave.Go(func() {
+			if err := c.call(ctx, u); err != nil {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.err = errors.Join(c.err, err)
+			}
+		})
+	}
+	wave.Wait()
+}
+
+// call makes one call and records how it ended. The error is one that ends the worker.
+func (c *caller) call(ctx context.Context, u *sessionv1.ToolUse) error {
+	ctx, span := c.w.startCallSpan(ctx, u)
+	defer span.End()
+	begun := time.Now()
+	for tries := 0; ; tries++ {
+		end, err := c.once(ctx, u)
+		switch {
+		case c.w.log.Err() != nil:
+			return c.w.log.Err()
+		case c.parent.Err() != nil:
+			return context.Cause(c.parent)
+		case ctx.Err() != nil:
+			return c.record(u, c.cancel(u), begun)
+		case err == nil && end.result != nil:
+			endCallSpan(span, end.result)
+			return c.record(u, end.result, begun)
+		case err == nil && end.ask != nil:
+			return c.ask(u, end.ask)
+		case apierr.Reason(err) == "STALE_EPOCH":
+			return fmt.Errorf("call %s: %w", u.CallId, store.ErrStaleEpoch)
+		case mayRepeat(status.Code(err)):
+			if err := c.pause(ctx, u, err, tries); err != nil {
+				return err
+			}
+		default:
+			c.w.deps.Log.WarnContext(ctx, "a call failed", "session", c.w.lease.Session, "call", u.CallId, "tool", u.Tool, "error", err)
+			result := failedCall(u, err)
+			endCallSpan(span, result)
+			return c.record(u, result, begun)
+		}
+	}
+}
+
+// mayRepeat says that the RPC broke, not the call: asking again by the same id
+// brings the call's result, or makes the call if it was never started.
+func mayRepeat(c codes.Code) bool {
+	switch c {
+	case codes.Unavailable, codes.Canceled, codes.DeadlineExceeded, codes.Aborted:
+		return true
+	default:
+		return false
+	}
+}
+
+// failedCall is the result of a call that brought an RPC error.
+func failedCall(u *sessionv1.ToolUse, err error) *sessionv1.ToolResult {
+	switch status.Code(err) {
+	case codes.InvalidArgument, codes.FailedPrecondition, codes.NotFound, codes.AlreadyExists, codes.ResourceExhausted, codes.PermissionDenied, codes.Unauthenticated:
+		return &sessionv1.ToolResult{CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_UNAVAILABLE,
+			Content: []*commonv1.Content{textContent("The call was not made: " + explain(err))}}
+	default:
+		return &sessionv1.ToolResult{CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN,
+			Content: []*commonv1.Content{textContent("It is not known how the call ended; it may have taken effect. Check before you repeat it.")}}
+	}
+}
+
+// pause waits before tools is tried again: the call keeps its id, so trying
+// again never makes it twice.
+func (c *caller) pause(ctx context.Context, u *sessionv1.ToolUse, err error, tries int) error {
+	if tries == 0 {
+		e := c.w.event(c.w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
+			Reason: "TOOLS_RETRY", Message: fmt.Sprintf("%s cannot be called now: %s Trying again.", u.Tool, explain(err)),
+		}}})
+		if err := c.w.log.Append(ctx, store.Write{Events: []*sessionv1.Event{e}}); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	timer := time.NewTimer(min(toolsBackoff<<min(tries, 4), 5*time.Second))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// ended is how a stream of CallTool ended.
+type ended struct {
+	result *sessionv1.ToolResult
+	ask    *toolsv1.CallAsk
+}
+
+// once makes the RPC and turns what it brings into events.
+func (c *caller) once(ctx context.Context, u *sessionv1.ToolUse) (ended, error) {
+	stream, err := c.w.deps.Calls.CallTool(ctx, c.request(u))
+	if err != nil {
+		return ended{}, err
+	}
+	fresh := false // attached calls repeat their output, which the log has already
+	for {
+		r, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return ended{}, status.Error(codes.Unavailable, "the tools service ended the call's stream early")
+		}
+		if err != nil {
+			return ended{}, err
+		}
+		switch k := r.Kind.(type) {
+		case *toolsv1.CallToolResponse_Result:
+			return ended{result: toolResult(u.CallId, k.Result)}, nil
+		case *toolsv1.CallToolResponse_Ask:
+			return ended{ask: k.Ask}, nil
+		case *toolsv1.CallToolResponse_Delegated:
+			result, err := c.delegated(ctx, u, k.Delegated)
+			return ended{result: result}, err
+		case *toolsv1.CallToolResponse_Decision:
+			fresh = true
+		}
+		if err := c.forward(ctx, u, r, fresh); err != nil {
+			return ended{}, err
+		}
+	}
+}
+
+func (c *caller) request(u *sessionv1.ToolUse) *toolsv1.CallToolRequest {
+	r := &toolsv1.CallToolRequest{
+		Call: c.w.callRef(u.CallId), Tool: u.Tool, ArgumentsJson: u.ArgumentsJson,
+		Profile: c.w.spec.Profile, AllowedTools: c.w.spec.Tools,
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a, ok := c.w.active.run.Approvals[u.CallId]; ok {
+		r.Approval = &toolsv1.Approval{Digest: a.Digest, Approved: a.Approved, Comment: a.Comment, User: a.User}
+	}
+	return r
+}
+
+// forward appends the event of one piece of a call.
+func (c *caller) forward(ctx context.Context, u *sessionv1.ToolUse, r *toolsv1.CallToolResponse, fresh bool) error {
+	var e *sessionv1.Event
+	switch k := r.Kind.(type) {
+	case *toolsv1.CallToolResponse_Decision:
+		e = &sessionv1.Event{Body: &sessionv1.Event_ToolCallDecision{ToolCallDecision: &sessionv1.ToolCallDecision{
+			CallId: u.CallId, Decision: decision(k.Decision.Decision), Rule: k.Decision.Rule,
+		}}}
+	case *toolsv1.CallToolResponse_Progress:
+		e = &sessionv1.Event{Body: &sessionv1.Event_ToolCallProgress{ToolCallProgress: &sessionv1.ToolCallProgress{CallId: u.CallId, Message: k.Progress.Message}}}
+	case *toolsv1.CallToolResponse_Output:
+		e = &sessionv1.Event{Body: &sessionv1.Event_ToolCallOutputDelta{ToolCallOutputDelta: &sessionv1.ToolCallOutputDelta{
+			CallId: u.CallId, Stream: k.Output.Stream, Data: k.Output.Data,
+		}}}
+	}
+	if e == nil || !fresh {
+		return nil
+	}
+	return c.w.log.Append(ctx, store.Write{Events: []*sessionv1.Event{c.w.event(c.w.stepNumber(), e)}})
+}
+
+// ask records that a person must allow the call.
+func (c *caller) ask(u *sessionv1.ToolUse, a *toolsv1.CallAsk) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.w.active
+	t.run.Asked[u.CallId] = question{Digest: a.Digest, Rule: a.Rule}
+	e := c.w.event(c.w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_ApprovalRequested{ApprovalRequested: &sessionv1.ApprovalRequested{
+		CallId: u.CallId, Tool: u.Tool, ArgumentsJson: u.ArgumentsJson, Digest: a.Digest, Rule: a.Rule,
+	}}})
+	return c.w.log.Append(c.parent, store.Write{
+		Events: []*sessionv1.Event{e}, Turns: []*store.TurnRow{t.row()},
+		Wait: []store.PendingCall{{CallID: u.CallId, TurnID: t.id, Answer: store.CommandApproval, Digest: a.Digest}},
+	})
+}
+
+// record keeps a call's result with the turn, and says that the call ended.
+func (c *caller) record(u *sessionv1.ToolUse, r *sessionv1.ToolResult, begun time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.w.active
+	if err := t.setResult(u.CallId, r); err != nil {
+		return err
+	}
+	return c.w.log.Append(c.parent, store.Write{
+		Events: []*sessionv1.Event{c.w.finishedCall(u.Tool, r, time.Since(begun))}, Turns: []*store.TurnRow{t.row()},
+	})
+}
+
+// cancel stops a call because the turn stops, and tells how the call ended.
+func (c *caller) cancel(u *sessionv1.ToolUse) *sessionv1.ToolResult {
+	ctx, stop := context.WithTimeout(c.parent, cancelTimeout)
+	defer stop()
+	resp, err := c.w.deps.Calls.CancelCall(ctx, &toolsv1.CancelCallRequest{Call: c.w.callRef(u.CallId)})
+	switch {
+	case err != nil:
+		c.w.deps.Log.WarnContext(ctx, "a call could not be cancelled", "session", c.w.lease.Session, "call", u.CallId, "error", err)
+		return failedCall(u, status.Error(codes.Unknown, "cancel failed"))
+	case resp.Result == nil:
+		return &sessionv1.ToolResult{CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_INTERRUPTED, Content: []*commonv1.Content{textContent("The call was stopped.")}}
+	default:
+		return toolResult(u.CallId, resp.Result)
+	}
+}
+
+// park lets the turn wait: from here on it is rows, and no memory.
+func (w *Worker) park(ctx context.Context, open []*sessionv1.ToolUse) error {
+	t := w.active
+	t.run.WallUsed = t.wallUsed()
+	t.turn.State = sessionv1.TurnState_TURN_STATE_WAITING
+	waiting := &sessionv1.TurnWaiting{}
+	var write store.Write
+	for _, u := range open {
+		waiting.CallIds = append(waiting.CallIds, u.CallId)
+		if _, asked := t.run.Asked[u.CallId]; !asked {
+			write.Wait = append(write.Wait, store.PendingCall{CallID: u.CallId, TurnID: t.id, Answer: store.CommandToolResult})
+		}
+	}
+	write.Events = []*sessionv1.Event{w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_TurnWaiting{TurnWaiting: waiting}})}
+	write.Turns = []*store.TurnRow{t.row()}
+	write.StepCommitted = true
+	return w.log.Commit(ctx, write)
+}
+
+// commitResults ends the step: the results go to the model in one message.
+func (w *Worker) commitResults(ctx context.Context, m *sessionv1.Message) error {
+	t := w.active
+	write := store.Write{StepCommitted: true}
+	if err := w.addResults(&write, m); err != nil {
+		return err
+	}
+	write.Turns = []*store.TurnRow{t.row()}
+	return w.log.Append(ctx, write)
+}
+
+// addResults adds the message with the results of an assistant message's calls.
+func (w *Worker) addResults(write *store.Write, m *sessionv1.Message) error {
+	t := w.active
+	n := w.stepNumber()
+	var blocks []*sessionv1.Block
+	for _, u := range toolUses(m) {
+		r, ok, err := t.result(u.CallId)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return fmt.Errorf("call %s has no result", u.CallId)
+		}
+		blocks = append(blocks, &sessionv1.Block{Kind: &sessionv1.Block_ToolResult{ToolResult: r}})
+	}
+	write.Events = append(write.Events, w.event(n, &sessionv1.Event{Body: &sessionv1.Event_StepFinished{StepFinished: &sessionv1.StepFinished{
+		StopReason: "tool_use", Message: m.Name,
+	}}}))
+	w.addMessage(write, w.newMessage(sessionv1.Role_ROLE_USER, n, blocks))
+	t.turn.Steps = n
+	t.clearStep()
+	return nil
+}
+
+// callRef says on whose behalf a call is made.
+func (w *Worker) callRef(callID string) *commonv1.CallRef {
+	return &commonv1.CallRef{Session: "sessions/" + w.lease.Session, Epoch: w.lease.Epoch, CallId: callID}
+}
+
+// finishedCall is the event of a call's end.
+func (w *Worker) finishedCall(tool string, r *sessionv1.ToolResult, took time.Duration) *sessionv1.Event {
+	return w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_ToolCallFinished{ToolCallFinished: &sessionv1.ToolCallFinished{
+		CallId: r.CallId, Tool: tool, Outcome: r.Outcome, Content: r.Content, DurationMs: took.Milliseconds(),
+	}}})
+}
+
+// toolResult maps a result of tools.
+func toolResult(callID string, r *toolsv1.CallResult) *sessionv1.ToolResult {
+	outcome := map[toolsv1.CallOutcome]sessionv1.ToolOutcome{
+		toolsv1.CallOutcome_CALL_OUTCOME_OK:        sessionv1.ToolOutcome_TOOL_OUTCOME_OK,
+		toolsv1.CallOutcome_CALL_OUTCOME_ERROR:     sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR,
+		toolsv1.CallOutcome_CALL_OUTCOME_DENIED:    sessionv1.ToolOutcome_TOOL_OUTCOME_DENIED,
+		toolsv1.CallOutcome_CALL_OUTCOME_REFUSED:   sessionv1.ToolOutcome_TOOL_OUTCOME_REFUSED,
+		toolsv1.CallOutcome_CALL_OUTCOME_CANCELLED: sessionv1.ToolOutcome_TOOL_OUTCOME_INTERRUPTED,
+	}
+	o, ok := outcome[r.GetOutcome()]
+	if !ok {
+		o = sessionv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN
+	}
+	return &sessionv1.ToolResult{CallId: callID, Content: r.GetContent(), Outcome: o}
+}
+
+func decision(d toolsv1.CallDecisionKind) sessionv1.Decision {
+	switch d {
+	case toolsv1.CallDecisionKind_CALL_DECISION_KIND_ALLOW:
+		return sessionv1.Decision_DECISION_ALLOW
+	case toolsv1.CallDecisionKind_CALL_DECISION_KIND_ASK:
+		return sessionv1.Decision_DECISION_ASK
+	case toolsv1.CallDecisionKind_CALL_DECISION_KIND_DENY:
+		return sessionv1.Decision_DECISION_DENY
+	default:
+		return sessionv1.Decision_DECISION_UNSPECIFIED
+	}
+}
+
+// explain is an error's text for people, ending in a full stop.
+func explain(err error) string {
+	text := apierr.Message(err)
+	if !strings.HasSuffix(text, ".") {
+		text += "."
+	}
+	return text
+}

@@ -1,0 +1,221 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// takeCommands reads the inbox and does what the commands say. A command is
+// consumed by the write that holds its effect, so that a crash loses neither.
+func (w *Worker) takeCommands(ctx context.Context) error {
+	commands, err := w.deps.Store.Inbox(ctx, w.lease)
+	if err != nil {
+		return fmt.Errorf("read the inbox of session %s: %w", w.lease.Session, err)
+	}
+	for _, c := range commands {
+		if w.taken[c.ID] {
+			continue
+		}
+		w.taken[c.ID] = true
+		if err := w.take(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *Worker) take(ctx context.Context, c store.Command) error {
+	switch c.Kind {
+	case store.CommandTurn:
+		return w.takeTurn(ctx, c)
+	case store.CommandInterrupt:
+		return w.takeInterrupt(ctx, c)
+	case store.CommandApproval:
+		return w.takeApproval(ctx, c)
+	case store.CommandToolResult:
+		return w.takeToolResult(ctx, c)
+	default:
+		return fmt.Errorf("the inbox of session %s holds a command of the unknown kind %q", w.lease.Session, c.Kind)
+	}
+}
+
+// takeTurn begins a turn, or puts it behind the active one.
+func (w *Worker) takeTurn(ctx context.Context, c store.Command) error {
+	t, err := accepted(c.TurnID, c.Body)
+	if err != nil {
+		return err
+	}
+	write := store.Write{Consume: []int64{c.ID}, Events: []*sessionv1.Event{{
+		Turn: t.turn.Name,
+		Body: &sessionv1.Event_TurnQueued{TurnQueued: &sessionv1.TurnQueued{Content: content(t.request), User: c.User}},
+	}}}
+	if w.active != nil {
+		w.active.run.Queue = append(w.active.run.Queue, c.Body)
+		write.Turns = []*store.TurnRow{w.active.row()}
+		return w.log.Append(ctx, write)
+	}
+	if err := w.loadPath(ctx); err != nil {
+		return err
+	}
+	w.begin(&write, t)
+	return w.log.Append(ctx, write)
+}
+
+// begin makes a turn the active one: the user's message becomes the head.
+func (w *Worker) begin(write *store.Write, t *active) {
+	w.active = t
+	t.since = now().AsTime()
+	t.turn.State = sessionv1.TurnState_TURN_STATE_RUNNING
+	t.turn.StartTime = now()
+	if resolved, err := w.deps.Resolve(w.spec.Model); err == nil {
+		t.turn.Model = resolved.Provider + ":" + resolved.Name
+	}
+	var blocks []*sessionv1.Block
+	for _, c := range content(t.request) {
+		blocks = append(blocks, &sessionv1.Block{Kind: &sessionv1.Block_Content{Content: c}})
+	}
+	w.addMessage(write, w.newMessage(sessionv1.Role_ROLE_USER, 0, blocks))
+	write.Events = append(write.Events, w.event(0, &sessionv1.Event{Body: &sessionv1.Event_TurnStarted{TurnStarted: &sessionv1.TurnStarted{
+		Model: t.turn.Model, Limits: t.turn.Limits, TraceId: t.turn.TraceId,
+	}}}))
+	write.Turns = append(write.Turns, t.row())
+	write.ActiveTurn = &t.id
+}
+
+func (w *Worker) takeInterrupt(ctx context.Context, c store.Command) error {
+	r := &sessionv1.InterruptSessionRequest{}
+	if len(c.Body) > 0 {
+		if err := proto.Unmarshal(c.Body, r); err != nil {
+			return fmt.Errorf("read an interrupt: %w", err)
+		}
+	}
+	if w.active != nil && r.CancelQueued && len(w.active.run.Queue) > 0 {
+		if err := w.cancelQueue(ctx); err != nil {
+			return err
+		}
+	}
+	if w.active == nil || w.active.id != c.TurnID {
+		return w.log.Append(ctx, store.Write{Consume: []int64{c.ID}})
+	}
+	t := w.active
+	t.stopped = true
+	t.consume = append(t.consume, c.ID)
+	if !t.waiting() {
+		return nil // the loop stops it
+	}
+	if err := w.loadPath(ctx); err != nil {
+		return err
+	}
+	return w.stop(ctx, errInterrupted)
+}
+
+// cancelQueue ends the turns behind the active one.
+func (w *Worker) cancelQueue(ctx context.Context) error {
+	var write store.Write
+	for _, body := range w.active.run.Queue {
+		t, err := accepted("", body)
+		if err != nil {
+			return err
+		}
+		t.id = lastSegment(t.turn.Name)
+		t.turn.State = sessionv1.TurnState_TURN_STATE_INTERRUPTED
+		t.turn.EndTime = timestamppb.Now()
+		t.turn.Error = turnError(sessionv1.ErrorReason_ERROR_REASON_INTERRUPTED, "Somebody stopped the session before this turn began. Send the message again to have it answered.")
+		write.Turns = append(write.Turns, t.row())
+		write.FinishedTurns++
+		write.Events = append(write.Events, &sessionv1.Event{Turn: t.turn.Name, Body: finishedBody(t.turn)})
+	}
+	w.active.run.Queue = nil
+	write.Turns = append(write.Turns, w.active.row())
+	return w.log.Append(ctx, write)
+}
+
+func (w *Worker) takeApproval(ctx context.Context, c store.Command) error {
+	r := &sessionv1.ResolveApprovalRequest{}
+	if err := proto.Unmarshal(c.Body, r); err != nil {
+		return fmt.Errorf("read an approval: %w", err)
+	}
+	t := w.active
+	if t == nil || t.run.Asked[c.CallID].Digest != r.Digest {
+		return w.log.Append(ctx, store.Write{Consume: []int64{c.ID}, Waited: []string{c.CallID}})
+	}
+	t.run.Approvals[c.CallID] = answer{Digest: r.Digest, Approved: r.Approved, Comment: r.Comment, User: c.User}
+	delete(t.run.Asked, c.CallID)
+	write := store.Write{Consume: []int64{c.ID}, Waited: []string{c.CallID}}
+	write.Events = append(write.Events, w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_ApprovalResolved{ApprovalResolved: &sessionv1.ApprovalResolved{
+		CallId: c.CallID, Approved: r.Approved, User: c.User, Comment: r.Comment,
+	}}}))
+	return w.resume(ctx, write)
+}
+
+func (w *Worker) takeToolResult(ctx context.Context, c store.Command) error {
+	r := &sessionv1.SubmitToolResultRequest{}
+	if err := proto.Unmarshal(c.Body, r); err != nil {
+		return fmt.Errorf("read a tool's result: %w", err)
+	}
+	t := w.active
+	write := store.Write{Consume: []int64{c.ID}, Waited: []string{c.CallID}}
+	if err := w.loadPath(ctx); err != nil {
+		return err
+	}
+	if t == nil || !w.callOpen(c.CallID) {
+		return w.log.Append(ctx, write)
+	}
+	outcome := sessionv1.ToolOutcome_TOOL_OUTCOME_OK
+	if r.IsError {
+		outcome = sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR
+	}
+	result := &sessionv1.ToolResult{CallId: c.CallID, Content: r.Content, Outcome: outcome}
+	if err := t.setResult(c.CallID, result); err != nil {
+		return err
+	}
+	write.Events = append(write.Events, w.finishedCall(w.toolName(c.CallID), result, 0))
+	return w.resume(ctx, write)
+}
+
+// resume appends an answer; a turn that waited runs again.
+func (w *Worker) resume(ctx context.Context, write store.Write) error {
+	t := w.active
+	if t.waiting() {
+		t.turn.State = sessionv1.TurnState_TURN_STATE_RUNNING
+		t.since = now().AsTime()
+		write.Events = append(write.Events, w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_TurnResumed{TurnResumed: &sessionv1.TurnResumed{}}}))
+	}
+	write.Turns = []*store.TurnRow{t.row()}
+	return w.log.Append(ctx, write)
+}
+
+// callOpen tells whether a call of the last assistant message has no result yet.
+func (w *Worker) callOpen(callID string) bool {
+	_, done := w.active.run.Results[callID]
+	return !done && w.toolName(callID) != ""
+}
+
+// toolName is the tool of a call of the last message; empty if there is no such call.
+func (w *Worker) toolName(callID string) string {
+	if len(w.path) == 0 {
+		return ""
+	}
+	for _, u := range toolUses(w.path[len(w.path)-1]) {
+		if u.CallId == callID {
+			return u.Tool
+		}
+	}
+	return ""
+}
+
+// content is what the user said.
+func content(r *sessionv1.CreateTurnRequest) []*commonv1.Content {
+	var all []*commonv1.Content
+	if r.Text != "" {
+		all = append(all, &commonv1.Content{Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: r.Text}}})
+	}
+	return append(all, r.Content...)
+}

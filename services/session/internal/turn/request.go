@@ -1,0 +1,182 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/session/internal/model"
+)
+
+// modelTools are the tools that the model may ask for: the agent's and the
+// client's, by name, so that the request's beginning stays the same.
+func (w *Worker) modelTools(ctx context.Context) ([]model.Tool, error) {
+	var tools []model.Tool
+	parallel := map[string]bool{}
+	token := ""
+	for {
+		page, err := w.deps.Tools.ListTools(ctx, &toolsv1.ListToolsRequest{PageSize: 1000, PageToken: token})
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range page.Tools {
+			name := strings.TrimPrefix(t.Name, "tools/")
+			if !slices.Contains(w.spec.Tools, name) || w.active.client[name] != nil {
+				continue
+			}
+			parallel[name] = t.Parallel
+			if tools, err = appendTool(tools, name, t.Description, t.InputSchema); err != nil {
+				return nil, err
+			}
+		}
+		if token = page.NextPageToken; token == "" {
+			break
+		}
+	}
+	for name, t := range w.active.client {
+		var err error
+		if tools, err = appendTool(tools, name, t.Description, t.InputSchema); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(tools, func(a, b model.Tool) int { return strings.Compare(a.Name, b.Name) })
+	w.parallelTools = parallel
+	return tools, nil
+}
+
+func appendTool(tools []model.Tool, name, description string, schema *structpb.Struct) ([]model.Tool, error) {
+	if schema == nil {
+		schema = &structpb.Struct{Fields: map[string]*structpb.Value{"type": structpb.NewStringValue("object")}}
+	}
+	// structpb's own MarshalJSON puts spaces at random; plain values sort and do not.
+	b, err := marshalStable(schema)
+	if err != nil {
+		return nil, fmt.Errorf("the schema of tool %s: %w", name, err)
+	}
+	return append(tools, model.Tool{Name: name, Description: description, InputSchema: b}), nil
+}
+
+// sandboxPatience is how long a turn waits for a sandbox service that is away.
+const sandboxPatience = time.Minute
+
+// warming is a workspace that is being made beside the first model call.
+type warming struct {
+	done   chan struct{}
+	cancel context.CancelFunc
+	err    error
+}
+
+// warmWorkspace makes the workspace in the background if the agent has tools.
+func (w *Worker) warmWorkspace(ctx context.Context) *warming {
+	ctx, cancel := context.WithCancel(ctx)
+	g := &warming{done: make(chan struct{}), cancel: cancel}
+	if len(w.spec.Tools) == 0 {
+		close(g.done)
+		return g
+	}
+	ref := w.callRef(w.active.id + ".workspace")
+	go func() {
+		defer close(g.done)
+		g.err = w.ensureWorkspace(ctx, ref)
+	}()
+	return g
+}
+
+// ensureWorkspace makes the workspace, also when the sandbox service is away
+// for a while.
+func (w *Worker) ensureWorkspace(ctx context.Context, ref *commonv1.CallRef) error {
+	for begun := time.Now(); ; {
+		_, err := w.deps.Workspaces.EnsureWorkspace(ctx, &sandboxv1.EnsureWorkspaceRequest{Call: ref})
+		if status.Code(err) != codes.Unavailable || time.Since(begun) > sandboxPatience {
+			return err
+		}
+		timer := time.NewTimer(toolsBackoff)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// wait waits for the workspace.
+func (g *warming) wait(ctx context.Context) error {
+	select {
+	case <-g.done:
+		return g.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// stop ends the making and waits for its goroutine.
+func (g *warming) stop() {
+	g.cancel()
+	<-g.done
+}
+
+// callID is the id of a call: fixed by the turn, the step and the call's place
+// in the assistant message, so that whoever takes over finds the same.
+func callID(turn string, step int32, index int) string {
+	return turn + "." + strconv.Itoa(int(step)) + "." + strconv.Itoa(index)
+}
+
+func toolUses(m *sessionv1.Message) []*sessionv1.ToolUse {
+	if m.Role != sessionv1.Role_ROLE_ASSISTANT {
+		return nil
+	}
+	return toolUsesOf(m.Blocks)
+}
+
+func toolUsesOf(blocks []*sessionv1.Block) []*sessionv1.ToolUse {
+	var uses []*sessionv1.ToolUse
+	for _, b := range blocks {
+		if u := b.GetToolUse(); u != nil {
+			uses = append(uses, u)
+		}
+	}
+	return uses
+}
+
+func textContent(text string) *commonv1.Content {
+	return &commonv1.Content{Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: text}}}
+}
+
+func textBlock(text string) *sessionv1.Block {
+	return &sessionv1.Block{Kind: &sessionv1.Block_Content{Content: textContent(text)}}
+}
+
+func ensureUsage(u **sessionv1.Usage) *sessionv1.Usage {
+	if *u == nil {
+		*u = &sessionv1.Usage{}
+	}
+	return *u
+}
+
+// lastSegment is the id at the end of a resource name.
+func lastSegment(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
+
+func now() *timestamppb.Timestamp { return timestamppb.Now() }
+
+// marshalStable writes the same bytes for the same value, every time.
+func marshalStable(s *structpb.Struct) ([]byte, error) {
+	b, err := protojson.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	return compact(b)
+}

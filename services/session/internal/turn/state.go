@@ -1,0 +1,158 @@
+package turn
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// run is what the loop keeps beside a turn, in TurnRow.Run and in the command
+// that brings the turn. Everything that a successor needs and that is not in
+// the messages is here.
+type run struct {
+	Turn    []byte            `json:"turn,omitempty"` // the turn as accepted; only while it is queued
+	Request []byte            `json:"request"`        // the CreateTurnRequest
+	User    string            `json:"user"`
+	Trace   map[string]string `json:"trace,omitempty"` // W3C Trace Context of the request
+
+	StepSeq  int64         `json:"step_seq,omitempty"` // first number of the step under way; 0: none
+	Attempt  int           `json:"attempt,omitempty"`  // of the step under way
+	WallUsed time.Duration `json:"wall_used,omitempty"`
+
+	Results   map[string][]byte   `json:"results,omitempty"` // ToolResult by call id, of the step under way
+	Asked     map[string]question `json:"asked,omitempty"`   // calls that a person must allow
+	Approvals map[string]answer   `json:"approvals,omitempty"`
+	Queue     [][]byte            `json:"queue,omitempty"` // turns that wait behind this one
+}
+
+type question struct {
+	Digest string `json:"digest"`
+	Rule   string `json:"rule"`
+}
+
+type answer struct {
+	Digest   string `json:"digest"`
+	Approved bool   `json:"approved"`
+	Comment  string `json:"comment,omitempty"`
+	User     string `json:"user"`
+}
+
+// Accept makes the body of a turn's command, which is the turn's first state too.
+func Accept(t *sessionv1.Turn, r *sessionv1.CreateTurnRequest, user string, trace map[string]string) ([]byte, error) {
+	turn, err := proto.Marshal(t)
+	if err != nil {
+		return nil, fmt.Errorf("marshal the turn: %w", err)
+	}
+	request, err := proto.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("marshal the request: %w", err)
+	}
+	return json.Marshal(run{Turn: turn, Request: request, User: user, Trace: trace})
+}
+
+// active is the turn that the worker runs.
+type active struct {
+	id      string
+	turn    *sessionv1.Turn
+	run     run
+	request *sessionv1.CreateTurnRequest
+	since   time.Time // when this worker took the turn up
+	consume []int64   // interrupts that the end of the turn answers
+	stopped bool      // an interrupt was received
+	client  map[string]*sessionv1.ClientTool
+}
+
+func newActive(id string, t *sessionv1.Turn, state []byte) (*active, error) {
+	a := &active{id: id, turn: t, since: time.Now(), request: &sessionv1.CreateTurnRequest{}, client: map[string]*sessionv1.ClientTool{}}
+	if err := json.Unmarshal(state, &a.run); err != nil {
+		return nil, fmt.Errorf("read the state of turn %s: %w", id, err)
+	}
+	if err := proto.Unmarshal(a.run.Request, a.request); err != nil {
+		return nil, fmt.Errorf("read the request of turn %s: %w", id, err)
+	}
+	for _, t := range a.request.ClientTools {
+		a.client[t.Name] = t
+	}
+	if a.run.Results == nil {
+		a.run.Results = map[string][]byte{}
+	}
+	if a.run.Asked == nil {
+		a.run.Asked = map[string]question{}
+	}
+	if a.run.Approvals == nil {
+		a.run.Approvals = map[string]answer{}
+	}
+	return a, nil
+}
+
+// accepted reads a turn from the body of its command.
+func accepted(id string, body []byte) (*active, error) {
+	a, err := newActive(id, &sessionv1.Turn{}, body)
+	if err != nil {
+		return nil, err
+	}
+	if err := proto.Unmarshal(a.run.Turn, a.turn); err != nil {
+		return nil, fmt.Errorf("read turn %s: %w", id, err)
+	}
+	return a, nil
+}
+
+// row is the turn as the store keeps it. It shares nothing with the turn.
+func (a *active) row() *store.TurnRow {
+	r := a.run
+	r.WallUsed = a.wallUsed()
+	if a.turn.State != sessionv1.TurnState_TURN_STATE_QUEUED {
+		r.Turn = nil
+	}
+	state, err := json.Marshal(r)
+	if err != nil {
+		panic(fmt.Sprintf("a turn's state does not marshal: %v", err)) // it holds only plain data
+	}
+	return &store.TurnRow{ID: a.id, Turn: proto.CloneOf(a.turn), Run: state}
+}
+
+// wallUsed is the time that counts against the turn's limit: not WAITING, not QUEUED.
+func (a *active) wallUsed() time.Duration {
+	if a.turn.State != sessionv1.TurnState_TURN_STATE_RUNNING {
+		return a.run.WallUsed
+	}
+	return a.run.WallUsed + time.Since(a.since)
+}
+
+// clearStep forgets what belonged to the step that has ended.
+func (a *active) clearStep() {
+	a.run.StepSeq, a.run.Attempt = 0, 0
+	clear(a.run.Results)
+	clear(a.run.Asked)
+	clear(a.run.Approvals)
+}
+
+func (a *active) waiting() bool {
+	return a.turn.State == sessionv1.TurnState_TURN_STATE_WAITING
+}
+
+func (a *active) setResult(callID string, r *sessionv1.ToolResult) error {
+	b, err := proto.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("marshal the result of call %s: %w", callID, err)
+	}
+	a.run.Results[callID] = b
+	return nil
+}
+
+func (a *active) result(callID string) (*sessionv1.ToolResult, bool, error) {
+	b, ok := a.run.Results[callID]
+	if !ok {
+		return nil, false, nil
+	}
+	r := &sessionv1.ToolResult{}
+	if err := proto.Unmarshal(b, r); err != nil {
+		return nil, false, fmt.Errorf("read the result of call %s: %w", callID, err)
+	}
+	return r, true, nil
+}

@@ -1,0 +1,260 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/eventlog"
+	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+const (
+	// maxAttempts bounds the model calls of one step.
+	maxAttempts = 8
+	// maxBackoff bounds the wait between two of them when the provider names none.
+	maxBackoff = 30 * time.Second
+	// maxRetryAfter is the longest wait that a provider may ask for.
+	maxRetryAfter = 5 * time.Minute
+)
+
+// stepNumber is the number of the step under way, from 1.
+func (w *Worker) stepNumber() int32 { return w.active.turn.Steps + 1 }
+
+// step calls the model until it has answered, and commits the answer.
+func (w *Worker) step(ctx, parent context.Context) error {
+	t := w.active
+	if err := w.checkLimits(parent); err != nil || w.active != t {
+		return err
+	}
+	resolved, err := w.deps.Resolve(w.spec.Model)
+	if err != nil {
+		return w.fail(parent, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_MODEL_REQUEST_REFUSED, fmt.Sprintf("The agent's model cannot be used: %v.", err))
+	}
+	tools, err := w.modelTools(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // the loop sees why
+		}
+		return w.fail(parent, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE, "The list of tools could not be read: "+explain(err)+" Check that the tools service runs, then send the message again.")
+	}
+	ctx, span := w.startStepSpan(ctx)
+	defer span.End()
+	for {
+		done, err := w.attempt(ctx, parent, resolved, tools)
+		if err != nil || done {
+			return err
+		}
+	}
+}
+
+// checkLimits ends the turn if it may make no further model call.
+func (w *Worker) checkLimits(parent context.Context) error {
+	t := w.active
+	switch l := t.turn.Limits; {
+	case t.turn.Steps >= l.GetMaxSteps():
+		return w.partial(parent, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_MAX_STEPS,
+			fmt.Sprintf("The turn made %d model calls, as many as it may. Send another message to let the agent go on, or allow more with limits.max_steps.", t.turn.Steps))
+	case w.tokensLeft() <= 0:
+		return w.outputLimit(parent, store.Write{})
+	default:
+		return nil
+	}
+}
+
+func (w *Worker) tokensLeft() int64 {
+	return w.active.turn.Limits.GetMaxOutputTokens() - w.active.turn.GetUsage().GetOutputTokens()
+}
+
+func (w *Worker) outputLimit(parent context.Context, write store.Write) error {
+	return w.partial(parent, write, sessionv1.ErrorReason_ERROR_REASON_MAX_OUTPUT_TOKENS,
+		"The model produced as many tokens as it may. Send another message to let the agent go on, or allow more with limits.max_output_tokens.")
+}
+
+// attempt makes one model call. It tells whether the step is done: answered, or
+// the turn has to stop, which the loop sees.
+func (w *Worker) attempt(ctx, parent context.Context, resolved Resolved, tools []model.Tool) (bool, error) {
+	t := w.active
+	if err := w.beginAttempt(ctx, resolved); err != nil {
+		return true, w.unlessStopped(ctx, err)
+	}
+	answer := newAnswer(w, w.maxAnswerBytes(resolved))
+	resp, err := w.stream(ctx, resolved, tools, answer)
+	if failure := w.log.Err(); failure != nil {
+		return true, failure
+	}
+	var failed *model.Error
+	switch {
+	case err == nil:
+		return true, w.commitAnswer(parent, resolved, resp)
+	case parent.Err() != nil:
+		return true, context.Cause(parent)
+	case errors.Is(err, errAnswerTooLong):
+		return true, w.commitPartial(parent, answer, func(write store.Write) error { return w.outputLimit(parent, write) })
+	case ctx.Err() != nil:
+		return true, w.commitPartial(parent, answer, func(write store.Write) error { return w.stopWith(parent, write, context.Cause(ctx)) })
+	case errors.As(err, &failed) && failed.Retryable() && t.run.Attempt < maxAttempts && failed.RetryAfter <= maxRetryAfter:
+		return false, w.unlessStopped(ctx, w.backoff(ctx, failed))
+	default:
+		return true, w.commitPartial(parent, answer, func(write store.Write) error { return w.failModel(parent, write, err) })
+	}
+}
+
+// unlessStopped drops an error that only says that the turn was stopped: the
+// loop does what has to be done then.
+func (w *Worker) unlessStopped(ctx context.Context, err error) error {
+	if w.log.Err() == nil && ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// beginAttempt voids what an attempt before has left, and opens a new one.
+func (w *Worker) beginAttempt(ctx context.Context, resolved Resolved) error {
+	t := w.active
+	n := w.stepNumber()
+	write := store.Write{}
+	if t.run.StepSeq != 0 {
+		write.Events = append(write.Events, w.event(n, &sessionv1.Event{Body: &sessionv1.Event_StepRestarted{StepRestarted: &sessionv1.StepRestarted{
+			VoidFirstSeq: t.run.StepSeq, VoidLastSeq: w.log.Seq(), Reason: restartReason(t.run.Attempt),
+		}}}))
+	}
+	t.run.Attempt++
+	t.run.StepSeq = w.log.Seq() + int64(len(write.Events)) + 1
+	write.Events = append(write.Events, w.event(n, &sessionv1.Event{Body: &sessionv1.Event_StepStarted{StepStarted: &sessionv1.StepStarted{
+		Model: resolved.Provider + ":" + resolved.Name, Attempt: int32(t.run.Attempt),
+	}}}))
+	write.Turns = []*store.TurnRow{t.row()}
+	return w.log.Append(ctx, write)
+}
+
+func restartReason(attempt int) string {
+	return fmt.Sprintf("Attempt %d of this step broke off; what it had produced does not count.", attempt)
+}
+
+// backoff says what went wrong and waits as long as the provider asks.
+func (w *Worker) backoff(ctx context.Context, failed *model.Error) error {
+	wait := failed.RetryAfter
+	if wait == 0 {
+		wait = min(500*time.Millisecond<<(w.active.run.Attempt-1), maxBackoff)
+		wait -= time.Duration(rand.Int64N(int64(wait)/4 + 1)) //nolint:gosec // jitter needs no secrecy
+	}
+	w.deps.Metrics.retried(ctx)
+	err := w.log.Append(ctx, store.Write{Events: []*sessionv1.Event{w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
+		Reason:  "MODEL_RETRY",
+		Message: fmt.Sprintf("%v. Trying again in %v (attempt %d of %d).", failed, wait.Round(time.Millisecond), w.active.run.Attempt+1, maxAttempts),
+	}}})}})
+	if err != nil {
+		return err
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// maxAnswerBytes bounds an answer that never ends, generously.
+func (w *Worker) maxAnswerBytes(r Resolved) int64 {
+	return 64<<10 + 32*min(w.tokensLeft(), max(r.MaxOutputTokens, 4096))
+}
+
+// stream makes the model call.
+func (w *Worker) stream(ctx context.Context, r Resolved, tools []model.Tool, a *partialAnswer) (*model.Response, error) {
+	ctx, span := w.startModelSpan(ctx, r)
+	defer span.End()
+	begun := time.Now()
+	limit := w.tokensLeft()
+	if r.MaxOutputTokens > 0 {
+		limit = min(limit, r.MaxOutputTokens)
+	}
+	resp, err := r.Model.Stream(ctx, model.Request{
+		Model: r.Name, System: w.spec.Prompt, Messages: w.path, Tools: tools,
+		MaxOutputTokens: limit, ThinkingTokens: r.ThinkingTokens,
+		Step: int(w.stepNumber()), Attempt: w.active.run.Attempt,
+	}, func(d model.Delta) error { return a.add(ctx, d) })
+	w.endModelSpan(ctx, span, r, resp, err, time.Since(begun))
+	return resp, err
+}
+
+// commitAnswer commits the assistant's message. A message without tool calls
+// ends the turn in the same write.
+func (w *Worker) commitAnswer(parent context.Context, r Resolved, resp *model.Response) error {
+	t := w.active
+	n := w.stepNumber()
+	for i, u := range toolUsesOf(resp.Blocks) {
+		u.CallId = callID(t.id, n, i)
+	}
+	usage := resp.Usage
+	if usage == nil {
+		usage = &sessionv1.Usage{}
+	}
+	usage.CostNanoUsd = r.Cost(usage)
+	eventlog.AddUsage(ensureUsage(&t.turn.Usage), usage)
+	write := store.Write{AddUsage: usage, StepCommitted: true}
+	if len(resp.Blocks) == 0 {
+		// An assistant message must not be empty; an empty answer ends the turn.
+		resp.Blocks = []*sessionv1.Block{textBlock("(The model gave no answer.)")}
+	}
+	message := w.newMessage(sessionv1.Role_ROLE_ASSISTANT, n, resp.Blocks)
+	w.addMessage(&write, message)
+	t.clearStep()
+	w.claims = 0
+	finished := w.event(n, &sessionv1.Event{Body: &sessionv1.Event_StepFinished{StepFinished: &sessionv1.StepFinished{
+		StopReason: resp.StopReason, Usage: usage, Message: message.Name,
+	}}})
+	if len(toolUses(message)) > 0 {
+		// step.finished follows the calls; the message is synced before any of them starts.
+		write.Turns = []*store.TurnRow{t.row()}
+		return w.log.Commit(parent, write)
+	}
+	write.Events = append(write.Events, finished)
+	t.turn.Steps = n
+	switch resp.StopReason {
+	case "max_tokens":
+		return w.outputLimit(parent, write)
+	case "refusal":
+		return w.finish(parent, write, sessionv1.TurnState_TURN_STATE_FAILED, turnError(sessionv1.ErrorReason_ERROR_REASON_MODEL_REFUSAL,
+			"The model refused to answer. Say it in another way, or begin a new session."))
+	default:
+		return w.finish(parent, write, sessionv1.TurnState_TURN_STATE_COMPLETE, nil)
+	}
+}
+
+// commitPartial keeps the text of an answer that was cut off, so that the
+// transcript is well-formed and shows what people saw; then ends the turn.
+func (w *Worker) commitPartial(parent context.Context, a *partialAnswer, end func(store.Write) error) error {
+	write := store.Write{Events: a.close()}
+	if blocks := a.text(); len(blocks) > 0 {
+		w.addMessage(&write, w.newMessage(sessionv1.Role_ROLE_ASSISTANT, w.stepNumber(), blocks))
+	}
+	return end(write)
+}
+
+// failModel ends the turn because of its model.
+func (w *Worker) failModel(parent context.Context, write store.Write, err error) error {
+	reason := sessionv1.ErrorReason_ERROR_REASON_MODEL_UNAVAILABLE
+	message := err.Error()
+	var failed *model.Error
+	if errors.As(err, &failed) {
+		switch failed.Kind {
+		case model.Authentication:
+			reason = sessionv1.ErrorReason_ERROR_REASON_MODEL_AUTHENTICATION
+		case model.Refused, model.Billing:
+			reason = sessionv1.ErrorReason_ERROR_REASON_MODEL_REQUEST_REFUSED
+		case model.ContextFull:
+			reason = sessionv1.ErrorReason_ERROR_REASON_CONTEXT_FULL
+		case model.Unavailable:
+			message = fmt.Sprintf("%s. Gave up after %d attempts; send the message again later.", message, w.active.run.Attempt)
+		}
+	}
+	w.deps.Log.WarnContext(parent, "the model failed", "session", w.lease.Session, "turn", w.active.id, "error", err)
+	return w.fail(parent, write, reason, message)
+}

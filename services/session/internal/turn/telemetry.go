@@ -1,0 +1,179 @@
+package turn
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/model"
+)
+
+// Attribute names: OpenTelemetry's semantic conventions for generative AI where
+// there is one, `fairlead.` otherwise.
+const (
+	attrOperation    = attribute.Key("gen_ai.operation.name")
+	attrProvider     = attribute.Key("gen_ai.provider.name")
+	attrModel        = attribute.Key("gen_ai.request.model")
+	attrResponseID   = attribute.Key("gen_ai.response.id")
+	attrFinish       = attribute.Key("gen_ai.response.finish_reasons")
+	attrInputTokens  = attribute.Key("gen_ai.usage.input_tokens")
+	attrOutputTokens = attribute.Key("gen_ai.usage.output_tokens")
+	attrConversation = attribute.Key("gen_ai.conversation.id")
+	attrAgent        = attribute.Key("gen_ai.agent.name")
+	attrToolName     = attribute.Key("gen_ai.tool.name")
+	attrToolCallID   = attribute.Key("gen_ai.tool.call.id")
+	attrErrorType    = attribute.Key("error.type")
+	attrTenant       = attribute.Key("fairlead.tenant")
+	attrTurn         = attribute.Key("fairlead.turn")
+	attrStep         = attribute.Key("fairlead.step")
+	attrAttempt      = attribute.Key("fairlead.attempt")
+	attrEpoch        = attribute.Key("fairlead.epoch")
+	attrState        = attribute.Key("fairlead.turn.state")
+	attrOutcome      = attribute.Key("fairlead.tool.outcome")
+)
+
+// startRunSpan begins the span of one worker's part of a turn, a child of the
+// request that brought the turn.
+func (w *Worker) startRunSpan(ctx context.Context) (context.Context, trace.Span) {
+	t := w.active
+	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier(t.run.Trace))
+	return w.deps.Tracer.Start(ctx, "turn.run", trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(
+		attrOperation.String("invoke_agent"), attrAgent.String(lastSegment(w.session.Agent)),
+		attrConversation.String(w.lease.Session), attrTenant.String(w.lease.Tenant),
+		attrTurn.String(t.id), attrEpoch.Int64(w.lease.Epoch)))
+}
+
+func (w *Worker) endRunSpan(span trace.Span, t *active, err error) {
+	span.SetAttributes(attrState.String(t.turn.State.String()))
+	u := t.turn.GetUsage()
+	span.SetAttributes(attrInputTokens.Int64(promptTokens(u)), attrOutputTokens.Int64(u.GetOutputTokens()))
+	switch {
+	case err != nil:
+		span.SetStatus(codes.Error, "the worker stopped")
+	case t.turn.State == sessionv1.TurnState_TURN_STATE_FAILED:
+		span.SetAttributes(attrErrorType.String(t.turn.Error.GetReason()))
+		span.SetStatus(codes.Error, t.turn.Error.GetReason())
+	}
+}
+
+func (w *Worker) startStepSpan(ctx context.Context) (context.Context, trace.Span) {
+	return w.deps.Tracer.Start(ctx, "turn.step", trace.WithAttributes(attrTurn.String(w.active.id), attrStep.Int(int(w.stepNumber()))))
+}
+
+func (w *Worker) startModelSpan(ctx context.Context, r Resolved) (context.Context, trace.Span) {
+	return w.deps.Tracer.Start(ctx, "chat "+r.Name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+		attrOperation.String("chat"), attrProvider.String(r.Provider), attrModel.String(r.Name),
+		attrConversation.String(w.lease.Session), attrAttempt.Int(w.active.run.Attempt)))
+}
+
+func (w *Worker) endModelSpan(ctx context.Context, span trace.Span, r Resolved, resp *model.Response, err error, took time.Duration) {
+	w.deps.Metrics.modelCall(ctx, r, resp, err, took)
+	if err != nil {
+		kind := "cancelled"
+		var failed *model.Error
+		if errors.As(err, &failed) {
+			kind = errorKind(failed.Kind)
+		}
+		span.SetAttributes(attrErrorType.String(kind))
+		span.SetStatus(codes.Error, kind)
+		return
+	}
+	span.SetAttributes(attrResponseID.String(resp.ID), attrFinish.StringSlice([]string{resp.StopReason}),
+		attrInputTokens.Int64(promptTokens(resp.Usage)), attrOutputTokens.Int64(resp.Usage.GetOutputTokens()))
+}
+
+func (w *Worker) startCallSpan(ctx context.Context, u *sessionv1.ToolUse) (context.Context, trace.Span) {
+	return w.deps.Tracer.Start(ctx, "tool_call "+u.Tool, trace.WithAttributes(
+		attrToolName.String(u.Tool), attrToolCallID.String(u.CallId), attrStep.Int(int(w.stepNumber()))))
+}
+
+func endCallSpan(span trace.Span, r *sessionv1.ToolResult) {
+	span.SetAttributes(attrOutcome.String(r.Outcome.String()))
+	if r.Outcome != sessionv1.ToolOutcome_TOOL_OUTCOME_OK {
+		span.SetAttributes(attrErrorType.String(r.Outcome.String()))
+	}
+}
+
+// promptTokens are all tokens of the prompt, cached or not.
+func promptTokens(u *sessionv1.Usage) int64 {
+	return u.GetInputTokens() + u.GetCacheReadTokens() + u.GetCacheWriteTokens()
+}
+
+func errorKind(k model.ErrorKind) string {
+	switch k {
+	case model.Unavailable:
+		return "unavailable"
+	case model.Authentication:
+		return "authentication"
+	case model.Refused:
+		return "refused"
+	case model.ContextFull:
+		return "context_full"
+	case model.Billing:
+		return "billing"
+	default:
+		return "other"
+	}
+}
+
+// Metrics counts what turns do.
+type Metrics struct {
+	turns    metric.Int64Counter
+	retries  metric.Int64Counter
+	tokens   metric.Int64Counter
+	calls    metric.Float64Histogram
+	duration metric.Float64Histogram
+}
+
+// NewMetrics makes the instruments.
+func NewMetrics(m metric.Meter) (*Metrics, error) {
+	var x Metrics
+	var errs [5]error
+	x.turns, errs[0] = m.Int64Counter("fairlead.turns", metric.WithDescription("Turns that ended, by state."))
+	x.retries, errs[1] = m.Int64Counter("fairlead.model.retries", metric.WithDescription("Model calls that were tried again."))
+	x.tokens, errs[2] = m.Int64Counter("gen_ai.client.token.usage", metric.WithDescription("Tokens, by type and provider."), metric.WithUnit("{token}"))
+	x.calls, errs[3] = m.Float64Histogram("gen_ai.client.operation.duration", metric.WithDescription("Time of model calls."), metric.WithUnit("s"))
+	x.duration, errs[4] = m.Float64Histogram("fairlead.turn.duration", metric.WithDescription("Time of turns, WAITING and QUEUED left out."), metric.WithUnit("s"))
+	return &x, errors.Join(errs[:]...)
+}
+
+func (m *Metrics) finished(ctx context.Context, t *active) {
+	by := metric.WithAttributes(attrState.String(t.turn.State.String()))
+	m.turns.Add(ctx, 1, by)
+	m.duration.Record(ctx, t.run.WallUsed.Seconds(), by)
+}
+
+func (m *Metrics) retried(ctx context.Context) { m.retries.Add(ctx, 1) }
+
+func (m *Metrics) modelCall(ctx context.Context, r Resolved, resp *model.Response, err error, took time.Duration) {
+	provider := attrProvider.String(r.Provider)
+	result := attribute.String("result", "ok")
+	if err != nil {
+		result = attribute.String("result", "error")
+	}
+	m.calls.Record(ctx, took.Seconds(), metric.WithAttributes(provider, result))
+	if resp == nil {
+		return
+	}
+	kind := attribute.Key("gen_ai.token.type")
+	m.tokens.Add(ctx, promptTokens(resp.Usage), metric.WithAttributes(provider, kind.String("input")))
+	m.tokens.Add(ctx, resp.Usage.GetOutputTokens(), metric.WithAttributes(provider, kind.String("output")))
+}
+
+// compact takes the white space out of JSON.
+func compact(b []byte) ([]byte, error) {
+	var out bytes.Buffer
+	if err := json.Compact(&out, b); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}

@@ -1,0 +1,331 @@
+// Package turn runs the turns of one session: it builds the model's request from
+// the conversation, streams the model, has the tools called, and appends what
+// happened to the log, until the agent stops.
+//
+// The loop is a state machine whose state is in the store. What to do next
+// follows from the last message of the conversation: after a user's message
+// comes a step; after an assistant's message with tool calls, the calls that
+// have no result yet; after one without, the end. A worker that takes over from
+// one that crashed therefore does the same as one that goes on: it voids the
+// step that was under way, and asks tools again for every call without a
+// result, by the same call id, which tools recognizes.
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/eventlog"
+	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// Limits that hold where an agent and a request say nothing.
+type Limits struct {
+	MaxSteps        int
+	MaxWallTime     time.Duration
+	MaxOutputTokens int64
+}
+
+// Resolved is a model that is ready to be asked.
+type Resolved struct {
+	Model           model.Model
+	Name            string // the provider's own name of it
+	Provider        string
+	MaxOutputTokens int64
+	ThinkingTokens  int64
+	Cost            func(*sessionv1.Usage) int64 // in billionths of a US dollar
+}
+
+// Deps is what a worker works with.
+type Deps struct {
+	Store     store.Store
+	Committer *eventlog.Committer
+	// Resolve finds a model by `provider:model`; empty means the default one.
+	Resolve    func(name string) (Resolved, error)
+	Calls      toolsv1.CallServiceClient
+	Tools      toolsv1.ToolServiceClient
+	Workspaces sandboxv1.WorkspaceServiceClient
+	Tracer     trace.Tracer
+	Metrics    *Metrics
+	Log        *slog.Logger
+	Limits     Limits
+	// MaxClaims is how often a turn may be taken up without a new committed step.
+	MaxClaims int
+}
+
+// Why a turn's context ends before the turn does.
+var (
+	errInterrupted = errors.New("interrupted")
+	errWallTime    = errors.New("the turn's time is up")
+)
+
+// Worker runs the turns of one session as long as it has work.
+type Worker struct {
+	deps  *Deps
+	lease store.Lease
+	log   *eventlog.Log
+	wake  chan struct{}
+
+	session       *sessionv1.Session
+	spec          agent.Spec
+	path          []*sessionv1.Message
+	loaded        bool // path is loaded
+	active        *active
+	claims        int
+	taken         map[int64]bool  // commands that were seen
+	parallelTools map[string]bool // tools whose calls may run at the same time
+
+	mu     sync.Mutex
+	cancel context.CancelCauseFunc // ends the running turn
+	turn   string                  // the running turn's id
+}
+
+// New makes a worker for a session that this replica holds.
+func New(d *Deps, l store.Lease) *Worker {
+	return &Worker{deps: d, lease: l, wake: make(chan struct{}, 1), taken: map[int64]bool{}}
+}
+
+// Wake says that there is something in the inbox.
+func (w *Worker) Wake() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run works until there is nothing left to do, and gives the lease back. It
+// returns nil then; with an error, the session has to be claimed again.
+func (w *Worker) Run(ctx context.Context) error {
+	ctx = principal.With(ctx, principal.Principal{Tenant: w.lease.Tenant, User: "default"})
+	if err := w.load(ctx); err != nil {
+		return err
+	}
+	for {
+		if err := w.takeCommands(ctx); err != nil {
+			return err
+		}
+		if w.active != nil && !w.active.waiting() {
+			if err := w.runTurn(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := w.log.Flush(ctx); err != nil {
+			return err
+		}
+		released, err := w.deps.Store.ReleaseIdle(ctx, w.lease)
+		if err != nil || released {
+			return err
+		}
+	}
+}
+
+func (w *Worker) load(ctx context.Context) error {
+	s, err := w.deps.Store.Load(ctx, w.lease)
+	if err != nil {
+		return fmt.Errorf("load session %s: %w", w.lease.Session, err)
+	}
+	rev, err := w.deps.Store.GetAgentRevision(ctx, w.lease.Tenant, s.Session.Agent, s.Session.AgentRevision)
+	if err != nil {
+		return fmt.Errorf("load revision %s of %s: %w", s.Session.AgentRevision, s.Session.Agent, err)
+	}
+	if w.spec, err = agent.Unmarshal(rev.Spec); err != nil {
+		return err
+	}
+	w.session, w.claims = s.Session, s.Claims
+	w.log = w.deps.Committer.Open(w.lease, s.Session.LastSeq)
+	if s.Active != nil {
+		w.active, err = newActive(s.Active.ID, s.Active.Turn, s.Active.Run)
+	}
+	return err
+}
+
+// loadPath reads the conversation, once.
+func (w *Worker) loadPath(ctx context.Context) error {
+	if w.loaded {
+		return nil
+	}
+	const page = 1000
+	after := ""
+	for {
+		ms, err := w.deps.Store.ListMessages(ctx, w.lease.Key, "", after, page)
+		if err != nil {
+			return fmt.Errorf("load the conversation of session %s: %w", w.lease.Session, err)
+		}
+		w.path = append(w.path, ms...)
+		if len(ms) < page {
+			w.loaded = true
+			return nil
+		}
+		after = lastSegment(ms[len(ms)-1].Name)
+	}
+}
+
+// runTurn runs the active turn until it ends, waits, or ctx ends.
+func (w *Worker) runTurn(parent context.Context) error {
+	t := w.active
+	ctx := principal.With(parent, principal.Principal{Tenant: w.lease.Tenant, User: t.run.User})
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(t.turn.Limits.GetMaxWallTime().AsDuration()-t.wallUsed(), func() { cancel(errWallTime) })
+	w.setRunning(t.id, cancel)
+	var watcher sync.WaitGroup
+	watcher.Go(func() { w.watchInterrupts(ctx) })
+	defer func() {
+		timer.Stop()
+		w.setRunning("", nil)
+		cancel(nil)
+		watcher.Wait()
+	}()
+	ctx, span := w.startRunSpan(ctx)
+	defer span.End()
+
+	var err error
+	if err = w.loadPath(ctx); err == nil {
+		if w.claims > w.deps.MaxClaims {
+			err = w.finishCrashLoop(parent)
+		} else {
+			err = w.loop(ctx, parent)
+		}
+	}
+	w.endRunSpan(span, t, err)
+	return err
+}
+
+// loop does what comes next until the turn is not active any more or waits. ctx
+// ends with the turn, parent with the worker.
+func (w *Worker) loop(ctx, parent context.Context) error {
+	t := w.active
+	warm := w.warmWorkspace(ctx)
+	defer warm.stop()
+	for w.active == t && !t.waiting() {
+		if err := w.takeCommands(parent); err != nil {
+			return err
+		}
+		if w.active != t || t.waiting() {
+			return nil
+		}
+		if why := w.stopCause(ctx, parent); why != nil {
+			if parent.Err() != nil {
+				return context.Cause(parent)
+			}
+			return w.stop(parent, why)
+		}
+		if err := w.advance(ctx, parent, warm); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// advance does one thing: a step, a step's calls, or the end.
+func (w *Worker) advance(ctx, parent context.Context, warm *warming) error {
+	last := w.path[len(w.path)-1]
+	switch {
+	case last.Role == sessionv1.Role_ROLE_USER:
+		return w.step(ctx, parent)
+	case len(toolUses(last)) > 0:
+		return w.calls(ctx, parent, last, warm)
+	default:
+		// A worker before this one committed the final message and not the end.
+		return w.finish(parent, store.Write{}, sessionv1.TurnState_TURN_STATE_COMPLETE, nil)
+	}
+}
+
+// stopCause tells why the turn has to stop now; nil when it need not.
+func (w *Worker) stopCause(ctx, parent context.Context) error {
+	switch {
+	case parent.Err() != nil:
+		return context.Cause(parent)
+	case w.active.stopped:
+		return errInterrupted
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	default:
+		return nil
+	}
+}
+
+// watchInterrupts ends the running turn's context as soon as an interrupt for
+// it is in the inbox. It consumes nothing: takeCommands does.
+func (w *Worker) watchInterrupts(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+		}
+		commands, err := w.deps.Store.Inbox(ctx, w.lease)
+		if err != nil {
+			if ctx.Err() == nil {
+				w.deps.Log.WarnContext(ctx, "cannot read the inbox; will look again", "session", w.lease.Session, "error", err)
+			}
+			continue
+		}
+		for _, c := range commands {
+			if c.Kind == store.CommandInterrupt {
+				w.interruptRunning(c.TurnID)
+			}
+		}
+	}
+}
+
+func (w *Worker) setRunning(turn string, cancel context.CancelCauseFunc) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.turn, w.cancel = turn, cancel
+}
+
+func (w *Worker) interruptRunning(turn string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cancel != nil && w.turn == turn {
+		w.cancel(errInterrupted)
+	}
+}
+
+// name makes a full resource name below the session.
+func (w *Worker) name(collection, id string) string {
+	return "sessions/" + w.lease.Session + "/" + collection + "/" + id
+}
+
+// newMessage makes a message at the head.
+func (w *Worker) newMessage(role sessionv1.Role, step int32, blocks []*sessionv1.Block) *sessionv1.Message {
+	m := &sessionv1.Message{
+		Name: w.name("messages", id.New()), Role: role, Blocks: blocks, Step: step,
+		Turn: w.active.turn.Name, CreateTime: now(),
+	}
+	if len(w.path) > 0 {
+		m.Parent = w.path[len(w.path)-1].Name
+	} else if w.session.Head != "" {
+		m.Parent = w.session.Head
+	}
+	return m
+}
+
+// addMessage puts a message into a write and moves the head to it.
+func (w *Worker) addMessage(write *store.Write, m *sessionv1.Message) {
+	head := lastSegment(m.Name)
+	write.Messages = append(write.Messages, m)
+	write.Head = &head
+	w.path = append(w.path, m)
+	w.session.Head = m.Name
+}
+
+// event makes an event of the active turn.
+func (w *Worker) event(step int32, e *sessionv1.Event) *sessionv1.Event {
+	e.Turn, e.Step = w.active.turn.Name, step
+	return e
+}

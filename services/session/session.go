@@ -1,0 +1,175 @@
+// Package session is the session service: sessions, their turns, event logs and
+// the agent loop. It is the only door to the service; everything else is
+// internal.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"go.opentelemetry.io/otel"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/dispatch"
+	"github.com/fairlead/fairlead/services/session/internal/eventlog"
+	"github.com/fairlead/fairlead/services/session/internal/hub"
+	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
+	"github.com/fairlead/fairlead/services/session/internal/server"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/postgres"
+	"github.com/fairlead/fairlead/services/session/internal/store/sqlite"
+	"github.com/fairlead/fairlead/services/session/internal/turn"
+)
+
+// scope names our spans and metrics.
+const scope = "github.com/fairlead/fairlead/services/session"
+
+// Deps are the service's peers and its log.
+type Deps struct {
+	Sandbox, Tools grpc.ClientConnInterface
+	Log            *slog.Logger
+	Version        string
+}
+
+// Service is the session service. It is an rpc.Component.
+type Service struct {
+	store      store.Store
+	committer  *eventlog.Committer
+	dispatcher *dispatch.Dispatcher
+	server     *server.Server
+	models     *catalog.Catalog
+}
+
+// New opens the store and puts the service together; Run makes it work.
+func New(ctx context.Context, c Config, d Deps) (*Service, error) {
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("session: %w", err)
+	}
+	models, err := catalog.New(c.Models, os.Getenv)
+	if err != nil {
+		return nil, fmt.Errorf("session: %w", err)
+	}
+	agents, err := agent.NewSet(c.Agents, c.DefaultAgent)
+	if err != nil {
+		return nil, fmt.Errorf("session: %w", err)
+	}
+	if err := checkModels(agents, models); err != nil {
+		return nil, fmt.Errorf("session: %w", err)
+	}
+	metrics, err := turn.NewMetrics(otel.Meter(scope))
+	if err != nil {
+		return nil, fmt.Errorf("session: %w", err)
+	}
+	st, err := openStore(ctx, c, d.Log)
+	if err != nil {
+		return nil, fmt.Errorf("session: %w", err)
+	}
+	s := &Service{store: st, models: models}
+	s.wire(c, d, agents, metrics)
+	return s, nil
+}
+
+// wire connects the parts.
+func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metrics) {
+	followers := hub.New()
+	s.committer = eventlog.New(s.store, followers.Publish)
+	limits := turn.Limits{MaxSteps: c.MaxSteps, MaxWallTime: c.MaxWallTime, MaxOutputTokens: c.MaxOutputTokens}
+	calls := toolsv1.NewCallServiceClient(d.Tools)
+	workspaces := sandboxv1.NewWorkspaceServiceClient(d.Sandbox)
+	s.dispatcher = dispatch.New(dispatch.Config{
+		Replica: id.New(), LeaseTTL: c.LeaseTTL, PollInterval: c.PollInterval, MaxSessions: c.MaxSessions,
+	}, &turn.Deps{
+		Store: s.store, Committer: s.committer, Resolve: s.resolve, Calls: calls, Tools: toolsv1.NewToolServiceClient(d.Tools),
+		Workspaces: workspaces, Tracer: otel.Tracer(scope), Metrics: metrics, Log: d.Log, MaxClaims: c.MaxClaims,
+	}, followers, d.Log)
+	s.server = server.New(server.Config{
+		Store: s.store, Hub: followers, Agents: agents, Calls: calls, Workspaces: workspaces, Log: d.Log, Version: d.Version,
+		Models: s.models.List(), DefaultModel: s.models.Default(), Limits: limits, IdleProgress: c.StreamProgressInterval,
+		Ceilings: turn.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
+	})
+}
+
+// resolve finds a model; nothing means the default one.
+func (s *Service) resolve(name string) (turn.Resolved, error) {
+	if name == "" {
+		name = s.models.Default()
+	}
+	e, err := s.models.Resolve(name)
+	if err != nil {
+		return turn.Resolved{}, err
+	}
+	return turn.Resolved{
+		Model: e.Model, Name: e.Name, Provider: e.Provider, MaxOutputTokens: e.MaxOutputTokens,
+		ThinkingTokens: e.ThinkingTokens, Cost: e.Cost,
+	}, nil
+}
+
+// checkModels refuses agents whose model is not configured: an error at start,
+// not at the first turn.
+func checkModels(agents *agent.Set, models *catalog.Catalog) error {
+	var faults []error
+	for _, a := range agents.All() {
+		if a.Spec.Model == "" {
+			continue
+		}
+		if _, err := models.Resolve(a.Spec.Model); err != nil {
+			faults = append(faults, fmt.Errorf("agent %q: %w", a.ID, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func openStore(ctx context.Context, c Config, log *slog.Logger) (store.Store, error) {
+	if url := c.DatabaseURL.Reveal(); url != "" {
+		return postgres.Open(ctx, url, log)
+	}
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return nil, fmt.Errorf("make the data directory: %w", err)
+	}
+	return sqlite.Open(ctx, filepath.Join(c.Data, "session.db"), log)
+}
+
+// RegisterPublic registers what clients use.
+func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
+	sessionv1.RegisterSessionServiceServer(r, s.server)
+	sessionv1.RegisterAgentServiceServer(r, s.server.AgentService())
+}
+
+// RegisterPeer registers nothing: nobody calls up.
+func (s *Service) RegisterPeer(grpc.ServiceRegistrar) {}
+
+// Run works on sessions until ctx ends; then the workers stop, what they have
+// produced is written, and their leases are given back.
+func (s *Service) Run(ctx context.Context) error {
+	// The committer outlives the workers, whose last words it writes.
+	commit, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var g errgroup.Group
+	g.Go(func() error { return s.committer.Run(commit) })
+	g.Go(func() error {
+		defer stop()
+		return s.dispatcher.Run(ctx)
+	})
+	return g.Wait()
+}
+
+// Ready tells whether the store can be reached.
+func (s *Service) Ready(ctx context.Context) error { return s.store.Ping(ctx) }
+
+// DefaultModel is the model of agents that name none, as `provider:model`.
+func (s *Service) DefaultModel() string { return s.models.Default() }
+
+// Close closes the store.
+func (s *Service) Close() error {
+	s.server.Close()
+	return s.store.Close()
+}
