@@ -74,17 +74,7 @@ func unwrap(err error) error {
 }
 
 func FuzzParse(f *testing.F) {
-	all, err := scenarios.ReadDir("scenarios")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, e := range all {
-		b, err := scenarios.ReadFile("scenarios/" + e.Name())
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b)
-	}
+	f.Add([]byte(talk))
 	f.Add([]byte("name: a\nfallback: &x\n  steps: [{text: [a, ~], tools: [{name: b, input: {? [1] : 2}}]}]\n"))
 	f.Add([]byte("name: a\nturns: [*x]\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -1,0 +1,152 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fairlead/fairlead/services/internal/kit/config"
+)
+
+// Config says which providers and models there are. Its zero value, with a key
+// in the environment, is a working configuration. Make one with [Defaults].
+type Config struct {
+	Model            string              `key:"model" env:"FAIRLEAD_MODEL" help:"the default agent's model, as provider:model; when empty, a model of the first of anthropic and openai that has a key, else scripted:default"`
+	AnthropicKey     config.Secret       `key:"anthropic-api-key" env:"ANTHROPIC_API_KEY" flag:"-" help:"the key for the provider anthropic"`
+	AnthropicBaseURL string              `key:"anthropic-base-url" env:"ANTHROPIC_BASE_URL" help:"where the provider anthropic is; when empty, https://api.anthropic.com"`
+	OpenAIKey        config.Secret       `key:"openai-api-key" env:"OPENAI_API_KEY" flag:"-" help:"the key for the provider openai"`
+	OpenAIBaseURL    string              `key:"openai-base-url" env:"OPENAI_BASE_URL" help:"where the provider openai is, with its /v1; when empty, https://api.openai.com/v1"`
+	Scenario         string              `key:"scenario" help:"a YAML file with a scenario, played by the model scripted:NAME, with the name that it gives itself"`
+	IdleTimeout      time.Duration       `key:"model-idle-timeout" help:"how long a model's stream may be silent before it counts as broken"`
+	Providers        map[string]Provider `key:"providers" help:"further providers of models, and settings of anthropic, openai and scripted, by name"`
+	Models           map[string]Limits   `key:"models" help:"further models, and other limits and prices of known ones, by provider:model"`
+}
+
+// Defaults gives the configuration that holds when nobody says otherwise.
+func Defaults() Config { return Config{IdleTimeout: 2 * time.Minute} }
+
+// The kinds of providers.
+const (
+	KindAnthropic = "anthropic"
+	KindOpenAI    = "openai"
+	KindScripted  = "scripted"
+)
+
+// Provider says how a provider of models is reached.
+type Provider struct {
+	Kind           string        `key:"kind" help:"anthropic (Messages API), openai (Chat Completions API, any compatible server) or scripted"`
+	BaseURL        string        `key:"base-url" help:"where the API is"`
+	Key            config.Secret `key:"key" help:"the key; better given by key-env"`
+	KeyEnv         string        `key:"key-env" help:"the name in the environment that holds the key"`
+	NoKey          bool          `key:"no-key" help:"the server wants no key"`
+	Scenario       string        `key:"scenario" help:"for kind scripted: a YAML file with a scenario, a model named as the scenario"`
+	MaxTokensField string        `key:"max-tokens-field" help:"for kind openai: max_completion_tokens, or max_tokens for older servers"`
+}
+
+// Limits are a model's limits and prices.
+type Limits struct {
+	ContextTokens   int64  `key:"context-tokens" help:"the longest conversation, in tokens; 0 when not known"`
+	MaxOutputTokens int64  `key:"max-output-tokens" help:"the longest answer, in tokens"`
+	ThinkingTokens  int64  `key:"thinking-tokens" help:"the most thinking before an answer, in tokens; 0 for none"`
+	Thinking        string `key:"thinking" help:"for kind anthropic: budget (up to thinking-tokens), adaptive (the model decides) or empty for what thinking-tokens says"`
+	ReasoningEffort string `key:"reasoning-effort" help:"for kind openai: sent as reasoning_effort; when empty, nothing is sent"`
+	Prices          `key:",inline"`
+}
+
+// Prices are in US dollars for a million tokens.
+type Prices struct {
+	Input      float64 `key:"input-price" help:"US dollars for a million input tokens"`
+	Output     float64 `key:"output-price" help:"US dollars for a million output tokens"`
+	CacheRead  float64 `key:"cache-read-price" help:"US dollars for a million input tokens read from the cache"`
+	CacheWrite float64 `key:"cache-write-price" help:"US dollars for a million input tokens written to the cache"`
+	LongAfter  int64   `key:"long-after-tokens" help:"requests with more input tokens than this cost more; 0 when there is no such limit"`
+	LongInput  float64 `key:"long-input-factor" help:"what the input prices of such a request are multiplied by"`
+	LongOutput float64 `key:"long-output-factor" help:"what its output price is multiplied by"`
+}
+
+// Validate finds faults that need nothing but the configuration itself.
+func (c Config) Validate() error {
+	var faults []error
+	if c.IdleTimeout < 0 {
+		faults = append(faults, fmt.Errorf("model-idle-timeout: %s is negative", c.IdleTimeout))
+	}
+	faults = append(faults, checkURL("anthropic-base-url", c.AnthropicBaseURL), checkURL("openai-base-url", c.OpenAIBaseURL))
+	if c.Model != "" && !wellFormed(c.Model) {
+		faults = append(faults, fmt.Errorf("model: %q is not of the form provider:model", c.Model))
+	}
+	for name := range c.Models {
+		if !wellFormed(name) {
+			faults = append(faults, fmt.Errorf("models: %q is not of the form provider:model", name))
+		}
+	}
+	for name := range c.Providers {
+		if name == "" || strings.ContainsAny(name, ": \t\n") {
+			faults = append(faults, fmt.Errorf("providers: the name %q must not be empty nor hold a colon or white space", name))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// Validate finds faults in a provider's settings. The kind may be left out for
+// the built-in ones.
+func (p Provider) Validate() error {
+	var faults []error
+	if kinds := []string{"", KindAnthropic, KindOpenAI, KindScripted}; !slices.Contains(kinds, p.Kind) {
+		faults = append(faults, fmt.Errorf("kind: %q is not one of %s", p.Kind, strings.Join(kinds[1:], ", ")))
+	}
+	if fields := []string{"", "max_completion_tokens", "max_tokens"}; !slices.Contains(fields, p.MaxTokensField) {
+		faults = append(faults, fmt.Errorf("max-tokens-field: %q is not one of %s", p.MaxTokensField, strings.Join(fields[1:], ", ")))
+	}
+	faults = append(faults, checkURL("base-url", p.BaseURL))
+	return errors.Join(faults...)
+}
+
+// Validate finds limits and prices that cannot be.
+func (l Limits) Validate() error {
+	var faults []error
+	for key, n := range map[string]int64{
+		"context-tokens": l.ContextTokens, "max-output-tokens": l.MaxOutputTokens,
+		"thinking-tokens": l.ThinkingTokens, "long-after-tokens": l.LongAfter,
+	} {
+		if n < 0 {
+			faults = append(faults, fmt.Errorf("%s: %d is negative", key, n))
+		}
+	}
+	for key, f := range map[string]float64{
+		"input-price": l.Input, "output-price": l.Output, "cache-read-price": l.CacheRead,
+		"cache-write-price": l.CacheWrite, "long-input-factor": l.LongInput, "long-output-factor": l.LongOutput,
+	} {
+		if !(f >= 0 && f < 1e6) || math.IsNaN(f) {
+			faults = append(faults, fmt.Errorf("%s: %v is not between 0 and a million", key, f))
+		}
+	}
+	if !slices.Contains([]string{"", "budget", "adaptive"}, l.Thinking) {
+		faults = append(faults, fmt.Errorf("thinking: %q is not budget or adaptive", l.Thinking))
+	}
+	slices.SortFunc(faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(faults...)
+}
+
+// wellFormed says whether name has the form provider:model.
+func wellFormed(name string) bool {
+	p, m, ok := strings.Cut(name, ":")
+	return ok && p != "" && m != ""
+}
+
+func checkURL(key, s string) error {
+	if s == "" {
+		return nil
+	}
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
+		return fmt.Errorf("%s: must be a URL such as https://api.example.com", key)
+	case u.User != nil:
+		return fmt.Errorf("%s: must not hold a user name or password; give a key instead", key)
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/model/scripted"
+)
+
+// providers gives the built-in and the configured providers by name, with their
+// keys and scenarios read.
+func (c Config) providers(getenv func(string) string) (map[string]*provider, error) {
+	all := map[string]*provider{
+		KindAnthropic: {Provider: Provider{Kind: KindAnthropic, KeyEnv: "ANTHROPIC_API_KEY"}},
+		KindOpenAI:    {Provider: Provider{Kind: KindOpenAI, KeyEnv: "OPENAI_API_KEY"}},
+		KindScripted:  {Provider: Provider{Kind: KindScripted}},
+	}
+	var faults []error
+	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
+		set := c.Providers[name]
+		if err := set.Validate(); err != nil {
+			faults = append(faults, fmt.Errorf("providers.%s: %w", name, err))
+		}
+		p, builtin := all[name]
+		switch {
+		case !builtin && set.Kind == "":
+			faults = append(faults, fmt.Errorf("providers.%s: kind is missing: it is anthropic, openai or scripted", name))
+		case builtin && set.Kind != "" && set.Kind != p.Kind:
+			faults = append(faults, fmt.Errorf("providers.%s: the kind of a built-in provider cannot be changed to %s; choose another name", name, set.Kind))
+		case !builtin:
+			all[name] = &provider{Provider: set}
+		default:
+			p.merge(set)
+		}
+	}
+	c.wellKnown(all)
+	for name, p := range all {
+		p.name = name
+		if err := p.ready(getenv); err != nil {
+			faults = append(faults, fmt.Errorf("providers.%s: %w", name, err))
+		}
+	}
+	slices.SortFunc(faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return all, errors.Join(faults...)
+}
+
+// merge takes over the values that set has.
+func (p *provider) merge(set Provider) {
+	keep(&p.BaseURL, set.BaseURL)
+	keep(&p.Key, set.Key)
+	keep(&p.KeyEnv, set.KeyEnv)
+	keep(&p.NoKey, set.NoKey)
+	keep(&p.Scenario, set.Scenario)
+	keep(&p.MaxTokensField, set.MaxTokensField)
+}
+
+// wellKnown applies the keys that have names of their own; the environment and
+// flags are stronger than the file's providers.
+func (c Config) wellKnown(all map[string]*provider) {
+	keep(&all[KindAnthropic].Key, c.AnthropicKey)
+	keep(&all[KindAnthropic].BaseURL, c.AnthropicBaseURL)
+	keep(&all[KindOpenAI].Key, c.OpenAIKey)
+	keep(&all[KindOpenAI].BaseURL, c.OpenAIBaseURL)
+	keep(&all[KindScripted].Scenario, c.Scenario)
+}
+
+// ready reads the provider's key or its scenarios.
+func (p *provider) ready(getenv func(string) string) error {
+	if p.Kind == KindScripted {
+		return p.script()
+	}
+	if p.Scenario != "" {
+		return errors.New("scenario: only providers of kind scripted have one")
+	}
+	p.key = p.Key
+	if p.key == "" && p.KeyEnv != "" {
+		keep((*string)(&p.key), strings.TrimSpace(getenv(p.KeyEnv)))
+	}
+	return nil
+}
+
+func (p *provider) script() error {
+	p.scenarios = map[string]*scripted.Scenario{}
+	if p.name == KindScripted {
+		builtin, err := scripted.Builtin()
+		if err != nil {
+			return err
+		}
+		p.scenarios = builtin
+	}
+	if p.Scenario == "" {
+		if p.name != KindScripted {
+			return errors.New("scenario: name the YAML file to play")
+		}
+		return nil
+	}
+	s, err := scripted.Load(p.Scenario)
+	if err != nil {
+		return err
+	}
+	p.scenarios[s.Name] = s
+	return nil
+}
+
+// model makes the model of a provider.
+func (c Config) model(p *provider, name string, l Limits) (model.Model, error) {
+	if p.Kind == KindScripted {
+		s, ok := p.scenarios[name]
+		if !ok {
+			return nil, fmt.Errorf("there is no scenario %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(p.scenarios)), ", "))
+		}
+		return scripted.New(s), nil
+	}
+	if p.key == "" && !p.NoKey {
+		return keyless{p.keyHint()}, nil
+	}
+	return keyless{"providers of kind " + p.Kind + " are not part of this build"}, nil
+}
+
+// keyHint says what to do about a missing key.
+func (p *provider) keyHint() string {
+	if p.KeyEnv == "" {
+		return fmt.Sprintf("the model provider %s has no key: set providers.%s.key-env in the configuration file to the variable that holds it, or no-key: true if the server wants none", p.name, p.name)
+	}
+	return fmt.Sprintf("the model provider %s has no key: set %s in the environment of the server and start it again", p.name, p.KeyEnv)
+}
