@@ -1,0 +1,65 @@
+package permission
+
+import (
+	"errors"
+	"path"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// workspace is where commands and the model see the workspace.
+const workspace = "/workspace"
+
+// pathPattern is what stands in Read(…) and its like: a pattern relative to the
+// workspace or absolute below it, as in a .gitignore file: without a slash in
+// the middle it matches at any depth, and a directory covers all that is in it.
+type pathPattern struct{ globs []string }
+
+func newPathPattern(spec string) (*pathPattern, error) {
+	anchored := strings.Contains(strings.TrimSuffix(spec, "/"), "/")
+	rel, ok := workspacePath(spec)
+	if !ok {
+		return nil, errors.New("the path leads outside /workspace and would never match")
+	}
+	if rel == "." {
+		rel = "**"
+	}
+	if !anchored && rel != "**" {
+		rel = "**/" + rel
+	}
+	if !doublestar.ValidatePattern(rel) {
+		return nil, errors.New("the path pattern is not valid")
+	}
+	return &pathPattern{globs: []string{rel, strings.TrimSuffix(rel, "/**") + "/**"}}, nil
+}
+
+// match reports whether the pattern covers a path that workspacePath returned.
+func (p *pathPattern) match(rel string) bool {
+	for _, g := range p.globs {
+		if ok, err := doublestar.Match(g, rel); err == nil && ok {
+			return true
+		}
+	}
+	return false
+}
+
+// workspacePath makes a path relative to the workspace, as the sandbox will; it
+// reports false for one that leads outside.
+func workspacePath(p string) (string, bool) {
+	if strings.ContainsRune(p, 0) {
+		return "", false
+	}
+	if path.IsAbs(p) {
+		clean := path.Clean(p)
+		if clean != workspace && !strings.HasPrefix(clean, workspace+"/") {
+			return "", false
+		}
+		p = strings.TrimPrefix(strings.TrimPrefix(clean, workspace), "/")
+	}
+	rel := path.Clean(p)
+	if rel == ".." || strings.HasPrefix(rel, "../") {
+		return "", false
+	}
+	return rel, true
+}

@@ -1,0 +1,221 @@
+// Package permission decides whether a call may run.
+//
+// A profile is a set of rules that allow, ask or deny, in the syntax that users
+// of Claude Code know; their order means nothing. Deny beats ask, ask beats
+// allow, and what no rule allows is denied. The package decides by what a call
+// says, not by what it does: a rule on a path looks at the path's name, a rule
+// on a command at the command's words. What a permitted call can reach is
+// bounded by the sandbox, not here.
+//
+// Where a deny or ask rule cannot be checked, because a command cannot be parsed
+// or computes the name of the program it runs, the rule is taken to match; where
+// an allow rule cannot be checked, it is taken not to.
+package permission
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// Kind is what was decided.
+type Kind int
+
+// What can be decided.
+const (
+	Deny Kind = iota
+	Ask
+	Allow
+)
+
+// String names the kind as it is shown in rules and traces.
+func (k Kind) String() string {
+	switch k {
+	case Allow:
+		return "allow"
+	case Ask:
+		return "ask"
+	default:
+		return "deny"
+	}
+}
+
+// Decision is what was decided, and why.
+type Decision struct {
+	// Kind is Deny unless a rule said otherwise.
+	Kind Kind
+	// Rule is the rule that decided, or why none did.
+	Rule string
+}
+
+// Request is what is decided on.
+type Request struct {
+	// Tool is the tool's name.
+	Tool string
+	// Command is what Bash is to run.
+	Command string
+	// Path is the file or directory of a tool that has one, as the model wrote
+	// it; empty is the workspace.
+	Path string
+}
+
+// Rules are a profile's rules, as they are written in the configuration.
+type Rules struct {
+	Allow []string `key:"allow" json:"allow" help:"rules that let a call run, such as Read or Bash(git *)"`
+	Ask   []string `key:"ask" json:"ask" help:"rules that make a person decide"`
+	Deny  []string `key:"deny" json:"deny" help:"rules that refuse a call; they beat all others"`
+}
+
+// Profile is a compiled set of rules. It is safe for concurrent use.
+type Profile struct {
+	name             string
+	allow, ask, deny []rule
+}
+
+// Compile checks rules and makes a profile of them. The error names every fault.
+func Compile(name string, r Rules) (*Profile, error) {
+	p := &Profile{name: name}
+	var faults []error
+	for _, list := range []struct {
+		word  string
+		texts []string
+		into  *[]rule
+	}{{"allow", r.Allow, &p.allow}, {"ask", r.Ask, &p.ask}, {"deny", r.Deny, &p.deny}} {
+		for _, text := range list.texts {
+			compiled, err := parseRule(text)
+			if err != nil {
+				faults = append(faults, fmt.Errorf("profile %s: %s rule %.100q: %w", name, list.word, text, err))
+				continue
+			}
+			*list.into = append(*list.into, compiled)
+		}
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	return p, nil
+}
+
+// Name is the profile's name.
+func (p *Profile) Name() string { return p.name }
+
+func (p *Profile) looksIntoCommands() bool {
+	for _, rules := range [][]rule{p.allow, p.ask, p.deny} {
+		for _, r := range rules {
+			if r.command != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Decide says whether a call may run.
+func (p *Profile) Decide(q Request) Decision {
+	s := newSubject(q, p)
+	for _, r := range p.deny {
+		if s.restricts(r) {
+			return Decision{Deny, "deny " + r.text + s.doubt(r)}
+		}
+	}
+	for _, r := range p.ask {
+		if s.restricts(r) {
+			return Decision{Ask, "ask " + r.text + s.doubt(r)}
+		}
+	}
+	if rules, ok := s.allowed(p.allow); ok {
+		return Decision{Allow, "allow " + rules}
+	}
+	return Decision{Deny, fmt.Sprintf("no rule of the profile %s allows %s", p.name, s.missing(p.allow))}
+}
+
+// Hides returns a function that reports whether a deny rule on reading covers a
+// path, relative to the workspace; nil when no rule does. Tools that search
+// leave out what it covers.
+func (p *Profile) Hides() func(path string) bool {
+	var rules []rule
+	for _, r := range p.deny {
+		if r.paths != nil && r.covers("Read") {
+			rules = append(rules, r)
+		}
+	}
+	if len(rules) == 0 {
+		return nil
+	}
+	return func(path string) bool {
+		clean, ok := workspacePath(path)
+		if !ok {
+			return true
+		}
+		for _, r := range rules {
+			if r.paths.match(clean) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// Set is all profiles, by name.
+type Set map[string]*Profile
+
+// builtin are the profiles that there are without configuration.
+var builtin = map[string]Rules{
+	"full":      {Allow: []string{"Bash", "Read", "Write", "Edit", "MultiEdit", "Glob", "Grep", "LS", "TodoWrite"}},
+	"read-only": {Allow: []string{"Read", "Glob", "Grep", "LS", "TodoWrite"}},
+	"ask-writes": {
+		Allow: []string{"Read", "Glob", "Grep", "LS", "TodoWrite"},
+		Ask:   []string{"Bash", "Write", "Edit", "MultiEdit"},
+	},
+}
+
+// NewSet compiles the built-in profiles and those of the configuration, which
+// may not take a built-in one's name. The error names every fault.
+func NewSet(configured map[string]Rules) (Set, error) {
+	set := Set{}
+	var faults []error
+	add := func(name string, r Rules) {
+		p, err := Compile(name, r)
+		if err != nil {
+			faults = append(faults, err)
+			return
+		}
+		set[name] = p
+	}
+	for name, r := range builtin {
+		add(name, r)
+	}
+	for name, r := range configured {
+		switch _, taken := builtin[name]; {
+		case taken:
+			faults = append(faults, fmt.Errorf("profile %s: the name belongs to a built-in profile; choose another", name))
+		case !validName(name):
+			faults = append(faults, fmt.Errorf("profile %q: a name is a lower-case letter, then lower-case letters, digits or -, at most 63 in all", name))
+		default:
+			add(name, r)
+		}
+	}
+	if len(faults) > 0 {
+		sort.Slice(faults, func(i, j int) bool { return faults[i].Error() < faults[j].Error() })
+		return nil, errors.Join(faults...)
+	}
+	return set, nil
+}
+
+// Names lists the profiles, sorted.
+func (s Set) Names() []string {
+	names := make([]string, 0, len(s))
+	for name := range s {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+func validName(name string) bool {
+	if name == "" || len(name) > 63 || name[0] < 'a' || name[0] > 'z' {
+		return false
+	}
+	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}

@@ -1,0 +1,241 @@
+package permission
+
+import (
+	"strings"
+	"testing"
+)
+
+func profile(t testing.TB, r Rules) *Profile {
+	t.Helper()
+	p, err := Compile("test", r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestDecideOnCommands(t *testing.T) {
+	git := Rules{Allow: []string{"Bash(git *)", "Bash(npm run test:*)", "Bash(go test ./...)", "Bash(ls *)"}}
+	noRm := Rules{Allow: []string{"Bash"}, Deny: []string{"Bash(rm *)"}}
+	askPush := Rules{Allow: []string{"Bash(git *)"}, Ask: []string{"Bash(git push *)"}}
+	cases := []struct {
+		name    string
+		rules   Rules
+		command string
+		want    Kind
+	}{
+		{"a command that a prefix rule covers is allowed", git, "git log --oneline", Allow},
+		{"the prefix alone is allowed", git, "git", Allow},
+		{"a longer word is another word", git, "gitk --all", Deny},
+		{"the colon form is a prefix", git, "npm run test:unit", Deny},
+		{"the colon form ends at a word", git, "npm run test --watch", Allow},
+		{"an exact rule allows the exact command", git, "go test ./...", Allow},
+		{"an exact rule allows nothing more", git, "go test ./... -exec sh", Deny},
+		{"a chain of allowed commands is allowed", git, "git status && ls -l; git diff | ls", Allow},
+		{"a chain with another command is not", git, "git status && curl example.org", Deny},
+		{"a pipe into another command is not", git, "git log | sh", Deny},
+		{"a command in the background counts", git, "git status & curl x", Deny},
+		{"a command on the next line counts", git, "git status\ncurl x", Deny},
+		{"a substitution whose parts are allowed is allowed", git, "git show $(git rev-parse HEAD)", Allow},
+		{"a substitution with another command is not", git, "git show $(curl x)", Deny},
+		{"backquotes are a substitution", git, "git show `curl x`", Deny},
+		{"a substitution in double quotes counts", git, `git commit -m "$(curl x)"`, Deny},
+		{"a process substitution counts", git, "git diff <(curl x) <(git log)", Deny},
+		{"a subshell counts", git, "git status; (curl x)", Deny},
+		{"a here-document with a substitution counts", git, "git commit -F - <<E\n$(curl x)\nE", Deny},
+		{"a quoted here-document is text", git, "git commit -F - <<'E'\n$(curl x)\nE", Allow},
+		{"a redirection to a file is not covered", git, "git log > .git/hooks/post-commit", Deny},
+		{"a redirection to the null device is", git, "git log 2>/dev/null >/dev/null 2>&1", Allow},
+		{"a descriptor moved onto a file is not covered", git, "git log >& file", Deny},
+		{"a variable before the command is not covered", git, "GIT_SSH=./x git fetch", Deny},
+		{"a variable set before is not covered", git, "PATH=.; git fetch", Deny},
+		{"an export is not covered", git, "export PATH=.; git fetch", Deny},
+		{"a function that hides the program is not covered", git, "git() { curl x; }; git log", Deny},
+		{"a function with allowed parts is not covered either", git, "ls() { git log; }; ls", Deny},
+		{"a loop over allowed commands is allowed", git, "for f in a b; do git add $f; done", Allow},
+		{"a loop that sets PATH is not", git, "for PATH in .; do git add x; done", Deny},
+		{"an assigning expansion is not covered", git, "git log ${PATH:=.}", Deny},
+		{"a prompt expansion is not covered", git, "git log ${x@P}", Deny},
+		{"an index that may be evaluated is not covered", git, "git log ${a[$(git log)]}", Deny},
+		{"arithmetic is not covered", git, "git log $((PATH=1))", Deny},
+		{"a computed program is not covered", git, "$(git log) x", Deny},
+		{"a test is not covered", git, "[[ -v a ]] && git log", Deny},
+		{"what cannot be parsed is not covered", git, "git log 'x", Deny},
+		{"an empty command is not covered", git, "", Deny},
+		{"a comment is not covered", git, "# git", Deny},
+		{"quotes that mean nothing are seen through", git, `'git' "log"`, Allow},
+		{"a program with a space in its name is another program", git, `"git log"`, Deny},
+		{"a denied command is denied", noRm, "rm -rf x", Deny},
+		{"others stay allowed", noRm, "ls; cat x > y", Allow},
+		{"the rule without its star part matches too", noRm, "rm", Deny},
+		{"a denied command in a chain is denied", noRm, "true && rm x", Deny},
+		{"a denied command in a function is denied", noRm, "f() { rm x; }; f", Deny},
+		{"by its full path it is denied", noRm, "/bin/rm x", Deny},
+		{"quoted it is denied", noRm, `r'm' x; true`, Deny},
+		{"escaped it is denied", noRm, `\rm x`, Deny},
+		{"wrapped it is denied", noRm, "timeout 5s nice -n 3 rm x", Deny},
+		{"with a variable it is denied", noRm, "A=1 rm x", Deny},
+		{"with env it is denied", noRm, "env A=1 rm x", Deny},
+		{"through xargs it is denied", noRm, "find . | xargs -0 rm x", Deny},
+		{"in a shell's script it is denied", noRm, "bash -o pipefail -ec 'true; rm x'", Deny},
+		{"in an evaluated script it is denied", noRm, `eval "rm x"`, Deny},
+		{"a computed program cannot be ruled out", noRm, "$X y", Deny},
+		{"a computed script cannot be ruled out", noRm, `sh -c "$X"`, Deny},
+		{"a brace expansion cannot be ruled out", noRm, "{rm,-rf,x}", Deny},
+		{"what cannot be parsed cannot be ruled out", noRm, "if", Deny},
+		{"an ask rule beats an allow rule", askPush, "git push origin", Ask},
+		{"an ask rule in a chain asks for all of it", askPush, "git add . && git push", Ask},
+		{"what it does not match is allowed", askPush, "git pull", Allow},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			got := profile(t, c.rules).Decide(Request{Tool: "Bash", Command: c.command})
+			if got.Kind != c.want {
+				t.Errorf("%q: got %v (%s), want %v", c.command, got.Kind, got.Rule, c.want)
+			}
+			if got.Rule == "" {
+				t.Error("the decision has no explanation")
+			}
+		})
+	}
+}
+
+func TestDecideOnPaths(t *testing.T) {
+	cases := []struct {
+		name  string
+		rules Rules
+		tool  string
+		path  string
+		want  Kind
+	}{
+		{"everything below the workspace", Rules{Allow: []string{"Read(./**)"}}, "Read", "a/b.go", Allow},
+		{"the same, absolute", Rules{Allow: []string{"Read(./**)"}}, "Read", "/workspace/a", Allow},
+		{"nothing outside", Rules{Allow: []string{"Read(./**)"}}, "Read", "/etc/passwd", Deny},
+		{"nothing outside by dots", Rules{Allow: []string{"Read(./**)"}}, "Read", "a/../../etc/passwd", Deny},
+		{"nothing with a NUL", Rules{Allow: []string{"Read(./**)"}}, "Read", "a\x00b", Deny},
+		{"a neighbour of the workspace is outside", Rules{Allow: []string{"Read(./**)"}}, "Read", "/workspace2/a", Deny},
+		{"a rule on reading covers searching", Rules{Allow: []string{"Read(src/**)"}}, "Grep", "src", Allow},
+		{"searching all is more than a part", Rules{Allow: []string{"Read(src/**)"}}, "Grep", "", Deny},
+		{"an absolute rule", Rules{Allow: []string{"Write(/workspace/src/**)"}}, "Write", "src/x", Allow},
+		{"dots are resolved first", Rules{Allow: []string{"Write(src/**)"}}, "Write", "src/../x", Deny},
+		{"a rule on writing does not cover editing", Rules{Allow: []string{"Write(src/**)"}}, "Edit", "src/x", Deny},
+		{"a rule on editing covers every change", Rules{Allow: []string{"Edit(src/**)"}}, "MultiEdit", "src/x", Allow},
+		{"a denied name is denied at any depth", Rules{Allow: []string{"Read"}, Deny: []string{"Read(.env)"}}, "Read", "a/b/.env", Deny},
+		{"a denied directory covers what is in it", Rules{Allow: []string{"Read"}, Deny: []string{"Read(secrets/)"}}, "Read", "x/secrets/y/z", Deny},
+		{"an anchored directory is only that one", Rules{Allow: []string{"Read"}, Deny: []string{"Read(./secrets)"}}, "Read", "x/secrets/y", Allow},
+		{"outside a denial cannot be ruled out", Rules{Allow: []string{"Read"}, Deny: []string{"Read(x)"}}, "Read", "/proc/self/root/workspace/x", Deny},
+		{"a denial of editing covers writing", Rules{Allow: []string{"Write"}, Deny: []string{"Edit(x)"}}, "Write", "x", Deny},
+		{"deny beats ask and allow", Rules{Allow: []string{"Read"}, Ask: []string{"Read"}, Deny: []string{"Read"}}, "Read", "x", Deny},
+		{"ask beats allow", Rules{Allow: []string{"Read"}, Ask: []string{"Read(x)"}}, "Read", "x", Ask},
+		{"a wildcard covers a server's tools", Rules{Allow: []string{"mcp__github__*"}}, "mcp__github__list", "", Allow},
+		{"a server's name covers its tools", Rules{Allow: []string{"mcp__github"}}, "mcp__github__list", "", Allow},
+		{"it does not cover another server's", Rules{Allow: []string{"mcp__git"}}, "mcp__github__list", "", Deny},
+		{"nothing is allowed by no rule", Rules{}, "Read", "x", Deny},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			got := profile(t, c.rules).Decide(Request{Tool: c.tool, Path: c.path})
+			if got.Kind != c.want {
+				t.Errorf("got %v (%s), want %v", got.Kind, got.Rule, c.want)
+			}
+		})
+	}
+}
+
+func TestBuiltinProfiles(t *testing.T) {
+	set, err := NewSet(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]map[string]Kind{
+		"full":       {"Bash": Allow, "Write": Allow, "Read": Allow, "TodoWrite": Allow, "Other": Deny},
+		"read-only":  {"Bash": Deny, "Write": Deny, "MultiEdit": Deny, "Read": Allow, "LS": Allow, "TodoWrite": Allow},
+		"ask-writes": {"Bash": Ask, "Write": Ask, "Edit": Ask, "MultiEdit": Ask, "Read": Allow, "Grep": Allow},
+	}
+	for name, tools := range want {
+		for tool, kind := range tools {
+			if got := set[name].Decide(Request{Tool: tool, Command: "x", Path: "x"}); got.Kind != kind {
+				t.Errorf("%s, %s: got %v, want %v", name, tool, got.Kind, kind)
+			}
+		}
+	}
+}
+
+func TestNewSetNamesEveryFault(t *testing.T) {
+	_, err := NewSet(map[string]Rules{
+		"full": {},
+		"Bad":  {},
+		"mine": {
+			Allow: []string{"Bash(", "Bash()", "TodoWrite(x)", "mcp__a__*(x)", "", "1x", "Read(/etc/**)", "Read(../x)", "Read([)", "Bash(a\x00)"},
+			Deny:  []string{"Bash(" + strings.Repeat("x", 5000) + ")"},
+		},
+	})
+	if err == nil {
+		t.Fatal("faulty profiles were taken")
+	}
+	for _, want := range []string{
+		"profile full: the name belongs", `profile "Bad"`, `rule "Bash(": the closing`, `"Bash()": there is nothing`, "TodoWrite takes no",
+		"a tool name with * takes", `rule "": it does not begin`, `"1x": it does not begin`, `"Read(/etc/**)": the path leads outside`,
+		`"Read(../x)": the path leads`, `"Read([)": the path pattern`, "NUL", "longer than 4096",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in:\n%v", want, err)
+		}
+	}
+}
+
+func TestHides(t *testing.T) {
+	if profile(t, Rules{Allow: []string{"Read"}, Deny: []string{"Read", "Edit(x)"}}).Hides() != nil {
+		t.Error("a profile without a rule on reading a path hides something")
+	}
+	hides := profile(t, Rules{Deny: []string{"Read(.env)", "Read(secrets/**)"}}).Hides()
+	for path, want := range map[string]bool{"a/.env": true, "secrets/x": true, "src/x": false, "../x": true, "/workspace/.env": true} {
+		if hides(path) != want {
+			t.Errorf("%s: got %v, want %v", path, !want, want)
+		}
+	}
+}
+
+func TestExplanationNamesTheCommand(t *testing.T) {
+	got := profile(t, Rules{Allow: []string{"Bash(git *)"}}).Decide(Request{Tool: "Bash", Command: "git log; curl x"})
+	if want := `no rule of the profile test allows the command "curl x"`; got.Rule != want {
+		t.Errorf("got %q, want %q", got.Rule, want)
+	}
+}
+
+func FuzzCompile(f *testing.F) {
+	for _, seed := range []string{"Bash", "Bash(git *)", "Read(./**)", "mcp__a__*", "Bash(a:*)", "Read([a-z]/{x,y})", "Bash(\\)"} {
+		f.Add(seed, "git log", "a/b")
+	}
+	f.Fuzz(func(t *testing.T, rule, command, path string) {
+		p, err := Compile("fuzz", Rules{Allow: []string{"Bash", "Read"}, Deny: []string{rule}})
+		if err != nil {
+			return
+		}
+		p.Decide(Request{Tool: "Bash", Command: command})
+		p.Decide(Request{Tool: "Grep", Path: path})
+		if hides := p.Hides(); hides != nil {
+			hides(path)
+		}
+	})
+}
+
+// FuzzCommands checks that a prefix rule never lets a program run that it does
+// not name, as far as another way of looking at the script can tell.
+func FuzzCommands(f *testing.F) {
+	for _, seed := range []string{"git log", "git log; ls", "git $(x)", "git <<E\n$(x)\nE", "'git' x", "git ${x:-`y`}", "for x in a; do git $x; done", "{ git; }", "! git", "time git", "git \\\nx", "case x in x) git;; esac"} {
+		f.Add(seed)
+	}
+	p := profile(f, Rules{Allow: []string{"Bash(git *)"}})
+	deny := profile(f, Rules{Allow: []string{"Bash"}, Deny: []string{"Bash(git *)"}})
+	f.Fuzz(func(t *testing.T, command string) {
+		allowed := p.Decide(Request{Tool: "Bash", Command: command}).Kind == Allow
+		denied := deny.Decide(Request{Tool: "Bash", Command: command}).Kind == Deny
+		if allowed && !denied {
+			t.Errorf("%q is allowed as git and not denied as git", command)
+		}
+		if allowed && !strings.Contains(strings.NewReplacer(`\`, "", "'", "", `"`, "", "\n", "").Replace(command), "git") {
+			t.Errorf("%q is allowed as git", command)
+		}
+	})
+}

@@ -1,0 +1,136 @@
+package permission
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// maxRuleBytes bounds a rule.
+const maxRuleBytes = 4096
+
+// rule is one compiled rule. At most one of command and paths is set; with
+// neither it covers every call of its tools.
+type rule struct {
+	text    string
+	tool    string
+	glob    *regexp.Regexp // for a tool name with wildcards
+	command *regexp.Regexp
+	paths   *pathPattern
+}
+
+var toolNamePattern = regexp.MustCompile(`^[A-Za-z*][A-Za-z0-9_*-]*$`)
+
+// parseRule reads `Tool` or `Tool(specifier)`.
+func parseRule(text string) (rule, error) {
+	r := rule{text: text}
+	if len(text) > maxRuleBytes {
+		return r, fmt.Errorf("longer than %d bytes", maxRuleBytes)
+	}
+	name, spec, specified, err := splitRule(text)
+	if err != nil {
+		return r, err
+	}
+	r.tool = name
+	if strings.Contains(name, "*") {
+		if specified {
+			return r, errors.New("a tool name with * takes no (…)")
+		}
+		r.glob = wildcard(name)
+		return r, nil
+	}
+	if !specified || spec == "*" {
+		return r, nil
+	}
+	switch {
+	case name == "Bash":
+		r.command, err = commandPattern(spec)
+	case pathTools[name] != nil:
+		r.paths, err = newPathPattern(spec)
+	default:
+		err = fmt.Errorf("%s takes no (…): only Bash and the file tools do", name)
+	}
+	return r, err
+}
+
+func splitRule(text string) (name, spec string, specified bool, err error) {
+	name, rest, specified := strings.Cut(text, "(")
+	if specified {
+		if !strings.HasSuffix(rest, ")") {
+			return "", "", false, errors.New("the closing ) is missing")
+		}
+		spec = strings.TrimSpace(strings.TrimSuffix(rest, ")"))
+		if spec == "" {
+			return "", "", false, errors.New("there is nothing between ( and ); leave them out to cover every call")
+		}
+		if strings.ContainsRune(spec, 0) {
+			return "", "", false, errors.New("it contains a NUL character")
+		}
+	}
+	if !toolNamePattern.MatchString(name) {
+		return "", "", false, errors.New("it does not begin with a tool's name")
+	}
+	return name, spec, specified, nil
+}
+
+// commandPattern compiles what stands in Bash(…): `*` matches anything; after a
+// space at the end, or as `:*`, it also matches nothing, and the word before it
+// ends there.
+func commandPattern(spec string) (*regexp.Regexp, error) {
+	if head, ok := strings.CutSuffix(spec, ":*"); ok {
+		spec = head + " *"
+	}
+	if head, ok := strings.CutSuffix(spec, " *"); ok {
+		if strings.TrimSpace(head) == "" {
+			return nil, errors.New("there is no command before the *")
+		}
+		return regexp.Compile(`(?s)\A` + wildcardText(strings.TrimRight(head, " ")) + `(?: .*)?\z`)
+	}
+	return wildcard(spec), nil
+}
+
+func wildcard(pattern string) *regexp.Regexp {
+	return regexp.MustCompile(`(?s)\A` + wildcardText(pattern) + `\z`)
+}
+
+func wildcardText(pattern string) string {
+	parts := strings.Split(pattern, "*")
+	for i := range parts {
+		parts[i] = regexp.QuoteMeta(parts[i])
+	}
+	return strings.Join(parts, ".*")
+}
+
+// pathTools says for each tool that takes a path, which tools' rules with a path
+// cover it: a rule on reading covers every tool that reads, a rule on editing
+// every tool that writes.
+var pathTools = map[string][]string{
+	"Read":      {"Read"},
+	"Glob":      {"Glob", "Read"},
+	"Grep":      {"Grep", "Read"},
+	"LS":        {"LS", "Read"},
+	"Write":     {"Write", "Edit"},
+	"Edit":      {"Edit"},
+	"MultiEdit": {"MultiEdit", "Edit"},
+}
+
+// covers reports whether the rule is about a tool, whatever the call says.
+func (r rule) covers(tool string) bool {
+	switch {
+	case r.glob != nil:
+		return r.glob.MatchString(tool)
+	case r.paths != nil:
+		for _, name := range pathTools[tool] {
+			if name == r.tool {
+				return true
+			}
+		}
+		return false
+	case r.tool == tool:
+		return true
+	default:
+		// `mcp__github` covers every tool of the server `github`.
+		return strings.HasPrefix(r.tool, "mcp__") && strings.Count(r.tool, "__") == 1 && strings.HasPrefix(tool, r.tool+"__")
+	}
+}

@@ -1,0 +1,221 @@
+package permission
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// maxScriptBytes bounds what is parsed: a rule on commands cannot be checked on
+// a longer one.
+const maxScriptBytes = 64 << 10
+
+// maxInner bounds how deep scripts within scripts (`bash -c '…'`) are followed.
+const maxInner = 4
+
+// script is what a Bash call would run.
+type script struct {
+	// commands are all simple commands, wherever in the script they stand.
+	commands []command
+	// complex says why rules for single commands cannot allow the script.
+	complex string
+	// opaque says why it cannot be told which programs the script runs.
+	opaque string
+}
+
+// command is one simple command.
+type command struct {
+	raw      string   // as it is written
+	words    string   // with the quotes taken off where they mean nothing
+	dynamic  bool     // the name of the program is computed
+	variants []string // what it amounts to, for rules that restrict
+}
+
+// parseScript takes a command apart.
+func parseScript(text string) *script {
+	s := &script{}
+	s.parse(text, 0)
+	return s
+}
+
+func (s *script) hide(format string, args ...any) {
+	if s.opaque == "" {
+		s.opaque = fmt.Sprintf(format, args...)
+	}
+	s.complicate("%s", s.opaque)
+}
+
+func (s *script) complicate(format string, args ...any) {
+	if s.complex == "" {
+		s.complex = fmt.Sprintf(format, args...)
+	}
+}
+
+func (s *script) parse(text string, depth int) {
+	if len(text) > maxScriptBytes {
+		s.hide("it is longer than %d bytes", maxScriptBytes)
+		return
+	}
+	if strings.ContainsRune(text, 0) {
+		s.hide("it contains a NUL character")
+		return
+	}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	if err != nil {
+		s.hide("it cannot be parsed as a Bash script")
+		return
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		s.visit(n, text, depth)
+		return true
+	})
+}
+
+// visit looks at one node. What it does not know makes the script complex.
+func (s *script) visit(n syntax.Node, text string, depth int) {
+	switch n := n.(type) {
+	case *syntax.CallExpr:
+		if len(n.Args) == 0 {
+			s.complicate("it sets variables")
+			return
+		}
+		s.add(n, text, depth)
+	case *syntax.Redirect:
+		if !harmless(n) {
+			s.complicate("it redirects to or from a file")
+		}
+	case *syntax.ForClause:
+		s.loop(n)
+	case *syntax.ParamExp:
+		if !plain(n) {
+			s.complicate("it has a parameter expansion that may do more than expand")
+		}
+	case *syntax.FuncDecl:
+		s.complicate("it defines a function")
+	case *syntax.DeclClause, *syntax.LetClause, *syntax.ArithmCmd, *syntax.ArithmExp:
+		s.complicate("it sets or computes variables")
+	case *syntax.TestClause:
+		s.complicate("it has a [[ … ]] test")
+	case *syntax.CoprocClause, *syntax.TestDecl:
+		s.complicate("it has a construct that cannot be checked")
+	}
+}
+
+// loop lets only a variable of a shape that no program reads its settings from
+// be set by a loop.
+func (s *script) loop(n *syntax.ForClause) {
+	iter, ok := n.Loop.(*syntax.WordIter)
+	if !ok || n.Select || iter.Name == nil || strings.Trim(iter.Name.Value, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+		s.complicate("it has a loop that may set variables")
+	}
+}
+
+// harmless are redirections that touch no file: between descriptors, to
+// /dev/null, and here-documents.
+func harmless(r *syntax.Redirect) bool {
+	switch r.Op {
+	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
+		return true
+	case syntax.DplOut, syntax.DplIn:
+		lit := r.Word.Lit()
+		return lit != "" && strings.Trim(lit, "0123456789-") == ""
+	default:
+		return r.Word.Lit() == "/dev/null"
+	}
+}
+
+// plain are parameter expansions that only read a variable.
+func plain(p *syntax.ParamExp) bool {
+	if p.Excl || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Names != 0 || p.NestedParam != nil {
+		return false
+	}
+	if p.Exp == nil {
+		return true
+	}
+	switch p.Exp.Op {
+	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *script) add(n *syntax.CallExpr, text string, depth int) {
+	words := make([]word, len(n.Args))
+	for i, w := range n.Args {
+		value, ok := literal(w)
+		if !ok {
+			value = source(w, text)
+		}
+		words[i] = word{value, ok}
+	}
+	c := command{raw: source(n, text), dynamic: !words[0].known}
+	if c.dynamic {
+		s.hide("the name of the program that it runs is computed")
+	}
+	c.words = joined(words)
+	if len(n.Assigns) > 0 {
+		// A variable set for one command may change which program runs.
+		c.words = c.raw
+	}
+	unwrapped, inner := s.unwrap(words)
+	c.variants = variants(append(unwrapped, words))
+	s.commands = append(s.commands, c)
+	for _, script := range inner {
+		if depth == maxInner {
+			s.hide("it nests scripts too deeply")
+			return
+		}
+		s.parse(script, depth+1)
+	}
+}
+
+// variants are the forms of a command that a restricting rule is tried on: as it
+// is, without what only wraps it, and each with the program's bare name.
+func variants(commands [][]word) []string {
+	forms := make([]string, 0, 2*len(commands))
+	for _, w := range commands {
+		bare := append([]word{{path.Base(w[0].text), true}}, w[1:]...)
+		forms = append(forms, joined(w), joined(bare))
+	}
+	return forms
+}
+
+// allowedBy names the rule that allows a command.
+func (c command) allowedBy(rules []rule) (string, bool) {
+	if c.dynamic {
+		return "", false
+	}
+	for _, r := range rules {
+		if r.command != nil && (r.command.MatchString(c.words) || r.command.MatchString(c.raw)) {
+			return r.text, true
+		}
+	}
+	return "", false
+}
+
+// anyMatches reports whether a restricting rule matches any command.
+func (s *script) anyMatches(r rule) bool {
+	for _, c := range s.commands {
+		if r.command.MatchString(c.raw) || r.command.MatchString(c.words) {
+			return true
+		}
+		for _, v := range c.variants {
+			if r.command.MatchString(v) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// source is a node as it is written.
+func source(n syntax.Node, text string) string {
+	from, to := int(n.Pos().Offset()), int(n.End().Offset())
+	if from < 0 || to > len(text) || from > to {
+		return ""
+	}
+	return text[from:to]
+}
