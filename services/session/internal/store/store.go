@@ -117,10 +117,12 @@ type Submit struct {
 	Turn *TurnRow
 	// RejectIfActive refuses with ErrTurnActive when a turn is active or queued.
 	RejectIfActive bool
-	// InterruptActive also stops the active turn: an interrupt goes first.
+	// InterruptActive also stops the active turn: an interrupt of it, without a
+	// body, goes into the inbox just before the turn.
 	InterruptActive bool
-	// CancelQueued makes an interrupt end the queued turns too: it goes before
-	// them. Without it, TurnID of the interrupt is the active turn.
+	// CancelQueued says that an interrupt ends the queued turns too. Whether or
+	// not it is set, TurnID of the interrupt is the active turn or, as long as
+	// none is, the oldest queued one: it becomes active as soon as a holder looks.
 	CancelQueued bool
 	// Digest must be the waiting approval's, for CommandApproval.
 	Digest string
@@ -147,10 +149,11 @@ type PendingCall struct {
 type Snapshot struct {
 	Session  *sessionv1.Session // LastSeq, Head, ActiveTurn, Agent, AgentRevision, Usage …
 	Active   *TurnRow           // nil when no turn is active
-	Commands []Command          // not yet consumed, in order
-	Pending  []PendingCall
-	// Claims counts how often the active turn was claimed since its last
-	// committed step.
+	Commands []Command          // not yet consumed, by id
+	Pending  []PendingCall      // by call id; also those whose answer is among the commands
+	// Claims counts how often the active turn was claimed since it began, since
+	// its last committed step and since a holder last found nothing left to do
+	// (ReleaseIdle), this claim included.
 	Claims int
 }
 
@@ -158,7 +161,9 @@ type Snapshot struct {
 type Write struct {
 	Lease
 	// Events, with their numbers given: they continue the session's log.
-	// LastSeq is the session's last sequence number before them.
+	// LastSeq is the session's last sequence number before them. An event or a
+	// message without a time gets the database's, in place, so that what is
+	// published is what was written.
 	LastSeq int64
 	Events  []*sessionv1.Event
 	// Messages to add to the tree; Name and Parent are full resource names.
@@ -175,7 +180,9 @@ type Write struct {
 	FinishedTurns int
 	// Consume removes these commands from the inbox.
 	Consume []int64
-	// Wait adds calls that wait; Waited removes calls (by id) that do not any more.
+	// Wait adds calls that wait; Waited removes calls (by id) that do not any
+	// more, before Wait adds. A call that is added again, waiting for the same,
+	// keeps the answer that is on its way.
 	Wait   []PendingCall
 	Waited []string
 	// StepCommitted says that the active turn got further: Claims begins anew.
@@ -215,7 +222,9 @@ type AgentRevision struct {
 }
 
 // Store keeps sessions. Its methods may be called concurrently. Times are the
-// database's own, in UTC with microseconds.
+// database's own, in UTC with microseconds. A limit of 0 bounds nothing. Lists
+// of what a session has answer ErrNotFound when there is no such session, and
+// when what they are to continue behind is not there.
 type Store interface {
 	// CreateSession creates a session; ErrExists when its id is taken,
 	// ErrRequestIDReused.
@@ -224,7 +233,9 @@ type Store interface {
 	GetSession(ctx context.Context, k Key) (*sessionv1.Session, error)
 	// ListSessions lists a page of sessions.
 	ListSessions(ctx context.Context, p SessionPage) ([]*sessionv1.Session, error)
-	// DeleteSession deletes a session and all that belongs to it. ErrTurnActive
+	// DeleteSession deletes a session and all that belongs to it, but for its
+	// last epoch: a session that is made again under its id goes on from there.
+	// The answer is kept for 24 hours if the request does not say. ErrTurnActive
 	// when a turn is active or queued, ErrNotFound.
 	DeleteSession(ctx context.Context, k Key, r Request) (Answer, error)
 
@@ -236,8 +247,10 @@ type Store interface {
 	// Submit puts a command into an inbox and wakes a holder. ErrNotFound,
 	// ErrRequestIDReused, ErrTurnActive, ErrQueueFull, ErrCallNotWaiting,
 	// ErrDigestMismatch. The answer's value is the turn's id for a turn, and the
-	// id of the active turn (or nothing) for an interrupt. An interrupt with
-	// nothing to stop puts no command.
+	// id of the turn that it stops (or nothing) for an interrupt. An interrupt
+	// with nothing to stop puts no command. One answer is taken for each waiting
+	// call; the next is ErrCallNotWaiting. A turn gets its state, create time and
+	// after_seq here.
 	Submit(ctx context.Context, s Submit) (Answer, error)
 	// GetTurn reads a turn, or ErrNotFound.
 	GetTurn(ctx context.Context, k Key, id string) (*sessionv1.Turn, error)
@@ -253,24 +266,27 @@ type Store interface {
 	ListMessages(ctx context.Context, k Key, head, after string, limit int) ([]*sessionv1.Message, error)
 
 	// Claim takes sessions that have work (a command, or an active turn that is
-	// not WAITING) and no unexpired lease.
+	// not WAITING) and no unexpired lease, first those that wait longest, one of
+	// each tenant before the second of any.
 	Claim(ctx context.Context, c Claim) ([]Lease, error)
 	// Load reads what a holder needs. ErrStaleEpoch.
 	Load(ctx context.Context, l Lease) (*Snapshot, error)
 	// Inbox reads the commands not yet consumed, in order. ErrStaleEpoch.
 	Inbox(ctx context.Context, l Lease) ([]Command, error)
 	// Commit appends, all writes in one transaction. The error at an index is
-	// that write's (ErrStaleEpoch) and harms no other; the second result is a
+	// that write's (ErrStaleEpoch, or a mistake of its maker: events that do not
+	// continue the log, names of nothing) and harms no other; the second result is a
 	// failure of all of them, after which nobody knows what was written: load
 	// again. When it returns, what was written is synced.
 	Commit(ctx context.Context, writes []Write) ([]error, error)
-	// Renew prolongs leases in one statement and returns those that were lost.
+	// Renew prolongs leases in one statement and returns those that were lost. A
+	// lease that has ended, but that nobody has taken, is prolonged.
 	Renew(ctx context.Context, leases []Lease, ttl time.Duration) (lost []Key, err error)
 	// Release gives a lease back. A session that still has work can be claimed
-	// at once, and its claimers are woken.
+	// at once, and its claimers are woken. A lease that was lost is none to give back.
 	Release(ctx context.Context, l Lease) error
-	// ReleaseIdle gives a lease back if there is no command left, and tells
-	// whether it did.
+	// ReleaseIdle gives a lease back if the session has no work left (see Claim),
+	// and tells whether it did. ErrStaleEpoch.
 	ReleaseIdle(ctx context.Context, l Lease) (bool, error)
 
 	// Listen sends wakes until ctx ends, then closes the channel. A slow

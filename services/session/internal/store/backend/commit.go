@@ -1,0 +1,288 @@
+package backend
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// ID is the key of something within a session.
+type ID struct {
+	store.Key
+	ID string
+}
+
+// CommandID is the key of a command.
+type CommandID struct {
+	store.Key
+	ID int64
+}
+
+// Needs is what a commit must know of the database: the sessions to lock, in
+// the order of their keys, and the turns and messages that the writes name.
+type Needs struct {
+	Sessions        []store.Key
+	Turns, Messages []ID
+}
+
+// Facts is what the database said to Needs, under the sessions' locks.
+type Facts struct {
+	Now      time.Time
+	Sessions map[store.Key]*Session // changed by PlanCommit
+	Turns    map[ID]struct{}        // those that exist
+	Messages map[ID]int64           // the depth of those that exist
+}
+
+// Commit is what a commit changes, over all its writes.
+type Commit struct {
+	Sessions []*Session // in the order of their keys
+	Events   []Event
+	Messages []Message
+	Turns    []Turn // each once
+	Consume  []CommandID
+	// Waited is to be deleted before Wait is put in.
+	Waited []ID
+	Wait   []PendingCall
+	Wakes  []store.Wake
+}
+
+// PendingCall is the row of a call that waits.
+type PendingCall struct {
+	store.Key
+	store.PendingCall
+}
+
+// CompareKeys orders keys: the order in which rows are locked.
+func CompareKeys(a, b store.Key) int {
+	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Session, b.Session))
+}
+
+// NeedsOf lists what must be known to plan these writes.
+func NeedsOf(writes []store.Write) Needs {
+	var n Needs
+	for _, w := range writes {
+		n.Sessions = append(n.Sessions, w.Key)
+		for _, t := range w.Turns {
+			n.Turns = append(n.Turns, ID{w.Key, t.ID})
+		}
+		if w.ActiveTurn != nil && *w.ActiveTurn != "" {
+			n.Turns = append(n.Turns, ID{w.Key, *w.ActiveTurn})
+		}
+		if w.Head != nil && *w.Head != "" {
+			n.Messages = append(n.Messages, ID{w.Key, *w.Head})
+		}
+		for _, m := range w.Messages {
+			for _, name := range []string{m.GetName(), m.GetParent()} {
+				if id, err := MessageID(w.Session, name); err == nil && id != "" {
+					n.Messages = append(n.Messages, ID{w.Key, id})
+				}
+			}
+		}
+	}
+	slices.SortFunc(n.Sessions, CompareKeys)
+	n.Sessions = slices.Compact(n.Sessions)
+	return n
+}
+
+// planner gathers what the writes change, in order.
+type planner struct {
+	facts   Facts
+	out     Commit
+	changed map[store.Key]*Session
+	turns   map[ID]int // index in out.Turns
+	waiting map[ID]store.PendingCall
+	waited  map[ID]struct{}
+	awake   map[store.Key]struct{}
+}
+
+// PlanCommit decides what the writes change. The error at an index is that
+// write's, of which then nothing is in the plan.
+func PlanCommit(writes []store.Write, f Facts) (*Commit, []error) {
+	p := &planner{
+		facts: f, changed: map[store.Key]*Session{}, turns: map[ID]int{},
+		waiting: map[ID]store.PendingCall{}, waited: map[ID]struct{}{}, awake: map[store.Key]struct{}{},
+	}
+	errs := make([]error, len(writes))
+	for i, w := range writes {
+		rows, err := p.check(w)
+		if err != nil {
+			errs[i] = fmt.Errorf("commit to session %s: %w", w.Session, err)
+			continue
+		}
+		p.apply(w, rows)
+	}
+	p.finish()
+	return &p.out, errs
+}
+
+// writeRows is a write that was found good.
+type writeRows struct {
+	events   []Event
+	messages []Message
+	turns    []Turn
+}
+
+func (p *planner) check(w store.Write) (*writeRows, error) {
+	s := p.facts.Sessions[w.Key]
+	if s == nil || !s.Held || s.Epoch != w.Epoch {
+		return nil, store.ErrStaleEpoch
+	}
+	rows := &writeRows{}
+	var err error
+	if rows.events, err = p.checkEvents(w, s); err != nil {
+		return nil, err
+	}
+	if rows.messages, err = p.checkMessages(w); err != nil {
+		return nil, err
+	}
+	for _, t := range w.Turns {
+		row, err := turnRow(w.Key, t)
+		if err != nil {
+			return nil, err
+		}
+		rows.turns = append(rows.turns, row)
+		if _, ok := p.facts.Turns[ID{w.Key, t.ID}]; !ok {
+			return nil, fmt.Errorf("turn %q: %w", t.ID, store.ErrNotFound)
+		}
+	}
+	if w.ActiveTurn != nil && *w.ActiveTurn != "" {
+		if _, ok := p.facts.Turns[ID{w.Key, *w.ActiveTurn}]; !ok {
+			return nil, fmt.Errorf("active turn %q: %w", *w.ActiveTurn, store.ErrNotFound)
+		}
+	}
+	return rows, nil
+}
+
+func (p *planner) checkEvents(w store.Write, s *Session) ([]Event, error) {
+	if len(w.Events) == 0 {
+		return nil, nil
+	}
+	if w.LastSeq != s.LastSeq {
+		return nil, fmt.Errorf("events follow number %d, but the log ends at %d", w.LastSeq, s.LastSeq)
+	}
+	last := s.LastSeq
+	rows := make([]Event, 0, len(w.Events))
+	for _, e := range w.Events {
+		if e.GetFirstSeq() != last+1 || e.GetSeq() < e.GetFirstSeq() {
+			return nil, fmt.Errorf("event %d..%d does not continue the log after %d", e.GetFirstSeq(), e.GetSeq(), last)
+		}
+		last = e.GetSeq()
+		stamp(&e.Time, p.facts.Now)
+		row, err := eventRow(w.Key, e)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+func (p *planner) checkMessages(w store.Write) ([]Message, error) {
+	added := map[string]int64{}
+	depth := func(id string) (int64, bool) {
+		if d, ok := added[id]; ok {
+			return d, true
+		}
+		d, ok := p.facts.Messages[ID{w.Key, id}]
+		return d, ok
+	}
+	rows := make([]Message, 0, len(w.Messages))
+	for _, m := range w.Messages {
+		stamp(&m.CreateTime, p.facts.Now)
+		row, err := messageRow(w.Key, m)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := depth(row.ID); ok {
+			return nil, fmt.Errorf("message %q: %w", row.ID, store.ErrExists)
+		}
+		above, ok := depth(row.Parent)
+		if !ok && row.Parent != "" {
+			return nil, fmt.Errorf("parent %q of message %q: %w", row.Parent, row.ID, store.ErrNotFound)
+		}
+		row.Depth = above + 1
+		added[row.ID] = row.Depth
+		rows = append(rows, row)
+	}
+	if w.Head != nil && *w.Head != "" {
+		if _, ok := depth(*w.Head); !ok {
+			return nil, fmt.Errorf("head %q: %w", *w.Head, store.ErrNotFound)
+		}
+	}
+	for _, c := range w.Wait {
+		if c.CallID == "" || c.Answer != store.CommandApproval && c.Answer != store.CommandToolResult {
+			return nil, errors.New("a call that waits has no id or waits for nothing that answers calls")
+		}
+	}
+	return rows, nil
+}
+
+func (p *planner) apply(w store.Write, rows *writeRows) {
+	s := p.facts.Sessions[w.Key]
+	p.changed[w.Key] = s
+	s.UpdateTime = p.facts.Now
+	if n := len(rows.events); n > 0 {
+		s.LastSeq = rows.events[n-1].Seq
+		p.out.Events = append(p.out.Events, rows.events...)
+		p.awake[w.Key] = struct{}{}
+	}
+	for _, m := range rows.messages {
+		p.facts.Messages[ID{w.Key, m.ID}] = m.Depth
+	}
+	p.out.Messages = append(p.out.Messages, rows.messages...)
+	for _, t := range rows.turns {
+		id := ID{w.Key, t.ID}
+		if i, ok := p.turns[id]; ok {
+			p.out.Turns[i] = t
+			continue
+		}
+		p.turns[id] = len(p.out.Turns)
+		p.out.Turns = append(p.out.Turns, t)
+	}
+	applyHeader(s, w)
+	for _, id := range w.Consume {
+		p.out.Consume = append(p.out.Consume, CommandID{w.Key, id})
+	}
+	for _, call := range w.Waited {
+		delete(p.waiting, ID{w.Key, call})
+		p.waited[ID{w.Key, call}] = struct{}{}
+	}
+	for _, c := range w.Wait {
+		p.waiting[ID{w.Key, c.CallID}] = c
+	}
+}
+
+// applyHeader changes the columns of the session itself.
+func applyHeader(s *Session, w store.Write) {
+	if w.Head != nil {
+		s.Head = *w.Head
+	}
+	if w.ActiveTurn != nil && *w.ActiveTurn != s.ActiveTurn {
+		s.ActiveTurn, s.Claims = *w.ActiveTurn, 0
+	}
+	if w.StepCommitted {
+		s.Claims = 0
+	}
+	s.Usage.Add(w.AddUsage)
+	s.FinishedTurns += int32(w.FinishedTurns) //nolint:gosec // turns that ended at one time: a few
+}
+
+func (p *planner) finish() {
+	for _, s := range p.changed {
+		p.out.Sessions = append(p.out.Sessions, s)
+	}
+	slices.SortFunc(p.out.Sessions, func(a, b *Session) int { return CompareKeys(a.Key, b.Key) })
+	for id := range p.waited {
+		p.out.Waited = append(p.out.Waited, id)
+	}
+	for id, c := range p.waiting {
+		p.out.Wait = append(p.out.Wait, PendingCall{id.Key, c})
+	}
+	for k := range p.awake {
+		p.out.Wakes = append(p.out.Wakes, store.Wake{Key: k, Kind: store.WakeEvents})
+	}
+}

@@ -1,0 +1,156 @@
+package backend
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// Session is a session's row.
+type Session struct {
+	store.Key
+	Agent, AgentRevision   string
+	Body                   []byte // title and labels, as a marshalled Session
+	CreateTime, UpdateTime time.Time
+	LastSeq                int64
+	Head, ActiveTurn       string // ids
+	Usage                  Usage
+	FinishedTurns          int32
+	Epoch                  int64
+	Held                   bool // the lease was taken and not given back; it may have expired
+	Claims                 int
+	// NextCommand and NextTurn are the numbers that come next in the inbox and in
+	// the order of turns.
+	NextCommand, NextTurn int64
+}
+
+// Usage is a session's usage as columns.
+type Usage struct {
+	Input, Output, CacheRead, CacheWrite, Thinking, CostNanoUSD int64
+}
+
+// Add adds u, which may be nil.
+func (s *Usage) Add(u *sessionv1.Usage) {
+	s.Input += u.GetInputTokens()
+	s.Output += u.GetOutputTokens()
+	s.CacheRead += u.GetCacheReadTokens()
+	s.CacheWrite += u.GetCacheWriteTokens()
+	s.Thinking += u.GetThinkingTokens()
+	s.CostNanoUSD += u.GetCostNanoUsd()
+}
+
+func (s Usage) proto() *sessionv1.Usage {
+	return &sessionv1.Usage{
+		InputTokens: s.Input, OutputTokens: s.Output,
+		CacheReadTokens: s.CacheRead, CacheWriteTokens: s.CacheWrite,
+		ThinkingTokens: s.Thinking, CostNanoUsd: s.CostNanoUSD,
+	}
+}
+
+// Proto builds the resource from the row.
+func (s *Session) Proto() (*sessionv1.Session, error) {
+	out := &sessionv1.Session{}
+	if err := proto.Unmarshal(s.Body, out); err != nil {
+		return nil, fmt.Errorf("read session %s: %w", s.Session, err)
+	}
+	out.Name = SessionName(s.Session)
+	out.Agent = s.Agent
+	out.AgentRevision = s.AgentRevision
+	out.CreateTime = timestamppb.New(s.CreateTime)
+	out.UpdateTime = timestamppb.New(s.UpdateTime)
+	out.LastSeq = s.LastSeq
+	out.Head = MessageName(s.Session, s.Head)
+	out.ActiveTurn = TurnName(s.Session, s.ActiveTurn)
+	out.Usage = s.Usage.proto()
+	out.FinishedTurns = s.FinishedTurns
+	return out, nil
+}
+
+// SessionName is the resource name of the session with this id.
+func SessionName(session string) string { return "sessions/" + session }
+
+// TurnName is the resource name of a turn; empty without an id.
+func TurnName(session, turn string) string { return childName(session, "turns", turn) }
+
+// MessageName is the resource name of a message; empty without an id.
+func MessageName(session, message string) string { return childName(session, "messages", message) }
+
+func childName(session, collection, id string) string {
+	if id == "" {
+		return ""
+	}
+	return "sessions/" + session + "/" + collection + "/" + id
+}
+
+// childID is the id in a resource name of the session's collection, empty for
+// an empty name.
+func childID(session, collection, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	id, ok := strings.CutPrefix(name, "sessions/"+session+"/"+collection+"/")
+	if !ok || id == "" || strings.Contains(id, "/") {
+		return "", fmt.Errorf("%q names none of the %s of session %s", name, collection, session)
+	}
+	return id, nil
+}
+
+// TurnID is the id in a turn's resource name.
+func TurnID(session, name string) (string, error) { return childID(session, "turns", name) }
+
+// MessageID is the id in a message's resource name.
+func MessageID(session, name string) (string, error) { return childID(session, "messages", name) }
+
+// Micros rounds a time down to what both databases keep.
+func Micros(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+// Decode unmarshals bodies that one query brought.
+func Decode[T any, M interface {
+	*T
+	proto.Message
+}](bodies [][]byte) ([]M, error) {
+	out := make([]M, 0, len(bodies))
+	for _, b := range bodies {
+		m := M(new(T))
+		if err := proto.Unmarshal(b, m); err != nil {
+			return nil, fmt.Errorf("read %s: %w", m.ProtoReflect().Descriptor().Name(), err)
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// Distinct leaves each key once, in the order of its first place.
+func Distinct(keys []store.Key) []store.Key {
+	seen := make(map[store.Key]struct{}, len(keys))
+	out := keys[:0]
+	for _, k := range keys {
+		if _, ok := seen[k]; !ok {
+			seen[k] = struct{}{}
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// Behind cuts a path, which begins at after or at the root and ends at head,
+// behind after. A head or an after that is not on a path is store.ErrNotFound.
+func Behind(path []string, head, after string) ([]string, error) {
+	switch {
+	case head == "" && after == "":
+		return nil, nil
+	case len(path) == 0:
+		return nil, store.ErrNotFound
+	case after == "":
+		return path, nil
+	case path[0] != after:
+		return nil, store.ErrNotFound
+	}
+	return path[1:], nil
+}

@@ -1,0 +1,115 @@
+package backend
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// InboxState is what decides about a command, read under the session's lock.
+type InboxState struct {
+	Session *Session
+	Queued  int // turns in the state QUEUED
+	// FirstQueued is the oldest of them: the one that becomes active next.
+	FirstQueued string
+	// Pending is the waiting call with the command's id, or nil; Answered, that
+	// an answer to it is in the inbox already.
+	Pending  *store.PendingCall
+	Answered bool
+	Now      time.Time
+}
+
+// Submission is what a submitted command changes.
+type Submission struct {
+	Commands []store.Command // may be none
+	Turn     *Turn           // to insert, if any
+	Answered string          // the call that has its answer now, if any
+	Value    string          // the answer's value
+}
+
+// PlanSubmit decides what a command changes, or why it is refused. It raises the
+// numbers in st.Session.
+func PlanSubmit(s store.Submit, st InboxState) (*Submission, error) {
+	switch s.Command.Kind {
+	case store.CommandTurn:
+		return planTurn(s, st)
+	case store.CommandInterrupt:
+		return planInterrupt(s, st), nil
+	case store.CommandApproval, store.CommandToolResult:
+		return planAnswer(s, st)
+	}
+	return nil, fmt.Errorf("no kind of command is named %q", s.Command.Kind)
+}
+
+func planTurn(s store.Submit, st InboxState) (*Submission, error) {
+	switch {
+	case s.Turn == nil:
+		return nil, errors.New("a turn's command brings no turn")
+	case s.RejectIfActive && st.current() != "":
+		return nil, store.ErrTurnActive
+	case st.Queued >= store.MaxQueuedTurns:
+		return nil, store.ErrQueueFull
+	}
+	turn := proto.CloneOf(s.Turn.Turn)
+	turn.State = sessionv1.TurnState_TURN_STATE_QUEUED
+	turn.AfterSeq = st.Session.LastSeq
+	turn.CreateTime = timestamppb.New(st.Now)
+	row, err := turnRow(s.Key, &store.TurnRow{Turn: turn, ID: s.Turn.ID, Run: s.Turn.Run})
+	if err != nil {
+		return nil, err
+	}
+	row.Number = st.Session.NextTurn
+	st.Session.NextTurn++
+	out := &Submission{Turn: &row, Value: row.ID}
+	if stop := st.current(); s.InterruptActive && stop != "" {
+		out.put(st, store.Command{Kind: store.CommandInterrupt, TurnID: stop, User: s.Command.User})
+	}
+	cmd := s.Command
+	cmd.TurnID = row.ID
+	out.put(st, cmd)
+	return out, nil
+}
+
+// current is the turn that an interrupt stops: the active one, or the one that
+// becomes active as soon as a holder looks.
+func (st InboxState) current() string {
+	return cmp.Or(st.Session.ActiveTurn, st.FirstQueued)
+}
+
+func planInterrupt(s store.Submit, st InboxState) *Submission {
+	cmd := s.Command
+	cmd.TurnID = st.current()
+	out := &Submission{Value: cmd.TurnID}
+	if cmd.TurnID != "" {
+		out.put(st, cmd)
+	}
+	return out
+}
+
+func planAnswer(s store.Submit, st InboxState) (*Submission, error) {
+	p := st.Pending
+	if p == nil || p.Answer != s.Command.Kind || st.Answered {
+		return nil, store.ErrCallNotWaiting
+	}
+	if s.Command.Kind == store.CommandApproval && p.Digest != s.Digest {
+		return nil, store.ErrDigestMismatch
+	}
+	out := &Submission{Answered: p.CallID, Value: p.CallID}
+	cmd := s.Command
+	cmd.TurnID = p.TurnID
+	out.put(st, cmd)
+	return out, nil
+}
+
+func (s *Submission) put(st InboxState, c store.Command) {
+	c.ID, c.Time = st.Session.NextCommand, st.Now
+	st.Session.NextCommand++
+	s.Commands = append(s.Commands, c)
+}

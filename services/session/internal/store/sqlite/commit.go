@@ -1,0 +1,154 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+)
+
+// Commit implements store.Store.
+func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, error) {
+	if len(writes) == 0 {
+		return nil, nil
+	}
+	var errs []error
+	err := s.write(ctx, "commit", func(tx *sql.Tx) ([]store.Wake, error) {
+		facts, err := s.facts(ctx, tx, backend.NeedsOf(writes))
+		if err != nil {
+			return nil, err
+		}
+		var plan *backend.Commit
+		plan, errs = backend.PlanCommit(writes, facts)
+		return plan.Wakes, apply(ctx, tx, plan)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return errs, nil
+}
+
+// facts reads what decides about the writes.
+func (s *Store) facts(ctx context.Context, tx *sql.Tx, n backend.Needs) (backend.Facts, error) {
+	f := backend.Facts{
+		Now: s.clock(), Sessions: map[store.Key]*backend.Session{},
+		Turns: map[backend.ID]struct{}{}, Messages: map[backend.ID]int64{},
+	}
+	for _, k := range n.Sessions {
+		row, err := sessionRow(ctx, tx, k)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return f, err
+		}
+		f.Sessions[k] = row
+	}
+	for _, id := range n.Turns {
+		found, err := collect(ctx, tx, scanNumber,
+			"select number from turns where tenant = ? and session = ? and turn = ?", id.Tenant, id.Session, id.ID)
+		if err != nil {
+			return f, err
+		}
+		if len(found) > 0 {
+			f.Turns[id] = struct{}{}
+		}
+	}
+	for _, id := range n.Messages {
+		found, err := collect(ctx, tx, scanNumber,
+			"select depth from messages where tenant = ? and session = ? and message = ?", id.Tenant, id.Session, id.ID)
+		if err != nil {
+			return f, err
+		}
+		if len(found) > 0 {
+			f.Messages[id] = found[0]
+		}
+	}
+	return f, nil
+}
+
+func scanNumber(r *sql.Rows) (n int64, err error) { return n, r.Scan(&n) }
+
+// apply writes what was planned.
+func apply(ctx context.Context, tx *sql.Tx, c *backend.Commit) error {
+	if err := insertEvents(ctx, tx, c.Events); err != nil {
+		return err
+	}
+	if err := insertMessages(ctx, tx, c.Messages); err != nil {
+		return err
+	}
+	if err := each(ctx, tx, "update turns set state = ?, body = ?, run = ? where tenant = ? and session = ? and turn = ?",
+		c.Turns, func(t backend.Turn) []any {
+			return []any{t.State, t.Body, t.Run, t.Tenant, t.Session, t.ID}
+		}); err != nil {
+		return err
+	}
+	if err := each(ctx, tx, "delete from inbox where tenant = ? and session = ? and id = ?",
+		c.Consume, func(id backend.CommandID) []any { return []any{id.Tenant, id.Session, id.ID} }); err != nil {
+		return err
+	}
+	if err := applyCalls(ctx, tx, c); err != nil {
+		return err
+	}
+	return each(ctx, tx, `
+		update sessions set update_time = ?, last_seq = ?, head = ?, active_turn = ?,
+			input_tokens = ?, output_tokens = ?, cache_read_tokens = ?, cache_write_tokens = ?, thinking_tokens = ?, cost_nano_usd = ?,
+			finished_turns = ?, claims = ?,
+			runnable = exists (select 1 from inbox i where i.tenant = sessions.tenant and i.session = sessions.session)
+				or ? <> '' and not exists (select 1 from turns t where t.tenant = sessions.tenant and t.session = sessions.session and t.turn = ? and t.state = ?)
+		where tenant = ? and session = ?`,
+		c.Sessions, func(s *backend.Session) []any {
+			return []any{
+				micros(s.UpdateTime), s.LastSeq, s.Head, s.ActiveTurn,
+				s.Usage.Input, s.Usage.Output, s.Usage.CacheRead, s.Usage.CacheWrite, s.Usage.Thinking, s.Usage.CostNanoUSD,
+				s.FinishedTurns, s.Claims, s.ActiveTurn, s.ActiveTurn, sessionv1.TurnState_TURN_STATE_WAITING, s.Tenant, s.Session,
+			}
+		})
+}
+
+// applyCalls changes which calls wait. A call that begins to wait for the same
+// answer again keeps the answer that it may have got.
+func applyCalls(ctx context.Context, tx *sql.Tx, c *backend.Commit) error {
+	if err := each(ctx, tx, "delete from pending_calls where tenant = ? and session = ? and call = ?",
+		c.Waited, func(id backend.ID) []any { return []any{id.Tenant, id.Session, id.ID} }); err != nil {
+		return err
+	}
+	return each(ctx, tx, `
+		insert into pending_calls (tenant, session, call, turn, answer, digest) values (?, ?, ?, ?, ?, ?)
+		on conflict do update set turn = excluded.turn, answer = excluded.answer, digest = excluded.digest,
+			answered = answered and answer = excluded.answer and digest = excluded.digest`,
+		c.Wait, func(p backend.PendingCall) []any {
+			return []any{p.Tenant, p.Session, p.CallID, p.TurnID, string(p.Answer), p.Digest}
+		})
+}
+
+func insertEvents(ctx context.Context, tx *sql.Tx, events []backend.Event) error {
+	return each(ctx, tx, "insert into events (tenant, session, seq, first_seq, turn, body) values (?, ?, ?, ?, ?, ?)",
+		events, func(e backend.Event) []any { return []any{e.Tenant, e.Session, e.Seq, e.FirstSeq, e.Turn, e.Body} })
+}
+
+func insertMessages(ctx context.Context, tx *sql.Tx, messages []backend.Message) error {
+	return each(ctx, tx, "insert into messages (tenant, session, message, parent, depth, body) values (?, ?, ?, ?, ?, ?)",
+		messages, func(m backend.Message) []any { return []any{m.Tenant, m.Session, m.ID, m.Parent, m.Depth, m.Body} })
+}
+
+// each executes a statement for every row.
+func each[T any](ctx context.Context, tx *sql.Tx, query string, rows []T, args func(T) []any) (err error) {
+	if len(rows) == 0 {
+		return nil
+	}
+	stmt, err := tx.PrepareContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stmt.Close()) }()
+	for _, row := range rows {
+		if _, err := stmt.ExecContext(ctx, args(row)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+)
+
+// Claim implements store.Store. Every tenant's longest-waiting session comes
+// before any tenant's second.
+func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error) {
+	var leases []store.Lease
+	err := s.write(ctx, "claim sessions", func(tx *sql.Tx) ([]store.Wake, error) {
+		now := s.clock()
+		keys, err := claimable(ctx, tx, c, micros(now))
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range keys {
+			l := store.Lease{Key: k}
+			if err := tx.QueryRowContext(ctx, `
+				update sessions set epoch = epoch + 1, claims = claims + 1, holder = ?, lease_until = ?
+				where tenant = ? and session = ? returning epoch`,
+				c.Replica, micros(now.Add(c.TTL)), k.Tenant, k.Session).Scan(&l.Epoch); err != nil {
+				return nil, err
+			}
+			leases = append(leases, l)
+		}
+		return nil, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return leases, nil
+}
+
+func claimable(ctx context.Context, tx *sql.Tx, c store.Claim, now int64) ([]store.Key, error) {
+	const free = "runnable = 1 and (lease_until is null or lease_until <= ?)"
+	if len(c.Only) == 0 {
+		return collect(ctx, tx, scanKey, `
+			select tenant, session from sessions where `+free+`
+			order by row_number() over (partition by tenant order by ready_time, session), ready_time, tenant, session
+			limit ?`, now, limit(c.Limit))
+	}
+	var keys []store.Key
+	for _, k := range c.Only {
+		if c.Limit > 0 && len(keys) == c.Limit {
+			break
+		}
+		found, err := collect(ctx, tx, scanKey,
+			"select tenant, session from sessions where "+free+" and tenant = ? and session = ?", now, k.Tenant, k.Session)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, found...)
+	}
+	return backend.Distinct(keys), nil
+}
+
+func scanKey(r *sql.Rows) (k store.Key, err error) { return k, r.Scan(&k.Tenant, &k.Session) }
+
+// held reads the session's row if the lease is good, or store.ErrStaleEpoch.
+func held(ctx context.Context, q queryer, l store.Lease) (*backend.Session, error) {
+	row, err := sessionRow(ctx, q, l.Key)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, store.ErrStaleEpoch
+	case err != nil:
+		return nil, err
+	case !row.Held || row.Epoch != l.Epoch:
+		return nil, store.ErrStaleEpoch
+	}
+	return row, nil
+}
+
+// Load implements store.Store.
+func (s *Store) Load(ctx context.Context, l store.Lease) (*store.Snapshot, error) {
+	out := &store.Snapshot{}
+	err := s.read(ctx, "load session", func(tx *sql.Tx) error {
+		row, err := held(ctx, tx, l)
+		if err != nil {
+			return err
+		}
+		out.Claims = row.Claims
+		if out.Session, err = row.Proto(); err != nil {
+			return err
+		}
+		if out.Active, err = activeTurn(ctx, tx, row); err != nil {
+			return err
+		}
+		if out.Commands, err = commands(ctx, tx, l.Key); err != nil {
+			return err
+		}
+		out.Pending, err = collect(ctx, tx, func(r *sql.Rows) (p store.PendingCall, err error) {
+			return p, r.Scan(&p.CallID, &p.TurnID, &p.Answer, &p.Digest)
+		}, "select call, turn, answer, digest from pending_calls where tenant = ? and session = ? order by call", l.Tenant, l.Session)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func activeTurn(ctx context.Context, q queryer, row *backend.Session) (*store.TurnRow, error) {
+	if row.ActiveTurn == "" {
+		return nil, nil
+	}
+	t := &store.TurnRow{ID: row.ActiveTurn}
+	var body []byte
+	if err := q.QueryRowContext(ctx, "select body, run from turns where tenant = ? and session = ? and turn = ?",
+		row.Tenant, row.Session, t.ID).Scan(&body, &t.Run); err != nil {
+		return nil, err
+	}
+	turns, err := backend.Decode[sessionv1.Turn]([][]byte{body})
+	if err != nil {
+		return nil, err
+	}
+	t.Turn = turns[0]
+	return t, nil
+}
+
+// Inbox implements store.Store.
+func (s *Store) Inbox(ctx context.Context, l store.Lease) ([]store.Command, error) {
+	var out []store.Command
+	err := s.read(ctx, "read inbox", func(tx *sql.Tx) (err error) {
+		if _, err = held(ctx, tx, l); err != nil {
+			return err
+		}
+		out, err = commands(ctx, tx, l.Key)
+		return err
+	})
+	return out, err
+}
+
+// Renew implements store.Store.
+func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Duration) ([]store.Key, error) {
+	if len(leases) == 0 {
+		return nil, nil
+	}
+	var lost []store.Key
+	err := s.write(ctx, "renew leases", func(tx *sql.Tx) ([]store.Wake, error) {
+		until := micros(s.clock().Add(ttl))
+		for _, l := range leases {
+			res, err := tx.ExecContext(ctx, `
+				update sessions set lease_until = ?
+				where tenant = ? and session = ? and epoch = ? and lease_until is not null`,
+				until, l.Tenant, l.Session, l.Epoch)
+			if err != nil {
+				return nil, err
+			}
+			n, err := res.RowsAffected()
+			if err != nil {
+				return nil, err
+			}
+			if n == 0 {
+				lost = append(lost, l.Key)
+			}
+		}
+		return nil, nil
+	})
+	return lost, err
+}
+
+// Release implements store.Store.
+func (s *Store) Release(ctx context.Context, l store.Lease) error {
+	return s.write(ctx, "release session", func(tx *sql.Tx) ([]store.Wake, error) {
+		var runnable bool
+		err := tx.QueryRowContext(ctx, `
+			update sessions set lease_until = null, holder = '', ready_time = ?
+			where tenant = ? and session = ? and epoch = ? and lease_until is not null
+			returning runnable`,
+			micros(s.clock()), l.Tenant, l.Session, l.Epoch).Scan(&runnable)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && !runnable {
+			return nil, nil
+		}
+		return []store.Wake{{Key: l.Key, Kind: store.WakeInbox}}, err
+	})
+}
+
+// ReleaseIdle implements store.Store.
+func (s *Store) ReleaseIdle(ctx context.Context, l store.Lease) (bool, error) {
+	var released bool
+	err := s.write(ctx, "release idle session", func(tx *sql.Tx) ([]store.Wake, error) {
+		if _, err := held(ctx, tx, l); err != nil {
+			return nil, err
+		}
+		res, err := tx.ExecContext(ctx, `
+			update sessions set lease_until = null, holder = '', claims = 0
+			where tenant = ? and session = ? and runnable = 0`, l.Tenant, l.Session)
+		if err != nil {
+			return nil, err
+		}
+		n, err := res.RowsAffected()
+		released = n > 0
+		return nil, err
+	})
+	return released, err
+}

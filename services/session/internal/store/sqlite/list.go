@@ -1,0 +1,148 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+)
+
+// GetTurn implements store.Store.
+func (s *Store) GetTurn(ctx context.Context, k store.Key, id string) (*sessionv1.Turn, error) {
+	var body []byte
+	if err := s.db.R.QueryRowContext(ctx, "select body from turns where tenant = ? and session = ? and turn = ?",
+		k.Tenant, k.Session, id).Scan(&body); err != nil {
+		return nil, s.fail("get turn", err)
+	}
+	turns, err := backend.Decode[sessionv1.Turn]([][]byte{body})
+	if err != nil {
+		return nil, err
+	}
+	return turns[0], nil
+}
+
+// ListTurns implements store.Store.
+func (s *Store) ListTurns(ctx context.Context, k store.Key, after string, n int) ([]*sessionv1.Turn, error) {
+	var bodies [][]byte
+	err := s.read(ctx, "list turns", func(tx *sql.Tx) error {
+		if err := sessionExists(ctx, tx, k); err != nil {
+			return err
+		}
+		var behind int64
+		if after != "" {
+			if err := tx.QueryRowContext(ctx, "select number from turns where tenant = ? and session = ? and turn = ?",
+				k.Tenant, k.Session, after).Scan(&behind); err != nil {
+				return err
+			}
+		}
+		var err error
+		bodies, err = collect(ctx, tx, scanBody,
+			"select body from turns where tenant = ? and session = ? and number > ? order by number limit ?",
+			k.Tenant, k.Session, behind, limit(n))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return backend.Decode[sessionv1.Turn](bodies)
+}
+
+func sessionExists(ctx context.Context, q queryer, k store.Key) error {
+	var one int
+	return q.QueryRowContext(ctx, "select 1 from sessions where tenant = ? and session = ?", k.Tenant, k.Session).Scan(&one)
+}
+
+// ListEvents implements store.Store.
+func (s *Store) ListEvents(ctx context.Context, k store.Key, afterSeq int64, n, maxBytes int) ([]*sessionv1.Event, error) {
+	var bodies [][]byte
+	err := s.read(ctx, "list events", func(tx *sql.Tx) (err error) {
+		if err = sessionExists(ctx, tx, k); err != nil {
+			return err
+		}
+		bodies, err = eventBodies(ctx, tx, k, afterSeq, n, maxBytes)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return backend.Decode[sessionv1.Event](bodies)
+}
+
+func eventBodies(ctx context.Context, q queryer, k store.Key, afterSeq int64, n, maxBytes int) (_ [][]byte, err error) {
+	rows, err := q.QueryContext(ctx,
+		"select body from events where tenant = ? and session = ? and seq > ? order by seq limit ?",
+		k.Tenant, k.Session, afterSeq, limit(n))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	var bodies [][]byte
+	size := 0
+	for rows.Next() {
+		body, err := scanBody(rows)
+		if err != nil {
+			return nil, err
+		}
+		size += len(body)
+		if maxBytes > 0 && size > maxBytes && len(bodies) > 0 {
+			break
+		}
+		bodies = append(bodies, body)
+	}
+	return bodies, rows.Err()
+}
+
+// ListMessages implements store.Store. It walks from the head up to the message
+// to continue behind, so that a page costs the path's rest and not all of it.
+func (s *Store) ListMessages(ctx context.Context, k store.Key, head, after string, n int) ([]*sessionv1.Message, error) {
+	var bodies [][]byte
+	err := s.read(ctx, "list messages", func(tx *sql.Tx) error {
+		row, err := sessionRow(ctx, tx, k)
+		if err != nil {
+			return err
+		}
+		if head == "" {
+			head = row.Head
+		}
+		path, err := pathBehind(ctx, tx, k, head, after)
+		if err != nil {
+			return err
+		}
+		if n > 0 && len(path) > n {
+			path = path[:n]
+		}
+		for _, id := range path {
+			body, err := collect(ctx, tx, scanBody,
+				"select body from messages where tenant = ? and session = ? and message = ?", k.Tenant, k.Session, id)
+			if err != nil {
+				return err
+			}
+			bodies = append(bodies, body...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return backend.Decode[sessionv1.Message](bodies)
+}
+
+// pathBehind lists the ids of the path to head that come behind after.
+func pathBehind(ctx context.Context, q queryer, k store.Key, head, after string) ([]string, error) {
+	path, err := collect(ctx, q, func(r *sql.Rows) (id string, err error) { return id, r.Scan(&id) }, `
+		with recursive path (message, parent, depth) as (
+			select message, parent, depth from messages where tenant = ?1 and session = ?2 and message = ?3
+			union all
+			select m.message, m.parent, m.depth from path p
+			join messages m on m.tenant = ?1 and m.session = ?2 and m.message = p.parent
+			where p.message <> ?4
+		)
+		select message from path order by depth`, k.Tenant, k.Session, head, after)
+	if err != nil {
+		return nil, err
+	}
+	return backend.Behind(path, head, after)
+}

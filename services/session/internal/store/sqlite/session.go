@@ -1,0 +1,156 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+)
+
+// CreateSession implements store.Store.
+func (s *Store) CreateSession(ctx context.Context, n store.NewSession) (store.Answer, error) {
+	answer := store.Answer{Value: n.Session}
+	err := s.write(ctx, "create session", func(tx *sql.Tx) ([]store.Wake, error) {
+		now := s.clock()
+		if old, err := recall(ctx, tx, n.Tenant, n.Request, now); err != nil || old != nil {
+			return nil, replay(&answer, old, err)
+		}
+		rows, err := backend.PlanCreate(n, now)
+		if err != nil {
+			return nil, err
+		}
+		if err := insertSession(ctx, tx, rows); err != nil {
+			return nil, err
+		}
+		owner := ""
+		if n.Request.KeepUntil.IsZero() {
+			owner = n.Session
+		}
+		if err := remember(ctx, tx, n.Tenant, owner, n.Request, answer.Value, now); err != nil {
+			return nil, err
+		}
+		return []store.Wake{{Key: n.Key, Kind: store.WakeEvents}}, nil
+	})
+	return answer, err
+}
+
+func insertSession(ctx context.Context, tx *sql.Tx, c *backend.Created) error {
+	n := c.Session
+	at := micros(n.CreateTime)
+	res, err := tx.ExecContext(ctx, `
+		insert into sessions (tenant, session, agent, agent_revision, body, create_time, update_time, last_seq, head, ready_time, epoch)
+		values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+			coalesce((select epoch from tombstones where tenant = ? and session = ?), 0))
+		on conflict do nothing`,
+		n.Tenant, n.Session, n.Agent, n.AgentRevision, n.Body, at, at, n.LastSeq, n.Head, at, n.Tenant, n.Session)
+	if err != nil {
+		return err
+	}
+	if made, err := res.RowsAffected(); err != nil || made == 0 {
+		return errors.Join(err, store.ErrExists)
+	}
+	if err := insertEvents(ctx, tx, []backend.Event{c.Event}); err != nil {
+		return err
+	}
+	if c.Greeting == nil {
+		return nil
+	}
+	return insertMessages(ctx, tx, []backend.Message{*c.Greeting})
+}
+
+const sessionColumns = `tenant, session, agent, agent_revision, body, create_time, update_time, last_seq, head, active_turn,
+	input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, thinking_tokens, cost_nano_usd,
+	finished_turns, epoch, lease_until is not null, claims, next_command, next_turn`
+
+func scanSession(row interface{ Scan(dest ...any) error }) (*backend.Session, error) {
+	r := &backend.Session{}
+	var created, updated int64
+	err := row.Scan(&r.Tenant, &r.Session, &r.Agent, &r.AgentRevision, &r.Body, &created, &updated, &r.LastSeq, &r.Head, &r.ActiveTurn,
+		&r.Usage.Input, &r.Usage.Output, &r.Usage.CacheRead, &r.Usage.CacheWrite, &r.Usage.Thinking, &r.Usage.CostNanoUSD,
+		&r.FinishedTurns, &r.Epoch, &r.Held, &r.Claims, &r.NextCommand, &r.NextTurn)
+	r.CreateTime, r.UpdateTime = fromMicros(created), fromMicros(updated)
+	return r, err
+}
+
+// sessionRow reads a session's row, or sql.ErrNoRows.
+func sessionRow(ctx context.Context, q queryer, k store.Key) (*backend.Session, error) {
+	return scanSession(q.QueryRowContext(ctx,
+		"select "+sessionColumns+" from sessions where tenant = ? and session = ?", k.Tenant, k.Session))
+}
+
+// GetSession implements store.Store.
+func (s *Store) GetSession(ctx context.Context, k store.Key) (*sessionv1.Session, error) {
+	row, err := sessionRow(ctx, s.db.R, k)
+	if err != nil {
+		return nil, s.fail("get session", err)
+	}
+	return row.Proto()
+}
+
+// ListSessions implements store.Store.
+func (s *Store) ListSessions(ctx context.Context, p store.SessionPage) ([]*sessionv1.Session, error) {
+	query := "select " + sessionColumns + " from sessions where tenant = ?"
+	args := []any{p.Tenant}
+	if p.Agent != "" {
+		query += " and agent = ?"
+		args = append(args, p.Agent)
+	}
+	if p.AfterID != "" {
+		query += " and (create_time, session) < (?, ?)"
+		args = append(args, micros(p.AfterTime), p.AfterID)
+	}
+	rows, err := collect(ctx, s.db.R, func(r *sql.Rows) (*sessionv1.Session, error) {
+		row, err := scanSession(r)
+		if err != nil {
+			return nil, err
+		}
+		return row.Proto()
+	}, query+" order by create_time desc, session desc limit ?", append(args, limit(p.Limit))...)
+	return rows, s.fail("list sessions", err)
+}
+
+// DeleteSession implements store.Store.
+func (s *Store) DeleteSession(ctx context.Context, k store.Key, r store.Request) (store.Answer, error) {
+	answer := store.Answer{Value: k.Session}
+	err := s.write(ctx, "delete session", func(tx *sql.Tx) ([]store.Wake, error) {
+		now := s.clock()
+		if old, err := recall(ctx, tx, k.Tenant, r, now); err != nil || old != nil {
+			return nil, replay(&answer, old, err)
+		}
+		row, err := sessionRow(ctx, tx, k)
+		if err != nil {
+			return nil, err
+		}
+		queued, _, err := queuedTurns(ctx, tx, k)
+		if err != nil {
+			return nil, err
+		}
+		if row.ActiveTurn != "" || queued > 0 {
+			return nil, store.ErrTurnActive
+		}
+		if err := purge(ctx, tx, k, row.Epoch, now); err != nil {
+			return nil, err
+		}
+		r.KeepUntil = backend.KeepDelete(r.KeepUntil, now)
+		return []store.Wake{{Key: k, Kind: store.WakeEvents}}, remember(ctx, tx, k.Tenant, "", r, answer.Value, now)
+	})
+	return answer, err
+}
+
+// purge deletes all that belongs to a session, but for its last epoch.
+func purge(ctx context.Context, tx *sql.Tx, k store.Key, epoch int64, now time.Time) error {
+	for _, table := range []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids"} {
+		if _, err := tx.ExecContext(ctx, "delete from "+table+" where tenant = ? and session = ?", k.Tenant, k.Session); err != nil {
+			return err
+		}
+	}
+	_, err := tx.ExecContext(ctx, `
+		insert into tombstones (tenant, session, epoch, delete_time) values (?, ?, ?, ?)
+		on conflict do update set epoch = excluded.epoch, delete_time = excluded.delete_time`,
+		k.Tenant, k.Session, epoch, micros(now))
+	return err
+}
