@@ -41,8 +41,9 @@ type ReadyChecker interface {
 
 type drainingKey struct{}
 
-// Draining returns a channel that is closed when the server begins to stop; it never is for a context that does not come
-// from Serve. Contexts of streaming RPCs end by themselves then; HTTP handlers that stream must watch it.
+// Draining returns a channel that is closed when the server begins to stop, for the contexts of HTTP requests and of Run;
+// it never is for other contexts. HTTP handlers that stream must end then, and Run may hand its work over. Contexts of
+// streaming RPCs end by themselves, and the context of Run when no RPC runs any more.
 func Draining(ctx context.Context) <-chan struct{} {
 	ch, _ := ctx.Value(drainingKey{}).(<-chan struct{})
 	return ch

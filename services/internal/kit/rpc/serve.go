@@ -24,9 +24,10 @@ import (
 // and closes them also when it fails. No goroutine of Serve is left when it returns. The caller flushes telemetry after it.
 func Serve(ctx context.Context, c Config, tel *telemetry.Telemetry, local *Local, components ...Component) error {
 	s := &serving{Config: c, tel: tel, log: tel.Log, local: local, components: components, failed: make(chan error, 1), draining: make(chan struct{})}
-	s.streams, s.cancelStreams = context.WithCancelCause(context.WithoutCancel(ctx))
-	s.requests, s.cancelRequests = context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), drainingKey{}, (<-chan struct{})(s.draining)))
-	s.background, s.cancelBackground = context.WithCancelCause(context.WithoutCancel(ctx))
+	base := context.WithValue(context.WithoutCancel(ctx), drainingKey{}, (<-chan struct{})(s.draining))
+	s.streams, s.cancelStreams = context.WithCancelCause(base)
+	s.requests, s.cancelRequests = context.WithCancelCause(base)
+	s.background, s.cancelBackground = context.WithCancelCause(base)
 	err := s.start()
 	if err == nil {
 		select {
@@ -73,6 +74,7 @@ func (s *serving) start() error {
 		return err
 	}
 	s.health = health.NewServer()
+	s.health.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING) // until the components have been asked
 	s.serveGRPC()
 	s.serveHTTP()
 	for _, c := range s.components {

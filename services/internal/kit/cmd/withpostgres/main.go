@@ -35,9 +35,9 @@ func run(args []string) (code int, err error) {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(signals)
 	if os.Getenv(pgtest.Env) == "" {
-		s, err := pgserver.Start(context.Background(), "")
-		if err != nil {
-			return 125, err
+		s, startErr := pgserver.Start(context.Background(), "")
+		if startErr != nil {
+			return 125, startErr
 		}
 		defer func() { err = errors.Join(err, s.Stop()) }()
 		if err := os.Setenv(pgtest.Env, s.URL()); err != nil {
