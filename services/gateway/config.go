@@ -1,0 +1,82 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fairlead/fairlead/services/gateway/internal/rest"
+	"github.com/fairlead/fairlead/services/internal/kit/config"
+)
+
+// Config says what the gateway allows. Where it listens is rpc.Config's matter, and where its peers are its caller's.
+type Config struct {
+	Heartbeat           time.Duration `key:"heartbeat" help:"how often a quiet event stream is kept alive with a comment"`
+	Reconnect           time.Duration `key:"reconnect" help:"after how long clients of event streams reconnect (the retry field)"`
+	WriteTimeout        time.Duration `key:"write-timeout" help:"how long a stream waits for a reader that takes nothing before it cuts it off"`
+	Timeout             time.Duration `key:"timeout" help:"how long a service may take to answer a request, or to open a stream"`
+	BodyTimeout         time.Duration `key:"body-timeout" help:"how long the body of a request may take to arrive"`
+	MaxBody             config.Size   `key:"max-body" help:"how large the body of a request may be"`
+	MaxStreams          int           `key:"max-streams" help:"the most streams at a time, of all clients; 0 for no limit"`
+	MaxStreamsPerClient int           `key:"max-streams-per-client" help:"the most streams at a time of one client address; 0 for no limit"`
+	Rate                float64       `key:"rate" help:"how many requests a second one client address may make; 0 for no limit"`
+	Burst               int           `key:"burst" help:"how many requests one client address may make at once, where rate is not 0"`
+	AllowedOrigins      []string      `key:"allowed-origins" help:"origins of web pages that may call from a browser, such as https://app.example.com; none by default"`
+}
+
+// minBody is enough for every request without content.
+const minBody = 4 << 10
+
+// DefaultConfig returns what holds unless something else is said.
+func DefaultConfig() Config {
+	return Config{
+		Heartbeat:    15 * time.Second,
+		Reconnect:    time.Second,
+		WriteTimeout: 30 * time.Second,
+		Timeout:      time.Minute,
+		BodyTimeout:  time.Minute,
+		MaxBody:      16 << 20,
+		// A connection between services carries 1024 streams; the rest is for requests.
+		MaxStreams:          900,
+		MaxStreamsPerClient: 450,
+		Burst:               50,
+	}
+}
+
+// Validate says everything that is wrong.
+func (c Config) Validate() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	for _, d := range []struct {
+		key   string
+		value time.Duration
+	}{
+		{"heartbeat", c.Heartbeat}, {"reconnect", c.Reconnect}, {"write-timeout", c.WriteTimeout},
+		{"timeout", c.Timeout}, {"body-timeout", c.BodyTimeout},
+	} {
+		if d.value < time.Millisecond {
+			fault("%s: %s is less than 1ms", d.key, d.value)
+		}
+	}
+	if c.MaxBody < minBody {
+		fault("max-body: %s is less than %s", c.MaxBody, config.Size(minBody))
+	}
+	if c.MaxStreams < 0 {
+		fault("max-streams: %d is negative; 0 is no limit", c.MaxStreams)
+	}
+	if c.MaxStreamsPerClient < 0 {
+		fault("max-streams-per-client: %d is negative; 0 is no limit", c.MaxStreamsPerClient)
+	}
+	if !(c.Rate >= 0) { // also NaN
+		fault("rate: %v is not a number of requests per second; 0 is no limit", c.Rate)
+	}
+	if c.Rate > 0 && c.Burst < 1 {
+		fault("burst: %d is less than 1, so that no request would ever be allowed", c.Burst)
+	}
+	for _, o := range c.AllowedOrigins {
+		if err := rest.CheckOrigin(o); err != nil {
+			fault("allowed-origins: %w", err)
+		}
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,142 @@
+// Package codec turns HTTP into messages and back: JSON bodies, query parameters, and what the headers Accept, Content-Type
+// and Last-Event-ID ask for. Everything it reads comes from strangers, and every error it returns is one for their eyes.
+package codec
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+)
+
+// Body is a request's body with a limit. It remembers the error that reading it ended with, because grpc-gateway's code
+// keeps only the words of an error.
+type Body struct {
+	io.ReadCloser
+	// Params are what the path says: fields of the message that the body may repeat but not contradict.
+	Params map[string]string
+
+	limit   int64
+	timeout time.Duration
+	control *http.ResponseController
+	err     error
+}
+
+// NewBody limits the body of r to so many bytes, and to so much time in all.
+func NewBody(w http.ResponseWriter, r *http.Request, limit int64, timeout time.Duration) *Body {
+	return &Body{
+		ReadCloser: http.MaxBytesReader(w, r.Body, limit),
+		limit:      limit, timeout: timeout, control: http.NewResponseController(w),
+	}
+}
+
+// Err returns the error that Decode returned, nil after an empty body.
+func (b *Body) Err() error { return b.err }
+
+// Decode reads all of the body into m. An empty body is io.EOF and leaves m as it is.
+func (b *Body) Decode(m proto.Message) error {
+	err := b.decode(m)
+	if !errors.Is(err, io.EOF) {
+		b.err = err
+	}
+	return err
+}
+
+func (b *Body) decode(m proto.Message) error {
+	// Without effect on writers that know no deadlines, as in tests of handlers alone.
+	_ = b.control.SetReadDeadline(time.Now().Add(b.timeout))
+	data, err := io.ReadAll(b.ReadCloser)
+	_ = b.control.SetReadDeadline(time.Time{})
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return problem.BodyTooLarge(b.limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return problem.BodyTimeout(b.timeout)
+	case err != nil:
+		return problem.BodyMalformed("", "it broke off")
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return io.EOF
+	}
+	if err := Unmarshal(data, m); err != nil {
+		return err
+	}
+	return b.agree(m.ProtoReflect())
+}
+
+// agree refuses a body that names another resource than the path.
+func (b *Body) agree(m protoreflect.Message) error {
+	for name, want := range b.Params {
+		f := m.Descriptor().Fields().ByName(protoreflect.Name(name))
+		if f == nil || f.Kind() != protoreflect.StringKind {
+			continue
+		}
+		if got := m.Get(f).String(); got != "" && got != want {
+			return problem.BodyMalformed(name, fmt.Sprintf("%s is not the one in the path; leave it out", f.JSONName()))
+		}
+	}
+	return nil
+}
+
+// Unmarshal reads one message from JSON. Unknown and repeated fields, and anything after the message, are errors that
+// name the field, where there is one, and the position.
+func Unmarshal(data []byte, m proto.Message) error {
+	err := protojson.Unmarshal(data, m)
+	if err == nil {
+		return nil
+	}
+	return problem.BodyMalformed(explain(err.Error()))
+}
+
+// UnmarshalInput is Unmarshal for the n-th line of a body of lines, counted from 1.
+func UnmarshalInput(n int, data []byte, m proto.Message) error {
+	err := protojson.Unmarshal(data, m)
+	if err == nil {
+		return nil
+	}
+	field, what := explain(err.Error())
+	return problem.BodyMalformed(field, fmt.Sprintf("input %d: %s", n, what))
+}
+
+var (
+	// The blank after "proto:" may be a no-break space: protobuf does not want its words to be relied on. So these only
+	// improve a message; one that they do not match is shown as it is.
+	place  = regexp.MustCompile(`^proto:[\s\x{a0}]+(?:syntax error )?(?:\(line (\d+):(\d+)\): )?`)
+	fields = []*regexp.Regexp{
+		regexp.MustCompile(`^unknown field "([^"]*)"`),
+		regexp.MustCompile(`^duplicate field "([^"]*)"`),
+		regexp.MustCompile(`^invalid value for \w+ field (\w+):`),
+		regexp.MustCompile(`^error parsing "([^"]*)"`),
+	}
+)
+
+// explain takes protojson's words apart: the field that is wrong and what is wrong where.
+func explain(text string) (field, what string) {
+	at := place.FindStringSubmatch(text)
+	if at == nil {
+		return "", text
+	}
+	what = text[len(at[0]):]
+	for _, f := range fields {
+		if match := f.FindStringSubmatch(what); match != nil {
+			field = match[1]
+			break
+		}
+	}
+	what = problem.Excerpt(what)
+	if at[1] != "" {
+		what = fmt.Sprintf("line %s, column %s: %s", at[1], at[2], what)
+	}
+	return field, what
+}

@@ -1,0 +1,108 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+)
+
+// ContentType is the media type of bodies in both directions.
+const ContentType = "application/json"
+
+// AppendJSON appends m as JSON in one line: lowerCamelCase names, no fields with their default value. The same message
+// gives the same bytes.
+func AppendJSON(dst []byte, m proto.Message) ([]byte, error) {
+	b, err := protojson.Marshal(m)
+	if err != nil {
+		return dst, err
+	}
+	// protojson adds white space at its whim, so that nobody relies on its bytes; here they are the same in every build.
+	buf := bytes.NewBuffer(dst)
+	if err := json.Compact(buf, b); err != nil {
+		return dst, err
+	}
+	return buf.Bytes(), nil
+}
+
+// Marshaler reads and writes bodies for grpc-gateway. It decodes only a Body.
+type Marshaler struct{}
+
+var _ runtime.Marshaler = Marshaler{}
+
+// ContentType implements runtime.Marshaler.
+func (Marshaler) ContentType(any) string { return ContentType }
+
+// Marshal implements runtime.Marshaler.
+func (Marshaler) Marshal(v any) ([]byte, error) {
+	m, ok := v.(proto.Message)
+	if !ok {
+		return nil, fmt.Errorf("%T is not a message", v)
+	}
+	b, err := AppendJSON(nil, m)
+	return append(b, '\n'), err
+}
+
+// Unmarshal implements runtime.Marshaler.
+func (Marshaler) Unmarshal(data []byte, v any) error {
+	m, err := message(v)
+	if err != nil {
+		return err
+	}
+	return Unmarshal(data, m)
+}
+
+// NewDecoder implements runtime.Marshaler.
+func (Marshaler) NewDecoder(r io.Reader) runtime.Decoder {
+	return runtime.DecoderFunc(func(v any) error {
+		b, ok := r.(*Body)
+		if !ok {
+			return fmt.Errorf("%T is not a body with a limit", r)
+		}
+		// The message is set only when there is one: `{"session": …}` is a pointer that stays nil without a body.
+		m, err := message(v)
+		if err != nil {
+			return err
+		}
+		if err := b.Decode(m); err != nil {
+			return err
+		}
+		if p := reflect.ValueOf(v); p.Elem().Kind() == reflect.Pointer {
+			p.Elem().Set(reflect.ValueOf(m))
+		}
+		return nil
+	})
+}
+
+// NewEncoder implements runtime.Marshaler.
+func (j Marshaler) NewEncoder(w io.Writer) runtime.Encoder {
+	return runtime.EncoderFunc(func(v any) error {
+		b, err := j.Marshal(v)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(b)
+		return err
+	})
+}
+
+// message returns what grpc-gateway wants filled: it gives a *Request, or a pointer to a field of type *Message.
+func message(v any) (proto.Message, error) {
+	if m, ok := v.(proto.Message); ok {
+		return m, nil
+	}
+	p := reflect.TypeOf(v)
+	if p == nil || p.Kind() != reflect.Pointer || p.Elem().Kind() != reflect.Pointer {
+		return nil, fmt.Errorf("%T is not a message", v)
+	}
+	m, ok := reflect.New(p.Elem().Elem()).Interface().(proto.Message)
+	if !ok {
+		return nil, fmt.Errorf("%T is not a message", v)
+	}
+	return m, nil
+}

@@ -1,0 +1,52 @@
+package codec
+
+import (
+	"net/url"
+	"strconv"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+)
+
+// CheckQuery refuses a query that names a field which is not there, names one twice, or gives one a value of another
+// type. grpc-gateway, which reads the query after it, ignores the first and lets chance decide on the second.
+func CheckQuery(raw string, fields map[string]protoreflect.FieldDescriptor) error {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return problem.BadQuery(err)
+	}
+	seen := map[protoreflect.Name]bool{}
+	for name, all := range values {
+		f, ok := fields[name]
+		switch {
+		case !ok:
+			return problem.BadParameter(name, "is not one of this path's")
+		case len(all) != 1 || seen[f.Name()]:
+			return problem.BadParameter(name, "is given more than once")
+		}
+		seen[f.Name()] = true
+		if err := checkValue(name, f, all[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkValue(name string, f protoreflect.FieldDescriptor, value string) error {
+	switch f.Kind() {
+	case protoreflect.Int32Kind:
+		if _, err := strconv.ParseInt(value, 10, 32); err != nil {
+			return problem.BadParameter(name, "is not a whole number of 32 bits: "+strconv.Quote(problem.Excerpt(value)))
+		}
+	case protoreflect.Int64Kind:
+		if _, err := strconv.ParseInt(value, 10, 64); err != nil {
+			return problem.BadParameter(name, "is not a whole number of 64 bits: "+strconv.Quote(problem.Excerpt(value)))
+		}
+	case protoreflect.BoolKind:
+		if value != "true" && value != "false" {
+			return problem.BadParameter(name, "is neither true nor false: "+strconv.Quote(problem.Excerpt(value)))
+		}
+	}
+	return nil
+}

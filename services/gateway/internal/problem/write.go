@@ -1,0 +1,79 @@
+package problem
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	// Linked so that the details of every error are known by name and shown, whichever service made them.
+	_ "google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+)
+
+// excerpt is the most that is repeated of what a client sent, in bytes.
+const excerpt = 200
+
+// Excerpt shortens what a client sent, so that its answer stays small.
+func Excerpt(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= excerpt {
+		return s
+	}
+	cut := excerpt
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+// Write answers a request with an error. Nothing may have been written before.
+func Write(w http.ResponseWriter, err error) {
+	st := Status(err)
+	if after, ok := RetryAfter(st); ok {
+		w.Header().Set("Retry-After", strconv.FormatInt(seconds(after.Seconds()), 10))
+	}
+	h := w.Header()
+	h.Del("Content-Length")
+	h.Set("Content-Type", "application/json")
+	w.WriteHeader(HTTPStatus(err))
+	// A client that has gone cannot be told so.
+	_, _ = w.Write(append(JSON(st), '\n'))
+}
+
+// seconds rounds up: coming back too early is refused again.
+func seconds(s float64) int64 { return int64(max(1, math.Ceil(s))) }
+
+// JSON returns the status as JSON in one line.
+func JSON(st *status.Status) []byte {
+	b, err := protojson.Marshal(st.Proto())
+	if err == nil {
+		return oneLine(b)
+	}
+	// A detail of a kind that this build does not know: name it instead of hiding it.
+	bare := proto.CloneOf(st.Proto())
+	for _, d := range bare.GetDetails() {
+		bare.Message += fmt.Sprintf(" (with %s)", d.GetTypeUrl())
+	}
+	bare.Details = nil
+	bare.Message = strings.ToValidUTF8(bare.GetMessage(), "\uFFFD")
+	if b, err = protojson.Marshal(bare); err != nil {
+		b, _ = json.Marshal(map[string]any{"code": bare.GetCode(), "message": http.StatusText(http.StatusInternalServerError)})
+	}
+	return oneLine(b)
+}
+
+// oneLine removes the white space that protojson adds at its whim.
+func oneLine(b []byte) []byte {
+	var buf bytes.Buffer
+	if err := json.Compact(&buf, b); err != nil {
+		return b
+	}
+	return buf.Bytes()
+}

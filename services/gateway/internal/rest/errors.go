@@ -1,0 +1,28 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+
+	"github.com/fairlead/fairlead/services/gateway/internal/codec"
+	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
+)
+
+// writeError answers with an error of grpc-gateway or of a service.
+func (a *api) writeError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
+	if b, ok := r.Body.(*codec.Body); ok && b.Err() != nil {
+		err = b.Err() // err has only its words
+	}
+	if md, ok := runtime.ServerMetadataFromContext(ctx); ok {
+		if key := md.HeaderMD.Get(rpc.IdempotencyKey); len(key) > 0 {
+			w.Header().Set(keyHeader, key[0])
+		}
+	}
+	if problem.HTTPStatus(err) >= http.StatusInternalServerError {
+		a.log.WarnContext(r.Context(), "request failed", "route", routeOf(r.Context()).Template, "error", err)
+	}
+	problem.Write(w, err)
+}

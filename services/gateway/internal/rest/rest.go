@@ -1,0 +1,139 @@
+// Package rest is the REST interface: grpc-gateway's translation, with what HTTP needs around it.
+//
+// A request passes, from the outside in: the span, recovery, headers, cross-origin rules, the request rate, the route
+// (404, 405, HEAD, OPTIONS), the form (query, media type, idempotency key, body limit), and then either a stream or
+// grpc-gateway. Nothing of a client's headers reaches a service: metadata between peers carries the principal, and only
+// the gateway may say who that is.
+package rest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/codec"
+	"github.com/fairlead/fairlead/services/gateway/internal/limit"
+	"github.com/fairlead/fairlead/services/gateway/internal/route"
+	"github.com/fairlead/fairlead/services/gateway/internal/stream"
+)
+
+// Config is what the REST interface allows.
+type Config struct {
+	Stream         stream.Config
+	MaxBody        int64         // bytes, of requests that carry content
+	BodyTimeout    time.Duration // for a body to arrive
+	Timeout        time.Duration // of a request that is no stream
+	AllowedOrigins []string      // origins of other sites' pages that may call
+}
+
+// Deps is what the REST interface needs.
+type Deps struct {
+	Session, Tools grpc.ClientConnInterface
+	Streams        *limit.Streams
+	Rate           *limit.Rate
+	Log            *slog.Logger
+}
+
+// api is the REST interface.
+type api struct {
+	cfg    Config
+	table  *route.Table
+	routes map[protoreflect.FullName]*route.Route
+	rate   *limit.Rate
+	log    *slog.Logger
+	stream *stream.Server
+	mux    *runtime.ServeMux
+}
+
+// New returns the handler of the REST interface. It starts nothing; ctx is used while it is made.
+func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
+	a := &api{cfg: cfg, rate: d.Rate, log: d.Log, routes: map[protoreflect.FullName]*route.Route{}}
+	if err := a.readRoutes(); err != nil {
+		return nil, err
+	}
+	session := keyed{d.Session}
+	client := sessionv1.NewSessionServiceClient(session)
+	var err error
+	if a.stream, err = stream.NewServer(cfg.Stream, client, d.Streams, d.Log); err != nil {
+		return nil, err
+	}
+	a.mux = a.newMux()
+	if err := sessionv1.RegisterSessionServiceHandlerClient(ctx, a.mux, client); err != nil {
+		return nil, fmt.Errorf("register the session service: %w", err)
+	}
+	if err := sessionv1.RegisterAgentServiceHandlerClient(ctx, a.mux, sessionv1.NewAgentServiceClient(session)); err != nil {
+		return nil, fmt.Errorf("register the agent service: %w", err)
+	}
+	if err := toolsv1.RegisterToolServiceHandlerClient(ctx, a.mux, toolsv1.NewToolServiceClient(keyed{d.Tools})); err != nil {
+		return nil, fmt.Errorf("register the tool service: %w", err)
+	}
+	return a.around(http.HandlerFunc(a.serve))
+}
+
+func (a *api) readRoutes() error {
+	session := sessionv1.File_fairlead_session_v1_session_service_proto.Services().ByName("SessionService")
+	agent := sessionv1.File_fairlead_session_v1_agent_service_proto.Services().ByName("AgentService")
+	tool := toolsv1.File_fairlead_tools_v1_tool_service_proto.Services().ByName("ToolService")
+	var err error
+	if a.table, err = route.New(session, agent, tool); err != nil {
+		return fmt.Errorf("read the HTTP mapping: %w", err)
+	}
+	for _, r := range a.table.Routes() {
+		a.routes[r.RPC] = r
+	}
+	return nil
+}
+
+// newMux makes grpc-gateway's part. It routes by the same mapping as the table, and never sees a path that the table
+// does not have.
+func (a *api) newMux() *runtime.ServeMux {
+	none := func(string) (string, bool) { return "", false }
+	return runtime.NewServeMux(
+		runtime.WithMarshalerOption(runtime.MIMEWildcard, codec.Marshaler{}),
+		runtime.WithIncomingHeaderMatcher(none),
+		runtime.WithOutgoingHeaderMatcher(outgoingHeader),
+		runtime.WithOutgoingTrailerMatcher(none),
+		runtime.WithErrorHandler(a.writeError),
+		runtime.WithMiddlewares(a.dispatch),
+		runtime.WithDisablePathLengthFallback(),
+		runtime.WithDisableHTTPMethodOverride(),
+	)
+}
+
+// Names of the RPCs that are streams.
+const (
+	listEvents   protoreflect.FullName = "fairlead.session.v1.SessionService.ListEvents"
+	streamEvents protoreflect.FullName = "fairlead.session.v1.SessionService.StreamEvents"
+	runTurn      protoreflect.FullName = "fairlead.session.v1.SessionService.RunTurn"
+	converse     protoreflect.FullName = "fairlead.session.v1.SessionService.Converse"
+)
+
+// dispatch takes the streams away from grpc-gateway, whose own have no heartbeats, no resumption and no limits.
+func (a *api) dispatch(next runtime.HandlerFunc) runtime.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request, params map[string]string) {
+		switch routeOf(r.Context()).RPC {
+		case streamEvents:
+			a.stream.Events(w, r, params)
+		case runTurn:
+			a.stream.RunTurn(w, r, params)
+		case converse:
+			a.stream.Converse(w, r, params)
+		default:
+			ctx, cancel := context.WithTimeout(r.Context(), a.cfg.Timeout)
+			defer cancel()
+			r = r.WithContext(ctx)
+			if b, ok := r.Body.(*codec.Body); ok {
+				b.Params = params
+			}
+			next(w, r, params)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/fairlead/fairlead/services/gateway/internal/codec"
+	"github.com/fairlead/fairlead/services/gateway/internal/limit"
+	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/route"
+	"github.com/fairlead/fairlead/services/gateway/internal/stream"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+)
+
+type routeKey struct{}
+
+// routeOf returns the route that a request is on.
+func routeOf(ctx context.Context) *route.Route {
+	r, ok := ctx.Value(routeKey{}).(*route.Route)
+	if !ok {
+		return &route.Route{}
+	}
+	return r
+}
+
+// serve finds the route, checks the form of the request, and lets grpc-gateway or a stream answer.
+func (a *api) serve(w http.ResponseWriter, r *http.Request) {
+	if err := a.rate.Allow(limit.Client(r)); err != nil {
+		problem.Write(w, err)
+		return
+	}
+	if r.URL.Path == specificationPath {
+		serveSpecification(w, r)
+		return
+	}
+	candidates := a.table.Match(r.URL.Path)
+	if len(candidates) == 0 {
+		problem.Write(w, problem.PathNotFound(r.URL.Path))
+		return
+	}
+	if r.Method == http.MethodOptions {
+		w.Header().Set("Allow", strings.Join(route.Allow(candidates), ", "))
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	rt := choose(candidates, r.Method)
+	if rt == nil {
+		allowed := route.Allow(candidates)
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		problem.Write(w, problem.MethodNotAllowed(r.Method, r.URL.Path, allowed))
+		return
+	}
+	a.answer(w, r, rt)
+}
+
+// choose returns the route for a method; nil when there is none. HEAD is GET without the body, which the server drops.
+func choose(candidates []*route.Route, method string) *route.Route {
+	for _, rt := range candidates {
+		if rt.Method == method || (method == http.MethodHead && rt.Method == http.MethodGet && !rt.Stream()) {
+			return rt
+		}
+	}
+	return nil
+}
+
+// answer serves a request that is on a route.
+func (a *api) answer(w http.ResponseWriter, r *http.Request, rt *route.Route) {
+	name(r, rt)
+	if rt.RPC == listEvents && r.Method == http.MethodGet && stream.WantsEvents(r) {
+		rt = a.routes[streamEvents] // the same resource in another form
+		r = rewritten(r, r.URL.Path+":stream")
+	}
+	r, err := a.prepare(w, r, rt)
+	if err != nil {
+		problem.Write(w, err)
+		return
+	}
+	a.mux.ServeHTTP(w, r)
+}
+
+// rewritten is the request at another path.
+func rewritten(r *http.Request, path string) *http.Request {
+	r = r.WithContext(r.Context())
+	u := *r.URL
+	u.Path, u.RawPath = path, ""
+	r.URL = &u
+	return r
+}
+
+// prepare checks the form of a request and puts into its context what those after it need.
+func (a *api) prepare(w http.ResponseWriter, r *http.Request, rt *route.Route) (*http.Request, error) {
+	if err := checkQuery(r.URL, rt); err != nil {
+		return nil, err
+	}
+	ctx := context.WithValue(r.Context(), routeKey{}, rt)
+	ctx = principal.With(ctx, principal.Default())
+	ctx, err := withKey(ctx, r.Header, rt)
+	if err != nil {
+		return nil, err
+	}
+	r = r.WithContext(ctx)
+	if r.Method == http.MethodHead {
+		r.Method = http.MethodGet
+	}
+	// grpc-gateway reads a deadline from this header; the gateway's own is what counts.
+	r.Header = r.Header.Clone()
+	r.Header.Del("Grpc-Timeout")
+	return r, a.checkBody(w, r, rt)
+}
+
+func checkQuery(u *url.URL, rt *route.Route) error {
+	fields := rt.Query
+	if rt.RPC == runTurn { // its body may say where to resume, and so may its query, as that of every stream
+		fields = map[string]protoreflect.FieldDescriptor{}
+		f := rt.Input.Fields().ByName("after_seq")
+		fields["after_seq"], fields[f.JSONName()] = f, f
+	}
+	return codec.CheckQuery(u.RawQuery, fields)
+}
+
+// smallBody is the most bytes of a body that carries no content.
+const smallBody = 1 << 20
+
+// checkBody limits the body, and makes sure that it says that it is JSON.
+func (a *api) checkBody(w http.ResponseWriter, r *http.Request, rt *route.Route) error {
+	if rt.Body == "" || r.ContentLength == 0 {
+		r.Body = codec.NewBody(w, r, smallBody, a.cfg.BodyTimeout)
+		return nil
+	}
+	types := []string{codec.ContentType}
+	if rt.RPC == converse {
+		types = []string{codec.NDJSON, codec.ContentType}
+	}
+	if err := codec.CheckContentType(r.Header, types...); err != nil {
+		return err
+	}
+	if rt.Stream() {
+		return nil // streams read their bodies themselves
+	}
+	most := min(a.cfg.MaxBody, smallBody)
+	if rt.Input.Fields().ByName("content") != nil {
+		most = a.cfg.MaxBody
+	}
+	r.Body = codec.NewBody(w, r, most, a.cfg.BodyTimeout)
+	return nil
+}
+
+// name calls the request's span and metrics by its route. The middleware around reads the pattern when it is done.
+func name(r *http.Request, rt *route.Route) {
+	r.Pattern = rt.Method + " " + rt.Template
+	trace.SpanFromContext(r.Context()).SetAttributes(attribute.String("http.route", rt.Template))
+}

@@ -1,0 +1,32 @@
+package rest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"time"
+
+	"github.com/fairlead/fairlead/gen/openapi"
+	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+)
+
+// specificationPath is where the description of this interface is.
+const specificationPath = "/openapi.json"
+
+// serveSpecification answers with the OpenAPI document. Unlike everything else it may be kept, because it holds nothing
+// of anybody's.
+func serveSpecification(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		allowed := []string{http.MethodGet, http.MethodHead}
+		w.Header().Set("Allow", "GET, HEAD")
+		problem.Write(w, problem.MethodNotAllowed(r.Method, specificationPath, allowed))
+		return
+	}
+	digest := sha256.Sum256(openapi.JSON)
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "public, max-age=60")
+	h.Set("ETag", `"`+hex.EncodeToString(digest[:8])+`"`)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(openapi.JSON))
+}

@@ -1,0 +1,84 @@
+// Package route knows which requests there are: method, path and the RPC that answers. The table is read from the HTTP
+// mapping in the proto, the same that grpc-gateway's code was generated from, so it cannot say anything else.
+package route
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// Route is one method on one path.
+type Route struct {
+	// Method is the HTTP method.
+	Method string
+	// Template is the path for people and for traces, such as /v1/sessions/{session}/turns.
+	Template string
+	// RPC is what answers, such as fairlead.session.v1.SessionService.CreateTurn.
+	RPC protoreflect.FullName
+	// Input is the request message.
+	Input protoreflect.MessageDescriptor
+	// Body says what the HTTP body is: nothing, the field of that name, or "*" for the whole message.
+	Body string
+	// Query holds the fields that may be given as query parameters, under both of their names.
+	Query map[string]protoreflect.FieldDescriptor
+
+	pattern *regexp.Regexp
+	stream  bool
+}
+
+// Mutation says whether the request takes an idempotency key.
+func (r *Route) Mutation() bool { return r.Input.Fields().ByName("request_id") != nil }
+
+// Stream says whether the RPC sends or takes a stream.
+func (r *Route) Stream() bool { return r.stream }
+
+// Table is all routes. It does not change after New.
+type Table struct{ routes []*Route }
+
+// New reads the HTTP mapping of services.
+func New(services ...protoreflect.ServiceDescriptor) (*Table, error) {
+	t := &Table{}
+	for _, s := range services {
+		methods := s.Methods()
+		for i := range methods.Len() {
+			r, err := newRoute(methods.Get(i))
+			if err != nil {
+				return nil, err
+			}
+			if r != nil {
+				t.routes = append(t.routes, r)
+			}
+		}
+	}
+	return t, nil
+}
+
+// Routes returns the table's routes in the order of the proto.
+func (t *Table) Routes() []*Route { return slices.Clone(t.routes) }
+
+// Match returns the routes at a path, one for each method. A path with a verb (`:interrupt`) is never one without.
+func (t *Table) Match(path string) []*Route {
+	var found []*Route
+	for _, r := range t.routes {
+		if r.pattern.MatchString(path) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// Allow returns the methods of routes as the header Allow lists them. HEAD goes wherever GET does, except on streams.
+func Allow(routes []*Route) []string {
+	methods := []string{http.MethodOptions}
+	for _, r := range routes {
+		methods = append(methods, r.Method)
+		if r.Method == http.MethodGet && !r.Stream() {
+			methods = append(methods, http.MethodHead)
+		}
+	}
+	slices.Sort(methods)
+	return slices.Compact(methods)
+}

@@ -1,0 +1,127 @@
+package stream
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/codec"
+	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+)
+
+// Message is one piece of a stream: an event, or how far the stream has come.
+type Message interface {
+	proto.Message
+	GetEvent() *sessionv1.Event
+	GetProgress() *sessionv1.Progress
+}
+
+// encoder appends the pieces of a stream as they are on the wire. An encoder belongs to one stream.
+type encoder interface {
+	contentType() string
+	begin(dst []byte) []byte
+	message(dst []byte, m Message) ([]byte, error)
+	// heartbeat may append nothing, where the form of the stream has no comments.
+	heartbeat(dst []byte) []byte
+	failure(dst []byte, st *status.Status) []byte
+}
+
+// ErrorEvent names the frame that says why a stream breaks off. No event of a session is called so: one that tells of
+// a failure inside a turn is called "error".
+const ErrorEvent = "stream.error"
+
+// sse writes server-sent events.
+type sse struct{ reconnect time.Duration }
+
+func (sse) contentType() string { return codec.SSE }
+
+func (e sse) begin(dst []byte) []byte {
+	dst = append(dst, "retry: "...)
+	dst = strconv.AppendInt(dst, e.reconnect.Milliseconds(), 10)
+	return append(dst, "\n\n"...)
+}
+
+func (e sse) message(dst []byte, m Message) ([]byte, error) {
+	ev := m.GetEvent()
+	if ev == nil {
+		// A comment, because a frame without data is dispatched by no client, and so cannot move its last id.
+		dst = append(dst, ": progress "...)
+		dst = strconv.AppendInt(dst, m.GetProgress().GetSeq(), 10)
+		return append(dst, "\n\n"...), nil
+	}
+	data, err := codec.AppendJSON(nil, ev)
+	if err != nil {
+		return dst, err
+	}
+	return AppendFrame(dst, strconv.FormatInt(ev.GetSeq(), 10), sessionv1.EventName(ev), data), nil
+}
+
+func (sse) heartbeat(dst []byte) []byte { return append(dst, ": ping\n\n"...) }
+
+func (sse) failure(dst []byte, st *status.Status) []byte {
+	return AppendFrame(dst, "", ErrorEvent, problem.JSON(st))
+}
+
+// AppendFrame appends one server-sent event. An empty id leaves the client's last id as it is; an empty name makes the
+// frame a "message". Whatever the data holds, the frame stays one frame: every line end in it begins a new line of data,
+// which the client joins by line feeds. Line ends and NUL, which neither an id nor a name can hold, are left out of both.
+func AppendFrame(dst []byte, id, name string, data []byte) []byte {
+	if id != "" {
+		dst = appendField(dst, "id: ", id)
+	}
+	if name != "" {
+		dst = appendField(dst, "event: ", name)
+	}
+	for {
+		end := bytes.IndexAny(data, "\r\n")
+		if end < 0 {
+			break
+		}
+		dst = append(append(append(dst, "data: "...), data[:end]...), '\n')
+		if data[end] == '\r' && end+1 < len(data) && data[end+1] == '\n' {
+			end++
+		}
+		data = data[end+1:]
+	}
+	dst = append(append(dst, "data: "...), data...)
+	return append(dst, "\n\n"...)
+}
+
+func appendField(dst []byte, field, value string) []byte {
+	dst = append(dst, field...)
+	for i := range len(value) {
+		if c := value[i]; c != '\r' && c != '\n' && c != 0 {
+			dst = append(dst, c)
+		}
+	}
+	return append(dst, '\n')
+}
+
+// ndjson writes one JSON object a line: {"result": …}, and {"error": …} as the last one of a stream that breaks off.
+type ndjson struct{}
+
+func (ndjson) contentType() string { return codec.NDJSON }
+
+func (ndjson) begin(dst []byte) []byte { return dst }
+
+func (ndjson) message(dst []byte, m Message) ([]byte, error) { return appendLine(dst, m) }
+
+func appendLine(dst []byte, m proto.Message) ([]byte, error) {
+	data, err := codec.AppendJSON(nil, m)
+	if err != nil {
+		return dst, err
+	}
+	dst = append(append(dst, `{"result":`...), data...)
+	return append(dst, "}\n"...), nil
+}
+
+func (ndjson) heartbeat(dst []byte) []byte { return dst }
+
+func (ndjson) failure(dst []byte, st *status.Status) []byte {
+	dst = append(append(dst, `{"error":`...), problem.JSON(st)...)
+	return append(dst, "}\n"...)
+}

@@ -1,0 +1,120 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"google.golang.org/grpc/metadata"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/codec"
+	"github.com/fairlead/fairlead/services/gateway/internal/limit"
+	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+)
+
+// WantsEvents says whether a request for a page of events asks for the stream instead.
+func WantsEvents(r *http.Request) bool {
+	return codec.Prefer(r.Header.Values("Accept"), codec.ContentType, codec.SSE, codec.ContentType) == codec.SSE
+}
+
+// encoderFor returns the form that a request for a stream asks for: server-sent events unless it prefers JSON by name.
+func (s *Server) encoderFor(r *http.Request) encoder {
+	if codec.Prefer(r.Header.Values("Accept"), codec.SSE, codec.SSE, codec.NDJSON, codec.ContentType) == codec.SSE {
+		return sse{reconnect: s.cfg.Reconnect}
+	}
+	return ndjson{}
+}
+
+// Events follows a session: StreamEvents.
+func (s *Server) Events(w http.ResponseWriter, r *http.Request, params map[string]string) {
+	after, _, err := codec.ResumePoint(r.Header, r.URL.Query())
+	if err != nil {
+		problem.Write(w, err)
+		return
+	}
+	s.serve(w, r, func(ctx context.Context) (*source, error) {
+		st, err := s.client.StreamEvents(ctx, &sessionv1.StreamEventsRequest{Parent: params["parent"], AfterSeq: after})
+		return follow(sessionv1.SessionService_StreamEvents_FullMethodName, st), err
+	})
+}
+
+// RunTurn sends a message and follows its turn. With the same idempotency key it re-attaches to the turn.
+func (s *Server) RunTurn(w http.ResponseWriter, r *http.Request, params map[string]string) {
+	after, ok, err := codec.ResumePoint(r.Header, r.URL.Query())
+	if err != nil {
+		problem.Write(w, err)
+		return
+	}
+	body := codec.NewBody(w, r, s.cfg.MaxBody, s.cfg.BodyTimeout)
+	body.Params = params
+	req := &sessionv1.RunTurnRequest{}
+	if err := body.Decode(req); err != nil && !errors.Is(err, io.EOF) {
+		problem.Write(w, err)
+		return
+	}
+	req.Parent = params["parent"]
+	if ok {
+		req.AfterSeq = after
+	}
+	s.serve(w, r, func(ctx context.Context) (*source, error) {
+		st, err := s.client.RunTurn(ctx, req)
+		return follow(sessionv1.SessionService_RunTurn_FullMethodName, st), err
+	})
+}
+
+// serve opens a stream and pumps it, within the limits.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, start func(context.Context) (*source, error)) {
+	release, err := s.streams.Acquire(limit.Client(r))
+	if err != nil {
+		problem.Write(w, err)
+		return
+	}
+	defer release()
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	src, header, err := s.open(ctx, cancel, start)
+	if err != nil {
+		s.refuse(ctx, w, err)
+		return
+	}
+	o := &output{w: w, control: http.NewResponseController(w), enc: s.encoderFor(r), timeout: s.cfg.WriteTimeout}
+	if err := s.begin(o, header); err != nil {
+		s.cut(ctx, src, err)
+		return
+	}
+	s.pump(ctx, cancel, o, src, nil)
+}
+
+// refuse answers a request whose stream the service did not open.
+func (s *Server) refuse(ctx context.Context, w http.ResponseWriter, err error) {
+	if problem.HTTPStatus(err) >= http.StatusInternalServerError {
+		s.log.WarnContext(ctx, "stream refused by the service", "error", err)
+	}
+	problem.Write(w, err)
+}
+
+// piece is what pointers to the messages of our streams are.
+type piece[T any] interface {
+	*T
+	Message
+}
+
+// incoming is the receiving half of a stream of the service.
+type incoming[T any] interface {
+	Header() (metadata.MD, error)
+	Recv() (*T, error)
+}
+
+// follow makes a source of a stream of the service.
+func follow[T any, P piece[T]](rpc string, st incoming[T]) *source {
+	return &source{
+		rpc:    rpc,
+		header: func() (metadata.MD, error) { return st.Header() },
+		recv: func() (Message, error) {
+			m, err := st.Recv()
+			return P(m), err
+		},
+	}
+}

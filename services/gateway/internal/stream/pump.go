@@ -1,0 +1,79 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
+)
+
+// pumping is one run of pump.
+type pumping struct {
+	*Server
+	o  *output
+	by metric.MeasurementOption
+}
+
+// run writes what arrives. Its error is the writer's.
+func (p *pumping) run(ctx context.Context, in <-chan received, broken <-chan error) error {
+	ping := time.NewTimer(p.cfg.Heartbeat)
+	defer ping.Stop()
+	for {
+		var over bool
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-rpc.Draining(ctx):
+			p.fail(problem.Stopping())
+			over = true
+		case err := <-broken:
+			p.fail(err)
+			over = true
+		case <-ping.C:
+			p.o.buf = p.o.enc.heartbeat(p.o.buf)
+		case r, ok := <-in:
+			over = p.collect(ctx, r, ok, in)
+		}
+		if err := p.o.flush(); err != nil || over {
+			return err
+		}
+		ping.Reset(p.cfg.Heartbeat)
+	}
+}
+
+// collect takes a message and those that are ready behind it, so that a replay does not cost a system call for each
+// event. It says whether the stream is over.
+func (p *pumping) collect(ctx context.Context, r received, ok bool, in <-chan received) (over bool) {
+	for {
+		switch {
+		case !ok || errors.Is(r.err, io.EOF):
+			return true
+		case r.err != nil:
+			p.log.WarnContext(ctx, "stream broken by the service", "error", r.err)
+			p.fail(r.err)
+			return true
+		}
+		var err error
+		if p.o.buf, err = p.o.enc.message(p.o.buf, r.message); err != nil {
+			p.log.ErrorContext(ctx, "a message cannot be written as JSON", "error", err)
+			p.fail(problem.Internal())
+			return true
+		}
+		p.metrics.frames.Add(ctx, 1, p.by)
+		if len(p.o.buf) >= maxBatch {
+			return false
+		}
+		select {
+		case r, ok = <-in:
+		default:
+			return false
+		}
+	}
+}
+
+func (p *pumping) fail(err error) { p.o.buf = p.o.enc.failure(p.o.buf, problem.Status(err)) }

@@ -1,0 +1,183 @@
+// Package stream sends the event streams of sessions over HTTP: as server-sent events, resumed by Last-Event-ID, or as
+// lines of JSON.
+//
+// A stream costs its reader's socket buffers, gRPC's flow-control window and one message: what is read from the service
+// is handed over unbuffered and written before the next is read, so a slow reader slows its own stream alone, up to the
+// service. A reader that takes nothing for as long as the write timeout is cut off; it loses nothing, because it can
+// resume.
+package stream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"google.golang.org/grpc/metadata"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/limit"
+	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
+)
+
+// Config bounds streams.
+type Config struct {
+	// Heartbeat is how often a quiet stream of server-sent events is kept alive.
+	Heartbeat time.Duration
+	// WriteTimeout is how long one write may wait for a slow reader.
+	WriteTimeout time.Duration
+	// OpenTimeout is how long the service may take to accept a stream.
+	OpenTimeout time.Duration
+	// Reconnect is after how long clients come back when a stream breaks.
+	Reconnect time.Duration
+	// MaxBody and BodyTimeout bound what starts a stream, and a line of a conversation, in bytes.
+	MaxBody     int64
+	BodyTimeout time.Duration
+}
+
+// Server answers the requests that are streams. It is safe for concurrent use.
+type Server struct {
+	cfg     Config
+	client  sessionv1.SessionServiceClient
+	streams *limit.Streams
+	metrics *metrics
+	log     *slog.Logger
+}
+
+// NewServer returns a Server that asks client and opens no more streams than streams allows.
+func NewServer(cfg Config, client sessionv1.SessionServiceClient, streams *limit.Streams, log *slog.Logger) (*Server, error) {
+	m, err := newMetrics()
+	if err != nil {
+		return nil, err
+	}
+	return &Server{cfg: cfg, client: client, streams: streams, metrics: m, log: log}, nil
+}
+
+// source is a stream of the service.
+type source struct {
+	rpc    string
+	header func() (metadata.MD, error)
+	recv   func() (Message, error)
+}
+
+// open starts a stream and waits until the service has accepted it, so that its errors keep their HTTP status. The
+// stream ends with ctx; cancel ends ctx.
+func (s *Server) open(ctx context.Context, cancel context.CancelCauseFunc, start func(context.Context) (*source, error)) (*source, metadata.MD, error) {
+	timeout := problem.ServiceTimeout(s.cfg.OpenTimeout)
+	timer := time.AfterFunc(s.cfg.OpenTimeout, func() { cancel(timeout) })
+	defer timer.Stop()
+	src, err := start(ctx)
+	var header metadata.MD
+	if err == nil {
+		if header, err = src.header(); err == nil && header == nil {
+			// Ended without headers: receiving tells why.
+			if _, err = src.recv(); errors.Is(err, io.EOF) {
+				err = nil
+			}
+		}
+	}
+	if err != nil && errors.Is(context.Cause(ctx), timeout) {
+		err = timeout
+	}
+	return src, header, err
+}
+
+// begin sends the headers of a stream.
+func (s *Server) begin(o *output, header metadata.MD) error {
+	h := o.w.Header()
+	h.Set("Content-Type", o.enc.contentType())
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // proxies in front shall not collect events
+	if key := header.Get(rpc.IdempotencyKey); len(key) > 0 {
+		h.Set("Idempotency-Key", key[0])
+	}
+	o.w.WriteHeader(http.StatusOK)
+	o.buf = o.enc.begin(o.buf)
+	return o.flush()
+}
+
+// output writes one stream. It is used by one goroutine.
+type output struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	enc     encoder
+	timeout time.Duration
+	buf     []byte // what is not written yet
+}
+
+// maxBatch is how much is collected, in bytes, while messages are there without waiting.
+const maxBatch = 16 << 10
+
+// flush writes what was collected and gives it to the network, within the write timeout.
+func (o *output) flush() error {
+	// Without effect on writers that know no deadlines, as in tests of handlers alone.
+	_ = o.control.SetWriteDeadline(time.Now().Add(o.timeout))
+	if len(o.buf) > 0 {
+		if _, err := o.w.Write(o.buf); err != nil {
+			return err
+		}
+		if cap(o.buf) > 4*maxBatch { // One large event shall not cost memory for as long as the stream lasts.
+			o.buf = nil
+		}
+		o.buf = o.buf[:0]
+	}
+	return o.control.Flush()
+}
+
+// received is what one call of recv brought.
+type received struct {
+	message Message
+	err     error
+}
+
+// receive hands over what recv brings until it fails or ctx ends. The channel is closed at the end.
+func receive(ctx context.Context, recv func() (Message, error)) <-chan received {
+	out := make(chan received)
+	go func() {
+		defer close(out)
+		for {
+			m, err := recv()
+			select {
+			case out <- received{m, err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return out
+}
+
+// pump writes a stream until it ends, its reader goes or the server stops. broken, which may be nil, brings an error of
+// the client's own that ends the stream. The context ends before pump returns, and nothing of it runs any more.
+func (s *Server) pump(ctx context.Context, cancel context.CancelCauseFunc, o *output, src *source, broken <-chan error) {
+	defer s.metrics.opened(ctx, src.rpc)()
+	in := receive(ctx, src.recv)
+	defer func() {
+		cancel(nil)
+		for range in { // until the goroutine that receives has seen the end of ctx
+		}
+	}()
+	p := pumping{Server: s, o: o, by: metric.WithAttributes(attribute.String("rpc.method", src.rpc))}
+	if err := p.run(ctx, in, broken); err != nil {
+		s.cut(ctx, src, err)
+	}
+}
+
+// cut notes why a stream could not be written to its end.
+func (s *Server) cut(ctx context.Context, src *source, err error) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		s.metrics.slow.Add(ctx, 1, metric.WithAttributes(attribute.String("rpc.method", src.rpc)))
+		s.log.WarnContext(ctx, "stream cut, its reader is too slow", "rpc", src.rpc, "write_timeout", s.cfg.WriteTimeout)
+		return
+	}
+	s.log.DebugContext(ctx, "stream ended by its reader", "rpc", src.rpc, "error", err)
+}
