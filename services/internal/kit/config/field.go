@@ -91,6 +91,8 @@ func members(v reflect.Value) []member {
 		tag, tagged := sf.Tag.Lookup("key")
 		switch {
 		case tag == "-" || (!sf.IsExported() && !sf.Anonymous):
+		case !sf.IsExported() && sf.Type.Kind() == reflect.Struct: // reflection cannot call its Validate
+			panic(fmt.Sprintf("config: the embedded type %s of %s must be exported", sf.Type, v.Type()))
 		case tag == ",inline" || (sf.Anonymous && !tagged && sf.Type.Kind() == reflect.Struct):
 			all = append(all, member{field: sf, value: v.Field(i)})
 		case tag != "":
@@ -114,7 +116,9 @@ func walk(v reflect.Value, path string, visit func(path string, v reflect.Value)
 		visit(path, v)
 	case reflect.Map:
 		for _, k := range sortedKeys(v) {
-			walk(v.MapIndex(k), path+k.String()+".", visit)
+			entry := reflect.New(v.Type().Elem()).Elem() // those of the map itself have no pointer methods
+			entry.Set(v.MapIndex(k))
+			walk(entry, path+k.String()+".", visit)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {

@@ -23,7 +23,7 @@ const (
 
 // Readiness is checked this often for the health service, and for this long.
 const (
-	readyInterval = 2 * time.Second
+	readyInterval = time.Second
 	readyTimeout  = 2 * time.Second
 )
 

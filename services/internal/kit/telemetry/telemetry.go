@@ -106,7 +106,7 @@ func Discard(log *slog.Logger) *Telemetry {
 
 func (t *Telemetry) setupMetrics(res *resource.Resource) error {
 	t.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	reader, err := otelprom.New(otelprom.WithRegisterer(t.registry))
+	reader, err := otelprom.New(otelprom.WithRegisterer(t.registry), otelprom.WithoutScopeInfo())
 	if err != nil {
 		return fmt.Errorf("set up metrics: %w", err)
 	}
