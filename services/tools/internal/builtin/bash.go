@@ -1,0 +1,133 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
+)
+
+const (
+	bashDefaultTimeout = 120_000 // milliseconds
+	bashMaxTimeout     = 600_000
+	bashMaxCommand     = 128<<10 - 1 // bytes; what the kernel takes as one argument
+)
+
+var bashSpec = tool.Spec{
+	Name: "Bash",
+	Description: `Runs a command with bash in the workspace, which is /workspace, and returns its output: standard output and standard error together, in the order they came.
+
+- Every call starts a new shell in /workspace: a changed directory or variable does not last. Use absolute paths, or cd within the command.
+- The command may run for 120000 ms, or for as long as timeout says (600000 ms at most). It has no terminal and no standard input. What it leaves running in the background ends with it.
+- Output beyond 30000 characters is cut in the middle. A command that does not exit with 0 is reported with its exit code.
+- There is no network.
+- To find or change files, prefer Read, Edit, Write, Glob, Grep and LS over cat, sed, find and grep.`,
+	InputSchema: `{
+  "type": "object",
+  "properties": {
+    "command": {"type": "string", "minLength": 1, "description": "The command to run"},
+    "timeout": {"type": "number", "minimum": 1, "maximum": 600000, "description": "How long the command may run, in milliseconds; 120000 when left out"},
+    "description": {"type": "string", "description": "What the command does, in 5 to 10 words, for people"}
+  },
+  "required": ["command"],
+  "additionalProperties": false
+}`,
+}
+
+type bash struct{ *sandbox }
+
+// Run starts the command, or goes on with it when it was started before.
+func (b bash) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Result, error) {
+	var p struct {
+		Command string
+		Timeout float64
+	}
+	if err := params(c, &p); err != nil {
+		return nil, err
+	}
+	if strings.ContainsRune(p.Command, 0) {
+		return tool.Failed("The command contains a NUL character."), nil
+	}
+	if len(p.Command) > bashMaxCommand {
+		return tool.Failed(fmt.Sprintf("The command is longer than %d bytes. Write it to a file and run that.", bashMaxCommand)), nil
+	}
+	if p.Timeout == 0 {
+		p.Timeout = bashDefaultTimeout
+	}
+	timeout := time.Duration(whole(p.Timeout, 1, bashMaxTimeout)) * time.Millisecond
+	e := &execution{sandbox: b.sandbox, call: c, command: p.Command, timeout: timeout, sink: out}
+	exited, err := e.run(ctx)
+	if err != nil {
+		return failure(ctx, err, workspace)
+	}
+	return e.result(ctx, exited), nil
+}
+
+// Cancel kills the command and all that it started.
+func (b bash) Cancel(ctx context.Context, c tool.Call) error {
+	_, err := b.execs.CancelExec(ctx, &sandboxv1.CancelExecRequest{Call: ref(c)})
+	if err == nil || apierr.Reason(err) == "EXEC_NOT_FOUND" {
+		return nil
+	}
+	_, err = failure(ctx, err, workspace)
+	return err
+}
+
+// Finished lets the sandbox forget the command.
+func (b bash) Finished(ctx context.Context, c tool.Call) error {
+	_, err := b.execs.AcknowledgeExec(ctx, &sandboxv1.AcknowledgeExecRequest{Call: ref(c)})
+	if apierr.Code(err) == codes.NotFound {
+		return nil // never started, or acknowledged before
+	}
+	return err
+}
+
+// result is what the model reads about a command that ended.
+func (e *execution) result(ctx context.Context, exited *sandboxv1.ExecExited) *tool.Result {
+	text := strings.TrimRight(e.output.String(), "\n")
+	if exited.GetOutputTruncated() {
+		text += "\n[The command wrote more output than is kept; the rest was thrown away.]"
+	}
+	head, outcome := "", toolsv1.CallOutcome_CALL_OUTCOME_ERROR
+	switch exited.GetReason() {
+	case sandboxv1.ExitReason_EXIT_REASON_EXITED:
+		if exited.GetExitCode() != 0 {
+			head = fmt.Sprintf("Exit code %d", exited.GetExitCode())
+			break
+		}
+		outcome = toolsv1.CallOutcome_CALL_OUTCOME_OK
+		if strings.TrimSpace(text) == "" {
+			text = "The command ran and wrote nothing."
+		}
+	case sandboxv1.ExitReason_EXIT_REASON_SIGNALED:
+		head = fmt.Sprintf("The command was ended by signal %d", exited.GetSignal())
+	case sandboxv1.ExitReason_EXIT_REASON_TIMED_OUT:
+		head = fmt.Sprintf("The command timed out after %s and was killed", e.timeout)
+	case sandboxv1.ExitReason_EXIT_REASON_CANCELLED:
+		head, outcome = stopped(ctx)
+	case sandboxv1.ExitReason_EXIT_REASON_LOST:
+		head, outcome = unknownText, toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN
+	default:
+		head = "The command was stopped by the sandbox"
+	}
+	if m := exited.GetMessage(); m != "" && exited.GetReason() > sandboxv1.ExitReason_EXIT_REASON_TIMED_OUT {
+		head += ": " + m
+	}
+	return tool.Ended(outcome, strings.TrimPrefix(strings.TrimRight(head+"\n"+text, "\n"), "\n"))
+}
+
+// stopped says why a command was cancelled: by a person, or because the call
+// took longer than a call may.
+func stopped(ctx context.Context) (string, toolsv1.CallOutcome) {
+	if ctx.Err() == context.DeadlineExceeded {
+		return "The command was killed: the call took longer than a call may", toolsv1.CallOutcome_CALL_OUTCOME_ERROR
+	}
+	return cancelledText, toolsv1.CallOutcome_CALL_OUTCOME_CANCELLED
+}

@@ -1,0 +1,61 @@
+// Package builtin holds the tools that are part of the service, one in each
+// file. Their names, parameters and answers are those that users of Claude Code
+// know. All but TodoWrite, which the caller does itself, work through the
+// sandbox service: no command and no file operation happens here.
+package builtin
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"google.golang.org/grpc"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
+)
+
+// sandbox is the service that does the work.
+type sandbox struct {
+	execs sandboxv1.ExecServiceClient
+	files sandboxv1.FileServiceClient
+}
+
+// All makes the built-in tools. They reach the sandbox service by conn.
+func All(conn grpc.ClientConnInterface) ([]*tool.Tool, error) {
+	s := &sandbox{execs: sandboxv1.NewExecServiceClient(conn), files: sandboxv1.NewFileServiceClient(conn)}
+	specs := []struct {
+		spec   tool.Spec
+		runner tool.Runner
+	}{
+		{bashSpec, bash{s}},
+		{readSpec, read{s}},
+		{writeSpec, write{s}},
+		{editSpec, edit{s}},
+		{multiEditSpec, multiEdit{s}},
+		{globSpec, glob{s}},
+		{grepSpec, grep{s}},
+		{lsSpec, ls{s}},
+		{todoWriteSpec, nil},
+	}
+	tools := make([]*tool.Tool, 0, len(specs))
+	for _, t := range specs {
+		t.spec.Provider = tool.Builtin
+		made, err := tool.New(t.spec, t.runner)
+		if err != nil {
+			return nil, fmt.Errorf("built-in tool: %w", err)
+		}
+		tools = append(tools, made)
+	}
+	return tools, nil
+}
+
+// params decodes a call's arguments, which are valid against the schema.
+func params(c tool.Call, into any) error {
+	if err := json.Unmarshal(c.Arguments, into); err != nil {
+		return fmt.Errorf("decode the arguments of a checked call: %w", err)
+	}
+	return nil
+}
+
+// whole makes a number of the arguments an integer within bounds.
+func whole(n, low, high float64) int64 { return int64(min(max(n, low), high)) }

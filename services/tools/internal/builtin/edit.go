@@ -1,0 +1,136 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
+)
+
+var editSpec = tool.Spec{
+	Name: "Edit",
+	Description: `Replaces text in a file of the workspace, exactly.
+
+- Read the file first. old_string must be in it exactly as it stands there, with its indentation, and without the line numbers that Read puts before it.
+- old_string must occur once: add lines around it until it does, or set replace_all to change every occurrence.
+- An empty old_string makes a new file of new_string.`,
+	InputSchema: `{
+  "type": "object",
+  "properties": {
+    "file_path": {"type": "string", "minLength": 1, "description": "The file to change"},
+    "old_string": {"type": "string", "description": "The text to replace"},
+    "new_string": {"type": "string", "description": "The text to put there; not the same"},
+    "replace_all": {"type": "boolean", "description": "Replace every occurrence; false when left out"}
+  },
+  "required": ["file_path", "old_string", "new_string"],
+  "additionalProperties": false
+}`,
+}
+
+// replacement is one edit, as the model writes it.
+type replacement struct {
+	OldString  string `json:"old_string"`
+	NewString  string `json:"new_string"`
+	ReplaceAll bool   `json:"replace_all"`
+}
+
+type edit struct{ *sandbox }
+
+// Run makes the edit. The sandbox does it once per call id.
+func (e edit) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, error) {
+	var p struct {
+		FilePath string `json:"file_path"`
+		replacement
+	}
+	if err := params(c, &p); err != nil {
+		return nil, err
+	}
+	return e.change(ctx, c, p.FilePath, []replacement{p.replacement})
+}
+
+// change makes all edits of a file, or none.
+func (s *sandbox) change(ctx context.Context, c tool.Call, file string, edits []replacement) (*tool.Result, error) {
+	if bad := badPath(file); bad != nil {
+		return bad, nil
+	}
+	req := &sandboxv1.EditFileRequest{Call: ref(c), Path: file, WorkspaceGeneration: c.WorkspaceGeneration}
+	for i, e := range edits {
+		if e.OldString == e.NewString {
+			return tool.Failed(which(i, edits) + "No changes to make: old_string and new_string are exactly the same."), nil
+		}
+		req.Edits = append(req.Edits, &sandboxv1.Edit{OldText: e.OldString, NewText: e.NewString, ReplaceAll: e.ReplaceAll})
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	change, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTimeout)
+	defer cancel()
+	done, err := s.files.EditFile(change, req)
+	if err != nil {
+		return editFailure(change, err, file, edits)
+	}
+	return tool.OK(changed(done, edits)), nil
+}
+
+// changed tells the model what the file looks like now.
+func changed(done *sandboxv1.EditFileResponse, edits []replacement) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "The file %s has been updated.", shown(done.GetFile().GetPath()))
+	for i, n := range done.GetReplacements() {
+		if n != 1 || len(edits) > 1 {
+			fmt.Fprintf(&b, "\n%s%d replaced.", which(i, edits), n)
+		}
+	}
+	if done.GetSnippet() == "" {
+		return b.String()
+	}
+	b.WriteString(" Here's the result of running `cat -n` on a snippet of the edited file:\n")
+	line := done.GetSnippetFirstLine()
+	for text := range strings.Lines(clip(done.GetSnippet(), 8000)) {
+		fmt.Fprintf(&b, "%6d\t%s\n", line, shortLine(strings.TrimSuffix(text, "\n")))
+		line++
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func editFailure(ctx context.Context, err error, file string, edits []replacement) (*tool.Result, error) {
+	i := failedEdit(err, len(edits))
+	switch apierr.Reason(err) {
+	case "EDIT_NO_MATCH":
+		return tool.Failed(fmt.Sprintf("%sString to replace not found in file. It must be there exactly, with its indentation and line breaks, and without the line numbers of Read. Read %s again and copy it from there. Nothing was changed.\nString: %s",
+			which(i, edits), file, clip(edits[i].OldString, 500))), nil
+	case "EDIT_NOT_UNIQUE":
+		return tool.Failed(fmt.Sprintf("%sThe string to replace occurs more than once, and replace_all is false. To replace every occurrence, set replace_all to true; to replace one, add lines around it until it is unique. Nothing was changed.\nString: %s",
+			which(i, edits), clip(edits[i].OldString, 500))), nil
+	case "FILE_EXISTS":
+		return tool.Failed(which(i, edits) + "Cannot create a new file: " + file + " exists and is not empty. Give the text to replace in old_string, or use Write."), nil
+	case "WRONG_FILE_TYPE":
+		return tool.Failed(fmt.Sprintf("%s cannot be edited: %s", file, apierr.Message(err))), nil
+	}
+	return failure(ctx, err, file)
+}
+
+// failedEdit is the index that the sandbox names in the error's metadata.
+func failedEdit(err error, edits int) int {
+	info, _ := apierr.Detail[*errdetails.ErrorInfo](err)
+	for _, key := range []string{"index", "edit", "editIndex"} {
+		var i int
+		if n, _ := fmt.Sscan(info.GetMetadata()[key], &i); n == 1 && i >= 0 && i < edits {
+			return i
+		}
+	}
+	return 0
+}
+
+// which names an edit, when there is more than one.
+func which(i int, edits []replacement) string {
+	if len(edits) < 2 {
+		return ""
+	}
+	return fmt.Sprintf("Edit %d of %d: ", i+1, len(edits))
+}

@@ -1,0 +1,180 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
+)
+
+const (
+	// reattachTries is how often a broken stream to the sandbox is opened
+	// again before the call is given up; it can still be asked for again.
+	reattachTries = 6
+	// reattachWait is the first wait between tries; it doubles each time.
+	reattachWait = 50 * time.Millisecond
+	// cancelTimeout bounds how long killing a command may take.
+	cancelTimeout = 30 * time.Second
+)
+
+// execution follows one command in the sandbox, over broken streams.
+type execution struct {
+	*sandbox
+	call    tool.Call
+	command string
+	timeout time.Duration
+	sink    tool.Sink
+
+	output  output
+	started bool  // the sandbox said that it runs
+	stdout  int64 // bytes seen
+	stderr  int64
+}
+
+// run follows the command to its end. When ctx ends, the command is killed and
+// its end awaited, unless the service is closing: then it is left running.
+func (e *execution) run(ctx context.Context) (*sandboxv1.ExecExited, error) {
+	streams, drop := context.WithCancel(context.WithoutCancel(ctx))
+	defer drop()
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(done)
+		if context.Cause(ctx) == tool.ErrClosing || e.kill(streams) != nil {
+			drop()
+		}
+	})
+	defer func() {
+		if !stop() {
+			<-done
+		}
+	}()
+	return e.follow(streams)
+}
+
+func (e *execution) kill(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
+	defer cancel()
+	_, err := e.execs.CancelExec(ctx, &sandboxv1.CancelExecRequest{Call: ref(e.call)})
+	return err
+}
+
+func (e *execution) follow(ctx context.Context) (*sandboxv1.ExecExited, error) {
+	// A call that was started before is looked for first: starting a command
+	// whose end was recorded meanwhile would run it twice.
+	attach, wait := e.call.Resumed, reattachWait
+	for try := 1; ; try++ {
+		seen := e.stdout + e.stderr
+		exited, err := e.once(ctx, attach)
+		switch {
+		case err == nil:
+			return exited, nil
+		case apierr.Reason(err) == "EXEC_NOT_FOUND" && e.started:
+			return &sandboxv1.ExecExited{Reason: sandboxv1.ExitReason_EXIT_REASON_LOST}, nil
+		case apierr.Reason(err) == "EXEC_NOT_FOUND" && attach:
+			attach = false
+			continue
+		case apierr.Code(err) != codes.Unavailable || ctx.Err() != nil:
+			return nil, err
+		case e.stdout+e.stderr > seen:
+			try, wait = 0, reattachWait // it had come further
+		case try >= reattachTries:
+			return nil, err
+		}
+		attach = attach || e.started
+		if !pause(ctx, wait) {
+			return nil, err
+		}
+		wait *= 2
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// once opens one stream and reads it to its end.
+func (e *execution) once(ctx context.Context, attach bool) (*sandboxv1.ExecExited, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := e.execs.Exec(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// An error of Send is told by Recv.
+	if err := stream.Send(e.first(attach)); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	_ = stream.CloseSend()
+	for {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil, status.Error(codes.Unavailable, "the sandbox ended the stream before the command's end")
+		}
+		if err != nil {
+			return nil, err
+		}
+		if exited := m.GetExited(); exited != nil {
+			return exited, nil
+		}
+		e.take(m)
+	}
+}
+
+func (e *execution) first(attach bool) *sandboxv1.ExecRequest {
+	if attach {
+		return &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Attach{Attach: &sandboxv1.ExecAttach{
+			Call: ref(e.call), StdoutOffset: e.stdout, StderrOffset: e.stderr,
+		}}}
+	}
+	return &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Start{Start: &sandboxv1.ExecStart{
+		Call:                ref(e.call),
+		Argv:                []string{"/bin/bash", "-c", e.command},
+		Timeout:             durationpb.New(e.timeout),
+		WorkspaceGeneration: e.call.WorkspaceGeneration,
+	}}}
+}
+
+// take keeps what is new of a piece and passes it on.
+func (e *execution) take(m *sandboxv1.ExecResponse) {
+	switch k := m.GetKind().(type) {
+	case *sandboxv1.ExecResponse_Started:
+		if !e.started && k.Started.GetAttached() {
+			e.sink.Progress(fmt.Sprintf("attached again to the command of call %s", e.call.ID))
+		}
+		e.started = true
+	case *sandboxv1.ExecResponse_Stdout:
+		e.pass("stdout", &e.stdout, k.Stdout)
+	case *sandboxv1.ExecResponse_Stderr:
+		e.pass("stderr", &e.stderr, k.Stderr)
+	}
+}
+
+func (e *execution) pass(stream string, seen *int64, o *sandboxv1.ExecOutput) {
+	data := o.GetData()
+	end := o.GetOffset() + int64(len(data))
+	if end <= *seen {
+		return
+	}
+	if o.GetOffset() < *seen {
+		data = data[*seen-o.GetOffset():]
+	}
+	*seen = end
+	_, _ = e.output.Write(data)
+	e.sink.Output(stream, data)
+}

@@ -1,0 +1,92 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
+)
+
+// workspace is where the model and its commands see the workspace.
+const workspace = "/workspace"
+
+// maxPathBytes is how long a path may be: the sandbox's own limit.
+const maxPathBytes = 4096
+
+// cancelledText is what the model reads about a call that was stopped.
+const cancelledText = "The call was cancelled. What it had done by then stays done."
+
+// unknownText is what the model reads about a call whose end is not known.
+const unknownText = "The sandbox lost this call, and how it ended is not known. It may have taken effect: check before repeating it."
+
+// ref names a call to the sandbox.
+func ref(c tool.Call) *commonv1.CallRef {
+	return &commonv1.CallRef{Session: c.Session, Epoch: c.Epoch, CallId: c.ID}
+}
+
+// failure makes of a sandbox's error what the model should know, or the error
+// that says why the call could not be made.
+func failure(ctx context.Context, err error, file string) (*tool.Result, error) {
+	message := apierr.Message(err)
+	switch apierr.Reason(err) {
+	case "FILE_NOT_FOUND":
+		return tool.Failed(fmt.Sprintf("File does not exist: %s. Paths are relative to %s, or absolute below it.", file, workspace)), nil
+	case "PATH_ESCAPES":
+		return tool.Failed(fmt.Sprintf("The path %s leads outside the workspace. Use a path below %s.", file, workspace)), nil
+	case "CALL_CANCELLED":
+		return tool.Ended(toolsv1.CallOutcome_CALL_OUTCOME_CANCELLED, cancelledText), nil
+	case "STALE_EPOCH":
+		return nil, fmt.Errorf("%w: %s", tool.ErrStaleEpoch, message)
+	case "TOO_MANY_EXECS":
+		return nil, fmt.Errorf("%w: %s", tool.ErrUnavailable, message)
+	case "STALE_GENERATION", "WORKSPACE_NOT_FOUND", "CALL_ID_REUSED":
+		return nil, fmt.Errorf("call the sandbox: %w", err)
+	}
+	switch apierr.Code(err) {
+	case codes.Unavailable, codes.Canceled, codes.DeadlineExceeded:
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, fmt.Errorf("%w: %s", tool.ErrUnavailable, message)
+	case codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented:
+		return nil, fmt.Errorf("call the sandbox: %w", err)
+	default:
+		return tool.Failed("The sandbox could not do this: " + message), nil
+	}
+}
+
+// badPath refuses a path that the sandbox's contract does not take.
+func badPath(p string) *tool.Result {
+	switch {
+	case strings.ContainsRune(p, 0):
+		return tool.Failed("The path contains a NUL character.")
+	case len(p) > maxPathBytes:
+		return tool.Failed(fmt.Sprintf("The path is longer than %d bytes.", maxPathBytes))
+	default:
+		return nil
+	}
+}
+
+// shown is a path as the model shall use it.
+func shown(rel string) string {
+	if path.IsAbs(rel) {
+		return rel
+	}
+	return path.Join(workspace, rel)
+}
+
+// clip cuts a text for a message, at a number of characters.
+func clip(s string, limit int) string {
+	r := []rune(s[:min(len(s), 4*limit+4)])
+	if len(r) <= limit {
+		return s
+	}
+	return string(r[:limit]) + "…"
+}

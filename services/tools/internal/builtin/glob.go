@@ -1,0 +1,68 @@
+package builtin
+
+import (
+	"context"
+	"path"
+	"strings"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
+)
+
+var globSpec = tool.Spec{
+	Name: "Glob",
+	Description: `Finds files of the workspace by a pattern of their paths, such as **/*.go or src/**/*.{ts,tsx}; the last changed come first, 100 at most.
+
+To find files by what is in them, use Grep.`,
+	InputSchema: `{
+  "type": "object",
+  "properties": {
+    "pattern": {"type": "string", "minLength": 1, "description": "The pattern: *, ?, [a-z], {a,b} and **"},
+    "path": {"type": "string", "description": "The directory to search in; the workspace when left out"}
+  },
+  "required": ["pattern"],
+  "additionalProperties": false
+}`,
+	ReadOnly: true, Parallel: true, Idempotent: true,
+}
+
+type glob struct{ *sandbox }
+
+// Run searches by path.
+func (g glob) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, error) {
+	var p struct{ Pattern, Path string }
+	if err := params(c, &p); err != nil {
+		return nil, err
+	}
+	for _, s := range []string{p.Pattern, p.Path} {
+		if bad := badPath(s); bad != nil {
+			return bad, nil
+		}
+	}
+	if path.IsAbs(p.Pattern) {
+		rel, ok := strings.CutPrefix(p.Pattern, workspace+"/")
+		if !ok || rel == "" || p.Path != "" {
+			return tool.Failed("The pattern must be relative to path, or absolute below " + workspace + " without a path."), nil
+		}
+		p.Pattern = rel
+	}
+	found, err := g.files.GlobFiles(ctx, &sandboxv1.GlobFilesRequest{
+		Session: c.Session, Pattern: p.Pattern, Path: p.Path, WorkspaceGeneration: c.WorkspaceGeneration,
+	})
+	if err != nil {
+		return failure(ctx, err, p.Path)
+	}
+	var b strings.Builder
+	for _, f := range found.GetFiles() {
+		if c.Hidden == nil || !c.Hidden(f.GetPath()) {
+			b.WriteString(shown(f.GetPath()) + "\n")
+		}
+	}
+	if b.Len() == 0 {
+		return tool.OK("No files found"), nil
+	}
+	if found.GetTruncated() {
+		b.WriteString("(There are more files. Use a narrower path or pattern.)")
+	}
+	return tool.OK(strings.TrimSuffix(b.String(), "\n")), nil
+}

@@ -1,0 +1,232 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
+)
+
+const (
+	grepDefaultLimit = 1000
+	grepMaxLimit     = 100_000
+	grepMaxContext   = 100
+	// grepMaxText bounds the text that the model sees.
+	grepMaxText = 256 << 10
+)
+
+var grepSpec = tool.Spec{
+	Name: "Grep",
+	Description: `Searches the files of the workspace for a regular expression (RE2 syntax: no look-around, no backreferences).
+
+- output_mode: files_with_matches (the default) lists the files, content shows the lines, count the number of matching lines in each file.
+- glob (such as *.js or **/*.{ts,tsx}) or type (such as go, py, js) choose the files; path the directory or file.
+- -A, -B, -C, -n and head_limit shape the output. With multiline a match may span lines.`,
+	InputSchema: `{
+  "type": "object",
+  "properties": {
+    "pattern": {"type": "string", "minLength": 1, "description": "The regular expression"},
+    "path": {"type": "string", "description": "The file or directory to search; the workspace when left out"},
+    "glob": {"type": "string", "description": "Only files whose path matches"},
+    "type": {"type": "string", "description": "Only files of this type: go, py, js, ts, rust, java, c, cpp, md, json, yaml and so on"},
+    "output_mode": {"type": "string", "enum": ["content", "files_with_matches", "count"], "description": "files_with_matches when left out"},
+    "-A": {"type": "integer", "minimum": 0, "description": "Lines to show after each match; only with content"},
+    "-B": {"type": "integer", "minimum": 0, "description": "Lines to show before each match; only with content"},
+    "-C": {"type": "integer", "minimum": 0, "description": "Lines to show before and after each match; only with content"},
+    "-n": {"type": "boolean", "description": "Show line numbers; true when left out; only with content"},
+    "-i": {"type": "boolean", "description": "Letters match in both cases"},
+    "head_limit": {"type": "integer", "minimum": 0, "description": "Show only the first lines, files or counts"},
+    "multiline": {"type": "boolean", "description": "A dot matches a line feed, and a match may span lines"}
+  },
+  "required": ["pattern"],
+  "additionalProperties": false
+}`,
+	ReadOnly: true, Parallel: true, Idempotent: true,
+}
+
+type grepParams struct {
+	Pattern    string
+	Path       string
+	Glob       string
+	Type       string
+	OutputMode string  `json:"output_mode"`
+	After      float64 `json:"-A"`
+	Before     float64 `json:"-B"`
+	Around     float64 `json:"-C"`
+	Numbers    *bool   `json:"-n"`
+	IgnoreCase bool    `json:"-i"`
+	HeadLimit  float64 `json:"head_limit"`
+	Multiline  bool
+}
+
+type grep struct{ *sandbox }
+
+// Run searches by content.
+func (g grep) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, error) {
+	var p grepParams
+	if err := params(c, &p); err != nil {
+		return nil, err
+	}
+	for _, s := range []string{p.Pattern, p.Path, p.Glob} {
+		if bad := badPath(s); bad != nil {
+			return tool.Failed("pattern, path or glob: " + tool.Text(bad)), nil
+		}
+	}
+	req, filter, bad := p.request(c)
+	if bad != nil {
+		return bad, nil
+	}
+	matches, more, err := g.search(ctx, req, func(file string) bool {
+		return filter(file) && (c.Hidden == nil || !c.Hidden(file))
+	})
+	if err != nil {
+		return failure(ctx, err, p.Path)
+	}
+	return tool.OK(p.show(matches, more)), nil
+}
+
+// request makes the sandbox's request, and a filter for what it cannot express.
+func (p grepParams) request(c tool.Call) (*sandboxv1.GrepFilesRequest, func(string) bool, *tool.Result) {
+	filter := func(string) bool { return true }
+	pattern := p.Glob
+	if p.Type != "" {
+		globs, ok := fileTypes[p.Type]
+		if !ok {
+			return nil, nil, tool.Failed("There is no file type " + clip(p.Type, 50) + ". Use glob, or one of: " + strings.Join(fileTypeNames(), ", ") + ".")
+		}
+		if pattern == "" {
+			pattern = globs
+		} else {
+			filter = func(file string) bool { return doublestar.MatchUnvalidated(globs, file) }
+		}
+	}
+	limit := p.HeadLimit
+	if limit == 0 {
+		limit = grepDefaultLimit
+	}
+	req := &sandboxv1.GrepFilesRequest{
+		Session: c.Session, WorkspaceGeneration: c.WorkspaceGeneration,
+		Pattern: p.Pattern, Path: p.Path, Glob: pattern,
+		IgnoreCase: p.IgnoreCase, Multiline: p.Multiline,
+		MaxLines: int32(whole(limit, 1, grepMaxLimit)), //nolint:gosec // bounded just here
+		Mode:     sandboxv1.GrepMode_GREP_MODE_FILES,
+	}
+	switch p.OutputMode {
+	case "content":
+		req.Mode = sandboxv1.GrepMode_GREP_MODE_LINES
+		req.Before = int32(whole(max(p.Before, p.Around), 0, grepMaxContext)) //nolint:gosec // bounded just here
+		req.After = int32(whole(max(p.After, p.Around), 0, grepMaxContext))   //nolint:gosec // bounded just here
+	case "count":
+		req.Mode = sandboxv1.GrepMode_GREP_MODE_COUNT
+	}
+	return req, filter, nil
+}
+
+// search collects the matches in files that the filter lets through, in bounded
+// memory.
+func (g grep) search(ctx context.Context, req *sandboxv1.GrepFilesRequest, filter func(string) bool) (matches []*sandboxv1.GrepMatch, more bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := g.files.GrepFiles(ctx, req)
+	if err != nil {
+		return nil, false, err
+	}
+	size := 0
+	for {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return matches, more, nil
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		more = more || m.GetTruncated()
+		for _, match := range m.GetMatches() {
+			if !filter(match.GetPath()) {
+				continue
+			}
+			if size += len(match.GetPath()) + len(match.GetText()) + 24; size > grepMaxText {
+				return matches, true, nil
+			}
+			matches = append(matches, match)
+		}
+	}
+}
+
+// show writes matches as ripgrep does.
+func (p grepParams) show(matches []*sandboxv1.GrepMatch, more bool) string {
+	if len(matches) == 0 {
+		if p.OutputMode == "content" || p.OutputMode == "count" {
+			return "No matches found"
+		}
+		return "No files found"
+	}
+	var b strings.Builder
+	switch p.OutputMode {
+	case "content":
+		p.showLines(&b, matches)
+	case "count":
+		total := int64(0)
+		for _, m := range matches {
+			fmt.Fprintf(&b, "%s:%d\n", shown(m.GetPath()), m.GetCount())
+			total += m.GetCount()
+		}
+		fmt.Fprintf(&b, "\nFound %d matching lines in %d files.\n", total, len(matches))
+	default:
+		fmt.Fprintf(&b, "Found %d files\n", len(matches))
+		for _, m := range matches {
+			b.WriteString(shown(m.GetPath()) + "\n")
+		}
+	}
+	if more {
+		b.WriteString("(There is more. Use a narrower pattern, path or glob, or a higher head_limit.)")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func (p grepParams) showLines(b *strings.Builder, matches []*sandboxv1.GrepMatch) {
+	around := p.Around > 0 || p.Before > 0 || p.After > 0
+	var last *sandboxv1.GrepMatch
+	for _, m := range matches {
+		if around && last != nil && (last.GetPath() != m.GetPath() || last.GetLine()+1 != m.GetLine()) {
+			b.WriteString("--\n")
+		}
+		last = m
+		sep := ":"
+		if m.GetContext() {
+			sep = "-"
+		}
+		b.WriteString(shown(m.GetPath()) + sep)
+		if p.Numbers == nil || *p.Numbers {
+			fmt.Fprintf(b, "%d%s", m.GetLine(), sep)
+		}
+		b.WriteString(strings.ToValidUTF8(string(m.GetText()), "\uFFFD") + "\n")
+	}
+}
+
+// fileTypes are the types that a search can be limited to, as globs.
+var fileTypes = map[string]string{
+	"c": "**/*.{c,h}", "cpp": "**/*.{cc,cpp,cxx,hh,hpp,hxx,h,inl}", "cs": "**/*.cs", "css": "**/*.{css,scss}",
+	"csv": "**/*.csv", "go": "**/*.go", "html": "**/*.{htm,html}", "java": "**/*.java", "js": "**/*.{js,jsx,mjs,cjs}",
+	"json": "**/*.json", "kotlin": "**/*.{kt,kts}", "lua": "**/*.lua", "make": "**/{Makefile,makefile,GNUmakefile,*.mk}",
+	"markdown": "**/*.{md,markdown,mdx}", "md": "**/*.{md,markdown,mdx}", "perl": "**/*.{pl,pm}", "php": "**/*.php",
+	"proto": "**/*.proto", "py": "**/*.{py,pyi}", "python": "**/*.{py,pyi}", "ruby": "**/*.{rb,gemspec}", "rust": "**/*.rs",
+	"sh": "**/*.{sh,bash,zsh}", "sql": "**/*.sql", "swift": "**/*.swift", "toml": "**/*.toml", "ts": "**/*.{ts,tsx,mts,cts}",
+	"txt": "**/*.txt", "xml": "**/*.xml", "yaml": "**/*.{yaml,yml}", "zig": "**/*.zig",
+}
+
+func fileTypeNames() []string {
+	names := make([]string, 0, len(fileTypes))
+	for name := range fileTypes {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}

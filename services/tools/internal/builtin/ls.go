@@ -1,0 +1,154 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
+)
+
+const (
+	lsMaxFiles = 1000
+	lsMaxDirs  = 100
+)
+
+var lsSpec = tool.Spec{
+	Name: "LS",
+	Description: `Lists a directory of the workspace with what is in its directories, 1000 files at most, the upper levels first. What is in .git, node_modules and the like is left out unless it is asked for by path.
+
+If you know what you look for, Glob and Grep are better.`,
+	InputSchema: `{
+  "type": "object",
+  "properties": {
+    "path": {"type": "string", "description": "The directory; the workspace when left out"},
+    "ignore": {"type": "array", "maxItems": 64, "items": {"type": "string", "minLength": 1, "maxLength": 256}, "description": "Globs of names or paths to leave out"}
+  },
+  "additionalProperties": false
+}`,
+	ReadOnly: true, Parallel: true, Idempotent: true,
+}
+
+// bulky directories are named, not listed.
+var bulky = map[string]bool{".git": true, "node_modules": true, "__pycache__": true, ".venv": true, ".cache": true}
+
+type ls struct{ *sandbox }
+
+// tree is a directory that is being listed.
+type tree struct {
+	root    string // relative to the workspace
+	entries map[string][]*sandboxv1.FileInfo
+	files   int
+	more    bool
+}
+
+// Run lists level by level, so that a deep directory does not use up what a
+// listing may hold.
+func (l ls) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, error) {
+	var p struct {
+		Path   string
+		Ignore []string
+	}
+	if err := params(c, &p); err != nil {
+		return nil, err
+	}
+	for _, s := range append([]string{p.Path}, p.Ignore...) {
+		if bad := badPath(s); bad != nil {
+			return bad, nil
+		}
+	}
+	root := path.Clean(strings.TrimPrefix(strings.TrimPrefix(p.Path, workspace), "/"))
+	if path.IsAbs(p.Path) && p.Path != workspace && !strings.HasPrefix(p.Path, workspace+"/") {
+		root = p.Path // the sandbox refuses it
+	}
+	t := &tree{root: root, entries: map[string][]*sandboxv1.FileInfo{}}
+	queue := []string{root}
+	for n := 0; len(queue) > 0; n++ {
+		if n == lsMaxDirs || t.files >= lsMaxFiles {
+			t.more = true
+			break
+		}
+		below, err := l.list(ctx, c, t, queue[0], p.Ignore)
+		switch {
+		case err != nil && n == 0:
+			return lsFailure(ctx, err, p.Path)
+		case err != nil && ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil:
+			t.more = true // it went away, or may not be read
+		}
+		queue = append(queue[1:], below...)
+	}
+	return tool.OK(t.String()), nil
+}
+
+func lsFailure(ctx context.Context, err error, dir string) (*tool.Result, error) {
+	switch apierr.Reason(err) {
+	case "WRONG_FILE_TYPE":
+		return tool.Failed(shown(dir) + " is not a directory. Use Read for a file."), nil
+	case "FILE_NOT_FOUND":
+		return tool.Failed("Directory does not exist: " + shown(dir)), nil
+	}
+	return failure(ctx, err, dir)
+}
+
+// list lists one directory and returns those in it.
+func (l ls) list(ctx context.Context, c tool.Call, t *tree, dir string, ignore []string) (below []string, err error) {
+	sent := dir
+	if sent == "." {
+		sent = ""
+	}
+	page, err := l.files.ListFiles(ctx, &sandboxv1.ListFilesRequest{
+		Session: c.Session, Path: sent, Ignore: ignore, WorkspaceGeneration: c.WorkspaceGeneration,
+		PageSize: int32(lsMaxFiles - t.files), //nolint:gosec // at most lsMaxFiles
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.more = t.more || page.GetNextPageToken() != ""
+	for _, f := range page.GetFiles() {
+		name := path.Base(f.GetPath())
+		full := path.Join(dir, name)
+		if c.Hidden != nil && c.Hidden(full) {
+			continue
+		}
+		t.files++
+		t.entries[dir] = append(t.entries[dir], f)
+		if f.GetType() == sandboxv1.FileType_FILE_TYPE_DIRECTORY && !bulky[name] {
+			below = append(below, full)
+		}
+	}
+	return below, nil
+}
+
+// String draws the tree.
+func (t *tree) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "- %s/\n", shown(t.root))
+	if t.files == 0 {
+		b.WriteString("  (empty)\n")
+	}
+	t.draw(&b, t.root, "  ")
+	if t.more {
+		b.WriteString("(There are more files. Use a narrower path, or Glob.)")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func (t *tree) draw(b *strings.Builder, dir, indent string) {
+	for _, f := range t.entries[dir] {
+		name := path.Base(f.GetPath())
+		switch f.GetType() {
+		case sandboxv1.FileType_FILE_TYPE_DIRECTORY:
+			fmt.Fprintf(b, "%s- %s/\n", indent, name)
+			t.draw(b, path.Join(dir, name), indent+"  ")
+		case sandboxv1.FileType_FILE_TYPE_SYMLINK:
+			fmt.Fprintf(b, "%s- %s -> %s\n", indent, name, f.GetLinkTarget())
+		default:
+			fmt.Fprintf(b, "%s- %s\n", indent, name)
+		}
+	}
+}

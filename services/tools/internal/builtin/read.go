@@ -1,0 +1,177 @@
+package builtin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"strings"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
+)
+
+const (
+	readDefaultLines = 2000
+	readLineChars    = 2000
+	// readMaxBytes bounds the part of a file that one call reads.
+	readMaxBytes = 400 << 10
+	// readMaxText bounds the numbered text.
+	readMaxText = 600 << 10
+	// readMaxImage is the contract's limit for an image.
+	readMaxImage = 3 << 20
+	maxLineNo    = 1 << 40
+)
+
+var readSpec = tool.Spec{
+	Name: "Read",
+	Description: `Reads a file of the workspace. Text comes with line numbers, as cat -n shows it; images (PNG, JPEG, GIF, WebP) are shown to you.
+
+- file_path is absolute below /workspace, or relative to it.
+- Up to 2000 lines are read from the beginning, or from line offset on up to limit lines. Lines are cut after 2000 characters.
+- It reads files only: use LS for directories.`,
+	InputSchema: `{
+  "type": "object",
+  "properties": {
+    "file_path": {"type": "string", "minLength": 1, "description": "The file to read"},
+    "offset": {"type": "integer", "minimum": 0, "description": "The line to begin at, counted from 1; only for files too large to read at once"},
+    "limit": {"type": "integer", "minimum": 1, "description": "How many lines to read; only for files too large to read at once"}
+  },
+  "required": ["file_path"],
+  "additionalProperties": false
+}`,
+	ReadOnly: true, Parallel: true, Idempotent: true,
+}
+
+type read struct{ *sandbox }
+
+// Run reads the file.
+func (r read) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, error) {
+	var p struct {
+		FilePath string `json:"file_path"`
+		Offset   float64
+		Limit    float64
+	}
+	if err := params(c, &p); err != nil {
+		return nil, err
+	}
+	if bad := badPath(p.FilePath); bad != nil {
+		return bad, nil
+	}
+	switch strings.ToLower(path.Ext(p.FilePath)) {
+	case ".png", ".jpg", ".jpeg", ".gif", ".webp":
+		return r.image(ctx, c, p.FilePath)
+	}
+	if p.Limit == 0 {
+		p.Limit = readDefaultLines
+	}
+	lines := &sandboxv1.LineRange{
+		First: whole(p.Offset, 1, maxLineNo), Count: whole(p.Limit, 1, maxLineNo),
+		MaxLineBytes: 4 * (readLineChars + 1), MaxBytes: readMaxBytes,
+	}
+	data, end, err := r.read(ctx, &sandboxv1.ReadFileRequest{
+		Session: c.Session, Path: p.FilePath, WorkspaceGeneration: c.WorkspaceGeneration,
+		Range: &sandboxv1.ReadFileRequest_Lines{Lines: lines},
+	}, readMaxBytes+1)
+	if err != nil {
+		return readFailure(ctx, err, p.FilePath)
+	}
+	return numbered(data, end, lines.GetFirst()), nil
+}
+
+func (r read) image(ctx context.Context, c tool.Call, file string) (*tool.Result, error) {
+	data, _, err := r.read(ctx, &sandboxv1.ReadFileRequest{
+		Session: c.Session, Path: file, WorkspaceGeneration: c.WorkspaceGeneration,
+		Range: &sandboxv1.ReadFileRequest_Bytes{Bytes: &sandboxv1.ByteRange{Limit: readMaxImage + 1}},
+	}, readMaxImage+1)
+	if err != nil {
+		return readFailure(ctx, err, file)
+	}
+	media := http.DetectContentType(data)
+	switch {
+	case len(data) == 0:
+		return tool.Failed("The image file is empty."), nil
+	case len(data) > readMaxImage:
+		return tool.Failed(fmt.Sprintf("The image is larger than %d bytes, which is the most that can be shown. Make a smaller copy of it and read that.", readMaxImage)), nil
+	case media != "image/png" && media != "image/jpeg" && media != "image/gif" && media != "image/webp":
+		return tool.Failed("The file has the name of an image, but is none (" + media + ")."), nil
+	}
+	return tool.Image(media, path.Base(file), data), nil
+}
+
+// read collects a file's pieces, at most limit bytes of them.
+func (r read) read(ctx context.Context, req *sandboxv1.ReadFileRequest, limit int) ([]byte, *sandboxv1.ReadFileEnd, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := r.files.ReadFile(ctx, req)
+	if err != nil {
+		return nil, nil, err
+	}
+	var data []byte
+	var end *sandboxv1.ReadFileEnd
+	for {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return data, end, nil
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if m.GetEnd() != nil {
+			end = m.GetEnd()
+		}
+		data = append(data, m.GetData()...)
+		if len(data) > limit {
+			return data[:limit], end, nil
+		}
+	}
+}
+
+func readFailure(ctx context.Context, err error, file string) (*tool.Result, error) {
+	if apierr.Reason(err) == "WRONG_FILE_TYPE" {
+		return tool.Failed(fmt.Sprintf("%s cannot be read: %s. Read reads regular files; use LS for a directory.", file, strings.TrimRight(apierr.Message(err), "."))), nil
+	}
+	return failure(ctx, err, file)
+}
+
+// numbered writes lines as `cat -n` does, with notes on what was left out.
+func numbered(data []byte, end *sandboxv1.ReadFileEnd, first int64) *tool.Result {
+	if len(data) == 0 && end.GetLines() == 0 {
+		if first > 1 {
+			return tool.OK(fmt.Sprintf("Warning: the file exists but has fewer than %d lines.", first))
+		}
+		return tool.OK("Warning: the file exists but its contents are empty.")
+	}
+	if bytes.IndexByte(data, 0) >= 0 {
+		return tool.Failed("The file is not text: it contains NUL bytes. Look at it with a command, such as xxd or file.")
+	}
+	var b strings.Builder
+	next, more := first, end.GetMore()
+	for line := range strings.Lines(string(data)) {
+		if b.Len() > readMaxText {
+			more = true
+			break
+		}
+		fmt.Fprintf(&b, "%6d\t%s\n", next, shortLine(strings.TrimSuffix(line, "\n")))
+		next++
+	}
+	if more {
+		fmt.Fprintf(&b, "\n[The file has more lines. Go on with offset %d.]", next)
+	}
+	return tool.OK(strings.TrimSuffix(b.String(), "\n"))
+}
+
+func shortLine(line string) string {
+	line = strings.ToValidUTF8(line, "\uFFFD")
+	if len(line) <= readLineChars {
+		return line
+	}
+	if r := []rune(line); len(r) > readLineChars {
+		return string(r[:readLineChars]) + "... [line cut]"
+	}
+	return line
+}

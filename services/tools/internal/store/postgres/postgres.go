@@ -1,0 +1,150 @@
+// Package postgres keeps the journal of calls in a Postgres schema of its own,
+// shared by any number of processes.
+package postgres
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fairlead/fairlead/services/internal/kit/pg"
+	"github.com/fairlead/fairlead/services/tools/internal/store"
+)
+
+// schema is this service's own; no other reads it.
+const schema = "tools"
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Store is a store.Store on Postgres.
+type Store struct{ pool *pgxpool.Pool }
+
+var _ store.Store = (*Store)(nil)
+
+// Open connects to the database and migrates the schema.
+func Open(ctx context.Context, url string, log *slog.Logger) (*Store, error) {
+	pool, err := pg.Open(ctx, url, schema, log)
+	if err != nil {
+		return nil, err
+	}
+	files, err := fs.Sub(migrations, "migrations")
+	if err == nil {
+		err = pg.Migrate(ctx, pool, schema, files)
+	}
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return &Store{pool: pool}, nil
+}
+
+// Enter implements store.Store.
+func (s *Store) Enter(ctx context.Context, ref store.Ref) (store.Record, error) {
+	var r store.Record
+	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
+		r = store.Record{}
+		if err := fence(ctx, tx, ref); err != nil {
+			return err
+		}
+		err := tx.QueryRow(ctx,
+			`select session, state, tool, digest, handed, result from calls where tenant = $1 and call_id = $2`,
+			ref.Tenant, ref.CallID).Scan(&r.Session, &r.State, &r.Tool, &r.Digest, &r.Handed, &r.Result)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return r, failed(err, "read call %s", ref.CallID)
+}
+
+// fence notes the epoch, unless it is stale. The row stays locked until the
+// transaction ends, so nobody can note another one before it commits.
+func fence(ctx context.Context, tx pgx.Tx, ref store.Ref) error {
+	done, err := tx.Exec(ctx,
+		`insert into sessions (tenant, session, epoch) values ($1, $2, $3)
+		 on conflict (tenant, session) do update set epoch = excluded.epoch where excluded.epoch >= sessions.epoch`,
+		ref.Tenant, ref.Session, ref.Epoch)
+	if err != nil {
+		return err
+	}
+	if done.RowsAffected() == 0 {
+		return store.ErrStaleEpoch
+	}
+	return nil
+}
+
+// Move implements store.Store.
+func (s *Store) Move(ctx context.Context, ref store.Ref, c store.Change) error {
+	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
+		if c.Fenced {
+			if err := fence(ctx, tx, ref); err != nil {
+				return err
+			}
+		}
+		rows, err := move(ctx, tx, ref, c)
+		if err == nil && rows == 0 {
+			err = store.ErrConflict
+		}
+		return err
+	})
+	return failed(err, "move call %s from %q to %q", ref.CallID, c.From, c.To)
+}
+
+func move(ctx context.Context, tx pgx.Tx, ref store.Ref, c store.Change) (int64, error) {
+	at, handed := c.At.UTC(), c.To == store.Delegated
+	if c.From == store.None {
+		done, err := tx.Exec(ctx,
+			`insert into calls (tenant, call_id, session, epoch, state, tool, digest, handed, result, create_time, update_time)
+			 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10) on conflict (tenant, call_id) do nothing`,
+			ref.Tenant, ref.CallID, ref.Session, ref.Epoch, c.To, c.Tool, c.Digest, handed, c.Result, at)
+		return done.RowsAffected(), err
+	}
+	done, err := tx.Exec(ctx,
+		`update calls set state = $4, epoch = greatest(epoch, $5), handed = handed or $6, result = $7, update_time = $8,
+		   tool = case when $9 = '' then tool else $9 end, digest = case when $10 = '' then digest else $10 end
+		 where tenant = $1 and call_id = $2 and state = $3`,
+		ref.Tenant, ref.CallID, c.From, c.To, ref.Epoch, handed, c.Result, at, c.Tool, c.Digest)
+	return done.RowsAffected(), err
+}
+
+// DeleteSession implements store.Store.
+func (s *Store) DeleteSession(ctx context.Context, tenant, session string) error {
+	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
+		// The fence first: it waits for those who are about to start a call.
+		if err := fence(ctx, tx, store.Ref{Tenant: tenant, Session: session, Epoch: math.MaxInt64}); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `delete from calls where tenant = $1 and session = $2`, tenant, session)
+		return err
+	})
+	return failed(err, "delete the calls of %s", session)
+}
+
+// Ping implements store.Store.
+func (s *Store) Ping(ctx context.Context) error { return failed(s.pool.Ping(ctx), "ping") }
+
+// Close implements store.Store.
+func (s *Store) Close() error {
+	s.pool.Close()
+	return nil
+}
+
+// failed is the one place where the driver's errors become ours.
+func failed(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	what := fmt.Sprintf(format, args...)
+	if pg.Unavailable(err) {
+		return fmt.Errorf("%s: %w: %w", what, store.ErrUnavailable, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
