@@ -198,6 +198,7 @@ func TestLoadRefuses(t *testing.T) {
 		"an unknown flag":                   {args: []string{"--lease-tl=1m"}, want: []string{"--lease-tl: there is no such flag; did you mean lease-ttl?"}},
 		"a flag without its value":          {args: []string{"--lease-ttl"}, want: []string{"--lease-ttl: the flag needs a value"}},
 		"an argument that is no flag":       {args: []string{"serve"}, want: []string{`"serve" is no flag`}},
+		"what only begins like a flag":      {args: []string{"-=0", "---x"}, want: []string{"--: there is no such flag", "--x: there is no such flag"}},
 		"a key without a flag, as a flag":   {args: []string{"--inner=x"}, want: []string{"--inner: there is no such flag"}},
 		"a duration without a unit":         {file: "lease-ttl: 30\n", want: []string{"lease-ttl is a number and should be a duration with a unit"}},
 		"a bad duration in the environment": {env: []string{"FAIRLEAD_SESSION_LEASE_TTL=soon"}, want: []string{`FAIRLEAD_SESSION_LEASE_TTL (key lease-ttl): the value "soon" is not a duration`}},

@@ -92,6 +92,9 @@ func (l *loader) parseFlags() map[string][]string {
 		if err == nil {
 			break
 		}
+		if len(rest) == len(before) { // Parse leaves what does not even look like a flag ("-=x").
+			rest = rest[1:]
+		}
 		given, _, _ := strings.Cut(strings.TrimLeft(before[len(before)-len(rest)-1], "-"), "=")
 		l.fault("--%s: %s%s", given, flagFault(set, given), nearestFlag(set, given, names))
 	}

@@ -48,11 +48,12 @@ func do(ctx context.Context, run func(ctx context.Context, args []string) error,
 	done, watched := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(watched)
-		defer signal.Stop(signals) // From here on a signal does what it does by default: it kills.
 		select {
 		case <-signals:
+			signal.Stop(signals) // From here on a signal does what it does by default: it kills.
 			cancel(ErrSignal)
 		case <-done:
+			signal.Stop(signals)
 		}
 	}()
 	err := run(ctx, args)

@@ -1,0 +1,48 @@
+package principal_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+)
+
+// How a principal travels is tested in package rpc, over a connection.
+
+func TestContext(t *testing.T) {
+	if _, ok := principal.From(t.Context()); ok || principal.Tenant(t.Context()) != "" {
+		t.Error("somebody acts in an empty context")
+	}
+	ctx := principal.With(principal.With(t.Context(), principal.Default()), principal.Principal{Tenant: "acme", User: "bob"})
+	p, ok := principal.From(ctx)
+	if !ok || p.User != "bob" || principal.Tenant(ctx) != "acme" {
+		t.Errorf("got %+v, %v", p, ok)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for name, c := range map[string]struct {
+		p  principal.Principal
+		ok bool
+	}{
+		"the default":                  {principal.Default(), true},
+		"digits, dashes, underscores":  {principal.Principal{Tenant: "0a-b_c", User: "u"}, true},
+		"a tenant of 63 characters":    {principal.Principal{Tenant: strings.Repeat("a", 63), User: "u"}, true},
+		"a tenant of 64 characters":    {principal.Principal{Tenant: strings.Repeat("a", 64), User: "u"}, false},
+		"no tenant":                    {principal.Principal{User: "u"}, false},
+		"no user":                      {principal.Principal{Tenant: "t"}, false},
+		"a tenant that climbs":         {principal.Principal{Tenant: "..", User: "u"}, false},
+		"a tenant with a slash":        {principal.Principal{Tenant: "a/b", User: "u"}, false},
+		"a tenant in upper case":       {principal.Principal{Tenant: "Acme", User: "u"}, false},
+		"a tenant that looks a flag":   {principal.Principal{Tenant: "-rf", User: "u"}, false},
+		"a tenant with a line break":   {principal.Principal{Tenant: "a\n", User: "u"}, false},
+		"a user that is not UTF-8":     {principal.Principal{Tenant: "t", User: "\xff"}, false},
+		"a user longer than 256 bytes": {principal.Principal{Tenant: "t", User: strings.Repeat("u", 257)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := c.p.Validate(); (err == nil) != c.ok {
+				t.Errorf("Validate() = %v", err)
+			}
+		})
+	}
+}
