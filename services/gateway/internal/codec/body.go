@@ -127,7 +127,9 @@ func explain(text string) (field, what string) {
 	if at == nil {
 		return "", text
 	}
-	what = text[len(at[0]):]
+	if what = text[len(at[0]):]; what == io.ErrUnexpectedEOF.Error() {
+		return "", "it ends in the middle of its JSON"
+	}
 	for _, f := range fields {
 		if match := f.FindStringSubmatch(what); match != nil {
 			field = match[1]

@@ -108,8 +108,10 @@ func (a *api) prepare(w http.ResponseWriter, r *http.Request, rt *route.Route) (
 	if r.Method == http.MethodHead {
 		r.Method = http.MethodGet
 	}
-	// grpc-gateway reads a deadline from this header; the gateway's own is what counts.
+	// grpc-gateway passes on the first whatever it is told to, and reads a deadline from the second; neither is a
+	// client's to choose.
 	r.Header = r.Header.Clone()
+	r.Header.Del("Authorization")
 	r.Header.Del("Grpc-Timeout")
 	return r, a.checkBody(w, r, rt)
 }

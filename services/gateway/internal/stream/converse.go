@@ -27,26 +27,37 @@ func (s *Server) Converse(w http.ResponseWriter, r *http.Request, _ map[string]s
 		return
 	}
 	defer release()
-	control := http.NewResponseController(w)
+	// What is left of the body may still be under way at the end, so no other request can follow it.
+	w.Header().Set("Connection", "close")
 	// HTTP/1 servers otherwise read all of a body before they write; HTTP/2 needs and knows nothing of it.
-	if err := control.EnableFullDuplex(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := http.NewResponseController(w).EnableFullDuplex(); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		s.refuse(r.Context(), w, err)
 		return
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	var st grpc.BidiStreamingClient[sessionv1.ConverseRequest, sessionv1.ConverseResponse]
-	src, header, err := s.open(ctx, cancel, func(ctx context.Context) (_ *source, err error) {
-		st, err = s.client.Converse(ctx)
-		return follow(sessionv1.SessionService_Converse_FullMethodName, st), err
-	})
+	st, err := s.client.Converse(ctx)
 	if err != nil {
 		s.refuse(ctx, w, err)
 		return
 	}
+	src, err := open(ctx, cancel, sessionv1.SessionService_Converse_FullMethodName, s.cfg.OpenTimeout, st)
+	if err != nil {
+		s.refuse(ctx, w, err)
+		return
+	}
+	s.talk(ctx, w, r, st, src)
+}
+
+// conversing is the stream of a conversation.
+type conversing = grpc.BidiStreamingClient[sessionv1.ConverseRequest, sessionv1.ConverseResponse]
+
+// talk pumps both directions of a conversation.
+func (s *Server) talk(ctx context.Context, w http.ResponseWriter, r *http.Request, st conversing, src *source) {
+	control := http.NewResponseController(w)
 	o := &output{w: w, control: control, enc: ndjson{}, timeout: s.cfg.WriteTimeout}
-	w.Header().Set("Connection", "close") // what is left of the body may still be under way
-	if err := s.begin(o, header); err != nil {
+	if err := s.begin(o, src); err != nil {
+		src.close()
 		s.cut(ctx, src, err)
 		return
 	}
@@ -57,15 +68,16 @@ func (s *Server) Converse(w http.ResponseWriter, r *http.Request, _ map[string]s
 			broken <- err
 		}
 	})
-	s.pump(ctx, cancel, o, src, broken)
-	// The stream is over: the goroutine above reads in vain, and stops at once.
+	s.pump(ctx, o, src, broken)
+	src.close()
+	// The goroutine above now reads in vain: it stops at once.
 	_ = control.SetReadDeadline(time.Unix(1, 0))
 	inputs.Wait()
 }
 
 // forward sends the lines of body to the service until either ends. Its error is one for the client; the service's own
 // comes with its answers.
-func (s *Server) forward(body io.Reader, st grpc.BidiStreamingClient[sessionv1.ConverseRequest, sessionv1.ConverseResponse]) error {
+func (s *Server) forward(body io.Reader, st conversing) error {
 	lines := bufio.NewReader(body)
 	for n := 1; ; n++ {
 		line, err := readLine(lines, s.cfg.MaxBody)

@@ -6,8 +6,6 @@ import (
 	"io"
 	"net/http"
 
-	"google.golang.org/grpc/metadata"
-
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
@@ -34,9 +32,12 @@ func (s *Server) Events(w http.ResponseWriter, r *http.Request, params map[strin
 		problem.Write(w, err)
 		return
 	}
-	s.serve(w, r, func(ctx context.Context) (*source, error) {
+	s.serve(w, r, func(ctx context.Context, cancel context.CancelCauseFunc) (*source, error) {
 		st, err := s.client.StreamEvents(ctx, &sessionv1.StreamEventsRequest{Parent: params["parent"], AfterSeq: after})
-		return follow(sessionv1.SessionService_StreamEvents_FullMethodName, st), err
+		if err != nil {
+			return nil, err
+		}
+		return open(ctx, cancel, sessionv1.SessionService_StreamEvents_FullMethodName, s.cfg.OpenTimeout, st)
 	})
 }
 
@@ -58,14 +59,20 @@ func (s *Server) RunTurn(w http.ResponseWriter, r *http.Request, params map[stri
 	if ok {
 		req.AfterSeq = after
 	}
-	s.serve(w, r, func(ctx context.Context) (*source, error) {
+	s.serve(w, r, func(ctx context.Context, cancel context.CancelCauseFunc) (*source, error) {
 		st, err := s.client.RunTurn(ctx, req)
-		return follow(sessionv1.SessionService_RunTurn_FullMethodName, st), err
+		if err != nil {
+			return nil, err
+		}
+		return open(ctx, cancel, sessionv1.SessionService_RunTurn_FullMethodName, s.cfg.OpenTimeout, st)
 	})
 }
 
+// opener starts a stream of the service and waits until it is accepted.
+type opener func(ctx context.Context, cancel context.CancelCauseFunc) (*source, error)
+
 // serve opens a stream and pumps it, within the limits.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, start func(context.Context) (*source, error)) {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, start opener) {
 	release, err := s.streams.Acquire(limit.Client(r))
 	if err != nil {
 		problem.Write(w, err)
@@ -74,17 +81,18 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, start func(contex
 	defer release()
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	src, header, err := s.open(ctx, cancel, start)
+	src, err := start(ctx, cancel)
 	if err != nil {
 		s.refuse(ctx, w, err)
 		return
 	}
+	defer src.close()
 	o := &output{w: w, control: http.NewResponseController(w), enc: s.encoderFor(r), timeout: s.cfg.WriteTimeout}
-	if err := s.begin(o, header); err != nil {
+	if err := s.begin(o, src); err != nil {
 		s.cut(ctx, src, err)
 		return
 	}
-	s.pump(ctx, cancel, o, src, nil)
+	s.pump(ctx, o, src, nil)
 }
 
 // refuse answers a request whose stream the service did not open.
@@ -93,28 +101,4 @@ func (s *Server) refuse(ctx context.Context, w http.ResponseWriter, err error) {
 		s.log.WarnContext(ctx, "stream refused by the service", "error", err)
 	}
 	problem.Write(w, err)
-}
-
-// piece is what pointers to the messages of our streams are.
-type piece[T any] interface {
-	*T
-	Message
-}
-
-// incoming is the receiving half of a stream of the service.
-type incoming[T any] interface {
-	Header() (metadata.MD, error)
-	Recv() (*T, error)
-}
-
-// follow makes a source of a stream of the service.
-func follow[T any, P piece[T]](rpc string, st incoming[T]) *source {
-	return &source{
-		rpc:    rpc,
-		header: func() (metadata.MD, error) { return st.Header() },
-		recv: func() (Message, error) {
-			m, err := st.Recv()
-			return P(m), err
-		},
-	}
 }

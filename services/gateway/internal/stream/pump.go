@@ -20,7 +20,13 @@ type pumping struct {
 }
 
 // run writes what arrives. Its error is the writer's.
-func (p *pumping) run(ctx context.Context, in <-chan received, broken <-chan error) error {
+func (p *pumping) run(ctx context.Context, src *source, broken <-chan error) error {
+	if src.first != nil {
+		over := p.collect(ctx, *src.first, true, src.in)
+		if err := p.o.flush(); err != nil || over {
+			return err
+		}
+	}
 	ping := time.NewTimer(p.cfg.Heartbeat)
 	defer ping.Stop()
 	for {
@@ -36,8 +42,8 @@ func (p *pumping) run(ctx context.Context, in <-chan received, broken <-chan err
 			over = true
 		case <-ping.C:
 			p.o.buf = p.o.enc.heartbeat(p.o.buf)
-		case r, ok := <-in:
-			over = p.collect(ctx, r, ok, in)
+		case r, ok := <-src.in:
+			over = p.collect(ctx, r, ok, src.in)
 		}
 		if err := p.o.flush(); err != nil || over {
 			return err

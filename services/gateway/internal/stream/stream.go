@@ -10,7 +10,6 @@ package stream
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -18,11 +17,9 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-	"google.golang.org/grpc/metadata"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
-	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
@@ -59,42 +56,13 @@ func NewServer(cfg Config, client sessionv1.SessionServiceClient, streams *limit
 	return &Server{cfg: cfg, client: client, streams: streams, metrics: m, log: log}, nil
 }
 
-// source is a stream of the service.
-type source struct {
-	rpc    string
-	header func() (metadata.MD, error)
-	recv   func() (Message, error)
-}
-
-// open starts a stream and waits until the service has accepted it, so that its errors keep their HTTP status. The
-// stream ends with ctx; cancel ends ctx.
-func (s *Server) open(ctx context.Context, cancel context.CancelCauseFunc, start func(context.Context) (*source, error)) (*source, metadata.MD, error) {
-	timeout := problem.ServiceTimeout(s.cfg.OpenTimeout)
-	timer := time.AfterFunc(s.cfg.OpenTimeout, func() { cancel(timeout) })
-	defer timer.Stop()
-	src, err := start(ctx)
-	var header metadata.MD
-	if err == nil {
-		if header, err = src.header(); err == nil && header == nil {
-			// Ended without headers: receiving tells why.
-			if _, err = src.recv(); errors.Is(err, io.EOF) {
-				err = nil
-			}
-		}
-	}
-	if err != nil && errors.Is(context.Cause(ctx), timeout) {
-		err = timeout
-	}
-	return src, header, err
-}
-
 // begin sends the headers of a stream.
-func (s *Server) begin(o *output, header metadata.MD) error {
+func (s *Server) begin(o *output, src *source) error {
 	h := o.w.Header()
 	h.Set("Content-Type", o.enc.contentType())
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // proxies in front shall not collect events
-	if key := header.Get(rpc.IdempotencyKey); len(key) > 0 {
+	if key := src.header.Get(rpc.IdempotencyKey); len(key) > 0 {
 		h.Set("Idempotency-Key", key[0])
 	}
 	o.w.WriteHeader(http.StatusOK)
@@ -130,44 +98,12 @@ func (o *output) flush() error {
 	return o.control.Flush()
 }
 
-// received is what one call of recv brought.
-type received struct {
-	message Message
-	err     error
-}
-
-// receive hands over what recv brings until it fails or ctx ends. The channel is closed at the end.
-func receive(ctx context.Context, recv func() (Message, error)) <-chan received {
-	out := make(chan received)
-	go func() {
-		defer close(out)
-		for {
-			m, err := recv()
-			select {
-			case out <- received{m, err}:
-			case <-ctx.Done():
-				return
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	return out
-}
-
 // pump writes a stream until it ends, its reader goes or the server stops. broken, which may be nil, brings an error of
-// the client's own that ends the stream. The context ends before pump returns, and nothing of it runs any more.
-func (s *Server) pump(ctx context.Context, cancel context.CancelCauseFunc, o *output, src *source, broken <-chan error) {
+// the client's own that ends the stream.
+func (s *Server) pump(ctx context.Context, o *output, src *source, broken <-chan error) {
 	defer s.metrics.opened(ctx, src.rpc)()
-	in := receive(ctx, src.recv)
-	defer func() {
-		cancel(nil)
-		for range in { // until the goroutine that receives has seen the end of ctx
-		}
-	}()
 	p := pumping{Server: s, o: o, by: metric.WithAttributes(attribute.String("rpc.method", src.rpc))}
-	if err := p.run(ctx, in, broken); err != nil {
+	if err := p.run(ctx, src, broken); err != nil {
 		s.cut(ctx, src, err)
 	}
 }

@@ -1,0 +1,324 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/gateway"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+)
+
+func TestRequestsReachTheirRPC(t *testing.T) {
+	f := &fake{}
+	srv := serve(t, f)
+	key := http.Header{"Idempotency-Key": {"k1"}}
+	for _, c := range []struct {
+		name string
+		in   request
+		want proto.Message
+		body string
+	}{
+		{
+			"a session is created from its resource", request{"POST", "/v1/sessions", `{"agent":"coder"}`, key},
+			&sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Agent: "coder"}, RequestId: "k1"},
+			`{"name":"sessions/s1","agent":"coder","lastSeq":"1152921504606846976"}`,
+		},
+		{
+			"a session needs no body", request{"POST", "/v1/sessions", "", key},
+			&sessionv1.CreateSessionRequest{RequestId: "k1"}, `{"name":"sessions/s1","lastSeq":"1152921504606846976"}`,
+		},
+		{
+			"an id of one's own is a query parameter", request{"POST", "/v1/sessions?session_id=mine", `{}`, key},
+			&sessionv1.CreateSessionRequest{Session: &sessionv1.Session{}, SessionId: "mine", RequestId: "k1"}, "",
+		},
+		{"a session is read", request{"GET", "/v1/sessions/s1", "", nil}, &sessionv1.GetSessionRequest{Name: "sessions/s1"}, `{"name":"sessions/s1"}`},
+		{
+			"a list takes its page in lowerCamelCase", request{"GET", "/v1/sessions?pageSize=5&agent=coder", "", nil},
+			&sessionv1.ListSessionsRequest{PageSize: 5, Agent: "coder"}, `{}`,
+		},
+		{
+			"a list takes its page in snake_case", request{"GET", "/v1/sessions?page_size=5&page_token=x", "", nil},
+			&sessionv1.ListSessionsRequest{PageSize: 5, PageToken: "x"}, `{}`,
+		},
+		{"a session is deleted", request{"DELETE", "/v1/sessions/s1", "", key}, &sessionv1.DeleteSessionRequest{Name: "sessions/s1", RequestId: "k1"}, `{}`},
+		{
+			"a turn has a short form", request{"POST", "/v1/sessions/s1/turns", `{"text":"hi"}`, key},
+			&sessionv1.CreateTurnRequest{Parent: "sessions/s1", Text: "hi", RequestId: "k1"}, `{"name":"sessions/s1/turns/t1"}`,
+		},
+		{
+			"a turn's key may be in its body", request{"POST", "/v1/sessions/s1/turns", `{"text":"hi","requestId":"k2"}`, nil},
+			&sessionv1.CreateTurnRequest{Parent: "sessions/s1", Text: "hi", RequestId: "k2"}, "",
+		},
+		{
+			"a body may repeat the path", request{"POST", "/v1/sessions/s1/turns", `{"parent":"sessions/s1","text":"hi"}`, key},
+			&sessionv1.CreateTurnRequest{Parent: "sessions/s1", Text: "hi", RequestId: "k1"}, "",
+		},
+		{"a turn is read", request{"GET", "/v1/sessions/s1/turns/t1", "", nil}, &sessionv1.GetTurnRequest{Name: "sessions/s1/turns/t1"}, ""},
+		{"turns are listed", request{"GET", "/v1/sessions/s1/turns", "", nil}, &sessionv1.ListTurnsRequest{Parent: "sessions/s1"}, ""},
+		{
+			"events are a page of JSON", request{"GET", "/v1/sessions/s1/events?after_seq=2", "", http.Header{"Accept": {"*/*"}}},
+			&sessionv1.ListEventsRequest{Parent: "sessions/s1", AfterSeq: 2},
+			`{"events":[{"firstSeq":"3","seq":"3","turn":"sessions/s1/turns/t1","step":1,"textDelta":{"text":"hi"}}]}`,
+		},
+		{"messages are listed", request{"GET", "/v1/sessions/s1/messages", "", nil}, &sessionv1.ListMessagesRequest{Parent: "sessions/s1"}, ""},
+		{
+			"an interrupt needs no body", request{"POST", "/v1/sessions/s1:interrupt", "", key},
+			&sessionv1.InterruptSessionRequest{Name: "sessions/s1", RequestId: "k1"}, `{}`,
+		},
+		{
+			"an approval is resolved",
+			request{"POST", "/v1/sessions/s1/approvals:resolve", `{"callId":"t1.1.0","digest":"d","approved":true}`, key},
+			&sessionv1.ResolveApprovalRequest{Parent: "sessions/s1", CallId: "t1.1.0", Digest: "d", Approved: true, RequestId: "k1"}, `{}`,
+		},
+		{
+			"a tool result is submitted",
+			request{"POST", "/v1/sessions/s1/toolResults", `{"callId":"t1.1.0","content":[{"text":{"text":"x"}}]}`, key},
+			&sessionv1.SubmitToolResultRequest{Parent: "sessions/s1", CallId: "t1.1.0", RequestId: "k1", Content: []*commonv1.Content{
+				{Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: "x"}}},
+			}}, `{}`,
+		},
+		{"an agent is read", request{"GET", "/v1/agents/coder", "", nil}, &sessionv1.GetAgentRequest{Name: "agents/coder"}, ""},
+		{"agents are listed", request{"GET", "/v1/agents", "", nil}, &sessionv1.ListAgentsRequest{}, ""},
+		{"capabilities are told", request{"GET", "/v1/capabilities", "", nil}, &sessionv1.GetCapabilitiesRequest{}, `{"version":"v0"}`},
+		{"a tool is read", request{"GET", "/v1/tools/Bash", "", nil}, &toolsv1.GetToolRequest{Name: "tools/Bash"}, ""},
+		{"tools are listed", request{"GET", "/v1/tools", "", nil}, &toolsv1.ListToolsRequest{}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := do(t, srv, c.in)
+			if got.code != http.StatusOK {
+				t.Fatalf("status %d: %s", got.code, got.body)
+			}
+			if c.body != "" && got.body != c.body+"\n" {
+				t.Errorf("body\n%swant\n%s", got.body, c.body)
+			}
+			last, _ := f.last()
+			if diff := cmp.Diff(c.want, last, protocmp.Transform()); diff != "" {
+				t.Errorf("request (-want +got):\n%s", diff)
+			}
+			if ct, cc := got.header.Get("Content-Type"), got.header.Get("Cache-Control"); ct != "application/json" || cc != "no-store" {
+				t.Errorf("Content-Type %q, Cache-Control %q", ct, cc)
+			}
+			if k := got.header.Get("Idempotency-Key"); c.in.header.Get("Idempotency-Key") != "" && k != "k1" {
+				t.Errorf("Idempotency-Key %q, want k1", k)
+			}
+		})
+	}
+}
+
+func TestAKeyIsMadeAndReturnedWhenThereIsNone(t *testing.T) {
+	srv := serve(t, &fake{})
+	got := do(t, srv, request{"POST", "/v1/sessions", "", nil})
+	if key := got.header.Get("Idempotency-Key"); len(key) < 16 {
+		t.Errorf("Idempotency-Key %q", key)
+	}
+}
+
+func TestBadRequestsAreRefusedBeforeAnythingHappens(t *testing.T) {
+	f := &fake{}
+	srv := serve(t, f, func(c *gateway.Config) { c.MaxBody = 8 << 10 })
+	turn := "/v1/sessions/s1/turns"
+	long := strings.Repeat("x", 9<<10)
+	for _, c := range []struct {
+		name          string
+		in            request
+		code          int
+		reason, field string
+		words         string
+	}{
+		{"an unknown path", request{"GET", "/v1/nothing", "", nil}, 404, "PATH_NOT_FOUND", "", "/v1/nothing"},
+		{"an unknown verb", request{"POST", "/v1/sessions/s1:explode", "", nil}, 404, "PATH_NOT_FOUND", "", ""},
+		{"a path with one slash too many", request{"GET", "/v1/sessions/", "", nil}, 404, "PATH_NOT_FOUND", "", ""},
+		{"a long unknown path is not repeated whole", request{"GET", "/" + long, "", nil}, 404, "PATH_NOT_FOUND", "", "…"},
+		{"a method that the path has not", request{"PUT", turn, `{}`, nil}, 405, "METHOD_NOT_ALLOWED", "", "GET, HEAD, OPTIONS, POST"},
+		{"a verb by another method", request{"GET", "/v1/sessions/s1:interrupt", "", nil}, 405, "METHOD_NOT_ALLOWED", "", "OPTIONS, POST"},
+		{"HEAD of a stream", request{"HEAD", "/v1/sessions/s1/events:stream", "", nil}, 405, "", "", ""},
+		{"a method of another's making", request{"POST", "/v1/sessions/s1", "", http.Header{"X-Http-Method-Override": {"DELETE"}}}, 405, "METHOD_NOT_ALLOWED", "", ""},
+		{"an unknown field", request{"POST", turn, `{"text":"x","colour":"red"}`, nil}, 400, "BODY_MALFORMED", "colour", "line 1, column 13"},
+		{"a field given twice", request{"POST", turn, `{"text":"x","text":"y"}`, nil}, 400, "BODY_MALFORMED", "text", ""},
+		{"a field of another type", request{"POST", turn, `{"text":5}`, nil}, 400, "BODY_MALFORMED", "text", ""},
+		{"an unknown enum value", request{"POST", turn, `{"text":"x","onActive":"MAYBE"}`, nil}, 400, "BODY_MALFORMED", "onActive", ""},
+		{"half an object", request{"POST", turn, `{"text":`, nil}, 400, "BODY_MALFORMED", "", "in the middle"},
+		{"two objects", request{"POST", turn, `{"text":"x"} {"text":"y"}`, nil}, 400, "BODY_MALFORMED", "", "column 14"},
+		{"an array", request{"POST", turn, `[]`, nil}, 400, "BODY_MALFORMED", "", ""},
+		{"null", request{"POST", turn, `null`, nil}, 400, "BODY_MALFORMED", "", ""},
+		{"bytes that are not UTF-8", request{"POST", turn, "{\"text\":\"\xff\"}", nil}, 400, "BODY_MALFORMED", "", "UTF-8"},
+		{"a long unknown field is not repeated whole", request{"POST", turn, `{"` + long[:8000] + `":1}`, nil}, 400, "BODY_MALFORMED", "", "…"},
+		{"a body that contradicts the path", request{"POST", turn, `{"parent":"sessions/s2","text":"x"}`, nil}, 400, "BODY_MALFORMED", "parent", ""},
+		{"a body that is too large", request{"POST", turn, `{"text":"` + long + `"}`, nil}, 413, "BODY_TOO_LARGE", "", "8192"},
+		{"a body of another type", request{"POST", turn, `text=x`, http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}}, 415, "UNSUPPORTED_MEDIA_TYPE", "", "application/json"},
+		{"a body of no type", request{"POST", turn, `{}`, http.Header{"Content-Type": nil}}, 415, "UNSUPPORTED_MEDIA_TYPE", "", ""},
+		{"a message without words", request{"POST", turn, `{}`, nil}, 400, "INVALID_REQUEST", "", "text or content is required"},
+		{"a malformed name", request{"GET", "/v1/sessions/UPPER", "", nil}, 400, "INVALID_REQUEST", "name", ""},
+		{"an unknown query parameter", request{"GET", "/v1/sessions?colour=red", "", nil}, 400, "BAD_PARAMETER", "colour", ""},
+		{"a query parameter given twice", request{"GET", "/v1/sessions?page_size=1&page_size=2", "", nil}, 400, "BAD_PARAMETER", "page_size", "more than once"},
+		{"a query parameter under both names", request{"GET", "/v1/sessions?page_size=1&pageSize=2", "", nil}, 400, "BAD_PARAMETER", "", "more than once"},
+		{"a path field as a query parameter", request{"GET", "/v1/sessions/s1?name=sessions/s2", "", nil}, 400, "BAD_PARAMETER", "name", ""},
+		{"a page size in words", request{"GET", "/v1/sessions?page_size=ten", "", nil}, 400, "BAD_PARAMETER", "page_size", "whole number"},
+		{"a negative page size", request{"GET", "/v1/sessions?page_size=-1", "", nil}, 400, "INVALID_REQUEST", "page_size", ""},
+		{"a query that is none", request{"GET", "/v1/sessions?%zz", "", nil}, 400, "BAD_PARAMETER", "", ""},
+		{"two keys", request{"POST", "/v1/sessions", "", http.Header{"Idempotency-Key": {"a", "b"}}}, 400, "BAD_IDEMPOTENCY_KEY", "request_id", ""},
+		{"a key that is not the body's", request{"POST", turn, `{"text":"x","requestId":"b"}`, http.Header{"Idempotency-Key": {"a"}}}, 400, "BAD_IDEMPOTENCY_KEY", "request_id", "differ"},
+		{"a key that is not the query's", request{"DELETE", "/v1/sessions/s1?requestId=b", "", http.Header{"Idempotency-Key": {"a"}}}, 400, "BAD_IDEMPOTENCY_KEY", "request_id", ""},
+		{"a key with a space", request{"POST", "/v1/sessions", "", http.Header{"Idempotency-Key": {"a b"}}}, 400, "INVALID_REQUEST", "request_id", ""},
+		{"a key that is too long", request{"POST", "/v1/sessions", "", http.Header{"Idempotency-Key": {long[:129]}}}, 400, "INVALID_REQUEST", "request_id", ""},
+		{"a page of another site", request{"POST", "/v1/sessions", "", http.Header{"Origin": {"https://evil.example"}}}, 403, "CROSS_ORIGIN", "", "evil.example"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := do(t, srv, c.in)
+			if got.code != c.code {
+				t.Fatalf("status %d, want %d: %s", got.code, c.code, got.body)
+			}
+			if m, _ := f.last(); m != nil {
+				t.Errorf("the service was asked: %v", m)
+			}
+			if c.in.method == "HEAD" {
+				return
+			}
+			p := problemOf(t, got.body)
+			if p.reason() != c.reason || (c.field != "" && p.field() != c.field) || !strings.Contains(p.Message, c.words) {
+				t.Errorf("got reason %q, field %q, message %q; want %q, %q, %q", p.reason(), p.field(), p.Message, c.reason, c.field, c.words)
+			}
+			if len(got.body) > 2048 {
+				t.Errorf("the answer has %d bytes", len(got.body))
+			}
+			if allow := got.header.Get("Allow"); (c.code == http.StatusMethodNotAllowed) != (allow != "") {
+				t.Errorf("Allow: %q", allow)
+			}
+		})
+	}
+}
+
+func TestErrorsOfServicesKeepTheirMeaning(t *testing.T) {
+	f := &fake{}
+	srv := serve(t, f)
+	for _, c := range []struct {
+		name   string
+		err    error
+		code   int
+		reason string
+		retry  string
+	}{
+		{"not found", noSuchSession(), 404, "SESSION_NOT_FOUND", ""},
+		{"already exists", apierr.New(codes.AlreadyExists, "d", "REQUEST_ID_REUSED", "m"), 409, "REQUEST_ID_REUSED", ""},
+		{"failed precondition", apierr.New(codes.FailedPrecondition, "d", "SESSION_ACTIVE", "m"), 400, "SESSION_ACTIVE", ""},
+		{"exhausted, with the time to wait", apierr.New(codes.ResourceExhausted, "d", "QUEUE_FULL", "m", apierr.RetryAfter(1500*time.Millisecond)), 429, "QUEUE_FULL", "2"},
+		{"unavailable, with the time to wait", apierr.New(codes.Unavailable, "d", "STORE_UNAVAILABLE", "m", apierr.RetryAfter(time.Millisecond)), 503, "STORE_UNAVAILABLE", "1"},
+		{"a fault keeps its words to itself", errors.New("secret words"), 500, "INTERNAL", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f.fail = c.err
+			got := do(t, srv, request{"DELETE", "/v1/sessions/s9", "", http.Header{"Idempotency-Key": {"k1"}}})
+			p := problemOf(t, got.body)
+			if got.code != c.code || p.reason() != c.reason || got.header.Get("Retry-After") != c.retry || strings.Contains(got.body, "secret") {
+				t.Errorf("status %d, Retry-After %q, body %s", got.code, got.header.Get("Retry-After"), got.body)
+			}
+			if key := got.header.Get("Idempotency-Key"); key != "k1" {
+				t.Errorf("Idempotency-Key %q, want k1", key)
+			}
+		})
+	}
+}
+
+func TestNothingOfAClientsHeadersReachesAService(t *testing.T) {
+	f := &fake{}
+	srv := serve(t, f)
+	header := http.Header{
+		"Grpc-Metadata-Fairlead-Principal-Bin": {"eyJ0ZW5hbnQiOiJvdGhlciIsInVzZXIiOiJldmlsIn0="},
+		"Fairlead-Principal-Bin":               {"eyJ0ZW5hbnQiOiJvdGhlciIsInVzZXIiOiJldmlsIn0="},
+		"Grpc-Timeout":                         {"1n"},
+		"Authorization":                        {"Bearer token"},
+		"Cookie":                               {"a=b"},
+	}
+	if got := do(t, srv, request{"GET", "/v1/sessions/s1", "", header}); got.code != http.StatusOK {
+		t.Fatalf("status %d: %s", got.code, got.body)
+	}
+	_, md := f.last()
+	if p := md.Get("fairlead-principal-bin"); len(p) != 1 || p[0] != `{"tenant":"default","user":"default"}` {
+		t.Errorf("principal %q", p)
+	}
+	for k, v := range md {
+		if strings.Contains(fmt.Sprint(v), "token") || strings.Contains(k, "cookie") || strings.HasPrefix(k, "grpcgateway-") {
+			t.Errorf("metadata %s: %q", k, v)
+		}
+	}
+}
+
+func TestHeadAndOptions(t *testing.T) {
+	srv := serve(t, &fake{})
+	head := do(t, srv, request{"HEAD", "/v1/sessions/s1", "", nil})
+	if head.code != http.StatusOK || head.body != "" || head.header.Get("Content-Type") != "application/json" {
+		t.Errorf("HEAD: %+v", head)
+	}
+	options := do(t, srv, request{"OPTIONS", "/v1/sessions/s1", "", nil})
+	if options.code != http.StatusNoContent || options.header.Get("Allow") != "DELETE, GET, HEAD, OPTIONS" {
+		t.Errorf("OPTIONS: %+v", options)
+	}
+	if origin := options.header.Get("Access-Control-Allow-Origin"); origin != "" {
+		t.Errorf("Access-Control-Allow-Origin: %q", origin)
+	}
+}
+
+func TestPagesOfAllowedOriginsMayCall(t *testing.T) {
+	srv := serve(t, &fake{}, func(c *gateway.Config) { c.AllowedOrigins = []string{"https://app.example"} })
+	ours := http.Header{"Origin": {"https://app.example"}, "Sec-Fetch-Site": {"cross-site"}}
+	got := do(t, srv, request{"POST", "/v1/sessions", `{}`, ours})
+	if got.code != http.StatusOK || got.header.Get("Access-Control-Allow-Origin") != "https://app.example" || got.header.Get("Vary") != "Origin" {
+		t.Errorf("POST: %+v", got)
+	}
+	ours.Set("Access-Control-Request-Method", "POST")
+	got = do(t, srv, request{"OPTIONS", "/v1/sessions", "", ours})
+	if got.code != http.StatusNoContent || !strings.Contains(got.header.Get("Access-Control-Allow-Headers"), "Idempotency-Key") {
+		t.Errorf("preflight: %+v", got)
+	}
+	other := http.Header{"Origin": {"https://app.example.evil"}}
+	got = do(t, srv, request{"POST", "/v1/sessions", `{}`, other})
+	if got.code != http.StatusForbidden || got.header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("another origin: %+v", got)
+	}
+}
+
+func TestTheSpecificationIsServed(t *testing.T) {
+	srv := serve(t, &fake{})
+	got := do(t, srv, request{"GET", "/openapi.json", "", nil})
+	var doc struct {
+		OpenAPI string
+		Paths   map[string]map[string]any
+	}
+	if err := json.Unmarshal([]byte(got.body), &doc); err != nil || !strings.HasPrefix(doc.OpenAPI, "3.1") {
+		t.Fatalf("status %d, version %q: %v", got.code, doc.OpenAPI, err)
+	}
+	if cc := got.header.Get("Cache-Control"); cc != "public, max-age=60" {
+		t.Errorf("Cache-Control %q", cc)
+	}
+	again := do(t, srv, request{"GET", "/openapi.json", "", http.Header{"If-None-Match": {got.header.Get("ETag")}}})
+	if again.code != http.StatusNotModified {
+		t.Errorf("status %d for the same version, want 304", again.code)
+	}
+	if got := do(t, srv, request{"POST", "/openapi.json", "", nil}); got.code != http.StatusMethodNotAllowed {
+		t.Errorf("POST: status %d", got.code)
+	}
+}
+
+func TestTooManyRequestsAreRefused(t *testing.T) {
+	srv := serve(t, &fake{}, func(c *gateway.Config) { c.Rate, c.Burst = 0.001, 1 })
+	if got := do(t, srv, request{"GET", "/v1/tools", "", nil}); got.code != http.StatusOK {
+		t.Fatalf("the first: %+v", got)
+	}
+	got := do(t, srv, request{"GET", "/v1/tools", "", nil})
+	if p := problemOf(t, got.body); got.code != http.StatusTooManyRequests || p.reason() != "TOO_MANY_REQUESTS" || got.header.Get("Retry-After") == "" {
+		t.Errorf("the second: %+v", got)
+	}
+}
