@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/model/anthropic"
+	"github.com/fairlead/fairlead/services/session/internal/model/openai"
 	"github.com/fairlead/fairlead/services/session/internal/model/scripted"
 )
 
@@ -118,7 +120,16 @@ func (c Config) model(p *provider, name string, l Limits) (model.Model, error) {
 	if p.key == "" && !p.NoKey {
 		return keyless{p.keyHint()}, nil
 	}
-	return keyless{"providers of kind " + p.Kind + " are not part of this build"}, nil
+	if p.Kind == KindAnthropic {
+		return anthropic.New(anthropic.Config{
+			Provider: p.name, BaseURL: p.BaseURL, Key: p.key.Reveal(), Idle: c.IdleTimeout,
+			Adaptive: l.Thinking == "adaptive", MaxOutputTokens: l.MaxOutputTokens,
+		}), nil
+	}
+	return openai.New(openai.Config{
+		Provider: p.name, BaseURL: p.BaseURL, Key: p.key.Reveal(), Idle: c.IdleTimeout,
+		LegacyMaxTokens: p.MaxTokensField == "max_tokens", ReasoningEffort: l.ReasoningEffort, MaxOutputTokens: l.MaxOutputTokens,
+	}), nil
 }
 
 // keyHint says what to do about a missing key.

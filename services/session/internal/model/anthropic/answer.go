@@ -1,0 +1,214 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+
+	"github.com/fairlead/fairlead/services/session/internal/model"
+)
+
+// answer adds up the events of a stream.
+type answer struct {
+	provider string
+	emit     func(model.Delta) error
+
+	id     string
+	stop   string
+	usage  sessionv1.Usage
+	blocks []*sessionv1.Block
+	open   *block
+}
+
+// block is the content block that is being streamed.
+type block struct {
+	index   int64 // the provider's
+	kind    string
+	text    strings.Builder
+	started bool // the start was emitted
+	opaque  opaque
+	id      string
+	tool    string
+	input   string // what a tool use began with
+}
+
+// event takes one event in; done says that the answer is complete.
+func (a *answer) event(e sdk.MessageStreamEventUnion) (done bool, err error) {
+	switch e.Type {
+	case "message_start":
+		a.id = e.Message.ID
+		u := e.Message.Usage
+		a.count(u.InputTokens, u.OutputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens, u.OutputTokensDetails.ThinkingTokens)
+	case "content_block_start":
+		return false, a.start(e.Index, e.ContentBlock)
+	case "content_block_delta":
+		return false, a.delta(e.Index, e.Delta)
+	case "content_block_stop":
+		return false, a.end(e.Index)
+	case "message_delta":
+		a.messageDelta(e)
+	case "message_stop":
+		if a.stop == "" || a.open != nil {
+			return false, a.malformed("it ended without a stop reason or inside a block")
+		}
+		return true, nil
+	}
+	return false, nil // The API may add kinds of events at any time.
+}
+
+// messageDelta takes the stop reason and the final usage. Fields of the usage
+// that are there override the first ones.
+func (a *answer) messageDelta(e sdk.MessageStreamEventUnion) {
+	if e.Delta.StopReason != "" {
+		a.stop = stopReason(string(e.Delta.StopReason))
+	}
+	u := e.Usage
+	override := func(dst *int64, v int64, there bool) {
+		if there {
+			*dst = v
+		}
+	}
+	override(&a.usage.InputTokens, u.InputTokens, u.JSON.InputTokens.Valid())
+	override(&a.usage.OutputTokens, u.OutputTokens, u.JSON.OutputTokens.Valid())
+	override(&a.usage.CacheReadTokens, u.CacheReadInputTokens, u.JSON.CacheReadInputTokens.Valid())
+	override(&a.usage.CacheWriteTokens, u.CacheCreationInputTokens, u.JSON.CacheCreationInputTokens.Valid())
+	override(&a.usage.ThinkingTokens, u.OutputTokensDetails.ThinkingTokens, u.JSON.OutputTokensDetails.Valid())
+}
+
+func (a *answer) count(input, output, read, write, thinking int64) {
+	a.usage.InputTokens, a.usage.OutputTokens = input, output
+	a.usage.CacheReadTokens, a.usage.CacheWriteTokens = read, write
+	a.usage.ThinkingTokens = thinking
+}
+
+// stopReason maps the API's reasons to ours. We use no server tools, so
+// pause_turn is an end; a full context cuts an answer as its own limit does.
+func stopReason(s string) string {
+	switch s {
+	case "end_turn", "tool_use", "max_tokens", "stop_sequence", "refusal":
+		return s
+	case "model_context_window_exceeded":
+		return "max_tokens"
+	}
+	return "end_turn"
+}
+
+func (a *answer) start(index int64, b sdk.ContentBlockStartEventContentBlockUnion) error {
+	if a.open != nil {
+		return a.malformed("a block began inside another")
+	}
+	a.open = &block{index: index, kind: b.Type}
+	switch b.Type {
+	case "text":
+		return a.grow(model.TextStart, b.Text)
+	case "thinking":
+		a.open.opaque = opaque{Type: b.Type, Signature: b.Signature}
+		return a.first(model.Delta{Kind: model.ThinkingStart}, b.Thinking)
+	case "redacted_thinking":
+		a.open.opaque = opaque{Type: b.Type, Data: b.Data}
+		return a.first(model.Delta{Kind: model.ThinkingStart}, "")
+	case "tool_use":
+		a.open.id, a.open.tool = b.ID, b.Name
+		if raw := b.JSON.Input.Raw(); raw != "{}" && raw != "null" {
+			a.open.input = raw
+		}
+		return a.first(model.Delta{Kind: model.ToolUseStart, ToolName: b.Name, ProviderCallID: b.ID}, "")
+	}
+	return nil // A kind of block that we did not ask for.
+}
+
+// first emits the start of the open block and the text that it began with.
+func (a *answer) first(d model.Delta, text string) error {
+	d.Block = len(a.blocks)
+	a.open.started = true
+	if err := a.emit(d); err != nil {
+		return err
+	}
+	return a.grow(d.Kind, text)
+}
+
+// grow appends to the open block. A text block starts with its first text, so
+// that none is empty.
+func (a *answer) grow(start model.DeltaKind, text string) error {
+	if text == "" {
+		return nil
+	}
+	if !a.open.started {
+		return a.first(model.Delta{Kind: start}, text)
+	}
+	a.open.text.WriteString(text)
+	return a.emit(model.Delta{Kind: start + 1, Block: len(a.blocks), Text: text})
+}
+
+func (a *answer) delta(index int64, d sdk.MessageStreamEventUnionDelta) error {
+	if a.open == nil || a.open.index != index {
+		return a.malformed("a piece belongs to no open block")
+	}
+	switch {
+	case d.Type == "text_delta" && a.open.kind == "text":
+		return a.grow(model.TextStart, d.Text)
+	case d.Type == "thinking_delta" && a.open.kind == "thinking":
+		return a.grow(model.ThinkingStart, d.Thinking)
+	case d.Type == "signature_delta" && a.open.kind == "thinking":
+		a.open.opaque.Signature += d.Signature
+	case d.Type == "input_json_delta" && a.open.kind == "tool_use":
+		return a.grow(model.ToolUseStart, d.PartialJSON)
+	}
+	return nil
+}
+
+func (a *answer) end(index int64) error {
+	if a.open == nil || a.open.index != index {
+		return a.malformed("a block ended that was not open")
+	}
+	b := a.open
+	if b.kind == "tool_use" && b.text.Len() == 0 && b.input != "" { // Some servers send the whole input at once.
+		if err := a.grow(model.ToolUseStart, b.input); err != nil {
+			return err
+		}
+	}
+	a.open = nil
+	if !b.started {
+		return nil
+	}
+	block, start := a.finished(b)
+	end := model.Delta{Kind: start + 2, Block: len(a.blocks)}
+	a.blocks = append(a.blocks, block)
+	return a.emit(end)
+}
+
+// finished makes our block of b, and says with which kind of piece it began.
+func (a *answer) finished(b *block) (*sessionv1.Block, model.DeltaKind) {
+	text := b.text.String()
+	switch b.kind {
+	case "text":
+		return &sessionv1.Block{Kind: &sessionv1.Block_Content{Content: &commonv1.Content{
+			Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: text}},
+		}}}, model.TextStart
+	case "tool_use":
+		if text == "" {
+			text = "{}"
+		}
+		return &sessionv1.Block{Kind: &sessionv1.Block_ToolUse{ToolUse: &sessionv1.ToolUse{
+			ProviderCallId: b.id, Tool: b.tool, ArgumentsJson: text,
+		}}}, model.ToolUseStart
+	}
+	thinking := &sessionv1.Block{Kind: &sessionv1.Block_Thinking{Thinking: &sessionv1.Thinking{Text: text}}}
+	if data, err := json.Marshal(b.opaque); err == nil {
+		thinking.ProviderData = &sessionv1.ProviderData{Provider: a.provider, Data: data}
+	}
+	return thinking, model.ThinkingStart
+}
+
+func (a *answer) response() *model.Response {
+	return &model.Response{Blocks: a.blocks, StopReason: a.stop, Usage: &a.usage, ID: a.id}
+}
+
+func (a *answer) malformed(what string) error {
+	return &model.Error{Kind: model.Unavailable, Midway: true, Message: fmt.Sprintf("the stream of the model provider %s is malformed: %s", a.provider, what)}
+}

@@ -1,0 +1,81 @@
+// Package anthropic streams from models that speak Anthropic's Messages API.
+package anthropic
+
+import (
+	"context"
+	"time"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+)
+
+// DefaultBaseURL is Anthropic's own API.
+const DefaultBaseURL = "https://api.anthropic.com"
+
+// Config says how a model is reached.
+type Config struct {
+	// Provider is the configured name, under which thinking is kept and
+	// replayed; it is in errors as well.
+	Provider string
+	// BaseURL without /v1; DefaultBaseURL when empty.
+	BaseURL string
+	// Key is sent as x-api-key.
+	Key string
+	// Idle is how long the stream may be silent; 0 is no limit.
+	Idle time.Duration
+	// Adaptive models decide themselves how much they think; the others are
+	// given the request's bound as a budget.
+	Adaptive bool
+	// MaxOutputTokens is the model's own limit, at least 1.
+	MaxOutputTokens int64
+}
+
+// Model streams from one provider. It is safe for concurrent use.
+type Model struct {
+	cfg    Config
+	client sdk.Client
+}
+
+var _ model.Model = (*Model)(nil)
+
+// New makes a Model. It connects to nothing yet.
+func New(c Config) *Model {
+	if c.BaseURL == "" {
+		c.BaseURL = DefaultBaseURL
+	}
+	return &Model{cfg: c, client: sdk.NewClient(
+		option.WithoutEnvironmentDefaults(),
+		option.WithBaseURL(c.BaseURL),
+		option.WithAPIKey(c.Key),
+		option.WithMaxRetries(0), // The turn loop retries, visibly.
+		option.WithoutOpenTelemetry(),
+	)}
+}
+
+// Stream sends the request and streams the answer, as model.Model has it.
+func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Delta) error) (*model.Response, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	w := wire.Begin(ctx, m.cfg.Provider, m.cfg.Idle)
+	defer w.End()
+	stream := m.client.Messages.NewStreaming(w.Context(), m.params(r), option.WithHTTPClient(w))
+	defer func() { _ = stream.Close() }() // The answer is complete or void by now.
+	a := answer{provider: m.cfg.Provider, emit: emit}
+	for stream.Next() {
+		done, err := a.event(stream.Current())
+		if err != nil {
+			return nil, err
+		}
+		if done {
+			return a.response(), nil
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return nil, m.failure(w, stream.Err())
+}

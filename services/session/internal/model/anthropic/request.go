@@ -1,0 +1,209 @@
+package anthropic
+
+import (
+	"encoding/base64"
+	"encoding/json"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+
+	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+)
+
+// minBudget is the least thinking that the API accepts.
+const minBudget = 1024
+
+// opaque is the provider data of a thinking block. The text of thinking is in
+// the block itself.
+type opaque struct {
+	Type      string `json:"type"` // thinking or redacted_thinking
+	Signature string `json:"signature,omitempty"`
+	Data      string `json:"data,omitempty"`
+}
+
+// own says whether a block is thinking of ours that can go back.
+func (m *Model) own(b *sessionv1.Block) bool {
+	_, ok := m.opaque(b)
+	return ok
+}
+
+func (m *Model) opaque(b *sessionv1.Block) (opaque, bool) {
+	var o opaque
+	d := b.GetProviderData()
+	if b.GetThinking() == nil || d.GetProvider() != m.cfg.Provider || json.Unmarshal(d.GetData(), &o) != nil {
+		return o, false
+	}
+	return o, o.Type == "thinking" && o.Signature != "" || o.Type == "redacted_thinking" && o.Data != ""
+}
+
+// params builds the request. The system prompt, the tools and the last message
+// of the user end a part that the provider caches.
+func (m *Model) params(r model.Request) sdk.MessageNewParams {
+	c := wire.NewConversation(r, m.own)
+	p := sdk.MessageNewParams{
+		Model:     r.Model,
+		MaxTokens: m.maxTokens(r),
+		Tools:     tools(r.Tools),
+	}
+	p.Thinking = m.thinking(r, c, p.MaxTokens)
+	if c.System != "" {
+		p.System = []sdk.TextBlockParam{{Text: c.System, CacheControl: sdk.NewCacheControlEphemeralParam()}}
+	}
+	for _, msg := range c.Messages {
+		if msg.Role == sessionv1.Role_ROLE_ASSISTANT {
+			p.Messages = append(p.Messages, sdk.NewAssistantMessage(m.assistant(c, msg.Blocks)...))
+		} else {
+			p.Messages = append(p.Messages, sdk.NewUserMessage(user(c, msg.Blocks)...))
+		}
+	}
+	cacheLastUser(p.Messages)
+	return p
+}
+
+func (m *Model) maxTokens(r model.Request) int64 {
+	if r.MaxOutputTokens > 0 {
+		return min(r.MaxOutputTokens, max(m.cfg.MaxOutputTokens, 1))
+	}
+	return max(m.cfg.MaxOutputTokens, 1)
+}
+
+// thinking turns the bound on thinking into the API's terms. A budget must fit
+// into the answer, and a turn that began without thinking must go on without.
+func (m *Model) thinking(r model.Request, c *wire.Conversation, maxTokens int64) sdk.ThinkingConfigParamUnion {
+	switch {
+	case r.ThinkingTokens <= 0:
+		return sdk.ThinkingConfigParamUnion{}
+	case m.cfg.Adaptive:
+		return sdk.ThinkingConfigParamUnion{OfAdaptive: &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}}
+	case maxTokens <= minBudget || midTurnWithoutThinking(c):
+		return sdk.ThinkingConfigParamUnion{}
+	}
+	return sdk.ThinkingConfigParamOfEnabled(max(minBudget, min(r.ThinkingTokens, maxTokens-1)))
+}
+
+// midTurnWithoutThinking says whether results are on their way to an assistant
+// message that did not begin with thinking.
+func midTurnWithoutThinking(c *wire.Conversation) bool {
+	n := len(c.Messages)
+	return n >= 2 && c.Messages[n-1].Blocks[0].GetToolResult() != nil &&
+		c.Messages[n-2].Role == sessionv1.Role_ROLE_ASSISTANT && c.Messages[n-2].Blocks[0].GetThinking() == nil
+}
+
+func tools(offered []model.Tool) []sdk.ToolUnionParam {
+	var out []sdk.ToolUnionParam
+	for _, t := range offered {
+		schema := t.InputSchema
+		if len(schema) == 0 {
+			schema = json.RawMessage(`{"type":"object"}`)
+		}
+		tool := &sdk.ToolParam{Name: t.Name, InputSchema: param.Override[sdk.ToolInputSchemaParam](schema)}
+		if t.Description != "" {
+			tool.Description = param.NewOpt(t.Description)
+		}
+		out = append(out, sdk.ToolUnionParam{OfTool: tool})
+	}
+	if len(out) > 0 {
+		out[len(out)-1].OfTool.CacheControl = sdk.NewCacheControlEphemeralParam()
+	}
+	return out
+}
+
+// assistant builds an assistant message; its thinking comes first.
+func (m *Model) assistant(c *wire.Conversation, blocks []*sessionv1.Block) []sdk.ContentBlockParamUnion {
+	var thoughts, rest []sdk.ContentBlockParamUnion
+	for _, b := range blocks {
+		switch k := b.GetKind().(type) {
+		case *sessionv1.Block_Thinking:
+			o, _ := m.opaque(b) // usable blocks only are in a Conversation
+			if o.Type == "redacted_thinking" {
+				thoughts = append(thoughts, sdk.NewRedactedThinkingBlock(o.Data))
+			} else {
+				thoughts = append(thoughts, sdk.NewThinkingBlock(o.Signature, k.Thinking.GetText()))
+			}
+		case *sessionv1.Block_Content:
+			if t := k.Content.GetText(); t != nil {
+				rest = append(rest, sdk.NewTextBlock(t.GetText()))
+			}
+		case *sessionv1.Block_ToolUse:
+			rest = append(rest, sdk.NewToolUseBlock(c.ID(k.ToolUse.GetCallId()), wire.Arguments(k.ToolUse.GetArgumentsJson()), k.ToolUse.GetTool()))
+		}
+	}
+	return append(thoughts, rest...)
+}
+
+func user(c *wire.Conversation, blocks []*sessionv1.Block) []sdk.ContentBlockParamUnion {
+	var out []sdk.ContentBlockParamUnion
+	for _, b := range blocks {
+		switch k := b.GetKind().(type) {
+		case *sessionv1.Block_Content:
+			out = append(out, content(k.Content))
+		case *sessionv1.Block_ToolResult:
+			out = append(out, sdk.ContentBlockParamUnion{OfToolResult: result(c, k.ToolResult)})
+		}
+	}
+	return out
+}
+
+func result(c *wire.Conversation, r *sessionv1.ToolResult) *sdk.ToolResultBlockParam {
+	p := &sdk.ToolResultBlockParam{ToolUseID: c.ID(r.GetCallId())}
+	if wire.IsError(r.GetOutcome()) {
+		p.IsError = param.NewOpt(true)
+	}
+	if why := wire.Explain(r.GetOutcome()); why != "" {
+		p.Content = append(p.Content, sdk.ToolResultBlockParamContentUnion{OfText: &sdk.TextBlockParam{Text: why}})
+	}
+	for _, piece := range r.GetContent() {
+		if t := piece.GetText(); t != nil && !wire.Blank(t.GetText()) || piece.GetText() == nil && piece.GetKind() != nil {
+			u := content(piece)
+			p.Content = append(p.Content, sdk.ToolResultBlockParamContentUnion{OfText: u.OfText, OfImage: u.OfImage, OfDocument: u.OfDocument})
+		}
+	}
+	return p
+}
+
+func content(c *commonv1.Content) sdk.ContentBlockParamUnion {
+	switch k := c.GetKind().(type) {
+	case *commonv1.Content_Image:
+		return sdk.NewImageBlockBase64(k.Image.GetMediaType(), base64.StdEncoding.EncodeToString(k.Image.GetData()))
+	case *commonv1.Content_Document:
+		return document(k.Document)
+	}
+	return sdk.NewTextBlock(c.GetText().GetText())
+}
+
+// document sends PDFs and texts; the API takes no other documents, so of those
+// the model is told only that they are there.
+func document(d *commonv1.Media) sdk.ContentBlockParamUnion {
+	p := &sdk.DocumentBlockParam{}
+	switch {
+	case d.GetMediaType() == "application/pdf":
+		p.Source.OfBase64 = &sdk.Base64PDFSourceParam{Data: base64.StdEncoding.EncodeToString(d.GetData())}
+	case wire.IsText(d):
+		p.Source.OfText = &sdk.PlainTextSourceParam{Data: string(d.GetData())}
+	default:
+		return sdk.NewTextBlock(wire.Describe(d))
+	}
+	if d.GetTitle() != "" {
+		p.Title = param.NewOpt(d.GetTitle())
+	}
+	return sdk.ContentBlockParamUnion{OfDocument: p}
+}
+
+// cacheLastUser marks the end of the last user message: the next request begins
+// with all that is before it.
+func cacheLastUser(messages []sdk.MessageParam) {
+	for i := len(messages) - 1; i >= 0; i-- {
+		if messages[i].Role != sdk.MessageParamRoleUser {
+			continue
+		}
+		blocks := messages[i].Content
+		if c := blocks[len(blocks)-1].GetCacheControl(); c != nil {
+			*c = sdk.NewCacheControlEphemeralParam()
+		}
+		return
+	}
+}

@@ -1,0 +1,143 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/fairlead/fairlead/services/session/internal/model"
+)
+
+// call is a tool call that is being streamed or held back.
+type call struct {
+	index    int // the server's; -1 when it sends none
+	id, name string
+	args     bytes.Buffer
+	sent     int // bytes of args that were emitted
+	started  bool
+}
+
+// take appends a piece.
+func (c *call) take(p piece) {
+	if c.id == "" {
+		c.id = p.ID
+	}
+	if c.name == "" {
+		c.name = p.Function.Name
+	}
+	c.args.WriteString(p.Function.Arguments)
+}
+
+// whole says whether the arguments are complete: a JSON object cannot grow.
+func (c *call) whole() bool {
+	b := bytes.TrimSpace(c.args.Bytes())
+	return len(b) > 1 && b[len(b)-1] == '}' && json.Valid(b)
+}
+
+// find gives the call that a piece belongs to: by index, else by id, else the
+// last one, unless the piece has the name of a new one.
+func (a *answer) find(p piece) *call {
+	if p.Index != nil {
+		for i := len(a.calls) - 1; i >= 0; i-- {
+			if c := a.calls[i]; c.index == *p.Index && !c.other(p) {
+				return c
+			}
+		}
+		return a.add(*p.Index)
+	}
+	if p.ID != "" {
+		for _, c := range a.calls {
+			if c.id == p.ID {
+				return c
+			}
+		}
+	}
+	if n := len(a.calls); n > 0 {
+		last := a.calls[n-1]
+		newID := p.ID != "" && last.id != "" && last.id != p.ID
+		newName := p.Function.Name != "" && (p.Function.Name != last.name || last.whole())
+		if !newID && !newName {
+			return last
+		}
+	}
+	return a.add(-1)
+}
+
+// other says whether a piece with c's index is of another call all the same, as
+// from servers that number all their calls 0.
+func (c *call) other(p piece) bool {
+	return p.ID != "" && c.id != "" && p.ID != c.id && p.Function.Name != ""
+}
+
+func (a *answer) add(index int) *call {
+	c := &call{index: index}
+	a.calls = append(a.calls, c)
+	return c
+}
+
+// pump emits what has come of the calls: all of the first that is not complete,
+// nothing yet of those after it, so that blocks do not interleave.
+func (a *answer) pump() error {
+	for a.active < len(a.calls) {
+		c := a.calls[a.active]
+		if c.name == "" {
+			return nil
+		}
+		if err := a.forward(c); err != nil {
+			return err
+		}
+		if a.active+1 == len(a.calls) || !c.whole() {
+			return nil
+		}
+		if err := a.closeCall(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forward emits the start of a call and the arguments that were not emitted yet.
+func (a *answer) forward(c *call) error {
+	if !c.started {
+		if err := a.closeText(); err != nil {
+			return err
+		}
+		c.started = true
+		if err := a.emit(model.Delta{Kind: model.ToolUseStart, Block: len(a.blocks), ToolName: c.name, ProviderCallID: c.id}); err != nil {
+			return err
+		}
+	}
+	more := string(c.args.Bytes()[c.sent:])
+	if more == "" {
+		return nil
+	}
+	c.sent += len(more)
+	return a.emit(model.Delta{Kind: model.ToolUseDelta, Block: len(a.blocks), Text: more})
+}
+
+// closeCall ends the block of the active call.
+func (a *answer) closeCall(c *call) error {
+	a.active++
+	args := c.args.String()
+	if args == "" {
+		args = "{}"
+	}
+	a.blocks = append(a.blocks, toolUse(c, args))
+	return a.emit(model.Delta{Kind: model.ToolUseEnd, Block: len(a.blocks) - 1})
+}
+
+// closeCalls emits all that was held back, at the end of the stream.
+func (a *answer) closeCalls() error {
+	for a.active < len(a.calls) {
+		c := a.calls[a.active]
+		if c.name == "" {
+			return a.malformed("a tool call has no name")
+		}
+		if err := a.forward(c); err != nil {
+			return err
+		}
+		if err := a.closeCall(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package openai
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	sdk "github.com/sashabaranov/go-openai"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+
+	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+)
+
+// request builds the request. Thinking never goes back: the API takes none.
+func (m *Model) request(r model.Request) sdk.ChatCompletionRequest {
+	c := wire.NewConversation(r, func(*sessionv1.Block) bool { return false })
+	req := sdk.ChatCompletionRequest{
+		Model:           r.Model,
+		StreamOptions:   &sdk.StreamOptions{IncludeUsage: true},
+		ReasoningEffort: m.cfg.ReasoningEffort,
+	}
+	limit := max(m.cfg.MaxOutputTokens, 1)
+	if r.MaxOutputTokens > 0 {
+		limit = min(r.MaxOutputTokens, limit)
+	}
+	if m.cfg.LegacyMaxTokens {
+		req.MaxTokens = int(limit)
+	} else {
+		req.MaxCompletionTokens = int(limit)
+	}
+	for _, t := range r.Tools {
+		schema := t.InputSchema
+		if len(schema) == 0 {
+			schema = json.RawMessage(`{"type":"object"}`)
+		}
+		req.Tools = append(req.Tools, sdk.Tool{Type: sdk.ToolTypeFunction, Function: &sdk.FunctionDefinition{
+			Name: t.Name, Description: t.Description, Parameters: schema,
+		}})
+	}
+	if c.System != "" {
+		req.Messages = append(req.Messages, sdk.ChatCompletionMessage{Role: sdk.ChatMessageRoleSystem, Content: c.System})
+	}
+	for _, msg := range c.Messages {
+		if msg.Role == sessionv1.Role_ROLE_ASSISTANT {
+			req.Messages = append(req.Messages, assistant(c, msg.Blocks))
+		} else {
+			req.Messages = append(req.Messages, user(c, msg.Blocks)...)
+		}
+	}
+	return req
+}
+
+func assistant(c *wire.Conversation, blocks []*sessionv1.Block) sdk.ChatCompletionMessage {
+	msg := sdk.ChatCompletionMessage{Role: sdk.ChatMessageRoleAssistant}
+	var said []string
+	for _, b := range blocks {
+		if t := b.GetContent().GetText(); t != nil {
+			said = append(said, t.GetText())
+		}
+		if u := b.GetToolUse(); u != nil {
+			msg.ToolCalls = append(msg.ToolCalls, sdk.ToolCall{
+				ID: c.ID(u.GetCallId()), Type: sdk.ToolTypeFunction,
+				Function: sdk.FunctionCall{Name: u.GetTool(), Arguments: string(wire.Arguments(u.GetArgumentsJson()))},
+			})
+		}
+	}
+	msg.Content = strings.Join(said, "\n\n")
+	return msg
+}
+
+// user gives a tool message for each result, and then one of the user with all
+// else: what was said, and what the results have besides text.
+func user(c *wire.Conversation, blocks []*sessionv1.Block) []sdk.ChatCompletionMessage {
+	var out []sdk.ChatCompletionMessage
+	var parts []sdk.ChatMessagePart
+	for _, b := range blocks {
+		switch k := b.GetKind().(type) {
+		case *sessionv1.Block_ToolResult:
+			text, media := result(k.ToolResult)
+			out = append(out, sdk.ChatCompletionMessage{Role: sdk.ChatMessageRoleTool, ToolCallID: c.ID(k.ToolResult.GetCallId()), Content: text})
+			parts = append(parts, media...)
+		case *sessionv1.Block_Content:
+			parts = append(parts, part(k.Content))
+		}
+	}
+	if len(parts) == 0 {
+		return out
+	}
+	return append(out, said(parts))
+}
+
+// said makes a user message. Text alone goes as a plain string, which every
+// server understands.
+func said(parts []sdk.ChatMessagePart) sdk.ChatCompletionMessage {
+	msg := sdk.ChatCompletionMessage{Role: sdk.ChatMessageRoleUser}
+	var texts []string
+	for _, p := range parts {
+		if p.Type != sdk.ChatMessagePartTypeText {
+			msg.MultiContent = parts
+			return msg
+		}
+		texts = append(texts, p.Text)
+	}
+	msg.Content = strings.Join(texts, "\n\n")
+	return msg
+}
+
+// result gives a result as text, and the images that go into a user message,
+// because tool messages hold only text.
+func result(r *sessionv1.ToolResult) (string, []sdk.ChatMessagePart) {
+	var lines []string
+	var media []sdk.ChatMessagePart
+	if why := wire.Explain(r.GetOutcome()); why != "" {
+		lines = append(lines, why)
+	} else if wire.IsError(r.GetOutcome()) {
+		lines = append(lines, "The tool reports an error:")
+	}
+	for _, piece := range r.GetContent() {
+		p := part(piece)
+		switch {
+		case p.Type != sdk.ChatMessagePartTypeText:
+			lines = append(lines, "[an image, shown in the next message]")
+			media = append(media, p)
+		case !wire.Blank(p.Text):
+			lines = append(lines, p.Text)
+		}
+	}
+	if len(lines) == 0 {
+		return "(no output)", media
+	}
+	return strings.Join(lines, "\n"), media
+}
+
+func part(c *commonv1.Content) sdk.ChatMessagePart {
+	text := c.GetText().GetText()
+	switch k := c.GetKind().(type) {
+	case *commonv1.Content_Image:
+		return sdk.ChatMessagePart{Type: sdk.ChatMessagePartTypeImageURL, ImageURL: &sdk.ChatMessageImageURL{
+			URL: "data:" + k.Image.GetMediaType() + ";base64," + base64.StdEncoding.EncodeToString(k.Image.GetData()),
+		}}
+	case *commonv1.Content_Document:
+		text = wire.Describe(k.Document)
+		if wire.IsText(k.Document) {
+			text = strings.TrimSpace(k.Document.GetTitle() + "\n" + string(k.Document.GetData()))
+		}
+	}
+	return sdk.ChatMessagePart{Type: sdk.ChatMessagePartTypeText, Text: text}
+}

@@ -1,0 +1,196 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+
+	"github.com/fairlead/fairlead/services/session/internal/model"
+)
+
+// Conversation is a request's conversation as the APIs want it: it begins with
+// a user, the roles alternate, no text is empty, tool results come first in
+// their message, and ids of calls are unique.
+type Conversation struct {
+	System   string
+	Messages []Message
+	ids      map[string]string // by our call id
+}
+
+// Message is a message of a Conversation.
+type Message struct {
+	Role   sessionv1.Role
+	Blocks []*sessionv1.Block
+}
+
+// NewConversation orders the conversation of r. Thinking is kept when own says
+// that it is the provider's.
+func NewConversation(r model.Request, own func(*sessionv1.Block) bool) *Conversation {
+	c := &Conversation{System: r.System, ids: map[string]string{}}
+	var greeting []string
+	for _, m := range r.Messages {
+		blocks := usable(m, own)
+		if len(blocks) == 0 {
+			continue
+		}
+		if len(c.Messages) == 0 && m.GetRole() == sessionv1.Role_ROLE_ASSISTANT {
+			greeting = append(greeting, texts(blocks)...)
+			continue
+		}
+		if last := len(c.Messages) - 1; last >= 0 && c.Messages[last].Role == m.GetRole() {
+			c.Messages[last].Blocks = append(c.Messages[last].Blocks, blocks...)
+			continue
+		}
+		c.Messages = append(c.Messages, Message{m.GetRole(), blocks})
+	}
+	if len(greeting) > 0 {
+		c.System = strings.TrimSpace(c.System + "\n\nYou have already greeted the user with these words: " + strings.Join(greeting, " "))
+	}
+	used := map[string]bool{}
+	for i := range c.Messages {
+		c.Messages[i].Blocks = resultsFirst(c.Messages[i].Blocks)
+		c.name(c.Messages[i].Blocks, used)
+	}
+	return c
+}
+
+// usable gives the blocks that may be sent.
+func usable(m *sessionv1.Message, own func(*sessionv1.Block) bool) []*sessionv1.Block {
+	var out []*sessionv1.Block
+	for _, b := range m.GetBlocks() {
+		switch k := b.GetKind().(type) {
+		case *sessionv1.Block_Content:
+			if t := k.Content.GetText(); t != nil && Blank(t.GetText()) || k.Content.GetKind() == nil {
+				continue
+			}
+		case *sessionv1.Block_Thinking:
+			if !own(b) {
+				continue
+			}
+		case nil:
+			continue
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+func texts(blocks []*sessionv1.Block) []string {
+	var out []string
+	for _, b := range blocks {
+		if t := b.GetContent().GetText(); t != nil {
+			out = append(out, t.GetText())
+		}
+	}
+	return out
+}
+
+// resultsFirst moves tool results before all else, in their order.
+func resultsFirst(blocks []*sessionv1.Block) []*sessionv1.Block {
+	var results, others []*sessionv1.Block
+	for _, b := range blocks {
+		if b.GetToolResult() != nil {
+			results = append(results, b)
+		} else {
+			others = append(others, b)
+		}
+	}
+	return append(results, others...)
+}
+
+var (
+	goodID  = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`)
+	badRune = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+)
+
+// name chooses the ids of the calls in blocks: the provider's own where it can
+// be sent and was not sent before, else one made of ours.
+func (c *Conversation) name(blocks []*sessionv1.Block, used map[string]bool) {
+	for _, b := range blocks {
+		u := b.GetToolUse()
+		if u == nil {
+			continue
+		}
+		id := u.GetProviderCallId()
+		if !goodID.MatchString(id) || used[id] {
+			id = "call_" + badRune.ReplaceAllString(u.GetCallId(), "_")
+		}
+		used[id] = true
+		c.ids[u.GetCallId()] = id
+	}
+}
+
+// ID gives the id under which the provider knows a call.
+func (c *Conversation) ID(callID string) string {
+	if id, ok := c.ids[callID]; ok {
+		return id
+	}
+	return "call_" + badRune.ReplaceAllString(callID, "_")
+}
+
+// Arguments gives arguments that are a JSON object in any case: what a model
+// wrote wrongly goes back as text inside one.
+func Arguments(s string) json.RawMessage {
+	if strings.TrimSpace(s) == "" {
+		return json.RawMessage("{}")
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(s), &object); err == nil && object != nil {
+		var buf bytes.Buffer
+		if json.Compact(&buf, []byte(s)) == nil {
+			return buf.Bytes()
+		}
+	}
+	b, err := json.Marshal(map[string]string{"_invalid_arguments": s})
+	if err != nil { // cannot be: strings can always be written
+		return json.RawMessage("{}")
+	}
+	return b
+}
+
+// IsError says whether a result is told to the model as an error.
+func IsError(o sessionv1.ToolOutcome) bool { return o != sessionv1.ToolOutcome_TOOL_OUTCOME_OK }
+
+// Explain gives the sentence that precedes the content of a result, so that a
+// model can tell a refusal, an expiry and a failure of ours apart.
+func Explain(o sessionv1.ToolOutcome) string {
+	switch o {
+	case sessionv1.ToolOutcome_TOOL_OUTCOME_DENIED:
+		return "The call was not made: the permission profile does not allow it."
+	case sessionv1.ToolOutcome_TOOL_OUTCOME_REFUSED:
+		return "The call was not made: a person refused it."
+	case sessionv1.ToolOutcome_TOOL_OUTCOME_EXPIRED:
+		return "The call was not made: nobody approved it in time."
+	case sessionv1.ToolOutcome_TOOL_OUTCOME_INTERRUPTED:
+		return "The call was interrupted before it ended."
+	case sessionv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN:
+		return "It is not known how the call ended: it may have taken effect. Check before repeating it."
+	case sessionv1.ToolOutcome_TOOL_OUTCOME_UNAVAILABLE:
+		return "The call was not made because of a failure of the platform; it had no effect."
+	}
+	return ""
+}
+
+// Blank says whether a text has nothing to read; the APIs refuse such texts.
+func Blank(s string) bool { return strings.TrimSpace(s) == "" }
+
+// IsText says whether a document can be sent as text.
+func IsText(d *commonv1.Media) bool {
+	t := d.GetMediaType()
+	return (strings.HasPrefix(t, "text/") || t == "application/json" || t == "application/xml") && utf8.Valid(d.GetData()) && !Blank(string(d.GetData()))
+}
+
+// Describe stands for a document that an API does not take.
+func Describe(d *commonv1.Media) string {
+	name := d.GetTitle()
+	if name == "" {
+		name = "untitled"
+	}
+	return fmt.Sprintf("[a document that cannot be shown here: %s, %s, %d bytes]", name, d.GetMediaType(), len(d.GetData()))
+}

@@ -1,0 +1,198 @@
+// Package wire holds what the providers that speak HTTP have in common: a
+// watched request, and the conversation in the order that their APIs want.
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/fairlead/fairlead/services/session/internal/model"
+)
+
+// The most that an answer may have, in bytes, so that a server gone wild cannot
+// take our memory.
+const (
+	maxStream = 64 << 20
+	maxError  = 1 << 20
+)
+
+var (
+	errIdle   = errors.New("silent for too long")
+	errTooBig = errors.New("too many bytes")
+)
+
+// client is shared by all requests, for its connections. It has no timeout: a
+// Watch ends what is silent.
+var client = &http.Client{
+	Transport: http.DefaultTransport.(*http.Transport).Clone(),
+	CheckRedirect: func(*http.Request, []*http.Request) error { // A redirect would carry the key elsewhere.
+		return http.ErrUseLastResponse
+	},
+}
+
+// CloseIdle closes connections that no request uses, for tests that count goroutines.
+func CloseIdle() { client.CloseIdleConnections() }
+
+// Watch is one request and its streamed answer. It ends both when no byte came
+// for a while. A Watch is the HTTP client of its request.
+type Watch struct {
+	provider string
+	idle     time.Duration
+	outer    context.Context
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	timer    *time.Timer
+	began    atomic.Bool
+	header   http.Header
+}
+
+// Begin starts to watch. The caller must call End. An idle of 0 is no limit.
+func Begin(ctx context.Context, provider string, idle time.Duration) *Watch {
+	w := &Watch{provider: provider, idle: idle, outer: ctx}
+	w.ctx, w.cancel = context.WithCancelCause(ctx)
+	if idle > 0 {
+		w.timer = time.AfterFunc(idle, func() { w.cancel(errIdle) })
+	}
+	return w
+}
+
+// Context is the context to make the request with.
+func (w *Watch) Context() context.Context { return w.ctx }
+
+// End stops watching and ends the request if it still runs.
+func (w *Watch) End() {
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	w.cancel(nil)
+}
+
+// Began says whether the server agreed to stream an answer.
+func (w *Watch) Began() bool { return w.began.Load() }
+
+// Header gives the header of the answer; nil before there is one.
+func (w *Watch) Header() http.Header { return w.header }
+
+// Do sends the request; the SDKs call it.
+func (w *Watch) Do(req *http.Request) (*http.Response, error) {
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	w.touch()
+	w.header = resp.Header
+	limit := int64(maxError)
+	if resp.StatusCode/100 == 3 {
+		_ = resp.Body.Close()
+		return nil, &model.Error{Kind: model.Refused, Status: resp.StatusCode, Message: fmt.Sprintf("the model provider %s answered with a redirection; check its base URL", w.provider)}
+	}
+	if resp.StatusCode/100 == 2 {
+		if t, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); t == "text/html" {
+			_ = resp.Body.Close()
+			return nil, &model.Error{Kind: model.Refused, Status: resp.StatusCode, Message: fmt.Sprintf("the model provider %s answered with a web page; check its base URL", w.provider)}
+		}
+		w.began.Store(true)
+		limit = maxStream
+	}
+	resp.Body = &body{ReadCloser: resp.Body, watch: w, left: limit}
+	return resp, nil
+}
+
+func (w *Watch) touch() {
+	if w.timer != nil {
+		w.timer.Reset(w.idle)
+	}
+}
+
+// body tells its watch of every byte, and ends after a number of them.
+type body struct {
+	io.ReadCloser
+	watch *Watch
+	left  int64
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errTooBig
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	if n > 0 {
+		b.watch.touch()
+	}
+	return n, err
+}
+
+// Fail turns an error of the connection, or the end of a stream that came too
+// early (a nil err), into what Model.Stream returns.
+func (w *Watch) Fail(err error) error {
+	if cause := w.outer.Err(); cause != nil {
+		return cause
+	}
+	var ours *model.Error
+	if errors.As(err, &ours) {
+		return ours
+	}
+	e := &model.Error{Kind: model.Unavailable, Midway: w.Began(), Err: err}
+	var where *url.Error
+	switch {
+	case errors.Is(context.Cause(w.ctx), errIdle):
+		e.Message, e.Err = fmt.Sprintf("the model provider %s was silent for %s", w.provider, w.idle), errIdle
+	case errors.Is(err, errTooBig):
+		e.Kind, e.Message = model.Refused, fmt.Sprintf("the model provider %s sent more than %d bytes", w.provider, maxStream)
+	case w.Began():
+		e.Message = fmt.Sprintf("the stream of the model provider %s broke off before the answer was complete", w.provider)
+	case errors.As(err, &where):
+		e.Message = fmt.Sprintf("the model provider %s could not be reached: %v", w.provider, where.Err)
+	default:
+		e.Message = fmt.Sprintf("the model provider %s could not be reached", w.provider)
+	}
+	return e
+}
+
+// RetryAfter reads how long the server asks to wait: retry-after-ms, else
+// retry-after in seconds or as an HTTP date; 0 when it does not ask.
+func RetryAfter(h http.Header, now time.Time) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("retry-after-ms"), 64); err == nil {
+		return span(ms / 1000)
+	}
+	v := h.Get("retry-after")
+	if s, err := strconv.ParseFloat(v, 64); err == nil {
+		return span(s)
+	}
+	if at, err := http.ParseTime(v); err == nil && at.After(now) {
+		return at.Sub(now)
+	}
+	return 0
+}
+
+// span makes a duration of seconds; nonsense and more than a day are bounded.
+func span(seconds float64) time.Duration {
+	if !(seconds > 0) {
+		return 0
+	}
+	return time.Duration(min(seconds, 24*3600) * float64(time.Second))
+}
+
+// Quote makes a provider's message fit for people: on one line, not too long,
+// without the key.
+func Quote(message, key string) string {
+	if key != "" {
+		message = strings.ReplaceAll(message, key, "[key]")
+	}
+	message = strings.Join(strings.Fields(message), " ")
+	const most = 300
+	if r := []rune(message); len(r) > most {
+		message = string(r[:most]) + "…"
+	}
+	return message
+}
