@@ -94,22 +94,22 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metric
 	}, followers, d.Log)
 	s.server = server.New(server.Config{
 		Store: s.store, Hub: followers, Agents: agents, Calls: calls, Workspaces: workspaces, Log: d.Log, Version: d.Version,
-		Models: s.models.List(), DefaultModel: s.models.Default(), Limits: limits, IdleProgress: c.StreamProgressInterval,
+		Models: s.models.Names(), DefaultModel: s.models.Default().Name, Limits: limits, IdleProgress: c.StreamProgressInterval,
 		Ceilings: turn.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
 	})
 }
 
 // resolve finds a model; nothing means the default one.
 func (s *Service) resolve(name string) (turn.Resolved, error) {
-	if name == "" {
-		name = s.models.Default()
-	}
-	e, err := s.models.Resolve(name)
-	if err != nil {
-		return turn.Resolved{}, err
+	e := s.models.Default()
+	if name != "" {
+		var err error
+		if e, err = s.models.Resolve(name); err != nil {
+			return turn.Resolved{}, err
+		}
 	}
 	return turn.Resolved{
-		Model: e.Model, Name: e.Name, Provider: e.Provider, MaxOutputTokens: e.MaxOutputTokens,
+		Model: e.Model, Name: e.ModelName, Provider: e.Provider, MaxOutputTokens: e.MaxOutputTokens,
 		ThinkingTokens: e.ThinkingTokens, Cost: e.Cost,
 	}, nil
 }
@@ -166,7 +166,7 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) Ready(ctx context.Context) error { return s.store.Ping(ctx) }
 
 // DefaultModel is the model of agents that name none, as `provider:model`.
-func (s *Service) DefaultModel() string { return s.models.Default() }
+func (s *Service) DefaultModel() string { return s.models.Default().Name }
 
 // Close closes the store.
 func (s *Service) Close() error {

@@ -36,6 +36,11 @@ func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message, warm *
 		return w.fail(parent, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
 			"The workspace could not be made: "+explain(err)+" Check that the sandbox service runs, then send the message again.")
 	}
+	if w.parallelTools == nil { // a successor has not asked for the tools yet
+		if _, err := w.modelTools(ctx); err != nil && ctx.Err() == nil {
+			w.deps.Log.WarnContext(ctx, "cannot list the tools; calls run one after the other", "session", w.lease.Session, "error", err)
+		}
+	}
 	c := &caller{w: w, parent: parent}
 	for _, wave := range w.waves(w.openUses(m)) {
 		c.runWave(ctx, wave)

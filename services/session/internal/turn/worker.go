@@ -182,7 +182,8 @@ func (w *Worker) runTurn(parent context.Context) error {
 	timer := time.AfterFunc(t.turn.Limits.GetMaxWallTime().AsDuration()-t.wallUsed(), func() { cancel(errWallTime) })
 	w.setRunning(t.id, cancel)
 	var watcher sync.WaitGroup
-	watcher.Go(func() { w.watchInterrupts(ctx) })
+	running := ctx
+	watcher.Go(func() { w.watchInterrupts(running) })
 	defer func() {
 		timer.Stop()
 		w.setRunning("", nil)

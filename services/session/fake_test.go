@@ -1,0 +1,176 @@
+package session_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+)
+
+// peers stand in for tools and sandbox. They keep the contract of a journal: a
+// call id is executed once, and asking again brings its result.
+type peers struct {
+	toolsv1.UnimplementedToolServiceServer
+	toolsv1.UnimplementedCallServiceServer
+	sandboxv1.UnimplementedWorkspaceServiceServer
+
+	mu        sync.Mutex
+	results   map[string]*toolsv1.CallResult
+	cancelled map[string]bool
+	executed  map[string]int // by call id
+	cancels   map[string]context.CancelFunc
+	broken    map[string]int // tool: RPCs that fail before the call is made
+	epochs    []int64
+	users     map[string]string // by call id
+	blocked   chan string       // ids of Block calls that run
+	deleted   []string
+}
+
+func newPeers() *peers {
+	return &peers{
+		results: map[string]*toolsv1.CallResult{}, cancelled: map[string]bool{}, executed: map[string]int{}, cancels: map[string]context.CancelFunc{},
+		broken: map[string]int{}, users: map[string]string{}, blocked: make(chan string, 100),
+	}
+}
+
+func (p *peers) register(r grpc.ServiceRegistrar) {
+	toolsv1.RegisterToolServiceServer(r, p)
+	toolsv1.RegisterCallServiceServer(r, p)
+	sandboxv1.RegisterWorkspaceServiceServer(r, p)
+}
+
+func (p *peers) ListTools(context.Context, *toolsv1.ListToolsRequest) (*toolsv1.ListToolsResponse, error) {
+	resp := &toolsv1.ListToolsResponse{}
+	for _, name := range []string{"Bash", "Block", "Broken", "Read", "TodoWrite", "Write"} {
+		resp.Tools = append(resp.Tools, &toolsv1.Tool{Name: "tools/" + name, Description: name, Parallel: name == "Read" || name == "Block"})
+	}
+	return resp, nil
+}
+
+func (p *peers) EnsureWorkspace(context.Context, *sandboxv1.EnsureWorkspaceRequest) (*sandboxv1.EnsureWorkspaceResponse, error) {
+	return &sandboxv1.EnsureWorkspaceResponse{Created: true}, nil
+}
+
+func (p *peers) GetCapabilities(context.Context, *sandboxv1.GetCapabilitiesRequest) (*sandboxv1.GetCapabilitiesResponse, error) {
+	return &sandboxv1.GetCapabilitiesResponse{Level: "basic", Driver: "fake"}, nil
+}
+
+func (p *peers) DeleteWorkspace(_ context.Context, r *sandboxv1.DeleteWorkspaceRequest) (*sandboxv1.DeleteWorkspaceResponse, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deleted = append(p.deleted, "sandbox "+r.Session)
+	return &sandboxv1.DeleteWorkspaceResponse{}, nil
+}
+
+func (p *peers) DeleteSessionCalls(_ context.Context, r *toolsv1.DeleteSessionCallsRequest) (*toolsv1.DeleteSessionCallsResponse, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deleted = append(p.deleted, "tools "+r.Session)
+	return &toolsv1.DeleteSessionCallsResponse{}, nil
+}
+
+func digest(r *toolsv1.CallToolRequest) string {
+	sum := sha256.Sum256([]byte(r.Tool + r.ArgumentsJson))
+	return hex.EncodeToString(sum[:])
+}
+
+// CallTool: Write asks, Block runs until it is cancelled, Broken fails as
+// often as `broken` says, TodoWrite is delegated, all others answer at once.
+func (p *peers) CallTool(r *toolsv1.CallToolRequest, stream grpc.ServerStreamingServer[toolsv1.CallToolResponse]) error {
+	id := r.Call.CallId
+	acting, _ := principal.From(stream.Context())
+	p.mu.Lock()
+	p.epochs = append(p.epochs, r.Call.Epoch)
+	p.users[id] = acting.Tenant + "/" + acting.User
+	if p.broken[r.Tool] > 0 {
+		p.broken[r.Tool]--
+		p.mu.Unlock()
+		return status.Error(codes.Unavailable, "away")
+	}
+	done := p.results[id]
+	p.mu.Unlock()
+	if done != nil {
+		return stream.Send(result(done))
+	}
+	switch {
+	case r.Tool == "Write" && r.Approval == nil:
+		if err := stream.Send(decide(toolsv1.CallDecisionKind_CALL_DECISION_KIND_ASK)); err != nil {
+			return err
+		}
+		return stream.Send(&toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Ask{Ask: &toolsv1.CallAsk{Digest: digest(r), Rule: "Write"}}})
+	case r.Approval != nil && !r.Approval.Approved:
+		return stream.Send(result(p.finish(id, toolsv1.CallOutcome_CALL_OUTCOME_REFUSED, r.Approval.Comment)))
+	}
+	if err := stream.Send(decide(toolsv1.CallDecisionKind_CALL_DECISION_KIND_ALLOW)); err != nil {
+		return err
+	}
+	return p.execute(r, stream)
+}
+
+func (p *peers) execute(r *toolsv1.CallToolRequest, stream grpc.ServerStreamingServer[toolsv1.CallToolResponse]) error {
+	id := r.Call.CallId
+	p.mu.Lock()
+	p.executed[id]++
+	p.mu.Unlock()
+	switch r.Tool {
+	case "TodoWrite":
+		return stream.Send(&toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Delegated{Delegated: &toolsv1.CallDelegated{Tool: r.Tool, ArgumentsJson: r.ArgumentsJson}}})
+	case "Block":
+		ctx, cancel := context.WithCancel(stream.Context())
+		p.mu.Lock()
+		p.cancels[id] = cancel
+		p.mu.Unlock()
+		p.blocked <- id
+		<-ctx.Done()
+		return stream.Context().Err()
+	default:
+		if err := stream.Send(&toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Output{Output: &toolsv1.CallOutput{Stream: "stdout", Data: []byte("out of " + id)}}}); err != nil {
+			return err
+		}
+		return stream.Send(result(p.finish(id, toolsv1.CallOutcome_CALL_OUTCOME_OK, "result of "+r.Tool)))
+	}
+}
+
+func (p *peers) ReportResult(_ context.Context, r *toolsv1.ReportResultRequest) (*toolsv1.ReportResultResponse, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.results[r.Call.CallId] = r.Result
+	return &toolsv1.ReportResultResponse{}, nil
+}
+
+func (p *peers) CancelCall(_ context.Context, r *toolsv1.CancelCallRequest) (*toolsv1.CancelCallResponse, error) {
+	p.mu.Lock()
+	p.cancelled[r.Call.CallId] = true
+	if cancel := p.cancels[r.Call.CallId]; cancel != nil {
+		cancel()
+	}
+	p.mu.Unlock()
+	return &toolsv1.CancelCallResponse{Result: p.finish(r.Call.CallId, toolsv1.CallOutcome_CALL_OUTCOME_CANCELLED, "The call was stopped.")}, nil
+}
+
+func (p *peers) finish(id string, o toolsv1.CallOutcome, text string) *toolsv1.CallResult {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.results[id] == nil {
+		p.results[id] = &toolsv1.CallResult{Outcome: o, Content: []*commonv1.Content{{Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: strings.TrimSpace(text + " ")}}}}}
+	}
+	return p.results[id]
+}
+
+func result(r *toolsv1.CallResult) *toolsv1.CallToolResponse {
+	return &toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Result{Result: r}}
+}
+
+func decide(d toolsv1.CallDecisionKind) *toolsv1.CallToolResponse {
+	return &toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Decision{Decision: &toolsv1.CallDecision{Decision: d, Rule: "test"}}}
+}

@@ -1,0 +1,228 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc/rpctest"
+	"github.com/fairlead/fairlead/services/session"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fixture is the service with a real store and a scripted model; tools and
+// sandbox are fakes that keep their contract.
+type fixture struct {
+	sessionv1.SessionServiceClient
+	agents sessionv1.AgentServiceClient
+	peers  *peers
+	config session.Config
+	conn   *grpc.ClientConn
+	stop   func()
+}
+
+// start runs a service whose default model plays the scenario.
+func start(t *testing.T, scenario string, change ...func(*session.Config)) *fixture {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "test.yaml")
+	if err := os.WriteFile(file, []byte("name: test\n"+scenario), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := session.Defaults()
+	c.Data = filepath.Join(dir, "data")
+	c.Models.Model = "play:test"
+	c.Models.Providers = map[string]catalog.Provider{"play": {Kind: "scripted", Scenario: file}}
+	c.Agents = map[string]agent.Spec{"tester": {Prompt: "Test.", Profile: "full", Tools: []string{"Bash", "Block", "Broken", "Read", "TodoWrite", "Write"}}}
+	c.DefaultAgent = "tester"
+	c.PollInterval = 20 * time.Millisecond
+	c.LeaseTTL = time.Second
+	c.StreamProgressInterval = 100 * time.Millisecond
+	for _, f := range change {
+		f(&c)
+	}
+	f := &fixture{peers: newPeers(), config: c}
+	f.run(t)
+	t.Cleanup(func() { f.stop() })
+	return f
+}
+
+// run starts the service on the fixture's data.
+func (f *fixture) run(t *testing.T) {
+	t.Helper()
+	peers := rpctest.Dial(t, f.peers.register)
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	s, err := session.New(t.Context(), f.config, session.Deps{Sandbox: peers, Tools: peers, Log: log, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	f.conn = rpctest.Dial(t, s.RegisterPublic)
+	f.SessionServiceClient = sessionv1.NewSessionServiceClient(f.conn)
+	f.agents = sessionv1.NewAgentServiceClient(f.conn)
+	stopped := false
+	f.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		_ = f.conn.Close()
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	}
+}
+
+// restart stops the service and starts it again on the same data.
+func (f *fixture) restart(t *testing.T) {
+	t.Helper()
+	f.stop()
+	f.run(t)
+}
+
+func (f *fixture) session(t *testing.T, ctx context.Context) string {
+	t.Helper()
+	resp, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.Session.Name
+}
+
+// turn runs a turn to its end and returns its events.
+func (f *fixture) turn(t *testing.T, ctx context.Context, session, text string) []*sessionv1.Event {
+	t.Helper()
+	return f.runTurn(t, ctx, &sessionv1.RunTurnRequest{Parent: session, Text: text}, nil)
+}
+
+// runTurn runs a turn and shows each event to see, if it is not nil.
+func (f *fixture) runTurn(t *testing.T, ctx context.Context, r *sessionv1.RunTurnRequest, see func(*sessionv1.Event)) []*sessionv1.Event {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	stream, err := f.RunTurn(ctx, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var events []*sessionv1.Event
+	for {
+		resp, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return events
+		}
+		if err != nil {
+			t.Fatalf("after %s: %v", names(events), err)
+		}
+		if e := resp.GetEvent(); e != nil {
+			events = append(events, e)
+			if see != nil {
+				see(e)
+			}
+		}
+	}
+}
+
+// log reads the session's whole log and checks that its ranges tile.
+func (f *fixture) log(t *testing.T, ctx context.Context, session string) []*sessionv1.Event {
+	t.Helper()
+	var all []*sessionv1.Event
+	token := ""
+	for {
+		resp, err := f.ListEvents(ctx, &sessionv1.ListEventsRequest{Parent: session, PageSize: 7, PageToken: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, resp.Events...)
+		if token = resp.NextPageToken; token == "" {
+			break
+		}
+	}
+	next := int64(1)
+	for _, e := range all {
+		if e.FirstSeq != next || e.Seq < e.FirstSeq {
+			t.Fatalf("event %s covers %d-%d, want it to begin at %d", sessionv1.EventName(e), e.FirstSeq, e.Seq, next)
+		}
+		next = e.Seq + 1
+	}
+	return all
+}
+
+// messages reads the conversation.
+func (f *fixture) messages(t *testing.T, ctx context.Context, session string) []*sessionv1.Message {
+	t.Helper()
+	resp, err := f.ListMessages(ctx, &sessionv1.ListMessagesRequest{Parent: session, PageSize: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.Messages
+}
+
+// names are the events' names, deltas of the same kind written once.
+func names(events []*sessionv1.Event) string {
+	var all []string
+	for _, e := range events {
+		n := sessionv1.EventName(e)
+		if len(all) == 0 || all[len(all)-1] != n || !strings.HasSuffix(n, "delta") {
+			all = append(all, n)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func text(events []*sessionv1.Event) string {
+	var b strings.Builder
+	for _, e := range events {
+		b.WriteString(e.GetTextDelta().GetText())
+	}
+	return b.String()
+}
+
+func finished(t *testing.T, events []*sessionv1.Event) *sessionv1.TurnFinished {
+	t.Helper()
+	if len(events) == 0 || events[len(events)-1].GetTurnFinished() == nil {
+		t.Fatalf("the stream did not end with turn.finished: %s", names(events))
+	}
+	return events[len(events)-1].GetTurnFinished()
+}
+
+// shape prints a conversation: role, and what the blocks are.
+func shape(ms []*sessionv1.Message) string {
+	var lines []string
+	for _, m := range ms {
+		var parts []string
+		for _, b := range m.Blocks {
+			switch k := b.Kind.(type) {
+			case *sessionv1.Block_Content:
+				parts = append(parts, fmt.Sprintf("%q", k.Content.GetText().GetText()))
+			case *sessionv1.Block_Thinking:
+				parts = append(parts, "thinking")
+			case *sessionv1.Block_ToolUse:
+				parts = append(parts, "use "+k.ToolUse.Tool)
+			case *sessionv1.Block_ToolResult:
+				parts = append(parts, strings.TrimPrefix(k.ToolResult.Outcome.String(), "TOOL_OUTCOME_"))
+			}
+		}
+		lines = append(lines, strings.ToLower(strings.TrimPrefix(m.Role.String(), "ROLE_"))+": "+strings.Join(parts, ", "))
+	}
+	return strings.Join(lines, "\n")
+}

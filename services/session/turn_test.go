@@ -1,0 +1,594 @@
+package session_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session"
+)
+
+const hello = `
+turns:
+  - when: hello
+    steps: [{text: ["Hi", " there"], usage: {input_tokens: 10, output_tokens: 2}}]
+  - when: tools
+    steps:
+      - thinking: [Hm]
+        text: [Looking]
+        tools: [{name: Bash, input: {command: ls}}, {name: Read, input: {file_path: a}}, {name: Read, input: {file_path: b}}]
+      - text: [Done]
+  - when: remember
+    turn: 2
+    steps: [{text: [the second turn]}]
+fallback: {steps: [{text: [what]}]}
+`
+
+func TestATurnStreamsTextAndEndsComplete(t *testing.T) {
+	f := start(t, hello)
+	ctx := t.Context()
+	s := f.session(t, ctx)
+	events := f.turn(t, ctx, s, "hello")
+	want := "turn.queued turn.started step.started text.started text.delta text.finished step.finished turn.finished"
+	if got := names(events); got != want {
+		t.Errorf("events are\n%s, want\n%s", got, want)
+	}
+	end := finished(t, events)
+	if end.State != sessionv1.TurnState_TURN_STATE_COMPLETE || end.FinalText != "Hi there" || end.Steps != 1 {
+		t.Errorf("the turn ended %v", end)
+	}
+	if end.Usage.GetInputTokens() != 10 || end.Usage.GetOutputTokens() != 2 {
+		t.Errorf("usage is %v", end.Usage)
+	}
+	resp, err := f.GetSession(ctx, &sessionv1.GetSessionRequest{Name: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := resp.Session; got.ActiveTurn != "" || got.FinishedTurns != 1 || got.Usage.GetOutputTokens() != 2 {
+		t.Errorf("the session is %v", got)
+	}
+	f.log(t, ctx, s)
+}
+
+func TestToolCallsRunAndTheirResultsReachTheModel(t *testing.T) {
+	f := start(t, hello)
+	ctx := t.Context()
+	s := f.session(t, ctx)
+	events := f.turn(t, ctx, s, "tools please")
+	if end := finished(t, events); end.State != sessionv1.TurnState_TURN_STATE_COMPLETE || end.FinalText != "Done" || end.Steps != 2 {
+		t.Fatalf("the turn ended %v", end)
+	}
+	want := `user: "tools please"
+assistant: thinking, "Looking", use Bash, use Read, use Read
+user: OK, OK, OK
+assistant: "Done"`
+	if got := shape(f.messages(t, ctx, s)); got != want {
+		t.Errorf("the conversation is\n%s\nwant\n%s", got, want)
+	}
+	for id, n := range f.peers.executed {
+		if n != 1 {
+			t.Errorf("call %s was executed %d times", id, n)
+		}
+	}
+	for id, who := range f.peers.users {
+		if who != "default/default" {
+			t.Errorf("call %s was made by %s", id, who)
+		}
+	}
+	if got := text(events); got != "LookingDone" {
+		t.Errorf("text is %q", got)
+	}
+}
+
+func TestASessionContinuesAfterARestartWithTheWholeConversation(t *testing.T) {
+	f := start(t, hello)
+	ctx := t.Context()
+	s := f.session(t, ctx)
+	f.turn(t, ctx, s, "tools please")
+	f.restart(t)
+	events := f.turn(t, ctx, s, "remember")
+	if end := finished(t, events); end.FinalText != "the second turn" {
+		t.Errorf("the model saw %q, want the second turn of one conversation", end.FinalText)
+	}
+	if got := len(f.messages(t, ctx, s)); got != 6 {
+		t.Errorf("there are %d messages, want 6", got)
+	}
+	f.log(t, ctx, s)
+}
+
+func TestRepeatingARequestReAttachesAndNeverRunsAgain(t *testing.T) {
+	f := start(t, hello)
+	ctx := t.Context()
+	s := f.session(t, ctx)
+	r := &sessionv1.RunTurnRequest{Parent: s, Text: "hello", RequestId: "once"}
+	first := f.runTurn(t, ctx, r, nil)
+	r.AfterSeq = first[2].Seq
+	second := f.runTurn(t, ctx, r, nil)
+	if got, want := names(second), names(first[3:]); got != want {
+		t.Errorf("the second time brought\n%s, want\n%s", got, want)
+	}
+	r.AfterSeq = first[len(first)-1].Seq
+	if third := f.runTurn(t, ctx, r, nil); len(third) != 0 {
+		t.Errorf("after the end there came %s", names(third))
+	}
+	turns, err := f.ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: s})
+	if err != nil || len(turns.Turns) != 1 {
+		t.Errorf("there are %d turns (%v), want 1", len(turns.GetTurns()), err)
+	}
+	r.Text = "something else"
+	stream, err := f.RunTurn(ctx, r)
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	if status.Code(err) != codes.AlreadyExists || apierr.Reason(err) != "REQUEST_ID_REUSED" {
+		t.Errorf("another body under the same id: %v", err)
+	}
+}
+
+const slow = `
+turns:
+  - when: slow
+    steps: [{text: [one, " two", " three"], repeat: 2000, delay: 20ms}]
+  - when: block
+    steps: [{text: [Wait], tools: [{name: Block, input: {}}, {name: Block, input: {}}]}, {text: [never]}]
+fallback: {steps: [{text: [ok]}]}
+`
+
+func TestAnInterruptStopsTheModelAndLeavesAWellFormedTranscript(t *testing.T) {
+	f := start(t, slow)
+	ctx := t.Context()
+	s := f.session(t, ctx)
+	interrupted := false
+	events := f.runTurn(t, ctx, &sessionv1.RunTurnRequest{Parent: s, Text: "slow"}, func(e *sessionv1.Event) {
+		if e.GetTextDelta() != nil && !interrupted {
+			interrupted = true
+			if _, err := f.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: s}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if end := finished(t, events); end.State != sessionv1.TurnState_TURN_STATE_INTERRUPTED || end.Error.GetReason() != "INTERRUPTED" {
+		t.Errorf("the turn ended %v", end)
+	}
+	ms := f.messages(t, ctx, s)
+	if len(ms) != 2 || ms[1].Blocks[0].GetContent().GetText().GetText() != text(events) {
+		t.Errorf("the conversation is\n%s\nbut people saw %q", shape(ms), text(events))
+	}
+	if end := finished(t, f.turn(t, ctx, s, "and now")); end.FinalText != "ok" {
+		t.Errorf("the next turn ended %v", end)
+	}
+}
+
+func TestAnInterruptStopsRunningCalls(t *testing.T) {
+	f := start(t, slow)
+	ctx := t.Context()
+	s := f.session(t, ctx)
+	go func() {
+		<-f.peers.blocked
+		<-f.peers.blocked
+		_, _ = f.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: s})
+	}()
+	events := f.turn(t, ctx, s, "block")
+	if end := finished(t, events); end.State != sessionv1.TurnState_TURN_STATE_INTERRUPTED {
+		t.Errorf("the turn ended %v", end)
+	}
+	want := `user: "block"
+assistant: "Wait", use Block, use Block
+user: INTERRUPTED, INTERRUPTED`
+	if got := shape(f.messages(t, ctx, s)); got != want {
+		t.Errorf("the conversation is\n%s\nwant\n%s", got, want)
+	}
+	if len(f.peers.cancelled) != 2 {
+		t.Errorf("%d calls were cancelled, want 2", len(f.peers.cancelled))
+	}
+}
+
+func TestAnInterruptWithNothingToStopChangesNothing(t *testing.T) {
+	f := start(t, hello)
+	ctx := t.Context()
+	s := f.session(t, ctx)
+	resp, err := f.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: s})
+	if err != nil || resp.Turn != "" {
+		t.Errorf("got %v, %v", resp, err)
+	}
+	if end := finished(t, f.turn(t, ctx, s, "hello")); end.State != sessionv1.TurnState_TURN_STATE_COMPLETE {
+		t.Errorf("the turn after it ended %v", end)
+	}
+}
+
+func TestMessagesDuringATurnQueueRejectOrInterrupt(t *testing.T) {
+	f := start(t, slow)
+	ctx := t.Context()
+	s := f.session(t, ctx)
+	if _, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "block"}); err != nil {
+		t.Fatal(err)
+	}
+	<-f.peers.blocked
+	_, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "x", OnActive: sessionv1.OnActive_ON_ACTIVE_REJECT})
+	if apierr.Reason(err) != "TURN_ACTIVE" || status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("REJECT: %v", err)
+	}
+	if _, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "queued"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.DeleteSession(ctx, &sessionv1.DeleteSessionRequest{Name: s}); apierr.Reason(err) != "SESSION_ACTIVE" {
+		t.Errorf("delete during a turn: %v", err)
+	}
+	events := f.runTurn(t, ctx, &sessionv1.RunTurnRequest{Parent: s, Text: "urgent", OnActive: sessionv1.OnActive_ON_ACTIVE_INTERRUPT}, nil)
+	if end := finished(t, events); end.FinalText != "ok" {
+		t.Errorf("the last turn ended %v", end)
+	}
+	turns, err := f.ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var states []string
+	for _, turn := range turns.Turns {
+		states = append(states, strings.TrimPrefix(turn.State.String(), "TURN_STATE_"))
+	}
+	if got := strings.Join(states, " "); got != "INTERRUPTED COMPLETE COMPLETE" {
+		t.Errorf("the turns ended %s", got)
+	}
+	f.log(t, ctx, s)
+}
+
+func TestCancelQueuedEndsTheTurnsThatWait(t *testing.T) {
+	f := start(t, slow)
+	ctx := t.Context()
+	s := f.session(t, ctx)
+	for _, text := range []string{"block", "b", "c"} {
+		if _, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-f.peers.blocked
+	if _, err := f.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: s, CancelQueued: true}); err != nil {
+		t.Fatal(err)
+	}
+	f.turn(t, ctx, s, "last")
+	turns, err := f.ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var states []string
+	for _, turn := range turns.Turns {
+		states = append(states, strings.TrimPrefix(turn.State.String(), "TURN_STATE_"))
+	}
+	if got := strings.Join(states, " "); got != "INTERRUPTED INTERRUPTED INTERRUPTED COMPLETE" {
+		t.Errorf("the turns ended %s", got)
+	}
+	f.log(t, ctx, s)
+}
+
+const asking = `
+turns:
+  - when: write
+    steps: [{tools: [{name: Bash, input: {command: x}}, {name: Write, input: {file_path: a}}]}, {text: [written]}]
+  - when: client
+    steps: [{tools: [{name: where, input: {}}]}, {text: ["{{ .LastToolResult }}"]}]
+  - when: todo
+    steps: [{tools: [{name: TodoWrite, input: {todos: [{content: a, status: pending, activeForm: doing a}]}}]}, {text: [listed]}]
+fallback: {steps: [{text: [ok]}]}
+`
+
+func TestATurnWaitsForAnApprovalAlsoAcrossARestart(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		approved bool
+		restart  bool
+		want     string
+	}{
+		{"approved", true, false, "OK, OK"},
+		{"refused", false, false, "OK, REFUSED"},
+		{"approved after a restart", true, true, "OK, OK"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := start(t, asking)
+			ctx := t.Context()
+			s := f.session(t, ctx)
+			created, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "write"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ask := f.waitForAsk(t, ctx, s)
+			if tc.restart {
+				f.restart(t)
+			}
+			answer := &sessionv1.ResolveApprovalRequest{Parent: s, CallId: ask.CallId, Digest: "wrong", Approved: tc.approved}
+			if _, err := f.ResolveApproval(ctx, answer); apierr.Reason(err) != "DIGEST_MISMATCH" {
+				t.Errorf("a wrong digest: %v", err)
+			}
+			answer.Digest, answer.RequestId = ask.Digest, ""
+			if _, err := f.ResolveApproval(ctx, answer); err != nil {
+				t.Fatal(err)
+			}
+			f.waitForEnd(t, ctx, created.Turn.Name)
+			ms := f.messages(t, ctx, s)
+			if got := shape(ms[2:3]); got != "user: "+tc.want {
+				t.Errorf("the results are %q, want %s", got, tc.want)
+			}
+			answer.RequestId = ""
+			if _, err := f.ResolveApproval(ctx, answer); apierr.Reason(err) != "CALL_NOT_WAITING" {
+				t.Errorf("a second answer: %v", err)
+			}
+			f.log(t, ctx, s)
+		})
+	}
+}
+
+func (f *fixture) waitForAsk(t *testing.T, ctx context.Context, s string) *sessionv1.ApprovalRequested {
+	t.Helper()
+	var ask *sessionv1.ApprovalRequested
+	f.followUntil(t, ctx, s, func(e *sessionv1.Event) bool {
+		if a := e.GetApprovalRequested(); a != nil {
+			ask = a
+		}
+		return e.GetTurnWaiting() != nil
+	})
+	return ask
+}
+
+func (f *fixture) waitForEnd(t *testing.T, ctx context.Context, turn string) *sessionv1.TurnFinished {
+	t.Helper()
+	session, _, _ := strings.Cut(turn, "/turns/")
+	var end *sessionv1.TurnFinished
+	f.followUntil(t, ctx, session, func(e *sessionv1.Event) bool {
+		if e.Turn == turn && e.GetTurnFinished() != nil {
+			end = e.GetTurnFinished()
+		}
+		return end != nil
+	})
+	return end
+}
+
+func (f *fixture) followUntil(t *testing.T, ctx context.Context, s string, done func(*sessionv1.Event) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	stream, err := f.StreamEvents(ctx, &sessionv1.StreamEventsRequest{Parent: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen []*sessionv1.Event
+	for {
+		resp, err := stream.Recv()
+		if err != nil {
+			t.Fatalf("after %s: %v", names(seen), err)
+		}
+		if e := resp.GetEvent(); e != nil {
+			seen = append(seen, e)
+			if done(e) {
+				return
+			}
+		}
+	}
+}
+
+func TestAClientRunsItsOwnTool(t *testing.T) {
+	f := start(t, asking)
+	ctx := t.Context()
+	s := f.session(t, ctx)
+	created, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "client", ClientTools: []*sessionv1.ClientTool{{Name: "where"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var call string
+	f.followUntil(t, ctx, s, func(e *sessionv1.Event) bool {
+		if w := e.GetTurnWaiting(); w != nil {
+			call = w.CallIds[0]
+		}
+		return call != ""
+	})
+	result := &sessionv1.SubmitToolResultRequest{Parent: s, CallId: call, Content: []*commonv1.Content{{Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: "in the harbour"}}}}}
+	if _, err := f.SubmitToolResult(ctx, result); err != nil {
+		t.Fatal(err)
+	}
+	if end := f.waitForEnd(t, ctx, created.Turn.Name); end.FinalText != "in the harbour" {
+		t.Errorf("the turn ended %v", end)
+	}
+	_, err = f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "x", ClientTools: []*sessionv1.ClientTool{{Name: "Bash"}}})
+	if apierr.Reason(err) != "TOOL_NAME_TAKEN" {
+		t.Errorf("a tool with a name that is taken: %v", err)
+	}
+}
+
+func TestTheListOfThingsToDoIsTheSessionsOwn(t *testing.T) {
+	f := start(t, asking)
+	ctx := t.Context()
+	s := f.session(t, ctx)
+	events := f.turn(t, ctx, s, "todo")
+	if end := finished(t, events); end.FinalText != "listed" {
+		t.Errorf("the turn ended %v", end)
+	}
+	if !strings.Contains(names(events), "todo.updated") {
+		t.Errorf("no todo.updated in %s", names(events))
+	}
+	if len(f.peers.results) != 1 {
+		t.Errorf("%d results were reported to tools, want 1", len(f.peers.results))
+	}
+}
+
+const failing = `
+turns:
+  - when: retry
+    steps: [{text: [Hi, " all"], error: {status: 529, midway: 1, times: 2, retry_after: 10ms}}]
+  - when: key
+    steps: [{error: {status: 401, message: the key was refused}}]
+  - when: broken
+    steps: [{tools: [{name: Broken, input: {}}]}, {text: [fine]}]
+  - when: loop
+    steps: [{tools: [{name: Bash, input: {}}]}, {tools: [{name: Bash, input: {}}]}, {tools: [{name: Bash, input: {}}]}, {text: [end]}]
+  - when: endless
+    steps: [{text: ["aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"], repeat: 100000}]
+  - when: slow
+    steps: [{text: [a], repeat: 10000, delay: 20ms}]
+fallback: {steps: [{text: [ok]}]}
+`
+
+func TestAnAnswerThatBreaksMidwayRestartsTheStep(t *testing.T) {
+	f := start(t, failing)
+	ctx := t.Context()
+	s := f.session(t, ctx)
+	events := f.turn(t, ctx, s, "retry")
+	if end := finished(t, events); end.State != sessionv1.TurnState_TURN_STATE_COMPLETE || end.FinalText != "Hi all" {
+		t.Errorf("the turn ended %v", end)
+	}
+	var kept strings.Builder
+	void := map[int64]bool{}
+	for _, e := range events {
+		if r := e.GetStepRestarted(); r != nil {
+			for n := r.VoidFirstSeq; n <= r.VoidLastSeq; n++ {
+				void[n] = true
+			}
+		}
+	}
+	for _, e := range events {
+		if !void[e.Seq] {
+			kept.WriteString(e.GetTextDelta().GetText())
+		}
+	}
+	if kept.String() != "Hi all" || !strings.Contains(names(events), "warning step.restarted") {
+		t.Errorf("what is not void says %q in %s", kept.String(), names(events))
+	}
+}
+
+func TestHowTurnsFailAndStopAtLimits(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		text   string
+		limits *sessionv1.TurnLimits
+		state  sessionv1.TurnState
+		reason string
+	}{
+		{"a refused key is a clear failure", "key", nil, sessionv1.TurnState_TURN_STATE_FAILED, "MODEL_AUTHENTICATION"},
+		{"steps run out", "loop", &sessionv1.TurnLimits{MaxSteps: 2}, sessionv1.TurnState_TURN_STATE_PARTIAL, "MAX_STEPS"},
+		{"output without end is cut", "endless", &sessionv1.TurnLimits{MaxOutputTokens: 100}, sessionv1.TurnState_TURN_STATE_PARTIAL, "MAX_OUTPUT_TOKENS"},
+		{"time runs out", "slow", &sessionv1.TurnLimits{MaxWallTime: durationpb.New(300 * time.Millisecond)}, sessionv1.TurnState_TURN_STATE_PARTIAL, "MAX_WALL_TIME"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := start(t, failing)
+			ctx := t.Context()
+			s := f.session(t, ctx)
+			events := f.runTurn(t, ctx, &sessionv1.RunTurnRequest{Parent: s, Text: tc.text, Limits: tc.limits}, nil)
+			end := finished(t, events)
+			if end.State != tc.state || end.Error.GetReason() != tc.reason || end.Error.GetMessage() == "" {
+				t.Errorf("the turn ended %v %v", end.State, end.Error)
+			}
+			if end := finished(t, f.turn(t, ctx, s, "again")); end.FinalText != "ok" {
+				t.Errorf("the turn after it ended %v", end)
+			}
+			f.log(t, ctx, s)
+		})
+	}
+}
+
+func TestACallSurvivesThatToolsIsAwayForAWhile(t *testing.T) {
+	f := start(t, failing)
+	ctx := t.Context()
+	f.peers.broken["Broken"] = 2
+	s := f.session(t, ctx)
+	events := f.turn(t, ctx, s, "broken")
+	if end := finished(t, events); end.State != sessionv1.TurnState_TURN_STATE_COMPLETE {
+		t.Errorf("the turn ended %v", end)
+	}
+	for id, n := range f.peers.executed {
+		if n != 1 {
+			t.Errorf("call %s was executed %d times", id, n)
+		}
+	}
+}
+
+func TestALimitAboveTheCeilingIsRefused(t *testing.T) {
+	f := start(t, hello, func(c *session.Config) { c.CeilingSteps = 100 })
+	ctx := t.Context()
+	s := f.session(t, ctx)
+	_, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "hello", Limits: &sessionv1.TurnLimits{MaxSteps: 101}})
+	if status.Code(err) != codes.InvalidArgument || apierr.Reason(err) != "LIMIT_ABOVE_CEILING" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestARestartInTheMiddleOfAStepRestartsTheStepOnce(t *testing.T) {
+	f := start(t, `
+turns:
+  - steps: [{text: [one, " two", " three", " four", " five", " six"], delay: 150ms}]
+`)
+	ctx := t.Context()
+	s := f.session(t, ctx)
+	created, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "go"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.followUntil(t, ctx, s, func(e *sessionv1.Event) bool { return e.GetTextDelta() != nil })
+	f.restart(t)
+	end := f.waitForEnd(t, ctx, created.Turn.Name)
+	if end.State != sessionv1.TurnState_TURN_STATE_COMPLETE || end.FinalText != "one two three four five six" {
+		t.Errorf("the turn ended %v", end)
+	}
+	log := f.log(t, ctx, s)
+	if n := strings.Count(names(log), "step.restarted"); n != 1 {
+		t.Errorf("there are %d step.restarted in %s", n, names(log))
+	}
+	if n := strings.Count(names(log), "turn.finished"); n != 1 {
+		t.Errorf("the turn ended %d times", n)
+	}
+}
+
+func TestARestartInTheMiddleOfACallAsksAgainByTheSameID(t *testing.T) {
+	f := start(t, slow)
+	ctx := t.Context()
+	s := f.session(t, ctx)
+	if _, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "block"}); err != nil {
+		t.Fatal(err)
+	}
+	first := map[string]bool{<-f.peers.blocked: true, <-f.peers.blocked: true}
+	f.restart(t)
+	second := map[string]bool{<-f.peers.blocked: true, <-f.peers.blocked: true}
+	for id := range first {
+		if !second[id] {
+			t.Errorf("call %s was not asked for again; instead %v", id, second)
+		}
+	}
+	epochs := f.peers.epochs
+	if epochs[0] >= epochs[len(epochs)-1] {
+		t.Errorf("the epochs of the calls are %v, want them to rise", epochs)
+	}
+}
+
+func TestTenantsNeverSeeEachOther(t *testing.T) {
+	f := start(t, hello)
+	a := principal.With(t.Context(), principal.Principal{Tenant: "a", User: "ann"})
+	b := principal.With(t.Context(), principal.Principal{Tenant: "b", User: "bob"})
+	for _, ctx := range []context.Context{a, b} {
+		if _, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{SessionId: "same", RequestId: "same"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.turn(t, a, "sessions/same", "tools please")
+	if got := len(f.messages(t, a, "sessions/same")); got != 4 {
+		t.Errorf("a has %d messages, want 4", got)
+	}
+	if got := len(f.messages(t, b, "sessions/same")); got != 0 {
+		t.Errorf("b sees %d messages of a", got)
+	}
+	for id, who := range f.peers.users {
+		if who != "a/ann" {
+			t.Errorf("call %s was made in the name of %s", id, who)
+		}
+	}
+	if _, err := f.CreateSession(a, &sessionv1.CreateSessionRequest{SessionId: "only-a"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.GetSession(b, &sessionv1.GetSessionRequest{Name: "sessions/only-a"}); apierr.Reason(err) != "SESSION_NOT_FOUND" {
+		t.Errorf("b asks for a's session: %v", err)
+	}
+}
