@@ -74,7 +74,7 @@ func send(t *testing.T, ctx context.Context, srv *httptest.Server, r request) *h
 	for k, v := range r.header {
 		req.Header[k] = v
 	}
-	resp, err := srv.Client().Do(req)
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatalf("%s %s: %v", r.method, r.path, err)
 	}
