@@ -193,7 +193,7 @@ func flatten(err error) []error {
 	if err == nil {
 		return nil
 	}
-	j, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only the outermost join is ours to take apart
+	j, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []error{err}
 	}

@@ -191,8 +191,8 @@ func TestLoadRefuses(t *testing.T) {
 		want []string // each in a fault of its own
 	}{
 		"an unknown key":                    {file: "leasettl: 1m\n", want: []string{"c.yaml: leasettl is not a key of the configuration; did you mean lease-ttl?"}},
-		"an unknown key of a section":       {file: "log: {levle: info}\n", want: []string{"log.levle is not a key"}},
-		"an unknown key of an entry":        {file: "agents: {a: {modle: x}}\n", want: []string{"agents.a.modle is not a key of the configuration; did you mean model?"}},
+		"an unknown key of a section":       {file: "log: {lewel: info}\n", want: []string{"log.lewel is not a key"}},
+		"an unknown key of an entry":        {file: "agents: {a: {modell: x}}\n", want: []string{"agents.a.modell is not a key of the configuration; did you mean model?"}},
 		"an unknown name under our prefix":  {env: []string{"FAIRLEAD_SESSION_LEASE=1m"}, want: []string{"FAIRLEAD_SESSION_LEASE in the environment"}},
 		"a name of ours without a service":  {env: []string{"FAIRLEAD_LEASE_TTL=1m"}, want: []string{"FAIRLEAD_LEASE_TTL in the environment"}},
 		"an unknown flag":                   {args: []string{"--lease-tl=1m"}, want: []string{"--lease-tl: there is no such flag; did you mean lease-ttl?"}},

@@ -70,5 +70,5 @@ func up(ctx context.Context, pool *pgxpool.Pool, migrations fs.FS) (err error) {
 func lockKey(schema string) int64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte("fairlead/migrate/" + schema))
-	return int64(h.Sum64()) //nolint:gosec // any 64 bits will do
+	return int64(h.Sum64()) // any 64 bits will do
 }

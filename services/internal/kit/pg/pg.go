@@ -45,7 +45,7 @@ func Open(ctx context.Context, url, schema string, log *slog.Logger) (*pgxpool.P
 		c.ConnConfig.ConnectTimeout = connectTimeout
 	}
 	c.MaxConns = max(c.MaxConns, 4) // Migrate holds one connection while it works on another.
-	c.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithTrimSQLInSpanName())
+	c.ConnConfig.Tracer = otelpgx.NewTracer()
 	pool, err := pgxpool.NewWithConfig(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("open postgres: %w", err)

@@ -121,7 +121,7 @@ func streamServer(from source) grpc.StreamServerInterceptor {
 
 type stream struct {
 	grpc.ServerStream
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // a stream is asked for its context
 }
 
 func (s stream) Context() context.Context { return s.ctx }

@@ -50,7 +50,7 @@ func (s *serving) serveHTTPOn(l net.Listener, h http.Handler) {
 	srv := &http.Server{
 		Handler: h, BaseContext: func(net.Listener) context.Context { return s.requests },
 		ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	s.http = append(s.http, srv)
 	s.servers.Go(func() {
@@ -64,7 +64,7 @@ func (s *serving) serveHTTPOn(l net.Listener, h http.Handler) {
 func (s *serving) stopHTTP(deadline time.Time) {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(s.requests), deadline)
 	defer cancel()
-	hurry := time.AfterFunc(time.Until(deadline)/2, func() { s.cancelRequests(errDraining) })
+	hurry := time.AfterFunc(time.Until(deadline)/2, func() { s.requests.end(errDraining) })
 	defer hurry.Stop()
 	var wg sync.WaitGroup
 	for _, srv := range s.http {
@@ -76,7 +76,7 @@ func (s *serving) stopHTTP(deadline time.Time) {
 		})
 	}
 	wg.Wait()
-	s.cancelRequests(errDraining)
+	s.requests.end(errDraining)
 }
 
 func (s *serving) registerOps(mux *http.ServeMux) {

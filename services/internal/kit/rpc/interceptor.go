@@ -21,7 +21,7 @@ import (
 // contextStream is a server stream with another context.
 type contextStream struct {
 	grpc.ServerStream
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // a stream is asked for its context
 }
 
 func (s contextStream) Context() context.Context { return s.ctx }
@@ -147,8 +147,6 @@ func levelOf(code codes.Code) slog.Level {
 var errDraining = errors.New("rpc: the server is stopping")
 
 // drainStream ends the contexts of streams with draining, and tells their callers that this was why.
-//
-//nolint:revive // draining is not the context of this call
 func drainStream(draining context.Context) grpc.StreamServerInterceptor {
 	return func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 		ctx, cancel := context.WithCancelCause(ss.Context())
@@ -156,7 +154,7 @@ func drainStream(draining context.Context) grpc.StreamServerInterceptor {
 		stop := context.AfterFunc(draining, func() { cancel(errDraining) })
 		defer stop()
 		err := next(srv, contextStream{ss, ctx})
-		if err != nil && errors.Is(context.Cause(ctx), errDraining) && apierr.Code(err) != codes.Unavailable && isEnd(err) {
+		if err != nil && errors.Is(context.Cause(ctx), errDraining) && apierr.Code(err) != codes.Unavailable && isEnd(err) { //nolint:contextcheck // this asks why the stream ended
 			return apierr.New(codes.Unavailable, apierr.Domain, apierr.ReasonDraining,
 				"the server is stopping; connect again and go on from where this stream ended", apierr.RetryAfter(time.Second))
 		}

@@ -25,9 +25,7 @@ import (
 func Serve(ctx context.Context, c Config, tel *telemetry.Telemetry, local *Local, components ...Component) error {
 	s := &serving{Config: c, tel: tel, log: tel.Log, local: local, components: components, failed: make(chan error, 1), draining: make(chan struct{})}
 	base := context.WithValue(context.WithoutCancel(ctx), drainingKey{}, (<-chan struct{})(s.draining))
-	s.streams, s.cancelStreams = context.WithCancelCause(base)
-	s.requests, s.cancelRequests = context.WithCancelCause(base)
-	s.background, s.cancelBackground = context.WithCancelCause(base)
+	s.streams, s.requests, s.background = newScope(base), newScope(base), newScope(base)
 	err := s.start()
 	if err == nil {
 		select {
@@ -37,7 +35,18 @@ func Serve(ctx context.Context, c Config, tel *telemetry.Telemetry, local *Local
 			s.log.Error("stopping because a part failed", "error", err)
 		}
 	}
-	return errors.Join(err, s.stop())
+	return errors.Join(err, s.stop()) //nolint:contextcheck // ctx has ended; what ends now has contexts of its own
+}
+
+// scope is a context that Serve ends when the drain gets to it.
+type scope struct {
+	context.Context //nolint:containedctx // it lives as long as one run of Serve
+	end             context.CancelCauseFunc
+}
+
+func newScope(base context.Context) scope {
+	ctx, cancel := context.WithCancelCause(base)
+	return scope{ctx, cancel}
 }
 
 // serving is one run of Serve.
@@ -53,13 +62,10 @@ type serving struct {
 	http      []*http.Server
 	listeners map[string]net.Listener
 
-	draining         chan struct{}   // closed first of all
-	streams          context.Context // parent of the contexts of streaming RPCs
-	cancelStreams    context.CancelCauseFunc
-	requests         context.Context // parent of the contexts of HTTP requests
-	cancelRequests   context.CancelCauseFunc
-	background       context.Context // of Run and of the readiness loop
-	cancelBackground context.CancelCauseFunc
+	draining   chan struct{} // closed first of all
+	streams    scope         // parent of the contexts of streaming RPCs
+	requests   scope         // parent of the contexts of HTTP requests
+	background scope         // of Run and of the readiness loop
 
 	servers sync.WaitGroup // goroutines that serve
 	runs    sync.WaitGroup // goroutines of background
@@ -168,10 +174,10 @@ func (s *serving) stop() error {
 	}
 	close(s.draining)
 	s.stopHTTP(deadline)
-	s.cancelStreams(errDraining)
+	s.streams.end(errDraining)
 	s.stopGRPC(deadline)
 	s.servers.Wait()
-	s.cancelBackground(errDraining)
+	s.background.end(errDraining)
 	s.runs.Wait()
 	var faults []error
 	for i := len(s.components) - 1; i >= 0; i-- {

@@ -40,6 +40,7 @@ func newServer(face string, log *slog.Logger, draining context.Context) *grpc.Se
 		unaryPrincipal, streamPrincipal = principal.UnaryPublic(), principal.StreamPublic()
 	}
 	v := newValidator()
+	//nolint:contextcheck // the handlers' contexts are grpc-go's
 	return grpc.NewServer(
 		grpc.StatsHandler(otelgrpc.NewServerHandler(traced)),
 		grpc.ChainUnaryInterceptor(

@@ -91,7 +91,7 @@ func dsn(path string, pragmas ...string) string {
 
 // private makes the file before SQLite does, for the eyes of its owner only: it holds conversations.
 func private(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the operator says where the data is
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func private(path string) error {
 
 // lock takes an exclusive lock that the kernel gives up when the process ends.
 func lock(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // see private
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ func run(args []string) (code int, err error) {
 
 // supervise runs the command in a process group of its own, so that a signal reaches it once, with all its children.
 func supervise(args []string, signals <-chan os.Signal) (int, error) {
-	cmd := exec.Command(args[0], args[1:]...) //nolint:gosec // running what it is given is its purpose
+	cmd := exec.Command(args[0], args[1:]...) //nolint:gosec,noctx // running what it is given is its purpose, and signals end it
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {

@@ -79,7 +79,7 @@ func (s *Server) start(ctx context.Context, bin string) error {
 	if err := run(init, nil); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, s.log)
 	}
-	//nolint:contextcheck,gosec // the server outlives ctx
+	//nolint:gosec,noctx // bin is ours, and the server outlives ctx
 	s.cmd = s.command(exec.Command(filepath.Join(bin, "postgres"), "-D", s.data(), "-k", s.dir,
 		"-c", "listen_addresses=", "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off",
 		"-c", "max_connections=300", "-c", "unix_socket_permissions=0777"), attr)
@@ -112,7 +112,7 @@ func (s *Server) prepare(uid, gid int) error {
 	if len(dir) > maxSocketDir {
 		return fmt.Errorf("the path %s is too long for a unix socket, at most %d bytes are possible", dir, maxSocketDir)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // clients of other users find the socket in it
+	if err := os.MkdirAll(dir, 0o755); err != nil { // clients of other users find the socket in it
 		return err
 	}
 	if uid < 0 {
@@ -207,7 +207,7 @@ func identity() (attr *syscall.SysProcAttr, uid, gid int, err error) {
 		return nil, 0, 0, err
 	}
 	attr.Credential = &syscall.Credential{Uid: uint32(uid64), Gid: uint32(gid64)}
-	return attr, int(uid64), int(gid64), nil //nolint:gosec // 32 bits, see above
+	return attr, int(uid64), int(gid64), nil
 }
 
 // find returns the directory of initdb and postgres: the one on PATH, or Debian's with the highest version.
