@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/fairlead/fairlead/services/internal/kit/sqlite"
@@ -38,6 +39,8 @@ type Store struct {
 	wakes *backend.Broadcast
 	log   *slog.Logger
 	now   func() time.Time
+	// close closes once; every call of Close tells how that went.
+	close func() error
 }
 
 var _ store.Store = (*Store)(nil)
@@ -53,13 +56,13 @@ func Open(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("migrate the session database: %w", err), db.Close())
 	}
 	log.DebugContext(ctx, "session database is open", "path", path)
-	return &Store{db: db, wakes: backend.NewBroadcast(), log: log, now: time.Now}, nil
+	return &Store{db: db, wakes: backend.NewBroadcast(), log: log, now: time.Now, close: sync.OnceValue(db.Close)}, nil
 }
 
 // Close closes the file, and the channels of Listen.
 func (s *Store) Close() error {
 	s.wakes.Close()
-	if err := s.db.Close(); err != nil {
+	if err := s.close(); err != nil {
 		return fmt.Errorf("close the session database: %w", err)
 	}
 	return nil

@@ -1,0 +1,216 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+)
+
+// Commit implements store.Store. It takes two round trips beside those of the
+// transaction, however many writes there are: one locks the sessions and reads
+// what decides, one writes every table with one statement.
+func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, error) {
+	if len(writes) == 0 {
+		return nil, nil
+	}
+	var errs []error
+	err := s.write(ctx, "commit", func(tx pgx.Tx) error {
+		facts, err := readFacts(ctx, tx, backend.NeedsOf(writes))
+		if err != nil {
+			return err
+		}
+		var plan *backend.Commit
+		plan, errs = backend.PlanCommit(writes, facts)
+		if len(plan.Sessions) == 0 {
+			return nil
+		}
+		b := &pgx.Batch{}
+		queueCommit(b, plan)
+		queueNotify(b, plan.Wakes...)
+		return tx.SendBatch(ctx, b).Close()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return errs, nil
+}
+
+// readFacts locks the sessions and reads what decides about the writes. The
+// later statements of a batch see what the first one waited for.
+func readFacts(ctx context.Context, tx pgx.Tx, n backend.Needs) (backend.Facts, error) {
+	f := backend.Facts{
+		Sessions: map[store.Key]*backend.Session{},
+		Turns:    map[backend.ID]struct{}{}, Messages: map[backend.ID]int64{},
+	}
+	b := &pgx.Batch{}
+	tenants, sessions := splitKeys(n.Sessions)
+	b.Queue("select "+sessionColumns+` from sessions s
+		where (tenant, session) in (select * from unnest($1::text[], $2::text[]))
+		order by tenant, session for update`, tenants, sessions).Query(func(rows pgx.Rows) error {
+		all, err := pgx.CollectRows(rows, scanSession)
+		for _, row := range all {
+			f.Sessions[row.Key] = row
+		}
+		return err
+	})
+	queueLookup(b, n.Turns, "select tenant, session, turn, number from turns where (tenant, session, turn)",
+		func(id backend.ID, _ int64) { f.Turns[id] = struct{}{} })
+	queueLookup(b, n.Messages, "select tenant, session, message, depth from messages where (tenant, session, message)",
+		func(id backend.ID, depth int64) { f.Messages[id] = depth })
+	b.Queue("select clock_timestamp()").QueryRow(func(row pgx.Row) error { return row.Scan(&f.Now) })
+	err := tx.SendBatch(ctx, b).Close()
+	f.Now = f.Now.UTC()
+	return f, err
+}
+
+// queueLookup looks for rows by their keys.
+func queueLookup(b *pgx.Batch, ids []backend.ID, query string, found func(id backend.ID, n int64)) {
+	if len(ids) == 0 {
+		return
+	}
+	tenants, sessions, names := splitIDs(ids)
+	b.Queue(query+" in (select * from unnest($1::text[], $2::text[], $3::text[]))", tenants, sessions, names).Query(func(rows pgx.Rows) error {
+		var id backend.ID
+		var n int64
+		_, err := pgx.ForEachRow(rows, []any{&id.Tenant, &id.Session, &id.ID, &n}, func() error {
+			found(id, n)
+			return nil
+		})
+		return err
+	})
+}
+
+func splitIDs(ids []backend.ID) (tenants, sessions, names []string) {
+	for _, id := range ids {
+		tenants, sessions, names = append(tenants, id.Tenant), append(sessions, id.Session), append(names, id.ID)
+	}
+	return tenants, sessions, names
+}
+
+// queueCommit writes what was planned; sessions come last, for whether they have
+// work depends on the rest.
+func queueCommit(b *pgx.Batch, c *backend.Commit) {
+	queueEvents(b, c.Events)
+	queueMessages(b, c.Messages)
+	queueTurns(b, c.Turns)
+	queueConsume(b, c.Consume)
+	queueCalls(b, c)
+	queueSessions(b, c.Sessions)
+}
+
+func queueEvents(b *pgx.Batch, events []backend.Event) {
+	if len(events) == 0 {
+		return
+	}
+	var tenants, sessions, turns []string
+	var seqs, firsts []int64
+	var bodies [][]byte
+	for _, e := range events {
+		tenants, sessions, turns = append(tenants, e.Tenant), append(sessions, e.Session), append(turns, e.Turn)
+		seqs, firsts, bodies = append(seqs, e.Seq), append(firsts, e.FirstSeq), append(bodies, e.Body)
+	}
+	b.Queue(`insert into events (tenant, session, seq, first_seq, turn, body)
+		select * from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::bytea[])`,
+		tenants, sessions, seqs, firsts, turns, bodies)
+}
+
+func queueMessages(b *pgx.Batch, messages []backend.Message) {
+	if len(messages) == 0 {
+		return
+	}
+	var tenants, sessions, ids, parents []string
+	var depths []int64
+	var bodies [][]byte
+	for _, m := range messages {
+		tenants, sessions, ids = append(tenants, m.Tenant), append(sessions, m.Session), append(ids, m.ID)
+		parents, depths, bodies = append(parents, m.Parent), append(depths, m.Depth), append(bodies, m.Body)
+	}
+	b.Queue(`insert into messages (tenant, session, message, parent, depth, body)
+		select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bytea[])`,
+		tenants, sessions, ids, parents, depths, bodies)
+}
+
+func queueTurns(b *pgx.Batch, turns []backend.Turn) {
+	if len(turns) == 0 {
+		return
+	}
+	var tenants, sessions, ids []string
+	var states []int32
+	var bodies, runs [][]byte
+	for _, t := range turns {
+		tenants, sessions, ids = append(tenants, t.Tenant), append(sessions, t.Session), append(ids, t.ID)
+		states, bodies, runs = append(states, int32(t.State)), append(bodies, t.Body), append(runs, t.Run)
+	}
+	b.Queue(`update turns t set state = n.state, body = n.body, run = n.run
+		from unnest($1::text[], $2::text[], $3::text[], $4::int[], $5::bytea[], $6::bytea[]) as n (tenant, session, turn, state, body, run)
+		where t.tenant = n.tenant and t.session = n.session and t.turn = n.turn`,
+		tenants, sessions, ids, states, bodies, runs)
+}
+
+func queueConsume(b *pgx.Batch, consume []backend.CommandID) {
+	if len(consume) == 0 {
+		return
+	}
+	var tenants, sessions []string
+	var ids []int64
+	for _, c := range consume {
+		tenants, sessions, ids = append(tenants, c.Tenant), append(sessions, c.Session), append(ids, c.ID)
+	}
+	b.Queue(`delete from inbox where (tenant, session, id) in (select * from unnest($1::text[], $2::text[], $3::bigint[]))`,
+		tenants, sessions, ids)
+}
+
+// queueCalls changes which calls wait. A call that begins to wait for the same
+// answer again keeps the answer that it may have got.
+func queueCalls(b *pgx.Batch, c *backend.Commit) {
+	if len(c.Waited) > 0 {
+		tenants, sessions, calls := splitIDs(c.Waited)
+		b.Queue("delete from pending_calls where (tenant, session, call) in (select * from unnest($1::text[], $2::text[], $3::text[]))",
+			tenants, sessions, calls)
+	}
+	if len(c.Wait) == 0 {
+		return
+	}
+	var tenants, sessions, calls, turns, answers, digests []string
+	for _, p := range c.Wait {
+		tenants, sessions, calls = append(tenants, p.Tenant), append(sessions, p.Session), append(calls, p.CallID)
+		turns, answers, digests = append(turns, p.TurnID), append(answers, string(p.Answer)), append(digests, p.Digest)
+	}
+	b.Queue(`insert into pending_calls as old (tenant, session, call, turn, answer, digest)
+		select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+		on conflict (tenant, session, call) do update set turn = excluded.turn, answer = excluded.answer, digest = excluded.digest,
+			answered = old.answered and old.answer = excluded.answer and old.digest = excluded.digest`,
+		tenants, sessions, calls, turns, answers, digests)
+}
+
+func queueSessions(b *pgx.Batch, rows []*backend.Session) {
+	var tenants, sessions, heads, actives []string
+	var updated []time.Time
+	var seqs, in, out, read, write, thinking, cost []int64
+	var finished, claims []int32
+	for _, s := range rows {
+		tenants, sessions = append(tenants, s.Tenant), append(sessions, s.Session)
+		heads, actives = append(heads, s.Head), append(actives, s.ActiveTurn)
+		updated, seqs = append(updated, s.UpdateTime), append(seqs, s.LastSeq)
+		in, out = append(in, s.Usage.Input), append(out, s.Usage.Output)
+		read, write = append(read, s.Usage.CacheRead), append(write, s.Usage.CacheWrite)
+		thinking, cost = append(thinking, s.Usage.Thinking), append(cost, s.Usage.CostNanoUSD)
+		finished, claims = append(finished, s.FinishedTurns), append(claims, int32(s.Claims)) //nolint:gosec // an integer column
+	}
+	b.Queue(`update sessions s set update_time = n.update_time, last_seq = n.last_seq, head = n.head, active_turn = n.active_turn,
+			input_tokens = n.input, output_tokens = n.output, cache_read_tokens = n.cache_read, cache_write_tokens = n.cache_write,
+			thinking_tokens = n.thinking, cost_nano_usd = n.cost, finished_turns = n.finished_turns, claims = n.claims,
+			runnable = exists (select 1 from inbox i where i.tenant = n.tenant and i.session = n.session)
+				or n.active_turn <> '' and not exists (select 1 from turns t
+					where t.tenant = n.tenant and t.session = n.session and t.turn = n.active_turn and t.state = $15)
+		from unnest($1::text[], $2::text[], $3::timestamptz[], $4::bigint[], $5::text[], $6::text[],
+			$7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::int[], $14::int[])
+			as n (tenant, session, update_time, last_seq, head, active_turn,
+				input, output, cache_read, cache_write, thinking, cost, finished_turns, claims)
+		where s.tenant = n.tenant and s.session = n.session`,
+		tenants, sessions, updated, seqs, heads, actives, in, out, read, write, thinking, cost, finished, claims, waiting)
+}

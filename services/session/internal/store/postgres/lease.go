@@ -1,0 +1,208 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+)
+
+// Claim implements store.Store. Every tenant's longest-waiting session comes
+// before any tenant's second. Rows that somebody else locks are skipped: whoever
+// locks them will wake the claimers, or is one.
+func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error) {
+	// The ranking reads a snapshot; the outer conditions are checked again on
+	// what is locked.
+	query := `
+		with ranked as (
+			select tenant, session, row_number() over (partition by tenant order by ready_time, session) as place
+			from sessions s where runnable and (lease_until is null or lease_until <= clock_timestamp())` + only(c) + `
+		), picked as (
+			select s.tenant, s.session from sessions s join ranked r using (tenant, session)
+			where s.runnable and (s.lease_until is null or s.lease_until <= clock_timestamp())
+			order by r.place, s.ready_time, s.tenant, s.session
+			limit @limit
+			for update of s skip locked
+		)
+		update sessions s set epoch = s.epoch + 1, claims = s.claims + 1, holder = @holder,
+			lease_until = clock_timestamp() + @ttl::interval
+		from picked p where s.tenant = p.tenant and s.session = p.session
+		returning s.tenant, s.session, s.epoch`
+	tenants, sessions := splitKeys(c.Only)
+	args := pgx.NamedArgs{"limit": limit(c.Limit), "holder": c.Replica, "ttl": c.TTL}
+	if len(c.Only) > 0 {
+		args["tenants"], args["sessions"] = tenants, sessions
+	}
+	var leases []store.Lease
+	err := s.write(ctx, "claim sessions", func(tx pgx.Tx) (err error) {
+		leases, err = collect(ctx, tx, func(r pgx.CollectableRow) (l store.Lease, err error) {
+			return l, r.Scan(&l.Tenant, &l.Session, &l.Epoch)
+		}, query, args)
+		return err
+	})
+	return leases, err
+}
+
+// only is the condition that limits a claim to the sessions that it names.
+func only(c store.Claim) string {
+	if len(c.Only) == 0 {
+		return ""
+	}
+	return " and (tenant, session) in (select * from unnest(@tenants::text[], @sessions::text[]))"
+}
+
+func splitKeys(keys []store.Key) (tenants, sessions []string) {
+	for _, k := range keys {
+		tenants, sessions = append(tenants, k.Tenant), append(sessions, k.Session)
+	}
+	return tenants, sessions
+}
+
+// held reads the session's row if the lease is good, or store.ErrStaleEpoch.
+func held(ctx context.Context, q queryer, l store.Lease, lock string) (*backend.Session, error) {
+	row, err := sessionRow(ctx, q, l.Key, lock)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil, store.ErrStaleEpoch
+	case err != nil:
+		return nil, err
+	case !row.Held || row.Epoch != l.Epoch:
+		return nil, store.ErrStaleEpoch
+	}
+	return row, nil
+}
+
+// Load implements store.Store.
+func (s *Store) Load(ctx context.Context, l store.Lease) (*store.Snapshot, error) {
+	var out *store.Snapshot
+	err := s.read(ctx, "load session", func(tx pgx.Tx) error {
+		out = &store.Snapshot{}
+		row, err := held(ctx, tx, l, "")
+		if err != nil {
+			return err
+		}
+		out.Claims = row.Claims
+		if out.Session, err = row.Proto(); err != nil {
+			return err
+		}
+		if out.Active, err = activeTurn(ctx, tx, row); err != nil {
+			return err
+		}
+		if out.Commands, err = commands(ctx, tx, l.Key); err != nil {
+			return err
+		}
+		out.Pending, err = collect(ctx, tx, func(r pgx.CollectableRow) (p store.PendingCall, err error) {
+			return p, r.Scan(&p.CallID, &p.TurnID, &p.Answer, &p.Digest)
+		}, "select call, turn, answer, digest from pending_calls where tenant = $1 and session = $2 order by call", l.Tenant, l.Session)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func activeTurn(ctx context.Context, q queryer, row *backend.Session) (*store.TurnRow, error) {
+	if row.ActiveTurn == "" {
+		return nil, nil
+	}
+	t := &store.TurnRow{ID: row.ActiveTurn}
+	var body []byte
+	if err := q.QueryRow(ctx, "select body, run from turns where tenant = $1 and session = $2 and turn = $3",
+		row.Tenant, row.Session, t.ID).Scan(&body, &t.Run); err != nil {
+		return nil, err
+	}
+	turns, err := backend.Decode[sessionv1.Turn]([][]byte{body})
+	if err != nil {
+		return nil, err
+	}
+	t.Turn = turns[0]
+	return t, nil
+}
+
+// Inbox implements store.Store.
+func (s *Store) Inbox(ctx context.Context, l store.Lease) ([]store.Command, error) {
+	var out []store.Command
+	err := s.read(ctx, "read inbox", func(tx pgx.Tx) (err error) {
+		if _, err = held(ctx, tx, l, ""); err != nil {
+			return err
+		}
+		out, err = commands(ctx, tx, l.Key)
+		return err
+	})
+	return out, err
+}
+
+// Renew implements store.Store.
+func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Duration) ([]store.Key, error) {
+	if len(leases) == 0 {
+		return nil, nil
+	}
+	var tenants, sessions []string
+	var epochs []int64
+	for _, l := range leases {
+		tenants, sessions, epochs = append(tenants, l.Tenant), append(sessions, l.Session), append(epochs, l.Epoch)
+	}
+	var lost []store.Key
+	err := s.write(ctx, "renew leases", func(tx pgx.Tx) (err error) {
+		lost, err = collect(ctx, tx, func(r pgx.CollectableRow) (k store.Key, err error) {
+			return k, r.Scan(&k.Tenant, &k.Session)
+		}, `
+			with asked as (
+				select * from unnest($1::text[], $2::text[], $3::bigint[]) as a (tenant, session, epoch)
+			), mine as (
+				select s.tenant, s.session, s.epoch from sessions s join asked a using (tenant, session)
+				where s.epoch = a.epoch and s.lease_until is not null
+				order by s.tenant, s.session
+				for no key update of s
+			), renewed as (
+				update sessions s set lease_until = clock_timestamp() + $4::interval
+				from mine m where s.tenant = m.tenant and s.session = m.session
+				returning s.tenant, s.session, s.epoch
+			)
+			select a.tenant, a.session from asked a
+			where not exists (select 1 from renewed r where r.tenant = a.tenant and r.session = a.session and r.epoch = a.epoch)`,
+			tenants, sessions, epochs, ttl)
+		return err
+	})
+	return lost, err
+}
+
+// Release implements store.Store.
+func (s *Store) Release(ctx context.Context, l store.Lease) error {
+	return s.write(ctx, "release session", func(tx pgx.Tx) error {
+		var runnable bool
+		err := tx.QueryRow(ctx, `
+			update sessions set lease_until = null, holder = '', ready_time = clock_timestamp()
+			where tenant = $1 and session = $2 and epoch = $3 and lease_until is not null
+			returning runnable`, l.Tenant, l.Session, l.Epoch).Scan(&runnable)
+		if errors.Is(err, pgx.ErrNoRows) || err == nil && !runnable {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return notify(ctx, tx, store.Wake{Key: l.Key, Kind: store.WakeInbox})
+	})
+}
+
+// ReleaseIdle implements store.Store.
+func (s *Store) ReleaseIdle(ctx context.Context, l store.Lease) (bool, error) {
+	var released bool
+	err := s.write(ctx, "release idle session", func(tx pgx.Tx) error {
+		if _, err := held(ctx, tx, l, forUpdate); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `
+			update sessions set lease_until = null, holder = '', claims = 0
+			where tenant = $1 and session = $2 and not runnable`, l.Tenant, l.Session)
+		released = tag.RowsAffected() > 0
+		return err
+	})
+	return released && err == nil, err
+}

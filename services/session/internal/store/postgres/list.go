@@ -1,0 +1,127 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+)
+
+// GetTurn implements store.Store.
+func (s *Store) GetTurn(ctx context.Context, k store.Key, id string) (*sessionv1.Turn, error) {
+	var body []byte
+	if err := s.pool.QueryRow(ctx, "select body from turns where tenant = $1 and session = $2 and turn = $3",
+		k.Tenant, k.Session, id).Scan(&body); err != nil {
+		return nil, fail("get turn", err)
+	}
+	turns, err := backend.Decode[sessionv1.Turn]([][]byte{body})
+	if err != nil {
+		return nil, err
+	}
+	return turns[0], nil
+}
+
+// ListTurns implements store.Store.
+func (s *Store) ListTurns(ctx context.Context, k store.Key, after string, n int) ([]*sessionv1.Turn, error) {
+	var bodies [][]byte
+	err := s.read(ctx, "list turns", func(tx pgx.Tx) error {
+		if err := sessionExists(ctx, tx, k); err != nil {
+			return err
+		}
+		var behind int64
+		if after != "" {
+			if err := tx.QueryRow(ctx, "select number from turns where tenant = $1 and session = $2 and turn = $3",
+				k.Tenant, k.Session, after).Scan(&behind); err != nil {
+				return err
+			}
+		}
+		var err error
+		bodies, err = collect(ctx, tx, pgx.RowTo[[]byte],
+			"select body from turns where tenant = $1 and session = $2 and number > $3 order by number limit $4",
+			k.Tenant, k.Session, behind, limit(n))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return backend.Decode[sessionv1.Turn](bodies)
+}
+
+func sessionExists(ctx context.Context, q queryer, k store.Key) error {
+	var one int
+	return q.QueryRow(ctx, "select 1 from sessions where tenant = $1 and session = $2", k.Tenant, k.Session).Scan(&one)
+}
+
+// ListEvents implements store.Store. Whether the session exists matters only
+// when it has nothing to show.
+func (s *Store) ListEvents(ctx context.Context, k store.Key, afterSeq int64, n, maxBytes int) ([]*sessionv1.Event, error) {
+	var bound *int
+	if maxBytes > 0 {
+		bound = &maxBytes
+	}
+	bodies, err := collect(ctx, s.pool, pgx.RowTo[[]byte], `
+		select body from (
+			select seq, body, row_number() over w as place, sum(octet_length(body)) over w as total
+			from (select seq, body from events where tenant = $1 and session = $2 and seq > $3 order by seq limit $4) e
+			window w as (order by seq)
+		) e where place = 1 or $5::bigint is null or total <= $5 order by seq`,
+		k.Tenant, k.Session, afterSeq, limit(n), bound)
+	if err == nil && len(bodies) == 0 {
+		err = sessionExists(ctx, s.pool, k)
+	}
+	if err != nil {
+		return nil, fail("list events", err)
+	}
+	return backend.Decode[sessionv1.Event](bodies)
+}
+
+// ListMessages implements store.Store. It walks from the head up to the message
+// to continue behind, so that a page costs the path's rest and not all of it.
+func (s *Store) ListMessages(ctx context.Context, k store.Key, head, after string, n int) ([]*sessionv1.Message, error) {
+	var bodies [][]byte
+	err := s.read(ctx, "list messages", func(tx pgx.Tx) error {
+		row, err := sessionRow(ctx, tx, k, "")
+		if err != nil {
+			return err
+		}
+		from := head
+		if from == "" {
+			from = row.Head
+		}
+		path, err := pathBehind(ctx, tx, k, from, after)
+		if err != nil {
+			return err
+		}
+		if n > 0 && len(path) > n {
+			path = path[:n]
+		}
+		bodies, err = collect(ctx, tx, pgx.RowTo[[]byte],
+			"select body from messages where tenant = $1 and session = $2 and message = any($3) order by depth",
+			k.Tenant, k.Session, path)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return backend.Decode[sessionv1.Message](bodies)
+}
+
+// pathBehind lists the ids of the path to head that come behind after.
+func pathBehind(ctx context.Context, q queryer, k store.Key, head, after string) ([]string, error) {
+	path, err := collect(ctx, q, pgx.RowTo[string], `
+		with recursive path (message, parent, depth) as (
+			select message, parent, depth from messages where tenant = $1 and session = $2 and message = $3
+			union all
+			select m.message, m.parent, m.depth from path p
+			join messages m on m.tenant = $1 and m.session = $2 and m.message = p.parent
+			where p.message <> $4
+		)
+		select message from path order by depth`, k.Tenant, k.Session, head, after)
+	if err != nil {
+		return nil, err
+	}
+	return backend.Behind(path, head, after)
+}

@@ -1,0 +1,206 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+)
+
+const (
+	// channel carries the wakes of all replicas.
+	channel = "fairlead_session"
+	// maxPayload is below Postgres's own bound of 8000 bytes.
+	maxPayload = 7900
+	// everything is the payload of a notification that would be too long.
+	everything = "*"
+
+	// checkEvery is how long a quiet connection is trusted, checkFor how long it
+	// may take to prove that it lives.
+	checkEvery = 30 * time.Second
+	checkFor   = 10 * time.Second
+	// retryMin and retryMax bound the wait between attempts to connect.
+	retryMin = 100 * time.Millisecond
+	retryMax = 5 * time.Second
+)
+
+// notify wakes the listeners of all replicas once tx is committed.
+func notify(ctx context.Context, tx pgx.Tx, wakes ...store.Wake) error {
+	b := &pgx.Batch{}
+	queueNotify(b, wakes...)
+	return tx.SendBatch(ctx, b).Close()
+}
+
+func queueNotify(b *pgx.Batch, wakes ...store.Wake) {
+	if len(wakes) > 0 {
+		b.Queue("select pg_notify($1, $2)", channel, encode(wakes))
+	}
+}
+
+// wire is a wake on its way: kind, tenant, session.
+type wire [3]any
+
+func encode(wakes []store.Wake) string {
+	all := make([]wire, 0, len(wakes))
+	for _, w := range wakes {
+		all = append(all, wire{w.Kind, w.Tenant, w.Session})
+	}
+	payload, err := json.Marshal(all)
+	if err != nil || len(payload) > maxPayload {
+		return everything
+	}
+	return string(payload)
+}
+
+// decode reads a payload; one that it does not understand means everything.
+func decode(payload string) []store.Wake {
+	lost := []store.Wake{{Kind: store.WakeLost}}
+	if payload == everything {
+		return lost
+	}
+	var all [][3]json.RawMessage
+	if err := json.Unmarshal([]byte(payload), &all); err != nil {
+		return lost
+	}
+	wakes := make([]store.Wake, len(all))
+	for i, w := range all {
+		for j, dst := range []any{&wakes[i].Kind, &wakes[i].Tenant, &wakes[i].Session} {
+			if err := json.Unmarshal(w[j], dst); err != nil {
+				return lost
+			}
+		}
+	}
+	return wakes
+}
+
+// listener has a connection of its own that hears notifications and passes them
+// on, from the first Listen until close. When the connection breaks it makes
+// another one, and says that wakes may have been lost.
+type listener struct {
+	config *pgx.ConnConfig
+	wakes  *backend.Broadcast
+	log    *slog.Logger
+
+	mu      sync.Mutex
+	started bool
+	cancel  context.CancelFunc // not nil once started
+	done    sync.WaitGroup
+	tried   chan struct{} // closed after the first attempt to connect
+}
+
+func newListener(config *pgx.ConnConfig, wakes *backend.Broadcast, log *slog.Logger) *listener {
+	return &listener{config: config.Copy(), wakes: wakes, log: log, tried: make(chan struct{})}
+}
+
+// start makes the listener run, and returns when it hears or has failed to once:
+// then it says that wakes may have been lost as soon as it does hear.
+func (l *listener) start(ctx context.Context) {
+	l.mu.Lock()
+	if !l.started {
+		l.started = true
+		run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		l.cancel = cancel
+		l.done.Go(func() { l.run(run) })
+	}
+	l.mu.Unlock()
+	select {
+	case <-l.tried:
+	case <-ctx.Done():
+	}
+}
+
+func (l *listener) close() {
+	l.mu.Lock()
+	if !l.started {
+		l.started = true // never
+		close(l.tried)
+	}
+	cancel := l.cancel
+	l.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+	l.done.Wait()
+}
+
+func (l *listener) run(ctx context.Context) {
+	var once sync.Once
+	tried := func() { once.Do(func() { close(l.tried) }) }
+	defer tried()
+	wait := retryMin
+	for failed := false; ; failed = true {
+		err := l.hear(ctx, func() {
+			if failed {
+				l.log.InfoContext(ctx, "listening for notifications again")
+				l.wakes.Send(store.Wake{Kind: store.WakeLost})
+			}
+			wait = retryMin
+			tried()
+		})
+		tried()
+		if ctx.Err() != nil {
+			return
+		}
+		l.log.WarnContext(ctx, "lost the connection that listens for notifications; will connect again", "error", err, "in", wait)
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		wait = min(2*wait, retryMax)
+	}
+}
+
+// hear listens on one connection until it fails or ctx ends.
+func (l *listener) hear(ctx context.Context, ready func()) error {
+	conn, err := pgx.ConnectConfig(ctx, l.config.Copy())
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if err := conn.Close(closing); err != nil {
+			l.log.DebugContext(ctx, "cannot close the listening connection", "error", err)
+		}
+	}()
+	if _, err := conn.Exec(ctx, "listen "+channel); err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	ready()
+	for {
+		if err := l.next(ctx, conn); err != nil {
+			return err
+		}
+	}
+}
+
+// next passes the next notification on; after a long silence it makes sure that
+// the connection still lives.
+func (l *listener) next(ctx context.Context, conn *pgx.Conn) error {
+	silence, cancel := context.WithTimeout(ctx, checkEvery)
+	defer cancel()
+	n, err := conn.WaitForNotification(silence)
+	switch {
+	case err == nil:
+		l.wakes.Send(decode(n.Payload)...)
+		return nil
+	case ctx.Err() != nil || silence.Err() == nil:
+		return fmt.Errorf("wait for notifications: %w", err)
+	}
+	check, cancel := context.WithTimeout(ctx, checkFor)
+	defer cancel()
+	if err := conn.Ping(check); err != nil {
+		return fmt.Errorf("check the connection: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+// Package postgres keeps sessions in Postgres, for any number of replicas.
+//
+// Whatever changes a session locks its row first, and whatever locks several
+// locks them in the order of their keys, so that nobody waits for each other in
+// a circle. The rows are read under the lock, what changes is decided in Go
+// (package backend), and written with one statement for each table. Wakes are
+// notifications on one channel, one for each transaction.
+package postgres
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fairlead/fairlead/services/internal/kit/pg"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+)
+
+// Schema is the Postgres schema of the session service.
+const Schema = "session"
+
+//go:embed migrations/*.sql
+var embedded embed.FS
+
+// Migrations are the schema's versions, for goose.
+func Migrations() fs.FS {
+	sub, err := fs.Sub(embedded, "migrations")
+	if err != nil {
+		panic(err) // the folder is embedded above
+	}
+	return sub
+}
+
+// Store is a store.Store in Postgres.
+type Store struct {
+	pool     *pgxpool.Pool
+	wakes    *backend.Broadcast
+	listener *listener
+	log      *slog.Logger
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open connects to the database at url and brings the schema up to date.
+func Open(ctx context.Context, url string, log *slog.Logger) (*Store, error) {
+	pool, err := pg.Open(ctx, url, Schema, log)
+	if err != nil {
+		return nil, fail("open the session database", err)
+	}
+	if err := pg.Migrate(ctx, pool, Schema, Migrations()); err != nil {
+		pool.Close()
+		return nil, fail("migrate the session database", err)
+	}
+	wakes := backend.NewBroadcast()
+	return &Store{pool: pool, wakes: wakes, listener: newListener(pool.Config().ConnConfig, wakes, log), log: log}, nil
+}
+
+// Close gives the connections back, and closes the channels of Listen.
+func (s *Store) Close() error {
+	s.listener.close()
+	s.wakes.Close()
+	s.pool.Close()
+	return nil
+}
+
+// Ping tells whether the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	return fail("ping", s.pool.Ping(ctx))
+}
+
+// Listen sends the wakes of all replicas.
+func (s *Store) Listen(ctx context.Context) (<-chan store.Wake, error) {
+	c, err := s.wakes.Listen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.listener.start(ctx)
+	return c, nil
+}
+
+// write runs f in a transaction, again if it loses a conflict.
+func (s *Store) write(ctx context.Context, what string, f func(tx pgx.Tx) error) error {
+	return fail(what, pg.Tx(ctx, s.pool, f))
+}
+
+// read runs f in a transaction that sees the database at one time.
+func (s *Store) read(ctx context.Context, what string, f func(tx pgx.Tx) error) error {
+	return fail(what, pg.TxWith(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, f))
+}
+
+// fail says in which operation an error came about.
+func fail(what string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, pgx.ErrNoRows):
+		return fmt.Errorf("%s: %w", what, store.ErrNotFound)
+	case pg.Unavailable(err):
+		return fmt.Errorf("%s: %w: %w", what, store.ErrUnavailable, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// limit makes an unbounded limit of none.
+func limit(n int) *int {
+	if n <= 0 {
+		return nil
+	}
+	return &n
+}
+
+// queryer is what reads: a transaction or the pool.
+type queryer interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// collect reads all rows of a query.
+func collect[T any](ctx context.Context, q queryer, scan pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
+	rows, err := q.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.AppendRows([]T(nil), rows, scan)
+}
+
+// dbNow is the database's time, which is the same in a whole transaction.
+func dbNow(ctx context.Context, q queryer) (t time.Time, err error) {
+	err = q.QueryRow(ctx, "select clock_timestamp()").Scan(&t)
+	return t.UTC(), err
+}

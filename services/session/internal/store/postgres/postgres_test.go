@@ -1,0 +1,69 @@
+package postgres_test
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
+
+	"github.com/fairlead/fairlead/services/internal/kit/pg/pgtest"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/postgres"
+	"github.com/fairlead/fairlead/services/session/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T, url string) *postgres.Store {
+	t.Helper()
+	s, err := postgres.Open(t.Context(), url, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// empty empties all tables: the suite's cases run one after another, and a
+// database for each of them would take most of their time.
+func empty(t *testing.T, url string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context()) //nolint:errcheck // it has done its work
+	if _, err := conn.Exec(t.Context(), `do $$ begin
+		execute (select 'truncate ' || string_agg(format('%I.%I', schemaname, tablename), ', ')
+			from pg_tables where schemaname = 'session' and tablename not like 'goose%');
+	end $$`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStore(t *testing.T) {
+	url := pgtest.New(t)
+	storetest.Run(t, func(t *testing.T) store.Store {
+		s := open(t, url)
+		empty(t, url)
+		return s
+	})
+}
+
+func TestRestart(t *testing.T) {
+	storetest.RunRestart(t, func(t *testing.T) (store.Store, func() store.Store) {
+		url := pgtest.New(t)
+		s := open(t, url)
+		return s, func() store.Store {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return open(t, url)
+		}
+	})
+}

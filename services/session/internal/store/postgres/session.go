@@ -1,0 +1,163 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+)
+
+// CreateSession implements store.Store.
+func (s *Store) CreateSession(ctx context.Context, n store.NewSession) (store.Answer, error) {
+	var answer store.Answer
+	err := s.write(ctx, "create session", func(tx pgx.Tx) error {
+		answer = store.Answer{Value: n.Session}
+		now, err := dbNow(ctx, tx)
+		if err != nil {
+			return err
+		}
+		owner := ""
+		if n.Request.KeepUntil.IsZero() {
+			owner = n.Session
+		}
+		if answer, err = remember(ctx, tx, n.Tenant, owner, n.Request, answer.Value); err != nil || answer.Replayed {
+			return err
+		}
+		rows, err := backend.PlanCreate(n, now)
+		if err != nil {
+			return err
+		}
+		if err := insertSession(ctx, tx, rows); err != nil {
+			return err
+		}
+		return notify(ctx, tx, store.Wake{Key: n.Key, Kind: store.WakeEvents})
+	})
+	return answer, err
+}
+
+func insertSession(ctx context.Context, tx pgx.Tx, c *backend.Created) error {
+	n := c.Session
+	tag, err := tx.Exec(ctx, `
+		insert into sessions (tenant, session, agent, agent_revision, body, create_time, update_time, last_seq, head, ready_time, epoch)
+		values ($1, $2, $3, $4, $5, $6, $6, $7, $8, $6,
+			coalesce((select epoch from tombstones where tenant = $1 and session = $2), 0))
+		on conflict do nothing`,
+		n.Tenant, n.Session, n.Agent, n.AgentRevision, n.Body, n.CreateTime, n.LastSeq, n.Head)
+	if err != nil {
+		return err
+	}
+	if tag.RowsAffected() == 0 {
+		return store.ErrExists
+	}
+	b := &pgx.Batch{}
+	queueEvents(b, []backend.Event{c.Event})
+	if c.Greeting != nil {
+		queueMessages(b, []backend.Message{*c.Greeting})
+	}
+	return tx.SendBatch(ctx, b).Close()
+}
+
+const sessionColumns = `s.tenant, s.session, s.agent, s.agent_revision, s.body, s.create_time, s.update_time, s.last_seq, s.head, s.active_turn,
+	s.input_tokens, s.output_tokens, s.cache_read_tokens, s.cache_write_tokens, s.thinking_tokens, s.cost_nano_usd,
+	s.finished_turns, s.epoch, s.lease_until is not null, s.claims, s.next_command, s.next_turn`
+
+func scanSession(row pgx.CollectableRow) (*backend.Session, error) {
+	r := &backend.Session{}
+	err := row.Scan(&r.Tenant, &r.Session, &r.Agent, &r.AgentRevision, &r.Body, &r.CreateTime, &r.UpdateTime, &r.LastSeq, &r.Head, &r.ActiveTurn,
+		&r.Usage.Input, &r.Usage.Output, &r.Usage.CacheRead, &r.Usage.CacheWrite, &r.Usage.Thinking, &r.Usage.CostNanoUSD,
+		&r.FinishedTurns, &r.Epoch, &r.Held, &r.Claims, &r.NextCommand, &r.NextTurn)
+	return r, err
+}
+
+// sessionRow reads a session's row, or pgx.ErrNoRows; lock is "" or how to lock it.
+func sessionRow(ctx context.Context, q queryer, k store.Key, lock string) (*backend.Session, error) {
+	rows, err := q.Query(ctx, "select "+sessionColumns+" from sessions s where tenant = $1 and session = $2 "+lock, k.Tenant, k.Session)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectExactlyOneRow(rows, scanSession)
+}
+
+const forUpdate = "for update"
+
+// GetSession implements store.Store.
+func (s *Store) GetSession(ctx context.Context, k store.Key) (*sessionv1.Session, error) {
+	row, err := sessionRow(ctx, s.pool, k, "")
+	if err != nil {
+		return nil, fail("get session", err)
+	}
+	return row.Proto()
+}
+
+// ListSessions implements store.Store.
+func (s *Store) ListSessions(ctx context.Context, p store.SessionPage) ([]*sessionv1.Session, error) {
+	query := "select " + sessionColumns + " from sessions s where tenant = @tenant"
+	args := pgx.NamedArgs{"tenant": p.Tenant, "limit": limit(p.Limit)}
+	if p.Agent != "" {
+		query += " and agent = @agent"
+		args["agent"] = p.Agent
+	}
+	if p.AfterID != "" {
+		query += " and (create_time, session) < (@time, @id)"
+		args["time"], args["id"] = p.AfterTime, p.AfterID
+	}
+	out, err := collect(ctx, s.pool, func(r pgx.CollectableRow) (*sessionv1.Session, error) {
+		row, err := scanSession(r)
+		if err != nil {
+			return nil, err
+		}
+		return row.Proto()
+	}, query+" order by create_time desc, session desc limit @limit", args)
+	return out, fail("list sessions", err)
+}
+
+// DeleteSession implements store.Store.
+func (s *Store) DeleteSession(ctx context.Context, k store.Key, r store.Request) (store.Answer, error) {
+	var answer store.Answer
+	err := s.write(ctx, "delete session", func(tx pgx.Tx) error {
+		answer = store.Answer{Value: k.Session}
+		now, err := dbNow(ctx, tx)
+		if err != nil {
+			return err
+		}
+		r := r
+		r.KeepUntil = backend.KeepDelete(r.KeepUntil, now)
+		// A repetition waits here for the one before it, and then finds its answer.
+		if answer, err = remember(ctx, tx, k.Tenant, "", r, answer.Value); err != nil || answer.Replayed {
+			return err
+		}
+		row, err := sessionRow(ctx, tx, k, forUpdate)
+		if err != nil {
+			return err
+		}
+		queued, _, err := queuedTurns(ctx, tx, k)
+		if err != nil {
+			return err
+		}
+		if row.ActiveTurn != "" || queued > 0 {
+			return store.ErrTurnActive
+		}
+		if err := purge(ctx, tx, k, row.Epoch, now); err != nil {
+			return err
+		}
+		return notify(ctx, tx, store.Wake{Key: k, Kind: store.WakeEvents})
+	})
+	return answer, err
+}
+
+// purge deletes all that belongs to a session, but for its last epoch.
+func purge(ctx context.Context, tx pgx.Tx, k store.Key, epoch int64, now time.Time) error {
+	b := &pgx.Batch{}
+	for _, table := range []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids"} {
+		b.Queue("delete from "+table+" where tenant = $1 and session = $2", k.Tenant, k.Session)
+	}
+	b.Queue(`
+		insert into tombstones (tenant, session, epoch, delete_time) values ($1, $2, $3, $4)
+		on conflict (tenant, session) do update set epoch = excluded.epoch, delete_time = excluded.delete_time`,
+		k.Tenant, k.Session, epoch, now)
+	return tx.SendBatch(ctx, b).Close()
+}

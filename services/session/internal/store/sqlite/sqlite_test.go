@@ -1,0 +1,51 @@
+package sqlite_test
+
+import (
+	"log/slog"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/sqlite"
+	"github.com/fairlead/fairlead/services/session/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T, path string) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), path, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func newPath(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "session.db")
+}
+
+func TestStore(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.Store { return open(t, newPath(t)) })
+}
+
+func TestRestart(t *testing.T) {
+	storetest.RunRestart(t, func(t *testing.T) (store.Store, func() store.Store) {
+		path := newPath(t)
+		s := open(t, path)
+		return s, func() store.Store {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return open(t, path)
+		}
+	})
+}

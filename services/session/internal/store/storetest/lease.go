@@ -1,0 +1,389 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// claimUntil claims again and again until something was claimed: leases end by
+// the database's clock, which nobody can be told by.
+func (f *fixture) claimUntil(c store.Claim) []store.Lease {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.ctx(), 20*time.Second)
+	defer cancel()
+	for {
+		leases, err := f.Claim(ctx, c)
+		f.must(err)
+		if len(leases) > 0 {
+			return leases
+		}
+	}
+}
+
+func testClaim(t *testing.T, open func(t *testing.T) store.Store) {
+	t.Run("a session without work is not claimed", func(t *testing.T) {
+		f := newFixture(t, open)
+		k := f.create(key("s1"))
+		f.claimsNothing()
+		f.claimsNothing(k)
+	})
+
+	t.Run("a claimed session is not claimed again before its lease ends", func(t *testing.T) {
+		f := newFixture(t, open)
+		k := f.create(key("s1"))
+		f.submitTurn(k, "t1")
+		first := f.claim(k)
+		if first.Epoch != 1 {
+			t.Errorf("epoch %d", first.Epoch)
+		}
+		f.submitTurn(k, "t2")
+		f.claimsNothing()
+		f.claimsNothing(k)
+	})
+
+	t.Run("a lease that has ended is claimed by the next", func(t *testing.T) {
+		f := newFixture(t, open)
+		k := f.create(key("s1"))
+		f.submitTurn(k, "t1")
+		first := f.claimUntil(store.Claim{Replica: "one", TTL: time.Millisecond, Limit: 1})
+		second := f.claimUntil(store.Claim{Replica: "two", TTL: time.Hour, Limit: 1})
+		if second[0].Key != k || second[0].Epoch != first[0].Epoch+1 {
+			t.Errorf("leases %v and then %v", first, second)
+		}
+		if _, err := f.Load(f.ctx(), first[0]); !errors.Is(err, store.ErrStaleEpoch) {
+			t.Errorf("load by the first: %v", err)
+		}
+	})
+
+	t.Run("a claim keeps to its limit and to the sessions it names", func(t *testing.T) {
+		f := newFixture(t, open)
+		var keys []store.Key
+		for range 5 {
+			k := f.create(key(f.nextID("s")))
+			f.submitTurn(k, "t1")
+			keys = append(keys, k)
+		}
+		leases, err := f.Claim(f.ctx(), store.Claim{TTL: time.Hour, Limit: 5, Only: []store.Key{keys[3], keys[3], key("none"), {Tenant: "other", Session: "s1"}}})
+		f.must(err)
+		if len(leases) != 1 || leases[0].Key != keys[3] {
+			t.Errorf("of named ones: %v", leases)
+		}
+		for _, want := range []int{3, 1, 0} {
+			leases, err := f.Claim(f.ctx(), store.Claim{TTL: time.Hour, Limit: 3})
+			f.must(err)
+			if len(leases) != want {
+				t.Errorf("got %v, want %d", leases, want)
+			}
+		}
+	})
+
+	t.Run("no tenant waits behind all sessions of another", func(t *testing.T) {
+		f := newFixture(t, open)
+		for _, tenant := range []string{"big", "small", "tiny"} {
+			for range map[string]int{"big": 10, "small": 2, "tiny": 1}[tenant] {
+				k := f.create(store.Key{Tenant: tenant, Session: f.nextID("s")})
+				f.submitTurn(k, "t1")
+			}
+		}
+		for _, want := range []map[string]int{
+			{"big": 1, "small": 1, "tiny": 1},
+			{"big": 2, "small": 1},
+			{"big": 3},
+		} {
+			leases, err := f.Claim(f.ctx(), store.Claim{TTL: time.Hour, Limit: 3})
+			f.must(err)
+			got := map[string]int{}
+			for _, l := range leases {
+				got[l.Tenant]++
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Error(d)
+			}
+		}
+	})
+
+	t.Run("two claimers never get the same session", func(t *testing.T) {
+		f := newFixture(t, open)
+		const sessions = 40
+		for range sessions {
+			f.submitTurn(f.create(key(f.nextID("s"))), "t1")
+		}
+		var mu sync.Mutex
+		seen := map[store.Key]int{}
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for empty := 0; empty < 3; { // rows that others lock are skipped: an empty claim is not the end
+					leases, err := f.Claim(f.ctx(), store.Claim{TTL: time.Hour, Limit: 3})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if len(leases) == 0 {
+						empty++
+					}
+					mu.Lock()
+					for _, l := range leases {
+						seen[l.Key]++
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		for _, l := range f.rest() {
+			seen[l.Key]++
+		}
+		if len(seen) != sessions {
+			t.Errorf("%d sessions were claimed", len(seen))
+		}
+		for k, n := range seen {
+			if n != 1 {
+				t.Errorf("%v was claimed %d times", k, n)
+			}
+		}
+	})
+	testWork(t, open)
+	testClaimCount(t, open)
+}
+
+// rest claims what is left.
+func (f *fixture) rest() []store.Lease {
+	f.Helper()
+	leases, err := f.Claim(f.ctx(), store.Claim{TTL: time.Hour})
+	f.must(err)
+	return leases
+}
+
+// testWork checks which sessions have work, by whether they can be released
+// idle and whether a released one is claimed.
+func testWork(t *testing.T, open func(t *testing.T) store.Store) {
+	call := store.PendingCall{CallID: "c", TurnID: "t1", Answer: store.CommandToolResult}
+	for _, c := range []struct {
+		name string
+		work bool
+		make func(f *fixture) store.Lease
+	}{
+		{"a command", true, func(f *fixture) store.Lease { return f.held("s1", "t1") }},
+		{"an active turn", true, func(f *fixture) store.Lease { return f.active("s1", "t1") }},
+		{"a consumed command", false, func(f *fixture) store.Lease {
+			l := f.held("s1", "t1")
+			f.commit(store.Write{Lease: l, Consume: []int64{1}})
+			return l
+		}},
+		{"a finished turn", false, func(f *fixture) store.Lease {
+			l := f.active("s1", "t1")
+			f.commit(finish(l, "t1"))
+			return l
+		}},
+		{"a turn that waits", false, func(f *fixture) store.Lease {
+			l := f.active("s1", "t1")
+			f.commit(wait(l, "t1", call))
+			return l
+		}},
+		{"an answer for a turn that waits", true, func(f *fixture) store.Lease {
+			l := f.active("s1", "t1")
+			f.commit(wait(l, "t1", call))
+			_, err := f.Submit(f.ctx(), answerTo(l.Key, store.CommandToolResult, "c", ""))
+			f.must(err)
+			return l
+		}},
+		{"a turn that waited and runs again", true, func(f *fixture) store.Lease {
+			l := f.active("s1", "t1")
+			f.commit(wait(l, "t1", call))
+			f.commit(start(l, "t1"))
+			return l
+		}},
+	} {
+		t.Run(c.name+" is work or not", func(t *testing.T) {
+			f := newFixture(t, open)
+			l := c.make(f)
+			released, err := f.ReleaseIdle(f.ctx(), l)
+			f.must(err)
+			if released == c.work {
+				t.Errorf("released as idle: %t", released)
+			}
+			if released {
+				f.claimsNothing(l.Key)
+				return
+			}
+			f.claimsNothing(l.Key)
+			f.must(f.Release(f.ctx(), l))
+			if next := f.claim(l.Key); next.Epoch != l.Epoch+1 {
+				t.Errorf("epoch %d after %d", next.Epoch, l.Epoch)
+			}
+		})
+	}
+}
+
+func testClaimCount(t *testing.T, open func(t *testing.T) store.Store) {
+	t.Run("claims are counted until the turn gets further", func(t *testing.T) {
+		f := newFixture(t, open)
+		l := f.active("s1", "t1")
+		claims := func() int {
+			t.Helper()
+			snap, err := f.Load(f.ctx(), l)
+			f.must(err)
+			return snap.Claims
+		}
+		again := func() {
+			f.must(f.Release(f.ctx(), l))
+			l = f.claim(l.Key)
+		}
+		for want := range 4 {
+			if got := claims(); got != want {
+				t.Errorf("%d claims since the turn began, want %d", got, want)
+			}
+			again()
+		}
+		f.commit(store.Write{Lease: l, StepCommitted: true})
+		again()
+		if got := claims(); got != 1 {
+			t.Errorf("%d claims since the step", got)
+		}
+		f.commit(wait(l, "t1", store.PendingCall{CallID: "c", Answer: store.CommandToolResult}))
+		if ok, err := f.ReleaseIdle(f.ctx(), l); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		_, err := f.Submit(f.ctx(), answerTo(l.Key, store.CommandToolResult, "c", ""))
+		f.must(err)
+		l = f.claim(l.Key)
+		if got := claims(); got != 1 {
+			t.Errorf("%d claims since the turn was parked", got)
+		}
+		f.submitTurn(l.Key, "t2")
+		again()
+		next := "t2"
+		w := finish(l, "t1")
+		w.ActiveTurn = &next
+		w.Turns = append(w.Turns, turnIn(l.Key, "t2", sessionv1.TurnState_TURN_STATE_RUNNING))
+		f.commit(w)
+		if got := claims(); got != 0 {
+			t.Errorf("%d claims of the next turn", got)
+		}
+	})
+}
+
+func testFencing(t *testing.T, open func(t *testing.T) store.Store) {
+	for _, c := range []struct {
+		name string
+		lose func(f *fixture, l store.Lease)
+	}{
+		{"was released", func(f *fixture, l store.Lease) { f.must(f.Release(f.ctx(), l)) }},
+		{"was released and claimed by another", func(f *fixture, l store.Lease) {
+			f.must(f.Release(f.ctx(), l))
+			f.claim(l.Key)
+		}},
+		{"was deleted", func(f *fixture, l store.Lease) {
+			f.commit(finish(l, "t1"))
+			_, err := f.DeleteSession(f.ctx(), l.Key, store.Request{})
+			f.must(err)
+		}},
+	} {
+		t.Run("a holder whose session "+c.name+" can do nothing", func(t *testing.T) {
+			f := newFixture(t, open)
+			l := f.active("s1", "t1")
+			c.lose(f, l)
+			_, load := f.Load(f.ctx(), l)
+			_, inbox := f.Inbox(f.ctx(), l)
+			_, idle := f.ReleaseIdle(f.ctx(), l)
+			errs, err := f.Commit(f.ctx(), []store.Write{{Lease: l, LastSeq: 1, Events: []*sessionv1.Event{delta(2, 2, "late")}}})
+			f.must(err)
+			for name, err := range map[string]error{"load": load, "inbox": inbox, "release idle": idle, "commit": errs[0]} {
+				if !errors.Is(err, store.ErrStaleEpoch) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			f.must(f.Release(f.ctx(), l))
+			lost, err := f.Renew(f.ctx(), []store.Lease{l}, time.Hour)
+			f.must(err)
+			if d := cmp.Diff([]store.Key{l.Key}, lost); d != "" {
+				t.Errorf("renew: %s", d)
+			}
+			if s, err := f.GetSession(f.ctx(), l.Key); err == nil && s.LastSeq != 1 {
+				t.Errorf("the late event was written: %v", s)
+			}
+		})
+	}
+
+	t.Run("a late release takes nothing from the next holder", func(t *testing.T) {
+		f := newFixture(t, open)
+		old := f.active("s1", "t1")
+		f.must(f.Release(f.ctx(), old))
+		l := f.claim(old.Key)
+		f.must(f.Release(f.ctx(), old))
+		f.claimsNothing(l.Key)
+		f.commit(store.Write{Lease: l, StepCommitted: true})
+	})
+
+	t.Run("a lease of an epoch that is yet to come is worth nothing", func(t *testing.T) {
+		f := newFixture(t, open)
+		l := f.active("s1", "t1")
+		l.Epoch++
+		if _, err := f.Load(f.ctx(), l); !errors.Is(err, store.ErrStaleEpoch) {
+			t.Errorf("load: %v", err)
+		}
+	})
+
+	t.Run("renewal keeps what is held and tells what is lost", func(t *testing.T) {
+		f := newFixture(t, open)
+		for _, id := range []string{"kept", "lost", "released", "other"} {
+			f.submitTurn(f.create(key(id)), "t")
+		}
+		kept, err := f.Claim(f.ctx(), store.Claim{TTL: time.Millisecond, Only: []store.Key{key("kept")}})
+		f.must(err)
+		lost, err := f.Claim(f.ctx(), store.Claim{TTL: time.Millisecond, Only: []store.Key{key("lost")}})
+		f.must(err)
+		released := f.claim(key("released"))
+		f.must(f.Release(f.ctx(), released))
+		next := f.claimUntil(store.Claim{TTL: time.Hour, Only: []store.Key{key("lost")}})
+
+		got, err := f.Renew(f.ctx(), []store.Lease{lost[0], kept[0], released, {Key: key("none"), Epoch: 1}}, time.Hour)
+		f.must(err)
+		slices.SortFunc(got, func(a, b store.Key) int { return cmpKeys(a, b) })
+		if d := cmp.Diff([]store.Key{key("lost"), key("none"), key("released")}, got); d != "" {
+			t.Error(d)
+		}
+		f.claimsNothing(key("kept"), key("lost"))
+		got, err = f.Renew(f.ctx(), next, time.Hour)
+		f.must(err)
+		if len(got) != 0 {
+			t.Errorf("lost %v", got)
+		}
+		got, err = f.Renew(f.ctx(), nil, time.Hour)
+		f.must(err)
+		if len(got) != 0 {
+			t.Errorf("of none: %v", got)
+		}
+	})
+
+	t.Run("a renewed lease ends at its new time", func(t *testing.T) {
+		f := newFixture(t, open)
+		l := f.active("s1", "t1")
+		lost, err := f.Renew(f.ctx(), []store.Lease{l}, time.Millisecond)
+		f.must(err)
+		if len(lost) > 0 {
+			t.Fatal(lost)
+		}
+		f.claimUntil(store.Claim{TTL: time.Hour, Only: []store.Key{l.Key}})
+	})
+}
+
+func cmpKeys(a, b store.Key) int {
+	switch {
+	case a.Tenant+"/"+a.Session < b.Tenant+"/"+b.Session:
+		return -1
+	case a == b:
+		return 0
+	}
+	return 1
+}
