@@ -52,7 +52,13 @@ func (b *Body) Decode(m proto.Message) error {
 	return err
 }
 
-func (b *Body) decode(m proto.Message) error {
+// Discard reads a body that nobody wants, so that a stream can follow it.
+func (b *Body) Discard() error {
+	_, err := b.read()
+	return err
+}
+
+func (b *Body) read() ([]byte, error) {
 	// Without effect on writers that know no deadlines, as in tests of handlers alone.
 	_ = b.control.SetReadDeadline(time.Now().Add(b.timeout))
 	data, err := io.ReadAll(b.ReadCloser)
@@ -60,11 +66,19 @@ func (b *Body) decode(m proto.Message) error {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return problem.BodyTooLarge(b.limit)
+		return nil, problem.BodyTooLarge(b.limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return problem.BodyTimeout(b.timeout)
+		return nil, problem.BodyTimeout(b.timeout)
 	case err != nil:
-		return problem.BodyMalformed("", "it broke off")
+		return nil, problem.BodyMalformed("", "it broke off")
+	}
+	return data, nil
+}
+
+func (b *Body) decode(m proto.Message) error {
+	data, err := b.read()
+	if err != nil {
+		return err
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
 		return io.EOF

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -31,6 +32,11 @@ func routeOf(ctx context.Context) *route.Route {
 
 // serve finds the route, checks the form of the request, and lets grpc-gateway or a stream answer.
 func (a *api) serve(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		// The server reads what is left of a refused body, and must not wait for it for ever. Those who read it all set
+		// the time anew; with the next request the server does.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(a.cfg.BodyTimeout))
+	}
 	if err := a.rate.Allow(limit.Client(r)); err != nil {
 		problem.Write(w, err)
 		return
@@ -132,8 +138,9 @@ const smallBody = 1 << 20
 // checkBody limits the body, and makes sure that it says that it is JSON.
 func (a *api) checkBody(w http.ResponseWriter, r *http.Request, rt *route.Route) error {
 	if rt.Body == "" || r.ContentLength == 0 {
-		r.Body = codec.NewBody(w, r, smallBody, a.cfg.BodyTimeout)
-		return nil
+		b := codec.NewBody(w, r, min(int64(smallBody), a.cfg.MaxBody), a.cfg.BodyTimeout)
+		r.Body = b
+		return b.Discard()
 	}
 	types := []string{codec.ContentType}
 	if rt.RPC == converse {

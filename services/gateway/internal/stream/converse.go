@@ -34,6 +34,8 @@ func (s *Server) Converse(w http.ResponseWriter, r *http.Request, _ map[string]s
 		s.refuse(r.Context(), w, err)
 		return
 	}
+	// A conversation may be silent for as long as it likes.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	st, err := s.client.Converse(ctx)
