@@ -64,6 +64,9 @@ func (b bash) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Result
 	timeout := time.Duration(whole(p.Timeout, 1, bashMaxTimeout)) * time.Millisecond
 	e := &execution{sandbox: b.sandbox, call: c, command: p.Command, timeout: timeout, sink: out}
 	exited, err := e.run(ctx)
+	if err != nil && e.killErr != nil {
+		return nil, e.notKilled(ctx)
+	}
 	if err != nil {
 		return failure(ctx, err, workspace)
 	}
@@ -87,6 +90,15 @@ func (b bash) Finished(ctx context.Context, c tool.Call) error {
 		return nil // never started, or acknowledged before
 	}
 	return err
+}
+
+// notKilled says that a command was to be stopped and may still run: its call
+// must not be taken for ended.
+func (e *execution) notKilled(ctx context.Context) error {
+	if _, err := failure(context.WithoutCancel(ctx), e.killErr, workspace); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: the command could not be stopped: %s", tool.ErrUnavailable, apierr.Message(e.killErr))
 }
 
 // result is what the model reads about a command that ended.

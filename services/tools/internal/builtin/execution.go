@@ -38,6 +38,8 @@ type execution struct {
 	started bool  // the sandbox said that it runs
 	stdout  int64 // bytes seen
 	stderr  int64
+
+	killErr error // why the command could not be killed
 }
 
 // run follows the command to its end. When ctx ends, the command is killed and
@@ -48,16 +50,21 @@ func (e *execution) run(ctx context.Context) (*sandboxv1.ExecExited, error) {
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
-		if context.Cause(ctx) == tool.ErrClosing || e.kill(streams) != nil {
+		if context.Cause(ctx) != tool.ErrClosing {
+			e.killErr = e.kill(streams)
+		}
+		if context.Cause(ctx) == tool.ErrClosing || e.killErr != nil {
 			drop()
 		}
 	})
-	defer func() {
-		if !stop() {
-			<-done
-		}
-	}()
-	return e.follow(streams)
+	exited, err := e.follow(streams)
+	if !stop() {
+		<-done
+	}
+	if err != nil && e.killErr != nil {
+		return nil, e.killErr
+	}
+	return exited, err
 }
 
 func (e *execution) kill(ctx context.Context) error {

@@ -1,0 +1,56 @@
+package tools
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/tools/internal/permission"
+)
+
+// Profile is a permission profile, as it is configured.
+type Profile = permission.Rules
+
+// Config says how the tools service works. Defaults makes one.
+type Config struct {
+	DatabaseURL config.Secret `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"Postgres, as postgres://user:password@host/database; empty: SQLite in the data directory"`
+	Data        string        `key:"data" help:"the directory for SQLite's file tools.db"`
+
+	Profiles map[string]Profile `key:"profiles" help:"permission profiles besides the built-in full, read-only and ask-writes"`
+
+	MaxCalls        int           `key:"max-calls" help:"the most calls that run at the same time; others wait"`
+	MaxSessionCalls int           `key:"max-session-calls" help:"the most calls of one session that run at the same time; others wait"`
+	MaxCallTime     time.Duration `key:"max-call-time" help:"the most time of one call, whatever its tool allows"`
+	MaxCallOutput   config.Size   `key:"max-call-output" help:"how much output of a running call is kept for those who follow it"`
+}
+
+// Defaults is the configuration where nothing is said.
+func Defaults() Config {
+	return Config{MaxCalls: 256, MaxSessionCalls: 16, MaxCallTime: 15 * time.Minute, MaxCallOutput: 1 << 20}
+}
+
+// Validate reports every fault at once.
+func (c Config) Validate() error {
+	var faults []error
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	if raw := c.DatabaseURL.Reveal(); raw != "" {
+		u, err := url.Parse(raw)
+		fault(err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql"), "database-url: is not of the form postgres://user:password@host/database")
+	} else {
+		fault(c.Data == "", "data: is missing; it is where SQLite keeps its file (or set database-url)")
+	}
+	fault(c.MaxCalls < 1 || c.MaxCalls > 100_000, "max-calls: %d is not between 1 and 100000", c.MaxCalls)
+	fault(c.MaxSessionCalls < 1 || c.MaxSessionCalls > c.MaxCalls, "max-session-calls: %d is not between 1 and max-calls (%d)", c.MaxSessionCalls, c.MaxCalls)
+	fault(c.MaxCallTime < time.Second, "max-call-time: %v is less than 1s", c.MaxCallTime)
+	fault(c.MaxCallOutput < 0 || c.MaxCallOutput > 64<<20, "max-call-output: %d is not between 0 and 64 MiB", c.MaxCallOutput)
+	if _, err := permission.NewSet(c.Profiles); err != nil {
+		faults = append(faults, fmt.Errorf("profiles: %w", err))
+	}
+	return errors.Join(faults...)
+}

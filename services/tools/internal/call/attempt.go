@@ -1,0 +1,249 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/otel/trace"
+
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/tools/internal/permission"
+	"github.com/fairlead/fairlead/services/tools/internal/store"
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
+)
+
+// attempt takes one call on from the state that was read of it.
+type attempt struct {
+	*Engine
+	Request
+	digest string
+	rec    store.Record
+	send   Send
+	span   trace.Span
+}
+
+func (a *attempt) advance(ctx context.Context) error {
+	switch a.rec.State {
+	case store.Finished:
+		result, err := decode(a.rec.Result)
+		if err != nil {
+			return err
+		}
+		return a.send(resultPiece(result))
+	case store.Cancelled:
+		return ErrCallCancelled
+	case store.Delegated:
+		return a.send(delegatedPiece(a.Tool, a.Arguments))
+	}
+	profile, ok := a.Profiles[a.Profile]
+	if !ok {
+		return fmt.Errorf("%w: %s", ErrProfileNotFound, a.Profile)
+	}
+	if a.rec.State == store.Started {
+		return a.resume(ctx, profile)
+	}
+	ctx, a.span = a.observe.start(ctx, a.Request, false)
+	err := a.begin(ctx, profile)
+	if a.span != nil {
+		endSpan(a.span, err)
+	}
+	return err
+}
+
+// begin makes a call that has not run.
+func (a *attempt) begin(ctx context.Context, profile *permission.Profile) error {
+	t, args, fault := a.check()
+	if fault != nil {
+		return a.end(ctx, nil, fault)
+	}
+	d := profile.Decide(request(a.Tool, args))
+	if a.Approval != nil && !a.Approval.GetApproved() {
+		d.Rule = "refused by " + a.approver()
+		return a.end(ctx, decisionPiece(permission.Deny, d.Rule), refused(a.Approval))
+	}
+	if d.Kind == permission.Ask && a.Approval != nil {
+		d = permission.Decision{Kind: permission.Allow, Rule: "approved by " + a.approver() + ": " + d.Rule}
+	}
+	decided(a.span, d)
+	switch {
+	case d.Kind == permission.Deny:
+		return a.end(ctx, decisionPiece(d.Kind, d.Rule), denied(profile.Name(), a.Tool, d.Rule))
+	case d.Kind == permission.Ask:
+		return a.ask(ctx, d)
+	case t.Delegated():
+		return a.delegate(ctx, d)
+	default:
+		return a.start(ctx, t, args, profile, d)
+	}
+}
+
+func (a *attempt) approver() string {
+	if user := a.Approval.GetUser(); user != "" {
+		return user
+	}
+	return "a person"
+}
+
+// check finds the tool and checks the arguments. What is wrong with them is a
+// result, which the model can mend.
+func (a *attempt) check() (*tool.Tool, tool.Arguments, *tool.Result) {
+	t, ok := a.Tools.Get(a.Tool)
+	if !ok || !slices.Contains(a.Allowed, a.Tool) {
+		names := slices.DeleteFunc(a.Tools.Names(), func(n string) bool { return !slices.Contains(a.Allowed, n) })
+		text := fmt.Sprintf("There is no tool %q for this agent.", a.Tool)
+		if len(names) > 0 {
+			text += " It has: " + strings.Join(names, ", ") + "."
+		}
+		return nil, tool.Arguments{}, tool.Failed(text)
+	}
+	args, err := t.Arguments(a.Arguments)
+	if err != nil {
+		return nil, args, tool.Failed(fmt.Sprintf("The call of %s was not made: %s.", a.Tool, strings.TrimSuffix(err.Error(), ".")))
+	}
+	return t, args, nil
+}
+
+// request is what a profile decides on.
+func request(name string, args tool.Arguments) permission.Request {
+	q := permission.Request{Tool: name, Command: args.String("command"), Path: args.String("file_path")}
+	if q.Path == "" {
+		q.Path = args.String("path")
+	}
+	return q
+}
+
+// end records the result of a call that does not run, and sends it.
+func (a *attempt) end(ctx context.Context, decision *toolsv1.CallToolResponse, result *tool.Result) error {
+	bytes, err := encode(result)
+	if err != nil {
+		return err
+	}
+	if err := a.move(ctx, store.Finished, bytes); err != nil {
+		return err
+	}
+	a.observe.ended(ctx, a.span, a.Tool, result)
+	if decision != nil {
+		if err := a.send(decision); err != nil {
+			return err
+		}
+	}
+	return a.send(resultPiece(result))
+}
+
+func (a *attempt) ask(ctx context.Context, d permission.Decision) error {
+	if a.rec.State != store.Asked {
+		if err := a.move(ctx, store.Asked, nil); err != nil {
+			return err
+		}
+	}
+	if err := a.send(decisionPiece(d.Kind, d.Rule)); err != nil {
+		return err
+	}
+	return a.send(&toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Ask{Ask: &toolsv1.CallAsk{Digest: a.digest, Rule: d.Rule}}})
+}
+
+func (a *attempt) delegate(ctx context.Context, d permission.Decision) error {
+	if err := a.move(ctx, store.Delegated, nil); err != nil {
+		return err
+	}
+	if err := a.send(decisionPiece(d.Kind, d.Rule)); err != nil {
+		return err
+	}
+	return a.send(delegatedPiece(a.Tool, a.Arguments))
+}
+
+// move journals a new state, fenced, from the one that was read.
+func (a *attempt) move(ctx context.Context, to store.State, result []byte) error {
+	return a.Store.Move(ctx, a.Ref, store.Change{
+		From: a.rec.State, To: to, Fenced: true, Tool: a.Tool, Digest: a.digest, Result: result, At: a.Now(),
+	})
+}
+
+// start journals the call as started, and runs it.
+func (a *attempt) start(ctx context.Context, t *tool.Tool, args tool.Arguments, profile *permission.Profile, d permission.Decision) error {
+	r, other, err := a.claim(ctx, t, args, profile)
+	if err != nil || other != nil {
+		return errors.Join(err, a.attach(ctx, other))
+	}
+	if err := a.move(ctx, store.Started, nil); err != nil {
+		a.abandon(r)
+		return err
+	}
+	a.launch(ctx, r)
+	if err := a.send(decisionPiece(d.Kind, d.Rule)); err != nil {
+		return err
+	}
+	return r.follow(ctx, a.send)
+}
+
+// resume goes on with a call that was started before: here, or by a process
+// that has let go of it.
+func (a *attempt) resume(ctx context.Context, profile *permission.Profile) error {
+	if r := a.find(a.Ref); r != nil {
+		return a.attach(ctx, r)
+	}
+	t, ok := a.Tools.Get(a.Tool)
+	args, err := tool.ParseArguments(a.Arguments)
+	if !ok || err != nil || t.Delegated() {
+		return a.end(ctx, nil, tool.Ended(toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN,
+			fmt.Sprintf("The tool %s is gone, and how this call ended is not known. It may have taken effect: check before repeating it.", a.Tool)))
+	}
+	r, other, err := a.claim(ctx, t, args, profile)
+	if err != nil || other != nil {
+		return errors.Join(err, a.attach(ctx, other))
+	}
+	r.call.Resumed = true
+	// Somebody here may have finished the call since it was read. Running it
+	// again now would run it twice, for its traces are gone from the sandbox.
+	now, err := a.Store.Enter(ctx, a.Ref)
+	if err == nil && now.State != store.Started {
+		err = store.ErrConflict
+	}
+	if err != nil {
+		a.abandon(r)
+		return err
+	}
+	ctx, a.span = a.observe.start(ctx, a.Request, true)
+	a.launch(ctx, r)
+	return r.follow(ctx, a.send)
+}
+
+// claim waits for a slot and makes a run for the call, or finds that another one
+// has it.
+func (a *attempt) claim(ctx context.Context, t *tool.Tool, args tool.Arguments, profile *permission.Profile) (mine, other *run, err error) {
+	release, err := a.slots.acquire(ctx, a.Ref.Tenant, a.Ref.Session)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := newRun(ctx, a.Ref, a.digest, t, a.Limits.OutputBytes, release)
+	r.call = tool.Call{
+		Session: a.Ref.Session, ID: a.Ref.CallID, WorkspaceGeneration: a.WorkspaceGeneration,
+		Arguments: args.Raw, Hidden: profile.Hides(),
+	}
+	got, err := a.register(r)
+	if err != nil || got != r {
+		release()
+		return nil, got, err
+	}
+	return r, nil, nil
+}
+
+// abandon gives up a run that did not start.
+func (a *attempt) abandon(r *run) {
+	a.settle(r, nil, store.ErrConflict)
+}
+
+// attach follows a call that runs here.
+func (a *attempt) attach(ctx context.Context, r *run) error {
+	if r == nil {
+		return nil
+	}
+	if r.digest != a.digest {
+		return ErrIDReused
+	}
+	r.raise(a.Ref.Epoch)
+	return r.follow(ctx, a.send)
+}

@@ -1,0 +1,111 @@
+package call
+
+import (
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/fairlead/fairlead/services/internal/kit/telemetry/genai"
+	"github.com/fairlead/fairlead/services/tools/internal/permission"
+	"github.com/fairlead/fairlead/services/tools/internal/registry"
+	"github.com/fairlead/fairlead/services/tools/internal/store"
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
+)
+
+// scope names what makes the spans and measures.
+const scope = "github.com/fairlead/fairlead/services/tools"
+
+// Keys of our own on spans and measures.
+const (
+	keyOutcome  = attribute.Key("fairlead.call.outcome")
+	keyResumed  = attribute.Key("fairlead.call.resumed")
+	keyDecision = attribute.Key("fairlead.decision")
+	keyRule     = attribute.Key("fairlead.decision.rule")
+)
+
+// observer makes the spans and measures of calls. Arguments and results are in
+// none of them.
+type observer struct {
+	tools    *registry.Registry
+	tracer   trace.Tracer
+	calls    metric.Int64Counter
+	duration metric.Float64Histogram
+	active   metric.Int64UpDownCounter
+}
+
+func newObserver(tools *registry.Registry) (*observer, error) {
+	meter := otel.Meter(scope)
+	calls, err1 := meter.Int64Counter("fairlead.tools.calls", metric.WithUnit("{call}"), metric.WithDescription("Calls that ended, by tool and outcome."))
+	duration, err2 := meter.Float64Histogram("fairlead.tools.call.duration", metric.WithUnit("s"), metric.WithDescription("How long calls took."))
+	active, err3 := meter.Int64UpDownCounter("fairlead.tools.calls.running", metric.WithUnit("{call}"), metric.WithDescription("Calls that run now."))
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
+	return &observer{tools: tools, tracer: otel.Tracer(scope), calls: calls, duration: duration, active: active}, nil
+}
+
+func (o *observer) start(ctx context.Context, q Request, resumed bool) (context.Context, trace.Span) {
+	return o.tracer.Start(ctx, "execute_tool "+spanTool(q.Tool), trace.WithAttributes(
+		genai.OperationName.String(genai.OperationExecuteTool),
+		genai.ToolName.String(spanTool(q.Tool)),
+		genai.ToolCallID.String(q.Ref.CallID),
+		genai.ToolType.String("function"),
+		genai.Tenant.String(q.Ref.Tenant),
+		genai.Session.String(q.Ref.Session),
+		genai.Epoch.Int64(q.Ref.Epoch),
+		keyResumed.Bool(resumed),
+	))
+}
+
+// spanTool keeps a made-up name of a model from being any text at all.
+func spanTool(name string) string {
+	if len(name) > tool.MaxNameBytes {
+		return "_other"
+	}
+	return name
+}
+
+// decided adds the decision to a call's span.
+func decided(span trace.Span, d permission.Decision) {
+	span.AddEvent("decide", trace.WithAttributes(keyDecision.String(d.Kind.String()), keyRule.String(d.Rule)))
+}
+
+// running counts calls that run.
+func (o *observer) running(ctx context.Context, name string, n int64) {
+	o.active.Add(ctx, n, metric.WithAttributes(genai.ToolName.String(name)))
+}
+
+// ended measures a call and notes its outcome on its span, which may be nil. The
+// span is not ended.
+func (o *observer) ended(ctx context.Context, span trace.Span, name string, r *tool.Result) {
+	word := outcome(r)
+	if _, known := o.tools.Get(name); !known {
+		name = "_other" // labels are a closed set, and models make up names
+	}
+	set := metric.WithAttributes(genai.ToolName.String(name), keyOutcome.String(word))
+	o.calls.Add(ctx, 1, set)
+	o.duration.Record(ctx, float64(r.GetDurationMs())/1000, set)
+	if span == nil {
+		return
+	}
+	span.SetAttributes(keyOutcome.String(word))
+	if word != "ok" {
+		span.SetAttributes(genai.ErrorType.String(word))
+		span.SetStatus(codes.Error, word)
+	}
+}
+
+// endSpan ends a call's span. The text of an error is left out: it may quote
+// what the call was about.
+func endSpan(span trace.Span, err error) {
+	if err != nil && !errors.Is(err, store.ErrConflict) {
+		span.SetAttributes(genai.ErrorType.String("call_not_made"))
+		span.SetStatus(codes.Error, "call not made")
+	}
+	span.End()
+}

@@ -1,0 +1,140 @@
+package call
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/tools/internal/store"
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
+)
+
+// maxPieces bounds how many pieces of a running call are kept, however small.
+const maxPieces = 10_000
+
+// run is a call that runs in this process. Its pieces are kept, up to a bound,
+// for everybody who follows it, from the first on.
+type run struct {
+	ref     store.Ref
+	digest  string
+	tool    *tool.Tool
+	call    tool.Call
+	release func()
+	epoch   atomic.Int64 // the highest under which the call was asked for
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+
+	mu      sync.Mutex
+	pieces  []*toolsv1.CallToolResponse
+	room    int           // bytes of output that are still kept
+	full    bool          // something was left out
+	changed chan struct{} // closed at the next change
+	done    bool
+	result  *tool.Result
+	err     error
+}
+
+// newRun makes a run whose context has the values of ctx and outlives it.
+func newRun(ctx context.Context, ref store.Ref, digest string, t *tool.Tool, room int, release func()) *run {
+	r := &run{ref: ref, digest: digest, tool: t, room: room, release: release, changed: make(chan struct{})}
+	r.epoch.Store(ref.Epoch)
+	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	return r
+}
+
+// raise notes a higher epoch under which the call was asked for.
+func (r *run) raise(epoch int64) {
+	for {
+		old := r.epoch.Load()
+		if epoch <= old || r.epoch.CompareAndSwap(old, epoch) {
+			return
+		}
+	}
+}
+
+// Progress implements tool.Sink.
+func (r *run) Progress(message string) { r.add(progressPiece(message), len(message)) }
+
+// Output implements tool.Sink.
+func (r *run) Output(stream string, data []byte) {
+	r.add(outputPiece(stream, append([]byte(nil), data...)), len(data))
+}
+
+func (r *run) add(p *toolsv1.CallToolResponse, size int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.full || r.done {
+		return
+	}
+	if size > r.room || len(r.pieces) >= maxPieces {
+		r.full = true
+		p = progressPiece("more output follows, which is not shown while the call runs")
+	} else {
+		r.room -= size
+	}
+	r.pieces = append(r.pieces, p)
+	r.wake()
+}
+
+// end tells all who follow how the run ended.
+func (r *run) end(result *tool.Result, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.done, r.result, r.err = true, result, err
+	r.wake()
+}
+
+func (r *run) wake() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// after returns the pieces from the i-th on, and how the run ended if it has.
+func (r *run) after(i int) (pieces []*toolsv1.CallToolResponse, changed <-chan struct{}, done bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pieces[i:], r.changed, r.done
+}
+
+// follow sends the run's pieces from the first on, and its result. A slow
+// follower slows nobody else. The error of the run comes back as it is.
+func (r *run) follow(ctx context.Context, send Send) error {
+	for sent := 0; ; {
+		pieces, changed, done := r.after(sent)
+		for _, p := range pieces {
+			if err := send(p); err != nil {
+				return err
+			}
+		}
+		sent += len(pieces)
+		switch {
+		case len(pieces) > 0:
+		case done && r.err != nil:
+			return r.err
+		case done:
+			return send(resultPiece(r.result))
+		default:
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+}
+
+// wait waits until the run has ended, however it did.
+func (r *run) wait(ctx context.Context) error {
+	for {
+		_, changed, done := r.after(0)
+		if done {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package call
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/protobuf/proto"
+
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/tools/internal/store"
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
+)
+
+// Report records the result of a call that was handed to the caller. Reporting
+// the same again changes nothing; reporting another result is ErrIDReused.
+func (e *Engine) Report(ctx context.Context, ref store.Ref, result *tool.Result) error {
+	return e.retry(ctx, ref, func(rec store.Record) error {
+		switch {
+		case rec.State == store.None:
+			return ErrNotFound
+		case rec.Session != ref.Session:
+			return ErrIDReused
+		case rec.State == store.Cancelled:
+			return ErrCallCancelled
+		case !rec.Handed:
+			return ErrNotDelegated
+		case rec.State == store.Finished:
+			return sameResult(rec.Result, result)
+		}
+		bytes, err := encode(result)
+		if err != nil {
+			return err
+		}
+		err = e.Store.Move(ctx, ref, store.Change{From: rec.State, To: store.Finished, Fenced: true, Result: bytes, At: e.Now()})
+		if err == nil {
+			e.observe.ended(ctx, nil, rec.Tool, result)
+		}
+		return err
+	})
+}
+
+// sameResult compares but for the duration, which differs when the caller does
+// its work again after a crash.
+func sameResult(recorded []byte, result *tool.Result) error {
+	was, err := decode(recorded)
+	if err != nil {
+		return err
+	}
+	was.DurationMs = result.GetDurationMs()
+	if !proto.Equal(was, result) {
+		return ErrIDReused
+	}
+	return nil
+}
+
+// Cancel stops a call, or leaves a mark that stops it from starting, and returns
+// its recorded result. The call's effects have ended then.
+func (e *Engine) Cancel(ctx context.Context, ref store.Ref) (result *tool.Result, err error) {
+	err = e.retry(ctx, ref, func(rec store.Record) error {
+		if rec.State != store.None && rec.Session != ref.Session {
+			return ErrIDReused
+		}
+		switch rec.State {
+		case store.Finished:
+			result, err = decode(rec.Result)
+			return err
+		case store.Cancelled:
+			if result, err = decode(rec.Result); err != nil {
+				return err
+			}
+			return e.stop(ctx, ref, rec)
+		case store.Started:
+			if r := e.find(ref); r != nil {
+				return e.interrupt(ctx, ref, r)
+			}
+			if err := e.stop(ctx, ref, rec); err != nil {
+				return err
+			}
+		}
+		result = cancelled()
+		bytes, err := encode(result)
+		if err != nil {
+			return err
+		}
+		return e.Store.Move(ctx, ref, store.Change{From: rec.State, To: store.Cancelled, Fenced: true, Result: bytes, At: e.Now()})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return result, nil
+}
+
+// interrupt stops a call that runs here and waits for its end, which is then
+// read from the journal.
+func (e *Engine) interrupt(ctx context.Context, ref store.Ref, r *run) error {
+	r.raise(ref.Epoch)
+	r.cancel(tool.ErrCancelled)
+	if err := r.wait(ctx); err != nil {
+		return err
+	}
+	if r.err != nil {
+		return r.err
+	}
+	return store.ErrConflict
+}
+
+// stop stops what may still run of a call that nobody here runs.
+func (e *Engine) stop(ctx context.Context, ref store.Ref, rec store.Record) error {
+	t, ok := e.Tools.Get(rec.Tool)
+	if !ok {
+		return nil
+	}
+	c, ok := t.Runner.(tool.Canceller)
+	if !ok {
+		return nil
+	}
+	return c.Cancel(ctx, tool.Call{Session: ref.Session, Epoch: ref.Epoch, ID: ref.CallID})
+}
+
+// retry reads a call and acts on it, again when somebody was faster.
+func (e *Engine) retry(ctx context.Context, ref store.Ref, act func(store.Record) error) error {
+	for range maxRaces {
+		rec, err := e.Store.Enter(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if err = act(rec); !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+	return errors.New("the call's state changed too often while it was settled")
+}
+
+// outcome names an outcome in traces and metrics.
+func outcome(r *tool.Result) string {
+	switch r.GetOutcome() {
+	case toolsv1.CallOutcome_CALL_OUTCOME_OK:
+		return "ok"
+	case toolsv1.CallOutcome_CALL_OUTCOME_ERROR:
+		return "error"
+	case toolsv1.CallOutcome_CALL_OUTCOME_DENIED:
+		return "denied"
+	case toolsv1.CallOutcome_CALL_OUTCOME_REFUSED:
+		return "refused"
+	case toolsv1.CallOutcome_CALL_OUTCOME_CANCELLED:
+		return "cancelled"
+	default:
+		return "unknown"
+	}
+}

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"errors"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/tools/internal/call"
+	"github.com/fairlead/fairlead/services/tools/internal/store"
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
+)
+
+// domain is the domain of this service's errors.
+const domain = "tools.fairlead.dev"
+
+// sandboxDomain is the domain of the errors that are passed on as they are:
+// they are about the caller's own dealings with the sandbox.
+const sandboxDomain = "sandbox.fairlead.dev"
+
+// retryAfter is when to try again while something is out of reach.
+const retryAfter = time.Second
+
+// errToolNotFound says that there is no such tool.
+var errToolNotFound = errors.New("there is no such tool")
+
+// failure is how one error of ours is told.
+type failure struct {
+	is      error
+	code    codes.Code
+	reason  string // the ErrorReason without its prefix
+	message string
+	detail  func(subject string) apierr.Option
+}
+
+// failures is the one table of this service's errors.
+var failures = []failure{
+	{errToolNotFound, codes.NotFound, "TOOL_NOT_FOUND", "there is no such tool; ListTools tells which there are", resource("fairlead.dev/Tool")},
+	{call.ErrProfileNotFound, codes.FailedPrecondition, "PROFILE_NOT_FOUND", "there is no such permission profile; configure it under profiles, or use full, read-only or ask-writes", precondition("PROFILE")},
+	{call.ErrIDReused, codes.AlreadyExists, "CALL_ID_REUSED", "the call id was used for another call; make a new id for each call", resource("fairlead.dev/Call")},
+	{call.ErrCallCancelled, codes.FailedPrecondition, "CALL_CANCELLED", "the call was cancelled and cannot go on", precondition("CALL")},
+	{call.ErrNotFound, codes.NotFound, "CALL_NOT_FOUND", "there is no such call", resource("fairlead.dev/Call")},
+	{call.ErrNotDelegated, codes.FailedPrecondition, "CALL_NOT_DELEGATED", "the call was not handed to the caller, so its result cannot be reported", precondition("CALL")},
+	{call.ErrDigestMismatch, codes.FailedPrecondition, "DIGEST_MISMATCH", "the approval is for other arguments than the call's; ask again with the digest of this call", precondition("APPROVAL")},
+	{store.ErrStaleEpoch, codes.FailedPrecondition, "STALE_EPOCH", "the caller no longer holds the session, or the session was deleted", precondition("EPOCH")},
+	{tool.ErrStaleEpoch, codes.FailedPrecondition, "STALE_EPOCH", "the caller no longer holds the session, or the session was deleted", precondition("EPOCH")},
+	{page.ErrBadToken, codes.InvalidArgument, "BAD_PAGE_TOKEN", "the page token is not one of this list; begin again without one", field("page_token")},
+	{store.ErrUnavailable, codes.Unavailable, "STORE_UNAVAILABLE", "the tools service cannot reach its database; try again", retry},
+	{tool.ErrUnavailable, codes.Unavailable, "SANDBOX_UNAVAILABLE", "the sandbox service cannot be reached or is busy; asking for the same call again goes on with it", retry},
+}
+
+func resource(kind string) func(string) apierr.Option {
+	return func(subject string) apierr.Option { return apierr.Resource(kind, subject, "") }
+}
+
+func precondition(kind string) func(string) apierr.Option {
+	return func(subject string) apierr.Option { return apierr.Precondition(kind, subject, "") }
+}
+
+func field(path string) func(string) apierr.Option {
+	return func(string) apierr.Option { return apierr.Field(path, "is not a token of this list") }
+}
+
+func retry(string) apierr.Option { return apierr.RetryAfter(retryAfter) }
+
+// outward makes of an error what the caller sees. The subject is what the
+// request was about. What is not in the table is left to the interceptors, which
+// tell nothing of it.
+func outward(err error, subject string) error {
+	if err == nil {
+		return nil
+	}
+	if apierr.ErrorDomain(err) == sandboxDomain {
+		return apierr.Forward(err)
+	}
+	if errors.Is(err, tool.ErrClosing) {
+		return apierr.New(codes.Unavailable, apierr.Domain, apierr.ReasonDraining, "the tools service is stopping; ask for the call again", apierr.RetryAfter(retryAfter))
+	}
+	for _, f := range failures {
+		if errors.Is(err, f.is) {
+			return apierr.New(f.code, domain, f.reason, f.message, f.detail(subject))
+		}
+	}
+	return err
+}

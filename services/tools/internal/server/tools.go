@@ -1,0 +1,85 @@
+// Package server serves the RPCs of the tools service: what is asked in the
+// contract's words is handed to the engine and the registry, and their errors are
+// told in the contract's words.
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/tools/internal/registry"
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
+)
+
+const (
+	namePrefix  = "tools/"
+	defaultPage = 50
+	maxPage     = 1000
+)
+
+// Tools serves ToolService.
+type Tools struct {
+	toolsv1.UnimplementedToolServiceServer
+	registry *registry.Registry
+}
+
+// NewTools makes the server of ToolService.
+func NewTools(r *registry.Registry) *Tools { return &Tools{registry: r} }
+
+// GetTool implements ToolService.
+func (s *Tools) GetTool(_ context.Context, q *toolsv1.GetToolRequest) (*toolsv1.GetToolResponse, error) {
+	t, ok := s.registry.Get(strings.TrimPrefix(q.GetName(), namePrefix))
+	if !ok {
+		return nil, outward(errToolNotFound, q.GetName())
+	}
+	message, err := toProto(t)
+	if err != nil {
+		return nil, err
+	}
+	return &toolsv1.GetToolResponse{Tool: message}, nil
+}
+
+// ListTools implements ToolService.
+func (s *Tools) ListTools(ctx context.Context, q *toolsv1.ListToolsRequest) (*toolsv1.ListToolsResponse, error) {
+	tenant, err := tenantOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	scope, after := "ListTools\x00"+tenant, ""
+	if q.GetPageToken() != "" {
+		if err := page.Decode(q.GetPageToken(), scope, &after); err != nil {
+			return nil, outward(err, "")
+		}
+	}
+	found, more := s.registry.After(after, page.Size(q.GetPageSize(), defaultPage, maxPage))
+	answer := &toolsv1.ListToolsResponse{}
+	for _, t := range found {
+		message, err := toProto(t)
+		if err != nil {
+			return nil, err
+		}
+		answer.Tools = append(answer.Tools, message)
+	}
+	if more {
+		answer.NextPageToken = page.Encode(scope, found[len(found)-1].Name)
+	}
+	return answer, nil
+}
+
+func toProto(t *tool.Tool) (*toolsv1.Tool, error) {
+	schema := &structpb.Struct{}
+	if err := protojson.Unmarshal(json.RawMessage(t.InputSchema), schema); err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", t.Name, err)
+	}
+	return &toolsv1.Tool{
+		Name: namePrefix + t.Name, Description: t.Description, InputSchema: schema, Provider: t.Provider,
+		ReadOnly: t.ReadOnly, Parallel: t.Parallel, Idempotent: t.Idempotent,
+	}, nil
+}

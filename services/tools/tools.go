@@ -1,0 +1,120 @@
+// Package tools is the tools service: it knows the tools, decides whether a call
+// may run, journals it, has it run by the sandbox service, and records what came
+// of it.
+//
+// ToolService is for clients; CallService is for the session service only.
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"google.golang.org/grpc"
+
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/tools/internal/builtin"
+	"github.com/fairlead/fairlead/services/tools/internal/call"
+	"github.com/fairlead/fairlead/services/tools/internal/permission"
+	"github.com/fairlead/fairlead/services/tools/internal/registry"
+	"github.com/fairlead/fairlead/services/tools/internal/server"
+	"github.com/fairlead/fairlead/services/tools/internal/store"
+	"github.com/fairlead/fairlead/services/tools/internal/store/postgres"
+	"github.com/fairlead/fairlead/services/tools/internal/store/sqlite"
+)
+
+// Deps are what the service needs of its surroundings. They stay the caller's,
+// who closes them after the service.
+type Deps struct {
+	// Sandbox reaches the sandbox service.
+	Sandbox grpc.ClientConnInterface
+	// Log takes the service's log.
+	Log *slog.Logger
+}
+
+// Service is the tools service, an rpc.Component.
+type Service struct {
+	store  store.Store
+	engine *call.Engine
+	tools  *server.Tools
+	calls  *server.Calls
+}
+
+// New makes the service and opens its database, which it migrates. It calls
+// nobody, and runs nothing until it is called.
+func New(ctx context.Context, c Config, d Deps) (*Service, error) {
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("tools: %w", err)
+	}
+	if d.Sandbox == nil || d.Log == nil {
+		return nil, errors.New("tools: a dependency is missing")
+	}
+	profiles, err := permission.NewSet(c.Profiles)
+	if err != nil {
+		return nil, fmt.Errorf("tools: %w", err)
+	}
+	builtins, err := builtin.All(d.Sandbox)
+	if err != nil {
+		return nil, fmt.Errorf("tools: %w", err)
+	}
+	all, err := registry.New(builtins...)
+	if err != nil {
+		return nil, fmt.Errorf("tools: %w", err)
+	}
+	journal, err := open(ctx, c, d.Log)
+	if err != nil {
+		return nil, fmt.Errorf("tools: %w", err)
+	}
+	engine, err := call.New(call.Config{
+		Store: journal, Tools: all, Profiles: profiles, Log: d.Log, Now: time.Now,
+		Limits: call.Limits{Session: c.MaxSessionCalls, Total: c.MaxCalls, Duration: c.MaxCallTime, OutputBytes: int(c.MaxCallOutput)},
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("tools: %w", err), journal.Close())
+	}
+	return &Service{store: journal, engine: engine, tools: server.NewTools(all), calls: server.NewCalls(engine)}, nil
+}
+
+func open(ctx context.Context, c Config, log *slog.Logger) (store.Store, error) {
+	if url := c.DatabaseURL.Reveal(); url != "" {
+		s, err := postgres.Open(ctx, url, log)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+	s, err := sqlite.Open(ctx, filepath.Join(c.Data, "tools.db"))
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// RegisterPublic registers what clients may call.
+func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
+	toolsv1.RegisterToolServiceServer(r, s.tools)
+}
+
+// RegisterPeer registers what only the session service may call.
+func (s *Service) RegisterPeer(r grpc.ServiceRegistrar) {
+	toolsv1.RegisterCallServiceServer(r, s.calls)
+}
+
+// Run waits: the service works only when it is called.
+func (s *Service) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+// Ready says whether the database can be reached.
+func (s *Service) Ready(ctx context.Context) error { return s.store.Ping(ctx) }
+
+// Close lets go of the calls that run, whose commands go on in the sandbox, and
+// closes the database.
+func (s *Service) Close() error {
+	s.engine.Close()
+	return s.store.Close()
+}
