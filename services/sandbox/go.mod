@@ -18,6 +18,8 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
+require golang.org/x/sys v0.48.0 // indirect
+
 replace github.com/fairlead/fairlead/gen => ../../gen
 
 replace github.com/fairlead/fairlead/services/internal/kit => ../internal/kit

@@ -1,0 +1,204 @@
+// Package box owns the sandboxes of one node: the sessions' workspaces on disk,
+// the commands that run in them, and what must be remembered of both.
+//
+// The disk is the truth. Everything of a session lies in one folder,
+// `<data>/<tenant>/<session>`:
+//
+//	workspace/       the files, shown to commands as /workspace
+//	home/            the home directory of its commands: caches, history
+//	workspace.json   its generation, owner and the highest epoch seen
+//	execs/<call>/    record.json, stdout, stderr of a command
+//	mutations/       answers of file changes, by call
+//	staging/         files that are being written
+//
+// It promises: a command is started at most once per call id, also across a
+// crash; what ran when the service died is reported as lost, never as finished;
+// after Cancel nothing of the command runs; a caller with an older epoch than one
+// seen changes nothing.
+//
+// It knows neither gRPC nor how commands are isolated: that is a Runner's.
+package box
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Owners says which host users own the workspaces.
+type Owners struct {
+	// Base is the first user and group id; -1 means the service's own.
+	Base int
+	// Count is how many there are, one for each workspace; zero means that all
+	// workspaces share Base.
+	Count int
+}
+
+// Observer is told of commands, for traces and metrics.
+type Observer interface {
+	// Started is called before a command starts. What it returns is called once,
+	// with the command's end.
+	Started(ctx context.Context, call Call, argv []string) func(Outcome)
+}
+
+// Options of a Node.
+type Options struct {
+	Dir             string
+	Runner          Runner
+	Owners          Owners
+	Limits          Limits
+	MaxExecs        int           // commands that may run at once on the node
+	MaxSessionExecs int           // … in one session
+	KeepFinished    int           // results kept per session, acknowledged or not
+	KeepFor         time.Duration // how long results, marks and answers are kept
+	Observer        Observer
+	Log             *slog.Logger
+	Now             func() time.Time
+}
+
+// Node holds the sessions of one data directory. It is safe for concurrent use.
+type Node struct {
+	o      Options
+	lock   *os.File
+	slots  *slots
+	execs  sync.WaitGroup // running commands
+	mu     sync.Mutex     // guards what follows
+	open   map[Key]*session
+	active int // running commands
+	closed bool
+}
+
+// Open takes hold of a data directory and makes it when it does not exist. A
+// directory has one owner at a time.
+func Open(o Options) (*Node, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the data directory: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(o.Dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the data directory: %w", err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("data directory %s is used by another sandbox service: stop it, or choose another directory: %w", o.Dir, err), lock.Close())
+	}
+	n := &Node{o: o, lock: lock, open: map[Key]*session{}, slots: newSlots(o.Owners)}
+	if err := n.survey(); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return n, nil
+}
+
+// Run tidies up now and then, until the context ends.
+func (n *Node) Run(ctx context.Context) error {
+	t := time.NewTicker(time.Minute)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+			n.tidy()
+		}
+	}
+}
+
+// Close kills what runs and waits for its end. Results stay on disk.
+func (n *Node) Close() error {
+	n.mu.Lock()
+	n.closed = true
+	sessions := make([]*session, 0, len(n.open))
+	for _, s := range n.open {
+		sessions = append(sessions, s)
+	}
+	n.mu.Unlock()
+	for _, s := range sessions {
+		for _, e := range s.running() {
+			e.stop(Outcome{Reason: Lost, Message: "the sandbox service was stopped while the command ran: it may have taken effect"})
+		}
+	}
+	n.execs.Wait()
+	return n.lock.Close()
+}
+
+// reserve takes a place for a running command.
+func (n *Node) reserve() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return ErrClosed
+	}
+	if n.active >= n.o.MaxExecs {
+		return fmt.Errorf("%w on this node: %d of %d", ErrTooManyExecs, n.active, n.o.MaxExecs)
+	}
+	n.active++
+	n.execs.Add(1)
+	return nil
+}
+
+func (n *Node) unreserve() {
+	n.mu.Lock()
+	n.active--
+	n.mu.Unlock()
+	n.execs.Done()
+}
+
+// enter returns a session, read from disk, and keeps it in memory until leave is
+// called.
+func (n *Node) enter(k Key) (s *session, leave func(), err error) {
+	if err := k.check(); err != nil {
+		return nil, nil, err
+	}
+	n.mu.Lock()
+	s = n.open[k]
+	if s == nil {
+		s = newSession(n, k)
+		n.open[k] = s
+	}
+	s.users++
+	n.mu.Unlock()
+	leave = func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		s.users--
+		s.idle = n.o.Now()
+	}
+	if err := s.load(); err != nil {
+		leave()
+		return nil, nil, err
+	}
+	return s, leave, nil
+}
+
+// tidy drops what is too old, and forgets idle sessions.
+func (n *Node) tidy() {
+	n.mu.Lock()
+	sessions := make([]*session, 0, len(n.open))
+	for _, s := range n.open {
+		sessions = append(sessions, s)
+	}
+	n.mu.Unlock()
+	for _, s := range sessions {
+		s.prune()
+		n.evict(s)
+	}
+}
+
+// evict forgets a session that nobody has used for a while. It is read from disk
+// again when somebody does.
+func (n *Node) evict(s *session) {
+	busy := len(s.running()) > 0
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !busy && s.users == 0 && n.o.Now().Sub(s.idle) > 10*time.Minute {
+		delete(n.open, s.key)
+	}
+}

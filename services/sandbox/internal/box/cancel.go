@@ -1,0 +1,110 @@
+package box
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Acknowledge forgets a finished exec. One that is not known is forgotten
+// already. The mark of a cancelled one stays.
+func (n *Node) Acknowledge(c Call) error {
+	s, leave, err := n.enter(c.Key)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.fence(c.Epoch); err != nil {
+		return err
+	}
+	e := s.execs[c.ID]
+	switch {
+	case e == nil || e.mark():
+		return nil
+	case e.Outcome() == nil:
+		return fmt.Errorf("%w: call %s", ErrNotFinished, c.ID)
+	case e.cancelled():
+		return s.setMark(c.ID)
+	}
+	s.forget(c.ID)
+	return nil
+}
+
+// Cancel kills a command and everything that it started, and refuses its call from
+// now on. When it returns, nothing of the command runs. It answers nil for a
+// command that had not been started.
+func (n *Node) Cancel(ctx context.Context, c Call) (*Outcome, error) {
+	s, leave, err := n.enter(c.Key)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	e, err := s.refuse(c)
+	if err != nil || e == nil {
+		return nil, err
+	}
+	e.stop(Outcome{Reason: Cancelled, Message: "the command was cancelled"})
+	select {
+	case <-e.done:
+		return e.Outcome(), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// refuse writes down that a call is cancelled, and returns its exec, if there is
+// one to kill.
+func (s *session) refuse(c Call) (*Exec, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.fence(c.Epoch); err != nil {
+		return nil, err
+	}
+	e := s.execs[c.ID]
+	if e == nil {
+		return nil, s.setMark(c.ID)
+	}
+	if e.mark() {
+		return nil, nil
+	}
+	return e, e.setCancelled()
+}
+
+func (e *Exec) setCancelled() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.rec.Cancelled = true
+	if err := save(filepath.Join(e.dir, recordFile), e.rec); err != nil {
+		return fmt.Errorf("mark the call as cancelled: %w", err)
+	}
+	return nil
+}
+
+// setMark puts a mark in the place of an exec. mu is held.
+func (s *session) setMark(id string) error {
+	if !callID.MatchString(id) {
+		return fmt.Errorf("call id %q is not valid", id)
+	}
+	dir := s.path("execs", id)
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	now := s.node.o.Now().UTC()
+	r := record{CallID: id, Started: now, Ended: now, Cancelled: true}
+	if err := errors.Join(save(filepath.Join(dir, recordFile), r), syncDir(s.path("execs"))); err != nil {
+		return fmt.Errorf("mark the call as cancelled: %w", err)
+	}
+	for _, name := range streamFiles {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	e := newExec(s.node, dir, r)
+	close(e.done)
+	s.execs[id] = e
+	return nil
+}

@@ -1,0 +1,136 @@
+package box
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	metaFile   = "workspace.json"
+	recordFile = "record.json"
+	trash      = ".trash"
+)
+
+// save writes a value as JSON, whole or not at all, and on the disk when it
+// returns.
+func save(path string, value any) error { return store(path, value, true) }
+
+// note is save for what a crash of the machine may forget.
+func note(path string, value any) error { return store(path, value, false) }
+
+func store(path string, value any, durable bool) error {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	temp := path + ".new"
+	f, err := os.OpenFile(temp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(raw)
+	if durable && err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, path); err != nil || !durable {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// read reads what save wrote. A file that is not there is os.ErrNotExist.
+func read(path string, value any) error {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, value); err != nil {
+		return fmt.Errorf("%s is damaged: %w", path, err)
+	}
+	return nil
+}
+
+// survey reads which user each workspace has, and finishes deletions that a crash
+// interrupted.
+func (n *Node) survey() error {
+	if err := os.RemoveAll(filepath.Join(n.o.Dir, trash)); err != nil {
+		return fmt.Errorf("finish an interrupted deletion: %w", err)
+	}
+	tenants, err := os.ReadDir(n.o.Dir)
+	if err != nil {
+		return fmt.Errorf("read the data directory: %w", err)
+	}
+	for _, t := range tenants {
+		if !t.IsDir() || strings.HasPrefix(t.Name(), ".") {
+			continue
+		}
+		sessions, err := os.ReadDir(filepath.Join(n.o.Dir, t.Name()))
+		if err != nil {
+			return fmt.Errorf("read the data directory: %w", err)
+		}
+		for _, s := range sessions {
+			if err := n.surveySession(filepath.Join(n.o.Dir, t.Name(), s.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (n *Node) surveySession(dir string) error {
+	var m meta
+	switch err := read(filepath.Join(dir, metaFile), &m); {
+	case errors.Is(err, os.ErrNotExist):
+		return nil // its making was interrupted: it is made again when it is asked for
+	case err != nil:
+		return err
+	}
+	return n.slots.claim(m.Slot)
+}
+
+// discard deletes a folder. It is out of the way at once, and gone when this
+// returns.
+func (n *Node) discard(dir string) error {
+	if err := os.MkdirAll(filepath.Join(n.o.Dir, trash), 0o700); err != nil {
+		return err
+	}
+	place, err := os.MkdirTemp(filepath.Join(n.o.Dir, trash), "")
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(dir, filepath.Join(place, "x")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return removeAll(place)
+}
+
+// removeAll deletes a tree. A command may have taken the owner's right to search
+// its own folders, which matters when the service is that owner.
+func removeAll(dir string) error {
+	err := os.RemoveAll(dir)
+	if !errors.Is(err, os.ErrPermission) {
+		return err
+	}
+	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if d != nil && d.IsDir() && err == nil {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}

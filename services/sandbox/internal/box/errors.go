@@ -1,0 +1,35 @@
+package box
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors of this package. Everything else is a failure of the disk.
+var (
+	ErrNoWorkspace     = errors.New("the session has no workspace here")
+	ErrNoExec          = errors.New("there is no such exec")
+	ErrNotFinished     = errors.New("the exec has not ended")
+	ErrCallIDReused    = errors.New("the call id was used for something else")
+	ErrCancelled       = errors.New("the call was cancelled")
+	ErrStaleEpoch      = errors.New("the caller no longer holds the session")
+	ErrStaleGeneration = errors.New("the workspace's place has moved")
+	ErrWorkspaceFull   = errors.New("the workspace is as large as it may be")
+	ErrTooManyExecs    = errors.New("too many commands run")
+	ErrIsolation       = errors.New("a part of the isolation could not be applied")
+	ErrNoStdin         = errors.New("the command was started without standard input")
+	ErrNoTerminal      = errors.New("the command has no terminal")
+	ErrClosed          = errors.New("the sandbox service is stopping")
+)
+
+// StartError says why a command could not be executed.
+type StartError struct{ Message string }
+
+func (e *StartError) Error() string { return e.Message }
+
+// CeilingError says that a command asked for more than the operator allows.
+type CeilingError struct{ Field, Asked, Ceiling string }
+
+func (e *CeilingError) Error() string {
+	return fmt.Sprintf("%s is %s, above the operator's ceiling of %s: ask for less, or have the ceiling raised", e.Field, e.Asked, e.Ceiling)
+}

@@ -1,0 +1,193 @@
+package box
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Exec is a command that runs or ran. It is safe for concurrent use.
+type Exec struct {
+	node  *Node
+	dir   string
+	done  chan struct{} // closed when nothing of it runs, and its end is recorded
+	input chan struct{} // holds one token: who has it may write standard input
+
+	mu      sync.Mutex // guards what follows
+	rec     record
+	stdin   bool    // whether standard input was asked for
+	process Process // nil when it does not run
+	stopped *Outcome
+	streams [2]stream
+	kept    int64         // output kept, both streams
+	written int64         // output written, kept or not
+	changed chan struct{} // closed, and made anew, when there is more to see
+}
+
+// stream is one output of a command.
+type stream struct {
+	file *os.File // nil once it has ended
+	size int64
+}
+
+// Output streams.
+const (
+	Stdout = 0
+	Stderr = 1
+)
+
+var streamFiles = [2]string{"stdout", "stderr"}
+
+func newExec(n *Node, dir string, r record) *Exec {
+	e := &Exec{
+		node: n, dir: dir, rec: r,
+		done: make(chan struct{}), input: make(chan struct{}, 1), changed: make(chan struct{}),
+	}
+	e.input <- struct{}{}
+	return e
+}
+
+// Argv is the command.
+func (e *Exec) Argv() []string { return e.rec.Argv }
+
+// ID is the call's id.
+func (e *Exec) ID() string { return e.rec.CallID }
+
+// Outcome is how the command ended; nil while it runs.
+func (e *Exec) Outcome() *Outcome {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.rec.Outcome
+}
+
+// mark says whether this is only a mark that refuses a start.
+func (e *Exec) mark() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.rec.Digest == nil
+}
+
+// ended is when the command ended, or the mark was set.
+func (e *Exec) ended() (time.Time, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.rec.Ended, !e.rec.Ended.IsZero()
+}
+
+func (e *Exec) cancelled() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.rec.Cancelled
+}
+
+// findOutput reads how much output of an earlier run is on disk.
+func (e *Exec) findOutput() error {
+	for i, name := range streamFiles {
+		st, err := os.Stat(filepath.Join(e.dir, name))
+		switch {
+		case err == nil:
+			e.streams[i].size = st.Size()
+		case !errors.Is(err, os.ErrNotExist):
+			return err
+		}
+	}
+	return nil
+}
+
+// stop kills the command for a reason. Only the first reason counts, and none
+// after its end.
+func (e *Exec) stop(why Outcome) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stopped != nil || e.rec.Outcome != nil {
+		return
+	}
+	e.stopped = &why
+	if e.process != nil {
+		e.process.Kill()
+	}
+}
+
+// wake tells everybody who waits that there is more to see. mu is held.
+func (e *Exec) wake() {
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+// run follows a process to its end. It owns it.
+func (e *Exec) run(p Process, l Limits, started time.Time, watch func(Limits) string) {
+	copied := e.copyOutput(p, l)
+	ended := make(chan Exit, 1)
+	go func() { ended <- p.Wait() }()
+	exit := e.attend(ended, l, watch)
+	e.awaitOutput(p, copied)
+	if in := p.Stdin(); in != nil {
+		_ = in.Close()
+	}
+	// A last look: what was written since the one before counts, too.
+	if why := watch(l); why != "" {
+		e.stop(Outcome{Reason: WorkspaceLimit, Message: "the command was ended because the workspace is too large: " + why})
+	}
+	e.finish(exit, e.node.o.Now().Sub(started))
+}
+
+// attend waits for the end, and brings it about when the time is up or the
+// workspace too large.
+func (e *Exec) attend(ended <-chan Exit, l Limits, watch func(Limits) string) Exit {
+	deadline := time.NewTimer(l.Timeout)
+	defer deadline.Stop()
+	look := time.NewTimer(watchPause)
+	defer look.Stop()
+	for {
+		select {
+		case exit := <-ended:
+			return exit
+		case <-deadline.C:
+			e.stop(Outcome{Reason: TimedOut, Message: "the command was ended after " + l.Timeout.String() + ", its time limit"})
+		case <-look.C:
+			before := time.Now()
+			if why := watch(l); why != "" {
+				e.stop(Outcome{Reason: WorkspaceLimit, Message: "the command was ended because the workspace is too large: " + why})
+			}
+			// A large workspace takes long to count: spend a fifth of the time on it.
+			look.Reset(max(watchPause, 4*time.Since(before)))
+		}
+	}
+}
+
+// watchPause is the shortest time between two looks at the workspace's size.
+const watchPause = 250 * time.Millisecond
+
+// finish records the end.
+func (e *Exec) finish(exit Exit, wall time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	o := e.judge(exit)
+	o.Wall, o.CPU, o.MaxMemory = wall, exit.CPU, exit.MaxMemory
+	o.Truncated = e.written > e.kept
+	e.rec.Outcome, e.rec.Ended, e.process = &o, e.node.o.Now().UTC(), nil
+	if err := save(filepath.Join(e.dir, recordFile), e.rec); err != nil && !errors.Is(err, os.ErrNotExist) {
+		e.node.o.Log.Error("cannot record the end of a command", "call_id", e.rec.CallID, "error", err)
+	}
+	e.wake()
+	close(e.done)
+}
+
+// judge tells from all that is known why a command ended. mu is held.
+func (e *Exec) judge(exit Exit) Outcome {
+	switch {
+	case e.stopped != nil:
+		return *e.stopped
+	case exit.OOMKilled && (exit.Status != 0 || !exit.Executed):
+		return Outcome{Reason: OutOfMemory, ExitCode: exit.Status, Message: "the command wanted more memory than it may have"}
+	case !exit.Executed:
+		return Outcome{Reason: NotStarted, Message: e.takeComplaint()}
+	case exit.Status > 128 && exit.Status <= 128+64:
+		signal := exit.Status - 128
+		return Outcome{Reason: Signaled, ExitCode: exit.Status, Signal: signal, Message: "a signal ended the command: " + strconv.Itoa(signal)}
+	}
+	return Outcome{Reason: Exited, ExitCode: exit.Status}
+}

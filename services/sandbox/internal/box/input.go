@@ -1,0 +1,75 @@
+package box
+
+import (
+	"context"
+	"time"
+)
+
+// Write writes to the command's standard input, and closes it afterwards if asked
+// to. It waits as long as the command does not read, until the context ends. For
+// a command that has ended it does nothing.
+func (e *Exec) Write(ctx context.Context, data []byte, end bool) error {
+	select {
+	case <-e.input:
+		defer func() { e.input <- struct{}{} }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	p := e.live()
+	if p == nil {
+		return nil
+	}
+	in := p.Stdin()
+	if in == nil || !e.takesInput() {
+		return ErrNoStdin
+	}
+	if len(data) > 0 {
+		if d, ok := in.(interface{ SetWriteDeadline(time.Time) error }); ok {
+			stop := context.AfterFunc(ctx, func() { _ = d.SetWriteDeadline(time.Unix(1, 0)) })
+			defer func() {
+				if !stop() {
+					_ = d.SetWriteDeadline(time.Time{})
+				}
+			}()
+		}
+		if _, err := in.Write(data); err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		// Any other error means that the command does not read any more, which is
+		// its own affair.
+	}
+	if end {
+		_ = in.Close()
+	}
+	return nil
+}
+
+func (e *Exec) takesInput() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.stdin
+}
+
+// Signal sends a signal to the command's process group. For a command that has
+// ended it does nothing.
+func (e *Exec) Signal(number int) error {
+	if p := e.live(); p != nil {
+		return p.Signal(number)
+	}
+	return nil
+}
+
+// Resize sets the size of the command's terminal. For a command that has ended it
+// does nothing.
+func (e *Exec) Resize(size TerminalSize) error {
+	if p := e.live(); p != nil {
+		return p.Resize(size)
+	}
+	return nil
+}
+
+func (e *Exec) live() Process {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.process
+}

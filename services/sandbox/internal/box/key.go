@@ -1,0 +1,49 @@
+package box
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Key names a session: its id within a tenant.
+type Key struct{ Tenant, Session string }
+
+// Call is on whose behalf something is done.
+type Call struct {
+	Key
+	Epoch int64
+	ID    string
+}
+
+var (
+	sessionID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+	callID    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+)
+
+// check refuses what could name another folder. The request's validation has
+// refused it before; a directory is worth a second look.
+func (k Key) check() error {
+	if k.Tenant == "" || len(k.Tenant) > 64 {
+		return errors.New("the tenant must have 1 to 64 bytes")
+	}
+	if !sessionID.MatchString(k.Session) {
+		return fmt.Errorf("session id %q is not valid", k.Session)
+	}
+	return nil
+}
+
+// folder is the tenant's folder: the tenant where it is plain, with every other
+// byte as %XX. Two tenants never share one, and none begins with a dot.
+func (k Key) folder() string {
+	var b strings.Builder
+	for _, c := range []byte(k.Tenant) {
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_' {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,92 @@
+package box
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// answer is what is remembered of a file change.
+type answer struct {
+	Digest []byte `json:"digest"` // of the request
+	Intent []byte `json:"intent,omitempty"`
+	Done   bool   `json:"done"`
+	Answer []byte `json:"answer,omitempty"`
+}
+
+// Change is one file change, done at most once per call and method.
+type Change struct {
+	Method  string
+	Request []byte // whatever makes two requests the same
+	// Do makes the change. Just before it takes effect it calls intend with what
+	// Recover will need to know.
+	Do func(w *Workspace, intend func([]byte) error) ([]byte, error)
+	// Recover is asked after a crash between intend and the answer. It answers
+	// when the change had taken effect, and false when it had not.
+	Recover func(w *Workspace, intent []byte) ([]byte, bool)
+}
+
+// Mutate makes a change, or answers as it did the first time. Changes of a session
+// come one after the other. A change that fails is not remembered.
+func (n *Node) Mutate(c Call, generation int64, ch Change) ([]byte, error) {
+	s, leave, err := n.enter(c.Key)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if !callID.MatchString(c.ID) {
+		return nil, fmt.Errorf("call id %q is not valid", c.ID)
+	}
+	s.changes.Lock()
+	defer s.changes.Unlock()
+	w, err := s.begin(c, generation)
+	if err != nil {
+		return nil, err
+	}
+	dir := s.path("mutations", ch.Method)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return ch.once(w, s.path("mutations", ch.Method, c.ID))
+}
+
+func (s *session) begin(c Call, generation int64) (*Workspace, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.admit(generation); err != nil {
+		return nil, err
+	}
+	if err := s.fence(c.Epoch); err != nil {
+		return nil, err
+	}
+	return s.workspace(), nil
+}
+
+func (ch Change) once(w *Workspace, file string) ([]byte, error) {
+	digest := sha256.Sum256(ch.Request)
+	var known answer
+	err := read(file, &known)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case !bytes.Equal(known.Digest, digest[:]):
+		return nil, ErrCallIDReused
+	case known.Done:
+		return known.Answer, nil
+	default:
+		if got, ok := ch.Recover(w, known.Intent); ok {
+			return got, note(file, answer{Digest: digest[:], Done: true, Answer: got})
+		}
+	}
+	got, err := ch.Do(w, func(intent []byte) error {
+		return note(file, answer{Digest: digest[:], Intent: intent})
+	})
+	if err != nil {
+		_ = os.Remove(file) // nothing took effect
+		return nil, err
+	}
+	return got, note(file, answer{Digest: digest[:], Done: true, Answer: got})
+}

@@ -1,0 +1,207 @@
+package box
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// pieceSize is the most output in one Piece.
+const pieceSize = 64 << 10
+
+// Offsets are positions in both outputs.
+type Offsets [2]int64
+
+// Piece is some output.
+type Piece struct {
+	Stream int // Stdout or Stderr
+	Offset int64
+	Data   []byte // valid until send returns
+}
+
+// makeOutput makes the files that keep the output.
+func (e *Exec) makeOutput() error {
+	for i, name := range streamFiles {
+		f, err := os.OpenFile(filepath.Join(e.dir, name), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+		if err != nil {
+			e.closeOutput()
+			return err
+		}
+		e.streams[i].file = f
+	}
+	return nil
+}
+
+func (e *Exec) closeOutput() {
+	for i := range e.streams {
+		if f := e.streams[i].file; f != nil {
+			_ = f.Close()
+			e.streams[i].file = nil
+		}
+	}
+}
+
+// copyOutput keeps what a process writes. The channel is closed at the end.
+func (e *Exec) copyOutput(p Process, l Limits) <-chan struct{} {
+	var wg sync.WaitGroup
+	for i, r := range [2]io.Reader{p.Stdout(), p.Stderr()} {
+		if i == Stderr && p.Stderr() == nil {
+			continue
+		}
+		wg.Go(func() { e.keep(i, r, l) })
+	}
+	copied := make(chan struct{})
+	go func() { wg.Wait(); close(copied) }()
+	return copied
+}
+
+// keep reads to the end, always: a command never hangs because nobody keeps what
+// it writes.
+func (e *Exec) keep(i int, from io.Reader, l Limits) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			e.add(i, buffer[:n], l)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (e *Exec) add(i int, b []byte, l Limits) {
+	e.mu.Lock()
+	e.written += int64(len(b))
+	flood := e.written > l.FloodBytes
+	if room := l.OutputBytes - e.kept; int64(len(b)) > room {
+		b = b[:max(room, 0)]
+	}
+	if len(b) > 0 {
+		n, err := e.streams[i].file.WriteAt(b, e.streams[i].size)
+		if err != nil {
+			e.node.o.Log.Error("cannot keep the output of a command", "call_id", e.rec.CallID, "error", err)
+		}
+		e.streams[i].size += int64(n)
+		e.kept += int64(n)
+		e.wake()
+	}
+	e.mu.Unlock()
+	if flood {
+		e.stop(Outcome{Reason: OutputLimit, Message: fmt.Sprintf("the command was ended because it wrote more than %d bytes", l.FloodBytes)})
+	}
+}
+
+// awaitOutput waits until all output is kept. Nothing of the command runs any
+// more, so this is short; the limit is for a kernel that thinks otherwise.
+func (e *Exec) awaitOutput(p Process, copied <-chan struct{}) {
+	limit := time.NewTimer(5 * time.Second)
+	defer limit.Stop()
+	select {
+	case <-copied:
+	case <-limit.C:
+		e.node.o.Log.Error("the output of an ended command does not end", "call_id", e.rec.CallID)
+	}
+	_ = p.Stdout().Close()
+	if p.Stderr() != nil {
+		_ = p.Stderr().Close()
+	}
+	<-copied
+	e.mu.Lock()
+	e.closeOutput()
+	e.mu.Unlock()
+}
+
+// takeComplaint takes what the runner wrote in place of a command that was not
+// executed, so that it is a message and not output. mu is held.
+func (e *Exec) takeComplaint() string {
+	path := filepath.Join(e.dir, streamFiles[Stderr])
+	f, err := os.Open(path)
+	if err != nil {
+		return "the command could not be started"
+	}
+	defer f.Close()
+	raw, _ := io.ReadAll(io.LimitReader(f, 4096))
+	_ = os.Truncate(path, 0)
+	e.written, e.kept = e.written-e.streams[Stderr].size, e.kept-e.streams[Stderr].size
+	e.streams[Stderr].size = 0
+	text := strings.TrimSpace(string(raw))
+	if rest, ok := strings.CutPrefix(text, "bwrap: execvp "); ok {
+		return "cannot execute " + rest
+	}
+	if text == "" {
+		return "the command could not be started"
+	}
+	return "the command could not be started: " + strings.TrimPrefix(text, "bwrap: ")
+}
+
+// Follow sends the output from some offsets on, and returns how the command
+// ended once all of it was sent. It ends with an error of send's or the context's
+// without harm to the command.
+func (e *Exec) Follow(ctx context.Context, from Offsets, send func(Piece) error) (Outcome, error) {
+	files, err := e.openOutput()
+	defer func() {
+		for _, f := range files {
+			if f != nil {
+				_ = f.Close()
+			}
+		}
+	}()
+	if err != nil {
+		return Outcome{}, err
+	}
+	buffer := make([]byte, pieceSize)
+	for {
+		e.mu.Lock()
+		sizes, end, changed := Offsets{e.streams[0].size, e.streams[1].size}, e.rec.Outcome, e.changed
+		e.mu.Unlock()
+		sent := false
+		for i, f := range files {
+			if f == nil || from[i] >= sizes[i] {
+				continue
+			}
+			n, err := f.ReadAt(buffer[:min(pieceSize, sizes[i]-from[i])], from[i])
+			if n == 0 {
+				return Outcome{}, fmt.Errorf("read the kept output: %w", err)
+			}
+			if err := send(Piece{Stream: i, Offset: from[i], Data: buffer[:n]}); err != nil {
+				return Outcome{}, err
+			}
+			from[i] += int64(n)
+			sent = true
+		}
+		if sent {
+			continue
+		}
+		if end != nil {
+			return *end, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return Outcome{}, ctx.Err()
+		}
+	}
+}
+
+// openOutput opens the files that keep the output. They stay readable when the
+// exec is forgotten meanwhile.
+func (e *Exec) openOutput() (files [2]*os.File, err error) {
+	for i, name := range streamFiles {
+		f, err := os.Open(filepath.Join(e.dir, name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue // it was lost before it wrote anything, or forgotten
+		}
+		if err != nil {
+			return files, err
+		}
+		files[i] = f
+	}
+	return files, nil
+}

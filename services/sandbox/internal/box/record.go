@@ -1,0 +1,113 @@
+package box
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Reason says why a command ended.
+type Reason string
+
+// Reasons.
+const (
+	Exited         Reason = "exited"
+	Signaled       Reason = "signaled"
+	TimedOut       Reason = "timed_out"
+	OutOfMemory    Reason = "out_of_memory"
+	Cancelled      Reason = "cancelled"
+	OutputLimit    Reason = "output_limit"
+	WorkspaceLimit Reason = "workspace_limit"
+	NotStarted     Reason = "not_started"
+	Lost           Reason = "lost"
+)
+
+// Outcome says how a command ended.
+type Outcome struct {
+	Reason    Reason        `json:"reason"`
+	ExitCode  int           `json:"exit_code,omitempty"`
+	Signal    int           `json:"signal,omitempty"`
+	Message   string        `json:"message,omitempty"` // for people; empty when it exited by itself
+	Wall      time.Duration `json:"wall,omitempty"`
+	CPU       time.Duration `json:"cpu,omitempty"`
+	MaxMemory int64         `json:"max_memory,omitempty"` // bytes; zero when not known
+	Truncated bool          `json:"truncated,omitempty"`  // whether output was thrown away
+}
+
+// record is what is remembered of an exec. Its file is there before the command
+// is, so that a command is never started twice.
+type record struct {
+	CallID    string    `json:"call_id"`
+	Digest    []byte    `json:"digest,omitempty"` // of the command; none for a mark
+	Argv      []string  `json:"argv,omitempty"`
+	Started   time.Time `json:"started"`
+	Ended     time.Time `json:"ended,omitzero"`
+	Outcome   *Outcome  `json:"outcome,omitempty"`
+	Cancelled bool      `json:"cancelled,omitempty"` // a later start is refused
+}
+
+// Spec is a command as a caller asks for it.
+type Spec struct {
+	Argv     []string
+	Env      map[string]string
+	Dir      string // relative to the workspace, clean
+	Stdin    bool
+	Terminal *TerminalSize
+	Lower    Lower
+}
+
+// digest tells two commands apart. What only bounds a command is left out: a
+// caller that comes back has less time than it had.
+func (s Spec) digest() []byte {
+	raw, err := json.Marshal([]any{s.Argv, s.Env, s.Dir, s.Stdin, s.Terminal != nil})
+	if err != nil {
+		panic(err) // strings and booleans always encode
+	}
+	sum := sha256.Sum256(raw)
+	return sum[:]
+}
+
+func (s Spec) environment() []string {
+	env := make([]string, 0, len(s.Env))
+	for k, v := range s.Env {
+		env = append(env, k+"="+v)
+	}
+	slices.Sort(env)
+	return env
+}
+
+// matches says whether a record is of this command.
+func (r *record) matches(s Spec) bool { return bytes.Equal(r.Digest, s.digest()) }
+
+// loadExec reads an exec from disk. One without an end was running when the
+// service died: it is marked as lost. Nil stands for a folder without a record,
+// whose command was never started.
+func loadExec(n *Node, dir string) (*Exec, error) {
+	var r record
+	err := read(filepath.Join(dir, recordFile), &r)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, os.RemoveAll(dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.Outcome == nil && r.Digest != nil {
+		r.Ended = n.o.Now().UTC()
+		r.Outcome = &Outcome{Reason: Lost, Message: "the sandbox service was restarted while the command ran: it may have taken effect"}
+		if err := save(filepath.Join(dir, recordFile), r); err != nil {
+			return nil, fmt.Errorf("mark a lost command: %w", err)
+		}
+	}
+	e := newExec(n, dir, r)
+	if err := e.findOutput(); err != nil {
+		return nil, err
+	}
+	close(e.done)
+	return e, nil
+}

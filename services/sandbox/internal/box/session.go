@@ -1,0 +1,182 @@
+package box
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// meta is what is remembered of a workspace.
+type meta struct {
+	Generation int64     `json:"generation"`
+	Epoch      int64     `json:"epoch"` // the highest one seen
+	Slot       int       `json:"slot"`  // of its owner
+	Created    time.Time `json:"created"`
+}
+
+// session is one session's part of the node.
+type session struct {
+	node  *Node
+	key   Key
+	dir   string
+	users int       // guarded by the node's mu
+	idle  time.Time // guarded by the node's mu
+
+	changes sync.Mutex // serializes file changes; taken before mu
+	usage   tally
+
+	mu     sync.Mutex // guards what follows
+	loaded bool
+	meta   *meta // nil when there is no workspace
+	execs  map[string]*Exec
+}
+
+func newSession(n *Node, k Key) *session {
+	return &session{
+		node: n, key: k, dir: filepath.Join(n.o.Dir, k.folder(), k.Session),
+		idle: n.o.Now(), execs: map[string]*Exec{},
+	}
+}
+
+func (s *session) path(name ...string) string {
+	return filepath.Join(append([]string{s.dir}, name...)...)
+}
+
+// load reads the session from disk, once.
+func (s *session) load() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.loaded {
+		return nil
+	}
+	var m meta
+	switch err := read(s.path(metaFile), &m); {
+	case errors.Is(err, os.ErrNotExist):
+		s.loaded = true
+		return nil
+	case err != nil:
+		return err
+	}
+	if err := s.loadExecs(); err != nil {
+		return err
+	}
+	s.meta, s.loaded = &m, true
+	return nil
+}
+
+func (s *session) loadExecs() error {
+	entries, err := os.ReadDir(s.path("execs"))
+	if err != nil {
+		return fmt.Errorf("read the execs: %w", err)
+	}
+	for _, d := range entries {
+		e, err := loadExec(s.node, s.path("execs", d.Name()))
+		if err != nil {
+			return err
+		}
+		if e != nil {
+			s.execs[e.rec.CallID] = e
+		}
+	}
+	return nil
+}
+
+func (s *session) running() []*Exec {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []*Exec
+	for _, e := range s.execs {
+		if e.Outcome() == nil && !e.mark() {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// admit refuses a stale generation. mu is held.
+func (s *session) admit(generation int64) error {
+	if s.meta == nil {
+		return ErrNoWorkspace
+	}
+	if generation != 0 && generation != s.meta.Generation {
+		return fmt.Errorf("%w: generation %d was asked for, %d is here", ErrStaleGeneration, generation, s.meta.Generation)
+	}
+	return nil
+}
+
+// fence refuses a caller who has lost the session, and remembers a new holder's
+// epoch before anything is done for it. mu is held.
+func (s *session) fence(epoch int64) error {
+	if s.meta == nil {
+		return ErrNoWorkspace
+	}
+	if epoch < s.meta.Epoch {
+		return fmt.Errorf("%w: epoch %d, while %d was seen", ErrStaleEpoch, epoch, s.meta.Epoch)
+	}
+	if epoch == s.meta.Epoch {
+		return nil
+	}
+	m := *s.meta
+	m.Epoch = epoch
+	if err := save(s.path(metaFile), m); err != nil {
+		return fmt.Errorf("remember the epoch: %w", err)
+	}
+	s.meta = &m
+	return nil
+}
+
+// prune drops results and answers that are too old, and the oldest results when
+// there are too many.
+func (s *session) prune() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, n := s.node.o.Now(), 0
+	var oldest *Exec
+	for id, e := range s.execs {
+		ended, ok := e.ended()
+		if !ok {
+			continue
+		}
+		if now.Sub(ended) > s.node.o.KeepFor {
+			s.forget(id)
+			continue
+		}
+		n++
+		if oldest == nil || ended.Before(oldest.rec.Ended) {
+			oldest = e
+		}
+	}
+	if n > s.node.o.KeepFinished && oldest != nil {
+		s.forget(oldest.rec.CallID)
+	}
+	s.pruneAnswers(now)
+}
+
+// forget deletes what is kept of an exec. mu is held.
+func (s *session) forget(id string) {
+	delete(s.execs, id)
+	if err := os.RemoveAll(s.path("execs", id)); err != nil {
+		s.node.o.Log.Error("cannot delete the result of a command", "error", err)
+	}
+}
+
+func (s *session) pruneAnswers(now time.Time) {
+	methods, err := os.ReadDir(s.path("mutations"))
+	if err != nil {
+		return // no workspace, or none was made yet
+	}
+	for _, m := range methods {
+		answers, err := os.ReadDir(s.path("mutations", m.Name()))
+		if err != nil {
+			continue
+		}
+		for _, a := range answers {
+			if st, err := a.Info(); err == nil && now.Sub(st.ModTime()) > s.node.o.KeepFor {
+				_ = os.Remove(s.path("mutations", m.Name(), a.Name()))
+			}
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package box
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Start starts a command, or finds the one that was started for the call before.
+// The command does not end with the context, which only bounds the start.
+func (n *Node) Start(ctx context.Context, c Call, generation int64, spec Spec) (e *Exec, attached bool, err error) {
+	s, leave, err := n.enter(c.Key)
+	if err != nil {
+		return nil, false, err
+	}
+	defer leave()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.admit(generation); err != nil {
+		return nil, false, err
+	}
+	if err := s.fence(c.Epoch); err != nil {
+		return nil, false, err
+	}
+	if known := s.execs[c.ID]; known != nil {
+		switch {
+		case known.cancelled():
+			return nil, false, ErrCancelled
+		case !known.rec.matches(spec):
+			return nil, false, fmt.Errorf("%w: another command", ErrCallIDReused)
+		}
+		return known, true, nil
+	}
+	e, err = s.start(ctx, c, spec)
+	return e, false, err
+}
+
+// start starts a command that was not started before. mu is held.
+func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
+	limits, err := s.node.o.Limits.lowered(spec.Lower)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.room(); err != nil {
+		return nil, err
+	}
+	if limits, err = s.allowance(limits); err != nil {
+		return nil, err
+	}
+	if err := s.node.reserve(); err != nil {
+		return nil, err
+	}
+	e, err := s.record(c, spec)
+	if err != nil {
+		s.node.unreserve()
+		return nil, fmt.Errorf("record the command: %w", err)
+	}
+	s.execs[c.ID] = e
+	ended := s.node.o.Observer.Started(ctx, c, spec.Argv)
+	p, err := s.node.o.Runner.Start(ctx, s.command(c, spec, limits))
+	var cannot *StartError
+	if errors.As(err, &cannot) {
+		e.closeOutput()
+		e.stopped = &Outcome{Reason: NotStarted, Message: cannot.Message}
+		e.finish(Exit{}, 0)
+		ended(*e.Outcome())
+		s.node.unreserve()
+		return e, nil
+	}
+	if err != nil {
+		e.closeOutput()
+		s.forget(c.ID)
+		ended(Outcome{Reason: NotStarted, Message: err.Error()})
+		s.node.unreserve()
+		return nil, fmt.Errorf("%w: %w", ErrIsolation, err)
+	}
+	e.begin(p)
+	go func() {
+		defer s.node.unreserve()
+		e.run(p, limits, e.rec.Started, s.watch)
+		ended(*e.Outcome())
+	}()
+	return e, nil
+}
+
+// begin lets the world know the process.
+func (e *Exec) begin(p Process) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.process = p
+	if e.stopped != nil {
+		p.Kill()
+	}
+}
+
+// room refuses a command above the session's number. mu is held.
+func (s *session) room() error {
+	n := 0
+	for _, e := range s.execs {
+		if e.Outcome() == nil && !e.mark() {
+			n++
+		}
+	}
+	if n >= s.node.o.MaxSessionExecs {
+		return fmt.Errorf("%w in this session: %d of %d", ErrTooManyExecs, n, s.node.o.MaxSessionExecs)
+	}
+	return nil
+}
+
+// Slack of a workspace that is over its limits: what a command may add while it
+// makes room.
+const (
+	slackBytes  = 1 << 20
+	slackInodes = 64
+)
+
+// allowance lets a command start in a workspace that is over its limits, for it
+// may be the one that makes room; but it may hardly add to it. One that is far
+// over is refused.
+func (s *session) allowance(l Limits) (Limits, error) {
+	u, err := s.usage.get(s.count)
+	if err != nil {
+		return l, fmt.Errorf("count the workspace: %w", err)
+	}
+	if u.over(l) == "" {
+		return l, nil
+	}
+	far := l
+	far.WorkspaceBytes, far.WorkspaceInodes = 4*l.WorkspaceBytes, 4*l.WorkspaceInodes
+	if u, err = s.measure(far); err != nil {
+		return l, fmt.Errorf("count the workspace: %w", err)
+	}
+	if why := u.over(far); why != "" {
+		return l, fmt.Errorf("%w: %s: delete files first", ErrWorkspaceFull, why)
+	}
+	l.WorkspaceBytes = max(l.WorkspaceBytes, u.Bytes+slackBytes)
+	l.WorkspaceInodes = max(l.WorkspaceInodes, u.Inodes+slackInodes)
+	return l, nil
+}
+
+// watch counts the workspace and says what is exceeded.
+func (s *session) watch(l Limits) string {
+	u, err := s.measure(l)
+	if err != nil {
+		if !errors.Is(err, os.ErrNotExist) {
+			s.node.o.Log.Error("cannot count a workspace", "error", err)
+		}
+		s.usage.set(nil)
+		return ""
+	}
+	s.usage.set(&u)
+	return u.over(l)
+}
+
+// record writes down that a command is about to start. mu is held.
+func (s *session) record(c Call, spec Spec) (*Exec, error) {
+	if !callID.MatchString(c.ID) {
+		return nil, fmt.Errorf("call id %q is not valid", c.ID)
+	}
+	dir := s.path("execs", c.ID)
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, err
+	}
+	r := record{CallID: c.ID, Digest: spec.digest(), Argv: spec.Argv, Started: s.node.o.Now()}
+	e := newExec(s.node, dir, r)
+	e.stdin = spec.Stdin
+	if err := e.makeOutput(); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(save(filepath.Join(dir, recordFile), r), syncDir(s.path("execs"))); err != nil {
+		e.closeOutput()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (s *session) command(c Call, spec Spec, l Limits) Command {
+	id := sha256.Sum256([]byte(strings.Join([]string{c.Tenant, c.Session, c.ID}, "\x00")))
+	return Command{
+		ID:        hex.EncodeToString(id[:12]),
+		Argv:      spec.Argv,
+		Env:       spec.environment(),
+		Dir:       path.Join(WorkspacePath, spec.Dir),
+		Workspace: s.path("workspace"),
+		Home:      s.path("home"),
+		Owner:     s.node.slots.owner(s.meta.Slot),
+		Limits:    l,
+		Stdin:     spec.Stdin,
+		Terminal:  spec.Terminal,
+	}
+}
+
+// Find returns a call's exec.
+func (n *Node) Find(c Call) (*Exec, error) {
+	s, leave, err := n.enter(c.Key)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.fence(c.Epoch); err != nil {
+		return nil, err
+	}
+	e := s.execs[c.ID]
+	if e == nil {
+		return nil, fmt.Errorf("%w: call %s", ErrNoExec, c.ID)
+	}
+	if e.mark() {
+		return nil, ErrCancelled
+	}
+	return e, nil
+}
+
+// List returns the session's execs that run or were not acknowledged, by id.
+func (n *Node) List(k Key) ([]*Exec, error) {
+	s, leave, err := n.enter(k)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.meta == nil {
+		return nil, ErrNoWorkspace
+	}
+	var all []*Exec
+	for _, e := range s.execs {
+		if !e.mark() {
+			all = append(all, e)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Exec) int { return strings.Compare(a.ID(), b.ID()) })
+	return all, nil
+}

@@ -1,0 +1,190 @@
+package box
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxDepth is how deep folders may be nested. Deeper ones cannot be named in one
+// path, and would be a way to hide files from every count.
+const maxDepth = 1000
+
+// Usage is what a workspace and its home directory take on the disk.
+type Usage struct {
+	Bytes, Inodes int64
+	TooDeep       bool
+}
+
+// over says which limit is exceeded; empty for none.
+func (u Usage) over(l Limits) string {
+	switch {
+	case u.TooDeep:
+		return fmt.Sprintf("folders are nested more than %d deep", maxDepth)
+	case u.Bytes > l.WorkspaceBytes:
+		return fmt.Sprintf("it holds more than %d bytes", l.WorkspaceBytes)
+	case u.Inodes > l.WorkspaceInodes:
+		return fmt.Sprintf("it holds more than %d files and directories", l.WorkspaceInodes)
+	}
+	return ""
+}
+
+// meter counts what is below some folders, and stops as soon as a limit is
+// exceeded, so that a hostile tree costs no more than a full one.
+type meter struct {
+	limits Limits
+	usage  Usage
+	linked map[uint64]bool // files with several names that were counted
+}
+
+// measure counts. It follows no link. What vanishes meanwhile is not counted.
+func measure(l Limits, folders ...string) (Usage, error) {
+	m := &meter{limits: l, linked: map[uint64]bool{}}
+	for _, f := range folders {
+		fd, err := unix.Open(f, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return Usage{}, &os.PathError{Op: "open", Path: f, Err: err}
+		}
+		if err := m.folder(os.NewFile(uintptr(fd), f), 0); err != nil {
+			return Usage{}, err
+		}
+	}
+	return m.usage, nil
+}
+
+func (m *meter) folder(f *os.File, depth int) error {
+	defer f.Close()
+	if depth > maxDepth {
+		m.usage.TooDeep = true
+		return nil
+	}
+	for {
+		names, err := f.Readdirnames(512)
+		for _, name := range names {
+			if m.usage.over(m.limits) != "" {
+				return nil
+			}
+			if err := m.entry(f, name, depth); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return nil // it vanished
+		}
+	}
+}
+
+func (m *meter) entry(parent *os.File, name string, depth int) error {
+	var st unix.Stat_t
+	if err := unix.Fstatat(int(parent.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return nil // it vanished
+	}
+	directory := st.Mode&unix.S_IFMT == unix.S_IFDIR
+	if !directory && st.Nlink > 1 {
+		if m.linked[st.Ino] {
+			return nil
+		}
+		m.linked[st.Ino] = true
+	}
+	m.usage.Inodes++
+	m.usage.Bytes += st.Blocks * 512
+	if !directory {
+		return nil
+	}
+	fd, err := openFolder(int(parent.Fd()), name)
+	switch {
+	case err == nil:
+		return m.folder(os.NewFile(uintptr(fd), name), depth+1)
+	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		return fmt.Errorf("count the workspace: %w", err)
+	}
+	return nil
+}
+
+// openFolder opens a folder in another. When the service has the same user as the
+// commands, one of them may have closed the folder to it.
+func openFolder(parent int, name string) (int, error) {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fd, err := unix.Openat(parent, name, flags, 0)
+	if !errors.Is(err, unix.EACCES) {
+		return fd, err
+	}
+	// By descriptor: by name, a command could have a link changed instead.
+	path, err := unix.Openat(parent, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(path)
+	if err := unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", path), 0o700); err != nil {
+		return -1, err
+	}
+	return unix.Openat(parent, name, flags, 0)
+}
+
+// tally remembers what a workspace takes between two countings.
+type tally struct {
+	mu    sync.Mutex
+	known *Usage // nil when it must be counted
+}
+
+func (t *tally) set(u *Usage) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.known = u
+}
+
+func (t *tally) add(bytes, inodes int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.known != nil {
+		t.known.Bytes += bytes
+		t.known.Inodes += inodes
+	}
+}
+
+// get returns what is known, and counts when nothing is.
+func (t *tally) get(count func() (Usage, error)) (Usage, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.known == nil {
+		u, err := count()
+		if err != nil {
+			return Usage{}, err
+		}
+		t.known = &u
+	}
+	return *t.known, nil
+}
+
+// Reserve refuses a change that would make the workspace larger than it may be.
+func (w *Workspace) Reserve(bytes, inodes int64) error {
+	u, err := w.s.usage.get(w.s.count)
+	if err != nil {
+		return err
+	}
+	u.Bytes += bytes
+	u.Inodes += inodes
+	if why := u.over(w.s.node.o.Limits); why != "" && (bytes > 0 || inodes > 0) {
+		return fmt.Errorf("%w: with this change %s", ErrWorkspaceFull, why)
+	}
+	return nil
+}
+
+// Changed notes what a change added; negative numbers are what it removed.
+func (w *Workspace) Changed(bytes, inodes int64) { w.s.usage.add(bytes, inodes) }
+
+// Recount has the workspace counted anew before the next change.
+func (w *Workspace) Recount() { w.s.usage.set(nil) }
+
+func (s *session) count() (Usage, error) { return s.measure(s.node.o.Limits) }
+
+func (s *session) measure(l Limits) (Usage, error) {
+	return measure(l, s.path("workspace"), s.path("home"))
+}

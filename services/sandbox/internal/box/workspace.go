@@ -1,0 +1,164 @@
+package box
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Workspace is a session's files, for whoever works on them from outside.
+type Workspace struct {
+	Dir     string // on the host
+	Staging string // a folder on the same file system, for files not yet in place
+	Owner   Owner
+	s       *session
+}
+
+// Ensured says what Ensure found.
+type Ensured struct {
+	Created    bool
+	Generation int64
+}
+
+// Ensure makes a session's workspace, or finds it, and remembers the epoch. seed
+// puts the first files into a new one; when it fails, nothing was made.
+func (n *Node) Ensure(c Call, generation int64, seed func(*Workspace) error) (Ensured, error) {
+	s, leave, err := n.enter(c.Key)
+	if err != nil {
+		return Ensured{}, err
+	}
+	defer leave()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.meta != nil {
+		if err := s.admit(generation); err != nil {
+			return Ensured{}, err
+		}
+		if err := s.fence(c.Epoch); err != nil {
+			return Ensured{}, err
+		}
+		return Ensured{Generation: s.meta.Generation}, nil
+	}
+	if err := s.create(c.Epoch, max(generation, 1), seed); err != nil {
+		return Ensured{}, err
+	}
+	return Ensured{Created: true, Generation: s.meta.Generation}, nil
+}
+
+// create makes the folders. The meta file comes last: a workspace without it does
+// not exist. mu is held.
+func (s *session) create(epoch, generation int64, seed func(*Workspace) error) (err error) {
+	if err := s.node.discard(s.dir); err != nil {
+		return fmt.Errorf("clear what an interrupted start left: %w", err)
+	}
+	slot, err := s.node.slots.take()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			s.meta = nil
+			s.usage.set(nil)
+			_ = s.node.discard(s.dir)
+			s.node.slots.free(slot)
+		}
+	}()
+	m := &meta{Generation: generation, Epoch: epoch, Slot: slot, Created: s.node.o.Now().UTC()}
+	if err := s.makeFolders(slot); err != nil {
+		return fmt.Errorf("make the workspace: %w", err)
+	}
+	s.meta = m
+	if err := seed(s.workspace()); err != nil {
+		return err
+	}
+	if err := save(s.path(metaFile), m); err != nil {
+		return fmt.Errorf("make the workspace: %w", err)
+	}
+	return syncDir(filepath.Dir(s.dir))
+}
+
+func (s *session) makeFolders(slot int) error {
+	owner := s.node.slots.owner(slot)
+	for _, dir := range []string{"workspace", "home", "execs", "mutations", "staging"} {
+		if err := os.MkdirAll(s.path(dir), 0o700); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{"workspace", "home"} {
+		if err := os.Chmod(s.path(dir), 0o755); err != nil {
+			return err
+		}
+		if owner == Self {
+			continue
+		}
+		if err := os.Chown(s.path(dir), owner.UID, owner.GID); err != nil {
+			return fmt.Errorf("%w: give the workspace to user %d: %w", ErrIsolation, owner.UID, err)
+		}
+	}
+	return nil
+}
+
+func (s *session) workspace() *Workspace {
+	return &Workspace{Dir: s.path("workspace"), Staging: s.path("staging"), Owner: s.node.slots.owner(s.meta.Slot), s: s}
+}
+
+// Delete kills what runs in a session's workspace and deletes it, with everything
+// that is remembered of the session. One that does not exist is deleted already.
+func (n *Node) Delete(k Key) error {
+	s, leave, err := n.enter(k)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	s.changes.Lock()
+	defer s.changes.Unlock()
+	for {
+		running := s.running()
+		for _, e := range running {
+			e.stop(Outcome{Reason: Cancelled, Message: "the workspace was deleted"})
+		}
+		for _, e := range running {
+			<-e.done
+		}
+		s.mu.Lock()
+		if again := s.anyRunning(); !again {
+			break
+		}
+		s.mu.Unlock() // one was started in between
+	}
+	defer s.mu.Unlock()
+	if s.meta == nil {
+		return nil
+	}
+	if err := n.discard(s.dir); err != nil {
+		return fmt.Errorf("delete the workspace: %w", err)
+	}
+	n.slots.free(s.meta.Slot)
+	s.meta, s.execs = nil, map[string]*Exec{}
+	s.usage.set(nil)
+	return nil
+}
+
+func (s *session) anyRunning() bool {
+	for _, e := range s.execs {
+		if e.Outcome() == nil && !e.mark() {
+			return true
+		}
+	}
+	return false
+}
+
+// View returns a session's workspace, to read it. release must be called.
+func (n *Node) View(k Key, generation int64) (w *Workspace, release func(), err error) {
+	s, leave, err := n.enter(k)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.admit(generation); err != nil {
+		leave()
+		return nil, nil, err
+	}
+	return s.workspace(), leave, nil
+}

@@ -1,0 +1,148 @@
+package cgroup
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func open(t *testing.T) Hierarchy {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("control groups need root")
+	}
+	h, err := Open(Root, fmt.Sprintf("fairlead-test/%d-%d", os.Getpid(), time.Now().UnixNano()))
+	if err != nil {
+		t.Skipf("no control groups here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+func TestGroupCountsAndKillsItsMemoryHog(t *testing.T) {
+	h := open(t)
+	g, err := h.New("hog", Limits{MemoryBytes: 32 << 20, Processes: 50, CPUs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The shell waits for a line, so that it eats only after it was moved.
+	cmd := exec.Command("sh", "-c", "read x; head -c 200000000 /dev/zero | tail > /dev/null; exit 3")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Add(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Write([]byte("go\n")); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	u := g.Usage()
+	if u.OOMKills < 1 || u.CPU <= 0 {
+		t.Errorf("usage %+v, want a kill and processor time", u)
+	}
+	if err := g.Remove(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSweepKillsWhatAnEarlierRunLeft(t *testing.T) {
+	h := open(t)
+	g, err := h.New("left", Limits{Processes: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sleep", "600")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	if err := g.Add(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Sweep(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("the process ended by itself")
+	}
+}
+
+// TestVersion2WritesItsFiles uses a plain folder in place of the kernel's, which
+// shows names and values but not their effect.
+func TestVersion2WritesItsFiles(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for _, dir := range []string{"", "a", "a/b", "a/b/one"} {
+		path := filepath.Join(root, dir)
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(path, "cgroup.controllers"), []byte("cpu io memory pids\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, err := openV2(root, "a/b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := h.New("one", Limits{MemoryBytes: 1 << 20, Processes: 7, CPUs: 0.5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Add(42); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, f := range []string{"memory.max", "memory.oom.group", "pids.max", "cpu.max", "cgroup.procs"} {
+		raw, err := os.ReadFile(filepath.Join(root, "a/b/one", f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[f] = string(raw)
+	}
+	want := map[string]string{
+		"memory.max": "1048576", "memory.oom.group": "1", "pids.max": "7", "cpu.max": "50000 100000", "cgroup.procs": "42",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	for name, text := range map[string]string{
+		"cpu.stat": "usage_usec 1500\nuser_usec 1\n", "memory.peak": "4096\n", "memory.events": "oom 3\noom_kill 2\n",
+	} {
+		if err := os.WriteFile(filepath.Join(root, "a/b/one", name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := cmp.Diff(Usage{CPU: 1500 * time.Microsecond, MaxMemoryBytes: 4096, OOMKills: 2}, g.Usage()); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestMissingControllersAreNamed(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	if _, err := openV1(root, "a"); err == nil {
+		t.Error("version 1 opened without controllers")
+	}
+	if err := os.WriteFile(filepath.Join(root, "cgroup.controllers"), []byte("hugetlb\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openV2(root, "a"); err == nil {
+		t.Error("version 2 opened without controllers")
+	}
+}

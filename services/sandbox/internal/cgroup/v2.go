@@ -1,0 +1,109 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// controllers2 are the version 2 controllers that limits need.
+var controllers2 = []string{"memory", "pids", "cpu"}
+
+type v2 struct{ dir, prefix string }
+
+func openV2(root, prefix string) (*v2, error) {
+	dir := root
+	parts := strings.Split(prefix, "/")
+	for i := 0; i <= len(parts); i++ {
+		if err := enable(dir); err != nil {
+			return nil, err
+		}
+		if i == len(parts) {
+			break
+		}
+		dir = filepath.Join(dir, parts[i])
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+			return nil, fmt.Errorf("make a control group: %w", err)
+		}
+	}
+	return &v2{dir: dir, prefix: prefix}, nil
+}
+
+// enable hands the controllers on to the groups below dir.
+func enable(dir string) error {
+	raw, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return fmt.Errorf("read the control group controllers: %w", err)
+	}
+	have := strings.Fields(string(raw))
+	for _, c := range controllers2 {
+		if !slices.Contains(have, c) {
+			return fmt.Errorf("control group controller %q is not available in %s: enable it, or choose the level `basic`", c, dir)
+		}
+	}
+	return write(dir, "cgroup.subtree_control", "+"+strings.Join(controllers2, " +"))
+}
+
+func (h *v2) Name() string { return "cgroup-v2" }
+
+func (h *v2) New(name string, l Limits) (Group, error) {
+	g := &group2{dir: filepath.Join(h.dir, name)}
+	if err := os.Mkdir(g.dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, fmt.Errorf("make a control group: %w", err)
+	}
+	if err := g.limit(l); err != nil {
+		return nil, errors.Join(err, g.Remove())
+	}
+	return g, nil
+}
+
+func (h *v2) Sweep() error { return sweep(h.dir) }
+func (h *v2) Close() error { return removeFolder(h.dir, h.prefix) }
+
+type group2 struct{ dir string }
+
+func (g *group2) limit(l Limits) error {
+	settings := [][2]string{}
+	if l.MemoryBytes > 0 {
+		settings = append(settings,
+			[2]string{"memory.max", strconv.FormatInt(l.MemoryBytes, 10)},
+			[2]string{"memory.oom.group", "1"})
+		if _, err := os.Stat(filepath.Join(g.dir, "memory.swap.max")); err == nil {
+			settings = append(settings, [2]string{"memory.swap.max", "0"})
+		}
+	}
+	if l.Processes > 0 {
+		settings = append(settings, [2]string{"pids.max", strconv.FormatInt(l.Processes, 10)})
+	}
+	if l.CPUs > 0 {
+		settings = append(settings, [2]string{"cpu.max", fmt.Sprintf("%d %d", quota(l.CPUs), period)})
+	}
+	for _, s := range settings {
+		if err := write(g.dir, s[0], s[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *group2) Add(pid int) error {
+	if err := write(g.dir, "cgroup.procs", strconv.Itoa(pid)); err != nil {
+		return fmt.Errorf("move process into its control group: %w", err)
+	}
+	return nil
+}
+
+func (g *group2) Usage() Usage {
+	return Usage{
+		CPU:            time.Duration(readKey(filepath.Join(g.dir, "cpu.stat"), "usage_usec")) * time.Microsecond,
+		MaxMemoryBytes: readInt(filepath.Join(g.dir, "memory.peak")),
+		OOMKills:       readKey(filepath.Join(g.dir, "memory.events"), "oom_kill"),
+	}
+}
+
+func (g *group2) Remove() error { return removeGroup(g.dir) }

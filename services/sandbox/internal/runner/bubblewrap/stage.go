@@ -1,0 +1,117 @@
+package bubblewrap
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"golang.org/x/sys/unix"
+)
+
+// stage shows folders to a bubblewrap that runs as another user, who could not
+// reach them by their own path: a data directory below /root, say. It is a small
+// file system in a mount namespace that only the spawner's thread and what it
+// forks are in, so that the host's other processes never see it, and a crash
+// leaves nothing behind.
+type stage struct {
+	spawn *spawner
+	dir   string
+}
+
+// stageFolders may be hidden from bubblewrap, which takes nothing from them.
+var stageFolders = []string{"/mnt", "/media", "/srv", "/tmp"}
+
+func newStage(s *spawner) (*stage, error) {
+	for _, dir := range stageFolders {
+		if st, err := os.Stat(dir); err == nil && st.IsDir() {
+			g := &stage{spawn: s, dir: dir}
+			return g, s.do(g.mount)
+		}
+	}
+	return nil, fmt.Errorf("none of the folders %v exists: make one, it stays empty", stageFolders)
+}
+
+func (g *stage) mount() error {
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("make a mount namespace: %w", err)
+	}
+	// What the host mounts later still comes in; nothing goes out.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("separate the mounts: %w", err)
+	}
+	if err := unix.Mount("stage", g.dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0711,size=4m"); err != nil {
+		return fmt.Errorf("mount the stage: %w", err)
+	}
+	return nil
+}
+
+// show makes a host path visible under a name and returns where. The name must be
+// free.
+func (g *stage) show(path, name string) (string, error) {
+	tree, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil {
+		return "", &os.PathError{Op: "show", Path: path, Err: err}
+	}
+	defer unix.Close(tree)
+	var st unix.Stat_t
+	if err := unix.Fstat(tree, &st); err != nil {
+		return "", err
+	}
+	at := filepath.Join(g.dir, name)
+	return at, g.spawn.do(func() error {
+		if err := makePoint(at, st.Mode&unix.S_IFMT == unix.S_IFDIR); err != nil {
+			return err
+		}
+		if err := unix.MoveMount(tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+			return errors.Join(&os.PathError{Op: "show", Path: path, Err: err}, os.Remove(at))
+		}
+		return nil
+	})
+}
+
+func makePoint(at string, directory bool) error {
+	if directory {
+		return os.Mkdir(at, 0o755)
+	}
+	f, err := os.OpenFile(at, os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// hide undoes show.
+func (g *stage) hide(at string) error {
+	return g.spawn.do(func() error {
+		return errors.Join(unix.Unmount(at, unix.MNT_DETACH), os.Remove(at))
+	})
+}
+
+// folders are the writable folders of a command, as bubblewrap finds them.
+type folders struct {
+	workspace, home string
+	hide            func() error
+}
+
+// folders shows the writable folders of a command.
+func (r *Runner) folders(c box.Command) (folders, error) {
+	if c.Owner == box.Self {
+		return folders{c.Workspace, c.Home, func() error { return nil }}, nil
+	}
+	if r.stage == nil {
+		return folders{}, errors.New("the runner was made for commands of the service's own user only")
+	}
+	workspace, err := r.stage.show(c.Workspace, c.ID+".workspace")
+	if err != nil {
+		return folders{}, err
+	}
+	home, err := r.stage.show(c.Home, c.ID+".home")
+	if err != nil {
+		return folders{}, errors.Join(err, r.stage.hide(workspace))
+	}
+	return folders{workspace, home, func() error {
+		return errors.Join(r.stage.hide(workspace), r.stage.hide(home))
+	}}, nil
+}

@@ -1,0 +1,128 @@
+package bubblewrap
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"github.com/creack/pty"
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"golang.org/x/sys/unix"
+)
+
+// stdio are both ends of a command's standard streams.
+type stdio struct {
+	childIn, childOut, childErr *os.File
+	in                          io.WriteCloser // nil for none
+	out, errOut                 io.ReadCloser  // errOut is nil on a terminal
+	terminal                    *os.File       // nil for none
+}
+
+func newStdio(c box.Command) (*stdio, error) {
+	s := &stdio{}
+	if err := s.open(c); err != nil {
+		s.closeChild()
+		s.closeOurs()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *stdio) open(c box.Command) error {
+	if c.Terminal != nil {
+		return s.openTerminal(*c.Terminal, c.Owner)
+	}
+	if err := s.openInput(c); err != nil {
+		return err
+	}
+	out, childOut, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	s.out, s.childOut = out, childOut
+	errOut, childErr, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	s.errOut, s.childErr = errOut, childErr
+	return give(c.Owner, childOut, childErr)
+}
+
+func (s *stdio) openInput(c box.Command) error {
+	if !c.Stdin {
+		null, err := os.Open(os.DevNull)
+		s.childIn = null
+		return err
+	}
+	childIn, in, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	s.childIn, s.in = childIn, in
+	return give(c.Owner, childIn)
+}
+
+func (s *stdio) openTerminal(size box.TerminalSize, o box.Owner) error {
+	master, slave, err := pty.Open()
+	if err != nil {
+		return err
+	}
+	s.terminal, s.childIn, s.childOut, s.childErr = master, slave, slave, slave
+	s.in, s.out = terminalInput{master}, terminalOutput{master}
+	if err := pty.Setsize(master, &pty.Winsize{Rows: size.Rows, Cols: size.Columns}); err != nil {
+		return err
+	}
+	return give(o, slave)
+}
+
+// give makes files an owner's, so that a command can open its own standard
+// streams again by their names in /dev and /proc.
+func give(o box.Owner, files ...*os.File) error {
+	if o == box.Self {
+		return nil
+	}
+	for _, f := range files {
+		if err := f.Chown(o.UID, o.GID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closeChild closes the ends that only the command needs: as long as one is open
+// here, its output has no end.
+func (s *stdio) closeChild() {
+	for _, f := range []*os.File{s.childIn, s.childOut, s.childErr} {
+		if f != nil {
+			_ = f.Close() // a terminal's three are one: the second closing does nothing
+		}
+	}
+	s.childIn, s.childOut, s.childErr = nil, nil, nil
+}
+
+func (s *stdio) closeOurs() {
+	for _, c := range []io.Closer{s.in, s.out, s.errOut} {
+		if c != nil {
+			_ = c.Close()
+		}
+	}
+}
+
+// terminalInput writes to a terminal; its end is the character for it.
+type terminalInput struct{ *os.File }
+
+func (t terminalInput) Close() error {
+	_, err := t.Write([]byte{4})
+	return err
+}
+
+// terminalOutput reads from a terminal, whose end is an input/output error.
+type terminalOutput struct{ *os.File }
+
+func (t terminalOutput) Read(b []byte) (int, error) {
+	n, err := t.File.Read(b)
+	if errors.Is(err, unix.EIO) {
+		err = io.EOF
+	}
+	return n, err
+}

@@ -1,0 +1,157 @@
+// Package seccomp makes the system call filter of a sandboxed command, as a
+// program for the kernel's classic BPF machine. It needs neither libseccomp nor
+// cgo: the filter is short, and every instruction of it is here to be read.
+//
+// The filter refuses what a command has no business with and what has often
+// been the way out of a container: other architectures' calls, mounting, new
+// namespaces, keys, io_uring, tracing, kernel modules, sockets that no network
+// namespace bounds. Everything else is left to the namespaces.
+package seccomp
+
+import (
+	"encoding/binary"
+	"sort"
+
+	"golang.org/x/sys/unix"
+)
+
+// Offsets in struct seccomp_data.
+const (
+	offsetNumber   = 0
+	offsetArch     = 4
+	offsetArgument = 16 // low half of the first argument, on little-endian machines
+)
+
+// Answers of a filter.
+const (
+	allow  = uint32(unix.SECCOMP_RET_ALLOW)
+	kill   = uint32(unix.SECCOMP_RET_KILL_PROCESS)
+	denied = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EPERM)
+	absent = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.ENOSYS)
+	family = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EAFNOSUPPORT)
+)
+
+const cloneNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
+
+// terminalInjections are the ioctl requests that put input into a terminal or
+// reprogram it.
+var terminalInjections = []uint32{unix.TIOCSTI, 0x541C /* TIOCLINUX */, unix.TIOCSETD}
+
+// personalities a command may take: its own, a query, and one without address
+// randomisation, which the race detector asks for.
+var personalities = []uint32{0, 0xffffffff, 0x0040000}
+
+// Filter returns the filter for this machine's architecture as an array of
+// struct sock_filter, as bubblewrap's --seccomp reads it.
+func Filter() []byte {
+	raw := make([]byte, 0, 8*len(program()))
+	for _, in := range program() {
+		raw = binary.NativeEndian.AppendUint16(raw, in.Code)
+		raw = append(raw, in.Jt, in.Jf)
+		raw = binary.NativeEndian.AppendUint32(raw, in.K)
+	}
+	return raw
+}
+
+func program() []unix.SockFilter {
+	p := []unix.SockFilter{
+		load(offsetArch),
+		jumpEqual(auditArch, 1, 0),
+		answer(kill),
+		load(offsetNumber),
+	}
+	p = append(p, foreignABI()...)
+	for _, number := range sortedDenied() {
+		p = append(p, jumpEqual(number, 0, 1), answer(denied))
+	}
+	// clone3 keeps its flags in memory, where a filter cannot look: libraries
+	// fall back to clone when it is absent.
+	p = append(p, jumpEqual(unix.SYS_CLONE3, 0, 1), answer(absent))
+	p = append(p, onCall(unix.SYS_CLONE, cloneRules())...)
+	p = append(p, onCall(unix.SYS_SOCKET, socketRules())...)
+	p = append(p, onCall(unix.SYS_SOCKETPAIR, socketpairRules())...)
+	p = append(p, onCall(unix.SYS_IOCTL, ioctlRules())...)
+	p = append(p, onCall(unix.SYS_PERSONALITY, personalityRules())...)
+	return append(p, answer(allow))
+}
+
+func sortedDenied() []uint32 {
+	all := make([]uint32, 0, len(deniedEverywhere)+len(deniedHere))
+	all = append(append(all, deniedEverywhere...), deniedHere...)
+	sort.Slice(all, func(i, j int) bool { return all[i] < all[j] })
+	return all
+}
+
+// onCall runs rules for one system call only. Rules end with an answer on every
+// path, so the number stays loaded for whoever jumps over them.
+func onCall(number uint32, rules []unix.SockFilter) []unix.SockFilter {
+	return append([]unix.SockFilter{jumpEqual(number, 0, uint8(len(rules)))}, rules...)
+}
+
+func cloneRules() []unix.SockFilter {
+	return []unix.SockFilter{
+		load(offsetArgument),
+		{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: cloneNamespaces, Jt: 0, Jf: 1},
+		answer(denied),
+		answer(allow),
+	}
+}
+
+// socketRules allow local sockets, IP (which the network namespace bounds) and
+// the routing part of netlink, which resolvers and runtimes read at start.
+func socketRules() []unix.SockFilter {
+	const allowAt = 7 // the index of the first answer
+	return []unix.SockFilter{
+		load(offsetArgument),
+		jumpEqual(unix.AF_UNIX, allowAt-2, 0),
+		jumpEqual(unix.AF_INET, allowAt-3, 0),
+		jumpEqual(unix.AF_INET6, allowAt-4, 0),
+		jumpEqual(unix.AF_NETLINK, 0, 3),
+		load(offsetArgument + 16),
+		jumpEqual(unix.NETLINK_ROUTE, 0, 1),
+		answer(allow),
+		answer(family),
+	}
+}
+
+func socketpairRules() []unix.SockFilter {
+	return []unix.SockFilter{
+		load(offsetArgument),
+		jumpEqual(unix.AF_UNIX, 0, 1),
+		answer(allow),
+		answer(family),
+	}
+}
+
+// ioctlRules compare the low 32 bits, as the kernel does: a request with high
+// bits set would otherwise slip through.
+func ioctlRules() []unix.SockFilter {
+	return oneOf(offsetArgument+8, terminalInjections, denied, allow)
+}
+
+func personalityRules() []unix.SockFilter {
+	return oneOf(offsetArgument, personalities, allow, denied)
+}
+
+// oneOf answers match when the word at an offset is one of the values, and
+// otherwise if it is not.
+func oneOf(offset uint32, values []uint32, match, otherwise uint32) []unix.SockFilter {
+	p := []unix.SockFilter{load(offset)}
+	for i, v := range values {
+		p = append(p, jumpEqual(v, uint8(len(values)-i), 0))
+	}
+	return append(p, answer(otherwise), answer(match))
+}
+
+func load(offset uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
+}
+
+func jumpEqual(k uint32, yes, no uint8) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: k, Jt: yes, Jf: no}
+}
+
+func answer(k uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k}
+}

@@ -1,0 +1,124 @@
+package seccomp
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// call is what the kernel would show to the filter.
+type call struct {
+	arch, number uint32
+	args         [6]uint64
+}
+
+// run interprets a filter as the kernel does.
+func run(t *testing.T, p []unix.SockFilter, c call) uint32 {
+	t.Helper()
+	word := func(offset uint32) uint32 {
+		switch {
+		case offset == offsetNumber:
+			return c.number
+		case offset == offsetArch:
+			return c.arch
+		case offset >= 16:
+			arg := c.args[(offset-16)/8]
+			if offset%8 == 4 {
+				return uint32(arg >> 32)
+			}
+			return uint32(arg)
+		}
+		t.Fatalf("the filter reads at offset %d", offset)
+		return 0
+	}
+	var acc uint32
+	for pc := 0; pc < len(p); pc++ {
+		in := p[pc]
+		yes := false
+		switch in.Code {
+		case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
+			acc = word(in.K)
+			continue
+		case unix.BPF_RET | unix.BPF_K:
+			return in.K
+		case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K:
+			yes = acc == in.K
+		case unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K:
+			yes = acc >= in.K
+		case unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K:
+			yes = acc&in.K != 0
+		default:
+			t.Fatalf("instruction %d has code %#x", pc, in.Code)
+		}
+		if yes {
+			pc += int(in.Jt)
+		} else {
+			pc += int(in.Jf)
+		}
+	}
+	t.Fatal("the filter ends without an answer")
+	return 0
+}
+
+func TestFilterAnswers(t *testing.T) {
+	t.Parallel()
+	here := func(number uint32, args ...uint64) call {
+		c := call{arch: auditArch, number: number}
+		copy(c.args[:], args)
+		return c
+	}
+	for _, tc := range []struct {
+		name string
+		call call
+		want uint32
+	}{
+		{"a call of another architecture ends the process", call{arch: auditArch ^ 1, number: unix.SYS_READ}, kill},
+		{"reading is allowed", here(unix.SYS_READ), allow},
+		{"keys are refused", here(unix.SYS_KEYCTL), denied},
+		{"io_uring is refused", here(unix.SYS_IO_URING_SETUP), denied},
+		{"mounting is refused", here(unix.SYS_MOUNT), denied},
+		{"tracing is refused", here(unix.SYS_PTRACE), denied},
+		{"clone3 is absent", here(unix.SYS_CLONE3), absent},
+		{"a thread may be made", here(unix.SYS_CLONE, unix.CLONE_VM|unix.CLONE_THREAD), allow},
+		{"a user namespace is refused", here(unix.SYS_CLONE, unix.CLONE_NEWUSER), denied},
+		{"a network namespace is refused", here(unix.SYS_CLONE, unix.CLONE_NEWNET), denied},
+		{"local sockets are allowed", here(unix.SYS_SOCKET, unix.AF_UNIX), allow},
+		{"IPv4 is allowed", here(unix.SYS_SOCKET, unix.AF_INET), allow},
+		{"IPv6 is allowed", here(unix.SYS_SOCKET, unix.AF_INET6), allow},
+		{"routes may be read", here(unix.SYS_SOCKET, unix.AF_NETLINK, 0, unix.NETLINK_ROUTE), allow},
+		{"netfilter is refused", here(unix.SYS_SOCKET, unix.AF_NETLINK, 0, unix.NETLINK_NETFILTER), family},
+		{"the hypervisor's sockets are refused", here(unix.SYS_SOCKET, unix.AF_VSOCK), family},
+		{"packets are refused", here(unix.SYS_SOCKET, unix.AF_PACKET), family},
+		{"a local pair is allowed", here(unix.SYS_SOCKETPAIR, unix.AF_UNIX), allow},
+		{"another pair is refused", here(unix.SYS_SOCKETPAIR, unix.AF_TIPC), family},
+		{"reading a terminal's size is allowed", here(unix.SYS_IOCTL, 0, unix.TIOCGWINSZ), allow},
+		{"putting input into a terminal is refused", here(unix.SYS_IOCTL, 0, unix.TIOCSTI), denied},
+		{"high bits do not hide it", here(unix.SYS_IOCTL, 0, unix.TIOCSTI|1<<40), denied},
+		{"another line discipline is refused", here(unix.SYS_IOCTL, 0, unix.TIOCSETD), denied},
+		{"asking for the personality is allowed", here(unix.SYS_PERSONALITY, 0xffffffff), allow},
+		{"another personality is refused", here(unix.SYS_PERSONALITY, 0x0400000), denied},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if got := run(t, program(), tc.call); got != tc.want {
+				t.Errorf("answer %#x, want %#x", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestEveryDeniedCallIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, number := range sortedDenied() {
+		if got := run(t, program(), call{arch: auditArch, number: number}); got != denied {
+			t.Errorf("call %d: answer %#x", number, got)
+		}
+	}
+}
+
+func TestFilterIsWholeInstructions(t *testing.T) {
+	t.Parallel()
+	if n := len(Filter()); n != 8*len(program()) || n > 8*unix.BPF_MAXINSNS {
+		t.Errorf("%d bytes for %d instructions", n, len(program()))
+	}
+}
