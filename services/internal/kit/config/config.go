@@ -3,12 +3,14 @@
 // The struct is the documentation: a field's tags say its key and its help, its value before Load is its default.
 //
 //	type Config struct {
-//		LeaseTTL time.Duration `key:"lease-ttl" help:"how long a session stays with a process that went silent"`
-//		Database config.Secret `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"…"`
-//		Server   rpc.Config    // an embedded or untagged struct is not part of the configuration unless it has a key
+//		LeaseTTL time.Duration    `key:"lease-ttl" help:"how long …"`
+//		Database config.Secret    `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"…"`
+//		Log      telemetry.Config `key:"log"`     // a section
+//		Server   rpc.Config       `key:",inline"` // its keys are keys of this struct
+//		Clock    func() time.Time                 // without a key: not part of the configuration
 //	}
 //
-// Tags: key (the name; in a struct field, the name of a section; `key:",inline"` adds a section's keys to this level),
+// Tags: key (the name; in a struct field, the name of a section; an embedded struct without one is inlined),
 // help (one sentence), env (a name of its own instead of the derived one; "-" for none), flag (likewise).
 // The key lease-ttl of the section session is --session.lease-ttl, PREFIX_SESSION_LEASE_TTL and session: {lease-ttl: …}.
 //

@@ -362,6 +362,32 @@ func TestFaultsHideSecrets(t *testing.T) {
 	}
 }
 
+func TestStructsThatCannotWork(t *testing.T) {
+	type inner struct {
+		A string `key:"a"`
+	}
+	for name, dst := range map[string]any{
+		"not a pointer": inner{},
+		"a key twice": &struct {
+			A string `key:"a"`
+			B string `key:"a"`
+		}{},
+		"a function with a key": &struct {
+			F func() `key:"f"`
+		}{},
+		"a type that is not exported": &struct{ inner }{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("it is taken")
+				}
+			}()
+			_ = config.Table(dst, config.Options{})
+		})
+	}
+}
+
 func TestSize(t *testing.T) {
 	for in, want := range map[string]config.Size{
 		"0": 0, "4096": 4096, "16MiB": 16 << 20, "2 GB": 2e9, "1.5KiB": 1536, "9223372036854775807": 1<<63 - 1, "1B": 1, "-1": -1, "3TiB": 3 << 40,

@@ -68,6 +68,9 @@ func collect(v reflect.Value, path []string) []field {
 			all = append(all, collect(m.value, at)...)
 			continue
 		}
+		if !supported(m.value.Type()) {
+			panic(fmt.Sprintf("config: %s.%s: a %s cannot be configured", v.Type(), m.field.Name, m.value.Type()))
+		}
 		tag := m.field.Tag
 		all = append(all, field{
 			path: at, help: tag.Get("help"), env: tag.Get("env"), flag: tag.Get("flag"), value: m.value,
@@ -75,6 +78,18 @@ func collect(v reflect.Value, path []string) []field {
 		})
 	}
 	return all
+}
+
+// supported says whether setText, or the file, can set a value of type t.
+func supported(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Chan, reflect.Func, reflect.UnsafePointer, reflect.Uintptr, reflect.Complex64, reflect.Complex128, reflect.Array, reflect.Pointer:
+		return reflect.PointerTo(t).Implements(reflect.TypeFor[textual]())
+	case reflect.Map:
+		return t.Key().Kind() == reflect.String
+	default:
+		return true
+	}
 }
 
 // member is a field of a Go struct that belongs to the configuration; its name is empty when it is inlined.

@@ -431,6 +431,87 @@ func TestUnaryCallsFinish(t *testing.T) {
 	}
 }
 
+// A handler that is stuck in Recv or Send does not see the end of its context; the end of the grace frees it.
+func TestAStuckStreamIsCut(t *testing.T) {
+	d := &diary{}
+	p := &part{name: "a", events: d}
+	for name, stuck := range map[string]func(grpc.ServerStream) error{
+		"receiving": func(s grpc.ServerStream) error { return s.RecvMsg(dynamicpb.NewMessage(note)) },
+		"sending": func(s grpc.ServerStream) error {
+			for {
+				if err := s.SendMsg(newNote(strings.Repeat("x", 1<<20))); err != nil {
+					return err
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			entered := make(chan struct{})
+			p.exchange = func(s grpc.ServerStream) error {
+				if err := s.SendMsg(newNote("open")); err != nil {
+					return err
+				}
+				close(entered)
+				return stuck(s)
+			}
+			r := serve(t, rpc.Config{Public: "127.0.0.1:0", Grace: 100 * time.Millisecond}, p)
+			if _, err := exchange(t.Context(), r.dial(t, "public")); err != nil {
+				t.Fatal(err)
+			}
+			<-entered
+			if err := r.stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestCallsHaveADeadline(t *testing.T) {
+	var left time.Duration
+	p := &part{name: "a", events: &diary{}}
+	p.take = func(ctx context.Context, in *dynamicpb.Message) (*dynamicpb.Message, error) {
+		at, _ := ctx.Deadline()
+		left = time.Until(at)
+		return in, nil
+	}
+	r := serve(t, rpc.Config{Public: "127.0.0.1:0", Grace: time.Second}, p)
+	for name, c := range map[string]struct {
+		options []rpc.DialOption
+		caller  time.Duration
+		within  [2]time.Duration
+	}{
+		"of a minute when nobody says":    {within: [2]time.Duration{30 * time.Second, time.Minute}},
+		"of the connection":               {options: []rpc.DialOption{rpc.WithTimeout(time.Hour)}, within: [2]time.Duration{30 * time.Minute, time.Hour}},
+		"of the caller, also a later one": {caller: 2 * time.Hour, within: [2]time.Duration{time.Hour, 2 * time.Hour}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			if c.caller > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, c.caller)
+				defer cancel()
+			}
+			if _, err := take(ctx, r.dial(t, "public", c.options...), newNote("x")); err != nil {
+				t.Fatal(err)
+			}
+			if left < c.within[0] || left > c.within[1] {
+				t.Errorf("the handler had %s", left)
+			}
+		})
+	}
+	if _, err := rpc.Dial(""); err == nil {
+		t.Error("Dial takes an empty address")
+	}
+	cc, err := rpc.Dial("127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cc.Close() }()
+	if _, err := take(t.Context(), cc, newNote("x")); apierr.Code(err) != codes.Unavailable {
+		t.Errorf("a service that is not there: %v", err)
+	}
+}
+
 func TestServeFails(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -34,7 +34,7 @@ func New(t testing.TB) string {
 		t.Fatalf("%s is not a URL", Env) // Its error would show the password.
 	}
 	name := "test_" + id.New()
-	run(t, server, "create database "+name)
+	run(t, server, "create database "+name+" template template0") // nobody is ever connected to template0
 	t.Cleanup(func() { run(t, server, "drop database if exists "+name+" with (force)") })
 	u.Path = "/" + name
 	return u.String()
