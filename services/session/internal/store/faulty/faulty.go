@@ -1,0 +1,305 @@
+// Package faulty makes a store fail where a test wants it to: before a call
+// reaches the database, or after it has done its work there. The second is what
+// a connection does that breaks between a commit and its answer: the caller
+// does not know what was written.
+package faulty
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// Method names a method of store.Store.
+type Method string
+
+// The methods that can fail. Close cannot.
+const (
+	CreateSession    Method = "CreateSession"
+	GetSession       Method = "GetSession"
+	ListSessions     Method = "ListSessions"
+	DeleteSession    Method = "DeleteSession"
+	PutAgentRevision Method = "PutAgentRevision"
+	GetAgentRevision Method = "GetAgentRevision"
+	Submit           Method = "Submit"
+	GetTurn          Method = "GetTurn"
+	ListTurns        Method = "ListTurns"
+	ListEvents       Method = "ListEvents"
+	ListMessages     Method = "ListMessages"
+	Claim            Method = "Claim"
+	Load             Method = "Load"
+	Inbox            Method = "Inbox"
+	Commit           Method = "Commit"
+	Renew            Method = "Renew"
+	Release          Method = "Release"
+	ReleaseIdle      Method = "ReleaseIdle"
+	Listen           Method = "Listen"
+	Ping             Method = "Ping"
+)
+
+// When says on which side of the work a call fails.
+type When int
+
+// The sides. A call that fails before does nothing; one that fails after has
+// done all of its work, and its results are lost.
+const (
+	Before When = iota
+	After
+)
+
+// Err is what calls fail with when the test names no other error. It wraps
+// store.ErrUnavailable.
+var Err = fmt.Errorf("injected: %w", store.ErrUnavailable)
+
+// Store is a store that fails. It may be used and told to fail concurrently.
+type Store struct {
+	inner store.Store
+
+	mu     sync.Mutex
+	calls  map[Method]int
+	faults []*fault
+	down   error
+}
+
+var _ store.Store = (*Store)(nil)
+
+type fault struct {
+	method Method
+	call   int // the number of the call that it hits
+	when   When
+	err    error
+	pause  *Pause
+}
+
+// New makes a store that does all that inner does until it is told to fail.
+// Closing it closes inner.
+func New(inner store.Store) *Store {
+	return &Store{inner: inner, calls: map[Method]int{}}
+}
+
+// Fail makes the n-th call of a method from now on fail, once; 1 is the next
+// one. A nil error is Err.
+func (s *Store) Fail(m Method, n int, when When, err error) {
+	if err == nil {
+		err = Err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, &fault{method: m, call: s.calls[m] + n, when: when, err: err})
+}
+
+// Down makes every call fail before it does anything, until Up.
+func (s *Store) Down() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = Err
+}
+
+// Up ends Down.
+func (s *Store) Up() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = nil
+}
+
+// Calls tells how often a method was called.
+func (s *Store) Calls(m Method) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[m]
+}
+
+// Pause is a call that is held back.
+type Pause struct {
+	// Reached is closed when the call has come to where it is held.
+	Reached chan struct{}
+	resume  chan struct{}
+	once    sync.Once
+}
+
+// Resume lets the call go on. It may be called more than once, and early.
+func (p *Pause) Resume() { p.once.Do(func() { close(p.resume) }) }
+
+// Hold holds back the n-th call of a method from now on, before or after its
+// work, until it is resumed or its context ends: a holder that is paused and
+// wakes up again.
+func (s *Store) Hold(m Method, n int, when When) *Pause {
+	p := &Pause{Reached: make(chan struct{}), resume: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, &fault{method: m, call: s.calls[m] + n, when: when, pause: p})
+	return p
+}
+
+// begin counts a call, and takes the faults that hit it.
+func (s *Store) begin(m Method) (hit []*fault, down error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls[m]++
+	kept := s.faults[:0]
+	for _, f := range s.faults {
+		if f.method == m && f.call == s.calls[m] {
+			hit = append(hit, f)
+		} else {
+			kept = append(kept, f)
+		}
+	}
+	s.faults = kept
+	return hit, s.down
+}
+
+// strike lets the faults of one side take effect.
+func strike(ctx context.Context, hit []*fault, when When) error {
+	for _, f := range hit {
+		switch {
+		case f.when != when:
+		case f.pause == nil:
+			return f.err
+		default:
+			close(f.pause.Reached)
+			select {
+			case <-f.pause.resume:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+	return nil
+}
+
+// do does a method's work between the faults of both sides.
+func do[T any](ctx context.Context, s *Store, m Method, work func() (T, error)) (T, error) {
+	var none T
+	hit, err := s.begin(m)
+	if err != nil {
+		return none, err
+	}
+	if err := strike(ctx, hit, Before); err != nil {
+		return none, err
+	}
+	out, err := work()
+	if err := strike(ctx, hit, After); err != nil {
+		return none, err
+	}
+	return out, err
+}
+
+// just is do for work without a result.
+func just(ctx context.Context, s *Store, m Method, work func() error) error {
+	_, err := do(ctx, s, m, func() (struct{}, error) { return struct{}{}, work() })
+	return err
+}
+
+// CreateSession implements store.Store.
+func (s *Store) CreateSession(ctx context.Context, n store.NewSession) (store.Answer, error) {
+	return do(ctx, s, CreateSession, func() (store.Answer, error) { return s.inner.CreateSession(ctx, n) })
+}
+
+// GetSession implements store.Store.
+func (s *Store) GetSession(ctx context.Context, k store.Key) (*sessionv1.Session, error) {
+	return do(ctx, s, GetSession, func() (*sessionv1.Session, error) { return s.inner.GetSession(ctx, k) })
+}
+
+// ListSessions implements store.Store.
+func (s *Store) ListSessions(ctx context.Context, p store.SessionPage) ([]*sessionv1.Session, error) {
+	return do(ctx, s, ListSessions, func() ([]*sessionv1.Session, error) { return s.inner.ListSessions(ctx, p) })
+}
+
+// DeleteSession implements store.Store.
+func (s *Store) DeleteSession(ctx context.Context, k store.Key, r store.Request) (store.Answer, error) {
+	return do(ctx, s, DeleteSession, func() (store.Answer, error) { return s.inner.DeleteSession(ctx, k, r) })
+}
+
+// PutAgentRevision implements store.Store.
+func (s *Store) PutAgentRevision(ctx context.Context, tenant string, a store.AgentRevision) error {
+	return just(ctx, s, PutAgentRevision, func() error { return s.inner.PutAgentRevision(ctx, tenant, a) })
+}
+
+// GetAgentRevision implements store.Store.
+func (s *Store) GetAgentRevision(ctx context.Context, tenant, name, revision string) (store.AgentRevision, error) {
+	return do(ctx, s, GetAgentRevision, func() (store.AgentRevision, error) {
+		return s.inner.GetAgentRevision(ctx, tenant, name, revision)
+	})
+}
+
+// Submit implements store.Store.
+func (s *Store) Submit(ctx context.Context, n store.Submit) (store.Answer, error) {
+	return do(ctx, s, Submit, func() (store.Answer, error) { return s.inner.Submit(ctx, n) })
+}
+
+// GetTurn implements store.Store.
+func (s *Store) GetTurn(ctx context.Context, k store.Key, id string) (*sessionv1.Turn, error) {
+	return do(ctx, s, GetTurn, func() (*sessionv1.Turn, error) { return s.inner.GetTurn(ctx, k, id) })
+}
+
+// ListTurns implements store.Store.
+func (s *Store) ListTurns(ctx context.Context, k store.Key, after string, limit int) ([]*sessionv1.Turn, error) {
+	return do(ctx, s, ListTurns, func() ([]*sessionv1.Turn, error) { return s.inner.ListTurns(ctx, k, after, limit) })
+}
+
+// ListEvents implements store.Store.
+func (s *Store) ListEvents(ctx context.Context, k store.Key, afterSeq int64, limit, maxBytes int) ([]*sessionv1.Event, error) {
+	return do(ctx, s, ListEvents, func() ([]*sessionv1.Event, error) {
+		return s.inner.ListEvents(ctx, k, afterSeq, limit, maxBytes)
+	})
+}
+
+// ListMessages implements store.Store.
+func (s *Store) ListMessages(ctx context.Context, k store.Key, head, after string, limit int) ([]*sessionv1.Message, error) {
+	return do(ctx, s, ListMessages, func() ([]*sessionv1.Message, error) {
+		return s.inner.ListMessages(ctx, k, head, after, limit)
+	})
+}
+
+// Claim implements store.Store.
+func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error) {
+	return do(ctx, s, Claim, func() ([]store.Lease, error) { return s.inner.Claim(ctx, c) })
+}
+
+// Load implements store.Store.
+func (s *Store) Load(ctx context.Context, l store.Lease) (*store.Snapshot, error) {
+	return do(ctx, s, Load, func() (*store.Snapshot, error) { return s.inner.Load(ctx, l) })
+}
+
+// Inbox implements store.Store.
+func (s *Store) Inbox(ctx context.Context, l store.Lease) ([]store.Command, error) {
+	return do(ctx, s, Inbox, func() ([]store.Command, error) { return s.inner.Inbox(ctx, l) })
+}
+
+// Commit implements store.Store.
+func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, error) {
+	return do(ctx, s, Commit, func() ([]error, error) { return s.inner.Commit(ctx, writes) })
+}
+
+// Renew implements store.Store.
+func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Duration) ([]store.Key, error) {
+	return do(ctx, s, Renew, func() ([]store.Key, error) { return s.inner.Renew(ctx, leases, ttl) })
+}
+
+// Release implements store.Store.
+func (s *Store) Release(ctx context.Context, l store.Lease) error {
+	return just(ctx, s, Release, func() error { return s.inner.Release(ctx, l) })
+}
+
+// ReleaseIdle implements store.Store.
+func (s *Store) ReleaseIdle(ctx context.Context, l store.Lease) (bool, error) {
+	return do(ctx, s, ReleaseIdle, func() (bool, error) { return s.inner.ReleaseIdle(ctx, l) })
+}
+
+// Listen implements store.Store. A listener that fails after its work does not
+// leave a channel behind that nobody reads: the channel ends with ctx.
+func (s *Store) Listen(ctx context.Context) (<-chan store.Wake, error) {
+	return do(ctx, s, Listen, func() (<-chan store.Wake, error) { return s.inner.Listen(ctx) })
+}
+
+// Ping implements store.Store.
+func (s *Store) Ping(ctx context.Context) error {
+	return just(ctx, s, Ping, func() error { return s.inner.Ping(ctx) })
+}
+
+// Close implements store.Store.
+func (s *Store) Close() error { return s.inner.Close() }
