@@ -70,7 +70,7 @@ func (a *answer) messageDelta(e sdk.MessageStreamEventUnion) {
 	u := e.Usage
 	override := func(dst *int64, v int64, there bool) {
 		if there {
-			*dst = v
+			*dst = max(0, v)
 		}
 	}
 	override(&a.usage.InputTokens, u.InputTokens, u.JSON.InputTokens.Valid())
@@ -81,9 +81,9 @@ func (a *answer) messageDelta(e sdk.MessageStreamEventUnion) {
 }
 
 func (a *answer) count(input, output, read, write, thinking int64) {
-	a.usage.InputTokens, a.usage.OutputTokens = input, output
-	a.usage.CacheReadTokens, a.usage.CacheWriteTokens = read, write
-	a.usage.ThinkingTokens = thinking
+	a.usage.InputTokens, a.usage.OutputTokens = max(0, input), max(0, output)
+	a.usage.CacheReadTokens, a.usage.CacheWriteTokens = max(0, read), max(0, write)
+	a.usage.ThinkingTokens = max(0, thinking)
 }
 
 // stopReason maps the API's reasons to ours. We use no server tools, so

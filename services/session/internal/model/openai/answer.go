@@ -128,13 +128,13 @@ func (a *answer) used(req sdk.ChatCompletionRequest) *sessionv1.Usage {
 		}
 		return &sessionv1.Usage{InputTokens: int64(len(prompt)+3) / 4, OutputTokens: int64(a.bytes+3) / 4}
 	}
-	u := &sessionv1.Usage{InputTokens: int64(a.usage.PromptTokens), OutputTokens: int64(a.usage.CompletionTokens)}
+	u := &sessionv1.Usage{InputTokens: int64(max(0, a.usage.PromptTokens)), OutputTokens: int64(max(0, a.usage.CompletionTokens))}
 	if d := a.usage.PromptTokensDetails; d != nil {
-		u.CacheReadTokens = min(int64(d.CachedTokens), u.InputTokens)
+		u.CacheReadTokens = max(0, min(int64(d.CachedTokens), u.InputTokens))
 		u.InputTokens -= u.CacheReadTokens
 	}
 	if d := a.usage.CompletionTokensDetails; d != nil {
-		u.ThinkingTokens = int64(d.ReasoningTokens)
+		u.ThinkingTokens = int64(max(0, d.ReasoningTokens))
 	}
 	return u
 }

@@ -16,9 +16,10 @@ type call struct {
 	started  bool
 }
 
-// take appends a piece.
+// take appends a piece. An id that comes after the call was announced is too
+// late to be told.
 func (c *call) take(p piece) {
-	if c.id == "" {
+	if c.id == "" && !c.started {
 		c.id = p.ID
 	}
 	if c.name == "" {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"unicode/utf8"
 
 	yaml "go.yaml.in/yaml/v3"
 )
@@ -130,6 +131,9 @@ func (s *Step) check(l lines, path []any) error {
 		if err := checkTemplate(text); err != nil {
 			return l.fault(in("text"), "%v", err)
 		}
+		if !utf8.ValidString(text) {
+			return l.fault(in("text"), "the text is not UTF-8")
+		}
 	}
 	for i := range s.Tools {
 		if err := s.Tools[i].check(l, in("tools", i)); err != nil {
@@ -149,6 +153,9 @@ func (s *Step) empty() bool {
 func (c *ToolCall) check(l lines, path []any) error {
 	if c.Name == "" || len(c.Name) > 128 {
 		return l.fault(path, "a tool call needs a name of at most 128 bytes")
+	}
+	if !utf8.ValidString(c.Name) || !utf8.ValidString(c.ID) || c.Raw != nil && !utf8.ValidString(*c.Raw) {
+		return l.fault(path, "name, id or raw is not UTF-8")
 	}
 	if c.Raw != nil && c.Input != nil {
 		return l.fault(path, "a tool call has input or raw, not both")

@@ -29,6 +29,7 @@ func TestParseRefuses(t *testing.T) {
 		{"a call without a name", "name: a\nturns:\n  - steps:\n      - tools:\n          - {raw: x}\n", "line 5: a tool call needs a name"},
 		{"input that JSON cannot hold", "name: a\nturns:\n  - steps:\n      - tools:\n          - {name: B, input: {a: .nan}}\n", "line 5: the input cannot be written as JSON"},
 		{"an unknown placeholder", "name: a\nturns:\n  - steps:\n      - text: 'hi {{ .User }}'\n", "unknown placeholder {{ .User }}"},
+		{"text that is not UTF-8", "name: a\nturns:\n  - steps:\n      - text: !!binary gIGC\n", "line 4: the text is not UTF-8"},
 		{"an unknown stop reason", "name: a\nturns:\n  - steps:\n      - {text: x, stop_reason: tired}\n", `stop_reason "tired"`},
 		{"a status that is no error", "name: a\nturns:\n  - steps:\n      - error: {status: 200}\n", "line 4: status 200"},
 		{"an unknown kind of error", "name: a\nturns:\n  - steps:\n      - error: {kind: odd}\n", `kind "odd"`},

@@ -15,30 +15,21 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/model/streamtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func user(text string) *sessionv1.Message {
-	return &sessionv1.Message{Role: sessionv1.Role_ROLE_USER, Blocks: []*sessionv1.Block{textBlock(text)}}
+func user(s string) *sessionv1.Message { return streamtest.User(streamtest.Text(s)) }
+
+func result(s string) *sessionv1.Message {
+	return streamtest.User(streamtest.Result("c", sessionv1.ToolOutcome_TOOL_OUTCOME_OK, s))
 }
 
-func result(text string) *sessionv1.Message {
-	return &sessionv1.Message{Role: sessionv1.Role_ROLE_USER, Blocks: []*sessionv1.Block{{
-		Kind: &sessionv1.Block_ToolResult{ToolResult: &sessionv1.ToolResult{
-			Content: []*commonv1.Content{{Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: text}}}},
-			Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_OK,
-		}},
-	}}}
-}
-
-func assistant(blocks ...*sessionv1.Block) *sessionv1.Message {
-	return &sessionv1.Message{Role: sessionv1.Role_ROLE_ASSISTANT, Blocks: blocks}
-}
+func assistant(blocks ...*sessionv1.Block) *sessionv1.Message { return streamtest.Assistant(blocks...) }
 
 func load(t *testing.T, yaml string) *Model {
 	t.Helper()
@@ -49,43 +40,9 @@ func load(t *testing.T, yaml string) *Model {
 	return New(s)
 }
 
-// play streams one request and checks that the pieces add up to the answer.
 func play(t *testing.T, m *Model, r model.Request) (*model.Response, string, error) {
 	t.Helper()
-	var text strings.Builder
-	got := map[int]*strings.Builder{}
-	open := -1
-	resp, err := m.Stream(t.Context(), r, func(d model.Delta) error {
-		switch d.Kind {
-		case model.TextStart, model.ThinkingStart, model.ToolUseStart:
-			if open != -1 {
-				t.Errorf("block %d starts before block %d ends", d.Block, open)
-			}
-			open = d.Block
-			got[d.Block] = &strings.Builder{}
-		case model.TextEnd, model.ThinkingEnd, model.ToolUseEnd:
-			open = -1
-		case model.TextDelta, model.ThinkingDelta, model.ToolUseDelta:
-			got[d.Block].WriteString(d.Text)
-			if d.Kind == model.TextDelta {
-				text.WriteString(d.Text)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, text.String(), err
-	}
-	for i, b := range resp.Blocks {
-		want := b.GetContent().GetText().GetText() + b.GetThinking().GetText()
-		if u := b.GetToolUse(); u != nil && (u.GetArgumentsJson() != "{}" || got[i].Len() > 0) {
-			want = u.GetArgumentsJson()
-		}
-		if got[i].String() != want {
-			t.Errorf("block %d: the pieces are %q, the block is %q", i, got[i], want)
-		}
-	}
-	return resp, text.String(), nil
+	return streamtest.Play(t.Context(), t, m, r)
 }
 
 const talk = `

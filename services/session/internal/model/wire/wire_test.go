@@ -1,0 +1,152 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+
+	"github.com/fairlead/fairlead/services/session/internal/model"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(int) { CloseIdle() }))
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	tests := []struct {
+		name   string
+		header map[string]string
+		want   time.Duration
+	}{
+		{"nothing", nil, 0},
+		{"seconds", map[string]string{"retry-after": "3"}, 3 * time.Second},
+		{"a part of a second", map[string]string{"retry-after": "0.5"}, 500 * time.Millisecond},
+		{"milliseconds come first", map[string]string{"retry-after": "3", "retry-after-ms": "20"}, 20 * time.Millisecond},
+		{"a date", map[string]string{"retry-after": "Sat, 21 Nov 2026 12:01:00 GMT"}, time.Minute},
+		{"a date that has passed", map[string]string{"retry-after": "Sat, 21 Nov 2026 11:00:00 GMT"}, 0},
+		{"nonsense", map[string]string{"retry-after": "soon"}, 0},
+		{"less than nothing", map[string]string{"retry-after": "-4"}, 0},
+		{"no number", map[string]string{"retry-after": "NaN"}, 0},
+		{"more than a day", map[string]string{"retry-after": "1e300"}, 24 * time.Hour},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			h := http.Header{}
+			for k, v := range tt.header {
+				h.Set(k, v)
+			}
+			if got := RetryAfter(h, now); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestArguments(t *testing.T) {
+	tests := []struct{ name, in, want string }{
+		{"an object", `{"a": 1}`, `{"a":1}`},
+		{"nothing", " ", `{}`},
+		{"half an object", `{"a":`, `{"_invalid_arguments":"{\"a\":"}`},
+		{"a list", `[1]`, `{"_invalid_arguments":"[1]"}`},
+		{"null", `null`, `{"_invalid_arguments":"null"}`},
+		{"two objects", `{}{}`, `{"_invalid_arguments":"{}{}"}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, string(Arguments(tt.in))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestEveryOutcomeIsToldApart(t *testing.T) {
+	seen := map[string]sessionv1.ToolOutcome{}
+	for n := range sessionv1.ToolOutcome_name {
+		o := sessionv1.ToolOutcome(n)
+		switch o {
+		case sessionv1.ToolOutcome_TOOL_OUTCOME_UNSPECIFIED, sessionv1.ToolOutcome_TOOL_OUTCOME_OK, sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR:
+			if Explain(o) != "" {
+				t.Errorf("%s is explained as %q", o, Explain(o))
+			}
+			continue
+		}
+		if before, ok := seen[Explain(o)]; ok || Explain(o) == "" || !IsError(o) {
+			t.Errorf("%s is explained as %q, as is %s", o, Explain(o), before)
+		}
+		seen[Explain(o)] = o
+	}
+}
+
+func TestQuoteHidesTheKeyAndIsShort(t *testing.T) {
+	got := Quote("bad  key\nsk-1 "+strings.Repeat("é", 400), "sk-1")
+	if !strings.HasPrefix(got, "bad key [key] é") || len([]rune(got)) != 301 {
+		t.Errorf("got %q", got)
+	}
+}
+
+// get makes a request through a Watch and reads the answer to its end.
+func get(ctx context.Context, t *testing.T, url string, idle time.Duration) (*Watch, error) {
+	t.Helper()
+	w := Begin(ctx, "fake", idle)
+	t.Cleanup(w.End)
+	req, err := http.NewRequestWithContext(w.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := w.Do(req)
+	if err != nil {
+		return w, w.Fail(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil { // An error of the stream, not of the request.
+		return w, w.Fail(err)
+	}
+	return w, nil
+}
+
+func TestWatch(t *testing.T) {
+	chunk := make([]byte, 1<<20)
+	tests := []struct {
+		name   string
+		serve  func(http.ResponseWriter, *http.Request)
+		idle   time.Duration
+		kind   model.ErrorKind
+		midway bool
+		want   string
+	}{
+		{"a server that never answers is silent", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 50 * time.Millisecond, model.Unavailable, false, "was silent for 50ms"},
+		{"a redirection is not followed", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/else", http.StatusFound) }, time.Minute, model.Refused, false, "redirection"},
+		{"a stream without end is ended", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			for range 2 * maxStream / len(chunk) {
+				if _, err := w.Write(chunk); err != nil {
+					return
+				}
+			}
+		}, time.Minute, model.Refused, true, "sent more than"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(tt.serve))
+			t.Cleanup(s.Close)
+			_, err := get(t.Context(), t, s.URL, tt.idle)
+			var e *model.Error
+			if !errors.As(err, &e) || e.Kind != tt.kind || e.Midway != tt.midway || !strings.Contains(e.Message, tt.want) {
+				t.Errorf("got %v", err)
+			}
+			CloseIdle()
+		})
+	}
+}
