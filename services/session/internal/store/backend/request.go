@@ -1,6 +1,10 @@
 package backend
 
-import "time"
+import (
+	"time"
+
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
 
 // ForgetBatch bounds how many expired request ids a mutation removes beside its
 // own work. More than one, so that they do not pile up.
@@ -16,4 +20,12 @@ func KeepDelete(asked, now time.Time) time.Time {
 		return now.Add(deleteKept)
 	}
 	return asked
+}
+
+// Answered is what a mutation returns: no answer beside an error.
+func Answered(a store.Answer, err error) (store.Answer, error) {
+	if err != nil {
+		return store.Answer{}, err
+	}
+	return a, nil
 }

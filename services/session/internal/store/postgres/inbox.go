@@ -20,10 +20,7 @@ func (s *Store) Submit(ctx context.Context, n store.Submit) (store.Answer, error
 		answer, err = submit(ctx, tx, n)
 		return err
 	})
-	if err != nil {
-		return store.Answer{}, err
-	}
-	return answer, nil
+	return backend.Answered(answer, err)
 }
 
 func submit(ctx context.Context, tx pgx.Tx, n store.Submit) (store.Answer, error) {

@@ -36,15 +36,14 @@ func (s *Store) CreateSession(ctx context.Context, n store.NewSession) (store.An
 		}
 		return notify(ctx, tx, store.Wake{Key: n.Key, Kind: store.WakeEvents})
 	})
-	return answer, err
+	return backend.Answered(answer, err)
 }
 
 func insertSession(ctx context.Context, tx pgx.Tx, c *backend.Created) error {
 	n := c.Session
 	tag, err := tx.Exec(ctx, `
 		insert into sessions (tenant, session, agent, agent_revision, body, create_time, update_time, last_seq, head, ready_time, epoch)
-		values ($1, $2, $3, $4, $5, $6, $6, $7, $8, $6,
-			coalesce((select epoch from tombstones where tenant = $1 and session = $2), 0))
+		values ($1, $2, $3, $4, $5, $6, $6, $7, $8, $6, 0)
 		on conflict do nothing`,
 		n.Tenant, n.Session, n.Agent, n.AgentRevision, n.Body, n.CreateTime, n.LastSeq, n.Head)
 	if err != nil {
@@ -54,6 +53,11 @@ func insertSession(ctx context.Context, tx pgx.Tx, c *backend.Created) error {
 		return store.ErrExists
 	}
 	b := &pgx.Batch{}
+	// A statement of its own: it sees the tombstone of a deletion for which the
+	// insert had to wait.
+	b.Queue(`
+		update sessions s set epoch = t.epoch from tombstones t
+		where s.tenant = $1 and s.session = $2 and t.tenant = s.tenant and t.session = s.session`, n.Tenant, n.Session)
 	queueEvents(b, []backend.Event{c.Event})
 	if c.Greeting != nil {
 		queueMessages(b, []backend.Message{*c.Greeting})
@@ -146,7 +150,7 @@ func (s *Store) DeleteSession(ctx context.Context, k store.Key, r store.Request)
 		}
 		return notify(ctx, tx, store.Wake{Key: k, Kind: store.WakeEvents})
 	})
-	return answer, err
+	return backend.Answered(answer, err)
 }
 
 // purge deletes all that belongs to a session, but for its last epoch.

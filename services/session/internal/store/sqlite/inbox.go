@@ -42,7 +42,7 @@ func (s *Store) Submit(ctx context.Context, n store.Submit) (store.Answer, error
 		}
 		return []store.Wake{{Key: n.Key, Kind: store.WakeInbox}}, putSubmission(ctx, tx, row, plan, micros(now))
 	})
-	return answer, err
+	return backend.Answered(answer, err)
 }
 
 // queuedTurns counts the turns that wait, and names the oldest.

@@ -35,7 +35,7 @@ func (s *Store) CreateSession(ctx context.Context, n store.NewSession) (store.An
 		}
 		return []store.Wake{{Key: n.Key, Kind: store.WakeEvents}}, nil
 	})
-	return answer, err
+	return backend.Answered(answer, err)
 }
 
 func insertSession(ctx context.Context, tx *sql.Tx, c *backend.Created) error {
@@ -138,7 +138,7 @@ func (s *Store) DeleteSession(ctx context.Context, k store.Key, r store.Request)
 		r.KeepUntil = backend.KeepDelete(r.KeepUntil, now)
 		return []store.Wake{{Key: k, Kind: store.WakeEvents}}, remember(ctx, tx, k.Tenant, "", r, answer.Value, now)
 	})
-	return answer, err
+	return backend.Answered(answer, err)
 }
 
 // purge deletes all that belongs to a session, but for its last epoch.
