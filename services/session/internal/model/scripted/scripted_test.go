@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -290,25 +288,4 @@ func drive(t *testing.T, m *Model, tools []model.Tool) (calls []string, said str
 	}
 	t.Fatal("the turn does not end")
 	return nil, ""
-}
-
-func TestDemoEditFitsTheProgram(t *testing.T) {
-	all, err := Builtin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := os.ReadFile(filepath.Join("..", "..", "..", "demo", "workspace", "stats.sh"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range all["demo"].Turns[0].Steps {
-		for _, c := range s.Tools {
-			if c.Name != "Edit" {
-				continue
-			}
-			if n := strings.Count(string(program), c.Input["old_string"].(string)); n != 1 {
-				t.Errorf("the text to replace is %d times in stats.sh", n)
-			}
-		}
-	}
 }
