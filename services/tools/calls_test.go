@@ -1,0 +1,519 @@
+package tools
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+)
+
+const (
+	outcomeOK        = toolsv1.CallOutcome_CALL_OUTCOME_OK
+	outcomeError     = toolsv1.CallOutcome_CALL_OUTCOME_ERROR
+	outcomeDenied    = toolsv1.CallOutcome_CALL_OUTCOME_DENIED
+	outcomeRefused   = toolsv1.CallOutcome_CALL_OUTCOME_REFUSED
+	outcomeCancelled = toolsv1.CallOutcome_CALL_OUTCOME_CANCELLED
+	outcomeUnknown   = toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN
+)
+
+func TestACallRunsOnceAndIsRepeatedFromTheJournal(t *testing.T) {
+	f := newFixture(t, nil)
+	first := f.must(bashCall("c1", "out hello\nerr oops"), outcomeOK)
+	if first.decision.GetDecision() != toolsv1.CallDecisionKind_CALL_DECISION_KIND_ALLOW || first.decision.GetRule() != "allow Bash" {
+		t.Errorf("got decision %v", first.decision)
+	}
+	if first.output != "hello\noops\n" || first.text() != "hello\noops" {
+		t.Errorf("got output %q and text %q", first.output, first.text())
+	}
+	again := f.must(bashCall("c1", "out hello\nerr oops"), outcomeOK)
+	if again.pieces != 1 {
+		t.Errorf("a repeated call brought %d pieces, want its result only", again.pieces)
+	}
+	if diff := cmp.Diff(first.result, again.result, protocmp.Transform()); diff != "" {
+		t.Errorf("the recorded result differs (-first +again):\n%s", diff)
+	}
+	if n := f.sandbox.Starts("c1"); n != 1 {
+		t.Errorf("the command was started %d times", n)
+	}
+	if diff := cmp.Diff([]string{"c1"}, f.sandbox.Acknowledged()); diff != "" {
+		t.Errorf("acknowledged (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatAModelCanMendIsAResult(t *testing.T) {
+	f := newFixture(t, nil)
+	narrow := ask("c-narrow", "Bash", `{"command":"x"}`)
+	narrow.AllowedTools = []string{"Read"}
+	cases := []struct {
+		name string
+		q    *toolsv1.CallToolRequest
+		want string
+	}{
+		{"an unknown tool", ask("c1", "Nope", `{}`), `There is no tool "Nope"`},
+		{"a tool that the agent may not use", narrow, "It has: Read."},
+		{"no JSON", ask("c2", "Read", `{"file_path":`), "not valid JSON"},
+		{"JSON with more behind it", ask("c3", "Read", `{"file_path":"x"} x`), "something follows"},
+		{"no object", ask("c4", "Read", `[]`), "not a JSON object"},
+		{"null", ask("c5", "Read", `null`), "not a JSON object"},
+		{"nothing where something is required", ask("c6", "Read", ``), "missing property 'file_path'"},
+		{"a wrong type", ask("c7", "Read", `{"file_path":1}`), "file_path: got number, want string"},
+		{"an unknown parameter", ask("c8", "Bash", `{"command":"x","run_in_background":true}`), "'run_in_background' not allowed"},
+		{"a name twice", ask("c9", "Bash", `{"command":"ls","command":"rm"}`), "occurs twice"},
+		{"a time-out above the limit", ask("c10", "Bash", `{"command":"x","timeout":600001}`), "timeout: maximum"},
+		{"a number without end", ask("c11", "Bash", `{"command":"x","timeout":1e999999999}`), "not a JSON object"},
+		{"deep nesting", ask("c12", "Bash", strings.Repeat("[", 100_000)), "nested more than 64 deep"},
+		{"a NUL in a command", ask("c13", "Bash", `{"command":"a\u0000b"}`), "NUL"},
+		{"a NUL in a path", ask("c14", "Read", `{"file_path":"a\u0000b"}`), "NUL"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			for range 2 {
+				if got := f.must(c.q, outcomeError); !strings.Contains(got.text(), c.want) {
+					t.Errorf("got %q, want %q in it", got.text(), c.want)
+				}
+			}
+		})
+	}
+}
+
+func TestTheSameIDForAnotherCallIsRefused(t *testing.T) {
+	f := newFixture(t, nil)
+	f.must(bashCall("c1", "out a"), outcomeOK)
+	f.refused(bashCall("c1", "out b"), "CALL_ID_REUSED")
+	f.refused(ask("c1", "Read", `{"command":"out a"}`), "CALL_ID_REUSED")
+	other := bashCall("c1", "out a")
+	other.Call.Session = "sessions/s2"
+	f.refused(other, "CALL_ID_REUSED")
+}
+
+func TestPermission(t *testing.T) {
+	f := newFixture(t, func(c *Config) {
+		c.Profiles = map[string]Profile{"git": {Allow: []string{"Bash(git *)", "Read"}, Deny: []string{"Read(secrets/**)"}}}
+	})
+	f.sandbox.Put(session, "secrets/key", "needle")
+	f.sandbox.Put(session, "open", "needle")
+	t.Run("a profile that does not exist is refused", func(t *testing.T) {
+		q := bashCall("p1", "out x")
+		q.Profile = "nope"
+		f.refused(q, "PROFILE_NOT_FOUND")
+	})
+	t.Run("what the profile does not allow is denied and explained", func(t *testing.T) {
+		q := bashCall("p2", "out x")
+		q.Profile = "read-only"
+		a := f.must(q, outcomeDenied)
+		if a.decision.GetDecision() != toolsv1.CallDecisionKind_CALL_DECISION_KIND_DENY || !strings.Contains(a.text(), "profile read-only does not allow") {
+			t.Errorf("got %v, %q", a.decision, a.text())
+		}
+		if f.sandbox.Starts("p2") != 0 {
+			t.Error("it ran")
+		}
+	})
+	t.Run("a rule on commands looks into them", func(t *testing.T) {
+		q := bashCall("p3", "git log; curl x")
+		q.Profile = "git"
+		f.must(q, outcomeDenied)
+	})
+	t.Run("searches leave out what may not be read", func(t *testing.T) {
+		q := ask("p4", "Read", `{"file_path":"/workspace/secrets/key"}`)
+		q.Profile = "git"
+		f.must(q, outcomeDenied)
+		f.config.Profiles["search"] = Profile{Allow: []string{"Grep", "Glob", "LS"}, Deny: []string{"Read(secrets/**)"}}
+		f.stop()
+		f.start()
+		for i, q := range []*toolsv1.CallToolRequest{
+			ask("p5", "Grep", `{"pattern":"needle"}`), ask("p6", "Glob", `{"pattern":"**"}`), ask("p7", "LS", `{}`),
+		} {
+			q.Profile = "search"
+			if a := f.must(q, outcomeOK); strings.Contains(a.text(), "key") || !strings.Contains(a.text(), "open") {
+				t.Errorf("%d: got %q", i, a.text())
+			}
+		}
+	})
+}
+
+func TestAsk(t *testing.T) {
+	f := newFixture(t, nil)
+	q := bashCall("a1", "out x")
+	q.Profile = "ask-writes"
+	asked, err := f.call(q)
+	if err != nil || asked.ask.GetDigest() == "" || asked.ask.GetRule() != "ask Bash" || asked.decision.GetDecision() != toolsv1.CallDecisionKind_CALL_DECISION_KIND_ASK {
+		t.Fatalf("got %+v, %v", asked, err)
+	}
+	if again, err := f.call(q); err != nil || again.ask.GetDigest() != asked.ask.GetDigest() {
+		t.Fatalf("asked again: got %+v, %v", again, err)
+	}
+	wrong := approve(q, true, "")
+	wrong.Approval.Digest = "0123"
+	f.refused(wrong, "DIGEST_MISMATCH")
+	if f.sandbox.Starts("a1") != 0 {
+		t.Fatal("it ran before it was approved")
+	}
+	approved := approve(q, true, "")
+	if approved.GetApproval().GetDigest() != asked.ask.GetDigest() {
+		t.Fatal("the digest is not the one of the call")
+	}
+	a := f.must(approved, outcomeOK)
+	if a.decision.GetDecision() != toolsv1.CallDecisionKind_CALL_DECISION_KIND_ALLOW || a.decision.GetRule() != "approved by ann: ask Bash" {
+		t.Errorf("got decision %v", a.decision)
+	}
+	f.must(approved, outcomeOK)
+	if f.sandbox.Starts("a1") != 1 {
+		t.Error("it did not run once")
+	}
+
+	q = bashCall("a2", "out x")
+	q.Profile = "ask-writes"
+	refused := f.must(approve(q, false, "use make"), outcomeRefused)
+	if !strings.Contains(refused.text(), "They said: use make") || f.sandbox.Starts("a2") != 0 {
+		t.Errorf("got %q", refused.text())
+	}
+
+	q = bashCall("a3", "out x")
+	q.Profile = "read-only"
+	f.must(approve(q, true, ""), outcomeDenied)
+}
+
+func TestDelegated(t *testing.T) {
+	f := newFixture(t, nil)
+	todos := `{"todos":[{"content":"Run","status":"pending","activeForm":"Running"}]}`
+	for range 2 {
+		a, err := f.call(ask("d1", "TodoWrite", todos))
+		if err != nil || a.delegated.GetTool() != "TodoWrite" || a.delegated.GetArgumentsJson() != todos {
+			t.Fatalf("got %+v, %v", a, err)
+		}
+	}
+	f.must(ask("d2", "TodoWrite", `{"todos":[{"content":"Run","status":"maybe","activeForm":"Running"}]}`), outcomeError)
+
+	ok := &toolsv1.CallResult{Outcome: outcomeOK, DurationMs: 3, Content: []*commonv1.Content{{Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: "noted"}}}}}
+	report := func(id string, r *toolsv1.CallResult) string {
+		_, err := f.calls.ReportResult(t.Context(), &toolsv1.ReportResultRequest{Call: ref(id), Result: r})
+		return apierr.Reason(err)
+	}
+	if got := report("d1", &toolsv1.CallResult{}); got != apierr.ReasonInvalidRequest {
+		t.Errorf("a result without an outcome: got %q", got)
+	}
+	later := &toolsv1.CallResult{Outcome: ok.GetOutcome(), DurationMs: 9, Content: ok.GetContent()}
+	for i, r := range []*toolsv1.CallResult{ok, ok, later} {
+		if got := report("d1", r); got != "" {
+			t.Errorf("report %d: got %s", i, got)
+		}
+	}
+	if got := report("d1", &toolsv1.CallResult{Outcome: outcomeError}); got != "CALL_ID_REUSED" {
+		t.Errorf("another result: got %q", got)
+	}
+	if got := f.must(ask("d1", "TodoWrite", todos), outcomeOK); got.text() != "noted" {
+		t.Errorf("got %q", got.text())
+	}
+	if got := report("d9", ok); got != "CALL_NOT_FOUND" {
+		t.Errorf("an unknown call: got %q", got)
+	}
+	f.must(bashCall("d3", "out x"), outcomeOK)
+	if got := report("d3", ok); got != "CALL_NOT_DELEGATED" {
+		t.Errorf("a call of ours: got %q", got)
+	}
+	if _, err := f.call(ask("d4", "TodoWrite", todos)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.calls.CancelCall(t.Context(), &toolsv1.CancelCallRequest{Call: ref("d4")}); err != nil {
+		t.Fatal(err)
+	}
+	if got := report("d4", ok); got != "CALL_CANCELLED" {
+		t.Errorf("a cancelled call: got %q", got)
+	}
+}
+
+func TestDroppingTheStreamDoesNotStopTheCall(t *testing.T) {
+	f := newFixture(t, nil)
+	q := bashCall("c1", "out before\nwait g\nout after")
+	ctx, drop := context.WithCancel(t.Context())
+	f.open(ctx, q)
+	drop()
+	second, err := f.calls.CallTool(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := second.Recv()
+	if err != nil || string(m.GetOutput().GetData()) != "before\n" {
+		t.Fatalf("the attached stream began with %v, %v, want the output so far", m, err)
+	}
+	f.sandbox.Release("g")
+	a, err := drain(second)
+	if err != nil || a.output != "after\n" || a.text() != "before\nafter" {
+		t.Fatalf("got %+v, %v", a, err)
+	}
+	if n := f.sandbox.Starts("c1"); n != 1 {
+		t.Errorf("the command was started %d times", n)
+	}
+}
+
+func TestManyCallersOfOneCallShareOneRun(t *testing.T) {
+	f := newFixture(t, nil)
+	q := bashCall("c1", "out x\nwait g\nout y")
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if a := f.must(q, outcomeOK); a.output != "x\ny\n" {
+				t.Errorf("got %q", a.output)
+			}
+		})
+	}
+	f.awaitStart("c1")
+	f.sandbox.Release("g")
+	wg.Wait()
+	if n := f.sandbox.Starts("c1"); n != 1 {
+		t.Errorf("the command was started %d times", n)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	cancel := func(f *fixture, id string) (*toolsv1.CallResult, error) {
+		a, err := f.calls.CancelCall(f.t.Context(), &toolsv1.CancelCallRequest{Call: ref(id)})
+		return a.GetResult(), err
+	}
+	t.Run("a running call is stopped and told as cancelled", func(t *testing.T) {
+		f := newFixture(t, nil)
+		q := bashCall("c1", "out x\nwait never")
+		stream := f.open(t.Context(), q)
+		got, err := cancel(f, "c1")
+		if err != nil || got.GetOutcome() != outcomeCancelled {
+			t.Fatalf("got %v, %v", got, err)
+		}
+		if a, err := drain(stream); err != nil || a.result.GetOutcome() != outcomeCancelled || !strings.Contains(a.text(), "x") {
+			t.Errorf("the stream ended with %v, %v", a.result, err)
+		}
+		f.refused(q, "CALL_CANCELLED")
+		again, err := cancel(f, "c1")
+		if diff := cmp.Diff(got, again, protocmp.Transform()); err != nil || diff != "" {
+			t.Errorf("again: %v (-first +again):\n%s", err, diff)
+		}
+	})
+	t.Run("a call that was never made cannot be made any more", func(t *testing.T) {
+		f := newFixture(t, nil)
+		if got, err := cancel(f, "c1"); err != nil || got.GetOutcome() != outcomeCancelled {
+			t.Fatalf("got %v, %v", got, err)
+		}
+		f.refused(bashCall("c1", "out x"), "CALL_CANCELLED")
+		if f.sandbox.Starts("c1") != 0 {
+			t.Error("it ran")
+		}
+	})
+	t.Run("a finished call keeps its result", func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.must(bashCall("c1", "out x"), outcomeOK)
+		if got, err := cancel(f, "c1"); err != nil || got.GetOutcome() != outcomeOK {
+			t.Fatalf("got %v, %v", got, err)
+		}
+	})
+	t.Run("a call that a process left behind is stopped in the sandbox", func(t *testing.T) {
+		f := newFixture(t, nil)
+		q := bashCall("c1", "out x\nwait never")
+		f.open(t.Context(), q)
+		f.stop()
+		f.start()
+		if got, err := cancel(f, "c1"); err != nil || got.GetOutcome() != outcomeCancelled {
+			t.Fatalf("got %v, %v", got, err)
+		}
+		f.refused(q, "CALL_CANCELLED")
+	})
+	t.Run("while the sandbox cannot be reached nothing is told as stopped", func(t *testing.T) {
+		f := newFixture(t, nil)
+		q := bashCall("c1", "out x\nwait g")
+		f.open(t.Context(), q)
+		f.sandbox.Fail(apierr.New(codes.Unavailable, apierr.Domain, apierr.ReasonDraining, "gone"))
+		if got, err := cancel(f, "c1"); apierr.Reason(err) != "SANDBOX_UNAVAILABLE" {
+			t.Fatalf("got %v, %v", got, err)
+		}
+		f.sandbox.Release("g")
+		f.must(q, outcomeOK)
+	})
+}
+
+func TestRestart(t *testing.T) {
+	t.Run("a running call is found again by its id", func(t *testing.T) {
+		f := newFixture(t, nil)
+		q := bashCall("c1", "out before\nwait g\nout after")
+		stream := f.open(t.Context(), q)
+		f.stop()
+		if _, err := drain(stream); apierr.Reason(err) != apierr.ReasonDraining {
+			t.Errorf("the stream ended with %v", err)
+		}
+		f.start()
+		f.sandbox.Release("g")
+		if a := f.must(q, outcomeOK); a.text() != "before\nafter" {
+			t.Errorf("got %q", a.text())
+		}
+		if n := f.sandbox.Starts("c1"); n != 1 {
+			t.Errorf("the command was started %d times", n)
+		}
+	})
+	t.Run("a call that the sandbox lost is unknown", func(t *testing.T) {
+		f := newFixture(t, nil)
+		q := bashCall("c1", "out x\nwait never")
+		f.open(t.Context(), q)
+		f.stop()
+		f.sandbox.Lose("c1")
+		f.start()
+		if a := f.must(q, outcomeUnknown); !strings.Contains(a.text(), "It may have taken effect: check before repeating it") {
+			t.Errorf("got %q", a.text())
+		}
+		f.must(q, outcomeUnknown)
+	})
+	t.Run("a change of a file is made once", func(t *testing.T) {
+		f := newFixture(t, nil)
+		q := ask("c1", "Write", `{"file_path":"a.txt","content":"x"}`)
+		f.must(q, outcomeOK)
+		f.stop()
+		f.start()
+		if a := f.must(q, outcomeOK); !strings.Contains(a.text(), "/workspace/a.txt") {
+			t.Errorf("got %q", a.text())
+		}
+		if n := f.sandbox.Changes("c1"); n != 1 {
+			t.Errorf("the file was changed %d times", n)
+		}
+	})
+}
+
+func TestSandboxOutOfReach(t *testing.T) {
+	f := newFixture(t, nil)
+	gone := apierr.New(codes.Unavailable, apierr.Domain, apierr.ReasonDraining, "gone")
+	q := ask("c1", "Read", `{"file_path":"a"}`)
+	f.sandbox.Put(session, "a", "text\n")
+	f.sandbox.Fail(gone)
+	_, err := f.call(q)
+	if apierr.Reason(err) != "SANDBOX_UNAVAILABLE" || apierr.Code(err) != codes.Unavailable {
+		t.Fatalf("got %v", err)
+	}
+	if retry, ok := apierr.Detail[*errdetails.RetryInfo](err); !ok || retry.GetRetryDelay().AsDuration() <= 0 {
+		t.Errorf("the error does not say when to try again: %v", err)
+	}
+	f.must(q, outcomeOK)
+
+	// A command is followed over broken streams.
+	f.sandbox.Fail(gone, gone)
+	f.must(bashCall("c2", "out x"), outcomeOK)
+}
+
+func TestSandboxErrorsThatAreForTheCaller(t *testing.T) {
+	f := newFixture(t, nil)
+	f.sandbox.Fail(apierr.New(codes.FailedPrecondition, "sandbox.fairlead.dev", "STALE_GENERATION", "moved"))
+	f.refused(ask("c1", "Read", `{"file_path":"a"}`), "STALE_GENERATION")
+}
+
+func TestEpoch(t *testing.T) {
+	f := newFixture(t, nil)
+	q := bashCall("c1", "out x")
+	q.Call.Epoch = 5
+	f.must(q, outcomeOK)
+	f.refused(bashCall("c2", "out x"), "STALE_EPOCH")
+	q.Call.Epoch = 4
+	f.refused(q, "STALE_EPOCH")
+	if _, err := f.calls.CancelCall(t.Context(), &toolsv1.CancelCallRequest{Call: ref("c1")}); apierr.Reason(err) != "STALE_EPOCH" {
+		t.Errorf("got %v", err)
+	}
+	q = bashCall("c3", "out x")
+	q.Call.Epoch = 6
+	f.sandbox.SeeEpoch(session, 7)
+	f.refused(q, "STALE_EPOCH")
+	q.Call.Epoch = 7
+	f.must(q, outcomeOK)
+}
+
+func TestTenantsDoNotMeet(t *testing.T) {
+	f := newFixture(t, nil)
+	f.must(bashCall("c1", "out mine"), outcomeOK)
+	other := principal.With(t.Context(), principal.Principal{Tenant: "other", User: "u"})
+	stream, err := f.calls.CallTool(other, bashCall("c1", "out theirs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err := drain(stream); err != nil || a.text() != "theirs" {
+		t.Errorf("got %+v, %v", a, err)
+	}
+	if _, err := f.calls.DeleteSessionCalls(other, &toolsv1.DeleteSessionCallsRequest{Session: session}); err != nil {
+		t.Fatal(err)
+	}
+	if a := f.must(bashCall("c1", "out mine"), outcomeOK); a.text() != "mine" {
+		t.Errorf("got %q", a.text())
+	}
+}
+
+func TestADeletedSessionIsForgottenAndStopped(t *testing.T) {
+	f := newFixture(t, nil)
+	stream := f.open(t.Context(), bashCall("c1", "out x\nwait never"))
+	for range 2 {
+		if _, err := f.calls.DeleteSessionCalls(t.Context(), &toolsv1.DeleteSessionCallsRequest{Session: session}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := drain(stream); apierr.Reason(err) != "STALE_EPOCH" {
+		t.Errorf("the stream ended with %v", err)
+	}
+	f.refused(bashCall("c2", "out x"), "STALE_EPOCH")
+}
+
+func TestCallsOfASessionWaitForEachOther(t *testing.T) {
+	f := newFixture(t, func(c *Config) { c.MaxSessionCalls = 1 })
+	first := f.open(t.Context(), bashCall("c1", "wait g"))
+	second, err := f.calls.CallTool(t.Context(), bashCall("c2", "out x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.Header(); err != nil {
+		t.Fatal(err)
+	}
+	other := bashCall("c3", "out x")
+	other.Call.Session = "sessions/s2"
+	f.must(other, outcomeOK)
+	f.awaitStart("c3")
+	if f.sandbox.Starts("c2") != 0 {
+		t.Error("the second call did not wait")
+	}
+	f.sandbox.Release("g")
+	if _, err := drain(first); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := drain(second); err != nil || a.result.GetOutcome() != outcomeOK {
+		t.Errorf("got %+v, %v", a, err)
+	}
+}
+
+func TestEndlessOutputIsBounded(t *testing.T) {
+	f := newFixture(t, func(c *Config) { c.MaxCallOutput = 64 << 10 })
+	a := f.must(bashCall("c1", "flood 5000000"), outcomeOK)
+	if len(a.output) > 64<<10 || len(a.progress) != 1 {
+		t.Errorf("%d bytes were shown, and %q told", len(a.output), a.progress)
+	}
+	if !strings.Contains(a.text(), "[4970000 characters cut]") || len(a.text()) > 30100 {
+		t.Errorf("the model sees %d bytes: %.80q…", len(a.text()), a.text())
+	}
+}
+
+func TestRequestsAreValidated(t *testing.T) {
+	f := newFixture(t, nil)
+	for name, change := range map[string]func(*toolsv1.CallToolRequest){
+		"no call":       func(q *toolsv1.CallToolRequest) { q.Call = nil },
+		"no epoch":      func(q *toolsv1.CallToolRequest) { q.Call.Epoch = 0 },
+		"a bad call id": func(q *toolsv1.CallToolRequest) { q.Call.CallId = "../x" },
+		"no tool":       func(q *toolsv1.CallToolRequest) { q.Tool = "" },
+		"no profile":    func(q *toolsv1.CallToolRequest) { q.Profile = "" },
+		"no digest":     func(q *toolsv1.CallToolRequest) { q.Approval = &toolsv1.Approval{Approved: true} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := bashCall("c1", "out x")
+			change(q)
+			if _, err := f.call(q); apierr.Code(err) != codes.InvalidArgument {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,163 @@
+// Package sandboxtest is a sandbox service for tests: files in memory, and
+// commands in a language of its own. It keeps the promises of the contract that
+// the tools service builds on: execs are known by call id until they are
+// acknowledged, changes of files are made once per call id, and a lower epoch is
+// refused.
+package sandboxtest
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc/rpctest"
+)
+
+// Sandbox is the fake. Its zero value is not usable.
+type Sandbox struct {
+	sandboxv1.UnimplementedExecServiceServer
+	sandboxv1.UnimplementedFileServiceServer
+
+	mu       sync.Mutex
+	files    map[string][]byte // tenant/session/path
+	done     map[string]any    // answers of changes, by tenant/call id
+	epochs   map[string]int64
+	execs    map[string]*exec
+	marks    map[string]bool // cancelled before they were started
+	gates    map[string]chan struct{}
+	starts   map[string]int
+	changes  map[string]int
+	acked    []string
+	failures []error
+	started  chan string
+	wg       sync.WaitGroup
+}
+
+// New serves a fake until the test ends, and returns it with a connection to it.
+func New(t testing.TB) (*Sandbox, *grpc.ClientConn) {
+	t.Helper()
+	s := &Sandbox{
+		files: map[string][]byte{}, done: map[string]any{}, epochs: map[string]int64{}, execs: map[string]*exec{}, marks: map[string]bool{},
+		gates: map[string]chan struct{}{}, starts: map[string]int{}, changes: map[string]int{}, started: make(chan string, 1000),
+	}
+	t.Cleanup(s.close)
+	return s, rpctest.Dial(t, func(r grpc.ServiceRegistrar) {
+		sandboxv1.RegisterExecServiceServer(r, s)
+		sandboxv1.RegisterFileServiceServer(r, s)
+	})
+}
+
+func (s *Sandbox) close() {
+	s.mu.Lock()
+	for _, e := range s.execs {
+		e.kill()
+	}
+	s.mu.Unlock()
+	s.wg.Wait()
+}
+
+// Put writes a file of the default tenant.
+func (s *Sandbox) Put(session, path, content string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files["default/"+session+"/"+path] = []byte(content)
+}
+
+// Get reads a file of the default tenant.
+func (s *Sandbox) Get(session, path string) (string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, ok := s.files["default/"+session+"/"+path]
+	return string(b), ok
+}
+
+// Starts counts how often a command was really started for a call.
+func (s *Sandbox) Starts(callID string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.starts[callID]
+}
+
+// Changes counts how often a file was really changed for a call.
+func (s *Sandbox) Changes(callID string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changes[callID]
+}
+
+// Acknowledged lists the calls whose execs were acknowledged.
+func (s *Sandbox) Acknowledged() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.acked...)
+}
+
+// Started brings the id of each call when its command is started.
+func (s *Sandbox) Started() <-chan string { return s.started }
+
+// Fail makes the next requests fail, one each.
+func (s *Sandbox) Fail(errs ...error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures = append(s.failures, errs...)
+}
+
+// Lose forgets a running or finished command but for its id, as a sandbox that
+// was restarted does.
+func (s *Sandbox) Lose(callID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.execs["default/"+callID]
+	e.end(&sandboxv1.ExecExited{Reason: sandboxv1.ExitReason_EXIT_REASON_LOST})
+	e.kill()
+}
+
+// SeeEpoch makes the fake see an epoch of a session of the default tenant.
+func (s *Sandbox) SeeEpoch(session string, epoch int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.epochs["default/"+session] = epoch
+}
+
+// Release lets commands go on that wait for a gate.
+func (s *Sandbox) Release(gate string) { close(s.gate(gate)) }
+
+func (s *Sandbox) gate(name string) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gates[name] == nil {
+		s.gates[name] = make(chan struct{})
+	}
+	return s.gates[name]
+}
+
+// Refuse makes an error of the sandbox service.
+func Refuse(code codes.Code, reason, message string, metadata map[string]string) error {
+	return apierr.New(code, "sandbox.fairlead.dev", reason, message, apierr.Metadata(metadata))
+}
+
+// enter fails when it was told to, and fences the epoch. It is called with the
+// lock held.
+func (s *Sandbox) enter(ctx context.Context, c *commonv1.CallRef) (tenant string, err error) {
+	tenant = principal.Tenant(ctx)
+	if len(s.failures) > 0 {
+		err, s.failures = s.failures[0], s.failures[1:]
+		return tenant, err
+	}
+	if c == nil {
+		return tenant, nil
+	}
+	key := tenant + "/" + c.GetSession()
+	if c.GetEpoch() < s.epochs[key] {
+		return tenant, Refuse(codes.FailedPrecondition, "STALE_EPOCH", "the epoch is stale", nil)
+	}
+	s.epochs[key] = c.GetEpoch()
+	return tenant, nil
+}

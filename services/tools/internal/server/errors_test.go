@@ -1,0 +1,81 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
+)
+
+func TestEveryReasonHasACase(t *testing.T) {
+	cases := map[string][]failure{}
+	for _, f := range failures {
+		cases[f.reason] = append(cases[f.reason], f)
+	}
+	for number, name := range toolsv1.ErrorReason_name {
+		reason := strings.TrimPrefix(name, "ERROR_REASON_")
+		if number == 0 {
+			continue
+		}
+		if len(cases[reason]) == 0 {
+			t.Errorf("no error of ours has the reason %s", reason)
+		}
+		for _, f := range cases[reason] {
+			told := outward(fmt.Errorf("words for the log: %w", f.is), "the subject")
+			if apierr.Reason(told) != reason || apierr.ErrorDomain(told) != domain || apierr.Code(told) != f.code {
+				t.Errorf("%s: told as %v", reason, told)
+			}
+			if strings.Contains(apierr.Message(told), "words for the log") {
+				t.Errorf("%s: the message shows what is for the log: %q", reason, apierr.Message(told))
+			}
+			checkDetail(t, f, told)
+		}
+		delete(cases, reason)
+	}
+	for reason := range cases {
+		t.Errorf("the reason %s is not in the contract", reason)
+	}
+}
+
+// checkDetail wants the detail that belongs to the code.
+func checkDetail(t *testing.T, f failure, err error) {
+	t.Helper()
+	ok := false
+	switch f.code {
+	case codes.NotFound, codes.AlreadyExists:
+		_, ok = apierr.Detail[*errdetails.ResourceInfo](err)
+	case codes.FailedPrecondition:
+		_, ok = apierr.Detail[*errdetails.PreconditionFailure](err)
+	case codes.InvalidArgument:
+		_, ok = apierr.Detail[*errdetails.BadRequest](err)
+	case codes.Unavailable:
+		_, ok = apierr.Detail[*errdetails.RetryInfo](err)
+	}
+	if !ok {
+		t.Errorf("%s: %v has not the detail that goes with its code", f.reason, f.code)
+	}
+}
+
+func TestOtherErrors(t *testing.T) {
+	if err := outward(nil, ""); err != nil {
+		t.Errorf("got %v", err)
+	}
+	other := errors.New("boom")
+	if err := outward(other, ""); !errors.Is(err, other) {
+		t.Errorf("got %v", err)
+	}
+	forwarded := outward(fmt.Errorf("call the sandbox: %w", apierr.New(codes.FailedPrecondition, sandboxDomain, "STALE_GENERATION", "moved")), "")
+	if apierr.Reason(forwarded) != "STALE_GENERATION" || apierr.Code(forwarded) != codes.FailedPrecondition {
+		t.Errorf("got %v", forwarded)
+	}
+	if err := outward(tool.ErrClosing, ""); apierr.Reason(err) != apierr.ReasonDraining || apierr.Code(err) != codes.Unavailable {
+		t.Errorf("got %v", err)
+	}
+}
