@@ -26,7 +26,7 @@ func Serve(ctx context.Context, c Config, tel *telemetry.Telemetry, local *Local
 	s := &serving{Config: c, tel: tel, log: tel.Log, local: local, components: components, failed: make(chan error, 1), draining: make(chan struct{})}
 	base := context.WithValue(context.WithoutCancel(ctx), drainingKey{}, (<-chan struct{})(s.draining))
 	s.streams, s.requests, s.background = newScope(base), newScope(base), newScope(base)
-	err := s.start()
+	err := s.start() //nolint:contextcheck // the end of ctx begins the drain, which the contexts of start must outlive
 	if err == nil {
 		select {
 		case <-ctx.Done():
