@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func open(t *testing.T, url string) *postgres.Store {
+func open(t testing.TB, url string) *postgres.Store {
 	t.Helper()
 	s, err := postgres.Open(t.Context(), url, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
@@ -66,4 +66,8 @@ func TestRestart(t *testing.T) {
 			return open(t, url)
 		}
 	})
+}
+
+func BenchmarkCommit(b *testing.B) {
+	storetest.Bench(b, func(b *testing.B) store.Store { return open(b, pgtest.New(b)) })
 }

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func open(t *testing.T, path string) *sqlite.Store {
+func open(t testing.TB, path string) *sqlite.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), path, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
@@ -28,7 +28,7 @@ func open(t *testing.T, path string) *sqlite.Store {
 	return s
 }
 
-func newPath(t *testing.T) string {
+func newPath(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "session.db")
 }
@@ -48,4 +48,8 @@ func TestRestart(t *testing.T) {
 			return open(t, path)
 		}
 	})
+}
+
+func BenchmarkCommit(b *testing.B) {
+	storetest.Bench(b, func(b *testing.B) store.Store { return open(b, newPath(b)) })
 }

@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -127,6 +129,7 @@ func testCommit(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 	})
 	testMistakes(t, open)
+	testLimits(t, open)
 
 	t.Run("what has no time gets the database's, in place", func(t *testing.T) {
 		f := newFixture(t, open)
@@ -142,6 +145,47 @@ func testCommit(t *testing.T, open func(t *testing.T) store.Store) {
 		f.must(err)
 		if d := cmp.Diff(e, events[0], protocmp.Transform()); d != "" {
 			t.Error(d)
+		}
+	})
+}
+
+// testLimits checks what is large and what is interrupted.
+func testLimits(t *testing.T, open func(t *testing.T) store.Store) {
+	t.Run("a commit may be large", func(t *testing.T) {
+		f := newFixture(t, open)
+		l := f.active("s1", "t1")
+		w := store.Write{Lease: l, LastSeq: 1}
+		for seq := int64(2); seq < 2002; seq++ {
+			w.Events = append(w.Events, delta(seq, seq, "x"))
+		}
+		w.Events = append(w.Events, delta(2002, 2002, strings.Repeat("0123456789abcdef", 1<<16)))
+		f.commit(w)
+		got, err := f.ListEvents(f.ctx(), l.Key, 1, 0, 0)
+		f.must(err)
+		if d := cmp.Diff(w.Events, got, protocmp.Transform()); d != "" {
+			t.Errorf("%d events are not what was written", len(got))
+		}
+	})
+
+	t.Run("a call that was given up changes nothing and says so", func(t *testing.T) {
+		f := newFixture(t, open)
+		l := f.active("s1", "t1")
+		ctx, cancel := context.WithCancel(f.ctx())
+		cancel()
+		_, create := f.CreateSession(ctx, newSession(key("s2")))
+		_, submit := f.Submit(ctx, newTurn(l.Key, "t2"))
+		_, commit := f.Commit(ctx, []store.Write{{Lease: l, LastSeq: 1, Events: []*sessionv1.Event{delta(2, 2, "x")}}})
+		_, get := f.GetSession(ctx, l.Key)
+		for name, err := range map[string]error{"create": create, "submit": submit, "commit": commit, "get": get} {
+			if !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if got := f.page(store.SessionPage{Tenant: "acme"}); len(got) != 1 || got[0].LastSeq != 1 {
+			t.Errorf("sessions %v", got)
+		}
+		if c := f.inbox(l); len(c) != 0 {
+			t.Errorf("commands %v", c)
 		}
 	})
 }
