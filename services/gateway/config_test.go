@@ -49,7 +49,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if _, err := gateway.New(t.Context(), gateway.Config{}, gateway.Deps{Session: conn, Tools: conn, Log: slog.New(slog.DiscardHandler)}); err == nil {
 		t.Error("an empty configuration is taken")
 	}

@@ -24,7 +24,7 @@ func talk(t *testing.T, url string) (*io.PipeWriter, *http.Response) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/x-ndjson")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// client makes the requests of all tests.
+var client = &http.Client{}
+
 // serve runs a gateway in front of f on a loopback address until the test ends.
 func serve(t *testing.T, f *fake, change ...func(*gateway.Config)) *httptest.Server {
 	t.Helper()
@@ -33,7 +36,7 @@ func serve(t *testing.T, f *fake, change ...func(*gateway.Config)) *httptest.Ser
 	}
 	srv := httptest.NewServer(s.Handler())
 	t.Cleanup(srv.Close)
-	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	t.Cleanup(client.CloseIdleConnections)
 	return srv
 }
 
@@ -54,7 +57,7 @@ type answer struct {
 func do(t *testing.T, srv *httptest.Server, r request) answer {
 	t.Helper()
 	resp := send(t, t.Context(), srv, r)
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatalf("%s %s: read the body: %v", r.method, r.path, err)
@@ -74,7 +77,7 @@ func send(t *testing.T, ctx context.Context, srv *httptest.Server, r request) *h
 	for k, v := range r.header {
 		req.Header[k] = v
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		t.Fatalf("%s %s: %v", r.method, r.path, err)
 	}

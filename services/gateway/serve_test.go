@@ -47,9 +47,9 @@ func TestOpenStreamsEndWhenTheServerStops(t *testing.T) {
 	go func() { served <- rpc.Serve(ctx, c, telemetry.Discard(log), nil, s) }()
 	srv := &httptest.Server{URL: "http://" + <-at}
 	events := send(t, t.Context(), srv, request{"GET", eventsPath, "", wantSSE})
-	defer events.Body.Close()
+	defer func() { _ = events.Body.Close() }()
 	lines := send(t, t.Context(), srv, request{"GET", eventsPath + ":stream", "", http.Header{"Accept": {"application/x-ndjson"}}})
-	defer lines.Body.Close()
+	defer func() { _ = lines.Body.Close() }()
 	begin := time.Now()
 	stop()
 	if err := <-served; err != nil {
@@ -92,7 +92,7 @@ func TestAnUnreachableServiceIsUnavailable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	s, err := gateway.New(t.Context(), gateway.DefaultConfig(), gateway.Deps{Session: conn, Tools: conn, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func replay(last int64) func(*sessionv1.StreamEventsRequest, eventStream) error 
 
 func frames(t *testing.T, resp *http.Response) []streamtest.Frame {
 	t.Helper()
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	all, err := streamtest.NewReader(resp.Body).All()
 	if err != nil {
 		t.Fatalf("read the stream: %v", err)
@@ -253,7 +253,7 @@ func TestErrorsBeforeAStreamKeepTheirStatus(t *testing.T) {
 			t.Errorf("%s: status %d: %s", r.path, got.code, got.body)
 		}
 	}
-	for name, body := range map[string]string{"no text": `{}`, "no body": ``, "an unknown field": `{"text":"x","colour":1}`, "half a body": `{"text"`} {
+	for name, body := range map[string]string{"no text": `{}`, "no body": ``, "an unknown field": `{"text":"x","shape":1}`, "half a body": `{"text"`} {
 		got := do(t, srv, request{"POST", "/v1/sessions/s1/turns:stream", body, wantSSE})
 		if got.code != http.StatusBadRequest {
 			t.Errorf("%s: status %d: %s", name, got.code, got.body)
@@ -281,17 +281,17 @@ func TestErrorsWithinAStreamAreItsLastFrame(t *testing.T) {
 }
 
 func TestAQuietStreamHasItsHeadersAtOnceAndHeartbeats(t *testing.T) {
-	left := make(chan error, 1)
+	left := make(chan struct{})
 	f := &fake{events: func(_ *sessionv1.StreamEventsRequest, st eventStream) error {
 		<-st.Context().Done()
-		left <- context.Cause(st.Context())
+		close(left)
 		return st.Context().Err()
 	}}
 	srv := serve(t, f, func(c *gateway.Config) { c.Heartbeat, c.Reconnect = 5*time.Millisecond, 1500*time.Millisecond })
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	resp := send(t, ctx, srv, request{"GET", eventsPath, "", wantSSE})
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	r := streamtest.NewReader(resp.Body)
 	for range 3 {
 		if f, err := r.Next(); err != nil || f.Comment != "ping" {
@@ -326,7 +326,7 @@ func TestASlowReaderIsCutOffAndSlowsNobody(t *testing.T) {
 	}}
 	srv := serve(t, f, func(c *gateway.Config) { c.WriteTimeout = 300 * time.Millisecond })
 	slow := send(t, t.Context(), srv, request{"GET", eventsPath, "", wantSSE})
-	defer slow.Body.Close()
+	defer func() { _ = slow.Body.Close() }()
 	quick := send(t, t.Context(), srv, request{"GET", eventsPath + "?after_seq=1", "", wantSSE})
 	if got := ids(frames(t, quick)); got != "2 3 4 " {
 		t.Errorf("the quick reader got %q", got)
@@ -365,7 +365,7 @@ func TestTooManyStreamsAreRefused(t *testing.T) {
 			defer cancel()
 			for range 2 {
 				resp := send(t, ctx, srv, request{"GET", eventsPath, "", wantSSE})
-				defer resp.Body.Close()
+				defer func() { _ = resp.Body.Close() }()
 				if resp.StatusCode != http.StatusOK {
 					t.Fatalf("status %d", resp.StatusCode)
 				}

@@ -20,10 +20,10 @@ func TestWrongConfigurationsStopTheProgram(t *testing.T) {
 		env  [2]string
 		want string
 	}{
-		{"an unknown flag", []string{"--colour=red"}, [2]string{}, "colour"},
+		{"an unknown flag", []string{"--shape=red"}, [2]string{}, "shape"},
 		{"a bad value", []string{"--heartbeat=often"}, [2]string{}, "heartbeat"},
 		{"a bad value in the environment", nil, [2]string{"FAIRLEAD_GATEWAY_MAX_STREAMS", "-1"}, "max-streams"},
-		{"an unknown name in the environment", nil, [2]string{"FAIRLEAD_GATEWAY_COLOUR", "red"}, "FAIRLEAD_GATEWAY_COLOUR"},
+		{"an unknown name in the environment", nil, [2]string{"FAIRLEAD_GATEWAY_SHAPE", "red"}, "FAIRLEAD_GATEWAY_SHAPE"},
 		{"a listener for everybody", []string{"--http=0.0.0.0:0"}, [2]string{}, "allow-non-loopback"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestWrongConfigurationsStopTheProgram(t *testing.T) {
 }
 
 func TestTheProgramServesUntilItIsToldToStop(t *testing.T) {
-	address := freeAddress(t)
+	address, client := freeAddress(t), &http.Client{}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 1)
@@ -47,11 +47,11 @@ func TestTheProgramServesUntilItIsToldToStop(t *testing.T) {
 		ended <- run(ctx, []string{"--http=" + address, "--session=127.0.0.1:1", "--tools=127.0.0.1:1"})
 	}()
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/metrics": 200, "/openapi.json": 200, "/v1/tools": 503, "/v1/nothing": 404} {
-		if got := get(t, "http://"+address+path, ended); got != want {
+		if got := get(t, client, "http://"+address+path, ended); got != want {
 			t.Errorf("%s: status %d, want %d", path, got, want)
 		}
 	}
-	http.DefaultClient.CloseIdleConnections()
+	client.CloseIdleConnections()
 	stop()
 	if err := <-ended; err != nil {
 		t.Errorf("run: %v", err)
@@ -65,12 +65,12 @@ func freeAddress(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	return l.Addr().String()
 }
 
 // get asks until the program listens, or has ended.
-func get(t *testing.T, url string, ended <-chan error) int {
+func get(t *testing.T, client *http.Client, url string, ended <-chan error) int {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -79,7 +79,7 @@ func get(t *testing.T, url string, ended <-chan error) int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := client.Do(req)
 		if err == nil {
 			_, _ = io.Copy(io.Discard, resp.Body)
 			_ = resp.Body.Close()

@@ -50,16 +50,16 @@ func TestABodyThatIsTooSlowTimesOut(t *testing.T) {
 	}))
 	defer srv.Close()
 	body, in := io.Pipe()
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := srv.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	if err := problem.Status(<-got).Err(); apierr.Reason(err) != problem.ReasonBodyTimeout || resp.StatusCode != http.StatusRequestTimeout {
 		t.Errorf("Decode: %v; status %d", err, resp.StatusCode)
 	}

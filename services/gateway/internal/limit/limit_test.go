@@ -1,8 +1,8 @@
 package limit
 
 import (
-	"fmt"
 	"net/http"
+	"strconv"
 	"testing"
 	"time"
 
@@ -95,7 +95,7 @@ func TestTheMemoryForClientsIsBounded(t *testing.T) {
 	r := NewRate(1, 1)
 	r.now = func() time.Time { return now }
 	for i := range maxClients {
-		if err := r.Allow(fmt.Sprint(i)); err != nil {
+		if err := r.Allow(strconv.Itoa(i)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -76,7 +77,7 @@ func BodyMalformed(field, what string) error {
 func BodyTooLarge(limit int64) error {
 	return withStatus(http.StatusRequestEntityTooLarge, apierr.New(codes.InvalidArgument, Domain, ReasonBodyTooLarge,
 		fmt.Sprintf("the body is larger than %d bytes", limit),
-		apierr.Metadata(map[string]string{"limitBytes": fmt.Sprint(limit)})))
+		apierr.Metadata(map[string]string{"limitBytes": strconv.FormatInt(limit, 10)})))
 }
 
 // BodyTimeout is for a body that takes too long to arrive.

@@ -63,8 +63,8 @@ func JSON(st *status.Status) []byte {
 	}
 	bare.Details = nil
 	bare.Message = strings.ToValidUTF8(bare.GetMessage(), "\uFFFD")
-	if b, err = protojson.Marshal(bare); err != nil {
-		b, _ = json.Marshal(map[string]any{"code": bare.GetCode(), "message": http.StatusText(http.StatusInternalServerError)})
+	if b, err = protojson.Marshal(bare); err != nil { // a number and valid text cannot fail
+		return []byte(`{"code":13,"message":"the error cannot be written"}`)
 	}
 	return oneLine(b)
 }

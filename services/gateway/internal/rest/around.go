@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -88,18 +89,18 @@ func CheckOrigin(origin string) error {
 func (a *api) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := &begun{ResponseWriter: w}
-		defer func() {
+		defer func(ctx context.Context) {
 			switch p := recover(); {
 			case p == nil:
 				return
 			case p != http.ErrAbortHandler: //nolint:errorlint // net/http compares it so
-				a.log.ErrorContext(r.Context(), "panic in a request", "method", r.Method, "panic", p, "stack", string(debug.Stack()))
+				a.log.ErrorContext(ctx, "panic in a request", "method", r.Method, "panic", p, "stack", string(debug.Stack()))
 			}
 			if began.yes {
 				panic(http.ErrAbortHandler)
 			}
 			problem.Write(w, problem.Internal())
-		}()
+		}(r.Context())
 		next.ServeHTTP(began, r)
 	})
 }

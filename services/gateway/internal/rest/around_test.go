@@ -24,7 +24,7 @@ func TestAPanicIsAnErrorOfItsRequestAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	body, _ := io.ReadAll(resp.Body)
 	if resp.StatusCode != http.StatusInternalServerError || !strings.Contains(string(body), "INTERNAL") || strings.Contains(string(body), "boom") {
 		t.Errorf("status %d: %s", resp.StatusCode, body)
@@ -33,7 +33,7 @@ func TestAPanicIsAnErrorOfItsRequestAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer late.Body.Close()
+	defer func() { _ = late.Body.Close() }()
 	if body, err := io.ReadAll(late.Body); err == nil {
 		t.Errorf("an answer that broke off looks whole: %q", body)
 	}

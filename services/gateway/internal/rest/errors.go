@@ -22,7 +22,7 @@ func (a *api) writeError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Mar
 		}
 	}
 	if problem.HTTPStatus(err) >= http.StatusInternalServerError {
-		a.log.WarnContext(r.Context(), "request failed", "route", routeOf(r.Context()).Template, "error", err)
+		a.log.WarnContext(ctx, "request failed", "route", routeOf(ctx).Template, "error", err)
 	}
 	problem.Write(w, err)
 }

@@ -88,13 +88,13 @@ func (s *Server) forward(body io.Reader, st conversing) error {
 			if err := codec.UnmarshalInput(n, line, req); err != nil {
 				return err
 			}
-			if st.Send(req) != nil {
-				return nil
+			if err := st.Send(req); err != nil {
+				return nil //nolint:nilerr // the answers tell what became of the stream
 			}
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			_ = st.CloseSend() // the answers tell what became of the stream
+			_ = st.CloseSend() // likewise
 			return nil
 		case errors.Is(err, errLongLine):
 			return problem.BodyTooLarge(s.cfg.MaxBody)
