@@ -1,0 +1,134 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+)
+
+// Levels of isolation.
+const (
+	// LevelFull bounds each command by control groups and gives each workspace a
+	// user of its own. It needs root.
+	LevelFull = "full"
+	// LevelBasic bounds each process of a command, and runs all of them as one user.
+	LevelBasic = "basic"
+	// LevelAuto is `full` for root and `basic` for anybody else. It looks at nothing
+	// besides: a part that `full` lacks is an error, never a reason for `basic`.
+	LevelAuto = "auto"
+)
+
+// Config of the service. Sizes are in bytes.
+type Config struct {
+	Data          string   `key:"data" help:"directory that holds the workspaces"`
+	Node          string   `key:"node" help:"name of this node; empty takes the host's name"`
+	Level         string   `key:"level" help:"isolation of commands: full, basic, or auto, which is full as root and basic otherwise"`
+	Bubblewrap    string   `key:"bubblewrap" help:"path of the bwrap program; empty searches PATH"`
+	ReadOnlyPaths []string `key:"read-only-paths" help:"further paths of the host that commands may read, at the same place; the folder bin in them joins PATH"`
+	CgroupParent  string   `key:"cgroup-parent" help:"control group below which those of commands are made (level full)"`
+	UIDBase       int      `key:"uid-base" help:"first host user id for workspaces, when running as root"`
+	UIDCount      int      `key:"uid-count" help:"number of host user ids for workspaces (level full)"`
+	Limits        Limits   `key:"limits"`
+}
+
+// Limits of commands, and the operator's ceiling for what one may ask for.
+type Limits struct {
+	Memory          int64         `key:"memory" help:"memory of a command, in bytes; of each of its processes at level basic"`
+	Processes       int64         `key:"processes" help:"processes and threads of a command"`
+	CPUs            float64       `key:"cpus" help:"processors' worth of time for a command (level full)"`
+	FileSize        int64         `key:"file-size" help:"size of one file that a command writes, in bytes"`
+	OpenFiles       int64         `key:"open-files" help:"open files of one process"`
+	Output          int64         `key:"output" help:"output of a command that is kept, in bytes"`
+	Flood           int64         `key:"flood" help:"output, kept or not, after which a command is ended, in bytes"`
+	Tmp             int64         `key:"tmp" help:"size of a command's /tmp, in bytes"`
+	Shm             int64         `key:"shm" help:"size of a command's /dev/shm, in bytes"`
+	WorkspaceBytes  int64         `key:"workspace-bytes" help:"size of a workspace with its home directory, in bytes on disk"`
+	WorkspaceInodes int64         `key:"workspace-inodes" help:"files and directories in a workspace with its home directory"`
+	Timeout         time.Duration `key:"timeout" help:"how long a command may run that does not say"`
+	MaxTimeout      time.Duration `key:"max-timeout" help:"how long a command may ask to run"`
+	Execs           int           `key:"execs" help:"commands that may run at once on this node"`
+	SessionExecs    int           `key:"session-execs" help:"commands that may run at once in one session"`
+	KeepResults     int           `key:"keep-results" help:"results of commands kept per session until they are acknowledged"`
+	KeepFor         time.Duration `key:"keep-for" help:"how long results are kept that nobody acknowledges"`
+}
+
+// Defaults are the defaults of every key.
+func Defaults() Config {
+	return Config{
+		Data: "data/sandbox", Level: LevelAuto, CgroupParent: "fairlead", UIDBase: 200_000, UIDCount: 50_000,
+		Limits: Limits{
+			Memory: 4 << 30, Processes: 512, CPUs: 2, FileSize: 1 << 30, OpenFiles: 4096,
+			Output: 16 << 20, Flood: 1 << 30, Tmp: 512 << 20, Shm: 64 << 20,
+			WorkspaceBytes: 4 << 30, WorkspaceInodes: 500_000,
+			Timeout: 2 * time.Minute, MaxTimeout: time.Hour,
+			Execs: 64, SessionExecs: 16, KeepResults: 1000, KeepFor: 24 * time.Hour,
+		},
+	}
+}
+
+// Validate reports every fault.
+func (c Config) Validate() error {
+	var faults []error
+	if c.Data == "" {
+		faults = append(faults, errors.New("data: must name a directory"))
+	}
+	switch c.Level {
+	case LevelFull, LevelBasic, LevelAuto:
+	default:
+		faults = append(faults, fmt.Errorf("level: %q is none of full, basic, auto", c.Level))
+	}
+	if c.CgroupParent == "" {
+		faults = append(faults, errors.New("cgroup-parent: must name a control group"))
+	}
+	if c.UIDBase < 1000 || c.UIDCount < 1 || c.UIDBase+c.UIDCount > 1<<31 {
+		faults = append(faults, errors.New("uid-base, uid-count: must be a range of ids from 1000 on, of at least one"))
+	}
+	return errors.Join(faults...)
+}
+
+// Validate reports every fault.
+func (l Limits) Validate() error {
+	var faults []error
+	for _, x := range []struct {
+		name  string
+		value int64
+		least int64
+	}{
+		{"memory", l.Memory, 16 << 20}, {"processes", l.Processes, 4}, {"file-size", l.FileSize, 4096}, {"open-files", l.OpenFiles, 16},
+		{"output", l.Output, 1}, {"flood", l.Flood, l.Output}, {"tmp", l.Tmp, 4096}, {"shm", l.Shm, 4096},
+		{"workspace-bytes", l.WorkspaceBytes, 64 << 10}, {"workspace-inodes", l.WorkspaceInodes, 16},
+		{"timeout", int64(l.Timeout), int64(time.Millisecond)}, {"max-timeout", int64(l.MaxTimeout), int64(l.Timeout)},
+		{"execs", int64(l.Execs), 1}, {"session-execs", int64(l.SessionExecs), 1},
+		{"keep-results", int64(l.KeepResults), 1}, {"keep-for", int64(l.KeepFor), int64(time.Minute)},
+	} {
+		if x.value < x.least {
+			faults = append(faults, fmt.Errorf("limits.%s: %d is less than %d", x.name, x.value, x.least))
+		}
+	}
+	if l.CPUs < 0.01 {
+		faults = append(faults, fmt.Errorf("limits.cpus: %g is less than 0.01", l.CPUs))
+	}
+	return errors.Join(faults...)
+}
+
+func (l Limits) box() box.Limits {
+	return box.Limits{
+		MemoryBytes: l.Memory, Processes: l.Processes, CPUs: l.CPUs, FileBytes: l.FileSize, OpenFiles: l.OpenFiles,
+		OutputBytes: l.Output, FloodBytes: l.Flood, TmpBytes: l.Tmp, ShmBytes: l.Shm,
+		WorkspaceBytes: l.WorkspaceBytes, WorkspaceInodes: l.WorkspaceInodes, Timeout: l.Timeout, MaxTimeout: l.MaxTimeout,
+	}
+}
+
+// level is the level that was chosen, and why.
+func (c Config) level() (level, why string) {
+	switch {
+	case c.Level != LevelAuto:
+		return c.Level, "configured"
+	case os.Getuid() == 0:
+		return LevelFull, "auto: running as root"
+	}
+	return LevelBasic, "auto: not running as root"
+}

@@ -1,0 +1,164 @@
+// Package files works on the files of a workspace while commands in it do their
+// worst.
+//
+// Every path is resolved beneath the workspace by the kernel (openat2 with
+// RESOLVE_BENEATH): what leads outside, by `..`, by a link or by a race, is
+// refused there and then, because there is no moment between a check and the use
+// of what was checked. Links that stay inside are followed; absolute links never
+// are. Walks go from folder to folder by descriptor and follow no link. Nothing
+// is opened that could block or act: no FIFO, no device.
+package files
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Errors of this package. Everything else is a failure of the disk.
+var (
+	ErrNotFound  = errors.New("there is no such file")
+	ErrEscapes   = errors.New("the path leads outside the workspace")
+	ErrWrongType = errors.New("the file is not of the needed type")
+	ErrExists    = errors.New("there is already such a file")
+	ErrEtag      = errors.New("the file has changed")
+	ErrPattern   = errors.New("the pattern is not valid")
+	ErrTooLarge  = errors.New("the file is too large")
+	ErrNotEmpty  = errors.New("the directory is not empty")
+	ErrName      = errors.New("the path is not a valid name")
+)
+
+// mount is where commands see the workspace.
+const mount = "/workspace"
+
+// Owner is who owns what is written; -1 leaves it to the service's own user.
+type Owner struct{ UID, GID int }
+
+// Tree is an open workspace. It is safe for concurrent use, and must be closed.
+type Tree struct {
+	root    *os.File
+	staging string
+	owner   Owner
+}
+
+// Open opens a workspace. staging is a folder on the same file system, closed to
+// commands, in which files are written before they are put in place.
+func Open(dir, staging string, owner Owner) (*Tree, error) {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: dir, Err: err}
+	}
+	return &Tree{root: os.NewFile(uintptr(fd), dir), staging: staging, owner: owner}, nil
+}
+
+// Close closes the tree.
+func (t *Tree) Close() error { return t.root.Close() }
+
+// Clean turns a request's path, relative or absolute below /workspace, into one
+// relative to the workspace; "." is the workspace itself. It is not what keeps a
+// path inside, only what gives each file one name.
+func Clean(name string) (string, error) {
+	if strings.ContainsRune(name, 0) {
+		return "", fmt.Errorf("%w: it contains a zero byte", ErrName)
+	}
+	if path.IsAbs(name) {
+		absolute := path.Clean(name)
+		if absolute != mount && !strings.HasPrefix(absolute, mount+"/") {
+			return "", fmt.Errorf("%w: %s", ErrEscapes, name)
+		}
+		name = strings.TrimPrefix(strings.TrimPrefix(absolute, mount), "/")
+	}
+	name = path.Clean(name)
+	if name == ".." || strings.HasPrefix(name, "../") {
+		return "", fmt.Errorf("%w: %s", ErrEscapes, name)
+	}
+	return name, nil
+}
+
+// attempts bounds how often a resolution is tried again that the kernel gave up
+// because something was renamed meanwhile.
+const attempts = 64
+
+// open resolves a name beneath the workspace. The name is not cleaned again.
+func (t *Tree) open(name string, flags uint64, resolve uint64) (*os.File, error) {
+	how := unix.OpenHow{
+		Flags:   flags | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS | resolve,
+	}
+	for range attempts {
+		fd, err := unix.Openat2(int(t.root.Fd()), name, &how)
+		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return nil, refine(name, err)
+		}
+		return os.NewFile(uintptr(fd), name), nil
+	}
+	return nil, fmt.Errorf("%w: %s changes while it is looked up", ErrEscapes, name)
+}
+
+// refine says what an error of the kernel means for a name.
+func refine(name string, err error) error {
+	switch {
+	case errors.Is(err, unix.EXDEV):
+		return fmt.Errorf("%w: %s", ErrEscapes, name)
+	case errors.Is(err, unix.ENOENT):
+		return fmt.Errorf("%w: %s", ErrNotFound, name)
+	case errors.Is(err, unix.ENOTDIR):
+		return fmt.Errorf("%w: a part of %s is not a directory", ErrWrongType, name)
+	case errors.Is(err, unix.EISDIR):
+		return fmt.Errorf("%w: %s is a directory", ErrWrongType, name)
+	case errors.Is(err, unix.ELOOP):
+		return fmt.Errorf("%w: the links in %s go in circles", ErrWrongType, name)
+	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV):
+		return fmt.Errorf("%w: %s is a socket or a device", ErrWrongType, name)
+	case errors.Is(err, unix.EEXIST):
+		return fmt.Errorf("%w: %s", ErrExists, name)
+	case errors.Is(err, unix.ENOTEMPTY):
+		return fmt.Errorf("%w: %s", ErrNotEmpty, name)
+	case errors.Is(err, unix.ENAMETOOLONG):
+		return fmt.Errorf("%w: %s is too long", ErrName, name[:min(len(name), 64)])
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		return fmt.Errorf("%w: %s is closed to reading or searching", ErrWrongType, name)
+	}
+	return &os.PathError{Op: "open", Path: name, Err: err}
+}
+
+// regular opens a regular file for reading, and nothing else.
+func (t *Tree) regular(name string) (*os.File, unix.Stat_t, error) {
+	var st unix.Stat_t
+	f, err := t.open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, st, err
+	}
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return nil, st, errors.Join(err, f.Close())
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, st, errors.Join(fmt.Errorf("%w: %s is not a regular file", ErrWrongType, name), f.Close())
+	}
+	return f, st, nil
+}
+
+// directory opens a directory for reading.
+func (t *Tree) directory(name string) (*os.File, error) {
+	return t.open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
+}
+
+// parent opens the directory that a name lies in, and returns the last part.
+func (t *Tree) parent(name string) (*os.File, string, error) {
+	dir, last := path.Split(name)
+	if last == "" || last == "." || last == ".." {
+		return nil, "", fmt.Errorf("%w: %s is a directory", ErrWrongType, name)
+	}
+	if dir == "" {
+		dir = "."
+	}
+	f, err := t.open(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	return f, last, err
+}

@@ -1,0 +1,149 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"golang.org/x/sys/unix"
+)
+
+// Type says what a file is.
+type Type int
+
+// Types of files.
+const (
+	Regular Type = iota + 1
+	Directory
+	Symlink
+	Other
+)
+
+// Info describes a file.
+type Info struct {
+	Path     string // relative to the workspace
+	Type     Type
+	Size     int64
+	Mode     uint32 // permission bits
+	Modified time.Time
+	Target   string // of a link
+	Etag     string // of a regular file: changes whenever its content does
+}
+
+func newInfo(name string, st *unix.Stat_t) Info {
+	i := Info{
+		Path: name, Size: st.Size, Mode: st.Mode & 0o7777,
+		Modified: time.Unix(st.Mtim.Unix()).UTC(),
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		// A command can set the time of its last change, but not of the last change
+		// of its state (ctime).
+		i.Type = Regular
+		i.Etag = fmt.Sprintf("%x-%x-%x-%x", st.Ino, st.Size, st.Mtim.Nano(), st.Ctim.Nano())
+	case unix.S_IFDIR:
+		i.Type = Directory
+	case unix.S_IFLNK:
+		i.Type = Symlink
+	default:
+		i.Type = Other
+	}
+	return i
+}
+
+// Stat describes a file, without following a link at its end.
+func (t *Tree) Stat(name string) (Info, error) {
+	name, err := Clean(name)
+	if err != nil {
+		return Info{}, err
+	}
+	f, err := t.open(name, unix.O_PATH|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return Info{}, err
+	}
+	defer f.Close()
+	return describe(int(f.Fd()), "", name)
+}
+
+// describe describes a file in an open directory, or the open file itself if last
+// is empty.
+func describe(fd int, last, name string) (Info, error) {
+	var st unix.Stat_t
+	if err := unix.Fstatat(fd, last, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH); err != nil {
+		return Info{}, refine(name, err)
+	}
+	i := newInfo(name, &st)
+	if i.Type == Symlink {
+		buffer := make([]byte, unix.PathMax)
+		n, err := unix.Readlinkat(fd, last, buffer)
+		if err != nil {
+			return Info{}, refine(name, err)
+		}
+		i.Target = strings.ToValidUTF8(string(buffer[:n]), "\uFFFD")
+	}
+	return i, nil
+}
+
+// List lists a directory by name, from the first name after the given one on, and
+// says whether there are more. Names that match a pattern are left out.
+func (t *Tree) List(ctx context.Context, name, after string, limit int, ignore []string) ([]Info, bool, error) {
+	name, err := Clean(name)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, p := range ignore {
+		if err := checkPattern(p); err != nil {
+			return nil, false, err
+		}
+	}
+	dir, err := t.directory(name)
+	if err != nil {
+		return nil, false, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, false, err
+	}
+	slices.Sort(names)
+	from, found := slices.BinarySearch(names, after)
+	if found {
+		from++
+	}
+	var all []Info
+	for _, last := range names[from:] {
+		if ctx.Err() != nil {
+			return nil, false, ctx.Err()
+		}
+		full := path.Join(name, last)
+		if ignored(ignore, last, full) {
+			continue
+		}
+		if len(all) == limit {
+			return all, true, nil
+		}
+		i, err := describe(int(dir.Fd()), last, full)
+		if errors.Is(err, ErrNotFound) {
+			continue // it vanished
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		all = append(all, i)
+	}
+	return all, false, nil
+}
+
+func ignored(patterns []string, last, full string) bool {
+	for _, p := range patterns {
+		if doublestar.MatchUnvalidated(p, last) || doublestar.MatchUnvalidated(p, full) {
+			return true
+		}
+	}
+	return false
+}

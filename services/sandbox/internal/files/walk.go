@@ -1,0 +1,103 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"golang.org/x/sys/unix"
+)
+
+// Bounds of a walk. A workspace can hold more; what lies beyond is reported as
+// left out.
+const (
+	maxVisited = 1_000_000
+	maxDepth   = 256
+)
+
+// errStop ends a walk early.
+var errStop = errors.New("stop")
+
+// visitor sees each file of a walk: the directory that it lies in, open, its name
+// there and its path from the workspace.
+type visitor func(dir *os.File, last, name string, st *unix.Stat_t) error
+
+// walker walks a tree by path, following no link.
+type walker struct {
+	ctx     context.Context
+	visit   visitor
+	skip    func(last string) bool // directories not to enter
+	visited int
+	partial bool // something was left out
+}
+
+// walk visits everything below a directory.
+func (w *walker) walk(dir *os.File, name string, depth int) error {
+	names, err := dir.Readdirnames(-1)
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	slices.Sort(names)
+	for _, last := range names {
+		if err := w.ctx.Err(); err != nil {
+			return err
+		}
+		if w.visited++; w.visited > maxVisited {
+			w.partial = true
+			return errStop
+		}
+		if err := w.entry(dir, last, path.Join(name, last), depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walker) entry(dir *os.File, last, name string, depth int) error {
+	var st unix.Stat_t
+	if err := unix.Fstatat(int(dir.Fd()), last, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return nil // it vanished
+	}
+	if err := w.visit(dir, last, name, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR || w.skip(last) {
+		return nil
+	}
+	if depth >= maxDepth {
+		w.partial = true
+		return nil
+	}
+	fd, err := unix.Openat(int(dir.Fd()), last, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		w.partial = true // it vanished, or is closed
+		return nil
+	}
+	sub := os.NewFile(uintptr(fd), name)
+	defer sub.Close()
+	return w.walk(sub, name, depth+1)
+}
+
+// maxAlternatives bounds what the alternatives of a pattern multiply to: a matcher
+// tries each.
+const maxAlternatives = 1024
+
+func checkPattern(p string) error {
+	if !doublestar.ValidatePattern(p) {
+		return fmt.Errorf("%w: %s: `[`, `{` and `\\` must be closed or followed by something", ErrPattern, p)
+	}
+	total := 1
+	for group := range strings.SplitSeq(p, "{") {
+		inner, _, _ := strings.Cut(group, "}")
+		total *= 1 + strings.Count(inner, ",")
+		if total > maxAlternatives || strings.Count(p, "{") > 16 {
+			return fmt.Errorf("%w: %s has too many alternatives", ErrPattern, p)
+		}
+	}
+	return nil
+}

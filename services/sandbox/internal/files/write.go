@@ -1,0 +1,220 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Draft is a file that is being written. It is not in the workspace yet: Put puts
+// it there, whole. It must be discarded in any case.
+type Draft struct {
+	tree *Tree
+	file *os.File
+	size int64
+}
+
+// Draft starts a file.
+func (t *Tree) Draft() (*Draft, error) {
+	f, err := os.CreateTemp(t.staging, "draft-")
+	if err != nil {
+		return nil, fmt.Errorf("start a file: %w", err)
+	}
+	return &Draft{tree: t, file: f}, nil
+}
+
+// Write adds to the file.
+func (d *Draft) Write(b []byte) (int, error) {
+	n, err := d.file.Write(b)
+	d.size += int64(n)
+	return n, err
+}
+
+// Size is how much was written.
+func (d *Draft) Size() int64 { return d.size }
+
+// Discard deletes the draft, if it was not put in place.
+func (d *Draft) Discard() {
+	_ = d.file.Close()
+	if err := os.Remove(d.file.Name()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return // the staging folder is emptied with the workspace
+	}
+}
+
+// Target says what a draft is put in place of.
+type Target struct {
+	Mode       uint32 // of a new file; zero means 0644
+	IfEtag     string // puts only over this version; empty for any
+	CreateOnly bool   // puts only where there is nothing
+	// Before is called just before the file is put in place, with what identifies
+	// it afterwards and the size of what it replaces, -1 if it replaces nothing.
+	Before func(inode uint64, replaces int64) error
+}
+
+// maxLinks is how many links are followed at a path's end, as the kernel does.
+const maxLinks = 40
+
+// Put puts a draft in place under a name, with the directories that lead to it.
+// A link at the end of the path is followed, so that it stays a link.
+func (t *Tree) Put(d *Draft, name string, to Target) (Info, bool, error) {
+	name, err := Clean(name)
+	if err != nil {
+		return Info{}, false, err
+	}
+	if name == "." {
+		return Info{}, false, fmt.Errorf("%w: the workspace itself is a directory", ErrWrongType)
+	}
+	if err := t.makeDirectories(path.Dir(name)); err != nil {
+		return Info{}, false, err
+	}
+	real := name // with links at the end followed
+	for range maxLinks {
+		next, info, created, err := t.putAt(d, name, real, to)
+		if next == "" {
+			return info, created, err
+		}
+		real = next
+	}
+	return Info{}, false, refine(name, unix.ELOOP)
+}
+
+// putAt tries to put a draft at a name. If a link is there, it returns where that
+// leads instead.
+func (t *Tree) putAt(d *Draft, name, real string, to Target) (next string, _ Info, created bool, _ error) {
+	dir, last, err := t.parent(real)
+	if err != nil {
+		return "", Info{}, false, err
+	}
+	defer dir.Close()
+	old, err := describe(int(dir.Fd()), last, name)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		created = true
+	case err != nil:
+		return "", Info{}, false, err
+	case old.Type == Symlink:
+		if strings.HasPrefix(old.Target, "/") {
+			return "", Info{}, false, fmt.Errorf("%w: %s is an absolute link", ErrEscapes, name)
+		}
+		if to.CreateOnly {
+			return "", Info{}, false, refine(name, unix.EEXIST)
+		}
+		return path.Dir(real) + "/" + old.Target, Info{}, false, nil // not cleaned: `..` is the kernel's affair
+	}
+	if err := to.allows(name, old, created); err != nil {
+		return "", Info{}, false, err
+	}
+	mode := old.Mode
+	if created {
+		mode = to.Mode
+		if mode == 0 {
+			mode = 0o644
+		}
+	}
+	info, err := t.rename(d, dir, last, name, mode, old, created, to)
+	return "", info, created, err
+}
+
+func (to Target) allows(name string, old Info, created bool) error {
+	switch {
+	case created && to.IfEtag != "":
+		return fmt.Errorf("%w: %s does not exist any more", ErrEtag, name)
+	case created:
+		return nil
+	case to.CreateOnly:
+		return refine(name, unix.EEXIST)
+	case old.Type != Regular:
+		return fmt.Errorf("%w: %s is not a regular file", ErrWrongType, name)
+	case to.IfEtag != "" && to.IfEtag != old.Etag:
+		return fmt.Errorf("%w: %s: read it again", ErrEtag, name)
+	}
+	return nil
+}
+
+func (t *Tree) rename(d *Draft, dir *os.File, last, name string, mode uint32, old Info, created bool, to Target) (Info, error) {
+	fd := int(d.file.Fd())
+	if t.owner.UID >= 0 {
+		if err := unix.Fchown(fd, t.owner.UID, t.owner.GID); err != nil {
+			return Info{}, fmt.Errorf("give the file to the workspace's user: %w", err)
+		}
+	}
+	if err := unix.Fchmod(fd, mode&0o777); err != nil {
+		return Info{}, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return Info{}, err
+	}
+	if to.Before != nil {
+		replaces := int64(-1)
+		if !created {
+			replaces = old.Size
+		}
+		if err := to.Before(st.Ino, replaces); err != nil {
+			return Info{}, err
+		}
+	}
+	var flags uint
+	if to.CreateOnly {
+		flags = unix.RENAME_NOREPLACE
+	}
+	if err := unix.Renameat2(unix.AT_FDCWD, d.file.Name(), int(dir.Fd()), last, flags); err != nil {
+		return Info{}, refine(name, err)
+	}
+	if err := unix.Fstat(fd, &st); err != nil {
+		return Info{}, err
+	}
+	return newInfo(name, &st), nil
+}
+
+// Inode is what identifies the file of a name, following links; zero if there is
+// none.
+func (t *Tree) Inode(name string) (uint64, Info) {
+	name, err := Clean(name)
+	if err != nil {
+		return 0, Info{}
+	}
+	f, st, err := t.regular(name)
+	if err != nil {
+		return 0, Info{}
+	}
+	_ = f.Close()
+	return st.Ino, newInfo(name, &st)
+}
+
+// makeDirectories makes the directories of a path that do not exist.
+func (t *Tree) makeDirectories(name string) error {
+	if f, err := t.open(name, unix.O_PATH|unix.O_DIRECTORY, 0); err == nil {
+		return f.Close()
+	} else if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	if err := t.makeDirectories(path.Dir(name)); err != nil {
+		return err
+	}
+	dir, last, err := t.parent(name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	err = unix.Mkdirat(int(dir.Fd()), last, 0o755)
+	if errors.Is(err, unix.EEXIST) {
+		return nil // made meanwhile; or a dangling link, at which the next step fails
+	}
+	if err != nil {
+		return refine(name, err)
+	}
+	if t.owner.UID < 0 {
+		return nil
+	}
+	// By name and without following: if a command put a link there meanwhile, it is
+	// the link that changes hands.
+	if err := unix.Fchownat(int(dir.Fd()), last, t.owner.UID, t.owner.GID, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return refine(name, err)
+	}
+	return nil
+}

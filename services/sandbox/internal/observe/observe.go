@@ -1,0 +1,79 @@
+// Package observe tells OpenTelemetry about commands: a span for each, in the
+// trace of whoever asked for it, and how many there are and how they end.
+package observe
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+)
+
+const scope = "github.com/fairlead/fairlead/services/sandbox"
+
+// Observer is a box.Observer. Arguments of commands are in no span: they may hold
+// what the model wrote.
+type Observer struct {
+	tracer   trace.Tracer
+	started  metric.Int64Counter
+	ended    metric.Int64Counter
+	running  metric.Int64UpDownCounter
+	duration metric.Float64Histogram
+	level    attribute.KeyValue
+}
+
+// New makes an observer on the global providers.
+func New(level string) (*Observer, error) {
+	m := otel.Meter(scope)
+	o := &Observer{tracer: otel.Tracer(scope), level: attribute.String("fairlead.sandbox.level", level)}
+	var err error
+	check := func(fault error) {
+		if err == nil {
+			err = fault
+		}
+	}
+	var fault error
+	o.started, fault = m.Int64Counter("fairlead.sandbox.execs.started", metric.WithDescription("commands that were started"))
+	check(fault)
+	o.ended, fault = m.Int64Counter("fairlead.sandbox.execs.ended", metric.WithDescription("commands that ended, by reason"))
+	check(fault)
+	o.running, fault = m.Int64UpDownCounter("fairlead.sandbox.execs.running", metric.WithDescription("commands that run"))
+	check(fault)
+	o.duration, fault = m.Float64Histogram("fairlead.sandbox.exec.duration", metric.WithUnit("s"), metric.WithDescription("how long commands ran"))
+	check(fault)
+	if err != nil {
+		return nil, fmt.Errorf("make the metrics of commands: %w", err)
+	}
+	return o, nil
+}
+
+// Started implements box.Observer.
+func (o *Observer) Started(ctx context.Context, c box.Call, argv []string) func(box.Outcome) {
+	_, span := o.tracer.Start(ctx, "exec", trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(
+		o.level,
+		attribute.String("process.executable.name", argv[0]),
+		attribute.Int("process.args_count", len(argv)),
+		attribute.String("fairlead.tenant", c.Tenant),
+		attribute.String("fairlead.session", c.Session),
+		attribute.String("fairlead.call_id", c.ID),
+	))
+	ctx = context.WithoutCancel(ctx) // the command outlives the request
+	o.started.Add(ctx, 1)
+	o.running.Add(ctx, 1)
+	return func(out box.Outcome) {
+		reason := attribute.String("fairlead.exit_reason", string(out.Reason))
+		span.SetAttributes(reason, attribute.Int("process.exit.code", out.ExitCode), attribute.Bool("fairlead.output_truncated", out.Truncated))
+		if out.Reason != box.Exited {
+			span.SetStatus(codes.Error, string(out.Reason))
+		}
+		span.End()
+		o.running.Add(ctx, -1)
+		o.ended.Add(ctx, 1, metric.WithAttributes(reason))
+		o.duration.Record(ctx, out.Wall.Seconds(), metric.WithAttributes(reason))
+	}
+}

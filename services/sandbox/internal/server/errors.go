@@ -1,0 +1,112 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/files"
+	"google.golang.org/grpc/codes"
+)
+
+const domain = "sandbox.fairlead.dev"
+
+var errNoPrincipal = errors.New("the request has no principal")
+
+// rule says what an error becomes.
+type rule struct {
+	err    error
+	code   codes.Code
+	reason sandboxv1.ErrorReason
+}
+
+// rules is the one table from errors to statuses.
+var rules = []rule{
+	{box.ErrNoWorkspace, codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_NOT_FOUND},
+	{box.ErrNoExec, codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_EXEC_NOT_FOUND},
+	{box.ErrNotFinished, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_EXEC_NOT_FOUND},
+	{box.ErrCallIDReused, codes.AlreadyExists, sandboxv1.ErrorReason_ERROR_REASON_CALL_ID_REUSED},
+	{box.ErrCancelled, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_CALL_CANCELLED},
+	{box.ErrStaleEpoch, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_STALE_EPOCH},
+	{box.ErrStaleGeneration, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_STALE_GENERATION},
+	{box.ErrWorkspaceFull, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_FULL},
+	{box.ErrTooManyExecs, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_EXECS},
+	{box.ErrIsolation, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_ISOLATION_FAILED},
+	{files.ErrNotFound, codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND},
+	{files.ErrEscapes, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_PATH_ESCAPES},
+	{files.ErrName, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_PATH_ESCAPES},
+	{files.ErrWrongType, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE},
+	{files.ErrExists, codes.AlreadyExists, sandboxv1.ErrorReason_ERROR_REASON_FILE_EXISTS},
+	{files.ErrEtag, codes.Aborted, sandboxv1.ErrorReason_ERROR_REASON_ETAG_MISMATCH},
+	{files.ErrPattern, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_BAD_PATTERN},
+	{files.ErrTooLarge, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_FILE_TOO_LARGE},
+	{files.ErrNotEmpty, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_DIRECTORY_NOT_EMPTY},
+	{page.ErrBadToken, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_BAD_PAGE_TOKEN},
+}
+
+func reason(r sandboxv1.ErrorReason) string {
+	return strings.TrimPrefix(r.String(), "ERROR_REASON_")
+}
+
+// status turns an error into what callers see. What it does not know goes on as it
+// is: the interceptor hides and logs it.
+func status(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	var ceiling *box.CeilingError
+	var edit *files.EditError
+	switch {
+	case errors.As(err, &ceiling):
+		return apierr.New(codes.InvalidArgument, domain, reason(sandboxv1.ErrorReason_ERROR_REASON_LIMIT_ABOVE_CEILING),
+			err.Error(), apierr.Field("start."+ceiling.Field, err.Error()))
+	case errors.As(err, &edit):
+		return editStatus(edit)
+	case errors.Is(err, errNoPrincipal):
+		return apierr.New(codes.Unauthenticated, domain, apierr.ReasonPrincipalMissing, err.Error())
+	case errors.Is(err, box.ErrClosed):
+		return apierr.New(codes.Unavailable, domain, apierr.ReasonDraining, err.Error(), apierr.RetryAfter(time.Second))
+	}
+	for _, r := range rules {
+		if errors.Is(err, r.err) {
+			return apierr.New(r.code, domain, reason(r.reason), err.Error(), details(r, err)...)
+		}
+	}
+	return err
+}
+
+func editStatus(e *files.EditError) error {
+	r := sandboxv1.ErrorReason_ERROR_REASON_EDIT_NO_MATCH
+	if e.Found > 0 {
+		r = sandboxv1.ErrorReason_ERROR_REASON_EDIT_NOT_UNIQUE
+	}
+	return apierr.New(codes.FailedPrecondition, domain, reason(r), e.Error(), apierr.Metadata(map[string]string{
+		"index": strconv.Itoa(e.Index), "found": strconv.Itoa(e.Found),
+	}))
+}
+
+// details adds the detail that goes with a code.
+func details(r rule, err error) []apierr.Option {
+	switch {
+	case r.err == box.ErrTooManyExecs:
+		return []apierr.Option{apierr.Quota("execs", err.Error()), apierr.RetryAfter(time.Second)}
+	case r.code == codes.ResourceExhausted:
+		return []apierr.Option{apierr.Quota("workspace", err.Error())}
+	case r.code == codes.FailedPrecondition:
+		return []apierr.Option{apierr.Precondition(reason(r.reason), "workspace", err.Error())}
+	}
+	return nil
+}
+
+// invalid says which field of a request is wrong.
+func invalid(field, format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	return apierr.New(codes.InvalidArgument, domain, apierr.ReasonInvalidRequest, field+": "+text, apierr.Field(field, text))
+}

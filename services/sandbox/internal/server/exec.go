@@ -1,0 +1,234 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/files"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+type execServer struct {
+	sandboxv1.UnimplementedExecServiceServer
+	*Server
+}
+
+func (s *execServer) Exec(stream sandboxv1.ExecService_ExecServer) error {
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		return err
+	}
+	first, err := stream.Recv()
+	if errors.Is(err, io.EOF) {
+		return invalid("kind", "the first request must be `start` or `attach`, and there was none")
+	}
+	if err != nil {
+		return err
+	}
+	e, from, attached, err := s.open(stream.Context(), first)
+	if err != nil {
+		return status(err)
+	}
+	started := &sandboxv1.ExecResponse_Started{Started: &sandboxv1.ExecStarted{Attached: attached}}
+	if err := stream.Send(&sandboxv1.ExecResponse{Kind: started}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(stream.Context())
+	defer cancel(nil)
+	s.readers.Add(1)
+	go func() { // ends with the stream
+		defer s.readers.Done()
+		if err := feed(ctx, stream, e); err != nil {
+			cancel(err)
+		}
+	}()
+	end, err := e.Follow(ctx, from, func(p box.Piece) error { return stream.Send(piece(p)) })
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && stream.Context().Err() == nil {
+			return status(cause)
+		}
+		return status(err)
+	}
+	return stream.Send(&sandboxv1.ExecResponse{Kind: &sandboxv1.ExecResponse_Exited{Exited: exited(end)}})
+}
+
+// open starts the command, or finds it.
+func (s *execServer) open(ctx context.Context, first *sandboxv1.ExecRequest) (*box.Exec, box.Offsets, bool, error) {
+	switch k := first.GetKind().(type) {
+	case *sandboxv1.ExecRequest_Start:
+		c, err := call(ctx, k.Start.GetCall())
+		if err != nil {
+			return nil, box.Offsets{}, false, err
+		}
+		sp, err := spec(k.Start)
+		if err != nil {
+			return nil, box.Offsets{}, false, err
+		}
+		e, attached, err := s.node.Start(ctx, c, k.Start.GetWorkspaceGeneration(), sp)
+		return e, box.Offsets{}, attached, err
+	case *sandboxv1.ExecRequest_Attach:
+		c, err := call(ctx, k.Attach.GetCall())
+		if err != nil {
+			return nil, box.Offsets{}, false, err
+		}
+		e, err := s.node.Find(c)
+		return e, box.Offsets{k.Attach.GetStdoutOffset(), k.Attach.GetStderrOffset()}, true, err
+	}
+	return nil, box.Offsets{}, false, invalid("kind", "the first request must be `start` or `attach`")
+}
+
+func spec(s *sandboxv1.ExecStart) (box.Spec, error) {
+	dir, err := files.Clean(s.GetCwd())
+	if err != nil {
+		return box.Spec{}, err
+	}
+	for _, a := range s.GetArgv() {
+		if strings.ContainsRune(a, 0) {
+			return box.Spec{}, invalid("start.argv", "an argument contains a zero byte")
+		}
+	}
+	if s.GetArgv()[0] == "" {
+		return box.Spec{}, invalid("start.argv", "the program has no name")
+	}
+	for k, v := range s.GetEnv() {
+		if strings.ContainsRune(v, 0) {
+			return box.Spec{}, invalid("start.env["+k+"]", "the value contains a zero byte")
+		}
+	}
+	return box.Spec{
+		Argv: slices.Clone(s.GetArgv()), Env: s.GetEnv(), Dir: dir, Stdin: s.GetStdin(), Terminal: terminal(s.GetTerminal()),
+		Lower: box.Lower{
+			MemoryBytes: s.GetLimits().GetMemoryBytes(), Processes: int64(s.GetLimits().GetProcesses()),
+			OutputBytes: s.GetLimits().GetOutputBytes(), Timeout: s.GetTimeout().AsDuration(),
+		},
+	}, nil
+}
+
+func terminal(t *sandboxv1.TerminalSize) *box.TerminalSize {
+	if t == nil {
+		return nil
+	}
+	return &box.TerminalSize{Rows: uint16(t.GetRows()), Columns: uint16(t.GetColumns())}
+}
+
+// feed hands the further requests on to the command, until the stream ends.
+func feed(ctx context.Context, stream sandboxv1.ExecService_ExecServer, e *box.Exec) error {
+	for {
+		r, err := stream.Recv()
+		if err != nil {
+			return nil // the caller has no more to say, or the stream is over
+		}
+		switch k := r.GetKind().(type) {
+		case *sandboxv1.ExecRequest_Stdin:
+			err = e.Write(ctx, k.Stdin.GetData(), k.Stdin.GetClose())
+		case *sandboxv1.ExecRequest_Signal:
+			err = e.Signal(int(k.Signal.GetSignal()))
+		case *sandboxv1.ExecRequest_Resize:
+			err = e.Resize(*terminal(k.Resize))
+		default:
+			err = invalid("kind", "only the first request may be `start` or `attach`")
+		}
+		switch {
+		case errors.Is(err, box.ErrNoStdin), errors.Is(err, box.ErrNoTerminal):
+			return invalid("kind", "%v", err)
+		case err != nil:
+			return err
+		}
+	}
+}
+
+func piece(p box.Piece) *sandboxv1.ExecResponse {
+	o := &sandboxv1.ExecOutput{Offset: p.Offset, Data: p.Data}
+	if p.Stream == box.Stderr {
+		return &sandboxv1.ExecResponse{Kind: &sandboxv1.ExecResponse_Stderr{Stderr: o}}
+	}
+	return &sandboxv1.ExecResponse{Kind: &sandboxv1.ExecResponse_Stdout{Stdout: o}}
+}
+
+var reasons = map[box.Reason]sandboxv1.ExitReason{
+	box.Exited:         sandboxv1.ExitReason_EXIT_REASON_EXITED,
+	box.Signaled:       sandboxv1.ExitReason_EXIT_REASON_SIGNALED,
+	box.TimedOut:       sandboxv1.ExitReason_EXIT_REASON_TIMED_OUT,
+	box.OutOfMemory:    sandboxv1.ExitReason_EXIT_REASON_OUT_OF_MEMORY,
+	box.Cancelled:      sandboxv1.ExitReason_EXIT_REASON_CANCELLED,
+	box.OutputLimit:    sandboxv1.ExitReason_EXIT_REASON_OUTPUT_LIMIT,
+	box.WorkspaceLimit: sandboxv1.ExitReason_EXIT_REASON_WORKSPACE_LIMIT,
+	box.NotStarted:     sandboxv1.ExitReason_EXIT_REASON_NOT_STARTED,
+	box.Lost:           sandboxv1.ExitReason_EXIT_REASON_LOST,
+}
+
+func exited(o box.Outcome) *sandboxv1.ExecExited {
+	return &sandboxv1.ExecExited{
+		Reason: reasons[o.Reason], ExitCode: int32(o.ExitCode), Signal: int32(o.Signal), Message: strings.ToValidUTF8(o.Message, "\uFFFD"),
+		WallTime: durationpb.New(o.Wall), CpuTime: durationpb.New(o.CPU), MaxMemoryBytes: o.MaxMemory, OutputTruncated: o.Truncated,
+	}
+}
+
+func (s *execServer) ListExecs(ctx context.Context, r *sandboxv1.ListExecsRequest) (*sandboxv1.ListExecsResponse, error) {
+	k, err := key(ctx, r.GetSession())
+	if err != nil {
+		return nil, status(err)
+	}
+	scope := "ListExecs\x00" + k.Tenant + "\x00" + k.Session
+	var after string
+	if r.GetPageToken() != "" {
+		if err := page.Decode(r.GetPageToken(), scope, &after); err != nil {
+			return nil, status(err)
+		}
+	}
+	all, err := s.node.List(k)
+	if err != nil {
+		return nil, status(err)
+	}
+	from, found := slices.BinarySearchFunc(all, after, func(e *box.Exec, id string) int { return strings.Compare(e.ID(), id) })
+	if found {
+		from++
+	}
+	size := page.Size(r.GetPageSize(), 50, 1000)
+	resp := &sandboxv1.ListExecsResponse{}
+	for _, e := range all[from:] {
+		if len(resp.Execs) == size {
+			resp.NextPageToken = page.Encode(scope, resp.Execs[size-1].GetCallId())
+			break
+		}
+		info := &sandboxv1.ExecInfo{CallId: e.ID(), Argv: e.Argv()}
+		if o := e.Outcome(); o != nil {
+			info.Exited = exited(*o)
+		}
+		resp.Execs = append(resp.Execs, info)
+	}
+	return resp, nil
+}
+
+func (s *execServer) AcknowledgeExec(ctx context.Context, r *sandboxv1.AcknowledgeExecRequest) (*sandboxv1.AcknowledgeExecResponse, error) {
+	c, err := call(ctx, r.GetCall())
+	if err != nil {
+		return nil, status(err)
+	}
+	if err := s.node.Acknowledge(c); err != nil {
+		return nil, status(err)
+	}
+	return &sandboxv1.AcknowledgeExecResponse{}, nil
+}
+
+func (s *execServer) CancelExec(ctx context.Context, r *sandboxv1.CancelExecRequest) (*sandboxv1.CancelExecResponse, error) {
+	c, err := call(ctx, r.GetCall())
+	if err != nil {
+		return nil, status(err)
+	}
+	end, err := s.node.Cancel(ctx, c)
+	if err != nil {
+		return nil, status(err)
+	}
+	resp := &sandboxv1.CancelExecResponse{}
+	if end != nil {
+		resp.Exited = exited(*end)
+	}
+	return resp, nil
+}

@@ -1,0 +1,58 @@
+// Package server answers the sandbox service's RPCs from a node's boxes and the
+// files in them. It translates: requests into calls, errors into statuses with
+// the reasons of the contract.
+package server
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"google.golang.org/grpc"
+)
+
+// Info is what GetCapabilities and EnsureWorkspace tell of a node.
+type Info struct {
+	Node     string
+	Level    string
+	Driver   string
+	Includes []string
+}
+
+// Server serves the three services of a node.
+type Server struct {
+	node    *box.Node
+	info    Info
+	readers sync.WaitGroup // goroutines that read requests of streams
+}
+
+// New returns a server of a node.
+func New(n *box.Node, i Info) *Server { return &Server{node: n, info: i} }
+
+// Register registers the services, all of them internal.
+func (s *Server) Register(r grpc.ServiceRegistrar) {
+	sandboxv1.RegisterExecServiceServer(r, &execServer{Server: s})
+	sandboxv1.RegisterFileServiceServer(r, &fileServer{Server: s})
+	sandboxv1.RegisterWorkspaceServiceServer(r, &workspaceServer{Server: s})
+}
+
+// Wait waits for what streams left behind. No RPC may run any more.
+func (s *Server) Wait() { s.readers.Wait() }
+
+// key is the session of a request, in the tenant of whoever acts.
+func key(ctx context.Context, session string) (box.Key, error) {
+	tenant := principal.Tenant(ctx)
+	if tenant == "" {
+		return box.Key{}, errNoPrincipal
+	}
+	return box.Key{Tenant: tenant, Session: strings.TrimPrefix(session, "sessions/")}, nil
+}
+
+func call(ctx context.Context, c *commonv1.CallRef) (box.Call, error) {
+	k, err := key(ctx, c.GetSession())
+	return box.Call{Key: k, Epoch: c.GetEpoch(), ID: c.GetCallId()}, err
+}

@@ -1,0 +1,76 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/files"
+)
+
+type workspaceServer struct {
+	sandboxv1.UnimplementedWorkspaceServiceServer
+	*Server
+}
+
+func (s *workspaceServer) EnsureWorkspace(ctx context.Context, r *sandboxv1.EnsureWorkspaceRequest) (*sandboxv1.EnsureWorkspaceResponse, error) {
+	c, err := call(ctx, r.GetCall())
+	if err != nil {
+		return nil, status(err)
+	}
+	got, err := s.node.Ensure(c, r.GetWorkspaceGeneration(), func(w *box.Workspace) error { return seed(w, r.GetSeedFiles()) })
+	if err != nil {
+		return nil, status(err)
+	}
+	return &sandboxv1.EnsureWorkspaceResponse{Created: got.Created, Node: s.info.Node, WorkspaceGeneration: got.Generation}, nil
+}
+
+// seed puts the first files into a new workspace, in which nothing runs yet.
+func seed(w *box.Workspace, content map[string][]byte) error {
+	t, err := openTree(w)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	for _, name := range slices.Sorted(maps.Keys(content)) {
+		if err := seedFile(w, t, name, content[name]); err != nil {
+			return fmt.Errorf("seed file %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func seedFile(w *box.Workspace, t *files.Tree, name string, content []byte) error {
+	d, err := t.Draft()
+	if err != nil {
+		return err
+	}
+	defer d.Discard()
+	if _, err := d.Write(content); err != nil {
+		return err
+	}
+	if err := w.Reserve(d.Size(), 1); err != nil {
+		return err
+	}
+	_, _, err = t.Put(d, name, files.Target{CreateOnly: true})
+	w.Changed(d.Size(), 1)
+	return err
+}
+
+func (s *workspaceServer) DeleteWorkspace(ctx context.Context, r *sandboxv1.DeleteWorkspaceRequest) (*sandboxv1.DeleteWorkspaceResponse, error) {
+	k, err := key(ctx, r.GetSession())
+	if err != nil {
+		return nil, status(err)
+	}
+	if err := s.node.Delete(k); err != nil {
+		return nil, status(err)
+	}
+	return &sandboxv1.DeleteWorkspaceResponse{}, nil
+}
+
+func (s *workspaceServer) GetCapabilities(context.Context, *sandboxv1.GetCapabilitiesRequest) (*sandboxv1.GetCapabilitiesResponse, error) {
+	return &sandboxv1.GetCapabilitiesResponse{Level: s.info.Level, Driver: s.info.Driver, Includes: s.info.Includes}, nil
+}

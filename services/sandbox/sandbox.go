@@ -1,0 +1,206 @@
+// Package sandbox runs the commands of sessions in isolation and works on their
+// files. It owns the workspaces of one node; the directory is the truth, there is
+// no database.
+//
+// It fails closed. The operator chooses a level, `full` or `basic`, and every part
+// of that level is applied to every command, or the command is refused and
+// starting the service fails.
+package sandbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
+	"github.com/fairlead/fairlead/services/sandbox/internal/observe"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/bubblewrap"
+	"github.com/fairlead/fairlead/services/sandbox/internal/server"
+	"google.golang.org/grpc"
+)
+
+// Deps are what the service takes from its program.
+type Deps struct {
+	Log *slog.Logger
+}
+
+// Service is the sandbox service, an rpc.Component without a public face.
+type Service struct {
+	node   *box.Node
+	server *server.Server
+	runner *bubblewrap.Runner
+	groups cgroup.Hierarchy // nil at level `basic`
+}
+
+// probeTimeout bounds the first command, which shows that isolation works.
+const probeTimeout = 30 * time.Second
+
+// New takes hold of the data directory and runs a first command, to show that
+// everything the level promises can be applied here. The error says what is
+// missing. The service must be closed.
+func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
+	if err := errors.Join(c.Validate(), c.Limits.Validate()); err != nil {
+		return nil, err
+	}
+	data, err := filepath.Abs(c.Data)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	level, why := c.level()
+	s := &Service{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("sandbox level %s: %w", level, err), s.release())
+		}
+	}()
+	owners, err := s.isolate(c, level, data, d.Log)
+	if err != nil {
+		return nil, err
+	}
+	observer, err := observe.New(level)
+	if err != nil {
+		return nil, err
+	}
+	s.node, err = box.Open(box.Options{
+		Dir: data, Runner: s.runner, Owners: owners, Limits: c.Limits.box(),
+		MaxExecs: c.Limits.Execs, MaxSessionExecs: c.Limits.SessionExecs,
+		KeepFinished: c.Limits.KeepResults, KeepFor: c.Limits.KeepFor, Observer: observer, Log: d.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	// Only the holder of the directory may sweep: the groups are named after it.
+	if s.groups != nil {
+		if err := s.groups.Sweep(); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.probe(ctx, owners, c.Limits.box()); err != nil {
+		return nil, err
+	}
+	info := server.Info{Node: nodeName(c.Node), Level: level, Driver: "bubblewrap", Includes: includes(level, owners, s.groups)}
+	d.Log.InfoContext(ctx, "sandbox ready", "level", level, "why", why, "includes", info.Includes, "data", data)
+	s.server = server.New(s.node, info)
+	return s, nil
+}
+
+// isolate sets up what a level needs.
+func (s *Service) isolate(c Config, level, data string, log *slog.Logger) (box.Owners, error) {
+	root := os.Getuid() == 0
+	owners := box.Owners{Base: -1}
+	if level == LevelFull {
+		if !root {
+			return owners, errors.New("it needs root: start the service as root, or choose the level `basic`")
+		}
+		// The name is the directory's, so that two services do not sweep each other's.
+		id := sha256.Sum256([]byte(data))
+		groups, err := cgroup.Open(cgroup.Root, c.CgroupParent+"/"+hex.EncodeToString(id[:8]))
+		if err != nil {
+			return owners, err
+		}
+		s.groups = groups
+		owners = box.Owners{Base: c.UIDBase, Count: c.UIDCount}
+	} else if root {
+		owners = box.Owners{Base: c.UIDBase} // one user, but not root
+	}
+	runner, err := bubblewrap.New(bubblewrap.Options{
+		Path: c.Bubblewrap, ReadOnly: c.ReadOnlyPaths, Groups: s.groups, OtherUsers: root, Log: log,
+	})
+	s.runner = runner
+	return owners, err
+}
+
+// probe runs a command just as every other is run.
+func (s *Service) probe(ctx context.Context, owners box.Owners, l box.Limits) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "fairlead-probe-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	owner := box.Self
+	if owners.Base >= 0 {
+		owner = box.Owner{UID: owners.Base, GID: owners.Base}
+	}
+	p, err := s.runner.Start(ctx, box.Command{
+		ID: "probe", Argv: []string{"true"}, Dir: "/", Workspace: dir, Home: dir, Owner: owner, Limits: l,
+	})
+	if err != nil {
+		return fmt.Errorf("a first command cannot be isolated: %w", err)
+	}
+	stop := context.AfterFunc(ctx, p.Kill)
+	defer stop()
+	said, _ := io.ReadAll(io.LimitReader(p.Stderr(), 4096))
+	exit := p.Wait()
+	_ = errors.Join(p.Stdout().Close(), p.Stderr().Close())
+	if !exit.Executed || exit.Status != 0 {
+		return fmt.Errorf("a first command did not run in the sandbox (status %d): %s", exit.Status, said)
+	}
+	return nil
+}
+
+// includes lists what a level applies to every command.
+func includes(level string, o box.Owners, g cgroup.Hierarchy) []string {
+	all := []string{
+		"user-namespace", "pid-namespace", "network-namespace", "ipc-namespace", "uts-namespace", "mount-namespace",
+		"no-network", "read-only-root", "no-capabilities", "no-new-privileges", "seccomp", "clean-environment",
+		"file-size-limit", "open-files-limit", "workspace-limit", "output-limit", "wall-time-limit",
+	}
+	if level == LevelFull {
+		return append(all, g.Name(), "memory-cgroup", "pids-cgroup", "cpu-cgroup", "uid-per-workspace")
+	}
+	all = append(all, "memory-rlimit", "processes-rlimit")
+	if o.Base >= 0 {
+		all = append(all, "unprivileged-uid")
+	}
+	return all
+}
+
+func nodeName(configured string) string {
+	if configured != "" {
+		return configured
+	}
+	if name, err := os.Hostname(); err == nil && name != "" {
+		return name
+	}
+	return "sandbox"
+}
+
+// RegisterPublic registers nothing: all of this service is internal.
+func (s *Service) RegisterPublic(grpc.ServiceRegistrar) {}
+
+// RegisterPeer registers the internal services.
+func (s *Service) RegisterPeer(r grpc.ServiceRegistrar) { s.server.Register(r) }
+
+// Run tidies up, until the context ends.
+func (s *Service) Run(ctx context.Context) error { return s.node.Run(ctx) }
+
+// Close kills what runs, waits for its end, and removes what the service made on
+// the machine besides its data. No RPC may run any more.
+func (s *Service) Close() error { return s.release() }
+
+func (s *Service) release() error {
+	var faults []error
+	if s.node != nil {
+		faults = append(faults, s.node.Close())
+	}
+	if s.server != nil {
+		s.server.Wait()
+	}
+	if s.runner != nil {
+		faults = append(faults, s.runner.Close())
+	}
+	if s.groups != nil && s.node != nil { // otherwise they are those of the directory's holder
+		faults = append(faults, s.groups.Close())
+	}
+	return errors.Join(faults...)
+}
