@@ -206,10 +206,10 @@ func (r Request) Messages() []map[string]any {
 	return out
 }
 
-// errBroken ends a handler whose answer was broken as the script says.
-type errBroken struct{}
+// brokenError ends a handler whose answer was broken as the script says.
+type brokenError struct{}
 
-func (errBroken) Error() string { return "broken as the script says" }
+func (brokenError) Error() string { return "broken as the script says" }
 
 // stream writes the pieces of an answer and breaks it where the step says.
 type stream struct {
@@ -225,7 +225,7 @@ func (st *stream) open() {
 	if st.step.After != 0 && st.step.Break == HTML {
 		st.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = io.WriteString(st.w, "<html>nothing here</html>")
-		panic(errBroken{})
+		panic(brokenError{})
 	}
 	st.w.Header().Set("Content-Type", "text/event-stream")
 	st.w.WriteHeader(http.StatusOK)
@@ -247,9 +247,9 @@ func (st *stream) piece(write func()) {
 		select {
 		case <-t.C:
 		case <-st.r.Context().Done():
-			panic(errBroken{})
+			panic(brokenError{})
 		case <-st.server.done:
-			panic(errBroken{})
+			panic(brokenError{})
 		}
 	}
 	write()
@@ -277,7 +277,7 @@ func (st *stream) snap() {
 		}
 	case End, HTML:
 	}
-	panic(errBroken{})
+	panic(brokenError{})
 }
 
 func (st *stream) flush() { _ = http.NewResponseController(st.w).Flush() }
@@ -286,7 +286,7 @@ func (st *stream) flush() { _ = http.NewResponseController(st.w).Flush() }
 func (st *stream) run(handle func(*stream)) {
 	defer func() {
 		if p := recover(); p != nil {
-			if _, ok := p.(errBroken); !ok {
+			if _, ok := p.(brokenError); !ok {
 				panic(p)
 			}
 		}
@@ -310,5 +310,7 @@ func writeJSON(w http.ResponseWriter, status int, header map[string]string, v an
 		w.Header().Set(k, h)
 	}
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v)
+	if err := json.NewEncoder(w).Encode(v); err != nil {
+		panic(http.ErrAbortHandler) // The client has gone.
+	}
 }

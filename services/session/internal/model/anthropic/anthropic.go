@@ -60,9 +60,9 @@ func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Del
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	w := wire.Begin(ctx, m.cfg.Provider, m.cfg.Idle)
+	watched, w := wire.Begin(ctx, m.cfg.Provider, m.cfg.Idle)
 	defer w.End()
-	stream := m.client.Messages.NewStreaming(w.Context(), m.params(r), option.WithHTTPClient(w))
+	stream := m.client.Messages.NewStreaming(watched, m.params(r), option.WithHTTPClient(w))
 	defer func() { _ = stream.Close() }() // The answer is complete or void by now.
 	a := answer{provider: m.cfg.Provider, emit: emit}
 	for stream.Next() {
@@ -74,8 +74,5 @@ func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Del
 			return a.response(), nil
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	return nil, m.failure(w, stream.Err())
+	return nil, m.failure(ctx, w, stream.Err())
 }

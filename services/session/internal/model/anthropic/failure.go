@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,10 +27,10 @@ type errorBody struct {
 }
 
 // failure maps the error of a stream; nil is a stream that ended too early.
-func (m *Model) failure(w *wire.Watch, err error) error {
+func (m *Model) failure(ctx context.Context, w *wire.Watch, err error) error {
 	var api *sdk.Error
-	if !errors.As(err, &api) {
-		return w.Fail(err)
+	if !errors.As(err, &api) || ctx.Err() != nil {
+		return w.Fail(ctx, err)
 	}
 	var body errorBody
 	_ = json.Unmarshal([]byte(api.RawJSON()), &body) // A body of another form says nothing.

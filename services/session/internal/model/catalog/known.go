@@ -28,20 +28,20 @@ func gpt(input, output float64) Prices {
 
 // known are the models that need no configuration.
 var known = map[string]Limits{
-	"anthropic:claude-fable-5-1":  adaptive(1_000_000, 128_000, claude(10, 50)),
-	"anthropic:claude-opus-5-5":   adaptive(1_000_000, 128_000, claude(4, 20)),
-	"anthropic:claude-sonnet-5-5": adaptive(1_000_000, 128_000, Prices{Input: 2, Output: 10, CacheRead: 0.1, CacheWrite: 2.5}),
-	"anthropic:claude-haiku-5-5":  adaptive(1_000_000, 128_000, Prices{Input: 0.1, Output: 0.5, CacheRead: 0.01, CacheWrite: 0.125, LongAfter: 100_000, LongInput: 5, LongOutput: 5}),
-	"anthropic:claude-opus-5":     adaptive(1_000_000, 128_000, claude(5, 25)),
-	"anthropic:claude-sonnet-5":   adaptive(1_000_000, 128_000, claude(2, 10)),
-	"anthropic:claude-opus-4-6":   adaptive(1_000_000, 128_000, claude(5, 25)),
+	"anthropic:claude-fable-5-1":  adaptive(claude(10, 50)),
+	"anthropic:claude-opus-5-5":   adaptive(claude(4, 20)),
+	"anthropic:claude-sonnet-5-5": adaptive(Prices{Input: 2, Output: 10, CacheRead: 0.1, CacheWrite: 2.5}),
+	"anthropic:claude-haiku-5-5":  adaptive(Prices{Input: 0.1, Output: 0.5, CacheRead: 0.01, CacheWrite: 0.125, LongAfter: 100_000, LongInput: 5, LongOutput: 5}),
+	"anthropic:claude-opus-5":     adaptive(claude(5, 25)),
+	"anthropic:claude-sonnet-5":   adaptive(claude(2, 10)),
+	"anthropic:claude-opus-4-6":   adaptive(claude(5, 25)),
 	"anthropic:claude-sonnet-4-6": budget(1_000_000, 64_000, claude(3, 15)),
 	"anthropic:claude-opus-4-5":   budget(200_000, 64_000, claude(5, 25)),
 	"anthropic:claude-haiku-4-5":  budget(200_000, 64_000, claude(1, 5)),
 
-	"openai:gpt-5.6-sol":   calm(1_050_000, 128_000, gpt(4, 20)),
-	"openai:gpt-5.6-terra": calm(1_050_000, 128_000, gpt(2, 12)),
-	"openai:gpt-5.6-luna":  calm(1_050_000, 128_000, gpt(0.2, 1.2)),
+	"openai:gpt-5.6-sol":   calm(gpt(4, 20)),
+	"openai:gpt-5.6-terra": calm(gpt(2, 12)),
+	"openai:gpt-5.6-luna":  calm(gpt(0.2, 1.2)),
 	"openai:gpt-5.5":       plain(1_050_000, 128_000, gpt(5, 30)),
 	"openai:gpt-5.4":       plain(1_050_000, 128_000, gpt(2.5, 15)),
 	"openai:gpt-5.4-mini":  plain(400_000, 128_000, Prices{Input: 0.75, Output: 4.5, CacheRead: 0.075}),
@@ -50,8 +50,10 @@ var known = map[string]Limits{
 	"openai:gpt-4.1":       plain(1_047_576, 32_768, Prices{Input: 2, Output: 8, CacheRead: 0.5}),
 }
 
-func adaptive(context, output int64, p Prices) Limits {
-	return Limits{ContextTokens: context, MaxOutputTokens: output, ThinkingTokens: defaultThinking, Thinking: "adaptive", Prices: p}
+// adaptive gives the limits that all models share which decide themselves how
+// much they think.
+func adaptive(p Prices) Limits {
+	return Limits{ContextTokens: 1_000_000, MaxOutputTokens: 128_000, ThinkingTokens: defaultThinking, Thinking: "adaptive", Prices: p}
 }
 
 func budget(context, output int64, p Prices) Limits {
@@ -64,8 +66,8 @@ func plain(context, output int64, p Prices) Limits {
 
 // calm is plain for models that refuse tools in the Chat Completions API unless
 // they are told not to reason.
-func calm(context, output int64, p Prices) Limits {
-	l := plain(context, output, p)
+func calm(p Prices) Limits {
+	l := plain(1_050_000, 128_000, p)
 	l.ReasoningEffort = "none"
 	return l
 }

@@ -29,11 +29,11 @@ func (m *Model) failure(ctx context.Context, w *wire.Watch, err error) error {
 		return m.answered(w, api)
 	case errors.As(err, &plain):
 		return m.answered(w, &sdk.APIError{HTTPStatusCode: plain.HTTPStatusCode})
-	case err != nil && w.Header() == nil && !errors.As(err, &unreached) && !errors.As(err, &ours) && w.Context().Err() == nil:
+	case err != nil && w.Header() == nil && !errors.As(err, &unreached) && !errors.As(err, &ours) && !w.Silent():
 		// Never sent: the SDK knows that the model refuses such a request.
 		return &model.Error{Kind: model.Refused, Message: fmt.Sprintf("the model provider %s cannot be asked this: %s", m.cfg.Provider, wire.Quote(err.Error(), m.cfg.Key))}
 	}
-	return w.Fail(err)
+	return w.Fail(ctx, err)
 }
 
 // answered maps an error that the server told, in place of an answer or midway.

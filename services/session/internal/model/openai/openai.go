@@ -56,13 +56,13 @@ func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Del
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	w := wire.Begin(ctx, m.cfg.Provider, m.cfg.Idle)
+	watched, w := wire.Begin(ctx, m.cfg.Provider, m.cfg.Idle)
 	defer w.End()
 	lines := &doer{watch: w}
 	cfg := sdk.DefaultConfig(m.cfg.Key)
 	cfg.BaseURL, cfg.HTTPClient = m.cfg.BaseURL, lines
 	req := m.request(r)
-	stream, err := sdk.NewClientWithConfig(cfg).CreateChatCompletionStream(w.Context(), req)
+	stream, err := sdk.NewClientWithConfig(cfg).CreateChatCompletionStream(watched, req)
 	if err != nil {
 		return nil, m.failure(ctx, w, err)
 	}

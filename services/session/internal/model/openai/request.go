@@ -27,7 +27,7 @@ func (m *Model) request(r model.Request) sdk.ChatCompletionRequest {
 		limit = min(r.MaxOutputTokens, limit)
 	}
 	if m.cfg.LegacyMaxTokens {
-		req.MaxTokens = int(limit)
+		req.MaxTokens = int(limit) //nolint:staticcheck // deprecated at OpenAI, and all that older compatible servers know
 	} else {
 		req.MaxCompletionTokens = int(limit)
 	}

@@ -20,7 +20,6 @@ var errBudget = errors.New("output tokens used up")
 
 // player plays one step for one request.
 type player struct {
-	ctx     context.Context
 	emit    func(model.Delta) error
 	step    *Step
 	talk    conversation
@@ -34,15 +33,15 @@ type player struct {
 	blocks   []*sessionv1.Block
 }
 
-func (p *player) play() (*model.Response, error) {
-	if err := p.wait(time.Duration(p.step.Pause)); err != nil {
+func (p *player) play(ctx context.Context) (*model.Response, error) {
+	if err := p.wait(ctx, time.Duration(p.step.Pause)); err != nil {
 		return nil, err
 	}
 	if p.failure != nil && p.failure.Midway == 0 {
 		return nil, p.failure.err(false)
 	}
 	stop := p.step.StopReason
-	err := p.content()
+	err := p.content(ctx)
 	switch {
 	case errors.Is(err, errBudget):
 		stop = "max_tokens"
@@ -58,19 +57,19 @@ func (p *player) play() (*model.Response, error) {
 	return &model.Response{Blocks: p.blocks, StopReason: stop, Usage: p.usage(), ID: p.id}, nil
 }
 
-func (p *player) content() error {
+func (p *player) content(ctx context.Context) error {
 	if len(p.step.Thinking) > 0 {
-		if err := p.thought(); err != nil {
+		if err := p.thought(ctx); err != nil {
 			return err
 		}
 	}
 	if len(p.step.Text) > 0 {
-		if err := p.text(); err != nil {
+		if err := p.text(ctx); err != nil {
 			return err
 		}
 	}
 	for i := range p.step.Tools {
-		if err := p.tool(i); err != nil {
+		if err := p.tool(ctx, i); err != nil {
 			return err
 		}
 	}
@@ -81,7 +80,7 @@ func (p *player) content() error {
 // the answer, made by build from the text that came out; a text that the bound
 // cut off is a block as well. A block without text is left out, unless it is a
 // tool use.
-func (p *player) block(start model.Delta, pieces func(yield func(string) bool), build func(string) *sessionv1.Block) error {
+func (p *player) block(ctx context.Context, start model.Delta, pieces func(yield func(string) bool), build func(string) *sessionv1.Block) error {
 	start.Block = len(p.blocks)
 	started := false
 	begin := func() error {
@@ -99,7 +98,7 @@ func (p *player) block(start model.Delta, pieces func(yield func(string) bool), 
 	var all strings.Builder
 	var cut error
 	for piece := range pieces {
-		err := p.admit(start.Kind+1, piece)
+		err := p.admit(ctx, start.Kind+1, piece)
 		if errors.Is(err, errBudget) {
 			cut = err
 			break
@@ -125,20 +124,20 @@ func (p *player) block(start model.Delta, pieces func(yield func(string) bool), 
 	return cut
 }
 
-func (p *player) thought() error {
+func (p *player) thought(ctx context.Context) error {
 	before := p.tokens
-	err := p.block(model.Delta{Kind: model.ThinkingStart}, p.filled(p.step.Thinking, 1), func(s string) *sessionv1.Block {
+	err := p.block(ctx, model.Delta{Kind: model.ThinkingStart}, p.filled(p.step.Thinking, 1), func(s string) *sessionv1.Block {
 		return &sessionv1.Block{Kind: &sessionv1.Block_Thinking{Thinking: &sessionv1.Thinking{Text: s}}}
 	})
 	p.thinking = p.tokens - before
 	return err
 }
 
-func (p *player) text() error {
-	return p.block(model.Delta{Kind: model.TextStart}, p.filled(p.step.Text, max(p.step.Repeat, 1)), textBlock)
+func (p *player) text(ctx context.Context) error {
+	return p.block(ctx, model.Delta{Kind: model.TextStart}, p.filled(p.step.Text, max(p.step.Repeat, 1)), textBlock)
 }
 
-func (p *player) tool(i int) error {
+func (p *player) tool(ctx context.Context, i int) error {
 	call := &p.step.Tools[i]
 	args, err := call.arguments(p.talk.fill)
 	if err != nil {
@@ -156,7 +155,7 @@ func (p *player) tool(i int) error {
 		}
 	}
 	start := model.Delta{Kind: model.ToolUseStart, ToolName: call.Name, ProviderCallID: id}
-	return p.block(start, pieces, func(s string) *sessionv1.Block {
+	return p.block(ctx, start, pieces, func(s string) *sessionv1.Block {
 		if s == "" {
 			s = "{}"
 		}
@@ -181,12 +180,12 @@ func (p *player) filled(chunks Chunks, times int) func(yield func(string) bool) 
 
 // admit waits until it is time for a piece, and refuses it when the step fails
 // here or its output is used up.
-func (p *player) admit(kind model.DeltaKind, piece string) error {
+func (p *player) admit(ctx context.Context, kind model.DeltaKind, piece string) error {
 	n := tokens(piece)
 	if p.budget > 0 && p.tokens+n > p.budget {
 		return errBudget
 	}
-	if err := p.wait(p.delay(kind, n)); err != nil {
+	if err := p.wait(ctx, p.delay(kind, n)); err != nil {
 		return err
 	}
 	if p.failure != nil && p.pieces >= p.failure.Midway {
@@ -208,17 +207,17 @@ func (p *player) delay(kind model.DeltaKind, n int64) time.Duration {
 }
 
 // wait lets d pass, unless the context ends first.
-func (p *player) wait(d time.Duration) error {
+func (p *player) wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
-		return p.ctx.Err()
+		return ctx.Err()
 	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return p.ctx.Err()
-	case <-p.ctx.Done():
-		return p.ctx.Err()
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

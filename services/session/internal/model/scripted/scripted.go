@@ -38,12 +38,12 @@ func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Del
 	c := read(r)
 	step := m.step(c)
 	p := &player{
-		ctx: ctx, emit: emit, step: step, talk: c,
+		emit: emit, step: step, talk: c,
 		budget:  r.MaxOutputTokens,
 		failure: step.failure(max(r.Attempt, 1)),
 		id:      fmt.Sprintf("scripted_%s_%d_%d", m.scenario.Name, c.turn, c.step),
 	}
-	return p.play()
+	return p.play(ctx)
 }
 
 // step finds the step to play. A conversation beyond the script is told so.

@@ -47,34 +47,37 @@ func CloseIdle() { client.CloseIdleConnections() }
 type Watch struct {
 	provider string
 	idle     time.Duration
-	outer    context.Context
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
+	cancel   context.CancelFunc
 	timer    *time.Timer
+	silent   atomic.Bool // the idle limit ended it
 	began    atomic.Bool
 	header   http.Header
 }
 
-// Begin starts to watch. The caller must call End. An idle of 0 is no limit.
-func Begin(ctx context.Context, provider string, idle time.Duration) *Watch {
-	w := &Watch{provider: provider, idle: idle, outer: ctx}
-	w.ctx, w.cancel = context.WithCancelCause(ctx)
+// Begin starts to watch. The request must be made with the context that it
+// returns, and the caller must call End. An idle of 0 is no limit.
+func Begin(ctx context.Context, provider string, idle time.Duration) (context.Context, *Watch) {
+	w := &Watch{provider: provider, idle: idle}
+	ctx, w.cancel = context.WithCancel(ctx)
 	if idle > 0 {
-		w.timer = time.AfterFunc(idle, func() { w.cancel(errIdle) })
+		w.timer = time.AfterFunc(idle, func() {
+			w.silent.Store(true)
+			w.cancel()
+		})
 	}
-	return w
+	return ctx, w
 }
-
-// Context is the context to make the request with.
-func (w *Watch) Context() context.Context { return w.ctx }
 
 // End stops watching and ends the request if it still runs.
 func (w *Watch) End() {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
-	w.cancel(nil)
+	w.cancel()
 }
+
+// Silent says whether the idle limit ended the request.
+func (w *Watch) Silent() bool { return w.silent.Load() }
 
 // Began says whether the server agreed to stream an answer.
 func (w *Watch) Began() bool { return w.began.Load() }
@@ -134,8 +137,9 @@ func (b *body) Read(p []byte) (int, error) {
 
 // Fail turns an error of the connection, or the end of a stream that came too
 // early (a nil err), into what Model.Stream returns.
-func (w *Watch) Fail(err error) error {
-	if cause := w.outer.Err(); cause != nil {
+// ctx is the one that Begin was given.
+func (w *Watch) Fail(ctx context.Context, err error) error {
+	if cause := ctx.Err(); cause != nil {
 		return cause
 	}
 	var ours *model.Error
@@ -145,7 +149,7 @@ func (w *Watch) Fail(err error) error {
 	e := &model.Error{Kind: model.Unavailable, Midway: w.Began(), Err: err}
 	var where *url.Error
 	switch {
-	case errors.Is(context.Cause(w.ctx), errIdle):
+	case w.Silent():
 		e.Message, e.Err = fmt.Sprintf("the model provider %s was silent for %s", w.provider, w.idle), errIdle
 	case errors.Is(err, errTooBig):
 		e.Kind, e.Message = model.Refused, fmt.Sprintf("the model provider %s sent more than %d bytes", w.provider, maxStream)

@@ -97,23 +97,23 @@ func TestQuoteHidesTheKeyAndIsShort(t *testing.T) {
 }
 
 // get makes a request through a Watch and reads the answer to its end.
-func get(ctx context.Context, t *testing.T, url string, idle time.Duration) (*Watch, error) {
+func get(ctx context.Context, t *testing.T, url string, idle time.Duration) error {
 	t.Helper()
-	w := Begin(ctx, "fake", idle)
+	watched, w := Begin(ctx, "fake", idle)
 	t.Cleanup(w.End)
-	req, err := http.NewRequestWithContext(w.Context(), http.MethodGet, url, nil)
+	req, err := http.NewRequestWithContext(watched, http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	resp, err := w.Do(req)
 	if err != nil {
-		return w, w.Fail(err)
+		return w.Fail(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil { // An error of the stream, not of the request.
-		return w, w.Fail(err)
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return w.Fail(ctx, err)
 	}
-	return w, nil
+	return nil
 }
 
 func TestWatch(t *testing.T) {
@@ -141,7 +141,7 @@ func TestWatch(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(tt.serve))
 			t.Cleanup(s.Close)
-			_, err := get(t.Context(), t, s.URL, tt.idle)
+			err := get(t.Context(), t, s.URL, tt.idle)
 			var e *model.Error
 			if !errors.As(err, &e) || e.Kind != tt.kind || e.Midway != tt.midway || !strings.Contains(e.Message, tt.want) {
 				t.Errorf("got %v", err)
