@@ -103,7 +103,7 @@ type Command struct {
 	Kind   CommandKind
 	TurnID string // without `sessions/{session}/turns/`
 	CallID string
-	Body   []byte // the request, as the server marshalled it
+	Body   []byte // the request, as the server marshaled it
 	User   string
 	Time   time.Time // given by the store
 }

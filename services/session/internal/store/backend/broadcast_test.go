@@ -1,7 +1,7 @@
 package backend
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -12,7 +12,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func wake(n int) store.Wake {
-	return store.Wake{Key: store.Key{Tenant: "t", Session: fmt.Sprint(n)}, Kind: store.WakeEvents}
+	return store.Wake{Key: store.Key{Tenant: "t", Session: strconv.Itoa(n)}, Kind: store.WakeEvents}
 }
 
 func TestAListenerThatIsTooSlowLosesItsQueueAndIsTold(t *testing.T) {

@@ -268,7 +268,7 @@ func applyHeader(s *Session, w store.Write) {
 		s.Claims = 0
 	}
 	s.Usage.Add(w.AddUsage)
-	s.FinishedTurns += int32(w.FinishedTurns) //nolint:gosec // turns that ended at one time: a few
+	s.FinishedTurns += int32(w.FinishedTurns)
 }
 
 func (p *planner) finish() {

@@ -16,7 +16,7 @@ import (
 type Session struct {
 	store.Key
 	Agent, AgentRevision   string
-	Body                   []byte // title and labels, as a marshalled Session
+	Body                   []byte // title and labels, as a marshaled Session
 	CreateTime, UpdateTime time.Time
 	LastSeq                int64
 	Head, ActiveTurn       string // ids

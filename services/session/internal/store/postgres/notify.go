@@ -26,9 +26,9 @@ const (
 	// may take to prove that it lives.
 	checkEvery = 30 * time.Second
 	checkFor   = 10 * time.Second
-	// retryMin and retryMax bound the wait between attempts to connect.
-	retryMin = 100 * time.Millisecond
-	retryMax = 5 * time.Second
+	// firstRetry and lastRetry bound the wait between attempts to connect.
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 5 * time.Second
 )
 
 // notify wakes the listeners of all replicas once tx is committed.
@@ -134,14 +134,14 @@ func (l *listener) run(ctx context.Context) {
 	var once sync.Once
 	tried := func() { once.Do(func() { close(l.tried) }) }
 	defer tried()
-	wait := retryMin
+	wait := firstRetry
 	for failed := false; ; failed = true {
 		err := l.hear(ctx, func() {
 			if failed {
 				l.log.InfoContext(ctx, "listening for notifications again")
 				l.wakes.Send(store.Wake{Kind: store.WakeLost})
 			}
-			wait = retryMin
+			wait = firstRetry
 			tried()
 		})
 		tried()
@@ -156,7 +156,7 @@ func (l *listener) run(ctx context.Context) {
 			timer.Stop()
 			return
 		}
-		wait = min(2*wait, retryMax)
+		wait = min(2*wait, lastRetry)
 	}
 }
 

@@ -71,7 +71,7 @@ func testCommit(t *testing.T, open func(t *testing.T) store.Store) {
 
 	t.Run("a refused write harms no other and leaves nothing", func(t *testing.T) {
 		f := newFixture(t, open)
-		good, stale, other := f.active("good", "t1"), f.active("stale", "t1"), f.active("other", "t1")
+		good, stale, other := f.active("good"), f.active("stale"), f.active("other")
 		stale.Epoch--
 		write := func(l store.Lease) store.Write {
 			w := finish(l, "t1")
@@ -105,7 +105,7 @@ func testCommit(t *testing.T, open func(t *testing.T) store.Store) {
 
 	t.Run("writes of the same session follow each other", func(t *testing.T) {
 		f := newFixture(t, open)
-		l := f.active("s1", "t1")
+		l := f.active("s1")
 		head := "m2"
 		call := store.PendingCall{CallID: "c", Answer: store.CommandToolResult}
 		errs, err := f.Commit(f.ctx(), []store.Write{
@@ -133,7 +133,7 @@ func testCommit(t *testing.T, open func(t *testing.T) store.Store) {
 
 	t.Run("what has no time gets the database's, in place", func(t *testing.T) {
 		f := newFixture(t, open)
-		l := f.active("s1", "t1")
+		l := f.active("s1")
 		e, m := delta(2, 2, "x"), message(l.Key, "m", "", "x")
 		e.Time = nil
 		f.commit(store.Write{Lease: l, LastSeq: 1, Events: []*sessionv1.Event{e}, Messages: []*sessionv1.Message{m}})
@@ -153,7 +153,7 @@ func testCommit(t *testing.T, open func(t *testing.T) store.Store) {
 func testLimits(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("a commit may be large", func(t *testing.T) {
 		f := newFixture(t, open)
-		l := f.active("s1", "t1")
+		l := f.active("s1")
 		w := store.Write{Lease: l, LastSeq: 1}
 		for seq := int64(2); seq < 2002; seq++ {
 			w.Events = append(w.Events, delta(seq, seq, "x"))
@@ -169,7 +169,7 @@ func testLimits(t *testing.T, open func(t *testing.T) store.Store) {
 
 	t.Run("a call that was given up changes nothing and says so", func(t *testing.T) {
 		f := newFixture(t, open)
-		l := f.active("s1", "t1")
+		l := f.active("s1")
 		ctx, cancel := context.WithCancel(f.ctx())
 		cancel()
 		_, create := f.CreateSession(ctx, newSession(key("s2")))
@@ -242,7 +242,7 @@ func testMistakes(t *testing.T, open func(t *testing.T) store.Store) {
 	} {
 		t.Run(c.name+" is refused alone", func(t *testing.T) {
 			f := newFixture(t, open)
-			l, good := f.active("s1", "t1"), f.active("s2", "t1")
+			l, good := f.active("s1"), f.active("s2")
 			w := c.make(l)
 			w.Lease, w.StepCommitted, w.FinishedTurns = l, true, 1
 			errs, err := f.Commit(f.ctx(), []store.Write{w, {Lease: good, FinishedTurns: 1}})
@@ -258,7 +258,7 @@ func testMistakes(t *testing.T, open func(t *testing.T) store.Store) {
 
 	t.Run("a message that is there already is refused", func(t *testing.T) {
 		f := newFixture(t, open)
-		l := f.active("s1", "t1")
+		l := f.active("s1")
 		w := store.Write{Lease: l, Messages: []*sessionv1.Message{message(l.Key, "m", "", "x")}}
 		f.commit(w)
 		errs, err := f.Commit(f.ctx(), []store.Write{w})
@@ -271,7 +271,7 @@ func testMistakes(t *testing.T, open func(t *testing.T) store.Store) {
 
 func testMessages(t *testing.T, open func(t *testing.T) store.Store) {
 	f := newFixture(t, open)
-	l := f.active("s1", "t1")
+	l := f.active("s1")
 	k := l.Key
 	// a ─ b ─ c ─ d
 	//      └─ x ─ y

@@ -16,7 +16,7 @@ import (
 
 func testEvents(t *testing.T, open func(t *testing.T) store.Store) {
 	f := newFixture(t, open)
-	l := f.active("s1", "t1")
+	l := f.active("s1")
 	events := []*sessionv1.Event{delta(2, 2, "two"), delta(3, 6, "three to six"), delta(7, 7, strings.Repeat("seven", 100)), delta(8, 9, "eight and nine")}
 	events[1].Turn, events[1].Step = turnName(l.Key, "t1"), 3
 	f.commit(store.Write{Lease: l, LastSeq: 1, Events: events})
@@ -55,7 +55,7 @@ func testEvents(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("however it is written and read, the log has no gap and no overlap", func(t *testing.T) {
 		f := newFixture(t, open)
 		rapid.Check(t, func(r *rapid.T) {
-			l := f.active(f.nextID("s"), "t1")
+			l := f.active(f.nextID("s"))
 			wrote := f.writeLog(r, l)
 			f.checkLog(r, l.Key, wrote)
 		})

@@ -174,31 +174,31 @@ func testWork(t *testing.T, open func(t *testing.T) store.Store) {
 		make func(f *fixture) store.Lease
 	}{
 		{"a command", true, func(f *fixture) store.Lease { return f.held("s1", "t1") }},
-		{"an active turn", true, func(f *fixture) store.Lease { return f.active("s1", "t1") }},
+		{"an active turn", true, func(f *fixture) store.Lease { return f.active("s1") }},
 		{"a consumed command", false, func(f *fixture) store.Lease {
 			l := f.held("s1", "t1")
 			f.commit(store.Write{Lease: l, Consume: []int64{1}})
 			return l
 		}},
 		{"a finished turn", false, func(f *fixture) store.Lease {
-			l := f.active("s1", "t1")
+			l := f.active("s1")
 			f.commit(finish(l, "t1"))
 			return l
 		}},
 		{"a turn that waits", false, func(f *fixture) store.Lease {
-			l := f.active("s1", "t1")
+			l := f.active("s1")
 			f.commit(wait(l, "t1", call))
 			return l
 		}},
 		{"an answer for a turn that waits", true, func(f *fixture) store.Lease {
-			l := f.active("s1", "t1")
+			l := f.active("s1")
 			f.commit(wait(l, "t1", call))
 			_, err := f.Submit(f.ctx(), answerTo(l.Key, store.CommandToolResult, "c", ""))
 			f.must(err)
 			return l
 		}},
 		{"a turn that waited and runs again", true, func(f *fixture) store.Lease {
-			l := f.active("s1", "t1")
+			l := f.active("s1")
 			f.commit(wait(l, "t1", call))
 			f.commit(start(l, "t1"))
 			return l
@@ -228,7 +228,7 @@ func testWork(t *testing.T, open func(t *testing.T) store.Store) {
 func testClaimCount(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("claims are counted until the turn gets further", func(t *testing.T) {
 		f := newFixture(t, open)
-		l := f.active("s1", "t1")
+		l := f.active("s1")
 		claims := func() int {
 			t.Helper()
 			snap, err := f.Load(f.ctx(), l)
@@ -291,7 +291,7 @@ func testFencing(t *testing.T, open func(t *testing.T) store.Store) {
 	} {
 		t.Run("a holder whose session "+c.name+" can do nothing", func(t *testing.T) {
 			f := newFixture(t, open)
-			l := f.active("s1", "t1")
+			l := f.active("s1")
 			c.lose(f, l)
 			_, load := f.Load(f.ctx(), l)
 			_, inbox := f.Inbox(f.ctx(), l)
@@ -317,7 +317,7 @@ func testFencing(t *testing.T, open func(t *testing.T) store.Store) {
 
 	t.Run("a late release takes nothing from the next holder", func(t *testing.T) {
 		f := newFixture(t, open)
-		old := f.active("s1", "t1")
+		old := f.active("s1")
 		f.must(f.Release(f.ctx(), old))
 		l := f.claim(old.Key)
 		f.must(f.Release(f.ctx(), old))
@@ -327,7 +327,7 @@ func testFencing(t *testing.T, open func(t *testing.T) store.Store) {
 
 	t.Run("a lease of an epoch that is yet to come is worth nothing", func(t *testing.T) {
 		f := newFixture(t, open)
-		l := f.active("s1", "t1")
+		l := f.active("s1")
 		l.Epoch++
 		if _, err := f.Load(f.ctx(), l); !errors.Is(err, store.ErrStaleEpoch) {
 			t.Errorf("load: %v", err)
@@ -368,7 +368,7 @@ func testFencing(t *testing.T, open func(t *testing.T) store.Store) {
 
 	t.Run("a renewed lease ends at its new time", func(t *testing.T) {
 		f := newFixture(t, open)
-		l := f.active("s1", "t1")
+		l := f.active("s1")
 		lost, err := f.Renew(f.ctx(), []store.Lease{l}, time.Millisecond)
 		f.must(err)
 		if len(lost) > 0 {

@@ -207,7 +207,7 @@ func testDeletion(t *testing.T, open func(t *testing.T) store.Store) {
 
 	t.Run("a holder of the deleted session stays lost when the id is used again", func(t *testing.T) {
 		f := newFixture(t, open)
-		old := f.active("s1", "t1")
+		old := f.active("s1")
 		f.commit(finish(old, "t1"))
 		_, err := f.DeleteSession(f.ctx(), old.Key, store.Request{})
 		f.must(err)
@@ -249,7 +249,7 @@ func testDeletion(t *testing.T, open func(t *testing.T) store.Store) {
 			if a != (store.Answer{Value: "s1", Replayed: true}) {
 				t.Errorf("answer %+v", a)
 			}
-			f.CreateSession(f.ctx(), newSession(k)) //nolint:errcheck,gosec // the second time it exists
+			f.CreateSession(f.ctx(), newSession(k)) //nolint:errcheck // the second time it exists
 		}
 		f.session(k)
 		r.Digest = []byte("other")
@@ -260,7 +260,7 @@ func testDeletion(t *testing.T, open func(t *testing.T) store.Store) {
 
 	t.Run("a refused deletion is not remembered", func(t *testing.T) {
 		f := newFixture(t, open)
-		l := f.active("s1", "t1")
+		l := f.active("s1")
 		r := request("delete")
 		if _, err := f.DeleteSession(f.ctx(), l.Key, r); !errors.Is(err, store.ErrTurnActive) {
 			t.Fatal(err)

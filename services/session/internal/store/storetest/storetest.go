@@ -141,11 +141,11 @@ func (f *fixture) commit(w store.Write) {
 	f.must(errs[0])
 }
 
-// active makes a session whose turn is active and whose inbox is empty.
-func (f *fixture) active(session, turn string) store.Lease {
+// active makes a session whose turn t1 is active and whose inbox is empty.
+func (f *fixture) active(session string) store.Lease {
 	f.Helper()
-	l := f.held(session, turn)
-	f.commit(start(l, turn, f.inbox(l)...))
+	l := f.held(session, "t1")
+	f.commit(start(l, "t1", f.inbox(l)...))
 	return l
 }
 

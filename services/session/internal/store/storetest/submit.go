@@ -253,7 +253,7 @@ func testAnswers(t *testing.T, open func(t *testing.T) store.Store) {
 	result := store.PendingCall{CallID: "c2", TurnID: "t1", Answer: store.CommandToolResult}
 	waiting := func(t *testing.T) (*fixture, store.Lease) {
 		f := newFixture(t, open)
-		l := f.active("s1", "t1")
+		l := f.active("s1")
 		f.commit(wait(l, "t1", result, approval))
 		return f, l
 	}

@@ -1,8 +1,8 @@
 -- +goose Up
 
 -- Ids sort by their bytes, whatever the database's locale. A session's title and
--- labels are a marshalled fairlead.session.v1.Session; the other bodies are the
--- marshalled message of the same name.
+-- labels are a marshaled fairlead.session.v1.Session; the other bodies are the
+-- marshaled message of the same name.
 create table sessions (
     tenant             text collate "C" not null,
     session            text collate "C" not null,

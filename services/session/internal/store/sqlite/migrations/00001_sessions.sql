@@ -1,7 +1,7 @@
 -- +goose Up
 
 -- Times are microseconds since 1970, in UTC. A session's title and labels are a
--- marshalled fairlead.session.v1.Session; the other bodies are the marshalled
+-- marshaled fairlead.session.v1.Session; the other bodies are the marshaled
 -- message of the same name.
 create table sessions (
     tenant             text    not null,
