@@ -41,3 +41,116 @@ generate: bin/buf bin/.plugins bin/venv/.stamp deploy/tools/es/node_modules/.sta
 check-generate: generate ## Fail when gen/ is not what proto/ makes
 	@git diff --exit-code --stat -- gen docs/events.md && test -z "$$(git status --porcelain -- gen docs/events.md)" || \
 	  { echo "gen/ or docs/events.md is not up to date: run 'make generate' and commit the result" >&2; exit 1; }
+
+## --- programs ---------------------------------------------------------------
+
+MODULES := gen services/internal/kit services/session services/sandbox services/tools services/gateway services/allinone
+PREFIX := github.com/fairlead/fairlead
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+PROGRAMS := $(PREFIX)/services/allinone/cmd/fairlead $(foreach s,session tools sandbox gateway,$(PREFIX)/services/$(s)/cmd/$(s))
+
+.PHONY: build
+build: ## Build bin/fairlead, bin/session, bin/tools, bin/sandbox and bin/gateway
+	@mkdir -p bin
+	go build -ldflags "-X main.version=$(VERSION)" -o bin/ $(PROGRAMS)
+
+.PHONY: run
+run: build need-bubblewrap ## Serve everything on 127.0.0.1 (REST 8080, gRPC 9090)
+	bin/fairlead serve
+
+.PHONY: demo
+demo: build need-bubblewrap ## Watch a coder turn repair a small program whose test fails
+	bin/fairlead demo
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin .protodeps deploy/tools/es/node_modules
+
+## --- what the machine needs ---------------------------------------------------
+
+# need PROGRAM PACKAGE: installs a Debian package as root, otherwise says how.
+define need
+	@command -v $(1) >/dev/null || ls $(3) >/dev/null 2>&1 || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing $(2)" && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(2) >/dev/null; } || \
+	  { echo "$(1) is missing. Install it with:  sudo apt-get install -y $(2)" >&2; exit 1; }
+endef
+
+.PHONY: need-bubblewrap need-postgres
+need-bubblewrap:
+	$(call need,bwrap,bubblewrap,/nonexistent)
+need-postgres:
+	$(call need,initdb,postgresql,/usr/lib/postgresql/*/bin/initdb)
+
+## --- tests --------------------------------------------------------------------
+
+# One set of flags for all tests: each further set is a second full compile.
+TESTFLAGS ?= -race -timeout 20m
+WITH_POSTGRES = go run $(PREFIX)/services/internal/kit/cmd/withpostgres
+
+.PHONY: test
+test: need-bubblewrap need-postgres ## Run every test, with a throw-away Postgres
+	$(WITH_POSTGRES) go test $(TESTFLAGS) $(foreach m,$(MODULES),./$(m)/...)
+
+.PHONY: e2e
+e2e: need-bubblewrap need-postgres ## Run the end-to-end tests alone
+	$(WITH_POSTGRES) go test -count=1 -v -timeout 20m ./services/allinone/e2e/
+
+FUZZTIME ?= 20s
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME
+	@set -e; for m in $(MODULES); do for f in $$(grep -rlE '^func Fuzz' $$m --include='*_test.go' || true); do \
+	  for t in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' $$f); do \
+	    echo "== $$f $$t"; go test -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) ./$$(dirname $$f); done; done; done
+
+## --- checks -------------------------------------------------------------------
+
+bin/golangci-lint: deploy/tools/lint/go.mod deploy/tools/lint/go.sum
+	GOWORK=off go -C deploy/tools/lint build -o $(ROOT)/bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint && touch $@
+
+.PHONY: check
+check: check-format lint lint-proto breaking check-generate check-modules check-docs ## Run every check that CI runs besides the tests
+
+.PHONY: check-format
+check-format:
+	@files=$$(gofmt -l $(filter-out gen,$(MODULES)) gen/cmd); [ -z "$$files" ] || { echo "not gofmted (run 'make fix'):"; echo "$$files"; exit 1; }
+
+.PHONY: lint
+lint: bin/golangci-lint ## Run go vet, staticcheck and the other linters
+	@set -e; for m in $(MODULES); do echo "lint $$m"; (cd $$m && golangci-lint run --allow-parallel-runners ./...); done
+
+.PHONY: lint-proto
+lint-proto: bin/buf .protodeps/.stamp ## Lint and check the format of proto/
+	buf lint
+	buf format --diff --exit-code proto
+
+# Against the last release; before the first one against the parent commit, reported and not failing.
+.PHONY: breaking
+breaking: bin/buf .protodeps/.stamp ## Look for breaking changes of proto/
+	@base=$$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || true); fail=1; \
+	  if [ -z "$$base" ]; then base=$$(git rev-parse -q --verify HEAD~1 || true); fail=0; fi; \
+	  if [ -z "$$base" ] || ! git cat-file -e $$base:buf.yaml 2>/dev/null; then echo "breaking: there is nothing to compare with yet"; exit 0; fi; \
+	  t=$$(mktemp -d); trap "rm -rf $$t" EXIT; git archive $$base buf.yaml proto | tar -xC $$t && cp -r .protodeps $$t/; \
+	  if buf breaking --against $$t; then echo "breaking: nothing against $$base"; \
+	  elif [ $$fail = 1 ]; then exit 1; else echo "breaking: reported only, for nothing is released yet"; fi
+
+.PHONY: check-modules
+check-modules: ## Fail when a module does not build alone or is not tidy
+	@set -e; for m in $(MODULES); do echo "module $$m"; (cd $$m && GOWORK=off go build ./... && GOWORK=off go mod tidy -diff); done
+
+.PHONY: check-docs
+check-docs: build ## Fail when docs/configuration.md is not what the programs say
+	@bin/fairlead config-table | diff -u docs/configuration.md - || { echo "run 'make docs' and commit the result" >&2; exit 1; }
+
+.PHONY: docs
+docs: build ## Write docs/configuration.md anew
+	bin/fairlead config-table > docs/configuration.md
+
+.PHONY: fix
+fix: bin/golangci-lint bin/buf .protodeps/.stamp ## Format everything and mend what linters can mend
+	gofmt -w $(filter-out gen,$(MODULES)) gen/cmd
+	buf format -w proto
+	@for m in $(MODULES); do (cd $$m && golangci-lint run --allow-parallel-runners --fix ./... || true); done
+
+.PHONY: tidy
+tidy: ## Tidy every go.mod
+	@set -e; for m in $(MODULES); do (cd $$m && GOWORK=off go mod tidy); done

@@ -19,6 +19,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/dispatch"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
@@ -148,16 +149,30 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 // RegisterPeer registers nothing: nobody calls up.
 func (s *Service) RegisterPeer(grpc.ServiceRegistrar) {}
 
-// Run works on sessions until ctx ends; then the workers stop, what they have
-// produced is written, and their leases are given back.
+// errDraining is why workers stop when the server does.
+var errDraining = errors.New("the server is stopping")
+
+// Run works on sessions until ctx ends or the server begins to drain; then the
+// workers stop, what they have produced is written, and their leases are given
+// back, before the peers in the same process stop answering.
 func (s *Service) Run(ctx context.Context) error {
 	// The committer outlives the workers, whose last words it writes.
-	commit, stop := context.WithCancel(context.WithoutCancel(ctx))
+	commit, stopCommitting := context.WithCancel(context.WithoutCancel(ctx))
+	work, stopWorking := context.WithCancelCause(ctx)
 	var g errgroup.Group
 	g.Go(func() error { return s.committer.Run(commit) })
 	g.Go(func() error {
-		defer stop()
-		return s.dispatcher.Run(ctx)
+		select {
+		case <-rpc.Draining(ctx):
+			stopWorking(errDraining)
+		case <-work.Done():
+		}
+		return nil
+	})
+	g.Go(func() error {
+		defer stopCommitting()
+		defer stopWorking(nil)
+		return s.dispatcher.Run(work)
 	})
 	return g.Wait()
 }
