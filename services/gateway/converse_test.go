@@ -14,12 +14,12 @@ import (
 
 const open = `{"open":{"session":"sessions/s1"}}` + "\n"
 
-// talk opens a conversation whose inputs are written to the returned pipe while answers are read.
+// talk opens a conversation whose further inputs are written to the returned pipe while answers are read.
 func talk(t *testing.T, url string) (*io.PipeWriter, *http.Response) {
 	t.Helper()
 	body, in := io.Pipe()
 	t.Cleanup(func() { _ = in.Close() })
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/sessions:converse", body)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/sessions:converse", io.MultiReader(strings.NewReader(open), body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestAConversationGoesBothWaysAtOnce(t *testing.T) {
 	}
 	lines := bufio.NewScanner(resp.Body)
 	for _, c := range []struct{ in, want string }{
-		{open, `{"result":{"progress":{"seq":"1"}}}`},
+		{"", `{"result":{"progress":{"seq":"1"}}}`},
 		{`{"createTurn":{"parent":"sessions/s1","text":"hi","requestId":"k1"}}` + "\n", `{"result":{"event":{"firstSeq":"2","seq":"2",`},
 		{"\n  \n" + `{"interrupt":{"name":"sessions/s1"}}` + "\r\n", `{"result":{"event":{"firstSeq":"3","seq":"3",`},
 	} {
@@ -73,8 +73,8 @@ func TestABadInputEndsAConversationWithAnError(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			in, resp := talk(t, srv.URL)
 			lines := bufio.NewScanner(resp.Body)
-			if _, err := io.WriteString(in, open); err != nil || !lines.Scan() {
-				t.Fatal("the conversation does not open", err, lines.Err())
+			if !lines.Scan() {
+				t.Fatal("the conversation does not open", lines.Err())
 			}
 			// The gateway may end the stream, and the connection with it, before it has read all of the input.
 			_, _ = io.WriteString(in, c.in)
@@ -100,6 +100,10 @@ func TestAConversationIsOneRequestLikeOthers(t *testing.T) {
 	if got.code != http.StatusUnsupportedMediaType {
 		t.Errorf("as plain text: status %d: %s", got.code, got.body)
 	}
+	got = do(t, srv, request{"POST", "/v1/sessions:converse", `{"opne":{}}`, nil})
+	if p := problemOf(t, got.body); got.code != http.StatusBadRequest || !strings.Contains(p.Message, "input 1: line 1, column 2") {
+		t.Errorf("with a bad first input: status %d: %s", got.code, got.body)
+	}
 	got = do(t, srv, request{"POST", "/v1/sessions:converse", open, nil})
 	if got.code != http.StatusOK || got.body != `{"result":{"progress":{"seq":"1"}}}`+"\n" {
 		t.Errorf("all at once: status %d: %s", got.code, got.body)
@@ -109,10 +113,10 @@ func TestAConversationIsOneRequestLikeOthers(t *testing.T) {
 func TestAClientThatGoesEndsItsConversation(t *testing.T) {
 	f := &fake{}
 	srv := serve(t, f)
-	in, resp := talk(t, srv.URL)
+	_, resp := talk(t, srv.URL)
 	lines := bufio.NewScanner(resp.Body)
-	if _, err := io.WriteString(in, open); err != nil || !lines.Scan() {
-		t.Fatal("the conversation does not open", err)
+	if !lines.Scan() {
+		t.Fatal("the conversation does not open", lines.Err())
 	}
 	_ = resp.Body.Close()
 	closed := make(chan struct{})

@@ -156,12 +156,6 @@ func (f *fake) RunTurn(r *sessionv1.RunTurnRequest, st grpc.ServerStreamingServe
 
 // Converse accepts every input after the first, and sends an event for it.
 func (f *fake) Converse(st grpc.BidiStreamingServer[sessionv1.ConverseRequest, sessionv1.ConverseResponse]) error {
-	if f.fail != nil {
-		return f.fail
-	}
-	if err := st.SendHeader(nil); err != nil {
-		return err
-	}
 	for n := int64(1); ; n++ {
 		r, err := st.Recv()
 		if errors.Is(err, io.EOF) {
@@ -170,7 +164,14 @@ func (f *fake) Converse(st grpc.BidiStreamingServer[sessionv1.ConverseRequest, s
 		if err != nil {
 			return err
 		}
-		_ = f.note(st.Context(), r)
+		if err := f.note(st.Context(), r); err != nil {
+			return err
+		}
+		if n == 1 {
+			if err := st.SendHeader(nil); err != nil {
+				return err
+			}
+		}
 		answer := &sessionv1.ConverseResponse{Kind: &sessionv1.ConverseResponse_Event{Event: textEvent(n, "ok")}}
 		if r.GetOpen() != nil {
 			answer.Kind = &sessionv1.ConverseResponse_Progress{Progress: &sessionv1.Progress{Seq: n}}

@@ -43,39 +43,43 @@ func (s *Server) Converse(w http.ResponseWriter, r *http.Request, _ map[string]s
 		s.refuse(ctx, w, err)
 		return
 	}
+	var inputs sync.WaitGroup
+	defer func() {
+		// The stream is over, so the goroutine below reads in vain: it stops at once.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
+		inputs.Wait()
+	}()
+	inputs.Go(func() {
+		if err := s.forward(r.Body, st); err != nil {
+			cancel(&badInput{err})
+		}
+	})
+	// The service accepts the conversation when it has read its first input.
 	src, err := open(ctx, cancel, sessionv1.SessionService_Converse_FullMethodName, s.cfg.OpenTimeout, st)
 	if err != nil {
+		if bad := (*badInput)(nil); errors.As(context.Cause(ctx), &bad) {
+			err = bad.err
+		}
 		s.refuse(ctx, w, err)
 		return
 	}
-	s.talk(ctx, w, r, st, src)
-}
-
-// conversing is the stream of a conversation.
-type conversing = grpc.BidiStreamingClient[sessionv1.ConverseRequest, sessionv1.ConverseResponse]
-
-// talk pumps both directions of a conversation.
-func (s *Server) talk(ctx context.Context, w http.ResponseWriter, r *http.Request, st conversing, src *source) {
-	control := http.NewResponseController(w)
-	o := &output{w: w, control: control, enc: ndjson{}, timeout: s.cfg.WriteTimeout}
+	defer src.close()
+	o := &output{w: w, control: http.NewResponseController(w), enc: ndjson{}, timeout: s.cfg.WriteTimeout}
 	if err := s.begin(o, src); err != nil {
-		src.close()
 		s.cut(ctx, src, err)
 		return
 	}
-	broken := make(chan error, 1)
-	var inputs sync.WaitGroup
-	inputs.Go(func() {
-		if err := s.forward(r.Body, st); err != nil {
-			broken <- err
-		}
-	})
-	s.pump(ctx, o, src, broken)
-	src.close()
-	// The goroutine above now reads in vain: it stops at once.
-	_ = control.SetReadDeadline(time.Unix(1, 0))
-	inputs.Wait()
+	s.pump(ctx, o, src)
 }
+
+// badInput ends a conversation because of what its client sent.
+type badInput struct{ err error }
+
+// Error implements error.
+func (b *badInput) Error() string { return b.err.Error() }
+
+// conversing is the stream of a conversation.
+type conversing = grpc.BidiStreamingClient[sessionv1.ConverseRequest, sessionv1.ConverseResponse]
 
 // forward sends the lines of body to the service until either ends. Its error is one for the client; the service's own
 // comes with its answers.

@@ -92,7 +92,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, start opener) {
 		s.cut(ctx, src, err)
 		return
 	}
-	s.pump(ctx, o, src, nil)
+	s.pump(ctx, o, src)
 }
 
 // refuse answers a request whose stream the service did not open.

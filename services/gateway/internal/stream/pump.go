@@ -20,7 +20,7 @@ type pumping struct {
 }
 
 // run writes what arrives. Its error is the writer's.
-func (p *pumping) run(ctx context.Context, src *source, broken <-chan error) error {
+func (p *pumping) run(ctx context.Context, src *source) error {
 	if src.first != nil {
 		over := p.collect(ctx, *src.first, true, src.in)
 		if err := p.o.flush(); err != nil || over {
@@ -33,12 +33,14 @@ func (p *pumping) run(ctx context.Context, src *source, broken <-chan error) err
 		var over bool
 		select {
 		case <-ctx.Done():
-			return nil
+			bad := (*badInput)(nil)
+			if !errors.As(context.Cause(ctx), &bad) {
+				return nil
+			}
+			p.fail(bad.err)
+			over = true
 		case <-rpc.Draining(ctx):
 			p.fail(problem.Stopping())
-			over = true
-		case err := <-broken:
-			p.fail(err)
 			over = true
 		case <-ping.C:
 			p.o.buf = p.o.enc.heartbeat(p.o.buf)
@@ -57,6 +59,8 @@ func (p *pumping) run(ctx context.Context, src *source, broken <-chan error) err
 func (p *pumping) collect(ctx context.Context, r received, ok bool, in <-chan received) (over bool) {
 	for {
 		switch {
+		case (!ok || r.err != nil) && ctx.Err() != nil:
+			return false // why ctx has ended says more than what it did to the stream
 		case !ok || errors.Is(r.err, io.EOF):
 			return true
 		case r.err != nil:

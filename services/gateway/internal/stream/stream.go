@@ -98,12 +98,11 @@ func (o *output) flush() error {
 	return o.control.Flush()
 }
 
-// pump writes a stream until it ends, its reader goes or the server stops. broken, which may be nil, brings an error of
-// the client's own that ends the stream.
-func (s *Server) pump(ctx context.Context, o *output, src *source, broken <-chan error) {
+// pump writes a stream until it ends, its reader goes or the server stops.
+func (s *Server) pump(ctx context.Context, o *output, src *source) {
 	defer s.metrics.opened(ctx, src.rpc)()
 	p := pumping{Server: s, o: o, by: metric.WithAttributes(attribute.String("rpc.method", src.rpc))}
-	if err := p.run(ctx, src, broken); err != nil {
+	if err := p.run(ctx, src); err != nil {
 		s.cut(ctx, src, err)
 	}
 }
