@@ -341,3 +341,16 @@ func TestStopReasons(t *testing.T) {
 		}
 	}
 }
+
+func TestEnvironmentIsNotRead(t *testing.T) {
+	t.Setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
+	t.Setenv("ANTHROPIC_AUTH_TOKEN", "another")
+	s := modeltest.Anthropic(t, modeltest.Sequence(modeltest.Step{Text: []string{"ok"}}))
+	if _, _, err := streamtest.Play(t.Context(), t, newModel(s), ask("hi")); err != nil {
+		t.Fatal(err)
+	}
+	h := s.Requests()[0].Header
+	if h.Get("Authorization") != "" || h.Get("traceparent") != "" {
+		t.Errorf("sent %v", h)
+	}
+}

@@ -5,7 +5,7 @@
 // A scenario is a list of turns; the first one that fits the person's last
 // text, the turn's number and the offered tools is played, one step for each
 // model call. Which step is next is read from the conversation alone, so a
-// script survives restarts. docs: see the comments of [Scenario] and its parts.
+// script survives restarts. [Scenario] and its parts document the format.
 package scripted
 
 import (
