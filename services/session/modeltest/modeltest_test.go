@@ -8,6 +8,8 @@ import (
 	"testing"
 )
 
+var client = &http.Client{}
+
 // post sends a body with the right key, and gives the status and the answer.
 func post(t *testing.T, url, body string) (int, string) {
 	t.Helper()
@@ -18,7 +20,7 @@ func post(t *testing.T, url, body string) (int, string) {
 	req.Header.Set("x-api-key", Key)
 	req.Header.Set("Authorization", "Bearer "+Key)
 	req.Header.Set("anthropic-version", "2023-06-01")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
