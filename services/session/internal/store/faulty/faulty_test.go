@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
@@ -14,7 +15,6 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/faulty"
 	"github.com/fairlead/fairlead/services/session/internal/store/sqlite"
-	"github.com/fairlead/fairlead/services/session/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,9 +34,30 @@ func open(t *testing.T) *faulty.Store {
 	return s
 }
 
-// A store without faults is the store itself.
-func TestStore(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) store.Store { return open(t) })
+// TestEveryMethodFailsUnderItsName calls every method of the interface, also
+// those that it will get.
+func TestEveryMethodFailsUnderItsName(t *testing.T) {
+	s := open(t)
+	methods := reflect.TypeFor[store.Store]()
+	for i := range methods.NumMethod() {
+		name := methods.Method(i).Name
+		if name == "Close" {
+			continue
+		}
+		s.Fail(faulty.Method(name), 1, faulty.Before, nil)
+		method := reflect.ValueOf(s).MethodByName(name)
+		args := []reflect.Value{reflect.ValueOf(t.Context())}
+		for j := 1; j < method.Type().NumIn(); j++ {
+			args = append(args, reflect.Zero(method.Type().In(j)))
+		}
+		results := method.Call(args)
+		if err, _ := results[len(results)-1].Interface().(error); !errors.Is(err, faulty.Err) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := s.Calls(faulty.Method(name)); n != 1 {
+			t.Errorf("%s was called %d times", name, n)
+		}
+	}
 }
 
 var k = store.Key{Tenant: "acme", Session: "s"}
