@@ -245,12 +245,15 @@ func TestErrorsBeforeAStreamKeepTheirStatus(t *testing.T) {
 	for _, r := range []request{
 		{"GET", eventsPath, "", wantSSE},
 		{"GET", eventsPath + ":stream", "", nil},
-		{"POST", "/v1/sessions/s1/turns:stream", `{"text":"hi"}`, wantSSE},
+		{"POST", "/v1/sessions/s1/turns:stream", `{"text":"hi"}`, http.Header{"Idempotency-Key": {"k1"}}},
 		{"POST", "/v1/sessions:converse", `{"open":{"session":"sessions/s9"}}`, nil},
 	} {
 		got := do(t, srv, r)
 		if p := problemOf(t, got.body); got.code != http.StatusNotFound || p.reason() != "SESSION_NOT_FOUND" || got.header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s: status %d: %s", r.path, got.code, got.body)
+		}
+		if key := got.header.Get("Idempotency-Key"); key != r.header.Get("Idempotency-Key") {
+			t.Errorf("%s: Idempotency-Key %q", r.path, key)
 		}
 	}
 	for name, body := range map[string]string{"no text": `{}`, "no body": ``, "an unknown field": `{"text":"x","shape":1}`, "half a body": `{"text"`} {

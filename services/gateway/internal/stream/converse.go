@@ -31,7 +31,7 @@ func (s *Server) Converse(w http.ResponseWriter, r *http.Request, _ map[string]s
 	w.Header().Set("Connection", "close")
 	// HTTP/1 servers otherwise read all of a body before they write; HTTP/2 needs and knows nothing of it.
 	if err := http.NewResponseController(w).EnableFullDuplex(); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		s.refuse(r.Context(), w, err)
+		s.refuse(r.Context(), w, nil, err)
 		return
 	}
 	// A conversation may be silent for as long as it likes.
@@ -40,7 +40,7 @@ func (s *Server) Converse(w http.ResponseWriter, r *http.Request, _ map[string]s
 	defer cancel(nil)
 	st, err := s.client.Converse(ctx)
 	if err != nil {
-		s.refuse(ctx, w, err)
+		s.refuse(ctx, w, nil, err)
 		return
 	}
 	var inputs sync.WaitGroup
@@ -60,7 +60,7 @@ func (s *Server) Converse(w http.ResponseWriter, r *http.Request, _ map[string]s
 		if bad := (*badInput)(nil); errors.As(context.Cause(ctx), &bad) {
 			err = bad.err
 		}
-		s.refuse(ctx, w, err)
+		s.refuse(ctx, w, src, err)
 		return
 	}
 	defer src.close()

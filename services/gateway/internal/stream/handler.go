@@ -83,7 +83,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, start opener) {
 	defer cancel(nil)
 	src, err := start(ctx, cancel)
 	if err != nil {
-		s.refuse(ctx, w, err)
+		s.refuse(ctx, w, src, err)
 		return
 	}
 	defer src.close()
@@ -95,8 +95,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, start opener) {
 	s.pump(ctx, o, src)
 }
 
-// refuse answers a request whose stream the service did not open.
-func (s *Server) refuse(ctx context.Context, w http.ResponseWriter, err error) {
+// refuse answers a request whose stream the service did not open. Without a source it was not asked.
+func (s *Server) refuse(ctx context.Context, w http.ResponseWriter, src *source, err error) {
+	if key := src.key(); key != "" {
+		w.Header().Set(keyHeader, key)
+	}
 	if problem.HTTPStatus(err) >= http.StatusInternalServerError {
 		s.log.WarnContext(ctx, "stream refused by the service", "error", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
 // source is a stream of the service that was opened. Its owner closes it.
@@ -53,13 +54,13 @@ type incoming[T any] interface {
 const verdict = 250 * time.Millisecond
 
 // open waits until the service has accepted a stream, so that its errors keep their HTTP status. st was started with
-// ctx, which cancel ends. On success the caller closes the source; on failure nothing is left of it.
-func open[T any, P piece[T]](ctx context.Context, cancel context.CancelCauseFunc, rpc string, timeout time.Duration, st incoming[T]) (*source, error) {
+// ctx, which cancel ends. The caller closes the source on success; on failure it is closed and has its headers only.
+func open[T any, P piece[T]](ctx context.Context, cancel context.CancelCauseFunc, method string, timeout time.Duration, st incoming[T]) (*source, error) {
 	late := problem.ServiceTimeout(timeout)
 	timer := time.AfterFunc(timeout, func() { cancel(late) })
 	defer timer.Stop()
 	header, err := st.Header()
-	s := &source{rpc: rpc, header: header, in: receive[T, P](ctx, st), cancel: cancel}
+	s := &source{rpc: method, header: header, in: receive[T, P](ctx, st), cancel: cancel}
 	if err == nil {
 		err = s.await(ctx)
 	}
@@ -70,7 +71,18 @@ func open[T any, P piece[T]](ctx context.Context, cancel context.CancelCauseFunc
 		err = late
 	}
 	s.close()
-	return nil, err
+	return s, err
+}
+
+// key returns the request's idempotency key, as the service tells it; nothing before it has told anything.
+func (s *source) key() string {
+	if s == nil {
+		return ""
+	}
+	if key := s.header.Get(rpc.IdempotencyKey); len(key) > 0 {
+		return key[0]
+	}
+	return ""
 }
 
 // await waits for the first message, for a moment. Its error is the service's refusal.

@@ -20,7 +20,6 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
-	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
 // Config bounds streams.
@@ -56,14 +55,17 @@ func NewServer(cfg Config, client sessionv1.SessionServiceClient, streams *limit
 	return &Server{cfg: cfg, client: client, streams: streams, metrics: m, log: log}, nil
 }
 
+// keyHeader answers with the request's idempotency key.
+const keyHeader = "Idempotency-Key"
+
 // begin sends the headers of a stream.
 func (s *Server) begin(o *output, src *source) error {
 	h := o.w.Header()
 	h.Set("Content-Type", o.enc.contentType())
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // proxies in front shall not collect events
-	if key := src.header.Get(rpc.IdempotencyKey); len(key) > 0 {
-		h.Set("Idempotency-Key", key[0])
+	if key := src.key(); key != "" {
+		h.Set(keyHeader, key)
 	}
 	o.w.WriteHeader(http.StatusOK)
 	o.buf = o.enc.begin(o.buf)
