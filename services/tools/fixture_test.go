@@ -58,6 +58,7 @@ func (f *fixture) start() {
 		s.RegisterPublic(r)
 		s.RegisterPeer(r)
 	})
+	sandboxtest.Connected(f.t, served)
 	f.calls, f.tools = toolsv1.NewCallServiceClient(served), toolsv1.NewToolServiceClient(served)
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxRuleBytes bounds a rule.
@@ -27,6 +28,9 @@ func parseRule(text string) (rule, error) {
 	r := rule{text: text}
 	if len(text) > maxRuleBytes {
 		return r, fmt.Errorf("longer than %d bytes", maxRuleBytes)
+	}
+	if !utf8.ValidString(text) {
+		return r, errors.New("not valid UTF-8")
 	}
 	name, spec, specified, err := splitRule(text)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
@@ -48,10 +49,24 @@ func New(t testing.TB) (*Sandbox, *grpc.ClientConn) {
 		gates: map[string]chan struct{}{}, starts: map[string]int{}, changes: map[string]int{}, started: make(chan string, 1000),
 	}
 	t.Cleanup(s.close)
-	return s, rpctest.Dial(t, func(r grpc.ServiceRegistrar) {
+	conn := rpctest.Dial(t, func(r grpc.ServiceRegistrar) {
 		sandboxv1.RegisterExecServiceServer(r, s)
 		sandboxv1.RegisterFileServiceServer(r, s)
 	})
+	Connected(t, conn)
+	return s, conn
+}
+
+// Connected waits until a connection is made: a server that is stopped before it
+// has begun to serve is taken for a failed one.
+func Connected(t testing.TB, conn *grpc.ClientConn) {
+	t.Helper()
+	conn.Connect()
+	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
+		if !conn.WaitForStateChange(t.Context(), state) {
+			t.Fatal("the in-memory connection was not made")
+		}
+	}
 }
 
 func (s *Sandbox) close() {
