@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/fairlead/fairlead/services/allinone/internal/host"
+	"github.com/fairlead/fairlead/services/gateway"
+	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
+	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
+	"github.com/fairlead/fairlead/services/sandbox"
+	"github.com/fairlead/fairlead/services/session"
+	"github.com/fairlead/fairlead/services/tools"
+)
+
+// configTableCommand prints every key of every program.
+type configTableCommand struct{}
+
+// Run prints the tables, as Markdown.
+func (configTableCommand) Run(s stdio) error {
+	all := host.Defaults(dataHome)
+	if err := table(s.out, "All in one: `fairlead serve`", config.Table(&all, loadOptions(nil, nil))); err != nil {
+		return err
+	}
+	sess := sessionProgram()
+	tool := toolsProgram()
+	box := sandboxProgram()
+	gate := gatewayProgram()
+	for _, p := range []struct {
+		name string
+		dst  any
+	}{{"session", &sess}, {"tools", &tool}, {"sandbox", &box}, {"gateway", &gate}} {
+		rows := config.Table(p.dst, config.Options{Name: p.name, Prefix: "FAIRLEAD_" + strings.ToUpper(p.name) + "_"})
+		if err := table(s.out, "The service alone: `"+p.name+"`", rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// table prints one program's keys.
+func table(w io.Writer, title string, rows []config.Row) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "## %s\n\n| key | flag | environment | type | default | meaning |\n| --- | --- | --- | --- | --- | --- |\n", title)
+	for _, r := range rows {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", code(r.Key), code(r.Flag), code(r.Env), r.Type, code(r.Default), cell(r.Help))
+	}
+	b.WriteString("\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func code(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "`" + cell(text) + "`"
+}
+
+// cell keeps a text within its cell.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text)
+}
+
+// The configurations below are those of the services' own programs, with the
+// defaults that their main packages set.
+
+type sessionConfig struct {
+	Session session.Config   `key:",inline"`
+	Server  rpc.Config       `key:",inline"`
+	Log     telemetry.Config `key:"log"`
+	Sandbox string           `key:"sandbox" help:"address of the sandbox service's peer listener"`
+	Tools   string           `key:"tools" help:"address of the tools service's peer listener"`
+}
+
+func sessionProgram() sessionConfig {
+	c := sessionConfig{Session: session.Defaults(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig(), Sandbox: "127.0.0.1:9192", Tools: "127.0.0.1:9191"}
+	c.Session.Data = "data"
+	c.Server.Public, c.Server.Peer, c.Server.Ops = "127.0.0.1:9090", "127.0.0.1:9190", "127.0.0.1:9290"
+	return c
+}
+
+type toolsConfig struct {
+	Tools   tools.Config     `key:",inline"`
+	Server  rpc.Config       `key:",inline"`
+	Log     telemetry.Config `key:"log"`
+	Sandbox string           `key:"sandbox" help:"address of the sandbox service's peer listener"`
+}
+
+func toolsProgram() toolsConfig {
+	c := toolsConfig{Tools: tools.Defaults(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig(), Sandbox: "127.0.0.1:9192"}
+	c.Tools.Data = "data"
+	c.Server.Public, c.Server.Peer, c.Server.Ops = "127.0.0.1:9091", "127.0.0.1:9191", "127.0.0.1:9291"
+	return c
+}
+
+type sandboxConfig struct {
+	Sandbox sandbox.Config   `key:",inline"`
+	Server  rpc.Config       `key:",inline"`
+	Log     telemetry.Config `key:"log"`
+}
+
+func sandboxProgram() sandboxConfig {
+	c := sandboxConfig{Sandbox: sandbox.Defaults(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig()}
+	c.Server.Peer, c.Server.Ops = "127.0.0.1:9192", "127.0.0.1:9292"
+	return c
+}
+
+type gatewayConfig struct {
+	Gateway gateway.Config   `key:",inline"`
+	Server  rpc.Config       `key:",inline"`
+	Log     telemetry.Config `key:"log"`
+	Session string           `key:"session" help:"address of the session service's peer listener"`
+	Tools   string           `key:"tools" help:"address of the tools service's peer listener"`
+}
+
+func gatewayProgram() gatewayConfig {
+	c := gatewayConfig{Gateway: gateway.DefaultConfig(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig(), Session: "127.0.0.1:9190", Tools: "127.0.0.1:9191"}
+	c.Server.HTTP = "127.0.0.1:8080"
+	return c
+}

@@ -1,0 +1,99 @@
+// Command fairlead is all of Fairlead in one program: the four services in one
+// process, and a client of them for the terminal.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/internal/kit/program"
+)
+
+// version is set when the program is linked.
+var version = "dev"
+
+// Exit codes, besides 0 and those of turns.
+const (
+	exitError = 1
+	exitUsage = 2
+)
+
+func main() {
+	program.Main(func(ctx context.Context, args []string) error {
+		return run(ctx, args, stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv})
+	})
+}
+
+// stdio is what a command reads and writes.
+type stdio struct {
+	in       io.Reader
+	out, err io.Writer
+	env      func(string) string
+}
+
+// commands is the command line.
+type commands struct {
+	Serve       serveCommand       `cmd:"" passthrough:"" help:"Run everything in this process: REST, event streams and gRPC."`
+	Version     versionCommand     `cmd:"" help:"Print the version."`
+	ConfigTable configTableCommand `cmd:"" name:"config-table" hidden:"" help:"Print the tables of docs/configuration.md."`
+}
+
+// exited ends the parser's work where kong would end the process.
+type exited struct{ code int }
+
+// run runs one command.
+func run(ctx context.Context, args []string, s stdio) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			e, ok := r.(exited)
+			if !ok {
+				panic(r)
+			}
+			err = nil
+			if e.code != 0 {
+				err = &program.ExitError{Code: e.code}
+			}
+		}
+	}()
+	parser, err := kong.New(new(commands), kong.Name("fairlead"),
+		kong.Description("Fairlead runs agents: sessions, turns, tools and their sandbox."),
+		kong.Writers(s.out, s.err), kong.Exit(func(code int) { panic(exited{code}) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s))
+	if err != nil {
+		return fmt.Errorf("the command line: %w", err)
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return &program.ExitError{Code: exitUsage, Err: fmt.Errorf("%w (fairlead --help shows what there is)", err)}
+	}
+	return explained(parsed.Run())
+}
+
+// explained gives errors their exit codes.
+func explained(err error) error {
+	var exit *program.ExitError
+	var wrong *config.Error
+	if err == nil || errors.Is(err, config.ErrHelp) || errors.As(err, &exit) || errors.As(err, &wrong) {
+		return err
+	}
+	return &program.ExitError{Code: exitError, Err: err}
+}
+
+// versionCommand prints the version.
+type versionCommand struct{}
+
+// Run prints the version.
+func (versionCommand) Run(s stdio) error {
+	_, err := fmt.Fprintln(s.out, version)
+	return err
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/allinone/internal/host"
+	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
+)
+
+// flushTimeout is how long the last spans may take to leave.
+const flushTimeout = 5 * time.Second
+
+// dataHome is where data is when neither the environment nor a flag says so.
+const dataHome = "~/.local/share/fairlead"
+
+// loadOptions say where the all-in-one program's configuration comes from.
+// FAIRLEAD_SERVER is a client's.
+func loadOptions(args []string, out io.Writer) config.Options {
+	return config.Options{Name: "fairlead serve", Prefix: "FAIRLEAD_", Args: args, IgnoreEnv: []string{"FAIRLEAD_SERVER"}, Usage: out}
+}
+
+// dataDir is the user's data directory.
+func dataDir(env func(string) string) string {
+	if dir := env("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "fairlead")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return filepath.Join("data", "fairlead") // no home: beside the caller
+	}
+	return filepath.Join(home, strings.TrimPrefix(dataHome, "~/"))
+}
+
+// serveCommand runs the server. Its flags are those of the configuration.
+type serveCommand struct {
+	Args []string `arg:"" optional:"" help:"Flags of the configuration; fairlead serve --help lists them."`
+}
+
+// Run serves until ctx ends.
+func (c serveCommand) Run(ctx context.Context, s stdio) (err error) {
+	conf := host.Defaults(dataDir(s.env))
+	if err := config.Load(&conf, loadOptions(c.Args, s.out)); err != nil {
+		return err
+	}
+	return withTelemetry(ctx, conf, s.err, func(tel *telemetry.Telemetry) error {
+		h, err := host.New(ctx, conf, tel, version)
+		if err != nil {
+			return err
+		}
+		return serve(ctx, conf, h, s.err)
+	})
+}
+
+// withTelemetry sets up telemetry around f.
+func withTelemetry(ctx context.Context, conf host.Config, log io.Writer, f func(*telemetry.Telemetry) error) error {
+	tel, err := telemetry.Setup(ctx, "fairlead", version, conf.Log, log)
+	if err != nil {
+		return err
+	}
+	err = f(tel)
+	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+	defer cancel()
+	return errors.Join(err, tel.Shutdown(flush))
+}
+
+// serve runs the host and says where it is.
+func serve(ctx context.Context, conf host.Config, h *host.Host, out io.Writer) error {
+	addresses := map[string]string{}
+	listening := make(chan struct{})
+	want := 0
+	for _, address := range []string{conf.HTTP, conf.GRPC, conf.Ops} {
+		if address != "" {
+			want++
+		}
+	}
+	if want == 0 {
+		close(listening)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	ended, end := context.WithCancel(ctx)
+	group.Go(func() error {
+		defer end()
+		return h.Run(ctx, func(face, address string) {
+			if _, known := addresses[face]; !known && len(addresses) < want {
+				addresses[face] = address
+				if len(addresses) == want {
+					close(listening)
+				}
+			}
+		})
+	})
+	group.Go(func() error {
+		select {
+		case <-ended.Done():
+			return nil
+		case <-listening:
+		}
+		box, err := sandboxv1.NewWorkspaceServiceClient(h.Peers).GetCapabilities(ended, &sandboxv1.GetCapabilitiesRequest{})
+		if err != nil {
+			if ended.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("ask the sandbox what isolates commands: %w", err)
+		}
+		_, err = io.WriteString(out, banner(conf, addresses, box, h))
+		return err
+	})
+	return group.Wait()
+}
+
+// banner says where the server is, and what to try.
+func banner(conf host.Config, addresses map[string]string, box *sandboxv1.GetCapabilitiesResponse, h *host.Host) string {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-9s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintf(&b, "\nFairlead %s is ready.\n\n", version)
+	for _, face := range []struct{ face, name, format string }{
+		{"http", "REST", "http://%s (specification: /openapi.json, state: /readyz, /metrics)"}, {"public", "gRPC", "%s"}, {"ops", "ops", "http://%s"},
+	} {
+		if address, ok := addresses[face.face]; ok {
+			line(face.name, face.format, address)
+		}
+	}
+	line("data", "%s", h.Data)
+	line("store", "%s", store(conf))
+	line("sandbox", "level %s, by %s", box.GetLevel(), box.GetDriver())
+	line("model", "%s", h.Model)
+	if h.Scripted {
+		b.WriteString(scriptedNotice("  "))
+	}
+	if http, ok := addresses["http"]; ok {
+		fmt.Fprintf(&b, "\nTry it:\n\n  curl -X POST http://%s/v1/sessions -d '{\"agent\":\"coder\"}'\n", http)
+	}
+	if grpc, ok := addresses["public"]; ok {
+		fmt.Fprintf(&b, "  fairlead run --server %s \"What is in the workspace?\"\n", grpc)
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+// scriptedNotice says that no model is asked, and how to change that.
+func scriptedNotice(indent string) string {
+	return indent + "The model is a script: it plays prepared answers and asks nobody. For a real one,\n" +
+		indent + "set ANTHROPIC_API_KEY or OPENAI_API_KEY and start again (FAIRLEAD_MODEL chooses another model).\n"
+}
+
+// store says where sessions are kept, without the password.
+func store(conf host.Config) string {
+	raw := conf.Session.DatabaseURL.Reveal()
+	if raw == "" {
+		return "SQLite in the data directory"
+	}
+	u, err := url.Parse(raw)
+	if err != nil { // cannot be: it was validated
+		return "Postgres"
+	}
+	return "Postgres at " + u.Host + u.Path
+}

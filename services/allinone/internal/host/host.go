@@ -1,0 +1,175 @@
+// Package host runs the four services in one process. They meet on an in-memory
+// listener, through the same code as over the network: there is no second
+// wiring, and no behaviour that differs.
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/fairlead/fairlead/services/gateway"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
+	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
+	"github.com/fairlead/fairlead/services/sandbox"
+	"github.com/fairlead/fairlead/services/session"
+	"github.com/fairlead/fairlead/services/tools"
+)
+
+// Config is the configuration of all four services in one process.
+type Config struct {
+	HTTP             string        `key:"http" help:"address of REST and the event streams, with /healthz, /readyz and /metrics"`
+	GRPC             string        `key:"grpc" help:"address of the public gRPC services"`
+	Ops              string        `key:"ops" help:"address of /healthz, /readyz and /metrics instead, when they shall not be beside REST"`
+	AllowNonLoopback bool          `key:"allow-non-loopback" help:"allow listeners that other machines can reach, although nothing authenticates callers yet"`
+	Grace            time.Duration `key:"grace" help:"how long running requests may take to end when the program is told to stop"`
+	Data             string        `key:"data" help:"the directory in which everything is kept"`
+
+	Log     telemetry.Config `key:"log"`
+	Session session.Config   `key:"session"`
+	Tools   tools.Config     `key:"tools"`
+	Sandbox sandbox.Config   `key:"sandbox"`
+	Gateway gateway.Config   `key:"gateway"`
+}
+
+// inData stands for the data directory in the paths of the services, so that
+// they follow it wherever it is said to be, unless they are set themselves.
+const inData = "{data}"
+
+// Defaults is the configuration where nothing is said. dataDir is the user's.
+func Defaults(dataDir string) Config {
+	c := Config{
+		HTTP: "127.0.0.1:8080", GRPC: "127.0.0.1:9090", Grace: rpc.DefaultGrace, Data: dataDir, Log: telemetry.DefaultConfig(),
+		Session: session.Defaults(), Tools: tools.Defaults(), Sandbox: sandbox.Defaults(), Gateway: gateway.DefaultConfig(),
+	}
+	c.Log.Format = "text"
+	c.Session.Data, c.Tools.Data, c.Sandbox.Data = inData, inData, inData+"/sandbox"
+	return c
+}
+
+// place puts the services' data where they say, or below the one directory.
+func (c *Config) place() error {
+	data, err := filepath.Abs(c.Data)
+	if err != nil {
+		return fmt.Errorf("the data directory: %w", err)
+	}
+	c.Data = data
+	for _, dir := range []*string{&c.Session.Data, &c.Tools.Data, &c.Sandbox.Data} {
+		if rest, ok := strings.CutPrefix(*dir, inData); ok {
+			*dir = filepath.Join(data, rest)
+		}
+	}
+	return nil
+}
+
+// Scripted says whether a model, as `provider:model`, plays a script instead of
+// asking anybody.
+func (c Config) Scripted(model string) bool {
+	provider, _, _ := strings.Cut(model, ":")
+	if p, ok := c.Session.Models.Providers[provider]; ok && p.Kind != "" {
+		return p.Kind == kindScripted
+	}
+	return provider == kindScripted
+}
+
+// kindScripted is the kind of providers, and the name of the one, that play
+// scripts.
+const kindScripted = "scripted"
+
+// Validate checks what is not one service's alone.
+func (c Config) Validate() error {
+	if c.Data == "" {
+		return errors.Join(errors.New("data: is empty; it is the directory in which everything is kept"), c.server().Validate())
+	}
+	return c.server().Validate()
+}
+
+func (c Config) server() rpc.Config {
+	return rpc.Config{Public: c.GRPC, HTTP: c.HTTP, Ops: c.Ops, AllowNonLoopback: c.AllowNonLoopback, Grace: c.Grace}
+}
+
+// Host is the four services, ready to run.
+type Host struct {
+	// Peers reaches the services in memory. Calls wait until Run serves.
+	Peers *grpc.ClientConn
+	// Data is the directory of everything, absolute.
+	Data string
+	// Model is the default agent's, as `provider:model`.
+	Model string
+	// Scripted says that the model plays a script and asks nobody.
+	Scripted bool
+
+	config     Config
+	tel        *telemetry.Telemetry
+	local      *rpc.Local
+	components []rpc.Component
+}
+
+// New puts the services together. Run, or Close, must follow.
+func New(ctx context.Context, c Config, tel *telemetry.Telemetry, version string) (h *Host, err error) {
+	if err := c.place(); err != nil {
+		return nil, err
+	}
+	h = &Host{Data: c.Data, config: c, tel: tel, local: rpc.NewLocal()}
+	h.Peers = h.local.Conn
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, h.Close())
+			h = nil
+		}
+	}()
+	box, err := sandbox.New(ctx, c.Sandbox, sandbox.Deps{Log: tel.Log.With("service", "sandbox")})
+	if err != nil {
+		return h, err
+	}
+	h.components = append(h.components, box)
+	tool, err := tools.New(ctx, c.Tools, tools.Deps{Sandbox: h.Peers, Log: tel.Log.With("service", "tools")})
+	if err != nil {
+		return h, err
+	}
+	h.components = append(h.components, tool)
+	sess, err := session.New(ctx, c.Session, session.Deps{Sandbox: h.Peers, Tools: h.Peers, Log: tel.Log.With("service", "session"), Version: version})
+	if err != nil {
+		return h, err
+	}
+	h.Model = sess.DefaultModel()
+	h.Scripted = c.Scripted(h.Model)
+	h.components = append(h.components, sess)
+	gw, err := gateway.New(ctx, c.Gateway, gateway.Deps{Session: h.Peers, Tools: h.Peers, Log: tel.Log.With("service", "gateway")})
+	if err != nil {
+		return h, err
+	}
+	h.components = append(h.components, gw)
+	return h, nil
+}
+
+// Run serves until ctx ends. listening, if not nil, is told the addresses.
+func (h *Host) Run(ctx context.Context, listening func(face, address string)) error {
+	c := h.config.server()
+	c.OnListen = listening
+	components, local := h.components, h.local
+	h.components, h.local = nil, nil
+	return rpc.Serve(ctx, c, h.tel, local, components...)
+}
+
+// Close gives back what New took, if Run was never called.
+func (h *Host) Close() error {
+	var errs []error
+	for i := len(h.components) - 1; i >= 0; i-- {
+		errs = append(errs, h.components[i].Close())
+	}
+	h.components = nil
+	if h.local != nil {
+		errs = append(errs, h.local.Close())
+		h.local = nil
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("stop the services: %w", err)
+	}
+	return nil
+}
