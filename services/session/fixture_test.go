@@ -100,7 +100,7 @@ func (f *fixture) restart(t *testing.T) {
 	f.run(t)
 }
 
-func (f *fixture) session(t *testing.T, ctx context.Context) string {
+func (f *fixture) session(ctx context.Context, t *testing.T) string {
 	t.Helper()
 	resp, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{})
 	if err != nil {
@@ -110,13 +110,13 @@ func (f *fixture) session(t *testing.T, ctx context.Context) string {
 }
 
 // turn runs a turn to its end and returns its events.
-func (f *fixture) turn(t *testing.T, ctx context.Context, session, text string) []*sessionv1.Event {
+func (f *fixture) turn(ctx context.Context, t *testing.T, session, text string) []*sessionv1.Event {
 	t.Helper()
-	return f.runTurn(t, ctx, &sessionv1.RunTurnRequest{Parent: session, Text: text}, nil)
+	return f.runTurn(ctx, t, &sessionv1.RunTurnRequest{Parent: session, Text: text}, nil)
 }
 
 // runTurn runs a turn and shows each event to see, if it is not nil.
-func (f *fixture) runTurn(t *testing.T, ctx context.Context, r *sessionv1.RunTurnRequest, see func(*sessionv1.Event)) []*sessionv1.Event {
+func (f *fixture) runTurn(ctx context.Context, t *testing.T, r *sessionv1.RunTurnRequest, see func(*sessionv1.Event)) []*sessionv1.Event {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -143,7 +143,7 @@ func (f *fixture) runTurn(t *testing.T, ctx context.Context, r *sessionv1.RunTur
 }
 
 // log reads the session's whole log and checks that its ranges tile.
-func (f *fixture) log(t *testing.T, ctx context.Context, session string) []*sessionv1.Event {
+func (f *fixture) log(ctx context.Context, t *testing.T, session string) []*sessionv1.Event {
 	t.Helper()
 	var all []*sessionv1.Event
 	token := ""
@@ -168,7 +168,7 @@ func (f *fixture) log(t *testing.T, ctx context.Context, session string) []*sess
 }
 
 // messages reads the conversation.
-func (f *fixture) messages(t *testing.T, ctx context.Context, session string) []*sessionv1.Message {
+func (f *fixture) messages(ctx context.Context, t *testing.T, session string) []*sessionv1.Message {
 	t.Helper()
 	resp, err := f.ListMessages(ctx, &sessionv1.ListMessagesRequest{Parent: session, PageSize: 1000})
 	if err != nil {

@@ -36,8 +36,8 @@ fallback: {steps: [{text: [what]}]}
 func TestATurnStreamsTextAndEndsComplete(t *testing.T) {
 	f := start(t, hello)
 	ctx := t.Context()
-	s := f.session(t, ctx)
-	events := f.turn(t, ctx, s, "hello")
+	s := f.session(ctx, t)
+	events := f.turn(ctx, t, s, "hello")
 	want := "turn.queued turn.started step.started text.started text.delta text.finished step.finished turn.finished"
 	if got := names(events); got != want {
 		t.Errorf("events are\n%s, want\n%s", got, want)
@@ -56,14 +56,14 @@ func TestATurnStreamsTextAndEndsComplete(t *testing.T) {
 	if got := resp.Session; got.ActiveTurn != "" || got.FinishedTurns != 1 || got.Usage.GetOutputTokens() != 2 {
 		t.Errorf("the session is %v", got)
 	}
-	f.log(t, ctx, s)
+	f.log(ctx, t, s)
 }
 
 func TestToolCallsRunAndTheirResultsReachTheModel(t *testing.T) {
 	f := start(t, hello)
 	ctx := t.Context()
-	s := f.session(t, ctx)
-	events := f.turn(t, ctx, s, "tools please")
+	s := f.session(ctx, t)
+	events := f.turn(ctx, t, s, "tools please")
 	if end := finished(t, events); end.State != sessionv1.TurnState_TURN_STATE_COMPLETE || end.FinalText != "Done" || end.Steps != 2 {
 		t.Fatalf("the turn ended %v", end)
 	}
@@ -71,7 +71,7 @@ func TestToolCallsRunAndTheirResultsReachTheModel(t *testing.T) {
 assistant: thinking, "Looking", use Bash, use Read, use Read
 user: OK, OK, OK
 assistant: "Done"`
-	if got := shape(f.messages(t, ctx, s)); got != want {
+	if got := shape(f.messages(ctx, t, s)); got != want {
 		t.Errorf("the conversation is\n%s\nwant\n%s", got, want)
 	}
 	for id, n := range f.peers.executed {
@@ -92,32 +92,32 @@ assistant: "Done"`
 func TestASessionContinuesAfterARestartWithTheWholeConversation(t *testing.T) {
 	f := start(t, hello)
 	ctx := t.Context()
-	s := f.session(t, ctx)
-	f.turn(t, ctx, s, "tools please")
+	s := f.session(ctx, t)
+	f.turn(ctx, t, s, "tools please")
 	f.restart(t)
-	events := f.turn(t, ctx, s, "remember")
+	events := f.turn(ctx, t, s, "remember")
 	if end := finished(t, events); end.FinalText != "the second turn" {
 		t.Errorf("the model saw %q, want the second turn of one conversation", end.FinalText)
 	}
-	if got := len(f.messages(t, ctx, s)); got != 6 {
+	if got := len(f.messages(ctx, t, s)); got != 6 {
 		t.Errorf("there are %d messages, want 6", got)
 	}
-	f.log(t, ctx, s)
+	f.log(ctx, t, s)
 }
 
 func TestRepeatingARequestReAttachesAndNeverRunsAgain(t *testing.T) {
 	f := start(t, hello)
 	ctx := t.Context()
-	s := f.session(t, ctx)
+	s := f.session(ctx, t)
 	r := &sessionv1.RunTurnRequest{Parent: s, Text: "hello", RequestId: "once"}
-	first := f.runTurn(t, ctx, r, nil)
+	first := f.runTurn(ctx, t, r, nil)
 	r.AfterSeq = first[2].Seq
-	second := f.runTurn(t, ctx, r, nil)
+	second := f.runTurn(ctx, t, r, nil)
 	if got, want := names(second), names(first[3:]); got != want {
 		t.Errorf("the second time brought\n%s, want\n%s", got, want)
 	}
 	r.AfterSeq = first[len(first)-1].Seq
-	if third := f.runTurn(t, ctx, r, nil); len(third) != 0 {
+	if third := f.runTurn(ctx, t, r, nil); len(third) != 0 {
 		t.Errorf("after the end there came %s", names(third))
 	}
 	turns, err := f.ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: s})
@@ -146,9 +146,9 @@ fallback: {steps: [{text: [ok]}]}
 func TestAnInterruptStopsTheModelAndLeavesAWellFormedTranscript(t *testing.T) {
 	f := start(t, slow)
 	ctx := t.Context()
-	s := f.session(t, ctx)
+	s := f.session(ctx, t)
 	interrupted := false
-	events := f.runTurn(t, ctx, &sessionv1.RunTurnRequest{Parent: s, Text: "slow"}, func(e *sessionv1.Event) {
+	events := f.runTurn(ctx, t, &sessionv1.RunTurnRequest{Parent: s, Text: "slow"}, func(e *sessionv1.Event) {
 		if e.GetTextDelta() != nil && !interrupted {
 			interrupted = true
 			if _, err := f.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: s}); err != nil {
@@ -159,11 +159,11 @@ func TestAnInterruptStopsTheModelAndLeavesAWellFormedTranscript(t *testing.T) {
 	if end := finished(t, events); end.State != sessionv1.TurnState_TURN_STATE_INTERRUPTED || end.Error.GetReason() != "INTERRUPTED" {
 		t.Errorf("the turn ended %v", end)
 	}
-	ms := f.messages(t, ctx, s)
+	ms := f.messages(ctx, t, s)
 	if len(ms) != 2 || ms[1].Blocks[0].GetContent().GetText().GetText() != text(events) {
 		t.Errorf("the conversation is\n%s\nbut people saw %q", shape(ms), text(events))
 	}
-	if end := finished(t, f.turn(t, ctx, s, "and now")); end.FinalText != "ok" {
+	if end := finished(t, f.turn(ctx, t, s, "and now")); end.FinalText != "ok" {
 		t.Errorf("the next turn ended %v", end)
 	}
 }
@@ -171,20 +171,20 @@ func TestAnInterruptStopsTheModelAndLeavesAWellFormedTranscript(t *testing.T) {
 func TestAnInterruptStopsRunningCalls(t *testing.T) {
 	f := start(t, slow)
 	ctx := t.Context()
-	s := f.session(t, ctx)
+	s := f.session(ctx, t)
 	go func() {
 		<-f.peers.blocked
 		<-f.peers.blocked
 		_, _ = f.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: s})
 	}()
-	events := f.turn(t, ctx, s, "block")
+	events := f.turn(ctx, t, s, "block")
 	if end := finished(t, events); end.State != sessionv1.TurnState_TURN_STATE_INTERRUPTED {
 		t.Errorf("the turn ended %v", end)
 	}
 	want := `user: "block"
 assistant: "Wait", use Block, use Block
 user: INTERRUPTED, INTERRUPTED`
-	if got := shape(f.messages(t, ctx, s)); got != want {
+	if got := shape(f.messages(ctx, t, s)); got != want {
 		t.Errorf("the conversation is\n%s\nwant\n%s", got, want)
 	}
 	if len(f.peers.cancelled) != 2 {
@@ -195,12 +195,12 @@ user: INTERRUPTED, INTERRUPTED`
 func TestAnInterruptWithNothingToStopChangesNothing(t *testing.T) {
 	f := start(t, hello)
 	ctx := t.Context()
-	s := f.session(t, ctx)
+	s := f.session(ctx, t)
 	resp, err := f.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: s})
 	if err != nil || resp.Turn != "" {
 		t.Errorf("got %v, %v", resp, err)
 	}
-	if end := finished(t, f.turn(t, ctx, s, "hello")); end.State != sessionv1.TurnState_TURN_STATE_COMPLETE {
+	if end := finished(t, f.turn(ctx, t, s, "hello")); end.State != sessionv1.TurnState_TURN_STATE_COMPLETE {
 		t.Errorf("the turn after it ended %v", end)
 	}
 }
@@ -208,7 +208,7 @@ func TestAnInterruptWithNothingToStopChangesNothing(t *testing.T) {
 func TestMessagesDuringATurnQueueRejectOrInterrupt(t *testing.T) {
 	f := start(t, slow)
 	ctx := t.Context()
-	s := f.session(t, ctx)
+	s := f.session(ctx, t)
 	if _, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "block"}); err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestMessagesDuringATurnQueueRejectOrInterrupt(t *testing.T) {
 	if _, err := f.DeleteSession(ctx, &sessionv1.DeleteSessionRequest{Name: s}); apierr.Reason(err) != "SESSION_ACTIVE" {
 		t.Errorf("delete during a turn: %v", err)
 	}
-	events := f.runTurn(t, ctx, &sessionv1.RunTurnRequest{Parent: s, Text: "urgent", OnActive: sessionv1.OnActive_ON_ACTIVE_INTERRUPT}, nil)
+	events := f.runTurn(ctx, t, &sessionv1.RunTurnRequest{Parent: s, Text: "urgent", OnActive: sessionv1.OnActive_ON_ACTIVE_INTERRUPT}, nil)
 	if end := finished(t, events); end.FinalText != "ok" {
 		t.Errorf("the last turn ended %v", end)
 	}
@@ -238,13 +238,13 @@ func TestMessagesDuringATurnQueueRejectOrInterrupt(t *testing.T) {
 	if got := strings.Join(states, " "); got != "INTERRUPTED COMPLETE COMPLETE" {
 		t.Errorf("the turns ended %s", got)
 	}
-	f.log(t, ctx, s)
+	f.log(ctx, t, s)
 }
 
 func TestCancelQueuedEndsTheTurnsThatWait(t *testing.T) {
 	f := start(t, slow)
 	ctx := t.Context()
-	s := f.session(t, ctx)
+	s := f.session(ctx, t)
 	for _, text := range []string{"block", "b", "c"} {
 		if _, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: text}); err != nil {
 			t.Fatal(err)
@@ -254,7 +254,7 @@ func TestCancelQueuedEndsTheTurnsThatWait(t *testing.T) {
 	if _, err := f.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: s, CancelQueued: true}); err != nil {
 		t.Fatal(err)
 	}
-	f.turn(t, ctx, s, "last")
+	f.turn(ctx, t, s, "last")
 	turns, err := f.ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: s})
 	if err != nil {
 		t.Fatal(err)
@@ -266,7 +266,7 @@ func TestCancelQueuedEndsTheTurnsThatWait(t *testing.T) {
 	if got := strings.Join(states, " "); got != "INTERRUPTED INTERRUPTED INTERRUPTED COMPLETE" {
 		t.Errorf("the turns ended %s", got)
 	}
-	f.log(t, ctx, s)
+	f.log(ctx, t, s)
 }
 
 const asking = `
@@ -294,12 +294,12 @@ func TestATurnWaitsForAnApprovalAlsoAcrossARestart(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			f := start(t, asking)
 			ctx := t.Context()
-			s := f.session(t, ctx)
+			s := f.session(ctx, t)
 			created, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "write"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			ask := f.waitForAsk(t, ctx, s)
+			ask := f.waitForAsk(ctx, t, s)
 			if tc.restart {
 				f.restart(t)
 			}
@@ -311,8 +311,8 @@ func TestATurnWaitsForAnApprovalAlsoAcrossARestart(t *testing.T) {
 			if _, err := f.ResolveApproval(ctx, answer); err != nil {
 				t.Fatal(err)
 			}
-			f.waitForEnd(t, ctx, created.Turn.Name)
-			ms := f.messages(t, ctx, s)
+			f.waitForEnd(ctx, t, created.Turn.Name)
+			ms := f.messages(ctx, t, s)
 			if got := shape(ms[2:3]); got != "user: "+tc.want {
 				t.Errorf("the results are %q, want %s", got, tc.want)
 			}
@@ -320,15 +320,15 @@ func TestATurnWaitsForAnApprovalAlsoAcrossARestart(t *testing.T) {
 			if _, err := f.ResolveApproval(ctx, answer); apierr.Reason(err) != "CALL_NOT_WAITING" {
 				t.Errorf("a second answer: %v", err)
 			}
-			f.log(t, ctx, s)
+			f.log(ctx, t, s)
 		})
 	}
 }
 
-func (f *fixture) waitForAsk(t *testing.T, ctx context.Context, s string) *sessionv1.ApprovalRequested {
+func (f *fixture) waitForAsk(ctx context.Context, t *testing.T, s string) *sessionv1.ApprovalRequested {
 	t.Helper()
 	var ask *sessionv1.ApprovalRequested
-	f.followUntil(t, ctx, s, func(e *sessionv1.Event) bool {
+	f.followUntil(ctx, t, s, func(e *sessionv1.Event) bool {
 		if a := e.GetApprovalRequested(); a != nil {
 			ask = a
 		}
@@ -337,11 +337,11 @@ func (f *fixture) waitForAsk(t *testing.T, ctx context.Context, s string) *sessi
 	return ask
 }
 
-func (f *fixture) waitForEnd(t *testing.T, ctx context.Context, turn string) *sessionv1.TurnFinished {
+func (f *fixture) waitForEnd(ctx context.Context, t *testing.T, turn string) *sessionv1.TurnFinished {
 	t.Helper()
 	session, _, _ := strings.Cut(turn, "/turns/")
 	var end *sessionv1.TurnFinished
-	f.followUntil(t, ctx, session, func(e *sessionv1.Event) bool {
+	f.followUntil(ctx, t, session, func(e *sessionv1.Event) bool {
 		if e.Turn == turn && e.GetTurnFinished() != nil {
 			end = e.GetTurnFinished()
 		}
@@ -350,7 +350,7 @@ func (f *fixture) waitForEnd(t *testing.T, ctx context.Context, turn string) *se
 	return end
 }
 
-func (f *fixture) followUntil(t *testing.T, ctx context.Context, s string, done func(*sessionv1.Event) bool) {
+func (f *fixture) followUntil(ctx context.Context, t *testing.T, s string, done func(*sessionv1.Event) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -376,23 +376,23 @@ func (f *fixture) followUntil(t *testing.T, ctx context.Context, s string, done 
 func TestAClientRunsItsOwnTool(t *testing.T) {
 	f := start(t, asking)
 	ctx := t.Context()
-	s := f.session(t, ctx)
+	s := f.session(ctx, t)
 	created, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "client", ClientTools: []*sessionv1.ClientTool{{Name: "where"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var call string
-	f.followUntil(t, ctx, s, func(e *sessionv1.Event) bool {
+	f.followUntil(ctx, t, s, func(e *sessionv1.Event) bool {
 		if w := e.GetTurnWaiting(); w != nil {
 			call = w.CallIds[0]
 		}
 		return call != ""
 	})
-	result := &sessionv1.SubmitToolResultRequest{Parent: s, CallId: call, Content: []*commonv1.Content{{Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: "in the harbour"}}}}}
+	result := &sessionv1.SubmitToolResultRequest{Parent: s, CallId: call, Content: []*commonv1.Content{{Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: "at the quay"}}}}}
 	if _, err := f.SubmitToolResult(ctx, result); err != nil {
 		t.Fatal(err)
 	}
-	if end := f.waitForEnd(t, ctx, created.Turn.Name); end.FinalText != "in the harbour" {
+	if end := f.waitForEnd(ctx, t, created.Turn.Name); end.FinalText != "at the quay" {
 		t.Errorf("the turn ended %v", end)
 	}
 	_, err = f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "x", ClientTools: []*sessionv1.ClientTool{{Name: "Bash"}}})
@@ -404,8 +404,8 @@ func TestAClientRunsItsOwnTool(t *testing.T) {
 func TestTheListOfThingsToDoIsTheSessionsOwn(t *testing.T) {
 	f := start(t, asking)
 	ctx := t.Context()
-	s := f.session(t, ctx)
-	events := f.turn(t, ctx, s, "todo")
+	s := f.session(ctx, t)
+	events := f.turn(ctx, t, s, "todo")
 	if end := finished(t, events); end.FinalText != "listed" {
 		t.Errorf("the turn ended %v", end)
 	}
@@ -437,8 +437,8 @@ fallback: {steps: [{text: [ok]}]}
 func TestAnAnswerThatBreaksMidwayRestartsTheStep(t *testing.T) {
 	f := start(t, failing)
 	ctx := t.Context()
-	s := f.session(t, ctx)
-	events := f.turn(t, ctx, s, "retry")
+	s := f.session(ctx, t)
+	events := f.turn(ctx, t, s, "retry")
 	if end := finished(t, events); end.State != sessionv1.TurnState_TURN_STATE_COMPLETE || end.FinalText != "Hi all" {
 		t.Errorf("the turn ended %v", end)
 	}
@@ -477,16 +477,16 @@ func TestHowTurnsFailAndStopAtLimits(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			f := start(t, failing)
 			ctx := t.Context()
-			s := f.session(t, ctx)
-			events := f.runTurn(t, ctx, &sessionv1.RunTurnRequest{Parent: s, Text: tc.text, Limits: tc.limits}, nil)
+			s := f.session(ctx, t)
+			events := f.runTurn(ctx, t, &sessionv1.RunTurnRequest{Parent: s, Text: tc.text, Limits: tc.limits}, nil)
 			end := finished(t, events)
 			if end.State != tc.state || end.Error.GetReason() != tc.reason || end.Error.GetMessage() == "" {
 				t.Errorf("the turn ended %v %v", end.State, end.Error)
 			}
-			if end := finished(t, f.turn(t, ctx, s, "again")); end.FinalText != "ok" {
+			if end := finished(t, f.turn(ctx, t, s, "again")); end.FinalText != "ok" {
 				t.Errorf("the turn after it ended %v", end)
 			}
-			f.log(t, ctx, s)
+			f.log(ctx, t, s)
 		})
 	}
 }
@@ -495,8 +495,8 @@ func TestACallSurvivesThatToolsIsAwayForAWhile(t *testing.T) {
 	f := start(t, failing)
 	ctx := t.Context()
 	f.peers.broken["Broken"] = 2
-	s := f.session(t, ctx)
-	events := f.turn(t, ctx, s, "broken")
+	s := f.session(ctx, t)
+	events := f.turn(ctx, t, s, "broken")
 	if end := finished(t, events); end.State != sessionv1.TurnState_TURN_STATE_COMPLETE {
 		t.Errorf("the turn ended %v", end)
 	}
@@ -510,7 +510,7 @@ func TestACallSurvivesThatToolsIsAwayForAWhile(t *testing.T) {
 func TestALimitAboveTheCeilingIsRefused(t *testing.T) {
 	f := start(t, hello, func(c *session.Config) { c.CeilingSteps = 100 })
 	ctx := t.Context()
-	s := f.session(t, ctx)
+	s := f.session(ctx, t)
 	_, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "hello", Limits: &sessionv1.TurnLimits{MaxSteps: 101}})
 	if status.Code(err) != codes.InvalidArgument || apierr.Reason(err) != "LIMIT_ABOVE_CEILING" {
 		t.Errorf("got %v", err)
@@ -523,18 +523,18 @@ turns:
   - steps: [{text: [one, " two", " three", " four", " five", " six"], delay: 150ms}]
 `)
 	ctx := t.Context()
-	s := f.session(t, ctx)
+	s := f.session(ctx, t)
 	created, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "go"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.followUntil(t, ctx, s, func(e *sessionv1.Event) bool { return e.GetTextDelta() != nil })
+	f.followUntil(ctx, t, s, func(e *sessionv1.Event) bool { return e.GetTextDelta() != nil })
 	f.restart(t)
-	end := f.waitForEnd(t, ctx, created.Turn.Name)
+	end := f.waitForEnd(ctx, t, created.Turn.Name)
 	if end.State != sessionv1.TurnState_TURN_STATE_COMPLETE || end.FinalText != "one two three four five six" {
 		t.Errorf("the turn ended %v", end)
 	}
-	log := f.log(t, ctx, s)
+	log := f.log(ctx, t, s)
 	if n := strings.Count(names(log), "step.restarted"); n != 1 {
 		t.Errorf("there are %d step.restarted in %s", n, names(log))
 	}
@@ -546,7 +546,7 @@ turns:
 func TestARestartInTheMiddleOfACallAsksAgainByTheSameID(t *testing.T) {
 	f := start(t, slow)
 	ctx := t.Context()
-	s := f.session(t, ctx)
+	s := f.session(ctx, t)
 	if _, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "block"}); err != nil {
 		t.Fatal(err)
 	}
@@ -573,11 +573,11 @@ func TestTenantsNeverSeeEachOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f.turn(t, a, "sessions/same", "tools please")
-	if got := len(f.messages(t, a, "sessions/same")); got != 4 {
+	f.turn(a, t, "sessions/same", "tools please")
+	if got := len(f.messages(a, t, "sessions/same")); got != 4 {
 		t.Errorf("a has %d messages, want 4", got)
 	}
-	if got := len(f.messages(t, b, "sessions/same")); got != 0 {
+	if got := len(f.messages(b, t, "sessions/same")); got != 0 {
 		t.Errorf("b sees %d messages of a", got)
 	}
 	for id, who := range f.peers.users {

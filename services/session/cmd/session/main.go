@@ -55,12 +55,12 @@ func run(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer sandbox.Close()
+	defer func() { err = errors.Join(err, sandbox.Close()) }()
 	tools, err := rpc.Dial(c.Tools)
 	if err != nil {
 		return err
 	}
-	defer tools.Close()
+	defer func() { err = errors.Join(err, tools.Close()) }()
 	s, err := session.New(ctx, c.Session, session.Deps{Sandbox: sandbox, Tools: tools, Log: tel.Log, Version: version})
 	if err != nil {
 		return err

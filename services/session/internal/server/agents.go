@@ -45,7 +45,7 @@ func (a *AgentServer) ListAgents(_ context.Context, r *sessionv1.ListAgentsReque
 			return nil, storeError(err, subject{})
 		}
 	}
-	size := int(page.Size(r.PageSize, 50, 1000))
+	size := page.Size(r.PageSize, 50, 1000)
 	resp := &sessionv1.ListAgentsResponse{}
 	for _, found := range a.s.Agents.All() {
 		if found.ID <= after {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"google.golang.org/grpc"
@@ -29,7 +30,7 @@ func (s *Server) ListEvents(ctx context.Context, r *sessionv1.ListEventsRequest)
 	if err := s.list(ctx, k, r.Parent, r.PageToken, scope, &after); err != nil {
 		return nil, err
 	}
-	size := int(page.Size(r.PageSize, 200, 1000))
+	size := page.Size(r.PageSize, 200, 1000)
 	events, err := s.Store.ListEvents(ctx, k, after, size+1, 8<<20)
 	if err != nil {
 		return nil, storeError(err, subject{session: r.Parent})
@@ -85,7 +86,7 @@ func (s *Server) checkAfter(ctx context.Context, k store.Key, session string, af
 	if after > found.LastSeq {
 		return fail(codes.OutOfRange, sessionv1.ErrorReason_ERROR_REASON_SEQ_OUT_OF_RANGE,
 			fmt.Sprintf("after_seq is %d, but the log of %s ends at %d. Use the seq of an event that you received.", after, session, found.LastSeq),
-			apierr.Metadata(map[string]string{"last_seq": fmt.Sprint(found.LastSeq)}))
+			apierr.Metadata(map[string]string{"last_seq": strconv.FormatInt(found.LastSeq, 10)}))
 	}
 	return nil
 }
@@ -221,7 +222,7 @@ func (s *Server) ListMessages(ctx context.Context, r *sessionv1.ListMessagesRequ
 	if c.Head == "" {
 		return resp, nil
 	}
-	size := int(page.Size(r.PageSize, 50, 1000))
+	size := page.Size(r.PageSize, 50, 1000)
 	messages, err := s.Store.ListMessages(ctx, k, c.Head, c.After, size+1)
 	if err != nil {
 		return nil, storeError(err, subject{session: r.Parent})

@@ -109,7 +109,7 @@ func (s *Server) ListSessions(ctx context.Context, r *sessionv1.ListSessionsRequ
 			return nil, storeError(err, subject{})
 		}
 	}
-	size := int(page.Size(r.PageSize, 50, 1000))
+	size := page.Size(r.PageSize, 50, 1000)
 	sessions, err := s.Store.ListSessions(ctx, store.SessionPage{Tenant: tenant, Agent: name, AfterTime: c.Time, AfterID: c.ID, Limit: size + 1})
 	if err != nil {
 		return nil, storeError(err, subject{})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"go.opentelemetry.io/otel/propagation"
@@ -169,14 +170,14 @@ func (s *Server) limits(spec agent.Spec, asked *sessionv1.TurnLimits) (*sessionv
 		return nil, err
 	}
 	return &sessionv1.TurnLimits{
-		MaxSteps: int32(steps), MaxWallTime: durationpb.New(time.Duration(wall)), MaxOutputTokens: tokens, //nolint:gosec // bounded by the ceiling
+		MaxSteps: int32(steps), MaxWallTime: durationpb.New(time.Duration(wall)), MaxOutputTokens: tokens,
 	}, nil
 }
 
 // limit is the first of asked, the agent's and the server's value that is set.
 func limit(field string, asked, agents, dflt, ceiling int64) (int64, error) {
 	if asked > ceiling {
-		shown, most := fmt.Sprint(asked), fmt.Sprint(ceiling)
+		shown, most := strconv.FormatInt(asked, 10), strconv.FormatInt(ceiling, 10)
 		if field == "limits.max_wall_time" {
 			shown, most = time.Duration(asked).String(), time.Duration(ceiling).String()
 		}
@@ -210,7 +211,7 @@ func (s *Server) ListTurns(ctx context.Context, r *sessionv1.ListTurnsRequest) (
 	if err := s.list(ctx, k, r.Parent, r.PageToken, scope, &after); err != nil {
 		return nil, err
 	}
-	size := int(page.Size(r.PageSize, 50, 1000))
+	size := page.Size(r.PageSize, 50, 1000)
 	turns, err := s.Store.ListTurns(ctx, k, after, size+1)
 	if err != nil {
 		return nil, storeError(err, subject{session: r.Parent})

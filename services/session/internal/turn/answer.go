@@ -25,7 +25,6 @@ type partialAnswer struct {
 	tool     string
 	args     []byte
 	open     *sessionv1.Event // ends the block that is open
-	openCall *sessionv1.ToolCallStarted
 	begun    []*sessionv1.ToolCallStarted
 	texts    []*commonv1.Text
 }
@@ -47,7 +46,7 @@ func (a *partialAnswer) add(ctx context.Context, d model.Delta) error {
 }
 
 func (a *partialAnswer) event(d model.Delta) (*sessionv1.Event, error) {
-	block := int32(d.Block) //nolint:gosec // an answer has few blocks
+	block := int32(d.Block)
 	switch d.Kind {
 	case model.TextStart:
 		a.texts = append(a.texts, &commonv1.Text{})

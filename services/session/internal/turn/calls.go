@@ -48,7 +48,7 @@ func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message, warm *
 			return err
 		}
 		if ctx.Err() != nil {
-			return nil // the loop sees why; closeCalls gives the rest a result
+			return nil //nolint:nilerr // the loop sees why, and closeCalls gives the rest a result
 		}
 	}
 	if err := w.takeCommands(parent); err != nil || w.active != t {
@@ -90,7 +90,8 @@ func (w *Worker) unanswered(m *sessionv1.Message) []*sessionv1.ToolUse {
 	return open
 }
 
-// waves groups calls: neighbours that allow it run at the same time.
+// waves groups calls: those next to each other run at the same time, where
+// their tools allow it.
 func (w *Worker) waves(uses []*sessionv1.ToolUse) [][]*sessionv1.ToolUse {
 	var waves [][]*sessionv1.ToolUse
 	parallel := false
@@ -109,7 +110,7 @@ func (w *Worker) waves(uses []*sessionv1.ToolUse) [][]*sessionv1.ToolUse {
 // caller makes calls; several at a time share the turn's state under its lock.
 type caller struct {
 	w      *Worker
-	parent context.Context
+	parent context.Context //nolint:containedctx // the worker's: what is recorded outlives the turn's own context
 	mu     sync.Mutex
 	err    error
 }
@@ -145,9 +146,9 @@ func (c *caller) call(ctx context.Context, u *sessionv1.ToolUse) error {
 		case c.w.log.Err() != nil:
 			return c.w.log.Err()
 		case c.parent.Err() != nil:
-			return context.Cause(c.parent)
+			return context.Cause(c.parent) //nolint:contextcheck // the worker has to stop
 		case ctx.Err() != nil:
-			return c.record(u, c.cancel(u), begun)
+			return c.record(u, c.cancel(u), begun) //nolint:contextcheck // ctx has ended; cancelling has a context of its own
 		case err == nil && end.result != nil:
 			endCallSpan(span, end.result)
 			return c.record(u, end.result, begun)

@@ -134,7 +134,7 @@ func (w *Worker) closeCalls(write *store.Write, text string) {
 		write.Waited = append(write.Waited, u.CallId)
 	}
 	if err := w.addResults(write, w.path[len(w.path)-1]); err != nil {
-		panic(err) // results that were just marshalled always unmarshal
+		panic(err) // results that were just marshaled always unmarshal
 	}
 }
 

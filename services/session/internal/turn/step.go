@@ -94,23 +94,23 @@ func (w *Worker) attempt(ctx, parent context.Context, resolved Resolved, tools [
 	case parent.Err() != nil:
 		return true, context.Cause(parent)
 	case errors.Is(err, errAnswerTooLong):
-		return true, w.commitPartial(parent, answer, func(write store.Write) error { return w.outputLimit(parent, write) })
+		return true, w.commitPartial(answer, func(write store.Write) error { return w.outputLimit(parent, write) })
 	case ctx.Err() != nil:
-		return true, w.commitPartial(parent, answer, func(write store.Write) error { return w.stopWith(parent, write, context.Cause(ctx)) })
+		return true, w.commitPartial(answer, func(write store.Write) error { return w.stopWith(parent, write, context.Cause(ctx)) })
 	case errors.As(err, &failed) && failed.Retryable() && t.run.Attempt < maxAttempts && failed.RetryAfter <= maxRetryAfter:
 		return false, w.unlessStopped(ctx, w.backoff(ctx, failed))
 	default:
-		return true, w.commitPartial(parent, answer, func(write store.Write) error { return w.failModel(parent, write, err) })
+		return true, w.commitPartial(answer, func(write store.Write) error { return w.failModel(parent, write, err) })
 	}
 }
 
 // unlessStopped drops an error that only says that the turn was stopped: the
 // loop does what has to be done then.
 func (w *Worker) unlessStopped(ctx context.Context, err error) error {
-	if w.log.Err() == nil && ctx.Err() != nil {
-		return nil
+	if w.log.Err() != nil || ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 // beginAttempt voids what an attempt before has left, and opens a new one.
@@ -230,7 +230,7 @@ func (w *Worker) commitAnswer(parent context.Context, r Resolved, resp *model.Re
 
 // commitPartial keeps the text of an answer that was cut off, so that the
 // transcript is well-formed and shows what people saw; then ends the turn.
-func (w *Worker) commitPartial(parent context.Context, a *partialAnswer, end func(store.Write) error) error {
+func (w *Worker) commitPartial(a *partialAnswer, end func(store.Write) error) error {
 	write := store.Write{Events: a.close()}
 	if blocks := a.text(); len(blocks) > 0 {
 		w.addMessage(&write, w.newMessage(sessionv1.Role_ROLE_ASSISTANT, w.stepNumber(), blocks))
