@@ -51,13 +51,13 @@ func (s *Server) Converse(w http.ResponseWriter, r *http.Request, _ map[string]s
 	}()
 	inputs.Go(func() {
 		if err := s.forward(r.Body, st); err != nil {
-			cancel(&badInput{err})
+			cancel(&inputError{err})
 		}
 	})
 	// The service accepts the conversation when it has read its first input.
 	src, err := open(ctx, cancel, sessionv1.SessionService_Converse_FullMethodName, s.cfg.OpenTimeout, st)
 	if err != nil {
-		if bad := (*badInput)(nil); errors.As(context.Cause(ctx), &bad) {
+		if bad := (*inputError)(nil); errors.As(context.Cause(ctx), &bad) {
 			err = bad.err
 		}
 		s.refuse(ctx, w, src, err)
@@ -72,11 +72,11 @@ func (s *Server) Converse(w http.ResponseWriter, r *http.Request, _ map[string]s
 	s.pump(ctx, o, src)
 }
 
-// badInput ends a conversation because of what its client sent.
-type badInput struct{ err error }
+// inputError ends a conversation because of what its client sent.
+type inputError struct{ err error }
 
 // Error implements error.
-func (b *badInput) Error() string { return b.err.Error() }
+func (b *inputError) Error() string { return b.err.Error() }
 
 // conversing is the stream of a conversation.
 type conversing = grpc.BidiStreamingClient[sessionv1.ConverseRequest, sessionv1.ConverseResponse]

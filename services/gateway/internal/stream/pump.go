@@ -33,7 +33,7 @@ func (p *pumping) run(ctx context.Context, src *source) error {
 		var over bool
 		select {
 		case <-ctx.Done():
-			bad := (*badInput)(nil)
+			bad := (*inputError)(nil)
 			if !errors.As(context.Cause(ctx), &bad) {
 				return nil
 			}
