@@ -244,3 +244,5 @@ func wantReason(t *testing.T, err error, reason string) {
 func seconds(n float64) *durationpb.Duration {
 	return durationpb.New(time.Duration(n * float64(time.Second)))
 }
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -1,0 +1,468 @@
+package sandbox_test
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/sandbox"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+func send(t *testing.T, s sandboxv1.ExecService_ExecClient, r *sandboxv1.ExecRequest) {
+	t.Helper()
+	if err := s.Send(r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// launch starts a command and waits until it has started.
+func (c *client) launch(t *testing.T, ctx context.Context, s *sandboxv1.ExecStart) sandboxv1.ExecService_ExecClient {
+	t.Helper()
+	stream, err := c.execs.Exec(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(t, stream, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Start{Start: s}})
+	m, err := stream.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.GetStarted() == nil {
+		t.Fatalf("the first answer is %v", m)
+	}
+	return stream
+}
+
+func TestInputGoesToTheCommand(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level)
+		stream := c.launch(t, t.Context(), &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"wc", "-c"}, Stdin: true})
+		for range 5 {
+			send(t, stream, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Stdin{Stdin: &sandboxv1.ExecStdin{Data: make([]byte, 300_000)}}})
+		}
+		send(t, stream, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Stdin{Stdin: &sandboxv1.ExecStdin{Data: []byte("x"), Close: true}}})
+		r, err := follow(stream)
+		if err != nil || strings.TrimSpace(r.out) != "1500001" {
+			t.Errorf("%q, %v", r.out, err)
+		}
+	})
+}
+
+func TestInputThatWasNotAnnouncedIsRefused(t *testing.T) {
+	c := open(t, sandbox.LevelBasic)
+	stream := c.launch(t, t.Context(), &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"sleep", "5"}})
+	send(t, stream, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Stdin{Stdin: &sandboxv1.ExecStdin{Data: []byte("x")}}})
+	if _, err := follow(stream); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestASignalEndsTheCommand(t *testing.T) {
+	c := open(t, sandbox.LevelBasic)
+	stream := c.launch(t, t.Context(), &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"bash", "-c", "echo ready; exec sleep 60"}})
+	if m, err := stream.Recv(); err != nil || m.GetStdout() == nil {
+		t.Fatalf("%v, %v", m, err)
+	}
+	send(t, stream, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Signal{Signal: &sandboxv1.ExecSignal{Signal: 15}}})
+	r, err := follow(stream)
+	if err != nil || r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_SIGNALED || r.GetSignal() != 15 {
+		t.Errorf("%v, %v", r.ExecExited, err)
+	}
+}
+
+func TestATerminalIsResized(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level)
+		stream := c.launch(t, t.Context(), &sandboxv1.ExecStart{
+			Call: c.call(), Argv: []string{"bash", "-c", `trap 'stty size; exit' WINCH; stty size; read line; echo "got $line"`}, Stdin: true,
+			Terminal: &sandboxv1.TerminalSize{Rows: 10, Columns: 20},
+		})
+		m, err := stream.Recv()
+		if err != nil || string(m.GetStdout().GetData()) != "10 20\r\n" {
+			t.Fatalf("%v, %v", m, err)
+		}
+		send(t, stream, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Resize{Resize: &sandboxv1.TerminalSize{Rows: 11, Columns: 21}}})
+		send(t, stream, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Stdin{Stdin: &sandboxv1.ExecStdin{Data: []byte("\n")}}})
+		r, err := follow(stream)
+		if err != nil || !strings.Contains(r.out, "11 21") {
+			t.Errorf("%q, %v, %v", r.out, r.ExecExited, err)
+		}
+	})
+}
+
+func TestACommandThatDoesNotExistIsNotStarted(t *testing.T) {
+	c := open(t, sandbox.LevelBasic)
+	for _, s := range []*sandboxv1.ExecStart{
+		{Argv: []string{"no-such-program"}}, {Argv: []string{"/workspace"}}, {Argv: []string{"true"}, Cwd: "no/such/folder"},
+	} {
+		s.Call = c.call()
+		r, err := follow(c.launch(t, t.Context(), s))
+		if err != nil || r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_NOT_STARTED || r.GetMessage() == "" || r.err != "" {
+			t.Errorf("%v: %v, %v, %q", s.GetArgv(), r.ExecExited, err, r.err)
+		}
+	}
+}
+
+func TestStartingAgainAttaches(t *testing.T) {
+	c := open(t, sandbox.LevelBasic)
+	s := &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"bash", "-c", "echo -n abc; echo -n def >&2; until [ -e go ]; do sleep 0.02; done; echo ghi; echo run >> runs"}}
+	ctx, drop := context.WithCancel(t.Context())
+	c.launch(t, ctx, s)
+	drop() // the command goes on
+	again := c.launch(t, t.Context(), s)
+	if _, err := c.write(t, "go", "", nil); err != nil {
+		t.Fatal(err)
+	}
+	r, err := follow(again)
+	if err != nil || r.out != "abcghi\n" || r.err != "def" {
+		t.Errorf("%q %q %v", r.out, r.err, err)
+	}
+	if runs, err := c.read(t, "runs"); err != nil || runs != "run\n" {
+		t.Errorf("it ran %q, %v", runs, err)
+	}
+	attach, err := c.execs.Exec(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(t, attach, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Attach{Attach: &sandboxv1.ExecAttach{Call: s.GetCall(), StdoutOffset: 3, StderrOffset: 1}}})
+	if r, err := follow(attach); err != nil || r.out != "ghi\n" || r.err != "ef" || !r.attached {
+		t.Errorf("from an offset: %q %q %v", r.out, r.err, err)
+	}
+	_, err = c.exec(t.Context(), "echo another", func(other *sandboxv1.ExecStart) { other.Call = s.GetCall() })
+	wantReason(t, err, "CALL_ID_REUSED")
+}
+
+func TestResultsAreKeptUntilTheyAreAcknowledged(t *testing.T) {
+	c := open(t, sandbox.LevelBasic)
+	ref := c.named("kept")
+	if _, err := c.exec(t.Context(), "echo x", func(s *sandboxv1.ExecStart) { s.Call = ref }); err != nil {
+		t.Fatal(err)
+	}
+	list := func() int {
+		r, err := c.execs.ListExecs(t.Context(), &sandboxv1.ListExecsRequest{Session: c.session})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(r.GetExecs())
+	}
+	if n := list(); n != 1 {
+		t.Errorf("%d execs before", n)
+	}
+	for range 2 {
+		if _, err := c.execs.AcknowledgeExec(t.Context(), &sandboxv1.AcknowledgeExecRequest{Call: ref}); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := list(); n != 0 {
+		t.Errorf("%d execs afterwards", n)
+	}
+	attach, err := c.execs.Exec(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(t, attach, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Attach{Attach: &sandboxv1.ExecAttach{Call: ref}}})
+	_, err = follow(attach)
+	wantReason(t, err, "EXEC_NOT_FOUND")
+}
+
+func TestListsHavePages(t *testing.T) {
+	c := open(t, sandbox.LevelBasic)
+	for range 3 {
+		c.bash(t, "true")
+	}
+	var ids []string
+	r := &sandboxv1.ListExecsRequest{Session: c.session, PageSize: 2}
+	for {
+		p, err := c.execs.ListExecs(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range p.GetExecs() {
+			ids = append(ids, e.GetCallId())
+		}
+		if r.PageToken = p.GetNextPageToken(); r.PageToken == "" {
+			break
+		}
+	}
+	if got := strings.Join(ids, " "); got != "call.2 call.3 call.4" {
+		t.Errorf("ids %s", got)
+	}
+	r.PageToken = "nonsense"
+	_, err := c.execs.ListExecs(t.Context(), r)
+	wantReason(t, err, "BAD_PAGE_TOKEN")
+}
+
+func TestCancellingKillsAllAndRefusesALaterStart(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level)
+		ref := c.named("cancelled")
+		s := &sandboxv1.ExecStart{Call: ref, Argv: []string{"bash", "-c", "trap '' TERM; (while :; do date >> alive; sleep 0.02; done) & setsid sleep 100 & echo ready; wait"}}
+		stream := c.launch(t, t.Context(), s)
+		if _, err := stream.Recv(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.execs.CancelExec(t.Context(), &sandboxv1.CancelExecRequest{Call: ref})
+		if err != nil || got.GetExited().GetReason() != sandboxv1.ExitReason_EXIT_REASON_CANCELLED {
+			t.Fatalf("%v, %v", got, err)
+		}
+		size := func() int64 {
+			r, err := c.files.StatFile(t.Context(), &sandboxv1.StatFileRequest{Session: c.session, Path: "alive"})
+			if err != nil {
+				return -1 // killed before its first line
+			}
+			return r.GetFile().GetSize()
+		}
+		before := size()
+		if r := c.bash(t, "sleep 0.2"); r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_EXITED {
+			t.Errorf("%v", r.ExecExited)
+		}
+		if after := size(); after != before {
+			t.Errorf("it still writes: %d, then %d bytes", before, after)
+		}
+		if r, err := follow(stream); err != nil || r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_CANCELLED {
+			t.Errorf("%v, %v", r.ExecExited, err)
+		}
+		early := c.named("early")
+		if got, err := c.execs.CancelExec(t.Context(), &sandboxv1.CancelExecRequest{Call: early}); err != nil || got.GetExited() != nil {
+			t.Errorf("before the start: %v, %v", got, err)
+		}
+		for _, ref := range []string{"cancelled", "early"} {
+			_, err := c.exec(t.Context(), "echo no", func(s *sandboxv1.ExecStart) { s.Call = c.named(ref) })
+			wantReason(t, err, "CALL_CANCELLED")
+		}
+	})
+}
+
+func TestARestartKeepsResultsAndReportsLostCommands(t *testing.T) {
+	cfg := configuration(t, sandbox.LevelBasic)
+	var finished, lost, early = "finished", "lost", "early"
+	t.Run("first", func(t *testing.T) {
+		c := start(t, cfg)
+		c.epoch = 5
+		c.ensure(t.Context(), t)
+		if _, err := c.exec(t.Context(), "echo kept", func(s *sandboxv1.ExecStart) { s.Call = c.named(finished) }); err != nil {
+			t.Fatal(err)
+		}
+		c.launch(t, t.Context(), &sandboxv1.ExecStart{Call: c.named(lost), Argv: []string{"sleep", "100"}})
+		if _, err := c.execs.CancelExec(t.Context(), &sandboxv1.CancelExecRequest{Call: c.named(early)}); err != nil {
+			t.Fatal(err)
+		}
+		c.stop()
+	})
+	// What a crash leaves: a record without an end.
+	record := filepath.Join(cfg.Data, "default", "one", "execs", lost, "record.json")
+	raw, err := os.ReadFile(record)
+	if err != nil || !strings.Contains(string(raw), `"lost"`) {
+		t.Fatalf("%s, %v", raw, err)
+	}
+	c := start(t, cfg)
+	c.epoch = 5
+	attach := func(id string) (result, error) {
+		s, err := c.execs.Exec(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t, s, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Attach{Attach: &sandboxv1.ExecAttach{Call: c.named(id)}}})
+		return follow(s)
+	}
+	if r, err := attach(finished); err != nil || r.out != "kept\n" {
+		t.Errorf("%q, %v", r.out, err)
+	}
+	if r, err := attach(lost); err != nil || r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_LOST {
+		t.Errorf("%v, %v", r.ExecExited, err)
+	}
+	_, err = c.exec(t.Context(), "echo no", func(s *sandboxv1.ExecStart) { s.Call = c.named(early) })
+	wantReason(t, err, "CALL_CANCELLED")
+	c.epoch = 4
+	_, err = c.exec(t.Context(), "echo no", nil)
+	wantReason(t, err, "STALE_EPOCH")
+}
+
+func TestACrashedServiceReportsItsCommandsAsLost(t *testing.T) {
+	cfg := configuration(t, sandbox.LevelBasic)
+	record := filepath.Join(cfg.Data, "default", "one", "execs", "gone", "record.json")
+	t.Run("first", func(t *testing.T) {
+		c := start(t, cfg)
+		c.ensure(t.Context(), t)
+		if err := os.Mkdir(filepath.Dir(record), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(record, []byte(`{"call_id":"gone","digest":"AAAA","argv":["sleep","9"],"started":"2026-01-01T00:00:00Z"}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	})
+	c := start(t, cfg)
+	r, err := c.execs.ListExecs(t.Context(), &sandboxv1.ListExecsRequest{Session: c.session})
+	if err != nil || len(r.GetExecs()) != 1 || r.GetExecs()[0].GetExited().GetReason() != sandboxv1.ExitReason_EXIT_REASON_LOST {
+		t.Errorf("%v, %v", r, err)
+	}
+}
+
+func TestAStaleCallerChangesNothing(t *testing.T) {
+	c := open(t, sandbox.LevelBasic)
+	c.epoch = 7
+	c.bash(t, "true")
+	c.epoch = 6
+	_, err := c.exec(t.Context(), "touch stale", nil)
+	wantReason(t, err, "STALE_EPOCH")
+	_, err = c.write(t, "stale", "x", nil)
+	wantReason(t, err, "STALE_EPOCH")
+	_, err = c.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{Call: c.call()})
+	wantReason(t, err, "STALE_EPOCH")
+	_, err = c.execs.CancelExec(t.Context(), &sandboxv1.CancelExecRequest{Call: c.call()})
+	wantReason(t, err, "STALE_EPOCH")
+	c.epoch = 7
+	_, err = c.exec(t.Context(), "true", func(s *sandboxv1.ExecStart) { s.WorkspaceGeneration = 2 })
+	wantReason(t, err, "STALE_GENERATION")
+	_, err = c.read(t, "stale")
+	wantReason(t, err, "FILE_NOT_FOUND")
+}
+
+func TestTwoTenantsNeverMeet(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		cfg := configuration(t, level)
+		c := start(t, cfg)
+		for _, tenant := range []string{"blue", "red"} {
+			ctx := principal.With(t.Context(), principal.Principal{Tenant: tenant, User: "u"})
+			if !c.ensure(ctx, t).GetCreated() {
+				t.Errorf("the workspace of %s was there", tenant)
+			}
+			r, err := c.exec(ctx, "ls -A; echo "+tenant+" > mine; ls / /home", func(s *sandboxv1.ExecStart) { s.Call = c.named("same") })
+			if err != nil || strings.Contains(r.out, "mine") || strings.Contains(r.out, "blue") {
+				t.Errorf("%s sees %q, %v", tenant, r.out, err)
+			}
+		}
+		for _, dir := range []string{"blue", "red"} {
+			if _, err := os.Stat(filepath.Join(cfg.Data, dir, "one", "workspace", "mine")); err != nil {
+				t.Error(err)
+			}
+		}
+		_, err := c.files.StatFile(t.Context(), &sandboxv1.StatFileRequest{Session: c.session, Path: "."})
+		wantReason(t, err, "WORKSPACE_NOT_FOUND")
+	})
+}
+
+func TestADeletedWorkspaceIsGone(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level)
+		stream := c.launch(t, t.Context(), &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"bash", "-c", "mkdir -p a/b; chmod 0 a/b a; sleep 100"}})
+		for range 2 {
+			if _, err := c.workspaces.DeleteWorkspace(t.Context(), &sandboxv1.DeleteWorkspaceRequest{Session: c.session}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r, err := follow(stream); err != nil || r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_CANCELLED {
+			t.Errorf("%v, %v", r.ExecExited, err)
+		}
+		_, err := c.exec(t.Context(), "true", nil)
+		wantReason(t, err, "WORKSPACE_NOT_FOUND")
+		if !c.ensure(t.Context(), t).GetCreated() {
+			t.Error("the new workspace is not new")
+		}
+		if r := c.bash(t, "ls -A"); r.out != "" {
+			t.Errorf("it holds %q", r.out)
+		}
+	})
+}
+
+func TestOneServicePerDirectory(t *testing.T) {
+	cfg := configuration(t, sandbox.LevelBasic)
+	start(t, cfg)
+	if _, err := sandbox.New(t.Context(), cfg, sandbox.Deps{Log: discard()}); err == nil || !strings.Contains(err.Error(), "used by another") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestWhatIsMissingIsNamed(t *testing.T) {
+	cfg := configuration(t, sandbox.LevelBasic)
+	cfg.Bubblewrap = "/bin/false"
+	if _, err := sandbox.New(t.Context(), cfg, sandbox.Deps{Log: discard()}); err == nil || !strings.Contains(err.Error(), "apt-get install -y bubblewrap") {
+		t.Errorf("%v", err)
+	}
+	cfg = configuration(t, "strong")
+	if _, err := sandbox.New(t.Context(), cfg, sandbox.Deps{Log: discard()}); err == nil || !strings.Contains(err.Error(), "full, basic, auto") {
+		t.Errorf("%v", err)
+	}
+	if os.Getuid() != 0 {
+		if _, err := sandbox.New(t.Context(), configuration(t, sandbox.LevelFull), sandbox.Deps{Log: discard()}); err == nil || !strings.Contains(err.Error(), "needs root") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+func TestMalformedStartsAreRefused(t *testing.T) {
+	c := open(t, sandbox.LevelBasic)
+	for name, r := range map[string]*sandboxv1.ExecRequest{
+		"nothing":       {},
+		"input first":   {Kind: &sandboxv1.ExecRequest_Stdin{Stdin: &sandboxv1.ExecStdin{}}},
+		"no call":       {Kind: &sandboxv1.ExecRequest_Start{Start: &sandboxv1.ExecStart{Argv: []string{"true"}}}},
+		"no program":    {Kind: &sandboxv1.ExecRequest_Start{Start: &sandboxv1.ExecStart{Call: c.call()}}},
+		"an empty name": {Kind: &sandboxv1.ExecRequest_Start{Start: &sandboxv1.ExecStart{Call: c.call(), Argv: []string{""}}}},
+		"a zero byte":   {Kind: &sandboxv1.ExecRequest_Start{Start: &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"a\x00b"}}}},
+		"a folder outside": {Kind: &sandboxv1.ExecRequest_Start{Start: &sandboxv1.ExecStart{
+			Call: c.call(), Argv: []string{"true"}, Cwd: "../..",
+		}}},
+	} {
+		s, err := c.execs.Exec(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t, s, r)
+		if _, err := s.Recv(); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	s, err := c.execs.Exec(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Recv(); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("no request: %v", err)
+	}
+	if _, err := s.Recv(); err == io.EOF {
+		t.Error("the stream ended well")
+	}
+}
+
+func TestCapabilitiesAreTold(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		r, err := open(t, level).workspaces.GetCapabilities(t.Context(), &sandboxv1.GetCapabilitiesRequest{})
+		if err != nil || r.GetLevel() != level || r.GetDriver() != "bubblewrap" || len(r.GetIncludes()) == 0 {
+			t.Errorf("%v, %v", r, err)
+		}
+	})
+}
+
+func TestManyCommandsRunAtOnce(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level)
+		answers := make(chan string, 12)
+		began := time.Now()
+		for range cap(answers) {
+			go func() {
+				r, err := c.exec(t.Context(), "sleep 0.3; echo ok", nil)
+				if err != nil {
+					r.out = err.Error()
+				}
+				answers <- r.out
+			}()
+		}
+		for range cap(answers) {
+			if got := <-answers; got != "ok\n" {
+				t.Errorf("%q", got)
+			}
+		}
+		t.Logf("%d commands in %v", cap(answers), time.Since(began))
+	})
+}
