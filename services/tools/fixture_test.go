@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/rpc/rpctest"
 	"github.com/fairlead/fairlead/services/tools/internal/call"
 	"github.com/fairlead/fairlead/services/tools/internal/sandboxtest"
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -99,11 +100,7 @@ type answer struct {
 }
 
 func (a answer) text() string {
-	s := ""
-	for _, c := range a.result.GetContent() {
-		s += c.GetText().GetText()
-	}
-	return s
+	return tool.Text(a.result)
 }
 
 func (f *fixture) call(q *toolsv1.CallToolRequest) (answer, error) {

@@ -55,11 +55,11 @@ func TestGetTool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tool := a.GetTool()
-	if !tool.GetReadOnly() || !tool.GetParallel() || tool.GetProvider() != "builtin" || tool.GetDescription() == "" {
-		t.Errorf("got %v", tool)
+	got := a.GetTool()
+	if !got.GetReadOnly() || !got.GetParallel() || got.GetProvider() != "builtin" || got.GetDescription() == "" {
+		t.Errorf("got %v", got)
 	}
-	properties := tool.GetInputSchema().GetFields()["properties"].GetStructValue().GetFields()
+	properties := got.GetInputSchema().GetFields()["properties"].GetStructValue().GetFields()
 	for _, name := range []string{"pattern", "path", "glob", "type", "output_mode", "-A", "-B", "-C", "-n", "-i", "head_limit", "multiline"} {
 		if properties[name] == nil {
 			t.Errorf("the schema has no %s", name)

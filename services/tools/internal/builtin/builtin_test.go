@@ -210,7 +210,7 @@ func TestEdit(t *testing.T) {
 	w.sandbox.Put(session, "a", "one\ntwo\ntwo\n")
 	w.want("Edit", `{"file_path":"a","old_string":"one","new_string":"1"}`, ok,
 		"The file /workspace/a has been updated. Here's the result of running `cat -n` on a snippet of the edited file:\n     1\t1\n     2\ttwo\n     3\ttwo")
-	w.contains("Edit", `{"file_path":"a","old_string":"two","new_string":"2"}`, failing, "occurs more than once, and replace_all is false")
+	w.contains("Edit", `{"file_path":"a","old_string":"two","new_string":"2"}`, failing, "Found 2 matches of the string to replace, but replace_all is false")
 	w.contains("Edit", `{"file_path":"a","old_string":"three","new_string":"2"}`, failing, "String to replace not found in file")
 	w.want("Edit", `{"file_path":"a","old_string":"x","new_string":"x"}`, failing, "No changes to make: old_string and new_string are exactly the same.")
 	w.contains("Edit", `{"file_path":"a","old_string":"two","new_string":"2","replace_all":true}`, ok, "2 replaced.")

@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -105,8 +106,8 @@ func editFailure(ctx context.Context, err error, file string, edits []replacemen
 		return tool.Failed(fmt.Sprintf("%sString to replace not found in file. It must be there exactly, with its indentation and line breaks, and without the line numbers of Read. Read %s again and copy it from there. Nothing was changed.\nString: %s",
 			which(i, edits), file, clip(edits[i].OldString, 500))), nil
 	case "EDIT_NOT_UNIQUE":
-		return tool.Failed(fmt.Sprintf("%sThe string to replace occurs more than once, and replace_all is false. To replace every occurrence, set replace_all to true; to replace one, add lines around it until it is unique. Nothing was changed.\nString: %s",
-			which(i, edits), clip(edits[i].OldString, 500))), nil
+		return tool.Failed(fmt.Sprintf("%sFound %s matches of the string to replace, but replace_all is false. To replace every occurrence, set replace_all to true; to replace one, add lines around it until it is unique. Nothing was changed.\nString: %s",
+			which(i, edits), matches(err), clip(edits[i].OldString, 500))), nil
 	case "FILE_EXISTS":
 		return tool.Failed(which(i, edits) + "Cannot create a new file: " + file + " exists and is not empty. Give the text to replace in old_string, or use Write."), nil
 	case "WRONG_FILE_TYPE":
@@ -118,13 +119,19 @@ func editFailure(ctx context.Context, err error, file string, edits []replacemen
 // failedEdit is the index that the sandbox names in the error's metadata.
 func failedEdit(err error, edits int) int {
 	info, _ := apierr.Detail[*errdetails.ErrorInfo](err)
-	for _, key := range []string{"index", "edit", "editIndex"} {
-		var i int
-		if n, _ := fmt.Sscan(info.GetMetadata()[key], &i); n == 1 && i >= 0 && i < edits {
-			return i
-		}
+	if i, err := strconv.Atoi(info.GetMetadata()["index"]); err == nil && i >= 0 && i < edits {
+		return i
 	}
 	return 0
+}
+
+// matches is how often the text to replace was found, when the sandbox says it.
+func matches(err error) string {
+	info, _ := apierr.Detail[*errdetails.ErrorInfo](err)
+	if n := info.GetMetadata()["found"]; n != "" {
+		return n
+	}
+	return "several"
 }
 
 // which names an edit, when there is more than one.

@@ -50,10 +50,11 @@ func (e *execution) run(ctx context.Context) (*sandboxv1.ExecExited, error) {
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
-		if context.Cause(ctx) != tool.ErrClosing {
+		closing := errors.Is(context.Cause(ctx), tool.ErrClosing)
+		if !closing {
 			e.killErr = e.kill(streams)
 		}
-		if context.Cause(ctx) == tool.ErrClosing || e.killErr != nil {
+		if closing || e.killErr != nil {
 			drop()
 		}
 	})

@@ -115,14 +115,14 @@ func (p grepParams) request(c tool.Call) (*sandboxv1.GrepFilesRequest, func(stri
 		Session: c.Session, WorkspaceGeneration: c.WorkspaceGeneration,
 		Pattern: p.Pattern, Path: p.Path, Glob: pattern,
 		IgnoreCase: p.IgnoreCase, Multiline: p.Multiline,
-		MaxLines: int32(whole(limit, 1, grepMaxLimit)), //nolint:gosec // bounded just here
+		MaxLines: int32(whole(limit, 1, grepMaxLimit)),
 		Mode:     sandboxv1.GrepMode_GREP_MODE_FILES,
 	}
 	switch p.OutputMode {
 	case "content":
 		req.Mode = sandboxv1.GrepMode_GREP_MODE_LINES
-		req.Before = int32(whole(max(p.Before, p.Around), 0, grepMaxContext)) //nolint:gosec // bounded just here
-		req.After = int32(whole(max(p.After, p.Around), 0, grepMaxContext))   //nolint:gosec // bounded just here
+		req.Before = int32(whole(max(p.Before, p.Around), 0, grepMaxContext))
+		req.After = int32(whole(max(p.After, p.Around), 0, grepMaxContext))
 	case "count":
 		req.Mode = sandboxv1.GrepMode_GREP_MODE_COUNT
 	}

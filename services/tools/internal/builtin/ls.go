@@ -103,7 +103,7 @@ func (l ls) list(ctx context.Context, c tool.Call, t *tree, dir string, ignore [
 	}
 	page, err := l.files.ListFiles(ctx, &sandboxv1.ListFilesRequest{
 		Session: c.Session, Path: sent, Ignore: ignore, WorkspaceGeneration: c.WorkspaceGeneration,
-		PageSize: int32(lsMaxFiles - t.files), //nolint:gosec // at most lsMaxFiles
+		PageSize: int32(lsMaxFiles - t.files),
 	})
 	if err != nil {
 		return nil, err

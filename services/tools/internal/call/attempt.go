@@ -214,6 +214,9 @@ func (a *attempt) resume(ctx context.Context, profile *permission.Profile) error
 // claim waits for a slot and makes a run for the call, or finds that another one
 // has it.
 func (a *attempt) claim(ctx context.Context, t *tool.Tool, args tool.Arguments, profile *permission.Profile) (mine, other *run, err error) {
+	if other := a.find(a.Ref); other != nil {
+		return nil, other, nil
+	}
 	release, err := a.slots.acquire(ctx, a.Ref.Tenant, a.Ref.Session)
 	if err != nil {
 		return nil, nil, err

@@ -251,7 +251,7 @@ func TestSpans(t *testing.T) {
 	}
 	got := map[string]string{}
 	for _, a := range spans[0].Attributes {
-		got[string(a.Key)] = a.Value.Emit()
+		got[string(a.Key)] = a.Value.String()
 	}
 	want := map[string]string{
 		"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "Tool", "gen_ai.tool.call.id": "c1", "gen_ai.tool.type": "function",

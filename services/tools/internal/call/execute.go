@@ -28,7 +28,7 @@ func (a *attempt) launch(ctx context.Context, r *run) {
 	span := a.span
 	a.span = nil // the goroutine ends it
 	runCtx := trace.ContextWithSpan(r.ctx, trace.SpanFromContext(ctx))
-	go a.execute(runCtx, r, span)
+	go a.execute(runCtx, r, span) //nolint:contextcheck // the call outlives the request, whose values it keeps
 }
 
 // execute runs a call to its end and records the result.

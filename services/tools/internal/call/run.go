@@ -21,8 +21,8 @@ type run struct {
 	tool    *tool.Tool
 	call    tool.Call
 	release func()
-	epoch   atomic.Int64 // the highest under which the call was asked for
-	ctx     context.Context
+	epoch   atomic.Int64    // the highest under which the call was asked for
+	ctx     context.Context //nolint:containedctx // made with the run, which can be cancelled before its goroutine begins
 	cancel  context.CancelCauseFunc
 
 	mu      sync.Mutex

@@ -114,7 +114,7 @@ func TestDecideOnPaths(t *testing.T) {
 		{"nothing outside", Rules{Allow: []string{"Read(./**)"}}, "Read", "/etc/passwd", Deny},
 		{"nothing outside by dots", Rules{Allow: []string{"Read(./**)"}}, "Read", "a/../../etc/passwd", Deny},
 		{"nothing with a NUL", Rules{Allow: []string{"Read(./**)"}}, "Read", "a\x00b", Deny},
-		{"a neighbour of the workspace is outside", Rules{Allow: []string{"Read(./**)"}}, "Read", "/workspace2/a", Deny},
+		{"a directory beside the workspace is outside", Rules{Allow: []string{"Read(./**)"}}, "Read", "/workspace2/a", Deny},
 		{"a rule on reading covers searching", Rules{Allow: []string{"Read(src/**)"}}, "Grep", "src", Allow},
 		{"searching all is more than a part", Rules{Allow: []string{"Read(src/**)"}}, "Grep", "", Deny},
 		{"an absolute rule", Rules{Allow: []string{"Write(/workspace/src/**)"}}, "Write", "src/x", Allow},
