@@ -172,12 +172,12 @@ func TestAcceptDecidesOnTheForm(t *testing.T) {
 		{"GET", eventsPath, "text/event-stream;q=0", page},
 		{"GET", eventsPath, ";;;,=", page},
 		{"GET", eventsPath + ":stream", "", sse},
-		{"GET", eventsPath + ":stream", "application/json", lines},
+		{"GET", eventsPath + ":stream", "application/json", sse},
 		{"GET", eventsPath + ":stream", "application/x-ndjson", lines},
 		{"POST", run, "", sse},
 		{"POST", run, "*/*", sse},
 		{"POST", run, "text/event-stream", sse},
-		{"POST", run, "application/json", lines},
+		{"POST", run, "application/json", sse},
 		{"POST", run, "application/json;q=0.5, text/event-stream", sse},
 	} {
 		t.Run(c.method+" "+c.path+" accept "+c.accept, func(t *testing.T) {
@@ -276,7 +276,7 @@ func TestErrorsWithinAStreamAreItsLastFrame(t *testing.T) {
 	if p := problemOf(t, all[1].Data); p.Code != int(codes.Unavailable) || p.reason() != "STORE_UNAVAILABLE" {
 		t.Errorf("error %+v", p)
 	}
-	got := do(t, srv, request{"GET", eventsPath + ":stream", "", http.Header{"Accept": {"application/json"}}})
+	got := do(t, srv, request{"GET", eventsPath + ":stream", "", http.Header{"Accept": {"application/x-ndjson"}}})
 	lines := strings.Split(strings.TrimSpace(got.body), "\n")
 	if len(lines) != 2 || !strings.HasPrefix(lines[1], `{"error":{"code":14,"message":"the store is away"`) {
 		t.Errorf("lines %q", lines)

@@ -25,7 +25,7 @@ func providers(t *testing.T, test func(t *testing.T, serve func(modeltest.Script
 	t.Run("anthropic", func(t *testing.T) {
 		test(t, func(script modeltest.Script) []string {
 			s := modeltest.Anthropic(t, script)
-			return []string{"FAIRLEAD_MODEL=anthropic:claude-sonnet-4-5", "ANTHROPIC_API_KEY=" + modeltest.Key, "ANTHROPIC_BASE_URL=" + s.URL}
+			return []string{"FAIRLEAD_MODEL=anthropic:claude-sonnet-4-6", "ANTHROPIC_API_KEY=" + modeltest.Key, "ANTHROPIC_BASE_URL=" + s.URL}
 		})
 	})
 	t.Run("openai", func(t *testing.T) {

@@ -91,7 +91,7 @@ func TestPreferTakesTheBestThatIsNamed(t *testing.T) {
 func TestOnlyJSONIsABody(t *testing.T) {
 	for ct, ok := range map[string]bool{
 		"application/json": true, "application/json; charset=utf-8": true, "APPLICATION/JSON": true, "application/merge-patch+json": true,
-		"": false, "text/plain": false, "text/json": false, "application/jsonx": false, "application/json, text/plain": false, ";": false,
+		"application/x-www-form-urlencoded": true, "": false, "text/plain": false, "text/json": false, "application/jsonx": false, "application/json, text/plain": false, ";": false,
 	} {
 		if err := CheckContentType(http.Header{"Content-Type": {ct}}, ContentType); (err == nil) != ok {
 			t.Errorf("%q: %v", ct, err)

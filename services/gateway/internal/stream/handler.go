@@ -17,9 +17,10 @@ func WantsEvents(r *http.Request) bool {
 	return codec.Prefer(r.Header.Values("Accept"), codec.ContentType, codec.SSE, codec.ContentType) == codec.SSE
 }
 
-// encoderFor returns the form that a request for a stream asks for: server-sent events unless it prefers JSON by name.
+// encoderFor returns the form that a request for a stream asks for: server-sent events unless it prefers JSON lines by name.
+// application/json alone does not count: many clients send it with every request.
 func (s *Server) encoderFor(r *http.Request) encoder {
-	if codec.Prefer(r.Header.Values("Accept"), codec.SSE, codec.SSE, codec.NDJSON, codec.ContentType) == codec.SSE {
+	if codec.Prefer(r.Header.Values("Accept"), codec.SSE, codec.SSE, codec.NDJSON) == codec.SSE {
 		return sse{reconnect: s.cfg.Reconnect}
 	}
 	return ndjson{}
