@@ -64,6 +64,9 @@ func (b bash) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Result
 	timeout := time.Duration(whole(p.Timeout, 1, bashMaxTimeout)) * time.Millisecond
 	e := &execution{sandbox: b.sandbox, call: c, command: p.Command, timeout: timeout, sink: out}
 	exited, err := e.run(ctx)
+	if e.openErr != nil {
+		return nil, e.openErr
+	}
 	if err != nil && e.killErr != nil {
 		return nil, e.notKilled(ctx)
 	}
@@ -128,9 +131,9 @@ func (e *execution) result(ctx context.Context, exited *sandboxv1.ExecExited) *t
 		head, outcome = unknownText, toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN
 	default:
 		head = "The command was stopped by the sandbox"
-	}
-	if m := exited.GetMessage(); m != "" && exited.GetReason() > sandboxv1.ExitReason_EXIT_REASON_TIMED_OUT {
-		head += ": " + m
+		if m := exited.GetMessage(); m != "" {
+			head += ": " + m
+		}
 	}
 	return tool.Ended(outcome, strings.TrimPrefix(strings.TrimRight(head+"\n"+text, "\n"), "\n"))
 }

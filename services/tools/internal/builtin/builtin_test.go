@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -148,6 +149,45 @@ func TestBashStreamsOutputAndHidesWhatWasSeen(t *testing.T) {
 	}
 }
 
+func TestAResumedCommandThatIsGoneIsStartedOnlyWhileItsCallIsOpen(t *testing.T) {
+	w := newWorld(t)
+	args, err := w.tools["Bash"].Arguments(`{"command":"out a"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settled := errors.New("settled")
+	c := tool.Call{Session: session, Epoch: 1, ID: "c1", Arguments: args.Raw, Resumed: true, Open: func(context.Context) error { return settled }}
+	if r, err := w.tools["Bash"].Runner.Run(w.ctx(), c, &sink{}); !errors.Is(err, settled) || w.sandbox.Starts("c1") != 0 {
+		t.Errorf("a settled call: got %v, %v, and %d starts", r, err, w.sandbox.Starts("c1"))
+	}
+	c.Open = func(context.Context) error { return nil }
+	if r, err := w.tools["Bash"].Runner.Run(w.ctx(), c, &sink{}); err != nil || tool.Text(r) != "a" || w.sandbox.Starts("c1") != 1 {
+		t.Errorf("an open call: got %v, %v, and %d starts", r, err, w.sandbox.Starts("c1"))
+	}
+}
+
+func TestALostCommandIsUnknown(t *testing.T) {
+	w := newWorld(t)
+	args, err := w.tools["Bash"].Arguments(`{"command":"out a\nwait never"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan *tool.Result, 1)
+	go func() {
+		r, err := w.tools["Bash"].Runner.Run(w.ctx(), tool.Call{Session: session, Epoch: 1, ID: "c1", Arguments: args.Raw}, &sink{})
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- r
+	}()
+	<-w.sandbox.Started()
+	w.sandbox.Lose("c1")
+	r := <-ended
+	if got := tool.Text(r); r.GetOutcome() != toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN || !strings.HasPrefix(got, unknownText) {
+		t.Errorf("got %v %q", r.GetOutcome(), got)
+	}
+}
+
 func TestRead(t *testing.T) {
 	w := newWorld(t)
 	put := func(name, content string) { w.sandbox.Put(session, name, content) }
@@ -242,6 +282,8 @@ func TestGlob(t *testing.T) {
 	w.want("Glob", `{"pattern":"**/*.go"}`, ok, "/workspace/a.go\n/workspace/src/b.go")
 	w.want("Glob", `{"pattern":"*.go","path":"/workspace/src"}`, ok, "/workspace/src/b.go")
 	w.want("Glob", `{"pattern":"/workspace/src/*.go"}`, ok, "/workspace/src/b.go")
+	w.contains("Glob", `{"pattern":"../*.go","path":"src"}`, failing, "must not contain")
+	w.contains("Glob", `{"pattern":"{x,..}/*.go","path":"src"}`, failing, "must not contain")
 	w.contains("Glob", `{"pattern":"/etc/*"}`, failing, "must be relative")
 	w.contains("Glob", `{"pattern":"[","path":"src"}`, failing, "not valid")
 	w.contains("Glob", `{"pattern":"*","path":".."}`, failing, "leads outside")

@@ -40,6 +40,7 @@ type execution struct {
 	stderr  int64
 
 	killErr error // why the command could not be killed
+	openErr error // why the call is not to be started anew
 }
 
 // run follows the command to its end. When ctx ends, the command is killed and
@@ -88,6 +89,13 @@ func (e *execution) follow(ctx context.Context) (*sandboxv1.ExecExited, error) {
 		case apierr.Reason(err) == "EXEC_NOT_FOUND" && e.started:
 			return &sandboxv1.ExecExited{Reason: sandboxv1.ExitReason_EXIT_REASON_LOST}, nil
 		case apierr.Reason(err) == "EXEC_NOT_FOUND" && attach:
+			// Nothing of it is there: it was never started, or its result has
+			// been recorded and it was acknowledged.
+			if e.call.Open != nil {
+				if e.openErr = e.call.Open(ctx); e.openErr != nil {
+					return nil, e.openErr
+				}
+			}
 			attach = false
 			continue
 		case apierr.Code(err) != codes.Unavailable || ctx.Err() != nil:

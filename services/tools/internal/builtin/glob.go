@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	"path"
+	"slices"
 	"strings"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
@@ -38,6 +39,10 @@ func (g glob) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, 
 		if bad := badPath(s); bad != nil {
 			return bad, nil
 		}
+	}
+	// The profile decided on path, and a pattern must not lead out of it.
+	if slices.Contains(strings.FieldsFunc(p.Pattern, func(r rune) bool { return strings.ContainsRune("/{},", r) }), "..") {
+		return tool.Failed("The pattern must not contain `..`. Give the directory in path."), nil
 	}
 	if path.IsAbs(p.Pattern) {
 		rel, ok := strings.CutPrefix(p.Pattern, workspace+"/")

@@ -195,20 +195,27 @@ func (a *attempt) resume(ctx context.Context, profile *permission.Profile) error
 	if err != nil || other != nil {
 		return errors.Join(err, a.attach(ctx, other))
 	}
-	r.call.Resumed = true
+	r.call.Resumed, r.call.Open = true, func(ctx context.Context) error { return a.stillStarted(ctx, r) }
 	// Somebody here may have finished the call since it was read. Running it
 	// again now would run it twice, for its traces are gone from the sandbox.
-	now, err := a.Store.Enter(ctx, a.Ref)
-	if err == nil && now.State != store.Started {
-		err = store.ErrConflict
-	}
-	if err != nil {
+	if err := a.stillStarted(ctx, r); err != nil {
 		a.abandon(r)
 		return err
 	}
 	ctx, a.span = a.observe.start(ctx, a.Request, true)
 	a.launch(ctx, r)
 	return r.follow(ctx, a.send)
+}
+
+// stillStarted is ErrConflict when the call was settled meanwhile.
+func (e *Engine) stillStarted(ctx context.Context, r *run) error {
+	ref := r.ref
+	ref.Epoch = r.epoch.Load()
+	rec, err := e.Store.Enter(ctx, ref)
+	if err == nil && rec.State != store.Started {
+		return store.ErrConflict
+	}
+	return err
 }
 
 // claim waits for a slot and makes a run for the call, or finds that another one

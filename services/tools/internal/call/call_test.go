@@ -147,6 +147,32 @@ func TestARunThatCannotBeRecordedIsTakenUpAgain(t *testing.T) {
 	}
 }
 
+func TestAResumedCallLearnsThatItWasSettled(t *testing.T) {
+	w := newWorld(t, done)
+	w.store.before = []error{errors.New("broken")}
+	if _, err := w.result(t, request1(1)); err == nil {
+		t.Fatal("the first run was recorded")
+	}
+	// While the call is taken up again, another replica records its result.
+	w.runner.do = func(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, error) {
+		if err := c.Open(ctx); err != nil {
+			t.Errorf("an open call is told as settled: %v", err)
+		}
+		bytes, err := encode(tool.OK("from elsewhere"))
+		if err != nil {
+			return nil, err
+		}
+		if err := w.Store.Move(ctx, request1(1).Ref, store.Change{From: store.Started, To: store.Finished, Result: bytes}); err != nil {
+			return nil, err
+		}
+		return nil, c.Open(ctx)
+	}
+	got, err := w.result(t, request1(1))
+	if err != nil || tool.Text(got) != "from elsewhere" || len(w.runner.runs) != 2 {
+		t.Errorf("got %v, %v after %d runs", got, err, len(w.runner.runs))
+	}
+}
+
 func TestATakeoverHandsTheNewEpochToARunningCall(t *testing.T) {
 	first := make(chan struct{})
 	taken := make(chan struct{})

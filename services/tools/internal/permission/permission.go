@@ -4,7 +4,8 @@
 // of Claude Code know; their order means nothing. Deny beats ask, ask beats
 // allow, and what no rule allows is denied. The package decides by what a call
 // says, not by what it does: a rule on a path looks at the path's name, a rule
-// on a command at the command's words. What a permitted call can reach is
+// on a command at the command's words. A rule on paths says nothing of commands:
+// a profile that keeps files from being read must not allow every command. What a permitted call can reach is
 // bounded by the sandbox, not here.
 //
 // Where a deny or ask rule cannot be checked, because a command cannot be parsed

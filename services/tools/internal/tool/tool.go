@@ -74,6 +74,10 @@ type Call struct {
 	// Resumed says that the call had been started before, perhaps by a process
 	// that is no more: what it started may still run, or have ended.
 	Resumed bool
+	// Open reports, for a resumed call, an error when it has been settled
+	// meanwhile. It is asked before what is gone is started anew: it may be gone
+	// because its result was recorded. The error is returned as it is.
+	Open func(ctx context.Context) error
 	// Hidden reports whether the permission profile hides a path, relative to
 	// the workspace, from tools that search; nil hides nothing.
 	Hidden func(path string) bool
