@@ -466,3 +466,12 @@ func TestManyCommandsRunAtOnce(t *testing.T) {
 		t.Logf("%d commands in %v", cap(answers), time.Since(began))
 	})
 }
+
+func TestStandardErrorThatLooksLikeAComplaintIsNotLost(t *testing.T) {
+	c := open(t, sandbox.LevelBasic)
+	for _, text := range []string{"b", "bwrap: execvp nothing at all", "bwr", "other"} {
+		if r := c.bash(t, "printf '"+text+"' >&2; exit 3"); r.err != text || r.GetExitCode() != 3 {
+			t.Errorf("%q became %q, %v", text, r.err, r.ExecExited)
+		}
+	}
+}

@@ -22,6 +22,7 @@ type Exec struct {
 	process Process // nil when it does not run
 	stopped *Outcome
 	streams [2]stream
+	head    []byte        // the first bytes of standard error
 	kept    int64         // output kept, both streams
 	written int64         // output written, kept or not
 	changed chan struct{} // closed, and made anew, when there is more to see

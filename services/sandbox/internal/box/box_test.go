@@ -1,0 +1,271 @@
+package box
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fake is a Runner whose commands end at once, with the status that their argument
+// says, or fail to start with err.
+type fake struct {
+	err    error
+	starts int
+}
+
+func (f *fake) Start(context.Context, Command) (Process, error) {
+	f.starts++
+	if f.err != nil {
+		return nil, f.err
+	}
+	return &ended{out: io.NopCloser(strings.NewReader("out")), err: io.NopCloser(strings.NewReader("err"))}, nil
+}
+
+type ended struct{ out, err io.ReadCloser }
+
+func (p *ended) Stdin() io.WriteCloser     { return nil }
+func (p *ended) Stdout() io.ReadCloser     { return p.out }
+func (p *ended) Stderr() io.ReadCloser     { return p.err }
+func (p *ended) Signal(int) error          { return nil }
+func (p *ended) Resize(TerminalSize) error { return ErrNoTerminal }
+func (p *ended) Kill()                     {}
+func (p *ended) Wait() Exit                { return Exit{Executed: true, Status: 5} }
+
+type unobserved struct{}
+
+func (unobserved) Started(context.Context, Call, []string) func(Outcome) { return func(Outcome) {} }
+
+func options(t *testing.T, r Runner) Options {
+	return Options{
+		Dir: filepath.Join(t.TempDir(), "data"), Runner: r, Owners: Owners{Base: -1},
+		Limits: Limits{
+			MemoryBytes: 1, Processes: 1, OutputBytes: 100, FloodBytes: 1000, WorkspaceBytes: 1 << 20, WorkspaceInodes: 100,
+			Timeout: time.Minute, MaxTimeout: time.Minute,
+		},
+		MaxExecs: 10, MaxSessionExecs: 10, KeepFinished: 2, KeepFor: time.Hour, Observer: unobserved{},
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+}
+
+func openNode(t *testing.T, o Options) *Node {
+	t.Helper()
+	n, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = n.Close() })
+	return n
+}
+
+func testCall(id string) Call { return Call{Key: Key{"t", "s"}, Epoch: 1, ID: id} }
+
+func ensure(t *testing.T, n *Node, k Key) {
+	t.Helper()
+	if _, err := n.Ensure(Call{Key: k, Epoch: 1, ID: "ensure"}, 0, func(*Workspace) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func finish(t *testing.T, n *Node, id string) Outcome {
+	t.Helper()
+	e, _, err := n.Start(t.Context(), testCall(id), 0, Spec{Argv: []string{"x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := e.Follow(t.Context(), Offsets{}, func(Piece) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-e.done
+	return o
+}
+
+func TestAnIsolationThatFailsLeavesNoTrace(t *testing.T) {
+	f := &fake{err: errors.New("no group")}
+	n := openNode(t, options(t, f))
+	ensure(t, n, Key{"t", "s"})
+	if _, _, err := n.Start(t.Context(), testCall("a"), 0, Spec{Argv: []string{"x"}}); !errors.Is(err, ErrIsolation) || !strings.Contains(err.Error(), "no group") {
+		t.Fatalf("%v", err)
+	}
+	f.err = nil
+	if o := finish(t, n, "a"); o.Reason != Exited || o.ExitCode != 5 || f.starts != 2 {
+		t.Errorf("%+v after %d starts", o, f.starts)
+	}
+	f.err = &StartError{Message: "too long"}
+	if o := finish(t, n, "b"); o.Reason != NotStarted || o.Message != "too long" {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestACommandStartsOnce(t *testing.T) {
+	f := &fake{}
+	o := options(t, f)
+	n := openNode(t, o)
+	ensure(t, n, Key{"t", "s"})
+	for range 3 {
+		finish(t, n, "a")
+	}
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	n = openNode(t, o)
+	finish(t, n, "a")
+	if f.starts != 1 {
+		t.Errorf("it started %d times", f.starts)
+	}
+}
+
+func TestOldResultsAreDropped(t *testing.T) {
+	now := time.Now()
+	o := options(t, &fake{})
+	o.Now = func() time.Time { return now }
+	n := openNode(t, o)
+	ensure(t, n, Key{"t", "s"})
+	count := func() int {
+		all, err := n.List(Key{"t", "s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	for i := range 3 {
+		now = now.Add(time.Second)
+		finish(t, n, fmt.Sprint("c", i))
+	}
+	n.tidy()
+	if all, _ := n.List(Key{"t", "s"}); len(all) != 2 || all[0].ID() != "c1" {
+		t.Errorf("%d results are kept", len(all))
+	}
+	now = now.Add(30 * time.Minute)
+	n.tidy() // the session is idle, and forgotten
+	if len(n.open) != 0 || count() != 2 {
+		t.Errorf("%d sessions in memory", len(n.open))
+	}
+	now = now.Add(time.Hour)
+	n.tidy()
+	if count() != 0 {
+		t.Error("results of two hours ago are kept")
+	}
+}
+
+func TestAChangeIsRecoveredAfterACrash(t *testing.T) {
+	o := options(t, &fake{})
+	n := openNode(t, o)
+	ensure(t, n, Key{"t", "s"})
+	done := 0
+	change := func(takesEffect bool) Change {
+		return Change{
+			Method: "m", Request: []byte("r"),
+			Do: func(_ *Workspace, intend func([]byte) error) ([]byte, error) {
+				done++
+				if err := intend([]byte("intent")); err != nil {
+					return nil, err
+				}
+				if !takesEffect {
+					return nil, errors.New("failed")
+				}
+				return []byte("answer"), nil
+			},
+			Recover: func(_ *Workspace, intent []byte) ([]byte, bool) { return []byte("recovered " + string(intent)), true },
+		}
+	}
+	if _, err := n.Mutate(testCall("fails"), 0, change(false)); err == nil {
+		t.Error("a change that failed was answered")
+	}
+	for range 2 {
+		if got, err := n.Mutate(testCall("a"), 0, change(true)); err != nil || string(got) != "answer" || done != 2 {
+			t.Errorf("%q, %v, done %d times", got, err, done)
+		}
+	}
+	// What a crash between the effect and the answer leaves.
+	file := filepath.Join(o.Dir, "t", "s", "mutations", "m", "a")
+	var known answer
+	if err := read(file, &known); err != nil {
+		t.Fatal(err)
+	}
+	known.Done, known.Answer, known.Intent = false, nil, []byte("intent")
+	if err := save(file, known); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got, err := n.Mutate(testCall("a"), 0, change(true)); err != nil || string(got) != "recovered intent" || done != 2 {
+			t.Errorf("%q, %v, done %d times", got, err, done)
+		}
+	}
+	other := change(true)
+	other.Request = []byte("another")
+	if _, err := n.Mutate(testCall("a"), 0, other); !errors.Is(err, ErrCallIDReused) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestASeedThatFailsMakesNoWorkspace(t *testing.T) {
+	n := openNode(t, options(t, &fake{}))
+	if _, err := n.Ensure(testCall("x"), 0, func(*Workspace) error { return errors.New("bad seed") }); err == nil {
+		t.Error("it was made")
+	}
+	if _, _, err := n.View(Key{"t", "s"}, 0); !errors.Is(err, ErrNoWorkspace) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestSlotsAreGivenOnce(t *testing.T) {
+	t.Parallel()
+	s := newSlots(Owners{Base: 1000, Count: 2})
+	if err := s.claim(1); err != nil {
+		t.Fatal(err)
+	}
+	if slot, err := s.take(); err != nil || slot != 0 {
+		t.Errorf("%d, %v", slot, err)
+	}
+	if _, err := s.take(); !errors.Is(err, ErrIsolation) {
+		t.Errorf("%v", err)
+	}
+	s.free(1)
+	if slot, err := s.take(); err != nil || s.owner(slot) != (Owner{1001, 1001}) {
+		t.Errorf("%d, %v", slot, err)
+	}
+	if err := s.claim(2); err == nil {
+		t.Error("a slot beyond the pool was accepted")
+	}
+}
+
+func TestEverythingCounts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/a", make([]byte, 8192), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Link(dir+"/a", dir+"/b"), os.Mkdir(dir+"/d", 0o755), os.Symlink("/etc", dir+"/d/l")); err != nil {
+		t.Fatal(err)
+	}
+	l := Limits{WorkspaceBytes: 1 << 20, WorkspaceInodes: 100}
+	u, err := measure(l, dir)
+	if err != nil || u.Inodes != 3 || u.Bytes < 8192 || u.over(l) != "" {
+		t.Errorf("%+v, %v", u, err)
+	}
+	if why := u.over(Limits{WorkspaceBytes: 1 << 20, WorkspaceInodes: 2}); why == "" {
+		t.Error("three inodes are not more than two")
+	}
+	deep := dir
+	for range 40 {
+		deep += "/" + strings.Repeat("x/", 30)
+		if err := os.MkdirAll(deep, 0o755); err != nil {
+			break // the path is as long as it may be
+		}
+	}
+	if u, err := measure(Limits{WorkspaceBytes: 1 << 30, WorkspaceInodes: 1 << 20}, dir); err != nil || !u.TooDeep {
+		t.Errorf("%+v, %v", u, err)
+	}
+}
