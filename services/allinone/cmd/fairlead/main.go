@@ -40,6 +40,7 @@ type stdio struct {
 // commands is the command line.
 type commands struct {
 	Serve       serveCommand       `cmd:"" passthrough:"" help:"Run everything in this process: REST, event streams and gRPC."`
+	Run         runCommand         `cmd:"" help:"Run one turn and show it."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 	ConfigTable configTableCommand `cmd:"" name:"config-table" hidden:"" help:"Print the tables of docs/configuration.md."`
 }

@@ -57,7 +57,7 @@ func (c serveCommand) Run(ctx context.Context, s stdio) (err error) {
 	return withTelemetry(ctx, conf, s.err, func(tel *telemetry.Telemetry) error {
 		h, err := host.New(ctx, conf, tel, version)
 		if err != nil {
-			return err
+			return locked(err)
 		}
 		return serve(ctx, conf, h, s.err)
 	})
@@ -142,7 +142,7 @@ func banner(conf host.Config, addresses map[string]string, box *sandboxv1.GetCap
 		b.WriteString(scriptedNotice("  "))
 	}
 	if http, ok := addresses["http"]; ok {
-		fmt.Fprintf(&b, "\nTry it:\n\n  curl -X POST http://%s/v1/sessions -d '{\"agent\":\"coder\"}'\n", http)
+		fmt.Fprintf(&b, "\nTry it:\n\n  curl --json '{\"agent\":\"coder\"}' http://%s/v1/sessions\n", http)
 	}
 	if grpc, ok := addresses["public"]; ok {
 		fmt.Fprintf(&b, "  fairlead run --server %s \"What is in the workspace?\"\n", grpc)

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/host"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/internal/kit/program"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
+	"github.com/fairlead/fairlead/services/internal/kit/sqlite"
+	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
+)
+
+// target is which server a command talks to: a running one, or one that it
+// starts in this process, without listeners.
+type target struct {
+	Server string `placeholder:"HOST:PORT" env:"FAIRLEAD_SERVER" help:"gRPC address of a running server. Without one, a server runs inside this command for as long as it takes."`
+	Data   string `placeholder:"DIR" help:"Without --server: the directory in which everything is kept."`
+	Config string `placeholder:"FILE" help:"Without --server: the configuration file."`
+}
+
+// backend is a server to talk to.
+type backend struct {
+	sessions sessionv1.SessionServiceClient
+	address  string // for people; empty for a server in this process
+	scripted bool   // known only of a server in this process
+	close    func() error
+}
+
+// with connects, calls f and closes the connection. The context of f ends when
+// the server in this process does.
+func (t target) with(ctx context.Context, s stdio, f func(ctx context.Context, b *backend) error) error {
+	if t.Server == "" {
+		return t.embedded(ctx, s, f)
+	}
+	if _, _, err := net.SplitHostPort(t.Server); err != nil || strings.Contains(t.Server, "/") {
+		return usage("--server %q is not an address of the form HOST:PORT, such as 127.0.0.1:9090; it is the server's gRPC address", t.Server)
+	}
+	conn, err := rpc.Dial(t.Server)
+	if err != nil {
+		return err
+	}
+	err = f(ctx, &backend{sessions: sessionv1.NewSessionServiceClient(conn), address: t.Server})
+	return errors.Join(t.unreachable(err), conn.Close())
+}
+
+// unreachable says what to do about a server that is not there.
+func (t target) unreachable(err error) error {
+	var exit *program.ExitError
+	if err == nil || errors.As(err, &exit) && exit.Err == nil || apierr.Code(err) != codes.Unavailable || apierr.Reason(err) != "" {
+		return err
+	}
+	return fmt.Errorf("the server at %s cannot be reached; start it with `fairlead serve`, or leave --server out: %w", t.Server, err)
+}
+
+// embedded runs a server in this process around f.
+func (t target) embedded(ctx context.Context, s stdio, f func(ctx context.Context, b *backend) error) error {
+	conf, err := t.load(s)
+	if err != nil {
+		return err
+	}
+	return withTelemetry(ctx, conf, s.err, func(tel *telemetry.Telemetry) error {
+		return inProcess(ctx, conf, tel, nil, func(ctx context.Context, h *host.Host, peers *grpc.ClientConn) error {
+			return f(ctx, &backend{sessions: sessionv1.NewSessionServiceClient(peers), scripted: h.Scripted})
+		})
+	})
+}
+
+// load reads the configuration of a server without listeners.
+func (t target) load(s stdio) (host.Config, error) {
+	conf := host.Defaults(dataDir(s.env))
+	conf.Log.Level = "warn"
+	var args []string
+	if t.Config != "" {
+		args = append(args, "--config="+t.Config)
+	}
+	if t.Data != "" {
+		args = append(args, "--data="+t.Data)
+	}
+	if err := config.Load(&conf, loadOptions(args, io.Discard)); err != nil {
+		return conf, err
+	}
+	conf.HTTP, conf.GRPC, conf.Ops = "", "", ""
+	return conf, nil
+}
+
+// inProcess runs a host for as long as f takes.
+func inProcess(ctx context.Context, conf host.Config, tel *telemetry.Telemetry, listening func(face, address string),
+	f func(ctx context.Context, h *host.Host, peers *grpc.ClientConn) error,
+) error {
+	h, err := host.New(ctx, conf, tel, version)
+	if err != nil {
+		return locked(err)
+	}
+	peers := h.Peers
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	ctx, abandon := context.WithCancelCause(ctx)
+	defer abandon(nil)
+	ended := make(chan error, 1)
+	go func() {
+		err := h.Run(serving, listening)
+		if err != nil {
+			abandon(fmt.Errorf("the server in this process ended: %w", err))
+		}
+		ended <- err
+	}()
+	err = f(ctx, h, peers)
+	stop()
+	return errors.Join(err, <-ended)
+}
+
+// locked says what to do when another process uses the data directory.
+func locked(err error) error {
+	if errors.Is(err, sqlite.ErrLocked) || errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("%w\nAnother Fairlead runs on this data directory. Use it, with --server 127.0.0.1:9090 or FAIRLEAD_SERVER, or choose another directory with --data", err)
+	}
+	return err
+}
+
+// usage is a fault in the command line.
+func usage(format string, args ...any) error {
+	return &program.ExitError{Code: exitUsage, Err: fmt.Errorf(format, args...)}
+}
+
+// sessionName is the resource name of a session that a person named.
+func sessionName(given string) string {
+	return "sessions/" + strings.TrimPrefix(given, "sessions/")
+}
+
+// createSession makes a session; the request may be repeated.
+func (b *backend) createSession(ctx context.Context, req *sessionv1.CreateSessionRequest) (string, error) {
+	var resp *sessionv1.CreateSessionResponse
+	err := client.Retry(ctx, quick(), func() (err error) {
+		resp, err = b.sessions.CreateSession(ctx, req)
+		return err
+	})
+	return resp.GetSession().GetName(), err
+}
+
+// quick is how patient a first request is.
+func quick() client.Backoff {
+	b := client.DefaultBackoff()
+	b.Attempts = 3
+	return b
+}

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+)
+
+// view shows events.
+type view interface {
+	Event(e *sessionv1.Event)
+	Err() error
+}
+
+// jsonLines shows events as one JSON object a line.
+type jsonLines struct {
+	w   io.Writer
+	err error
+}
+
+// Event writes an event.
+func (j *jsonLines) Event(e *sessionv1.Event) {
+	if j.err != nil {
+		return
+	}
+	data, err := protojson.Marshal(e)
+	if err != nil {
+		j.err = err
+		return
+	}
+	var line bytes.Buffer
+	if j.err = json.Compact(&line, data); j.err != nil { // protojson's spaces differ from build to build
+		return
+	}
+	line.WriteByte('\n')
+	_, j.err = j.w.Write(line.Bytes())
+}
+
+// Err is the first error.
+func (j *jsonLines) Err() error { return j.err }
+
+// conversation runs turns of one session and shows them.
+type conversation struct {
+	sessions   sessionv1.SessionServiceClient
+	session    string
+	view       view
+	notices    io.Writer       // for what is not part of the turn
+	answers    <-chan string   // lines of a person; nil when there is none to ask
+	interrupts <-chan struct{} // asks to stop the turn; a closed one asks once
+	backoff    client.Backoff
+
+	started   bool                           // the turn runs
+	asked     bool                           // it was asked to stop
+	approvals []*sessionv1.ApprovalRequested // which wait for an answer, the oldest first
+}
+
+// turn runs a turn to its end.
+func (c *conversation) turn(ctx context.Context, req *sessionv1.RunTurnRequest) (*sessionv1.TurnFinished, error) {
+	c.started, c.asked, c.approvals = false, false, nil
+	lost := make(chan error, 1)
+	f := client.RunTurn(ctx, c.sessions, req, client.Options{Backoff: c.backoff, Lost: func(err error) {
+		select {
+		case lost <- err:
+		default: // it is being said already
+		}
+	}})
+	defer f.Close()
+	interrupts := c.interrupts
+	for {
+		answers := c.answers
+		if len(c.approvals) == 0 {
+			answers = nil
+		}
+		select {
+		case e, ok := <-f.Events():
+			if !ok {
+				return nil, f.Err()
+			}
+			if err := c.event(ctx, e); err != nil {
+				return nil, err
+			}
+			if end := e.GetTurnFinished(); end != nil {
+				return end, nil
+			}
+		case err := <-lost:
+			c.notice("the connection was lost, trying again: %s", client.Explain(err))
+		case line, ok := <-answers:
+			if err := c.answer(ctx, line, ok); err != nil {
+				return nil, err
+			}
+		case _, more := <-interrupts:
+			if !more {
+				interrupts = nil
+			}
+			if err := c.interrupt(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// event shows an event and does what it asks for.
+func (c *conversation) event(ctx context.Context, e *sessionv1.Event) error {
+	c.view.Event(e)
+	if err := c.view.Err(); err != nil {
+		return err
+	}
+	switch b := e.GetBody().(type) {
+	case *sessionv1.Event_TurnStarted:
+		if c.started = true; c.asked { // it was asked too early
+			return c.interrupt(ctx)
+		}
+	case *sessionv1.Event_ApprovalRequested:
+		c.approvals = append(c.approvals, b.ApprovalRequested)
+		c.ask()
+	case *sessionv1.Event_ApprovalResolved:
+		c.resolved(b.ApprovalResolved.GetCallId())
+	case *sessionv1.Event_ToolCallFinished:
+		c.resolved(b.ToolCallFinished.GetCallId())
+	}
+	return nil
+}
+
+// ask asks about the oldest approval, or says how to answer it.
+func (c *conversation) ask() {
+	if len(c.approvals) == 0 {
+		return
+	}
+	a := c.approvals[0]
+	if c.answers == nil {
+		c.notice("the turn waits for an approval. Answer it with:\n  curl --json '{\"callId\":%q,\"digest\":%q,\"approved\":true}' http://SERVER/v1/%s/approvals:resolve",
+			a.GetCallId(), a.GetDigest(), c.session)
+		return
+	}
+	select {
+	case <-c.answers: // typed before the question: no answer to it
+	default:
+	}
+	c.prompt("May %s run? [y/n] ", terminal.Line(a.GetTool(), 40))
+}
+
+// resolved takes an approval off the list.
+func (c *conversation) resolved(call string) {
+	for i, a := range c.approvals {
+		if a.GetCallId() == call {
+			c.approvals = append(c.approvals[:i:i], c.approvals[i+1:]...)
+			if i == 0 {
+				c.ask()
+			}
+			return
+		}
+	}
+}
+
+// answer takes a person's line as the answer to the oldest approval.
+func (c *conversation) answer(ctx context.Context, line string, more bool) error {
+	if !more { // nobody is there any more
+		c.answers = nil
+		c.ask()
+		return nil
+	}
+	approved := false
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		approved = true
+	case "n", "no":
+	default:
+		c.prompt("Please answer y or n: ")
+		return nil
+	}
+	a := c.approvals[0]
+	req := &sessionv1.ResolveApprovalRequest{Parent: c.session, CallId: a.GetCallId(), Digest: a.GetDigest(), Approved: approved, RequestId: id.New()}
+	err := client.Retry(ctx, c.backoff, func() error {
+		_, err := c.sessions.ResolveApproval(ctx, req)
+		return err
+	})
+	if err != nil && ctx.Err() == nil { // somebody else may have answered: the events tell
+		c.notice("the answer was not accepted: %s", client.Explain(err))
+		err = nil
+	}
+	c.resolved(a.GetCallId())
+	return err
+}
+
+// interruptTimeout bounds the request to stop.
+const interruptTimeout = 30 * time.Second
+
+// interrupt asks the server to stop the turn. Its end comes as an event.
+func (c *conversation) interrupt(ctx context.Context) error {
+	if !c.asked {
+		c.notice("stopping the turn (once more: quit at once) ...")
+	}
+	c.asked = true
+	ctx, cancel := context.WithTimeout(ctx, interruptTimeout)
+	defer cancel()
+	// A turn that still waits for its session is stopped by cancelling what is queued.
+	req := &sessionv1.InterruptSessionRequest{Name: c.session, CancelQueued: !c.started, RequestId: id.New()}
+	err := client.Retry(ctx, c.backoff, func() error {
+		_, err := c.sessions.InterruptSession(ctx, req)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("stop the turn: %w", err)
+	}
+	return nil
+}
+
+func (c *conversation) notice(format string, args ...any) {
+	_, _ = fmt.Fprintf(c.notices, format+"\n", args...)
+}
+
+func (c *conversation) prompt(format string, args ...any) {
+	_, _ = fmt.Fprintf(c.notices, format, args...)
+}

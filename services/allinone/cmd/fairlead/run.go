@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/internal/kit/program"
+)
+
+// maxPrompt bounds a prompt from standard input, in bytes, as the server does.
+const maxPrompt = 1 << 20
+
+// runCommand runs one turn.
+type runCommand struct {
+	Prompt   string        `arg:"" optional:"" help:"What to ask; - reads it from standard input, as a pipe without a prompt does."`
+	Agent    string        `help:"The agent of the new session, such as coder or assistant."`
+	Session  string        `placeholder:"ID" help:"Continue this session instead of beginning one."`
+	JSON     bool          `name:"json" help:"Print one JSON event per line and nothing else on standard output."`
+	Thinking bool          `help:"Show the model's thinking."`
+	MaxSteps int32         `placeholder:"N" help:"The most model calls; the turn ends PARTIAL after them."`
+	Timeout  time.Duration `placeholder:"D" help:"The most time, such as 5m; the turn ends PARTIAL after it."`
+	target
+}
+
+// Help says what the exit codes mean.
+func (runCommand) Help() string {
+	return `Exit codes: 0 the turn ended COMPLETE, 1 FAILED or any other error, 2 wrong usage, 3 PARTIAL (a limit stopped it), 4 INTERRUPTED.
+
+Ctrl-C stops the turn and waits for its end; a second one quits at once.`
+}
+
+// Run runs the turn.
+func (c runCommand) Run(ctx context.Context, s stdio) error {
+	if c.Agent != "" && c.Session != "" {
+		return usage("--agent is for new sessions; the session %s has its agent already", c.Session)
+	}
+	if c.MaxSteps < 0 || c.Timeout < 0 {
+		return usage("--max-steps and --timeout cannot be negative")
+	}
+	prompt, err := c.prompt(s)
+	if err != nil {
+		return err
+	}
+	// The first signal stops the turn, and the turn's end the command.
+	interrupts := ctx.Done()
+	ctx = context.WithoutCancel(ctx)
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		end, err := c.turn(ctx, s, b, prompt, interrupts)
+		if err != nil {
+			return client.Explained(err)
+		}
+		return exitOf(end.GetState())
+	})
+}
+
+// prompt is what was asked.
+func (c runCommand) prompt(s stdio) (string, error) {
+	switch {
+	case c.Prompt != "" && c.Prompt != "-":
+		return c.Prompt, nil
+	case c.Prompt == "" && terminal.IsTerminal(s.in):
+		return "", usage("a prompt is missing, as in: fairlead run \"What is in the workspace?\"")
+	}
+	data, err := io.ReadAll(io.LimitReader(s.in, maxPrompt+1))
+	if err != nil {
+		return "", fmt.Errorf("read the prompt from standard input: %w", err)
+	}
+	if len(data) > maxPrompt {
+		return "", usage("the prompt on standard input is longer than %d bytes", maxPrompt)
+	}
+	text := strings.ToValidUTF8(strings.TrimSpace(string(data)), "\uFFFD")
+	if text == "" {
+		return "", usage("the prompt on standard input is empty")
+	}
+	return text, nil
+}
+
+// turn runs the turn in a new or a known session.
+func (c runCommand) turn(ctx context.Context, s stdio, b *backend, prompt string, interrupts <-chan struct{}) (*sessionv1.TurnFinished, error) {
+	if b.scripted {
+		_, _ = io.WriteString(s.err, scriptedNotice(""))
+	}
+	session := sessionName(c.Session)
+	if c.Session == "" {
+		var err error
+		if session, err = b.createSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Agent: c.Agent}, RequestId: id.New()}); err != nil {
+			return nil, err
+		}
+	}
+	_, _ = fmt.Fprintln(s.err, terminal.Line(session, 100))
+	limits := &sessionv1.TurnLimits{MaxSteps: c.MaxSteps}
+	if c.Timeout > 0 {
+		limits.MaxWallTime = durationpb.New(c.Timeout)
+	}
+	talk := conversation{
+		sessions: b.sessions, session: session, view: newView(s, c.JSON, c.Thinking), notices: s.err,
+		interrupts: interrupts, backoff: client.DefaultBackoff(),
+	}
+	if c.Prompt != "" && c.Prompt != "-" && terminal.IsTerminal(s.in) && !c.JSON {
+		talk.answers = readLines(s.in)
+	}
+	return talk.turn(ctx, &sessionv1.RunTurnRequest{Parent: session, Text: prompt, Limits: limits, RequestId: id.New()})
+}
+
+// newView shows events on standard output.
+func newView(s stdio, json, thinking bool) view {
+	if json {
+		return &jsonLines{w: s.out}
+	}
+	return terminal.NewRenderer(s.out, terminal.Options{Colours: terminal.Colours(s.out, s.env), Thinking: thinking})
+}
+
+// readLines reads lines as they are wanted. The goroutine ends with its input:
+// reading a terminal cannot be given up, so there it is the process's.
+func readLines(in io.Reader) <-chan string {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		scanner := bufio.NewScanner(in)
+		scanner.Buffer(nil, maxPrompt)
+		for scanner.Scan() {
+			lines <- scanner.Text()
+		}
+	}()
+	return lines
+}
+
+// exitOf is the exit code of a turn.
+func exitOf(state sessionv1.TurnState) error {
+	switch state {
+	case sessionv1.TurnState_TURN_STATE_COMPLETE:
+		return nil
+	case sessionv1.TurnState_TURN_STATE_PARTIAL:
+		return &program.ExitError{Code: 3}
+	case sessionv1.TurnState_TURN_STATE_INTERRUPTED:
+		return &program.ExitError{Code: 4}
+	default:
+		return &program.ExitError{Code: exitError}
+	}
+}

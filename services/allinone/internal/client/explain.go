@@ -1,0 +1,58 @@
+package client
+
+import (
+	"fmt"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+)
+
+// Explain says what an error of the server means, for a person: its message,
+// what is wrong with which field, and the reason for programs. Other errors are
+// said as they are. The result may be shown on a terminal.
+func Explain(err error) string {
+	st, ok := status.FromError(err)
+	if !ok || st.Code() == codes.OK {
+		return terminal.Clean(err.Error())
+	}
+	text := apierr.Message(err)
+	if text == "" {
+		text = st.Code().String()
+	}
+	if reason := apierr.Reason(err); reason != "" {
+		text += " (" + reason + ")"
+	}
+	if bad, ok := apierr.Detail[*errdetails.BadRequest](err); ok {
+		for _, v := range bad.GetFieldViolations() {
+			text += fmt.Sprintf("\n  %s: %s", v.GetField(), v.GetDescription())
+		}
+	}
+	if bad, ok := apierr.Detail[*errdetails.PreconditionFailure](err); ok {
+		for _, v := range bad.GetViolations() {
+			text += "\n  " + v.GetDescription()
+		}
+	}
+	return strings.TrimSpace(terminal.Clean(text))
+}
+
+// Error is an error of the server that explains itself.
+type Error struct{ err error }
+
+// Explained wraps err so that its text is that of Explain.
+func Explained(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{err}
+}
+
+// Error is what Explain says.
+func (e *Error) Error() string { return Explain(e.err) }
+
+// Unwrap returns the error within.
+func (e *Error) Unwrap() error { return e.err }

@@ -1,0 +1,168 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+)
+
+// ErrCut is the end of a stream that had not come to its end.
+var ErrCut = errors.New("the server ended the stream before its end")
+
+// Follower receives the events of a session or a turn. It comes back after the
+// last event it has seen when the connection is lost. Close it.
+type Follower struct {
+	events chan *sessionv1.Event
+	cancel context.CancelFunc
+	once   sync.Once
+	err    error // valid when events is closed
+}
+
+// Events is closed at the end: of the turn, of the context, or when coming back
+// has failed; Err says which.
+func (f *Follower) Events() <-chan *sessionv1.Event { return f.events }
+
+// Err is why Events was closed, nil for the turn's end. Call it after that.
+func (f *Follower) Err() error { return f.err }
+
+// Close ends following, not the turn, and waits for it.
+func (f *Follower) Close() {
+	f.once.Do(func() {
+		f.cancel()
+		for range f.events { // until the goroutine has closed it
+		}
+	})
+}
+
+// piece is one message of a stream.
+type piece interface {
+	GetEvent() *sessionv1.Event
+	GetProgress() *sessionv1.Progress
+}
+
+// opener opens a stream after a sequence number.
+type opener func(ctx context.Context, afterSeq int64) (func() (piece, error), error)
+
+// Options of a Follower.
+type Options struct {
+	Backoff Backoff
+	// Lost is told of a lost connection before each attempt to come back. It is
+	// called from another goroutine.
+	Lost func(err error)
+}
+
+// RunTurn runs a turn and follows it to its end. A request without an id gets
+// one, so that coming back never runs the turn again.
+func RunTurn(ctx context.Context, c sessionv1.SessionServiceClient, req *sessionv1.RunTurnRequest, o Options) *Follower {
+	req = proto.CloneOf(req)
+	if req.GetRequestId() == "" {
+		req.RequestId = id.New()
+	}
+	open := func(ctx context.Context, after int64) (func() (piece, error), error) {
+		again := proto.CloneOf(req)
+		again.AfterSeq = after
+		stream, err := c.RunTurn(ctx, again)
+		return receiver(stream, err)
+	}
+	ended := func(e *sessionv1.Event) bool { return e.GetTurnFinished() != nil }
+	return follow(ctx, req.GetAfterSeq(), open, ended, o)
+}
+
+// StreamEvents follows a session until ctx ends.
+func StreamEvents(ctx context.Context, c sessionv1.SessionServiceClient, session string, after int64, o Options) *Follower {
+	open := func(ctx context.Context, after int64) (func() (piece, error), error) {
+		stream, err := c.StreamEvents(ctx, &sessionv1.StreamEventsRequest{Parent: session, AfterSeq: after})
+		return receiver(stream, err)
+	}
+	return follow(ctx, after, open, func(*sessionv1.Event) bool { return false }, o)
+}
+
+// receiver makes a stream of either kind a function.
+func receiver[M any, P interface {
+	*M
+	piece
+}](stream grpc.ServerStreamingClient[M], err error) (func() (piece, error), error) {
+	if err != nil {
+		return nil, err
+	}
+	return func() (piece, error) {
+		m, err := stream.Recv()
+		return P(m), err
+	}, nil
+}
+
+func follow(ctx context.Context, after int64, open opener, ended func(*sessionv1.Event) bool, o Options) *Follower {
+	ctx, cancel := context.WithCancel(ctx)
+	f := &Follower{events: make(chan *sessionv1.Event), cancel: cancel}
+	if o.Lost == nil {
+		o.Lost = func(error) {}
+	}
+	go func() {
+		defer close(f.events)
+		defer cancel()
+		f.err = f.run(ctx, after, open, ended, o)
+	}()
+	return f
+}
+
+// run opens the stream again and again, until the end.
+func (f *Follower) run(ctx context.Context, after int64, open opener, ended func(*sessionv1.Event) bool, o Options) error {
+	for attempt := 1; ; attempt++ {
+		reached, done, err := f.stream(ctx, after, open, ended)
+		switch {
+		case done:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case !errors.Is(err, ErrCut) && !again(ctx, err):
+			return err
+		}
+		if reached > after {
+			after, attempt = reached, 1
+		}
+		o.Lost(err)
+		if !o.Backoff.wait(ctx, attempt) {
+			return err
+		}
+	}
+}
+
+// stream hands on one stream's events, and says how far it came.
+func (f *Follower) stream(ctx context.Context, after int64, open opener, ended func(*sessionv1.Event) bool) (int64, bool, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	receive, err := open(ctx, after)
+	if err != nil {
+		return after, false, err
+	}
+	for {
+		m, err := receive()
+		if errors.Is(err, io.EOF) {
+			return after, false, ErrCut
+		}
+		if err != nil {
+			return after, false, err
+		}
+		e := m.GetEvent()
+		if e == nil {
+			after = max(after, m.GetProgress().GetSeq())
+			continue
+		}
+		select {
+		case f.events <- e:
+		case <-ctx.Done():
+			return after, false, ctx.Err()
+		}
+		after = max(after, e.GetSeq())
+		if ended(e) {
+			return after, true, nil
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package terminal
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+)
+
+// How many characters of a call's arguments are shown, and of other texts on
+// one line.
+const (
+	argumentWidth = 90
+	wide          = 2000
+)
+
+// call shows the events of tool calls.
+func (r *Renderer) call(e *sessionv1.Event) {
+	switch b := e.GetBody().(type) {
+	case *sessionv1.Event_ToolCallArguments:
+		a := b.ToolCallArguments
+		name := Line(a.GetTool(), 40)
+		short := Arguments(a.GetArgumentsJson())
+		r.calls[a.GetCallId()] = strings.TrimSpace(name + " " + Line(short, 40))
+		r.lines(strings.TrimRight(r.style(cyan, "> "+name)+" "+short, " "))
+	case *sessionv1.Event_ToolCallDecision:
+		if d := b.ToolCallDecision; d.GetDecision() == sessionv1.Decision_DECISION_DENY {
+			r.lines(r.style(yellow, "  not allowed by "+Line(d.GetRule(), 80)))
+		}
+	case *sessionv1.Event_ToolCallProgress:
+		r.lines(r.style(dim, "  "+Line(b.ToolCallProgress.GetMessage(), 100)))
+	case *sessionv1.Event_ToolCallFinished:
+		r.result(b.ToolCallFinished)
+	case *sessionv1.Event_ApprovalRequested:
+		r.approval(b.ApprovalRequested)
+	case *sessionv1.Event_ApprovalResolved:
+		a := b.ApprovalResolved
+		verb := "refused"
+		if a.GetApproved() {
+			verb = "approved"
+		}
+		if by := Line(a.GetUser(), 60); by != "" {
+			verb += " by " + by
+		}
+		r.lines(r.style(dim, "  "+verb))
+	}
+}
+
+// result shows how a call ended.
+func (r *Renderer) result(f *sessionv1.ToolCallFinished) {
+	outcome := strings.ToLower(strings.TrimPrefix(f.GetOutcome().String(), "TOOL_OUTCOME_"))
+	color, limit := green, r.options.Lines
+	if f.GetOutcome() != sessionv1.ToolOutcome_TOOL_OUTCOME_OK {
+		color, limit = red, max(limit, 5)
+	}
+	what := r.calls[f.GetCallId()]
+	if what == "" {
+		what = Line(f.GetTool(), 40)
+	}
+	delete(r.calls, f.GetCallId())
+	r.lines("  " + r.style(color, outcome) + r.style(dim, fmt.Sprintf(", %d ms: %s", f.GetDurationMs(), what)))
+	if limit > 0 {
+		r.quote(plain(f.GetContent()), limit)
+	}
+}
+
+// quote shows the last lines of a text.
+func (r *Renderer) quote(text string, limit int) {
+	lines := strings.Split(strings.TrimRight(Clean(text), "\n"), "\n")
+	if len(lines) > limit {
+		r.lines(r.style(dim, fmt.Sprintf("    (%s before)", plural(int64(len(lines)-limit), "line"))))
+		lines = lines[len(lines)-limit:]
+	}
+	for _, line := range lines {
+		r.lines(r.style(dim, "    "+cut(line, 200)))
+	}
+}
+
+// cut bounds a line, but keeps its spaces.
+func cut(line string, width int) string {
+	if all := []rune(line); len(all) > width {
+		return string(all[:width-3]) + "..."
+	}
+	return line
+}
+
+// approval shows what a person is asked about: all of it, exactly.
+func (r *Renderer) approval(a *sessionv1.ApprovalRequested) {
+	r.lines(r.style(yellow, "? "+Line(a.GetTool(), wide)+" wants your approval ("+Line(a.GetRule(), 80)+"), with these arguments:"))
+	for line := range strings.SplitSeq(Exact(a.GetArgumentsJson()), "\n") {
+		r.lines("    " + line)
+	}
+}
+
+// Arguments is a short form of a call's arguments: the values that say most.
+func Arguments(text string) string {
+	var args map[string]any
+	if json.Unmarshal([]byte(text), &args) != nil {
+		return Line(text, argumentWidth)
+	}
+	for _, key := range []string{"command", "file_path", "path", "pattern", "query", "url", "prompt"} {
+		if v, ok := args[key].(string); ok {
+			return Line(v, argumentWidth)
+		}
+	}
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(args)) {
+		if v, err := json.Marshal(args[key]); err == nil {
+			parts = append(parts, key+"="+string(v))
+		}
+	}
+	return Line(strings.Join(parts, " "), argumentWidth)
+}

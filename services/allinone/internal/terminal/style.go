@@ -1,0 +1,43 @@
+package terminal
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// IsTerminal says whether v, a reader or writer, is a terminal.
+func IsTerminal(v any) bool {
+	f, ok := v.(*os.File)
+	if !ok {
+		return false
+	}
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+// Colours says whether to use colours on w: it is a terminal, and neither
+// NO_COLOR nor TERM=dumb is set.
+func Colours(w io.Writer, getenv func(string) string) bool {
+	return IsTerminal(w) && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
+}
+
+// Styles are written around a text when there are colours.
+type style string
+
+const (
+	dim    style = "2"
+	bold   style = "1"
+	red    style = "31"
+	green  style = "32"
+	yellow style = "33"
+	cyan   style = "36"
+)
+
+func (r *Renderer) style(s style, text string) string {
+	if !r.options.Colours || text == "" {
+		return text
+	}
+	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
+}
