@@ -30,18 +30,18 @@ func TestAttacksFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	port := listener.Addr().(*net.TCPAddr).Port
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("top secret"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("FAIRLEAD_TEST_SECRET", "top secret")
-	neighbour := exec.Command("sleep", "600")
-	if err := neighbour.Start(); err != nil {
+	neighbor := exec.Command("sleep", "600")
+	if err := neighbor.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = neighbour.Process.Kill(); _ = neighbour.Wait() }()
+	defer func() { _ = neighbor.Process.Kill(); _ = neighbor.Wait() }()
 	syscalls := func(body string) string { return fmt.Sprintf(python, body) }
 	attacks := []struct{ name, script string }{
 		{"reading a file of the host", "cat " + secret + " && echo BROKEN"},
@@ -50,7 +50,7 @@ func TestAttacksFail(t *testing.T) {
 		{"seeing the host's users", "grep -vE '^(root|agent|nobody):' /etc/passwd && echo BROKEN; [ -e /etc/shadow ] && echo BROKEN"},
 		{"seeing home folders", "[ \"$(ls /home)\" = agent ] || echo BROKEN; ls /root && echo BROKEN"},
 		{"seeing the service's environment", "cat /proc/*/environ 2>/dev/null | grep -a 'top secret' && echo BROKEN; env | grep 'top secret' && echo BROKEN"},
-		{"seeing processes of the host", fmt.Sprintf("kill -0 %d && echo BROKEN; [ $(ls -d /proc/[0-9]* | wc -l) -lt 9 ] || echo BROKEN", neighbour.Process.Pid)},
+		{"seeing processes of the host", fmt.Sprintf("kill -0 %d && echo BROKEN; [ $(ls -d /proc/[0-9]* | wc -l) -lt 9 ] || echo BROKEN", neighbor.Process.Pid)},
 		{"writing outside", "for d in / /usr /usr/bin /etc /dev /lib /home /var /run /sys /proc; do touch $d/x 2>/dev/null && echo BROKEN $d; done"},
 		{"replacing a program", "cp /bin/true /usr/bin/bash && echo BROKEN; mv /etc/passwd /etc/p && echo BROKEN"},
 		{"making the root writable", "mount -o remount,rw / && echo BROKEN; mount -t tmpfs x /usr && echo BROKEN"},
@@ -112,7 +112,7 @@ for request in (0x5412, 0x5412 | 1 << 32, 0x541C, 0x5423):
 func TestNeighboursAreOutOfReach(t *testing.T) {
 	eachLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
-		victim := c.launch(t, t.Context(), &sandboxv1.ExecStart{
+		victim := c.launch(t.Context(), t, &sandboxv1.ExecStart{
 			Call: c.call(), Argv: []string{"bash", "-c", "echo private > file; echo ready; until [ -e stop ]; do sleep 0.05; done; echo unharmed"},
 		})
 		if _, err := victim.Recv(); err != nil {

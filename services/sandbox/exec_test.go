@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -9,11 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/sandbox"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 )
 
 func send(t *testing.T, s sandboxv1.ExecService_ExecClient, r *sandboxv1.ExecRequest) {
@@ -24,7 +26,7 @@ func send(t *testing.T, s sandboxv1.ExecService_ExecClient, r *sandboxv1.ExecReq
 }
 
 // launch starts a command and waits until it has started.
-func (c *client) launch(t *testing.T, ctx context.Context, s *sandboxv1.ExecStart) sandboxv1.ExecService_ExecClient {
+func (c *client) launch(ctx context.Context, t *testing.T, s *sandboxv1.ExecStart) sandboxv1.ExecService_ExecClient {
 	t.Helper()
 	stream, err := c.execs.Exec(ctx)
 	if err != nil {
@@ -44,7 +46,7 @@ func (c *client) launch(t *testing.T, ctx context.Context, s *sandboxv1.ExecStar
 func TestInputGoesToTheCommand(t *testing.T) {
 	eachLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
-		stream := c.launch(t, t.Context(), &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"wc", "-c"}, Stdin: true})
+		stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"wc", "-c"}, Stdin: true})
 		for range 5 {
 			send(t, stream, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Stdin{Stdin: &sandboxv1.ExecStdin{Data: make([]byte, 300_000)}}})
 		}
@@ -58,7 +60,7 @@ func TestInputGoesToTheCommand(t *testing.T) {
 
 func TestInputThatWasNotAnnouncedIsRefused(t *testing.T) {
 	c := open(t, sandbox.LevelBasic)
-	stream := c.launch(t, t.Context(), &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"sleep", "5"}})
+	stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"sleep", "5"}})
 	send(t, stream, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Stdin{Stdin: &sandboxv1.ExecStdin{Data: []byte("x")}}})
 	if _, err := follow(stream); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("%v", err)
@@ -67,7 +69,7 @@ func TestInputThatWasNotAnnouncedIsRefused(t *testing.T) {
 
 func TestASignalEndsTheCommand(t *testing.T) {
 	c := open(t, sandbox.LevelBasic)
-	stream := c.launch(t, t.Context(), &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"bash", "-c", "echo ready; exec sleep 60"}})
+	stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"bash", "-c", "echo ready; exec sleep 60"}})
 	if m, err := stream.Recv(); err != nil || m.GetStdout() == nil {
 		t.Fatalf("%v, %v", m, err)
 	}
@@ -81,7 +83,7 @@ func TestASignalEndsTheCommand(t *testing.T) {
 func TestATerminalIsResized(t *testing.T) {
 	eachLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
-		stream := c.launch(t, t.Context(), &sandboxv1.ExecStart{
+		stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{
 			Call: c.call(), Argv: []string{"bash", "-c", `trap 'stty size; exit' WINCH; stty size; read line; echo "got $line"`}, Stdin: true,
 			Terminal: &sandboxv1.TerminalSize{Rows: 10, Columns: 20},
 		})
@@ -104,7 +106,7 @@ func TestACommandThatDoesNotExistIsNotStarted(t *testing.T) {
 		{Argv: []string{"no-such-program"}}, {Argv: []string{"/workspace"}}, {Argv: []string{"true"}, Cwd: "no/such/folder"},
 	} {
 		s.Call = c.call()
-		r, err := follow(c.launch(t, t.Context(), s))
+		r, err := follow(c.launch(t.Context(), t, s))
 		if err != nil || r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_NOT_STARTED || r.GetMessage() == "" || r.err != "" {
 			t.Errorf("%v: %v, %v, %q", s.GetArgv(), r.ExecExited, err, r.err)
 		}
@@ -115,9 +117,9 @@ func TestStartingAgainAttaches(t *testing.T) {
 	c := open(t, sandbox.LevelBasic)
 	s := &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"bash", "-c", "echo -n abc; echo -n def >&2; until [ -e go ]; do sleep 0.02; done; echo ghi; echo run >> runs"}}
 	ctx, drop := context.WithCancel(t.Context())
-	c.launch(t, ctx, s)
+	c.launch(ctx, t, s)
 	drop() // the command goes on
-	again := c.launch(t, t.Context(), s)
+	again := c.launch(t.Context(), t, s)
 	if _, err := c.write(t, "go", "", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +207,7 @@ func TestCancellingKillsAllAndRefusesALaterStart(t *testing.T) {
 		c := open(t, level)
 		ref := c.named("cancelled")
 		s := &sandboxv1.ExecStart{Call: ref, Argv: []string{"bash", "-c", "trap '' TERM; (while :; do date >> alive; sleep 0.02; done) & setsid sleep 100 & echo ready; wait"}}
-		stream := c.launch(t, t.Context(), s)
+		stream := c.launch(t.Context(), t, s)
 		if _, err := stream.Recv(); err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +253,7 @@ func TestARestartKeepsResultsAndReportsLostCommands(t *testing.T) {
 		if _, err := c.exec(t.Context(), "echo kept", func(s *sandboxv1.ExecStart) { s.Call = c.named(finished) }); err != nil {
 			t.Fatal(err)
 		}
-		c.launch(t, t.Context(), &sandboxv1.ExecStart{Call: c.named(lost), Argv: []string{"sleep", "100"}})
+		c.launch(t.Context(), t, &sandboxv1.ExecStart{Call: c.named(lost), Argv: []string{"sleep", "100"}})
 		if _, err := c.execs.CancelExec(t.Context(), &sandboxv1.CancelExecRequest{Call: c.named(early)}); err != nil {
 			t.Fatal(err)
 		}
@@ -353,7 +355,7 @@ func TestTwoTenantsNeverMeet(t *testing.T) {
 func TestADeletedWorkspaceIsGone(t *testing.T) {
 	eachLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
-		stream := c.launch(t, t.Context(), &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"bash", "-c", "mkdir -p a/b; chmod 0 a/b a; sleep 100"}})
+		stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"bash", "-c", "mkdir -p a/b; chmod 0 a/b a; sleep 100"}})
 		for range 2 {
 			if _, err := c.workspaces.DeleteWorkspace(t.Context(), &sandboxv1.DeleteWorkspaceRequest{Session: c.session}); err != nil {
 				t.Fatal(err)
@@ -430,7 +432,7 @@ func TestMalformedStartsAreRefused(t *testing.T) {
 	if _, err := s.Recv(); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("no request: %v", err)
 	}
-	if _, err := s.Recv(); err == io.EOF {
+	if _, err := s.Recv(); errors.Is(err, io.EOF) {
 		t.Error("the stream ended well")
 	}
 }

@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/sandbox"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/sandbox"
 )
 
 func TestCommandsAndFilesShareTheWorkspace(t *testing.T) {
@@ -175,7 +176,7 @@ func TestSearchesStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var text string
+	var text strings.Builder
 	var end *sandboxv1.ReadFileEnd
 	for {
 		m, err := lines.Recv()
@@ -185,12 +186,12 @@ func TestSearchesStream(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text += string(m.GetData())
+		text.Write(m.GetData())
 		if m.GetEnd() != nil {
 			end = m.GetEnd()
 		}
 	}
-	if text != "999\n" || end.GetLines() != 1 || !end.GetMore() {
-		t.Errorf("%q, %v", text, end)
+	if text.String() != "999\n" || end.GetLines() != 1 || !end.GetMore() {
+		t.Errorf("%q, %v", text.String(), end)
 	}
 }

@@ -15,13 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc/rpctest"
 	"github.com/fairlead/fairlead/services/sandbox"
-	"go.uber.org/goleak"
-	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

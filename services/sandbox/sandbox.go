@@ -19,12 +19,13 @@ import (
 	"path/filepath"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
 	"github.com/fairlead/fairlead/services/sandbox/internal/observe"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/bubblewrap"
 	"github.com/fairlead/fairlead/services/sandbox/internal/server"
-	"google.golang.org/grpc"
 )
 
 // Deps are what the service takes from its program.
@@ -61,7 +62,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 			err = errors.Join(fmt.Errorf("sandbox level %s: %w", level, err), s.release())
 		}
 	}()
-	owners, err := s.isolate(c, level, data, d.Log)
+	owners, err := s.isolate(ctx, c, level, data, d.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 }
 
 // isolate sets up what a level needs.
-func (s *Service) isolate(c Config, level, data string, log *slog.Logger) (box.Owners, error) {
+func (s *Service) isolate(ctx context.Context, c Config, level, data string, log *slog.Logger) (box.Owners, error) {
 	root := os.Getuid() == 0
 	owners := box.Owners{Base: -1}
 	if level == LevelFull {
@@ -111,7 +112,7 @@ func (s *Service) isolate(c Config, level, data string, log *slog.Logger) (box.O
 	} else if root {
 		owners = box.Owners{Base: c.UIDBase} // one user, but not root
 	}
-	runner, err := bubblewrap.New(bubblewrap.Options{
+	runner, err := bubblewrap.New(ctx, bubblewrap.Options{
 		Path: c.Bubblewrap, ReadOnly: c.ReadOnlyPaths, Groups: s.groups, OtherUsers: root, Log: log,
 	})
 	s.runner = runner
@@ -126,7 +127,7 @@ func (s *Service) probe(ctx context.Context, owners box.Owners, l box.Limits) er
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	owner := box.Self
 	if owners.Base >= 0 {
 		owner = box.Owner{UID: owners.Base, GID: owners.Base}

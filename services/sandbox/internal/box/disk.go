@@ -128,7 +128,7 @@ func removeAll(dir string) error {
 	}
 	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if d != nil && d.IsDir() && err == nil {
-			_ = os.Chmod(path, 0o700)
+			_ = os.Chmod(path, 0o700) //nolint:gosec // a directory needs the right to search
 		}
 		return nil
 	})

@@ -1,7 +1,7 @@
 package box
 
 import (
-	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -45,7 +45,7 @@ func (l Limits) lowered(by Lower) (Limits, error) {
 			continue
 		}
 		if x.asked > *x.target {
-			return Limits{}, &CeilingError{Field: x.name, Asked: fmt.Sprint(x.asked), Ceiling: fmt.Sprint(*x.target)}
+			return Limits{}, &CeilingError{Field: x.name, Asked: strconv.FormatInt(x.asked, 10), Ceiling: strconv.FormatInt(*x.target, 10)}
 		}
 		*x.target = x.asked
 	}

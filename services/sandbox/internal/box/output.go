@@ -143,7 +143,7 @@ func (e *Exec) takeComplaint() string {
 	if err != nil {
 		return "the command could not be started"
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	raw, _ := io.ReadAll(io.LimitReader(f, 4096))
 	_ = os.Truncate(path, 0)
 	e.written, e.kept = e.written-e.streams[Stderr].size, e.kept-e.streams[Stderr].size

@@ -57,7 +57,7 @@ func measure(l Limits, folders ...string) (Usage, error) {
 }
 
 func (m *meter) folder(f *os.File, depth int) error {
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	if depth > maxDepth {
 		m.usage.TooDeep = true
 		return nil
@@ -84,7 +84,7 @@ func (m *meter) folder(f *os.File, depth int) error {
 func (m *meter) entry(parent *os.File, name string, depth int) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(int(parent.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return nil // it vanished
+		return nil //nolint:nilerr // it vanished
 	}
 	directory := st.Mode&unix.S_IFMT == unix.S_IFDIR
 	if !directory && st.Nlink > 1 {
@@ -121,7 +121,7 @@ func openFolder(parent int, name string) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	defer unix.Close(path)
+	defer func() { _ = unix.Close(path) }()
 	if err := unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", path), 0o700); err != nil {
 		return -1, err
 	}

@@ -85,7 +85,7 @@ func (s *session) makeFolders(slot int) error {
 		}
 	}
 	for _, dir := range []string{"workspace", "home"} {
-		if err := os.Chmod(s.path(dir), 0o755); err != nil {
+		if err := os.Chmod(s.path(dir), 0o755); err != nil { //nolint:gosec // the folder above is closed; inside, all may look
 			return err
 		}
 		if owner == Self {

@@ -84,10 +84,10 @@ func Clean(name string) (string, error) {
 const attempts = 64
 
 // open resolves a name beneath the workspace. The name is not cleaned again.
-func (t *Tree) open(name string, flags uint64, resolve uint64) (*os.File, error) {
+func (t *Tree) open(name string, flags uint64) (*os.File, error) {
 	how := unix.OpenHow{
 		Flags:   flags | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS | resolve,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
 	}
 	for range attempts {
 		fd, err := unix.Openat2(int(t.root.Fd()), name, &how)
@@ -132,7 +132,7 @@ func refine(name string, err error) error {
 // regular opens a regular file for reading, and nothing else.
 func (t *Tree) regular(name string) (*os.File, unix.Stat_t, error) {
 	var st unix.Stat_t
-	f, err := t.open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	f, err := t.open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
 		return nil, st, err
 	}
@@ -147,7 +147,7 @@ func (t *Tree) regular(name string) (*os.File, unix.Stat_t, error) {
 
 // directory opens a directory for reading.
 func (t *Tree) directory(name string) (*os.File, error) {
-	return t.open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
+	return t.open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
 }
 
 // parent opens the directory that a name lies in, and returns the last part.
@@ -159,6 +159,6 @@ func (t *Tree) parent(name string) (*os.File, string, error) {
 	if dir == "" {
 		dir = "."
 	}
-	f, err := t.open(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	f, err := t.open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
 	return f, last, err
 }

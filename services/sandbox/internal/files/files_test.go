@@ -59,7 +59,7 @@ func contents(t *Tree, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	var b strings.Builder
 	err = r.Bytes(0, 0, func(p []byte) error { b.Write(p); return nil })
 	return b.String(), err

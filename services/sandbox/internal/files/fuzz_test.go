@@ -22,7 +22,7 @@ func FuzzPath(f *testing.F) {
 		}
 		// Past Clean, only the kernel is left to refuse.
 		if g, _, err := tree.regular(name); err == nil {
-			defer g.Close()
+			defer func() { _ = g.Close() }()
 			b := make([]byte, 8)
 			if n, _ := g.Read(b); string(b[:n]) == "secret" || string(b[:n]) != "text" {
 				t.Errorf("%q read %q without cleaning", name, b[:n])

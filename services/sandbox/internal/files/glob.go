@@ -27,7 +27,7 @@ func (t *Tree) Glob(ctx context.Context, pattern, name string, limit int) ([]Inf
 	if err != nil {
 		return nil, false, err
 	}
-	defer dir.Close()
+	defer func() { _ = dir.Close() }()
 	var found []Info
 	w := &walker{ctx: ctx, skip: func(string) bool { return false }}
 	w.visit = func(dir *os.File, last, full string, st *unix.Stat_t) error {
@@ -36,7 +36,7 @@ func (t *Tree) Glob(ctx context.Context, pattern, name string, limit int) ([]Inf
 		}
 		i, err := describe(int(dir.Fd()), last, full)
 		if err != nil {
-			return nil // it vanished
+			return nil //nolint:nilerr // it vanished
 		}
 		found = append(found, i)
 		if len(found) >= 2*limit+1024 { // memory is bounded, whatever matches

@@ -72,7 +72,7 @@ func (t *Tree) Grep(ctx context.Context, q GrepQuery, send func(GrepMatch) error
 	}
 	g := &grep{ctx: ctx, q: q, re: re, send: send, root: name}
 	if f, st, err := t.regular(name); err == nil {
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		err = g.file(f, name, &st)
 		return g.more, ignoreStop(err)
 	}
@@ -80,7 +80,7 @@ func (t *Tree) Grep(ctx context.Context, q GrepQuery, send func(GrepMatch) error
 	if err != nil {
 		return false, err
 	}
-	defer dir.Close()
+	defer func() { _ = dir.Close() }()
 	w := &walker{ctx: ctx, skip: func(last string) bool { return last == ".git" }, visit: g.visit}
 	err = ignoreStop(w.walk(dir, name, 0))
 	return g.more || w.partial, err
@@ -113,7 +113,7 @@ func (q GrepQuery) compile() (*regexp.Regexp, error) {
 }
 
 type grep struct {
-	ctx  context.Context
+	ctx  context.Context //nolint:containedctx // lives as long as one search
 	q    GrepQuery
 	re   *regexp.Regexp
 	send func(GrepMatch) error
@@ -131,7 +131,7 @@ func (g *grep) visit(dir *os.File, last, name string, st *unix.Stat_t) error {
 		return nil // it vanished, or is closed
 	}
 	f := os.NewFile(uintptr(fd), name)
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	if err := unix.Fstat(fd, st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil
 	}

@@ -62,11 +62,11 @@ func (t *Tree) Stat(name string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	f, err := t.open(name, unix.O_PATH|unix.O_NOFOLLOW, 0)
+	f, err := t.open(name, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
 		return Info{}, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	return describe(int(f.Fd()), "", name)
 }
 
@@ -105,7 +105,7 @@ func (t *Tree) List(ctx context.Context, name, after string, limit int, ignore [
 	if err != nil {
 		return nil, false, err
 	}
-	defer dir.Close()
+	defer func() { _ = dir.Close() }()
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
 		return nil, false, err

@@ -213,7 +213,7 @@ func (t *Tree) all(name string, limit int64) ([]byte, unix.Stat_t, error) {
 	if err != nil {
 		return nil, st, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	if st.Size > limit {
 		return nil, st, tooLarge(name, limit)
 	}

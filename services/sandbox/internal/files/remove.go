@@ -21,7 +21,7 @@ func (t *Tree) Remove(name string, recursive bool) error {
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
+	defer func() { _ = dir.Close() }()
 	fd := int(dir.Fd())
 	err = unix.Unlinkat(fd, last, 0)
 	if !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {

@@ -59,7 +59,7 @@ func readLine(src *bufio.Reader, line []byte) ([]byte, error) {
 func (s *scan) whole(src *bufio.Reader) error {
 	text, err := io.ReadAll(io.LimitReader(src, maxGrepWhole+1))
 	if err != nil {
-		return nil // it cannot be read
+		return nil //nolint:nilerr // it cannot be read
 	}
 	if len(text) > maxGrepWhole {
 		text, s.more = text[:maxGrepWhole], true

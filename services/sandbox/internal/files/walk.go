@@ -29,7 +29,7 @@ type visitor func(dir *os.File, last, name string, st *unix.Stat_t) error
 
 // walker walks a tree by path, following no link.
 type walker struct {
-	ctx     context.Context
+	ctx     context.Context //nolint:containedctx // lives as long as one walk
 	visit   visitor
 	skip    func(last string) bool // directories not to enter
 	visited int
@@ -79,7 +79,7 @@ func (w *walker) entry(dir *os.File, last, name string, depth int) error {
 		return nil
 	}
 	sub := os.NewFile(uintptr(fd), name)
-	defer sub.Close()
+	defer func() { _ = sub.Close() }()
 	return w.walk(sub, name, depth+1)
 }
 

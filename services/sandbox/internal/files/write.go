@@ -71,25 +71,25 @@ func (t *Tree) Put(d *Draft, name string, to Target) (Info, bool, error) {
 	if err := t.makeDirectories(path.Dir(name)); err != nil {
 		return Info{}, false, err
 	}
-	real := name // with links at the end followed
+	place := name // with links at the end followed
 	for range maxLinks {
-		next, info, created, err := t.putAt(d, name, real, to)
+		next, info, created, err := t.putAt(d, name, place, to)
 		if next == "" {
 			return info, created, err
 		}
-		real = next
+		place = next
 	}
 	return Info{}, false, refine(name, unix.ELOOP)
 }
 
 // putAt tries to put a draft at a name. If a link is there, it returns where that
 // leads instead.
-func (t *Tree) putAt(d *Draft, name, real string, to Target) (next string, _ Info, created bool, _ error) {
-	dir, last, err := t.parent(real)
+func (t *Tree) putAt(d *Draft, name, place string, to Target) (next string, _ Info, created bool, _ error) {
+	dir, last, err := t.parent(place)
 	if err != nil {
 		return "", Info{}, false, err
 	}
-	defer dir.Close()
+	defer func() { _ = dir.Close() }()
 	old, err := describe(int(dir.Fd()), last, name)
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -103,7 +103,7 @@ func (t *Tree) putAt(d *Draft, name, real string, to Target) (next string, _ Inf
 		if to.CreateOnly {
 			return "", Info{}, false, refine(name, unix.EEXIST)
 		}
-		return path.Dir(real) + "/" + old.Target, Info{}, false, nil // not cleaned: `..` is the kernel's affair
+		return path.Dir(place) + "/" + old.Target, Info{}, false, nil // not cleaned: `..` is the kernel's affair
 	}
 	if err := to.allows(name, old, created); err != nil {
 		return "", Info{}, false, err
@@ -188,7 +188,7 @@ func (t *Tree) Inode(name string) (uint64, Info) {
 
 // makeDirectories makes the directories of a path that do not exist.
 func (t *Tree) makeDirectories(name string) error {
-	if f, err := t.open(name, unix.O_PATH|unix.O_DIRECTORY, 0); err == nil {
+	if f, err := t.open(name, unix.O_PATH|unix.O_DIRECTORY); err == nil {
 		return f.Close()
 	} else if !errors.Is(err, ErrNotFound) {
 		return err
@@ -200,7 +200,7 @@ func (t *Tree) makeDirectories(name string) error {
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
+	defer func() { _ = dir.Close() }()
 	err = unix.Mkdirat(int(dir.Fd()), last, 0o755)
 	if errors.Is(err, unix.EEXIST) {
 		return nil // made meanwhile; or a dangling link, at which the next step fails

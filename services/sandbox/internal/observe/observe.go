@@ -6,12 +6,13 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
 const scope = "github.com/fairlead/fairlead/services/sandbox"

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -12,6 +11,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
 func TestACommandIsASpanAndCounted(t *testing.T) {

@@ -8,12 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
-	"google.golang.org/grpc/codes"
 )
 
 const domain = "sandbox.fairlead.dev"
@@ -95,7 +96,7 @@ func editStatus(e *files.EditError) error {
 // details adds the detail that goes with a code.
 func details(r rule, err error) []apierr.Option {
 	switch {
-	case r.err == box.ErrTooManyExecs:
+	case r.reason == sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_EXECS:
 		return []apierr.Option{apierr.Quota("execs", err.Error()), apierr.RetryAfter(time.Second)}
 	case r.code == codes.ResourceExhausted:
 		return []apierr.Option{apierr.Quota("workspace", err.Error())}

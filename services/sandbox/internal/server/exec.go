@@ -7,12 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 type execServer struct {
@@ -122,7 +123,7 @@ func feed(ctx context.Context, stream sandboxv1.ExecService_ExecServer, e *box.E
 	for {
 		r, err := stream.Recv()
 		if err != nil {
-			return nil // the caller has no more to say, or the stream is over
+			return nil //nolint:nilerr // the caller has no more to say, or the stream is over
 		}
 		switch k := r.GetKind().(type) {
 		case *sandboxv1.ExecRequest_Stdin:

@@ -4,12 +4,13 @@ import (
 	"context"
 	"strings"
 
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
 type fileServer struct {
@@ -110,7 +111,7 @@ func (s *fileServer) ReadFile(r *sandboxv1.ReadFileRequest, stream sandboxv1.Fil
 	if err != nil {
 		return status(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	head := &sandboxv1.ReadFileResponse{Kind: &sandboxv1.ReadFileResponse_File{File: fileInfo(f.Info)}}
 	if err := stream.Send(head); err != nil {
 		return err

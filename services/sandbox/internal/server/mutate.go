@@ -8,10 +8,11 @@ import (
 	"fmt"
 	"io"
 
+	"google.golang.org/protobuf/proto"
+
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
-	"google.golang.org/protobuf/proto"
 )
 
 // intent identifies a change that took effect although nobody was told.
@@ -44,7 +45,7 @@ func (s *fileServer) WriteFile(stream sandboxv1.FileService_WriteFileServer) err
 	if err != nil {
 		return err
 	}
-	defer t.Close()
+	defer func() { _ = t.Close() }()
 	d, err := t.Draft()
 	if err != nil {
 		return err
@@ -185,7 +186,7 @@ func (s *fileServer) EditFile(ctx context.Context, r *sandboxv1.EditFileRequest)
 			if err != nil {
 				return nil, false
 			}
-			defer t.Close()
+			defer func() { _ = t.Close() }()
 			resp := &sandboxv1.EditFileResponse{}
 			return recovered(t, raw, resp, func(i *sandboxv1.FileInfo) { resp.File = i })
 		},
@@ -203,7 +204,7 @@ func edit(w *box.Workspace, name string, edits []files.Edit, intend func([]byte)
 	if err != nil {
 		return nil, err
 	}
-	defer t.Close()
+	defer func() { _ = t.Close() }()
 	e, err := t.Edit(name, edits)
 	if err != nil {
 		return nil, err
@@ -240,7 +241,7 @@ func (s *fileServer) DeleteFile(ctx context.Context, r *sandboxv1.DeleteFileRequ
 		if err != nil {
 			return err
 		}
-		defer t.Close()
+		defer func() { _ = t.Close() }()
 		defer w.Recount()
 		return t.Remove(r.GetPath(), r.GetRecursive())
 	}

@@ -8,11 +8,12 @@ import (
 	"strings"
 	"sync"
 
+	"google.golang.org/grpc"
+
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"google.golang.org/grpc"
 )
 
 // Info is what GetCapabilities and EnsureWorkspace tell of a node.

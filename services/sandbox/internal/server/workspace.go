@@ -34,7 +34,7 @@ func seed(w *box.Workspace, content map[string][]byte) error {
 	if err != nil {
 		return err
 	}
-	defer t.Close()
+	defer func() { _ = t.Close() }()
 	for _, name := range slices.Sorted(maps.Keys(content)) {
 		if err := seedFile(w, t, name, content[name]); err != nil {
 			return fmt.Errorf("seed file %s: %w", name, err)

@@ -22,9 +22,10 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
-	"golang.org/x/sys/unix"
 )
 
 // startTimeout bounds what bubblewrap takes to build a sandbox.
@@ -56,7 +57,7 @@ type Runner struct {
 
 // New finds bubblewrap. The runner must be closed, after its last command has
 // ended.
-func New(o Options) (*Runner, error) {
+func New(ctx context.Context, o Options) (*Runner, error) {
 	path := o.Path
 	if path == "" {
 		found, err := exec.LookPath("bwrap")
@@ -65,7 +66,7 @@ func New(o Options) (*Runner, error) {
 		}
 		path = found
 	}
-	if err := checkOptions(path); err != nil {
+	if err := checkOptions(ctx, path); err != nil {
 		return nil, err
 	}
 	l, err := newLayout(o.ReadOnly, []string{"/usr/local/go"})
@@ -93,8 +94,8 @@ func New(o Options) (*Runner, error) {
 
 // checkOptions says which option an old bubblewrap lacks, instead of failing on
 // each command.
-func checkOptions(path string) error {
-	help, err := exec.Command(path, "--help").CombinedOutput()
+func checkOptions(ctx context.Context, path string) error {
+	help, err := exec.CommandContext(ctx, path, "--help").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("bubblewrap at %s does not run: %w: apt-get install -y bubblewrap", path, err)
 	}
@@ -157,7 +158,7 @@ func (r *Runner) launch(ctx context.Context, c box.Command, p *process) error {
 		return fmt.Errorf("start bubblewrap: %w", err)
 	}
 	p.invocation.closeInherited()
-	p.stdio.closeChild()
+	p.closeChild()
 	if err := p.identify(ctx); err != nil {
 		return err
 	}
@@ -187,9 +188,9 @@ func (r *Runner) command(c box.Command, p *process) *exec.Cmd {
 		Args:       append([]string{"bwrap"}, p.invocation.args...),
 		Env:        []string{"PATH=" + r.layout.path},
 		Dir:        "/",
-		Stdin:      p.stdio.childIn,
-		Stdout:     p.stdio.childOut,
-		Stderr:     p.stdio.childErr,
+		Stdin:      p.childIn,
+		Stdout:     p.childOut,
+		Stderr:     p.childErr,
 		ExtraFiles: p.invocation.inherited,
 		// A process group of its own: a signal to the service's does not reach it.
 		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true},
@@ -231,9 +232,9 @@ func (p *process) identify(ctx context.Context) error {
 // reading ends.
 func (p *process) complaint() string {
 	_ = p.cmd.Process.Kill()
-	from := p.stdio.errOut
+	from := p.errOut
 	if from == nil {
-		from = p.stdio.out
+		from = p.out
 	}
 	raw, _ := io.ReadAll(io.LimitReader(from, 4096))
 	if text := strings.TrimSpace(string(raw)); text != "" {

@@ -10,9 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,7 +34,7 @@ func newRunner(t *testing.T) (*Runner, box.Owner) {
 		})
 		o.Groups, o.OtherUsers, owner = h, true, box.Owner{UID: 200777, GID: 200777}
 	}
-	r, err := New(o)
+	r, err := New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,11 +194,11 @@ func TestAnExtraPathMayNotHideTheSandboxsOwn(t *testing.T) {
 
 func BenchmarkTrue(b *testing.B) {
 	o := Options{Log: slog.New(slog.DiscardHandler)}
-	r, err := New(o)
+	r, err := New(b.Context(), o)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	dir := b.TempDir()
 	c := box.Command{ID: "bench", Argv: []string{"true"}, Dir: "/", Owner: box.Self, Workspace: dir, Home: dir, Limits: box.Limits{
 		MemoryBytes: 4 << 30, Processes: 64, FileBytes: 1 << 20, OpenFiles: 128, TmpBytes: 1 << 20, ShmBytes: 1 << 20,

@@ -14,9 +14,10 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
-	"golang.org/x/sys/unix"
 )
 
 // endTimeout bounds how long the kernel may take to end a killed sandbox.
@@ -78,7 +79,7 @@ func (p *process) Signal(number int) error {
 	if err != nil {
 		return nil // ended
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	if insideNumber(p.command) != commandNumber {
 		return nil // ended, and its number was given to another process
 	}
@@ -92,7 +93,7 @@ func (p *process) Signal(number int) error {
 func (p *process) signalGroup(fd int, s unix.Signal) error {
 	group, err := unix.Getpgid(p.command)
 	if err != nil {
-		return nil // ended
+		return nil //nolint:nilerr // it has ended
 	}
 	flags := signalGroup
 	switch group {

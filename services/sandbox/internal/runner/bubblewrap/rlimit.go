@@ -3,8 +3,9 @@ package bubblewrap
 import (
 	"fmt"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
 // helpers is how many processes of a sandbox are bubblewrap's own.

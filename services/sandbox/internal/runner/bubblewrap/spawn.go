@@ -5,8 +5,9 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
 // spawner runs functions, forks above all, on one operating system thread that

@@ -6,8 +6,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
 // stage shows folders to a bubblewrap that runs as another user, who could not
@@ -54,7 +55,7 @@ func (g *stage) show(path, name string) (string, error) {
 	if err != nil {
 		return "", &os.PathError{Op: "show", Path: path, Err: err}
 	}
-	defer unix.Close(tree)
+	defer func() { _ = unix.Close(tree) }()
 	var st unix.Stat_t
 	if err := unix.Fstat(tree, &st); err != nil {
 		return "", err
@@ -75,7 +76,7 @@ func makePoint(at string, directory bool) error {
 	if directory {
 		return os.Mkdir(at, 0o755)
 	}
-	f, err := os.OpenFile(at, os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := os.OpenFile(at, os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

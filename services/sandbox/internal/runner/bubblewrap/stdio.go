@@ -6,8 +6,9 @@ import (
 	"os"
 
 	"github.com/creack/pty"
-	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
 // stdio are both ends of a command's standard streams.

@@ -1,0 +1,61 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/files"
+)
+
+// TestEveryReasonIsUsed walks the contract: a reason that no error becomes is a
+// promise that is not kept.
+func TestEveryReasonIsUsed(t *testing.T) {
+	t.Parallel()
+	used := map[string]bool{}
+	for _, r := range rules {
+		err := status(fmt.Errorf("do it: %w", r.err))
+		if apierr.Code(err) != r.code || apierr.Reason(err) != reason(r.reason) || apierr.ErrorDomain(err) != domain {
+			t.Errorf("%v becomes %v", r.err, err)
+		}
+		used[apierr.Reason(err)] = true
+	}
+	for _, err := range []error{&box.CeilingError{Field: "timeout"}, &files.EditError{}, &files.EditError{Found: 2}} {
+		used[apierr.Reason(status(err))] = true
+	}
+	for number := range sandboxv1.ErrorReason_name {
+		r := sandboxv1.ErrorReason(number)
+		if r != sandboxv1.ErrorReason_ERROR_REASON_UNSPECIFIED && !used[reason(r)] {
+			t.Errorf("no error has the reason %s", reason(r))
+		}
+	}
+}
+
+func TestEveryExitReasonIsTold(t *testing.T) {
+	t.Parallel()
+	told := map[sandboxv1.ExitReason]bool{sandboxv1.ExitReason_EXIT_REASON_UNSPECIFIED: true}
+	for r := range reasons {
+		told[exited(box.Outcome{Reason: r}).GetReason()] = true
+	}
+	if len(told) != len(sandboxv1.ExitReason_name) {
+		t.Errorf("%d of %d reasons", len(told), len(sandboxv1.ExitReason_name))
+	}
+}
+
+func TestWhatIsNotKnownIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{nil, context.Canceled, errors.New("disk on fire")} {
+		if got := status(err); got != err { //nolint:errorlint // the very same error is wanted
+			t.Errorf("%v became %v", err, got)
+		}
+	}
+	if got := status(box.ErrClosed); apierr.Code(got) != codes.Unavailable {
+		t.Errorf("%v", got)
+	}
+}
