@@ -52,8 +52,8 @@ func run(root string) error {
 		events = append(events, event{f, name})
 	}
 	for path, render := range map[string]func([]event) ([]byte, error){
-		"gen/go/fairlead/session/v1/event_names.go":    renderGo,
-		"gen/ts/fairlead/session/v1/event_names.ts":    renderTS,
+		"gen/go/fairlead/session/v1/event_names.go":     renderGo,
+		"gen/ts/fairlead/session/v1/event_names.ts":     renderTS,
 		"gen/python/fairlead/session/v1/event_names.py": renderPython,
 		"docs/events.md": renderMarkdown,
 	} {
