@@ -41,6 +41,7 @@ type stdio struct {
 type commands struct {
 	Serve       serveCommand       `cmd:"" passthrough:"" help:"Run everything in this process: REST, event streams and gRPC."`
 	Run         runCommand         `cmd:"" help:"Run one turn and show it."`
+	Demo        demoCommand        `cmd:"" help:"Watch the agent coder repair a small program whose test fails."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 	ConfigTable configTableCommand `cmd:"" name:"config-table" hidden:"" help:"Print the tables of docs/configuration.md."`
 }
