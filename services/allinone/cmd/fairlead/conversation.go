@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"time"
-
-	"google.golang.org/protobuf/encoding/protojson"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/allinone/internal/client"
@@ -23,33 +20,6 @@ type view interface {
 	Err() error
 }
 
-// jsonLines shows events as one JSON object a line.
-type jsonLines struct {
-	w   io.Writer
-	err error
-}
-
-// Event writes an event.
-func (j *jsonLines) Event(e *sessionv1.Event) {
-	if j.err != nil {
-		return
-	}
-	data, err := protojson.Marshal(e)
-	if err != nil {
-		j.err = err
-		return
-	}
-	var line bytes.Buffer
-	if j.err = json.Compact(&line, data); j.err != nil { // protojson's spaces differ from build to build
-		return
-	}
-	line.WriteByte('\n')
-	_, j.err = j.w.Write(line.Bytes())
-}
-
-// Err is the first error.
-func (j *jsonLines) Err() error { return j.err }
-
 // conversation runs turns of one session and shows them.
 type conversation struct {
 	sessions   sessionv1.SessionServiceClient
@@ -59,11 +29,15 @@ type conversation struct {
 	answers    <-chan string   // lines of a person; nil when there is none to ask
 	interrupts <-chan struct{} // asks to stop the turn; a closed one asks once
 	backoff    client.Backoff
+	told       bool // that the model is a script
 
 	started   bool                           // the turn runs
 	asked     bool                           // it was asked to stop
 	approvals []*sessionv1.ApprovalRequested // which wait for an answer, the oldest first
 }
+
+// errQuit is what a second request to stop a turn leads to.
+var errQuit = errors.New("quit before the turn had ended; it goes on to its end")
 
 // turn runs a turn to its end.
 func (c *conversation) turn(ctx context.Context, req *sessionv1.RunTurnRequest) (*sessionv1.TurnFinished, error) {
@@ -103,6 +77,9 @@ func (c *conversation) turn(ctx context.Context, req *sessionv1.RunTurnRequest) 
 			if !more {
 				interrupts = nil
 			}
+			if c.asked {
+				return nil, errQuit
+			}
 			if err := c.interrupt(ctx); err != nil {
 				return nil, err
 			}
@@ -118,6 +95,10 @@ func (c *conversation) event(ctx context.Context, e *sessionv1.Event) error {
 	}
 	switch b := e.GetBody().(type) {
 	case *sessionv1.Event_TurnStarted:
+		if model := b.TurnStarted.GetModel(); !c.told && strings.HasPrefix(model, "scripted:") {
+			c.told = true
+			c.notice("The model %s is a script: it plays prepared answers and asks nobody.", terminal.Line(model, 60))
+		}
 		if c.started = true; c.asked { // it was asked too early
 			return c.interrupt(ctx)
 		}

@@ -41,6 +41,8 @@ type stdio struct {
 type commands struct {
 	Serve       serveCommand       `cmd:"" passthrough:"" help:"Run everything in this process: REST, event streams and gRPC."`
 	Run         runCommand         `cmd:"" help:"Run one turn and show it."`
+	Chat        chatCommand        `cmd:"" help:"Talk to an agent, line by line."`
+	Sessions    sessionsCommand    `cmd:"" help:"List sessions and look at them."`
 	Demo        demoCommand        `cmd:"" help:"Watch the agent coder repair a small program whose test fails."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 	ConfigTable configTableCommand `cmd:"" name:"config-table" hidden:"" help:"Print the tables of docs/configuration.md."`

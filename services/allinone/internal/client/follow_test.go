@@ -4,179 +4,166 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/client/clienttest"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/internal/kit/rpc/rpctest"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server plays one script per request: events by their numbers, then an error.
-type server struct {
-	sessionv1.UnimplementedSessionServiceServer
+// fast is a backoff for tests.
+var fast = client.Backoff{First: time.Millisecond, Most: 2 * time.Millisecond, Attempts: 3}
 
-	scripts [][]any // an int is an event, -1 the turn's end, an error ends the stream
-
-	mu       sync.Mutex
-	requests []*sessionv1.RunTurnRequest
-}
-
-func (s *server) RunTurn(r *sessionv1.RunTurnRequest, stream grpc.ServerStreamingServer[sessionv1.RunTurnResponse]) error {
-	s.mu.Lock()
-	s.requests = append(s.requests, r)
-	n := len(s.requests)
-	s.mu.Unlock()
-	if n > len(s.scripts) {
-		return status.Error(codes.Internal, "more requests than expected")
-	}
-	for _, step := range s.scripts[n-1] {
-		switch x := step.(type) {
-		case error:
-			return x
-		case int:
-			e := &sessionv1.Event{FirstSeq: int64(x), Seq: int64(x), Body: &sessionv1.Event_TextDelta{TextDelta: &sessionv1.TextDelta{Text: "x"}}}
-			if x < 0 {
-				e = &sessionv1.Event{FirstSeq: 99, Seq: 99, Body: &sessionv1.Event_TurnFinished{TurnFinished: &sessionv1.TurnFinished{}}}
-			}
-			if err := stream.Send(&sessionv1.RunTurnResponse{Kind: &sessionv1.RunTurnResponse_Event{Event: e}}); err != nil {
-				return err
-			}
-		case *sessionv1.Progress:
-			if err := stream.Send(&sessionv1.RunTurnResponse{Kind: &sessionv1.RunTurnResponse_Progress{Progress: x}}); err != nil {
-				return err
-			}
-		case string: // quiet until the client goes
-			<-stream.Context().Done()
-			return stream.Context().Err()
-		}
-	}
-	return nil
-}
-
-// dial serves s and gives a client of it.
-func dial(t *testing.T, s *server) sessionv1.SessionServiceClient {
+func connect(t *testing.T, s *clienttest.Server) sessionv1.SessionServiceClient {
 	t.Helper()
-	conn := rpctest.Dial(t, func(r grpc.ServiceRegistrar) { sessionv1.RegisterSessionServiceServer(r, s) })
+	conn, err := rpc.Dial(s.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	return sessionv1.NewSessionServiceClient(conn)
 }
 
-// patient has attempts without any pause worth the name.
-func patient(attempts int) client.Options {
-	return client.Options{Backoff: client.Backoff{First: time.Microsecond, Most: time.Microsecond, Attempts: attempts}}
+// follow runs a turn and returns the sequence numbers that were seen.
+func follow(t *testing.T, ctx context.Context, c sessionv1.SessionServiceClient, lost *int) ([]int64, error) {
+	t.Helper()
+	f := client.RunTurn(ctx, c, &sessionv1.RunTurnRequest{Parent: clienttest.Session, Text: "hi"}, client.Options{
+		Backoff: fast, Lost: func(error) { *lost++ },
+	})
+	defer f.Close()
+	var seen []int64
+	for e := range f.Events() {
+		seen = append(seen, e.GetSeq())
+	}
+	return seen, f.Err()
 }
 
-func request() *sessionv1.RunTurnRequest {
-	return &sessionv1.RunTurnRequest{Parent: "sessions/s", Text: "go"}
-}
-
-// gone is what a client sees of a server that is stopping.
-func gone() error {
-	return apierr.New(codes.Unavailable, "session.fairlead.dev", "STORE_UNAVAILABLE", "The server stops.")
-}
-
-func TestRunTurnComesBackWithoutRunningTwice(t *testing.T) {
-	for name, c := range map[string]struct {
-		scripts [][]any
-		events  []int64
-		after   []int64
+func TestABrokenStreamIsResumed(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		breakAfter []int
+		after      []int64 // of each request
 	}{
-		"an undisturbed turn is one request":            {[][]any{{1, 2, -1}}, []int64{1, 2, 99}, []int64{0}},
-		"a lost connection resumes after the last":      {[][]any{{1, 2, gone()}, {3, -1}}, []int64{1, 2, 3, 99}, []int64{0, 2}},
-		"a stream that ends early resumes too":          {[][]any{{1}, {2, -1}}, []int64{1, 2, 99}, []int64{0, 1}},
-		"progress counts as seen":                       {[][]any{{1, &sessionv1.Progress{Seq: 7}, gone()}, {8, -1}}, []int64{1, 8, 99}, []int64{0, 7}},
-		"a server that is not there yet is tried again": {[][]any{{gone()}, {gone()}, {1, -1}}, []int64{1, 99}, []int64{0, 0, 0}},
+		{"an unbroken stream asks once", nil, []int64{0}},
+		{"it goes on after the last event", []int{3}, []int64{0, 3}},
+		{"it goes on as often as it gets further", []int{1, 1, 1, 1, 1}, []int64{0, 1, 2, 3, 4, 5}},
+		{"a stream that brings nothing is tried again", []int{2, 0, 0}, []int64{0, 2, 2, 2}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s := &server{scripts: c.scripts}
-			f := client.RunTurn(t.Context(), dial(t, s), request(), patient(3))
-			defer f.Close()
-			var events, after []int64
-			for e := range f.Events() {
-				events = append(events, e.GetSeq())
-			}
-			if err := f.Err(); err != nil {
+		t.Run(c.name, func(t *testing.T) {
+			s := (&clienttest.Server{Events: clienttest.Turn(sessionv1.TurnState_TURN_STATE_COMPLETE), BreakAfter: c.breakAfter}).Start(t)
+			lost := 0
+			seen, err := follow(t, t.Context(), connect(t, s), &lost)
+			if err != nil {
 				t.Fatal(err)
 			}
-			for _, r := range s.requests {
-				after = append(after, r.GetAfterSeq())
-				if r.GetRequestId() == "" || r.GetRequestId() != s.requests[0].GetRequestId() {
-					t.Errorf("request ids differ: %q and %q", s.requests[0].GetRequestId(), r.GetRequestId())
-				}
-			}
-			if diff := cmp.Diff(c.events, events); diff != "" {
+			if diff := cmp.Diff([]int64{1, 2, 3, 4, 5, 6, 7}, seen); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
+			}
+			var after []int64
+			ids := map[string]bool{}
+			for _, m := range s.Requests() {
+				r, ok := m.(*sessionv1.RunTurnRequest)
+				if !ok {
+					t.Fatalf("another request: %v", m)
+				}
+				after = append(after, r.GetAfterSeq())
+				ids[r.GetRequestId()] = true
 			}
 			if diff := cmp.Diff(c.after, after); diff != "" {
 				t.Errorf("after_seq (-want +got):\n%s", diff)
 			}
-		})
-	}
-}
-
-func TestRunTurnGivesUp(t *testing.T) {
-	refused := apierr.New(codes.NotFound, "session.fairlead.dev", "SESSION_NOT_FOUND", "There is no session s.")
-	for name, c := range map[string]struct {
-		scripts  [][]any
-		requests int
-		code     codes.Code
-	}{
-		"at once when the request is refused":      {[][]any{{refused}}, 1, codes.NotFound},
-		"after the attempts without any progress":  {[][]any{{gone()}, {gone()}, {gone()}}, 3, codes.Unavailable},
-		"progress gives new attempts, but no more": {[][]any{{gone()}, {1, gone()}, {gone()}, {gone()}}, 4, codes.Unavailable},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := &server{scripts: c.scripts}
-			f := client.RunTurn(t.Context(), dial(t, s), request(), patient(2))
-			defer f.Close()
-			for range f.Events() { //nolint:revive // until the end
+			if len(ids) != 1 || ids[""] {
+				t.Errorf("request ids %v, want one", ids)
 			}
-			if got := apierr.Code(f.Err()); got != c.code || len(s.requests) != c.requests {
-				t.Errorf("got %v after %d requests, want %v after %d", f.Err(), len(s.requests), c.code, c.requests)
+			if lost != len(c.breakAfter) {
+				t.Errorf("told %d times of a lost connection", lost)
 			}
 		})
 	}
 }
 
-func TestCloseEndsAQuietStream(t *testing.T) {
-	s := &server{scripts: [][]any{{1, "quiet"}}}
-	f := client.RunTurn(t.Context(), dial(t, s), request(), patient(3))
-	<-f.Events()
+func TestItGivesUpWithoutProgress(t *testing.T) {
+	s := (&clienttest.Server{Events: clienttest.Turn(sessionv1.TurnState_TURN_STATE_COMPLETE), BreakAfter: []int{2, 0, 0, 0, 0, 0}}).Start(t)
+	lost := 0
+	seen, err := follow(t, t.Context(), connect(t, s), &lost)
+	if status.Code(err) != codes.Unavailable || len(seen) != 2 {
+		t.Errorf("saw %v, error %v", seen, err)
+	}
+	if n := len(s.Requests()); n != 1+fast.Attempts {
+		t.Errorf("%d requests, want %d", n, 1+fast.Attempts)
+	}
+}
+
+func TestClosingEndsAStreamThatIsHeld(t *testing.T) {
+	s := (&clienttest.Server{Events: clienttest.Turn(sessionv1.TurnState_TURN_STATE_COMPLETE), Hold: 2}).Start(t)
+	f := client.StreamEvents(t.Context(), connect(t, s), clienttest.Session, 0, client.Options{Backoff: fast})
+	if e := <-f.Events(); e.GetSeq() != 1 {
+		t.Errorf("first event %v", e)
+	}
 	f.Close()
-	f.Close() // and may be repeated
+	f.Close()
 	if !errors.Is(f.Err(), context.Canceled) {
-		t.Errorf("it ended with %v", f.Err())
+		t.Errorf("error %v", f.Err())
 	}
 }
 
-func TestExplainSaysWhatAndWhere(t *testing.T) {
-	err := apierr.New(codes.InvalidArgument, "session.fairlead.dev", "INVALID", "The request \x1b[31mis wrong.",
-		apierr.Field("limits.max_steps", "must be at most 10000"))
-	s := &server{scripts: [][]any{{err}}}
-	f := client.RunTurn(t.Context(), dial(t, s), request(), patient(1))
-	defer f.Close()
-	for range f.Events() { //nolint:revive // until the end
-	}
-	got := client.Explained(f.Err()).Error()
-	for _, want := range []string{"The request is wrong. (INVALID)", "\n  limits.max_steps: must be at most 10000"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q is missing in %q", want, got)
-		}
-	}
-	if strings.ContainsAny(got, "\x1b") {
-		t.Errorf("an escape sequence is left: %q", got)
+func TestExplain(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"an error that is none of the server's", errors.New("plain"), "plain"},
+		{"a reason follows the message", apierr.New(codes.NotFound, "x.fairlead.dev", "NO_SUCH", "There is none."), "There is none. (NO_SUCH)"},
+		{"fields are listed", apierr.New(codes.InvalidArgument, "x.fairlead.dev", "BAD", "It is wrong.", apierr.Field("a.b", "is empty"), apierr.Field("c", "is long")),
+			"It is wrong. (BAD)\n  a.b: is empty\n  c: is long"},
+		{"a status without details", status.Error(codes.Unavailable, "not there"), "not there"},
+		{"a status without a message", status.Error(codes.Unavailable, ""), "Unavailable"},
+		{"escape sequences of the server are left out", status.Error(codes.Internal, "a\x1b]0;owned\x07b"), "ab"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := client.Explain(c.err); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if got := client.Explained(c.err).Error(); got != c.want || strings.ContainsRune(got, '\x1b') {
+				t.Errorf("wrapped: %q", got)
+			}
+		})
 	}
 	if client.Explained(nil) != nil {
 		t.Error("no error became one")
+	}
+}
+
+func TestRetryRepeatsOnlyWhatMaySucceed(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		code codes.Code
+		want int
+	}{
+		{"a server that is not there is asked again", codes.Unavailable, 1 + fast.Attempts},
+		{"a refusal is final", codes.InvalidArgument, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			calls := 0
+			err := client.Retry(t.Context(), fast, func() error { calls++; return status.Error(c.code, "no") })
+			if status.Code(err) != c.code || calls != c.want {
+				t.Errorf("%d calls, error %v", calls, err)
+			}
+		})
 	}
 }

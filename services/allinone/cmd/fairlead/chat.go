@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/internal/kit/program"
+)
+
+// chatCommand talks to an agent.
+type chatCommand struct {
+	Agent    string `help:"The agent of the new session, such as coder or assistant."`
+	Session  string `placeholder:"ID" help:"Continue this session instead of beginning one."`
+	Thinking bool   `help:"Show the model's thinking."`
+	target
+}
+
+const chatHelp = `Write a line and press Enter. A line that ends in \ goes on in the next one.
+  /help   this text
+  /quit   end (so does Ctrl-D); the session is kept
+Ctrl-C stops the running turn.
+`
+
+// Run talks until the input ends.
+func (c chatCommand) Run(ctx context.Context, s stdio) error {
+	if c.Agent != "" && c.Session != "" {
+		return usage("--agent is for new sessions; the session %s has its agent already", c.Session)
+	}
+	// Ctrl-C is for turns here. Main ends ctx at the first signal, and only then.
+	interrupts, stop := interruptions()
+	defer stop()
+	ctx, cancel := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM)
+	defer cancel()
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		return client.Explained(c.chat(ctx, s, b, interrupts))
+	})
+}
+
+// interruptions receives Ctrl-C.
+func interruptions() (<-chan struct{}, func()) {
+	signals, out, done := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
+	ended := make(chan struct{})
+	signal.Notify(signals, os.Interrupt)
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			case <-signals:
+				select {
+				case out <- struct{}{}:
+				case <-done:
+					return
+				}
+			}
+		}
+	}()
+	return out, func() {
+		signal.Stop(signals)
+		close(done)
+		<-ended
+	}
+}
+
+// chat reads lines and runs a turn for each.
+func (c chatCommand) chat(ctx context.Context, s stdio, b *backend, interrupts <-chan struct{}) error {
+	session := sessionName(c.Session)
+	var err error
+	if c.Session == "" {
+		session, err = b.createSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Agent: c.Agent}, RequestId: id.New()})
+	} else {
+		_, err = b.sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: session})
+	}
+	if err != nil {
+		return err
+	}
+	if b.scripted {
+		_, _ = io.WriteString(s.err, scriptedNotice(""))
+	}
+	_, _ = fmt.Fprintf(s.err, "%s  (/help, /quit; go on later with --session %s)\n", terminal.Line(session, 100), terminal.Line(bare(session), 100))
+	lines := readLines(s.in)
+	talk := &conversation{
+		sessions: b.sessions, session: session, view: newView(s, false, c.Thinking), notices: s.err,
+		interrupts: interrupts, backoff: client.DefaultBackoff(), told: b.scripted,
+	}
+	if terminal.IsTerminal(s.in) { // a pipe's lines are messages, no answers
+		talk.answers = lines
+	}
+	return talk.chat(ctx, lines)
+}
+
+// chat takes lines until there are no more, or Ctrl-C where no turn runs.
+func (c *conversation) chat(ctx context.Context, lines <-chan string) error {
+	message := ""
+	for {
+		if c.answers != nil {
+			c.prompt("\n> ")
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-c.interrupts:
+			return &program.ExitError{Code: 130} // as shells say it of a program that Ctrl-C ended
+		case line, ok := <-lines:
+			if !ok {
+				return nil
+			}
+			if before, more := strings.CutSuffix(line, `\`); more {
+				message += before + "\n"
+				continue
+			}
+			message += line
+		}
+		text := strings.ToValidUTF8(strings.TrimSpace(message), "\uFFFD")
+		message = ""
+		if text == "/quit" || text == "/exit" {
+			return nil
+		}
+		if err := c.say(ctx, text); err != nil {
+			return err
+		}
+	}
+}
+
+// say runs a turn, or a command.
+func (c *conversation) say(ctx context.Context, text string) error {
+	switch {
+	case text == "":
+		return nil
+	case text == "/help":
+		c.prompt("%s", chatHelp)
+		return nil
+	case strings.HasPrefix(text, "/") && !strings.ContainsAny(text[1:], "/ \n"):
+		c.notice("There is no command %s; /help shows what there is.", terminal.Line(text, 40))
+		return nil
+	}
+	_, err := c.turn(ctx, &sessionv1.RunTurnRequest{Parent: c.session, Text: text, RequestId: id.New()})
+	if errors.Is(err, errQuit) {
+		return &program.ExitError{Code: 130}
+	}
+	return err // a turn that FAILED is no error: the next message may do better
+}

@@ -1,0 +1,271 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
+)
+
+// sessionsCommand looks at sessions.
+type sessionsCommand struct {
+	List   listCommand   `cmd:"" help:"List sessions, the newest first."`
+	Show   showCommand   `cmd:"" help:"Show a session and its turns."`
+	Events eventsCommand `cmd:"" help:"Show a session's events."`
+}
+
+// pageSize is how many are asked for at once.
+const pageSize = 200
+
+// listCommand lists sessions.
+type listCommand struct {
+	Limit int  `default:"50" help:"The most sessions."`
+	JSON  bool `name:"json" help:"Print one JSON session per line."`
+	target
+}
+
+// Run lists sessions.
+func (c listCommand) Run(ctx context.Context, s stdio) error {
+	if c.Limit < 1 {
+		return usage("--limit must be at least 1")
+	}
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		var all []*sessionv1.Session
+		err := pages(ctx, c.Limit, func(size int32, token string) (int, string, error) {
+			resp, err := b.sessions.ListSessions(ctx, &sessionv1.ListSessionsRequest{PageSize: size, PageToken: token})
+			all = append(all, resp.GetSessions()...)
+			return len(resp.GetSessions()), resp.GetNextPageToken(), err
+		})
+		if err != nil {
+			return client.Explained(err)
+		}
+		if c.JSON {
+			return printJSON(s.out, all)
+		}
+		return listSessions(s.out, all)
+	})
+}
+
+func listSessions(w io.Writer, all []*sessionv1.Session) error {
+	rows := [][]string{{"SESSION", "AGENT", "UPDATED", "TURNS", "STATE", "COST", "TITLE"}}
+	for _, x := range all {
+		state := "idle"
+		if x.GetActiveTurn() != "" {
+			state = "active"
+		}
+		rows = append(rows, []string{
+			bare(x.GetName()), bare(x.GetAgent()), stamp(x.GetUpdateTime()), fmt.Sprint(x.GetFinishedTurns()), state,
+			terminal.Cost(x.GetUsage()), x.GetTitle(),
+		})
+	}
+	return columns(w, rows)
+}
+
+// showCommand shows a session.
+type showCommand struct {
+	ID   string `arg:"" help:"The session."`
+	JSON bool   `name:"json" help:"Print the session and then its turns, one JSON object per line."`
+	target
+}
+
+// Run shows a session.
+func (c showCommand) Run(ctx context.Context, s stdio) error {
+	name := sessionName(c.ID)
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		resp, err := b.sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: name})
+		if err != nil {
+			return client.Explained(err)
+		}
+		var turns []*sessionv1.Turn
+		err = pages(ctx, 0, func(size int32, token string) (int, string, error) {
+			resp, err := b.sessions.ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: name, PageSize: size, PageToken: token})
+			turns = append(turns, resp.GetTurns()...)
+			return len(resp.GetTurns()), resp.GetNextPageToken(), err
+		})
+		if err != nil {
+			return client.Explained(err)
+		}
+		if c.JSON {
+			if err := printJSON(s.out, []*sessionv1.Session{resp.GetSession()}); err != nil {
+				return err
+			}
+			return printJSON(s.out, turns)
+		}
+		return showSession(s.out, resp.GetSession(), turns)
+	})
+}
+
+func showSession(w io.Writer, x *sessionv1.Session, turns []*sessionv1.Turn) error {
+	rows := [][]string{
+		{"session", bare(x.GetName())}, {"agent", bare(x.GetAgent())}, {"title", x.GetTitle()},
+		{"created", stamp(x.GetCreateTime())}, {"updated", stamp(x.GetUpdateTime())}, {"last event", fmt.Sprint(x.GetLastSeq())},
+		{"used", terminal.Used(x.GetUsage())},
+	}
+	if x.GetActiveTurn() != "" {
+		rows = append(rows, []string{"active turn", bare(x.GetActiveTurn())})
+	}
+	if err := columns(w, rows); err != nil || len(turns) == 0 {
+		return err
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	rows = [][]string{{"TURN", "STATE", "CREATED", "TIME", "STEPS", "USED", "SAID"}}
+	for _, t := range turns {
+		said := t.GetFinalText()
+		if e := t.GetError(); e != nil {
+			said = e.GetReason() + ": " + e.GetMessage()
+		}
+		rows = append(rows, []string{
+			bare(t.GetName()), terminal.State(t.GetState()), stamp(t.GetCreateTime()), elapsed(t), fmt.Sprint(t.GetSteps()),
+			terminal.Used(t.GetUsage()), said,
+		})
+	}
+	return columns(w, rows)
+}
+
+// elapsed is how long a turn took, or takes.
+func elapsed(t *sessionv1.Turn) string {
+	if t.GetStartTime() == nil || t.GetEndTime() == nil {
+		return "-"
+	}
+	return terminal.Duration(t.GetEndTime().AsTime().Sub(t.GetStartTime().AsTime()))
+}
+
+// eventsCommand shows a session's events.
+type eventsCommand struct {
+	ID       string `arg:"" help:"The session."`
+	Follow   bool   `help:"Stay and show what happens, until Ctrl-C."`
+	AfterSeq int64  `placeholder:"N" help:"Only events after this sequence number."`
+	Limit    int    `placeholder:"N" help:"The most events; 0 means all."`
+	JSON     bool   `name:"json" help:"Print one JSON event per line."`
+	target
+}
+
+// Run shows events.
+func (c eventsCommand) Run(ctx context.Context, s stdio) error {
+	if c.Limit < 0 || c.AfterSeq < 0 {
+		return usage("--limit and --after-seq cannot be negative")
+	}
+	var v view = &eventLines{w: s.out}
+	if c.JSON {
+		v = &jsonLines{w: s.out}
+	}
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		if c.Follow {
+			return client.Explained(c.follow(ctx, s, b, v))
+		}
+		return client.Explained(c.page(ctx, b, v))
+	})
+}
+
+// page shows what there is.
+func (c eventsCommand) page(ctx context.Context, b *backend, v view) error {
+	return pages(ctx, c.Limit, func(size int32, token string) (int, string, error) {
+		resp, err := b.sessions.ListEvents(ctx, &sessionv1.ListEventsRequest{Parent: sessionName(c.ID), AfterSeq: c.AfterSeq, PageSize: size, PageToken: token})
+		for _, e := range resp.GetEvents() {
+			v.Event(e)
+		}
+		if err == nil {
+			err = v.Err()
+		}
+		return len(resp.GetEvents()), resp.GetNextPageToken(), err
+	})
+}
+
+// follow shows what there is and what comes.
+func (c eventsCommand) follow(ctx context.Context, s stdio, b *backend, v view) error {
+	f := client.StreamEvents(ctx, b.sessions, sessionName(c.ID), c.AfterSeq, client.Options{
+		Backoff: client.DefaultBackoff(),
+		Lost: func(err error) {
+			_, _ = fmt.Fprintf(s.err, "the connection was lost, trying again: %s\n", client.Explain(err))
+		},
+	})
+	defer f.Close()
+	shown := 0
+	for e := range f.Events() {
+		v.Event(e)
+		if err := v.Err(); err != nil {
+			return err
+		}
+		if shown++; c.Limit > 0 && shown >= c.Limit {
+			return nil
+		}
+	}
+	if ctx.Err() != nil { // Ctrl-C is how following ends
+		return nil
+	}
+	return f.Err()
+}
+
+// eventLines shows events one a line, in columns.
+type eventLines struct {
+	w   io.Writer
+	err error
+}
+
+// Event shows an event.
+func (l *eventLines) Event(e *sessionv1.Event) {
+	if l.err == nil {
+		_, l.err = fmt.Fprintf(l.w, "%8d  %s  %-24s %s\n", e.GetSeq(), e.GetTime().AsTime().Local().Format("15:04:05.000"),
+			terminal.Line(sessionv1.EventName(e), 24), strings.TrimSpace(terminal.Summary(e)))
+	}
+}
+
+// Err is the first error.
+func (l *eventLines) Err() error { return l.err }
+
+// pages asks for pages until there are no more, or limit are there; 0 means all.
+func pages(ctx context.Context, limit int, ask func(size int32, token string) (got int, next string, err error)) error {
+	token := ""
+	for left := limit; ctx.Err() == nil; {
+		size := int32(pageSize)
+		if limit > 0 {
+			size = min(size, int32(min(left, pageSize)))
+		}
+		got, next, err := ask(size, token)
+		if err != nil || next == "" {
+			return err
+		}
+		if left -= got; limit > 0 && left <= 0 {
+			return nil
+		}
+		token = next
+	}
+	return context.Cause(ctx)
+}
+
+// columns prints rows as an aligned table. Cells are not trusted.
+func columns(w io.Writer, rows [][]string) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			if cells[i] = terminal.Line(cell, 60); cells[i] == "" {
+				cells[i] = "-" // an empty cell at the end of a row would break its column
+			}
+		}
+		if _, err := fmt.Fprintln(table, strings.Join(cells, "\t")); err != nil {
+			return err
+		}
+	}
+	return table.Flush()
+}
+
+// bare is the last part of a resource name.
+func bare(name string) string { return name[strings.LastIndex(name, "/")+1:] }
+
+func stamp(t *timestamppb.Timestamp) string {
+	if t == nil {
+		return "-"
+	}
+	return t.AsTime().Local().Format(time.DateTime)
+}

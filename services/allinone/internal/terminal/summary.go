@@ -1,0 +1,84 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+)
+
+// summaryWidth is how many characters a summary has at most.
+const summaryWidth = 100
+
+// Summary says on one line what an event brings.
+func Summary(e *sessionv1.Event) string { return Line(summary(e), summaryWidth) }
+
+func summary(e *sessionv1.Event) string {
+	switch b := e.GetBody().(type) {
+	case *sessionv1.Event_SessionCreated:
+		return b.SessionCreated.GetAgent()
+	case *sessionv1.Event_TurnQueued:
+		return plain(b.TurnQueued.GetContent())
+	case *sessionv1.Event_TurnStarted:
+		return b.TurnStarted.GetModel()
+	case *sessionv1.Event_TurnWaiting:
+		return strings.Join(b.TurnWaiting.GetCallIds(), " ")
+	case *sessionv1.Event_TurnFinished:
+		f := b.TurnFinished
+		return strings.TrimSpace(State(f.GetState()) + " " + f.GetError().GetReason() + " " + Used(f.GetUsage()))
+	case *sessionv1.Event_StepStarted:
+		return fmt.Sprintf("%d: %s, attempt %d", e.GetStep(), b.StepStarted.GetModel(), b.StepStarted.GetAttempt())
+	case *sessionv1.Event_StepRestarted:
+		return b.StepRestarted.GetReason()
+	case *sessionv1.Event_StepFinished:
+		return fmt.Sprintf("%d: %s, %s", e.GetStep(), b.StepFinished.GetStopReason(), Used(b.StepFinished.GetUsage()))
+	case *sessionv1.Event_TextDelta:
+		return b.TextDelta.GetText()
+	case *sessionv1.Event_ThinkingDelta:
+		return b.ThinkingDelta.GetText()
+	case *sessionv1.Event_TodoUpdated:
+		return plural(int64(len(b.TodoUpdated.GetTodos())), "item")
+	case *sessionv1.Event_CheckpointCreated:
+		return b.CheckpointCreated.GetCheckpoint() + " " + b.CheckpointCreated.GetDescription()
+	case *sessionv1.Event_Warning:
+		return remark(b.Warning.GetMessage(), b.Warning.GetReason())
+	case *sessionv1.Event_Error:
+		return remark(b.Error.GetMessage(), b.Error.GetReason())
+	case *sessionv1.Event_SessionCompacted:
+		return fmt.Sprintf("%d to %d tokens", b.SessionCompacted.GetTokensBefore(), b.SessionCompacted.GetTokensAfter())
+	case *sessionv1.Event_SessionRewound:
+		return fmt.Sprintf("void: %d to %d", b.SessionRewound.GetVoidFirstSeq(), b.SessionRewound.GetVoidLastSeq())
+	default:
+		return callSummary(e)
+	}
+}
+
+// callSummary is the summary of what happens to a call.
+func callSummary(e *sessionv1.Event) string {
+	switch b := e.GetBody().(type) {
+	case *sessionv1.Event_ToolCallStarted:
+		return b.ToolCallStarted.GetTool()
+	case *sessionv1.Event_ToolCallArgumentsDelta:
+		return b.ToolCallArgumentsDelta.GetJson()
+	case *sessionv1.Event_ToolCallArguments:
+		return b.ToolCallArguments.GetTool() + " " + Arguments(b.ToolCallArguments.GetArgumentsJson())
+	case *sessionv1.Event_ToolCallDecision:
+		return strings.TrimPrefix(b.ToolCallDecision.GetDecision().String(), "DECISION_") + " " + b.ToolCallDecision.GetRule()
+	case *sessionv1.Event_ToolCallProgress:
+		return b.ToolCallProgress.GetMessage()
+	case *sessionv1.Event_ToolCallOutputDelta:
+		return b.ToolCallOutputDelta.GetStream() + ": " + string(b.ToolCallOutputDelta.GetData())
+	case *sessionv1.Event_ToolCallFinished:
+		f := b.ToolCallFinished
+		return fmt.Sprintf("%s %s, %d ms: %s", f.GetTool(), strings.TrimPrefix(f.GetOutcome().String(), "TOOL_OUTCOME_"), f.GetDurationMs(), plain(f.GetContent()))
+	case *sessionv1.Event_ApprovalRequested:
+		return b.ApprovalRequested.GetTool() + " " + Arguments(b.ApprovalRequested.GetArgumentsJson())
+	case *sessionv1.Event_ApprovalResolved:
+		if b.ApprovalResolved.GetApproved() {
+			return "approved by " + b.ApprovalResolved.GetUser()
+		}
+		return "refused by " + b.ApprovalResolved.GetUser() + " " + b.ApprovalResolved.GetComment()
+	default:
+		return ""
+	}
+}
