@@ -119,8 +119,15 @@ func TestACommandStartsOnce(t *testing.T) {
 	if err := n.Close(); err != nil {
 		t.Fatal(err)
 	}
+	draft := filepath.Join(o.Dir, "t", "s", "staging", "draft-left-by-a-crash")
+	if err := os.WriteFile(draft, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	n = openNode(t, o)
 	finish(t, n, "a")
+	if _, err := os.Stat(draft); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what a crash left in the staging folder is still there: %v", err)
+	}
 	if f.starts != 1 {
 		t.Errorf("it started %d times", f.starts)
 	}

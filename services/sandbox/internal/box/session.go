@@ -63,7 +63,25 @@ func (s *session) load() error {
 	if err := s.loadExecs(); err != nil {
 		return err
 	}
+	if err := s.clearStaging(); err != nil {
+		return err
+	}
 	s.meta, s.loaded = &m, true
+	return nil
+}
+
+// clearStaging deletes what a crash interrupted. Nobody writes there yet: whoever
+// does keeps the session in memory.
+func (s *session) clearStaging() error {
+	left, err := os.ReadDir(s.path("staging"))
+	if err != nil {
+		return fmt.Errorf("read the staging folder: %w", err)
+	}
+	for _, d := range left {
+		if err := removeAll(s.path("staging", d.Name())); err != nil {
+			return fmt.Errorf("clear the staging folder: %w", err)
+		}
+	}
 	return nil
 }
 

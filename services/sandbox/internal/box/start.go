@@ -121,6 +121,13 @@ const (
 	slackInodes = 64
 )
 
+// What a quick command may write between two looks, beyond four times the limits.
+// A workspace that holds more is not counted any further.
+const (
+	farBytes  = 8 << 30
+	farInodes = 1_000_000
+)
+
 // allowance lets a command start in a workspace that is over its limits, for it
 // may be the one that makes room; but it may hardly add to it. One that is far
 // over is refused.
@@ -133,7 +140,7 @@ func (s *session) allowance(l Limits) (Limits, error) {
 		return l, nil
 	}
 	far := l
-	far.WorkspaceBytes, far.WorkspaceInodes = 4*l.WorkspaceBytes, 4*l.WorkspaceInodes
+	far.WorkspaceBytes, far.WorkspaceInodes = 4*l.WorkspaceBytes+farBytes, 4*l.WorkspaceInodes+farInodes
 	if u, err = s.measure(far); err != nil {
 		return l, fmt.Errorf("count the workspace: %w", err)
 	}
