@@ -172,6 +172,7 @@ func TestAConversationContinuesAfterEverythingWasKilled(t *testing.T) {
 
 func TestAKillInTheMiddleOfATurnLosesNothing(t *testing.T) {
 	shapes(t, func(t *testing.T, o options) {
+		o.env = []string{"FAIRLEAD_SESSION_LEASE_TTL=2s"} // after a kill the lease has to end first
 		s := start(t, o)
 		session := s.session(t, "coder")
 		r := s.call(t, http.MethodPost, "/v1/"+session+"/turns", `{"text":"work"}`)
