@@ -86,8 +86,8 @@ func TestRequestID(t *testing.T) {
 
 func TestValidation(t *testing.T) {
 	cc := rpctest.Dial(t, (&notes{}).RegisterPublic)
-	want := []string{"text", "items[1].key"}
-	check := func(t *testing.T, err error) {
+	all := []string{"text", "items[1].key"}
+	check := func(t *testing.T, err error, want ...string) {
 		t.Helper()
 		if apierr.Code(err) != codes.InvalidArgument || apierr.Reason(err) != apierr.ReasonInvalidRequest {
 			t.Fatalf("got %v", err)
@@ -106,7 +106,11 @@ func TestValidation(t *testing.T) {
 	}
 	t.Run("of a unary request", func(t *testing.T) {
 		_, err := take(t.Context(), cc, newNote("", "good", "BAD"))
-		check(t, err)
+		check(t, err, all...)
+	})
+	t.Run("by a rule of a whole message, which names a field by its id", func(t *testing.T) {
+		_, err := take(t.Context(), cc, newNote("hi", "good", "reserved"))
+		check(t, err, "items[1].key")
 	})
 	t.Run("of a later message of a stream", func(t *testing.T) {
 		s, err := exchange(t.Context(), cc)
@@ -117,7 +121,7 @@ func TestValidation(t *testing.T) {
 		if err := s.SendMsg(newNote("", "good", "BAD")); err != nil {
 			t.Fatal(err)
 		}
-		check(t, s.RecvMsg(dynamicpb.NewMessage(note)))
+		check(t, s.RecvMsg(dynamicpb.NewMessage(note)), all...)
 	})
 }
 

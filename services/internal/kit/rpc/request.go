@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	"buf.build/go/protovalidate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -120,7 +121,7 @@ func (v validator) check(m any) error {
 	opts := make([]apierr.Option, 0, len(invalid.Violations))
 	texts := make([]string, 0, len(invalid.Violations))
 	for _, violation := range invalid.Violations {
-		path := protovalidate.FieldPathString(violation.Proto.GetField())
+		path := violationPath(msg.ProtoReflect().Descriptor(), violation.Proto)
 		text := violation.Proto.GetMessage()
 		if text == "" {
 			text = "does not satisfy the rule " + violation.Proto.GetRuleId()
@@ -129,4 +130,25 @@ func (v validator) check(m any) error {
 		texts = append(texts, strings.TrimPrefix(path+": "+text, ": "))
 	}
 	return apierr.New(codes.InvalidArgument, apierr.Domain, apierr.ReasonInvalidRequest, "the request is invalid: "+strings.Join(texts, "; "), opts...)
+}
+
+// violationPath returns the path of the field that a violation is about. A rule of a whole message has none of its own:
+// by convention the first part of its id names the field to point at, as in `text.required`.
+func violationPath(m protoreflect.MessageDescriptor, v *validate.Violation) string {
+	path := protovalidate.FieldPathString(v.GetField())
+	for _, e := range v.GetField().GetElements() {
+		f := m.Fields().ByNumber(protoreflect.FieldNumber(e.GetFieldNumber()))
+		if f != nil && f.IsMap() {
+			f = f.MapValue()
+		}
+		if f == nil || f.Message() == nil {
+			return path // a field that is no message, or a oneof
+		}
+		m = f.Message()
+	}
+	name, _, _ := strings.Cut(v.GetRuleId(), ".")
+	if m.Fields().ByName(protoreflect.Name(name)) == nil {
+		return path
+	}
+	return strings.TrimPrefix(path+"."+name, ".")
 }

@@ -44,6 +44,10 @@ func describe() protoreflect.MessageDescriptor {
 	items := field("items", 3, nil)
 	items.Type, items.Label = descriptorpb.FieldDescriptorProto_TYPE_MESSAGE.Enum(), descriptorpb.FieldDescriptorProto_LABEL_REPEATED.Enum()
 	items.TypeName = proto.String(".fairlead.test.v1.Item")
+	whole := &descriptorpb.MessageOptions{}
+	proto.SetExtension(whole, validate.E_Message, &validate.MessageRules{Cel: []*validate.Rule{{
+		Id: proto.String("key.reserved"), Message: proto.String("is reserved"), Expression: proto.String("this.key != 'reserved'"),
+	}}})
 	f, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
 		Name: proto.String("fairlead/test/v1/note.proto"), Package: proto.String("fairlead.test.v1"), Syntax: proto.String("proto3"),
 		MessageType: []*descriptorpb.DescriptorProto{
@@ -52,7 +56,7 @@ func describe() protoreflect.MessageDescriptor {
 				field("text", 2, text(&validate.StringRules{MinLen: proto.Uint64(1)})),
 				items,
 			}},
-			{Name: proto.String("Item"), Field: []*descriptorpb.FieldDescriptorProto{
+			{Name: proto.String("Item"), Options: whole, Field: []*descriptorpb.FieldDescriptorProto{
 				field("key", 1, text(&validate.StringRules{Pattern: proto.String("^[a-z]+$")})),
 			}},
 		},
