@@ -84,7 +84,7 @@ func (c *Committer) commit(ctx context.Context) {
 			case errs != nil:
 				failure = errs[i]
 			}
-			if failure == nil {
+			if failure == nil && len(writes[i].Events) > 0 {
 				c.publish(writes[i].Key, writes[i].Events)
 			}
 			l.committed(writes[i], failure)
@@ -141,6 +141,14 @@ func (c *Committer) enqueue(l *Log) error {
 	return nil
 }
 
+// requeue puts a log behind the others again, also after the end: what was
+// accepted before it is written. The committer itself calls it and needs no wake.
+func (c *Committer) requeue(l *Log) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting = append(c.waiting, l)
+}
+
 // Log appends to one session's log. It is safe for concurrent use. Once a write
 // has failed, every later call fails with the same error: whoever holds the
 // session has to load it again.
@@ -153,7 +161,7 @@ type Log struct {
 	seq          int64 // last number given
 	committedSeq int64 // last number committed
 	next         store.Write
-	queued       bool // in the committer's list
+	queued       bool // in the committer's list, or in the commit under way
 	bytes        int  // waiting or being written
 	appends      int64
 	written      int64 // the appends that are committed
@@ -241,7 +249,8 @@ func (l *Log) Err() error {
 	return l.err
 }
 
-// take hands what waits to the committer.
+// take hands what waits to the committer. The log stays queued until committed:
+// a write continues the one before it, so the two never go into one commit.
 func (l *Log) take() (store.Write, int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -249,12 +258,13 @@ func (l *Log) take() (store.Write, int) {
 	w.Lease = l.lease
 	w.LastSeq = l.committedSeq
 	l.next = store.Write{}
-	l.queued = false
 	l.taken = l.appends
 	return w, l.bytes
 }
 
-// committed tells how the write that was taken last went.
+// committed tells how the write that was taken last went, and queues what was
+// appended meanwhile. After a failure nothing more is written: what came later
+// rests on what was lost.
 func (l *Log) committed(w store.Write, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -269,6 +279,9 @@ func (l *Log) committed(w store.Write, err error) {
 	l.bytes = 0
 	for _, e := range l.next.Events {
 		l.bytes += proto.Size(e)
+	}
+	if l.queued = l.appends > l.taken; l.queued {
+		l.committer.requeue(l)
 	}
 	l.changed.Broadcast()
 }

@@ -238,3 +238,48 @@ func TestMergeKeepsTheOrderOfWaitingAndNoLongerWaiting(t *testing.T) {
 		t.Errorf("got Wait %v and Waited %v, want only b to wait", w.Wait, w.Waited)
 	}
 }
+
+func TestALogThatFailedWritesNothingThatCameLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t)
+		f.failAll = errors.New("the connection broke")
+		l := f.open("s")
+		if err := l.Append(t.Context(), events(delta(0, "lost"))); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // the commit that will fail is under way
+		if err := l.Append(t.Context(), store.Write{StepCommitted: true}); err != nil {
+			t.Fatal(err)
+		}
+		f.gate <- struct{}{}
+		f.gate <- struct{}{}
+		synctest.Wait()
+		if len(f.commits) != 1 {
+			t.Errorf("%d commits, want the one that failed and none that rests on it", len(f.commits))
+		}
+		f.stop()
+	})
+}
+
+func TestALogIsInACommitOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fixture{gated: &gated{gate: make(chan struct{}, 1)}}
+		f.committer = New(f.gated, func(store.Key, []*sessionv1.Event) {})
+		l, other := f.open("s"), f.open("other")
+		for _, x := range []*Log{l, other} {
+			if err := x.Append(t.Context(), events(delta(0, "a"))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// What comes between two steps of gathering.
+		taken := f.committer.dequeue()
+		taken.take()
+		if err := taken.Append(t.Context(), events(delta(0, "b"))); err != nil {
+			t.Fatal(err)
+		}
+		logs, _ := f.committer.gather()
+		if slices.Contains(logs, taken) {
+			t.Error("the log's second write would be in the commit of its first, which it continues")
+		}
+	})
+}
