@@ -89,7 +89,9 @@ func (c chatCommand) chat(ctx context.Context, s stdio, b *backend, interrupts <
 		_, _ = io.WriteString(s.err, scriptedNotice(""))
 	}
 	_, _ = fmt.Fprintf(s.err, "%s  (/help, /quit; go on later with --session %s)\n", terminal.Line(session, 100), terminal.Line(bare(session), 100))
-	lines := readLines(s.in)
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	lines := readLines(ctx, s.in)
 	talk := &conversation{
 		sessions: b.sessions, session: session, view: newView(s, false, c.Thinking), notices: s.err,
 		interrupts: interrupts, backoff: client.DefaultBackoff(), told: b.scripted,

@@ -107,7 +107,7 @@ func (c runCommand) turn(ctx context.Context, s stdio, b *backend, prompt string
 		interrupts: interrupts, backoff: client.DefaultBackoff(), told: b.scripted,
 	}
 	if c.Prompt != "" && c.Prompt != "-" && terminal.IsTerminal(s.in) && !c.JSON {
-		talk.answers = readLines(s.in)
+		talk.answers = readLines(ctx, s.in)
 	}
 	return talk.turn(ctx, &sessionv1.RunTurnRequest{Parent: session, Text: prompt, Limits: limits, RequestId: id.New()})
 }
@@ -120,16 +120,21 @@ func newView(s stdio, json, thinking bool) view {
 	return terminal.NewRenderer(s.out, terminal.Options{Colours: terminal.Colours(s.out, s.env), Thinking: thinking})
 }
 
-// readLines reads lines as they are wanted. The goroutine ends with its input:
-// reading a terminal cannot be given up, so there it is the process's.
-func readLines(in io.Reader) <-chan string {
+// readLines reads lines as they are wanted. The goroutine ends with its input,
+// or with ctx once a line has come: reading a terminal cannot be given up, so
+// there it is the process's.
+func readLines(ctx context.Context, in io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() {
 		defer close(lines)
 		scanner := bufio.NewScanner(in)
 		scanner.Buffer(nil, maxPrompt)
 		for scanner.Scan() {
-			lines <- scanner.Text()
+			select {
+			case lines <- scanner.Text():
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
 	return lines
