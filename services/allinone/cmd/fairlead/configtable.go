@@ -18,8 +18,25 @@ import (
 // configTableCommand prints every key of every program.
 type configTableCommand struct{}
 
+// configurationHead is what docs/configuration.md begins with.
+const configurationHead = `# Configuration
+
+<!-- Written by "make docs" from the programs; change the help texts in the code. -->
+
+A key comes from its default, the file (` + "`--config FILE` or `FAIRLEAD_CONFIG`" + `, YAML with the key's path), the environment and the flags,
+each stronger than the one before. What no program knows - an unknown key, variable with our prefix or flag - and what has a
+wrong form is an error at the start, all faults at once. Durations are written as ` + "`90s` or `1h30m`" + `; keys of type mapping or list
+without a flag are set in the file alone. ` + "`{data}`" + ` stands for the value of ` + "`data`" + `.
+
+Traces have no keys: the standard variables ` + "`OTEL_*`" + ` configure them. ` + "`FAIRLEAD_SERVER`" + ` is the server of ` + "`fairlead run`, `chat` and `sessions`" + `.
+
+`
+
 // Run prints the tables, as Markdown.
 func (configTableCommand) Run(s stdio) error {
+	if _, err := io.WriteString(s.out, configurationHead); err != nil {
+		return err
+	}
 	all := host.Defaults(dataHome)
 	if err := table(s.out, "All in one: `fairlead serve`", config.Table(&all, loadOptions(nil, nil))); err != nil {
 		return err
