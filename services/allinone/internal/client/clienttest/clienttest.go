@@ -35,6 +35,8 @@ type Server struct {
 	// Hold stops the stream before the event with this sequence number until
 	// Release is called; 0 for none.
 	Hold int64
+	// Deaf makes InterruptSession do nothing.
+	Deaf bool
 	// Refuse is what CreateSession answers instead.
 	Refuse error
 
@@ -190,6 +192,9 @@ func (s *Server) play(ctx context.Context, after int64, send func(*sessionv1.Eve
 // InterruptSession lets a held stream go on.
 func (s *Server) InterruptSession(_ context.Context, req *sessionv1.InterruptSessionRequest) (*sessionv1.InterruptSessionResponse, error) {
 	s.note(req)
+	if s.Deaf {
+		return &sessionv1.InterruptSessionResponse{}, nil
+	}
 	s.Release()
 	return &sessionv1.InterruptSessionResponse{Turn: Session + "/turns/t1"}, nil
 }

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/client/clienttest"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
+)
+
+// buffer is a bytes.Buffer for several goroutines.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// approvalTurn asks for an approval.
+func approvalTurn() []*sessionv1.Event {
+	events := clienttest.Turn(sessionv1.TurnState_TURN_STATE_COMPLETE)
+	ask := &sessionv1.Event{Body: &sessionv1.Event_ApprovalRequested{ApprovalRequested: &sessionv1.ApprovalRequested{
+		CallId: "t1.1.0", Tool: "Bash", ArgumentsJson: `{"command":"rm ` + "\u202e" + `x"}`, Digest: "d1", Rule: "Bash(*)",
+	}}}
+	return append(events[:2:2], append([]*sessionv1.Event{ask}, events[2:]...)...)
+}
+
+// talk is a conversation with the fake server.
+func talk(t *testing.T, s *clienttest.Server, out *buffer) *conversation {
+	t.Helper()
+	conn, err := rpc.Dial(s.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &conversation{
+		sessions: sessionv1.NewSessionServiceClient(conn), session: clienttest.Session, notices: out,
+		view: terminal.NewRenderer(out, terminal.Options{}), backoff: client.DefaultBackoff(),
+	}
+}
+
+func TestAPersonIsAskedForApprovals(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		lines []string
+		want  bool
+	}{
+		{"y approves", []string{"y"}, true},
+		{"n refuses", []string{"n"}, false},
+		{"anything else is asked again", []string{"maybe", "", "Yes"}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := (&clienttest.Server{Events: approvalTurn(), Hold: 4}).Start(t)
+			var out buffer
+			answers := make(chan string)
+			defer close(answers)
+			conv := talk(t, s, &out)
+			conv.answers = answers
+			done := make(chan error, 1)
+			go func() {
+				_, err := conv.turn(t.Context(), &sessionv1.RunTurnRequest{Parent: clienttest.Session, Text: "hi"})
+				done <- err
+			}()
+			for _, line := range c.lines {
+				for !strings.Contains(out.String(), "[y/n]") { // an answer before the question would be none
+					select {
+					case err := <-done:
+						t.Fatalf("ended: %v", err)
+					case <-time.After(time.Millisecond):
+					}
+				}
+				answers <- line
+			}
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			requests := s.Requests()
+			r, ok := requests[len(requests)-1].(*sessionv1.ResolveApprovalRequest)
+			if !ok || r.GetApproved() != c.want || r.GetDigest() != "d1" || r.GetCallId() != "t1.1.0" {
+				t.Errorf("answered %v", requests[len(requests)-1])
+			}
+			if !strings.Contains(out.String(), `rm \u202ex`) {
+				t.Errorf("the question does not show exactly what is asked:\n%s", out.String())
+			}
+		})
+	}
+}
+
+func TestWithoutAPersonTheWayToApproveIsSaid(t *testing.T) {
+	s := (&clienttest.Server{Events: approvalTurn(), Hold: 4}).Start(t)
+	var out buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	conv := talk(t, s, &out)
+	done := make(chan error, 1)
+	go func() {
+		_, err := conv.turn(ctx, &sessionv1.RunTurnRequest{Parent: clienttest.Session, Text: "hi"})
+		done <- err
+	}()
+	for !strings.Contains(out.String(), "approvals:resolve") {
+		select {
+		case err := <-done:
+			t.Fatalf("ended: %v", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	s.Release()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestASecondInterruptQuits(t *testing.T) {
+	s := (&clienttest.Server{Events: clienttest.Turn(sessionv1.TurnState_TURN_STATE_COMPLETE), Hold: 1, Deaf: true}).Start(t)
+	var out buffer
+	interrupts := make(chan struct{}, 2)
+	interrupts <- struct{}{}
+	interrupts <- struct{}{}
+	conv := talk(t, s, &out)
+	conv.interrupts = interrupts
+	end, err := conv.turn(t.Context(), &sessionv1.RunTurnRequest{Parent: clienttest.Session, Text: "hi"})
+	if !errors.Is(err, errQuit) {
+		t.Errorf("ended %v, error %v", end, err)
+	}
+}
