@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	_ "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1" // its messages and services are in the document
 )
 
 // object is a JSON object of the document.
@@ -14,8 +15,9 @@ type object = map[string]any
 
 const description = `Fairlead runs AI agents: open a session, send a message, and follow the turn.
 
-Names are lowerCamelCase; 64-bit numbers are strings, as in Protocol Buffers' JSON. Fields that have
-their default value are left out. Unknown fields and query parameters are refused.
+Names in JSON are lowerCamelCase and those of query parameters snake_case (` + "`?after_seq=`" + `); both are taken in
+either form. 64-bit numbers are strings, as in Protocol Buffers' JSON. Fields that have their default value are left
+out, and null is the same as left out. Unknown fields and query parameters are refused.
 
 Errors are google.rpc.Status: ` + "`code`, `message` and `details`" + `, of which the google.rpc.ErrorInfo carries
 a reason for programs.`
@@ -43,6 +45,7 @@ func improve(doc object) error {
 	doc["info"] = object{"title": "Fairlead", "version": "v1", "description": description}
 	doc["servers"] = []any{object{"url": "/", "description": "The server that serves this document"}}
 	addSchemas(doc)
+	input := inputs()
 	paths, ok := doc["paths"].(object)
 	if !ok {
 		return fmt.Errorf("the merged document has no paths")
@@ -64,6 +67,10 @@ func improve(doc object) error {
 			if method != "get" && !streams[id].lines {
 				addIdempotencyKey(op)
 			}
+			if input[id] == nil {
+				return fmt.Errorf("the operation %s is no RPC that this program knows: import its package", id)
+			}
+			addParameterRules(op, input[id])
 		}
 		delete(paths, path)
 		paths[renamePath(path)] = item
@@ -74,14 +81,15 @@ func improve(doc object) error {
 	return nil
 }
 
-// addSchemas says which events there are: the plugin leaves out what only a
-// stream refers to otherwise.
+// addSchemas says which events there are (the plugin leaves out what only a
+// stream refers to otherwise), and adds the validation rules.
 func addSchemas(doc object) {
 	schemas := doc["components"].(object)["schemas"].(object)
 	names := make([]any, 0, len(sessionv1.EventNames))
 	for _, n := range sessionv1.EventNames {
 		names = append(names, n)
 	}
+	addRules(schemas)
 	schemas["EventName"] = object{
 		"type": "string", "enum": names,
 		"description": "The name of an event: the `event:` of its SSE frame.",

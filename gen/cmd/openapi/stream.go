@@ -39,10 +39,11 @@ func addResumption(op object) {
 	seq := object{"type": "string", "pattern": "^[0-9]{1,19}$"}
 	addParameter(op, object{
 		"name": "Last-Event-ID", "in": "header", "schema": seq,
-		"description": "Shows only what comes after this sequence number. It beats `afterSeq`; streams of SSE only.",
+		"description": "Shows only what comes after this sequence number. It beats `after_seq`; streams of SSE only.",
 	})
 	for _, p := range parameters(op) {
 		if p["name"] == "afterSeq" {
+			p["schema"] = seq
 			return
 		}
 	}
