@@ -3,6 +3,7 @@ package codec
 import (
 	"net/url"
 	"strconv"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -42,6 +43,10 @@ func checkValue(name string, f protoreflect.FieldDescriptor, value string) error
 	case protoreflect.Int64Kind:
 		if _, err := strconv.ParseInt(value, 10, 64); err != nil {
 			return problem.BadParameter(name, "is not a whole number of 64 bits: "+strconv.Quote(problem.Excerpt(value)))
+		}
+	case protoreflect.StringKind:
+		if !utf8.ValidString(value) { // gRPC could not carry it
+			return problem.BadParameter(name, "is not UTF-8: "+strconv.QuoteToASCII(problem.Excerpt(value)))
 		}
 	case protoreflect.BoolKind:
 		if value != "true" && value != "false" {

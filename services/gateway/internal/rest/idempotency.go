@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"net/http"
+	"unicode/utf8"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -28,6 +29,8 @@ func withKey(ctx context.Context, h http.Header, rt *route.Route) (context.Conte
 		return ctx, nil
 	case len(values) > 1:
 		return nil, problem.BadIdempotencyKey("is given more than once")
+	case !utf8.ValidString(values[0]): // gRPC could not carry it
+		return nil, problem.BadIdempotencyKey("is not UTF-8; use up to 128 printable ASCII characters without spaces")
 	case rt.RPC == converse:
 		return nil, problem.BadIdempotencyKey("says nothing about a conversation: give each of its inputs a requestId")
 	case !rt.Mutation():

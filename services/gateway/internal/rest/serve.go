@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -46,7 +47,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	candidates := a.table.Match(r.URL.Path)
-	if len(candidates) == 0 {
+	if len(candidates) == 0 || !utf8.ValidString(r.URL.Path) { // gRPC could not carry the name
 		problem.Write(w, problem.PathNotFound(r.URL.Path))
 		return
 	}

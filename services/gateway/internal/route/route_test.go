@@ -52,7 +52,7 @@ func TestTheTableIsTheSpecification(t *testing.T) {
 			t.Errorf("%s: Idempotency-Key documented: %t, taken: %t", r.Template, !r.Mutation(), r.Mutation())
 		}
 		for name, f := range r.Query {
-			if name == f.JSONName() && !has("query", name) {
+			if name == string(f.Name()) && !has("query", name) {
 				t.Errorf("%s: the query parameter %s is not documented", r.Template, name)
 			}
 		}
