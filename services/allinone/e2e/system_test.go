@@ -80,6 +80,7 @@ func shapes(t *testing.T, test func(t *testing.T, o options)) {
 		for _, postgres := range []bool{false, true} {
 			name := map[bool]string{false: "all in one", true: "four processes"}[four] + " on " + map[bool]string{false: "SQLite", true: "Postgres"}[postgres]
 			t.Run(name, func(t *testing.T) {
+				t.Parallel()
 				o := options{four: four}
 				if postgres {
 					o.database = pgtest.New(t)
