@@ -36,7 +36,6 @@ type backend struct {
 	sessions sessionv1.SessionServiceClient
 	address  string // for people; empty for a server in this process
 	scripted bool   // known only of a server in this process
-	close    func() error
 }
 
 // with connects, calls f and closes the connection. The context of f ends when

@@ -72,7 +72,7 @@ func demonstrate(ctx context.Context, s stdio, h *host.Host, peers *grpc.ClientC
 		Files: demo.Files(), Source: "stats.sh", Test: "test.sh", Prompt: demo.Prompt,
 		URL: url, Peers: peers, Root: os.Getuid() == 0, Model: h.Model, Scripted: h.Scripted,
 		Out:  s.out,
-		View: terminal.NewRenderer(s.out, terminal.Options{Colours: terminal.Colours(s.out, s.env), Lines: 8}),
+		View: terminal.NewRenderer(s.out, terminal.Options{Colors: terminal.Colors(s.out, s.env), Lines: 8}),
 	}.Run(ctx)
 }
 

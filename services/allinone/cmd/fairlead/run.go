@@ -117,7 +117,7 @@ func newView(s stdio, json, thinking bool) view {
 	if json {
 		return &jsonLines{w: s.out}
 	}
-	return terminal.NewRenderer(s.out, terminal.Options{Colours: terminal.Colours(s.out, s.env), Thinking: thinking})
+	return terminal.NewRenderer(s.out, terminal.Options{Colors: terminal.Colors(s.out, s.env), Thinking: thinking})
 }
 
 // readLines reads lines as they are wanted. The goroutine ends with its input,

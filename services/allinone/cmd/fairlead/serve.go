@@ -77,47 +77,60 @@ func withTelemetry(ctx context.Context, conf host.Config, log io.Writer, f func(
 
 // serve runs the host and says where it is.
 func serve(ctx context.Context, conf host.Config, h *host.Host, out io.Writer) error {
-	addresses := map[string]string{}
-	listening := make(chan struct{})
-	want := 0
-	for _, address := range []string{conf.HTTP, conf.GRPC, conf.Ops} {
-		if address != "" {
-			want++
-		}
-	}
-	if want == 0 {
-		close(listening)
-	}
+	on := newListeners(conf)
+	peers := h.Peers
 	group, ctx := errgroup.WithContext(ctx)
 	ended, end := context.WithCancel(ctx)
 	group.Go(func() error {
 		defer end()
-		return h.Run(ctx, func(face, address string) {
-			if _, known := addresses[face]; !known && len(addresses) < want {
-				addresses[face] = address
-				if len(addresses) == want {
-					close(listening)
-				}
-			}
-		})
+		return h.Run(ctx, on.listening)
 	})
 	group.Go(func() error {
 		select {
 		case <-ended.Done():
 			return nil
-		case <-listening:
+		case <-on.all:
 		}
-		box, err := sandboxv1.NewWorkspaceServiceClient(h.Peers).GetCapabilities(ended, &sandboxv1.GetCapabilitiesRequest{})
-		if err != nil {
-			if ended.Err() != nil {
-				return nil
-			}
-			return fmt.Errorf("ask the sandbox what isolates commands: %w", err)
+		box, err := sandboxv1.NewWorkspaceServiceClient(peers).GetCapabilities(ended, &sandboxv1.GetCapabilitiesRequest{})
+		if err == nil {
+			_, err = io.WriteString(out, banner(conf, on.addresses, box, h))
 		}
-		_, err = io.WriteString(out, banner(conf, addresses, box, h))
-		return err
+		if ended.Err() == nil && err != nil { // not told to stop before it had begun
+			return fmt.Errorf("say what runs here: %w", err)
+		}
+		return nil
 	})
 	return group.Wait()
+}
+
+// listeners are the addresses that a server is reached at.
+type listeners struct {
+	want      int
+	addresses map[string]string // by face; complete when all is closed
+	all       chan struct{}
+}
+
+func newListeners(conf host.Config) *listeners {
+	l := &listeners{addresses: map[string]string{}, all: make(chan struct{})}
+	for _, address := range []string{conf.HTTP, conf.GRPC, conf.Ops} {
+		if address != "" {
+			l.want++
+		}
+	}
+	if l.want == 0 {
+		close(l.all)
+	}
+	return l
+}
+
+// listening is told of a listener.
+func (l *listeners) listening(face, address string) {
+	if len(l.addresses) == l.want {
+		return
+	}
+	if l.addresses[face] = address; len(l.addresses) == l.want {
+		close(l.all)
+	}
 }
 
 // banner says where the server is, and what to try.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -106,7 +107,7 @@ func (c showCommand) Run(ctx context.Context, s stdio) error {
 func showSession(w io.Writer, x *sessionv1.Session, turns []*sessionv1.Turn) error {
 	rows := [][]string{
 		{"session", bare(x.GetName())}, {"agent", bare(x.GetAgent())}, {"title", x.GetTitle()},
-		{"created", stamp(x.GetCreateTime())}, {"updated", stamp(x.GetUpdateTime())}, {"last event", fmt.Sprint(x.GetLastSeq())},
+		{"created", stamp(x.GetCreateTime())}, {"updated", stamp(x.GetUpdateTime())}, {"last event", strconv.FormatInt(x.GetLastSeq(), 10)},
 		{"used", terminal.Used(x.GetUsage())},
 	}
 	if x.GetActiveTurn() != "" {

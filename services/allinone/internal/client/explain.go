@@ -20,24 +20,24 @@ func Explain(err error) string {
 	if !ok || st.Code() == codes.OK {
 		return terminal.Clean(err.Error())
 	}
-	text := apierr.Message(err)
-	if text == "" {
-		text = st.Code().String()
+	lines := []string{apierr.Message(err)}
+	if lines[0] == "" {
+		lines[0] = st.Code().String()
 	}
 	if reason := apierr.Reason(err); reason != "" {
-		text += " (" + reason + ")"
+		lines[0] += " (" + reason + ")"
 	}
 	if bad, ok := apierr.Detail[*errdetails.BadRequest](err); ok {
 		for _, v := range bad.GetFieldViolations() {
-			text += fmt.Sprintf("\n  %s: %s", v.GetField(), v.GetDescription())
+			lines = append(lines, fmt.Sprintf("  %s: %s", v.GetField(), v.GetDescription()))
 		}
 	}
 	if bad, ok := apierr.Detail[*errdetails.PreconditionFailure](err); ok {
 		for _, v := range bad.GetViolations() {
-			text += "\n  " + v.GetDescription()
+			lines = append(lines, "  "+v.GetDescription())
 		}
 	}
-	return strings.TrimSpace(terminal.Clean(text))
+	return terminal.Clean(strings.Join(lines, "\n"))
 }
 
 // Error is an error of the server that explains itself.

@@ -39,9 +39,9 @@ func connect(t *testing.T, s *clienttest.Server) sessionv1.SessionServiceClient 
 }
 
 // follow runs a turn and returns the sequence numbers that were seen.
-func follow(t *testing.T, ctx context.Context, c sessionv1.SessionServiceClient, lost *int) ([]int64, error) {
+func follow(t *testing.T, c sessionv1.SessionServiceClient, lost *int) ([]int64, error) {
 	t.Helper()
-	f := client.RunTurn(ctx, c, &sessionv1.RunTurnRequest{Parent: clienttest.Session, Text: "hi"}, client.Options{
+	f := client.RunTurn(t.Context(), c, &sessionv1.RunTurnRequest{Parent: clienttest.Session, Text: "hi"}, client.Options{
 		Backoff: fast, Lost: func(error) { *lost++ },
 	})
 	defer f.Close()
@@ -66,7 +66,7 @@ func TestABrokenStreamIsResumed(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := (&clienttest.Server{Events: clienttest.Turn(sessionv1.TurnState_TURN_STATE_COMPLETE), BreakAfter: c.breakAfter}).Start(t)
 			lost := 0
-			seen, err := follow(t, t.Context(), connect(t, s), &lost)
+			seen, err := follow(t, connect(t, s), &lost)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +99,7 @@ func TestABrokenStreamIsResumed(t *testing.T) {
 func TestItGivesUpWithoutProgress(t *testing.T) {
 	s := (&clienttest.Server{Events: clienttest.Turn(sessionv1.TurnState_TURN_STATE_COMPLETE), BreakAfter: []int{2, 0, 0, 0, 0, 0}}).Start(t)
 	lost := 0
-	seen, err := follow(t, t.Context(), connect(t, s), &lost)
+	seen, err := follow(t, connect(t, s), &lost)
 	if status.Code(err) != codes.Unavailable || len(seen) != 2 {
 		t.Errorf("saw %v, error %v", seen, err)
 	}

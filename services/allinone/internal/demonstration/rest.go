@@ -43,7 +43,7 @@ func (r rest) post(ctx context.Context, path, accept string, body any) (*http.Re
 		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		defer resp.Body.Close()
+		defer func() { _ = resp.Body.Close() }()
 		var problem struct{ Message string }
 		data, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 		_ = json.Unmarshal(data, &problem)
@@ -58,7 +58,7 @@ func (r rest) createSession(ctx context.Context, agent string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	var session struct{ Name string }
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&session); err != nil {
 		return "", fmt.Errorf("POST /v1/sessions: %w", err)
@@ -72,7 +72,7 @@ func (r rest) runTurn(ctx context.Context, session, text string, see func(*sessi
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	var end *sessionv1.TurnFinished
 	err = readEvents(resp.Body, func(name, data string) error {
 		if name == "error" { // both an event and, without an id, the stream's own failure

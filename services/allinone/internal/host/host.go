@@ -1,6 +1,6 @@
 // Package host runs the four services in one process. They meet on an in-memory
 // listener, through the same code as over the network: there is no second
-// wiring, and no behaviour that differs.
+// wiring, and nothing that differs.
 package host
 
 import (

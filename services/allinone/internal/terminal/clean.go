@@ -1,5 +1,5 @@
 // Package terminal shows events and errors to people. What models and tools say
-// is not trusted: nothing of it can move the cursor, change colours or titles,
+// is not trusted: nothing of it can move the cursor, change colors or titles,
 // or turn the reading direction.
 package terminal
 

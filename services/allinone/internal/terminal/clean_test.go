@@ -9,7 +9,7 @@ import (
 func TestClean(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
 		"plain text stays":                      {"a\tb\nÄ→🙂", "a\tb\nÄ→🙂"},
-		"colours go":                            {"\x1b[31mred\x1b[0m", "red"},
+		"colors go":                             {"\x1b[31mred\x1b[0m", "red"},
 		"a title goes":                          {"a\x1b]0;owned\x07b", "ab"},
 		"a title ended by ST goes":              {"a\x1b]0;owned\x1b\\b", "ab"},
 		"a link goes, its text stays":           {"\x1b]8;;http://x\x1b\\text\x1b]8;;\x1b\\", "text"},

@@ -12,7 +12,7 @@ import (
 
 // Options say how a turn is shown.
 type Options struct {
-	Colours  bool
+	Colors   bool
 	Thinking bool // show the model's thinking
 	Lines    int  // how many lines of a tool's result are shown; 0 shows only those of errors, up to five
 }
@@ -26,7 +26,6 @@ type Renderer struct {
 
 	clean   Cleaner // of the block that is being written
 	written string  // the end of what was written, to know where lines begin
-	block   style   // of the block that is being written
 	open    []piece // the pieces of it that were shown
 	calls   map[string]string
 	began   time.Time

@@ -136,20 +136,20 @@ func TestARepeatedDeltaShowsOnlyItsNewPart(t *testing.T) {
 	}
 }
 
-func TestColoursAreOursAlone(t *testing.T) {
+func TestColorsAreOursAlone(t *testing.T) {
 	event := finished("c", "Bash", failed, "\x1b[31mred")
 	plain := shown(t, Options{Lines: 1}, event)
-	coloured := shown(t, Options{Lines: 1, Colours: true}, event)
+	colored := shown(t, Options{Lines: 1, Colors: true}, event)
 	if strings.Contains(plain, "\x1b") {
-		t.Errorf("colours without being asked for: %q", plain)
+		t.Errorf("colors without being asked for: %q", plain)
 	}
-	if !strings.Contains(coloured, "\x1b[") || Clean(coloured) != plain {
-		t.Errorf("got %q, which is not %q with colours", coloured, plain)
+	if !strings.Contains(colored, "\x1b[") || Clean(colored) != plain {
+		t.Errorf("got %q, which is not %q with colors", colored, plain)
 	}
 }
 
-func TestColoursAreForTerminalsOnly(t *testing.T) {
-	if Colours(&strings.Builder{}, func(string) string { return "" }) {
+func TestColorsAreForTerminalsOnly(t *testing.T) {
+	if Colors(&strings.Builder{}, func(string) string { return "" }) {
 		t.Error("a buffer is no terminal")
 	}
 }

@@ -17,13 +17,13 @@ func IsTerminal(v any) bool {
 	return err == nil
 }
 
-// Colours says whether to use colours on w: it is a terminal, and neither
+// Colors says whether to use colors on w: it is a terminal, and neither
 // NO_COLOR nor TERM=dumb is set.
-func Colours(w io.Writer, getenv func(string) string) bool {
+func Colors(w io.Writer, getenv func(string) string) bool {
 	return IsTerminal(w) && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
 }
 
-// Styles are written around a text when there are colours.
+// style is written around a text when there are colors.
 type style string
 
 const (
@@ -36,7 +36,7 @@ const (
 )
 
 func (r *Renderer) style(s style, text string) string {
-	if !r.options.Colours || text == "" {
+	if !r.options.Colors || s == "" || text == "" {
 		return text
 	}
 	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
