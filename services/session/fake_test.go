@@ -34,6 +34,7 @@ type peers struct {
 	users     map[string]string // by call id
 	blocked   chan string       // ids of Block calls that run
 	deleted   []string
+	asked     int // answers that were ASK
 }
 
 func newPeers() *peers {
@@ -104,6 +105,9 @@ func (p *peers) CallTool(r *toolsv1.CallToolRequest, stream grpc.ServerStreaming
 	}
 	switch {
 	case r.Tool == "Write" && r.Approval == nil:
+		p.mu.Lock()
+		p.asked++
+		p.mu.Unlock()
 		if err := stream.Send(decide(toolsv1.CallDecisionKind_CALL_DECISION_KIND_ASK)); err != nil {
 			return err
 		}

@@ -226,3 +226,49 @@ func shape(ms []*sessionv1.Message) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// order tells what the turns said that ended, in that order.
+func order(log []*sessionv1.Event) []string {
+	said := map[string]string{}
+	var all []string
+	for _, e := range log {
+		if q := e.GetTurnQueued(); q != nil {
+			said[e.Turn] = q.Content[0].GetText().GetText()
+		}
+		if e.GetTurnFinished() != nil {
+			all = append(all, said[e.Turn])
+		}
+	}
+	return all
+}
+
+// valid are the events that no step.restarted voids.
+func valid(log []*sessionv1.Event) []*sessionv1.Event {
+	void := map[int64]bool{}
+	for _, e := range log {
+		for n := e.GetStepRestarted().GetVoidFirstSeq(); n <= e.GetStepRestarted().GetVoidLastSeq(); n++ {
+			void[n] = true
+		}
+	}
+	var kept []*sessionv1.Event
+	for _, e := range log {
+		if !void[e.Seq] {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// states are the states of a session's turns.
+func (f *fixture) states(ctx context.Context, t *testing.T, session string) string {
+	t.Helper()
+	turns, err := f.ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: session})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var states []string
+	for _, turn := range turns.Turns {
+		states = append(states, strings.TrimPrefix(turn.State.String(), "TURN_STATE_"))
+	}
+	return strings.Join(states, " ")
+}

@@ -80,6 +80,9 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	return s, nil
 }
 
+// openStore opens the configured store; tests put faults between it and the rest.
+var openStore = open
+
 // wire connects the parts.
 func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metrics) {
 	followers := hub.New()
@@ -130,7 +133,7 @@ func checkModels(agents *agent.Set, models *catalog.Catalog) error {
 	return errors.Join(faults...)
 }
 
-func openStore(ctx context.Context, c Config, log *slog.Logger) (store.Store, error) {
+func open(ctx context.Context, c Config, log *slog.Logger) (store.Store, error) {
 	if url := c.DatabaseURL.Reveal(); url != "" {
 		return postgres.Open(ctx, url, log)
 	}

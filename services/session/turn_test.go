@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -217,7 +218,8 @@ func TestMessagesDuringATurnQueueRejectOrInterrupt(t *testing.T) {
 	if apierr.Reason(err) != "TURN_ACTIVE" || status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("REJECT: %v", err)
 	}
-	if _, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "queued"}); err != nil {
+	queued, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "queued"})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.DeleteSession(ctx, &sessionv1.DeleteSessionRequest{Name: s}); apierr.Reason(err) != "SESSION_ACTIVE" {
@@ -226,6 +228,10 @@ func TestMessagesDuringATurnQueueRejectOrInterrupt(t *testing.T) {
 	events := f.runTurn(ctx, t, &sessionv1.RunTurnRequest{Parent: s, Text: "urgent", OnActive: sessionv1.OnActive_ON_ACTIVE_INTERRUPT}, nil)
 	if end := finished(t, events); end.FinalText != "ok" {
 		t.Errorf("the last turn ended %v", end)
+	}
+	f.waitForEnd(ctx, t, queued.Turn.Name)
+	if got := order(f.log(ctx, t, s)); !slices.Equal(got, []string{"block", "urgent", "queued"}) {
+		t.Errorf("the turns ran in the order %q, want the one that interrupts next", got)
 	}
 	turns, err := f.ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: s})
 	if err != nil {

@@ -166,6 +166,9 @@ func (d *Dispatcher) start(ctx context.Context, l store.Lease) {
 		if err != nil {
 			d.failed(ctx, l, err)
 		}
+		// Wakes for events of another holder were ignored as long as this one was
+		// held; and of a commit whose answer was lost nothing was published.
+		d.hub.Publish(l.Key, nil)
 		// A command may have come between the worker's last look and here.
 		d.lookSoon()
 	})
@@ -207,8 +210,10 @@ func (d *Dispatcher) renewAll(ctx context.Context) {
 func (d *Dispatcher) renew(ctx context.Context) {
 	d.mu.Lock()
 	leases := make([]store.Lease, 0, len(d.held))
-	for _, h := range d.held {
+	asked := make(map[store.Key]*holding, len(d.held))
+	for k, h := range d.held {
 		leases = append(leases, h.lease)
+		asked[k] = h
 	}
 	d.mu.Unlock()
 	if len(leases) == 0 {
@@ -222,8 +227,9 @@ func (d *Dispatcher) renew(ctx context.Context) {
 		return
 	}
 	for _, k := range lost {
-		// A worker that has just given its lease back is not here any more.
-		if h := d.holding(k); h != nil {
+		// The session may have been claimed anew meanwhile, for a worker whose lease
+		// is good: only the one that was asked about has lost its own.
+		if h := asked[k]; h != nil {
 			h.cancel(store.ErrStaleEpoch)
 		}
 	}

@@ -29,6 +29,7 @@ func (s *Server) Converse(stream grpc.BidiStreamingServer[sessionv1.ConverseRequ
 		return err
 	}
 	out := &conversation{stream: stream, session: open.Session}
+	defer out.end()
 	// Recv ends with the stream, which ends when this function returns: the
 	// goroutine is waited for by Close, not here.
 	s.streams.Go(func() {
@@ -74,12 +75,24 @@ func badInput(field, message string) error {
 type conversation struct {
 	stream  grpc.BidiStreamingServer[sessionv1.ConverseRequest, sessionv1.ConverseResponse]
 	session string
-	mu      sync.Mutex
+
+	mu    sync.Mutex
+	ended bool
+}
+
+// end makes sends fail: nothing may be sent once the handler has returned.
+func (c *conversation) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
 }
 
 func (c *conversation) send(r *sessionv1.ConverseResponse) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.ended {
+		return context.Canceled
+	}
 	return c.stream.Send(r)
 }
 

@@ -65,7 +65,7 @@ func storeError(err error, s subject) error {
 			fmt.Sprintf("Session %s is held by another replica now. Try again.", s.session))
 	case errors.Is(err, store.ErrUnavailable):
 		return fail(codes.Unavailable, sessionv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
-			"The database cannot be reached. Nothing was changed; try again.", apierr.RetryAfter(time.Second))
+			"The database cannot be reached. Try again, with the same request id: what was done already is not done twice.", apierr.RetryAfter(time.Second))
 	case errors.Is(err, page.ErrBadToken):
 		return fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_PAGE_TOKEN,
 			"The page token is not one of this list. Use next_page_token of the page before, with the same filters, or start again without a token.",

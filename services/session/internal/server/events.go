@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
@@ -20,6 +21,11 @@ const (
 	// pageEvents and pageBytes bound what is read from the store at one time.
 	pageEvents = 500
 	pageBytes  = 1 << 20
+	// replyBytes bounds a page that goes to a client: gRPC clients take 4 MiB
+	// unless they are told otherwise.
+	replyBytes = 3 << 20
+	// pageMessages is how many messages are read at one time.
+	pageMessages = 50
 )
 
 // ListEvents reads a page of a session's log.
@@ -31,7 +37,7 @@ func (s *Server) ListEvents(ctx context.Context, r *sessionv1.ListEventsRequest)
 		return nil, err
 	}
 	size := page.Size(r.PageSize, 200, 1000)
-	events, err := s.Store.ListEvents(ctx, k, after, size+1, 8<<20)
+	events, err := s.Store.ListEvents(ctx, k, after, size+1, replyBytes)
 	if err != nil {
 		return nil, storeError(err, subject{session: r.Parent})
 	}
@@ -83,12 +89,17 @@ func (s *Server) checkAfter(ctx context.Context, k store.Key, session string, af
 	if err != nil {
 		return storeError(err, subject{session: session})
 	}
-	if after > found.LastSeq {
-		return fail(codes.OutOfRange, sessionv1.ErrorReason_ERROR_REASON_SEQ_OUT_OF_RANGE,
-			fmt.Sprintf("after_seq is %d, but the log of %s ends at %d. Use the seq of an event that you received.", after, session, found.LastSeq),
-			apierr.Metadata(map[string]string{"last_seq": strconv.FormatInt(found.LastSeq, 10)}))
+	return withinLog(found, after)
+}
+
+// withinLog refuses a number beyond the end of a session's log.
+func withinLog(found *sessionv1.Session, after int64) error {
+	if after <= found.LastSeq {
+		return nil
 	}
-	return nil
+	return fail(codes.OutOfRange, sessionv1.ErrorReason_ERROR_REASON_SEQ_OUT_OF_RANGE,
+		fmt.Sprintf("after_seq is %d, but the log of %s ends at %d. Use the seq of an event that you received.", after, found.Name, found.LastSeq),
+		apierr.Metadata(map[string]string{"last_seq": strconv.FormatInt(found.LastSeq, 10)}))
 }
 
 // following is one stream of a session's events.
@@ -101,6 +112,7 @@ type following struct {
 	progress func(*sessionv1.Progress) error
 
 	ended bool
+	sent  bool // an event was sent since sent was last cleared
 }
 
 // follow sends what is in the store after f.after, then what is committed, until
@@ -122,17 +134,30 @@ func (s *Server) follow(ctx context.Context, f following) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-quiet.C:
-			if err := f.progress(&sessionv1.Progress{Seq: f.after}); err != nil {
+			if err := s.stillQuiet(ctx, &f); err != nil {
 				return err
 			}
 		case batch := <-live.C:
-			quiet.Reset(f.idle)
 			if err := s.deliver(ctx, &f, batch); err != nil {
 				return err
+			}
+			if f.sent {
+				f.sent = false
+				quiet.Reset(f.idle)
 			}
 		}
 	}
 	return nil
+}
+
+// stillQuiet says how far the stream is, after a look at the store: a wake may
+// have been lost.
+func (s *Server) stillQuiet(ctx context.Context, f *following) error {
+	f.sent = false
+	if err := s.catchUp(ctx, f); err != nil || f.sent || f.ended {
+		return err
+	}
+	return f.progress(&sessionv1.Progress{Seq: f.after})
 }
 
 // deliver sends a batch from memory, or reads the store after a gap or a wake.
@@ -187,6 +212,7 @@ func (f *following) send(events []*sessionv1.Event) error {
 			if err := f.event(e); err != nil {
 				return err
 			}
+			f.sent = true
 		}
 		f.after = e.Seq
 		if f.turn != "" && e.Turn == f.turn && e.GetTurnFinished() != nil {
@@ -223,14 +249,39 @@ func (s *Server) ListMessages(ctx context.Context, r *sessionv1.ListMessagesRequ
 		return resp, nil
 	}
 	size := page.Size(r.PageSize, 50, 1000)
-	messages, err := s.Store.ListMessages(ctx, k, c.Head, c.After, size+1)
+	messages, more, err := s.messages(ctx, k, c, size)
 	if err != nil {
 		return nil, storeError(err, subject{session: r.Parent})
 	}
 	resp.Messages = messages
-	if len(messages) > size {
-		resp.Messages = messages[:size]
-		resp.NextPageToken = page.Encode(scope, messageCursor{Head: c.Head, After: lastSegment(messages[size-1].Name)})
+	if more {
+		resp.NextPageToken = page.Encode(scope, messageCursor{Head: c.Head, After: lastSegment(messages[len(messages)-1].Name)})
 	}
 	return resp, nil
+}
+
+// messages reads a page of at most size messages and about replyBytes, but at
+// least one message, and tells whether there are more.
+func (s *Server) messages(ctx context.Context, k store.Key, c messageCursor, size int) (all []*sessionv1.Message, more bool, err error) {
+	bytes := 0
+	for {
+		n := min(size-len(all), pageMessages) + 1 // one more shows whether the path goes on
+		some, err := s.Store.ListMessages(ctx, k, c.Head, c.After, n)
+		if err != nil {
+			return nil, false, err
+		}
+		for i, m := range some {
+			if bytes += proto.Size(m); len(all) == size || len(all) > 0 && bytes > replyBytes {
+				return all, true, nil
+			}
+			if i == n-1 {
+				bytes -= proto.Size(m) // it is read again
+				break
+			}
+			all, c.After = append(all, m), lastSegment(m.Name)
+		}
+		if len(some) < n {
+			return all, false, nil
+		}
+	}
 }

@@ -128,12 +128,21 @@ func (s *Server) ListSessions(ctx context.Context, r *sessionv1.ListSessionsRequ
 // the same id finishes the work.
 func (s *Server) DeleteSession(ctx context.Context, r *sessionv1.DeleteSessionRequest) (*sessionv1.DeleteSessionResponse, error) {
 	k := key(ctx, r.Name)
-	_, err := s.Store.DeleteSession(ctx, k, keepForADay(request("DeleteSession", r.Name, r.RequestId, r)))
+	answer, err := s.Store.DeleteSession(ctx, k, keepForADay(request("DeleteSession", r.Name, r.RequestId, r)))
 	if errors.Is(err, store.ErrTurnActive) {
 		return nil, sessionActive(r.Name)
 	}
 	if err != nil {
 		return nil, storeError(err, subject{session: r.Name, requestID: r.RequestId})
+	}
+	if answer.Replayed {
+		// A late repetition must not touch a session that was made again under the name.
+		switch _, err := s.Store.GetSession(ctx, k); {
+		case err == nil:
+			return &sessionv1.DeleteSessionResponse{}, nil
+		case !errors.Is(err, store.ErrNotFound):
+			return nil, storeError(err, subject{session: r.Name})
+		}
 	}
 	s.Hub.Publish(k, nil)
 	if _, err := s.Calls.DeleteSessionCalls(ctx, &toolsv1.DeleteSessionCallsRequest{Session: r.Name}); err != nil {

@@ -27,7 +27,7 @@ import (
 
 // CreateTurn puts a message into the session's inbox.
 func (s *Server) CreateTurn(ctx context.Context, r *sessionv1.CreateTurnRequest) (*sessionv1.CreateTurnResponse, error) {
-	t, err := s.accept(ctx, "CreateTurn", r)
+	t, err := s.accept(ctx, "CreateTurn", r, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (s *Server) RunTurn(r *sessionv1.RunTurnRequest, stream grpc.ServerStreamin
 	t, err := s.accept(ctx, "RunTurn", &sessionv1.CreateTurnRequest{
 		Parent: r.Parent, Text: r.Text, Content: r.Content, OnActive: r.OnActive, Limits: r.Limits,
 		ClientTools: r.ClientTools, RequestId: r.RequestId,
-	})
+	}, r.AfterSeq)
 	if err != nil {
 		return err
 	}
@@ -58,12 +58,16 @@ func (s *Server) RunTurn(r *sessionv1.RunTurnRequest, stream grpc.ServerStreamin
 	})
 }
 
-// accept submits a turn and reads it back.
-func (s *Server) accept(ctx context.Context, method string, r *sessionv1.CreateTurnRequest) (*sessionv1.Turn, error) {
+// accept submits a turn and reads it back. after is the number that it will be
+// followed behind.
+func (s *Server) accept(ctx context.Context, method string, r *sessionv1.CreateTurnRequest, after int64) (*sessionv1.Turn, error) {
 	k := key(ctx, r.Parent)
 	session, err := s.Store.GetSession(ctx, k)
 	if err != nil {
 		return nil, storeError(err, subject{session: r.Parent})
+	}
+	if err := withinLog(session, after); err != nil {
+		return nil, err // nothing of the turn would ever be shown, nor its end
 	}
 	spec, err := s.spec(ctx, k.Tenant, session)
 	if err != nil {

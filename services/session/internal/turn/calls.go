@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -41,6 +42,9 @@ func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message, warm *
 			w.deps.Log.WarnContext(ctx, "cannot list the tools; calls run one after the other", "session", w.lease.Session, "error", err)
 		}
 	}
+	if w.answered != m.Name {
+		w.begun = nil // another worker committed the message
+	}
 	c := &caller{w: w, parent: parent}
 	for _, wave := range w.waves(w.openUses(m)) {
 		c.runWave(ctx, wave)
@@ -51,8 +55,8 @@ func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message, warm *
 			return nil //nolint:nilerr // the loop sees why, and closeCalls gives the rest a result
 		}
 	}
-	if err := w.takeCommands(parent); err != nil || w.active != t {
-		return err
+	if err := w.takeCommands(parent); err != nil || w.active != t || t.stopped {
+		return err // a turn that was stopped meanwhile must not wait for anybody
 	}
 	if open := w.unanswered(m); len(open) > 0 {
 		return w.park(parent, open)
@@ -124,6 +128,9 @@ func (c *caller) failure() error {
 func (c *caller) runWave(ctx context.Context, uses []*sessionv1.ToolUse) {
 	var wave sync.WaitGroup
 	for _, u := range uses {
+		if c.w.begun != nil {
+			c.w.begun[u.CallId] = true
+		}
 		wave.Go(func() {
 			if err := c.call(ctx, u); err != nil {
 				c.mu.Lock()
@@ -182,6 +189,9 @@ func mayRepeat(c codes.Code) bool {
 
 // failedCall is the result of a call that brought an RPC error.
 func failedCall(u *sessionv1.ToolUse, err error) *sessionv1.ToolResult {
+	if apierr.Reason(err) == "CALL_CANCELLED" { // by a worker before this one; it may have had an effect
+		return &sessionv1.ToolResult{CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_INTERRUPTED, Content: []*commonv1.Content{textContent("The call was stopped.")}}
+	}
 	switch status.Code(err) {
 	case codes.InvalidArgument, codes.FailedPrecondition, codes.NotFound, codes.AlreadyExists, codes.ResourceExhausted, codes.PermissionDenied, codes.Unauthenticated:
 		return &sessionv1.ToolResult{CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_UNAVAILABLE,
@@ -290,6 +300,7 @@ func (c *caller) ask(u *sessionv1.ToolUse, a *toolsv1.CallAsk) error {
 	defer c.mu.Unlock()
 	t := c.w.active
 	t.run.Asked[u.CallId] = question{Digest: a.Digest, Rule: a.Rule}
+	delete(t.run.Approvals, u.CallId) // asked anew: an answer to another question is none
 	e := c.w.event(c.w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_ApprovalRequested{ApprovalRequested: &sessionv1.ApprovalRequested{
 		CallId: u.CallId, Tool: u.Tool, ArgumentsJson: u.ArgumentsJson, Digest: a.Digest, Rule: a.Rule,
 	}}})
@@ -373,9 +384,11 @@ func (w *Worker) addResults(write *store.Write, m *sessionv1.Message) error {
 		}
 		blocks = append(blocks, &sessionv1.Block{Kind: &sessionv1.Block_ToolResult{ToolResult: r}})
 	}
-	write.Events = append(write.Events, w.event(n, &sessionv1.Event{Body: &sessionv1.Event_StepFinished{StepFinished: &sessionv1.StepFinished{
-		StopReason: "tool_use", Message: m.Name,
-	}}}))
+	finished := &sessionv1.StepFinished{}
+	if err := proto.Unmarshal(t.run.Finished, finished); err != nil {
+		return fmt.Errorf("read the end of step %d: %w", n, err)
+	}
+	write.Events = append(write.Events, w.event(n, &sessionv1.Event{Body: &sessionv1.Event_StepFinished{StepFinished: finished}}))
 	w.addMessage(write, w.newMessage(sessionv1.Role_ROLE_USER, n, blocks))
 	t.turn.Steps = n
 	t.clearStep()

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -47,7 +49,6 @@ func (w *Worker) beginNext(write *store.Write, queue [][]byte) error {
 	}
 	next.id = lastSegment(next.turn.Name)
 	next.run.Queue = queue[1:]
-	w.claims = 0
 	w.begin(write, next)
 	write.StepCommitted = true
 	return nil
@@ -60,7 +61,7 @@ func (w *Worker) partial(ctx context.Context, write store.Write, reason sessionv
 
 // fail ends the turn because the agent cannot go on.
 func (w *Worker) fail(ctx context.Context, write store.Write, reason sessionv1.ErrorReason, message string) error {
-	w.closeCalls(&write, "The turn failed before the call was made.")
+	w.closeCalls(ctx, &write, "The turn failed before the call was made.")
 	write.Events = append(write.Events, w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_Error{Error: &sessionv1.ErrorOccurred{
 		Reason: reasonName(reason), Message: message,
 	}}}))
@@ -78,64 +79,79 @@ func (w *Worker) stop(ctx context.Context, why error) error {
 }
 
 func (w *Worker) stopWith(ctx context.Context, write store.Write, why error) error {
-	w.closeCalls(&write, "The turn was stopped before the call was made.")
+	// The interrupt that ended the turn's context is in the inbox, perhaps behind
+	// turns that it cancels, perhaps before the one that runs next: all of it is
+	// taken up, in order, before the turn ends.
+	if err := w.takeCommands(ctx); err != nil {
+		return err
+	}
+	w.closeCalls(ctx, &write, "The turn was stopped before the call was made.")
 	if errors.Is(why, errWallTime) {
 		return w.partial(ctx, write, sessionv1.ErrorReason_ERROR_REASON_MAX_WALL_TIME, fmt.Sprintf(
 			"The turn took %v, as long as it may. Send another message to let the agent go on, or allow more with limits.max_wall_time.",
 			w.active.turn.Limits.GetMaxWallTime().AsDuration()))
 	}
-	// An interrupt that ended the turn's context is in the inbox: its command is
-	// consumed by the end of the turn.
-	if err := w.noteInterrupts(ctx); err != nil {
-		return err
-	}
 	return w.finish(ctx, write, sessionv1.TurnState_TURN_STATE_INTERRUPTED, turnError(sessionv1.ErrorReason_ERROR_REASON_INTERRUPTED,
 		"Somebody stopped the turn. Its work so far is kept; send another message to go on."))
 }
 
-// noteInterrupts takes up interrupts of the active turn that takeCommands has
-// not seen yet. Other commands wait for their time.
-func (w *Worker) noteInterrupts(ctx context.Context) error {
-	commands, err := w.deps.Store.Inbox(ctx, w.lease)
-	if err != nil {
-		return fmt.Errorf("read the inbox of session %s: %w", w.lease.Session, err)
-	}
-	for _, c := range commands {
-		if c.Kind == store.CommandInterrupt && c.TurnID == w.active.id && !w.taken[c.ID] {
-			w.active.stopped = true
-			if err := w.take(ctx, c); err != nil {
-				return err
-			}
-			w.taken[c.ID] = true
-		}
-	}
-	return nil
-}
-
 // closeCalls gives a result to every call of the last message that has none, so
-// that the transcript is well-formed, and commits the results' message.
-func (w *Worker) closeCalls(write *store.Write, text string) {
+// that the transcript is well-formed, and commits the results' message. Calls
+// that may have begun, here or in the hands of a worker before this one, are
+// cancelled first; text is the result of those that were not.
+func (w *Worker) closeCalls(ctx context.Context, write *store.Write, text string) {
 	if len(w.path) == 0 {
 		return
 	}
-	uses := toolUses(w.path[len(w.path)-1])
+	last := w.path[len(w.path)-1]
+	uses := toolUses(last)
 	if len(uses) == 0 {
 		return
 	}
+	ended := w.cancelBegun(ctx, last)
 	for _, u := range uses {
 		if _, done := w.active.run.Results[u.CallId]; done {
 			continue
 		}
-		r := &sessionv1.ToolResult{CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_INTERRUPTED, Content: []*commonv1.Content{textContent(text)}}
+		r := ended[u.CallId]
+		if r == nil {
+			r = &sessionv1.ToolResult{CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_INTERRUPTED, Content: []*commonv1.Content{textContent(text)}}
+		}
 		if err := w.active.setResult(u.CallId, r); err != nil {
 			panic(err) // a message of our own always marshals
 		}
 		write.Events = append(write.Events, w.finishedCall(u.Tool, r, 0))
 		write.Waited = append(write.Waited, u.CallId)
 	}
-	if err := w.addResults(write, w.path[len(w.path)-1]); err != nil {
+	if err := w.addResults(write, last); err != nil {
 		panic(err) // results that were just marshaled always unmarshal
 	}
+}
+
+// cancelBegun stops the calls of a message that have no result and may have
+// begun, and tells how they ended. A message that another worker committed may
+// have any of its calls running; of this worker's own, those that it asked for.
+func (w *Worker) cancelBegun(ctx context.Context, m *sessionv1.Message) map[string]*sessionv1.ToolResult {
+	var mu sync.Mutex
+	ended := map[string]*sessionv1.ToolResult{}
+	c := &caller{w: w, parent: ctx}
+	var calls errgroup.Group
+	calls.SetLimit(maxParallelCalls)
+	for _, u := range toolUses(m) {
+		_, done := w.active.run.Results[u.CallId]
+		if done || w.active.client[u.Tool] != nil || w.answered == m.Name && !w.begun[u.CallId] {
+			continue
+		}
+		calls.Go(func() error { //nolint:contextcheck // the caller has the worker's
+			r := c.cancel(u)
+			mu.Lock()
+			defer mu.Unlock()
+			ended[u.CallId] = r
+			return nil
+		})
+	}
+	_ = calls.Wait() // none fails: how a call ended is its result
+	return ended
 }
 
 // openCalls are the calls that wait for an answer.

@@ -57,7 +57,7 @@ func (w *Worker) takeTurn(ctx context.Context, c store.Command) error {
 		Body: &sessionv1.Event_TurnQueued{TurnQueued: &sessionv1.TurnQueued{Content: content(t.request), User: c.User}},
 	}}}
 	if w.active != nil {
-		w.active.run.Queue = append(w.active.run.Queue, c.Body)
+		w.active.enqueue(c.Body, t.request.OnActive)
 		write.Turns = []*store.TurnRow{w.active.row()}
 		return w.log.Append(ctx, write)
 	}
@@ -70,7 +70,7 @@ func (w *Worker) takeTurn(ctx context.Context, c store.Command) error {
 
 // begin makes a turn the active one: the user's message becomes the head.
 func (w *Worker) begin(write *store.Write, t *active) {
-	w.active = t
+	w.active, w.claims = t, 0
 	t.since = now().AsTime()
 	t.turn.State = sessionv1.TurnState_TURN_STATE_RUNNING
 	t.turn.StartTime = now()
@@ -96,19 +96,22 @@ func (w *Worker) takeInterrupt(ctx context.Context, c store.Command) error {
 			return fmt.Errorf("read an interrupt: %w", err)
 		}
 	}
-	if w.active != nil && r.CancelQueued && len(w.active.run.Queue) > 0 {
+	if w.active != nil && r.CancelQueued {
 		if err := w.cancelQueue(ctx); err != nil {
 			return err
 		}
 	}
-	if w.active == nil || w.active.id != c.TurnID {
+	// With cancel_queued everything stops that was accepted before it, also a turn
+	// that was queued then and runs by now.
+	if w.active == nil || w.active.id != c.TurnID && !r.CancelQueued {
 		return w.log.Append(ctx, store.Write{Consume: []int64{c.ID}})
 	}
 	t := w.active
+	stopping := t.stopped
 	t.stopped = true
 	t.consume = append(t.consume, c.ID)
-	if !t.waiting() {
-		return nil // the loop stops it
+	if stopping || !t.waiting() {
+		return nil // the loop stops it, or whoever took the interrupt before
 	}
 	if err := w.loadPath(ctx); err != nil {
 		return err
@@ -118,6 +121,9 @@ func (w *Worker) takeInterrupt(ctx context.Context, c store.Command) error {
 
 // cancelQueue ends the turns behind the active one.
 func (w *Worker) cancelQueue(ctx context.Context) error {
+	if len(w.active.run.Queue) == 0 {
+		return nil
+	}
 	var write store.Write
 	for _, body := range w.active.run.Queue {
 		t, err := accepted("", body)

@@ -3,6 +3,7 @@ package turn
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -27,7 +28,8 @@ type run struct {
 	Results   map[string][]byte   `json:"results,omitempty"` // ToolResult by call id, of the step under way
 	Asked     map[string]question `json:"asked,omitempty"`   // calls that a person must allow
 	Approvals map[string]answer   `json:"approvals,omitempty"`
-	Queue     [][]byte            `json:"queue,omitempty"` // turns that wait behind this one
+	Queue     [][]byte            `json:"queue,omitempty"`    // turns that wait behind this one
+	Finished  []byte              `json:"finished,omitempty"` // StepFinished of the step whose calls run
 }
 
 type question struct {
@@ -124,9 +126,18 @@ func (a *active) wallUsed() time.Duration {
 	return a.run.WallUsed + time.Since(a.since)
 }
 
+// enqueue puts a turn behind this one: last, or first if it interrupts.
+func (a *active) enqueue(body []byte, on sessionv1.OnActive) {
+	at := len(a.run.Queue)
+	if on == sessionv1.OnActive_ON_ACTIVE_INTERRUPT {
+		at = 0
+	}
+	a.run.Queue = slices.Insert(a.run.Queue, at, body)
+}
+
 // clearStep forgets what belonged to the step that has ended.
 func (a *active) clearStep() {
-	a.run.StepSeq, a.run.Attempt = 0, 0
+	a.run.StepSeq, a.run.Attempt, a.run.Finished = 0, 0, nil
 	clear(a.run.Results)
 	clear(a.run.Asked)
 	clear(a.run.Approvals)

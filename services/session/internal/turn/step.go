@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
 	"github.com/fairlead/fairlead/services/session/internal/model"
@@ -98,7 +100,7 @@ func (w *Worker) attempt(ctx, parent context.Context, resolved Resolved, tools [
 	case ctx.Err() != nil:
 		return true, w.commitPartial(answer, func(write store.Write) error { return w.stopWith(parent, write, context.Cause(ctx)) })
 	case errors.As(err, &failed) && failed.Retryable() && t.run.Attempt < maxAttempts && failed.RetryAfter <= maxRetryAfter:
-		return false, w.unlessStopped(ctx, w.backoff(ctx, failed))
+		return false, w.unlessStopped(ctx, w.backoff(ctx, parent, failed))
 	default:
 		return true, w.commitPartial(answer, func(write store.Write) error { return w.failModel(parent, write, err) })
 	}
@@ -113,42 +115,56 @@ func (w *Worker) unlessStopped(ctx context.Context, err error) error {
 	return nil
 }
 
-// beginAttempt voids what an attempt before has left, and opens a new one.
+// beginAttempt opens an attempt.
 func (w *Worker) beginAttempt(ctx context.Context, resolved Resolved) error {
 	t := w.active
 	n := w.stepNumber()
-	write := store.Write{}
-	if t.run.StepSeq != 0 {
-		write.Events = append(write.Events, w.event(n, &sessionv1.Event{Body: &sessionv1.Event_StepRestarted{StepRestarted: &sessionv1.StepRestarted{
-			VoidFirstSeq: t.run.StepSeq, VoidLastSeq: w.log.Seq(), Reason: restartReason(t.run.Attempt),
-		}}}))
-	}
 	t.run.Attempt++
-	t.run.StepSeq = w.log.Seq() + int64(len(write.Events)) + 1
-	write.Events = append(write.Events, w.event(n, &sessionv1.Event{Body: &sessionv1.Event_StepStarted{StepStarted: &sessionv1.StepStarted{
+	t.run.StepSeq = w.log.Seq() + 1
+	started := w.event(n, &sessionv1.Event{Body: &sessionv1.Event_StepStarted{StepStarted: &sessionv1.StepStarted{
 		Model: resolved.Provider + ":" + resolved.Name, Attempt: int32(t.run.Attempt),
-	}}}))
-	write.Turns = []*store.TurnRow{t.row()}
-	return w.log.Append(ctx, write)
+	}}})
+	err := w.log.Append(ctx, store.Write{Events: []*sessionv1.Event{started}, Turns: []*store.TurnRow{t.row()}})
+	if err != nil {
+		t.run.StepSeq = 0 // nothing began
+	}
+	return err
+}
+
+// voidStep is the write that voids what an attempt has left in the log; it is
+// empty when there is nothing. It must be the next write: its range ends at the
+// log's end, and must not reach what others append.
+func (w *Worker) voidStep() store.Write {
+	t := w.active
+	if t.run.StepSeq == 0 {
+		return store.Write{}
+	}
+	restarted := w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_StepRestarted{StepRestarted: &sessionv1.StepRestarted{
+		VoidFirstSeq: t.run.StepSeq, VoidLastSeq: w.log.Seq(), Reason: restartReason(t.run.Attempt),
+	}}})
+	t.run.StepSeq = 0
+	return store.Write{Events: []*sessionv1.Event{restarted}, Turns: []*store.TurnRow{t.row()}}
 }
 
 func restartReason(attempt int) string {
 	return fmt.Sprintf("Attempt %d of this step broke off; what it had produced does not count.", attempt)
 }
 
-// backoff says what went wrong and waits as long as the provider asks.
-func (w *Worker) backoff(ctx context.Context, failed *model.Error) error {
+// backoff says what went wrong, voids what there is of the answer, and waits as
+// long as the provider asks.
+func (w *Worker) backoff(ctx, parent context.Context, failed *model.Error) error {
 	wait := failed.RetryAfter
 	if wait == 0 {
 		wait = min(500*time.Millisecond<<(w.active.run.Attempt-1), maxBackoff)
 		wait -= time.Duration(rand.Int64N(int64(wait)/4 + 1)) //nolint:gosec // jitter needs no secrecy
 	}
 	w.deps.Metrics.retried(ctx)
-	err := w.log.Append(ctx, store.Write{Events: []*sessionv1.Event{w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
+	write := w.voidStep()
+	write.Events = append([]*sessionv1.Event{w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
 		Reason:  "MODEL_RETRY",
 		Message: fmt.Sprintf("%v. Trying again in %v (attempt %d of %d).", failed, wait.Round(time.Millisecond), w.active.run.Attempt+1, maxAttempts),
-	}}})}})
-	if err != nil {
+	}}})}, write.Events...)
+	if err := w.log.Append(parent, write); err != nil {
 		return err
 	}
 	timer := time.NewTimer(wait)
@@ -207,15 +223,18 @@ func (w *Worker) commitAnswer(parent context.Context, r Resolved, resp *model.Re
 	w.addMessage(&write, message)
 	t.clearStep()
 	w.claims = 0
-	finished := w.event(n, &sessionv1.Event{Body: &sessionv1.Event_StepFinished{StepFinished: &sessionv1.StepFinished{
-		StopReason: resp.StopReason, Usage: usage, Message: message.Name,
-	}}})
+	end := &sessionv1.StepFinished{StopReason: resp.StopReason, Usage: usage, Message: message.Name}
 	if len(toolUses(message)) > 0 {
 		// step.finished follows the calls; the message is synced before any of them starts.
+		var err error
+		if t.run.Finished, err = proto.Marshal(end); err != nil {
+			return fmt.Errorf("marshal the end of step %d: %w", n, err)
+		}
+		w.answered, w.begun = message.Name, map[string]bool{}
 		write.Turns = []*store.TurnRow{t.row()}
 		return w.log.Commit(parent, write)
 	}
-	write.Events = append(write.Events, finished)
+	write.Events = append(write.Events, w.event(n, &sessionv1.Event{Body: &sessionv1.Event_StepFinished{StepFinished: end}}))
 	t.turn.Steps = n
 	switch resp.StopReason {
 	case "max_tokens":

@@ -66,6 +66,9 @@ type Deps struct {
 	MaxClaims int
 }
 
+// inboxBackoff is the wait before an inbox that could not be read is read again.
+const inboxBackoff = time.Second
+
 // Why a turn's context ends before the turn does.
 var (
 	errInterrupted = errors.New("interrupted")
@@ -87,6 +90,8 @@ type Worker struct {
 	claims        int
 	taken         map[int64]bool  // commands that were seen
 	parallelTools map[string]bool // tools whose calls may run at the same time
+	answered      string          // the assistant message whose calls this worker began
+	begun         map[string]bool // calls of it that tools was asked for
 
 	mu     sync.Mutex
 	cancel context.CancelCauseFunc // ends the running turn
@@ -148,9 +153,16 @@ func (w *Worker) load(ctx context.Context) error {
 	w.session, w.claims = s.Session, s.Claims
 	w.log = w.deps.Committer.Open(w.lease, s.Session.LastSeq)
 	if s.Active != nil {
-		w.active, err = newActive(s.Active.ID, s.Active.Turn, s.Active.Run)
+		if w.active, err = newActive(s.Active.ID, s.Active.Turn, s.Active.Run); err != nil {
+			return err
+		}
+		// Before anything else gets a number: what a worker before this one left of
+		// an unfinished step does not count.
+		if write := w.voidStep(); len(write.Events) > 0 {
+			return w.log.Append(ctx, write)
+		}
 	}
-	return err
+	return nil
 }
 
 // loadPath reads the conversation, once.
@@ -194,7 +206,7 @@ func (w *Worker) runTurn(parent context.Context) error {
 	defer span.End()
 
 	var err error
-	if err = w.loadPath(ctx); err == nil {
+	if err = w.loadPath(parent); err == nil {
 		if w.claims > w.deps.MaxClaims {
 			err = w.finishCrashLoop(parent)
 		} else {
@@ -262,17 +274,22 @@ func (w *Worker) stopCause(ctx, parent context.Context) error {
 // watchInterrupts ends the running turn's context as soon as an interrupt for
 // it is in the inbox. It consumes nothing: takeCommands does.
 func (w *Worker) watchInterrupts(ctx context.Context) {
+	retry := time.NewTimer(inboxBackoff)
+	retry.Stop()
+	defer retry.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.wake:
+		case <-retry.C:
 		}
 		commands, err := w.deps.Store.Inbox(ctx, w.lease)
 		if err != nil {
 			if ctx.Err() == nil {
 				w.deps.Log.WarnContext(ctx, "cannot read the inbox; will look again", "session", w.lease.Session, "error", err)
 			}
+			retry.Reset(inboxBackoff)
 			continue
 		}
 		for _, c := range commands {
