@@ -94,7 +94,7 @@ func (c chatCommand) chat(ctx context.Context, s stdio, b *backend, interrupts <
 	lines := readLines(ctx, s.in)
 	talk := &conversation{
 		sessions: b.sessions, session: session, view: newView(s, false, c.Thinking), notices: s.err,
-		interrupts: interrupts, backoff: client.DefaultBackoff(), told: b.scripted,
+		interrupts: interrupts, backoff: client.DefaultBackoff(), told: b.scripted, alone: b.address == "",
 	}
 	if terminal.IsTerminal(s.in) { // a pipe's lines are messages, no answers
 		talk.answers = lines

@@ -30,6 +30,7 @@ type conversation struct {
 	interrupts <-chan struct{} // asks to stop the turn; a closed one asks once
 	backoff    client.Backoff
 	told       bool // that the model is a script
+	alone      bool // nobody else can reach the server: it ends with this command
 
 	started   bool                           // the turn runs
 	asked     bool                           // it was asked to stop
@@ -103,53 +104,60 @@ func (c *conversation) event(ctx context.Context, e *sessionv1.Event) error {
 			return c.interrupt(ctx)
 		}
 	case *sessionv1.Event_ApprovalRequested:
-		c.approvals = append(c.approvals, b.ApprovalRequested)
-		c.ask()
+		if c.approvals = append(c.approvals, b.ApprovalRequested); len(c.approvals) == 1 {
+			return c.ask(ctx)
+		}
 	case *sessionv1.Event_ApprovalResolved:
-		c.resolved(b.ApprovalResolved.GetCallId())
+		return c.resolved(ctx, b.ApprovalResolved.GetCallId())
 	case *sessionv1.Event_ToolCallFinished:
-		c.resolved(b.ToolCallFinished.GetCallId())
+		return c.resolved(ctx, b.ToolCallFinished.GetCallId())
 	}
 	return nil
 }
 
-// ask asks about the oldest approval, or says how to answer it.
-func (c *conversation) ask() {
+// ask asks about the oldest approval, or says how to answer it. Where nobody
+// can, it stops the turn, which would wait for ever.
+func (c *conversation) ask(ctx context.Context) error {
 	if len(c.approvals) == 0 {
-		return
+		return nil
 	}
 	a := c.approvals[0]
-	if c.answers == nil {
-		c.notice("the turn waits for an approval. Answer it with:\n  curl --json '{\"callId\":%q,\"digest\":%q,\"approved\":true}' http://SERVER/v1/%s/approvals:resolve",
-			a.GetCallId(), a.GetDigest(), c.session)
-		return
+	switch {
+	case c.answers == nil && c.alone:
+		c.notice("%s needs an approval and there is nobody to ask: run this in a terminal, or with --server on a server that others reach.", terminal.Line(a.GetTool(), 40))
+		return c.interrupt(ctx)
+	case c.answers == nil:
+		c.notice("the turn waits for an approval. Answer it over REST:\n  curl --json '{\"callId\":%q,\"digest\":%q,\"approved\":true}' http://127.0.0.1:8080/v1/%s/approvals:resolve",
+			terminal.Line(a.GetCallId(), 0), terminal.Line(a.GetDigest(), 0), c.session)
+		return nil
 	}
 	select {
 	case <-c.answers: // typed before the question: no answer to it
 	default:
 	}
 	c.prompt("May %s run? [y/n] ", terminal.Line(a.GetTool(), 40))
+	return nil
 }
 
-// resolved takes an approval off the list.
-func (c *conversation) resolved(call string) {
+// resolved takes an approval off the list, and asks about the next.
+func (c *conversation) resolved(ctx context.Context, call string) error {
 	for i, a := range c.approvals {
 		if a.GetCallId() == call {
 			c.approvals = append(c.approvals[:i:i], c.approvals[i+1:]...)
 			if i == 0 {
-				c.ask()
+				return c.ask(ctx)
 			}
-			return
+			return nil
 		}
 	}
+	return nil
 }
 
 // answer takes a person's line as the answer to the oldest approval.
 func (c *conversation) answer(ctx context.Context, line string, more bool) error {
 	if !more { // nobody is there any more
 		c.answers = nil
-		c.ask()
-		return nil
+		return c.ask(ctx)
 	}
 	approved := false
 	switch strings.ToLower(strings.TrimSpace(line)) {
@@ -170,8 +178,7 @@ func (c *conversation) answer(ctx context.Context, line string, more bool) error
 		c.notice("the answer was not accepted: %s", client.Explain(err))
 		err = nil
 	}
-	c.resolved(a.GetCallId())
-	return err
+	return errors.Join(err, c.resolved(ctx, a.GetCallId()))
 }
 
 // interruptTimeout bounds the request to stop.

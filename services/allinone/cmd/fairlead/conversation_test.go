@@ -145,3 +145,17 @@ func TestASecondInterruptQuits(t *testing.T) {
 		t.Errorf("ended %v, error %v", end, err)
 	}
 }
+
+func TestATurnThatNobodyCanApproveIsStopped(t *testing.T) {
+	s := (&clienttest.Server{Events: approvalTurn(), Hold: 4}).Start(t)
+	var out buffer
+	conv := talk(t, s, &out)
+	conv.alone = true
+	if _, err := conv.turn(t.Context(), &sessionv1.RunTurnRequest{Parent: clienttest.Session, Text: "hi"}); err != nil {
+		t.Fatal(err)
+	}
+	requests := s.Requests()
+	if _, ok := requests[len(requests)-1].(*sessionv1.InterruptSessionRequest); !ok || !strings.Contains(out.String(), "nobody to ask") {
+		t.Errorf("asked for %v\n%s", requests[len(requests)-1], out.String())
+	}
+}

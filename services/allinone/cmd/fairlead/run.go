@@ -104,7 +104,7 @@ func (c runCommand) turn(ctx context.Context, s stdio, b *backend, prompt string
 	}
 	talk := conversation{
 		sessions: b.sessions, session: session, view: newView(s, c.JSON, c.Thinking), notices: s.err,
-		interrupts: interrupts, backoff: client.DefaultBackoff(), told: b.scripted,
+		interrupts: interrupts, backoff: client.DefaultBackoff(), told: b.scripted, alone: b.address == "",
 	}
 	if c.Prompt != "" && c.Prompt != "-" && terminal.IsTerminal(s.in) && !c.JSON {
 		talk.answers = readLines(ctx, s.in)
