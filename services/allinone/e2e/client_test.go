@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// client makes the requests; each has a context with its own end.
+var client = &http.Client{}
+
 // reply is an HTTP answer.
 type reply struct {
 	code   int
@@ -24,8 +27,8 @@ func (s *system) call(t *testing.T, method, path, body string, header ...string)
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	resp := s.do(t, ctx, method, path, body, header...)
-	defer resp.Body.Close()
+	resp := s.do(ctx, t, method, path, body, header...)
+	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +36,7 @@ func (s *system) call(t *testing.T, method, path, body string, header ...string)
 	return reply{resp.StatusCode, resp.Header, string(text)}
 }
 
-func (s *system) do(t *testing.T, ctx context.Context, method, path, body string, header ...string) *http.Response {
+func (s *system) do(ctx context.Context, t *testing.T, method, path, body string, header ...string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.http+path, bytes.NewReader([]byte(body)))
 	if err != nil {
@@ -45,7 +48,7 @@ func (s *system) do(t *testing.T, ctx context.Context, method, path, body string
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,8 +97,8 @@ func (s *system) stream(t *testing.T, method, path, body string, see func(frame)
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
-	resp := s.do(t, ctx, method, path, body, append([]string{"Accept", "text/event-stream"}, header...)...)
-	defer resp.Body.Close()
+	resp := s.do(ctx, t, method, path, body, append([]string{"Accept", "text/event-stream"}, header...)...)
+	defer func() { _ = resp.Body.Close() }()
 	if got := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || !strings.HasPrefix(got, "text/event-stream") {
 		text, _ := io.ReadAll(resp.Body)
 		t.Fatalf("%s %s: %d %s %s", method, path, resp.StatusCode, got, text)
@@ -174,11 +177,11 @@ func results(frames []frame) []string {
 			}
 		}
 		_ = json.Unmarshal([]byte(f.data), &e)
-		text := ""
+		var text strings.Builder
 		for _, c := range e.ToolCallFinished.Content {
-			text += c.Text.Text
+			text.WriteString(c.Text.Text)
 		}
-		all = append(all, e.ToolCallFinished.Tool+" "+strings.TrimPrefix(e.ToolCallFinished.Outcome, "TOOL_OUTCOME_")+" "+text)
+		all = append(all, e.ToolCallFinished.Tool+" "+strings.TrimPrefix(e.ToolCallFinished.Outcome, "TOOL_OUTCOME_")+" "+text.String())
 	}
 	return all
 }

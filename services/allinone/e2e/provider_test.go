@@ -66,14 +66,14 @@ func TestRealProvidersOverREST(t *testing.T) {
 func TestRealProvidersOverGRPC(t *testing.T) {
 	providers(t, func(t *testing.T, serve func(modeltest.Script) []string) {
 		s := start(t, options{four: true, env: serve(answers())})
-		client := sessionv1.NewSessionServiceClient(s.dial(t, s.grpc))
+		sessions := sessionv1.NewSessionServiceClient(s.dial(t, s.grpc))
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
-		created, err := client.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Agent: "coder"}})
+		created, err := sessions.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Agent: "coder"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		stream, err := client.RunTurn(ctx, &sessionv1.RunTurnRequest{Parent: created.Session.Name, Text: "go"})
+		stream, err := sessions.RunTurn(ctx, &sessionv1.RunTurnRequest{Parent: created.Session.Name, Text: "go"})
 		if err != nil {
 			t.Fatal(err)
 		}

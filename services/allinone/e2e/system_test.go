@@ -38,7 +38,7 @@ func run(m *testing.M) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	programs = dir
 	const services = "github.com/fairlead/fairlead/services/"
 	build := exec.Command("go", "build", "-o", dir+"/", services+"allinone/cmd/fairlead",
@@ -188,7 +188,7 @@ func (s *system) stop(t *testing.T) {
 			}
 		case <-time.After(20 * time.Second):
 			_ = p.cmd.Process.Kill()
-			<-p.done
+			_ = <-p.done //nolint:staticcheck // only the end matters
 			t.Errorf("%s did not stop within 20 s of SIGTERM", p.name)
 		}
 	}
@@ -200,7 +200,7 @@ func (s *system) stop(t *testing.T) {
 func (s *system) kill() {
 	for _, p := range s.processes {
 		_ = p.cmd.Process.Kill()
-		<-p.done
+		_ = <-p.done //nolint:staticcheck // only the end matters
 		_ = p.log.Close()
 	}
 	s.processes = nil
@@ -251,11 +251,11 @@ func ready(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		return errors.New(resp.Status)
 	}

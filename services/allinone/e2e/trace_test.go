@@ -64,7 +64,7 @@ func receive(t *testing.T) (*receiver, string) {
 func (s span) attribute(key string) string {
 	for _, a := range s.Attributes {
 		if a.Key == key {
-			return strings.TrimSpace(a.Value.GetStringValue() + fmt.Sprint(a.Value.GetIntValue()))
+			return a.Value.GetStringValue()
 		}
 	}
 	return ""
@@ -178,7 +178,7 @@ func tree(spans map[string]span) string {
 	var b strings.Builder
 	for _, s := range spans {
 		parent := spans[hex.EncodeToString(s.ParentSpanId)]
-		fmt.Fprintf(&b, "%s %q below %s %q\n", s.service, s.Name, parent.service, parent.Span.GetName())
+		fmt.Fprintf(&b, "%s %q below %s %q\n", s.service, s.Name, parent.service, parent.GetName())
 	}
 	return b.String()
 }
