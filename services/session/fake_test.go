@@ -123,9 +123,11 @@ func (p *peers) CallTool(r *toolsv1.CallToolRequest, stream grpc.ServerStreaming
 
 func (p *peers) execute(r *toolsv1.CallToolRequest, stream grpc.ServerStreamingServer[toolsv1.CallToolResponse]) error {
 	id := r.Call.CallId
-	p.mu.Lock()
-	p.executed[id]++
-	p.mu.Unlock()
+	if r.Tool != "TodoWrite" { // a delegated call is executed when its result is reported
+		p.mu.Lock()
+		p.executed[id]++
+		p.mu.Unlock()
+	}
 	switch r.Tool {
 	case "TodoWrite":
 		return stream.Send(&toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Delegated{Delegated: &toolsv1.CallDelegated{Tool: r.Tool, ArgumentsJson: r.ArgumentsJson}}})
@@ -138,17 +140,21 @@ func (p *peers) execute(r *toolsv1.CallToolRequest, stream grpc.ServerStreamingS
 		<-ctx.Done()
 		return stream.Context().Err()
 	default:
+		done := p.finish(id, toolsv1.CallOutcome_CALL_OUTCOME_OK, "result of "+r.Tool) // also when the stream breaks
 		if err := stream.Send(&toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Output{Output: &toolsv1.CallOutput{Stream: "stdout", Data: []byte("out of " + id)}}}); err != nil {
 			return err
 		}
-		return stream.Send(result(p.finish(id, toolsv1.CallOutcome_CALL_OUTCOME_OK, "result of "+r.Tool)))
+		return stream.Send(result(done))
 	}
 }
 
 func (p *peers) ReportResult(_ context.Context, r *toolsv1.ReportResultRequest) (*toolsv1.ReportResultResponse, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.results[r.Call.CallId] = r.Result
+	if p.results[r.Call.CallId] == nil {
+		p.results[r.Call.CallId] = r.Result
+		p.executed[r.Call.CallId]++
+	}
 	return &toolsv1.ReportResultResponse{}, nil
 }
 
