@@ -132,7 +132,7 @@ func (s *serving) watchReadiness() {
 		}
 		s.setHealth(err)
 		if (err == nil) != (was == nil) || (first && err != nil) {
-			s.log.Warn("readiness changed", "ready", err == nil, "error", err)
+			s.logReadiness(err)
 		}
 		was = err
 		select {
@@ -141,6 +141,14 @@ func (s *serving) watchReadiness() {
 			return
 		}
 	}
+}
+
+func (s *serving) logReadiness(err error) {
+	if err != nil {
+		s.log.Warn("readiness changed", "ready", false, "error", err)
+		return
+	}
+	s.log.Info("readiness changed", "ready", true)
 }
 
 func (s *serving) setHealth(err error) {
