@@ -183,3 +183,10 @@ func TestTheCommandLineListsWhatItRan(t *testing.T) {
 		t.Errorf("a session that is not there: exit code %d: %s", code, errs)
 	}
 }
+
+func TestChatShowsWhatTheAgentSaysFirst(t *testing.T) {
+	s := start(t, options{})
+	if out, _, code := fairlead(t, []string{"FAIRLEAD_SERVER=" + s.grpc}, "chat", "--agent", "assistant"); code != 0 || !strings.Contains(out, "Hello!") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}

@@ -73,6 +73,20 @@ func interruptions() (<-chan struct{}, func()) {
 	}
 }
 
+// greet shows what the agent says before anybody else.
+func (b *backend) greet(ctx context.Context, s stdio, session string) error {
+	resp, err := b.sessions.ListEvents(ctx, &sessionv1.ListEventsRequest{Parent: session, PageSize: 1})
+	if err != nil {
+		return err
+	}
+	for _, e := range resp.Events {
+		if text := e.GetSessionCreated().GetGreeting(); text != "" {
+			_, _ = fmt.Fprintf(s.out, "%s\n\n", terminal.Clean(text))
+		}
+	}
+	return nil
+}
+
 // chat reads lines and runs a turn for each.
 func (c chatCommand) chat(ctx context.Context, s stdio, b *backend, interrupts <-chan struct{}) error {
 	session := sessionName(c.Session)
@@ -84,6 +98,11 @@ func (c chatCommand) chat(ctx context.Context, s stdio, b *backend, interrupts <
 	}
 	if err != nil {
 		return err
+	}
+	if c.Session == "" {
+		if err := b.greet(ctx, s, session); err != nil {
+			return err
+		}
 	}
 	if b.scripted {
 		_, _ = io.WriteString(s.err, scriptedNotice(""))
