@@ -65,7 +65,7 @@ func run(root string) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // root is the repository, named by the Makefile
 			return err
 		}
-		if err := os.WriteFile(path, text, 0o644); err != nil {
+		if err := os.WriteFile(path, text, 0o644); err != nil { //nolint:gosec // see above
 			return err
 		}
 	}
