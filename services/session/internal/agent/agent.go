@@ -93,7 +93,7 @@ func NewSet(configured map[string]Spec, dflt string) (*Set, error) {
 		if spec.MaxSteps < 0 || spec.MaxWallTime < 0 || spec.MaxOutputTokens < 0 {
 			faults = append(faults, fmt.Sprintf("agent %q: a limit is negative", id))
 		}
-		slices.Sort(spec.Tools)
+		spec.Tools = slices.Sorted(slices.Values(spec.Tools))
 		s.agents[id] = Agent{ID: id, Revision: spec.revision(), Spec: spec}
 	}
 	if _, ok := s.agents[dflt]; !ok {

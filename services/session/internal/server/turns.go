@@ -110,16 +110,16 @@ func (s *Server) accept(ctx context.Context, method string, r *sessionv1.CreateT
 func (s *Server) submission(ctx context.Context, method string, k store.Key, t *sessionv1.Turn, r *sessionv1.CreateTurnRequest) (store.Submit, error) {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
-	body, err := turn.Accept(t, r, user(ctx), carrier)
+	state, err := turn.Accept(r, user(ctx), carrier)
 	if err != nil {
 		return store.Submit{}, err
 	}
 	turnID := t.Name[len(r.Parent)+len("/turns/"):]
 	return store.Submit{
 		Key:             k,
-		Command:         store.Command{Kind: store.CommandTurn, TurnID: turnID, Body: body, User: user(ctx)},
+		Command:         store.Command{Kind: store.CommandTurn, TurnID: turnID, User: user(ctx)},
 		Request:         request(method, r.Parent, r.RequestId, r),
-		Turn:            &store.TurnRow{ID: turnID, Turn: proto.CloneOf(t), Run: body},
+		Turn:            &store.TurnRow{ID: turnID, Turn: proto.CloneOf(t), Run: state},
 		RejectIfActive:  r.OnActive == sessionv1.OnActive_ON_ACTIVE_REJECT,
 		InterruptActive: r.OnActive == sessionv1.OnActive_ON_ACTIVE_INTERRUPT,
 	}, nil

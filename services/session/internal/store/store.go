@@ -271,6 +271,9 @@ type Store interface {
 	Claim(ctx context.Context, c Claim) ([]Lease, error)
 	// Load reads what a holder needs. ErrStaleEpoch.
 	Load(ctx context.Context, l Lease) (*Snapshot, error)
+	// LoadTurn reads one turn with what its loop keeps, such as one that is queued.
+	// ErrStaleEpoch, ErrNotFound.
+	LoadTurn(ctx context.Context, l Lease, id string) (*TurnRow, error)
 	// Inbox reads the commands not yet consumed, in order. ErrStaleEpoch.
 	Inbox(ctx context.Context, l Lease) ([]Command, error)
 	// Commit appends, all writes in one transaction. The error at an index is

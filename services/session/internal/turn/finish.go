@@ -35,19 +35,18 @@ func (w *Worker) finish(ctx context.Context, write store.Write, state sessionv1.
 	w.active = nil
 	w.deps.Metrics.finished(ctx, t)
 	if len(queue) > 0 {
-		if err := w.beginNext(&write, queue); err != nil {
+		if err := w.beginNext(ctx, &write, queue); err != nil {
 			return err
 		}
 	}
 	return w.log.Commit(ctx, write)
 }
 
-func (w *Worker) beginNext(write *store.Write, queue [][]byte) error {
-	next, err := accepted("", queue[0])
+func (w *Worker) beginNext(ctx context.Context, write *store.Write, queue []string) error {
+	next, err := w.queued(ctx, queue[0])
 	if err != nil {
 		return err
 	}
-	next.id = lastSegment(next.turn.Name)
 	next.run.Queue = queue[1:]
 	w.begin(write, next)
 	write.StepCommitted = true

@@ -48,7 +48,7 @@ func (w *Worker) take(ctx context.Context, c store.Command) error {
 
 // takeTurn begins a turn, or puts it behind the active one.
 func (w *Worker) takeTurn(ctx context.Context, c store.Command) error {
-	t, err := accepted(c.TurnID, c.Body)
+	t, err := w.queued(ctx, c.TurnID)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (w *Worker) takeTurn(ctx context.Context, c store.Command) error {
 		Body: &sessionv1.Event_TurnQueued{TurnQueued: &sessionv1.TurnQueued{Content: content(t.request), User: c.User}},
 	}}}
 	if w.active != nil {
-		w.active.enqueue(c.Body, t.request.OnActive)
+		w.active.enqueue(t.id, t.request.OnActive)
 		write.Turns = []*store.TurnRow{w.active.row()}
 		return w.log.Append(ctx, write)
 	}
@@ -66,6 +66,15 @@ func (w *Worker) takeTurn(ctx context.Context, c store.Command) error {
 	}
 	w.begin(&write, t)
 	return w.log.Append(ctx, write)
+}
+
+// queued reads a turn that was accepted and has not begun.
+func (w *Worker) queued(ctx context.Context, id string) (*active, error) {
+	row, err := w.deps.Store.LoadTurn(ctx, w.lease, id)
+	if err != nil {
+		return nil, fmt.Errorf("load turn %s of session %s: %w", id, w.lease.Session, err)
+	}
+	return newActive(row.ID, row.Turn, row.Run)
 }
 
 // begin makes a turn the active one: the user's message becomes the head.
@@ -125,12 +134,11 @@ func (w *Worker) cancelQueue(ctx context.Context) error {
 		return nil
 	}
 	var write store.Write
-	for _, body := range w.active.run.Queue {
-		t, err := accepted("", body)
+	for _, id := range w.active.run.Queue {
+		t, err := w.queued(ctx, id)
 		if err != nil {
 			return err
 		}
-		t.id = lastSegment(t.turn.Name)
 		t.turn.State = sessionv1.TurnState_TURN_STATE_INTERRUPTED
 		t.turn.EndTime = timestamppb.Now()
 		t.turn.Error = turnError(sessionv1.ErrorReason_ERROR_REASON_INTERRUPTED, "Somebody stopped the session before this turn began. Send the message again to have it answered.")

@@ -12,12 +12,10 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// run is what the loop keeps beside a turn, in TurnRow.Run and in the command
-// that brings the turn. Everything that a successor needs and that is not in
+// run is what the loop keeps beside a turn, in TurnRow.Run. Everything that a successor needs and that is not in
 // the messages is here.
 type run struct {
-	Turn    []byte            `json:"turn,omitempty"` // the turn as accepted; only while it is queued
-	Request []byte            `json:"request"`        // the CreateTurnRequest
+	Request []byte            `json:"request"` // the CreateTurnRequest
 	User    string            `json:"user"`
 	Trace   map[string]string `json:"trace,omitempty"` // W3C Trace Context of the request
 
@@ -28,7 +26,7 @@ type run struct {
 	Results   map[string][]byte   `json:"results,omitempty"` // ToolResult by call id, of the step under way
 	Asked     map[string]question `json:"asked,omitempty"`   // calls that a person must allow
 	Approvals map[string]answer   `json:"approvals,omitempty"`
-	Queue     [][]byte            `json:"queue,omitempty"`    // turns that wait behind this one
+	Queue     []string            `json:"queue,omitempty"`    // ids of the turns that wait behind this one
 	Finished  []byte              `json:"finished,omitempty"` // StepFinished of the step whose calls run
 }
 
@@ -44,17 +42,13 @@ type answer struct {
 	User     string `json:"user"`
 }
 
-// Accept makes the body of a turn's command, which is the turn's first state too.
-func Accept(t *sessionv1.Turn, r *sessionv1.CreateTurnRequest, user string, trace map[string]string) ([]byte, error) {
-	turn, err := proto.Marshal(t)
-	if err != nil {
-		return nil, fmt.Errorf("marshal the turn: %w", err)
-	}
+// Accept makes the first state of a turn.
+func Accept(r *sessionv1.CreateTurnRequest, user string, trace map[string]string) ([]byte, error) {
 	request, err := proto.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("marshal the request: %w", err)
 	}
-	return json.Marshal(run{Turn: turn, Request: request, User: user, Trace: trace})
+	return json.Marshal(run{Request: request, User: user, Trace: trace})
 }
 
 // active is the turn that the worker runs.
@@ -92,25 +86,10 @@ func newActive(id string, t *sessionv1.Turn, state []byte) (*active, error) {
 	return a, nil
 }
 
-// accepted reads a turn from the body of its command.
-func accepted(id string, body []byte) (*active, error) {
-	a, err := newActive(id, &sessionv1.Turn{}, body)
-	if err != nil {
-		return nil, err
-	}
-	if err := proto.Unmarshal(a.run.Turn, a.turn); err != nil {
-		return nil, fmt.Errorf("read turn %s: %w", id, err)
-	}
-	return a, nil
-}
-
 // row is the turn as the store keeps it. It shares nothing with the turn.
 func (a *active) row() *store.TurnRow {
 	r := a.run
 	r.WallUsed = a.wallUsed()
-	if a.turn.State != sessionv1.TurnState_TURN_STATE_QUEUED {
-		r.Turn = nil
-	}
 	state, err := json.Marshal(r)
 	if err != nil {
 		panic(fmt.Sprintf("a turn's state does not marshal: %v", err)) // it holds only plain data
@@ -127,12 +106,12 @@ func (a *active) wallUsed() time.Duration {
 }
 
 // enqueue puts a turn behind this one: last, or first if it interrupts.
-func (a *active) enqueue(body []byte, on sessionv1.OnActive) {
+func (a *active) enqueue(id string, on sessionv1.OnActive) {
 	at := len(a.run.Queue)
 	if on == sessionv1.OnActive_ON_ACTIVE_INTERRUPT {
 		at = 0
 	}
-	a.run.Queue = slices.Insert(a.run.Queue, at, body)
+	a.run.Queue = slices.Insert(a.run.Queue, at, id)
 }
 
 // clearStep forgets what belonged to the step that has ended.

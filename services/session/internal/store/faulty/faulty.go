@@ -32,6 +32,7 @@ const (
 	ListMessages     Method = "ListMessages"
 	Claim            Method = "Claim"
 	Load             Method = "Load"
+	LoadTurn         Method = "LoadTurn"
 	Inbox            Method = "Inbox"
 	Commit           Method = "Commit"
 	Renew            Method = "Renew"
@@ -263,6 +264,11 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error)
 // Load implements store.Store.
 func (s *Store) Load(ctx context.Context, l store.Lease) (*store.Snapshot, error) {
 	return do(ctx, s, Load, func() (*store.Snapshot, error) { return s.inner.Load(ctx, l) })
+}
+
+// LoadTurn implements store.Store.
+func (s *Store) LoadTurn(ctx context.Context, l store.Lease, id string) (*store.TurnRow, error) {
+	return do(ctx, s, LoadTurn, func() (*store.TurnRow, error) { return s.inner.LoadTurn(ctx, l, id) })
 }
 
 // Inbox implements store.Store.

@@ -111,10 +111,14 @@ func activeTurn(ctx context.Context, q queryer, row *backend.Session) (*store.Tu
 	if row.ActiveTurn == "" {
 		return nil, nil
 	}
-	t := &store.TurnRow{ID: row.ActiveTurn}
+	return turnRow(ctx, q, row.Key, row.ActiveTurn)
+}
+
+func turnRow(ctx context.Context, q queryer, k store.Key, id string) (*store.TurnRow, error) {
+	t := &store.TurnRow{ID: id}
 	var body []byte
 	if err := q.QueryRow(ctx, "select body, run from turns where tenant = $1 and session = $2 and turn = $3",
-		row.Tenant, row.Session, t.ID).Scan(&body, &t.Run); err != nil {
+		k.Tenant, k.Session, id).Scan(&body, &t.Run); err != nil {
 		return nil, err
 	}
 	turns, err := backend.Decode[sessionv1.Turn]([][]byte{body})
@@ -123,6 +127,19 @@ func activeTurn(ctx context.Context, q queryer, row *backend.Session) (*store.Tu
 	}
 	t.Turn = turns[0]
 	return t, nil
+}
+
+// LoadTurn implements store.Store.
+func (s *Store) LoadTurn(ctx context.Context, l store.Lease, id string) (*store.TurnRow, error) {
+	var out *store.TurnRow
+	err := s.read(ctx, "load turn", func(tx pgx.Tx) (err error) {
+		if _, err = held(ctx, tx, l, ""); err != nil {
+			return err
+		}
+		out, err = turnRow(ctx, tx, l.Key, id)
+		return err
+	})
+	return out, err
 }
 
 // Inbox implements store.Store.

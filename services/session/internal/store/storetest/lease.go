@@ -37,6 +37,28 @@ func testClaim(t *testing.T, open func(t *testing.T) store.Store) {
 		f.claimsNothing(k)
 	})
 
+	t.Run("a holder reads queued turns with their state, and nobody else does", func(t *testing.T) {
+		f := newFixture(t, open)
+		k := f.create(key("s1"))
+		n := newTurn(k, "t1")
+		n.Turn.Run = []byte("its state")
+		_, err := f.Submit(f.ctx(), n)
+		f.must(err)
+		l := f.claim(k)
+		row, err := f.LoadTurn(f.ctx(), l, "t1")
+		f.must(err)
+		if row.ID != "t1" || row.Turn.GetName() != turnName(k, "t1") || row.Turn.GetState() != sessionv1.TurnState_TURN_STATE_QUEUED || string(row.Run) != "its state" {
+			t.Errorf("the turn is %v with %q", row.Turn, row.Run)
+		}
+		if _, err := f.LoadTurn(f.ctx(), l, "none"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("a turn that is not there: %v", err)
+		}
+		l.Epoch--
+		if _, err := f.LoadTurn(f.ctx(), l, "t1"); !errors.Is(err, store.ErrStaleEpoch) {
+			t.Errorf("with an older epoch: %v", err)
+		}
+	})
+
 	t.Run("a claimed session is not claimed again before its lease ends", func(t *testing.T) {
 		f := newFixture(t, open)
 		k := f.create(key("s1"))
