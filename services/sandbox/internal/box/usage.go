@@ -134,10 +134,16 @@ type tally struct {
 	known *Usage // nil when it must be counted
 }
 
+// set keeps a copy of u: whoever counted goes on reading its own.
 func (t *tally) set(u *Usage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.known = u
+	if u == nil {
+		t.known = nil
+		return
+	}
+	known := *u
+	t.known = &known
 }
 
 func (t *tally) add(bytes, inodes int64) {
