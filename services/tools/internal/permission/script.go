@@ -62,15 +62,52 @@ func (s *script) parse(text string, depth int) {
 		s.hide("it contains a NUL character")
 		return
 	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	if strings.ContainsRune(text, '\r') {
+		// The parser takes it for a part of the line's end, bash for a part of a word.
+		s.hide("it contains a carriage return")
+		return
+	}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
 	if err != nil {
 		s.hide("it cannot be parsed as a Bash script")
 		return
 	}
 	syntax.Walk(file, func(n syntax.Node) bool {
+		s.distrust(n, text)
 		s.visit(n, text, depth)
 		return true
 	})
+}
+
+// distrust finds what the parser reads otherwise than bash does, so that a command
+// could be hidden from all rules.
+func (s *script) distrust(n syntax.Node, text string) {
+	switch n := n.(type) {
+	case *syntax.Comment:
+		if strings.Contains(n.Text, "\\\n") { // to bash the comment ends there
+			s.hide("it has a comment that ends in a backslash")
+		}
+	case *syntax.Redirect:
+		// Bash joins the lines before it looks for the end of the document.
+		if n.Hdoc != nil && strings.Contains(source(n.Hdoc, text), "\\\n") && !quoted(n.Word) {
+			s.hide("it has an unquoted here-document with a backslash at the end of a line")
+		}
+	case *syntax.ParamExp, *syntax.ArithmExp:
+		// Within double quotes, single quotes in an expansion quote nothing.
+		if strings.Contains(source(n, text), "'") {
+			s.hide("it has single quotes in an expansion")
+		}
+	}
+}
+
+// quoted reports whether any part of a word is quoted.
+func quoted(w *syntax.Word) bool {
+	for _, part := range w.Parts {
+		if lit, ok := part.(*syntax.Lit); !ok || strings.Contains(lit.Value, `\`) {
+			return true
+		}
+	}
+	return false
 }
 
 // visit looks at one node. What it does not know makes the script complex.
@@ -160,7 +197,10 @@ func (s *script) add(n *syntax.CallExpr, text string, depth int) {
 		// A variable set for one command may change which program runs.
 		c.words = c.raw
 	}
-	unwrapped, inner := s.unwrap(words)
+	if why := meddles(words); why != "" {
+		s.complicate("%s", why)
+	}
+	unwrapped, inner := s.unwrap(words, 0)
 	c.variants = variants(append(unwrapped, words))
 	s.commands = append(s.commands, c)
 	for _, script := range inner {

@@ -90,32 +90,61 @@ var shells = map[string]bool{"bash": true, "sh": true, "dash": true, "zsh": true
 // the scripts that shells and eval run. It is for restricting rules only, which
 // it makes harder to walk around by accident; it does not understand every
 // option of every program.
-func (s *script) unwrap(words []word) (commands [][]word, scripts []string) {
-	for range maxInner {
-		if !words[0].known {
-			s.hide("the name of the program that it runs is computed")
-			return commands, scripts
+func (s *script) unwrap(words []word, depth int) (commands [][]word, scripts []string) {
+	name := path.Base(words[0].text)
+	skip, wraps := wrappers[name]
+	switch {
+	case !words[0].known:
+		s.hide("the name of the program that it runs is computed")
+	case name == "eval":
+		return nil, s.evaluated(words[1:])
+	case shells[name]:
+		return nil, s.shellScripts(words[1:])
+	case !wraps:
+	case depth == maxInner:
+		s.hide("it wraps one command in too many others")
+	case name == "env" && splitsWords(words):
+		s.hide("it has env take words apart")
+	default:
+		for _, n := range s.wrapped(words, skip) {
+			inner, more := s.unwrap(words[n:], depth+1)
+			commands = append(append(commands, words[n:]), inner...)
+			scripts = append(scripts, more...)
 		}
-		name := path.Base(words[0].text)
-		if name == "eval" {
-			return commands, s.evaluated(words[1:])
-		}
-		if shells[name] {
-			return commands, s.shellScripts(words[1:])
-		}
-		skip, ok := wrappers[name]
-		if !ok {
-			return commands, scripts
-		}
-		n := wrapped(words, skip)
-		if n >= len(words) {
-			return commands, scripts
-		}
-		words = words[n:]
-		commands = append(commands, words)
 	}
-	s.hide("it wraps one command in too many others")
 	return commands, scripts
+}
+
+// splitsWords reports whether env has an option that makes words of one.
+func splitsWords(words []word) bool {
+	for _, w := range words[1:] {
+		if strings.HasPrefix(w.text, "--s") || strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "--") && strings.Contains(w.text, "S") {
+			return true
+		}
+		if !strings.HasPrefix(w.text, "-") && !strings.Contains(w.text, "=") {
+			return false
+		}
+	}
+	return false
+}
+
+// meddles says why a built-in command that looks harmless is more than itself:
+// printf and test with -v name a variable, whose index bash evaluates.
+func meddles(words []word) string {
+	switch words[0].text {
+	case "printf", "test", "[":
+	default:
+		return ""
+	}
+	for _, w := range words[1:] {
+		if strings.HasPrefix(w.text, "-v") || !w.known {
+			return "it has a " + words[0].text + " that may set or evaluate a variable"
+		}
+		if words[0].text == "printf" {
+			break // options come first
+		}
+	}
+	return ""
 }
 
 // evaluated is the script that eval runs.
@@ -146,8 +175,30 @@ func (s *script) shellScripts(words []word) []string {
 	return nil
 }
 
-// wrapped is the index of the word where the command begins that a wrapper runs.
-func wrapped(words []word, skip int) int {
+// maxCandidates bounds where the command may begin that a wrapper runs.
+const maxCandidates = 4
+
+// wrapped is where the command may begin that a wrapper runs: at the first word
+// that is no option, or behind it, if that may be the value of an option, as in
+// `timeout -s KILL 5 rm`.
+func (s *script) wrapped(words []word, skip int) []int {
+	var all []int
+	for n := beginning(words, skip); n < len(words); n += beginning(words[n:], 0) {
+		if len(all) == maxCandidates {
+			s.hide("it cannot be told which program %s runs", words[0].text)
+			break
+		}
+		all = append(all, n)
+		if !strings.HasPrefix(words[n-1].text, "-") {
+			break
+		}
+	}
+	return all
+}
+
+// beginning is the index of the first word, after the one at 0, that is neither
+// an option nor one of those that a wrapper skips.
+func beginning(words []word, skip int) int {
 	for i := 1; i < len(words); i++ {
 		switch w := words[i].text; {
 		case strings.HasPrefix(w, "-"), strings.Contains(w, "=") && !strings.HasPrefix(w, "/"):
