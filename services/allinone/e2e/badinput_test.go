@@ -32,6 +32,7 @@ func TestBadRESTInputIsRefusedPreciselyAndChangesNothing(t *testing.T) {
 			{"an unknown field", "POST", "/v1/" + session + "/turns", `{"text":"x","txt":1}`, 400, "txt", nil},
 			{"a wrong type", "POST", "/v1/" + session + "/turns", `{"text":5}`, 400, "text", nil},
 			{"no text", "POST", "/v1/" + session + "/turns", `{}`, 400, "text or content is required", nil},
+			{"nothing but white space", "POST", "/v1/" + session + "/turns", `{"text":" \n\t"}`, 400, "text or content is required", nil},
 			{"no text to stream", "POST", "/v1/" + session + "/turns:stream", `{}`, 400, "text or content is required", nil},
 			{"an oversized body", "POST", "/v1/" + session + "/turns", `{"text":"` + strings.Repeat("a", 20<<20) + `"}`, 413, "", nil},
 			{"an oversized text", "POST", "/v1/" + session + "/turns", `{"text":"` + strings.Repeat("a", 2<<20) + `"}`, 400, "text", nil},

@@ -123,24 +123,24 @@ func New(ctx context.Context, c Config, tel *telemetry.Telemetry, version string
 			h = nil
 		}
 	}()
-	box, err := sandbox.New(ctx, c.Sandbox, sandbox.Deps{Log: tel.Log.With("service", "sandbox")})
+	box, err := sandbox.New(ctx, c.Sandbox, sandbox.Deps{Log: tel.Log.With("component", "sandbox")})
 	if err != nil {
 		return h, err
 	}
 	h.components = append(h.components, box)
-	tool, err := tools.New(ctx, c.Tools, tools.Deps{Sandbox: h.Peers, Log: tel.Log.With("service", "tools")})
+	tool, err := tools.New(ctx, c.Tools, tools.Deps{Sandbox: h.Peers, Log: tel.Log.With("component", "tools")})
 	if err != nil {
 		return h, err
 	}
 	h.components = append(h.components, tool)
-	sess, err := session.New(ctx, c.Session, session.Deps{Sandbox: h.Peers, Tools: h.Peers, Log: tel.Log.With("service", "session"), Version: version})
+	sess, err := session.New(ctx, c.Session, session.Deps{Sandbox: h.Peers, Tools: h.Peers, Log: tel.Log.With("component", "session"), Version: version})
 	if err != nil {
 		return h, err
 	}
 	h.Model = sess.DefaultModel()
 	h.Scripted = c.Scripted(h.Model)
 	h.components = append(h.components, sess)
-	gw, err := gateway.New(ctx, c.Gateway, gateway.Deps{Session: h.Peers, Tools: h.Peers, Log: tel.Log.With("service", "gateway")})
+	gw, err := gateway.New(ctx, c.Gateway, gateway.Deps{Session: h.Peers, Tools: h.Peers, Log: tel.Log.With("component", "gateway")})
 	if err != nil {
 		return h, err
 	}

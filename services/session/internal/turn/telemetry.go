@@ -138,11 +138,12 @@ type Metrics struct {
 func NewMetrics(m metric.Meter) (*Metrics, error) {
 	var x Metrics
 	var errs [5]error
+	seconds := metric.WithExplicitBucketBoundaries(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800)
 	x.turns, errs[0] = m.Int64Counter("fairlead.turns", metric.WithDescription("Turns that ended, by state."))
 	x.retries, errs[1] = m.Int64Counter("fairlead.model.retries", metric.WithDescription("Model calls that were tried again."))
 	x.tokens, errs[2] = m.Int64Counter("gen_ai.client.token.usage", metric.WithDescription("Tokens, by type and provider."), metric.WithUnit("{token}"))
-	x.calls, errs[3] = m.Float64Histogram("gen_ai.client.operation.duration", metric.WithDescription("Time of model calls."), metric.WithUnit("s"))
-	x.duration, errs[4] = m.Float64Histogram("fairlead.turn.duration", metric.WithDescription("Time of turns, WAITING and QUEUED left out."), metric.WithUnit("s"))
+	x.calls, errs[3] = m.Float64Histogram("gen_ai.client.operation.duration", metric.WithDescription("Time of model calls."), metric.WithUnit("s"), seconds)
+	x.duration, errs[4] = m.Float64Histogram("fairlead.turn.duration", metric.WithDescription("Time of turns, WAITING and QUEUED left out."), metric.WithUnit("s"), seconds)
 	return &x, errors.Join(errs[:]...)
 }
 

@@ -91,8 +91,9 @@ type SessionServiceClient interface {
 	SubmitToolResult(ctx context.Context, in *SubmitToolResultRequest, opts ...grpc.CallOption) (*SubmitToolResultResponse, error)
 	// Converse joins a session for as long as both sides like: messages,
 	// interrupts, approvals and tool results in, events out. The first request
-	// is `open`. An input that is refused is answered with `rejected` and leaves
-	// the stream open. Every input is also a unary RPC.
+	// is `open`. An input that the session refuses is answered with `rejected` and
+	// leaves the stream open; one that breaks the schema ends the stream with
+	// INVALID_ARGUMENT. Every input is also a unary RPC.
 	Converse(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ConverseRequest, ConverseResponse], error)
 }
 
@@ -330,8 +331,9 @@ type SessionServiceServer interface {
 	SubmitToolResult(context.Context, *SubmitToolResultRequest) (*SubmitToolResultResponse, error)
 	// Converse joins a session for as long as both sides like: messages,
 	// interrupts, approvals and tool results in, events out. The first request
-	// is `open`. An input that is refused is answered with `rejected` and leaves
-	// the stream open. Every input is also a unary RPC.
+	// is `open`. An input that the session refuses is answered with `rejected` and
+	// leaves the stream open; one that breaks the schema ends the stream with
+	// INVALID_ARGUMENT. Every input is also a unary RPC.
 	Converse(grpc.BidiStreamingServer[ConverseRequest, ConverseResponse]) error
 	mustEmbedUnimplementedSessionServiceServer()
 }

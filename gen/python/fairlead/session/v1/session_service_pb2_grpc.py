@@ -245,8 +245,9 @@ class SessionServiceServicer:
     def Converse(self, request_iterator, context):
         """Converse joins a session for as long as both sides like: messages,
         interrupts, approvals and tool results in, events out. The first request
-        is `open`. An input that is refused is answered with `rejected` and leaves
-        the stream open. Every input is also a unary RPC.
+        is `open`. An input that the session refuses is answered with `rejected` and
+        leaves the stream open; one that breaks the schema ends the stream with
+        INVALID_ARGUMENT. Every input is also a unary RPC.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
