@@ -162,3 +162,29 @@ func TestWorkspacesHaveUsersOfTheirOwn(t *testing.T) {
 		seen[uid] = true
 	}
 }
+
+// TestServicesThatShareUsersAreOutOfReach runs two services whose first workspaces
+// have the same user, as two services of one machine may.
+func TestServicesThatShareUsersAreOutOfReach(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		c, other := open(t, level), open(t, level)
+		victim := c.launch(t.Context(), t, &sandboxv1.ExecStart{
+			Call: c.call(), Argv: []string{"bash", "-c", "echo private > file; exec 3> held; echo ready; until [ -e stop ]; do sleep 0.05; done; echo unharmed"},
+		})
+		if _, err := victim.Recv(); err != nil {
+			t.Fatal(err)
+		}
+		other.bash(t, "kill -9 -1; true")
+		r := other.bash(t, `for i in $(seq 2 300); do [ -e /proc/$i/root/workspace/file ] && echo "reached $i"; done
+			grep -rs private /workspace /home /tmp /dev/shm; find / -xdev -name held 2>/dev/null; ipcs -qms 2>/dev/null | grep 0x; stat -c %u /workspace`)
+		if r.out != "1000\n" {
+			t.Errorf("it sees %q", r.out)
+		}
+		if _, err := c.write(t, "stop", "", nil); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := follow(victim); err != nil || !strings.HasSuffix(r.out, "unharmed\n") {
+			t.Errorf("%q %v %v", r.out, r.ExecExited, err)
+		}
+	})
+}

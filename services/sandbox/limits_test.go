@@ -34,6 +34,7 @@ func TestLimitsHaveTheirReasons(t *testing.T) {
 			{"an output flood", "yes", 0, sandboxv1.ExitReason_EXIT_REASON_OUTPUT_LIMIT, 0},
 			{"a disk filler", "rm -f big; for i in $(seq 100); do head -c 4000000 /dev/urandom > f$i; done; sleep 20", 0, sandboxv1.ExitReason_EXIT_REASON_WORKSPACE_LIMIT, 0},
 			{"room is made again", "rm -f f* big", 0, sandboxv1.ExitReason_EXIT_REASON_EXITED, 0},
+			{"a disk filler that deletes its files", "for i in $(seq 12); do exec {fd}>f; rm f; head -c 4000000 /dev/urandom >&$fd; done; sleep 20", 0, sandboxv1.ExitReason_EXIT_REASON_WORKSPACE_LIMIT, 0},
 			{"a maker of many files", "mkdir many; cd many; for i in $(seq 1000); do : > $i; done; sleep 20", 0, sandboxv1.ExitReason_EXIT_REASON_WORKSPACE_LIMIT, 0},
 			{"room is made again", "rm -rf many", 0, sandboxv1.ExitReason_EXIT_REASON_EXITED, 0},
 			{"a full home directory", "head -c 8000000 /dev/urandom > ~/a; cp ~/a ~/b; cp ~/a ~/c; sleep 20", 0, sandboxv1.ExitReason_EXIT_REASON_WORKSPACE_LIMIT, 0},

@@ -39,6 +39,7 @@ func (p *ended) Stdout() io.ReadCloser     { return p.out }
 func (p *ended) Stderr() io.ReadCloser     { return p.err }
 func (p *ended) Signal(int) error          { return nil }
 func (p *ended) Resize(TerminalSize) error { return ErrNoTerminal }
+func (p *ended) Deleted() int64            { return 0 }
 func (p *ended) Kill()                     {}
 func (p *ended) Wait() Exit                { return Exit{Executed: true, Status: 5} }
 

@@ -119,17 +119,17 @@ func (e *Exec) wake() {
 }
 
 // run follows a process to its end. It owns it.
-func (e *Exec) run(p Process, l Limits, started time.Time, watch func(Limits) string) {
+func (e *Exec) run(p Process, l Limits, started time.Time, watch func(Limits, int64) string) {
 	copied := e.copyOutput(p, l)
 	ended := make(chan Exit, 1)
 	go func() { ended <- p.Wait() }()
-	exit := e.attend(ended, l, watch)
+	exit := e.attend(ended, l, func() string { return watch(l, p.Deleted()) })
 	e.awaitOutput(p, copied)
 	if in := p.Stdin(); in != nil {
 		_ = in.Close()
 	}
 	// A last look: what was written since the one before counts, too.
-	if why := watch(l); why != "" {
+	if why := watch(l, 0); why != "" {
 		e.stop(Outcome{Reason: WorkspaceLimit, Message: "the command was ended because the workspace is too large: " + why})
 	}
 	e.finish(exit, e.node.o.Now().Sub(started))
@@ -137,7 +137,7 @@ func (e *Exec) run(p Process, l Limits, started time.Time, watch func(Limits) st
 
 // attend waits for the end, and brings it about when the time is up or the
 // workspace too large.
-func (e *Exec) attend(ended <-chan Exit, l Limits, watch func(Limits) string) Exit {
+func (e *Exec) attend(ended <-chan Exit, l Limits, watch func() string) Exit {
 	deadline := time.NewTimer(l.Timeout)
 	defer deadline.Stop()
 	look := time.NewTimer(watchPause)
@@ -150,7 +150,7 @@ func (e *Exec) attend(ended <-chan Exit, l Limits, watch func(Limits) string) Ex
 			e.stop(Outcome{Reason: TimedOut, Message: "the command was ended after " + l.Timeout.String() + ", its time limit"})
 		case <-look.C:
 			before := time.Now()
-			if why := watch(l); why != "" {
+			if why := watch(); why != "" {
 				e.stop(Outcome{Reason: WorkspaceLimit, Message: "the command was ended because the workspace is too large: " + why})
 			}
 			// A large workspace takes long to count: spend a fifth of the time on it.

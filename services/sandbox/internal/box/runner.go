@@ -61,6 +61,9 @@ type Process interface {
 	Signal(number int) error
 	// Resize sets the size of its terminal.
 	Resize(TerminalSize) error
+	// Deleted is how many bytes its processes hold in deleted files of the
+	// workspace, which no count of the folders finds.
+	Deleted() int64
 	// Kill ends the command and everything that it started, at once.
 	Kill()
 	// Wait waits until nothing of the command runs any more, and releases what

@@ -152,8 +152,9 @@ func (s *session) allowance(l Limits) (Limits, error) {
 	return l, nil
 }
 
-// watch counts the workspace and says what is exceeded.
-func (s *session) watch(l Limits) string {
+// watch counts the workspace and says what is exceeded. deleted is what a command
+// holds in files without a name.
+func (s *session) watch(l Limits, deleted int64) string {
 	u, err := s.measure(l)
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) {
@@ -162,7 +163,9 @@ func (s *session) watch(l Limits) string {
 		s.usage.set(nil)
 		return ""
 	}
-	s.usage.set(&u)
+	known := u
+	s.usage.set(&known)
+	u.Bytes += deleted
 	return u.over(l)
 }
 

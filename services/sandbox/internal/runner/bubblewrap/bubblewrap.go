@@ -115,6 +115,10 @@ func (r *Runner) Close() error {
 
 // Start implements box.Runner.
 func (r *Runner) Start(ctx context.Context, c box.Command) (box.Process, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(c.Workspace, &st); err != nil {
+		return nil, fmt.Errorf("find the workspace: %w", err)
+	}
 	f, err := r.folders(c)
 	if err != nil {
 		return nil, fmt.Errorf("show the workspace to the sandbox: %w", err)
@@ -130,7 +134,7 @@ func (r *Runner) Start(ctx context.Context, c box.Command) (box.Process, error) 
 		return nil, errors.Join(fmt.Errorf("prepare the command's input and output: %w", err), f.hide())
 	}
 	defer ends.closeChild()
-	p := &process{stdio: ends, invocation: v, hide: f.hide, pidfd: -1, log: r.log}
+	p := &process{stdio: ends, invocation: v, hide: f.hide, pidfd: -1, log: r.log, owner: c.Owner, device: uint64(st.Dev)} //nolint:unconvert // the type is the architecture's
 	if err := r.launch(ctx, c, p); err != nil {
 		p.abandon()
 		return nil, err

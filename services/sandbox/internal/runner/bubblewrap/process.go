@@ -36,6 +36,8 @@ type process struct {
 	group      cgroup.Group
 	hide       func() error // undoes what was shown to bubblewrap
 	log        *slog.Logger
+	owner      box.Owner
+	device     uint64 // of the file system that the workspace is on
 
 	mu      sync.Mutex // guards what follows
 	pidfd   int        // of init; -1 when there is none
