@@ -93,11 +93,14 @@ var shells = map[string]bool{"bash": true, "sh": true, "dash": true, "zsh": true
 func (s *script) unwrap(words []word, depth int) (commands [][]word, scripts []string) {
 	name := path.Base(words[0].text)
 	skip, wraps := wrappers[name]
+	wraps = wraps || name == "find"
 	switch {
 	case !words[0].known:
 		s.hide("the name of the program that it runs is computed")
 	case name == "eval":
 		return nil, s.evaluated(words[1:])
+	case name == "trap" && len(words) > 1:
+		return nil, s.evaluated(words[1:2])
 	case shells[name]:
 		return nil, s.shellScripts(words[1:])
 	case !wraps:
@@ -182,6 +185,9 @@ const maxCandidates = 4
 // that is no option, or behind it, if that may be the value of an option, as in
 // `timeout -s KILL 5 rm`.
 func (s *script) wrapped(words []word, skip int) []int {
+	if path.Base(words[0].text) == "find" {
+		return s.executed(words)
+	}
 	var all []int
 	for n := beginning(words, skip); n < len(words); n += beginning(words[n:], 0) {
 		if len(all) == maxCandidates {
@@ -191,6 +197,22 @@ func (s *script) wrapped(words []word, skip int) []int {
 		all = append(all, n)
 		if !strings.HasPrefix(words[n-1].text, "-") {
 			break
+		}
+	}
+	return all
+}
+
+// executed is where the commands begin that find executes.
+func (s *script) executed(words []word) []int {
+	var all []int
+	for i, w := range words[:len(words)-1] {
+		switch w.text {
+		case "-exec", "-execdir", "-ok", "-okdir":
+			if len(all) == maxCandidates {
+				s.hide("find executes too many commands")
+				return all
+			}
+			all = append(all, i+1)
 		}
 	}
 	return all
