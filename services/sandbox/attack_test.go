@@ -188,3 +188,20 @@ func TestServicesThatShareUsersAreOutOfReach(t *testing.T) {
 		}
 	})
 }
+
+// TestAWriteCannotCloseTheWorkspace writes so deep that no command could start
+// any more, because the workspace cannot be counted.
+func TestAWriteCannotCloseTheWorkspace(t *testing.T) {
+	c := open(t, sandbox.LevelBasic)
+	_, err := c.write(t, strings.Repeat("a/", 1500)+"file", "x", nil)
+	if err == nil {
+		t.Error("the file was written")
+	}
+	wantReason(t, err, "PATH_ESCAPES")
+	if _, err := c.write(t, strings.Repeat("a/", 200)+"file", "x", nil); err != nil {
+		t.Error(err)
+	}
+	if r, err := c.exec(t.Context(), "echo fine", nil); err != nil || r.out != "fine\n" {
+		t.Errorf("%q %v", r.out, err)
+	}
+}

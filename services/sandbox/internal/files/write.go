@@ -68,6 +68,10 @@ func (t *Tree) Put(d *Draft, name string, to Target) (Info, bool, error) {
 	if name == "." {
 		return Info{}, false, fmt.Errorf("%w: the workspace itself is a directory", ErrWrongType)
 	}
+	// What lies deeper no search finds, and no count of the workspace.
+	if strings.Count(name, "/") > maxDepth {
+		return Info{}, false, fmt.Errorf("%w: it is nested more than %d directories deep", ErrName, maxDepth)
+	}
 	if err := t.makeDirectories(path.Dir(name)); err != nil {
 		return Info{}, false, err
 	}
