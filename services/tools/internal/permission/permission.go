@@ -5,8 +5,11 @@
 // allow, and what no rule allows is denied. The package decides by what a call
 // says, not by what it does: a rule on a path looks at the path's name, a rule
 // on a command at the command's words. A rule on paths says nothing of commands:
-// a profile that keeps files from being read must not allow every command. What a permitted call can reach is
-// bounded by the sandbox, not here.
+// a profile that keeps files from being read must not allow every command; nor of
+// links, which may lead from a name that is allowed to one that is not. A rule on
+// a program covers whatever that program can be told to run: `Bash(git *)` allows
+// `git -c core.pager=…` and the hooks of a repository. What a permitted call can
+// reach is bounded by the sandbox, not here.
 //
 // Where a deny or ask rule cannot be checked, because a command cannot be parsed
 // or computes the name of the program it runs, the rule is taken to match; where
