@@ -21,6 +21,7 @@ type fake struct {
 	sessionv1.UnimplementedSessionServiceServer
 	sessionv1.UnimplementedAgentServiceServer
 	toolsv1.UnimplementedToolServiceServer
+	toolsv1.UnimplementedOperationServiceServer
 
 	// fail, when set, is the error of every RPC.
 	fail error
@@ -38,6 +39,7 @@ func (f *fake) register(s grpc.ServiceRegistrar) {
 	sessionv1.RegisterSessionServiceServer(s, f)
 	sessionv1.RegisterAgentServiceServer(s, f)
 	toolsv1.RegisterToolServiceServer(s, f)
+	toolsv1.RegisterOperationServiceServer(s, f)
 }
 
 // note remembers a request.
@@ -126,6 +128,18 @@ func (f *fake) GetTool(ctx context.Context, r *toolsv1.GetToolRequest) (*toolsv1
 
 func (f *fake) ListTools(ctx context.Context, r *toolsv1.ListToolsRequest) (*toolsv1.ListToolsResponse, error) {
 	return &toolsv1.ListToolsResponse{}, f.note(ctx, r)
+}
+
+func (f *fake) GetOperation(ctx context.Context, r *toolsv1.GetOperationRequest) (*toolsv1.GetOperationResponse, error) {
+	return &toolsv1.GetOperationResponse{Operation: &toolsv1.Operation{Name: r.GetName()}}, f.note(ctx, r)
+}
+
+func (f *fake) ListOperations(ctx context.Context, r *toolsv1.ListOperationsRequest) (*toolsv1.ListOperationsResponse, error) {
+	return &toolsv1.ListOperationsResponse{}, f.note(ctx, r)
+}
+
+func (f *fake) CancelOperation(ctx context.Context, r *toolsv1.CancelOperationRequest) (*toolsv1.CancelOperationResponse, error) {
+	return &toolsv1.CancelOperationResponse{Operation: &toolsv1.Operation{Name: r.GetName()}}, f.note(ctx, r)
 }
 
 func (f *fake) StreamEvents(r *sessionv1.StreamEventsRequest, st grpc.ServerStreamingServer[sessionv1.StreamEventsResponse]) error {

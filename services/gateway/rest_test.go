@@ -95,6 +95,17 @@ func TestRequestsReachTheirRPC(t *testing.T) {
 		{"capabilities are told", request{"GET", "/v1/capabilities", "", nil}, &sessionv1.GetCapabilitiesRequest{}, `{"version":"v0"}`},
 		{"a tool is read", request{"GET", "/v1/tools/Bash", "", nil}, &toolsv1.GetToolRequest{Name: "tools/Bash"}, ""},
 		{"tools are listed", request{"GET", "/v1/tools", "", nil}, &toolsv1.ListToolsRequest{}, ""},
+		{"an operation is read", request{"GET", "/v1/operations/t1.1.0", "", nil}, &toolsv1.GetOperationRequest{Name: "operations/t1.1.0"}, ""},
+		{
+			"operations of a session are listed",
+			request{"GET", "/v1/operations?session=sessions/s1", "", nil},
+			&toolsv1.ListOperationsRequest{Session: "sessions/s1"}, "",
+		},
+		{
+			"an operation is cancelled",
+			request{"POST", "/v1/operations/t1.1.0:cancel", `{}`, key},
+			&toolsv1.CancelOperationRequest{Name: "operations/t1.1.0", RequestId: "k1"}, "",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := do(t, srv, c.in)

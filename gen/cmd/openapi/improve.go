@@ -97,7 +97,7 @@ func addSchemas(doc object) {
 }
 
 // singular maps the collections to the names of their path parameters.
-var singular = map[string]string{"sessions": "session", "turns": "turn", "agents": "agent", "tools": "tool"}
+var singular = map[string]string{"sessions": "session", "turns": "turn", "agents": "agent", "tools": "tool", "operations": "operation"}
 
 // renamePath turns /v1/sessions/{name}/turns/{name_1} into
 // /v1/sessions/{session}/turns/{turn}.

@@ -75,6 +75,9 @@ func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
 	if err := toolsv1.RegisterToolServiceHandlerClient(ctx, a.mux, toolsv1.NewToolServiceClient(keyed{d.Tools})); err != nil {
 		return nil, fmt.Errorf("register the tool service: %w", err)
 	}
+	if err := toolsv1.RegisterOperationServiceHandlerClient(ctx, a.mux, toolsv1.NewOperationServiceClient(keyed{d.Tools})); err != nil {
+		return nil, fmt.Errorf("register the operation service: %w", err)
+	}
 	return a.around(http.HandlerFunc(a.serve))
 }
 
@@ -82,8 +85,9 @@ func (a *api) readRoutes() error {
 	session := sessionv1.File_fairlead_session_v1_session_service_proto.Services().ByName("SessionService")
 	agent := sessionv1.File_fairlead_session_v1_agent_service_proto.Services().ByName("AgentService")
 	tool := toolsv1.File_fairlead_tools_v1_tool_service_proto.Services().ByName("ToolService")
+	operation := toolsv1.File_fairlead_tools_v1_operation_service_proto.Services().ByName("OperationService")
 	var err error
-	if a.table, err = route.New(session, agent, tool); err != nil {
+	if a.table, err = route.New(session, agent, tool, operation); err != nil {
 		return fmt.Errorf("read the HTTP mapping: %w", err)
 	}
 	for _, r := range a.table.Routes() {

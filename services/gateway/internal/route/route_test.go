@@ -19,6 +19,7 @@ func table(t *testing.T) *Table {
 		sessionv1.File_fairlead_session_v1_session_service_proto.Services().Get(0),
 		sessionv1.File_fairlead_session_v1_agent_service_proto.Services().Get(0),
 		toolsv1.File_fairlead_tools_v1_tool_service_proto.Services().Get(0),
+		toolsv1.File_fairlead_tools_v1_operation_service_proto.Services().Get(0),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -84,6 +85,8 @@ func TestMatch(t *testing.T) {
 		"/v1/sessions/s1/events:stream":  "GET",
 		"/v1/sessions/s1\n/turns":        "POST GET",
 		"/v1/tools/Bash":                 "GET",
+		"/v1/operations/t1.1.0":          "GET",
+		"/v1/operations/t1.1.0:cancel":   "POST",
 		"/v2/sessions":                   "",
 		"/V1/sessions":                   "",
 		"":                               "",

@@ -43,6 +43,9 @@ var (
 	ErrNotFound = errors.New("there is no such call")
 	// ErrNotDelegated says that the call was not handed to the caller.
 	ErrNotDelegated = errors.New("the call was not handed to the caller")
+	// ErrReplicaUnavailable says that another replica makes the call, and that
+	// it cannot be reached now.
+	ErrReplicaUnavailable = errors.New("the replica that makes the call cannot be reached")
 	// ErrDigestMismatch says that an approval is for another call.
 	ErrDigestMismatch = errors.New("the approval is for other arguments")
 )

@@ -16,6 +16,9 @@ var ErrStaleEpoch = errors.New("the epoch is lower than the highest one seen of 
 // somebody else has moved it. Read it again.
 var ErrConflict = errors.New("the call is in another state")
 
+// ErrRequestReused says that a request's id was used for another request.
+var ErrRequestReused = errors.New("the request id was used for another request")
+
 // ErrUnavailable says that the database cannot be reached or takes no work now.
 var ErrUnavailable = errors.New("the database cannot be reached")
 

@@ -643,7 +643,10 @@ type CallResult struct {
 	// What it brought, as the model shall see it.
 	Content []*v1.Content `protobuf:"bytes,2,rep,name=content,proto3" json:"content,omitempty"`
 	// How long the call took, in milliseconds.
-	DurationMs    int64 `protobuf:"varint,3,opt,name=duration_ms,json=durationMs,proto3" json:"duration_ms,omitempty"`
+	DurationMs int64 `protobuf:"varint,3,opt,name=duration_ms,json=durationMs,proto3" json:"duration_ms,omitempty"`
+	// The operation that the call started, as `operations/{operation}`, if it
+	// handed one back: work that goes on.
+	Operation     string `protobuf:"bytes,4,opt,name=operation,proto3" json:"operation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -697,6 +700,13 @@ func (x *CallResult) GetDurationMs() int64 {
 		return x.DurationMs
 	}
 	return 0
+}
+
+func (x *CallResult) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
 }
 
 // CallAsk asks for an approval.
@@ -1112,13 +1122,14 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\n" +
 	"CallOutput\x12\x16\n" +
 	"\x06stream\x18\x01 \x01(\tR\x06stream\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\x9e\x01\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\xbc\x01\n" +
 	"\n" +
 	"CallResult\x128\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x1e.fairlead.tools.v1.CallOutcomeR\aoutcome\x125\n" +
 	"\acontent\x18\x02 \x03(\v2\x1b.fairlead.common.v1.ContentR\acontent\x12\x1f\n" +
 	"\vduration_ms\x18\x03 \x01(\x03R\n" +
-	"durationMs\"5\n" +
+	"durationMs\x12\x1c\n" +
+	"\toperation\x18\x04 \x01(\tR\toperation\"5\n" +
 	"\aCallAsk\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\"J\n" +

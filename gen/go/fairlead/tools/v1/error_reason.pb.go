@@ -50,6 +50,12 @@ const (
 	ErrorReason_ERROR_REASON_STORE_UNAVAILABLE ErrorReason = 10
 	// The sandbox service cannot be reached; the call was not made.
 	ErrorReason_ERROR_REASON_SANDBOX_UNAVAILABLE ErrorReason = 11
+	// There is no such operation.
+	ErrorReason_ERROR_REASON_OPERATION_NOT_FOUND ErrorReason = 12
+	// The request id was used for another request.
+	ErrorReason_ERROR_REASON_REQUEST_ID_REUSED ErrorReason = 13
+	// Another replica makes the call, and cannot be reached now.
+	ErrorReason_ERROR_REASON_REPLICA_UNAVAILABLE ErrorReason = 14
 )
 
 // Enum value maps for ErrorReason.
@@ -67,6 +73,9 @@ var (
 		9:  "ERROR_REASON_BAD_PAGE_TOKEN",
 		10: "ERROR_REASON_STORE_UNAVAILABLE",
 		11: "ERROR_REASON_SANDBOX_UNAVAILABLE",
+		12: "ERROR_REASON_OPERATION_NOT_FOUND",
+		13: "ERROR_REASON_REQUEST_ID_REUSED",
+		14: "ERROR_REASON_REPLICA_UNAVAILABLE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":         0,
@@ -81,6 +90,9 @@ var (
 		"ERROR_REASON_BAD_PAGE_TOKEN":      9,
 		"ERROR_REASON_STORE_UNAVAILABLE":   10,
 		"ERROR_REASON_SANDBOX_UNAVAILABLE": 11,
+		"ERROR_REASON_OPERATION_NOT_FOUND": 12,
+		"ERROR_REASON_REQUEST_ID_REUSED":   13,
+		"ERROR_REASON_REPLICA_UNAVAILABLE": 14,
 	}
 )
 
@@ -115,7 +127,7 @@ var File_fairlead_tools_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_tools_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"$fairlead/tools/v1/error_reason.proto\x12\x11fairlead.tools.v1*\xa3\x03\n" +
+	"$fairlead/tools/v1/error_reason.proto\x12\x11fairlead.tools.v1*\x93\x04\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bERROR_REASON_TOOL_NOT_FOUND\x10\x01\x12\"\n" +
@@ -129,7 +141,10 @@ const file_fairlead_tools_v1_error_reason_proto_rawDesc = "" +
 	"\x1bERROR_REASON_BAD_PAGE_TOKEN\x10\t\x12\"\n" +
 	"\x1eERROR_REASON_STORE_UNAVAILABLE\x10\n" +
 	"\x12$\n" +
-	" ERROR_REASON_SANDBOX_UNAVAILABLE\x10\vB?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3"
+	" ERROR_REASON_SANDBOX_UNAVAILABLE\x10\v\x12$\n" +
+	" ERROR_REASON_OPERATION_NOT_FOUND\x10\f\x12\"\n" +
+	"\x1eERROR_REASON_REQUEST_ID_REUSED\x10\r\x12$\n" +
+	" ERROR_REASON_REPLICA_UNAVAILABLE\x10\x0eB?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3"
 
 var (
 	file_fairlead_tools_v1_error_reason_proto_rawDescOnce sync.Once

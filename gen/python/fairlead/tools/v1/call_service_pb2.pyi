@@ -107,14 +107,16 @@ class CallOutput(_message.Message):
     def __init__(self, stream: _Optional[str] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class CallResult(_message.Message):
-    __slots__ = ("outcome", "content", "duration_ms")
+    __slots__ = ("outcome", "content", "duration_ms", "operation")
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    OPERATION_FIELD_NUMBER: _ClassVar[int]
     outcome: CallOutcome
     content: _containers.RepeatedCompositeFieldContainer[_content_pb2.Content]
     duration_ms: int
-    def __init__(self, outcome: _Optional[_Union[CallOutcome, str]] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., duration_ms: _Optional[int] = ...) -> None: ...
+    operation: str
+    def __init__(self, outcome: _Optional[_Union[CallOutcome, str]] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., duration_ms: _Optional[int] = ..., operation: _Optional[str] = ...) -> None: ...
 
 class CallAsk(_message.Message):
     __slots__ = ("digest", "rule")
