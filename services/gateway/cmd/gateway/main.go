@@ -24,8 +24,8 @@ type configuration struct {
 	Gateway gateway.Config   `key:",inline"`
 	Server  rpc.Config       `key:",inline"`
 	Log     telemetry.Config `key:"log"`
-	Session string           `key:"session" help:"address of the session service's peer listener"`
-	Tools   string           `key:"tools" help:"address of the tools service's peer listener"`
+	Session string           `key:"session" help:"address of the session service's peer listener, or of its replicas', separated by commas"`
+	Tools   string           `key:"tools" help:"address of the tools service's peer listener, or of its replicas', separated by commas"`
 }
 
 func defaults() configuration {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
@@ -38,13 +39,27 @@ func WithDialOptions(o ...grpc.DialOption) DialOption {
 	return func(c *dialConfig) { c.extra = append(c.extra, o...) }
 }
 
-// Dial returns a connection to a service at addr ("host:port"). It connects at the first call, and again whenever the
-// connection is lost; a service that is not there answers UNAVAILABLE. The caller closes it.
+// Dial returns a connection to a service at addr ("host:port", or several of them separated by commas: the service's
+// replicas). It connects at the first call, and again whenever the connection is lost; a service that is not there
+// answers UNAVAILABLE. The caller closes it.
+//
+// Calls to replicas are spread over those that answer, and a replica that is down gets none. A unary call that a dying
+// replica answers with UNAVAILABLE is made again at the next one if that is safe; a stream is its caller's to open again.
 func Dial(addr string, opts ...DialOption) (*grpc.ClientConn, error) {
 	if addr == "" {
 		return nil, fmt.Errorf("dial a service: the address is empty")
 	}
-	conn, err := dial(addr, opts...)
+	target := addr
+	if strings.Contains(addr, ",") {
+		addresses, err := replicas(addr)
+		if err != nil {
+			return nil, fmt.Errorf("dial %q: %w", addr, err)
+		}
+		var spread []grpc.DialOption
+		target, spread = several(addresses)
+		opts = append([]DialOption{WithDialOptions(spread...)}, opts...)
+	}
+	conn, err := dial(target, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("dial %q: %w", addr, err)
 	}
@@ -64,6 +79,7 @@ func dial(target string, opts ...DialOption) (*grpc.ClientConn, error) {
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
 		grpc.WithMaxHeaderListSize(maxHeaderList),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveWait}),
+		grpc.WithConnectParams(connecting),
 		grpc.WithIdleTimeout(0), // peers are few; a connection that is there answers the first call of the day as fast as the others
 	}, c.extra...)...)
 }

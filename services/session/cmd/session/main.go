@@ -22,7 +22,7 @@ type configuration struct {
 	Server  rpc.Config       `key:",inline"`
 	Log     telemetry.Config `key:"log"`
 	Sandbox string           `key:"sandbox" help:"address of the sandbox service's peer listener"`
-	Tools   string           `key:"tools" help:"address of the tools service's peer listener"`
+	Tools   string           `key:"tools" help:"address of the tools service's peer listener, or of its replicas', separated by commas"`
 }
 
 func defaults() configuration {
