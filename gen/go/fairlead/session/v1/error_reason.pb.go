@@ -87,6 +87,46 @@ const (
 	ErrorReason_ERROR_REASON_AGENT_GONE ErrorReason = 41
 	// A call brought no result because of the tools service.
 	ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE ErrorReason = 42
+	// Too many tool calls in a row failed.
+	ErrorReason_ERROR_REASON_TOOL_FAILURES ErrorReason = 43
+	// The agent made the same call again and again.
+	ErrorReason_ERROR_REASON_REPEATED_CALLS ErrorReason = 44
+	// The agent made step after step without saying anything.
+	ErrorReason_ERROR_REASON_SILENT_STEPS ErrorReason = 45
+	// The agent made step after step that only changed its list of things to do.
+	ErrorReason_ERROR_REASON_TODO_STEPS ErrorReason = 46
+	// A budget is used up; the message says whose.
+	ErrorReason_ERROR_REASON_BUDGET_EXHAUSTED ErrorReason = 47
+	// A person did not want the turn to go beyond a budget's soft limit.
+	ErrorReason_ERROR_REASON_BUDGET_REFUSED ErrorReason = 48
+	// The agent itself said that it did the task in part.
+	ErrorReason_ERROR_REASON_AGENT_PARTIAL ErrorReason = 49
+	// The agent itself said that it failed.
+	ErrorReason_ERROR_REASON_AGENT_FAILED ErrorReason = 50
+	// The agent ended without the structured output that it owes.
+	ErrorReason_ERROR_REASON_OUTPUT_MISSING ErrorReason = 51
+	// The turn was undone by a message that took its place.
+	ErrorReason_ERROR_REASON_ROLLED_BACK ErrorReason = 52
+	// There is nothing to go on from.
+	ErrorReason_ERROR_REASON_NOTHING_TO_RESUME ErrorReason = 60
+	// The file is not an export, or is damaged.
+	ErrorReason_ERROR_REASON_BAD_IMPORT ErrorReason = 61
+	// The session was deleted and its files are still being removed.
+	ErrorReason_ERROR_REASON_SESSION_DELETING ErrorReason = 62
+	// There is no such schedule.
+	ErrorReason_ERROR_REASON_SCHEDULE_NOT_FOUND ErrorReason = 63
+	// The schedule's times cannot be read.
+	ErrorReason_ERROR_REASON_BAD_SCHEDULE ErrorReason = 64
+	// There is no such webhook.
+	ErrorReason_ERROR_REASON_WEBHOOK_NOT_FOUND ErrorReason = 65
+	// The webhook's address may not be called.
+	ErrorReason_ERROR_REASON_BAD_WEBHOOK_URL ErrorReason = 66
+	// There are as many of these as there may be.
+	ErrorReason_ERROR_REASON_TOO_MANY ErrorReason = 67
+	// There is already a resource with that id.
+	ErrorReason_ERROR_REASON_ALREADY_EXISTS ErrorReason = 68
+	// The turn has not ended.
+	ErrorReason_ERROR_REASON_TURN_NOT_ENDED ErrorReason = 69
 )
 
 // Enum value maps for ErrorReason.
@@ -122,6 +162,26 @@ var (
 		40: "ERROR_REASON_INTERNAL",
 		41: "ERROR_REASON_AGENT_GONE",
 		42: "ERROR_REASON_TOOLS_UNAVAILABLE",
+		43: "ERROR_REASON_TOOL_FAILURES",
+		44: "ERROR_REASON_REPEATED_CALLS",
+		45: "ERROR_REASON_SILENT_STEPS",
+		46: "ERROR_REASON_TODO_STEPS",
+		47: "ERROR_REASON_BUDGET_EXHAUSTED",
+		48: "ERROR_REASON_BUDGET_REFUSED",
+		49: "ERROR_REASON_AGENT_PARTIAL",
+		50: "ERROR_REASON_AGENT_FAILED",
+		51: "ERROR_REASON_OUTPUT_MISSING",
+		52: "ERROR_REASON_ROLLED_BACK",
+		60: "ERROR_REASON_NOTHING_TO_RESUME",
+		61: "ERROR_REASON_BAD_IMPORT",
+		62: "ERROR_REASON_SESSION_DELETING",
+		63: "ERROR_REASON_SCHEDULE_NOT_FOUND",
+		64: "ERROR_REASON_BAD_SCHEDULE",
+		65: "ERROR_REASON_WEBHOOK_NOT_FOUND",
+		66: "ERROR_REASON_BAD_WEBHOOK_URL",
+		67: "ERROR_REASON_TOO_MANY",
+		68: "ERROR_REASON_ALREADY_EXISTS",
+		69: "ERROR_REASON_TURN_NOT_ENDED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":           0,
@@ -154,6 +214,26 @@ var (
 		"ERROR_REASON_INTERNAL":              40,
 		"ERROR_REASON_AGENT_GONE":            41,
 		"ERROR_REASON_TOOLS_UNAVAILABLE":     42,
+		"ERROR_REASON_TOOL_FAILURES":         43,
+		"ERROR_REASON_REPEATED_CALLS":        44,
+		"ERROR_REASON_SILENT_STEPS":          45,
+		"ERROR_REASON_TODO_STEPS":            46,
+		"ERROR_REASON_BUDGET_EXHAUSTED":      47,
+		"ERROR_REASON_BUDGET_REFUSED":        48,
+		"ERROR_REASON_AGENT_PARTIAL":         49,
+		"ERROR_REASON_AGENT_FAILED":          50,
+		"ERROR_REASON_OUTPUT_MISSING":        51,
+		"ERROR_REASON_ROLLED_BACK":           52,
+		"ERROR_REASON_NOTHING_TO_RESUME":     60,
+		"ERROR_REASON_BAD_IMPORT":            61,
+		"ERROR_REASON_SESSION_DELETING":      62,
+		"ERROR_REASON_SCHEDULE_NOT_FOUND":    63,
+		"ERROR_REASON_BAD_SCHEDULE":          64,
+		"ERROR_REASON_WEBHOOK_NOT_FOUND":     65,
+		"ERROR_REASON_BAD_WEBHOOK_URL":       66,
+		"ERROR_REASON_TOO_MANY":              67,
+		"ERROR_REASON_ALREADY_EXISTS":        68,
+		"ERROR_REASON_TURN_NOT_ENDED":        69,
 	}
 )
 
@@ -188,7 +268,7 @@ var File_fairlead_session_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xef\a\n" +
+	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xf9\f\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eERROR_REASON_SESSION_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -220,7 +300,27 @@ const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\x17ERROR_REASON_CRASH_LOOP\x10'\x12\x19\n" +
 	"\x15ERROR_REASON_INTERNAL\x10(\x12\x1b\n" +
 	"\x17ERROR_REASON_AGENT_GONE\x10)\x12\"\n" +
-	"\x1eERROR_REASON_TOOLS_UNAVAILABLE\x10*BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"\x1eERROR_REASON_TOOLS_UNAVAILABLE\x10*\x12\x1e\n" +
+	"\x1aERROR_REASON_TOOL_FAILURES\x10+\x12\x1f\n" +
+	"\x1bERROR_REASON_REPEATED_CALLS\x10,\x12\x1d\n" +
+	"\x19ERROR_REASON_SILENT_STEPS\x10-\x12\x1b\n" +
+	"\x17ERROR_REASON_TODO_STEPS\x10.\x12!\n" +
+	"\x1dERROR_REASON_BUDGET_EXHAUSTED\x10/\x12\x1f\n" +
+	"\x1bERROR_REASON_BUDGET_REFUSED\x100\x12\x1e\n" +
+	"\x1aERROR_REASON_AGENT_PARTIAL\x101\x12\x1d\n" +
+	"\x19ERROR_REASON_AGENT_FAILED\x102\x12\x1f\n" +
+	"\x1bERROR_REASON_OUTPUT_MISSING\x103\x12\x1c\n" +
+	"\x18ERROR_REASON_ROLLED_BACK\x104\x12\"\n" +
+	"\x1eERROR_REASON_NOTHING_TO_RESUME\x10<\x12\x1b\n" +
+	"\x17ERROR_REASON_BAD_IMPORT\x10=\x12!\n" +
+	"\x1dERROR_REASON_SESSION_DELETING\x10>\x12#\n" +
+	"\x1fERROR_REASON_SCHEDULE_NOT_FOUND\x10?\x12\x1d\n" +
+	"\x19ERROR_REASON_BAD_SCHEDULE\x10@\x12\"\n" +
+	"\x1eERROR_REASON_WEBHOOK_NOT_FOUND\x10A\x12 \n" +
+	"\x1cERROR_REASON_BAD_WEBHOOK_URL\x10B\x12\x19\n" +
+	"\x15ERROR_REASON_TOO_MANY\x10C\x12\x1f\n" +
+	"\x1bERROR_REASON_ALREADY_EXISTS\x10D\x12\x1f\n" +
+	"\x1bERROR_REASON_TURN_NOT_ENDED\x10EBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_error_reason_proto_rawDescOnce sync.Once

@@ -81,6 +81,59 @@ func (Decision) EnumDescriptor() ([]byte, []int) {
 	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{0}
 }
 
+// ApprovalKind says what a person is asked.
+type ApprovalKind int32
+
+const (
+	// Not set: TOOL_CALL.
+	ApprovalKind_APPROVAL_KIND_UNSPECIFIED ApprovalKind = 0
+	// Whether a call may run.
+	ApprovalKind_APPROVAL_KIND_TOOL_CALL ApprovalKind = 1
+	// Whether the turn may use more than the soft limit of a budget.
+	ApprovalKind_APPROVAL_KIND_BUDGET ApprovalKind = 2
+)
+
+// Enum value maps for ApprovalKind.
+var (
+	ApprovalKind_name = map[int32]string{
+		0: "APPROVAL_KIND_UNSPECIFIED",
+		1: "APPROVAL_KIND_TOOL_CALL",
+		2: "APPROVAL_KIND_BUDGET",
+	}
+	ApprovalKind_value = map[string]int32{
+		"APPROVAL_KIND_UNSPECIFIED": 0,
+		"APPROVAL_KIND_TOOL_CALL":   1,
+		"APPROVAL_KIND_BUDGET":      2,
+	}
+)
+
+func (x ApprovalKind) Enum() *ApprovalKind {
+	p := new(ApprovalKind)
+	*p = x
+	return p
+}
+
+func (x ApprovalKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ApprovalKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_fairlead_session_v1_event_proto_enumTypes[1].Descriptor()
+}
+
+func (ApprovalKind) Type() protoreflect.EnumType {
+	return &file_fairlead_session_v1_event_proto_enumTypes[1]
+}
+
+func (x ApprovalKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ApprovalKind.Descriptor instead.
+func (ApprovalKind) EnumDescriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{1}
+}
+
 // Event is one durable, sequenced fact in a session. The ranges
 // `first_seq..seq` of a session's events tile its log without gap or overlap,
 // also after deltas were merged.
@@ -109,6 +162,7 @@ type Event struct {
 	//	*Event_TurnWaiting
 	//	*Event_TurnResumed
 	//	*Event_TurnFinished
+	//	*Event_TurnSteered
 	//	*Event_StepStarted
 	//	*Event_StepRestarted
 	//	*Event_StepFinished
@@ -129,6 +183,9 @@ type Event struct {
 	//	*Event_ApprovalResolved
 	//	*Event_TodoUpdated
 	//	*Event_CheckpointCreated
+	//	*Event_OperationStarted
+	//	*Event_OperationProgress
+	//	*Event_OperationFinished
 	//	*Event_Warning
 	//	*Event_Error
 	Body          isEvent_Body `protobuf_oneof:"body"`
@@ -275,6 +332,15 @@ func (x *Event) GetTurnFinished() *TurnFinished {
 	if x != nil {
 		if x, ok := x.Body.(*Event_TurnFinished); ok {
 			return x.TurnFinished
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetTurnSteered() *TurnSteered {
+	if x != nil {
+		if x, ok := x.Body.(*Event_TurnSteered); ok {
+			return x.TurnSteered
 		}
 	}
 	return nil
@@ -460,6 +526,33 @@ func (x *Event) GetCheckpointCreated() *CheckpointCreated {
 	return nil
 }
 
+func (x *Event) GetOperationStarted() *OperationStarted {
+	if x != nil {
+		if x, ok := x.Body.(*Event_OperationStarted); ok {
+			return x.OperationStarted
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetOperationProgress() *OperationProgress {
+	if x != nil {
+		if x, ok := x.Body.(*Event_OperationProgress); ok {
+			return x.OperationProgress
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetOperationFinished() *OperationFinished {
+	if x != nil {
+		if x, ok := x.Body.(*Event_OperationFinished); ok {
+			return x.OperationFinished
+		}
+	}
+	return nil
+}
+
 func (x *Event) GetWarning() *Warning {
 	if x != nil {
 		if x, ok := x.Body.(*Event_Warning); ok {
@@ -520,6 +613,11 @@ type Event_TurnResumed struct {
 type Event_TurnFinished struct {
 	// A turn ended.
 	TurnFinished *TurnFinished `protobuf:"bytes,24,opt,name=turn_finished,json=turnFinished,proto3,oneof"`
+}
+
+type Event_TurnSteered struct {
+	// A turn's message was put into the turn that is active.
+	TurnSteered *TurnSteered `protobuf:"bytes,25,opt,name=turn_steered,json=turnSteered,proto3,oneof"`
 }
 
 type Event_StepStarted struct {
@@ -622,6 +720,21 @@ type Event_CheckpointCreated struct {
 	CheckpointCreated *CheckpointCreated `protobuf:"bytes,90,opt,name=checkpoint_created,json=checkpointCreated,proto3,oneof"`
 }
 
+type Event_OperationStarted struct {
+	// A tool handed back work that outlives its call.
+	OperationStarted *OperationStarted `protobuf:"bytes,110,opt,name=operation_started,json=operationStarted,proto3,oneof"`
+}
+
+type Event_OperationProgress struct {
+	// An operation was looked at and is not finished.
+	OperationProgress *OperationProgress `protobuf:"bytes,111,opt,name=operation_progress,json=operationProgress,proto3,oneof"`
+}
+
+type Event_OperationFinished struct {
+	// An operation was looked at and has ended.
+	OperationFinished *OperationFinished `protobuf:"bytes,112,opt,name=operation_finished,json=operationFinished,proto3,oneof"`
+}
+
 type Event_Warning struct {
 	// Something is not as it should be, but the turn goes on.
 	Warning *Warning `protobuf:"bytes,100,opt,name=warning,proto3,oneof"`
@@ -647,6 +760,8 @@ func (*Event_TurnWaiting) isEvent_Body() {}
 func (*Event_TurnResumed) isEvent_Body() {}
 
 func (*Event_TurnFinished) isEvent_Body() {}
+
+func (*Event_TurnSteered) isEvent_Body() {}
 
 func (*Event_StepStarted) isEvent_Body() {}
 
@@ -688,6 +803,12 @@ func (*Event_TodoUpdated) isEvent_Body() {}
 
 func (*Event_CheckpointCreated) isEvent_Body() {}
 
+func (*Event_OperationStarted) isEvent_Body() {}
+
+func (*Event_OperationProgress) isEvent_Body() {}
+
+func (*Event_OperationFinished) isEvent_Body() {}
+
 func (*Event_Warning) isEvent_Body() {}
 
 func (*Event_Error) isEvent_Body() {}
@@ -698,7 +819,12 @@ type SessionCreated struct {
 	// The agent, as `agents/{agent}`.
 	Agent string `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
 	// What the agent says before anybody else; empty when it says nothing.
-	Greeting      string `protobuf:"bytes,2,opt,name=greeting,proto3" json:"greeting,omitempty"`
+	Greeting string `protobuf:"bytes,2,opt,name=greeting,proto3" json:"greeting,omitempty"`
+	// The session whose conversation this one continues, as `sessions/{session}`,
+	// if it is a fork.
+	ForkedFrom string `protobuf:"bytes,3,opt,name=forked_from,json=forkedFrom,proto3" json:"forked_from,omitempty"`
+	// Whether the session was made from an export.
+	Imported      bool `protobuf:"varint,4,opt,name=imported,proto3" json:"imported,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -747,6 +873,20 @@ func (x *SessionCreated) GetGreeting() string {
 	return ""
 }
 
+func (x *SessionCreated) GetForkedFrom() string {
+	if x != nil {
+		return x.ForkedFrom
+	}
+	return ""
+}
+
+func (x *SessionCreated) GetImported() bool {
+	if x != nil {
+		return x.Imported
+	}
+	return false
+}
+
 // SessionRewound says that the head was moved back.
 type SessionRewound struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -755,7 +895,11 @@ type SessionRewound struct {
 	// The last sequence number that no longer counts.
 	VoidLastSeq int64 `protobuf:"varint,2,opt,name=void_last_seq,json=voidLastSeq,proto3" json:"void_last_seq,omitempty"`
 	// The new head; empty for the beginning.
-	Head          string `protobuf:"bytes,3,opt,name=head,proto3" json:"head,omitempty"`
+	Head string `protobuf:"bytes,3,opt,name=head,proto3" json:"head,omitempty"`
+	// The turn that was undone, as `sessions/{session}/turns/{turn}`. Of the
+	// range only what belongs to this turn no longer counts; the `turn.*` events
+	// themselves always do, for they tell what became of the turn.
+	UndoneTurn    string `protobuf:"bytes,4,opt,name=undone_turn,json=undoneTurn,proto3" json:"undone_turn,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -811,13 +955,27 @@ func (x *SessionRewound) GetHead() string {
 	return ""
 }
 
-// SessionCompacted says that the model's view was shortened.
+func (x *SessionRewound) GetUndoneTurn() string {
+	if x != nil {
+		return x.UndoneTurn
+	}
+	return ""
+}
+
+// SessionCompacted says that the model's view was shortened. The conversation
+// itself is kept whole.
 type SessionCompacted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Tokens of the view before.
+	// Tokens of the view before; an estimate where the provider did not count.
 	TokensBefore int64 `protobuf:"varint,1,opt,name=tokens_before,json=tokensBefore,proto3" json:"tokens_before,omitempty"`
-	// Tokens of the view after.
-	TokensAfter   int64 `protobuf:"varint,2,opt,name=tokens_after,json=tokensAfter,proto3" json:"tokens_after,omitempty"`
+	// Tokens of the view after; an estimate.
+	TokensAfter int64 `protobuf:"varint,2,opt,name=tokens_after,json=tokensAfter,proto3" json:"tokens_after,omitempty"`
+	// The message that stands for what was shortened.
+	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	// Why it was done: `automatic` or `requested`.
+	Trigger string `protobuf:"bytes,4,opt,name=trigger,proto3" json:"trigger,omitempty"`
+	// How it was done: `summary` by the model, or `cut` when no summary was to be had.
+	Method        string `protobuf:"bytes,5,opt,name=method,proto3" json:"method,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -866,13 +1024,38 @@ func (x *SessionCompacted) GetTokensAfter() int64 {
 	return 0
 }
 
+func (x *SessionCompacted) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *SessionCompacted) GetTrigger() string {
+	if x != nil {
+		return x.Trigger
+	}
+	return ""
+}
+
+func (x *SessionCompacted) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
 // TurnQueued says that a turn was accepted.
 type TurnQueued struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What the user said.
 	Content []*v1.Content `protobuf:"bytes,1,rep,name=content,proto3" json:"content,omitempty"`
 	// Who said it.
-	User          string `protobuf:"bytes,2,opt,name=user,proto3" json:"user,omitempty"`
+	User string `protobuf:"bytes,2,opt,name=user,proto3" json:"user,omitempty"`
+	// The schedule that sent it, as `sessions/{session}/schedules/{schedule}`, if one did.
+	Schedule string `protobuf:"bytes,3,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	// Whether the turn goes on where the one before it stopped, without a message.
+	Resume        bool `protobuf:"varint,4,opt,name=resume,proto3" json:"resume,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -919,6 +1102,20 @@ func (x *TurnQueued) GetUser() string {
 		return x.User
 	}
 	return ""
+}
+
+func (x *TurnQueued) GetSchedule() string {
+	if x != nil {
+		return x.Schedule
+	}
+	return ""
+}
+
+func (x *TurnQueued) GetResume() bool {
+	if x != nil {
+		return x.Resume
+	}
+	return false
 }
 
 // TurnStarted says that a turn began to run.
@@ -988,7 +1185,8 @@ func (x *TurnStarted) GetTraceId() string {
 // TurnWaiting says what a turn waits for.
 type TurnWaiting struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The calls that need an approval or a result of the client.
+	// The calls that need an approval or a result of the client, and the ids of
+	// approvals that belong to no call.
 	CallIds       []string `protobuf:"bytes,1,rep,name=call_ids,json=callIds,proto3" json:"call_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1080,7 +1278,9 @@ type TurnFinished struct {
 	// The number of finished model calls.
 	Steps int32 `protobuf:"varint,4,opt,name=steps,proto3" json:"steps,omitempty"`
 	// The agent's final text.
-	FinalText     string `protobuf:"bytes,5,opt,name=final_text,json=finalText,proto3" json:"final_text,omitempty"`
+	FinalText string `protobuf:"bytes,5,opt,name=final_text,json=finalText,proto3" json:"final_text,omitempty"`
+	// The agent's structured output, as JSON, if its agent asks for one.
+	OutputJson    string `protobuf:"bytes,6,opt,name=output_json,json=outputJson,proto3" json:"output_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1150,6 +1350,60 @@ func (x *TurnFinished) GetFinalText() string {
 	return ""
 }
 
+func (x *TurnFinished) GetOutputJson() string {
+	if x != nil {
+		return x.OutputJson
+	}
+	return ""
+}
+
+// TurnSteered says that a turn's message was put into the active turn before its
+// next step. The turn that brought it ends with the other one and as it does.
+type TurnSteered struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The active turn, as `sessions/{session}/turns/{turn}`.
+	Into          string `protobuf:"bytes,1,opt,name=into,proto3" json:"into,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnSteered) Reset() {
+	*x = TurnSteered{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnSteered) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnSteered) ProtoMessage() {}
+
+func (x *TurnSteered) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnSteered.ProtoReflect.Descriptor instead.
+func (*TurnSteered) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *TurnSteered) GetInto() string {
+	if x != nil {
+		return x.Into
+	}
+	return ""
+}
+
 // StepStarted says that a model call began.
 type StepStarted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1163,7 +1417,7 @@ type StepStarted struct {
 
 func (x *StepStarted) Reset() {
 	*x = StepStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[9]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1175,7 +1429,7 @@ func (x *StepStarted) String() string {
 func (*StepStarted) ProtoMessage() {}
 
 func (x *StepStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[9]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1188,7 +1442,7 @@ func (x *StepStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepStarted.ProtoReflect.Descriptor instead.
 func (*StepStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *StepStarted) GetModel() string {
@@ -1220,7 +1474,7 @@ type StepRestarted struct {
 
 func (x *StepRestarted) Reset() {
 	*x = StepRestarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[10]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1232,7 +1486,7 @@ func (x *StepRestarted) String() string {
 func (*StepRestarted) ProtoMessage() {}
 
 func (x *StepRestarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[10]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1245,7 +1499,7 @@ func (x *StepRestarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepRestarted.ProtoReflect.Descriptor instead.
 func (*StepRestarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *StepRestarted) GetVoidFirstSeq() int64 {
@@ -1285,7 +1539,7 @@ type StepFinished struct {
 
 func (x *StepFinished) Reset() {
 	*x = StepFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[11]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1297,7 +1551,7 @@ func (x *StepFinished) String() string {
 func (*StepFinished) ProtoMessage() {}
 
 func (x *StepFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[11]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1310,7 +1564,7 @@ func (x *StepFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepFinished.ProtoReflect.Descriptor instead.
 func (*StepFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *StepFinished) GetStopReason() string {
@@ -1345,7 +1599,7 @@ type TextStarted struct {
 
 func (x *TextStarted) Reset() {
 	*x = TextStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[12]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1357,7 +1611,7 @@ func (x *TextStarted) String() string {
 func (*TextStarted) ProtoMessage() {}
 
 func (x *TextStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[12]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1370,7 +1624,7 @@ func (x *TextStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TextStarted.ProtoReflect.Descriptor instead.
 func (*TextStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *TextStarted) GetBlock() int32 {
@@ -1393,7 +1647,7 @@ type TextDelta struct {
 
 func (x *TextDelta) Reset() {
 	*x = TextDelta{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[13]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1405,7 +1659,7 @@ func (x *TextDelta) String() string {
 func (*TextDelta) ProtoMessage() {}
 
 func (x *TextDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[13]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1418,7 +1672,7 @@ func (x *TextDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TextDelta.ProtoReflect.Descriptor instead.
 func (*TextDelta) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TextDelta) GetBlock() int32 {
@@ -1446,7 +1700,7 @@ type TextFinished struct {
 
 func (x *TextFinished) Reset() {
 	*x = TextFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[14]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1458,7 +1712,7 @@ func (x *TextFinished) String() string {
 func (*TextFinished) ProtoMessage() {}
 
 func (x *TextFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[14]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1471,7 +1725,7 @@ func (x *TextFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TextFinished.ProtoReflect.Descriptor instead.
 func (*TextFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{14}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TextFinished) GetBlock() int32 {
@@ -1492,7 +1746,7 @@ type ThinkingStarted struct {
 
 func (x *ThinkingStarted) Reset() {
 	*x = ThinkingStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[15]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1504,7 +1758,7 @@ func (x *ThinkingStarted) String() string {
 func (*ThinkingStarted) ProtoMessage() {}
 
 func (x *ThinkingStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[15]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1517,7 +1771,7 @@ func (x *ThinkingStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThinkingStarted.ProtoReflect.Descriptor instead.
 func (*ThinkingStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{15}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ThinkingStarted) GetBlock() int32 {
@@ -1540,7 +1794,7 @@ type ThinkingDelta struct {
 
 func (x *ThinkingDelta) Reset() {
 	*x = ThinkingDelta{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[16]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1552,7 +1806,7 @@ func (x *ThinkingDelta) String() string {
 func (*ThinkingDelta) ProtoMessage() {}
 
 func (x *ThinkingDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[16]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1565,7 +1819,7 @@ func (x *ThinkingDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThinkingDelta.ProtoReflect.Descriptor instead.
 func (*ThinkingDelta) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ThinkingDelta) GetBlock() int32 {
@@ -1593,7 +1847,7 @@ type ThinkingFinished struct {
 
 func (x *ThinkingFinished) Reset() {
 	*x = ThinkingFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[17]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1605,7 +1859,7 @@ func (x *ThinkingFinished) String() string {
 func (*ThinkingFinished) ProtoMessage() {}
 
 func (x *ThinkingFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[17]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1618,7 +1872,7 @@ func (x *ThinkingFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThinkingFinished.ProtoReflect.Descriptor instead.
 func (*ThinkingFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ThinkingFinished) GetBlock() int32 {
@@ -1643,7 +1897,7 @@ type ToolCallStarted struct {
 
 func (x *ToolCallStarted) Reset() {
 	*x = ToolCallStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[18]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1655,7 +1909,7 @@ func (x *ToolCallStarted) String() string {
 func (*ToolCallStarted) ProtoMessage() {}
 
 func (x *ToolCallStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[18]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1668,7 +1922,7 @@ func (x *ToolCallStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallStarted.ProtoReflect.Descriptor instead.
 func (*ToolCallStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ToolCallStarted) GetBlock() int32 {
@@ -1705,7 +1959,7 @@ type ToolCallArgumentsDelta struct {
 
 func (x *ToolCallArgumentsDelta) Reset() {
 	*x = ToolCallArgumentsDelta{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[19]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1717,7 +1971,7 @@ func (x *ToolCallArgumentsDelta) String() string {
 func (*ToolCallArgumentsDelta) ProtoMessage() {}
 
 func (x *ToolCallArgumentsDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[19]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1730,7 +1984,7 @@ func (x *ToolCallArgumentsDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallArgumentsDelta.ProtoReflect.Descriptor instead.
 func (*ToolCallArgumentsDelta) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ToolCallArgumentsDelta) GetCallId() string {
@@ -1762,7 +2016,7 @@ type ToolCallArguments struct {
 
 func (x *ToolCallArguments) Reset() {
 	*x = ToolCallArguments{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[20]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1774,7 +2028,7 @@ func (x *ToolCallArguments) String() string {
 func (*ToolCallArguments) ProtoMessage() {}
 
 func (x *ToolCallArguments) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[20]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1787,7 +2041,7 @@ func (x *ToolCallArguments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallArguments.ProtoReflect.Descriptor instead.
 func (*ToolCallArguments) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ToolCallArguments) GetCallId() string {
@@ -1826,7 +2080,7 @@ type ToolCallDecision struct {
 
 func (x *ToolCallDecision) Reset() {
 	*x = ToolCallDecision{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[21]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1838,7 +2092,7 @@ func (x *ToolCallDecision) String() string {
 func (*ToolCallDecision) ProtoMessage() {}
 
 func (x *ToolCallDecision) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[21]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1851,7 +2105,7 @@ func (x *ToolCallDecision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallDecision.ProtoReflect.Descriptor instead.
 func (*ToolCallDecision) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{21}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ToolCallDecision) GetCallId() string {
@@ -1888,7 +2142,7 @@ type ToolCallProgress struct {
 
 func (x *ToolCallProgress) Reset() {
 	*x = ToolCallProgress{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[22]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1900,7 +2154,7 @@ func (x *ToolCallProgress) String() string {
 func (*ToolCallProgress) ProtoMessage() {}
 
 func (x *ToolCallProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[22]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1913,7 +2167,7 @@ func (x *ToolCallProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallProgress.ProtoReflect.Descriptor instead.
 func (*ToolCallProgress) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{22}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ToolCallProgress) GetCallId() string {
@@ -1945,7 +2199,7 @@ type ToolCallOutputDelta struct {
 
 func (x *ToolCallOutputDelta) Reset() {
 	*x = ToolCallOutputDelta{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[23]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1957,7 +2211,7 @@ func (x *ToolCallOutputDelta) String() string {
 func (*ToolCallOutputDelta) ProtoMessage() {}
 
 func (x *ToolCallOutputDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[23]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1970,7 +2224,7 @@ func (x *ToolCallOutputDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallOutputDelta.ProtoReflect.Descriptor instead.
 func (*ToolCallOutputDelta) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{23}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ToolCallOutputDelta) GetCallId() string {
@@ -2006,14 +2260,16 @@ type ToolCallFinished struct {
 	// What it brought, as the model sees it.
 	Content []*v1.Content `protobuf:"bytes,4,rep,name=content,proto3" json:"content,omitempty"`
 	// How long the call took, in milliseconds.
-	DurationMs    int64 `protobuf:"varint,5,opt,name=duration_ms,json=durationMs,proto3" json:"duration_ms,omitempty"`
+	DurationMs int64 `protobuf:"varint,5,opt,name=duration_ms,json=durationMs,proto3" json:"duration_ms,omitempty"`
+	// The operation that goes on, as `operations/{operation}`, if the call handed one back.
+	Operation     string `protobuf:"bytes,6,opt,name=operation,proto3" json:"operation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ToolCallFinished) Reset() {
 	*x = ToolCallFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[24]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2025,7 +2281,7 @@ func (x *ToolCallFinished) String() string {
 func (*ToolCallFinished) ProtoMessage() {}
 
 func (x *ToolCallFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[24]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2038,7 +2294,7 @@ func (x *ToolCallFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallFinished.ProtoReflect.Descriptor instead.
 func (*ToolCallFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{24}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ToolCallFinished) GetCallId() string {
@@ -2076,10 +2332,18 @@ func (x *ToolCallFinished) GetDurationMs() int64 {
 	return 0
 }
 
-// ApprovalRequested asks a person whether a call may run.
+func (x *ToolCallFinished) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
+}
+
+// ApprovalRequested asks a person whether a call may run, or whether the turn
+// may go on.
 type ApprovalRequested struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The call's id.
+	// The call's id; for an approval that belongs to no call, an id of its own.
 	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// The tool's name.
 	Tool string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
@@ -2087,15 +2351,19 @@ type ApprovalRequested struct {
 	ArgumentsJson string `protobuf:"bytes,3,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
 	// The digest of exactly these arguments; an answer names it.
 	Digest string `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
-	// The rule that asks.
-	Rule          string `protobuf:"bytes,5,opt,name=rule,proto3" json:"rule,omitempty"`
+	// The rule that asks; for a budget, the limit that was reached.
+	Rule string `protobuf:"bytes,5,opt,name=rule,proto3" json:"rule,omitempty"`
+	// What is asked.
+	Kind ApprovalKind `protobuf:"varint,6,opt,name=kind,proto3,enum=fairlead.session.v1.ApprovalKind" json:"kind,omitempty"`
+	// The question, for people.
+	Message       string `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ApprovalRequested) Reset() {
 	*x = ApprovalRequested{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[25]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2107,7 +2375,7 @@ func (x *ApprovalRequested) String() string {
 func (*ApprovalRequested) ProtoMessage() {}
 
 func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[25]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2120,7 +2388,7 @@ func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalRequested.ProtoReflect.Descriptor instead.
 func (*ApprovalRequested) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{25}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ApprovalRequested) GetCallId() string {
@@ -2158,6 +2426,20 @@ func (x *ApprovalRequested) GetRule() string {
 	return ""
 }
 
+func (x *ApprovalRequested) GetKind() ApprovalKind {
+	if x != nil {
+		return x.Kind
+	}
+	return ApprovalKind_APPROVAL_KIND_UNSPECIFIED
+}
+
+func (x *ApprovalRequested) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 // ApprovalResolved says what a person answered.
 type ApprovalResolved struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2175,7 +2457,7 @@ type ApprovalResolved struct {
 
 func (x *ApprovalResolved) Reset() {
 	*x = ApprovalResolved{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[26]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2187,7 +2469,7 @@ func (x *ApprovalResolved) String() string {
 func (*ApprovalResolved) ProtoMessage() {}
 
 func (x *ApprovalResolved) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[26]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2200,7 +2482,7 @@ func (x *ApprovalResolved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalResolved.ProtoReflect.Descriptor instead.
 func (*ApprovalResolved) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{26}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ApprovalResolved) GetCallId() string {
@@ -2242,7 +2524,7 @@ type TodoUpdated struct {
 
 func (x *TodoUpdated) Reset() {
 	*x = TodoUpdated{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[27]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2254,7 +2536,7 @@ func (x *TodoUpdated) String() string {
 func (*TodoUpdated) ProtoMessage() {}
 
 func (x *TodoUpdated) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[27]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2267,7 +2549,7 @@ func (x *TodoUpdated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TodoUpdated.ProtoReflect.Descriptor instead.
 func (*TodoUpdated) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{27}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TodoUpdated) GetTodos() []*Todo {
@@ -2292,7 +2574,7 @@ type Todo struct {
 
 func (x *Todo) Reset() {
 	*x = Todo{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[28]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2304,7 +2586,7 @@ func (x *Todo) String() string {
 func (*Todo) ProtoMessage() {}
 
 func (x *Todo) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[28]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2317,7 +2599,7 @@ func (x *Todo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Todo.ProtoReflect.Descriptor instead.
 func (*Todo) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{28}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Todo) GetContent() string {
@@ -2354,7 +2636,7 @@ type CheckpointCreated struct {
 
 func (x *CheckpointCreated) Reset() {
 	*x = CheckpointCreated{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[29]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2366,7 +2648,7 @@ func (x *CheckpointCreated) String() string {
 func (*CheckpointCreated) ProtoMessage() {}
 
 func (x *CheckpointCreated) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[29]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2379,7 +2661,7 @@ func (x *CheckpointCreated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointCreated.ProtoReflect.Descriptor instead.
 func (*CheckpointCreated) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{29}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CheckpointCreated) GetCheckpoint() string {
@@ -2392,6 +2674,189 @@ func (x *CheckpointCreated) GetCheckpoint() string {
 func (x *CheckpointCreated) GetDescription() string {
 	if x != nil {
 		return x.Description
+	}
+	return ""
+}
+
+// OperationStarted says that a tool handed back work that outlives its call.
+type OperationStarted struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The operation, as `operations/{operation}`.
+	Operation string `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
+	// The call that began it.
+	CallId string `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// The tool's name.
+	Tool          string `protobuf:"bytes,3,opt,name=tool,proto3" json:"tool,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OperationStarted) Reset() {
+	*x = OperationStarted{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OperationStarted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OperationStarted) ProtoMessage() {}
+
+func (x *OperationStarted) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OperationStarted.ProtoReflect.Descriptor instead.
+func (*OperationStarted) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *OperationStarted) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
+}
+
+func (x *OperationStarted) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *OperationStarted) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+// OperationProgress tells how far an operation was when it was looked at.
+type OperationProgress struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The operation, as `operations/{operation}`.
+	Operation string `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
+	// For people.
+	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OperationProgress) Reset() {
+	*x = OperationProgress{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OperationProgress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OperationProgress) ProtoMessage() {}
+
+func (x *OperationProgress) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OperationProgress.ProtoReflect.Descriptor instead.
+func (*OperationProgress) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *OperationProgress) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
+}
+
+func (x *OperationProgress) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+// OperationFinished says how an operation ended.
+type OperationFinished struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The operation, as `operations/{operation}`.
+	Operation string `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
+	// `SUCCEEDED`, `FAILED`, `CANCELLED`, `EXPIRED` or `UNKNOWN`.
+	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	// For people.
+	Message       string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OperationFinished) Reset() {
+	*x = OperationFinished{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OperationFinished) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OperationFinished) ProtoMessage() {}
+
+func (x *OperationFinished) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OperationFinished.ProtoReflect.Descriptor instead.
+func (*OperationFinished) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *OperationFinished) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
+}
+
+func (x *OperationFinished) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *OperationFinished) GetMessage() string {
+	if x != nil {
+		return x.Message
 	}
 	return ""
 }
@@ -2409,7 +2874,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2421,7 +2886,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2434,7 +2899,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{30}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Warning) GetReason() string {
@@ -2464,7 +2929,7 @@ type ErrorOccurred struct {
 
 func (x *ErrorOccurred) Reset() {
 	*x = ErrorOccurred{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2476,7 +2941,7 @@ func (x *ErrorOccurred) String() string {
 func (*ErrorOccurred) ProtoMessage() {}
 
 func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2489,7 +2954,7 @@ func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorOccurred.ProtoReflect.Descriptor instead.
 func (*ErrorOccurred) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{31}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ErrorOccurred) GetReason() string {
@@ -2530,7 +2995,7 @@ var File_fairlead_session_v1_event_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc7\x18\n" +
+	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xef\x1b\n" +
 	"\x05Event\x12\x1b\n" +
 	"\tfirst_seq\x18\x01 \x01(\x03R\bfirstSeq\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12.\n" +
@@ -2547,6 +3012,7 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\fturn_waiting\x18\x16 \x01(\v2 .fairlead.session.v1.TurnWaitingB\x10\xf2\xd4\x18\fturn.waitingH\x00R\vturnWaiting\x12W\n" +
 	"\fturn_resumed\x18\x17 \x01(\v2 .fairlead.session.v1.TurnResumedB\x10\xf2\xd4\x18\fturn.resumedH\x00R\vturnResumed\x12[\n" +
 	"\rturn_finished\x18\x18 \x01(\v2!.fairlead.session.v1.TurnFinishedB\x11\xf2\xd4\x18\rturn.finishedH\x00R\fturnFinished\x12W\n" +
+	"\fturn_steered\x18\x19 \x01(\v2 .fairlead.session.v1.TurnSteeredB\x10\xf2\xd4\x18\fturn.steeredH\x00R\vturnSteered\x12W\n" +
 	"\fstep_started\x18\x1e \x01(\v2 .fairlead.session.v1.StepStartedB\x10\xf2\xd4\x18\fstep.startedH\x00R\vstepStarted\x12_\n" +
 	"\x0estep_restarted\x18\x1f \x01(\v2\".fairlead.session.v1.StepRestartedB\x12\xf2\xd4\x18\x0estep.restartedH\x00R\rstepRestarted\x12[\n" +
 	"\rstep_finished\x18  \x01(\v2!.fairlead.session.v1.StepFinishedB\x11\xf2\xd4\x18\rstep.finishedH\x00R\fstepFinished\x12W\n" +
@@ -2568,38 +3034,55 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x12approval_requested\x18F \x01(\v2&.fairlead.session.v1.ApprovalRequestedB\x16\xf2\xd4\x18\x12approval.requestedH\x00R\x11approvalRequested\x12k\n" +
 	"\x11approval_resolved\x18G \x01(\v2%.fairlead.session.v1.ApprovalResolvedB\x15\xf2\xd4\x18\x11approval.resolvedH\x00R\x10approvalResolved\x12W\n" +
 	"\ftodo_updated\x18P \x01(\v2 .fairlead.session.v1.TodoUpdatedB\x10\xf2\xd4\x18\ftodo.updatedH\x00R\vtodoUpdated\x12o\n" +
-	"\x12checkpoint_created\x18Z \x01(\v2&.fairlead.session.v1.CheckpointCreatedB\x16\xf2\xd4\x18\x12checkpoint.createdH\x00R\x11checkpointCreated\x12E\n" +
+	"\x12checkpoint_created\x18Z \x01(\v2&.fairlead.session.v1.CheckpointCreatedB\x16\xf2\xd4\x18\x12checkpoint.createdH\x00R\x11checkpointCreated\x12k\n" +
+	"\x11operation_started\x18n \x01(\v2%.fairlead.session.v1.OperationStartedB\x15\xf2\xd4\x18\x11operation.startedH\x00R\x10operationStarted\x12o\n" +
+	"\x12operation_progress\x18o \x01(\v2&.fairlead.session.v1.OperationProgressB\x16\xf2\xd4\x18\x12operation.progressH\x00R\x11operationProgress\x12o\n" +
+	"\x12operation_finished\x18p \x01(\v2&.fairlead.session.v1.OperationFinishedB\x16\xf2\xd4\x18\x12operation.finishedH\x00R\x11operationFinished\x12E\n" +
 	"\awarning\x18d \x01(\v2\x1c.fairlead.session.v1.WarningB\v\xf2\xd4\x18\awarningH\x00R\awarning\x12E\n" +
 	"\x05error\x18e \x01(\v2\".fairlead.session.v1.ErrorOccurredB\t\xf2\xd4\x18\x05errorH\x00R\x05errorB\x06\n" +
-	"\x04body\"B\n" +
+	"\x04body\"\x7f\n" +
 	"\x0eSessionCreated\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x1a\n" +
-	"\bgreeting\x18\x02 \x01(\tR\bgreeting\"n\n" +
+	"\bgreeting\x18\x02 \x01(\tR\bgreeting\x12\x1f\n" +
+	"\vforked_from\x18\x03 \x01(\tR\n" +
+	"forkedFrom\x12\x1a\n" +
+	"\bimported\x18\x04 \x01(\bR\bimported\"\x8f\x01\n" +
 	"\x0eSessionRewound\x12$\n" +
 	"\x0evoid_first_seq\x18\x01 \x01(\x03R\fvoidFirstSeq\x12\"\n" +
 	"\rvoid_last_seq\x18\x02 \x01(\x03R\vvoidLastSeq\x12\x12\n" +
-	"\x04head\x18\x03 \x01(\tR\x04head\"Z\n" +
+	"\x04head\x18\x03 \x01(\tR\x04head\x12\x1f\n" +
+	"\vundone_turn\x18\x04 \x01(\tR\n" +
+	"undoneTurn\"\xa6\x01\n" +
 	"\x10SessionCompacted\x12#\n" +
 	"\rtokens_before\x18\x01 \x01(\x03R\ftokensBefore\x12!\n" +
-	"\ftokens_after\x18\x02 \x01(\x03R\vtokensAfter\"W\n" +
+	"\ftokens_after\x18\x02 \x01(\x03R\vtokensAfter\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\x12\x18\n" +
+	"\atrigger\x18\x04 \x01(\tR\atrigger\x12\x16\n" +
+	"\x06method\x18\x05 \x01(\tR\x06method\"\x8b\x01\n" +
 	"\n" +
 	"TurnQueued\x125\n" +
 	"\acontent\x18\x01 \x03(\v2\x1b.fairlead.common.v1.ContentR\acontent\x12\x12\n" +
-	"\x04user\x18\x02 \x01(\tR\x04user\"w\n" +
+	"\x04user\x18\x02 \x01(\tR\x04user\x12\x1a\n" +
+	"\bschedule\x18\x03 \x01(\tR\bschedule\x12\x16\n" +
+	"\x06resume\x18\x04 \x01(\bR\x06resume\"w\n" +
 	"\vTurnStarted\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x127\n" +
 	"\x06limits\x18\x02 \x01(\v2\x1f.fairlead.session.v1.TurnLimitsR\x06limits\x12\x19\n" +
 	"\btrace_id\x18\x03 \x01(\tR\atraceId\"(\n" +
 	"\vTurnWaiting\x12\x19\n" +
 	"\bcall_ids\x18\x01 \x03(\tR\acallIds\"\r\n" +
-	"\vTurnResumed\"\xe1\x01\n" +
+	"\vTurnResumed\"\x82\x02\n" +
 	"\fTurnFinished\x124\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x1e.fairlead.session.v1.TurnStateR\x05state\x124\n" +
 	"\x05error\x18\x02 \x01(\v2\x1e.fairlead.session.v1.TurnErrorR\x05error\x120\n" +
 	"\x05usage\x18\x03 \x01(\v2\x1a.fairlead.session.v1.UsageR\x05usage\x12\x14\n" +
 	"\x05steps\x18\x04 \x01(\x05R\x05steps\x12\x1d\n" +
 	"\n" +
-	"final_text\x18\x05 \x01(\tR\tfinalText\"=\n" +
+	"final_text\x18\x05 \x01(\tR\tfinalText\x12\x1f\n" +
+	"\voutput_json\x18\x06 \x01(\tR\n" +
+	"outputJson\"!\n" +
+	"\vTurnSteered\x12\x12\n" +
+	"\x04into\x18\x01 \x01(\tR\x04into\"=\n" +
 	"\vStepStarted\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x05R\aattempt\"q\n" +
@@ -2647,20 +3130,23 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x13ToolCallOutputDelta\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x16\n" +
 	"\x06stream\x18\x02 \x01(\tR\x06stream\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data\"\xd3\x01\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"\xf1\x01\n" +
 	"\x10ToolCallFinished\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12:\n" +
 	"\aoutcome\x18\x03 \x01(\x0e2 .fairlead.session.v1.ToolOutcomeR\aoutcome\x125\n" +
 	"\acontent\x18\x04 \x03(\v2\x1b.fairlead.common.v1.ContentR\acontent\x12\x1f\n" +
 	"\vduration_ms\x18\x05 \x01(\x03R\n" +
-	"durationMs\"\x93\x01\n" +
+	"durationMs\x12\x1c\n" +
+	"\toperation\x18\x06 \x01(\tR\toperation\"\xe4\x01\n" +
 	"\x11ApprovalRequested\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12%\n" +
 	"\x0earguments_json\x18\x03 \x01(\tR\rargumentsJson\x12\x16\n" +
 	"\x06digest\x18\x04 \x01(\tR\x06digest\x12\x12\n" +
-	"\x04rule\x18\x05 \x01(\tR\x04rule\"u\n" +
+	"\x04rule\x18\x05 \x01(\tR\x04rule\x125\n" +
+	"\x04kind\x18\x06 \x01(\x0e2!.fairlead.session.v1.ApprovalKindR\x04kind\x12\x18\n" +
+	"\amessage\x18\a \x01(\tR\amessage\"u\n" +
 	"\x10ApprovalResolved\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x1a\n" +
 	"\bapproved\x18\x02 \x01(\bR\bapproved\x12\x12\n" +
@@ -2677,7 +3163,18 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"checkpoint\x18\x01 \x01(\tR\n" +
 	"checkpoint\x12 \n" +
-	"\vdescription\x18\x02 \x01(\tR\vdescription\";\n" +
+	"\vdescription\x18\x02 \x01(\tR\vdescription\"]\n" +
+	"\x10OperationStarted\x12\x1c\n" +
+	"\toperation\x18\x01 \x01(\tR\toperation\x12\x17\n" +
+	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x12\n" +
+	"\x04tool\x18\x03 \x01(\tR\x04tool\"K\n" +
+	"\x11OperationProgress\x12\x1c\n" +
+	"\toperation\x18\x01 \x01(\tR\toperation\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"a\n" +
+	"\x11OperationFinished\x12\x1c\n" +
+	"\toperation\x18\x01 \x01(\tR\toperation\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\";\n" +
 	"\aWarning\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\"A\n" +
@@ -2688,7 +3185,11 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x14DECISION_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eDECISION_ALLOW\x10\x01\x12\x10\n" +
 	"\fDECISION_ASK\x10\x02\x12\x11\n" +
-	"\rDECISION_DENY\x10\x03:>\n" +
+	"\rDECISION_DENY\x10\x03*d\n" +
+	"\fApprovalKind\x12\x1d\n" +
+	"\x19APPROVAL_KIND_UNSPECIFIED\x10\x00\x12\x1b\n" +
+	"\x17APPROVAL_KIND_TOOL_CALL\x10\x01\x12\x18\n" +
+	"\x14APPROVAL_KIND_BUDGET\x10\x02:>\n" +
 	"\n" +
 	"event_name\x12\x1d.google.protobuf.FieldOptions\x18Ί\x03 \x01(\tR\teventNameBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
@@ -2704,99 +3205,109 @@ func file_fairlead_session_v1_event_proto_rawDescGZIP() []byte {
 	return file_fairlead_session_v1_event_proto_rawDescData
 }
 
-var file_fairlead_session_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_fairlead_session_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(Decision)(0),                     // 0: fairlead.session.v1.Decision
-	(*Event)(nil),                     // 1: fairlead.session.v1.Event
-	(*SessionCreated)(nil),            // 2: fairlead.session.v1.SessionCreated
-	(*SessionRewound)(nil),            // 3: fairlead.session.v1.SessionRewound
-	(*SessionCompacted)(nil),          // 4: fairlead.session.v1.SessionCompacted
-	(*TurnQueued)(nil),                // 5: fairlead.session.v1.TurnQueued
-	(*TurnStarted)(nil),               // 6: fairlead.session.v1.TurnStarted
-	(*TurnWaiting)(nil),               // 7: fairlead.session.v1.TurnWaiting
-	(*TurnResumed)(nil),               // 8: fairlead.session.v1.TurnResumed
-	(*TurnFinished)(nil),              // 9: fairlead.session.v1.TurnFinished
-	(*StepStarted)(nil),               // 10: fairlead.session.v1.StepStarted
-	(*StepRestarted)(nil),             // 11: fairlead.session.v1.StepRestarted
-	(*StepFinished)(nil),              // 12: fairlead.session.v1.StepFinished
-	(*TextStarted)(nil),               // 13: fairlead.session.v1.TextStarted
-	(*TextDelta)(nil),                 // 14: fairlead.session.v1.TextDelta
-	(*TextFinished)(nil),              // 15: fairlead.session.v1.TextFinished
-	(*ThinkingStarted)(nil),           // 16: fairlead.session.v1.ThinkingStarted
-	(*ThinkingDelta)(nil),             // 17: fairlead.session.v1.ThinkingDelta
-	(*ThinkingFinished)(nil),          // 18: fairlead.session.v1.ThinkingFinished
-	(*ToolCallStarted)(nil),           // 19: fairlead.session.v1.ToolCallStarted
-	(*ToolCallArgumentsDelta)(nil),    // 20: fairlead.session.v1.ToolCallArgumentsDelta
-	(*ToolCallArguments)(nil),         // 21: fairlead.session.v1.ToolCallArguments
-	(*ToolCallDecision)(nil),          // 22: fairlead.session.v1.ToolCallDecision
-	(*ToolCallProgress)(nil),          // 23: fairlead.session.v1.ToolCallProgress
-	(*ToolCallOutputDelta)(nil),       // 24: fairlead.session.v1.ToolCallOutputDelta
-	(*ToolCallFinished)(nil),          // 25: fairlead.session.v1.ToolCallFinished
-	(*ApprovalRequested)(nil),         // 26: fairlead.session.v1.ApprovalRequested
-	(*ApprovalResolved)(nil),          // 27: fairlead.session.v1.ApprovalResolved
-	(*TodoUpdated)(nil),               // 28: fairlead.session.v1.TodoUpdated
-	(*Todo)(nil),                      // 29: fairlead.session.v1.Todo
-	(*CheckpointCreated)(nil),         // 30: fairlead.session.v1.CheckpointCreated
-	(*Warning)(nil),                   // 31: fairlead.session.v1.Warning
-	(*ErrorOccurred)(nil),             // 32: fairlead.session.v1.ErrorOccurred
-	(*timestamppb.Timestamp)(nil),     // 33: google.protobuf.Timestamp
-	(*v1.Content)(nil),                // 34: fairlead.common.v1.Content
-	(*TurnLimits)(nil),                // 35: fairlead.session.v1.TurnLimits
-	(TurnState)(0),                    // 36: fairlead.session.v1.TurnState
-	(*TurnError)(nil),                 // 37: fairlead.session.v1.TurnError
-	(*Usage)(nil),                     // 38: fairlead.session.v1.Usage
-	(ToolOutcome)(0),                  // 39: fairlead.session.v1.ToolOutcome
-	(*descriptorpb.FieldOptions)(nil), // 40: google.protobuf.FieldOptions
+	(ApprovalKind)(0),                 // 1: fairlead.session.v1.ApprovalKind
+	(*Event)(nil),                     // 2: fairlead.session.v1.Event
+	(*SessionCreated)(nil),            // 3: fairlead.session.v1.SessionCreated
+	(*SessionRewound)(nil),            // 4: fairlead.session.v1.SessionRewound
+	(*SessionCompacted)(nil),          // 5: fairlead.session.v1.SessionCompacted
+	(*TurnQueued)(nil),                // 6: fairlead.session.v1.TurnQueued
+	(*TurnStarted)(nil),               // 7: fairlead.session.v1.TurnStarted
+	(*TurnWaiting)(nil),               // 8: fairlead.session.v1.TurnWaiting
+	(*TurnResumed)(nil),               // 9: fairlead.session.v1.TurnResumed
+	(*TurnFinished)(nil),              // 10: fairlead.session.v1.TurnFinished
+	(*TurnSteered)(nil),               // 11: fairlead.session.v1.TurnSteered
+	(*StepStarted)(nil),               // 12: fairlead.session.v1.StepStarted
+	(*StepRestarted)(nil),             // 13: fairlead.session.v1.StepRestarted
+	(*StepFinished)(nil),              // 14: fairlead.session.v1.StepFinished
+	(*TextStarted)(nil),               // 15: fairlead.session.v1.TextStarted
+	(*TextDelta)(nil),                 // 16: fairlead.session.v1.TextDelta
+	(*TextFinished)(nil),              // 17: fairlead.session.v1.TextFinished
+	(*ThinkingStarted)(nil),           // 18: fairlead.session.v1.ThinkingStarted
+	(*ThinkingDelta)(nil),             // 19: fairlead.session.v1.ThinkingDelta
+	(*ThinkingFinished)(nil),          // 20: fairlead.session.v1.ThinkingFinished
+	(*ToolCallStarted)(nil),           // 21: fairlead.session.v1.ToolCallStarted
+	(*ToolCallArgumentsDelta)(nil),    // 22: fairlead.session.v1.ToolCallArgumentsDelta
+	(*ToolCallArguments)(nil),         // 23: fairlead.session.v1.ToolCallArguments
+	(*ToolCallDecision)(nil),          // 24: fairlead.session.v1.ToolCallDecision
+	(*ToolCallProgress)(nil),          // 25: fairlead.session.v1.ToolCallProgress
+	(*ToolCallOutputDelta)(nil),       // 26: fairlead.session.v1.ToolCallOutputDelta
+	(*ToolCallFinished)(nil),          // 27: fairlead.session.v1.ToolCallFinished
+	(*ApprovalRequested)(nil),         // 28: fairlead.session.v1.ApprovalRequested
+	(*ApprovalResolved)(nil),          // 29: fairlead.session.v1.ApprovalResolved
+	(*TodoUpdated)(nil),               // 30: fairlead.session.v1.TodoUpdated
+	(*Todo)(nil),                      // 31: fairlead.session.v1.Todo
+	(*CheckpointCreated)(nil),         // 32: fairlead.session.v1.CheckpointCreated
+	(*OperationStarted)(nil),          // 33: fairlead.session.v1.OperationStarted
+	(*OperationProgress)(nil),         // 34: fairlead.session.v1.OperationProgress
+	(*OperationFinished)(nil),         // 35: fairlead.session.v1.OperationFinished
+	(*Warning)(nil),                   // 36: fairlead.session.v1.Warning
+	(*ErrorOccurred)(nil),             // 37: fairlead.session.v1.ErrorOccurred
+	(*timestamppb.Timestamp)(nil),     // 38: google.protobuf.Timestamp
+	(*v1.Content)(nil),                // 39: fairlead.common.v1.Content
+	(*TurnLimits)(nil),                // 40: fairlead.session.v1.TurnLimits
+	(TurnState)(0),                    // 41: fairlead.session.v1.TurnState
+	(*TurnError)(nil),                 // 42: fairlead.session.v1.TurnError
+	(*Usage)(nil),                     // 43: fairlead.session.v1.Usage
+	(ToolOutcome)(0),                  // 44: fairlead.session.v1.ToolOutcome
+	(*descriptorpb.FieldOptions)(nil), // 45: google.protobuf.FieldOptions
 }
 var file_fairlead_session_v1_event_proto_depIdxs = []int32{
-	33, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
-	2,  // 1: fairlead.session.v1.Event.session_created:type_name -> fairlead.session.v1.SessionCreated
-	3,  // 2: fairlead.session.v1.Event.session_rewound:type_name -> fairlead.session.v1.SessionRewound
-	4,  // 3: fairlead.session.v1.Event.session_compacted:type_name -> fairlead.session.v1.SessionCompacted
-	5,  // 4: fairlead.session.v1.Event.turn_queued:type_name -> fairlead.session.v1.TurnQueued
-	6,  // 5: fairlead.session.v1.Event.turn_started:type_name -> fairlead.session.v1.TurnStarted
-	7,  // 6: fairlead.session.v1.Event.turn_waiting:type_name -> fairlead.session.v1.TurnWaiting
-	8,  // 7: fairlead.session.v1.Event.turn_resumed:type_name -> fairlead.session.v1.TurnResumed
-	9,  // 8: fairlead.session.v1.Event.turn_finished:type_name -> fairlead.session.v1.TurnFinished
-	10, // 9: fairlead.session.v1.Event.step_started:type_name -> fairlead.session.v1.StepStarted
-	11, // 10: fairlead.session.v1.Event.step_restarted:type_name -> fairlead.session.v1.StepRestarted
-	12, // 11: fairlead.session.v1.Event.step_finished:type_name -> fairlead.session.v1.StepFinished
-	13, // 12: fairlead.session.v1.Event.text_started:type_name -> fairlead.session.v1.TextStarted
-	14, // 13: fairlead.session.v1.Event.text_delta:type_name -> fairlead.session.v1.TextDelta
-	15, // 14: fairlead.session.v1.Event.text_finished:type_name -> fairlead.session.v1.TextFinished
-	16, // 15: fairlead.session.v1.Event.thinking_started:type_name -> fairlead.session.v1.ThinkingStarted
-	17, // 16: fairlead.session.v1.Event.thinking_delta:type_name -> fairlead.session.v1.ThinkingDelta
-	18, // 17: fairlead.session.v1.Event.thinking_finished:type_name -> fairlead.session.v1.ThinkingFinished
-	19, // 18: fairlead.session.v1.Event.tool_call_started:type_name -> fairlead.session.v1.ToolCallStarted
-	20, // 19: fairlead.session.v1.Event.tool_call_arguments_delta:type_name -> fairlead.session.v1.ToolCallArgumentsDelta
-	21, // 20: fairlead.session.v1.Event.tool_call_arguments:type_name -> fairlead.session.v1.ToolCallArguments
-	22, // 21: fairlead.session.v1.Event.tool_call_decision:type_name -> fairlead.session.v1.ToolCallDecision
-	23, // 22: fairlead.session.v1.Event.tool_call_progress:type_name -> fairlead.session.v1.ToolCallProgress
-	24, // 23: fairlead.session.v1.Event.tool_call_output_delta:type_name -> fairlead.session.v1.ToolCallOutputDelta
-	25, // 24: fairlead.session.v1.Event.tool_call_finished:type_name -> fairlead.session.v1.ToolCallFinished
-	26, // 25: fairlead.session.v1.Event.approval_requested:type_name -> fairlead.session.v1.ApprovalRequested
-	27, // 26: fairlead.session.v1.Event.approval_resolved:type_name -> fairlead.session.v1.ApprovalResolved
-	28, // 27: fairlead.session.v1.Event.todo_updated:type_name -> fairlead.session.v1.TodoUpdated
-	30, // 28: fairlead.session.v1.Event.checkpoint_created:type_name -> fairlead.session.v1.CheckpointCreated
-	31, // 29: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
-	32, // 30: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
-	34, // 31: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
-	35, // 32: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
-	36, // 33: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
-	37, // 34: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
-	38, // 35: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
-	38, // 36: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
-	0,  // 37: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
-	39, // 38: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
-	34, // 39: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
-	29, // 40: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
-	40, // 41: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
-	42, // [42:42] is the sub-list for method output_type
-	42, // [42:42] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	41, // [41:42] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	38, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
+	3,  // 1: fairlead.session.v1.Event.session_created:type_name -> fairlead.session.v1.SessionCreated
+	4,  // 2: fairlead.session.v1.Event.session_rewound:type_name -> fairlead.session.v1.SessionRewound
+	5,  // 3: fairlead.session.v1.Event.session_compacted:type_name -> fairlead.session.v1.SessionCompacted
+	6,  // 4: fairlead.session.v1.Event.turn_queued:type_name -> fairlead.session.v1.TurnQueued
+	7,  // 5: fairlead.session.v1.Event.turn_started:type_name -> fairlead.session.v1.TurnStarted
+	8,  // 6: fairlead.session.v1.Event.turn_waiting:type_name -> fairlead.session.v1.TurnWaiting
+	9,  // 7: fairlead.session.v1.Event.turn_resumed:type_name -> fairlead.session.v1.TurnResumed
+	10, // 8: fairlead.session.v1.Event.turn_finished:type_name -> fairlead.session.v1.TurnFinished
+	11, // 9: fairlead.session.v1.Event.turn_steered:type_name -> fairlead.session.v1.TurnSteered
+	12, // 10: fairlead.session.v1.Event.step_started:type_name -> fairlead.session.v1.StepStarted
+	13, // 11: fairlead.session.v1.Event.step_restarted:type_name -> fairlead.session.v1.StepRestarted
+	14, // 12: fairlead.session.v1.Event.step_finished:type_name -> fairlead.session.v1.StepFinished
+	15, // 13: fairlead.session.v1.Event.text_started:type_name -> fairlead.session.v1.TextStarted
+	16, // 14: fairlead.session.v1.Event.text_delta:type_name -> fairlead.session.v1.TextDelta
+	17, // 15: fairlead.session.v1.Event.text_finished:type_name -> fairlead.session.v1.TextFinished
+	18, // 16: fairlead.session.v1.Event.thinking_started:type_name -> fairlead.session.v1.ThinkingStarted
+	19, // 17: fairlead.session.v1.Event.thinking_delta:type_name -> fairlead.session.v1.ThinkingDelta
+	20, // 18: fairlead.session.v1.Event.thinking_finished:type_name -> fairlead.session.v1.ThinkingFinished
+	21, // 19: fairlead.session.v1.Event.tool_call_started:type_name -> fairlead.session.v1.ToolCallStarted
+	22, // 20: fairlead.session.v1.Event.tool_call_arguments_delta:type_name -> fairlead.session.v1.ToolCallArgumentsDelta
+	23, // 21: fairlead.session.v1.Event.tool_call_arguments:type_name -> fairlead.session.v1.ToolCallArguments
+	24, // 22: fairlead.session.v1.Event.tool_call_decision:type_name -> fairlead.session.v1.ToolCallDecision
+	25, // 23: fairlead.session.v1.Event.tool_call_progress:type_name -> fairlead.session.v1.ToolCallProgress
+	26, // 24: fairlead.session.v1.Event.tool_call_output_delta:type_name -> fairlead.session.v1.ToolCallOutputDelta
+	27, // 25: fairlead.session.v1.Event.tool_call_finished:type_name -> fairlead.session.v1.ToolCallFinished
+	28, // 26: fairlead.session.v1.Event.approval_requested:type_name -> fairlead.session.v1.ApprovalRequested
+	29, // 27: fairlead.session.v1.Event.approval_resolved:type_name -> fairlead.session.v1.ApprovalResolved
+	30, // 28: fairlead.session.v1.Event.todo_updated:type_name -> fairlead.session.v1.TodoUpdated
+	32, // 29: fairlead.session.v1.Event.checkpoint_created:type_name -> fairlead.session.v1.CheckpointCreated
+	33, // 30: fairlead.session.v1.Event.operation_started:type_name -> fairlead.session.v1.OperationStarted
+	34, // 31: fairlead.session.v1.Event.operation_progress:type_name -> fairlead.session.v1.OperationProgress
+	35, // 32: fairlead.session.v1.Event.operation_finished:type_name -> fairlead.session.v1.OperationFinished
+	36, // 33: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
+	37, // 34: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
+	39, // 35: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
+	40, // 36: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
+	41, // 37: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
+	42, // 38: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
+	43, // 39: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
+	43, // 40: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
+	0,  // 41: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
+	44, // 42: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
+	39, // 43: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
+	1,  // 44: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
+	31, // 45: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
+	45, // 46: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
+	47, // [47:47] is the sub-list for method output_type
+	47, // [47:47] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	46, // [46:47] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_event_proto_init() }
@@ -2816,6 +3327,7 @@ func file_fairlead_session_v1_event_proto_init() {
 		(*Event_TurnWaiting)(nil),
 		(*Event_TurnResumed)(nil),
 		(*Event_TurnFinished)(nil),
+		(*Event_TurnSteered)(nil),
 		(*Event_StepStarted)(nil),
 		(*Event_StepRestarted)(nil),
 		(*Event_StepFinished)(nil),
@@ -2836,6 +3348,9 @@ func file_fairlead_session_v1_event_proto_init() {
 		(*Event_ApprovalResolved)(nil),
 		(*Event_TodoUpdated)(nil),
 		(*Event_CheckpointCreated)(nil),
+		(*Event_OperationStarted)(nil),
+		(*Event_OperationProgress)(nil),
+		(*Event_OperationFinished)(nil),
 		(*Event_Warning)(nil),
 		(*Event_Error)(nil),
 	}
@@ -2844,8 +3359,8 @@ func file_fairlead_session_v1_event_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_event_proto_rawDesc), len(file_fairlead_session_v1_event_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   32,
+			NumEnums:      2,
+			NumMessages:   36,
 			NumExtensions: 1,
 			NumServices:   0,
 		},

@@ -12,6 +12,7 @@ var EventNames = []string{
 	"turn.waiting",
 	"turn.resumed",
 	"turn.finished",
+	"turn.steered",
 	"step.started",
 	"step.restarted",
 	"step.finished",
@@ -32,6 +33,9 @@ var EventNames = []string{
 	"approval.resolved",
 	"todo.updated",
 	"checkpoint.created",
+	"operation.started",
+	"operation.progress",
+	"operation.finished",
 	"warning",
 	"error",
 }
@@ -56,6 +60,8 @@ func EventName(e *Event) string {
 		return "turn.resumed"
 	case *Event_TurnFinished:
 		return "turn.finished"
+	case *Event_TurnSteered:
+		return "turn.steered"
 	case *Event_StepStarted:
 		return "step.started"
 	case *Event_StepRestarted:
@@ -96,6 +102,12 @@ func EventName(e *Event) string {
 		return "todo.updated"
 	case *Event_CheckpointCreated:
 		return "checkpoint.created"
+	case *Event_OperationStarted:
+		return "operation.started"
+	case *Event_OperationProgress:
+		return "operation.progress"
+	case *Event_OperationFinished:
+		return "operation.finished"
 	case *Event_Warning:
 		return "warning"
 	case *Event_Error:

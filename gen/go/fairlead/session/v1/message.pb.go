@@ -172,7 +172,10 @@ type Message struct {
 	// The step of the turn that made the message; zero for a person's words.
 	Step int32 `protobuf:"varint,6,opt,name=step,proto3" json:"step,omitempty"`
 	// When the message was committed.
-	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// Set on a message that stands for what came before it in the model's view:
+	// a summary. The messages before it are kept, and shown to people.
+	Compaction    *Compaction `protobuf:"bytes,8,opt,name=compaction,proto3" json:"compaction,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -256,6 +259,80 @@ func (x *Message) GetCreateTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Message) GetCompaction() *Compaction {
+	if x != nil {
+		return x.Compaction
+	}
+	return nil
+}
+
+// Compaction says what a summary stands for. From it on the model sees the
+// summary, then the messages from `kept_from` to just before the summary, then
+// what follows the summary.
+type Compaction struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The first message before the summary that the model still sees as it was,
+	// as `sessions/{session}/messages/{message}`; empty: none.
+	KeptFrom string `protobuf:"bytes,1,opt,name=kept_from,json=keptFrom,proto3" json:"kept_from,omitempty"`
+	// Tokens of the view before; an estimate where the provider did not count.
+	TokensBefore int64 `protobuf:"varint,2,opt,name=tokens_before,json=tokensBefore,proto3" json:"tokens_before,omitempty"`
+	// Tokens of the view after; an estimate.
+	TokensAfter   int64 `protobuf:"varint,3,opt,name=tokens_after,json=tokensAfter,proto3" json:"tokens_after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Compaction) Reset() {
+	*x = Compaction{}
+	mi := &file_fairlead_session_v1_message_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Compaction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Compaction) ProtoMessage() {}
+
+func (x *Compaction) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_message_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Compaction.ProtoReflect.Descriptor instead.
+func (*Compaction) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_message_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Compaction) GetKeptFrom() string {
+	if x != nil {
+		return x.KeptFrom
+	}
+	return ""
+}
+
+func (x *Compaction) GetTokensBefore() int64 {
+	if x != nil {
+		return x.TokensBefore
+	}
+	return 0
+}
+
+func (x *Compaction) GetTokensAfter() int64 {
+	if x != nil {
+		return x.TokensAfter
+	}
+	return 0
+}
+
 // Block is one part of a message.
 type Block struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -277,7 +354,7 @@ type Block struct {
 
 func (x *Block) Reset() {
 	*x = Block{}
-	mi := &file_fairlead_session_v1_message_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_message_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -289,7 +366,7 @@ func (x *Block) String() string {
 func (*Block) ProtoMessage() {}
 
 func (x *Block) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_message_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_message_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -302,7 +379,7 @@ func (x *Block) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Block.ProtoReflect.Descriptor instead.
 func (*Block) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_message_proto_rawDescGZIP(), []int{1}
+	return file_fairlead_session_v1_message_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Block) GetKind() isBlock_Kind {
@@ -398,7 +475,7 @@ type Thinking struct {
 
 func (x *Thinking) Reset() {
 	*x = Thinking{}
-	mi := &file_fairlead_session_v1_message_proto_msgTypes[2]
+	mi := &file_fairlead_session_v1_message_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -410,7 +487,7 @@ func (x *Thinking) String() string {
 func (*Thinking) ProtoMessage() {}
 
 func (x *Thinking) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_message_proto_msgTypes[2]
+	mi := &file_fairlead_session_v1_message_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -423,7 +500,7 @@ func (x *Thinking) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Thinking.ProtoReflect.Descriptor instead.
 func (*Thinking) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_message_proto_rawDescGZIP(), []int{2}
+	return file_fairlead_session_v1_message_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Thinking) GetText() string {
@@ -450,7 +527,7 @@ type ToolUse struct {
 
 func (x *ToolUse) Reset() {
 	*x = ToolUse{}
-	mi := &file_fairlead_session_v1_message_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_message_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -462,7 +539,7 @@ func (x *ToolUse) String() string {
 func (*ToolUse) ProtoMessage() {}
 
 func (x *ToolUse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_message_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_message_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -475,7 +552,7 @@ func (x *ToolUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolUse.ProtoReflect.Descriptor instead.
 func (*ToolUse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_message_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_session_v1_message_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ToolUse) GetCallId() string {
@@ -521,7 +598,7 @@ type ToolResult struct {
 
 func (x *ToolResult) Reset() {
 	*x = ToolResult{}
-	mi := &file_fairlead_session_v1_message_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_message_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -533,7 +610,7 @@ func (x *ToolResult) String() string {
 func (*ToolResult) ProtoMessage() {}
 
 func (x *ToolResult) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_message_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_message_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -546,7 +623,7 @@ func (x *ToolResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResult.ProtoReflect.Descriptor instead.
 func (*ToolResult) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_message_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_session_v1_message_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ToolResult) GetCallId() string {
@@ -583,7 +660,7 @@ type ProviderData struct {
 
 func (x *ProviderData) Reset() {
 	*x = ProviderData{}
-	mi := &file_fairlead_session_v1_message_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_message_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -595,7 +672,7 @@ func (x *ProviderData) String() string {
 func (*ProviderData) ProtoMessage() {}
 
 func (x *ProviderData) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_message_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_message_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -608,7 +685,7 @@ func (x *ProviderData) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProviderData.ProtoReflect.Descriptor instead.
 func (*ProviderData) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_message_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_session_v1_message_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ProviderData) GetProvider() string {
@@ -629,7 +706,7 @@ var File_fairlead_session_v1_message_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_message_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/session/v1/message.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd2\x02\n" +
+	"!fairlead/session/v1/message.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x93\x03\n" +
 	"\aMessage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06parent\x18\x02 \x01(\tR\x06parent\x12-\n" +
@@ -638,8 +715,16 @@ const file_fairlead_session_v1_message_proto_rawDesc = "" +
 	"\x04turn\x18\x05 \x01(\tR\x04turn\x12\x12\n" +
 	"\x04step\x18\x06 \x01(\x05R\x04step\x12;\n" +
 	"\vcreate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime:S\xeaAP\n" +
-	"\x14fairlead.dev/Message\x12%sessions/{session}/messages/{message}*\bmessages2\amessage\"\xcc\x02\n" +
+	"createTime\x12?\n" +
+	"\n" +
+	"compaction\x18\b \x01(\v2\x1f.fairlead.session.v1.CompactionR\n" +
+	"compaction:S\xeaAP\n" +
+	"\x14fairlead.dev/Message\x12%sessions/{session}/messages/{message}*\bmessages2\amessage\"q\n" +
+	"\n" +
+	"Compaction\x12\x1b\n" +
+	"\tkept_from\x18\x01 \x01(\tR\bkeptFrom\x12#\n" +
+	"\rtokens_before\x18\x02 \x01(\x03R\ftokensBefore\x12!\n" +
+	"\ftokens_after\x18\x03 \x01(\x03R\vtokensAfter\"\xcc\x02\n" +
 	"\x05Block\x127\n" +
 	"\acontent\x18\x01 \x01(\v2\x1b.fairlead.common.v1.ContentH\x00R\acontent\x12;\n" +
 	"\bthinking\x18\x02 \x01(\v2\x1d.fairlead.session.v1.ThinkingH\x00R\bthinking\x129\n" +
@@ -691,35 +776,37 @@ func file_fairlead_session_v1_message_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_session_v1_message_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fairlead_session_v1_message_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_fairlead_session_v1_message_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_fairlead_session_v1_message_proto_goTypes = []any{
 	(Role)(0),                     // 0: fairlead.session.v1.Role
 	(ToolOutcome)(0),              // 1: fairlead.session.v1.ToolOutcome
 	(*Message)(nil),               // 2: fairlead.session.v1.Message
-	(*Block)(nil),                 // 3: fairlead.session.v1.Block
-	(*Thinking)(nil),              // 4: fairlead.session.v1.Thinking
-	(*ToolUse)(nil),               // 5: fairlead.session.v1.ToolUse
-	(*ToolResult)(nil),            // 6: fairlead.session.v1.ToolResult
-	(*ProviderData)(nil),          // 7: fairlead.session.v1.ProviderData
-	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
-	(*v1.Content)(nil),            // 9: fairlead.common.v1.Content
+	(*Compaction)(nil),            // 3: fairlead.session.v1.Compaction
+	(*Block)(nil),                 // 4: fairlead.session.v1.Block
+	(*Thinking)(nil),              // 5: fairlead.session.v1.Thinking
+	(*ToolUse)(nil),               // 6: fairlead.session.v1.ToolUse
+	(*ToolResult)(nil),            // 7: fairlead.session.v1.ToolResult
+	(*ProviderData)(nil),          // 8: fairlead.session.v1.ProviderData
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*v1.Content)(nil),            // 10: fairlead.common.v1.Content
 }
 var file_fairlead_session_v1_message_proto_depIdxs = []int32{
 	0,  // 0: fairlead.session.v1.Message.role:type_name -> fairlead.session.v1.Role
-	3,  // 1: fairlead.session.v1.Message.blocks:type_name -> fairlead.session.v1.Block
-	8,  // 2: fairlead.session.v1.Message.create_time:type_name -> google.protobuf.Timestamp
-	9,  // 3: fairlead.session.v1.Block.content:type_name -> fairlead.common.v1.Content
-	4,  // 4: fairlead.session.v1.Block.thinking:type_name -> fairlead.session.v1.Thinking
-	5,  // 5: fairlead.session.v1.Block.tool_use:type_name -> fairlead.session.v1.ToolUse
-	6,  // 6: fairlead.session.v1.Block.tool_result:type_name -> fairlead.session.v1.ToolResult
-	7,  // 7: fairlead.session.v1.Block.provider_data:type_name -> fairlead.session.v1.ProviderData
-	9,  // 8: fairlead.session.v1.ToolResult.content:type_name -> fairlead.common.v1.Content
-	1,  // 9: fairlead.session.v1.ToolResult.outcome:type_name -> fairlead.session.v1.ToolOutcome
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	4,  // 1: fairlead.session.v1.Message.blocks:type_name -> fairlead.session.v1.Block
+	9,  // 2: fairlead.session.v1.Message.create_time:type_name -> google.protobuf.Timestamp
+	3,  // 3: fairlead.session.v1.Message.compaction:type_name -> fairlead.session.v1.Compaction
+	10, // 4: fairlead.session.v1.Block.content:type_name -> fairlead.common.v1.Content
+	5,  // 5: fairlead.session.v1.Block.thinking:type_name -> fairlead.session.v1.Thinking
+	6,  // 6: fairlead.session.v1.Block.tool_use:type_name -> fairlead.session.v1.ToolUse
+	7,  // 7: fairlead.session.v1.Block.tool_result:type_name -> fairlead.session.v1.ToolResult
+	8,  // 8: fairlead.session.v1.Block.provider_data:type_name -> fairlead.session.v1.ProviderData
+	10, // 9: fairlead.session.v1.ToolResult.content:type_name -> fairlead.common.v1.Content
+	1,  // 10: fairlead.session.v1.ToolResult.outcome:type_name -> fairlead.session.v1.ToolOutcome
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_message_proto_init() }
@@ -727,7 +814,7 @@ func file_fairlead_session_v1_message_proto_init() {
 	if File_fairlead_session_v1_message_proto != nil {
 		return
 	}
-	file_fairlead_session_v1_message_proto_msgTypes[1].OneofWrappers = []any{
+	file_fairlead_session_v1_message_proto_msgTypes[2].OneofWrappers = []any{
 		(*Block_Content)(nil),
 		(*Block_Thinking)(nil),
 		(*Block_ToolUse)(nil),
@@ -739,7 +826,7 @@ func file_fairlead_session_v1_message_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_message_proto_rawDesc), len(file_fairlead_session_v1_message_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

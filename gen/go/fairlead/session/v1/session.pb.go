@@ -11,6 +11,7 @@ import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -53,6 +54,12 @@ type Session struct {
 	Usage *Usage `protobuf:"bytes,11,opt,name=usage,proto3" json:"usage,omitempty"`
 	// The number of turns that have ended.
 	FinishedTurns int32 `protobuf:"varint,12,opt,name=finished_turns,json=finishedTurns,proto3" json:"finished_turns,omitempty"`
+	// The session whose conversation this one continues, if it is a fork, as
+	// `sessions/{session}`. It may have been deleted since.
+	ForkedFrom string `protobuf:"bytes,13,opt,name=forked_from,json=forkedFrom,proto3" json:"forked_from,omitempty"`
+	// What all turns of the session may use together. Zeros mean the operator's
+	// limit; a value above it is INVALID_ARGUMENT.
+	Budget        *Budget `protobuf:"bytes,14,opt,name=budget,proto3" json:"budget,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -171,6 +178,94 @@ func (x *Session) GetFinishedTurns() int32 {
 	return 0
 }
 
+func (x *Session) GetForkedFrom() string {
+	if x != nil {
+		return x.ForkedFrom
+	}
+	return ""
+}
+
+func (x *Session) GetBudget() *Budget {
+	if x != nil {
+		return x.Budget
+	}
+	return nil
+}
+
+// Budget bounds what model calls may use. A zero bounds nothing.
+type Budget struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Tokens of all kinds, cache reads and writes too.
+	MaxTokens int64 `protobuf:"varint,1,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
+	// Cost by our price table, in billionths of a US dollar.
+	MaxCostNanoUsd int64 `protobuf:"varint,2,opt,name=max_cost_nano_usd,json=maxCostNanoUsd,proto3" json:"max_cost_nano_usd,omitempty"`
+	// Time that turns were RUNNING.
+	MaxWallTime *durationpb.Duration `protobuf:"bytes,3,opt,name=max_wall_time,json=maxWallTime,proto3" json:"max_wall_time,omitempty"`
+	// The part of each limit, in percent, at which a turn waits for a person.
+	// Zero: it does not wait.
+	SoftPercent   int32 `protobuf:"varint,4,opt,name=soft_percent,json=softPercent,proto3" json:"soft_percent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Budget) Reset() {
+	*x = Budget{}
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Budget) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Budget) ProtoMessage() {}
+
+func (x *Budget) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Budget.ProtoReflect.Descriptor instead.
+func (*Budget) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Budget) GetMaxTokens() int64 {
+	if x != nil {
+		return x.MaxTokens
+	}
+	return 0
+}
+
+func (x *Budget) GetMaxCostNanoUsd() int64 {
+	if x != nil {
+		return x.MaxCostNanoUsd
+	}
+	return 0
+}
+
+func (x *Budget) GetMaxWallTime() *durationpb.Duration {
+	if x != nil {
+		return x.MaxWallTime
+	}
+	return nil
+}
+
+func (x *Budget) GetSoftPercent() int32 {
+	if x != nil {
+		return x.SoftPercent
+	}
+	return 0
+}
+
 // Usage counts what model calls have used.
 type Usage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -193,7 +288,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -205,7 +300,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -218,7 +313,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{1}
+	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Usage) GetInputTokens() int64 {
@@ -267,7 +362,7 @@ var File_fairlead_session_v1_session_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xeb\x05\n" +
+	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcb\x06\n" +
 	"\aSession\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x12C\n" +
 	"\x05agent\x18\x02 \x01(\tB-\xe0A\x05\xbaH'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$R\x05agent\x12*\n" +
@@ -284,11 +379,20 @@ const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	" \x01(\tB\x03\xe0A\x03R\n" +
 	"activeTurn\x125\n" +
 	"\x05usage\x18\v \x01(\v2\x1a.fairlead.session.v1.UsageB\x03\xe0A\x03R\x05usage\x12*\n" +
-	"\x0efinished_turns\x18\f \x01(\x05B\x03\xe0A\x03R\rfinishedTurns\x1a9\n" +
+	"\x0efinished_turns\x18\f \x01(\x05B\x03\xe0A\x03R\rfinishedTurns\x12$\n" +
+	"\vforked_from\x18\r \x01(\tB\x03\xe0A\x03R\n" +
+	"forkedFrom\x128\n" +
+	"\x06budget\x18\x0e \x01(\v2\x1b.fairlead.session.v1.BudgetB\x03\xe0A\x05R\x06budget\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:@\xeaA=\n" +
-	"\x14fairlead.dev/Session\x12\x12sessions/{session}*\bsessions2\asession\"\xf6\x01\n" +
+	"\x14fairlead.dev/Session\x12\x12sessions/{session}*\bsessions2\asession\"\xdb\x01\n" +
+	"\x06Budget\x12&\n" +
+	"\n" +
+	"max_tokens\x18\x01 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\tmaxTokens\x122\n" +
+	"\x11max_cost_nano_usd\x18\x02 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x0emaxCostNanoUsd\x12G\n" +
+	"\rmax_wall_time\x18\x03 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\vmaxWallTime\x12,\n" +
+	"\fsoft_percent\x18\x04 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\vsoftPercent\"\xf6\x01\n" +
 	"\x05Usage\x12!\n" +
 	"\finput_tokens\x18\x01 \x01(\x03R\vinputTokens\x12#\n" +
 	"\routput_tokens\x18\x02 \x01(\x03R\foutputTokens\x12*\n" +
@@ -309,23 +413,27 @@ func file_fairlead_session_v1_session_proto_rawDescGZIP() []byte {
 	return file_fairlead_session_v1_session_proto_rawDescData
 }
 
-var file_fairlead_session_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_fairlead_session_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_fairlead_session_v1_session_proto_goTypes = []any{
 	(*Session)(nil),               // 0: fairlead.session.v1.Session
-	(*Usage)(nil),                 // 1: fairlead.session.v1.Usage
-	nil,                           // 2: fairlead.session.v1.Session.LabelsEntry
-	(*timestamppb.Timestamp)(nil), // 3: google.protobuf.Timestamp
+	(*Budget)(nil),                // 1: fairlead.session.v1.Budget
+	(*Usage)(nil),                 // 2: fairlead.session.v1.Usage
+	nil,                           // 3: fairlead.session.v1.Session.LabelsEntry
+	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 5: google.protobuf.Duration
 }
 var file_fairlead_session_v1_session_proto_depIdxs = []int32{
-	2, // 0: fairlead.session.v1.Session.labels:type_name -> fairlead.session.v1.Session.LabelsEntry
-	3, // 1: fairlead.session.v1.Session.create_time:type_name -> google.protobuf.Timestamp
-	3, // 2: fairlead.session.v1.Session.update_time:type_name -> google.protobuf.Timestamp
-	1, // 3: fairlead.session.v1.Session.usage:type_name -> fairlead.session.v1.Usage
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	3, // 0: fairlead.session.v1.Session.labels:type_name -> fairlead.session.v1.Session.LabelsEntry
+	4, // 1: fairlead.session.v1.Session.create_time:type_name -> google.protobuf.Timestamp
+	4, // 2: fairlead.session.v1.Session.update_time:type_name -> google.protobuf.Timestamp
+	2, // 3: fairlead.session.v1.Session.usage:type_name -> fairlead.session.v1.Usage
+	1, // 4: fairlead.session.v1.Session.budget:type_name -> fairlead.session.v1.Budget
+	5, // 5: fairlead.session.v1.Budget.max_wall_time:type_name -> google.protobuf.Duration
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_session_proto_init() }
@@ -339,7 +447,7 @@ func file_fairlead_session_v1_session_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_session_proto_rawDesc), len(file_fairlead_session_v1_session_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -14,6 +14,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	structpb "google.golang.org/protobuf/types/known/structpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -38,6 +39,13 @@ const (
 	OnActive_ON_ACTIVE_REJECT OnActive = 2
 	// It stops the active turn and runs next.
 	OnActive_ON_ACTIVE_INTERRUPT OnActive = 3
+	// It is put into the active turn before its next step; the turn that this
+	// request makes ends with the active one. If that ends first, it waits and
+	// runs as if queued.
+	OnActive_ON_ACTIVE_STEER OnActive = 4
+	// It undoes the active turn and runs in its place: the conversation goes on
+	// from before the active turn.
+	OnActive_ON_ACTIVE_ROLLBACK OnActive = 5
 )
 
 // Enum value maps for OnActive.
@@ -47,12 +55,16 @@ var (
 		1: "ON_ACTIVE_QUEUE",
 		2: "ON_ACTIVE_REJECT",
 		3: "ON_ACTIVE_INTERRUPT",
+		4: "ON_ACTIVE_STEER",
+		5: "ON_ACTIVE_ROLLBACK",
 	}
 	OnActive_value = map[string]int32{
 		"ON_ACTIVE_UNSPECIFIED": 0,
 		"ON_ACTIVE_QUEUE":       1,
 		"ON_ACTIVE_REJECT":      2,
 		"ON_ACTIVE_INTERRUPT":   3,
+		"ON_ACTIVE_STEER":       4,
+		"ON_ACTIVE_ROLLBACK":    5,
 	}
 )
 
@@ -81,6 +93,60 @@ func (x OnActive) Number() protoreflect.EnumNumber {
 // Deprecated: Use OnActive.Descriptor instead.
 func (OnActive) EnumDescriptor() ([]byte, []int) {
 	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{0}
+}
+
+// ExportFormat says what an export is.
+type ExportFormat int32
+
+const (
+	// JSONL.
+	ExportFormat_EXPORT_FORMAT_UNSPECIFIED ExportFormat = 0
+	// The transcript: one JSON object a line, for the session, its turns,
+	// messages and events.
+	ExportFormat_EXPORT_FORMAT_JSONL ExportFormat = 1
+	// A gzipped tar with the transcript and the files of the workspace.
+	ExportFormat_EXPORT_FORMAT_ARCHIVE ExportFormat = 2
+)
+
+// Enum value maps for ExportFormat.
+var (
+	ExportFormat_name = map[int32]string{
+		0: "EXPORT_FORMAT_UNSPECIFIED",
+		1: "EXPORT_FORMAT_JSONL",
+		2: "EXPORT_FORMAT_ARCHIVE",
+	}
+	ExportFormat_value = map[string]int32{
+		"EXPORT_FORMAT_UNSPECIFIED": 0,
+		"EXPORT_FORMAT_JSONL":       1,
+		"EXPORT_FORMAT_ARCHIVE":     2,
+	}
+)
+
+func (x ExportFormat) Enum() *ExportFormat {
+	p := new(ExportFormat)
+	*p = x
+	return p
+}
+
+func (x ExportFormat) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ExportFormat) Descriptor() protoreflect.EnumDescriptor {
+	return file_fairlead_session_v1_session_service_proto_enumTypes[1].Descriptor()
+}
+
+func (ExportFormat) Type() protoreflect.EnumType {
+	return &file_fairlead_session_v1_session_service_proto_enumTypes[1]
+}
+
+func (x ExportFormat) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ExportFormat.Descriptor instead.
+func (ExportFormat) EnumDescriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{1}
 }
 
 // CreateSessionRequest asks for a session.
@@ -576,7 +642,9 @@ type CreateTurnRequest struct {
 	// Tools that the client runs during the turn.
 	ClientTools []*ClientTool `protobuf:"bytes,6,rep,name=client_tools,json=clientTools,proto3" json:"client_tools,omitempty"`
 	// The request's idempotency key.
-	RequestId     string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Goes on where the last turn stopped, without a message.
+	Resume        bool `protobuf:"varint,8,opt,name=resume,proto3" json:"resume,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -660,6 +728,13 @@ func (x *CreateTurnRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *CreateTurnRequest) GetResume() bool {
+	if x != nil {
+		return x.Resume
+	}
+	return false
+}
+
 // CreateTurnResponse brings the accepted turn.
 type CreateTurnResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -724,7 +799,9 @@ type RunTurnRequest struct {
 	// The request's idempotency key.
 	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Shows only what comes after this sequence number: to re-attach.
-	AfterSeq      int64 `protobuf:"varint,8,opt,name=after_seq,json=afterSeq,proto3" json:"after_seq,omitempty"`
+	AfterSeq int64 `protobuf:"varint,8,opt,name=after_seq,json=afterSeq,proto3" json:"after_seq,omitempty"`
+	// Goes on where the last turn stopped, without a message.
+	Resume        bool `protobuf:"varint,9,opt,name=resume,proto3" json:"resume,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -813,6 +890,13 @@ func (x *RunTurnRequest) GetAfterSeq() int64 {
 		return x.AfterSeq
 	}
 	return 0
+}
+
+func (x *RunTurnRequest) GetResume() bool {
+	if x != nil {
+		return x.Resume
+	}
+	return false
 }
 
 // RunTurnResponse is one piece of a turn's stream.
@@ -1908,6 +1992,756 @@ func (*SubmitToolResultResponse) Descriptor() ([]byte, []int) {
 	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{29}
 }
 
+// ForkSessionRequest asks for a fork.
+type ForkSessionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session, as `sessions/{session}`.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The turn after which the fork goes on, as `sessions/{session}/turns/{turn}`;
+	// it must have ended. Empty: the end of the conversation, which is
+	// FAILED_PRECONDITION with reason SESSION_ACTIVE while a turn is active.
+	Turn string `protobuf:"bytes,2,opt,name=turn,proto3" json:"turn,omitempty"`
+	// The fork's id; made by the server when empty.
+	SessionId string `protobuf:"bytes,3,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// The fork's title; empty: the session's.
+	Title string `protobuf:"bytes,4,opt,name=title,proto3" json:"title,omitempty"`
+	// Does not copy the files: the fork begins with an empty workspace.
+	WithoutFiles bool `protobuf:"varint,5,opt,name=without_files,json=withoutFiles,proto3" json:"without_files,omitempty"`
+	// The request's idempotency key.
+	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForkSessionRequest) Reset() {
+	*x = ForkSessionRequest{}
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForkSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForkSessionRequest) ProtoMessage() {}
+
+func (x *ForkSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForkSessionRequest.ProtoReflect.Descriptor instead.
+func (*ForkSessionRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *ForkSessionRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ForkSessionRequest) GetTurn() string {
+	if x != nil {
+		return x.Turn
+	}
+	return ""
+}
+
+func (x *ForkSessionRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *ForkSessionRequest) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *ForkSessionRequest) GetWithoutFiles() bool {
+	if x != nil {
+		return x.WithoutFiles
+	}
+	return false
+}
+
+func (x *ForkSessionRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// ForkSessionResponse brings the fork.
+type ForkSessionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The fork.
+	Session       *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForkSessionResponse) Reset() {
+	*x = ForkSessionResponse{}
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForkSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForkSessionResponse) ProtoMessage() {}
+
+func (x *ForkSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForkSessionResponse.ProtoReflect.Descriptor instead.
+func (*ForkSessionResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *ForkSessionResponse) GetSession() *Session {
+	if x != nil {
+		return x.Session
+	}
+	return nil
+}
+
+// CompactSessionRequest asks to shorten the model's view.
+type CompactSessionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session, as `sessions/{session}`.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What the summary should keep above all, for the model that writes it.
+	Instructions string `protobuf:"bytes,2,opt,name=instructions,proto3" json:"instructions,omitempty"`
+	// The request's idempotency key.
+	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompactSessionRequest) Reset() {
+	*x = CompactSessionRequest{}
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompactSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompactSessionRequest) ProtoMessage() {}
+
+func (x *CompactSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompactSessionRequest.ProtoReflect.Descriptor instead.
+func (*CompactSessionRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *CompactSessionRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CompactSessionRequest) GetInstructions() string {
+	if x != nil {
+		return x.Instructions
+	}
+	return ""
+}
+
+func (x *CompactSessionRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// CompactSessionResponse says that it will be done; `session.compacted` says
+// when it was.
+type CompactSessionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompactSessionResponse) Reset() {
+	*x = CompactSessionResponse{}
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompactSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompactSessionResponse) ProtoMessage() {}
+
+func (x *CompactSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompactSessionResponse.ProtoReflect.Descriptor instead.
+func (*CompactSessionResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{33}
+}
+
+// ExportSessionRequest asks for an export.
+type ExportSessionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session, as `sessions/{session}`.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What to export.
+	Format        ExportFormat `protobuf:"varint,2,opt,name=format,proto3,enum=fairlead.session.v1.ExportFormat" json:"format,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportSessionRequest) Reset() {
+	*x = ExportSessionRequest{}
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportSessionRequest) ProtoMessage() {}
+
+func (x *ExportSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportSessionRequest.ProtoReflect.Descriptor instead.
+func (*ExportSessionRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *ExportSessionRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ExportSessionRequest) GetFormat() ExportFormat {
+	if x != nil {
+		return x.Format
+	}
+	return ExportFormat_EXPORT_FORMAT_UNSPECIFIED
+}
+
+// ExportSessionResponse is one piece of an export.
+type ExportSessionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// More of the file.
+	Data          []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportSessionResponse) Reset() {
+	*x = ExportSessionResponse{}
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportSessionResponse) ProtoMessage() {}
+
+func (x *ExportSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportSessionResponse.ProtoReflect.Descriptor instead.
+func (*ExportSessionResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ExportSessionResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+// ImportSessionRequest is one piece of an import.
+type ImportSessionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What it is.
+	//
+	// Types that are valid to be assigned to Kind:
+	//
+	//	*ImportSessionRequest_Open
+	//	*ImportSessionRequest_Data
+	Kind          isImportSessionRequest_Kind `protobuf_oneof:"kind"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportSessionRequest) Reset() {
+	*x = ImportSessionRequest{}
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportSessionRequest) ProtoMessage() {}
+
+func (x *ImportSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportSessionRequest.ProtoReflect.Descriptor instead.
+func (*ImportSessionRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ImportSessionRequest) GetKind() isImportSessionRequest_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return nil
+}
+
+func (x *ImportSessionRequest) GetOpen() *ImportOpen {
+	if x != nil {
+		if x, ok := x.Kind.(*ImportSessionRequest_Open); ok {
+			return x.Open
+		}
+	}
+	return nil
+}
+
+func (x *ImportSessionRequest) GetData() []byte {
+	if x != nil {
+		if x, ok := x.Kind.(*ImportSessionRequest_Data); ok {
+			return x.Data
+		}
+	}
+	return nil
+}
+
+type isImportSessionRequest_Kind interface {
+	isImportSessionRequest_Kind()
+}
+
+type ImportSessionRequest_Open struct {
+	// Begins: the first request, and only the first.
+	Open *ImportOpen `protobuf:"bytes,1,opt,name=open,proto3,oneof"`
+}
+
+type ImportSessionRequest_Data struct {
+	// More of the file.
+	Data []byte `protobuf:"bytes,2,opt,name=data,proto3,oneof"`
+}
+
+func (*ImportSessionRequest_Open) isImportSessionRequest_Kind() {}
+
+func (*ImportSessionRequest_Data) isImportSessionRequest_Kind() {}
+
+// ImportOpen begins an import.
+type ImportOpen struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The new session's id; made by the server when empty.
+	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// The agent to go on with; empty: the agent of the export, which must exist here.
+	Agent string `protobuf:"bytes,2,opt,name=agent,proto3" json:"agent,omitempty"`
+	// The request's idempotency key. The file counts as part of the request.
+	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportOpen) Reset() {
+	*x = ImportOpen{}
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportOpen) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportOpen) ProtoMessage() {}
+
+func (x *ImportOpen) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportOpen.ProtoReflect.Descriptor instead.
+func (*ImportOpen) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ImportOpen) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *ImportOpen) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *ImportOpen) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// ImportSessionResponse brings the session.
+type ImportSessionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session.
+	Session       *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportSessionResponse) Reset() {
+	*x = ImportSessionResponse{}
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportSessionResponse) ProtoMessage() {}
+
+func (x *ImportSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportSessionResponse.ProtoReflect.Descriptor instead.
+func (*ImportSessionResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *ImportSessionResponse) GetSession() *Session {
+	if x != nil {
+		return x.Session
+	}
+	return nil
+}
+
+// SearchMessagesRequest asks for messages.
+type SearchMessagesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Words that a message must all have; case and punctuation do not matter. A
+	// word with `*` at its end also matches as the beginning of one.
+	Query string `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
+	// Only messages of this session, as `sessions/{session}`.
+	Session string `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
+	// The most messages to return: 0 means 50; above 1000 means 1000.
+	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The `next_page_token` of the page before.
+	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchMessagesRequest) Reset() {
+	*x = SearchMessagesRequest{}
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchMessagesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchMessagesRequest) ProtoMessage() {}
+
+func (x *SearchMessagesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchMessagesRequest.ProtoReflect.Descriptor instead.
+func (*SearchMessagesRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *SearchMessagesRequest) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
+func (x *SearchMessagesRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *SearchMessagesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *SearchMessagesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// SearchMessagesResponse is a page of messages.
+type SearchMessagesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What was found.
+	Messages []*FoundMessage `protobuf:"bytes,1,rep,name=messages,proto3" json:"messages,omitempty"`
+	// Where the next page begins; empty on the last one.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchMessagesResponse) Reset() {
+	*x = SearchMessagesResponse{}
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchMessagesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchMessagesResponse) ProtoMessage() {}
+
+func (x *SearchMessagesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchMessagesResponse.ProtoReflect.Descriptor instead.
+func (*SearchMessagesResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *SearchMessagesResponse) GetMessages() []*FoundMessage {
+	if x != nil {
+		return x.Messages
+	}
+	return nil
+}
+
+func (x *SearchMessagesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// FoundMessage is a message that was found.
+type FoundMessage struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The message, as `sessions/{session}/messages/{message}`.
+	Message string `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
+	// The turn that it belongs to.
+	Turn string `protobuf:"bytes,2,opt,name=turn,proto3" json:"turn,omitempty"`
+	// Who spoke.
+	Role Role `protobuf:"varint,3,opt,name=role,proto3,enum=fairlead.session.v1.Role" json:"role,omitempty"`
+	// When it was committed.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// The text around the first word that was found; at most 300 characters.
+	Snippet       string `protobuf:"bytes,5,opt,name=snippet,proto3" json:"snippet,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FoundMessage) Reset() {
+	*x = FoundMessage{}
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FoundMessage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FoundMessage) ProtoMessage() {}
+
+func (x *FoundMessage) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FoundMessage.ProtoReflect.Descriptor instead.
+func (*FoundMessage) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *FoundMessage) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *FoundMessage) GetTurn() string {
+	if x != nil {
+		return x.Turn
+	}
+	return ""
+}
+
+func (x *FoundMessage) GetRole() Role {
+	if x != nil {
+		return x.Role
+	}
+	return Role_ROLE_UNSPECIFIED
+}
+
+func (x *FoundMessage) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *FoundMessage) GetSnippet() string {
+	if x != nil {
+		return x.Snippet
+	}
+	return ""
+}
+
 // ConverseRequest is one input of a conversation.
 type ConverseRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1927,7 +2761,7 @@ type ConverseRequest struct {
 
 func (x *ConverseRequest) Reset() {
 	*x = ConverseRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[30]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1939,7 +2773,7 @@ func (x *ConverseRequest) String() string {
 func (*ConverseRequest) ProtoMessage() {}
 
 func (x *ConverseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[30]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1952,7 +2786,7 @@ func (x *ConverseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConverseRequest.ProtoReflect.Descriptor instead.
 func (*ConverseRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{30}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ConverseRequest) GetKind() isConverseRequest_Kind {
@@ -2059,7 +2893,7 @@ type ConverseOpen struct {
 
 func (x *ConverseOpen) Reset() {
 	*x = ConverseOpen{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[31]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2071,7 +2905,7 @@ func (x *ConverseOpen) String() string {
 func (*ConverseOpen) ProtoMessage() {}
 
 func (x *ConverseOpen) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[31]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2084,7 +2918,7 @@ func (x *ConverseOpen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConverseOpen.ProtoReflect.Descriptor instead.
 func (*ConverseOpen) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{31}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ConverseOpen) GetSession() string {
@@ -2119,7 +2953,7 @@ type ConverseResponse struct {
 
 func (x *ConverseResponse) Reset() {
 	*x = ConverseResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[32]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2131,7 +2965,7 @@ func (x *ConverseResponse) String() string {
 func (*ConverseResponse) ProtoMessage() {}
 
 func (x *ConverseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[32]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2144,7 +2978,7 @@ func (x *ConverseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConverseResponse.ProtoReflect.Descriptor instead.
 func (*ConverseResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{32}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ConverseResponse) GetKind() isConverseResponse_Kind {
@@ -2235,7 +3069,7 @@ type ConverseAccepted struct {
 
 func (x *ConverseAccepted) Reset() {
 	*x = ConverseAccepted{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[33]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2247,7 +3081,7 @@ func (x *ConverseAccepted) String() string {
 func (*ConverseAccepted) ProtoMessage() {}
 
 func (x *ConverseAccepted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[33]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2260,7 +3094,7 @@ func (x *ConverseAccepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConverseAccepted.ProtoReflect.Descriptor instead.
 func (*ConverseAccepted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{33}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ConverseAccepted) GetRequestId() string {
@@ -2290,7 +3124,7 @@ type ConverseRejected struct {
 
 func (x *ConverseRejected) Reset() {
 	*x = ConverseRejected{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[34]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2302,7 +3136,7 @@ func (x *ConverseRejected) String() string {
 func (*ConverseRejected) ProtoMessage() {}
 
 func (x *ConverseRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[34]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2315,7 +3149,7 @@ func (x *ConverseRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConverseRejected.ProtoReflect.Descriptor instead.
 func (*ConverseRejected) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{34}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ConverseRejected) GetRequestId() string {
@@ -2336,7 +3170,7 @@ var File_fairlead_session_v1_session_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\n" +
-	")fairlead/session/v1/session_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1ffairlead/session/v1/event.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x17google/rpc/status.proto\"\xc8\x01\n" +
+	")fairlead/session/v1/session_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1ffairlead/session/v1/event.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"\xc8\x01\n" +
 	"\x14CreateSessionRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.fairlead.session.v1.SessionR\asession\x12B\n" +
 	"\n" +
@@ -2366,7 +3200,7 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"ClientTool\x128\n" +
 	"\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f2\x1d^[A-Za-z][A-Za-z0-9_-]{0,63}$R\x04name\x12+\n" +
 	"\vdescription\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01R\vdescription\x12:\n" +
-	"\finput_schema\x18\x03 \x01(\v2\x17.google.protobuf.StructR\vinputSchema\"\xc4\x04\n" +
+	"\finput_schema\x18\x03 \x01(\v2\x17.google.protobuf.StructR\vinputSchema\"\xba\x05\n" +
 	"\x11CreateTurnRequest\x12A\n" +
 	"\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x06parent\x12\x1d\n" +
 	"\x04text\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x04text\x12?\n" +
@@ -2375,10 +3209,11 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\x06limits\x18\x05 \x01(\v2\x1f.fairlead.session.v1.TurnLimitsR\x06limits\x12L\n" +
 	"\fclient_tools\x18\x06 \x03(\v2\x1f.fairlead.session.v1.ClientToolB\b\xbaH\x05\x92\x01\x02\x10@R\vclientTools\x124\n" +
 	"\n" +
-	"request_id\x18\a \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId:\x88\x01\xbaH\x84\x01\x1a\x81\x01\n" +
-	"\rtext.required\x129text or content is required; white space alone is neither\x1a5this.text.matches('[^\\\\s]') || size(this.content) > 0\"C\n" +
+	"request_id\x18\a \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\x12\x16\n" +
+	"\x06resume\x18\b \x01(\bR\x06resume:\xe6\x01\xbaH\xe2\x01\x1a\xdf\x01\n" +
+	"\rtext.required\x12\\text, content or resume is required; white space alone is no text, and resume brings neither\x1apthis.resume ? this.text == '' && size(this.content) == 0 : this.text.matches('[^\\\\s]') || size(this.content) > 0\"C\n" +
 	"\x12CreateTurnResponse\x12-\n" +
-	"\x04turn\x18\x01 \x01(\v2\x19.fairlead.session.v1.TurnR\x04turn\"\xe7\x04\n" +
+	"\x04turn\x18\x01 \x01(\v2\x19.fairlead.session.v1.TurnR\x04turn\"\xdd\x05\n" +
 	"\x0eRunTurnRequest\x12A\n" +
 	"\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x06parent\x12\x1d\n" +
 	"\x04text\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x04text\x12?\n" +
@@ -2388,8 +3223,9 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\fclient_tools\x18\x06 \x03(\v2\x1f.fairlead.session.v1.ClientToolB\b\xbaH\x05\x92\x01\x02\x10@R\vclientTools\x124\n" +
 	"\n" +
 	"request_id\x18\a \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\x12$\n" +
-	"\tafter_seq\x18\b \x01(\x03B\a\xbaH\x04\"\x02(\x00R\bafterSeq:\x88\x01\xbaH\x84\x01\x1a\x81\x01\n" +
-	"\rtext.required\x129text or content is required; white space alone is neither\x1a5this.text.matches('[^\\\\s]') || size(this.content) > 0\"\x8a\x01\n" +
+	"\tafter_seq\x18\b \x01(\x03B\a\xbaH\x04\"\x02(\x00R\bafterSeq\x12\x16\n" +
+	"\x06resume\x18\t \x01(\bR\x06resume:\xe6\x01\xbaH\xe2\x01\x1a\xdf\x01\n" +
+	"\rtext.required\x12\\text, content or resume is required; white space alone is no text, and resume brings neither\x1apthis.resume ? this.text == '' && size(this.content) == 0 : this.text.matches('[^\\\\s]') || size(this.content) > 0\"\x8a\x01\n" +
 	"\x0fRunTurnResponse\x122\n" +
 	"\x05event\x18\x01 \x01(\v2\x1a.fairlead.session.v1.EventH\x00R\x05event\x12;\n" +
 	"\bprogress\x18\x02 \x01(\v2\x1d.fairlead.session.v1.ProgressH\x00R\bprogressB\x06\n" +
@@ -2456,7 +3292,59 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\bis_error\x18\x04 \x01(\bR\aisError\x124\n" +
 	"\n" +
 	"request_id\x18\x05 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"\x1a\n" +
-	"\x18SubmitToolResultResponse\"\xaa\x03\n" +
+	"\x18SubmitToolResultResponse\"\xf2\x02\n" +
+	"\x12ForkSessionRequest\x12=\n" +
+	"\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x04name\x12^\n" +
+	"\x04turn\x18\x02 \x01(\tBJ\xbaHGrE2C^$|^sessions/[a-z0-9][a-z0-9-]{0,62}/turns/[a-z0-9][a-z0-9-]{0,62}$R\x04turn\x12B\n" +
+	"\n" +
+	"session_id\x18\x03 \x01(\tB#\xbaH r\x1e2\x1c^$|^[a-z0-9][a-z0-9-]{0,62}$R\tsessionId\x12\x1e\n" +
+	"\x05title\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x05title\x12#\n" +
+	"\rwithout_files\x18\x05 \x01(\bR\fwithoutFiles\x124\n" +
+	"\n" +
+	"request_id\x18\x06 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"M\n" +
+	"\x13ForkSessionResponse\x126\n" +
+	"\asession\x18\x01 \x01(\v2\x1c.fairlead.session.v1.SessionR\asession\"\xbb\x01\n" +
+	"\x15CompactSessionRequest\x12=\n" +
+	"\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x04name\x12-\n" +
+	"\finstructions\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01R\finstructions\x124\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"\x18\n" +
+	"\x16CompactSessionResponse\"\x9a\x01\n" +
+	"\x14ExportSessionRequest\x12=\n" +
+	"\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x04name\x12C\n" +
+	"\x06format\x18\x02 \x01(\x0e2!.fairlead.session.v1.ExportFormatB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06format\"+\n" +
+	"\x15ExportSessionResponse\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"}\n" +
+	"\x14ImportSessionRequest\x125\n" +
+	"\x04open\x18\x01 \x01(\v2\x1f.fairlead.session.v1.ImportOpenH\x00R\x04open\x12\x1f\n" +
+	"\x04data\x18\x02 \x01(\fB\t\xbaH\x06z\x04\x18\x80\x80@H\x00R\x04dataB\r\n" +
+	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xc8\x01\n" +
+	"\n" +
+	"ImportOpen\x12B\n" +
+	"\n" +
+	"session_id\x18\x01 \x01(\tB#\xbaH r\x1e2\x1c^$|^[a-z0-9][a-z0-9-]{0,62}$R\tsessionId\x12@\n" +
+	"\x05agent\x18\x02 \x01(\tB*\xbaH'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$R\x05agent\x124\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"O\n" +
+	"\x15ImportSessionResponse\x126\n" +
+	"\asession\x18\x01 \x01(\v2\x1c.fairlead.session.v1.SessionR\asession\"\xd0\x01\n" +
+	"\x15SearchMessagesRequest\x12 \n" +
+	"\x05query\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01(\x80\bR\x05query\x12F\n" +
+	"\asession\x18\x02 \x01(\tB,\xbaH)r'2%^$|^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12$\n" +
+	"\tpage_size\x18\x03 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\"\x7f\n" +
+	"\x16SearchMessagesResponse\x12=\n" +
+	"\bmessages\x18\x01 \x03(\v2!.fairlead.session.v1.FoundMessageR\bmessages\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xc2\x01\n" +
+	"\fFoundMessage\x12\x18\n" +
+	"\amessage\x18\x01 \x01(\tR\amessage\x12\x12\n" +
+	"\x04turn\x18\x02 \x01(\tR\x04turn\x12-\n" +
+	"\x04role\x18\x03 \x01(\x0e2\x19.fairlead.session.v1.RoleR\x04role\x12;\n" +
+	"\vcreate_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x12\x18\n" +
+	"\asnippet\x18\x05 \x01(\tR\asnippet\"\xaa\x03\n" +
 	"\x0fConverseRequest\x127\n" +
 	"\x04open\x18\x01 \x01(\v2!.fairlead.session.v1.ConverseOpenH\x00R\x04open\x12I\n" +
 	"\vcreate_turn\x18\x02 \x01(\v2&.fairlead.session.v1.CreateTurnRequestH\x00R\n" +
@@ -2481,12 +3369,18 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\x10ConverseRejected\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12*\n" +
-	"\x06status\x18\x02 \x01(\v2\x12.google.rpc.StatusR\x06status*i\n" +
+	"\x06status\x18\x02 \x01(\v2\x12.google.rpc.StatusR\x06status*\x96\x01\n" +
 	"\bOnActive\x12\x19\n" +
 	"\x15ON_ACTIVE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fON_ACTIVE_QUEUE\x10\x01\x12\x14\n" +
 	"\x10ON_ACTIVE_REJECT\x10\x02\x12\x17\n" +
-	"\x13ON_ACTIVE_INTERRUPT\x10\x032\xe1\x10\n" +
+	"\x13ON_ACTIVE_INTERRUPT\x10\x03\x12\x13\n" +
+	"\x0fON_ACTIVE_STEER\x10\x04\x12\x16\n" +
+	"\x12ON_ACTIVE_ROLLBACK\x10\x05*a\n" +
+	"\fExportFormat\x12\x1d\n" +
+	"\x19EXPORT_FORMAT_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13EXPORT_FORMAT_JSONL\x10\x01\x12\x19\n" +
+	"\x15EXPORT_FORMAT_ARCHIVE\x10\x022\xe7\x15\n" +
 	"\x0eSessionService\x12\x8e\x01\n" +
 	"\rCreateSession\x12).fairlead.session.v1.CreateSessionRequest\x1a*.fairlead.session.v1.CreateSessionResponse\"&\x82\xd3\xe4\x93\x02 :\asessionb\asession\"\f/v1/sessions\x12\x85\x01\n" +
 	"\n" +
@@ -2504,7 +3398,12 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\fListMessages\x12(.fairlead.session.v1.ListMessagesRequest\x1a).fairlead.session.v1.ListMessagesResponse\"(\x82\xd3\xe4\x93\x02\"\x12 /v1/{parent=sessions/*}/messages\x12\x9b\x01\n" +
 	"\x10InterruptSession\x12,.fairlead.session.v1.InterruptSessionRequest\x1a-.fairlead.session.v1.InterruptSessionResponse\"*\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/{name=sessions/*}:interrupt\x12\xa2\x01\n" +
 	"\x0fResolveApproval\x12+.fairlead.session.v1.ResolveApprovalRequest\x1a,.fairlead.session.v1.ResolveApprovalResponse\"4\x82\xd3\xe4\x93\x02.:\x01*\")/v1/{parent=sessions/*}/approvals:resolve\x12\x9f\x01\n" +
-	"\x10SubmitToolResult\x12,.fairlead.session.v1.SubmitToolResultRequest\x1a-.fairlead.session.v1.SubmitToolResultResponse\".\x82\xd3\xe4\x93\x02(:\x01*\"#/v1/{parent=sessions/*}/toolResults\x12}\n" +
+	"\x10SubmitToolResult\x12,.fairlead.session.v1.SubmitToolResultRequest\x1a-.fairlead.session.v1.SubmitToolResultResponse\".\x82\xd3\xe4\x93\x02(:\x01*\"#/v1/{parent=sessions/*}/toolResults\x12\x90\x01\n" +
+	"\vForkSession\x12'.fairlead.session.v1.ForkSessionRequest\x1a(.fairlead.session.v1.ForkSessionResponse\".\x82\xd3\xe4\x93\x02(:\x01*b\asession\"\x1a/v1/{name=sessions/*}:fork\x12\x93\x01\n" +
+	"\x0eCompactSession\x12*.fairlead.session.v1.CompactSessionRequest\x1a+.fairlead.session.v1.CompactSessionResponse\"(\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/{name=sessions/*}:compact\x12h\n" +
+	"\rExportSession\x12).fairlead.session.v1.ExportSessionRequest\x1a*.fairlead.session.v1.ExportSessionResponse0\x01\x12h\n" +
+	"\rImportSession\x12).fairlead.session.v1.ImportSessionRequest\x1a*.fairlead.session.v1.ImportSessionResponse(\x01\x12\x86\x01\n" +
+	"\x0eSearchMessages\x12*.fairlead.session.v1.SearchMessagesRequest\x1a+.fairlead.session.v1.SearchMessagesResponse\"\x1b\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/messages:search\x12}\n" +
 	"\bConverse\x12$.fairlead.session.v1.ConverseRequest\x1a%.fairlead.session.v1.ConverseResponse\" \x82\xd3\xe4\x93\x02\x1a:\x01*\"\x15/v1/sessions:converse(\x010\x01BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
@@ -2519,124 +3418,156 @@ func file_fairlead_session_v1_session_service_proto_rawDescGZIP() []byte {
 	return file_fairlead_session_v1_session_service_proto_rawDescData
 }
 
-var file_fairlead_session_v1_session_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fairlead_session_v1_session_service_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_fairlead_session_v1_session_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_fairlead_session_v1_session_service_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_fairlead_session_v1_session_service_proto_goTypes = []any{
 	(OnActive)(0),                    // 0: fairlead.session.v1.OnActive
-	(*CreateSessionRequest)(nil),     // 1: fairlead.session.v1.CreateSessionRequest
-	(*CreateSessionResponse)(nil),    // 2: fairlead.session.v1.CreateSessionResponse
-	(*GetSessionRequest)(nil),        // 3: fairlead.session.v1.GetSessionRequest
-	(*GetSessionResponse)(nil),       // 4: fairlead.session.v1.GetSessionResponse
-	(*ListSessionsRequest)(nil),      // 5: fairlead.session.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),     // 6: fairlead.session.v1.ListSessionsResponse
-	(*DeleteSessionRequest)(nil),     // 7: fairlead.session.v1.DeleteSessionRequest
-	(*DeleteSessionResponse)(nil),    // 8: fairlead.session.v1.DeleteSessionResponse
-	(*ClientTool)(nil),               // 9: fairlead.session.v1.ClientTool
-	(*CreateTurnRequest)(nil),        // 10: fairlead.session.v1.CreateTurnRequest
-	(*CreateTurnResponse)(nil),       // 11: fairlead.session.v1.CreateTurnResponse
-	(*RunTurnRequest)(nil),           // 12: fairlead.session.v1.RunTurnRequest
-	(*RunTurnResponse)(nil),          // 13: fairlead.session.v1.RunTurnResponse
-	(*Progress)(nil),                 // 14: fairlead.session.v1.Progress
-	(*GetTurnRequest)(nil),           // 15: fairlead.session.v1.GetTurnRequest
-	(*GetTurnResponse)(nil),          // 16: fairlead.session.v1.GetTurnResponse
-	(*ListTurnsRequest)(nil),         // 17: fairlead.session.v1.ListTurnsRequest
-	(*ListTurnsResponse)(nil),        // 18: fairlead.session.v1.ListTurnsResponse
-	(*ListEventsRequest)(nil),        // 19: fairlead.session.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),       // 20: fairlead.session.v1.ListEventsResponse
-	(*StreamEventsRequest)(nil),      // 21: fairlead.session.v1.StreamEventsRequest
-	(*StreamEventsResponse)(nil),     // 22: fairlead.session.v1.StreamEventsResponse
-	(*ListMessagesRequest)(nil),      // 23: fairlead.session.v1.ListMessagesRequest
-	(*ListMessagesResponse)(nil),     // 24: fairlead.session.v1.ListMessagesResponse
-	(*InterruptSessionRequest)(nil),  // 25: fairlead.session.v1.InterruptSessionRequest
-	(*InterruptSessionResponse)(nil), // 26: fairlead.session.v1.InterruptSessionResponse
-	(*ResolveApprovalRequest)(nil),   // 27: fairlead.session.v1.ResolveApprovalRequest
-	(*ResolveApprovalResponse)(nil),  // 28: fairlead.session.v1.ResolveApprovalResponse
-	(*SubmitToolResultRequest)(nil),  // 29: fairlead.session.v1.SubmitToolResultRequest
-	(*SubmitToolResultResponse)(nil), // 30: fairlead.session.v1.SubmitToolResultResponse
-	(*ConverseRequest)(nil),          // 31: fairlead.session.v1.ConverseRequest
-	(*ConverseOpen)(nil),             // 32: fairlead.session.v1.ConverseOpen
-	(*ConverseResponse)(nil),         // 33: fairlead.session.v1.ConverseResponse
-	(*ConverseAccepted)(nil),         // 34: fairlead.session.v1.ConverseAccepted
-	(*ConverseRejected)(nil),         // 35: fairlead.session.v1.ConverseRejected
-	(*Session)(nil),                  // 36: fairlead.session.v1.Session
-	(*structpb.Struct)(nil),          // 37: google.protobuf.Struct
-	(*v1.Content)(nil),               // 38: fairlead.common.v1.Content
-	(*TurnLimits)(nil),               // 39: fairlead.session.v1.TurnLimits
-	(*Turn)(nil),                     // 40: fairlead.session.v1.Turn
-	(*Event)(nil),                    // 41: fairlead.session.v1.Event
-	(*Message)(nil),                  // 42: fairlead.session.v1.Message
-	(*status.Status)(nil),            // 43: google.rpc.Status
+	(ExportFormat)(0),                // 1: fairlead.session.v1.ExportFormat
+	(*CreateSessionRequest)(nil),     // 2: fairlead.session.v1.CreateSessionRequest
+	(*CreateSessionResponse)(nil),    // 3: fairlead.session.v1.CreateSessionResponse
+	(*GetSessionRequest)(nil),        // 4: fairlead.session.v1.GetSessionRequest
+	(*GetSessionResponse)(nil),       // 5: fairlead.session.v1.GetSessionResponse
+	(*ListSessionsRequest)(nil),      // 6: fairlead.session.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),     // 7: fairlead.session.v1.ListSessionsResponse
+	(*DeleteSessionRequest)(nil),     // 8: fairlead.session.v1.DeleteSessionRequest
+	(*DeleteSessionResponse)(nil),    // 9: fairlead.session.v1.DeleteSessionResponse
+	(*ClientTool)(nil),               // 10: fairlead.session.v1.ClientTool
+	(*CreateTurnRequest)(nil),        // 11: fairlead.session.v1.CreateTurnRequest
+	(*CreateTurnResponse)(nil),       // 12: fairlead.session.v1.CreateTurnResponse
+	(*RunTurnRequest)(nil),           // 13: fairlead.session.v1.RunTurnRequest
+	(*RunTurnResponse)(nil),          // 14: fairlead.session.v1.RunTurnResponse
+	(*Progress)(nil),                 // 15: fairlead.session.v1.Progress
+	(*GetTurnRequest)(nil),           // 16: fairlead.session.v1.GetTurnRequest
+	(*GetTurnResponse)(nil),          // 17: fairlead.session.v1.GetTurnResponse
+	(*ListTurnsRequest)(nil),         // 18: fairlead.session.v1.ListTurnsRequest
+	(*ListTurnsResponse)(nil),        // 19: fairlead.session.v1.ListTurnsResponse
+	(*ListEventsRequest)(nil),        // 20: fairlead.session.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),       // 21: fairlead.session.v1.ListEventsResponse
+	(*StreamEventsRequest)(nil),      // 22: fairlead.session.v1.StreamEventsRequest
+	(*StreamEventsResponse)(nil),     // 23: fairlead.session.v1.StreamEventsResponse
+	(*ListMessagesRequest)(nil),      // 24: fairlead.session.v1.ListMessagesRequest
+	(*ListMessagesResponse)(nil),     // 25: fairlead.session.v1.ListMessagesResponse
+	(*InterruptSessionRequest)(nil),  // 26: fairlead.session.v1.InterruptSessionRequest
+	(*InterruptSessionResponse)(nil), // 27: fairlead.session.v1.InterruptSessionResponse
+	(*ResolveApprovalRequest)(nil),   // 28: fairlead.session.v1.ResolveApprovalRequest
+	(*ResolveApprovalResponse)(nil),  // 29: fairlead.session.v1.ResolveApprovalResponse
+	(*SubmitToolResultRequest)(nil),  // 30: fairlead.session.v1.SubmitToolResultRequest
+	(*SubmitToolResultResponse)(nil), // 31: fairlead.session.v1.SubmitToolResultResponse
+	(*ForkSessionRequest)(nil),       // 32: fairlead.session.v1.ForkSessionRequest
+	(*ForkSessionResponse)(nil),      // 33: fairlead.session.v1.ForkSessionResponse
+	(*CompactSessionRequest)(nil),    // 34: fairlead.session.v1.CompactSessionRequest
+	(*CompactSessionResponse)(nil),   // 35: fairlead.session.v1.CompactSessionResponse
+	(*ExportSessionRequest)(nil),     // 36: fairlead.session.v1.ExportSessionRequest
+	(*ExportSessionResponse)(nil),    // 37: fairlead.session.v1.ExportSessionResponse
+	(*ImportSessionRequest)(nil),     // 38: fairlead.session.v1.ImportSessionRequest
+	(*ImportOpen)(nil),               // 39: fairlead.session.v1.ImportOpen
+	(*ImportSessionResponse)(nil),    // 40: fairlead.session.v1.ImportSessionResponse
+	(*SearchMessagesRequest)(nil),    // 41: fairlead.session.v1.SearchMessagesRequest
+	(*SearchMessagesResponse)(nil),   // 42: fairlead.session.v1.SearchMessagesResponse
+	(*FoundMessage)(nil),             // 43: fairlead.session.v1.FoundMessage
+	(*ConverseRequest)(nil),          // 44: fairlead.session.v1.ConverseRequest
+	(*ConverseOpen)(nil),             // 45: fairlead.session.v1.ConverseOpen
+	(*ConverseResponse)(nil),         // 46: fairlead.session.v1.ConverseResponse
+	(*ConverseAccepted)(nil),         // 47: fairlead.session.v1.ConverseAccepted
+	(*ConverseRejected)(nil),         // 48: fairlead.session.v1.ConverseRejected
+	(*Session)(nil),                  // 49: fairlead.session.v1.Session
+	(*structpb.Struct)(nil),          // 50: google.protobuf.Struct
+	(*v1.Content)(nil),               // 51: fairlead.common.v1.Content
+	(*TurnLimits)(nil),               // 52: fairlead.session.v1.TurnLimits
+	(*Turn)(nil),                     // 53: fairlead.session.v1.Turn
+	(*Event)(nil),                    // 54: fairlead.session.v1.Event
+	(*Message)(nil),                  // 55: fairlead.session.v1.Message
+	(Role)(0),                        // 56: fairlead.session.v1.Role
+	(*timestamppb.Timestamp)(nil),    // 57: google.protobuf.Timestamp
+	(*status.Status)(nil),            // 58: google.rpc.Status
 }
 var file_fairlead_session_v1_session_service_proto_depIdxs = []int32{
-	36, // 0: fairlead.session.v1.CreateSessionRequest.session:type_name -> fairlead.session.v1.Session
-	36, // 1: fairlead.session.v1.CreateSessionResponse.session:type_name -> fairlead.session.v1.Session
-	36, // 2: fairlead.session.v1.GetSessionResponse.session:type_name -> fairlead.session.v1.Session
-	36, // 3: fairlead.session.v1.ListSessionsResponse.sessions:type_name -> fairlead.session.v1.Session
-	37, // 4: fairlead.session.v1.ClientTool.input_schema:type_name -> google.protobuf.Struct
-	38, // 5: fairlead.session.v1.CreateTurnRequest.content:type_name -> fairlead.common.v1.Content
+	49, // 0: fairlead.session.v1.CreateSessionRequest.session:type_name -> fairlead.session.v1.Session
+	49, // 1: fairlead.session.v1.CreateSessionResponse.session:type_name -> fairlead.session.v1.Session
+	49, // 2: fairlead.session.v1.GetSessionResponse.session:type_name -> fairlead.session.v1.Session
+	49, // 3: fairlead.session.v1.ListSessionsResponse.sessions:type_name -> fairlead.session.v1.Session
+	50, // 4: fairlead.session.v1.ClientTool.input_schema:type_name -> google.protobuf.Struct
+	51, // 5: fairlead.session.v1.CreateTurnRequest.content:type_name -> fairlead.common.v1.Content
 	0,  // 6: fairlead.session.v1.CreateTurnRequest.on_active:type_name -> fairlead.session.v1.OnActive
-	39, // 7: fairlead.session.v1.CreateTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
-	9,  // 8: fairlead.session.v1.CreateTurnRequest.client_tools:type_name -> fairlead.session.v1.ClientTool
-	40, // 9: fairlead.session.v1.CreateTurnResponse.turn:type_name -> fairlead.session.v1.Turn
-	38, // 10: fairlead.session.v1.RunTurnRequest.content:type_name -> fairlead.common.v1.Content
+	52, // 7: fairlead.session.v1.CreateTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
+	10, // 8: fairlead.session.v1.CreateTurnRequest.client_tools:type_name -> fairlead.session.v1.ClientTool
+	53, // 9: fairlead.session.v1.CreateTurnResponse.turn:type_name -> fairlead.session.v1.Turn
+	51, // 10: fairlead.session.v1.RunTurnRequest.content:type_name -> fairlead.common.v1.Content
 	0,  // 11: fairlead.session.v1.RunTurnRequest.on_active:type_name -> fairlead.session.v1.OnActive
-	39, // 12: fairlead.session.v1.RunTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
-	9,  // 13: fairlead.session.v1.RunTurnRequest.client_tools:type_name -> fairlead.session.v1.ClientTool
-	41, // 14: fairlead.session.v1.RunTurnResponse.event:type_name -> fairlead.session.v1.Event
-	14, // 15: fairlead.session.v1.RunTurnResponse.progress:type_name -> fairlead.session.v1.Progress
-	40, // 16: fairlead.session.v1.GetTurnResponse.turn:type_name -> fairlead.session.v1.Turn
-	40, // 17: fairlead.session.v1.ListTurnsResponse.turns:type_name -> fairlead.session.v1.Turn
-	41, // 18: fairlead.session.v1.ListEventsResponse.events:type_name -> fairlead.session.v1.Event
-	41, // 19: fairlead.session.v1.StreamEventsResponse.event:type_name -> fairlead.session.v1.Event
-	14, // 20: fairlead.session.v1.StreamEventsResponse.progress:type_name -> fairlead.session.v1.Progress
-	42, // 21: fairlead.session.v1.ListMessagesResponse.messages:type_name -> fairlead.session.v1.Message
-	38, // 22: fairlead.session.v1.SubmitToolResultRequest.content:type_name -> fairlead.common.v1.Content
-	32, // 23: fairlead.session.v1.ConverseRequest.open:type_name -> fairlead.session.v1.ConverseOpen
-	10, // 24: fairlead.session.v1.ConverseRequest.create_turn:type_name -> fairlead.session.v1.CreateTurnRequest
-	25, // 25: fairlead.session.v1.ConverseRequest.interrupt:type_name -> fairlead.session.v1.InterruptSessionRequest
-	27, // 26: fairlead.session.v1.ConverseRequest.resolve_approval:type_name -> fairlead.session.v1.ResolveApprovalRequest
-	29, // 27: fairlead.session.v1.ConverseRequest.submit_tool_result:type_name -> fairlead.session.v1.SubmitToolResultRequest
-	41, // 28: fairlead.session.v1.ConverseResponse.event:type_name -> fairlead.session.v1.Event
-	14, // 29: fairlead.session.v1.ConverseResponse.progress:type_name -> fairlead.session.v1.Progress
-	34, // 30: fairlead.session.v1.ConverseResponse.accepted:type_name -> fairlead.session.v1.ConverseAccepted
-	35, // 31: fairlead.session.v1.ConverseResponse.rejected:type_name -> fairlead.session.v1.ConverseRejected
-	40, // 32: fairlead.session.v1.ConverseAccepted.turn:type_name -> fairlead.session.v1.Turn
-	43, // 33: fairlead.session.v1.ConverseRejected.status:type_name -> google.rpc.Status
-	1,  // 34: fairlead.session.v1.SessionService.CreateSession:input_type -> fairlead.session.v1.CreateSessionRequest
-	3,  // 35: fairlead.session.v1.SessionService.GetSession:input_type -> fairlead.session.v1.GetSessionRequest
-	5,  // 36: fairlead.session.v1.SessionService.ListSessions:input_type -> fairlead.session.v1.ListSessionsRequest
-	7,  // 37: fairlead.session.v1.SessionService.DeleteSession:input_type -> fairlead.session.v1.DeleteSessionRequest
-	10, // 38: fairlead.session.v1.SessionService.CreateTurn:input_type -> fairlead.session.v1.CreateTurnRequest
-	12, // 39: fairlead.session.v1.SessionService.RunTurn:input_type -> fairlead.session.v1.RunTurnRequest
-	15, // 40: fairlead.session.v1.SessionService.GetTurn:input_type -> fairlead.session.v1.GetTurnRequest
-	17, // 41: fairlead.session.v1.SessionService.ListTurns:input_type -> fairlead.session.v1.ListTurnsRequest
-	19, // 42: fairlead.session.v1.SessionService.ListEvents:input_type -> fairlead.session.v1.ListEventsRequest
-	21, // 43: fairlead.session.v1.SessionService.StreamEvents:input_type -> fairlead.session.v1.StreamEventsRequest
-	23, // 44: fairlead.session.v1.SessionService.ListMessages:input_type -> fairlead.session.v1.ListMessagesRequest
-	25, // 45: fairlead.session.v1.SessionService.InterruptSession:input_type -> fairlead.session.v1.InterruptSessionRequest
-	27, // 46: fairlead.session.v1.SessionService.ResolveApproval:input_type -> fairlead.session.v1.ResolveApprovalRequest
-	29, // 47: fairlead.session.v1.SessionService.SubmitToolResult:input_type -> fairlead.session.v1.SubmitToolResultRequest
-	31, // 48: fairlead.session.v1.SessionService.Converse:input_type -> fairlead.session.v1.ConverseRequest
-	2,  // 49: fairlead.session.v1.SessionService.CreateSession:output_type -> fairlead.session.v1.CreateSessionResponse
-	4,  // 50: fairlead.session.v1.SessionService.GetSession:output_type -> fairlead.session.v1.GetSessionResponse
-	6,  // 51: fairlead.session.v1.SessionService.ListSessions:output_type -> fairlead.session.v1.ListSessionsResponse
-	8,  // 52: fairlead.session.v1.SessionService.DeleteSession:output_type -> fairlead.session.v1.DeleteSessionResponse
-	11, // 53: fairlead.session.v1.SessionService.CreateTurn:output_type -> fairlead.session.v1.CreateTurnResponse
-	13, // 54: fairlead.session.v1.SessionService.RunTurn:output_type -> fairlead.session.v1.RunTurnResponse
-	16, // 55: fairlead.session.v1.SessionService.GetTurn:output_type -> fairlead.session.v1.GetTurnResponse
-	18, // 56: fairlead.session.v1.SessionService.ListTurns:output_type -> fairlead.session.v1.ListTurnsResponse
-	20, // 57: fairlead.session.v1.SessionService.ListEvents:output_type -> fairlead.session.v1.ListEventsResponse
-	22, // 58: fairlead.session.v1.SessionService.StreamEvents:output_type -> fairlead.session.v1.StreamEventsResponse
-	24, // 59: fairlead.session.v1.SessionService.ListMessages:output_type -> fairlead.session.v1.ListMessagesResponse
-	26, // 60: fairlead.session.v1.SessionService.InterruptSession:output_type -> fairlead.session.v1.InterruptSessionResponse
-	28, // 61: fairlead.session.v1.SessionService.ResolveApproval:output_type -> fairlead.session.v1.ResolveApprovalResponse
-	30, // 62: fairlead.session.v1.SessionService.SubmitToolResult:output_type -> fairlead.session.v1.SubmitToolResultResponse
-	33, // 63: fairlead.session.v1.SessionService.Converse:output_type -> fairlead.session.v1.ConverseResponse
-	49, // [49:64] is the sub-list for method output_type
-	34, // [34:49] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	52, // 12: fairlead.session.v1.RunTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
+	10, // 13: fairlead.session.v1.RunTurnRequest.client_tools:type_name -> fairlead.session.v1.ClientTool
+	54, // 14: fairlead.session.v1.RunTurnResponse.event:type_name -> fairlead.session.v1.Event
+	15, // 15: fairlead.session.v1.RunTurnResponse.progress:type_name -> fairlead.session.v1.Progress
+	53, // 16: fairlead.session.v1.GetTurnResponse.turn:type_name -> fairlead.session.v1.Turn
+	53, // 17: fairlead.session.v1.ListTurnsResponse.turns:type_name -> fairlead.session.v1.Turn
+	54, // 18: fairlead.session.v1.ListEventsResponse.events:type_name -> fairlead.session.v1.Event
+	54, // 19: fairlead.session.v1.StreamEventsResponse.event:type_name -> fairlead.session.v1.Event
+	15, // 20: fairlead.session.v1.StreamEventsResponse.progress:type_name -> fairlead.session.v1.Progress
+	55, // 21: fairlead.session.v1.ListMessagesResponse.messages:type_name -> fairlead.session.v1.Message
+	51, // 22: fairlead.session.v1.SubmitToolResultRequest.content:type_name -> fairlead.common.v1.Content
+	49, // 23: fairlead.session.v1.ForkSessionResponse.session:type_name -> fairlead.session.v1.Session
+	1,  // 24: fairlead.session.v1.ExportSessionRequest.format:type_name -> fairlead.session.v1.ExportFormat
+	39, // 25: fairlead.session.v1.ImportSessionRequest.open:type_name -> fairlead.session.v1.ImportOpen
+	49, // 26: fairlead.session.v1.ImportSessionResponse.session:type_name -> fairlead.session.v1.Session
+	43, // 27: fairlead.session.v1.SearchMessagesResponse.messages:type_name -> fairlead.session.v1.FoundMessage
+	56, // 28: fairlead.session.v1.FoundMessage.role:type_name -> fairlead.session.v1.Role
+	57, // 29: fairlead.session.v1.FoundMessage.create_time:type_name -> google.protobuf.Timestamp
+	45, // 30: fairlead.session.v1.ConverseRequest.open:type_name -> fairlead.session.v1.ConverseOpen
+	11, // 31: fairlead.session.v1.ConverseRequest.create_turn:type_name -> fairlead.session.v1.CreateTurnRequest
+	26, // 32: fairlead.session.v1.ConverseRequest.interrupt:type_name -> fairlead.session.v1.InterruptSessionRequest
+	28, // 33: fairlead.session.v1.ConverseRequest.resolve_approval:type_name -> fairlead.session.v1.ResolveApprovalRequest
+	30, // 34: fairlead.session.v1.ConverseRequest.submit_tool_result:type_name -> fairlead.session.v1.SubmitToolResultRequest
+	54, // 35: fairlead.session.v1.ConverseResponse.event:type_name -> fairlead.session.v1.Event
+	15, // 36: fairlead.session.v1.ConverseResponse.progress:type_name -> fairlead.session.v1.Progress
+	47, // 37: fairlead.session.v1.ConverseResponse.accepted:type_name -> fairlead.session.v1.ConverseAccepted
+	48, // 38: fairlead.session.v1.ConverseResponse.rejected:type_name -> fairlead.session.v1.ConverseRejected
+	53, // 39: fairlead.session.v1.ConverseAccepted.turn:type_name -> fairlead.session.v1.Turn
+	58, // 40: fairlead.session.v1.ConverseRejected.status:type_name -> google.rpc.Status
+	2,  // 41: fairlead.session.v1.SessionService.CreateSession:input_type -> fairlead.session.v1.CreateSessionRequest
+	4,  // 42: fairlead.session.v1.SessionService.GetSession:input_type -> fairlead.session.v1.GetSessionRequest
+	6,  // 43: fairlead.session.v1.SessionService.ListSessions:input_type -> fairlead.session.v1.ListSessionsRequest
+	8,  // 44: fairlead.session.v1.SessionService.DeleteSession:input_type -> fairlead.session.v1.DeleteSessionRequest
+	11, // 45: fairlead.session.v1.SessionService.CreateTurn:input_type -> fairlead.session.v1.CreateTurnRequest
+	13, // 46: fairlead.session.v1.SessionService.RunTurn:input_type -> fairlead.session.v1.RunTurnRequest
+	16, // 47: fairlead.session.v1.SessionService.GetTurn:input_type -> fairlead.session.v1.GetTurnRequest
+	18, // 48: fairlead.session.v1.SessionService.ListTurns:input_type -> fairlead.session.v1.ListTurnsRequest
+	20, // 49: fairlead.session.v1.SessionService.ListEvents:input_type -> fairlead.session.v1.ListEventsRequest
+	22, // 50: fairlead.session.v1.SessionService.StreamEvents:input_type -> fairlead.session.v1.StreamEventsRequest
+	24, // 51: fairlead.session.v1.SessionService.ListMessages:input_type -> fairlead.session.v1.ListMessagesRequest
+	26, // 52: fairlead.session.v1.SessionService.InterruptSession:input_type -> fairlead.session.v1.InterruptSessionRequest
+	28, // 53: fairlead.session.v1.SessionService.ResolveApproval:input_type -> fairlead.session.v1.ResolveApprovalRequest
+	30, // 54: fairlead.session.v1.SessionService.SubmitToolResult:input_type -> fairlead.session.v1.SubmitToolResultRequest
+	32, // 55: fairlead.session.v1.SessionService.ForkSession:input_type -> fairlead.session.v1.ForkSessionRequest
+	34, // 56: fairlead.session.v1.SessionService.CompactSession:input_type -> fairlead.session.v1.CompactSessionRequest
+	36, // 57: fairlead.session.v1.SessionService.ExportSession:input_type -> fairlead.session.v1.ExportSessionRequest
+	38, // 58: fairlead.session.v1.SessionService.ImportSession:input_type -> fairlead.session.v1.ImportSessionRequest
+	41, // 59: fairlead.session.v1.SessionService.SearchMessages:input_type -> fairlead.session.v1.SearchMessagesRequest
+	44, // 60: fairlead.session.v1.SessionService.Converse:input_type -> fairlead.session.v1.ConverseRequest
+	3,  // 61: fairlead.session.v1.SessionService.CreateSession:output_type -> fairlead.session.v1.CreateSessionResponse
+	5,  // 62: fairlead.session.v1.SessionService.GetSession:output_type -> fairlead.session.v1.GetSessionResponse
+	7,  // 63: fairlead.session.v1.SessionService.ListSessions:output_type -> fairlead.session.v1.ListSessionsResponse
+	9,  // 64: fairlead.session.v1.SessionService.DeleteSession:output_type -> fairlead.session.v1.DeleteSessionResponse
+	12, // 65: fairlead.session.v1.SessionService.CreateTurn:output_type -> fairlead.session.v1.CreateTurnResponse
+	14, // 66: fairlead.session.v1.SessionService.RunTurn:output_type -> fairlead.session.v1.RunTurnResponse
+	17, // 67: fairlead.session.v1.SessionService.GetTurn:output_type -> fairlead.session.v1.GetTurnResponse
+	19, // 68: fairlead.session.v1.SessionService.ListTurns:output_type -> fairlead.session.v1.ListTurnsResponse
+	21, // 69: fairlead.session.v1.SessionService.ListEvents:output_type -> fairlead.session.v1.ListEventsResponse
+	23, // 70: fairlead.session.v1.SessionService.StreamEvents:output_type -> fairlead.session.v1.StreamEventsResponse
+	25, // 71: fairlead.session.v1.SessionService.ListMessages:output_type -> fairlead.session.v1.ListMessagesResponse
+	27, // 72: fairlead.session.v1.SessionService.InterruptSession:output_type -> fairlead.session.v1.InterruptSessionResponse
+	29, // 73: fairlead.session.v1.SessionService.ResolveApproval:output_type -> fairlead.session.v1.ResolveApprovalResponse
+	31, // 74: fairlead.session.v1.SessionService.SubmitToolResult:output_type -> fairlead.session.v1.SubmitToolResultResponse
+	33, // 75: fairlead.session.v1.SessionService.ForkSession:output_type -> fairlead.session.v1.ForkSessionResponse
+	35, // 76: fairlead.session.v1.SessionService.CompactSession:output_type -> fairlead.session.v1.CompactSessionResponse
+	37, // 77: fairlead.session.v1.SessionService.ExportSession:output_type -> fairlead.session.v1.ExportSessionResponse
+	40, // 78: fairlead.session.v1.SessionService.ImportSession:output_type -> fairlead.session.v1.ImportSessionResponse
+	42, // 79: fairlead.session.v1.SessionService.SearchMessages:output_type -> fairlead.session.v1.SearchMessagesResponse
+	46, // 80: fairlead.session.v1.SessionService.Converse:output_type -> fairlead.session.v1.ConverseResponse
+	61, // [61:81] is the sub-list for method output_type
+	41, // [41:61] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_session_service_proto_init() }
@@ -2656,14 +3587,18 @@ func file_fairlead_session_v1_session_service_proto_init() {
 		(*StreamEventsResponse_Event)(nil),
 		(*StreamEventsResponse_Progress)(nil),
 	}
-	file_fairlead_session_v1_session_service_proto_msgTypes[30].OneofWrappers = []any{
+	file_fairlead_session_v1_session_service_proto_msgTypes[36].OneofWrappers = []any{
+		(*ImportSessionRequest_Open)(nil),
+		(*ImportSessionRequest_Data)(nil),
+	}
+	file_fairlead_session_v1_session_service_proto_msgTypes[42].OneofWrappers = []any{
 		(*ConverseRequest_Open)(nil),
 		(*ConverseRequest_CreateTurn)(nil),
 		(*ConverseRequest_Interrupt)(nil),
 		(*ConverseRequest_ResolveApproval)(nil),
 		(*ConverseRequest_SubmitToolResult)(nil),
 	}
-	file_fairlead_session_v1_session_service_proto_msgTypes[32].OneofWrappers = []any{
+	file_fairlead_session_v1_session_service_proto_msgTypes[44].OneofWrappers = []any{
 		(*ConverseResponse_Event)(nil),
 		(*ConverseResponse_Progress)(nil),
 		(*ConverseResponse_Accepted)(nil),
@@ -2674,8 +3609,8 @@ func file_fairlead_session_v1_session_service_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_session_service_proto_rawDesc), len(file_fairlead_session_v1_session_service_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   35,
+			NumEnums:      2,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

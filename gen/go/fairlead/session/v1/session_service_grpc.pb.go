@@ -33,6 +33,11 @@ const (
 	SessionService_InterruptSession_FullMethodName = "/fairlead.session.v1.SessionService/InterruptSession"
 	SessionService_ResolveApproval_FullMethodName  = "/fairlead.session.v1.SessionService/ResolveApproval"
 	SessionService_SubmitToolResult_FullMethodName = "/fairlead.session.v1.SessionService/SubmitToolResult"
+	SessionService_ForkSession_FullMethodName      = "/fairlead.session.v1.SessionService/ForkSession"
+	SessionService_CompactSession_FullMethodName   = "/fairlead.session.v1.SessionService/CompactSession"
+	SessionService_ExportSession_FullMethodName    = "/fairlead.session.v1.SessionService/ExportSession"
+	SessionService_ImportSession_FullMethodName    = "/fairlead.session.v1.SessionService/ImportSession"
+	SessionService_SearchMessages_FullMethodName   = "/fairlead.session.v1.SessionService/SearchMessages"
 	SessionService_Converse_FullMethodName         = "/fairlead.session.v1.SessionService/Converse"
 )
 
@@ -89,6 +94,28 @@ type SessionServiceClient interface {
 	ResolveApproval(ctx context.Context, in *ResolveApprovalRequest, opts ...grpc.CallOption) (*ResolveApprovalResponse, error)
 	// SubmitToolResult brings the result of a tool that the client runs.
 	SubmitToolResult(ctx context.Context, in *SubmitToolResultRequest, opts ...grpc.CallOption) (*SubmitToolResultResponse, error)
+	// ForkSession makes a new session that continues a conversation from the end
+	// of one of its turns, with the same agent revision. The files of the
+	// workspace are copied as they are now, unless asked otherwise. The session
+	// itself does not change.
+	ForkSession(ctx context.Context, in *ForkSessionRequest, opts ...grpc.CallOption) (*ForkSessionResponse, error)
+	// CompactSession shortens the model's view of the conversation now, rather
+	// than when its context is full. It is done before the next step; with no turn
+	// active at once. The conversation itself is kept.
+	CompactSession(ctx context.Context, in *CompactSessionRequest, opts ...grpc.CallOption) (*CompactSessionResponse, error)
+	// ExportSession streams a session as a file. Over REST
+	// `GET /v1/sessions/{session}:export` answers with the file itself.
+	ExportSession(ctx context.Context, in *ExportSessionRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportSessionResponse], error)
+	// ImportSession makes a session from an export. The first request is `open`,
+	// the others bring the file. Over REST the file is the body of
+	// `POST /v1/sessions:import`, and the fields of `open` are query parameters.
+	// A file that is not an export, or that was cut off or changed so that it
+	// contradicts itself, is INVALID_ARGUMENT and makes nothing.
+	ImportSession(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportSessionRequest, ImportSessionResponse], error)
+	// SearchMessages finds messages of the caller's sessions that have all the
+	// given words, the newest first. Messages are found from shortly after the end of
+	// their turn on.
+	SearchMessages(ctx context.Context, in *SearchMessagesRequest, opts ...grpc.CallOption) (*SearchMessagesResponse, error)
 	// Converse joins a session for as long as both sides like: messages,
 	// interrupts, approvals and tool results in, events out. The first request
 	// is `open`. An input that the session refuses is answered with `rejected` and
@@ -263,9 +290,71 @@ func (c *sessionServiceClient) SubmitToolResult(ctx context.Context, in *SubmitT
 	return out, nil
 }
 
+func (c *sessionServiceClient) ForkSession(ctx context.Context, in *ForkSessionRequest, opts ...grpc.CallOption) (*ForkSessionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ForkSessionResponse)
+	err := c.cc.Invoke(ctx, SessionService_ForkSession_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sessionServiceClient) CompactSession(ctx context.Context, in *CompactSessionRequest, opts ...grpc.CallOption) (*CompactSessionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CompactSessionResponse)
+	err := c.cc.Invoke(ctx, SessionService_CompactSession_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sessionServiceClient) ExportSession(ctx context.Context, in *ExportSessionRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportSessionResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &SessionService_ServiceDesc.Streams[2], SessionService_ExportSession_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ExportSessionRequest, ExportSessionResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type SessionService_ExportSessionClient = grpc.ServerStreamingClient[ExportSessionResponse]
+
+func (c *sessionServiceClient) ImportSession(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportSessionRequest, ImportSessionResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &SessionService_ServiceDesc.Streams[3], SessionService_ImportSession_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ImportSessionRequest, ImportSessionResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type SessionService_ImportSessionClient = grpc.ClientStreamingClient[ImportSessionRequest, ImportSessionResponse]
+
+func (c *sessionServiceClient) SearchMessages(ctx context.Context, in *SearchMessagesRequest, opts ...grpc.CallOption) (*SearchMessagesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SearchMessagesResponse)
+	err := c.cc.Invoke(ctx, SessionService_SearchMessages_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *sessionServiceClient) Converse(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ConverseRequest, ConverseResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &SessionService_ServiceDesc.Streams[2], SessionService_Converse_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &SessionService_ServiceDesc.Streams[4], SessionService_Converse_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -329,6 +418,28 @@ type SessionServiceServer interface {
 	ResolveApproval(context.Context, *ResolveApprovalRequest) (*ResolveApprovalResponse, error)
 	// SubmitToolResult brings the result of a tool that the client runs.
 	SubmitToolResult(context.Context, *SubmitToolResultRequest) (*SubmitToolResultResponse, error)
+	// ForkSession makes a new session that continues a conversation from the end
+	// of one of its turns, with the same agent revision. The files of the
+	// workspace are copied as they are now, unless asked otherwise. The session
+	// itself does not change.
+	ForkSession(context.Context, *ForkSessionRequest) (*ForkSessionResponse, error)
+	// CompactSession shortens the model's view of the conversation now, rather
+	// than when its context is full. It is done before the next step; with no turn
+	// active at once. The conversation itself is kept.
+	CompactSession(context.Context, *CompactSessionRequest) (*CompactSessionResponse, error)
+	// ExportSession streams a session as a file. Over REST
+	// `GET /v1/sessions/{session}:export` answers with the file itself.
+	ExportSession(*ExportSessionRequest, grpc.ServerStreamingServer[ExportSessionResponse]) error
+	// ImportSession makes a session from an export. The first request is `open`,
+	// the others bring the file. Over REST the file is the body of
+	// `POST /v1/sessions:import`, and the fields of `open` are query parameters.
+	// A file that is not an export, or that was cut off or changed so that it
+	// contradicts itself, is INVALID_ARGUMENT and makes nothing.
+	ImportSession(grpc.ClientStreamingServer[ImportSessionRequest, ImportSessionResponse]) error
+	// SearchMessages finds messages of the caller's sessions that have all the
+	// given words, the newest first. Messages are found from shortly after the end of
+	// their turn on.
+	SearchMessages(context.Context, *SearchMessagesRequest) (*SearchMessagesResponse, error)
 	// Converse joins a session for as long as both sides like: messages,
 	// interrupts, approvals and tool results in, events out. The first request
 	// is `open`. An input that the session refuses is answered with `rejected` and
@@ -386,6 +497,21 @@ func (UnimplementedSessionServiceServer) ResolveApproval(context.Context, *Resol
 }
 func (UnimplementedSessionServiceServer) SubmitToolResult(context.Context, *SubmitToolResultRequest) (*SubmitToolResultResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SubmitToolResult not implemented")
+}
+func (UnimplementedSessionServiceServer) ForkSession(context.Context, *ForkSessionRequest) (*ForkSessionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ForkSession not implemented")
+}
+func (UnimplementedSessionServiceServer) CompactSession(context.Context, *CompactSessionRequest) (*CompactSessionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CompactSession not implemented")
+}
+func (UnimplementedSessionServiceServer) ExportSession(*ExportSessionRequest, grpc.ServerStreamingServer[ExportSessionResponse]) error {
+	return status.Error(codes.Unimplemented, "method ExportSession not implemented")
+}
+func (UnimplementedSessionServiceServer) ImportSession(grpc.ClientStreamingServer[ImportSessionRequest, ImportSessionResponse]) error {
+	return status.Error(codes.Unimplemented, "method ImportSession not implemented")
+}
+func (UnimplementedSessionServiceServer) SearchMessages(context.Context, *SearchMessagesRequest) (*SearchMessagesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SearchMessages not implemented")
 }
 func (UnimplementedSessionServiceServer) Converse(grpc.BidiStreamingServer[ConverseRequest, ConverseResponse]) error {
 	return status.Error(codes.Unimplemented, "method Converse not implemented")
@@ -649,6 +775,78 @@ func _SessionService_SubmitToolResult_Handler(srv interface{}, ctx context.Conte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SessionService_ForkSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ForkSessionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).ForkSession(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_ForkSession_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).ForkSession(ctx, req.(*ForkSessionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SessionService_CompactSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CompactSessionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).CompactSession(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_CompactSession_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).CompactSession(ctx, req.(*CompactSessionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SessionService_ExportSession_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ExportSessionRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(SessionServiceServer).ExportSession(m, &grpc.GenericServerStream[ExportSessionRequest, ExportSessionResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type SessionService_ExportSessionServer = grpc.ServerStreamingServer[ExportSessionResponse]
+
+func _SessionService_ImportSession_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(SessionServiceServer).ImportSession(&grpc.GenericServerStream[ImportSessionRequest, ImportSessionResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type SessionService_ImportSessionServer = grpc.ClientStreamingServer[ImportSessionRequest, ImportSessionResponse]
+
+func _SessionService_SearchMessages_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SearchMessagesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).SearchMessages(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_SearchMessages_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).SearchMessages(ctx, req.(*SearchMessagesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _SessionService_Converse_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(SessionServiceServer).Converse(&grpc.GenericServerStream[ConverseRequest, ConverseResponse]{ServerStream: stream})
 }
@@ -711,6 +909,18 @@ var SessionService_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "SubmitToolResult",
 			Handler:    _SessionService_SubmitToolResult_Handler,
 		},
+		{
+			MethodName: "ForkSession",
+			Handler:    _SessionService_ForkSession_Handler,
+		},
+		{
+			MethodName: "CompactSession",
+			Handler:    _SessionService_CompactSession_Handler,
+		},
+		{
+			MethodName: "SearchMessages",
+			Handler:    _SessionService_SearchMessages_Handler,
+		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
@@ -722,6 +932,16 @@ var SessionService_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "StreamEvents",
 			Handler:       _SessionService_StreamEvents_Handler,
 			ServerStreams: true,
+		},
+		{
+			StreamName:    "ExportSession",
+			Handler:       _SessionService_ExportSession_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "ImportSession",
+			Handler:       _SessionService_ImportSession_Handler,
+			ClientStreams: true,
 		},
 		{
 			StreamName:    "Converse",

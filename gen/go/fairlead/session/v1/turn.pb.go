@@ -128,7 +128,17 @@ type Turn struct {
 	// the session after it shows the whole turn.
 	AfterSeq int64 `protobuf:"varint,12,opt,name=after_seq,json=afterSeq,proto3" json:"after_seq,omitempty"`
 	// The model that the turn runs on, as `provider:model`.
-	Model         string `protobuf:"bytes,13,opt,name=model,proto3" json:"model,omitempty"`
+	Model string `protobuf:"bytes,13,opt,name=model,proto3" json:"model,omitempty"`
+	// The turn into which this one's message was put while it ran, as
+	// `sessions/{session}/turns/{turn}`. The two end together.
+	SteeredInto string `protobuf:"bytes,14,opt,name=steered_into,json=steeredInto,proto3" json:"steered_into,omitempty"`
+	// The agent's structured output, as JSON that keeps to the agent's schema.
+	// Set when the turn has ended and the agent asks for one.
+	OutputJson string `protobuf:"bytes,15,opt,name=output_json,json=outputJson,proto3" json:"output_json,omitempty"`
+	// The schedule that sent the turn, as `sessions/{session}/schedules/{schedule}`, if one did.
+	Schedule string `protobuf:"bytes,16,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	// Who sent it.
+	User          string `protobuf:"bytes,17,opt,name=user,proto3" json:"user,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -254,6 +264,34 @@ func (x *Turn) GetModel() string {
 	return ""
 }
 
+func (x *Turn) GetSteeredInto() string {
+	if x != nil {
+		return x.SteeredInto
+	}
+	return ""
+}
+
+func (x *Turn) GetOutputJson() string {
+	if x != nil {
+		return x.OutputJson
+	}
+	return ""
+}
+
+func (x *Turn) GetSchedule() string {
+	if x != nil {
+		return x.Schedule
+	}
+	return ""
+}
+
+func (x *Turn) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
 // TurnError says why a turn did not end COMPLETE.
 type TurnError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -319,8 +357,17 @@ type TurnLimits struct {
 	MaxWallTime *durationpb.Duration `protobuf:"bytes,2,opt,name=max_wall_time,json=maxWallTime,proto3" json:"max_wall_time,omitempty"`
 	// The most output tokens, all steps added up.
 	MaxOutputTokens int64 `protobuf:"varint,3,opt,name=max_output_tokens,json=maxOutputTokens,proto3" json:"max_output_tokens,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The most tokens of all kinds, all steps added up, cache reads and writes
+	// too. Zero here means no limit of the turn's own.
+	MaxTokens int64 `protobuf:"varint,4,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
+	// The most that the turn may cost by our price table, in billionths of a US
+	// dollar. Zero here means no limit of the turn's own.
+	MaxCostNanoUsd int64 `protobuf:"varint,5,opt,name=max_cost_nano_usd,json=maxCostNanoUsd,proto3" json:"max_cost_nano_usd,omitempty"`
+	// The part of max_tokens and max_cost_nano_usd, in percent, at which the turn
+	// waits for a person. Zero: it does not wait.
+	SoftPercent   int32 `protobuf:"varint,6,opt,name=soft_percent,json=softPercent,proto3" json:"soft_percent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TurnLimits) Reset() {
@@ -374,11 +421,32 @@ func (x *TurnLimits) GetMaxOutputTokens() int64 {
 	return 0
 }
 
+func (x *TurnLimits) GetMaxTokens() int64 {
+	if x != nil {
+		return x.MaxTokens
+	}
+	return 0
+}
+
+func (x *TurnLimits) GetMaxCostNanoUsd() int64 {
+	if x != nil {
+		return x.MaxCostNanoUsd
+	}
+	return 0
+}
+
+func (x *TurnLimits) GetSoftPercent() int32 {
+	if x != nil {
+		return x.SoftPercent
+	}
+	return 0
+}
+
 var File_fairlead_session_v1_turn_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_turn_proto_rawDesc = "" +
 	"\n" +
-	"\x1efairlead/session/v1/turn.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a!fairlead/session/v1/session.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe9\x04\n" +
+	"\x1efairlead/session/v1/turn.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a!fairlead/session/v1/session.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdd\x05\n" +
 	"\x04Turn\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1e.fairlead.session.v1.TurnStateR\x05state\x124\n" +
@@ -396,17 +464,26 @@ const file_fairlead_session_v1_turn_proto_rawDesc = "" +
 	" \x01(\tR\tfinalText\x12\x19\n" +
 	"\btrace_id\x18\v \x01(\tR\atraceId\x12\x1b\n" +
 	"\tafter_seq\x18\f \x01(\x03R\bafterSeq\x12\x14\n" +
-	"\x05model\x18\r \x01(\tR\x05model:D\xeaAA\n" +
+	"\x05model\x18\r \x01(\tR\x05model\x12!\n" +
+	"\fsteered_into\x18\x0e \x01(\tR\vsteeredInto\x12\x1f\n" +
+	"\voutput_json\x18\x0f \x01(\tR\n" +
+	"outputJson\x12\x1a\n" +
+	"\bschedule\x18\x10 \x01(\tR\bschedule\x12\x12\n" +
+	"\x04user\x18\x11 \x01(\tR\x04user:D\xeaAA\n" +
 	"\x11fairlead.dev/Turn\x12\x1fsessions/{session}/turns/{turn}*\x05turns2\x04turn\"=\n" +
 	"\tTurnError\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xb9\x01\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xc3\x02\n" +
 	"\n" +
 	"TurnLimits\x12'\n" +
 	"\tmax_steps\x18\x01 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\x90N(\x00R\bmaxSteps\x12M\n" +
 	"\rmax_wall_time\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\x0e\xbaH\v\xaa\x01\b\"\x04\b\x80\xa3\x052\x00R\vmaxWallTime\x123\n" +
-	"\x11max_output_tokens\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x0fmaxOutputTokens*\xd2\x01\n" +
+	"\x11max_output_tokens\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x0fmaxOutputTokens\x12&\n" +
+	"\n" +
+	"max_tokens\x18\x04 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\tmaxTokens\x122\n" +
+	"\x11max_cost_nano_usd\x18\x05 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x0emaxCostNanoUsd\x12,\n" +
+	"\fsoft_percent\x18\x06 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\vsoftPercent*\xd2\x01\n" +
 	"\tTurnState\x12\x1a\n" +
 	"\x16TURN_STATE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11TURN_STATE_QUEUED\x10\x01\x12\x16\n" +

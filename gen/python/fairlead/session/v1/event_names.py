@@ -10,6 +10,7 @@ EVENT_NAMES = {
     "turn_waiting": "turn.waiting",
     "turn_resumed": "turn.resumed",
     "turn_finished": "turn.finished",
+    "turn_steered": "turn.steered",
     "step_started": "step.started",
     "step_restarted": "step.restarted",
     "step_finished": "step.finished",
@@ -30,6 +31,9 @@ EVENT_NAMES = {
     "approval_resolved": "approval.resolved",
     "todo_updated": "todo.updated",
     "checkpoint_created": "checkpoint.created",
+    "operation_started": "operation.started",
+    "operation_progress": "operation.progress",
+    "operation_finished": "operation.finished",
     "warning": "warning",
     "error": "error",
 }

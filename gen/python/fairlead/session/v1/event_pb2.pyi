@@ -21,15 +21,24 @@ class Decision(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DECISION_ALLOW: _ClassVar[Decision]
     DECISION_ASK: _ClassVar[Decision]
     DECISION_DENY: _ClassVar[Decision]
+
+class ApprovalKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    APPROVAL_KIND_UNSPECIFIED: _ClassVar[ApprovalKind]
+    APPROVAL_KIND_TOOL_CALL: _ClassVar[ApprovalKind]
+    APPROVAL_KIND_BUDGET: _ClassVar[ApprovalKind]
 DECISION_UNSPECIFIED: Decision
 DECISION_ALLOW: Decision
 DECISION_ASK: Decision
 DECISION_DENY: Decision
+APPROVAL_KIND_UNSPECIFIED: ApprovalKind
+APPROVAL_KIND_TOOL_CALL: ApprovalKind
+APPROVAL_KIND_BUDGET: ApprovalKind
 EVENT_NAME_FIELD_NUMBER: _ClassVar[int]
 event_name: _descriptor.FieldDescriptor
 
 class Event(_message.Message):
-    __slots__ = ("first_seq", "seq", "time", "turn", "step", "session_created", "session_rewound", "session_compacted", "turn_queued", "turn_started", "turn_waiting", "turn_resumed", "turn_finished", "step_started", "step_restarted", "step_finished", "text_started", "text_delta", "text_finished", "thinking_started", "thinking_delta", "thinking_finished", "tool_call_started", "tool_call_arguments_delta", "tool_call_arguments", "tool_call_decision", "tool_call_progress", "tool_call_output_delta", "tool_call_finished", "approval_requested", "approval_resolved", "todo_updated", "checkpoint_created", "warning", "error")
+    __slots__ = ("first_seq", "seq", "time", "turn", "step", "session_created", "session_rewound", "session_compacted", "turn_queued", "turn_started", "turn_waiting", "turn_resumed", "turn_finished", "turn_steered", "step_started", "step_restarted", "step_finished", "text_started", "text_delta", "text_finished", "thinking_started", "thinking_delta", "thinking_finished", "tool_call_started", "tool_call_arguments_delta", "tool_call_arguments", "tool_call_decision", "tool_call_progress", "tool_call_output_delta", "tool_call_finished", "approval_requested", "approval_resolved", "todo_updated", "checkpoint_created", "operation_started", "operation_progress", "operation_finished", "warning", "error")
     FIRST_SEQ_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
@@ -43,6 +52,7 @@ class Event(_message.Message):
     TURN_WAITING_FIELD_NUMBER: _ClassVar[int]
     TURN_RESUMED_FIELD_NUMBER: _ClassVar[int]
     TURN_FINISHED_FIELD_NUMBER: _ClassVar[int]
+    TURN_STEERED_FIELD_NUMBER: _ClassVar[int]
     STEP_STARTED_FIELD_NUMBER: _ClassVar[int]
     STEP_RESTARTED_FIELD_NUMBER: _ClassVar[int]
     STEP_FINISHED_FIELD_NUMBER: _ClassVar[int]
@@ -63,6 +73,9 @@ class Event(_message.Message):
     APPROVAL_RESOLVED_FIELD_NUMBER: _ClassVar[int]
     TODO_UPDATED_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_CREATED_FIELD_NUMBER: _ClassVar[int]
+    OPERATION_STARTED_FIELD_NUMBER: _ClassVar[int]
+    OPERATION_PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    OPERATION_FINISHED_FIELD_NUMBER: _ClassVar[int]
     WARNING_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     first_seq: int
@@ -78,6 +91,7 @@ class Event(_message.Message):
     turn_waiting: TurnWaiting
     turn_resumed: TurnResumed
     turn_finished: TurnFinished
+    turn_steered: TurnSteered
     step_started: StepStarted
     step_restarted: StepRestarted
     step_finished: StepFinished
@@ -98,43 +112,62 @@ class Event(_message.Message):
     approval_resolved: ApprovalResolved
     todo_updated: TodoUpdated
     checkpoint_created: CheckpointCreated
+    operation_started: OperationStarted
+    operation_progress: OperationProgress
+    operation_finished: OperationFinished
     warning: Warning
     error: ErrorOccurred
-    def __init__(self, first_seq: _Optional[int] = ..., seq: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., turn: _Optional[str] = ..., step: _Optional[int] = ..., session_created: _Optional[_Union[SessionCreated, _Mapping]] = ..., session_rewound: _Optional[_Union[SessionRewound, _Mapping]] = ..., session_compacted: _Optional[_Union[SessionCompacted, _Mapping]] = ..., turn_queued: _Optional[_Union[TurnQueued, _Mapping]] = ..., turn_started: _Optional[_Union[TurnStarted, _Mapping]] = ..., turn_waiting: _Optional[_Union[TurnWaiting, _Mapping]] = ..., turn_resumed: _Optional[_Union[TurnResumed, _Mapping]] = ..., turn_finished: _Optional[_Union[TurnFinished, _Mapping]] = ..., step_started: _Optional[_Union[StepStarted, _Mapping]] = ..., step_restarted: _Optional[_Union[StepRestarted, _Mapping]] = ..., step_finished: _Optional[_Union[StepFinished, _Mapping]] = ..., text_started: _Optional[_Union[TextStarted, _Mapping]] = ..., text_delta: _Optional[_Union[TextDelta, _Mapping]] = ..., text_finished: _Optional[_Union[TextFinished, _Mapping]] = ..., thinking_started: _Optional[_Union[ThinkingStarted, _Mapping]] = ..., thinking_delta: _Optional[_Union[ThinkingDelta, _Mapping]] = ..., thinking_finished: _Optional[_Union[ThinkingFinished, _Mapping]] = ..., tool_call_started: _Optional[_Union[ToolCallStarted, _Mapping]] = ..., tool_call_arguments_delta: _Optional[_Union[ToolCallArgumentsDelta, _Mapping]] = ..., tool_call_arguments: _Optional[_Union[ToolCallArguments, _Mapping]] = ..., tool_call_decision: _Optional[_Union[ToolCallDecision, _Mapping]] = ..., tool_call_progress: _Optional[_Union[ToolCallProgress, _Mapping]] = ..., tool_call_output_delta: _Optional[_Union[ToolCallOutputDelta, _Mapping]] = ..., tool_call_finished: _Optional[_Union[ToolCallFinished, _Mapping]] = ..., approval_requested: _Optional[_Union[ApprovalRequested, _Mapping]] = ..., approval_resolved: _Optional[_Union[ApprovalResolved, _Mapping]] = ..., todo_updated: _Optional[_Union[TodoUpdated, _Mapping]] = ..., checkpoint_created: _Optional[_Union[CheckpointCreated, _Mapping]] = ..., warning: _Optional[_Union[Warning, _Mapping]] = ..., error: _Optional[_Union[ErrorOccurred, _Mapping]] = ...) -> None: ...
+    def __init__(self, first_seq: _Optional[int] = ..., seq: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., turn: _Optional[str] = ..., step: _Optional[int] = ..., session_created: _Optional[_Union[SessionCreated, _Mapping]] = ..., session_rewound: _Optional[_Union[SessionRewound, _Mapping]] = ..., session_compacted: _Optional[_Union[SessionCompacted, _Mapping]] = ..., turn_queued: _Optional[_Union[TurnQueued, _Mapping]] = ..., turn_started: _Optional[_Union[TurnStarted, _Mapping]] = ..., turn_waiting: _Optional[_Union[TurnWaiting, _Mapping]] = ..., turn_resumed: _Optional[_Union[TurnResumed, _Mapping]] = ..., turn_finished: _Optional[_Union[TurnFinished, _Mapping]] = ..., turn_steered: _Optional[_Union[TurnSteered, _Mapping]] = ..., step_started: _Optional[_Union[StepStarted, _Mapping]] = ..., step_restarted: _Optional[_Union[StepRestarted, _Mapping]] = ..., step_finished: _Optional[_Union[StepFinished, _Mapping]] = ..., text_started: _Optional[_Union[TextStarted, _Mapping]] = ..., text_delta: _Optional[_Union[TextDelta, _Mapping]] = ..., text_finished: _Optional[_Union[TextFinished, _Mapping]] = ..., thinking_started: _Optional[_Union[ThinkingStarted, _Mapping]] = ..., thinking_delta: _Optional[_Union[ThinkingDelta, _Mapping]] = ..., thinking_finished: _Optional[_Union[ThinkingFinished, _Mapping]] = ..., tool_call_started: _Optional[_Union[ToolCallStarted, _Mapping]] = ..., tool_call_arguments_delta: _Optional[_Union[ToolCallArgumentsDelta, _Mapping]] = ..., tool_call_arguments: _Optional[_Union[ToolCallArguments, _Mapping]] = ..., tool_call_decision: _Optional[_Union[ToolCallDecision, _Mapping]] = ..., tool_call_progress: _Optional[_Union[ToolCallProgress, _Mapping]] = ..., tool_call_output_delta: _Optional[_Union[ToolCallOutputDelta, _Mapping]] = ..., tool_call_finished: _Optional[_Union[ToolCallFinished, _Mapping]] = ..., approval_requested: _Optional[_Union[ApprovalRequested, _Mapping]] = ..., approval_resolved: _Optional[_Union[ApprovalResolved, _Mapping]] = ..., todo_updated: _Optional[_Union[TodoUpdated, _Mapping]] = ..., checkpoint_created: _Optional[_Union[CheckpointCreated, _Mapping]] = ..., operation_started: _Optional[_Union[OperationStarted, _Mapping]] = ..., operation_progress: _Optional[_Union[OperationProgress, _Mapping]] = ..., operation_finished: _Optional[_Union[OperationFinished, _Mapping]] = ..., warning: _Optional[_Union[Warning, _Mapping]] = ..., error: _Optional[_Union[ErrorOccurred, _Mapping]] = ...) -> None: ...
 
 class SessionCreated(_message.Message):
-    __slots__ = ("agent", "greeting")
+    __slots__ = ("agent", "greeting", "forked_from", "imported")
     AGENT_FIELD_NUMBER: _ClassVar[int]
     GREETING_FIELD_NUMBER: _ClassVar[int]
+    FORKED_FROM_FIELD_NUMBER: _ClassVar[int]
+    IMPORTED_FIELD_NUMBER: _ClassVar[int]
     agent: str
     greeting: str
-    def __init__(self, agent: _Optional[str] = ..., greeting: _Optional[str] = ...) -> None: ...
+    forked_from: str
+    imported: bool
+    def __init__(self, agent: _Optional[str] = ..., greeting: _Optional[str] = ..., forked_from: _Optional[str] = ..., imported: _Optional[bool] = ...) -> None: ...
 
 class SessionRewound(_message.Message):
-    __slots__ = ("void_first_seq", "void_last_seq", "head")
+    __slots__ = ("void_first_seq", "void_last_seq", "head", "undone_turn")
     VOID_FIRST_SEQ_FIELD_NUMBER: _ClassVar[int]
     VOID_LAST_SEQ_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
+    UNDONE_TURN_FIELD_NUMBER: _ClassVar[int]
     void_first_seq: int
     void_last_seq: int
     head: str
-    def __init__(self, void_first_seq: _Optional[int] = ..., void_last_seq: _Optional[int] = ..., head: _Optional[str] = ...) -> None: ...
+    undone_turn: str
+    def __init__(self, void_first_seq: _Optional[int] = ..., void_last_seq: _Optional[int] = ..., head: _Optional[str] = ..., undone_turn: _Optional[str] = ...) -> None: ...
 
 class SessionCompacted(_message.Message):
-    __slots__ = ("tokens_before", "tokens_after")
+    __slots__ = ("tokens_before", "tokens_after", "message", "trigger", "method")
     TOKENS_BEFORE_FIELD_NUMBER: _ClassVar[int]
     TOKENS_AFTER_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    TRIGGER_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
     tokens_before: int
     tokens_after: int
-    def __init__(self, tokens_before: _Optional[int] = ..., tokens_after: _Optional[int] = ...) -> None: ...
+    message: str
+    trigger: str
+    method: str
+    def __init__(self, tokens_before: _Optional[int] = ..., tokens_after: _Optional[int] = ..., message: _Optional[str] = ..., trigger: _Optional[str] = ..., method: _Optional[str] = ...) -> None: ...
 
 class TurnQueued(_message.Message):
-    __slots__ = ("content", "user")
+    __slots__ = ("content", "user", "schedule", "resume")
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FIELD_NUMBER: _ClassVar[int]
     content: _containers.RepeatedCompositeFieldContainer[_content_pb2.Content]
     user: str
-    def __init__(self, content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., user: _Optional[str] = ...) -> None: ...
+    schedule: str
+    resume: bool
+    def __init__(self, content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., user: _Optional[str] = ..., schedule: _Optional[str] = ..., resume: _Optional[bool] = ...) -> None: ...
 
 class TurnStarted(_message.Message):
     __slots__ = ("model", "limits", "trace_id")
@@ -157,18 +190,26 @@ class TurnResumed(_message.Message):
     def __init__(self) -> None: ...
 
 class TurnFinished(_message.Message):
-    __slots__ = ("state", "error", "usage", "steps", "final_text")
+    __slots__ = ("state", "error", "usage", "steps", "final_text", "output_json")
     STATE_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     USAGE_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
     FINAL_TEXT_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_JSON_FIELD_NUMBER: _ClassVar[int]
     state: _turn_pb2.TurnState
     error: _turn_pb2.TurnError
     usage: _session_pb2.Usage
     steps: int
     final_text: str
-    def __init__(self, state: _Optional[_Union[_turn_pb2.TurnState, str]] = ..., error: _Optional[_Union[_turn_pb2.TurnError, _Mapping]] = ..., usage: _Optional[_Union[_session_pb2.Usage, _Mapping]] = ..., steps: _Optional[int] = ..., final_text: _Optional[str] = ...) -> None: ...
+    output_json: str
+    def __init__(self, state: _Optional[_Union[_turn_pb2.TurnState, str]] = ..., error: _Optional[_Union[_turn_pb2.TurnError, _Mapping]] = ..., usage: _Optional[_Union[_session_pb2.Usage, _Mapping]] = ..., steps: _Optional[int] = ..., final_text: _Optional[str] = ..., output_json: _Optional[str] = ...) -> None: ...
+
+class TurnSteered(_message.Message):
+    __slots__ = ("into",)
+    INTO_FIELD_NUMBER: _ClassVar[int]
+    into: str
+    def __init__(self, into: _Optional[str] = ...) -> None: ...
 
 class StepStarted(_message.Message):
     __slots__ = ("model", "attempt")
@@ -295,32 +336,38 @@ class ToolCallOutputDelta(_message.Message):
     def __init__(self, call_id: _Optional[str] = ..., stream: _Optional[str] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class ToolCallFinished(_message.Message):
-    __slots__ = ("call_id", "tool", "outcome", "content", "duration_ms")
+    __slots__ = ("call_id", "tool", "outcome", "content", "duration_ms", "operation")
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    OPERATION_FIELD_NUMBER: _ClassVar[int]
     call_id: str
     tool: str
     outcome: _message_pb2.ToolOutcome
     content: _containers.RepeatedCompositeFieldContainer[_content_pb2.Content]
     duration_ms: int
-    def __init__(self, call_id: _Optional[str] = ..., tool: _Optional[str] = ..., outcome: _Optional[_Union[_message_pb2.ToolOutcome, str]] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., duration_ms: _Optional[int] = ...) -> None: ...
+    operation: str
+    def __init__(self, call_id: _Optional[str] = ..., tool: _Optional[str] = ..., outcome: _Optional[_Union[_message_pb2.ToolOutcome, str]] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., duration_ms: _Optional[int] = ..., operation: _Optional[str] = ...) -> None: ...
 
 class ApprovalRequested(_message.Message):
-    __slots__ = ("call_id", "tool", "arguments_json", "digest", "rule")
+    __slots__ = ("call_id", "tool", "arguments_json", "digest", "rule", "kind", "message")
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_FIELD_NUMBER: _ClassVar[int]
     ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     RULE_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
     call_id: str
     tool: str
     arguments_json: str
     digest: str
     rule: str
-    def __init__(self, call_id: _Optional[str] = ..., tool: _Optional[str] = ..., arguments_json: _Optional[str] = ..., digest: _Optional[str] = ..., rule: _Optional[str] = ...) -> None: ...
+    kind: ApprovalKind
+    message: str
+    def __init__(self, call_id: _Optional[str] = ..., tool: _Optional[str] = ..., arguments_json: _Optional[str] = ..., digest: _Optional[str] = ..., rule: _Optional[str] = ..., kind: _Optional[_Union[ApprovalKind, str]] = ..., message: _Optional[str] = ...) -> None: ...
 
 class ApprovalResolved(_message.Message):
     __slots__ = ("call_id", "approved", "user", "comment")
@@ -357,6 +404,34 @@ class CheckpointCreated(_message.Message):
     checkpoint: str
     description: str
     def __init__(self, checkpoint: _Optional[str] = ..., description: _Optional[str] = ...) -> None: ...
+
+class OperationStarted(_message.Message):
+    __slots__ = ("operation", "call_id", "tool")
+    OPERATION_FIELD_NUMBER: _ClassVar[int]
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    TOOL_FIELD_NUMBER: _ClassVar[int]
+    operation: str
+    call_id: str
+    tool: str
+    def __init__(self, operation: _Optional[str] = ..., call_id: _Optional[str] = ..., tool: _Optional[str] = ...) -> None: ...
+
+class OperationProgress(_message.Message):
+    __slots__ = ("operation", "message")
+    OPERATION_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    operation: str
+    message: str
+    def __init__(self, operation: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+
+class OperationFinished(_message.Message):
+    __slots__ = ("operation", "state", "message")
+    OPERATION_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    operation: str
+    state: str
+    message: str
+    def __init__(self, operation: _Optional[str] = ..., state: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
 
 class Warning(_message.Message):
     __slots__ = ("reason", "message")

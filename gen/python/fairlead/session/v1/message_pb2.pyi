@@ -43,7 +43,7 @@ TOOL_OUTCOME_UNKNOWN: ToolOutcome
 TOOL_OUTCOME_UNAVAILABLE: ToolOutcome
 
 class Message(_message.Message):
-    __slots__ = ("name", "parent", "role", "blocks", "turn", "step", "create_time")
+    __slots__ = ("name", "parent", "role", "blocks", "turn", "step", "create_time", "compaction")
     NAME_FIELD_NUMBER: _ClassVar[int]
     PARENT_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
@@ -51,6 +51,7 @@ class Message(_message.Message):
     TURN_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    COMPACTION_FIELD_NUMBER: _ClassVar[int]
     name: str
     parent: str
     role: Role
@@ -58,7 +59,18 @@ class Message(_message.Message):
     turn: str
     step: int
     create_time: _timestamp_pb2.Timestamp
-    def __init__(self, name: _Optional[str] = ..., parent: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., turn: _Optional[str] = ..., step: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    compaction: Compaction
+    def __init__(self, name: _Optional[str] = ..., parent: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., turn: _Optional[str] = ..., step: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., compaction: _Optional[_Union[Compaction, _Mapping]] = ...) -> None: ...
+
+class Compaction(_message.Message):
+    __slots__ = ("kept_from", "tokens_before", "tokens_after")
+    KEPT_FROM_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_AFTER_FIELD_NUMBER: _ClassVar[int]
+    kept_from: str
+    tokens_before: int
+    tokens_after: int
+    def __init__(self, kept_from: _Optional[str] = ..., tokens_before: _Optional[int] = ..., tokens_after: _Optional[int] = ...) -> None: ...
 
 class Block(_message.Message):
     __slots__ = ("content", "thinking", "tool_use", "tool_result", "provider_data")

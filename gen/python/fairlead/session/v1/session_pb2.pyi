@@ -3,6 +3,7 @@ import datetime
 from buf.validate import validate_pb2 as _validate_pb2
 from google.api import field_behavior_pb2 as _field_behavior_pb2
 from google.api import resource_pb2 as _resource_pb2
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
@@ -13,7 +14,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Session(_message.Message):
-    __slots__ = ("name", "agent", "agent_revision", "title", "labels", "create_time", "update_time", "last_seq", "head", "active_turn", "usage", "finished_turns")
+    __slots__ = ("name", "agent", "agent_revision", "title", "labels", "create_time", "update_time", "last_seq", "head", "active_turn", "usage", "finished_turns", "forked_from", "budget")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -33,6 +34,8 @@ class Session(_message.Message):
     ACTIVE_TURN_FIELD_NUMBER: _ClassVar[int]
     USAGE_FIELD_NUMBER: _ClassVar[int]
     FINISHED_TURNS_FIELD_NUMBER: _ClassVar[int]
+    FORKED_FROM_FIELD_NUMBER: _ClassVar[int]
+    BUDGET_FIELD_NUMBER: _ClassVar[int]
     name: str
     agent: str
     agent_revision: str
@@ -45,7 +48,21 @@ class Session(_message.Message):
     active_turn: str
     usage: Usage
     finished_turns: int
-    def __init__(self, name: _Optional[str] = ..., agent: _Optional[str] = ..., agent_revision: _Optional[str] = ..., title: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_seq: _Optional[int] = ..., head: _Optional[str] = ..., active_turn: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., finished_turns: _Optional[int] = ...) -> None: ...
+    forked_from: str
+    budget: Budget
+    def __init__(self, name: _Optional[str] = ..., agent: _Optional[str] = ..., agent_revision: _Optional[str] = ..., title: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_seq: _Optional[int] = ..., head: _Optional[str] = ..., active_turn: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., finished_turns: _Optional[int] = ..., forked_from: _Optional[str] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ...) -> None: ...
+
+class Budget(_message.Message):
+    __slots__ = ("max_tokens", "max_cost_nano_usd", "max_wall_time", "soft_percent")
+    MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    MAX_COST_NANO_USD_FIELD_NUMBER: _ClassVar[int]
+    MAX_WALL_TIME_FIELD_NUMBER: _ClassVar[int]
+    SOFT_PERCENT_FIELD_NUMBER: _ClassVar[int]
+    max_tokens: int
+    max_cost_nano_usd: int
+    max_wall_time: _duration_pb2.Duration
+    soft_percent: int
+    def __init__(self, max_tokens: _Optional[int] = ..., max_cost_nano_usd: _Optional[int] = ..., max_wall_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., soft_percent: _Optional[int] = ...) -> None: ...
 
 class Usage(_message.Message):
     __slots__ = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "thinking_tokens", "cost_nano_usd")

@@ -1,3 +1,5 @@
+import datetime
+
 from buf.validate import validate_pb2 as _validate_pb2
 from fairlead.common.v1 import content_pb2 as _content_pb2
 from fairlead.session.v1 import event_pb2 as _event_pb2
@@ -6,6 +8,7 @@ from fairlead.session.v1 import session_pb2 as _session_pb2
 from fairlead.session.v1 import turn_pb2 as _turn_pb2
 from google.api import annotations_pb2 as _annotations_pb2
 from google.protobuf import struct_pb2 as _struct_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.rpc import status_pb2 as _status_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -22,10 +25,23 @@ class OnActive(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ON_ACTIVE_QUEUE: _ClassVar[OnActive]
     ON_ACTIVE_REJECT: _ClassVar[OnActive]
     ON_ACTIVE_INTERRUPT: _ClassVar[OnActive]
+    ON_ACTIVE_STEER: _ClassVar[OnActive]
+    ON_ACTIVE_ROLLBACK: _ClassVar[OnActive]
+
+class ExportFormat(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    EXPORT_FORMAT_UNSPECIFIED: _ClassVar[ExportFormat]
+    EXPORT_FORMAT_JSONL: _ClassVar[ExportFormat]
+    EXPORT_FORMAT_ARCHIVE: _ClassVar[ExportFormat]
 ON_ACTIVE_UNSPECIFIED: OnActive
 ON_ACTIVE_QUEUE: OnActive
 ON_ACTIVE_REJECT: OnActive
 ON_ACTIVE_INTERRUPT: OnActive
+ON_ACTIVE_STEER: OnActive
+ON_ACTIVE_ROLLBACK: OnActive
+EXPORT_FORMAT_UNSPECIFIED: ExportFormat
+EXPORT_FORMAT_JSONL: ExportFormat
+EXPORT_FORMAT_ARCHIVE: ExportFormat
 
 class CreateSessionRequest(_message.Message):
     __slots__ = ("session", "session_id", "request_id")
@@ -96,7 +112,7 @@ class ClientTool(_message.Message):
     def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., input_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
 class CreateTurnRequest(_message.Message):
-    __slots__ = ("parent", "text", "content", "on_active", "limits", "client_tools", "request_id")
+    __slots__ = ("parent", "text", "content", "on_active", "limits", "client_tools", "request_id", "resume")
     PARENT_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
@@ -104,6 +120,7 @@ class CreateTurnRequest(_message.Message):
     LIMITS_FIELD_NUMBER: _ClassVar[int]
     CLIENT_TOOLS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FIELD_NUMBER: _ClassVar[int]
     parent: str
     text: str
     content: _containers.RepeatedCompositeFieldContainer[_content_pb2.Content]
@@ -111,7 +128,8 @@ class CreateTurnRequest(_message.Message):
     limits: _turn_pb2.TurnLimits
     client_tools: _containers.RepeatedCompositeFieldContainer[ClientTool]
     request_id: str
-    def __init__(self, parent: _Optional[str] = ..., text: _Optional[str] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., on_active: _Optional[_Union[OnActive, str]] = ..., limits: _Optional[_Union[_turn_pb2.TurnLimits, _Mapping]] = ..., client_tools: _Optional[_Iterable[_Union[ClientTool, _Mapping]]] = ..., request_id: _Optional[str] = ...) -> None: ...
+    resume: bool
+    def __init__(self, parent: _Optional[str] = ..., text: _Optional[str] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., on_active: _Optional[_Union[OnActive, str]] = ..., limits: _Optional[_Union[_turn_pb2.TurnLimits, _Mapping]] = ..., client_tools: _Optional[_Iterable[_Union[ClientTool, _Mapping]]] = ..., request_id: _Optional[str] = ..., resume: _Optional[bool] = ...) -> None: ...
 
 class CreateTurnResponse(_message.Message):
     __slots__ = ("turn",)
@@ -120,7 +138,7 @@ class CreateTurnResponse(_message.Message):
     def __init__(self, turn: _Optional[_Union[_turn_pb2.Turn, _Mapping]] = ...) -> None: ...
 
 class RunTurnRequest(_message.Message):
-    __slots__ = ("parent", "text", "content", "on_active", "limits", "client_tools", "request_id", "after_seq")
+    __slots__ = ("parent", "text", "content", "on_active", "limits", "client_tools", "request_id", "after_seq", "resume")
     PARENT_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
@@ -129,6 +147,7 @@ class RunTurnRequest(_message.Message):
     CLIENT_TOOLS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     AFTER_SEQ_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FIELD_NUMBER: _ClassVar[int]
     parent: str
     text: str
     content: _containers.RepeatedCompositeFieldContainer[_content_pb2.Content]
@@ -137,7 +156,8 @@ class RunTurnRequest(_message.Message):
     client_tools: _containers.RepeatedCompositeFieldContainer[ClientTool]
     request_id: str
     after_seq: int
-    def __init__(self, parent: _Optional[str] = ..., text: _Optional[str] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., on_active: _Optional[_Union[OnActive, str]] = ..., limits: _Optional[_Union[_turn_pb2.TurnLimits, _Mapping]] = ..., client_tools: _Optional[_Iterable[_Union[ClientTool, _Mapping]]] = ..., request_id: _Optional[str] = ..., after_seq: _Optional[int] = ...) -> None: ...
+    resume: bool
+    def __init__(self, parent: _Optional[str] = ..., text: _Optional[str] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., on_active: _Optional[_Union[OnActive, str]] = ..., limits: _Optional[_Union[_turn_pb2.TurnLimits, _Mapping]] = ..., client_tools: _Optional[_Iterable[_Union[ClientTool, _Mapping]]] = ..., request_id: _Optional[str] = ..., after_seq: _Optional[int] = ..., resume: _Optional[bool] = ...) -> None: ...
 
 class RunTurnResponse(_message.Message):
     __slots__ = ("event", "progress")
@@ -290,6 +310,114 @@ class SubmitToolResultRequest(_message.Message):
 class SubmitToolResultResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class ForkSessionRequest(_message.Message):
+    __slots__ = ("name", "turn", "session_id", "title", "without_files", "request_id")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TURN_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    TITLE_FIELD_NUMBER: _ClassVar[int]
+    WITHOUT_FILES_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    turn: str
+    session_id: str
+    title: str
+    without_files: bool
+    request_id: str
+    def __init__(self, name: _Optional[str] = ..., turn: _Optional[str] = ..., session_id: _Optional[str] = ..., title: _Optional[str] = ..., without_files: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ForkSessionResponse(_message.Message):
+    __slots__ = ("session",)
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    session: _session_pb2.Session
+    def __init__(self, session: _Optional[_Union[_session_pb2.Session, _Mapping]] = ...) -> None: ...
+
+class CompactSessionRequest(_message.Message):
+    __slots__ = ("name", "instructions", "request_id")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    INSTRUCTIONS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    instructions: str
+    request_id: str
+    def __init__(self, name: _Optional[str] = ..., instructions: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class CompactSessionResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ExportSessionRequest(_message.Message):
+    __slots__ = ("name", "format")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    format: ExportFormat
+    def __init__(self, name: _Optional[str] = ..., format: _Optional[_Union[ExportFormat, str]] = ...) -> None: ...
+
+class ExportSessionResponse(_message.Message):
+    __slots__ = ("data",)
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    data: bytes
+    def __init__(self, data: _Optional[bytes] = ...) -> None: ...
+
+class ImportSessionRequest(_message.Message):
+    __slots__ = ("open", "data")
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    open: ImportOpen
+    data: bytes
+    def __init__(self, open: _Optional[_Union[ImportOpen, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class ImportOpen(_message.Message):
+    __slots__ = ("session_id", "agent", "request_id")
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    agent: str
+    request_id: str
+    def __init__(self, session_id: _Optional[str] = ..., agent: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ImportSessionResponse(_message.Message):
+    __slots__ = ("session",)
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    session: _session_pb2.Session
+    def __init__(self, session: _Optional[_Union[_session_pb2.Session, _Mapping]] = ...) -> None: ...
+
+class SearchMessagesRequest(_message.Message):
+    __slots__ = ("query", "session", "page_size", "page_token")
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    query: str
+    session: str
+    page_size: int
+    page_token: str
+    def __init__(self, query: _Optional[str] = ..., session: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class SearchMessagesResponse(_message.Message):
+    __slots__ = ("messages", "next_page_token")
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    messages: _containers.RepeatedCompositeFieldContainer[FoundMessage]
+    next_page_token: str
+    def __init__(self, messages: _Optional[_Iterable[_Union[FoundMessage, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class FoundMessage(_message.Message):
+    __slots__ = ("message", "turn", "role", "create_time", "snippet")
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    TURN_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    SNIPPET_FIELD_NUMBER: _ClassVar[int]
+    message: str
+    turn: str
+    role: _message_pb2.Role
+    create_time: _timestamp_pb2.Timestamp
+    snippet: str
+    def __init__(self, message: _Optional[str] = ..., turn: _Optional[str] = ..., role: _Optional[_Union[_message_pb2.Role, str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., snippet: _Optional[str] = ...) -> None: ...
 
 class ConverseRequest(_message.Message):
     __slots__ = ("open", "create_turn", "interrupt", "resolve_approval", "submit_tool_result")

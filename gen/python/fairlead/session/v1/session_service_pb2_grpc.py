@@ -114,6 +114,31 @@ class SessionServiceStub:
                 request_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.SubmitToolResultRequest.SerializeToString,
                 response_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.SubmitToolResultResponse.FromString,
                 _registered_method=True)
+        self.ForkSession = channel.unary_unary(
+                '/fairlead.session.v1.SessionService/ForkSession',
+                request_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ForkSessionRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ForkSessionResponse.FromString,
+                _registered_method=True)
+        self.CompactSession = channel.unary_unary(
+                '/fairlead.session.v1.SessionService/CompactSession',
+                request_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.CompactSessionRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.CompactSessionResponse.FromString,
+                _registered_method=True)
+        self.ExportSession = channel.unary_stream(
+                '/fairlead.session.v1.SessionService/ExportSession',
+                request_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ExportSessionRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ExportSessionResponse.FromString,
+                _registered_method=True)
+        self.ImportSession = channel.stream_unary(
+                '/fairlead.session.v1.SessionService/ImportSession',
+                request_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ImportSessionRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ImportSessionResponse.FromString,
+                _registered_method=True)
+        self.SearchMessages = channel.unary_unary(
+                '/fairlead.session.v1.SessionService/SearchMessages',
+                request_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.SearchMessagesRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.SearchMessagesResponse.FromString,
+                _registered_method=True)
         self.Converse = channel.stream_stream(
                 '/fairlead.session.v1.SessionService/Converse',
                 request_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ConverseRequest.SerializeToString,
@@ -242,6 +267,53 @@ class SessionServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ForkSession(self, request, context):
+        """ForkSession makes a new session that continues a conversation from the end
+        of one of its turns, with the same agent revision. The files of the
+        workspace are copied as they are now, unless asked otherwise. The session
+        itself does not change.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CompactSession(self, request, context):
+        """CompactSession shortens the model's view of the conversation now, rather
+        than when its context is full. It is done before the next step; with no turn
+        active at once. The conversation itself is kept.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExportSession(self, request, context):
+        """ExportSession streams a session as a file. Over REST
+        `GET /v1/sessions/{session}:export` answers with the file itself.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ImportSession(self, request_iterator, context):
+        """ImportSession makes a session from an export. The first request is `open`,
+        the others bring the file. Over REST the file is the body of
+        `POST /v1/sessions:import`, and the fields of `open` are query parameters.
+        A file that is not an export, or that was cut off or changed so that it
+        contradicts itself, is INVALID_ARGUMENT and makes nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SearchMessages(self, request, context):
+        """SearchMessages finds messages of the caller's sessions that have all the
+        given words, the newest first. Messages are found from shortly after the end of
+        their turn on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Converse(self, request_iterator, context):
         """Converse joins a session for as long as both sides like: messages,
         interrupts, approvals and tool results in, events out. The first request
@@ -325,6 +397,31 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.SubmitToolResult,
                     request_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.SubmitToolResultRequest.FromString,
                     response_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.SubmitToolResultResponse.SerializeToString,
+            ),
+            'ForkSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForkSession,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ForkSessionRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ForkSessionResponse.SerializeToString,
+            ),
+            'CompactSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.CompactSession,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.CompactSessionRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.CompactSessionResponse.SerializeToString,
+            ),
+            'ExportSession': grpc.unary_stream_rpc_method_handler(
+                    servicer.ExportSession,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ExportSessionRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ExportSessionResponse.SerializeToString,
+            ),
+            'ImportSession': grpc.stream_unary_rpc_method_handler(
+                    servicer.ImportSession,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ImportSessionRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ImportSessionResponse.SerializeToString,
+            ),
+            'SearchMessages': grpc.unary_unary_rpc_method_handler(
+                    servicer.SearchMessages,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.SearchMessagesRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.SearchMessagesResponse.SerializeToString,
             ),
             'Converse': grpc.stream_stream_rpc_method_handler(
                     servicer.Converse,
@@ -720,6 +817,141 @@ class SessionService:
             '/fairlead.session.v1.SessionService/SubmitToolResult',
             fairlead_dot_session_dot_v1_dot_session__service__pb2.SubmitToolResultRequest.SerializeToString,
             fairlead_dot_session_dot_v1_dot_session__service__pb2.SubmitToolResultResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForkSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.SessionService/ForkSession',
+            fairlead_dot_session_dot_v1_dot_session__service__pb2.ForkSessionRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_session__service__pb2.ForkSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CompactSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.SessionService/CompactSession',
+            fairlead_dot_session_dot_v1_dot_session__service__pb2.CompactSessionRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_session__service__pb2.CompactSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExportSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/fairlead.session.v1.SessionService/ExportSession',
+            fairlead_dot_session_dot_v1_dot_session__service__pb2.ExportSessionRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_session__service__pb2.ExportSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ImportSession(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/fairlead.session.v1.SessionService/ImportSession',
+            fairlead_dot_session_dot_v1_dot_session__service__pb2.ImportSessionRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_session__service__pb2.ImportSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SearchMessages(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.SessionService/SearchMessages',
+            fairlead_dot_session_dot_v1_dot_session__service__pb2.SearchMessagesRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_session__service__pb2.SearchMessagesResponse.FromString,
             options,
             channel_credentials,
             insecure,

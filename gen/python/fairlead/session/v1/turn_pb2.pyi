@@ -33,7 +33,7 @@ TURN_STATE_FAILED: TurnState
 TURN_STATE_INTERRUPTED: TurnState
 
 class Turn(_message.Message):
-    __slots__ = ("name", "state", "error", "limits", "create_time", "start_time", "end_time", "steps", "usage", "final_text", "trace_id", "after_seq", "model")
+    __slots__ = ("name", "state", "error", "limits", "create_time", "start_time", "end_time", "steps", "usage", "final_text", "trace_id", "after_seq", "model", "steered_into", "output_json", "schedule", "user")
     NAME_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
@@ -47,6 +47,10 @@ class Turn(_message.Message):
     TRACE_ID_FIELD_NUMBER: _ClassVar[int]
     AFTER_SEQ_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
+    STEERED_INTO_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_JSON_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
     name: str
     state: TurnState
     error: TurnError
@@ -60,7 +64,11 @@ class Turn(_message.Message):
     trace_id: str
     after_seq: int
     model: str
-    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[TurnState, str]] = ..., error: _Optional[_Union[TurnError, _Mapping]] = ..., limits: _Optional[_Union[TurnLimits, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., steps: _Optional[int] = ..., usage: _Optional[_Union[_session_pb2.Usage, _Mapping]] = ..., final_text: _Optional[str] = ..., trace_id: _Optional[str] = ..., after_seq: _Optional[int] = ..., model: _Optional[str] = ...) -> None: ...
+    steered_into: str
+    output_json: str
+    schedule: str
+    user: str
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[TurnState, str]] = ..., error: _Optional[_Union[TurnError, _Mapping]] = ..., limits: _Optional[_Union[TurnLimits, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., steps: _Optional[int] = ..., usage: _Optional[_Union[_session_pb2.Usage, _Mapping]] = ..., final_text: _Optional[str] = ..., trace_id: _Optional[str] = ..., after_seq: _Optional[int] = ..., model: _Optional[str] = ..., steered_into: _Optional[str] = ..., output_json: _Optional[str] = ..., schedule: _Optional[str] = ..., user: _Optional[str] = ...) -> None: ...
 
 class TurnError(_message.Message):
     __slots__ = ("reason", "message")
@@ -71,11 +79,17 @@ class TurnError(_message.Message):
     def __init__(self, reason: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
 
 class TurnLimits(_message.Message):
-    __slots__ = ("max_steps", "max_wall_time", "max_output_tokens")
+    __slots__ = ("max_steps", "max_wall_time", "max_output_tokens", "max_tokens", "max_cost_nano_usd", "soft_percent")
     MAX_STEPS_FIELD_NUMBER: _ClassVar[int]
     MAX_WALL_TIME_FIELD_NUMBER: _ClassVar[int]
     MAX_OUTPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    MAX_COST_NANO_USD_FIELD_NUMBER: _ClassVar[int]
+    SOFT_PERCENT_FIELD_NUMBER: _ClassVar[int]
     max_steps: int
     max_wall_time: _duration_pb2.Duration
     max_output_tokens: int
-    def __init__(self, max_steps: _Optional[int] = ..., max_wall_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_output_tokens: _Optional[int] = ...) -> None: ...
+    max_tokens: int
+    max_cost_nano_usd: int
+    soft_percent: int
+    def __init__(self, max_steps: _Optional[int] = ..., max_wall_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_output_tokens: _Optional[int] = ..., max_tokens: _Optional[int] = ..., max_cost_nano_usd: _Optional[int] = ..., soft_percent: _Optional[int] = ...) -> None: ...

@@ -10,6 +10,7 @@ export const eventNames = {
   turnWaiting: "turn.waiting",
   turnResumed: "turn.resumed",
   turnFinished: "turn.finished",
+  turnSteered: "turn.steered",
   stepStarted: "step.started",
   stepRestarted: "step.restarted",
   stepFinished: "step.finished",
@@ -30,6 +31,9 @@ export const eventNames = {
   approvalResolved: "approval.resolved",
   todoUpdated: "todo.updated",
   checkpointCreated: "checkpoint.created",
+  operationStarted: "operation.started",
+  operationProgress: "operation.progress",
+  operationFinished: "operation.finished",
   warning: "warning",
   error: "error",
 } as const;

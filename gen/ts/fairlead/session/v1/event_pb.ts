@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/event.proto.
  */
 export const file_fairlead_session_v1_event: GenFile = /*@__PURE__*/
-  fileDesc("Ch9mYWlybGVhZC9zZXNzaW9uL3YxL2V2ZW50LnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxItQUCgVFdmVudBIRCglmaXJzdF9zZXEYASABKAMSCwoDc2VxGAIgASgDEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHR1cm4YBCABKAkSDAoEc3RlcBgFIAEoBRJTCg9zZXNzaW9uX2NyZWF0ZWQYCiABKAsyIy5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb25DcmVhdGVkQhPy1BgPc2Vzc2lvbi5jcmVhdGVkSAASUwoPc2Vzc2lvbl9yZXdvdW5kGAsgASgLMiMuZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uUmV3b3VuZEIT8tQYD3Nlc3Npb24ucmV3b3VuZEgAElkKEXNlc3Npb25fY29tcGFjdGVkGAwgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uQ29tcGFjdGVkQhXy1BgRc2Vzc2lvbi5jb21wYWN0ZWRIABJHCgt0dXJuX3F1ZXVlZBgUIAEoCzIfLmZhaXJsZWFkLnNlc3Npb24udjEuVHVyblF1ZXVlZEIP8tQYC3R1cm4ucXVldWVkSAASSgoMdHVybl9zdGFydGVkGBUgASgLMiAuZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuU3RhcnRlZEIQ8tQYDHR1cm4uc3RhcnRlZEgAEkoKDHR1cm5fd2FpdGluZxgWIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybldhaXRpbmdCEPLUGAx0dXJuLndhaXRpbmdIABJKCgx0dXJuX3Jlc3VtZWQYFyABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm5SZXN1bWVkQhDy1BgMdHVybi5yZXN1bWVkSAASTQoNdHVybl9maW5pc2hlZBgYIAEoCzIhLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybkZpbmlzaGVkQhHy1BgNdHVybi5maW5pc2hlZEgAEkoKDHN0ZXBfc3RhcnRlZBgeIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuU3RlcFN0YXJ0ZWRCEPLUGAxzdGVwLnN0YXJ0ZWRIABJQCg5zdGVwX3Jlc3RhcnRlZBgfIAEoCzIiLmZhaXJsZWFkLnNlc3Npb24udjEuU3RlcFJlc3RhcnRlZEIS8tQYDnN0ZXAucmVzdGFydGVkSAASTQoNc3RlcF9maW5pc2hlZBggIAEoCzIhLmZhaXJsZWFkLnNlc3Npb24udjEuU3RlcEZpbmlzaGVkQhHy1BgNc3RlcC5maW5pc2hlZEgAEkoKDHRleHRfc3RhcnRlZBgoIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuVGV4dFN0YXJ0ZWRCEPLUGAx0ZXh0LnN0YXJ0ZWRIABJECgp0ZXh0X2RlbHRhGCkgASgLMh4uZmFpcmxlYWQuc2Vzc2lvbi52MS5UZXh0RGVsdGFCDvLUGAp0ZXh0LmRlbHRhSAASTQoNdGV4dF9maW5pc2hlZBgqIAEoCzIhLmZhaXJsZWFkLnNlc3Npb24udjEuVGV4dEZpbmlzaGVkQhHy1BgNdGV4dC5maW5pc2hlZEgAElYKEHRoaW5raW5nX3N0YXJ0ZWQYMiABKAsyJC5mYWlybGVhZC5zZXNzaW9uLnYxLlRoaW5raW5nU3RhcnRlZEIU8tQYEHRoaW5raW5nLnN0YXJ0ZWRIABJQCg50aGlua2luZ19kZWx0YRgzIAEoCzIiLmZhaXJsZWFkLnNlc3Npb24udjEuVGhpbmtpbmdEZWx0YUIS8tQYDnRoaW5raW5nLmRlbHRhSAASWQoRdGhpbmtpbmdfZmluaXNoZWQYNCABKAsyJS5mYWlybGVhZC5zZXNzaW9uLnYxLlRoaW5raW5nRmluaXNoZWRCFfLUGBF0aGlua2luZy5maW5pc2hlZEgAElgKEXRvb2xfY2FsbF9zdGFydGVkGDwgASgLMiQuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sQ2FsbFN0YXJ0ZWRCFfLUGBF0b29sX2NhbGwuc3RhcnRlZEgAEm8KGXRvb2xfY2FsbF9hcmd1bWVudHNfZGVsdGEYPSABKAsyKy5mYWlybGVhZC5zZXNzaW9uLnYxLlRvb2xDYWxsQXJndW1lbnRzRGVsdGFCHfLUGBl0b29sX2NhbGwuYXJndW1lbnRzX2RlbHRhSAASXgoTdG9vbF9jYWxsX2FyZ3VtZW50cxg+IAEoCzImLmZhaXJsZWFkLnNlc3Npb24udjEuVG9vbENhbGxBcmd1bWVudHNCF/LUGBN0b29sX2NhbGwuYXJndW1lbnRzSAASWwoSdG9vbF9jYWxsX2RlY2lzaW9uGD8gASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sQ2FsbERlY2lzaW9uQhby1BgSdG9vbF9jYWxsLmRlY2lzaW9uSAASWwoSdG9vbF9jYWxsX3Byb2dyZXNzGEAgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sQ2FsbFByb2dyZXNzQhby1BgSdG9vbF9jYWxsLnByb2dyZXNzSAASZgoWdG9vbF9jYWxsX291dHB1dF9kZWx0YRhBIAEoCzIoLmZhaXJsZWFkLnNlc3Npb24udjEuVG9vbENhbGxPdXRwdXREZWx0YUIa8tQYFnRvb2xfY2FsbC5vdXRwdXRfZGVsdGFIABJbChJ0b29sX2NhbGxfZmluaXNoZWQYQiABKAsyJS5mYWlybGVhZC5zZXNzaW9uLnYxLlRvb2xDYWxsRmluaXNoZWRCFvLUGBJ0b29sX2NhbGwuZmluaXNoZWRIABJcChJhcHByb3ZhbF9yZXF1ZXN0ZWQYRiABKAsyJi5mYWlybGVhZC5zZXNzaW9uLnYxLkFwcHJvdmFsUmVxdWVzdGVkQhby1BgSYXBwcm92YWwucmVxdWVzdGVkSAASWQoRYXBwcm92YWxfcmVzb2x2ZWQYRyABKAsyJS5mYWlybGVhZC5zZXNzaW9uLnYxLkFwcHJvdmFsUmVzb2x2ZWRCFfLUGBFhcHByb3ZhbC5yZXNvbHZlZEgAEkoKDHRvZG9fdXBkYXRlZBhQIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuVG9kb1VwZGF0ZWRCEPLUGAx0b2RvLnVwZGF0ZWRIABJcChJjaGVja3BvaW50X2NyZWF0ZWQYWiABKAsyJi5mYWlybGVhZC5zZXNzaW9uLnYxLkNoZWNrcG9pbnRDcmVhdGVkQhby1BgSY2hlY2twb2ludC5jcmVhdGVkSAASPAoHd2FybmluZxhkIAEoCzIcLmZhaXJsZWFkLnNlc3Npb24udjEuV2FybmluZ0IL8tQYB3dhcm5pbmdIABI+CgVlcnJvchhlIAEoCzIiLmZhaXJsZWFkLnNlc3Npb24udjEuRXJyb3JPY2N1cnJlZEIJ8tQYBWVycm9ySABCBgoEYm9keSIxCg5TZXNzaW9uQ3JlYXRlZBINCgVhZ2VudBgBIAEoCRIQCghncmVldGluZxgCIAEoCSJNCg5TZXNzaW9uUmV3b3VuZBIWCg52b2lkX2ZpcnN0X3NlcRgBIAEoAxIVCg12b2lkX2xhc3Rfc2VxGAIgASgDEgwKBGhlYWQYAyABKAkiPwoQU2Vzc2lvbkNvbXBhY3RlZBIVCg10b2tlbnNfYmVmb3JlGAEgASgDEhQKDHRva2Vuc19hZnRlchgCIAEoAyJICgpUdXJuUXVldWVkEiwKB2NvbnRlbnQYASADKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ29udGVudBIMCgR1c2VyGAIgASgJIl8KC1R1cm5TdGFydGVkEg0KBW1vZGVsGAEgASgJEi8KBmxpbWl0cxgCIAEoCzIfLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybkxpbWl0cxIQCgh0cmFjZV9pZBgDIAEoCSIfCgtUdXJuV2FpdGluZxIQCghjYWxsX2lkcxgBIAMoCSINCgtUdXJuUmVzdW1lZCK6AQoMVHVybkZpbmlzaGVkEi0KBXN0YXRlGAEgASgOMh4uZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuU3RhdGUSLQoFZXJyb3IYAiABKAsyHi5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm5FcnJvchIpCgV1c2FnZRgDIAEoCzIaLmZhaXJsZWFkLnNlc3Npb24udjEuVXNhZ2USDQoFc3RlcHMYBCABKAUSEgoKZmluYWxfdGV4dBgFIAEoCSItCgtTdGVwU3RhcnRlZBINCgVtb2RlbBgBIAEoCRIPCgdhdHRlbXB0GAIgASgFIk4KDVN0ZXBSZXN0YXJ0ZWQSFgoOdm9pZF9maXJzdF9zZXEYASABKAMSFQoNdm9pZF9sYXN0X3NlcRgCIAEoAxIOCgZyZWFzb24YAyABKAkiXwoMU3RlcEZpbmlzaGVkEhMKC3N0b3BfcmVhc29uGAEgASgJEikKBXVzYWdlGAIgASgLMhouZmFpcmxlYWQuc2Vzc2lvbi52MS5Vc2FnZRIPCgdtZXNzYWdlGAMgASgJIhwKC1RleHRTdGFydGVkEg0KBWJsb2NrGAEgASgFIigKCVRleHREZWx0YRINCgVibG9jaxgBIAEoBRIMCgR0ZXh0GAIgASgJIh0KDFRleHRGaW5pc2hlZBINCgVibG9jaxgBIAEoBSIgCg9UaGlua2luZ1N0YXJ0ZWQSDQoFYmxvY2sYASABKAUiLAoNVGhpbmtpbmdEZWx0YRINCgVibG9jaxgBIAEoBRIMCgR0ZXh0GAIgASgJIiEKEFRoaW5raW5nRmluaXNoZWQSDQoFYmxvY2sYASABKAUiPwoPVG9vbENhbGxTdGFydGVkEg0KBWJsb2NrGAEgASgFEg8KB2NhbGxfaWQYAiABKAkSDAoEdG9vbBgDIAEoCSI3ChZUb29sQ2FsbEFyZ3VtZW50c0RlbHRhEg8KB2NhbGxfaWQYASABKAkSDAoEanNvbhgCIAEoCSJKChFUb29sQ2FsbEFyZ3VtZW50cxIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSFgoOYXJndW1lbnRzX2pzb24YAyABKAkiYgoQVG9vbENhbGxEZWNpc2lvbhIPCgdjYWxsX2lkGAEgASgJEi8KCGRlY2lzaW9uGAIgASgOMh0uZmFpcmxlYWQuc2Vzc2lvbi52MS5EZWNpc2lvbhIMCgRydWxlGAMgASgJIjQKEFRvb2xDYWxsUHJvZ3Jlc3MSDwoHY2FsbF9pZBgBIAEoCRIPCgdtZXNzYWdlGAIgASgJIkQKE1Rvb2xDYWxsT3V0cHV0RGVsdGESDwoHY2FsbF9pZBgBIAEoCRIOCgZzdHJlYW0YAiABKAkSDAoEZGF0YRgDIAEoDCKnAQoQVG9vbENhbGxGaW5pc2hlZBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSMQoHb3V0Y29tZRgDIAEoDjIgLmZhaXJsZWFkLnNlc3Npb24udjEuVG9vbE91dGNvbWUSLAoHY29udGVudBgEIAMoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5Db250ZW50EhMKC2R1cmF0aW9uX21zGAUgASgDImgKEUFwcHJvdmFsUmVxdWVzdGVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIWCg5hcmd1bWVudHNfanNvbhgDIAEoCRIOCgZkaWdlc3QYBCABKAkSDAoEcnVsZRgFIAEoCSJUChBBcHByb3ZhbFJlc29sdmVkEg8KB2NhbGxfaWQYASABKAkSEAoIYXBwcm92ZWQYAiABKAgSDAoEdXNlchgDIAEoCRIPCgdjb21tZW50GAQgASgJIjcKC1RvZG9VcGRhdGVkEigKBXRvZG9zGAEgAygLMhkuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub2RvIjwKBFRvZG8SDwoHY29udGVudBgBIAEoCRIOCgZzdGF0dXMYAiABKAkSEwoLYWN0aXZlX2Zvcm0YAyABKAkiPAoRQ2hlY2twb2ludENyZWF0ZWQSEgoKY2hlY2twb2ludBgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCSIqCgdXYXJuaW5nEg4KBnJlYXNvbhgBIAEoCRIPCgdtZXNzYWdlGAIgASgJIjAKDUVycm9yT2NjdXJyZWQSDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkqXQoIRGVjaXNpb24SGAoUREVDSVNJT05fVU5TUEVDSUZJRUQQABISCg5ERUNJU0lPTl9BTExPVxABEhAKDERFQ0lTSU9OX0FTSxACEhEKDURFQ0lTSU9OX0RFTlkQAzo+CgpldmVudF9uYW1lEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjOigMgASgJUglldmVudE5hbWVCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_fairlead_common_v1_content, file_fairlead_session_v1_message, file_fairlead_session_v1_session, file_fairlead_session_v1_turn, file_google_protobuf_descriptor, file_google_protobuf_timestamp]);
+  fileDesc("Ch9mYWlybGVhZC9zZXNzaW9uL3YxL2V2ZW50LnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIrcXCgVFdmVudBIRCglmaXJzdF9zZXEYASABKAMSCwoDc2VxGAIgASgDEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHR1cm4YBCABKAkSDAoEc3RlcBgFIAEoBRJTCg9zZXNzaW9uX2NyZWF0ZWQYCiABKAsyIy5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb25DcmVhdGVkQhPy1BgPc2Vzc2lvbi5jcmVhdGVkSAASUwoPc2Vzc2lvbl9yZXdvdW5kGAsgASgLMiMuZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uUmV3b3VuZEIT8tQYD3Nlc3Npb24ucmV3b3VuZEgAElkKEXNlc3Npb25fY29tcGFjdGVkGAwgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uQ29tcGFjdGVkQhXy1BgRc2Vzc2lvbi5jb21wYWN0ZWRIABJHCgt0dXJuX3F1ZXVlZBgUIAEoCzIfLmZhaXJsZWFkLnNlc3Npb24udjEuVHVyblF1ZXVlZEIP8tQYC3R1cm4ucXVldWVkSAASSgoMdHVybl9zdGFydGVkGBUgASgLMiAuZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuU3RhcnRlZEIQ8tQYDHR1cm4uc3RhcnRlZEgAEkoKDHR1cm5fd2FpdGluZxgWIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybldhaXRpbmdCEPLUGAx0dXJuLndhaXRpbmdIABJKCgx0dXJuX3Jlc3VtZWQYFyABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm5SZXN1bWVkQhDy1BgMdHVybi5yZXN1bWVkSAASTQoNdHVybl9maW5pc2hlZBgYIAEoCzIhLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybkZpbmlzaGVkQhHy1BgNdHVybi5maW5pc2hlZEgAEkoKDHR1cm5fc3RlZXJlZBgZIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuVHVyblN0ZWVyZWRCEPLUGAx0dXJuLnN0ZWVyZWRIABJKCgxzdGVwX3N0YXJ0ZWQYHiABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlN0ZXBTdGFydGVkQhDy1BgMc3RlcC5zdGFydGVkSAASUAoOc3RlcF9yZXN0YXJ0ZWQYHyABKAsyIi5mYWlybGVhZC5zZXNzaW9uLnYxLlN0ZXBSZXN0YXJ0ZWRCEvLUGA5zdGVwLnJlc3RhcnRlZEgAEk0KDXN0ZXBfZmluaXNoZWQYICABKAsyIS5mYWlybGVhZC5zZXNzaW9uLnYxLlN0ZXBGaW5pc2hlZEIR8tQYDXN0ZXAuZmluaXNoZWRIABJKCgx0ZXh0X3N0YXJ0ZWQYKCABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlRleHRTdGFydGVkQhDy1BgMdGV4dC5zdGFydGVkSAASRAoKdGV4dF9kZWx0YRgpIAEoCzIeLmZhaXJsZWFkLnNlc3Npb24udjEuVGV4dERlbHRhQg7y1BgKdGV4dC5kZWx0YUgAEk0KDXRleHRfZmluaXNoZWQYKiABKAsyIS5mYWlybGVhZC5zZXNzaW9uLnYxLlRleHRGaW5pc2hlZEIR8tQYDXRleHQuZmluaXNoZWRIABJWChB0aGlua2luZ19zdGFydGVkGDIgASgLMiQuZmFpcmxlYWQuc2Vzc2lvbi52MS5UaGlua2luZ1N0YXJ0ZWRCFPLUGBB0aGlua2luZy5zdGFydGVkSAASUAoOdGhpbmtpbmdfZGVsdGEYMyABKAsyIi5mYWlybGVhZC5zZXNzaW9uLnYxLlRoaW5raW5nRGVsdGFCEvLUGA50aGlua2luZy5kZWx0YUgAElkKEXRoaW5raW5nX2ZpbmlzaGVkGDQgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5UaGlua2luZ0ZpbmlzaGVkQhXy1BgRdGhpbmtpbmcuZmluaXNoZWRIABJYChF0b29sX2NhbGxfc3RhcnRlZBg8IAEoCzIkLmZhaXJsZWFkLnNlc3Npb24udjEuVG9vbENhbGxTdGFydGVkQhXy1BgRdG9vbF9jYWxsLnN0YXJ0ZWRIABJvChl0b29sX2NhbGxfYXJndW1lbnRzX2RlbHRhGD0gASgLMisuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sQ2FsbEFyZ3VtZW50c0RlbHRhQh3y1BgZdG9vbF9jYWxsLmFyZ3VtZW50c19kZWx0YUgAEl4KE3Rvb2xfY2FsbF9hcmd1bWVudHMYPiABKAsyJi5mYWlybGVhZC5zZXNzaW9uLnYxLlRvb2xDYWxsQXJndW1lbnRzQhfy1BgTdG9vbF9jYWxsLmFyZ3VtZW50c0gAElsKEnRvb2xfY2FsbF9kZWNpc2lvbhg/IAEoCzIlLmZhaXJsZWFkLnNlc3Npb24udjEuVG9vbENhbGxEZWNpc2lvbkIW8tQYEnRvb2xfY2FsbC5kZWNpc2lvbkgAElsKEnRvb2xfY2FsbF9wcm9ncmVzcxhAIAEoCzIlLmZhaXJsZWFkLnNlc3Npb24udjEuVG9vbENhbGxQcm9ncmVzc0IW8tQYEnRvb2xfY2FsbC5wcm9ncmVzc0gAEmYKFnRvb2xfY2FsbF9vdXRwdXRfZGVsdGEYQSABKAsyKC5mYWlybGVhZC5zZXNzaW9uLnYxLlRvb2xDYWxsT3V0cHV0RGVsdGFCGvLUGBZ0b29sX2NhbGwub3V0cHV0X2RlbHRhSAASWwoSdG9vbF9jYWxsX2ZpbmlzaGVkGEIgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sQ2FsbEZpbmlzaGVkQhby1BgSdG9vbF9jYWxsLmZpbmlzaGVkSAASXAoSYXBwcm92YWxfcmVxdWVzdGVkGEYgASgLMiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5BcHByb3ZhbFJlcXVlc3RlZEIW8tQYEmFwcHJvdmFsLnJlcXVlc3RlZEgAElkKEWFwcHJvdmFsX3Jlc29sdmVkGEcgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5BcHByb3ZhbFJlc29sdmVkQhXy1BgRYXBwcm92YWwucmVzb2x2ZWRIABJKCgx0b2RvX3VwZGF0ZWQYUCABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlRvZG9VcGRhdGVkQhDy1BgMdG9kby51cGRhdGVkSAASXAoSY2hlY2twb2ludF9jcmVhdGVkGFogASgLMiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5DaGVja3BvaW50Q3JlYXRlZEIW8tQYEmNoZWNrcG9pbnQuY3JlYXRlZEgAElkKEW9wZXJhdGlvbl9zdGFydGVkGG4gASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5PcGVyYXRpb25TdGFydGVkQhXy1BgRb3BlcmF0aW9uLnN0YXJ0ZWRIABJcChJvcGVyYXRpb25fcHJvZ3Jlc3MYbyABKAsyJi5mYWlybGVhZC5zZXNzaW9uLnYxLk9wZXJhdGlvblByb2dyZXNzQhby1BgSb3BlcmF0aW9uLnByb2dyZXNzSAASXAoSb3BlcmF0aW9uX2ZpbmlzaGVkGHAgASgLMiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5PcGVyYXRpb25GaW5pc2hlZEIW8tQYEm9wZXJhdGlvbi5maW5pc2hlZEgAEjwKB3dhcm5pbmcYZCABKAsyHC5mYWlybGVhZC5zZXNzaW9uLnYxLldhcm5pbmdCC/LUGAd3YXJuaW5nSAASPgoFZXJyb3IYZSABKAsyIi5mYWlybGVhZC5zZXNzaW9uLnYxLkVycm9yT2NjdXJyZWRCCfLUGAVlcnJvckgAQgYKBGJvZHkiWAoOU2Vzc2lvbkNyZWF0ZWQSDQoFYWdlbnQYASABKAkSEAoIZ3JlZXRpbmcYAiABKAkSEwoLZm9ya2VkX2Zyb20YAyABKAkSEAoIaW1wb3J0ZWQYBCABKAgiYgoOU2Vzc2lvblJld291bmQSFgoOdm9pZF9maXJzdF9zZXEYASABKAMSFQoNdm9pZF9sYXN0X3NlcRgCIAEoAxIMCgRoZWFkGAMgASgJEhMKC3VuZG9uZV90dXJuGAQgASgJInEKEFNlc3Npb25Db21wYWN0ZWQSFQoNdG9rZW5zX2JlZm9yZRgBIAEoAxIUCgx0b2tlbnNfYWZ0ZXIYAiABKAMSDwoHbWVzc2FnZRgDIAEoCRIPCgd0cmlnZ2VyGAQgASgJEg4KBm1ldGhvZBgFIAEoCSJqCgpUdXJuUXVldWVkEiwKB2NvbnRlbnQYASADKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ29udGVudBIMCgR1c2VyGAIgASgJEhAKCHNjaGVkdWxlGAMgASgJEg4KBnJlc3VtZRgEIAEoCCJfCgtUdXJuU3RhcnRlZBINCgVtb2RlbBgBIAEoCRIvCgZsaW1pdHMYAiABKAsyHy5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm5MaW1pdHMSEAoIdHJhY2VfaWQYAyABKAkiHwoLVHVybldhaXRpbmcSEAoIY2FsbF9pZHMYASADKAkiDQoLVHVyblJlc3VtZWQizwEKDFR1cm5GaW5pc2hlZBItCgVzdGF0ZRgBIAEoDjIeLmZhaXJsZWFkLnNlc3Npb24udjEuVHVyblN0YXRlEi0KBWVycm9yGAIgASgLMh4uZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuRXJyb3ISKQoFdXNhZ2UYAyABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLlVzYWdlEg0KBXN0ZXBzGAQgASgFEhIKCmZpbmFsX3RleHQYBSABKAkSEwoLb3V0cHV0X2pzb24YBiABKAkiGwoLVHVyblN0ZWVyZWQSDAoEaW50bxgBIAEoCSItCgtTdGVwU3RhcnRlZBINCgVtb2RlbBgBIAEoCRIPCgdhdHRlbXB0GAIgASgFIk4KDVN0ZXBSZXN0YXJ0ZWQSFgoOdm9pZF9maXJzdF9zZXEYASABKAMSFQoNdm9pZF9sYXN0X3NlcRgCIAEoAxIOCgZyZWFzb24YAyABKAkiXwoMU3RlcEZpbmlzaGVkEhMKC3N0b3BfcmVhc29uGAEgASgJEikKBXVzYWdlGAIgASgLMhouZmFpcmxlYWQuc2Vzc2lvbi52MS5Vc2FnZRIPCgdtZXNzYWdlGAMgASgJIhwKC1RleHRTdGFydGVkEg0KBWJsb2NrGAEgASgFIigKCVRleHREZWx0YRINCgVibG9jaxgBIAEoBRIMCgR0ZXh0GAIgASgJIh0KDFRleHRGaW5pc2hlZBINCgVibG9jaxgBIAEoBSIgCg9UaGlua2luZ1N0YXJ0ZWQSDQoFYmxvY2sYASABKAUiLAoNVGhpbmtpbmdEZWx0YRINCgVibG9jaxgBIAEoBRIMCgR0ZXh0GAIgASgJIiEKEFRoaW5raW5nRmluaXNoZWQSDQoFYmxvY2sYASABKAUiPwoPVG9vbENhbGxTdGFydGVkEg0KBWJsb2NrGAEgASgFEg8KB2NhbGxfaWQYAiABKAkSDAoEdG9vbBgDIAEoCSI3ChZUb29sQ2FsbEFyZ3VtZW50c0RlbHRhEg8KB2NhbGxfaWQYASABKAkSDAoEanNvbhgCIAEoCSJKChFUb29sQ2FsbEFyZ3VtZW50cxIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSFgoOYXJndW1lbnRzX2pzb24YAyABKAkiYgoQVG9vbENhbGxEZWNpc2lvbhIPCgdjYWxsX2lkGAEgASgJEi8KCGRlY2lzaW9uGAIgASgOMh0uZmFpcmxlYWQuc2Vzc2lvbi52MS5EZWNpc2lvbhIMCgRydWxlGAMgASgJIjQKEFRvb2xDYWxsUHJvZ3Jlc3MSDwoHY2FsbF9pZBgBIAEoCRIPCgdtZXNzYWdlGAIgASgJIkQKE1Rvb2xDYWxsT3V0cHV0RGVsdGESDwoHY2FsbF9pZBgBIAEoCRIOCgZzdHJlYW0YAiABKAkSDAoEZGF0YRgDIAEoDCK6AQoQVG9vbENhbGxGaW5pc2hlZBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSMQoHb3V0Y29tZRgDIAEoDjIgLmZhaXJsZWFkLnNlc3Npb24udjEuVG9vbE91dGNvbWUSLAoHY29udGVudBgEIAMoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5Db250ZW50EhMKC2R1cmF0aW9uX21zGAUgASgDEhEKCW9wZXJhdGlvbhgGIAEoCSKqAQoRQXBwcm92YWxSZXF1ZXN0ZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEhYKDmFyZ3VtZW50c19qc29uGAMgASgJEg4KBmRpZ2VzdBgEIAEoCRIMCgRydWxlGAUgASgJEi8KBGtpbmQYBiABKA4yIS5mYWlybGVhZC5zZXNzaW9uLnYxLkFwcHJvdmFsS2luZBIPCgdtZXNzYWdlGAcgASgJIlQKEEFwcHJvdmFsUmVzb2x2ZWQSDwoHY2FsbF9pZBgBIAEoCRIQCghhcHByb3ZlZBgCIAEoCBIMCgR1c2VyGAMgASgJEg8KB2NvbW1lbnQYBCABKAkiNwoLVG9kb1VwZGF0ZWQSKAoFdG9kb3MYASADKAsyGS5mYWlybGVhZC5zZXNzaW9uLnYxLlRvZG8iPAoEVG9kbxIPCgdjb250ZW50GAEgASgJEg4KBnN0YXR1cxgCIAEoCRITCgthY3RpdmVfZm9ybRgDIAEoCSI8ChFDaGVja3BvaW50Q3JlYXRlZBISCgpjaGVja3BvaW50GAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJIkQKEE9wZXJhdGlvblN0YXJ0ZWQSEQoJb3BlcmF0aW9uGAEgASgJEg8KB2NhbGxfaWQYAiABKAkSDAoEdG9vbBgDIAEoCSI3ChFPcGVyYXRpb25Qcm9ncmVzcxIRCglvcGVyYXRpb24YASABKAkSDwoHbWVzc2FnZRgCIAEoCSJGChFPcGVyYXRpb25GaW5pc2hlZBIRCglvcGVyYXRpb24YASABKAkSDQoFc3RhdGUYAiABKAkSDwoHbWVzc2FnZRgDIAEoCSIqCgdXYXJuaW5nEg4KBnJlYXNvbhgBIAEoCRIPCgdtZXNzYWdlGAIgASgJIjAKDUVycm9yT2NjdXJyZWQSDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkqXQoIRGVjaXNpb24SGAoUREVDSVNJT05fVU5TUEVDSUZJRUQQABISCg5ERUNJU0lPTl9BTExPVxABEhAKDERFQ0lTSU9OX0FTSxACEhEKDURFQ0lTSU9OX0RFTlkQAypkCgxBcHByb3ZhbEtpbmQSHQoZQVBQUk9WQUxfS0lORF9VTlNQRUNJRklFRBAAEhsKF0FQUFJPVkFMX0tJTkRfVE9PTF9DQUxMEAESGAoUQVBQUk9WQUxfS0lORF9CVURHRVQQAjo+CgpldmVudF9uYW1lEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjOigMgASgJUglldmVudE5hbWVCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_fairlead_common_v1_content, file_fairlead_session_v1_message, file_fairlead_session_v1_session, file_fairlead_session_v1_turn, file_google_protobuf_descriptor, file_google_protobuf_timestamp]);
 
 /**
  * Event is one durable, sequenced fact in a session. The ranges
@@ -135,6 +135,14 @@ export type Event = Message<"fairlead.session.v1.Event"> & {
      */
     value: TurnFinished;
     case: "turnFinished";
+  } | {
+    /**
+     * A turn's message was put into the turn that is active.
+     *
+     * @generated from field: fairlead.session.v1.TurnSteered turn_steered = 25;
+     */
+    value: TurnSteered;
+    case: "turnSteered";
   } | {
     /**
      * A model call began.
@@ -297,6 +305,30 @@ export type Event = Message<"fairlead.session.v1.Event"> & {
     case: "checkpointCreated";
   } | {
     /**
+     * A tool handed back work that outlives its call.
+     *
+     * @generated from field: fairlead.session.v1.OperationStarted operation_started = 110;
+     */
+    value: OperationStarted;
+    case: "operationStarted";
+  } | {
+    /**
+     * An operation was looked at and is not finished.
+     *
+     * @generated from field: fairlead.session.v1.OperationProgress operation_progress = 111;
+     */
+    value: OperationProgress;
+    case: "operationProgress";
+  } | {
+    /**
+     * An operation was looked at and has ended.
+     *
+     * @generated from field: fairlead.session.v1.OperationFinished operation_finished = 112;
+     */
+    value: OperationFinished;
+    case: "operationFinished";
+  } | {
+    /**
      * Something is not as it should be, but the turn goes on.
      *
      * @generated from field: fairlead.session.v1.Warning warning = 100;
@@ -340,6 +372,21 @@ export type SessionCreated = Message<"fairlead.session.v1.SessionCreated"> & {
    * @generated from field: string greeting = 2;
    */
   greeting: string;
+
+  /**
+   * The session whose conversation this one continues, as `sessions/{session}`,
+   * if it is a fork.
+   *
+   * @generated from field: string forked_from = 3;
+   */
+  forkedFrom: string;
+
+  /**
+   * Whether the session was made from an export.
+   *
+   * @generated from field: bool imported = 4;
+   */
+  imported: boolean;
 };
 
 /**
@@ -375,6 +422,15 @@ export type SessionRewound = Message<"fairlead.session.v1.SessionRewound"> & {
    * @generated from field: string head = 3;
    */
   head: string;
+
+  /**
+   * The turn that was undone, as `sessions/{session}/turns/{turn}`. Of the
+   * range only what belongs to this turn no longer counts; the `turn.*` events
+   * themselves always do, for they tell what became of the turn.
+   *
+   * @generated from field: string undone_turn = 4;
+   */
+  undoneTurn: string;
 };
 
 /**
@@ -385,24 +441,46 @@ export const SessionRewoundSchema: GenMessage<SessionRewound> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_event, 2);
 
 /**
- * SessionCompacted says that the model's view was shortened.
+ * SessionCompacted says that the model's view was shortened. The conversation
+ * itself is kept whole.
  *
  * @generated from message fairlead.session.v1.SessionCompacted
  */
 export type SessionCompacted = Message<"fairlead.session.v1.SessionCompacted"> & {
   /**
-   * Tokens of the view before.
+   * Tokens of the view before; an estimate where the provider did not count.
    *
    * @generated from field: int64 tokens_before = 1;
    */
   tokensBefore: bigint;
 
   /**
-   * Tokens of the view after.
+   * Tokens of the view after; an estimate.
    *
    * @generated from field: int64 tokens_after = 2;
    */
   tokensAfter: bigint;
+
+  /**
+   * The message that stands for what was shortened.
+   *
+   * @generated from field: string message = 3;
+   */
+  message: string;
+
+  /**
+   * Why it was done: `automatic` or `requested`.
+   *
+   * @generated from field: string trigger = 4;
+   */
+  trigger: string;
+
+  /**
+   * How it was done: `summary` by the model, or `cut` when no summary was to be had.
+   *
+   * @generated from field: string method = 5;
+   */
+  method: string;
 };
 
 /**
@@ -431,6 +509,20 @@ export type TurnQueued = Message<"fairlead.session.v1.TurnQueued"> & {
    * @generated from field: string user = 2;
    */
   user: string;
+
+  /**
+   * The schedule that sent it, as `sessions/{session}/schedules/{schedule}`, if one did.
+   *
+   * @generated from field: string schedule = 3;
+   */
+  schedule: string;
+
+  /**
+   * Whether the turn goes on where the one before it stopped, without a message.
+   *
+   * @generated from field: bool resume = 4;
+   */
+  resume: boolean;
 };
 
 /**
@@ -482,7 +574,8 @@ export const TurnStartedSchema: GenMessage<TurnStarted> = /*@__PURE__*/
  */
 export type TurnWaiting = Message<"fairlead.session.v1.TurnWaiting"> & {
   /**
-   * The calls that need an approval or a result of the client.
+   * The calls that need an approval or a result of the client, and the ids of
+   * approvals that belong to no call.
    *
    * @generated from field: repeated string call_ids = 1;
    */
@@ -551,6 +644,13 @@ export type TurnFinished = Message<"fairlead.session.v1.TurnFinished"> & {
    * @generated from field: string final_text = 5;
    */
   finalText: string;
+
+  /**
+   * The agent's structured output, as JSON, if its agent asks for one.
+   *
+   * @generated from field: string output_json = 6;
+   */
+  outputJson: string;
 };
 
 /**
@@ -559,6 +659,28 @@ export type TurnFinished = Message<"fairlead.session.v1.TurnFinished"> & {
  */
 export const TurnFinishedSchema: GenMessage<TurnFinished> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_event, 8);
+
+/**
+ * TurnSteered says that a turn's message was put into the active turn before its
+ * next step. The turn that brought it ends with the other one and as it does.
+ *
+ * @generated from message fairlead.session.v1.TurnSteered
+ */
+export type TurnSteered = Message<"fairlead.session.v1.TurnSteered"> & {
+  /**
+   * The active turn, as `sessions/{session}/turns/{turn}`.
+   *
+   * @generated from field: string into = 1;
+   */
+  into: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.TurnSteered.
+ * Use `create(TurnSteeredSchema)` to create a new message.
+ */
+export const TurnSteeredSchema: GenMessage<TurnSteered> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_event, 9);
 
 /**
  * StepStarted says that a model call began.
@@ -586,7 +708,7 @@ export type StepStarted = Message<"fairlead.session.v1.StepStarted"> & {
  * Use `create(StepStartedSchema)` to create a new message.
  */
 export const StepStartedSchema: GenMessage<StepStarted> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 9);
+  messageDesc(file_fairlead_session_v1_event, 10);
 
 /**
  * StepRestarted says that what a model call had produced is void.
@@ -621,7 +743,7 @@ export type StepRestarted = Message<"fairlead.session.v1.StepRestarted"> & {
  * Use `create(StepRestartedSchema)` to create a new message.
  */
 export const StepRestartedSchema: GenMessage<StepRestarted> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 10);
+  messageDesc(file_fairlead_session_v1_event, 11);
 
 /**
  * StepFinished says that a step ended.
@@ -657,7 +779,7 @@ export type StepFinished = Message<"fairlead.session.v1.StepFinished"> & {
  * Use `create(StepFinishedSchema)` to create a new message.
  */
 export const StepFinishedSchema: GenMessage<StepFinished> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 11);
+  messageDesc(file_fairlead_session_v1_event, 12);
 
 /**
  * TextStarted says that a block of text began.
@@ -678,7 +800,7 @@ export type TextStarted = Message<"fairlead.session.v1.TextStarted"> & {
  * Use `create(TextStartedSchema)` to create a new message.
  */
 export const TextStartedSchema: GenMessage<TextStarted> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 12);
+  messageDesc(file_fairlead_session_v1_event, 13);
 
 /**
  * TextDelta brings more text.
@@ -706,7 +828,7 @@ export type TextDelta = Message<"fairlead.session.v1.TextDelta"> & {
  * Use `create(TextDeltaSchema)` to create a new message.
  */
 export const TextDeltaSchema: GenMessage<TextDelta> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 13);
+  messageDesc(file_fairlead_session_v1_event, 14);
 
 /**
  * TextFinished says that a block of text ended.
@@ -727,7 +849,7 @@ export type TextFinished = Message<"fairlead.session.v1.TextFinished"> & {
  * Use `create(TextFinishedSchema)` to create a new message.
  */
 export const TextFinishedSchema: GenMessage<TextFinished> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 14);
+  messageDesc(file_fairlead_session_v1_event, 15);
 
 /**
  * ThinkingStarted says that a block of thinking began.
@@ -748,7 +870,7 @@ export type ThinkingStarted = Message<"fairlead.session.v1.ThinkingStarted"> & {
  * Use `create(ThinkingStartedSchema)` to create a new message.
  */
 export const ThinkingStartedSchema: GenMessage<ThinkingStarted> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 15);
+  messageDesc(file_fairlead_session_v1_event, 16);
 
 /**
  * ThinkingDelta brings more thinking.
@@ -776,7 +898,7 @@ export type ThinkingDelta = Message<"fairlead.session.v1.ThinkingDelta"> & {
  * Use `create(ThinkingDeltaSchema)` to create a new message.
  */
 export const ThinkingDeltaSchema: GenMessage<ThinkingDelta> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 16);
+  messageDesc(file_fairlead_session_v1_event, 17);
 
 /**
  * ThinkingFinished says that a block of thinking ended.
@@ -797,7 +919,7 @@ export type ThinkingFinished = Message<"fairlead.session.v1.ThinkingFinished"> &
  * Use `create(ThinkingFinishedSchema)` to create a new message.
  */
 export const ThinkingFinishedSchema: GenMessage<ThinkingFinished> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 17);
+  messageDesc(file_fairlead_session_v1_event, 18);
 
 /**
  * ToolCallStarted says that the model began to ask for a tool call.
@@ -832,7 +954,7 @@ export type ToolCallStarted = Message<"fairlead.session.v1.ToolCallStarted"> & {
  * Use `create(ToolCallStartedSchema)` to create a new message.
  */
 export const ToolCallStartedSchema: GenMessage<ToolCallStarted> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 18);
+  messageDesc(file_fairlead_session_v1_event, 19);
 
 /**
  * ToolCallArgumentsDelta brings more of a call's arguments.
@@ -860,7 +982,7 @@ export type ToolCallArgumentsDelta = Message<"fairlead.session.v1.ToolCallArgume
  * Use `create(ToolCallArgumentsDeltaSchema)` to create a new message.
  */
 export const ToolCallArgumentsDeltaSchema: GenMessage<ToolCallArgumentsDelta> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 19);
+  messageDesc(file_fairlead_session_v1_event, 20);
 
 /**
  * ToolCallArguments says that a call's arguments are complete.
@@ -895,7 +1017,7 @@ export type ToolCallArguments = Message<"fairlead.session.v1.ToolCallArguments">
  * Use `create(ToolCallArgumentsSchema)` to create a new message.
  */
 export const ToolCallArgumentsSchema: GenMessage<ToolCallArguments> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 20);
+  messageDesc(file_fairlead_session_v1_event, 21);
 
 /**
  * ToolCallDecision says whether a call may run.
@@ -930,7 +1052,7 @@ export type ToolCallDecision = Message<"fairlead.session.v1.ToolCallDecision"> &
  * Use `create(ToolCallDecisionSchema)` to create a new message.
  */
 export const ToolCallDecisionSchema: GenMessage<ToolCallDecision> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 21);
+  messageDesc(file_fairlead_session_v1_event, 22);
 
 /**
  * ToolCallProgress tells how far a running call is.
@@ -958,7 +1080,7 @@ export type ToolCallProgress = Message<"fairlead.session.v1.ToolCallProgress"> &
  * Use `create(ToolCallProgressSchema)` to create a new message.
  */
 export const ToolCallProgressSchema: GenMessage<ToolCallProgress> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 22);
+  messageDesc(file_fairlead_session_v1_event, 23);
 
 /**
  * ToolCallOutputDelta brings more of a running call's output.
@@ -993,7 +1115,7 @@ export type ToolCallOutputDelta = Message<"fairlead.session.v1.ToolCallOutputDel
  * Use `create(ToolCallOutputDeltaSchema)` to create a new message.
  */
 export const ToolCallOutputDeltaSchema: GenMessage<ToolCallOutputDelta> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 23);
+  messageDesc(file_fairlead_session_v1_event, 24);
 
 /**
  * ToolCallFinished says how a call ended.
@@ -1035,6 +1157,13 @@ export type ToolCallFinished = Message<"fairlead.session.v1.ToolCallFinished"> &
    * @generated from field: int64 duration_ms = 5;
    */
   durationMs: bigint;
+
+  /**
+   * The operation that goes on, as `operations/{operation}`, if the call handed one back.
+   *
+   * @generated from field: string operation = 6;
+   */
+  operation: string;
 };
 
 /**
@@ -1042,16 +1171,17 @@ export type ToolCallFinished = Message<"fairlead.session.v1.ToolCallFinished"> &
  * Use `create(ToolCallFinishedSchema)` to create a new message.
  */
 export const ToolCallFinishedSchema: GenMessage<ToolCallFinished> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 24);
+  messageDesc(file_fairlead_session_v1_event, 25);
 
 /**
- * ApprovalRequested asks a person whether a call may run.
+ * ApprovalRequested asks a person whether a call may run, or whether the turn
+ * may go on.
  *
  * @generated from message fairlead.session.v1.ApprovalRequested
  */
 export type ApprovalRequested = Message<"fairlead.session.v1.ApprovalRequested"> & {
   /**
-   * The call's id.
+   * The call's id; for an approval that belongs to no call, an id of its own.
    *
    * @generated from field: string call_id = 1;
    */
@@ -1079,11 +1209,25 @@ export type ApprovalRequested = Message<"fairlead.session.v1.ApprovalRequested">
   digest: string;
 
   /**
-   * The rule that asks.
+   * The rule that asks; for a budget, the limit that was reached.
    *
    * @generated from field: string rule = 5;
    */
   rule: string;
+
+  /**
+   * What is asked.
+   *
+   * @generated from field: fairlead.session.v1.ApprovalKind kind = 6;
+   */
+  kind: ApprovalKind;
+
+  /**
+   * The question, for people.
+   *
+   * @generated from field: string message = 7;
+   */
+  message: string;
 };
 
 /**
@@ -1091,7 +1235,7 @@ export type ApprovalRequested = Message<"fairlead.session.v1.ApprovalRequested">
  * Use `create(ApprovalRequestedSchema)` to create a new message.
  */
 export const ApprovalRequestedSchema: GenMessage<ApprovalRequested> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 25);
+  messageDesc(file_fairlead_session_v1_event, 26);
 
 /**
  * ApprovalResolved says what a person answered.
@@ -1133,7 +1277,7 @@ export type ApprovalResolved = Message<"fairlead.session.v1.ApprovalResolved"> &
  * Use `create(ApprovalResolvedSchema)` to create a new message.
  */
 export const ApprovalResolvedSchema: GenMessage<ApprovalResolved> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 26);
+  messageDesc(file_fairlead_session_v1_event, 27);
 
 /**
  * TodoUpdated brings the agent's whole list of things to do.
@@ -1154,7 +1298,7 @@ export type TodoUpdated = Message<"fairlead.session.v1.TodoUpdated"> & {
  * Use `create(TodoUpdatedSchema)` to create a new message.
  */
 export const TodoUpdatedSchema: GenMessage<TodoUpdated> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 27);
+  messageDesc(file_fairlead_session_v1_event, 28);
 
 /**
  * Todo is one thing to do.
@@ -1189,7 +1333,7 @@ export type Todo = Message<"fairlead.session.v1.Todo"> & {
  * Use `create(TodoSchema)` to create a new message.
  */
 export const TodoSchema: GenMessage<Todo> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 28);
+  messageDesc(file_fairlead_session_v1_event, 29);
 
 /**
  * CheckpointCreated says that a point to rewind to was made.
@@ -1217,7 +1361,105 @@ export type CheckpointCreated = Message<"fairlead.session.v1.CheckpointCreated">
  * Use `create(CheckpointCreatedSchema)` to create a new message.
  */
 export const CheckpointCreatedSchema: GenMessage<CheckpointCreated> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 29);
+  messageDesc(file_fairlead_session_v1_event, 30);
+
+/**
+ * OperationStarted says that a tool handed back work that outlives its call.
+ *
+ * @generated from message fairlead.session.v1.OperationStarted
+ */
+export type OperationStarted = Message<"fairlead.session.v1.OperationStarted"> & {
+  /**
+   * The operation, as `operations/{operation}`.
+   *
+   * @generated from field: string operation = 1;
+   */
+  operation: string;
+
+  /**
+   * The call that began it.
+   *
+   * @generated from field: string call_id = 2;
+   */
+  callId: string;
+
+  /**
+   * The tool's name.
+   *
+   * @generated from field: string tool = 3;
+   */
+  tool: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.OperationStarted.
+ * Use `create(OperationStartedSchema)` to create a new message.
+ */
+export const OperationStartedSchema: GenMessage<OperationStarted> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_event, 31);
+
+/**
+ * OperationProgress tells how far an operation was when it was looked at.
+ *
+ * @generated from message fairlead.session.v1.OperationProgress
+ */
+export type OperationProgress = Message<"fairlead.session.v1.OperationProgress"> & {
+  /**
+   * The operation, as `operations/{operation}`.
+   *
+   * @generated from field: string operation = 1;
+   */
+  operation: string;
+
+  /**
+   * For people.
+   *
+   * @generated from field: string message = 2;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.OperationProgress.
+ * Use `create(OperationProgressSchema)` to create a new message.
+ */
+export const OperationProgressSchema: GenMessage<OperationProgress> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_event, 32);
+
+/**
+ * OperationFinished says how an operation ended.
+ *
+ * @generated from message fairlead.session.v1.OperationFinished
+ */
+export type OperationFinished = Message<"fairlead.session.v1.OperationFinished"> & {
+  /**
+   * The operation, as `operations/{operation}`.
+   *
+   * @generated from field: string operation = 1;
+   */
+  operation: string;
+
+  /**
+   * `SUCCEEDED`, `FAILED`, `CANCELLED`, `EXPIRED` or `UNKNOWN`.
+   *
+   * @generated from field: string state = 2;
+   */
+  state: string;
+
+  /**
+   * For people.
+   *
+   * @generated from field: string message = 3;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.OperationFinished.
+ * Use `create(OperationFinishedSchema)` to create a new message.
+ */
+export const OperationFinishedSchema: GenMessage<OperationFinished> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_event, 33);
 
 /**
  * Warning says that something is not as it should be.
@@ -1245,7 +1487,7 @@ export type Warning = Message<"fairlead.session.v1.Warning"> & {
  * Use `create(WarningSchema)` to create a new message.
  */
 export const WarningSchema: GenMessage<Warning> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 30);
+  messageDesc(file_fairlead_session_v1_event, 34);
 
 /**
  * ErrorOccurred says that something failed.
@@ -1273,7 +1515,7 @@ export type ErrorOccurred = Message<"fairlead.session.v1.ErrorOccurred"> & {
  * Use `create(ErrorOccurredSchema)` to create a new message.
  */
 export const ErrorOccurredSchema: GenMessage<ErrorOccurred> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 31);
+  messageDesc(file_fairlead_session_v1_event, 35);
 
 /**
  * Decision says whether a call may run.
@@ -1315,6 +1557,40 @@ export enum Decision {
  */
 export const DecisionSchema: GenEnum<Decision> = /*@__PURE__*/
   enumDesc(file_fairlead_session_v1_event, 0);
+
+/**
+ * ApprovalKind says what a person is asked.
+ *
+ * @generated from enum fairlead.session.v1.ApprovalKind
+ */
+export enum ApprovalKind {
+  /**
+   * Not set: TOOL_CALL.
+   *
+   * @generated from enum value: APPROVAL_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Whether a call may run.
+   *
+   * @generated from enum value: APPROVAL_KIND_TOOL_CALL = 1;
+   */
+  TOOL_CALL = 1,
+
+  /**
+   * Whether the turn may use more than the soft limit of a budget.
+   *
+   * @generated from enum value: APPROVAL_KIND_BUDGET = 2;
+   */
+  BUDGET = 2,
+}
+
+/**
+ * Describes the enum fairlead.session.v1.ApprovalKind.
+ */
+export const ApprovalKindSchema: GenEnum<ApprovalKind> = /*@__PURE__*/
+  enumDesc(file_fairlead_session_v1_event, 1);
 
 /**
  * The name of an event, as `family.verb`: what SSE puts into `event:` and

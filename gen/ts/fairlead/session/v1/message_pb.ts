@@ -15,7 +15,7 @@ import type { Message as Message$1 } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/message.proto.
  */
 export const file_fairlead_session_v1_message: GenFile = /*@__PURE__*/
-  fileDesc("CiFmYWlybGVhZC9zZXNzaW9uL3YxL21lc3NhZ2UucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEingIKB01lc3NhZ2USDAoEbmFtZRgBIAEoCRIOCgZwYXJlbnQYAiABKAkSJwoEcm9sZRgDIAEoDjIZLmZhaXJsZWFkLnNlc3Npb24udjEuUm9sZRIqCgZibG9ja3MYBCADKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLkJsb2NrEgwKBHR1cm4YBSABKAkSDAoEc3RlcBgGIAEoBRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXA6U+pBUAoUZmFpcmxlYWQuZGV2L01lc3NhZ2USJXNlc3Npb25zL3tzZXNzaW9ufS9tZXNzYWdlcy97bWVzc2FnZX0qCG1lc3NhZ2VzMgdtZXNzYWdlIpYCCgVCbG9jaxIuCgdjb250ZW50GAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNvbnRlbnRIABIxCgh0aGlua2luZxgCIAEoCzIdLmZhaXJsZWFkLnNlc3Npb24udjEuVGhpbmtpbmdIABIwCgh0b29sX3VzZRgDIAEoCzIcLmZhaXJsZWFkLnNlc3Npb24udjEuVG9vbFVzZUgAEjYKC3Rvb2xfcmVzdWx0GAQgASgLMh8uZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sUmVzdWx0SAASOAoNcHJvdmlkZXJfZGF0YRgFIAEoCzIhLmZhaXJsZWFkLnNlc3Npb24udjEuUHJvdmlkZXJEYXRhQgYKBGtpbmQiGAoIVGhpbmtpbmcSDAoEdGV4dBgBIAEoCSJaCgdUb29sVXNlEg8KB2NhbGxfaWQYASABKAkSGAoQcHJvdmlkZXJfY2FsbF9pZBgCIAEoCRIMCgR0b29sGAMgASgJEhYKDmFyZ3VtZW50c19qc29uGAQgASgJIn4KClRvb2xSZXN1bHQSDwoHY2FsbF9pZBgBIAEoCRIsCgdjb250ZW50GAIgAygLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNvbnRlbnQSMQoHb3V0Y29tZRgDIAEoDjIgLmZhaXJsZWFkLnNlc3Npb24udjEuVG9vbE91dGNvbWUiLgoMUHJvdmlkZXJEYXRhEhAKCHByb3ZpZGVyGAEgASgJEgwKBGRhdGEYAiABKAwqPwoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDQoJUk9MRV9VU0VSEAESEgoOUk9MRV9BU1NJU1RBTlQQAir7AQoLVG9vbE91dGNvbWUSHAoYVE9PTF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASEwoPVE9PTF9PVVRDT01FX09LEAESFgoSVE9PTF9PVVRDT01FX0VSUk9SEAISFwoTVE9PTF9PVVRDT01FX0RFTklFRBADEhgKFFRPT0xfT1VUQ09NRV9SRUZVU0VEEAQSGAoUVE9PTF9PVVRDT01FX0VYUElSRUQQBRIcChhUT09MX09VVENPTUVfSU5URVJSVVBURUQQBhIYChRUT09MX09VVENPTUVfVU5LTk9XThAHEhwKGFRPT0xfT1VUQ09NRV9VTkFWQUlMQUJMRRAIQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_fairlead_common_v1_content, file_google_api_resource, file_google_protobuf_timestamp]);
+  fileDesc("CiFmYWlybGVhZC9zZXNzaW9uL3YxL21lc3NhZ2UucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEi0wIKB01lc3NhZ2USDAoEbmFtZRgBIAEoCRIOCgZwYXJlbnQYAiABKAkSJwoEcm9sZRgDIAEoDjIZLmZhaXJsZWFkLnNlc3Npb24udjEuUm9sZRIqCgZibG9ja3MYBCADKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLkJsb2NrEgwKBHR1cm4YBSABKAkSDAoEc3RlcBgGIAEoBRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoKY29tcGFjdGlvbhgIIAEoCzIfLmZhaXJsZWFkLnNlc3Npb24udjEuQ29tcGFjdGlvbjpT6kFQChRmYWlybGVhZC5kZXYvTWVzc2FnZRIlc2Vzc2lvbnMve3Nlc3Npb259L21lc3NhZ2VzL3ttZXNzYWdlfSoIbWVzc2FnZXMyB21lc3NhZ2UiTAoKQ29tcGFjdGlvbhIRCglrZXB0X2Zyb20YASABKAkSFQoNdG9rZW5zX2JlZm9yZRgCIAEoAxIUCgx0b2tlbnNfYWZ0ZXIYAyABKAMilgIKBUJsb2NrEi4KB2NvbnRlbnQYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ29udGVudEgAEjEKCHRoaW5raW5nGAIgASgLMh0uZmFpcmxlYWQuc2Vzc2lvbi52MS5UaGlua2luZ0gAEjAKCHRvb2xfdXNlGAMgASgLMhwuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sVXNlSAASNgoLdG9vbF9yZXN1bHQYBCABKAsyHy5mYWlybGVhZC5zZXNzaW9uLnYxLlRvb2xSZXN1bHRIABI4Cg1wcm92aWRlcl9kYXRhGAUgASgLMiEuZmFpcmxlYWQuc2Vzc2lvbi52MS5Qcm92aWRlckRhdGFCBgoEa2luZCIYCghUaGlua2luZxIMCgR0ZXh0GAEgASgJIloKB1Rvb2xVc2USDwoHY2FsbF9pZBgBIAEoCRIYChBwcm92aWRlcl9jYWxsX2lkGAIgASgJEgwKBHRvb2wYAyABKAkSFgoOYXJndW1lbnRzX2pzb24YBCABKAkifgoKVG9vbFJlc3VsdBIPCgdjYWxsX2lkGAEgASgJEiwKB2NvbnRlbnQYAiADKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ29udGVudBIxCgdvdXRjb21lGAMgASgOMiAuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sT3V0Y29tZSIuCgxQcm92aWRlckRhdGESEAoIcHJvdmlkZXIYASABKAkSDAoEZGF0YRgCIAEoDCo/CgRSb2xlEhQKEFJPTEVfVU5TUEVDSUZJRUQQABINCglST0xFX1VTRVIQARISCg5ST0xFX0FTU0lTVEFOVBACKvsBCgtUb29sT3V0Y29tZRIcChhUT09MX09VVENPTUVfVU5TUEVDSUZJRUQQABITCg9UT09MX09VVENPTUVfT0sQARIWChJUT09MX09VVENPTUVfRVJST1IQAhIXChNUT09MX09VVENPTUVfREVOSUVEEAMSGAoUVE9PTF9PVVRDT01FX1JFRlVTRUQQBBIYChRUT09MX09VVENPTUVfRVhQSVJFRBAFEhwKGFRPT0xfT1VUQ09NRV9JTlRFUlJVUFRFRBAGEhgKFFRPT0xfT1VUQ09NRV9VTktOT1dOEAcSHAoYVE9PTF9PVVRDT01FX1VOQVZBSUxBQkxFEAhCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_fairlead_common_v1_content, file_google_api_resource, file_google_protobuf_timestamp]);
 
 /**
  * Message is what the model sees: a role and content blocks. The messages of a
@@ -73,6 +73,14 @@ export type Message = Message$1<"fairlead.session.v1.Message"> & {
    * @generated from field: google.protobuf.Timestamp create_time = 7;
    */
   createTime?: Timestamp | undefined;
+
+  /**
+   * Set on a message that stands for what came before it in the model's view:
+   * a summary. The messages before it are kept, and shown to people.
+   *
+   * @generated from field: fairlead.session.v1.Compaction compaction = 8;
+   */
+  compaction?: Compaction | undefined;
 };
 
 /**
@@ -81,6 +89,44 @@ export type Message = Message$1<"fairlead.session.v1.Message"> & {
  */
 export const MessageSchema: GenMessage<Message> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_message, 0);
+
+/**
+ * Compaction says what a summary stands for. From it on the model sees the
+ * summary, then the messages from `kept_from` to just before the summary, then
+ * what follows the summary.
+ *
+ * @generated from message fairlead.session.v1.Compaction
+ */
+export type Compaction = Message$1<"fairlead.session.v1.Compaction"> & {
+  /**
+   * The first message before the summary that the model still sees as it was,
+   * as `sessions/{session}/messages/{message}`; empty: none.
+   *
+   * @generated from field: string kept_from = 1;
+   */
+  keptFrom: string;
+
+  /**
+   * Tokens of the view before; an estimate where the provider did not count.
+   *
+   * @generated from field: int64 tokens_before = 2;
+   */
+  tokensBefore: bigint;
+
+  /**
+   * Tokens of the view after; an estimate.
+   *
+   * @generated from field: int64 tokens_after = 3;
+   */
+  tokensAfter: bigint;
+};
+
+/**
+ * Describes the message fairlead.session.v1.Compaction.
+ * Use `create(CompactionSchema)` to create a new message.
+ */
+export const CompactionSchema: GenMessage<Compaction> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_message, 1);
 
 /**
  * Block is one part of a message.
@@ -141,7 +187,7 @@ export type Block = Message$1<"fairlead.session.v1.Block"> & {
  * Use `create(BlockSchema)` to create a new message.
  */
 export const BlockSchema: GenMessage<Block> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_message, 1);
+  messageDesc(file_fairlead_session_v1_message, 2);
 
 /**
  * Thinking is what the model thought before it spoke.
@@ -162,7 +208,7 @@ export type Thinking = Message$1<"fairlead.session.v1.Thinking"> & {
  * Use `create(ThinkingSchema)` to create a new message.
  */
 export const ThinkingSchema: GenMessage<Thinking> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_message, 2);
+  messageDesc(file_fairlead_session_v1_message, 3);
 
 /**
  * ToolUse is a tool call that the model asked for.
@@ -204,7 +250,7 @@ export type ToolUse = Message$1<"fairlead.session.v1.ToolUse"> & {
  * Use `create(ToolUseSchema)` to create a new message.
  */
 export const ToolUseSchema: GenMessage<ToolUse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_message, 3);
+  messageDesc(file_fairlead_session_v1_message, 4);
 
 /**
  * ToolResult is the result of a tool call.
@@ -239,7 +285,7 @@ export type ToolResult = Message$1<"fairlead.session.v1.ToolResult"> & {
  * Use `create(ToolResultSchema)` to create a new message.
  */
 export const ToolResultSchema: GenMessage<ToolResult> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_message, 4);
+  messageDesc(file_fairlead_session_v1_message, 5);
 
 /**
  * ProviderData is a model provider's opaque data.
@@ -267,7 +313,7 @@ export type ProviderData = Message$1<"fairlead.session.v1.ProviderData"> & {
  * Use `create(ProviderDataSchema)` to create a new message.
  */
 export const ProviderDataSchema: GenMessage<ProviderData> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_message, 5);
+  messageDesc(file_fairlead_session_v1_message, 6);
 
 /**
  * Role says who speaks.

@@ -7,15 +7,15 @@ import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.js";
 import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.js";
 import { file_google_api_resource } from "../../../google/api/resource_pb.js";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file fairlead/session/v1/session.proto.
  */
 export const file_fairlead_session_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("CiFmYWlybGVhZC9zZXNzaW9uL3YxL3Nlc3Npb24ucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEi6wQKB1Nlc3Npb24SEQoEbmFtZRgBIAEoCUID4EEDEjwKBWFnZW50GAIgASgJQi3gQQW6SCdyJTIjXiR8XihhZ2VudHMvKT9bYS16XVthLXowLTktXXswLDYyfSQSGwoOYWdlbnRfcmV2aXNpb24YAyABKAlCA+BBAxIXCgV0aXRsZRgEIAEoCUIIukgFcgMYyAESawoGbGFiZWxzGAUgAygLMiguZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uLkxhYmVsc0VudHJ5QjG6SC6aASsQICIgch4yHF5bYS16MC05XVthLXowLTkuXy8tXXswLDYyfSQqBXIDGIACEjQKC2NyZWF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEjQKC3VwZGF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEhUKCGxhc3Rfc2VxGAggASgDQgPgQQMSEQoEaGVhZBgJIAEoCUID4EEDEhgKC2FjdGl2ZV90dXJuGAogASgJQgPgQQMSLgoFdXNhZ2UYCyABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLlVzYWdlQgPgQQMSGwoOZmluaXNoZWRfdHVybnMYDCABKAVCA+BBAxotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBOkDqQT0KFGZhaXJsZWFkLmRldi9TZXNzaW9uEhJzZXNzaW9ucy97c2Vzc2lvbn0qCHNlc3Npb25zMgdzZXNzaW9uIpsBCgVVc2FnZRIUCgxpbnB1dF90b2tlbnMYASABKAMSFQoNb3V0cHV0X3Rva2VucxgCIAEoAxIZChFjYWNoZV9yZWFkX3Rva2VucxgDIAEoAxIaChJjYWNoZV93cml0ZV90b2tlbnMYBCABKAMSFwoPdGhpbmtpbmdfdG9rZW5zGAUgASgDEhUKDWNvc3RfbmFub191c2QYBiABKANCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_buf_validate_validate, file_google_api_field_behavior, file_google_api_resource, file_google_protobuf_timestamp]);
+  fileDesc("CiFmYWlybGVhZC9zZXNzaW9uL3YxL3Nlc3Npb24ucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEitwUKB1Nlc3Npb24SEQoEbmFtZRgBIAEoCUID4EEDEjwKBWFnZW50GAIgASgJQi3gQQW6SCdyJTIjXiR8XihhZ2VudHMvKT9bYS16XVthLXowLTktXXswLDYyfSQSGwoOYWdlbnRfcmV2aXNpb24YAyABKAlCA+BBAxIXCgV0aXRsZRgEIAEoCUIIukgFcgMYyAESawoGbGFiZWxzGAUgAygLMiguZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uLkxhYmVsc0VudHJ5QjG6SC6aASsQICIgch4yHF5bYS16MC05XVthLXowLTkuXy8tXXswLDYyfSQqBXIDGIACEjQKC2NyZWF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEjQKC3VwZGF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEhUKCGxhc3Rfc2VxGAggASgDQgPgQQMSEQoEaGVhZBgJIAEoCUID4EEDEhgKC2FjdGl2ZV90dXJuGAogASgJQgPgQQMSLgoFdXNhZ2UYCyABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLlVzYWdlQgPgQQMSGwoOZmluaXNoZWRfdHVybnMYDCABKAVCA+BBAxIYCgtmb3JrZWRfZnJvbRgNIAEoCUID4EEDEjAKBmJ1ZGdldBgOIAEoCzIbLmZhaXJsZWFkLnNlc3Npb24udjEuQnVkZ2V0QgPgQQUaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ATpA6kE9ChRmYWlybGVhZC5kZXYvU2Vzc2lvbhISc2Vzc2lvbnMve3Nlc3Npb259KghzZXNzaW9uczIHc2Vzc2lvbiKmAQoGQnVkZ2V0EhsKCm1heF90b2tlbnMYASABKANCB7pIBCICKAASIgoRbWF4X2Nvc3RfbmFub191c2QYAiABKANCB7pIBCICKAASOgoNbWF4X3dhbGxfdGltZRgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECMgASHwoMc29mdF9wZXJjZW50GAQgASgFQgm6SAYaBBhkKAAimwEKBVVzYWdlEhQKDGlucHV0X3Rva2VucxgBIAEoAxIVCg1vdXRwdXRfdG9rZW5zGAIgASgDEhkKEWNhY2hlX3JlYWRfdG9rZW5zGAMgASgDEhoKEmNhY2hlX3dyaXRlX3Rva2VucxgEIAEoAxIXCg90aGlua2luZ190b2tlbnMYBSABKAMSFQoNY29zdF9uYW5vX3VzZBgGIAEoA0JDWkFnaXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC9zZXNzaW9uL3YxO3Nlc3Npb252MWIGcHJvdG8z", [file_buf_validate_validate, file_google_api_field_behavior, file_google_api_resource, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Session is one conversation with one agent, with one workspace.
@@ -108,6 +108,22 @@ export type Session = Message<"fairlead.session.v1.Session"> & {
    * @generated from field: int32 finished_turns = 12;
    */
   finishedTurns: number;
+
+  /**
+   * The session whose conversation this one continues, if it is a fork, as
+   * `sessions/{session}`. It may have been deleted since.
+   *
+   * @generated from field: string forked_from = 13;
+   */
+  forkedFrom: string;
+
+  /**
+   * What all turns of the session may use together. Zeros mean the operator's
+   * limit; a value above it is INVALID_ARGUMENT.
+   *
+   * @generated from field: fairlead.session.v1.Budget budget = 14;
+   */
+  budget?: Budget | undefined;
 };
 
 /**
@@ -116,6 +132,49 @@ export type Session = Message<"fairlead.session.v1.Session"> & {
  */
 export const SessionSchema: GenMessage<Session> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_session, 0);
+
+/**
+ * Budget bounds what model calls may use. A zero bounds nothing.
+ *
+ * @generated from message fairlead.session.v1.Budget
+ */
+export type Budget = Message<"fairlead.session.v1.Budget"> & {
+  /**
+   * Tokens of all kinds, cache reads and writes too.
+   *
+   * @generated from field: int64 max_tokens = 1;
+   */
+  maxTokens: bigint;
+
+  /**
+   * Cost by our price table, in billionths of a US dollar.
+   *
+   * @generated from field: int64 max_cost_nano_usd = 2;
+   */
+  maxCostNanoUsd: bigint;
+
+  /**
+   * Time that turns were RUNNING.
+   *
+   * @generated from field: google.protobuf.Duration max_wall_time = 3;
+   */
+  maxWallTime?: Duration | undefined;
+
+  /**
+   * The part of each limit, in percent, at which a turn waits for a person.
+   * Zero: it does not wait.
+   *
+   * @generated from field: int32 soft_percent = 4;
+   */
+  softPercent: number;
+};
+
+/**
+ * Describes the message fairlead.session.v1.Budget.
+ * Use `create(BudgetSchema)` to create a new message.
+ */
+export const BudgetSchema: GenMessage<Budget> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_session, 1);
 
 /**
  * Usage counts what model calls have used.
@@ -172,5 +231,5 @@ export type Usage = Message<"fairlead.session.v1.Usage"> & {
  * Use `create(UsageSchema)` to create a new message.
  */
 export const UsageSchema: GenMessage<Usage> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session, 1);
+  messageDesc(file_fairlead_session_v1_session, 2);
 

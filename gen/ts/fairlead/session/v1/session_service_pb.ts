@@ -9,14 +9,15 @@ import type { Content } from "../../common/v1/content_pb.js";
 import { file_fairlead_common_v1_content } from "../../common/v1/content_pb.js";
 import type { Event } from "./event_pb.js";
 import { file_fairlead_session_v1_event } from "./event_pb.js";
-import type { Message as Message$1 } from "./message_pb.js";
+import type { Message as Message$1, Role } from "./message_pb.js";
 import { file_fairlead_session_v1_message } from "./message_pb.js";
 import type { Session } from "./session_pb.js";
 import { file_fairlead_session_v1_session } from "./session_pb.js";
 import type { Turn, TurnLimits } from "./turn_pb.js";
 import { file_fairlead_session_v1_turn } from "./turn_pb.js";
 import { file_google_api_annotations } from "../../../google/api/annotations_pb.js";
-import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Status } from "../../../google/rpc/status_pb.js";
 import { file_google_rpc_status } from "../../../google/rpc/status_pb.js";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
@@ -25,7 +26,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/session_service.proto.
  */
 export const file_fairlead_session_v1_session_service: GenFile = /*@__PURE__*/
-  fileDesc("CilmYWlybGVhZC9zZXNzaW9uL3YxL3Nlc3Npb25fc2VydmljZS5wcm90bxITZmFpcmxlYWQuc2Vzc2lvbi52MSKpAQoUQ3JlYXRlU2Vzc2lvblJlcXVlc3QSLQoHc2Vzc2lvbhgBIAEoCzIcLmZhaXJsZWFkLnNlc3Npb24udjEuU2Vzc2lvbhI3CgpzZXNzaW9uX2lkGAIgASgJQiO6SCByHjIcXiR8XlthLXowLTldW2EtejAtOS1dezAsNjJ9JBIpCgpyZXF1ZXN0X2lkGAMgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQiRgoVQ3JlYXRlU2Vzc2lvblJlc3BvbnNlEi0KB3Nlc3Npb24YASABKAsyHC5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb24iTAoRR2V0U2Vzc2lvblJlcXVlc3QSNwoEbmFtZRgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQiQwoSR2V0U2Vzc2lvblJlc3BvbnNlEi0KB3Nlc3Npb24YASABKAsyHC5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb24iigEKE0xpc3RTZXNzaW9uc1JlcXVlc3QSGgoJcGFnZV9zaXplGAEgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAIEjkKBWFnZW50GAMgASgJQiq6SCdyJTIjXiR8XihhZ2VudHMvKT9bYS16XVthLXowLTktXXswLDYyfSQiXwoUTGlzdFNlc3Npb25zUmVzcG9uc2USLgoIc2Vzc2lvbnMYASADKAsyHC5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJInoKFERlbGV0ZVNlc3Npb25SZXF1ZXN0EjcKBG5hbWUYASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEikKCnJlcXVlc3RfaWQYAiABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JCIXChVEZWxldGVTZXNzaW9uUmVzcG9uc2UijwEKCkNsaWVudFRvb2wSMgoEbmFtZRgBIAEoCUIkukghch8yHV5bQS1aYS16XVtBLVphLXowLTlfLV17MCw2M30kEh4KC2Rlc2NyaXB0aW9uGAIgASgJQgm6SAZyBCiAgAESLQoMaW5wdXRfc2NoZW1hGAMgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCKDBAoRQ3JlYXRlVHVyblJlcXVlc3QSOQoGcGFyZW50GAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIXCgR0ZXh0GAIgASgJQgm6SAZyBCiAgEASNgoHY29udGVudBgDIAMoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5Db250ZW50Qgi6SAWSAQIQQBI6Cglvbl9hY3RpdmUYBCABKA4yHS5mYWlybGVhZC5zZXNzaW9uLnYxLk9uQWN0aXZlQgi6SAWCAQIQARIvCgZsaW1pdHMYBSABKAsyHy5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm5MaW1pdHMSPwoMY2xpZW50X3Rvb2xzGAYgAygLMh8uZmFpcmxlYWQuc2Vzc2lvbi52MS5DbGllbnRUb29sQgi6SAWSAQIQQBIpCgpyZXF1ZXN0X2lkGAcgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQ6iAG6SIQBGoEBCg10ZXh0LnJlcXVpcmVkEjl0ZXh0IG9yIGNvbnRlbnQgaXMgcmVxdWlyZWQ7IHdoaXRlIHNwYWNlIGFsb25lIGlzIG5laXRoZXIaNXRoaXMudGV4dC5tYXRjaGVzKCdbXlxcc10nKSB8fCBzaXplKHRoaXMuY29udGVudCkgPiAwIj0KEkNyZWF0ZVR1cm5SZXNwb25zZRInCgR0dXJuGAEgASgLMhkuZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuIpwECg5SdW5UdXJuUmVxdWVzdBI5CgZwYXJlbnQYASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhcKBHRleHQYAiABKAlCCbpIBnIEKICAQBI2Cgdjb250ZW50GAMgAygLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNvbnRlbnRCCLpIBZIBAhBAEjoKCW9uX2FjdGl2ZRgEIAEoDjIdLmZhaXJsZWFkLnNlc3Npb24udjEuT25BY3RpdmVCCLpIBYIBAhABEi8KBmxpbWl0cxgFIAEoCzIfLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybkxpbWl0cxI/CgxjbGllbnRfdG9vbHMYBiADKAsyHy5mYWlybGVhZC5zZXNzaW9uLnYxLkNsaWVudFRvb2xCCLpIBZIBAhBAEikKCnJlcXVlc3RfaWQYByABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JBIaCglhZnRlcl9zZXEYCCABKANCB7pIBCICKAA6iAG6SIQBGoEBCg10ZXh0LnJlcXVpcmVkEjl0ZXh0IG9yIGNvbnRlbnQgaXMgcmVxdWlyZWQ7IHdoaXRlIHNwYWNlIGFsb25lIGlzIG5laXRoZXIaNXRoaXMudGV4dC5tYXRjaGVzKCdbXlxcc10nKSB8fCBzaXplKHRoaXMuY29udGVudCkgPiAwInkKD1J1blR1cm5SZXNwb25zZRIrCgVldmVudBgBIAEoCzIaLmZhaXJsZWFkLnNlc3Npb24udjEuRXZlbnRIABIxCghwcm9ncmVzcxgCIAEoCzIdLmZhaXJsZWFkLnNlc3Npb24udjEuUHJvZ3Jlc3NIAEIGCgRraW5kIhcKCFByb2dyZXNzEgsKA3NlcRgBIAEoAyJnCg5HZXRUdXJuUmVxdWVzdBJVCgRuYW1lGAEgASgJQke6SERyQjJAXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9L3R1cm5zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JCI6Cg9HZXRUdXJuUmVzcG9uc2USJwoEdHVybhgBIAEoCzIZLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybiKHAQoQTGlzdFR1cm5zUmVxdWVzdBI5CgZwYXJlbnQYASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhoKCXBhZ2Vfc2l6ZRgCIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAMgASgJQgi6SAVyAxiACCJWChFMaXN0VHVybnNSZXNwb25zZRIoCgV0dXJucxgBIAMoCzIZLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkipAEKEUxpc3RFdmVudHNSZXF1ZXN0EjkKBnBhcmVudBgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSGgoJYWZ0ZXJfc2VxGAIgASgDQge6SAQiAigAEhoKCXBhZ2Vfc2l6ZRgDIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAQgASgJQgi6SAVyAxiACCJZChJMaXN0RXZlbnRzUmVzcG9uc2USKgoGZXZlbnRzGAEgAygLMhouZmFpcmxlYWQuc2Vzc2lvbi52MS5FdmVudBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkibAoTU3RyZWFtRXZlbnRzUmVxdWVzdBI5CgZwYXJlbnQYASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhoKCWFmdGVyX3NlcRgCIAEoA0IHukgEIgIoACJ+ChRTdHJlYW1FdmVudHNSZXNwb25zZRIrCgVldmVudBgBIAEoCzIaLmZhaXJsZWFkLnNlc3Npb24udjEuRXZlbnRIABIxCghwcm9ncmVzcxgCIAEoCzIdLmZhaXJsZWFkLnNlc3Npb24udjEuUHJvZ3Jlc3NIAEIGCgRraW5kIooBChNMaXN0TWVzc2FnZXNSZXF1ZXN0EjkKBnBhcmVudBgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSGgoJcGFnZV9zaXplGAIgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAyABKAlCCLpIBXIDGIAIIl8KFExpc3RNZXNzYWdlc1Jlc3BvbnNlEi4KCG1lc3NhZ2VzGAEgAygLMhwuZmFpcmxlYWQuc2Vzc2lvbi52MS5NZXNzYWdlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKUAQoXSW50ZXJydXB0U2Vzc2lvblJlcXVlc3QSNwoEbmFtZRgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSKQoKcmVxdWVzdF9pZBgCIAEoCUIVukgSchAyDl5bIS1+XXswLDEyOH0kEhUKDWNhbmNlbF9xdWV1ZWQYAyABKAgiKAoYSW50ZXJydXB0U2Vzc2lvblJlc3BvbnNlEgwKBHR1cm4YASABKAkihAIKFlJlc29sdmVBcHByb3ZhbFJlcXVlc3QSOQoGcGFyZW50GAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBI6CgdjYWxsX2lkGAIgASgJQim6SCZyJDIiXltBLVphLXowLTldW0EtWmEtejAtOS5fLV17MCwxMjd9JBIaCgZkaWdlc3QYAyABKAlCCrpIB3IFEAEYgAESEAoIYXBwcm92ZWQYBCABKAgSGgoHY29tbWVudBgFIAEoCUIJukgGcgQogIABEikKCnJlcXVlc3RfaWQYBiABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JCIZChdSZXNvbHZlQXBwcm92YWxSZXNwb25zZSKFAgoXU3VibWl0VG9vbFJlc3VsdFJlcXVlc3QSOQoGcGFyZW50GAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBI6CgdjYWxsX2lkGAIgASgJQim6SCZyJDIiXltBLVphLXowLTldW0EtWmEtejAtOS5fLV17MCwxMjd9JBI2Cgdjb250ZW50GAMgAygLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNvbnRlbnRCCLpIBZIBAhBAEhAKCGlzX2Vycm9yGAQgASgIEikKCnJlcXVlc3RfaWQYBSABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JCIaChhTdWJtaXRUb29sUmVzdWx0UmVzcG9uc2Ui6gIKD0NvbnZlcnNlUmVxdWVzdBIxCgRvcGVuGAEgASgLMiEuZmFpcmxlYWQuc2Vzc2lvbi52MS5Db252ZXJzZU9wZW5IABI9CgtjcmVhdGVfdHVybhgCIAEoCzImLmZhaXJsZWFkLnNlc3Npb24udjEuQ3JlYXRlVHVyblJlcXVlc3RIABJBCglpbnRlcnJ1cHQYAyABKAsyLC5mYWlybGVhZC5zZXNzaW9uLnYxLkludGVycnVwdFNlc3Npb25SZXF1ZXN0SAASRwoQcmVzb2x2ZV9hcHByb3ZhbBgEIAEoCzIrLmZhaXJsZWFkLnNlc3Npb24udjEuUmVzb2x2ZUFwcHJvdmFsUmVxdWVzdEgAEkoKEnN1Ym1pdF90b29sX3Jlc3VsdBgFIAEoCzIsLmZhaXJsZWFkLnNlc3Npb24udjEuU3VibWl0VG9vbFJlc3VsdFJlcXVlc3RIAEINCgRraW5kEgW6SAIIASJmCgxDb252ZXJzZU9wZW4SOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSGgoJYWZ0ZXJfc2VxGAIgASgDQge6SAQiAigAIvABChBDb252ZXJzZVJlc3BvbnNlEisKBWV2ZW50GAEgASgLMhouZmFpcmxlYWQuc2Vzc2lvbi52MS5FdmVudEgAEjEKCHByb2dyZXNzGAIgASgLMh0uZmFpcmxlYWQuc2Vzc2lvbi52MS5Qcm9ncmVzc0gAEjkKCGFjY2VwdGVkGAMgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5Db252ZXJzZUFjY2VwdGVkSAASOQoIcmVqZWN0ZWQYBCABKAsyJS5mYWlybGVhZC5zZXNzaW9uLnYxLkNvbnZlcnNlUmVqZWN0ZWRIAEIGCgRraW5kIk8KEENvbnZlcnNlQWNjZXB0ZWQSEgoKcmVxdWVzdF9pZBgBIAEoCRInCgR0dXJuGAIgASgLMhkuZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuIkoKEENvbnZlcnNlUmVqZWN0ZWQSEgoKcmVxdWVzdF9pZBgBIAEoCRIiCgZzdGF0dXMYAiABKAsyEi5nb29nbGUucnBjLlN0YXR1cyppCghPbkFjdGl2ZRIZChVPTl9BQ1RJVkVfVU5TUEVDSUZJRUQQABITCg9PTl9BQ1RJVkVfUVVFVUUQARIUChBPTl9BQ1RJVkVfUkVKRUNUEAISFwoTT05fQUNUSVZFX0lOVEVSUlVQVBADMuEQCg5TZXNzaW9uU2VydmljZRKOAQoNQ3JlYXRlU2Vzc2lvbhIpLmZhaXJsZWFkLnNlc3Npb24udjEuQ3JlYXRlU2Vzc2lvblJlcXVlc3QaKi5mYWlybGVhZC5zZXNzaW9uLnYxLkNyZWF0ZVNlc3Npb25SZXNwb25zZSImgtPkkwIgOgdzZXNzaW9uYgdzZXNzaW9uIgwvdjEvc2Vzc2lvbnMShQEKCkdldFNlc3Npb24SJi5mYWlybGVhZC5zZXNzaW9uLnYxLkdldFNlc3Npb25SZXF1ZXN0GicuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRTZXNzaW9uUmVzcG9uc2UiJoLT5JMCIGIHc2Vzc2lvbhIVL3YxL3tuYW1lPXNlc3Npb25zLyp9EnkKDExpc3RTZXNzaW9ucxIoLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdFNlc3Npb25zUmVxdWVzdBopLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdFNlc3Npb25zUmVzcG9uc2UiFILT5JMCDhIML3YxL3Nlc3Npb25zEoUBCg1EZWxldGVTZXNzaW9uEikuZmFpcmxlYWQuc2Vzc2lvbi52MS5EZWxldGVTZXNzaW9uUmVxdWVzdBoqLmZhaXJsZWFkLnNlc3Npb24udjEuRGVsZXRlU2Vzc2lvblJlc3BvbnNlIh2C0+STAhcqFS92MS97bmFtZT1zZXNzaW9ucy8qfRKNAQoKQ3JlYXRlVHVybhImLmZhaXJsZWFkLnNlc3Npb24udjEuQ3JlYXRlVHVyblJlcXVlc3QaJy5mYWlybGVhZC5zZXNzaW9uLnYxLkNyZWF0ZVR1cm5SZXNwb25zZSIugtPkkwIoOgEqYgR0dXJuIh0vdjEve3BhcmVudD1zZXNzaW9ucy8qfS90dXJucxKHAQoHUnVuVHVybhIjLmZhaXJsZWFkLnNlc3Npb24udjEuUnVuVHVyblJlcXVlc3QaJC5mYWlybGVhZC5zZXNzaW9uLnYxLlJ1blR1cm5SZXNwb25zZSIvgtPkkwIpOgEqIiQvdjEve3BhcmVudD1zZXNzaW9ucy8qfS90dXJuczpzdHJlYW0wARKBAQoHR2V0VHVybhIjLmZhaXJsZWFkLnNlc3Npb24udjEuR2V0VHVyblJlcXVlc3QaJC5mYWlybGVhZC5zZXNzaW9uLnYxLkdldFR1cm5SZXNwb25zZSIrgtPkkwIlYgR0dXJuEh0vdjEve25hbWU9c2Vzc2lvbnMvKi90dXJucy8qfRKBAQoJTGlzdFR1cm5zEiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5MaXN0VHVybnNSZXF1ZXN0GiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5MaXN0VHVybnNSZXNwb25zZSIlgtPkkwIfEh0vdjEve3BhcmVudD1zZXNzaW9ucy8qfS90dXJucxKFAQoKTGlzdEV2ZW50cxImLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdEV2ZW50c1JlcXVlc3QaJy5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RFdmVudHNSZXNwb25zZSImgtPkkwIgEh4vdjEve3BhcmVudD1zZXNzaW9ucy8qfS9ldmVudHMSlAEKDFN0cmVhbUV2ZW50cxIoLmZhaXJsZWFkLnNlc3Npb24udjEuU3RyZWFtRXZlbnRzUmVxdWVzdBopLmZhaXJsZWFkLnNlc3Npb24udjEuU3RyZWFtRXZlbnRzUmVzcG9uc2UiLYLT5JMCJxIlL3YxL3twYXJlbnQ9c2Vzc2lvbnMvKn0vZXZlbnRzOnN0cmVhbTABEo0BCgxMaXN0TWVzc2FnZXMSKC5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RNZXNzYWdlc1JlcXVlc3QaKS5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RNZXNzYWdlc1Jlc3BvbnNlIiiC0+STAiISIC92MS97cGFyZW50PXNlc3Npb25zLyp9L21lc3NhZ2VzEpsBChBJbnRlcnJ1cHRTZXNzaW9uEiwuZmFpcmxlYWQuc2Vzc2lvbi52MS5JbnRlcnJ1cHRTZXNzaW9uUmVxdWVzdBotLmZhaXJsZWFkLnNlc3Npb24udjEuSW50ZXJydXB0U2Vzc2lvblJlc3BvbnNlIiqC0+STAiQ6ASoiHy92MS97bmFtZT1zZXNzaW9ucy8qfTppbnRlcnJ1cHQSogEKD1Jlc29sdmVBcHByb3ZhbBIrLmZhaXJsZWFkLnNlc3Npb24udjEuUmVzb2x2ZUFwcHJvdmFsUmVxdWVzdBosLmZhaXJsZWFkLnNlc3Npb24udjEuUmVzb2x2ZUFwcHJvdmFsUmVzcG9uc2UiNILT5JMCLjoBKiIpL3YxL3twYXJlbnQ9c2Vzc2lvbnMvKn0vYXBwcm92YWxzOnJlc29sdmUSnwEKEFN1Ym1pdFRvb2xSZXN1bHQSLC5mYWlybGVhZC5zZXNzaW9uLnYxLlN1Ym1pdFRvb2xSZXN1bHRSZXF1ZXN0Gi0uZmFpcmxlYWQuc2Vzc2lvbi52MS5TdWJtaXRUb29sUmVzdWx0UmVzcG9uc2UiLoLT5JMCKDoBKiIjL3YxL3twYXJlbnQ9c2Vzc2lvbnMvKn0vdG9vbFJlc3VsdHMSfQoIQ29udmVyc2USJC5mYWlybGVhZC5zZXNzaW9uLnYxLkNvbnZlcnNlUmVxdWVzdBolLmZhaXJsZWFkLnNlc3Npb24udjEuQ29udmVyc2VSZXNwb25zZSIggtPkkwIaOgEqIhUvdjEvc2Vzc2lvbnM6Y29udmVyc2UoATABQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_content, file_fairlead_session_v1_event, file_fairlead_session_v1_message, file_fairlead_session_v1_session, file_fairlead_session_v1_turn, file_google_api_annotations, file_google_protobuf_struct, file_google_rpc_status]);
+  fileDesc("CilmYWlybGVhZC9zZXNzaW9uL3YxL3Nlc3Npb25fc2VydmljZS5wcm90bxITZmFpcmxlYWQuc2Vzc2lvbi52MSKpAQoUQ3JlYXRlU2Vzc2lvblJlcXVlc3QSLQoHc2Vzc2lvbhgBIAEoCzIcLmZhaXJsZWFkLnNlc3Npb24udjEuU2Vzc2lvbhI3CgpzZXNzaW9uX2lkGAIgASgJQiO6SCByHjIcXiR8XlthLXowLTldW2EtejAtOS1dezAsNjJ9JBIpCgpyZXF1ZXN0X2lkGAMgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQiRgoVQ3JlYXRlU2Vzc2lvblJlc3BvbnNlEi0KB3Nlc3Npb24YASABKAsyHC5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb24iTAoRR2V0U2Vzc2lvblJlcXVlc3QSNwoEbmFtZRgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQiQwoSR2V0U2Vzc2lvblJlc3BvbnNlEi0KB3Nlc3Npb24YASABKAsyHC5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb24iigEKE0xpc3RTZXNzaW9uc1JlcXVlc3QSGgoJcGFnZV9zaXplGAEgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAIEjkKBWFnZW50GAMgASgJQiq6SCdyJTIjXiR8XihhZ2VudHMvKT9bYS16XVthLXowLTktXXswLDYyfSQiXwoUTGlzdFNlc3Npb25zUmVzcG9uc2USLgoIc2Vzc2lvbnMYASADKAsyHC5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJInoKFERlbGV0ZVNlc3Npb25SZXF1ZXN0EjcKBG5hbWUYASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEikKCnJlcXVlc3RfaWQYAiABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JCIXChVEZWxldGVTZXNzaW9uUmVzcG9uc2UijwEKCkNsaWVudFRvb2wSMgoEbmFtZRgBIAEoCUIkukghch8yHV5bQS1aYS16XVtBLVphLXowLTlfLV17MCw2M30kEh4KC2Rlc2NyaXB0aW9uGAIgASgJQgm6SAZyBCiAgAESLQoMaW5wdXRfc2NoZW1hGAMgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCLxBAoRQ3JlYXRlVHVyblJlcXVlc3QSOQoGcGFyZW50GAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIXCgR0ZXh0GAIgASgJQgm6SAZyBCiAgEASNgoHY29udGVudBgDIAMoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5Db250ZW50Qgi6SAWSAQIQQBI6Cglvbl9hY3RpdmUYBCABKA4yHS5mYWlybGVhZC5zZXNzaW9uLnYxLk9uQWN0aXZlQgi6SAWCAQIQARIvCgZsaW1pdHMYBSABKAsyHy5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm5MaW1pdHMSPwoMY2xpZW50X3Rvb2xzGAYgAygLMh8uZmFpcmxlYWQuc2Vzc2lvbi52MS5DbGllbnRUb29sQgi6SAWSAQIQQBIpCgpyZXF1ZXN0X2lkGAcgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQSDgoGcmVzdW1lGAggASgIOuYBukjiARrfAQoNdGV4dC5yZXF1aXJlZBJcdGV4dCwgY29udGVudCBvciByZXN1bWUgaXMgcmVxdWlyZWQ7IHdoaXRlIHNwYWNlIGFsb25lIGlzIG5vIHRleHQsIGFuZCByZXN1bWUgYnJpbmdzIG5laXRoZXIacHRoaXMucmVzdW1lID8gdGhpcy50ZXh0ID09ICcnICYmIHNpemUodGhpcy5jb250ZW50KSA9PSAwIDogdGhpcy50ZXh0Lm1hdGNoZXMoJ1teXFxzXScpIHx8IHNpemUodGhpcy5jb250ZW50KSA+IDAiPQoSQ3JlYXRlVHVyblJlc3BvbnNlEicKBHR1cm4YASABKAsyGS5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm4iigUKDlJ1blR1cm5SZXF1ZXN0EjkKBnBhcmVudBgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSFwoEdGV4dBgCIAEoCUIJukgGcgQogIBAEjYKB2NvbnRlbnQYAyADKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ29udGVudEIIukgFkgECEEASOgoJb25fYWN0aXZlGAQgASgOMh0uZmFpcmxlYWQuc2Vzc2lvbi52MS5PbkFjdGl2ZUIIukgFggECEAESLwoGbGltaXRzGAUgASgLMh8uZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuTGltaXRzEj8KDGNsaWVudF90b29scxgGIAMoCzIfLmZhaXJsZWFkLnNlc3Npb24udjEuQ2xpZW50VG9vbEIIukgFkgECEEASKQoKcmVxdWVzdF9pZBgHIAEoCUIVukgSchAyDl5bIS1+XXswLDEyOH0kEhoKCWFmdGVyX3NlcRgIIAEoA0IHukgEIgIoABIOCgZyZXN1bWUYCSABKAg65gG6SOIBGt8BCg10ZXh0LnJlcXVpcmVkElx0ZXh0LCBjb250ZW50IG9yIHJlc3VtZSBpcyByZXF1aXJlZDsgd2hpdGUgc3BhY2UgYWxvbmUgaXMgbm8gdGV4dCwgYW5kIHJlc3VtZSBicmluZ3MgbmVpdGhlchpwdGhpcy5yZXN1bWUgPyB0aGlzLnRleHQgPT0gJycgJiYgc2l6ZSh0aGlzLmNvbnRlbnQpID09IDAgOiB0aGlzLnRleHQubWF0Y2hlcygnW15cXHNdJykgfHwgc2l6ZSh0aGlzLmNvbnRlbnQpID4gMCJ5Cg9SdW5UdXJuUmVzcG9uc2USKwoFZXZlbnQYASABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLkV2ZW50SAASMQoIcHJvZ3Jlc3MYAiABKAsyHS5mYWlybGVhZC5zZXNzaW9uLnYxLlByb2dyZXNzSABCBgoEa2luZCIXCghQcm9ncmVzcxILCgNzZXEYASABKAMiZwoOR2V0VHVyblJlcXVlc3QSVQoEbmFtZRgBIAEoCUJHukhEckIyQF5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfS90dXJucy9bYS16MC05XVthLXowLTktXXswLDYyfSQiOgoPR2V0VHVyblJlc3BvbnNlEicKBHR1cm4YASABKAsyGS5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm4ihwEKEExpc3RUdXJuc1JlcXVlc3QSOQoGcGFyZW50GAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIaCglwYWdlX3NpemUYAiABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgDIAEoCUIIukgFcgMYgAgiVgoRTGlzdFR1cm5zUmVzcG9uc2USKAoFdHVybnMYASADKAsyGS5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm4SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIqQBChFMaXN0RXZlbnRzUmVxdWVzdBI5CgZwYXJlbnQYASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhoKCWFmdGVyX3NlcRgCIAEoA0IHukgEIgIoABIaCglwYWdlX3NpemUYAyABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgEIAEoCUIIukgFcgMYgAgiWQoSTGlzdEV2ZW50c1Jlc3BvbnNlEioKBmV2ZW50cxgBIAMoCzIaLmZhaXJsZWFkLnNlc3Npb24udjEuRXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJImwKE1N0cmVhbUV2ZW50c1JlcXVlc3QSOQoGcGFyZW50GAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIaCglhZnRlcl9zZXEYAiABKANCB7pIBCICKAAifgoUU3RyZWFtRXZlbnRzUmVzcG9uc2USKwoFZXZlbnQYASABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLkV2ZW50SAASMQoIcHJvZ3Jlc3MYAiABKAsyHS5mYWlybGVhZC5zZXNzaW9uLnYxLlByb2dyZXNzSABCBgoEa2luZCKKAQoTTGlzdE1lc3NhZ2VzUmVxdWVzdBI5CgZwYXJlbnQYASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhoKCXBhZ2Vfc2l6ZRgCIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAMgASgJQgi6SAVyAxiACCJfChRMaXN0TWVzc2FnZXNSZXNwb25zZRIuCghtZXNzYWdlcxgBIAMoCzIcLmZhaXJsZWFkLnNlc3Npb24udjEuTWVzc2FnZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkilAEKF0ludGVycnVwdFNlc3Npb25SZXF1ZXN0EjcKBG5hbWUYASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEikKCnJlcXVlc3RfaWQYAiABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JBIVCg1jYW5jZWxfcXVldWVkGAMgASgIIigKGEludGVycnVwdFNlc3Npb25SZXNwb25zZRIMCgR0dXJuGAEgASgJIoQCChZSZXNvbHZlQXBwcm92YWxSZXF1ZXN0EjkKBnBhcmVudBgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSOgoHY2FsbF9pZBgCIAEoCUIpukgmciQyIl5bQS1aYS16MC05XVtBLVphLXowLTkuXy1dezAsMTI3fSQSGgoGZGlnZXN0GAMgASgJQgq6SAdyBRABGIABEhAKCGFwcHJvdmVkGAQgASgIEhoKB2NvbW1lbnQYBSABKAlCCbpIBnIEKICAARIpCgpyZXF1ZXN0X2lkGAYgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQiGQoXUmVzb2x2ZUFwcHJvdmFsUmVzcG9uc2UihQIKF1N1Ym1pdFRvb2xSZXN1bHRSZXF1ZXN0EjkKBnBhcmVudBgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSOgoHY2FsbF9pZBgCIAEoCUIpukgmciQyIl5bQS1aYS16MC05XVtBLVphLXowLTkuXy1dezAsMTI3fSQSNgoHY29udGVudBgDIAMoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5Db250ZW50Qgi6SAWSAQIQQBIQCghpc19lcnJvchgEIAEoCBIpCgpyZXF1ZXN0X2lkGAUgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQiGgoYU3VibWl0VG9vbFJlc3VsdFJlc3BvbnNlIrsCChJGb3JrU2Vzc2lvblJlcXVlc3QSNwoEbmFtZRgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSWAoEdHVybhgCIAEoCUJKukhHckUyQ14kfF5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfS90dXJucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSNwoKc2Vzc2lvbl9pZBgDIAEoCUIjukggch4yHF4kfF5bYS16MC05XVthLXowLTktXXswLDYyfSQSFwoFdGl0bGUYBCABKAlCCLpIBXIDGMgBEhUKDXdpdGhvdXRfZmlsZXMYBSABKAgSKQoKcmVxdWVzdF9pZBgGIAEoCUIVukgSchAyDl5bIS1+XXswLDEyOH0kIkQKE0ZvcmtTZXNzaW9uUmVzcG9uc2USLQoHc2Vzc2lvbhgBIAEoCzIcLmZhaXJsZWFkLnNlc3Npb24udjEuU2Vzc2lvbiKcAQoVQ29tcGFjdFNlc3Npb25SZXF1ZXN0EjcKBG5hbWUYASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEh8KDGluc3RydWN0aW9ucxgCIAEoCUIJukgGcgQogIABEikKCnJlcXVlc3RfaWQYAyABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JCIYChZDb21wYWN0U2Vzc2lvblJlc3BvbnNlIowBChRFeHBvcnRTZXNzaW9uUmVxdWVzdBI3CgRuYW1lGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBI7CgZmb3JtYXQYAiABKA4yIS5mYWlybGVhZC5zZXNzaW9uLnYxLkV4cG9ydEZvcm1hdEIIukgFggECEAEiJQoVRXhwb3J0U2Vzc2lvblJlc3BvbnNlEgwKBGRhdGEYASABKAwicQoUSW1wb3J0U2Vzc2lvblJlcXVlc3QSLwoEb3BlbhgBIAEoCzIfLmZhaXJsZWFkLnNlc3Npb24udjEuSW1wb3J0T3BlbkgAEhkKBGRhdGEYAiABKAxCCbpIBnoEGICAQEgAQg0KBGtpbmQSBbpIAggBIqsBCgpJbXBvcnRPcGVuEjcKCnNlc3Npb25faWQYASABKAlCI7pIIHIeMhxeJHxeW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEjkKBWFnZW50GAIgASgJQiq6SCdyJTIjXiR8XihhZ2VudHMvKT9bYS16XVthLXowLTktXXswLDYyfSQSKQoKcmVxdWVzdF9pZBgDIAEoCUIVukgSchAyDl5bIS1+XXswLDEyOH0kIkYKFUltcG9ydFNlc3Npb25SZXNwb25zZRItCgdzZXNzaW9uGAEgASgLMhwuZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uIqsBChVTZWFyY2hNZXNzYWdlc1JlcXVlc3QSGQoFcXVlcnkYASABKAlCCrpIB3IFEAEogAgSPQoHc2Vzc2lvbhgCIAEoCUIsukgpcicyJV4kfF5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSGgoJcGFnZV9zaXplGAMgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YBCABKAlCCLpIBXIDGIAIImYKFlNlYXJjaE1lc3NhZ2VzUmVzcG9uc2USMwoIbWVzc2FnZXMYASADKAsyIS5mYWlybGVhZC5zZXNzaW9uLnYxLkZvdW5kTWVzc2FnZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkimAEKDEZvdW5kTWVzc2FnZRIPCgdtZXNzYWdlGAEgASgJEgwKBHR1cm4YAiABKAkSJwoEcm9sZRgDIAEoDjIZLmZhaXJsZWFkLnNlc3Npb24udjEuUm9sZRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHc25pcHBldBgFIAEoCSLqAgoPQ29udmVyc2VSZXF1ZXN0EjEKBG9wZW4YASABKAsyIS5mYWlybGVhZC5zZXNzaW9uLnYxLkNvbnZlcnNlT3BlbkgAEj0KC2NyZWF0ZV90dXJuGAIgASgLMiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5DcmVhdGVUdXJuUmVxdWVzdEgAEkEKCWludGVycnVwdBgDIAEoCzIsLmZhaXJsZWFkLnNlc3Npb24udjEuSW50ZXJydXB0U2Vzc2lvblJlcXVlc3RIABJHChByZXNvbHZlX2FwcHJvdmFsGAQgASgLMisuZmFpcmxlYWQuc2Vzc2lvbi52MS5SZXNvbHZlQXBwcm92YWxSZXF1ZXN0SAASSgoSc3VibWl0X3Rvb2xfcmVzdWx0GAUgASgLMiwuZmFpcmxlYWQuc2Vzc2lvbi52MS5TdWJtaXRUb29sUmVzdWx0UmVxdWVzdEgAQg0KBGtpbmQSBbpIAggBImYKDENvbnZlcnNlT3BlbhI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIaCglhZnRlcl9zZXEYAiABKANCB7pIBCICKAAi8AEKEENvbnZlcnNlUmVzcG9uc2USKwoFZXZlbnQYASABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLkV2ZW50SAASMQoIcHJvZ3Jlc3MYAiABKAsyHS5mYWlybGVhZC5zZXNzaW9uLnYxLlByb2dyZXNzSAASOQoIYWNjZXB0ZWQYAyABKAsyJS5mYWlybGVhZC5zZXNzaW9uLnYxLkNvbnZlcnNlQWNjZXB0ZWRIABI5CghyZWplY3RlZBgEIAEoCzIlLmZhaXJsZWFkLnNlc3Npb24udjEuQ29udmVyc2VSZWplY3RlZEgAQgYKBGtpbmQiTwoQQ29udmVyc2VBY2NlcHRlZBISCgpyZXF1ZXN0X2lkGAEgASgJEicKBHR1cm4YAiABKAsyGS5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm4iSgoQQ29udmVyc2VSZWplY3RlZBISCgpyZXF1ZXN0X2lkGAEgASgJEiIKBnN0YXR1cxgCIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzKpYBCghPbkFjdGl2ZRIZChVPTl9BQ1RJVkVfVU5TUEVDSUZJRUQQABITCg9PTl9BQ1RJVkVfUVVFVUUQARIUChBPTl9BQ1RJVkVfUkVKRUNUEAISFwoTT05fQUNUSVZFX0lOVEVSUlVQVBADEhMKD09OX0FDVElWRV9TVEVFUhAEEhYKEk9OX0FDVElWRV9ST0xMQkFDSxAFKmEKDEV4cG9ydEZvcm1hdBIdChlFWFBPUlRfRk9STUFUX1VOU1BFQ0lGSUVEEAASFwoTRVhQT1JUX0ZPUk1BVF9KU09OTBABEhkKFUVYUE9SVF9GT1JNQVRfQVJDSElWRRACMucVCg5TZXNzaW9uU2VydmljZRKOAQoNQ3JlYXRlU2Vzc2lvbhIpLmZhaXJsZWFkLnNlc3Npb24udjEuQ3JlYXRlU2Vzc2lvblJlcXVlc3QaKi5mYWlybGVhZC5zZXNzaW9uLnYxLkNyZWF0ZVNlc3Npb25SZXNwb25zZSImgtPkkwIgOgdzZXNzaW9uYgdzZXNzaW9uIgwvdjEvc2Vzc2lvbnMShQEKCkdldFNlc3Npb24SJi5mYWlybGVhZC5zZXNzaW9uLnYxLkdldFNlc3Npb25SZXF1ZXN0GicuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRTZXNzaW9uUmVzcG9uc2UiJoLT5JMCIGIHc2Vzc2lvbhIVL3YxL3tuYW1lPXNlc3Npb25zLyp9EnkKDExpc3RTZXNzaW9ucxIoLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdFNlc3Npb25zUmVxdWVzdBopLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdFNlc3Npb25zUmVzcG9uc2UiFILT5JMCDhIML3YxL3Nlc3Npb25zEoUBCg1EZWxldGVTZXNzaW9uEikuZmFpcmxlYWQuc2Vzc2lvbi52MS5EZWxldGVTZXNzaW9uUmVxdWVzdBoqLmZhaXJsZWFkLnNlc3Npb24udjEuRGVsZXRlU2Vzc2lvblJlc3BvbnNlIh2C0+STAhcqFS92MS97bmFtZT1zZXNzaW9ucy8qfRKNAQoKQ3JlYXRlVHVybhImLmZhaXJsZWFkLnNlc3Npb24udjEuQ3JlYXRlVHVyblJlcXVlc3QaJy5mYWlybGVhZC5zZXNzaW9uLnYxLkNyZWF0ZVR1cm5SZXNwb25zZSIugtPkkwIoOgEqYgR0dXJuIh0vdjEve3BhcmVudD1zZXNzaW9ucy8qfS90dXJucxKHAQoHUnVuVHVybhIjLmZhaXJsZWFkLnNlc3Npb24udjEuUnVuVHVyblJlcXVlc3QaJC5mYWlybGVhZC5zZXNzaW9uLnYxLlJ1blR1cm5SZXNwb25zZSIvgtPkkwIpOgEqIiQvdjEve3BhcmVudD1zZXNzaW9ucy8qfS90dXJuczpzdHJlYW0wARKBAQoHR2V0VHVybhIjLmZhaXJsZWFkLnNlc3Npb24udjEuR2V0VHVyblJlcXVlc3QaJC5mYWlybGVhZC5zZXNzaW9uLnYxLkdldFR1cm5SZXNwb25zZSIrgtPkkwIlYgR0dXJuEh0vdjEve25hbWU9c2Vzc2lvbnMvKi90dXJucy8qfRKBAQoJTGlzdFR1cm5zEiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5MaXN0VHVybnNSZXF1ZXN0GiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5MaXN0VHVybnNSZXNwb25zZSIlgtPkkwIfEh0vdjEve3BhcmVudD1zZXNzaW9ucy8qfS90dXJucxKFAQoKTGlzdEV2ZW50cxImLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdEV2ZW50c1JlcXVlc3QaJy5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RFdmVudHNSZXNwb25zZSImgtPkkwIgEh4vdjEve3BhcmVudD1zZXNzaW9ucy8qfS9ldmVudHMSlAEKDFN0cmVhbUV2ZW50cxIoLmZhaXJsZWFkLnNlc3Npb24udjEuU3RyZWFtRXZlbnRzUmVxdWVzdBopLmZhaXJsZWFkLnNlc3Npb24udjEuU3RyZWFtRXZlbnRzUmVzcG9uc2UiLYLT5JMCJxIlL3YxL3twYXJlbnQ9c2Vzc2lvbnMvKn0vZXZlbnRzOnN0cmVhbTABEo0BCgxMaXN0TWVzc2FnZXMSKC5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RNZXNzYWdlc1JlcXVlc3QaKS5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RNZXNzYWdlc1Jlc3BvbnNlIiiC0+STAiISIC92MS97cGFyZW50PXNlc3Npb25zLyp9L21lc3NhZ2VzEpsBChBJbnRlcnJ1cHRTZXNzaW9uEiwuZmFpcmxlYWQuc2Vzc2lvbi52MS5JbnRlcnJ1cHRTZXNzaW9uUmVxdWVzdBotLmZhaXJsZWFkLnNlc3Npb24udjEuSW50ZXJydXB0U2Vzc2lvblJlc3BvbnNlIiqC0+STAiQ6ASoiHy92MS97bmFtZT1zZXNzaW9ucy8qfTppbnRlcnJ1cHQSogEKD1Jlc29sdmVBcHByb3ZhbBIrLmZhaXJsZWFkLnNlc3Npb24udjEuUmVzb2x2ZUFwcHJvdmFsUmVxdWVzdBosLmZhaXJsZWFkLnNlc3Npb24udjEuUmVzb2x2ZUFwcHJvdmFsUmVzcG9uc2UiNILT5JMCLjoBKiIpL3YxL3twYXJlbnQ9c2Vzc2lvbnMvKn0vYXBwcm92YWxzOnJlc29sdmUSnwEKEFN1Ym1pdFRvb2xSZXN1bHQSLC5mYWlybGVhZC5zZXNzaW9uLnYxLlN1Ym1pdFRvb2xSZXN1bHRSZXF1ZXN0Gi0uZmFpcmxlYWQuc2Vzc2lvbi52MS5TdWJtaXRUb29sUmVzdWx0UmVzcG9uc2UiLoLT5JMCKDoBKiIjL3YxL3twYXJlbnQ9c2Vzc2lvbnMvKn0vdG9vbFJlc3VsdHMSkAEKC0ZvcmtTZXNzaW9uEicuZmFpcmxlYWQuc2Vzc2lvbi52MS5Gb3JrU2Vzc2lvblJlcXVlc3QaKC5mYWlybGVhZC5zZXNzaW9uLnYxLkZvcmtTZXNzaW9uUmVzcG9uc2UiLoLT5JMCKDoBKmIHc2Vzc2lvbiIaL3YxL3tuYW1lPXNlc3Npb25zLyp9OmZvcmsSkwEKDkNvbXBhY3RTZXNzaW9uEiouZmFpcmxlYWQuc2Vzc2lvbi52MS5Db21wYWN0U2Vzc2lvblJlcXVlc3QaKy5mYWlybGVhZC5zZXNzaW9uLnYxLkNvbXBhY3RTZXNzaW9uUmVzcG9uc2UiKILT5JMCIjoBKiIdL3YxL3tuYW1lPXNlc3Npb25zLyp9OmNvbXBhY3QSaAoNRXhwb3J0U2Vzc2lvbhIpLmZhaXJsZWFkLnNlc3Npb24udjEuRXhwb3J0U2Vzc2lvblJlcXVlc3QaKi5mYWlybGVhZC5zZXNzaW9uLnYxLkV4cG9ydFNlc3Npb25SZXNwb25zZTABEmgKDUltcG9ydFNlc3Npb24SKS5mYWlybGVhZC5zZXNzaW9uLnYxLkltcG9ydFNlc3Npb25SZXF1ZXN0GiouZmFpcmxlYWQuc2Vzc2lvbi52MS5JbXBvcnRTZXNzaW9uUmVzcG9uc2UoARKGAQoOU2VhcmNoTWVzc2FnZXMSKi5mYWlybGVhZC5zZXNzaW9uLnYxLlNlYXJjaE1lc3NhZ2VzUmVxdWVzdBorLmZhaXJsZWFkLnNlc3Npb24udjEuU2VhcmNoTWVzc2FnZXNSZXNwb25zZSIbgtPkkwIVEhMvdjEvbWVzc2FnZXM6c2VhcmNoEn0KCENvbnZlcnNlEiQuZmFpcmxlYWQuc2Vzc2lvbi52MS5Db252ZXJzZVJlcXVlc3QaJS5mYWlybGVhZC5zZXNzaW9uLnYxLkNvbnZlcnNlUmVzcG9uc2UiIILT5JMCGjoBKiIVL3YxL3Nlc3Npb25zOmNvbnZlcnNlKAEwAUJDWkFnaXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC9zZXNzaW9uL3YxO3Nlc3Npb252MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_common_v1_content, file_fairlead_session_v1_event, file_fairlead_session_v1_message, file_fairlead_session_v1_session, file_fairlead_session_v1_turn, file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp, file_google_rpc_status]);
 
 /**
  * CreateSessionRequest asks for a session.
@@ -320,6 +321,13 @@ export type CreateTurnRequest = Message<"fairlead.session.v1.CreateTurnRequest">
    * @generated from field: string request_id = 7;
    */
   requestId: string;
+
+  /**
+   * Goes on where the last turn stopped, without a message.
+   *
+   * @generated from field: bool resume = 8;
+   */
+  resume: boolean;
 };
 
 /**
@@ -411,6 +419,13 @@ export type RunTurnRequest = Message<"fairlead.session.v1.RunTurnRequest"> & {
    * @generated from field: int64 after_seq = 8;
    */
   afterSeq: bigint;
+
+  /**
+   * Goes on where the last turn stopped, without a message.
+   *
+   * @generated from field: bool resume = 9;
+   */
+  resume: boolean;
 };
 
 /**
@@ -976,6 +991,398 @@ export const SubmitToolResultResponseSchema: GenMessage<SubmitToolResultResponse
   messageDesc(file_fairlead_session_v1_session_service, 29);
 
 /**
+ * ForkSessionRequest asks for a fork.
+ *
+ * @generated from message fairlead.session.v1.ForkSessionRequest
+ */
+export type ForkSessionRequest = Message<"fairlead.session.v1.ForkSessionRequest"> & {
+  /**
+   * The session, as `sessions/{session}`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The turn after which the fork goes on, as `sessions/{session}/turns/{turn}`;
+   * it must have ended. Empty: the end of the conversation, which is
+   * FAILED_PRECONDITION with reason SESSION_ACTIVE while a turn is active.
+   *
+   * @generated from field: string turn = 2;
+   */
+  turn: string;
+
+  /**
+   * The fork's id; made by the server when empty.
+   *
+   * @generated from field: string session_id = 3;
+   */
+  sessionId: string;
+
+  /**
+   * The fork's title; empty: the session's.
+   *
+   * @generated from field: string title = 4;
+   */
+  title: string;
+
+  /**
+   * Does not copy the files: the fork begins with an empty workspace.
+   *
+   * @generated from field: bool without_files = 5;
+   */
+  withoutFiles: boolean;
+
+  /**
+   * The request's idempotency key.
+   *
+   * @generated from field: string request_id = 6;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.ForkSessionRequest.
+ * Use `create(ForkSessionRequestSchema)` to create a new message.
+ */
+export const ForkSessionRequestSchema: GenMessage<ForkSessionRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_session_service, 30);
+
+/**
+ * ForkSessionResponse brings the fork.
+ *
+ * @generated from message fairlead.session.v1.ForkSessionResponse
+ */
+export type ForkSessionResponse = Message<"fairlead.session.v1.ForkSessionResponse"> & {
+  /**
+   * The fork.
+   *
+   * @generated from field: fairlead.session.v1.Session session = 1;
+   */
+  session?: Session | undefined;
+};
+
+/**
+ * Describes the message fairlead.session.v1.ForkSessionResponse.
+ * Use `create(ForkSessionResponseSchema)` to create a new message.
+ */
+export const ForkSessionResponseSchema: GenMessage<ForkSessionResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_session_service, 31);
+
+/**
+ * CompactSessionRequest asks to shorten the model's view.
+ *
+ * @generated from message fairlead.session.v1.CompactSessionRequest
+ */
+export type CompactSessionRequest = Message<"fairlead.session.v1.CompactSessionRequest"> & {
+  /**
+   * The session, as `sessions/{session}`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What the summary should keep above all, for the model that writes it.
+   *
+   * @generated from field: string instructions = 2;
+   */
+  instructions: string;
+
+  /**
+   * The request's idempotency key.
+   *
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.CompactSessionRequest.
+ * Use `create(CompactSessionRequestSchema)` to create a new message.
+ */
+export const CompactSessionRequestSchema: GenMessage<CompactSessionRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_session_service, 32);
+
+/**
+ * CompactSessionResponse says that it will be done; `session.compacted` says
+ * when it was.
+ *
+ * @generated from message fairlead.session.v1.CompactSessionResponse
+ */
+export type CompactSessionResponse = Message<"fairlead.session.v1.CompactSessionResponse"> & {
+};
+
+/**
+ * Describes the message fairlead.session.v1.CompactSessionResponse.
+ * Use `create(CompactSessionResponseSchema)` to create a new message.
+ */
+export const CompactSessionResponseSchema: GenMessage<CompactSessionResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_session_service, 33);
+
+/**
+ * ExportSessionRequest asks for an export.
+ *
+ * @generated from message fairlead.session.v1.ExportSessionRequest
+ */
+export type ExportSessionRequest = Message<"fairlead.session.v1.ExportSessionRequest"> & {
+  /**
+   * The session, as `sessions/{session}`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What to export.
+   *
+   * @generated from field: fairlead.session.v1.ExportFormat format = 2;
+   */
+  format: ExportFormat;
+};
+
+/**
+ * Describes the message fairlead.session.v1.ExportSessionRequest.
+ * Use `create(ExportSessionRequestSchema)` to create a new message.
+ */
+export const ExportSessionRequestSchema: GenMessage<ExportSessionRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_session_service, 34);
+
+/**
+ * ExportSessionResponse is one piece of an export.
+ *
+ * @generated from message fairlead.session.v1.ExportSessionResponse
+ */
+export type ExportSessionResponse = Message<"fairlead.session.v1.ExportSessionResponse"> & {
+  /**
+   * More of the file.
+   *
+   * @generated from field: bytes data = 1;
+   */
+  data: Uint8Array;
+};
+
+/**
+ * Describes the message fairlead.session.v1.ExportSessionResponse.
+ * Use `create(ExportSessionResponseSchema)` to create a new message.
+ */
+export const ExportSessionResponseSchema: GenMessage<ExportSessionResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_session_service, 35);
+
+/**
+ * ImportSessionRequest is one piece of an import.
+ *
+ * @generated from message fairlead.session.v1.ImportSessionRequest
+ */
+export type ImportSessionRequest = Message<"fairlead.session.v1.ImportSessionRequest"> & {
+  /**
+   * What it is.
+   *
+   * @generated from oneof fairlead.session.v1.ImportSessionRequest.kind
+   */
+  kind: {
+    /**
+     * Begins: the first request, and only the first.
+     *
+     * @generated from field: fairlead.session.v1.ImportOpen open = 1;
+     */
+    value: ImportOpen;
+    case: "open";
+  } | {
+    /**
+     * More of the file.
+     *
+     * @generated from field: bytes data = 2;
+     */
+    value: Uint8Array;
+    case: "data";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message fairlead.session.v1.ImportSessionRequest.
+ * Use `create(ImportSessionRequestSchema)` to create a new message.
+ */
+export const ImportSessionRequestSchema: GenMessage<ImportSessionRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_session_service, 36);
+
+/**
+ * ImportOpen begins an import.
+ *
+ * @generated from message fairlead.session.v1.ImportOpen
+ */
+export type ImportOpen = Message<"fairlead.session.v1.ImportOpen"> & {
+  /**
+   * The new session's id; made by the server when empty.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId: string;
+
+  /**
+   * The agent to go on with; empty: the agent of the export, which must exist here.
+   *
+   * @generated from field: string agent = 2;
+   */
+  agent: string;
+
+  /**
+   * The request's idempotency key. The file counts as part of the request.
+   *
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.ImportOpen.
+ * Use `create(ImportOpenSchema)` to create a new message.
+ */
+export const ImportOpenSchema: GenMessage<ImportOpen> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_session_service, 37);
+
+/**
+ * ImportSessionResponse brings the session.
+ *
+ * @generated from message fairlead.session.v1.ImportSessionResponse
+ */
+export type ImportSessionResponse = Message<"fairlead.session.v1.ImportSessionResponse"> & {
+  /**
+   * The session.
+   *
+   * @generated from field: fairlead.session.v1.Session session = 1;
+   */
+  session?: Session | undefined;
+};
+
+/**
+ * Describes the message fairlead.session.v1.ImportSessionResponse.
+ * Use `create(ImportSessionResponseSchema)` to create a new message.
+ */
+export const ImportSessionResponseSchema: GenMessage<ImportSessionResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_session_service, 38);
+
+/**
+ * SearchMessagesRequest asks for messages.
+ *
+ * @generated from message fairlead.session.v1.SearchMessagesRequest
+ */
+export type SearchMessagesRequest = Message<"fairlead.session.v1.SearchMessagesRequest"> & {
+  /**
+   * Words that a message must all have; case and punctuation do not matter. A
+   * word with `*` at its end also matches as the beginning of one.
+   *
+   * @generated from field: string query = 1;
+   */
+  query: string;
+
+  /**
+   * Only messages of this session, as `sessions/{session}`.
+   *
+   * @generated from field: string session = 2;
+   */
+  session: string;
+
+  /**
+   * The most messages to return: 0 means 50; above 1000 means 1000.
+   *
+   * @generated from field: int32 page_size = 3;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the page before.
+   *
+   * @generated from field: string page_token = 4;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.SearchMessagesRequest.
+ * Use `create(SearchMessagesRequestSchema)` to create a new message.
+ */
+export const SearchMessagesRequestSchema: GenMessage<SearchMessagesRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_session_service, 39);
+
+/**
+ * SearchMessagesResponse is a page of messages.
+ *
+ * @generated from message fairlead.session.v1.SearchMessagesResponse
+ */
+export type SearchMessagesResponse = Message<"fairlead.session.v1.SearchMessagesResponse"> & {
+  /**
+   * What was found.
+   *
+   * @generated from field: repeated fairlead.session.v1.FoundMessage messages = 1;
+   */
+  messages: FoundMessage[];
+
+  /**
+   * Where the next page begins; empty on the last one.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.SearchMessagesResponse.
+ * Use `create(SearchMessagesResponseSchema)` to create a new message.
+ */
+export const SearchMessagesResponseSchema: GenMessage<SearchMessagesResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_session_service, 40);
+
+/**
+ * FoundMessage is a message that was found.
+ *
+ * @generated from message fairlead.session.v1.FoundMessage
+ */
+export type FoundMessage = Message<"fairlead.session.v1.FoundMessage"> & {
+  /**
+   * The message, as `sessions/{session}/messages/{message}`.
+   *
+   * @generated from field: string message = 1;
+   */
+  message: string;
+
+  /**
+   * The turn that it belongs to.
+   *
+   * @generated from field: string turn = 2;
+   */
+  turn: string;
+
+  /**
+   * Who spoke.
+   *
+   * @generated from field: fairlead.session.v1.Role role = 3;
+   */
+  role: Role;
+
+  /**
+   * When it was committed.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 4;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * The text around the first word that was found; at most 300 characters.
+   *
+   * @generated from field: string snippet = 5;
+   */
+  snippet: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.FoundMessage.
+ * Use `create(FoundMessageSchema)` to create a new message.
+ */
+export const FoundMessageSchema: GenMessage<FoundMessage> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_session_service, 41);
+
+/**
  * ConverseRequest is one input of a conversation.
  *
  * @generated from message fairlead.session.v1.ConverseRequest
@@ -1034,7 +1441,7 @@ export type ConverseRequest = Message<"fairlead.session.v1.ConverseRequest"> & {
  * Use `create(ConverseRequestSchema)` to create a new message.
  */
 export const ConverseRequestSchema: GenMessage<ConverseRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session_service, 30);
+  messageDesc(file_fairlead_session_v1_session_service, 42);
 
 /**
  * ConverseOpen joins a session.
@@ -1062,7 +1469,7 @@ export type ConverseOpen = Message<"fairlead.session.v1.ConverseOpen"> & {
  * Use `create(ConverseOpenSchema)` to create a new message.
  */
 export const ConverseOpenSchema: GenMessage<ConverseOpen> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session_service, 31);
+  messageDesc(file_fairlead_session_v1_session_service, 43);
 
 /**
  * ConverseResponse is one piece of a conversation.
@@ -1115,7 +1522,7 @@ export type ConverseResponse = Message<"fairlead.session.v1.ConverseResponse"> &
  * Use `create(ConverseResponseSchema)` to create a new message.
  */
 export const ConverseResponseSchema: GenMessage<ConverseResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session_service, 32);
+  messageDesc(file_fairlead_session_v1_session_service, 44);
 
 /**
  * ConverseAccepted says that an input was accepted.
@@ -1143,7 +1550,7 @@ export type ConverseAccepted = Message<"fairlead.session.v1.ConverseAccepted"> &
  * Use `create(ConverseAcceptedSchema)` to create a new message.
  */
 export const ConverseAcceptedSchema: GenMessage<ConverseAccepted> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session_service, 33);
+  messageDesc(file_fairlead_session_v1_session_service, 45);
 
 /**
  * ConverseRejected says that an input was refused.
@@ -1171,7 +1578,7 @@ export type ConverseRejected = Message<"fairlead.session.v1.ConverseRejected"> &
  * Use `create(ConverseRejectedSchema)` to create a new message.
  */
 export const ConverseRejectedSchema: GenMessage<ConverseRejected> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session_service, 34);
+  messageDesc(file_fairlead_session_v1_session_service, 46);
 
 /**
  * OnActive says what happens to a message that arrives during a turn.
@@ -1206,6 +1613,23 @@ export enum OnActive {
    * @generated from enum value: ON_ACTIVE_INTERRUPT = 3;
    */
   INTERRUPT = 3,
+
+  /**
+   * It is put into the active turn before its next step; the turn that this
+   * request makes ends with the active one. If that ends first, it waits and
+   * runs as if queued.
+   *
+   * @generated from enum value: ON_ACTIVE_STEER = 4;
+   */
+  STEER = 4,
+
+  /**
+   * It undoes the active turn and runs in its place: the conversation goes on
+   * from before the active turn.
+   *
+   * @generated from enum value: ON_ACTIVE_ROLLBACK = 5;
+   */
+  ROLLBACK = 5,
 }
 
 /**
@@ -1213,6 +1637,41 @@ export enum OnActive {
  */
 export const OnActiveSchema: GenEnum<OnActive> = /*@__PURE__*/
   enumDesc(file_fairlead_session_v1_session_service, 0);
+
+/**
+ * ExportFormat says what an export is.
+ *
+ * @generated from enum fairlead.session.v1.ExportFormat
+ */
+export enum ExportFormat {
+  /**
+   * JSONL.
+   *
+   * @generated from enum value: EXPORT_FORMAT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The transcript: one JSON object a line, for the session, its turns,
+   * messages and events.
+   *
+   * @generated from enum value: EXPORT_FORMAT_JSONL = 1;
+   */
+  JSONL = 1,
+
+  /**
+   * A gzipped tar with the transcript and the files of the workspace.
+   *
+   * @generated from enum value: EXPORT_FORMAT_ARCHIVE = 2;
+   */
+  ARCHIVE = 2,
+}
+
+/**
+ * Describes the enum fairlead.session.v1.ExportFormat.
+ */
+export const ExportFormatSchema: GenEnum<ExportFormat> = /*@__PURE__*/
+  enumDesc(file_fairlead_session_v1_session_service, 1);
 
 /**
  * SessionService holds sessions, their turns and their event logs.
@@ -1378,6 +1837,68 @@ export const SessionService: GenService<{
     methodKind: "unary";
     input: typeof SubmitToolResultRequestSchema;
     output: typeof SubmitToolResultResponseSchema;
+  },
+  /**
+   * ForkSession makes a new session that continues a conversation from the end
+   * of one of its turns, with the same agent revision. The files of the
+   * workspace are copied as they are now, unless asked otherwise. The session
+   * itself does not change.
+   *
+   * @generated from rpc fairlead.session.v1.SessionService.ForkSession
+   */
+  forkSession: {
+    methodKind: "unary";
+    input: typeof ForkSessionRequestSchema;
+    output: typeof ForkSessionResponseSchema;
+  },
+  /**
+   * CompactSession shortens the model's view of the conversation now, rather
+   * than when its context is full. It is done before the next step; with no turn
+   * active at once. The conversation itself is kept.
+   *
+   * @generated from rpc fairlead.session.v1.SessionService.CompactSession
+   */
+  compactSession: {
+    methodKind: "unary";
+    input: typeof CompactSessionRequestSchema;
+    output: typeof CompactSessionResponseSchema;
+  },
+  /**
+   * ExportSession streams a session as a file. Over REST
+   * `GET /v1/sessions/{session}:export` answers with the file itself.
+   *
+   * @generated from rpc fairlead.session.v1.SessionService.ExportSession
+   */
+  exportSession: {
+    methodKind: "server_streaming";
+    input: typeof ExportSessionRequestSchema;
+    output: typeof ExportSessionResponseSchema;
+  },
+  /**
+   * ImportSession makes a session from an export. The first request is `open`,
+   * the others bring the file. Over REST the file is the body of
+   * `POST /v1/sessions:import`, and the fields of `open` are query parameters.
+   * A file that is not an export, or that was cut off or changed so that it
+   * contradicts itself, is INVALID_ARGUMENT and makes nothing.
+   *
+   * @generated from rpc fairlead.session.v1.SessionService.ImportSession
+   */
+  importSession: {
+    methodKind: "client_streaming";
+    input: typeof ImportSessionRequestSchema;
+    output: typeof ImportSessionResponseSchema;
+  },
+  /**
+   * SearchMessages finds messages of the caller's sessions that have all the
+   * given words, the newest first. Messages are found from shortly after the end of
+   * their turn on.
+   *
+   * @generated from rpc fairlead.session.v1.SessionService.SearchMessages
+   */
+  searchMessages: {
+    methodKind: "unary";
+    input: typeof SearchMessagesRequestSchema;
+    output: typeof SearchMessagesResponseSchema;
   },
   /**
    * Converse joins a session for as long as both sides like: messages,

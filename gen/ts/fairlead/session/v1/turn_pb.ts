@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/turn.proto.
  */
 export const file_fairlead_session_v1_turn: GenFile = /*@__PURE__*/
-  fileDesc("Ch5mYWlybGVhZC9zZXNzaW9uL3YxL3R1cm4ucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEi+gMKBFR1cm4SDAoEbmFtZRgBIAEoCRItCgVzdGF0ZRgCIAEoDjIeLmZhaXJsZWFkLnNlc3Npb24udjEuVHVyblN0YXRlEi0KBWVycm9yGAMgASgLMh4uZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuRXJyb3ISLwoGbGltaXRzGAQgASgLMh8uZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuTGltaXRzEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFc3RlcHMYCCABKAUSKQoFdXNhZ2UYCSABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLlVzYWdlEhIKCmZpbmFsX3RleHQYCiABKAkSEAoIdHJhY2VfaWQYCyABKAkSEQoJYWZ0ZXJfc2VxGAwgASgDEg0KBW1vZGVsGA0gASgJOkTqQUEKEWZhaXJsZWFkLmRldi9UdXJuEh9zZXNzaW9ucy97c2Vzc2lvbn0vdHVybnMve3R1cm59KgV0dXJuczIEdHVybiIsCglUdXJuRXJyb3ISDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkikQEKClR1cm5MaW1pdHMSHQoJbWF4X3N0ZXBzGAEgASgFQgq6SAcaBRiQTigAEkAKDW1heF93YWxsX3RpbWUYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDrpIC6oBCCIECICjBTIAEiIKEW1heF9vdXRwdXRfdG9rZW5zGAMgASgDQge6SAQiAigAKtIBCglUdXJuU3RhdGUSGgoWVFVSTl9TVEFURV9VTlNQRUNJRklFRBAAEhUKEVRVUk5fU1RBVEVfUVVFVUVEEAESFgoSVFVSTl9TVEFURV9SVU5OSU5HEAISFgoSVFVSTl9TVEFURV9XQUlUSU5HEAMSFwoTVFVSTl9TVEFURV9DT01QTEVURRAEEhYKElRVUk5fU1RBVEVfUEFSVElBTBAFEhUKEVRVUk5fU1RBVEVfRkFJTEVEEAYSGgoWVFVSTl9TVEFURV9JTlRFUlJVUFRFRBAHQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_session_v1_session, file_google_api_resource, file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("Ch5mYWlybGVhZC9zZXNzaW9uL3YxL3R1cm4ucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEixQQKBFR1cm4SDAoEbmFtZRgBIAEoCRItCgVzdGF0ZRgCIAEoDjIeLmZhaXJsZWFkLnNlc3Npb24udjEuVHVyblN0YXRlEi0KBWVycm9yGAMgASgLMh4uZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuRXJyb3ISLwoGbGltaXRzGAQgASgLMh8uZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuTGltaXRzEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFc3RlcHMYCCABKAUSKQoFdXNhZ2UYCSABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLlVzYWdlEhIKCmZpbmFsX3RleHQYCiABKAkSEAoIdHJhY2VfaWQYCyABKAkSEQoJYWZ0ZXJfc2VxGAwgASgDEg0KBW1vZGVsGA0gASgJEhQKDHN0ZWVyZWRfaW50bxgOIAEoCRITCgtvdXRwdXRfanNvbhgPIAEoCRIQCghzY2hlZHVsZRgQIAEoCRIMCgR1c2VyGBEgASgJOkTqQUEKEWZhaXJsZWFkLmRldi9UdXJuEh9zZXNzaW9ucy97c2Vzc2lvbn0vdHVybnMve3R1cm59KgV0dXJuczIEdHVybiIsCglUdXJuRXJyb3ISDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAki8wEKClR1cm5MaW1pdHMSHQoJbWF4X3N0ZXBzGAEgASgFQgq6SAcaBRiQTigAEkAKDW1heF93YWxsX3RpbWUYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDrpIC6oBCCIECICjBTIAEiIKEW1heF9vdXRwdXRfdG9rZW5zGAMgASgDQge6SAQiAigAEhsKCm1heF90b2tlbnMYBCABKANCB7pIBCICKAASIgoRbWF4X2Nvc3RfbmFub191c2QYBSABKANCB7pIBCICKAASHwoMc29mdF9wZXJjZW50GAYgASgFQgm6SAYaBBhkKAAq0gEKCVR1cm5TdGF0ZRIaChZUVVJOX1NUQVRFX1VOU1BFQ0lGSUVEEAASFQoRVFVSTl9TVEFURV9RVUVVRUQQARIWChJUVVJOX1NUQVRFX1JVTk5JTkcQAhIWChJUVVJOX1NUQVRFX1dBSVRJTkcQAxIXChNUVVJOX1NUQVRFX0NPTVBMRVRFEAQSFgoSVFVSTl9TVEFURV9QQVJUSUFMEAUSFQoRVFVSTl9TVEFURV9GQUlMRUQQBhIaChZUVVJOX1NUQVRFX0lOVEVSUlVQVEVEEAdCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_buf_validate_validate, file_fairlead_session_v1_session, file_google_api_resource, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Turn is one user message and everything until the agent stops.
@@ -116,6 +116,36 @@ export type Turn = Message<"fairlead.session.v1.Turn"> & {
    * @generated from field: string model = 13;
    */
   model: string;
+
+  /**
+   * The turn into which this one's message was put while it ran, as
+   * `sessions/{session}/turns/{turn}`. The two end together.
+   *
+   * @generated from field: string steered_into = 14;
+   */
+  steeredInto: string;
+
+  /**
+   * The agent's structured output, as JSON that keeps to the agent's schema.
+   * Set when the turn has ended and the agent asks for one.
+   *
+   * @generated from field: string output_json = 15;
+   */
+  outputJson: string;
+
+  /**
+   * The schedule that sent the turn, as `sessions/{session}/schedules/{schedule}`, if one did.
+   *
+   * @generated from field: string schedule = 16;
+   */
+  schedule: string;
+
+  /**
+   * Who sent it.
+   *
+   * @generated from field: string user = 17;
+   */
+  user: string;
 };
 
 /**
@@ -180,6 +210,30 @@ export type TurnLimits = Message<"fairlead.session.v1.TurnLimits"> & {
    * @generated from field: int64 max_output_tokens = 3;
    */
   maxOutputTokens: bigint;
+
+  /**
+   * The most tokens of all kinds, all steps added up, cache reads and writes
+   * too. Zero here means no limit of the turn's own.
+   *
+   * @generated from field: int64 max_tokens = 4;
+   */
+  maxTokens: bigint;
+
+  /**
+   * The most that the turn may cost by our price table, in billionths of a US
+   * dollar. Zero here means no limit of the turn's own.
+   *
+   * @generated from field: int64 max_cost_nano_usd = 5;
+   */
+  maxCostNanoUsd: bigint;
+
+  /**
+   * The part of max_tokens and max_cost_nano_usd, in percent, at which the turn
+   * waits for a person. Zero: it does not wait.
+   *
+   * @generated from field: int32 soft_percent = 6;
+   */
+  softPercent: number;
 };
 
 /**
