@@ -30,14 +30,13 @@ const minBody = 4 << 10
 // DefaultConfig returns what holds unless something else is said.
 func DefaultConfig() Config {
 	return Config{
-		Heartbeat:    15 * time.Second,
-		Reconnect:    time.Second,
-		WriteTimeout: 30 * time.Second,
-		Timeout:      time.Minute,
-		BodyTimeout:  time.Minute,
-		MaxBody:      16 << 20,
-		// A connection between services carries 1024 streams; the rest is for requests.
-		MaxStreams:          900,
+		Heartbeat:           15 * time.Second,
+		Reconnect:           time.Second,
+		WriteTimeout:        30 * time.Second,
+		Timeout:             time.Minute,
+		BodyTimeout:         time.Minute,
+		MaxBody:             16 << 20,
+		MaxStreams:          10_000,
 		MaxStreamsPerClient: 450,
 		Burst:               50,
 	}

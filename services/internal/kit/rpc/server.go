@@ -19,10 +19,11 @@ const (
 	// MaxMessage is the size in bytes of the largest message, in both directions.
 	MaxMessage = 16 << 20
 
-	maxStreams    = 1024     // per connection; the in-memory one carries all streams of the all-in-one program
-	maxHeaderList = 64 << 10 // bytes of metadata
-	keepaliveTime = 30 * time.Second
-	keepaliveWait = 20 * time.Second
+	maxStreams     = 1024     // per connection of a client
+	maxPeerStreams = 1 << 16  // per connection of a peer: one carries all that a gateway follows
+	maxHeaderList  = 64 << 10 // bytes of metadata
+	keepaliveTime  = 30 * time.Second
+	keepaliveWait  = 20 * time.Second
 )
 
 // NewPeerServer returns a server with the interceptors and limits of the peer face. Its caller registers, serves and
@@ -36,7 +37,9 @@ func NewPeerServer(log *slog.Logger) *grpc.Server {
 //nolint:revive // draining is not the context of this call
 func newServer(face string, log *slog.Logger, draining context.Context) *grpc.Server {
 	unaryPrincipal, streamPrincipal := principal.UnaryPeer(), principal.StreamPeer()
+	streams := uint32(maxPeerStreams)
 	if face == "public" {
+		streams = maxStreams
 		unaryPrincipal, streamPrincipal = principal.UnaryPublic(), principal.StreamPublic()
 	}
 	v := newValidator()
@@ -50,7 +53,7 @@ func newServer(face string, log *slog.Logger, draining context.Context) *grpc.Se
 			recoverStream(log), logStream(log, face), apierr.StreamServer(log), drainStream(draining),
 			streamPrincipal, noteStream, requestIDStream, v.stream),
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
-		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxHeaderListSize(maxHeaderList),
+		grpc.MaxConcurrentStreams(streams), grpc.MaxHeaderListSize(maxHeaderList),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveWait}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveTime / 3, PermitWithoutStream: true}),
 		grpc.ConnectionTimeout(20*time.Second),

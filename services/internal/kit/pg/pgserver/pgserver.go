@@ -1,7 +1,7 @@
 // Package pgserver starts a throw-away Postgres server for tests and for trying things out.
 //
-// The server listens on a unix socket only, trusts everybody who can reach it, and gives durability up for speed. It
-// ends with the process that started it, whatever way that ends.
+// The server listens on a unix socket only, trusts everybody who can reach it, and gives durability up for speed, unless
+// it is started with StartDurable. It ends with the process that started it, whatever way that ends.
 package pgserver
 
 import (
@@ -36,10 +36,11 @@ const (
 
 // Server is a running server. Stop it.
 type Server struct {
-	dir  string
-	mine bool // dir was made by Start
-	cmd  *exec.Cmd
-	log  *bytes.Buffer
+	dir      string
+	mine     bool     // dir was made by Start
+	settings []string // in place of Postgres's own defaults
+	cmd      *exec.Cmd
+	log      *bytes.Buffer
 
 	exited chan struct{}
 	err    error // of the process; read it after exited
@@ -50,11 +51,21 @@ type Server struct {
 // a temporary one and removes it in Stop. Root cannot run Postgres: the server then runs as the user nobody, to whom dir
 // is given. ctx bounds the start only.
 func Start(ctx context.Context, dir string) (*Server, error) {
+	return launch(ctx, dir, "fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300")
+}
+
+// StartDurable is Start with Postgres's own settings for durability, all of them on: for measurements and for tests
+// that kill the server. Further settings have the form name=value.
+func StartDurable(ctx context.Context, dir string, settings ...string) (*Server, error) {
+	return launch(ctx, dir, append([]string{"fsync=on", "synchronous_commit=on", "full_page_writes=on", "max_connections=300"}, settings...)...)
+}
+
+func launch(ctx context.Context, dir string, settings ...string) (*Server, error) {
 	bin, err := find()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, mine: dir == "", log: &bytes.Buffer{}, exited: make(chan struct{})}
+	s := &Server{dir: dir, mine: dir == "", settings: settings, log: &bytes.Buffer{}, exited: make(chan struct{})}
 	if err := s.start(ctx, bin); err != nil {
 		if s.mine && s.dir != "" {
 			err = errors.Join(err, os.RemoveAll(s.dir))
@@ -79,10 +90,11 @@ func (s *Server) start(ctx context.Context, bin string) error {
 	if err := run(init, nil); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, s.log)
 	}
-	//nolint:gosec,noctx // bin is ours, and the server outlives ctx
-	s.cmd = s.command(exec.Command(filepath.Join(bin, "postgres"), "-D", s.data(), "-k", s.dir,
-		"-c", "listen_addresses=", "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off",
-		"-c", "max_connections=300", "-c", "unix_socket_permissions=0777"), attr)
+	args := []string{"-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "unix_socket_permissions=0777"}
+	for _, setting := range s.settings {
+		args = append(args, "-c", setting)
+	}
+	s.cmd = s.command(exec.Command(filepath.Join(bin, "postgres"), args...), attr) //nolint:gosec,noctx // bin is ours, and the server outlives ctx
 	started := make(chan struct{})
 	go func() {
 		s.err = run(s.cmd, started)
@@ -168,6 +180,9 @@ func (s *Server) URL() string {
 	u := url.URL{Scheme: "postgres", User: url.User(superuser), Path: "/postgres", RawQuery: url.Values{"host": {s.dir}}.Encode()}
 	return u.String()
 }
+
+// PID is the process id of the server's first process, whose children are the others.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
 
 // Stop ends the server at once, and removes its directory if Start made it. It may be called more than once.
 func (s *Server) Stop() error {

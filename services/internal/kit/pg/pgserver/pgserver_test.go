@@ -1,6 +1,7 @@
 package pgserver_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -80,4 +81,26 @@ func TestStartRefuses(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+func TestADurableServerSyncsWhatItCommits(t *testing.T) {
+	s, err := pgserver.StartDurable(t.Context(), "", "max_wal_size=2GB")
+	if errors.Is(err, pgserver.ErrMissing) && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Stop() })
+	conn, err := pgx.Connect(t.Context(), s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	for setting, want := range map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "max_wal_size": "2GB"} {
+		var got string
+		if err := conn.QueryRow(t.Context(), "show "+setting).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %q (%v), want %q", setting, got, err, want)
+		}
+	}
 }
