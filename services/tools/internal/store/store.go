@@ -54,6 +54,15 @@ type Ref struct {
 	CallID string
 }
 
+// Owner is a replica that makes calls or watches operations.
+type Owner struct {
+	// ID is made anew whenever the replica starts.
+	ID string
+	// Address is where the other replicas reach its peer face. Empty when there
+	// are none.
+	Address string
+}
+
 // Record is what is known of a call.
 type Record struct {
 	// Session is the one that the call was made for.
@@ -68,6 +77,16 @@ type Record struct {
 	Handed bool
 	// Result is what was recorded, for Finished and Cancelled.
 	Result []byte
+
+	// Owner makes the call, or made it before it ended. Set once it was started.
+	Owner Owner
+	// Claim counts the owners that a call has had: 1 is who started it. Whoever
+	// acts on a claim that is not the last one is refused.
+	Claim int64
+	// Live says that the owner's lease has not ended, by the database's clock.
+	Live bool
+	// Begun says that the sandbox was seen to have what the call started.
+	Begun bool
 }
 
 // Change moves a call from one state to another.
@@ -81,11 +100,28 @@ type Change struct {
 	Digest string
 	// Result is recorded with the new state.
 	Result []byte
+	// Owner takes a call that starts, under the first claim, for the time TTL.
+	Owner Owner
+	TTL   time.Duration
+	// Claim refuses the change of a started call, as ErrConflict, when somebody
+	// else has taken the call over. Zero refuses nobody.
+	Claim int64
+	// Operation begins together with the change, which ends the call that handed
+	// it back.
+	Operation *NewOperation
 	// At is when it happened.
 	At time.Time
 }
 
-// Store keeps calls. All methods are safe for concurrent use, atomic, and
+// Held is a call that a replica makes, under its claim.
+type Held struct {
+	Tenant, CallID string
+	Claim          int64
+	// Begun says that the sandbox has what the call started.
+	Begun bool
+}
+
+// Store keeps calls and operations. All methods are safe for concurrent use, atomic, and
 // durable when they return. A driver's failure to reach its database is
 // ErrUnavailable.
 type Store interface {
@@ -98,9 +134,25 @@ type Store interface {
 	// several moves from the same state exactly one succeeds.
 	Move(ctx context.Context, ref Ref, c Change) error
 
+	// TakeOver makes a replica the owner of a started call under the next claim,
+	// if the call's claim is still the given one and its lease has ended or is
+	// the replica's own: otherwise ErrConflict. It is fenced as Move can be.
+	TakeOver(ctx context.Context, ref Ref, claim int64, owner Owner, ttl time.Duration) error
+
+	// Renew gives the calls that a replica holds another ttl, all in one
+	// statement, and notes which have begun. It returns those that the replica
+	// holds no more: they ended, or were taken over.
+	Renew(ctx context.Context, owner string, ttl time.Duration, held []Held) (lost []Held, err error)
+
+	// Release ends the leases of a replica, of calls and operations, so that
+	// others may take them over at once.
+	Release(ctx context.Context, owner string) error
+
 	// DeleteSession forgets the calls of a session, and refuses every epoch of
 	// it from then on. It may be repeated.
 	DeleteSession(ctx context.Context, tenant, session string) error
+
+	Operations
 
 	// Ping says whether the database can be reached.
 	Ping(ctx context.Context) error

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"math"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -55,8 +56,10 @@ func (s *Store) Enter(ctx context.Context, ref store.Ref) (store.Record, error) 
 			return err
 		}
 		err := tx.QueryRow(ctx,
-			`select session, state, tool, digest, handed, result from calls where tenant = $1 and call_id = $2`,
-			ref.Tenant, ref.CallID).Scan(&r.Session, &r.State, &r.Tool, &r.Digest, &r.Handed, &r.Result)
+			`select session, state, tool, digest, handed, result, owner, address, claim, coalesce(lease_until > clock_timestamp(), false), begun
+			 from calls where tenant = $1 and call_id = $2`,
+			ref.Tenant, ref.CallID).Scan(&r.Session, &r.State, &r.Tool, &r.Digest, &r.Handed, &r.Result,
+			&r.Owner.ID, &r.Owner.Address, &r.Claim, &r.Live, &r.Begun)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
@@ -93,25 +96,38 @@ func (s *Store) Move(ctx context.Context, ref store.Ref, c store.Change) error {
 		if err == nil && rows == 0 {
 			err = store.ErrConflict
 		}
-		return err
+		if err != nil || c.Operation == nil {
+			return err
+		}
+		return begin(ctx, tx, ref, c.Operation)
 	})
 	return failed(err, "move call %s from %q to %q", ref.CallID, c.From, c.To)
 }
 
 func move(ctx context.Context, tx pgx.Tx, ref store.Ref, c store.Change) (int64, error) {
-	at, handed := c.At.UTC(), c.To == store.Delegated
-	if c.From == store.None {
-		done, err := tx.Exec(ctx,
-			`insert into calls (tenant, call_id, session, epoch, state, tool, digest, handed, result, create_time, update_time)
-			 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10) on conflict (tenant, call_id) do nothing`,
-			ref.Tenant, ref.CallID, ref.Session, ref.Epoch, c.To, c.Tool, c.Digest, handed, c.Result, at)
-		return done.RowsAffected(), err
+	args := pgx.NamedArgs{
+		"tenant": ref.Tenant, "call": ref.CallID, "session": ref.Session, "epoch": ref.Epoch, "from": c.From, "state": c.To,
+		"tool": c.Tool, "digest": c.Digest, "handed": c.To == store.Delegated, "result": c.Result, "at": c.At.UTC(),
+		"owner": "", "address": "", "first": 0, "ttl": time.Duration(0), "claim": c.Claim,
 	}
-	done, err := tx.Exec(ctx,
-		`update calls set state = $4, epoch = greatest(epoch, $5), handed = handed or $6, result = $7, update_time = $8,
-		   tool = case when $9 = '' then tool else $9 end, digest = case when $10 = '' then digest else $10 end
-		 where tenant = $1 and call_id = $2 and state = $3`,
-		ref.Tenant, ref.CallID, c.From, c.To, ref.Epoch, handed, c.Result, at, c.Tool, c.Digest)
+	if c.To == store.Started {
+		args["owner"], args["address"], args["first"], args["ttl"] = c.Owner.ID, c.Owner.Address, 1, c.TTL
+	}
+	query := `
+		update calls set state = @state, epoch = greatest(epoch, @epoch), handed = handed or @handed, result = @result, update_time = @at,
+			tool = coalesce(nullif(@tool, ''), tool), digest = coalesce(nullif(@digest, ''), digest),
+			owner = coalesce(nullif(@owner, ''), owner), address = coalesce(nullif(@address, ''), address),
+			claim = claim + @first, lease_until = clock_timestamp() + @ttl::interval
+		where tenant = @tenant and call_id = @call and state = @from and (@claim = 0 or claim = @claim)`
+	if c.From == store.None {
+		query = `
+			insert into calls (tenant, call_id, session, epoch, state, tool, digest, handed, result, create_time, update_time,
+				owner, address, claim, lease_until)
+			values (@tenant, @call, @session, @epoch, @state, @tool, @digest, @handed, @result, @at, @at,
+				@owner, @address, @first, clock_timestamp() + @ttl::interval)
+			on conflict (tenant, call_id) do nothing`
+	}
+	done, err := tx.Exec(ctx, query, args)
 	return done.RowsAffected(), err
 }
 

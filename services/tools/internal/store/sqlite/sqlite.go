@@ -18,6 +18,9 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
+// now is the database's clock, in microseconds since 1970.
+const now = `cast(unixepoch('subsec') * 1000000 as integer)`
+
 // Store is a store.Store on a file.
 type Store struct{ db *kitsqlite.DB }
 
@@ -33,10 +36,27 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err == nil {
 		err = kitsqlite.Migrate(ctx, db, files)
 	}
+	s := &Store{db: db}
+	if err == nil {
+		err = s.orphan(ctx)
+	}
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Store{db: db}, nil
+	return s, nil
+}
+
+// orphan ends all leases: the file has one user at a time, so whoever held them
+// is no more.
+func (s *Store) orphan(ctx context.Context) error {
+	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `update calls set lease_until = 0 where state = 'started'`); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `update operations set lease_until = 0 where state = 'running'`)
+		return err
+	})
+	return failed(err, "end the leases of the last process")
 }
 
 // Enter implements store.Store.
@@ -47,8 +67,10 @@ func (s *Store) Enter(ctx context.Context, ref store.Ref) (store.Record, error) 
 			return err
 		}
 		err := tx.QueryRowContext(ctx,
-			`select session, state, tool, digest, handed, result from calls where tenant = ? and call_id = ?`,
-			ref.Tenant, ref.CallID).Scan(&r.Session, &r.State, &r.Tool, &r.Digest, &r.Handed, &r.Result)
+			`select session, state, tool, digest, handed, result, owner, address, claim, lease_until > `+now+`, begun
+			 from calls where tenant = ? and call_id = ?`,
+			ref.Tenant, ref.CallID).Scan(&r.Session, &r.State, &r.Tool, &r.Digest, &r.Handed, &r.Result,
+			&r.Owner.ID, &r.Owner.Address, &r.Claim, &r.Live, &r.Begun)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
@@ -81,31 +103,49 @@ func (s *Store) Move(ctx context.Context, ref store.Ref, c store.Change) error {
 				return err
 			}
 		}
-		done, err := move(ctx, tx, ref, c)
-		if err != nil {
+		if err := changed(move(ctx, tx, ref, c)); err != nil || c.Operation == nil {
 			return err
 		}
-		if n, err := done.RowsAffected(); err != nil || n == 0 {
-			return errors.Join(err, store.ErrConflict)
-		}
-		return nil
+		return begin(ctx, tx, ref, c.Operation)
 	})
 	return failed(err, "move call %s from %q to %q", ref.CallID, c.From, c.To)
 }
 
-func move(ctx context.Context, tx *sql.Tx, ref store.Ref, c store.Change) (sql.Result, error) {
-	at, handed := c.At.UnixMicro(), c.To == store.Delegated
-	if c.From == store.None {
-		return tx.ExecContext(ctx,
-			`insert into calls (tenant, call_id, session, epoch, state, tool, digest, handed, result, create_time, update_time)
-			 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (tenant, call_id) do nothing`,
-			ref.Tenant, ref.CallID, ref.Session, ref.Epoch, c.To, c.Tool, c.Digest, handed, c.Result, at, at)
+// changed is ErrConflict when a statement found nothing to change.
+func changed(done sql.Result, err error) error {
+	if err != nil {
+		return err
 	}
-	return tx.ExecContext(ctx,
-		`update calls set state = ?, epoch = max(epoch, ?), handed = handed or ?, result = ?, update_time = ?,
-		   tool = case when ? = '' then tool else ? end, digest = case when ? = '' then digest else ? end
-		 where tenant = ? and call_id = ? and state = ?`,
-		c.To, ref.Epoch, handed, c.Result, at, c.Tool, c.Tool, c.Digest, c.Digest, ref.Tenant, ref.CallID, c.From)
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, store.ErrConflict)
+	}
+	return nil
+}
+
+func move(ctx context.Context, tx *sql.Tx, ref store.Ref, c store.Change) (sql.Result, error) {
+	owner, first, ttl := store.Owner{}, 0, int64(0)
+	if c.To == store.Started {
+		owner, first, ttl = c.Owner, 1, c.TTL.Microseconds()
+	}
+	query := `
+		update calls set state = @state, epoch = max(epoch, @epoch), handed = handed or @handed, result = @result, update_time = @at,
+			tool = coalesce(nullif(@tool, ''), tool), digest = coalesce(nullif(@digest, ''), digest),
+			owner = coalesce(nullif(@owner, ''), owner), address = coalesce(nullif(@address, ''), address),
+			claim = claim + @first, lease_until = ` + now + ` + @ttl
+		where tenant = @tenant and call_id = @call and state = @from and (@claim = 0 or claim = @claim)`
+	if c.From == store.None {
+		query = `
+			insert into calls (tenant, call_id, session, epoch, state, tool, digest, handed, result, create_time, update_time,
+				owner, address, claim, lease_until)
+			values (@tenant, @call, @session, @epoch, @state, @tool, @digest, @handed, @result, @at, @at,
+				@owner, @address, @first, ` + now + ` + @ttl)
+			on conflict (tenant, call_id) do nothing`
+	}
+	return tx.ExecContext(ctx, query,
+		sql.Named("tenant", ref.Tenant), sql.Named("call", ref.CallID), sql.Named("session", ref.Session), sql.Named("epoch", ref.Epoch),
+		sql.Named("from", c.From), sql.Named("state", c.To), sql.Named("tool", c.Tool), sql.Named("digest", c.Digest),
+		sql.Named("handed", c.To == store.Delegated), sql.Named("result", c.Result), sql.Named("at", c.At.UnixMicro()),
+		sql.Named("owner", owner.ID), sql.Named("address", owner.Address), sql.Named("first", first), sql.Named("ttl", ttl), sql.Named("claim", c.Claim))
 }
 
 // DeleteSession implements store.Store.
