@@ -28,6 +28,7 @@ type Config struct {
 	CeilingOutputTokens    int64         `key:"ceiling-output-tokens" help:"what a request may raise max-output-tokens to"`
 	LeaseTTL               time.Duration `key:"lease-ttl" help:"how long a replica that fell silent keeps its sessions; a takeover takes at most this and a little more"`
 	PollInterval           time.Duration `key:"poll-interval" help:"how often a replica looks for work that no notification told of"`
+	StopGrace              time.Duration `key:"stop-grace" help:"how long a running step may take to end when the program is told to stop, before it is broken off and handed over; it also ends with three quarters of grace"`
 	MaxSessions            int           `key:"max-sessions" help:"the most sessions that a replica works on at the same time"`
 	MaxClaims              int           `key:"max-claims" help:"how often a turn may be taken up without getting further before it ends FAILED with CRASH_LOOP"`
 	StreamProgressInterval time.Duration `key:"stream-progress-interval" help:"how often a quiet stream says how far it is"`
@@ -39,7 +40,7 @@ func Defaults() Config {
 		DefaultAgent: agent.Coder, Models: catalog.Defaults(),
 		MaxSteps: 100, MaxWallTime: 30 * time.Minute, MaxOutputTokens: 200_000,
 		CeilingSteps: 1000, CeilingWallTime: 24 * time.Hour, CeilingOutputTokens: 5_000_000,
-		LeaseTTL: 8 * time.Second, PollInterval: time.Second, MaxSessions: 1000, MaxClaims: 5,
+		LeaseTTL: 8 * time.Second, PollInterval: time.Second, StopGrace: 5 * time.Second, MaxSessions: 1000, MaxClaims: 5,
 		StreamProgressInterval: 15 * time.Second,
 	}
 }
@@ -64,6 +65,7 @@ func (c Config) Validate() error {
 	fault(c.MaxOutputTokens < 1 || c.MaxOutputTokens > c.CeilingOutputTokens, "max-output-tokens: %d is not between 1 and ceiling-output-tokens (%d)", c.MaxOutputTokens, c.CeilingOutputTokens)
 	fault(c.LeaseTTL < time.Second, "lease-ttl: %v is less than 1s", c.LeaseTTL)
 	fault(c.PollInterval < 10*time.Millisecond, "poll-interval: %v is less than 10ms", c.PollInterval)
+	fault(c.StopGrace < 0, "stop-grace: %v is negative", c.StopGrace)
 	fault(c.MaxSessions < 1, "max-sessions: %d is less than 1", c.MaxSessions)
 	fault(c.MaxClaims < 1, "max-claims: %d is less than 1", c.MaxClaims)
 	fault(c.StreamProgressInterval < 100*time.Millisecond, "stream-progress-interval: %v is less than 100ms", c.StreamProgressInterval)

@@ -32,6 +32,7 @@ type fixture struct {
 	peers  *peers
 	config session.Config
 	conn   *grpc.ClientConn
+	drain  func(context.Context)
 	stop   func()
 }
 
@@ -73,7 +74,7 @@ func (f *fixture) run(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	f.conn = rpctest.Dial(t, s.RegisterPublic)
+	f.conn, f.drain = rpctest.Dial(t, s.RegisterPublic), s.Drain
 	f.SessionServiceClient = sessionv1.NewSessionServiceClient(f.conn)
 	f.agents = sessionv1.NewAgentServiceClient(f.conn)
 	stopped := false

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"go.opentelemetry.io/otel"
 	"golang.org/x/sync/errgroup"
@@ -19,7 +20,6 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
-	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/dispatch"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
@@ -49,6 +49,7 @@ type Service struct {
 	dispatcher *dispatch.Dispatcher
 	server     *server.Server
 	models     *catalog.Catalog
+	stopGrace  time.Duration
 }
 
 // New opens the store and puts the service together; Run makes it work.
@@ -75,7 +76,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
-	s := &Service{store: st, models: models}
+	s := &Service{store: st, models: models, stopGrace: c.StopGrace}
 	s.wire(c, d, agents, metrics)
 	return s, nil
 }
@@ -86,7 +87,7 @@ var openStore = open
 // wire connects the parts.
 func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metrics) {
 	followers := hub.New()
-	s.committer = eventlog.New(s.store, followers.Publish)
+	s.committer = eventlog.New(s.store, followers.Publish, c.LeaseTTL)
 	limits := turn.Limits{MaxSteps: c.MaxSteps, MaxWallTime: c.MaxWallTime, MaxOutputTokens: c.MaxOutputTokens}
 	calls := toolsv1.NewCallServiceClient(d.Tools)
 	workspaces := sandboxv1.NewWorkspaceServiceClient(d.Sandbox)
@@ -152,32 +153,26 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 // RegisterPeer registers nothing: nobody calls up.
 func (s *Service) RegisterPeer(grpc.ServiceRegistrar) {}
 
-// errDraining is why workers stop when the server does.
-var errDraining = errors.New("the server is stopping")
-
-// Run works on sessions until ctx ends or the server begins to drain; then the
-// workers stop, what they have produced is written, and their leases are given
-// back, before the peers in the same process stop answering.
+// Run works on sessions until ctx ends; then the workers stop, what they have
+// produced is written, and their leases are given back.
 func (s *Service) Run(ctx context.Context) error {
 	// The committer outlives the workers, whose last words it writes.
 	commit, stopCommitting := context.WithCancel(context.WithoutCancel(ctx))
-	work, stopWorking := context.WithCancelCause(ctx)
 	var g errgroup.Group
 	g.Go(func() error { return s.committer.Run(commit) })
 	g.Go(func() error {
-		select {
-		case <-rpc.Draining(ctx):
-			stopWorking(errDraining)
-		case <-work.Done():
-		}
-		return nil
-	})
-	g.Go(func() error {
 		defer stopCommitting()
-		defer stopWorking(nil)
-		return s.dispatcher.Run(work)
+		return s.dispatcher.Run(ctx)
 	})
 	return g.Wait()
+}
+
+// Drain takes up no more sessions, lets the steps under way come to their end
+// for as long as the grace lasts, and hands every session over.
+func (s *Service) Drain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, s.stopGrace)
+	defer cancel()
+	s.dispatcher.Drain(ctx)
 }
 
 // Ready tells whether the store can be reached.

@@ -39,11 +39,17 @@ type ReadyChecker interface {
 	Ready(ctx context.Context) error
 }
 
+// Drainer is what a Component may be besides, if its background work takes time to come to a good place to stop. Drain
+// is called once, when the server begins to stop, and returns when nothing is under way any more; ctx ends before the
+// grace does. Until all have returned, peers are served as ever: what is under way may need them, in this process or
+// in others.
+type Drainer interface{ Drain(ctx context.Context) }
+
 type drainingKey struct{}
 
-// Draining returns a channel that is closed when the server begins to stop, for the contexts of HTTP requests and of Run;
-// it never is for other contexts. HTTP handlers that stream must end then, and Run may hand its work over. Contexts of
-// streaming RPCs end by themselves, and the context of Run when no RPC runs any more.
+// Draining returns a channel that is closed when the server begins to stop, for the contexts of HTTP requests; it never
+// is for other contexts. HTTP handlers that stream must end then. Contexts of streaming RPCs end by themselves, and the
+// context of Run when no RPC runs any more.
 func Draining(ctx context.Context) <-chan struct{} {
 	ch, _ := ctx.Value(drainingKey{}).(<-chan struct{})
 	return ch

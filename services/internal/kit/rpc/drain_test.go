@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
@@ -196,5 +197,61 @@ func TestHTTPRequestsHaveHalfOfTheGrace(t *testing.T) {
 	<-page
 	if l := r.log.lines("connections are cut"); len(l) != 0 {
 		t.Errorf("the request did not end in the grace: %q", l)
+	}
+}
+
+// drainer is a part that drains.
+type drainer struct {
+	*part
+	drain func(context.Context)
+}
+
+func (d drainer) Drain(ctx context.Context) { d.drain(ctx) }
+
+func TestPeersAreServedUntilEverythingHasDrained(t *testing.T) {
+	p := &part{name: "a", events: &diary{}}
+	say := make(chan struct{})
+	p.exchange = func(s grpc.ServerStream) error { // a note at once and whenever the test likes, until the stream is to end
+		for err := s.SendMsg(newNote("open")); err == nil; {
+			select {
+			case <-say:
+				if err := s.SendMsg(newNote("a")); err != nil {
+					return err
+				}
+			case <-s.Context().Done():
+				return s.Context().Err()
+			}
+		}
+		return nil
+	}
+	draining, drained := make(chan struct{}), make(chan struct{})
+	r := serve(t, rpc.Config{Public: "127.0.0.1:0", Peer: "127.0.0.1:0", Grace: time.Minute}, drainer{p, func(context.Context) { close(draining); <-drained }})
+	open := func(face string) grpc.ClientStream {
+		s, err := exchange(principal.With(t.Context(), principal.Default()), r.dial(t, face))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.RecvMsg(dynamicpb.NewMessage(note)); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	client, peer := open("public"), open("peer")
+	stopped := make(chan error, 1)
+	go func() { stopped <- r.stop() }()
+	<-draining
+	if err := client.RecvMsg(dynamicpb.NewMessage(note)); apierr.Reason(err) != apierr.ReasonDraining {
+		t.Errorf("the client's stream ended with %v", err)
+	}
+	say <- struct{}{}
+	if err := peer.RecvMsg(dynamicpb.NewMessage(note)); err != nil {
+		t.Errorf("the peer's stream ended while another part drained: %v", err)
+	}
+	close(drained)
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	if err := peer.RecvMsg(dynamicpb.NewMessage(note)); apierr.Reason(err) != apierr.ReasonDraining {
+		t.Errorf("the peer's stream ended with %v", err)
 	}
 }

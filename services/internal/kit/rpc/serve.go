@@ -19,13 +19,13 @@ import (
 )
 
 // Serve serves the components until ctx ends or one of them fails, then stops in order: health says NOT_SERVING, HTTP
-// requests end, streams are cancelled, unary calls get the rest of the grace, background work ends, and the components
-// close in the reverse order of their listing. Serve owns the components and local (which may be nil) from the call on
+// requests and clients' streams end while the components drain, peers' streams are cancelled, unary calls get the rest
+// of the grace, background work ends, and the components close in the reverse order of their listing. Serve owns the components and local (which may be nil) from the call on
 // and closes them also when it fails. No goroutine of Serve is left when it returns. The caller flushes telemetry after it.
 func Serve(ctx context.Context, c Config, tel *telemetry.Telemetry, local *Local, components ...Component) error {
 	s := &serving{Config: c, tel: tel, log: tel.Log, local: local, components: components, failed: make(chan error, 1), draining: make(chan struct{})}
 	base := context.WithValue(context.WithoutCancel(ctx), drainingKey{}, (<-chan struct{})(s.draining))
-	s.streams, s.requests, s.background = newScope(base), newScope(base), newScope(base)
+	s.clients, s.peers, s.requests, s.background = newScope(base), newScope(base), newScope(base), newScope(base)
 	err := s.start() //nolint:contextcheck // the end of ctx begins the drain, which the contexts of start must outlive
 	if err == nil {
 		select {
@@ -63,7 +63,8 @@ type serving struct {
 	listeners map[string]net.Listener
 
 	draining   chan struct{} // closed first of all
-	streams    scope         // parent of the contexts of streaming RPCs
+	clients    scope         // parent of the contexts of streaming RPCs on the public face
+	peers      scope         // and on the peer face
 	requests   scope         // parent of the contexts of HTTP requests
 	background scope         // of Run and of the readiness loop
 
@@ -128,7 +129,7 @@ func (s *serving) listen() error {
 
 func (s *serving) serveGRPC() {
 	if l := s.listeners["public"]; l != nil {
-		public := s.newGRPC("public")
+		public := s.newGRPC("public", s.clients)
 		for _, c := range s.components {
 			c.RegisterPublic(public)
 		}
@@ -137,7 +138,7 @@ func (s *serving) serveGRPC() {
 	if s.listeners["peer"] == nil && s.local == nil {
 		return
 	}
-	peer := s.newGRPC("peer")
+	peer := s.newGRPC("peer", s.peers)
 	for _, c := range s.components {
 		c.RegisterPublic(peer)
 		c.RegisterPeer(peer)
@@ -150,8 +151,8 @@ func (s *serving) serveGRPC() {
 	}
 }
 
-func (s *serving) newGRPC(face string) *grpc.Server {
-	srv := newServer(face, s.log, s.streams)
+func (s *serving) newGRPC(face string, streams scope) *grpc.Server {
+	srv := newServer(face, s.log, streams)
 	healthv1.RegisterHealthServer(srv, s.health)
 	reflection.Register(srv)
 	s.grpc = append(s.grpc, srv)
@@ -173,8 +174,11 @@ func (s *serving) stop() error {
 		s.health.Shutdown()
 	}
 	close(s.draining)
+	drained := s.drain(deadline.Add(-s.Grace / 4))
 	s.stopHTTP(deadline)
-	s.streams.end(errDraining)
+	s.clients.end(errDraining)
+	drained.Wait()
+	s.peers.end(errDraining)
 	s.stopGRPC(deadline)
 	s.servers.Wait()
 	s.background.end(errDraining)
@@ -192,6 +196,22 @@ func (s *serving) stop() error {
 		faults = append(faults, s.local.Close())
 	}
 	return errors.Join(faults...)
+}
+
+// drain lets the components bring their work to a good place to stop.
+func (s *serving) drain(deadline time.Time) *sync.WaitGroup {
+	var drained sync.WaitGroup
+	if len(s.listeners) == 0 { // the start failed: nothing runs
+		return &drained
+	}
+	ctx, cancel := context.WithDeadline(s.background, deadline)
+	for _, c := range s.components {
+		if d, ok := c.(Drainer); ok {
+			drained.Go(func() { d.Drain(ctx) })
+		}
+	}
+	go func() { drained.Wait(); cancel() }()
+	return &drained
 }
 
 func (s *serving) stopGRPC(deadline time.Time) {

@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,8 +28,12 @@ type Config struct {
 	MaxSessions  int // held at the same time
 }
 
-// releaseTimeout bounds how long the end of a worker takes.
-const releaseTimeout = 5 * time.Second
+const (
+	// releaseTimeout bounds how long giving back a lease takes when the server stops.
+	releaseTimeout = 5 * time.Second
+	// releaseBackoff is the wait between two tries to give a lease back.
+	releaseBackoff = 250 * time.Millisecond
+)
 
 // Dispatcher claims sessions and runs their workers.
 type Dispatcher struct {
@@ -36,17 +42,22 @@ type Dispatcher struct {
 	hub    *hub.Hub
 	log    *slog.Logger
 
-	mu      sync.Mutex
-	held    map[store.Key]*holding
-	workers sync.WaitGroup
-	look    chan struct{}
+	mu       sync.Mutex
+	held     map[store.Key]*holding
+	draining bool // nothing is claimed any more
+	workers  sync.WaitGroup
+	look     chan struct{}
 }
 
 type holding struct {
 	lease  store.Lease
 	worker *turn.Worker
 	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when the worker has ended and its lease is dealt with
 }
+
+// errStopping is why a worker ends in the middle of a step when the server stops.
+var errStopping = errors.New("the server is stopping")
 
 // New makes a dispatcher; Run does the work.
 func New(c Config, d *turn.Deps, h *hub.Hub, log *slog.Logger) *Dispatcher {
@@ -76,6 +87,26 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	d.workers.Wait()
 	loops.Wait()
 	return nil
+}
+
+// Drain claims nothing more and lets every worker finish its step, and gives each lease back as soon as its worker
+// has; when ctx ends, the steps under way are broken off. Run goes on, to renew leases, until its own context ends.
+func (d *Dispatcher) Drain(ctx context.Context) {
+	d.mu.Lock()
+	d.draining = true
+	held := slices.Collect(maps.Values(d.held))
+	d.mu.Unlock()
+	for _, h := range held {
+		h.worker.Drain()
+	}
+	for _, h := range held {
+		select {
+		case <-h.done:
+		case <-ctx.Done():
+			h.cancel(errStopping)
+			<-h.done
+		}
+	}
 }
 
 // lookSoon makes Run claim again.
@@ -128,6 +159,9 @@ func (d *Dispatcher) holding(k store.Key) *holding {
 func (d *Dispatcher) claim(ctx context.Context) {
 	d.mu.Lock()
 	room := d.config.MaxSessions - len(d.held)
+	if d.draining {
+		room = 0
+	}
 	d.mu.Unlock()
 	if room <= 0 {
 		return
@@ -147,8 +181,14 @@ func (d *Dispatcher) claim(ctx context.Context) {
 // start runs a worker, which Run waits for.
 func (d *Dispatcher) start(ctx context.Context, l store.Lease) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	h := &holding{lease: l, worker: turn.New(d.deps, l), cancel: cancel}
+	h := &holding{lease: l, worker: turn.New(d.deps, l), cancel: cancel, done: make(chan struct{})}
 	d.mu.Lock()
+	if d.draining { // it began while the store was claiming
+		d.mu.Unlock()
+		cancel(nil)
+		d.giveBack(ctx, l)
+		return
+	}
 	if old := d.held[l.Key]; old != nil {
 		// This replica's own older lease has expired.
 		old.cancel(store.ErrStaleEpoch)
@@ -156,6 +196,7 @@ func (d *Dispatcher) start(ctx context.Context, l store.Lease) {
 	d.held[l.Key] = h
 	d.mu.Unlock()
 	d.workers.Go(func() {
+		defer close(h.done)
 		defer cancel(nil)
 		err := h.worker.Run(ctx)
 		d.mu.Lock()
@@ -174,22 +215,45 @@ func (d *Dispatcher) start(ctx context.Context, l store.Lease) {
 	})
 }
 
-// failed ends a worker's lease. One that was asked to stop gives it back, so
-// that another replica goes on at once. One that failed keeps it until it
-// expires: a pause before the next try.
+// failed ends a worker's lease. One that was asked to stop, or whose database was away, gives it back, so that
+// another replica goes on at once; none of this counts against the turn. One that failed for another reason keeps
+// it until it expires: a pause before the next try.
 func (d *Dispatcher) failed(ctx context.Context, l store.Lease, err error) {
 	switch {
 	case errors.Is(err, store.ErrStaleEpoch) || errors.Is(context.Cause(ctx), store.ErrStaleEpoch):
 		d.log.InfoContext(ctx, "session is held by another now", "session", l.Session, "tenant", l.Tenant)
-		return
-	case ctx.Err() == nil:
+	case errors.Is(err, turn.ErrHandOver) || ctx.Err() != nil:
+		d.giveBack(ctx, l)
+	case errors.Is(err, store.ErrUnavailable):
+		d.log.WarnContext(ctx, "the database is away; the session is taken up again when it is back", "session", l.Session, "tenant", l.Tenant, "error", err)
+		d.giveBack(ctx, l)
+	default:
 		d.log.ErrorContext(ctx, "worker failed; the session is taken up again when its lease ends", "session", l.Session, "tenant", l.Tenant, "error", err)
-		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+}
+
+// giveBack gives a lease back, also to a database that comes back within a while. A lease that cannot be given back
+// ends by itself.
+func (d *Dispatcher) giveBack(ctx context.Context, l store.Lease) {
+	patience := d.config.LeaseTTL
+	if ctx.Err() != nil { // the server stops and waits
+		patience = min(patience, releaseTimeout)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	if err := d.deps.Store.Release(ctx, l); err != nil && !errors.Is(err, store.ErrStaleEpoch) {
-		d.log.WarnContext(ctx, "cannot give a lease back; it ends by itself", "session", l.Session, "error", err)
+	for {
+		err := d.deps.Store.Release(ctx, l)
+		if err == nil || errors.Is(err, store.ErrStaleEpoch) {
+			return
+		}
+		timer := time.NewTimer(releaseBackoff)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			d.log.WarnContext(ctx, "cannot give a lease back; it ends by itself", "session", l.Session, "tenant", l.Tenant, "error", err)
+			return
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -40,6 +41,7 @@ type Publish func(k store.Key, events []*sessionv1.Event)
 type Committer struct {
 	store   Store
 	publish Publish
+	timeout time.Duration
 
 	mu      sync.Mutex
 	waiting []*Log // logs with something to write, in the order in which they began to wait
@@ -47,9 +49,11 @@ type Committer struct {
 	wake    chan struct{}
 }
 
-// New makes a committer; Run must run for anything to be written.
-func New(s Store, p Publish) *Committer {
-	return &Committer{store: s, publish: p, wake: make(chan struct{}, 1)}
+// New makes a committer; Run must run for anything to be written. A commit that
+// takes longer than timeout has failed: of a database that hangs nobody learns
+// what was written, so the sessions are loaded anew.
+func New(s Store, p Publish, timeout time.Duration) *Committer {
+	return &Committer{store: s, publish: p, timeout: timeout, wake: make(chan struct{}, 1)}
 }
 
 // Run writes until ctx ends; then it writes what is left and refuses the rest.
@@ -75,7 +79,7 @@ func (c *Committer) commit(ctx context.Context) {
 		if len(writes) == 0 {
 			return
 		}
-		errs, err := c.store.Commit(ctx, writes)
+		errs, err := c.write(ctx, writes)
 		for i, l := range logs {
 			var failure error
 			switch {
@@ -90,6 +94,16 @@ func (c *Committer) commit(ctx context.Context) {
 			l.committed(writes[i], failure)
 		}
 	}
+}
+
+func (c *Committer) write(ctx context.Context, writes []store.Write) ([]error, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	errs, err := c.store.Commit(ctx, writes)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w: a commit took longer than %v: %w", store.ErrUnavailable, c.timeout, err)
+	}
+	return errs, err
 }
 
 // gather takes what waits, up to the bound of one commit.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -28,8 +29,12 @@ type gated struct {
 	failAll error
 }
 
-func (g *gated) Commit(_ context.Context, ws []store.Write) ([]error, error) {
-	<-g.gate
+func (g *gated) Commit(ctx context.Context, ws []store.Write) ([]error, error) {
+	select {
+	case <-g.gate:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.commits = append(g.commits, slices.Clone(ws))
@@ -57,7 +62,7 @@ func start(t *testing.T) *fixture {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.published[k.Session] = append(f.published[k.Session], events...)
-	})
+	}, time.Minute)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- f.committer.Run(ctx) }()
@@ -239,6 +244,25 @@ func TestMergeKeepsTheOrderOfWaitingAndNoLongerWaiting(t *testing.T) {
 	}
 }
 
+func TestACommitThatHangsFailsAndHoldsUpNobodyForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t)
+		hung, later := f.open("hung"), f.open("later")
+		begun := time.Now()
+		if err := hung.Commit(t.Context(), events(delta(0, "a"))); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("the commit that hung ended with %v", err)
+		}
+		if took := time.Since(begun); took != time.Minute {
+			t.Errorf("it took %v", took)
+		}
+		f.gate <- struct{}{}
+		if err := later.Commit(t.Context(), events(delta(0, "b"))); err != nil {
+			t.Errorf("the commit after it: %v", err)
+		}
+		f.stop()
+	})
+}
+
 func TestALogThatFailedWritesNothingThatCameLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t)
@@ -264,7 +288,7 @@ func TestALogThatFailedWritesNothingThatCameLater(t *testing.T) {
 func TestALogIsInACommitOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fixture{gated: &gated{gate: make(chan struct{}, 1)}}
-		f.committer = New(f.gated, func(store.Key, []*sessionv1.Event) {})
+		f.committer = New(f.gated, func(store.Key, []*sessionv1.Event) {}, time.Minute)
 		l, other := f.open("s"), f.open("other")
 		for _, x := range []*Log{l, other} {
 			if err := x.Append(t.Context(), events(delta(0, "a"))); err != nil {

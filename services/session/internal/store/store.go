@@ -153,7 +153,7 @@ type Snapshot struct {
 	Pending  []PendingCall      // by call id; also those whose answer is among the commands
 	// Claims counts how often the active turn was claimed since it began, since
 	// its last committed step and since a holder last found nothing left to do
-	// (ReleaseIdle), this claim included.
+	// (ReleaseIdle), this claim included; claims that ended with Release are not.
 	Claims int
 }
 
@@ -286,7 +286,8 @@ type Store interface {
 	// lease that has ended, but that nobody has taken, is prolonged.
 	Renew(ctx context.Context, leases []Lease, ttl time.Duration) (lost []Key, err error)
 	// Release gives a lease back. A session that still has work can be claimed
-	// at once, and its claimers are woken. A lease that was lost is none to give back.
+	// at once, and its claimers are woken. A claim that ends so is not counted in
+	// Claims: it was not the turn that ended it. A lease that was lost is none to give back.
 	Release(ctx context.Context, l Lease) error
 	// ReleaseIdle gives a lease back if the session has no work left (see Claim),
 	// and tells whether it did. ErrStaleEpoch.

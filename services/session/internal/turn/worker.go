@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -75,6 +76,10 @@ var (
 	errWallTime    = errors.New("the turn's time is up")
 )
 
+// ErrHandOver says that a worker has stopped between two steps because it was asked to: the lease is to be given
+// back, for another to go on.
+var ErrHandOver = errors.New("stopped between two steps, to hand the session over")
+
 // Worker runs the turns of one session as long as it has work.
 type Worker struct {
 	deps  *Deps
@@ -93,6 +98,8 @@ type Worker struct {
 	answered      string          // the assistant message whose calls this worker began
 	begun         map[string]bool // calls of it that tools was asked for
 
+	draining atomic.Bool // to stop before the next step
+
 	mu     sync.Mutex
 	cancel context.CancelCauseFunc // ends the running turn
 	turn   string                  // the running turn's id
@@ -110,6 +117,9 @@ func (w *Worker) Wake() {
 	default:
 	}
 }
+
+// Drain makes Run stop before the next step, with ErrHandOver if there is one.
+func (w *Worker) Drain() { w.draining.Store(true) }
 
 // Run works until there is nothing left to do, and gives the lease back. It
 // returns nil then; with an error, the session has to be claimed again.
@@ -247,6 +257,8 @@ func (w *Worker) loop(ctx, parent context.Context) error {
 func (w *Worker) advance(ctx, parent context.Context, warm *warming) error {
 	last := w.path[len(w.path)-1]
 	switch {
+	case last.Role == sessionv1.Role_ROLE_USER && w.draining.Load():
+		return ErrHandOver
 	case last.Role == sessionv1.Role_ROLE_USER:
 		return w.step(ctx, parent)
 	case len(toolUses(last)) > 0:

@@ -195,7 +195,7 @@ func (s *Store) Release(ctx context.Context, l store.Lease) error {
 	return s.write(ctx, "release session", func(tx pgx.Tx) error {
 		var runnable bool
 		err := tx.QueryRow(ctx, `
-			update sessions set lease_until = null, holder = '', ready_time = clock_timestamp()
+			update sessions set lease_until = null, holder = '', ready_time = clock_timestamp(), claims = greatest(claims - 1, 0)
 			where tenant = $1 and session = $2 and epoch = $3 and lease_until is not null
 			returning runnable`, l.Tenant, l.Session, l.Epoch).Scan(&runnable)
 		if errors.Is(err, pgx.ErrNoRows) || err == nil && !runnable {

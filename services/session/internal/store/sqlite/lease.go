@@ -189,7 +189,7 @@ func (s *Store) Release(ctx context.Context, l store.Lease) error {
 	return s.write(ctx, "release session", func(tx *sql.Tx) ([]store.Wake, error) {
 		var runnable bool
 		err := tx.QueryRowContext(ctx, `
-			update sessions set lease_until = null, holder = '', ready_time = ?
+			update sessions set lease_until = null, holder = '', ready_time = ?, claims = max(claims - 1, 0)
 			where tenant = ? and session = ? and epoch = ? and lease_until is not null
 			returning runnable`,
 			micros(s.clock()), l.Tenant, l.Session, l.Epoch).Scan(&runnable)
