@@ -89,7 +89,7 @@ type sessionConfig struct {
 	Server  rpc.Config       `key:",inline"`
 	Log     telemetry.Config `key:"log"`
 	Sandbox string           `key:"sandbox" help:"address of the sandbox service's peer listener"`
-	Tools   string           `key:"tools" help:"address of the tools service's peer listener"`
+	Tools   string           `key:"tools" help:"address of the tools service's peer listener, or of its replicas', separated by commas"`
 }
 
 func sessionProgram() sessionConfig {
@@ -129,8 +129,8 @@ type gatewayConfig struct {
 	Gateway gateway.Config   `key:",inline"`
 	Server  rpc.Config       `key:",inline"`
 	Log     telemetry.Config `key:"log"`
-	Session string           `key:"session" help:"address of the session service's peer listener"`
-	Tools   string           `key:"tools" help:"address of the tools service's peer listener"`
+	Session string           `key:"session" help:"address of the session service's peer listener, or of its replicas', separated by commas"`
+	Tools   string           `key:"tools" help:"address of the tools service's peer listener, or of its replicas', separated by commas"`
 }
 
 func gatewayProgram() gatewayConfig {
