@@ -37,8 +37,10 @@ const (
 // Server is a running server. Stop it.
 type Server struct {
 	dir      string
-	mine     bool     // dir was made by Start
+	mine     bool // dir was made by Start
+	bin      string
 	settings []string // in place of Postgres's own defaults
+	attr     *syscall.SysProcAttr
 	cmd      *exec.Cmd
 	log      *bytes.Buffer
 
@@ -51,22 +53,22 @@ type Server struct {
 // a temporary one and removes it in Stop. Root cannot run Postgres: the server then runs as the user nobody, to whom dir
 // is given. ctx bounds the start only.
 func Start(ctx context.Context, dir string) (*Server, error) {
-	return launch(ctx, dir, "fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300")
+	return start(ctx, dir, "fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300")
 }
 
 // StartDurable is Start with Postgres's own settings for durability, all of them on: for measurements and for tests
 // that kill the server. Further settings have the form name=value.
 func StartDurable(ctx context.Context, dir string, settings ...string) (*Server, error) {
-	return launch(ctx, dir, append([]string{"fsync=on", "synchronous_commit=on", "full_page_writes=on", "max_connections=300"}, settings...)...)
+	return start(ctx, dir, append([]string{"fsync=on", "synchronous_commit=on", "full_page_writes=on", "max_connections=300"}, settings...)...)
 }
 
-func launch(ctx context.Context, dir string, settings ...string) (*Server, error) {
+func start(ctx context.Context, dir string, settings ...string) (*Server, error) {
 	bin, err := find()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, mine: dir == "", settings: settings, log: &bytes.Buffer{}, exited: make(chan struct{})}
-	if err := s.start(ctx, bin); err != nil {
+	s := &Server{dir: dir, mine: dir == "", bin: bin, settings: settings, log: &bytes.Buffer{}}
+	if err := s.start(ctx); err != nil {
 		if s.mine && s.dir != "" {
 			err = errors.Join(err, os.RemoveAll(s.dir))
 		}
@@ -75,36 +77,59 @@ func launch(ctx context.Context, dir string, settings ...string) (*Server, error
 	return s, nil
 }
 
-func (s *Server) start(ctx context.Context, bin string) error {
+func (s *Server) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	attr, uid, gid, err := identity()
 	if err != nil {
 		return err
 	}
+	s.attr = attr
 	if err := s.prepare(uid, gid); err != nil {
 		return err
 	}
-	init := s.command(exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", s.data(), "-U", superuser, //nolint:gosec // bin is ours
-		"--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C"), attr)
+	init := s.command(exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), "-D", s.data(), "-U", superuser, //nolint:gosec // bin is ours
+		"--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C"))
 	if err := run(init, nil); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, s.log)
 	}
+	s.launch()
+	if err := s.ready(ctx); err != nil {
+		return errors.Join(err, s.Stop())
+	}
+	return nil
+}
+
+// launch starts the server's process.
+func (s *Server) launch() {
 	args := []string{"-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "unix_socket_permissions=0777"}
 	for _, setting := range s.settings {
 		args = append(args, "-c", setting)
 	}
-	s.cmd = s.command(exec.Command(filepath.Join(bin, "postgres"), args...), attr) //nolint:gosec,noctx // bin is ours, and the server outlives ctx
+	s.cmd = s.command(exec.Command(filepath.Join(s.bin, "postgres"), args...)) //nolint:gosec,noctx // bin is ours, and the server outlives every context
+	s.exited = make(chan struct{})
 	started := make(chan struct{})
 	go func() {
 		s.err = run(s.cmd, started)
 		close(s.exited)
 	}()
 	<-started
-	if err := s.ready(ctx); err != nil {
-		return errors.Join(err, s.Stop())
-	}
-	return nil
+}
+
+// Crash ends the server with a signal, such as SIGKILL, or SIGQUIT for an immediate shutdown, and returns when it and the
+// processes of its connections are gone. Restart starts it again. Neither may run at the same time as another method.
+func (s *Server) Crash(signal syscall.Signal) error {
+	err := s.cmd.Process.Signal(signal)
+	<-s.exited
+	return err
+}
+
+// Restart starts a server that has crashed, and returns when it has recovered and answers.
+func (s *Server) Restart(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	s.launch()
+	return s.ready(ctx)
 }
 
 // prepare makes the directory and gives it to the user that the server runs as.
@@ -135,8 +160,11 @@ func (s *Server) prepare(uid, gid int) error {
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
-func (s *Server) command(c *exec.Cmd, attr *syscall.SysProcAttr) *exec.Cmd {
-	c.Dir, c.Stdout, c.Stderr, c.SysProcAttr = s.dir, s.log, s.log, attr
+// Socket is the path of the unix socket on which the server listens.
+func (s *Server) Socket() string { return filepath.Join(s.dir, ".s.PGSQL.5432") }
+
+func (s *Server) command(c *exec.Cmd) *exec.Cmd {
+	c.Dir, c.Stdout, c.Stderr, c.SysProcAttr = s.dir, s.log, s.log, s.attr
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
 	return c
 }

@@ -1,11 +1,11 @@
 package pgserver_test
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -83,7 +83,7 @@ func TestStartRefuses(t *testing.T) {
 	})
 }
 
-func TestADurableServerSyncsWhatItCommits(t *testing.T) {
+func TestADurableServerKeepsWhatItCommittedOverACrash(t *testing.T) {
 	s, err := pgserver.StartDurable(t.Context(), "", "max_wal_size=2GB")
 	if errors.Is(err, pgserver.ErrMissing) && os.Getenv("CI") == "" {
 		t.Skip(err)
@@ -92,15 +92,36 @@ func TestADurableServerSyncsWhatItCommits(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Stop() })
-	conn, err := pgx.Connect(t.Context(), s.URL())
-	if err != nil {
-		t.Fatal(err)
+	query := func(sql string) (answer string) {
+		conn, err := pgx.Connect(t.Context(), s.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close(t.Context()) }()
+		if err := conn.QueryRow(t.Context(), sql).Scan(&answer); err != nil {
+			t.Fatal(err)
+		}
+		return answer
 	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	for setting, want := range map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "max_wal_size": "2GB"} {
-		var got string
-		if err := conn.QueryRow(t.Context(), "show "+setting).Scan(&got); err != nil || got != want {
-			t.Errorf("%s is %q (%v), want %q", setting, got, err, want)
+		if got := query("show " + setting); got != want {
+			t.Errorf("%s is %s, want %s", setting, got, want)
+		}
+	}
+	query("with made as (select lo_create(4242)) select 'yes' from made")
+	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGQUIT} {
+		if err := s.Crash(signal); err != nil {
+			t.Fatal(err)
+		}
+		if conn, err := pgx.Connect(t.Context(), s.URL()); err == nil {
+			_ = conn.Close(t.Context())
+			t.Errorf("the server answers after %v", signal)
+		}
+		if err := s.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := query("select 'yes' from pg_largeobject_metadata where oid = 4242"); got != "yes" {
+			t.Errorf("after %v the row says %q", signal, got)
 		}
 	}
 }
