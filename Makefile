@@ -95,6 +95,18 @@ test: need-bubblewrap need-postgres ## Run every test, with a throw-away Postgre
 e2e: need-bubblewrap need-postgres ## Run the end-to-end tests alone
 	$(WITH_POSTGRES) go test -count=1 -v -timeout 20m ./services/allinone/e2e/
 
+KILLS ?= 200
+SEED ?= 1
+DURATION ?= 1h
+CHAOS ?=
+.PHONY: chaos
+chaos: need-bubblewrap need-postgres ## Kill everything KILLS times while turns run, and check that none is hurt (SEED, DURATION, CHAOS=further flags)
+	go run $(PREFIX)/services/allinone/chaos -kills $(KILLS) -seed $(SEED) -duration $(DURATION) $(CHAOS)
+
+.PHONY: chaos-short
+chaos-short: need-bubblewrap need-postgres ## The same in under a minute, as CI runs it
+	go test -count=1 -v -run TestChaos ./services/allinone/chaos/
+
 FUZZTIME ?= 20s
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME

@@ -91,8 +91,10 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metric
 	limits := turn.Limits{MaxSteps: c.MaxSteps, MaxWallTime: c.MaxWallTime, MaxOutputTokens: c.MaxOutputTokens}
 	calls := toolsv1.NewCallServiceClient(d.Tools)
 	workspaces := sandboxv1.NewWorkspaceServiceClient(d.Sandbox)
+	replica := id.New()
+	d.Log.Info("session replica", "replica", replica)
 	s.dispatcher = dispatch.New(dispatch.Config{
-		Replica: id.New(), LeaseTTL: c.LeaseTTL, PollInterval: c.PollInterval, MaxSessions: c.MaxSessions,
+		Replica: replica, LeaseTTL: c.LeaseTTL, PollInterval: c.PollInterval, MaxSessions: c.MaxSessions,
 	}, &turn.Deps{
 		Store: s.store, Committer: s.committer, Resolve: s.resolve, Calls: calls, Tools: toolsv1.NewToolServiceClient(d.Tools),
 		Workspaces: workspaces, Tracer: otel.Tracer(scope), Metrics: metrics, Log: d.Log, MaxClaims: c.MaxClaims,

@@ -1,0 +1,129 @@
+// Package check judges a chaos run. It knows the contract that docs/architecture.md gives to clients and the script that
+// the model played, and nothing of how the servers are made: it reads recordings alone.
+package check
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
+)
+
+// Rule names what was broken.
+type Rule string
+
+// The rules.
+const (
+	Tiling     Rule = "ranges tile the log"
+	Resuming   Rule = "streams go on where they left off"
+	SameState  Rule = "all clients have the same state"
+	NotLost    Rule = "nothing acknowledged is lost"
+	Once       Rule = "a turn is accepted and ends once"
+	Completes  Rule = "turns come to what the script says"
+	EffectOnce Rule = "no effect is there twice, none is missing"
+	Unknown    Rule = "only a sandbox that died makes a call unknown"
+	Transcript Rule = "the transcript is well formed for a model"
+	Restarts   Rule = "steps are restarted only after a fault"
+	Answered   Rule = "requests succeed, or ask to try again"
+	Takeover   Rule = "a session goes on soon after its holder died"
+)
+
+// Violation is one breach of a rule.
+type Violation struct {
+	Rule    Rule
+	Session string
+	Text    string
+}
+
+func (v Violation) String() string { return fmt.Sprintf("%s: %s: %s", v.Rule, v.Session, v.Text) }
+
+// Limits bound what is not a breach in itself.
+type Limits struct {
+	// Takeover is the longest time from the kill of a session's holder to the session's next event, when nothing else is
+	// out of order.
+	Takeover time.Duration
+	// Slack is how far the clocks of two observations may be apart, and how long a fault may take to show.
+	Slack time.Duration
+}
+
+// Report is what came of a run.
+type Report struct {
+	Violations []Violation
+	Stats      Stats
+}
+
+// Stats are the figures of a run.
+type Stats struct {
+	Sessions, Turns, Complete, Steps, Calls, Effects int
+	Events                                           int   // in the logs
+	Numbers                                          int64 // that they cover
+	Received, Streams                                int   // by followers
+	Restarted                                        int   // steps
+	UnknownCalls                                     int
+	Takeovers                                        []time.Duration // undisturbed, sorted
+	Disturbed                                        []time.Duration // with another fault meanwhile, sorted
+}
+
+type checker struct {
+	run    *record.Run
+	script *script.Script
+	limits Limits
+	report Report
+}
+
+// Run judges a run.
+func Run(run *record.Run, s *script.Script, l Limits) Report {
+	c := &checker{run: run, script: s, limits: l}
+	for _, session := range run.Sessions {
+		c.session(session)
+	}
+	c.takeovers()
+	slices.Sort(c.report.Stats.Takeovers)
+	slices.Sort(c.report.Stats.Disturbed)
+	return c.report
+}
+
+func (c *checker) fault(r Rule, session *record.Session, format string, args ...any) {
+	c.report.Violations = append(c.report.Violations, Violation{r, session.Name, fmt.Sprintf(format, args...)})
+}
+
+func (c *checker) session(s *record.Session) {
+	st := &c.report.Stats
+	st.Sessions++
+	st.Events += len(s.Log)
+	log := c.tile(s, "the log", s.Log)
+	st.Numbers += log.Last()
+	again := c.tile(s, "the log of the other replica", s.Again)
+	state := log.State()
+	if d := difference(state, again.State()); d != "" {
+		c.fault(SameState, s, "the replicas tell different logs: %s", d)
+	}
+	for _, f := range s.Followers {
+		c.follower(s, f, log, state)
+	}
+	for _, r := range s.Refused {
+		c.fault(Answered, s, "%s", r)
+	}
+	c.accepted(s, state)
+	c.turns(s, log, state)
+	c.effects(s, state)
+	c.transcript(s, state)
+	c.restarts(s)
+}
+
+// tile puts a whole log together.
+func (c *checker) tile(s *record.Session, what string, events []*event) *reduce.Log {
+	log := &reduce.Log{}
+	for _, e := range events {
+		last := log.Last()
+		if err := log.Add(e); err != nil {
+			c.fault(Tiling, s, "%s: %v", what, err)
+		} else if e.GetFirstSeq() != last+1 {
+			c.fault(Tiling, s, "%s: %d..%d overlaps what ends with %d", what, e.GetFirstSeq(), e.GetSeq(), last)
+		}
+	}
+	return log
+}

@@ -1,0 +1,86 @@
+package check
+
+import (
+	"time"
+
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
+)
+
+// breaksSteps says whether a fault may make a replica begin a step anew.
+func breaksSteps(f record.Fault) bool {
+	return f.Service == record.SessionService || f.Service == record.Postgres
+}
+
+// restarts checks that steps were restarted only when something had happened.
+func (c *checker) restarts(s *record.Session) {
+	began := map[int32]time.Time{}
+	for _, e := range s.Log {
+		at := e.GetTime().AsTime()
+		if e.GetStepStarted() != nil {
+			began[e.GetStep()] = at
+		}
+		r := e.GetStepRestarted()
+		if r == nil {
+			continue
+		}
+		c.report.Stats.Restarted++
+		if !c.during(began[e.GetStep()], at, breaksSteps) {
+			c.fault(Restarts, s, "step %d of %s was restarted (%s), and nothing had happened", e.GetStep(), e.GetTurn(), r.GetReason())
+		}
+	}
+}
+
+// takeovers measures how long the sessions of a killed replica stood still.
+func (c *checker) takeovers() {
+	sessions := map[string]*record.Session{}
+	for _, s := range c.run.Sessions {
+		sessions[s.Name] = s
+	}
+	for i, f := range c.run.Faults {
+		if f.Service != record.SessionService || f.Kind != record.Kill {
+			continue
+		}
+		for _, name := range f.Held {
+			if s := sessions[name]; s != nil {
+				c.takeover(s, f, i)
+			}
+		}
+	}
+}
+
+func (c *checker) takeover(s *record.Session, f record.Fault, index int) {
+	active := false
+	for _, e := range s.Log {
+		if at := e.GetTime().AsTime(); at.After(f.Begin) {
+			if !active {
+				return
+			}
+			took := at.Sub(f.Begin)
+			if c.disturbed(f, at, index) {
+				c.report.Stats.Disturbed = append(c.report.Stats.Disturbed, took)
+				return
+			}
+			c.report.Stats.Takeovers = append(c.report.Stats.Takeovers, took)
+			if took > c.limits.Takeover {
+				c.fault(Takeover, s, "%s was killed at %s and the next event came after %s", f.Target, f.Begin.Format(time.TimeOnly), took.Round(time.Millisecond))
+			}
+			return
+		}
+		if e.GetTurnStarted() != nil {
+			active = true
+		}
+		if e.GetTurnFinished() != nil {
+			active = false
+		}
+	}
+}
+
+// disturbed says whether anything else was out of order until a session went on.
+func (c *checker) disturbed(f record.Fault, until time.Time, index int) bool {
+	for i, o := range c.run.Faults {
+		if i != index && o.Service != record.Gateway && o.Begin.Before(until) && (o.End.IsZero() || o.End.After(f.Begin)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,67 @@
+package check
+
+import (
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
+)
+
+// transcript checks the conversation as a model's API would: the user begins, roles alternate, no message is empty, and
+// every tool use has its one result in the very next message.
+func (c *checker) transcript(s *record.Session, state *reduce.State) {
+	steps := 0
+	for _, t := range state.Turns {
+		steps += len(t.Steps)
+	}
+	assistant := 0
+	var open map[string]bool // the tool uses of the message before
+	parent := ""
+	for i, m := range s.Messages {
+		want := sessionv1.Role_ROLE_USER
+		if i%2 == 1 {
+			want = sessionv1.Role_ROLE_ASSISTANT
+			assistant++
+		}
+		if m.GetRole() != want {
+			c.fault(Transcript, s, "message %d is of %v, want %v", i+1, m.GetRole(), want)
+		}
+		if len(m.GetBlocks()) == 0 {
+			c.fault(Transcript, s, "message %d is empty", i+1)
+		}
+		if m.GetParent() != parent {
+			c.fault(Transcript, s, "message %d follows %q, want %q", i+1, m.GetParent(), parent)
+		}
+		parent = m.GetName()
+		open = c.message(s, i+1, m, open)
+	}
+	if len(open) > 0 {
+		c.fault(Transcript, s, "the last message has %d calls without a result", len(open))
+	}
+	if assistant != steps {
+		c.fault(Transcript, s, "there are %d messages of the assistant and %d steps", assistant, steps)
+	}
+}
+
+// message checks a message's blocks and returns its tool uses.
+func (c *checker) message(s *record.Session, n int, m *sessionv1.Message, open map[string]bool) map[string]bool {
+	uses := map[string]bool{}
+	for _, b := range m.GetBlocks() {
+		if u := b.GetToolUse(); u != nil {
+			if m.GetRole() != sessionv1.Role_ROLE_ASSISTANT || uses[u.GetCallId()] {
+				c.fault(Transcript, s, "message %d has the tool use %s, which is the user's or there twice", n, u.GetCallId())
+			}
+			uses[u.GetCallId()] = true
+		}
+		if r := b.GetToolResult(); r != nil {
+			if !open[r.GetCallId()] {
+				c.fault(Transcript, s, "message %d has a result of %s, for which the message before does not ask, or a second one", n, r.GetCallId())
+			}
+			delete(open, r.GetCallId())
+		}
+	}
+	for id := range open {
+		c.fault(Transcript, s, "message %d has no result of %s, for which the message before asks", n, id)
+	}
+	return uses
+}

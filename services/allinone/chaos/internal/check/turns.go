@@ -1,0 +1,182 @@
+package check
+
+import (
+	"strings"
+	"time"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
+)
+
+// accepted checks that what was acknowledged is there, once, and nothing else.
+func (c *checker) accepted(s *record.Session, state *reduce.State) {
+	listed := map[string]int{}
+	for _, t := range s.Turns {
+		listed[t.GetName()]++
+	}
+	known := map[string]string{}
+	for _, a := range s.Accepted {
+		c.report.Stats.Turns++
+		for _, o := range a.Others {
+			if o != a.Turn {
+				c.fault(Once, s, "the request %s was answered with %s and with %s", a.RequestID, a.Turn, o)
+			}
+		}
+		if other, twice := known[a.Turn]; twice {
+			c.fault(Once, s, "the requests %s and %s were answered with the same turn %s", other, a.RequestID, a.Turn)
+		}
+		known[a.Turn] = a.RequestID
+		if listed[a.Turn] != 1 {
+			c.fault(NotLost, s, "the accepted turn %s is listed %d times", a.Turn, listed[a.Turn])
+		}
+		if t := state.Turn(a.Turn); t == nil {
+			c.fault(NotLost, s, "the accepted turn %s is not in the log", a.Turn)
+		} else if t.Said != a.Text {
+			c.fault(NotLost, s, "the turn %s was accepted with %q and has %q", a.Turn, a.Text, t.Said)
+		}
+	}
+	for _, t := range state.Turns {
+		if known[t.Name] == "" {
+			c.fault(Once, s, "nobody was told of the turn %s (%q)", t.Name, t.Said)
+		}
+		if t.Started != 1 || t.Finished != 1 {
+			c.fault(Once, s, "the turn %s (%q) started %d times and ended %d times", t.Name, t.Said, t.Started, t.Finished)
+		}
+	}
+}
+
+// turns checks that every turn came to what the script says.
+func (c *checker) turns(s *record.Session, log *reduce.Log, state *reduce.State) {
+	for _, t := range s.Turns {
+		if told := state.Turn(t.GetName()); told == nil || told.State != t.GetState() || told.Final != t.GetFinalText() {
+			c.fault(Completes, s, "the turn %s is %v and its events tell another story", t.GetName(), t.GetState())
+		}
+	}
+	for _, t := range state.Turns {
+		want, ok := c.script.Expect(t.Said)
+		switch {
+		case !ok:
+			c.fault(Completes, s, "the turn %s says %q, which nobody said", t.Name, t.Said)
+			continue
+		case t.State != sessionv1.TurnState_TURN_STATE_COMPLETE:
+			c.fault(Completes, s, "the turn %s (%q) ended %v %s", t.Name, t.Said, t.State, t.Reason)
+			continue
+		case t.Final != want.Final:
+			c.fault(Completes, s, "the turn %s (%q) ended with %q, want %q", t.Name, t.Said, t.Final, want.Final)
+		case len(t.Steps) != len(want.Steps):
+			c.fault(Completes, s, "the turn %s (%q) has %d steps, want %d", t.Name, t.Said, len(t.Steps), len(want.Steps))
+			continue
+		}
+		c.report.Stats.Complete++
+		for i, step := range t.Steps {
+			c.step(s, t, step, want.Steps[i], i+1)
+		}
+	}
+	c.unknown(s, log)
+}
+
+func (c *checker) step(s *record.Session, t *reduce.Turn, got *reduce.Step, want script.Step, number int) {
+	c.report.Stats.Steps++
+	var text, thinking string
+	for _, b := range got.Blocks {
+		if !b.Finished {
+			c.fault(Completes, s, "step %d of %q: a block of text has no end", number, t.Said)
+		}
+		if b.Thinking {
+			thinking += b.Text
+		} else {
+			text += b.Text
+		}
+	}
+	if int(got.Number) != number || got.Finished != 1 {
+		c.fault(Completes, s, "step %d of %q has the number %d and ended %d times", number, t.Said, got.Number, got.Finished)
+	}
+	if text != strings.Join(want.Text, "") || thinking != strings.Join(want.Thinking, "") {
+		c.fault(Completes, s, "step %d of %q streamed %q and the thoughts %q, want %q and %q", number, t.Said, text, thinking,
+			strings.Join(want.Text, ""), strings.Join(want.Thinking, ""))
+	}
+	if len(got.Calls) != len(want.Calls) {
+		c.fault(Completes, s, "step %d of %q has %d calls, want %d", number, t.Said, len(got.Calls), len(want.Calls))
+		return
+	}
+	for i, call := range got.Calls {
+		c.report.Stats.Calls++
+		ok := call.Outcome == sessionv1.ToolOutcome_TOOL_OUTCOME_OK || call.Outcome == sessionv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN
+		if call.Tool != want.Calls[i].Tool || call.Finished != 1 || !ok {
+			c.fault(Completes, s, "call %s of %q, %s: ended %d times with %v %q", call.ID, t.Said, call.Tool, call.Finished, call.Outcome, call.Result)
+		}
+		if want.Calls[i].Effect != "" && !strings.Contains(call.Arguments, want.Calls[i].Effect) {
+			c.fault(Completes, s, "call %s of %q has the arguments %s, want the effect %s", call.ID, t.Said, call.Arguments, want.Calls[i].Effect)
+		}
+	}
+}
+
+// unknown checks that every call whose end is not known was under way while the sandbox died.
+func (c *checker) unknown(s *record.Session, log *reduce.Log) {
+	asked := map[string]time.Time{}
+	for _, e := range log.Counting() {
+		if a := e.GetToolCallArguments(); a != nil {
+			asked[a.GetCallId()] = e.GetTime().AsTime()
+		}
+		f := e.GetToolCallFinished()
+		if f == nil || f.GetOutcome() != sessionv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
+			continue
+		}
+		c.report.Stats.UnknownCalls++
+		if !c.during(asked[f.GetCallId()], e.GetTime().AsTime(), func(x record.Fault) bool {
+			return x.Service == record.SandboxService && (x.Kind == record.Kill || x.Kind == record.Terminate)
+		}) {
+			c.fault(Unknown, s, "the end of call %s (%s) is not known, and no sandbox died while it ran", f.GetCallId(), f.GetTool())
+		}
+	}
+}
+
+// during says whether a fault that fits began or lasted in a span of time.
+func (c *checker) during(from, to time.Time, fits func(record.Fault) bool) bool {
+	for _, f := range c.run.Faults {
+		end := f.End
+		if end.IsZero() {
+			end = c.run.End
+		}
+		if fits(f) && !f.Begin.After(to.Add(c.limits.Slack)) && !end.Before(from.Add(-c.limits.Slack)) {
+			return true
+		}
+	}
+	return false
+}
+
+// effects compares what commands have left behind with what their calls' results say.
+func (c *checker) effects(s *record.Session, state *reduce.State) {
+	c.report.Stats.Effects += len(s.Effects)
+	left := map[string]int{}
+	for _, line := range s.Effects {
+		left[line]++
+	}
+	for _, t := range state.Turns {
+		want, ok := c.script.Expect(t.Said)
+		if !ok {
+			continue
+		}
+		for i, step := range want.Steps {
+			for j, call := range step.Calls {
+				if call.Effect == "" {
+					continue
+				}
+				n, outcome := left[call.Effect], sessionv1.ToolOutcome_TOOL_OUTCOME_UNSPECIFIED
+				delete(left, call.Effect)
+				if i < len(t.Steps) && j < len(t.Steps[i].Calls) {
+					outcome = t.Steps[i].Calls[j].Outcome
+				}
+				if n > 1 || n == 0 && outcome == sessionv1.ToolOutcome_TOOL_OUTCOME_OK {
+					c.fault(EffectOnce, s, "the effect %s of a call that ended %v is there %d times", call.Effect, outcome, n)
+				}
+			}
+		}
+	}
+	for line, n := range left {
+		c.fault(EffectOnce, s, "the effect %q of no call is there %d times", line, n)
+	}
+}

@@ -1,0 +1,106 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+)
+
+// Proxy passes connections on, and can cut them.
+type Proxy struct {
+	listener net.Listener
+	network  string
+	target   string
+
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+	ended bool
+	work  sync.WaitGroup
+}
+
+// newProxy listens on a free loopback port and passes every connection on to target, until Close.
+func newProxy(ctx context.Context, network, target string) (*Proxy, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{listener: l, network: network, target: target, conns: map[net.Conn]bool{}}
+	p.work.Go(func() { p.accept(ctx) })
+	return p, nil
+}
+
+// Address is where the proxy listens.
+func (p *Proxy) Address() string { return p.listener.Addr().String() }
+
+func (p *Proxy) accept(ctx context.Context) {
+	for {
+		from, err := p.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err == nil {
+			p.work.Go(func() { p.pass(ctx, from) })
+		}
+	}
+}
+
+// pass copies both ways until one end is closed.
+func (p *Proxy) pass(ctx context.Context, from net.Conn) {
+	defer func() { _ = from.Close() }()
+	to, err := new(net.Dialer).DialContext(ctx, p.network, p.target)
+	if err != nil {
+		return
+	}
+	defer func() { _ = to.Close() }()
+	if !p.add(from, to) {
+		return
+	}
+	defer p.remove(from, to)
+	var back sync.WaitGroup
+	back.Go(func() {
+		_, _ = io.Copy(from, to)
+		_ = from.Close()
+	})
+	_, _ = io.Copy(to, from)
+	_ = to.Close()
+	back.Wait()
+}
+
+func (p *Proxy) add(conns ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		p.conns[c] = true
+	}
+	return !p.ended
+}
+
+func (p *Proxy) remove(conns ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		delete(p.conns, c)
+	}
+}
+
+// Cut closes all connections; new ones are passed on as before. It returns how many there were.
+func (p *Proxy) Cut() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		_ = c.Close()
+	}
+	return len(p.conns) / 2
+}
+
+// Close cuts everything and waits for what runs.
+func (p *Proxy) Close() {
+	p.mu.Lock()
+	p.ended = true
+	p.mu.Unlock()
+	_ = p.listener.Close()
+	p.Cut()
+	p.work.Wait()
+}

@@ -1,0 +1,89 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+)
+
+// errAgain is an answer after which the same request shall be made again.
+var errAgain = errors.New("try again")
+
+// entry is a way into Fairlead: a session replica, or the gateway. Mutations may be repeated with the same key at any
+// entry. Their errors are errAgain, or what no client should get.
+type entry interface {
+	name() string
+	createSession(ctx context.Context, key string) (string, error)
+	createTurn(ctx context.Context, session, text, key string) (string, error)
+	// runTurn accepts a turn and follows it until its first event.
+	runTurn(ctx context.Context, session, text, key string) (string, error)
+	// follow calls see with every event after a number, until see returns false or the stream ends.
+	follow(ctx context.Context, session string, after int64, see func(*sessionv1.Event) bool) error
+}
+
+// replica is a session replica's public face.
+type replica struct {
+	address string
+	client  sessionv1.SessionServiceClient
+}
+
+func newReplica(address string, conn grpc.ClientConnInterface) replica {
+	return replica{address, sessionv1.NewSessionServiceClient(conn)}
+}
+
+func (r replica) name() string { return r.address }
+
+func (r replica) createSession(ctx context.Context, key string) (string, error) {
+	resp, err := r.client.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{}, RequestId: key})
+	return resp.GetSession().GetName(), judge("CreateSession", err)
+}
+
+func (r replica) createTurn(ctx context.Context, session, text, key string) (string, error) {
+	resp, err := r.client.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: session, Text: text, RequestId: key})
+	return resp.GetTurn().GetName(), judge("CreateTurn", err)
+}
+
+func (r replica) runTurn(ctx context.Context, session, text, key string) (string, error) {
+	stream, err := r.client.RunTurn(ctx, &sessionv1.RunTurnRequest{Parent: session, Text: text, RequestId: key})
+	for err == nil {
+		var resp *sessionv1.RunTurnResponse
+		if resp, err = stream.Recv(); err == nil && resp.GetEvent() != nil {
+			return resp.GetEvent().GetTurn(), nil
+		}
+	}
+	return "", judge("RunTurn", err)
+}
+
+func (r replica) follow(ctx context.Context, session string, after int64, see func(*sessionv1.Event) bool) error {
+	stream, err := r.client.StreamEvents(ctx, &sessionv1.StreamEventsRequest{Parent: session, AfterSeq: after})
+	for err == nil {
+		var resp *sessionv1.StreamEventsResponse
+		if resp, err = stream.Recv(); err == nil && resp.GetEvent() != nil && !see(resp.GetEvent()) {
+			return nil
+		}
+	}
+	return judge("StreamEvents", err)
+}
+
+// judge sorts an error of gRPC.
+func judge(method string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: the stream ended", errAgain)
+	}
+	switch status.Code(err) {
+	case codes.Unavailable, codes.Aborted, codes.DeadlineExceeded, codes.Canceled:
+		return fmt.Errorf("%w: %w", errAgain, err)
+	default:
+		return fmt.Errorf("%s: %w", method, err)
+	}
+}

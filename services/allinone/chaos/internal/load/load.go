@@ -1,0 +1,328 @@
+// Package load is the clients of a chaos run: they open sessions, send messages, follow what happens, lose and drop their
+// connections, come back at any entry, and write down all that they see.
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
+)
+
+const (
+	// attemptTime bounds one try of a request: the replica may have been stopped with it under way.
+	attemptTime = 3 * time.Second
+	// followers is how many clients follow each session.
+	followers = 2
+)
+
+// Options say how much load there is.
+type Options struct {
+	Replicas []string // public addresses of session
+	HTTP     string   // of the gateway
+	Sessions int
+	Seed     uint64
+	Script   *script.Script
+}
+
+// Load is the clients.
+type Load struct {
+	options  Options
+	entries  []entry
+	conns    []*grpc.ClientConn
+	sessions []*client
+	stop     chan struct{}
+	drivers  sync.WaitGroup
+	follow   sync.WaitGroup
+	ending   context.Context //nolint:containedctx // ends when followers have to come to the log's end
+	end      context.CancelFunc
+	finished atomic.Int64 // turns
+}
+
+// client is the clients of one session.
+type client struct {
+	load   *Load
+	number int
+	rand   *rand.Rand
+
+	mu     sync.Mutex // guards what follows
+	record *record.Session
+	ended  map[string]bool // turns that a follower saw end
+	news   chan struct{}   // closed when a turn has ended
+	target int64           // the end of the log, once it is known
+}
+
+// Start begins to make load, until Stop.
+func Start(ctx context.Context, o Options) (*Load, error) {
+	l := &Load{options: o, stop: make(chan struct{})}
+	l.ending, l.end = context.WithCancel(ctx)
+	for _, a := range o.Replicas {
+		conn, err := grpc.NewClient(a, grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: time.Second}, MinConnectTimeout: time.Second}))
+		if err != nil {
+			l.end()
+			return nil, err
+		}
+		l.conns = append(l.conns, conn)
+		l.entries = append(l.entries, newReplica(a, conn))
+	}
+	l.entries = append(l.entries, rest{o.HTTP, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}})
+	for n := range o.Sessions {
+		c := &client{
+			load: l, number: n, rand: rand.New(rand.NewPCG(o.Seed, uint64(100+n))), //nolint:gosec // a schedule, not a secret
+			record: &record.Session{}, ended: map[string]bool{}, news: make(chan struct{}),
+		}
+		l.sessions = append(l.sessions, c)
+		l.drivers.Go(func() { c.drive(ctx) })
+	}
+	return l, nil
+}
+
+// Finished is how many turns the clients have seen end.
+func (l *Load) Finished() int64 { return l.finished.Load() }
+
+// Stop lets no new turn begin, and returns when all have ended, or with an error that says how many have not when ctx
+// ends.
+func (l *Load) Stop(ctx context.Context) error {
+	close(l.stop)
+	done := make(chan struct{})
+	go func() { l.drivers.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		open := 0
+		for _, c := range l.sessions {
+			c.mu.Lock()
+			open += len(c.record.Accepted) - len(c.ended)
+			c.mu.Unlock()
+		}
+		return fmt.Errorf("%d turns have not ended", open)
+	}
+}
+
+// Close lets followers come to the end of their logs and returns what the clients have recorded. read completes the
+// record of a session with what is there at the end.
+func (l *Load) Close(ctx context.Context, read func(ctx context.Context, s *record.Session) error) ([]*record.Session, error) {
+	var all []*record.Session
+	var errs error
+	for _, c := range l.sessions {
+		c.mu.Lock()
+		s := c.record
+		c.mu.Unlock()
+		if s.Name == "" {
+			continue // it never came to be
+		}
+		if err := read(ctx, s); err != nil {
+			errs = errors.Join(errs, fmt.Errorf("read %s: %w", s.Name, err))
+		}
+		c.mu.Lock()
+		if n := len(s.Log); n > 0 {
+			c.target = s.Log[n-1].GetSeq()
+		}
+		c.mu.Unlock()
+		all = append(all, s)
+	}
+	l.end()
+	l.follow.Wait()
+	for _, c := range l.conns {
+		_ = c.Close()
+	}
+	return all, errs
+}
+
+// drive opens the session and sends messages until the load stops and the turns have ended.
+func (c *client) drive(ctx context.Context) {
+	name, _, ok := c.mutate(ctx, func(ctx context.Context, e entry, key string) (string, error) { return e.createSession(ctx, key) })
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	c.record.Name = name
+	for i := range followers {
+		f := &record.Follower{Name: fmt.Sprintf("follower %d", i+1)}
+		c.record.Followers = append(c.record.Followers, f)
+		r := rand.New(rand.NewPCG(c.rand.Uint64(), uint64(i))) //nolint:gosec // a schedule, not a secret
+		c.load.follow.Go(func() { c.follow(f, r, i == 0) })
+	}
+	c.mu.Unlock()
+	for turn := 0; ; turn++ {
+		select {
+		case <-c.load.stop:
+			return
+		case <-ctx.Done():
+			return
+		default:
+		}
+		burst := 1
+		if c.rand.IntN(5) == 0 {
+			burst = 2 + c.rand.IntN(2) // the others queue
+		}
+		for i := range burst {
+			c.send(ctx, name, script.Text(c.rand.IntN(len(c.load.options.Script.Plans)), fmt.Sprintf("s%03d-t%04d-%d", c.number, turn, i)))
+		}
+		if !c.settled(ctx) {
+			return
+		}
+		wait(ctx, time.Duration(c.rand.IntN(200))*time.Millisecond)
+	}
+}
+
+// send submits a turn until it is acknowledged, and now and then once more.
+func (c *client) send(ctx context.Context, session, text string) {
+	run := c.rand.IntN(4) == 0
+	submit := func(ctx context.Context, e entry, key string) (string, error) {
+		if run {
+			return e.runTurn(ctx, session, text, key)
+		}
+		return e.createTurn(ctx, session, text, key)
+	}
+	turn, key, ok := c.mutate(ctx, submit)
+	if !ok {
+		return
+	}
+	a := record.Accepted{RequestID: key, Text: text, Turn: turn, Time: time.Now()}
+	if c.rand.IntN(8) == 0 {
+		try, cancel := context.WithTimeout(ctx, attemptTime)
+		if again, err := submit(try, c.entry(c.rand), key); err == nil {
+			a.Others = append(a.Others, again)
+		}
+		cancel()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.record.Accepted = append(c.record.Accepted, a)
+}
+
+// mutate makes a request at one entry after the other, with one key, until it is answered.
+func (c *client) mutate(ctx context.Context, do func(ctx context.Context, e entry, key string) (string, error)) (answer, key string, ok bool) {
+	key = id.New()
+	for ctx.Err() == nil {
+		try, cancel := context.WithTimeout(ctx, attemptTime)
+		e := c.entry(c.rand)
+		answer, err := do(try, e, key)
+		cancel()
+		if err == nil {
+			return answer, key, true
+		}
+		if !errors.Is(err, errAgain) && ctx.Err() == nil {
+			c.refused(e, err)
+		}
+		wait(ctx, time.Duration(20+c.rand.IntN(150))*time.Millisecond)
+	}
+	return "", key, false
+}
+
+func (c *client) refused(e entry, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.record.Refused = append(c.record.Refused, fmt.Sprintf("%s at %s: %v", time.Now().Format(time.TimeOnly), e.name(), err))
+}
+
+func (c *client) entry(r *rand.Rand) entry { return c.load.entries[r.IntN(len(c.load.entries))] }
+
+// settled waits until all accepted turns have ended.
+func (c *client) settled(ctx context.Context) bool {
+	for {
+		c.mu.Lock()
+		open := 0
+		for _, a := range c.record.Accepted {
+			if !c.ended[a.Turn] {
+				open++
+			}
+		}
+		news := c.news
+		c.mu.Unlock()
+		if open == 0 {
+			return true
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// saw notes that a turn has ended.
+func (c *client) saw(e *sessionv1.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended[e.GetTurn()] {
+		c.ended[e.GetTurn()] = true
+		c.load.finished.Add(1)
+		close(c.news)
+		c.news = make(chan struct{})
+	}
+}
+
+// follow follows the session, over one stream after the other, until it has come to the end of the log.
+func (c *client) follow(f *record.Follower, r *rand.Rand, tell bool) {
+	at := int64(0)
+	deadline := time.Time{}
+	for {
+		ending := c.load.ending.Err() != nil
+		if ending && deadline.IsZero() {
+			deadline = time.Now().Add(30 * time.Second)
+		}
+		c.mu.Lock()
+		session, target := c.record.Name, c.target
+		c.mu.Unlock()
+		if ending && (at >= target || time.Now().After(deadline)) {
+			return
+		}
+		e := c.entry(r)
+		s := &record.Stream{Via: e.name(), After: at, Begin: time.Now()}
+		f.Streams = append(f.Streams, s)
+		most, life := 1+r.IntN(400), time.Duration(200+r.IntN(8000))*time.Millisecond
+		if ending {
+			most, life = 1<<30, 3*time.Second
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.load.ending), life)
+		stop := func() bool { return true }
+		if !ending {
+			stop = context.AfterFunc(c.load.ending, cancel)
+		}
+		err := e.follow(ctx, session, at, func(ev *sessionv1.Event) bool {
+			s.Events = append(s.Events, ev)
+			at = max(at, ev.GetSeq())
+			if tell && ev.GetTurnFinished() != nil {
+				c.saw(ev)
+			}
+			return len(s.Events) < most && (!ending || at < target)
+		})
+		stop()
+		cancel()
+		if err != nil {
+			s.Ended = err.Error()
+			if !errors.Is(err, errAgain) {
+				c.refused(e, err)
+			}
+			wait(c.load.ending, time.Duration(r.IntN(100))*time.Millisecond)
+		}
+	}
+}
+
+// wait waits, or until ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

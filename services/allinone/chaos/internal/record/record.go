@@ -1,0 +1,88 @@
+// Package record holds what a chaos run has seen: what clients sent and received, what was done to the servers, and what
+// was there at the end. It is all that the checker gets.
+package record
+
+import (
+	"time"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+)
+
+// Run is everything that was seen.
+type Run struct {
+	Seed       uint64
+	Begin, End time.Time
+	Faults     []Fault
+	Sessions   []*Session
+}
+
+// Kind is what was done to a program.
+type Kind string
+
+// The kinds of faults.
+const (
+	Kill      Kind = "kill -9"
+	Pause     Kind = "SIGSTOP"
+	Terminate Kind = "SIGTERM"
+	Immediate Kind = "immediate shutdown" // of Postgres: it goes without tidying up
+	Cut       Kind = "cut connections"
+)
+
+// The services that faults hit.
+const (
+	SessionService = "session"
+	ToolsService   = "tools"
+	SandboxService = "sandbox"
+	Gateway        = "gateway"
+	Postgres       = "postgres"
+)
+
+// Fault is something that was done to a program, or to the connections to it.
+type Fault struct {
+	Kind    Kind
+	Service string
+	Target  string // the program, such as session-2
+	Begin   time.Time
+	End     time.Time // when the program answered again
+	// Held are the sessions that a session replica held when it was killed.
+	Held []string `json:",omitempty"`
+}
+
+// Session is one session: what clients did and saw of it, and how it was at the end.
+type Session struct {
+	Name      string // as sessions/{session}
+	Accepted  []Accepted
+	Followers []*Follower
+	// Refused are answers that no client should get: neither a success nor one that asks to try again.
+	Refused []string `json:",omitempty"`
+
+	Log      []*sessionv1.Event // at the end, read from one replica
+	Again    []*sessionv1.Event // and from the other
+	Turns    []*sessionv1.Turn
+	Messages []*sessionv1.Message
+	Effects  []string // the lines that commands have appended in the workspace
+}
+
+// Accepted is a turn that a server has acknowledged.
+type Accepted struct {
+	RequestID string
+	Text      string
+	Turn      string   // the answer
+	Others    []string // further answers to the same request, which must be the same
+	Time      time.Time
+}
+
+// Follower is a client that follows a session's log, over one stream after the other.
+type Follower struct {
+	Name    string
+	Streams []*Stream
+}
+
+// Stream is one connection of a follower.
+type Stream struct {
+	Via    string // where it was connected to
+	After  int64  // what it asked to go on after
+	Begin  time.Time
+	Events []*sessionv1.Event
+	Ended  string // why
+}

@@ -1,0 +1,182 @@
+package reduce
+
+import (
+	"strings"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+)
+
+// State is what a client shows of a session.
+type State struct {
+	Agent string
+	Turns []*Turn // in the order in which the log tells of them
+}
+
+// Turn is a turn as its events tell it.
+type Turn struct {
+	Name     string
+	Said     string // by the user
+	Started  int    // how often the log says that it began
+	Finished int    // how often the log says that it ended
+	State    sessionv1.TurnState
+	Reason   string // why, unless COMPLETE
+	Final    string // the agent's final text
+	Steps    []*Step
+}
+
+// Step is one model call and its tool calls.
+type Step struct {
+	Number   int32
+	Finished int
+	Stop     string
+	Message  string
+	Blocks   []*Block // of text and thinking
+	Calls    []*Call
+}
+
+// Block is a block of text or thinking.
+type Block struct {
+	Index    int32
+	Thinking bool
+	Text     string
+	Finished bool
+}
+
+// Call is a tool call.
+type Call struct {
+	ID        string
+	Tool      string
+	Arguments string
+	Decision  sessionv1.Decision
+	Output    string // what it wrote while it ran, as far as the log tells
+	Finished  int
+	Outcome   sessionv1.ToolOutcome
+	Result    string
+}
+
+// State is the state that the log amounts to.
+func (l *Log) State() *State {
+	s := &State{}
+	for _, e := range l.Counting() {
+		s.apply(e)
+	}
+	return s
+}
+
+// Turn returns a turn by its name, or nil.
+func (s *State) Turn(name string) *Turn {
+	for _, t := range s.Turns {
+		if t.Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+func (s *State) turn(name string) *Turn {
+	if len(s.Turns) > 0 && s.Turns[len(s.Turns)-1].Name == name {
+		return s.Turns[len(s.Turns)-1]
+	}
+	if t := s.Turn(name); t != nil {
+		return t
+	}
+	t := &Turn{Name: name}
+	s.Turns = append(s.Turns, t)
+	return t
+}
+
+func (s *State) apply(e *sessionv1.Event) {
+	if b := e.GetSessionCreated(); b != nil {
+		s.Agent = b.GetAgent()
+	}
+	if e.GetTurn() == "" {
+		return
+	}
+	t := s.turn(e.GetTurn())
+	switch b := e.GetBody().(type) {
+	case *sessionv1.Event_TurnQueued:
+		t.Said = Text(b.TurnQueued.GetContent())
+	case *sessionv1.Event_TurnStarted:
+		t.Started++
+	case *sessionv1.Event_TurnFinished:
+		t.Finished++
+		t.State, t.Reason, t.Final = b.TurnFinished.GetState(), b.TurnFinished.GetError().GetReason(), b.TurnFinished.GetFinalText()
+	}
+	if e.GetStep() > 0 {
+		t.step(e.GetStep()).apply(e)
+	}
+}
+
+func (t *Turn) step(n int32) *Step {
+	for _, s := range t.Steps {
+		if s.Number == n {
+			return s
+		}
+	}
+	s := &Step{Number: n}
+	t.Steps = append(t.Steps, s)
+	return s
+}
+
+func (s *Step) apply(e *sessionv1.Event) {
+	switch b := e.GetBody().(type) {
+	case *sessionv1.Event_StepFinished:
+		s.Finished++
+		s.Stop, s.Message = b.StepFinished.GetStopReason(), b.StepFinished.GetMessage()
+	case *sessionv1.Event_TextDelta:
+		s.block(b.TextDelta.GetBlock(), false).Text += b.TextDelta.GetText()
+	case *sessionv1.Event_TextFinished:
+		s.block(b.TextFinished.GetBlock(), false).Finished = true
+	case *sessionv1.Event_ThinkingDelta:
+		s.block(b.ThinkingDelta.GetBlock(), true).Text += b.ThinkingDelta.GetText()
+	case *sessionv1.Event_ThinkingFinished:
+		s.block(b.ThinkingFinished.GetBlock(), true).Finished = true
+	case *sessionv1.Event_ToolCallStarted:
+		s.call(b.ToolCallStarted.GetCallId()).Tool = b.ToolCallStarted.GetTool()
+	case *sessionv1.Event_ToolCallArguments:
+		c := s.call(b.ToolCallArguments.GetCallId())
+		c.Tool, c.Arguments = b.ToolCallArguments.GetTool(), b.ToolCallArguments.GetArgumentsJson()
+	case *sessionv1.Event_ToolCallDecision:
+		s.call(b.ToolCallDecision.GetCallId()).Decision = b.ToolCallDecision.GetDecision()
+	case *sessionv1.Event_ToolCallOutputDelta:
+		s.call(b.ToolCallOutputDelta.GetCallId()).Output += string(b.ToolCallOutputDelta.GetData())
+	case *sessionv1.Event_ToolCallFinished:
+		c := s.call(b.ToolCallFinished.GetCallId())
+		c.Finished++
+		c.Outcome, c.Result = b.ToolCallFinished.GetOutcome(), Text(b.ToolCallFinished.GetContent())
+	}
+}
+
+func (s *Step) block(index int32, thinking bool) *Block {
+	for _, b := range s.Blocks {
+		if b.Index == index && b.Thinking == thinking {
+			return b
+		}
+	}
+	b := &Block{Index: index, Thinking: thinking}
+	s.Blocks = append(s.Blocks, b)
+	return b
+}
+
+func (s *Step) call(id string) *Call {
+	for _, c := range s.Calls {
+		if c.ID == id {
+			return c
+		}
+	}
+	c := &Call{ID: id}
+	s.Calls = append(s.Calls, c)
+	return c
+}
+
+// Text is the text in a content.
+func Text(contents []*commonv1.Content) string {
+	var parts []string
+	for _, c := range contents {
+		if t := c.GetText(); t != nil {
+			parts = append(parts, t.GetText())
+		}
+	}
+	return strings.Join(parts, "\n")
+}

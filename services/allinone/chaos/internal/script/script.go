@@ -1,0 +1,183 @@
+// Package script makes the scenario that the scripted model plays in a chaos run, and knows what must come of it.
+//
+// A turn's text names its plan and is unlike that of every other turn, such as `p07-s012-t0003`. Every command appends
+// a line of its own to the file Effects, so that a command that ran twice is seen, and one that never ran as well.
+package script
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+// Name is the scenario's name.
+const Name = "chaos"
+
+// Effects is the file in the workspace to which commands append.
+const Effects = "effects"
+
+// plans is how many different turns there are.
+const plans = 16
+
+const userText = "{{ .UserText }}"
+
+// Call is a tool call of a plan.
+type Call struct {
+	Tool   string
+	Input  map[string]any
+	Effect string // the line that it appends, userText in it; empty for a call that changes nothing
+}
+
+// Step is a step of a plan.
+type Step struct {
+	Thinking, Text []string
+	Delay          string // before each piece
+	Calls          []Call
+}
+
+// Plan is one kind of turn.
+type Plan struct{ Steps []Step }
+
+// Script is a scenario.
+type Script struct{ Plans []Plan }
+
+// New makes the scenario of a seed.
+func New(seed uint64) *Script {
+	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a schedule, not a secret
+	s := &Script{}
+	for range plans {
+		s.Plans = append(s.Plans, plan(r))
+	}
+	return s
+}
+
+func plan(r *rand.Rand) Plan {
+	var p Plan
+	for n := range 1 + r.IntN(4) {
+		s := Step{Delay: fmt.Sprintf("%dms", 2+r.IntN(15)), Text: pieces(r, n+1, 2+r.IntN(12))}
+		if r.IntN(3) == 0 {
+			s.Thinking = pieces(r, n+1, 1+r.IntN(4))
+		}
+		switch r.IntN(4) {
+		case 0: // a few commands
+			for range 1 + r.IntN(3) {
+				s.Calls = append(s.Calls, command(r, n+1, len(s.Calls)+1))
+			}
+		case 1: // calls that run at the same time, and a command
+			for range 2 + r.IntN(2) {
+				s.Calls = append(s.Calls, look(r))
+			}
+			s.Calls = append(s.Calls, command(r, n+1, len(s.Calls)+1))
+		default:
+			s.Calls = append(s.Calls, command(r, n+1, 1))
+		}
+		p.Steps = append(p.Steps, s)
+	}
+	p.Steps = append(p.Steps, Step{Delay: "3ms", Text: append(pieces(r, 0, 1+r.IntN(8)), "That was ", userText, ".")})
+	return p
+}
+
+func pieces(r *rand.Rand, step, n int) []string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf("%s %d.%d ", [...]string{"lorem", "ipsum", "dolor", "sit", "amet"}[r.IntN(5)], step, i+1))
+	}
+	return out
+}
+
+// command appends its line at once and then takes its time, so that it can be killed before and after its effect.
+func command(r *rand.Rand, step, n int) Call {
+	effect := fmt.Sprintf("%s/%d.%d", userText, step, n)
+	text := fmt.Sprintf("echo '%s' >> %s", effect, Effects)
+	switch r.IntN(4) {
+	case 0:
+		text = fmt.Sprintf("sleep 0.%02d; %s", 5+r.IntN(25), text)
+	case 1:
+		text = fmt.Sprintf("%s; echo begun; sleep 0.%02d; echo over", text, 5+r.IntN(40))
+	case 2:
+		text = fmt.Sprintf("echo begun; sleep 0.1; %s; sleep 0.1; echo over >&2", text)
+	}
+	return Call{Tool: "Bash", Input: map[string]any{"command": text}, Effect: effect}
+}
+
+func look(r *rand.Rand) Call {
+	if r.IntN(2) == 0 {
+		return Call{Tool: "LS", Input: map[string]any{"path": "/workspace"}}
+	}
+	return Call{Tool: "Glob", Input: map[string]any{"pattern": "**/*.sh"}}
+}
+
+// YAML is the scenario as the scripted model reads it. JSON is YAML, and quotes itself.
+func (s *Script) YAML() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "name: %s\nturns:\n", Name)
+	for i, p := range s.Plans {
+		fmt.Fprintf(&b, "  - when: ^%s\n    steps:\n", prefix(i))
+		for _, st := range p.Steps {
+			fmt.Fprintf(&b, "      - delay: %s\n        text: %s\n", st.Delay, quote(st.Text))
+			if len(st.Thinking) > 0 {
+				fmt.Fprintf(&b, "        thinking: %s\n", quote(st.Thinking))
+			}
+			if len(st.Calls) > 0 {
+				b.WriteString("        tools:\n")
+			}
+			for _, c := range st.Calls {
+				fmt.Fprintf(&b, "          - {name: %s, input: %s}\n", c.Tool, quote(c.Input))
+			}
+		}
+	}
+	return b.String()
+}
+
+func quote(v any) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(err) // strings always encode
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func prefix(plan int) string { return fmt.Sprintf("p%02d-", plan) }
+
+// Text is what the user says for a plan; rest makes it unlike all others.
+func Text(plan int, rest string) string { return prefix(plan) + rest }
+
+// Expected is what a turn must come to.
+type Expected struct {
+	Final string
+	Steps []Step // with the user's text in the place of the placeholder
+}
+
+// Expect returns what the turn with the user's text must come to; false when no plan fits it.
+func (s *Script) Expect(text string) (Expected, bool) {
+	for i, p := range s.Plans {
+		if strings.HasPrefix(text, prefix(i)) {
+			return p.expect(text), true
+		}
+	}
+	return Expected{}, false
+}
+
+func (p Plan) expect(text string) Expected {
+	fill := func(s string) string { return strings.ReplaceAll(s, userText, text) }
+	all := func(in []string) []string {
+		var out []string
+		for _, s := range in {
+			out = append(out, fill(s))
+		}
+		return out
+	}
+	var e Expected
+	for _, st := range p.Steps {
+		filled := Step{Thinking: all(st.Thinking), Text: all(st.Text)}
+		for _, c := range st.Calls {
+			filled.Calls = append(filled.Calls, Call{Tool: c.Tool, Effect: fill(c.Effect)})
+		}
+		e.Steps = append(e.Steps, filled)
+	}
+	e.Final = strings.Join(e.Steps[len(e.Steps)-1].Text, "")
+	return e
+}

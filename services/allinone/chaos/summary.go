@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/check"
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
+)
+
+// summarize writes what a run came to.
+func summarize(w io.Writer, run *record.Run, rep check.Report) {
+	counts := map[string]int{}
+	kills := 0
+	for _, f := range run.Faults {
+		counts[fmt.Sprintf("%s %s", f.Service, f.Kind)]++
+		if f.Kind == record.Kill || f.Kind == record.Immediate {
+			kills++
+		}
+	}
+	var kinds []string
+	for k := range counts {
+		kinds = append(kinds, k)
+	}
+	slices.Sort(kinds)
+	s := rep.Stats
+	fmt.Fprintf(w, "\nchaos: seed %d, %s, %d kills, %d other faults\n", run.Seed, run.End.Sub(run.Begin).Round(time.Second), kills, len(run.Faults)-kills)
+	for _, k := range kinds {
+		fmt.Fprintf(w, "  %-36s %5d\n", k, counts[k])
+	}
+	fmt.Fprintf(w, "sessions %d · turns accepted %d, COMPLETE as scripted %d · steps %d · calls %d · effects %d\n", s.Sessions, s.Turns, s.Complete, s.Steps, s.Calls, s.Effects)
+	fmt.Fprintf(w, "events %d in the logs (%d numbers), %d received over %d streams\n", s.Events, s.Numbers, s.Received, s.Streams)
+	fmt.Fprintf(w, "takeover after kill -9 of the holder: %s\n", spread(s.Takeovers))
+	fmt.Fprintf(w, "  with another fault meanwhile:       %s\n", spread(s.Disturbed))
+	fmt.Fprintf(w, "restarted steps %d · unknown calls %d (only where the sandbox died)\n", s.Restarted, s.UnknownCalls)
+	fmt.Fprintf(w, "violations: %d\n", len(rep.Violations))
+}
+
+// spread describes sorted durations.
+func spread(d []time.Duration) string {
+	if len(d) == 0 {
+		return "none"
+	}
+	at := func(q float64) time.Duration { return d[int(q*float64(len(d)-1))].Round(time.Millisecond) }
+	return fmt.Sprintf("p50 %s, p99 %s, max %s (%d)", at(0.5), at(0.99), at(1), len(d))
+}
