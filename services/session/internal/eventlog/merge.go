@@ -38,6 +38,8 @@ func merge(into *store.Write, w store.Write) {
 	into.Consume = append(into.Consume, w.Consume...)
 	mergeWaits(into, w)
 	into.StepCommitted = into.StepCommitted || w.StepCommitted
+	into.Settle = append(into.Settle, w.Settle...)
+	into.Reserve = append(into.Reserve, w.Reserve...)
 }
 
 func replaceTurn(turns []*store.TurnRow, t *store.TurnRow) []*store.TurnRow {

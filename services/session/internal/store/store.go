@@ -69,6 +69,7 @@ type NewSession struct {
 	Key
 	Agent, AgentRevision, Title string
 	Labels                      map[string]string
+	Budget                      *sessionv1.Budget // nil: none of its own
 	// Greeting, if not nil, is the first message; the session's head.
 	Greeting *sessionv1.Message
 	// Event is session.created; it gets sequence number 1.
@@ -187,6 +188,11 @@ type Write struct {
 	Waited []string
 	// StepCommitted says that the active turn got further: Claims begins anew.
 	StepCommitted bool
+	// Settle and then Reserve change the tenant's ledger of budgets. Commit puts
+	// the answer into each Reserve, in place; one that is denied does not make the
+	// write fail.
+	Settle  []Settle
+	Reserve []*Reserve
 }
 
 // Claim asks for leases.
@@ -282,6 +288,8 @@ type Store interface {
 	// failure of all of them, after which nobody knows what was written: load
 	// again. When it returns, what was written is synced.
 	Commit(ctx context.Context, writes []Write) ([]error, error)
+	// Balances tells how budgets stand, in the order of the bounds.
+	Balances(ctx context.Context, tenant string, bounds []Bound) ([]Balance, error)
 	// Renew prolongs leases in one statement and returns those that were lost. A
 	// lease that has ended, but that nobody has taken, is prolonged.
 	Renew(ctx context.Context, leases []Lease, ttl time.Duration) (lost []Key, err error)

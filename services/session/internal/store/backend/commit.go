@@ -27,6 +27,7 @@ type CommandID struct {
 type Needs struct {
 	Sessions        []store.Key
 	Turns, Messages []ID
+	Budgets         BudgetNeeds
 }
 
 // Facts is what the database said to Needs, under the sessions' locks.
@@ -35,6 +36,7 @@ type Facts struct {
 	Sessions map[store.Key]*Session // changed by PlanCommit
 	Turns    map[ID]struct{}        // those that exist
 	Messages map[ID]int64           // the depth of those that exist
+	Budgets  BudgetFacts
 }
 
 // Commit is what a commit changes, over all its writes.
@@ -48,6 +50,8 @@ type Commit struct {
 	Waited []ID
 	Wait   []PendingCall
 	Wakes  []store.Wake
+	// Budgets is what changes in the ledger.
+	Budgets BudgetChange
 }
 
 // PendingCall is the row of a call that waits.
@@ -82,6 +86,7 @@ func NeedsOf(writes []store.Write) Needs {
 				}
 			}
 		}
+		n.Budgets.add(w)
 	}
 	slices.SortFunc(n.Sessions, CompareKeys)
 	n.Sessions = slices.Compact(n.Sessions)
@@ -97,6 +102,7 @@ type planner struct {
 	waiting map[ID]store.PendingCall
 	waited  map[ID]struct{}
 	awake   map[store.Key]struct{}
+	ledger  *ledger
 }
 
 // PlanCommit decides what the writes change. The error at an index is that
@@ -105,6 +111,7 @@ func PlanCommit(writes []store.Write, f Facts) (*Commit, []error) {
 	p := &planner{
 		facts: f, changed: map[store.Key]*Session{}, turns: map[ID]int{},
 		waiting: map[ID]store.PendingCall{}, waited: map[ID]struct{}{}, awake: map[store.Key]struct{}{},
+		ledger: newLedger(f.Now, f.Budgets),
 	}
 	errs := make([]error, len(writes))
 	for i, w := range writes {
@@ -254,6 +261,7 @@ func (p *planner) apply(w store.Write, rows *writeRows) {
 	for _, c := range w.Wait {
 		p.waiting[ID{w.Key, c.CallID}] = c
 	}
+	p.ledger.apply(w)
 }
 
 // applyHeader changes the columns of the session itself.
@@ -285,4 +293,5 @@ func (p *planner) finish() {
 	for k := range p.awake {
 		p.out.Wakes = append(p.out.Wakes, store.Wake{Key: k, Kind: store.WakeEvents})
 	}
+	p.out.Budgets = p.ledger.change()
 }

@@ -35,6 +35,7 @@ const (
 	LoadTurn         Method = "LoadTurn"
 	Inbox            Method = "Inbox"
 	Commit           Method = "Commit"
+	Balances         Method = "Balances"
 	Renew            Method = "Renew"
 	Release          Method = "Release"
 	ReleaseIdle      Method = "ReleaseIdle"
@@ -279,6 +280,11 @@ func (s *Store) Inbox(ctx context.Context, l store.Lease) ([]store.Command, erro
 // Commit implements store.Store.
 func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, error) {
 	return do(ctx, s, Commit, func() ([]error, error) { return s.inner.Commit(ctx, writes) })
+}
+
+// Balances implements store.Store.
+func (s *Store) Balances(ctx context.Context, tenant string, bounds []store.Bound) ([]store.Balance, error) {
+	return do(ctx, s, Balances, func() ([]store.Balance, error) { return s.inner.Balances(ctx, tenant, bounds) })
 }
 
 // Renew implements store.Store.

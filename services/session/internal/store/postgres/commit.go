@@ -61,6 +61,7 @@ func readFacts(ctx context.Context, tx pgx.Tx, n backend.Needs) (backend.Facts, 
 		func(id backend.ID, _ int64) { f.Turns[id] = struct{}{} })
 	queueLookup(b, n.Messages, "select tenant, session, message, depth from messages where (tenant, session, message)",
 		func(id backend.ID, depth int64) { f.Messages[id] = depth })
+	queueBudgetNeeds(b, n.Budgets, &f.Budgets)
 	b.Queue("select clock_timestamp()").QueryRow(func(row pgx.Row) error { return row.Scan(&f.Now) })
 	err := tx.SendBatch(ctx, b).Close()
 	f.Now = f.Now.UTC()
@@ -99,6 +100,7 @@ func queueCommit(b *pgx.Batch, c *backend.Commit) {
 	queueTurns(b, c.Turns)
 	queueConsume(b, c.Consume)
 	queueCalls(b, c)
+	queueBudgets(b, c.Budgets)
 	queueSessions(b, c.Sessions)
 }
 

@@ -67,7 +67,9 @@ func (s *Store) facts(ctx context.Context, tx *sql.Tx, n backend.Needs) (backend
 			f.Messages[id] = found[0]
 		}
 	}
-	return f, nil
+	var err error
+	f.Budgets, err = budgetFacts(ctx, tx, n.Budgets)
+	return f, err
 }
 
 func scanNumber(r *sql.Rows) (n int64, err error) { return n, r.Scan(&n) }
@@ -91,6 +93,9 @@ func apply(ctx context.Context, tx *sql.Tx, c *backend.Commit) error {
 		return err
 	}
 	if err := applyCalls(ctx, tx, c); err != nil {
+		return err
+	}
+	if err := applyBudgets(ctx, tx, c.Budgets); err != nil {
 		return err
 	}
 	return each(ctx, tx, `

@@ -35,6 +35,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"claim", testClaim},
 		{"fencing", testFencing},
 		{"commit", testCommit},
+		{"budgets", testBudgets},
 		{"events", testEvents},
 		{"messages", testMessages},
 		{"wakes", testWakes},

@@ -1,0 +1,335 @@
+package backend
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// BudgetID names a budget in the ledger, whatever the window.
+type BudgetID struct {
+	Tenant  string
+	Scope   store.BudgetScope
+	Subject string
+}
+
+// AccountID names a row of the ledger.
+type AccountID struct {
+	BudgetID
+	Start int64 // of the window, in seconds since the epoch; 0: for ever
+}
+
+// Account is a row of the ledger.
+type Account struct {
+	AccountID
+	Session        string // with which the row goes; empty: with none
+	Used, Reserved store.Amount
+}
+
+// Reservation is a row for one account that an open reservation is charged to.
+type Reservation struct {
+	ID
+	AccountID
+	Amount store.Amount
+}
+
+// BudgetNeeds is what a commit must know of the ledger: all windows of these
+// budgets and of those that the reservations are charged to, under a lock of
+// their tenants that others wait for.
+type BudgetNeeds struct {
+	Budgets      []BudgetID
+	Reservations []ID
+}
+
+// Tenants are those whose ledgers are needed, in order; none without a budget.
+func (n BudgetNeeds) Tenants() []string {
+	seen := map[string]struct{}{}
+	for _, b := range n.Budgets {
+		seen[b.Tenant] = struct{}{}
+	}
+	for _, r := range n.Reservations {
+		seen[r.Tenant] = struct{}{}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+func (n *BudgetNeeds) add(w store.Write) {
+	for _, s := range w.Settle {
+		if s.ID != "" {
+			n.Reservations = append(n.Reservations, ID{w.Key, s.ID})
+		}
+		n.addBounds(w.Tenant, s.Bounds)
+	}
+	for _, r := range w.Reserve {
+		n.addBounds(w.Tenant, r.Bounds)
+	}
+}
+
+func (n *BudgetNeeds) addBounds(tenant string, bounds []store.Bound) {
+	for _, b := range bounds {
+		n.Budgets = append(n.Budgets, BudgetID{tenant, b.Scope, b.Subject})
+	}
+}
+
+// BudgetFacts is what the database said to BudgetNeeds.
+type BudgetFacts struct {
+	Accounts     []Account
+	Reservations []Reservation
+}
+
+// BudgetChange is what a commit changes in the ledger.
+type BudgetChange struct {
+	Put     []Account   // to insert or to replace
+	Drop    []AccountID // of windows that are over
+	Open    []Reservation
+	Settled []ID
+}
+
+// ledger gathers what the writes of a commit change in the ledger, in order.
+type ledger struct {
+	now      time.Time
+	accounts map[AccountID]*Account
+	changed  map[AccountID]struct{}
+	open     map[ID][]Reservation
+	opened   map[ID]struct{}
+	settled  map[ID]struct{}
+}
+
+func newLedger(now time.Time, f BudgetFacts) *ledger {
+	l := &ledger{
+		now: now, accounts: map[AccountID]*Account{}, changed: map[AccountID]struct{}{},
+		open: map[ID][]Reservation{}, opened: map[ID]struct{}{}, settled: map[ID]struct{}{},
+	}
+	for _, a := range f.Accounts {
+		l.accounts[a.AccountID] = &a
+	}
+	for _, r := range f.Reservations {
+		l.open[r.ID] = append(l.open[r.ID], r)
+	}
+	return l
+}
+
+func (l *ledger) apply(w store.Write) {
+	for _, s := range w.Settle {
+		l.settle(w, s)
+	}
+	for _, r := range w.Reserve {
+		l.reserve(w, r)
+	}
+}
+
+// account is the row that a bound is counted in now.
+func (l *ledger) account(k store.Key, b store.Bound) *Account {
+	id := AccountID{BudgetID{k.Tenant, b.Scope, b.Subject}, windowStart(l.now, b.Window)}
+	a := l.accounts[id]
+	if a == nil {
+		a = &Account{AccountID: id}
+		if b.Scope == store.BudgetTurn || b.Scope == store.BudgetSession {
+			a.Session = k.Session
+		}
+		l.accounts[id] = a
+	}
+	return a
+}
+
+func (l *ledger) settle(w store.Write, s store.Settle) {
+	if s.ID == "" {
+		for _, b := range s.Bounds {
+			a := l.account(w.Key, b)
+			a.Used = sum(a.Used, s.Used)
+			l.changed[a.AccountID] = struct{}{}
+		}
+		return
+	}
+	id := ID{w.Key, s.ID}
+	for _, r := range l.open[id] {
+		used := s.Used
+		if s.Unknown {
+			used.Tokens, used.CostNanoUSD = r.Amount.Tokens, r.Amount.CostNanoUSD
+		}
+		a := l.accounts[r.AccountID]
+		if a == nil { // cannot be: a window with open reservations is not dropped
+			continue
+		}
+		a.Used = sum(a.Used, used)
+		a.Reserved = store.Amount{Tokens: a.Reserved.Tokens - r.Amount.Tokens, CostNanoUSD: a.Reserved.CostNanoUSD - r.Amount.CostNanoUSD}
+		l.changed[a.AccountID] = struct{}{}
+	}
+	delete(l.open, id)
+	if _, ok := l.opened[id]; ok {
+		delete(l.opened, id)
+		return
+	}
+	l.settled[id] = struct{}{}
+}
+
+func sum(a, b store.Amount) store.Amount {
+	return store.Amount{Tokens: a.Tokens + b.Tokens, CostNanoUSD: a.CostNanoUSD + b.CostNanoUSD, WallTime: a.WallTime + b.WallTime}
+}
+
+// reserve decides about a reservation and puts the answer into it.
+func (l *ledger) reserve(w store.Write, r *store.Reserve) {
+	r.Answer = store.Grant{}
+	output := r.MaxOutput
+	for _, b := range r.Bounds {
+		s := l.standing(w.Key, b)
+		room, kind := s.room(r)
+		if room < r.MinOutput {
+			r.Answer.Denied = &store.Denial{Balance: s.Balance, Kind: kind, Least: callAmount(r, r.MinOutput)}
+			return
+		}
+		output = min(output, room)
+		if left := b.Hard.WallTime - s.Used.WallTime; b.Hard.WallTime > 0 && (r.Answer.WallTime == nil || left < r.Answer.TimeLeft) {
+			r.Answer.WallTime, r.Answer.TimeLeft = &s.Balance, left
+		}
+	}
+	for _, b := range r.Bounds {
+		s := l.standing(w.Key, b)
+		if kind := s.softReached(); kind != "" {
+			r.Answer = store.Grant{Denied: &store.Denial{Balance: s.Balance, Kind: kind, Soft: true, Least: callAmount(r, r.MinOutput)}}
+			return
+		}
+	}
+	r.Answer.Output, r.Answer.Reserved = output, callAmount(r, output)
+	id := ID{w.Key, r.ID}
+	for _, b := range r.Bounds {
+		a := l.account(w.Key, b)
+		a.Reserved = sum(a.Reserved, r.Answer.Reserved)
+		l.changed[a.AccountID] = struct{}{}
+		l.open[id] = append(l.open[id], Reservation{ID: id, AccountID: a.AccountID, Amount: r.Answer.Reserved})
+	}
+	l.opened[id] = struct{}{}
+}
+
+// standing is a budget as it is at this place of the commit.
+type standing struct{ store.Balance }
+
+func (l *ledger) standing(k store.Key, b store.Bound) standing {
+	a := l.account(k, b)
+	return standing{balance(a, b)}
+}
+
+func balance(a *Account, b store.Bound) store.Balance {
+	out := store.Balance{Bound: b, Used: a.Used, Reserved: a.Reserved}
+	if b.Window > 0 {
+		out.WindowEnd = time.Unix(a.Start, 0).Add(b.Window).UTC()
+	}
+	return out
+}
+
+// room is how many output tokens a call may bring under this budget, and which
+// limit says so; below zero, the call does not even fit without any.
+func (s standing) room(r *store.Reserve) (int64, store.LimitKind) {
+	if s.Hard.WallTime > 0 && s.Used.WallTime >= s.Hard.WallTime {
+		return math.MinInt64, store.LimitWallTime
+	}
+	room, kind := int64(math.MaxInt64), store.LimitTokens
+	if s.Hard.Tokens > 0 {
+		room = s.Hard.Tokens - s.Used.Tokens - s.Reserved.Tokens - r.Input.Tokens
+	}
+	if s.Hard.CostNanoUSD > 0 {
+		left := s.Hard.CostNanoUSD - s.Used.CostNanoUSD - s.Reserved.CostNanoUSD
+		if fits := affordable(r, left); fits < room {
+			room, kind = fits, store.LimitCost
+		}
+	}
+	return room, kind
+}
+
+// softReached is the soft limit that is reached, if one is.
+func (s standing) softReached() store.LimitKind {
+	switch {
+	case s.Soft.CostNanoUSD > 0 && s.Used.CostNanoUSD >= s.Soft.CostNanoUSD:
+		return store.LimitCost
+	case s.Soft.Tokens > 0 && s.Used.Tokens >= s.Soft.Tokens:
+		return store.LimitTokens
+	case s.Soft.WallTime > 0 && s.Used.WallTime >= s.Soft.WallTime:
+		return store.LimitWallTime
+	}
+	return ""
+}
+
+// affordable is how many output tokens a call may bring for a cost; -1 when it
+// costs more without any.
+func affordable(r *store.Reserve, cost int64) int64 {
+	if callAmount(r, 0).CostNanoUSD > cost {
+		return -1
+	}
+	if r.OutputPrice <= 0 || callAmount(r, r.MaxOutput).CostNanoUSD <= cost {
+		return math.MaxInt64
+	}
+	n := int64(float64(cost-r.Input.CostNanoUSD) / r.OutputPrice)
+	for n > 0 && callAmount(r, n).CostNanoUSD > cost { // what rounding has added
+		n--
+	}
+	return n
+}
+
+// callAmount is what a call uses at most that brings this much output.
+func callAmount(r *store.Reserve, output int64) store.Amount {
+	return store.Amount{
+		Tokens:      r.Input.Tokens + output,
+		CostNanoUSD: r.Input.CostNanoUSD + int64(math.Ceil(float64(output)*r.OutputPrice)),
+	}
+}
+
+// windowStart is when the window began that now is in, in seconds since the epoch.
+func windowStart(now time.Time, window time.Duration) int64 {
+	seconds := int64(window / time.Second)
+	if seconds <= 0 {
+		return 0
+	}
+	return now.Unix() / seconds * seconds
+}
+
+// change is what is to be written, in the order of the rows' keys.
+func (l *ledger) change() BudgetChange {
+	var c BudgetChange
+	current := map[BudgetID]int64{}
+	for id := range l.changed {
+		c.Put = append(c.Put, *l.accounts[id])
+		current[id.BudgetID] = max(current[id.BudgetID], id.Start)
+	}
+	for id, a := range l.accounts {
+		// The rows of earlier windows are not needed any more; one that counts for ever
+		// (Start 0) stays.
+		if id.Start > 0 && id.Start < current[id.BudgetID] && a.Reserved == (store.Amount{}) {
+			c.Drop = append(c.Drop, id)
+		}
+	}
+	c.Put = slices.DeleteFunc(c.Put, func(a Account) bool { return slices.Contains(c.Drop, a.AccountID) })
+	for id := range l.opened {
+		c.Open = append(c.Open, l.open[id]...)
+	}
+	for id := range l.settled {
+		c.Settled = append(c.Settled, id)
+	}
+	slices.SortFunc(c.Put, func(a, b Account) int { return compareAccounts(a.AccountID, b.AccountID) })
+	slices.SortFunc(c.Drop, compareAccounts)
+	return c
+}
+
+func compareAccounts(a, b AccountID) int {
+	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Start, b.Start))
+}
+
+// Balances tells how budgets stand, given the rows of all their windows.
+func Balances(tenant string, bounds []store.Bound, now time.Time, rows []Account) []store.Balance {
+	l := newLedger(now, BudgetFacts{Accounts: rows})
+	out := make([]store.Balance, 0, len(bounds))
+	for _, b := range bounds {
+		out = append(out, l.standing(store.Key{Tenant: tenant}, b).Balance)
+	}
+	return out
+}
+
+// BudgetIDs names the budgets of bounds.
+func BudgetIDs(tenant string, bounds []store.Bound) []BudgetID {
+	var n BudgetNeeds
+	n.addBounds(tenant, bounds)
+	return n.Budgets
+}

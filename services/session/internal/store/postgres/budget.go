@@ -1,0 +1,146 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+)
+
+const accountColumns = `b.tenant, b.scope, b.subject, b.window_start, b.session,
+	b.used_tokens, b.used_cost_nano_usd, b.used_wall_micros, b.reserved_tokens, b.reserved_cost_nano_usd`
+
+func scanAccount(r pgx.CollectableRow) (a backend.Account, err error) {
+	var micros int64
+	err = r.Scan(&a.Tenant, &a.Scope, &a.Subject, &a.Start, &a.Session,
+		&a.Used.Tokens, &a.Used.CostNanoUSD, &micros, &a.Reserved.Tokens, &a.Reserved.CostNanoUSD)
+	a.Used.WallTime = time.Duration(micros) * time.Microsecond
+	return a, err
+}
+
+// queueBudgetNeeds locks the ledgers of the tenants that the writes name, until
+// the transaction ends, and reads what decides. One lock for a tenant, because
+// rows that are not there yet cannot be locked; nobody else changes its ledger.
+// The sessions' rows are locked before it, always.
+func queueBudgetNeeds(b *pgx.Batch, n backend.BudgetNeeds, f *backend.BudgetFacts) {
+	locked := n.Tenants()
+	if len(locked) == 0 {
+		return
+	}
+	b.Queue(`select pg_advisory_xact_lock(k) from (
+		select distinct hashtextextended('fairlead budgets of ' || t, 0) k from unnest($1::text[]) t order by 1) keys`, locked)
+	tenants, sessions, ids := splitIDs(n.Reservations)
+	b.Queue(`select tenant, session, id, scope, subject, window_start, tokens, cost_nano_usd from reservations
+		where (tenant, session, id) in (select * from unnest($1::text[], $2::text[], $3::text[]))`,
+		tenants, sessions, ids).Query(func(rows pgx.Rows) error {
+		var err error
+		f.Reservations, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (out backend.Reservation, err error) {
+			err = r.Scan(&out.ID.Tenant, &out.Session, &out.ID.ID, &out.Scope, &out.Subject, &out.Start, &out.Amount.Tokens, &out.Amount.CostNanoUSD)
+			out.AccountID.Tenant = out.ID.Tenant
+			return out, err
+		})
+		return err
+	})
+	owners, scopes, subjects := splitBudgets(n.Budgets)
+	b.Queue("select "+accountColumns+` from budgets b where (tenant, scope, subject) in (
+			select * from unnest($1::text[], $2::text[], $3::text[])
+			union select tenant, scope, subject from reservations
+				where (tenant, session, id) in (select * from unnest($4::text[], $5::text[], $6::text[])))`,
+		owners, scopes, subjects, tenants, sessions, ids).Query(func(rows pgx.Rows) error {
+		var err error
+		f.Accounts, err = pgx.CollectRows(rows, scanAccount)
+		return err
+	})
+}
+
+func splitBudgets(ids []backend.BudgetID) (tenants, scopes, subjects []string) {
+	for _, id := range ids {
+		tenants, scopes, subjects = append(tenants, id.Tenant), append(scopes, string(id.Scope)), append(subjects, id.Subject)
+	}
+	return tenants, scopes, subjects
+}
+
+// queueBudgets writes what changes in the ledger.
+func queueBudgets(b *pgx.Batch, c backend.BudgetChange) {
+	queueAccounts(b, c.Put)
+	if len(c.Drop) > 0 {
+		var ids []backend.BudgetID
+		var starts []int64
+		for _, a := range c.Drop {
+			ids, starts = append(ids, a.BudgetID), append(starts, a.Start)
+		}
+		tenants, scopes, subjects := splitBudgets(ids)
+		b.Queue(`delete from budgets where (tenant, scope, subject, window_start) in
+			(select * from unnest($1::text[], $2::text[], $3::text[], $4::bigint[]))`, tenants, scopes, subjects, starts)
+	}
+	if len(c.Settled) > 0 {
+		tenants, sessions, ids := splitIDs(c.Settled)
+		b.Queue(`delete from reservations where (tenant, session, id) in (select * from unnest($1::text[], $2::text[], $3::text[]))`,
+			tenants, sessions, ids)
+	}
+	queueReservations(b, c.Open)
+}
+
+func queueAccounts(b *pgx.Batch, rows []backend.Account) {
+	if len(rows) == 0 {
+		return
+	}
+	var ids []backend.BudgetID
+	var sessions []string
+	var starts, tokens, cost, micros, reservedTokens, reservedCost []int64
+	for _, a := range rows {
+		ids, starts, sessions = append(ids, a.BudgetID), append(starts, a.Start), append(sessions, a.Session)
+		tokens, cost, micros = append(tokens, a.Used.Tokens), append(cost, a.Used.CostNanoUSD), append(micros, a.Used.WallTime.Microseconds())
+		reservedTokens, reservedCost = append(reservedTokens, a.Reserved.Tokens), append(reservedCost, a.Reserved.CostNanoUSD)
+	}
+	tenants, scopes, subjects := splitBudgets(ids)
+	b.Queue(`insert into budgets (tenant, scope, subject, window_start, session,
+			used_tokens, used_cost_nano_usd, used_wall_micros, reserved_tokens, reserved_cost_nano_usd)
+		select * from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[],
+			$6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[])
+		on conflict (tenant, scope, subject, window_start) do update set
+			used_tokens = excluded.used_tokens, used_cost_nano_usd = excluded.used_cost_nano_usd, used_wall_micros = excluded.used_wall_micros,
+			reserved_tokens = excluded.reserved_tokens, reserved_cost_nano_usd = excluded.reserved_cost_nano_usd`,
+		tenants, scopes, subjects, starts, sessions, tokens, cost, micros, reservedTokens, reservedCost)
+}
+
+func queueReservations(b *pgx.Batch, rows []backend.Reservation) {
+	if len(rows) == 0 {
+		return
+	}
+	var keys []backend.ID
+	var ids []backend.BudgetID
+	var starts, tokens, cost []int64
+	for _, r := range rows {
+		keys, ids, starts = append(keys, r.ID), append(ids, r.BudgetID), append(starts, r.Start)
+		tokens, cost = append(tokens, r.Amount.Tokens), append(cost, r.Amount.CostNanoUSD)
+	}
+	tenants, sessions, names := splitIDs(keys)
+	_, scopes, subjects := splitBudgets(ids)
+	b.Queue(`insert into reservations (tenant, session, id, scope, subject, window_start, tokens, cost_nano_usd)
+		select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[])`,
+		tenants, sessions, names, scopes, subjects, starts, tokens, cost)
+}
+
+// Balances implements store.Store.
+func (s *Store) Balances(ctx context.Context, tenant string, bounds []store.Bound) ([]store.Balance, error) {
+	var rows []backend.Account
+	var now time.Time
+	err := s.read(ctx, "read budgets", func(tx pgx.Tx) error {
+		var err error
+		if now, err = dbNow(ctx, tx); err != nil {
+			return err
+		}
+		tenants, scopes, subjects := splitBudgets(backend.BudgetIDs(tenant, bounds))
+		rows, err = collect(ctx, tx, scanAccount, "select "+accountColumns+` from budgets b
+			where (tenant, scope, subject) in (select * from unnest($1::text[], $2::text[], $3::text[]))`, tenants, scopes, subjects)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return backend.Balances(tenant, bounds, now, rows), nil
+}

@@ -1,0 +1,105 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+)
+
+const selectAccounts = `select tenant, scope, subject, window_start, session,
+	used_tokens, used_cost_nano_usd, used_wall_micros, reserved_tokens, reserved_cost_nano_usd
+	from budgets where tenant = ? and scope = ? and subject = ?`
+
+func scanAccount(r *sql.Rows) (a backend.Account, err error) {
+	var micros int64
+	err = r.Scan(&a.Tenant, &a.Scope, &a.Subject, &a.Start, &a.Session,
+		&a.Used.Tokens, &a.Used.CostNanoUSD, &micros, &a.Reserved.Tokens, &a.Reserved.CostNanoUSD)
+	a.Used.WallTime = time.Duration(micros) * time.Microsecond
+	return a, err
+}
+
+func scanReservation(r *sql.Rows) (out backend.Reservation, err error) {
+	err = r.Scan(&out.ID.Tenant, &out.Session, &out.ID.ID, &out.Scope, &out.Subject, &out.Start, &out.Amount.Tokens, &out.Amount.CostNanoUSD)
+	out.AccountID.Tenant = out.ID.Tenant
+	return out, err
+}
+
+// budgetFacts reads what decides about reservations.
+func budgetFacts(ctx context.Context, tx *sql.Tx, n backend.BudgetNeeds) (f backend.BudgetFacts, err error) {
+	budgets := n.Budgets
+	for _, id := range n.Reservations {
+		open, err := collect(ctx, tx, scanReservation, `select tenant, session, id, scope, subject, window_start, tokens, cost_nano_usd
+			from reservations where tenant = ? and session = ? and id = ?`, id.Tenant, id.Session, id.ID)
+		if err != nil {
+			return f, err
+		}
+		f.Reservations = append(f.Reservations, open...)
+		for _, r := range open {
+			budgets = append(budgets, r.BudgetID)
+		}
+	}
+	f.Accounts, err = accounts(ctx, tx, budgets)
+	return f, err
+}
+
+// accounts reads all windows of budgets.
+func accounts(ctx context.Context, q queryer, budgets []backend.BudgetID) ([]backend.Account, error) {
+	var all []backend.Account
+	seen := map[backend.BudgetID]bool{}
+	for _, id := range budgets {
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		rows, err := collect(ctx, q, scanAccount, selectAccounts, id.Tenant, id.Scope, id.Subject)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rows...)
+	}
+	return all, nil
+}
+
+// applyBudgets writes what changes in the ledger.
+func applyBudgets(ctx context.Context, tx *sql.Tx, c backend.BudgetChange) error {
+	if err := each(ctx, tx, `
+		insert into budgets (tenant, scope, subject, window_start, session,
+			used_tokens, used_cost_nano_usd, used_wall_micros, reserved_tokens, reserved_cost_nano_usd)
+		values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		on conflict do update set
+			used_tokens = excluded.used_tokens, used_cost_nano_usd = excluded.used_cost_nano_usd, used_wall_micros = excluded.used_wall_micros,
+			reserved_tokens = excluded.reserved_tokens, reserved_cost_nano_usd = excluded.reserved_cost_nano_usd`,
+		c.Put, func(a backend.Account) []any {
+			return []any{
+				a.Tenant, a.Scope, a.Subject, a.Start, a.Session,
+				a.Used.Tokens, a.Used.CostNanoUSD, a.Used.WallTime.Microseconds(), a.Reserved.Tokens, a.Reserved.CostNanoUSD,
+			}
+		}); err != nil {
+		return err
+	}
+	if err := each(ctx, tx, "delete from budgets where tenant = ? and scope = ? and subject = ? and window_start = ?",
+		c.Drop, func(a backend.AccountID) []any { return []any{a.Tenant, a.Scope, a.Subject, a.Start} }); err != nil {
+		return err
+	}
+	if err := each(ctx, tx, "delete from reservations where tenant = ? and session = ? and id = ?",
+		c.Settled, func(id backend.ID) []any { return []any{id.Tenant, id.Session, id.ID} }); err != nil {
+		return err
+	}
+	return each(ctx, tx, `
+		insert into reservations (tenant, session, id, scope, subject, window_start, tokens, cost_nano_usd) values (?, ?, ?, ?, ?, ?, ?, ?)`,
+		c.Open, func(r backend.Reservation) []any {
+			return []any{r.ID.Tenant, r.Session, r.ID.ID, r.Scope, r.Subject, r.Start, r.Amount.Tokens, r.Amount.CostNanoUSD}
+		})
+}
+
+// Balances implements store.Store.
+func (s *Store) Balances(ctx context.Context, tenant string, bounds []store.Bound) ([]store.Balance, error) {
+	rows, err := accounts(ctx, s.db.R, backend.BudgetIDs(tenant, bounds))
+	if err != nil {
+		return nil, s.fail("read budgets", err)
+	}
+	return backend.Balances(tenant, bounds, s.clock(), rows), nil
+}

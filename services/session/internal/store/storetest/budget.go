@@ -1,0 +1,294 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// tenantBound is a budget of the tenant, as large as hard.
+func tenantBound(hard store.Amount) store.Bound {
+	return store.Bound{Scope: store.BudgetTenant, Subject: "acme", Hard: hard}
+}
+
+// reserve asks for a model call that costs 10 for its input and 1 for each of up
+// to 90 tokens of output.
+func (f *fixture) reserve(l store.Lease, id string, bounds ...store.Bound) store.Grant {
+	f.Helper()
+	r := call(id, bounds...)
+	f.commit(store.Write{Lease: l, Reserve: []*store.Reserve{r}})
+	return r.Answer
+}
+
+func call(id string, bounds ...store.Bound) *store.Reserve {
+	return &store.Reserve{
+		ID: id, Bounds: bounds, Input: store.Amount{Tokens: 10, CostNanoUSD: 10},
+		MinOutput: 20, MaxOutput: 90, OutputPrice: 1,
+	}
+}
+
+func (f *fixture) settle(l store.Lease, s ...store.Settle) {
+	f.Helper()
+	f.commit(store.Write{Lease: l, Settle: s})
+}
+
+// stands tells what is used and reserved of a budget.
+func (f *fixture) stands(b store.Bound) string {
+	f.Helper()
+	all, err := f.Balances(f.ctx(), "acme", []store.Bound{b})
+	f.must(err)
+	if len(all) != 1 {
+		f.Fatalf("%d balances", len(all))
+	}
+	u, r := all[0].Used, all[0].Reserved
+	return fmt.Sprintf("used %d tokens, %d, %v; reserved %d tokens, %d", u.Tokens, u.CostNanoUSD, u.WallTime, r.Tokens, r.CostNanoUSD)
+}
+
+func (f *fixture) standsAt(b store.Bound, want string) {
+	f.Helper()
+	if got := f.stands(b); got != want {
+		f.Errorf("the %s's budget: %s; want %s", b.Scope, got, want)
+	}
+}
+
+func testBudgets(t *testing.T, open func(t *testing.T) store.Store) {
+	t.Run("a reservation is granted, and settled as what was used", func(t *testing.T) {
+		f := newFixture(t, open)
+		l := f.active("s1")
+		b := tenantBound(store.Amount{Tokens: 1000, CostNanoUSD: 1000})
+		f.standsAt(b, "used 0 tokens, 0, 0s; reserved 0 tokens, 0")
+		g := f.reserve(l, "r1", b)
+		want := store.Grant{Output: 90, Reserved: store.Amount{Tokens: 100, CostNanoUSD: 100}}
+		if d := cmp.Diff(want, g); d != "" {
+			t.Error(d)
+		}
+		f.standsAt(b, "used 0 tokens, 0, 0s; reserved 100 tokens, 100")
+		f.settle(l, store.Settle{ID: "r1", Used: store.Amount{Tokens: 7, CostNanoUSD: 8, WallTime: time.Second}})
+		f.standsAt(b, "used 7 tokens, 8, 1s; reserved 0 tokens, 0")
+		f.settle(l, store.Settle{ID: "r1", Used: store.Amount{Tokens: 7, CostNanoUSD: 8, WallTime: time.Second}})
+		f.standsAt(b, "used 7 tokens, 8, 1s; reserved 0 tokens, 0")
+	})
+
+	t.Run("one whose use is not known is settled as it was reserved", func(t *testing.T) {
+		f := newFixture(t, open)
+		l := f.active("s1")
+		b := tenantBound(store.Amount{CostNanoUSD: 1000})
+		f.reserve(l, "r1", b)
+		f.settle(l, store.Settle{ID: "r1", Unknown: true, Used: store.Amount{WallTime: time.Minute}})
+		f.standsAt(b, "used 100 tokens, 100, 1m0s; reserved 0 tokens, 0")
+	})
+
+	t.Run("the last part of a budget is granted as far as it goes, and then denied", func(t *testing.T) {
+		f := newFixture(t, open)
+		l := f.active("s1")
+		b := tenantBound(store.Amount{CostNanoUSD: 160})
+		for i, want := range []int64{90, 50} {
+			if g := f.reserve(l, fmt.Sprint("r", i), b); g.Output != want || g.Denied != nil {
+				t.Errorf("reservation %d: %+v", i, g)
+			}
+		}
+		d := f.reserve(l, "r3", b).Denied
+		if d == nil || d.Kind != store.LimitCost || d.Soft || d.Least.CostNanoUSD != 30 || d.Reserved.CostNanoUSD != 160 {
+			t.Errorf("denied: %+v", d)
+		}
+		f.standsAt(b, "used 0 tokens, 0, 0s; reserved 160 tokens, 160")
+	})
+
+	testBudgetKinds(t, open)
+	testBudgetWindows(t, open)
+	testBudgetFencing(t, open)
+	testBudgetConcurrency(t, open)
+}
+
+func testBudgetKinds(t *testing.T, open func(t *testing.T) store.Store) {
+	t.Run("every budget counts, and the tightest decides", func(t *testing.T) {
+		f := newFixture(t, open)
+		l := f.active("s1")
+		tenant := tenantBound(store.Amount{CostNanoUSD: 1000})
+		session := store.Bound{Scope: store.BudgetSession, Subject: "s1", Hard: store.Amount{Tokens: 120}}
+		user := store.Bound{Scope: store.BudgetUser, Subject: "ada", Hard: store.Amount{WallTime: time.Minute}}
+		g := f.reserve(l, "r1", tenant, session, user)
+		if g.Output != 90 || g.TimeLeft != time.Minute || g.WallTime == nil || g.WallTime.Scope != store.BudgetUser {
+			t.Errorf("grant %+v", g)
+		}
+		f.settle(l, store.Settle{Bounds: []store.Bound{tenant, user}, Used: store.Amount{WallTime: 59 * time.Second}})
+		d := f.reserve(l, "r2", tenant, session, user).Denied
+		if d == nil || d.Scope != store.BudgetSession || d.Kind != store.LimitTokens {
+			t.Errorf("denied: %+v", d)
+		}
+		f.settle(l, store.Settle{ID: "r1", Used: store.Amount{WallTime: time.Second}})
+		d = f.reserve(l, "r3", tenant, session, user).Denied
+		if d == nil || d.Scope != store.BudgetUser || d.Kind != store.LimitWallTime {
+			t.Errorf("denied: %+v", d)
+		}
+		f.standsAt(tenant, "used 0 tokens, 0, 1m0s; reserved 0 tokens, 0")
+		f.standsAt(session, "used 0 tokens, 0, 1s; reserved 0 tokens, 0")
+	})
+
+	t.Run("a soft limit asks once it is reached", func(t *testing.T) {
+		f := newFixture(t, open)
+		l := f.active("s1")
+		b := tenantBound(store.Amount{CostNanoUSD: 1000})
+		b.Soft.CostNanoUSD = 100
+		f.reserve(l, "r1", b)
+		if g := f.reserve(l, "r2", b); g.Denied != nil {
+			t.Errorf("what is only reserved asks nobody: %+v", g.Denied)
+		}
+		f.settle(l, store.Settle{ID: "r1", Unknown: true})
+		if d := f.reserve(l, "r3", b).Denied; d == nil || !d.Soft || d.Kind != store.LimitCost {
+			t.Errorf("denied: %+v", d)
+		}
+		b.Soft = store.Amount{}
+		if g := f.reserve(l, "r4", b); g.Denied != nil {
+			t.Errorf("denied although a person allowed it: %+v", g.Denied)
+		}
+	})
+
+	t.Run("a budget goes with its session, and a tenant's stays", func(t *testing.T) {
+		f := newFixture(t, open)
+		l := f.active("s1")
+		tenant := tenantBound(store.Amount{CostNanoUSD: 1000})
+		session := store.Bound{Scope: store.BudgetSession, Subject: "s1", Hard: store.Amount{Tokens: 1000}}
+		f.reserve(l, "r1", tenant, session)
+		w := finish(l, "t1")
+		w.Settle = []store.Settle{{ID: "r1", Unknown: true}}
+		f.commit(w)
+		_, err := f.DeleteSession(f.ctx(), l.Key, request("delete"))
+		f.must(err)
+		f.standsAt(tenant, "used 100 tokens, 100, 0s; reserved 0 tokens, 0")
+		f.standsAt(session, "used 0 tokens, 0, 0s; reserved 0 tokens, 0")
+	})
+}
+
+func testBudgetWindows(t *testing.T, open func(t *testing.T) store.Store) {
+	t.Run("a window that is over does not count", func(t *testing.T) {
+		f := newFixture(t, open)
+		l := f.active("s1")
+		b := tenantBound(store.Amount{CostNanoUSD: 100})
+		b.Window = 2 * time.Second
+		f.reserve(l, "r1", b)
+		all, err := f.Balances(f.ctx(), "acme", []store.Bound{b})
+		f.must(err)
+		if end := all[0].WindowEnd; end.Nanosecond() != 0 || time.Until(end) > 2*time.Second {
+			t.Errorf("the window ends at %v", end)
+		}
+		deadline := time.Now().Add(10 * time.Second)
+		for f.reserve(l, f.nextID("again"), b).Denied != nil {
+			if time.Now().After(deadline) {
+				t.Fatal("the window does not end")
+			}
+		}
+		f.settle(l, store.Settle{ID: "r1", Unknown: true})
+		if d := f.stands(b); d != "used 0 tokens, 0, 0s; reserved 100 tokens, 100" {
+			t.Errorf("the reservation of the window before was counted in this one: %s", d)
+		}
+	})
+
+	t.Run("budgets of other tenants are others", func(t *testing.T) {
+		f := newFixture(t, open)
+		l := f.active("s1")
+		k := f.create(store.Key{Tenant: "globex", Session: "s1"})
+		f.submitTurn(k, "t1")
+		other := f.claim(k)
+		b := tenantBound(store.Amount{CostNanoUSD: 100})
+		errs, err := f.Commit(f.ctx(), []store.Write{
+			{Lease: l, Reserve: []*store.Reserve{call("r", b)}}, {Lease: other, Reserve: []*store.Reserve{call("r", b)}},
+		})
+		f.must(errors.Join(append(errs, err)...))
+		f.standsAt(b, "used 0 tokens, 0, 0s; reserved 100 tokens, 100")
+		f.settle(other, store.Settle{ID: "r"})
+		f.standsAt(b, "used 0 tokens, 0, 0s; reserved 100 tokens, 100")
+	})
+}
+
+func testBudgetFencing(t *testing.T, open func(t *testing.T) store.Store) {
+	t.Run("a holder that lost its lease neither reserves nor settles", func(t *testing.T) {
+		f := newFixture(t, open)
+		good, stale := f.active("good"), f.active("stale")
+		b := tenantBound(store.Amount{CostNanoUSD: 1000})
+		f.reserve(stale, "r1", b)
+		stale.Epoch--
+		r := call("r1", b)
+		errs, err := f.Commit(f.ctx(), []store.Write{
+			{Lease: stale, Reserve: []*store.Reserve{call("r2", b)}, Settle: []store.Settle{{ID: "r1", Unknown: true}}},
+			{Lease: good, Reserve: []*store.Reserve{r}},
+		})
+		f.must(err)
+		if !errors.Is(errs[0], store.ErrStaleEpoch) || errs[1] != nil || r.Answer.Output != 90 {
+			t.Errorf("errors %v, answer %+v", errs, r.Answer)
+		}
+		f.standsAt(b, "used 0 tokens, 0, 0s; reserved 200 tokens, 200")
+	})
+
+	t.Run("the reservations of one commit are decided in their order", func(t *testing.T) {
+		f := newFixture(t, open)
+		b := tenantBound(store.Amount{CostNanoUSD: 130})
+		var writes []store.Write
+		var asked []*store.Reserve
+		for i := range 3 {
+			r := call("r", b)
+			asked = append(asked, r)
+			writes = append(writes, store.Write{Lease: f.active(fmt.Sprint("s", i)), Reserve: []*store.Reserve{r}})
+		}
+		errs, err := f.Commit(f.ctx(), writes)
+		f.must(errors.Join(append(errs, err)...))
+		for i, want := range []int64{90, 20, 0} {
+			if g := asked[i].Answer; g.Output != want || (g.Denied != nil) != (want == 0) {
+				t.Errorf("answer %d: %+v", i, g)
+			}
+		}
+	})
+}
+
+// testBudgetConcurrency lets many holders use up one budget, all at the same
+// time, some of them giving back what they do not use.
+func testBudgetConcurrency(t *testing.T, open func(t *testing.T) store.Store) {
+	t.Run("many at the same time never exceed a budget", func(t *testing.T) {
+		f := newFixture(t, open)
+		const holders, limit = 8, 2000
+		b := tenantBound(store.Amount{CostNanoUSD: limit})
+		user := store.Bound{Scope: store.BudgetUser, Subject: "ada", Hard: store.Amount{Tokens: 10 * limit}}
+		leases := make([]store.Lease, holders)
+		for i := range leases {
+			leases[i] = f.active(fmt.Sprint("s", i))
+		}
+		var all sync.WaitGroup
+		for i, l := range leases {
+			all.Go(func() {
+				for n := 0; ; n++ {
+					r := call(fmt.Sprint("r", n), b, user)
+					errs, err := f.Commit(f.ctx(), []store.Write{{Lease: l, Reserve: []*store.Reserve{r}}})
+					if err := errors.Join(append(errs, err)...); err != nil {
+						t.Error(err)
+						return
+					}
+					if r.Answer.Denied != nil {
+						return
+					}
+					s := store.Settle{ID: r.ID, Unknown: i%2 == 0, Used: store.Amount{Tokens: 10, CostNanoUSD: 30}}
+					errs, err = f.Commit(f.ctx(), []store.Write{{Lease: l, Settle: []store.Settle{s}}})
+					if err := errors.Join(append(errs, err)...); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		balances, err := f.Balances(f.ctx(), "acme", []store.Bound{b, user})
+		f.must(err)
+		used := balances[0].Used.CostNanoUSD
+		if r := balances[0].Reserved; r != (store.Amount{}) || used > limit || used <= limit-30 {
+			t.Errorf("used %d of %d, reserved %+v", used, limit, r)
+		}
+		if balances[1].Used.CostNanoUSD != used {
+			t.Errorf("the user used %d, the tenant %d", balances[1].Used.CostNanoUSD, used)
+		}
+	})
+}
