@@ -107,6 +107,7 @@ type following struct {
 	key      store.Key
 	after    int64
 	turn     string // only this turn's events, and only until it has ended; empty: all
+	into     string // the turn that turn was steered into, once it was: its events too
 	idle     time.Duration
 	event    func(*sessionv1.Event) error
 	progress func(*sessionv1.Progress) error
@@ -208,7 +209,10 @@ func (f *following) send(events []*sessionv1.Event) error {
 		if e.Seq <= f.after {
 			continue
 		}
-		if f.turn == "" || e.Turn == f.turn {
+		if s := e.GetTurnSteered(); s != nil && e.Turn == f.turn {
+			f.into = s.Into
+		}
+		if f.turn == "" || e.Turn == f.turn || e.Turn == f.into && f.into != "" {
 			if err := f.event(e); err != nil {
 				return err
 			}

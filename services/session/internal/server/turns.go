@@ -122,6 +122,8 @@ func (s *Server) submission(ctx context.Context, method string, k store.Key, t *
 		Turn:            &store.TurnRow{ID: turnID, Turn: proto.CloneOf(t), Run: state},
 		RejectIfActive:  r.OnActive == sessionv1.OnActive_ON_ACTIVE_REJECT,
 		InterruptActive: r.OnActive == sessionv1.OnActive_ON_ACTIVE_INTERRUPT,
+		RollbackActive:  r.OnActive == sessionv1.OnActive_ON_ACTIVE_ROLLBACK,
+		SteerActive:     r.OnActive == sessionv1.OnActive_ON_ACTIVE_STEER,
 	}, nil
 }
 

@@ -94,6 +94,7 @@ type CommandKind string
 const (
 	CommandTurn       CommandKind = "turn"        // run the turn TurnID
 	CommandInterrupt  CommandKind = "interrupt"   // stop TurnID, if it is still active
+	CommandRollback   CommandKind = "rollback"    // stop and undo TurnID, if it is still active
 	CommandApproval   CommandKind = "approval"    // the answer to CallID's approval
 	CommandToolResult CommandKind = "tool_result" // the result of CallID, of a client's tool
 )
@@ -104,6 +105,9 @@ type Command struct {
 	Kind   CommandKind
 	TurnID string // without `sessions/{session}/turns/`
 	CallID string
+	// Target is the turn that takes in the message of TurnID if it comes to
+	// another step; empty: none. Given by the store.
+	Target string
 	Body   []byte // the request, as the server marshaled it
 	User   string
 	Time   time.Time // given by the store
@@ -121,6 +125,11 @@ type Submit struct {
 	// InterruptActive also stops the active turn: an interrupt of it, without a
 	// body, goes into the inbox just before the turn.
 	InterruptActive bool
+	// RollbackActive undoes the active turn in the same way, by a CommandRollback.
+	RollbackActive bool
+	// SteerActive names the active turn as the Target of the turn's command. Here
+	// as above the active turn is the oldest queued one as long as none is.
+	SteerActive bool
 	// CancelQueued says that an interrupt ends the queued turns too. Whether or
 	// not it is set, TurnID of the interrupt is the active turn or, as long as
 	// none is, the oldest queued one: it becomes active as soon as a holder looks.
@@ -254,7 +263,8 @@ type Store interface {
 	// ErrRequestIDReused, ErrTurnActive, ErrQueueFull, ErrCallNotWaiting,
 	// ErrDigestMismatch. The answer's value is the turn's id for a turn, and the
 	// id of the turn that it stops (or nothing) for an interrupt. An interrupt
-	// with nothing to stop puts no command. One answer is taken for each waiting
+	// with nothing to stop puts no command, nor does one whose turn is about to be
+	// stopped anyway. One answer is taken for each waiting
 	// call; the next is ErrCallNotWaiting. A turn gets its state, create time and
 	// after_seq here.
 	Submit(ctx context.Context, s Submit) (Answer, error)

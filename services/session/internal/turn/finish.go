@@ -19,17 +19,27 @@ import (
 // one that waits behind it.
 func (w *Worker) finish(ctx context.Context, write store.Write, state sessionv1.TurnState, why *sessionv1.TurnError) error {
 	t := w.active
+	if t.undo {
+		state, why = sessionv1.TurnState_TURN_STATE_INTERRUPTED, rolledBack()
+	}
 	t.run.WallUsed = t.wallUsed()
 	t.turn.State, t.turn.Error, t.turn.EndTime = state, why, timestamppb.Now()
-	t.turn.FinalText = w.finalText()
+	t.turn.FinalText, t.turn.Head = w.finalText(), w.session.Head
 	queue := t.run.Queue
-	t.run.Queue = nil
+	t.run.Queue, t.run.Steer = nil, nil
 	t.clearStep()
 	write.Events = append(write.Events, w.event(0, &sessionv1.Event{Body: finishedBody(t.turn)}))
 	write.Turns = append(write.Turns, t.row())
 	write.Consume = append(write.Consume, t.consume...)
 	write.Waited = append(write.Waited, w.openCalls()...)
 	write.FinishedTurns++
+	if err := w.finishSteered(ctx, &write, t); err != nil {
+		return err
+	}
+	var undone []*sessionv1.Message
+	if t.undo {
+		undone = w.rewind(&write, t)
+	}
 	none := ""
 	write.ActiveTurn = &none
 	w.active = nil
@@ -39,6 +49,7 @@ func (w *Worker) finish(ctx context.Context, write store.Write, state sessionv1.
 			return err
 		}
 	}
+	w.warnOfEffects(&write, t, undone)
 	return w.log.Commit(ctx, write)
 }
 
@@ -167,7 +178,7 @@ func (w *Worker) openCalls() []string {
 
 // finalText is the text of the turn's last assistant message.
 func (w *Worker) finalText() string {
-	for i := len(w.path) - 1; i >= 0 && w.path[i].Turn == w.active.turn.Name; i-- {
+	for i := len(w.path) - 1; i >= 0 && w.active.owns(w.path[i].Turn); i-- {
 		if w.path[i].Role != sessionv1.Role_ROLE_ASSISTANT {
 			continue
 		}

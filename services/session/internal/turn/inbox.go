@@ -37,6 +37,8 @@ func (w *Worker) take(ctx context.Context, c store.Command) error {
 		return w.takeTurn(ctx, c)
 	case store.CommandInterrupt:
 		return w.takeInterrupt(ctx, c)
+	case store.CommandRollback:
+		return w.takeRollback(ctx, c)
 	case store.CommandApproval:
 		return w.takeApproval(ctx, c)
 	case store.CommandToolResult:
@@ -58,6 +60,9 @@ func (w *Worker) takeTurn(ctx context.Context, c store.Command) error {
 	}}}
 	if w.active != nil {
 		w.active.enqueue(t.id, t.request.OnActive)
+		if c.Target == w.active.id {
+			w.active.run.Steer = append(w.active.run.Steer, t.id)
+		}
 		write.Turns = []*store.TurnRow{w.active.row()}
 		return w.log.Append(ctx, write)
 	}
@@ -80,17 +85,14 @@ func (w *Worker) queued(ctx context.Context, id string) (*active, error) {
 // begin makes a turn the active one: the user's message becomes the head.
 func (w *Worker) begin(write *store.Write, t *active) {
 	w.active, w.claims = t, 0
+	t.run.StartSeq = w.log.Seq() + int64(len(write.Events)) + 1
 	t.since = now().AsTime()
 	t.turn.State = sessionv1.TurnState_TURN_STATE_RUNNING
 	t.turn.StartTime = now()
 	if resolved, err := w.deps.Resolve(w.spec.Model); err == nil {
 		t.turn.Model = resolved.Provider + ":" + resolved.Name
 	}
-	var blocks []*sessionv1.Block
-	for _, c := range content(t.request) {
-		blocks = append(blocks, &sessionv1.Block{Kind: &sessionv1.Block_Content{Content: c}})
-	}
-	w.addMessage(write, w.newMessage(sessionv1.Role_ROLE_USER, 0, blocks))
+	w.addMessage(write, w.newMessage(sessionv1.Role_ROLE_USER, 0, said(t.request)))
 	write.Events = append(write.Events, w.event(0, &sessionv1.Event{Body: &sessionv1.Event_TurnStarted{TurnStarted: &sessionv1.TurnStarted{
 		Model: t.turn.Model, Limits: t.turn.Limits, TraceId: t.turn.TraceId,
 	}}}))
@@ -115,6 +117,12 @@ func (w *Worker) takeInterrupt(ctx context.Context, c store.Command) error {
 	if w.active == nil || w.active.id != c.TurnID && !r.CancelQueued {
 		return w.log.Append(ctx, store.Write{Consume: []int64{c.ID}})
 	}
+	return w.stopActive(ctx, c)
+}
+
+// stopActive lets the loop stop the turn; one that waits is stopped at once. Its
+// end consumes the command.
+func (w *Worker) stopActive(ctx context.Context, c store.Command) error {
 	t := w.active
 	stopping := t.stopped
 	t.stopped = true
@@ -146,7 +154,7 @@ func (w *Worker) cancelQueue(ctx context.Context) error {
 		write.FinishedTurns++
 		write.Events = append(write.Events, &sessionv1.Event{Turn: t.turn.Name, Body: finishedBody(t.turn)})
 	}
-	w.active.run.Queue = nil
+	w.active.run.Queue, w.active.run.Steer = nil, nil
 	write.Turns = append(write.Turns, w.active.row())
 	return w.log.Append(ctx, write)
 }
@@ -223,6 +231,15 @@ func (w *Worker) toolName(callID string) string {
 		}
 	}
 	return ""
+}
+
+// said is what the user said, as a message's blocks.
+func said(r *sessionv1.CreateTurnRequest) []*sessionv1.Block {
+	var blocks []*sessionv1.Block
+	for _, c := range content(r) {
+		blocks = append(blocks, &sessionv1.Block{Kind: &sessionv1.Block_Content{Content: c}})
+	}
+	return blocks
 }
 
 // content is what the user said.

@@ -25,7 +25,7 @@ import (
 // client's, by name, so that the request's beginning stays the same.
 func (w *Worker) modelTools(ctx context.Context) ([]model.Tool, error) {
 	var tools []model.Tool
-	parallel := map[string]bool{}
+	parallel, readOnly := map[string]bool{}, map[string]bool{}
 	token := ""
 	for {
 		page, err := w.deps.Tools.ListTools(ctx, &toolsv1.ListToolsRequest{PageSize: 1000, PageToken: token})
@@ -37,7 +37,7 @@ func (w *Worker) modelTools(ctx context.Context) ([]model.Tool, error) {
 			if !slices.Contains(w.spec.Tools, name) || w.active.client[name] != nil {
 				continue
 			}
-			parallel[name] = t.Parallel
+			parallel[name], readOnly[name] = t.Parallel, t.ReadOnly
 			if tools, err = appendTool(tools, name, t.Description, t.InputSchema); err != nil {
 				return nil, err
 			}
@@ -53,7 +53,7 @@ func (w *Worker) modelTools(ctx context.Context) ([]model.Tool, error) {
 		}
 	}
 	slices.SortFunc(tools, func(a, b model.Tool) int { return strings.Compare(a.Name, b.Name) })
-	w.parallelTools = parallel
+	w.parallelTools, w.readOnlyTools = parallel, readOnly
 	return tools, nil
 }
 

@@ -19,6 +19,7 @@ type run struct {
 	User    string            `json:"user"`
 	Trace   map[string]string `json:"trace,omitempty"` // W3C Trace Context of the request
 
+	StartSeq int64         `json:"start_seq,omitempty"` // number of turn.started; 0: not begun
 	StepSeq  int64         `json:"step_seq,omitempty"` // first number of the step under way; 0: none
 	Attempt  int           `json:"attempt,omitempty"`  // of the step under way
 	WallUsed time.Duration `json:"wall_used,omitempty"`
@@ -27,6 +28,8 @@ type run struct {
 	Asked     map[string]question `json:"asked,omitempty"`   // calls that a person must allow
 	Approvals map[string]answer   `json:"approvals,omitempty"`
 	Queue     []string            `json:"queue,omitempty"`    // ids of the turns that wait behind this one
+	Steer     []string            `json:"steer,omitempty"`    // those of Queue whose messages join before the next step
+	Steered   []string            `json:"steered,omitempty"`  // ids of the turns whose messages have joined
 	Finished  []byte              `json:"finished,omitempty"` // StepFinished of the step whose calls run
 }
 
@@ -59,7 +62,8 @@ type active struct {
 	request *sessionv1.CreateTurnRequest
 	since   time.Time // when this worker took the turn up
 	consume []int64   // interrupts that the end of the turn answers
-	stopped bool      // an interrupt was received
+	stopped bool      // an interrupt or a rollback was received
+	undo    bool      // a rollback was received
 	client  map[string]*sessionv1.ClientTool
 }
 
@@ -105,10 +109,10 @@ func (a *active) wallUsed() time.Duration {
 	return a.run.WallUsed + time.Since(a.since)
 }
 
-// enqueue puts a turn behind this one: last, or first if it interrupts.
+// enqueue puts a turn behind this one: last, or first if it stops this one.
 func (a *active) enqueue(id string, on sessionv1.OnActive) {
 	at := len(a.run.Queue)
-	if on == sessionv1.OnActive_ON_ACTIVE_INTERRUPT {
+	if on == sessionv1.OnActive_ON_ACTIVE_INTERRUPT || on == sessionv1.OnActive_ON_ACTIVE_ROLLBACK {
 		at = 0
 	}
 	a.run.Queue = slices.Insert(a.run.Queue, at, id)

@@ -68,6 +68,11 @@ func (w *Worker) checkLimits(parent context.Context) error {
 	}
 }
 
+// mayStep tells whether the turn's limits let it make another step.
+func (w *Worker) mayStep() bool {
+	return w.active.turn.Steps < w.active.turn.Limits.GetMaxSteps() && w.tokensLeft() > 0
+}
+
 func (w *Worker) tokensLeft() int64 {
 	return w.active.turn.Limits.GetMaxOutputTokens() - w.active.turn.GetUsage().GetOutputTokens()
 }
@@ -243,6 +248,10 @@ func (w *Worker) commitAnswer(parent context.Context, r Resolved, resp *model.Re
 		return w.finish(parent, write, sessionv1.TurnState_TURN_STATE_FAILED, turnError(sessionv1.ErrorReason_ERROR_REASON_MODEL_REFUSAL,
 			"The model refused to answer. Say it in another way, or begin a new session."))
 	default:
+		if w.steerComes(parent) {
+			write.Turns = []*store.TurnRow{t.row()}
+			return w.log.Commit(parent, write) // the loop takes the message in, or ends the turn
+		}
 		return w.finish(parent, write, sessionv1.TurnState_TURN_STATE_COMPLETE, nil)
 	}
 }

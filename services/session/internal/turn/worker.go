@@ -95,6 +95,7 @@ type Worker struct {
 	claims        int
 	taken         map[int64]bool  // commands that were seen
 	parallelTools map[string]bool // tools whose calls may run at the same time
+	readOnlyTools map[string]bool // tools that change nothing
 	answered      string          // the assistant message whose calls this worker began
 	begun         map[string]bool // calls of it that tools was asked for
 
@@ -257,14 +258,17 @@ func (w *Worker) loop(ctx, parent context.Context) error {
 func (w *Worker) advance(ctx, parent context.Context, warm *warming) error {
 	last := w.path[len(w.path)-1]
 	switch {
+	case len(toolUses(last)) > 0:
+		return w.calls(ctx, parent, last, warm)
+	case len(w.active.run.Steer) > 0 && w.mayStep():
+		return w.takeIn(parent)
 	case last.Role == sessionv1.Role_ROLE_USER && w.draining.Load():
 		return ErrHandOver
 	case last.Role == sessionv1.Role_ROLE_USER:
 		return w.step(ctx, parent)
-	case len(toolUses(last)) > 0:
-		return w.calls(ctx, parent, last, warm)
 	default:
-		// A worker before this one committed the final message and not the end.
+		// The final message is committed and the end is not: a worker before this one
+		// stopped there, or a message was to join that does not any more.
 		return w.finish(parent, store.Write{}, sessionv1.TurnState_TURN_STATE_COMPLETE, nil)
 	}
 }
@@ -305,7 +309,7 @@ func (w *Worker) watchInterrupts(ctx context.Context) {
 			continue
 		}
 		for _, c := range commands {
-			if c.Kind == store.CommandInterrupt {
+			if c.Kind == store.CommandInterrupt || c.Kind == store.CommandRollback {
 				w.interruptRunning(c.TurnID)
 			}
 		}

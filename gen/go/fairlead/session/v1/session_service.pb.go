@@ -40,11 +40,15 @@ const (
 	// It stops the active turn and runs next.
 	OnActive_ON_ACTIVE_INTERRUPT OnActive = 3
 	// It is put into the active turn before its next step; the turn that this
-	// request makes ends with the active one. If that ends first, it waits and
-	// runs as if queued.
+	// request makes ends with the active one. A turn that would end takes the
+	// message in and goes on, if it may make another step; a turn that waits takes
+	// it in once it goes on. If the active turn ends first, the message waits and
+	// runs as if queued. Limits and client tools of the request count only then:
+	// in the active turn those of the active turn do.
 	OnActive_ON_ACTIVE_STEER OnActive = 4
 	// It undoes the active turn and runs in its place: the conversation goes on
-	// from before the active turn.
+	// from before the active turn, whose calls are cancelled. What these had done
+	// to files stays done; a `warning` says so.
 	OnActive_ON_ACTIVE_ROLLBACK OnActive = 5
 )
 
@@ -643,7 +647,10 @@ type CreateTurnRequest struct {
 	ClientTools []*ClientTool `protobuf:"bytes,6,rep,name=client_tools,json=clientTools,proto3" json:"client_tools,omitempty"`
 	// The request's idempotency key.
 	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// Goes on where the last turn stopped, without a message.
+	// Goes on where the last turn stopped, without a message, whether it ended
+	// PARTIAL, FAILED or INTERRUPTED. FAILED_PRECONDITION with reason
+	// NOTHING_TO_RESUME when there is no turn or the last one is COMPLETE, and with
+	// TURN_ACTIVE when a turn is active, whatever on_active says.
 	Resume        bool `protobuf:"varint,8,opt,name=resume,proto3" json:"resume,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -800,7 +807,10 @@ type RunTurnRequest struct {
 	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Shows only what comes after this sequence number: to re-attach.
 	AfterSeq int64 `protobuf:"varint,8,opt,name=after_seq,json=afterSeq,proto3" json:"after_seq,omitempty"`
-	// Goes on where the last turn stopped, without a message.
+	// Goes on where the last turn stopped, without a message, whether it ended
+	// PARTIAL, FAILED or INTERRUPTED. FAILED_PRECONDITION with reason
+	// NOTHING_TO_RESUME when there is no turn or the last one is COMPLETE, and with
+	// TURN_ACTIVE when a turn is active, whatever on_active says.
 	Resume        bool `protobuf:"varint,9,opt,name=resume,proto3" json:"resume,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -138,7 +138,11 @@ type Turn struct {
 	// The schedule that sent the turn, as `sessions/{session}/schedules/{schedule}`, if one did.
 	Schedule string `protobuf:"bytes,16,opt,name=schedule,proto3" json:"schedule,omitempty"`
 	// Who sent it.
-	User          string `protobuf:"bytes,17,opt,name=user,proto3" json:"user,omitempty"`
+	User string `protobuf:"bytes,17,opt,name=user,proto3" json:"user,omitempty"`
+	// The last message of the conversation when the turn had ended, as
+	// `sessions/{session}/messages/{message}`: what a fork from the turn goes on
+	// from. Also set for a turn that was undone; empty for one that never began.
+	Head          string `protobuf:"bytes,18,opt,name=head,proto3" json:"head,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -288,6 +292,13 @@ func (x *Turn) GetSchedule() string {
 func (x *Turn) GetUser() string {
 	if x != nil {
 		return x.User
+	}
+	return ""
+}
+
+func (x *Turn) GetHead() string {
+	if x != nil {
+		return x.Head
 	}
 	return ""
 }
@@ -446,7 +457,7 @@ var File_fairlead_session_v1_turn_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_turn_proto_rawDesc = "" +
 	"\n" +
-	"\x1efairlead/session/v1/turn.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a!fairlead/session/v1/session.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdd\x05\n" +
+	"\x1efairlead/session/v1/turn.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a!fairlead/session/v1/session.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf1\x05\n" +
 	"\x04Turn\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1e.fairlead.session.v1.TurnStateR\x05state\x124\n" +
@@ -469,7 +480,8 @@ const file_fairlead_session_v1_turn_proto_rawDesc = "" +
 	"\voutput_json\x18\x0f \x01(\tR\n" +
 	"outputJson\x12\x1a\n" +
 	"\bschedule\x18\x10 \x01(\tR\bschedule\x12\x12\n" +
-	"\x04user\x18\x11 \x01(\tR\x04user:D\xeaAA\n" +
+	"\x04user\x18\x11 \x01(\tR\x04user\x12\x12\n" +
+	"\x04head\x18\x12 \x01(\tR\x04head:D\xeaAA\n" +
 	"\x11fairlead.dev/Turn\x12\x1fsessions/{session}/turns/{turn}*\x05turns2\x04turn\"=\n" +
 	"\tTurnError\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +

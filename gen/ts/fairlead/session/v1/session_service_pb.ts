@@ -323,7 +323,10 @@ export type CreateTurnRequest = Message<"fairlead.session.v1.CreateTurnRequest">
   requestId: string;
 
   /**
-   * Goes on where the last turn stopped, without a message.
+   * Goes on where the last turn stopped, without a message, whether it ended
+   * PARTIAL, FAILED or INTERRUPTED. FAILED_PRECONDITION with reason
+   * NOTHING_TO_RESUME when there is no turn or the last one is COMPLETE, and with
+   * TURN_ACTIVE when a turn is active, whatever on_active says.
    *
    * @generated from field: bool resume = 8;
    */
@@ -421,7 +424,10 @@ export type RunTurnRequest = Message<"fairlead.session.v1.RunTurnRequest"> & {
   afterSeq: bigint;
 
   /**
-   * Goes on where the last turn stopped, without a message.
+   * Goes on where the last turn stopped, without a message, whether it ended
+   * PARTIAL, FAILED or INTERRUPTED. FAILED_PRECONDITION with reason
+   * NOTHING_TO_RESUME when there is no turn or the last one is COMPLETE, and with
+   * TURN_ACTIVE when a turn is active, whatever on_active says.
    *
    * @generated from field: bool resume = 9;
    */
@@ -1616,8 +1622,11 @@ export enum OnActive {
 
   /**
    * It is put into the active turn before its next step; the turn that this
-   * request makes ends with the active one. If that ends first, it waits and
-   * runs as if queued.
+   * request makes ends with the active one. A turn that would end takes the
+   * message in and goes on, if it may make another step; a turn that waits takes
+   * it in once it goes on. If the active turn ends first, the message waits and
+   * runs as if queued. Limits and client tools of the request count only then:
+   * in the active turn those of the active turn do.
    *
    * @generated from enum value: ON_ACTIVE_STEER = 4;
    */
@@ -1625,7 +1634,8 @@ export enum OnActive {
 
   /**
    * It undoes the active turn and runs in its place: the conversation goes on
-   * from before the active turn.
+   * from before the active turn, whose calls are cancelled. What these had done
+   * to files stays done; a `warning` says so.
    *
    * @generated from enum value: ON_ACTIVE_ROLLBACK = 5;
    */

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -23,6 +24,8 @@ type InboxState struct {
 	// an answer to it is in the inbox already.
 	Pending  *store.PendingCall
 	Answered bool
+	// Commands is the inbox; only those that stop turns need it (NeedsInbox).
+	Commands []store.Command
 	Now      time.Time
 }
 
@@ -68,11 +71,18 @@ func planTurn(s store.Submit, st InboxState) (*Submission, error) {
 	row.Number = st.Session.NextTurn
 	st.Session.NextTurn++
 	out := &Submission{Turn: &row, Value: row.ID}
-	if stop := st.current(); s.InterruptActive && stop != "" {
+	stop := st.current()
+	switch {
+	case s.InterruptActive && stop != "" && !st.stopping(stop, false):
 		out.put(st, store.Command{Kind: store.CommandInterrupt, TurnID: stop, User: s.Command.User})
+	case s.RollbackActive && stop != "" && !st.undoing(stop):
+		out.put(st, store.Command{Kind: store.CommandRollback, TurnID: stop, User: s.Command.User})
 	}
 	cmd := s.Command
-	cmd.TurnID = row.ID
+	cmd.TurnID, cmd.Target = row.ID, ""
+	if s.SteerActive {
+		cmd.Target = stop
+	}
 	out.put(st, cmd)
 	return out, nil
 }
@@ -87,10 +97,44 @@ func planInterrupt(s store.Submit, st InboxState) *Submission {
 	cmd := s.Command
 	cmd.TurnID = st.current()
 	out := &Submission{Value: cmd.TurnID}
-	if cmd.TurnID != "" {
+	if cmd.TurnID != "" && !st.stopping(cmd.TurnID, s.CancelQueued) {
 		out.put(st, cmd)
 	}
 	return out
+}
+
+// NeedsInbox tells whether PlanSubmit has to know the inbox.
+func NeedsInbox(s store.Submit) bool {
+	return s.Command.Kind == store.CommandInterrupt || s.InterruptActive || s.RollbackActive
+}
+
+// stopping tells whether the inbox holds already what another interrupt of the
+// turn would ask for. One that also ends the queued turns ends those that were
+// accepted before it; so it is needed again when there are later ones.
+func (st InboxState) stopping(turn string, cancelQueued bool) bool {
+	is := false
+	for _, c := range st.Commands {
+		switch {
+		case c.Kind == store.CommandTurn && cancelQueued:
+			is = false
+		case c.Kind == store.CommandRollback && c.TurnID == turn && !cancelQueued:
+			is = true
+		case c.Kind == store.CommandInterrupt && c.TurnID == turn:
+			is = is || !cancelQueued || cancelsQueued(c)
+		}
+	}
+	return is
+}
+
+func (st InboxState) undoing(turn string) bool {
+	return slices.ContainsFunc(st.Commands, func(c store.Command) bool {
+		return c.Kind == store.CommandRollback && c.TurnID == turn
+	})
+}
+
+func cancelsQueued(c store.Command) bool {
+	r := &sessionv1.InterruptSessionRequest{}
+	return proto.Unmarshal(c.Body, r) == nil && r.CancelQueued
 }
 
 func planAnswer(s store.Submit, st InboxState) (*Submission, error) {

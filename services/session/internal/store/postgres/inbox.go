@@ -43,6 +43,11 @@ func submit(ctx context.Context, tx pgx.Tx, n store.Submit) (store.Answer, error
 	if st.Pending, st.Answered, err = pendingCall(ctx, tx, n.Key, n.Command.CallID); err != nil {
 		return store.Answer{}, err
 	}
+	if backend.NeedsInbox(n) {
+		if st.Commands, err = commands(ctx, tx, n.Key); err != nil {
+			return store.Answer{}, err
+		}
+	}
 	plan, err := backend.PlanSubmit(n, st)
 	if err != nil {
 		return store.Answer{}, err
@@ -84,9 +89,9 @@ func putSubmission(ctx context.Context, tx pgx.Tx, st backend.InboxState, plan *
 	b := &pgx.Batch{}
 	for _, c := range plan.Commands {
 		b.Queue(`
-			insert into inbox (tenant, session, id, kind, turn, call, user_name, body, create_time)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-			row.Tenant, row.Session, c.ID, c.Kind, c.TurnID, c.CallID, c.User, c.Body, c.Time)
+			insert into inbox (tenant, session, id, kind, turn, call, target, user_name, body, create_time)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+			row.Tenant, row.Session, c.ID, c.Kind, c.TurnID, c.CallID, c.Target, c.User, c.Body, c.Time)
 	}
 	if t := plan.Turn; t != nil {
 		b.Queue("insert into turns (tenant, session, turn, number, state, body, run) values ($1, $2, $3, $4, $5, $6, $7)",
@@ -116,10 +121,10 @@ const uniqueViolation = "23505"
 func commands(ctx context.Context, q queryer, k store.Key) ([]store.Command, error) {
 	return collect(ctx, q, func(r pgx.CollectableRow) (store.Command, error) {
 		var c store.Command
-		err := r.Scan(&c.ID, &c.Kind, &c.TurnID, &c.CallID, &c.User, &c.Body, &c.Time)
+		err := r.Scan(&c.ID, &c.Kind, &c.TurnID, &c.CallID, &c.Target, &c.User, &c.Body, &c.Time)
 		c.Time = c.Time.UTC()
 		return c, err
-	}, "select id, kind, turn, call, user_name, body, create_time from inbox where tenant = $1 and session = $2 order by id",
+	}, "select id, kind, turn, call, target, user_name, body, create_time from inbox where tenant = $1 and session = $2 order by id",
 		k.Tenant, k.Session)
 }
 

@@ -29,6 +29,11 @@ func (s *Store) Submit(ctx context.Context, n store.Submit) (store.Answer, error
 		if st.Pending, st.Answered, err = pendingCall(ctx, tx, n.Key, n.Command.CallID); err != nil {
 			return nil, err
 		}
+		if backend.NeedsInbox(n) {
+			if st.Commands, err = commands(ctx, tx, n.Key); err != nil {
+				return nil, err
+			}
+		}
 		plan, err := backend.PlanSubmit(n, st)
 		if err != nil {
 			return nil, err
@@ -73,9 +78,9 @@ func pendingCall(ctx context.Context, q queryer, k store.Key, call string) (*sto
 func putSubmission(ctx context.Context, tx *sql.Tx, row *backend.Session, plan *backend.Submission, now int64) error {
 	for _, c := range plan.Commands {
 		if _, err := tx.ExecContext(ctx, `
-			insert into inbox (tenant, session, id, kind, turn, call, user_name, body, create_time)
-			values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			row.Tenant, row.Session, c.ID, string(c.Kind), c.TurnID, c.CallID, c.User, c.Body, micros(c.Time)); err != nil {
+			insert into inbox (tenant, session, id, kind, turn, call, target, user_name, body, create_time)
+			values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			row.Tenant, row.Session, c.ID, string(c.Kind), c.TurnID, c.CallID, c.Target, c.User, c.Body, micros(c.Time)); err != nil {
 			return err
 		}
 	}
@@ -111,9 +116,9 @@ func commands(ctx context.Context, q queryer, k store.Key) ([]store.Command, err
 	return collect(ctx, q, func(r *sql.Rows) (store.Command, error) {
 		var c store.Command
 		var at int64
-		err := r.Scan(&c.ID, &c.Kind, &c.TurnID, &c.CallID, &c.User, &c.Body, &at)
+		err := r.Scan(&c.ID, &c.Kind, &c.TurnID, &c.CallID, &c.Target, &c.User, &c.Body, &at)
 		c.Time = fromMicros(at)
 		return c, err
-	}, "select id, kind, turn, call, user_name, body, create_time from inbox where tenant = ? and session = ? order by id",
+	}, "select id, kind, turn, call, target, user_name, body, create_time from inbox where tenant = ? and session = ? order by id",
 		k.Tenant, k.Session)
 }

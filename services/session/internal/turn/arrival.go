@@ -1,0 +1,151 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// steerComes tells whether a message waits to join the active turn, which is
+// about to end. Whoever cannot tell says yes: the loop looks again.
+func (w *Worker) steerComes(ctx context.Context) bool {
+	if !w.mayStep() {
+		return false
+	}
+	if len(w.active.run.Steer) > 0 {
+		return true
+	}
+	commands, err := w.deps.Store.Inbox(ctx, w.lease)
+	return err != nil || slices.ContainsFunc(commands, func(c store.Command) bool {
+		return c.Target == w.active.id && !w.taken[c.ID]
+	})
+}
+
+// takeIn puts the messages that steer the active turn into the conversation, all
+// in one write. Their turns end with the active one.
+func (w *Worker) takeIn(ctx context.Context) error {
+	t := w.active
+	var write store.Write
+	for _, id := range t.run.Steer {
+		s, err := w.queued(ctx, id)
+		if err != nil {
+			return err
+		}
+		s.since = now().AsTime()
+		s.turn.State, s.turn.StartTime = sessionv1.TurnState_TURN_STATE_RUNNING, now()
+		s.turn.Model, s.turn.SteeredInto = t.turn.Model, t.turn.Name
+		m := w.newMessage(sessionv1.Role_ROLE_USER, 0, said(s.request))
+		m.Turn = s.turn.Name
+		w.addMessage(&write, m)
+		write.Turns = append(write.Turns, s.row())
+		write.Events = append(write.Events, &sessionv1.Event{
+			Turn: s.turn.Name, Body: &sessionv1.Event_TurnSteered{TurnSteered: &sessionv1.TurnSteered{Into: t.turn.Name}},
+		})
+	}
+	t.run.Queue = slices.DeleteFunc(t.run.Queue, func(id string) bool { return slices.Contains(t.run.Steer, id) })
+	t.run.Steered, t.run.Steer = append(t.run.Steered, t.run.Steer...), nil
+	write.Turns = append(write.Turns, t.row())
+	return w.log.Append(ctx, write)
+}
+
+// finishSteered ends the turns whose messages joined a turn that has ended, as
+// it did. What they used is counted with it.
+func (w *Worker) finishSteered(ctx context.Context, write *store.Write, t *active) error {
+	for _, id := range t.run.Steered {
+		s, err := w.queued(ctx, id)
+		if err != nil {
+			return err
+		}
+		s.turn.State, s.turn.Error, s.turn.EndTime = t.turn.State, t.turn.Error, t.turn.EndTime
+		s.turn.FinalText, s.turn.Head = t.turn.FinalText, t.turn.Head
+		write.Events = append(write.Events, &sessionv1.Event{Turn: s.turn.Name, Body: finishedBody(s.turn)})
+		write.Turns = append(write.Turns, s.row())
+		write.FinishedTurns++
+	}
+	return nil
+}
+
+// owns tells whether a message of this turn belongs to the active one: its own,
+// or one that joined it.
+func (a *active) owns(turn string) bool {
+	return turn == a.turn.Name || slices.Contains(a.run.Steered, lastSegment(turn))
+}
+
+// takeRollback stops a turn, whose end then undoes it.
+func (w *Worker) takeRollback(ctx context.Context, c store.Command) error {
+	if w.active == nil || w.active.id != c.TurnID {
+		return w.log.Append(ctx, store.Write{Consume: []int64{c.ID}})
+	}
+	w.active.undo = true
+	return w.stopActive(ctx, c)
+}
+
+func rolledBack() *sessionv1.TurnError {
+	return turnError(sessionv1.ErrorReason_ERROR_REASON_ROLLED_BACK,
+		"Another message took the place of this turn and undid it: the conversation went on from before it. Fork the session from this turn to go on from it after all.")
+}
+
+// rewind moves the head to before the first message of a turn that has ended,
+// and returns the messages that are not on the path any more.
+func (w *Worker) rewind(write *store.Write, t *active) []*sessionv1.Message {
+	cut := slices.IndexFunc(w.path, func(m *sessionv1.Message) bool { return t.owns(m.Turn) })
+	if cut < 0 {
+		cut = len(w.path)
+	}
+	undone := slices.Clone(w.path[cut:])
+	w.path = w.path[:cut:cut] // what joins the path now must not write over what was undone
+	w.session.Head = ""
+	if cut > 0 {
+		w.session.Head = w.path[cut-1].Name
+	}
+	head := lastSegment(w.session.Head)
+	write.Head = &head
+	write.Events = append(write.Events, &sessionv1.Event{Body: &sessionv1.Event_SessionRewound{SessionRewound: &sessionv1.SessionRewound{
+		VoidFirstSeq: t.run.StartSeq, VoidLastSeq: w.log.Seq() + int64(len(write.Events)), Head: w.session.Head, UndoneTurn: t.turn.Name,
+	}}})
+	return undone
+}
+
+// warnOfEffects says that what calls of an undone turn did is not undone.
+func (w *Worker) warnOfEffects(write *store.Write, t *active, undone []*sessionv1.Message) {
+	calls := 0
+	for _, m := range undone {
+		for _, b := range m.Blocks {
+			if w.mayHaveEffect(t, undone, b.GetToolResult()) {
+				calls++
+			}
+		}
+	}
+	if calls == 0 {
+		return
+	}
+	e := &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
+		Reason:  "FILES_KEPT",
+		Message: fmt.Sprintf("The turn was undone in the conversation alone: what its calls (%d that may change something) did to files and elsewhere stays done.", calls),
+	}}}
+	if w.active != nil {
+		e.Turn = w.active.turn.Name
+	}
+	write.Events = append(write.Events, e)
+}
+
+// mayHaveEffect tells whether a result is of a call that may have changed something.
+func (w *Worker) mayHaveEffect(t *active, undone []*sessionv1.Message, r *sessionv1.ToolResult) bool {
+	switch r.GetOutcome() {
+	case sessionv1.ToolOutcome_TOOL_OUTCOME_OK, sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR,
+		sessionv1.ToolOutcome_TOOL_OUTCOME_INTERRUPTED, sessionv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN:
+	default:
+		return false
+	}
+	for _, m := range undone {
+		for _, u := range toolUses(m) {
+			if u.CallId == r.CallId {
+				return u.Tool != "TodoWrite" && !w.readOnlyTools[u.Tool] && t.client[u.Tool] == nil
+			}
+		}
+	}
+	return false
+}
