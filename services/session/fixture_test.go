@@ -243,17 +243,22 @@ func order(log []*sessionv1.Event) []string {
 	return all
 }
 
-// valid are the events that no step.restarted voids.
+// valid are the events that count, as the documented reducer has it.
 func valid(log []*sessionv1.Event) []*sessionv1.Event {
 	void := map[int64]bool{}
 	for _, e := range log {
-		for n := e.GetStepRestarted().GetVoidFirstSeq(); n <= e.GetStepRestarted().GetVoidLastSeq(); n++ {
+		for n := e.GetStepRestarted().GetVoidFirstSeq(); n != 0 && n <= e.GetStepRestarted().GetVoidLastSeq(); n++ {
 			void[n] = true
+		}
+		if r := e.GetSessionRewound(); r != nil {
+			for _, u := range log {
+				void[u.Seq] = void[u.Seq] || u.Turn == r.UndoneTurn && u.FirstSeq >= r.VoidFirstSeq && u.Seq <= r.VoidLastSeq
+			}
 		}
 	}
 	var kept []*sessionv1.Event
 	for _, e := range log {
-		if !void[e.Seq] {
+		if !void[e.Seq] || strings.HasPrefix(sessionv1.EventName(e), "turn.") {
 			kept = append(kept, e)
 		}
 	}

@@ -227,6 +227,30 @@ func (f *following) send(events []*sessionv1.Event) error {
 	return nil
 }
 
+// steeredBefore tells into which turn t was steered by the number after, so that
+// who attaches again sees on what they saw; empty: into none, or only later.
+func (s *Server) steeredBefore(ctx context.Context, t *sessionv1.Turn, after int64) (string, error) {
+	if t.SteeredInto == "" {
+		return "", nil
+	}
+	session, _ := splitTurn(t.Name)
+	for at := t.AfterSeq; at < after; {
+		events, err := s.Store.ListEvents(ctx, key(ctx, session), at, pageEvents, pageBytes)
+		if err != nil {
+			return "", storeError(err, subject{session: session})
+		}
+		if len(events) == 0 {
+			break
+		}
+		for _, e := range events {
+			if at = e.Seq; at <= after && e.Turn == t.Name && e.GetTurnSteered() != nil {
+				return t.SteeredInto, nil
+			}
+		}
+	}
+	return "", nil
+}
+
 type messageCursor struct {
 	Head  string `json:"h"`
 	After string `json:"a"`

@@ -47,8 +47,13 @@ func (s *Server) RunTurn(r *sessionv1.RunTurnRequest, stream grpc.ServerStreamin
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
 		return err
 	}
+	after := max(r.AfterSeq, t.AfterSeq)
+	into, err := s.steeredBefore(ctx, t, after)
+	if err != nil {
+		return err
+	}
 	return s.follow(ctx, following{
-		key: key(ctx, r.Parent), after: max(r.AfterSeq, t.AfterSeq), turn: t.Name, idle: s.IdleProgress,
+		key: key(ctx, r.Parent), after: after, turn: t.Name, into: into, idle: s.IdleProgress,
 		event: func(e *sessionv1.Event) error {
 			return stream.Send(&sessionv1.RunTurnResponse{Kind: &sessionv1.RunTurnResponse_Event{Event: e}})
 		},

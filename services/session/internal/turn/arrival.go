@@ -48,7 +48,7 @@ func (w *Worker) takeIn(ctx context.Context) error {
 	t.run.Queue = slices.DeleteFunc(t.run.Queue, func(id string) bool { return slices.Contains(t.run.Steer, id) })
 	t.run.Steered, t.run.Steer = append(t.run.Steered, t.run.Steer...), nil
 	write.Turns = append(write.Turns, t.row())
-	return w.log.Append(ctx, write)
+	return w.log.Commit(ctx, write) // finishSteered reads the rows from the store
 }
 
 // finishSteered ends the turns whose messages joined a turn that has ended, as
