@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/guard"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 )
 
@@ -19,6 +20,8 @@ type Config struct {
 	DefaultAgent string                `key:"default-agent" help:"the agent of sessions that name none"`
 	Agents       map[string]agent.Spec `key:"agents" help:"agents besides the built-in coder and assistant, or in their place"`
 	Models       catalog.Config        `key:",inline"`
+	// Guardrails are profiles by name; a model names one of them.
+	Guardrails map[string]guard.Config `key:"guardrails" help:"profiles of guardrails, by name; a model names its own, and default is that of all others"`
 
 	MaxSteps               int           `key:"max-steps" help:"the most model calls of a turn, unless the agent or the request says otherwise"`
 	MaxWallTime            time.Duration `key:"max-wall-time" help:"the most time of a turn, QUEUED and WAITING not counted"`
@@ -37,7 +40,7 @@ type Config struct {
 // Defaults is the configuration where nothing is said.
 func Defaults() Config {
 	return Config{
-		DefaultAgent: agent.Coder, Models: catalog.Defaults(),
+		DefaultAgent: agent.Coder, Models: catalog.Defaults(), Guardrails: guard.Defaults(),
 		MaxSteps: 100, MaxWallTime: 30 * time.Minute, MaxOutputTokens: 200_000,
 		CeilingSteps: 1000, CeilingWallTime: 24 * time.Hour, CeilingOutputTokens: 5_000_000,
 		LeaseTTL: 8 * time.Second, PollInterval: time.Second, StopGrace: 5 * time.Second, MaxSessions: 1000, MaxClaims: 5,
@@ -69,6 +72,9 @@ func (c Config) Validate() error {
 	fault(c.MaxSessions < 1, "max-sessions: %d is less than 1", c.MaxSessions)
 	fault(c.MaxClaims < 1, "max-claims: %d is less than 1", c.MaxClaims)
 	fault(c.StreamProgressInterval < 100*time.Millisecond, "stream-progress-interval: %v is less than 100ms", c.StreamProgressInterval)
+	if _, err := guard.New(c.Guardrails); err != nil {
+		faults = append(faults, err)
+	}
 	if _, err := agent.NewSet(c.Agents, c.DefaultAgent); err != nil {
 		faults = append(faults, err)
 	}

@@ -52,7 +52,7 @@ func (p *peers) register(r grpc.ServiceRegistrar) {
 
 func (p *peers) ListTools(context.Context, *toolsv1.ListToolsRequest) (*toolsv1.ListToolsResponse, error) {
 	resp := &toolsv1.ListToolsResponse{}
-	for _, name := range []string{"Bash", "Block", "Broken", "Read", "TodoWrite", "Write"} {
+	for _, name := range []string{"Bash", "Block", "Broken", "Fail", "Read", "TodoWrite", "Write"} {
 		resp.Tools = append(resp.Tools, &toolsv1.Tool{Name: "tools/" + name, Description: name, Parallel: name == "Read" || name == "Block"})
 	}
 	return resp, nil
@@ -86,7 +86,7 @@ func digest(r *toolsv1.CallToolRequest) string {
 }
 
 // CallTool: Write asks, Block runs until it is cancelled, Broken fails as
-// often as `broken` says, TodoWrite is delegated, all others answer at once.
+// often as `broken` says, Fail fails, TodoWrite is delegated, all others answer at once.
 func (p *peers) CallTool(r *toolsv1.CallToolRequest, stream grpc.ServerStreamingServer[toolsv1.CallToolResponse]) error {
 	id := r.Call.CallId
 	acting, _ := principal.From(stream.Context())
@@ -131,6 +131,8 @@ func (p *peers) execute(r *toolsv1.CallToolRequest, stream grpc.ServerStreamingS
 	switch r.Tool {
 	case "TodoWrite":
 		return stream.Send(&toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Delegated{Delegated: &toolsv1.CallDelegated{Tool: r.Tool, ArgumentsJson: r.ArgumentsJson}}})
+	case "Fail":
+		return stream.Send(result(p.finish(id, toolsv1.CallOutcome_CALL_OUTCOME_ERROR, "It does not work.")))
 	case "Block":
 		ctx, cancel := context.WithCancel(stream.Context())
 		p.mu.Lock()

@@ -23,6 +23,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/dispatch"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
+	"github.com/fairlead/fairlead/services/session/internal/guard"
 	"github.com/fairlead/fairlead/services/session/internal/hub"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/server"
@@ -50,6 +51,7 @@ type Service struct {
 	server     *server.Server
 	models     *catalog.Catalog
 	stopGrace  time.Duration
+	guardrails guard.Profiles
 }
 
 // New opens the store and puts the service together; Run makes it work.
@@ -65,7 +67,11 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
-	if err := checkModels(agents, models); err != nil {
+	guardrails, err := guard.New(c.Guardrails)
+	if err != nil {
+		return nil, fmt.Errorf("session: %w", err)
+	}
+	if err := errors.Join(checkModels(agents, models), checkGuardrails(models, guardrails)); err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
 	metrics, err := turn.NewMetrics(otel.Meter(scope))
@@ -76,7 +82,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
-	s := &Service{store: st, models: models, stopGrace: c.StopGrace}
+	s := &Service{store: st, models: models, stopGrace: c.StopGrace, guardrails: guardrails}
 	s.wire(c, d, agents, metrics)
 	return s, nil
 }
@@ -115,9 +121,14 @@ func (s *Service) resolve(name string) (turn.Resolved, error) {
 			return turn.Resolved{}, err
 		}
 	}
+	rules, err := s.guardrails.Get(e.Guardrails)
+	if err != nil {
+		return turn.Resolved{}, err
+	}
 	return turn.Resolved{
 		Model: e.Model, Name: e.ModelName, Provider: e.Provider, MaxOutputTokens: e.MaxOutputTokens,
 		ThinkingTokens: e.ThinkingTokens, Cost: e.Cost,
+		ContextTokens: e.ContextTokens, Guardrails: rules,
 	}, nil
 }
 
@@ -131,6 +142,21 @@ func checkModels(agents *agent.Set, models *catalog.Catalog) error {
 		}
 		if _, err := models.Resolve(a.Spec.Model); err != nil {
 			faults = append(faults, fmt.Errorf("agent %q: %w", a.ID, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// checkGuardrails refuses models whose profile of guardrails is not configured.
+func checkGuardrails(models *catalog.Catalog, guardrails guard.Profiles) error {
+	var faults []error
+	for _, name := range models.Names() {
+		e, err := models.Resolve(name)
+		if err == nil {
+			_, err = guardrails.Get(e.Guardrails)
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("models: %q: %w", name, err))
 		}
 	}
 	return errors.Join(faults...)

@@ -17,6 +17,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/guard"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -365,6 +366,9 @@ func (w *Worker) commitResults(ctx context.Context, m *sessionv1.Message) error 
 	if err := w.addResults(&write, m); err != nil {
 		return err
 	}
+	if ended, err := w.guard(ctx, write); err != nil || ended {
+		return err
+	}
 	write.Turns = []*store.TurnRow{t.row()}
 	return w.log.Append(ctx, write)
 }
@@ -391,6 +395,9 @@ func (w *Worker) addResults(write *store.Write, m *sessionv1.Message) error {
 	write.Events = append(write.Events, w.event(n, &sessionv1.Event{Body: &sessionv1.Event_StepFinished{StepFinished: finished}}))
 	w.addMessage(write, w.newMessage(sessionv1.Role_ROLE_USER, n, blocks))
 	t.turn.Steps = n
+	if guard.OnlyTodo(m) {
+		t.run.TodoSteps++
+	}
 	t.clearStep()
 	return nil
 }

@@ -24,6 +24,9 @@ type run struct {
 	Attempt  int           `json:"attempt,omitempty"`  // of the step under way
 	WallUsed time.Duration `json:"wall_used,omitempty"`
 
+	// TodoSteps are the finished steps that do not count against the turn's limit.
+	TodoSteps int32 `json:"todo_steps,omitempty"`
+
 	Results   map[string][]byte   `json:"results,omitempty"` // ToolResult by call id, of the step under way
 	Asked     map[string]question `json:"asked,omitempty"`   // calls that a person must allow
 	Approvals map[string]answer   `json:"approvals,omitempty"`

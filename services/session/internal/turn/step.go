@@ -58,9 +58,9 @@ func (w *Worker) step(ctx, parent context.Context) error {
 func (w *Worker) checkLimits(parent context.Context) error {
 	t := w.active
 	switch l := t.turn.Limits; {
-	case t.turn.Steps >= l.GetMaxSteps():
+	case t.turn.Steps-t.run.TodoSteps >= l.GetMaxSteps():
 		return w.partial(parent, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_MAX_STEPS,
-			fmt.Sprintf("The turn made %d model calls, as many as it may. Send another message to let the agent go on, or allow more with limits.max_steps.", t.turn.Steps))
+			fmt.Sprintf("The turn made %d model calls, as many as it may. Send another message to let the agent go on, or allow more with limits.max_steps.", t.turn.Steps-t.run.TodoSteps))
 	case w.tokensLeft() <= 0:
 		return w.outputLimit(parent, store.Write{})
 	default:

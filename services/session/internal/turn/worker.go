@@ -29,6 +29,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
+	"github.com/fairlead/fairlead/services/session/internal/guard"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -47,6 +48,8 @@ type Resolved struct {
 	Provider        string
 	MaxOutputTokens int64
 	ThinkingTokens  int64
+	ContextTokens   int64 // the longest conversation; 0: not known
+	Guardrails      guard.Rules
 	Cost            func(*sessionv1.Usage) int64 // in billionths of a US dollar
 }
 

@@ -135,6 +135,7 @@ func (l Limits) with(set Limits) Limits {
 	keep(&l.ThinkingTokens, set.ThinkingTokens)
 	keep(&l.Thinking, set.Thinking)
 	keep(&l.ReasoningEffort, set.ReasoningEffort)
+	keep(&l.Guardrails, set.Guardrails)
 	if set.Prices != (Prices{}) { // Prices belong together.
 		l.Prices = set.Prices
 	}

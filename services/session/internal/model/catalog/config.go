@@ -54,6 +54,7 @@ type Limits struct {
 	ThinkingTokens  int64  `key:"thinking-tokens" help:"the most thinking before an answer, in tokens; 0 for none"`
 	Thinking        string `key:"thinking" help:"for kind anthropic: budget (up to thinking-tokens), adaptive (the model decides) or empty for what thinking-tokens says"`
 	ReasoningEffort string `key:"reasoning-effort" help:"for kind openai: sent as reasoning_effort; when empty, nothing is sent"`
+	Guardrails      string `key:"guardrails" help:"the profile of guardrails, of those under guardrails; empty: default"`
 	Prices          `key:",inline"`
 }
 

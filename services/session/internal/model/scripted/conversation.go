@@ -43,18 +43,17 @@ func read(r model.Request) conversation {
 
 func (c *conversation) readUser(m *sessionv1.Message) {
 	var said []string
-	person := false
+	results := false
 	for _, b := range m.GetBlocks() {
 		if res := b.GetToolResult(); res != nil {
 			c.lastResult = text(res.GetContent())
-			continue
+			results = true
 		}
-		person = true
 		if t := b.GetContent().GetText(); t != nil {
 			said = append(said, t.GetText())
 		}
 	}
-	if person {
+	if !results { // what stands beside results is a note of the session, not a person's
 		c.turn++
 		c.step = 1
 		c.userText = strings.Join(said, "\n")

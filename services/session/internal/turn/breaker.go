@@ -1,0 +1,47 @@
+package turn
+
+import (
+	"context"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// guard ends the turn, in the write that brings a step's results, when a
+// guardrail of its model strikes, and tells whether it did. Half way to one, the
+// model is told beside the results.
+func (w *Worker) guard(ctx context.Context, write store.Write) (bool, error) {
+	resolved, err := w.deps.Resolve(w.spec.Model)
+	if err != nil {
+		return false, nil //nolint:nilerr // without a model there is no step to guard; the next one says so
+	}
+	turn := w.turnMessages()
+	found := resolved.Guardrails.Check(turn)
+	switch {
+	case found == nil:
+		results := write.Messages[len(write.Messages)-1]
+		step := len(turn) - 1
+		for step > 0 && turn[step].Role != sessionv1.Role_ROLE_ASSISTANT {
+			step--
+		}
+		if hint := resolved.Guardrails.Hint(turn, step); hint != "" {
+			results.Blocks = append(results.Blocks, textBlock(hint))
+		}
+		return false, nil
+	case found.Partial:
+		return true, w.partial(ctx, write, found.Reason, found.Message)
+	default:
+		return true, w.fail(ctx, write, found.Reason, found.Message)
+	}
+}
+
+// turnMessages are the messages since the active turn began, its first one
+// included, whoever said them.
+func (w *Worker) turnMessages() []*sessionv1.Message {
+	for i := range w.path {
+		if w.path[i].Turn == w.active.turn.Name {
+			return w.path[i:]
+		}
+	}
+	return nil
+}
