@@ -8,6 +8,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
 const arrivals = `
@@ -259,4 +260,70 @@ func TestARollbackOfATurnThatWaitsUndoesItAtOnce(t *testing.T) {
 	if got := f.states(ctx, t, s); got != "INTERRUPTED COMPLETE COMPLETE" {
 		t.Errorf("the turns ended %s", got)
 	}
+}
+
+func TestATurnResumesWhatStoppedBeforeItsEnd(t *testing.T) {
+	const stopped = `
+turns:
+  - when: steps
+    steps: [{tools: [{name: Bash, input: {}}]}, {text: [done]}]
+  - when: long
+    steps: [{text: [one], stop_reason: max_tokens}]
+  - when: Go on
+    steps: [{text: [two]}]
+  - when: fail
+    steps: [{error: {status: 400, times: 1}, text: [worked]}]
+`
+	for _, tc := range []struct{ name, say, first, want string }{
+		{"a turn that may make no more steps goes on after its results", "steps", "PARTIAL", `
+user: "steps"
+assistant: use Bash
+user: OK
+assistant: "done"`},
+		{"a turn whose answer was too long is told to go on", "long", "PARTIAL", `
+user: "long"
+assistant: "one"
+user: "Go on where you stopped."
+assistant: "two"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := start(t, stopped)
+			ctx := t.Context()
+			s := f.session(ctx, t)
+			if _, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Resume: true}); apierr.Reason(err) != "NOTHING_TO_RESUME" {
+				t.Errorf("in an empty session: %v", err)
+			}
+			first := f.runTurn(ctx, t, &sessionv1.RunTurnRequest{Parent: s, Text: tc.say, Limits: &sessionv1.TurnLimits{MaxSteps: 1}}, nil)
+			if got := finished(t, first).State.String(); got != "TURN_STATE_"+tc.first {
+				t.Errorf("the first turn ended %s", got)
+			}
+			events := f.runTurn(ctx, t, &sessionv1.RunTurnRequest{Parent: s, Resume: true}, nil)
+			if end := finished(t, events); end.State != sessionv1.TurnState_TURN_STATE_COMPLETE || !events[0].GetTurnQueued().GetResume() {
+				t.Errorf("the turn that resumes ended %v after %v", end, events[0])
+			}
+			f.wantConversation(ctx, t, s, tc.want)
+			if _, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Resume: true}); apierr.Reason(err) != "NOTHING_TO_RESUME" {
+				t.Errorf("after a complete turn: %v", err)
+			}
+		})
+	}
+}
+
+func TestATurnResumesAfterAnInterruptAndNotWhileOneIsActive(t *testing.T) {
+	f := start(t, arrivals)
+	ctx := t.Context()
+	s := f.session(ctx, t)
+	turn := f.create(ctx, t, s, "write")
+	f.waitForAsk(ctx, t, s)
+	if _, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Resume: true}); apierr.Reason(err) != "TURN_ACTIVE" {
+		t.Errorf("while a turn is active: %v", err)
+	}
+	f.interrupt(ctx, t, &sessionv1.InterruptSessionRequest{Name: s})
+	f.waitForEnd(ctx, t, turn.Name)
+	f.runTurn(ctx, t, &sessionv1.RunTurnRequest{Parent: s, Resume: true}, nil)
+	f.wantConversation(ctx, t, s, `
+user: "write"
+assistant: use Bash, use Write
+user: OK, INTERRUPTED
+assistant: "written"`)
 }

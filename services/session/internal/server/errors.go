@@ -56,6 +56,10 @@ func storeError(err error, s subject) error {
 		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_DIGEST_MISMATCH,
 			fmt.Sprintf("The digest is not the one that call %s asks about. Show the person the arguments of the latest approval.requested, and answer with its digest.", s.call),
 			apierr.Precondition("CALL", s.call, "other arguments"))
+	case errors.Is(err, store.ErrNothingToResume):
+		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_NOTHING_TO_RESUME,
+			fmt.Sprintf("Session %s has no turn that stopped before its end: there is none, or the last one is COMPLETE. Send a message instead.", s.session),
+			apierr.Precondition("SESSION", s.session, "nothing to resume"))
 	case errors.Is(err, store.ErrQueueFull):
 		return fail(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_QUEUE_FULL,
 			fmt.Sprintf("%d turns wait in session %s already. Wait until one has ended.", store.MaxQueuedTurns, s.session),
@@ -89,6 +93,6 @@ func sessionActive(session string) error {
 
 func turnActive(session string) error {
 	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE,
-		fmt.Sprintf("Session %s has an active or queued turn, and the message asked to be refused then. Wait until it has ended, or use another on_active.", session),
+		fmt.Sprintf("Session %s has an active or queued turn, and the request asked to be refused then, or to resume. Wait until it has ended, or use another on_active.", session),
 		apierr.Precondition("TURN_ACTIVE", session, "a turn is active"))
 }

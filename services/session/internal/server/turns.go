@@ -39,7 +39,7 @@ func (s *Server) RunTurn(r *sessionv1.RunTurnRequest, stream grpc.ServerStreamin
 	ctx := stream.Context()
 	t, err := s.accept(ctx, "RunTurn", &sessionv1.CreateTurnRequest{
 		Parent: r.Parent, Text: r.Text, Content: r.Content, OnActive: r.OnActive, Limits: r.Limits,
-		ClientTools: r.ClientTools, RequestId: r.RequestId,
+		ClientTools: r.ClientTools, RequestId: r.RequestId, Resume: r.Resume,
 	}, r.AfterSeq)
 	if err != nil {
 		return err
@@ -125,7 +125,8 @@ func (s *Server) submission(ctx context.Context, method string, k store.Key, t *
 		Command:         store.Command{Kind: store.CommandTurn, TurnID: turnID, User: user(ctx)},
 		Request:         request(method, r.Parent, r.RequestId, r),
 		Turn:            &store.TurnRow{ID: turnID, Turn: proto.CloneOf(t), Run: state},
-		RejectIfActive:  r.OnActive == sessionv1.OnActive_ON_ACTIVE_REJECT,
+		Resume:          r.Resume,
+		RejectIfActive:  r.Resume || r.OnActive == sessionv1.OnActive_ON_ACTIVE_REJECT,
 		InterruptActive: r.OnActive == sessionv1.OnActive_ON_ACTIVE_INTERRUPT,
 		RollbackActive:  r.OnActive == sessionv1.OnActive_ON_ACTIVE_ROLLBACK,
 		SteerActive:     r.OnActive == sessionv1.OnActive_ON_ACTIVE_STEER,

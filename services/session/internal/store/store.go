@@ -27,6 +27,7 @@ var (
 	ErrRequestIDReused = errors.New("request id was used for another request")
 	ErrStaleEpoch      = errors.New("the session's lease was lost")
 	ErrTurnActive      = errors.New("the session has an active or queued turn")
+	ErrNothingToResume = errors.New("no turn has stopped before its end")
 	ErrQueueFull       = errors.New("too many turns are queued")
 	ErrCallNotWaiting  = errors.New("the call waits for no such answer")
 	ErrDigestMismatch  = errors.New("the answer is for other arguments")
@@ -130,6 +131,9 @@ type Submit struct {
 	// SteerActive names the active turn as the Target of the turn's command. Here
 	// as above the active turn is the oldest queued one as long as none is.
 	SteerActive bool
+	// Resume refuses with ErrNothingToResume unless the session has messages and
+	// the turn that was accepted last, if there is one, ended and not as COMPLETE.
+	Resume bool
 	// CancelQueued says that an interrupt ends the queued turns too. Whether or
 	// not it is set, TurnID of the interrupt is the active turn or, as long as
 	// none is, the oldest queued one: it becomes active as soon as a holder looks.
@@ -260,7 +264,7 @@ type Store interface {
 	GetAgentRevision(ctx context.Context, tenant, name, revision string) (AgentRevision, error)
 
 	// Submit puts a command into an inbox and wakes a holder. ErrNotFound,
-	// ErrRequestIDReused, ErrTurnActive, ErrQueueFull, ErrCallNotWaiting,
+	// ErrRequestIDReused, ErrTurnActive, ErrQueueFull, ErrNothingToResume, ErrCallNotWaiting,
 	// ErrDigestMismatch. The answer's value is the turn's id for a turn, and the
 	// id of the turn that it stops (or nothing) for an interrupt. An interrupt
 	// with nothing to stop puts no command, nor does one whose turn is about to be

@@ -149,3 +149,19 @@ func (w *Worker) mayHaveEffect(t *active, undone []*sessionv1.Message, r *sessio
 	}
 	return false
 }
+
+// opening is the message that a turn begins with. One that resumes begins
+// without, unless the model spoke last: models want somebody to answer.
+func (w *Worker) opening(t *active) []*sessionv1.Block {
+	switch {
+	case !t.request.Resume:
+		return said(t.request)
+	case len(w.path) == 0 || w.path[len(w.path)-1].Role == sessionv1.Role_ROLE_ASSISTANT:
+		return []*sessionv1.Block{textBlock(goOn)}
+	default:
+		return nil
+	}
+}
+
+// goOn is what the model reads when a turn resumes after an answer of its own.
+const goOn = "Go on where you stopped."

@@ -56,7 +56,7 @@ func (w *Worker) takeTurn(ctx context.Context, c store.Command) error {
 	}
 	write := store.Write{Consume: []int64{c.ID}, Events: []*sessionv1.Event{{
 		Turn: t.turn.Name,
-		Body: &sessionv1.Event_TurnQueued{TurnQueued: &sessionv1.TurnQueued{Content: content(t.request), User: c.User}},
+		Body: &sessionv1.Event_TurnQueued{TurnQueued: &sessionv1.TurnQueued{Content: content(t.request), User: c.User, Resume: t.request.Resume}},
 	}}}
 	if w.active != nil {
 		w.active.enqueue(t.id, t.request.OnActive)
@@ -92,7 +92,9 @@ func (w *Worker) begin(write *store.Write, t *active) {
 	if resolved, err := w.deps.Resolve(w.spec.Model); err == nil {
 		t.turn.Model = resolved.Provider + ":" + resolved.Name
 	}
-	w.addMessage(write, w.newMessage(sessionv1.Role_ROLE_USER, 0, said(t.request)))
+	if blocks := w.opening(t); len(blocks) > 0 {
+		w.addMessage(write, w.newMessage(sessionv1.Role_ROLE_USER, 0, blocks))
+	}
 	write.Events = append(write.Events, w.event(0, &sessionv1.Event{Body: &sessionv1.Event_TurnStarted{TurnStarted: &sessionv1.TurnStarted{
 		Model: t.turn.Model, Limits: t.turn.Limits, TraceId: t.turn.TraceId,
 	}}}))

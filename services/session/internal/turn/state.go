@@ -20,8 +20,8 @@ type run struct {
 	Trace   map[string]string `json:"trace,omitempty"` // W3C Trace Context of the request
 
 	StartSeq int64         `json:"start_seq,omitempty"` // number of turn.started; 0: not begun
-	StepSeq  int64         `json:"step_seq,omitempty"` // first number of the step under way; 0: none
-	Attempt  int           `json:"attempt,omitempty"`  // of the step under way
+	StepSeq  int64         `json:"step_seq,omitempty"`  // first number of the step under way; 0: none
+	Attempt  int           `json:"attempt,omitempty"`   // of the step under way
 	WallUsed time.Duration `json:"wall_used,omitempty"`
 
 	// TodoSteps are the finished steps that do not count against the turn's limit.

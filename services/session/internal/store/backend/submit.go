@@ -24,6 +24,8 @@ type InboxState struct {
 	// an answer to it is in the inbox already.
 	Pending  *store.PendingCall
 	Answered bool
+	// Last is the state of the turn that was accepted last; unspecified without one.
+	Last sessionv1.TurnState
 	// Commands is the inbox; only those that stop turns need it (NeedsInbox).
 	Commands []store.Command
 	Now      time.Time
@@ -57,6 +59,8 @@ func planTurn(s store.Submit, st InboxState) (*Submission, error) {
 		return nil, errors.New("a turn's command brings no turn")
 	case s.RejectIfActive && st.current() != "":
 		return nil, store.ErrTurnActive
+	case s.Resume && (st.Session.Head == "" || st.Last == sessionv1.TurnState_TURN_STATE_COMPLETE):
+		return nil, store.ErrNothingToResume
 	case st.Queued >= store.MaxQueuedTurns:
 		return nil, store.ErrQueueFull
 	}

@@ -40,6 +40,11 @@ func submit(ctx context.Context, tx pgx.Tx, n store.Submit) (store.Answer, error
 	if st.Queued, st.FirstQueued, err = queuedTurns(ctx, tx, n.Key); err != nil {
 		return store.Answer{}, err
 	}
+	if n.Resume {
+		if st.Last, err = lastState(ctx, tx, n.Key); err != nil {
+			return store.Answer{}, err
+		}
+	}
 	if st.Pending, st.Answered, err = pendingCall(ctx, tx, n.Key, n.Command.CallID); err != nil {
 		return store.Answer{}, err
 	}
@@ -66,6 +71,17 @@ func queuedTurns(ctx context.Context, q queryer, k store.Key) (n int, first stri
 		from turns where tenant = $1 and session = $2 and state = 1`, // QUEUED; a constant, for the index
 		k.Tenant, k.Session).Scan(&n, &first)
 	return n, first, err
+}
+
+// lastState is the state of the turn that was accepted last.
+func lastState(ctx context.Context, q queryer, k store.Key) (sessionv1.TurnState, error) {
+	var state int32
+	err := q.QueryRow(ctx, "select state from turns where tenant = $1 and session = $2 order by number desc limit 1",
+		k.Tenant, k.Session).Scan(&state)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	return sessionv1.TurnState(state), err
 }
 
 // pendingCall reads the call that waits under this id; nil if there is none.

@@ -26,6 +26,11 @@ func (s *Store) Submit(ctx context.Context, n store.Submit) (store.Answer, error
 		if st.Queued, st.FirstQueued, err = queuedTurns(ctx, tx, n.Key); err != nil {
 			return nil, err
 		}
+		if n.Resume {
+			if st.Last, err = lastState(ctx, tx, n.Key); err != nil {
+				return nil, err
+			}
+		}
 		if st.Pending, st.Answered, err = pendingCall(ctx, tx, n.Key, n.Command.CallID); err != nil {
 			return nil, err
 		}
@@ -57,6 +62,16 @@ func queuedTurns(ctx context.Context, q queryer, k store.Key) (n int, first stri
 		from turns where tenant = ?1 and session = ?2 and state = ?3`,
 		k.Tenant, k.Session, sessionv1.TurnState_TURN_STATE_QUEUED).Scan(&n, &first)
 	return n, first, err
+}
+
+// lastState is the state of the turn that was accepted last.
+func lastState(ctx context.Context, q queryer, k store.Key) (state sessionv1.TurnState, err error) {
+	err = q.QueryRowContext(ctx, "select state from turns where tenant = ? and session = ? order by number desc limit 1",
+		k.Tenant, k.Session).Scan(&state)
+	if errors.Is(err, sql.ErrNoRows) {
+		return state, nil
+	}
+	return state, err
 }
 
 // pendingCall reads the call that waits under this id; nil if there is none.
