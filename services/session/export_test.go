@@ -22,3 +22,12 @@ func WrapStores(t *testing.T, wrap func(store.Store) store.Store) {
 	}
 	t.Cleanup(func() { openStore = old })
 }
+
+// UseStore makes New work with the stores that next returns, until the test
+// ends. Tests that use it are not parallel.
+func UseStore(t *testing.T, next func() store.Store) {
+	t.Helper()
+	old := openStore
+	openStore = func(context.Context, Config, *slog.Logger) (store.Store, error) { return next(), nil }
+	t.Cleanup(func() { openStore = old })
+}

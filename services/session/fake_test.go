@@ -14,6 +14,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
 
@@ -31,6 +32,7 @@ type peers struct {
 	cancels   map[string]context.CancelFunc
 	broken    map[string]int // tool: RPCs that fail before the call is made
 	epochs    []int64
+	highest   map[string]int64  // epoch by session
 	users     map[string]string // by call id
 	blocked   chan string       // ids of Block calls that run
 	deleted   []string
@@ -40,7 +42,7 @@ type peers struct {
 func newPeers() *peers {
 	return &peers{
 		results: map[string]*toolsv1.CallResult{}, cancelled: map[string]bool{}, executed: map[string]int{}, cancels: map[string]context.CancelFunc{},
-		broken: map[string]int{}, users: map[string]string{}, blocked: make(chan string, 100),
+		highest: map[string]int64{}, broken: map[string]int{}, users: map[string]string{}, blocked: make(chan string, 100),
 	}
 }
 
@@ -92,6 +94,11 @@ func (p *peers) CallTool(r *toolsv1.CallToolRequest, stream grpc.ServerStreaming
 	acting, _ := principal.From(stream.Context())
 	p.mu.Lock()
 	p.epochs = append(p.epochs, r.Call.Epoch)
+	if r.Call.Epoch < p.highest[r.Call.Session] {
+		p.mu.Unlock()
+		return apierr.New(codes.FailedPrecondition, "tools.fairlead.dev", "STALE_EPOCH", "another holds the session")
+	}
+	p.highest[r.Call.Session] = r.Call.Epoch
 	p.users[id] = acting.Tenant + "/" + acting.User
 	if p.broken[r.Tool] > 0 {
 		p.broken[r.Tool]--

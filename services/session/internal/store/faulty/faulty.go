@@ -65,6 +65,7 @@ type Store struct {
 	calls  map[Method]int
 	faults []*fault
 	down   error
+	frozen *Pause
 }
 
 var _ store.Store = (*Store)(nil)
@@ -75,6 +76,8 @@ type fault struct {
 	when   When
 	err    error
 	pause  *Pause
+	kill   chan struct{}
+	freeze *Pause
 }
 
 // New makes a store that does all that inner does until it is told to fail.
@@ -137,6 +140,46 @@ func (s *Store) Hold(m Method, n int, when When) *Pause {
 	return p
 }
 
+// Kill makes the n-th call of a method from now on the last one: it fails, before or after its work, and so does every
+// call after it, as of a process that died there. The channel is closed then.
+func (s *Store) Kill(m Method, n int, when When) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := &fault{method: m, call: s.calls[m] + n, when: when, err: Err, kill: make(chan struct{})}
+	s.faults = append(s.faults, f)
+	return f.kill
+}
+
+// Freeze holds back the n-th call of a method from now on, before or after its work, and every call that begins after it,
+// until it is resumed: as a process that was stopped and wakes up again.
+func (s *Store) Freeze(m Method, n int, when When) *Pause {
+	p := &Pause{Reached: make(chan struct{}), resume: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, &fault{method: m, call: s.calls[m] + n, when: when, freeze: p})
+	return p
+}
+
+// thawed waits as long as the store is frozen.
+func (s *Store) thawed(ctx context.Context) error {
+	s.mu.Lock()
+	p := s.frozen
+	s.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	return p.wait(ctx)
+}
+
+func (p *Pause) wait(ctx context.Context) error {
+	select {
+	case <-p.resume:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // begin counts a call, and takes the faults that hit it.
 func (s *Store) begin(m Method) (hit []*fault, down error) {
 	s.mu.Lock()
@@ -155,18 +198,28 @@ func (s *Store) begin(m Method) (hit []*fault, down error) {
 }
 
 // strike lets the faults of one side take effect.
-func strike(ctx context.Context, hit []*fault, when When) error {
+func (s *Store) strike(ctx context.Context, hit []*fault, when When) error {
 	for _, f := range hit {
 		switch {
 		case f.when != when:
+		case f.kill != nil:
+			s.Down()
+			close(f.kill)
+			return f.err
+		case f.freeze != nil:
+			s.mu.Lock()
+			s.frozen = f.freeze
+			s.mu.Unlock()
+			close(f.freeze.Reached)
+			if err := f.freeze.wait(ctx); err != nil {
+				return err
+			}
 		case f.pause == nil:
 			return f.err
 		default:
 			close(f.pause.Reached)
-			select {
-			case <-f.pause.resume:
-			case <-ctx.Done():
-				return context.Cause(ctx)
+			if err := f.pause.wait(ctx); err != nil {
+				return err
 			}
 		}
 	}
@@ -180,11 +233,14 @@ func do[T any](ctx context.Context, s *Store, m Method, work func() (T, error)) 
 	if err != nil {
 		return none, err
 	}
-	if err := strike(ctx, hit, Before); err != nil {
+	if err := s.thawed(ctx); err != nil {
+		return none, err
+	}
+	if err := s.strike(ctx, hit, Before); err != nil {
 		return none, err
 	}
 	out, err := work()
-	if err := strike(ctx, hit, After); err != nil {
+	if err := s.strike(ctx, hit, After); err != nil {
 		return none, err
 	}
 	return out, err
