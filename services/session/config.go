@@ -34,6 +34,8 @@ type Config struct {
 	StopGrace              time.Duration `key:"stop-grace" help:"how long a running step may take to end when the program is told to stop, before it is broken off and handed over; it also ends with three quarters of grace"`
 	MaxSessions            int           `key:"max-sessions" help:"the most sessions that a replica works on at the same time"`
 	MaxClaims              int           `key:"max-claims" help:"how often a turn may be taken up without getting further before it ends FAILED with CRASH_LOOP"`
+	JobConcurrency         int           `key:"job-concurrency" help:"the most jobs beside the turns that a replica does at the same time: deletions, folding, indexing, schedules, webhooks"`
+	JobTimeout             time.Duration `key:"job-timeout" help:"the most time of one try of a job; another replica takes over one and a half times later"`
 	StreamProgressInterval time.Duration `key:"stream-progress-interval" help:"how often a quiet stream says how far it is"`
 }
 
@@ -45,6 +47,7 @@ func Defaults() Config {
 		CeilingSteps: 1000, CeilingWallTime: 24 * time.Hour, CeilingOutputTokens: 5_000_000,
 		LeaseTTL: 8 * time.Second, PollInterval: time.Second, StopGrace: 5 * time.Second, MaxSessions: 1000, MaxClaims: 5,
 		StreamProgressInterval: 15 * time.Second,
+		JobConcurrency:         4, JobTimeout: 20 * time.Second,
 	}
 }
 
@@ -71,6 +74,8 @@ func (c Config) Validate() error {
 	fault(c.StopGrace < 0, "stop-grace: %v is negative", c.StopGrace)
 	fault(c.MaxSessions < 1, "max-sessions: %d is less than 1", c.MaxSessions)
 	fault(c.MaxClaims < 1, "max-claims: %d is less than 1", c.MaxClaims)
+	fault(c.JobConcurrency < 1, "job-concurrency: %d is less than 1", c.JobConcurrency)
+	fault(c.JobTimeout < time.Second, "job-timeout: %v is less than 1s", c.JobTimeout)
 	fault(c.StreamProgressInterval < 100*time.Millisecond, "stream-progress-interval: %v is less than 100ms", c.StreamProgressInterval)
 	if _, err := guard.New(c.Guardrails); err != nil {
 		faults = append(faults, err)

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -25,6 +26,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
 	"github.com/fairlead/fairlead/services/session/internal/guard"
 	"github.com/fairlead/fairlead/services/session/internal/hub"
+	"github.com/fairlead/fairlead/services/session/internal/jobs"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/server"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -48,6 +50,7 @@ type Service struct {
 	store      store.Store
 	committer  *eventlog.Committer
 	dispatcher *dispatch.Dispatcher
+	jobs       *jobs.Runner
 	server     *server.Server
 	models     *catalog.Catalog
 	stopGrace  time.Duration
@@ -78,11 +81,17 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
+	jobMetrics, err := jobs.NewMetrics(otel.Meter(scope))
+	if err != nil {
+		return nil, fmt.Errorf("session: %w", err)
+	}
 	st, err := openStore(ctx, c, d.Log)
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
 	s := &Service{store: st, models: models, stopGrace: c.StopGrace, guardrails: guardrails}
+	s.jobs = jobs.New(jobs.Config{Concurrency: c.JobConcurrency, Poll: c.PollInterval, Timeout: c.JobTimeout},
+		st, s.handlers(c, d), otel.Tracer(scope), jobMetrics, d.Log)
 	s.wire(c, d, agents, metrics)
 	return s, nil
 }
@@ -101,6 +110,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metric
 	d.Log.Info("session replica", "replica", replica)
 	s.dispatcher = dispatch.New(dispatch.Config{
 		Replica: replica, LeaseTTL: c.LeaseTTL, PollInterval: c.PollInterval, MaxSessions: c.MaxSessions,
+		JobsWake: s.jobs.Wake,
 	}, &turn.Deps{
 		Store: s.store, Committer: s.committer, Resolve: s.resolve, Calls: calls, Tools: toolsv1.NewToolServiceClient(d.Tools),
 		Workspaces: workspaces, Tracer: otel.Tracer(scope), Metrics: metrics, Log: d.Log, MaxClaims: c.MaxClaims,
@@ -188,6 +198,7 @@ func (s *Service) Run(ctx context.Context) error {
 	commit, stopCommitting := context.WithCancel(context.WithoutCancel(ctx))
 	var g errgroup.Group
 	g.Go(func() error { return s.committer.Run(commit) })
+	g.Go(func() error { return s.jobs.Run(ctx) })
 	g.Go(func() error {
 		defer stopCommitting()
 		return s.dispatcher.Run(ctx)
@@ -196,11 +207,15 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 // Drain takes up no more sessions, lets the steps under way come to their end
-// for as long as the grace lasts, and hands every session over.
+// for as long as the grace lasts, and hands every session over. So it does with
+// jobs.
 func (s *Service) Drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.stopGrace)
 	defer cancel()
+	var jobs sync.WaitGroup
+	jobs.Go(func() { s.jobs.Drain(ctx) })
 	s.dispatcher.Drain(ctx)
+	jobs.Wait()
 }
 
 // Ready tells whether the store can be reached.

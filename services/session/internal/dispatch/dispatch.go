@@ -26,6 +26,8 @@ type Config struct {
 	LeaseTTL     time.Duration // how long a silent replica keeps its sessions
 	PollInterval time.Duration
 	MaxSessions  int // held at the same time
+	// JobsWake is called when jobs may be due; it must not block. Nil: nobody is told.
+	JobsWake func()
 }
 
 const (
@@ -133,15 +135,24 @@ func (d *Dispatcher) receive(wakes <-chan store.Wake) {
 			if h == nil && d.hub.Following(w.Key) {
 				d.hub.Publish(w.Key, nil)
 			}
+		case store.WakeJobs:
+			d.wakeJobs()
 		case store.WakeLost:
 			d.wakeAll()
 		}
 	}
 }
 
+func (d *Dispatcher) wakeJobs() {
+	if d.config.JobsWake != nil {
+		d.config.JobsWake()
+	}
+}
+
 func (d *Dispatcher) wakeAll() {
 	d.hub.WakeAll()
 	d.lookSoon()
+	d.wakeJobs()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, h := range d.held {

@@ -40,6 +40,7 @@ func merge(into *store.Write, w store.Write) {
 	into.StepCommitted = into.StepCommitted || w.StepCommitted
 	into.Settle = append(into.Settle, w.Settle...)
 	into.Reserve = append(into.Reserve, w.Reserve...)
+	into.Jobs = append(into.Jobs, w.Jobs...)
 }
 
 func replaceTurn(turns []*store.TurnRow, t *store.TurnRow) []*store.TurnRow {

@@ -206,6 +206,9 @@ type Write struct {
 	// write fail.
 	Settle  []Settle
 	Reserve []*Reserve
+	// Jobs to put, of the session's tenant. A turn that ends in this write puts
+	// its JobTend by itself.
+	Jobs []Job
 }
 
 // Claim asks for leases.
@@ -231,6 +234,7 @@ const (
 	WakeInbox  WakeKind = iota // a command was put into the inbox, or a session was released with work left
 	WakeEvents                 // events were committed
 	WakeLost                   // notifications may have been lost: look at everything
+	WakeJobs                   // jobs were put through this Store; it has no key, and other replicas do not hear it
 )
 
 // AgentRevision is an agent as it was configured at one time.
@@ -314,6 +318,18 @@ type Store interface {
 	// ReleaseIdle gives a lease back if the session has no work left (see Claim),
 	// and tells whether it did. ErrStaleEpoch.
 	ReleaseIdle(ctx context.Context, l Lease) (bool, error)
+
+	// PutJobs puts jobs, all or none.
+	PutJobs(ctx context.Context, jobs []Job) error
+	// ClaimJobs takes jobs that are due and that nobody else has claimed, first
+	// those that wait longest, one of each tenant before the second of any. A claim
+	// lasts for the TTL by the database's clock; nothing prolongs it.
+	ClaimJobs(ctx context.Context, c JobClaim) ([]Job, error)
+	// EndJob removes a job that was claimed or, with again, gives it back with the
+	// Due, Body and Attempt of again. ErrStaleEpoch when the claim is not good any
+	// more: the job was claimed by another since, was ended, or went with its
+	// session. A claim that has lapsed, but that nobody has taken over, is good.
+	EndJob(ctx context.Context, j Job, again *Job) error
 
 	// Listen sends wakes until ctx ends, then closes the channel. A slow
 	// receiver loses wakes and gets one WakeLost instead.

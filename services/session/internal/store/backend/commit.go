@@ -49,6 +49,7 @@ type Commit struct {
 	// Waited is to be deleted before Wait is put in.
 	Waited []ID
 	Wait   []PendingCall
+	Jobs   []store.Job
 	Wakes  []store.Wake
 	// Budgets is what changes in the ledger.
 	Budgets BudgetChange
@@ -249,6 +250,14 @@ func (p *planner) apply(w store.Write, rows *writeRows) {
 		}
 		p.turns[id] = len(p.out.Turns)
 		p.out.Turns = append(p.out.Turns, t)
+	}
+	for _, t := range w.Turns {
+		if Ended(t.Turn.GetState()) {
+			p.out.Jobs = append(p.out.Jobs, jobRow(w.Key, TendJob(w.Key, t.ID), p.facts.Now))
+		}
+	}
+	for _, j := range w.Jobs {
+		p.out.Jobs = append(p.out.Jobs, jobRow(w.Key, j, p.facts.Now))
 	}
 	applyHeader(s, w)
 	for _, id := range w.Consume {

@@ -39,6 +39,9 @@ const (
 	Renew            Method = "Renew"
 	Release          Method = "Release"
 	ReleaseIdle      Method = "ReleaseIdle"
+	PutJobs          Method = "PutJobs"
+	ClaimJobs        Method = "ClaimJobs"
+	EndJob           Method = "EndJob"
 	Listen           Method = "Listen"
 	Ping             Method = "Ping"
 )
@@ -356,6 +359,21 @@ func (s *Store) Release(ctx context.Context, l store.Lease) error {
 // ReleaseIdle implements store.Store.
 func (s *Store) ReleaseIdle(ctx context.Context, l store.Lease) (bool, error) {
 	return do(ctx, s, ReleaseIdle, func() (bool, error) { return s.inner.ReleaseIdle(ctx, l) })
+}
+
+// PutJobs implements store.Store.
+func (s *Store) PutJobs(ctx context.Context, jobs []store.Job) error {
+	return just(ctx, s, PutJobs, func() error { return s.inner.PutJobs(ctx, jobs) })
+}
+
+// ClaimJobs implements store.Store.
+func (s *Store) ClaimJobs(ctx context.Context, c store.JobClaim) ([]store.Job, error) {
+	return do(ctx, s, ClaimJobs, func() ([]store.Job, error) { return s.inner.ClaimJobs(ctx, c) })
+}
+
+// EndJob implements store.Store.
+func (s *Store) EndJob(ctx context.Context, j store.Job, again *store.Job) error {
+	return just(ctx, s, EndJob, func() error { return s.inner.EndJob(ctx, j, again) })
 }
 
 // Listen implements store.Store. A listener that fails after its work does not

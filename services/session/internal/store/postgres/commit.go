@@ -18,6 +18,7 @@ func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, erro
 		return nil, nil
 	}
 	var errs []error
+	var jobs []store.Job
 	err := s.write(ctx, "commit", func(tx pgx.Tx) error {
 		facts, err := readFacts(ctx, tx, backend.NeedsOf(writes))
 		if err != nil {
@@ -25,6 +26,7 @@ func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, erro
 		}
 		var plan *backend.Commit
 		plan, errs = backend.PlanCommit(writes, facts)
+		jobs = plan.Jobs
 		if len(plan.Sessions) == 0 {
 			return nil
 		}
@@ -33,6 +35,7 @@ func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, erro
 		queueNotify(b, plan.Wakes...)
 		return tx.SendBatch(ctx, b).Close()
 	})
+	s.wokeJobs(err, jobs)
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +104,7 @@ func queueCommit(b *pgx.Batch, c *backend.Commit) {
 	queueConsume(b, c.Consume)
 	queueCalls(b, c)
 	queueBudgets(b, c.Budgets)
+	queueJobs(b, c.Jobs)
 	queueSessions(b, c.Sessions)
 }
 

@@ -156,7 +156,7 @@ func (s *Store) DeleteSession(ctx context.Context, k store.Key, r store.Request)
 // purge deletes all that belongs to a session, but for its last epoch.
 func purge(ctx context.Context, tx pgx.Tx, k store.Key, epoch int64, now time.Time) error {
 	b := &pgx.Batch{}
-	for _, table := range []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations"} {
+	for _, table := range []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations", "jobs"} {
 		b.Queue("delete from "+table+" where tenant = $1 and session = $2", k.Tenant, k.Session)
 	}
 	b.Queue(`

@@ -23,7 +23,7 @@ func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, erro
 		}
 		var plan *backend.Commit
 		plan, errs = backend.PlanCommit(writes, facts)
-		return plan.Wakes, apply(ctx, tx, plan)
+		return wokeJobs(plan.Wakes, plan.Jobs), apply(ctx, tx, plan)
 	})
 	if err != nil {
 		return nil, err
@@ -96,6 +96,9 @@ func apply(ctx context.Context, tx *sql.Tx, c *backend.Commit) error {
 		return err
 	}
 	if err := applyBudgets(ctx, tx, c.Budgets); err != nil {
+		return err
+	}
+	if err := insertJobs(ctx, tx, c.Jobs); err != nil {
 		return err
 	}
 	return each(ctx, tx, `

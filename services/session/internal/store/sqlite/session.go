@@ -143,7 +143,7 @@ func (s *Store) DeleteSession(ctx context.Context, k store.Key, r store.Request)
 
 // purge deletes all that belongs to a session, but for its last epoch.
 func purge(ctx context.Context, tx *sql.Tx, k store.Key, epoch int64, now time.Time) error {
-	for _, table := range []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations"} {
+	for _, table := range []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations", "jobs"} {
 		if _, err := tx.ExecContext(ctx, "delete from "+table+" where tenant = ? and session = ?", k.Tenant, k.Session); err != nil { //nolint:gosec // the tables are those above
 			return err
 		}

@@ -38,6 +38,9 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"budgets", testBudgets},
 		{"events", testEvents},
 		{"messages", testMessages},
+		{"jobs", testJobs},
+		{"claims of jobs", testJobClaims},
+		{"jobs of a commit", testCommittedJobs},
 		{"wakes", testWakes},
 		{"concurrency", testConcurrency},
 	} {

@@ -1,0 +1,39 @@
+package backend
+
+import (
+	"time"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// Ended tells whether a turn in this state has ended.
+func Ended(s sessionv1.TurnState) bool {
+	switch s {
+	case sessionv1.TurnState_TURN_STATE_COMPLETE, sessionv1.TurnState_TURN_STATE_PARTIAL,
+		sessionv1.TurnState_TURN_STATE_FAILED, sessionv1.TurnState_TURN_STATE_INTERRUPTED:
+		return true
+	}
+	return false
+}
+
+// TendJob is the job that looks after a turn once it has ended.
+func TendJob(k store.Key, turn string) store.Job {
+	return store.Job{Tenant: k.Tenant, Kind: store.JobTend, ID: k.Session + "/" + turn, Session: k.Session}
+}
+
+// jobRow is a job that a commit puts: of the session's tenant, and due at once
+// if it does not say when.
+func jobRow(k store.Key, j store.Job, now time.Time) store.Job {
+	j.Tenant = k.Tenant
+	return JobAt(j, now)
+}
+
+// JobAt makes a job due at now if it does not say when.
+func JobAt(j store.Job, now time.Time) store.Job {
+	if j.Due.IsZero() {
+		j.Due = now
+	}
+	j.Due = Micros(j.Due)
+	return j
+}

@@ -1,0 +1,45 @@
+package store
+
+import "time"
+
+// JobKind says what a job does.
+type JobKind string
+
+// The kinds of jobs.
+const (
+	JobDelete   JobKind = "delete"   // tell the peers of a session that was deleted
+	JobTend     JobKind = "tend"     // look after a turn that has ended: its messages and its deltas
+	JobSchedule JobKind = "schedule" // send a schedule's next message
+	JobWebhook  JobKind = "webhook"  // tell a webhook of something
+	JobRetain   JobKind = "retain"   // delete the sessions that are older than they may be
+)
+
+// Job is durable work that is no part of a turn's loop. It is done at least
+// once, so doing it must be idempotent.
+type Job struct {
+	Tenant string
+	Kind   JobKind
+	// ID is unique within tenant and kind: putting a job that is there already
+	// changes nothing.
+	ID string
+	// Session is the id of the session with which the job goes when that is
+	// deleted; empty: with none.
+	Session string
+	Body    []byte // opaque to the store
+	// Due is when the job may be claimed, by the database's clock; zero: at once.
+	// A claim does not change it.
+	Due time.Time
+	// Attempt counts the claims, this one included, since the job was put or was
+	// given back with another count.
+	Attempt int
+	// Claim is given by ClaimJobs, and is unlike that of every other claim: the
+	// fence of EndJob.
+	Claim string
+}
+
+// JobClaim asks for jobs.
+type JobClaim struct {
+	Kinds []JobKind // empty: all
+	Limit int
+	TTL   time.Duration
+}

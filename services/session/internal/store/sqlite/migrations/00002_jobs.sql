@@ -1,0 +1,29 @@
+-- +goose Up
+
+-- Durable work that is no part of a turn's loop. A claim is good until
+-- lease_until; due stays what it was, so that who takes over knows for when the
+-- work was meant.
+create table jobs (
+    tenant      text    not null,
+    kind        text    not null,
+    job         text    not null,
+    -- The session with which the row goes; empty: with none.
+    session     text    not null,
+    body        blob,
+    due         integer not null,
+    attempt     integer not null default 0,
+    claim       text    not null default '',
+    lease_until integer,
+    primary key (tenant, kind, job)
+) without rowid, strict;
+
+create index jobs_by_due on jobs (due);
+create index jobs_by_session on jobs (tenant, session) where session <> '';
+
+-- Whether the peers have deleted what they had of the session too. One that an
+-- older version has deleted counts as clean: nothing would ever clean it.
+alter table tombstones add column clean integer not null default 1;
+
+-- +goose Down
+alter table tombstones drop column clean;
+drop table jobs;
