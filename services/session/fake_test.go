@@ -9,7 +9,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
@@ -30,7 +29,7 @@ type peers struct {
 	cancelled map[string]bool
 	executed  map[string]int // by call id
 	cancels   map[string]context.CancelFunc
-	broken    map[string]int // tool: RPCs that fail before the call is made
+	broken    map[string]int // tool or method: RPCs that fail before anything is done
 	epochs    []int64
 	highest   map[string]int64  // epoch by session
 	users     map[string]string // by call id
@@ -52,7 +51,21 @@ func (p *peers) register(r grpc.ServiceRegistrar) {
 	sandboxv1.RegisterWorkspaceServiceServer(r, p)
 }
 
+// away is the error of an RPC to a service that is not there.
+func (p *peers) away(what string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.broken[what] == 0 {
+		return nil
+	}
+	p.broken[what]--
+	return apierr.New(codes.Unavailable, "tools.fairlead.dev", "AWAY", "away")
+}
+
 func (p *peers) ListTools(context.Context, *toolsv1.ListToolsRequest) (*toolsv1.ListToolsResponse, error) {
+	if err := p.away("ListTools"); err != nil {
+		return nil, err
+	}
 	resp := &toolsv1.ListToolsResponse{}
 	for _, name := range []string{"Bash", "Block", "Broken", "Fail", "Read", "TodoWrite", "Write"} {
 		resp.Tools = append(resp.Tools, &toolsv1.Tool{Name: "tools/" + name, Description: name, Parallel: name == "Read" || name == "Block"})
@@ -61,6 +74,9 @@ func (p *peers) ListTools(context.Context, *toolsv1.ListToolsRequest) (*toolsv1.
 }
 
 func (p *peers) EnsureWorkspace(context.Context, *sandboxv1.EnsureWorkspaceRequest) (*sandboxv1.EnsureWorkspaceResponse, error) {
+	if err := p.away("EnsureWorkspace"); err != nil {
+		return nil, err
+	}
 	return &sandboxv1.EnsureWorkspaceResponse{Created: true}, nil
 }
 
@@ -100,13 +116,11 @@ func (p *peers) CallTool(r *toolsv1.CallToolRequest, stream grpc.ServerStreaming
 	}
 	p.highest[r.Call.Session] = r.Call.Epoch
 	p.users[id] = acting.Tenant + "/" + acting.User
-	if p.broken[r.Tool] > 0 {
-		p.broken[r.Tool]--
-		p.mu.Unlock()
-		return status.Error(codes.Unavailable, "away")
-	}
 	done := p.results[id]
 	p.mu.Unlock()
+	if err := p.away(r.Tool); err != nil {
+		return err
+	}
 	if done != nil {
 		return stream.Send(result(done))
 	}

@@ -506,10 +506,26 @@ func TestACallSurvivesThatToolsIsAwayForAWhile(t *testing.T) {
 	if end := finished(t, events); end.State != sessionv1.TurnState_TURN_STATE_COMPLETE {
 		t.Errorf("the turn ended %v", end)
 	}
+	if len(f.peers.executed) != 1 {
+		t.Errorf("the calls that were executed are %v, want one", f.peers.executed)
+	}
 	for id, n := range f.peers.executed {
 		if n != 1 {
 			t.Errorf("call %s was executed %d times", id, n)
 		}
+	}
+}
+
+func TestATurnSurvivesThatThePeersAreAwayBeforeItsCalls(t *testing.T) {
+	for _, method := range []string{"ListTools", "EnsureWorkspace"} {
+		t.Run(method, func(t *testing.T) {
+			f := start(t, failing)
+			f.peers.broken[method] = 1
+			events := f.turn(t.Context(), t, f.session(t.Context(), t), "broken")
+			if end := finished(t, events); end.State != sessionv1.TurnState_TURN_STATE_COMPLETE || f.peers.broken[method] != 0 {
+				t.Errorf("the turn ended %v", end)
+			}
+		})
 	}
 }
 

@@ -321,6 +321,7 @@ func (c *caller) record(u *sessionv1.ToolUse, r *sessionv1.ToolResult, begun tim
 	}
 	return c.w.log.Append(c.parent, store.Write{
 		Events: []*sessionv1.Event{c.w.finishedCall(u.Tool, r, time.Since(begun))}, Turns: []*store.TurnRow{t.row()},
+		StepCommitted: true, // a call is recorded once: a turn that brings its replicas down does not get here for ever
 	})
 }
 

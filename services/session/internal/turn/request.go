@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -28,7 +27,11 @@ func (w *Worker) modelTools(ctx context.Context) ([]model.Tool, error) {
 	parallel, readOnly := map[string]bool{}, map[string]bool{}
 	token := ""
 	for {
-		page, err := w.deps.Tools.ListTools(ctx, &toolsv1.ListToolsRequest{PageSize: 1000, PageToken: token})
+		var page *toolsv1.ListToolsResponse
+		err := patiently(ctx, func() (err error) {
+			page, err = w.deps.Tools.ListTools(ctx, &toolsv1.ListToolsRequest{PageSize: 1000, PageToken: token})
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -69,8 +72,8 @@ func appendTool(tools []model.Tool, name, description string, schema *structpb.S
 	return append(tools, model.Tool{Name: name, Description: description, InputSchema: b}), nil
 }
 
-// sandboxPatience is how long a turn waits for a sandbox service that is away.
-const sandboxPatience = time.Minute
+// peerPatience is how long a turn waits for the tools and sandbox services before its calls, when they are away.
+const peerPatience = time.Minute
 
 // warming is a workspace that is being made beside the first model call.
 type warming struct {
@@ -95,12 +98,20 @@ func (w *Worker) warmWorkspace(ctx context.Context) *warming {
 	return g
 }
 
-// ensureWorkspace makes the workspace, also when the sandbox service is away
-// for a while.
+// ensureWorkspace makes the workspace.
 func (w *Worker) ensureWorkspace(ctx context.Context, ref *commonv1.CallRef) error {
-	for begun := time.Now(); ; {
+	return patiently(ctx, func() error {
 		_, err := w.deps.Workspaces.EnsureWorkspace(ctx, &sandboxv1.EnsureWorkspaceRequest{Call: ref})
-		if status.Code(err) != codes.Unavailable || time.Since(begun) > sandboxPatience {
+		return err
+	})
+}
+
+// patiently calls do until it is answered: a service that is away for a while, or dies with the request under way, must
+// not fail a turn. It gives up after peerPatience, and when ctx ends.
+func patiently(ctx context.Context, do func() error) error {
+	for begun := time.Now(); ; {
+		err := do()
+		if err == nil || !mayRepeat(status.Code(err)) || ctx.Err() != nil || time.Since(begun) > peerPatience {
 			return err
 		}
 		timer := time.NewTimer(toolsBackoff)

@@ -14,18 +14,17 @@ func (c *checker) transcript(s *record.Session, state *reduce.State) {
 	for _, t := range state.Turns {
 		steps += len(t.Steps)
 	}
-	assistant := 0
+	assistant, before := 0, sessionv1.Role_ROLE_ASSISTANT
 	var open map[string]bool // the tool uses of the message before
 	parent := ""
 	for i, m := range s.Messages {
-		want := sessionv1.Role_ROLE_USER
-		if i%2 == 1 {
-			want = sessionv1.Role_ROLE_ASSISTANT
+		if m.GetRole() == sessionv1.Role_ROLE_ASSISTANT {
 			assistant++
 		}
-		if m.GetRole() != want {
-			c.fault(Transcript, s, "message %d is of %v, want %v", i+1, m.GetRole(), want)
+		if m.GetRole() == before {
+			c.fault(Transcript, s, "message %d is of %v, as the one before, or begins", i+1, m.GetRole())
 		}
+		before = m.GetRole()
 		if len(m.GetBlocks()) == 0 {
 			c.fault(Transcript, s, "message %d is empty", i+1)
 		}

@@ -29,6 +29,10 @@ type Options struct {
 	LeaseTTL time.Duration
 }
 
+// maxClaims is how often a turn may be taken up without getting further. Programs die here a thousand times as often as
+// they do elsewhere: a turn may see its holder killed several times before it has made a step, through no fault of its own.
+const maxClaims = 40
+
 // Cluster is a running Fairlead.
 type Cluster struct {
 	Sessions []*Process
@@ -135,6 +139,7 @@ func (c *Cluster) configure(ctx context.Context) error {
 	sessionPeers, err := c.pair(ctx, record.SessionService, func(name, peer, public string) *Process {
 		return c.process(name, record.SessionService, public, "--peer", peer, "--public", public, "--ops", "", "--data", c.path("data", name),
 			"--config", c.path("session.yaml"), "--lease-ttl", c.options.LeaseTTL.String(), "--poll-interval", "250ms",
+			"--max-claims", fmt.Sprint(maxClaims),
 			"--sandbox", c.Links[record.SandboxService].Address(), "--tools", toolsPeers)
 	}, &c.Sessions, &c.Replicas)
 	if err != nil {
