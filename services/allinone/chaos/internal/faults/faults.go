@@ -28,6 +28,10 @@ type Options struct {
 // restartDelay is the longest time that a killed program stays away.
 const restartDelay = 1200 * time.Millisecond
 
+// calm is how long nothing else happens, besides the lease's time, after some of the kills of a session replica: their
+// takeovers are measured alone.
+const calm = 2 * time.Second
+
 // grace is how long a program may take to end when it is told to.
 const grace = 15 * time.Second
 
@@ -162,11 +166,19 @@ func (r *Runner) Run(ctx context.Context) ([]record.Fault, error) {
 	for kills := 0; kills < r.options.Kills && ctx.Err() == nil && r.failed() == nil; {
 		r.pause(ctx, time.Duration(r.rand.ExpFloat64()*float64(r.options.Interval)))
 		a := r.pick()
+		alone := a.kind == record.Kill && a.service == record.SessionService && r.rand.IntN(6) == 0
+		if alone {
+			r.work.Wait()
+			r.pause(ctx, time.Second)
+		}
 		if !r.begin(ctx, a) {
 			continue
 		}
 		if killing(a.kind) {
 			kills++
+		}
+		if alone {
+			r.pause(ctx, r.options.LeaseTTL+calm)
 		}
 	}
 	r.work.Wait()
