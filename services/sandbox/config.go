@@ -52,7 +52,7 @@ type Limits struct {
 	Execs           int           `key:"execs" help:"commands that may run at once on this node"`
 	SessionExecs    int           `key:"session-execs" help:"commands that may run at once in one session"`
 	KeepResults     int           `key:"keep-results" help:"results of commands kept per session until they are acknowledged"`
-	KeepFor         time.Duration `key:"keep-for" help:"how long results are kept that nobody acknowledges"`
+	KeepFor         time.Duration `key:"keep-for" help:"how long results are kept that nobody acknowledges, and how long it is remembered that one was"`
 }
 
 // Defaults are the defaults of every key.
@@ -63,8 +63,8 @@ func Defaults() Config {
 			Memory: 4 << 30, Processes: 512, CPUs: 2, FileSize: 1 << 30, OpenFiles: 4096,
 			Output: 16 << 20, Flood: 1 << 30, Tmp: 512 << 20, Shm: 64 << 20,
 			WorkspaceBytes: 4 << 30, WorkspaceInodes: 500_000,
-			Timeout: 2 * time.Minute, MaxTimeout: time.Hour,
-			Execs: 64, SessionExecs: 16, KeepResults: 1000, KeepFor: 24 * time.Hour,
+			Timeout: 2 * time.Minute, MaxTimeout: 24 * time.Hour,
+			Execs: 64, SessionExecs: 16, KeepResults: 1000, KeepFor: 48 * time.Hour,
 		},
 	}
 }

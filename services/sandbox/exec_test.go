@@ -172,7 +172,7 @@ func TestResultsAreKeptUntilTheyAreAcknowledged(t *testing.T) {
 	}
 	send(t, attach, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Attach{Attach: &sandboxv1.ExecAttach{Call: ref}}})
 	_, err = follow(attach)
-	wantReason(t, err, "EXEC_NOT_FOUND")
+	wantReason(t, err, "EXEC_ACKNOWLEDGED")
 }
 
 func TestListsHavePages(t *testing.T) {

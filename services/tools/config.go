@@ -3,6 +3,7 @@ package tools
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"time"
 
@@ -18,6 +19,9 @@ type Config struct {
 	DatabaseURL config.Secret `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"Postgres, as postgres://user:password@host/database; empty: SQLite in the data directory"`
 	Data        string        `key:"data" help:"the directory for SQLite's file tools.db"`
 
+	Advertise string        `key:"advertise" help:"address at which the other replicas on the same Postgres reach this one's peer listener; empty: the peer listener's own"`
+	LeaseTTL  time.Duration `key:"lease-ttl" help:"how long a call stays a replica's that does not renew its lease: the time after which another one takes over what a dead one leaves"`
+
 	Profiles map[string]Profile `key:"profiles" help:"permission profiles besides the built-in full, read-only and ask-writes"`
 
 	MaxCalls        int           `key:"max-calls" help:"the most calls that run at the same time; others wait"`
@@ -28,7 +32,7 @@ type Config struct {
 
 // Defaults is the configuration where nothing is said.
 func Defaults() Config {
-	return Config{MaxCalls: 256, MaxSessionCalls: 16, MaxCallTime: 15 * time.Minute, MaxCallOutput: 1 << 20}
+	return Config{LeaseTTL: 6 * time.Second, MaxCalls: 256, MaxSessionCalls: 16, MaxCallTime: 15 * time.Minute, MaxCallOutput: 1 << 20}
 }
 
 // Validate reports every fault at once.
@@ -45,6 +49,11 @@ func (c Config) Validate() error {
 	} else {
 		fault(c.Data == "", "data: is missing; it is where SQLite keeps its file (or set database-url)")
 	}
+	if c.Advertise != "" {
+		_, port, err := net.SplitHostPort(c.Advertise)
+		fault(err != nil || port == "0", "advertise: %q is not an address such as 10.0.0.1:9191", c.Advertise)
+	}
+	fault(c.LeaseTTL < 100*time.Millisecond, "lease-ttl: %v is less than 100ms", c.LeaseTTL)
 	fault(c.MaxCalls < 1 || c.MaxCalls > 100_000, "max-calls: %d is not between 1 and 100000", c.MaxCalls)
 	fault(c.MaxSessionCalls < 1 || c.MaxSessionCalls > c.MaxCalls, "max-session-calls: %d is not between 1 and max-calls (%d)", c.MaxSessionCalls, c.MaxCalls)
 	fault(c.MaxCallTime < time.Second, "max-call-time: %v is less than 1s", c.MaxCallTime)

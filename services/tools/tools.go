@@ -16,8 +16,11 @@ import (
 	"google.golang.org/grpc"
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/tools/internal/builtin"
 	"github.com/fairlead/fairlead/services/tools/internal/call"
+	"github.com/fairlead/fairlead/services/tools/internal/peer"
 	"github.com/fairlead/fairlead/services/tools/internal/permission"
 	"github.com/fairlead/fairlead/services/tools/internal/registry"
 	"github.com/fairlead/fairlead/services/tools/internal/server"
@@ -33,6 +36,9 @@ type Deps struct {
 	Sandbox grpc.ClientConnInterface
 	// Log takes the service's log.
 	Log *slog.Logger
+	// Dial reaches the peer face of another replica, at the address that it
+	// advertises. Nil is rpc.Dial.
+	Dial func(address string) (*grpc.ClientConn, error)
 }
 
 // Service is the tools service, an rpc.Component.
@@ -44,7 +50,7 @@ type Service struct {
 }
 
 // New makes the service and opens its database, which it migrates. It calls
-// nobody, and runs nothing until it is called.
+// nobody, and runs nothing until Run and until it is called.
 func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("tools: %w", err)
@@ -68,8 +74,13 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tools: %w", err)
 	}
+	if d.Dial == nil {
+		d.Dial = func(address string) (*grpc.ClientConn, error) { return rpc.Dial(address) }
+	}
+	self := store.Owner{ID: id.New(), Address: c.Advertise}
 	engine, err := call.New(call.Config{
 		Store: journal, Tools: all, Profiles: profiles, Log: d.Log, Now: time.Now,
+		Self: self, Lease: c.LeaseTTL, Peers: peer.New(d.Dial),
 		Limits: call.Limits{Session: c.MaxSessionCalls, Total: c.MaxCalls, Duration: c.MaxCallTime, OutputBytes: int(c.MaxCallOutput)},
 	})
 	if err != nil {
@@ -103,11 +114,8 @@ func (s *Service) RegisterPeer(r grpc.ServiceRegistrar) {
 	toolsv1.RegisterCallServiceServer(r, s.calls)
 }
 
-// Run waits: the service works only when it is called.
-func (s *Service) Run(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
-}
+// Run renews the leases of what the service does, until ctx ends.
+func (s *Service) Run(ctx context.Context) error { return s.engine.Run(ctx) }
 
 // Ready says whether the database can be reached.
 func (s *Service) Ready(ctx context.Context) error { return s.store.Ping(ctx) }

@@ -134,6 +134,113 @@ func TestACommandStartsOnce(t *testing.T) {
 	}
 }
 
+func TestAnAcknowledgedCommandIsNotStartedAgain(t *testing.T) {
+	f := &fake{}
+	o := options(t, f)
+	now := time.Now()
+	o.Now = func() time.Time { return now }
+	n := openNode(t, o)
+	ensure(t, n, Key{"t", "s"})
+	finish(t, n, "a")
+	if err := n.Acknowledge(testCall("a")); err != nil {
+		t.Fatal(err)
+	}
+	late := func(when string) {
+		t.Helper()
+		if _, _, err := n.Start(t.Context(), testCall("a"), 0, Spec{Argv: []string{"x"}}); !errors.Is(err, ErrAcknowledged) {
+			t.Errorf("%s: a late start: %v", when, err)
+		}
+		if _, err := n.Find(testCall("a")); !errors.Is(err, ErrAcknowledged) {
+			t.Errorf("%s: a late attachment: %v", when, err)
+		}
+	}
+	late("at once")
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	n = openNode(t, o)
+	late("after a restart")
+	now = now.Add(o.KeepFor / 2)
+	finish(t, n, "b")
+	if err := n.Acknowledge(testCall("b")); err != nil {
+		t.Fatal(err)
+	}
+	n.tidy()
+	late("after half its time")
+	now = now.Add(o.KeepFor/2 + 2*time.Second)
+	_, leave, err := n.enter(Key{"t", "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.tidy()
+	leave()
+	if raw, err := os.ReadFile(filepath.Join(o.Dir, "t", "s", settledFile)); err != nil || strings.Contains(string(raw), " a\n") || !strings.Contains(string(raw), " b\n") {
+		t.Errorf("after its time the file holds %q, %v", raw, err)
+	}
+	if f.starts != 2 {
+		t.Errorf("commands were started %d times", f.starts)
+	}
+}
+
+func TestAFailureOfAChangeIsItsAnswer(t *testing.T) {
+	n := openNode(t, options(t, &fake{}))
+	ensure(t, n, Key{"t", "s"})
+	done, passing := 0, errors.New("the disk is away")
+	change := func(err error) Change {
+		return Change{
+			Method: "m", Request: []byte("r"),
+			Do: func(*Workspace, func([]byte) error) ([]byte, error) { done++; return []byte("answer"), err },
+			Failure: func(err error) []byte {
+				if errors.Is(err, passing) {
+					return nil
+				}
+				return []byte(err.Error())
+			},
+		}
+	}
+	if _, err := n.Mutate(testCall("a"), 0, change(passing)); !errors.Is(err, passing) {
+		t.Fatalf("%v", err)
+	}
+	if _, err := n.Mutate(testCall("a"), 0, change(errors.New("no match"))); err == nil || done != 2 {
+		t.Fatalf("%v, done %d times", err, done)
+	}
+	var before *FailedBefore
+	if _, err := n.Mutate(testCall("a"), 0, change(nil)); !errors.As(err, &before) || string(before.Failure) != "no match" || done != 2 {
+		t.Errorf("when it has become possible: %v, done %d times", err, done)
+	}
+	if _, err := n.Cancel(t.Context(), testCall("c")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Mutate(testCall("c"), 0, change(nil)); !errors.Is(err, ErrCancelled) || done != 2 {
+		t.Errorf("a change of a cancelled call: %v, done %d times", err, done)
+	}
+}
+
+func TestWhoActsForAnOperationNeedsNoEpoch(t *testing.T) {
+	n := openNode(t, options(t, &fake{}))
+	ensure(t, n, Key{"t", "s"})
+	finish(t, n, "a")
+	newer := testCall("a")
+	newer.Epoch = 9
+	if _, err := n.Find(newer); err != nil {
+		t.Fatal(err)
+	}
+	c := testCall("a")
+	if _, err := n.Find(c); !errors.Is(err, ErrStaleEpoch) {
+		t.Fatalf("an older epoch: %v", err)
+	}
+	c.Operation = true
+	if _, err := n.Find(c); err != nil {
+		t.Errorf("for an operation: %v", err)
+	}
+	if err := n.Acknowledge(c); err != nil {
+		t.Errorf("for an operation: %v", err)
+	}
+	if _, err := n.Cancel(t.Context(), c); err != nil {
+		t.Errorf("for an operation: %v", err)
+	}
+}
+
 func TestOldResultsAreDropped(t *testing.T) {
 	now := time.Now()
 	o := options(t, &fake{})

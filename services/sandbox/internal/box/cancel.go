@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Acknowledge forgets a finished exec. One that is not known is forgotten
-// already. The mark of a cancelled one stays.
+// Acknowledge forgets a finished exec, but that it was there. One that is not known
+// is forgotten already. The mark of a cancelled one stays.
 func (n *Node) Acknowledge(c Call) error {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
@@ -18,7 +18,7 @@ func (n *Node) Acknowledge(c Call) error {
 	defer leave()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.fence(c.Epoch); err != nil {
+	if err := s.fenceCall(c); err != nil {
 		return err
 	}
 	e := s.execs[c.ID]
@@ -29,6 +29,9 @@ func (n *Node) Acknowledge(c Call) error {
 		return fmt.Errorf("%w: call %s", ErrNotFinished, c.ID)
 	case e.cancelled():
 		return s.setMark(c.ID)
+	}
+	if err := s.settle(c.ID); err != nil {
+		return err
 	}
 	s.forget(c.ID)
 	return nil
@@ -44,8 +47,13 @@ func (n *Node) Cancel(ctx context.Context, c Call) (*Outcome, error) {
 	}
 	defer leave()
 	e, err := s.refuse(c)
-	if err != nil || e == nil {
+	if err != nil {
 		return nil, err
+	}
+	if e == nil {
+		s.changes.Lock() // a change of a file that is under way ends first
+		defer s.changes.Unlock()
+		return nil, nil //nolint:nilnil // nothing ended: nothing had been started
 	}
 	e.stop(Outcome{Reason: Cancelled, Message: "the command was cancelled"})
 	select {
@@ -61,7 +69,7 @@ func (n *Node) Cancel(ctx context.Context, c Call) (*Outcome, error) {
 func (s *session) refuse(c Call) (*Exec, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.fence(c.Epoch); err != nil {
+	if err := s.fenceCall(c); err != nil {
 		return nil, err
 	}
 	e := s.execs[c.ID]

@@ -12,6 +12,7 @@ var (
 	ErrNotFinished     = errors.New("the exec has not ended")
 	ErrCallIDReused    = errors.New("the call id was used for something else")
 	ErrCancelled       = errors.New("the call was cancelled")
+	ErrAcknowledged    = errors.New("the exec's result was recorded and the exec forgotten")
 	ErrStaleEpoch      = errors.New("the caller no longer holds the session")
 	ErrStaleGeneration = errors.New("the workspace's place has moved")
 	ErrWorkspaceFull   = errors.New("the workspace is as large as it may be")

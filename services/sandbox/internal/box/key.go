@@ -15,6 +15,9 @@ type Call struct {
 	Key
 	Epoch int64
 	ID    string
+	// Operation says that the caller acts for work that outlives the holders of
+	// its session: a lower epoch is not refused.
+	Operation bool
 }
 
 var (

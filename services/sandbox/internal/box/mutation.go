@@ -14,6 +14,8 @@ type answer struct {
 	Intent []byte `json:"intent,omitempty"`
 	Done   bool   `json:"done"`
 	Answer []byte `json:"answer,omitempty"`
+	// Failure is why the change was not made; it will not be made later either.
+	Failure []byte `json:"failure,omitempty"`
 }
 
 // Change is one file change, done at most once per call and method.
@@ -23,13 +25,22 @@ type Change struct {
 	// Do makes the change. Just before it takes effect it calls intend with what
 	// Recover will need to know.
 	Do func(w *Workspace, intend func([]byte) error) ([]byte, error)
+	// Failure encodes an error of Do's that is the change's answer for good: a
+	// caller that comes late must not make the change when it has become possible.
+	// Nil says that the error is none.
+	Failure func(error) []byte
 	// Recover is asked after a crash between intend and the answer. It answers
 	// when the change had taken effect, and false when it had not.
 	Recover func(w *Workspace, intent []byte) ([]byte, bool)
 }
 
+// FailedBefore says that a change failed before, and with what.
+type FailedBefore struct{ Failure []byte }
+
+func (*FailedBefore) Error() string { return "the change failed before" }
+
 // Mutate makes a change, or answers as it did the first time. Changes of a session
-// come one after the other. A change that fails is not remembered.
+// come one after the other.
 func (n *Node) Mutate(c Call, generation int64, ch Change) ([]byte, error) {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
@@ -61,6 +72,9 @@ func (s *session) begin(c Call, generation int64) (*Workspace, error) {
 	if err := s.fence(c.Epoch); err != nil {
 		return nil, err
 	}
+	if e := s.execs[c.ID]; e != nil && e.cancelled() {
+		return nil, ErrCancelled
+	}
 	return s.workspace(), nil
 }
 
@@ -74,6 +88,8 @@ func (ch Change) once(w *Workspace, file string) ([]byte, error) {
 		return nil, err
 	case !bytes.Equal(known.Digest, digest[:]):
 		return nil, ErrCallIDReused
+	case known.Done && known.Failure != nil:
+		return nil, &FailedBefore{known.Failure}
 	case known.Done:
 		return known.Answer, nil
 	default:
@@ -85,8 +101,18 @@ func (ch Change) once(w *Workspace, file string) ([]byte, error) {
 		return note(file, answer{Digest: digest[:], Intent: intent})
 	})
 	if err != nil {
+		if failure := ch.failure(err); failure != nil {
+			return nil, errors.Join(err, note(file, answer{Digest: digest[:], Done: true, Failure: failure}))
+		}
 		_ = os.Remove(file) // nothing took effect
 		return nil, err
 	}
 	return got, note(file, answer{Digest: digest[:], Done: true, Answer: got})
+}
+
+func (ch Change) failure(err error) []byte {
+	if ch.Failure == nil {
+		return nil
+	}
+	return ch.Failure(err)
 }

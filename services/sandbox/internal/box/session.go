@@ -32,12 +32,15 @@ type session struct {
 	loaded bool
 	meta   *meta // nil when there is no workspace
 	execs  map[string]*Exec
+	// settled holds the calls whose execs were acknowledged, and when: whoever
+	// comes late shall not start them again.
+	settled map[string]time.Time
 }
 
 func newSession(n *Node, k Key) *session {
 	return &session{
 		node: n, key: k, dir: filepath.Join(n.o.Dir, k.folder(), k.Session),
-		idle: n.o.Now(), execs: map[string]*Exec{},
+		idle: n.o.Now(), execs: map[string]*Exec{}, settled: map[string]time.Time{},
 	}
 }
 
@@ -61,6 +64,9 @@ func (s *session) load() error {
 		return err
 	}
 	if err := s.loadExecs(); err != nil {
+		return err
+	}
+	if err := s.loadSettled(); err != nil {
 		return err
 	}
 	if err := s.clearStaging(); err != nil {
@@ -125,6 +131,14 @@ func (s *session) admit(generation int64) error {
 	return nil
 }
 
+// fenceCall is fence, but for who acts for an operation. mu is held.
+func (s *session) fenceCall(c Call) error {
+	if c.Operation && s.meta != nil && c.Epoch < s.meta.Epoch {
+		return nil
+	}
+	return s.fence(c.Epoch)
+}
+
 // fence refuses a caller who has lost the session, and remembers a new holder's
 // epoch before anything is done for it. mu is held.
 func (s *session) fence(epoch int64) error {
@@ -159,7 +173,7 @@ func (s *session) prune() {
 			continue
 		}
 		if now.Sub(ended) > s.node.o.KeepFor {
-			s.forget(id)
+			s.drop(id)
 			continue
 		}
 		n++
@@ -168,9 +182,20 @@ func (s *session) prune() {
 		}
 	}
 	if n > s.node.o.KeepFinished && oldest != nil {
-		s.forget(oldest.rec.CallID)
+		s.drop(oldest.rec.CallID)
 	}
 	s.pruneAnswers(now)
+	s.pruneSettled(now)
+}
+
+// drop forgets a result that nobody acknowledged, but that it was there. mu is
+// held.
+func (s *session) drop(id string) {
+	if err := s.settle(id); err != nil {
+		s.node.o.Log.Error("cannot drop the result of a command", "error", err)
+		return
+	}
+	s.forget(id)
 }
 
 // forget deletes what is kept of an exec. mu is held.

@@ -38,6 +38,9 @@ func (n *Node) Start(ctx context.Context, c Call, generation int64, spec Spec) (
 		}
 		return known, true, nil
 	}
+	if _, gone := s.settled[c.ID]; gone {
+		return nil, false, ErrAcknowledged
+	}
 	e, err = s.start(ctx, c, spec)
 	return e, false, err
 }
@@ -216,10 +219,13 @@ func (n *Node) Find(c Call) (*Exec, error) {
 	defer leave()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.fence(c.Epoch); err != nil {
+	if err := s.fenceCall(c); err != nil {
 		return nil, err
 	}
 	e := s.execs[c.ID]
+	if _, gone := s.settled[c.ID]; gone && e == nil {
+		return nil, ErrAcknowledged
+	}
 	if e == nil {
 		return nil, fmt.Errorf("%w: call %s", ErrNoExec, c.ID)
 	}

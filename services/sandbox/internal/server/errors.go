@@ -8,7 +8,10 @@ import (
 	"strings"
 	"time"
 
+	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
@@ -34,6 +37,7 @@ var rules = []rule{
 	{box.ErrNoExec, codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_EXEC_NOT_FOUND},
 	{box.ErrNotFinished, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_EXEC_NOT_FOUND},
 	{box.ErrCallIDReused, codes.AlreadyExists, sandboxv1.ErrorReason_ERROR_REASON_CALL_ID_REUSED},
+	{box.ErrAcknowledged, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_EXEC_ACKNOWLEDGED},
 	{box.ErrCancelled, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_CALL_CANCELLED},
 	{box.ErrStaleEpoch, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_STALE_EPOCH},
 	{box.ErrStaleGeneration, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_STALE_GENERATION},
@@ -64,7 +68,14 @@ func status(err error) error {
 	}
 	var ceiling *box.CeilingError
 	var edit *files.EditError
+	var before *box.FailedBefore
 	switch {
+	case errors.As(err, &before):
+		var was spb.Status
+		if bad := proto.Unmarshal(before.Failure, &was); bad != nil {
+			return fmt.Errorf("read what a change failed with: %w", bad)
+		}
+		return apierr.Forward(grpcstatus.ErrorProto(&was))
 	case errors.As(err, &ceiling):
 		return apierr.New(codes.InvalidArgument, domain, reason(sandboxv1.ErrorReason_ERROR_REASON_LIMIT_ABOVE_CEILING),
 			err.Error(), apierr.Field("start."+ceiling.Field, err.Error()))

@@ -78,6 +78,7 @@ func (s *execServer) open(ctx context.Context, first *sandboxv1.ExecRequest) (*b
 		if err != nil {
 			return nil, box.Offsets{}, false, err
 		}
+		c.Operation = k.Attach.GetOperation()
 		e, err := s.node.Find(c)
 		return e, box.Offsets{k.Attach.GetStdoutOffset(), k.Attach.GetStderrOffset()}, true, err
 	}
@@ -212,6 +213,7 @@ func (s *execServer) AcknowledgeExec(ctx context.Context, r *sandboxv1.Acknowled
 	if err != nil {
 		return nil, status(err)
 	}
+	c.Operation = r.GetOperation()
 	if err := s.node.Acknowledge(c); err != nil {
 		return nil, status(err)
 	}
@@ -223,6 +225,7 @@ func (s *execServer) CancelExec(ctx context.Context, r *sandboxv1.CancelExecRequ
 	if err != nil {
 		return nil, status(err)
 	}
+	c.Operation = r.GetOperation()
 	end, err := s.node.Cancel(ctx, c)
 	if err != nil {
 		return nil, status(err)

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 
+	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
 )
@@ -93,7 +95,7 @@ func (s *fileServer) put(c box.Call, t *files.Tree, d *files.Draft, start *sandb
 		return nil, err
 	}
 	raw, err := s.node.Mutate(c, start.GetWorkspaceGeneration(), box.Change{
-		Method: "write", Request: request,
+		Method: "write", Request: request, Failure: failure,
 		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
 			to := files.Target{Mode: start.GetMode(), IfEtag: start.GetIfEtag(), CreateOnly: start.GetCreateOnly()}
 			resp := &sandboxv1.WriteFileResponse{}
@@ -177,7 +179,7 @@ func (s *fileServer) EditFile(ctx context.Context, r *sandboxv1.EditFileRequest)
 		return nil, err
 	}
 	raw, err := s.node.Mutate(c, r.GetWorkspaceGeneration(), box.Change{
-		Method: "edit", Request: request,
+		Method: "edit", Request: request, Failure: failure,
 		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
 			return edit(w, r.GetPath(), edits, intend)
 		},
@@ -246,7 +248,7 @@ func (s *fileServer) DeleteFile(ctx context.Context, r *sandboxv1.DeleteFileRequ
 		return t.Remove(r.GetPath(), r.GetRecursive())
 	}
 	_, err = s.node.Mutate(c, r.GetWorkspaceGeneration(), box.Change{
-		Method: "delete", Request: request,
+		Method: "delete", Request: request, Failure: failure,
 		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
 			if err := intend([]byte("{}")); err != nil {
 				return nil, err
@@ -262,4 +264,18 @@ func (s *fileServer) DeleteFile(ctx context.Context, r *sandboxv1.DeleteFileRequ
 		return nil, status(err)
 	}
 	return &sandboxv1.DeleteFileResponse{}, nil
+}
+
+// failure encodes what a change failed with, if it is about the change: then the
+// call ends with it.
+func failure(err error) []byte {
+	told := status(err)
+	if apierr.ErrorDomain(told) != domain {
+		return nil
+	}
+	raw, err := proto.Marshal(grpcstatus.Convert(told).Proto())
+	if err != nil {
+		return nil
+	}
+	return raw
 }

@@ -44,6 +44,9 @@ func run(ctx context.Context, args []string) (err error) {
 	if err := config.Load(&c, config.Options{Name: "tools", Prefix: "FAIRLEAD_TOOLS_", Args: args}); err != nil {
 		return err
 	}
+	if c.Tools.Advertise == "" {
+		c.Tools.Advertise = c.Server.Peer
+	}
 	tel, err := telemetry.Setup(ctx, "tools", version, c.Log, os.Stderr)
 	if err != nil {
 		return err

@@ -17,11 +17,10 @@ import (
 )
 
 const (
-	// reattachTries is how often a broken stream to the sandbox is opened
-	// again before the call is given up; it can still be asked for again.
-	reattachTries = 6
-	// reattachWait is the first wait between tries; it doubles each time.
-	reattachWait = 50 * time.Millisecond
+	// reattachWait is the first wait before a broken stream to the sandbox is
+	// opened again; it doubles each time, up to reattachMaxWait.
+	reattachWait    = 50 * time.Millisecond
+	reattachMaxWait = time.Second
 	// cancelTimeout bounds how long killing a command may take.
 	cancelTimeout = 30 * time.Second
 )
@@ -44,18 +43,19 @@ type execution struct {
 }
 
 // run follows the command to its end. When ctx ends, the command is killed and
-// its end awaited, unless the service is closing: then it is left running.
+// its end awaited, unless the call is let go: then it is left running.
 func (e *execution) run(ctx context.Context) (*sandboxv1.ExecExited, error) {
 	streams, drop := context.WithCancel(context.WithoutCancel(ctx))
 	defer drop()
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
-		closing := errors.Is(context.Cause(ctx), tool.ErrClosing)
-		if !closing {
+		// What is let go runs on, for whoever takes the call up.
+		goes := errors.Is(context.Cause(ctx), tool.ErrClosing) || errors.Is(context.Cause(ctx), tool.ErrTakenOver)
+		if !goes {
 			e.killErr = e.kill(streams)
 		}
-		if closing || e.killErr != nil {
+		if goes || e.killErr != nil {
 			drop()
 		}
 	})
@@ -76,41 +76,57 @@ func (e *execution) kill(ctx context.Context) error {
 	return err
 }
 
+// follow reads the command's output to its end. A sandbox that cannot be reached
+// is waited for, as long as the command may run: until then the call can only be
+// late.
 func (e *execution) follow(ctx context.Context) (*sandboxv1.ExecExited, error) {
 	// A call that was started before is looked for first: starting a command
 	// whose end was recorded meanwhile would run it twice.
 	attach, wait := e.call.Resumed, reattachWait
-	for try := 1; ; try++ {
+	var down time.Time // since when the sandbox is out of reach
+	for {
 		seen := e.stdout + e.stderr
 		exited, err := e.once(ctx, attach)
 		switch {
 		case err == nil:
 			return exited, nil
-		case apierr.Reason(err) == "EXEC_NOT_FOUND" && e.started:
+		case apierr.Reason(err) == "EXEC_ACKNOWLEDGED":
+			// Its result was recorded, or dropped because nobody came for it.
+			if e.openErr = e.open(ctx); e.openErr != nil {
+				return nil, e.openErr
+			}
+			return &sandboxv1.ExecExited{Reason: sandboxv1.ExitReason_EXIT_REASON_LOST}, nil
+		case apierr.Reason(err) == "EXEC_NOT_FOUND" && (e.started || e.call.Begun):
 			return &sandboxv1.ExecExited{Reason: sandboxv1.ExitReason_EXIT_REASON_LOST}, nil
 		case apierr.Reason(err) == "EXEC_NOT_FOUND" && attach:
-			// Nothing of it is there: it was never started, or its result has
-			// been recorded and it was acknowledged.
-			if e.call.Open != nil {
-				if e.openErr = e.call.Open(ctx); e.openErr != nil {
-					return nil, e.openErr
-				}
+			// Nothing of it is there: it was never started, or its result was
+			// recorded long ago.
+			if e.openErr = e.open(ctx); e.openErr != nil {
+				return nil, e.openErr
 			}
 			attach = false
 			continue
 		case apierr.Code(err) != codes.Unavailable || ctx.Err() != nil:
 			return nil, err
-		case e.stdout+e.stderr > seen:
-			try, wait = 0, reattachWait // it had come further
-		case try >= reattachTries:
+		case down.IsZero() || e.stdout+e.stderr > seen: // it had come further
+			down, wait = time.Now(), reattachWait
+		case time.Since(down) > e.timeout:
 			return nil, err
 		}
 		attach = attach || e.started
 		if !pause(ctx, wait) {
 			return nil, err
 		}
-		wait *= 2
+		wait = min(2*wait, reattachMaxWait)
 	}
+}
+
+// open says whether the call is still to be made, and by us.
+func (e *execution) open(ctx context.Context) error {
+	if e.call.Open == nil {
+		return nil
+	}
+	return e.call.Open(ctx)
 }
 
 func pause(ctx context.Context, d time.Duration) bool {
@@ -172,6 +188,9 @@ func (e *execution) take(m *sandboxv1.ExecResponse) {
 	case *sandboxv1.ExecResponse_Started:
 		if !e.started && k.Started.GetAttached() {
 			e.sink.Progress(fmt.Sprintf("attached again to the command of call %s", e.call.ID))
+		}
+		if !e.started && e.call.Seen != nil {
+			e.call.Seen()
 		}
 		e.started = true
 	case *sandboxv1.ExecResponse_Stdout:

@@ -159,6 +159,7 @@ func (a *attempt) delegate(ctx context.Context, d permission.Decision) error {
 func (a *attempt) move(ctx context.Context, to store.State, result []byte) error {
 	return a.Store.Move(ctx, a.Ref, store.Change{
 		From: a.rec.State, To: to, Fenced: true, Tool: a.Tool, Digest: a.digest, Result: result, At: a.Now(),
+		Owner: a.Self, TTL: a.Lease, Claim: a.rec.Claim,
 	})
 }
 
@@ -172,6 +173,7 @@ func (a *attempt) start(ctx context.Context, t *tool.Tool, args tool.Arguments, 
 		a.abandon(r)
 		return err
 	}
+	r.own(1)
 	a.launch(ctx, r)
 	if err := a.send(decisionPiece(d.Kind, d.Rule)); err != nil {
 		return err
@@ -179,11 +181,14 @@ func (a *attempt) start(ctx context.Context, t *tool.Tool, args tool.Arguments, 
 	return r.follow(ctx, a.send)
 }
 
-// resume goes on with a call that was started before: here, or by a process
-// that has let go of it.
+// resume goes on with a call that was started before: here, by a replica that
+// makes it now, or by one that is no more.
 func (a *attempt) resume(ctx context.Context, profile *permission.Profile) error {
 	if r := a.find(a.Ref); r != nil {
 		return a.attach(ctx, r)
+	}
+	if a.rec.Live && a.rec.Owner.ID != a.Self.ID {
+		return a.elsewhere(ctx)
 	}
 	t, ok := a.Tools.Get(a.Tool)
 	args, err := tool.ParseArguments(a.Arguments)
@@ -195,24 +200,24 @@ func (a *attempt) resume(ctx context.Context, profile *permission.Profile) error
 	if err != nil || other != nil {
 		return errors.Join(err, a.attach(ctx, other))
 	}
-	r.call.Resumed, r.call.Open = true, func(ctx context.Context) error { return a.stillStarted(ctx, r) }
-	// Somebody here may have finished the call since it was read. Running it
-	// again now would run it twice, for its traces are gone from the sandbox.
-	if err := a.stillStarted(ctx, r); err != nil {
+	// Somebody may have finished the call since it was read, or taken it over.
+	if err := a.Store.TakeOver(ctx, a.Ref, a.rec.Claim, a.Self, a.Lease); err != nil {
 		a.abandon(r)
 		return err
 	}
+	r.own(a.rec.Claim + 1)
+	r.call.Resumed, r.call.Begun = true, a.rec.Begun
 	ctx, a.span = a.observe.start(ctx, a.Request, true)
 	a.launch(ctx, r)
 	return r.follow(ctx, a.send)
 }
 
-// stillStarted is ErrConflict when the call was settled meanwhile.
-func (e *Engine) stillStarted(ctx context.Context, r *run) error {
+// stillMine is ErrConflict when the call was settled meanwhile, or taken over.
+func (e *Engine) stillMine(ctx context.Context, r *run) error {
 	ref := r.ref
 	ref.Epoch = r.epoch.Load()
 	rec, err := e.Store.Enter(ctx, ref)
-	if err == nil && rec.State != store.Started {
+	if err == nil && (rec.State != store.Started || rec.Claim != r.claim.Load()) {
 		return store.ErrConflict
 	}
 	return err
@@ -231,7 +236,8 @@ func (a *attempt) claim(ctx context.Context, t *tool.Tool, args tool.Arguments, 
 	r := newRun(ctx, a.Ref, a.digest, t, a.Limits.OutputBytes, release)
 	r.call = tool.Call{
 		Session: a.Ref.Session, ID: a.Ref.CallID, WorkspaceGeneration: a.WorkspaceGeneration,
-		Arguments: args.Raw, Hidden: profile.Hides(),
+		Arguments: args.Raw, Hidden: profile.Hides(), Seen: func() { r.begun.Store(true) },
+		Open: func(ctx context.Context) error { return a.stillMine(ctx, r) },
 	}
 	got, err := a.register(r)
 	if err != nil || got != r {

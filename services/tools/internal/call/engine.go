@@ -7,12 +7,19 @@
 //	  │        │  └──► delegated ──┘  ▲
 //	  │        └────────────────► cancelled
 //
-// The journal is authoritative. A call that runs in this process is also in the
-// engine's memory, where those who ask for it again meet it; one that the journal
-// calls started and that no one here runs was left by a process that ended, and
-// is taken up again: the sandbox knows it by its id. A call outlives the stream
-// that asked for it; its goroutine belongs to the engine, which waits for it in
-// Close. What a closing engine lets go stays started and is taken up later.
+// The journal is authoritative. A started call belongs to one replica at a time,
+// by a lease in the journal that Run renews and a claim that counts its owners. A
+// call that runs in this process is also in the engine's memory, where those who
+// ask for it again meet it. One that another replica makes is followed there. One
+// whose owner's lease has ended was left by a process that died, or that does not
+// come forward: it is taken over and taken up again, for the sandbox knows it by
+// its id. What the old owner does from then on has no effect: the database refuses
+// its result, and the sandbox what it starts, because it has the call already or
+// remembers that it was settled.
+//
+// A call outlives the stream that asked for it; its goroutine belongs to the
+// engine, which waits for it in Close. What a closing engine lets go stays started
+// and is free for others at once.
 //
 // Whoever loses a race for a call (store.ErrConflict) reads the journal again.
 package call
@@ -50,6 +57,9 @@ var (
 	ErrDigestMismatch = errors.New("the approval is for other arguments")
 )
 
+// releaseTimeout bounds giving up the leases of an engine that closes.
+const releaseTimeout = 2 * time.Second
+
 // maxRaces is how often a call is read again after a lost race. Each loss means
 // that the call has moved forward, which it can do a few times only.
 const maxRaces = 10
@@ -76,6 +86,21 @@ type Config struct {
 	Log      *slog.Logger
 	// Now is the clock.
 	Now func() time.Time
+	// Self is this replica.
+	Self store.Owner
+	// Lease is how long a call stays this replica's without being renewed: the
+	// time after which another one takes over what a dead one leaves.
+	Lease time.Duration
+	// Peers reaches the other replicas; nil when there are none.
+	Peers Peers
+}
+
+// Peers asks other replicas, at the address of their peer face, for the calls that
+// they make. An error that is not about the call, but about reaching the replica,
+// is ErrReplicaUnavailable.
+type Peers interface {
+	Call(ctx context.Context, address string, q Request, send Send) error
+	Cancel(ctx context.Context, address string, ref store.Ref) (*tool.Result, error)
 }
 
 // Engine makes calls. It is safe for concurrent use.
@@ -103,7 +128,7 @@ func New(c Config) (*Engine, error) {
 }
 
 // Close lets go of all running calls and waits until they are let go. What they
-// started goes on in the sandbox.
+// started goes on in the sandbox, and others may take it up.
 func (e *Engine) Close() {
 	e.mu.Lock()
 	e.closed = true
@@ -112,6 +137,11 @@ func (e *Engine) Close() {
 	}
 	e.mu.Unlock()
 	e.wg.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
+	defer cancel()
+	if err := e.Store.Release(ctx, e.Self.ID); err != nil {
+		e.Log.WarnContext(ctx, "leases not released; others take over when they end", "error", err.Error())
+	}
 }
 
 // Request asks for a call.
@@ -123,6 +153,9 @@ type Request struct {
 	Allowed             []string
 	Approval            *toolsv1.Approval
 	WorkspaceGeneration int64
+	// Forwarded says that another replica asks, which takes this one for the
+	// call's owner. It is not forwarded again.
+	Forwarded bool
 }
 
 // Send takes one piece of a call. An error ends the sending, not the call.
@@ -132,20 +165,13 @@ type Send func(*toolsv1.CallToolResponse) error
 // ended, must be asked about, or is handed back. The call goes on when ctx ends.
 func (e *Engine) Call(ctx context.Context, q Request, send Send) error {
 	digest := Digest(q.Tool, q.Arguments)
-	for range maxRaces {
-		rec, err := e.Store.Enter(ctx, q.Ref)
-		if err != nil {
-			return err
-		}
+	return e.retry(ctx, q.Ref, func(rec store.Record) error {
 		if err := sameCall(rec, q, digest); err != nil {
 			return err
 		}
 		a := &attempt{Engine: e, Request: q, digest: digest, rec: rec, send: send}
-		if err = a.advance(ctx); !errors.Is(err, store.ErrConflict) {
-			return err
-		}
-	}
-	return errors.New("the call's state changed too often while it was asked for")
+		return a.advance(ctx)
+	})
 }
 
 // sameCall checks that an id and an approval belong to the call.

@@ -56,12 +56,15 @@ func (e *Engine) execute(ctx context.Context, r *run, span trace.Span) {
 func (e *Engine) perform(ctx context.Context, r *run) (*tool.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.Limits.Duration)
 	defer cancel()
-	for {
+	for again := false; ; {
 		c := r.call
 		c.Epoch = r.epoch.Load()
 		result, err := e.guarded(ctx, r, c)
 		switch {
 		case errors.Is(err, tool.ErrStaleEpoch) && r.epoch.Load() > c.Epoch:
+			continue
+		case result.GetOutcome() == toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN && r.tool.Idempotent && !again:
+			again = true // it does no harm to make it once more
 			continue
 		case err == nil:
 			return result, nil
@@ -101,7 +104,7 @@ func (e *Engine) record(ctx context.Context, r *run, result *tool.Result) error 
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	for wait := 50 * time.Millisecond; ; wait *= 2 {
-		err := e.Store.Move(writing, r.ref, store.Change{From: store.Started, To: to, Result: bytes, At: e.Now()})
+		err := e.Store.Move(writing, r.ref, store.Change{From: store.Started, To: to, Claim: r.claim.Load(), Result: bytes, At: e.Now()})
 		if !errors.Is(err, store.ErrUnavailable) {
 			return err
 		}

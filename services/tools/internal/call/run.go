@@ -22,6 +22,8 @@ type run struct {
 	call    tool.Call
 	release func()
 	epoch   atomic.Int64    // the highest under which the call was asked for
+	claim   atomic.Int64    // under which the journal knows the run; 0 before it does
+	begun   atomic.Bool     // the sandbox has what the call started
 	ctx     context.Context //nolint:containedctx // made with the run, which can be cancelled before its goroutine begins
 	cancel  context.CancelCauseFunc
 
@@ -42,6 +44,9 @@ func newRun(ctx context.Context, ref store.Ref, digest string, t *tool.Tool, roo
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	return r
 }
+
+// own notes the claim under which the call is this run's.
+func (r *run) own(claim int64) { r.claim.Store(claim) }
 
 // raise notes a higher epoch under which the call was asked for.
 func (r *run) raise(epoch int64) {

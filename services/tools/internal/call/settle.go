@@ -54,8 +54,9 @@ func sameResult(recorded []byte, result *tool.Result) error {
 }
 
 // Cancel stops a call, or leaves a mark that stops it from starting, and returns
-// its recorded result. The call's effects have ended then.
-func (e *Engine) Cancel(ctx context.Context, ref store.Ref) (result *tool.Result, err error) {
+// its recorded result. The call's effects have ended then. A request that another
+// replica has forwarded goes no further.
+func (e *Engine) Cancel(ctx context.Context, ref store.Ref, forwarded bool) (result *tool.Result, err error) {
 	err = e.retry(ctx, ref, func(rec store.Record) error {
 		if rec.State != store.None && rec.Session != ref.Session {
 			return ErrIDReused
@@ -72,6 +73,12 @@ func (e *Engine) Cancel(ctx context.Context, ref store.Ref) (result *tool.Result
 		case store.Started:
 			if r := e.find(ref); r != nil {
 				return e.interrupt(ctx, ref, r)
+			}
+			if !forwarded && e.isElsewhere(rec) {
+				// Who cannot be reached is stopped in the sandbox.
+				if result, err = e.Peers.Cancel(ctx, rec.Owner.Address, ref); !errors.Is(err, ErrReplicaUnavailable) {
+					return err
+				}
 			}
 			if err := e.stop(ctx, ref, rec); err != nil {
 				return err
@@ -98,7 +105,7 @@ func (e *Engine) interrupt(ctx context.Context, ref store.Ref, r *run) error {
 	if err := r.wait(ctx); err != nil {
 		return err
 	}
-	if r.err != nil {
+	if r.err != nil && !lost(r.err) {
 		return r.err
 	}
 	return store.ErrConflict
@@ -115,20 +122,6 @@ func (e *Engine) stop(ctx context.Context, ref store.Ref, rec store.Record) erro
 		return nil
 	}
 	return c.Cancel(ctx, tool.Call{Session: ref.Session, Epoch: ref.Epoch, ID: ref.CallID})
-}
-
-// retry reads a call and acts on it, again when somebody was faster.
-func (e *Engine) retry(ctx context.Context, ref store.Ref, act func(store.Record) error) error {
-	for range maxRaces {
-		rec, err := e.Store.Enter(ctx, ref)
-		if err != nil {
-			return err
-		}
-		if err = act(rec); !errors.Is(err, store.ErrConflict) {
-			return err
-		}
-	}
-	return errors.New("the call's state changed too often while it was settled")
 }
 
 // outcome names an outcome in traces and metrics.

@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/tools/internal/call"
+	"github.com/fairlead/fairlead/services/tools/internal/peer"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 )
 
@@ -37,7 +38,7 @@ func (s *Calls) CallTool(q *toolsv1.CallToolRequest, stream grpc.ServerStreaming
 	}
 	err = s.engine.Call(ctx, call.Request{
 		Ref: ref, Tool: q.GetTool(), Arguments: q.GetArgumentsJson(), Profile: q.GetProfile(), Allowed: q.GetAllowedTools(),
-		Approval: q.GetApproval(), WorkspaceGeneration: q.GetWorkspaceGeneration(),
+		Approval: q.GetApproval(), WorkspaceGeneration: q.GetWorkspaceGeneration(), Forwarded: peer.Forwarded(ctx),
 	}, stream.Send)
 	return outward(err, ref.CallID)
 }
@@ -64,7 +65,7 @@ func (s *Calls) CancelCall(ctx context.Context, q *toolsv1.CancelCallRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	result, err := s.engine.Cancel(ctx, ref)
+	result, err := s.engine.Cancel(ctx, ref, peer.Forwarded(ctx))
 	if err != nil {
 		return nil, outward(err, ref.CallID)
 	}

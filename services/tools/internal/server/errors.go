@@ -78,8 +78,8 @@ func outward(err error, subject string) error {
 	if err == nil {
 		return nil
 	}
-	if apierr.ErrorDomain(err) == sandboxDomain {
-		return apierr.Forward(err)
+	if from := apierr.ErrorDomain(err); from == sandboxDomain || from == domain {
+		return apierr.Forward(err) // of the sandbox, or of the replica that makes the call
 	}
 	if errors.Is(err, tool.ErrClosing) {
 		return apierr.New(codes.Unavailable, apierr.Domain, apierr.ReasonDraining, "the tools service is stopping; ask for the call again", apierr.RetryAfter(retryAfter))

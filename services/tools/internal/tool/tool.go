@@ -41,6 +41,10 @@ var ErrCancelled = errors.New("the call was cancelled")
 // again by its id.
 var ErrClosing = errors.New("the tools service is stopping")
 
+// ErrTakenOver is the cause of the context of a call that another replica has
+// taken over. A tool lets go as with ErrClosing.
+var ErrTakenOver = errors.New("another replica has taken the call over")
+
 // Spec describes a tool to models and to those who list tools.
 type Spec struct {
 	// Name is what the model calls.
@@ -74,9 +78,16 @@ type Call struct {
 	// Resumed says that the call had been started before, perhaps by a process
 	// that is no more: what it started may still run, or have ended.
 	Resumed bool
-	// Open reports, for a resumed call, an error when it has been settled
-	// meanwhile. It is asked before what is gone is started anew: it may be gone
-	// because its result was recorded. The error is returned as it is.
+	// Begun says that the sandbox was seen to have what the call started: if it
+	// has it no more, the call's end is not known.
+	Begun bool
+	// Seen, unless it is nil, is to be called once the sandbox has what the call
+	// started.
+	Seen func()
+	// Open reports an error when the call has been settled meanwhile, or taken
+	// over by another replica. It is asked before what is gone is started anew or
+	// called lost: it may be gone because its result was recorded. The error is
+	// returned as it is.
 	Open func(ctx context.Context) error
 	// Hidden reports whether the permission profile hides a path, relative to
 	// the workspace, from tools that search; nil hides nothing.

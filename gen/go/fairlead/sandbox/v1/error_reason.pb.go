@@ -70,6 +70,8 @@ const (
 	ErrorReason_ERROR_REASON_TOO_MANY_EXECS ErrorReason = 20
 	// Removing a directory that is not empty needs `recursive`.
 	ErrorReason_ERROR_REASON_DIRECTORY_NOT_EMPTY ErrorReason = 21
+	// The exec's result was recorded and the exec forgotten: the call has ended.
+	ErrorReason_ERROR_REASON_EXEC_ACKNOWLEDGED ErrorReason = 22
 )
 
 // Enum value maps for ErrorReason.
@@ -97,6 +99,7 @@ var (
 		19: "ERROR_REASON_LIMIT_ABOVE_CEILING",
 		20: "ERROR_REASON_TOO_MANY_EXECS",
 		21: "ERROR_REASON_DIRECTORY_NOT_EMPTY",
+		22: "ERROR_REASON_EXEC_ACKNOWLEDGED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":         0,
@@ -121,6 +124,7 @@ var (
 		"ERROR_REASON_LIMIT_ABOVE_CEILING": 19,
 		"ERROR_REASON_TOO_MANY_EXECS":      20,
 		"ERROR_REASON_DIRECTORY_NOT_EMPTY": 21,
+		"ERROR_REASON_EXEC_ACKNOWLEDGED":   22,
 	}
 )
 
@@ -155,7 +159,7 @@ var File_fairlead_sandbox_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xe8\x05\n" +
+	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\x8c\x06\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12$\n" +
 	" ERROR_REASON_WORKSPACE_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -179,7 +183,8 @@ const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\x1dERROR_REASON_ISOLATION_FAILED\x10\x12\x12$\n" +
 	" ERROR_REASON_LIMIT_ABOVE_CEILING\x10\x13\x12\x1f\n" +
 	"\x1bERROR_REASON_TOO_MANY_EXECS\x10\x14\x12$\n" +
-	" ERROR_REASON_DIRECTORY_NOT_EMPTY\x10\x15BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
+	" ERROR_REASON_DIRECTORY_NOT_EMPTY\x10\x15\x12\"\n" +
+	"\x1eERROR_REASON_EXEC_ACKNOWLEDGED\x10\x16BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
 	file_fairlead_sandbox_v1_error_reason_proto_rawDescOnce sync.Once

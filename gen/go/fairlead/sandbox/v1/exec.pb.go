@@ -434,7 +434,10 @@ type ExecAttach struct {
 	// Sends the output of standard output from this offset, in bytes.
 	StdoutOffset int64 `protobuf:"varint,2,opt,name=stdout_offset,json=stdoutOffset,proto3" json:"stdout_offset,omitempty"`
 	// Sends the output of standard error from this offset, in bytes.
-	StderrOffset  int64 `protobuf:"varint,3,opt,name=stderr_offset,json=stderrOffset,proto3" json:"stderr_offset,omitempty"`
+	StderrOffset int64 `protobuf:"varint,3,opt,name=stderr_offset,json=stderrOffset,proto3" json:"stderr_offset,omitempty"`
+	// The caller watches an operation, which outlives the holders of its session:
+	// a lower epoch is not refused.
+	Operation     bool `protobuf:"varint,4,opt,name=operation,proto3" json:"operation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -488,6 +491,13 @@ func (x *ExecAttach) GetStderrOffset() int64 {
 		return x.StderrOffset
 	}
 	return 0
+}
+
+func (x *ExecAttach) GetOperation() bool {
+	if x != nil {
+		return x.Operation
+	}
+	return false
 }
 
 // ExecStdin brings bytes for the standard input.
@@ -1164,7 +1174,10 @@ func (x *ExecInfo) GetExited() *ExecExited {
 type AcknowledgeExecRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Which call it is.
-	Call          *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
+	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
+	// The caller acts for an operation, which outlives the holders of its
+	// session: a lower epoch is not refused.
+	Operation     bool `protobuf:"varint,2,opt,name=operation,proto3" json:"operation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1204,6 +1217,13 @@ func (x *AcknowledgeExecRequest) GetCall() *v1.CallRef {
 		return x.Call
 	}
 	return nil
+}
+
+func (x *AcknowledgeExecRequest) GetOperation() bool {
+	if x != nil {
+		return x.Operation
+	}
+	return false
 }
 
 // AcknowledgeExecResponse says that the exec is forgotten.
@@ -1247,7 +1267,10 @@ func (*AcknowledgeExecResponse) Descriptor() ([]byte, []int) {
 type CancelExecRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Which call it is.
-	Call          *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
+	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
+	// The caller acts for an operation, which outlives the holders of its
+	// session: a lower epoch is not refused.
+	Operation     bool `protobuf:"varint,2,opt,name=operation,proto3" json:"operation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1287,6 +1310,13 @@ func (x *CancelExecRequest) GetCall() *v1.CallRef {
 		return x.Call
 	}
 	return nil
+}
+
+func (x *CancelExecRequest) GetOperation() bool {
+	if x != nil {
+		return x.Operation
+	}
+	return false
 }
 
 // CancelExecResponse says that nothing of the exec runs any more.
@@ -1364,12 +1394,13 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"ExecLimits\x12*\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\vmemoryBytes\x12%\n" +
 	"\tprocesses\x18\x02 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\tprocesses\x12*\n" +
-	"\foutput_bytes\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\voutputBytes\"\xa1\x01\n" +
+	"\foutput_bytes\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\voutputBytes\"\xbf\x01\n" +
 	"\n" +
 	"ExecAttach\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12,\n" +
 	"\rstdout_offset\x18\x02 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\fstdoutOffset\x12,\n" +
-	"\rstderr_offset\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\fstderrOffset\"@\n" +
+	"\rstderr_offset\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\fstderrOffset\x12\x1c\n" +
+	"\toperation\x18\x04 \x01(\bR\toperation\"@\n" +
 	"\tExecStdin\x12\x1d\n" +
 	"\x04data\x18\x01 \x01(\fB\t\xbaH\x06z\x04\x18\x80\x80@R\x04data\x12\x14\n" +
 	"\x05close\x18\x02 \x01(\bR\x05close\"/\n" +
@@ -1414,12 +1445,14 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\bExecInfo\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x127\n" +
-	"\x06exited\x18\x03 \x01(\v2\x1f.fairlead.sandbox.v1.ExecExitedR\x06exited\"Q\n" +
+	"\x06exited\x18\x03 \x01(\v2\x1f.fairlead.sandbox.v1.ExecExitedR\x06exited\"o\n" +
 	"\x16AcknowledgeExecRequest\x127\n" +
-	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\"\x19\n" +
-	"\x17AcknowledgeExecResponse\"L\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1c\n" +
+	"\toperation\x18\x02 \x01(\bR\toperation\"\x19\n" +
+	"\x17AcknowledgeExecResponse\"j\n" +
 	"\x11CancelExecRequest\x127\n" +
-	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\"M\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1c\n" +
+	"\toperation\x18\x02 \x01(\bR\toperation\"M\n" +
 	"\x12CancelExecResponse\x127\n" +
 	"\x06exited\x18\x01 \x01(\v2\x1f.fairlead.sandbox.v1.ExecExitedR\x06exited*\xa2\x02\n" +
 	"\n" +

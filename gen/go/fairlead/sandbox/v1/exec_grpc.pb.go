@@ -40,11 +40,13 @@ type ExecServiceClient interface {
 	Exec(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ExecRequest, ExecResponse], error)
 	// ListExecs lists a session's execs that run or were not acknowledged.
 	ListExecs(ctx context.Context, in *ListExecsRequest, opts ...grpc.CallOption) (*ListExecsResponse, error)
-	// AcknowledgeExec forgets a finished exec: its result has been recorded.
+	// AcknowledgeExec forgets a finished exec: its result has been recorded. A
+	// later start or attach with the same id is FAILED_PRECONDITION with reason
+	// EXEC_ACKNOWLEDGED.
 	AcknowledgeExec(ctx context.Context, in *AcknowledgeExecRequest, opts ...grpc.CallOption) (*AcknowledgeExecResponse, error)
 	// CancelExec kills a command and everything that it started, and leaves a
-	// mark that refuses a later start with the same id. When it returns, nothing
-	// of the command runs any more.
+	// mark that refuses a later start, or change of a file, with the same id. When
+	// it returns, nothing of the command runs any more, and no such change.
 	CancelExec(ctx context.Context, in *CancelExecRequest, opts ...grpc.CallOption) (*CancelExecResponse, error)
 }
 
@@ -114,11 +116,13 @@ type ExecServiceServer interface {
 	Exec(grpc.BidiStreamingServer[ExecRequest, ExecResponse]) error
 	// ListExecs lists a session's execs that run or were not acknowledged.
 	ListExecs(context.Context, *ListExecsRequest) (*ListExecsResponse, error)
-	// AcknowledgeExec forgets a finished exec: its result has been recorded.
+	// AcknowledgeExec forgets a finished exec: its result has been recorded. A
+	// later start or attach with the same id is FAILED_PRECONDITION with reason
+	// EXEC_ACKNOWLEDGED.
 	AcknowledgeExec(context.Context, *AcknowledgeExecRequest) (*AcknowledgeExecResponse, error)
 	// CancelExec kills a command and everything that it started, and leaves a
-	// mark that refuses a later start with the same id. When it returns, nothing
-	// of the command runs any more.
+	// mark that refuses a later start, or change of a file, with the same id. When
+	// it returns, nothing of the command runs any more, and no such change.
 	CancelExec(context.Context, *CancelExecRequest) (*CancelExecResponse, error)
 	mustEmbedUnimplementedExecServiceServer()
 }

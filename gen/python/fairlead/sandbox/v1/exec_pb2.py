@@ -27,7 +27,7 @@ from fairlead.common.v1 import call_pb2 as fairlead_dot_common_dot_v1_dot_call__
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x66\x61irlead/sandbox/v1/exec.proto\x12\x13\x66\x61irlead.sandbox.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1d\x66\x61irlead/common/v1/call.proto\x1a\x1egoogle/protobuf/duration.proto\"\x99\x02\n\x0b\x45xecRequest\x12/\n\x05start\x18\x01 \x01(\x0b\x32\x1e.fairlead.sandbox.v1.ExecStartH\x00\x12\x31\n\x06\x61ttach\x18\x02 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecAttachH\x00\x12/\n\x05stdin\x18\x03 \x01(\x0b\x32\x1e.fairlead.sandbox.v1.ExecStdinH\x00\x12\x31\n\x06signal\x18\x04 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecSignalH\x00\x12\x33\n\x06resize\x18\x05 \x01(\x0b\x32!.fairlead.sandbox.v1.TerminalSizeH\x00\x42\r\n\x04kind\x12\x05\xbaH\x02\x08\x01\"\xda\x03\n\tExecStart\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12!\n\x04\x61rgv\x18\x02 \x03(\tB\x13\xbaH\x10\x92\x01\r\x08\x01\x10\x80 \"\x06r\x04(\x80\x80\x08\x12k\n\x03\x65nv\x18\x03 \x03(\x0b\x32\'.fairlead.sandbox.v1.ExecStart.EnvEntryB5\xbaH2\x9a\x01/\x10\x80\x02\"\"r 2\x1e^[A-Za-z_][A-Za-z0-9_]{0,127}$*\x06r\x04(\x80\x80\x08\x12\x15\n\x03\x63wd\x18\x04 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12\x34\n\x07timeout\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02\x32\x00\x12/\n\x06limits\x18\x06 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecLimits\x12\x33\n\x08terminal\x18\x07 \x01(\x0b\x32!.fairlead.sandbox.v1.TerminalSize\x12\r\n\x05stdin\x18\x08 \x01(\x08\x12\x1c\n\x14workspace_generation\x18\t \x01(\x03\x1a*\n\x08\x45nvEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"f\n\nExecLimits\x12\x1d\n\x0cmemory_bytes\x18\x01 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1a\n\tprocesses\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1d\n\x0coutput_bytes\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"\x7f\n\nExecAttach\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x1e\n\rstdout_offset\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1e\n\rstderr_offset\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"3\n\tExecStdin\x12\x17\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\t\xbaH\x06z\x04\x18\x80\x80@\x12\r\n\x05\x63lose\x18\x02 \x01(\x08\"\'\n\nExecSignal\x12\x19\n\x06signal\x18\x01 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18@(\x01\"E\n\x0cTerminalSize\x12\x18\n\x04rows\x18\x01 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\x80 (\x01\x12\x1b\n\x07\x63olumns\x18\x02 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\x80 (\x01\"\xe4\x01\n\x0c\x45xecResponse\x12\x33\n\x07started\x18\x01 \x01(\x0b\x32 .fairlead.sandbox.v1.ExecStartedH\x00\x12\x31\n\x06stdout\x18\x02 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecOutputH\x00\x12\x31\n\x06stderr\x18\x03 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecOutputH\x00\x12\x31\n\x06\x65xited\x18\x04 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecExitedH\x00\x42\x06\n\x04kind\"\x1f\n\x0b\x45xecStarted\x12\x10\n\x08\x61ttached\x18\x01 \x01(\x08\"*\n\nExecOutput\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"\x80\x02\n\nExecExited\x12/\n\x06reason\x18\x01 \x01(\x0e\x32\x1f.fairlead.sandbox.v1.ExitReason\x12\x11\n\texit_code\x18\x02 \x01(\x05\x12\x0e\n\x06signal\x18\x03 \x01(\x05\x12\x0f\n\x07message\x18\x04 \x01(\t\x12,\n\twall_time\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12+\n\x08\x63pu_time\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x18\n\x10max_memory_bytes\x18\x07 \x01(\x03\x12\x18\n\x10output_truncated\x18\x08 \x01(\x08\"\x88\x01\n\x10ListExecsRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"Z\n\x11ListExecsResponse\x12,\n\x05\x65xecs\x18\x01 \x03(\x0b\x32\x1d.fairlead.sandbox.v1.ExecInfo\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"Z\n\x08\x45xecInfo\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0c\n\x04\x61rgv\x18\x02 \x03(\t\x12/\n\x06\x65xited\x18\x03 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecExited\"K\n\x16\x41\x63knowledgeExecRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\"\x19\n\x17\x41\x63knowledgeExecResponse\"F\n\x11\x43\x61ncelExecRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\"E\n\x12\x43\x61ncelExecResponse\x12/\n\x06\x65xited\x18\x01 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecExited*\xa2\x02\n\nExitReason\x12\x1b\n\x17\x45XIT_REASON_UNSPECIFIED\x10\x00\x12\x16\n\x12\x45XIT_REASON_EXITED\x10\x01\x12\x18\n\x14\x45XIT_REASON_SIGNALED\x10\x02\x12\x19\n\x15\x45XIT_REASON_TIMED_OUT\x10\x03\x12\x1d\n\x19\x45XIT_REASON_OUT_OF_MEMORY\x10\x04\x12\x19\n\x15\x45XIT_REASON_CANCELLED\x10\x05\x12\x1c\n\x18\x45XIT_REASON_OUTPUT_LIMIT\x10\x06\x12\x1f\n\x1b\x45XIT_REASON_WORKSPACE_LIMIT\x10\x07\x12\x1b\n\x17\x45XIT_REASON_NOT_STARTED\x10\x08\x12\x14\n\x10\x45XIT_REASON_LOST\x10\t2\x87\x03\n\x0b\x45xecService\x12O\n\x04\x45xec\x12 .fairlead.sandbox.v1.ExecRequest\x1a!.fairlead.sandbox.v1.ExecResponse(\x01\x30\x01\x12Z\n\tListExecs\x12%.fairlead.sandbox.v1.ListExecsRequest\x1a&.fairlead.sandbox.v1.ListExecsResponse\x12l\n\x0f\x41\x63knowledgeExec\x12+.fairlead.sandbox.v1.AcknowledgeExecRequest\x1a,.fairlead.sandbox.v1.AcknowledgeExecResponse\x12]\n\nCancelExec\x12&.fairlead.sandbox.v1.CancelExecRequest\x1a\'.fairlead.sandbox.v1.CancelExecResponseBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x66\x61irlead/sandbox/v1/exec.proto\x12\x13\x66\x61irlead.sandbox.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1d\x66\x61irlead/common/v1/call.proto\x1a\x1egoogle/protobuf/duration.proto\"\x99\x02\n\x0b\x45xecRequest\x12/\n\x05start\x18\x01 \x01(\x0b\x32\x1e.fairlead.sandbox.v1.ExecStartH\x00\x12\x31\n\x06\x61ttach\x18\x02 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecAttachH\x00\x12/\n\x05stdin\x18\x03 \x01(\x0b\x32\x1e.fairlead.sandbox.v1.ExecStdinH\x00\x12\x31\n\x06signal\x18\x04 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecSignalH\x00\x12\x33\n\x06resize\x18\x05 \x01(\x0b\x32!.fairlead.sandbox.v1.TerminalSizeH\x00\x42\r\n\x04kind\x12\x05\xbaH\x02\x08\x01\"\xda\x03\n\tExecStart\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12!\n\x04\x61rgv\x18\x02 \x03(\tB\x13\xbaH\x10\x92\x01\r\x08\x01\x10\x80 \"\x06r\x04(\x80\x80\x08\x12k\n\x03\x65nv\x18\x03 \x03(\x0b\x32\'.fairlead.sandbox.v1.ExecStart.EnvEntryB5\xbaH2\x9a\x01/\x10\x80\x02\"\"r 2\x1e^[A-Za-z_][A-Za-z0-9_]{0,127}$*\x06r\x04(\x80\x80\x08\x12\x15\n\x03\x63wd\x18\x04 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12\x34\n\x07timeout\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02\x32\x00\x12/\n\x06limits\x18\x06 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecLimits\x12\x33\n\x08terminal\x18\x07 \x01(\x0b\x32!.fairlead.sandbox.v1.TerminalSize\x12\r\n\x05stdin\x18\x08 \x01(\x08\x12\x1c\n\x14workspace_generation\x18\t \x01(\x03\x1a*\n\x08\x45nvEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"f\n\nExecLimits\x12\x1d\n\x0cmemory_bytes\x18\x01 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1a\n\tprocesses\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1d\n\x0coutput_bytes\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"\x92\x01\n\nExecAttach\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x1e\n\rstdout_offset\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1e\n\rstderr_offset\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x11\n\toperation\x18\x04 \x01(\x08\"3\n\tExecStdin\x12\x17\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\t\xbaH\x06z\x04\x18\x80\x80@\x12\r\n\x05\x63lose\x18\x02 \x01(\x08\"\'\n\nExecSignal\x12\x19\n\x06signal\x18\x01 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18@(\x01\"E\n\x0cTerminalSize\x12\x18\n\x04rows\x18\x01 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\x80 (\x01\x12\x1b\n\x07\x63olumns\x18\x02 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\x80 (\x01\"\xe4\x01\n\x0c\x45xecResponse\x12\x33\n\x07started\x18\x01 \x01(\x0b\x32 .fairlead.sandbox.v1.ExecStartedH\x00\x12\x31\n\x06stdout\x18\x02 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecOutputH\x00\x12\x31\n\x06stderr\x18\x03 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecOutputH\x00\x12\x31\n\x06\x65xited\x18\x04 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecExitedH\x00\x42\x06\n\x04kind\"\x1f\n\x0b\x45xecStarted\x12\x10\n\x08\x61ttached\x18\x01 \x01(\x08\"*\n\nExecOutput\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"\x80\x02\n\nExecExited\x12/\n\x06reason\x18\x01 \x01(\x0e\x32\x1f.fairlead.sandbox.v1.ExitReason\x12\x11\n\texit_code\x18\x02 \x01(\x05\x12\x0e\n\x06signal\x18\x03 \x01(\x05\x12\x0f\n\x07message\x18\x04 \x01(\t\x12,\n\twall_time\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12+\n\x08\x63pu_time\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x18\n\x10max_memory_bytes\x18\x07 \x01(\x03\x12\x18\n\x10output_truncated\x18\x08 \x01(\x08\"\x88\x01\n\x10ListExecsRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"Z\n\x11ListExecsResponse\x12,\n\x05\x65xecs\x18\x01 \x03(\x0b\x32\x1d.fairlead.sandbox.v1.ExecInfo\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"Z\n\x08\x45xecInfo\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0c\n\x04\x61rgv\x18\x02 \x03(\t\x12/\n\x06\x65xited\x18\x03 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecExited\"^\n\x16\x41\x63knowledgeExecRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x11\n\toperation\x18\x02 \x01(\x08\"\x19\n\x17\x41\x63knowledgeExecResponse\"Y\n\x11\x43\x61ncelExecRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x11\n\toperation\x18\x02 \x01(\x08\"E\n\x12\x43\x61ncelExecResponse\x12/\n\x06\x65xited\x18\x01 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecExited*\xa2\x02\n\nExitReason\x12\x1b\n\x17\x45XIT_REASON_UNSPECIFIED\x10\x00\x12\x16\n\x12\x45XIT_REASON_EXITED\x10\x01\x12\x18\n\x14\x45XIT_REASON_SIGNALED\x10\x02\x12\x19\n\x15\x45XIT_REASON_TIMED_OUT\x10\x03\x12\x1d\n\x19\x45XIT_REASON_OUT_OF_MEMORY\x10\x04\x12\x19\n\x15\x45XIT_REASON_CANCELLED\x10\x05\x12\x1c\n\x18\x45XIT_REASON_OUTPUT_LIMIT\x10\x06\x12\x1f\n\x1b\x45XIT_REASON_WORKSPACE_LIMIT\x10\x07\x12\x1b\n\x17\x45XIT_REASON_NOT_STARTED\x10\x08\x12\x14\n\x10\x45XIT_REASON_LOST\x10\t2\x87\x03\n\x0b\x45xecService\x12O\n\x04\x45xec\x12 .fairlead.sandbox.v1.ExecRequest\x1a!.fairlead.sandbox.v1.ExecResponse(\x01\x30\x01\x12Z\n\tListExecs\x12%.fairlead.sandbox.v1.ListExecsRequest\x1a&.fairlead.sandbox.v1.ListExecsResponse\x12l\n\x0f\x41\x63knowledgeExec\x12+.fairlead.sandbox.v1.AcknowledgeExecRequest\x1a,.fairlead.sandbox.v1.AcknowledgeExecResponse\x12]\n\nCancelExec\x12&.fairlead.sandbox.v1.CancelExecRequest\x1a\'.fairlead.sandbox.v1.CancelExecResponseBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -79,8 +79,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ACKNOWLEDGEEXECREQUEST'].fields_by_name['call']._serialized_options = b'\272H\003\310\001\001'
   _globals['_CANCELEXECREQUEST'].fields_by_name['call']._loaded_options = None
   _globals['_CANCELEXECREQUEST'].fields_by_name['call']._serialized_options = b'\272H\003\310\001\001'
-  _globals['_EXITREASON']._serialized_start=2444
-  _globals['_EXITREASON']._serialized_end=2734
+  _globals['_EXITREASON']._serialized_start=2502
+  _globals['_EXITREASON']._serialized_end=2792
   _globals['_EXECREQUEST']._serialized_start=148
   _globals['_EXECREQUEST']._serialized_end=429
   _globals['_EXECSTART']._serialized_start=432
@@ -89,36 +89,36 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EXECSTART_ENVENTRY']._serialized_end=906
   _globals['_EXECLIMITS']._serialized_start=908
   _globals['_EXECLIMITS']._serialized_end=1010
-  _globals['_EXECATTACH']._serialized_start=1012
-  _globals['_EXECATTACH']._serialized_end=1139
-  _globals['_EXECSTDIN']._serialized_start=1141
-  _globals['_EXECSTDIN']._serialized_end=1192
-  _globals['_EXECSIGNAL']._serialized_start=1194
-  _globals['_EXECSIGNAL']._serialized_end=1233
-  _globals['_TERMINALSIZE']._serialized_start=1235
-  _globals['_TERMINALSIZE']._serialized_end=1304
-  _globals['_EXECRESPONSE']._serialized_start=1307
-  _globals['_EXECRESPONSE']._serialized_end=1535
-  _globals['_EXECSTARTED']._serialized_start=1537
-  _globals['_EXECSTARTED']._serialized_end=1568
-  _globals['_EXECOUTPUT']._serialized_start=1570
-  _globals['_EXECOUTPUT']._serialized_end=1612
-  _globals['_EXECEXITED']._serialized_start=1615
-  _globals['_EXECEXITED']._serialized_end=1871
-  _globals['_LISTEXECSREQUEST']._serialized_start=1874
-  _globals['_LISTEXECSREQUEST']._serialized_end=2010
-  _globals['_LISTEXECSRESPONSE']._serialized_start=2012
-  _globals['_LISTEXECSRESPONSE']._serialized_end=2102
-  _globals['_EXECINFO']._serialized_start=2104
-  _globals['_EXECINFO']._serialized_end=2194
-  _globals['_ACKNOWLEDGEEXECREQUEST']._serialized_start=2196
-  _globals['_ACKNOWLEDGEEXECREQUEST']._serialized_end=2271
-  _globals['_ACKNOWLEDGEEXECRESPONSE']._serialized_start=2273
-  _globals['_ACKNOWLEDGEEXECRESPONSE']._serialized_end=2298
-  _globals['_CANCELEXECREQUEST']._serialized_start=2300
-  _globals['_CANCELEXECREQUEST']._serialized_end=2370
-  _globals['_CANCELEXECRESPONSE']._serialized_start=2372
-  _globals['_CANCELEXECRESPONSE']._serialized_end=2441
-  _globals['_EXECSERVICE']._serialized_start=2737
-  _globals['_EXECSERVICE']._serialized_end=3128
+  _globals['_EXECATTACH']._serialized_start=1013
+  _globals['_EXECATTACH']._serialized_end=1159
+  _globals['_EXECSTDIN']._serialized_start=1161
+  _globals['_EXECSTDIN']._serialized_end=1212
+  _globals['_EXECSIGNAL']._serialized_start=1214
+  _globals['_EXECSIGNAL']._serialized_end=1253
+  _globals['_TERMINALSIZE']._serialized_start=1255
+  _globals['_TERMINALSIZE']._serialized_end=1324
+  _globals['_EXECRESPONSE']._serialized_start=1327
+  _globals['_EXECRESPONSE']._serialized_end=1555
+  _globals['_EXECSTARTED']._serialized_start=1557
+  _globals['_EXECSTARTED']._serialized_end=1588
+  _globals['_EXECOUTPUT']._serialized_start=1590
+  _globals['_EXECOUTPUT']._serialized_end=1632
+  _globals['_EXECEXITED']._serialized_start=1635
+  _globals['_EXECEXITED']._serialized_end=1891
+  _globals['_LISTEXECSREQUEST']._serialized_start=1894
+  _globals['_LISTEXECSREQUEST']._serialized_end=2030
+  _globals['_LISTEXECSRESPONSE']._serialized_start=2032
+  _globals['_LISTEXECSRESPONSE']._serialized_end=2122
+  _globals['_EXECINFO']._serialized_start=2124
+  _globals['_EXECINFO']._serialized_end=2214
+  _globals['_ACKNOWLEDGEEXECREQUEST']._serialized_start=2216
+  _globals['_ACKNOWLEDGEEXECREQUEST']._serialized_end=2310
+  _globals['_ACKNOWLEDGEEXECRESPONSE']._serialized_start=2312
+  _globals['_ACKNOWLEDGEEXECRESPONSE']._serialized_end=2337
+  _globals['_CANCELEXECREQUEST']._serialized_start=2339
+  _globals['_CANCELEXECREQUEST']._serialized_end=2428
+  _globals['_CANCELEXECRESPONSE']._serialized_start=2430
+  _globals['_CANCELEXECRESPONSE']._serialized_end=2499
+  _globals['_EXECSERVICE']._serialized_start=2795
+  _globals['_EXECSERVICE']._serialized_end=3186
 # @@protoc_insertion_point(module_scope)

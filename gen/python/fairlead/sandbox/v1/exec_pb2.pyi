@@ -89,14 +89,16 @@ class ExecLimits(_message.Message):
     def __init__(self, memory_bytes: _Optional[int] = ..., processes: _Optional[int] = ..., output_bytes: _Optional[int] = ...) -> None: ...
 
 class ExecAttach(_message.Message):
-    __slots__ = ("call", "stdout_offset", "stderr_offset")
+    __slots__ = ("call", "stdout_offset", "stderr_offset", "operation")
     CALL_FIELD_NUMBER: _ClassVar[int]
     STDOUT_OFFSET_FIELD_NUMBER: _ClassVar[int]
     STDERR_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    OPERATION_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
     stdout_offset: int
     stderr_offset: int
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., stdout_offset: _Optional[int] = ..., stderr_offset: _Optional[int] = ...) -> None: ...
+    operation: bool
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., stdout_offset: _Optional[int] = ..., stderr_offset: _Optional[int] = ..., operation: _Optional[bool] = ...) -> None: ...
 
 class ExecStdin(_message.Message):
     __slots__ = ("data", "close")
@@ -195,20 +197,24 @@ class ExecInfo(_message.Message):
     def __init__(self, call_id: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., exited: _Optional[_Union[ExecExited, _Mapping]] = ...) -> None: ...
 
 class AcknowledgeExecRequest(_message.Message):
-    __slots__ = ("call",)
+    __slots__ = ("call", "operation")
     CALL_FIELD_NUMBER: _ClassVar[int]
+    OPERATION_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ...) -> None: ...
+    operation: bool
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., operation: _Optional[bool] = ...) -> None: ...
 
 class AcknowledgeExecResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class CancelExecRequest(_message.Message):
-    __slots__ = ("call",)
+    __slots__ = ("call", "operation")
     CALL_FIELD_NUMBER: _ClassVar[int]
+    OPERATION_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ...) -> None: ...
+    operation: bool
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., operation: _Optional[bool] = ...) -> None: ...
 
 class CancelExecResponse(_message.Message):
     __slots__ = ("exited",)

@@ -82,7 +82,9 @@ class ExecServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def AcknowledgeExec(self, request, context):
-        """AcknowledgeExec forgets a finished exec: its result has been recorded.
+        """AcknowledgeExec forgets a finished exec: its result has been recorded. A
+        later start or attach with the same id is FAILED_PRECONDITION with reason
+        EXEC_ACKNOWLEDGED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -90,8 +92,8 @@ class ExecServiceServicer:
 
     def CancelExec(self, request, context):
         """CancelExec kills a command and everything that it started, and leaves a
-        mark that refuses a later start with the same id. When it returns, nothing
-        of the command runs any more.
+        mark that refuses a later start, or change of a file, with the same id. When
+        it returns, nothing of the command runs any more, and no such change.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -1,0 +1,177 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fairlead/fairlead/services/tools/internal/store"
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
+)
+
+// renewals is how often a lease is renewed before it would end.
+const renewals = 3
+
+// maxPause is the longest pause between two looks at a call that another replica
+// has and that it cannot be asked for.
+const maxPause = 200 * time.Millisecond
+
+// errWait says that another replica has the call, and that it is worth waiting
+// until it has ended or its owner's lease has.
+var errWait = errors.New("another replica has the call")
+
+// Run renews the leases of the calls that this replica makes, until ctx ends. It
+// lets go of those that it has lost.
+func (e *Engine) Run(ctx context.Context) error {
+	tick := time.NewTicker(e.Lease / renewals)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			e.renew(ctx)
+		}
+	}
+}
+
+func (e *Engine) renew(ctx context.Context) {
+	held, runs := e.held()
+	if len(held) == 0 {
+		return
+	}
+	// A database that does not answer must not hold up the next try.
+	ctx, cancel := context.WithTimeout(ctx, e.Lease)
+	defer cancel()
+	gone, err := e.Store.Renew(ctx, e.Self.ID, e.Lease, held)
+	if err != nil {
+		e.Log.WarnContext(ctx, "leases of calls not renewed", "calls", len(held), "error", err.Error())
+		return
+	}
+	for _, h := range gone {
+		// A run that has ended meanwhile takes no harm.
+		runs[h].cancel(tool.ErrTakenOver)
+	}
+}
+
+// held lists what runs here and is known to the journal.
+func (e *Engine) held() ([]store.Held, map[store.Held]*run) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	held, runs := make([]store.Held, 0, len(e.running)), make(map[store.Held]*run, len(e.running))
+	for k, r := range e.running {
+		if claim := r.claim.Load(); claim > 0 {
+			h := store.Held{Tenant: k.tenant, CallID: k.callID, Claim: claim, Begun: r.begun.Load()}
+			held, runs[h] = append(held, h), r
+		}
+	}
+	return held, runs
+}
+
+// isElsewhere says whether another replica makes a call and can be asked for it.
+func (e *Engine) isElsewhere(rec store.Record) bool {
+	return rec.Live && rec.Owner.ID != e.Self.ID && rec.Owner.Address != "" && e.Peers != nil
+}
+
+// elsewhere follows a call at the replica that makes it. When that one does not
+// answer, or loses the call, the journal is read again.
+func (a *attempt) elsewhere(ctx context.Context) error {
+	if a.Forwarded {
+		return ErrReplicaUnavailable // the one who asks has read an older journal
+	}
+	if !a.isElsewhere(a.rec) {
+		return errWait
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	go func() { // a replica that was stopped answers nothing at all, for ever
+		defer close(watched)
+		a.watch(ctx, cancel)
+	}()
+	err := a.Peers.Call(ctx, a.rec.Owner.Address, a.Request, a.send)
+	cause := context.Cause(ctx)
+	cancel(nil)
+	<-watched
+	switch {
+	case err == nil:
+		return nil
+	case cause != nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded):
+		return cause
+	case errors.Is(err, ErrReplicaUnavailable):
+		return errWait
+	default:
+		return err
+	}
+}
+
+// watch ends the following of another replica when the call is that one's no more.
+func (a *attempt) watch(ctx context.Context, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(a.Lease / renewals)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		rec, err := a.Store.Enter(ctx, a.Ref)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, store.ErrStaleEpoch):
+			cancel(err)
+			return
+		case err == nil && (rec.State != store.Started || rec.Claim != a.rec.Claim || !rec.Live):
+			cancel(errWait)
+			return
+		}
+	}
+}
+
+// lost reports whether an error means that the call has gone on elsewhere, where
+// the journal tells how.
+func lost(err error) bool {
+	return errors.Is(err, store.ErrConflict) || errors.Is(err, tool.ErrTakenOver)
+}
+
+// retry reads a call and acts on it: again when somebody was faster, and while
+// somebody else has it, for as long as a lease may take to end.
+func (e *Engine) retry(ctx context.Context, ref store.Ref, act func(store.Record) error) error {
+	var deadline time.Time
+	for races := 0; races < maxRaces; {
+		begin := e.Now()
+		rec, err := e.Store.Enter(ctx, ref)
+		if err != nil {
+			return err
+		}
+		err = act(rec)
+		now := e.Now()
+		if deadline.IsZero() || now.Sub(begin) > e.Lease/renewals { // it was followed for a while
+			deadline = now.Add(2 * e.Lease)
+		}
+		switch {
+		case lost(err):
+			races++
+		case !errors.Is(err, errWait):
+			return err
+		case now.After(deadline):
+			return ErrReplicaUnavailable
+		default:
+			if err := pause(ctx, min(e.Lease/10, maxPause)); err != nil {
+				return err
+			}
+		}
+	}
+	return errors.New("the call's state changed too often while it was asked for")
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,109 @@
+// Package peer asks the other replicas of the service for the calls that they make.
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/tools/internal/call"
+	"github.com/fairlead/fairlead/services/tools/internal/store"
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
+)
+
+// mark is the metadata that says that a replica forwards a request. It is believed
+// on the peer face only, where CallService is.
+const mark = "fairlead-forwarded"
+
+// Forwarded says whether a request comes from another replica.
+func Forwarded(ctx context.Context) bool {
+	return len(metadata.ValueFromIncomingContext(ctx, mark)) > 0
+}
+
+// Peers is a call.Peers over gRPC. A connection is made for each request: they are
+// rare, and replicas come and go.
+type Peers struct {
+	dial func(address string) (*grpc.ClientConn, error)
+}
+
+var _ call.Peers = (*Peers)(nil)
+
+// New makes the peers, which are reached by dial.
+func New(dial func(address string) (*grpc.ClientConn, error)) *Peers { return &Peers{dial: dial} }
+
+// Call implements call.Peers.
+func (p *Peers) Call(ctx context.Context, address string, q call.Request, send call.Send) error {
+	return p.ask(ctx, address, func(ctx context.Context, calls toolsv1.CallServiceClient) error {
+		stream, err := calls.CallTool(ctx, &toolsv1.CallToolRequest{
+			Call: ref(q.Ref), Tool: q.Tool, ArgumentsJson: q.Arguments, Profile: q.Profile, AllowedTools: q.Allowed,
+			Approval: q.Approval, WorkspaceGeneration: q.WorkspaceGeneration,
+		})
+		if err != nil {
+			return err
+		}
+		for {
+			m, err := stream.Recv()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if err := send(m); err != nil {
+				return sendError{err}
+			}
+		}
+	})
+}
+
+// Cancel implements call.Peers.
+func (p *Peers) Cancel(ctx context.Context, address string, r store.Ref) (result *tool.Result, err error) {
+	err = p.ask(ctx, address, func(ctx context.Context, calls toolsv1.CallServiceClient) error {
+		answer, err := calls.CancelCall(ctx, &toolsv1.CancelCallRequest{Call: ref(r)})
+		result = answer.GetResult()
+		return err
+	})
+	return result, err
+}
+
+// sendError is a failure to pass on a piece, which says nothing of the replica.
+type sendError struct{ error }
+
+func (e sendError) Unwrap() error { return e.error }
+
+func (p *Peers) ask(ctx context.Context, address string, do func(context.Context, toolsv1.CallServiceClient) error) (err error) {
+	conn, err := p.dial(address)
+	if err != nil {
+		return fmt.Errorf("%w: %s", call.ErrReplicaUnavailable, err.Error())
+	}
+	defer func() { _ = conn.Close() }()
+	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(ctx, mark, "1"))
+	defer cancel()
+	err = do(ctx, toolsv1.NewCallServiceClient(conn))
+	var own sendError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &own):
+		return own.error
+	}
+	switch status.Code(err) {
+	// Whoever stops, fails or is no more: the journal tells how the call goes on.
+	case codes.Unavailable, codes.Canceled, codes.DeadlineExceeded, codes.Aborted:
+		return fmt.Errorf("%w: %s", call.ErrReplicaUnavailable, err.Error()) // its status is not ours to show
+	default:
+		return err
+	}
+}
+
+func ref(r store.Ref) *commonv1.CallRef {
+	return &commonv1.CallRef{Session: r.Session, Epoch: r.Epoch, CallId: r.CallID}
+}
