@@ -37,7 +37,7 @@ func (s *rows) ClaimJobs(_ context.Context, c store.JobClaim) ([]store.Job, erro
 	var out []store.Job
 	for i := range s.jobs {
 		j := &s.jobs[i]
-		if len(out) == c.Limit || j.Due.After(time.Now()) || s.leased[j.ID].After(time.Now()) || !slices.Contains(c.Kinds, j.Kind) {
+		if len(out) == c.Limit || j.Due.After(time.Now()) || s.leased[j.ID].After(time.Now()) || len(c.Kinds) > 0 && !slices.Contains(c.Kinds, j.Kind) {
 			continue
 		}
 		j.Attempt++
@@ -167,6 +167,16 @@ func TestAJobRunsWhenTheRunnerIsWokenOrLooksByItself(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		b.stop()
 		b.want(t, []try{{0, "woken", 1}, {2 * time.Minute, "later", 1}}, "of another kind")
+	})
+}
+
+func TestARunnerWithoutHandlersLeavesJobsToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, Config{Poll: time.Minute}, nil)
+		clear(b.handlers)
+		b.add("somebody's")
+		b.stop()
+		b.want(t, nil, "somebody's")
 	})
 }
 
