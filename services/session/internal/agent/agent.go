@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"google.golang.org/protobuf/types/known/structpb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
@@ -25,6 +28,10 @@ type Spec struct {
 	Tools       []string `key:"tools" json:"tools,omitempty" help:"the tools that the agent may ask for"`
 	Profile     string   `key:"profile" json:"profile,omitempty" help:"the permission profile that decides on the agent's calls"`
 	Greeting    string   `key:"greeting" json:"greeting,omitempty" help:"what the agent says when its session starts"`
+
+	Verdict       string         `key:"verdict" json:"verdict,omitempty" help:"how the agent says how its work went: none, tool (it calls finish) or header (its final message begins with it)"`
+	OutputSchema  map[string]any `key:"output-schema" json:"output_schema,omitempty" help:"the JSON Schema (2020-12) of the structured output that the agent owes; it hands it over by the tool finish"`
+	PreCompaction string         `key:"pre-compaction" json:"pre_compaction,omitempty" help:"a shell command that runs in the workspace before the conversation is shortened; what it prints is kept in the summary"`
 
 	MaxSteps        int           `key:"max-steps" json:"max_steps,omitempty" help:"the most model calls of a turn"`
 	MaxWallTime     time.Duration `key:"max-wall-time" json:"max_wall_time,omitempty" help:"the most time of a turn"`
@@ -89,6 +96,9 @@ func NewSet(configured map[string]Spec, dflt string) (*Set, error) {
 		}
 		if spec.Profile == "" {
 			faults = append(faults, fmt.Sprintf("agent %q: profile is missing; built-in ones are full, read-only and ask-writes", id))
+		}
+		if err := spec.checkVerdict(); err != nil {
+			faults = append(faults, fmt.Sprintf("agent %q: %v", id, err))
 		}
 		if spec.MaxSteps < 0 || spec.MaxWallTime < 0 || spec.MaxOutputTokens < 0 {
 			faults = append(faults, fmt.Sprintf("agent %q: a limit is negative", id))
@@ -163,8 +173,16 @@ func (a Agent) Proto(defaultModel string, isDefault bool) *sessionv1.Agent {
 	if model == "" {
 		model = defaultModel
 	}
+	schema, err := structpb.NewStruct(a.Spec.outputSchema())
+	if err != nil {
+		panic(err) // NewSet has checked it
+	}
+	if len(schema.Fields) == 0 {
+		schema = nil
+	}
 	return &sessionv1.Agent{
 		Name: a.Name(), Revision: a.Revision, Description: a.Spec.Description, Model: model,
 		Tools: a.Spec.Tools, Profile: a.Spec.Profile, Greeting: a.Spec.Greeting, Default: isDefault,
+		Verdict: cmp.Or(a.Spec.Verdict, VerdictNone), OutputSchema: schema,
 	}
 }

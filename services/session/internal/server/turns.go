@@ -23,6 +23,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn"
+	"github.com/fairlead/fairlead/services/session/internal/verdict"
 )
 
 // CreateTurn puts a message into the session's inbox.
@@ -154,6 +155,9 @@ func checkClientTools(spec agent.Spec, r *sessionv1.CreateTurnRequest) error {
 	taken := map[string]bool{}
 	for _, name := range spec.Tools {
 		taken[name] = true
+	}
+	if spec.Finishes() {
+		taken[verdict.Tool] = true
 	}
 	for i, t := range r.ClientTools {
 		if taken[t.Name] {

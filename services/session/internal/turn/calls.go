@@ -75,7 +75,7 @@ func (w *Worker) openUses(m *sessionv1.Message) []*sessionv1.ToolUse {
 	for _, u := range toolUses(m) {
 		_, done := w.active.run.Results[u.CallId]
 		_, asked := w.active.run.Asked[u.CallId]
-		if !done && !asked && w.active.client[u.Tool] == nil {
+		if !done && !asked && w.active.client[u.Tool] == nil && !w.isFinish(u) {
 			open = append(open, u)
 		}
 	}
@@ -364,8 +364,15 @@ func (w *Worker) park(ctx context.Context, open []*sessionv1.ToolUse) error {
 func (w *Worker) commitResults(ctx context.Context, m *sessionv1.Message) error {
 	t := w.active
 	write := store.Write{StepCommitted: true}
+	said, err := w.answerFinish(ctx, &write, m)
+	if err != nil {
+		return err
+	}
 	if err := w.addResults(&write, m); err != nil {
 		return err
+	}
+	if said != nil {
+		return w.finishWith(ctx, write, *said)
 	}
 	if ended, err := w.guard(ctx, write); err != nil || ended {
 		return err

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,7 +150,7 @@ func (w *Worker) cancelBegun(ctx context.Context, m *sessionv1.Message) map[stri
 	calls.SetLimit(maxParallelCalls)
 	for _, u := range toolUses(m) {
 		_, done := w.active.run.Results[u.CallId]
-		if done || w.active.client[u.Tool] != nil || w.answered == m.Name && !w.begun[u.CallId] {
+		if done || w.active.client[u.Tool] != nil || w.isFinish(u) || w.answered == m.Name && !w.begun[u.CallId] {
 			continue
 		}
 		calls.Go(func() error { //nolint:contextcheck // the caller has the worker's
@@ -182,18 +183,14 @@ func (w *Worker) finalText() string {
 		if w.path[i].Role != sessionv1.Role_ROLE_ASSISTANT {
 			continue
 		}
-		var b strings.Builder
-		for _, block := range w.path[i].Blocks {
-			b.WriteString(block.GetContent().GetText().GetText())
-		}
-		return b.String()
+		return cmp.Or(w.textOf(w.path[i]), w.active.summary)
 	}
-	return ""
+	return w.active.summary
 }
 
 func finishedBody(t *sessionv1.Turn) *sessionv1.Event_TurnFinished {
 	return &sessionv1.Event_TurnFinished{TurnFinished: &sessionv1.TurnFinished{
-		State: t.State, Error: t.Error, Usage: t.Usage, Steps: t.Steps, FinalText: t.FinalText,
+		State: t.State, Error: t.Error, Usage: t.Usage, Steps: t.Steps, FinalText: t.FinalText, OutputJson: t.OutputJson,
 	}}
 }
 

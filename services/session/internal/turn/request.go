@@ -55,6 +55,11 @@ func (w *Worker) modelTools(ctx context.Context) ([]model.Tool, error) {
 			return nil, err
 		}
 	}
+	own, err := w.finishTool()
+	if err != nil {
+		return nil, err
+	}
+	tools = append(tools, own...)
 	slices.SortFunc(tools, func(a, b model.Tool) int { return strings.Compare(a.Name, b.Name) })
 	w.parallelTools, w.readOnlyTools = parallel, readOnly
 	return tools, nil

@@ -27,6 +27,9 @@ type run struct {
 	// TodoSteps are the finished steps that do not count against the turn's limit.
 	TodoSteps int32 `json:"todo_steps,omitempty"`
 
+	// OutputAsks is how often the agent was asked for the output that it owes.
+	OutputAsks int `json:"output_asks,omitempty"`
+
 	Results   map[string][]byte   `json:"results,omitempty"` // ToolResult by call id, of the step under way
 	Asked     map[string]question `json:"asked,omitempty"`   // calls that a person must allow
 	Approvals map[string]answer   `json:"approvals,omitempty"`
@@ -65,6 +68,7 @@ type active struct {
 	request *sessionv1.CreateTurnRequest
 	since   time.Time // when this worker took the turn up
 	consume []int64   // interrupts that the end of the turn answers
+	summary string    // what the agent said by the tool finish
 	stopped bool      // an interrupt or a rollback was received
 	undo    bool      // a rollback was received
 	client  map[string]*sessionv1.ClientTool

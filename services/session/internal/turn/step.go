@@ -70,7 +70,7 @@ func (w *Worker) checkLimits(parent context.Context) error {
 
 // mayStep tells whether the turn's limits let it make another step.
 func (w *Worker) mayStep() bool {
-	return w.active.turn.Steps < w.active.turn.Limits.GetMaxSteps() && w.tokensLeft() > 0
+	return w.active.turn.Steps-w.active.run.TodoSteps < w.active.turn.Limits.GetMaxSteps() && w.tokensLeft() > 0
 }
 
 func (w *Worker) tokensLeft() int64 {
@@ -252,7 +252,7 @@ func (w *Worker) commitAnswer(parent context.Context, r Resolved, resp *model.Re
 			write.Turns = []*store.TurnRow{t.row()}
 			return w.log.Commit(parent, write) // the loop takes the message in, or ends the turn
 		}
-		return w.finish(parent, write, sessionv1.TurnState_TURN_STATE_COMPLETE, nil)
+		return w.conclude(parent, write)
 	}
 }
 

@@ -272,7 +272,7 @@ func (w *Worker) advance(ctx, parent context.Context, warm *warming) error {
 	default:
 		// The final message is committed and the end is not: a worker before this one
 		// stopped there, or a message was to join that does not any more.
-		return w.finish(parent, store.Write{}, sessionv1.TurnState_TURN_STATE_COMPLETE, nil)
+		return w.conclude(parent, store.Write{})
 	}
 }
 

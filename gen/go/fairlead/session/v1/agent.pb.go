@@ -10,6 +10,7 @@ import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	structpb "google.golang.org/protobuf/types/known/structpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -40,7 +41,13 @@ type Agent struct {
 	// What the agent says when its session starts, if anything.
 	Greeting string `protobuf:"bytes,7,opt,name=greeting,proto3" json:"greeting,omitempty"`
 	// Whether the server uses this agent when a session names none.
-	Default       bool `protobuf:"varint,8,opt,name=default,proto3" json:"default,omitempty"`
+	Default bool `protobuf:"varint,8,opt,name=default,proto3" json:"default,omitempty"`
+	// How the agent says how its work went: `none`, `tool` (it calls the tool
+	// finish) or `header` (its final message begins with `request_status: …`).
+	Verdict string `protobuf:"bytes,9,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	// The JSON Schema (2020-12) of the agent's structured output, if it owes one;
+	// a turn has it in output_json.
+	OutputSchema  *structpb.Struct `protobuf:"bytes,10,opt,name=output_schema,json=outputSchema,proto3" json:"output_schema,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -131,11 +138,25 @@ func (x *Agent) GetDefault() bool {
 	return false
 }
 
+func (x *Agent) GetVerdict() string {
+	if x != nil {
+		return x.Verdict
+	}
+	return ""
+}
+
+func (x *Agent) GetOutputSchema() *structpb.Struct {
+	if x != nil {
+		return x.OutputSchema
+	}
+	return nil
+}
+
 var File_fairlead_session_v1_agent_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x19google/api/resource.proto\"\x8d\x02\n" +
+	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x19google/api/resource.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xe5\x02\n" +
 	"\x05Agent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12 \n" +
@@ -144,7 +165,10 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\x05tools\x18\x05 \x03(\tR\x05tools\x12\x18\n" +
 	"\aprofile\x18\x06 \x01(\tR\aprofile\x12\x1a\n" +
 	"\bgreeting\x18\a \x01(\tR\bgreeting\x12\x18\n" +
-	"\adefault\x18\b \x01(\bR\adefault:6\xeaA3\n" +
+	"\adefault\x18\b \x01(\bR\adefault\x12\x18\n" +
+	"\averdict\x18\t \x01(\tR\averdict\x12<\n" +
+	"\routput_schema\x18\n" +
+	" \x01(\v2\x17.google.protobuf.StructR\foutputSchema:6\xeaA3\n" +
 	"\x12fairlead.dev/Agent\x12\x0eagents/{agent}*\x06agents2\x05agentBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
@@ -161,14 +185,16 @@ func file_fairlead_session_v1_agent_proto_rawDescGZIP() []byte {
 
 var file_fairlead_session_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
 var file_fairlead_session_v1_agent_proto_goTypes = []any{
-	(*Agent)(nil), // 0: fairlead.session.v1.Agent
+	(*Agent)(nil),           // 0: fairlead.session.v1.Agent
+	(*structpb.Struct)(nil), // 1: google.protobuf.Struct
 }
 var file_fairlead_session_v1_agent_proto_depIdxs = []int32{
-	0, // [0:0] is the sub-list for method output_type
-	0, // [0:0] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	1, // 0: fairlead.session.v1.Agent.output_schema:type_name -> google.protobuf.Struct
+	1, // [1:1] is the sub-list for method output_type
+	1, // [1:1] is the sub-list for method input_type
+	1, // [1:1] is the sub-list for extension type_name
+	1, // [1:1] is the sub-list for extension extendee
+	0, // [0:1] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_agent_proto_init() }

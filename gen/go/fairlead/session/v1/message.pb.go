@@ -277,7 +277,14 @@ type Compaction struct {
 	// Tokens of the view before; an estimate where the provider did not count.
 	TokensBefore int64 `protobuf:"varint,2,opt,name=tokens_before,json=tokensBefore,proto3" json:"tokens_before,omitempty"`
 	// Tokens of the view after; an estimate.
-	TokensAfter   int64 `protobuf:"varint,3,opt,name=tokens_after,json=tokensAfter,proto3" json:"tokens_after,omitempty"`
+	TokensAfter int64 `protobuf:"varint,3,opt,name=tokens_after,json=tokensAfter,proto3" json:"tokens_after,omitempty"`
+	// The last kept message before the summary whose tool results the model does
+	// not see any more, as `sessions/{session}/messages/{message}`; nor does it
+	// see those of kept messages before it. Empty: it sees all.
+	ResultsUntil string `protobuf:"bytes,4,opt,name=results_until,json=resultsUntil,proto3" json:"results_until,omitempty"`
+	// The most bytes of a block of the kept messages before the summary; longer
+	// ones are cut in the middle. Zero: none is cut.
+	MaxBlockBytes int64 `protobuf:"varint,5,opt,name=max_block_bytes,json=maxBlockBytes,proto3" json:"max_block_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -329,6 +336,20 @@ func (x *Compaction) GetTokensBefore() int64 {
 func (x *Compaction) GetTokensAfter() int64 {
 	if x != nil {
 		return x.TokensAfter
+	}
+	return 0
+}
+
+func (x *Compaction) GetResultsUntil() string {
+	if x != nil {
+		return x.ResultsUntil
+	}
+	return ""
+}
+
+func (x *Compaction) GetMaxBlockBytes() int64 {
+	if x != nil {
+		return x.MaxBlockBytes
 	}
 	return 0
 }
@@ -719,12 +740,14 @@ const file_fairlead_session_v1_message_proto_rawDesc = "" +
 	"\n" +
 	"compaction\x18\b \x01(\v2\x1f.fairlead.session.v1.CompactionR\n" +
 	"compaction:S\xeaAP\n" +
-	"\x14fairlead.dev/Message\x12%sessions/{session}/messages/{message}*\bmessages2\amessage\"q\n" +
+	"\x14fairlead.dev/Message\x12%sessions/{session}/messages/{message}*\bmessages2\amessage\"\xbe\x01\n" +
 	"\n" +
 	"Compaction\x12\x1b\n" +
 	"\tkept_from\x18\x01 \x01(\tR\bkeptFrom\x12#\n" +
 	"\rtokens_before\x18\x02 \x01(\x03R\ftokensBefore\x12!\n" +
-	"\ftokens_after\x18\x03 \x01(\x03R\vtokensAfter\"\xcc\x02\n" +
+	"\ftokens_after\x18\x03 \x01(\x03R\vtokensAfter\x12#\n" +
+	"\rresults_until\x18\x04 \x01(\tR\fresultsUntil\x12&\n" +
+	"\x0fmax_block_bytes\x18\x05 \x01(\x03R\rmaxBlockBytes\"\xcc\x02\n" +
 	"\x05Block\x127\n" +
 	"\acontent\x18\x01 \x01(\v2\x1b.fairlead.common.v1.ContentH\x00R\acontent\x12;\n" +
 	"\bthinking\x18\x02 \x01(\v2\x1d.fairlead.session.v1.ThinkingH\x00R\bthinking\x129\n" +

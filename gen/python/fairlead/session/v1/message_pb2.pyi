@@ -63,14 +63,18 @@ class Message(_message.Message):
     def __init__(self, name: _Optional[str] = ..., parent: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., turn: _Optional[str] = ..., step: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., compaction: _Optional[_Union[Compaction, _Mapping]] = ...) -> None: ...
 
 class Compaction(_message.Message):
-    __slots__ = ("kept_from", "tokens_before", "tokens_after")
+    __slots__ = ("kept_from", "tokens_before", "tokens_after", "results_until", "max_block_bytes")
     KEPT_FROM_FIELD_NUMBER: _ClassVar[int]
     TOKENS_BEFORE_FIELD_NUMBER: _ClassVar[int]
     TOKENS_AFTER_FIELD_NUMBER: _ClassVar[int]
+    RESULTS_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    MAX_BLOCK_BYTES_FIELD_NUMBER: _ClassVar[int]
     kept_from: str
     tokens_before: int
     tokens_after: int
-    def __init__(self, kept_from: _Optional[str] = ..., tokens_before: _Optional[int] = ..., tokens_after: _Optional[int] = ...) -> None: ...
+    results_until: str
+    max_block_bytes: int
+    def __init__(self, kept_from: _Optional[str] = ..., tokens_before: _Optional[int] = ..., tokens_after: _Optional[int] = ..., results_until: _Optional[str] = ..., max_block_bytes: _Optional[int] = ...) -> None: ...
 
 class Block(_message.Message):
     __slots__ = ("content", "thinking", "tool_use", "tool_result", "provider_data")

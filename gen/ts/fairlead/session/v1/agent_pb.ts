@@ -5,13 +5,14 @@
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_google_api_resource } from "../../../google/api/resource_pb.js";
-import type { Message } from "@bufbuild/protobuf";
+import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
+import type { JsonObject, Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file fairlead/session/v1/agent.proto.
  */
 export const file_fairlead_session_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("Ch9mYWlybGVhZC9zZXNzaW9uL3YxL2FnZW50LnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIsYBCgVBZ2VudBIMCgRuYW1lGAEgASgJEhAKCHJldmlzaW9uGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEg0KBW1vZGVsGAQgASgJEg0KBXRvb2xzGAUgAygJEg8KB3Byb2ZpbGUYBiABKAkSEAoIZ3JlZXRpbmcYByABKAkSDwoHZGVmYXVsdBgIIAEoCDo26kEzChJmYWlybGVhZC5kZXYvQWdlbnQSDmFnZW50cy97YWdlbnR9KgZhZ2VudHMyBWFnZW50QkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_google_api_resource]);
+  fileDesc("Ch9mYWlybGVhZC9zZXNzaW9uL3YxL2FnZW50LnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIocCCgVBZ2VudBIMCgRuYW1lGAEgASgJEhAKCHJldmlzaW9uGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEg0KBW1vZGVsGAQgASgJEg0KBXRvb2xzGAUgAygJEg8KB3Byb2ZpbGUYBiABKAkSEAoIZ3JlZXRpbmcYByABKAkSDwoHZGVmYXVsdBgIIAEoCBIPCgd2ZXJkaWN0GAkgASgJEi4KDW91dHB1dF9zY2hlbWEYCiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0OjbqQTMKEmZhaXJsZWFkLmRldi9BZ2VudBIOYWdlbnRzL3thZ2VudH0qBmFnZW50czIFYWdlbnRCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_google_api_resource, file_google_protobuf_struct]);
 
 /**
  * Agent is a named configuration of what answers in a session.
@@ -74,6 +75,22 @@ export type Agent = Message<"fairlead.session.v1.Agent"> & {
    * @generated from field: bool default = 8;
    */
   default: boolean;
+
+  /**
+   * How the agent says how its work went: `none`, `tool` (it calls the tool
+   * finish) or `header` (its final message begins with `request_status: …`).
+   *
+   * @generated from field: string verdict = 9;
+   */
+  verdict: string;
+
+  /**
+   * The JSON Schema (2020-12) of the agent's structured output, if it owes one;
+   * a turn has it in output_json.
+   *
+   * @generated from field: google.protobuf.Struct output_schema = 10;
+   */
+  outputSchema?: JsonObject | undefined;
 };
 
 /**

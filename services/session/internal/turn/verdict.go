@@ -1,0 +1,116 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/verdict"
+)
+
+// maxOutputAsks is how often an agent that ends without the output it owes is
+// asked for it.
+const maxOutputAsks = 2
+
+// isFinish tells whether a call is of the session's own tool, which nobody else
+// is asked for.
+func (w *Worker) isFinish(u *sessionv1.ToolUse) bool {
+	return u.Tool == verdict.Tool && w.spec.Finishes()
+}
+
+// finishTool is the session's own tool, for agents that have it.
+func (w *Worker) finishTool() ([]model.Tool, error) {
+	if !w.spec.Finishes() {
+		return nil, nil
+	}
+	schema, err := verdict.Compile(w.spec.OutputSchema)
+	if err != nil {
+		return nil, err
+	}
+	arguments, err := verdict.ToolSchema(schema)
+	if err != nil {
+		return nil, err
+	}
+	return []model.Tool{{Name: verdict.Tool, Description: verdict.ToolDescription, InputSchema: arguments}}, nil
+}
+
+// answerFinish gives a result to the calls of finish in an assistant message
+// whose other calls all have one. The first good call is the verdict, unless
+// somebody has said something meanwhile that the agent has not seen.
+func (w *Worker) answerFinish(ctx context.Context, write *store.Write, m *sessionv1.Message) (*verdict.Verdict, error) {
+	var found *verdict.Verdict
+	for _, u := range toolUses(m) {
+		if !w.isFinish(u) {
+			continue
+		}
+		if _, done := w.active.run.Results[u.CallId]; done {
+			continue
+		}
+		outcome, text := sessionv1.ToolOutcome_TOOL_OUTCOME_OK, "The turn ends here."
+		v, err := w.parseFinish(u)
+		switch {
+		case found != nil:
+			outcome, text = sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR, "The turn ends by another call of finish."
+		case err != nil:
+			outcome, text = sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR, "The turn goes on: "+err.Error()+". Mend it and call finish again."
+		case w.steerComes(ctx):
+			text = "The turn goes on: the user has sent another message meanwhile. Call finish again when that is done too."
+		default:
+			found = &v
+		}
+		r := &sessionv1.ToolResult{CallId: u.CallId, Outcome: outcome, Content: []*commonv1.Content{textContent(text)}}
+		if err := w.active.setResult(u.CallId, r); err != nil {
+			return nil, err
+		}
+		write.Events = append(write.Events, w.finishedCall(u.Tool, r, 0))
+	}
+	return found, nil
+}
+
+func (w *Worker) parseFinish(u *sessionv1.ToolUse) (verdict.Verdict, error) {
+	schema, err := verdict.Compile(w.spec.OutputSchema)
+	if err != nil {
+		return verdict.Verdict{}, err
+	}
+	return verdict.Parse(u.ArgumentsJson, schema)
+}
+
+// finishWith ends the turn as the agent says.
+func (w *Worker) finishWith(ctx context.Context, write store.Write, v verdict.Verdict) error {
+	t := w.active
+	t.summary, t.turn.OutputJson = v.Summary, v.OutputJSON
+	return w.finish(ctx, write, v.State, v.Error())
+}
+
+// conclude ends the turn after its final message, which is in the path: as the
+// message's header says, or COMPLETE. An agent that still owes its output is
+// asked for it.
+func (w *Worker) conclude(ctx context.Context, write store.Write) error {
+	t := w.active
+	switch {
+	case len(w.spec.OutputSchema) > 0 && t.run.OutputAsks < maxOutputAsks:
+		t.run.OutputAsks++
+		w.addMessage(&write, w.newMessage(sessionv1.Role_ROLE_USER, t.turn.Steps, []*sessionv1.Block{textBlock(
+			"Note by the session: you have ended without handing over the output that is asked for. Call the tool finish with it.")}))
+		write.Turns = append(write.Turns, t.row())
+		return w.log.Commit(ctx, write)
+	case len(w.spec.OutputSchema) > 0:
+		return w.fail(ctx, write, sessionv1.ErrorReason_ERROR_REASON_OUTPUT_MISSING, fmt.Sprintf(
+			"The agent ended without the structured output that it owes, also after it was asked for it %d times. Its text is kept; send another message to ask for the output.", maxOutputAsks))
+	default:
+		return w.finish(ctx, write, sessionv1.TurnState_TURN_STATE_COMPLETE, nil)
+	}
+}
+
+// textOf is the text of an assistant message as people see it.
+func (w *Worker) textOf(m *sessionv1.Message) string {
+	var b strings.Builder
+	for _, block := range m.Blocks {
+		b.WriteString(block.GetContent().GetText().GetText())
+	}
+	return b.String()
+}

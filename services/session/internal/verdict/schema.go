@@ -1,0 +1,99 @@
+package verdict
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// maxFaults is how many faults of an output one message names.
+const maxFaults = 10
+
+// Schema is what an agent's structured output keeps to. It is safe for
+// concurrent use.
+type Schema struct {
+	doc      map[string]any
+	compiled *jsonschema.Schema
+}
+
+// noLoader refuses every reference out of a schema: a configuration shall not
+// make this service read files or addresses.
+type noLoader struct{}
+
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("a reference to another document (%s) is not followed", url)
+}
+
+// Compile checks a JSON Schema (2020-12 unless it says otherwise). Nothing
+// gives nil: the agent owes no output.
+func Compile(doc map[string]any) (*Schema, error) {
+	if len(doc) == 0 {
+		return nil, nil //nolint:nilnil // no schema is a valid one
+	}
+	// A configuration's numbers are not all JSON's.
+	text, err := json.Marshal(doc)
+	if err != nil {
+		return nil, fmt.Errorf("output-schema: is not JSON: %w", err)
+	}
+	plain, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("output-schema: %w", err)
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(noLoader{})
+	const url = "fairlead:///output"
+	if err := c.AddResource(url, plain); err != nil {
+		return nil, fmt.Errorf("output-schema: %w", err)
+	}
+	compiled, err := c.Compile(url)
+	if err != nil {
+		return nil, fmt.Errorf("output-schema: %w", err)
+	}
+	return &Schema{doc: doc, compiled: compiled}, nil
+}
+
+// check says what is wrong with an output, in words for the model.
+func (s *Schema) check(output json.RawMessage) error {
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(output))
+	if err != nil {
+		return fmt.Errorf("output is not JSON: %w", err)
+	}
+	err = s.compiled.Validate(value)
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	faults := leaves(invalid.DetailedOutput())
+	slices.Sort(faults)
+	faults = slices.Compact(faults)
+	if len(faults) > maxFaults {
+		faults = append(faults[:maxFaults], "and more")
+	}
+	return errors.New("output does not keep to its schema: " + strings.Join(faults, "; "))
+}
+
+// leaves lists what a validation found.
+func leaves(unit *jsonschema.OutputUnit) []string {
+	var faults []string
+	if unit.Error != nil && len(unit.Errors) == 0 {
+		where := "output" + strings.ReplaceAll(unit.InstanceLocation, "/", ".")
+		faults = append(faults, clip(where, 100)+": "+clip(unit.Error.String(), 200))
+	}
+	for i := range unit.Errors {
+		faults = append(faults, leaves(&unit.Errors[i])...)
+	}
+	return faults
+}
+
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

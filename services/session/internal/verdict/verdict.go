@@ -1,0 +1,102 @@
+// Package verdict reads what an agent says about its own work: by calling the
+// tool finish, or in a header of its final message.
+package verdict
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+)
+
+// Tool is the name of the session's own tool.
+const Tool = "finish"
+
+// ToolDescription tells the model what the tool is for.
+const ToolDescription = "Ends your work on the user's message and says how it went. " +
+	"Call it once, when nothing is left to do or nothing more can be done; calls made beside it are finished first. " +
+	"Be honest: PARTIAL if a part is not done, FAILED if the task is not done."
+
+// Verdict is what an agent says about its work.
+type Verdict struct {
+	State      sessionv1.TurnState // COMPLETE, PARTIAL or FAILED
+	Summary    string              // for the user; in a header, the reason
+	OutputJSON string              // structured output; empty: none
+}
+
+var states = map[string]sessionv1.TurnState{
+	"COMPLETE": sessionv1.TurnState_TURN_STATE_COMPLETE,
+	"PARTIAL":  sessionv1.TurnState_TURN_STATE_PARTIAL,
+	"FAILED":   sessionv1.TurnState_TURN_STATE_FAILED,
+}
+
+// Error is why the turn did not end COMPLETE, by the agent's own word; nil if it did.
+func (v Verdict) Error() *sessionv1.TurnError {
+	var reason, message string
+	switch v.State {
+	case sessionv1.TurnState_TURN_STATE_PARTIAL:
+		reason, message = "AGENT_PARTIAL", "The agent says that it did the task in part"
+	case sessionv1.TurnState_TURN_STATE_FAILED:
+		reason, message = "AGENT_FAILED", "The agent says that it could not do the task"
+	default:
+		return nil
+	}
+	if why := strings.TrimSpace(v.Summary); why != "" {
+		message += ": " + why
+	} else {
+		message += "."
+	}
+	return &sessionv1.TurnError{Reason: reason, Message: message}
+}
+
+// ToolSchema is the schema of the tool's arguments for an agent whose output
+// keeps to s; nil if it owes none.
+func ToolSchema(s *Schema) (json.RawMessage, error) {
+	properties := map[string]any{
+		"request_status": map[string]any{"type": "string", "enum": []string{"COMPLETE", "PARTIAL", "FAILED"}, "description": "How much of the task is done."},
+		"summary":        map[string]any{"type": "string", "description": "What you did and found, for the user; unless it is COMPLETE, what is missing and why."},
+	}
+	if s != nil {
+		properties["output"] = s.doc
+	}
+	return json.Marshal(map[string]any{
+		"type": "object", "properties": properties, "required": []string{"request_status", "summary"}, "additionalProperties": false,
+	})
+}
+
+// Parse reads the tool's arguments. Its error is for the model, which may call
+// again. A verdict of COMPLETE needs the output that s describes; the others may
+// leave it out.
+func Parse(arguments string, s *Schema) (Verdict, error) {
+	var args struct {
+		Status  *string         `json:"request_status"`
+		Summary *string         `json:"summary"`
+		Output  json.RawMessage `json:"output"`
+	}
+	if err := json.Unmarshal([]byte(arguments), &args); err != nil {
+		return Verdict{}, fmt.Errorf("the arguments of %s are not a JSON object with request_status and summary", Tool)
+	}
+	if args.Status == nil || args.Summary == nil {
+		return Verdict{}, errors.New("request_status and summary are both needed")
+	}
+	state, ok := states[*args.Status]
+	if !ok {
+		return Verdict{}, fmt.Errorf("request_status is %q and must be COMPLETE, PARTIAL or FAILED", clip(*args.Status, 50))
+	}
+	v := Verdict{State: state, Summary: *args.Summary}
+	given := len(args.Output) > 0 && (s == nil || string(args.Output) != "null" || s.check(args.Output) == nil)
+	switch {
+	case s == nil && given:
+		return Verdict{}, errors.New("output is not asked for; say what you have to say in summary")
+	case s != nil && !given && state == sessionv1.TurnState_TURN_STATE_COMPLETE:
+		return Verdict{}, errors.New("output is missing; it is needed when request_status is COMPLETE")
+	case given:
+		if err := s.check(args.Output); err != nil {
+			return Verdict{}, err
+		}
+		v.OutputJSON = string(args.Output)
+	}
+	return v, nil
+}
