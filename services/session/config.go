@@ -36,6 +36,7 @@ type Config struct {
 	MaxClaims              int           `key:"max-claims" help:"how often a turn may be taken up without getting further before it ends FAILED with CRASH_LOOP"`
 	JobConcurrency         int           `key:"job-concurrency" help:"the most jobs beside the turns that a replica does at the same time: deletions, folding, indexing, schedules, webhooks"`
 	JobTimeout             time.Duration `key:"job-timeout" help:"the most time of one try of a job; another replica takes over one and a half times later"`
+	Retention              time.Duration `key:"retention" help:"delete sessions in which nothing was done for this long, with all that belongs to them, unless a turn is active or queued or a schedule waits; 0 keeps them for ever"`
 	StreamProgressInterval time.Duration `key:"stream-progress-interval" help:"how often a quiet stream says how far it is"`
 }
 
@@ -75,6 +76,7 @@ func (c Config) Validate() error {
 	fault(c.MaxSessions < 1, "max-sessions: %d is less than 1", c.MaxSessions)
 	fault(c.MaxClaims < 1, "max-claims: %d is less than 1", c.MaxClaims)
 	fault(c.JobConcurrency < 1, "job-concurrency: %d is less than 1", c.JobConcurrency)
+	fault(c.Retention < 0, "retention: %v is negative", c.Retention)
 	fault(c.JobTimeout < time.Second, "job-timeout: %v is less than 1s", c.JobTimeout)
 	fault(c.StreamProgressInterval < 100*time.Millisecond, "stream-progress-interval: %v is less than 100ms", c.StreamProgressInterval)
 	if _, err := guard.New(c.Guardrails); err != nil {

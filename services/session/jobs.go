@@ -1,11 +1,20 @@
 package session
 
 import (
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/session/internal/deletion"
 	"github.com/fairlead/fairlead/services/session/internal/jobs"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // handlers are the jobs that this replica does.
 func (s *Service) handlers(c Config, d Deps) map[store.JobKind]jobs.Handler {
-	return map[store.JobKind]jobs.Handler{}
+	all := map[store.JobKind]jobs.Handler{
+		store.JobDelete: deletion.Peers(toolsv1.NewCallServiceClient(d.Tools), sandboxv1.NewWorkspaceServiceClient(d.Sandbox)),
+	}
+	if c.Retention > 0 {
+		all[store.JobRetain] = deletion.Retain(s.store, c.Retention, d.Log)
+	}
+	return all
 }

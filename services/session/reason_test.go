@@ -48,6 +48,14 @@ var refusals = map[sessionv1.ErrorReason]struct {
 		_, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "b", RequestId: "r"})
 		return err
 	}},
+	sessionv1.ErrorReason_ERROR_REASON_SESSION_DELETING: {codes.FailedPrecondition, func(ctx context.Context, t *testing.T, f *fixture, _ *faulty.Store) error {
+		f.peers.setAway(true)
+		if _, err := f.DeleteSession(ctx, &sessionv1.DeleteSessionRequest{Name: f.sessionAs(ctx, t, "gone")}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{SessionId: "gone"})
+		return err
+	}},
 	sessionv1.ErrorReason_ERROR_REASON_SESSION_ACTIVE: {codes.FailedPrecondition, func(ctx context.Context, t *testing.T, f *fixture, _ *faulty.Store) error {
 		s := f.waiting(ctx, t)
 		_, err := f.DeleteSession(ctx, &sessionv1.DeleteSessionRequest{Name: s})

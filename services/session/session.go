@@ -22,6 +22,7 @@ import (
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/deletion"
 	"github.com/fairlead/fairlead/services/session/internal/dispatch"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
 	"github.com/fairlead/fairlead/services/session/internal/guard"
@@ -92,6 +93,11 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	s := &Service{store: st, models: models, stopGrace: c.StopGrace, guardrails: guardrails}
 	s.jobs = jobs.New(jobs.Config{Concurrency: c.JobConcurrency, Poll: c.PollInterval, Timeout: c.JobTimeout},
 		st, s.handlers(c, d), otel.Tracer(scope), jobMetrics, d.Log)
+	if c.Retention > 0 {
+		if err := st.PutJobs(ctx, []store.Job{deletion.RetainJob()}); err != nil {
+			return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
+		}
+	}
 	s.wire(c, d, agents, metrics)
 	return s, nil
 }
@@ -117,6 +123,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metric
 	}, followers, d.Log)
 	s.server = server.New(server.Config{
 		Store: s.store, Hub: followers, Agents: agents, Calls: calls, Workspaces: workspaces, Log: d.Log, Version: d.Version,
+		Try:    s.jobs.Try,
 		Models: s.models.Names(), DefaultModel: s.models.Default().Name, Limits: limits, IdleProgress: c.StreamProgressInterval,
 		Ceilings: turn.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
 	})

@@ -159,6 +159,22 @@ func (r *Runner) claim(ctx context.Context) {
 	}
 }
 
+// Try does one job at once, before it is due and whatever else runs, if nobody
+// does it already, and tells what became of it only by its end. A job that fails
+// is tried again later like any other.
+func (r *Runner) Try(ctx context.Context, tenant string, kind store.JobKind, id string) error {
+	claimed, err := r.store.ClaimJobs(ctx, store.JobClaim{
+		Kinds: []store.JobKind{kind}, Tenant: tenant, ID: id, Limit: 1, TTL: r.config.Timeout * 3 / 2,
+	})
+	if err != nil {
+		return fmt.Errorf("claim job: %w", err)
+	}
+	for _, j := range claimed {
+		r.run(ctx, j)
+	}
+	return nil
+}
+
 // run does one job and says what became of it.
 func (r *Runner) run(ctx context.Context, j store.Job) {
 	r.metrics.claimed(ctx, j)

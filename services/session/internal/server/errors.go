@@ -44,6 +44,10 @@ func storeError(err error, s subject) error {
 	case errors.Is(err, store.ErrExists):
 		return fail(codes.AlreadyExists, sessionv1.ErrorReason_ERROR_REASON_SESSION_EXISTS,
 			fmt.Sprintf("There is already a session %s. Choose another session_id, or leave it out to get a new one.", s.session), apierr.Resource("fairlead.dev/Session", s.session, "exists already"))
+	case errors.Is(err, store.ErrDeleting):
+		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_SESSION_DELETING,
+			fmt.Sprintf("There was a session %s, and its files and calls are still being removed. Try again in a moment, or choose another session_id.", s.session),
+			apierr.Precondition("SESSION_DELETING", s.session, "still being removed"))
 	case errors.Is(err, store.ErrRequestIDReused):
 		return fail(codes.AlreadyExists, sessionv1.ErrorReason_ERROR_REASON_REQUEST_ID_REUSED,
 			fmt.Sprintf("The request id %q was used for another request. Use a new one for a new request, and the old one only to repeat the same.", s.requestID),

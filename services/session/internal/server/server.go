@@ -27,10 +27,12 @@ const keepRequests = 24 * time.Hour
 
 // Config is what the server works with.
 type Config struct {
-	Store      store.Store
-	Hub        *hub.Hub
-	Agents     *agent.Set
-	Calls      toolsv1.CallServiceClient
+	Store  store.Store
+	Hub    *hub.Hub
+	Agents *agent.Set
+	Calls  toolsv1.CallServiceClient
+	// Try does a job at once, if it can.
+	Try        func(ctx context.Context, tenant string, kind store.JobKind, id string) error
 	Workspaces sandboxv1.WorkspaceServiceClient
 	Log        *slog.Logger
 	Version    string

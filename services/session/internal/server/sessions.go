@@ -3,17 +3,12 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
-	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
@@ -123,9 +118,13 @@ func (s *Server) ListSessions(ctx context.Context, r *sessionv1.ListSessionsRequ
 	return resp, nil
 }
 
-// DeleteSession deletes a session here, then in tools and sandbox. When one of
-// those cannot be reached the answer is UNAVAILABLE; repeating the request with
-// the same id finishes the work.
+// deleteWait is how long DeleteSession waits for tools and sandbox to delete
+// what is theirs. If they do not in time, they are told later.
+const deleteWait = 5 * time.Second
+
+// DeleteSession deletes a session. That is durable once the store has done it:
+// what tools and sandbox have of it goes now if they can be reached, and else as
+// soon as they can.
 func (s *Server) DeleteSession(ctx context.Context, r *sessionv1.DeleteSessionRequest) (*sessionv1.DeleteSessionResponse, error) {
 	k := key(ctx, r.Name)
 	answer, err := s.Store.DeleteSession(ctx, k, keepForADay(request("DeleteSession", r.Name, r.RequestId, r)))
@@ -135,28 +134,13 @@ func (s *Server) DeleteSession(ctx context.Context, r *sessionv1.DeleteSessionRe
 	if err != nil {
 		return nil, storeError(err, subject{session: r.Name, requestID: r.RequestId})
 	}
-	if answer.Replayed {
-		// A late repetition must not touch a session that was made again under the name.
-		switch _, err := s.Store.GetSession(ctx, k); {
-		case err == nil:
-			return &sessionv1.DeleteSessionResponse{}, nil
-		case !errors.Is(err, store.ErrNotFound):
-			return nil, storeError(err, subject{session: r.Name})
-		}
+	if !answer.Replayed {
+		s.Hub.Publish(k, nil)
 	}
-	s.Hub.Publish(k, nil)
-	if _, err := s.Calls.DeleteSessionCalls(ctx, &toolsv1.DeleteSessionCallsRequest{Session: r.Name}); err != nil {
-		return nil, s.halfDeleted(ctx, r, "tools", err)
-	}
-	if _, err := s.Workspaces.DeleteWorkspace(ctx, &sandboxv1.DeleteWorkspaceRequest{Session: r.Name}); err != nil {
-		return nil, s.halfDeleted(ctx, r, "sandbox", err)
+	ctx, cancel := context.WithTimeout(ctx, deleteWait)
+	defer cancel()
+	if err := s.Try(ctx, k.Tenant, store.JobDelete, k.Session); err != nil {
+		s.Log.WarnContext(ctx, "a deleted session's calls and files are removed later", "session", r.Name, "error", err)
 	}
 	return &sessionv1.DeleteSessionResponse{}, nil
-}
-
-func (s *Server) halfDeleted(ctx context.Context, r *sessionv1.DeleteSessionRequest, peer string, err error) error {
-	s.Log.WarnContext(ctx, "a deleted session is left in a peer", "session", r.Name, "peer", peer, "error", err)
-	return apierr.New(codes.Unavailable, domain, "STORE_UNAVAILABLE",
-		fmt.Sprintf("Session %s is deleted, but the %s service could not be told to delete what it holds of it. Repeat the request with the same request id (%s) to finish.", r.Name, peer, r.RequestId),
-		apierr.RetryAfter(time.Second))
 }

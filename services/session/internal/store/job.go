@@ -40,6 +40,8 @@ type Job struct {
 // JobClaim asks for jobs.
 type JobClaim struct {
 	Kinds []JobKind // empty: all
-	Limit int
-	TTL   time.Duration
+	// ID, with Tenant, claims only this job, also before it is due.
+	Tenant, ID string
+	Limit      int
+	TTL        time.Duration
 }

@@ -31,8 +31,12 @@ var (
 	ErrQueueFull       = errors.New("too many turns are queued")
 	ErrCallNotWaiting  = errors.New("the call waits for no such answer")
 	ErrDigestMismatch  = errors.New("the answer is for other arguments")
+	ErrDeleting        = errors.New("the session of this id was deleted, and is still being removed elsewhere")
 	ErrUnavailable     = errors.New("the database cannot be reached")
 )
+
+// DeleteGrace is when after the deletion of a session its JobDelete is due.
+const DeleteGrace = 2 * time.Second
 
 // MaxQueuedTurns bounds the turns that wait in one session.
 const MaxQueuedTurns = 100
@@ -249,7 +253,8 @@ type AgentRevision struct {
 // of what a session has answer ErrNotFound when there is no such session, and
 // when what they are to continue behind is not there.
 type Store interface {
-	// CreateSession creates a session; ErrExists when its id is taken,
+	// CreateSession creates a session; ErrExists when its id is taken, ErrDeleting
+	// as long as the JobDelete of an earlier session under it has not ended,
 	// ErrRequestIDReused.
 	CreateSession(ctx context.Context, s NewSession) (Answer, error)
 	// GetSession reads a session, or ErrNotFound.
@@ -257,10 +262,19 @@ type Store interface {
 	// ListSessions lists a page of sessions.
 	ListSessions(ctx context.Context, p SessionPage) ([]*sessionv1.Session, error)
 	// DeleteSession deletes a session and all that belongs to it, but for its
-	// last epoch: a session that is made again under its id goes on from there.
+	// last epoch: a session that is made again under its id goes on from there. It
+	// puts a JobDelete of the session's id, due in DeleteGrace: whoever deletes
+	// has that long to claim it by its id and do it at once. Until it has ended no
+	// session is made under the id.
 	// The answer is kept for 24 hours if the request does not say. ErrTurnActive
 	// when a turn is active or queued, ErrNotFound.
 	DeleteSession(ctx context.Context, k Key, r Request) (Answer, error)
+
+	// DeleteIdle deletes sessions, of any tenant, in which nothing was committed for
+	// as long as idle and nothing is to come: no turn is active or queued, the inbox
+	// is empty and no JobSchedule waits. At most limit of them, each in a
+	// transaction of its own, as DeleteSession does; the JobDeletes are due at once.
+	DeleteIdle(ctx context.Context, idle time.Duration, limit int) ([]Key, error)
 
 	// PutAgentRevision keeps a revision; it is immutable, so putting it twice is one.
 	PutAgentRevision(ctx context.Context, tenant string, a AgentRevision) error
@@ -328,7 +342,8 @@ type Store interface {
 	// EndJob removes a job that was claimed or, with again, gives it back with the
 	// Due, Body and Attempt of again. ErrStaleEpoch when the claim is not good any
 	// more: the job was claimed by another since, was ended, or went with its
-	// session. A claim that has lapsed, but that nobody has taken over, is good.
+	// session. A claim that has lapsed, but that nobody has taken over, is good. The
+	// end of a JobDelete frees the session's id.
 	EndJob(ctx context.Context, j Job, again *Job) error
 
 	// Listen sends wakes until ctx ends, then closes the channel. A slow

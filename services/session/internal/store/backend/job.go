@@ -37,3 +37,8 @@ func JobAt(j store.Job, now time.Time) store.Job {
 	j.Due = Micros(j.Due)
 	return j
 }
+
+// DeleteJob is the job that tells the peers that a session was deleted.
+func DeleteJob(k store.Key, due time.Time) store.Job {
+	return store.Job{Tenant: k.Tenant, Kind: store.JobDelete, ID: k.Session, Due: Micros(due)}
+}

@@ -39,6 +39,7 @@ const (
 	Renew            Method = "Renew"
 	Release          Method = "Release"
 	ReleaseIdle      Method = "ReleaseIdle"
+	DeleteIdle       Method = "DeleteIdle"
 	PutJobs          Method = "PutJobs"
 	ClaimJobs        Method = "ClaimJobs"
 	EndJob           Method = "EndJob"
@@ -359,6 +360,11 @@ func (s *Store) Release(ctx context.Context, l store.Lease) error {
 // ReleaseIdle implements store.Store.
 func (s *Store) ReleaseIdle(ctx context.Context, l store.Lease) (bool, error) {
 	return do(ctx, s, ReleaseIdle, func() (bool, error) { return s.inner.ReleaseIdle(ctx, l) })
+}
+
+// DeleteIdle implements store.Store.
+func (s *Store) DeleteIdle(ctx context.Context, idle time.Duration, limit int) ([]store.Key, error) {
+	return do(ctx, s, DeleteIdle, func() ([]store.Key, error) { return s.inner.DeleteIdle(ctx, idle, limit) })
 }
 
 // PutJobs implements store.Store.

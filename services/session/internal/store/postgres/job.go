@@ -60,11 +60,16 @@ func queueJobs(b *pgx.Batch, jobs []store.Job) {
 // ClaimJobs implements store.Store. The ranking reads a snapshot; the outer
 // conditions are checked again on what is locked.
 func (s *Store) ClaimJobs(ctx context.Context, c store.JobClaim) ([]store.Job, error) {
-	const free = "due <= clock_timestamp() and (lease_until is null or lease_until <= clock_timestamp()) and (@kinds::text[] is null or kind = any(@kinds))"
+	const mine = "tenant = @tenant and job = @id and (lease_until is null or lease_until <= clock_timestamp()) and (@kinds::text[] is null or kind = any(@kinds))"
+	const due = "due <= clock_timestamp() and (lease_until is null or lease_until <= clock_timestamp()) and (@kinds::text[] is null or kind = any(@kinds))"
+	free := due
+	if c.ID != "" {
+		free = mine
+	}
 	query := `
 		with ranked as (
 			select tenant, kind, job, row_number() over (partition by tenant order by due, kind, job) as place
-			from jobs where ` + free + `
+			from jobs j where ` + free + `
 		), picked as (
 			select j.tenant, j.kind, j.job from jobs j join ranked r using (tenant, kind, job)
 			where ` + free + `
@@ -76,6 +81,9 @@ func (s *Store) ClaimJobs(ctx context.Context, c store.JobClaim) ([]store.Job, e
 		from picked p where j.tenant = p.tenant and j.kind = p.kind and j.job = p.job
 		returning j.tenant, j.kind, j.job, j.session, j.body, j.due, j.attempt, j.claim`
 	args := pgx.NamedArgs{"limit": limit(c.Limit), "ttl": c.TTL, "claim": id.New(), "kinds": c.Kinds}
+	if c.ID != "" {
+		args["tenant"], args["id"] = c.Tenant, c.ID
+	}
 	var jobs []store.Job
 	err := s.write(ctx, "claim jobs", func(tx pgx.Tx) (err error) {
 		jobs, err = collect(ctx, tx, func(r pgx.CollectableRow) (j store.Job, err error) {
@@ -99,7 +107,10 @@ func (s *Store) EndJob(ctx context.Context, j store.Job, again *store.Job) error
 		}
 		tag, err := tx.Exec(ctx, query, args...)
 		if err == nil && tag.RowsAffected() == 0 {
-			return store.ErrStaleEpoch
+			err = store.ErrStaleEpoch
+		}
+		if err == nil && j.Kind == store.JobDelete && again == nil {
+			_, err = tx.Exec(ctx, "update tombstones set clean = true where tenant = $1 and session = $2", j.Tenant, j.ID)
 		}
 		return err
 	})

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -58,6 +59,14 @@ func insertSession(ctx context.Context, tx pgx.Tx, c *backend.Created) error {
 	b.Queue(`
 		update sessions s set epoch = t.epoch from tombstones t
 		where s.tenant = $1 and s.session = $2 and t.tenant = s.tenant and t.session = s.session`, n.Tenant, n.Session)
+	b.Queue("select exists (select 1 from tombstones where tenant = $1 and session = $2 and not clean)", n.Tenant, n.Session).
+		QueryRow(func(row pgx.Row) error {
+			var deleting bool
+			if err := row.Scan(&deleting); err != nil || !deleting {
+				return err
+			}
+			return store.ErrDeleting
+		})
 	queueEvents(b, []backend.Event{c.Event})
 	if c.Greeting != nil {
 		queueMessages(b, []backend.Message{*c.Greeting})
@@ -145,7 +154,7 @@ func (s *Store) DeleteSession(ctx context.Context, k store.Key, r store.Request)
 		if row.ActiveTurn != "" || queued > 0 {
 			return store.ErrTurnActive
 		}
-		if err := purge(ctx, tx, k, row.Epoch, now); err != nil {
+		if err := purge(ctx, tx, k, row.Epoch, now, store.DeleteGrace); err != nil {
 			return err
 		}
 		return notify(ctx, tx, store.Wake{Key: k, Kind: store.WakeEvents})
@@ -153,15 +162,75 @@ func (s *Store) DeleteSession(ctx context.Context, k store.Key, r store.Request)
 	return backend.Answered(answer, err)
 }
 
-// purge deletes all that belongs to a session, but for its last epoch.
-func purge(ctx context.Context, tx pgx.Tx, k store.Key, epoch int64, now time.Time) error {
+// DeleteIdle implements store.Store.
+func (s *Store) DeleteIdle(ctx context.Context, idle time.Duration, most int) ([]store.Key, error) {
+	found, err := collect(ctx, s.pool, func(r pgx.CollectableRow) (k store.Key, err error) {
+		return k, r.Scan(&k.Tenant, &k.Session)
+	}, "select s.tenant, s.session from sessions s where "+idleSession+" order by s.update_time limit $2", idle, limit(most))
+	if err != nil {
+		return nil, fail("list idle sessions", err)
+	}
+	var gone []store.Key
+	for _, k := range found {
+		deleted, err := s.deleteIfIdle(ctx, k, idle)
+		if err != nil {
+			return gone, err
+		}
+		if deleted {
+			gone = append(gone, k)
+		}
+	}
+	return gone, nil
+}
+
+// idleSession is the condition under which a session may go by itself; $1 is
+// for how long it must have been idle.
+const idleSession = `s.update_time < clock_timestamp() - $1::interval and s.active_turn = ''
+	and not exists (select 1 from turns t where t.tenant = s.tenant and t.session = s.session and t.state = 1)
+	and not exists (select 1 from inbox i where i.tenant = s.tenant and i.session = s.session)
+	and not exists (select 1 from jobs j where j.tenant = s.tenant and j.session = s.session and j.kind = 'schedule')`
+
+// deleteIfIdle looks again under the session's lock, and then deletes it.
+func (s *Store) deleteIfIdle(ctx context.Context, k store.Key, idle time.Duration) (deleted bool, err error) {
+	err = s.write(ctx, "delete idle session", func(tx pgx.Tx) error {
+		deleted = false
+		now, err := dbNow(ctx, tx)
+		if err != nil {
+			return err
+		}
+		row, err := sessionRow(ctx, tx, k, forUpdate)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		err = tx.QueryRow(ctx, "select "+idleSession+" from sessions s where s.tenant = $2 and s.session = $3", idle, k.Tenant, k.Session).Scan(&deleted)
+		if err != nil || !deleted {
+			return err
+		}
+		if err := purge(ctx, tx, k, row.Epoch, now, 0); err != nil {
+			return err
+		}
+		return notify(ctx, tx, store.Wake{Key: k, Kind: store.WakeEvents})
+	})
+	if deleted && err == nil {
+		s.wakes.Send(store.Wake{Kind: store.WakeJobs})
+	}
+	return deleted, err
+}
+
+// purge deletes all that belongs to a session, but for its last epoch, and puts
+// the job that tells the peers.
+func purge(ctx context.Context, tx pgx.Tx, k store.Key, epoch int64, now time.Time, grace time.Duration) error {
 	b := &pgx.Batch{}
 	for _, table := range []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations", "jobs"} {
 		b.Queue("delete from "+table+" where tenant = $1 and session = $2", k.Tenant, k.Session)
 	}
 	b.Queue(`
-		insert into tombstones (tenant, session, epoch, delete_time) values ($1, $2, $3, $4)
-		on conflict (tenant, session) do update set epoch = excluded.epoch, delete_time = excluded.delete_time`,
+		insert into tombstones (tenant, session, epoch, delete_time, clean) values ($1, $2, $3, $4, false)
+		on conflict (tenant, session) do update set epoch = excluded.epoch, delete_time = excluded.delete_time, clean = false`,
 		k.Tenant, k.Session, epoch, now)
+	queueJobs(b, []store.Job{backend.DeleteJob(k, now.Add(grace))})
 	return tx.SendBatch(ctx, b).Close()
 }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"strings"
 
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -47,6 +48,10 @@ func (s *Store) ClaimJobs(ctx context.Context, c store.JobClaim) ([]store.Job, e
 		query := `select tenant, kind, job, session, body, due, attempt from jobs
 			where due <= ?1 and (lease_until is null or lease_until <= ?1)`
 		args := []any{micros(now)}
+		if c.ID != "" {
+			query = strings.Replace(query, "due <= ?1", "tenant = ?2 and job = ?3", 1)
+			args = append(args, c.Tenant, c.ID)
+		}
 		for i, k := range c.Kinds {
 			query += map[bool]string{true: " and kind in (?", false: ", ?"}[i == 0]
 			args = append(args, string(k))
@@ -98,6 +103,9 @@ func (s *Store) EndJob(ctx context.Context, j store.Job, again *store.Job) error
 		n, err := res.RowsAffected()
 		if err == nil && n == 0 {
 			err = store.ErrStaleEpoch
+		}
+		if err == nil && j.Kind == store.JobDelete && again == nil {
+			_, err = tx.ExecContext(ctx, "update tombstones set clean = 1 where tenant = ? and session = ?", j.Tenant, j.ID)
 		}
 		return nil, err
 	})

@@ -40,6 +40,14 @@ func (s *Store) CreateSession(ctx context.Context, n store.NewSession) (store.An
 
 func insertSession(ctx context.Context, tx *sql.Tx, c *backend.Created) error {
 	n := c.Session
+	var deleting bool
+	if err := tx.QueryRowContext(ctx, "select exists (select 1 from tombstones where tenant = ? and session = ? and clean = 0)",
+		n.Tenant, n.Session).Scan(&deleting); err != nil {
+		return err
+	}
+	if deleting {
+		return store.ErrDeleting
+	}
 	at := micros(n.CreateTime)
 	res, err := tx.ExecContext(ctx, `
 		insert into sessions (tenant, session, agent, agent_revision, body, create_time, update_time, last_seq, head, ready_time, epoch)
@@ -132,7 +140,7 @@ func (s *Store) DeleteSession(ctx context.Context, k store.Key, r store.Request)
 		if row.ActiveTurn != "" || queued > 0 {
 			return nil, store.ErrTurnActive
 		}
-		if err := purge(ctx, tx, k, row.Epoch, now); err != nil {
+		if err := purge(ctx, tx, k, row.Epoch, now, store.DeleteGrace); err != nil {
 			return nil, err
 		}
 		r.KeepUntil = backend.KeepDelete(r.KeepUntil, now)
@@ -141,16 +149,65 @@ func (s *Store) DeleteSession(ctx context.Context, k store.Key, r store.Request)
 	return backend.Answered(answer, err)
 }
 
-// purge deletes all that belongs to a session, but for its last epoch.
-func purge(ctx context.Context, tx *sql.Tx, k store.Key, epoch int64, now time.Time) error {
+// DeleteIdle implements store.Store.
+func (s *Store) DeleteIdle(ctx context.Context, idle time.Duration, most int) ([]store.Key, error) {
+	found, err := collect(ctx, s.db.R, scanKey,
+		"select tenant, session from sessions s where "+idleSession+" order by update_time limit ?2", micros(s.clock().Add(-idle)), limit(most))
+	if err != nil {
+		return nil, s.fail("list idle sessions", err)
+	}
+	var gone []store.Key
+	for _, k := range found {
+		deleted, err := s.deleteIfIdle(ctx, k, idle)
+		if err != nil {
+			return gone, err
+		}
+		if deleted {
+			gone = append(gone, k)
+		}
+	}
+	return gone, nil
+}
+
+// idleSession is the condition under which a session may go by itself; ?1 is
+// since when it must have been idle.
+const idleSession = `s.update_time < ?1 and s.active_turn = ''
+	and not exists (select 1 from turns t where t.tenant = s.tenant and t.session = s.session and t.state = 1)
+	and not exists (select 1 from inbox i where i.tenant = s.tenant and i.session = s.session)
+	and not exists (select 1 from jobs j where j.tenant = s.tenant and j.session = s.session and j.kind = 'schedule')`
+
+// deleteIfIdle looks again where nobody else writes, and then deletes it.
+func (s *Store) deleteIfIdle(ctx context.Context, k store.Key, idle time.Duration) (deleted bool, err error) {
+	err = s.write(ctx, "delete idle session", func(tx *sql.Tx) ([]store.Wake, error) {
+		now := s.clock()
+		var epoch int64
+		err := tx.QueryRowContext(ctx, "select epoch from sessions s where "+idleSession+" and tenant = ?2 and session = ?3",
+			micros(now.Add(-idle)), k.Tenant, k.Session).Scan(&epoch)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		deleted = true
+		return []store.Wake{{Key: k, Kind: store.WakeEvents}, {Kind: store.WakeJobs}}, purge(ctx, tx, k, epoch, now, 0)
+	})
+	return deleted && err == nil, err
+}
+
+// purge deletes all that belongs to a session, but for its last epoch, and puts
+// the job that tells the peers.
+func purge(ctx context.Context, tx *sql.Tx, k store.Key, epoch int64, now time.Time, grace time.Duration) error {
 	for _, table := range []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations", "jobs"} {
 		if _, err := tx.ExecContext(ctx, "delete from "+table+" where tenant = ? and session = ?", k.Tenant, k.Session); err != nil { //nolint:gosec // the tables are those above
 			return err
 		}
 	}
-	_, err := tx.ExecContext(ctx, `
-		insert into tombstones (tenant, session, epoch, delete_time) values (?, ?, ?, ?)
-		on conflict do update set epoch = excluded.epoch, delete_time = excluded.delete_time`,
-		k.Tenant, k.Session, epoch, micros(now))
-	return err
+	if _, err := tx.ExecContext(ctx, `
+		insert into tombstones (tenant, session, epoch, delete_time, clean) values (?, ?, ?, ?, 0)
+		on conflict do update set epoch = excluded.epoch, delete_time = excluded.delete_time, clean = 0`,
+		k.Tenant, k.Session, epoch, micros(now)); err != nil {
+		return err
+	}
+	return insertJobs(ctx, tx, []store.Job{backend.DeleteJob(k, now.Add(grace))})
 }

@@ -181,6 +181,7 @@ func testDeletion(t *testing.T, open func(t *testing.T) store.Store) {
 		if _, err := f.GetSession(f.ctx(), n.Key); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("get: %v", err)
 		}
+		f.clean(n.Key)
 		f.create(n.Key)
 		if turns, err := f.ListTurns(f.ctx(), n.Key, "", 0); err != nil || len(turns) != 0 {
 			t.Errorf("turns %v, %v", turns, err)
@@ -211,6 +212,7 @@ func testDeletion(t *testing.T, open func(t *testing.T) store.Store) {
 		f.commit(finish(old, "t1"))
 		_, err := f.DeleteSession(f.ctx(), old.Key, store.Request{})
 		f.must(err)
+		f.clean(old.Key)
 		f.create(old.Key)
 		f.submitTurn(old.Key, "t2")
 		l := f.claim(old.Key)
@@ -243,6 +245,7 @@ func testDeletion(t *testing.T, open func(t *testing.T) store.Store) {
 		r := request("delete")
 		_, err := f.DeleteSession(f.ctx(), k, r)
 		f.must(err)
+		f.clean(k)
 		for range 2 {
 			a, err := f.DeleteSession(f.ctx(), k, r)
 			f.must(err)

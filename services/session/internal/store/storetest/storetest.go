@@ -38,6 +38,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"budgets", testBudgets},
 		{"events", testEvents},
 		{"messages", testMessages},
+		{"ids of deleted sessions", testDeleting},
+		{"idle sessions", testIdle},
 		{"jobs", testJobs},
 		{"claims of jobs", testJobClaims},
 		{"jobs of a commit", testCommittedJobs},

@@ -1,0 +1,77 @@
+// Package deletion removes what belonged to sessions: from the peers once a
+// session was deleted, and whole sessions once nobody has used them for long.
+package deletion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/session/internal/jobs"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// Peers does a store.JobDelete: it deletes in tools and in sandbox what they have
+// of the session, and is done once both have confirmed it. They do so also when
+// there is nothing to delete.
+func Peers(calls toolsv1.CallServiceClient, workspaces sandboxv1.WorkspaceServiceClient) jobs.Handler {
+	return func(ctx context.Context, j store.Job) (*store.Job, error) {
+		session := "sessions/" + j.ID
+		_, tools := calls.DeleteSessionCalls(ctx, &toolsv1.DeleteSessionCallsRequest{Session: session})
+		if tools != nil {
+			tools = fmt.Errorf("delete the calls of %s in tools: %w", session, tools)
+		}
+		_, sandbox := workspaces.DeleteWorkspace(ctx, &sandboxv1.DeleteWorkspaceRequest{Session: session})
+		if sandbox != nil {
+			sandbox = fmt.Errorf("delete the workspace of %s in sandbox: %w", session, sandbox)
+		}
+		return nil, errors.Join(tools, sandbox)
+	}
+}
+
+const (
+	// every is how often idle sessions are looked for.
+	every = time.Hour
+	// batch is how many are deleted before the time-out is looked at again.
+	batch = 100
+)
+
+// RetainJob is the one job that deletes idle sessions. It is of no tenant.
+func RetainJob() store.Job { return store.Job{Kind: store.JobRetain, ID: "retain"} }
+
+// Idle deletes sessions.
+type Idle interface {
+	DeleteIdle(ctx context.Context, idle time.Duration, limit int) ([]store.Key, error)
+}
+
+// Retain does the RetainJob: it deletes the sessions that have been idle for
+// longer than retention, in batches, and comes back in an hour, or at once
+// when its time was not enough.
+func Retain(s Idle, retention time.Duration, log *slog.Logger) jobs.Handler {
+	return func(ctx context.Context, _ store.Job) (*store.Job, error) {
+		deadline, bounded := ctx.Deadline()
+		begin := time.Now()
+		deleted := 0
+		for {
+			gone, err := s.DeleteIdle(ctx, retention, batch)
+			if err != nil {
+				return nil, fmt.Errorf("delete idle sessions: %w", err)
+			}
+			deleted += len(gone)
+			if len(gone) < batch {
+				break
+			}
+			if bounded && time.Since(begin) > deadline.Sub(begin)/2 {
+				return &store.Job{}, nil
+			}
+		}
+		if deleted > 0 {
+			log.InfoContext(ctx, "deleted sessions that nobody used any more", "sessions", deleted, "idle_for", retention)
+		}
+		return &store.Job{Due: time.Now().Add(every)}, nil
+	}
+}

@@ -1,0 +1,139 @@
+package storetest
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// clean ends the job that a deletion has put, so that the id is free.
+func (f *fixture) clean(k store.Key) {
+	f.Helper()
+	f.must(f.EndJob(f.ctx(), f.claimDelete(k), nil))
+}
+
+func (f *fixture) claimDelete(k store.Key) store.Job {
+	f.Helper()
+	jobs, err := f.ClaimJobs(f.ctx(), store.JobClaim{Kinds: []store.JobKind{store.JobDelete}, Tenant: k.Tenant, ID: k.Session, TTL: time.Hour})
+	f.must(err)
+	if len(jobs) != 1 || jobs[0].Tenant != k.Tenant || jobs[0].ID != k.Session || jobs[0].Kind != store.JobDelete {
+		f.Fatalf("claimed %v", jobs)
+	}
+	return jobs[0]
+}
+
+func testDeleting(t *testing.T, open func(t *testing.T) store.Store) {
+	t.Run("the id of a deleted session is free once its job has ended", func(t *testing.T) {
+		f := newFixture(t, open)
+		k := f.create(key("s1"))
+		for range 2 { // also when the id was deleted before
+			_, err := f.DeleteSession(f.ctx(), k, store.Request{})
+			f.must(err)
+			refused := func(when string) {
+				t.Helper()
+				if _, err := f.CreateSession(f.ctx(), newSession(k)); !errors.Is(err, store.ErrDeleting) {
+					t.Errorf("%s: %v", when, err)
+				}
+			}
+			refused("before the job")
+			other := k
+			other.Tenant = "other"
+			if _, err := f.CreateSession(f.ctx(), newSession(other)); err != nil && !errors.Is(err, store.ErrExists) {
+				t.Errorf("in another tenant: %v", err)
+			}
+			j := f.claimDelete(k)
+			refused("while the job runs")
+			f.must(f.EndJob(f.ctx(), j, &store.Job{}))
+			refused("when the job is to be tried again")
+			f.clean(k)
+			f.create(k)
+		}
+	})
+
+	t.Run("the job of a deletion is left to who deletes, for a moment", func(t *testing.T) {
+		f := newFixture(t, open)
+		k := f.create(key("s1"))
+		_, err := f.DeleteSession(f.ctx(), k, store.Request{})
+		f.must(err)
+		f.wantJobs("at once", f.claimJobs(0))
+		if d := cmp.Diff(store.JobDelete, f.claimJobsUntil(time.Hour)[0].Kind); d != "" {
+			t.Error(d)
+		}
+	})
+
+	t.Run("a claimer of one job gets no other, and not twice", func(t *testing.T) {
+		f := newFixture(t, open)
+		a, other := job("a"), job("a")
+		a.Due, other.Tenant = time.Now().Add(time.Hour), "other"
+		f.must(f.PutJobs(f.ctx(), []store.Job{a, other, job("b")}))
+		c := store.JobClaim{Kinds: []store.JobKind{store.JobWebhook}, Tenant: "acme", ID: "a", TTL: time.Hour}
+		for _, want := range [][]string{{"a"}, {}} {
+			got, err := f.ClaimJobs(f.ctx(), c)
+			f.must(err)
+			f.wantJobs("by id", got, want...)
+		}
+		c.Kinds, c.ID = []store.JobKind{store.JobTend}, "b"
+		got, err := f.ClaimJobs(f.ctx(), c)
+		f.must(err)
+		f.wantJobs("of another kind", got)
+	})
+}
+
+func testIdle(t *testing.T, open func(t *testing.T) store.Store) {
+	t.Run("only sessions go that nobody uses and nothing waits for", func(t *testing.T) {
+		f := newFixture(t, open)
+		f.create(key("idle"))
+		f.create(store.Key{Tenant: "other", Session: "idle"})
+		f.submitTurn(f.create(key("queued")), "t1")
+		f.active("active")
+		parked := f.active("parked")
+		f.commit(wait(parked, "t1", store.PendingCall{CallID: "c", TurnID: "t1", Answer: store.CommandToolResult}))
+		scheduled := f.create(key("scheduled"))
+		f.must(f.PutJobs(f.ctx(), []store.Job{{Tenant: scheduled.Tenant, Session: scheduled.Session, Kind: store.JobSchedule, ID: "s", Due: time.Now().Add(time.Hour)}}))
+		done := f.active("done")
+		f.commit(finish(done, "t1"))
+
+		gone, err := f.DeleteIdle(f.ctx(), time.Hour, 10)
+		f.must(err)
+		if len(gone) != 0 {
+			t.Errorf("too early: %v", gone)
+		}
+		// The clock has to go on by a tick.
+		for begin := time.Now(); time.Since(begin) < time.Millisecond; {
+		}
+		gone, err = f.DeleteIdle(f.ctx(), 0, 10)
+		f.must(err)
+		slices.SortFunc(gone, cmpKeys)
+		if d := cmp.Diff([]store.Key{key("done"), key("idle"), {Tenant: "other", Session: "idle"}}, gone); d != "" {
+			t.Error(d)
+		}
+		f.wantJobs("for the peers", f.claimJobs(0, store.JobDelete), "done", "idle", "idle")
+		for _, id := range []string{"queued", "active", "parked", "scheduled"} {
+			f.session(key(id))
+		}
+		if _, err := f.GetSession(f.ctx(), key("done")); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("done: %v", err)
+		}
+	})
+
+	t.Run("no more go at one time than was asked for", func(t *testing.T) {
+		f := newFixture(t, open)
+		for range 3 {
+			f.create(key(f.nextID("s")))
+		}
+		for begin := time.Now(); time.Since(begin) < time.Millisecond; {
+		}
+		for _, want := range []int{2, 1, 0} {
+			gone, err := f.DeleteIdle(f.ctx(), 0, 2)
+			f.must(err)
+			if len(gone) != want {
+				t.Errorf("%v, want %d", gone, want)
+			}
+		}
+	})
+}
