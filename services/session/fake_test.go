@@ -36,7 +36,7 @@ type peers struct {
 	blocked   chan string       // ids of Block calls that run
 	deleted   []string
 	away      bool // tools and sandbox refuse to delete
-	asked     int // answers that were ASK
+	asked     int  // answers that were ASK
 }
 
 func newPeers() *peers {
