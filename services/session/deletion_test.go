@@ -10,10 +10,10 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
-func (p *peers) setAway(away bool) {
+func (p *peers) setKeeping(keeping bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.away = away
+	p.keeping = keeping
 }
 
 func (p *peers) deletions() string {
@@ -63,7 +63,7 @@ func TestADeletedSessionIsGoneFromThePeersTooAndItsIDIsFree(t *testing.T) {
 func TestADeletionSucceedsWhilePeersAreAwayAndReachesThemLater(t *testing.T) {
 	f := start(t, hello)
 	ctx := t.Context()
-	f.peers.setAway(true)
+	f.peers.setKeeping(true)
 	s := f.sessionAs(ctx, t, "mine")
 	for range 2 { // the repetition changes nothing
 		if _, err := f.DeleteSession(ctx, &sessionv1.DeleteSessionRequest{Name: s, RequestId: "r"}); err != nil {
@@ -78,7 +78,7 @@ func TestADeletionSucceedsWhilePeersAreAwayAndReachesThemLater(t *testing.T) {
 	if _, err := f.CreateSession(ctx, again); apierr.Reason(err) != "SESSION_DELETING" {
 		t.Errorf("after a restart: %v", err)
 	}
-	f.peers.setAway(false)
+	f.peers.setKeeping(false)
 	eventually(t, "the id is free", func() bool {
 		_, err := f.CreateSession(ctx, again)
 		return err == nil

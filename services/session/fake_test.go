@@ -35,7 +35,7 @@ type peers struct {
 	users     map[string]string // by call id
 	blocked   chan string       // ids of Block calls that run
 	deleted   []string
-	away      bool // tools and sandbox refuse to delete
+	keeping   bool // tools and sandbox cannot be told to delete
 	asked     int  // answers that were ASK
 }
 
@@ -88,8 +88,8 @@ func (p *peers) GetCapabilities(context.Context, *sandboxv1.GetCapabilitiesReque
 func (p *peers) DeleteWorkspace(_ context.Context, r *sandboxv1.DeleteWorkspaceRequest) (*sandboxv1.DeleteWorkspaceResponse, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.away {
-		return nil, status.Error(codes.Unavailable, "away")
+	if p.keeping {
+		return nil, apierr.New(codes.Unavailable, "tools.fairlead.dev", "AWAY", "away")
 	}
 	p.deleted = append(p.deleted, "sandbox "+r.Session)
 	return &sandboxv1.DeleteWorkspaceResponse{}, nil
@@ -98,8 +98,8 @@ func (p *peers) DeleteWorkspace(_ context.Context, r *sandboxv1.DeleteWorkspaceR
 func (p *peers) DeleteSessionCalls(_ context.Context, r *toolsv1.DeleteSessionCallsRequest) (*toolsv1.DeleteSessionCallsResponse, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.away {
-		return nil, status.Error(codes.Unavailable, "away")
+	if p.keeping {
+		return nil, apierr.New(codes.Unavailable, "tools.fairlead.dev", "AWAY", "away")
 	}
 	p.deleted = append(p.deleted, "tools "+r.Session)
 	return &toolsv1.DeleteSessionCallsResponse{}, nil

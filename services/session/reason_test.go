@@ -49,7 +49,7 @@ var refusals = map[sessionv1.ErrorReason]struct {
 		return err
 	}},
 	sessionv1.ErrorReason_ERROR_REASON_SESSION_DELETING: {codes.FailedPrecondition, func(ctx context.Context, t *testing.T, f *fixture, _ *faulty.Store) error {
-		f.peers.setAway(true)
+		f.peers.setKeeping(true)
 		if _, err := f.DeleteSession(ctx, &sessionv1.DeleteSessionRequest{Name: f.sessionAs(ctx, t, "gone")}); err != nil {
 			t.Fatal(err)
 		}
