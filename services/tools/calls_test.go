@@ -67,7 +67,7 @@ func TestWhatAModelCanMendIsAResult(t *testing.T) {
 		{"null", ask("c5", "Read", `null`), "not a JSON object"},
 		{"nothing where something is required", ask("c6", "Read", ``), "missing property 'file_path'"},
 		{"a wrong type", ask("c7", "Read", `{"file_path":1}`), "file_path: got number, want string"},
-		{"an unknown parameter", ask("c8", "Bash", `{"command":"x","run_in_background":true}`), "'run_in_background' not allowed"},
+		{"an unknown parameter", ask("c8", "Bash", `{"command":"x","in_background":true}`), "'in_background' not allowed"},
 		{"a name twice", ask("c9", "Bash", `{"command":"ls","command":"rm"}`), "occurs twice"},
 		{"a time-out above the limit", ask("c10", "Bash", `{"command":"x","timeout":600001}`), "timeout: maximum"},
 		{"a number without end", ask("c11", "Bash", `{"command":"x","timeout":1e999999999}`), "not a JSON object"},

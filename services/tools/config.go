@@ -22,6 +22,9 @@ type Config struct {
 	Advertise string        `key:"advertise" help:"address at which the other replicas on the same Postgres reach this one's peer listener; empty: the peer listener's own"`
 	LeaseTTL  time.Duration `key:"lease-ttl" help:"how long a call stays a replica's that does not renew its lease: the time after which another one takes over what a dead one leaves"`
 
+	OperationTTL  time.Duration `key:"operation-ttl" help:"how long an operation, such as a command in the background, may run"`
+	OperationKeep time.Duration `key:"operation-keep" help:"how long an operation is kept after its end"`
+
 	Profiles map[string]Profile `key:"profiles" help:"permission profiles besides the built-in full, read-only and ask-writes"`
 
 	MaxCalls        int           `key:"max-calls" help:"the most calls that run at the same time; others wait"`
@@ -32,7 +35,7 @@ type Config struct {
 
 // Defaults is the configuration where nothing is said.
 func Defaults() Config {
-	return Config{LeaseTTL: 6 * time.Second, MaxCalls: 256, MaxSessionCalls: 16, MaxCallTime: 15 * time.Minute, MaxCallOutput: 1 << 20}
+	return Config{LeaseTTL: 6 * time.Second, OperationTTL: 24 * time.Hour, OperationKeep: 24 * time.Hour, MaxCalls: 256, MaxSessionCalls: 16, MaxCallTime: 15 * time.Minute, MaxCallOutput: 1 << 20}
 }
 
 // Validate reports every fault at once.
@@ -54,6 +57,8 @@ func (c Config) Validate() error {
 		fault(err != nil || port == "0", "advertise: %q is not an address such as 10.0.0.1:9191", c.Advertise)
 	}
 	fault(c.LeaseTTL < 100*time.Millisecond, "lease-ttl: %v is less than 100ms", c.LeaseTTL)
+	fault(c.OperationTTL < time.Second, "operation-ttl: %v is less than 1s", c.OperationTTL)
+	fault(c.OperationKeep < time.Second, "operation-keep: %v is less than 1s", c.OperationKeep)
 	fault(c.MaxCalls < 1 || c.MaxCalls > 100_000, "max-calls: %d is not between 1 and 100000", c.MaxCalls)
 	fault(c.MaxSessionCalls < 1 || c.MaxSessionCalls > c.MaxCalls, "max-session-calls: %d is not between 1 and max-calls (%d)", c.MaxSessionCalls, c.MaxCalls)
 	fault(c.MaxCallTime < time.Second, "max-call-time: %v is less than 1s", c.MaxCallTime)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -33,6 +34,8 @@ type fixture struct {
 	service *Service
 	calls   toolsv1.CallServiceClient
 	tools   toolsv1.ToolServiceClient
+	ops     toolsv1.OperationServiceClient
+	quit    func() // ends the service's loops
 }
 
 func newFixture(t *testing.T, change func(*Config)) *fixture {
@@ -60,12 +63,27 @@ func (f *fixture) start() {
 		s.RegisterPeer(r)
 	})
 	sandboxtest.Connected(f.t, served)
-	f.calls, f.tools = toolsv1.NewCallServiceClient(served), toolsv1.NewToolServiceClient(served)
+	f.calls, f.tools, f.ops = toolsv1.NewCallServiceClient(served), toolsv1.NewToolServiceClient(served), toolsv1.NewOperationServiceClient(served)
+	f.quit = run(f.t, s)
+}
+
+// run runs a service's loops until what it returns is called.
+func run(t *testing.T, s *Service) (quit func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	return sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // stop closes the service; its RPCs may still be open, as after a crash.
 func (f *fixture) stop() {
 	if f.service != nil {
+		f.quit()
 		if err := f.service.Close(); err != nil {
 			f.t.Error(err)
 		}
@@ -80,7 +98,7 @@ func ref(id string) *commonv1.CallRef {
 func ask(id, name, args string) *toolsv1.CallToolRequest {
 	return &toolsv1.CallToolRequest{
 		Call: ref(id), Tool: name, ArgumentsJson: args, Profile: "full",
-		AllowedTools: []string{"Bash", "Read", "Write", "Edit", "MultiEdit", "Glob", "Grep", "LS", "TodoWrite"},
+		AllowedTools: []string{"Bash", "Read", "Write", "Edit", "MultiEdit", "Glob", "Grep", "LS", "TodoWrite", "check_operation", "cancel_operation"},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -20,6 +21,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/tools/internal/builtin"
 	"github.com/fairlead/fairlead/services/tools/internal/call"
+	"github.com/fairlead/fairlead/services/tools/internal/operation"
 	"github.com/fairlead/fairlead/services/tools/internal/peer"
 	"github.com/fairlead/fairlead/services/tools/internal/permission"
 	"github.com/fairlead/fairlead/services/tools/internal/registry"
@@ -43,10 +45,12 @@ type Deps struct {
 
 // Service is the tools service, an rpc.Component.
 type Service struct {
-	store  store.Store
-	engine *call.Engine
-	tools  *server.Tools
-	calls  *server.Calls
+	store      store.Store
+	engine     *call.Engine
+	watch      *operation.Manager
+	tools      *server.Tools
+	calls      *server.Calls
+	operations *server.Operations
 }
 
 // New makes the service and opens its database, which it migrates. It calls
@@ -62,31 +66,50 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tools: %w", err)
 	}
-	builtins, err := builtin.All(d.Sandbox)
-	if err != nil {
-		return nil, fmt.Errorf("tools: %w", err)
-	}
-	all, err := registry.New(builtins...)
-	if err != nil {
-		return nil, fmt.Errorf("tools: %w", err)
-	}
 	journal, err := open(ctx, c, d.Log)
 	if err != nil {
 		return nil, fmt.Errorf("tools: %w", err)
 	}
+	s, err := assemble(c, d, profiles, journal)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("tools: %w", err), journal.Close())
+	}
+	return s, nil
+}
+
+// assemble puts the parts together. The journal stays the caller's if it fails.
+func assemble(c Config, d Deps, profiles permission.Set, journal store.Store) (*Service, error) {
 	if d.Dial == nil {
 		d.Dial = func(address string) (*grpc.ClientConn, error) { return rpc.Dial(address) }
 	}
 	self := store.Owner{ID: id.New(), Address: c.Advertise}
+	watch := operation.New(operation.Config{
+		Store: journal, Sandbox: d.Sandbox, Owner: self.ID, Lease: c.LeaseTTL, Keep: c.OperationKeep, Log: d.Log,
+	})
+	builtins, err := builtin.All(d.Sandbox, c.OperationTTL)
+	if err != nil {
+		return nil, err
+	}
+	further, err := watch.Tools()
+	if err != nil {
+		return nil, err
+	}
+	all, err := registry.New(append(builtins, further...)...)
+	if err != nil {
+		return nil, err
+	}
 	engine, err := call.New(call.Config{
 		Store: journal, Tools: all, Profiles: profiles, Log: d.Log, Now: time.Now,
-		Self: self, Lease: c.LeaseTTL, Peers: peer.New(d.Dial),
+		Self: self, Lease: c.LeaseTTL, Peers: peer.New(d.Dial), OperationTTL: c.OperationTTL, Begun: watch.Kick,
 		Limits: call.Limits{Session: c.MaxSessionCalls, Total: c.MaxCalls, Duration: c.MaxCallTime, OutputBytes: int(c.MaxCallOutput)},
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("tools: %w", err), journal.Close())
+		return nil, err
 	}
-	return &Service{store: journal, engine: engine, tools: server.NewTools(all), calls: server.NewCalls(engine)}, nil
+	return &Service{
+		store: journal, engine: engine, watch: watch, tools: server.NewTools(all),
+		calls: server.NewCalls(engine, watch), operations: server.NewOperations(journal, watch),
+	}, nil
 }
 
 func open(ctx context.Context, c Config, log *slog.Logger) (store.Store, error) {
@@ -107,6 +130,7 @@ func open(ctx context.Context, c Config, log *slog.Logger) (store.Store, error) 
 // RegisterPublic registers what clients may call.
 func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	toolsv1.RegisterToolServiceServer(r, s.tools)
+	toolsv1.RegisterOperationServiceServer(r, s.operations)
 }
 
 // RegisterPeer registers what only the session service may call.
@@ -114,8 +138,15 @@ func (s *Service) RegisterPeer(r grpc.ServiceRegistrar) {
 	toolsv1.RegisterCallServiceServer(r, s.calls)
 }
 
-// Run renews the leases of what the service does, until ctx ends.
-func (s *Service) Run(ctx context.Context) error { return s.engine.Run(ctx) }
+// Run renews the leases of what the service does and watches operations, until ctx
+// ends.
+func (s *Service) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { s.watch.Run(ctx) })
+	s.engine.Run(ctx)
+	return nil
+}
 
 // Ready says whether the database can be reached.
 func (s *Service) Ready(ctx context.Context) error { return s.store.Ping(ctx) }

@@ -39,7 +39,7 @@ func TestListToolsByPage(t *testing.T) {
 		}
 		q.PageToken = a.GetNextPageToken()
 	}
-	want := []string{"tools/Bash", "tools/Edit", "tools/Glob", "tools/Grep", "tools/LS", "tools/MultiEdit", "tools/Read", "tools/TodoWrite", "tools/Write"}
+	want := []string{"tools/Bash", "tools/Edit", "tools/Glob", "tools/Grep", "tools/LS", "tools/MultiEdit", "tools/Read", "tools/TodoWrite", "tools/Write", "tools/cancel_operation", "tools/check_operation"}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("tools (-want +got):\n%s", diff)
 	}
@@ -79,7 +79,7 @@ func TestThePublicFaceHasNoCalls(t *testing.T) {
 	public := grpc.NewServer()
 	f.service.RegisterPublic(public)
 	for name := range public.GetServiceInfo() {
-		if name != "fairlead.tools.v1.ToolService" {
+		if name != "fairlead.tools.v1.ToolService" && name != "fairlead.tools.v1.OperationService" {
 			t.Errorf("%s is served to clients", name)
 		}
 	}
@@ -95,14 +95,14 @@ func TestConfigIsValidated(t *testing.T) {
 		t.Fatal(err)
 	}
 	c = Config{
-		DatabaseURL: config.Secret("mysql://u:hunter2@h/d"), MaxSessionCalls: 5, MaxCallOutput: -1,
+		DatabaseURL: config.Secret("mysql://u:hunter2@h/d"), Advertise: "nowhere", MaxSessionCalls: 5, MaxCallOutput: -1,
 		Profiles: map[string]Profile{"mine": {Allow: []string{"Read(/etc/*)"}}},
 	}
 	err := c.Validate()
 	if err == nil {
 		t.Fatal("a faulty configuration was taken")
 	}
-	for _, want := range []string{"database-url:", "max-calls:", "max-session-calls:", "max-call-time:", "max-call-output:", "profiles: profile mine"} {
+	for _, want := range []string{"database-url:", "max-calls:", "max-session-calls:", "max-call-time:", "max-call-output:", "lease-ttl:", "operation-ttl:", "operation-keep:", "advertise:", "profiles: profile mine"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in:\n%v", want, err)
 		}

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -27,6 +28,7 @@ var bashSpec = tool.Spec{
 - Every call starts a new shell in /workspace: a changed directory or variable does not last. Use absolute paths, or cd within the command.
 - The command may run for 120000 ms, or for as long as timeout says (600000 ms at most). It has no terminal and no standard input. What it leaves running in the background ends with it.
 - Output beyond 30000 characters is cut in the middle. A command that does not exit with 0 is reported with its exit code.
+- With run_in_background the command starts and the call returns at once, with the name of an operation: check_operation tells how it goes on, cancel_operation stops it. Use it for servers and for what takes minutes. timeout does not count then.
 - There is no network.
 - To find or change files, prefer Read, Edit, Write, Glob, Grep and LS over cat, sed, find and grep.`,
 	InputSchema: `{
@@ -34,7 +36,8 @@ var bashSpec = tool.Spec{
   "properties": {
     "command": {"type": "string", "minLength": 1, "description": "The command to run"},
     "timeout": {"type": "number", "minimum": 1, "maximum": 600000, "description": "How long the command may run, in milliseconds; 120000 when left out"},
-    "description": {"type": "string", "description": "What the command does, in 5 to 10 words, for people"}
+    "description": {"type": "string", "description": "What the command does, in 5 to 10 words, for people"},
+    "run_in_background": {"type": "boolean", "description": "Let the command run on as an operation; false when left out"}
   },
   "required": ["command"],
   "additionalProperties": false
@@ -46,8 +49,10 @@ type bash struct{ *sandbox }
 // Run starts the command, or goes on with it when it was started before.
 func (b bash) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Result, error) {
 	var p struct {
-		Command string
-		Timeout float64
+		Command     string
+		Timeout     float64
+		Description string
+		Background  bool `json:"run_in_background"`
 	}
 	if err := params(c, &p); err != nil {
 		return nil, err
@@ -62,7 +67,10 @@ func (b bash) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Result
 		p.Timeout = bashDefaultTimeout
 	}
 	timeout := time.Duration(whole(p.Timeout, 1, bashMaxTimeout)) * time.Millisecond
-	e := &execution{sandbox: b.sandbox, call: c, command: p.Command, timeout: timeout, sink: out}
+	if p.Background {
+		timeout = b.background
+	}
+	e := &execution{sandbox: b.sandbox, call: c, command: p.Command, timeout: timeout, sink: out, background: p.Background}
 	exited, err := e.run(ctx)
 	if e.openErr != nil {
 		return nil, e.openErr
@@ -73,7 +81,19 @@ func (b bash) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Result
 	if err != nil {
 		return failure(ctx, err, workspace)
 	}
+	if p.Background {
+		return handBack(c, cmp.Or(p.Description, p.Command), out), nil
+	}
 	return e.result(ctx, exited), nil
+}
+
+// handBack is the result of a call whose command runs on.
+func handBack(c tool.Call, what string, out tool.Sink) *tool.Result {
+	out.Progress(clip(strings.ToValidUTF8(what, "\uFFFD"), 200))
+	name := "operations/" + c.ID
+	r := tool.OK(fmt.Sprintf("The command runs in the background as the operation %s. check_operation tells how it is, cancel_operation stops it.", name))
+	r.Operation = name
+	return r
 }
 
 // Cancel kills the command and all that it started.

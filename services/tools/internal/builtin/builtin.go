@@ -7,6 +7,7 @@ package builtin
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -18,11 +19,14 @@ import (
 type sandbox struct {
 	execs sandboxv1.ExecServiceClient
 	files sandboxv1.FileServiceClient
+	// background is how long a command may run in the background.
+	background time.Duration
 }
 
-// All makes the built-in tools. They reach the sandbox service by conn.
-func All(conn grpc.ClientConnInterface) ([]*tool.Tool, error) {
-	s := &sandbox{execs: sandboxv1.NewExecServiceClient(conn), files: sandboxv1.NewFileServiceClient(conn)}
+// All makes the built-in tools. They reach the sandbox service by conn, and let
+// commands run in the background for as long as an operation may.
+func All(conn grpc.ClientConnInterface, operation time.Duration) ([]*tool.Tool, error) {
+	s := &sandbox{execs: sandboxv1.NewExecServiceClient(conn), files: sandboxv1.NewFileServiceClient(conn), background: operation}
 	specs := []struct {
 		spec   tool.Spec
 		runner tool.Runner

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"google.golang.org/grpc/codes"
@@ -40,7 +41,7 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	s, conn := sandboxtest.New(t)
-	all, err := All(conn)
+	all, err := All(conn, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

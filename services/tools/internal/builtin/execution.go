@@ -32,6 +32,8 @@ type execution struct {
 	command string
 	timeout time.Duration
 	sink    tool.Sink
+	// background is set for a command that is left running once it has started.
+	background bool
 
 	output  output
 	started bool  // the sandbox said that it runs
@@ -165,6 +167,9 @@ func (e *execution) once(ctx context.Context, attach bool) (*sandboxv1.ExecExite
 			return exited, nil
 		}
 		e.take(m)
+		if e.background && e.started {
+			return nil, nil //nolint:nilnil // it has not ended, and nobody waits for it here
+		}
 	}
 }
 

@@ -91,6 +91,10 @@ type Config struct {
 	// Lease is how long a call stays this replica's without being renewed: the
 	// time after which another one takes over what a dead one leaves.
 	Lease time.Duration
+	// OperationTTL is how long an operation may run that a call hands back, and
+	// Begun is called when one has begun.
+	OperationTTL time.Duration
+	Begun        func()
 	// Peers reaches the other replicas; nil when there are none.
 	Peers Peers
 }

@@ -104,7 +104,9 @@ func (e *Engine) record(ctx context.Context, r *run, result *tool.Result) error 
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	for wait := 50 * time.Millisecond; ; wait *= 2 {
-		err := e.Store.Move(writing, r.ref, store.Change{From: store.Started, To: to, Claim: r.claim.Load(), Result: bytes, At: e.Now()})
+		err := e.Store.Move(writing, r.ref, store.Change{
+			From: store.Started, To: to, Claim: r.claim.Load(), Result: bytes, At: e.Now(), Operation: e.operation(r, result),
+		})
 		if !errors.Is(err, store.ErrUnavailable) {
 			return err
 		}
@@ -120,9 +122,21 @@ func (e *Engine) record(ctx context.Context, r *run, result *tool.Result) error 
 	}
 }
 
+// operation is the one that begins with a result, if it hands one back.
+func (e *Engine) operation(r *run, result *tool.Result) *store.NewOperation {
+	if result.GetOperation() == "" {
+		return nil
+	}
+	return &store.NewOperation{Tool: r.tool.Name, Progress: r.lastProgress(), TTL: e.OperationTTL}
+}
+
 // finished tells the tool that it may forget a call. If that fails, what is kept
 // is lost with the session's workspace at the latest.
 func (e *Engine) finished(ctx context.Context, r *run, result *tool.Result) {
+	if result.GetOperation() != "" {
+		e.Begun() // what runs for the call goes on
+		return
+	}
 	f, ok := r.tool.Runner.(tool.Finisher)
 	if !ok || result.GetOutcome() == toolsv1.CallOutcome_CALL_OUTCOME_CANCELLED {
 		return

@@ -22,13 +22,13 @@ var errWait = errors.New("another replica has the call")
 
 // Run renews the leases of the calls that this replica makes, until ctx ends. It
 // lets go of those that it has lost.
-func (e *Engine) Run(ctx context.Context) error {
+func (e *Engine) Run(ctx context.Context) {
 	tick := time.NewTicker(e.Lease / renewals)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-tick.C:
 			e.renew(ctx)
 		}

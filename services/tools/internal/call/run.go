@@ -27,14 +27,16 @@ type run struct {
 	ctx     context.Context //nolint:containedctx // made with the run, which can be cancelled before its goroutine begins
 	cancel  context.CancelCauseFunc
 
-	mu      sync.Mutex
-	pieces  []*toolsv1.CallToolResponse
-	room    int           // bytes of output that are still kept
-	full    bool          // something was left out
-	changed chan struct{} // closed at the next change
-	done    bool
-	result  *tool.Result
-	err     error
+	mu     sync.Mutex
+	pieces []*toolsv1.CallToolResponse
+	room   int  // bytes of output that are still kept
+	full   bool // something was left out
+	// progress is what the tool told last.
+	progress string
+	changed  chan struct{} // closed at the next change
+	done     bool
+	result   *tool.Result
+	err      error
 }
 
 // newRun makes a run whose context has the values of ctx and outlives it.
@@ -59,7 +61,19 @@ func (r *run) raise(epoch int64) {
 }
 
 // Progress implements tool.Sink.
-func (r *run) Progress(message string) { r.add(progressPiece(message), len(message)) }
+func (r *run) Progress(message string) {
+	r.mu.Lock()
+	r.progress = message
+	r.mu.Unlock()
+	r.add(progressPiece(message), len(message))
+}
+
+// lastProgress is what the tool told last.
+func (r *run) lastProgress() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.progress
+}
 
 // Output implements tool.Sink.
 func (r *run) Output(stream string, data []byte) {

@@ -166,10 +166,10 @@ type Set map[string]*Profile
 
 // builtin are the profiles that there are without configuration.
 var builtin = map[string]Rules{
-	"full":      {Allow: []string{"Bash", "Read", "Write", "Edit", "MultiEdit", "Glob", "Grep", "LS", "TodoWrite"}},
-	"read-only": {Allow: []string{"Read", "Glob", "Grep", "LS", "TodoWrite"}},
+	"full":      {Allow: []string{"Bash", "Read", "Write", "Edit", "MultiEdit", "Glob", "Grep", "LS", "TodoWrite", "check_operation", "cancel_operation"}},
+	"read-only": {Allow: []string{"Read", "Glob", "Grep", "LS", "TodoWrite", "check_operation"}},
 	"ask-writes": {
-		Allow: []string{"Read", "Glob", "Grep", "LS", "TodoWrite"},
+		Allow: []string{"Read", "Glob", "Grep", "LS", "TodoWrite", "check_operation", "cancel_operation"},
 		Ask:   []string{"Bash", "Write", "Edit", "MultiEdit"},
 	},
 }

@@ -128,7 +128,7 @@ func (s *Sandbox) open(ctx context.Context, q *sandboxv1.ExecRequest) (e *exec, 
 	if q.GetAttach() != nil {
 		c = q.GetAttach().GetCall()
 	}
-	tenant, err := s.enter(ctx, c)
+	tenant, err := s.enterFor(ctx, c, q.GetAttach().GetOperation())
 	if err != nil {
 		return nil, false, err
 	}
@@ -138,6 +138,9 @@ func (s *Sandbox) open(ctx context.Context, q *sandboxv1.ExecRequest) (e *exec, 
 	}
 	if e := s.execs[key]; e != nil {
 		return e, true, nil
+	}
+	if s.settled[key] {
+		return nil, false, Refuse(codes.FailedPrecondition, "EXEC_ACKNOWLEDGED", "the exec was acknowledged", nil)
 	}
 	if q.GetAttach() != nil {
 		return nil, false, Refuse(codes.NotFound, "EXEC_NOT_FOUND", "there is no such exec", nil)
@@ -156,11 +159,15 @@ func (s *Sandbox) open(ctx context.Context, q *sandboxv1.ExecRequest) (e *exec, 
 func (s *Sandbox) AcknowledgeExec(ctx context.Context, q *sandboxv1.AcknowledgeExecRequest) (*sandboxv1.AcknowledgeExecResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	tenant, err := s.enter(ctx, q.GetCall())
+	tenant, err := s.enterFor(ctx, q.GetCall(), q.GetOperation())
 	if err != nil {
 		return nil, err
 	}
-	delete(s.execs, tenant+"/"+q.GetCall().GetCallId())
+	key := tenant + "/" + q.GetCall().GetCallId()
+	if s.execs[key] != nil {
+		s.settled[key] = true
+	}
+	delete(s.execs, key)
 	s.acked = append(s.acked, q.GetCall().GetCallId())
 	return &sandboxv1.AcknowledgeExecResponse{}, nil
 }
@@ -169,7 +176,7 @@ func (s *Sandbox) AcknowledgeExec(ctx context.Context, q *sandboxv1.AcknowledgeE
 func (s *Sandbox) CancelExec(ctx context.Context, q *sandboxv1.CancelExecRequest) (*sandboxv1.CancelExecResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	tenant, err := s.enter(ctx, q.GetCall())
+	tenant, err := s.enterFor(ctx, q.GetCall(), q.GetOperation())
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,7 @@ type Sandbox struct {
 	epochs   map[string]int64
 	execs    map[string]*exec
 	marks    map[string]bool // cancelled before they were started
+	settled  map[string]bool // acknowledged
 	gates    map[string]chan struct{}
 	starts   map[string]int
 	changes  map[string]int
@@ -45,7 +46,7 @@ type Sandbox struct {
 func New(t testing.TB) (*Sandbox, *grpc.ClientConn) {
 	t.Helper()
 	s := &Sandbox{
-		files: map[string][]byte{}, done: map[string]any{}, epochs: map[string]int64{}, execs: map[string]*exec{}, marks: map[string]bool{},
+		files: map[string][]byte{}, done: map[string]any{}, epochs: map[string]int64{}, execs: map[string]*exec{}, marks: map[string]bool{}, settled: map[string]bool{},
 		gates: map[string]chan struct{}{}, starts: map[string]int{}, changes: map[string]int{}, started: make(chan string, 1000),
 	}
 	t.Cleanup(s.close)
@@ -156,6 +157,26 @@ func (s *Sandbox) gate(name string) chan struct{} {
 // Refuse makes an error of the sandbox service.
 func Refuse(code codes.Code, reason, message string, metadata map[string]string) error {
 	return apierr.New(code, "sandbox.fairlead.dev", reason, message, apierr.Metadata(metadata))
+}
+
+// Vanish makes the fake have never heard of a command, as a sandbox does whose
+// disk was lost.
+func (s *Sandbox) Vanish(callID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.execs["default/"+callID]
+	delete(s.execs, "default/"+callID)
+	e.end(&sandboxv1.ExecExited{Reason: sandboxv1.ExitReason_EXIT_REASON_LOST})
+	e.kill()
+}
+
+// enterFor is enter, for a request that may act for an operation: then its epoch is
+// not looked at.
+func (s *Sandbox) enterFor(ctx context.Context, c *commonv1.CallRef, operation bool) (tenant string, err error) {
+	if operation {
+		c = nil
+	}
+	return s.enter(ctx, c)
 }
 
 // enter fails when it was told to, and fences the epoch. It is called with the

@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/tools/internal/call"
+	"github.com/fairlead/fairlead/services/tools/internal/operation"
 	"github.com/fairlead/fairlead/services/tools/internal/peer"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 )
@@ -20,11 +21,12 @@ import (
 // Calls serves CallService.
 type Calls struct {
 	toolsv1.UnimplementedCallServiceServer
-	engine *call.Engine
+	engine     *call.Engine
+	operations *operation.Manager
 }
 
 // NewCalls makes the server of CallService.
-func NewCalls(e *call.Engine) *Calls { return &Calls{engine: e} }
+func NewCalls(e *call.Engine, m *operation.Manager) *Calls { return &Calls{engine: e, operations: m} }
 
 // CallTool implements CallService.
 func (s *Calls) CallTool(q *toolsv1.CallToolRequest, stream grpc.ServerStreamingServer[toolsv1.CallToolResponse]) error {
@@ -79,6 +81,9 @@ func (s *Calls) DeleteSessionCalls(ctx context.Context, q *toolsv1.DeleteSession
 		return nil, err
 	}
 	if err := s.engine.Forget(ctx, tenant, q.GetSession()); err != nil {
+		return nil, outward(err, q.GetSession())
+	}
+	if err := s.operations.Forget(ctx, tenant, q.GetSession()); err != nil {
 		return nil, outward(err, q.GetSession())
 	}
 	return &toolsv1.DeleteSessionCallsResponse{}, nil

@@ -26,9 +26,6 @@ const retryAfter = time.Second
 // errToolNotFound says that there is no such tool.
 var errToolNotFound = errors.New("there is no such tool")
 
-// errOperationNotFound says that there is no such operation, any more or at all.
-var errOperationNotFound = errors.New("there is no such operation")
-
 // failure is how one error of ours is told.
 type failure struct {
 	is      error
@@ -49,7 +46,7 @@ var failures = []failure{
 	{call.ErrDigestMismatch, codes.FailedPrecondition, "DIGEST_MISMATCH", "the approval is for other arguments than the call's; ask again with the digest of this call", precondition("APPROVAL")},
 	{store.ErrStaleEpoch, codes.FailedPrecondition, "STALE_EPOCH", "the caller no longer holds the session, or the session was deleted", precondition("EPOCH")},
 	{tool.ErrStaleEpoch, codes.FailedPrecondition, "STALE_EPOCH", "the caller no longer holds the session, or the session was deleted", precondition("EPOCH")},
-	{errOperationNotFound, codes.NotFound, "OPERATION_NOT_FOUND", "there is no such operation; it may have been deleted after its time", resource("fairlead.dev/Operation")},
+	{store.ErrNoOperation, codes.NotFound, "OPERATION_NOT_FOUND", "there is no such operation; it may have been deleted after its time", resource("fairlead.dev/Operation")},
 	{store.ErrRequestReused, codes.AlreadyExists, "REQUEST_ID_REUSED", "the request id was used for another request; use a new one for a new request, and the old one only to repeat the same", resource("fairlead.dev/Request")},
 	{call.ErrReplicaUnavailable, codes.Unavailable, "REPLICA_UNAVAILABLE", "another replica makes the call and cannot be reached now; asking for the same call again goes on with it", retry},
 	{page.ErrBadToken, codes.InvalidArgument, "BAD_PAGE_TOKEN", "the page token is not one of this list; begin again without one", field("page_token")},

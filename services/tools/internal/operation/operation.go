@@ -1,0 +1,201 @@
+// Package operation watches work that outlives the turn that started it.
+//
+// An operation is a row of the store and an exec of the sandbox that have one id.
+// The row begins together with the result of the call that started it. One replica
+// at a time watches it, under a lease and a claim: it reads the exec's output,
+// notes it, and notes the end, once. When that replica dies, another one reads the
+// output again from its beginning. The exec is acknowledged when the operation is
+// deleted, so that nothing is lost between two watchers.
+package operation
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/tools/internal/store"
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
+)
+
+const (
+	// batch is how many operations a replica begins to watch at a time.
+	batch = 100
+	// looks is how often a replica looks for operations within a lease.
+	looks = 3
+	// sweepPause lies between two deletions of what is too old.
+	sweepPause = 30 * time.Second
+	// poll is how often somebody who waits for an operation reads it.
+	poll = 200 * time.Millisecond
+	// cancelTimeout bounds one try to stop an exec.
+	cancelTimeout = 30 * time.Second
+)
+
+// Config is what a Manager needs. All fields are required.
+type Config struct {
+	Store store.Store
+	// Sandbox reaches the sandbox service.
+	Sandbox grpc.ClientConnInterface
+	// Owner is this replica, and Lease how long an operation stays its to watch.
+	Owner string
+	Lease time.Duration
+	// Keep is how long an operation that has ended is kept.
+	Keep time.Duration
+	Log  *slog.Logger
+}
+
+// Manager watches operations. It is safe for concurrent use.
+type Manager struct {
+	Config
+	execs sandboxv1.ExecServiceClient
+	kick  chan struct{}
+}
+
+// New makes a manager. It starts nothing.
+func New(c Config) *Manager {
+	return &Manager{Config: c, execs: sandboxv1.NewExecServiceClient(c.Sandbox), kick: make(chan struct{}, 1)}
+}
+
+// Kick makes the manager look for operations now: one began or is to stop.
+func (m *Manager) Kick() {
+	select {
+	case m.kick <- struct{}{}:
+	default: // it is about to look
+	}
+}
+
+// Run watches operations and deletes old ones, until ctx ends. It waits for its
+// watchers then.
+func (m *Manager) Run(ctx context.Context) {
+	w := watchers{m: m, running: map[key]*watcher{}}
+	defer w.close()
+	look, sweep := time.NewTicker(m.Lease/looks), time.NewTicker(sweepPause)
+	defer look.Stop()
+	defer sweep.Stop()
+	for {
+		w.look(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		case <-m.kick:
+		case <-sweep.C:
+			if err := m.sweep(ctx); err != nil && ctx.Err() == nil {
+				m.Log.WarnContext(ctx, "old operations not deleted", "error", err.Error())
+			}
+		}
+	}
+}
+
+// sweep deletes operations whose time after their end is up.
+func (m *Manager) sweep(ctx context.Context) error {
+	expired, err := m.Store.ExpiredOperations(ctx, batch)
+	if err != nil {
+		return err
+	}
+	for _, o := range expired {
+		_, err := m.execs.AcknowledgeExec(as(ctx, o.Tenant), &sandboxv1.AcknowledgeExecRequest{Call: ref(o), Operation: true})
+		if err != nil && !gone(err) {
+			return err
+		}
+		if err := m.Store.DeleteOperation(ctx, o.OperationKey); err != nil {
+			return err
+		}
+	}
+	return m.Store.Sweep(ctx)
+}
+
+// Cancel stops an operation and returns it as it ended. A request, unless it is
+// nil, is noted.
+func (m *Manager) Cancel(ctx context.Context, k store.OperationKey, q *store.Request) (store.Operation, error) {
+	o, err := m.Store.StopOperation(ctx, k, q)
+	if err != nil || o.State != store.Running {
+		return o, err
+	}
+	// The watcher, on whichever replica, notes the end; stopping the exec need
+	// not wait for it to hear of the wish.
+	if err := m.stop(ctx, o); err != nil {
+		return o, err
+	}
+	m.Kick()
+	return m.Await(ctx, k)
+}
+
+// Await waits until an operation has ended or ctx has.
+func (m *Manager) Await(ctx context.Context, k store.OperationKey) (store.Operation, error) {
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for {
+		o, err := m.Store.GetOperation(ctx, k)
+		if err != nil || o.State != store.Running {
+			return o, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return o, ctx.Err()
+		}
+	}
+}
+
+// Forget stops and deletes the operations of a session that was deleted. Nothing
+// new can begin by then.
+func (m *Manager) Forget(ctx context.Context, tenant, session string) error {
+	for {
+		running, err := m.Store.ListOperations(ctx, store.OperationPage{Tenant: tenant, Session: session, Running: true, Limit: batch})
+		if err != nil {
+			return err
+		}
+		for _, o := range running {
+			if err := m.stop(ctx, o); err != nil {
+				return err
+			}
+		}
+		if len(running) < batch {
+			return m.Store.DeleteOperations(ctx, tenant, session)
+		}
+	}
+}
+
+// stop kills an operation's exec, if there is one.
+func (m *Manager) stop(ctx context.Context, o store.Operation) error {
+	ctx, cancel := context.WithTimeout(as(ctx, o.Tenant), cancelTimeout)
+	defer cancel()
+	_, err := m.execs.CancelExec(ctx, &sandboxv1.CancelExecRequest{Call: ref(o), Operation: true})
+	switch {
+	case err == nil || gone(err):
+		return nil
+	case apierr.Code(err) == codes.Unavailable:
+		return errors.Join(tool.ErrUnavailable, err)
+	}
+	return err
+}
+
+// ref names an operation's exec. The epoch is not looked at.
+func ref(o store.Operation) *commonv1.CallRef {
+	return &commonv1.CallRef{Session: o.Session, Epoch: 1, CallId: o.ID}
+}
+
+// user is who acts when an operation is watched: nobody who can be named.
+const user = "operations"
+
+// as acts for the operation's tenant.
+func as(ctx context.Context, tenant string) context.Context {
+	return principal.With(ctx, principal.Principal{Tenant: tenant, User: user})
+}
+
+// gone reports whether the sandbox has no such exec, any more or at all.
+func gone(err error) bool {
+	switch apierr.Reason(err) {
+	case "EXEC_NOT_FOUND", "EXEC_ACKNOWLEDGED", "WORKSPACE_NOT_FOUND":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,134 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/tools/internal/operation"
+	"github.com/fairlead/fairlead/services/tools/internal/store"
+)
+
+// keepRequests is how long idempotency keys are kept: what the contract promises.
+const keepRequests = 24 * time.Hour
+
+// shownBytes is how much of an operation's beginning and end is shown.
+const shownBytes = 16 << 10
+
+// Operations serves OperationService.
+type Operations struct {
+	toolsv1.UnimplementedOperationServiceServer
+	store   store.Store
+	manager *operation.Manager
+}
+
+// NewOperations makes the server of OperationService.
+func NewOperations(s store.Store, m *operation.Manager) *Operations {
+	return &Operations{store: s, manager: m}
+}
+
+func operationKey(ctx context.Context, name string) (store.OperationKey, error) {
+	tenant, err := tenantOf(ctx)
+	return store.OperationKey{Tenant: tenant, ID: strings.TrimPrefix(name, operation.Prefix)}, err
+}
+
+// GetOperation implements OperationService.
+func (s *Operations) GetOperation(ctx context.Context, q *toolsv1.GetOperationRequest) (*toolsv1.GetOperationResponse, error) {
+	k, err := operationKey(ctx, q.GetName())
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.store.GetOperation(ctx, k)
+	if err != nil {
+		return nil, outward(err, q.GetName())
+	}
+	message, err := operationToProto(o)
+	return &toolsv1.GetOperationResponse{Operation: message}, err
+}
+
+// ListOperations implements OperationService.
+func (s *Operations) ListOperations(ctx context.Context, q *toolsv1.ListOperationsRequest) (*toolsv1.ListOperationsResponse, error) {
+	tenant, err := tenantOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	scope := "ListOperations\x00" + tenant + "\x00" + q.GetSession()
+	size := page.Size(q.GetPageSize(), defaultPage, maxPage)
+	want := store.OperationPage{Tenant: tenant, Session: q.GetSession(), Limit: size + 1}
+	if q.GetPageToken() != "" {
+		want.Before = &store.OperationCursor{}
+		if err := page.Decode(q.GetPageToken(), scope, want.Before); err != nil {
+			return nil, outward(err, "")
+		}
+	}
+	found, err := s.store.ListOperations(ctx, want)
+	if err != nil {
+		return nil, outward(err, "")
+	}
+	answer := &toolsv1.ListOperationsResponse{}
+	if len(found) > size {
+		found = found[:size]
+		last := found[size-1]
+		answer.NextPageToken = page.Encode(scope, store.OperationCursor{CreateTime: last.CreateTime, ID: last.ID})
+	}
+	for _, o := range found {
+		message, err := operationToProto(o)
+		if err != nil {
+			return nil, err
+		}
+		answer.Operations = append(answer.Operations, message)
+	}
+	return answer, nil
+}
+
+// CancelOperation implements OperationService.
+func (s *Operations) CancelOperation(ctx context.Context, q *toolsv1.CancelOperationRequest) (*toolsv1.CancelOperationResponse, error) {
+	k, err := operationKey(ctx, q.GetName())
+	if err != nil {
+		return nil, err
+	}
+	digest := sha256.Sum256([]byte(q.GetName()))
+	o, err := s.manager.Cancel(ctx, k, &store.Request{
+		Tenant: k.Tenant, Method: "CancelOperation", ID: q.GetRequestId(), Digest: digest[:], Keep: keepRequests,
+	})
+	if err != nil {
+		return nil, outward(err, q.GetName())
+	}
+	message, err := operationToProto(o)
+	return &toolsv1.CancelOperationResponse{Operation: message}, err
+}
+
+var operationStates = map[store.OperationState]toolsv1.OperationState{
+	store.Running:   toolsv1.OperationState_OPERATION_STATE_RUNNING,
+	store.Succeeded: toolsv1.OperationState_OPERATION_STATE_SUCCEEDED,
+	store.Failed:    toolsv1.OperationState_OPERATION_STATE_FAILED,
+	store.Stopped:   toolsv1.OperationState_OPERATION_STATE_CANCELLED,
+	store.Unknown:   toolsv1.OperationState_OPERATION_STATE_UNKNOWN,
+	store.Expired:   toolsv1.OperationState_OPERATION_STATE_EXPIRED,
+}
+
+func operationToProto(o store.Operation) (*toolsv1.Operation, error) {
+	m := &toolsv1.Operation{
+		Name: operation.Prefix + o.ID, Session: o.Session, CallId: o.ID, Tool: o.Tool, State: operationStates[o.State],
+		CreateTime: timestamppb.New(o.CreateTime), ExpireTime: timestamppb.New(o.ExpireTime), Progress: o.Progress, ExitCode: o.ExitCode,
+		OutputHead:  valid(o.Head[:min(len(o.Head), shownBytes)]),
+		OutputTail:  valid(o.Tail[max(0, len(o.Tail)-shownBytes):]),
+		OutputBytes: o.Bytes,
+	}
+	if !o.EndTime.IsZero() {
+		m.EndTime = timestamppb.New(o.EndTime)
+		brought, err := operation.Content(o)
+		if err != nil {
+			return nil, err
+		}
+		m.Content = brought.GetContent()
+	}
+	return m, nil
+}
+
+func valid(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
