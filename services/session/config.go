@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/guard"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 )
@@ -22,6 +23,8 @@ type Config struct {
 	Models       catalog.Config        `key:",inline"`
 	// Guardrails are profiles by name; a model names one of them.
 	Guardrails map[string]guard.Config `key:"guardrails" help:"profiles of guardrails, by name; a model names its own, and default is that of all others"`
+
+	Budgets budget.Config `key:"budgets"`
 
 	MaxSteps               int           `key:"max-steps" help:"the most model calls of a turn, unless the agent or the request says otherwise"`
 	MaxWallTime            time.Duration `key:"max-wall-time" help:"the most time of a turn, QUEUED and WAITING not counted"`

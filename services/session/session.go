@@ -120,11 +120,13 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metric
 	}, &turn.Deps{
 		Store: s.store, Committer: s.committer, Resolve: s.resolve, Calls: calls, Tools: toolsv1.NewToolServiceClient(d.Tools),
 		Workspaces: workspaces, Tracer: otel.Tracer(scope), Metrics: metrics, Log: d.Log, MaxClaims: c.MaxClaims,
+		Budgets: c.Budgets,
 	}, followers, d.Log)
 	s.server = server.New(server.Config{
 		Store: s.store, Hub: followers, Agents: agents, Calls: calls, Workspaces: workspaces, Log: d.Log, Version: d.Version,
 		Try:    s.jobs.Try,
 		Models: s.models.Names(), DefaultModel: s.models.Default().Name, Limits: limits, IdleProgress: c.StreamProgressInterval,
+		Budgets:  c.Budgets,
 		Ceilings: turn.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
 	})
 }
@@ -146,6 +148,7 @@ func (s *Service) resolve(name string) (turn.Resolved, error) {
 		Model: e.Model, Name: e.ModelName, Provider: e.Provider, MaxOutputTokens: e.MaxOutputTokens,
 		ThinkingTokens: e.ThinkingTokens, Cost: e.Cost,
 		ContextTokens: e.ContextTokens, Guardrails: rules,
+		Dearest: e.Dearest,
 	}, nil
 }
 
@@ -193,6 +196,7 @@ func open(ctx context.Context, c Config, log *slog.Logger) (store.Store, error) 
 func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterSessionServiceServer(r, s.server)
 	sessionv1.RegisterAgentServiceServer(r, s.server.AgentService())
+	sessionv1.RegisterBudgetServiceServer(r, s.server.BudgetService())
 }
 
 // RegisterPeer registers nothing: nobody calls up.

@@ -17,6 +17,7 @@ import (
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/hub"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn"
@@ -41,6 +42,8 @@ type Config struct {
 	DefaultModel string
 	// Limits that hold where nothing is said, and the most that may be asked for.
 	Limits, Ceilings turn.Limits
+	// Budgets are the operator's.
+	Budgets budget.Config
 	// IdleProgress is how often a quiet stream says how far it is.
 	IdleProgress time.Duration
 }

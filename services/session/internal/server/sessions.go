@@ -25,11 +25,15 @@ func (s *Server) CreateSession(ctx context.Context, r *sessionv1.CreateSessionRe
 	if k.Session == "" {
 		k.Session = id.New()
 	}
+	if err := checkSessionBudget(r.GetSession().GetBudget(), s.Budgets.For(k.Tenant).Session); err != nil {
+		return nil, err
+	}
 	if err := s.keepRevision(ctx, k.Tenant, a); err != nil {
 		return nil, storeError(err, subject{})
 	}
 	n := store.NewSession{
-		Key: k, Agent: a.Name(), AgentRevision: a.Revision, Title: r.GetSession().GetTitle(), Labels: r.GetSession().GetLabels(),
+		Budget: r.GetSession().GetBudget(),
+		Key:    k, Agent: a.Name(), AgentRevision: a.Revision, Title: r.GetSession().GetTitle(), Labels: r.GetSession().GetLabels(),
 		Greeting: greeting(k, a), Request: keepForADay(request("CreateSession", "", r.RequestId, r)),
 		Event: &sessionv1.Event{FirstSeq: 1, Seq: 1, Time: timestamppb.Now(), Body: &sessionv1.Event_SessionCreated{
 			SessionCreated: &sessionv1.SessionCreated{Agent: a.Name(), Greeting: a.Spec.Greeting},

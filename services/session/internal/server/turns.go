@@ -21,6 +21,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn"
 	"github.com/fairlead/fairlead/services/session/internal/verdict"
@@ -82,7 +83,7 @@ func (s *Server) accept(ctx context.Context, method string, r *sessionv1.CreateT
 	if err := checkClientTools(spec, r); err != nil {
 		return nil, err
 	}
-	limits, err := s.limits(spec, r.Limits)
+	limits, err := s.limits(spec, r.Limits, s.Budgets.For(k.Tenant).Turn)
 	if err != nil {
 		return nil, err
 	}
@@ -172,12 +173,12 @@ func checkClientTools(spec agent.Spec, r *sessionv1.CreateTurnRequest) error {
 
 // limits joins what a request asks for with the agent's and the server's
 // defaults, under the operator's ceilings.
-func (s *Server) limits(spec agent.Spec, asked *sessionv1.TurnLimits) (*sessionv1.TurnLimits, error) {
+func (s *Server) limits(spec agent.Spec, asked *sessionv1.TurnLimits, most budget.Limits) (*sessionv1.TurnLimits, error) {
 	steps, err := limit("limits.max_steps", int64(asked.GetMaxSteps()), int64(spec.MaxSteps), int64(s.Limits.MaxSteps), int64(s.Ceilings.MaxSteps))
 	if err != nil {
 		return nil, err
 	}
-	wall, err := limit("limits.max_wall_time", int64(asked.GetMaxWallTime().AsDuration()), int64(spec.MaxWallTime), int64(s.Limits.MaxWallTime), int64(s.Ceilings.MaxWallTime))
+	wall, err := limit("limits.max_wall_time", int64(asked.GetMaxWallTime().AsDuration()), int64(spec.MaxWallTime), int64(s.Limits.MaxWallTime), wallCeiling(int64(s.Ceilings.MaxWallTime), most))
 	if err != nil {
 		return nil, err
 	}
@@ -185,9 +186,10 @@ func (s *Server) limits(spec agent.Spec, asked *sessionv1.TurnLimits) (*sessionv
 	if err != nil {
 		return nil, err
 	}
-	return &sessionv1.TurnLimits{
+	out := &sessionv1.TurnLimits{
 		MaxSteps: int32(steps), MaxWallTime: durationpb.New(time.Duration(wall)), MaxOutputTokens: tokens,
-	}, nil
+	}
+	return out, addTurnBudget(out, asked, most)
 }
 
 // limit is the first of asked, the agent's and the server's value that is set.

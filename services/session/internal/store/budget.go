@@ -64,6 +64,9 @@ type Grant struct {
 	Reserved Amount
 	// Denied tells why nothing was reserved; nil when it was.
 	Denied *Denial
+	// Lowered is the limit that allows less output than was asked for, as a call
+	// with MinOutput would have met it; nil when none does.
+	Lowered *Denial
 	// WallTime is the budget with the least time left, and TimeLeft how much that
 	// is; nil when none bounds it. Time is not reserved.
 	WallTime *Balance

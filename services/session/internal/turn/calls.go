@@ -344,17 +344,23 @@ func (c *caller) cancel(u *sessionv1.ToolUse) *sessionv1.ToolResult {
 // park lets the turn wait: from here on it is rows, and no memory.
 func (w *Worker) park(ctx context.Context, open []*sessionv1.ToolUse) error {
 	t := w.active
-	t.run.WallUsed = t.wallUsed()
-	t.turn.State = sessionv1.TurnState_TURN_STATE_WAITING
-	waiting := &sessionv1.TurnWaiting{}
+	var ids []string
 	var write store.Write
 	for _, u := range open {
-		waiting.CallIds = append(waiting.CallIds, u.CallId)
+		ids = append(ids, u.CallId)
 		if _, asked := t.run.Asked[u.CallId]; !asked {
 			write.Wait = append(write.Wait, store.PendingCall{CallID: u.CallId, TurnID: t.id, Answer: store.CommandToolResult})
 		}
 	}
-	write.Events = []*sessionv1.Event{w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_TurnWaiting{TurnWaiting: waiting}})}
+	return w.wait(ctx, write, ids...)
+}
+
+// wait commits the write with which the turn begins to wait for these calls.
+func (w *Worker) wait(ctx context.Context, write store.Write, ids ...string) error {
+	t := w.active
+	t.run.WallUsed = t.wallUsed()
+	t.turn.State = sessionv1.TurnState_TURN_STATE_WAITING
+	write.Events = append(write.Events, w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_TurnWaiting{TurnWaiting: &sessionv1.TurnWaiting{CallIds: ids}}}))
 	write.Turns = []*store.TurnRow{t.row()}
 	write.StepCommitted = true
 	return w.log.Commit(ctx, write)

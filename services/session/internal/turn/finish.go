@@ -23,6 +23,7 @@ func (w *Worker) finish(ctx context.Context, write store.Write, state sessionv1.
 	if t.undo {
 		state, why = sessionv1.TurnState_TURN_STATE_INTERRUPTED, rolledBack()
 	}
+	w.endBudget(&write)
 	t.run.WallUsed = t.wallUsed()
 	t.turn.State, t.turn.Error, t.turn.EndTime = state, why, timestamppb.Now()
 	t.turn.FinalText, t.turn.Head = w.finalText(), w.session.Head
@@ -101,6 +102,10 @@ func (w *Worker) stopWith(ctx context.Context, write store.Write, why error) err
 		return w.partial(ctx, write, sessionv1.ErrorReason_ERROR_REASON_MAX_WALL_TIME, fmt.Sprintf(
 			"The turn took %v, as long as it may. Send another message to let the agent go on, or allow more with limits.max_wall_time.",
 			w.active.turn.Limits.GetMaxWallTime().AsDuration()))
+	}
+	var up *budgetTimeUp
+	if errors.As(why, &up) {
+		return w.partial(ctx, write, sessionv1.ErrorReason_ERROR_REASON_BUDGET_EXHAUSTED, up.message())
 	}
 	return w.finish(ctx, write, sessionv1.TurnState_TURN_STATE_INTERRUPTED, turnError(sessionv1.ErrorReason_ERROR_REASON_INTERRUPTED,
 		"Somebody stopped the turn. Its work so far is kept; send another message to go on."))

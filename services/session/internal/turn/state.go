@@ -30,6 +30,7 @@ type run struct {
 	// OutputAsks is how often the agent was asked for the output that it owes.
 	OutputAsks int `json:"output_asks,omitempty"`
 
+	Budget    budgetState         `json:"budget,omitzero"`
 	Results   map[string][]byte   `json:"results,omitempty"` // ToolResult by call id, of the step under way
 	Asked     map[string]question `json:"asked,omitempty"`   // calls that a person must allow
 	Approvals map[string]answer   `json:"approvals,omitempty"`

@@ -86,11 +86,17 @@ func (w *Worker) outputLimit(parent context.Context, write store.Write) error {
 // the turn has to stop, which the loop sees.
 func (w *Worker) attempt(ctx, parent context.Context, resolved Resolved, tools []model.Tool) (bool, error) {
 	t := w.active
+	request := w.request(resolved, tools)
+	var ok bool
+	var err error
+	if request.MaxOutputTokens, ok, err = w.reserve(parent, resolved, request); err != nil || !ok {
+		return true, err
+	}
 	if err := w.beginAttempt(ctx, resolved); err != nil {
 		return true, w.unlessStopped(ctx, err)
 	}
 	answer := newAnswer(w, w.maxAnswerBytes(resolved))
-	resp, err := w.stream(ctx, resolved, tools, answer)
+	resp, err := w.stream(ctx, resolved, request, answer)
 	if failure := w.log.Err(); failure != nil {
 		return true, failure
 	}
@@ -187,20 +193,27 @@ func (w *Worker) maxAnswerBytes(r Resolved) int64 {
 	return 64<<10 + 32*min(w.tokensLeft(), max(r.MaxOutputTokens, 4096))
 }
 
-// stream makes the model call.
-func (w *Worker) stream(ctx context.Context, r Resolved, tools []model.Tool, a *partialAnswer) (*model.Response, error) {
-	ctx, span := w.startModelSpan(ctx, r)
-	defer span.End()
-	begun := time.Now()
+// request is what the next attempt asks the model.
+func (w *Worker) request(r Resolved, tools []model.Tool) model.Request {
 	limit := w.tokensLeft()
 	if r.MaxOutputTokens > 0 {
 		limit = min(limit, r.MaxOutputTokens)
 	}
-	resp, err := r.Model.Stream(ctx, model.Request{
+	return model.Request{
 		Model: r.Name, System: w.spec.Prompt, Messages: w.path, Tools: tools,
 		MaxOutputTokens: limit, ThinkingTokens: r.ThinkingTokens,
-		Step: int(w.stepNumber()), Attempt: w.active.run.Attempt,
-	}, func(d model.Delta) error { return a.add(ctx, d) })
+		Step: int(w.stepNumber()), Attempt: w.active.run.Attempt + 1,
+	}
+}
+
+// stream makes the model call.
+func (w *Worker) stream(ctx context.Context, r Resolved, request model.Request, a *partialAnswer) (*model.Response, error) {
+	ctx, span := w.startModelSpan(ctx, r)
+	defer span.End()
+	begun := time.Now()
+	w.modelAsked()
+	resp, err := r.Model.Stream(ctx, request, func(d model.Delta) error { return a.add(ctx, d) })
+	w.modelAnswered(err)
 	w.endModelSpan(ctx, span, r, resp, err, time.Since(begun))
 	return resp, err
 }
@@ -220,6 +233,7 @@ func (w *Worker) commitAnswer(parent context.Context, r Resolved, resp *model.Re
 	usage.CostNanoUsd = r.Cost(usage)
 	eventlog.AddUsage(ensureUsage(&t.turn.Usage), usage)
 	write := store.Write{AddUsage: usage, StepCommitted: true}
+	w.settle(&write, resp.Usage)
 	if len(resp.Blocks) == 0 {
 		// An assistant message must not be empty; an empty answer ends the turn.
 		resp.Blocks = []*sessionv1.Block{textBlock("(The model gave no answer.)")}
@@ -243,6 +257,9 @@ func (w *Worker) commitAnswer(parent context.Context, r Resolved, resp *model.Re
 	t.turn.Steps = n
 	switch resp.StopReason {
 	case "max_tokens":
+		if w.lowered != nil {
+			return w.exhausted(parent, write, w.lowered)
+		}
 		return w.outputLimit(parent, write)
 	case "refusal":
 		return w.finish(parent, write, sessionv1.TurnState_TURN_STATE_FAILED, turnError(sessionv1.ErrorReason_ERROR_REASON_MODEL_REFUSAL,

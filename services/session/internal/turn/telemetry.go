@@ -15,6 +15,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // Attribute names: OpenTelemetry's semantic conventions for generative AI where
@@ -132,18 +133,20 @@ type Metrics struct {
 	tokens   metric.Int64Counter
 	calls    metric.Float64Histogram
 	duration metric.Float64Histogram
+	budgets  metric.Int64Counter
 }
 
 // NewMetrics makes the instruments.
 func NewMetrics(m metric.Meter) (*Metrics, error) {
 	var x Metrics
-	var errs [5]error
+	var errs [6]error
 	seconds := metric.WithExplicitBucketBoundaries(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800)
 	x.turns, errs[0] = m.Int64Counter("fairlead.turns", metric.WithDescription("Turns that ended, by state."))
 	x.retries, errs[1] = m.Int64Counter("fairlead.model.retries", metric.WithDescription("Model calls that were tried again."))
 	x.tokens, errs[2] = m.Int64Counter("gen_ai.client.token.usage", metric.WithDescription("Tokens, by type and provider."), metric.WithUnit("{token}"))
 	x.calls, errs[3] = m.Float64Histogram("gen_ai.client.operation.duration", metric.WithDescription("Time of model calls."), metric.WithUnit("s"), seconds)
 	x.duration, errs[4] = m.Float64Histogram("fairlead.turn.duration", metric.WithDescription("Time of turns, WAITING and QUEUED left out."), metric.WithUnit("s"), seconds)
+	x.budgets, errs[5] = m.Int64Counter("fairlead.budget.denied", metric.WithDescription("Model calls that a budget denied, by whose it is, limit and whether a person is asked (soft)."))
 	return &x, errors.Join(errs[:]...)
 }
 
@@ -151,6 +154,10 @@ func (m *Metrics) finished(ctx context.Context, t *active) {
 	by := metric.WithAttributes(attrState.String(t.turn.State.String()))
 	m.turns.Add(ctx, 1, by)
 	m.duration.Record(ctx, t.run.WallUsed.Seconds(), by)
+}
+
+func (m *Metrics) denied(ctx context.Context, d *store.Denial) {
+	m.budgets.Add(ctx, 1, metric.WithAttributes(attribute.String("scope", string(d.Scope)), attribute.String("limit", string(d.Kind)), attribute.Bool("soft", d.Soft)))
 }
 
 func (m *Metrics) retried(ctx context.Context) { m.retries.Add(ctx, 1) }

@@ -28,6 +28,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
 	"github.com/fairlead/fairlead/services/session/internal/guard"
 	"github.com/fairlead/fairlead/services/session/internal/model"
@@ -51,6 +52,9 @@ type Resolved struct {
 	ContextTokens   int64 // the longest conversation; 0: not known
 	Guardrails      guard.Rules
 	Cost            func(*sessionv1.Usage) int64 // in billionths of a US dollar
+	// Dearest gives the most that a token of input and one of output can cost in a
+	// request with at most this much input, in billionths of a US dollar.
+	Dearest func(inputTokens int64) (input, output float64)
 }
 
 // Deps is what a worker works with.
@@ -66,6 +70,8 @@ type Deps struct {
 	Metrics    *Metrics
 	Log        *slog.Logger
 	Limits     Limits
+	// Budgets are the operator's.
+	Budgets budget.Config
 	// MaxClaims is how often a turn may be taken up without a new committed step.
 	MaxClaims int
 }
@@ -103,6 +109,11 @@ type Worker struct {
 	begun         map[string]bool // calls of it that tools was asked for
 
 	draining atomic.Bool // to stop before the next step
+
+	unused           bool          // the reservation under way is of a call that has used nothing
+	lowered          *store.Denial // the budget that allows the call under way less output than the model and the turn
+	asking, measured request       // the model call under way, and the last one whose size is known
+	budgetTimer      *time.Timer
 
 	mu     sync.Mutex
 	cancel context.CancelCauseFunc // ends the running turn
@@ -212,6 +223,7 @@ func (w *Worker) runTurn(parent context.Context) error {
 	watcher.Go(func() { w.watchInterrupts(running) })
 	defer func() {
 		timer.Stop()
+		w.stopBudgetTimer()
 		w.setRunning("", nil)
 		cancel(nil)
 		watcher.Wait()

@@ -182,7 +182,10 @@ func (l *ledger) reserve(w store.Write, r *store.Reserve) {
 			r.Answer.Denied = &store.Denial{Balance: s.Balance, Kind: kind, Least: callAmount(r, r.MinOutput)}
 			return
 		}
-		output = min(output, room)
+		if room < output {
+			output = room
+			r.Answer.Lowered = &store.Denial{Balance: s.Balance, Kind: kind, Least: callAmount(r, r.MinOutput)}
+		}
 		if left := b.Hard.WallTime - s.Used.WallTime; b.Hard.WallTime > 0 && (r.Answer.WallTime == nil || left < r.Answer.TimeLeft) {
 			r.Answer.WallTime, r.Answer.TimeLeft = &s.Balance, left
 		}

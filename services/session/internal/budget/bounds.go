@@ -1,0 +1,79 @@
+package budget
+
+import (
+	"math/bits"
+	"time"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// Parties are who a turn belongs to, and what these allow themselves.
+type Parties struct {
+	Tenant, User, Session, Turn string
+	// SessionBudget and TurnLimits are the session's and the turn's own; nil: none.
+	SessionBudget *sessionv1.Budget
+	TurnLimits    *sessionv1.TurnLimits
+}
+
+// Bounds are the budgets that hold for a turn: the operator's, and where the
+// session and the turn have their own, the tighter of both. Without any, there
+// are none. A party that is not named has no budget.
+func (s Scopes) Bounds(p Parties) []store.Bound {
+	var all []store.Bound
+	add := func(scope store.BudgetScope, subject string, window time.Duration, limits ...store.Bound) {
+		b := store.Bound{Scope: scope, Subject: subject, Window: window}
+		for _, l := range limits {
+			b.Hard, b.Soft = tighter(b.Hard, l.Hard), tighter(b.Soft, l.Soft)
+		}
+		if subject != "" && b.Hard != (store.Amount{}) {
+			all = append(all, b)
+		}
+	}
+	turn := s.Turn
+	turn.MaxWallTime = 0 // is the turn's own limit (Turn.limits.max_wall_time), which needs no ledger
+	own, limits := p.SessionBudget, p.TurnLimits
+	add(store.BudgetTurn, p.Turn, 0, turn.bound(),
+		bound(store.Amount{Tokens: limits.GetMaxTokens(), CostNanoUSD: limits.GetMaxCostNanoUsd()}, int(limits.GetSoftPercent())))
+	add(store.BudgetSession, p.Session, 0, s.Session.bound(), bound(store.Amount{
+		Tokens: own.GetMaxTokens(), CostNanoUSD: own.GetMaxCostNanoUsd(), WallTime: own.GetMaxWallTime().AsDuration(),
+	}, int(own.GetSoftPercent())))
+	add(store.BudgetUser, p.User, s.User.Window, s.User.bound())
+	add(store.BudgetTenant, p.Tenant, s.Tenant.Window, s.Tenant.bound())
+	return all
+}
+
+func (l Limits) bound() store.Bound {
+	return bound(store.Amount{Tokens: l.MaxTokens, CostNanoUSD: l.MaxCostNanoUSD(), WallTime: l.MaxWallTime}, l.SoftPercent)
+}
+
+func bound(hard store.Amount, softPercent int) store.Bound {
+	return store.Bound{Hard: hard, Soft: store.Amount{
+		Tokens: percent(hard.Tokens, softPercent), CostNanoUSD: percent(hard.CostNanoUSD, softPercent),
+		WallTime: time.Duration(percent(int64(hard.WallTime), softPercent)),
+	}}
+}
+
+// percent is a part of n, at least 1 unless there is none.
+func percent(n int64, p int) int64 {
+	if n <= 0 || p <= 0 {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(n), uint64(p))
+	part, _ := bits.Div64(hi, lo, 100)
+	return max(int64(part), 1)
+}
+
+// tighter is the lower of both in each kind, where a zero bounds nothing.
+func tighter(a, b store.Amount) store.Amount {
+	return store.Amount{
+		Tokens: lower(a.Tokens, b.Tokens), CostNanoUSD: lower(a.CostNanoUSD, b.CostNanoUSD), WallTime: lower(a.WallTime, b.WallTime),
+	}
+}
+
+func lower[T int64 | time.Duration](a, b T) T {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}

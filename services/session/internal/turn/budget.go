@@ -1,0 +1,213 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
+	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// minOutput is the shortest answer, in tokens, that is worth a model call.
+const minOutput = 1024
+
+// budgetState is what the loop keeps of budgets beside a turn.
+type budgetState struct {
+	Open  string        `json:"open,omitempty"`  // the reservation under way
+	Asked int           `json:"asked,omitempty"` // reservations so far
+	Wall  time.Duration `json:"wall,omitempty"`  // of the turn's time, what the ledger has counted
+
+	Questions int             `json:"questions,omitempty"` // put to people so far
+	Question  *budgetQuestion `json:"question,omitempty"`  // the one that waits for an answer or has just got it
+	Allowed   []string        `json:"allowed,omitempty"`   // limits whose soft part people let the turn pass
+}
+
+// budgetQuestion asks whether the turn may pass the soft part of a limit.
+type budgetQuestion struct {
+	CallID string `json:"call_id"`
+	Limit  string `json:"limit"`
+}
+
+// reserve reserves in the ledger of budgets what a model call may use at most,
+// and tells how many output tokens the call may ask for. It waits for the
+// commit: with the ledger out of reach no call begins. When the second result is
+// false the call must not be made: the turn has ended or waits for a person.
+// Every reservation is settled, by settle or by the turn's end; without a budget
+// there is nothing to reserve, to settle and to wait for.
+//
+// ctx is the turn's and parent the worker's, which outlives it: a reservation is
+// never left half made.
+func (w *Worker) reserve(parent context.Context, r Resolved, req model.Request) (int64, bool, error) {
+	t := w.active
+	w.lowered = nil
+	var write store.Write
+	if ok, err := w.takeBudgetAnswer(parent, &write); err != nil || !ok {
+		return 0, false, err
+	}
+	bounds := w.bounds()
+	w.settleBroken(&write)
+	if len(bounds) == 0 {
+		if len(write.Settle) == 0 {
+			return req.MaxOutputTokens, true, nil
+		}
+		write.Turns = []*store.TurnRow{t.row()}
+		return req.MaxOutputTokens, true, w.log.Append(parent, write)
+	}
+	w.countWall(&write, bounds)
+	t.run.Budget.Asked++
+	ask := w.newReserve(r, req, bounds)
+	t.run.Budget.Open = ask.ID
+	write.Reserve, write.Turns = []*store.Reserve{ask}, []*store.TurnRow{t.row()}
+	if err := w.log.Commit(parent, write); err != nil {
+		return 0, false, err
+	}
+	if d := ask.Answer.Denied; d != nil {
+		t.run.Budget.Open = ""
+		w.deps.Metrics.denied(parent, d)
+		if d.Soft {
+			return 0, false, w.askBudget(parent, d)
+		}
+		return 0, false, w.exhausted(parent, store.Write{}, d)
+	}
+	w.unused, w.lowered = true, ask.Answer.Lowered
+	w.limitTime(ask.Answer)
+	return ask.Answer.Output, true, nil
+}
+
+// exhausted ends the turn at a limit.
+func (w *Worker) exhausted(ctx context.Context, write store.Write, d *store.Denial) error {
+	return w.partial(ctx, write, sessionv1.ErrorReason_ERROR_REASON_BUDGET_EXHAUSTED, exhausted(d))
+}
+
+// newReserve makes the reservation of a model call.
+func (w *Worker) newReserve(r Resolved, req model.Request, bounds []store.Bound) *store.Reserve {
+	t := w.active
+	input := w.inputBound(req)
+	inputPrice, outputPrice := r.Dearest(input)
+	return &store.Reserve{
+		ID: reservationID(t.id, t.run.Budget.Asked), Bounds: bounds,
+		Input:     store.Amount{Tokens: input, CostNanoUSD: costOf(input, inputPrice)},
+		MinOutput: min(minOutput, req.MaxOutputTokens), MaxOutput: req.MaxOutputTokens, OutputPrice: outputPrice,
+	}
+}
+
+// settle ends the reservation under way in the write that commits the answer:
+// it is counted as what the call has used. The write's turn row must be made
+// after it.
+func (w *Worker) settle(write *store.Write, u *sessionv1.Usage) {
+	if promptTokens(u) == 0 { // a provider that does not tell
+		w.settleAs(write, store.Settle{Unknown: true})
+		return
+	}
+	w.measured = w.asking
+	w.measured.tokens = promptTokens(u)
+	w.settleAs(write, store.Settle{Used: store.Amount{Tokens: promptTokens(u) + u.GetOutputTokens(), CostNanoUSD: u.GetCostNanoUsd()}})
+}
+
+// settleBroken ends a reservation whose call brought no answer: of this worker,
+// or of one before it. What it has used is not known and counts as reserved,
+// unless it is known that the model has not even begun.
+func (w *Worker) settleBroken(write *store.Write) {
+	w.settleAs(write, store.Settle{Unknown: !w.unused})
+}
+
+func (w *Worker) settleAs(write *store.Write, s store.Settle) {
+	t := w.active
+	if t.run.Budget.Open == "" {
+		return
+	}
+	s.ID, s.Used.WallTime = t.run.Budget.Open, w.uncountedWall()
+	t.run.Budget.Open = ""
+	write.Settle = append(write.Settle, s)
+}
+
+// uncountedWall is the time that the turn ran and that the ledger has not
+// counted yet; it counts as counted from here on.
+func (w *Worker) uncountedWall() time.Duration {
+	t := w.active
+	used := t.wallUsed()
+	left := used - t.run.Budget.Wall
+	t.run.Budget.Wall = used
+	return max(left, 0)
+}
+
+// countWall counts the time since the ledger was last told of any.
+func (w *Worker) countWall(write *store.Write, bounds []store.Bound) {
+	if wall := w.uncountedWall(); wall > 0 {
+		write.Settle = append(write.Settle, store.Settle{Bounds: bounds, Used: store.Amount{WallTime: wall}})
+	}
+}
+
+// endBudget closes the books of the turn in the write that ends it.
+func (w *Worker) endBudget(write *store.Write) {
+	t := w.active
+	if q := t.run.Budget.Question; q != nil {
+		write.Waited = append(write.Waited, q.CallID)
+		t.run.Budget.Question = nil
+	}
+	w.settleBroken(write)
+	if bounds := w.bounds(); len(bounds) > 0 {
+		w.countWall(write, bounds)
+	}
+}
+
+// modelAsked notes that a call begins, which may use something from here on.
+func (w *Worker) modelAsked() { w.unused = false }
+
+// modelAnswered notes whether a call that failed has used anything: what the
+// provider refused before the answer began has cost nothing.
+func (w *Worker) modelAnswered(err error) {
+	var failed *model.Error
+	w.unused = errors.As(err, &failed) && failed.Status != 0 && !failed.Midway
+}
+
+// bounds are the budgets that hold for the active turn. The soft part of a limit
+// that a person let the turn pass is no limit any more.
+func (w *Worker) bounds() []store.Bound {
+	t := w.active
+	bounds := w.deps.Budgets.For(w.lease.Tenant).Bounds(budget.Parties{
+		Tenant: w.lease.Tenant, User: t.run.User, Session: w.lease.Session, Turn: t.id,
+		SessionBudget: w.session.Budget, TurnLimits: t.turn.Limits,
+	})
+	for i := range bounds {
+		b := &bounds[i]
+		for kind, soft := range map[store.LimitKind]func(){
+			store.LimitTokens:   func() { b.Soft.Tokens = 0 },
+			store.LimitCost:     func() { b.Soft.CostNanoUSD = 0 },
+			store.LimitWallTime: func() { b.Soft.WallTime = 0 },
+		} {
+			if slices.Contains(t.run.Budget.Allowed, limitName(b.Scope, kind)) {
+				soft()
+			}
+		}
+	}
+	return bounds
+}
+
+// limitTime ends the turn when the budget with the least time left has none any
+// more, also while tools run.
+func (w *Worker) limitTime(g store.Grant) {
+	w.stopBudgetTimer()
+	if g.WallTime == nil {
+		return
+	}
+	id, up := w.active.id, &budgetTimeUp{*g.WallTime}
+	w.budgetTimer = time.AfterFunc(g.TimeLeft, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.cancel != nil && w.turn == id {
+			w.cancel(up)
+		}
+	})
+}
+
+func (w *Worker) stopBudgetTimer() {
+	if w.budgetTimer != nil {
+		w.budgetTimer.Stop()
+		w.budgetTimer = nil
+	}
+}

@@ -1,0 +1,147 @@
+package turn
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"time"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// budgetTimeUp ends a turn's context when a budget has no time left.
+type budgetTimeUp struct{ store.Balance }
+
+// Error says whose time is up.
+func (e *budgetTimeUp) Error() string {
+	return fmt.Sprintf("the time of the %s's budget is up", e.Scope)
+}
+
+func (e *budgetTimeUp) message() string {
+	return exhausted(&store.Denial{Balance: e.Balance, Kind: store.LimitWallTime})
+}
+
+// askBudget lets the turn wait until a person says whether it may pass the soft
+// part of a limit.
+func (w *Worker) askBudget(ctx context.Context, d *store.Denial) error {
+	t := w.active
+	t.run.Budget.Questions++
+	q := &budgetQuestion{CallID: t.id + ".budget." + strconv.Itoa(t.run.Budget.Questions), Limit: limitName(d.Scope, d.Kind)}
+	t.run.Budget.Question = q
+	sum := sha256.Sum256([]byte(q.CallID + "\x00" + q.Limit + "\x00" + softAmount(d)))
+	digest := hex.EncodeToString(sum[:])
+	t.run.Asked[q.CallID] = question{Digest: digest, Rule: q.Limit}
+	write := store.Write{
+		Events: []*sessionv1.Event{w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_ApprovalRequested{ApprovalRequested: &sessionv1.ApprovalRequested{
+			CallId: q.CallID, Digest: digest, Rule: q.Limit, Kind: sessionv1.ApprovalKind_APPROVAL_KIND_BUDGET, Message: askToPass(d),
+		}}})},
+		Wait: []store.PendingCall{{CallID: q.CallID, TurnID: t.id, Answer: store.CommandApproval, Digest: digest}},
+	}
+	return w.wait(ctx, write, q.CallID)
+}
+
+// takeBudgetAnswer does what a person has said about a soft limit. It tells
+// whether the turn goes on.
+func (w *Worker) takeBudgetAnswer(ctx context.Context, write *store.Write) (bool, error) {
+	t := w.active
+	q := t.run.Budget.Question
+	if q == nil {
+		return true, nil
+	}
+	answer, answered := t.run.Approvals[q.CallID]
+	delete(t.run.Approvals, q.CallID)
+	t.run.Budget.Question = nil
+	switch {
+	case !answered: // something else made the turn go on: it is asked again if it must be
+		delete(t.run.Asked, q.CallID)
+		write.Waited = append(write.Waited, q.CallID)
+		return true, nil
+	case answer.Approved:
+		t.run.Budget.Allowed = append(t.run.Budget.Allowed, q.Limit)
+		return true, nil
+	}
+	message := fmt.Sprintf("%s did not want the turn to use more of the %s's budget. Its work so far is kept.", people(answer.User), q.Limit)
+	if answer.Comment != "" {
+		message += " They said: " + answer.Comment
+	}
+	return false, w.partial(ctx, *write, sessionv1.ErrorReason_ERROR_REASON_BUDGET_REFUSED, message)
+}
+
+func people(user string) string {
+	if user == "" {
+		return "A person"
+	}
+	return user
+}
+
+// limitName names a limit in an approval and in the turn's state.
+func limitName(scope store.BudgetScope, kind store.LimitKind) string {
+	return string(scope) + " " + string(kind)
+}
+
+// askToPass is the question to a person.
+func askToPass(d *store.Denial) string {
+	return fmt.Sprintf("%s has used %s of %s of its budget%s, and a person is asked from %s on. May this turn go on, up to the limit?",
+		owner(d.Bound, true), amount(d.Used, d.Kind), amount(d.Hard, d.Kind), windowText(d.WindowEnd, " until "), softAmount(d))
+}
+
+// exhausted says that a limit is reached, whose, and what to do.
+func exhausted(d *store.Denial) string {
+	text := fmt.Sprintf("%s has used %s of %s of its budget", owner(d.Bound, true), amount(d.Used, d.Kind), amount(d.Hard, d.Kind))
+	if d.Kind != store.LimitWallTime {
+		if d.Reserved != (store.Amount{}) {
+			text += fmt.Sprintf(", calls under way may use %s", amount(d.Reserved, d.Kind))
+		}
+		text += fmt.Sprintf(", and the next model call may use %s", amount(d.Least, d.Kind))
+	}
+	text += ". The work so far is kept. "
+	if !d.WindowEnd.IsZero() {
+		return text + "Counting begins anew at" + windowText(d.WindowEnd, " ") + ": send another message then, or ask the operator for more (budgets." + string(d.Scope) + ")."
+	}
+	switch d.Scope {
+	case store.BudgetTurn:
+		return text + "Send another message to let the agent go on, or allow more with the turn's limits."
+	case store.BudgetSession:
+		return text + "Begin another session, or ask the operator for more (budgets.session)."
+	default:
+		return text + "Ask the operator for more (budgets." + string(d.Scope) + ")."
+	}
+}
+
+// owner names whose budget it is.
+func owner(b store.Bound, begin bool) string {
+	the := "the "
+	if begin {
+		the = "The "
+	}
+	switch b.Scope {
+	case store.BudgetUser, store.BudgetTenant:
+		return the + string(b.Scope) + " " + b.Subject
+	default:
+		return the + string(b.Scope)
+	}
+}
+
+func windowText(end time.Time, before string) string {
+	if end.IsZero() {
+		return ""
+	}
+	return before + end.Format(time.RFC3339)
+}
+
+func softAmount(d *store.Denial) string { return amount(d.Bound.Soft, d.Kind) }
+
+// amount is one kind of an amount, for people.
+func amount(a store.Amount, kind store.LimitKind) string {
+	switch kind {
+	case store.LimitCost:
+		return "$" + strconv.FormatFloat(float64(a.CostNanoUSD)/1e9, 'f', -1, 64)
+	case store.LimitWallTime:
+		return a.WallTime.Round(time.Second / 10).String()
+	default:
+		return strconv.FormatInt(a.Tokens, 10) + " tokens"
+	}
+}
