@@ -56,6 +56,10 @@ func run(ctx context.Context, o options) (rec *record.Run, rep check.Report, err
 	limited, stop := context.WithTimeout(ctx, o.duration)
 	defer stop()
 	rec.Faults, faulty = r.Run(limited)
+	fallen, err := revive(ctx, c)
+	if err != nil {
+		return nil, rep, err
+	}
 	o.log("the last fault is over; waiting for the turns to end")
 	settle, cancel := context.WithTimeout(ctx, o.settle)
 	defer cancel()
@@ -72,10 +76,21 @@ func run(ctx context.Context, o options) (rec *record.Run, rep check.Report, err
 	}
 	rec.End = time.Now()
 	rep = check.Run(rec, s, check.Limits{Takeover: 10 * time.Second, Slack: time.Second})
-	for _, p := range c.Panics() {
-		rep.Violations = append(rep.Violations, check.Violation{Rule: "no program panics", Session: p})
+	for _, p := range append(c.Panics(), fallen...) {
+		rep.Violations = append(rep.Violations, check.Violation{Rule: "no program ends by itself", Session: p})
 	}
 	return rec, rep, faulty
+}
+
+// revive starts the programs again that have ended by themselves, and returns their names.
+func revive(ctx context.Context, c *cluster.Cluster) (fallen []string, err error) {
+	for _, p := range c.Processes() {
+		if p.Ended() {
+			fallen = append(fallen, p.Name)
+			err = errors.Join(err, p.Start(ctx))
+		}
+	}
+	return fallen, err
 }
 
 // reader reads what is there at the end.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
@@ -58,31 +59,50 @@ func (l *Log) Add(e *sessionv1.Event) error {
 	return nil
 }
 
-// Void are the ranges that no longer count, in the order in which they were named.
-func (l *Log) Void() [][2]int64 {
-	var ranges [][2]int64
-	for _, e := range l.events {
-		if r := e.GetStepRestarted(); r != nil && r.GetVoidFirstSeq() > 0 {
-			ranges = append(ranges, [2]int64{r.GetVoidFirstSeq(), r.GetVoidLastSeq()})
-		}
-		if r := e.GetSessionRewound(); r != nil && r.GetVoidFirstSeq() > 0 {
-			ranges = append(ranges, [2]int64{r.GetVoidFirstSeq(), r.GetVoidLastSeq()})
-		}
-	}
-	return ranges
+// void is a range of numbers in which the events of some turns no longer count.
+type void struct {
+	first, last int64
+	turns       map[string]bool
 }
 
-// Counting are the events that no void range covers, in order.
+func (v void) covers(e *sessionv1.Event) bool {
+	return v.turns[e.GetTurn()] && v.first <= e.GetFirstSeq() && e.GetSeq() <= v.last
+}
+
+// voids are the ranges that restarted steps and rewinds name. A rewind takes the turns along that were steered into the
+// one that it undoes.
+func (l *Log) voids() []void {
+	var all []void
+	steered := map[string][]string{} // into which turn: which
+	for _, e := range l.events {
+		switch b := e.GetBody().(type) {
+		case *sessionv1.Event_TurnSteered:
+			steered[b.TurnSteered.GetInto()] = append(steered[b.TurnSteered.GetInto()], e.GetTurn())
+		case *sessionv1.Event_StepRestarted:
+			all = append(all, void{b.StepRestarted.GetVoidFirstSeq(), b.StepRestarted.GetVoidLastSeq(), map[string]bool{e.GetTurn(): true}})
+		case *sessionv1.Event_SessionRewound:
+			v := void{b.SessionRewound.GetVoidFirstSeq(), b.SessionRewound.GetVoidLastSeq(), map[string]bool{b.SessionRewound.GetUndoneTurn(): true}}
+			for _, t := range steered[b.SessionRewound.GetUndoneTurn()] {
+				v.turns[t] = true
+			}
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// Counting are the events that count, in order: those that no void range covers, and all that tell of a turn as a whole.
 func (l *Log) Counting() []*sessionv1.Event {
-	void := l.Void()
-	slices.SortFunc(void, func(a, b [2]int64) int { return int(a[0] - b[0]) })
+	void := l.voids()
 	var out []*sessionv1.Event
 	for _, e := range l.events {
-		i := sort.Search(len(void), func(i int) bool { return void[i][1] >= e.GetSeq() })
-		if i < len(void) && void[i][0] <= e.GetFirstSeq() {
-			continue
+		covered := false
+		for _, v := range void {
+			covered = covered || v.covers(e)
 		}
-		out = append(out, e)
+		if !covered || strings.HasPrefix(sessionv1.EventName(e), "turn.") {
+			out = append(out, e)
+		}
 	}
 	return out
 }

@@ -24,7 +24,17 @@ func restarted(seq, from, to int64) *event {
 }
 
 func rewound(seq, from, to int64) *event {
-	return &event{FirstSeq: seq, Seq: seq, Body: &sessionv1.Event_SessionRewound{SessionRewound: &sessionv1.SessionRewound{VoidFirstSeq: from, VoidLastSeq: to}}}
+	return &event{FirstSeq: seq, Seq: seq, Body: &sessionv1.Event_SessionRewound{SessionRewound: &sessionv1.SessionRewound{VoidFirstSeq: from, VoidLastSeq: to, UndoneTurn: "t"}}}
+}
+
+// of makes an event another turn's.
+func of(turn string, e *event) *event {
+	e.Turn = turn
+	return e
+}
+
+func steered(seq int64, turn, into string) *event {
+	return of(turn, &event{FirstSeq: seq, Seq: seq, Body: &sessionv1.Event_TurnSteered{TurnSteered: &sessionv1.TurnSteered{Into: into}}})
 }
 
 func TestAdd(t *testing.T) {
@@ -101,12 +111,27 @@ func TestVoidRangesDoNotCount(t *testing.T) {
 		{"a step that was restarted twice", []*event{text(1, 1, "a"), restarted(2, 1, 1), text(3, 3, "b"), restarted(4, 3, 3), text(5, 5, "c")}, "c"},
 		{"a restart that voids nothing", []*event{text(1, 1, "a"), restarted(2, 0, 0), text(3, 3, "b")}, "ab"},
 		{"a session that went back over a restart", []*event{text(1, 1, "a"), text(2, 2, "b"), restarted(3, 2, 2), text(4, 4, "c"), rewound(5, 2, 4), text(6, 6, "d")}, "ad"},
+		{"what another turn did meanwhile", []*event{text(1, 1, "a"), of("u", text(2, 2, "b")), text(3, 3, "c"), restarted(4, 1, 3), text(5, 5, "d")}, "bd"},
+		{"an undone turn with one that was steered into it", []*event{text(1, 1, "a"), steered(2, "u", "t"), of("u", text(3, 3, "b")), of("v", text(4, 4, "c")), rewound(5, 1, 4)}, "c"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := said(t, c.events...); got != c.want {
 				t.Errorf("the text is %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+func TestWhatBecameOfATurnCountsAlsoWhenItWasUndone(t *testing.T) {
+	l := &reduce.Log{}
+	finished := &event{FirstSeq: 2, Seq: 2, Turn: "t", Body: &sessionv1.Event_TurnFinished{TurnFinished: &sessionv1.TurnFinished{State: sessionv1.TurnState_TURN_STATE_INTERRUPTED}}}
+	for _, e := range []*event{text(1, 1, "a"), finished, rewound(3, 1, 2)} {
+		if err := l.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := l.State().Turn("t"); got == nil || got.Finished != 1 || len(got.Steps) != 0 {
+		t.Errorf("the turn is %+v", got)
 	}
 }
 
