@@ -80,17 +80,18 @@ func (c *checker) turns(s *record.Session, log *reduce.Log, state *reduce.State)
 
 func (c *checker) step(s *record.Session, t *reduce.Turn, got *reduce.Step, want script.Step, number int) {
 	c.report.Stats.Steps++
-	var text, thinking string
+	var said, thought strings.Builder
 	for _, b := range got.Blocks {
 		if !b.Finished {
 			c.fault(Completes, s, "step %d of %q: a block of text has no end", number, t.Said)
 		}
 		if b.Thinking {
-			thinking += b.Text
+			thought.WriteString(b.Text)
 		} else {
-			text += b.Text
+			said.WriteString(b.Text)
 		}
 	}
+	text, thinking := said.String(), thought.String()
 	if int(got.Number) != number || got.Finished != 1 {
 		c.fault(Completes, s, "step %d of %q has the number %d and ended %d times", number, t.Said, got.Number, got.Finished)
 	}

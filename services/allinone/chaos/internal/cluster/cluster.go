@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -95,7 +96,7 @@ func (c *Cluster) build(ctx context.Context) error {
 		args = append(args, services+s+"/cmd/"+s)
 	}
 	for _, dir := range []string{"bin", "logs", "data"} {
-		if err := os.MkdirAll(c.path(dir), 0o755); err != nil { //nolint:gosec // users of sandboxes pass through it
+		if err := os.MkdirAll(c.path(dir), 0o755); err != nil { // users of sandboxes pass through it
 			return err
 		}
 	}
@@ -139,7 +140,7 @@ func (c *Cluster) configure(ctx context.Context) error {
 	sessionPeers, err := c.pair(ctx, record.SessionService, func(name, peer, public string) *Process {
 		return c.process(name, record.SessionService, public, "--peer", peer, "--public", public, "--ops", "", "--data", c.path("data", name),
 			"--config", c.path("session.yaml"), "--lease-ttl", c.options.LeaseTTL.String(), "--poll-interval", "250ms",
-			"--max-claims", fmt.Sprint(maxClaims),
+			"--max-claims", strconv.Itoa(maxClaims),
 			"--sandbox", c.Links[record.SandboxService].Address(), "--tools", toolsPeers)
 	}, &c.Sessions, &c.Replicas)
 	if err != nil {
@@ -155,7 +156,7 @@ func (c *Cluster) configure(ctx context.Context) error {
 }
 
 // pair makes two replicas, each behind a link to its peer face, and returns the links' addresses as a list.
-func (c *Cluster) pair(ctx context.Context, service string, make func(name, peer, public string) *Process, to *[]*Process, publics *[]string) (string, error) {
+func (c *Cluster) pair(ctx context.Context, service string, one func(name, peer, public string) *Process, to *[]*Process, publics *[]string) (string, error) {
 	var links []string
 	for n := 1; n <= 2; n++ {
 		name := fmt.Sprintf("%s-%d", service, n)
@@ -165,7 +166,7 @@ func (c *Cluster) pair(ctx context.Context, service string, make func(name, peer
 			return "", err
 		}
 		links = append(links, c.Links[name].Address())
-		*to = append(*to, make(name, peer, public))
+		*to = append(*to, one(name, peer, public))
 		if publics != nil {
 			*publics = append(*publics, public)
 		}
@@ -203,7 +204,7 @@ func (c *Cluster) address(ctx context.Context) (string, error) {
 
 // Effects reads what the commands of a session have appended to a file of its workspace.
 func (c *Cluster) Effects(session, file string) ([]string, error) {
-	text, err := os.ReadFile(c.path("data", "sandbox", "default", session, "workspace", file)) //nolint:gosec // made of our own names
+	text, err := os.ReadFile(c.path("data", "sandbox", "default", session, "workspace", file))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}

@@ -157,7 +157,7 @@ func (c *client) drive(ctx context.Context) {
 		f := &record.Follower{Name: fmt.Sprintf("follower %d", i+1)}
 		c.record.Followers = append(c.record.Followers, f)
 		r := rand.New(rand.NewPCG(c.rand.Uint64(), uint64(i))) //nolint:gosec // a schedule, not a secret
-		c.load.follow.Go(func() { c.follow(f, r, i == 0) })
+		c.load.follow.Go(func() { c.follow(f, r, i == 0) })    //nolint:contextcheck // a follower goes on when ctx ends, to come to the end of the log
 	}
 	c.mu.Unlock()
 	for turn := 0; ; turn++ {

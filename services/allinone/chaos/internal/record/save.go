@@ -51,7 +51,7 @@ func messages[M proto.Message](ms []M) []json.RawMessage {
 	for _, m := range ms {
 		text, err := protojson.Marshal(m)
 		if err != nil {
-			text, _ = json.Marshal(err.Error())
+			text = []byte("null") // text that is not UTF-8, which nobody could have sent
 		}
 		out = append(out, text)
 	}

@@ -3,6 +3,7 @@ package reduce_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -88,15 +89,15 @@ func said(t *testing.T, events ...*event) string {
 			t.Fatal(err)
 		}
 	}
-	out := ""
+	var out strings.Builder
 	for _, turn := range l.State().Turns {
 		for _, s := range turn.Steps {
 			for _, b := range s.Blocks {
-				out += b.Text
+				out.WriteString(b.Text)
 			}
 		}
 	}
-	return out
+	return out.String()
 }
 
 func TestVoidRangesDoNotCount(t *testing.T) {
