@@ -36,6 +36,7 @@ type Config struct {
 	PollInterval           time.Duration `key:"poll-interval" help:"how often a replica looks for work that no notification told of"`
 	StopGrace              time.Duration `key:"stop-grace" help:"how long a running step may take to end when the program is told to stop, before it is broken off and handed over; it also ends with three quarters of grace"`
 	MaxSessions            int           `key:"max-sessions" help:"the most sessions that a replica works on at the same time"`
+	MaxSessionsPerTenant   int           `key:"max-sessions-per-tenant" help:"the most of them of one tenant; 0: as many as max-sessions"`
 	MaxClaims              int           `key:"max-claims" help:"how often a turn may be taken up without getting further before it ends FAILED with CRASH_LOOP"`
 	JobConcurrency         int           `key:"job-concurrency" help:"the most jobs beside the turns that a replica does at the same time: deletions, folding, indexing, schedules, webhooks"`
 	JobTimeout             time.Duration `key:"job-timeout" help:"the most time of one try of a job; another replica takes over one and a half times later"`
@@ -77,6 +78,7 @@ func (c Config) Validate() error {
 	fault(c.PollInterval < 10*time.Millisecond, "poll-interval: %v is less than 10ms", c.PollInterval)
 	fault(c.StopGrace < 0, "stop-grace: %v is negative", c.StopGrace)
 	fault(c.MaxSessions < 1, "max-sessions: %d is less than 1", c.MaxSessions)
+	fault(c.MaxSessionsPerTenant < 0, "max-sessions-per-tenant: %d is negative", c.MaxSessionsPerTenant)
 	fault(c.MaxClaims < 1, "max-claims: %d is less than 1", c.MaxClaims)
 	fault(c.JobConcurrency < 1, "job-concurrency: %d is less than 1", c.JobConcurrency)
 	fault(c.Retention < 0, "retention: %v is negative", c.Retention)

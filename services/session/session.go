@@ -115,7 +115,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metric
 	replica := id.New()
 	d.Log.Info("session replica", "replica", replica)
 	s.dispatcher = dispatch.New(dispatch.Config{
-		Replica: replica, LeaseTTL: c.LeaseTTL, PollInterval: c.PollInterval, MaxSessions: c.MaxSessions,
+		Replica: replica, LeaseTTL: c.LeaseTTL, PollInterval: c.PollInterval, MaxSessions: c.MaxSessions, MaxPerTenant: c.MaxSessionsPerTenant,
 		JobsWake: s.jobs.Wake,
 	}, &turn.Deps{
 		Store: s.store, Committer: s.committer, Resolve: s.resolve, Calls: calls, Tools: toolsv1.NewToolServiceClient(d.Tools),

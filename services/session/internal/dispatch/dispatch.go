@@ -26,6 +26,7 @@ type Config struct {
 	LeaseTTL     time.Duration // how long a silent replica keeps its sessions
 	PollInterval time.Duration
 	MaxSessions  int // held at the same time
+	MaxPerTenant int // of one tenant; 0: as many as MaxSessions
 	// JobsWake is called when jobs may be due; it must not block. Nil: nobody is told.
 	JobsWake func()
 }
@@ -173,11 +174,17 @@ func (d *Dispatcher) claim(ctx context.Context) {
 	if d.draining {
 		room = 0
 	}
+	held := map[string]int{}
+	if d.config.MaxPerTenant > 0 {
+		for k := range d.held {
+			held[k.Tenant]++
+		}
+	}
 	d.mu.Unlock()
 	if room <= 0 {
 		return
 	}
-	leases, err := d.deps.Store.Claim(ctx, store.Claim{Replica: d.config.Replica, Limit: room, TTL: d.config.LeaseTTL})
+	leases, err := d.deps.Store.Claim(ctx, store.Claim{Replica: d.config.Replica, Limit: room, TTL: d.config.LeaseTTL, TenantLimit: d.config.MaxPerTenant, Held: held})
 	if err != nil {
 		if ctx.Err() == nil {
 			d.log.WarnContext(ctx, "cannot claim sessions; will try again", "error", err)

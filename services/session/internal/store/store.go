@@ -222,6 +222,10 @@ type Claim struct {
 	TTL     time.Duration
 	// Only, if not empty, claims these sessions and no others.
 	Only []Key
+	// TenantLimit, if not zero, bounds how many sessions of one tenant the claimer
+	// holds, with those that it holds already: Held by tenant.
+	TenantLimit int
+	Held        map[string]int
 }
 
 // Wake tells that there is something to look at.

@@ -20,11 +20,13 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error)
 	// what is locked.
 	query := `
 		with ranked as (
-			select tenant, session, row_number() over (partition by tenant order by ready_time, session) as place
+			select tenant, session, row_number() over (partition by tenant order by ready_time, session) as place,
+				coalesce((select n from unnest(@held_tenants::text[], @held::bigint[]) as h (tenant, n) where h.tenant = s.tenant), 0) as held
 			from sessions s where runnable and (lease_until is null or lease_until <= clock_timestamp())` + only(c) + `
 		), picked as (
 			select s.tenant, s.session from sessions s join ranked r using (tenant, session)
 			where s.runnable and (s.lease_until is null or s.lease_until <= clock_timestamp())
+				and (@tenant_limit = 0 or r.place + r.held <= @tenant_limit)
 			order by r.place, s.ready_time, s.tenant, s.session
 			limit @limit
 			for update of s skip locked
@@ -34,7 +36,9 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error)
 		from picked p where s.tenant = p.tenant and s.session = p.session
 		returning s.tenant, s.session, s.epoch`
 	tenants, sessions := splitKeys(c.Only)
-	args := pgx.NamedArgs{"limit": limit(c.Limit), "holder": c.Replica, "ttl": c.TTL}
+	args := pgx.NamedArgs{"limit": limit(c.Limit), "holder": c.Replica, "ttl": c.TTL, "tenant_limit": c.TenantLimit}
+	heldTenants, held := splitHeld(c)
+	args["held_tenants"], args["held"] = heldTenants, held
 	if len(c.Only) > 0 {
 		args["tenants"], args["sessions"] = tenants, sessions
 	}
@@ -54,6 +58,16 @@ func only(c store.Claim) string {
 		return ""
 	}
 	return " and (tenant, session) in (select * from unnest(@tenants::text[], @sessions::text[]))"
+}
+
+// splitHeld lists what the claimer holds, if it matters.
+func splitHeld(c store.Claim) (tenants []string, held []int64) {
+	if c.TenantLimit > 0 {
+		for tenant, n := range c.Held {
+			tenants, held = append(tenants, tenant), append(held, int64(n))
+		}
+	}
+	return tenants, held
 }
 
 func splitKeys(keys []store.Key) (tenants, sessions []string) {

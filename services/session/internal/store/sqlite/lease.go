@@ -21,6 +21,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error)
 		if err != nil {
 			return nil, err
 		}
+		keys = backend.WithinLimits(keys, c)
 		for _, k := range keys {
 			l := store.Lease{Key: k}
 			if err := tx.QueryRowContext(ctx, `
@@ -42,16 +43,17 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error)
 func claimable(ctx context.Context, tx *sql.Tx, c store.Claim, now int64) ([]store.Key, error) {
 	const free = "runnable = 1 and (lease_until is null or lease_until <= ?)"
 	if len(c.Only) == 0 {
+		atMost := c.Limit
+		if c.TenantLimit > 0 { // some of them may be left out
+			atMost = 0
+		}
 		return collect(ctx, tx, scanKey, `
 			select tenant, session from sessions where `+free+`
 			order by row_number() over (partition by tenant order by ready_time, session), ready_time, tenant, session
-			limit ?`, now, limit(c.Limit))
+			limit ?`, now, limit(atMost))
 	}
 	var keys []store.Key
 	for _, k := range c.Only {
-		if c.Limit > 0 && len(keys) == c.Limit {
-			break
-		}
 		found, err := collect(ctx, tx, scanKey,
 			"select tenant, session from sessions where "+free+" and tenant = ? and session = ?", now, k.Tenant, k.Session)
 		if err != nil {

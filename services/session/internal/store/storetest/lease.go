@@ -108,6 +108,27 @@ func testClaim(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 	})
 
+	t.Run("no tenant gets more than its share of a claimer", func(t *testing.T) {
+		f := newFixture(t, open)
+		for _, tenant := range []string{"big", "small"} {
+			for range map[string]int{"big": 10, "small": 2}[tenant] {
+				k := f.create(store.Key{Tenant: tenant, Session: f.nextID("s")})
+				f.submitTurn(k, "t1")
+			}
+		}
+		held := map[string]int{"small": 1}
+		for _, want := range []map[string]int{{"big": 2, "small": 3}, {"big": 4, "small": 3}, {"big": 4, "small": 3}} {
+			leases, err := f.Claim(f.ctx(), store.Claim{TTL: time.Hour, Limit: 4, TenantLimit: 4, Held: held})
+			f.must(err)
+			for _, l := range leases {
+				held[l.Tenant]++
+			}
+			if d := cmp.Diff(want, held); d != "" {
+				t.Error(d)
+			}
+		}
+	})
+
 	t.Run("no tenant waits behind all sessions of another", func(t *testing.T) {
 		f := newFixture(t, open)
 		for _, tenant := range []string{"big", "small", "tiny"} {
