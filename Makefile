@@ -114,6 +114,14 @@ fuzz: ## Run every fuzz target for FUZZTIME
 	  for t in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' $$f); do \
 	    echo "== $$f $$t"; go test -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) ./$$(dirname $$f); done; done; done
 
+## --- measurements -------------------------------------------------------------
+
+BENCH = $(PREFIX)/services/allinone/bench $(PREFIX)/services/session/internal/store/storebench
+.PHONY: bench
+bench: build need-bubblewrap need-postgres ## Measure speed, each figure beside its baseline; ONLY=first-token for one part
+	go build -o bin/ $(BENCH)
+	bin/bench --programs bin --only "$(ONLY)" $(BENCHFLAGS)
+
 ## --- checks -------------------------------------------------------------------
 
 bin/golangci-lint: deploy/tools/lint/go.mod deploy/tools/lint/go.sum

@@ -1,0 +1,189 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Shape says which Fairlead to run.
+type Shape struct {
+	Programs string // the directory of the programs
+	Data     string // the data directory; it may hold the data of an earlier run
+	Four     bool   // four processes; else all in one
+	Database string // Postgres; empty: SQLite
+	Model    string // the model server's URL
+}
+
+// Fairlead is a running Fairlead.
+type Fairlead struct {
+	URL       string // of the gateway
+	Processes []*Process
+}
+
+// model is what the model server is asked for.
+const model = "anthropic:claude-sonnet-4-6"
+
+// Run starts a Fairlead and waits until it is ready. Its limits are raised to what
+// is measured; all else is as configured by default.
+func Run(ctx context.Context, s Shape) (*Fairlead, error) {
+	if err := os.MkdirAll(s.Data, 0o755); err != nil { //nolint:gosec // sandboxes of other users pass through
+		return nil, err
+	}
+	f := &Fairlead{}
+	var err error
+	if s.Four {
+		err = f.startFour(s)
+	} else {
+		err = f.startOne(s)
+	}
+	if err == nil {
+		err = f.ready(ctx)
+	}
+	if err != nil {
+		f.Stop()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Stop ends the programs, the gateway first.
+func (f *Fairlead) Stop() {
+	for i := len(f.Processes) - 1; i >= 0; i-- {
+		f.Processes[i].Stop()
+	}
+	f.Processes = nil
+}
+
+func (f *Fairlead) start(s Shape, name string, args ...string) error {
+	env := []string{"FAIRLEAD_MODEL=" + model, "ANTHROPIC_API_KEY=bench", "ANTHROPIC_BASE_URL=" + s.Model}
+	if s.Database != "" {
+		env = append(env, "FAIRLEAD_DATABASE_URL="+s.Database)
+	}
+	p, err := Start(s.Data, name, filepath.Join(s.Programs, name), env, args...)
+	if err == nil {
+		f.Processes = append(f.Processes, p)
+	}
+	return err
+}
+
+func (f *Fairlead) startOne(s Shape) error {
+	http, err := FreeAddress()
+	if err != nil {
+		return err
+	}
+	f.URL = "http://" + http
+	return f.start(s, "fairlead", "serve", "--http", http, "--grpc", "127.0.0.1:0", "--data", s.Data, "--session.max-sessions", "5000",
+		"--gateway.max-streams", "0", "--gateway.max-streams-per-client", "0")
+}
+
+func (f *Fairlead) startFour(s Shape) error {
+	a := map[string]string{}
+	for _, name := range []string{"http", "session", "tools", "sandbox"} {
+		var err error
+		if a[name], err = FreeAddress(); err != nil {
+			return err
+		}
+	}
+	f.URL = "http://" + a["http"]
+	const free = "127.0.0.1:0"
+	for _, p := range [][]string{
+		{"sandbox", "--peer", a["sandbox"], "--ops", free},
+		{"tools", "--public", free, "--peer", a["tools"], "--ops", free, "--sandbox", a["sandbox"]},
+		{"session", "--public", free, "--peer", a["session"], "--ops", free, "--sandbox", a["sandbox"], "--tools", a["tools"], "--max-sessions", "5000"},
+		{"gateway", "--http", a["http"], "--session", a["session"], "--tools", a["tools"], "--max-streams", "0", "--max-streams-per-client", "0"},
+	} {
+		args := p[1:]
+		if p[0] != "gateway" {
+			args = append(args, "--data", filepath.Join(s.Data, p[0]))
+		}
+		if err := f.start(s, p[0], args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ready waits until the gateway says that all is ready.
+func (f *Fairlead) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	tick := time.NewTicker(30 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		_, err := Get(ctx, f.URL+"/readyz")
+		if err == nil {
+			return nil
+		}
+		for _, p := range f.Processes {
+			if err := p.failed(); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("not ready in time: %w", err)
+		}
+	}
+}
+
+// CPU is the processor time of all its processes.
+func (f *Fairlead) CPU() time.Duration {
+	total := time.Duration(0)
+	for _, p := range f.Processes {
+		total += CPU(p.PID())
+	}
+	return total
+}
+
+// RSS is the resident memory of all its processes, in bytes.
+func (f *Fairlead) RSS() int64 {
+	total := int64(0)
+	for _, p := range f.Processes {
+		total += RSS(p.PID())
+	}
+	return total
+}
+
+// Session makes a session and returns its name.
+func (f *Fairlead) Session(ctx context.Context) (string, error) {
+	body, err := do(ctx, http.MethodPost, f.URL+"/v1/sessions", `{"agent":"coder"}`)
+	if err != nil {
+		return "", err
+	}
+	var made struct{ Name string }
+	if err := json.Unmarshal(body, &made); err != nil || made.Name == "" {
+		return "", fmt.Errorf("a session was answered with %s", body)
+	}
+	return made.Name, nil
+}
+
+// Get makes a GET request and returns the body of a 200.
+func Get(ctx context.Context, url string) ([]byte, error) { return do(ctx, http.MethodGet, url, "") }
+
+func do(ctx context.Context, method, url, body string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s %s: %s: %s", method, url, resp.Status, text)
+	}
+	return text, err
+}

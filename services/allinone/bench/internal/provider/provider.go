@@ -1,0 +1,173 @@
+// Package provider is a model server for measurements. It speaks the wire format
+// of Anthropic's Messages API, as services/session/modeltest does; unlike that
+// one it checks nothing and keeps nothing, so that a thousand streams at once
+// cost it little. Every token carries the time at which it was sent, so that
+// whoever reads it on the same machine knows how long it took.
+package provider
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Plan says how a model answers. It travels in the text of the message that asks.
+type Plan struct {
+	Tokens int
+	Every  time.Duration // between two tokens
+	First  time.Duration // from the request to the first one
+	Start  time.Time     // not before; zero: at once
+}
+
+const mark = "bench plan "
+
+// Prompt is a message that makes the model follow the plan.
+func (p Plan) Prompt() string {
+	start := int64(0)
+	if !p.Start.IsZero() {
+		start = p.Start.UnixNano()
+	}
+	return fmt.Sprintf("%s%d %d %d %d .", mark, p.Tokens, p.Every, p.First, start)
+}
+
+// planOf finds the plan in the last message of a request.
+func planOf(body []byte) (Plan, error) {
+	i := bytes.LastIndex(body, []byte(mark))
+	if i < 0 {
+		return Plan{}, fmt.Errorf("the request holds no plan")
+	}
+	fields := bytes.Fields(body[i+len(mark) : min(len(body), i+len(mark)+120)])
+	var n [4]int64
+	for j := range n {
+		if j >= len(fields) {
+			return Plan{}, fmt.Errorf("the plan is cut off")
+		}
+		v, err := strconv.ParseInt(string(fields[j]), 10, 64)
+		if err != nil {
+			return Plan{}, fmt.Errorf("the plan cannot be read: %w", err)
+		}
+		n[j] = v
+	}
+	p := Plan{Tokens: int(n[0]), Every: time.Duration(n[1]), First: time.Duration(n[2])}
+	if n[3] != 0 {
+		p.Start = time.Unix(0, n[3])
+	}
+	return p, nil
+}
+
+// Handler answers POST /v1/messages.
+func Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/messages", func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		arrived := time.Now()
+		if err != nil {
+			return // the client has gone
+		}
+		p, err := planOf(body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		answer := answering{w: w, control: http.NewResponseController(w), arrived: arrived}
+		answer.stream(r.Context(), p)
+	})
+	return mux
+}
+
+// answering is one answer on its way.
+type answering struct {
+	w       io.Writer
+	control *http.ResponseController
+	arrived time.Time
+	buf     []byte
+}
+
+const (
+	messageStart = `event: message_start
+data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}}
+
+`
+	blockStart = `event: content_block_start
+data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+
+`
+	deltaStart = `event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"`
+	deltaEnd = `"}}
+
+`
+	messageEnd = `event: content_block_stop
+data: {"type":"content_block_stop","index":0}
+
+event: message_delta
+data: {"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":10}}
+
+event: message_stop
+data: {"type":"message_stop"}
+
+`
+)
+
+// stream sends the headers at once, the first token with the begin of its block
+// in one write, as real servers do, and the rest at the plan's pace.
+func (a *answering) stream(ctx context.Context, p Plan) {
+	a.buf = append(a.buf, messageStart...)
+	if !a.flush() || !wait(ctx, max(p.First, time.Until(p.Start))) {
+		return
+	}
+	a.buf = append(a.buf, blockStart...)
+	next := time.Now()
+	for i := range p.Tokens {
+		a.token(i == 0)
+		if !a.flush() {
+			return
+		}
+		next = next.Add(p.Every)
+		if !wait(ctx, time.Until(next)) {
+			return
+		}
+	}
+	a.buf = append(a.buf, messageEnd...)
+	a.flush()
+}
+
+// token appends a token: the time, and before the first one also when the
+// request had arrived.
+func (a *answering) token(first bool) {
+	a.buf = append(a.buf, deltaStart...)
+	if first {
+		a.buf = append(a.buf, 'a')
+		a.buf = strconv.AppendInt(a.buf, a.arrived.UnixNano(), 10)
+		a.buf = append(a.buf, ' ')
+	}
+	a.buf = strconv.AppendInt(a.buf, time.Now().UnixNano(), 10)
+	a.buf = append(a.buf, ' ')
+	a.buf = append(a.buf, deltaEnd...)
+}
+
+// flush tells whether the client still takes what is sent.
+func (a *answering) flush() bool {
+	_, err := a.w.Write(a.buf)
+	a.buf = a.buf[:0]
+	return err == nil && a.control.Flush() == nil
+}
+
+func wait(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/fairlead/fairlead/services/allinone/bench/internal/fleet"
+	"github.com/fairlead/fairlead/services/allinone/bench/internal/provider"
+	"github.com/fairlead/fairlead/services/allinone/bench/internal/sse"
+	"github.com/fairlead/fairlead/services/allinone/bench/internal/stat"
+)
+
+// rates are the tokens a second that a turn streams, from the goal down.
+var rates = []float64{50, 25, 15, 10, 5, 2}
+
+const (
+	deliveryGoal = 50 * time.Millisecond
+	// settle is how long turns stream before they are measured, window how long
+	// they are, and lead how long all of them may take to begin.
+	settle = 2 * time.Second
+	window = 8 * time.Second
+	lead   = 6 * time.Second
+)
+
+// measureStreams runs an all-in-one Fairlead on Postgres with many turns at once,
+// as fast as they go within the goal; then lets clients follow without anything
+// to see.
+func measureStreams(ctx context.Context, b *bench) error {
+	database, err := b.database(ctx)
+	if err != nil {
+		return err
+	}
+	f, err := fleet.Run(ctx, b.shape(database, false))
+	if err != nil {
+		return err
+	}
+	defer f.Stop()
+	sessions := make([]string, b.turns)
+	for i := range sessions {
+		if sessions[i], err = f.Session(ctx); err != nil {
+			return err
+		}
+	}
+	b.printf("   Fairlead, Postgres, the model server and the clients share the CPUs; the CPU of each is in cores.\n")
+	for _, rate := range rates {
+		l, err := b.load(ctx, f, sessions, rate)
+		if err != nil {
+			return err
+		}
+		met := l.times.At(0.99) < deliveryGoal && l.share() > 0.99
+		b.row(fmt.Sprintf("%d turns of %g tokens/s", b.turns, rate), "%s, %.0f of %.0f tokens/s", l.times, float64(len(l.times))/window.Seconds(), rate*float64(b.turns))
+		b.row("  CPU", "Fairlead %.2f, Postgres %.2f, model server %.2f, clients %.2f", l.cpu[0], l.cpu[1], l.cpu[2], l.cpu[3])
+		b.row("  memory", "Fairlead %d MB: %.0f kB a running turn", l.rss>>20, float64(l.rss-l.rssBefore)/float64(b.turns)/1024)
+		b.goal(met, "p99 delivery %s; goal: %s", stat.Milliseconds(l.times.At(0.99)), stat.Milliseconds(deliveryGoal))
+		if met {
+			break
+		}
+	}
+	return b.idle(ctx, f, sessions)
+}
+
+// loaded is what a load came to.
+type loaded struct {
+	times          stat.Times
+	asked          float64    // tokens that the model was to send in the window
+	cpu            [4]float64 // cores of Fairlead, Postgres, the model server and the clients
+	rss, rssBefore int64
+}
+
+func (l loaded) share() float64 { return float64(len(l.times)) / l.asked }
+
+// load runs a turn in every session at once and measures a window of it.
+func (b *bench) load(ctx context.Context, f *fleet.Fairlead, sessions []string, rate float64) (loaded, error) {
+	l := loaded{asked: rate * float64(len(sessions)) * window.Seconds(), rssBefore: f.RSS()}
+	every := time.Duration(float64(time.Second) / rate)
+	start := time.Now().Add(lead)
+	from := start.Add(settle + every)
+	to := from.Add(window)
+	var g errgroup.Group
+	var mu sync.Mutex
+	for i, session := range sessions {
+		p := provider.Plan{
+			Tokens: int((settle+window)/every) + 3, Every: every,
+			Start: start.Add(every * time.Duration(i) / time.Duration(len(sessions))), // spread evenly
+		}
+		g.Go(func() error {
+			var mine stat.Times
+			_, err := turn(ctx, f, session, p, func(t sse.Token) {
+				if !t.Sent.Before(from) && t.Sent.Before(to) {
+					mine = append(mine, t.Received.Sub(t.Sent))
+				}
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			l.times = append(l.times, mine...)
+			return err
+		})
+	}
+	sleepUntil(ctx, from)
+	before := b.cpu(f)
+	sleepUntil(ctx, to)
+	after := b.cpu(f)
+	l.rss = f.RSS()
+	for i := range l.cpu {
+		l.cpu[i] = (after[i] - before[i]).Seconds() / window.Seconds()
+	}
+	return l, g.Wait()
+}
+
+// cpu is the processor time of Fairlead, Postgres, the model server and ourselves.
+func (b *bench) cpu(f *fleet.Fairlead) [4]time.Duration {
+	return [4]time.Duration{f.CPU(), fleet.CPU(b.postgres.PID()), fleet.CPU(b.model.PID()), ownCPU()}
+}
+
+func sleepUntil(ctx context.Context, t time.Time) {
+	timer := time.NewTimer(time.Until(t))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// idle lets clients follow sessions in which nothing happens.
+func (b *bench) idle(ctx context.Context, f *fleet.Fairlead, sessions []string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var following sync.WaitGroup
+	defer following.Wait()
+	defer cancel()
+	before := f.RSS()
+	begun := time.Now()
+	var g errgroup.Group
+	g.SetLimit(64)
+	for i := range b.followers {
+		g.Go(func() error {
+			resp, err := sse.Open(ctx, http.MethodGet, f.URL+"/v1/"+sessions[i%len(sessions)]+"/events?afterSeq=0", "")
+			if err != nil {
+				return err
+			}
+			following.Go(func() {
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+			})
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	opened := time.Since(begun)
+	sleepUntil(ctx, time.Now().Add(3*time.Second))
+	const quiet = 20 * time.Second // more than the interval of heartbeats
+	cpu := f.CPU()
+	sleepUntil(ctx, time.Now().Add(quiet))
+	b.row(fmt.Sprintf("%d idle followers", b.followers), "opened in %s (each has replayed its session), %.0f kB each (RSS, sockets of the kernel not counted), %.2f cores",
+		opened.Round(100*time.Millisecond), float64(f.RSS()-before)/float64(b.followers)/1024, (f.CPU()-cpu).Seconds()/quiet.Seconds())
+	return nil
+}
