@@ -26,6 +26,8 @@ type Config struct {
 
 	Budgets budget.Config `key:"budgets"`
 
+	CompactAt              int           `key:"compact-at" help:"the part of a model's context, in percent, from which on the conversation is shortened for it; 0: only when the model says that it is full"`
+	CompactSummaryTokens   int64         `key:"compact-summary-tokens" help:"the most tokens of the summary that takes the place of what was shortened"`
 	MaxSteps               int           `key:"max-steps" help:"the most model calls of a turn, unless the agent or the request says otherwise"`
 	MaxWallTime            time.Duration `key:"max-wall-time" help:"the most time of a turn, QUEUED and WAITING not counted"`
 	MaxOutputTokens        int64         `key:"max-output-tokens" help:"the most output tokens of a turn, all steps added up"`
@@ -48,6 +50,7 @@ type Config struct {
 func Defaults() Config {
 	return Config{
 		DefaultAgent: agent.Coder, Models: catalog.Defaults(), Guardrails: guard.Defaults(),
+		CompactAt: 80, CompactSummaryTokens: 4000,
 		MaxSteps: 100, MaxWallTime: 30 * time.Minute, MaxOutputTokens: 200_000,
 		CeilingSteps: 1000, CeilingWallTime: 24 * time.Hour, CeilingOutputTokens: 5_000_000,
 		LeaseTTL: 8 * time.Second, PollInterval: time.Second, StopGrace: 5 * time.Second, MaxSessions: 1000, MaxClaims: 5,
@@ -70,6 +73,8 @@ func (c Config) Validate() error {
 	} else {
 		fault(c.Data == "", "data: is missing; it is where SQLite keeps its file (or set database-url)")
 	}
+	fault(c.CompactAt < 0 || c.CompactAt > 95, "compact-at: %d is not between 0 and 95", c.CompactAt)
+	fault(c.CompactSummaryTokens < 50 || c.CompactSummaryTokens > 100_000, "compact-summary-tokens: %d is not between 50 and 100000", c.CompactSummaryTokens)
 	fault(c.MaxSteps < 1 || c.MaxSteps > c.CeilingSteps, "max-steps: %d is not between 1 and ceiling-steps (%d)", c.MaxSteps, c.CeilingSteps)
 	fault(c.CeilingSteps > 10000, "ceiling-steps: %d is more than 10000", c.CeilingSteps)
 	fault(c.MaxWallTime <= 0 || c.MaxWallTime > c.CeilingWallTime, "max-wall-time: %v is not between 0 and ceiling-wall-time (%v)", c.MaxWallTime, c.CeilingWallTime)

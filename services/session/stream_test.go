@@ -14,6 +14,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session"
 )
 
 // refusal is how a stream ends that shows nothing.
@@ -115,7 +116,7 @@ func TestALateRepetitionOfADeletionSparesANewSession(t *testing.T) {
 }
 
 func TestPagesOfMessagesShowEachOnce(t *testing.T) {
-	f := start(t, hello)
+	f := start(t, hello, func(c *session.Config) { c.CompactAt = 0 }) // nothing but what is said
 	ctx := t.Context()
 	s := f.session(ctx, t)
 	long := strings.Repeat("x", 900_000)

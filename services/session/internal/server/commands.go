@@ -27,6 +27,15 @@ func (s *Server) InterruptSession(ctx context.Context, r *sessionv1.InterruptSes
 	return resp, nil
 }
 
+// CompactSession puts a request to shorten the model's view into the inbox.
+func (s *Server) CompactSession(ctx context.Context, r *sessionv1.CompactSessionRequest) (*sessionv1.CompactSessionResponse, error) {
+	_, err := s.command(ctx, r.Name, "CompactSession", r.RequestId, r, store.Submit{Command: store.Command{Kind: store.CommandCompact}})
+	if err != nil {
+		return nil, err
+	}
+	return &sessionv1.CompactSessionResponse{}, nil
+}
+
 // ResolveApproval puts a person's answer into the inbox.
 func (s *Server) ResolveApproval(ctx context.Context, r *sessionv1.ResolveApprovalRequest) (*sessionv1.ResolveApprovalResponse, error) {
 	_, err := s.command(ctx, r.Parent, "ResolveApproval", r.RequestId, r, store.Submit{

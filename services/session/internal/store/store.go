@@ -102,6 +102,7 @@ const (
 	CommandRollback   CommandKind = "rollback"    // stop and undo TurnID, if it is still active
 	CommandApproval   CommandKind = "approval"    // the answer to CallID's approval
 	CommandToolResult CommandKind = "tool_result" // the result of CallID, of a client's tool
+	CommandCompact    CommandKind = "compact"     // shorten the model's view
 )
 
 // Command is one entry of a session's inbox.

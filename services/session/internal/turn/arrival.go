@@ -60,7 +60,7 @@ func (w *Worker) finishSteered(ctx context.Context, write *store.Write, t *activ
 			return err
 		}
 		s.turn.State, s.turn.Error, s.turn.EndTime = t.turn.State, t.turn.Error, t.turn.EndTime
-		s.turn.FinalText, s.turn.Head = t.turn.FinalText, t.turn.Head
+		s.turn.FinalText, s.turn.Head, s.turn.OutputJson = t.turn.FinalText, t.turn.Head, t.turn.OutputJson
 		write.Events = append(write.Events, &sessionv1.Event{Turn: s.turn.Name, Body: finishedBody(s.turn)})
 		write.Turns = append(write.Turns, s.row())
 		write.FinishedTurns++
@@ -156,7 +156,7 @@ func (w *Worker) opening(t *active) []*sessionv1.Block {
 	switch {
 	case !t.request.Resume:
 		return said(t.request)
-	case len(w.path) == 0 || w.path[len(w.path)-1].Role == sessionv1.Role_ROLE_ASSISTANT:
+	case w.last() == nil || w.last().Role == sessionv1.Role_ROLE_ASSISTANT:
 		return []*sessionv1.Block{textBlock(goOn)}
 	default:
 		return nil

@@ -116,10 +116,10 @@ func (w *Worker) stopWith(ctx context.Context, write store.Write, why error) err
 // that may have begun, here or in the hands of a worker before this one, are
 // cancelled first; text is the result of those that were not.
 func (w *Worker) closeCalls(ctx context.Context, write *store.Write, text string) {
-	if len(w.path) == 0 {
+	last := w.last()
+	if last == nil {
 		return
 	}
-	last := w.path[len(w.path)-1]
 	uses := toolUses(last)
 	if len(uses) == 0 {
 		return
@@ -172,11 +172,12 @@ func (w *Worker) cancelBegun(ctx context.Context, m *sessionv1.Message) map[stri
 
 // openCalls are the calls that wait for an answer.
 func (w *Worker) openCalls() []string {
-	if len(w.path) == 0 {
+	last := w.last()
+	if last == nil {
 		return nil
 	}
 	var ids []string
-	for _, u := range toolUses(w.path[len(w.path)-1]) {
+	for _, u := range toolUses(last) {
 		ids = append(ids, u.CallId)
 	}
 	return ids

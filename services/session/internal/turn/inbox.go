@@ -43,6 +43,9 @@ func (w *Worker) take(ctx context.Context, c store.Command) error {
 		return w.takeApproval(ctx, c)
 	case store.CommandToolResult:
 		return w.takeToolResult(ctx, c)
+	case store.CommandCompact:
+		w.compacts = append(w.compacts, c) // done between two steps, or when nothing runs
+		return nil
 	default:
 		return fmt.Errorf("the inbox of session %s holds a command of the unknown kind %q", w.lease.Session, c.Kind)
 	}
@@ -224,10 +227,11 @@ func (w *Worker) callOpen(callID string) bool {
 
 // toolName is the tool of a call of the last message; empty if there is no such call.
 func (w *Worker) toolName(callID string) string {
-	if len(w.path) == 0 {
+	last := w.last()
+	if last == nil {
 		return ""
 	}
-	for _, u := range toolUses(w.path[len(w.path)-1]) {
+	for _, u := range toolUses(last) {
 		if u.CallId == callID {
 			return u.Tool
 		}

@@ -30,6 +30,10 @@ type run struct {
 	// OutputAsks is how often the agent was asked for the output that it owes.
 	OutputAsks int `json:"output_asks,omitempty"`
 
+	// Squeezed is how often the provider found the context full in the step under way.
+	Squeezed int     `json:"squeezed,omitempty"`
+	Counted  counted `json:"counted,omitzero"`
+
 	Budget    budgetState         `json:"budget,omitzero"`
 	Results   map[string][]byte   `json:"results,omitempty"` // ToolResult by call id, of the step under way
 	Asked     map[string]question `json:"asked,omitempty"`   // calls that a person must allow
@@ -128,7 +132,7 @@ func (a *active) enqueue(id string, on sessionv1.OnActive) {
 
 // clearStep forgets what belonged to the step that has ended.
 func (a *active) clearStep() {
-	a.run.StepSeq, a.run.Attempt, a.run.Finished = 0, 0, nil
+	a.run.StepSeq, a.run.Attempt, a.run.Finished, a.run.Squeezed = 0, 0, nil, 0
 	clear(a.run.Results)
 	clear(a.run.Asked)
 	clear(a.run.Approvals)

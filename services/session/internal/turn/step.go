@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/view"
 )
 
 const (
@@ -46,6 +47,9 @@ func (w *Worker) step(ctx, parent context.Context) error {
 	}
 	ctx, span := w.startStepSpan(ctx)
 	defer span.End()
+	if err := w.compactIfFull(ctx, parent, resolved, tools); err != nil || ctx.Err() != nil || w.active != t || t.waiting() {
+		return err
+	}
 	for {
 		done, err := w.attempt(ctx, parent, resolved, tools)
 		if err != nil || done {
@@ -112,6 +116,12 @@ func (w *Worker) attempt(ctx, parent context.Context, resolved Resolved, tools [
 		return true, w.commitPartial(answer, func(write store.Write) error { return w.stopWith(parent, write, context.Cause(ctx)) })
 	case errors.As(err, &failed) && failed.Retryable() && t.run.Attempt < maxAttempts && failed.RetryAfter <= maxRetryAfter:
 		return false, w.unlessStopped(ctx, w.backoff(ctx, parent, failed))
+	case errors.As(err, &failed) && failed.Kind == model.ContextFull:
+		shorter, e := w.contextFull(ctx, parent, resolved)
+		if e != nil || shorter || ctx.Err() != nil || w.active != t || t.waiting() {
+			return !shorter, e
+		}
+		return true, w.failModel(parent, store.Write{}, err)
 	default:
 		return true, w.commitPartial(answer, func(write store.Write) error { return w.failModel(parent, write, err) })
 	}
@@ -200,7 +210,7 @@ func (w *Worker) request(r Resolved, tools []model.Tool) model.Request {
 		limit = min(limit, r.MaxOutputTokens)
 	}
 	return model.Request{
-		Model: r.Name, System: w.spec.Prompt, Messages: w.path, Tools: tools,
+		Model: r.Name, System: w.spec.Prompt, Messages: view.Of(w.path), Tools: tools,
 		MaxOutputTokens: limit, ThinkingTokens: r.ThinkingTokens,
 		Step: int(w.stepNumber()), Attempt: w.active.run.Attempt + 1,
 	}
@@ -240,6 +250,7 @@ func (w *Worker) commitAnswer(parent context.Context, r Resolved, resp *model.Re
 	}
 	message := w.newMessage(sessionv1.Role_ROLE_ASSISTANT, n, resp.Blocks)
 	w.addMessage(&write, message)
+	w.count(message, usage)
 	t.clearStep()
 	w.claims = 0
 	end := &sessionv1.StepFinished{StopReason: resp.StopReason, Usage: usage, Message: message.Name}
@@ -296,6 +307,7 @@ func (w *Worker) failModel(parent context.Context, write store.Write, err error)
 			reason = sessionv1.ErrorReason_ERROR_REASON_MODEL_REQUEST_REFUSED
 		case model.ContextFull:
 			reason = sessionv1.ErrorReason_ERROR_REASON_CONTEXT_FULL
+			message = "The model's context is too small even for the last message alone, with the agent's prompt and tools: " + message + ". Use a model with a larger context, or an agent with fewer tools."
 		case model.Unavailable:
 			message = fmt.Sprintf("%s. Gave up after %d attempts; send the message again later.", message, w.active.run.Attempt)
 		}

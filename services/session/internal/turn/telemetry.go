@@ -39,6 +39,7 @@ const (
 	attrAttempt      = attribute.Key("fairlead.attempt")
 	attrEpoch        = attribute.Key("fairlead.epoch")
 	attrState        = attribute.Key("fairlead.turn.state")
+	attrPurpose      = attribute.Key("fairlead.purpose")
 	attrOutcome      = attribute.Key("fairlead.tool.outcome")
 )
 
@@ -74,6 +75,12 @@ func (w *Worker) startModelSpan(ctx context.Context, r Resolved) (context.Contex
 	return w.deps.Tracer.Start(ctx, "chat "+r.Name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		attrOperation.String("chat"), attrProvider.String(r.Provider), attrModel.String(r.Name),
 		attrConversation.String(w.lease.Session), attrAttempt.Int(w.active.run.Attempt)))
+}
+
+func (w *Worker) startSummarySpan(ctx context.Context, r Resolved, attempt int) (context.Context, trace.Span) {
+	return w.deps.Tracer.Start(ctx, "chat "+r.Name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+		attrOperation.String("chat"), attrProvider.String(r.Provider), attrModel.String(r.Name),
+		attrConversation.String(w.lease.Session), attrAttempt.Int(attempt), attrPurpose.String("compaction")))
 }
 
 func (w *Worker) endModelSpan(ctx context.Context, span trace.Span, r Resolved, resp *model.Response, err error, took time.Duration) {

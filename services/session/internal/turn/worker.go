@@ -71,7 +71,8 @@ type Deps struct {
 	Log        *slog.Logger
 	Limits     Limits
 	// Budgets are the operator's.
-	Budgets budget.Config
+	Budgets    budget.Config
+	Compaction Compaction
 	// MaxClaims is how often a turn may be taken up without a new committed step.
 	MaxClaims int
 }
@@ -107,6 +108,8 @@ type Worker struct {
 	readOnlyTools map[string]bool // tools that change nothing
 	answered      string          // the assistant message whose calls this worker began
 	begun         map[string]bool // calls of it that tools was asked for
+	compacts      []store.Command // requests to compact that were not met yet
+	counted       counted         // by the provider, last
 
 	draining atomic.Bool // to stop before the next step
 
@@ -149,6 +152,12 @@ func (w *Worker) Run(ctx context.Context) error {
 		}
 		if w.active != nil && !w.active.waiting() {
 			if err := w.runTurn(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		if len(w.compacts) > 0 {
+			if err := w.compactAsked(ctx, ctx); err != nil {
 				return err
 			}
 			continue
@@ -271,7 +280,7 @@ func (w *Worker) loop(ctx, parent context.Context) error {
 
 // advance does one thing: a step, a step's calls, or the end.
 func (w *Worker) advance(ctx, parent context.Context, warm *warming) error {
-	last := w.path[len(w.path)-1]
+	last := w.last()
 	switch {
 	case len(toolUses(last)) > 0:
 		return w.calls(ctx, parent, last, warm)
@@ -279,6 +288,8 @@ func (w *Worker) advance(ctx, parent context.Context, warm *warming) error {
 		return w.takeIn(parent)
 	case last.Role == sessionv1.Role_ROLE_USER && w.draining.Load():
 		return ErrHandOver
+	case last.Role == sessionv1.Role_ROLE_USER && len(w.compacts) > 0:
+		return w.compactAsked(ctx, parent)
 	case last.Role == sessionv1.Role_ROLE_USER:
 		return w.step(ctx, parent)
 	default:

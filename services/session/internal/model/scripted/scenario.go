@@ -32,6 +32,9 @@ type Scenario struct {
 	Name string `yaml:"name"`
 	// Description says what the scenario shows; for people.
 	Description string `yaml:"description"`
+	// ContextTokens is the longest request, a token being about four bytes; a
+	// longer one meets context_full. 0 is no bound.
+	ContextTokens int64 `yaml:"context_tokens"`
 	// Turns are tried in order; the first that fits the conversation is played.
 	Turns []Turn `yaml:"turns"`
 	// Fallback is played when none of Turns fits.

@@ -36,6 +36,9 @@ func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Del
 		return nil, err
 	}
 	c := read(r)
+	if most := m.scenario.ContextTokens; most > 0 && int64(c.bytes+3)/4 > most {
+		return nil, &model.Error{Kind: model.ContextFull, Status: 400, Message: fmt.Sprintf("the conversation has %d tokens, more than the scenario's %d", (c.bytes+3)/4, most)}
+	}
 	step := m.step(c)
 	p := &player{
 		emit: emit, step: step, talk: c,

@@ -49,6 +49,10 @@ func PlanSubmit(s store.Submit, st InboxState) (*Submission, error) {
 		return planInterrupt(s, st), nil
 	case store.CommandApproval, store.CommandToolResult:
 		return planAnswer(s, st)
+	case store.CommandCompact:
+		out := &Submission{}
+		out.put(st, s.Command)
+		return out, nil
 	}
 	return nil, fmt.Errorf("no kind of command is named %q", s.Command.Kind)
 }

@@ -1,0 +1,96 @@
+package turn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+const (
+	// hookTime bounds the command that runs before a compaction.
+	hookTime = time.Minute
+	// maxHookOutput bounds what of its output goes into the summary, in bytes.
+	maxHookOutput = 16 << 10
+	hookTool      = "Bash"
+)
+
+// preCompaction runs the agent's command and returns what it printed. A command
+// that fails is a warning, and the compaction goes on without it.
+func (w *Worker) preCompaction(ctx, parent context.Context, callID string) string {
+	if w.spec.PreCompaction == "" {
+		return ""
+	}
+	hookCtx, cancel := context.WithTimeout(ctx, hookTime+10*time.Second) // tools ends the command first
+	defer cancel()
+	out, err := w.runHook(hookCtx, callID)
+	if err == nil || ctx.Err() != nil {
+		return out
+	}
+	w.deps.Log.WarnContext(ctx, "the pre-compaction command failed", "session", w.lease.Session, "call", callID, "error", err)
+	e := &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
+		Reason: "PRE_COMPACTION", Message: fmt.Sprintf("The agent's pre-compaction command failed: %s The conversation is shortened without it.", explain(err)),
+	}}}
+	if w.active != nil {
+		e = w.event(w.stepNumber(), e)
+	}
+	if err := w.log.Append(parent, store.Write{Events: []*sessionv1.Event{e}}); err != nil {
+		w.deps.Log.WarnContext(ctx, "a warning was lost", "session", w.lease.Session, "error", err) // the log has failed, and says so to all
+	}
+	return ""
+}
+
+// runHook makes the call. It is journaled by its id: made again after a crash,
+// it brings the result that there is.
+func (w *Worker) runHook(ctx context.Context, callID string) (string, error) {
+	arguments, err := json.Marshal(map[string]any{"command": w.spec.PreCompaction, "timeout": hookTime.Milliseconds()})
+	if err != nil {
+		return "", err
+	}
+	if err := w.ensureWorkspace(ctx, w.callRef(callID+".workspace")); err != nil {
+		return "", err
+	}
+	stream, err := w.deps.Calls.CallTool(ctx, &toolsv1.CallToolRequest{
+		Call: w.callRef(callID), Tool: hookTool, ArgumentsJson: string(arguments), Profile: w.spec.Profile, AllowedTools: []string{hookTool},
+	})
+	if err != nil {
+		return "", err
+	}
+	for {
+		r, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return "", errors.New("the tools service ended the call's stream early")
+		case err != nil:
+			return "", err
+		case r.GetAsk() != nil:
+			return "", errors.New("the permission profile asks a person for it, and nobody is there to be asked")
+		case r.GetDelegated() != nil:
+			return "", errors.New("the tool runs no command")
+		case r.GetResult() != nil:
+			return hookOutput(r.GetResult())
+		}
+	}
+}
+
+func hookOutput(r *toolsv1.CallResult) (string, error) {
+	var out strings.Builder
+	for _, c := range r.Content {
+		out.WriteString(c.GetText().GetText())
+	}
+	text := strings.TrimSpace(out.String())
+	if len(text) > maxHookOutput {
+		text = strings.ToValidUTF8(text[:maxHookOutput], "") + "\n[…]"
+	}
+	if r.Outcome != toolsv1.CallOutcome_CALL_OUTCOME_OK {
+		return "", fmt.Errorf("it ended with %s: %s", strings.TrimPrefix(r.Outcome.String(), "CALL_OUTCOME_"), text)
+	}
+	return text, nil
+}

@@ -1,0 +1,88 @@
+package view
+
+import (
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+)
+
+const (
+	firstBlockBytes = 64 << 10 // what blocks are cut to first
+	leastBlockBytes = 256      // and at last
+)
+
+// Split divides a conversation's view for a summary: older is what the summary
+// will stand for, as the model sees it; keep is what stays beside it, whole as
+// in path: as many of the last messages as have at most the given tokens, and
+// in any case the last unit. A unit is a message, or an assistant's message with
+// calls together with their results.
+func Split(path []*sessionv1.Message, tokens int64) (older, keep []*sessionv1.Message) {
+	view := Of(path)
+	at, size := len(view), int64(0)
+	for i := len(view) - 1; i >= 0 && view[i].Compaction == nil; i-- {
+		size += Tokens(view[i : i+1])
+		if !begins(view, i) {
+			continue
+		}
+		if at < len(view) && size > tokens {
+			break
+		}
+		at = i
+	}
+	whole := map[string]*sessionv1.Message{}
+	for _, m := range path {
+		whole[m.Name] = m
+	}
+	for _, m := range view[at:] {
+		keep = append(keep, whole[m.Name])
+	}
+	return view[:at], keep
+}
+
+// begins tells whether a unit begins at i: results belong to the calls before them.
+func begins(ms []*sessionv1.Message, i int) bool {
+	for _, b := range ms[i].Blocks {
+		if b.GetToolResult() != nil {
+			return i == 0
+		}
+	}
+	return true
+}
+
+// Fit says how to shorten messages to about target tokens without a summary:
+// the results of old calls are taken out, then the oldest units dropped, then
+// long blocks cut in the middle. When even that is too much it says the most
+// that can be done: the last unit, its blocks cut short.
+func Fit(ms []*sessionv1.Message, target int64) *sessionv1.Compaction {
+	c := &sessionv1.Compaction{}
+	if len(ms) == 0 {
+		return c
+	}
+	last := len(ms) - 1
+	for !begins(ms, last) {
+		last--
+	}
+	sizes, total := make([]int64, len(ms)), int64(0)
+	for i := range ms {
+		sizes[i] = Tokens(ms[i : i+1])
+		total += sizes[i]
+	}
+	stubs := 0 // messages whose results are taken out
+	for ; stubs < last && total > target; stubs++ {
+		less := Tokens([]*sessionv1.Message{shorten(ms[stubs], true, 0)})
+		total -= sizes[stubs] - less
+		sizes[stubs] = less
+	}
+	from := 0
+	for from < last && total > target {
+		for total, from = total-sizes[from], from+1; !begins(ms, from); from++ {
+			total -= sizes[from]
+		}
+	}
+	c.KeptFrom = ms[from].Name
+	if stubs > from {
+		c.ResultsUntil = ms[stubs-1].Name
+	}
+	for most := int64(firstBlockBytes); most >= leastBlockBytes && Tokens(apply(ms[from:], c)) > target; most /= 2 {
+		c.MaxBlockBytes = most
+	}
+	return c
+}
