@@ -27,7 +27,7 @@ type replicas struct {
 	mu       sync.Mutex
 	services map[string]*Service
 	cut      map[string]bool // addresses that nobody reaches
-	dialled  []string
+	dialed  []string
 }
 
 // newReplicas starts replica "a", which the fixture's methods ask.
@@ -74,7 +74,7 @@ func (r *replicas) replica(address string) *replica {
 func (r *replicas) dial(address string) (*grpc.ClientConn, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.dialled = append(r.dialled, address)
+	r.dialed = append(r.dialed, address)
 	if r.services[address] == nil || r.cut[address] {
 		return nil, status.Error(codes.Unavailable, "no route to the replica")
 	}
@@ -84,7 +84,7 @@ func (r *replicas) dial(address string) (*grpc.ClientConn, error) {
 func (r *replicas) dials() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]string(nil), r.dialled...)
+	return append([]string(nil), r.dialed...)
 }
 
 // begins reads a stream up to its first output.
@@ -126,7 +126,7 @@ func TestAReplicaFollowsACallThatAnotherOneMakes(t *testing.T) {
 	}
 	r.once("c1")
 	if got := r.dials(); len(got) != 1 || got[0] != "a:1" {
-		t.Errorf("dialled %v, want the owner, once", got)
+		t.Errorf("dialed %v, want the owner, once", got)
 	}
 
 	stream := a.open(t.Context(), bashCall("c2", "wait never"))

@@ -204,7 +204,7 @@ func TestAFailureOfAChangeIsItsAnswer(t *testing.T) {
 	if _, err := n.Mutate(testCall("a"), 0, change(errors.New("no match"))); err == nil || done != 2 {
 		t.Fatalf("%v, done %d times", err, done)
 	}
-	var before *FailedBefore
+	var before *FailedBeforeError
 	if _, err := n.Mutate(testCall("a"), 0, change(nil)); !errors.As(err, &before) || string(before.Failure) != "no match" || done != 2 {
 		t.Errorf("when it has become possible: %v, done %d times", err, done)
 	}

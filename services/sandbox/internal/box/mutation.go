@@ -34,10 +34,10 @@ type Change struct {
 	Recover func(w *Workspace, intent []byte) ([]byte, bool)
 }
 
-// FailedBefore says that a change failed before, and with what.
-type FailedBefore struct{ Failure []byte }
+// FailedBeforeError says that a change failed before, and with what.
+type FailedBeforeError struct{ Failure []byte }
 
-func (*FailedBefore) Error() string { return "the change failed before" }
+func (*FailedBeforeError) Error() string { return "the change failed before" }
 
 // Mutate makes a change, or answers as it did the first time. Changes of a session
 // come one after the other.
@@ -89,7 +89,7 @@ func (ch Change) once(w *Workspace, file string) ([]byte, error) {
 	case !bytes.Equal(known.Digest, digest[:]):
 		return nil, ErrCallIDReused
 	case known.Done && known.Failure != nil:
-		return nil, &FailedBefore{known.Failure}
+		return nil, &FailedBeforeError{known.Failure}
 	case known.Done:
 		return known.Answer, nil
 	default:

@@ -68,7 +68,7 @@ func status(err error) error {
 	}
 	var ceiling *box.CeilingError
 	var edit *files.EditError
-	var before *box.FailedBefore
+	var before *box.FailedBeforeError
 	switch {
 	case errors.As(err, &before):
 		var was spb.Status

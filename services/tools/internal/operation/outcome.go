@@ -20,7 +20,7 @@ func (w *watcher) judge(n *store.OperationNote, exited *sandboxv1.ExecExited, er
 	w.mu.Lock()
 	late := w.late
 	w.mu.Unlock()
-	head := ""
+	var head string
 	switch {
 	case err != nil && apierr.Reason(err) == "CALL_CANCELLED":
 		n.State, head = stopped(late)
