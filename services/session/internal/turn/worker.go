@@ -204,20 +204,12 @@ func (w *Worker) loadPath(ctx context.Context) error {
 	if w.loaded {
 		return nil
 	}
-	const page = 1000
-	after := ""
-	for {
-		ms, err := w.deps.Store.ListMessages(ctx, w.lease.Key, "", after, page)
-		if err != nil {
-			return fmt.Errorf("load the conversation of session %s: %w", w.lease.Session, err)
-		}
-		w.path = append(w.path, ms...)
-		if len(ms) < page {
-			w.loaded = true
-			return nil
-		}
-		after = lastSegment(ms[len(ms)-1].Name)
+	path, err := w.deps.Store.ListMessages(ctx, w.lease.Key, "", "", 0)
+	if err != nil {
+		return fmt.Errorf("load the conversation of session %s: %w", w.lease.Session, err)
 	}
+	w.path, w.loaded = append(w.path, path...), true
+	return nil
 }
 
 // runTurn runs the active turn until it ends, waits, or ctx ends.

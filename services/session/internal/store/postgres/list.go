@@ -78,9 +78,13 @@ func (s *Store) ListEvents(ctx context.Context, k store.Key, afterSeq int64, n, 
 	return backend.Decode[sessionv1.Event](bodies)
 }
 
-// ListMessages implements store.Store. It walks from the head up to the message
-// to continue behind, so that a page costs the path's rest and not all of it.
+// ListMessages implements store.Store. The whole path comes by one scan. A page
+// walks from the head up to the message to continue behind, so that it costs the
+// path's rest and not all of it.
 func (s *Store) ListMessages(ctx context.Context, k store.Key, head, after string, n int) ([]*sessionv1.Message, error) {
+	if n <= 0 && after == "" {
+		return s.wholePath(ctx, k, head)
+	}
 	var bodies [][]byte
 	err := s.read(ctx, "list messages", func(tx pgx.Tx) error {
 		row, err := sessionRow(ctx, tx, k, "")
@@ -109,14 +113,40 @@ func (s *Store) ListMessages(ctx context.Context, k store.Key, head, after strin
 	return backend.Decode[sessionv1.Message](bodies)
 }
 
-// pathBehind lists the ids of the path to head that come behind after.
+// wholePath reads all messages of the session that may be on the path to head, in
+// the order of the table's key, and puts the path together here: walking up a
+// long path in the database takes several times as long.
+func (s *Store) wholePath(ctx context.Context, k store.Key, head string) ([]*sessionv1.Message, error) {
+	var tree []backend.Message
+	err := s.read(ctx, "list messages", func(tx pgx.Tx) error {
+		row, err := sessionRow(ctx, tx, k, "")
+		if err != nil {
+			return err
+		}
+		if head == "" {
+			head = row.Head
+		}
+		tree, err = collect(ctx, tx, func(r pgx.CollectableRow) (m backend.Message, err error) {
+			return m, r.Scan(&m.ID, &m.Parent, &m.Body)
+		}, "select message, parent, body from messages where tenant = $1 and session = $2", k.Tenant, k.Session)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return backend.Path(tree, head)
+}
+
+// pathBehind lists the ids of the path to head that come behind after. "offset 0"
+// makes each step a look into the index: a planner that knows nothing of the
+// table yet may otherwise read all of it for each.
 func pathBehind(ctx context.Context, q queryer, k store.Key, head, after string) ([]string, error) {
 	path, err := collect(ctx, q, pgx.RowTo[string], `
 		with recursive path (message, parent, depth) as (
 			select message, parent, depth from messages where tenant = $1 and session = $2 and message = $3
 			union all
-			select m.message, m.parent, m.depth from path p
-			join messages m on m.tenant = $1 and m.session = $2 and m.message = p.parent
+			select m.message, m.parent, m.depth from path p,
+				lateral (select * from messages where tenant = $1 and session = $2 and message = p.parent offset 0) m
 			where p.message <> $4
 		)
 		select message from path order by depth`, k.Tenant, k.Session, head, after)

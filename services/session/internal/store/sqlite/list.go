@@ -95,9 +95,13 @@ func eventBodies(ctx context.Context, q queryer, k store.Key, afterSeq int64, n,
 	return bodies, rows.Err()
 }
 
-// ListMessages implements store.Store. It walks from the head up to the message
-// to continue behind, so that a page costs the path's rest and not all of it.
+// ListMessages implements store.Store. The whole path comes by one scan. A page
+// walks from the head up to the message to continue behind, so that it costs the
+// path's rest and not all of it.
 func (s *Store) ListMessages(ctx context.Context, k store.Key, head, after string, n int) ([]*sessionv1.Message, error) {
+	if n <= 0 && after == "" {
+		return s.wholePath(ctx, k, head)
+	}
 	var bodies [][]byte
 	err := s.read(ctx, "list messages", func(tx *sql.Tx) error {
 		row, err := sessionRow(ctx, tx, k)
@@ -128,6 +132,30 @@ func (s *Store) ListMessages(ctx context.Context, k store.Key, head, after strin
 		return nil, err
 	}
 	return backend.Decode[sessionv1.Message](bodies)
+}
+
+// wholePath reads all messages of the session that may be on the path to head, and
+// puts the path together here: walking up a long path in the database takes
+// several times as long.
+func (s *Store) wholePath(ctx context.Context, k store.Key, head string) ([]*sessionv1.Message, error) {
+	var tree []backend.Message
+	err := s.read(ctx, "list messages", func(tx *sql.Tx) error {
+		row, err := sessionRow(ctx, tx, k)
+		if err != nil {
+			return err
+		}
+		if head == "" {
+			head = row.Head
+		}
+		tree, err = collect(ctx, tx, func(r *sql.Rows) (m backend.Message, err error) {
+			return m, r.Scan(&m.ID, &m.Parent, &m.Body)
+		}, "select message, parent, body from messages where tenant = ? and session = ?", k.Tenant, k.Session)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return backend.Path(tree, head)
 }
 
 // pathBehind lists the ids of the path to head that come behind after.
