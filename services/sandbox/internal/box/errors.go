@@ -8,6 +8,7 @@ import (
 // Errors of this package. Everything else is a failure of the disk.
 var (
 	ErrNoWorkspace     = errors.New("the session has no workspace here")
+	ErrWorkspaceExists = errors.New("the session has a workspace already")
 	ErrNoExec          = errors.New("there is no such exec")
 	ErrNotFinished     = errors.New("the exec has not ended")
 	ErrCallIDReused    = errors.New("the call id was used for something else")

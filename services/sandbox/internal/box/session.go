@@ -15,6 +15,7 @@ type meta struct {
 	Epoch      int64     `json:"epoch"` // the highest one seen
 	Slot       int       `json:"slot"`  // of its owner
 	Created    time.Time `json:"created"`
+	Import     string    `json:"import,omitempty"` // the call that brought its first files
 }
 
 // session is one session's part of the node.

@@ -23,6 +23,18 @@ type Ensured struct {
 // Ensure makes a session's workspace, or finds it, and remembers the epoch. seed
 // puts the first files into a new one; when it fails, nothing was made.
 func (n *Node) Ensure(c Call, generation int64, seed func(*Workspace) error) (Ensured, error) {
+	return n.ensure(c, generation, seed, "")
+}
+
+// Import makes a session's workspace with what fill puts into it. It is there
+// whole, or not at all. ErrWorkspaceExists when there is one, unless the same call
+// made it.
+func (n *Node) Import(c Call, generation int64, fill func(*Workspace) error) (Ensured, error) {
+	return n.ensure(c, generation, fill, c.ID)
+}
+
+// ensure is Ensure, and with the id of an import Import.
+func (n *Node) ensure(c Call, generation int64, seed func(*Workspace) error, importID string) (Ensured, error) {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
 		return Ensured{}, err
@@ -37,9 +49,12 @@ func (n *Node) Ensure(c Call, generation int64, seed func(*Workspace) error) (En
 		if err := s.fence(c.Epoch); err != nil {
 			return Ensured{}, err
 		}
+		if importID != "" && importID != s.meta.Import {
+			return Ensured{}, ErrWorkspaceExists
+		}
 		return Ensured{Generation: s.meta.Generation}, nil
 	}
-	if err := s.create(c.Epoch, max(generation, 1), seed); err != nil {
+	if err := s.create(c.Epoch, max(generation, 1), seed, importID); err != nil {
 		return Ensured{}, err
 	}
 	return Ensured{Created: true, Generation: s.meta.Generation}, nil
@@ -47,7 +62,7 @@ func (n *Node) Ensure(c Call, generation int64, seed func(*Workspace) error) (En
 
 // create makes the folders. The meta file comes last: a workspace without it does
 // not exist. mu is held.
-func (s *session) create(epoch, generation int64, seed func(*Workspace) error) (err error) {
+func (s *session) create(epoch, generation int64, seed func(*Workspace) error, importID string) (err error) {
 	if err := s.node.discard(s.dir); err != nil {
 		return fmt.Errorf("clear what an interrupted start left: %w", err)
 	}
@@ -63,7 +78,7 @@ func (s *session) create(epoch, generation int64, seed func(*Workspace) error) (
 			s.node.slots.free(slot)
 		}
 	}()
-	m := &meta{Generation: generation, Epoch: epoch, Slot: slot, Created: s.node.o.Now().UTC()}
+	m := &meta{Generation: generation, Epoch: epoch, Slot: slot, Created: s.node.o.Now().UTC(), Import: importID}
 	if err := s.makeFolders(slot); err != nil {
 		return fmt.Errorf("make the workspace: %w", err)
 	}

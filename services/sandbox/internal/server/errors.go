@@ -34,6 +34,8 @@ type rule struct {
 // rules is the one table from errors to statuses.
 var rules = []rule{
 	{box.ErrNoWorkspace, codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_NOT_FOUND},
+	{box.ErrWorkspaceExists, codes.AlreadyExists, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_EXISTS},
+	{files.ErrArchive, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_BAD_ARCHIVE},
 	{box.ErrNoExec, codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_EXEC_NOT_FOUND},
 	{box.ErrNotFinished, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_EXEC_NOT_FOUND},
 	{box.ErrCallIDReused, codes.AlreadyExists, sandboxv1.ErrorReason_ERROR_REASON_CALL_ID_REUSED},

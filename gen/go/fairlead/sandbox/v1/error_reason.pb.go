@@ -72,6 +72,10 @@ const (
 	ErrorReason_ERROR_REASON_DIRECTORY_NOT_EMPTY ErrorReason = 21
 	// The exec's result was recorded and the exec forgotten: the call has ended.
 	ErrorReason_ERROR_REASON_EXEC_ACKNOWLEDGED ErrorReason = 22
+	// The session has a workspace already.
+	ErrorReason_ERROR_REASON_WORKSPACE_EXISTS ErrorReason = 23
+	// The archive cannot be unpacked into a workspace.
+	ErrorReason_ERROR_REASON_BAD_ARCHIVE ErrorReason = 24
 )
 
 // Enum value maps for ErrorReason.
@@ -100,6 +104,8 @@ var (
 		20: "ERROR_REASON_TOO_MANY_EXECS",
 		21: "ERROR_REASON_DIRECTORY_NOT_EMPTY",
 		22: "ERROR_REASON_EXEC_ACKNOWLEDGED",
+		23: "ERROR_REASON_WORKSPACE_EXISTS",
+		24: "ERROR_REASON_BAD_ARCHIVE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":         0,
@@ -125,6 +131,8 @@ var (
 		"ERROR_REASON_TOO_MANY_EXECS":      20,
 		"ERROR_REASON_DIRECTORY_NOT_EMPTY": 21,
 		"ERROR_REASON_EXEC_ACKNOWLEDGED":   22,
+		"ERROR_REASON_WORKSPACE_EXISTS":    23,
+		"ERROR_REASON_BAD_ARCHIVE":         24,
 	}
 )
 
@@ -159,7 +167,7 @@ var File_fairlead_sandbox_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\x8c\x06\n" +
+	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xcd\x06\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12$\n" +
 	" ERROR_REASON_WORKSPACE_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -184,7 +192,9 @@ const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	" ERROR_REASON_LIMIT_ABOVE_CEILING\x10\x13\x12\x1f\n" +
 	"\x1bERROR_REASON_TOO_MANY_EXECS\x10\x14\x12$\n" +
 	" ERROR_REASON_DIRECTORY_NOT_EMPTY\x10\x15\x12\"\n" +
-	"\x1eERROR_REASON_EXEC_ACKNOWLEDGED\x10\x16BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
+	"\x1eERROR_REASON_EXEC_ACKNOWLEDGED\x10\x16\x12!\n" +
+	"\x1dERROR_REASON_WORKSPACE_EXISTS\x10\x17\x12\x1c\n" +
+	"\x18ERROR_REASON_BAD_ARCHIVE\x10\x18BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
 	file_fairlead_sandbox_v1_error_reason_proto_rawDescOnce sync.Once

@@ -335,6 +335,295 @@ func (x *GetCapabilitiesResponse) GetIncludes() []string {
 	return nil
 }
 
+// ExportWorkspaceRequest names a workspace.
+type ExportWorkspaceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session, as `sessions/{session}`.
+	Session string `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	// The generation of the workspace's place; 0: any.
+	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *ExportWorkspaceRequest) Reset() {
+	*x = ExportWorkspaceRequest{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportWorkspaceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportWorkspaceRequest) ProtoMessage() {}
+
+func (x *ExportWorkspaceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportWorkspaceRequest.ProtoReflect.Descriptor instead.
+func (*ExportWorkspaceRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ExportWorkspaceRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *ExportWorkspaceRequest) GetWorkspaceGeneration() int64 {
+	if x != nil {
+		return x.WorkspaceGeneration
+	}
+	return 0
+}
+
+// ExportWorkspaceResponse is one piece of the archive.
+type ExportWorkspaceResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// More of the tar.
+	Data          []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportWorkspaceResponse) Reset() {
+	*x = ExportWorkspaceResponse{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportWorkspaceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportWorkspaceResponse) ProtoMessage() {}
+
+func (x *ExportWorkspaceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportWorkspaceResponse.ProtoReflect.Descriptor instead.
+func (*ExportWorkspaceResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ExportWorkspaceResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+// ImportWorkspaceRequest is one piece of an import.
+type ImportWorkspaceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What it is.
+	//
+	// Types that are valid to be assigned to Kind:
+	//
+	//	*ImportWorkspaceRequest_Open
+	//	*ImportWorkspaceRequest_Data
+	Kind          isImportWorkspaceRequest_Kind `protobuf_oneof:"kind"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportWorkspaceRequest) Reset() {
+	*x = ImportWorkspaceRequest{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportWorkspaceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportWorkspaceRequest) ProtoMessage() {}
+
+func (x *ImportWorkspaceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportWorkspaceRequest.ProtoReflect.Descriptor instead.
+func (*ImportWorkspaceRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ImportWorkspaceRequest) GetKind() isImportWorkspaceRequest_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return nil
+}
+
+func (x *ImportWorkspaceRequest) GetOpen() *ImportWorkspaceOpen {
+	if x != nil {
+		if x, ok := x.Kind.(*ImportWorkspaceRequest_Open); ok {
+			return x.Open
+		}
+	}
+	return nil
+}
+
+func (x *ImportWorkspaceRequest) GetData() []byte {
+	if x != nil {
+		if x, ok := x.Kind.(*ImportWorkspaceRequest_Data); ok {
+			return x.Data
+		}
+	}
+	return nil
+}
+
+type isImportWorkspaceRequest_Kind interface {
+	isImportWorkspaceRequest_Kind()
+}
+
+type ImportWorkspaceRequest_Open struct {
+	// Begins: the first request, and only the first.
+	Open *ImportWorkspaceOpen `protobuf:"bytes,1,opt,name=open,proto3,oneof"`
+}
+
+type ImportWorkspaceRequest_Data struct {
+	// More of the tar.
+	Data []byte `protobuf:"bytes,2,opt,name=data,proto3,oneof"`
+}
+
+func (*ImportWorkspaceRequest_Open) isImportWorkspaceRequest_Kind() {}
+
+func (*ImportWorkspaceRequest_Data) isImportWorkspaceRequest_Kind() {}
+
+// ImportWorkspaceOpen begins an import.
+type ImportWorkspaceOpen struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// On whose behalf. Repeating the call by the same id changes nothing.
+	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
+	// The generation of the workspace's place.
+	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *ImportWorkspaceOpen) Reset() {
+	*x = ImportWorkspaceOpen{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportWorkspaceOpen) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportWorkspaceOpen) ProtoMessage() {}
+
+func (x *ImportWorkspaceOpen) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportWorkspaceOpen.ProtoReflect.Descriptor instead.
+func (*ImportWorkspaceOpen) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ImportWorkspaceOpen) GetCall() *v1.CallRef {
+	if x != nil {
+		return x.Call
+	}
+	return nil
+}
+
+func (x *ImportWorkspaceOpen) GetWorkspaceGeneration() int64 {
+	if x != nil {
+		return x.WorkspaceGeneration
+	}
+	return 0
+}
+
+// ImportWorkspaceResponse says that the workspace is there.
+type ImportWorkspaceResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether this request made it, and not the same one before.
+	Created       bool `protobuf:"varint,1,opt,name=created,proto3" json:"created,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportWorkspaceResponse) Reset() {
+	*x = ImportWorkspaceResponse{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportWorkspaceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportWorkspaceResponse) ProtoMessage() {}
+
+func (x *ImportWorkspaceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportWorkspaceResponse.ProtoReflect.Descriptor instead.
+func (*ImportWorkspaceResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ImportWorkspaceResponse) GetCreated() bool {
+	if x != nil {
+		return x.Created
+	}
+	return false
+}
+
 var File_fairlead_sandbox_v1_workspace_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
@@ -359,10 +648,26 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\x17GetCapabilitiesResponse\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x16\n" +
 	"\x06driver\x18\x02 \x01(\tR\x06driver\x12\x1a\n" +
-	"\bincludes\x18\x03 \x03(\tR\bincludes2\xdc\x02\n" +
+	"\bincludes\x18\x03 \x03(\tR\bincludes\"\x90\x01\n" +
+	"\x16ExportWorkspaceRequest\x12C\n" +
+	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x121\n" +
+	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\"-\n" +
+	"\x17ExportWorkspaceResponse\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"\x88\x01\n" +
+	"\x16ImportWorkspaceRequest\x12>\n" +
+	"\x04open\x18\x01 \x01(\v2(.fairlead.sandbox.v1.ImportWorkspaceOpenH\x00R\x04open\x12\x1f\n" +
+	"\x04data\x18\x02 \x01(\fB\t\xbaH\x06z\x04\x18\x80\x80@H\x00R\x04dataB\r\n" +
+	"\x04kind\x12\x05\xbaH\x02\b\x01\"\x81\x01\n" +
+	"\x13ImportWorkspaceOpen\x127\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x121\n" +
+	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\"3\n" +
+	"\x17ImportWorkspaceResponse\x12\x18\n" +
+	"\acreated\x18\x01 \x01(\bR\acreated2\xbc\x04\n" +
 	"\x10WorkspaceService\x12l\n" +
 	"\x0fEnsureWorkspace\x12+.fairlead.sandbox.v1.EnsureWorkspaceRequest\x1a,.fairlead.sandbox.v1.EnsureWorkspaceResponse\x12l\n" +
-	"\x0fDeleteWorkspace\x12+.fairlead.sandbox.v1.DeleteWorkspaceRequest\x1a,.fairlead.sandbox.v1.DeleteWorkspaceResponse\x12l\n" +
+	"\x0fDeleteWorkspace\x12+.fairlead.sandbox.v1.DeleteWorkspaceRequest\x1a,.fairlead.sandbox.v1.DeleteWorkspaceResponse\x12n\n" +
+	"\x0fExportWorkspace\x12+.fairlead.sandbox.v1.ExportWorkspaceRequest\x1a,.fairlead.sandbox.v1.ExportWorkspaceResponse0\x01\x12n\n" +
+	"\x0fImportWorkspace\x12+.fairlead.sandbox.v1.ImportWorkspaceRequest\x1a,.fairlead.sandbox.v1.ImportWorkspaceResponse(\x01\x12l\n" +
 	"\x0fGetCapabilities\x12+.fairlead.sandbox.v1.GetCapabilitiesRequest\x1a,.fairlead.sandbox.v1.GetCapabilitiesResponseBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
@@ -377,7 +682,7 @@ func file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP() []byte {
 	return file_fairlead_sandbox_v1_workspace_proto_rawDescData
 }
 
-var file_fairlead_sandbox_v1_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_fairlead_sandbox_v1_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_fairlead_sandbox_v1_workspace_proto_goTypes = []any{
 	(*EnsureWorkspaceRequest)(nil),  // 0: fairlead.sandbox.v1.EnsureWorkspaceRequest
 	(*EnsureWorkspaceResponse)(nil), // 1: fairlead.sandbox.v1.EnsureWorkspaceResponse
@@ -385,23 +690,34 @@ var file_fairlead_sandbox_v1_workspace_proto_goTypes = []any{
 	(*DeleteWorkspaceResponse)(nil), // 3: fairlead.sandbox.v1.DeleteWorkspaceResponse
 	(*GetCapabilitiesRequest)(nil),  // 4: fairlead.sandbox.v1.GetCapabilitiesRequest
 	(*GetCapabilitiesResponse)(nil), // 5: fairlead.sandbox.v1.GetCapabilitiesResponse
-	nil,                             // 6: fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
-	(*v1.CallRef)(nil),              // 7: fairlead.common.v1.CallRef
+	(*ExportWorkspaceRequest)(nil),  // 6: fairlead.sandbox.v1.ExportWorkspaceRequest
+	(*ExportWorkspaceResponse)(nil), // 7: fairlead.sandbox.v1.ExportWorkspaceResponse
+	(*ImportWorkspaceRequest)(nil),  // 8: fairlead.sandbox.v1.ImportWorkspaceRequest
+	(*ImportWorkspaceOpen)(nil),     // 9: fairlead.sandbox.v1.ImportWorkspaceOpen
+	(*ImportWorkspaceResponse)(nil), // 10: fairlead.sandbox.v1.ImportWorkspaceResponse
+	nil,                             // 11: fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
+	(*v1.CallRef)(nil),              // 12: fairlead.common.v1.CallRef
 }
 var file_fairlead_sandbox_v1_workspace_proto_depIdxs = []int32{
-	7, // 0: fairlead.sandbox.v1.EnsureWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
-	6, // 1: fairlead.sandbox.v1.EnsureWorkspaceRequest.seed_files:type_name -> fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
-	0, // 2: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:input_type -> fairlead.sandbox.v1.EnsureWorkspaceRequest
-	2, // 3: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:input_type -> fairlead.sandbox.v1.DeleteWorkspaceRequest
-	4, // 4: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:input_type -> fairlead.sandbox.v1.GetCapabilitiesRequest
-	1, // 5: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:output_type -> fairlead.sandbox.v1.EnsureWorkspaceResponse
-	3, // 6: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:output_type -> fairlead.sandbox.v1.DeleteWorkspaceResponse
-	5, // 7: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:output_type -> fairlead.sandbox.v1.GetCapabilitiesResponse
-	5, // [5:8] is the sub-list for method output_type
-	2, // [2:5] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	12, // 0: fairlead.sandbox.v1.EnsureWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
+	11, // 1: fairlead.sandbox.v1.EnsureWorkspaceRequest.seed_files:type_name -> fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
+	9,  // 2: fairlead.sandbox.v1.ImportWorkspaceRequest.open:type_name -> fairlead.sandbox.v1.ImportWorkspaceOpen
+	12, // 3: fairlead.sandbox.v1.ImportWorkspaceOpen.call:type_name -> fairlead.common.v1.CallRef
+	0,  // 4: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:input_type -> fairlead.sandbox.v1.EnsureWorkspaceRequest
+	2,  // 5: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:input_type -> fairlead.sandbox.v1.DeleteWorkspaceRequest
+	6,  // 6: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:input_type -> fairlead.sandbox.v1.ExportWorkspaceRequest
+	8,  // 7: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:input_type -> fairlead.sandbox.v1.ImportWorkspaceRequest
+	4,  // 8: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:input_type -> fairlead.sandbox.v1.GetCapabilitiesRequest
+	1,  // 9: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:output_type -> fairlead.sandbox.v1.EnsureWorkspaceResponse
+	3,  // 10: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:output_type -> fairlead.sandbox.v1.DeleteWorkspaceResponse
+	7,  // 11: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:output_type -> fairlead.sandbox.v1.ExportWorkspaceResponse
+	10, // 12: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:output_type -> fairlead.sandbox.v1.ImportWorkspaceResponse
+	5,  // 13: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:output_type -> fairlead.sandbox.v1.GetCapabilitiesResponse
+	9,  // [9:14] is the sub-list for method output_type
+	4,  // [4:9] is the sub-list for method input_type
+	4,  // [4:4] is the sub-list for extension type_name
+	4,  // [4:4] is the sub-list for extension extendee
+	0,  // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_sandbox_v1_workspace_proto_init() }
@@ -409,13 +725,17 @@ func file_fairlead_sandbox_v1_workspace_proto_init() {
 	if File_fairlead_sandbox_v1_workspace_proto != nil {
 		return
 	}
+	file_fairlead_sandbox_v1_workspace_proto_msgTypes[8].OneofWrappers = []any{
+		(*ImportWorkspaceRequest_Open)(nil),
+		(*ImportWorkspaceRequest_Data)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_sandbox_v1_workspace_proto_rawDesc), len(file_fairlead_sandbox_v1_workspace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -21,6 +21,8 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	WorkspaceService_EnsureWorkspace_FullMethodName = "/fairlead.sandbox.v1.WorkspaceService/EnsureWorkspace"
 	WorkspaceService_DeleteWorkspace_FullMethodName = "/fairlead.sandbox.v1.WorkspaceService/DeleteWorkspace"
+	WorkspaceService_ExportWorkspace_FullMethodName = "/fairlead.sandbox.v1.WorkspaceService/ExportWorkspace"
+	WorkspaceService_ImportWorkspace_FullMethodName = "/fairlead.sandbox.v1.WorkspaceService/ImportWorkspace"
 	WorkspaceService_GetCapabilities_FullMethodName = "/fairlead.sandbox.v1.WorkspaceService/GetCapabilities"
 )
 
@@ -37,6 +39,21 @@ type WorkspaceServiceClient interface {
 	// DeleteWorkspace kills what runs in a workspace and deletes its files. One
 	// that does not exist is deleted already.
 	DeleteWorkspace(ctx context.Context, in *DeleteWorkspaceRequest, opts ...grpc.CallOption) (*DeleteWorkspaceResponse, error)
+	// ExportWorkspace streams the files of a workspace as a tar: regular files with
+	// their modes and times, directories (empty ones too) and symbolic links, which
+	// are not followed. A file with several names is in it once for each; devices,
+	// sockets and pipes are not. It is as consistent as what runs meanwhile lets it
+	// be. The home directory is not part of it.
+	ExportWorkspace(ctx context.Context, in *ExportWorkspaceRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportWorkspaceResponse], error)
+	// ImportWorkspace makes a session's workspace from such a tar. The first request
+	// is `open`, the others bring the archive. The workspace is there whole, or not
+	// at all. One that is there already is ALREADY_EXISTS with reason
+	// WORKSPACE_EXISTS, unless this call made it. An archive with absolute paths,
+	// paths that lead outside or through a link, or anything but files, directories
+	// and symbolic links is INVALID_ARGUMENT with reason BAD_ARCHIVE; one that is
+	// larger than a workspace may be is RESOURCE_EXHAUSTED with reason
+	// WORKSPACE_FULL.
+	ImportWorkspace(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportWorkspaceRequest, ImportWorkspaceResponse], error)
 	// GetCapabilities tells what isolates commands here.
 	GetCapabilities(ctx context.Context, in *GetCapabilitiesRequest, opts ...grpc.CallOption) (*GetCapabilitiesResponse, error)
 }
@@ -69,6 +86,38 @@ func (c *workspaceServiceClient) DeleteWorkspace(ctx context.Context, in *Delete
 	return out, nil
 }
 
+func (c *workspaceServiceClient) ExportWorkspace(ctx context.Context, in *ExportWorkspaceRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportWorkspaceResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &WorkspaceService_ServiceDesc.Streams[0], WorkspaceService_ExportWorkspace_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ExportWorkspaceRequest, ExportWorkspaceResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WorkspaceService_ExportWorkspaceClient = grpc.ServerStreamingClient[ExportWorkspaceResponse]
+
+func (c *workspaceServiceClient) ImportWorkspace(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportWorkspaceRequest, ImportWorkspaceResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &WorkspaceService_ServiceDesc.Streams[1], WorkspaceService_ImportWorkspace_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ImportWorkspaceRequest, ImportWorkspaceResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WorkspaceService_ImportWorkspaceClient = grpc.ClientStreamingClient[ImportWorkspaceRequest, ImportWorkspaceResponse]
+
 func (c *workspaceServiceClient) GetCapabilities(ctx context.Context, in *GetCapabilitiesRequest, opts ...grpc.CallOption) (*GetCapabilitiesResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetCapabilitiesResponse)
@@ -92,6 +141,21 @@ type WorkspaceServiceServer interface {
 	// DeleteWorkspace kills what runs in a workspace and deletes its files. One
 	// that does not exist is deleted already.
 	DeleteWorkspace(context.Context, *DeleteWorkspaceRequest) (*DeleteWorkspaceResponse, error)
+	// ExportWorkspace streams the files of a workspace as a tar: regular files with
+	// their modes and times, directories (empty ones too) and symbolic links, which
+	// are not followed. A file with several names is in it once for each; devices,
+	// sockets and pipes are not. It is as consistent as what runs meanwhile lets it
+	// be. The home directory is not part of it.
+	ExportWorkspace(*ExportWorkspaceRequest, grpc.ServerStreamingServer[ExportWorkspaceResponse]) error
+	// ImportWorkspace makes a session's workspace from such a tar. The first request
+	// is `open`, the others bring the archive. The workspace is there whole, or not
+	// at all. One that is there already is ALREADY_EXISTS with reason
+	// WORKSPACE_EXISTS, unless this call made it. An archive with absolute paths,
+	// paths that lead outside or through a link, or anything but files, directories
+	// and symbolic links is INVALID_ARGUMENT with reason BAD_ARCHIVE; one that is
+	// larger than a workspace may be is RESOURCE_EXHAUSTED with reason
+	// WORKSPACE_FULL.
+	ImportWorkspace(grpc.ClientStreamingServer[ImportWorkspaceRequest, ImportWorkspaceResponse]) error
 	// GetCapabilities tells what isolates commands here.
 	GetCapabilities(context.Context, *GetCapabilitiesRequest) (*GetCapabilitiesResponse, error)
 	mustEmbedUnimplementedWorkspaceServiceServer()
@@ -109,6 +173,12 @@ func (UnimplementedWorkspaceServiceServer) EnsureWorkspace(context.Context, *Ens
 }
 func (UnimplementedWorkspaceServiceServer) DeleteWorkspace(context.Context, *DeleteWorkspaceRequest) (*DeleteWorkspaceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteWorkspace not implemented")
+}
+func (UnimplementedWorkspaceServiceServer) ExportWorkspace(*ExportWorkspaceRequest, grpc.ServerStreamingServer[ExportWorkspaceResponse]) error {
+	return status.Error(codes.Unimplemented, "method ExportWorkspace not implemented")
+}
+func (UnimplementedWorkspaceServiceServer) ImportWorkspace(grpc.ClientStreamingServer[ImportWorkspaceRequest, ImportWorkspaceResponse]) error {
+	return status.Error(codes.Unimplemented, "method ImportWorkspace not implemented")
 }
 func (UnimplementedWorkspaceServiceServer) GetCapabilities(context.Context, *GetCapabilitiesRequest) (*GetCapabilitiesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetCapabilities not implemented")
@@ -170,6 +240,24 @@ func _WorkspaceService_DeleteWorkspace_Handler(srv interface{}, ctx context.Cont
 	return interceptor(ctx, in, info, handler)
 }
 
+func _WorkspaceService_ExportWorkspace_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ExportWorkspaceRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(WorkspaceServiceServer).ExportWorkspace(m, &grpc.GenericServerStream[ExportWorkspaceRequest, ExportWorkspaceResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WorkspaceService_ExportWorkspaceServer = grpc.ServerStreamingServer[ExportWorkspaceResponse]
+
+func _WorkspaceService_ImportWorkspace_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(WorkspaceServiceServer).ImportWorkspace(&grpc.GenericServerStream[ImportWorkspaceRequest, ImportWorkspaceResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WorkspaceService_ImportWorkspaceServer = grpc.ClientStreamingServer[ImportWorkspaceRequest, ImportWorkspaceResponse]
+
 func _WorkspaceService_GetCapabilities_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetCapabilitiesRequest)
 	if err := dec(in); err != nil {
@@ -208,6 +296,17 @@ var WorkspaceService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _WorkspaceService_GetCapabilities_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "ExportWorkspace",
+			Handler:       _WorkspaceService_ExportWorkspace_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "ImportWorkspace",
+			Handler:       _WorkspaceService_ImportWorkspace_Handler,
+			ClientStreams: true,
+		},
+	},
 	Metadata: "fairlead/sandbox/v1/workspace.proto",
 }

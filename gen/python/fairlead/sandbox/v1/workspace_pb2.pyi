@@ -58,3 +58,39 @@ class GetCapabilitiesResponse(_message.Message):
     driver: str
     includes: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, level: _Optional[str] = ..., driver: _Optional[str] = ..., includes: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ExportWorkspaceRequest(_message.Message):
+    __slots__ = ("session", "workspace_generation")
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    session: str
+    workspace_generation: int
+    def __init__(self, session: _Optional[str] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+
+class ExportWorkspaceResponse(_message.Message):
+    __slots__ = ("data",)
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    data: bytes
+    def __init__(self, data: _Optional[bytes] = ...) -> None: ...
+
+class ImportWorkspaceRequest(_message.Message):
+    __slots__ = ("open", "data")
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    open: ImportWorkspaceOpen
+    data: bytes
+    def __init__(self, open: _Optional[_Union[ImportWorkspaceOpen, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class ImportWorkspaceOpen(_message.Message):
+    __slots__ = ("call", "workspace_generation")
+    CALL_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    call: _call_pb2.CallRef
+    workspace_generation: int
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+
+class ImportWorkspaceResponse(_message.Message):
+    __slots__ = ("created",)
+    CREATED_FIELD_NUMBER: _ClassVar[int]
+    created: bool
+    def __init__(self, created: _Optional[bool] = ...) -> None: ...

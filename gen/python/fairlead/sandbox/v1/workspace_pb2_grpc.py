@@ -46,6 +46,16 @@ class WorkspaceServiceStub:
                 request_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.DeleteWorkspaceRequest.SerializeToString,
                 response_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.DeleteWorkspaceResponse.FromString,
                 _registered_method=True)
+        self.ExportWorkspace = channel.unary_stream(
+                '/fairlead.sandbox.v1.WorkspaceService/ExportWorkspace',
+                request_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ExportWorkspaceRequest.SerializeToString,
+                response_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ExportWorkspaceResponse.FromString,
+                _registered_method=True)
+        self.ImportWorkspace = channel.stream_unary(
+                '/fairlead.sandbox.v1.WorkspaceService/ImportWorkspace',
+                request_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ImportWorkspaceRequest.SerializeToString,
+                response_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ImportWorkspaceResponse.FromString,
+                _registered_method=True)
         self.GetCapabilities = channel.unary_unary(
                 '/fairlead.sandbox.v1.WorkspaceService/GetCapabilities',
                 request_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.GetCapabilitiesRequest.SerializeToString,
@@ -74,6 +84,31 @@ class WorkspaceServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ExportWorkspace(self, request, context):
+        """ExportWorkspace streams the files of a workspace as a tar: regular files with
+        their modes and times, directories (empty ones too) and symbolic links, which
+        are not followed. A file with several names is in it once for each; devices,
+        sockets and pipes are not. It is as consistent as what runs meanwhile lets it
+        be. The home directory is not part of it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ImportWorkspace(self, request_iterator, context):
+        """ImportWorkspace makes a session's workspace from such a tar. The first request
+        is `open`, the others bring the archive. The workspace is there whole, or not
+        at all. One that is there already is ALREADY_EXISTS with reason
+        WORKSPACE_EXISTS, unless this call made it. An archive with absolute paths,
+        paths that lead outside or through a link, or anything but files, directories
+        and symbolic links is INVALID_ARGUMENT with reason BAD_ARCHIVE; one that is
+        larger than a workspace may be is RESOURCE_EXHAUSTED with reason
+        WORKSPACE_FULL.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetCapabilities(self, request, context):
         """GetCapabilities tells what isolates commands here.
         """
@@ -93,6 +128,16 @@ def add_WorkspaceServiceServicer_to_server(servicer, server):
                     servicer.DeleteWorkspace,
                     request_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.DeleteWorkspaceRequest.FromString,
                     response_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.DeleteWorkspaceResponse.SerializeToString,
+            ),
+            'ExportWorkspace': grpc.unary_stream_rpc_method_handler(
+                    servicer.ExportWorkspace,
+                    request_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ExportWorkspaceRequest.FromString,
+                    response_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ExportWorkspaceResponse.SerializeToString,
+            ),
+            'ImportWorkspace': grpc.stream_unary_rpc_method_handler(
+                    servicer.ImportWorkspace,
+                    request_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ImportWorkspaceRequest.FromString,
+                    response_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ImportWorkspaceResponse.SerializeToString,
             ),
             'GetCapabilities': grpc.unary_unary_rpc_method_handler(
                     servicer.GetCapabilities,
@@ -156,6 +201,60 @@ class WorkspaceService:
             '/fairlead.sandbox.v1.WorkspaceService/DeleteWorkspace',
             fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.DeleteWorkspaceRequest.SerializeToString,
             fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.DeleteWorkspaceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExportWorkspace(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/fairlead.sandbox.v1.WorkspaceService/ExportWorkspace',
+            fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ExportWorkspaceRequest.SerializeToString,
+            fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ExportWorkspaceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ImportWorkspace(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/fairlead.sandbox.v1.WorkspaceService/ImportWorkspace',
+            fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ImportWorkspaceRequest.SerializeToString,
+            fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ImportWorkspaceResponse.FromString,
             options,
             channel_credentials,
             insecure,

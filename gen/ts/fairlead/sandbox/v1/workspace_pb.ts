@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/sandbox/v1/workspace.proto.
  */
 export const file_fairlead_sandbox_v1_workspace: GenFile = /*@__PURE__*/
-  fileDesc("CiNmYWlybGVhZC9zYW5kYm94L3YxL3dvcmtzcGFjZS5wcm90bxITZmFpcmxlYWQuc2FuZGJveC52MSL/AQoWRW5zdXJlV29ya3NwYWNlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARJiCgpzZWVkX2ZpbGVzGAIgAygLMjouZmFpcmxlYWQuc2FuZGJveC52MS5FbnN1cmVXb3Jrc3BhY2VSZXF1ZXN0LlNlZWRGaWxlc0VudHJ5QhK6SA+aAQwQgAIiB3IFEAEogCASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMaMAoOU2VlZEZpbGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgMOgI4ASJWChdFbnN1cmVXb3Jrc3BhY2VSZXNwb25zZRIPCgdjcmVhdGVkGAEgASgIEgwKBG5vZGUYAiABKAkSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMiVAoWRGVsZXRlV29ya3NwYWNlUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JCIZChdEZWxldGVXb3Jrc3BhY2VSZXNwb25zZSIYChZHZXRDYXBhYmlsaXRpZXNSZXF1ZXN0IkoKF0dldENhcGFiaWxpdGllc1Jlc3BvbnNlEg0KBWxldmVsGAEgASgJEg4KBmRyaXZlchgCIAEoCRIQCghpbmNsdWRlcxgDIAMoCTLcAgoQV29ya3NwYWNlU2VydmljZRJsCg9FbnN1cmVXb3Jrc3BhY2USKy5mYWlybGVhZC5zYW5kYm94LnYxLkVuc3VyZVdvcmtzcGFjZVJlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLkVuc3VyZVdvcmtzcGFjZVJlc3BvbnNlEmwKD0RlbGV0ZVdvcmtzcGFjZRIrLmZhaXJsZWFkLnNhbmRib3gudjEuRGVsZXRlV29ya3NwYWNlUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuRGVsZXRlV29ya3NwYWNlUmVzcG9uc2USbAoPR2V0Q2FwYWJpbGl0aWVzEisuZmFpcmxlYWQuc2FuZGJveC52MS5HZXRDYXBhYmlsaXRpZXNSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5HZXRDYXBhYmlsaXRpZXNSZXNwb25zZUJDWkFnaXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC9zYW5kYm94L3YxO3NhbmRib3h2MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_common_v1_call]);
+  fileDesc("CiNmYWlybGVhZC9zYW5kYm94L3YxL3dvcmtzcGFjZS5wcm90bxITZmFpcmxlYWQuc2FuZGJveC52MSL/AQoWRW5zdXJlV29ya3NwYWNlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARJiCgpzZWVkX2ZpbGVzGAIgAygLMjouZmFpcmxlYWQuc2FuZGJveC52MS5FbnN1cmVXb3Jrc3BhY2VSZXF1ZXN0LlNlZWRGaWxlc0VudHJ5QhK6SA+aAQwQgAIiB3IFEAEogCASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMaMAoOU2VlZEZpbGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgMOgI4ASJWChdFbnN1cmVXb3Jrc3BhY2VSZXNwb25zZRIPCgdjcmVhdGVkGAEgASgIEgwKBG5vZGUYAiABKAkSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMiVAoWRGVsZXRlV29ya3NwYWNlUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JCIZChdEZWxldGVXb3Jrc3BhY2VSZXNwb25zZSIYChZHZXRDYXBhYmlsaXRpZXNSZXF1ZXN0IkoKF0dldENhcGFiaWxpdGllc1Jlc3BvbnNlEg0KBWxldmVsGAEgASgJEg4KBmRyaXZlchgCIAEoCRIQCghpbmNsdWRlcxgDIAMoCSJyChZFeHBvcnRXb3Jrc3BhY2VSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAIgASgDIicKF0V4cG9ydFdvcmtzcGFjZVJlc3BvbnNlEgwKBGRhdGEYASABKAwifAoWSW1wb3J0V29ya3NwYWNlUmVxdWVzdBI4CgRvcGVuGAEgASgLMiguZmFpcmxlYWQuc2FuZGJveC52MS5JbXBvcnRXb3Jrc3BhY2VPcGVuSAASGQoEZGF0YRgCIAEoDEIJukgGegQYgIBASABCDQoEa2luZBIFukgCCAEiZgoTSW1wb3J0V29ya3NwYWNlT3BlbhIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgCIAEoAyIqChdJbXBvcnRXb3Jrc3BhY2VSZXNwb25zZRIPCgdjcmVhdGVkGAEgASgIMrwEChBXb3Jrc3BhY2VTZXJ2aWNlEmwKD0Vuc3VyZVdvcmtzcGFjZRIrLmZhaXJsZWFkLnNhbmRib3gudjEuRW5zdXJlV29ya3NwYWNlUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuRW5zdXJlV29ya3NwYWNlUmVzcG9uc2USbAoPRGVsZXRlV29ya3NwYWNlEisuZmFpcmxlYWQuc2FuZGJveC52MS5EZWxldGVXb3Jrc3BhY2VSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5EZWxldGVXb3Jrc3BhY2VSZXNwb25zZRJuCg9FeHBvcnRXb3Jrc3BhY2USKy5mYWlybGVhZC5zYW5kYm94LnYxLkV4cG9ydFdvcmtzcGFjZVJlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLkV4cG9ydFdvcmtzcGFjZVJlc3BvbnNlMAESbgoPSW1wb3J0V29ya3NwYWNlEisuZmFpcmxlYWQuc2FuZGJveC52MS5JbXBvcnRXb3Jrc3BhY2VSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5JbXBvcnRXb3Jrc3BhY2VSZXNwb25zZSgBEmwKD0dldENhcGFiaWxpdGllcxIrLmZhaXJsZWFkLnNhbmRib3gudjEuR2V0Q2FwYWJpbGl0aWVzUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuR2V0Q2FwYWJpbGl0aWVzUmVzcG9uc2VCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2FuZGJveC92MTtzYW5kYm94djFiBnByb3RvMw", [file_buf_validate_validate, file_fairlead_common_v1_call]);
 
 /**
  * EnsureWorkspaceRequest asks for a workspace.
@@ -172,6 +172,141 @@ export const GetCapabilitiesResponseSchema: GenMessage<GetCapabilitiesResponse> 
   messageDesc(file_fairlead_sandbox_v1_workspace, 5);
 
 /**
+ * ExportWorkspaceRequest names a workspace.
+ *
+ * @generated from message fairlead.sandbox.v1.ExportWorkspaceRequest
+ */
+export type ExportWorkspaceRequest = Message<"fairlead.sandbox.v1.ExportWorkspaceRequest"> & {
+  /**
+   * The session, as `sessions/{session}`.
+   *
+   * @generated from field: string session = 1;
+   */
+  session: string;
+
+  /**
+   * The generation of the workspace's place; 0: any.
+   *
+   * @generated from field: int64 workspace_generation = 2;
+   */
+  workspaceGeneration: bigint;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.ExportWorkspaceRequest.
+ * Use `create(ExportWorkspaceRequestSchema)` to create a new message.
+ */
+export const ExportWorkspaceRequestSchema: GenMessage<ExportWorkspaceRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 6);
+
+/**
+ * ExportWorkspaceResponse is one piece of the archive.
+ *
+ * @generated from message fairlead.sandbox.v1.ExportWorkspaceResponse
+ */
+export type ExportWorkspaceResponse = Message<"fairlead.sandbox.v1.ExportWorkspaceResponse"> & {
+  /**
+   * More of the tar.
+   *
+   * @generated from field: bytes data = 1;
+   */
+  data: Uint8Array;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.ExportWorkspaceResponse.
+ * Use `create(ExportWorkspaceResponseSchema)` to create a new message.
+ */
+export const ExportWorkspaceResponseSchema: GenMessage<ExportWorkspaceResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 7);
+
+/**
+ * ImportWorkspaceRequest is one piece of an import.
+ *
+ * @generated from message fairlead.sandbox.v1.ImportWorkspaceRequest
+ */
+export type ImportWorkspaceRequest = Message<"fairlead.sandbox.v1.ImportWorkspaceRequest"> & {
+  /**
+   * What it is.
+   *
+   * @generated from oneof fairlead.sandbox.v1.ImportWorkspaceRequest.kind
+   */
+  kind: {
+    /**
+     * Begins: the first request, and only the first.
+     *
+     * @generated from field: fairlead.sandbox.v1.ImportWorkspaceOpen open = 1;
+     */
+    value: ImportWorkspaceOpen;
+    case: "open";
+  } | {
+    /**
+     * More of the tar.
+     *
+     * @generated from field: bytes data = 2;
+     */
+    value: Uint8Array;
+    case: "data";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.ImportWorkspaceRequest.
+ * Use `create(ImportWorkspaceRequestSchema)` to create a new message.
+ */
+export const ImportWorkspaceRequestSchema: GenMessage<ImportWorkspaceRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 8);
+
+/**
+ * ImportWorkspaceOpen begins an import.
+ *
+ * @generated from message fairlead.sandbox.v1.ImportWorkspaceOpen
+ */
+export type ImportWorkspaceOpen = Message<"fairlead.sandbox.v1.ImportWorkspaceOpen"> & {
+  /**
+   * On whose behalf. Repeating the call by the same id changes nothing.
+   *
+   * @generated from field: fairlead.common.v1.CallRef call = 1;
+   */
+  call?: CallRef | undefined;
+
+  /**
+   * The generation of the workspace's place.
+   *
+   * @generated from field: int64 workspace_generation = 2;
+   */
+  workspaceGeneration: bigint;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.ImportWorkspaceOpen.
+ * Use `create(ImportWorkspaceOpenSchema)` to create a new message.
+ */
+export const ImportWorkspaceOpenSchema: GenMessage<ImportWorkspaceOpen> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 9);
+
+/**
+ * ImportWorkspaceResponse says that the workspace is there.
+ *
+ * @generated from message fairlead.sandbox.v1.ImportWorkspaceResponse
+ */
+export type ImportWorkspaceResponse = Message<"fairlead.sandbox.v1.ImportWorkspaceResponse"> & {
+  /**
+   * Whether this request made it, and not the same one before.
+   *
+   * @generated from field: bool created = 1;
+   */
+  created: boolean;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.ImportWorkspaceResponse.
+ * Use `create(ImportWorkspaceResponseSchema)` to create a new message.
+ */
+export const ImportWorkspaceResponseSchema: GenMessage<ImportWorkspaceResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 10);
+
+/**
  * WorkspaceService makes and deletes workspaces. It is internal: never served
  * beside the public services.
  *
@@ -199,6 +334,37 @@ export const WorkspaceService: GenService<{
     methodKind: "unary";
     input: typeof DeleteWorkspaceRequestSchema;
     output: typeof DeleteWorkspaceResponseSchema;
+  },
+  /**
+   * ExportWorkspace streams the files of a workspace as a tar: regular files with
+   * their modes and times, directories (empty ones too) and symbolic links, which
+   * are not followed. A file with several names is in it once for each; devices,
+   * sockets and pipes are not. It is as consistent as what runs meanwhile lets it
+   * be. The home directory is not part of it.
+   *
+   * @generated from rpc fairlead.sandbox.v1.WorkspaceService.ExportWorkspace
+   */
+  exportWorkspace: {
+    methodKind: "server_streaming";
+    input: typeof ExportWorkspaceRequestSchema;
+    output: typeof ExportWorkspaceResponseSchema;
+  },
+  /**
+   * ImportWorkspace makes a session's workspace from such a tar. The first request
+   * is `open`, the others bring the archive. The workspace is there whole, or not
+   * at all. One that is there already is ALREADY_EXISTS with reason
+   * WORKSPACE_EXISTS, unless this call made it. An archive with absolute paths,
+   * paths that lead outside or through a link, or anything but files, directories
+   * and symbolic links is INVALID_ARGUMENT with reason BAD_ARCHIVE; one that is
+   * larger than a workspace may be is RESOURCE_EXHAUSTED with reason
+   * WORKSPACE_FULL.
+   *
+   * @generated from rpc fairlead.sandbox.v1.WorkspaceService.ImportWorkspace
+   */
+  importWorkspace: {
+    methodKind: "client_streaming";
+    input: typeof ImportWorkspaceRequestSchema;
+    output: typeof ImportWorkspaceResponseSchema;
   },
   /**
    * GetCapabilities tells what isolates commands here.

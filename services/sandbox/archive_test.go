@@ -1,0 +1,115 @@
+package sandbox_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/sandbox"
+)
+
+func (c *client) export(t *testing.T) []byte {
+	t.Helper()
+	stream, err := c.workspaces.ExportWorkspace(t.Context(), &sandboxv1.ExportWorkspaceRequest{Session: c.session})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	for {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return b.Bytes()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(m.GetData())
+	}
+}
+
+func (c *client) importing(t *testing.T, call string, archive []byte) (*sandboxv1.ImportWorkspaceResponse, error) {
+	t.Helper()
+	stream, err := c.workspaces.ImportWorkspace(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := &sandboxv1.ImportWorkspaceOpen{Call: c.named(call)}
+	_ = stream.Send(&sandboxv1.ImportWorkspaceRequest{Kind: &sandboxv1.ImportWorkspaceRequest_Open{Open: open}})
+	for len(archive) > 0 {
+		n := min(len(archive), 1000)
+		_ = stream.Send(&sandboxv1.ImportWorkspaceRequest{Kind: &sandboxv1.ImportWorkspaceRequest_Data{Data: archive[:n]}}) // CloseAndRecv tells what went wrong
+		archive = archive[n:]
+	}
+	return stream.CloseAndRecv()
+}
+
+func TestAWorkspaceIsImportedOnceAndBelongsToItsCommands(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level)
+		c.bash(t, "mkdir -p a/empty && echo hello > a/run && chmod 750 a/run && ln -s a/run link")
+		archive := c.export(t)
+		c.session = "sessions/copy"
+		for i, created := range []bool{true, false} {
+			if got, err := c.importing(t, "import", archive); err != nil || got.Created != created {
+				t.Errorf("import %d: %v, %v", i, got, err)
+			}
+		}
+		if _, err := c.importing(t, "another", archive); apierr.Reason(err) != "WORKSPACE_EXISTS" || status.Code(err) != codes.AlreadyExists {
+			t.Errorf("another import: %v", err)
+		}
+		want := "hello\n750 directory a/run\n"
+		if got := c.bash(t, "cat link && echo $(stat -c %a a/run) $(stat -c %F a/empty) $(readlink link) && echo more >> a/run && rmdir a/empty"); got.out != want || got.ExitCode != 0 {
+			t.Errorf("in the copy a command saw %q %q", got.out, got.err)
+		}
+		if again := c.export(t); bytes.Equal(again, archive) {
+			t.Error("the copy does not change")
+		}
+		c.session = "sessions/one"
+		if !bytes.Equal(c.export(t), archive) {
+			t.Error("the original has changed with its copy")
+		}
+	})
+}
+
+func TestAnImportThatFailsLeavesNoWorkspace(t *testing.T) {
+	c := start(t, func() sandbox.Config {
+		cfg := configuration(t, sandbox.LevelBasic)
+		cfg.Limits.WorkspaceBytes = 1 << 20
+		return cfg
+	}())
+	var big, bad bytes.Buffer
+	w := tar.NewWriter(&big)
+	_ = w.WriteHeader(&tar.Header{Name: "big", Typeflag: tar.TypeReg, Size: 2 << 20, Mode: 0o644})
+	_, _ = w.Write(make([]byte, 2<<20))
+	_ = w.Close()
+	w = tar.NewWriter(&bad)
+	_ = w.WriteHeader(&tar.Header{Name: "ok", Typeflag: tar.TypeReg, Mode: 0o644})
+	_ = w.WriteHeader(&tar.Header{Name: "../out", Typeflag: tar.TypeReg, Mode: 0o644})
+	_ = w.Close()
+	for _, tc := range []struct {
+		name, reason string
+		code         codes.Code
+		archive      []byte
+	}{
+		{"an archive that is too large", "WORKSPACE_FULL", codes.ResourceExhausted, big.Bytes()},
+		{"an archive that leads outside", "BAD_ARCHIVE", codes.InvalidArgument, bad.Bytes()},
+		{"an archive that is cut off", "BAD_ARCHIVE", codes.InvalidArgument, bad.Bytes()[:300]},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if _, err := c.importing(t, "import", tc.archive); apierr.Reason(err) != tc.reason || status.Code(err) != tc.code {
+				t.Errorf("got %v", err)
+			}
+			_, err := c.files.ListFiles(t.Context(), &sandboxv1.ListFilesRequest{Session: c.session})
+			if apierr.Reason(err) != "WORKSPACE_NOT_FOUND" {
+				t.Errorf("the workspace is there: %v", err)
+			}
+		})
+	}
+}

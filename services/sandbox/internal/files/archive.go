@@ -1,0 +1,338 @@
+package files
+
+import (
+	"archive/tar"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrArchive says that an archive cannot be unpacked into a workspace.
+var ErrArchive = errors.New("the archive cannot be unpacked")
+
+// Pack writes everything in the workspace as a tar: files, directories and
+// links, following none. What is neither is left out. It fails rather than leave
+// out something that it cannot read.
+func (t *Tree) Pack(ctx context.Context, to io.Writer) error {
+	root, err := t.directory(".")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	p := packer{out: tar.NewWriter(to)}
+	w := &walker{ctx: ctx, visit: p.entry, skip: func(string) bool { return false }}
+	if err := w.walk(root, "", 0); err != nil && !errors.Is(err, errStop) {
+		return err
+	}
+	if w.partial {
+		return fmt.Errorf("%w: a part of the workspace is closed to reading, nested too deep, or changed meanwhile", ErrWrongType)
+	}
+	return p.out.Close()
+}
+
+type packer struct{ out *tar.Writer }
+
+// entry writes one file's header, and what it holds.
+func (p packer) entry(dir *os.File, last, name string, st *unix.Stat_t) error {
+	h := &tar.Header{
+		Name: name, Mode: int64(st.Mode & 0o777), ModTime: time.Unix(st.Mtim.Sec, st.Mtim.Nsec), Format: tar.FormatPAX,
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		h.Typeflag, h.Name = tar.TypeDir, name+"/"
+		return p.out.WriteHeader(h)
+	case unix.S_IFLNK:
+		target, err := readLink(int(dir.Fd()), last)
+		if err != nil {
+			return nil //nolint:nilerr // it vanished
+		}
+		h.Typeflag, h.Linkname = tar.TypeSymlink, target
+		return p.out.WriteHeader(h)
+	case unix.S_IFREG:
+		return p.regular(dir, last, h)
+	default:
+		return nil
+	}
+}
+
+// regular writes a regular file, as long as it is now.
+func (p packer) regular(dir *os.File, last string, h *tar.Header) error {
+	f, err := openClosed(int(dir.Fd()), last)
+	if errors.Is(err, unix.ENOENT) {
+		return nil // it vanished
+	}
+	if err != nil {
+		return refine(h.Name, err)
+	}
+	defer func() { _ = f.Close() }()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil // it was put there meanwhile
+	}
+	h.Typeflag, h.Size = tar.TypeReg, st.Size
+	if err := p.out.WriteHeader(h); err != nil {
+		return err
+	}
+	n, err := io.Copy(p.out, io.LimitReader(f, st.Size))
+	if err != nil {
+		return err
+	}
+	if n < st.Size {
+		return fmt.Errorf("%w: %s became shorter while it was read", ErrWrongType, h.Name)
+	}
+	return nil
+}
+
+// readLink reads where a link leads, as it is.
+func readLink(dir int, last string) (string, error) {
+	buffer := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(dir, last, buffer)
+	return string(buffer[:max(n, 0)]), err
+}
+
+// openClosed opens a file to read it. When the service has the same user as the
+// commands, one of them may have closed the file to it.
+func openClosed(dir int, last string) (*os.File, error) {
+	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
+	fd, err := unix.Openat(dir, last, flags, 0)
+	if errors.Is(err, unix.EACCES) {
+		fd, err = reopen(dir, last, flags)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), last), nil
+}
+
+// reopen opens a file with the owner's right to read, and takes that right away
+// again. By descriptor: by name, a command could have a link changed instead.
+func reopen(dir int, last string, flags int) (int, error) {
+	at, err := unix.Openat(dir, last, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = unix.Close(at) }()
+	var st unix.Stat_t
+	if err := unix.Fstat(at, &st); err != nil {
+		return -1, err
+	}
+	name := fmt.Sprintf("/proc/self/fd/%d", at)
+	if err := unix.Chmod(name, st.Mode&0o777|0o400); err != nil {
+		return -1, unix.EACCES
+	}
+	fd, err := unix.Open(name, flags&^unix.O_NOFOLLOW, 0)
+	return fd, errors.Join(err, unix.Chmod(name, st.Mode&0o777))
+}
+
+// Unpack puts what an archive holds into a workspace in which nothing runs and
+// nothing is. reserve is asked before each entry takes its bytes on the disk.
+// After an error a part may be there.
+func (t *Tree) Unpack(ctx context.Context, from io.Reader, reserve func(bytes int64) error) error {
+	u := unpacker{tree: t, in: tar.NewReader(from), reserve: reserve, dirs: map[string]*tar.Header{}}
+	for {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		h, err := u.in.Next()
+		if errors.Is(err, io.EOF) {
+			return u.finish()
+		}
+		if err != nil {
+			return broken(err)
+		}
+		if err := u.entry(h); err != nil {
+			return err
+		}
+	}
+}
+
+// broken tells an archive that cannot be read from a source that broke.
+func broken(err error) error {
+	if errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, tar.ErrFieldTooLong) {
+		return fmt.Errorf("%w: %w", ErrArchive, err)
+	}
+	return err
+}
+
+type unpacker struct {
+	tree    *Tree
+	in      *tar.Reader
+	reserve func(bytes int64) error
+	dirs    map[string]*tar.Header // what they are to be in the end, by clean name
+}
+
+func (u *unpacker) entry(h *tar.Header) error {
+	name, err := u.name(h.Name)
+	if err != nil {
+		return err
+	}
+	switch h.Typeflag {
+	case tar.TypeReg:
+		return u.regular(name, h)
+	case tar.TypeDir:
+		return u.directory(name, h)
+	case tar.TypeSymlink:
+		return u.symlink(name, h)
+	case tar.TypeXGlobalHeader:
+		return nil
+	default:
+		return fmt.Errorf("%w: %.200q is of the type %q; only files, directories and symbolic links may be in it", ErrArchive, h.Name, h.Typeflag)
+	}
+}
+
+// name checks an entry's name: relative, inside, and through no link. The kernel
+// checks again when the name is used.
+func (u *unpacker) name(asked string) (string, error) {
+	if path.IsAbs(asked) || asked == "" {
+		return "", fmt.Errorf("%w: %.200q is no relative path", ErrArchive, asked)
+	}
+	name, err := Clean(asked)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%w: %.200q: %w", ErrArchive, asked, err)
+	case strings.Count(name, "/") > maxDepth:
+		return "", fmt.Errorf("%w: %.200q is nested more than %d directories deep", ErrArchive, asked, maxDepth)
+	case len(name) > 4000:
+		return "", fmt.Errorf("%w: %.200q is too long", ErrArchive, asked)
+	}
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
+	fd, err := unix.Openat2(int(u.tree.root.Fd()), path.Dir(name), &how)
+	switch {
+	case err == nil:
+		return name, unix.Close(fd)
+	case errors.Is(err, unix.ENOENT):
+		return name, nil // its directories are made with it
+	default:
+		return "", fmt.Errorf("%w: %.200q: %w", ErrArchive, asked, refine(name, err))
+	}
+}
+
+func (u *unpacker) regular(name string, h *tar.Header) error {
+	if err := u.reserve(h.Size); err != nil {
+		return err
+	}
+	d, err := u.tree.Draft()
+	if err != nil {
+		return err
+	}
+	defer d.Discard()
+	if _, err := io.Copy(d, u.in); err != nil { //nolint:gosec // h.Size bounds it, and was reserved
+		return broken(err)
+	}
+	if err := setTimes(unix.AT_FDCWD, d.file.Name(), h.ModTime); err != nil {
+		return err
+	}
+	// A mode of zero is one to Put: a file without any right gets it by then.
+	_, _, err = u.tree.Put(d, name, Target{CreateOnly: true, Mode: uint32(h.Mode) & 0o777})
+	if err == nil && h.Mode&0o777 == 0 {
+		err = unix.Fchmod(int(d.file.Fd()), 0)
+	}
+	return badEntry(h, err)
+}
+
+// badEntry is what is wrong with an archive whose entry cannot be put in place.
+func badEntry(h *tar.Header, err error) error {
+	if errors.Is(err, ErrExists) || errors.Is(err, ErrWrongType) || errors.Is(err, ErrEscapes) || errors.Is(err, ErrName) {
+		return fmt.Errorf("%w: %.200q: %w", ErrArchive, h.Name, err)
+	}
+	return err
+}
+
+// setTimes sets a file's times, also a link's own.
+func setTimes(dir int, name string, at time.Time) error {
+	if at.IsZero() || at.Unix() < 0 || at.Year() > 9999 {
+		at = time.Unix(0, 0)
+	}
+	ts := unix.NsecToTimespec(at.UnixNano())
+	return unix.UtimesNanoAt(dir, name, []unix.Timespec{ts, ts}, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+func (u *unpacker) directory(name string, h *tar.Header) error {
+	if name == "." {
+		return nil // the workspace's own mode is the service's affair
+	}
+	if err := u.reserve(4096); err != nil {
+		return err
+	}
+	if err := u.tree.makeDirectories(name); err != nil {
+		return badEntry(h, err)
+	}
+	u.dirs[name] = &tar.Header{Name: h.Name, Mode: h.Mode, ModTime: h.ModTime}
+	return nil
+}
+
+func (u *unpacker) symlink(name string, h *tar.Header) error {
+	if h.Linkname == "" || len(h.Linkname) > 4000 || strings.ContainsRune(h.Linkname, 0) || name == "." {
+		return fmt.Errorf("%w: the link %.200q leads to no valid name", ErrArchive, h.Name)
+	}
+	if err := u.reserve(int64(len(h.Linkname))); err != nil {
+		return err
+	}
+	if err := u.tree.makeDirectories(path.Dir(name)); err != nil {
+		return badEntry(h, err)
+	}
+	dir, last, err := u.tree.parent(name)
+	if err != nil {
+		return badEntry(h, err)
+	}
+	defer func() { _ = dir.Close() }()
+	if err := unix.Symlinkat(h.Linkname, int(dir.Fd()), last); err != nil {
+		return badEntry(h, refine(name, err))
+	}
+	if err := u.tree.own(dir, last); err != nil {
+		return err
+	}
+	return setTimes(int(dir.Fd()), last, h.ModTime)
+}
+
+// own gives a file to the workspace's user, following no link.
+func (t *Tree) own(dir *os.File, last string) error {
+	if t.owner.UID < 0 {
+		return nil
+	}
+	return unix.Fchownat(int(dir.Fd()), last, t.owner.UID, t.owner.GID, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// finish gives the directories their modes and times, the deepest first: putting
+// something into one changes its time, and may need more rights than it has.
+func (u *unpacker) finish() error {
+	names := slices.SortedFunc(maps.Keys(u.dirs), func(a, b string) int {
+		return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), cmp.Compare(a, b))
+	})
+	for _, name := range names {
+		if err := u.finishDirectory(name, u.dirs[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *unpacker) finishDirectory(name string, h *tar.Header) error {
+	dir, last, err := u.tree.parent(name)
+	if err != nil {
+		return badEntry(h, err)
+	}
+	defer func() { _ = dir.Close() }()
+	fd, err := unix.Openat(int(dir.Fd()), last, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return badEntry(h, refine(name, err))
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if err := unix.Fchmod(fd, uint32(h.Mode)&0o777); err != nil {
+		return err
+	}
+	return setTimes(int(dir.Fd()), last, h.ModTime)
+}

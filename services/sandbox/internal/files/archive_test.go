@@ -1,0 +1,229 @@
+package files
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// emptyTree opens a new workspace.
+func emptyTree(t testing.TB) (*Tree, string) {
+	t.Helper()
+	root := t.TempDir()
+	dir, staging := filepath.Join(root, "workspace"), filepath.Join(root, "staging")
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.Mkdir(staging, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	tree, err := Open(dir, staging, Owner{UID: -1, GID: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tree.Close() })
+	return tree, dir
+}
+
+// upTo reserves as long as no more than these bytes are taken.
+func upTo(bytes int64) func(int64) error {
+	return func(n int64) error {
+		if bytes -= n; n < 0 || bytes < 0 {
+			return errors.New("full")
+		}
+		return nil
+	}
+}
+
+// inventory tells what is in a folder, with modes, times and content.
+func inventory(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(dir, func(name string, d os.DirEntry, err error) error {
+		if err != nil || name == dir {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&b, "%s %v %s", strings.TrimPrefix(name, dir), info.Mode(), info.ModTime().UTC().Format(time.RFC3339Nano))
+		switch info.Mode().Type() {
+		case 0:
+			content, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, " %q", content)
+		case os.ModeSymlink:
+			target, err := os.Readlink(name)
+			if err != nil {
+				return err
+			}
+			b.WriteString(" -> " + target)
+		}
+		b.WriteString("\n")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestAWorkspaceIsTheSameAfterItWasPackedAndUnpacked(t *testing.T) {
+	from, dir := emptyTree(t)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	long := strings.Repeat("deep/", 60) + "file"
+	if err := errors.Join(
+		os.MkdirAll(at("empty"), 0o755), os.MkdirAll(filepath.Dir(at(long)), 0o755),
+		os.WriteFile(at("run.sh"), []byte("#!/bin/sh\n"), 0o755), os.WriteFile(at(long), bytes.Repeat([]byte("x"), 100_000), 0o640),
+		os.WriteFile(at("none"), nil, 0o600), os.Symlink("/etc/passwd", at("outside")), os.Symlink("nowhere", at("dangling")),
+		os.Symlink("run.sh", at("inside")), os.WriteFile(at("name with \n and \xff"), []byte("odd"), 0o644),
+		os.Link(at("run.sh"), at("second name")), os.Chmod(at("empty"), 0o555), syscall.Mkfifo(at("pipe"), 0o600),
+		os.Chtimes(at("run.sh"), time.Unix(1, 2), time.Unix(3, 4)), os.Chtimes(at("empty"), time.Unix(1, 2), time.Unix(5, 6)),
+	); err != nil {
+		t.Fatal(err)
+	}
+	var archive bytes.Buffer
+	if err := from.Pack(t.Context(), &archive); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(at("pipe")); err != nil {
+		t.Fatal(err)
+	}
+	to, copied := emptyTree(t)
+	if err := to.Unpack(t.Context(), &archive, upTo(10<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if want, got := inventory(t, dir), inventory(t, copied); got != want {
+		t.Errorf("unpacked\n%s\nwant\n%s", got, want)
+	}
+}
+
+// entry is one entry of a hostile archive.
+type entry struct {
+	tar.Header
+	content string
+}
+
+func archive(t testing.TB, entries []entry) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, e := range entries {
+		e.Size = int64(len(e.content))
+		if e.Mode == 0 {
+			e.Mode = 0o644
+		}
+		if err := w.WriteHeader(&e.Header); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, e.content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func file(name, content string) entry {
+	return entry{tar.Header{Name: name, Typeflag: tar.TypeReg}, content}
+}
+
+func link(name, to string) entry {
+	return entry{tar.Header{Name: name, Typeflag: tar.TypeSymlink, Linkname: to}, ""}
+}
+
+func TestAHostileArchiveIsRefusedAndTouchesNothingOutside(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		entries []entry
+	}{
+		{"an absolute path", []entry{file("/etc/x", "x")}},
+		{"an absolute path below the mount", []entry{file("/workspace/x", "x")}},
+		{"a path that leads outside", []entry{file("../canary", "x")}},
+		{"a path that leads outside later", []entry{file("a/../../canary", "x")}},
+		{"a file through an absolute link", []entry{link("a", "/tmp"), file("a/canary", "x")}},
+		{"a file through a link outside", []entry{link("a", "../"), file("a/canary", "x")}},
+		{"a file through a link inside", []entry{file("b/x", "x"), link("a", "b"), file("a/canary", "x")}},
+		{"a directory in place of a link", []entry{link("a", ".."), {tar.Header{Name: "a/", Typeflag: tar.TypeDir, Mode: 0o777}, ""}}},
+		{"a file over a link", []entry{link("a", "../canary"), file("a", "x")}},
+		{"the same file twice", []entry{file("a", "x"), file("a", "y")}},
+		{"a link over a file", []entry{file("a", "x"), link("a", "b")}},
+		{"a file in a file", []entry{file("a", "x"), file("a/b", "x")}},
+		{"a hard link", []entry{{tar.Header{Name: "a", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}, ""}}},
+		{"a device", []entry{{tar.Header{Name: "a", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 3}, ""}}},
+		{"a pipe", []entry{{tar.Header{Name: "a", Typeflag: tar.TypeFifo}, ""}}},
+		{"folders without end", []entry{file(strings.Repeat("a/", 300)+"x", "x")}},
+		{"the workspace itself", []entry{file(".", "x")}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tree, dir := emptyTree(t)
+			canary := filepath.Join(filepath.Dir(dir), "canary")
+			if err := tree.Unpack(t.Context(), bytes.NewReader(archive(t, tc.entries)), upTo(1<<20)); !errors.Is(err, ErrArchive) {
+				t.Errorf("got %v", err)
+			}
+			if _, err := os.Lstat(canary); err == nil {
+				t.Error("a file was written outside")
+			}
+		})
+	}
+}
+
+func TestAnArchiveIsUnpackedOnlyAsFarAsThereIsRoom(t *testing.T) {
+	tree, _ := emptyTree(t)
+	full := errors.New("full")
+	err := tree.Unpack(t.Context(), bytes.NewReader(archive(t, []entry{file("a", strings.Repeat("x", 1000))})), func(n int64) error {
+		if n > 999 {
+			return full
+		}
+		return nil
+	})
+	if !errors.Is(err, full) {
+		t.Errorf("got %v", err)
+	}
+	cut := archive(t, []entry{file("b", strings.Repeat("x", 1000))})[:800]
+	if err := tree.Unpack(t.Context(), bytes.NewReader(cut), upTo(1<<20)); !errors.Is(err, ErrArchive) {
+		t.Errorf("an archive that was cut off: %v", err)
+	}
+	if err := tree.Unpack(t.Context(), strings.NewReader(strings.Repeat("no tar ", 100)), upTo(1<<20)); !errors.Is(err, ErrArchive) {
+		t.Errorf("what is no archive: %v", err)
+	}
+}
+
+func TestRightsOfOthersAreNotUnpacked(t *testing.T) {
+	tree, dir := emptyTree(t)
+	e := file("a", "x")
+	e.Mode = 0o6777
+	if err := tree.Unpack(t.Context(), bytes.NewReader(archive(t, []entry{e})), upTo(1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := os.Stat(filepath.Join(dir, "a")); err != nil || st.Mode() != 0o777 {
+		t.Errorf("the file's mode is %v, %v", st.Mode(), err)
+	}
+}
+
+func FuzzUnpack(f *testing.F) {
+	f.Add(archive(f, []entry{file("a/b", "x"), link("a/c", "../../x"), file("../x", "x")}))
+	f.Add(archive(f, []entry{link("a", "/"), file("a/tmp/canary", "x")}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		tree, dir := emptyTree(t)
+		_ = tree.Unpack(t.Context(), bytes.NewReader(b), upTo(1<<20))
+		around, err := os.ReadDir(filepath.Dir(dir))
+		if err != nil || len(around) != 2 {
+			t.Errorf("beside the workspace there are %v, %v", around, err)
+		}
+		var again bytes.Buffer
+		if err := tree.Pack(t.Context(), &again); err != nil {
+			t.Errorf("what was unpacked cannot be packed: %v", err)
+		}
+	})
+}
