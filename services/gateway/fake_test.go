@@ -20,6 +20,7 @@ import (
 type fake struct {
 	sessionv1.UnimplementedSessionServiceServer
 	sessionv1.UnimplementedAgentServiceServer
+	sessionv1.UnimplementedBudgetServiceServer
 	toolsv1.UnimplementedToolServiceServer
 	toolsv1.UnimplementedOperationServiceServer
 
@@ -38,6 +39,7 @@ type fake struct {
 func (f *fake) register(s grpc.ServiceRegistrar) {
 	sessionv1.RegisterSessionServiceServer(s, f)
 	sessionv1.RegisterAgentServiceServer(s, f)
+	sessionv1.RegisterBudgetServiceServer(s, f)
 	toolsv1.RegisterToolServiceServer(s, f)
 	toolsv1.RegisterOperationServiceServer(s, f)
 }
@@ -112,6 +114,10 @@ func (f *fake) SubmitToolResult(ctx context.Context, r *sessionv1.SubmitToolResu
 
 func (f *fake) GetAgent(ctx context.Context, r *sessionv1.GetAgentRequest) (*sessionv1.GetAgentResponse, error) {
 	return &sessionv1.GetAgentResponse{Agent: &sessionv1.Agent{Name: r.GetName()}}, f.note(ctx, r)
+}
+
+func (f *fake) ListBudgets(ctx context.Context, r *sessionv1.ListBudgetsRequest) (*sessionv1.ListBudgetsResponse, error) {
+	return &sessionv1.ListBudgetsResponse{}, f.note(ctx, r)
 }
 
 func (f *fake) ListAgents(ctx context.Context, r *sessionv1.ListAgentsRequest) (*sessionv1.ListAgentsResponse, error) {

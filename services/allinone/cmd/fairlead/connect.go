@@ -34,6 +34,7 @@ type target struct {
 // backend is a server to talk to.
 type backend struct {
 	sessions sessionv1.SessionServiceClient
+	budgets  sessionv1.BudgetServiceClient
 	address  string // for people; empty for a server in this process
 	scripted bool   // known only of a server in this process
 }
@@ -51,7 +52,7 @@ func (t target) with(ctx context.Context, s stdio, f func(ctx context.Context, b
 	if err != nil {
 		return err
 	}
-	err = f(ctx, &backend{sessions: sessionv1.NewSessionServiceClient(conn), address: t.Server})
+	err = f(ctx, &backend{sessions: sessionv1.NewSessionServiceClient(conn), budgets: sessionv1.NewBudgetServiceClient(conn), address: t.Server})
 	return errors.Join(t.unreachable(err), conn.Close())
 }
 
@@ -72,7 +73,7 @@ func (t target) embedded(ctx context.Context, s stdio, f func(ctx context.Contex
 	}
 	return withTelemetry(ctx, conf, s.err, func(tel *telemetry.Telemetry) error {
 		return inProcess(ctx, conf, tel, nil, func(ctx context.Context, h *host.Host, peers *grpc.ClientConn) error {
-			return f(ctx, &backend{sessions: sessionv1.NewSessionServiceClient(peers), scripted: h.Scripted})
+			return f(ctx, &backend{sessions: sessionv1.NewSessionServiceClient(peers), budgets: sessionv1.NewBudgetServiceClient(peers), scripted: h.Scripted})
 		})
 	})
 }

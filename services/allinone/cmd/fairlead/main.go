@@ -43,6 +43,7 @@ type commands struct {
 	Run         runCommand         `cmd:"" help:"Run one turn and show it."`
 	Chat        chatCommand        `cmd:"" help:"Talk to an agent, line by line."`
 	Sessions    sessionsCommand    `cmd:"" help:"List sessions and look at them."`
+	Budgets     budgetsCommand     `cmd:"" help:"Show what may be used and what was."`
 	Demo        demoCommand        `cmd:"" help:"Watch the agent coder repair a small program whose test fails."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 	ConfigTable configTableCommand `cmd:"" name:"config-table" hidden:"" help:"Print the tables of docs/configuration.md."`
