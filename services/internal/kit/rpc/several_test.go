@@ -56,7 +56,7 @@ func startReplica(t *testing.T, address string, answer func() error) *replica {
 	r.RegisterPublic(r.server)
 	done := make(chan error, 1)
 	go func() { done <- r.server.Serve(l) }()
-	t.Cleanup(func() { r.server.Stop(); _ = <-done })
+	t.Cleanup(func() { r.server.Stop(); <-done })
 	return r
 }
 
