@@ -1,0 +1,78 @@
+package script_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	yaml "go.yaml.in/yaml/v3"
+
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
+)
+
+func TestASeedMakesOneScript(t *testing.T) {
+	if d := cmp.Diff(script.New(3).YAML(), script.New(3).YAML()); d != "" {
+		t.Error(d)
+	}
+	if script.New(3).YAML() == script.New(4).YAML() {
+		t.Error("two seeds make the same script")
+	}
+}
+
+func TestEffectsAreUnlikeEachOther(t *testing.T) {
+	s := script.New(5)
+	seen := map[string]bool{}
+	for plan := range s.Plans {
+		for _, rest := range []string{"one", "two"} {
+			want, ok := s.Expect(script.Text(plan, rest))
+			if !ok || want.Final == "" || strings.Contains(want.Final, "{{") {
+				t.Fatalf("plan %d expects %+v", plan, want)
+			}
+			for _, step := range want.Steps {
+				for _, c := range step.Calls {
+					if c.Effect != "" && seen[c.Effect] {
+						t.Errorf("the effect %s is there twice", c.Effect)
+					}
+					seen[c.Effect] = true
+				}
+			}
+		}
+	}
+	if _, ok := s.Expect("something else"); ok {
+		t.Error("there is a plan for any text")
+	}
+}
+
+func TestTheScenarioSaysWhatIsExpected(t *testing.T) {
+	s := script.New(6)
+	var scenario struct {
+		Turns []struct {
+			When  string
+			Steps []struct {
+				Text, Thinking []string
+				Tools          []struct {
+					Name  string
+					Input map[string]string
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(s.YAML()), &scenario); err != nil {
+		t.Fatal(err)
+	}
+	for plan, turn := range scenario.Turns {
+		want, _ := s.Expect(script.Text(plan, "x"))
+		for i, step := range turn.Steps {
+			said := strings.ReplaceAll(strings.Join(step.Text, ""), "{{ .UserText }}", script.Text(plan, "x"))
+			if said != strings.Join(want.Steps[i].Text, "") {
+				t.Errorf("step %d of plan %d says %q", i+1, plan, said)
+			}
+			for j, c := range step.Tools {
+				command := strings.ReplaceAll(c.Input["command"], "{{ .UserText }}", script.Text(plan, "x"))
+				if e := want.Steps[i].Calls[j].Effect; strings.Count(command, e+"' >> ") != 1 && e != "" {
+					t.Errorf("call %d of step %d of plan %d runs %q, want the effect %s", j+1, i+1, plan, command, e)
+				}
+			}
+		}
+	}
+}
