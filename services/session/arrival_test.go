@@ -14,7 +14,7 @@ import (
 const arrivals = `
 turns:
   - when: talk
-    steps: [{text: [one, " two"], delay: 200ms}]
+    steps: [{text: [one, " two"], delay: 1s}]
   - when: write
     steps: [{tools: [{name: Bash, input: {command: x}}, {name: Write, input: {file_path: a}}]}, {text: [written]}]
   - when: block

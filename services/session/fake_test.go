@@ -35,14 +35,15 @@ type peers struct {
 	users     map[string]string // by call id
 	blocked   chan string       // ids of Block calls that run
 	deleted   []string
-	keeping   bool // tools and sandbox cannot be told to delete
-	asked     int  // answers that were ASK
+	keeping   bool              // tools and sandbox cannot be told to delete
+	asked     int               // answers that were ASK
+	archives  map[string][]byte // the files, by session
 }
 
 func newPeers() *peers {
 	return &peers{
 		results: map[string]*toolsv1.CallResult{}, cancelled: map[string]bool{}, executed: map[string]int{}, cancels: map[string]context.CancelFunc{},
-		highest: map[string]int64{}, broken: map[string]int{}, users: map[string]string{}, blocked: make(chan string, 100),
+		highest: map[string]int64{}, broken: map[string]int{}, users: map[string]string{}, archives: map[string][]byte{}, blocked: make(chan string, 100),
 	}
 }
 

@@ -34,7 +34,7 @@ func (s *Server) CreateSession(ctx context.Context, r *sessionv1.CreateSessionRe
 	n := store.NewSession{
 		Budget: r.GetSession().GetBudget(),
 		Key:    k, Agent: a.Name(), AgentRevision: a.Revision, Title: r.GetSession().GetTitle(), Labels: r.GetSession().GetLabels(),
-		Greeting: greeting(k, a), Request: keepForADay(request("CreateSession", "", r.RequestId, r)),
+		Messages: greeting(k, a), Request: keepForADay(request("CreateSession", "", r.RequestId, r)),
 		Event: &sessionv1.Event{FirstSeq: 1, Seq: 1, Time: timestamppb.Now(), Body: &sessionv1.Event_SessionCreated{
 			SessionCreated: &sessionv1.SessionCreated{Agent: a.Name(), Greeting: a.Spec.Greeting},
 		}},
@@ -66,16 +66,16 @@ func (s *Server) keepRevision(ctx context.Context, tenant string, a agent.Agent)
 }
 
 // greeting is what the agent says first, if anything.
-func greeting(k store.Key, a agent.Agent) *sessionv1.Message {
+func greeting(k store.Key, a agent.Agent) []*sessionv1.Message {
 	if a.Spec.Greeting == "" {
 		return nil
 	}
-	return &sessionv1.Message{
+	return []*sessionv1.Message{{
 		Name: "sessions/" + k.Session + "/messages/" + id.New(), Role: sessionv1.Role_ROLE_ASSISTANT, CreateTime: timestamppb.Now(),
 		Blocks: []*sessionv1.Block{{Kind: &sessionv1.Block_Content{Content: &commonv1.Content{
 			Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: a.Spec.Greeting}},
 		}}}},
-	}
+	}}
 }
 
 // GetSession reads a session.

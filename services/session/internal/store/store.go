@@ -75,8 +75,9 @@ type NewSession struct {
 	Agent, AgentRevision, Title string
 	Labels                      map[string]string
 	Budget                      *sessionv1.Budget // nil: none of its own
-	// Greeting, if not nil, is the first message; the session's head.
-	Greeting *sessionv1.Message
+	// Messages are the first of the conversation, such as the agent's greeting or
+	// what a fork takes with it: one path from the root, the last is the head.
+	Messages []*sessionv1.Message
 	// Event is session.created; it gets sequence number 1.
 	Event   *sessionv1.Event
 	Request Request

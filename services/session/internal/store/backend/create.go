@@ -16,7 +16,7 @@ import (
 type Created struct {
 	Session  *Session
 	Event    Event
-	Greeting *Message // nil without one
+	Messages []Message
 }
 
 // PlanCreate makes the rows of a new session at the time now.
@@ -38,20 +38,19 @@ func PlanCreate(s store.NewSession, now time.Time) (*Created, error) {
 	if out.Event, err = eventRow(s.Key, event); err != nil {
 		return nil, err
 	}
-	if s.Greeting == nil {
-		return out, nil
+	for _, m := range s.Messages {
+		m = proto.CloneOf(m)
+		stamp(&m.CreateTime, now)
+		row, err := messageRow(s.Key, m)
+		if err != nil {
+			return nil, err
+		}
+		if row.Parent != out.Session.Head {
+			return nil, fmt.Errorf("message %s follows %q; the messages of a new session are one path", row.ID, row.Parent)
+		}
+		row.Depth = int64(len(out.Messages)) + 1
+		out.Messages, out.Session.Head = append(out.Messages, row), row.ID
 	}
-	greeting := proto.CloneOf(s.Greeting)
-	stamp(&greeting.CreateTime, now)
-	row, err := messageRow(s.Key, greeting)
-	if err != nil {
-		return nil, err
-	}
-	if row.Parent != "" {
-		return nil, errors.New("a greeting is the root of the messages and has no parent")
-	}
-	row.Depth = 1
-	out.Greeting, out.Session.Head = &row, row.ID
 	return out, nil
 }
 

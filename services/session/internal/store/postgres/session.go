@@ -68,9 +68,7 @@ func insertSession(ctx context.Context, tx pgx.Tx, c *backend.Created) error {
 			return store.ErrDeleting
 		})
 	queueEvents(b, []backend.Event{c.Event})
-	if c.Greeting != nil {
-		queueMessages(b, []backend.Message{*c.Greeting})
-	}
+	queueMessages(b, c.Messages)
 	return tx.SendBatch(ctx, b).Close()
 }
 

@@ -64,10 +64,7 @@ func insertSession(ctx context.Context, tx *sql.Tx, c *backend.Created) error {
 	if err := insertEvents(ctx, tx, []backend.Event{c.Event}); err != nil {
 		return err
 	}
-	if c.Greeting == nil {
-		return nil
-	}
-	return insertMessages(ctx, tx, []backend.Message{*c.Greeting})
+	return insertMessages(ctx, tx, c.Messages)
 }
 
 const sessionColumns = `tenant, session, agent, agent_revision, body, create_time, update_time, last_seq, head, active_turn,

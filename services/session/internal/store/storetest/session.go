@@ -19,7 +19,7 @@ func testSessions(t *testing.T, open func(t *testing.T) store.Store) {
 		f := newFixture(t, open)
 		n := newSession(key("s1"))
 		n.Title, n.Labels = "a title with \x00 and ü", map[string]string{"team": "x"}
-		n.Greeting = message(n.Key, "m1", "", "hello")
+		n.Messages = []*sessionv1.Message{message(n.Key, "m1", "", "hello")}
 		a, err := f.CreateSession(f.ctx(), n)
 		f.must(err)
 		if a != (store.Answer{Value: "s1"}) {
@@ -47,7 +47,7 @@ func testSessions(t *testing.T, open func(t *testing.T) store.Store) {
 		if len(messages) != 1 || messages[0].Name != want.Head {
 			t.Errorf("messages %v", messages)
 		}
-		if n.Event.Seq != 0 || n.Greeting.CreateTime != nil {
+		if n.Event.Seq != 0 || n.Messages[0].CreateTime != nil {
 			t.Error("the caller's messages were changed")
 		}
 	})
@@ -161,7 +161,7 @@ func testDeletion(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("nothing of a deleted session is left", func(t *testing.T) {
 		f := newFixture(t, open)
 		n := newSession(key("s1"))
-		n.Greeting = message(n.Key, "m1", "", "hello")
+		n.Messages = []*sessionv1.Message{message(n.Key, "m1", "", "hello")}
 		_, err := f.CreateSession(f.ctx(), n)
 		f.must(err)
 		turn := newTurn(n.Key, "t1")

@@ -151,6 +151,7 @@ func testSubmit(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 	})
 	testInterrupts(t, open)
+	testArrivals(t, open)
 }
 
 func testInterrupts(t *testing.T, open func(t *testing.T) store.Store) {

@@ -20,7 +20,7 @@ func testTenants(t *testing.T, open func(t *testing.T) store.Store) {
 	for _, k := range []store.Key{mine, other} {
 		n := newSession(k)
 		n.Title, n.Request = "of "+k.Tenant, request("create")
-		n.Greeting = message(k, "m0", "", "hello "+k.Tenant)
+		n.Messages = []*sessionv1.Message{message(k, "m0", "", "hello "+k.Tenant)}
 		a, err := f.CreateSession(f.ctx(), n)
 		f.must(err)
 		if a.Replayed {

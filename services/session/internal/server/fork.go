@@ -1,0 +1,213 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// ForkSession makes a session with the conversation of another one.
+//
+// The files come first and the session last, in one write: what is left of a
+// fork that fails is at most a workspace that no session has. A fork that is
+// repeated with its request id finds that workspace again, for its id follows
+// from the request id.
+func (s *Server) ForkSession(ctx context.Context, r *sessionv1.ForkSessionRequest) (*sessionv1.ForkSessionResponse, error) {
+	from, to := key(ctx, r.Name), key(ctx, r.SessionId)
+	if to.Session == "" {
+		to.Session = derivedID(from, r.RequestId)
+	}
+	about := subject{session: "sessions/" + to.Session, requestID: r.RequestId}
+	n := store.NewSession{
+		Key: to, Request: keepForADay(request("ForkSession", r.Name, r.RequestId, r)),
+		Event: &sessionv1.Event{Body: &sessionv1.Event_SessionCreated{SessionCreated: &sessionv1.SessionCreated{ForkedFrom: r.Name}}},
+	}
+	_, err := s.Store.GetSession(ctx, to)
+	switch {
+	case err == nil:
+		// The same fork, made before, or an id that is taken: the store knows. What
+		// the source has become since does not matter then.
+		_, err = s.Store.CreateSession(ctx, n)
+	case errors.Is(err, store.ErrNotFound):
+		err = s.fork(ctx, from, r, n)
+	}
+	if err != nil {
+		return nil, storeError(err, about)
+	}
+	session, err := s.Store.GetSession(ctx, to)
+	if err != nil {
+		return nil, storeError(err, about)
+	}
+	return &sessionv1.ForkSessionResponse{Session: session}, nil
+}
+
+// fork copies the files and writes the new session.
+func (s *Server) fork(ctx context.Context, from store.Key, r *sessionv1.ForkSessionRequest, n store.NewSession) error {
+	source, err := s.Store.GetSession(ctx, from)
+	if err != nil {
+		return storeError(err, subject{session: r.Name})
+	}
+	head, err := s.forkPoint(ctx, from, source, r.Turn)
+	if err != nil {
+		return err
+	}
+	if n.Messages, err = s.copyMessages(ctx, from, n.Key, head); err != nil {
+		return storeError(err, subject{session: r.Name})
+	}
+	n.Agent, n.AgentRevision, n.Title, n.Labels, n.Budget = source.Agent, source.AgentRevision, source.Title, source.Labels, source.Budget
+	n.Event.GetSessionCreated().Agent = source.Agent
+	if r.Title != "" {
+		n.Title = r.Title
+	}
+	to, made := "sessions/"+n.Session, false
+	if !r.WithoutFiles {
+		if made, err = s.copyWorkspace(ctx, r.Name, to); err != nil {
+			return err
+		}
+	}
+	if _, err = s.Store.CreateSession(ctx, n); err != nil && made && !mayBeMade(err) {
+		s.dropWorkspace(ctx, to)
+	}
+	return err
+}
+
+// derivedID is the id of a fork whose caller chose none: the same for the same
+// request, of the form of all ids.
+func derivedID(from store.Key, requestID string) string {
+	sum := sha256.Sum256([]byte(from.Tenant + "\x00" + from.Session + "\x00" + requestID))
+	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
+}
+
+// mayBeMade tells whether a session may exist although its making brought an error.
+func mayBeMade(err error) bool {
+	return errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrUnavailable) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// forkPoint is the id of the last message that a fork takes with it.
+func (s *Server) forkPoint(ctx context.Context, from store.Key, source *sessionv1.Session, turn string) (string, error) {
+	if turn == "" {
+		if source.ActiveTurn != "" {
+			return "", sessionActive(source.Name)
+		}
+		return lastSegment(source.Head), nil
+	}
+	session, turnID := splitTurn(turn)
+	if session != source.Name {
+		return "", badInput("turn", fmt.Sprintf("%s is no turn of %s.", turn, source.Name))
+	}
+	t, err := s.Store.GetTurn(ctx, from, turnID)
+	if err != nil {
+		return "", storeError(err, subject{session: source.Name, turn: turn})
+	}
+	switch {
+	case t.EndTime == nil:
+		return "", turnNotEnded(turn, "has not ended. Wait until it has, or interrupt it.")
+	case t.Head == "":
+		return "", turnNotEnded(turn, "ended before it began, so nothing comes after it. Fork from the turn before it.")
+	}
+	return lastSegment(t.Head), nil
+}
+
+func turnNotEnded(turn, why string) error {
+	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TURN_NOT_ENDED,
+		"Turn "+turn+" "+why, apierr.Precondition("TURN", turn, "not ended"))
+}
+
+// copyMessages reads the path to head, renamed into the new session. The messages
+// belong to no turn there. Call ids stay as they are: they only tie results to
+// uses, and no call is made by an old one.
+func (s *Server) copyMessages(ctx context.Context, from, to store.Key, head string) ([]*sessionv1.Message, error) {
+	if head == "" {
+		return nil, nil
+	}
+	var all []*sessionv1.Message
+	renamed := map[string]string{}
+	for after := ""; ; {
+		some, err := s.Store.ListMessages(ctx, from, head, after, pageMessages)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range some {
+			after = lastSegment(m.Name)
+			name := "sessions/" + to.Session + "/messages/" + id.New()
+			renamed[m.Name] = name
+			c := proto.CloneOf(m)
+			c.Name, c.Parent, c.Turn = name, renamed[m.Parent], ""
+			if c.Compaction != nil {
+				c.Compaction.KeptFrom = renamed[c.Compaction.KeptFrom]
+			}
+			all = append(all, c)
+		}
+		if len(some) < pageMessages {
+			return all, nil
+		}
+	}
+}
+
+// copyWorkspace copies the files of one session to another, which has none yet,
+// and tells whether it made them now. A session without a workspace has nothing
+// to copy.
+func (s *Server) copyWorkspace(ctx context.Context, from, to string) (made bool, err error) {
+	ctx, cancel := context.WithCancel(ctx) // ends the streams, however this returns
+	defer cancel()
+	out, err := s.Workspaces.ExportWorkspace(ctx, &sandboxv1.ExportWorkspaceRequest{Session: from})
+	if err != nil {
+		return false, apierr.Forward(err)
+	}
+	piece, err := out.Recv()
+	if apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
+		return false, nil
+	}
+	in, importing := s.Workspaces.ImportWorkspace(ctx)
+	if err := errors.Join(err, importing); err != nil {
+		return false, apierr.Forward(err)
+	}
+	send := &sandboxv1.ImportWorkspaceRequest{Kind: &sandboxv1.ImportWorkspaceRequest_Open{Open: &sandboxv1.ImportWorkspaceOpen{
+		Call: &commonv1.CallRef{Session: to, Epoch: 1, CallId: "fork." + strings.TrimPrefix(to, "sessions/")},
+	}}}
+	for sendErr := in.Send(send); sendErr == nil; sendErr = in.Send(send) { // CloseAndRecv tells why a Send failed
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return false, apierr.Forward(err)
+		}
+		send = &sandboxv1.ImportWorkspaceRequest{Kind: &sandboxv1.ImportWorkspaceRequest_Data{Data: piece.Data}}
+		piece, err = out.Recv()
+	}
+	resp, err := in.CloseAndRecv()
+	if err != nil {
+		return false, apierr.Forward(err)
+	}
+	return resp.Created, nil
+}
+
+// dropTimeout bounds the deletion of a workspace that no session has.
+const dropTimeout = 10 * time.Second
+
+// dropWorkspace deletes the files of a fork that could not be made, also when its
+// caller has left.
+func (s *Server) dropWorkspace(ctx context.Context, session string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
+	defer cancel()
+	if _, err := s.Workspaces.DeleteWorkspace(ctx, &sandboxv1.DeleteWorkspaceRequest{Session: session}); err != nil {
+		s.Log.WarnContext(ctx, "the files of a fork that was not made are left", "session", session, "code", status.Code(err), "error", err)
+	}
+}
