@@ -27,7 +27,7 @@ type replicas struct {
 	mu       sync.Mutex
 	services map[string]*Service
 	cut      map[string]bool // addresses that nobody reaches
-	dialed  []string
+	dialed   []string
 }
 
 // newReplicas starts replica "a", which the fixture's methods ask.
