@@ -155,3 +155,46 @@ func TestFaultsOfAVerdictAreFoundAtStart(t *testing.T) {
 		})
 	}
 }
+
+func TestAHeaderSetsHowTheTurnEndsAndIsNotShown(t *testing.T) {
+	f := start(t, `
+turns:
+  - when: half
+    steps: [{text: ["request_", "status: PAR", "TIAL\nreason: no tests", "\n", "\nHalf of it", " is done."]}]
+  - when: calls
+    steps:
+      - text: ["request_status: FAILED\n\nLooking"]
+        tools: [{name: Read, input: {n: 1}}]
+      - text: ["request_status: COMPLETE\n", "\n", "All is well."]
+  - when: bare
+    steps: [{text: ["request_status: FAILED\nreason: no compiler"]}]
+  - when: none
+    steps: [{text: ["request_", "ed by nobody"]}]
+`, withSpec(func(s *agent.Spec) { s.Verdict = agent.VerdictHeader }))
+	for name, tt := range map[string]struct {
+		state                 sessionv1.TurnState
+		reason, message       string
+		streamed, final, kept string
+	}{
+		"half":  {sessionv1.TurnState_TURN_STATE_PARTIAL, "AGENT_PARTIAL", ": no tests", "Half of it is done.", "Half of it is done.", `"request_status: PARTIAL\nreason: no tests\n\nHalf of it is done."`},
+		"calls": {sessionv1.TurnState_TURN_STATE_COMPLETE, "", "", "LookingAll is well.", "All is well.", `"request_status: COMPLETE\n\nAll is well."`},
+		"bare":  {sessionv1.TurnState_TURN_STATE_FAILED, "AGENT_FAILED", ": no compiler", "", "no compiler", `"request_status: FAILED\nreason: no compiler"`},
+		"none":  {sessionv1.TurnState_TURN_STATE_COMPLETE, "", "", "request_ed by nobody", "request_ed by nobody", `"request_ed by nobody"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			s := f.session(ctx, t)
+			events := f.turn(ctx, t, s, name)
+			end := finished(t, events)
+			if end.State != tt.state || end.Error.GetReason() != tt.reason || !strings.HasSuffix(end.Error.GetMessage(), tt.message) || end.FinalText != tt.final {
+				t.Errorf("the turn ended %v", end)
+			}
+			if got := text(events); got != tt.streamed {
+				t.Errorf("people saw %q, want %q", got, tt.streamed)
+			}
+			if got := shape(f.messages(ctx, t, s)); !strings.HasSuffix(got, "assistant: "+tt.kept) {
+				t.Errorf("the conversation is\n%s", got)
+			}
+		})
+	}
+}

@@ -9,6 +9,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/verdict"
 )
 
 var errAnswerTooLong = errors.New("the answer is longer than it may be")
@@ -27,6 +28,7 @@ type partialAnswer struct {
 	open     *sessionv1.Event // ends the block that is open
 	begun    []*sessionv1.ToolCallStarted
 	texts    []*commonv1.Text
+	header   *verdict.Filter // of the first text while it comes; nil: nothing is held back
 }
 
 func newAnswer(w *Worker, maxBytes int64) *partialAnswer {
@@ -38,11 +40,38 @@ func (a *partialAnswer) add(ctx context.Context, d model.Delta) error {
 	if a.bytes += int64(len(d.Text)); a.bytes > a.maxBytes {
 		return errAnswerTooLong
 	}
-	e, err := a.event(d)
-	if err != nil {
-		return err
+	var write store.Write
+	for _, d := range a.visible(d) {
+		e, err := a.event(d)
+		if err != nil {
+			return err
+		}
+		write.Events = append(write.Events, a.w.event(a.step, e))
 	}
-	return a.w.log.Append(ctx, store.Write{Events: []*sessionv1.Event{a.w.event(a.step, e)}})
+	if len(write.Events) == 0 {
+		return nil
+	}
+	return a.w.log.Append(ctx, write)
+}
+
+// visible gives what people see of a piece: all, but for the header of the first
+// text, which is held back as long as it may be one.
+func (a *partialAnswer) visible(d model.Delta) []model.Delta {
+	switch {
+	case d.Kind == model.TextStart && a.w.spec.Heads() && len(a.texts) == 0:
+		a.header = &verdict.Filter{}
+	case d.Kind == model.TextDelta && a.header != nil:
+		if d.Text = a.header.Add(d.Text); d.Text == "" {
+			return nil
+		}
+	case d.Kind == model.TextEnd && a.header != nil:
+		rest := a.header.Close()
+		a.header = nil
+		if rest != "" {
+			return []model.Delta{{Kind: model.TextDelta, Block: d.Block, Text: rest}, d}
+		}
+	}
+	return []model.Delta{d}
 }
 
 func (a *partialAnswer) event(d model.Delta) (*sessionv1.Event, error) {

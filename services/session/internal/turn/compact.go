@@ -103,7 +103,7 @@ func (w *Worker) room(r Resolved) int64 {
 // of the context. What cannot be shortened enough is left to the provider.
 func (w *Worker) compactIfFull(ctx, parent context.Context, r Resolved, tools []model.Tool) error {
 	room := w.room(r)
-	overhead := view.TextTokens(w.spec.Prompt)
+	overhead := view.TextTokens(w.system())
 	for _, t := range tools {
 		overhead += view.TextTokens(t.Name) + view.TextTokens(t.Description) + view.TextTokens(string(t.InputSchema))
 	}
@@ -148,7 +148,7 @@ func (w *Worker) compactAsked(ctx, parent context.Context) error {
 	if err := w.loadPath(parent); err != nil {
 		return err
 	}
-	s := shortening{trigger: triggerRequested, callID: fmt.Sprintf("compact.%s.%d", w.lease.Session, asked[0].ID), before: w.viewTokens(view.TextTokens(w.spec.Prompt))}
+	s := shortening{trigger: triggerRequested, callID: fmt.Sprintf("compact.%s.%d", w.lease.Session, asked[0].ID), before: w.viewTokens(view.TextTokens(w.system()))}
 	for _, c := range asked {
 		r := &sessionv1.CompactSessionRequest{}
 		if err := proto.Unmarshal(c.Body, r); err != nil {

@@ -210,7 +210,7 @@ func (w *Worker) request(r Resolved, tools []model.Tool) model.Request {
 		limit = min(limit, r.MaxOutputTokens)
 	}
 	return model.Request{
-		Model: r.Name, System: w.spec.Prompt, Messages: view.Of(w.path), Tools: tools,
+		Model: r.Name, System: w.system(), Messages: view.Of(w.path), Tools: tools,
 		MaxOutputTokens: limit, ThinkingTokens: r.ThinkingTokens,
 		Step: int(w.stepNumber()), Attempt: w.active.run.Attempt + 1,
 	}

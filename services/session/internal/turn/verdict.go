@@ -102,15 +102,45 @@ func (w *Worker) conclude(ctx context.Context, write store.Write) error {
 		return w.fail(ctx, write, sessionv1.ErrorReason_ERROR_REASON_OUTPUT_MISSING, fmt.Sprintf(
 			"The agent ended without the structured output that it owes, also after it was asked for it %d times. Its text is kept; send another message to ask for the output.", maxOutputAsks))
 	default:
+		if v, _ := w.header(w.last()); v != nil {
+			return w.finishWith(ctx, write, *v)
+		}
 		return w.finish(ctx, write, sessionv1.TurnState_TURN_STATE_COMPLETE, nil)
 	}
 }
 
-// textOf is the text of an assistant message as people see it.
-func (w *Worker) textOf(m *sessionv1.Message) string {
+// header divides a message's text into the verdict in its header, if it has one
+// that counts, and what people see. The message itself keeps the header: the
+// model gets back what it wrote.
+func (w *Worker) header(m *sessionv1.Message) (*verdict.Verdict, string) {
+	var v *verdict.Verdict
 	var b strings.Builder
+	first := w.spec.Heads() && m.Role == sessionv1.Role_ROLE_ASSISTANT
 	for _, block := range m.Blocks {
-		b.WriteString(block.GetContent().GetText().GetText())
+		t := block.GetContent().GetText()
+		if t == nil {
+			continue
+		}
+		text := t.Text
+		if first {
+			v, text = verdict.Split(text)
+			first = false
+		}
+		b.WriteString(text)
 	}
-	return b.String()
+	return v, b.String()
+}
+
+// textOf is the text of a message as people see it.
+func (w *Worker) textOf(m *sessionv1.Message) string {
+	_, text := w.header(m)
+	return text
+}
+
+// system is what the model is told before all else.
+func (w *Worker) system() string {
+	if !w.spec.Heads() {
+		return w.spec.Prompt
+	}
+	return strings.TrimSpace(w.spec.Prompt + "\n\n" + verdict.HeaderPrompt)
 }
