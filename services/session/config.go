@@ -42,6 +42,7 @@ type Config struct {
 	MaxClaims              int           `key:"max-claims" help:"how often a turn may be taken up without getting further before it ends FAILED with CRASH_LOOP"`
 	JobConcurrency         int           `key:"job-concurrency" help:"the most jobs beside the turns that a replica does at the same time: deletions, folding, indexing, schedules, webhooks"`
 	JobTimeout             time.Duration `key:"job-timeout" help:"the most time of one try of a job; another replica takes over one and a half times later"`
+	FoldAfter              time.Duration `key:"fold-after" help:"how long after a turn's end its deltas are merged into whole blocks; long enough for clients that were cut off to come back and go on in the middle of one"`
 	Retention              time.Duration `key:"retention" help:"delete sessions in which nothing was done for this long, with all that belongs to them, unless a turn is active or queued or a schedule waits; 0 keeps them for ever"`
 	StreamProgressInterval time.Duration `key:"stream-progress-interval" help:"how often a quiet stream says how far it is"`
 }
@@ -55,7 +56,7 @@ func Defaults() Config {
 		CeilingSteps: 1000, CeilingWallTime: 24 * time.Hour, CeilingOutputTokens: 5_000_000,
 		LeaseTTL: 8 * time.Second, PollInterval: time.Second, StopGrace: 5 * time.Second, MaxSessions: 1000, MaxClaims: 5,
 		StreamProgressInterval: 15 * time.Second,
-		JobConcurrency:         4, JobTimeout: 20 * time.Second,
+		JobConcurrency:         4, JobTimeout: 20 * time.Second, FoldAfter: time.Minute,
 	}
 }
 
@@ -86,6 +87,7 @@ func (c Config) Validate() error {
 	fault(c.MaxSessionsPerTenant < 0, "max-sessions-per-tenant: %d is negative", c.MaxSessionsPerTenant)
 	fault(c.MaxClaims < 1, "max-claims: %d is less than 1", c.MaxClaims)
 	fault(c.JobConcurrency < 1, "job-concurrency: %d is less than 1", c.JobConcurrency)
+	fault(c.FoldAfter < 0, "fold-after: %v is negative", c.FoldAfter)
 	fault(c.Retention < 0, "retention: %v is negative", c.Retention)
 	fault(c.JobTimeout < time.Second, "job-timeout: %v is less than 1s", c.JobTimeout)
 	fault(c.StreamProgressInterval < 100*time.Millisecond, "stream-progress-interval: %v is less than 100ms", c.StreamProgressInterval)

@@ -6,12 +6,14 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/deletion"
 	"github.com/fairlead/fairlead/services/session/internal/jobs"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/tend"
 )
 
 // handlers are the jobs that this replica does.
 func (s *Service) handlers(c Config, d Deps) map[store.JobKind]jobs.Handler {
 	all := map[store.JobKind]jobs.Handler{
 		store.JobDelete: deletion.Peers(toolsv1.NewCallServiceClient(d.Tools), sandboxv1.NewWorkspaceServiceClient(d.Sandbox)),
+		store.JobTend:   tend.New(s.store, c.FoldAfter).Handle,
 	}
 	if c.Retention > 0 {
 		all[store.JobRetain] = deletion.Retain(s.store, c.Retention, d.Log)

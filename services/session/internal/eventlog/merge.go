@@ -13,7 +13,7 @@ const maxDelta = 64 << 10
 // merge adds a later write of the same session to one that still waits.
 func merge(into *store.Write, w store.Write) {
 	for _, e := range w.Events {
-		if n := len(into.Events); n > 0 && mergeDelta(into.Events[n-1], e) {
+		if n := len(into.Events); n > 0 && MergeDelta(into.Events[n-1], e, maxDelta) {
 			continue
 		}
 		into.Events = append(into.Events, e)
@@ -77,10 +77,11 @@ func AddUsage(a, b *sessionv1.Usage) {
 	a.CostNanoUsd += b.GetCostNanoUsd()
 }
 
-// mergeDelta appends b to a if both are deltas of the same thing; a then covers
-// the numbers of both.
-func mergeDelta(a, b *sessionv1.Event) bool {
-	if a.Turn != b.Turn || a.Step != b.Step || a.Seq+1 != b.FirstSeq || proto.Size(a) > maxDelta {
+// MergeDelta appends b to a if both are deltas of the same thing, b comes right
+// behind a, and a is not above the bound, in bytes, already; a then covers the
+// numbers of both.
+func MergeDelta(a, b *sessionv1.Event, bound int) bool {
+	if a.Turn != b.Turn || a.Step != b.Step || a.Seq+1 != b.FirstSeq || proto.Size(a) > bound {
 		return false
 	}
 	switch x := a.Body.(type) {

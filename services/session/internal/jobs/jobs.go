@@ -132,8 +132,8 @@ func (r *Runner) Run(ctx context.Context) error {
 
 // claim begins as many jobs as there is room for.
 func (r *Runner) claim(ctx context.Context) {
-	r.full.Store(true)  // who ends from here on wakes us
-	room := len(r.free) // only this goroutine takes tokens
+	r.full.Store(true)                     // who ends from here on wakes us
+	room := len(r.free)                    // only this goroutine takes tokens
 	if room == 0 || len(r.handlers) == 0 { // without handlers there is nothing to ask for: no kinds would mean all
 		return
 	}

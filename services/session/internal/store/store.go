@@ -32,6 +32,7 @@ var (
 	ErrCallNotWaiting  = errors.New("the call waits for no such answer")
 	ErrDigestMismatch  = errors.New("the answer is for other arguments")
 	ErrDeleting        = errors.New("the session of this id was deleted, and is still being removed elsewhere")
+	ErrNotTiled        = errors.New("the events do not cover the range")
 	ErrUnavailable     = errors.New("the database cannot be reached")
 )
 
@@ -305,9 +306,20 @@ type Store interface {
 	// ListEvents reads events whose seq is above afterSeq, in order: at most
 	// limit of them and about maxBytes (0: no bound), but at least one.
 	ListEvents(ctx context.Context, k Key, afterSeq int64, limit, maxBytes int) ([]*sessionv1.Event, error)
+	// FoldEvents replaces the events that cover exactly first..last by others that
+	// cover the same, in one transaction; nobody is told, for the log says the same
+	// as before. ErrNotTiled when either does not cover the range without gap and
+	// overlap, ErrNotFound.
+	FoldEvents(ctx context.Context, k Key, first, last int64, events []*sessionv1.Event) error
 	// ListMessages reads the path from the root to the head (a message id;
 	// empty: the session's), in order, behind the message with the id after.
 	ListMessages(ctx context.Context, k Key, head, after string, limit int) ([]*sessionv1.Message, error)
+
+	// IndexMessages makes messages of a session findable that are not yet, at most
+	// limit of them, and tells how many those were. ErrNotFound.
+	IndexMessages(ctx context.Context, k Key, limit int) (int, error)
+	// SearchMessages finds messages, also those that the head has left behind.
+	SearchMessages(ctx context.Context, s MessageSearch) ([]*sessionv1.Message, error)
 
 	// Claim takes sessions that have work (a command, or an active turn that is
 	// not WAITING) and no unexpired lease, first those that wait longest, one of

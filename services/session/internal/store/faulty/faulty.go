@@ -40,6 +40,9 @@ const (
 	Release          Method = "Release"
 	ReleaseIdle      Method = "ReleaseIdle"
 	DeleteIdle       Method = "DeleteIdle"
+	FoldEvents       Method = "FoldEvents"
+	IndexMessages    Method = "IndexMessages"
+	SearchMessages   Method = "SearchMessages"
 	PutJobs          Method = "PutJobs"
 	ClaimJobs        Method = "ClaimJobs"
 	EndJob           Method = "EndJob"
@@ -365,6 +368,21 @@ func (s *Store) ReleaseIdle(ctx context.Context, l store.Lease) (bool, error) {
 // DeleteIdle implements store.Store.
 func (s *Store) DeleteIdle(ctx context.Context, idle time.Duration, limit int) ([]store.Key, error) {
 	return do(ctx, s, DeleteIdle, func() ([]store.Key, error) { return s.inner.DeleteIdle(ctx, idle, limit) })
+}
+
+// FoldEvents implements store.Store.
+func (s *Store) FoldEvents(ctx context.Context, k store.Key, first, last int64, events []*sessionv1.Event) error {
+	return just(ctx, s, FoldEvents, func() error { return s.inner.FoldEvents(ctx, k, first, last, events) })
+}
+
+// IndexMessages implements store.Store.
+func (s *Store) IndexMessages(ctx context.Context, k store.Key, limit int) (int, error) {
+	return do(ctx, s, IndexMessages, func() (int, error) { return s.inner.IndexMessages(ctx, k, limit) })
+}
+
+// SearchMessages implements store.Store.
+func (s *Store) SearchMessages(ctx context.Context, m store.MessageSearch) ([]*sessionv1.Message, error) {
+	return do(ctx, s, SearchMessages, func() ([]*sessionv1.Message, error) { return s.inner.SearchMessages(ctx, m) })
 }
 
 // PutJobs implements store.Store.

@@ -195,7 +195,11 @@ func (s *Store) deleteIfIdle(ctx context.Context, k store.Key, idle time.Duratio
 // purge deletes all that belongs to a session, but for its last epoch, and puts
 // the job that tells the peers.
 func purge(ctx context.Context, tx *sql.Tx, k store.Key, epoch int64, now time.Time, grace time.Duration) error {
-	for _, table := range []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations", "jobs"} {
+	if _, err := tx.ExecContext(ctx, "delete from message_words where rowid in (select id from message_index where tenant = ? and session = ?)",
+		k.Tenant, k.Session); err != nil {
+		return err
+	}
+	for _, table := range []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations", "jobs", "message_index"} {
 		if _, err := tx.ExecContext(ctx, "delete from "+table+" where tenant = ? and session = ?", k.Tenant, k.Session); err != nil { //nolint:gosec // the tables are those above
 			return err
 		}

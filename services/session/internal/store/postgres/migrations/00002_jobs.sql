@@ -24,6 +24,25 @@ create index jobs_by_session on jobs (tenant, session) where session <> '';
 -- older version has deleted counts as clean: nothing would ever clean it.
 alter table tombstones add column clean boolean not null default true;
 
+-- What search finds messages by. The words are made in Go and carry a mark of
+-- their tenant, so that no tenant's list of places is as long as all tenants'.
+alter table messages add column indexed boolean not null default false;
+create index messages_unindexed on messages (tenant, session) where not indexed;
+
+create table message_index (
+    tenant      text collate "C" not null,
+    session     text collate "C" not null,
+    message     text collate "C" not null,
+    create_time timestamptz      not null,
+    words       tsvector         not null,
+    primary key (tenant, session, message)
+);
+
+create index message_index_words on message_index using gin (words);
+
 -- +goose Down
+drop table message_index;
+drop index messages_unindexed;
+alter table messages drop column indexed;
 alter table tombstones drop column clean;
 drop table jobs;

@@ -1,0 +1,37 @@
+package backend
+
+import (
+	"fmt"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// PlanFold makes the rows of events that are to cover first..last.
+func PlanFold(k store.Key, first, last int64, events []*sessionv1.Event) ([]Event, error) {
+	rows := make([]Event, 0, len(events))
+	for _, e := range events {
+		row, err := eventRow(k, e)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, Tile(rows, first, last)
+}
+
+// Tile tells whether events, in order, cover first..last without gap and
+// overlap; only their numbers matter.
+func Tile(rows []Event, first, last int64) error {
+	next := first
+	for _, e := range rows {
+		if e.FirstSeq != next || e.Seq < e.FirstSeq {
+			return fmt.Errorf("event %d..%d in the place of %d: %w", e.FirstSeq, e.Seq, next, store.ErrNotTiled)
+		}
+		next = e.Seq + 1
+	}
+	if next != last+1 || len(rows) == 0 {
+		return fmt.Errorf("%d..%d is covered up to %d: %w", first, last, next-1, store.ErrNotTiled)
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package backend
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/search"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// Indexed is what search finds a message by.
+type Indexed struct {
+	store.Key
+	ID    string
+	Time  time.Time
+	Words []string // letters and digits only, with the tenant's mark
+}
+
+// IndexRows makes the rows of messages that were read by their bodies.
+func IndexRows(k store.Key, bodies [][]byte) ([]Indexed, error) {
+	messages, err := Decode[sessionv1.Message](bodies)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]Indexed, 0, len(messages))
+	for _, m := range messages {
+		id, err := MessageID(k.Session, m.GetName())
+		if err != nil {
+			return nil, err
+		}
+		words := search.Words(Text(m))
+		for i := range words {
+			words[i] = mark(k.Tenant) + words[i]
+		}
+		rows = append(rows, Indexed{Key: k, ID: id, Time: Micros(m.GetCreateTime().AsTime()), Words: words})
+	}
+	return rows, nil
+}
+
+// mark is what the words of a tenant begin with. Should two tenants ever have the
+// same, their messages are still told apart by the tenant itself.
+func mark(tenant string) string {
+	sum := sha256.Sum256([]byte(tenant))
+	return hex.EncodeToString(sum[:6]) + "x"
+}
+
+// Text is the text of a message: what was said, and what tools have answered,
+// up to the bound of what is searched.
+func Text(m *sessionv1.Message) string {
+	var b strings.Builder
+	add := func(c *commonv1.Content) {
+		if t := c.GetText().GetText(); t != "" && b.Len() < search.MaxText {
+			b.WriteString(strings.ToValidUTF8(t[:min(len(t), search.MaxText-b.Len())], ""))
+			b.WriteByte('\n')
+		}
+	}
+	for _, block := range m.GetBlocks() {
+		add(block.GetContent())
+		for _, c := range block.GetToolResult().GetContent() {
+			add(c)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// TSQuery is the query as Postgres reads it, and FTSQuery as SQLite does.
+func TSQuery(s store.MessageSearch) string  { return query(s, "'%s'", "'%s':*", " & ") }
+func FTSQuery(s store.MessageSearch) string { return query(s, `"%s"`, `"%s"*`, " AND ") }
+
+func query(s store.MessageSearch, whole, prefix, and string) string {
+	terms := make([]string, 0, len(s.Words))
+	for _, w := range s.Words {
+		form := whole
+		if w.Prefix {
+			form = prefix
+		}
+		terms = append(terms, fmt.Sprintf(form, mark(s.Tenant)+w.Text))
+	}
+	return strings.Join(terms, and)
+}

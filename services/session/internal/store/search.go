@@ -1,0 +1,19 @@
+package store
+
+import (
+	"time"
+
+	"github.com/fairlead/fairlead/services/session/internal/search"
+)
+
+// MessageSearch asks for messages that have all the words, the newest first.
+type MessageSearch struct {
+	Tenant  string
+	Session string // only this session's, by id; empty: all
+	Words   []search.Word
+	// After continues behind this message (create time, session and id, all
+	// descending).
+	AfterTime                  time.Time
+	AfterSession, AfterMessage string
+	Limit                      int
+}

@@ -1,0 +1,76 @@
+// Package tend looks after turns that have ended: it makes their messages
+// findable at once, and folds their deltas once nobody is likely to follow them
+// any more.
+package tend
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// Store is what tending needs of a store.
+type Store interface {
+	GetTurn(ctx context.Context, k store.Key, id string) (*sessionv1.Turn, error)
+	ListEvents(ctx context.Context, k store.Key, afterSeq int64, limit, maxBytes int) ([]*sessionv1.Event, error)
+	FoldEvents(ctx context.Context, k store.Key, first, last int64, events []*sessionv1.Event) error
+	IndexMessages(ctx context.Context, k store.Key, limit int) (int, error)
+}
+
+// Tender does the store.JobTend.
+type Tender struct {
+	store     Store
+	foldAfter time.Duration
+}
+
+// New makes a tender that folds so long after the end of a turn.
+func New(s Store, foldAfter time.Duration) *Tender {
+	return &Tender{store: s, foldAfter: foldAfter}
+}
+
+// The body of a job says what is left to do; nothing means everything.
+const onlyFold = "fold"
+
+// indexBatch is how many messages are made findable at one time.
+const indexBatch = 50
+
+// Handle does the job: first the messages, then, later, the deltas.
+func (t *Tender) Handle(ctx context.Context, j store.Job) (*store.Job, error) {
+	session, turn, ok := strings.Cut(j.ID, "/")
+	if !ok {
+		return nil, fmt.Errorf("the job %q names no turn", j.ID)
+	}
+	k := store.Key{Tenant: j.Tenant, Session: session}
+	if string(j.Body) != onlyFold {
+		err := t.index(ctx, k)
+		if err != nil && !gone(err) {
+			return nil, err
+		}
+		return &store.Job{Body: []byte(onlyFold), Due: time.Now().Add(t.foldAfter)}, nil
+	}
+	found, err := t.store.GetTurn(ctx, k, turn)
+	if err == nil {
+		err = t.fold(ctx, k, found.AfterSeq, found.Name)
+	}
+	if gone(err) {
+		return nil, nil
+	}
+	return nil, err
+}
+
+// index makes all messages of the session findable that are not yet.
+func (t *Tender) index(ctx context.Context, k store.Key) error {
+	for {
+		n, err := t.store.IndexMessages(ctx, k, indexBatch)
+		if err != nil {
+			return fmt.Errorf("index messages: %w", err)
+		}
+		if n < indexBatch {
+			return nil
+		}
+	}
+}
