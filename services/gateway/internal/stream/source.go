@@ -90,7 +90,10 @@ func (s *source) await(ctx context.Context) error {
 	wait := time.NewTimer(verdict)
 	defer wait.Stop()
 	select {
-	case r := <-s.in:
+	case r, ok := <-s.in:
+		if !ok { // ctx ended, and the receiver gave up what it had
+			return ctx.Err()
+		}
 		s.first = &r
 		if r.err != nil && !errors.Is(r.err, io.EOF) {
 			return r.err
