@@ -2,6 +2,7 @@ package guard
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -39,7 +40,7 @@ func step(say string, calls ...call) []*sessionv1.Message {
 		asked.Blocks = append(asked.Blocks, text(say))
 	}
 	for i, c := range calls {
-		id := fmt.Sprint(i)
+		id := strconv.Itoa(i)
 		asked.Blocks = append(asked.Blocks, &sessionv1.Block{Kind: &sessionv1.Block_ToolUse{ToolUse: &sessionv1.ToolUse{CallId: id, Tool: c.tool, ArgumentsJson: c.args}}})
 		answered.Blocks = append(answered.Blocks, &sessionv1.Block{Kind: &sessionv1.Block_ToolResult{ToolResult: &sessionv1.ToolResult{CallId: id, Outcome: c.outcome}}})
 	}
@@ -54,9 +55,9 @@ func join(parts ...[]*sessionv1.Message) []*sessionv1.Message {
 	return all
 }
 
-func times(n int, make func(i int) []*sessionv1.Message) (all []*sessionv1.Message) {
+func times(n int, step func(i int) []*sessionv1.Message) (all []*sessionv1.Message) {
 	for i := range n {
-		all = append(all, make(i)...)
+		all = append(all, step(i)...)
 	}
 	return all
 }
@@ -66,7 +67,7 @@ func TestARuleStrikesWhenItsCountIsReached(t *testing.T) {
 	a := call{"Bash", `{"command":"a"}`, ok}
 	b := call{"Bash", `{"command":"b"}`, ok}
 	edit := func(i int) call { return call{"Edit", fmt.Sprintf(`{"n":%d}`, i), ok} }
-	fail := func(i int) call { return call{"Read", fmt.Sprint(i), failed} }
+	fail := func(i int) call { return call{"Read", strconv.Itoa(i), failed} }
 	todo := step("", call{todoTool, "{}", ok})
 	for name, tt := range map[string]struct {
 		turn   []*sessionv1.Message
@@ -121,7 +122,7 @@ func TestTheModelIsToldOnceWhenItIsHalfWay(t *testing.T) {
 	var told []int
 	for i := range 6 {
 		at := len(turn)
-		turn = append(turn, step("x", call{"Read", fmt.Sprint(i), failed})...)
+		turn = append(turn, step("x", call{"Read", strconv.Itoa(i), failed})...)
 		if hint := rules.Hint(turn, at); hint != "" {
 			told = append(told, i+1)
 			if !strings.Contains(hint, "The last 3 tool calls failed.") {

@@ -113,13 +113,13 @@ func TestAFilterShowsTheSameHoweverTheTextIsCut(t *testing.T) {
 			}
 		}
 		var f Filter // and any number of them
-		got := ""
+		var shown strings.Builder
 		for rest := text; rest != ""; {
 			n := rapid.IntRange(1, len(rest)).Draw(t, "piece")
-			got += f.Add(rest[:n])
+			shown.WriteString(f.Add(rest[:n]))
 			rest = rest[n:]
 		}
-		if got += f.Close(); got != want {
+		if got := shown.String() + f.Close(); got != want {
 			t.Fatalf("%q in pieces shows %q, want %q", text, got, want)
 		}
 	})

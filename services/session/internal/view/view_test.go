@@ -167,19 +167,18 @@ func TestEveryViewIsWellFormed(t *testing.T) {
 			if m.Compaction != nil && i > 0 {
 				t.Fatalf("there is an old summary in %s", names(v))
 			}
-			results := ""
-			uses := ""
+			var results, uses strings.Builder
 			for j, b := range m.Blocks {
-				results += b.GetToolResult().GetCallId()
-				uses += b.GetToolUse().GetCallId()
+				results.WriteString(b.GetToolResult().GetCallId())
+				uses.WriteString(b.GetToolUse().GetCallId())
 				if b.GetThinking() != nil && !proto.Equal(b, whole[m.Name].Blocks[j]) {
 					t.Fatalf("thinking was changed in %s", m.Name)
 				}
 			}
-			if results != open {
-				t.Fatalf("%s has the results %q, want those of %q (view %s)", m.Name, results, open, names(v))
+			if results.String() != open {
+				t.Fatalf("%s has the results %q, want those of %q (view %s)", m.Name, results.String(), open, names(v))
 			}
-			open = uses
+			open = uses.String()
 		}
 		if open != "" {
 			t.Fatalf("the view ends with the call %s", open)
