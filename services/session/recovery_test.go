@@ -27,6 +27,8 @@ type recovery struct {
 	// again until it is answered. It returns when the session has come to rest.
 	play  func(ctx context.Context, c *cluster) error
 	check func(c *cluster, log []*sessionv1.Event, conversation []*sessionv1.Message) error
+	// change is what is different in the configuration, if anything is.
+	change func(*session.Config)
 }
 
 var recoveries = []recovery{
@@ -64,6 +66,20 @@ var recoveries = []recovery{
 			}
 			done := sessionv1.TurnState_TURN_STATE_COMPLETE
 			return ends(log, done, done, done)
+		}},
+	{name: "a turn whose view is shortened", scenario: shortened, change: shortensAfterTwoSteps,
+		play: func(ctx context.Context, c *cluster) error {
+			return errors.Join(c.send(ctx, "work"), c.ended(ctx, 1))
+		},
+		check: func(c *cluster, log []*sessionv1.Event, conversation []*sessionv1.Message) error {
+			return errors.Join(c.executed(3), ends(log, sessionv1.TurnState_TURN_STATE_COMPLETE), isShortened(log, conversation, 7, "automatic"))
+		}},
+	{name: "a view that is shortened between turns", scenario: shortened, change: shortensAfterTwoSteps,
+		play: func(ctx context.Context, c *cluster) error {
+			return errors.Join(c.send(ctx, "talk"), c.ended(ctx, 1), c.compact(ctx))
+		},
+		check: func(c *cluster, log []*sessionv1.Event, conversation []*sessionv1.Message) error {
+			return errors.Join(c.executed(1), ends(log, sessionv1.TurnState_TURN_STATE_COMPLETE), isShortened(log, conversation, 3, "requested"))
 		}},
 }
 
@@ -175,7 +191,12 @@ func newCluster(t *testing.T, r recovery) *cluster {
 		}
 		return s
 	})
-	c.first = start(t, r.scenario, func(c *session.Config) { c.PollInterval = time.Second; c.LeaseTTL = 8 * time.Second })
+	c.first = start(t, r.scenario, func(c *session.Config) {
+		c.PollInterval, c.LeaseTTL = time.Second, 8*time.Second
+		if r.change != nil {
+			r.change(c)
+		}
+	})
 	c.live = c.first
 	resp, err := c.first.CreateSession(t.Context(), &sessionv1.CreateSessionRequest{})
 	if err != nil {
