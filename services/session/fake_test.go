@@ -69,7 +69,7 @@ func (p *peers) ListTools(context.Context, *toolsv1.ListToolsRequest) (*toolsv1.
 		return nil, err
 	}
 	resp := &toolsv1.ListToolsResponse{}
-	for _, name := range []string{"Bash", "Block", "Broken", "Fail", "Read", "TodoWrite", "Write"} {
+	for _, name := range []string{"Background", "Bash", "Block", "Broken", "Fail", "Read", "TodoWrite", "Write"} {
 		resp.Tools = append(resp.Tools, &toolsv1.Tool{Name: "tools/" + name, Description: name, Parallel: name == "Read" || name == "Block"})
 	}
 	return resp, nil
@@ -173,6 +173,13 @@ func (p *peers) execute(r *toolsv1.CallToolRequest, stream grpc.ServerStreamingS
 		p.blocked <- id
 		<-ctx.Done()
 		return stream.Context().Err()
+	case "Background":
+		p.finish(id, toolsv1.CallOutcome_CALL_OUTCOME_OK, "It runs on.").Operation = "operations/" + id
+		return stream.Send(result(p.results[id]))
+	case "check_operation":
+		done := p.finish(id, toolsv1.CallOutcome_CALL_OUTCOME_OK, "It has ended.")
+		done.Observed = &toolsv1.OperationStatus{Operation: "operations/x", State: toolsv1.OperationState_OPERATION_STATE_SUCCEEDED, Progress: "make"}
+		return stream.Send(result(done))
 	default:
 		done := p.finish(id, toolsv1.CallOutcome_CALL_OUTCOME_OK, "result of "+r.Tool) // also when the stream breaks
 		if err := stream.Send(&toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Output{Output: &toolsv1.CallOutput{Stream: "stdout", Data: []byte("out of " + id)}}}); err != nil {

@@ -51,10 +51,11 @@ func BuiltIn() map[string]Spec {
 		Coder: {
 			Description: "Writes and changes programs: reads, edits and runs what is in the workspace.",
 			Profile:     "full",
-			Tools:       []string{"Bash", "Edit", "Glob", "Grep", "LS", "MultiEdit", "Read", "TodoWrite", "Write"},
+			Tools:       []string{"Bash", "Edit", "Glob", "Grep", "LS", "MultiEdit", "Read", "TodoWrite", "Write", "cancel_operation", "check_operation"},
 			Prompt: `You are a careful software engineer who works in the directory /workspace.
 Look before you change: read the files and run the tests first. Make the smallest change that solves the problem,
 then run the tests again and report what you did and what you saw. Commands run in a sandbox without a network.
+Let commands that take minutes run in the background, and look at them with check_operation.
 File paths are absolute below /workspace, or relative to it. Keep a list of things to do with TodoWrite when a task has several parts.`,
 		},
 		Assistant: {

@@ -159,7 +159,7 @@ func (c *caller) call(ctx context.Context, u *sessionv1.ToolUse) error {
 			return c.record(u, c.cancel(u), begun) //nolint:contextcheck // ctx has ended; cancelling has a context of its own
 		case err == nil && end.result != nil:
 			endCallSpan(span, end.result)
-			return c.record(u, end.result, begun)
+			return c.record(u, end.result, begun, c.w.operationEvents(u, end.told)...)
 		case err == nil && end.ask != nil:
 			return c.ask(u, end.ask)
 		case apierr.Reason(err) == "STALE_EPOCH":
@@ -226,6 +226,7 @@ func (c *caller) pause(ctx context.Context, u *sessionv1.ToolUse, err error, tri
 // ended is how a stream of CallTool ended.
 type ended struct {
 	result *sessionv1.ToolResult
+	told   *toolsv1.CallResult // what tools said, if result came from there
 	ask    *toolsv1.CallAsk
 }
 
@@ -246,7 +247,7 @@ func (c *caller) once(ctx context.Context, u *sessionv1.ToolUse) (ended, error) 
 		}
 		switch k := r.Kind.(type) {
 		case *toolsv1.CallToolResponse_Result:
-			return ended{result: toolResult(u.CallId, k.Result)}, nil
+			return ended{result: toolResult(u.CallId, k.Result), told: k.Result}, nil
 		case *toolsv1.CallToolResponse_Ask:
 			return ended{ask: k.Ask}, nil
 		case *toolsv1.CallToolResponse_Delegated:
@@ -312,15 +313,19 @@ func (c *caller) ask(u *sessionv1.ToolUse, a *toolsv1.CallAsk) error {
 }
 
 // record keeps a call's result with the turn, and says that the call ended.
-func (c *caller) record(u *sessionv1.ToolUse, r *sessionv1.ToolResult, begun time.Time) error {
+func (c *caller) record(u *sessionv1.ToolUse, r *sessionv1.ToolResult, begun time.Time, also ...*sessionv1.Event) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.w.active
 	if err := t.setResult(u.CallId, r); err != nil {
 		return err
 	}
+	finished := c.w.finishedCall(u.Tool, r, time.Since(begun))
+	for _, e := range also {
+		finished.GetToolCallFinished().Operation = e.GetOperationStarted().GetOperation()
+	}
 	return c.w.log.Append(c.parent, store.Write{
-		Events: []*sessionv1.Event{c.w.finishedCall(u.Tool, r, time.Since(begun))}, Turns: []*store.TurnRow{t.row()},
+		Events: append([]*sessionv1.Event{finished}, also...), Turns: []*store.TurnRow{t.row()},
 		StepCommitted: true, // a call is recorded once: a turn that brings its replicas down does not get here for ever
 	})
 }

@@ -279,6 +279,9 @@ func (w *Worker) advance(ctx, parent context.Context, warm *warming) error {
 	case len(w.active.run.Steer) > 0 && w.mayStep():
 		return w.takeIn(parent)
 	case last.Role == sessionv1.Role_ROLE_USER && w.draining.Load():
+		if err := w.log.Flush(parent); err != nil { // what is not written when the lease is given back is lost
+			return err
+		}
 		return ErrHandOver
 	case last.Role == sessionv1.Role_ROLE_USER && len(w.compacts) > 0:
 		return w.compactAsked(ctx, parent)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
@@ -109,7 +110,7 @@ func (m checker) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Resul
 	if p.Offset != nil {
 		from = *p.Offset
 	}
-	return tool.OK(describe(now, from)), nil
+	return observed(now, from), nil
 }
 
 type canceller struct{ *Manager }
@@ -131,7 +132,24 @@ func (m canceller) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Res
 	if err != nil {
 		return nil, err
 	}
-	return tool.OK(describe(now, from)), nil
+	return observed(now, from), nil
+}
+
+// States are the public names of the states.
+var States = map[store.OperationState]toolsv1.OperationState{
+	store.Running:   toolsv1.OperationState_OPERATION_STATE_RUNNING,
+	store.Succeeded: toolsv1.OperationState_OPERATION_STATE_SUCCEEDED,
+	store.Failed:    toolsv1.OperationState_OPERATION_STATE_FAILED,
+	store.Stopped:   toolsv1.OperationState_OPERATION_STATE_CANCELLED,
+	store.Unknown:   toolsv1.OperationState_OPERATION_STATE_UNKNOWN,
+	store.Expired:   toolsv1.OperationState_OPERATION_STATE_EXPIRED,
+}
+
+// observed is the result of a call that looked at an operation.
+func observed(o store.Operation, from int64) *tool.Result {
+	r := tool.OK(describe(o, from))
+	r.Observed = &toolsv1.OperationStatus{Operation: Prefix + o.ID, State: States[o.State], Progress: o.Progress}
+	return r
 }
 
 // describe tells a model of an operation, with its output from a place on.

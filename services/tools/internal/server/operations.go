@@ -103,18 +103,9 @@ func (s *Operations) CancelOperation(ctx context.Context, q *toolsv1.CancelOpera
 	return &toolsv1.CancelOperationResponse{Operation: message}, err
 }
 
-var operationStates = map[store.OperationState]toolsv1.OperationState{
-	store.Running:   toolsv1.OperationState_OPERATION_STATE_RUNNING,
-	store.Succeeded: toolsv1.OperationState_OPERATION_STATE_SUCCEEDED,
-	store.Failed:    toolsv1.OperationState_OPERATION_STATE_FAILED,
-	store.Stopped:   toolsv1.OperationState_OPERATION_STATE_CANCELLED,
-	store.Unknown:   toolsv1.OperationState_OPERATION_STATE_UNKNOWN,
-	store.Expired:   toolsv1.OperationState_OPERATION_STATE_EXPIRED,
-}
-
 func operationToProto(o store.Operation) (*toolsv1.Operation, error) {
 	m := &toolsv1.Operation{
-		Name: operation.Prefix + o.ID, Session: o.Session, CallId: o.ID, Tool: o.Tool, State: operationStates[o.State],
+		Name: operation.Prefix + o.ID, Session: o.Session, CallId: o.ID, Tool: o.Tool, State: operation.States[o.State],
 		CreateTime: timestamppb.New(o.CreateTime), ExpireTime: timestamppb.New(o.ExpireTime), Progress: o.Progress, ExitCode: o.ExitCode,
 		OutputHead:  valid(o.Head[:min(len(o.Head), shownBytes)]),
 		OutputTail:  valid(o.Tail[max(0, len(o.Tail)-shownBytes):]),

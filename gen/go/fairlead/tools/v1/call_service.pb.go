@@ -646,7 +646,9 @@ type CallResult struct {
 	DurationMs int64 `protobuf:"varint,3,opt,name=duration_ms,json=durationMs,proto3" json:"duration_ms,omitempty"`
 	// The operation that the call started, as `operations/{operation}`, if it
 	// handed one back: work that goes on.
-	Operation     string `protobuf:"bytes,4,opt,name=operation,proto3" json:"operation,omitempty"`
+	Operation string `protobuf:"bytes,4,opt,name=operation,proto3" json:"operation,omitempty"`
+	// The operation that the call looked at or stopped, if it did.
+	Observed      *OperationStatus `protobuf:"bytes,5,opt,name=observed,proto3" json:"observed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -709,6 +711,77 @@ func (x *CallResult) GetOperation() string {
 	return ""
 }
 
+func (x *CallResult) GetObserved() *OperationStatus {
+	if x != nil {
+		return x.Observed
+	}
+	return nil
+}
+
+// OperationStatus says how an operation was when a call looked at it.
+type OperationStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The operation, as `operations/{operation}`.
+	Operation string `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
+	// Where it stood.
+	State OperationState `protobuf:"varint,2,opt,name=state,proto3,enum=fairlead.tools.v1.OperationState" json:"state,omitempty"`
+	// For people: what it does, or how far it is.
+	Progress      string `protobuf:"bytes,3,opt,name=progress,proto3" json:"progress,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OperationStatus) Reset() {
+	*x = OperationStatus{}
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OperationStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OperationStatus) ProtoMessage() {}
+
+func (x *OperationStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OperationStatus.ProtoReflect.Descriptor instead.
+func (*OperationStatus) Descriptor() ([]byte, []int) {
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *OperationStatus) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
+}
+
+func (x *OperationStatus) GetState() OperationState {
+	if x != nil {
+		return x.State
+	}
+	return OperationState_OPERATION_STATE_UNSPECIFIED
+}
+
+func (x *OperationStatus) GetProgress() string {
+	if x != nil {
+		return x.Progress
+	}
+	return ""
+}
+
 // CallAsk asks for an approval.
 type CallAsk struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -722,7 +795,7 @@ type CallAsk struct {
 
 func (x *CallAsk) Reset() {
 	*x = CallAsk{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[7]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -734,7 +807,7 @@ func (x *CallAsk) String() string {
 func (*CallAsk) ProtoMessage() {}
 
 func (x *CallAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[7]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -747,7 +820,7 @@ func (x *CallAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallAsk.ProtoReflect.Descriptor instead.
 func (*CallAsk) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{7}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CallAsk) GetDigest() string {
@@ -777,7 +850,7 @@ type CallDelegated struct {
 
 func (x *CallDelegated) Reset() {
 	*x = CallDelegated{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[8]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -789,7 +862,7 @@ func (x *CallDelegated) String() string {
 func (*CallDelegated) ProtoMessage() {}
 
 func (x *CallDelegated) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[8]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -802,7 +875,7 @@ func (x *CallDelegated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallDelegated.ProtoReflect.Descriptor instead.
 func (*CallDelegated) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CallDelegated) GetTool() string {
@@ -832,7 +905,7 @@ type ReportResultRequest struct {
 
 func (x *ReportResultRequest) Reset() {
 	*x = ReportResultRequest{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[9]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -844,7 +917,7 @@ func (x *ReportResultRequest) String() string {
 func (*ReportResultRequest) ProtoMessage() {}
 
 func (x *ReportResultRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[9]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -857,7 +930,7 @@ func (x *ReportResultRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResultRequest.ProtoReflect.Descriptor instead.
 func (*ReportResultRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ReportResultRequest) GetCall() *v1.CallRef {
@@ -883,7 +956,7 @@ type ReportResultResponse struct {
 
 func (x *ReportResultResponse) Reset() {
 	*x = ReportResultResponse{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[10]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -895,7 +968,7 @@ func (x *ReportResultResponse) String() string {
 func (*ReportResultResponse) ProtoMessage() {}
 
 func (x *ReportResultResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[10]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -908,7 +981,7 @@ func (x *ReportResultResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResultResponse.ProtoReflect.Descriptor instead.
 func (*ReportResultResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{11}
 }
 
 // CancelCallRequest asks to stop a call.
@@ -922,7 +995,7 @@ type CancelCallRequest struct {
 
 func (x *CancelCallRequest) Reset() {
 	*x = CancelCallRequest{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[11]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -934,7 +1007,7 @@ func (x *CancelCallRequest) String() string {
 func (*CancelCallRequest) ProtoMessage() {}
 
 func (x *CancelCallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[11]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -947,7 +1020,7 @@ func (x *CancelCallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelCallRequest.ProtoReflect.Descriptor instead.
 func (*CancelCallRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CancelCallRequest) GetCall() *v1.CallRef {
@@ -968,7 +1041,7 @@ type CancelCallResponse struct {
 
 func (x *CancelCallResponse) Reset() {
 	*x = CancelCallResponse{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[12]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -980,7 +1053,7 @@ func (x *CancelCallResponse) String() string {
 func (*CancelCallResponse) ProtoMessage() {}
 
 func (x *CancelCallResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[12]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -993,7 +1066,7 @@ func (x *CancelCallResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelCallResponse.ProtoReflect.Descriptor instead.
 func (*CancelCallResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CancelCallResponse) GetResult() *CallResult {
@@ -1014,7 +1087,7 @@ type DeleteSessionCallsRequest struct {
 
 func (x *DeleteSessionCallsRequest) Reset() {
 	*x = DeleteSessionCallsRequest{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[13]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1026,7 +1099,7 @@ func (x *DeleteSessionCallsRequest) String() string {
 func (*DeleteSessionCallsRequest) ProtoMessage() {}
 
 func (x *DeleteSessionCallsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[13]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1039,7 +1112,7 @@ func (x *DeleteSessionCallsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionCallsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteSessionCallsRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DeleteSessionCallsRequest) GetSession() string {
@@ -1058,7 +1131,7 @@ type DeleteSessionCallsResponse struct {
 
 func (x *DeleteSessionCallsResponse) Reset() {
 	*x = DeleteSessionCallsResponse{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[14]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1070,7 +1143,7 @@ func (x *DeleteSessionCallsResponse) String() string {
 func (*DeleteSessionCallsResponse) ProtoMessage() {}
 
 func (x *DeleteSessionCallsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[14]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1083,14 +1156,14 @@ func (x *DeleteSessionCallsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionCallsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteSessionCallsResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{14}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{15}
 }
 
 var File_fairlead_tools_v1_call_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\n" +
-	"$fairlead/tools/v1/call_service.proto\x12\x11fairlead.tools.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\x1a fairlead/common/v1/content.proto\"\xf2\x02\n" +
+	"$fairlead/tools/v1/call_service.proto\x12\x11fairlead.tools.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\x1a fairlead/common/v1/content.proto\x1a!fairlead/tools/v1/operation.proto\"\xf2\x02\n" +
 	"\x0fCallToolRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1e\n" +
 	"\x04tool\x18\x02 \x01(\tB\n" +
@@ -1122,14 +1195,19 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\n" +
 	"CallOutput\x12\x16\n" +
 	"\x06stream\x18\x01 \x01(\tR\x06stream\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\xbc\x01\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\xfc\x01\n" +
 	"\n" +
 	"CallResult\x128\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x1e.fairlead.tools.v1.CallOutcomeR\aoutcome\x125\n" +
 	"\acontent\x18\x02 \x03(\v2\x1b.fairlead.common.v1.ContentR\acontent\x12\x1f\n" +
 	"\vduration_ms\x18\x03 \x01(\x03R\n" +
 	"durationMs\x12\x1c\n" +
-	"\toperation\x18\x04 \x01(\tR\toperation\"5\n" +
+	"\toperation\x18\x04 \x01(\tR\toperation\x12>\n" +
+	"\bobserved\x18\x05 \x01(\v2\".fairlead.tools.v1.OperationStatusR\bobserved\"\x84\x01\n" +
+	"\x0fOperationStatus\x12\x1c\n" +
+	"\toperation\x18\x01 \x01(\tR\toperation\x127\n" +
+	"\x05state\x18\x02 \x01(\x0e2!.fairlead.tools.v1.OperationStateR\x05state\x12\x1a\n" +
+	"\bprogress\x18\x03 \x01(\tR\bprogress\"5\n" +
 	"\aCallAsk\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\"J\n" +
@@ -1180,7 +1258,7 @@ func file_fairlead_tools_v1_call_service_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_tools_v1_call_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fairlead_tools_v1_call_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_fairlead_tools_v1_call_service_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_fairlead_tools_v1_call_service_proto_goTypes = []any{
 	(CallDecisionKind)(0),              // 0: fairlead.tools.v1.CallDecisionKind
 	(CallOutcome)(0),                   // 1: fairlead.tools.v1.CallOutcome
@@ -1191,46 +1269,50 @@ var file_fairlead_tools_v1_call_service_proto_goTypes = []any{
 	(*CallProgress)(nil),               // 6: fairlead.tools.v1.CallProgress
 	(*CallOutput)(nil),                 // 7: fairlead.tools.v1.CallOutput
 	(*CallResult)(nil),                 // 8: fairlead.tools.v1.CallResult
-	(*CallAsk)(nil),                    // 9: fairlead.tools.v1.CallAsk
-	(*CallDelegated)(nil),              // 10: fairlead.tools.v1.CallDelegated
-	(*ReportResultRequest)(nil),        // 11: fairlead.tools.v1.ReportResultRequest
-	(*ReportResultResponse)(nil),       // 12: fairlead.tools.v1.ReportResultResponse
-	(*CancelCallRequest)(nil),          // 13: fairlead.tools.v1.CancelCallRequest
-	(*CancelCallResponse)(nil),         // 14: fairlead.tools.v1.CancelCallResponse
-	(*DeleteSessionCallsRequest)(nil),  // 15: fairlead.tools.v1.DeleteSessionCallsRequest
-	(*DeleteSessionCallsResponse)(nil), // 16: fairlead.tools.v1.DeleteSessionCallsResponse
-	(*v1.CallRef)(nil),                 // 17: fairlead.common.v1.CallRef
-	(*v1.Content)(nil),                 // 18: fairlead.common.v1.Content
+	(*OperationStatus)(nil),            // 9: fairlead.tools.v1.OperationStatus
+	(*CallAsk)(nil),                    // 10: fairlead.tools.v1.CallAsk
+	(*CallDelegated)(nil),              // 11: fairlead.tools.v1.CallDelegated
+	(*ReportResultRequest)(nil),        // 12: fairlead.tools.v1.ReportResultRequest
+	(*ReportResultResponse)(nil),       // 13: fairlead.tools.v1.ReportResultResponse
+	(*CancelCallRequest)(nil),          // 14: fairlead.tools.v1.CancelCallRequest
+	(*CancelCallResponse)(nil),         // 15: fairlead.tools.v1.CancelCallResponse
+	(*DeleteSessionCallsRequest)(nil),  // 16: fairlead.tools.v1.DeleteSessionCallsRequest
+	(*DeleteSessionCallsResponse)(nil), // 17: fairlead.tools.v1.DeleteSessionCallsResponse
+	(*v1.CallRef)(nil),                 // 18: fairlead.common.v1.CallRef
+	(*v1.Content)(nil),                 // 19: fairlead.common.v1.Content
+	(OperationState)(0),                // 20: fairlead.tools.v1.OperationState
 }
 var file_fairlead_tools_v1_call_service_proto_depIdxs = []int32{
-	17, // 0: fairlead.tools.v1.CallToolRequest.call:type_name -> fairlead.common.v1.CallRef
+	18, // 0: fairlead.tools.v1.CallToolRequest.call:type_name -> fairlead.common.v1.CallRef
 	3,  // 1: fairlead.tools.v1.CallToolRequest.approval:type_name -> fairlead.tools.v1.Approval
 	5,  // 2: fairlead.tools.v1.CallToolResponse.decision:type_name -> fairlead.tools.v1.CallDecision
 	6,  // 3: fairlead.tools.v1.CallToolResponse.progress:type_name -> fairlead.tools.v1.CallProgress
 	7,  // 4: fairlead.tools.v1.CallToolResponse.output:type_name -> fairlead.tools.v1.CallOutput
 	8,  // 5: fairlead.tools.v1.CallToolResponse.result:type_name -> fairlead.tools.v1.CallResult
-	9,  // 6: fairlead.tools.v1.CallToolResponse.ask:type_name -> fairlead.tools.v1.CallAsk
-	10, // 7: fairlead.tools.v1.CallToolResponse.delegated:type_name -> fairlead.tools.v1.CallDelegated
+	10, // 6: fairlead.tools.v1.CallToolResponse.ask:type_name -> fairlead.tools.v1.CallAsk
+	11, // 7: fairlead.tools.v1.CallToolResponse.delegated:type_name -> fairlead.tools.v1.CallDelegated
 	0,  // 8: fairlead.tools.v1.CallDecision.decision:type_name -> fairlead.tools.v1.CallDecisionKind
 	1,  // 9: fairlead.tools.v1.CallResult.outcome:type_name -> fairlead.tools.v1.CallOutcome
-	18, // 10: fairlead.tools.v1.CallResult.content:type_name -> fairlead.common.v1.Content
-	17, // 11: fairlead.tools.v1.ReportResultRequest.call:type_name -> fairlead.common.v1.CallRef
-	8,  // 12: fairlead.tools.v1.ReportResultRequest.result:type_name -> fairlead.tools.v1.CallResult
-	17, // 13: fairlead.tools.v1.CancelCallRequest.call:type_name -> fairlead.common.v1.CallRef
-	8,  // 14: fairlead.tools.v1.CancelCallResponse.result:type_name -> fairlead.tools.v1.CallResult
-	2,  // 15: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
-	11, // 16: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
-	13, // 17: fairlead.tools.v1.CallService.CancelCall:input_type -> fairlead.tools.v1.CancelCallRequest
-	15, // 18: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
-	4,  // 19: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
-	12, // 20: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
-	14, // 21: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
-	16, // 22: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
-	19, // [19:23] is the sub-list for method output_type
-	15, // [15:19] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	19, // 10: fairlead.tools.v1.CallResult.content:type_name -> fairlead.common.v1.Content
+	9,  // 11: fairlead.tools.v1.CallResult.observed:type_name -> fairlead.tools.v1.OperationStatus
+	20, // 12: fairlead.tools.v1.OperationStatus.state:type_name -> fairlead.tools.v1.OperationState
+	18, // 13: fairlead.tools.v1.ReportResultRequest.call:type_name -> fairlead.common.v1.CallRef
+	8,  // 14: fairlead.tools.v1.ReportResultRequest.result:type_name -> fairlead.tools.v1.CallResult
+	18, // 15: fairlead.tools.v1.CancelCallRequest.call:type_name -> fairlead.common.v1.CallRef
+	8,  // 16: fairlead.tools.v1.CancelCallResponse.result:type_name -> fairlead.tools.v1.CallResult
+	2,  // 17: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
+	12, // 18: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
+	14, // 19: fairlead.tools.v1.CallService.CancelCall:input_type -> fairlead.tools.v1.CancelCallRequest
+	16, // 20: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
+	4,  // 21: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
+	13, // 22: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
+	15, // 23: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
+	17, // 24: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
+	21, // [21:25] is the sub-list for method output_type
+	17, // [17:21] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_tools_v1_call_service_proto_init() }
@@ -1238,6 +1320,7 @@ func file_fairlead_tools_v1_call_service_proto_init() {
 	if File_fairlead_tools_v1_call_service_proto != nil {
 		return
 	}
+	file_fairlead_tools_v1_operation_proto_init()
 	file_fairlead_tools_v1_call_service_proto_msgTypes[2].OneofWrappers = []any{
 		(*CallToolResponse_Decision)(nil),
 		(*CallToolResponse_Progress)(nil),
@@ -1252,7 +1335,7 @@ func file_fairlead_tools_v1_call_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_tools_v1_call_service_proto_rawDesc), len(file_fairlead_tools_v1_call_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -9,13 +9,15 @@ import type { CallRef } from "../../common/v1/call_pb.js";
 import { file_fairlead_common_v1_call } from "../../common/v1/call_pb.js";
 import type { Content } from "../../common/v1/content_pb.js";
 import { file_fairlead_common_v1_content } from "../../common/v1/content_pb.js";
+import type { OperationState } from "./operation_pb.js";
+import { file_fairlead_tools_v1_operation } from "./operation_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file fairlead/tools/v1/call_service.proto.
  */
 export const file_fairlead_tools_v1_call_service: GenFile = /*@__PURE__*/
-  fileDesc("CiRmYWlybGVhZC90b29scy92MS9jYWxsX3NlcnZpY2UucHJvdG8SEWZhaXJsZWFkLnRvb2xzLnYxIqECCg9DYWxsVG9vbFJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESGAoEdG9vbBgCIAEoCUIKukgHcgUQARiAAhIiCg5hcmd1bWVudHNfanNvbhgDIAEoCUIKukgHcgUogICABBIuCgdwcm9maWxlGAQgASgJQh26SBpyGDIWXlthLXpdW2EtejAtOS1dezAsNjJ9JBIgCg1hbGxvd2VkX3Rvb2xzGAUgAygJQgm6SAaSAQMQgAgSLQoIYXBwcm92YWwYBiABKAsyGy5mYWlybGVhZC50b29scy52MS5BcHByb3ZhbBIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgHIAEoAyJfCghBcHByb3ZhbBIXCgZkaWdlc3QYASABKAlCB7pIBHICEAESEAoIYXBwcm92ZWQYAiABKAgSGgoHY29tbWVudBgDIAEoCUIJukgGcgQogIABEgwKBHVzZXIYBCABKAkiyAIKEENhbGxUb29sUmVzcG9uc2USMwoIZGVjaXNpb24YASABKAsyHy5mYWlybGVhZC50b29scy52MS5DYWxsRGVjaXNpb25IABIzCghwcm9ncmVzcxgCIAEoCzIfLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxQcm9ncmVzc0gAEi8KBm91dHB1dBgDIAEoCzIdLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxPdXRwdXRIABIvCgZyZXN1bHQYBCABKAsyHS5mYWlybGVhZC50b29scy52MS5DYWxsUmVzdWx0SAASKQoDYXNrGAUgASgLMhouZmFpcmxlYWQudG9vbHMudjEuQ2FsbEFza0gAEjUKCWRlbGVnYXRlZBgGIAEoCzIgLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxEZWxlZ2F0ZWRIAEIGCgRraW5kIlMKDENhbGxEZWNpc2lvbhI1CghkZWNpc2lvbhgBIAEoDjIjLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxEZWNpc2lvbktpbmQSDAoEcnVsZRgCIAEoCSIfCgxDYWxsUHJvZ3Jlc3MSDwoHbWVzc2FnZRgBIAEoCSIqCgpDYWxsT3V0cHV0Eg4KBnN0cmVhbRgBIAEoCRIMCgRkYXRhGAIgASgMIpMBCgpDYWxsUmVzdWx0Ei8KB291dGNvbWUYASABKA4yHi5mYWlybGVhZC50b29scy52MS5DYWxsT3V0Y29tZRIsCgdjb250ZW50GAIgAygLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNvbnRlbnQSEwoLZHVyYXRpb25fbXMYAyABKAMSEQoJb3BlcmF0aW9uGAQgASgJIicKB0NhbGxBc2sSDgoGZGlnZXN0GAEgASgJEgwKBHJ1bGUYAiABKAkiNQoNQ2FsbERlbGVnYXRlZBIMCgR0b29sGAEgASgJEhYKDmFyZ3VtZW50c19qc29uGAIgASgJIn8KE1JlcG9ydFJlc3VsdFJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESNQoGcmVzdWx0GAIgASgLMh0uZmFpcmxlYWQudG9vbHMudjEuQ2FsbFJlc3VsdEIGukgDyAEBIhYKFFJlcG9ydFJlc3VsdFJlc3BvbnNlIkYKEUNhbmNlbENhbGxSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBIkMKEkNhbmNlbENhbGxSZXNwb25zZRItCgZyZXN1bHQYASABKAsyHS5mYWlybGVhZC50b29scy52MS5DYWxsUmVzdWx0IlcKGURlbGV0ZVNlc3Npb25DYWxsc1JlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQiHAoaRGVsZXRlU2Vzc2lvbkNhbGxzUmVzcG9uc2UqjQEKEENhbGxEZWNpc2lvbktpbmQSIgoeQ0FMTF9ERUNJU0lPTl9LSU5EX1VOU1BFQ0lGSUVEEAASHAoYQ0FMTF9ERUNJU0lPTl9LSU5EX0FMTE9XEAESGgoWQ0FMTF9ERUNJU0lPTl9LSU5EX0FTSxACEhsKF0NBTExfREVDSVNJT05fS0lORF9ERU5ZEAMqwQEKC0NhbGxPdXRjb21lEhwKGENBTExfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhMKD0NBTExfT1VUQ09NRV9PSxABEhYKEkNBTExfT1VUQ09NRV9FUlJPUhACEhcKE0NBTExfT1VUQ09NRV9ERU5JRUQQAxIYChRDQUxMX09VVENPTUVfUkVGVVNFRBAEEhoKFkNBTExfT1VUQ09NRV9DQU5DRUxMRUQQBRIYChRDQUxMX09VVENPTUVfVU5LTk9XThAGMpMDCgtDYWxsU2VydmljZRJVCghDYWxsVG9vbBIiLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxUb29sUmVxdWVzdBojLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxUb29sUmVzcG9uc2UwARJfCgxSZXBvcnRSZXN1bHQSJi5mYWlybGVhZC50b29scy52MS5SZXBvcnRSZXN1bHRSZXF1ZXN0GicuZmFpcmxlYWQudG9vbHMudjEuUmVwb3J0UmVzdWx0UmVzcG9uc2USWQoKQ2FuY2VsQ2FsbBIkLmZhaXJsZWFkLnRvb2xzLnYxLkNhbmNlbENhbGxSZXF1ZXN0GiUuZmFpcmxlYWQudG9vbHMudjEuQ2FuY2VsQ2FsbFJlc3BvbnNlEnEKEkRlbGV0ZVNlc3Npb25DYWxscxIsLmZhaXJsZWFkLnRvb2xzLnYxLkRlbGV0ZVNlc3Npb25DYWxsc1JlcXVlc3QaLS5mYWlybGVhZC50b29scy52MS5EZWxldGVTZXNzaW9uQ2FsbHNSZXNwb25zZUI/Wj1naXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC90b29scy92MTt0b29sc3YxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_call, file_fairlead_common_v1_content]);
+  fileDesc("CiRmYWlybGVhZC90b29scy92MS9jYWxsX3NlcnZpY2UucHJvdG8SEWZhaXJsZWFkLnRvb2xzLnYxIqECCg9DYWxsVG9vbFJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESGAoEdG9vbBgCIAEoCUIKukgHcgUQARiAAhIiCg5hcmd1bWVudHNfanNvbhgDIAEoCUIKukgHcgUogICABBIuCgdwcm9maWxlGAQgASgJQh26SBpyGDIWXlthLXpdW2EtejAtOS1dezAsNjJ9JBIgCg1hbGxvd2VkX3Rvb2xzGAUgAygJQgm6SAaSAQMQgAgSLQoIYXBwcm92YWwYBiABKAsyGy5mYWlybGVhZC50b29scy52MS5BcHByb3ZhbBIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgHIAEoAyJfCghBcHByb3ZhbBIXCgZkaWdlc3QYASABKAlCB7pIBHICEAESEAoIYXBwcm92ZWQYAiABKAgSGgoHY29tbWVudBgDIAEoCUIJukgGcgQogIABEgwKBHVzZXIYBCABKAkiyAIKEENhbGxUb29sUmVzcG9uc2USMwoIZGVjaXNpb24YASABKAsyHy5mYWlybGVhZC50b29scy52MS5DYWxsRGVjaXNpb25IABIzCghwcm9ncmVzcxgCIAEoCzIfLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxQcm9ncmVzc0gAEi8KBm91dHB1dBgDIAEoCzIdLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxPdXRwdXRIABIvCgZyZXN1bHQYBCABKAsyHS5mYWlybGVhZC50b29scy52MS5DYWxsUmVzdWx0SAASKQoDYXNrGAUgASgLMhouZmFpcmxlYWQudG9vbHMudjEuQ2FsbEFza0gAEjUKCWRlbGVnYXRlZBgGIAEoCzIgLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxEZWxlZ2F0ZWRIAEIGCgRraW5kIlMKDENhbGxEZWNpc2lvbhI1CghkZWNpc2lvbhgBIAEoDjIjLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxEZWNpc2lvbktpbmQSDAoEcnVsZRgCIAEoCSIfCgxDYWxsUHJvZ3Jlc3MSDwoHbWVzc2FnZRgBIAEoCSIqCgpDYWxsT3V0cHV0Eg4KBnN0cmVhbRgBIAEoCRIMCgRkYXRhGAIgASgMIskBCgpDYWxsUmVzdWx0Ei8KB291dGNvbWUYASABKA4yHi5mYWlybGVhZC50b29scy52MS5DYWxsT3V0Y29tZRIsCgdjb250ZW50GAIgAygLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNvbnRlbnQSEwoLZHVyYXRpb25fbXMYAyABKAMSEQoJb3BlcmF0aW9uGAQgASgJEjQKCG9ic2VydmVkGAUgASgLMiIuZmFpcmxlYWQudG9vbHMudjEuT3BlcmF0aW9uU3RhdHVzImgKD09wZXJhdGlvblN0YXR1cxIRCglvcGVyYXRpb24YASABKAkSMAoFc3RhdGUYAiABKA4yIS5mYWlybGVhZC50b29scy52MS5PcGVyYXRpb25TdGF0ZRIQCghwcm9ncmVzcxgDIAEoCSInCgdDYWxsQXNrEg4KBmRpZ2VzdBgBIAEoCRIMCgRydWxlGAIgASgJIjUKDUNhbGxEZWxlZ2F0ZWQSDAoEdG9vbBgBIAEoCRIWCg5hcmd1bWVudHNfanNvbhgCIAEoCSJ/ChNSZXBvcnRSZXN1bHRSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEjUKBnJlc3VsdBgCIAEoCzIdLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxSZXN1bHRCBrpIA8gBASIWChRSZXBvcnRSZXN1bHRSZXNwb25zZSJGChFDYW5jZWxDYWxsUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBASJDChJDYW5jZWxDYWxsUmVzcG9uc2USLQoGcmVzdWx0GAEgASgLMh0uZmFpcmxlYWQudG9vbHMudjEuQ2FsbFJlc3VsdCJXChlEZWxldGVTZXNzaW9uQ2FsbHNSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kIhwKGkRlbGV0ZVNlc3Npb25DYWxsc1Jlc3BvbnNlKo0BChBDYWxsRGVjaXNpb25LaW5kEiIKHkNBTExfREVDSVNJT05fS0lORF9VTlNQRUNJRklFRBAAEhwKGENBTExfREVDSVNJT05fS0lORF9BTExPVxABEhoKFkNBTExfREVDSVNJT05fS0lORF9BU0sQAhIbChdDQUxMX0RFQ0lTSU9OX0tJTkRfREVOWRADKsEBCgtDYWxsT3V0Y29tZRIcChhDQUxMX09VVENPTUVfVU5TUEVDSUZJRUQQABITCg9DQUxMX09VVENPTUVfT0sQARIWChJDQUxMX09VVENPTUVfRVJST1IQAhIXChNDQUxMX09VVENPTUVfREVOSUVEEAMSGAoUQ0FMTF9PVVRDT01FX1JFRlVTRUQQBBIaChZDQUxMX09VVENPTUVfQ0FOQ0VMTEVEEAUSGAoUQ0FMTF9PVVRDT01FX1VOS05PV04QBjKTAwoLQ2FsbFNlcnZpY2USVQoIQ2FsbFRvb2wSIi5mYWlybGVhZC50b29scy52MS5DYWxsVG9vbFJlcXVlc3QaIy5mYWlybGVhZC50b29scy52MS5DYWxsVG9vbFJlc3BvbnNlMAESXwoMUmVwb3J0UmVzdWx0EiYuZmFpcmxlYWQudG9vbHMudjEuUmVwb3J0UmVzdWx0UmVxdWVzdBonLmZhaXJsZWFkLnRvb2xzLnYxLlJlcG9ydFJlc3VsdFJlc3BvbnNlElkKCkNhbmNlbENhbGwSJC5mYWlybGVhZC50b29scy52MS5DYW5jZWxDYWxsUmVxdWVzdBolLmZhaXJsZWFkLnRvb2xzLnYxLkNhbmNlbENhbGxSZXNwb25zZRJxChJEZWxldGVTZXNzaW9uQ2FsbHMSLC5mYWlybGVhZC50b29scy52MS5EZWxldGVTZXNzaW9uQ2FsbHNSZXF1ZXN0Gi0uZmFpcmxlYWQudG9vbHMudjEuRGVsZXRlU2Vzc2lvbkNhbGxzUmVzcG9uc2VCP1o9Z2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvdG9vbHMvdjE7dG9vbHN2MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_common_v1_call, file_fairlead_common_v1_content, file_fairlead_tools_v1_operation]);
 
 /**
  * CallToolRequest asks for a call.
@@ -304,6 +306,13 @@ export type CallResult = Message<"fairlead.tools.v1.CallResult"> & {
    * @generated from field: string operation = 4;
    */
   operation: string;
+
+  /**
+   * The operation that the call looked at or stopped, if it did.
+   *
+   * @generated from field: fairlead.tools.v1.OperationStatus observed = 5;
+   */
+  observed?: OperationStatus | undefined;
 };
 
 /**
@@ -312,6 +321,41 @@ export type CallResult = Message<"fairlead.tools.v1.CallResult"> & {
  */
 export const CallResultSchema: GenMessage<CallResult> = /*@__PURE__*/
   messageDesc(file_fairlead_tools_v1_call_service, 6);
+
+/**
+ * OperationStatus says how an operation was when a call looked at it.
+ *
+ * @generated from message fairlead.tools.v1.OperationStatus
+ */
+export type OperationStatus = Message<"fairlead.tools.v1.OperationStatus"> & {
+  /**
+   * The operation, as `operations/{operation}`.
+   *
+   * @generated from field: string operation = 1;
+   */
+  operation: string;
+
+  /**
+   * Where it stood.
+   *
+   * @generated from field: fairlead.tools.v1.OperationState state = 2;
+   */
+  state: OperationState;
+
+  /**
+   * For people: what it does, or how far it is.
+   *
+   * @generated from field: string progress = 3;
+   */
+  progress: string;
+};
+
+/**
+ * Describes the message fairlead.tools.v1.OperationStatus.
+ * Use `create(OperationStatusSchema)` to create a new message.
+ */
+export const OperationStatusSchema: GenMessage<OperationStatus> = /*@__PURE__*/
+  messageDesc(file_fairlead_tools_v1_call_service, 7);
 
 /**
  * CallAsk asks for an approval.
@@ -339,7 +383,7 @@ export type CallAsk = Message<"fairlead.tools.v1.CallAsk"> & {
  * Use `create(CallAskSchema)` to create a new message.
  */
 export const CallAskSchema: GenMessage<CallAsk> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 7);
+  messageDesc(file_fairlead_tools_v1_call_service, 8);
 
 /**
  * CallDelegated hands a permitted and journaled call back to the caller.
@@ -367,7 +411,7 @@ export type CallDelegated = Message<"fairlead.tools.v1.CallDelegated"> & {
  * Use `create(CallDelegatedSchema)` to create a new message.
  */
 export const CallDelegatedSchema: GenMessage<CallDelegated> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 8);
+  messageDesc(file_fairlead_tools_v1_call_service, 9);
 
 /**
  * ReportResultRequest brings a result.
@@ -395,7 +439,7 @@ export type ReportResultRequest = Message<"fairlead.tools.v1.ReportResultRequest
  * Use `create(ReportResultRequestSchema)` to create a new message.
  */
 export const ReportResultRequestSchema: GenMessage<ReportResultRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 9);
+  messageDesc(file_fairlead_tools_v1_call_service, 10);
 
 /**
  * ReportResultResponse says that the result is recorded.
@@ -410,7 +454,7 @@ export type ReportResultResponse = Message<"fairlead.tools.v1.ReportResultRespon
  * Use `create(ReportResultResponseSchema)` to create a new message.
  */
 export const ReportResultResponseSchema: GenMessage<ReportResultResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 10);
+  messageDesc(file_fairlead_tools_v1_call_service, 11);
 
 /**
  * CancelCallRequest asks to stop a call.
@@ -431,7 +475,7 @@ export type CancelCallRequest = Message<"fairlead.tools.v1.CancelCallRequest"> &
  * Use `create(CancelCallRequestSchema)` to create a new message.
  */
 export const CancelCallRequestSchema: GenMessage<CancelCallRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 11);
+  messageDesc(file_fairlead_tools_v1_call_service, 12);
 
 /**
  * CancelCallResponse says how the call ended.
@@ -452,7 +496,7 @@ export type CancelCallResponse = Message<"fairlead.tools.v1.CancelCallResponse">
  * Use `create(CancelCallResponseSchema)` to create a new message.
  */
 export const CancelCallResponseSchema: GenMessage<CancelCallResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 12);
+  messageDesc(file_fairlead_tools_v1_call_service, 13);
 
 /**
  * DeleteSessionCallsRequest names the session that was deleted.
@@ -473,7 +517,7 @@ export type DeleteSessionCallsRequest = Message<"fairlead.tools.v1.DeleteSession
  * Use `create(DeleteSessionCallsRequestSchema)` to create a new message.
  */
 export const DeleteSessionCallsRequestSchema: GenMessage<DeleteSessionCallsRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 13);
+  messageDesc(file_fairlead_tools_v1_call_service, 14);
 
 /**
  * DeleteSessionCallsResponse says that the calls are forgotten.
@@ -488,7 +532,7 @@ export type DeleteSessionCallsResponse = Message<"fairlead.tools.v1.DeleteSessio
  * Use `create(DeleteSessionCallsResponseSchema)` to create a new message.
  */
 export const DeleteSessionCallsResponseSchema: GenMessage<DeleteSessionCallsResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 14);
+  messageDesc(file_fairlead_tools_v1_call_service, 15);
 
 /**
  * CallDecisionKind says whether a call may run.
