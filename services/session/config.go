@@ -11,6 +11,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/guard"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
+	"github.com/fairlead/fairlead/services/session/internal/webhook"
 )
 
 // Config says how the session service works. Defaults makes one.
@@ -22,6 +23,7 @@ type Config struct {
 	Agents       map[string]agent.Spec `key:"agents" help:"agents besides the built-in coder and assistant, or in their place"`
 	Models       catalog.Config        `key:",inline"`
 	// Guardrails are profiles by name; a model names one of them.
+	Webhooks   webhook.Config          `key:"webhooks"`
 	Guardrails map[string]guard.Config `key:"guardrails" help:"profiles of guardrails, by name; a model names its own, and default is that of all others"`
 
 	Budgets budget.Config `key:"budgets"`
@@ -55,8 +57,8 @@ func Defaults() Config {
 		MaxSteps: 100, MaxWallTime: 30 * time.Minute, MaxOutputTokens: 200_000,
 		CeilingSteps: 1000, CeilingWallTime: 24 * time.Hour, CeilingOutputTokens: 5_000_000,
 		LeaseTTL: 8 * time.Second, PollInterval: time.Second, StopGrace: 5 * time.Second, MaxSessions: 1000, MaxClaims: 5,
-		StreamProgressInterval: 15 * time.Second,
-		JobConcurrency:         4, JobTimeout: 20 * time.Second, FoldAfter: time.Minute,
+		Webhooks: webhook.Defaults(), StreamProgressInterval: 15 * time.Second,
+		JobConcurrency: 16, JobTimeout: 20 * time.Second, FoldAfter: time.Minute,
 	}
 }
 

@@ -34,6 +34,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/postgres"
 	"github.com/fairlead/fairlead/services/session/internal/store/sqlite"
 	"github.com/fairlead/fairlead/services/session/internal/turn"
+	"github.com/fairlead/fairlead/services/session/internal/webhook"
 )
 
 // scope names our spans and metrics.
@@ -52,6 +53,7 @@ type Service struct {
 	committer  *eventlog.Committer
 	dispatcher *dispatch.Dispatcher
 	jobs       *jobs.Runner
+	webhooks   *webhook.Deliverer
 	server     *server.Server
 	models     *catalog.Catalog
 	stopGrace  time.Duration
@@ -90,7 +92,11 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
-	s := &Service{store: st, models: models, stopGrace: c.StopGrace, guardrails: guardrails}
+	webhooks, err := webhook.New(c.Webhooks, st, otel.Meter(scope), d.Log, d.Version)
+	if err != nil {
+		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
+	}
+	s := &Service{store: st, webhooks: webhooks, models: models, stopGrace: c.StopGrace, guardrails: guardrails}
 	s.jobs = jobs.New(jobs.Config{Concurrency: c.JobConcurrency, Poll: c.PollInterval, Timeout: c.JobTimeout},
 		st, s.handlers(c, d), otel.Tracer(scope), jobMetrics, d.Log)
 	if c.Retention > 0 {
@@ -128,6 +134,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metric
 		Try:    s.jobs.Try,
 		Models: s.models.Names(), DefaultModel: s.models.Default().Name, Limits: limits, IdleProgress: c.StreamProgressInterval,
 		Budgets:  c.Budgets,
+		Webhooks: c.Webhooks,
 		Ceilings: turn.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
 	})
 }
@@ -198,6 +205,8 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterSessionServiceServer(r, s.server)
 	sessionv1.RegisterAgentServiceServer(r, s.server.AgentService())
 	sessionv1.RegisterBudgetServiceServer(r, s.server.BudgetService())
+	sessionv1.RegisterScheduleServiceServer(r, s.server.ScheduleService())
+	sessionv1.RegisterWebhookServiceServer(r, s.server.WebhookService())
 }
 
 // RegisterPeer registers nothing: nobody calls up.
@@ -239,5 +248,6 @@ func (s *Service) DefaultModel() string { return s.models.Default().Name }
 // Close closes the store.
 func (s *Service) Close() error {
 	s.server.Close()
+	s.webhooks.Close()
 	return s.store.Close()
 }

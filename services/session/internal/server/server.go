@@ -21,6 +21,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/hub"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn"
+	"github.com/fairlead/fairlead/services/session/internal/webhook"
 )
 
 // keepRequests is how long request ids that do not live with a session are kept.
@@ -44,6 +45,8 @@ type Config struct {
 	Limits, Ceilings turn.Limits
 	// Budgets are the operator's.
 	Budgets budget.Config
+	// Webhooks says which addresses webhooks may have.
+	Webhooks webhook.Config
 	// IdleProgress is how often a quiet stream says how far it is.
 	IdleProgress time.Duration
 }

@@ -68,6 +68,11 @@ func (s *Server) RunTurn(r *sessionv1.RunTurnRequest, stream grpc.ServerStreamin
 // accept submits a turn and reads it back. after is the number that it will be
 // followed behind.
 func (s *Server) accept(ctx context.Context, method string, r *sessionv1.CreateTurnRequest, after int64) (*sessionv1.Turn, error) {
+	return s.acceptFrom(ctx, method, "", r, after)
+}
+
+// acceptFrom is accept for a turn that a schedule sends, if schedule names one.
+func (s *Server) acceptFrom(ctx context.Context, method, schedule string, r *sessionv1.CreateTurnRequest, after int64) (*sessionv1.Turn, error) {
 	k := key(ctx, r.Parent)
 	session, err := s.Store.GetSession(ctx, k)
 	if err != nil {
@@ -90,6 +95,7 @@ func (s *Server) accept(ctx context.Context, method string, r *sessionv1.CreateT
 	t := &sessionv1.Turn{
 		Name: r.Parent + "/turns/" + id.New(), State: sessionv1.TurnState_TURN_STATE_QUEUED, Limits: limits,
 		CreateTime: timestamppb.Now(), AfterSeq: session.LastSeq, Model: spec.Model,
+		Schedule: schedule, User: user(ctx),
 	}
 	if sc := trace.SpanContextFromContext(ctx); sc.IsValid() {
 		t.TraceId = sc.TraceID().String()

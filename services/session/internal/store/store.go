@@ -33,6 +33,7 @@ var (
 	ErrDigestMismatch  = errors.New("the answer is for other arguments")
 	ErrDeleting        = errors.New("the session of this id was deleted, and is still being removed elsewhere")
 	ErrNotTiled        = errors.New("the events do not cover the range")
+	ErrTooMany         = errors.New("there are as many as there may be")
 	ErrUnavailable     = errors.New("the database cannot be reached")
 )
 
@@ -260,6 +261,9 @@ type AgentRevision struct {
 // of what a session has answer ErrNotFound when there is no such session, and
 // when what they are to continue behind is not there.
 type Store interface {
+	Schedules
+	Webhooks
+
 	// CreateSession creates a session; ErrExists when its id is taken, ErrDeleting
 	// as long as the JobDelete of an earlier session under it has not ended,
 	// ErrRequestIDReused.

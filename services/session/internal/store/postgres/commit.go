@@ -105,6 +105,7 @@ func queueCommit(b *pgx.Batch, c *backend.Commit) {
 	queueCalls(b, c)
 	queueBudgets(b, c.Budgets)
 	queueJobs(b, c.Jobs)
+	queueDeliveries(b, c.Turns)
 	queueSessions(b, c.Sessions)
 }
 

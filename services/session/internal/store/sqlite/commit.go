@@ -23,7 +23,10 @@ func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, erro
 		}
 		var plan *backend.Commit
 		plan, errs = backend.PlanCommit(writes, facts)
-		return wokeJobs(plan.Wakes, plan.Jobs), apply(ctx, tx, plan)
+		if err := apply(ctx, tx, plan); err != nil {
+			return nil, err
+		}
+		return wokeJobs(plan.Wakes, plan.Jobs), insertDeliveries(ctx, tx, plan.Turns, facts.Now)
 	})
 	if err != nil {
 		return nil, err

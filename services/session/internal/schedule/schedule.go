@@ -1,0 +1,110 @@
+// Package schedule reads the times of schedules: when the next one is, in the
+// time zone that the schedule keeps to.
+//
+// Where clocks are put forward, a time that the day does not have comes an hour
+// later by the clock. Where they are put back, a time that the day has twice
+// comes at the first; schedules whose hour is `*` come in both. The zones are
+// those that the program brings along if the machine has none.
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	_ "time/tzdata" // zones for machines without
+
+	cron "github.com/netresearch/go-cron"
+)
+
+// Shortest is the least time from one time to the next.
+const Shortest = time.Minute
+
+// parser reads five fields and descriptors. As in every cron, a day matches when
+// the day of the month or the day of the week does, if both are given.
+var parser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.DowOrDom).
+	WithMinEveryInterval(Shortest)
+
+// Times are the times of a schedule. They may be used concurrently.
+type Times struct {
+	every  time.Duration // of `@every`; otherwise 0
+	fields *cron.SpecSchedule
+}
+
+// Parse reads a schedule in a time zone (an IANA name; empty: UTC). The error is
+// for the person who wrote it.
+func Parse(spec, zone string) (*Times, error) {
+	spec = strings.TrimSpace(spec)
+	if strings.Contains(spec, "TZ=") {
+		return nil, errors.New("a time zone stands in the times; put it into time_zone")
+	}
+	loc, err := location(zone)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := parser.Parse(spec)
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", spec, err)
+	}
+	switch s := parsed.(type) {
+	case cron.ConstantDelaySchedule:
+		return &Times{every: s.Delay}, nil
+	case *cron.SpecSchedule:
+		s.Location = loc
+		return &Times{fields: s}, nil
+	}
+	return nil, fmt.Errorf("%q is no schedule of ours", spec)
+}
+
+func location(zone string) (*time.Location, error) {
+	if zone == "Local" {
+		return nil, errors.New("the time zone Local is the server's own; use an IANA name, such as Europe/Berlin")
+	}
+	loc, err := time.LoadLocation(zone)
+	if err != nil {
+		return nil, fmt.Errorf("there is no time zone %q; use an IANA name, such as Europe/Berlin", zone)
+	}
+	return loc, nil
+}
+
+// Next is the first time after now, in UTC; zero when none is left within five
+// years. Times of `@every` are counted from the time before, which is due; of
+// those that have passed none is made up for.
+func (t *Times) Next(due, now time.Time) time.Time {
+	if t.every > 0 {
+		return after(due, now, t.every).UTC()
+	}
+	next := t.fields.Next(now)
+	for !next.IsZero() && t.fixedHour() && repeated(next.In(t.fields.Location)) {
+		next = t.fields.Next(next)
+	}
+	if next.IsZero() {
+		return next
+	}
+	return next.UTC()
+}
+
+// after is the first of due, due+every, due+2·every … after now.
+func after(due, now time.Time, every time.Duration) time.Time {
+	if due.After(now) {
+		return due
+	}
+	return due.Add((now.Sub(due)/every + 1) * every)
+}
+
+// fixedHour tells whether the hours are named, rather than all meant by `*`.
+func (t *Times) fixedHour() bool {
+	const star = 1 << 63
+	return t.fields.Hour&star == 0
+}
+
+// repeated tells whether clocks showed this time already, before they were put back.
+func repeated(t time.Time) bool {
+	start, _ := t.ZoneBounds()
+	if start.IsZero() {
+		return false
+	}
+	_, before := start.Add(-time.Second).Zone()
+	_, since := t.Zone()
+	return t.Sub(start) < time.Duration(before-since)*time.Second
+}

@@ -1,0 +1,85 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/schedule"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// Fire does a job of the kind store.JobSchedule: it sends the schedule's message
+// in the name of its maker, and says when to come again. The schedule's row knows
+// which time is due, so the job is only the alarm: when a replica dies between
+// the message and its note, the next one sends the same request again, which
+// makes no second turn.
+func (s *Server) Fire(ctx context.Context, j store.Job) (*store.Job, error) {
+	k, id := store.ScheduleOf(j)
+	row, err := s.Store.GetSchedule(ctx, k, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && row.Due.IsZero() {
+		return nil, nil // deleted or paused meanwhile, or no time is left
+	}
+	if err != nil {
+		return nil, err
+	}
+	if row.Due.After(row.Now) {
+		return &store.Job{Due: row.Due}, nil
+	}
+	times, err := schedule.Parse(row.Schedule.Cron, row.Schedule.TimeZone)
+	if err != nil {
+		return nil, fmt.Errorf("read schedule %s: %w", row.Schedule.Name, err)
+	}
+	fired := store.ScheduleFired{Key: k, ID: id, Due: row.Due, Next: times.Next(row.Due, row.Now)}
+	ctx = principal.With(ctx, principal.Principal{Tenant: k.Tenant, User: row.User})
+	if fired.Turn, fired.Error, err = s.fire(ctx, k, row); err != nil {
+		return nil, err
+	}
+	if err := s.Store.ScheduleFired(ctx, fired); err != nil || fired.Next.IsZero() {
+		return nil, err
+	}
+	return &store.Job{Due: fired.Next}, nil
+}
+
+// fire sends the message of a time that is due: it answers the turn's name, or
+// why there is none. An error says that it must be tried again.
+func (s *Server) fire(ctx context.Context, k store.Key, row *store.ScheduleRow) (name, why string, err error) {
+	session := "sessions/" + k.Session
+	if _, last := splitTurn(row.Schedule.LastTurn); last != "" {
+		t, err := s.Store.GetTurn(ctx, k, last)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return "", "", err
+		}
+		if t.GetState() == sessionv1.TurnState_TURN_STATE_QUEUED {
+			return "", "The time was left out, because the turn of the time before still waits in the queue.", nil
+		}
+	}
+	_, id := splitChild(row.Schedule.Name, "schedules")
+	t, err := s.acceptFrom(ctx, "Schedule", row.Schedule.Name, &sessionv1.CreateTurnRequest{
+		Parent: session, Text: row.Schedule.Text, OnActive: row.Schedule.OnActive, Limits: row.Schedule.Limits,
+		RequestId: fmt.Sprintf("schedule/%s/%d", id, row.Due.Unix()),
+	}, 0)
+	if err == nil {
+		return t.Name, "", nil
+	}
+	if message, ok := refusedForGood(err); ok {
+		return "", message, nil
+	}
+	return "", "", err
+}
+
+// refusedForGood tells whether a request would be refused again, and why.
+func refusedForGood(err error) (string, bool) {
+	switch status.Code(err) { //nolint:exhaustive // the rest may go better next time
+	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition, codes.ResourceExhausted, codes.PermissionDenied, codes.OutOfRange:
+		return strings.TrimSpace(apierr.Message(err)), true
+	}
+	return "", false
+}

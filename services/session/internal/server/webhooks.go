@@ -1,0 +1,149 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// secretBytes is the length of the key of a webhook's signatures.
+const secretBytes = 32
+
+// WebhookServer implements WebhookService.
+type WebhookServer struct {
+	sessionv1.UnimplementedWebhookServiceServer
+	s *Server
+}
+
+// WebhookService is the server's face for webhooks.
+func (s *Server) WebhookService() *WebhookServer { return &WebhookServer{s: s} }
+
+// CreateWebhook makes a webhook. The same request again answers the same secret,
+// for whoever repeats it has not seen the answer.
+func (x *WebhookServer) CreateWebhook(ctx context.Context, r *sessionv1.CreateWebhookRequest) (*sessionv1.CreateWebhookResponse, error) {
+	if err := x.s.Webhooks.CheckURL(r.GetWebhook().GetUrl()); err != nil {
+		return nil, fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_WEBHOOK_URL,
+			fmt.Sprintf("The webhook's address cannot be used: %v. It must be an https:// URL at a public address, unless the operator allows others.", err),
+			apierr.Field("webhook.url", err.Error()))
+	}
+	secret := make([]byte, secretBytes)
+	_, _ = rand.Read(secret) // it never fails
+	n := store.NewWebhook{
+		Tenant: key(ctx, "").Tenant, ID: r.WebhookId, Webhook: r.Webhook, Secret: secret,
+		Request: keepForADay(request("CreateWebhook", "", r.RequestId, r)),
+	}
+	if n.ID == "" {
+		n.ID = id.New()
+	}
+	answer, err := x.s.Store.CreateWebhook(ctx, n)
+	switch {
+	case errors.Is(err, store.ErrExists):
+		name := "webhooks/" + n.ID
+		return nil, fail(codes.AlreadyExists, sessionv1.ErrorReason_ERROR_REASON_ALREADY_EXISTS,
+			fmt.Sprintf("There is already a webhook %s. Choose another webhook_id, or leave it out to get a new one.", name),
+			apierr.Resource("fairlead.dev/Webhook", name, "exists already"))
+	case errors.Is(err, store.ErrTooMany):
+		return nil, fail(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
+			fmt.Sprintf("There are %d webhooks, as many as there may be. Delete one first.", store.MaxWebhooks), apierr.Quota("tenant", "webhooks"))
+	case err != nil:
+		return nil, storeError(err, subject{session: r.GetWebhook().GetSession(), requestID: r.RequestId})
+	}
+	row, err := x.s.Store.GetWebhook(ctx, n.Tenant, answer.Value)
+	if err != nil {
+		return nil, webhookError(err, "webhooks/"+answer.Value, "")
+	}
+	return &sessionv1.CreateWebhookResponse{Webhook: row.Webhook, Secret: "whsec_" + base64.StdEncoding.EncodeToString(row.Secret)}, nil
+}
+
+// webhookError is storeError for a request about one webhook.
+func webhookError(err error, name, requestID string) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_WEBHOOK_NOT_FOUND,
+			fmt.Sprintf("There is no webhook %s. List the webhooks (GET /v1/webhooks) to see which there are.", name),
+			apierr.Resource("fairlead.dev/Webhook", name, "not found"))
+	}
+	return storeError(err, subject{requestID: requestID})
+}
+
+// webhookOf is the id in a resource name and the caller's tenant.
+func webhookOf(ctx context.Context, name string) (tenant, id string) {
+	return key(ctx, "").Tenant, strings.TrimPrefix(name, "webhooks/")
+}
+
+// GetWebhook reads a webhook.
+func (x *WebhookServer) GetWebhook(ctx context.Context, r *sessionv1.GetWebhookRequest) (*sessionv1.GetWebhookResponse, error) {
+	tenant, id := webhookOf(ctx, r.Name)
+	row, err := x.s.Store.GetWebhook(ctx, tenant, id)
+	if err != nil {
+		return nil, webhookError(err, r.Name, "")
+	}
+	return &sessionv1.GetWebhookResponse{Webhook: row.Webhook}, nil
+}
+
+// ListWebhooks lists a page of webhooks.
+func (x *WebhookServer) ListWebhooks(ctx context.Context, r *sessionv1.ListWebhooksRequest) (*sessionv1.ListWebhooksResponse, error) {
+	tenant := key(ctx, "").Tenant
+	scope := "ListWebhooks\x00" + tenant
+	after := ""
+	if r.PageToken != "" {
+		if err := page.Decode(r.PageToken, scope, &after); err != nil {
+			return nil, storeError(err, subject{})
+		}
+	}
+	size := page.Size(r.PageSize, 50, 1000)
+	all, err := x.s.Store.ListWebhooks(ctx, tenant, after, size+1)
+	if err != nil {
+		return nil, storeError(err, subject{})
+	}
+	resp := &sessionv1.ListWebhooksResponse{Webhooks: all}
+	if len(all) > size {
+		resp.Webhooks = all[:size]
+		_, last := webhookOf(ctx, all[size-1].Name)
+		resp.NextPageToken = page.Encode(scope, last)
+	}
+	return resp, nil
+}
+
+// DeleteWebhook deletes a webhook.
+func (x *WebhookServer) DeleteWebhook(ctx context.Context, r *sessionv1.DeleteWebhookRequest) (*sessionv1.DeleteWebhookResponse, error) {
+	tenant, id := webhookOf(ctx, r.Name)
+	_, err := x.s.Store.DeleteWebhook(ctx, tenant, id, keepForADay(request("DeleteWebhook", r.Name, r.RequestId, r)))
+	if err != nil {
+		return nil, webhookError(err, r.Name, r.RequestId)
+	}
+	return &sessionv1.DeleteWebhookResponse{}, nil
+}
+
+// ListDeliveries lists a page of a webhook's deliveries.
+func (x *WebhookServer) ListDeliveries(ctx context.Context, r *sessionv1.ListDeliveriesRequest) (*sessionv1.ListDeliveriesResponse, error) {
+	tenant, id := webhookOf(ctx, r.Parent)
+	scope := "ListDeliveries\x00" + tenant + "\x00" + id
+	after := ""
+	if r.PageToken != "" {
+		if err := page.Decode(r.PageToken, scope, &after); err != nil {
+			return nil, storeError(err, subject{})
+		}
+	}
+	size := page.Size(r.PageSize, 50, 1000)
+	all, err := x.s.Store.ListDeliveries(ctx, tenant, id, after, size+1)
+	if err != nil {
+		return nil, webhookError(err, r.Parent, "")
+	}
+	resp := &sessionv1.ListDeliveriesResponse{Deliveries: all}
+	if len(all) > size {
+		resp.Deliveries = all[:size]
+		resp.NextPageToken = page.Encode(scope, all[size-1].Id)
+	}
+	return resp, nil
+}

@@ -1,0 +1,57 @@
+package backend
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// Webhook is a webhook's row.
+type Webhook struct {
+	Tenant, ID, Session, URL string // Session is an id; empty: all
+	Secret                   []byte
+	CreateTime               time.Time
+}
+
+// PlanWebhook makes the row of a new webhook at the time now; the session is the
+// one that it is for, if it is for one.
+func PlanWebhook(n store.NewWebhook, session string, now time.Time) *Webhook {
+	return &Webhook{Tenant: n.Tenant, ID: n.ID, Session: session, URL: n.Webhook.GetUrl(), Secret: n.Secret, CreateTime: now}
+}
+
+// Row is the webhook with its secret.
+func (w *Webhook) Row() *store.WebhookRow {
+	out := &sessionv1.Webhook{Name: WebhookName(w.ID), Url: w.URL, CreateTime: timestamppb.New(w.CreateTime)}
+	if w.Session != "" {
+		out.Session = SessionName(w.Session)
+	}
+	return &store.WebhookRow{Webhook: out, Secret: w.Secret}
+}
+
+// WebhookName is the resource name of the webhook with this id.
+func WebhookName(id string) string { return "webhooks/" + id }
+
+// Delivery is a delivery's row.
+type Delivery struct {
+	store.Key
+	ID, Webhook, TurnID  string
+	State, LastError     string
+	Attempts, LastStatus int32
+	CreateTime           time.Time
+	NextTime             *time.Time // nil unless it is pending
+}
+
+// Proto builds what is shown of the row.
+func (d *Delivery) Proto() *sessionv1.Delivery {
+	out := &sessionv1.Delivery{
+		Id: d.ID, Turn: TurnName(d.Session, d.TurnID), State: d.State, Attempts: d.Attempts,
+		LastError: d.LastError, LastStatus: d.LastStatus, CreateTime: timestamppb.New(d.CreateTime),
+	}
+	if d.NextTime != nil {
+		out.NextTime = timestamppb.New(*d.NextTime)
+	}
+	return out
+}

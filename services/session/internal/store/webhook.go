@@ -1,0 +1,85 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+)
+
+const (
+	// MaxWebhooks bounds the webhooks of one tenant.
+	MaxWebhooks = 50
+	// KeepDeliveries is how long deliveries can be looked at.
+	KeepDeliveries = 7 * 24 * time.Hour
+)
+
+// NewWebhook is a webhook to be created.
+type NewWebhook struct {
+	Tenant, ID string
+	// Webhook holds the address and the session, if it is for one.
+	Webhook *sessionv1.Webhook
+	// Secret is the key of its signatures.
+	Secret  []byte
+	Request Request
+}
+
+// WebhookRow is a webhook with its secret.
+type WebhookRow struct {
+	Webhook *sessionv1.Webhook
+	Secret  []byte
+}
+
+// The states of a Delivery.
+const (
+	DeliveryPending   = "PENDING"
+	DeliveryDelivered = "DELIVERED"
+	DeliveryFailed    = "FAILED"
+)
+
+// DeliveryRow is what sending a message needs.
+type DeliveryRow struct {
+	WebhookRow
+	Key      // the turn's session
+	TurnID   string
+	Delivery *sessionv1.Delivery
+	// Now is the database's time.
+	Now time.Time
+}
+
+// Delivered is what became of an attempt.
+type Delivered struct {
+	Tenant, ID string
+	State      string
+	Attempts   int32
+	LastError  string
+	LastStatus int32
+	Next       time.Time // zero unless it is pending
+}
+
+// Webhooks keeps webhooks and the history of what they were sent.
+//
+// A commit in which a turn ends makes one delivery and one job of the kind
+// JobWebhook for each webhook that wants it, in the same transaction. The job's
+// id is the delivery's: the webhook's, `_` and the turn's. Deliveries, and the
+// webhooks that are for one session only, go with the session.
+type Webhooks interface {
+	// CreateWebhook creates a webhook. ErrNotFound without the session that it is
+	// for, ErrExists, ErrTooMany, ErrRequestIDReused.
+	CreateWebhook(ctx context.Context, n NewWebhook) (Answer, error)
+	// GetWebhook reads a webhook, or ErrNotFound.
+	GetWebhook(ctx context.Context, tenant, id string) (*WebhookRow, error)
+	// ListWebhooks lists a tenant's webhooks behind the one with the id after, by id.
+	ListWebhooks(ctx context.Context, tenant, after string, limit int) ([]*sessionv1.Webhook, error)
+	// DeleteWebhook deletes a webhook with its deliveries and their jobs.
+	// ErrNotFound, ErrRequestIDReused.
+	DeleteWebhook(ctx context.Context, tenant, id string, r Request) (Answer, error)
+	// GetDelivery reads what sending a message needs, or ErrNotFound.
+	GetDelivery(ctx context.Context, tenant, id string) (*DeliveryRow, error)
+	// ListDeliveries lists a webhook's deliveries behind the one with the id
+	// after, the newest first. ErrNotFound without the webhook.
+	ListDeliveries(ctx context.Context, tenant, webhook, after string, limit int) ([]*sessionv1.Delivery, error)
+	// Delivered notes what became of an attempt, and forgets deliveries of the
+	// tenant that are older than KeepDeliveries.
+	Delivered(ctx context.Context, d Delivered) error
+}

@@ -1,0 +1,172 @@
+// Package webhook tells other systems that turns have ended: it signs a message
+// as the Standard Webhooks specification says, sends it to an address that a
+// client has named, and so keeps to addresses that everybody may call.
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+)
+
+const (
+	// sendTimeout bounds an attempt, from the name's resolution to the answer's end.
+	sendTimeout = 15 * time.Second
+	// maxAnswer bounds how much of an answer is read, in bytes, so that the
+	// connection can be used again; nothing of it is kept.
+	maxAnswer = 16 << 10
+	// finished is the type of the one kind of message that there is.
+	finished = "turn.finished"
+)
+
+// sender sends single messages. It may be used concurrently.
+type sender struct {
+	client http.Client
+	agent  string
+}
+
+func newSender(c Config, version string) *sender {
+	dialer := &net.Dialer{Timeout: sendTimeout}
+	if !c.AllowPrivate {
+		dialer.Control = control
+	}
+	return &sender{
+		agent: "Fairlead/" + version,
+		client: http.Client{
+			Timeout: sendTimeout,
+			// No proxy: it would resolve the name for itself.
+			Transport: &http.Transport{
+				DialContext: dialer.DialContext, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 2, IdleConnTimeout: 30 * time.Second,
+				MaxResponseHeaderBytes: 64 << 10, DisableCompression: true,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
+
+// message is one message to one webhook.
+type message struct {
+	id, url string
+	secret  []byte
+	body    []byte
+}
+
+// newBody is what a webhook is told of a turn.
+func newBody(t *sessionv1.Turn) ([]byte, error) {
+	turn, err := protojson.Marshal(t)
+	if err != nil {
+		return nil, fmt.Errorf("write turn %s as JSON: %w", t.GetName(), err)
+	}
+	return json.Marshal(struct {
+		Type      string          `json:"type"`
+		Timestamp time.Time       `json:"timestamp"`
+		Data      json.RawMessage `json:"data"`
+	}{finished, t.GetEndTime().AsTime(), turn})
+}
+
+// answer is how an attempt went.
+type answer struct {
+	status int           // 0 without an answer
+	wait   time.Duration // what Retry-After asks for
+	err    error         // nil if the message was taken
+}
+
+// send makes one attempt. Its errors hold nothing of the address but its host, for
+// there may be secrets in the rest, and nothing of the answer but its status.
+func (s *sender) send(ctx context.Context, m message) answer {
+	req, err := s.request(ctx, m)
+	if err != nil {
+		return answer{err: err}
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return answer{err: reason(err)}
+	}
+	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer)
+	_ = resp.Body.Close()
+	a := answer{status: resp.StatusCode}
+	switch {
+	case resp.StatusCode/100 == 2:
+		return a
+	case resp.StatusCode/100 == 3:
+		a.err = fmt.Errorf("the answer was a redirection (%d), which is not followed; name the address to which it leads", resp.StatusCode)
+	case resp.StatusCode == http.StatusGone:
+		a.err = errors.New("the answer was 410 Gone, so it is not sent again")
+	default:
+		a.err = fmt.Errorf("the answer was %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	}
+	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
+		a.wait = retryAfter(resp.Header.Get("Retry-After"), time.Now())
+	}
+	return a
+}
+
+func (s *sender) request(ctx context.Context, m message) (*http.Request, error) {
+	signer, err := standardwebhooks.NewWebhookRaw(m.secret)
+	if err != nil {
+		return nil, fmt.Errorf("the secret cannot be used: %w", err)
+	}
+	now := time.Now()
+	signature, err := signer.Sign(m.id, now, m.body)
+	if err != nil {
+		return nil, fmt.Errorf("the message cannot be signed: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(m.body))
+	if err != nil {
+		return nil, errors.New("the address cannot be read")
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", s.agent)
+	req.Header.Set(standardwebhooks.HeaderWebhookID, m.id)
+	req.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+	req.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
+	return req, nil
+}
+
+// reason says why there was no answer, without the address that stands in
+// url.Error.
+func reason(err error) error {
+	var u *url.Error
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, errNotPublic):
+		return errNotPublic
+	case errors.As(err, &dns):
+		return errors.New("the host's name could not be resolved")
+	case errors.As(err, &u) && u.Timeout():
+		return fmt.Errorf("there was no answer within %v", sendTimeout)
+	case errors.Is(err, context.Canceled):
+		return context.Canceled
+	case errors.As(err, &u):
+		var op *net.OpError
+		if errors.As(u.Err, &op) {
+			return fmt.Errorf("the connection failed: %w", op.Err)
+		}
+		return fmt.Errorf("there was no answer: %w", u.Err)
+	}
+	return err
+}
+
+// retryAfter reads the header: seconds or a date; 0 when it says nothing.
+func retryAfter(header string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(header); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
+}
