@@ -20,22 +20,24 @@ func insertDeliveries(ctx context.Context, tx *sql.Tx, turns []backend.Turn, now
 			ended = append(ended, t)
 		}
 	}
+	// The jobs come first: a delivery that is there already has had its job.
 	if err := each(ctx, tx, `
+		insert into jobs (tenant, kind, job, session, due)
+		select ?1, ?5, w.webhook || '_' || ?3, ?2, ?4 from webhooks w
+		where w.tenant = ?1 and (w.session = '' or w.session = ?2)
+			and not exists (select 1 from deliveries d where d.tenant = ?1 and d.delivery = w.webhook || '_' || ?3)
+		on conflict do nothing`,
+		ended, func(t backend.Turn) []any {
+			return []any{t.Tenant, t.Session, t.ID, micros(now), string(store.JobWebhook)}
+		}); err != nil {
+		return err
+	}
+	return each(ctx, tx, `
 		insert into deliveries (tenant, delivery, webhook, session, turn, create_time, next_time)
 		select ?1, webhook || '_' || ?3, webhook, ?2, ?3, ?4, ?4 from webhooks
 		where tenant = ?1 and (session = '' or session = ?2)
 		on conflict do nothing`,
-		ended, func(t backend.Turn) []any { return []any{t.Tenant, t.Session, t.ID, micros(now)} }); err != nil {
-		return err
-	}
-	return each(ctx, tx, `
-		insert into jobs (tenant, kind, job, session, due)
-		select tenant, ?4, delivery, session, create_time from deliveries
-		where tenant = ?1 and session = ?2 and turn = ?3 and state = ?5
-		on conflict do nothing`,
-		ended, func(t backend.Turn) []any {
-			return []any{t.Tenant, t.Session, t.ID, string(store.JobWebhook), store.DeliveryPending}
-		})
+		ended, func(t backend.Turn) []any { return []any{t.Tenant, t.Session, t.ID, micros(now)} })
 }
 
 const webhookColumns = "w.tenant, w.webhook, w.session, w.url, w.secret, w.create_time"

@@ -45,6 +45,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"jobs", testJobs},
 		{"claims of jobs", testJobClaims},
 		{"jobs of a commit", testCommittedJobs},
+		{"schedules", testSchedules},
+		{"webhooks", testWebhooks},
 		{"wakes", testWakes},
 		{"concurrency", testConcurrency},
 	} {
