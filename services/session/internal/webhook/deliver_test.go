@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -192,6 +193,7 @@ func TestNothingIsSentForWhatIsGoneOrDone(t *testing.T) {
 func TestAnAttemptThatTheServersEndCutsOffIsNone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then does the server see that the client leaves
 		cancel()
 		<-r.Context().Done()
 	}))
