@@ -25,7 +25,8 @@ type partialAnswer struct {
 	callID   string
 	tool     string
 	args     []byte
-	open     *sessionv1.Event // ends the block that is open
+	held     []*sessionv1.Event // the begin of a text, until something of it is there
+	open     *sessionv1.Event   // ends the block that is open
 	begun    []*sessionv1.ToolCallStarted
 	texts    []*commonv1.Text
 	header   *verdict.Filter // of the first text while it comes; nil: nothing is held back
@@ -35,7 +36,8 @@ func newAnswer(w *Worker, maxBytes int64) *partialAnswer {
 	return &partialAnswer{w: w, step: w.stepNumber(), maxBytes: maxBytes}
 }
 
-// add appends the event of one piece.
+// add appends the event of one piece. The begin of a text goes with what follows
+// it: a commit of its own would keep the first token waiting.
 func (a *partialAnswer) add(ctx context.Context, d model.Delta) error {
 	if a.bytes += int64(len(d.Text)); a.bytes > a.maxBytes {
 		return errAnswerTooLong
@@ -49,6 +51,11 @@ func (a *partialAnswer) add(ctx context.Context, d model.Delta) error {
 		write.Events = append(write.Events, a.w.event(a.step, e))
 	}
 	if len(write.Events) == 0 {
+		return nil
+	}
+	write.Events = append(a.held, write.Events...)
+	if a.held = nil; d.Kind == model.TextStart {
+		a.held = write.Events
 		return nil
 	}
 	return a.w.log.Append(ctx, write)
@@ -127,7 +134,7 @@ func (a *partialAnswer) toolEvent(d model.Delta, block int32) (*sessionv1.Event,
 
 // close makes the events that end what is open.
 func (a *partialAnswer) close() []*sessionv1.Event {
-	var events []*sessionv1.Event
+	events := a.held
 	if a.open != nil {
 		events = append(events, a.w.event(a.step, a.open))
 	}

@@ -31,6 +31,11 @@ func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, erro
 			return nil
 		}
 		b := &pgx.Batch{}
+		if len(plan.Events) < manyEvents {
+			queueEvents(b, plan.Events)
+		} else if err := copyEvents(ctx, tx, plan.Events); err != nil {
+			return err
+		}
 		queueCommit(b, plan)
 		queueNotify(b, plan.Wakes...)
 		return tx.SendBatch(ctx, b).Close()
@@ -95,10 +100,9 @@ func splitIDs(ids []backend.ID) (tenants, sessions, names []string) {
 	return tenants, sessions, names
 }
 
-// queueCommit writes what was planned; sessions come last, for whether they have
+// queueCommit writes what was planned but for the events; sessions come last, for whether they have
 // work depends on the rest.
 func queueCommit(b *pgx.Batch, c *backend.Commit) {
-	queueEvents(b, c.Events)
 	queueMessages(b, c.Messages)
 	queueTurns(b, c.Turns)
 	queueConsume(b, c.Consume)
@@ -107,6 +111,20 @@ func queueCommit(b *pgx.Batch, c *backend.Commit) {
 	queueJobs(b, c.Jobs)
 	queueDeliveries(b, c.Turns)
 	queueSessions(b, c.Sessions)
+}
+
+// manyEvents is from how many on COPY is cheaper than a statement with arrays,
+// though it takes round trips of its own.
+const manyEvents = 256
+
+// copyEvents writes many events.
+func copyEvents(ctx context.Context, tx pgx.Tx, events []backend.Event) error {
+	rows := pgx.CopyFromSlice(len(events), func(i int) ([]any, error) {
+		e := events[i]
+		return []any{e.Tenant, e.Session, e.Seq, e.FirstSeq, e.Turn, e.Body}, nil
+	})
+	_, err := tx.CopyFrom(ctx, pgx.Identifier{"events"}, []string{"tenant", "session", "seq", "first_seq", "turn", "body"}, rows)
+	return err
 }
 
 func queueEvents(b *pgx.Batch, events []backend.Event) {
