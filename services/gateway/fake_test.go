@@ -21,6 +21,8 @@ type fake struct {
 	sessionv1.UnimplementedSessionServiceServer
 	sessionv1.UnimplementedAgentServiceServer
 	sessionv1.UnimplementedBudgetServiceServer
+	sessionv1.UnimplementedScheduleServiceServer
+	sessionv1.UnimplementedWebhookServiceServer
 	toolsv1.UnimplementedToolServiceServer
 	toolsv1.UnimplementedOperationServiceServer
 
@@ -40,6 +42,8 @@ func (f *fake) register(s grpc.ServiceRegistrar) {
 	sessionv1.RegisterSessionServiceServer(s, f)
 	sessionv1.RegisterAgentServiceServer(s, f)
 	sessionv1.RegisterBudgetServiceServer(s, f)
+	sessionv1.RegisterScheduleServiceServer(s, f)
+	sessionv1.RegisterWebhookServiceServer(s, f)
 	toolsv1.RegisterToolServiceServer(s, f)
 	toolsv1.RegisterOperationServiceServer(s, f)
 }

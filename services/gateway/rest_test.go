@@ -107,6 +107,65 @@ func TestRequestsReachTheirRPC(t *testing.T) {
 			request{"POST", "/v1/operations/t1.1.0:cancel", `{}`, key},
 			&toolsv1.CancelOperationRequest{Name: "operations/t1.1.0", RequestId: "k1"}, "",
 		},
+		{
+			"a schedule is created from its resource",
+			request{"POST", "/v1/sessions/s1/schedules?schedule_id=c1", `{"cron":"30 6 * * 1-5","timeZone":"Europe/Berlin","text":"hi","onActive":"ON_ACTIVE_STEER"}`, key},
+			&sessionv1.CreateScheduleRequest{
+				Parent: "sessions/s1", ScheduleId: "c1", RequestId: "k1",
+				Schedule: &sessionv1.Schedule{Cron: "30 6 * * 1-5", TimeZone: "Europe/Berlin", Text: "hi", OnActive: sessionv1.OnActive_ON_ACTIVE_STEER},
+			}, `{"name":"sessions/s1/schedules/c1"}`,
+		},
+		{
+			"a schedule is read", request{"GET", "/v1/sessions/s1/schedules/c1", "", nil},
+			&sessionv1.GetScheduleRequest{Name: "sessions/s1/schedules/c1"}, `{"name":"sessions/s1/schedules/c1"}`,
+		},
+		{
+			"schedules are listed", request{"GET", "/v1/sessions/s1/schedules?page_size=5", "", nil},
+			&sessionv1.ListSchedulesRequest{Parent: "sessions/s1", PageSize: 5}, `{}`,
+		},
+		{
+			"a schedule is paused", request{"POST", "/v1/sessions/s1/schedules/c1:pause", `{"paused":true}`, key},
+			&sessionv1.PauseScheduleRequest{Name: "sessions/s1/schedules/c1", Paused: true, RequestId: "k1"},
+			`{"name":"sessions/s1/schedules/c1","paused":true}`,
+		},
+		{
+			"a schedule is deleted", request{"DELETE", "/v1/sessions/s1/schedules/c1", "", key},
+			&sessionv1.DeleteScheduleRequest{Name: "sessions/s1/schedules/c1", RequestId: "k1"}, `{}`,
+		},
+		{
+			"a webhook is created, and its secret told",
+			request{"POST", "/v1/webhooks?webhookId=w1", `{"url":"https://example.com/hook","session":"sessions/s1"}`, key},
+			&sessionv1.CreateWebhookRequest{
+				WebhookId: "w1", RequestId: "k1", Webhook: &sessionv1.Webhook{Url: "https://example.com/hook", Session: "sessions/s1"},
+			}, `{"webhook":{"name":"webhooks/w1"},"secret":"whsec_x"}`,
+		},
+		{"a webhook is read", request{"GET", "/v1/webhooks/w1", "", nil}, &sessionv1.GetWebhookRequest{Name: "webhooks/w1"}, `{"name":"webhooks/w1"}`},
+		{"webhooks are listed", request{"GET", "/v1/webhooks?page_token=x", "", nil}, &sessionv1.ListWebhooksRequest{PageToken: "x"}, `{}`},
+		{"a webhook is deleted", request{"DELETE", "/v1/webhooks/w1", "", key}, &sessionv1.DeleteWebhookRequest{Name: "webhooks/w1", RequestId: "k1"}, `{}`},
+		{
+			"deliveries are listed", request{"GET", "/v1/webhooks/w1/deliveries?page_size=2", "", nil},
+			&sessionv1.ListDeliveriesRequest{Parent: "webhooks/w1", PageSize: 2}, `{}`,
+		},
+		{
+			"messages are searched", request{"GET", "/v1/messages:search?query=two+words*&session=sessions/s1&pageSize=3", "", nil},
+			&sessionv1.SearchMessagesRequest{Query: "two words*", Session: "sessions/s1", PageSize: 3}, `{}`,
+		},
+		{
+			"a session is forked", request{"POST", "/v1/sessions/s1:fork", `{"turn":"sessions/s1/turns/t1","withoutFiles":true}`, key},
+			&sessionv1.ForkSessionRequest{Name: "sessions/s1", Turn: "sessions/s1/turns/t1", WithoutFiles: true, RequestId: "k1"}, `{"name":"sessions/s2"}`,
+		},
+		{
+			"a fork needs no body", request{"POST", "/v1/sessions/s1:fork", "", key},
+			&sessionv1.ForkSessionRequest{Name: "sessions/s1", RequestId: "k1"}, `{"name":"sessions/s2"}`,
+		},
+		{
+			"a session is compacted", request{"POST", "/v1/sessions/s1:compact", `{"instructions":"keep the names"}`, key},
+			&sessionv1.CompactSessionRequest{Name: "sessions/s1", Instructions: "keep the names", RequestId: "k1"}, `{}`,
+		},
+		{
+			"a compaction needs no body", request{"POST", "/v1/sessions/s1:compact", "", key},
+			&sessionv1.CompactSessionRequest{Name: "sessions/s1", RequestId: "k1"}, `{}`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := do(t, srv, c.in)
@@ -154,6 +213,10 @@ func TestBadRequestsAreRefusedBeforeAnythingHappens(t *testing.T) {
 		{"an unknown verb", request{"POST", "/v1/sessions/s1:explode", "", nil}, 404, "PATH_NOT_FOUND", "", ""},
 		{"a path with one slash too many", request{"GET", "/v1/sessions/", "", nil}, 404, "PATH_NOT_FOUND", "", ""},
 		{"a long unknown path is not repeated whole", request{"GET", "/" + long, "", nil}, 404, "PATH_NOT_FOUND", "", "…"},
+		{"the verb of another collection", request{"POST", "/v1/sessions/s1:pause", `{}`, nil}, 404, "PATH_NOT_FOUND", "", ":pause"},
+		{"a session's verb on all sessions", request{"POST", "/v1/sessions:fork", `{}`, nil}, 404, "PATH_NOT_FOUND", "", ":fork"},
+		{"a verb on a schedule's session", request{"POST", "/v1/sessions/s1/schedules:pause", `{}`, nil}, 404, "PATH_NOT_FOUND", "", ""},
+		{"a search by another method", request{"POST", "/v1/messages:search", `{}`, nil}, 405, "METHOD_NOT_ALLOWED", "", "GET, HEAD, OPTIONS"},
 		{"a method that the path has not", request{"PUT", turn, `{}`, nil}, 405, "METHOD_NOT_ALLOWED", "", "GET, HEAD, OPTIONS, POST"},
 		{"a verb by another method", request{"GET", "/v1/sessions/s1:interrupt", "", nil}, 405, "METHOD_NOT_ALLOWED", "", "OPTIONS, POST"},
 		{"HEAD of a stream", request{"HEAD", "/v1/sessions/s1/events:stream", "", nil}, 405, "", "", ""},
@@ -171,8 +234,8 @@ func TestBadRequestsAreRefusedBeforeAnythingHappens(t *testing.T) {
 		{"a body that contradicts the path", request{"POST", turn, `{"parent":"sessions/s2","text":"x"}`, nil}, 400, "BODY_MALFORMED", "parent", ""},
 		{"a body that is too large", request{"POST", turn, `{"text":"` + long + `"}`, nil}, 413, "BODY_TOO_LARGE", "", "8192"},
 		{"a body of another type", request{"POST", turn, `text=x`, http.Header{"Content-Type": {"text/plain"}}}, 415, "UNSUPPORTED_MEDIA_TYPE", "", "application/json"},
-		{"a body of no type", request{"POST", turn, `{}`, http.Header{"Content-Type": nil}}, 400, "INVALID_REQUEST", "text", "text or content is required"},
-		{"a message without words", request{"POST", turn, `{}`, nil}, 400, "INVALID_REQUEST", "text", "text or content is required"},
+		{"a body of no type", request{"POST", turn, `{}`, http.Header{"Content-Type": nil}}, 400, "INVALID_REQUEST", "text", "text, content or resume is required"},
+		{"a message without words", request{"POST", turn, `{}`, nil}, 400, "INVALID_REQUEST", "text", "text, content or resume is required"},
 		{"a malformed name", request{"GET", "/v1/sessions/UPPER", "", nil}, 400, "INVALID_REQUEST", "name", ""},
 		{"an unknown query parameter", request{"GET", "/v1/sessions?shape=red", "", nil}, 400, "BAD_PARAMETER", "shape", ""},
 		{"a query parameter given twice", request{"GET", "/v1/sessions?page_size=1&page_size=2", "", nil}, 400, "BAD_PARAMETER", "page_size", "more than once"},

@@ -118,6 +118,28 @@ func TestStreamsResumeWhereTheyAreAsked(t *testing.T) {
 	}
 }
 
+// Deltas may have been folded since a client was cut off in their middle: it gets the event that covers its place whole.
+func TestAStreamResumesInsideARangeThatWasFolded(t *testing.T) {
+	folded := textEvent(6, "all of it")
+	folded.FirstSeq = 2
+	f := &fake{events: func(r *sessionv1.StreamEventsRequest, st eventStream) error {
+		if r.GetAfterSeq() != 4 {
+			return errors.New("the place to resume from did not arrive")
+		}
+		return errors.Join(st.Send(eventResponse(folded)), st.Send(eventResponse(textEvent(7, "next"))))
+	}}
+	srv := serve(t, f)
+	header := wantSSE.Clone()
+	header["Last-Event-Id"] = []string{"4"}
+	want := []streamtest.Frame{
+		{ID: "6", Event: "text.delta", Data: `{"firstSeq":"2","seq":"6","turn":"sessions/s1/turns/t1","step":1,"textDelta":{"text":"all of it"}}`},
+		{ID: "7", Event: "text.delta", Data: `{"firstSeq":"7","seq":"7","turn":"sessions/s1/turns/t1","step":1,"textDelta":{"text":"next"}}`},
+	}
+	if diff := cmp.Diff(want, frames(t, send(t, t.Context(), srv, request{"GET", eventsPath, "", header}))); diff != "" {
+		t.Errorf("frames (-want +got):\n%s", diff)
+	}
+}
+
 func TestMalformedResumePointsAreRefused(t *testing.T) {
 	f := &fake{}
 	srv := serve(t, f)

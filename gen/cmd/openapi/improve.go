@@ -38,7 +38,9 @@ type stream struct {
 }
 
 // optionalBody lists the operations whose body may be empty.
-var optionalBody = []string{"SessionService_CreateSession", "SessionService_InterruptSession"}
+var optionalBody = []string{
+	"SessionService_CreateSession", "SessionService_InterruptSession", "SessionService_ForkSession", "SessionService_CompactSession",
+}
 
 // improve changes the document in place.
 func improve(doc object) error {
@@ -73,7 +75,11 @@ func improve(doc object) error {
 			addParameterRules(op, input[id])
 		}
 		delete(paths, path)
-		paths[renamePath(path)] = item
+		name := renamePath(path)
+		if strings.Contains(name, "{}") {
+			return fmt.Errorf("the path %s has a collection that this program does not know: add it to the table of singulars", path)
+		}
+		paths[name] = item
 	}
 	if seen != len(streams) {
 		return fmt.Errorf("%d of %d streaming operations found: bring the table of streams up to date", seen, len(streams))
@@ -97,7 +103,10 @@ func addSchemas(doc object) {
 }
 
 // singular maps the collections to the names of their path parameters.
-var singular = map[string]string{"sessions": "session", "turns": "turn", "agents": "agent", "tools": "tool", "operations": "operation"}
+var singular = map[string]string{
+	"sessions": "session", "turns": "turn", "agents": "agent", "tools": "tool", "operations": "operation",
+	"schedules": "schedule", "webhooks": "webhook",
+}
 
 // renamePath turns /v1/sessions/{name}/turns/{name_1} into
 // /v1/sessions/{session}/turns/{turn}.

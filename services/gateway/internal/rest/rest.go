@@ -75,6 +75,12 @@ func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
 	if err := sessionv1.RegisterBudgetServiceHandlerClient(ctx, a.mux, sessionv1.NewBudgetServiceClient(session)); err != nil {
 		return nil, fmt.Errorf("register the budget service: %w", err)
 	}
+	if err := sessionv1.RegisterScheduleServiceHandlerClient(ctx, a.mux, sessionv1.NewScheduleServiceClient(session)); err != nil {
+		return nil, fmt.Errorf("register the schedule service: %w", err)
+	}
+	if err := sessionv1.RegisterWebhookServiceHandlerClient(ctx, a.mux, sessionv1.NewWebhookServiceClient(session)); err != nil {
+		return nil, fmt.Errorf("register the webhook service: %w", err)
+	}
 	if err := toolsv1.RegisterToolServiceHandlerClient(ctx, a.mux, toolsv1.NewToolServiceClient(keyed{d.Tools})); err != nil {
 		return nil, fmt.Errorf("register the tool service: %w", err)
 	}
@@ -85,13 +91,8 @@ func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
 }
 
 func (a *api) readRoutes() error {
-	session := sessionv1.File_fairlead_session_v1_session_service_proto.Services().ByName("SessionService")
-	agent := sessionv1.File_fairlead_session_v1_agent_service_proto.Services().ByName("AgentService")
-	budget := sessionv1.File_fairlead_session_v1_budget_service_proto.Services().ByName("BudgetService")
-	tool := toolsv1.File_fairlead_tools_v1_tool_service_proto.Services().ByName("ToolService")
-	operation := toolsv1.File_fairlead_tools_v1_operation_service_proto.Services().ByName("OperationService")
 	var err error
-	if a.table, err = route.New(session, agent, budget, tool, operation); err != nil {
+	if a.table, err = route.New(); err != nil {
 		return fmt.Errorf("read the HTTP mapping: %w", err)
 	}
 	for _, r := range a.table.Routes() {

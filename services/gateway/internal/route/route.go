@@ -8,6 +8,9 @@ import (
 	"slices"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 )
 
 // Route is one method on one path.
@@ -38,11 +41,22 @@ func (r *Route) Stream() bool { return r.stream }
 // Table is all routes. It does not change after New.
 type Table struct{ routes []*Route }
 
-// New reads the HTTP mapping of services.
-func New(services ...protoreflect.ServiceDescriptor) (*Table, error) {
+// files are the protos of the public services.
+var files = []protoreflect.FileDescriptor{
+	sessionv1.File_fairlead_session_v1_session_service_proto,
+	sessionv1.File_fairlead_session_v1_agent_service_proto,
+	sessionv1.File_fairlead_session_v1_budget_service_proto,
+	sessionv1.File_fairlead_session_v1_schedule_service_proto,
+	sessionv1.File_fairlead_session_v1_webhook_service_proto,
+	toolsv1.File_fairlead_tools_v1_tool_service_proto,
+	toolsv1.File_fairlead_tools_v1_operation_service_proto,
+}
+
+// New reads the HTTP mapping of the public services.
+func New() (*Table, error) {
 	t := &Table{}
-	for _, s := range services {
-		methods := s.Methods()
+	for _, f := range files {
+		methods := f.Services().Get(0).Methods()
 		for i := range methods.Len() {
 			r, err := newRoute(methods.Get(i))
 			if err != nil {

@@ -8,19 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/gen/openapi"
 )
 
 func table(t *testing.T) *Table {
 	t.Helper()
-	tbl, err := New(
-		sessionv1.File_fairlead_session_v1_session_service_proto.Services().Get(0),
-		sessionv1.File_fairlead_session_v1_agent_service_proto.Services().Get(0),
-		toolsv1.File_fairlead_tools_v1_tool_service_proto.Services().Get(0),
-		toolsv1.File_fairlead_tools_v1_operation_service_proto.Services().Get(0),
-	)
+	tbl, err := New()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,59 @@
+package gateway_test
+
+import (
+	"context"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+)
+
+func (f *fake) CreateSchedule(ctx context.Context, r *sessionv1.CreateScheduleRequest) (*sessionv1.CreateScheduleResponse, error) {
+	return &sessionv1.CreateScheduleResponse{Schedule: &sessionv1.Schedule{Name: r.GetParent() + "/schedules/c1"}}, f.note(ctx, r)
+}
+
+func (f *fake) GetSchedule(ctx context.Context, r *sessionv1.GetScheduleRequest) (*sessionv1.GetScheduleResponse, error) {
+	return &sessionv1.GetScheduleResponse{Schedule: &sessionv1.Schedule{Name: r.GetName()}}, f.note(ctx, r)
+}
+
+func (f *fake) ListSchedules(ctx context.Context, r *sessionv1.ListSchedulesRequest) (*sessionv1.ListSchedulesResponse, error) {
+	return &sessionv1.ListSchedulesResponse{}, f.note(ctx, r)
+}
+
+func (f *fake) PauseSchedule(ctx context.Context, r *sessionv1.PauseScheduleRequest) (*sessionv1.PauseScheduleResponse, error) {
+	return &sessionv1.PauseScheduleResponse{Schedule: &sessionv1.Schedule{Name: r.GetName(), Paused: r.GetPaused()}}, f.note(ctx, r)
+}
+
+func (f *fake) DeleteSchedule(ctx context.Context, r *sessionv1.DeleteScheduleRequest) (*sessionv1.DeleteScheduleResponse, error) {
+	return &sessionv1.DeleteScheduleResponse{}, f.note(ctx, r)
+}
+
+func (f *fake) CreateWebhook(ctx context.Context, r *sessionv1.CreateWebhookRequest) (*sessionv1.CreateWebhookResponse, error) {
+	return &sessionv1.CreateWebhookResponse{Webhook: &sessionv1.Webhook{Name: "webhooks/w1"}, Secret: "whsec_x"}, f.note(ctx, r)
+}
+
+func (f *fake) GetWebhook(ctx context.Context, r *sessionv1.GetWebhookRequest) (*sessionv1.GetWebhookResponse, error) {
+	return &sessionv1.GetWebhookResponse{Webhook: &sessionv1.Webhook{Name: r.GetName()}}, f.note(ctx, r)
+}
+
+func (f *fake) ListWebhooks(ctx context.Context, r *sessionv1.ListWebhooksRequest) (*sessionv1.ListWebhooksResponse, error) {
+	return &sessionv1.ListWebhooksResponse{}, f.note(ctx, r)
+}
+
+func (f *fake) DeleteWebhook(ctx context.Context, r *sessionv1.DeleteWebhookRequest) (*sessionv1.DeleteWebhookResponse, error) {
+	return &sessionv1.DeleteWebhookResponse{}, f.note(ctx, r)
+}
+
+func (f *fake) ListDeliveries(ctx context.Context, r *sessionv1.ListDeliveriesRequest) (*sessionv1.ListDeliveriesResponse, error) {
+	return &sessionv1.ListDeliveriesResponse{}, f.note(ctx, r)
+}
+
+func (f *fake) SearchMessages(ctx context.Context, r *sessionv1.SearchMessagesRequest) (*sessionv1.SearchMessagesResponse, error) {
+	return &sessionv1.SearchMessagesResponse{}, f.note(ctx, r)
+}
+
+func (f *fake) ForkSession(ctx context.Context, r *sessionv1.ForkSessionRequest) (*sessionv1.ForkSessionResponse, error) {
+	return &sessionv1.ForkSessionResponse{Session: &sessionv1.Session{Name: "sessions/s2"}}, f.note(ctx, r)
+}
+
+func (f *fake) CompactSession(ctx context.Context, r *sessionv1.CompactSessionRequest) (*sessionv1.CompactSessionResponse, error) {
+	return &sessionv1.CompactSessionResponse{}, f.note(ctx, r)
+}
