@@ -3210,7 +3210,7 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"ClientTool\x128\n" +
 	"\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f2\x1d^[A-Za-z][A-Za-z0-9_-]{0,63}$R\x04name\x12+\n" +
 	"\vdescription\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01R\vdescription\x12:\n" +
-	"\finput_schema\x18\x03 \x01(\v2\x17.google.protobuf.StructR\vinputSchema\"\xba\x05\n" +
+	"\finput_schema\x18\x03 \x01(\v2\x17.google.protobuf.StructR\vinputSchema\"\xaf\x05\n" +
 	"\x11CreateTurnRequest\x12A\n" +
 	"\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x06parent\x12\x1d\n" +
 	"\x04text\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x04text\x12?\n" +
@@ -3220,10 +3220,10 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\fclient_tools\x18\x06 \x03(\v2\x1f.fairlead.session.v1.ClientToolB\b\xbaH\x05\x92\x01\x02\x10@R\vclientTools\x124\n" +
 	"\n" +
 	"request_id\x18\a \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\x12\x16\n" +
-	"\x06resume\x18\b \x01(\bR\x06resume:\xe6\x01\xbaH\xe2\x01\x1a\xdf\x01\n" +
-	"\rtext.required\x12\\text, content or resume is required; white space alone is no text, and resume brings neither\x1apthis.resume ? this.text == '' && size(this.content) == 0 : this.text.matches('[^\\\\s]') || size(this.content) > 0\"C\n" +
+	"\x06resume\x18\b \x01(\bR\x06resume:\xdb\x01\xbaH\xd7\x01\x1a\xd4\x01\n" +
+	"\rtext.required\x12Qtext or content is required, or resume with neither; white space alone is no text\x1apthis.resume ? this.text == '' && size(this.content) == 0 : this.text.matches('[^\\\\s]') || size(this.content) > 0\"C\n" +
 	"\x12CreateTurnResponse\x12-\n" +
-	"\x04turn\x18\x01 \x01(\v2\x19.fairlead.session.v1.TurnR\x04turn\"\xdd\x05\n" +
+	"\x04turn\x18\x01 \x01(\v2\x19.fairlead.session.v1.TurnR\x04turn\"\xd2\x05\n" +
 	"\x0eRunTurnRequest\x12A\n" +
 	"\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x06parent\x12\x1d\n" +
 	"\x04text\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x04text\x12?\n" +
@@ -3234,8 +3234,8 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\a \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\x12$\n" +
 	"\tafter_seq\x18\b \x01(\x03B\a\xbaH\x04\"\x02(\x00R\bafterSeq\x12\x16\n" +
-	"\x06resume\x18\t \x01(\bR\x06resume:\xe6\x01\xbaH\xe2\x01\x1a\xdf\x01\n" +
-	"\rtext.required\x12\\text, content or resume is required; white space alone is no text, and resume brings neither\x1apthis.resume ? this.text == '' && size(this.content) == 0 : this.text.matches('[^\\\\s]') || size(this.content) > 0\"\x8a\x01\n" +
+	"\x06resume\x18\t \x01(\bR\x06resume:\xdb\x01\xbaH\xd7\x01\x1a\xd4\x01\n" +
+	"\rtext.required\x12Qtext or content is required, or resume with neither; white space alone is no text\x1apthis.resume ? this.text == '' && size(this.content) == 0 : this.text.matches('[^\\\\s]') || size(this.content) > 0\"\x8a\x01\n" +
 	"\x0fRunTurnResponse\x122\n" +
 	"\x05event\x18\x01 \x01(\v2\x1a.fairlead.session.v1.EventH\x00R\x05event\x12;\n" +
 	"\bprogress\x18\x02 \x01(\v2\x1d.fairlead.session.v1.ProgressH\x00R\bprogressB\x06\n" +
