@@ -63,7 +63,7 @@ func measureStreams(ctx context.Context, b *bench) error {
 			break
 		}
 	}
-	return b.idle(ctx, f, sessions)
+	return b.idle(ctx, f)
 }
 
 // loaded is what a load came to.
@@ -128,8 +128,15 @@ func sleepUntil(ctx context.Context, t time.Time) {
 	}
 }
 
-// idle lets clients follow sessions in which nothing happens.
-func (b *bench) idle(ctx context.Context, f *fleet.Fairlead, sessions []string) error {
+// idle lets clients follow new sessions, in which nothing happens.
+func (b *bench) idle(ctx context.Context, f *fleet.Fairlead) error {
+	sessions := make([]string, 500)
+	for i := range sessions {
+		var err error
+		if sessions[i], err = f.Session(ctx); err != nil {
+			return err
+		}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	var following sync.WaitGroup
 	defer following.Wait()
@@ -159,7 +166,7 @@ func (b *bench) idle(ctx context.Context, f *fleet.Fairlead, sessions []string) 
 	const quiet = 20 * time.Second // more than the interval of heartbeats
 	cpu := f.CPU()
 	sleepUntil(ctx, time.Now().Add(quiet))
-	b.row(fmt.Sprintf("%d idle followers", b.followers), "opened in %s (each has replayed its session), %.0f kB each (RSS, sockets of the kernel not counted), %.2f cores",
+	b.row(fmt.Sprintf("%d idle followers", b.followers), "opened in %s, %.0f kB each (RSS, sockets of the kernel not counted), %.2f cores",
 		opened.Round(100*time.Millisecond), float64(f.RSS()-before)/float64(b.followers)/1024, (f.CPU()-cpu).Seconds()/quiet.Seconds())
 	return nil
 }

@@ -19,6 +19,8 @@ const (
 	channel = "fairlead_session"
 	// maxPayload is below Postgres's own bound of 8000 bytes.
 	maxPayload = 7900
+	// maxWakes is how many wakes of usual names fit into one.
+	maxWakes = 128
 	// everything is the payload of a notification that would be too long.
 	everything = "*"
 
@@ -38,9 +40,19 @@ func notify(ctx context.Context, tx pgx.Tx, wakes ...store.Wake) error {
 	return tx.SendBatch(ctx, b).Close()
 }
 
+// queueNotify puts as few notifications into b as hold all wakes. One that says
+// "everything" instead would make every worker and follower of every replica look
+// at the database, at each commit of a busy replica.
 func queueNotify(b *pgx.Batch, wakes ...store.Wake) {
-	if len(wakes) > 0 {
-		b.Queue("select pg_notify($1, $2)", channel, encode(wakes))
+	for len(wakes) > 0 {
+		n := min(len(wakes), maxWakes)
+		payload := encode(wakes[:n])
+		for payload == everything && n > 1 {
+			n /= 2
+			payload = encode(wakes[:n])
+		}
+		b.Queue("select pg_notify($1, $2)", channel, payload)
+		wakes = wakes[n:]
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -45,5 +46,32 @@ func TestPayloads(t *testing.T) {
 	}
 	if strings.Contains(encode(odd), "\n") {
 		t.Error("a payload of several lines")
+	}
+}
+
+func TestTheWakesOfALargeCommitAreToldOneByOne(t *testing.T) {
+	var many []store.Wake
+	for i := range 1000 {
+		tenant := "acme"
+		if i%300 == 0 {
+			tenant = strings.Repeat("long ", 1000) // two of these do not fit into one
+		}
+		many = append(many, store.Wake{Key: store.Key{Tenant: tenant, Session: fmt.Sprint("session-", i)}, Kind: store.WakeEvents})
+	}
+	b := &pgx.Batch{}
+	queueNotify(b, many...)
+	var got []store.Wake
+	for _, q := range b.QueuedQueries {
+		payload, _ := q.Arguments[1].(string)
+		if len(payload) > maxPayload {
+			t.Errorf("a payload of %d bytes", len(payload))
+		}
+		got = append(got, decode(payload)...)
+	}
+	if d := cmp.Diff(many, got); d != "" {
+		t.Error(d)
+	}
+	if n := len(b.QueuedQueries); n > 20 {
+		t.Errorf("%d notifications", n)
 	}
 }
