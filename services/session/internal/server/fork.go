@@ -152,6 +152,7 @@ func (s *Server) copyMessages(ctx context.Context, from, to store.Key, head stri
 			c.Name, c.Parent, c.Turn = name, renamed[m.Parent], ""
 			if c.Compaction != nil {
 				c.Compaction.KeptFrom = renamed[c.Compaction.KeptFrom]
+				c.Compaction.ResultsUntil = renamed[c.Compaction.ResultsUntil]
 			}
 			all = append(all, c)
 		}
