@@ -263,6 +263,7 @@ type AgentRevision struct {
 type Store interface {
 	Schedules
 	Webhooks
+	Imports
 
 	// CreateSession creates a session; ErrExists when its id is taken, ErrDeleting
 	// as long as the JobDelete of an earlier session under it has not ended,

@@ -30,6 +30,8 @@ const (
 	ListTurns        Method = "ListTurns"
 	ListEvents       Method = "ListEvents"
 	ListMessages     Method = "ListMessages"
+	ListTree         Method = "ListTree"
+	ImportSession    Method = "ImportSession"
 	Claim            Method = "Claim"
 	Load             Method = "Load"
 	LoadTurn         Method = "LoadTurn"

@@ -32,7 +32,13 @@ func (s *Store) CreateSession(ctx context.Context, n store.NewSession) (store.An
 		if err != nil {
 			return err
 		}
-		if err := insertSession(ctx, tx, rows); err != nil {
+		b := &pgx.Batch{}
+		if err := insertSession(ctx, tx, rows.Session, b); err != nil {
+			return err
+		}
+		queueEvents(b, []backend.Event{rows.Event})
+		queueMessages(b, rows.Messages)
+		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}
 		return notify(ctx, tx, store.Wake{Key: n.Key, Kind: store.WakeEvents})
@@ -40,8 +46,9 @@ func (s *Store) CreateSession(ctx context.Context, n store.NewSession) (store.An
 	return backend.Answered(answer, err)
 }
 
-func insertSession(ctx context.Context, tx pgx.Tx, c *backend.Created) error {
-	n := c.Session
+// insertSession inserts the session's own row, and puts what is to follow at once
+// into b.
+func insertSession(ctx context.Context, tx pgx.Tx, n *backend.Session, b *pgx.Batch) error {
 	tag, err := tx.Exec(ctx, `
 		insert into sessions (tenant, session, agent, agent_revision, body, create_time, update_time, last_seq, head, ready_time, epoch)
 		values ($1, $2, $3, $4, $5, $6, $6, $7, $8, $6, 0)
@@ -53,7 +60,6 @@ func insertSession(ctx context.Context, tx pgx.Tx, c *backend.Created) error {
 	if tag.RowsAffected() == 0 {
 		return store.ErrExists
 	}
-	b := &pgx.Batch{}
 	// A statement of its own: it sees the tombstone of a deletion for which the
 	// insert had to wait.
 	b.Queue(`
@@ -67,9 +73,7 @@ func insertSession(ctx context.Context, tx pgx.Tx, c *backend.Created) error {
 			}
 			return store.ErrDeleting
 		})
-	queueEvents(b, []backend.Event{c.Event})
-	queueMessages(b, c.Messages)
-	return tx.SendBatch(ctx, b).Close()
+	return nil
 }
 
 const sessionColumns = `s.tenant, s.session, s.agent, s.agent_revision, s.body, s.create_time, s.update_time, s.last_seq, s.head, s.active_turn,

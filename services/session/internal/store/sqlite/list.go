@@ -62,7 +62,8 @@ func (s *Store) ListEvents(ctx context.Context, k store.Key, afterSeq int64, n, 
 		if err = sessionExists(ctx, tx, k); err != nil {
 			return err
 		}
-		bodies, err = eventBodies(ctx, tx, k, afterSeq, n, maxBytes)
+		bodies, err = boundedBodies(ctx, tx, maxBytes,
+			"select body from events where tenant = ? and session = ? and seq > ? order by seq limit ?", k.Tenant, k.Session, afterSeq, limit(n))
 		return err
 	})
 	if err != nil {
@@ -71,10 +72,10 @@ func (s *Store) ListEvents(ctx context.Context, k store.Key, afterSeq int64, n, 
 	return backend.Decode[sessionv1.Event](bodies)
 }
 
-func eventBodies(ctx context.Context, q queryer, k store.Key, afterSeq int64, n, maxBytes int) (_ [][]byte, err error) {
-	rows, err := q.QueryContext(ctx,
-		"select body from events where tenant = ? and session = ? and seq > ? order by seq limit ?",
-		k.Tenant, k.Session, afterSeq, limit(n))
+// boundedBodies reads bodies until there are about maxBytes (0: no bound), but at
+// least one.
+func boundedBodies(ctx context.Context, q queryer, maxBytes int, query string, args ...any) (_ [][]byte, err error) {
+	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}

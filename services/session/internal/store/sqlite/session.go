@@ -23,7 +23,10 @@ func (s *Store) CreateSession(ctx context.Context, n store.NewSession) (store.An
 		if err != nil {
 			return nil, err
 		}
-		if err := insertSession(ctx, tx, rows); err != nil {
+		if err := insertSession(ctx, tx, rows.Session); err != nil {
+			return nil, err
+		}
+		if err := errors.Join(insertEvents(ctx, tx, []backend.Event{rows.Event}), insertMessages(ctx, tx, rows.Messages)); err != nil {
 			return nil, err
 		}
 		owner := ""
@@ -38,8 +41,8 @@ func (s *Store) CreateSession(ctx context.Context, n store.NewSession) (store.An
 	return backend.Answered(answer, err)
 }
 
-func insertSession(ctx context.Context, tx *sql.Tx, c *backend.Created) error {
-	n := c.Session
+// insertSession inserts the session's own row.
+func insertSession(ctx context.Context, tx *sql.Tx, n *backend.Session) error {
 	var deleting bool
 	if err := tx.QueryRowContext(ctx, "select exists (select 1 from tombstones where tenant = ? and session = ? and clean = 0)",
 		n.Tenant, n.Session).Scan(&deleting); err != nil {
@@ -61,10 +64,7 @@ func insertSession(ctx context.Context, tx *sql.Tx, c *backend.Created) error {
 	if made, err := res.RowsAffected(); err != nil || made == 0 {
 		return errors.Join(err, store.ErrExists)
 	}
-	if err := insertEvents(ctx, tx, []backend.Event{c.Event}); err != nil {
-		return err
-	}
-	return insertMessages(ctx, tx, c.Messages)
+	return nil
 }
 
 const sessionColumns = `tenant, session, agent, agent_revision, body, create_time, update_time, last_seq, head, active_turn,

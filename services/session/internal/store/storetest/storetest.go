@@ -40,6 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"folding", testFold},
 		{"messages", testMessages},
 		{"search", testSearch},
+		{"imports", testImport},
 		{"many events", testManyEvents},
 		{"ids of deleted sessions", testDeleting},
 		{"idle sessions", testIdle},
