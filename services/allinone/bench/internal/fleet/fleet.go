@@ -33,7 +33,7 @@ const model = "anthropic:claude-sonnet-4-6"
 // Run starts a Fairlead and waits until it is ready. Its limits are raised to what
 // is measured; all else is as configured by default.
 func Run(ctx context.Context, s Shape) (*Fairlead, error) {
-	if err := os.MkdirAll(s.Data, 0o755); err != nil { //nolint:gosec // sandboxes of other users pass through
+	if err := os.MkdirAll(s.Data, 0o755); err != nil { // sandboxes of other users pass through
 		return nil, err
 	}
 	f := &Fairlead{}
@@ -168,6 +168,9 @@ func (f *Fairlead) Session(ctx context.Context) (string, error) {
 // Get makes a GET request and returns the body of a 200.
 func Get(ctx context.Context, url string) ([]byte, error) { return do(ctx, http.MethodGet, url, "") }
 
+// client makes the requests; each has a context with its own end.
+var client = &http.Client{}
+
 func do(ctx context.Context, method, url, body string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
@@ -176,7 +179,7 @@ func do(ctx context.Context, method, url, body string) ([]byte, error) {
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err
 	}

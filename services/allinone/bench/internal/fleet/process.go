@@ -3,7 +3,6 @@
 package fleet
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -21,7 +20,8 @@ type Process struct {
 	Name string
 	cmd  *exec.Cmd
 	log  *os.File
-	done chan error
+	done chan struct{}
+	err  error // how it ended; read it after done
 }
 
 // stopTimeout is how long a program may take to end when it is told to.
@@ -40,8 +40,11 @@ func Start(dir, name, path string, env []string, args ...string) (*Process, erro
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	p := &Process{Name: name, cmd: cmd, log: log, done: make(chan error, 1)}
-	go func() { p.done <- cmd.Wait() }()
+	p := &Process{Name: name, cmd: cmd, log: log, done: make(chan struct{})}
+	go func() {
+		p.err = cmd.Wait()
+		close(p.done)
+	}()
 	return p, nil
 }
 
@@ -63,10 +66,9 @@ func (p *Process) Stop() {
 // failed says why the program has ended, if it has.
 func (p *Process) failed() error {
 	select {
-	case err := <-p.done:
-		p.done <- err
+	case <-p.done:
 		text, _ := os.ReadFile(p.log.Name())
-		return fmt.Errorf("%s ended: %w: %s", p.Name, err, text[max(0, len(text)-1500):])
+		return fmt.Errorf("%s ended: %w: %s", p.Name, p.err, text[max(0, len(text)-1500):])
 	default:
 		return nil
 	}
@@ -132,7 +134,7 @@ func family(pid int) []stat {
 
 // FreeAddress is a loopback address on which nothing listens.
 func FreeAddress() (string, error) {
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		return "", err
 	}
