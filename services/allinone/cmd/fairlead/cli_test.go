@@ -11,9 +11,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -221,6 +223,30 @@ func TestRunTakesThePromptFromAPipe(t *testing.T) {
 	}
 }
 
+func TestRunInAKnownSession(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want *sessionv1.RunTurnRequest
+	}{
+		"waits in the queue unless told otherwise": {[]string{"hi"}, &sessionv1.RunTurnRequest{Text: "hi", OnActive: sessionv1.OnActive_ON_ACTIVE_QUEUE}},
+		"may steer the active turn":                {[]string{"--on-active=steer", "hi"}, &sessionv1.RunTurnRequest{Text: "hi", OnActive: sessionv1.OnActive_ON_ACTIVE_STEER}},
+		"may undo it":                              {[]string{"--on-active=rollback", "hi"}, &sessionv1.RunTurnRequest{Text: "hi", OnActive: sessionv1.OnActive_ON_ACTIVE_ROLLBACK}},
+		"resumes without a prompt":                 {[]string{"--resume"}, &sessionv1.RunTurnRequest{Resume: true, OnActive: sessionv1.OnActive_ON_ACTIVE_QUEUE}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fakeSessions{end: sessionv1.TurnState_TURN_STATE_COMPLETE}
+			_, errs, code := fairlead(t.Context(), "not read\n", nil, append([]string{"run", "--session", "one", "--server", serveFake(t, f)}, c.args...)...)
+			if code != 0 || len(f.turns) != 1 {
+				t.Fatalf("exit code %d, asked for %v: %s", code, f.turns, errs)
+			}
+			c.want.Parent, c.want.Limits, c.want.RequestId = "sessions/one", &sessionv1.TurnLimits{}, f.turns[0].GetRequestId()
+			if diff := cmp.Diff(c.want, f.turns[0], protocmp.Transform()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestRunWritesOneJSONEventPerLine(t *testing.T) {
 	f := &fakeSessions{end: sessionv1.TurnState_TURN_STATE_COMPLETE}
 	out, _, code := fairlead(t.Context(), "", nil, "run", "--json", "--server", serveFake(t, f), "hi")
@@ -257,6 +283,12 @@ func TestWrongUsageIsExitCode2(t *testing.T) {
 		"an empty prompt in a pipe":    {"run"},
 		"a negative sequence number":   {"sessions", "events", "--after-seq=-1", "one"},
 		"a list of nothing":            {"sessions", "list", "--limit", "0"},
+		"deliveries of nothing":        {"webhooks", "deliveries", "w1", "--limit=0"},
+		"a schedule without a message": {"schedules", "create", "one", "@daily"},
+		"an unknown way to arrive":     {"schedules", "create", "one", "@daily", "hi", "--on-active=shout"},
+		"negative time of a schedule":  {"schedules", "create", "one", "@daily", "hi", "--timeout=-1s"},
+		"resuming no session":          {"run", "--resume"},
+		"resuming with a prompt":       {"run", "--resume", "--session", "one", "hi"},
 		"agent and session for a chat": {"chat", "--agent", "coder", "--session", "one"},
 	} {
 		t.Run(name, func(t *testing.T) {

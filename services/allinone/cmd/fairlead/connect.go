@@ -33,10 +33,20 @@ type target struct {
 
 // backend is a server to talk to.
 type backend struct {
-	sessions sessionv1.SessionServiceClient
-	budgets  sessionv1.BudgetServiceClient
-	address  string // for people; empty for a server in this process
-	scripted bool   // known only of a server in this process
+	sessions  sessionv1.SessionServiceClient
+	budgets   sessionv1.BudgetServiceClient
+	schedules sessionv1.ScheduleServiceClient
+	webhooks  sessionv1.WebhookServiceClient
+	address   string // for people; empty for a server in this process
+	scripted  bool   // known only of a server in this process
+}
+
+// newBackend is the server at the other end of a connection.
+func newBackend(conn grpc.ClientConnInterface) *backend {
+	return &backend{
+		sessions: sessionv1.NewSessionServiceClient(conn), budgets: sessionv1.NewBudgetServiceClient(conn),
+		schedules: sessionv1.NewScheduleServiceClient(conn), webhooks: sessionv1.NewWebhookServiceClient(conn),
+	}
 }
 
 // with connects, calls f and closes the connection. The context of f ends when
@@ -52,7 +62,9 @@ func (t target) with(ctx context.Context, s stdio, f func(ctx context.Context, b
 	if err != nil {
 		return err
 	}
-	err = f(ctx, &backend{sessions: sessionv1.NewSessionServiceClient(conn), budgets: sessionv1.NewBudgetServiceClient(conn), address: t.Server})
+	b := newBackend(conn)
+	b.address = t.Server
+	err = f(ctx, b)
 	return errors.Join(t.unreachable(err), conn.Close())
 }
 
@@ -73,7 +85,9 @@ func (t target) embedded(ctx context.Context, s stdio, f func(ctx context.Contex
 	}
 	return withTelemetry(ctx, conf, s.err, func(tel *telemetry.Telemetry) error {
 		return inProcess(ctx, conf, tel, nil, func(ctx context.Context, h *host.Host, peers *grpc.ClientConn) error {
-			return f(ctx, &backend{sessions: sessionv1.NewSessionServiceClient(peers), budgets: sessionv1.NewBudgetServiceClient(peers), scripted: h.Scripted})
+			b := newBackend(peers)
+			b.scripted = h.Scripted
+			return f(ctx, b)
 		})
 	})
 }

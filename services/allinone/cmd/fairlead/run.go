@@ -29,6 +29,8 @@ type runCommand struct {
 	Thinking bool          `help:"Show the model's thinking."`
 	MaxSteps int32         `placeholder:"N" help:"The most model calls; the turn ends PARTIAL after them."`
 	Timeout  time.Duration `placeholder:"D" help:"The most time, such as 5m; the turn ends PARTIAL after it."`
+	OnActive string        `default:"queue" enum:"queue,reject,interrupt,steer,rollback" help:"What happens when a turn of the session is active: ${enum}."`
+	Resume   bool          `help:"Go on where the session's last turn stopped, without a prompt; with --session."`
 	target
 }
 
@@ -46,6 +48,9 @@ func (c runCommand) Run(ctx context.Context, s stdio) error {
 	}
 	if c.MaxSteps < 0 || c.Timeout < 0 {
 		return usage("--max-steps and --timeout cannot be negative")
+	}
+	if c.Resume && (c.Session == "" || c.Prompt != "") {
+		return usage("--resume goes on with a session: it needs --session, and takes no prompt")
 	}
 	prompt, err := c.prompt(s)
 	if err != nil {
@@ -66,7 +71,7 @@ func (c runCommand) Run(ctx context.Context, s stdio) error {
 // prompt is what was asked.
 func (c runCommand) prompt(s stdio) (string, error) {
 	switch {
-	case c.Prompt != "" && c.Prompt != "-":
+	case c.Resume, c.Prompt != "" && c.Prompt != "-":
 		return c.Prompt, nil
 	case c.Prompt == "" && terminal.IsTerminal(s.in):
 		return "", usage("a prompt is missing, as in: fairlead run \"What is in the workspace?\"")
@@ -106,10 +111,12 @@ func (c runCommand) turn(ctx context.Context, s stdio, b *backend, prompt string
 		sessions: b.sessions, session: session, view: newView(s, c.JSON, c.Thinking), notices: s.err,
 		interrupts: interrupts, backoff: client.DefaultBackoff(), told: b.scripted, alone: b.address == "",
 	}
-	if c.Prompt != "" && c.Prompt != "-" && terminal.IsTerminal(s.in) && !c.JSON {
+	if (c.Resume || c.Prompt != "" && c.Prompt != "-") && terminal.IsTerminal(s.in) && !c.JSON {
 		talk.answers = readLines(ctx, s.in)
 	}
-	return talk.turn(ctx, &sessionv1.RunTurnRequest{Parent: session, Text: prompt, Limits: limits, RequestId: id.New()})
+	return talk.turn(ctx, &sessionv1.RunTurnRequest{
+		Parent: session, Text: prompt, Limits: limits, OnActive: onActive(c.OnActive), Resume: c.Resume, RequestId: id.New(),
+	})
 }
 
 // newView shows events on standard output.
