@@ -180,6 +180,24 @@ turns:
 	}
 }
 
+func TestARequestToCompactThatChangesNothingSaysSo(t *testing.T) {
+	f := start(t, `fallback: {steps: [{text: [ok]}]}`)
+	ctx := t.Context()
+	s := f.session(ctx, t)
+	if _, err := f.CompactSession(ctx, &sessionv1.CompactSessionRequest{Name: s}); err != nil {
+		t.Fatal(err)
+	}
+	f.turn(ctx, t, s, "hi") // its first step comes behind it
+	for _, e := range f.log(ctx, t, s) {
+		switch {
+		case e.GetWarning().GetReason() == "NOT_COMPACTED":
+			return
+		case e.GetStepStarted() != nil:
+			t.Fatal("the log does not say it")
+		}
+	}
+}
+
 func TestACompactionOnRequestWorksWhileTheTurnWaits(t *testing.T) {
 	f := start(t, `
 turns:`+summarizes+`

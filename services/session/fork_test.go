@@ -85,6 +85,9 @@ func TestAForkGoesOnFromTheEndOrFromATurnWithTheFiles(t *testing.T) {
 			if got := f.peers.files(fork); got != tc.files {
 				t.Errorf("the fork has the files %q", got)
 			}
+			if resp.Session.ForkedFrom != s {
+				t.Errorf("the fork says that it was forked from %q", resp.Session.ForkedFrom)
+			}
 			if e := f.log(ctx, t, fork); len(e) != 1 || e[0].GetSessionCreated().GetForkedFrom() != s {
 				t.Errorf("the fork's log is %v", e)
 			}

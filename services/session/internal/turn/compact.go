@@ -167,12 +167,23 @@ func (w *Worker) compactAsked(ctx, parent context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case !done && ctx.Err() == nil: // there is nothing to shorten, or no budget for it
-		return w.log.Append(parent, store.Write{Consume: s.consume})
+	case !done && ctx.Err() == nil:
+		return w.log.Append(parent, store.Write{Consume: s.consume, Events: []*sessionv1.Event{w.notCompacted()}})
 	case !done:
 		w.compacts = asked // the turn stops first
 	}
 	return nil
+}
+
+// notCompacted tells those who asked that nothing came of it.
+func (w *Worker) notCompacted() *sessionv1.Event {
+	e := &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
+		Reason: "NOT_COMPACTED", Message: "The model's view was not shortened: there is too little in it that could be, or no budget for a summary.",
+	}}}
+	if w.active != nil {
+		return w.event(0, e)
+	}
+	return e
 }
 
 // compactCallID is the id of the hook's call: fixed by the turn and the step, so

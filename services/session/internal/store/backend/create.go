@@ -24,7 +24,9 @@ func PlanCreate(s store.NewSession, now time.Time) (*Created, error) {
 	if s.Event == nil {
 		return nil, errors.New("a new session needs its first event")
 	}
-	body, err := proto.Marshal(&sessionv1.Session{Title: s.Title, Labels: s.Labels, Budget: s.Budget})
+	body, err := proto.Marshal(&sessionv1.Session{
+		Title: s.Title, Labels: s.Labels, Budget: s.Budget, ForkedFrom: s.Event.GetSessionCreated().GetForkedFrom(),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("marshal session: %w", err)
 	}
