@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
@@ -70,4 +71,21 @@ func TestRestart(t *testing.T) {
 
 func BenchmarkCommit(b *testing.B) {
 	storetest.Bench(b, func(b *testing.B) store.Store { return open(b, pgtest.New(b)) })
+}
+
+// The database's clock cannot be put forward, so the deliveries' times are put back.
+func TestDeliveriesAreKeptForSevenDays(t *testing.T) {
+	storetest.RunKept(t, func(t *testing.T) (store.Store, func(time.Duration)) {
+		url := pgtest.New(t)
+		return open(t, url), func(d time.Duration) {
+			conn, err := pgx.Connect(t.Context(), url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close(t.Context()) //nolint:errcheck // it has done its work
+			if _, err := conn.Exec(t.Context(), "update session.deliveries set create_time = create_time - $1::interval", d); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 }

@@ -10,6 +10,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/storetest"
 )
 
 func TestTheStoresClockEndsLeasesAndRequestIDs(t *testing.T) {
@@ -114,4 +115,17 @@ func TestExpiredRequestIDsArePurgedInBatches(t *testing.T) {
 	if d := cmp.Diff([]int{25, 10, 3}, left); d != "" {
 		t.Error(d)
 	}
+}
+
+func TestDeliveriesAreKeptForSevenDays(t *testing.T) {
+	storetest.RunKept(t, func(t *testing.T) (store.Store, func(time.Duration)) {
+		s, err := Open(t.Context(), filepath.Join(t.TempDir(), "session.db"), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		var later time.Duration
+		s.now = func() time.Time { return time.Now().Add(later) }
+		return s, func(d time.Duration) { later += d }
+	})
 }
