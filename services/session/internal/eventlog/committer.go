@@ -66,7 +66,7 @@ func (c *Committer) Run(ctx context.Context) error {
 			c.mu.Lock()
 			c.closed = true
 			c.mu.Unlock()
-			c.commit(context.WithoutCancel(ctx))
+			c.commit(ctx)
 			return nil
 		}
 	}
@@ -96,8 +96,9 @@ func (c *Committer) commit(ctx context.Context) {
 	}
 }
 
+// write makes one commit. The end of Run does not break it off: its time-out does.
 func (c *Committer) write(ctx context.Context, writes []store.Write) ([]error, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
 	defer cancel()
 	errs, err := c.store.Commit(ctx, writes)
 	if err != nil && ctx.Err() != nil {
