@@ -46,6 +46,7 @@ type Config struct {
 	JobTimeout             time.Duration `key:"job-timeout" help:"the most time of one try of a job; another replica takes over one and a half times later"`
 	FoldAfter              time.Duration `key:"fold-after" help:"how long after a turn's end its deltas are merged into whole blocks; long enough for clients that were cut off to come back and go on in the middle of one"`
 	Retention              time.Duration `key:"retention" help:"delete sessions in which nothing was done for this long, with all that belongs to them, unless a turn is active or queued or a schedule waits; 0 keeps them for ever"`
+	ImportMaxBytes         config.Size   `key:"import-max-bytes" help:"how large a file may be from which a session is imported; it lies in the temporary directory meanwhile"`
 	StreamProgressInterval time.Duration `key:"stream-progress-interval" help:"how often a quiet stream says how far it is"`
 }
 
@@ -58,7 +59,7 @@ func Defaults() Config {
 		CeilingSteps: 1000, CeilingWallTime: 24 * time.Hour, CeilingOutputTokens: 5_000_000,
 		LeaseTTL: 8 * time.Second, PollInterval: time.Second, StopGrace: 5 * time.Second, MaxSessions: 1000, MaxClaims: 5,
 		Webhooks: webhook.Defaults(), StreamProgressInterval: 15 * time.Second,
-		JobConcurrency: 16, JobTimeout: 20 * time.Second, FoldAfter: time.Minute,
+		JobConcurrency: 16, JobTimeout: 20 * time.Second, FoldAfter: time.Minute, ImportMaxBytes: 1 << 30,
 	}
 }
 
@@ -91,6 +92,7 @@ func (c Config) Validate() error {
 	fault(c.JobConcurrency < 1, "job-concurrency: %d is less than 1", c.JobConcurrency)
 	fault(c.FoldAfter < 0, "fold-after: %v is negative", c.FoldAfter)
 	fault(c.Retention < 0, "retention: %v is negative", c.Retention)
+	fault(c.ImportMaxBytes < 1<<10, "import-max-bytes: %v is less than 1KiB", c.ImportMaxBytes)
 	fault(c.JobTimeout < time.Second, "job-timeout: %v is less than 1s", c.JobTimeout)
 	fault(c.StreamProgressInterval < 100*time.Millisecond, "stream-progress-interval: %v is less than 100ms", c.StreamProgressInterval)
 	if _, err := guard.New(c.Guardrails); err != nil {

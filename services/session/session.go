@@ -134,7 +134,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metric
 		Try:    s.jobs.Try,
 		Models: s.models.Names(), DefaultModel: s.models.Default().Name, Limits: limits, IdleProgress: c.StreamProgressInterval,
 		Budgets:  c.Budgets,
-		Webhooks: c.Webhooks,
+		Webhooks: c.Webhooks, ImportMaxBytes: int64(c.ImportMaxBytes),
 		Ceilings: turn.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
 	})
 }

@@ -151,7 +151,7 @@ func (s *Server) copyMessages(ctx context.Context, from, to store.Key, head stri
 			c := proto.CloneOf(m)
 			c.Name, c.Parent, c.Turn = name, renamed[m.Parent], ""
 			if c.Compaction != nil {
-				c.Compaction.KeptFrom = renamed[c.Compaction.KeptFrom]
+				c.Compaction.KeptFrom, c.Compaction.ResultsUntil = renamed[c.Compaction.KeptFrom], renamed[c.Compaction.ResultsUntil]
 				c.Compaction.ResultsUntil = renamed[c.Compaction.ResultsUntil]
 			}
 			all = append(all, c)
@@ -203,12 +203,12 @@ func (s *Server) copyWorkspace(ctx context.Context, from, to string) (made bool,
 // dropTimeout bounds the deletion of a workspace that no session has.
 const dropTimeout = 10 * time.Second
 
-// dropWorkspace deletes the files of a fork that could not be made, also when its
-// caller has left.
+// dropWorkspace deletes the files of a session that could not be made, also when
+// its caller has left.
 func (s *Server) dropWorkspace(ctx context.Context, session string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
 	defer cancel()
 	if _, err := s.Workspaces.DeleteWorkspace(ctx, &sandboxv1.DeleteWorkspaceRequest{Session: session}); err != nil {
-		s.Log.WarnContext(ctx, "the files of a fork that was not made are left", "session", session, "code", status.Code(err), "error", err)
+		s.Log.WarnContext(ctx, "the files of a session that was not made are left", "session", session, "code", status.Code(err), "error", err)
 	}
 }

@@ -47,6 +47,8 @@ type Config struct {
 	Budgets budget.Config
 	// Webhooks says which addresses webhooks may have.
 	Webhooks webhook.Config
+	// ImportMaxBytes bounds a file that is imported.
+	ImportMaxBytes int64
 	// IdleProgress is how often a quiet stream says how far it is.
 	IdleProgress time.Duration
 }

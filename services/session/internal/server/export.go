@@ -1,0 +1,244 @@
+package server
+
+import (
+	"archive/tar"
+	"bufio"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/transcript"
+)
+
+// Bounds of what an export reads at once.
+const (
+	exportRows  = 500
+	exportBytes = 4 << 20
+)
+
+// exportTries is how often a transcript is begun anew when the log was folded
+// while it was read.
+const exportTries = 3
+
+// What is in an archive.
+const (
+	archiveTranscript = "session.jsonl"
+	archiveFiles      = "workspace/"
+)
+
+var errFolded = errors.New("the log was folded while it was read")
+
+// ExportSession streams a session in which no turn is active or queued. The
+// transcript is written to a temporary file first, in short reads of the store,
+// and sent once it is known to be of one piece.
+func (s *Server) ExportSession(r *sessionv1.ExportSessionRequest, stream grpc.ServerStreamingServer[sessionv1.ExportSessionResponse]) error {
+	ctx := stream.Context()
+	file, err := spool()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	if err := s.spoolTranscript(ctx, key(ctx, r.Name), file); err != nil {
+		return storeError(err, subject{session: r.Name})
+	}
+	if err := stream.SendHeader(nil); err != nil {
+		return err
+	}
+	from, err := rewind(file)
+	if err != nil {
+		return err
+	}
+	to := pieces(func(b []byte) error { return stream.Send(&sessionv1.ExportSessionResponse{Data: b}) })
+	if r.Format != sessionv1.ExportFormat_EXPORT_FORMAT_ARCHIVE {
+		_, err = io.CopyBuffer(to, struct{ io.Reader }{from}, make([]byte, pieceBytes))
+		return err
+	}
+	return s.sendArchive(ctx, r.Name, file, to)
+}
+
+// spoolTranscript writes a session's transcript into an empty file.
+func (s *Server) spoolTranscript(ctx context.Context, k store.Key, file *os.File) error {
+	for try := 1; ; try++ {
+		err := s.writeTranscript(ctx, k, file)
+		switch {
+		case !errors.Is(err, errFolded):
+			return err
+		case try == exportTries:
+			return fail(codes.Aborted, sessionv1.ErrorReason_ERROR_REASON_SESSION_ACTIVE,
+				"The session's log was folded while it was read, again and again. Export it once more in a moment.", apierr.RetryAfter(time.Second))
+		}
+		if _, err := file.Seek(0, io.SeekStart); err != nil {
+			return fmt.Errorf("write a temporary file: %w", err)
+		}
+		if err := file.Truncate(0); err != nil {
+			return fmt.Errorf("write a temporary file: %w", err)
+		}
+	}
+}
+
+// writeTranscript reads a session page by page. That it says the same before and
+// after is what makes the pages one.
+func (s *Server) writeTranscript(ctx context.Context, k store.Key, to io.Writer) error {
+	before, err := s.Store.GetSession(ctx, k)
+	if err != nil {
+		return err
+	}
+	if before.ActiveTurn != "" {
+		return sessionActive(before.Name)
+	}
+	w, err := transcript.NewWriter(to, before)
+	if err != nil {
+		return err
+	}
+	if err := s.writeTurns(ctx, k, w); err != nil {
+		return err
+	}
+	if err := s.writeMessages(ctx, k, w); err != nil {
+		return err
+	}
+	if err := s.writeEvents(ctx, k, before.LastSeq, w); err != nil {
+		return err
+	}
+	after, err := s.Store.GetSession(ctx, k)
+	if err != nil {
+		return err
+	}
+	if after.ActiveTurn != "" || after.LastSeq != before.LastSeq || !after.UpdateTime.AsTime().Equal(before.UpdateTime.AsTime()) {
+		return sessionActive(before.Name)
+	}
+	return w.Close()
+}
+
+func (s *Server) writeTurns(ctx context.Context, k store.Key, w *transcript.Writer) error {
+	for after := ""; ; {
+		some, err := s.Store.ListTurns(ctx, k, after, exportRows)
+		if err != nil {
+			return err
+		}
+		for _, t := range some {
+			if !backend.Ended(t.State) {
+				return sessionActive("sessions/" + k.Session)
+			}
+			if err := w.Turn(t); err != nil {
+				return err
+			}
+			after = lastSegment(t.Name)
+		}
+		if len(some) < exportRows {
+			return nil
+		}
+	}
+}
+
+func (s *Server) writeMessages(ctx context.Context, k store.Key, w *transcript.Writer) error {
+	for after := ""; ; {
+		some, err := s.Store.ListTree(ctx, k, after, exportRows, exportBytes)
+		if err != nil || len(some) == 0 {
+			return err
+		}
+		for _, m := range some {
+			if err := w.Message(m); err != nil {
+				return err
+			}
+			after = lastSegment(m.Name)
+		}
+	}
+}
+
+func (s *Server) writeEvents(ctx context.Context, k store.Key, last int64, w *transcript.Writer) error {
+	for seq := int64(0); seq < last; {
+		some, err := s.Store.ListEvents(ctx, k, seq, exportRows, exportBytes)
+		if err != nil {
+			return err
+		}
+		for _, e := range some {
+			if e.FirstSeq != seq+1 {
+				return errFolded
+			}
+			if err := w.Event(e); err != nil {
+				return err
+			}
+			seq = e.Seq
+		}
+		if len(some) == 0 {
+			return errFolded
+		}
+	}
+	return nil
+}
+
+// sendArchive packs the transcript and the files of the workspace, as they come.
+func (s *Server) sendArchive(ctx context.Context, session string, file *os.File, to io.Writer) error {
+	size, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return fmt.Errorf("read a temporary file: %w", err)
+	}
+	from, err := rewind(file)
+	if err != nil {
+		return err
+	}
+	sent := bufio.NewWriterSize(to, pieceBytes)
+	zip := gzip.NewWriter(sent)
+	out := tar.NewWriter(zip)
+	if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: archiveTranscript, Mode: 0o600, Size: size, Format: tar.FormatPAX}); err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, from); err != nil {
+		return err
+	}
+	if err := s.packFiles(ctx, session, out); err != nil {
+		return err
+	}
+	// Only an archive that is whole gets its end.
+	if err := errors.Join(out.Close(), zip.Close()); err != nil {
+		return err
+	}
+	return sent.Flush()
+}
+
+// packFiles moves a workspace's files from sandbox's archive into another, below
+// a folder. A session without a workspace has none.
+func (s *Server) packFiles(ctx context.Context, session string, out *tar.Writer) error {
+	ctx, cancel := context.WithCancel(ctx) // ends the stream, however this returns
+	defer cancel()
+	stream, err := s.Workspaces.ExportWorkspace(ctx, &sandboxv1.ExportWorkspaceRequest{Session: session})
+	if err != nil {
+		return apierr.Forward(err)
+	}
+	in := tar.NewReader(&incoming{recv: func() ([]byte, error) {
+		piece, err := stream.Recv()
+		if err != nil && !errors.Is(err, io.EOF) {
+			err = apierr.Forward(err)
+		}
+		return piece.GetData(), err
+	}})
+	for {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) || apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		h.Name = archiveFiles + strings.TrimPrefix(h.Name, "./")
+		if err := out.WriteHeader(h); err != nil {
+			return fmt.Errorf("pack %s: %w", h.Name, err)
+		}
+		if _, err := io.Copy(out, in); err != nil {
+			return err
+		}
+	}
+}

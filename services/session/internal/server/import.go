@@ -1,0 +1,256 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"iter"
+	"os"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/transcript"
+)
+
+// ImportSession makes a session from an export. The upload goes to a temporary
+// file; all of it is checked before anything is made. Then come the files, and
+// the session last, in one write: what is left of an import that fails is at most
+// a workspace that no session has.
+func (s *Server) ImportSession(stream grpc.ClientStreamingServer[sessionv1.ImportSessionRequest, sessionv1.ImportSessionResponse]) error {
+	ctx := stream.Context()
+	first, err := stream.Recv()
+	if errors.Is(err, io.EOF) || err == nil && first.GetOpen() == nil {
+		return badInput("kind", "The first request has to be open.")
+	}
+	if err != nil {
+		return err
+	}
+	open := first.GetOpen()
+	if open.RequestId == "" {
+		open.RequestId = id.New()
+	}
+	if err := stream.SetHeader(metadata.Pairs(rpc.IdempotencyKey, open.RequestId)); err != nil {
+		return err
+	}
+	upload, sum, err := s.receive(stream)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = upload.Close() }()
+	session, err := s.importFile(ctx, open, upload, sum)
+	if err != nil {
+		return err
+	}
+	return stream.SendAndClose(&sessionv1.ImportSessionResponse{Session: session})
+}
+
+// receive writes the upload down, and sums it up.
+func (s *Server) receive(stream grpc.ClientStreamingServer[sessionv1.ImportSessionRequest, sessionv1.ImportSessionResponse]) (*os.File, []byte, error) {
+	file, err := spool()
+	if err != nil {
+		return nil, nil, err
+	}
+	sum := sha256.New()
+	if err := s.receiveTo(stream, file, sum); err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	return file, sum.Sum(nil), nil
+}
+
+func (s *Server) receiveTo(stream grpc.ClientStreamingServer[sessionv1.ImportSessionRequest, sessionv1.ImportSessionResponse], file *os.File, sum hash.Hash) error {
+	size := int64(0)
+	for {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if m.GetOpen() != nil {
+			return badInput("kind", "Open is the first request, and only the first.")
+		}
+		if size += int64(len(m.GetData())); size > s.ImportMaxBytes {
+			return badImport("it is larger than %d bytes, the most that the operator allows (session.import-max-bytes)", s.ImportMaxBytes)
+		}
+		if _, err := io.MultiWriter(file, sum).Write(m.GetData()); err != nil {
+			return fmt.Errorf("write a temporary file: %w", err)
+		}
+	}
+}
+
+// importFile makes the session, or finds the one that the same request has made.
+func (s *Server) importFile(ctx context.Context, open *sessionv1.ImportOpen, upload *os.File, sum []byte) (*sessionv1.Session, error) {
+	to := key(ctx, open.SessionId)
+	if to.Session == "" {
+		to.Session = derivedID(store.Key{Tenant: to.Tenant, Session: "\x00import"}, open.RequestId)
+	}
+	about := subject{session: "sessions/" + to.Session, requestID: open.RequestId}
+	in := store.Import{Key: to, Request: keepForADay(importRequest(open, sum)), Batches: deleted}
+	_, err := s.Store.GetSession(ctx, to)
+	switch {
+	case err == nil:
+		// The same import, made before, or an id that is taken: the store knows.
+		_, err = s.Store.ImportSession(ctx, in)
+	case errors.Is(err, store.ErrNotFound):
+		err = s.makeImported(ctx, open, in, upload, sum)
+	}
+	if err != nil {
+		return nil, storeError(err, about)
+	}
+	session, err := s.Store.GetSession(ctx, to)
+	return session, storeError(err, about)
+}
+
+// deleted are the batches where a session was there and needs none. If it was
+// deleted just now, the caller is told so and may try again.
+func deleted(yield func(store.ImportBatch, error) bool) {
+	yield(store.ImportBatch{}, store.ErrNotFound)
+}
+
+// importRequest is the idempotency key of an import: the file is part of it.
+func importRequest(open *sessionv1.ImportOpen, sum []byte) store.Request {
+	r := request("ImportSession", "", open.RequestId, open)
+	both := sha256.Sum256(append(r.Digest, sum...))
+	r.Digest = both[:]
+	return r
+}
+
+// makeImported checks the file, copies the files and writes the session.
+func (s *Server) makeImported(ctx context.Context, open *sessionv1.ImportOpen, in store.Import, upload *os.File, sum []byte) error {
+	parcel, err := s.unpackUpload(ctx, upload)
+	if err != nil {
+		return err
+	}
+	defer parcel.close()
+	file, err := checkTranscript(parcel.transcript)
+	if err != nil {
+		return err
+	}
+	if err := s.describe(ctx, &in, open, file); err != nil {
+		return err
+	}
+	made := false
+	if parcel.files {
+		if made, err = s.unpackFiles(ctx, upload, in.Key, sum); err != nil {
+			return err
+		}
+	}
+	if _, err = s.Store.ImportSession(ctx, in); err != nil && made && !mayBeMade(err) {
+		s.dropWorkspace(ctx, "sessions/"+in.Session)
+	}
+	return importError(err)
+}
+
+// checkTranscript reads the whole transcript.
+func checkTranscript(file *os.File) (*transcript.File, error) {
+	size, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, fmt.Errorf("read a temporary file: %w", err)
+	}
+	f, err := transcript.Check(file, size)
+	return f, importError(err)
+}
+
+// importError tells the sender what is wrong with the file, if that is it.
+func importError(err error) error {
+	var bad *transcript.Error
+	if errors.As(err, &bad) {
+		return badImport("%s", bad.Error())
+	}
+	return err
+}
+
+// describe fills in what the store is to write.
+func (s *Server) describe(ctx context.Context, in *store.Import, open *sessionv1.ImportOpen, file *transcript.File) error {
+	was := file.Session
+	a, err := s.importAgent(open.Agent, was.Agent)
+	if err != nil {
+		return err
+	}
+	if err := checkSessionBudget(was.Budget, s.Budgets.For(in.Tenant).Session); err != nil {
+		return err
+	}
+	if err := s.keepRevision(ctx, in.Tenant, a); err != nil {
+		return err
+	}
+	in.Agent, in.AgentRevision, in.Title, in.Labels, in.Budget = a.Name(), a.Revision, was.Title, was.Labels, was.Budget
+	in.Usage, in.FinishedTurns, in.Head = was.Usage, was.FinishedTurns, file.Head()
+	in.Batches = importBatches(file, "sessions/"+in.Session)
+	return nil
+}
+
+// importAgent is the agent to go on with.
+func (s *Server) importAgent(asked, was string) (agent.Agent, error) {
+	if asked != "" {
+		a, ok := s.Agents.Get(asked)
+		if !ok {
+			return a, agentNotFound(asked, "open.agent")
+		}
+		return a, nil
+	}
+	a, ok := s.Agents.Get(was)
+	if !ok || was == "" {
+		return a, agentNotFound(strings.TrimPrefix(was, "agents/"), "open.agent")
+	}
+	return a, nil
+}
+
+// Bounds of what the store writes at once.
+const (
+	importRows  = 500
+	importBytes = 4 << 20
+)
+
+// importBatches brings what the file holds, under the new session's name.
+func importBatches(file *transcript.File, session string) iter.Seq2[store.ImportBatch, error] {
+	return func(yield func(store.ImportBatch, error) bool) {
+		var b store.ImportBatch
+		rows, size := 0, 0
+		for r, err := range file.Records(session) {
+			if err != nil {
+				yield(store.ImportBatch{}, err)
+				return
+			}
+			size += addRecord(&b, r)
+			if rows++; rows < importRows && size < importBytes {
+				continue
+			}
+			if !yield(b, nil) {
+				return
+			}
+			b, rows, size = store.ImportBatch{}, 0, 0
+		}
+		if rows > 0 {
+			yield(b, nil)
+		}
+	}
+}
+
+// addRecord adds to a batch, and tells how large what it added is.
+func addRecord(b *store.ImportBatch, r transcript.Record) int {
+	switch {
+	case r.Turn != nil:
+		b.Turns = append(b.Turns, r.Turn)
+		return proto.Size(r.Turn)
+	case r.Message != nil:
+		b.Messages = append(b.Messages, store.ImportMessage{Message: r.Message, Depth: r.Depth})
+		return proto.Size(r.Message)
+	}
+	if c := r.Event.GetSessionCreated(); c != nil {
+		c.Imported = true
+	}
+	b.Events = append(b.Events, r.Event)
+	return proto.Size(r.Event)
+}

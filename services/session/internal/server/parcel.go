@@ -1,0 +1,199 @@
+package server
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// unpackFactor is how many times import-max-bytes an archive may unpack to.
+const unpackFactor = 16
+
+// parcel is an upload that was taken apart.
+type parcel struct {
+	transcript *os.File
+	files      bool // there is a workspace in it
+	own        bool // transcript is a file of its own
+}
+
+func (p *parcel) close() {
+	if p.own {
+		_ = p.transcript.Close()
+	}
+}
+
+// unpackUpload tells a transcript from an archive, and takes the transcript out
+// of the second. All of the archive is read, so that one that is damaged or was
+// cut off is found out before anything is made.
+func (s *Server) unpackUpload(ctx context.Context, upload *os.File) (*parcel, error) {
+	from, err := rewind(upload)
+	if err != nil {
+		return nil, err
+	}
+	magic, err := from.(*bufio.Reader).Peek(2)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read a temporary file: %w", err)
+	}
+	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		return &parcel{transcript: upload}, nil
+	}
+	p := &parcel{own: true}
+	if p.transcript, err = spool(); err != nil {
+		return nil, err
+	}
+	err = s.eachEntry(ctx, from, func(h *tar.Header, content io.Reader) error {
+		p.files = p.files || h.Name != archiveTranscript
+		if h.Name != archiveTranscript {
+			return nil
+		}
+		if h.Size > s.ImportMaxBytes {
+			return badImport("its transcript is larger than %d bytes, the most that the operator allows (session.import-max-bytes)", s.ImportMaxBytes)
+		}
+		_, err := io.Copy(p.transcript, content)
+		return err
+	})
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// eachEntry reads an archive to its end: the transcript first and once, and then
+// nothing but files of the workspace.
+func (s *Server) eachEntry(ctx context.Context, from io.Reader, f func(h *tar.Header, content io.Reader) error) error {
+	zip, err := gzip.NewReader(from)
+	if err != nil {
+		return damaged(err)
+	}
+	zip.Multistream(false)
+	most := &io.LimitedReader{R: zip, N: unpackFactor * s.ImportMaxBytes}
+	in := tar.NewReader(most)
+	for n := 0; ; n++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) && n > 0 {
+			break
+		}
+		if errors.Is(err, io.EOF) {
+			return badImport("the archive is empty")
+		}
+		if err != nil {
+			return tooMuch(most, err)
+		}
+		if (n == 0) != (h.Name == archiveTranscript && h.Typeflag == tar.TypeReg) || n > 0 && !strings.HasPrefix(h.Name, archiveFiles) {
+			return badImport("an archive has %s first and then %s…, and entry %d is %.100q", archiveTranscript, archiveFiles, n+1, h.Name)
+		}
+		if err := f(h, in); err != nil {
+			return tooMuch(most, err)
+		}
+	}
+	if _, err := io.Copy(io.Discard, most); err != nil { // as far as the sum of what was packed
+		return tooMuch(most, err)
+	}
+	if most.N == 0 {
+		return tooMuch(most, io.ErrUnexpectedEOF)
+	}
+	if n, err := io.Copy(io.Discard, from); n > 0 || err != nil {
+		return badImport("something follows the end of the archive")
+	}
+	return nil
+}
+
+func damaged(err error) error {
+	return badImport("the archive is damaged or was cut off (%v)", err)
+}
+
+// tooMuch says why an archive cannot be read. What is an error of ours or of
+// another service stays one.
+func tooMuch(most *io.LimitedReader, err error) error {
+	var corrupt flate.CorruptInputError
+	switch {
+	case most.N == 0:
+		return badImport("the archive unpacks to more than %d times session.import-max-bytes", unpackFactor)
+	case errors.Is(err, tar.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &corrupt):
+		return damaged(err)
+	}
+	return err
+}
+
+// unpackFiles makes the workspace from the archive's files, and tells whether it
+// was made now. The call's id has the file in it: another file does not pass for
+// this one when an import is repeated.
+func (s *Server) unpackFiles(ctx context.Context, upload *os.File, to store.Key, sum []byte) (made bool, err error) {
+	from, err := rewind(upload)
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithCancel(ctx) // ends the stream, however this returns
+	defer cancel()
+	stream, err := s.Workspaces.ImportWorkspace(ctx)
+	if err != nil {
+		return false, apierr.Forward(err)
+	}
+	err = stream.Send(&sandboxv1.ImportWorkspaceRequest{Kind: &sandboxv1.ImportWorkspaceRequest_Open{Open: &sandboxv1.ImportWorkspaceOpen{
+		Call: &commonv1.CallRef{Session: "sessions/" + to.Session, Epoch: 1, CallId: "import." + to.Session + "." + hex.EncodeToString(sum[:8])},
+	}}})
+	if err == nil {
+		err = s.sendFiles(ctx, from, pieces(func(b []byte) error {
+			return stream.Send(&sandboxv1.ImportWorkspaceRequest{Kind: &sandboxv1.ImportWorkspaceRequest_Data{Data: b}})
+		}))
+	}
+	if err != nil && !errors.Is(err, io.EOF) { // after io.EOF of a Send, CloseAndRecv tells why
+		return false, err
+	}
+	resp, err := stream.CloseAndRecv()
+	switch {
+	case apierr.Reason(err) == "BAD_ARCHIVE":
+		return false, badImport("%s", strings.TrimSuffix(apierr.Message(err), "."))
+	case err != nil:
+		return false, apierr.Forward(err)
+	}
+	return resp.GetCreated(), nil
+}
+
+// sendFiles writes the archive's files as sandbox wants them.
+func (s *Server) sendFiles(ctx context.Context, from io.Reader, to io.Writer) error {
+	sent := bufio.NewWriterSize(to, pieceBytes)
+	out := tar.NewWriter(sent)
+	err := s.eachEntry(ctx, from, func(h *tar.Header, content io.Reader) error {
+		if h.Name == archiveTranscript {
+			return nil
+		}
+		h.Name = strings.TrimPrefix(h.Name, archiveFiles)
+		if h.Name == "" {
+			return nil // the folder itself
+		}
+		if err := out.WriteHeader(h); err != nil {
+			if errors.Is(err, io.EOF) {
+				return err // of the stream
+			}
+			return badImport("the archive's entry %.100q cannot be packed for the workspace (%v)", h.Name, err)
+		}
+		_, err := io.Copy(out, content)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := out.Close(); err != nil {
+		return err
+	}
+	return sent.Flush()
+}

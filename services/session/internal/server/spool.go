@@ -1,0 +1,77 @@
+package server
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"google.golang.org/grpc/codes"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+)
+
+// spool is a temporary file without a name: it goes with the process.
+func spool() (*os.File, error) {
+	f, err := os.CreateTemp("", "fairlead-session-*")
+	if err != nil {
+		return nil, fmt.Errorf("make a temporary file: %w", err)
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(fmt.Errorf("make a temporary file: %w", err), f.Close())
+	}
+	return f, nil
+}
+
+// rewind reads a spool from its beginning.
+func rewind(f *os.File) (io.Reader, error) {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("read a temporary file: %w", err)
+	}
+	return bufio.NewReaderSize(f, pieceBytes), nil
+}
+
+// pieceBytes is how much of a file goes into one message.
+const pieceBytes = 256 << 10
+
+// pieces is a Writer that sends. What it sends is marshaled before send returns.
+type pieces func([]byte) error
+
+func (p pieces) Write(b []byte) (int, error) {
+	for part := b; len(part) > 0; {
+		n := min(len(part), pieceBytes)
+		if err := p(part[:n]); err != nil {
+			return 0, err
+		}
+		part = part[n:]
+	}
+	return len(b), nil
+}
+
+// incoming reads the pieces that recv brings, until its io.EOF.
+type incoming struct {
+	recv func() ([]byte, error)
+	rest []byte
+}
+
+func (r *incoming) Read(b []byte) (int, error) {
+	for len(r.rest) == 0 {
+		var err error
+		if r.rest, err = r.recv(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(b, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// badImport refuses a file.
+func badImport(format string, args ...any) error {
+	what := fmt.Sprintf(format, args...)
+	return fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_IMPORT,
+		"The file cannot be imported: "+what+". Nothing was made; export the session again, or use a file that an export brought, as it was.",
+		apierr.Field("data", what))
+}

@@ -1,0 +1,76 @@
+package transcript
+
+import (
+	"regexp"
+	"strings"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+)
+
+// Collections of a session.
+const (
+	turns     = "turns"
+	messages  = "messages"
+	schedules = "schedules"
+)
+
+var (
+	sessionName = regexp.MustCompile(`^sessions/[a-z0-9][a-z0-9-]{0,62}$`)
+	childID     = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+)
+
+// ref is a field that names something of the session that it is in, or nothing.
+type ref struct {
+	name       *string
+	collection string
+}
+
+func (r ref) empty() bool { return *r.name == "" }
+
+// id is the id in the name, if it is one of the session's collection.
+func (r ref) id(session string) (string, bool) {
+	id, ok := strings.CutPrefix(*r.name, session+"/"+r.collection+"/")
+	return id, ok && childID.MatchString(id)
+}
+
+// rename makes the name one of another session.
+func (r ref) rename(from, to string) {
+	if rest, ok := strings.CutPrefix(*r.name, from+"/"); ok {
+		*r.name = to + "/" + rest
+	}
+}
+
+// refs lists the names in what a line holds; its own, if it has one, first.
+func (r record) refs() []ref {
+	switch {
+	case r.session != nil:
+		return []ref{{&r.session.Head, messages}}
+	case r.turn != nil:
+		return []ref{{&r.turn.Name, turns}, {&r.turn.SteeredInto, turns}, {&r.turn.Head, messages}, {&r.turn.Schedule, schedules}}
+	case r.message != nil:
+		all := []ref{{&r.message.Name, messages}, {&r.message.Parent, messages}, {&r.message.Turn, turns}}
+		if c := r.message.Compaction; c != nil {
+			all = append(all, ref{&c.KeptFrom, messages}, ref{&c.ResultsUntil, messages})
+		}
+		return all
+	default:
+		return eventRefs(r.event)
+	}
+}
+
+func eventRefs(e *sessionv1.Event) []ref {
+	all := []ref{{&e.Turn, turns}}
+	switch b := e.Body.(type) {
+	case *sessionv1.Event_SessionRewound:
+		all = append(all, ref{&b.SessionRewound.Head, messages}, ref{&b.SessionRewound.UndoneTurn, turns})
+	case *sessionv1.Event_SessionCompacted:
+		all = append(all, ref{&b.SessionCompacted.Message, messages})
+	case *sessionv1.Event_TurnQueued:
+		all = append(all, ref{&b.TurnQueued.Schedule, schedules})
+	case *sessionv1.Event_TurnSteered:
+		all = append(all, ref{&b.TurnSteered.Into, turns})
+	case *sessionv1.Event_StepFinished:
+		all = append(all, ref{&b.StepFinished.Message, messages})
+	}
+	return all
+}

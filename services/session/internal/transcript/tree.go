@@ -1,0 +1,87 @@
+package transcript
+
+import (
+	"maps"
+	"slices"
+)
+
+// finish checks what can be known only at the end.
+func (c *checker) finish(last end) error {
+	switch {
+	case c.session == nil:
+		return wrong(0, "there is no session in the file")
+	case last.Turns != int64(len(c.turns)) || last.Messages != int64(len(c.nodes)) || last.Events != c.events:
+		return wrong(0, "the last line counts other turns, messages or events than there are")
+	case c.lastSeq == 0 || c.lastSeq != c.session.LastSeq:
+		return wrong(0, "the log ends at %d, and the session says %d", c.lastSeq, c.session.LastSeq)
+	case int(c.session.FinishedTurns) > len(c.turns):
+		return wrong(0, "the session says that %d turns have ended, and has %d", c.session.FinishedTurns, len(c.turns))
+	}
+	for _, p := range c.later {
+		if err := c.exists(p.line, p.ref); err != nil {
+			return err
+		}
+	}
+	return c.tree()
+}
+
+// tree checks that the messages form trees, in which every call is answered just
+// after it was asked for, and nothing else is.
+func (c *checker) tree() error {
+	for _, id := range slices.Sorted(maps.Keys(c.nodes)) {
+		n := c.nodes[id]
+		if err := c.climb(id); err != nil {
+			return err
+		}
+		var asked []string
+		if above := c.nodes[n.parent]; above != nil {
+			asked = above.uses
+		}
+		if !same(asked, n.results) {
+			return wrong(n.line, "the message does not answer just the calls of the one before it")
+		}
+	}
+	if head, ok := (ref{&c.session.Head, messages}).id(c.session.Name); ok && len(c.nodes[head].uses) > 0 {
+		return wrong(c.nodes[head].line, "the conversation ends with calls that nobody has answered")
+	}
+	return nil
+}
+
+// climb finds the depth of a message, and of those above it.
+func (c *checker) climb(id string) error {
+	var path []*node
+	seen := map[string]struct{}{}
+	depth := int64(0)
+	for id != "" {
+		n := c.nodes[id] // is there: names were checked
+		if n.depth > 0 {
+			depth = n.depth
+			break
+		}
+		if _, again := seen[id]; again {
+			return wrong(n.line, "the message comes before itself")
+		}
+		seen[id] = struct{}{}
+		path = append(path, n)
+		id = n.parent
+	}
+	for _, n := range slices.Backward(path) {
+		depth++
+		n.depth = depth
+	}
+	return nil
+}
+
+func same(a, b []string) bool {
+	a, b = slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))
+	return slices.Equal(a, b)
+}
+
+// depths is the depth of every message, by id.
+func (c *checker) depths() map[string]int64 {
+	all := make(map[string]int64, len(c.nodes))
+	for id, n := range c.nodes {
+		all[id] = n.depth
+	}
+	return all
+}
