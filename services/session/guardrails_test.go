@@ -1,7 +1,7 @@
 package session_test
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,7 +17,7 @@ type limits = catalog.Limits
 func steps(n int, step string) string {
 	var b strings.Builder
 	for i := range n {
-		b.WriteString("      - " + strings.ReplaceAll(step, "N", fmt.Sprint(i+1)) + "\n")
+		b.WriteString("      - " + strings.ReplaceAll(step, "N", strconv.Itoa(i+1)) + "\n")
 	}
 	return b.String()
 }

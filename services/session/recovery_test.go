@@ -148,7 +148,7 @@ func (r recovery) die(t *testing.T, what string, m faulty.Method, n int, when fa
 	watch.Go(func() {
 		select {
 		case <-killed:
-			c.takeOver(t, f)
+			c.takeOver(t, f) //nolint:contextcheck // the replica outlives what has been waited for
 		case <-ctx.Done():
 		}
 	})
@@ -223,7 +223,7 @@ func (c *cluster) takeOver(t *testing.T, f fate) {
 	c.live = second
 	c.mu.Unlock()
 	if f == frozen {
-		time.Sleep(c.first.config.LeaseTTL + c.first.config.PollInterval)
+		time.Sleep(c.first.config.LeaseTTL + c.first.config.PollInterval) //nolint:forbidigo // the bubble's clock
 		c.thaw.Resume()
 	}
 }

@@ -86,11 +86,11 @@ turns:
 		folded = resp.Events[0]
 		return folded.FirstSeq == deltas[0].FirstSeq
 	})
-	text := ""
+	var text strings.Builder
 	for _, e := range deltas {
-		text += e.GetTextDelta().Text
+		text.WriteString(e.GetTextDelta().Text)
 	}
-	if folded.Seq != deltas[len(deltas)-1].Seq || folded.GetTextDelta().GetText() != text {
+	if folded.Seq != deltas[len(deltas)-1].Seq || folded.GetTextDelta().GetText() != text.String() {
 		t.Errorf("folded into %v", folded)
 	}
 	stream, err := f.StreamEvents(ctx, &sessionv1.StreamEventsRequest{Parent: s, AfterSeq: deltas[0].Seq})

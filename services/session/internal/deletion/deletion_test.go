@@ -22,7 +22,7 @@ type idle struct {
 }
 
 func (s *idle) DeleteIdle(_ context.Context, d time.Duration, limit int) ([]store.Key, error) {
-	time.Sleep(s.took)
+	time.Sleep(s.took) //nolint:forbidigo // the bubble's clock
 	s.asked = append(s.asked, d)
 	n := min(limit, s.left[0])
 	s.left = s.left[1:]

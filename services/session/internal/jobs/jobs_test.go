@@ -158,13 +158,16 @@ func (b *bench) want(t *testing.T, tries []try, left ...string) {
 	}
 }
 
+// pass lets time go by in a bubble.
+func pass(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // the bubble's clock
+
 func TestAJobRunsWhenTheRunnerIsWokenOrLooksByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t, Config{Poll: time.Minute}, func(context.Context, store.Job) (*store.Job, error) { return nil, nil })
 		b.add("woken")
 		b.put(store.Job{Kind: store.JobTend, ID: "later", Due: time.Now().Add(90 * time.Second)})
 		b.put(store.Job{Kind: store.JobWebhook, ID: "of another kind"})
-		time.Sleep(5 * time.Minute)
+		pass(5 * time.Minute)
 		b.stop()
 		b.want(t, []try{{0, "woken", 1}, {2 * time.Minute, "later", 1}}, "of another kind")
 	})
@@ -189,14 +192,14 @@ func TestAJobThatFailsIsTriedAgainWithGrowingDelays(t *testing.T) {
 			return nil, nil
 		})
 		b.add("a")
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		b.stop()
 		if len(b.tries) != 6 || len(b.ids()) != 0 {
 			t.Fatalf("tries %v, left %v", b.tries, b.ids())
 		}
-		for i, mean := range []time.Duration{1, 2, 4, 8, 16} {
+		for i, mean := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second} {
 			wait := b.tries[i+1].At - b.tries[i].At
-			if mean *= time.Second; wait < mean/2 || wait > mean*3/2+2*time.Millisecond {
+			if wait < mean/2 || wait > mean*3/2+2*time.Millisecond {
 				t.Errorf("wait %d was %s", i+1, wait)
 			}
 		}
@@ -232,7 +235,7 @@ func TestWhatAHandlerSaysDecides(t *testing.T) {
 					return nil, nil
 				})
 				b.add("a")
-				time.Sleep(time.Hour)
+				pass(time.Hour)
 				b.stop()
 				b.want(t, c.tries, c.left...)
 			})
@@ -249,14 +252,14 @@ func TestNoMoreJobsRunAtOnceThanThereIsRoomForAndNoneIsForgotten(t *testing.T) {
 			running++
 			most = max(most, running)
 			mu.Unlock()
-			time.Sleep(time.Second)
+			pass(time.Second)
 			mu.Lock()
 			running--
 			mu.Unlock()
 			return nil, nil
 		})
 		b.add("a", "b", "c", "d", "e", "f", "g", "h")
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		b.stop()
 		if most != 3 || len(b.ids()) != 0 || len(b.tries) != 8 {
 			t.Errorf("%d at once, tries %v, left %v", most, b.tries, b.ids())
@@ -274,9 +277,9 @@ func TestATryEndsAfterItsTime(t *testing.T) {
 			return nil, nil
 		})
 		b.add("a")
-		time.Sleep(10*time.Second - time.Millisecond)
+		pass(10*time.Second - time.Millisecond)
 		b.want(t, []try{{0, "a", 1}}, "a")
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		b.stop()
 		if len(b.tries) != 2 || len(b.ids()) != 0 {
 			t.Errorf("tries %v, left %v", b.tries, b.ids())
@@ -330,11 +333,11 @@ func TestAJobThatCannotBeEndedIsDoneAgain(t *testing.T) {
 			return nil, nil
 		})
 		b.add("a")
-		time.Sleep(3 * time.Second)
+		pass(3 * time.Second)
 		b.rows.mu.Lock()
 		b.down = false
 		b.rows.mu.Unlock()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		b.stop()
 		// The claim lasts for half as long again as a try may.
 		b.want(t, []try{{0, "a", 1}, {15 * time.Second, "a", 2}})

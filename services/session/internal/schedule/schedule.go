@@ -22,7 +22,7 @@ const Shortest = time.Minute
 
 // parser reads five fields and descriptors. As in every cron, a day matches when
 // the day of the month or the day of the week does, if both are given.
-var parser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.DowOrDom).
+var parser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.DowOrDom).
 	WithMinEveryInterval(Shortest)
 
 // Times are the times of a schedule. They may be used concurrently.
@@ -89,7 +89,7 @@ func after(due, now time.Time, every time.Duration) time.Time {
 	if due.After(now) {
 		return due
 	}
-	return due.Add((now.Sub(due)/every + 1) * every)
+	return now.Add(every - now.Sub(due)%every)
 }
 
 // fixedHour tells whether the hours are named, rather than all meant by `*`.

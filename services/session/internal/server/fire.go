@@ -61,7 +61,7 @@ func (s *Server) fire(ctx context.Context, k store.Key, row *store.ScheduleRow) 
 			return "", "The time was left out, because the turn of the time before still waits in the queue.", nil
 		}
 	}
-	_, id := splitChild(row.Schedule.Name, "schedules")
+	_, id := splitSchedule(row.Schedule.Name)
 	t, err := s.acceptFrom(ctx, "Schedule", row.Schedule.Name, &sessionv1.CreateTurnRequest{
 		Parent: session, Text: row.Schedule.Text, OnActive: row.Schedule.OnActive, Limits: row.Schedule.Limits,
 		RequestId: fmt.Sprintf("schedule/%s/%d", id, row.Due.Unix()),

@@ -95,10 +95,10 @@ func badSchedule(err error) error {
 		apierr.Field("schedule.cron", err.Error()))
 }
 
-// splitChild splits `sessions/{session}/<collection>/{id}`; the schema has
+// splitSchedule splits `sessions/{session}/schedules/{schedule}`; the schema has
 // checked the form.
-func splitChild(name, collection string) (session, child string) {
-	session, child, _ = strings.Cut(name, "/"+collection+"/")
+func splitSchedule(name string) (session, child string) {
+	session, child, _ = strings.Cut(name, "/schedules/")
 	return session, child
 }
 
@@ -113,7 +113,7 @@ func scheduleError(err error, name, requestID string) error {
 }
 
 func (x *ScheduleServer) read(ctx context.Context, name string) (*sessionv1.Schedule, error) {
-	session, child := splitChild(name, "schedules")
+	session, child := splitSchedule(name)
 	row, err := x.s.Store.GetSchedule(ctx, key(ctx, session), child)
 	if err != nil {
 		return nil, scheduleError(err, name, "")
@@ -145,7 +145,7 @@ func (x *ScheduleServer) ListSchedules(ctx context.Context, r *sessionv1.ListSch
 	resp := &sessionv1.ListSchedulesResponse{Schedules: all}
 	if len(all) > size {
 		resp.Schedules = all[:size]
-		_, last := splitChild(all[size-1].Name, "schedules")
+		_, last := splitSchedule(all[size-1].Name)
 		resp.NextPageToken = page.Encode(scope, last)
 	}
 	return resp, nil
@@ -161,7 +161,7 @@ func (x *ScheduleServer) PauseSchedule(ctx context.Context, r *sessionv1.PauseSc
 	if err != nil {
 		return nil, badSchedule(err)
 	}
-	session, child := splitChild(r.Name, "schedules")
+	session, child := splitSchedule(r.Name)
 	_, err = x.s.Store.PauseSchedule(ctx, store.PauseSchedule{
 		Key: key(ctx, session), ID: child, Paused: r.Paused, Next: first(times),
 		Request: keepForADay(request("PauseSchedule", r.Name, r.RequestId, r)),
@@ -175,7 +175,7 @@ func (x *ScheduleServer) PauseSchedule(ctx context.Context, r *sessionv1.PauseSc
 
 // DeleteSchedule deletes a schedule.
 func (x *ScheduleServer) DeleteSchedule(ctx context.Context, r *sessionv1.DeleteScheduleRequest) (*sessionv1.DeleteScheduleResponse, error) {
-	session, child := splitChild(r.Name, "schedules")
+	session, child := splitSchedule(r.Name)
 	_, err := x.s.Store.DeleteSchedule(ctx, key(ctx, session), child, keepForADay(request("DeleteSchedule", r.Name, r.RequestId, r)))
 	if err != nil {
 		return nil, scheduleError(err, r.Name, r.RequestId)

@@ -19,7 +19,7 @@ const (
 	pageBytes  = 1 << 20
 )
 
-// Fold merges neighbours that are deltas of the same block, of the turns of
+// Fold merges neighbors that are deltas of the same block, of the turns of
 // events that are given. Deltas that alternate, such as the output of parallel
 // calls, stay as they are: their ranges could not tile otherwise. The events
 // are changed.

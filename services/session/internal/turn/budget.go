@@ -195,7 +195,7 @@ func (w *Worker) limitTime(g store.Grant) {
 	if g.WallTime == nil {
 		return
 	}
-	id, up := w.active.id, &budgetTimeUp{*g.WallTime}
+	id, up := w.active.id, &budgetTimeError{*g.WallTime}
 	w.budgetTimer = time.AfterFunc(g.TimeLeft, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()

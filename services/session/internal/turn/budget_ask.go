@@ -12,15 +12,15 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// budgetTimeUp ends a turn's context when a budget has no time left.
-type budgetTimeUp struct{ store.Balance }
+// budgetTimeError ends a turn's context when a budget has no time left.
+type budgetTimeError struct{ store.Balance }
 
 // Error says whose time is up.
-func (e *budgetTimeUp) Error() string {
+func (e *budgetTimeError) Error() string {
 	return fmt.Sprintf("the time of the %s's budget is up", e.Scope)
 }
 
-func (e *budgetTimeUp) message() string {
+func (e *budgetTimeError) message() string {
 	return exhausted(&store.Denial{Balance: e.Balance, Kind: store.LimitWallTime})
 }
 

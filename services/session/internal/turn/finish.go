@@ -103,7 +103,7 @@ func (w *Worker) stopWith(ctx context.Context, write store.Write, why error) err
 			"The turn took %v, as long as it may. Send another message to let the agent go on, or allow more with limits.max_wall_time.",
 			w.active.turn.Limits.GetMaxWallTime().AsDuration()))
 	}
-	var up *budgetTimeUp
+	var up *budgetTimeError
 	if errors.As(why, &up) {
 		return w.partial(ctx, write, sessionv1.ErrorReason_ERROR_REASON_BUDGET_EXHAUSTED, up.message())
 	}

@@ -69,7 +69,7 @@ func TestOnlyPublicAddressesAreCalled(t *testing.T) {
 		}
 		err := control("tcp", net.JoinHostPort(a, "443"), nil)
 		if (err == nil) != want {
-			t.Errorf("%s is dialled: %v", a, err)
+			t.Errorf("%s is dialed: %v", a, err)
 		}
 	}
 }
@@ -110,7 +110,7 @@ func TestCheckURL(t *testing.T) {
 }
 
 // A name that looks harmless when the webhook is made may mean this machine when
-// the message is sent: what counts is the address that is dialled.
+// the message is sent: what counts is the address that is dialed.
 func TestANameIsJudgedByTheAddressThatIsDialled(t *testing.T) {
 	called := false
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true }))

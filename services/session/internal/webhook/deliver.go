@@ -72,7 +72,7 @@ func (d *Deliverer) Deliver(ctx context.Context, j store.Job) (*store.Job, error
 	}
 	done, ok := d.enter(j.Tenant, row.Webhook.GetUrl())
 	if !ok {
-		return &store.Job{Due: row.Now.Add(busyPause + rand.N(busyPause))}, nil
+		return &store.Job{Due: row.Now.Add(busyPause + rand.N(busyPause))}, nil //nolint:gosec // no secret: it spreads the attempts
 	}
 	defer done()
 	turn, err := d.store.GetTurn(ctx, row.Key, row.TurnID)

@@ -68,8 +68,10 @@ func Text(m *sessionv1.Message) string {
 	return strings.TrimSpace(b.String())
 }
 
-// TSQuery is the query as Postgres reads it, and FTSQuery as SQLite does.
-func TSQuery(s store.MessageSearch) string  { return query(s, "'%s'", "'%s':*", " & ") }
+// TSQuery is the query as Postgres reads it.
+func TSQuery(s store.MessageSearch) string { return query(s, "'%s'", "'%s':*", " & ") }
+
+// FTSQuery is the query as SQLite reads it.
 func FTSQuery(s store.MessageSearch) string { return query(s, `"%s"`, `"%s"*`, " AND ") }
 
 func query(s store.MessageSearch, whole, prefix, and string) string {

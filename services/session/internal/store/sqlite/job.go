@@ -52,12 +52,11 @@ func (s *Store) ClaimJobs(ctx context.Context, c store.JobClaim) ([]store.Job, e
 			query = strings.Replace(query, "due <= ?1", "tenant = ?2 and job = ?3", 1)
 			args = append(args, c.Tenant, c.ID)
 		}
-		for i, k := range c.Kinds {
-			query += map[bool]string{true: " and kind in (?", false: ", ?"}[i == 0]
-			args = append(args, string(k))
-		}
 		if len(c.Kinds) > 0 {
-			query += ")"
+			query += " and kind in (?" + strings.Repeat(", ?", len(c.Kinds)-1) + ")"
+		}
+		for _, k := range c.Kinds {
+			args = append(args, string(k))
 		}
 		query += " order by row_number() over (partition by tenant order by due, kind, job), due, tenant, kind, job limit ?"
 		if jobs, err = collect(ctx, tx, scanJob, query, append(args, limit(c.Limit))...); err != nil {

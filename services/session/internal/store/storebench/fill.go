@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -26,7 +27,7 @@ type Filled struct{ Added int }
 // message in turn, of ten words each. Nobody else may hold the session.
 func addMessages(ctx context.Context, s store.Store, o options) (any, error) {
 	k := store.Key{Tenant: tenant, Session: o.session}
-	if _, err := submitTurn(ctx, s, k); err != nil {
+	if err := submitTurn(ctx, s, k); err != nil {
 		return nil, err
 	}
 	leases, err := s.Claim(ctx, store.Claim{Replica: "bench", TTL: 1 << 40, Only: []store.Key{k}})
@@ -121,7 +122,7 @@ func addSessionsPostgres(ctx context.Context, o options) (err error) {
 		"session": "'bench-' || n", "create_time": "create_time - n * interval '1 millisecond'",
 	})
 	_, err = conn.Exec(ctx, "insert into sessions ("+strings.Join(columns, ", ")+") select "+values+
-		" from sessions, generate_series(1, "+fmt.Sprint(o.count)+") as n where tenant = '"+tenant+"' and session = $1", o.session)
+		" from sessions, generate_series(1, "+strconv.Itoa(o.count)+") as n where tenant = '"+tenant+"' and session = $1", o.session)
 	if err == nil {
 		_, err = conn.Exec(ctx, "vacuum analyze sessions") // as autovacuum does some minutes later
 	}
@@ -134,25 +135,32 @@ func addSessionsSQLite(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	rows, err := db.QueryContext(ctx, "select name from pragma_table_info('sessions')")
+	columns, err := columnsSQLite(ctx, db)
 	if err != nil {
 		return err
 	}
+	values := valuesOf(columns, map[string]string{"session": "'bench-' || n", "create_time": "create_time - n * 1000"})
+	_, err = db.ExecContext(ctx, "with recursive counted (n) as (select 1 union all select n + 1 from counted where n < ?) insert into sessions ("+ //nolint:gosec // the columns are the schema's own
+		strings.Join(columns, ", ")+") select "+values+" from sessions, counted where tenant = '"+tenant+"' and session = ?", o.count, o.session)
+	return err
+}
+
+// columnsSQLite are the columns of the table of sessions.
+func columnsSQLite(ctx context.Context, db *sql.DB) ([]string, error) {
+	rows, err := db.QueryContext(ctx, "select name from pragma_table_info('sessions')")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
 	var columns []string
 	for rows.Next() {
 		var name string
 		if err := rows.Scan(&name); err != nil {
-			return err
+			return nil, err
 		}
 		columns = append(columns, name)
 	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return err
-	}
-	values := valuesOf(columns, map[string]string{"session": "'bench-' || n", "create_time": "create_time - n * 1000"})
-	_, err = db.ExecContext(ctx, "with recursive counted (n) as (select 1 union all select n + 1 from counted where n < ?) insert into sessions ("+
-		strings.Join(columns, ", ")+") select "+values+" from sessions, counted where tenant = '"+tenant+"' and session = ?", o.count, o.session)
-	return err
+	return columns, rows.Err()
 }
 
 // valuesOf lists the columns, some of them replaced.

@@ -93,7 +93,7 @@ func produce(ctx context.Context, c *eventlog.Committer, leases []store.Lease, o
 				}
 				errs[i] = log.Append(ctx, store.Write{Events: []*sessionv1.Event{delta(0, turn, block)}})
 				if o.events > 0 {
-					time.Sleep(time.Second / time.Duration(o.events))
+					time.Sleep(time.Second / time.Duration(o.events)) //nolint:forbidigo // the measured stream's own pace
 				}
 			}
 			errs[i] = errors.Join(errs[i], log.Flush(ctx))

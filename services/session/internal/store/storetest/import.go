@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"iter"
+	"strings"
 	"testing"
 	"time"
 
@@ -142,8 +143,8 @@ func testImport(t *testing.T, open func(t *testing.T) store.Store) {
 			"the batches end with an error": {func(i *store.Import) {
 				first := i.Batches
 				i.Batches = func(yield func(store.ImportBatch, error) bool) {
-					for b := range first {
-						if !yield(b, nil) {
+					for b, err := range first {
+						if !yield(b, err) {
 							return
 						}
 					}
@@ -227,7 +228,8 @@ func wantImported(f *fixture, in store.Import) {
 	var wantTurns []*sessionv1.Turn
 	var wantEvents []*sessionv1.Event
 	byName := map[string]*sessionv1.Message{}
-	for b := range in.Batches {
+	for b, err := range in.Batches {
+		f.must(err)
 		wantTurns, wantEvents = append(wantTurns, b.Turns...), append(wantEvents, b.Events...)
 		for _, m := range b.Messages {
 			byName[m.Name] = m.Message
@@ -255,9 +257,9 @@ func (f *fixture) submitted(k store.Key, turn string) store.Lease {
 }
 
 func messageIDs(all []*sessionv1.Message) string {
-	s := ""
+	ids := make([]string, 0, len(all))
 	for _, m := range all {
-		s += " " + m.Name[len(m.Name)-2:]
+		ids = append(ids, m.Name[len(m.Name)-2:])
 	}
-	return s[min(1, len(s)):]
+	return strings.Join(ids, " ")
 }
