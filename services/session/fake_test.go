@@ -154,7 +154,9 @@ func (p *peers) execute(r *toolsv1.CallToolRequest, stream grpc.ServerStreamingS
 	id := r.Call.CallId
 	if r.Tool != "TodoWrite" { // a delegated call is executed when its result is reported
 		p.mu.Lock()
-		p.executed[id]++
+		if r.Tool != "Block" || p.cancels[id] == nil { // one that runs is attached to
+			p.executed[id]++
+		}
 		p.mu.Unlock()
 	}
 	if strings.Contains(r.ArgumentsJson, `"command":"fail"`) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -97,7 +98,7 @@ const (
 // or cuts it off, or freezes it. Another one takes over. The clock is simulated,
 // so that leases end at once and in the same order every time.
 func TestATurnEndsOnceWhereverItsReplicaDies(t *testing.T) {
-	for _, r := range recoveries {
+	for _, r := range slices.Concat(recoveries, combined) {
 		t.Run(r.name, func(t *testing.T) {
 			points := 0
 			for _, m := range []faulty.Method{faulty.Claim, faulty.Commit, faulty.ReleaseIdle} {
