@@ -49,6 +49,8 @@ turns:
       - {text: [full], usage: {input_tokens: 500, output_tokens: 100}}
   - when: why
     steps: [{text: [because], usage: {input_tokens: 500, output_tokens: 100}}]
+  - when: long
+    steps: [{text: ["` + filler + `"], usage: {input_tokens: 500, output_tokens: 100}}]
 fallback: {steps: [{text: [ok], usage: {input_tokens: 500, output_tokens: 100}}]}
 `
 
@@ -142,6 +144,13 @@ assistant: "because"`))
 		},
 		check: func(c *cluster, log []*sessionv1.Event, conversation []*sessionv1.Message) error {
 			return errors.Join(c.executedOnce(), ends(log, interrupted, complete), happens(log, "session.rewound", 1), looks(conversation, becauseShape))
+		}},
+	{name: "a summary between turns that is paid for", scenario: dear, change: shortensForMoney,
+		play: func(ctx context.Context, c *cluster) error {
+			return errors.Join(c.send(ctx, "long"), c.ended(ctx, 1), c.compact(ctx), c.settled(ctx, 2))
+		},
+		check: func(_ *cluster, log []*sessionv1.Event, conversation []*sessionv1.Message) error {
+			return errors.Join(ends(log, complete), isShortened(log, conversation, 3, "requested"))
 		}},
 	{name: "an interrupt during a summary that is paid for", scenario: dear, change: shortensForMoney,
 		play: func(ctx context.Context, c *cluster) error {

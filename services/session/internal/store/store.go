@@ -278,6 +278,7 @@ type Store interface {
 	// puts a JobDelete of the session's id, due in DeleteGrace: whoever deletes
 	// has that long to claim it by its id and do it at once. Until it has ended no
 	// session is made under the id.
+	// What it has reserved of budgets that stay counts as used.
 	// The answer is kept for 24 hours if the request does not say. ErrTurnActive
 	// when a turn is active or queued, ErrNotFound.
 	DeleteSession(ctx context.Context, k Key, r Request) (Answer, error)

@@ -59,7 +59,7 @@ func (w *Worker) reserve(parent context.Context, r Resolved, req model.Request) 
 	}
 	w.countWall(&write, bounds)
 	t.run.Budget.Asked++
-	ask := w.newReserve(r, req, bounds)
+	ask := w.newReserve(reservationID(t.id, t.run.Budget.Asked), r, req, bounds)
 	t.run.Budget.Open = ask.ID
 	write.Reserve, write.Turns = []*store.Reserve{ask}, []*store.TurnRow{t.row()}
 	if err := w.log.Commit(parent, write); err != nil {
@@ -84,12 +84,11 @@ func (w *Worker) exhausted(ctx context.Context, write store.Write, d *store.Deni
 }
 
 // newReserve makes the reservation of a model call.
-func (w *Worker) newReserve(r Resolved, req model.Request, bounds []store.Bound) *store.Reserve {
-	t := w.active
+func (w *Worker) newReserve(id string, r Resolved, req model.Request, bounds []store.Bound) *store.Reserve {
 	input := w.inputBound(req)
 	inputPrice, outputPrice := r.Dearest(input)
 	return &store.Reserve{
-		ID: reservationID(t.id, t.run.Budget.Asked), Bounds: bounds,
+		ID: id, Bounds: bounds,
 		Input:     store.Amount{Tokens: input, CostNanoUSD: costOf(input, inputPrice)},
 		MinOutput: min(minOutput, req.MaxOutputTokens), MaxOutput: req.MaxOutputTokens, OutputPrice: outputPrice,
 	}

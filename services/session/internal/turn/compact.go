@@ -50,6 +50,7 @@ type shortening struct {
 	target       int64   // tokens of the view afterwards
 	before       int64   // tokens of the view
 	cut          bool    // without a summary
+	user         string  // who asked for it last, if somebody did
 }
 
 // counted is what a provider counted up to a message of the conversation.
@@ -156,8 +157,9 @@ func (w *Worker) compactAsked(ctx, parent context.Context) error {
 		}
 		s.consume = append(s.consume, c.ID)
 		s.instructions = strings.TrimSpace(s.instructions + "\n" + r.Instructions)
-		ctx = principal.With(ctx, principal.Principal{Tenant: w.lease.Tenant, User: c.User})
+		s.user = c.User
 	}
+	ctx = principal.With(ctx, principal.Principal{Tenant: w.lease.Tenant, User: s.user})
 	s.target = view.Tokens(view.Of(w.path)) / 2
 	resolved, err := w.deps.Resolve(w.spec.Model)
 	if err != nil {
@@ -168,7 +170,9 @@ func (w *Worker) compactAsked(ctx, parent context.Context) error {
 	case err != nil:
 		return err
 	case !done && ctx.Err() == nil:
-		return w.log.Append(parent, store.Write{Consume: s.consume, Events: []*sessionv1.Event{w.notCompacted()}})
+		write := store.Write{Consume: s.consume, Events: []*sessionv1.Event{w.notCompacted()}}
+		w.settleSummary(&write, s, nil)
+		return w.log.Append(parent, write)
 	case !done:
 		w.compacts = asked // the turn stops first
 	}
@@ -212,7 +216,7 @@ func (w *Worker) compact(ctx, parent context.Context, r Resolved, s shortening) 
 	if !s.cut && len(older) > 0 && !again {
 		hook := w.preCompaction(ctx, parent, s.callID)
 		var err error
-		if text, err = w.summarize(ctx, parent, r, older, hook, s.instructions, usage); err != nil {
+		if text, err = w.summarize(ctx, parent, r, older, hook, s, usage); err != nil {
 			w.deps.Log.WarnContext(ctx, "no summary was to be had; the conversation is cut", "session", w.lease.Session, "error", err)
 		}
 		method = methodSummary
@@ -227,7 +231,7 @@ func (w *Worker) compact(ctx, parent context.Context, r Resolved, s shortening) 
 	marker := w.marker(text, c)
 	after := view.Tokens(view.Of(append(w.path[:len(w.path):len(w.path)], marker)))
 	if after >= size {
-		return false, w.log.Append(parent, w.spent(usage))
+		return false, w.log.Append(parent, w.spent(s, usage))
 	}
 	c.TokensBefore, c.TokensAfter = s.before, max(s.before-(size-after), after)
 	return true, w.commitCompaction(parent, marker, s, method, usage)
@@ -266,14 +270,11 @@ func (w *Worker) marker(text string, c *sessionv1.Compaction) *sessionv1.Message
 	return m
 }
 
-// unbudgeted tells whether no turn runs whose budget a summary could be reserved
-// of: between turns and while one waits, what it used is counted afterwards.
-func (w *Worker) unbudgeted() bool { return w.active == nil || w.active.waiting() }
-
 // spent is the write that counts what a summary used, for the turn, the session
 // and the budgets.
-func (w *Worker) spent(u *sessionv1.Usage) store.Write {
+func (w *Worker) spent(s shortening, u *sessionv1.Usage) store.Write {
 	write := store.Write{AddUsage: u}
+	w.settleSummary(&write, s, u)
 	if w.active == nil {
 		return write
 	}
@@ -297,7 +298,7 @@ func (w *Worker) commitCompaction(ctx context.Context, m *sessionv1.Message, s s
 		w.claims, t.run.Counted = 0, counted{}
 		e = w.event(w.stepNumber(), e)
 	}
-	write := w.spent(usage)
+	write := w.spent(s, usage)
 	write.Consume, write.StepCommitted = s.consume, true
 	w.addMessage(&write, m)
 	write.Events = []*sessionv1.Event{e}
@@ -317,7 +318,7 @@ what was found, errors too; and what is left to do. What stands in the conversat
 )
 
 // summarize has the model write a summary and adds what that used.
-func (w *Worker) summarize(ctx, parent context.Context, r Resolved, older []*sessionv1.Message, hook, instructions string, used *sessionv1.Usage) (string, error) {
+func (w *Worker) summarize(ctx, parent context.Context, r Resolved, older []*sessionv1.Message, hook string, s shortening, used *sessionv1.Usage) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, summaryTimeout)
 	defer cancel()
 	most := w.deps.Compaction.SummaryTokens
@@ -325,8 +326,8 @@ func (w *Worker) summarize(ctx, parent context.Context, r Resolved, older []*ses
 		most = min(most, r.MaxOutputTokens)
 	}
 	task := view.Transcript(older) + "---\n" + fmt.Sprintf(summaryTask, most*2/3)
-	if instructions != "" {
-		task += "\n\nKeep above all, as the user asks:\n" + instructions
+	if s.instructions != "" {
+		task += "\n\nKeep above all, as the user asks:\n" + s.instructions
 	}
 	if hook != "" {
 		task += "\n\nThis must be in the summary as well:\n" + hook
@@ -339,13 +340,11 @@ func (w *Worker) summarize(ctx, parent context.Context, r Resolved, older []*ses
 		Messages: []*sessionv1.Message{{Name: w.name("messages", id.New()), Role: sessionv1.Role_ROLE_USER, Blocks: []*sessionv1.Block{textBlock(task)}}},
 	}
 	for request.Attempt = 1; ; request.Attempt++ {
-		if !w.unbudgeted() {
-			bound, ok, err := w.reserve(parent, r, request)
-			if err != nil || !ok {
-				return "", cmp.Or(err, errNoBudget)
-			}
-			request.MaxOutputTokens = bound
+		bound, ok, err := w.reserveSummary(parent, r, request, s)
+		if err != nil || !ok {
+			return "", cmp.Or(err, errNoBudget)
 		}
+		request.MaxOutputTokens = bound
 		resp, err := w.summaryCall(ctx, r, request, used)
 		if err == nil {
 			return resp, nil

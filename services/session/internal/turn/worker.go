@@ -117,6 +117,7 @@ type Worker struct {
 	lowered          *store.Denial // the budget that allows the call under way less output than the model and the turn
 	asking, measured request       // the model call under way, and the last one whose size is known
 	budgetTimer      *time.Timer
+	summaryOpen      bool // something is reserved for a summary, and for no turn
 
 	mu     sync.Mutex
 	cancel context.CancelCauseFunc // ends the running turn

@@ -226,6 +226,7 @@ func (s *Store) deleteIfIdle(ctx context.Context, k store.Key, idle time.Duratio
 // the job that tells the peers.
 func purge(ctx context.Context, tx pgx.Tx, k store.Key, epoch int64, now time.Time, grace time.Duration) error {
 	b := &pgx.Batch{}
+	queueSettleAll(b, k)
 	for _, table := range []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations", "jobs", "message_index", "schedules", "deliveries", "webhooks"} {
 		b.Queue("delete from "+table+" where tenant = $1 and session = $2", k.Tenant, k.Session)
 	}

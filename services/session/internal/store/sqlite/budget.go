@@ -95,6 +95,20 @@ func applyBudgets(ctx context.Context, tx *sql.Tx, c backend.BudgetChange) error
 		})
 }
 
+// settleAll counts what a session has reserved as used: the budgets of others
+// must not wait for it when it goes.
+func settleAll(ctx context.Context, tx *sql.Tx, k store.Key) error {
+	_, err := tx.ExecContext(ctx, `
+		update budgets set
+			used_tokens = used_tokens + r.tokens, used_cost_nano_usd = used_cost_nano_usd + r.cost,
+			reserved_tokens = reserved_tokens - r.tokens, reserved_cost_nano_usd = reserved_cost_nano_usd - r.cost
+		from (select tenant, scope, subject, window_start, sum(tokens) tokens, sum(cost_nano_usd) cost
+			from reservations where tenant = ? and session = ? group by 1, 2, 3, 4) r
+		where budgets.tenant = r.tenant and budgets.scope = r.scope and budgets.subject = r.subject and budgets.window_start = r.window_start`,
+		k.Tenant, k.Session)
+	return err
+}
+
 // Balances implements store.Store.
 func (s *Store) Balances(ctx context.Context, tenant string, bounds []store.Bound) ([]store.Balance, error) {
 	rows, err := accounts(ctx, s.db.R, backend.BudgetIDs(tenant, bounds))

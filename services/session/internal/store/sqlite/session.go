@@ -199,6 +199,9 @@ func purge(ctx context.Context, tx *sql.Tx, k store.Key, epoch int64, now time.T
 		k.Tenant, k.Session); err != nil {
 		return err
 	}
+	if err := settleAll(ctx, tx, k); err != nil {
+		return err
+	}
 	for _, table := range []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations", "jobs", "message_index", "schedules", "deliveries", "webhooks"} {
 		if _, err := tx.ExecContext(ctx, "delete from "+table+" where tenant = ? and session = ?", k.Tenant, k.Session); err != nil { //nolint:gosec // the tables are those above
 			return err

@@ -208,6 +208,30 @@ func testBudgetWindows(t *testing.T, open func(t *testing.T) store.Store) {
 }
 
 func testBudgetFencing(t *testing.T, open func(t *testing.T) store.Store) {
+	t.Run("what a session that is deleted had reserved counts as used, and no other's", func(t *testing.T) {
+		f := newFixture(t, open)
+		l, other := f.active("s1"), f.active("s2")
+		b := tenantBound(store.Amount{CostNanoUSD: 1000})
+		f.commit(finish(l, "t1"))
+		f.reserve(l, "r1", b)
+		f.reserve(l, "r2", b)
+		f.reserve(other, "r1", b)
+		_, err := f.DeleteSession(f.ctx(), l.Key, request("delete"))
+		f.must(err)
+		f.standsAt(b, "used 200 tokens, 200, 0s; reserved 100 tokens, 100")
+	})
+
+	t.Run("a reservation that is settled and made again in one write is open", func(t *testing.T) {
+		f := newFixture(t, open)
+		l := f.active("s1")
+		b := tenantBound(store.Amount{CostNanoUSD: 1000})
+		f.reserve(l, "r1", b)
+		f.commit(store.Write{Lease: l, Settle: []store.Settle{{ID: "r1", Unknown: true}}, Reserve: []*store.Reserve{call("r1", b)}})
+		f.standsAt(b, "used 100 tokens, 100, 0s; reserved 100 tokens, 100")
+		f.settle(l, store.Settle{ID: "r1"})
+		f.standsAt(b, "used 100 tokens, 100, 0s; reserved 0 tokens, 0")
+	})
+
 	t.Run("a holder that lost its lease neither reserves nor settles", func(t *testing.T) {
 		f := newFixture(t, open)
 		good, stale := f.active("good"), f.active("stale")

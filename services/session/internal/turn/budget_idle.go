@@ -1,0 +1,69 @@
+package turn
+
+import (
+	"context"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
+	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// A summary that somebody asks for between two turns, or while one waits, is
+// reserved like any model call. No turn keeps its reservation: its id follows
+// from the request, which stays in the inbox until what it brought is written,
+// so whoever takes the session over finds the reservation and settles it.
+
+// unbudgeted tells whether no turn runs that a summary could be reserved for.
+func (w *Worker) unbudgeted() bool { return w.active == nil || w.active.waiting() }
+
+// summaryReservation is the id of what is reserved for a requested compaction.
+func summaryReservation(s shortening) string { return s.callID + ".r" }
+
+// reserveSummary reserves what a summary may use, and tells how many tokens it
+// may have. Nobody is asked whether a soft limit may be passed: the view is cut
+// then, as at a hard one.
+func (w *Worker) reserveSummary(ctx context.Context, r Resolved, req model.Request, s shortening) (int64, bool, error) {
+	if !w.unbudgeted() {
+		return w.reserve(ctx, r, req)
+	}
+	p := budget.Parties{Tenant: w.lease.Tenant, User: s.user, Session: w.lease.Session, SessionBudget: w.session.Budget}
+	if t := w.active; t != nil {
+		p.Turn, p.TurnLimits = t.id, t.turn.Limits
+	}
+	bounds := w.deps.Budgets.For(w.lease.Tenant).Bounds(p)
+	if len(bounds) == 0 {
+		return req.MaxOutputTokens, true, nil
+	}
+	var write store.Write
+	w.settleSummary(&write, s, nil) // of an attempt before this one
+	ask := w.newReserve(summaryReservation(s), r, req, bounds)
+	write.Reserve = []*store.Reserve{ask}
+	if err := w.log.Commit(ctx, write); err != nil {
+		return 0, false, err
+	}
+	if d := ask.Answer.Denied; d != nil {
+		w.deps.Metrics.denied(ctx, d)
+		return 0, false, nil
+	}
+	w.unused, w.summaryOpen = true, true
+	return ask.Answer.Output, true, nil
+}
+
+// settleSummary settles what was reserved for a requested compaction, by this
+// worker or by one before it: as what was used, if that is known.
+func (w *Worker) settleSummary(write *store.Write, s shortening, u *sessionv1.Usage) {
+	if s.trigger != triggerRequested {
+		return
+	}
+	settle := store.Settle{ID: summaryReservation(s), Unknown: true}
+	switch {
+	case w.summaryOpen && promptTokens(u) > 0:
+		settle.Unknown = false
+		settle.Used = store.Amount{Tokens: promptTokens(u) + u.GetOutputTokens(), CostNanoUSD: u.GetCostNanoUsd()}
+	case w.summaryOpen && w.unused:
+		settle.Unknown = false
+	}
+	w.summaryOpen = false
+	write.Settle = append(write.Settle, settle)
+}
