@@ -3,6 +3,7 @@ package anthropic
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -62,7 +63,11 @@ func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Del
 	}
 	watched, w := wire.Begin(ctx, m.cfg.Provider, m.cfg.Idle)
 	defer w.End()
-	stream := m.client.Messages.NewStreaming(watched, m.params(r), option.WithHTTPClient(w))
+	body, err := m.body(r, wire.NewConversation(r, m.own))
+	if err != nil { // as of a tool whose schema is no JSON
+		return nil, &model.Error{Kind: model.Refused, Message: fmt.Sprintf("the request to the model provider %s could not be written: %v", m.cfg.Provider, err), Err: err}
+	}
+	stream := m.client.Messages.NewStreaming(watched, sdk.MessageNewParams{Model: r.Model}, option.WithHTTPClient(w), option.WithRequestBody("application/json", body))
 	defer func() { _ = stream.Close() }() // The answer is complete or void by now.
 	a := answer{provider: m.cfg.Provider, emit: emit}
 	for stream.Next() {

@@ -40,10 +40,9 @@ func (m *Model) opaque(b *sessionv1.Block) (opaque, bool) {
 	return o, o.Type == "thinking" && o.Signature != "" || o.Type == "redacted_thinking" && o.Data != ""
 }
 
-// params builds the request. The system prompt, the tools and the last message
-// of the user end a part that the provider caches.
-func (m *Model) params(r model.Request) sdk.MessageNewParams {
-	c := wire.NewConversation(r, m.own)
+// params builds the request without its messages. The system prompt, the tools
+// and the last message of the user end a part that the provider caches.
+func (m *Model) params(r model.Request, c *wire.Conversation) sdk.MessageNewParams {
 	p := sdk.MessageNewParams{
 		Model:     r.Model,
 		MaxTokens: m.maxTokens(r),
@@ -53,14 +52,6 @@ func (m *Model) params(r model.Request) sdk.MessageNewParams {
 	if c.System != "" {
 		p.System = []sdk.TextBlockParam{{Text: c.System, CacheControl: sdk.NewCacheControlEphemeralParam()}}
 	}
-	for _, msg := range c.Messages {
-		if msg.Role == sessionv1.Role_ROLE_ASSISTANT {
-			p.Messages = append(p.Messages, sdk.NewAssistantMessage(m.assistant(c, msg.Blocks)...))
-		} else {
-			p.Messages = append(p.Messages, sdk.NewUserMessage(user(c, msg.Blocks)...))
-		}
-	}
-	cacheLastUser(p.Messages)
 	return p
 }
 
@@ -110,29 +101,6 @@ func tools(offered []model.Tool) []sdk.ToolUnionParam {
 		out[len(out)-1].OfTool.CacheControl = sdk.NewCacheControlEphemeralParam()
 	}
 	return out
-}
-
-// assistant builds an assistant message; its thinking comes first.
-func (m *Model) assistant(c *wire.Conversation, blocks []*sessionv1.Block) []sdk.ContentBlockParamUnion {
-	var thoughts, rest []sdk.ContentBlockParamUnion
-	for _, b := range blocks {
-		switch k := b.GetKind().(type) {
-		case *sessionv1.Block_Thinking:
-			o, _ := m.opaque(b) // usable blocks only are in a Conversation
-			if o.Type == "redacted_thinking" {
-				thoughts = append(thoughts, sdk.NewRedactedThinkingBlock(o.Data))
-			} else {
-				thoughts = append(thoughts, sdk.NewThinkingBlock(o.Signature, k.Thinking.GetText()))
-			}
-		case *sessionv1.Block_Content:
-			if t := k.Content.GetText(); t != nil {
-				rest = append(rest, sdk.NewTextBlock(t.GetText()))
-			}
-		case *sessionv1.Block_ToolUse:
-			rest = append(rest, sdk.NewToolUseBlock(c.ID(k.ToolUse.GetCallId()), wire.Arguments(k.ToolUse.GetArgumentsJson()), k.ToolUse.GetTool()))
-		}
-	}
-	return append(thoughts, rest...)
 }
 
 func user(c *wire.Conversation, blocks []*sessionv1.Block) []sdk.ContentBlockParamUnion {
@@ -193,17 +161,11 @@ func document(d *commonv1.Media) sdk.ContentBlockParamUnion {
 	return sdk.ContentBlockParamUnion{OfDocument: p}
 }
 
-// cacheLastUser marks the end of the last user message: the next request begins
-// with all that is before it.
-func cacheLastUser(messages []sdk.MessageParam) {
-	for i := len(messages) - 1; i >= 0; i-- {
-		if messages[i].Role != sdk.MessageParamRoleUser {
-			continue
-		}
-		blocks := messages[i].Content
-		if c := blocks[len(blocks)-1].GetCacheControl(); c != nil {
-			*c = sdk.NewCacheControlEphemeralParam()
-		}
-		return
+// cached marks the end of a user's message: the next request begins with all
+// that is before it.
+func cached(msg sdk.MessageParam) sdk.MessageParam {
+	if c := msg.Content[len(msg.Content)-1].GetCacheControl(); c != nil {
+		*c = sdk.NewCacheControlEphemeralParam()
 	}
+	return msg
 }

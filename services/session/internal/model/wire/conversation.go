@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -32,7 +33,7 @@ type Message struct {
 // NewConversation orders the conversation of r. Thinking is kept when own says
 // that it is the provider's.
 func NewConversation(r model.Request, own func(*sessionv1.Block) bool) *Conversation {
-	c := &Conversation{System: r.System, ids: map[string]string{}}
+	c := &Conversation{System: r.System, Messages: make([]Message, 0, len(r.Messages)), ids: map[string]string{}}
 	var greeting []string
 	for _, m := range r.Messages {
 		blocks := usable(m, own)
@@ -60,25 +61,27 @@ func NewConversation(r model.Request, own func(*sessionv1.Block) bool) *Conversa
 	return c
 }
 
-// usable gives the blocks that may be sent.
+// usable gives the blocks that may be sent: most often those of m as they are,
+// which then must not be appended to in place.
 func usable(m *sessionv1.Message, own func(*sessionv1.Block) bool) []*sessionv1.Block {
-	var out []*sessionv1.Block
-	for _, b := range m.GetBlocks() {
-		switch k := b.GetKind().(type) {
-		case *sessionv1.Block_Content:
-			if t := k.Content.GetText(); t != nil && Blank(t.GetText()) || k.Content.GetKind() == nil {
-				continue
-			}
-		case *sessionv1.Block_Thinking:
-			if !own(b) {
-				continue
-			}
-		case nil:
-			continue
-		}
-		out = append(out, b)
+	all := m.GetBlocks()
+	unusable := func(b *sessionv1.Block) bool { return !sendable(b, own) }
+	at := slices.IndexFunc(all, unusable)
+	if at < 0 {
+		return slices.Clip(all)
 	}
-	return out
+	return append(all[:at:at], slices.DeleteFunc(slices.Clone(all[at:]), unusable)...)
+}
+
+func sendable(b *sessionv1.Block, own func(*sessionv1.Block) bool) bool {
+	switch k := b.GetKind().(type) {
+	case *sessionv1.Block_Content:
+		t := k.Content.GetText()
+		return k.Content.GetKind() != nil && (t == nil || !Blank(t.GetText()))
+	case *sessionv1.Block_Thinking:
+		return own(b)
+	}
+	return b.GetKind() != nil
 }
 
 func texts(blocks []*sessionv1.Block) []string {
@@ -93,12 +96,17 @@ func texts(blocks []*sessionv1.Block) []string {
 
 // resultsFirst moves tool results before all else, in their order.
 func resultsFirst(blocks []*sessionv1.Block) []*sessionv1.Block {
+	other := func(b *sessionv1.Block) bool { return b.GetToolResult() == nil }
+	first := slices.IndexFunc(blocks, other)
+	if first < 0 || !slices.ContainsFunc(blocks[first:], func(b *sessionv1.Block) bool { return !other(b) }) {
+		return blocks
+	}
 	var results, others []*sessionv1.Block
 	for _, b := range blocks {
-		if b.GetToolResult() != nil {
-			results = append(results, b)
-		} else {
+		if other(b) {
 			others = append(others, b)
+		} else {
+			results = append(results, b)
 		}
 	}
 	return append(results, others...)
@@ -137,12 +145,13 @@ func (c *Conversation) ID(callID string) string {
 // Arguments gives arguments that are a JSON object in any case: what a model
 // wrote wrongly goes back as text inside one.
 func Arguments(s string) json.RawMessage {
-	if strings.TrimSpace(s) == "" {
+	trimmed := strings.TrimSpace(s)
+	if trimmed == "" {
 		return json.RawMessage("{}")
 	}
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(s), &object); err == nil && object != nil {
+	if trimmed[0] == '{' {
 		var buf bytes.Buffer
+		buf.Grow(len(s))
 		if json.Compact(&buf, []byte(s)) == nil {
 			return buf.Bytes()
 		}

@@ -1,0 +1,253 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+
+	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+)
+
+// body is the whole request as JSON. The SDK writes all of it but the messages:
+// for ten thousand of them its reflection takes many times as long as this does.
+func (m *Model) body(r model.Request, c *wire.Conversation) ([]byte, error) {
+	head, err := json.Marshal(m.params(r, c))
+	if err != nil {
+		return nil, fmt.Errorf("write the request: %w", err)
+	}
+	buf := make([]byte, 0, len(head)+sizeOf(c))
+	// The SDK sets stream itself; it looks for it from the front.
+	buf = append(buf, `{"stream":true,`...)
+	buf = append(buf, head[1:len(head)-1]...)
+	buf = append(buf, `,"messages":`...)
+	if buf, err = m.appendMessages(buf, c); err != nil {
+		return nil, fmt.Errorf("write the conversation: %w", err)
+	}
+	return append(buf, '}'), nil
+}
+
+// sizeOf is about as long as the messages are in JSON.
+func sizeOf(c *wire.Conversation) (n int) {
+	for _, msg := range c.Messages {
+		n += 64
+		for _, b := range msg.Blocks {
+			n += 128 + len(b.GetContent().GetText().GetText()) + len(b.GetToolUse().GetArgumentsJson())
+			n += len(b.GetThinking().GetText()) + len(b.GetProviderData().GetData())
+			for _, piece := range b.GetToolResult().GetContent() {
+				n += len(piece.GetText().GetText())
+			}
+		}
+	}
+	return n + n/16
+}
+
+// appendMessages writes the messages of c. The last one of the user has the mark
+// of what is cached, and is the SDK's.
+func (m *Model) appendMessages(buf []byte, c *wire.Conversation) (_ []byte, err error) {
+	buf = append(buf, '[')
+	last := lastUser(c)
+	for i, msg := range c.Messages {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		if i == last {
+			buf, err = appendMarshaled(buf, cached(sdk.NewUserMessage(user(c, msg.Blocks)...)))
+		} else {
+			buf, err = m.appendMessage(buf, c, msg)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return append(buf, ']'), nil
+}
+
+func lastUser(c *wire.Conversation) int {
+	for i := len(c.Messages) - 1; i >= 0; i-- {
+		if c.Messages[i].Role != sessionv1.Role_ROLE_ASSISTANT {
+			return i
+		}
+	}
+	return -1
+}
+
+func (m *Model) appendMessage(buf []byte, c *wire.Conversation, msg wire.Message) (_ []byte, err error) {
+	blocks := &list{buf: append(buf, `{"content":[`...)}
+	role := `],"role":"user"}`
+	if msg.Role == sessionv1.Role_ROLE_ASSISTANT {
+		role = `],"role":"assistant"}`
+		m.appendAssistant(blocks, c, msg.Blocks)
+	} else if err := appendUser(blocks, c, msg.Blocks); err != nil {
+		return nil, err
+	}
+	return append(blocks.buf, role...), nil
+}
+
+// list is a JSON list that is being written.
+type list struct {
+	buf  []byte
+	some bool
+}
+
+// next begins an element.
+func (l *list) next(begin string) {
+	if l.some {
+		l.buf = append(l.buf, ',')
+	}
+	l.some = true
+	l.buf = append(l.buf, begin...)
+}
+
+func (l *list) text(s string) {
+	l.next(`{"text":`)
+	l.buf = append(appendString(l.buf, s), `,"type":"text"}`...)
+}
+
+// marshaled writes an element as the SDK does.
+func (l *list) marshaled(v json.Marshaler) (err error) {
+	l.next("")
+	l.buf, err = appendMarshaled(l.buf, v)
+	return err
+}
+
+func appendMarshaled(buf []byte, v json.Marshaler) ([]byte, error) {
+	b, err := v.MarshalJSON()
+	return append(buf, b...), err
+}
+
+// appendAssistant writes the blocks of an assistant message; its thinking comes first.
+func (m *Model) appendAssistant(l *list, c *wire.Conversation, blocks []*sessionv1.Block) {
+	for _, b := range blocks {
+		if b.GetThinking() != nil {
+			m.appendThinking(l, b)
+		}
+	}
+	for _, b := range blocks {
+		switch k := b.GetKind().(type) {
+		case *sessionv1.Block_Content:
+			if t := k.Content.GetText(); t != nil {
+				l.text(t.GetText())
+			}
+		case *sessionv1.Block_ToolUse:
+			l.next(`{"id":`)
+			l.buf = append(appendString(l.buf, c.ID(k.ToolUse.GetCallId())), `,"input":`...)
+			l.buf = append(append(l.buf, wire.Arguments(k.ToolUse.GetArgumentsJson())...), `,"name":`...)
+			l.buf = append(appendString(l.buf, k.ToolUse.GetTool()), `,"type":"tool_use"}`...)
+		}
+	}
+}
+
+func (m *Model) appendThinking(l *list, b *sessionv1.Block) {
+	o, _ := m.opaque(b) // usable blocks only are in a Conversation
+	if o.Type == "redacted_thinking" {
+		l.next(`{"data":`)
+		l.buf = append(appendString(l.buf, o.Data), `,"type":"redacted_thinking"}`...)
+		return
+	}
+	l.next(`{"signature":`)
+	l.buf = append(appendString(l.buf, o.Signature), `,"thinking":`...)
+	l.buf = append(appendString(l.buf, b.GetThinking().GetText()), `,"type":"thinking"}`...)
+}
+
+// appendUser writes the blocks of a user's message. Images and documents are
+// few and large; the SDK writes them.
+func appendUser(l *list, c *wire.Conversation, blocks []*sessionv1.Block) error {
+	for _, b := range blocks {
+		var err error
+		switch k := b.GetKind().(type) {
+		case *sessionv1.Block_Content:
+			if t := k.Content.GetText(); t != nil {
+				l.text(t.GetText())
+			} else {
+				err = l.marshaled(content(k.Content))
+			}
+		case *sessionv1.Block_ToolResult:
+			if onlyText(k.ToolResult.GetContent()) {
+				appendResult(l, c, k.ToolResult)
+			} else {
+				err = l.marshaled(result(c, k.ToolResult))
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func onlyText(pieces []*commonv1.Content) bool {
+	for _, piece := range pieces {
+		if piece.GetText() == nil && piece.GetKind() != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func appendResult(l *list, c *wire.Conversation, r *sessionv1.ToolResult) {
+	l.next(`{"tool_use_id":`)
+	l.buf = appendString(l.buf, c.ID(r.GetCallId()))
+	if wire.IsError(r.GetOutcome()) {
+		l.buf = append(l.buf, `,"is_error":true`...)
+	}
+	texts := list{buf: append(l.buf, `,"content":[`...)}
+	if why := wire.Explain(r.GetOutcome()); why != "" {
+		texts.text(why)
+	}
+	for _, piece := range r.GetContent() {
+		if s := piece.GetText().GetText(); !wire.Blank(s) {
+			texts.text(s)
+		}
+	}
+	if texts.some { // the SDK leaves an empty list out
+		l.buf = append(texts.buf, ']')
+	}
+	l.buf = append(l.buf, `,"type":"tool_result"}`...)
+}
+
+const hex = "0123456789abcdef"
+
+// appendString writes a JSON string. What is not UTF-8 becomes U+FFFD, as
+// encoding/json has it.
+func appendString(buf []byte, s string) []byte {
+	buf = append(buf, '"')
+	plain := 0 // where what is not yet written begins
+	for i := 0; i < len(s); {
+		b := s[i]
+		if b >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && n == 1 {
+				buf = append(append(buf, s[plain:i]...), "\ufffd"...)
+				plain = i + 1
+			}
+			i += n
+			continue
+		}
+		if b >= ' ' && b != '"' && b != '\\' {
+			i++
+			continue
+		}
+		buf = append(buf, s[plain:i]...)
+		switch b {
+		case '"', '\\':
+			buf = append(buf, '\\', b)
+		case '\n':
+			buf = append(buf, '\\', 'n')
+		case '\t':
+			buf = append(buf, '\\', 't')
+		case '\r':
+			buf = append(buf, '\\', 'r')
+		default:
+			buf = append(buf, '\\', 'u', '0', '0', hex[b>>4], hex[b&15])
+		}
+		i++
+		plain = i
+	}
+	return append(append(buf, s[plain:]...), '"')
+}
