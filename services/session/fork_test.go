@@ -184,3 +184,32 @@ func TestAForkThatCannotBeWrittenLeavesNoFiles(t *testing.T) {
 		t.Errorf("deleted were %q", f.peers.deleted)
 	}
 }
+
+func TestARepeatedForkOfADeletedForkBringsNoFilesBack(t *testing.T) {
+	f := start(t, hello)
+	ctx := t.Context()
+	s := f.session(ctx, t)
+	f.peers.mu.Lock()
+	f.peers.archives[s] = []byte("files")
+	f.peers.mu.Unlock()
+	r := &sessionv1.ForkSessionRequest{Name: s, RequestId: "once"}
+	resp, err := f.ForkSession(ctx, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.DeleteSession(ctx, &sessionv1.DeleteSessionRequest{Name: resp.Session.Name}); err != nil {
+		t.Fatal(err)
+	}
+	f.peers.mu.Lock()
+	f.peers.deleted = nil
+	delete(f.peers.archives, resp.Session.Name)
+	f.peers.mu.Unlock()
+	if _, err := f.ForkSession(ctx, r); apierr.Reason(err) != "SESSION_NOT_FOUND" {
+		t.Errorf("the repeated fork: %v", err)
+	}
+	f.peers.mu.Lock()
+	defer f.peers.mu.Unlock()
+	if len(f.peers.deleted) != 1 || f.peers.deleted[0] != "sandbox "+resp.Session.Name {
+		t.Errorf("deleted were %q", f.peers.deleted)
+	}
+}

@@ -81,10 +81,24 @@ func (s *Server) fork(ctx context.Context, from store.Key, r *sessionv1.ForkSess
 			return err
 		}
 	}
-	if _, err = s.Store.CreateSession(ctx, n); err != nil && made && !mayBeMade(err) {
-		s.dropWorkspace(ctx, to)
+	answer, err := s.Store.CreateSession(ctx, n)
+	if made {
+		s.dropUnused(ctx, n.Key, answer, err)
 	}
 	return err
+}
+
+// dropUnused deletes files that were made for a session, unless it is there now:
+// it could not be made, or it was made before by the same request, and deleted.
+func (s *Server) dropUnused(ctx context.Context, k store.Key, answer store.Answer, err error) {
+	if err == nil && answer.Replayed {
+		if _, err = s.Store.GetSession(ctx, k); !errors.Is(err, store.ErrNotFound) {
+			return
+		}
+	}
+	if err != nil && !mayBeMade(err) {
+		s.dropWorkspace(ctx, "sessions/"+k.Session)
+	}
 }
 
 // derivedID is the id of a fork whose caller chose none: the same for the same
@@ -152,7 +166,6 @@ func (s *Server) copyMessages(ctx context.Context, from, to store.Key, head stri
 			c.Name, c.Parent, c.Turn = name, renamed[m.Parent], ""
 			if c.Compaction != nil {
 				c.Compaction.KeptFrom, c.Compaction.ResultsUntil = renamed[c.Compaction.KeptFrom], renamed[c.Compaction.ResultsUntil]
-				c.Compaction.ResultsUntil = renamed[c.Compaction.ResultsUntil]
 			}
 			all = append(all, c)
 		}

@@ -147,8 +147,9 @@ func (s *Server) makeImported(ctx context.Context, open *sessionv1.ImportOpen, i
 			return err
 		}
 	}
-	if _, err = s.Store.ImportSession(ctx, in); err != nil && made && !mayBeMade(err) {
-		s.dropWorkspace(ctx, "sessions/"+in.Session)
+	answer, err := s.Store.ImportSession(ctx, in)
+	if made {
+		s.dropUnused(ctx, in.Key, answer, err)
 	}
 	return importError(err)
 }
