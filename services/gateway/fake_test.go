@@ -32,8 +32,11 @@ type fake struct {
 	events func(*sessionv1.StreamEventsRequest, grpc.ServerStreamingServer[sessionv1.StreamEventsResponse]) error
 	// turn is what RunTurn does after it has sent its headers.
 	turn func(*sessionv1.RunTurnRequest, grpc.ServerStreamingServer[sessionv1.RunTurnResponse]) error
+	// export is what ExportSession does.
+	export func(*sessionv1.ExportSessionRequest, grpc.ServerStreamingServer[sessionv1.ExportSessionResponse]) error
 
 	mu       sync.Mutex
+	uploads  []string // the files that ImportSession got whole
 	requests []proto.Message
 	metadata []metadata.MD
 }

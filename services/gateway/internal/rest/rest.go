@@ -23,6 +23,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
 	"github.com/fairlead/fairlead/services/gateway/internal/route"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
+	"github.com/fairlead/fairlead/services/gateway/internal/transfer"
 )
 
 // Config is what the REST interface allows.
@@ -50,7 +51,9 @@ type api struct {
 	rate   *limit.Rate
 	log    *slog.Logger
 	stream *stream.Server
-	mux    *runtime.ServeMux
+	// transfer moves files.
+	transfer *transfer.Server
+	mux      *runtime.ServeMux
 }
 
 // New returns the handler of the REST interface. It starts nothing; ctx is used while it is made.
@@ -64,6 +67,9 @@ func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
 	var err error
 	if a.stream, err = stream.NewServer(cfg.Stream, client, d.Streams, d.Log); err != nil {
 		return nil, err
+	}
+	a.transfer = &transfer.Server{
+		Client: client, Streams: d.Streams, WriteTimeout: cfg.Stream.WriteTimeout, BodyTimeout: cfg.BodyTimeout, Log: d.Log,
 	}
 	a.mux = a.newMux()
 	if err := sessionv1.RegisterSessionServiceHandlerClient(ctx, a.mux, client); err != nil {

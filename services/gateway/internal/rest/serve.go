@@ -46,6 +46,9 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		serveSpecification(w, r)
 		return
 	}
+	if a.serveTransfer(w, r) {
+		return
+	}
 	candidates := a.table.Match(r.URL.Path)
 	if len(candidates) == 0 || !utf8.ValidString(r.URL.Path) { // gRPC could not carry the name
 		problem.Write(w, problem.PathNotFound(r.URL.Path))

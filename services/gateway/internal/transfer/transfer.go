@@ -1,0 +1,246 @@
+// Package transfer moves sessions over HTTP as files: `GET /v1/sessions/{session}:export` answers with one, and the body of
+// `POST /v1/sessions:import` is one. Both are streamed, a piece at a time; nothing of a file stays here.
+package transfer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/grpc/codes"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/codec"
+	"github.com/fairlead/fairlead/services/gateway/internal/limit"
+	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+)
+
+// Server answers the requests that move files. It is safe for concurrent use.
+type Server struct {
+	Client  sessionv1.SessionServiceClient
+	Streams *limit.Streams // a file counts as a stream for as long as it is on its way
+	// WriteTimeout is how long a reader may take nothing, and BodyTimeout how long a sender may send nothing.
+	WriteTimeout, BodyTimeout time.Duration
+	Log                       *slog.Logger
+}
+
+// Templates of the paths, for traces.
+const (
+	ExportTemplate = "/v1/sessions/{session}:export"
+	ImportTemplate = "/v1/sessions:import"
+)
+
+var exportPath = regexp.MustCompile(`^/v1/(sessions/[a-z0-9][a-z0-9-]{0,62}):export$`)
+
+// Match returns the template of a path of this package and the one method that it takes; nothing for other paths.
+func Match(path string) (method, template string) {
+	switch {
+	case path == ImportTemplate:
+		return http.MethodPost, ImportTemplate
+	case exportPath.MatchString(path):
+		return http.MethodGet, ExportTemplate
+	}
+	return "", ""
+}
+
+// Serve answers a request on a path and with the method that Match knows. An answer that breaks off is cut, so that
+// nobody takes it for a whole file.
+func (s *Server) Serve(w http.ResponseWriter, r *http.Request) {
+	release, err := s.Streams.Acquire(limit.Client(r))
+	if err != nil {
+		problem.Write(w, err)
+		return
+	}
+	defer release()
+	if r.URL.Path == ImportTemplate {
+		err = s.receive(w, r)
+	} else {
+		err = s.send(w, r, exportPath.FindStringSubmatch(r.URL.Path)[1])
+	}
+	if err == nil {
+		return
+	}
+	if problem.HTTPStatus(err) >= http.StatusInternalServerError {
+		s.Log.WarnContext(r.Context(), "request failed", "route", r.Pattern, "error", err)
+	}
+	problem.Write(w, err)
+}
+
+// parameters reads the query. Names are given in either of two forms.
+func parameters(raw string, names ...string) (map[string]string, error) {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, problem.BadQuery(err)
+	}
+	known := map[string]string{}
+	for given, all := range values {
+		name := given
+		if given == "sessionId" {
+			name = "session_id"
+		}
+		_, twice := known[name]
+		switch {
+		case !slices.Contains(names, name):
+			return nil, problem.BadParameter(given, "is not one of this path's")
+		case len(all) != 1 || twice:
+			return nil, problem.BadParameter(given, "is given more than once")
+		case !utf8.ValidString(all[0]): // gRPC could not carry it
+			return nil, problem.BadParameter(given, "is not UTF-8")
+		}
+		known[name] = all[0]
+	}
+	return known, nil
+}
+
+// form is what a format is called over HTTP.
+type form struct {
+	format             sessionv1.ExportFormat
+	mediaType, fileEnd string
+}
+
+var forms = map[string]form{
+	"":        {sessionv1.ExportFormat_EXPORT_FORMAT_JSONL, "application/jsonl", ".jsonl"},
+	"jsonl":   {sessionv1.ExportFormat_EXPORT_FORMAT_JSONL, "application/jsonl", ".jsonl"},
+	"archive": {sessionv1.ExportFormat_EXPORT_FORMAT_ARCHIVE, "application/gzip", ".tar.gz"},
+}
+
+// send answers with a session's file. Its error comes before anything was written.
+func (s *Server) send(w http.ResponseWriter, r *http.Request, session string) error {
+	query, err := parameters(r.URL.RawQuery, "format")
+	if err != nil {
+		return err
+	}
+	as, ok := forms[query["format"]]
+	if !ok {
+		return problem.BadParameter("format", "is neither jsonl nor archive")
+	}
+	stream, err := s.Client.ExportSession(r.Context(), &sessionv1.ExportSessionRequest{Name: session, Format: as.format})
+	if err != nil {
+		return err
+	}
+	piece, err := stream.Recv() // the service says no before its first piece
+	if errors.Is(err, io.EOF) {
+		return problem.Internal() // no file is empty
+	}
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", as.mediaType)
+	w.Header().Set("Content-Disposition", `attachment; filename="`+strings.ReplaceAll(session, "/", "-")+as.fileEnd+`"`)
+	control := http.NewResponseController(w)
+	for ; err == nil; piece, err = stream.Recv() {
+		// Without effect on writers that know no deadlines, as in tests of handlers alone.
+		_ = control.SetWriteDeadline(time.Now().Add(s.WriteTimeout))
+		if _, err = w.Write(piece.GetData()); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		s.Log.WarnContext(r.Context(), "an export was cut off", "session", session, "error", err)
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// pieceBytes is how much of a file goes into one message.
+const pieceBytes = 256 << 10
+
+// keyHeader carries the request's idempotency key, in both directions.
+const keyHeader = "Idempotency-Key"
+
+// receive makes a session from the body.
+func (s *Server) receive(w http.ResponseWriter, r *http.Request) error {
+	open, err := opened(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel() // a stream that was not closed must not be taken for whole
+	stream, err := s.Client.ImportSession(ctx)
+	if err != nil {
+		return err
+	}
+	err = stream.Send(&sessionv1.ImportSessionRequest{Kind: &sessionv1.ImportSessionRequest_Open{Open: open}})
+	body := &patient{from: r.Body, control: http.NewResponseController(w), timeout: s.BodyTimeout}
+	for buf := make([]byte, pieceBytes); err == nil; {
+		n, readErr := io.ReadFull(body, buf)
+		if readErr != nil && !body.ended {
+			return broken(readErr, s.BodyTimeout)
+		}
+		if n > 0 {
+			err = stream.Send(&sessionv1.ImportSessionRequest{Kind: &sessionv1.ImportSessionRequest_Data{Data: buf[:n]}})
+		}
+		if readErr != nil {
+			break
+		}
+	}
+	resp, err := stream.CloseAndRecv() // tells why a Send failed, too
+	if md, headerErr := stream.Header(); headerErr == nil && len(md.Get(strings.ToLower(keyHeader))) > 0 {
+		w.Header().Set(keyHeader, md.Get(strings.ToLower(keyHeader))[0])
+	}
+	if err != nil {
+		return err
+	}
+	data, err := codec.Marshaler{}.Marshal(resp.GetSession())
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", codec.ContentType)
+	_, _ = w.Write(data) // a client that has gone finds the session by its key
+	return nil
+}
+
+// opened reads what the request says beside the file.
+func opened(r *http.Request) (*sessionv1.ImportOpen, error) {
+	if err := codec.CheckContentType(r.Header, "application/jsonl", codec.NDJSON, "application/gzip", "application/x-gzip", "application/octet-stream"); err != nil {
+		return nil, err
+	}
+	query, err := parameters(r.URL.RawQuery, "session_id", "agent")
+	if err != nil {
+		return nil, err
+	}
+	keys := r.Header.Values(keyHeader)
+	switch {
+	case len(keys) > 1:
+		return nil, problem.BadIdempotencyKey("is given more than once")
+	case len(keys) == 1 && !utf8.ValidString(keys[0]):
+		return nil, problem.BadIdempotencyKey("is not UTF-8; use up to 128 printable ASCII characters without spaces")
+	}
+	return &sessionv1.ImportOpen{SessionId: query["session_id"], Agent: query["agent"], RequestId: strings.Join(keys, "")}, nil
+}
+
+// patient reads a body whose sender may take long, but may not stop.
+type patient struct {
+	from    io.Reader
+	control *http.ResponseController
+	timeout time.Duration
+	ended   bool // the body, and not only reading it
+}
+
+func (p *patient) Read(b []byte) (int, error) {
+	// Without effect on writers that know no deadlines, as in tests of handlers alone.
+	_ = p.control.SetReadDeadline(time.Now().Add(p.timeout))
+	n, err := p.from.Read(b)
+	if errors.Is(err, io.EOF) {
+		p.ended = true
+		_ = p.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+func broken(err error, timeout time.Duration) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return problem.BodyTimeout(timeout)
+	}
+	return apierr.New(codes.InvalidArgument, problem.Domain, problem.ReasonBodyMalformed, "the body broke off before its end")
+}
