@@ -68,7 +68,7 @@ func TestABadInputEndsAConversationWithAnError(t *testing.T) {
 		{"an object over two lines", "{\n}\n", "BODY_MALFORMED", "input 2"},
 		{"half an object at the end", `{"interrupt"`, "BODY_MALFORMED", "input 2"},
 		{"a line without end", strings.Repeat("x", 5<<10), "BODY_TOO_LARGE", "4096"},
-		{"an input that breaks a rule", `{"createTurn":{"parent":"sessions/s1"}}` + "\n", "INVALID_REQUEST", "text, content or resume"},
+		{"an input that breaks a rule", `{"createTurn":{"parent":"sessions/s1"}}` + "\n", "INVALID_REQUEST", "text or content"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in, resp := talk(t, srv.URL)

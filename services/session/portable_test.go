@@ -107,9 +107,9 @@ var (
 	lastLine = regexp.MustCompile(`(?m)^\{"type":"end".*$`)
 )
 
-// comparable leaves away what may differ after an import: the name, the times of
+// lasting leaves away what may differ after an import: the name, the times of
 // the session itself, and the mark that it was imported.
-func comparable(file []byte, name string) string {
+func lasting(file []byte, name string) string {
 	header, rest, _ := strings.Cut(strings.ReplaceAll(string(file), name+`/`, "sessions/x/"), "\n")
 	session, rest, _ := strings.Cut(rest, "\n")
 	session = strings.ReplaceAll(times.ReplaceAllString(session, ""), name+`"`, `sessions/x"`)
@@ -132,7 +132,7 @@ func TestWhatWasImportedIsExportedAsItWas(t *testing.T) {
 				t.Fatal(err)
 			}
 			again := f.export(ctx, t, made.Name, jsonl)
-			if d := cmp.Diff(comparable(file, from), comparable(again, made.Name)); d != "" {
+			if d := cmp.Diff(lasting(file, from), lasting(again, made.Name)); d != "" {
 				t.Errorf("(-first +second) %s", d)
 			}
 			if log := f.log(ctx, t, made.Name); !log[0].GetSessionCreated().GetImported() {

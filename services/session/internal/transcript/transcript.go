@@ -107,7 +107,7 @@ type Writer struct {
 // NewWriter begins a transcript. What it writes is buffered until Close.
 func NewWriter(to io.Writer, s *sessionv1.Session) (*Writer, error) {
 	w := &Writer{to: bufio.NewWriterSize(to, 64<<10), sum: sha256.New(), end: end{Type: typeEnd}}
-	w.line.WriteString(fmt.Sprintf("{%q:%q,%q:%d}\n", "type", typeHeader, "version", version))
+	fmt.Fprintf(&w.line, "{%q:%q,%q:%d}\n", "type", typeHeader, "version", version)
 	return w, errors.Join(w.flush(), w.object(typeSession, s))
 }
 
@@ -134,7 +134,7 @@ func (w *Writer) object(kind string, m proto.Message) error {
 	if err != nil {
 		return fmt.Errorf("write a %s: %w", kind, err)
 	}
-	w.line.WriteString(fmt.Sprintf("{%q:%q,%q:", "type", kind, kind))
+	fmt.Fprintf(&w.line, "{%q:%q,%q:", "type", kind, kind)
 	if err := json.Compact(&w.line, data); err != nil { // protojson's spaces differ from build to build
 		return fmt.Errorf("write a %s: %w", kind, err)
 	}
