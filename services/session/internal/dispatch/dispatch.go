@@ -234,7 +234,8 @@ func (d *Dispatcher) start(ctx context.Context, l store.Lease) {
 }
 
 // failed ends a worker's lease. One that was asked to stop, or whose database was away, gives it back, so that
-// another replica goes on at once; none of this counts against the turn. One that failed for another reason keeps
+// another replica goes on at once; none of this counts against the turn. So does one that met a newer version's
+// command, a little later. One that failed for another reason keeps
 // it until it expires: a pause before the next try.
 func (d *Dispatcher) failed(ctx context.Context, l store.Lease, err error) {
 	switch {
@@ -245,9 +246,23 @@ func (d *Dispatcher) failed(ctx context.Context, l store.Lease, err error) {
 	case errors.Is(err, store.ErrUnavailable):
 		d.log.WarnContext(ctx, "the database is away; the session is taken up again when it is back", "session", l.Session, "tenant", l.Tenant, "error", err)
 		d.giveBack(ctx, l)
+	case errors.Is(err, turn.ErrUnknownCommand):
+		d.log.WarnContext(ctx, "the session is left to a newer version", "session", l.Session, "tenant", l.Tenant, "error", err)
+		d.leave(ctx, l)
 	default:
 		d.log.ErrorContext(ctx, "worker failed; the session is taken up again when its lease ends", "session", l.Session, "tenant", l.Tenant, "error", err)
 	}
+}
+
+// leave gives a lease back after a while, in which this replica does not take it up again.
+func (d *Dispatcher) leave(ctx context.Context, l store.Lease) {
+	pause := time.NewTimer(d.config.LeaseTTL / 2)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-ctx.Done():
+	}
+	d.giveBack(ctx, l)
 }
 
 // giveBack gives a lease back, also to a database that comes back within a while. A lease that cannot be given back

@@ -47,7 +47,10 @@ func (w *Worker) take(ctx context.Context, c store.Command) error {
 		w.compacts = append(w.compacts, c) // done between two steps, or when nothing runs
 		return nil
 	default:
-		return fmt.Errorf("the inbox of session %s holds a command of the unknown kind %q", w.lease.Session, c.Kind)
+		if err := w.log.Flush(ctx); err != nil { // what is not written when the lease is given back is lost
+			return err
+		}
+		return fmt.Errorf("the inbox of session %s: %w: %q", w.lease.Session, ErrUnknownCommand, c.Kind)
 	}
 }
 

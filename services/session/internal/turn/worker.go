@@ -90,6 +90,10 @@ var (
 // back, for another to go on.
 var ErrHandOver = errors.New("stopped between two steps, to hand the session over")
 
+// ErrUnknownCommand says that the inbox holds what only a newer version knows, as there is during an upgrade. The turn
+// is not to blame: the lease is to be given back, for a replica of that version to go on.
+var ErrUnknownCommand = errors.New("a command of an unknown kind, of a newer version")
+
 // Worker runs the turns of one session as long as it has work.
 type Worker struct {
 	deps  *Deps
