@@ -292,3 +292,25 @@ func TestWhatTheHookPrintsIsKeptInTheSummary(t *testing.T) {
 		})
 	}
 }
+
+func TestAnInterruptStopsTheHookToo(t *testing.T) {
+	f := start(t, shortened, shortensAfterTwoSteps, withSpec(func(s *agent.Spec) { s.PreCompaction = "block" }))
+	ctx := t.Context()
+	s := f.session(ctx, t)
+	turn := f.create(ctx, t, s, "work")
+	var call string
+	select {
+	case call = <-f.peers.blocked:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the hook did not begin")
+	}
+	f.interrupt(ctx, t, &sessionv1.InterruptSessionRequest{Name: s})
+	if end := f.waitForEnd(ctx, t, turn.Name); end.State != sessionv1.TurnState_TURN_STATE_INTERRUPTED {
+		t.Errorf("the turn ended %v", end)
+	}
+	f.peers.mu.Lock()
+	defer f.peers.mu.Unlock()
+	if !f.peers.cancelled[call] {
+		t.Errorf("the hook %s runs on after the turn has ended", call)
+	}
+}

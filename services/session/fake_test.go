@@ -162,7 +162,11 @@ func (p *peers) execute(r *toolsv1.CallToolRequest, stream grpc.ServerStreamingS
 	if strings.Contains(r.ArgumentsJson, `"command":"fail"`) {
 		return stream.Send(result(p.finish(id, toolsv1.CallOutcome_CALL_OUTCOME_ERROR, "It does not work.")))
 	}
-	switch r.Tool {
+	tool := r.Tool
+	if strings.Contains(r.ArgumentsJson, `"command":"block"`) {
+		tool = "Block"
+	}
+	switch tool {
 	case "TodoWrite":
 		return stream.Send(&toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Delegated{Delegated: &toolsv1.CallDelegated{Tool: r.Tool, ArgumentsJson: r.ArgumentsJson}}})
 	case "Fail":

@@ -31,6 +31,10 @@ func (w *Worker) preCompaction(ctx, parent context.Context, callID string) strin
 	hookCtx, cancel := context.WithTimeout(ctx, hookTime+10*time.Second) // tools ends the command first
 	defer cancel()
 	out, err := w.runHook(hookCtx, callID)
+	if err != nil && ctx.Err() != nil && parent.Err() == nil {
+		// The turn stops, and nothing of it goes on. What is asked for again finds that it was cancelled.
+		(&caller{w: w, parent: parent}).cancel(&sessionv1.ToolUse{CallId: callID, Tool: hookTool}) //nolint:contextcheck // ctx has ended; cancelling has a context of its own
+	}
 	if err == nil || ctx.Err() != nil {
 		return out
 	}
