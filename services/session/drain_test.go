@@ -2,10 +2,15 @@ package session_test
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/session"
+	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 const twoSteps = `
@@ -61,6 +66,50 @@ func TestADrainBreaksAStepOffWhenItsTimeIsUp(t *testing.T) {
 	}
 	if log := f.log(ctx, t, name); count(log, "step.restarted") != 1 || text(valid(log)) == "" {
 		t.Errorf("want one restarted step: %s", names(log))
+	}
+}
+
+// together is a store that gives the first lease back when the second is to be
+// given back too.
+type together struct {
+	store.Store
+	arrived atomic.Int32
+	both    chan struct{}
+}
+
+func (s *together) Release(ctx context.Context, l store.Lease) error {
+	if s.arrived.Add(1) == 2 {
+		close(s.both)
+	}
+	select {
+	case <-s.both:
+		return s.Store.Release(ctx, l)
+	case <-ctx.Done():
+		return errors.New("no other lease was given back at the same time")
+	}
+}
+
+// TestADrainWhoseTimeIsUpBreaksAllStepsOffAtOnce: one after the other would take
+// too long where many sessions are held.
+func TestADrainWhoseTimeIsUpBreaksAllStepsOffAtOnce(t *testing.T) {
+	db := &together{both: make(chan struct{})}
+	session.WrapStores(t, func(s store.Store) store.Store {
+		db.Store = s
+		return db
+	})
+	f := start(t, twoSteps, func(c *session.Config) { c.LeaseTTL = time.Minute })
+	ctx := t.Context()
+	for range 2 {
+		name := f.session(ctx, t)
+		f.create(ctx, t, name, "slow")
+		f.waitForDelta(t, name)
+	}
+	now, cancel := context.WithCancel(ctx)
+	cancel()
+	begun := time.Now()
+	f.drain(now)
+	if took := time.Since(begun); took > 4*time.Second {
+		t.Errorf("the drain took %v", took)
 	}
 }
 

@@ -102,13 +102,13 @@ func (d *Dispatcher) Drain(ctx context.Context) {
 	for _, h := range held {
 		h.worker.Drain()
 	}
-	for _, h := range held {
-		select {
-		case <-h.done:
-		case <-ctx.Done():
+	defer context.AfterFunc(ctx, func() { // all at once: each takes its time to give its lease back
+		for _, h := range held {
 			h.cancel(errStopping)
-			<-h.done
 		}
+	})()
+	for _, h := range held {
+		<-h.done
 	}
 }
 
