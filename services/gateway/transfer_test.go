@@ -101,7 +101,7 @@ func TestADownloadThatBreaksOffDoesNotLookWhole(t *testing.T) {
 	srv := serve(t, f)
 	resp := send(t, t.Context(), srv, request{"GET", "/v1/sessions/s1:export?format=archive", "", nil})
 	defer func() { _ = resp.Body.Close() }()
-	if body, err := io.ReadAll(resp.Body); resp.StatusCode != 200 || err == nil {
+	if body, err := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK || err == nil {
 		t.Errorf("status %d, and %d bytes were read to an end", resp.StatusCode, len(body))
 	}
 }
@@ -181,7 +181,9 @@ func (s *stalled) Close() error {
 func TestAnUploadThatStopsIsNotTakenForWhole(t *testing.T) {
 	f := &fake{}
 	srv := serve(t, f, func(c *gateway.Config) { c.BodyTimeout = 50 * time.Millisecond })
-	req, err := http.NewRequestWithContext(t.Context(), "POST", srv.URL+"/v1/sessions:import", &stalled{closed: make(chan struct{})})
+	upload := &stalled{closed: make(chan struct{})}
+	defer upload.Close() //nolint:errcheck // it has none; the client reads on until then, also after an early answer
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/v1/sessions:import", upload)
 	if err != nil {
 		t.Fatal(err)
 	}
