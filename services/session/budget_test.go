@@ -310,14 +310,7 @@ func TestManyTurnsNeverExceedATenantsBudget(t *testing.T) {
 // turns sync some thousand times, and a busy disk would be all that is measured.
 func inMemory(t *testing.T) func(*session.Config) {
 	t.Helper()
-	return func(c *session.Config) {
-		dir, err := os.MkdirTemp("/dev/shm", "fairlead-test-")
-		if err != nil {
-			return
-		}
-		t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		c.Data = dir
-	}
+	return func(c *session.Config) { c.Data = memoryDir(t) }
 }
 
 // useUp runs turns on all replicas at the same time and checks what they used.
