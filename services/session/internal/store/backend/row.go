@@ -2,7 +2,6 @@ package backend
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -154,28 +153,4 @@ func Behind(path []string, head, after string) ([]string, error) {
 		return nil, store.ErrNotFound
 	}
 	return path[1:], nil
-}
-
-// Path puts the path from the root to head together out of a session's messages,
-// of which it needs ID, Parent and Body. A head that is not among them is
-// store.ErrNotFound.
-func Path(tree []Message, head string) ([]*sessionv1.Message, error) {
-	if head == "" {
-		return nil, nil
-	}
-	at := make(map[string]int, len(tree))
-	for i, m := range tree {
-		at[m.ID] = i
-	}
-	var bodies [][]byte
-	for id := head; id != ""; {
-		i, ok := at[id]
-		if !ok {
-			return nil, fmt.Errorf("message %q: %w", id, store.ErrNotFound)
-		}
-		bodies = append(bodies, tree[i].Body)
-		id = tree[i].Parent
-	}
-	slices.Reverse(bodies)
-	return Decode[sessionv1.Message](bodies)
 }

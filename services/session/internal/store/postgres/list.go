@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -117,7 +118,8 @@ func (s *Store) ListMessages(ctx context.Context, k store.Key, head, after strin
 // the order of the table's key, and puts the path together here: walking up a
 // long path in the database takes several times as long.
 func (s *Store) wholePath(ctx context.Context, k store.Key, head string) ([]*sessionv1.Message, error) {
-	var tree []backend.Message
+	var tree backend.Tree
+	defer tree.Close()
 	err := s.read(ctx, "list messages", func(tx pgx.Tx) error {
 		row, err := sessionRow(ctx, tx, k, "")
 		if err != nil {
@@ -126,15 +128,18 @@ func (s *Store) wholePath(ctx context.Context, k store.Key, head string) ([]*ses
 		if head == "" {
 			head = row.Head
 		}
-		tree, err = collect(ctx, tx, func(r pgx.CollectableRow) (m backend.Message, err error) {
-			return m, r.Scan(&m.ID, &m.Parent, &m.Body)
-		}, "select message, parent, body from messages where tenant = $1 and session = $2", k.Tenant, k.Session)
+		rows, err := tx.Query(ctx, "select body from messages where tenant = $1 and session = $2", k.Tenant, k.Session)
+		if err != nil {
+			return err
+		}
+		var body pgtype.DriverBytes
+		_, err = pgx.ForEachRow(rows, []any{&body}, func() error { tree.Add(body); return nil })
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return backend.Path(tree, head)
+	return tree.Path(k, head)
 }
 
 // pathBehind lists the ids of the path to head that come behind after. "offset 0"

@@ -89,3 +89,7 @@ func TestDeliveriesAreKeptForSevenDays(t *testing.T) {
 		}
 	})
 }
+
+func BenchmarkPath(b *testing.B) {
+	storetest.BenchPath(b, func(b *testing.B) store.Store { return open(b, pgtest.New(b)) })
+}

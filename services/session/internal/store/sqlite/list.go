@@ -139,8 +139,9 @@ func (s *Store) ListMessages(ctx context.Context, k store.Key, head, after strin
 // puts the path together here: walking up a long path in the database takes
 // several times as long.
 func (s *Store) wholePath(ctx context.Context, k store.Key, head string) ([]*sessionv1.Message, error) {
-	var tree []backend.Message
-	err := s.read(ctx, "list messages", func(tx *sql.Tx) error {
+	var tree backend.Tree
+	defer tree.Close()
+	err := s.read(ctx, "list messages", func(tx *sql.Tx) (err error) {
 		row, err := sessionRow(ctx, tx, k)
 		if err != nil {
 			return err
@@ -148,15 +149,24 @@ func (s *Store) wholePath(ctx context.Context, k store.Key, head string) ([]*ses
 		if head == "" {
 			head = row.Head
 		}
-		tree, err = collect(ctx, tx, func(r *sql.Rows) (m backend.Message, err error) {
-			return m, r.Scan(&m.ID, &m.Parent, &m.Body)
-		}, "select message, parent, body from messages where tenant = ? and session = ?", k.Tenant, k.Session)
-		return err
+		rows, err := tx.QueryContext(ctx, "select body from messages where tenant = ? and session = ?", k.Tenant, k.Session)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, rows.Close()) }()
+		var body sql.RawBytes
+		for rows.Next() {
+			if err := rows.Scan(&body); err != nil {
+				return err
+			}
+			tree.Add(body)
+		}
+		return rows.Err()
 	})
 	if err != nil {
 		return nil, err
 	}
-	return backend.Path(tree, head)
+	return tree.Path(k, head)
 }
 
 // pathBehind lists the ids of the path to head that come behind after.

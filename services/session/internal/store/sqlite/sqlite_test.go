@@ -53,3 +53,7 @@ func TestRestart(t *testing.T) {
 func BenchmarkCommit(b *testing.B) {
 	storetest.Bench(b, func(b *testing.B) store.Store { return open(b, newPath(b)) })
 }
+
+func BenchmarkPath(b *testing.B) {
+	storetest.BenchPath(b, func(b *testing.B) store.Store { return open(b, newPath(b)) })
+}

@@ -55,3 +55,31 @@ func benchLeases(b *testing.B, s store.Store, n int) []store.Lease {
 	}
 	return leases
 }
+
+// BenchPath measures reading a conversation of 10,000 short messages whole.
+func BenchPath(b *testing.B, open func(b *testing.B) store.Store) {
+	b.Helper()
+	s := open(b)
+	lease := benchLeases(b, s, 1)[0]
+	parent := ""
+	for n := 0; n < 10_000; {
+		w := store.Write{Lease: lease, LastSeq: 1}
+		for range 500 {
+			n++
+			id := fmt.Sprintf("%026d", n)
+			w.Messages = append(w.Messages, message(lease.Key, id, parent, "ten short words that stand for what somebody has said"))
+			parent = id
+		}
+		w.Head = &parent
+		errs, err := s.Commit(b.Context(), []store.Write{w})
+		if err := errors.Join(append(errs, err)...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if path, err := s.ListMessages(b.Context(), lease.Key, "", "", 0); err != nil || len(path) != 10_000 {
+			b.Fatal(len(path), err)
+		}
+	}
+}
