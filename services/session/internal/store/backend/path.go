@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"google.golang.org/protobuf/proto"
-
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -53,10 +51,11 @@ func (t *Tree) decode() {
 
 func (b *batch) decode() {
 	b.messages = make([]sessionv1.Message, len(b.ends))
+	d := decoder{blocks: make([]*sessionv1.Block, 0, len(b.ends))}
+	body := &wireBody{bytes: b.buf, text: string(b.buf)}
 	begin := 0
 	for i, end := range b.ends {
-		if err := proto.Unmarshal(b.buf[begin:end], &b.messages[i]); err != nil {
-			b.err = fmt.Errorf("read Message: %w", err)
+		if b.err = d.message(body, begin, end, &b.messages[i]); b.err != nil {
 			return
 		}
 		begin = end
