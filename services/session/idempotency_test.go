@@ -1,0 +1,209 @@
+package session_test
+
+import (
+	"context"
+	"regexp"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+)
+
+// reads are the methods that change nothing.
+var reads = regexp.MustCompile(`^(Get|List|Search|Stream|Export)`)
+
+// repeated gives for a mutation a request and another one under the same id. s
+// is a session whose turn waits for a person.
+type repeated func(ctx context.Context, t *testing.T, f *fixture, s string) (request, other proto.Message)
+
+// mutations are all that take one request. Where the request says nothing but
+// what it is about there is no other: request ids have what they are about in
+// their scope.
+var mutations = map[string]repeated{
+	"SessionService.CreateSession": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
+		return &sessionv1.CreateSessionRequest{RequestId: "r"}, &sessionv1.CreateSessionRequest{RequestId: "r", SessionId: "x"}
+	},
+	"SessionService.DeleteSession": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		return &sessionv1.DeleteSessionRequest{Name: f.session(ctx, t), RequestId: "r"}, nil
+	},
+	"SessionService.CreateTurn": func(_ context.Context, _ *testing.T, _ *fixture, s string) (proto.Message, proto.Message) {
+		return &sessionv1.CreateTurnRequest{Parent: s, Text: "a", RequestId: "r"}, &sessionv1.CreateTurnRequest{Parent: s, Text: "b", RequestId: "r"}
+	},
+	"SessionService.InterruptSession": func(_ context.Context, _ *testing.T, _ *fixture, s string) (proto.Message, proto.Message) {
+		return &sessionv1.InterruptSessionRequest{Name: s, RequestId: "r"}, &sessionv1.InterruptSessionRequest{Name: s, CancelQueued: true, RequestId: "r"}
+	},
+	"SessionService.CompactSession": func(_ context.Context, _ *testing.T, _ *fixture, s string) (proto.Message, proto.Message) {
+		return &sessionv1.CompactSessionRequest{Name: s, RequestId: "r"}, &sessionv1.CompactSessionRequest{Name: s, Instructions: "x", RequestId: "r"}
+	},
+	"SessionService.ForkSession": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		s := f.session(ctx, t)
+		return &sessionv1.ForkSessionRequest{Name: s, RequestId: "r"}, &sessionv1.ForkSessionRequest{Name: s, Title: "x", RequestId: "r"}
+	},
+	"SessionService.ResolveApproval": func(ctx context.Context, t *testing.T, f *fixture, s string) (proto.Message, proto.Message) {
+		asked := f.waitForAsk(ctx, t, s)
+		r := &sessionv1.ResolveApprovalRequest{Parent: s, CallId: asked.CallId, Digest: asked.Digest, Approved: true, RequestId: "r"}
+		other := proto.CloneOf(r)
+		other.Approved = false
+		return r, other
+	},
+	"SessionService.SubmitToolResult": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		s := f.session(ctx, t)
+		if _, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "client", ClientTools: []*sessionv1.ClientTool{{Name: "where"}}}); err != nil {
+			t.Fatal(err)
+		}
+		waits := f.waitFor(ctx, t, s, func(e *sessionv1.Event) bool { return e.GetTurnWaiting() != nil }).GetTurnWaiting()
+		return &sessionv1.SubmitToolResultRequest{Parent: s, CallId: waits.CallIds[0], RequestId: "r"},
+			&sessionv1.SubmitToolResultRequest{Parent: s, CallId: waits.CallIds[0], IsError: true, RequestId: "r"}
+	},
+	"ScheduleService.CreateSchedule": func(_ context.Context, _ *testing.T, _ *fixture, s string) (proto.Message, proto.Message) {
+		r := newSchedule(s)
+		other := proto.CloneOf(r)
+		other.Schedule.Text = "y"
+		return r, other
+	},
+	"ScheduleService.PauseSchedule": func(ctx context.Context, t *testing.T, f *fixture, s string) (proto.Message, proto.Message) {
+		name := f.schedule(ctx, t, s)
+		return &sessionv1.PauseScheduleRequest{Name: name, Paused: true, RequestId: "r"}, &sessionv1.PauseScheduleRequest{Name: name, RequestId: "r"}
+	},
+	"ScheduleService.DeleteSchedule": func(ctx context.Context, t *testing.T, f *fixture, s string) (proto.Message, proto.Message) {
+		return &sessionv1.DeleteScheduleRequest{Name: f.schedule(ctx, t, s), RequestId: "r"}, nil
+	},
+	"WebhookService.CreateWebhook": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
+		r := newWebhook()
+		other := proto.CloneOf(r)
+		other.Webhook.Url += "b"
+		return r, other
+	},
+	"WebhookService.DeleteWebhook": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		made, err := sessionv1.NewWebhookServiceClient(f.conn).CreateWebhook(ctx, newWebhook())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &sessionv1.DeleteWebhookRequest{Name: made.Webhook.Name, RequestId: "r"}, nil
+	},
+}
+
+func newSchedule(s string) *sessionv1.CreateScheduleRequest {
+	return &sessionv1.CreateScheduleRequest{Parent: s, Schedule: &sessionv1.Schedule{Cron: "@yearly", Text: "x"}, RequestId: "r"}
+}
+
+// newWebhook is of an address that is public; nothing is sent, for no turn ends.
+func newWebhook() *sessionv1.CreateWebhookRequest {
+	return &sessionv1.CreateWebhookRequest{Webhook: &sessionv1.Webhook{Url: "https://8.8.8.8/"}, RequestId: "r"}
+}
+
+func (f *fixture) schedule(ctx context.Context, t *testing.T, s string) string {
+	t.Helper()
+	made, err := sessionv1.NewScheduleServiceClient(f.conn).CreateSchedule(ctx, newSchedule(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.Schedule.Name
+}
+
+// unaryMutations are the mutations of the API, as `Service.Method`. Every one of
+// them, also those that stream, must have an idempotency key.
+func unaryMutations(t *testing.T) map[string]protoreflect.MethodDescriptor {
+	t.Helper()
+	all := map[string]protoreflect.MethodDescriptor{}
+	protoregistry.GlobalFiles.RangeFilesByPackage("fairlead.session.v1", func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Services().Len() {
+			service := file.Services().Get(i)
+			for j := range service.Methods().Len() {
+				m := service.Methods().Get(j)
+				if reads.MatchString(string(m.Name())) {
+					continue
+				}
+				if !hasKey(m.Input(), 2) {
+					t.Errorf("%s has no request_id", m.FullName())
+				}
+				if !m.IsStreamingClient() && !m.IsStreamingServer() {
+					all[string(service.Name())+"."+string(m.Name())] = m
+				}
+			}
+		}
+		return true
+	})
+	return all
+}
+
+// hasKey looks for a request_id in a message, or so deep in its parts.
+func hasKey(m protoreflect.MessageDescriptor, depth int) bool {
+	if m.Fields().ByName("request_id") != nil {
+		return true
+	}
+	for i := range m.Fields().Len() {
+		if part := m.Fields().Get(i).Message(); depth > 0 && part != nil && hasKey(part, depth-1) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestEveryMutationIsDoneOnceUnderItsRequestID repeats requests, as they are and
+// changed. A mutation that is not listed above fails the test.
+func TestEveryMutationIsDoneOnceUnderItsRequestID(t *testing.T) {
+	for name, method := range unaryMutations(t) {
+		build := mutations[name]
+		if build == nil {
+			t.Errorf("%s is not in the table of mutations", name)
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			f := start(t, asking)
+			ctx := t.Context()
+			s := f.session(ctx, t)
+			f.create(ctx, t, s, "write")
+			f.waitForAsk(ctx, t, s)
+			request, other := build(ctx, t, f, s)
+			first, err := f.invoke(ctx, method, request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := f.invoke(ctx, method, request)
+			if err != nil || nameOf(again) != nameOf(first) {
+				t.Errorf("the same request: %v (%v), first it was %v", again, err, first)
+			}
+			if other == nil {
+				return
+			}
+			if _, err := f.invoke(ctx, method, other); status.Code(err) != codes.AlreadyExists || apierr.Reason(err) != "REQUEST_ID_REUSED" {
+				t.Errorf("another request under the same id: %v", err)
+			}
+		})
+	}
+}
+
+// invoke makes a request by its descriptor.
+func (f *fixture) invoke(ctx context.Context, m protoreflect.MethodDescriptor, request proto.Message) (proto.Message, error) {
+	kind, err := protoregistry.GlobalTypes.FindMessageByName(m.Output().FullName())
+	if err != nil {
+		return nil, err
+	}
+	answer := kind.New().Interface()
+	return answer, f.conn.Invoke(ctx, "/"+string(m.Parent().FullName())+"/"+string(m.Name()), request, answer)
+}
+
+// nameOf is what a mutation has made, and the secret that goes with it.
+func nameOf(m proto.Message) string {
+	switch r := m.(type) {
+	case *sessionv1.CreateSessionResponse:
+		return r.Session.Name
+	case *sessionv1.CreateTurnResponse:
+		return r.Turn.Name
+	case *sessionv1.InterruptSessionResponse:
+		return r.Turn
+	case *sessionv1.CreateScheduleResponse:
+		return r.Schedule.Name
+	case *sessionv1.CreateWebhookResponse:
+		return r.Webhook.Name + " " + r.Secret
+	default:
+		return ""
+	}
+}
