@@ -16,11 +16,17 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 )
 
-// sessionsCommand looks at sessions.
+// sessionsCommand looks at sessions, and does what concerns a whole one.
 type sessionsCommand struct {
 	List   listCommand   `cmd:"" help:"List sessions, the newest first."`
 	Show   showCommand   `cmd:"" help:"Show a session and its turns."`
 	Events eventsCommand `cmd:"" help:"Show a session's events."`
+
+	Export  exportCommand  `cmd:"" help:"Write a session to a file."`
+	Import  importCommand  `cmd:"" help:"Make a session from such a file."`
+	Fork    forkCommand    `cmd:"" help:"Make a session that goes on from another one."`
+	Compact compactCommand `cmd:"" help:"Shorten what the model sees of a session."`
+	Search  searchCommand  `cmd:"" help:"Find messages by their words."`
 }
 
 // pageSize is how many are asked for at once.

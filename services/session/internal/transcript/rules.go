@@ -33,7 +33,8 @@ const (
 type node struct {
 	line          int
 	parent        string
-	depth         int64    // 0: not known yet
+	depth         int64 // 0: not known yet
+	summary       bool
 	uses, results []string // call ids
 }
 
@@ -165,7 +166,7 @@ func (c *checker) checkMessage(n int, m *sessionv1.Message) error {
 	if _, there := c.nodes[id]; !ok || there {
 		return wrong(n, "%q is not the name of a message of %s, or it is there twice", excerpt(m.Name), c.session.Name)
 	}
-	node := &node{line: n}
+	node := &node{line: n, summary: m.Compaction != nil}
 	if m.Parent != "" {
 		if node.parent, ok = (ref{&m.Parent, messages}).id(c.session.Name); !ok {
 			return wrong(n, "%q is not the name of a message of %s", excerpt(m.Parent), c.session.Name)
