@@ -134,17 +134,17 @@ func TestASummaryMayComeBetweenACallAndItsResult(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	depths := ""
+	var depths strings.Builder
 	for r, err := range f.Records("sessions/new") {
 		if err != nil {
 			t.Fatal(err)
 		}
 		if r.Message != nil {
-			depths += fmt.Sprintf("%s:%d ", r.Message.Name, r.Depth)
+			fmt.Fprintf(&depths, "%s:%d ", r.Message.Name, r.Depth)
 		}
 	}
-	if want := "sessions/new/messages/m1:1 sessions/new/messages/m2:2 sessions/new/messages/m4:3 sessions/new/messages/m3:4 "; depths != want {
-		t.Errorf("the tree is %s", depths)
+	if want := "sessions/new/messages/m1:1 sessions/new/messages/m2:2 sessions/new/messages/m4:3 sessions/new/messages/m3:4 "; depths.String() != want {
+		t.Errorf("the tree is %s", &depths)
 	}
 }
 
