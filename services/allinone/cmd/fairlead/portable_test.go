@@ -29,7 +29,7 @@ func TestWholeSessions(t *testing.T) {
 
 	t.Run("an archive brings conversation and files", func(t *testing.T) {
 		for name, text := range map[string]string{"a.txt": "stripes", "b.txt": strings.Repeat("black, white\n", 100_000)} {
-			if err := os.WriteFile(filepath.Join(data, "sandbox", "default", id, "workspace", name), []byte(text), 0o644); err != nil { //nolint:gosec // the workspace's user reads it
+			if err := os.WriteFile(filepath.Join(data, "sandbox", "default", id, "workspace", name), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
