@@ -104,12 +104,15 @@ func (w *Worker) room(r Resolved) int64 {
 // of the context. What cannot be shortened enough is left to the provider.
 func (w *Worker) compactIfFull(ctx, parent context.Context, r Resolved, tools []model.Tool) error {
 	room := w.room(r)
+	if room == 0 {
+		return nil
+	}
 	overhead := view.TextTokens(w.system())
 	for _, t := range tools {
 		overhead += view.TextTokens(t.Name) + view.TextTokens(t.Description) + view.TextTokens(string(t.InputSchema))
 	}
 	before := w.viewTokens(overhead)
-	if room == 0 || before <= room {
+	if before <= room {
 		return nil
 	}
 	target := max(room-overhead, room/4)

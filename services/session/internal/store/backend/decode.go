@@ -112,13 +112,13 @@ func (d *decoder) fast(body *wireBody, at, end int, m *sessionv1.Message) bool {
 		case f.number == 2:
 			ok = body.string(f, &m.Parent)
 		case f.number == 3 && f.kind == protowire.VarintType:
-			m.Role = sessionv1.Role(int32(f.varint)) //nolint:gosec // an enum is 32 bits wide, as on the wire
+			m.Role = sessionv1.Role(int32(f.varint))
 		case f.number == 4 && f.kind == protowire.BytesType:
 			ok = d.block(body, f)
 		case f.number == 5:
 			ok = body.string(f, &m.Turn)
 		case f.number == 6 && f.kind == protowire.VarintType:
-			m.Step = int32(f.varint) //nolint:gosec // it was an int32 when it was written
+			m.Step = int32(f.varint)
 		case f.number == 7 && f.kind == protowire.BytesType && m.CreateTime == nil:
 			m.CreateTime = &timestamppb.Timestamp{}
 			ok = proto.Unmarshal(body.bytes[f.at:f.end], m.CreateTime) == nil
