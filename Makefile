@@ -90,11 +90,11 @@ WITH_POSTGRES = go run $(PREFIX)/services/internal/kit/cmd/withpostgres
 .PHONY: test
 test: need-bubblewrap need-postgres ## Run every test, with a throw-away Postgres
 	$(WITH_POSTGRES) go test $(TESTFLAGS) $(foreach m,$(MODULES),./$(m)/...)
-	$(MAKE) --no-print-directory recovery
+	$(MAKE) --no-print-directory prove
 
-.PHONY: recovery
-recovery: ## Kill a replica at every point between two writes, on a simulated clock
-	go test -count=1 -timeout 20m -run TestATurnEndsOnceWhereverItsReplicaDies ./services/session/
+.PHONY: prove
+prove: need-postgres ## Kill a replica at every point between two writes; a thousand turns against one budget
+	$(WITH_POSTGRES) go test -count=1 -timeout 20m -run 'TestATurnEndsOnceWhereverItsReplicaDies|TestManyTurns' ./services/session/
 
 .PHONY: e2e
 e2e: need-bubblewrap need-postgres ## Run the end-to-end tests alone

@@ -286,8 +286,9 @@ func TestTheLedgerIsRightWhateverCommitFails(t *testing.T) {
 	_ = all.Wait() // what is wrong is reported above
 }
 
-// manyTurns is how many turns use up one budget at the same time.
-const manyTurns = 1000
+// manyTurns is how many turns use up one budget at the same time: a thousand,
+// and fewer with the race detector.
+var manyTurns = map[bool]int{false: 1000, true: 200}[raceDetector]
 
 func TestManyTurnsNeverExceedATenantsBudget(t *testing.T) {
 	tenant := withPrices(func(c *budget.Config) { c.Tenant.MaxCostUSD = 2 })
