@@ -2,6 +2,7 @@ package rpc_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strings"
 	"sync"
@@ -56,7 +57,12 @@ func startReplica(t *testing.T, address string, answer func() error) *replica {
 	r.RegisterPublic(r.server)
 	done := make(chan error, 1)
 	go func() { done <- r.server.Serve(l) }()
-	t.Cleanup(func() { r.server.Stop(); <-done })
+	t.Cleanup(func() {
+		r.server.Stop()
+		if err := <-done; err != nil && !errors.Is(err, grpc.ErrServerStopped) { // stopped before it began
+			t.Errorf("Serve: %v", err)
+		}
+	})
 	return r
 }
 
