@@ -206,7 +206,7 @@ func (r *Runner) pick() action {
 			return a
 		}
 	}
-	panic("unreachable")
+	panic("the weights of the faults do not add up to their sum")
 }
 
 // begin does a fault in the background, unless something is being done to its target.
