@@ -27,8 +27,7 @@ func (w *Worker) finish(ctx context.Context, write store.Write, state sessionv1.
 	t.run.WallUsed = t.wallUsed()
 	t.turn.State, t.turn.Error, t.turn.EndTime = state, why, timestamppb.Now()
 	t.turn.FinalText, t.turn.Head = w.finalText(), w.session.Head
-	queue := t.run.Queue
-	t.run.Queue, t.run.Steer = nil, nil
+	queue, urgent := t.takeQueue()
 	t.clearStep()
 	write.Events = append(write.Events, w.event(0, &sessionv1.Event{Body: finishedBody(t.turn)}))
 	write.Turns = append(write.Turns, t.row())
@@ -47,7 +46,7 @@ func (w *Worker) finish(ctx context.Context, write store.Write, state sessionv1.
 	w.active = nil
 	w.deps.Metrics.finished(ctx, t)
 	if len(queue) > 0 {
-		if err := w.beginNext(ctx, &write, queue); err != nil {
+		if err := w.beginNext(ctx, &write, queue, urgent); err != nil {
 			return err
 		}
 	}
@@ -55,12 +54,12 @@ func (w *Worker) finish(ctx context.Context, write store.Write, state sessionv1.
 	return w.log.Commit(ctx, write)
 }
 
-func (w *Worker) beginNext(ctx context.Context, write *store.Write, queue []string) error {
+func (w *Worker) beginNext(ctx context.Context, write *store.Write, queue []string, urgent int) error {
 	next, err := w.queued(ctx, queue[0])
 	if err != nil {
 		return err
 	}
-	next.run.Queue = queue[1:]
+	next.run.Queue, next.run.Urgent = queue[1:], max(urgent-1, 0)
 	w.begin(write, next)
 	write.StepCommitted = true
 	return nil

@@ -150,7 +150,8 @@ func (w *Worker) cancelQueue(ctx context.Context) error {
 		return nil
 	}
 	var write store.Write
-	for _, id := range w.active.run.Queue {
+	queue, _ := w.active.takeQueue()
+	for _, id := range queue {
 		t, err := w.queued(ctx, id)
 		if err != nil {
 			return err
@@ -162,7 +163,6 @@ func (w *Worker) cancelQueue(ctx context.Context) error {
 		write.FinishedTurns++
 		write.Events = append(write.Events, &sessionv1.Event{Turn: t.turn.Name, Body: finishedBody(t.turn)})
 	}
-	w.active.run.Queue, w.active.run.Steer = nil, nil
 	write.Turns = append(write.Turns, w.active.row())
 	return w.log.Append(ctx, write)
 }

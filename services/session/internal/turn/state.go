@@ -39,6 +39,7 @@ type run struct {
 	Asked     map[string]question `json:"asked,omitempty"`   // calls that a person must allow
 	Approvals map[string]answer   `json:"approvals,omitempty"`
 	Queue     []string            `json:"queue,omitempty"`    // ids of the turns that wait behind this one
+	Urgent    int                 `json:"urgent,omitempty"`   // how many of Queue, its first, came to stop a turn: they go before the others
 	Steer     []string            `json:"steer,omitempty"`    // those of Queue whose messages join before the next step
 	Steered   []string            `json:"steered,omitempty"`  // ids of the turns whose messages have joined
 	Finished  []byte              `json:"finished,omitempty"` // StepFinished of the step whose calls run
@@ -121,13 +122,22 @@ func (a *active) wallUsed() time.Duration {
 	return a.run.WallUsed + time.Since(a.since)
 }
 
-// enqueue puts a turn behind this one: last, or first if it stops this one.
+// enqueue puts a turn behind this one: last, or, if it came to stop a turn,
+// before all that did not.
 func (a *active) enqueue(id string, on sessionv1.OnActive) {
 	at := len(a.run.Queue)
 	if on == sessionv1.OnActive_ON_ACTIVE_INTERRUPT || on == sessionv1.OnActive_ON_ACTIVE_ROLLBACK {
-		at = 0
+		at = min(a.run.Urgent, at) // an older version drops turns from the queue and not from the count
+		a.run.Urgent = at + 1
 	}
 	a.run.Queue = slices.Insert(a.run.Queue, at, id)
+}
+
+// takeQueue empties the queue, for the turn that comes next or for none.
+func (a *active) takeQueue() (ids []string, urgent int) {
+	ids, urgent = a.run.Queue, a.run.Urgent
+	a.run.Queue, a.run.Urgent, a.run.Steer = nil, 0, nil
+	return ids, urgent
 }
 
 // clearStep forgets what belonged to the step that has ended.
