@@ -24,12 +24,14 @@ type budgetState struct {
 	Questions int             `json:"questions,omitempty"` // put to people so far
 	Question  *budgetQuestion `json:"question,omitempty"`  // the one that waits for an answer or has just got it
 	Allowed   []string        `json:"allowed,omitempty"`   // limits whose soft part people let the turn pass
+	unknown   unknown
 }
 
 // budgetQuestion asks whether the turn may pass the soft part of a limit.
 type budgetQuestion struct {
-	CallID string `json:"call_id"`
-	Limit  string `json:"limit"`
+	CallID  string `json:"call_id"`
+	Limit   string `json:"limit"`
+	unknown unknown
 }
 
 // reserve reserves in the ledger of budgets what a model call may use at most,

@@ -57,6 +57,7 @@ type shortening struct {
 type counted struct {
 	Message string `json:"message,omitempty"`
 	Tokens  int64  `json:"tokens,omitempty"`
+	unknown unknown
 }
 
 // last is the last message of the conversation that is no summary; nil if there is none.

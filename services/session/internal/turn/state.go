@@ -43,11 +43,13 @@ type run struct {
 	Steer     []string            `json:"steer,omitempty"`    // those of Queue whose messages join before the next step
 	Steered   []string            `json:"steered,omitempty"`  // ids of the turns whose messages have joined
 	Finished  []byte              `json:"finished,omitempty"` // StepFinished of the step whose calls run
+	unknown   unknown
 }
 
 type question struct {
-	Digest string `json:"digest"`
-	Rule   string `json:"rule"`
+	Digest  string `json:"digest"`
+	Rule    string `json:"rule"`
+	unknown unknown
 }
 
 type answer struct {
@@ -55,6 +57,7 @@ type answer struct {
 	Approved bool   `json:"approved"`
 	Comment  string `json:"comment,omitempty"`
 	User     string `json:"user"`
+	unknown  unknown
 }
 
 // Accept makes the first state of a turn.
