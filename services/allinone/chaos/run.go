@@ -39,7 +39,7 @@ type options struct {
 func run(ctx context.Context, o options) (rec *record.Run, rep check.Report, err error) {
 	s := script.New(o.seed)
 	o.log("building and starting the programs in %s", o.dir)
-	c, err := cluster.Start(ctx, cluster.Options{Dir: o.dir, Scenario: s.YAML(), Model: "play:" + script.Name, Race: o.race, LeaseTTL: o.lease})
+	c, err := cluster.Start(ctx, cluster.Options{Dir: o.dir, Scenario: s.YAML(), Model: "play:" + script.Name, Ask: script.Ask, Race: o.race, LeaseTTL: o.lease})
 	if err != nil {
 		return nil, rep, err
 	}

@@ -24,6 +24,7 @@ const (
 	Once       Rule = "a turn is accepted and ends once"
 	Completes  Rule = "turns come to what the script says"
 	EffectOnce Rule = "no effect is there twice, none is missing"
+	Asked      Rule = "what a person decides is done, once"
 	Unknown    Rule = "only a sandbox that died makes a call unknown"
 	Transcript Rule = "the transcript is well formed for a model"
 	Restarts   Rule = "steps are restarted only after a fault"
@@ -63,6 +64,7 @@ type Stats struct {
 	Received, Streams                                int   // by followers
 	Restarted                                        int   // steps
 	UnknownCalls                                     int
+	Approved, Denied, TooLate                        int             // answers of persons
 	Takeovers                                        []time.Duration // undisturbed, sorted
 	Disturbed                                        []time.Duration // with another fault meanwhile, sorted
 }
@@ -109,6 +111,7 @@ func (c *checker) session(s *record.Session) {
 	}
 	c.accepted(s, state)
 	c.turns(s, log, state)
+	c.answers(s, state)
 	c.effects(s, state)
 	c.transcript(s, state)
 	c.restarts(s)

@@ -100,6 +100,11 @@ func (s *story) playStep(st script.Step) {
 	for i, c := range st.Calls {
 		id := fmt.Sprintf("%s.%d.%d", s.turn[strings.LastIndexByte(s.turn, '/')+1:], s.step, i)
 		s.add(&event{Body: &sessionv1.Event_ToolCallArguments{ToolCallArguments: &sessionv1.ToolCallArguments{CallId: id, Tool: c.Tool, ArgumentsJson: c.Effect}}})
+		if c.Asked {
+			s.add(&event{Body: &sessionv1.Event_ApprovalRequested{ApprovalRequested: &sessionv1.ApprovalRequested{CallId: id, Tool: c.Tool}}})
+			s.session.Answers = append(s.session.Answers, record.Answer{RequestID: "a-" + id, CallID: id, Approved: true})
+			s.add(&event{Body: &sessionv1.Event_ApprovalResolved{ApprovalResolved: &sessionv1.ApprovalResolved{CallId: id, Approved: true}}})
+		}
 		s.add(&event{Body: &sessionv1.Event_ToolCallFinished{ToolCallFinished: &sessionv1.ToolCallFinished{CallId: id, Tool: c.Tool, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_OK}}})
 		blocks = append(blocks, &sessionv1.Block{Kind: &sessionv1.Block_ToolUse{ToolUse: &sessionv1.ToolUse{CallId: id, Tool: c.Tool}}})
 		results = append(results, &sessionv1.Block{Kind: &sessionv1.Block_ToolResult{ToolResult: &sessionv1.ToolResult{CallId: id}}})
@@ -117,10 +122,16 @@ func (s *story) playStep(st script.Step) {
 // good is the recording of a run without a fault in it: a session with two turns, and a follower over two streams.
 func good(t *testing.T) (*record.Run, *script.Script) {
 	t.Helper()
+	return recorded(t, effective)
+}
+
+// recorded is such a recording of turns of a plan.
+func recorded(t *testing.T, choose func(t *testing.T, sc *script.Script) int) (*record.Run, *script.Script) {
+	t.Helper()
 	sc := script.New(7)
 	s := &story{session: &record.Session{Name: "sessions/s"}}
 	s.add(&event{Body: &sessionv1.Event_SessionCreated{SessionCreated: &sessionv1.SessionCreated{Agent: "agents/coder"}}})
-	plan := effective(t, sc)
+	plan := choose(t, sc)
 	s.play(t, sc, script.Text(plan, "one"))
 	s.play(t, sc, script.Text(plan, "two"))
 	s.session.Again = clone(s.session.Log)

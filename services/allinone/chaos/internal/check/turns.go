@@ -106,8 +106,14 @@ func (c *checker) step(s *record.Session, t *reduce.Turn, got *reduce.Step, want
 	for i, call := range got.Calls {
 		c.report.Stats.Calls++
 		ok := call.Outcome == sessionv1.ToolOutcome_TOOL_OUTCOME_OK || call.Outcome == sessionv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN
+		if denied(call) {
+			ok = call.Outcome == sessionv1.ToolOutcome_TOOL_OUTCOME_REFUSED
+		}
 		if call.Tool != want.Calls[i].Tool || call.Finished != 1 || !ok {
 			c.fault(Completes, s, "call %s of %q, %s: ended %d times with %v %q", call.ID, t.Said, call.Tool, call.Finished, call.Outcome, call.Result)
+		}
+		if asked := call.Asked > 0; asked != want.Calls[i].Asked {
+			c.fault(Asked, s, "about call %s of %q a person was asked %d times", call.ID, t.Said, call.Asked)
 		}
 		if want.Calls[i].Effect != "" && !strings.Contains(call.Arguments, want.Calls[i].Effect) {
 			c.fault(Completes, s, "call %s of %q has the arguments %s, want the effect %s", call.ID, t.Said, call.Arguments, want.Calls[i].Effect)
@@ -168,8 +174,13 @@ func (c *checker) effects(s *record.Session, state *reduce.State) {
 				}
 				n, outcome := left[call.Effect], sessionv1.ToolOutcome_TOOL_OUTCOME_UNSPECIFIED
 				delete(left, call.Effect)
+				var told reduce.Call
 				if i < len(t.Steps) && j < len(t.Steps[i].Calls) {
-					outcome = t.Steps[i].Calls[j].Outcome
+					told = *t.Steps[i].Calls[j]
+					outcome = told.Outcome
+				}
+				if call.Asked && n > 0 && !allowed(&told) {
+					c.fault(Asked, s, "the effect %s is there %d times, and nobody allowed it", call.Effect, n)
 				}
 				if n > 1 || n == 0 && outcome == sessionv1.ToolOutcome_TOOL_OUTCOME_OK {
 					c.fault(EffectOnce, s, "the effect %s of a call that ended %v is there %d times", call.Effect, outcome, n)

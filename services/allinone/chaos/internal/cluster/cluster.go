@@ -26,6 +26,7 @@ type Options struct {
 	Dir      string // of binaries, data and logs
 	Scenario string // the scripted model's, as YAML
 	Model    string // its name
+	Ask      string // the permission rule that makes a person decide
 	Race     bool   // build with the race detector
 	LeaseTTL time.Duration
 }
@@ -118,6 +119,9 @@ func (c *Cluster) link(ctx context.Context, name, network, target string) (err e
 
 // configure finds addresses and makes the processes.
 func (c *Cluster) configure(ctx context.Context) error {
+	if err := c.files(); err != nil {
+		return err
+	}
 	sandbox, err := c.address(ctx)
 	if err != nil {
 		return err
@@ -128,13 +132,9 @@ func (c *Cluster) configure(ctx context.Context) error {
 	c.Sandbox = c.process("sandbox", record.SandboxService, sandbox, "--peer", sandbox, "--ops", "", "--data", c.path("data", "sandbox"))
 	toolsPeers, err := c.pair(ctx, record.ToolsService, func(name, peer, public string) *Process {
 		return c.process(name, record.ToolsService, peer, "--peer", peer, "--public", public, "--ops", "", "--data", c.path("data", name),
-			"--sandbox", c.Links[record.SandboxService].Address())
+			"--config", c.path("tools.yaml"), "--sandbox", c.Links[record.SandboxService].Address())
 	}, &c.Tools, nil)
 	if err != nil {
-		return err
-	}
-	config := fmt.Sprintf("providers:\n  play: {kind: scripted, scenario: %q}\n", c.path("scenario.yaml"))
-	if err := os.WriteFile(c.path("session.yaml"), []byte(config), 0o600); err != nil {
 		return err
 	}
 	sessionPeers, err := c.pair(ctx, record.SessionService, func(name, peer, public string) *Process {
@@ -153,6 +153,17 @@ func (c *Cluster) configure(ctx context.Context) error {
 	c.HTTP = http
 	c.Gateway = c.process("gateway", record.Gateway, http, "--http", http, "--session", sessionPeers, "--tools", toolsPeers)
 	return nil
+}
+
+// files writes the programs' configuration files: an agent whose calls are allowed, but for those that a person decides.
+func (c *Cluster) files() error {
+	const tools = "[Bash, Glob, LS, check_operation]"
+	session := fmt.Sprintf("providers:\n  play: {kind: scripted, scenario: %q}\ndefault-agent: chaos\nagents:\n  chaos: {profile: chaos, tools: %s}\n",
+		c.path("scenario.yaml"), tools)
+	profile := fmt.Sprintf("profiles:\n  chaos: {allow: %s, ask: [%q]}\n", tools, c.options.Ask)
+	return errors.Join(
+		os.WriteFile(c.path("session.yaml"), []byte(session), 0o600),
+		os.WriteFile(c.path("tools.yaml"), []byte(profile), 0o600))
 }
 
 // pair makes two replicas, each behind a link to its peer face, and returns the links' addresses as a list.

@@ -11,10 +11,17 @@ import (
 	"google.golang.org/grpc/status"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
 // errAgain is an answer after which the same request shall be made again.
 var errAgain = errors.New("try again")
+
+// errNotWaiting is the answer to an approval that nobody waits for: another one came before, or the call is over.
+var errNotWaiting = errors.New("not waiting")
+
+// reasonNotWaiting is the reason of that answer.
+const reasonNotWaiting = "CALL_NOT_WAITING"
 
 // entry is a way into Fairlead: a session replica, or the gateway. Mutations may be repeated with the same key at any
 // entry. Their errors are errAgain, or what no client should get.
@@ -24,6 +31,8 @@ type entry interface {
 	createTurn(ctx context.Context, session, text, key string) (string, error)
 	// runTurn accepts a turn and follows it until its first event.
 	runTurn(ctx context.Context, session, text, key string) (string, error)
+	// approve brings a person's answer; errNotWaiting.
+	approve(ctx context.Context, session string, q question, approved bool, key string) error
 	// follow calls see with every event after a number, until see returns false or the stream ends.
 	follow(ctx context.Context, session string, after int64, see func(*sessionv1.Event) bool) error
 }
@@ -61,6 +70,13 @@ func (r replica) runTurn(ctx context.Context, session, text, key string) (string
 	return "", judge("RunTurn", err)
 }
 
+func (r replica) approve(ctx context.Context, session string, q question, approved bool, key string) error {
+	_, err := r.client.ResolveApproval(ctx, &sessionv1.ResolveApprovalRequest{
+		Parent: session, CallId: q.call, Digest: q.digest, Approved: approved, RequestId: key,
+	})
+	return judge("ResolveApproval", err)
+}
+
 func (r replica) follow(ctx context.Context, session string, after int64, see func(*sessionv1.Event) bool) error {
 	stream, err := r.client.StreamEvents(ctx, &sessionv1.StreamEventsRequest{Parent: session, AfterSeq: after})
 	for err == nil {
@@ -79,6 +95,9 @@ func judge(method string, err error) error {
 	}
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: the stream ended", errAgain)
+	}
+	if apierr.Reason(err) == reasonNotWaiting {
+		return fmt.Errorf("%w: %w", errNotWaiting, err)
 	}
 	switch status.Code(err) {
 	case codes.Unavailable, codes.Aborted, codes.DeadlineExceeded, codes.Canceled:

@@ -64,6 +64,9 @@ type client struct {
 	ended  map[string]bool // turns that a follower saw end
 	news   chan struct{}   // closed when a turn has ended
 	target int64           // the end of the log, once it is known
+
+	people sync.WaitGroup // who answer questions
+	left   bool           // nobody answers any more
 }
 
 // Start begins to make load, until Stop.
@@ -147,17 +150,18 @@ func (l *Load) Close(ctx context.Context, read func(ctx context.Context, s *reco
 
 // drive opens the session and sends messages until the load stops and the turns have ended.
 func (c *client) drive(ctx context.Context) {
-	name, _, ok := c.mutate(ctx, func(ctx context.Context, e entry, key string) (string, error) { return e.createSession(ctx, key) })
+	name, _, ok := c.mutate(ctx, c.rand, func(ctx context.Context, e entry, key string) (string, error) { return e.createSession(ctx, key) })
 	if !ok {
 		return
 	}
+	defer c.leave()
 	c.mu.Lock()
 	c.record.Name = name
 	for i := range followers {
 		f := &record.Follower{Name: fmt.Sprintf("follower %d", i+1)}
 		c.record.Followers = append(c.record.Followers, f)
 		r := rand.New(rand.NewPCG(c.rand.Uint64(), uint64(i))) //nolint:gosec // a schedule, not a secret
-		c.load.follow.Go(func() { c.follow(f, r, i == 0) })    //nolint:contextcheck // a follower goes on when ctx ends, to come to the end of the log
+		c.load.follow.Go(func() { c.follow(ctx, f, r, i == 0) })
 	}
 	c.mu.Unlock()
 	for turn := 0; ; turn++ {
@@ -191,7 +195,7 @@ func (c *client) send(ctx context.Context, session, text string) {
 		}
 		return e.createTurn(ctx, session, text, key)
 	}
-	turn, key, ok := c.mutate(ctx, submit)
+	turn, key, ok := c.mutate(ctx, c.rand, submit)
 	if !ok {
 		return
 	}
@@ -209,20 +213,24 @@ func (c *client) send(ctx context.Context, session, text string) {
 }
 
 // mutate makes a request at one entry after the other, with one key, until it is answered.
-func (c *client) mutate(ctx context.Context, do func(ctx context.Context, e entry, key string) (string, error)) (answer, key string, ok bool) {
+// It is not answered when nobody waits for it, which the answer tells then, or when ctx ends.
+func (c *client) mutate(ctx context.Context, r *rand.Rand, do func(ctx context.Context, e entry, key string) (string, error)) (answer, key string, ok bool) {
 	key = id.New()
 	for ctx.Err() == nil {
 		try, cancel := context.WithTimeout(ctx, attemptTime)
-		e := c.entry(c.rand)
+		e := c.entry(r)
 		answer, err := do(try, e, key)
 		cancel()
 		if err == nil {
 			return answer, key, true
 		}
+		if errors.Is(err, errNotWaiting) {
+			return err.Error(), key, false
+		}
 		if !errors.Is(err, errAgain) && ctx.Err() == nil {
 			c.refused(e, err)
 		}
-		wait(ctx, time.Duration(20+c.rand.IntN(150))*time.Millisecond)
+		wait(ctx, time.Duration(20+r.IntN(150))*time.Millisecond)
 	}
 	return "", key, false
 }
@@ -270,8 +278,9 @@ func (c *client) saw(e *sessionv1.Event) {
 	}
 }
 
-// follow follows the session, over one stream after the other, until it has come to the end of the log.
-func (c *client) follow(f *record.Follower, r *rand.Rand, tell bool) {
+// follow follows the session, over one stream after the other, until it has come to the end of the log, also when the
+// context of people, who answer what it sees asked, has ended.
+func (c *client) follow(people context.Context, f *record.Follower, r *rand.Rand, tell bool) {
 	at := int64(0)
 	deadline := time.Time{}
 	for {
@@ -292,7 +301,7 @@ func (c *client) follow(f *record.Follower, r *rand.Rand, tell bool) {
 		if ending {
 			most, life = 1<<30, 3*time.Second
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.load.ending), life)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(people), life)
 		stop := func() bool { return true }
 		if !ending {
 			stop = context.AfterFunc(c.load.ending, cancel)
@@ -302,6 +311,9 @@ func (c *client) follow(f *record.Follower, r *rand.Rand, tell bool) {
 			at = max(at, ev.GetSeq())
 			if tell && ev.GetTurnFinished() != nil {
 				c.saw(ev)
+			}
+			if tell && ev.GetApprovalRequested() != nil {
+				c.asked(people, ev.GetApprovalRequested(), r.Uint64())
 			}
 			return len(s.Events) < most && (!ending || at < target)
 		})

@@ -2,6 +2,7 @@ package load
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -31,6 +32,11 @@ func (r rest) createTurn(ctx context.Context, session, text, key string) (string
 	t := &sessionv1.Turn{}
 	err := r.post(ctx, "/v1/"+session+"/turns", fmt.Sprintf(`{"text":%q}`, text), key, func(b []byte) error { return protojson.Unmarshal(b, t) })
 	return t.GetName(), err
+}
+
+func (r rest) approve(ctx context.Context, session string, q question, approved bool, key string) error {
+	body := fmt.Sprintf(`{"call_id":%q,"digest":%q,"approved":%t}`, q.call, q.digest, approved)
+	return r.post(ctx, "/v1/"+session+"/approvals:resolve", body, key, func([]byte) error { return nil })
 }
 
 func (r rest) post(ctx context.Context, path, body, key string, read func([]byte) error) error {
@@ -67,6 +73,9 @@ func (r rest) do(ctx context.Context, method, path, body, accept, key string) (*
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 2000))
 	_ = resp.Body.Close()
 	err = fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, text)
+	if bytes.Contains(text, []byte(`"`+reasonNotWaiting+`"`)) {
+		return nil, fmt.Errorf("%w: %w", errNotWaiting, err)
+	}
 	switch resp.StatusCode {
 	case http.StatusConflict, 499, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return nil, fmt.Errorf("%w: %w", errAgain, err)

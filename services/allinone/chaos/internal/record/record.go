@@ -52,6 +52,7 @@ type Fault struct {
 type Session struct {
 	Name      string // as sessions/{session}
 	Accepted  []Accepted
+	Answers   []Answer
 	Followers []*Follower
 	// Refused are answers that no client should get: neither a success nor one that asks to try again.
 	Refused []string `json:",omitempty"`
@@ -70,6 +71,16 @@ type Accepted struct {
 	Turn      string   // the answer
 	Others    []string // further answers to the same request, which must be the same
 	Time      time.Time
+}
+
+// Answer is what a person said about a call that was asked about.
+type Answer struct {
+	RequestID string
+	CallID    string
+	Approved  bool
+	// TooLate is what a server said when nobody waited for the answer any more; empty when it was accepted.
+	TooLate string `json:",omitempty"`
+	Time    time.Time
 }
 
 // Follower is a client that follows a session's log, over one stream after the other.

@@ -49,6 +49,8 @@ type Call struct {
 	Tool      string
 	Arguments string
 	Decision  sessionv1.Decision
+	Asked     int    // how often a person was asked
+	Answers   []bool // what persons said
 	Output    string // what it wrote while it ran, as far as the log tells
 	Finished  int
 	Outcome   sessionv1.ToolOutcome
@@ -139,6 +141,11 @@ func (s *Step) apply(e *sessionv1.Event) {
 		c.Tool, c.Arguments = b.ToolCallArguments.GetTool(), b.ToolCallArguments.GetArgumentsJson()
 	case *sessionv1.Event_ToolCallDecision:
 		s.call(b.ToolCallDecision.GetCallId()).Decision = b.ToolCallDecision.GetDecision()
+	case *sessionv1.Event_ApprovalRequested:
+		s.call(b.ApprovalRequested.GetCallId()).Asked++
+	case *sessionv1.Event_ApprovalResolved:
+		c := s.call(b.ApprovalResolved.GetCallId())
+		c.Answers = append(c.Answers, b.ApprovalResolved.GetApproved())
 	case *sessionv1.Event_ToolCallOutputDelta:
 		s.call(b.ToolCallOutputDelta.GetCallId()).Output += string(b.ToolCallOutputDelta.GetData())
 	case *sessionv1.Event_ToolCallFinished:

@@ -27,6 +27,7 @@ type Call struct {
 	Tool   string
 	Input  map[string]any
 	Effect string // the line that it appends, userText in it; empty for a call that changes nothing
+	Asked  bool   // a person has to allow it
 }
 
 // Step is a step of a plan.
@@ -59,12 +60,17 @@ func plan(r *rand.Rand) Plan {
 		if r.IntN(3) == 0 {
 			s.Thinking = pieces(r, n+1, 1+r.IntN(4))
 		}
-		switch r.IntN(4) {
-		case 0: // a few commands
+		switch r.IntN(5) {
+		case 0: // a few commands, some of which a person has to allow
+			for range 1 + r.IntN(2) {
+				s.Calls = append(s.Calls, asked(r, n+1, len(s.Calls)+1))
+			}
+			s.Calls = append(s.Calls, command(r, n+1, len(s.Calls)+1))
+		case 1: // a few commands
 			for range 1 + r.IntN(3) {
 				s.Calls = append(s.Calls, command(r, n+1, len(s.Calls)+1))
 			}
-		case 1: // calls that run at the same time, and a command
+		case 2: // calls that run at the same time, and a command
 			for range 2 + r.IntN(2) {
 				s.Calls = append(s.Calls, look(r))
 			}
@@ -99,6 +105,19 @@ func command(r *rand.Rand, step, n int) Call {
 		text = fmt.Sprintf("echo begun; sleep 0.1; %s; sleep 0.1; echo over >&2", text)
 	}
 	return Call{Tool: "Bash", Input: map[string]any{"command": text}, Effect: effect}
+}
+
+// Ask is the permission rule that makes a person decide about the commands of calls that are Asked, and no others.
+const Ask = "Bash(printf *)"
+
+// asked is a command that a person has to allow.
+func asked(r *rand.Rand, step, n int) Call {
+	effect := fmt.Sprintf("%s/%d.%d", userText, step, n)
+	text := fmt.Sprintf("printf '%%s\\n' '%s' >> %s", effect, Effects)
+	if r.IntN(2) == 0 {
+		text += fmt.Sprintf("; sleep 0.%02d", 5+r.IntN(25))
+	}
+	return Call{Tool: "Bash", Input: map[string]any{"command": text}, Effect: effect, Asked: true}
 }
 
 func look(r *rand.Rand) Call {
@@ -174,7 +193,7 @@ func (p Plan) expect(text string) Expected {
 	for _, st := range p.Steps {
 		filled := Step{Thinking: all(st.Thinking), Text: all(st.Text)}
 		for _, c := range st.Calls {
-			filled.Calls = append(filled.Calls, Call{Tool: c.Tool, Effect: fill(c.Effect)})
+			filled.Calls = append(filled.Calls, Call{Tool: c.Tool, Effect: fill(c.Effect), Asked: c.Asked})
 		}
 		e.Steps = append(e.Steps, filled)
 	}

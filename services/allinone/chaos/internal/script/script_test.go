@@ -69,8 +69,12 @@ func TestTheScenarioSaysWhatIsExpected(t *testing.T) {
 			}
 			for j, c := range step.Tools {
 				command := strings.ReplaceAll(c.Input["command"], "{{ .UserText }}", script.Text(plan, "x"))
-				if e := want.Steps[i].Calls[j].Effect; strings.Count(command, e+"' >> ") != 1 && e != "" {
+				call := want.Steps[i].Calls[j]
+				if e := call.Effect; strings.Count(command, e+"' >> ") != 1 && e != "" {
 					t.Errorf("call %d of step %d of plan %d runs %q, want the effect %s", j+1, i+1, plan, command, e)
+				}
+				if call.Asked != strings.HasPrefix(command, "printf ") {
+					t.Errorf("call %d of step %d of plan %d runs %q, and that it is asked about is %t", j+1, i+1, plan, command, call.Asked)
 				}
 			}
 		}
