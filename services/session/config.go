@@ -47,6 +47,7 @@ type Config struct {
 	FoldAfter              time.Duration `key:"fold-after" help:"how long after a turn's end its deltas are merged into whole blocks; long enough for clients that were cut off to come back and go on in the middle of one"`
 	Retention              time.Duration `key:"retention" help:"delete sessions in which nothing was done for this long, with all that belongs to them, unless a turn is active or queued or a schedule waits; 0 keeps them for ever"`
 	ImportMaxBytes         config.Size   `key:"import-max-bytes" help:"how large a file may be from which a session is imported; it lies in the temporary directory meanwhile"`
+	FollowerBuffer         config.Size   `key:"follower-buffer" help:"how many bytes of events may wait in memory for one client that reads slowly; beyond that it is served from the database"`
 	StreamProgressInterval time.Duration `key:"stream-progress-interval" help:"how often a quiet stream says how far it is"`
 }
 
@@ -58,7 +59,7 @@ func Defaults() Config {
 		MaxSteps: 100, MaxWallTime: 30 * time.Minute, MaxOutputTokens: 200_000,
 		CeilingSteps: 1000, CeilingWallTime: 24 * time.Hour, CeilingOutputTokens: 5_000_000,
 		LeaseTTL: 8 * time.Second, PollInterval: time.Second, StopGrace: 5 * time.Second, MaxSessions: 1000, MaxClaims: 5,
-		Webhooks: webhook.Defaults(), StreamProgressInterval: 15 * time.Second,
+		Webhooks: webhook.Defaults(), StreamProgressInterval: 15 * time.Second, FollowerBuffer: 4 << 20,
 		JobConcurrency: 16, JobTimeout: 20 * time.Second, FoldAfter: time.Minute, ImportMaxBytes: 1 << 30,
 	}
 }
@@ -94,6 +95,7 @@ func (c Config) Validate() error {
 	fault(c.Retention < 0, "retention: %v is negative", c.Retention)
 	fault(c.ImportMaxBytes < 1<<10, "import-max-bytes: %v is less than 1KiB", c.ImportMaxBytes)
 	fault(c.JobTimeout < time.Second, "job-timeout: %v is less than 1s", c.JobTimeout)
+	fault(c.FollowerBuffer < 16<<10, "follower-buffer: %v is less than 16KiB", c.FollowerBuffer)
 	fault(c.StreamProgressInterval < 100*time.Millisecond, "stream-progress-interval: %v is less than 100ms", c.StreamProgressInterval)
 	if _, err := guard.New(c.Guardrails); err != nil {
 		faults = append(faults, err)

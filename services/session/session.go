@@ -113,7 +113,7 @@ var openStore = open
 
 // wire connects the parts.
 func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metrics) {
-	followers := hub.New()
+	followers := hub.New(int(c.FollowerBuffer))
 	s.committer = eventlog.New(s.store, followers.Publish, c.LeaseTTL)
 	limits := turn.Limits{MaxSteps: c.MaxSteps, MaxWallTime: c.MaxWallTime, MaxOutputTokens: c.MaxOutputTokens}
 	calls := toolsv1.NewCallServiceClient(d.Tools)

@@ -261,3 +261,34 @@ func TestAConversationThatDoesNotBeginWithOpenIsRefused(t *testing.T) {
 		t.Errorf("a refused message became a turn: %s", got)
 	}
 }
+
+func TestAFollowerThatReadsNothingDuringATurnThenReadsAllOfIt(t *testing.T) {
+	f := start(t, `
+turns:
+  - when: long
+    steps: [{text: [`+strings.Repeat(strings.Repeat("word ", 400)+", ", 200)+`end]}]
+`, func(c *session.Config) { c.FollowerBuffer = 16 << 10 })
+	ctx := t.Context()
+	s := f.session(ctx, t)
+	stream, err := f.StreamEvents(ctx, &sessionv1.StreamEventsRequest{Parent: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.waitForEnd(ctx, t, f.create(ctx, t, s, "long").Name)
+	var log []*sessionv1.Event
+	for len(log) == 0 || log[len(log)-1].GetTurnFinished() == nil {
+		resp, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := resp.GetEvent(); e != nil {
+			log = append(log, e)
+		}
+	}
+	if err := tiles(log); err != nil {
+		t.Error(err)
+	}
+	if got := len(text(log)); got != 200*len(strings.TrimSpace(strings.Repeat("word ", 400)))+len("end") {
+		t.Errorf("the stream showed %d bytes of text", got)
+	}
+}

@@ -1,40 +1,48 @@
 // Package hub hands committed events to those who follow a session in this
-// process. It keeps no events: a follower that falls behind is told to read the
+// process. A follower that falls behind by more than it may is told to read the
 // store, so a slow one costs bounded memory and slows nobody.
 package hub
 
 import (
 	"sync"
 
+	"google.golang.org/protobuf/proto"
+
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// buffered is how many publications may wait for one follower.
-const buffered = 64
+// overhead is what an event takes in memory, about, besides its bytes.
+const overhead = 256
 
 // Hub connects publishers and followers. It is safe for concurrent use.
 type Hub struct {
+	maxBytes  int
 	mu        sync.Mutex
 	followers map[store.Key]map[*Follower]struct{}
 }
 
-// New makes a hub.
-func New() *Hub { return &Hub{followers: map[store.Key]map[*Follower]struct{}{}} }
+// New makes a hub in which at most so many bytes of events wait for one follower.
+func New(maxBytes int) *Hub {
+	return &Hub{maxBytes: maxBytes, followers: map[store.Key]map[*Follower]struct{}{}}
+}
 
 // Follower receives a session's events.
 type Follower struct {
 	hub *Hub
 	key store.Key
-	// C brings committed events in order; an empty batch means that there is
-	// something in the store. A follower checks the numbers: after a gap it
-	// reads the store.
-	C chan []*sessionv1.Event
+	// C holds a token when there is something to take.
+	C chan struct{}
+
+	mu      sync.Mutex
+	batches [][]*sessionv1.Event
+	bytes   int // of batches
+	wake    bool
 }
 
 // Follow begins to follow a session. Close must be called.
 func (h *Hub) Follow(k store.Key) *Follower {
-	f := &Follower{hub: h, key: k, C: make(chan []*sessionv1.Event, buffered)}
+	f := &Follower{hub: h, key: k, C: make(chan struct{}, 1)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.followers[k] == nil {
@@ -54,16 +62,33 @@ func (f *Follower) Close() {
 	}
 }
 
+// Take returns what was published since it was last called, in order, and whether
+// there is something in the store besides. A follower checks the numbers: before
+// a batch that leaves a gap it reads the store.
+func (f *Follower) Take() (batches [][]*sessionv1.Event, wake bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	batches, wake = f.batches, f.wake
+	f.batches, f.bytes, f.wake = nil, 0, false
+	return batches, wake
+}
+
 // Publish hands committed events to a session's followers. With no events it
-// only wakes them. It never blocks: a full follower loses the batch, sees the
-// gap in the numbers of the next one and reads the store. Since a full channel
-// still holds something to receive, the last batch is never lost unnoticed for
-// longer than the follower needs to empty it and look at the store.
+// only wakes them. It never blocks: a follower for which too much waits loses it
+// and reads the store instead.
 func (h *Hub) Publish(k store.Key, events []*sessionv1.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for f := range h.followers[k] {
-		f.offer(events)
+	followers := h.followers[k]
+	if len(followers) == 0 {
+		return
+	}
+	bytes := 0
+	for _, e := range events {
+		bytes += overhead + proto.Size(e)
+	}
+	for f := range followers {
+		f.offer(events, bytes)
 	}
 }
 
@@ -73,7 +98,7 @@ func (h *Hub) WakeAll() {
 	defer h.mu.Unlock()
 	for _, fs := range h.followers {
 		for f := range fs {
-			f.offer(nil)
+			f.offer(nil, 0)
 		}
 	}
 }
@@ -85,20 +110,19 @@ func (h *Hub) Following(k store.Key) bool {
 	return len(h.followers[k]) > 0
 }
 
-func (f *Follower) offer(events []*sessionv1.Event) {
-	select {
-	case f.C <- events:
-		return
+func (f *Follower) offer(events []*sessionv1.Event, bytes int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case len(events) == 0:
+		f.wake = true
+	case f.bytes+bytes > f.hub.maxBytes:
+		f.batches, f.bytes, f.wake = nil, 0, true // all of it is in the store
 	default:
+		f.batches, f.bytes = append(f.batches, events), f.bytes+bytes
 	}
-	// Full: replace the oldest batch by a wake, so that the follower finds the
-	// gap even if nothing is ever published again.
 	select {
-	case <-f.C:
-	default:
-	}
-	select {
-	case f.C <- nil:
-	default:
+	case f.C <- struct{}{}:
+	default: // it has not taken what was there before
 	}
 }

@@ -14,6 +14,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/session/internal/hub"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -138,8 +139,8 @@ func (s *Server) follow(ctx context.Context, f following) error {
 			if err := s.stillQuiet(ctx, &f); err != nil {
 				return err
 			}
-		case batch := <-live.C:
-			if err := s.deliver(ctx, &f, batch); err != nil {
+		case <-live.C:
+			if err := s.deliver(ctx, &f, live); err != nil {
 				return err
 			}
 			if f.sent {
@@ -161,18 +162,33 @@ func (s *Server) stillQuiet(ctx context.Context, f *following) error {
 	return f.progress(&sessionv1.Progress{Seq: f.after})
 }
 
-// deliver sends a batch from memory, or reads the store after a gap or a wake.
-func (s *Server) deliver(ctx context.Context, f *following, batch []*sessionv1.Event) error {
-	if len(batch) == 0 || batch[0].FirstSeq > f.after+1 {
-		before := f.after
-		if err := s.catchUp(ctx, f); err != nil || f.ended || f.after > before {
+// deliver sends what the hub has, and reads the store before a gap and after a wake.
+func (s *Server) deliver(ctx context.Context, f *following, live *hub.Follower) error {
+	batches, wake := live.Take()
+	for _, b := range batches {
+		if b[0].FirstSeq > f.after+1 {
+			if err := s.catchUp(ctx, f); err != nil || f.ended {
+				return err
+			}
+			if b[0].FirstSeq > f.after+1 { // the session was deleted meanwhile
+				wake = true
+				break
+			}
+		}
+		if err := f.send(b); err != nil || f.ended {
 			return err
 		}
-		// Woken for nothing: is the session still there?
-		_, err := s.Store.GetSession(ctx, f.key)
-		return storeError(err, subject{session: "sessions/" + f.key.Session})
 	}
-	return f.send(batch)
+	if !wake {
+		return nil
+	}
+	before := f.after
+	if err := s.catchUp(ctx, f); err != nil || f.ended || f.after > before {
+		return err
+	}
+	// Woken for nothing: is the session still there?
+	_, err := s.Store.GetSession(ctx, f.key)
+	return storeError(err, subject{session: "sessions/" + f.key.Session})
 }
 
 // catchUp sends what the store has after f.after.
