@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/gen/openapi"
 	"github.com/fairlead/fairlead/services/gateway"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
@@ -154,6 +156,63 @@ func TestTransfersAreRefusedAsOtherRequestsAre(t *testing.T) {
 	}
 	if got := do(t, srv, request{"OPTIONS", "/v1/sessions:import", "", nil}); got.code != 204 || got.header.Get("Allow") != "OPTIONS, POST" {
 		t.Errorf("OPTIONS: %+v", got)
+	}
+}
+
+// TestTransfersAreWhatTheSpecificationSays asks for and sends each media type that the document names.
+func TestTransfersAreWhatTheSpecificationSays(t *testing.T) {
+	f := &fake{export: exported(nil, "file")}
+	srv := serve(t, f)
+	type content = map[string]struct{ Schema map[string]any }
+	var doc struct {
+		Paths map[string]map[string]struct {
+			Parameters []struct {
+				Name, In string
+				Schema   struct {
+					Enum    []string
+					Pattern string
+				}
+			}
+			RequestBody struct{ Content content }
+			Responses   map[string]struct{ Content content }
+		}
+	}
+	if err := json.Unmarshal(openapi.JSON, &doc); err != nil {
+		t.Fatal(err)
+	}
+	get := doc.Paths["/v1/sessions/{session}:export"]["get"]
+	answered := map[string]bool{}
+	for _, p := range get.Parameters {
+		for _, format := range p.Schema.Enum {
+			got := do(t, srv, request{"GET", "/v1/sessions/s1:export?" + p.Name + "=" + format, "", nil})
+			mediaType := got.header.Get("Content-Type")
+			if _, ok := get.Responses["200"].Content[mediaType]; got.code != http.StatusOK || !ok {
+				t.Errorf("%s: %d, of a type that is not documented: %s", format, got.code, mediaType)
+			}
+			answered[mediaType] = true
+		}
+	}
+	if len(answered) == 0 || len(answered) != len(get.Responses["200"].Content) {
+		t.Errorf("answered with %v, and documented are %v", answered, get.Responses["200"].Content)
+	}
+	post := doc.Paths["/v1/sessions:import"]["post"]
+	if len(post.RequestBody.Content) == 0 {
+		t.Error("no upload is documented")
+	}
+	var query []string
+	for _, p := range post.Parameters {
+		if p.In == "query" {
+			query = append(query, p.Name+"=a")
+		}
+	}
+	for mediaType := range post.RequestBody.Content {
+		got := do(t, srv, request{"POST", "/v1/sessions:import?" + strings.Join(query, "&"), "x", http.Header{"Content-Type": {mediaType}}})
+		if got.code != http.StatusOK {
+			t.Errorf("%s: %d %s", mediaType, got.code, got.body)
+		}
+	}
+	if asked, _ := f.last(); !proto.Equal(asked, &sessionv1.ImportOpen{SessionId: "a", Agent: "a"}) {
+		t.Errorf("the documented parameters %v asked for %v", query, asked)
 	}
 }
 

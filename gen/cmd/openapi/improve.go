@@ -84,7 +84,7 @@ func improve(doc object) error {
 	if seen != len(streams) {
 		return fmt.Errorf("%d of %d streaming operations found: bring the table of streams up to date", seen, len(streams))
 	}
-	return nil
+	return addTransfers(paths)
 }
 
 // addSchemas says which events there are (the plugin leaves out what only a

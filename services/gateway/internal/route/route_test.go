@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlead/fairlead/gen/openapi"
+	"github.com/fairlead/fairlead/services/gateway/internal/transfer"
 )
 
 func table(t *testing.T) *Table {
@@ -53,6 +54,10 @@ func TestTheTableIsTheSpecification(t *testing.T) {
 		if _, sse := op.Responses["200"].Content["text/event-stream"]; r.Stream() && !sse && !strings.HasSuffix(r.Template, ":converse") {
 			t.Errorf("%s: the stream is not documented", r.Template)
 		}
+	}
+	for _, path := range []string{"/v1/sessions/s:export", "/v1/sessions:import"} {
+		method, template := transfer.Match(path)
+		routed = append(routed, method+" "+template)
 	}
 	slices.Sort(documented)
 	slices.Sort(routed)
