@@ -1,12 +1,13 @@
 package check
 
 import (
+	"strings"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
 )
-
-// allowed says whether a person let a call run.
-func allowed(c *reduce.Call) bool { return len(c.Answers) == 1 && c.Answers[0] }
 
 // denied says whether a person refused a call.
 func denied(c *reduce.Call) bool { return len(c.Answers) == 1 && !c.Answers[0] }
@@ -27,20 +28,28 @@ func (c *checker) answers(s *record.Session, state *reduce.State) {
 		for _, step := range t.Steps {
 			for _, call := range step.Calls {
 				if call.Asked > 0 {
-					c.answer(s, call, accepted[call.ID], late[call.ID])
+					c.answer(s, t, call, accepted[call.ID], late[call.ID])
 				}
 				delete(accepted, call.ID)
 			}
 		}
+	}
+	for _, e := range s.Log { // calls of turns that were undone do not count any more
+		delete(accepted, e.GetApprovalRequested().GetCallId())
 	}
 	for id := range accepted {
 		c.fault(Asked, s, "an answer about call %s was accepted, and nobody was asked", id)
 	}
 }
 
-func (c *checker) answer(s *record.Session, call *reduce.Call, accepted, late []record.Answer) {
-	if call.Asked != 1 || len(call.Answers) != 1 {
+// answer checks what was said about a call. A turn that was interrupted may have ended before it heard the answer.
+func (c *checker) answer(s *record.Session, t *reduce.Turn, call *reduce.Call, accepted, late []record.Answer) {
+	interrupted := t.State == sessionv1.TurnState_TURN_STATE_INTERRUPTED
+	if call.Asked != 1 || len(call.Answers) > 1 || len(call.Answers) == 0 && !interrupted {
 		c.fault(Asked, s, "about call %s a person was asked %d times, and the log has the answers %v", call.ID, call.Asked, call.Answers)
+	}
+	if len(accepted) == 0 && len(call.Answers) == 0 && interrupted {
+		return
 	}
 	if len(accepted) != 1 {
 		c.fault(Asked, s, "about call %s %d answers were accepted, %d came too late", call.ID, len(accepted), len(late))
@@ -49,9 +58,26 @@ func (c *checker) answer(s *record.Session, call *reduce.Call, accepted, late []
 	if len(call.Answers) > 0 && call.Answers[0] != accepted[0].Approved {
 		c.fault(Asked, s, "the answer %t about call %s was accepted, and the log has %t", accepted[0].Approved, call.ID, call.Answers[0])
 	}
-	if accepted[0].Approved {
+	switch {
+	case len(call.Answers) == 0:
+	case accepted[0].Approved:
 		c.report.Stats.Approved++
-	} else {
+	default:
 		c.report.Stats.Denied++
 	}
+}
+
+// allowedArguments are the arguments of all calls that a person let run, also of turns that were undone.
+func allowedArguments(s *record.Session) string {
+	arguments := map[string]string{}
+	var allowed strings.Builder
+	for _, e := range s.Log {
+		if a := e.GetToolCallArguments(); a != nil {
+			arguments[a.GetCallId()] = a.GetArgumentsJson()
+		}
+		if r := e.GetApprovalResolved(); r.GetApproved() {
+			allowed.WriteString(arguments[r.GetCallId()])
+		}
+	}
+	return allowed.String()
 }

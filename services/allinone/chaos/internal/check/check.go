@@ -24,6 +24,8 @@ const (
 	Once       Rule = "a turn is accepted and ends once"
 	Completes  Rule = "turns come to what the script says"
 	EffectOnce Rule = "no effect is there twice, none is missing"
+	Arrivals   Rule = "a message that arrives during a turn does what it asks for, in order"
+	Voids      Rule = "what no longer counts is named exactly"
 	Asked      Rule = "what a person decides is done, once"
 	Unknown    Rule = "only a sandbox that died makes a call unknown"
 	Transcript Rule = "the transcript is well formed for a model"
@@ -64,6 +66,7 @@ type Stats struct {
 	Received, Streams                                int   // by followers
 	Restarted                                        int   // steps
 	UnknownCalls                                     int
+	Joined, Interrupted, RolledBack                  int             // turns
 	Approved, Denied, TooLate                        int             // answers of persons
 	Takeovers                                        []time.Duration // undisturbed, sorted
 	Disturbed                                        []time.Duration // with another fault meanwhile, sorted
@@ -111,6 +114,8 @@ func (c *checker) session(s *record.Session) {
 	}
 	c.accepted(s, state)
 	c.turns(s, log, state)
+	c.arrivals(s, state)
+	c.voids(s)
 	c.answers(s, state)
 	c.effects(s, state)
 	c.transcript(s, state)

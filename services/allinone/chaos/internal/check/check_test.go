@@ -49,7 +49,7 @@ func (s *story) add(e *event) *event {
 
 func (s *story) say(role sessionv1.Role, blocks ...*sessionv1.Block) {
 	ms := s.session.Messages
-	m := &message{Name: fmt.Sprintf("%s/messages/m%d", s.session.Name, len(ms)), Role: role, Blocks: blocks}
+	m := &message{Name: fmt.Sprintf("%s/messages/m%d", s.session.Name, len(ms)), Role: role, Blocks: blocks, Turn: s.turn}
 	if len(ms) > 0 {
 		m.Parent = ms[len(ms)-1].Name
 	}
@@ -66,23 +66,57 @@ func textBlock(text string) *sessionv1.Block {
 
 // play writes a turn as the script wants it.
 func (s *story) play(t *testing.T, sc *script.Script, text string) {
+	t.Helper()
+	turn := s.accept(text, sessionv1.OnActive_ON_ACTIVE_UNSPECIFIED)
+	s.begin(turn, text)
+	final := s.playSteps(t, sc, text)
+	s.finish(turn, sessionv1.TurnState_TURN_STATE_COMPLETE, "", final)
+}
+
+// accept writes that a message was accepted, and returns its turn.
+func (s *story) accept(text string, on sessionv1.OnActive) string {
+	now, step := s.turn, s.step
+	s.turn, s.step = fmt.Sprintf("%s/turns/t%d", s.session.Name, len(s.session.Accepted)), 0
+	turn := s.turn
+	s.session.Accepted = append(s.session.Accepted, record.Accepted{RequestID: "r-" + text, Text: text, OnActive: on, Turn: turn})
+	s.session.Turns = append(s.session.Turns, &sessionv1.Turn{Name: turn})
+	s.add(&event{Body: &sessionv1.Event_TurnQueued{TurnQueued: &sessionv1.TurnQueued{Content: []*commonv1.Content{content(text)}}}})
+	s.turn, s.step = now, step
+	return turn
+}
+
+func (s *story) begin(turn, text string) {
+	s.turn, s.step = turn, 0
+	s.add(&event{Body: &sessionv1.Event_TurnStarted{TurnStarted: &sessionv1.TurnStarted{}}})
+	s.say(sessionv1.Role_ROLE_USER, textBlock(text))
+}
+
+// playSteps writes the steps of the text's plan, and returns the final text.
+func (s *story) playSteps(t *testing.T, sc *script.Script, text string) string {
+	t.Helper()
 	want, ok := sc.Expect(text)
 	if !ok {
 		t.Fatalf("the script has no plan for %q", text)
 	}
-	s.turn, s.step = fmt.Sprintf("%s/turns/t%d", s.session.Name, len(s.session.Accepted)), 0
-	s.session.Accepted = append(s.session.Accepted, record.Accepted{RequestID: "r-" + text, Text: text, Turn: s.turn})
-	s.add(&event{Body: &sessionv1.Event_TurnQueued{TurnQueued: &sessionv1.TurnQueued{Content: []*commonv1.Content{content(text)}}}})
-	s.add(&event{Body: &sessionv1.Event_TurnStarted{TurnStarted: &sessionv1.TurnStarted{}}})
-	s.say(sessionv1.Role_ROLE_USER, textBlock(text))
-	for i, st := range want.Steps {
-		s.step = int32(i + 1)
+	for _, st := range want.Steps {
+		s.step++
 		s.playStep(st)
 	}
-	s.step = 0
-	state := sessionv1.TurnState_TURN_STATE_COMPLETE
-	s.add(&event{Body: &sessionv1.Event_TurnFinished{TurnFinished: &sessionv1.TurnFinished{State: state, FinalText: want.Final}}})
-	s.session.Turns = append(s.session.Turns, &sessionv1.Turn{Name: s.turn, State: state, FinalText: want.Final})
+	return want.Final
+}
+
+func (s *story) finish(turn string, state sessionv1.TurnState, reason, final string) {
+	s.turn, s.step = turn, 0
+	e := &sessionv1.TurnFinished{State: state, FinalText: final}
+	if reason != "" {
+		e.Error = &sessionv1.TurnError{Reason: reason}
+	}
+	s.add(&event{Body: &sessionv1.Event_TurnFinished{TurnFinished: e}})
+	for _, row := range s.session.Turns {
+		if row.Name == turn {
+			row.State, row.FinalText = state, final
+		}
+	}
 }
 
 func (s *story) playStep(st script.Step) {
@@ -99,7 +133,7 @@ func (s *story) playStep(st script.Step) {
 	blocks = append(blocks, textBlock(strings.Join(st.Text, "")))
 	for i, c := range st.Calls {
 		id := fmt.Sprintf("%s.%d.%d", s.turn[strings.LastIndexByte(s.turn, '/')+1:], s.step, i)
-		s.add(&event{Body: &sessionv1.Event_ToolCallArguments{ToolCallArguments: &sessionv1.ToolCallArguments{CallId: id, Tool: c.Tool, ArgumentsJson: c.Effect}}})
+		s.add(&event{Body: &sessionv1.Event_ToolCallArguments{ToolCallArguments: &sessionv1.ToolCallArguments{CallId: id, Tool: c.Tool, ArgumentsJson: "echo '" + c.Effect + "' >> effects"}}})
 		if c.Asked {
 			s.add(&event{Body: &sessionv1.Event_ApprovalRequested{ApprovalRequested: &sessionv1.ApprovalRequested{CallId: id, Tool: c.Tool}}})
 			s.session.Answers = append(s.session.Answers, record.Answer{RequestID: "a-" + id, CallID: id, Approved: true})
@@ -134,9 +168,14 @@ func recorded(t *testing.T, choose func(t *testing.T, sc *script.Script) int) (*
 	plan := choose(t, sc)
 	s.play(t, sc, script.Text(plan, "one"))
 	s.play(t, sc, script.Text(plan, "two"))
+	return s.recording(), sc
+}
+
+// recording is the story as two replicas and a follower have it.
+func (s *story) recording() *record.Run {
 	s.session.Again = clone(s.session.Log)
 	s.session.Followers = []*record.Follower{follower(clone(s.session.Log), len(s.session.Log)/2)}
-	return &record.Run{Begin: origin, End: s.at(), Sessions: []*record.Session{s.session}}, sc
+	return &record.Run{Begin: origin, End: s.at(), Sessions: []*record.Session{s.session}}
 }
 
 // effective finds a plan with a command in its first step.

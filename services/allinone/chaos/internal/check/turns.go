@@ -42,7 +42,11 @@ func (c *checker) accepted(s *record.Session, state *reduce.State) {
 		if known[t.Name] == "" {
 			c.fault(Once, s, "nobody was told of the turn %s (%q)", t.Name, t.Said)
 		}
-		if t.Started != 1 || t.Finished != 1 {
+		starts := 1
+		if t.Into != "" {
+			starts = 0
+		}
+		if t.Started != starts || t.Finished != 1 {
 			c.fault(Once, s, "the turn %s (%q) started %d times and ended %d times", t.Name, t.Said, t.Started, t.Finished)
 		}
 	}
@@ -56,42 +60,48 @@ func (c *checker) turns(s *record.Session, log *reduce.Log, state *reduce.State)
 		}
 	}
 	for _, t := range state.Turns {
-		want, ok := c.script.Expect(t.Said)
-		switch {
-		case !ok:
+		if _, ok := c.script.Expect(t.Said); !ok {
 			c.fault(Completes, s, "the turn %s says %q, which nobody said", t.Name, t.Said)
 			continue
-		case t.State != sessionv1.TurnState_TURN_STATE_COMPLETE:
-			c.fault(Completes, s, "the turn %s (%q) ended %v %s", t.Name, t.Said, t.State, t.Reason)
-			continue
-		case t.Final != want.Final:
-			c.fault(Completes, s, "the turn %s (%q) ended with %q, want %q", t.Name, t.Said, t.Final, want.Final)
-		case len(t.Steps) != len(want.Steps):
-			c.fault(Completes, s, "the turn %s (%q) has %d steps, want %d", t.Name, t.Said, len(t.Steps), len(want.Steps))
-			continue
 		}
-		c.report.Stats.Complete++
-		for i, step := range t.Steps {
-			c.step(s, t, step, want.Steps[i], i+1)
-		}
+		c.turn(s, t, state)
 	}
 	c.unknown(s, log)
 }
 
+// turn checks a turn's steps against its course: all of them if it is COMPLETE, those that there are if it was interrupted.
+func (c *checker) turn(s *record.Session, t *reduce.Turn, state *reduce.State) {
+	want := c.course(s, t)
+	switch {
+	case t.Into != "":
+		c.joined(s, t, state)
+		return
+	case t.State == sessionv1.TurnState_TURN_STATE_INTERRUPTED:
+		c.interrupted(s, t, want)
+		return
+	case t.State != sessionv1.TurnState_TURN_STATE_COMPLETE:
+		c.fault(Completes, s, "the turn %s (%q) ended %v %s", t.Name, t.Said, t.State, t.Reason)
+		return
+	case len(t.Steps) != len(want.Steps):
+		c.fault(Completes, s, "the turn %s (%q) has %d steps, want %d", t.Name, t.Said, len(t.Steps), len(want.Steps))
+		return
+	case t.Final != want.Final:
+		c.fault(Completes, s, "the turn %s (%q) ended with %q, want %q", t.Name, t.Said, t.Final, want.Final)
+	}
+	c.report.Stats.Complete++
+	for i, step := range t.Steps {
+		c.step(s, t, step, want.Steps[i], i+1)
+	}
+}
+
 func (c *checker) step(s *record.Session, t *reduce.Turn, got *reduce.Step, want script.Step, number int) {
 	c.report.Stats.Steps++
-	var said, thought strings.Builder
 	for _, b := range got.Blocks {
 		if !b.Finished {
 			c.fault(Completes, s, "step %d of %q: a block of text has no end", number, t.Said)
 		}
-		if b.Thinking {
-			thought.WriteString(b.Text)
-		} else {
-			said.WriteString(b.Text)
-		}
 	}
-	text, thinking := said.String(), thought.String()
+	text, thinking := got.Text()
 	if int(got.Number) != number || got.Finished != 1 {
 		c.fault(Completes, s, "step %d of %q has the number %d and ended %d times", number, t.Said, got.Number, got.Finished)
 	}
@@ -162,24 +172,22 @@ func (c *checker) effects(s *record.Session, state *reduce.State) {
 	for _, line := range s.Effects {
 		left[line]++
 	}
+	allowed := allowedArguments(s)
 	for _, t := range state.Turns {
-		want, ok := c.script.Expect(t.Said)
-		if !ok {
-			continue
+		if t.Into != "" {
+			continue // its calls are those of the turn that it joined
 		}
-		for i, step := range want.Steps {
+		for i, step := range c.course(s, t).Steps {
 			for j, call := range step.Calls {
 				if call.Effect == "" {
 					continue
 				}
 				n, outcome := left[call.Effect], sessionv1.ToolOutcome_TOOL_OUTCOME_UNSPECIFIED
 				delete(left, call.Effect)
-				var told reduce.Call
 				if i < len(t.Steps) && j < len(t.Steps[i].Calls) {
-					told = *t.Steps[i].Calls[j]
-					outcome = told.Outcome
+					outcome = t.Steps[i].Calls[j].Outcome
 				}
-				if call.Asked && n > 0 && !allowed(&told) {
+				if call.Asked && n > 0 && !strings.Contains(allowed, call.Effect+"'") {
 					c.fault(Asked, s, "the effect %s is there %d times, and nobody allowed it", call.Effect, n)
 				}
 				if n > 1 || n == 0 && outcome == sessionv1.ToolOutcome_TOOL_OUTCOME_OK {

@@ -28,7 +28,7 @@ const reasonNotWaiting = "CALL_NOT_WAITING"
 type entry interface {
 	name() string
 	createSession(ctx context.Context, key string) (string, error)
-	createTurn(ctx context.Context, session, text, key string) (string, error)
+	createTurn(ctx context.Context, session, text string, on sessionv1.OnActive, key string) (string, error)
 	// runTurn accepts a turn and follows it until its first event.
 	runTurn(ctx context.Context, session, text, key string) (string, error)
 	// approve brings a person's answer; errNotWaiting.
@@ -54,8 +54,8 @@ func (r replica) createSession(ctx context.Context, key string) (string, error) 
 	return resp.GetSession().GetName(), judge("CreateSession", err)
 }
 
-func (r replica) createTurn(ctx context.Context, session, text, key string) (string, error) {
-	resp, err := r.client.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: session, Text: text, RequestId: key})
+func (r replica) createTurn(ctx context.Context, session, text string, on sessionv1.OnActive, key string) (string, error) {
+	resp, err := r.client.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: session, Text: text, OnActive: on, RequestId: key})
 	return resp.GetTurn().GetName(), judge("CreateTurn", err)
 }
 

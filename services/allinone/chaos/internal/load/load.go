@@ -173,11 +173,16 @@ func (c *client) drive(ctx context.Context) {
 		default:
 		}
 		burst := 1
-		if c.rand.IntN(5) == 0 {
-			burst = 2 + c.rand.IntN(2) // the others queue
+		if c.rand.IntN(3) == 0 {
+			burst += 1 + c.rand.IntN(3)
 		}
 		for i := range burst {
-			c.send(ctx, name, script.Text(c.rand.IntN(len(c.load.options.Script.Plans)), fmt.Sprintf("s%03d-t%04d-%d", c.number, turn, i)))
+			on := sessionv1.OnActive_ON_ACTIVE_UNSPECIFIED
+			if i > 0 { // it mostly arrives during the turn
+				on = arrivals[c.rand.IntN(len(arrivals))]
+				wait(ctx, time.Duration(c.rand.IntN(500))*time.Millisecond)
+			}
+			c.send(ctx, name, script.Text(c.rand.IntN(len(c.load.options.Script.Plans)), fmt.Sprintf("s%03d-t%04d-%d", c.number, turn, i)), on)
 		}
 		if !c.settled(ctx) {
 			return
@@ -186,20 +191,26 @@ func (c *client) drive(ctx context.Context) {
 	}
 }
 
+// arrivals are what messages ask for that arrive during a turn.
+var arrivals = [...]sessionv1.OnActive{
+	sessionv1.OnActive_ON_ACTIVE_QUEUE, sessionv1.OnActive_ON_ACTIVE_QUEUE, sessionv1.OnActive_ON_ACTIVE_STEER,
+	sessionv1.OnActive_ON_ACTIVE_STEER, sessionv1.OnActive_ON_ACTIVE_INTERRUPT, sessionv1.OnActive_ON_ACTIVE_ROLLBACK,
+}
+
 // send submits a turn until it is acknowledged, and now and then once more.
-func (c *client) send(ctx context.Context, session, text string) {
-	run := c.rand.IntN(4) == 0
+func (c *client) send(ctx context.Context, session, text string, on sessionv1.OnActive) {
+	run := on == sessionv1.OnActive_ON_ACTIVE_UNSPECIFIED && c.rand.IntN(4) == 0
 	submit := func(ctx context.Context, e entry, key string) (string, error) {
 		if run {
 			return e.runTurn(ctx, session, text, key)
 		}
-		return e.createTurn(ctx, session, text, key)
+		return e.createTurn(ctx, session, text, on, key)
 	}
 	turn, key, ok := c.mutate(ctx, c.rand, submit)
 	if !ok {
 		return
 	}
-	a := record.Accepted{RequestID: key, Text: text, Turn: turn, Time: time.Now()}
+	a := record.Accepted{RequestID: key, Text: text, OnActive: on, Turn: turn, Time: time.Now()}
 	if c.rand.IntN(8) == 0 {
 		try, cancel := context.WithTimeout(ctx, attemptTime)
 		if again, err := submit(try, c.entry(c.rand), key); err == nil {

@@ -28,9 +28,9 @@ func (r rest) createSession(ctx context.Context, key string) (string, error) {
 	return s.GetName(), err
 }
 
-func (r rest) createTurn(ctx context.Context, session, text, key string) (string, error) {
+func (r rest) createTurn(ctx context.Context, session, text string, on sessionv1.OnActive, key string) (string, error) {
 	t := &sessionv1.Turn{}
-	err := r.post(ctx, "/v1/"+session+"/turns", fmt.Sprintf(`{"text":%q}`, text), key, func(b []byte) error { return protojson.Unmarshal(b, t) })
+	err := r.post(ctx, "/v1/"+session+"/turns", fmt.Sprintf(`{"text":%q,"on_active":%q}`, text, on), key, func(b []byte) error { return protojson.Unmarshal(b, t) })
 	return t.GetName(), err
 }
 

@@ -68,8 +68,9 @@ type Session struct {
 type Accepted struct {
 	RequestID string
 	Text      string
-	Turn      string   // the answer
-	Others    []string // further answers to the same request, which must be the same
+	OnActive  sessionv1.OnActive // what it asked for if a turn was active
+	Turn      string             // the answer
+	Others    []string           // further answers to the same request, which must be the same
 	Time      time.Time
 }
 

@@ -21,6 +21,7 @@ type Turn struct {
 	Finished int    // how often the log says that it ended
 	State    sessionv1.TurnState
 	Reason   string // why, unless COMPLETE
+	Into     string // the turn into which its message was put
 	Final    string // the agent's final text
 	Steps    []*Step
 }
@@ -101,6 +102,8 @@ func (s *State) apply(e *sessionv1.Event) {
 		t.Said = Text(b.TurnQueued.GetContent())
 	case *sessionv1.Event_TurnStarted:
 		t.Started++
+	case *sessionv1.Event_TurnSteered:
+		t.Into = b.TurnSteered.GetInto()
 	case *sessionv1.Event_TurnFinished:
 		t.Finished++
 		t.State, t.Reason, t.Final = b.TurnFinished.GetState(), b.TurnFinished.GetError().GetReason(), b.TurnFinished.GetFinalText()
@@ -153,6 +156,18 @@ func (s *Step) apply(e *sessionv1.Event) {
 		c.Finished++
 		c.Outcome, c.Result = b.ToolCallFinished.GetOutcome(), Text(b.ToolCallFinished.GetContent())
 	}
+}
+
+// Text is what the step said, and what it thought.
+func (s *Step) Text() (said, thought string) {
+	for _, b := range s.Blocks {
+		if b.Thinking {
+			thought += b.Text
+		} else {
+			said += b.Text
+		}
+	}
+	return said, thought
 }
 
 func (s *Step) block(index int32, thinking bool) *Block {
