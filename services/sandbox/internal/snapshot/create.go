@@ -1,0 +1,254 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+)
+
+// settling is how young a file's change may be that the index does not trust: a
+// change after it could bear the same time.
+const settling = 50 * time.Millisecond
+
+// Request says what to make.
+type Request struct {
+	ID          string
+	Parent      string
+	Description string
+	Now         time.Time
+}
+
+// Create makes a snapshot of a workspace, or returns the one that has the id
+// already. Nobody else may change the store meanwhile.
+func (s *Store) Create(ctx context.Context, t *Tree, r Request) (Snapshot, error) {
+	if !validID.MatchString(r.ID) {
+		return Snapshot{}, fmt.Errorf("snapshot id %.80q is not valid", r.ID)
+	}
+	if made, err := s.Get(r.ID); !errors.Is(err, ErrNotFound) {
+		return made, err
+	}
+	if err := s.tidy(); err != nil {
+		return Snapshot{}, err
+	}
+	seq, err := s.nextSeq()
+	if err != nil {
+		return Snapshot{}, err
+	}
+	out := s.packs.writer()
+	defer out.discard()
+	state, err := s.look(ctx, t, out.put)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	made := Snapshot{ID: r.ID, Seq: seq, Parent: r.Parent, Description: r.Description, Created: r.Now.UTC()}
+	made.count(state)
+	if made.Root, err = writeList(out, state.entries); err != nil {
+		return Snapshot{}, err
+	}
+	if err := out.finish(); err != nil {
+		return Snapshot{}, err
+	}
+	made.Added = out.added
+	if err := s.save(made); err != nil {
+		return Snapshot{}, err
+	}
+	return made, s.saveIndex(state.index)
+}
+
+// Prepare stores what a workspace holds without naming it, so that the next Create
+// has only to store what changes in between. Nobody else may change the store.
+func (s *Store) Prepare(ctx context.Context, t *Tree) error {
+	out := s.packs.writer()
+	defer out.discard()
+	state, err := s.look(ctx, t, out.put)
+	if err != nil {
+		return err
+	}
+	if err := out.finish(); err != nil {
+		return err
+	}
+	return s.saveIndex(state.index)
+}
+
+// tidy removes what an interrupted change of the store left.
+func (s *Store) tidy() error {
+	for dir, old := range map[string]func(string) bool{
+		packsDir:   func(n string) bool { return strings.HasPrefix(n, "new-") },
+		recordsDir: func(n string) bool { return strings.HasSuffix(n, ".new") },
+	} {
+		entries, err := os.ReadDir(filepath.Join(s.dir, dir))
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if old(e.Name()) {
+				if err := os.Remove(filepath.Join(s.dir, dir, e.Name())); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Store) nextSeq() (int64, error) {
+	all, err := s.records()
+	if err != nil || len(all) == 0 {
+		return 1, err
+	}
+	return all[0].seq + 1, nil
+}
+
+func (r *Snapshot) count(state *state) {
+	for _, e := range state.entries {
+		switch e.Kind {
+		case Regular:
+			r.Files++
+			r.Bytes += e.Size
+		case Directory:
+			r.Directories++
+		case Symlink:
+			r.Links++
+		}
+	}
+	r.LeftOut = int64(len(state.left))
+	r.Left = state.left[:min(len(state.left), maxLeft)]
+}
+
+// state is what a workspace is at a moment.
+type state struct {
+	entries []Entry
+	index   []known // of its regular files
+	left    []Left
+}
+
+// look lists a workspace. A file that the index knows is not read; the others go
+// into the sink.
+func (s *Store) look(ctx context.Context, t *Tree, to sink) (*state, error) {
+	trusted := time.Now().Add(-settling).UnixNano()
+	w, err := t.scan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := lookup{rest: s.loadIndex()}
+	var todo []*found
+	for i := range w.files {
+		f := &w.files[i]
+		if f.Kind != Regular {
+			continue
+		}
+		if k, ok := l.find(f.Path); ok && k.matches(&f.st) && s.packs.has(k.hash) {
+			f.Hash, f.Sparse = k.hash, k.sparse
+			continue
+		}
+		todo = append(todo, f)
+	}
+	left, err := t.readAll(ctx, todo, to)
+	if err != nil {
+		return nil, err
+	}
+	return w.state(left, trusted), nil
+}
+
+// matches says whether a file is still what it was.
+func (k known) matches(st *unix.Stat_t) bool {
+	return k.inode == st.Ino && k.size == st.Size && k.ctime == st.Ctim.Nano() && k.mtime == st.Mtim.Nano()
+}
+
+// unsteady marks files in the index that must be read again in any case.
+const unsteady = -1
+
+// readAll reads files, several at a time. One that vanishes, or is no file any
+// more, gets no kind.
+func (t *Tree) readAll(ctx context.Context, todo []*found, to sink) ([]Left, error) {
+	var mu sync.Mutex
+	var left []Left
+	leave := func(f *found, why string) {
+		mu.Lock()
+		defer mu.Unlock()
+		left = append(left, Left{Path: f.Path, Why: why})
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	queue := make(chan *found)
+	for range min(runtime.GOMAXPROCS(0), 8, len(todo)) {
+		g.Go(func() error {
+			buffer := make([]byte, chunkSize)
+			for f := range queue {
+				if err := t.read(f, to, buffer, leave); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	g.Go(func() error {
+		defer close(queue)
+		for _, f := range todo {
+			select {
+			case queue <- f:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		return nil
+	})
+	return left, g.Wait()
+}
+
+// read reads one file of a walk.
+func (t *Tree) read(f *found, to sink, buffer []byte, leave func(*found, string)) error {
+	now, steady, err := t.contents(&f.Entry, to, buffer)
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+		f.Kind = 0 // it vanished
+		return nil
+	case errors.Is(err, errNotRegular):
+		f.Kind = 0
+		leave(f, "it was replaced while the snapshot was made")
+		return nil
+	case err != nil:
+		return fmt.Errorf("read %.200s: %w", f.Path, err)
+	}
+	f.st = now
+	if !steady {
+		f.st.Ctim = unix.NsecToTimespec(unsteady)
+		leave(f, "it was written to while it was read: what is kept of it may never have been its contents")
+	}
+	return nil
+}
+
+// state sums up a walk. Files whose last change is not older than trusted are read
+// again the next time.
+func (w *walk) state(left []Left, trusted int64) *state {
+	s := &state{
+		entries: make([]Entry, 0, len(w.files)), index: make([]known, 0, len(w.files)),
+		left: append(w.left, left...),
+	}
+	for i := range w.files {
+		f := &w.files[i]
+		if f.Kind == 0 {
+			continue
+		}
+		s.entries = append(s.entries, f.Entry)
+		if f.Kind != Regular {
+			continue
+		}
+		k := known{
+			path: f.Path, inode: f.st.Ino, ctime: f.st.Ctim.Nano(), mtime: f.st.Mtim.Nano(), size: f.Size, sparse: f.Sparse, hash: f.Hash,
+		}
+		if k.ctime >= trusted {
+			k.ctime = unsteady
+		}
+		s.index = append(s.index, k)
+	}
+	return s
+}

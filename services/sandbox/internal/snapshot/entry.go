@@ -1,0 +1,198 @@
+package snapshot
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Kind says what an entry is.
+type Kind uint8
+
+// Kinds.
+const (
+	Regular Kind = iota + 1
+	Directory
+	Symlink
+)
+
+// keptBits are the permission bits that are kept: all but set-user-id and
+// set-group-id.
+const keptBits = 0o1777
+
+// Entry is one file of a snapshot.
+type Entry struct {
+	Path  string // from the workspace
+	Kind  Kind
+	Mode  uint32 // permissions and the sticky bit
+	Mtime int64  // nanoseconds since 1970
+	Size  int64  // of a regular file
+	// Sparse says that the file had holes, which it shall have again. It is no part
+	// of a file's state: a file system may free blocks by itself.
+	Sparse bool
+	// Hash is the object that holds a regular file's contents, or when it is larger
+	// than one chunk the hashes of its chunks, one after the other.
+	Hash   Hash
+	Target string // of a symbolic link
+}
+
+// same says whether two entries are the same file in the same state, but for its
+// modification time and
+// its holes apart.
+func (e Entry) same(o Entry) bool {
+	o.Mtime, o.Sparse = e.Mtime, e.Sparse
+	return e == o
+}
+
+// before orders paths as a walk meets them: a directory, then all that is in it,
+// then what follows. It is the order of the bytes, with the slash as the lowest.
+func before(a, b string) bool { return compare(a, b) < 0 }
+
+func compare(a, b string) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] == b[i] {
+			continue
+		}
+		switch {
+		case a[i] == '/':
+			return -1
+		case b[i] == '/':
+			return 1
+		case a[i] < b[i]:
+			return -1
+		}
+		return 1
+	}
+	return len(a) - len(b)
+}
+
+// below says whether a path lies in a directory.
+func below(path, dir string) bool {
+	return len(path) > len(dir) && path[len(dir)] == '/' && path[:len(dir)] == dir
+}
+
+const sparseFlag = 0x80
+
+// appendEntry writes an entry. Of its path only what differs from the one before.
+func appendEntry(b []byte, e Entry, previous string) []byte {
+	kind := byte(e.Kind)
+	if e.Sparse {
+		kind |= sparseFlag
+	}
+	b = append(b, kind)
+	shared := 0
+	for shared < min(len(previous), len(e.Path)) && previous[shared] == e.Path[shared] {
+		shared++
+	}
+	b = binary.AppendUvarint(b, uint64(shared))
+	b = appendString(b, e.Path[shared:])
+	b = binary.AppendUvarint(b, uint64(e.Mode))
+	b = binary.AppendVarint(b, e.Mtime)
+	switch e.Kind {
+	case Regular:
+		b = binary.AppendUvarint(b, uint64(e.Size))
+		b = append(b, e.Hash[:]...)
+	case Symlink:
+		b = appendString(b, e.Target)
+	case Directory:
+	}
+	return b
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// reading reads what appendEntry and its like wrote. After the first fault
+// everything is zero.
+type reading struct {
+	b    []byte
+	fail error
+}
+
+var errEncoding = errors.New("it is not encoded as it should be")
+
+func (r *reading) bad() {
+	r.b = nil
+	r.fail = errEncoding
+}
+
+func (r *reading) uvarint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.bad()
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reading) varint() int64 {
+	v, n := binary.Varint(r.b)
+	if n <= 0 {
+		r.bad()
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reading) bytes(n uint64) []byte {
+	if n > uint64(len(r.b)) {
+		r.bad()
+		return nil
+	}
+	v := r.b[:n]
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reading) hash() (h Hash) {
+	copy(h[:], r.bytes(uint64(len(h))))
+	return h
+}
+
+// entry reads the entry after that of the path.
+func (r *reading) entry(previous string) Entry {
+	var e Entry
+	if kind := r.bytes(1); len(kind) == 1 {
+		e.Kind, e.Sparse = Kind(kind[0]&^sparseFlag), kind[0]&sparseFlag != 0
+	}
+	shared := r.uvarint()
+	if shared > uint64(len(previous)) {
+		r.bad()
+		return e
+	}
+	e.Path = previous[:shared] + string(r.bytes(r.uvarint()))
+	e.Mode = uint32(r.uvarint())
+	e.Mtime = r.varint()
+	switch e.Kind {
+	case Regular:
+		e.Size = int64(r.uvarint())
+		e.Hash = r.hash()
+	case Symlink:
+		e.Target = string(r.bytes(r.uvarint()))
+	case Directory:
+	default:
+		r.bad()
+	}
+	return e
+}
+
+// valid refuses an entry that no walk of a workspace makes.
+func (e Entry) valid() error {
+	switch {
+	case e.Path == "" || e.Size < 0 || e.Mode&^keptBits != 0 || strings.ContainsRune(e.Path, 0):
+	case e.Kind == Symlink && (e.Target == "" || strings.ContainsRune(e.Target, 0)):
+	default:
+		for part := range strings.SplitSeq(e.Path, "/") {
+			if part == "" || part == "." || part == ".." {
+				return fmt.Errorf("%w: %.200q is no path in a workspace", errEncoding, e.Path)
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("%w: the entry of %.200q is not valid", errEncoding, e.Path)
+}

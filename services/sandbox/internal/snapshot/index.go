@@ -1,0 +1,89 @@
+package snapshot
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// known is what a regular file was when it was last read.
+type known struct {
+	path   string
+	inode  uint64
+	ctime  int64 // nanoseconds since 1970
+	mtime  int64
+	size   int64
+	sparse bool
+	hash   Hash
+}
+
+const indexMagic = "FLINDEX1"
+
+// loadIndex reads the index, in the order of a walk. One that is missing or
+// damaged is empty: it is only a shortcut.
+func (s *Store) loadIndex() []known {
+	raw, err := os.ReadFile(filepath.Join(s.dir, indexFile))
+	if err != nil || len(raw) < len(indexMagic)+sha256.Size || string(raw[:len(indexMagic)]) != indexMagic {
+		return nil
+	}
+	body, sum := raw[len(indexMagic):len(raw)-sha256.Size], raw[len(raw)-sha256.Size:]
+	if got := sha256.Sum256(body); !bytes.Equal(got[:], sum) {
+		return nil
+	}
+	r, previous := reading{b: body}, ""
+	all := make([]known, 0, min(r.uvarint(), uint64(len(raw)/40)))
+	for len(r.b) > 0 && r.fail == nil {
+		e := r.entry(previous)
+		k := known{path: e.Path, mtime: e.Mtime, size: e.Size, sparse: e.Sparse, hash: e.Hash}
+		k.inode, k.ctime = r.uvarint(), r.varint()
+		all, previous = append(all, k), e.Path
+	}
+	if r.fail != nil {
+		return nil
+	}
+	return all
+}
+
+// saveIndex replaces the index. It need not be durable.
+func (s *Store) saveIndex(all []known) error {
+	b := make([]byte, 0, 96*len(all)+64)
+	b = append(b, indexMagic...)
+	b = binary.AppendUvarint(b, uint64(len(all)))
+	previous := ""
+	for _, k := range all {
+		b = appendEntry(b, Entry{Path: k.path, Kind: Regular, Mtime: k.mtime, Size: k.size, Sparse: k.sparse, Hash: k.hash}, previous)
+		b = binary.AppendUvarint(b, k.inode)
+		b = binary.AppendVarint(b, k.ctime)
+		previous = k.path
+	}
+	sum := sha256.Sum256(b[len(indexMagic):])
+	return writeFile(filepath.Join(s.dir, indexFile), append(b, sum[:]...), false)
+}
+
+// dropIndex forgets the index.
+func (s *Store) dropIndex() error {
+	err := os.Remove(filepath.Join(s.dir, indexFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// lookup finds files in an index, asked for in the order of a walk.
+type lookup struct{ rest []known }
+
+func (l *lookup) find(path string) (known, bool) {
+	for len(l.rest) > 0 {
+		switch c := compare(l.rest[0].path, path); {
+		case c == 0:
+			return l.rest[0], true
+		case c > 0:
+			return known{}, false
+		}
+		l.rest = l.rest[1:]
+	}
+	return known{}, false
+}

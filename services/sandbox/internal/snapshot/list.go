@@ -1,0 +1,158 @@
+package snapshot
+
+import (
+	"fmt"
+	"hash/fnv"
+)
+
+// A snapshot's list of files is a tree of objects. Its leaves hold entries, the
+// others the hashes of those below. Where an object ends is decided by what is at
+// that place alone (the path, the hash), so two lists that differ in a few files
+// share all objects but the few in which those are, and the way to them.
+const (
+	leafEnd   = 16  // one path in so many ends a leaf
+	leafMost  = 256 // entries of a leaf whose paths never do
+	nodeEnd   = 32  // one hash in so many ends an object of hashes
+	nodeMost  = 512
+	leafLevel = 0
+	maxLevel  = 16
+)
+
+// writeList stores a list and returns its root.
+func writeList(w *packWriter, entries []Entry) (Hash, error) {
+	hashes, err := writeLeaves(w, entries)
+	for level := byte(1); err == nil && len(hashes) > 1; level++ {
+		hashes, err = writeNodes(w, level, hashes)
+	}
+	if err != nil {
+		return Hash{}, err
+	}
+	return hashes[0], nil
+}
+
+func writeLeaves(w *packWriter, entries []Entry) ([]Hash, error) {
+	var hashes []Hash
+	b, n, previous := []byte{leafLevel}, 0, ""
+	for i, e := range entries {
+		b = appendEntry(b, e, previous)
+		n, previous = n+1, e.Path
+		if i < len(entries)-1 && n < leafMost && !endsLeaf(e.Path) {
+			continue
+		}
+		h, err := w.put(b)
+		if err != nil {
+			return nil, err
+		}
+		hashes = append(hashes, h)
+		b, n, previous = []byte{leafLevel}, 0, ""
+	}
+	if len(hashes) == 0 {
+		h, err := w.put(b)
+		return []Hash{h}, err
+	}
+	return hashes, nil
+}
+
+func endsLeaf(path string) bool {
+	f := fnv.New64a()
+	_, _ = f.Write([]byte(path))
+	return f.Sum64()>>20%leafEnd == 0
+}
+
+func writeNodes(w *packWriter, level byte, below []Hash) ([]Hash, error) {
+	var hashes []Hash
+	b, n := []byte{level}, 0
+	for i, h := range below {
+		b = append(b, h[:]...)
+		n++
+		// At least two, so that every level is smaller than the one below.
+		if i < len(below)-1 && n < nodeMost && (n < 2 || h[0]%nodeEnd != 0) {
+			continue
+		}
+		put, err := w.put(b)
+		if err != nil {
+			return nil, err
+		}
+		hashes = append(hashes, put)
+		b, n = []byte{level}, 0
+	}
+	return hashes, nil
+}
+
+// readList returns a list's entries, in order. Objects that skip knows are left
+// out; it may be nil.
+func (s *Store) readList(root Hash, skip func(Hash) bool) ([]Entry, error) {
+	var entries []Entry
+	err := s.visit(root, maxLevel, func(h Hash, leaf []Entry) bool {
+		if skip != nil && skip(h) {
+			return false
+		}
+		entries = append(entries, leaf...)
+		return true
+	})
+	return entries, err
+}
+
+// visit calls see for each object of a list, with its entries when it is a leaf,
+// and goes below it if that returns true.
+func (s *Store) visit(h Hash, most byte, see func(Hash, []Entry) bool) error {
+	raw, err := s.packs.read(h)
+	if err != nil {
+		return err
+	}
+	if len(raw) == 0 || raw[0] > most {
+		return fmt.Errorf("%w: object %x is no list of files", ErrDamaged, h[:6])
+	}
+	if raw[0] == leafLevel {
+		leaf, err := readLeaf(raw[1:])
+		if err != nil {
+			return fmt.Errorf("%w: object %x: %w", ErrDamaged, h[:6], err)
+		}
+		see(h, leaf)
+		return nil
+	}
+	if !see(h, nil) {
+		return nil
+	}
+	r := reading{b: raw[1:]}
+	for len(r.b) > 0 {
+		if err := s.visit(r.hash(), raw[0]-1, see); err != nil {
+			return err
+		}
+	}
+	return r.fail
+}
+
+func readLeaf(raw []byte) ([]Entry, error) {
+	r := reading{b: raw}
+	var leaf []Entry
+	previous := ""
+	for len(r.b) > 0 {
+		e := r.entry(previous)
+		if r.fail == nil {
+			r.fail = e.valid()
+		}
+		if r.fail == nil && len(leaf) > 0 && !before(previous, e.Path) {
+			r.fail = errEncoding
+		}
+		if r.fail != nil {
+			return nil, r.fail
+		}
+		leaf, previous = append(leaf, e), e.Path
+	}
+	return leaf, nil
+}
+
+// entries returns a snapshot's list of files, in the order of a walk.
+func (s *Store) entries(root Hash) ([]Entry, error) {
+	all, err := s.readList(root, nil)
+	if err != nil {
+		return nil, err
+	}
+	for i := 1; i < len(all); i++ {
+		if !before(all[i-1].Path, all[i].Path) {
+			return nil, fmt.Errorf("%w: the list of files is not in order", ErrDamaged)
+		}
+	}
+	return all, nil
+}

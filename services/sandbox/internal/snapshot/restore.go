@@ -1,0 +1,413 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Restored says what a restore did.
+type Restored struct {
+	Written int64 // files, links and directories that were made or replaced
+	Removed int64
+	Changed int64 // whose permissions or times were set anew
+}
+
+// Restore makes a workspace what it was. It touches only what differs, replaces
+// files whole, and leaves FIFOs, sockets and devices where their directory stays.
+// Broken off, or repeated, it may be done again.
+func (s *Store) Restore(ctx context.Context, t *Tree, id string) (Restored, error) {
+	r, err := s.Get(id)
+	if err != nil {
+		return Restored{}, err
+	}
+	want, err := s.entries(r.Root)
+	if err != nil {
+		return Restored{}, err
+	}
+	have, err := s.look(ctx, t, justHash)
+	if err != nil {
+		return Restored{}, err
+	}
+	re := &restore{ctx: ctx, store: s, tree: t, touched: map[string]bool{}, unlocked: map[string]bool{}, stats: map[string]unix.Stat_t{}}
+	if err := re.run(have.entries, want); err != nil {
+		return re.done, err
+	}
+	return re.done, s.saveIndex(re.index(have.index, want))
+}
+
+// index is what the index is to be after a restore. A restored file whose old
+// time was set is trusted at once: a write to it sets another.
+func (re *restore) index(was []known, want []Entry) []known {
+	trusted := time.Now().Add(-settling).UnixNano()
+	l := lookup{rest: was}
+	var index []known
+	for _, e := range want {
+		if e.Kind != Regular {
+			continue
+		}
+		st, changed := re.stats[e.Path]
+		k, ok := l.find(e.Path)
+		switch {
+		case changed:
+			k = known{path: e.Path, inode: st.Ino, ctime: st.Ctim.Nano(), mtime: st.Mtim.Nano(), size: st.Size, sparse: e.Sparse, hash: e.Hash}
+			if st.Size != e.Size || k.mtime != e.Mtime || k.mtime >= trusted {
+				k.ctime = unsteady
+			}
+		case !ok:
+			continue
+		}
+		index = append(index, k)
+	}
+	return index
+}
+
+// restore is one restore under way.
+type restore struct {
+	ctx     context.Context //nolint:containedctx // lives as long as one restore
+	store   *Store
+	tree    *Tree
+	touched map[string]bool // directories whose own time has changed
+	// unlocked are the directories to which the service gave itself the right.
+	unlocked map[string]bool
+	stats    map[string]unix.Stat_t // of regular files that were written or changed
+	done     Restored
+
+	dirName string   // of the directory last used
+	dir     *os.File // nil for none
+}
+
+// run removes what is not wanted, then makes what is missing, then gives
+// directories their permissions and times.
+func (re *restore) run(have, want []Entry) error {
+	defer re.leave()
+	present, err := re.remove(have, want)
+	if err != nil {
+		return err
+	}
+	for i, e := range want {
+		if err := re.ctx.Err(); err != nil {
+			return err
+		}
+		if err := re.make(e, present[i]); err != nil {
+			return fmt.Errorf("restore %.200s: %w", e.Path, err)
+		}
+	}
+	for i := len(want) - 1; i >= 0; i-- {
+		if err := re.finish(want[i], present[i]); err != nil {
+			return fmt.Errorf("restore %.200s: %w", want[i].Path, err)
+		}
+	}
+	return nil
+}
+
+// remove removes what is not wanted, from the end, so that directories are empty
+// by then. It returns for each wanted entry what is there, if it is of its kind.
+func (re *restore) remove(have, want []Entry) ([]*Entry, error) {
+	if err := re.unlock(have); err != nil {
+		return nil, err
+	}
+	present := make([]*Entry, len(want))
+	var surplus []Entry
+	i := 0
+	for h := range have {
+		for i < len(want) && before(want[i].Path, have[h].Path) {
+			i++
+		}
+		if i < len(want) && want[i].Path == have[h].Path && want[i].Kind == have[h].Kind {
+			present[i] = &have[h]
+			continue
+		}
+		surplus = append(surplus, have[h])
+	}
+	for n := len(surplus) - 1; n >= 0; n-- {
+		if err := re.removeOne(surplus[n]); err != nil {
+			return nil, fmt.Errorf("remove %.200s: %w", surplus[n].Path, err)
+		}
+	}
+	return present, nil
+}
+
+func (re *restore) removeOne(e Entry) error {
+	dir, last, err := re.parent(e.Path)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	re.done.Removed++
+	if e.Kind == Directory {
+		if re.dirName == e.Path {
+			re.leave()
+		}
+		return removeAll(dir, last)
+	}
+	return absent(unix.Unlinkat(dir, last, 0))
+}
+
+// removeAll removes a directory with whatever is left in it, following nothing.
+func removeAll(dir int, last string) error {
+	err := absent(unix.Unlinkat(dir, last, unix.AT_REMOVEDIR))
+	if !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EACCES) {
+		return err
+	}
+	path, shut, err := unlock(dir, last, 0o700)
+	if err != nil {
+		return absent(err)
+	}
+	defer shut()
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), last)
+	defer func() { _ = f.Close() }()
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		err := absent(unix.Unlinkat(fd, name, 0))
+		if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
+			err = removeAll(fd, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return absent(unix.Unlinkat(dir, last, unix.AT_REMOVEDIR))
+}
+
+// absent drops the error that something is not there.
+func absent(err error) error {
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}
+
+// parent opens the directory of a path to change it.
+func (re *restore) parent(name string) (dir int, last string, err error) {
+	where, last := filepath.Split(name)
+	where = filepath.Clean(where)
+	re.touched[where] = true
+	if re.dir == nil || re.dirName != where {
+		re.leave()
+		f, err := re.tree.open(where, unix.O_RDONLY|unix.O_DIRECTORY)
+		if err != nil {
+			return -1, "", err
+		}
+		re.dir, re.dirName = f, where
+	}
+	return int(re.dir.Fd()), last, nil
+}
+
+func (re *restore) leave() {
+	if re.dir != nil {
+		_ = re.dir.Close()
+		re.dir, re.dirName = nil, ""
+	}
+}
+
+// make makes a wanted entry, unless it is there.
+func (re *restore) make(e Entry, present *Entry) error {
+	if e.kept(present) {
+		return nil // its permissions and its time are set at the end
+	}
+	dir, last, err := re.parent(e.Path)
+	if err != nil {
+		return err
+	}
+	re.done.Written++
+	switch e.Kind {
+	case Directory:
+		return re.directory(e, dir, last)
+	case Symlink:
+		return re.symlink(e, dir, last)
+	default:
+		return re.regular(e, dir, last)
+	}
+}
+
+// unlock gives the service the right to work in directories that their owner
+// closed. finish closes them again.
+func (re *restore) unlock(have []Entry) error {
+	for _, e := range have {
+		if e.Kind != Directory || e.Mode&0o700 == 0o700 {
+			continue
+		}
+		dir, last, err := re.parentOf(e.Path)
+		if err == nil && unix.Faccessat(dir, last, unix.R_OK|unix.W_OK|unix.X_OK, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW) == nil {
+			continue // to us it is open
+		}
+		if err == nil {
+			re.unlocked[e.Path] = true
+			err = chmod(dir, last, e.Mode|0o700)
+		}
+		if err != nil {
+			return fmt.Errorf("open %.200s: %w", e.Path, err)
+		}
+	}
+	return nil
+}
+
+// kept says whether what is there needs no new contents.
+func (e Entry) kept(present *Entry) bool {
+	switch {
+	case present == nil:
+		return false
+	case e.Kind == Directory:
+		return true
+	case e.Kind == Regular:
+		return present.Hash == e.Hash && present.Size == e.Size
+	}
+	return present.Target == e.Target
+}
+
+// clearPlace removes what is in the way of an entry: something of another kind that the
+// walk did not see, or that came since.
+func clearPlace(dir int, last string) error {
+	var st unix.Stat_t
+	if err := unix.Fstatat(dir, last, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return absent(err)
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return removeAll(dir, last)
+	}
+	return absent(unix.Unlinkat(dir, last, 0))
+}
+
+func (re *restore) directory(e Entry, dir int, last string) error {
+	err := unix.Mkdirat(dir, last, 0o700)
+	if errors.Is(err, unix.EEXIST) {
+		if err := clearPlace(dir, last); err != nil {
+			return err
+		}
+		err = unix.Mkdirat(dir, last, 0o700)
+	}
+	if err != nil {
+		return err
+	}
+	re.touched[e.Path] = true
+	return re.own(dir, last)
+}
+
+func (re *restore) symlink(e Entry, dir int, last string) error {
+	if err := clearPlace(dir, last); err != nil {
+		return err
+	}
+	if err := unix.Symlinkat(e.Target, dir, last); err != nil {
+		return err
+	}
+	return re.own(dir, last)
+}
+
+// own gives a new file to the workspace's user. By name and without following: if
+// a command put a link there meanwhile, it is the link that changes hands.
+func (re *restore) own(dir int, last string) error {
+	if re.tree.owner.UID < 0 {
+		return nil
+	}
+	return unix.Fchownat(dir, last, re.tree.owner.UID, re.tree.owner.GID, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// regular writes a file beside the workspace and puts it in place whole.
+func (re *restore) regular(e Entry, dir int, last string) error {
+	f, err := os.CreateTemp(re.tree.staging, "restore-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	err = re.store.write(e, f)
+	if err == nil && re.tree.owner.UID >= 0 {
+		err = f.Chown(re.tree.owner.UID, re.tree.owner.GID)
+	}
+	if err == nil {
+		err = unix.Fchmod(int(f.Fd()), e.Mode)
+	}
+	if err == nil {
+		err = setTime(unix.AT_FDCWD, f.Name(), e.Mtime)
+	}
+	if err == nil {
+		err = unix.Renameat2(unix.AT_FDCWD, f.Name(), dir, last, 0)
+	}
+	if errors.Is(err, unix.EISDIR) {
+		if err = clearPlace(dir, last); err == nil {
+			err = unix.Renameat2(unix.AT_FDCWD, f.Name(), dir, last, 0)
+		}
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	st, err := stat(f)
+	re.stats[e.Path] = st
+	return err
+}
+
+// finish sets what making entries left to be set: times of links, and of
+// directories whose contents changed; permissions and times that differ.
+func (re *restore) finish(e Entry, present *Entry) error {
+	fresh := !e.kept(present)
+	if fresh && e.Kind == Regular {
+		return nil // it was made with both
+	}
+	mode := e.Kind != Symlink && (fresh || present.Mode != e.Mode || re.unlocked[e.Path])
+	at := fresh || present.Mtime != e.Mtime || e.Kind == Directory && re.touched[e.Path]
+	if !mode && !at {
+		return nil
+	}
+	dir, last, err := re.parentOf(e.Path)
+	if err != nil {
+		return err
+	}
+	if !fresh {
+		re.done.Changed++
+	}
+	if mode {
+		if err := chmod(dir, last, e.Mode); err != nil {
+			return err
+		}
+	}
+	if err := setTime(dir, last, e.Mtime); err != nil || e.Kind != Regular {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstatat(dir, last, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	re.stats[e.Path] = st
+	return nil
+}
+
+// parentOf is parent for a change that leaves the directory's own time as it is.
+func (re *restore) parentOf(name string) (int, string, error) {
+	where := filepath.Dir(name)
+	was := re.touched[where]
+	dir, last, err := re.parent(name)
+	if !was {
+		delete(re.touched, where)
+	}
+	return dir, last, err
+}
+
+// chmod sets a file's permissions, never those of what a link leads to.
+func chmod(dir int, last string, mode uint32) error {
+	fd, err := unix.Openat(dir, last, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), mode)
+}
+
+// setTime sets a file's modification time, also a link's own.
+func setTime(dir int, name string, at int64) error {
+	ts := unix.NsecToTimespec(at)
+	return unix.UtimesNanoAt(dir, name, []unix.Timespec{{Nsec: unix.UTIME_OMIT}, ts}, unix.AT_SYMLINK_NOFOLLOW)
+}

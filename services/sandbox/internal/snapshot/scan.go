@@ -1,0 +1,258 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxDepth is how deep folders may be nested; the same as of a workspace.
+const maxDepth = 1000
+
+// Tree is an open workspace.
+type Tree struct {
+	root    *os.File
+	staging string
+	owner   Owner
+	closed  sync.Mutex // held while the rights of what its owner closed are changed
+}
+
+// Owner is who owns what is restored; -1 leaves it to the service's own user.
+type Owner struct{ UID, GID int }
+
+// OpenTree opens a workspace. staging is a folder on the same file system, closed
+// to commands, in which files are written before they are put in place.
+func OpenTree(dir, staging string, owner Owner) (*Tree, error) {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: dir, Err: err}
+	}
+	return &Tree{root: os.NewFile(uintptr(fd), dir), staging: staging, owner: owner}, nil
+}
+
+// Close closes the tree.
+func (t *Tree) Close() error { return t.root.Close() }
+
+// openAttempts bounds how often a resolution is tried again that the kernel gave
+// up because something was renamed meanwhile.
+const openAttempts = 64
+
+// longName is the longest part of a path that is resolved in one call: the kernel
+// takes less than 4096 bytes.
+const longName = 2048
+
+// open opens a path through directories alone: no link is followed, and nothing
+// outside reached.
+func (t *Tree) open(name string, flags uint64) (*os.File, error) {
+	dir := int(t.root.Fd())
+	for len(name) > longName {
+		cut := strings.LastIndexByte(name[:longName], '/')
+		if cut < 0 {
+			return nil, unix.ENAMETOOLONG
+		}
+		fd, err := openBeneath(dir, name[:cut], unix.O_PATH|unix.O_DIRECTORY)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = unix.Close(fd) }()
+		dir, name = fd, name[cut+1:]
+	}
+	fd, err := openBeneath(dir, name, flags)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+func openBeneath(dir int, name string, flags uint64) (int, error) {
+	how := unix.OpenHow{
+		Flags:   flags | unix.O_CLOEXEC | unix.O_NOFOLLOW,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	}
+	for range openAttempts {
+		fd, err := unix.Openat2(dir, name, &how)
+		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
+			continue
+		}
+		return fd, err
+	}
+	return -1, unix.EAGAIN
+}
+
+// parent opens the directory that a path lies in, and returns the last part.
+func (t *Tree) parent(name string) (*os.File, string, error) {
+	dir, last := path.Split(name)
+	if dir == "" {
+		dir = "."
+	}
+	f, err := t.open(strings.TrimSuffix(dir, "/"), unix.O_RDONLY|unix.O_DIRECTORY)
+	return f, last, err
+}
+
+// found is a file of a walk.
+type found struct {
+	Entry
+	st unix.Stat_t
+}
+
+// walk is one look at the whole tree.
+type walk struct {
+	ctx   context.Context //nolint:containedctx // lives as long as one walk
+	files []found
+	left  []Left
+}
+
+// scan lists everything in the workspace, in order, without reading a file.
+func (t *Tree) scan(ctx context.Context) (*walk, error) {
+	w := &walk{ctx: ctx}
+	fd, err := unix.Dup(int(t.root.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	unix.CloseOnExec(fd)
+	// A descriptor of its own: reading a directory moves its position.
+	own, err := unix.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	_ = unix.Close(fd)
+	if err != nil {
+		return nil, err
+	}
+	root := os.NewFile(uintptr(own), ".")
+	defer func() { _ = root.Close() }()
+	return w, w.directory(root, "", 0)
+}
+
+func (w *walk) directory(dir *os.File, name string, depth int) error {
+	if err := w.ctx.Err(); err != nil {
+		return err
+	}
+	if depth > maxDepth {
+		return fmt.Errorf("%w: more than %d, at %.200s", ErrTooDeep, maxDepth, name)
+	}
+	names, err := dir.Readdirnames(-1)
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	slices.Sort(names)
+	prefix := ""
+	if name != "" {
+		prefix = name + "/"
+	}
+	for _, last := range names {
+		if err := w.entry(dir, last, prefix+last, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walk) entry(dir *os.File, last, name string, depth int) error {
+	f := found{Entry: Entry{Path: name}}
+	if err := unix.Fstatat(int(dir.Fd()), last, &f.st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return nil //nolint:nilerr // it vanished
+	}
+	f.Mode, f.Mtime = f.st.Mode&keptBits, f.st.Mtim.Nano()
+	switch f.st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		f.Kind = Regular
+		f.Size, f.Sparse = f.st.Size, sparse(&f.st)
+	case unix.S_IFLNK:
+		target, err := readLink(int(dir.Fd()), last)
+		if err != nil {
+			return nil //nolint:nilerr // it vanished
+		}
+		// A link's permissions mean nothing.
+		f.Kind, f.Target, f.Mode = Symlink, target, 0o777
+	case unix.S_IFDIR:
+		f.Kind = Directory
+		w.files = append(w.files, f)
+		return w.enter(dir, last, name, depth)
+	default:
+		w.left = append(w.left, Left{Path: name, Why: special(f.st.Mode)})
+		return nil
+	}
+	w.files = append(w.files, f)
+	return nil
+}
+
+// enter walks a directory. When the service has the same user as the commands,
+// one of them may have closed it: then it is open while it is walked.
+func (w *walk) enter(dir *os.File, last, name string, depth int) error {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fd, err := unix.Openat(int(dir.Fd()), last, flags, 0)
+	if err == nil && !searchable(fd) {
+		_ = unix.Close(fd)
+		err = unix.EACCES
+	}
+	if errors.Is(err, unix.EACCES) {
+		closed, shut, openErr := unlock(int(dir.Fd()), last, 0o700)
+		if openErr != nil {
+			return fmt.Errorf("open %.200s: %w", name, openErr)
+		}
+		defer shut()
+		fd, err = unix.Open(closed, flags&^unix.O_NOFOLLOW, 0)
+	}
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
+		w.files = w.files[:len(w.files)-1]
+		return nil // it vanished
+	case err != nil:
+		return fmt.Errorf("open %.200s: %w", name, err)
+	}
+	sub := os.NewFile(uintptr(fd), name)
+	defer func() { _ = sub.Close() }()
+	return w.directory(sub, name, depth+1)
+}
+
+// searchable says whether the files in an open directory can be reached.
+func searchable(dir int) bool {
+	var st unix.Stat_t
+	return !errors.Is(unix.Fstatat(dir, ".", &st, 0), unix.EACCES)
+}
+
+// unlock gives the owner rights to a file that it may have taken from itself, and
+// returns a name of it in /proc that no rename can change. shut sets the mode back.
+func unlock(dir int, last string, rights uint32) (name string, shut func(), err error) {
+	at, err := unix.Openat(dir, last, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", nil, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(at, &st); err != nil {
+		return "", nil, errors.Join(err, unix.Close(at))
+	}
+	name = fmt.Sprintf("/proc/self/fd/%d", at)
+	if err := unix.Chmod(name, st.Mode&0o7777|rights); err != nil {
+		return "", nil, errors.Join(err, unix.Close(at))
+	}
+	return name, func() {
+		_ = unix.Chmod(name, st.Mode&0o7777)
+		_ = unix.Close(at)
+	}, nil
+}
+
+// readLink reads where a link leads, as it is.
+func readLink(dir int, last string) (string, error) {
+	var buffer [unix.PathMax]byte
+	n, err := unix.Readlinkat(dir, last, buffer[:])
+	return string(buffer[:max(n, 0)]), err
+}
+
+// sparse says whether at least one block of a file is a hole.
+func sparse(st *unix.Stat_t) bool { return st.Blocks*512+block <= st.Size }
+
+func special(mode uint32) string {
+	switch mode & unix.S_IFMT {
+	case unix.S_IFIFO:
+		return "it is a FIFO"
+	case unix.S_IFSOCK:
+		return "it is a socket"
+	}
+	return "it is a device"
+}

@@ -1,0 +1,228 @@
+// Package snapshot keeps the states of a workspace: what its files were at a
+// moment, exactly, at the cost of what changed since the moment before.
+//
+// A store is one folder and belongs to one workspace, so nothing that it holds is
+// ever shared between tenants, and it goes with the workspace. It holds
+//
+//	packs/<name>.pack         contents and lists of files, by the SHA-256 of each
+//	snapshots/<n>.<id>.json   one snapshot: what it is called and the hash of its list
+//	index                     what the files' stat data were when they were last read
+//
+// Everything but the index is durable before it is named, and a snapshot is named
+// last: one that a crash interrupted is not listed. The index is only a shortcut:
+// a file whose size, inode, change and modification time are those of the index is
+// not read again. A process that changes a file through a mapping that it made
+// writable before the snapshot can go unnoticed until the kernel writes the page.
+//
+// Kept are regular files with their contents and holes, directories, also empty
+// ones, and symbolic links as they are; permissions with the sticky bit, and the
+// modification times of all three. Set-user-id and set-group-id are not kept, nor
+// are owners (a restored file belongs to the workspace's), extended attributes and
+// which names are links to the same file. FIFOs, sockets and devices are left out,
+// and named in what Create returns.
+//
+// A Store may be read by several goroutines while one changes it, but for Delete,
+// Compact and Pull, during which nobody may use the folder, also not by another
+// Store.
+package snapshot
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Errors of this package. Everything else is a failure of the disk.
+var (
+	ErrNotFound = errors.New("there is no such snapshot")
+	ErrDamaged  = errors.New("the snapshot store is damaged")
+	ErrTooDeep  = errors.New("folders are nested too deep")
+)
+
+// Snapshot describes one state of the workspace.
+type Snapshot struct {
+	ID          string    `json:"id"`
+	Seq         int64     `json:"seq"` // numbers the snapshots of a store in the order of their making
+	Parent      string    `json:"parent,omitempty"`
+	Description string    `json:"description,omitempty"`
+	Created     time.Time `json:"created"`
+	Root        Hash      `json:"root"` // of its list of files
+	Files       int64     `json:"files"`
+	Directories int64     `json:"directories"`
+	Links       int64     `json:"links"`
+	Bytes       int64     `json:"bytes"` // of the files' contents
+	Added       int64     `json:"added"` // bytes that the store grew by
+	// Left are the paths that were left out, at most 100 of them, and why.
+	Left []Left `json:"left,omitempty"`
+	// LeftOut is how many there were.
+	LeftOut int64 `json:"left_out,omitempty"`
+}
+
+// Left is something that a snapshot does not hold as it was.
+type Left struct {
+	Path string `json:"path"`
+	Why  string `json:"why"`
+}
+
+const (
+	packsDir     = "packs"
+	recordsDir   = "snapshots"
+	indexFile    = "index"
+	recordSuffix = ".json"
+	maxLeft      = 100
+)
+
+var validID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+
+// Store is an open store.
+type Store struct {
+	dir   string
+	packs *packs
+}
+
+// Open opens a store, and makes its folders when there are none.
+func Open(dir string) (*Store, error) {
+	for _, d := range []string{packsDir, recordsDir} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			return nil, fmt.Errorf("open the snapshot store: %w", err)
+		}
+	}
+	p, err := openPacks(filepath.Join(dir, packsDir))
+	if err != nil {
+		return nil, fmt.Errorf("open the snapshot store: %w", err)
+	}
+	return &Store{dir: dir, packs: p}, nil
+}
+
+// Close releases the store's files.
+func (s *Store) Close() error { return s.packs.close() }
+
+// record names a snapshot's file.
+type record struct {
+	seq      int64
+	id, file string
+}
+
+// records returns the snapshots' files, the last one first.
+func (s *Store) records() ([]record, error) {
+	entries, err := os.ReadDir(filepath.Join(s.dir, recordsDir))
+	if err != nil {
+		return nil, err
+	}
+	var all []record
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), recordSuffix)
+		number, id, cut := strings.Cut(name, ".")
+		seq, err := strconv.ParseInt(number, 10, 64)
+		if ok && cut && err == nil && validID.MatchString(id) {
+			all = append(all, record{seq: seq, id: id, file: e.Name()})
+		}
+	}
+	slices.SortFunc(all, func(a, b record) int { return cmp.Or(cmp.Compare(b.seq, a.seq), cmp.Compare(b.id, a.id)) })
+	return all, nil
+}
+
+func (s *Store) record(id string) (record, error) {
+	all, err := s.records()
+	if err != nil {
+		return record{}, err
+	}
+	i := slices.IndexFunc(all, func(r record) bool { return r.id == id })
+	if i < 0 {
+		return record{}, fmt.Errorf("%w: %.80q", ErrNotFound, id)
+	}
+	return all[i], nil
+}
+
+// Get returns a snapshot.
+func (s *Store) Get(id string) (Snapshot, error) {
+	r, err := s.record(id)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	return s.load(r)
+}
+
+func (s *Store) load(r record) (Snapshot, error) {
+	raw, err := os.ReadFile(filepath.Join(s.dir, recordsDir, r.file))
+	if err != nil {
+		return Snapshot{}, err
+	}
+	var got Snapshot
+	if err := json.Unmarshal(raw, &got); err != nil || got.ID != r.id || got.Seq != r.seq {
+		return Snapshot{}, fmt.Errorf("%w: the record of %s cannot be read", ErrDamaged, r.id)
+	}
+	return got, nil
+}
+
+// List returns snapshots, the last one first: at most n of those before a number;
+// zero stands for the end.
+func (s *Store) List(n int, before int64) ([]Snapshot, error) {
+	all, err := s.records()
+	if err != nil {
+		return nil, err
+	}
+	var list []Snapshot
+	for _, r := range all {
+		if before != 0 && r.seq >= before {
+			continue
+		}
+		if len(list) == n {
+			break
+		}
+		got, err := s.load(r)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, got)
+	}
+	return list, nil
+}
+
+// Size is how many bytes the store's packs hold.
+func (s *Store) Size() int64 { return s.packs.size() }
+
+// save names a snapshot. Everything that it holds is durable.
+func (s *Store) save(r Snapshot) error {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(s.dir, recordsDir, fmt.Sprintf("%012d.%s%s", r.Seq, r.ID, recordSuffix)), raw, true)
+}
+
+// writeFile replaces a file whole or not at all, and durably if asked to.
+func writeFile(path string, raw []byte, durable bool) error {
+	temp := path + ".new"
+	f, err := os.OpenFile(temp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(raw)
+	if durable && err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, path); err != nil || !durable {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

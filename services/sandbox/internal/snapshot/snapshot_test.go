@@ -1,0 +1,560 @@
+package snapshot
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+// place is a workspace with a store.
+type testPlace struct {
+	t     *testing.T
+	dir   string
+	tree  *Tree
+	store *Store
+	where string // of the store
+}
+
+func newPlace(t *testing.T) *testPlace {
+	t.Helper()
+	base := t.TempDir()
+	p := &testPlace{t: t, dir: filepath.Join(base, "workspace"), where: filepath.Join(base, "store")}
+	for _, d := range []string{p.dir, filepath.Join(base, "staging")} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree, err := OpenTree(p.dir, filepath.Join(base, "staging"), Owner{-1, -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if left, err := os.ReadDir(filepath.Join(base, "staging")); err != nil || len(left) > 0 {
+			t.Errorf("in the staging folder: %v, %v", left, err)
+		}
+		_ = tree.Close()
+	})
+	p.tree = tree
+	p.reopen()
+	return p
+}
+
+// reopen opens the store anew, as every request does.
+func (p *testPlace) reopen() {
+	p.t.Helper()
+	s, err := Open(p.where)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.store = s
+	p.t.Cleanup(func() { _ = s.Close() })
+}
+
+func (p *testPlace) create(id string) Snapshot {
+	p.t.Helper()
+	p.reopen()
+	got, err := p.store.Create(p.t.Context(), p.tree, Request{ID: id, Now: time.Now()})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return got
+}
+
+func (p *testPlace) restore(id string) Restored {
+	p.t.Helper()
+	p.reopen()
+	got, err := p.store.Restore(p.t.Context(), p.tree, id)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return got
+}
+
+// path is a path in the workspace; its directories are made.
+func (p *testPlace) path(name string) string {
+	p.t.Helper()
+	full := filepath.Join(p.dir, name)
+	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+	return full
+}
+
+func (p *testPlace) write(name, content string) {
+	p.t.Helper()
+	if err := os.WriteFile(p.path(name), []byte(content), 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *testPlace) must(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// capture describes everything in the workspace that a snapshot keeps.
+func (p *testPlace) capture() map[string]string {
+	p.t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(p.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == p.dir {
+			return err
+		}
+		name, _ := filepath.Rel(p.dir, path)
+		var st unix.Stat_t
+		if err := unix.Lstat(path, &st); err != nil {
+			return err
+		}
+		text := fmt.Sprintf("%o %s", st.Mode, time.Unix(st.Mtim.Unix()).UTC().Format(time.RFC3339Nano))
+		switch st.Mode & unix.S_IFMT {
+		case unix.S_IFREG:
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			text += fmt.Sprintf(" %d %x holes=%t", st.Size, sha256.Sum256(b), sparse(&st))
+		case unix.S_IFLNK:
+			target, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			text += " -> " + target
+		}
+		all[name] = text
+		return nil
+	})
+	p.must(err)
+	return all
+}
+
+// TestAnyTreeIsRestoredExactly changes a tree at random, keeps its states, and goes
+// back and forth between them.
+func TestAnyTreeIsRestoredExactly(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(seed, 7))
+			p := newPlace(t)
+			states := map[string]map[string]string{}
+			var ids []string
+			for n := range 8 {
+				for range 30 {
+					p.change(r)
+				}
+				id := fmt.Sprintf("s%d", n)
+				p.create(id)
+				ids, states[id] = append(ids, id), p.capture()
+				if n > 0 && r.IntN(2) == 0 {
+					p.back(ids[r.IntN(len(ids))], states)
+				}
+			}
+			for range 8 {
+				for range r.IntN(20) {
+					p.change(r)
+				}
+				p.back(ids[r.IntN(len(ids))], states)
+			}
+			kept := ids[5]
+			p.must(p.store.Delete(ids[:5]...))
+			p.back(kept, states)
+			if got := p.restore(kept); got != (Restored{}) {
+				t.Errorf("restoring what is there did %+v", got)
+			}
+		})
+	}
+}
+
+func (p *testPlace) back(id string, states map[string]map[string]string) {
+	p.t.Helper()
+	p.restore(id)
+	if diff := cmp.Diff(states[id], p.capture()); diff != "" {
+		p.t.Fatalf("%s is not what it was (-want +got):\n%s", id, diff)
+	}
+}
+
+// own are the rights that the test needs itself.
+var own = map[bool]fs.FileMode{true: 0o200, false: 0o700}[os.Getuid() == 0]
+
+// change makes one random change.
+func (p *testPlace) change(r *rand.Rand) {
+	p.t.Helper()
+	parts := make([]string, 1+r.IntN(3))
+	for i := range parts {
+		parts[i] = []string{"a", "b", "a-b", "c c", "\xff\n", ".git", "z"}[r.IntN(7)]
+	}
+	name := filepath.Join(p.dir, strings.Join(parts, "/"))
+	if os.MkdirAll(filepath.Dir(name), 0o755) != nil {
+		return // a file is there
+	}
+	st, err := os.Lstat(name)
+	switch r.IntN(9) {
+	case 0:
+		_ = os.Mkdir(name, 0o700)
+	case 1:
+		_ = os.RemoveAll(name)
+	case 2:
+		_ = os.Symlink([]string{"/etc/passwd", "../..", "a", "nowhere"}[r.IntN(4)], name)
+	case 3:
+		if err == nil && st.Mode()&fs.ModeSymlink == 0 {
+			_ = os.Chmod(name, fs.FileMode(r.IntN(0o1000))|own)
+		}
+	case 4:
+		_ = os.Rename(name, filepath.Join(p.dir, fmt.Sprintf("renamed-%d", r.IntN(5))))
+	case 5:
+		if err == nil && st.Mode().IsRegular() {
+			p.patch(name, r)
+		}
+	case 6:
+		_ = os.Chtimes(name, time.Time{}, time.Unix(r.Int64N(1<<31), r.Int64N(1e9)))
+	case 7:
+		p.sparse(name, r)
+	default:
+		content := make([]byte, []int{0, 1, 100, 5000, chunkSize, chunkSize + 1, 2*chunkSize + 77}[min(r.IntN(20), 6)*r.IntN(2)])
+		for i := range content {
+			content[i] = byte(i * int(r.Uint32()%5))
+		}
+		_ = os.WriteFile(name, content, 0o640)
+	}
+}
+
+func (p *testPlace) patch(name string, r *rand.Rand) {
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return
+	}
+	_, err = f.WriteAt([]byte{byte(r.Uint32())}, r.Int64N(3*chunkSize))
+	p.must(errors.Join(err, f.Close()))
+}
+
+func (p *testPlace) sparse(name string, r *rand.Rand) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
+	if err != nil {
+		return
+	}
+	p.must(f.Truncate(4*chunkSize + 5))
+	_, err = f.WriteAt(bytes.Repeat([]byte("x"), 3*block), r.Int64N(4*chunkSize/block)*block)
+	p.must(errors.Join(err, f.Sync(), f.Close()))
+}
+
+func TestOnlyWhatChangedIsReadAndStored(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := range 2000 {
+		content := make([]byte, 2000)
+		for j := range content {
+			content[j] = byte(r.Uint32())
+		}
+		p.write(fmt.Sprintf("d%d/f%d", i%40, i), string(content))
+	}
+	large := make([]byte, 16*chunkSize)
+	for i := range large {
+		large[i] = byte(r.Uint32())
+	}
+	p.write("large", string(large))
+	first := p.create("one")
+	if first.Files != 2001 || first.Directories != 40 || first.Bytes != 2000*2000+16*chunkSize {
+		t.Errorf("the first is %+v", first)
+	}
+	for i := range 20 {
+		p.write(fmt.Sprintf("d%d/f%d", i, i), fmt.Sprintf("changed %d", i))
+	}
+	p.patch(filepath.Join(p.dir, "large"), r)
+	second := p.create("two")
+	if second.Added > chunkSize+100<<10 {
+		t.Errorf("20 small changes and a patched chunk took %d bytes", second.Added)
+	}
+	if third := p.create("three"); third.Added != 0 || third.Root != second.Root {
+		t.Errorf("without a change the store grew by %d bytes", third.Added)
+	}
+	if got := p.restore("one"); got.Written != 21 || got.Removed != 0 {
+		t.Errorf("the restore did %+v", got)
+	}
+}
+
+func TestAFileThatOnlyItsChangeTimeBetraysIsRead(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("f", "before")
+	st, err := os.Stat(p.path("f"))
+	p.must(err)
+	first := p.create("one")
+	p.write("f", "behind") // as long, and with the same time of modification
+	p.must(os.Chtimes(p.path("f"), time.Time{}, st.ModTime()))
+	if second := p.create("two"); second.Root == first.Root {
+		t.Error("the change was not seen")
+	}
+}
+
+func TestWhatIsNoFileIsLeftOutAndLeftAlone(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("d/f", "x")
+	p.must(unix.Mkfifo(p.path("d/fifo"), 0o600))
+	l, err := net.Listen("unix", p.path("sock"))
+	p.must(err)
+	defer func() { _ = l.Close() }()
+	got := p.create("one")
+	want := []Left{{"d/fifo", "it is a FIFO"}, {"sock", "it is a socket"}}
+	if diff := cmp.Diff(want, got.Left); diff != "" || got.LeftOut != 2 {
+		t.Errorf("left out (-want +got):\n%s", diff)
+	}
+	p.must(unix.Mkfifo(p.path("new/fifo"), 0o600))
+	p.restore("one")
+	if _, err := os.Lstat(p.path("d/fifo")); err != nil {
+		t.Errorf("the FIFO in a directory that stays: %v", err)
+	}
+	if _, err := os.Lstat(filepath.Join(p.dir, "new")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a directory that is not in the snapshot, with a FIFO in it: %v", err)
+	}
+	// In the place of a wanted file it has to go.
+	p.must(os.Remove(p.path("d/f")))
+	p.must(unix.Mkfifo(p.path("d/f"), 0o600))
+	p.restore("one")
+	if b, err := os.ReadFile(p.path("d/f")); string(b) != "x" || err != nil {
+		t.Errorf("the file is %q, %v", b, err)
+	}
+}
+
+func TestSetUserIDIsNotKept(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("f", "x")
+	p.must(os.Chmod(p.path("f"), 0o755|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky))
+	p.create("one")
+	p.must(os.Remove(p.path("f")))
+	p.restore("one")
+	st, err := os.Stat(p.path("f"))
+	p.must(err)
+	if st.Mode() != 0o755|fs.ModeSticky {
+		t.Errorf("the mode is %v", st.Mode())
+	}
+}
+
+func TestALinkInTheWayLeadsNowhere(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("d/f", "inside")
+	p.create("one")
+	outside := t.TempDir()
+	p.must(os.WriteFile(filepath.Join(outside, "f"), []byte("outside"), 0o600))
+	p.must(os.RemoveAll(p.path("d")))
+	p.must(os.Symlink(outside, p.path("d")))
+	second := p.create("two")
+	if second.Files != 0 || second.Links != 1 {
+		t.Errorf("the link was followed: %+v", second)
+	}
+	p.restore("one")
+	if b, _ := os.ReadFile(filepath.Join(outside, "f")); string(b) != "outside" {
+		t.Errorf("outside there is %q", b)
+	}
+	if b, _ := os.ReadFile(p.path("d/f")); string(b) != "inside" {
+		t.Errorf("inside there is %q", b)
+	}
+}
+
+func TestAnInterruptedSnapshotIsNotListedAndIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("f", strings.Repeat("x", 5000))
+	p.create("one")
+	p.write("g", "y")
+	// What a crash can leave: a pack and a record under way, an index cut short.
+	p.must(os.WriteFile(filepath.Join(p.where, packsDir, "new-1"), []byte("torn"), 0o600))
+	p.must(os.WriteFile(filepath.Join(p.where, recordsDir, "000000000002.two.json.new"), []byte("{"), 0o600))
+	p.must(os.Truncate(filepath.Join(p.where, indexFile), 20))
+	p.reopen()
+	if all, err := p.store.List(10, 0); err != nil || len(all) != 1 || all[0].ID != "one" {
+		t.Errorf("listed: %+v, %v", all, err)
+	}
+	p.create("two")
+	want := p.capture()
+	p.restore("one")
+	p.restore("two")
+	if diff := cmp.Diff(want, p.capture()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if left, _ := filepath.Glob(filepath.Join(p.where, "*", "*new*")); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func TestTheSameIDIsTheSameSnapshot(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("f", "x")
+	first := p.create("one")
+	p.write("f", "y")
+	if again := p.create("one"); again.Root != first.Root {
+		t.Error("it was made anew")
+	}
+}
+
+func TestDamageIsFound(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("f", strings.Repeat("x", 5000))
+	p.create("one")
+	p.must(os.Remove(p.path("f")))
+	packs, _ := filepath.Glob(filepath.Join(p.where, packsDir, "*"+packSuffix))
+	b, err := os.ReadFile(packs[0])
+	p.must(err)
+	b[len(packMagic)] ^= 1
+	p.must(os.WriteFile(packs[0], b, 0o600))
+	p.reopen()
+	if _, err := p.store.Restore(t.Context(), p.tree, "one"); !errors.Is(err, ErrDamaged) {
+		t.Errorf("got %v", err)
+	}
+	if len(p.capture()) != 0 {
+		t.Error("something was restored")
+	}
+}
+
+func TestDeletingFreesWhatOnlyTheDeletedHeld(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	r := rand.New(rand.NewPCG(3, 3))
+	random := func() string {
+		b := make([]byte, 3*chunkSize)
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		return string(b)
+	}
+	p.write("stays", random())
+	p.create("one")
+	p.write("goes", random())
+	p.create("two")
+	full := p.store.Size()
+	p.must(os.Remove(p.path("goes")))
+	p.create("three")
+	p.reopen()
+	p.must(p.store.Delete("two", "never"))
+	if got := p.store.Size(); got > full-3*chunkSize+10_000 {
+		t.Errorf("the store holds %d bytes, before %d", got, full)
+	}
+	p.restore("one")
+	want := p.capture()
+	p.must(os.Remove(p.path("stays")))
+	p.restore("three")
+	if diff := cmp.Diff(want, p.capture()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestManySmallPacksBecomeOne(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	for i := range manySmalls + 2 {
+		p.write(fmt.Sprintf("f%d", i), fmt.Sprint(i))
+		p.create(fmt.Sprintf("s%d", i))
+	}
+	want := p.capture()
+	p.reopen()
+	for range 2 {
+		p.must(p.store.Compact())
+	}
+	if packs, _ := filepath.Glob(filepath.Join(p.where, packsDir, "*")); len(packs) != 1 {
+		t.Errorf("there are %d packs", len(packs))
+	}
+	p.restore("s1")
+	if len(p.capture()) != 2 {
+		t.Errorf("s1 is %v", p.capture())
+	}
+	p.restore(fmt.Sprintf("s%d", manySmalls+1))
+	if diff := cmp.Diff(want, p.capture()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatItsOwnerHasClosedIsKeptAndStaysClosed(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	modes := func() (got []fs.FileMode) {
+		for _, name := range []string{"d", "d/e", "d/e/f", "d/g"} {
+			st, err := os.Lstat(filepath.Join(p.dir, name))
+			p.must(err)
+			got = append(got, st.Mode().Perm())
+			if st.IsDir() {
+				p.must(os.Chmod(filepath.Join(p.dir, name), 0o700))
+				defer func() { p.must(os.Chmod(filepath.Join(p.dir, name), st.Mode())) }()
+			}
+		}
+		return got
+	}
+	p.write("d/e/f", "closed")
+	p.write("d/g", "open")
+	for _, name := range []string{"d/e/f", "d/e", "d"} {
+		p.must(os.Chmod(p.path(name), 0))
+	}
+	want := []fs.FileMode{0, 0, 0, 0o644}
+	p.create("one")
+	if diff := cmp.Diff(want, modes()); diff != "" {
+		t.Errorf("after the snapshot (-want +got):\n%s", diff)
+	}
+	for _, name := range []string{"d", "d/e", "d/e/f"} {
+		p.must(os.Chmod(filepath.Join(p.dir, name), 0o700))
+	}
+	p.write("d/e/f", "changed")
+	p.write("d/e/more", "more")
+	p.must(os.Chmod(p.path("d/e/more"), 0))
+	p.must(os.Chmod(p.path("d/e"), 0))
+	p.create("two")
+	p.restore("one")
+	if diff := cmp.Diff(want, modes()); diff != "" {
+		t.Errorf("after the restore (-want +got):\n%s", diff)
+	}
+	for _, name := range []string{"d", "d/e", "d/e/f"} {
+		p.must(os.Chmod(filepath.Join(p.dir, name), 0o700))
+	}
+	if b, err := os.ReadFile(p.path("d/e/f")); string(b) != "closed" || err != nil {
+		t.Errorf("the file is %q, %v", b, err)
+	}
+	if _, err := os.Lstat(p.path("d/e/more")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that is not in the snapshot: %v", err)
+	}
+}
+
+// TestAsAPlainUser runs the other tests as a user to whom files can be closed.
+func TestAsAPlainUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("this is that user")
+	}
+	const nobody = 65534
+	dir, err := os.MkdirTemp("/tmp", "fairlead-nobody-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(dir, "snapshot.test")
+	if err := errors.Join(os.WriteFile(binary, self, 0o755), os.Chmod(dir, 0o755), os.Mkdir(dir+"/tmp", 0o755), os.Chown(dir+"/tmp", nobody, nobody)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), binary, "-test.timeout=2m")
+	cmd.Dir, cmd.Env = dir+"/tmp", []string{"TMPDIR=" + dir + "/tmp"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
