@@ -3,6 +3,7 @@ package backend
 import (
 	"strconv"
 	"testing"
+	"testing/synctest"
 
 	"go.uber.org/goleak"
 
@@ -16,30 +17,28 @@ func wake(n int) store.Wake {
 }
 
 func TestAListenerThatIsTooSlowLosesItsQueueAndIsTold(t *testing.T) {
-	b := NewBroadcast()
-	defer b.Close()
-	c, err := b.Listen(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n := range 3 * maxQueuedWakes {
-		b.Send(wake(n))
-	}
-	// At most one wake was on its way to the channel before the queue was full.
-	var got []store.Wake
-	for w := range c {
-		got = append(got, w)
-		if w.Kind == store.WakeLost || len(got) > 1 {
-			break
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBroadcast()
+		defer b.Close()
+		c, err := b.Listen(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if last := got[len(got)-1]; last != (store.Wake{Kind: store.WakeLost}) {
-		t.Errorf("got %+v", got)
-	}
-	b.Send(wake(-1))
-	if w := <-c; w != wake(-1) {
-		t.Errorf("after the loss: %+v", w)
-	}
+		b.Send(wake(0))
+		synctest.Wait() // the first wake has left the queue: it waits for a receiver
+		for n := range 3 * maxQueuedWakes {
+			b.Send(wake(n + 1))
+		}
+		for _, want := range []store.Wake{wake(0), {Kind: store.WakeLost}} {
+			if got := <-c; got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		}
+		b.Send(wake(-1))
+		if w := <-c; w != wake(-1) {
+			t.Errorf("after the loss: %+v", w)
+		}
+	})
 }
 
 func TestWakesThatWaitAreSentOnceAndInOrder(t *testing.T) {
