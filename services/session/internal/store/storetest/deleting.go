@@ -101,8 +101,13 @@ func testIdle(t *testing.T, open func(t *testing.T) store.Store) {
 		f.active("active")
 		parked := f.active("parked")
 		f.commit(wait(parked, "t1", store.PendingCall{CallID: "c", TurnID: "t1", Answer: store.CommandToolResult}))
-		scheduled := f.create(key("scheduled"))
-		f.must(f.PutJobs(f.ctx(), []store.Job{{Tenant: scheduled.Tenant, Session: scheduled.Session, Kind: store.JobSchedule, ID: "s", Due: time.Now().Add(time.Hour)}}))
+		for _, id := range []string{"scheduled", "paused", "over"} {
+			_, err := f.CreateSchedule(f.ctx(), newSchedule(f.create(key(id)), "a", time.Hour))
+			f.must(err)
+		}
+		_, err := f.PauseSchedule(f.ctx(), store.PauseSchedule{Key: key("paused"), ID: "a", Paused: true})
+		f.must(err)
+		f.must(f.ScheduleFired(f.ctx(), store.ScheduleFired{Key: key("over"), ID: "a", Due: f.schedule(key("over"), "a").Due})) // no time is left
 		done := f.active("done")
 		f.commit(finish(done, "t1"))
 
@@ -115,11 +120,11 @@ func testIdle(t *testing.T, open func(t *testing.T) store.Store) {
 		gone, err = f.DeleteIdle(f.ctx(), 0, 10)
 		f.must(err)
 		slices.SortFunc(gone, cmpKeys)
-		if d := cmp.Diff([]store.Key{key("done"), key("idle"), {Tenant: "other", Session: "idle"}}, gone); d != "" {
+		if d := cmp.Diff([]store.Key{key("done"), key("idle"), key("over"), {Tenant: "other", Session: "idle"}}, gone); d != "" {
 			t.Error(d)
 		}
-		f.wantJobs("for the peers", f.claimJobs(0, store.JobDelete), "done", "idle", "idle")
-		for _, id := range []string{"queued", "active", "parked", "scheduled"} {
+		f.wantJobs("for the peers", f.claimJobs(0, store.JobDelete), "done", "idle", "idle", "over")
+		for _, id := range []string{"queued", "active", "parked", "scheduled", "paused"} {
 			f.session(key(id))
 		}
 		if _, err := f.GetSession(f.ctx(), key("done")); !errors.Is(err, store.ErrNotFound) {
