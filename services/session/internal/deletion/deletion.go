@@ -72,6 +72,6 @@ func Retain(s Idle, retention time.Duration, log *slog.Logger) jobs.Handler {
 		if deleted > 0 {
 			log.InfoContext(ctx, "deleted sessions that nobody used any more", "sessions", deleted, "idle_for", retention)
 		}
-		return &store.Job{Due: time.Now().Add(every)}, nil
+		return &store.Job{After: every}, nil
 	}
 }

@@ -245,7 +245,7 @@ func (r *Runner) retry(ctx context.Context, j store.Job, how string, err error) 
 		wait = after.Duration
 	}
 	log.WarnContext(ctx, "a job failed and will be tried again", "in", wait)
-	return &store.Job{Body: j.Body, Attempt: j.Attempt, Due: time.Now().Add(wait)}
+	return &store.Job{Body: j.Body, Attempt: j.Attempt, After: wait}
 }
 
 // delay is how long to wait after this many tries: twice as long after each,
@@ -272,7 +272,15 @@ func (r *Runner) end(ctx context.Context, j store.Job, again *store.Job) {
 		r.log.InfoContext(ctx, "a job was taken over or deleted while it ran", "kind", j.Kind, "job", j.ID, "tenant", j.Tenant)
 	case err != nil:
 		r.log.WarnContext(ctx, "cannot end a job; it is done again when its claim ends", "kind", j.Kind, "job", j.ID, "tenant", j.Tenant, "error", fmt.Errorf("end job: %w", err))
-	case again != nil && time.Until(again.Due) < r.config.Poll:
-		time.AfterFunc(time.Until(again.Due), r.Wake)
+	case again != nil && wait(again) < r.config.Poll:
+		time.AfterFunc(wait(again), r.Wake)
 	}
+}
+
+// wait is how long it takes, about, until a job is due again.
+func wait(again *store.Job) time.Duration {
+	if again.Due.IsZero() {
+		return again.After
+	}
+	return time.Until(again.Due)
 }

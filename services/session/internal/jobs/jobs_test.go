@@ -63,6 +63,9 @@ func (s *rows) EndJob(ctx context.Context, j store.Job, again *store.Job) error 
 		return nil
 	}
 	s.jobs[i].Due, s.jobs[i].Body, s.jobs[i].Attempt = again.Due, again.Body, again.Attempt
+	if again.Due.IsZero() {
+		s.jobs[i].Due = time.Now().Add(again.After)
+	}
 	return nil
 }
 

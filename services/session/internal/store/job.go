@@ -26,9 +26,11 @@ type Job struct {
 	// deleted; empty: with none.
 	Session string
 	Body    []byte // opaque to the store
-	// Due is when the job may be claimed, by the database's clock; zero: at once.
-	// A claim does not change it.
+	// Due is when the job may be claimed, by the database's clock; zero: After from
+	// now on. A claim does not change it.
 	Due time.Time
+	// After counts only when the job is put or given back and Due is zero.
+	After time.Duration
 	// Attempt counts the claims, this one included, since the job was put or was
 	// given back with another count.
 	Attempt int

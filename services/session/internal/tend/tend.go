@@ -50,7 +50,7 @@ func (t *Tender) Handle(ctx context.Context, j store.Job) (*store.Job, error) {
 		if err != nil && !gone(err) {
 			return nil, err
 		}
-		return &store.Job{Body: []byte(onlyFold), Due: time.Now().Add(t.foldAfter)}, nil
+		return &store.Job{Body: []byte(onlyFold), After: t.foldAfter}, nil
 	}
 	found, err := t.store.GetTurn(ctx, k, turn)
 	if err == nil {

@@ -22,17 +22,16 @@ func TendJob(k store.Key, turn string) store.Job {
 	return store.Job{Tenant: k.Tenant, Kind: store.JobTend, ID: k.Session + "/" + turn, Session: k.Session}
 }
 
-// jobRow is a job that a commit puts: of the session's tenant, and due at once
-// if it does not say when.
+// jobRow is a job that a commit puts: of the session's tenant.
 func jobRow(k store.Key, j store.Job, now time.Time) store.Job {
 	j.Tenant = k.Tenant
 	return JobAt(j, now)
 }
 
-// JobAt makes a job due at now if it does not say when.
+// JobAt gives a job that does not say when it is due its time.
 func JobAt(j store.Job, now time.Time) store.Job {
 	if j.Due.IsZero() {
-		j.Due = now
+		j.Due = now.Add(j.After)
 	}
 	j.Due = Micros(j.Due)
 	return j

@@ -102,8 +102,8 @@ func (s *Store) EndJob(ctx context.Context, j store.Job, again *store.Job) error
 		const mine = " where tenant = $1 and kind = $2 and job = $3 and claim = $4"
 		query, args := "delete from jobs"+mine, []any{j.Tenant, j.Kind, j.ID, j.Claim}
 		if again != nil {
-			query = "update jobs set due = coalesce($5, clock_timestamp()), body = $6, attempt = $7, claim = '', lease_until = null" + mine
-			args = append(args, dueOrNow(again.Due), again.Body, again.Attempt)
+			query = "update jobs set due = coalesce($5, clock_timestamp() + $8::interval), body = $6, attempt = $7, claim = '', lease_until = null" + mine
+			args = append(args, dueOrNil(again.Due), again.Body, again.Attempt, again.After)
 		}
 		tag, err := tx.Exec(ctx, query, args...)
 		if err == nil && tag.RowsAffected() == 0 {
@@ -116,8 +116,8 @@ func (s *Store) EndJob(ctx context.Context, j store.Job, again *store.Job) error
 	})
 }
 
-// dueOrNow is nil for a job that is due at once.
-func dueOrNow(due time.Time) *time.Time {
+// dueOrNil is nil for a job that does not say when it is due.
+func dueOrNil(due time.Time) *time.Time {
 	if due.IsZero() {
 		return nil
 	}

@@ -75,6 +75,38 @@ func TestTheStoresClockEndsLeasesAndRequestIDs(t *testing.T) {
 	}
 }
 
+func TestTheStoresClockSaysWhenAJobIsDueAgain(t *testing.T) {
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "session.db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()                                    //nolint:errcheck // a temporary file
+	now := time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC) // the replica's clock is ahead
+	s.now = func() time.Time { return now }
+	claim := func() []store.Job {
+		t.Helper()
+		jobs, err := s.ClaimJobs(t.Context(), store.JobClaim{Limit: 1, TTL: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return jobs
+	}
+	if err := s.PutJobs(t.Context(), []store.Job{{Kind: store.JobTend, ID: "a"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.EndJob(t.Context(), claim()[0], &store.Job{After: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Hour - time.Microsecond)
+	if early := claim(); len(early) != 0 {
+		t.Errorf("claimed too early: %v", early)
+	}
+	now = now.Add(time.Microsecond)
+	if due := claim(); len(due) != 1 || !due[0].Due.Equal(now) {
+		t.Errorf("claimed when due: %v", due)
+	}
+}
+
 func TestExpiredRequestIDsArePurgedInBatches(t *testing.T) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "session.db"), slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -142,6 +142,26 @@ func testJobs(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 	})
 
+	t.Run("a job that is put or given back for later is due so long after the database's time", func(t *testing.T) {
+		f := newFixture(t, open)
+		later := job("a")
+		later.After = time.Hour
+		f.must(f.PutJobs(f.ctx(), []store.Job{later}))
+		f.wantJobs("at once", f.claimJobs(0))
+		ahead := store.JobClaim{Kinds: []store.JobKind{later.Kind}, Tenant: later.Tenant, ID: "a", Limit: 1, TTL: time.Minute}
+		for _, after := range []time.Duration{2 * time.Hour, 3 * time.Hour, 0} {
+			got, err := f.ClaimJobs(f.ctx(), ahead)
+			f.must(err)
+			f.wantJobs("ahead of time", got, "a")
+			if wait := time.Until(got[0].Due); wait < later.After-time.Minute || wait > later.After+time.Minute {
+				t.Errorf("due in %v, want about %v", wait, later.After)
+			}
+			later.After = after
+			f.must(f.EndJob(f.ctx(), got[0], &store.Job{After: after}))
+		}
+		f.wantJobs("at last", f.claimJobs(0), "a")
+	})
+
 	t.Run("jobs go with their session", func(t *testing.T) {
 		f := newFixture(t, open)
 		k := f.create(key("s1"))
