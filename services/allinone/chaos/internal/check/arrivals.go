@@ -181,7 +181,7 @@ func (c *checker) voids(s *record.Session) {
 		if e.GetTurnStarted() != nil {
 			started[e.GetTurn()] = e.GetFirstSeq()
 		}
-		if r := e.GetStepRestarted(); r != nil && (!begins[r.GetVoidFirstSeq()] || !ends[r.GetVoidLastSeq()] || r.GetVoidFirstSeq() > r.GetVoidLastSeq()) {
+		if r := e.GetStepRestarted(); r.GetVoidLastSeq() > 0 && (!begins[r.GetVoidFirstSeq()] || !ends[r.GetVoidLastSeq()] || r.GetVoidFirstSeq() > r.GetVoidLastSeq()) {
 			c.fault(Voids, s, "step.restarted at %d names %d..%d, which are not whole events before it", e.GetSeq(), r.GetVoidFirstSeq(), r.GetVoidLastSeq())
 		}
 		if r := e.GetSessionRewound(); r != nil && (r.GetVoidFirstSeq() != started[r.GetUndoneTurn()] || r.GetVoidLastSeq() != e.GetFirstSeq()-1) {

@@ -100,9 +100,12 @@ func (l *Log) Counting() []*sessionv1.Event {
 		for _, v := range void {
 			covered = covered || v.covers(e)
 		}
-		if !covered || strings.HasPrefix(sessionv1.EventName(e), "turn.") {
+		if !covered || ofTurn(e) {
 			out = append(out, e)
 		}
 	}
 	return out
 }
+
+// ofTurn says whether an event tells of a turn as a whole.
+func ofTurn(e *sessionv1.Event) bool { return strings.HasPrefix(sessionv1.EventName(e), "turn.") }

@@ -125,8 +125,9 @@ func TestVoidRangesDoNotCount(t *testing.T) {
 
 func TestWhatBecameOfATurnCountsAlsoWhenItWasUndone(t *testing.T) {
 	l := &reduce.Log{}
-	finished := &event{FirstSeq: 2, Seq: 2, Turn: "t", Body: &sessionv1.Event_TurnFinished{TurnFinished: &sessionv1.TurnFinished{State: sessionv1.TurnState_TURN_STATE_INTERRUPTED}}}
-	for _, e := range []*event{text(1, 1, "a"), finished, rewound(3, 1, 2)} {
+	waiting := &event{FirstSeq: 2, Seq: 2, Turn: "t", Step: 1, Body: &sessionv1.Event_TurnWaiting{TurnWaiting: &sessionv1.TurnWaiting{}}}
+	finished := &event{FirstSeq: 3, Seq: 3, Turn: "t", Body: &sessionv1.Event_TurnFinished{TurnFinished: &sessionv1.TurnFinished{State: sessionv1.TurnState_TURN_STATE_INTERRUPTED}}}
+	for _, e := range []*event{text(1, 1, "a"), waiting, finished, rewound(4, 1, 3)} {
 		if err := l.Add(e); err != nil {
 			t.Fatal(err)
 		}

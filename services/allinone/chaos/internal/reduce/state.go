@@ -108,7 +108,7 @@ func (s *State) apply(e *sessionv1.Event) {
 		t.Finished++
 		t.State, t.Reason, t.Final = b.TurnFinished.GetState(), b.TurnFinished.GetError().GetReason(), b.TurnFinished.GetFinalText()
 	}
-	if e.GetStep() > 0 {
+	if e.GetStep() > 0 && !ofTurn(e) { // that a turn waits during a step still counts when the step does not
 		t.step(e.GetStep()).apply(e)
 	}
 }
