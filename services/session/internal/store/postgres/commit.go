@@ -58,7 +58,7 @@ func readFacts(ctx context.Context, tx pgx.Tx, n backend.Needs) (backend.Facts, 
 	tenants, sessions := splitKeys(n.Sessions)
 	b.Queue("select "+sessionColumns+` from sessions s
 		where (tenant, session) in (select * from unnest($1::text[], $2::text[]))
-		order by tenant, session for update`, tenants, sessions).Query(func(rows pgx.Rows) error {
+		order by tenant, session `+forUpdate, tenants, sessions).Query(func(rows pgx.Rows) error {
 		all, err := pgx.CollectRows(rows, scanSession)
 		for _, row := range all {
 			f.Sessions[row.Key] = row

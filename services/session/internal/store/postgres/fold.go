@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
 )
 
-// FoldEvents implements store.Store. The session's lock keeps a deletion and
-// another fold away while it works; a commit to the session waits that long too.
+// FoldEvents implements store.Store. The session's lock keeps a deletion away, the
+// events' locks another fold; neither is in the way of a claim or a commit.
 func (s *Store) FoldEvents(ctx context.Context, k store.Key, first, last int64, events []*sessionv1.Event) error {
 	rows, err := backend.PlanFold(k, first, last, events)
 	if err != nil {
@@ -19,7 +19,10 @@ func (s *Store) FoldEvents(ctx context.Context, k store.Key, first, last int64, 
 	}
 	return s.write(ctx, "fold events", func(tx pgx.Tx) error {
 		var one int
-		if err := tx.QueryRow(ctx, "select 1 from sessions where tenant = $1 and session = $2 for update", k.Tenant, k.Session).Scan(&one); err != nil {
+		if err := tx.QueryRow(ctx, "select 1 from sessions where tenant = $1 and session = $2 for key share", k.Tenant, k.Session).Scan(&one); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "select 1 from events where tenant = $1 and session = $2 and seq between $3 and $4 order by seq for update", k.Tenant, k.Session, first, last); err != nil {
 			return err
 		}
 		old, err := collect(ctx, tx, func(r pgx.CollectableRow) (e backend.Event, err error) {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,13 +13,68 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
 )
 
+const (
+	// A claim that took nothing because somebody locked what it would take looks
+	// again after a wait that grows between these two, that many times at most.
+	firstLook, lastLook = 5 * time.Millisecond, 40 * time.Millisecond
+	looks               = 15
+)
+
 // Claim implements store.Store. Every tenant's longest-waiting session comes
-// before any tenant's second. Rows that somebody else locks are skipped: whoever
-// locks them will wake the claimers, or is one.
+// before any tenant's second. Rows that somebody else locks are skipped, and
+// looked at again soon: whoever locks them may be a claimer, and may as well be
+// one who changes nothing that would wake anybody.
 func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error) {
+	wait := firstLook
+	for look := 1; ; look++ {
+		leases, skipped, err := s.claim(ctx, c)
+		switch {
+		case err != nil || skipped == nil || c.Limit > 0 && len(leases) >= c.Limit || look > looks:
+			return leases, err
+		case len(leases) > 0: // these need not wait for it
+			s.wakes.Send(store.Wake{Key: *skipped, Kind: store.WakeInbox})
+			return leases, nil
+		}
+		timer := time.NewTimer(wait)
+		wait = min(2*wait, lastLook)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, fail("claim sessions", ctx.Err())
+		}
+	}
+}
+
+// claim claims once. skipped is a session that could not be claimed because
+// somebody locked it, if there is one.
+func (s *Store) claim(ctx context.Context, c store.Claim) (leases []store.Lease, skipped *store.Key, err error) {
+	tenants, sessions := splitKeys(c.Only)
+	args := pgx.NamedArgs{"limit": limit(c.Limit), "holder": c.Replica, "ttl": c.TTL, "tenant_limit": c.TenantLimit}
+	heldTenants, held := splitHeld(c)
+	args["held_tenants"], args["held"] = heldTenants, held
+	if len(c.Only) > 0 {
+		args["tenants"], args["sessions"] = tenants, sessions
+	}
+	err = s.write(ctx, "claim sessions", func(tx pgx.Tx) (err error) {
+		leases, err = collect(ctx, tx, func(r pgx.CollectableRow) (l store.Lease, err error) {
+			return l, r.Scan(&l.Tenant, &l.Session, &l.Epoch)
+		}, claimQuery(c), args)
+		return err
+	})
+	if i := slices.IndexFunc(leases, func(l store.Lease) bool { return l.Epoch == 0 }); i >= 0 {
+		skipped = &store.Key{Tenant: leases[i].Tenant, Session: leases[i].Session}
+		leases = slices.Delete(leases, i, i+1)
+	}
+	return leases, skipped, err
+}
+
+// claimQuery claims sessions, and names one that was skipped, with the epoch 0,
+// which no claim gives.
+func claimQuery(c store.Claim) string {
 	// The ranking reads a snapshot; the outer conditions are checked again on
 	// what is locked.
-	query := `
+	return `
 		with ranked as (
 			select tenant, session, row_number() over (partition by tenant order by ready_time, session) as place,
 				coalesce((select n from unnest(@held_tenants::text[], @held::bigint[]) as h (tenant, n) where h.tenant = s.tenant), 0) as held
@@ -29,27 +85,19 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error)
 				and (@tenant_limit = 0 or r.place + r.held <= @tenant_limit)
 			order by r.place, s.ready_time, s.tenant, s.session
 			limit @limit
-			for update of s skip locked
+			for no key update of s skip locked
+		), claimed as (
+			update sessions s set epoch = s.epoch + 1, claims = s.claims + 1, holder = @holder,
+				lease_until = clock_timestamp() + @ttl::interval
+			from picked p where s.tenant = p.tenant and s.session = p.session
+			returning s.tenant, s.session, s.epoch
+		), skipped as (
+			select tenant, session, 0::bigint from ranked r
+			where (@tenant_limit = 0 or r.place + r.held <= @tenant_limit)
+				and not exists (select 1 from picked p where p.tenant = r.tenant and p.session = r.session)
+			limit 1
 		)
-		update sessions s set epoch = s.epoch + 1, claims = s.claims + 1, holder = @holder,
-			lease_until = clock_timestamp() + @ttl::interval
-		from picked p where s.tenant = p.tenant and s.session = p.session
-		returning s.tenant, s.session, s.epoch`
-	tenants, sessions := splitKeys(c.Only)
-	args := pgx.NamedArgs{"limit": limit(c.Limit), "holder": c.Replica, "ttl": c.TTL, "tenant_limit": c.TenantLimit}
-	heldTenants, held := splitHeld(c)
-	args["held_tenants"], args["held"] = heldTenants, held
-	if len(c.Only) > 0 {
-		args["tenants"], args["sessions"] = tenants, sessions
-	}
-	var leases []store.Lease
-	err := s.write(ctx, "claim sessions", func(tx pgx.Tx) (err error) {
-		leases, err = collect(ctx, tx, func(r pgx.CollectableRow) (l store.Lease, err error) {
-			return l, r.Scan(&l.Tenant, &l.Session, &l.Epoch)
-		}, query, args)
-		return err
-	})
-	return leases, err
+		select * from claimed union all select * from skipped`
 }
 
 // only is the condition that limits a claim to the sessions that it names.

@@ -97,7 +97,13 @@ func sessionRow(ctx context.Context, q queryer, k store.Key, lock string) (*back
 	return pgx.CollectExactlyOneRow(rows, scanSession)
 }
 
-const forUpdate = "for update"
+// How a session's row is locked. Claims, commits and submissions change it: they exclude each other, and not those who
+// only see to it that the session stays, such as the index of a long conversation, with a lock for key share. A deletion
+// waits for these, too.
+const (
+	forUpdate = "for no key update"
+	forDelete = "for update"
+)
 
 // GetSession implements store.Store.
 func (s *Store) GetSession(ctx context.Context, k store.Key) (*sessionv1.Session, error) {
@@ -145,7 +151,7 @@ func (s *Store) DeleteSession(ctx context.Context, k store.Key, r store.Request)
 		if answer, err = remember(ctx, tx, k.Tenant, "", r, answer.Value); err != nil || answer.Replayed {
 			return err
 		}
-		row, err := sessionRow(ctx, tx, k, forUpdate)
+		row, err := sessionRow(ctx, tx, k, forDelete)
 		if err != nil {
 			return err
 		}
@@ -201,7 +207,7 @@ func (s *Store) deleteIfIdle(ctx context.Context, k store.Key, idle time.Duratio
 		if err != nil {
 			return err
 		}
-		row, err := sessionRow(ctx, tx, k, forUpdate)
+		row, err := sessionRow(ctx, tx, k, forDelete)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
