@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -117,6 +116,7 @@ func (c *Committer) gather() ([]*Log, []store.Write) {
 			break
 		}
 		w, bytes := l.take()
+		w.Events = MergeDeltas(w.Events, maxDelta)
 		logs, writes, size = append(logs, l), append(writes, w), size+bytes
 	}
 	return logs, writes
@@ -180,7 +180,8 @@ type Log struct {
 	bytes        int  // waiting or being written
 	appends      int64
 	written      int64 // the appends that are committed
-	taken        int64
+	taken        int64 // the appends that are in the commit under way
+	takenBytes   int
 	err          error
 }
 
@@ -215,7 +216,7 @@ func (l *Log) Append(ctx context.Context, w store.Write) error {
 	for _, e := range w.Events {
 		l.seq++
 		e.FirstSeq, e.Seq, e.Time = l.seq, l.seq, now
-		l.bytes += proto.Size(e)
+		l.bytes += sizeOf(e)
 	}
 	merge(&l.next, w)
 	l.appends++
@@ -273,7 +274,7 @@ func (l *Log) take() (store.Write, int) {
 	w.Lease = l.lease
 	w.LastSeq = l.committedSeq
 	l.next = store.Write{}
-	l.taken = l.appends
+	l.taken, l.takenBytes = l.appends, l.bytes
 	return w, l.bytes
 }
 
@@ -291,10 +292,7 @@ func (l *Log) committed(w store.Write, err error) {
 		l.committedSeq = w.Events[n-1].Seq
 	}
 	l.written = l.taken
-	l.bytes = 0
-	for _, e := range l.next.Events {
-		l.bytes += proto.Size(e)
-	}
+	l.bytes -= l.takenBytes
 	if l.queued = l.appends > l.taken; l.queued {
 		l.committer.requeue(l)
 	}

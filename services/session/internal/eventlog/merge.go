@@ -10,14 +10,10 @@ import (
 // maxDelta bounds a merged delta, in bytes.
 const maxDelta = 64 << 10
 
-// merge adds a later write of the same session to one that still waits.
+// merge adds a later write of the same session to one that still waits. Deltas
+// are joined when it is taken, all at once.
 func merge(into *store.Write, w store.Write) {
-	for _, e := range w.Events {
-		if n := len(into.Events); n > 0 && MergeDelta(into.Events[n-1], e, maxDelta) {
-			continue
-		}
-		into.Events = append(into.Events, e)
-	}
+	into.Events = append(into.Events, w.Events...)
 	into.Messages = append(into.Messages, w.Messages...)
 	if w.Head != nil {
 		into.Head = w.Head
@@ -77,41 +73,118 @@ func AddUsage(a, b *sessionv1.Usage) {
 	a.CostNanoUsd += b.GetCostNanoUsd()
 }
 
-// MergeDelta appends b to a if both are deltas of the same thing, b comes right
-// behind a, and a is not above the bound, in bytes, already; a then covers the
-// numbers of both.
-func MergeDelta(a, b *sessionv1.Event, bound int) bool {
-	if a.Turn != b.Turn || a.Step != b.Step || a.Seq+1 != b.FirstSeq || proto.Size(a) > bound {
-		return false
+// MergeDeltas joins neighbors that are deltas of the same thing and follow each
+// other in the log; the first then covers the numbers of all. One that is above
+// the bound, in bytes of text, takes in no more. The events are changed.
+func MergeDeltas(events []*sessionv1.Event, bound int) []*sessionv1.Event {
+	out := events[:0]
+	for len(events) > 0 {
+		n, size := run(events, bound)
+		if n > 1 {
+			join(events[:n], size)
+		}
+		out = append(out, events[0])
+		events = events[n:]
 	}
-	switch x := a.Body.(type) {
+	return out
+}
+
+// run counts the events that the first one takes in, itself included, and the
+// bytes of their text.
+func run(events []*sessionv1.Event, bound int) (n, size int) {
+	first := events[0]
+	what, text := deltaOf(first)
+	if what == (subject{}) {
+		return 1, 0
+	}
+	n, size = 1, text.len()
+	for _, e := range events[1:] {
+		other, text := deltaOf(e)
+		if size > bound || other != what || e.Turn != first.Turn || e.Step != first.Step || e.FirstSeq != events[n-1].Seq+1 {
+			break
+		}
+		n, size = n+1, size+text.len()
+	}
+	return n, size
+}
+
+// join makes one event of several, with one copy of their text.
+func join(events []*sessionv1.Event, size int) {
+	_, into := deltaOf(events[0])
+	all := make([]byte, 0, size)
+	for _, e := range events {
+		_, text := deltaOf(e)
+		all = text.appendTo(all)
+	}
+	into.set(all)
+	events[0].Seq = events[len(events)-1].Seq
+}
+
+// content is the text of a delta, or its bytes.
+type content struct {
+	text *string
+	data *[]byte
+}
+
+func (c content) len() int {
+	if c.text != nil {
+		return len(*c.text)
+	}
+	return len(*c.data)
+}
+
+func (c content) appendTo(b []byte) []byte {
+	if c.text != nil {
+		return append(b, *c.text...)
+	}
+	return append(b, *c.data...)
+}
+
+func (c content) set(b []byte) {
+	if c.text != nil {
+		*c.text = string(b)
+		return
+	}
+	*c.data = b
+}
+
+// subject is what a delta belongs to; the zero value is no delta's.
+type subject struct {
+	kind   deltaKind
+	block  int32
+	call   string
+	stream string
+}
+
+type deltaKind int8
+
+const (
+	textDelta deltaKind = iota + 1
+	thinkingDelta
+	argumentsDelta
+	outputDelta
+)
+
+// deltaOf gives what an event is a delta of, and its content.
+func deltaOf(e *sessionv1.Event) (subject, content) {
+	switch d := e.Body.(type) {
 	case *sessionv1.Event_TextDelta:
-		y, ok := b.Body.(*sessionv1.Event_TextDelta)
-		if !ok || x.TextDelta.Block != y.TextDelta.Block {
-			return false
-		}
-		x.TextDelta.Text += y.TextDelta.Text
+		return subject{kind: textDelta, block: d.TextDelta.Block}, content{text: &d.TextDelta.Text}
 	case *sessionv1.Event_ThinkingDelta:
-		y, ok := b.Body.(*sessionv1.Event_ThinkingDelta)
-		if !ok || x.ThinkingDelta.Block != y.ThinkingDelta.Block {
-			return false
-		}
-		x.ThinkingDelta.Text += y.ThinkingDelta.Text
+		return subject{kind: thinkingDelta, block: d.ThinkingDelta.Block}, content{text: &d.ThinkingDelta.Text}
 	case *sessionv1.Event_ToolCallArgumentsDelta:
-		y, ok := b.Body.(*sessionv1.Event_ToolCallArgumentsDelta)
-		if !ok || x.ToolCallArgumentsDelta.CallId != y.ToolCallArgumentsDelta.CallId {
-			return false
-		}
-		x.ToolCallArgumentsDelta.Json += y.ToolCallArgumentsDelta.Json
+		return subject{kind: argumentsDelta, call: d.ToolCallArgumentsDelta.CallId}, content{text: &d.ToolCallArgumentsDelta.Json}
 	case *sessionv1.Event_ToolCallOutputDelta:
-		y, ok := b.Body.(*sessionv1.Event_ToolCallOutputDelta)
-		if !ok || x.ToolCallOutputDelta.CallId != y.ToolCallOutputDelta.CallId || x.ToolCallOutputDelta.Stream != y.ToolCallOutputDelta.Stream {
-			return false
-		}
-		x.ToolCallOutputDelta.Data = append(x.ToolCallOutputDelta.Data, y.ToolCallOutputDelta.Data...)
-	default:
-		return false
+		o := d.ToolCallOutputDelta
+		return subject{kind: outputDelta, call: o.CallId, stream: o.Stream}, content{data: &o.Data}
 	}
-	a.Seq = b.Seq
-	return true
+	return subject{}, content{}
+}
+
+// sizeOf is about what an event takes in memory, in bytes.
+func sizeOf(e *sessionv1.Event) int {
+	if what, text := deltaOf(e); what != (subject{}) {
+		return 128 + text.len()
+	}
+	return proto.Size(e)
 }

@@ -24,19 +24,7 @@ const (
 // calls, stay as they are: their ranges could not tile otherwise. The events
 // are changed.
 func Fold(events []*sessionv1.Event) []*sessionv1.Event {
-	// In rounds of growing size: one round alone would copy a long text again for
-	// each of its small pieces.
-	for _, bound := range []int{1 << 10, 16 << 10, maxFolded} {
-		out := events[:0]
-		for _, e := range events {
-			if n := len(out); n > 0 && eventlog.MergeDelta(out[n-1], e, bound) {
-				continue
-			}
-			out = append(out, e)
-		}
-		events = out
-	}
-	return events
+	return eventlog.MergeDeltas(events, maxFolded)
 }
 
 // fold folds the log of a session from behind a number on, up to the end of the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -28,7 +29,7 @@ type partialAnswer struct {
 	held     []*sessionv1.Event // the begin of a text, until something of it is there
 	open     *sessionv1.Event   // ends the block that is open
 	begun    []*sessionv1.ToolCallStarted
-	texts    []*commonv1.Text
+	texts    []*strings.Builder
 	header   *verdict.Filter // of the first text while it comes; nil: nothing is held back
 }
 
@@ -85,12 +86,12 @@ func (a *partialAnswer) event(d model.Delta) (*sessionv1.Event, error) {
 	block := int32(d.Block)
 	switch d.Kind {
 	case model.TextStart:
-		a.texts = append(a.texts, &commonv1.Text{})
+		a.texts = append(a.texts, &strings.Builder{})
 		a.open = &sessionv1.Event{Body: &sessionv1.Event_TextFinished{TextFinished: &sessionv1.TextFinished{Block: block}}}
 		return &sessionv1.Event{Body: &sessionv1.Event_TextStarted{TextStarted: &sessionv1.TextStarted{Block: block}}}, nil
 	case model.TextDelta:
 		if len(a.texts) > 0 {
-			a.texts[len(a.texts)-1].Text += d.Text
+			a.texts[len(a.texts)-1].WriteString(d.Text)
 		}
 		return &sessionv1.Event{Body: &sessionv1.Event_TextDelta{TextDelta: &sessionv1.TextDelta{Block: block, Text: d.Text}}}, nil
 	case model.ThinkingStart:
@@ -151,8 +152,8 @@ func (a *partialAnswer) close() []*sessionv1.Event {
 func (a *partialAnswer) text() []*sessionv1.Block {
 	var blocks []*sessionv1.Block
 	for _, t := range a.texts {
-		if t.Text != "" {
-			blocks = append(blocks, textBlock(t.Text))
+		if t.Len() > 0 {
+			blocks = append(blocks, textBlock(t.String()))
 		}
 	}
 	return blocks

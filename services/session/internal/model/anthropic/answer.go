@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
@@ -38,12 +36,11 @@ type block struct {
 }
 
 // event takes one event in; done says that the answer is complete.
-func (a *answer) event(e sdk.MessageStreamEventUnion) (done bool, err error) {
+func (a *answer) event(e event) (done bool, err error) {
 	switch e.Type {
 	case "message_start":
 		a.id = e.Message.ID
-		u := e.Message.Usage
-		a.count(u.InputTokens, u.OutputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens, u.OutputTokensDetails.ThinkingTokens)
+		a.count(e.Message.Usage)
 	case "content_block_start":
 		return false, a.start(e.Index, e.ContentBlock)
 	case "content_block_delta":
@@ -61,29 +58,28 @@ func (a *answer) event(e sdk.MessageStreamEventUnion) (done bool, err error) {
 	return false, nil // The API may add kinds of events at any time.
 }
 
-// messageDelta takes the stop reason and the final usage. Fields of the usage
-// that are there override the first ones.
-func (a *answer) messageDelta(e sdk.MessageStreamEventUnion) {
+// messageDelta takes the stop reason and the final usage.
+func (a *answer) messageDelta(e event) {
 	if e.Delta.StopReason != "" {
-		a.stop = stopReason(string(e.Delta.StopReason))
+		a.stop = stopReason(e.Delta.StopReason)
 	}
-	u := e.Usage
-	override := func(dst *int64, v int64, there bool) {
-		if there {
-			*dst = max(0, v)
-		}
-	}
-	override(&a.usage.InputTokens, u.InputTokens, u.JSON.InputTokens.Valid())
-	override(&a.usage.OutputTokens, u.OutputTokens, u.JSON.OutputTokens.Valid())
-	override(&a.usage.CacheReadTokens, u.CacheReadInputTokens, u.JSON.CacheReadInputTokens.Valid())
-	override(&a.usage.CacheWriteTokens, u.CacheCreationInputTokens, u.JSON.CacheCreationInputTokens.Valid())
-	override(&a.usage.ThinkingTokens, u.OutputTokensDetails.ThinkingTokens, u.JSON.OutputTokensDetails.Valid())
+	a.count(e.Usage)
 }
 
-func (a *answer) count(input, output, read, write, thinking int64) {
-	a.usage.InputTokens, a.usage.OutputTokens = max(0, input), max(0, output)
-	a.usage.CacheReadTokens, a.usage.CacheWriteTokens = max(0, read), max(0, write)
-	a.usage.ThinkingTokens = max(0, thinking)
+// count takes a usage. Its fields override earlier ones, if they are there.
+func (a *answer) count(u usage) {
+	override := func(dst, v *int64) {
+		if v != nil {
+			*dst = max(0, *v)
+		}
+	}
+	override(&a.usage.InputTokens, u.Input)
+	override(&a.usage.OutputTokens, u.Output)
+	override(&a.usage.CacheReadTokens, u.CacheRead)
+	override(&a.usage.CacheWriteTokens, u.CacheWrite)
+	if u.Details != nil {
+		a.usage.ThinkingTokens = max(0, u.Details.Thinking)
+	}
 }
 
 // stopReason maps the API's reasons to ours. We use no server tools, so
@@ -98,7 +94,7 @@ func stopReason(s string) string {
 	return "end_turn"
 }
 
-func (a *answer) start(index int64, b sdk.ContentBlockStartEventContentBlockUnion) error {
+func (a *answer) start(index int64, b contentBlock) error {
 	if a.open != nil {
 		return a.malformed("a block began inside another")
 	}
@@ -114,7 +110,7 @@ func (a *answer) start(index int64, b sdk.ContentBlockStartEventContentBlockUnio
 		return a.first(model.Delta{Kind: model.ThinkingStart}, "")
 	case "tool_use":
 		a.open.id, a.open.tool = b.ID, b.Name
-		if raw := b.JSON.Input.Raw(); raw != "{}" && raw != "null" {
+		if raw := string(b.Input); raw != "{}" && raw != "null" {
 			a.open.input = raw
 		}
 		return a.first(model.Delta{Kind: model.ToolUseStart, ToolName: b.Name, ProviderCallID: b.ID}, "")
@@ -145,7 +141,7 @@ func (a *answer) grow(start model.DeltaKind, text string) error {
 	return a.emit(model.Delta{Kind: start + 1, Block: len(a.blocks), Text: text})
 }
 
-func (a *answer) delta(index int64, d sdk.MessageStreamEventUnionDelta) error {
+func (a *answer) delta(index int64, d delta) error {
 	if a.open == nil || a.open.index != index {
 		return a.malformed("a piece belongs to no open block")
 	}

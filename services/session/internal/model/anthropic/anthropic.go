@@ -4,10 +4,12 @@ package anthropic
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
+	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/model/wire"
@@ -67,7 +69,9 @@ func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Del
 	if err != nil { // as of a tool whose schema is no JSON
 		return nil, &model.Error{Kind: model.Refused, Message: fmt.Sprintf("the request to the model provider %s could not be written: %v", m.cfg.Provider, err), Err: err}
 	}
-	stream := m.client.Messages.NewStreaming(watched, sdk.MessageNewParams{Model: r.Model}, option.WithHTTPClient(w), option.WithRequestBody("application/json", body))
+	var raw *http.Response
+	err = m.client.Post(watched, "v1/messages", nil, &raw, option.WithHTTPClient(w), option.WithRequestBody("application/json", body))
+	stream := ssestream.NewStream[event](ssestream.NewDecoder(raw), err)
 	defer func() { _ = stream.Close() }() // The answer is complete or void by now.
 	a := answer{provider: m.cfg.Provider, emit: emit}
 	for stream.Next() {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/model/streamtest"
 )
@@ -21,7 +19,7 @@ var errEnd = errors.New("ended too early")
 func (r replay) Stream(_ context.Context, _ model.Request, emit func(model.Delta) error) (*model.Response, error) {
 	a := answer{provider: "fuzz", emit: emit}
 	for line := range strings.Lines(string(r)) {
-		var e sdk.MessageStreamEventUnion
+		var e event
 		if json.Unmarshal([]byte(line), &e) != nil {
 			return nil, errEnd
 		}
@@ -49,6 +47,9 @@ func FuzzStream(f *testing.F) {
 {"type":"message_stop"}`)
 	f.Add(`{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"t","signature":"s"}}
 {"type":"content_block_start","index":0,"content_block":{"type":"redacted_thinking","data":"d"}}`)
+	f.Add(`{"type":"news","delta":"of another form","index":"0"}
+{"type":"message_delta","delta":{"stop_reason":"end_turn"}}
+{"type":"message_stop"}`)
 	f.Fuzz(func(t *testing.T, stream string) {
 		resp, _, err := streamtest.Play(t.Context(), t, replay(stream), model.Request{})
 		var e *model.Error

@@ -22,7 +22,6 @@ func (m *Model) body(r model.Request, c *wire.Conversation) ([]byte, error) {
 		return nil, fmt.Errorf("write the request: %w", err)
 	}
 	buf := make([]byte, 0, len(head)+sizeOf(c))
-	// The SDK sets stream itself; it looks for it from the front.
 	buf = append(buf, `{"stream":true,`...)
 	buf = append(buf, head[1:len(head)-1]...)
 	buf = append(buf, `,"messages":`...)

@@ -6,40 +6,46 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
 )
 
-// Commit implements store.Store. It takes two round trips beside those of the
-// transaction, however many writes there are: one locks the sessions and reads
-// what decides, one writes every table with one statement.
+// Commit implements store.Store. It takes two round trips, however many writes
+// there are: one locks the sessions and reads what decides, one writes every table
+// with one statement.
 func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, error) {
 	if len(writes) == 0 {
 		return nil, nil
 	}
+	var facts backend.Facts
 	var errs []error
 	var jobs []store.Job
-	err := s.write(ctx, "commit", func(tx pgx.Tx) error {
-		facts, err := readFacts(ctx, tx, backend.NeedsOf(writes))
-		if err != nil {
-			return err
+	needs := backend.NeedsOf(writes)
+	read := func(b *pgx.Batch) {
+		facts = backend.Facts{
+			Sessions: map[store.Key]*backend.Session{},
+			Turns:    map[backend.ID]struct{}{}, Messages: map[backend.ID]int64{},
 		}
+		queueFacts(b, needs, &facts)
+	}
+	err := fail("commit", pg.InTwo(ctx, s.pool, read, func(c *pgx.Conn, b *pgx.Batch) error {
+		facts.Now = facts.Now.UTC()
 		var plan *backend.Commit
 		plan, errs = backend.PlanCommit(writes, facts)
 		jobs = plan.Jobs
 		if len(plan.Sessions) == 0 {
 			return nil
 		}
-		b := &pgx.Batch{}
 		if len(plan.Events) < manyEvents {
 			queueEvents(b, plan.Events)
-		} else if err := copyEvents(ctx, tx, plan.Events); err != nil {
+		} else if err := copyEvents(ctx, c, plan.Events); err != nil {
 			return err
 		}
 		queueCommit(b, plan)
 		queueNotify(b, plan.Wakes...)
-		return tx.SendBatch(ctx, b).Close()
-	})
+		return nil
+	}))
 	s.wokeJobs(err, jobs)
 	if err != nil {
 		return nil, err
@@ -47,14 +53,9 @@ func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, erro
 	return errs, nil
 }
 
-// readFacts locks the sessions and reads what decides about the writes. The
+// queueFacts locks the sessions and reads what decides about the writes. The
 // later statements of a batch see what the first one waited for.
-func readFacts(ctx context.Context, tx pgx.Tx, n backend.Needs) (backend.Facts, error) {
-	f := backend.Facts{
-		Sessions: map[store.Key]*backend.Session{},
-		Turns:    map[backend.ID]struct{}{}, Messages: map[backend.ID]int64{},
-	}
-	b := &pgx.Batch{}
+func queueFacts(b *pgx.Batch, n backend.Needs, f *backend.Facts) {
 	tenants, sessions := splitKeys(n.Sessions)
 	b.Queue("select "+sessionColumns+` from sessions s
 		where (tenant, session) in (select * from unnest($1::text[], $2::text[]))
@@ -71,9 +72,6 @@ func readFacts(ctx context.Context, tx pgx.Tx, n backend.Needs) (backend.Facts, 
 		func(id backend.ID, depth int64) { f.Messages[id] = depth })
 	queueBudgetNeeds(b, n.Budgets, &f.Budgets)
 	b.Queue("select clock_timestamp()").QueryRow(func(row pgx.Row) error { return row.Scan(&f.Now) })
-	err := tx.SendBatch(ctx, b).Close()
-	f.Now = f.Now.UTC()
-	return f, err
 }
 
 // queueLookup looks for rows by their keys.
@@ -115,15 +113,15 @@ func queueCommit(b *pgx.Batch, c *backend.Commit) {
 
 // manyEvents is from how many on COPY is cheaper than a statement with arrays,
 // though it takes round trips of its own.
-const manyEvents = 256
+const manyEvents = 2048
 
 // copyEvents writes many events.
-func copyEvents(ctx context.Context, tx pgx.Tx, events []backend.Event) error {
+func copyEvents(ctx context.Context, c *pgx.Conn, events []backend.Event) error {
 	rows := pgx.CopyFromSlice(len(events), func(i int) ([]any, error) {
 		e := events[i]
 		return []any{e.Tenant, e.Session, e.Seq, e.FirstSeq, e.Turn, e.Body}, nil
 	})
-	_, err := tx.CopyFrom(ctx, pgx.Identifier{"events"}, []string{"tenant", "session", "seq", "first_seq", "turn", "body"}, rows)
+	_, err := c.CopyFrom(ctx, pgx.Identifier{"events"}, []string{"tenant", "session", "seq", "first_seq", "turn", "body"}, rows)
 	return err
 }
 

@@ -1,0 +1,74 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"errors"
+)
+
+// event is what we need of an event of the stream, as the Messages API writes
+// it. A model sends one for each token: the SDK's own type of all events takes
+// several times as long to decode. A pointer is nil when the field is not there.
+type event struct {
+	Type    string `json:"type"`
+	Index   int64  `json:"index"`
+	Message struct {
+		ID    string `json:"id"`
+		Usage usage  `json:"usage"`
+	} `json:"message"`
+	ContentBlock contentBlock `json:"content_block"`
+	Delta        delta        `json:"delta"`
+	Usage        usage        `json:"usage"`
+}
+
+// UnmarshalJSON lets events of kinds that we do not know have fields of any form:
+// the API may add kinds at any time.
+func (e *event) UnmarshalJSON(raw []byte) error {
+	type plain event
+	err := json.Unmarshal(raw, (*plain)(e))
+	var form *json.UnmarshalTypeError
+	if errors.As(err, &form) && !e.known() {
+		return nil
+	}
+	return err
+}
+
+func (e *event) known() bool {
+	switch e.Type {
+	case "message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop":
+		return true
+	}
+	return false
+}
+
+// contentBlock is a block as it begins.
+type contentBlock struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	Signature string          `json:"signature"`
+	Data      string          `json:"data"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+}
+
+// delta is a piece of a block, or the end of the message.
+type delta struct {
+	Type        string `json:"type"`
+	Text        string `json:"text"`
+	Thinking    string `json:"thinking"`
+	Signature   string `json:"signature"`
+	PartialJSON string `json:"partial_json"`
+	StopReason  string `json:"stop_reason"`
+}
+
+// usage counts tokens.
+type usage struct {
+	Input      *int64 `json:"input_tokens"`
+	Output     *int64 `json:"output_tokens"`
+	CacheRead  *int64 `json:"cache_read_input_tokens"`
+	CacheWrite *int64 `json:"cache_creation_input_tokens"`
+	Details    *struct {
+		Thinking int64 `json:"thinking_tokens"`
+	} `json:"output_tokens_details"`
+}
