@@ -29,17 +29,18 @@ func (p *pumping) run(ctx context.Context, src *source) error {
 	}
 	ping := time.NewTimer(p.cfg.Heartbeat)
 	defer ping.Stop()
+	done, draining := ctx.Done(), rpc.Draining(ctx)
 	for {
 		var over bool
 		select {
-		case <-ctx.Done():
+		case <-done:
 			bad := (*inputError)(nil)
 			if !errors.As(context.Cause(ctx), &bad) {
 				return nil
 			}
 			p.fail(bad.err)
 			over = true
-		case <-rpc.Draining(ctx):
+		case <-draining:
 			p.fail(problem.Stopping())
 			over = true
 		case <-ping.C:

@@ -199,13 +199,9 @@ func (l *Log) Seq() int64 {
 // for the commit, except when too much waits. Lease and LastSeq of w are set
 // here. The events belong to the log from now on.
 func (l *Log) Append(ctx context.Context, w store.Write) error {
-	stop := context.AfterFunc(ctx, func() { l.mu.Lock(); l.changed.Broadcast(); l.mu.Unlock() })
-	defer stop()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.err == nil && l.bytes > maxWaitingBytes && ctx.Err() == nil {
-		l.changed.Wait()
-	}
+	l.await(ctx, func() bool { return l.bytes <= maxWaitingBytes })
 	if l.err != nil {
 		return l.err
 	}
@@ -233,14 +229,10 @@ func (l *Log) Append(ctx context.Context, w store.Write) error {
 
 // Flush waits until everything that was appended before is committed.
 func (l *Log) Flush(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, func() { l.mu.Lock(); l.changed.Broadcast(); l.mu.Unlock() })
-	defer stop()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	target := l.appends
-	for l.err == nil && l.written < target && ctx.Err() == nil {
-		l.changed.Wait()
-	}
+	l.await(ctx, func() bool { return l.written >= target })
 	if l.err != nil {
 		return l.err
 	}
@@ -248,6 +240,18 @@ func (l *Log) Flush(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	return nil
+}
+
+// await waits until it is so, the log has failed, or ctx has ended. mu is held.
+func (l *Log) await(ctx context.Context, so func() bool) {
+	if so() {
+		return // each token comes here: watching ctx has its price
+	}
+	stop := context.AfterFunc(ctx, func() { l.mu.Lock(); l.changed.Broadcast(); l.mu.Unlock() })
+	defer stop()
+	for l.err == nil && !so() && ctx.Err() == nil {
+		l.changed.Wait()
+	}
 }
 
 // Commit appends and waits for the commit.

@@ -5,12 +5,7 @@ package server
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"strings"
-
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/types/known/structpb"
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
@@ -39,11 +34,7 @@ func (s *Tools) GetTool(_ context.Context, q *toolsv1.GetToolRequest) (*toolsv1.
 	if !ok {
 		return nil, outward(errToolNotFound, q.GetName())
 	}
-	message, err := toProto(t)
-	if err != nil {
-		return nil, err
-	}
-	return &toolsv1.GetToolResponse{Tool: message}, nil
+	return &toolsv1.GetToolResponse{Tool: toProto(t)}, nil
 }
 
 // ListTools implements ToolService.
@@ -61,11 +52,7 @@ func (s *Tools) ListTools(ctx context.Context, q *toolsv1.ListToolsRequest) (*to
 	found, more := s.registry.After(after, page.Size(q.GetPageSize(), defaultPage, maxPage))
 	answer := &toolsv1.ListToolsResponse{}
 	for _, t := range found {
-		message, err := toProto(t)
-		if err != nil {
-			return nil, err
-		}
-		answer.Tools = append(answer.Tools, message)
+		answer.Tools = append(answer.Tools, toProto(t))
 	}
 	if more {
 		answer.NextPageToken = page.Encode(scope, found[len(found)-1].Name)
@@ -73,13 +60,9 @@ func (s *Tools) ListTools(ctx context.Context, q *toolsv1.ListToolsRequest) (*to
 	return answer, nil
 }
 
-func toProto(t *tool.Tool) (*toolsv1.Tool, error) {
-	schema := &structpb.Struct{}
-	if err := protojson.Unmarshal(json.RawMessage(t.InputSchema), schema); err != nil {
-		return nil, fmt.Errorf("schema of %s: %w", t.Name, err)
-	}
+func toProto(t *tool.Tool) *toolsv1.Tool {
 	return &toolsv1.Tool{
-		Name: namePrefix + t.Name, Description: t.Description, InputSchema: schema, Provider: t.Provider,
+		Name: namePrefix + t.Name, Description: t.Description, InputSchema: t.Schema(), Provider: t.Provider,
 		ReadOnly: t.ReadOnly, Parallel: t.Parallel, Idempotent: t.Idempotent,
-	}, nil
+	}
 }

@@ -12,6 +12,9 @@ import (
 	"fmt"
 	"regexp"
 
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/structpb"
+
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 )
 
@@ -138,6 +141,7 @@ type Tool struct {
 	Runner Runner
 
 	schema *Schema
+	input  *structpb.Struct
 }
 
 // New checks a tool's name and schema and makes the tool. A nil runner makes a
@@ -150,8 +154,15 @@ func New(spec Spec, runner Runner) (*Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Tool{Spec: spec, Runner: runner, schema: schema}, nil
+	input := &structpb.Struct{}
+	if err := protojson.Unmarshal([]byte(spec.InputSchema), input); err != nil {
+		return nil, fmt.Errorf("schema of tool %s: %w", spec.Name, err)
+	}
+	return &Tool{Spec: spec, Runner: runner, schema: schema, input: input}, nil
 }
+
+// Schema is the InputSchema as a message. It is shared: nobody may change it.
+func (t *Tool) Schema() *structpb.Struct { return t.input }
 
 // Delegated reports whether the caller runs the tool itself.
 func (t *Tool) Delegated() bool { return t.Runner == nil }
