@@ -16,8 +16,9 @@ import (
 
 // Config says how the session service works. Defaults makes one.
 type Config struct {
-	DatabaseURL config.Secret `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"Postgres, as postgres://user:password@host/database; empty: SQLite in the data directory"`
-	Data        string        `key:"data" help:"the directory for SQLite's file session.db"`
+	DatabaseURL  config.Secret `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"Postgres, as postgres://user:password@host/database; empty: SQLite in the data directory"`
+	DatabaseWait time.Duration `key:"database-wait" env:"FAIRLEAD_DATABASE_WAIT" help:"how long a start may wait for a Postgres that cannot be reached; until it is there nothing is served; 0: not at all"`
+	Data         string        `key:"data" help:"the directory for SQLite's file session.db"`
 
 	DefaultAgent string                `key:"default-agent" help:"the agent of sessions that name none"`
 	Agents       map[string]agent.Spec `key:"agents" help:"agents besides the built-in coder and assistant, or in their place"`
@@ -54,7 +55,7 @@ type Config struct {
 // Defaults is the configuration where nothing is said.
 func Defaults() Config {
 	return Config{
-		DefaultAgent: agent.Coder, Models: catalog.Defaults(), Guardrails: guard.Defaults(),
+		DatabaseWait: time.Minute, DefaultAgent: agent.Coder, Models: catalog.Defaults(), Guardrails: guard.Defaults(),
 		CompactAt: 80, CompactSummaryTokens: 4000,
 		MaxSteps: 100, MaxWallTime: 30 * time.Minute, MaxOutputTokens: 200_000,
 		CeilingSteps: 1000, CeilingWallTime: 24 * time.Hour, CeilingOutputTokens: 5_000_000,
@@ -72,6 +73,7 @@ func (c Config) Validate() error {
 			faults = append(faults, fmt.Errorf(format, args...))
 		}
 	}
+	fault(c.DatabaseWait < 0, "database-wait: %v is negative", c.DatabaseWait)
 	if raw := c.DatabaseURL.Reveal(); raw != "" {
 		u, err := url.Parse(raw)
 		fault(err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql"), "database-url: is not of the form postgres://user:password@host/database")

@@ -21,6 +21,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/deletion"
 	"github.com/fairlead/fairlead/services/session/internal/dispatch"
@@ -192,7 +193,12 @@ func checkGuardrails(models *catalog.Catalog, guardrails guard.Profiles) error {
 
 func open(ctx context.Context, c Config, log *slog.Logger) (store.Store, error) {
 	if url := c.DatabaseURL.Reveal(); url != "" {
-		return postgres.Open(ctx, url, log)
+		var s *postgres.Store
+		err := pg.Await(ctx, c.DatabaseWait, log, func(ctx context.Context) (err error) {
+			s, err = postgres.Open(ctx, url, log)
+			return err
+		})
+		return s, err
 	}
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data directory: %w", err)

@@ -16,8 +16,9 @@ type Profile = permission.Rules
 
 // Config says how the tools service works. Defaults makes one.
 type Config struct {
-	DatabaseURL config.Secret `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"Postgres, as postgres://user:password@host/database; empty: SQLite in the data directory"`
-	Data        string        `key:"data" help:"the directory for SQLite's file tools.db"`
+	DatabaseURL  config.Secret `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"Postgres, as postgres://user:password@host/database; empty: SQLite in the data directory"`
+	DatabaseWait time.Duration `key:"database-wait" env:"FAIRLEAD_DATABASE_WAIT" help:"how long a start may wait for a Postgres that cannot be reached; until it is there nothing is served; 0: not at all"`
+	Data         string        `key:"data" help:"the directory for SQLite's file tools.db"`
 
 	Advertise string        `key:"advertise" help:"address at which the other replicas on the same Postgres reach this one's peer listener; empty: the peer listener's own"`
 	LeaseTTL  time.Duration `key:"lease-ttl" help:"how long a call stays a replica's that does not renew its lease: the time after which another one takes over what a dead one leaves"`
@@ -35,7 +36,7 @@ type Config struct {
 
 // Defaults is the configuration where nothing is said.
 func Defaults() Config {
-	return Config{LeaseTTL: 6 * time.Second, OperationTTL: 24 * time.Hour, OperationKeep: 24 * time.Hour, MaxCalls: 256, MaxSessionCalls: 16, MaxCallTime: 15 * time.Minute, MaxCallOutput: 1 << 20}
+	return Config{DatabaseWait: time.Minute, LeaseTTL: 6 * time.Second, OperationTTL: 24 * time.Hour, OperationKeep: 24 * time.Hour, MaxCalls: 256, MaxSessionCalls: 16, MaxCallTime: 15 * time.Minute, MaxCallOutput: 1 << 20}
 }
 
 // Validate reports every fault at once.
@@ -46,6 +47,7 @@ func (c Config) Validate() error {
 			faults = append(faults, fmt.Errorf(format, args...))
 		}
 	}
+	fault(c.DatabaseWait < 0, "database-wait: %v is negative", c.DatabaseWait)
 	if raw := c.DatabaseURL.Reveal(); raw != "" {
 		u, err := url.Parse(raw)
 		fault(err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql"), "database-url: is not of the form postgres://user:password@host/database")

@@ -18,6 +18,7 @@ import (
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/tools/internal/builtin"
 	"github.com/fairlead/fairlead/services/tools/internal/call"
@@ -114,11 +115,12 @@ func assemble(c Config, d Deps, profiles permission.Set, journal store.Store) (*
 
 func open(ctx context.Context, c Config, log *slog.Logger) (store.Store, error) {
 	if url := c.DatabaseURL.Reveal(); url != "" {
-		s, err := postgres.Open(ctx, url, log)
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
+		var s *postgres.Store
+		err := pg.Await(ctx, c.DatabaseWait, log, func(ctx context.Context) (err error) {
+			s, err = postgres.Open(ctx, url, log)
+			return err
+		})
+		return s, err
 	}
 	s, err := sqlite.Open(ctx, filepath.Join(c.Data, "tools.db"))
 	if err != nil {

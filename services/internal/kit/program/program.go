@@ -68,7 +68,7 @@ func exitCode(err error, stderr io.Writer) int {
 		wrong *config.Error
 	)
 	switch {
-	case err == nil, errors.Is(err, config.ErrHelp):
+	case err == nil, errors.Is(err, config.ErrHelp), errors.Is(err, ErrSignal): // stopped before it had begun
 		return 0
 	case errors.As(err, &exit):
 		if exit.Err != nil {

@@ -46,12 +46,13 @@ func TestExitCodes(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		"no error":                   {nil, 0, ""},
-		"help":                       {fmt.Errorf("load: %w", config.ErrHelp), 0, ""},
-		"any error":                  {errors.New("it broke"), 1, "error: it broke\n"},
-		"a wrong configuration":      {&config.Error{Name: "x", Faults: []string{"f"}}, 2, "error: the configuration of x is wrong: f\n"},
-		"a code with its own words":  {fmt.Errorf("outer: %w", &ExitError{Code: 3, Err: errors.New("turn failed")}), 3, "error: turn failed\n"},
-		"a code that needs no words": {&ExitError{Code: 4}, 4, ""},
+		"no error":                     {nil, 0, ""},
+		"help":                         {fmt.Errorf("load: %w", config.ErrHelp), 0, ""},
+		"any error":                    {errors.New("it broke"), 1, "error: it broke\n"},
+		"a signal that ends the start": {fmt.Errorf("session: %w", ErrSignal), 0, ""},
+		"a wrong configuration":        {&config.Error{Name: "x", Faults: []string{"f"}}, 2, "error: the configuration of x is wrong: f\n"},
+		"a code with its own words":    {fmt.Errorf("outer: %w", &ExitError{Code: 3, Err: errors.New("turn failed")}), 3, "error: turn failed\n"},
+		"a code that needs no words":   {&ExitError{Code: 4}, 4, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder

@@ -1,0 +1,37 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+)
+
+// warned is a log that calls a function at the first warning.
+type warned struct {
+	slog.Handler
+	first func()
+}
+
+func (w *warned) Enabled(context.Context, slog.Level) bool { return true }
+
+func (w *warned) Handle(_ context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelWarn {
+		w.first()
+	}
+	return nil
+}
+
+func TestAStartWaitsForItsDatabaseUntilItIsStopped(t *testing.T) {
+	f := newFixture(t, nil)
+	c := f.config
+	c.DatabaseURL = "postgres://u@127.0.0.1:1/d" // nobody listens there
+	c.DatabaseWait = time.Hour
+	stop := errors.New("stop")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	log := slog.New(&warned{Handler: slog.DiscardHandler, first: func() { cancel(stop) }})
+	if _, err := New(ctx, c, Deps{Sandbox: f.conn, Log: log}); !errors.Is(err, stop) {
+		t.Errorf("the start ended with %v", err)
+	}
+}
