@@ -49,8 +49,16 @@ PREFIX := github.com/fairlead/fairlead
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 PROGRAMS := $(PREFIX)/services/allinone/cmd/fairlead $(foreach s,session tools sandbox gateway,$(PREFIX)/services/$(s)/cmd/$(s))
 
+# The first process of every sandbox, which the programs carry. It is small and static.
+INIT := services/sandbox/internal/initd/program/bin/init
+$(INIT): $(wildcard services/sandbox/internal/initd/*.go services/sandbox/internal/initd/wire/*.go) services/sandbox/go.mod
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $@ $(PREFIX)/services/sandbox/internal/initd
+
+.PHONY: init
+init: $(INIT) ## Build the sandbox's init alone, for tests by hand
+
 .PHONY: build
-build: ## Build bin/fairlead, bin/session, bin/tools, bin/sandbox and bin/gateway
+build: $(INIT) ## Build bin/fairlead, bin/session, bin/tools, bin/sandbox and bin/gateway
 	@mkdir -p bin
 	go build -ldflags "-X main.version=$(VERSION)" -o bin/ $(PROGRAMS)
 
@@ -64,7 +72,7 @@ demo: build need-bubblewrap ## Watch a coder turn repair a small program whose t
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin .protodeps deploy/tools/es/node_modules
+	rm -rf bin .protodeps $(INIT) deploy/tools/es/node_modules
 
 ## --- what the machine needs ---------------------------------------------------
 
@@ -88,16 +96,16 @@ TESTFLAGS ?= -race -timeout 20m
 WITH_POSTGRES = go run $(PREFIX)/services/internal/kit/cmd/withpostgres
 
 .PHONY: test
-test: need-bubblewrap need-postgres ## Run every test, with a throw-away Postgres
+test: $(INIT) need-bubblewrap need-postgres ## Run every test, with a throw-away Postgres
 	$(WITH_POSTGRES) go test $(TESTFLAGS) $(foreach m,$(MODULES),./$(m)/...)
 	$(MAKE) --no-print-directory prove
 
 .PHONY: prove
-prove: need-postgres ## Kill a replica at every point between two writes; a thousand turns against one budget
+prove: $(INIT) need-postgres ## Kill a replica at every point between two writes; a thousand turns against one budget
 	$(WITH_POSTGRES) go test -count=1 -timeout 20m -run 'TestATurnEndsOnceWhereverItsReplicaDies|TestManyTurns' ./services/session/
 
 .PHONY: e2e
-e2e: need-bubblewrap need-postgres ## Run the end-to-end tests alone
+e2e: $(INIT) need-bubblewrap need-postgres ## Run the end-to-end tests alone
 	$(WITH_POSTGRES) go test -count=1 -v -timeout 20m ./services/allinone/e2e/
 
 KILLS ?= 200
@@ -105,16 +113,16 @@ SEED ?= 1
 DURATION ?= 1h
 CHAOS ?=
 .PHONY: chaos
-chaos: need-bubblewrap need-postgres ## Kill everything KILLS times while turns run, and check that none is hurt (SEED, DURATION, CHAOS=further flags)
+chaos: $(INIT) need-bubblewrap need-postgres ## Kill everything KILLS times while turns run, and check that none is hurt (SEED, DURATION, CHAOS=further flags)
 	go run $(PREFIX)/services/allinone/chaos -kills $(KILLS) -seed $(SEED) -duration $(DURATION) $(CHAOS)
 
 .PHONY: chaos-short
-chaos-short: need-bubblewrap need-postgres ## The same in under a minute, as CI runs it
+chaos-short: $(INIT) need-bubblewrap need-postgres ## The same in under a minute, as CI runs it
 	go test -count=1 -v -run TestChaos ./services/allinone/chaos/
 
 FUZZTIME ?= 20s
 .PHONY: fuzz
-fuzz: ## Run every fuzz target for FUZZTIME
+fuzz: $(INIT) ## Run every fuzz target for FUZZTIME
 	@set -e; for m in $(MODULES); do for f in $$(grep -rlE '^func Fuzz' $$m --include='*_test.go' || true); do \
 	  for t in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' $$f); do \
 	    echo "== $$f $$t"; go test -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) ./$$(dirname $$f); done; done; done

@@ -23,28 +23,31 @@ const (
 
 // Config of the service. Sizes are in bytes.
 type Config struct {
-	Data          string   `key:"data" help:"directory that holds the workspaces"`
-	Node          string   `key:"node" help:"name of this node; empty takes the host's name"`
-	Level         string   `key:"level" help:"isolation of commands: full, basic, or auto, which is full as root and basic otherwise"`
-	Bubblewrap    string   `key:"bubblewrap" help:"path of the bwrap program; empty searches PATH"`
-	ReadOnlyPaths []string `key:"read-only-paths" help:"further paths of the host that commands may read, at the same place; the folder bin in them joins PATH"`
-	CgroupParent  string   `key:"cgroup-parent" help:"control group below which those of commands are made (level full)"`
-	UIDBase       int      `key:"uid-base" help:"first host user id for workspaces, when running as root"`
-	UIDCount      int      `key:"uid-count" help:"number of host user ids for workspaces (level full)"`
-	Limits        Limits   `key:"limits"`
+	Data          string        `key:"data" help:"directory that holds the workspaces"`
+	Node          string        `key:"node" help:"name of this node; empty takes the host's name"`
+	Level         string        `key:"level" help:"isolation of commands: full, basic, or auto, which is full as root and basic otherwise"`
+	Bubblewrap    string        `key:"bubblewrap" help:"path of the bwrap program; empty searches PATH"`
+	Init          string        `key:"init" help:"path of the program that is a sandbox's first process; empty takes the one built in"`
+	IdleTimeout   time.Duration `key:"idle-timeout" help:"how long a sandbox is kept in which nothing runs"`
+	MaxSandboxes  int           `key:"max-sandboxes" help:"sandboxes on this node; above that the longest idle one makes room, or the command is refused"`
+	ReadOnlyPaths []string      `key:"read-only-paths" help:"further paths of the host that commands may read, at the same place; the folder bin in them joins PATH"`
+	CgroupParent  string        `key:"cgroup-parent" help:"control group below which those of commands are made (level full)"`
+	UIDBase       int           `key:"uid-base" help:"first host user id for workspaces, when running as root"`
+	UIDCount      int           `key:"uid-count" help:"number of host user ids for workspaces (level full)"`
+	Limits        Limits        `key:"limits"`
 }
 
 // Limits of commands, and the operator's ceiling for what one may ask for.
 type Limits struct {
-	Memory          int64         `key:"memory" help:"memory of a command, in bytes; of each of its processes at level basic"`
-	Processes       int64         `key:"processes" help:"processes and threads of a command"`
-	CPUs            float64       `key:"cpus" help:"processors' worth of time for a command (level full)"`
+	Memory          int64         `key:"memory" help:"memory of a workspace's commands together, in bytes; of each of their processes at level basic"`
+	Processes       int64         `key:"processes" help:"processes and threads of a workspace's commands together"`
+	CPUs            float64       `key:"cpus" help:"processors' worth of time for a workspace's commands together (level full)"`
 	FileSize        int64         `key:"file-size" help:"size of one file that a command writes, in bytes"`
 	OpenFiles       int64         `key:"open-files" help:"open files of one process"`
 	Output          int64         `key:"output" help:"output of a command that is kept, in bytes"`
 	Flood           int64         `key:"flood" help:"output, kept or not, after which a command is ended, in bytes"`
-	Tmp             int64         `key:"tmp" help:"size of a command's /tmp, in bytes"`
-	Shm             int64         `key:"shm" help:"size of a command's /dev/shm, in bytes"`
+	Tmp             int64         `key:"tmp" help:"size of a sandbox's /tmp, in bytes"`
+	Shm             int64         `key:"shm" help:"size of a sandbox's /dev/shm, in bytes"`
 	WorkspaceBytes  int64         `key:"workspace-bytes" help:"size of a workspace with its home directory, in bytes on disk"`
 	WorkspaceInodes int64         `key:"workspace-inodes" help:"files and directories in a workspace with its home directory"`
 	Timeout         time.Duration `key:"timeout" help:"how long a command may run that does not say"`
@@ -59,6 +62,7 @@ type Limits struct {
 func Defaults() Config {
 	return Config{
 		Data: "data/sandbox", Level: LevelAuto, CgroupParent: "fairlead", UIDBase: 200_000, UIDCount: 50_000,
+		IdleTimeout: 5 * time.Minute, MaxSandboxes: 1000,
 		Limits: Limits{
 			Memory: 4 << 30, Processes: 512, CPUs: 2, FileSize: 1 << 30, OpenFiles: 4096,
 			Output: 16 << 20, Flood: 1 << 30, Tmp: 512 << 20, Shm: 64 << 20,
@@ -82,6 +86,12 @@ func (c Config) Validate() error {
 	}
 	if c.CgroupParent == "" {
 		faults = append(faults, errors.New("cgroup-parent: must name a control group"))
+	}
+	if c.IdleTimeout < time.Second {
+		faults = append(faults, fmt.Errorf("idle-timeout: %v is less than a second", c.IdleTimeout))
+	}
+	if c.MaxSandboxes < 1 {
+		faults = append(faults, fmt.Errorf("max-sandboxes: %d is less than 1", c.MaxSandboxes))
 	}
 	if c.UIDBase < 1000 || c.UIDCount < 1 || c.UIDBase+c.UIDCount > 1<<31 {
 		faults = append(faults, errors.New("uid-base, uid-count: must be a range of ids from 1000 on, of at least one"))

@@ -113,7 +113,8 @@ func (s *Service) isolate(ctx context.Context, c Config, level, data string, log
 		owners = box.Owners{Base: c.UIDBase} // one user, but not root
 	}
 	runner, err := bubblewrap.New(ctx, bubblewrap.Options{
-		Path: c.Bubblewrap, ReadOnly: c.ReadOnlyPaths, Groups: s.groups, OtherUsers: root, Log: log,
+		Path: c.Bubblewrap, Init: c.Init, ReadOnly: c.ReadOnlyPaths, Groups: s.groups, OtherUsers: root,
+		Max: c.MaxSandboxes, Idle: c.IdleTimeout, Log: log,
 	})
 	s.runner = runner
 	return owners, err
@@ -132,8 +133,10 @@ func (s *Service) probe(ctx context.Context, owners box.Owners, l box.Limits) er
 	if owners.Base >= 0 {
 		owner = box.Owner{UID: owners.Base, GID: owners.Base}
 	}
+	defer s.runner.Stop(dir)
 	p, err := s.runner.Start(ctx, box.Command{
-		ID: "probe", Argv: []string{"true"}, Dir: "/", Workspace: dir, Home: dir, Owner: owner, Limits: l,
+		Sandbox: box.Sandbox{ID: "probe", Workspace: dir, Home: dir, Owner: owner, Limits: l},
+		Argv:    []string{"true"}, Dir: "/", Limits: l,
 	})
 	if err != nil {
 		return fmt.Errorf("a first command cannot be isolated: %w", err)
@@ -143,8 +146,8 @@ func (s *Service) probe(ctx context.Context, owners box.Owners, l box.Limits) er
 	said, _ := io.ReadAll(io.LimitReader(p.Stderr(), 4096))
 	exit := p.Wait()
 	_ = errors.Join(p.Stdout().Close(), p.Stderr().Close())
-	if !exit.Executed || exit.Status != 0 {
-		return fmt.Errorf("a first command did not run in the sandbox (status %d): %s", exit.Status, said)
+	if exit.Lost || exit.Status != 0 || exit.Signal != 0 {
+		return fmt.Errorf("a first command did not run in the sandbox (status %d, signal %d): %s", exit.Status, exit.Signal, said)
 	}
 	return nil
 }
@@ -152,8 +155,8 @@ func (s *Service) probe(ctx context.Context, owners box.Owners, l box.Limits) er
 // includes lists what a level applies to every command.
 func includes(level string, o box.Owners, g cgroup.Hierarchy) []string {
 	all := []string{
-		"user-namespace", "pid-namespace", "network-namespace", "ipc-namespace", "uts-namespace", "mount-namespace",
-		"no-network", "read-only-root", "no-capabilities", "no-new-privileges", "seccomp", "clean-environment",
+		"user-namespace", "pid-namespace", "network-namespace", "ipc-namespace", "uts-namespace", "mount-namespace", "cgroup-namespace",
+		"no-network", "read-only-root", "masked-proc", "no-capabilities", "no-new-privileges", "seccomp", "clean-environment",
 		"file-size-limit", "open-files-limit", "workspace-limit", "output-limit", "wall-time-limit",
 	}
 	if level == LevelFull {

@@ -32,6 +32,12 @@ func (f *fake) Start(context.Context, Command) (Process, error) {
 	return &ended{out: io.NopCloser(strings.NewReader("out")), err: io.NopCloser(strings.NewReader("err"))}, nil
 }
 
+func (f *fake) Warm(context.Context, Sandbox) error { return nil }
+func (f *fake) Stop(string)                         {}
+func (f *fake) Freeze(context.Context, string) (bool, func(), error) {
+	return false, func() {}, nil
+}
+
 type ended struct{ out, err io.ReadCloser }
 
 func (p *ended) Stdin() io.WriteCloser     { return nil }
@@ -41,7 +47,7 @@ func (p *ended) Signal(int) error          { return nil }
 func (p *ended) Resize(TerminalSize) error { return ErrNoTerminal }
 func (p *ended) Deleted() int64            { return 0 }
 func (p *ended) Kill()                     {}
-func (p *ended) Wait() Exit                { return Exit{Executed: true, Status: 5} }
+func (p *ended) Wait() Exit                { return Exit{Status: 5} }
 
 type unobserved struct{}
 

@@ -22,7 +22,6 @@ type Exec struct {
 	process Process // nil when it does not run
 	stopped *Outcome
 	streams [2]stream
-	head    []byte        // the first bytes of standard error
 	kept    int64         // output kept, both streams
 	written int64         // output written, kept or not
 	changed chan struct{} // closed, and made anew, when there is more to see
@@ -182,13 +181,12 @@ func (e *Exec) judge(exit Exit) Outcome {
 	switch {
 	case e.stopped != nil:
 		return *e.stopped
-	case exit.OOMKilled && (exit.Status != 0 || !exit.Executed):
+	case exit.OOMKilled && (exit.Status != 0 || exit.Signal != 0 || exit.Lost):
 		return Outcome{Reason: OutOfMemory, ExitCode: exit.Status, Message: "the command wanted more memory than it may have"}
-	case !exit.Executed:
-		return Outcome{Reason: NotStarted, Message: e.takeComplaint()}
-	case exit.Status > 128 && exit.Status <= 128+64:
-		signal := exit.Status - 128
-		return Outcome{Reason: Signaled, ExitCode: exit.Status, Signal: signal, Message: "a signal ended the command: " + strconv.Itoa(signal)}
+	case exit.Lost:
+		return Outcome{Reason: Lost, Message: "the sandbox broke down while the command ran: it may have taken effect"}
+	case exit.Signal != 0:
+		return Outcome{Reason: Signaled, Signal: exit.Signal, Message: "a signal ended the command: " + strconv.Itoa(exit.Signal)}
 	}
 	return Outcome{Reason: Exited, ExitCode: exit.Status}
 }

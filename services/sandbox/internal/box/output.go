@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 )
@@ -80,9 +79,6 @@ func (e *Exec) add(i int, b []byte, l Limits) {
 	e.mu.Lock()
 	e.written += int64(len(b))
 	flood := e.written > l.FloodBytes
-	if i == Stderr && len(e.head) < len(complaint) {
-		e.head = append(e.head, b[:min(len(b), len(complaint)-len(e.head))]...)
-	}
 	if room := l.OutputBytes - e.kept; int64(len(b)) > room {
 		b = b[:max(room, 0)]
 	}
@@ -121,43 +117,6 @@ func (e *Exec) awaitOutput(p Process, copied <-chan struct{}) {
 	e.mu.Unlock()
 }
 
-// complaint is how a runner's complaint begins that comes in place of a command
-// that was not executed.
-const complaint = "bwrap: "
-
-// visible is how much of the output may be sent. Standard error that looks like a
-// complaint is held back until the end tells whether it is one. mu is held.
-func (e *Exec) visible() Offsets {
-	sizes := Offsets{e.streams[Stdout].size, e.streams[Stderr].size}
-	if e.rec.Outcome == nil && strings.HasPrefix(complaint, string(e.head)) {
-		sizes[Stderr] = 0
-	}
-	return sizes
-}
-
-// takeComplaint takes what the runner wrote in place of a command that was not
-// executed, so that it is a message and not output. mu is held.
-func (e *Exec) takeComplaint() string {
-	path := filepath.Join(e.dir, streamFiles[Stderr])
-	f, err := os.Open(path)
-	if err != nil {
-		return "the command could not be started"
-	}
-	defer func() { _ = f.Close() }()
-	raw, _ := io.ReadAll(io.LimitReader(f, 4096))
-	_ = os.Truncate(path, 0)
-	e.written, e.kept = e.written-e.streams[Stderr].size, e.kept-e.streams[Stderr].size
-	e.streams[Stderr].size = 0
-	text := strings.TrimSpace(string(raw))
-	if rest, ok := strings.CutPrefix(text, complaint+"execvp "); ok {
-		return "cannot execute " + rest
-	}
-	if text == "" {
-		return "the command could not be started"
-	}
-	return "the command could not be started: " + strings.TrimPrefix(text, complaint)
-}
-
 // Follow sends the output from some offsets on, and returns how the command
 // ended once all of it was sent. It ends with an error of send's or the context's
 // without harm to the command.
@@ -176,7 +135,8 @@ func (e *Exec) Follow(ctx context.Context, from Offsets, send func(Piece) error)
 	buffer := make([]byte, pieceSize)
 	for {
 		e.mu.Lock()
-		sizes, end, changed := e.visible(), e.rec.Outcome, e.changed
+		sizes := Offsets{e.streams[Stdout].size, e.streams[Stderr].size}
+		end, changed := e.rec.Outcome, e.changed
 		e.mu.Unlock()
 		sent := false
 		for i, f := range files {

@@ -12,29 +12,48 @@ const (
 	HomePath      = "/home/agent"
 )
 
-// Runner starts commands in isolation. Implementations are safe for concurrent
-// use.
+// Runner runs commands in sandboxes, one long-lived sandbox to a workspace. A
+// sandbox is made when it is first needed, ends when it has not been needed for a
+// while, and is then made again. What a command left in its /tmp lasts as long as
+// the sandbox does. Implementations are safe for concurrent use.
 type Runner interface {
-	// Start isolates and starts a command. When it returns without an error,
-	// every part of the isolation and every limit is in place, and the caller
-	// owns the process. The context bounds only the start. An error means that
-	// nothing runs: a *StartError when the command could not be executed at all,
-	// any other when a part of the isolation could not be applied.
+	// Start starts a command in its workspace's sandbox, which it makes when there
+	// is none. When it returns without an error, every part of the isolation and
+	// every limit is in place, and the caller owns the process. The context bounds
+	// only the start. An error means that nothing runs: a *StartError when the
+	// command could not be executed at all, ErrTooManySandboxes when there is no
+	// room for another sandbox, any other when a part of the isolation could not be
+	// applied.
 	Start(ctx context.Context, c Command) (Process, error)
+	// Warm makes a workspace's sandbox ahead of its first command.
+	Warm(ctx context.Context, s Sandbox) error
+	// Stop ends a workspace's sandbox, with all that runs in it. Nothing of it has
+	// the workspace open any more when it returns. Without one it does nothing.
+	Stop(workspace string)
+	// Freeze has everything in a workspace's sandbox stand still until thaw is
+	// called, which must be. It answers false, and a thaw that does nothing, where
+	// nothing runs, or where the runner cannot freeze.
+	Freeze(ctx context.Context, workspace string) (frozen bool, thaw func(), err error)
+}
+
+// Sandbox is where commands of one workspace run.
+type Sandbox struct {
+	ID        string // unique among the sandboxes of this node
+	Workspace string // on the host; what tells sandboxes apart
+	Home      string // on the host
+	Owner     Owner
+	Limits    Limits // of everything in it together
 }
 
 // Command is what to run.
 type Command struct {
-	ID        string   // unique among the running commands of this node
-	Argv      []string // at least one
-	Env       []string // KEY=value, over the clean default environment
-	Dir       string   // absolute, inside the sandbox
-	Workspace string   // on the host
-	Home      string   // on the host
-	Owner     Owner
-	Limits    Limits
-	Stdin     bool          // whether standard input will be written
-	Terminal  *TerminalSize // nil for none
+	Sandbox  Sandbox
+	Argv     []string      // at least one
+	Env      []string      // KEY=value, over the clean default environment
+	Dir      string        // absolute, inside the sandbox
+	Limits   Limits        // of the command, at most the sandbox's
+	Stdin    bool          // whether standard input will be written
+	Terminal *TerminalSize // nil for none
 }
 
 // Owner is the host user that owns a workspace and runs its commands. UID -1 is
@@ -67,15 +86,18 @@ type Process interface {
 	// Kill ends the command and everything that it started, at once.
 	Kill()
 	// Wait waits until nothing of the command runs any more, and releases what
-	// isolated it.
+	// bounded it.
 	Wait() Exit
 }
 
 // Exit is how a process ended, as its runner saw it.
 type Exit struct {
-	Executed  bool // whether the program was executed
-	Status    int  // 0 to 255; 128+n also stands for signal n, as in a shell
+	Status    int  // the exit status, of one that exited
+	Signal    int  // the signal that ended it; zero when it exited
 	OOMKilled bool // whether the kernel killed one of its processes for memory
+	// Lost says that the sandbox broke down, so that nothing else is known of the
+	// end but that nothing of the command runs.
+	Lost      bool
 	CPU       time.Duration
 	MaxMemory int64 // bytes, zero when not known
 }

@@ -67,7 +67,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 	}
 	s.execs[c.ID] = e
 	ended := s.node.o.Observer.Started(ctx, c, spec.Argv)
-	p, err := s.node.o.Runner.Start(ctx, s.command(c, spec, limits))
+	p, err := s.node.o.Runner.Start(ctx, s.command(spec, limits))
 	var cannot *StartError
 	if errors.As(err, &cannot) {
 		e.closeOutput()
@@ -82,6 +82,9 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 		s.forget(c.ID)
 		ended(Outcome{Reason: NotStarted, Message: err.Error()})
 		s.node.unreserve()
+		if errors.Is(err, ErrTooManySandboxes) {
+			return nil, err
+		}
 		return nil, fmt.Errorf("%w: %w", ErrIsolation, err)
 	}
 	e.begin(p)
@@ -194,19 +197,27 @@ func (s *session) record(c Call, spec Spec) (*Exec, error) {
 	return e, nil
 }
 
-func (s *session) command(c Call, spec Spec, l Limits) Command {
-	id := sha256.Sum256([]byte(strings.Join([]string{c.Tenant, c.Session, c.ID}, "\x00")))
+func (s *session) command(spec Spec, l Limits) Command {
 	return Command{
+		Sandbox:  s.sandbox(),
+		Argv:     spec.Argv,
+		Env:      spec.environment(),
+		Dir:      path.Join(WorkspacePath, spec.Dir),
+		Limits:   l,
+		Stdin:    spec.Stdin,
+		Terminal: spec.Terminal,
+	}
+}
+
+// sandbox is the one of the session's workspace. mu is held.
+func (s *session) sandbox() Sandbox {
+	id := sha256.Sum256([]byte(s.key.Tenant + "\x00" + s.key.Session))
+	return Sandbox{
 		ID:        hex.EncodeToString(id[:12]),
-		Argv:      spec.Argv,
-		Env:       spec.environment(),
-		Dir:       path.Join(WorkspacePath, spec.Dir),
 		Workspace: s.path("workspace"),
 		Home:      s.path("home"),
 		Owner:     s.node.slots.owner(s.meta.Slot),
-		Limits:    l,
-		Stdin:     spec.Stdin,
-		Terminal:  spec.Terminal,
+		Limits:    s.node.o.Limits,
 	}
 }
 

@@ -145,6 +145,7 @@ func (n *Node) Delete(k Key) error {
 	if s.meta == nil {
 		return nil
 	}
+	n.o.Runner.Stop(s.path("workspace"))
 	if err := n.discard(s.dir); err != nil {
 		return fmt.Errorf("delete the workspace: %w", err)
 	}

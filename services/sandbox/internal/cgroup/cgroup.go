@@ -1,12 +1,14 @@
-// Package cgroup bounds memory, processors and processes of a command with
-// control groups, in either version of the kernel's interface.
+// Package cgroup bounds memory, processors and processes of a sandbox, and of a
+// single command in it, with control groups, in either version of the kernel's
+// interface.
 //
 // It makes groups only below one folder of its own, and touches no other group
-// of the machine. A group belongs to one command: it is made for it, and removed
-// when nothing runs in it any more.
+// of the machine. A group belongs to one sandbox or command: it is made for it,
+// and removed when nothing runs in it any more.
 package cgroup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -51,12 +53,28 @@ type Hierarchy interface {
 	Close() error
 }
 
-// Group holds the processes of one command.
+// Group holds the processes of a sandbox, or of one command in it. It is safe for
+// concurrent use.
 type Group interface {
 	// Add moves a process into the group, with all children it makes later.
 	Add(pid int) error
+	// Below makes a group for one command of a sandbox. The command is bounded by
+	// both groups; processors are shared with the others in the sandbox.
+	Below(name string, l Limits) (Group, error)
 	// Usage reads the counters; it may be called until Remove.
 	Usage() Usage
+	// OOMKills is Usage's, alone. Groups below are not counted.
+	OOMKills() int64
+	// Pids are the processes in the group, those in groups below left out.
+	Pids() []int
+	// Freeze stops every process of a sandbox, those in groups below as well, and
+	// returns when all stand still. Thaw must be called afterwards, also on an error.
+	Freeze(ctx context.Context) error
+	// Thaw undoes Freeze.
+	Thaw() error
+	// Kill kills all processes in a command's group. None of them can make another
+	// one in time. It does not wait for their end.
+	Kill() error
 	// Remove removes the group. It kills what is still in it.
 	Remove() error
 }
@@ -128,9 +146,30 @@ func groupPids(dir string) []int {
 	return pids
 }
 
-// removeGroup kills what is in a group and removes it. A process that was killed
-// stays in its group until it has ended, so this tries for a while.
+// await waits until something that the kernel has no event for is done.
+func await(ctx context.Context, what string, done func() bool) error {
+	for wait := 100 * time.Microsecond; !done(); wait = min(2*wait, 10*time.Millisecond) {
+		pause := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return fmt.Errorf("%s a control group: %w", what, ctx.Err())
+		case <-pause.C:
+		}
+	}
+	return nil
+}
+
+// removeGroup kills what is in a group and in those below, and removes them. A
+// process that was killed stays in its group until it has ended, so this tries for
+// a while.
 func removeGroup(dir string) error {
+	if unix.Rmdir(dir) == nil {
+		return nil
+	}
+	if err := sweep(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
 	deadline := time.Now().Add(5 * time.Second)
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
 		for _, pid := range groupPids(dir) {
@@ -148,11 +187,11 @@ func removeGroup(dir string) error {
 	}
 }
 
-// sweep removes every group directly below dir.
+// sweep removes every group below dir.
 func sweep(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return fmt.Errorf("list control groups of an earlier run: %w", err)
+		return fmt.Errorf("list control groups: %w", err)
 	}
 	var faults []error
 	for _, e := range entries {

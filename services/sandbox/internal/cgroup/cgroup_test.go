@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -87,7 +88,7 @@ func TestSweepKillsWhatAnEarlierRunLeft(t *testing.T) {
 func TestVersion2WritesItsFiles(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	for _, dir := range []string{"", "a", "a/b", "a/b/one"} {
+	for _, dir := range []string{"", "a", "a/b", "a/b/one", "a/b/one/main", "a/b/one/sub"} {
 		path := filepath.Join(root, dir)
 		if err := os.MkdirAll(path, 0o755); err != nil {
 			t.Fatal(err)
@@ -107,8 +108,18 @@ func TestVersion2WritesItsFiles(t *testing.T) {
 	if err := g.Add(42); err != nil {
 		t.Fatal(err)
 	}
+	below, err := g.Below("sub", Limits{MemoryBytes: 4096, Processes: 2, CPUs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := below.Add(43); err != nil {
+		t.Fatal(err)
+	}
 	got := map[string]string{}
-	for _, f := range []string{"memory.max", "memory.oom.group", "pids.max", "cpu.max", "cgroup.procs"} {
+	for _, f := range []string{
+		"memory.max", "pids.max", "cpu.max", "main/cgroup.procs",
+		"sub/memory.max", "sub/memory.oom.group", "sub/pids.max", "sub/cgroup.procs",
+	} {
 		raw, err := os.ReadFile(filepath.Join(root, "a/b/one", f))
 		if err != nil {
 			t.Fatal(err)
@@ -116,13 +127,14 @@ func TestVersion2WritesItsFiles(t *testing.T) {
 		got[f] = string(raw)
 	}
 	want := map[string]string{
-		"memory.max": "1048576", "memory.oom.group": "1", "pids.max": "7", "cpu.max": "50000 100000", "cgroup.procs": "42",
+		"memory.max": "1048576", "pids.max": "7", "cpu.max": "50000 100000", "main/cgroup.procs": "42",
+		"sub/memory.max": "4096", "sub/memory.oom.group": "1", "sub/pids.max": "2", "sub/cgroup.procs": "43",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
 	for name, text := range map[string]string{
-		"cpu.stat": "usage_usec 1500\nuser_usec 1\n", "memory.peak": "4096\n", "memory.events": "oom 3\noom_kill 2\n",
+		"cpu.stat": "usage_usec 1500\nuser_usec 1\n", "memory.peak": "4096\n", "main/memory.events.local": "oom 3\noom_kill 2\n",
 	} {
 		if err := os.WriteFile(filepath.Join(root, "a/b/one", name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -145,4 +157,66 @@ func TestMissingControllersAreNamed(t *testing.T) {
 	if _, err := openV2(root, "a"); err == nil {
 		t.Error("version 2 opened without controllers")
 	}
+}
+
+func TestACommandsGroupIsKilledWithoutItsSandbox(t *testing.T) {
+	h := open(t)
+	g, err := h.New("box", Limits{Processes: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	below, err := g.Below("one", Limits{Processes: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := map[Group]chan error{}
+	for _, in := range []Group{g, below} {
+		// The shell waits for a line, so that it forks only after it was moved.
+		cmd := exec.Command("sh", "-c", "read x; sleep 600 & sleep 600 & echo forked; wait")
+		stdin, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := in.Add(cmd.Process.Pid); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stdin.Write([]byte("go\n")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Read(make([]byte, 7)); err != nil {
+			t.Fatal(err)
+		}
+		end := make(chan error, 1)
+		ends[in] = end
+		go func() { end <- cmd.Wait() }()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := g.Freeze(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	if err := below.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = <-ends[below]
+	if err := below.Remove(); err != nil {
+		t.Error(err)
+	}
+	if n := len(g.Pids()); n != 3 {
+		t.Errorf("%d processes are left in the sandbox's group, not 3", n)
+	}
+	if err := g.Remove(); err != nil {
+		t.Error(err)
+	}
+	_ = <-ends[g]
 }

@@ -1,35 +1,49 @@
 package cgroup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// controllers1 are the version 1 controllers that limits need. cpuacct only
-// counts, and is often the same mount as cpu.
-var controllers1 = []string{"memory", "pids", "cpu", "cpuacct"}
+// controllers1 are the version 1 controllers that are needed, in the order in
+// which groups are joined. cpuacct only counts; freezer only freezes.
+var controllers1 = []string{"memory", "pids", "cpu", "cpuacct", "freezer"}
+
+// below1 are those in which a command has a group below its sandbox's.
+var below1 = []string{"memory", "pids"}
 
 type v1 struct {
 	prefix string
-	dirs   map[string]string // by controller
+	dirs   map[string]string // by controller; those mounted together once
 }
 
 func openV1(root, prefix string) (*v1, error) {
 	h := &v1{prefix: prefix, dirs: map[string]string{}}
+	seen := map[[2]uint64]bool{}
 	for _, c := range controllers1 {
 		mount := filepath.Join(root, c)
-		if _, err := os.Stat(filepath.Join(mount, "cgroup.procs")); err != nil {
+		var st unix.Stat_t
+		if err := unix.Stat(filepath.Join(mount, "cgroup.procs"), &st); err != nil {
 			return nil, fmt.Errorf("control group controller %q is not mounted at %s: mount it, or choose the level `basic`", c, mount)
 		}
+		id := [2]uint64{uint64(st.Dev), st.Ino} //nolint:unconvert // the type is the architecture's
 		dir := filepath.Join(mount, prefix)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, fmt.Errorf("make a control group for %s: %w", c, err)
 		}
+		if c == "cpuacct" && seen[id] {
+			continue // mounted together with cpu
+		}
+		seen[id] = true
 		h.dirs[c] = dir
 	}
 	return h, nil
@@ -38,11 +52,19 @@ func openV1(root, prefix string) (*v1, error) {
 func (h *v1) Name() string { return "cgroup-v1" }
 
 func (h *v1) New(name string, l Limits) (Group, error) {
+	return new1(h.dirs, controllers1, name, l)
+}
+
+// new1 makes a group below others.
+func new1(above map[string]string, controllers []string, name string, l Limits) (Group, error) {
 	g := &group1{dirs: map[string]string{}}
-	for c, dir := range h.dirs {
-		path := filepath.Join(dir, name)
-		if err := os.Mkdir(path, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-			return nil, errors.Join(fmt.Errorf("make a control group: %w", err), g.Remove())
+	for _, c := range controllers {
+		if above[c] == "" {
+			continue
+		}
+		path := filepath.Join(above[c], name)
+		if err := unix.Mkdir(path, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
+			return nil, errors.Join(fmt.Errorf("make a control group for %s: %w", c, err), g.Remove())
 		}
 		g.dirs[c] = path
 	}
@@ -78,7 +100,7 @@ func (g *group1) limit(l Limits) error {
 		}
 		// Memory and swap together: the file is there only where swap is accounted.
 		const withSwap = "memory.memsw.limit_in_bytes"
-		if _, err := os.Stat(filepath.Join(g.dirs["memory"], withSwap)); err == nil {
+		if unix.Access(filepath.Join(g.dirs["memory"], withSwap), unix.F_OK) == nil {
 			if err := write(g.dirs["memory"], withSwap, limit); err != nil {
 				return err
 			}
@@ -103,12 +125,20 @@ func (g *group1) limit(l Limits) error {
 func quota(cpus float64) int { return max(1000, int(math.Round(cpus*period))) }
 
 func (g *group1) Add(pid int) error {
-	for _, dir := range g.dirs {
-		if err := write(dir, "cgroup.procs", strconv.Itoa(pid)); err != nil {
+	for _, c := range controllers1 {
+		if g.dirs[c] == "" {
+			continue
+		}
+		if err := write(g.dirs[c], "cgroup.procs", strconv.Itoa(pid)); err != nil {
 			return fmt.Errorf("move process into its control group: %w", err)
 		}
 	}
 	return nil
+}
+
+func (g *group1) Below(name string, l Limits) (Group, error) {
+	l.CPUs = 0 // the sandbox's share is shared
+	return new1(g.dirs, below1, name, l)
 }
 
 func (g *group1) Usage() Usage {
@@ -116,8 +146,42 @@ func (g *group1) Usage() Usage {
 	return Usage{
 		CPU:            time.Duration(readInt(filepath.Join(g.dirs["cpuacct"], "cpuacct.usage"))),
 		MaxMemoryBytes: readInt(filepath.Join(memory, "memory.max_usage_in_bytes")),
-		OOMKills:       readKey(filepath.Join(memory, "memory.oom_control"), "oom_kill"),
+		OOMKills:       g.OOMKills(),
 	}
+}
+
+func (g *group1) OOMKills() int64 {
+	return readKey(filepath.Join(g.dirs["memory"], "memory.oom_control"), "oom_kill")
+}
+
+func (g *group1) Pids() []int { return groupPids(g.dirs["pids"]) }
+
+// Freeze asks until all have stopped: a group that is being frozen says so.
+func (g *group1) Freeze(ctx context.Context) error {
+	dir := g.dirs["freezer"]
+	if err := write(dir, "freezer.state", "FROZEN"); err != nil {
+		return err
+	}
+	return await(ctx, "freeze", func() bool {
+		raw, err := os.ReadFile(filepath.Join(dir, "freezer.state"))
+		if strings.TrimSpace(string(raw)) == "FREEZING" {
+			_ = write(dir, "freezer.state", "FROZEN") // some processes only hear it the second time
+		}
+		return err == nil && strings.TrimSpace(string(raw)) == "FROZEN"
+	})
+}
+
+func (g *group1) Thaw() error { return write(g.dirs["freezer"], "freezer.state", "THAWED") }
+
+func (g *group1) Kill() error {
+	// Nobody can fork any more, so one look finds all.
+	if err := write(g.dirs["pids"], "pids.max", "0"); err != nil {
+		return err
+	}
+	for _, pid := range g.Pids() {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+	return nil
 }
 
 func (g *group1) Remove() error {

@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -53,27 +54,35 @@ func (h *v2) Name() string { return "cgroup-v2" }
 
 func (h *v2) New(name string, l Limits) (Group, error) {
 	g := &group2{dir: filepath.Join(h.dir, name)}
-	if err := os.Mkdir(g.dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-		return nil, fmt.Errorf("make a control group: %w", err)
+	g.main = filepath.Join(g.dir, "main")
+	if err := makeGroup(g.dir); err != nil {
+		return nil, err
 	}
-	if err := g.limit(l); err != nil {
+	if err := errors.Join(limit2(g.dir, l), enable(g.dir), makeGroup(g.main)); err != nil {
 		return nil, errors.Join(err, g.Remove())
 	}
 	return g, nil
 }
 
+func makeGroup(dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("make a control group: %w", err)
+	}
+	return nil
+}
+
 func (h *v2) Sweep() error { return sweep(h.dir) }
 func (h *v2) Close() error { return removeFolder(h.dir, h.prefix) }
 
-type group2 struct{ dir string }
+// group2 is a folder with the limits. Only groups without others below may hold
+// processes, so a sandbox's are in one named main.
+type group2 struct{ dir, main string }
 
-func (g *group2) limit(l Limits) error {
+func limit2(dir string, l Limits) error {
 	settings := [][2]string{}
 	if l.MemoryBytes > 0 {
-		settings = append(settings,
-			[2]string{"memory.max", strconv.FormatInt(l.MemoryBytes, 10)},
-			[2]string{"memory.oom.group", "1"})
-		if _, err := os.Stat(filepath.Join(g.dir, "memory.swap.max")); err == nil {
+		settings = append(settings, [2]string{"memory.max", strconv.FormatInt(l.MemoryBytes, 10)})
+		if _, err := os.Stat(filepath.Join(dir, "memory.swap.max")); err == nil {
 			settings = append(settings, [2]string{"memory.swap.max", "0"})
 		}
 	}
@@ -84,7 +93,7 @@ func (g *group2) limit(l Limits) error {
 		settings = append(settings, [2]string{"cpu.max", fmt.Sprintf("%d %d", quota(l.CPUs), period)})
 	}
 	for _, s := range settings {
-		if err := write(g.dir, s[0], s[1]); err != nil {
+		if err := write(dir, s[0], s[1]); err != nil {
 			return err
 		}
 	}
@@ -92,18 +101,48 @@ func (g *group2) limit(l Limits) error {
 }
 
 func (g *group2) Add(pid int) error {
-	if err := write(g.dir, "cgroup.procs", strconv.Itoa(pid)); err != nil {
+	if err := write(g.main, "cgroup.procs", strconv.Itoa(pid)); err != nil {
 		return fmt.Errorf("move process into its control group: %w", err)
 	}
 	return nil
+}
+
+func (g *group2) Below(name string, l Limits) (Group, error) {
+	l.CPUs = 0 // the sandbox's share is shared
+	dir := filepath.Join(g.dir, name)
+	below := &group2{dir: dir, main: dir}
+	if err := makeGroup(dir); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(limit2(dir, l), write(dir, "memory.oom.group", "1")); err != nil {
+		return nil, errors.Join(err, below.Remove())
+	}
+	return below, nil
 }
 
 func (g *group2) Usage() Usage {
 	return Usage{
 		CPU:            time.Duration(readKey(filepath.Join(g.dir, "cpu.stat"), "usage_usec")) * time.Microsecond,
 		MaxMemoryBytes: readInt(filepath.Join(g.dir, "memory.peak")),
-		OOMKills:       readKey(filepath.Join(g.dir, "memory.events"), "oom_kill"),
+		OOMKills:       g.OOMKills(),
 	}
 }
+
+// OOMKills leaves out the groups below.
+func (g *group2) OOMKills() int64 {
+	return readKey(filepath.Join(g.main, "memory.events.local"), "oom_kill")
+}
+
+func (g *group2) Pids() []int { return groupPids(g.main) }
+
+func (g *group2) Freeze(ctx context.Context) error {
+	if err := write(g.dir, "cgroup.freeze", "1"); err != nil {
+		return err
+	}
+	return await(ctx, "freeze", func() bool { return readKey(filepath.Join(g.dir, "cgroup.events"), "frozen") == 1 })
+}
+
+func (g *group2) Thaw() error { return write(g.dir, "cgroup.freeze", "0") }
+func (g *group2) Kill() error { return write(g.dir, "cgroup.kill", "1") }
 
 func (g *group2) Remove() error { return removeGroup(g.dir) }

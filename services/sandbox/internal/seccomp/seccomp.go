@@ -5,7 +5,9 @@
 // The filter refuses what a command has no business with and what has often
 // been the way out of a container: other architectures' calls, mounting, new
 // namespaces, keys, io_uring, tracing, kernel modules, sockets that no network
-// namespace bounds. Everything else is left to the namespaces.
+// namespace bounds. Of the calls that init needs it lets through no more than
+// init's arguments, for init is filtered as commands are; and none may set the
+// limits of init, which is process 1. Everything else is left to the namespaces.
 package seccomp
 
 import (
@@ -42,6 +44,10 @@ var terminalInjections = []uint32{unix.TIOCSTI, 0x541C /* TIOCLINUX */, unix.TIO
 // randomisation, which the race detector asks for.
 var personalities = []uint32{0, 0xffffffff, 0x0040000}
 
+// traceRequests are what init needs to hold a command before its first
+// instruction. Neither lets anybody look into a process.
+var traceRequests = []uint32{unix.PTRACE_TRACEME, unix.PTRACE_DETACH}
+
 // Filter returns the filter for this machine's architecture as an array of
 // struct sock_filter, as bubblewrap's --seccomp reads it.
 func Filter() []byte {
@@ -73,6 +79,8 @@ func program() []unix.SockFilter {
 	p = append(p, onCall(unix.SYS_SOCKETPAIR, socketpairRules())...)
 	p = append(p, onCall(unix.SYS_IOCTL, ioctlRules())...)
 	p = append(p, onCall(unix.SYS_PERSONALITY, personalityRules())...)
+	p = append(p, onCall(unix.SYS_PTRACE, oneOf(offsetArgument, traceRequests, allow, denied))...)
+	p = append(p, onCall(unix.SYS_PRLIMIT64, oneOf(offsetArgument, []uint32{1}, denied, allow))...)
 	return append(p, answer(allow))
 }
 

@@ -22,8 +22,8 @@ type invocation struct {
 	inherited []*os.File // the child's descriptors 3, 4, …
 	owned     []*os.File // to close once the child has its copies
 
-	info, status *os.File // what bubblewrap writes
-	unblock      *os.File // writing here lets the command start
+	info    *os.File // where bubblewrap writes which process it made
+	unblock *os.File // writing here lets init start
 }
 
 // pass has the child inherit a file and returns its number there.
@@ -56,32 +56,32 @@ func (v *invocation) closeInherited() {
 
 func (v *invocation) close() {
 	v.closeInherited()
-	for _, f := range []*os.File{v.info, v.status, v.unblock} {
+	for _, f := range []*os.File{v.info, v.unblock} {
 		if f != nil {
 			_ = f.Close()
 		}
 	}
 }
 
-// invoke makes the arguments for a command. On an error everything is closed.
-func (r *Runner) invoke(c box.Command, f folders) (_ *invocation, err error) {
-	v := &invocation{}
+// invoke makes the arguments for a sandbox. The socket is init's to talk to the
+// service; the child takes it. On an error everything is closed.
+func (r *Runner) invoke(s box.Sandbox, f folders, socket *os.File) (_ *invocation, err error) {
+	v := &invocation{owned: []*os.File{socket}}
 	defer func() {
 		if err != nil {
 			v.close()
 		}
 	}()
-	v.add("--unshare-all", "--unshare-user", "--disable-userns", "--uid", insideID, "--gid", insideID,
-		"--hostname", "sandbox", "--cap-drop", "ALL", "--die-with-parent", "--clearenv")
-	if c.Terminal == nil {
-		v.add("--new-session") // with a terminal, setsid gives it one of its own
-	}
+	v.pass(socket) // the first is wire.FD
+	v.add("--unshare-all", "--unshare-user", "--unshare-cgroup", "--disable-userns", "--uid", insideID, "--gid", insideID,
+		"--hostname", "sandbox", "--cap-drop", "ALL", "--die-with-parent", "--as-pid-1", "--new-session", "--clearenv")
 	if err := v.root(r.layout); err != nil {
 		return nil, err
 	}
-	v.writable(c.Limits, f)
+	v.writable(s.Limits, f)
 	v.add("--remount-ro", "/dev", "--remount-ro", "/")
-	v.environment(r.layout.path, c)
+	// Its two goroutines that wait in the kernel keep one processor each.
+	v.add("--setenv", "GOMAXPROCS", "3")
 	filter, err := v.data(seccomp.Filter())
 	if err != nil {
 		return nil, err
@@ -90,11 +90,7 @@ func (r *Runner) invoke(c box.Command, f folders) (_ *invocation, err error) {
 	if err := v.controls(); err != nil {
 		return nil, err
 	}
-	v.add("--chdir", c.Dir, "--")
-	if c.Terminal != nil {
-		v.add("setsid", "-c", "--")
-	}
-	v.add(c.Argv...)
+	v.add("--chdir", "/", "--", "/proc/self/fd/"+v.pass(r.image))
 	return v, nil
 }
 
@@ -112,33 +108,16 @@ func (v *invocation) root(l *layout) error {
 		v.add("--ro-bind", x.source, x.path)
 	}
 	v.add("--proc", "/proc", "--dev", "/dev")
+	v.add(l.masks...)
 	return nil
 }
 
-// writable adds the few places that a command may write to, each of them bounded.
+// writable adds the few places that commands may write to, each of them bounded.
 func (v *invocation) writable(l box.Limits, f folders) {
 	v.add("--size", strconv.FormatInt(l.TmpBytes, 10), "--perms", "1777", "--tmpfs", "/tmp",
 		"--size", strconv.FormatInt(l.ShmBytes, 10), "--perms", "1777", "--tmpfs", "/dev/shm",
 		"--dir", "/var", "--symlink", "/tmp", "/var/tmp",
 		"--bind", f.home, box.HomePath, "--bind", f.workspace, box.WorkspacePath)
-}
-
-func (v *invocation) environment(path string, c box.Command) {
-	term := "dumb"
-	if c.Terminal != nil {
-		term = "xterm-256color"
-	}
-	env := [][2]string{
-		{"HOME", box.HomePath}, {"USER", "agent"}, {"LOGNAME", "agent"}, {"SHELL", "/bin/bash"},
-		{"PATH", path}, {"LANG", "C.UTF-8"}, {"TERM", term}, {"TMPDIR", "/tmp"}, {"GOTOOLCHAIN", "local"},
-	}
-	for _, kv := range c.Env {
-		k, val, _ := strings.Cut(kv, "=")
-		env = append(env, [2]string{k, val}) // bubblewrap lets the last one win
-	}
-	for _, kv := range env {
-		v.add("--setenv", kv[0], kv[1])
-	}
 }
 
 // controls adds the pipes by which the start is followed and held.
@@ -149,7 +128,6 @@ func (v *invocation) controls() error {
 		reads  bool // whether the child reads
 	}{
 		{"--info-fd", &v.info, false},
-		{"--json-status-fd", &v.status, false},
 		{"--block-fd", &v.unblock, true},
 	} {
 		r, w, err := os.Pipe()
@@ -165,4 +143,31 @@ func (v *invocation) controls() error {
 		v.add(p.option, v.pass(theirs))
 	}
 	return nil
+}
+
+// environment is a command's: clean, but for what it asks for.
+func environment(path string, c box.Command) []string {
+	term := "dumb"
+	if c.Terminal != nil {
+		term = "xterm-256color"
+	}
+	env := []string{
+		"HOME=" + box.HomePath, "USER=agent", "LOGNAME=agent", "SHELL=/bin/bash", "PATH=" + path, "LANG=C.UTF-8",
+		"TERM=" + term, "TMPDIR=/tmp", "GOTOOLCHAIN=local", "PWD=" + c.Dir,
+	}
+	at := map[string]int{}
+	for i, kv := range env {
+		k, _, _ := strings.Cut(kv, "=")
+		at[k] = i
+	}
+	for _, kv := range c.Env {
+		k, _, _ := strings.Cut(kv, "=")
+		if i, ok := at[k]; ok {
+			env[i] = kv
+			continue
+		}
+		at[k] = len(env)
+		env = append(env, kv)
+	}
+	return env
 }

@@ -1,31 +1,40 @@
-// Package bubblewrap runs each command in a sandbox of its own, made with
-// bubblewrap: all namespaces, a curated read-only root, no network, no
-// capabilities, a system call filter, and limits that are in place before the
-// command's first instruction.
+// Package bubblewrap runs commands in sandboxes that bubblewrap makes, one
+// long-lived sandbox to a workspace: all namespaces, a curated read-only root, no
+// network, no capabilities, a system call filter, and limits that are in place
+// before the first instruction.
 //
-// The order of a start is what makes it free of races: bubblewrap builds the
-// sandbox and then waits; the service learns the sandbox's first process, puts it
-// into its control group and lowers its limits; only then is the command let go.
+// The order of a sandbox's making is what makes it free of races: bubblewrap
+// builds it and then waits; the service learns its first process, puts it into its
+// control group and lowers its limits; only then is that process let go. It is an
+// init of ours (see initd), which starts commands when the service says so: a
+// command costs a fork, not a container. What the commands do to init is their
+// affair: a sandbox whose init does not answer is ended, and another one made for
+// the next command.
+//
+// A command that runs alone needs no group of its own: the sandbox's limits are
+// its limits, and at its end init kills all that is left. One that has limits of
+// its own, or that others run beside, is held before its first instruction until
+// it is in a control group below the sandbox's, with which it is killed. Where
+// there are no control groups, commands that run at the same time each have a
+// sandbox of their own, so that the end of one is exact there, too.
 package bubblewrap
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
+	"github.com/fairlead/fairlead/services/sandbox/internal/initd/program"
 )
 
 // startTimeout bounds what bubblewrap takes to build a sandbox.
@@ -35,29 +44,46 @@ const startTimeout = 20 * time.Second
 type Options struct {
 	// Path of bubblewrap; empty searches PATH.
 	Path string
+	// Init is the file that holds init; empty takes the one built in.
+	Init string
 	// ReadOnly are further host paths to show, at the same place. Each must exist.
 	ReadOnly []string
-	// Groups bounds commands by control groups; nil leaves that to process limits.
+	// Groups bounds sandboxes by control groups; nil leaves that to process limits.
 	Groups cgroup.Hierarchy
 	// OtherUsers has commands run as other users than the service's own, which
 	// needs root.
 	OtherUsers bool
-	Log        *slog.Logger
+	// Max is how many sandboxes there may be; zero means no limit.
+	Max int
+	// Idle is after what time a sandbox is stopped in which nothing runs; zero
+	// means never.
+	Idle time.Duration
+	Log  *slog.Logger
 }
 
 // Runner is a box.Runner.
 type Runner struct {
 	path   string
+	image  *os.File // init
 	layout *layout
 	groups cgroup.Hierarchy
 	spawn  *spawner
 	stage  *stage // nil when all commands run as the service's own user
+	max    int
+	idle   time.Duration
 	log    *slog.Logger
+	work   sync.WaitGroup // goroutines of the runner's own
+
+	mu     sync.Mutex            // guards what follows
+	warm   map[string][]*sandbox // by workspace
+	count  int                   // sandboxes that are, or are being made or ended
+	next   int64                 // tells control groups of one workspace apart
+	closed bool
 }
 
 // New finds bubblewrap. The runner must be closed, after its last command has
 // ended.
-func New(ctx context.Context, o Options) (*Runner, error) {
+func New(ctx context.Context, o Options) (_ *Runner, err error) {
 	path := o.Path
 	if path == "" {
 		found, err := exec.LookPath("bwrap")
@@ -73,12 +99,19 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	image, err := newImage(o.Init)
+	if err != nil {
+		return nil, err
+	}
 	// Descriptors that this process inherited itself are not Go's to have marked:
 	// none of them may reach a command.
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return nil, fmt.Errorf("keep inherited descriptors from commands: %w", err)
+		return nil, errors.Join(fmt.Errorf("keep inherited descriptors from commands: %w", err), image.Close())
 	}
-	r := &Runner{path: path, layout: l, groups: o.Groups, spawn: newSpawner(), log: o.Log}
+	r := &Runner{
+		path: path, image: image, layout: l, groups: o.Groups, spawn: newSpawner(), max: o.Max, idle: o.Idle, log: o.Log,
+		warm: map[string][]*sandbox{},
+	}
 	if !o.OtherUsers {
 		return r, nil
 	}
@@ -87,9 +120,34 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 	}
 	if err != nil {
 		r.spawn.close()
-		return nil, err
+		return nil, errors.Join(err, image.Close())
 	}
 	return r, nil
+}
+
+// newImage puts init into memory that nobody can change, whoever opens it.
+func newImage(path string) (*os.File, error) {
+	raw, err := program.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := unix.MemfdCreate("init", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
+	if errors.Is(err, unix.EINVAL) { // before Linux 6.3 all such files could be executed
+		fd, err = unix.MemfdCreate("init", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make a file in memory for init: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "init")
+	const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+	_, err = f.Write(raw)
+	if err == nil {
+		_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("put init into memory: %w", err), f.Close())
+	}
+	return f, nil
 }
 
 // checkOptions says which option an old bubblewrap lacks, instead of failing on
@@ -99,150 +157,10 @@ func checkOptions(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("bubblewrap at %s does not run: %w: apt-get install -y bubblewrap", path, err)
 	}
-	for _, option := range []string{"--disable-userns", "--size", "--json-status-fd", "--block-fd"} {
+	for _, option := range []string{"--disable-userns", "--size", "--info-fd", "--block-fd", "--as-pid-1"} {
 		if !strings.Contains(string(help), option) {
 			return fmt.Errorf("bubblewrap at %s is too old, it has no %s: apt-get update && apt-get install -y bubblewrap", path, option)
 		}
 	}
 	return nil
-}
-
-// Close ends whatever still runs.
-func (r *Runner) Close() error {
-	r.spawn.close()
-	return nil
-}
-
-// Start implements box.Runner.
-func (r *Runner) Start(ctx context.Context, c box.Command) (box.Process, error) {
-	var st unix.Stat_t
-	if err := unix.Stat(c.Workspace, &st); err != nil {
-		return nil, fmt.Errorf("find the workspace: %w", err)
-	}
-	f, err := r.folders(c)
-	if err != nil {
-		return nil, fmt.Errorf("show the workspace to the sandbox: %w", err)
-	}
-	v, err := r.invoke(c, f)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("prepare the sandbox: %w", err), f.hide())
-	}
-	defer v.closeInherited()
-	ends, err := newStdio(c)
-	if err != nil {
-		v.close()
-		return nil, errors.Join(fmt.Errorf("prepare the command's input and output: %w", err), f.hide())
-	}
-	defer ends.closeChild()
-	p := &process{stdio: ends, invocation: v, hide: f.hide, pidfd: -1, log: r.log, owner: c.Owner, device: uint64(st.Dev)} //nolint:unconvert // the type is the architecture's
-	if err := r.launch(ctx, c, p); err != nil {
-		p.abandon()
-		return nil, err
-	}
-	return p, nil
-}
-
-// launch forks bubblewrap, confines what it made, and lets the command go.
-func (r *Runner) launch(ctx context.Context, c box.Command, p *process) error {
-	if r.groups != nil {
-		g, err := r.groups.New(c.ID, cgroup.Limits{
-			MemoryBytes: c.Limits.MemoryBytes, Processes: c.Limits.Processes + helpers, CPUs: c.Limits.CPUs,
-		})
-		if err != nil {
-			return err
-		}
-		p.group = g
-	}
-	p.cmd = r.command(c, p)
-	if err := r.spawn.do(p.cmd.Start); err != nil {
-		p.cmd = nil
-		if errors.Is(err, unix.E2BIG) {
-			return &box.StartError{Message: "the arguments and the environment are too long together"}
-		}
-		return fmt.Errorf("start bubblewrap: %w", err)
-	}
-	p.invocation.closeInherited()
-	p.closeChild()
-	if err := p.identify(ctx); err != nil {
-		return err
-	}
-	if err := p.confine(c); err != nil {
-		return fmt.Errorf("%w: bubblewrap: %s", err, p.complaint())
-	}
-	return nil
-}
-
-// confine puts the limits in place and lets the command go.
-func (p *process) confine(c box.Command) error {
-	if p.group != nil {
-		if err := p.group.Add(p.init); err != nil {
-			return err
-		}
-	}
-	if err := limit(p.init, c.Owner, resources(c.Limits, p.group != nil)); err != nil {
-		return err
-	}
-	_, err := p.invocation.unblock.Write([]byte{1})
-	return errors.Join(err, p.invocation.unblock.Close())
-}
-
-func (r *Runner) command(c box.Command, p *process) *exec.Cmd {
-	cmd := &exec.Cmd{
-		Path:       r.path,
-		Args:       append([]string{"bwrap"}, p.invocation.args...),
-		Env:        []string{"PATH=" + r.layout.path},
-		Dir:        "/",
-		Stdin:      p.childIn,
-		Stdout:     p.childOut,
-		Stderr:     p.childErr,
-		ExtraFiles: p.invocation.inherited,
-		// A process group of its own: a signal to the service's does not reach it.
-		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true},
-	}
-	if c.Owner != box.Self {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(c.Owner.UID), Gid: uint32(c.Owner.GID)}
-	}
-	return cmd
-}
-
-// identify learns the sandbox's first process and takes hold of it, while it is
-// certain to live.
-func (p *process) identify(ctx context.Context) error {
-	deadline := time.Now().Add(startTimeout)
-	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
-		deadline = d
-	}
-	if err := p.invocation.info.SetReadDeadline(deadline); err != nil {
-		return err
-	}
-	var info struct {
-		Child int `json:"child-pid"`
-	}
-	if err := json.NewDecoder(p.invocation.info).Decode(&info); err != nil || info.Child <= 1 {
-		if os.IsTimeout(err) {
-			return errors.New("bubblewrap did not build the sandbox in time")
-		}
-		return fmt.Errorf("bubblewrap could not build the sandbox: %s", p.complaint())
-	}
-	fd, err := unix.PidfdOpen(info.Child, 0)
-	if err != nil {
-		return fmt.Errorf("take hold of the sandbox's first process: %w: %s", err, p.complaint())
-	}
-	p.init, p.pidfd = info.Child, fd
-	return nil
-}
-
-// complaint is what bubblewrap wrote before it gave up. It kills it, so that
-// reading ends.
-func (p *process) complaint() string {
-	_ = p.cmd.Process.Kill()
-	from := p.errOut
-	if from == nil {
-		from = p.out
-	}
-	raw, _ := io.ReadAll(io.LimitReader(from, 4096))
-	if text := strings.TrimSpace(string(raw)); text != "" {
-		return text
-	}
-	return "it said nothing"
 }

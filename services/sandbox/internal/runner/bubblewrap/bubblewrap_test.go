@@ -1,6 +1,7 @@
 package bubblewrap
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -48,15 +49,15 @@ func newRunner(t *testing.T) (*Runner, box.Owner) {
 
 func command(t *testing.T, owner box.Owner, argv ...string) box.Command {
 	t.Helper()
-	c := box.Command{
-		ID: "test", Argv: argv, Dir: box.WorkspacePath, Owner: owner,
-		Workspace: filepath.Join(t.TempDir(), "w"), Home: filepath.Join(t.TempDir(), "h"),
-		Limits: box.Limits{
-			MemoryBytes: 1 << 30, Processes: 64, CPUs: 2, FileBytes: 1 << 20, OpenFiles: 128,
-			TmpBytes: 1 << 20, ShmBytes: 1 << 20,
-		},
+	l := box.Limits{
+		MemoryBytes: 1 << 30, Processes: 64, CPUs: 2, FileBytes: 1 << 20, OpenFiles: 128,
+		TmpBytes: 1 << 20, ShmBytes: 1 << 20,
 	}
-	for _, dir := range []string{c.Workspace, c.Home} {
+	c := box.Command{Argv: argv, Dir: box.WorkspacePath, Limits: l, Sandbox: box.Sandbox{
+		ID: "test", Owner: owner, Limits: l,
+		Workspace: filepath.Join(t.TempDir(), "w"), Home: filepath.Join(t.TempDir(), "h"),
+	}}
+	for _, dir := range []string{c.Sandbox.Workspace, c.Sandbox.Home} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +118,7 @@ func TestRunsACommand(t *testing.T) {
 			if out != tc.want && out != swap(tc.want) {
 				t.Errorf("output %q, want %q", out, tc.want)
 			}
-			if !exit.Executed || exit.Status != tc.status {
+			if exit.Lost || exit.Status != tc.status {
 				t.Errorf("exit %+v, want status %d", exit, tc.status)
 			}
 		})
@@ -135,10 +136,22 @@ func swap(s string) string {
 
 func TestACommandThatCannotBeExecutedIsNotStarted(t *testing.T) {
 	r, owner := newRunner(t)
-	for _, argv := range [][]string{{"no-such-program"}, {"/etc/passwd"}} {
-		out, exit := run(t, r, command(t, owner, argv...))
-		if exit.Executed || !strings.HasPrefix(out, "bwrap: execvp ") {
-			t.Errorf("%v: executed %v, said %q", argv, exit.Executed, out)
+	for _, tc := range []struct {
+		dir, want string
+		argv      []string
+	}{
+		{box.WorkspacePath, "cannot execute no-such-program: no such file or directory", []string{"no-such-program"}},
+		{box.WorkspacePath, "cannot execute /etc/passwd: permission denied", []string{"/etc/passwd"}},
+		{"/workspace/none", "cannot enter the folder /workspace/none: no such file or directory", []string{"true"}},
+		{"/etc/passwd", "cannot enter the folder /etc/passwd: not a directory", []string{"true"}},
+		{"/", "the arguments and the environment are too long together", []string{"true", strings.Repeat("x", 3<<20)}},
+	} {
+		c := command(t, owner, tc.argv...)
+		c.Dir = tc.dir
+		_, err := r.Start(t.Context(), c)
+		var cannot *box.StartError
+		if !errors.As(err, &cannot) || cannot.Message != tc.want {
+			t.Errorf("%.40v: %v, want %s", tc.argv, err, tc.want)
 		}
 	}
 }
@@ -200,9 +213,11 @@ func BenchmarkTrue(b *testing.B) {
 	}
 	defer func() { _ = r.Close() }()
 	dir := b.TempDir()
-	c := box.Command{ID: "bench", Argv: []string{"true"}, Dir: "/", Owner: box.Self, Workspace: dir, Home: dir, Limits: box.Limits{
-		MemoryBytes: 4 << 30, Processes: 64, FileBytes: 1 << 20, OpenFiles: 128, TmpBytes: 1 << 20, ShmBytes: 1 << 20,
-	}}
+	l := box.Limits{MemoryBytes: 4 << 30, Processes: 64, FileBytes: 1 << 20, OpenFiles: 128, TmpBytes: 1 << 20, ShmBytes: 1 << 20}
+	c := box.Command{
+		Argv: []string{"true"}, Dir: "/", Limits: l,
+		Sandbox: box.Sandbox{ID: "bench", Owner: box.Self, Workspace: dir, Home: dir, Limits: l},
+	}
 	for b.Loop() {
 		p, err := r.Start(b.Context(), c)
 		if err != nil {

@@ -8,19 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Deleted implements box.Process. It looks with the credentials of the command's
+// Deleted implements box.Process. It looks with the credentials of the sandbox's
 // owner, whose processes these are, so that it needs no privilege. A file that is
-// only mapped into memory is not seen.
+// only mapped into memory is not seen. What a command holds that runs beside this
+// one counts for both.
 func (p *process) Deleted() int64 {
-	p.mu.Lock()
-	alive, init := p.pidfd >= 0, p.init
-	p.mu.Unlock()
-	if !alive {
-		return 0
-	}
 	var total int64
-	_ = as(p.owner, func() error {
-		total = deleted(init, p.device)
+	_ = as(p.sb.spec.Owner, func() error {
+		total = deleted(p.sb.init, p.sb.device)
 		return nil
 	})
 	return total

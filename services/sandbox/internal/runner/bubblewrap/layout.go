@@ -35,9 +35,19 @@ var madeFiles = []struct{ path, text string }{
 // layout is the read-only root of every sandbox, found out once.
 type layout struct {
 	args  []string // bubblewrap's options that need no file descriptor
+	masks []string // bubblewrap's options that hide parts of /proc
 	extra []extra
 	path  string // the default PATH
 }
+
+// maskedFiles and maskedFolders tell of the machine, and of keys.
+var (
+	maskedFiles = []string{
+		"/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/latency_stats", "/proc/timer_list", "/proc/timer_stats",
+		"/proc/sched_debug", "/proc/kallsyms", "/proc/modules", "/proc/kmsg", "/proc/interrupts", "/proc/iomem", "/proc/ioports",
+	}
+	maskedFolders = []string{"/proc/acpi", "/proc/asound", "/proc/scsi", "/proc/fs", "/proc/driver"}
+)
 
 // extra is a folder or file that the operator shows besides.
 type extra struct {
@@ -76,7 +86,21 @@ func newLayout(required, optional []string) (*layout, error) {
 		}
 	}
 	l.path = strings.Join(bins, ":")
+	l.addMasks()
 	return l, nil
+}
+
+func (l *layout) addMasks() {
+	for _, f := range maskedFiles {
+		if _, err := os.Lstat(f); err == nil {
+			l.masks = append(l.masks, "--ro-bind", os.DevNull, f) // a device that no mount lets anybody open
+		}
+	}
+	for _, f := range maskedFolders {
+		if _, err := os.Lstat(f); err == nil {
+			l.masks = append(l.masks, "--size", "4096", "--tmpfs", f, "--remount-ro", f)
+		}
+	}
 }
 
 func (l *layout) addSystemFolder(dir string) {

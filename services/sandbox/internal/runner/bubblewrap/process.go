@@ -1,47 +1,50 @@
 package bubblewrap
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
+	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
-// endTimeout bounds how long the kernel may take to end a killed sandbox.
-const endTimeout = 30 * time.Second
+// killTimeout is how long a killed command may take to end before its sandbox is
+// ended with it.
+const killTimeout = 3 * time.Second
 
 // signalGroup has pidfd_send_signal reach the process group (Linux 6.9).
 const signalGroup = 1 << 2
 
-// process is a box.Process. Its sandbox is a process namespace: when its first
-// process, init, ends, the kernel has ended all others in it.
+// process is a box.Process: a command in a sandbox.
 type process struct {
 	*stdio
-	invocation *invocation
-	cmd        *exec.Cmd // bubblewrap outside of the sandbox
-	init       int       // the sandbox's first process, as the host counts
-	group      cgroup.Group
-	hide       func() error // undoes what was shown to bubblewrap
-	log        *slog.Logger
-	owner      box.Owner
-	device     uint64 // of the file system that the workspace is on
+	sb    *sandbox
+	id    uint64
+	group cgroup.Group // of its own; nil for none
+	ooms  int64        // kills in the sandbox's group when it started
 
-	mu      sync.Mutex // guards what follows
-	pidfd   int        // of init; -1 when there is none
-	command int        // the command's process, as the host counts; zero until looked for
+	started chan struct{} // closed when init has started it, or not
+	ended   chan struct{} // closed when it has ended
+
+	mu     sync.Mutex // guards what follows
+	begun  bool       // started is closed
+	fault  error      // why it was not started
+	pidfd  int        // -1 when there is none
+	killed bool
+	watch  *time.Timer // ends the sandbox of one that cannot be killed
+	reply  wire.Reply  // Exited; valid once ended is closed
+	lost   bool        // the sandbox ended first; valid once ended is closed
+	oom    bool        // of one that was lost
 }
 
 func (p *process) Stdin() io.WriteCloser { return p.in }
@@ -52,15 +55,240 @@ func (p *process) Resize(size box.TerminalSize) error {
 	if p.terminal == nil {
 		return box.ErrNoTerminal
 	}
-	return pty.Setsize(p.terminal, &pty.Winsize{Rows: size.Rows, Cols: size.Columns})
+	raw, err := p.terminal.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var fault error
+	err = raw.Control(func(fd uintptr) {
+		fault = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: size.Rows, Col: size.Columns})
+	})
+	return errors.Join(err, fault)
+}
+
+// start starts a command in the sandbox, in which it has a place booked: it gives
+// that back at its end, or on an error. errGone says that the sandbox had ended
+// before.
+func (s *sandbox) start(ctx context.Context, c box.Command) (*process, error) {
+	ends, err := newStdio(c)
+	if err != nil {
+		s.r.leave(s, true)
+		return nil, fmt.Errorf("prepare the command's input and output: %w", err)
+	}
+	defer ends.closeChild()
+	p := &process{stdio: ends, sb: s, pidfd: -1, started: make(chan struct{}), ended: make(chan struct{})}
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	alone, err := s.enlist(p)
+	if err != nil {
+		ends.closeOurs()
+		s.r.leave(s, true)
+		return nil, err
+	}
+	request := p.request(s.r.layout.path, c)
+	if s.group != nil && (!alone || lowered(c)) {
+		request.Hold = true
+		p.group, err = s.group.Below(strconv.FormatUint(p.id, 10), cgroup.Limits{MemoryBytes: c.Limits.MemoryBytes, Processes: c.Limits.Processes})
+		if err != nil {
+			p.clear()
+			ends.closeOurs()
+			return nil, err
+		}
+	}
+	p.ooms = s.oomKills()
+	if err := s.sendCommand(request, ends.child()); err != nil {
+		if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, os.ErrDeadlineExceeded) {
+			err = errGone // nothing was started
+		}
+		return nil, p.giveUp(err)
+	}
+	ends.closeChild()
+	if err := p.awaitStart(ctx, c, request.Hold); err != nil {
+		return nil, p.giveUp(err)
+	}
+	return p, nil
+}
+
+// enlist takes a place among the sandbox's commands, and says whether it is the
+// only one.
+func (s *sandbox) enlist(p *process) (alone bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.doomed {
+		return false, errGone
+	}
+	s.next++
+	p.id = s.next
+	alone = len(s.commands) == 0
+	s.commands[p.id] = p
+	return alone, nil
+}
+
+func (s *sandbox) forget(p *process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.commands, p.id)
+}
+
+// lowered says whether a command has limits of its own.
+func lowered(c box.Command) bool {
+	return c.Limits.MemoryBytes < c.Sandbox.Limits.MemoryBytes || c.Limits.Processes < c.Sandbox.Limits.Processes
+}
+
+func (p *process) request(path string, c box.Command) *wire.Command {
+	w := &wire.Command{ID: p.id, Terminal: c.Terminal != nil, Dir: c.Dir, Argv: c.Argv, Env: environment(path, c)}
+	w.Rows, w.Columns = terminalSize(c.Terminal)
+	if p.sb.group == nil {
+		w.AddressSpace, w.Processes = uint64(c.Limits.MemoryBytes), uint64(c.Limits.Processes)+helpers
+	}
+	return w
+}
+
+// awaitStart waits until init has started the command. A held one is put into its
+// group and let go.
+func (p *process) awaitStart(ctx context.Context, c box.Command, held bool) error {
+	select {
+	case <-p.started:
+	case <-p.ended: // with the sandbox
+		if held {
+			return errGone
+		}
+		return nil // it may have run
+	case <-ctx.Done():
+		return fmt.Errorf("start the command: %w", ctx.Err())
+	}
+	p.mu.Lock()
+	fault, pidfd := p.fault, p.pidfd
+	p.mu.Unlock()
+	if fault != nil {
+		var cannot *startError
+		if errors.As(fault, &cannot) {
+			return cannot.explain(c)
+		}
+		return fault
+	}
+	if !held {
+		return nil
+	}
+	pid, err := hostPid(pidfd)
+	if err == nil {
+		err = p.group.Add(pid)
+	}
+	if err == nil {
+		err = p.sb.send(wire.EncodeID(wire.Go, p.id))
+	}
+	return err
+}
+
+// giveUp ends a command whose start failed, and waits for its end.
+func (p *process) giveUp(err error) error {
+	var cannot *box.StartError
+	if !errors.As(err, &cannot) { // otherwise nothing was started
+		p.Kill()
+		if !p.hasBegun() {
+			p.sb.kill() // it cannot be told whether init will start it yet
+		}
+		<-p.ended
+	}
+	p.clear()
+	p.closeOurs()
+	return err
+}
+
+func (p *process) hasBegun() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.begun
+}
+
+// startError is init's word that a command cannot be executed.
+type startError struct {
+	errno  unix.Errno
+	folder bool
+}
+
+func (f *startError) Error() string { return f.errno.Error() }
+
+func (f *startError) explain(c box.Command) error {
+	switch {
+	case f.folder:
+		return &box.StartError{Message: "cannot enter the folder " + c.Dir + ": " + f.errno.Error()}
+	case f.errno == unix.E2BIG:
+		return &box.StartError{Message: "the arguments and the environment are too long together"}
+	}
+	return &box.StartError{Message: "cannot execute " + c.Argv[0] + ": " + f.errno.Error()}
+}
+
+// hear takes init's word. An error says that it makes no sense.
+func (p *process) hear(reply wire.Reply, files *[]int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case reply.Kind == wire.Started && !p.begun && len(*files) >= 1:
+		p.pidfd = (*files)[0]
+		*files = (*files)[1:]
+		if p.out == nil { // a terminal
+			if len(*files) != 1 || unix.SetNonblock((*files)[0], true) != nil {
+				return wire.ErrMalformed
+			}
+			p.setTerminal(os.NewFile(uintptr((*files)[0]), "terminal"))
+			*files = nil
+		}
+	case reply.Kind == wire.Failed && !p.begun:
+		p.fault = &startError{unix.Errno(reply.Errno), reply.Dir}
+	case reply.Kind == wire.Exited && p.begun && p.pidfd >= 0 && p.reply.Kind == 0:
+		p.reply = reply
+		close(p.ended)
+		return nil
+	default:
+		return wire.ErrMalformed
+	}
+	p.begun = true
+	close(p.started)
+	if p.killed {
+		p.strike()
+	}
+	return nil
+}
+
+// lose notes that the sandbox has ended. ooms is the count of its group at last.
+func (p *process) lose(ooms int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reply.Kind != 0 {
+		return // it had ended before
+	}
+	p.lost, p.oom = true, ooms > p.ooms
+	if p.out == nil { // a terminal that never was
+		p.out = io.NopCloser(strings.NewReader(""))
+	}
+	p.reply.Kind = wire.Exited
+	close(p.ended)
 }
 
 // Kill implements box.Process.
 func (p *process) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.pidfd >= 0 {
-		_ = unix.PidfdSendSignal(p.pidfd, unix.SIGKILL, nil, 0)
+	if p.killed {
+		return
+	}
+	p.killed = true
+	p.strike()
+}
+
+// strike kills the command; init kills, or the group does, what it leaves. mu is
+// held.
+func (p *process) strike() {
+	if p.reply.Kind != 0 || p.pidfd < 0 {
+		return
+	}
+	if p.group != nil {
+		_ = p.group.Kill()
+	}
+	_ = unix.PidfdSendSignal(p.pidfd, unix.SIGKILL, nil, 0)
+	if p.watch == nil {
+		p.watch = time.AfterFunc(killTimeout, p.sb.kill)
 	}
 }
 
@@ -68,46 +296,17 @@ func (p *process) Kill() {
 func (p *process) Signal(number int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.pidfd < 0 {
+	if p.pidfd < 0 || p.reply.Kind != 0 {
 		return nil
 	}
-	if p.command == 0 {
-		p.command = findCommand(p.init)
-	}
-	if p.command == 0 {
-		return nil // not executed yet, or ended
-	}
-	fd, err := unix.PidfdOpen(p.command, 0)
-	if err != nil {
-		return nil // ended
-	}
-	defer func() { _ = unix.Close(fd) }()
-	if insideNumber(p.command) != commandNumber {
-		return nil // ended, and its number was given to another process
-	}
-	return p.signalGroup(fd, unix.Signal(number))
-}
-
-// signalGroup signals the group of the command, which fd holds. bubblewrap makes
-// the session before it makes the command, so the group is led by init, which the
-// kernel keeps from every signal but SIGKILL and SIGSTOP; on a terminal the
-// command leads its own.
-func (p *process) signalGroup(fd int, s unix.Signal) error {
-	group, err := unix.Getpgid(p.command)
-	if err != nil {
-		return nil //nolint:nilerr // it has ended
-	}
-	flags := signalGroup
-	switch group {
-	case p.init:
-		fd = p.pidfd
-	case p.command:
-	default:
-		flags = 0 // it joined another group: the command alone
-	}
-	err = unix.PidfdSendSignal(fd, s, nil, flags)
-	if errors.Is(err, unix.EINVAL) && flags != 0 { // an older kernel: by number, while fd shows that it lives
-		err = unix.Kill(-group, s)
+	s := unix.Signal(number)
+	err := unix.PidfdSendSignal(p.pidfd, s, nil, signalGroup)
+	if errors.Is(err, unix.EINVAL) { // an older kernel: by number, while the descriptor shows that it lives
+		pid, gone := hostPid(p.pidfd)
+		if gone != nil {
+			return nil // it has ended
+		}
+		err = unix.Kill(-pid, s)
 	}
 	if err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("send signal %d: %w", s, err)
@@ -115,147 +314,52 @@ func (p *process) signalGroup(fd int, s unix.Signal) error {
 	return nil
 }
 
-// commandNumber is the command's process number inside: bubblewrap's init makes
-// it first.
-const commandNumber = 2
-
-// findCommand looks through the host's processes: not every kernel lists a
-// process's children.
-func findCommand(init int) int {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return 0
-	}
-	for _, d := range entries {
-		pid, err := strconv.Atoi(d.Name())
-		if err != nil {
-			continue
-		}
-		if parent(pid) == init && insideNumber(pid) == commandNumber {
-			return pid
-		}
-	}
-	return 0
-}
-
-// parent is the process that made a process, or took it over; zero if it is gone.
-func parent(pid int) int {
-	n, err := strconv.Atoi(statusLine(pid, "PPid:"))
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
-// insideNumber is a process's number in its innermost namespace; zero if it is
-// gone, or in no other namespace than the host's.
-func insideNumber(pid int) int {
-	f := strings.Fields(statusLine(pid, "NSpid:"))
-	if len(f) < 2 {
-		return 0
-	}
-	n, err := strconv.Atoi(f[len(f)-1])
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
-func statusLine(pid int, key string) string {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return ""
-	}
-	for line := range strings.Lines(string(raw)) {
-		if rest, ok := strings.CutPrefix(line, key); ok {
-			return strings.TrimSpace(rest)
-		}
-	}
-	return ""
-}
-
 // Wait implements box.Process.
 func (p *process) Wait() box.Exit {
-	_ = p.cmd.Wait() // the status comes by its own pipe, which tells more
-	p.end()
-	e := box.Exit{}
-	e.Status, e.Executed = p.status()
-	if p.group != nil {
-		u := p.group.Usage()
-		e.CPU, e.MaxMemory, e.OOMKilled = u.CPU, u.MaxMemoryBytes, u.OOMKills > 0
+	<-p.ended
+	p.mu.Lock()
+	reply, lost := p.reply, p.lost
+	if p.watch != nil {
+		p.watch.Stop()
 	}
-	p.release()
+	p.mu.Unlock()
+	e := box.Exit{Lost: lost, OOMKilled: p.oom, CPU: reply.CPU, MaxMemory: reply.MaxRSS}
+	if status := unix.WaitStatus(reply.Status); !lost && status.Signaled() {
+		e.Signal = int(status.Signal())
+	} else if !lost {
+		e.Status = status.ExitStatus()
+	}
+	if !lost {
+		if !reply.Swept && p.group == nil {
+			p.sb.sweep()
+		}
+		e.OOMKilled = p.sb.oomKills() > p.ooms && p.group == nil
+	}
+	if p.group != nil {
+		_ = p.group.Kill()
+		if u := p.group.Usage(); !lost {
+			e.OOMKilled, e.MaxMemory = u.OOMKills > 0, max(u.MaxMemoryBytes, e.MaxMemory)
+		}
+	}
+	p.clear()
 	return e
 }
 
-// end kills what is left and waits until the kernel has ended it.
-func (p *process) end() {
-	p.Kill()
-	if p.pidfd < 0 {
-		return
-	}
-	poll := []unix.PollFd{{Fd: int32(p.pidfd), Events: unix.POLLIN}}
-	deadline := time.Now().Add(endTimeout)
-	for {
-		n, err := unix.Poll(poll, int(time.Until(deadline).Milliseconds()))
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if n == 0 {
-			p.log.Error("a killed sandbox does not end", "pid", p.init)
-		}
-		return
-	}
-}
-
-// status reads what bubblewrap said about the command's end. It says nothing when
-// the command was never executed.
-func (p *process) status() (code int, executed bool) {
-	status := p.invocation.status
-	if err := status.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
-		return 0, false
-	}
-	for d := json.NewDecoder(status); ; {
-		var said struct {
-			Code *int `json:"exit-code"`
-		}
-		if err := d.Decode(&said); err != nil {
-			return 0, false
-		}
-		if said.Code != nil {
-			return *said.Code, true
-		}
-	}
-}
-
-// release gives back what the kernel keeps for the sandbox. The output stays
+// clear gives back what the machine keeps for the command. The output stays
 // readable.
-func (p *process) release() {
+func (p *process) clear() {
 	p.mu.Lock()
 	if p.pidfd >= 0 {
 		_ = unix.Close(p.pidfd)
 		p.pidfd = -1
 	}
+	lost := p.lost
 	p.mu.Unlock()
-	p.invocation.close()
-	if err := p.hide(); err != nil {
-		p.log.Error("cannot take down the folders of a command", "error", err)
-	}
-	if p.group != nil {
+	if p.group != nil && !lost { // otherwise it went with its sandbox's
 		if err := p.group.Remove(); err != nil {
-			p.log.Error("cannot remove the control group of a command", "error", err)
+			p.sb.r.log.Error("cannot remove the control group of a command", "error", err)
 		}
 	}
-}
-
-// abandon undoes a start that failed.
-func (p *process) abandon() {
-	if p.cmd != nil {
-		_ = p.cmd.Process.Kill()
-		p.Kill()
-		_ = p.cmd.Wait()
-		p.end()
-	}
-	p.release()
-	p.closeOurs()
+	p.sb.forget(p)
+	p.sb.r.leave(p.sb, true)
 }

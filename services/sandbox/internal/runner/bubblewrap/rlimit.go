@@ -8,8 +8,8 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
-// helpers is how many processes of a sandbox are bubblewrap's own.
-const helpers = 2
+// helpers is how many threads of a sandbox are init's.
+const helpers = 12
 
 // resource is a limit on each process.
 type resource struct {
@@ -18,11 +18,11 @@ type resource struct {
 	value uint64
 }
 
-// resources are the process limits of a command. Where control groups bound
-// memory and processes for the whole command, the coarser process limits for
-// them stay out of the way.
-func resources(l box.Limits, grouped bool) []resource {
-	all := []resource{
+// resources are the process limits of everything in a sandbox. Those for memory
+// and for the number of processes are not init's, and are set for each command
+// where no control group does better.
+func resources(l box.Limits) []resource {
+	return []resource{
 		{"core", unix.RLIMIT_CORE, 0},
 		{"fsize", unix.RLIMIT_FSIZE, uint64(l.FileBytes)},
 		{"nofile", unix.RLIMIT_NOFILE, uint64(l.OpenFiles)},
@@ -30,15 +30,9 @@ func resources(l box.Limits, grouped bool) []resource {
 		{"msgqueue", unix.RLIMIT_MSGQUEUE, 1 << 20},
 		{"sigpending", unix.RLIMIT_SIGPENDING, 4096},
 	}
-	if !grouped {
-		all = append(all,
-			resource{"as", unix.RLIMIT_AS, uint64(l.MemoryBytes)},
-			resource{"nproc", unix.RLIMIT_NPROC, uint64(l.Processes) + helpers})
-	}
-	return all
 }
 
-// limit lowers the limits of a process that waits to be let go. A process may do
+// limit lowers the limits of a sandbox that waits to be let go. A process may do
 // that to another one of its own user without any privilege, so this runs with
 // the credentials of the sandbox's owner; root does not do, where it lacks the
 // capability for resources.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -19,6 +21,7 @@ import (
 type stage struct {
 	spawn *spawner
 	dir   string
+	next  atomic.Int64 // names what is shown
 }
 
 // stageFolders may be hidden from bubblewrap, which takes nothing from them.
@@ -90,25 +93,26 @@ func (g *stage) hide(at string) error {
 	})
 }
 
-// folders are the writable folders of a command, as bubblewrap finds them.
+// folders are the writable folders of a sandbox, as bubblewrap finds them.
 type folders struct {
 	workspace, home string
 	hide            func() error
 }
 
-// folders shows the writable folders of a command.
-func (r *Runner) folders(c box.Command) (folders, error) {
-	if c.Owner == box.Self {
-		return folders{c.Workspace, c.Home, func() error { return nil }}, nil
+// folders shows the writable folders of a sandbox, until it has them.
+func (r *Runner) folders(s box.Sandbox) (folders, error) {
+	if s.Owner == box.Self {
+		return folders{s.Workspace, s.Home, func() error { return nil }}, nil
 	}
 	if r.stage == nil {
 		return folders{}, errors.New("the runner was made for commands of the service's own user only")
 	}
-	workspace, err := r.stage.show(c.Workspace, c.ID+".workspace")
+	name := strconv.FormatInt(r.stage.next.Add(1), 10)
+	workspace, err := r.stage.show(s.Workspace, name+".workspace")
 	if err != nil {
 		return folders{}, err
 	}
-	home, err := r.stage.show(c.Home, c.ID+".home")
+	home, err := r.stage.show(s.Home, name+".home")
 	if err != nil {
 		return folders{}, errors.Join(err, r.stage.hide(workspace))
 	}

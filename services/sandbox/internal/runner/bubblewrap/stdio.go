@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 
-	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
@@ -31,7 +30,7 @@ func newStdio(c box.Command) (*stdio, error) {
 
 func (s *stdio) open(c box.Command) error {
 	if c.Terminal != nil {
-		return s.openTerminal(*c.Terminal, c.Owner)
+		return nil // init makes it, of the sandbox's own
 	}
 	if err := s.openInput(c); err != nil {
 		return err
@@ -46,7 +45,7 @@ func (s *stdio) open(c box.Command) error {
 		return err
 	}
 	s.errOut, s.childErr = errOut, childErr
-	return give(c.Owner, childOut, childErr)
+	return give(c.Sandbox.Owner, childOut, childErr)
 }
 
 func (s *stdio) openInput(c box.Command) error {
@@ -60,20 +59,12 @@ func (s *stdio) openInput(c box.Command) error {
 		return err
 	}
 	s.childIn, s.in = childIn, in
-	return give(c.Owner, childIn)
+	return give(c.Sandbox.Owner, childIn)
 }
 
-func (s *stdio) openTerminal(size box.TerminalSize, o box.Owner) error {
-	master, slave, err := pty.Open()
-	if err != nil {
-		return err
-	}
-	s.terminal, s.childIn, s.childOut, s.childErr = master, slave, slave, slave
-	s.in, s.out = terminalInput{master}, terminalOutput{master}
-	if err := pty.Setsize(master, &pty.Winsize{Rows: size.Rows, Cols: size.Columns}); err != nil {
-		return err
-	}
-	return give(o, slave)
+// setTerminal takes the terminal that init made.
+func (s *stdio) setTerminal(master *os.File) {
+	s.terminal, s.in, s.out = master, terminalInput{master}, terminalOutput{master}
 }
 
 // give makes files an owner's, so that a command can open its own standard
@@ -90,12 +81,20 @@ func give(o box.Owner, files ...*os.File) error {
 	return nil
 }
 
+// child are the ends to hand over: none for a terminal.
+func (s *stdio) child() []*os.File {
+	if s.childIn == nil {
+		return nil
+	}
+	return []*os.File{s.childIn, s.childOut, s.childErr}
+}
+
 // closeChild closes the ends that only the command needs: as long as one is open
 // here, its output has no end.
 func (s *stdio) closeChild() {
 	for _, f := range []*os.File{s.childIn, s.childOut, s.childErr} {
 		if f != nil {
-			_ = f.Close() // a terminal's three are one: the second closing does nothing
+			_ = f.Close()
 		}
 	}
 	s.childIn, s.childOut, s.childErr = nil, nil, nil

@@ -1,0 +1,63 @@
+// Command initd is the first process of a sandbox. It starts commands at the
+// service's request, reaps every process, and tells how commands ended.
+//
+// It trusts the service alone. Commands run as the same user beside it, so it
+// holds nothing that they do not: the same filter, no capability, no file but its
+// socket, and its own memory is closed to them. When it ends, for whatever
+// reason, the kernel ends everything in the sandbox.
+//
+// One thread starts all commands and holds those that wait before their first
+// instruction, for only the thread that started a command may let it go. One
+// goroutine reaps.
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
+)
+
+func init() { runtime.LockOSThread() } // main stays on the first thread
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "init:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	// Nobody but this process may look into it.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("close its memory: %w", err)
+	}
+	if err := unix.CloseRange(wire.FD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("keep its descriptors from commands: %w", err)
+	}
+	// Unheard, but caught: a signal from inside must not end it.
+	signal.Notify(make(chan os.Signal, 1))
+	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return err
+	}
+	s := newStarter(wake)
+	go s.reap()
+	if err := send(wire.Reply{Kind: wire.Ready}); err != nil {
+		return err
+	}
+	return s.serve()
+}
+
+// send tells the service something.
+func send(p wire.Reply, files ...int) error {
+	var rights []byte
+	if len(files) > 0 {
+		rights = unix.UnixRights(files...)
+	}
+	return unix.Sendmsg(wire.FD, p.Encode(), rights, nil, unix.MSG_NOSIGNAL)
+}

@@ -1,0 +1,229 @@
+// Package wire is what the service and a sandbox's init say to each other: one
+// message to a packet of a sequenced socket, with files beside it.
+//
+// The service believes nothing that it reads here: a command may have taken its
+// init over. Reading is bounded, and never panics.
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+)
+
+// FD is the socket's descriptor in init.
+const FD = 3
+
+// MaxPacket bounds a message. A larger start lies in a file of its own.
+const MaxPacket = 64 << 10
+
+// MaxReply bounds what init says.
+const MaxReply = 4096
+
+// ErrMalformed is a message that is none.
+var ErrMalformed = errors.New("malformed message")
+
+// Kind tells messages apart.
+type Kind byte
+
+// From the service to init.
+const (
+	// Start starts a command. Beside it lie its standard input, output and error;
+	// none for a command with a terminal.
+	Start Kind = iota + 1
+	// Long is a Start that lies in a file, which comes first.
+	Long
+	// Go lets a held command go on.
+	Go
+)
+
+// From init to the service.
+const (
+	// Ready says that init runs: the sandbox is complete.
+	Ready Kind = iota + 16
+	// Started says that a command runs, or is held before its first instruction.
+	// Beside it lies a descriptor of its process, and then the terminal's master.
+	Started
+	// Failed says that a command could not be executed.
+	Failed
+	// Exited says how a command ended.
+	Exited
+)
+
+// Command is a Start.
+type Command struct {
+	ID            uint64
+	Hold          bool // stop before the first instruction, until Go
+	Terminal      bool
+	Rows, Columns uint16
+	AddressSpace  uint64 // bytes that each process may map; zero for no limit
+	Processes     uint64 // processes of the sandbox's user; zero for no limit
+	Dir           string
+	Argv, Env     []string
+}
+
+// Reply is what init says of a command.
+type Reply struct {
+	Kind Kind
+	ID   uint64
+	// Of Failed: why, and whether it was the folder that could not be entered.
+	Errno uint32
+	Dir   bool
+	// Of Exited.
+	Status uint32        // as of wait(2)
+	CPU    time.Duration // of the command, and of what it left when it ran alone
+	MaxRSS int64         // the largest of its processes, in bytes
+	// Swept says that nothing of the command is left. It is not said while another
+	// command runs.
+	Swept bool
+}
+
+const (
+	flagHold     = 1
+	flagTerminal = 2
+)
+
+// Encode makes a Start's packet.
+func (c *Command) Encode() []byte {
+	b := []byte{byte(Start), 0}
+	if c.Hold {
+		b[1] |= flagHold
+	}
+	if c.Terminal {
+		b[1] |= flagTerminal
+	}
+	b = binary.LittleEndian.AppendUint64(b, c.ID)
+	b = binary.LittleEndian.AppendUint16(b, c.Rows)
+	b = binary.LittleEndian.AppendUint16(b, c.Columns)
+	b = binary.LittleEndian.AppendUint64(b, c.AddressSpace)
+	b = binary.LittleEndian.AppendUint64(b, c.Processes)
+	b = appendString(b, c.Dir)
+	for _, list := range [][]string{c.Argv, c.Env} {
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(list)))
+		for _, s := range list {
+			b = appendString(b, s)
+		}
+	}
+	return b
+}
+
+// DecodeCommand reads a Start's packet.
+func DecodeCommand(b []byte) (*Command, error) {
+	r := reader{b: b}
+	if Kind(r.byte()) != Start {
+		return nil, ErrMalformed
+	}
+	flags := r.byte()
+	c := &Command{
+		Hold: flags&flagHold != 0, Terminal: flags&flagTerminal != 0,
+		ID: r.uint64(), Rows: r.uint16(), Columns: r.uint16(), AddressSpace: r.uint64(), Processes: r.uint64(), Dir: r.string(),
+	}
+	for _, list := range []*[]string{&c.Argv, &c.Env} {
+		for range r.count() {
+			*list = append(*list, r.string())
+		}
+	}
+	if r.bad || len(r.b) > 0 || len(c.Argv) == 0 {
+		return nil, ErrMalformed
+	}
+	return c, nil
+}
+
+// EncodeID makes a packet of a kind and a command's id alone.
+func EncodeID(k Kind, id uint64) []byte {
+	return binary.LittleEndian.AppendUint64([]byte{byte(k)}, id)
+}
+
+// DecodeID reads what EncodeID made.
+func DecodeID(b []byte) (uint64, error) {
+	if len(b) != 9 {
+		return 0, ErrMalformed
+	}
+	return binary.LittleEndian.Uint64(b[1:]), nil
+}
+
+// Encode makes a reply's packet.
+func (p *Reply) Encode() []byte {
+	b := EncodeID(p.Kind, p.ID)
+	switch p.Kind {
+	case Failed:
+		b = binary.LittleEndian.AppendUint32(b, p.Errno)
+		return append(b, bit(p.Dir))
+	case Exited:
+		b = binary.LittleEndian.AppendUint32(b, p.Status)
+		b = binary.LittleEndian.AppendUint64(b, uint64(p.CPU))
+		b = binary.LittleEndian.AppendUint64(b, uint64(p.MaxRSS))
+		return append(b, bit(p.Swept))
+	}
+	return b
+}
+
+// DecodeReply reads a reply's packet.
+func DecodeReply(b []byte) (Reply, error) {
+	r := reader{b: b}
+	p := Reply{Kind: Kind(r.byte()), ID: r.uint64()}
+	switch p.Kind {
+	case Ready, Started:
+	case Failed:
+		p.Errno, p.Dir = r.uint32(), r.byte() == 1
+	case Exited:
+		p.Status, p.CPU, p.MaxRSS, p.Swept = r.uint32(), time.Duration(r.uint64()), int64(r.uint64()), r.byte() == 1
+	default:
+		return Reply{}, ErrMalformed
+	}
+	if r.bad || len(r.b) > 0 {
+		return Reply{}, ErrMalformed
+	}
+	return p, nil
+}
+
+func bit(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.LittleEndian.AppendUint32(b, uint32(len(s))), s...)
+}
+
+// reader takes values off the front of a packet. Once it is bad, all are zero.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *reader) take(n int) []byte {
+	if r.bad || n > len(r.b) {
+		r.bad, r.b = true, nil
+		return make([]byte, min(n, 8))
+	}
+	b := r.b[:n]
+	r.b = r.b[n:]
+	return b
+}
+
+func (r *reader) byte() byte     { return r.take(1)[0] }
+func (r *reader) uint16() uint16 { return binary.LittleEndian.Uint16(r.take(2)) }
+func (r *reader) uint32() uint32 { return binary.LittleEndian.Uint32(r.take(4)) }
+func (r *reader) uint64() uint64 { return binary.LittleEndian.Uint64(r.take(8)) }
+
+// count is how many strings follow, each of at least four bytes.
+func (r *reader) count() int {
+	n := int(r.uint32())
+	if n > len(r.b)/4 {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	return n
+}
+
+func (r *reader) string() string {
+	n := int(r.uint32())
+	if r.bad || n > len(r.b) {
+		r.bad, r.b = true, nil
+		return ""
+	}
+	return string(r.take(n))
+}

@@ -1,0 +1,202 @@
+package bubblewrap
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
+)
+
+// sendTimeout bounds how long init may leave a request unread.
+const sendTimeout = 10 * time.Second
+
+var errGone = errors.New("the sandbox has ended")
+
+// awaitReady waits for init's first word.
+func (s *sandbox) awaitReady(deadline time.Time) error {
+	if err := s.socket.SetReadDeadline(deadline); err != nil {
+		return err
+	}
+	reply, files, err := s.read()
+	closeAll(files)
+	if err != nil || reply.Kind != wire.Ready {
+		if os.IsTimeout(err) {
+			return errors.New("the sandbox's init did not start in time")
+		}
+		return fmt.Errorf("the sandbox could not be completed: %s", s.complaint())
+	}
+	return s.socket.SetReadDeadline(time.Time{})
+}
+
+// read reads one reply. The files are the caller's, also on an error.
+func (s *sandbox) read() (wire.Reply, []int, error) {
+	packet, rights := make([]byte, 64), make([]byte, unix.CmsgSpace(2*4))
+	n, nr, _, _, err := s.socket.ReadMsgUnix(packet, rights)
+	if err != nil {
+		return wire.Reply{}, nil, err
+	}
+	var files []int
+	if nr > 0 {
+		messages, err := unix.ParseSocketControlMessage(rights[:nr])
+		if err != nil {
+			return wire.Reply{}, nil, err
+		}
+		for i := range messages {
+			fds, err := unix.ParseUnixRights(&messages[i])
+			if err != nil {
+				return wire.Reply{}, files, err
+			}
+			files = append(files, fds...)
+		}
+	}
+	if n == 0 {
+		return wire.Reply{}, files, errGone
+	}
+	reply, err := wire.DecodeReply(packet[:n])
+	return reply, files, err
+}
+
+func closeAll(files []int) {
+	for _, f := range files {
+		_ = unix.Close(f)
+	}
+}
+
+// send asks init for something.
+func (s *sandbox) send(packet []byte, files ...int) error {
+	var rights []byte
+	if len(files) > 0 {
+		rights = unix.UnixRights(files...)
+	}
+	if err := s.socket.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
+		return err
+	}
+	_, _, err := s.socket.WriteMsgUnix(packet, rights, nil)
+	return err
+}
+
+// sendCommand asks init to start a command. A long one goes by a file.
+func (s *sandbox) sendCommand(c *wire.Command, streams []*os.File) error {
+	var files []int
+	for _, f := range streams {
+		files = append(files, int(f.Fd()))
+	}
+	packet := c.Encode()
+	if len(packet) <= wire.MaxPacket {
+		return s.send(packet, files...)
+	}
+	fd, err := unix.MemfdCreate("command", unix.MFD_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), "command")
+	defer func() { _ = f.Close() }()
+	if _, err := f.Write(packet); err != nil {
+		return err
+	}
+	return s.send([]byte{byte(wire.Long)}, append([]int{fd}, files...)...)
+}
+
+// follow hears init out, until the sandbox has ended, and then tidies up. What is
+// no reply ends the sandbox.
+func (s *sandbox) follow() {
+	for {
+		reply, files, err := s.read()
+		if err == nil {
+			err = s.take(reply, &files)
+		}
+		closeAll(files)
+		if err != nil {
+			break
+		}
+	}
+	s.kill()
+	s.mu.Lock()
+	lost := slices.Collect(maps.Values(s.commands)) // none comes any more: it is doomed
+	s.mu.Unlock()
+	s.r.drop(s)
+	oom := s.oomKills()
+	s.complain()
+	s.release()
+	for _, p := range lost {
+		p.lose(oom)
+	}
+	s.r.ended()
+	close(s.gone)
+}
+
+// complain writes what init said at last into the log: it says nothing unless it
+// broke down.
+func (s *sandbox) complain() {
+	_ = s.errOut.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	raw := make([]byte, 2048)
+	if n, _ := s.errOut.Read(raw); n > 0 {
+		s.r.log.Warn("the init of a sandbox broke down", "said", string(raw[:n]))
+	}
+}
+
+// take tells a command's process what init says of it. It removes the files that
+// it keeps from the list.
+func (s *sandbox) take(reply wire.Reply, files *[]int) error {
+	s.mu.Lock()
+	p := s.commands[reply.ID]
+	s.mu.Unlock()
+	if p == nil {
+		return errors.New("init speaks of a command that does not run")
+	}
+	return p.hear(reply, files)
+}
+
+func (s *sandbox) oomKills() int64 {
+	if s.group == nil {
+		return 0
+	}
+	return s.group.OOMKills()
+}
+
+// sweep kills what a command left that ran in the sandbox's own group beside
+// others. init's sweep would take those, too.
+func (s *sandbox) sweep() {
+	s.turn.Lock() // a command that is being started is in that group, for a moment
+	defer s.turn.Unlock()
+	if s.group == nil || len(s.strays()) == 0 {
+		return
+	}
+	if err := s.freeze(); err != nil {
+		s.r.log.Error("cannot tell what a command left from other commands: ending its sandbox", "error", err)
+		s.kill()
+		return
+	}
+	for _, pid := range s.strays() {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+	if err := s.group.Thaw(); err != nil {
+		s.r.log.Error("cannot thaw a sandbox: ending it", "error", err)
+		s.kill()
+	}
+}
+
+// strays are the processes in the sandbox's own group, but for init.
+func (s *sandbox) strays() []int {
+	var all []int
+	for _, pid := range s.group.Pids() {
+		if pid != s.init {
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+func terminalSize(t *box.TerminalSize) (rows, columns uint16) {
+	if t == nil {
+		return 0, 0
+	}
+	return t.Rows, t.Columns
+}

@@ -1,0 +1,297 @@
+package bubblewrap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+)
+
+// freezeTimeout bounds how long the kernel may take to stop a sandbox.
+const freezeTimeout = 10 * time.Second
+
+// Start implements box.Runner.
+func (r *Runner) Start(ctx context.Context, c box.Command) (box.Process, error) {
+	for {
+		s, err := r.enter(ctx, c.Sandbox, true)
+		if err != nil {
+			return nil, err
+		}
+		p, err := s.start(ctx, c)
+		if err == nil {
+			return p, nil
+		}
+		if !errors.Is(err, errGone) {
+			return nil, err
+		}
+		// It ended meanwhile, and nothing was started: another one is made.
+		select {
+		case <-s.gone:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("start the command: %w", ctx.Err())
+		}
+	}
+}
+
+// Warm implements box.Runner.
+func (r *Runner) Warm(ctx context.Context, spec box.Sandbox) error {
+	s, err := r.enter(ctx, spec, false)
+	if err != nil {
+		return err
+	}
+	r.leave(s, false)
+	return nil
+}
+
+// enter returns a sandbox, ready, for one more command or just to have it. leave
+// must be called.
+func (r *Runner) enter(ctx context.Context, spec box.Sandbox, command bool) (*sandbox, error) {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return nil, box.ErrClosed
+	}
+	for _, s := range r.warm[spec.Workspace] {
+		// Without control groups one command at a time is all that can be told apart.
+		if s.spec == spec && (r.groups != nil || s.booked == 0 || !command) {
+			s.book(command)
+			r.mu.Unlock()
+			return s, r.await(ctx, s, command)
+		}
+	}
+	evicted, err := r.makeRoom()
+	if err != nil {
+		r.mu.Unlock()
+		return nil, err
+	}
+	s := newSandbox(r, spec)
+	s.book(command)
+	r.count++
+	r.next++
+	group := spec.ID + "." + strconv.FormatInt(r.next, 10)
+	r.warm[spec.Workspace] = append(r.warm[spec.Workspace], s)
+	r.work.Add(1)
+	r.mu.Unlock()
+	go func() {
+		defer r.work.Done()
+		if evicted != nil {
+			evicted.kill()
+			<-evicted.gone
+		}
+		r.build(context.WithoutCancel(ctx), s, group)
+	}()
+	return s, r.await(ctx, s, command)
+}
+
+// book takes a place in the sandbox. The runner's mu is held.
+func (s *sandbox) book(command bool) {
+	s.users++
+	if command {
+		s.booked++
+	}
+	s.rest()
+}
+
+// build makes a sandbox and follows it to its end.
+func (r *Runner) build(ctx context.Context, s *sandbox, group string) {
+	if err := s.make(ctx, group); err != nil {
+		s.fault = err
+		r.drop(s)
+		r.ended()
+		close(s.ready)
+		close(s.gone)
+		return
+	}
+	close(s.ready)
+	s.follow()
+}
+
+// await waits until a sandbox is ready. On an error the place in it is given back.
+func (r *Runner) await(ctx context.Context, s *sandbox, command bool) error {
+	var err error
+	select {
+	case <-s.ready:
+		err = s.fault
+	case <-ctx.Done():
+		err = fmt.Errorf("make a sandbox: %w", ctx.Err())
+	}
+	if err != nil {
+		r.leave(s, command)
+	}
+	return err
+}
+
+// makeRoom takes the longest idle sandbox out when there are as many as may be,
+// for the caller to end. mu is held.
+func (r *Runner) makeRoom() (*sandbox, error) {
+	if r.max == 0 || r.count < r.max {
+		return nil, nil //nolint:nilnil // nothing need be ended
+	}
+	var idle *sandbox
+	for _, all := range r.warm {
+		for _, s := range all {
+			if s.users == 0 && (idle == nil || s.since.Before(idle.since)) {
+				idle = s
+			}
+		}
+	}
+	if idle == nil {
+		return nil, fmt.Errorf("%w on this node: %d of %d, and commands run in all of them: try again later, or raise `max-sandboxes`",
+			box.ErrTooManySandboxes, r.count, r.max)
+	}
+	r.remove(idle)
+	return idle, nil
+}
+
+// leave gives a place in a sandbox back. The last one to leave starts its time of
+// rest.
+func (r *Runner) leave(s *sandbox, command bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.users--
+	if command {
+		s.booked--
+	}
+	at := slices.Index(r.warm[s.spec.Workspace], s)
+	if s.users > 0 || at < 0 {
+		return
+	}
+	s.since = time.Now()
+	switch {
+	case at > 0: // one is enough for an idle workspace
+		r.remove(s)
+		s.kill()
+	case r.idle > 0 && s.timer == nil:
+		s.timer = time.AfterFunc(r.idle, func() { r.retire(s) })
+	case r.idle > 0:
+		s.timer.Reset(r.idle)
+	}
+}
+
+// rest ends a sandbox's time of rest. The runner's mu is held.
+func (s *sandbox) rest() {
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+}
+
+// retire ends a sandbox that nobody has needed for a while.
+func (r *Runner) retire(s *sandbox) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s.users > 0 || time.Since(s.since) < r.idle || !slices.Contains(r.warm[s.spec.Workspace], s) {
+		return
+	}
+	r.remove(s)
+	s.kill()
+}
+
+// remove has nobody find a sandbox any more. mu is held.
+func (r *Runner) remove(s *sandbox) {
+	s.rest()
+	w := s.spec.Workspace
+	r.warm[w] = slices.DeleteFunc(r.warm[w], func(x *sandbox) bool { return x == s })
+	if len(r.warm[w]) == 0 {
+		delete(r.warm, w)
+	}
+}
+
+// drop is remove, for a sandbox that ended.
+func (r *Runner) drop(s *sandbox) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.remove(s)
+}
+
+// ended counts a sandbox out, of which nothing is left.
+func (r *Runner) ended() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count--
+}
+
+// Stop implements box.Runner.
+func (r *Runner) Stop(workspace string) {
+	r.mu.Lock()
+	all := slices.Clone(r.warm[workspace])
+	for _, s := range all {
+		r.remove(s)
+	}
+	r.mu.Unlock()
+	end(all)
+}
+
+func end(all []*sandbox) {
+	for _, s := range all {
+		<-s.ready
+		s.kill()
+	}
+	for _, s := range all {
+		<-s.gone
+	}
+}
+
+// Close ends whatever still runs.
+func (r *Runner) Close() error {
+	r.mu.Lock()
+	r.closed = true
+	var all []*sandbox
+	for _, of := range r.warm {
+		all = append(all, of...)
+	}
+	for _, s := range all {
+		r.remove(s)
+	}
+	r.mu.Unlock()
+	end(all)
+	r.work.Wait()
+	r.spawn.close()
+	return r.image.Close()
+}
+
+// Freeze implements box.Runner. Without control groups nothing can be frozen.
+func (r *Runner) Freeze(ctx context.Context, workspace string) (bool, func(), error) {
+	r.mu.Lock()
+	var s *sandbox
+	if all := r.warm[workspace]; len(all) > 0 && r.groups != nil {
+		s = all[0]
+		s.book(false)
+	}
+	r.mu.Unlock()
+	if s == nil {
+		return false, func() {}, nil
+	}
+	if err := r.await(ctx, s, false); err != nil {
+		return false, func() {}, nil //nolint:nilerr // it was never made, so nothing runs in it
+	}
+	s.turn.Lock()
+	if err := s.freezeUntil(ctx); err != nil {
+		s.turn.Unlock()
+		r.leave(s, false)
+		return false, func() {}, err
+	}
+	return true, func() {
+		if err := s.group.Thaw(); err != nil {
+			s.r.log.Error("cannot thaw a sandbox: ending it", "error", err)
+			s.kill()
+		}
+		s.turn.Unlock()
+		r.leave(s, false)
+	}, nil
+}
+
+// freeze stops everything in the sandbox. turn is held.
+func (s *sandbox) freeze() error { return s.freezeUntil(context.Background()) }
+
+func (s *sandbox) freezeUntil(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, freezeTimeout)
+	defer cancel()
+	if err := s.group.Freeze(ctx); err != nil {
+		return errors.Join(err, s.group.Thaw())
+	}
+	return nil
+}
