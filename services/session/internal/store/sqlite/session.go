@@ -83,8 +83,7 @@ func scanSession(row interface{ Scan(dest ...any) error }) (*backend.Session, er
 
 // sessionRow reads a session's row, or sql.ErrNoRows.
 func sessionRow(ctx context.Context, q queryer, k store.Key) (*backend.Session, error) {
-	return scanSession(q.QueryRowContext(ctx,
-		"select "+sessionColumns+" from sessions where tenant = ? and session = ?", k.Tenant, k.Session))
+	return scanSession(q.QueryRowContext(ctx, selectSession, k.Tenant, k.Session))
 }
 
 // GetSession implements store.Store.

@@ -39,6 +39,8 @@ type Store struct {
 	wakes *backend.Broadcast
 	log   *slog.Logger
 	now   func() time.Time
+
+	prepared prepared
 	// close closes once; every call of Close tells how that went.
 	close func() error
 }
@@ -55,8 +57,14 @@ func Open(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
 	if err := sqlite.Migrate(ctx, db, Migrations()); err != nil {
 		return nil, errors.Join(fmt.Errorf("migrate the session database: %w", err), db.Close())
 	}
+	p, err := prepare(ctx, db.W)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("prepare the session database: %w", err), db.Close())
+	}
 	log.DebugContext(ctx, "session database is open", "path", path)
-	return &Store{db: db, wakes: backend.NewBroadcast(), log: log, now: time.Now, close: sync.OnceValue(db.Close)}, nil
+	s := &Store{db: db, wakes: backend.NewBroadcast(), log: log, now: time.Now, prepared: p}
+	s.close = sync.OnceValue(func() error { return errors.Join(p.close(), db.Close()) })
+	return s, nil
 }
 
 // Close closes the file, and the channels of Listen.
