@@ -56,7 +56,7 @@ func prepare(ctx context.Context, w *sql.DB) (p prepared, err error) {
 		to    **sql.Stmt
 		query string
 	}{{&p.session, selectSession}, {&p.event, insertEvent}, {&p.update, updateSession}} {
-		if *s.to, err = w.PrepareContext(ctx, s.query); err != nil {
+		if *s.to, err = w.PrepareContext(ctx, s.query); err != nil { //nolint:sqlclosecheck // close does
 			return p, errors.Join(err, p.close())
 		}
 	}
@@ -80,7 +80,7 @@ func (s *Store) facts(ctx context.Context, tx *sql.Tx, n backend.Needs) (backend
 		Turns: map[backend.ID]struct{}{}, Messages: map[backend.ID]int64{},
 	}
 	for _, k := range n.Sessions {
-		row, err := scanSession(tx.StmtContext(ctx, s.prepared.session).QueryRowContext(ctx, k.Tenant, k.Session))
+		row, err := scanSession(tx.StmtContext(ctx, s.prepared.session).QueryRowContext(ctx, k.Tenant, k.Session)) //nolint:sqlclosecheck // it ends with the transaction
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
