@@ -45,7 +45,7 @@ func run(ctx context.Context, o options) (rec *record.Run, rep check.Report, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	rec = &record.Run{Seed: o.seed, Begin: time.Now()}
-	l, err := load.Start(ctx, load.Options{Replicas: c.Replicas, HTTP: c.HTTP, Sessions: o.sessions, Seed: o.seed, Script: s})
+	l, err := load.Start(ctx, load.Options{Replicas: c.Replicas, Tools: c.ToolsPublic, HTTP: c.HTTP, Sessions: o.sessions, Seed: o.seed, Script: s})
 	if err != nil {
 		return nil, rep, err
 	}
@@ -66,7 +66,7 @@ func run(ctx context.Context, o options) (rec *record.Run, rep check.Report, err
 	if err := l.Stop(settle); err != nil {
 		o.log("%v", err) // the checker finds them
 	}
-	read, err := newReader(c)
+	read, err := newReader(c, l)
 	if err != nil {
 		return nil, rep, err
 	}
@@ -96,12 +96,13 @@ func revive(ctx context.Context, c *cluster.Cluster) (fallen []string, err error
 // reader reads what is there at the end.
 type reader struct {
 	cluster  *cluster.Cluster
+	load     *load.Load
 	conns    []*grpc.ClientConn
 	replicas []sessionv1.SessionServiceClient
 }
 
-func newReader(c *cluster.Cluster) (*reader, error) {
-	r := &reader{cluster: c}
+func newReader(c *cluster.Cluster, l *load.Load) (*reader, error) {
+	r := &reader{cluster: c, load: l}
 	for _, a := range c.Replicas {
 		conn, err := grpc.NewClient(a, grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
@@ -143,6 +144,14 @@ func (r *reader) session(ctx context.Context, s *record.Session) (err error) {
 	})
 	if err != nil {
 		return err
+	}
+	for call, o := range s.Operations {
+		if o.End, err = r.load.Operation(ctx, 0, call); err != nil {
+			return err
+		}
+		if o.Again, err = r.load.Operation(ctx, 1, call); err != nil {
+			return err
+		}
 	}
 	s.Effects, err = r.cluster.Effects(strings.TrimPrefix(s.Name, "sessions/"), script.Effects)
 	return err

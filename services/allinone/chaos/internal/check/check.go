@@ -27,6 +27,7 @@ const (
 	Arrivals   Rule = "a message that arrives during a turn does what it asks for, in order"
 	Voids      Rule = "what no longer counts is named exactly"
 	Asked      Rule = "what a person decides is done, once"
+	Operations Rule = "an operation has one result, once"
 	Unknown    Rule = "only a sandbox that died makes a call unknown"
 	Transcript Rule = "the transcript is well formed for a model"
 	Restarts   Rule = "steps are restarted only after a fault"
@@ -65,6 +66,7 @@ type Stats struct {
 	Numbers                                          int64 // that they cover
 	Received, Streams                                int   // by followers
 	Restarted                                        int   // steps
+	Operations, UnknownOperations                    int
 	UnknownCalls                                     int
 	Joined, Interrupted, RolledBack                  int             // turns
 	Approved, Denied, TooLate                        int             // answers of persons
@@ -117,6 +119,7 @@ func (c *checker) session(s *record.Session) {
 	c.arrivals(s, state)
 	c.voids(s)
 	c.answers(s, state)
+	c.operations(s, state)
 	c.effects(s, state)
 	c.transcript(s, state)
 	c.restarts(s)

@@ -139,7 +139,12 @@ func (s *story) playStep(st script.Step) {
 			s.session.Answers = append(s.session.Answers, record.Answer{RequestID: "a-" + id, CallID: id, Approved: true})
 			s.add(&event{Body: &sessionv1.Event_ApprovalResolved{ApprovalResolved: &sessionv1.ApprovalResolved{CallId: id, Approved: true}}})
 		}
-		s.add(&event{Body: &sessionv1.Event_ToolCallFinished{ToolCallFinished: &sessionv1.ToolCallFinished{CallId: id, Tool: c.Tool, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_OK}}})
+		finished := &sessionv1.ToolCallFinished{CallId: id, Tool: c.Tool, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_OK}
+		s.add(&event{Body: &sessionv1.Event_ToolCallFinished{ToolCallFinished: finished}})
+		if c.Last != "" {
+			finished.Operation = "operations/" + id
+			s.operate(id, c.Last)
+		}
 		blocks = append(blocks, &sessionv1.Block{Kind: &sessionv1.Block_ToolUse{ToolUse: &sessionv1.ToolUse{CallId: id, Tool: c.Tool}}})
 		results = append(results, &sessionv1.Block{Kind: &sessionv1.Block_ToolResult{ToolResult: &sessionv1.ToolResult{CallId: id}}})
 		if c.Effect != "" {

@@ -11,6 +11,8 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
 )
 
+const outcomeOK = sessionv1.ToolOutcome_TOOL_OUTCOME_OK
+
 // accepted checks that what was acknowledged is there, once, and nothing else.
 func (c *checker) accepted(s *record.Session, state *reduce.State) {
 	listed := map[string]int{}
@@ -143,9 +145,7 @@ func (c *checker) unknown(s *record.Session, log *reduce.Log) {
 			continue
 		}
 		c.report.Stats.UnknownCalls++
-		if !c.during(asked[f.GetCallId()], e.GetTime().AsTime(), func(x record.Fault) bool {
-			return x.Service == record.SandboxService && (x.Kind == record.Kill || x.Kind == record.Terminate)
-		}) {
+		if !c.during(asked[f.GetCallId()], e.GetTime().AsTime(), sandboxDies) {
 			c.fault(Unknown, s, "the end of call %s (%s) is not known, and no sandbox died while it ran", f.GetCallId(), f.GetTool())
 		}
 	}
@@ -182,6 +182,7 @@ func (c *checker) effects(s *record.Session, state *reduce.State) {
 				if call.Effect == "" {
 					continue
 				}
+				c.last(s, left, call.Last)
 				n, outcome := left[call.Effect], sessionv1.ToolOutcome_TOOL_OUTCOME_UNSPECIFIED
 				delete(left, call.Effect)
 				if i < len(t.Steps) && j < len(t.Steps[i].Calls) {
@@ -190,7 +191,8 @@ func (c *checker) effects(s *record.Session, state *reduce.State) {
 				if call.Asked && n > 0 && !strings.Contains(allowed, call.Effect+"'") {
 					c.fault(Asked, s, "the effect %s is there %d times, and nobody allowed it", call.Effect, n)
 				}
-				if n > 1 || n == 0 && outcome == sessionv1.ToolOutcome_TOOL_OUTCOME_OK {
+				done := outcome == outcomeOK && (call.Last == "" || succeeded(s, call.Last)) // an operation may be lost after its call went well
+				if n > 1 || n == 0 && done {
 					c.fault(EffectOnce, s, "the effect %s of a call that ended %v is there %d times", call.Effect, outcome, n)
 				}
 			}

@@ -46,6 +46,8 @@ type Cluster struct {
 	// Replicas are the public gRPC addresses of session, HTTP is the gateway's.
 	Replicas []string
 	HTTP     string
+	// ToolsPublic are the public gRPC addresses of tools.
+	ToolsPublic []string
 	// Links are the proxies between the programs, by what they lead to.
 	Links map[string]*Proxy
 
@@ -133,7 +135,7 @@ func (c *Cluster) configure(ctx context.Context) error {
 	toolsPeers, err := c.pair(ctx, record.ToolsService, func(name, peer, public string) *Process {
 		return c.process(name, record.ToolsService, peer, "--peer", peer, "--public", public, "--ops", "", "--data", c.path("data", name),
 			"--config", c.path("tools.yaml"), "--sandbox", c.Links[record.SandboxService].Address())
-	}, &c.Tools, nil)
+	}, &c.Tools, &c.ToolsPublic)
 	if err != nil {
 		return err
 	}
@@ -178,9 +180,7 @@ func (c *Cluster) pair(ctx context.Context, service string, one func(name, peer,
 		}
 		links = append(links, c.Links[name].Address())
 		*to = append(*to, one(name, peer, public))
-		if publics != nil {
-			*publics = append(*publics, public)
-		}
+		*publics = append(*publics, public)
 	}
 	return strings.Join(links, ","), nil
 }

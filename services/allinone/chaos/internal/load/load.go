@@ -33,6 +33,7 @@ const (
 // Options say how much load there is.
 type Options struct {
 	Replicas []string // public addresses of session
+	Tools    []string // public addresses of tools
 	HTTP     string   // of the gateway
 	Sessions int
 	Seed     uint64
@@ -43,6 +44,7 @@ type Options struct {
 type Load struct {
 	options  Options
 	entries  []entry
+	lookers  []looker
 	conns    []*grpc.ClientConn
 	sessions []*client
 	stop     chan struct{}
@@ -73,17 +75,10 @@ type client struct {
 func Start(ctx context.Context, o Options) (*Load, error) {
 	l := &Load{options: o, stop: make(chan struct{})}
 	l.ending, l.end = context.WithCancel(ctx)
-	for _, a := range o.Replicas {
-		conn, err := grpc.NewClient(a, grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: time.Second}, MinConnectTimeout: time.Second}))
-		if err != nil {
-			l.end()
-			return nil, err
-		}
-		l.conns = append(l.conns, conn)
-		l.entries = append(l.entries, newReplica(a, conn))
+	if err := l.connect(o); err != nil {
+		l.end()
+		return nil, err
 	}
-	l.entries = append(l.entries, rest{o.HTTP, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}})
 	for n := range o.Sessions {
 		c := &client{
 			load: l, number: n, rand: rand.New(rand.NewPCG(o.Seed, uint64(100+n))), //nolint:gosec // a schedule, not a secret
@@ -93,6 +88,31 @@ func Start(ctx context.Context, o Options) (*Load, error) {
 		l.drivers.Go(func() { c.drive(ctx) })
 	}
 	return l, nil
+}
+
+// connect makes the ways into Fairlead.
+func (l *Load) connect(o Options) error {
+	for i, a := range append(append([]string{}, o.Replicas...), o.Tools...) {
+		conn, err := grpc.NewClient(a, grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: time.Second}, MinConnectTimeout: time.Second}))
+		if err != nil {
+			return err
+		}
+		l.conns = append(l.conns, conn)
+		if i < len(o.Replicas) {
+			l.entries = append(l.entries, newReplica(a, conn))
+		} else {
+			l.lookers = append(l.lookers, newTools(a, conn))
+		}
+	}
+	gateway := rest{o.HTTP, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	l.entries, l.lookers = append(l.entries, gateway), append(l.lookers, gateway)
+	return nil
+}
+
+// Operation asks a tools replica, by its number, for an operation.
+func (l *Load) Operation(ctx context.Context, replica int, call string) (record.Look, error) {
+	return l.lookers[replica].look(ctx, "operations/"+call)
 }
 
 // Finished is how many turns the clients have seen end.
@@ -246,7 +266,7 @@ func (c *client) mutate(ctx context.Context, r *rand.Rand, do func(ctx context.C
 	return "", key, false
 }
 
-func (c *client) refused(e entry, err error) {
+func (c *client) refused(e interface{ name() string }, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.record.Refused = append(c.record.Refused, fmt.Sprintf("%s at %s: %v", time.Now().Format(time.TimeOnly), e.name(), err))
@@ -325,6 +345,9 @@ func (c *client) follow(people context.Context, f *record.Follower, r *rand.Rand
 			}
 			if tell && ev.GetApprovalRequested() != nil {
 				c.asked(people, ev.GetApprovalRequested(), r.Uint64())
+			}
+			if o := ev.GetOperationStarted(); o != nil && tell {
+				c.began(people, o.GetCallId(), o.GetOperation(), r.Uint64())
 			}
 			return len(s.Events) < most && (!ending || at < target)
 		})

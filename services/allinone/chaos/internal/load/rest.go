@@ -40,7 +40,15 @@ func (r rest) approve(ctx context.Context, session string, q question, approved 
 }
 
 func (r rest) post(ctx context.Context, path, body, key string, read func([]byte) error) error {
-	resp, err := r.do(ctx, http.MethodPost, path, body, "application/json", key)
+	return r.call(ctx, http.MethodPost, path, body, key, read)
+}
+
+func (r rest) get(ctx context.Context, path string, read func([]byte) error) error {
+	return r.call(ctx, http.MethodGet, path, "", "", read)
+}
+
+func (r rest) call(ctx context.Context, method, path, body, key string, read func([]byte) error) error {
+	resp, err := r.do(ctx, method, path, body, "application/json", key)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 )
 
 // Run is everything that was seen.
@@ -50,10 +51,12 @@ type Fault struct {
 
 // Session is one session: what clients did and saw of it, and how it was at the end.
 type Session struct {
-	Name      string // as sessions/{session}
-	Accepted  []Accepted
-	Answers   []Answer
-	Followers []*Follower
+	Name     string // as sessions/{session}
+	Accepted []Accepted
+	Answers  []Answer
+	// Operations are those that the log tells of, by the call that began them.
+	Operations map[string]*Operation `json:",omitempty"`
+	Followers  []*Follower
 	// Refused are answers that no client should get: neither a success nor one that asks to try again.
 	Refused []string `json:",omitempty"`
 
@@ -82,6 +85,27 @@ type Answer struct {
 	// TooLate is what a server said when nobody waited for the answer any more; empty when it was accepted.
 	TooLate string `json:",omitempty"`
 	Time    time.Time
+}
+
+// Operation is what clients saw of an operation.
+type Operation struct {
+	Looks []Look
+	// End is what one replica tells of it at the end, Again what the other one does.
+	End, Again Look
+}
+
+// Look is an operation as a server told it.
+type Look struct {
+	Via    string
+	Time   time.Time
+	State  toolsv1.OperationState
+	Exit   int32 // -1 as long as there is none
+	Output string
+}
+
+// Ended says whether the operation had ended.
+func (l Look) Ended() bool {
+	return l.State != toolsv1.OperationState_OPERATION_STATE_UNSPECIFIED && l.State != toolsv1.OperationState_OPERATION_STATE_RUNNING
 }
 
 // Follower is a client that follows a session's log, over one stream after the other.

@@ -56,6 +56,7 @@ type Call struct {
 	Finished  int
 	Outcome   sessionv1.ToolOutcome
 	Result    string
+	Operation string // that it handed back
 }
 
 // State is the state that the log amounts to.
@@ -154,6 +155,7 @@ func (s *Step) apply(e *sessionv1.Event) {
 	case *sessionv1.Event_ToolCallFinished:
 		c := s.call(b.ToolCallFinished.GetCallId())
 		c.Finished++
+		c.Operation = b.ToolCallFinished.GetOperation()
 		c.Outcome, c.Result = b.ToolCallFinished.GetOutcome(), Text(b.ToolCallFinished.GetContent())
 	}
 }

@@ -28,6 +28,7 @@ type Call struct {
 	Input  map[string]any
 	Effect string // the line that it appends, userText in it; empty for a call that changes nothing
 	Asked  bool   // a person has to allow it
+	Last   string // the line that it appends and prints when it ends, some time after the call has handed back an operation
 }
 
 // Step is a step of a plan.
@@ -60,17 +61,19 @@ func plan(r *rand.Rand) Plan {
 		if r.IntN(3) == 0 {
 			s.Thinking = pieces(r, n+1, 1+r.IntN(4))
 		}
-		switch r.IntN(5) {
+		switch r.IntN(6) {
 		case 0: // a few commands, some of which a person has to allow
 			for range 1 + r.IntN(2) {
 				s.Calls = append(s.Calls, asked(r, n+1, len(s.Calls)+1))
 			}
 			s.Calls = append(s.Calls, command(r, n+1, len(s.Calls)+1))
-		case 1: // a few commands
+		case 1: // a command that goes on as an operation, and one beside it
+			s.Calls = append(s.Calls, background(r, n+1, 1), command(r, n+1, 2))
+		case 2: // a few commands
 			for range 1 + r.IntN(3) {
 				s.Calls = append(s.Calls, command(r, n+1, len(s.Calls)+1))
 			}
-		case 2: // calls that run at the same time, and a command
+		case 3: // calls that run at the same time, and a command
 			for range 2 + r.IntN(2) {
 				s.Calls = append(s.Calls, look(r))
 			}
@@ -118,6 +121,14 @@ func asked(r *rand.Rand, step, n int) Call {
 		text += fmt.Sprintf("; sleep 0.%02d", 5+r.IntN(25))
 	}
 	return Call{Tool: "Bash", Input: map[string]any{"command": text}, Effect: effect, Asked: true}
+}
+
+// background is a command that goes on as an operation.
+func background(r *rand.Rand, step, n int) Call {
+	effect := fmt.Sprintf("%s/%d.%d", userText, step, n)
+	last := effect + "/end"
+	text := fmt.Sprintf("echo '%s' >> %s; sleep %d.%d; echo '%s' >> %[2]s; echo '%[5]s'", effect, Effects, r.IntN(6), r.IntN(10), last)
+	return Call{Tool: "Bash", Input: map[string]any{"command": text, "run_in_background": true}, Effect: effect, Last: last}
 }
 
 func look(r *rand.Rand) Call {
@@ -193,7 +204,7 @@ func (p Plan) expect(text string) Expected {
 	for _, st := range p.Steps {
 		filled := Step{Thinking: all(st.Thinking), Text: all(st.Text)}
 		for _, c := range st.Calls {
-			filled.Calls = append(filled.Calls, Call{Tool: c.Tool, Effect: fill(c.Effect), Asked: c.Asked})
+			filled.Calls = append(filled.Calls, Call{Tool: c.Tool, Effect: fill(c.Effect), Asked: c.Asked, Last: fill(c.Last)})
 		}
 		e.Steps = append(e.Steps, filled)
 	}

@@ -52,7 +52,7 @@ func TestTheScenarioSaysWhatIsExpected(t *testing.T) {
 				Text, Thinking []string
 				Tools          []struct {
 					Name  string
-					Input map[string]string
+					Input map[string]any
 				}
 			}
 		}
@@ -68,10 +68,14 @@ func TestTheScenarioSaysWhatIsExpected(t *testing.T) {
 				t.Errorf("step %d of plan %d says %q", i+1, plan, said)
 			}
 			for j, c := range step.Tools {
-				command := strings.ReplaceAll(c.Input["command"], "{{ .UserText }}", script.Text(plan, "x"))
+				text, _ := c.Input["command"].(string)
+				command := strings.ReplaceAll(text, "{{ .UserText }}", script.Text(plan, "x"))
 				call := want.Steps[i].Calls[j]
 				if e := call.Effect; strings.Count(command, e+"' >> ") != 1 && e != "" {
 					t.Errorf("call %d of step %d of plan %d runs %q, want the effect %s", j+1, i+1, plan, command, e)
+				}
+				if background := c.Input["run_in_background"] == true; background != (call.Last != "") || strings.Count(command, call.Last+"'") < 2 && background {
+					t.Errorf("call %d of step %d of plan %d runs %q, and its operation ends with %q", j+1, i+1, plan, command, call.Last)
 				}
 				if call.Asked != strings.HasPrefix(command, "printf ") {
 					t.Errorf("call %d of step %d of plan %d runs %q, and that it is asked about is %t", j+1, i+1, plan, command, call.Asked)

@@ -1,0 +1,115 @@
+package check
+
+import (
+	"strings"
+
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
+)
+
+// operations checks that each operation that a call handed back ended once, with what its command printed.
+func (c *checker) operations(s *record.Session, state *reduce.State) {
+	asked := map[string]bool{}
+	for _, t := range state.Turns {
+		course := c.course(s, t)
+		for i, step := range t.Steps {
+			for j, call := range step.Calls {
+				if i >= len(course.Steps) || j >= len(course.Steps[i].Calls) {
+					continue // found elsewhere
+				}
+				want := course.Steps[i].Calls[j].Last
+				if given := call.Operation != ""; given != (want != "") && call.Outcome == outcomeOK {
+					c.fault(Operations, s, "call %s handed back %q, and its command was to end with %q", call.ID, call.Operation, want)
+				}
+				if call.Operation != "" {
+					asked[call.ID] = true
+					c.operation(s, call, want)
+				}
+			}
+		}
+	}
+	for id, o := range s.Operations {
+		c.stable(s, id, o)
+		if !asked[id] && !o.End.Ended() { // its turn was undone, and it goes on
+			c.fault(Operations, s, "the operation of call %s did not end", id)
+		}
+	}
+}
+
+// operation checks how one ended: well, unless the sandbox died meanwhile.
+func (c *checker) operation(s *record.Session, call *reduce.Call, want string) {
+	c.report.Stats.Operations++
+	o := s.Operations[call.ID]
+	if o == nil {
+		c.fault(Operations, s, "nobody was told of the operation of call %s", call.ID)
+		return
+	}
+	switch o.End.State {
+	case toolsv1.OperationState_OPERATION_STATE_SUCCEEDED:
+		if o.End.Exit != 0 || strings.Count(o.End.Output, want+"\n") != 1 {
+			c.fault(Operations, s, "the operation of call %s ended with the exit code %d and %q, want %q once", call.ID, o.End.Exit, o.End.Output, want)
+		}
+	case toolsv1.OperationState_OPERATION_STATE_UNKNOWN:
+		c.report.Stats.UnknownOperations++
+		began, ended := c.run.Begin, o.End.Time
+		for _, e := range s.Log {
+			if e.GetToolCallArguments().GetCallId() == call.ID { // its command may have begun long before the log could tell
+				began = e.GetTime().AsTime()
+			}
+		}
+		for _, l := range o.Looks {
+			if l.Ended() {
+				ended = l.Time
+				break
+			}
+		}
+		if !c.during(began, ended, sandboxDies) {
+			c.fault(Unknown, s, "the end of the operation of call %s is not known, and no sandbox died while it ran", call.ID)
+		}
+	default:
+		c.fault(Operations, s, "the operation of call %s ended %v with the exit code %d: %q", call.ID, o.End.State, o.End.Exit, o.End.Output)
+	}
+}
+
+// stable checks that all tell the same end of an operation, once it has ended.
+func (c *checker) stable(s *record.Session, id string, o *record.Operation) {
+	var end *record.Look
+	for _, l := range append(append([]record.Look{}, o.Looks...), o.End, o.Again) {
+		if end != nil && (l.State != end.State || l.Exit != end.Exit || l.Output != end.Output) {
+			c.fault(Operations, s, "the operation of call %s had ended %v (%d, %q), and then %s told %v (%d, %q)",
+				id, end.State, end.Exit, end.Output, l.Via, l.State, l.Exit, l.Output)
+		}
+		if l.Ended() {
+			end = &l
+		}
+	}
+}
+
+// last checks the line that a command appends when its operation ends.
+func (c *checker) last(s *record.Session, left map[string]int, line string) {
+	if line == "" {
+		return
+	}
+	n := left[line]
+	delete(left, line)
+	if n > 1 || n == 0 && succeeded(s, line) {
+		c.fault(EffectOnce, s, "the effect %s of an operation is there %d times", line, n)
+	}
+}
+
+// succeeded says whether an operation ended well that was to end with a line.
+func succeeded(s *record.Session, line string) bool {
+	for _, o := range s.Operations {
+		if o.End.State == toolsv1.OperationState_OPERATION_STATE_SUCCEEDED && strings.Contains(o.End.Output, line+"\n") {
+			return true
+		}
+	}
+	return false
+}
+
+// sandboxDies says whether a fault ends the commands that run.
+func sandboxDies(x record.Fault) bool {
+	return x.Service == record.SandboxService && (x.Kind == record.Kill || x.Kind == record.Terminate)
+}
