@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"strings"
 	"testing"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -64,7 +65,7 @@ func TestASandboxThatDiedExcusesAnUnknownOperation(t *testing.T) {
 	o, last := firstOperation(t, s)
 	o.End = record.Look{Time: o.End.Time, State: lost, Exit: -1}
 	o.Again, o.Looks[1] = o.End, o.End
-	s.Effects = without(without(s.Effects, last), s.Effects[0])
+	s.Effects = without(without(s.Effects, last), strings.TrimSuffix(last, "/end"))
 	if !rules(check.Run(run, sc, limits))[check.Unknown] {
 		t.Error("it is unknown without a reason, and that was not found")
 	}
@@ -117,7 +118,10 @@ func TestPlantedFaultsAboutOperationsAreFound(t *testing.T) {
 			_, last := firstOperation(t, s)
 			s.Effects = append(s.Effects, last)
 		}},
-		{"the command of an operation that succeeded never began", check.EffectOnce, func(_ *testing.T, s *record.Session) { s.Effects = s.Effects[1:] }},
+		{"the command of an operation that succeeded never began", check.EffectOnce, func(t *testing.T, s *record.Session) {
+			_, last := firstOperation(t, s)
+			s.Effects = without(s.Effects, strings.TrimSuffix(last, "/end"))
+		}},
 		{"an operation that succeeded had no effect", check.EffectOnce, func(t *testing.T, s *record.Session) {
 			_, last := firstOperation(t, s)
 			s.Effects = without(s.Effects, last)

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Proxy passes connections on, and can cut them.
+// Proxy passes connections on, and can cut them, and stall them.
 type Proxy struct {
 	listener net.Listener
 	network  string
@@ -17,6 +17,7 @@ type Proxy struct {
 	mu    sync.Mutex
 	conns map[net.Conn]bool
 	ended bool
+	flows chan struct{} // closed as long as bytes are passed on
 	work  sync.WaitGroup
 }
 
@@ -26,7 +27,8 @@ func newProxy(ctx context.Context, network, target string) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{listener: l, network: network, target: target, conns: map[net.Conn]bool{}}
+	p := &Proxy{listener: l, network: network, target: target, conns: map[net.Conn]bool{}, flows: make(chan struct{})}
+	close(p.flows)
 	p.work.Go(func() { p.accept(ctx) })
 	return p, nil
 }
@@ -60,10 +62,10 @@ func (p *Proxy) pass(ctx context.Context, from net.Conn) {
 	defer p.remove(from, to)
 	var back sync.WaitGroup
 	back.Go(func() {
-		_, _ = io.Copy(from, to)
+		_, _ = io.Copy(from, gated{p, to})
 		_ = from.Close()
 	})
-	_, _ = io.Copy(to, from)
+	_, _ = io.Copy(to, gated{p, from})
 	_ = to.Close()
 	back.Wait()
 }
@@ -95,12 +97,50 @@ func (p *Proxy) Cut() int {
 	return len(p.conns) / 2
 }
 
+// gated reads from a connection only while the proxy passes bytes on.
+type gated struct {
+	proxy *Proxy
+	from  io.Reader
+}
+
+func (g gated) Read(b []byte) (int, error) {
+	n, err := g.from.Read(b)
+	g.proxy.mu.Lock()
+	flows := g.proxy.flows
+	g.proxy.mu.Unlock()
+	<-flows
+	return n, err
+}
+
+// Stall passes no bytes on any more, over connections old and new, until Flow. Nobody is told.
+func (p *Proxy) Stall() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.flows:
+		p.flows = make(chan struct{})
+	default: // stalled already
+	}
+}
+
+// Flow passes bytes on again.
+func (p *Proxy) Flow() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.flows:
+	default:
+		close(p.flows)
+	}
+}
+
 // Close cuts everything and waits for what runs.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	p.ended = true
 	p.mu.Unlock()
 	_ = p.listener.Close()
+	p.Flow()
 	p.Cut()
 	p.work.Wait()
 }

@@ -1,9 +1,12 @@
 package cluster
 
 import (
+	"errors"
 	"io"
 	"net"
+	"os"
 	"testing"
+	"time"
 )
 
 // echo sends back what it gets, until the test ends.
@@ -88,5 +91,38 @@ func TestAProxyToNobodyClosesConnections(t *testing.T) {
 	defer p.Close()
 	if got, err := said(dial(t, p), "hello"); err == nil {
 		t.Errorf("nobody said %q", got)
+	}
+}
+
+func TestAProxyThatStallsLosesNothing(t *testing.T) {
+	p, err := newProxy(t.Context(), "tcp", echo(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	old := dial(t, p)
+	if got, err := said(old, "hello"); got != "hello" || err != nil {
+		t.Fatalf("%q, %v", got, err)
+	}
+	p.Stall()
+	p.Stall() // one stall is as good as two
+	fresh := dial(t, p)
+	for _, c := range []net.Conn{old, fresh} {
+		if err := c.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := said(c, "again"); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("a stalled connection says %q, %v", got, err)
+		}
+	}
+	p.Flow()
+	for _, c := range []net.Conn{old, fresh} {
+		if err := c.SetReadDeadline(time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		back := make([]byte, len("again"))
+		if _, err := io.ReadFull(c, back); string(back) != "again" || err != nil {
+			t.Errorf("after the stall a connection says %q, %v", back, err)
+		}
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -71,8 +73,10 @@ func New(c *cluster.Cluster, o Options) *Runner {
 	r.program(c.Sandbox, 8, 1, 0)
 	r.add(action{record.Kill, record.Postgres, record.Postgres, 6, r.crash(syscall.SIGKILL)})
 	r.add(action{record.Immediate, record.Postgres, record.Postgres, 6, r.crash(syscall.SIGQUIT)})
-	for name, link := range c.Links {
-		r.links(name, link)
+	r.add(action{record.Terminate, record.Postgres, record.Postgres, 3, r.crash(syscall.SIGINT)}) // a fast shutdown, which tidies up
+	r.add(action{record.Pause, record.Postgres, record.Postgres, 4, r.hang})
+	for _, name := range slices.Sorted(maps.Keys(c.Links)) { // in an order, for the schedule
+		r.links(name, c.Links[name])
 	}
 	return r
 }
@@ -128,7 +132,16 @@ func (r *Runner) crash(s syscall.Signal) func(context.Context, *record.Fault) er
 	}
 }
 
-// links lets the connections to a program be cut.
+// hang lets Postgres answer nobody for longer than a lease lasts.
+func (r *Runner) hang(ctx context.Context, _ *record.Fault) error {
+	if err := r.cluster.Postgres.Suspend(); err != nil {
+		return err
+	}
+	r.pause(ctx, r.options.LeaseTTL+r.random(2*time.Second))
+	return r.cluster.Postgres.Resume()
+}
+
+// links lets the connections to a program be cut, and stalled.
 func (r *Runner) links(name string, link *cluster.Proxy) {
 	service := name
 	for _, p := range r.cluster.Processes() {
@@ -138,6 +151,12 @@ func (r *Runner) links(name string, link *cluster.Proxy) {
 	}
 	r.add(action{record.Cut, service, "links to " + name, 2, func(context.Context, *record.Fault) error {
 		link.Cut()
+		return nil
+	}})
+	r.add(action{record.Stall, service, "links to " + name, 1, func(ctx context.Context, _ *record.Fault) error {
+		link.Stall()
+		r.pause(ctx, r.random(2*r.options.LeaseTTL))
+		link.Flow()
 		return nil
 	}})
 }

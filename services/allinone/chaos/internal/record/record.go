@@ -27,6 +27,7 @@ const (
 	Terminate Kind = "SIGTERM"
 	Immediate Kind = "immediate shutdown" // of Postgres: it goes without tidying up
 	Cut       Kind = "cut connections"
+	Stall     Kind = "stalled connections"
 )
 
 // The services that faults hit.
