@@ -335,12 +335,7 @@ func (re *restore) regular(e Entry, dir int, last string) error {
 		err = setTime(unix.AT_FDCWD, f.Name(), e.Mtime)
 	}
 	if err == nil {
-		err = unix.Renameat2(unix.AT_FDCWD, f.Name(), dir, last, 0)
-	}
-	if errors.Is(err, unix.EISDIR) {
-		if err = clearPlace(dir, last); err == nil {
-			err = unix.Renameat2(unix.AT_FDCWD, f.Name(), dir, last, 0)
-		}
+		err = swap(f.Name(), dir, last)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
@@ -348,6 +343,19 @@ func (re *restore) regular(e Entry, dir int, last string) error {
 	st, err := stat(f)
 	re.stats[e.Path] = st
 	return err
+}
+
+// swap puts a file in place and removes what was there. They change places first:
+// a rename over a file would have ext4 write the new one out at once.
+func swap(file string, dir int, last string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, file, dir, last, unix.RENAME_EXCHANGE)
+	if errors.Is(err, unix.ENOENT) {
+		return unix.Renameat2(unix.AT_FDCWD, file, dir, last, 0)
+	}
+	if err != nil {
+		return err
+	}
+	return clearPlace(unix.AT_FDCWD, file)
 }
 
 // finish sets what making entries left to be set: times of links, and of
