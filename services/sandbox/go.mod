@@ -17,6 +17,8 @@ require (
 
 require github.com/klauspost/compress v1.20.3
 
+require github.com/aymanbagabas/go-udiff v0.4.1
+
 require (
 	buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go v1.36.12-20260825204119-511051f7f437.1 // indirect
 	buf.build/go/protovalidate v1.4.0 // indirect

@@ -80,6 +80,7 @@ type client struct {
 	execs      sandboxv1.ExecServiceClient
 	files      sandboxv1.FileServiceClient
 	workspaces sandboxv1.WorkspaceServiceClient
+	snapshots  sandboxv1.SnapshotServiceClient
 	session    string
 	epoch      int64
 	calls      *atomic.Int64
@@ -109,7 +110,7 @@ func start(t *testing.T, c sandbox.Config) *client {
 	conn := rpctest.Dial(t, s.RegisterPeer)
 	return &client{
 		execs: sandboxv1.NewExecServiceClient(conn), files: sandboxv1.NewFileServiceClient(conn),
-		workspaces: sandboxv1.NewWorkspaceServiceClient(conn), session: "sessions/one", epoch: 1, calls: &atomic.Int64{}, stop: stop,
+		workspaces: sandboxv1.NewWorkspaceServiceClient(conn), snapshots: sandboxv1.NewSnapshotServiceClient(conn), session: "sessions/one", epoch: 1, calls: &atomic.Int64{}, stop: stop,
 	}
 }
 

@@ -87,7 +87,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	if err := s.probe(ctx, owners, c.Limits.box()); err != nil {
 		return nil, err
 	}
-	info := server.Info{Node: nodeName(c.Node), Level: level, Driver: "bubblewrap", Includes: includes(level, owners, s.groups)}
+	info := server.Info{Node: nodeName(c.Node), Level: level, Driver: "bubblewrap", Includes: includes(level, owners, s.groups), Snapshots: c.Limits.Snapshots}
 	d.Log.InfoContext(ctx, "sandbox ready", "level", level, "why", why, "includes", info.Includes, "data", data)
 	s.server = server.New(s.node, info)
 	return s, nil

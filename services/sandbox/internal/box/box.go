@@ -10,6 +10,7 @@
 //	execs/<call>/    record.json, stdout, stderr of a command
 //	mutations/       answers of file changes, by call
 //	staging/         files that are being written
+//	snapshots/       earlier states of the workspace
 //
 // It promises: a command is started at most once per call id, also across a
 // crash; what ran when the service died is reported as lost, never as finished;

@@ -26,7 +26,9 @@ type session struct {
 	users int       // guarded by the node's mu
 	idle  time.Time // guarded by the node's mu
 
-	changes sync.Mutex // serializes file changes; taken before mu
+	changes sync.Mutex   // serializes file changes; taken before mu
+	kept    sync.RWMutex // held to write while snapshots are removed; taken after changes
+	starts  sync.RWMutex // held to write while nothing may start; taken after changes, before mu
 	usage   tally
 
 	mu     sync.Mutex // guards what follows

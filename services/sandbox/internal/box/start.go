@@ -21,6 +21,8 @@ func (n *Node) Start(ctx context.Context, c Call, generation int64, spec Spec) (
 		return nil, false, err
 	}
 	defer leave()
+	s.starts.RLock()
+	defer s.starts.RUnlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.admit(generation); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
+	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )
 
 const domain = "sandbox.fairlead.dev"
@@ -55,6 +56,10 @@ var rules = []rule{
 	{files.ErrPattern, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_BAD_PATTERN},
 	{files.ErrTooLarge, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_FILE_TOO_LARGE},
 	{files.ErrNotEmpty, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_DIRECTORY_NOT_EMPTY},
+	{snapshot.ErrNotFound, codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_SNAPSHOT_NOT_FOUND},
+	{snapshot.ErrDamaged, codes.DataLoss, sandboxv1.ErrorReason_ERROR_REASON_SNAPSHOT_DAMAGED},
+	{snapshot.ErrTooDeep, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_FULL},
+	{errTooManySnapshots, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_SNAPSHOTS},
 	{page.ErrBadToken, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_BAD_PAGE_TOKEN},
 }
 

@@ -16,15 +16,17 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
-// Info is what GetCapabilities and EnsureWorkspace tell of a node.
+// Info is what the RPCs need to know of a node, and tell of it.
 type Info struct {
 	Node     string
 	Level    string
 	Driver   string
 	Includes []string
+	// Snapshots is how many a session may have.
+	Snapshots int
 }
 
-// Server serves the three services of a node.
+// Server serves the services of a node.
 type Server struct {
 	node    *box.Node
 	info    Info
@@ -38,6 +40,7 @@ func New(n *box.Node, i Info) *Server { return &Server{node: n, info: i} }
 func (s *Server) Register(r grpc.ServiceRegistrar) {
 	sandboxv1.RegisterExecServiceServer(r, &execServer{Server: s})
 	sandboxv1.RegisterFileServiceServer(r, &fileServer{Server: s})
+	sandboxv1.RegisterSnapshotServiceServer(r, &snapshotServer{Server: s})
 	sandboxv1.RegisterWorkspaceServiceServer(r, &workspaceServer{Server: s})
 }
 

@@ -25,6 +25,9 @@ type Request struct {
 	Parent      string
 	Description string
 	Now         time.Time
+	// Read is called when the workspace has been read, and before what was read is
+	// durable; nil for nobody.
+	Read func()
 }
 
 // Create makes a snapshot of a workspace, or returns the one that has the id
@@ -48,6 +51,9 @@ func (s *Store) Create(ctx context.Context, t *Tree, r Request) (Snapshot, error
 	state, err := s.look(ctx, t, out.put)
 	if err != nil {
 		return Snapshot{}, err
+	}
+	if r.Read != nil {
+		r.Read()
 	}
 	made := Snapshot{ID: r.ID, Seq: seq, Parent: r.Parent, Description: r.Description, Created: r.Now.UTC()}
 	made.count(state)

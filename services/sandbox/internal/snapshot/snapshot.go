@@ -16,7 +16,7 @@
 //
 // Kept are regular files with their contents and holes, directories, also empty
 // ones, and symbolic links as they are; permissions with the sticky bit, and the
-// modification times of all three. Set-user-id and set-group-id are not kept, nor
+// modification times of all three, but the workspace's own. Set-user-id and set-group-id are not kept, nor
 // are owners (a restored file belongs to the workspace's), extended attributes and
 // which names are links to the same file. FIFOs, sockets and devices are left out,
 // and named in what Create returns.
@@ -225,4 +225,10 @@ func syncDir(path string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// Count is how many snapshots the store has.
+func (s *Store) Count() (int, error) {
+	all, err := s.records()
+	return len(all), err
 }

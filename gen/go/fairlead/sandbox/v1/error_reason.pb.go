@@ -76,6 +76,12 @@ const (
 	ErrorReason_ERROR_REASON_WORKSPACE_EXISTS ErrorReason = 23
 	// The archive cannot be unpacked into a workspace.
 	ErrorReason_ERROR_REASON_BAD_ARCHIVE ErrorReason = 24
+	// There is no such snapshot.
+	ErrorReason_ERROR_REASON_SNAPSHOT_NOT_FOUND ErrorReason = 25
+	// The session has as many snapshots as it may.
+	ErrorReason_ERROR_REASON_TOO_MANY_SNAPSHOTS ErrorReason = 26
+	// What is stored of a snapshot is damaged.
+	ErrorReason_ERROR_REASON_SNAPSHOT_DAMAGED ErrorReason = 27
 )
 
 // Enum value maps for ErrorReason.
@@ -106,6 +112,9 @@ var (
 		22: "ERROR_REASON_EXEC_ACKNOWLEDGED",
 		23: "ERROR_REASON_WORKSPACE_EXISTS",
 		24: "ERROR_REASON_BAD_ARCHIVE",
+		25: "ERROR_REASON_SNAPSHOT_NOT_FOUND",
+		26: "ERROR_REASON_TOO_MANY_SNAPSHOTS",
+		27: "ERROR_REASON_SNAPSHOT_DAMAGED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":         0,
@@ -133,6 +142,9 @@ var (
 		"ERROR_REASON_EXEC_ACKNOWLEDGED":   22,
 		"ERROR_REASON_WORKSPACE_EXISTS":    23,
 		"ERROR_REASON_BAD_ARCHIVE":         24,
+		"ERROR_REASON_SNAPSHOT_NOT_FOUND":  25,
+		"ERROR_REASON_TOO_MANY_SNAPSHOTS":  26,
+		"ERROR_REASON_SNAPSHOT_DAMAGED":    27,
 	}
 )
 
@@ -167,7 +179,7 @@ var File_fairlead_sandbox_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xcd\x06\n" +
+	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xba\a\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12$\n" +
 	" ERROR_REASON_WORKSPACE_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -194,7 +206,10 @@ const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	" ERROR_REASON_DIRECTORY_NOT_EMPTY\x10\x15\x12\"\n" +
 	"\x1eERROR_REASON_EXEC_ACKNOWLEDGED\x10\x16\x12!\n" +
 	"\x1dERROR_REASON_WORKSPACE_EXISTS\x10\x17\x12\x1c\n" +
-	"\x18ERROR_REASON_BAD_ARCHIVE\x10\x18BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
+	"\x18ERROR_REASON_BAD_ARCHIVE\x10\x18\x12#\n" +
+	"\x1fERROR_REASON_SNAPSHOT_NOT_FOUND\x10\x19\x12#\n" +
+	"\x1fERROR_REASON_TOO_MANY_SNAPSHOTS\x10\x1a\x12!\n" +
+	"\x1dERROR_REASON_SNAPSHOT_DAMAGED\x10\x1bBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
 	file_fairlead_sandbox_v1_error_reason_proto_rawDescOnce sync.Once

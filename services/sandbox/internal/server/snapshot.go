@@ -1,0 +1,335 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
+)
+
+var errTooManySnapshots = errors.New("the session has as many snapshots as it may: delete some")
+
+type snapshotServer struct {
+	sandboxv1.UnimplementedSnapshotServiceServer
+	*Server
+}
+
+// kept is a workspace with its snapshots, both open.
+type kept struct {
+	*box.Workspace
+	tree  *snapshot.Tree
+	store *snapshot.Store
+}
+
+func openKept(w *box.Workspace) (*kept, error) {
+	st, err := snapshot.Open(w.Snapshots)
+	if err != nil {
+		return nil, err
+	}
+	t, err := snapshot.OpenTree(w.Dir, w.Staging, snapshot.Owner{UID: w.Owner.UID, GID: w.Owner.GID})
+	if err != nil {
+		return nil, errors.Join(err, st.Close())
+	}
+	return &kept{Workspace: w, tree: t, store: st}, nil
+}
+
+func (k *kept) close() {
+	_ = k.tree.Close()
+	_ = k.store.Close()
+}
+
+// read opens a session's snapshots to read them.
+func (s *snapshotServer) read(ctx context.Context, session string, generation int64) (*kept, func(), error) {
+	k, err := key(ctx, session)
+	if err != nil {
+		return nil, nil, err
+	}
+	w, leave, err := s.node.View(k, generation)
+	if err != nil {
+		return nil, nil, err
+	}
+	unlock := w.ReadSnapshots()
+	open, err := openKept(w)
+	if err != nil {
+		unlock()
+		leave()
+		return nil, nil, err
+	}
+	return open, func() { open.close(); unlock(); leave() }, nil
+}
+
+// mutation is a change that may be made again when it was interrupted.
+type mutation struct {
+	method     string
+	generation int64
+	request    []any // what makes two requests the same
+	do         func(*kept) (proto.Message, error)
+}
+
+// mutate makes a change once per call, and writes its answer into resp.
+func (s *snapshotServer) mutate(c box.Call, m mutation, resp proto.Message) error {
+	request, err := json.Marshal(m.request)
+	if err != nil {
+		return err
+	}
+	raw, err := s.node.Mutate(c, m.generation, box.Change{
+		Method: m.method, Request: request, Failure: failure,
+		Do: func(w *box.Workspace, _ func([]byte) error) ([]byte, error) {
+			k, err := openKept(w)
+			if err != nil {
+				return nil, err
+			}
+			defer k.close()
+			got, err := m.do(k)
+			if err != nil {
+				return nil, err
+			}
+			return proto.Marshal(got)
+		},
+		Recover: func(*box.Workspace, []byte) ([]byte, bool) { return nil, false },
+	})
+	if err != nil {
+		return err
+	}
+	return proto.Unmarshal(raw, resp)
+}
+
+// snapshotID is the id of the snapshot that a call makes.
+func snapshotID(call string) string {
+	sum := sha256.Sum256([]byte(call))
+	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
+}
+
+func (s *snapshotServer) CreateSnapshot(ctx context.Context, r *sandboxv1.CreateSnapshotRequest) (*sandboxv1.CreateSnapshotResponse, error) {
+	c, err := call(ctx, r.GetCall())
+	if err != nil {
+		return nil, status(err)
+	}
+	resp := &sandboxv1.CreateSnapshotResponse{}
+	err = s.mutate(c, mutation{
+		method: "snapshot", generation: r.GetWorkspaceGeneration(), request: []any{r.GetDescription(), r.GetParent()},
+		do: func(k *kept) (proto.Message, error) { return s.create(ctx, k, c.ID, r) },
+	}, resp)
+	if err != nil {
+		return nil, status(err)
+	}
+	return resp, nil
+}
+
+func (s *snapshotServer) create(ctx context.Context, k *kept, call string, r *sandboxv1.CreateSnapshotRequest) (proto.Message, error) {
+	id := snapshotID(call)
+	have, err := k.store.Count()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := k.store.Get(id); errors.Is(err, snapshot.ErrNotFound) && have >= s.info.Snapshots {
+		return nil, fmt.Errorf("%w: %d", errTooManySnapshots, have)
+	}
+	if k.Busy() { // what is stored now need not be while commands are stopped
+		if err := k.store.Prepare(ctx, k.tree); err != nil {
+			return nil, err
+		}
+	}
+	release, err := k.Hold(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	made, err := k.store.Create(ctx, k.tree, snapshot.Request{
+		ID: id, Parent: r.GetParent(), Description: r.GetDescription(), Now: time.Now(), Read: func() { release() },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &sandboxv1.CreateSnapshotResponse{Snapshot: snapshotMessage(made), Frozen: frozen(release())}, nil
+}
+
+// frozen is how long commands were stopped, if they were.
+func frozen(d time.Duration) *durationpb.Duration {
+	if d == 0 {
+		return nil
+	}
+	return durationpb.New(d)
+}
+
+func snapshotMessage(r snapshot.Snapshot) *sandboxv1.Snapshot {
+	m := &sandboxv1.Snapshot{
+		Id: r.ID, Description: r.Description, Parent: r.Parent, CreateTime: timestamppb.New(r.Created),
+		Files: r.Files, Directories: r.Directories, Links: r.Links, Bytes: r.Bytes, AddedBytes: r.Added, LeftOutCount: r.LeftOut,
+	}
+	for _, l := range r.Left {
+		m.LeftOut = append(m.LeftOut, &sandboxv1.LeftOut{Path: valid(l.Path), Why: l.Why})
+	}
+	return m
+}
+
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
+func (s *snapshotServer) GetSnapshot(ctx context.Context, r *sandboxv1.GetSnapshotRequest) (*sandboxv1.GetSnapshotResponse, error) {
+	k, done, err := s.read(ctx, r.GetSession(), r.GetWorkspaceGeneration())
+	if err != nil {
+		return nil, status(err)
+	}
+	defer done()
+	got, err := k.store.Get(r.GetSnapshot())
+	if err != nil {
+		return nil, status(err)
+	}
+	return &sandboxv1.GetSnapshotResponse{Snapshot: snapshotMessage(got)}, nil
+}
+
+func (s *snapshotServer) ListSnapshots(ctx context.Context, r *sandboxv1.ListSnapshotsRequest) (*sandboxv1.ListSnapshotsResponse, error) {
+	scope, err := scope(ctx, "ListSnapshots", r.GetSession())
+	if err != nil {
+		return nil, status(err)
+	}
+	var before int64
+	if r.GetPageToken() != "" {
+		if err := page.Decode(r.GetPageToken(), scope, &before); err != nil {
+			return nil, status(err)
+		}
+	}
+	k, done, err := s.read(ctx, r.GetSession(), r.GetWorkspaceGeneration())
+	if err != nil {
+		return nil, status(err)
+	}
+	defer done()
+	n := int(page.Size(r.GetPageSize(), 50, 1000))
+	list, err := k.store.List(n+1, before)
+	if err != nil {
+		return nil, status(err)
+	}
+	resp := &sandboxv1.ListSnapshotsResponse{}
+	for i, got := range list {
+		if i == n {
+			resp.NextPageToken = page.Encode(scope, list[n-1].Seq)
+			break
+		}
+		resp.Snapshots = append(resp.Snapshots, snapshotMessage(got))
+	}
+	return resp, nil
+}
+
+// scope binds a page token to what was asked for.
+func scope(ctx context.Context, method, session string, filters ...string) (string, error) {
+	k, err := key(ctx, session)
+	return strings.Join(append([]string{method, k.Tenant, k.Session}, filters...), "\x00"), err
+}
+
+func (s *snapshotServer) RestoreSnapshot(ctx context.Context, r *sandboxv1.RestoreSnapshotRequest) (*sandboxv1.RestoreSnapshotResponse, error) {
+	c, err := call(ctx, r.GetCall())
+	if err != nil {
+		return nil, status(err)
+	}
+	resp := &sandboxv1.RestoreSnapshotResponse{}
+	err = s.mutate(c, mutation{
+		method: "restore", generation: r.GetWorkspaceGeneration(), request: []any{r.GetSnapshot()},
+		do: func(k *kept) (proto.Message, error) { return restore(ctx, k, r.GetSnapshot()) },
+	}, resp)
+	if err != nil {
+		return nil, status(err)
+	}
+	return resp, nil
+}
+
+func restore(ctx context.Context, k *kept, id string) (proto.Message, error) {
+	release, err := k.Hold(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	defer k.Recount()
+	did, err := k.store.Restore(ctx, k.tree, id)
+	if err != nil {
+		return nil, err
+	}
+	return &sandboxv1.RestoreSnapshotResponse{
+		Written: did.Written, Removed: did.Removed, Changed: did.Changed, Frozen: frozen(release()),
+	}, nil
+}
+
+func (s *snapshotServer) DeleteSnapshots(ctx context.Context, r *sandboxv1.DeleteSnapshotsRequest) (*sandboxv1.DeleteSnapshotsResponse, error) {
+	c, err := call(ctx, r.GetCall())
+	if err != nil {
+		return nil, status(err)
+	}
+	resp := &sandboxv1.DeleteSnapshotsResponse{}
+	err = s.mutate(c, mutation{
+		method: "prune", generation: r.GetWorkspaceGeneration(), request: []any{r.GetSnapshots(), r.GetKeepLast()},
+		do: func(k *kept) (proto.Message, error) { return remove(k, r) },
+	}, resp)
+	if err != nil {
+		return nil, status(err)
+	}
+	return resp, nil
+}
+
+func remove(k *kept, r *sandboxv1.DeleteSnapshotsRequest) (proto.Message, error) {
+	defer k.RemoveSnapshots()()
+	all, err := k.store.List(-1, 0)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for i, got := range all {
+		if slices.Contains(r.GetSnapshots(), got.ID) || r.GetKeepLast() > 0 && i >= int(r.GetKeepLast()) {
+			ids = append(ids, got.ID)
+		}
+	}
+	before := k.store.Size()
+	if err := k.store.Delete(ids...); err != nil {
+		return nil, err
+	}
+	return &sandboxv1.DeleteSnapshotsResponse{Deleted: int64(len(ids)), FreedBytes: max(before-k.store.Size(), 0)}, nil
+}
+
+func (s *snapshotServer) ForkSnapshot(ctx context.Context, r *sandboxv1.ForkSnapshotRequest) (*sandboxv1.ForkSnapshotResponse, error) {
+	c, err := call(ctx, r.GetCall())
+	if err != nil {
+		return nil, status(err)
+	}
+	if r.GetSource() == r.GetCall().GetSession() {
+		return nil, invalid("source", "a session cannot be a fork of itself")
+	}
+	source, done, err := s.read(ctx, r.GetSource(), r.GetSourceGeneration())
+	if err != nil {
+		return nil, status(err)
+	}
+	defer done()
+	got, err := s.node.Import(c, r.GetWorkspaceGeneration(), func(w *box.Workspace) error { return fork(ctx, source, w, r.GetSnapshot()) })
+	if err != nil {
+		return nil, status(err)
+	}
+	return &sandboxv1.ForkSnapshotResponse{Created: got.Created}, nil
+}
+
+// fork fills a new workspace, in which nothing runs yet.
+func fork(ctx context.Context, source *kept, w *box.Workspace, id string) error {
+	if err := source.store.CopyTo(ctx, w.Snapshots, id); err != nil {
+		return err
+	}
+	k, err := openKept(w)
+	if err != nil {
+		return err
+	}
+	defer k.close()
+	if _, err := k.store.Restore(ctx, k.tree, id); err != nil {
+		return err
+	}
+	w.Recount()
+	return w.Reserve(1, 0) // the limits may be lower by now
+}

@@ -1,0 +1,226 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aymanbagabas/go-udiff"
+	"golang.org/x/sys/unix"
+)
+
+// Status says how a file differs.
+type Status uint8
+
+// Statuses.
+const (
+	Added Status = iota + 1
+	Deleted
+	Modified
+	ModeChanged
+	TypeChanged
+)
+
+// Change is a file that differs.
+type Change struct {
+	Path          string
+	Status        Status
+	Before, After *Entry // nil where it is not
+	Binary        bool
+	Unified       string
+	// Truncated says that Unified was left out or cut for its size.
+	Truncated bool
+}
+
+// Bounds of a diff.
+const (
+	maxCompared = 1 << 20   // of each file
+	maxTold     = 256 << 10 // of each file's diff
+	maxAnswer   = 2 << 20   // of all together
+)
+
+// DiffRequest says what to compare.
+type DiffRequest struct {
+	From    string
+	To      string // empty for what the tree holds now
+	Path    string // only this file or directory; empty for all
+	After   string // only what comes after this path
+	Unified bool
+	Most    int // changes
+}
+
+// side is one of two states.
+type side struct {
+	entries []Entry
+	read    func(Entry) ([]byte, error)
+}
+
+// Diff compares two states, in the order of paths with the slash as the lowest
+// byte. more says that there are further changes.
+func (s *Store) Diff(ctx context.Context, t *Tree, r DiffRequest) (changes []Change, more bool, err error) {
+	from, err := s.side(r.From)
+	if err != nil {
+		return nil, false, err
+	}
+	to, err := s.other(ctx, t, r.To)
+	if err != nil {
+		return nil, false, err
+	}
+	told := 0
+	for _, c := range compareEntries(from.entries, to.entries) {
+		if r.After != "" && !before(r.After, c.Path) || r.Path != "" && c.Path != r.Path && !below(c.Path, r.Path) {
+			continue
+		}
+		if len(changes) == r.Most {
+			return changes, true, nil
+		}
+		if r.Unified {
+			if err := c.explain(from, to, maxAnswer-told); err != nil {
+				return nil, false, err
+			}
+			told += len(c.Unified)
+		}
+		changes = append(changes, c)
+	}
+	return changes, false, nil
+}
+
+func (s *Store) side(id string) (side, error) {
+	r, err := s.Get(id)
+	if err != nil {
+		return side{}, err
+	}
+	entries, err := s.entries(r.Root)
+	return side{entries: entries, read: s.content}, err
+}
+
+func (s *Store) other(ctx context.Context, t *Tree, id string) (side, error) {
+	if id != "" {
+		return s.side(id)
+	}
+	now, err := s.look(ctx, t, justHash)
+	if err != nil {
+		return side{}, err
+	}
+	return side{entries: now.entries, read: t.content}, nil
+}
+
+// compareEntries finds what differs between two lists, each in order.
+func compareEntries(from, to []Entry) []Change {
+	var changes []Change
+	for len(from) > 0 || len(to) > 0 {
+		switch {
+		case len(to) == 0 || len(from) > 0 && before(from[0].Path, to[0].Path):
+			changes = append(changes, Change{Path: from[0].Path, Status: Deleted, Before: &from[0]})
+			from = from[1:]
+		case len(from) == 0 || before(to[0].Path, from[0].Path):
+			changes = append(changes, Change{Path: to[0].Path, Status: Added, After: &to[0]})
+			to = to[1:]
+		default:
+			if !from[0].same(to[0]) {
+				changes = append(changes, Change{Path: to[0].Path, Status: differs(&from[0], &to[0]), Before: &from[0], After: &to[0]})
+			}
+			from, to = from[1:], to[1:]
+		}
+	}
+	return changes
+}
+
+func differs(a, b *Entry) Status {
+	switch {
+	case a.Kind != b.Kind:
+		return TypeChanged
+	case a.Hash != b.Hash || a.Size != b.Size || a.Target != b.Target:
+		return Modified
+	}
+	return ModeChanged
+}
+
+// explain says how the contents differ, in at most so many bytes.
+func (c *Change) explain(from, to side, most int) error {
+	before, tooLarge, err := text(c.Before, from.read)
+	if err != nil {
+		return err
+	}
+	after, large, err := text(c.After, to.read)
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.Status == ModeChanged || bytes.Equal(before, after) && !tooLarge && !large:
+		return nil
+	case isBinary(before) || isBinary(after):
+		c.Binary = true
+		return nil
+	case tooLarge || large:
+		c.Truncated = true
+		return nil
+	}
+	name := strings.ToValidUTF8(c.Path, "\uFFFD")
+	old, now := "a/"+name, "b/"+name
+	if c.Before == nil {
+		old = "/dev/null"
+	}
+	if c.After == nil {
+		now = "/dev/null"
+	}
+	c.Unified, c.Truncated = cut(udiff.Unified(old, now, string(before), string(after)), min(most, maxTold))
+	return nil
+}
+
+// cut shortens a text to whole lines.
+func cut(text string, most int) (string, bool) {
+	if len(text) <= most {
+		return text, false
+	}
+	return text[:strings.LastIndexByte(text[:max(most, 0)], '\n')+1], true
+}
+
+// text is what is compared of a file: its first bytes when it is too large.
+func text(e *Entry, read func(Entry) ([]byte, error)) (b []byte, tooLarge bool, err error) {
+	switch {
+	case e == nil || e.Kind == Directory:
+		return nil, false, nil
+	case e.Kind == Symlink:
+		return []byte(e.Target), false, nil
+	}
+	b, err = read(*e)
+	return b, e.Size > maxCompared, err
+}
+
+// isBinary says whether something is no text.
+func isBinary(b []byte) bool {
+	head := b[:min(len(b), 8000)]
+	return bytes.IndexByte(head, 0) >= 0 || len(b) <= maxCompared && !utf8.Valid(b)
+}
+
+// content reads a file's first bytes from the store.
+func (s *Store) content(e Entry) ([]byte, error) {
+	if e.Size <= chunkSize {
+		return s.packs.read(e.Hash)
+	}
+	chunks, err := s.chunks(e)
+	if err != nil {
+		return nil, err
+	}
+	return s.chunk(chunks[0], chunkSize)
+}
+
+// content reads a file's first bytes from the workspace. One that vanished since
+// is empty.
+func (t *Tree) content(e Entry) ([]byte, error) {
+	f, shut, err := t.openRegular(e.Path)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, errNotRegular) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %.200s: %w", e.Path, err)
+	}
+	defer func() { _ = f.Close() }()
+	defer shut()
+	return io.ReadAll(io.LimitReader(f, min(e.Size, maxCompared)))
+}

@@ -1,0 +1,75 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// CopyTo makes another store that holds one of this one's snapshots. Packs are the
+// same files under a second name, where the file system allows it: they never
+// change. Nobody else may use the other folder.
+func (s *Store) CopyTo(ctx context.Context, dir, id string) error {
+	r, err := s.Get(id)
+	if err != nil {
+		return err
+	}
+	for _, d := range []string{packsDir, recordsDir} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			return err
+		}
+	}
+	for _, k := range s.packs.list() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := link(k.path, filepath.Join(dir, packsDir, filepath.Base(k.path))); err != nil {
+			return err
+		}
+	}
+	if err := syncDir(filepath.Join(dir, packsDir)); err != nil {
+		return err
+	}
+	other, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	r.Parent, r.Seq = "", 1
+	err = other.save(r)
+	if err == nil {
+		err = other.Compact()
+	}
+	return errors.Join(err, other.Close())
+}
+
+func (p *packs) list() []*pack {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return append([]*pack(nil), p.all...)
+}
+
+// link gives a file a second name, or copies it.
+func link(from, to string) error {
+	if err := os.Link(from, to); err == nil || errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	temp, err := os.CreateTemp(filepath.Dir(to), "new-")
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(temp, in)
+	if err == nil {
+		err = temp.Sync()
+	}
+	if err := errors.Join(err, temp.Close()); err != nil {
+		return errors.Join(err, os.Remove(temp.Name()))
+	}
+	return os.Rename(temp.Name(), to)
+}
