@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"context"
+	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -206,4 +207,39 @@ func TestSnapshotsAreFenced(t *testing.T) {
 	wantReason(t, err, "STALE_GENERATION")
 	_, err = c.snapshots.ListSnapshots(t.Context(), &sandboxv1.ListSnapshotsRequest{Session: "sessions/none"})
 	wantReason(t, err, "WORKSPACE_NOT_FOUND")
+}
+
+func TestWhatRunsStandsStillWhileItsFilesAreKept(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("nothing can be stopped at level basic")
+	}
+	c := open(t, sandbox.LevelFull)
+	stream, err := c.execs.Exec(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Both files change at every moment, one after the other.
+	start := &sandboxv1.ExecStart{Call: c.named("writer"), Argv: []string{"bash", "-c", "echo; while :; do echo x >> a; echo x >> b; done"}}
+	if err := stream.Send(&sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Start{Start: start}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // it has started, and it writes
+		if _, err := stream.Recv(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := c.snapshots.CreateSnapshot(t.Context(), &sandboxv1.CreateSnapshotRequest{Call: c.call()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.GetFrozen().AsDuration() <= 0 || len(r.GetSnapshot().GetLeftOut()) > 0 {
+		t.Errorf("stopped for %v, left out %v", r.GetFrozen().AsDuration(), r.GetSnapshot().GetLeftOut())
+	}
+	if _, err := c.execs.CancelExec(t.Context(), &sandboxv1.CancelExecRequest{Call: c.named("writer")}); err != nil {
+		t.Fatal(err)
+	}
+	c.restore(t, r.GetSnapshot().GetId())
+	if got := c.bash(t, "echo $(($(wc -l < a) - $(wc -l < b)))"); got.out != "0\n" && got.out != "1\n" {
+		t.Errorf("the files are of two moments: %q %q", got.out, got.err)
+	}
 }

@@ -7,19 +7,8 @@ import (
 	"time"
 )
 
-// Freezer is a Runner that can stop what runs in a workspace for a while.
-type Freezer interface {
-	// Freeze stops every process of a workspace and returns when all have stopped.
-	// thaw must be called, once, and lets them go on. After an error nothing is
-	// stopped.
-	Freeze(ctx context.Context, workspace string) (thaw func(), err error)
-}
-
-// Busy says whether commands run in the workspace that Hold can stop.
-func (w *Workspace) Busy() bool {
-	_, ok := w.s.node.o.Runner.(Freezer)
-	return ok && len(w.s.running()) > 0
-}
+// Busy says whether commands run in the workspace.
+func (w *Workspace) Busy() bool { return len(w.s.running()) > 0 }
 
 // Hold keeps a workspace still: nothing starts in it, and what runs there is
 // stopped if the runner can do that. release lets all go on, and returns how long
@@ -27,21 +16,19 @@ func (w *Workspace) Busy() bool {
 // Change may hold its workspace, because other changes wait for it.
 func (w *Workspace) Hold(ctx context.Context) (release func() time.Duration, err error) {
 	w.s.starts.Lock()
-	var thaw func()
-	if f, ok := w.s.node.o.Runner.(Freezer); ok && len(w.s.running()) > 0 {
-		if thaw, err = f.Freeze(ctx, w.Dir); err != nil {
-			w.s.starts.Unlock()
-			return nil, fmt.Errorf("stop the commands that run: %w", err)
-		}
-	}
 	begin := time.Now()
-	return sync.OnceValue(func() (frozen time.Duration) {
-		if thaw != nil {
-			thaw()
-			frozen = time.Since(begin)
+	frozen, thaw, err := w.s.node.o.Runner.Freeze(ctx, w.Dir)
+	if err != nil {
+		w.s.starts.Unlock()
+		return nil, fmt.Errorf("stop the commands that run: %w", err)
+	}
+	return sync.OnceValue(func() (stopped time.Duration) {
+		thaw()
+		if frozen {
+			stopped = time.Since(begin)
 		}
 		w.s.starts.Unlock()
-		return frozen
+		return stopped
 	}), nil
 }
 

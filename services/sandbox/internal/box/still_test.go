@@ -24,7 +24,7 @@ type endless struct {
 }
 
 func (p *endless) Kill()      { p.once.Do(func() { close(p.end) }) }
-func (p *endless) Wait() Exit { <-p.end; return Exit{Executed: true, Status: 137} }
+func (p *endless) Wait() Exit { <-p.end; return Exit{Signal: 9} }
 
 func (f *freezer) Start(context.Context, Command) (Process, error) {
 	f.starts++
@@ -32,12 +32,12 @@ func (f *freezer) Start(context.Context, Command) (Process, error) {
 	return &endless{ended: ended{out: none(), err: none()}, end: make(chan struct{})}, nil
 }
 
-func (f *freezer) Freeze(context.Context, string) (func(), error) {
+func (f *freezer) Freeze(context.Context, string) (bool, func(), error) {
 	if f.fail != nil {
-		return nil, f.fail
+		return false, nil, f.fail
 	}
 	f.froze++
-	return func() { f.thawn++ }, nil
+	return f.starts > 0, func() { f.thawn++ }, nil
 }
 
 // change makes a change in which nothing is written.
@@ -56,7 +56,7 @@ func TestWhatRunsIsStoppedWhileAWorkspaceIsHeld(t *testing.T) {
 	ensure(t, n, Key{"t", "s"})
 	err := change(t, n, "quiet", func(w *Workspace) error {
 		release, err := w.Hold(t.Context())
-		if err != nil || w.Busy() || release() != 0 || f.froze != 0 {
+		if err != nil || w.Busy() || release() != 0 || f.thawn != 1 {
 			t.Errorf("without a command: %v, stopped %d times", err, f.froze)
 		}
 		return err
@@ -69,14 +69,14 @@ func TestWhatRunsIsStoppedWhileAWorkspaceIsHeld(t *testing.T) {
 	}
 	err = change(t, n, "busy", func(w *Workspace) error {
 		release, err := w.Hold(t.Context())
-		if err != nil || !w.Busy() || f.froze != 1 || f.thawn != 0 {
+		if err != nil || !w.Busy() || f.froze != 2 || f.thawn != 1 {
 			t.Errorf("with a command: %v, %+v", err, f)
 		}
 		if w.s.starts.TryRLock() {
 			t.Error("a command may start meanwhile")
 		}
 		first := release()
-		if again := release(); first <= 0 || again != first || f.thawn != 1 {
+		if again := release(); first <= 0 || again != first || f.thawn != 2 {
 			t.Errorf("stopped for %v, then %v, let go %d times", first, again, f.thawn)
 		}
 		return err
