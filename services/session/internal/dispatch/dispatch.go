@@ -27,6 +27,9 @@ type Config struct {
 	PollInterval time.Duration
 	MaxSessions  int // held at the same time
 	MaxPerTenant int // of one tenant; 0: as many as MaxSessions
+	// SuspectAt is after how many claims without progress a session is worked on
+	// without any other such one beside it; 0: never.
+	SuspectAt int
 	// JobsWake is called when jobs may be due; it must not block. Nil: nobody is told.
 	JobsWake func()
 }
@@ -174,17 +177,23 @@ func (d *Dispatcher) claim(ctx context.Context) {
 	if d.draining {
 		room = 0
 	}
-	held := map[string]int{}
-	if d.config.MaxPerTenant > 0 {
-		for k := range d.held {
+	held, suspects := map[string]int{}, 1
+	for k, h := range d.held {
+		if d.config.MaxPerTenant > 0 {
 			held[k.Tenant]++
+		}
+		if h.worker.Suspect() {
+			suspects = 0
 		}
 	}
 	d.mu.Unlock()
 	if room <= 0 {
 		return
 	}
-	leases, err := d.deps.Store.Claim(ctx, store.Claim{Replica: d.config.Replica, Limit: room, TTL: d.config.LeaseTTL, TenantLimit: d.config.MaxPerTenant, Held: held})
+	leases, err := d.deps.Store.Claim(ctx, store.Claim{
+		Replica: d.config.Replica, Limit: room, TTL: d.config.LeaseTTL, TenantLimit: d.config.MaxPerTenant, Held: held,
+		SuspectAt: d.config.SuspectAt, Suspects: suspects,
+	})
 	if err != nil {
 		if ctx.Err() == nil {
 			d.log.WarnContext(ctx, "cannot claim sessions; will try again", "error", err)
@@ -192,6 +201,9 @@ func (d *Dispatcher) claim(ctx context.Context) {
 		return
 	}
 	for _, l := range leases {
+		if l.Suspect {
+			d.log.WarnContext(ctx, "a turn has brought its holders down, or was held beside one that did; it is taken up once more, alone of its kind", "session", l.Session, "tenant", l.Tenant)
+		}
 		d.start(ctx, l)
 	}
 }

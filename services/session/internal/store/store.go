@@ -51,6 +51,8 @@ type Key struct{ Tenant, Session string }
 type Lease struct {
 	Key
 	Epoch int64
+	// Suspect says that the session was one when it was claimed: see Claim.
+	Suspect bool
 }
 
 // Request is the idempotency key of a mutation. Its scope is the tenant of the
@@ -230,6 +232,11 @@ type Claim struct {
 	// holds, with those that it holds already: Held by tenant.
 	TenantLimit int
 	Held        map[string]int
+	// SuspectAt, if not zero, makes a session suspect that was claimed at least so
+	// often since it last got further (Snapshot.Claims): it may be what brings its
+	// holders down, and whatever they hold besides counts a claim, too. At most
+	// Suspects of them are claimed.
+	SuspectAt, Suspects int
 }
 
 // Wake tells that there is something to look at.

@@ -320,6 +320,7 @@ func (c *caller) record(u *sessionv1.ToolUse, r *sessionv1.ToolResult, begun tim
 	if err := t.setResult(u.CallId, r); err != nil {
 		return err
 	}
+	c.w.suspect.Store(false) // this is progress
 	finished := c.w.finishedCall(u.Tool, r, time.Since(begun))
 	for _, e := range also {
 		finished.GetToolCallFinished().Operation = e.GetOperationStarted().GetOperation()

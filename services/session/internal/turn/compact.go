@@ -299,7 +299,8 @@ func (w *Worker) commitCompaction(ctx context.Context, m *sessionv1.Message, s s
 	}}}
 	w.counted = counted{}
 	if t := w.active; t != nil {
-		w.claims, t.run.Counted = 0, counted{}
+		t.run.Counted = counted{}
+		w.further()
 		e = w.event(w.stepNumber(), e)
 	}
 	write := w.spent(s, usage)

@@ -90,7 +90,8 @@ func (w *Worker) queued(ctx context.Context, id string) (*active, error) {
 
 // begin makes a turn the active one: the user's message becomes the head.
 func (w *Worker) begin(write *store.Write, t *active) {
-	w.active, w.claims = t, 0
+	w.active = t
+	w.further()
 	t.run.StartSeq = w.log.Seq() + int64(len(write.Events)) + 1
 	t.since = now().AsTime()
 	t.turn.State = sessionv1.TurnState_TURN_STATE_RUNNING

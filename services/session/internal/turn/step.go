@@ -252,7 +252,7 @@ func (w *Worker) commitAnswer(parent context.Context, r Resolved, resp *model.Re
 	w.addMessage(&write, message)
 	w.count(message, usage)
 	t.clearStep()
-	w.claims = 0
+	w.further()
 	end := &sessionv1.StepFinished{StopReason: resp.StopReason, Usage: usage, Message: message.Name}
 	if len(toolUses(message)) > 0 {
 		// step.finished follows the calls; the message is synced before any of them starts.

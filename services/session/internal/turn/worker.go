@@ -116,6 +116,7 @@ type Worker struct {
 	counted       counted         // by the provider, last
 
 	draining atomic.Bool // to stop before the next step
+	suspect  atomic.Bool // the session was, and has not got further since
 
 	unused           bool          // the reservation under way is of a call that has used nothing
 	lowered          *store.Denial // the budget that allows the call under way less output than the model and the turn
@@ -130,7 +131,18 @@ type Worker struct {
 
 // New makes a worker for a session that this replica holds.
 func New(d *Deps, l store.Lease) *Worker {
-	return &Worker{deps: d, lease: l, wake: make(chan struct{}, 1), taken: map[int64]bool{}}
+	w := &Worker{deps: d, lease: l, wake: make(chan struct{}, 1), taken: map[int64]bool{}}
+	w.suspect.Store(l.Suspect)
+	return w
+}
+
+// Suspect tells whether the turn may still be what brought its holders down.
+func (w *Worker) Suspect() bool { return w.suspect.Load() }
+
+// further notes that the turn has got further: claims are counted anew.
+func (w *Worker) further() {
+	w.claims = 0
+	w.suspect.Store(false)
 }
 
 // Wake says that there is something in the inbox.

@@ -8,21 +8,21 @@ import (
 
 // WithinLimits leaves of the sessions that could be claimed, in their order,
 // those that the claim's limits allow.
-func WithinLimits(keys []store.Key, c store.Claim) []store.Key {
+func WithinLimits(free []store.Lease, c store.Claim) []store.Lease {
 	held := maps.Clone(c.Held)
 	if held == nil {
 		held = map[string]int{}
 	}
-	var out []store.Key
-	for _, k := range keys {
+	var out []store.Lease
+	for _, l := range free {
 		if c.Limit > 0 && len(out) == c.Limit {
 			break
 		}
-		if c.TenantLimit > 0 && held[k.Tenant] >= c.TenantLimit {
+		if c.TenantLimit > 0 && held[l.Tenant] >= c.TenantLimit {
 			continue
 		}
-		held[k.Tenant]++
-		out = append(out, k)
+		held[l.Tenant]++
+		out = append(out, l)
 	}
 	return out
 }

@@ -126,19 +126,6 @@ func Decode[T any, M interface {
 	return out, nil
 }
 
-// Distinct leaves each key once, in the order of its first place.
-func Distinct(keys []store.Key) []store.Key {
-	seen := make(map[store.Key]struct{}, len(keys))
-	out := keys[:0]
-	for _, k := range keys {
-		if _, ok := seen[k]; !ok {
-			seen[k] = struct{}{}
-			out = append(out, k)
-		}
-	}
-	return out
-}
-
 // Behind cuts a path, which begins at after or at the root and ends at head,
 // behind after. A head or an after that is not on a path is store.ErrNotFound.
 func Behind(path []string, head, after string) ([]string, error) {

@@ -50,7 +50,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error)
 // somebody locked it, if there is one.
 func (s *Store) claim(ctx context.Context, c store.Claim) (leases []store.Lease, skipped *store.Key, err error) {
 	tenants, sessions := splitKeys(c.Only)
-	args := pgx.NamedArgs{"limit": limit(c.Limit), "holder": c.Replica, "ttl": c.TTL, "tenant_limit": c.TenantLimit}
+	args := pgx.NamedArgs{"limit": limit(c.Limit), "holder": c.Replica, "ttl": c.TTL, "tenant_limit": c.TenantLimit, "suspect_at": c.SuspectAt, "suspects": c.Suspects}
 	heldTenants, held := splitHeld(c)
 	args["held_tenants"], args["held"] = heldTenants, held
 	if len(c.Only) > 0 {
@@ -58,7 +58,7 @@ func (s *Store) claim(ctx context.Context, c store.Claim) (leases []store.Lease,
 	}
 	err = s.write(ctx, "claim sessions", func(tx pgx.Tx) (err error) {
 		leases, err = collect(ctx, tx, func(r pgx.CollectableRow) (l store.Lease, err error) {
-			return l, r.Scan(&l.Tenant, &l.Session, &l.Epoch)
+			return l, r.Scan(&l.Tenant, &l.Session, &l.Epoch, &l.Suspect)
 		}, claimQuery(c), args)
 		return err
 	})
@@ -75,12 +75,16 @@ func claimQuery(c store.Claim) string {
 	// The ranking reads a snapshot; the outer conditions are checked again on
 	// what is locked.
 	return `
-		with ranked as (
-			select tenant, session, row_number() over (partition by tenant order by ready_time, session) as place,
-				coalesce((select n from unnest(@held_tenants::text[], @held::bigint[]) as h (tenant, n) where h.tenant = s.tenant), 0) as held
+		with free as (
+			select tenant, session, ready_time, @suspect_at > 0 and claims >= @suspect_at as suspect,
+				row_number() over (partition by @suspect_at > 0 and claims >= @suspect_at order by ready_time, session) as nth
 			from sessions s where runnable and (lease_until is null or lease_until <= clock_timestamp())` + only(c) + `
+		), ranked as (
+			select tenant, session, suspect, row_number() over (partition by tenant order by ready_time, session) as place,
+				coalesce((select n from unnest(@held_tenants::text[], @held::bigint[]) as h (tenant, n) where h.tenant = s.tenant), 0) as held
+			from free s where not suspect or nth <= @suspects
 		), picked as (
-			select s.tenant, s.session from sessions s join ranked r using (tenant, session)
+			select s.tenant, s.session, r.suspect from sessions s join ranked r using (tenant, session)
 			where s.runnable and (s.lease_until is null or s.lease_until <= clock_timestamp())
 				and (@tenant_limit = 0 or r.place + r.held <= @tenant_limit)
 			order by r.place, s.ready_time, s.tenant, s.session
@@ -90,9 +94,9 @@ func claimQuery(c store.Claim) string {
 			update sessions s set epoch = s.epoch + 1, claims = s.claims + 1, holder = @holder,
 				lease_until = clock_timestamp() + @ttl::interval
 			from picked p where s.tenant = p.tenant and s.session = p.session
-			returning s.tenant, s.session, s.epoch
+			returning s.tenant, s.session, s.epoch, p.suspect
 		), skipped as (
-			select tenant, session, 0::bigint from ranked r
+			select tenant, session, 0::bigint, suspect from ranked r
 			where (@tenant_limit = 0 or r.place + r.held <= @tenant_limit)
 				and not exists (select 1 from picked p where p.tenant = r.tenant and p.session = r.session)
 			limit 1

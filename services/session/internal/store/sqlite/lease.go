@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"time"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -17,17 +18,15 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error)
 	var leases []store.Lease
 	err := s.write(ctx, "claim sessions", func(tx *sql.Tx) ([]store.Wake, error) {
 		now := s.clock()
-		keys, err := claimable(ctx, tx, c, micros(now))
+		found, err := claimable(ctx, tx, c, micros(now))
 		if err != nil {
 			return nil, err
 		}
-		keys = backend.WithinLimits(keys, c)
-		for _, k := range keys {
-			l := store.Lease{Key: k}
+		for _, l := range backend.WithinLimits(found, c) {
 			if err := tx.QueryRowContext(ctx, `
 				update sessions set epoch = epoch + 1, claims = claims + 1, holder = ?, lease_until = ?
 				where tenant = ? and session = ? returning epoch`,
-				c.Replica, micros(now.Add(c.TTL)), k.Tenant, k.Session).Scan(&l.Epoch); err != nil {
+				c.Replica, micros(now.Add(c.TTL)), l.Tenant, l.Session).Scan(&l.Epoch); err != nil {
 				return nil, err
 			}
 			leases = append(leases, l)
@@ -40,28 +39,30 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error)
 	return leases, nil
 }
 
-func claimable(ctx context.Context, tx *sql.Tx, c store.Claim, now int64) ([]store.Key, error) {
-	const free = "runnable = 1 and (lease_until is null or lease_until <= ?)"
-	if len(c.Only) == 0 {
-		atMost := c.Limit
-		if c.TenantLimit > 0 { // some of them may be left out
-			atMost = 0
-		}
-		return collect(ctx, tx, scanKey, `
-			select tenant, session from sessions where `+free+`
-			order by row_number() over (partition by tenant order by ready_time, session), ready_time, tenant, session
-			limit ?`, now, limit(atMost))
+// claimable lists what may be claimed, as leases without an epoch.
+func claimable(ctx context.Context, tx *sql.Tx, c store.Claim, now int64) ([]store.Lease, error) {
+	atMost := c.Limit
+	if c.TenantLimit > 0 { // some of them may be left out
+		atMost = 0
 	}
-	var keys []store.Key
-	for _, k := range c.Only {
-		found, err := collect(ctx, tx, scanKey,
-			"select tenant, session from sessions where "+free+" and tenant = ? and session = ?", now, k.Tenant, k.Session)
-		if err != nil {
-			return nil, err
+	only, args := "", []any{now, c.SuspectAt, c.Suspects, limit(atMost)}
+	for i, k := range c.Only {
+		only += fmt.Sprintf(", (?%d, ?%d)", len(args)+1, len(args)+2)
+		if args = append(args, k.Tenant, k.Session); i == len(c.Only)-1 {
+			only = " and (tenant, session) in (values " + only[2:] + ")"
 		}
-		keys = append(keys, found...)
 	}
-	return backend.Distinct(keys), nil
+	return collect(ctx, tx, func(r *sql.Rows) (l store.Lease, err error) {
+		return l, r.Scan(&l.Tenant, &l.Session, &l.Suspect)
+	}, `
+		with free as (
+			select tenant, session, ready_time, ?2 > 0 and claims >= ?2 as suspect,
+				row_number() over (partition by ?2 > 0 and claims >= ?2 order by ready_time, session) as nth
+			from sessions where runnable = 1 and (lease_until is null or lease_until <= ?1)`+only+`
+		)
+		select tenant, session, suspect from free where not suspect or nth <= ?3
+		order by row_number() over (partition by tenant order by ready_time, session), ready_time, tenant, session
+		limit ?4`, args...)
 }
 
 func scanKey(r *sql.Rows) (k store.Key, err error) { return k, r.Scan(&k.Tenant, &k.Session) }

@@ -33,6 +33,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"turns", testTurns},
 		{"answers", testAnswers},
 		{"claim", testClaim},
+		{"sessions that may bring their holders down", testSuspects},
 		{"fencing", testFencing},
 		{"commit", testCommit},
 		{"budgets", testBudgets},
