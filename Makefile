@@ -113,8 +113,8 @@ SEED ?= 1
 DURATION ?= 1h
 CHAOS ?=
 .PHONY: chaos
-chaos: $(INIT) need-bubblewrap need-postgres ## Kill everything KILLS times while turns run, and check that none is hurt (SEED, DURATION, CHAOS=further flags)
-	go run $(PREFIX)/services/allinone/chaos -kills $(KILLS) -seed $(SEED) -duration $(DURATION) $(CHAOS)
+chaos: $(INIT) need-bubblewrap need-postgres ## Kill everything KILLS times while turns run, and check that none is hurt (SEED, DURATION, RACE=1 for programs with the race detector, CHAOS=further flags)
+	go run $(PREFIX)/services/allinone/chaos -kills $(KILLS) -seed $(SEED) -duration $(DURATION) $(if $(RACE),-race) $(CHAOS)
 
 .PHONY: chaos-short
 chaos-short: $(INIT) need-bubblewrap need-postgres ## The same in under a minute, as CI runs it

@@ -76,8 +76,13 @@ func run(ctx context.Context, o options) (rec *record.Run, rep check.Report, err
 	}
 	rec.End = time.Now()
 	rep = check.Run(rec, s, check.Limits{Takeover: 10 * time.Second, Slack: time.Second})
-	for _, p := range append(c.Panics(), fallen...) {
-		rep.Violations = append(rep.Violations, check.Violation{Rule: "no program ends by itself", Session: p})
+	for rule, programs := range map[check.Rule][]string{
+		"no program ends by itself":  append(c.Logged((*cluster.Process).Panicked), fallen...),
+		"no program has a data race": c.Logged((*cluster.Process).Raced),
+	} {
+		for _, p := range programs {
+			rep.Violations = append(rep.Violations, check.Violation{Rule: rule, Session: p})
+		}
 	}
 	return rec, rep, faulty
 }

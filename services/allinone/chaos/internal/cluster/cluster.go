@@ -229,11 +229,11 @@ func (c *Cluster) Effects(session, file string) ([]string, error) {
 	return lines, nil
 }
 
-// Panics are the programs whose logs tell of a panic.
-func (c *Cluster) Panics() []string {
+// Logged are the programs of which something holds, each with its log.
+func (c *Cluster) Logged(holds func(*Process) bool) []string {
 	var names []string
 	for _, p := range c.Processes() {
-		if p.Panicked() {
+		if holds(p) {
 			names = append(names, p.Name+" ("+p.log+")")
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -141,7 +142,12 @@ func (p *Process) Ended() bool {
 }
 
 // Panicked says whether the program's log tells of a panic.
-func (p *Process) Panicked() bool {
+func (p *Process) Panicked() bool { return p.logged("\npanic:", `"panic`, "\nfatal error:") }
+
+// Raced says whether the program's log tells of a data race.
+func (p *Process) Raced() bool { return p.logged("WARNING: DATA RACE") }
+
+func (p *Process) logged(words ...string) bool {
 	text, err := os.ReadFile(p.log)
-	return err == nil && (bytes.Contains(text, []byte("\npanic:")) || bytes.Contains(text, []byte(`"panic`)) || bytes.Contains(text, []byte("DATA RACE")))
+	return err == nil && slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(text, []byte(w)) })
 }
