@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -120,7 +121,42 @@ func readKey(path, key string) int64 {
 	if err != nil {
 		return 0
 	}
-	for line := range strings.Lines(string(raw)) {
+	return findKey(string(raw), key)
+}
+
+// counter is a number behind a key that is read often: its file stays open from
+// the first time on.
+type counter struct {
+	mu   sync.Mutex
+	file *os.File
+}
+
+func (c *counter) read(path, key string) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.file == nil {
+		f, err := os.Open(path)
+		if err != nil {
+			return 0
+		}
+		c.file = f
+	}
+	raw := make([]byte, 512)
+	n, _ := c.file.ReadAt(raw, 0)
+	return findKey(string(raw[:n]), key)
+}
+
+func (c *counter) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.file != nil {
+		_ = c.file.Close()
+		c.file = nil
+	}
+}
+
+func findKey(text, key string) int64 {
+	for line := range strings.Lines(text) {
 		k, v, ok := strings.Cut(strings.TrimSpace(line), " ")
 		if !ok || k != key {
 			continue

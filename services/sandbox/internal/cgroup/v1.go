@@ -90,7 +90,10 @@ func (h *v1) Close() error {
 	return errors.Join(faults...)
 }
 
-type group1 struct{ dirs map[string]string }
+type group1 struct {
+	dirs map[string]string
+	ooms counter
+}
 
 func (g *group1) limit(l Limits) error {
 	if l.MemoryBytes > 0 {
@@ -151,7 +154,7 @@ func (g *group1) Usage() Usage {
 }
 
 func (g *group1) OOMKills() int64 {
-	return readKey(filepath.Join(g.dirs["memory"], "memory.oom_control"), "oom_kill")
+	return g.ooms.read(filepath.Join(g.dirs["memory"], "memory.oom_control"), "oom_kill")
 }
 
 func (g *group1) Pids() []int { return groupPids(g.dirs["pids"]) }
@@ -185,6 +188,7 @@ func (g *group1) Kill() error {
 }
 
 func (g *group1) Remove() error {
+	g.ooms.close()
 	var faults []error
 	for _, dir := range g.dirs {
 		faults = append(faults, removeGroup(dir))

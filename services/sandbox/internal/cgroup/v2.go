@@ -76,7 +76,10 @@ func (h *v2) Close() error { return removeFolder(h.dir, h.prefix) }
 
 // group2 is a folder with the limits. Only groups without others below may hold
 // processes, so a sandbox's are in one named main.
-type group2 struct{ dir, main string }
+type group2 struct {
+	dir, main string
+	ooms      counter
+}
 
 func limit2(dir string, l Limits) error {
 	settings := [][2]string{}
@@ -130,7 +133,7 @@ func (g *group2) Usage() Usage {
 
 // OOMKills leaves out the groups below.
 func (g *group2) OOMKills() int64 {
-	return readKey(filepath.Join(g.main, "memory.events.local"), "oom_kill")
+	return g.ooms.read(filepath.Join(g.main, "memory.events.local"), "oom_kill")
 }
 
 func (g *group2) Pids() []int { return groupPids(g.main) }
@@ -145,4 +148,7 @@ func (g *group2) Freeze(ctx context.Context) error {
 func (g *group2) Thaw() error { return write(g.dir, "cgroup.freeze", "0") }
 func (g *group2) Kill() error { return write(g.dir, "cgroup.kill", "1") }
 
-func (g *group2) Remove() error { return removeGroup(g.dir) }
+func (g *group2) Remove() error {
+	g.ooms.close()
+	return removeGroup(g.dir)
+}

@@ -215,7 +215,7 @@ func execute(c *wire.Command, attr *syscall.ProcAttr) (pid int, err error) {
 	err = unix.ENOENT
 	for _, path := range candidates {
 		pid, fault := syscall.ForkExec(path, c.Argv, attr) //nolint:gosec // what it is for
-		if errors.Is(fault, unix.ENOEXEC) { // a script without a first line
+		if errors.Is(fault, unix.ENOEXEC) {                // a script without a first line
 			pid, fault = syscall.ForkExec("/bin/sh", append([]string{"sh", path}, c.Argv[1:]...), attr) //nolint:gosec // as above
 		}
 		if fault == nil {

@@ -65,6 +65,7 @@ type Options struct {
 type Runner struct {
 	path   string
 	image  *os.File // init
+	null   *os.File
 	layout *layout
 	groups cgroup.Hierarchy
 	spawn  *spawner
@@ -103,13 +104,17 @@ func New(ctx context.Context, o Options) (_ *Runner, err error) {
 	if err != nil {
 		return nil, err
 	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, errors.Join(err, image.Close())
+	}
 	// Descriptors that this process inherited itself are not Go's to have marked:
 	// none of them may reach a command.
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return nil, errors.Join(fmt.Errorf("keep inherited descriptors from commands: %w", err), image.Close())
+		return nil, errors.Join(fmt.Errorf("keep inherited descriptors from commands: %w", err), image.Close(), null.Close())
 	}
 	r := &Runner{
-		path: path, image: image, layout: l, groups: o.Groups, spawn: newSpawner(), max: o.Max, idle: o.Idle, log: o.Log,
+		path: path, image: image, null: null, layout: l, groups: o.Groups, spawn: newSpawner(), max: o.Max, idle: o.Idle, log: o.Log,
 		warm: map[string][]*sandbox{},
 	}
 	if !o.OtherUsers {
@@ -120,7 +125,7 @@ func New(ctx context.Context, o Options) (_ *Runner, err error) {
 	}
 	if err != nil {
 		r.spawn.close()
-		return nil, errors.Join(err, image.Close())
+		return nil, errors.Join(err, image.Close(), null.Close())
 	}
 	return r, nil
 }

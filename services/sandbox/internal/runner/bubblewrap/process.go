@@ -70,7 +70,7 @@ func (p *process) Resize(size box.TerminalSize) error {
 // that back at its end, or on an error. errGone says that the sandbox had ended
 // before.
 func (s *sandbox) start(ctx context.Context, c box.Command) (*process, error) {
-	ends, err := newStdio(c)
+	ends, err := newStdio(c, s.r.null)
 	if err != nil {
 		s.r.leave(s, true)
 		return nil, fmt.Errorf("prepare the command's input and output: %w", err)

@@ -12,14 +12,16 @@ import (
 
 // stdio are both ends of a command's standard streams.
 type stdio struct {
+	null                        *os.File // the runner's
 	childIn, childOut, childErr *os.File
 	in                          io.WriteCloser // nil for none
 	out, errOut                 io.ReadCloser  // errOut is nil on a terminal
 	terminal                    *os.File       // nil for none
 }
 
-func newStdio(c box.Command) (*stdio, error) {
-	s := &stdio{}
+// null is /dev/null, which commands without input read; it stays the runner's.
+func newStdio(c box.Command, null *os.File) (*stdio, error) {
+	s := &stdio{null: null}
 	if err := s.open(c); err != nil {
 		s.closeChild()
 		s.closeOurs()
@@ -50,9 +52,8 @@ func (s *stdio) open(c box.Command) error {
 
 func (s *stdio) openInput(c box.Command) error {
 	if !c.Stdin {
-		null, err := os.Open(os.DevNull)
-		s.childIn = null
-		return err
+		s.childIn = s.null
+		return nil
 	}
 	childIn, in, err := os.Pipe()
 	if err != nil {
@@ -93,7 +94,7 @@ func (s *stdio) child() []*os.File {
 // here, its output has no end.
 func (s *stdio) closeChild() {
 	for _, f := range []*os.File{s.childIn, s.childOut, s.childErr} {
-		if f != nil {
+		if f != nil && f != s.null {
 			_ = f.Close()
 		}
 	}

@@ -250,7 +250,7 @@ func (r *Runner) Close() error {
 	end(all)
 	r.work.Wait()
 	r.spawn.close()
-	return r.image.Close()
+	return errors.Join(r.image.Close(), r.null.Close())
 }
 
 // Freeze implements box.Runner. Without control groups nothing can be frozen.

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
+	"github.com/fairlead/fairlead/services/sandbox"
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/seccomp"
+)
+
+// kind is one way to run /bin/true.
+type kind struct {
+	name string
+	run  func() error
+	took times
+}
+
+// commands runs /bin/true in each way, in turn, so that what disturbs one
+// disturbs all.
+func (b *bench) commands(ctx context.Context) (err error) {
+	r, err := b.runner(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	warm, err := b.sandbox()
+	if err != nil {
+		return err
+	}
+	busy, err := b.sandbox()
+	if err != nil {
+		return err
+	}
+	sibling, err := r.Start(ctx, box.Command{Sandbox: busy, Argv: []string{"sleep", "3600"}, Dir: "/", Limits: busy.Limits})
+	if err != nil {
+		return err
+	}
+	defer func() { sibling.Kill(); sibling.Wait(); _, _ = sibling.Stdout().Close(), sibling.Stderr().Close() }()
+	lower := warm.Limits
+	lower.MemoryBytes /= 2
+	remote, err := b.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remote.close()) }()
+	kinds := []*kind{
+		{name: "plain fork and exec from Go", run: func() error { return exec.CommandContext(ctx, "/bin/true").Run() }},
+		{name: "in a warm sandbox", run: func() error { return finish(r.Start(ctx, truth(warm, warm.Limits))) }},
+		{name: "… with limits of its own", run: func() error { return finish(r.Start(ctx, truth(warm, lower))) }},
+		{name: "… beside another command", run: func() error { return finish(r.Start(ctx, truth(busy, busy.Limits))) }},
+		{name: "… through gRPC Exec", run: func() error { return remote.truth(ctx) }},
+		{name: "one hardened bwrap per command", run: func() error { return cold(ctx, warm) }},
+	}
+	for i := range b.rounds + 10 {
+		for _, k := range kinds {
+			begun := time.Now()
+			if err := k.run(); err != nil {
+				return fmt.Errorf("%s: %w", k.name, err)
+			}
+			if i >= 10 { // the first ones make sandboxes, and warm caches
+				k.took = append(k.took, time.Since(begun))
+			}
+		}
+	}
+	plain := kinds[0].took.at(0.5)
+	ratio := func(i int) float64 { return float64(kinds[i].took.at(0.5)) / float64(plain) }
+	for i, k := range kinds {
+		row(k.name, "%s, %.2f times plain", k.took, ratio(i))
+	}
+	goal(ratio(1) <= 1.4, "warm: %.2f times plain; goal: 1.4", ratio(1))
+	goal(ratio(2) <= 2.5, "limits of its own: %.2f times plain; goal: 2.5", ratio(2))
+	goal(ratio(3) <= 2.5, "beside another: %.2f times plain; goal: 2.5", ratio(3))
+	goal(ratio(4) <= 2, "through gRPC: %.2f times plain; goal: 2", ratio(4))
+	goal(ratio(5) >= 5*ratio(1), "a bwrap per command takes %.1f times as long as a warm sandbox; goal: 5", ratio(5)/ratio(1))
+	return nil
+}
+
+func truth(s box.Sandbox, l box.Limits) box.Command {
+	return box.Command{Sandbox: s, Argv: []string{"/bin/true"}, Dir: "/", Limits: l}
+}
+
+// finish waits for a command's end.
+func finish(p box.Process, err error) error {
+	if err != nil {
+		return err
+	}
+	e := p.Wait()
+	_, _ = p.Stdout().Close(), p.Stderr().Close()
+	if e.Status != 0 || e.Signal != 0 || e.Lost {
+		return fmt.Errorf("it ended with %+v", e)
+	}
+	return nil
+}
+
+// cold runs /bin/true in a bubblewrap of its own, as hardened as a warm sandbox but
+// for control groups.
+func cold(ctx context.Context, s box.Sandbox) error {
+	filter, in, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = filter.Close() }()
+	_, err = in.Write(seccomp.Filter())
+	if err := errors.Join(err, in.Close()); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "bwrap", "--unshare-all", "--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000",
+		"--cap-drop", "ALL", "--die-with-parent", "--new-session", "--clearenv",
+		"--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
+		"--proc", "/proc", "--dev", "/dev", "--size", "536870912", "--tmpfs", "/tmp", "--size", "67108864", "--tmpfs", "/dev/shm",
+		"--bind", s.Workspace, "/workspace", "--bind", s.Home, "/home/agent", "--remount-ro", "/dev", "--remount-ro", "/",
+		"--seccomp", "3", "--chdir", "/workspace", "--", "/bin/true")
+	cmd.ExtraFiles = []*os.File{filter}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(s.Owner.UID), Gid: uint32(s.Owner.GID)}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
+// remote is a whole service, in this process, and a client of it.
+type remote struct {
+	execs sandboxv1.ExecServiceClient
+	calls int
+	close func() error
+}
+
+// dial starts a service with one workspace.
+func (b *bench) dial(ctx context.Context) (_ *remote, err error) {
+	c := sandbox.Defaults()
+	c.Level, c.Data, c.CgroupParent, c.UIDBase = sandbox.LevelFull, filepath.Join(b.dir, "data"), "fairlead-bench", 500_000
+	s, err := sandbox.New(ctx, c, sandbox.Deps{Log: b.log})
+	if err != nil {
+		return nil, err
+	}
+	local, server := rpc.NewLocal(), rpc.NewPeerServer(b.log)
+	s.RegisterPeer(server)
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(local.Listener()) }()
+	r := &remote{execs: sandboxv1.NewExecServiceClient(local.Conn)}
+	r.close = func() error {
+		_ = local.Conn.Close()
+		server.Stop()
+		return errors.Join(<-done, s.Close())
+	}
+	return r, r.open(ctx, local.Conn)
+}
+
+func (r *remote) open(ctx context.Context, conn grpc.ClientConnInterface) error {
+	_, err := sandboxv1.NewWorkspaceServiceClient(conn).EnsureWorkspace(ctx, &sandboxv1.EnsureWorkspaceRequest{Call: r.call()})
+	return err
+}
+
+func (r *remote) call() *commonv1.CallRef {
+	r.calls++
+	return &commonv1.CallRef{Session: "sessions/one", Epoch: 1, CallId: fmt.Sprint("call.", r.calls)}
+}
+
+func (r *remote) truth(ctx context.Context) error {
+	stream, err := r.execs.Exec(ctx)
+	if err != nil {
+		return err
+	}
+	start := &sandboxv1.ExecStart{Call: r.call(), Argv: []string{"/bin/true"}}
+	if err := stream.Send(&sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Start{Start: start}}); err != nil {
+		return err
+	}
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		if e := m.GetExited(); e != nil {
+			if e.GetReason() != sandboxv1.ExitReason_EXIT_REASON_EXITED || e.GetExitCode() != 0 {
+				return fmt.Errorf("it ended with %v", e)
+			}
+			_, err := stream.Recv()
+			if !errors.Is(err, io.EOF) {
+				return err
+			}
+			return nil
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/bubblewrap"
+)
+
+// creation makes many sandboxes, one after the other and then with four makers,
+// and looks at what they take while nothing runs in them.
+func (b *bench) creation(ctx context.Context) error {
+	one, err := b.create(ctx, 1)
+	if err != nil {
+		return err
+	}
+	four, err := b.create(ctx, 4)
+	if err != nil {
+		return err
+	}
+	row("a sandbox made, one after the other", "%s, %.0f a second", one.took, one.rate)
+	row("… by four at once", "%s, %.0f a second", four.took, four.rate)
+	row("memory of an idle one, all in", "%.2f MiB", one.memory)
+	goal(one.took.at(0.5) < 15*time.Millisecond, "ready after %s at the median; goal: 15 ms", milliseconds(one.took.at(0.5)))
+	goal(one.rate >= 70, "%.0f a second; goal: 70", one.rate)
+	goal(four.rate >= 120, "%.0f a second with four makers; goal: 120", four.rate)
+	goal(one.memory <= 1.2, "%.2f MiB idle; goal: 1.2", one.memory)
+	return nil
+}
+
+// made is what making sandboxes took.
+type made struct {
+	took   times
+	rate   float64 // a second
+	memory float64 // MiB each
+}
+
+func (b *bench) create(ctx context.Context, makers int) (m made, err error) {
+	r, err := b.runner(ctx)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	all := make(chan box.Sandbox, b.sandboxes)
+	for range b.sandboxes {
+		s, err := b.sandbox()
+		if err != nil {
+			return m, err
+		}
+		all <- s
+	}
+	close(all)
+	first, err := b.sandbox()
+	if err != nil {
+		return m, err
+	}
+	if err := r.Warm(ctx, first); err != nil { // so that memory shared by all does not count
+		return m, err
+	}
+	before := freeMemory()
+	begun := time.Now()
+	if m.took, err = makeAll(ctx, r, all, makers); err != nil {
+		return m, err
+	}
+	m.rate = float64(b.sandboxes) / time.Since(begun).Seconds()
+	m.memory = float64(before-freeMemory()) / float64(b.sandboxes) / (1 << 20)
+	return m, nil
+}
+
+func makeAll(ctx context.Context, r *bubblewrap.Runner, all <-chan box.Sandbox, makers int) (took times, err error) {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for range makers {
+		wg.Go(func() {
+			for s := range all {
+				begun := time.Now()
+				fault := r.Warm(ctx, s)
+				mu.Lock()
+				took = append(took, time.Since(begun))
+				err = errors.Join(err, fault)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return took, err
+}
+
+// freeMemory is the machine's, in bytes; what the page cache takes and could give
+// back counts as free.
+func freeMemory() int64 {
+	runtime.GC()
+	raw, _ := os.ReadFile("/proc/meminfo")
+	for line := range strings.Lines(string(raw)) {
+		if rest, ok := strings.CutPrefix(line, "MemAvailable:"); ok {
+			kib, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}
