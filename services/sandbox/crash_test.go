@@ -33,6 +33,11 @@ func TestRunUntilKilled(t *testing.T) {
 	if _, err := stream.Recv(); err != nil {
 		t.Fatal(err)
 	}
+	// One beside it, which at level full is in a control group below the sandbox's.
+	beside := c.launch(t.Context(), t, &sandboxv1.ExecStart{Call: c.named("beside"), Argv: []string{"bash", "-c", "setsid sleep 98765 & echo ready; sleep 98765"}})
+	if _, err := beside.Recv(); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := os.Stdout.WriteString("\nREADY\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -60,14 +65,19 @@ func TestACrashLeavesNothingBehind(t *testing.T) {
 	for lines.Scan() && lines.Text() != "READY" {
 		t.Log(lines.Text())
 	}
-	awaitSleepers(t, 2)
+	awaitSleepers(t, 4)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	awaitSleepers(t, 0)
 	c := start(t, cfg)
 	r, err := c.execs.ListExecs(t.Context(), &sandboxv1.ListExecsRequest{Session: c.session})
-	if err != nil || len(r.GetExecs()) != 1 || r.GetExecs()[0].GetExited().GetReason() != sandboxv1.ExitReason_EXIT_REASON_LOST {
+	if err != nil || len(r.GetExecs()) != 2 {
 		t.Errorf("%v, %v", r, err)
+	}
+	for _, e := range r.GetExecs() {
+		if e.GetExited().GetReason() != sandboxv1.ExitReason_EXIT_REASON_LOST {
+			t.Errorf("%v", e)
+		}
 	}
 	left, err := filepath.Glob("/sys/fs/cgroup/*/fairlead-crash-test/*/*/cgroup.procs")
 	if err != nil || len(left) > 0 {

@@ -46,6 +46,7 @@ var rules = []rule{
 	{box.ErrStaleGeneration, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_STALE_GENERATION},
 	{box.ErrWorkspaceFull, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_FULL},
 	{box.ErrTooManyExecs, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_EXECS},
+	{box.ErrTooManySandboxes, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_SANDBOXES},
 	{box.ErrIsolation, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_ISOLATION_FAILED},
 	{files.ErrNotFound, codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND},
 	{files.ErrEscapes, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_PATH_ESCAPES},
@@ -116,6 +117,8 @@ func details(r rule, err error) []apierr.Option {
 	switch {
 	case r.reason == sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_EXECS:
 		return []apierr.Option{apierr.Quota("execs", err.Error()), apierr.RetryAfter(time.Second)}
+	case r.reason == sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_SANDBOXES:
+		return []apierr.Option{apierr.Quota("sandboxes", err.Error()), apierr.RetryAfter(time.Second)}
 	case r.code == codes.ResourceExhausted:
 		return []apierr.Option{apierr.Quota("workspace", err.Error())}
 	case r.code == codes.FailedPrecondition:

@@ -82,6 +82,8 @@ const (
 	ErrorReason_ERROR_REASON_TOO_MANY_SNAPSHOTS ErrorReason = 26
 	// What is stored of a snapshot is damaged.
 	ErrorReason_ERROR_REASON_SNAPSHOT_DAMAGED ErrorReason = 27
+	// The node has as many sandboxes as it may, and commands run in all of them.
+	ErrorReason_ERROR_REASON_TOO_MANY_SANDBOXES ErrorReason = 28
 )
 
 // Enum value maps for ErrorReason.
@@ -115,6 +117,7 @@ var (
 		25: "ERROR_REASON_SNAPSHOT_NOT_FOUND",
 		26: "ERROR_REASON_TOO_MANY_SNAPSHOTS",
 		27: "ERROR_REASON_SNAPSHOT_DAMAGED",
+		28: "ERROR_REASON_TOO_MANY_SANDBOXES",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":         0,
@@ -145,6 +148,7 @@ var (
 		"ERROR_REASON_SNAPSHOT_NOT_FOUND":  25,
 		"ERROR_REASON_TOO_MANY_SNAPSHOTS":  26,
 		"ERROR_REASON_SNAPSHOT_DAMAGED":    27,
+		"ERROR_REASON_TOO_MANY_SANDBOXES":  28,
 	}
 )
 
@@ -179,7 +183,7 @@ var File_fairlead_sandbox_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xba\a\n" +
+	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xdf\a\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12$\n" +
 	" ERROR_REASON_WORKSPACE_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -209,7 +213,8 @@ const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\x18ERROR_REASON_BAD_ARCHIVE\x10\x18\x12#\n" +
 	"\x1fERROR_REASON_SNAPSHOT_NOT_FOUND\x10\x19\x12#\n" +
 	"\x1fERROR_REASON_TOO_MANY_SNAPSHOTS\x10\x1a\x12!\n" +
-	"\x1dERROR_REASON_SNAPSHOT_DAMAGED\x10\x1bBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
+	"\x1dERROR_REASON_SNAPSHOT_DAMAGED\x10\x1b\x12#\n" +
+	"\x1fERROR_REASON_TOO_MANY_SANDBOXES\x10\x1cBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
 	file_fairlead_sandbox_v1_error_reason_proto_rawDescOnce sync.Once

@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // newRunner makes a runner; with groups as root, without otherwise.
-func newRunner(t *testing.T) (*Runner, box.Owner) {
+func newRunner(t *testing.T, change ...func(*Options)) (*Runner, box.Owner) {
 	t.Helper()
 	o, owner := Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))}, box.Self
 	if os.Getuid() == 0 {
@@ -34,6 +34,9 @@ func newRunner(t *testing.T) (*Runner, box.Owner) {
 			}
 		})
 		o.Groups, o.OtherUsers, owner = h, true, box.Owner{UID: 200777, GID: 200777}
+	}
+	for _, f := range change {
+		f(&o)
 	}
 	r, err := New(t.Context(), o)
 	if err != nil {

@@ -1,0 +1,93 @@
+package sandbox_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/sandbox"
+)
+
+func TestAnExitStatusIsNoSignal(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level)
+		for _, tc := range []struct {
+			script string
+			reason sandboxv1.ExitReason
+			code   int32
+			signal int32
+		}{
+			{"exit 137", sandboxv1.ExitReason_EXIT_REASON_EXITED, 137, 0},
+			{"exit 143", sandboxv1.ExitReason_EXIT_REASON_EXITED, 143, 0},
+			{"kill -9 $$", sandboxv1.ExitReason_EXIT_REASON_SIGNALED, 0, 9},
+			{"kill -15 $$", sandboxv1.ExitReason_EXIT_REASON_SIGNALED, 0, 15},
+		} {
+			r := c.bash(t, tc.script)
+			if r.GetReason() != tc.reason || r.GetExitCode() != tc.code || r.GetSignal() != tc.signal {
+				t.Errorf("%s: %v", tc.script, r.ExecExited)
+			}
+		}
+	})
+}
+
+// TestANodeHasOnlySoManySandboxes has a command in every one that there may be.
+func TestANodeHasOnlySoManySandboxes(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level, func(c *sandbox.Config) { c.MaxSandboxes = 1 })
+		ref := c.call()
+		c.launch(t.Context(), t, &sandboxv1.ExecStart{Call: ref, Argv: []string{"sleep", "600"}})
+		other := *c
+		other.session = "sessions/two"
+		other.ensure(t.Context(), t)
+		_, err := other.exec(t.Context(), "echo no", nil)
+		if status.Code(err) != codes.ResourceExhausted {
+			t.Errorf("%v", err)
+		}
+		wantReason(t, err, "TOO_MANY_SANDBOXES")
+		if _, err := c.execs.CancelExec(t.Context(), &sandboxv1.CancelExecRequest{Call: ref}); err != nil {
+			t.Fatal(err)
+		}
+		if r := other.bash(t, "echo yes"); r.out != "yes\n" {
+			t.Errorf("when the first one is idle: %v", r.ExecExited)
+		}
+		if r := c.bash(t, "echo back"); r.out != "back\n" {
+			t.Errorf("the first one again: %v", r.ExecExited)
+		}
+	})
+}
+
+// TestAnIdleSandboxComesBackUnseen waits until it has ended.
+func TestAnIdleSandboxComesBackUnseen(t *testing.T) {
+	c := open(t, sandbox.LevelBasic, func(c *sandbox.Config) { c.IdleTimeout = time.Second })
+	r := c.bash(t, "echo x > file; readlink /proc/self/ns/pid")
+	deadline, look := time.After(20*time.Second), time.NewTicker(20*time.Millisecond)
+	defer look.Stop()
+	for inNamespace(r.out) {
+		select {
+		case <-look.C:
+		case <-deadline:
+			t.Fatal("it does not end")
+		}
+	}
+	if again := c.bash(t, "cat file; readlink /proc/self/ns/pid"); again.out != "x\n"+again.out[2:] || again.out[2:] == r.out {
+		t.Errorf("%q after %q", again.out, r.out)
+	}
+}
+
+// inNamespace says whether a process is in a process namespace.
+func inNamespace(name string) bool {
+	processes, err := os.ReadDir("/proc")
+	if err != nil {
+		return false
+	}
+	for _, p := range processes {
+		if link, err := os.Readlink("/proc/" + p.Name() + "/ns/pid"); err == nil && link+"\n" == name {
+			return true
+		}
+	}
+	return false
+}
