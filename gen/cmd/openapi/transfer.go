@@ -3,8 +3,9 @@ package main
 import (
 	"fmt"
 
-	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
 // Media types of a session's file. Binary content has no schema in OpenAPI.
