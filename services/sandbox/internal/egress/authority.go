@@ -1,0 +1,178 @@
+package egress
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+const (
+	authorityFor = 365 * 24 * time.Hour
+	renewBefore  = 30 * 24 * time.Hour // also the longest a sandbox should run
+	leafFor      = 24 * time.Hour
+	maxLeaves    = 1024 // that are kept
+	clockSlack   = time.Hour
+)
+
+// Authority issues certificates of the hosts whose TLS the proxy ends. It is one
+// node's: its key never leaves the node's data directory, and only the node's
+// sandboxes trust it. It is safe for concurrent use.
+type Authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  []byte
+	now  func() time.Time
+
+	mu     sync.Mutex
+	leaf   *ecdsa.PrivateKey // of all the certificates, made at each start
+	leaves map[string]*tls.Certificate
+}
+
+// OpenAuthority reads a node's authority from a directory, or makes a new one when
+// there is none or it ends soon. The directory is made; nobody else may look into it.
+func OpenAuthority(dir string, now func() time.Time) (*Authority, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the directory of the egress authority: %w", err)
+	}
+	leaf, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	a := &Authority{now: now, leaf: leaf, leaves: map[string]*tls.Certificate{}}
+	file := filepath.Join(dir, "authority.pem")
+	both, err := os.ReadFile(file)
+	if err == nil && a.read(both) == nil && now().Add(renewBefore).Before(a.cert.NotAfter) {
+		return a, nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("read the egress authority: %w", err)
+	}
+	if both, err = a.create(); err != nil {
+		return nil, fmt.Errorf("make the egress authority: %w", err)
+	}
+	if err := replace(file, both); err != nil {
+		return nil, fmt.Errorf("store the egress authority: %w", err)
+	}
+	return a, nil
+}
+
+// replace writes a file that is there whole or not at all.
+func replace(file string, content []byte) error {
+	if err := os.WriteFile(file+".new", content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
+}
+
+// read takes the certificate and the key out of one file.
+func (a *Authority) read(both []byte) error {
+	certPart, rest := pem.Decode(both)
+	keyPart, _ := pem.Decode(rest)
+	if certPart == nil || keyPart == nil {
+		return errors.New("a part is missing")
+	}
+	cert, err := x509.ParseCertificate(certPart.Bytes)
+	if err != nil {
+		return err
+	}
+	key, err := x509.ParseECPrivateKey(keyPart.Bytes)
+	if err != nil {
+		return err
+	}
+	if !key.PublicKey.Equal(cert.PublicKey) {
+		return errors.New("the key is another one's")
+	}
+	a.cert, a.key, a.pem = cert, key, pem.EncodeToMemory(certPart)
+	return nil
+}
+
+func (a *Authority) create() ([]byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	serial, err := serialNumber()
+	if err != nil {
+		return nil, err
+	}
+	now := a.now()
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: fmt.Sprintf("Fairlead egress %x", serial.Bytes()[:4])},
+		NotBefore: now.Add(-clockSlack), NotAfter: now.Add(authorityFor), IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
+		KeyUsage: x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	both := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	both = append(both, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret})...)
+	return both, a.read(both)
+}
+
+func serialNumber() (*big.Int, error) {
+	b := make([]byte, 16)
+	_, err := rand.Read(b)
+	b[0] = b[0]&0x7f | 0x40 // positive, and of full length
+	return new(big.Int).SetBytes(b), err
+}
+
+// PEM is the authority's certificate, which sandboxes are to trust.
+func (a *Authority) PEM() []byte { return a.pem }
+
+// certificate is one for a host, made at its first use and again before it ends.
+func (a *Authority) certificate(host string) (*tls.Certificate, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.now()
+	if c := a.leaves[host]; c != nil && now.Add(leafFor/2).Before(c.Leaf.NotAfter) {
+		return c, nil
+	}
+	c, err := a.mint(host, now)
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate for %s: %w", host, err)
+	}
+	if len(a.leaves) >= maxLeaves {
+		clear(a.leaves)
+	}
+	a.leaves[host] = c
+	return c, nil
+}
+
+func (a *Authority) mint(host string, now time.Time) (*tls.Certificate, error) {
+	serial, err := serialNumber()
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial, NotBefore: now.Add(-clockSlack), NotAfter: now.Add(leafFor),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	if ip := net.ParseIP(host); ip != nil {
+		template.IPAddresses = []net.IP{ip}
+	} else {
+		template.DNSNames = []string{host}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &a.leaf.PublicKey, a.key)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := x509.ParseCertificate(der)
+	return &tls.Certificate{Certificate: [][]byte{der, a.cert.Raw}, PrivateKey: a.leaf, Leaf: leaf}, err
+}

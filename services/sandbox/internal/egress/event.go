@@ -1,0 +1,155 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Outcome says what became of a request or a tunnel.
+type Outcome string
+
+// The outcomes.
+const (
+	Done           Outcome = "done"            // answered, whatever the status; or a tunnel that ended by itself
+	Denied         Outcome = "denied"          // no rule allows it
+	RefusedAddress Outcome = "refused_address" // a rule allows it, but not the address it is at
+	BadRequest     Outcome = "bad_request"     // not a request for a proxy, or one that can be read in two ways
+	Failed         Outcome = "failed"          // the other side does not answer, or not properly
+	Limited        Outcome = "limited"         // a limit ended it
+	Aborted        Outcome = "aborted"         // one side, or the end of the sandbox, cut it off
+)
+
+// Kinds of what is told.
+const (
+	KindHTTP      = "http"      // a request, in plain HTTP or upgraded
+	KindIntercept = "intercept" // a request inside TLS that the proxy ended
+	KindTunnel    = "tunnel"    // bytes that pass
+)
+
+// Event tells of one request or tunnel. It has neither path nor query nor headers:
+// they may hold secrets.
+type Event struct {
+	Start      time.Time
+	Duration   time.Duration
+	Exec       string // of the command, as the client says; empty when it does not
+	Kind       string
+	Method     string
+	Host       string // in its normal form; as it was asked for when there is none
+	Port       uint16
+	Address    netip.Addr // that was dialled, if one was
+	Rule       string     // that allowed it
+	Credential string     // the name of what was put in
+	Status     int        // of the answer, zero without one
+	Sent       int64      // bytes of bodies, or of a tunnel, to the outside
+	Received   int64
+	Outcome    Outcome
+	Message    string // why, unless Done
+}
+
+// Client is who is served.
+type Client struct {
+	Tenant, Session string
+	// Trace returns the context of a command, for spans, from the name the client
+	// gives; nil: there is none.
+	Trace func(exec string) context.Context
+	// Observe is told of each event, by several goroutines, when it is over; nil:
+	// nobody is. It must not block.
+	Observe func(Event)
+}
+
+// observer makes spans and metrics of events.
+type observer struct {
+	tracer   trace.Tracer
+	events   metric.Int64Counter
+	bytes    metric.Int64Counter
+	duration metric.Float64Histogram
+}
+
+const scope = "github.com/fairlead/fairlead/services/sandbox/egress"
+
+func newObserver() (*observer, error) {
+	m := otel.Meter(scope)
+	o := &observer{tracer: otel.Tracer(scope)}
+	var faults [3]error
+	o.events, faults[0] = m.Int64Counter("fairlead.sandbox.egress.requests", metric.WithDescription("requests and tunnels of sandboxes, by kind and outcome"))
+	o.bytes, faults[1] = m.Int64Counter("fairlead.sandbox.egress.bytes", metric.WithUnit("By"), metric.WithDescription("bytes of bodies and tunnels, by direction"))
+	o.duration, faults[2] = m.Float64Histogram("fairlead.sandbox.egress.duration", metric.WithUnit("s"), metric.WithDescription("how long requests and tunnels took"))
+	if err := errors.Join(faults[:]...); err != nil {
+		return nil, fmt.Errorf("make the metrics of egress: %w", err)
+	}
+	return o, nil
+}
+
+// record is an event that is not over. One goroutine fills it.
+type record struct {
+	Event
+	ctx  context.Context //nolint:containedctx // only for the span's end and its metrics
+	span trace.Span
+	s    *Server
+}
+
+func (s *Server) begin(kind, method, exec string) *record {
+	ctx := context.Background()
+	if s.client.Trace != nil {
+		if known := s.client.Trace(exec); known != nil {
+			ctx = context.WithoutCancel(known)
+		}
+	}
+	r := &record{Event: Event{Start: time.Now(), Exec: exec, Kind: kind, Method: method, Outcome: Done}, s: s}
+	r.ctx, r.span = s.proxy.observer.tracer.Start(ctx, "egress", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+		attribute.String("fairlead.tenant", s.client.Tenant), attribute.String("fairlead.session", s.client.Session),
+		attribute.String("fairlead.egress.kind", kind),
+	))
+	return r
+}
+
+func (r *record) to(t target) { r.Host, r.Port = t.host(), t.port }
+
+// fail sets how it went wrong.
+func (r *record) fail(err error) {
+	var no *Refusal
+	if errors.As(err, &no) {
+		r.Outcome, r.Message = no.Outcome, no.Message
+		return
+	}
+	r.Outcome, r.Message = Failed, "the request failed"
+}
+
+// end tells of it.
+func (r *record) end() {
+	r.Duration = time.Since(r.Start)
+	kind, outcome := attribute.String("kind", r.Kind), attribute.String("outcome", string(r.Outcome))
+	r.span.SetAttributes(
+		attribute.String("server.address", r.Host), attribute.Int("server.port", int(r.Port)),
+		attribute.String("http.request.method", r.Method), attribute.String("fairlead.egress.rule", r.Rule),
+		attribute.String("fairlead.egress.outcome", string(r.Outcome)),
+		attribute.Int64("fairlead.egress.sent", r.Sent), attribute.Int64("fairlead.egress.received", r.Received),
+	)
+	if r.Status != 0 {
+		r.span.SetAttributes(attribute.Int("http.response.status_code", r.Status))
+	}
+	if r.Address.IsValid() {
+		r.span.SetAttributes(attribute.String("network.peer.address", r.Address.String()))
+	}
+	if r.Outcome != Done {
+		r.span.SetStatus(codes.Error, string(r.Outcome))
+	}
+	r.span.End()
+	o := r.s.proxy.observer
+	o.events.Add(r.ctx, 1, metric.WithAttributes(kind, outcome))
+	o.bytes.Add(r.ctx, r.Sent, metric.WithAttributes(kind, attribute.String("direction", "sent")))
+	o.bytes.Add(r.ctx, r.Received, metric.WithAttributes(kind, attribute.String("direction", "received")))
+	o.duration.Record(r.ctx, r.Duration.Seconds(), metric.WithAttributes(kind, outcome))
+	if r.s.client.Observe != nil {
+		r.s.client.Observe(r.Event)
+	}
+}

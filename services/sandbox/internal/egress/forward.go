@@ -1,0 +1,270 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/http/httputil"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+)
+
+// route is where a request was decided to go.
+type route struct {
+	*record
+	to       target
+	scheme   string
+	rule     *rule
+	secret   injection
+	sent     atomic.Int64
+	received atomic.Int64
+	address  atomic.Pointer[netip.Addr]
+}
+
+type routeKey struct{}
+
+func routeOf(ctx context.Context) *route { return ctx.Value(routeKey{}).(*route) } //nolint:forcetypeassert // every forwarded request has one
+
+// plain answers what comes over a sandbox's connection.
+func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodConnect {
+		s.connect(w, r)
+		return
+	}
+	rec := s.begin(KindHTTP, method(r), execOf(r))
+	defer rec.end()
+	t, err := address(r)
+	if err != nil {
+		rec.refuse(w, &Refusal{Outcome: BadRequest, Message: err.Error()})
+		return
+	}
+	s.send(w, r, rec, t, false)
+}
+
+// address is where a request in the form for proxies goes. Its Host header does not
+// count.
+func address(r *http.Request) (target, error) {
+	switch {
+	case r.URL.Host == "" || r.URL.Opaque != "":
+		return target{}, errors.New("this is a proxy: ask for http://host/path, or CONNECT to host:port")
+	case r.URL.User != nil:
+		return target{}, errors.New("the address has a user name or a password: leave them out")
+	case r.URL.Scheme != "http":
+		return target{}, fmt.Errorf("the proxy does not speak %.16q: use http://, or CONNECT", r.URL.Scheme)
+	}
+	return parseAuthority(r.URL.Host, 80)
+}
+
+// intercepted answers what comes out of TLS that was ended here.
+func (s *Server) intercepted(w http.ResponseWriter, r *http.Request) {
+	c := r.Context().Value(connKey{}).(*intercept) //nolint:forcetypeassert // nothing else is handed over
+	rec := s.begin(KindIntercept, method(r), c.exec)
+	defer rec.end()
+	rec.to(c.to)
+	t, err := parseAuthority(r.Host, 443)
+	if err != nil || t != c.to || r.Method == http.MethodConnect || r.URL.User != nil || r.URL.Host != "" && r.URL.Scheme != "https" {
+		rec.refuse(w, &Refusal{Outcome: BadRequest, Message: "the request is for another host than the connection, which is for " + c.to.authority()})
+		return
+	}
+	s.send(w, r, rec, t, true)
+}
+
+// send decides on a request and forwards it.
+func (s *Server) send(w http.ResponseWriter, r *http.Request, rec *record, t target, secret bool) {
+	rec.to(t)
+	if r.Method == http.MethodTrace {
+		rec.refuse(w, deny("TRACE is not allowed: its answer shows what was put into the request"))
+		return
+	}
+	rule, to, err := s.policy.request(t, r.Method, r.URL.EscapedPath(), r.URL.Path, secret)
+	if err != nil {
+		rec.refuse(w, err)
+		return
+	}
+	rec.to(to)
+	rec.Rule, rec.Credential = rule.Name, rule.Credential
+	out := &route{record: rec, to: to, scheme: "http", rule: rule}
+	if rule.TLS != Pass {
+		out.scheme = "https"
+	}
+	s.forward(w, r, out)
+}
+
+func (s *Server) forward(w http.ResponseWriter, r *http.Request, out *route) {
+	ctx := httptrace.WithClientTrace(context.WithValue(r.Context(), routeKey{}, out), &httptrace.ClientTrace{
+		GotConn: func(i httptrace.GotConnInfo) {
+			if a, err := netip.ParseAddrPort(i.Conn.RemoteAddr().String()); err == nil {
+				addr := a.Addr().Unmap()
+				out.address.Store(&addr)
+			}
+		},
+	})
+	complete := false
+	defer func() { // also when the forwarder panics, which is how it cuts an answer off
+		out.Sent, out.Received = out.sent.Load(), out.received.Load()
+		if a := out.address.Load(); a != nil {
+			out.Address = *a
+		}
+		if !complete {
+			out.Outcome, out.Message = Aborted, "the connection was cut off"
+		}
+		if why := limitOf(r); why != nil && out.Outcome != Done {
+			out.fail(why)
+		}
+	}()
+	r = r.WithContext(ctx)
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = &countedBody{ReadCloser: r.Body, n: &out.sent}
+	}
+	var err error
+	if out.secret, err = s.proxy.secretFor(out.rule, out.to); err != nil { // before anything is sent
+		out.refuse(w, err)
+		complete = true
+		return
+	}
+	s.forwarder.ServeHTTP(&countedWriter{ResponseWriter: w, n: &out.received}, r)
+	complete = true
+}
+
+// limitOf is why the connection of a request was ended, if a limit did.
+func limitOf(r *http.Request) error {
+	switch c := r.Context().Value(connKey{}).(type) {
+	case *meter:
+		if why := c.why.Load(); why != nil {
+			return why
+		}
+	case *intercept:
+		if why := c.meter.why.Load(); why != nil {
+			return why
+		}
+	}
+	return nil
+}
+
+// rewrite writes the request anew. What belongs to the client's connection has been
+// taken out, before the credential comes in.
+func rewrite(p *httputil.ProxyRequest) {
+	to := routeOf(p.In.Context())
+	u := p.Out.URL
+	u.Scheme, u.Host, u.User = to.scheme, to.to.header(to.scheme), nil
+	u.RawQuery = p.In.URL.RawQuery // as it came: nothing is decided by it
+	p.Out.Host = u.Host
+	p.Out.Trailer = nil
+	for _, h := range []string{"Connection", "Upgrade", "Http2-Settings"} { // after an upgrade nobody could look at requests
+		p.Out.Header.Del(h)
+	}
+	for name := range p.Out.Header {
+		if strings.HasPrefix(name, "Proxy-") {
+			p.Out.Header.Del(name)
+		}
+	}
+	if _, set := p.In.Header["User-Agent"]; !set {
+		p.Out.Header["User-Agent"] = nil // none, rather than ours
+	}
+	to.secret.put(p.Out.Header)
+}
+
+// answered looks at an answer before it goes in.
+func (s *Server) answered(r *http.Response) error {
+	if r.StatusCode == http.StatusSwitchingProtocols {
+		return errors.New("the server changed the protocol unasked")
+	}
+	routeOf(r.Request.Context()).Status = r.StatusCode
+	return nil
+}
+
+// failed answers a request that got no answer.
+func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
+	out := routeOf(r.Context())
+	var no *Refusal
+	var timeout net.Error
+	var cert *tls.CertificateVerificationError
+	var unknown x509.UnknownAuthorityError
+	switch {
+	case errors.As(err, &no):
+	case r.Context().Err() != nil:
+		no = &Refusal{Outcome: Aborted, Message: "the client went away, or the sandbox ended"}
+	case errors.As(err, &cert), errors.As(err, &unknown):
+		no = &Refusal{Outcome: Failed, Message: "the certificate of " + out.to.host() + " is not valid for it, or its issuer is not trusted here"}
+	case errors.As(err, &timeout) && timeout.Timeout():
+		no = &Refusal{Outcome: Failed, Message: out.to.authority() + " does not answer in time"}
+	default:
+		no = &Refusal{Outcome: Failed, Message: out.to.authority() + " did not answer as a server of " + strings.ToUpper(out.scheme) + " does"}
+	}
+	out.Status = 0
+	out.refuse(w, no)
+}
+
+// statuses are what the proxy itself answers.
+var statuses = map[Outcome]struct {
+	code  int
+	error string // of RFC 9209
+}{
+	Denied:         {http.StatusForbidden, "http_request_denied"},
+	RefusedAddress: {http.StatusForbidden, "destination_ip_prohibited"},
+	BadRequest:     {http.StatusBadRequest, "http_request_error"},
+	Failed:         {http.StatusBadGateway, "destination_unavailable"},
+	Limited:        {http.StatusServiceUnavailable, "proxy_internal_response"},
+	Aborted:        {http.StatusBadGateway, "connection_terminated"},
+}
+
+// refuse answers for the proxy itself, and remembers it.
+func (r *record) refuse(w http.ResponseWriter, err error) {
+	var no *Refusal
+	if !errors.As(err, &no) {
+		no = &Refusal{Outcome: Failed, Message: "the request failed"}
+	}
+	r.fail(no)
+	st := statuses[no.Outcome]
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Proxy-Status", "fairlead; error="+st.error)
+	w.WriteHeader(st.code)
+	_, _ = io.WriteString(w, no.Message+"\n")
+}
+
+// execOf is the command that a client says it belongs to: the user name of its
+// proxy's address. It is a note for the reader of events and decides nothing.
+func execOf(r *http.Request) string {
+	as := http.Request{Header: http.Header{"Authorization": r.Header["Proxy-Authorization"]}}
+	name, _, _ := as.BasicAuth()
+	if len(name) > 256 || strings.ContainsFunc(name, func(x rune) bool { return x <= ' ' || x > '~' }) {
+		return ""
+	}
+	return name
+}
+
+func method(r *http.Request) string { return r.Method[:min(len(r.Method), 32)] }
+
+// countedBody counts what is sent. The transport reads it in a goroutine of its own.
+type countedBody struct {
+	io.ReadCloser
+	n *atomic.Int64
+}
+
+func (c *countedBody) Read(b []byte) (int, error) {
+	n, err := c.ReadCloser.Read(b)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// countedWriter counts what is received.
+type countedWriter struct {
+	http.ResponseWriter
+	n *atomic.Int64
+}
+
+func (c *countedWriter) Write(b []byte) (int, error) {
+	n, err := c.ResponseWriter.Write(b)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// Unwrap lets http.ResponseController find what it needs.
+func (c *countedWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter }

@@ -1,0 +1,142 @@
+package egress
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// meter is a client's connection that is ended when it is idle, old or too busy.
+type meter struct {
+	net.Conn
+	s     *Server
+	idle  *time.Timer
+	total *time.Timer
+	left  atomic.Int64 // bytes
+	why   atomic.Pointer[Refusal]
+	once  sync.Once
+}
+
+func newMeter(c net.Conn, s *Server) *meter {
+	m := &meter{Conn: c, s: s}
+	l := s.proxy.o.Limits
+	m.left.Store(l.Bytes)
+	m.idle = time.AfterFunc(l.Idle, func() { m.limit("the connection was idle for " + l.Idle.String()) })
+	m.total = time.AfterFunc(l.Total, func() { m.limit("the connection is older than " + l.Total.String()) })
+	return m
+}
+
+// limit ends the connection for a reason.
+func (m *meter) limit(why string) {
+	m.why.CompareAndSwap(nil, &Refusal{Outcome: Limited, Message: why + ": make a new one"})
+	_ = m.Close()
+}
+
+func (m *meter) count(n int) {
+	if n <= 0 {
+		return
+	}
+	m.idle.Reset(m.s.proxy.o.Limits.Idle)
+	if m.left.Add(-int64(n)) < 0 {
+		m.limit("the connection has moved as many bytes as one may")
+	}
+}
+
+func (m *meter) Read(b []byte) (int, error) {
+	n, err := m.Conn.Read(b)
+	m.count(n)
+	return n, err
+}
+
+func (m *meter) Write(b []byte) (int, error) {
+	n, err := m.Conn.Write(b)
+	m.count(n)
+	return n, err
+}
+
+// Close closes the connection. Only the first time counts.
+func (m *meter) Close() (err error) {
+	m.once.Do(func() {
+		err = m.Conn.Close()
+		m.idle.Stop()
+		m.total.Stop()
+		m.s.forget(m)
+	})
+	return err
+}
+
+// CloseWrite says that no more bytes come, as TCP can.
+func (m *meter) CloseWrite() error {
+	if c, ok := m.Conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return m.Close()
+}
+
+// door accepts connections, up to the sandbox's number.
+type door struct {
+	net.Listener
+	s *Server
+}
+
+// busy is what a client beyond the number reads.
+const busy = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n" +
+	"this sandbox has as many connections as it may: close some first\n"
+
+// Accept implements net.Listener.
+func (d door) Accept() (net.Conn, error) {
+	for {
+		c, err := d.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if m := d.s.admit(c); m != nil {
+			return m, nil
+		}
+		_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // it fits into the socket's buffer
+		_, _ = c.Write([]byte(busy))
+		_ = c.Close()
+	}
+}
+
+// handoff is a listener of connections that are at hand already.
+type handoff struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+	addr  net.Addr
+}
+
+func newHandoff(addr net.Addr) *handoff {
+	return &handoff{conns: make(chan net.Conn), done: make(chan struct{}), addr: addr}
+}
+
+// give hands a connection on; false: it is closed.
+func (h *handoff) give(c net.Conn) bool {
+	select {
+	case h.conns <- c:
+		return true
+	case <-h.done:
+		return false
+	}
+}
+
+// Accept implements net.Listener.
+func (h *handoff) Accept() (net.Conn, error) {
+	select {
+	case c := <-h.conns:
+		return c, nil
+	case <-h.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (h *handoff) Close() error {
+	h.once.Do(func() { close(h.done) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (h *handoff) Addr() net.Addr { return h.addr }

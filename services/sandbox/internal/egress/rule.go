@@ -1,0 +1,246 @@
+package egress
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// How a rule treats TLS.
+const (
+	// Pass lets plain HTTP and TLS through as they are. TLS must name the host that
+	// was asked for.
+	Pass = "pass"
+	// Raw lets any bytes through to the host and port, such as SSH.
+	Raw = "raw"
+	// Intercept ends the client's TLS at the proxy, with a certificate of the node's
+	// own authority, and begins it anew to the outside.
+	Intercept = "intercept"
+	// Upgrade takes plain HTTP from the client and goes out by TLS. A request for
+	// port 80 goes to port 443.
+	Upgrade = "upgrade"
+)
+
+// Bounds of a policy.
+const (
+	maxRules  = 256
+	maxValues = 64   // of one field of a rule
+	maxText   = 1024 // bytes of one value
+	maxStars  = 16   // of one path, because matching tries them all
+)
+
+// Rule lets some requests out.
+type Rule struct {
+	// Name is shown in events and refusals; empty takes the host.
+	Name string `json:"name,omitempty" key:"name"`
+	// Host is a name, `*.` and a name for all below it, `*` for every name, an
+	// address or a range of addresses.
+	Host string `json:"host" key:"host"`
+	// Ports of the destination; none means 80 and 443.
+	Ports []int `json:"ports,omitempty" key:"ports"`
+	// Methods of HTTP; none means all.
+	Methods []string `json:"methods,omitempty" key:"methods"`
+	// Paths of HTTP as globs, `**` for any number of segments; none means all.
+	Paths []string `json:"paths,omitempty" key:"paths"`
+	// TLS is one of Pass, which empty means, Raw, Intercept and Upgrade.
+	TLS string `json:"tls,omitempty" key:"tls"`
+	// Credential names one of the operator's to put into the requests.
+	Credential string `json:"credential,omitempty" key:"credential"`
+}
+
+// rule is a Rule that was checked.
+type rule struct {
+	Rule
+	host  pattern
+	ports []uint16
+}
+
+// sees says whether the rule looks into requests, which TLS that passes hides.
+func (r *rule) sees() bool { return len(r.Methods)+len(r.Paths) > 0 }
+
+func (r *rule) method(m string) bool { return len(r.Methods) == 0 || slices.Contains(r.Methods, m) }
+
+func (r *rule) path(p string) bool {
+	return len(r.Paths) == 0 || slices.ContainsFunc(r.Paths, func(glob string) bool { return doublestar.MatchUnvalidated(glob, p) })
+}
+
+// compile checks a rule. Every fault is told.
+func compile(r Rule) (*rule, error) {
+	c := &rule{Rule: r}
+	var faults []error
+	fault := func(field, format string, args ...any) {
+		faults = append(faults, fmt.Errorf(field+": "+format, args...))
+	}
+	var err error
+	if c.host, err = parsePattern(r.Host); err != nil {
+		fault("host", "%w", err)
+	}
+	if c.Name == "" {
+		c.Name = r.Host
+	}
+	if len(c.Name) > maxText || strings.ContainsFunc(c.Name, func(x rune) bool { return x < ' ' || x > '~' }) {
+		fault("name", "it is longer than %d bytes, or has other characters than printable ASCII", maxText)
+	}
+	for field, n := range map[string]int{"ports": len(r.Ports), "methods": len(r.Methods), "paths": len(r.Paths)} {
+		if n > maxValues {
+			fault(field, "%d are more than %d", n, maxValues)
+		}
+	}
+	for _, p := range r.Ports {
+		if p < 1 || p > 65535 {
+			fault("ports", "%d is not a port", p)
+		}
+		c.ports = append(c.ports, uint16(p))
+	}
+	if len(c.ports) == 0 {
+		c.ports = []uint16{80, 443}
+	}
+	faults = append(faults, checkMethods(r.Methods), checkPaths(r.Paths), checkTLS(c))
+	return c, errors.Join(faults...)
+}
+
+func checkMethods(all []string) error {
+	var faults []error
+	for _, m := range all {
+		switch {
+		case m == "" || strings.Trim(m, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") != "" || len(m) > 32:
+			faults = append(faults, fmt.Errorf("methods: %q is not a method in capital letters", m))
+		case m == http.MethodConnect || m == http.MethodTrace:
+			faults = append(faults, fmt.Errorf("methods: %s cannot be allowed", m))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func checkPaths(all []string) error {
+	var faults []error
+	for _, p := range all {
+		switch {
+		case !strings.HasPrefix(p, "/"):
+			faults = append(faults, fmt.Errorf("paths: %q does not begin with /", p))
+		case len(p) > maxText || strings.Count(p, "*") > maxStars || strings.Count(p, "{") > 4:
+			faults = append(faults, fmt.Errorf("paths: a pattern is longer than %d bytes, or has more than %d stars or 4 braces", maxText, maxStars))
+		case !doublestar.ValidatePattern(p):
+			faults = append(faults, fmt.Errorf("paths: %q is not a pattern", p))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func checkTLS(r *rule) error {
+	switch r.TLS {
+	case "":
+		r.TLS = Pass
+	case Pass, Intercept, Upgrade:
+	case Raw:
+		if r.sees() {
+			return errors.New("tls: a rule that passes raw bytes cannot see methods or paths: leave them out, or choose intercept or upgrade")
+		}
+		if len(r.Ports) == 0 {
+			return errors.New("ports: a rule that passes raw bytes must name its ports")
+		}
+	default:
+		return fmt.Errorf("tls: %q is none of pass, raw, intercept, upgrade", r.TLS)
+	}
+	if r.Credential != "" && r.TLS != Intercept && r.TLS != Upgrade {
+		return errors.New("credential: it goes out by TLS that the proxy makes: set tls to intercept or upgrade")
+	}
+	return nil
+}
+
+// pattern is a set of hosts.
+type pattern struct {
+	any    bool
+	name   string // one name
+	suffix string // ".example.com": every name below
+	prefix netip.Prefix
+}
+
+func parsePattern(s string) (pattern, error) {
+	if len(s) > maxText {
+		return pattern{}, fmt.Errorf("it is longer than %d bytes", maxText)
+	}
+	if s == "*" {
+		return pattern{any: true}, nil
+	}
+	if p, err := netip.ParsePrefix(s); err == nil {
+		return prefixPattern(p)
+	}
+	below, wild := strings.CutPrefix(s, "*.")
+	t, err := parseHost(below)
+	switch {
+	case strings.Contains(below, "*"):
+		return pattern{}, fmt.Errorf("%q: a star stands alone, or as the first label: *.example.com", s)
+	case err != nil:
+		return pattern{}, err
+	case t.addr.IsValid() && wild:
+		return pattern{}, fmt.Errorf("%q: a range of addresses is written as 10.0.0.0/8", s)
+	case t.addr.IsValid():
+		return prefixPattern(netip.PrefixFrom(t.addr, t.addr.BitLen()))
+	case wild:
+		return pattern{suffix: "." + t.name}, nil
+	}
+	return pattern{name: t.name}, nil
+}
+
+func prefixPattern(p netip.Prefix) (pattern, error) {
+	if p.Masked() != p {
+		return pattern{}, fmt.Errorf("%s has bits beyond its length: %s is the range", p, p.Masked())
+	}
+	if a := p.Addr(); a.Is4In6() || plain(a) != a {
+		return pattern{}, fmt.Errorf("%s holds IPv4 addresses: write them as such", p)
+	}
+	return pattern{prefix: p}, nil
+}
+
+func (p pattern) matches(t target) bool {
+	switch {
+	case t.addr.IsValid():
+		return p.prefix.IsValid() && p.prefix.Contains(plain(t.addr))
+	case p.any:
+		return true
+	case p.suffix != "":
+		return strings.HasSuffix(t.name, p.suffix)
+	}
+	return p.name != "" && t.name == p.name
+}
+
+// covers says whether every host of q is one of p.
+func (p pattern) covers(q pattern) bool {
+	switch {
+	case q.prefix.IsValid():
+		return p.prefix.IsValid() && p.prefix.Bits() <= q.prefix.Bits() && p.prefix.Contains(q.prefix.Addr())
+	case p.any:
+		return true
+	case q.any:
+		return false
+	case q.suffix != "":
+		return p.suffix != "" && strings.HasSuffix(q.suffix, p.suffix)
+	}
+	return p.matches(target{name: q.name})
+}
+
+// checkPath refuses paths that a server may read as another one than the rule did.
+func checkPath(escaped, decoded string) error {
+	raw, low := strings.ToLower(escaped), strings.ToLower(decoded)
+	for _, s := range []string{"%2f", "%5c", "%00", "\\", "%2e"} {
+		if strings.Contains(raw, s) || strings.Contains(low, s) {
+			return fmt.Errorf("the path has %s, which servers read in different ways", s)
+		}
+	}
+	for segment := range strings.SplitSeq(decoded, "/") {
+		if s, _, _ := strings.Cut(segment, ";"); s == "." || s == ".." {
+			return errors.New("the path has segments of dots")
+		}
+	}
+	if !strings.HasPrefix(decoded, "/") && decoded != "" || path.Clean("/"+decoded) == "" {
+		return errors.New("the path does not begin with /")
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"sync"
+	"time"
+)
+
+const (
+	headerTimeout  = 30 * time.Second
+	maxHeader      = 256 << 10
+	upstreamIdle   = 30 * time.Second
+	upstreamUnused = 8 // connections to one host
+)
+
+// Server serves one sandbox's listener. Connections to the outside are never shared
+// between servers: what one policy has opened is not there for another.
+type Server struct {
+	proxy  *Proxy
+	policy *Policy
+	client Client
+
+	outer, inner *http.Server // the sandbox's connections; what is inside TLS that was ended
+	secret       *handoff     // from outer to inner
+	forwarder    *httputil.ReverseProxy
+	transport    *http.Transport
+
+	ctx    context.Context //nolint:containedctx // the server's life, for what it dials
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup // listeners and connections
+
+	mu     sync.Mutex // guards what follows
+	conns  map[*meter]struct{}
+	closed bool
+}
+
+// Serve serves a listener under a policy, until Close. The server owns the listener.
+func (p *Proxy) Serve(l net.Listener, policy *Policy, c Client) *Server {
+	s := &Server{proxy: p, policy: policy, client: c, secret: newHandoff(l.Addr()), conns: map[*meter]struct{}{}}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.transport = &http.Transport{
+		DialContext: s.dialUpstream, DisableCompression: true, ForceAttemptHTTP2: true,
+		TLSClientConfig:     &tls.Config{RootCAs: p.o.Roots, MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout: dialTimeout, IdleConnTimeout: upstreamIdle, MaxIdleConnsPerHost: upstreamUnused,
+		ExpectContinueTimeout: time.Second, MaxResponseHeaderBytes: maxHeader,
+	}
+	quiet := log.New(io.Discard, "", 0) // what goes wrong is in the events
+	s.forwarder = &httputil.ReverseProxy{
+		Rewrite: rewrite, Transport: s.transport, FlushInterval: -1, ModifyResponse: s.answered, ErrorHandler: s.failed, ErrorLog: quiet,
+	}
+	s.outer = s.http(s.plain, quiet)
+	s.inner = s.http(s.intercepted, quiet)
+	s.run(s.outer, door{Listener: l, s: s})
+	s.run(s.inner, s.secret)
+	return s
+}
+
+type connKey struct{}
+
+// http makes a server of HTTP/1 whose connections are waited for.
+func (s *Server) http(h http.HandlerFunc, quiet *log.Logger) *http.Server {
+	var only http.Protocols
+	only.SetHTTP1(true)
+	return &http.Server{
+		Handler: h, ErrorLog: quiet, Protocols: &only, ReadHeaderTimeout: headerTimeout, IdleTimeout: s.proxy.o.Limits.Idle, MaxHeaderBytes: maxHeader,
+		DisableGeneralOptionsHandler: true,
+		BaseContext:                  func(net.Listener) context.Context { return s.ctx },
+		ConnContext:                  func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				s.tasks.Add(1)
+			case http.StateClosed: // who hijacks a connection says so itself
+				s.tasks.Done()
+			case http.StateActive, http.StateIdle, http.StateHijacked:
+			}
+		},
+	}
+}
+
+func (s *Server) run(h *http.Server, l net.Listener) {
+	s.tasks.Add(1)
+	go func() {
+		defer s.tasks.Done()
+		_ = h.Serve(l) // ends with Close
+	}()
+}
+
+// Close ends every connection and waits for that.
+func (s *Server) Close() error {
+	s.cancel()
+	err := errors.Join(s.outer.Close(), s.inner.Close(), s.secret.Close())
+	s.mu.Lock()
+	s.closed = true
+	left := make([]*meter, 0, len(s.conns))
+	for m := range s.conns {
+		left = append(left, m)
+	}
+	s.mu.Unlock()
+	for _, m := range left {
+		_ = m.Close()
+	}
+	s.tasks.Wait()
+	s.transport.CloseIdleConnections()
+	return err
+}
+
+// admit takes a new connection in, if there is room.
+func (s *Server) admit(c net.Conn) *meter {
+	m := newMeter(c, s)
+	s.mu.Lock()
+	full := s.closed || len(s.conns) >= s.proxy.o.Limits.Connections
+	if !full {
+		s.conns[m] = struct{}{}
+	}
+	s.mu.Unlock()
+	if !full {
+		return m
+	}
+	m.idle.Stop()
+	m.total.Stop()
+	r := s.begin(KindTunnel, "", "")
+	r.Outcome, r.Message = Limited, "the sandbox has as many connections as it may"
+	r.end()
+	return nil
+}
+
+func (s *Server) forget(m *meter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, m)
+}
+
+// dialUpstream is the only way to the outside. It ends with the server, too.
+func (s *Server) dialUpstream(ctx context.Context, _, addr string) (net.Conn, error) {
+	t, err := parseAuthority(addr, 0)
+	if err != nil {
+		return nil, &Refusal{Outcome: BadRequest, Message: err.Error()}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	return s.proxy.dial(ctx, s.policy, t)
+}

@@ -1,0 +1,236 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// helloTimeout is how long a client may take to begin TLS.
+const helloTimeout = 10 * time.Second
+
+// established is the answer after which a connection belongs to the tunnel.
+const established = "HTTP/1.1 200 Connection established\r\n\r\n"
+
+// connect answers CONNECT.
+func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
+	rec := s.begin(KindTunnel, http.MethodConnect, execOf(r))
+	defer rec.end()
+	t, err := connectAddress(r)
+	if err != nil {
+		rec.refuse(w, &Refusal{Outcome: BadRequest, Message: err.Error()})
+		return
+	}
+	rec.to(t)
+	rule, err := s.policy.connect(t)
+	if err != nil {
+		rec.refuse(w, err)
+		return
+	}
+	rec.Rule = rule.Name
+	if rule.TLS == Intercept {
+		s.intercept(w, rec, t)
+		return
+	}
+	out, err := s.dialUpstream(r.Context(), "tcp", t.authority())
+	if err != nil {
+		rec.refuse(w, err)
+		return
+	}
+	defer func() { _ = out.Close() }()
+	if a, err := netip.ParseAddrPort(out.RemoteAddr().String()); err == nil {
+		rec.Address = a.Addr().Unmap()
+	}
+	in, ok := s.hijack(w, rec)
+	if !ok {
+		return
+	}
+	defer s.tasks.Done()
+	defer func() { _ = in.Close() }()
+	s.tunnel(rec, rule, t, in, out)
+}
+
+func connectAddress(r *http.Request) (target, error) {
+	if r.URL.Host == "" || r.URL.Path != "" || r.URL.RawQuery != "" || r.URL.User != nil || r.ContentLength != 0 || len(r.TransferEncoding) > 0 {
+		return target{}, errors.New("CONNECT takes host:port and nothing else")
+	}
+	return parseAuthority(r.URL.Host, 0)
+}
+
+// hijack takes the connection over and tells the client so. When it is true, the
+// caller owns the connection, and a task of the server's.
+func (s *Server) hijack(w http.ResponseWriter, rec *record) (*taken, bool) {
+	c, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		rec.refuse(w, err)
+		return nil, false
+	}
+	m := c.(*meter) //nolint:forcetypeassert // the door lets in nothing else
+	t := &taken{meter: m}
+	if n := buffered.Reader.Buffered(); n > 0 {
+		early, _ := buffered.Reader.Peek(n)
+		t.early = append(t.early, early...)
+	}
+	// The server of HTTP has set deadlines for its own purposes.
+	if err = c.SetDeadline(time.Time{}); err == nil {
+		_, err = io.WriteString(c, established)
+	}
+	if err != nil {
+		rec.Outcome, rec.Message = Aborted, "the client went away"
+		_ = c.Close()
+		s.tasks.Done()
+		return nil, false
+	}
+	return t, true
+}
+
+// taken is a connection that was taken over, with what had been read of it.
+type taken struct {
+	*meter
+	early []byte
+}
+
+func (t *taken) Read(b []byte) (int, error) {
+	if len(t.early) > 0 {
+		n := copy(b, t.early)
+		t.early = t.early[n:]
+		return n, nil
+	}
+	return t.meter.Read(b)
+}
+
+// tunnel moves bytes until both sides have ended.
+func (s *Server) tunnel(rec *record, r *rule, t target, in *taken, out net.Conn) {
+	defer context.AfterFunc(s.ctx, func() { _ = in.Close(); _ = out.Close() })()
+	if r.TLS == Pass {
+		if err := s.checkHello(in, t, r); err != nil {
+			rec.fail(err)
+			return
+		}
+	}
+	var back sync.WaitGroup
+	var received int64
+	var backErr error
+	back.Go(func() {
+		received, backErr = io.Copy(in, out)
+		if backErr != nil || in.CloseWrite() != nil {
+			_ = in.Close()
+		}
+	})
+	sent, err := io.Copy(out, in)
+	if half, ok := out.(interface{ CloseWrite() error }); err != nil || !ok || half.CloseWrite() != nil {
+		_ = out.Close()
+	}
+	back.Wait()
+	rec.Sent, rec.Received = sent, received
+	if why := in.why.Load(); why != nil {
+		rec.fail(why)
+	} else if err != nil || backErr != nil {
+		rec.Outcome, rec.Message = Aborted, "the connection was cut off"
+	}
+}
+
+// checkHello reads the beginning of TLS: it must name the host that was asked for.
+// Otherwise a server of many hosts would answer for one that no rule names. What was
+// read is read again.
+func (s *Server) checkHello(in *taken, t target, r *rule) error {
+	_ = in.SetReadDeadline(time.Now().Add(helloTimeout))
+	tape := &tape{taken: in}
+	var name string
+	seen := errors.New("seen")
+	err := tls.Server(tape, &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+		name = h.ServerName
+		return nil, seen
+	}}).HandshakeContext(s.ctx)
+	_ = in.SetReadDeadline(time.Time{})
+	in.early = append(tape.read, in.early...)
+	switch {
+	case in.why.Load() != nil:
+		return in.why.Load()
+	case !errors.Is(err, seen):
+		return deny("rule %q lets TLS through, and this is not TLS: set the rule's tls to raw for other protocols", r.Name)
+	case t.addr.IsValid():
+		return nil
+	}
+	if named, err := parseHost(name); err != nil || named.name != t.name {
+		return deny("the TLS inside is for %.255q, and the connection for %s: rule %q allows only that", name, t.host(), r.Name)
+	}
+	return nil
+}
+
+// tape remembers what is read, and lets nothing be written.
+type tape struct {
+	*taken
+	read []byte
+}
+
+func (t *tape) Read(b []byte) (int, error) {
+	n, err := t.taken.Read(b)
+	t.read = append(t.read, b[:n]...)
+	return n, err
+}
+
+// Write implements net.Conn.
+func (t *tape) Write(b []byte) (int, error) { return len(b), nil }
+
+// intercept ends the client's TLS and hands what is inside to the inner server.
+func (s *Server) intercept(w http.ResponseWriter, rec *record, t target) {
+	cert, err := s.proxy.certificate(t)
+	if err != nil {
+		rec.refuse(w, err)
+		return
+	}
+	in, ok := s.hijack(w, rec)
+	if !ok {
+		return
+	}
+	defer s.tasks.Done()
+	c := tls.Server(in, &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, SessionTicketsDisabled: true,
+		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if named, err := parseHost(h.ServerName); h.ServerName != "" && (err != nil || named.name != t.host()) {
+				return nil, errOtherHost
+			}
+			return cert, nil
+		},
+	})
+	ctx, cancel := context.WithTimeout(s.ctx, helloTimeout)
+	defer cancel()
+	switch err := c.HandshakeContext(ctx); {
+	case errors.Is(err, errOtherHost):
+		rec.fail(deny("the TLS inside is for another host than the connection, which is for %s", t.host()))
+	case err != nil:
+		rec.fail(&Refusal{Outcome: Failed, Message: "the client does not speak TLS, or does not trust the node's authority: see SSL_CERT_FILE"})
+	case s.secret.give(&intercept{Conn: c, meter: in.meter, to: t, exec: rec.Exec}):
+		return // its requests are told one by one
+	}
+	_ = in.Close()
+}
+
+var errOtherHost = errors.New("another host")
+
+// intercept is what was inside TLS.
+type intercept struct {
+	net.Conn
+	meter *meter
+	to    target
+	exec  string
+}
+
+func (p *Proxy) certificate(t target) (*tls.Certificate, error) {
+	if p.o.Authority == nil {
+		return nil, deny("this node intercepts no TLS: it has no authority of its own")
+	}
+	c, err := p.o.Authority.certificate(t.host())
+	if err != nil {
+		p.o.Log.Error("cannot intercept", "error", err)
+		return nil, &Refusal{Outcome: Failed, Message: "the certificate for " + t.host() + " could not be made"}
+	}
+	return c, nil
+}
