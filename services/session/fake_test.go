@@ -206,6 +206,9 @@ func (p *peers) ReportResult(_ context.Context, r *toolsv1.ReportResultRequest) 
 }
 
 func (p *peers) CancelCall(_ context.Context, r *toolsv1.CancelCallRequest) (*toolsv1.CancelCallResponse, error) {
+	if err := p.away("CancelCall"); err != nil {
+		return nil, err
+	}
 	p.mu.Lock()
 	p.cancelled[r.Call.CallId] = true
 	if cancel := p.cancels[r.Call.CallId]; cancel != nil {

@@ -122,6 +122,30 @@ func TestATakeoverThatFindsAnInterruptStopsTheCallsThatRun(t *testing.T) {
 	}
 }
 
+func TestAnInterruptKnowsHowCallsEndedAlsoWhenToolsIsAwayForAMoment(t *testing.T) {
+	f := start(t, slow)
+	ctx := t.Context()
+	s := f.session(ctx, t)
+	turn := f.create(ctx, t, s, "block")
+	<-f.peers.blocked
+	<-f.peers.blocked
+	f.peers.mu.Lock()
+	f.peers.broken["CancelCall"] = 2
+	f.peers.mu.Unlock()
+	f.interrupt(ctx, t, &sessionv1.InterruptSessionRequest{Name: s})
+	f.waitForEnd(ctx, t, turn.Name)
+	for _, e := range f.log(ctx, t, s) {
+		if c := e.GetToolCallFinished(); c != nil && c.Outcome != sessionv1.ToolOutcome_TOOL_OUTCOME_INTERRUPTED {
+			t.Errorf("call %s ended %v", c.CallId, c.Outcome)
+		}
+	}
+	f.peers.mu.Lock()
+	defer f.peers.mu.Unlock()
+	if len(f.peers.cancelled) != 2 || f.peers.broken["CancelCall"] != 0 {
+		t.Errorf("%d calls were cancelled, want 2, after 2 errors", len(f.peers.cancelled))
+	}
+}
+
 func TestAnInterruptBetweenAttemptsLeavesNothingOfTheBrokenAnswer(t *testing.T) {
 	f := start(t, `
 turns:

@@ -331,11 +331,22 @@ func (c *caller) record(u *sessionv1.ToolUse, r *sessionv1.ToolResult, begun tim
 	})
 }
 
-// cancel stops a call because the turn stops, and tells how the call ended.
+// cancel stops a call because the turn stops, and tells how the call ended. A replica of tools that dies meanwhile is no
+// reason not to know: another one tells.
 func (c *caller) cancel(u *sessionv1.ToolUse) *sessionv1.ToolResult {
 	ctx, stop := context.WithTimeout(c.parent, cancelTimeout)
 	defer stop()
 	resp, err := c.w.deps.Calls.CancelCall(ctx, &toolsv1.CancelCallRequest{Call: c.w.callRef(u.CallId)})
+	for mayRepeat(status.Code(err)) && ctx.Err() == nil {
+		c.w.deps.Log.WarnContext(ctx, "a call could not be cancelled yet; will try again", "session", c.w.lease.Session, "call", u.CallId, "error", err)
+		again := time.NewTimer(toolsBackoff)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+		}
+		resp, err = c.w.deps.Calls.CancelCall(ctx, &toolsv1.CancelCallRequest{Call: c.w.callRef(u.CallId)})
+	}
 	switch {
 	case err != nil:
 		c.w.deps.Log.WarnContext(ctx, "a call could not be cancelled", "session", c.w.lease.Session, "call", u.CallId, "error", err)

@@ -180,7 +180,7 @@ func (c *client) drive(ctx context.Context) {
 	for i := range followers {
 		f := &record.Follower{Name: fmt.Sprintf("follower %d", i+1)}
 		c.record.Followers = append(c.record.Followers, f)
-		r := rand.New(rand.NewPCG(c.rand.Uint64(), uint64(i))) //nolint:gosec // a schedule, not a secret
+		r := rand.New(rand.NewPCG(c.rand.Uint64(), uint64(i)))   //nolint:gosec // a schedule, not a secret
 		c.load.follow.Go(func() { c.follow(ctx, f, r, i == 0) })
 	}
 	c.mu.Unlock()
@@ -335,7 +335,7 @@ func (c *client) follow(people context.Context, f *record.Follower, r *rand.Rand
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(people), life)
 		stop := func() bool { return true }
 		if !ending {
-			stop = context.AfterFunc(c.load.ending, cancel)
+			stop = context.AfterFunc(c.load.ending, cancel) //nolint:contextcheck // the followers' own end
 		}
 		err := e.follow(ctx, session, at, func(ev *sessionv1.Event) bool {
 			s.Events = append(s.Events, ev)
@@ -358,7 +358,7 @@ func (c *client) follow(people context.Context, f *record.Follower, r *rand.Rand
 			if !errors.Is(err, errAgain) {
 				c.refused(e, err)
 			}
-			wait(c.load.ending, time.Duration(r.IntN(100))*time.Millisecond)
+			wait(c.load.ending, time.Duration(r.IntN(100))*time.Millisecond) //nolint:contextcheck // the same
 		}
 	}
 }

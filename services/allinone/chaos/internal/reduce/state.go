@@ -162,14 +162,15 @@ func (s *Step) apply(e *sessionv1.Event) {
 
 // Text is what the step said, and what it thought.
 func (s *Step) Text() (said, thought string) {
+	var texts, thoughts strings.Builder
 	for _, b := range s.Blocks {
 		if b.Thinking {
-			thought += b.Text
+			thoughts.WriteString(b.Text)
 		} else {
-			said += b.Text
+			texts.WriteString(b.Text)
 		}
 	}
-	return said, thought
+	return texts.String(), thoughts.String()
 }
 
 func (s *Step) block(index int32, thinking bool) *Block {
