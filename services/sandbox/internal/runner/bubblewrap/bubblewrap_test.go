@@ -1,6 +1,7 @@
 package bubblewrap
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -187,6 +188,45 @@ func TestASignalReachesTheCommand(t *testing.T) {
 	_, _ = io.ReadAll(p.Stderr())
 	if exit := p.Wait(); exit.Status != 9 || string(rest) != "caught\n" {
 		t.Errorf("output %q, exit %+v", rest, exit)
+	}
+}
+
+func TestACallerWhoGoesAwayDuringAStartEndsNothingThatRuns(t *testing.T) {
+	r, owner := newRunner(t)
+	if r.groups == nil {
+		t.Skip("without control groups every command has a sandbox of its own")
+	}
+	c := command(t, owner, "cat")
+	c.Stdin = true
+	p, err := r.Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Argv, c.Stdin = []string{"true"}, false
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for tries := 0; ; tries++ { // a start may as well notice before it has asked for anything
+		other, err := r.Start(ctx, c)
+		if err == nil {
+			_, _ = io.ReadAll(other.Stdout())
+			_, _ = io.ReadAll(other.Stderr())
+			other.Wait()
+			break
+		}
+		if tries == 100 {
+			t.Fatal(err)
+		}
+	}
+	if _, err := io.WriteString(p.Stdin(), "still here\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Stdin().Close(); err != nil {
+		t.Fatal(err)
+	}
+	out, _ := io.ReadAll(p.Stdout())
+	_, _ = io.ReadAll(p.Stderr())
+	if exit := p.Wait(); string(out) != "still here\n" || exit.Status != 0 {
+		t.Errorf("output %q, exit %+v", out, exit)
 	}
 }
 

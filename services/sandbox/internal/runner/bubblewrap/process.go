@@ -1,7 +1,6 @@
 package bubblewrap
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -69,7 +68,7 @@ func (p *process) Resize(size box.TerminalSize) error {
 // start starts a command in the sandbox, in which it has a place booked: it gives
 // that back at its end, or on an error. errGone says that the sandbox had ended
 // before.
-func (s *sandbox) start(ctx context.Context, c box.Command) (*process, error) {
+func (s *sandbox) start(c box.Command) (*process, error) {
 	ends, err := newStdio(c, s.r.null)
 	if err != nil {
 		s.r.leave(s, true)
@@ -103,7 +102,7 @@ func (s *sandbox) start(ctx context.Context, c box.Command) (*process, error) {
 		return nil, p.giveUp(err)
 	}
 	ends.closeChild()
-	if err := p.awaitStart(ctx, c, request.Hold); err != nil {
+	if err := p.awaitStart(c, request.Hold); err != nil {
 		return nil, p.giveUp(err)
 	}
 	return p, nil
@@ -145,8 +144,12 @@ func (p *process) request(path string, c box.Command) *wire.Command {
 }
 
 // awaitStart waits until init has started the command. A held one is put into its
-// group and let go.
-func (p *process) awaitStart(ctx context.Context, c box.Command, held bool) error {
+// group and let go. The caller's going away ends no wait: the sandbox, with all
+// that runs in it, would have to go as well, for nobody could tell whether init
+// starts the command yet.
+func (p *process) awaitStart(c box.Command, held bool) error {
+	late := time.NewTimer(startTimeout)
+	defer late.Stop()
 	select {
 	case <-p.started:
 	case <-p.ended: // with the sandbox
@@ -154,8 +157,8 @@ func (p *process) awaitStart(ctx context.Context, c box.Command, held bool) erro
 			return errGone
 		}
 		return nil // it may have run
-	case <-ctx.Done():
-		return fmt.Errorf("start the command: %w", ctx.Err())
+	case <-late.C:
+		return fmt.Errorf("start the command: the sandbox's init did not answer within %v", startTimeout)
 	}
 	p.mu.Lock()
 	fault, pidfd := p.fault, p.pidfd

@@ -21,7 +21,7 @@ func (r *Runner) Start(ctx context.Context, c box.Command) (box.Process, error) 
 		if err != nil {
 			return nil, err
 		}
-		p, err := s.start(ctx, c)
+		p, err := s.start(c)
 		if err == nil {
 			return p, nil
 		}
