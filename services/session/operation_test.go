@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 )
 
 const background = `
@@ -44,5 +45,34 @@ func TestTheLogTellsWhatATurnSawOfAnOperation(t *testing.T) {
 	}
 	if end := finished(t, events); end.State != sessionv1.TurnState_TURN_STATE_COMPLETE {
 		t.Errorf("the turn ended %v", end)
+	}
+}
+
+func TestAnInterruptTellsOfTheOperationThatACallHasHandedBack(t *testing.T) {
+	f := start(t, `
+turns:
+  - when: work
+    steps: [{tools: [{name: Block, input: {}}]}]
+fallback: {steps: [{text: [ok]}]}
+`)
+	ctx := t.Context()
+	s := f.session(ctx, t)
+	turn := f.create(ctx, t, s, "work")
+	call := <-f.peers.blocked
+	// The call ends well while the interrupt is on its way.
+	f.peers.finish(call, toolsv1.CallOutcome_CALL_OUTCOME_OK, "It runs on.").Operation = "operations/" + call
+	f.interrupt(ctx, t, &sessionv1.InterruptSessionRequest{Name: s})
+	f.waitForEnd(ctx, t, turn.Name)
+	var told, handed string
+	for _, e := range f.log(ctx, t, s) {
+		if o := e.GetOperationStarted(); o != nil {
+			told = o.Operation
+		}
+		if c := e.GetToolCallFinished(); c != nil {
+			handed = c.Operation
+		}
+	}
+	if want := "operations/" + call; told != want || handed != want {
+		t.Errorf("the log tells of the operation %q, and the call handed back %q; want %q", told, handed, want)
 	}
 }

@@ -159,7 +159,7 @@ func (c *caller) call(ctx context.Context, u *sessionv1.ToolUse) error {
 			return c.record(u, c.cancel(u), begun) //nolint:contextcheck // ctx has ended; cancelling has a context of its own
 		case err == nil && end.result != nil:
 			endCallSpan(span, end.result)
-			return c.record(u, end.result, begun, c.w.operationEvents(u, end.told)...)
+			return c.record(u, end, begun)
 		case err == nil && end.ask != nil:
 			return c.ask(u, end.ask)
 		case apierr.Reason(err) == "STALE_EPOCH":
@@ -172,7 +172,7 @@ func (c *caller) call(ctx context.Context, u *sessionv1.ToolUse) error {
 			c.w.deps.Log.WarnContext(ctx, "a call failed", "session", c.w.lease.Session, "call", u.CallId, "tool", u.Tool, "error", err)
 			result := failedCall(u, err)
 			endCallSpan(span, result)
-			return c.record(u, result, begun)
+			return c.record(u, ended{result: result}, begun)
 		}
 	}
 }
@@ -313,27 +313,22 @@ func (c *caller) ask(u *sessionv1.ToolUse, a *toolsv1.CallAsk) error {
 }
 
 // record keeps a call's result with the turn, and says that the call ended.
-func (c *caller) record(u *sessionv1.ToolUse, r *sessionv1.ToolResult, begun time.Time, also ...*sessionv1.Event) error {
+func (c *caller) record(u *sessionv1.ToolUse, end ended, begun time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.w.active
-	if err := t.setResult(u.CallId, r); err != nil {
+	if err := t.setResult(u.CallId, end.result); err != nil {
 		return err
 	}
-	c.w.suspect.Store(false) // this is progress
-	finished := c.w.finishedCall(u.Tool, r, time.Since(begun))
-	for _, e := range also {
-		finished.GetToolCallFinished().Operation = e.GetOperationStarted().GetOperation()
-	}
 	return c.w.log.Append(c.parent, store.Write{
-		Events: append([]*sessionv1.Event{finished}, also...), Turns: []*store.TurnRow{t.row()},
+		Events: c.w.callEnded(u, end, time.Since(begun)), Turns: []*store.TurnRow{t.row()},
 		StepCommitted: true, // a call is recorded once: a turn that brings its replicas down does not get here for ever
 	})
 }
 
 // cancel stops a call because the turn stops, and tells how the call ended. A replica of tools that dies meanwhile is no
 // reason not to know: another one tells.
-func (c *caller) cancel(u *sessionv1.ToolUse) *sessionv1.ToolResult {
+func (c *caller) cancel(u *sessionv1.ToolUse) ended {
 	ctx, stop := context.WithTimeout(c.parent, cancelTimeout)
 	defer stop()
 	resp, err := c.w.deps.Calls.CancelCall(ctx, &toolsv1.CancelCallRequest{Call: c.w.callRef(u.CallId)})
@@ -350,11 +345,11 @@ func (c *caller) cancel(u *sessionv1.ToolUse) *sessionv1.ToolResult {
 	switch {
 	case err != nil:
 		c.w.deps.Log.WarnContext(ctx, "a call could not be cancelled", "session", c.w.lease.Session, "call", u.CallId, "error", err)
-		return failedCall(u, status.Error(codes.Unknown, "cancel failed"))
+		return ended{result: failedCall(u, status.Error(codes.Unknown, "cancel failed"))}
 	case resp.Result == nil:
-		return &sessionv1.ToolResult{CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_INTERRUPTED, Content: []*commonv1.Content{textContent("The call was stopped.")}}
-	default:
-		return toolResult(u.CallId, resp.Result)
+		return ended{result: interruptedCall(u, "The call was stopped.")}
+	default: // it may have ended well just before, and handed back an operation
+		return ended{result: toolResult(u.CallId, resp.Result), told: resp.Result}
 	}
 }
 
@@ -439,6 +434,18 @@ func (w *Worker) callRef(callID string) *commonv1.CallRef {
 }
 
 // finishedCall is the event of a call's end.
+// callEnded are the events that tell how a call ended.
+func (w *Worker) callEnded(u *sessionv1.ToolUse, end ended, took time.Duration) []*sessionv1.Event {
+	finished := w.finishedCall(u.Tool, end.result, took)
+	finished.GetToolCallFinished().Operation = end.told.GetOperation()
+	return append([]*sessionv1.Event{finished}, w.operationEvents(u, end.told)...)
+}
+
+// interruptedCall is the result of a call that the end of its turn stopped.
+func interruptedCall(u *sessionv1.ToolUse, text string) *sessionv1.ToolResult {
+	return &sessionv1.ToolResult{CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_INTERRUPTED, Content: []*commonv1.Content{textContent(text)}}
+}
+
 func (w *Worker) finishedCall(tool string, r *sessionv1.ToolResult, took time.Duration) *sessionv1.Event {
 	return w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_ToolCallFinished{ToolCallFinished: &sessionv1.ToolCallFinished{
 		CallId: r.CallId, Tool: tool, Outcome: r.Outcome, Content: r.Content, DurationMs: took.Milliseconds(),

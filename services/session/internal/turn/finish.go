@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -123,19 +122,19 @@ func (w *Worker) closeCalls(ctx context.Context, write *store.Write, text string
 	if len(uses) == 0 {
 		return
 	}
-	ended := w.cancelBegun(ctx, last)
+	stopped := w.cancelBegun(ctx, last)
 	for _, u := range uses {
 		if _, done := w.active.run.Results[u.CallId]; done {
 			continue
 		}
-		r := ended[u.CallId]
-		if r == nil {
-			r = &sessionv1.ToolResult{CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_INTERRUPTED, Content: []*commonv1.Content{textContent(text)}}
+		end, began := stopped[u.CallId]
+		if !began {
+			end = ended{result: interruptedCall(u, text)}
 		}
-		if err := w.active.setResult(u.CallId, r); err != nil {
+		if err := w.active.setResult(u.CallId, end.result); err != nil {
 			panic(err) // a message of our own always marshals
 		}
-		write.Events = append(write.Events, w.finishedCall(u.Tool, r, 0))
+		write.Events = append(write.Events, w.callEnded(u, end, 0)...)
 		write.Waited = append(write.Waited, u.CallId)
 	}
 	if err := w.addResults(write, last); err != nil {
@@ -146,9 +145,9 @@ func (w *Worker) closeCalls(ctx context.Context, write *store.Write, text string
 // cancelBegun stops the calls of a message that have no result and may have
 // begun, and tells how they ended. A message that another worker committed may
 // have any of its calls running; of this worker's own, those that it asked for.
-func (w *Worker) cancelBegun(ctx context.Context, m *sessionv1.Message) map[string]*sessionv1.ToolResult {
+func (w *Worker) cancelBegun(ctx context.Context, m *sessionv1.Message) map[string]ended {
 	var mu sync.Mutex
-	ended := map[string]*sessionv1.ToolResult{}
+	stopped := map[string]ended{}
 	c := &caller{w: w, parent: ctx}
 	var calls errgroup.Group
 	calls.SetLimit(maxParallelCalls)
@@ -161,12 +160,12 @@ func (w *Worker) cancelBegun(ctx context.Context, m *sessionv1.Message) map[stri
 			r := c.cancel(u)
 			mu.Lock()
 			defer mu.Unlock()
-			ended[u.CallId] = r
+			stopped[u.CallId] = r
 			return nil
 		})
 	}
 	_ = calls.Wait() // none fails: how a call ended is its result
-	return ended
+	return stopped
 }
 
 // openCalls are the calls that wait for an answer.
