@@ -219,7 +219,7 @@ func TestWhatRunsStandsStillWhileItsFilesAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Both files change at every moment, one after the other.
-	start := &sandboxv1.ExecStart{Call: c.named("writer"), Argv: []string{"bash", "-c", "echo; while :; do echo x >> a; echo x >> b; done"}}
+	start := &sandboxv1.ExecStart{Call: c.named("writer"), Argv: []string{"bash", "-c", ": > a; : > b; echo; while :; do echo x >> a; echo x >> b; done"}}
 	if err := stream.Send(&sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Start{Start: start}}); err != nil {
 		t.Fatal(err)
 	}
