@@ -6,7 +6,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/objectstore"
 )
 
 // Levels of isolation.
@@ -35,6 +37,7 @@ type Config struct {
 	UIDBase       int           `key:"uid-base" help:"first host user id for workspaces, when running as root"`
 	UIDCount      int           `key:"uid-count" help:"number of host user ids for workspaces (level full)"`
 	Limits        Limits        `key:"limits"`
+	ObjectStore   ObjectStore   `key:"object-store"`
 }
 
 // Limits of commands, and the operator's ceiling for what one may ask for.
@@ -57,6 +60,33 @@ type Limits struct {
 	KeepResults     int           `key:"keep-results" help:"results of commands kept per session until they are acknowledged"`
 	Snapshots       int           `key:"snapshots" help:"snapshots that a session may have"`
 	KeepFor         time.Duration `key:"keep-for" help:"how long results are kept that nobody acknowledges, and how long it is remembered that one was"`
+}
+
+// ObjectStore is where snapshots are copied to, so that a workspace can be made
+// again on another node.
+type ObjectStore struct {
+	URL       string        `key:"url" help:"file:///folder, or s3://bucket/prefix?endpoint=https://host:port&region=name; empty copies nothing"`
+	AccessKey config.Secret `key:"access-key" help:"access key for the bucket; empty looks where the tools of AWS do"`
+	SecretKey config.Secret `key:"secret-key" help:"secret key for the bucket"`
+}
+
+// Validate reports every fault.
+func (o ObjectStore) Validate() error {
+	if o.URL == "" {
+		return nil
+	}
+	if (o.AccessKey == "") != (o.SecretKey == "") {
+		return errors.New("object-store: access-key and secret-key go together")
+	}
+	return nil
+}
+
+// open opens the store; nil when there is none.
+func (o ObjectStore) open() (objectstore.Store, error) {
+	if o.URL == "" {
+		return nil, nil //nolint:nilnil // no store is a valid configuration
+	}
+	return objectstore.Open(o.URL, objectstore.Credentials{AccessKey: string(o.AccessKey), SecretKey: string(o.SecretKey)})
 }
 
 // Defaults are the defaults of every key.

@@ -48,7 +48,7 @@ const probeTimeout = 30 * time.Second
 // everything the level promises can be applied here. The error says what is
 // missing. The service must be closed.
 func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
-	if err := errors.Join(c.Validate(), c.Limits.Validate()); err != nil {
+	if err := errors.Join(c.Validate(), c.Limits.Validate(), c.ObjectStore.Validate()); err != nil {
 		return nil, err
 	}
 	data, err := filepath.Abs(c.Data)
@@ -87,7 +87,14 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	if err := s.probe(ctx, owners, c.Limits.box()); err != nil {
 		return nil, err
 	}
-	info := server.Info{Node: nodeName(c.Node), Level: level, Driver: "bubblewrap", Includes: includes(level, owners, s.groups), Snapshots: c.Limits.Snapshots}
+	objects, err := c.ObjectStore.open()
+	if err != nil {
+		return nil, err
+	}
+	info := server.Info{
+		Node: nodeName(c.Node), Level: level, Driver: "bubblewrap", Includes: includes(level, owners, s.groups),
+		Snapshots: c.Limits.Snapshots, Objects: objects,
+	}
 	d.Log.InfoContext(ctx, "sandbox ready", "level", level, "why", why, "includes", info.Includes, "data", data)
 	s.server = server.New(s.node, info)
 	return s, nil

@@ -37,6 +37,10 @@ func (k Key) check() error {
 	return nil
 }
 
+// Path names the session among those of all tenants: two parts, none of which
+// begins with a dot, of letters, digits and `-_%`.
+func (k Key) Path() string { return k.folder() + "/" + k.Session }
+
 // folder is the tenant's folder: the tenant where it is plain, with every other
 // byte as %XX. Two tenants never share one, and none begins with a dot.
 func (k Key) folder() string {

@@ -28,6 +28,7 @@ type session struct {
 
 	changes sync.Mutex   // serializes file changes; taken before mu
 	kept    sync.RWMutex // held to write while snapshots are removed; taken after changes
+	pushes  sync.Mutex   // held while snapshots are copied elsewhere; taken before kept
 	starts  sync.RWMutex // held to write while nothing may start; taken after changes, before mu
 	usage   tally
 

@@ -44,3 +44,28 @@ func (w *Workspace) RemoveSnapshots() (release func()) {
 	w.s.kept.Lock()
 	return w.s.kept.Unlock
 }
+
+// PushSnapshots keeps others from copying the snapshots elsewhere, and from
+// removing them, until release is called.
+func (w *Workspace) PushSnapshots() (release func()) {
+	w.s.pushes.Lock()
+	read := w.ReadSnapshots()
+	return func() {
+		read()
+		w.s.pushes.Unlock()
+	}
+}
+
+// Admit returns a session's workspace to a caller who holds the session. release
+// must be called.
+func (n *Node) Admit(c Call, generation int64) (w *Workspace, release func(), err error) {
+	s, leave, err := n.enter(c.Key)
+	if err != nil {
+		return nil, nil, err
+	}
+	if w, err = s.begin(c, generation); err != nil {
+		leave()
+		return nil, nil, err
+	}
+	return w, leave, nil
+}

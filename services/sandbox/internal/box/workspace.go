@@ -13,9 +13,10 @@ type Workspace struct {
 	// Snapshots is the folder of its snapshots. ReadSnapshots and RemoveSnapshots
 	// guard it; whatever else changes it is a Change, so that they come one after
 	// the other.
-	Snapshots string
-	Owner     Owner
-	s         *session
+	Snapshots  string
+	Generation int64 // of its place
+	Owner      Owner
+	s          *session
 }
 
 // Ensured says what Ensure found.
@@ -118,7 +119,7 @@ func (s *session) makeFolders(slot int) error {
 }
 
 func (s *session) workspace() *Workspace {
-	return &Workspace{Dir: s.path("workspace"), Staging: s.path("staging"), Snapshots: s.path("snapshots"), Owner: s.node.slots.owner(s.meta.Slot), s: s}
+	return &Workspace{Dir: s.path("workspace"), Staging: s.path("staging"), Snapshots: s.path("snapshots"), Generation: s.meta.Generation, Owner: s.node.slots.owner(s.meta.Slot), s: s}
 }
 
 // Delete kills what runs in a session's workspace and deletes it, with everything

@@ -61,6 +61,8 @@ var rules = []rule{
 	{snapshot.ErrDamaged, codes.DataLoss, sandboxv1.ErrorReason_ERROR_REASON_SNAPSHOT_DAMAGED},
 	{snapshot.ErrTooDeep, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_FULL},
 	{errTooManySnapshots, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_SNAPSHOTS},
+	{errNoObjects, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_NO_OBJECT_STORE},
+	{errObjects, codes.Unavailable, sandboxv1.ErrorReason_ERROR_REASON_OBJECT_STORE_FAILED},
 	{page.ErrBadToken, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_BAD_PAGE_TOKEN},
 }
 
@@ -119,6 +121,8 @@ func details(r rule, err error) []apierr.Option {
 		return []apierr.Option{apierr.Quota("execs", err.Error()), apierr.RetryAfter(time.Second)}
 	case r.reason == sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_SANDBOXES:
 		return []apierr.Option{apierr.Quota("sandboxes", err.Error()), apierr.RetryAfter(time.Second)}
+	case r.code == codes.Unavailable:
+		return []apierr.Option{apierr.RetryAfter(time.Second)}
 	case r.code == codes.ResourceExhausted:
 		return []apierr.Option{apierr.Quota("workspace", err.Error())}
 	case r.code == codes.FailedPrecondition:

@@ -14,6 +14,7 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/objectstore"
 )
 
 // Info is what the RPCs need to know of a node, and tell of it.
@@ -24,6 +25,8 @@ type Info struct {
 	Includes []string
 	// Snapshots is how many a session may have.
 	Snapshots int
+	// Objects is where snapshots are copied to; nil for nowhere.
+	Objects objectstore.Store
 }
 
 // Server serves the services of a node.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
@@ -67,6 +68,11 @@ func (s *workspaceServer) DeleteWorkspace(ctx context.Context, r *sandboxv1.Dele
 	}
 	if err := s.node.Delete(k); err != nil {
 		return nil, status(err)
+	}
+	if s.info.Objects != nil {
+		if err := s.dropPlaces(ctx, k, math.MaxInt64); err != nil {
+			return nil, status(remoteError(err))
+		}
 	}
 	return &sandboxv1.DeleteWorkspaceResponse{}, nil
 }

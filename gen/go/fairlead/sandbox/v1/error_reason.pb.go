@@ -84,6 +84,10 @@ const (
 	ErrorReason_ERROR_REASON_SNAPSHOT_DAMAGED ErrorReason = 27
 	// The node has as many sandboxes as it may, and commands run in all of them.
 	ErrorReason_ERROR_REASON_TOO_MANY_SANDBOXES ErrorReason = 28
+	// No object store is configured.
+	ErrorReason_ERROR_REASON_NO_OBJECT_STORE ErrorReason = 29
+	// The object store could not be reached, or refused.
+	ErrorReason_ERROR_REASON_OBJECT_STORE_FAILED ErrorReason = 30
 )
 
 // Enum value maps for ErrorReason.
@@ -118,6 +122,8 @@ var (
 		26: "ERROR_REASON_TOO_MANY_SNAPSHOTS",
 		27: "ERROR_REASON_SNAPSHOT_DAMAGED",
 		28: "ERROR_REASON_TOO_MANY_SANDBOXES",
+		29: "ERROR_REASON_NO_OBJECT_STORE",
+		30: "ERROR_REASON_OBJECT_STORE_FAILED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":         0,
@@ -149,6 +155,8 @@ var (
 		"ERROR_REASON_TOO_MANY_SNAPSHOTS":  26,
 		"ERROR_REASON_SNAPSHOT_DAMAGED":    27,
 		"ERROR_REASON_TOO_MANY_SANDBOXES":  28,
+		"ERROR_REASON_NO_OBJECT_STORE":     29,
+		"ERROR_REASON_OBJECT_STORE_FAILED": 30,
 	}
 )
 
@@ -183,7 +191,7 @@ var File_fairlead_sandbox_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xdf\a\n" +
+	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xa7\b\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12$\n" +
 	" ERROR_REASON_WORKSPACE_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -214,7 +222,9 @@ const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\x1fERROR_REASON_SNAPSHOT_NOT_FOUND\x10\x19\x12#\n" +
 	"\x1fERROR_REASON_TOO_MANY_SNAPSHOTS\x10\x1a\x12!\n" +
 	"\x1dERROR_REASON_SNAPSHOT_DAMAGED\x10\x1b\x12#\n" +
-	"\x1fERROR_REASON_TOO_MANY_SANDBOXES\x10\x1cBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
+	"\x1fERROR_REASON_TOO_MANY_SANDBOXES\x10\x1c\x12 \n" +
+	"\x1cERROR_REASON_NO_OBJECT_STORE\x10\x1d\x12$\n" +
+	" ERROR_REASON_OBJECT_STORE_FAILED\x10\x1eBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
 	file_fairlead_sandbox_v1_error_reason_proto_rawDescOnce sync.Once

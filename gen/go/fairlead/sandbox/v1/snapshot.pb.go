@@ -1375,6 +1375,227 @@ func (x *ForkSnapshotResponse) GetCreated() bool {
 	return false
 }
 
+// ExportSnapshotsRequest asks for the snapshots to be copied.
+type ExportSnapshotsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// On whose behalf.
+	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
+	// The generation of the workspace's place; 0: any.
+	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *ExportSnapshotsRequest) Reset() {
+	*x = ExportSnapshotsRequest{}
+	mi := &file_fairlead_sandbox_v1_snapshot_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportSnapshotsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportSnapshotsRequest) ProtoMessage() {}
+
+func (x *ExportSnapshotsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_snapshot_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportSnapshotsRequest.ProtoReflect.Descriptor instead.
+func (*ExportSnapshotsRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_snapshot_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ExportSnapshotsRequest) GetCall() *v1.CallRef {
+	if x != nil {
+		return x.Call
+	}
+	return nil
+}
+
+func (x *ExportSnapshotsRequest) GetWorkspaceGeneration() int64 {
+	if x != nil {
+		return x.WorkspaceGeneration
+	}
+	return 0
+}
+
+// ExportSnapshotsResponse tells what was copied.
+type ExportSnapshotsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many snapshots the object store has by now.
+	Snapshots int64 `protobuf:"varint,1,opt,name=snapshots,proto3" json:"snapshots,omitempty"`
+	// How many bytes were sent.
+	SentBytes     int64 `protobuf:"varint,2,opt,name=sent_bytes,json=sentBytes,proto3" json:"sent_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportSnapshotsResponse) Reset() {
+	*x = ExportSnapshotsResponse{}
+	mi := &file_fairlead_sandbox_v1_snapshot_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportSnapshotsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportSnapshotsResponse) ProtoMessage() {}
+
+func (x *ExportSnapshotsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_snapshot_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportSnapshotsResponse.ProtoReflect.Descriptor instead.
+func (*ExportSnapshotsResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_snapshot_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ExportSnapshotsResponse) GetSnapshots() int64 {
+	if x != nil {
+		return x.Snapshots
+	}
+	return 0
+}
+
+func (x *ExportSnapshotsResponse) GetSentBytes() int64 {
+	if x != nil {
+		return x.SentBytes
+	}
+	return 0
+}
+
+// ImportSnapshotsRequest asks for a workspace from the object store.
+type ImportSnapshotsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// On whose behalf. Repeating the call by the same id changes nothing.
+	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
+	// The generation of the new place; what was exported from a place with a
+	// higher one is not looked at.
+	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *ImportSnapshotsRequest) Reset() {
+	*x = ImportSnapshotsRequest{}
+	mi := &file_fairlead_sandbox_v1_snapshot_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportSnapshotsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportSnapshotsRequest) ProtoMessage() {}
+
+func (x *ImportSnapshotsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_snapshot_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportSnapshotsRequest.ProtoReflect.Descriptor instead.
+func (*ImportSnapshotsRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_snapshot_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ImportSnapshotsRequest) GetCall() *v1.CallRef {
+	if x != nil {
+		return x.Call
+	}
+	return nil
+}
+
+func (x *ImportSnapshotsRequest) GetWorkspaceGeneration() int64 {
+	if x != nil {
+		return x.WorkspaceGeneration
+	}
+	return 0
+}
+
+// ImportSnapshotsResponse says what the workspace is.
+type ImportSnapshotsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether this request made it, and not the same one before.
+	Created bool `protobuf:"varint,1,opt,name=created,proto3" json:"created,omitempty"`
+	// The snapshot that it was made from. What was done after it is lost.
+	Snapshot      *Snapshot `protobuf:"bytes,2,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportSnapshotsResponse) Reset() {
+	*x = ImportSnapshotsResponse{}
+	mi := &file_fairlead_sandbox_v1_snapshot_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportSnapshotsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportSnapshotsResponse) ProtoMessage() {}
+
+func (x *ImportSnapshotsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_snapshot_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportSnapshotsResponse.ProtoReflect.Descriptor instead.
+func (*ImportSnapshotsResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_snapshot_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ImportSnapshotsResponse) GetCreated() bool {
+	if x != nil {
+		return x.Created
+	}
+	return false
+}
+
+func (x *ImportSnapshotsResponse) GetSnapshot() *Snapshot {
+	if x != nil {
+		return x.Snapshot
+	}
+	return nil
+}
+
 var File_fairlead_sandbox_v1_snapshot_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_snapshot_proto_rawDesc = "" +
@@ -1472,14 +1693,27 @@ const file_fairlead_sandbox_v1_snapshot_proto_rawDesc = "" +
 	"\x11source_generation\x18\x04 \x01(\x03R\x10sourceGeneration\x12%\n" +
 	"\bsnapshot\x18\x05 \x01(\tB\t\xbaH\x06r\x04\x10\x01(?R\bsnapshot\"0\n" +
 	"\x14ForkSnapshotResponse\x12\x18\n" +
-	"\acreated\x18\x01 \x01(\bR\acreated*\xbd\x01\n" +
+	"\acreated\x18\x01 \x01(\bR\acreated\"\x84\x01\n" +
+	"\x16ExportSnapshotsRequest\x127\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x121\n" +
+	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\"V\n" +
+	"\x17ExportSnapshotsResponse\x12\x1c\n" +
+	"\tsnapshots\x18\x01 \x01(\x03R\tsnapshots\x12\x1d\n" +
+	"\n" +
+	"sent_bytes\x18\x02 \x01(\x03R\tsentBytes\"\x8d\x01\n" +
+	"\x16ImportSnapshotsRequest\x127\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12:\n" +
+	"\x14workspace_generation\x18\x02 \x01(\x03B\a\xbaH\x04\"\x02 \x00R\x13workspaceGeneration\"n\n" +
+	"\x17ImportSnapshotsResponse\x12\x18\n" +
+	"\acreated\x18\x01 \x01(\bR\acreated\x129\n" +
+	"\bsnapshot\x18\x02 \x01(\v2\x1d.fairlead.sandbox.v1.SnapshotR\bsnapshot*\xbd\x01\n" +
 	"\fChangeStatus\x12\x1d\n" +
 	"\x19CHANGE_STATUS_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13CHANGE_STATUS_ADDED\x10\x01\x12\x19\n" +
 	"\x15CHANGE_STATUS_DELETED\x10\x02\x12\x1a\n" +
 	"\x16CHANGE_STATUS_MODIFIED\x10\x03\x12\x1e\n" +
 	"\x1aCHANGE_STATUS_MODE_CHANGED\x10\x04\x12\x1e\n" +
-	"\x1aCHANGE_STATUS_TYPE_CHANGED\x10\x052\xef\x05\n" +
+	"\x1aCHANGE_STATUS_TYPE_CHANGED\x10\x052\xcb\a\n" +
 	"\x0fSnapshotService\x12i\n" +
 	"\x0eCreateSnapshot\x12*.fairlead.sandbox.v1.CreateSnapshotRequest\x1a+.fairlead.sandbox.v1.CreateSnapshotResponse\x12`\n" +
 	"\vGetSnapshot\x12'.fairlead.sandbox.v1.GetSnapshotRequest\x1a(.fairlead.sandbox.v1.GetSnapshotResponse\x12f\n" +
@@ -1487,7 +1721,9 @@ const file_fairlead_sandbox_v1_snapshot_proto_rawDesc = "" +
 	"\rDiffSnapshots\x12).fairlead.sandbox.v1.DiffSnapshotsRequest\x1a*.fairlead.sandbox.v1.DiffSnapshotsResponse\x12l\n" +
 	"\x0fRestoreSnapshot\x12+.fairlead.sandbox.v1.RestoreSnapshotRequest\x1a,.fairlead.sandbox.v1.RestoreSnapshotResponse\x12l\n" +
 	"\x0fDeleteSnapshots\x12+.fairlead.sandbox.v1.DeleteSnapshotsRequest\x1a,.fairlead.sandbox.v1.DeleteSnapshotsResponse\x12c\n" +
-	"\fForkSnapshot\x12(.fairlead.sandbox.v1.ForkSnapshotRequest\x1a).fairlead.sandbox.v1.ForkSnapshotResponseBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
+	"\fForkSnapshot\x12(.fairlead.sandbox.v1.ForkSnapshotRequest\x1a).fairlead.sandbox.v1.ForkSnapshotResponse\x12l\n" +
+	"\x0fExportSnapshots\x12+.fairlead.sandbox.v1.ExportSnapshotsRequest\x1a,.fairlead.sandbox.v1.ExportSnapshotsResponse\x12l\n" +
+	"\x0fImportSnapshots\x12+.fairlead.sandbox.v1.ImportSnapshotsRequest\x1a,.fairlead.sandbox.v1.ImportSnapshotsResponseBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
 	file_fairlead_sandbox_v1_snapshot_proto_rawDescOnce sync.Once
@@ -1502,7 +1738,7 @@ func file_fairlead_sandbox_v1_snapshot_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_sandbox_v1_snapshot_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fairlead_sandbox_v1_snapshot_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_fairlead_sandbox_v1_snapshot_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_fairlead_sandbox_v1_snapshot_proto_goTypes = []any{
 	(ChangeStatus)(0),               // 0: fairlead.sandbox.v1.ChangeStatus
 	(*Snapshot)(nil),                // 1: fairlead.sandbox.v1.Snapshot
@@ -1523,47 +1759,58 @@ var file_fairlead_sandbox_v1_snapshot_proto_goTypes = []any{
 	(*DeleteSnapshotsResponse)(nil), // 16: fairlead.sandbox.v1.DeleteSnapshotsResponse
 	(*ForkSnapshotRequest)(nil),     // 17: fairlead.sandbox.v1.ForkSnapshotRequest
 	(*ForkSnapshotResponse)(nil),    // 18: fairlead.sandbox.v1.ForkSnapshotResponse
-	(*timestamppb.Timestamp)(nil),   // 19: google.protobuf.Timestamp
-	(*v1.CallRef)(nil),              // 20: fairlead.common.v1.CallRef
-	(*durationpb.Duration)(nil),     // 21: google.protobuf.Duration
-	(FileType)(0),                   // 22: fairlead.sandbox.v1.FileType
+	(*ExportSnapshotsRequest)(nil),  // 19: fairlead.sandbox.v1.ExportSnapshotsRequest
+	(*ExportSnapshotsResponse)(nil), // 20: fairlead.sandbox.v1.ExportSnapshotsResponse
+	(*ImportSnapshotsRequest)(nil),  // 21: fairlead.sandbox.v1.ImportSnapshotsRequest
+	(*ImportSnapshotsResponse)(nil), // 22: fairlead.sandbox.v1.ImportSnapshotsResponse
+	(*timestamppb.Timestamp)(nil),   // 23: google.protobuf.Timestamp
+	(*v1.CallRef)(nil),              // 24: fairlead.common.v1.CallRef
+	(*durationpb.Duration)(nil),     // 25: google.protobuf.Duration
+	(FileType)(0),                   // 26: fairlead.sandbox.v1.FileType
 }
 var file_fairlead_sandbox_v1_snapshot_proto_depIdxs = []int32{
-	19, // 0: fairlead.sandbox.v1.Snapshot.create_time:type_name -> google.protobuf.Timestamp
+	23, // 0: fairlead.sandbox.v1.Snapshot.create_time:type_name -> google.protobuf.Timestamp
 	2,  // 1: fairlead.sandbox.v1.Snapshot.left_out:type_name -> fairlead.sandbox.v1.LeftOut
-	20, // 2: fairlead.sandbox.v1.CreateSnapshotRequest.call:type_name -> fairlead.common.v1.CallRef
+	24, // 2: fairlead.sandbox.v1.CreateSnapshotRequest.call:type_name -> fairlead.common.v1.CallRef
 	1,  // 3: fairlead.sandbox.v1.CreateSnapshotResponse.snapshot:type_name -> fairlead.sandbox.v1.Snapshot
-	21, // 4: fairlead.sandbox.v1.CreateSnapshotResponse.frozen:type_name -> google.protobuf.Duration
+	25, // 4: fairlead.sandbox.v1.CreateSnapshotResponse.frozen:type_name -> google.protobuf.Duration
 	1,  // 5: fairlead.sandbox.v1.GetSnapshotResponse.snapshot:type_name -> fairlead.sandbox.v1.Snapshot
 	1,  // 6: fairlead.sandbox.v1.ListSnapshotsResponse.snapshots:type_name -> fairlead.sandbox.v1.Snapshot
 	0,  // 7: fairlead.sandbox.v1.FileChange.status:type_name -> fairlead.sandbox.v1.ChangeStatus
 	10, // 8: fairlead.sandbox.v1.FileChange.before:type_name -> fairlead.sandbox.v1.ChangedFile
 	10, // 9: fairlead.sandbox.v1.FileChange.after:type_name -> fairlead.sandbox.v1.ChangedFile
-	22, // 10: fairlead.sandbox.v1.ChangedFile.type:type_name -> fairlead.sandbox.v1.FileType
+	26, // 10: fairlead.sandbox.v1.ChangedFile.type:type_name -> fairlead.sandbox.v1.FileType
 	9,  // 11: fairlead.sandbox.v1.DiffSnapshotsResponse.changes:type_name -> fairlead.sandbox.v1.FileChange
-	20, // 12: fairlead.sandbox.v1.RestoreSnapshotRequest.call:type_name -> fairlead.common.v1.CallRef
-	21, // 13: fairlead.sandbox.v1.RestoreSnapshotResponse.frozen:type_name -> google.protobuf.Duration
-	20, // 14: fairlead.sandbox.v1.DeleteSnapshotsRequest.call:type_name -> fairlead.common.v1.CallRef
-	20, // 15: fairlead.sandbox.v1.ForkSnapshotRequest.call:type_name -> fairlead.common.v1.CallRef
-	3,  // 16: fairlead.sandbox.v1.SnapshotService.CreateSnapshot:input_type -> fairlead.sandbox.v1.CreateSnapshotRequest
-	5,  // 17: fairlead.sandbox.v1.SnapshotService.GetSnapshot:input_type -> fairlead.sandbox.v1.GetSnapshotRequest
-	7,  // 18: fairlead.sandbox.v1.SnapshotService.ListSnapshots:input_type -> fairlead.sandbox.v1.ListSnapshotsRequest
-	11, // 19: fairlead.sandbox.v1.SnapshotService.DiffSnapshots:input_type -> fairlead.sandbox.v1.DiffSnapshotsRequest
-	13, // 20: fairlead.sandbox.v1.SnapshotService.RestoreSnapshot:input_type -> fairlead.sandbox.v1.RestoreSnapshotRequest
-	15, // 21: fairlead.sandbox.v1.SnapshotService.DeleteSnapshots:input_type -> fairlead.sandbox.v1.DeleteSnapshotsRequest
-	17, // 22: fairlead.sandbox.v1.SnapshotService.ForkSnapshot:input_type -> fairlead.sandbox.v1.ForkSnapshotRequest
-	4,  // 23: fairlead.sandbox.v1.SnapshotService.CreateSnapshot:output_type -> fairlead.sandbox.v1.CreateSnapshotResponse
-	6,  // 24: fairlead.sandbox.v1.SnapshotService.GetSnapshot:output_type -> fairlead.sandbox.v1.GetSnapshotResponse
-	8,  // 25: fairlead.sandbox.v1.SnapshotService.ListSnapshots:output_type -> fairlead.sandbox.v1.ListSnapshotsResponse
-	12, // 26: fairlead.sandbox.v1.SnapshotService.DiffSnapshots:output_type -> fairlead.sandbox.v1.DiffSnapshotsResponse
-	14, // 27: fairlead.sandbox.v1.SnapshotService.RestoreSnapshot:output_type -> fairlead.sandbox.v1.RestoreSnapshotResponse
-	16, // 28: fairlead.sandbox.v1.SnapshotService.DeleteSnapshots:output_type -> fairlead.sandbox.v1.DeleteSnapshotsResponse
-	18, // 29: fairlead.sandbox.v1.SnapshotService.ForkSnapshot:output_type -> fairlead.sandbox.v1.ForkSnapshotResponse
-	23, // [23:30] is the sub-list for method output_type
-	16, // [16:23] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	24, // 12: fairlead.sandbox.v1.RestoreSnapshotRequest.call:type_name -> fairlead.common.v1.CallRef
+	25, // 13: fairlead.sandbox.v1.RestoreSnapshotResponse.frozen:type_name -> google.protobuf.Duration
+	24, // 14: fairlead.sandbox.v1.DeleteSnapshotsRequest.call:type_name -> fairlead.common.v1.CallRef
+	24, // 15: fairlead.sandbox.v1.ForkSnapshotRequest.call:type_name -> fairlead.common.v1.CallRef
+	24, // 16: fairlead.sandbox.v1.ExportSnapshotsRequest.call:type_name -> fairlead.common.v1.CallRef
+	24, // 17: fairlead.sandbox.v1.ImportSnapshotsRequest.call:type_name -> fairlead.common.v1.CallRef
+	1,  // 18: fairlead.sandbox.v1.ImportSnapshotsResponse.snapshot:type_name -> fairlead.sandbox.v1.Snapshot
+	3,  // 19: fairlead.sandbox.v1.SnapshotService.CreateSnapshot:input_type -> fairlead.sandbox.v1.CreateSnapshotRequest
+	5,  // 20: fairlead.sandbox.v1.SnapshotService.GetSnapshot:input_type -> fairlead.sandbox.v1.GetSnapshotRequest
+	7,  // 21: fairlead.sandbox.v1.SnapshotService.ListSnapshots:input_type -> fairlead.sandbox.v1.ListSnapshotsRequest
+	11, // 22: fairlead.sandbox.v1.SnapshotService.DiffSnapshots:input_type -> fairlead.sandbox.v1.DiffSnapshotsRequest
+	13, // 23: fairlead.sandbox.v1.SnapshotService.RestoreSnapshot:input_type -> fairlead.sandbox.v1.RestoreSnapshotRequest
+	15, // 24: fairlead.sandbox.v1.SnapshotService.DeleteSnapshots:input_type -> fairlead.sandbox.v1.DeleteSnapshotsRequest
+	17, // 25: fairlead.sandbox.v1.SnapshotService.ForkSnapshot:input_type -> fairlead.sandbox.v1.ForkSnapshotRequest
+	19, // 26: fairlead.sandbox.v1.SnapshotService.ExportSnapshots:input_type -> fairlead.sandbox.v1.ExportSnapshotsRequest
+	21, // 27: fairlead.sandbox.v1.SnapshotService.ImportSnapshots:input_type -> fairlead.sandbox.v1.ImportSnapshotsRequest
+	4,  // 28: fairlead.sandbox.v1.SnapshotService.CreateSnapshot:output_type -> fairlead.sandbox.v1.CreateSnapshotResponse
+	6,  // 29: fairlead.sandbox.v1.SnapshotService.GetSnapshot:output_type -> fairlead.sandbox.v1.GetSnapshotResponse
+	8,  // 30: fairlead.sandbox.v1.SnapshotService.ListSnapshots:output_type -> fairlead.sandbox.v1.ListSnapshotsResponse
+	12, // 31: fairlead.sandbox.v1.SnapshotService.DiffSnapshots:output_type -> fairlead.sandbox.v1.DiffSnapshotsResponse
+	14, // 32: fairlead.sandbox.v1.SnapshotService.RestoreSnapshot:output_type -> fairlead.sandbox.v1.RestoreSnapshotResponse
+	16, // 33: fairlead.sandbox.v1.SnapshotService.DeleteSnapshots:output_type -> fairlead.sandbox.v1.DeleteSnapshotsResponse
+	18, // 34: fairlead.sandbox.v1.SnapshotService.ForkSnapshot:output_type -> fairlead.sandbox.v1.ForkSnapshotResponse
+	20, // 35: fairlead.sandbox.v1.SnapshotService.ExportSnapshots:output_type -> fairlead.sandbox.v1.ExportSnapshotsResponse
+	22, // 36: fairlead.sandbox.v1.SnapshotService.ImportSnapshots:output_type -> fairlead.sandbox.v1.ImportSnapshotsResponse
+	28, // [28:37] is the sub-list for method output_type
+	19, // [19:28] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_sandbox_v1_snapshot_proto_init() }
@@ -1578,7 +1825,7 @@ func file_fairlead_sandbox_v1_snapshot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_sandbox_v1_snapshot_proto_rawDesc), len(file_fairlead_sandbox_v1_snapshot_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   18,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,6 +26,8 @@ const (
 	SnapshotService_RestoreSnapshot_FullMethodName = "/fairlead.sandbox.v1.SnapshotService/RestoreSnapshot"
 	SnapshotService_DeleteSnapshots_FullMethodName = "/fairlead.sandbox.v1.SnapshotService/DeleteSnapshots"
 	SnapshotService_ForkSnapshot_FullMethodName    = "/fairlead.sandbox.v1.SnapshotService/ForkSnapshot"
+	SnapshotService_ExportSnapshots_FullMethodName = "/fairlead.sandbox.v1.SnapshotService/ExportSnapshots"
+	SnapshotService_ImportSnapshots_FullMethodName = "/fairlead.sandbox.v1.SnapshotService/ImportSnapshots"
 )
 
 // SnapshotServiceClient is the client API for SnapshotService service.
@@ -65,6 +67,17 @@ type SnapshotServiceClient interface {
 	// session has from then on, too. It is made whole, or not at all. A session
 	// that has a workspace is ALREADY_EXISTS with reason WORKSPACE_EXISTS.
 	ForkSnapshot(ctx context.Context, in *ForkSnapshotRequest, opts ...grpc.CallOption) (*ForkSnapshotResponse, error)
+	// ExportSnapshots copies what the object store does not have yet of the
+	// session's snapshots to it, and removes from it what was deleted here. What
+	// it has is whole at any moment. Without an object store it is
+	// FAILED_PRECONDITION with reason NO_OBJECT_STORE; one that cannot be reached
+	// is UNAVAILABLE with reason OBJECT_STORE_FAILED, to be tried again.
+	ExportSnapshots(ctx context.Context, in *ExportSnapshotsRequest, opts ...grpc.CallOption) (*ExportSnapshotsResponse, error)
+	// ImportSnapshots makes the session's workspace here from the last snapshot
+	// that the object store has of it, with all of its snapshots. It is made
+	// whole, or not at all. Without one it is NOT_FOUND with reason
+	// SNAPSHOT_NOT_FOUND.
+	ImportSnapshots(ctx context.Context, in *ImportSnapshotsRequest, opts ...grpc.CallOption) (*ImportSnapshotsResponse, error)
 }
 
 type snapshotServiceClient struct {
@@ -145,6 +158,26 @@ func (c *snapshotServiceClient) ForkSnapshot(ctx context.Context, in *ForkSnapsh
 	return out, nil
 }
 
+func (c *snapshotServiceClient) ExportSnapshots(ctx context.Context, in *ExportSnapshotsRequest, opts ...grpc.CallOption) (*ExportSnapshotsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExportSnapshotsResponse)
+	err := c.cc.Invoke(ctx, SnapshotService_ExportSnapshots_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *snapshotServiceClient) ImportSnapshots(ctx context.Context, in *ImportSnapshotsRequest, opts ...grpc.CallOption) (*ImportSnapshotsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ImportSnapshotsResponse)
+	err := c.cc.Invoke(ctx, SnapshotService_ImportSnapshots_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // SnapshotServiceServer is the server API for SnapshotService service.
 // All implementations must embed UnimplementedSnapshotServiceServer
 // for forward compatibility.
@@ -182,6 +215,17 @@ type SnapshotServiceServer interface {
 	// session has from then on, too. It is made whole, or not at all. A session
 	// that has a workspace is ALREADY_EXISTS with reason WORKSPACE_EXISTS.
 	ForkSnapshot(context.Context, *ForkSnapshotRequest) (*ForkSnapshotResponse, error)
+	// ExportSnapshots copies what the object store does not have yet of the
+	// session's snapshots to it, and removes from it what was deleted here. What
+	// it has is whole at any moment. Without an object store it is
+	// FAILED_PRECONDITION with reason NO_OBJECT_STORE; one that cannot be reached
+	// is UNAVAILABLE with reason OBJECT_STORE_FAILED, to be tried again.
+	ExportSnapshots(context.Context, *ExportSnapshotsRequest) (*ExportSnapshotsResponse, error)
+	// ImportSnapshots makes the session's workspace here from the last snapshot
+	// that the object store has of it, with all of its snapshots. It is made
+	// whole, or not at all. Without one it is NOT_FOUND with reason
+	// SNAPSHOT_NOT_FOUND.
+	ImportSnapshots(context.Context, *ImportSnapshotsRequest) (*ImportSnapshotsResponse, error)
 	mustEmbedUnimplementedSnapshotServiceServer()
 }
 
@@ -212,6 +256,12 @@ func (UnimplementedSnapshotServiceServer) DeleteSnapshots(context.Context, *Dele
 }
 func (UnimplementedSnapshotServiceServer) ForkSnapshot(context.Context, *ForkSnapshotRequest) (*ForkSnapshotResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ForkSnapshot not implemented")
+}
+func (UnimplementedSnapshotServiceServer) ExportSnapshots(context.Context, *ExportSnapshotsRequest) (*ExportSnapshotsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ExportSnapshots not implemented")
+}
+func (UnimplementedSnapshotServiceServer) ImportSnapshots(context.Context, *ImportSnapshotsRequest) (*ImportSnapshotsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ImportSnapshots not implemented")
 }
 func (UnimplementedSnapshotServiceServer) mustEmbedUnimplementedSnapshotServiceServer() {}
 func (UnimplementedSnapshotServiceServer) testEmbeddedByValue()                         {}
@@ -360,6 +410,42 @@ func _SnapshotService_ForkSnapshot_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SnapshotService_ExportSnapshots_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExportSnapshotsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SnapshotServiceServer).ExportSnapshots(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SnapshotService_ExportSnapshots_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SnapshotServiceServer).ExportSnapshots(ctx, req.(*ExportSnapshotsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SnapshotService_ImportSnapshots_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ImportSnapshotsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SnapshotServiceServer).ImportSnapshots(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SnapshotService_ImportSnapshots_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SnapshotServiceServer).ImportSnapshots(ctx, req.(*ImportSnapshotsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // SnapshotService_ServiceDesc is the grpc.ServiceDesc for SnapshotService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -394,6 +480,14 @@ var SnapshotService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ForkSnapshot",
 			Handler:    _SnapshotService_ForkSnapshot_Handler,
+		},
+		{
+			MethodName: "ExportSnapshots",
+			Handler:    _SnapshotService_ExportSnapshots_Handler,
+		},
+		{
+			MethodName: "ImportSnapshots",
+			Handler:    _SnapshotService_ImportSnapshots_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

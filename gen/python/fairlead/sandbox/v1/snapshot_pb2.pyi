@@ -235,3 +235,35 @@ class ForkSnapshotResponse(_message.Message):
     CREATED_FIELD_NUMBER: _ClassVar[int]
     created: bool
     def __init__(self, created: _Optional[bool] = ...) -> None: ...
+
+class ExportSnapshotsRequest(_message.Message):
+    __slots__ = ("call", "workspace_generation")
+    CALL_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    call: _call_pb2.CallRef
+    workspace_generation: int
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+
+class ExportSnapshotsResponse(_message.Message):
+    __slots__ = ("snapshots", "sent_bytes")
+    SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
+    SENT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    snapshots: int
+    sent_bytes: int
+    def __init__(self, snapshots: _Optional[int] = ..., sent_bytes: _Optional[int] = ...) -> None: ...
+
+class ImportSnapshotsRequest(_message.Message):
+    __slots__ = ("call", "workspace_generation")
+    CALL_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    call: _call_pb2.CallRef
+    workspace_generation: int
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+
+class ImportSnapshotsResponse(_message.Message):
+    __slots__ = ("created", "snapshot")
+    CREATED_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    created: bool
+    snapshot: Snapshot
+    def __init__(self, created: _Optional[bool] = ..., snapshot: _Optional[_Union[Snapshot, _Mapping]] = ...) -> None: ...

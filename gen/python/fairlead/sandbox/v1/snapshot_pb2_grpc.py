@@ -80,6 +80,16 @@ class SnapshotServiceStub:
                 request_serializer=fairlead_dot_sandbox_dot_v1_dot_snapshot__pb2.ForkSnapshotRequest.SerializeToString,
                 response_deserializer=fairlead_dot_sandbox_dot_v1_dot_snapshot__pb2.ForkSnapshotResponse.FromString,
                 _registered_method=True)
+        self.ExportSnapshots = channel.unary_unary(
+                '/fairlead.sandbox.v1.SnapshotService/ExportSnapshots',
+                request_serializer=fairlead_dot_sandbox_dot_v1_dot_snapshot__pb2.ExportSnapshotsRequest.SerializeToString,
+                response_deserializer=fairlead_dot_sandbox_dot_v1_dot_snapshot__pb2.ExportSnapshotsResponse.FromString,
+                _registered_method=True)
+        self.ImportSnapshots = channel.unary_unary(
+                '/fairlead.sandbox.v1.SnapshotService/ImportSnapshots',
+                request_serializer=fairlead_dot_sandbox_dot_v1_dot_snapshot__pb2.ImportSnapshotsRequest.SerializeToString,
+                response_deserializer=fairlead_dot_sandbox_dot_v1_dot_snapshot__pb2.ImportSnapshotsResponse.FromString,
+                _registered_method=True)
 
 
 class SnapshotServiceServicer:
@@ -152,6 +162,27 @@ class SnapshotServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ExportSnapshots(self, request, context):
+        """ExportSnapshots copies what the object store does not have yet of the
+        session's snapshots to it, and removes from it what was deleted here. What
+        it has is whole at any moment. Without an object store it is
+        FAILED_PRECONDITION with reason NO_OBJECT_STORE; one that cannot be reached
+        is UNAVAILABLE with reason OBJECT_STORE_FAILED, to be tried again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ImportSnapshots(self, request, context):
+        """ImportSnapshots makes the session's workspace here from the last snapshot
+        that the object store has of it, with all of its snapshots. It is made
+        whole, or not at all. Without one it is NOT_FOUND with reason
+        SNAPSHOT_NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SnapshotServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -189,6 +220,16 @@ def add_SnapshotServiceServicer_to_server(servicer, server):
                     servicer.ForkSnapshot,
                     request_deserializer=fairlead_dot_sandbox_dot_v1_dot_snapshot__pb2.ForkSnapshotRequest.FromString,
                     response_serializer=fairlead_dot_sandbox_dot_v1_dot_snapshot__pb2.ForkSnapshotResponse.SerializeToString,
+            ),
+            'ExportSnapshots': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExportSnapshots,
+                    request_deserializer=fairlead_dot_sandbox_dot_v1_dot_snapshot__pb2.ExportSnapshotsRequest.FromString,
+                    response_serializer=fairlead_dot_sandbox_dot_v1_dot_snapshot__pb2.ExportSnapshotsResponse.SerializeToString,
+            ),
+            'ImportSnapshots': grpc.unary_unary_rpc_method_handler(
+                    servicer.ImportSnapshots,
+                    request_deserializer=fairlead_dot_sandbox_dot_v1_dot_snapshot__pb2.ImportSnapshotsRequest.FromString,
+                    response_serializer=fairlead_dot_sandbox_dot_v1_dot_snapshot__pb2.ImportSnapshotsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -391,6 +432,60 @@ class SnapshotService:
             '/fairlead.sandbox.v1.SnapshotService/ForkSnapshot',
             fairlead_dot_sandbox_dot_v1_dot_snapshot__pb2.ForkSnapshotRequest.SerializeToString,
             fairlead_dot_sandbox_dot_v1_dot_snapshot__pb2.ForkSnapshotResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExportSnapshots(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.sandbox.v1.SnapshotService/ExportSnapshots',
+            fairlead_dot_sandbox_dot_v1_dot_snapshot__pb2.ExportSnapshotsRequest.SerializeToString,
+            fairlead_dot_sandbox_dot_v1_dot_snapshot__pb2.ExportSnapshotsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ImportSnapshots(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.sandbox.v1.SnapshotService/ImportSnapshots',
+            fairlead_dot_sandbox_dot_v1_dot_snapshot__pb2.ImportSnapshotsRequest.SerializeToString,
+            fairlead_dot_sandbox_dot_v1_dot_snapshot__pb2.ImportSnapshotsResponse.FromString,
             options,
             channel_credentials,
             insecure,

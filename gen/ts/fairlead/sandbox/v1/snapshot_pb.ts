@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/sandbox/v1/snapshot.proto.
  */
 export const file_fairlead_sandbox_v1_snapshot: GenFile = /*@__PURE__*/
-  fileDesc("CiJmYWlybGVhZC9zYW5kYm94L3YxL3NuYXBzaG90LnByb3RvEhNmYWlybGVhZC5zYW5kYm94LnYxIosCCghTbmFwc2hvdBIKCgJpZBgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIOCgZwYXJlbnQYAyABKAkSLwoLY3JlYXRlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWZpbGVzGAUgASgDEhMKC2RpcmVjdG9yaWVzGAYgASgDEg0KBWxpbmtzGAcgASgDEg0KBWJ5dGVzGAggASgDEhMKC2FkZGVkX2J5dGVzGAkgASgDEi4KCGxlZnRfb3V0GAogAygLMhwuZmFpcmxlYWQuc2FuZGJveC52MS5MZWZ0T3V0EhYKDmxlZnRfb3V0X2NvdW50GAsgASgDIiQKB0xlZnRPdXQSDAoEcGF0aBgBIAEoCRILCgN3aHkYAiABKAkioAEKFUNyZWF0ZVNuYXBzaG90UmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgCIAEoAxIdCgtkZXNjcmlwdGlvbhgDIAEoCUIIukgFcgMogCASFwoGcGFyZW50GAQgASgJQge6SARyAig/InQKFkNyZWF0ZVNuYXBzaG90UmVzcG9uc2USLwoIc25hcHNob3QYASABKAsyHS5mYWlybGVhZC5zYW5kYm94LnYxLlNuYXBzaG90EikKBmZyb3plbhgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKLAQoSR2V0U25hcHNob3RSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhsKCHNuYXBzaG90GAIgASgJQgm6SAZyBBABKD8SHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMiRgoTR2V0U25hcHNob3RSZXNwb25zZRIvCghzbmFwc2hvdBgBIAEoCzIdLmZhaXJsZWFkLnNhbmRib3gudjEuU25hcHNob3QiqgEKFExpc3RTbmFwc2hvdHNSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAIgASgDEhoKCXBhZ2Vfc2l6ZRgDIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAQgASgJQgi6SAVyAxiAQCJiChVMaXN0U25hcHNob3RzUmVzcG9uc2USMAoJc25hcHNob3RzGAEgAygLMh0uZmFpcmxlYWQuc2FuZGJveC52MS5TbmFwc2hvdBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAki5AEKCkZpbGVDaGFuZ2USDAoEcGF0aBgBIAEoCRIxCgZzdGF0dXMYAiABKA4yIS5mYWlybGVhZC5zYW5kYm94LnYxLkNoYW5nZVN0YXR1cxIwCgZiZWZvcmUYAyABKAsyIC5mYWlybGVhZC5zYW5kYm94LnYxLkNoYW5nZWRGaWxlEi8KBWFmdGVyGAQgASgLMiAuZmFpcmxlYWQuc2FuZGJveC52MS5DaGFuZ2VkRmlsZRIOCgZiaW5hcnkYBSABKAgSDwoHdW5pZmllZBgGIAEoCRIRCgl0cnVuY2F0ZWQYByABKAgiVgoLQ2hhbmdlZEZpbGUSKwoEdHlwZRgBIAEoDjIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZVR5cGUSDAoEbW9kZRgCIAEoDRIMCgRzaXplGAMgASgDIoECChREaWZmU25hcHNob3RzUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgCIAEoAxIXCgRmcm9tGAMgASgJQgm6SAZyBBABKD8SEwoCdG8YBCABKAlCB7pIBHICKD8SFgoEcGF0aBgFIAEoCUIIukgFcgMogCASDwoHdW5pZmllZBgGIAEoCBIaCglwYWdlX3NpemUYByABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgIIAEoCUIIukgFcgMYgEAiYgoVRGlmZlNuYXBzaG90c1Jlc3BvbnNlEjAKB2NoYW5nZXMYASADKAsyHy5mYWlybGVhZC5zYW5kYm94LnYxLkZpbGVDaGFuZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIoYBChZSZXN0b3JlU25hcHNob3RSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAIgASgDEhsKCHNuYXBzaG90GAMgASgJQgm6SAZyBBABKD8idwoXUmVzdG9yZVNuYXBzaG90UmVzcG9uc2USDwoHd3JpdHRlbhgBIAEoAxIPCgdyZW1vdmVkGAIgASgDEg8KB2NoYW5nZWQYAyABKAMSKQoGZnJvemVuGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIqsBChZEZWxldGVTbmFwc2hvdHNSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAIgASgDEiQKCXNuYXBzaG90cxgDIAMoCUIRukgOkgELEOgHIgZyBBABKD8SGgoJa2VlcF9sYXN0GAQgASgFQge6SAQaAigAIj8KF0RlbGV0ZVNuYXBzaG90c1Jlc3BvbnNlEg8KB2RlbGV0ZWQYASABKAMSEwoLZnJlZWRfYnl0ZXMYAiABKAMi2QEKE0ZvcmtTbmFwc2hvdFJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAiABKAMSOQoGc291cmNlGAMgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIZChFzb3VyY2VfZ2VuZXJhdGlvbhgEIAEoAxIbCghzbmFwc2hvdBgFIAEoCUIJukgGcgQQASg/IicKFEZvcmtTbmFwc2hvdFJlc3BvbnNlEg8KB2NyZWF0ZWQYASABKAgqvQEKDENoYW5nZVN0YXR1cxIdChlDSEFOR0VfU1RBVFVTX1VOU1BFQ0lGSUVEEAASFwoTQ0hBTkdFX1NUQVRVU19BRERFRBABEhkKFUNIQU5HRV9TVEFUVVNfREVMRVRFRBACEhoKFkNIQU5HRV9TVEFUVVNfTU9ESUZJRUQQAxIeChpDSEFOR0VfU1RBVFVTX01PREVfQ0hBTkdFRBAEEh4KGkNIQU5HRV9TVEFUVVNfVFlQRV9DSEFOR0VEEAUy7wUKD1NuYXBzaG90U2VydmljZRJpCg5DcmVhdGVTbmFwc2hvdBIqLmZhaXJsZWFkLnNhbmRib3gudjEuQ3JlYXRlU25hcHNob3RSZXF1ZXN0GisuZmFpcmxlYWQuc2FuZGJveC52MS5DcmVhdGVTbmFwc2hvdFJlc3BvbnNlEmAKC0dldFNuYXBzaG90EicuZmFpcmxlYWQuc2FuZGJveC52MS5HZXRTbmFwc2hvdFJlcXVlc3QaKC5mYWlybGVhZC5zYW5kYm94LnYxLkdldFNuYXBzaG90UmVzcG9uc2USZgoNTGlzdFNuYXBzaG90cxIpLmZhaXJsZWFkLnNhbmRib3gudjEuTGlzdFNuYXBzaG90c1JlcXVlc3QaKi5mYWlybGVhZC5zYW5kYm94LnYxLkxpc3RTbmFwc2hvdHNSZXNwb25zZRJmCg1EaWZmU25hcHNob3RzEikuZmFpcmxlYWQuc2FuZGJveC52MS5EaWZmU25hcHNob3RzUmVxdWVzdBoqLmZhaXJsZWFkLnNhbmRib3gudjEuRGlmZlNuYXBzaG90c1Jlc3BvbnNlEmwKD1Jlc3RvcmVTbmFwc2hvdBIrLmZhaXJsZWFkLnNhbmRib3gudjEuUmVzdG9yZVNuYXBzaG90UmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuUmVzdG9yZVNuYXBzaG90UmVzcG9uc2USbAoPRGVsZXRlU25hcHNob3RzEisuZmFpcmxlYWQuc2FuZGJveC52MS5EZWxldGVTbmFwc2hvdHNSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5EZWxldGVTbmFwc2hvdHNSZXNwb25zZRJjCgxGb3JrU25hcHNob3QSKC5mYWlybGVhZC5zYW5kYm94LnYxLkZvcmtTbmFwc2hvdFJlcXVlc3QaKS5mYWlybGVhZC5zYW5kYm94LnYxLkZvcmtTbmFwc2hvdFJlc3BvbnNlQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3NhbmRib3gvdjE7c2FuZGJveHYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_call, file_fairlead_sandbox_v1_file, file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("CiJmYWlybGVhZC9zYW5kYm94L3YxL3NuYXBzaG90LnByb3RvEhNmYWlybGVhZC5zYW5kYm94LnYxIosCCghTbmFwc2hvdBIKCgJpZBgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIOCgZwYXJlbnQYAyABKAkSLwoLY3JlYXRlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWZpbGVzGAUgASgDEhMKC2RpcmVjdG9yaWVzGAYgASgDEg0KBWxpbmtzGAcgASgDEg0KBWJ5dGVzGAggASgDEhMKC2FkZGVkX2J5dGVzGAkgASgDEi4KCGxlZnRfb3V0GAogAygLMhwuZmFpcmxlYWQuc2FuZGJveC52MS5MZWZ0T3V0EhYKDmxlZnRfb3V0X2NvdW50GAsgASgDIiQKB0xlZnRPdXQSDAoEcGF0aBgBIAEoCRILCgN3aHkYAiABKAkioAEKFUNyZWF0ZVNuYXBzaG90UmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgCIAEoAxIdCgtkZXNjcmlwdGlvbhgDIAEoCUIIukgFcgMogCASFwoGcGFyZW50GAQgASgJQge6SARyAig/InQKFkNyZWF0ZVNuYXBzaG90UmVzcG9uc2USLwoIc25hcHNob3QYASABKAsyHS5mYWlybGVhZC5zYW5kYm94LnYxLlNuYXBzaG90EikKBmZyb3plbhgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKLAQoSR2V0U25hcHNob3RSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhsKCHNuYXBzaG90GAIgASgJQgm6SAZyBBABKD8SHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMiRgoTR2V0U25hcHNob3RSZXNwb25zZRIvCghzbmFwc2hvdBgBIAEoCzIdLmZhaXJsZWFkLnNhbmRib3gudjEuU25hcHNob3QiqgEKFExpc3RTbmFwc2hvdHNSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAIgASgDEhoKCXBhZ2Vfc2l6ZRgDIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAQgASgJQgi6SAVyAxiAQCJiChVMaXN0U25hcHNob3RzUmVzcG9uc2USMAoJc25hcHNob3RzGAEgAygLMh0uZmFpcmxlYWQuc2FuZGJveC52MS5TbmFwc2hvdBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAki5AEKCkZpbGVDaGFuZ2USDAoEcGF0aBgBIAEoCRIxCgZzdGF0dXMYAiABKA4yIS5mYWlybGVhZC5zYW5kYm94LnYxLkNoYW5nZVN0YXR1cxIwCgZiZWZvcmUYAyABKAsyIC5mYWlybGVhZC5zYW5kYm94LnYxLkNoYW5nZWRGaWxlEi8KBWFmdGVyGAQgASgLMiAuZmFpcmxlYWQuc2FuZGJveC52MS5DaGFuZ2VkRmlsZRIOCgZiaW5hcnkYBSABKAgSDwoHdW5pZmllZBgGIAEoCRIRCgl0cnVuY2F0ZWQYByABKAgiVgoLQ2hhbmdlZEZpbGUSKwoEdHlwZRgBIAEoDjIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZVR5cGUSDAoEbW9kZRgCIAEoDRIMCgRzaXplGAMgASgDIoECChREaWZmU25hcHNob3RzUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgCIAEoAxIXCgRmcm9tGAMgASgJQgm6SAZyBBABKD8SEwoCdG8YBCABKAlCB7pIBHICKD8SFgoEcGF0aBgFIAEoCUIIukgFcgMogCASDwoHdW5pZmllZBgGIAEoCBIaCglwYWdlX3NpemUYByABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgIIAEoCUIIukgFcgMYgEAiYgoVRGlmZlNuYXBzaG90c1Jlc3BvbnNlEjAKB2NoYW5nZXMYASADKAsyHy5mYWlybGVhZC5zYW5kYm94LnYxLkZpbGVDaGFuZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIoYBChZSZXN0b3JlU25hcHNob3RSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAIgASgDEhsKCHNuYXBzaG90GAMgASgJQgm6SAZyBBABKD8idwoXUmVzdG9yZVNuYXBzaG90UmVzcG9uc2USDwoHd3JpdHRlbhgBIAEoAxIPCgdyZW1vdmVkGAIgASgDEg8KB2NoYW5nZWQYAyABKAMSKQoGZnJvemVuGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIqsBChZEZWxldGVTbmFwc2hvdHNSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAIgASgDEiQKCXNuYXBzaG90cxgDIAMoCUIRukgOkgELEOgHIgZyBBABKD8SGgoJa2VlcF9sYXN0GAQgASgFQge6SAQaAigAIj8KF0RlbGV0ZVNuYXBzaG90c1Jlc3BvbnNlEg8KB2RlbGV0ZWQYASABKAMSEwoLZnJlZWRfYnl0ZXMYAiABKAMi2QEKE0ZvcmtTbmFwc2hvdFJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAiABKAMSOQoGc291cmNlGAMgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIZChFzb3VyY2VfZ2VuZXJhdGlvbhgEIAEoAxIbCghzbmFwc2hvdBgFIAEoCUIJukgGcgQQASg/IicKFEZvcmtTbmFwc2hvdFJlc3BvbnNlEg8KB2NyZWF0ZWQYASABKAgiaQoWRXhwb3J0U25hcHNob3RzUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgCIAEoAyJAChdFeHBvcnRTbmFwc2hvdHNSZXNwb25zZRIRCglzbmFwc2hvdHMYASABKAMSEgoKc2VudF9ieXRlcxgCIAEoAyJyChZJbXBvcnRTbmFwc2hvdHNSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEiUKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAIgASgDQge6SAQiAiAAIlsKF0ltcG9ydFNuYXBzaG90c1Jlc3BvbnNlEg8KB2NyZWF0ZWQYASABKAgSLwoIc25hcHNob3QYAiABKAsyHS5mYWlybGVhZC5zYW5kYm94LnYxLlNuYXBzaG90Kr0BCgxDaGFuZ2VTdGF0dXMSHQoZQ0hBTkdFX1NUQVRVU19VTlNQRUNJRklFRBAAEhcKE0NIQU5HRV9TVEFUVVNfQURERUQQARIZChVDSEFOR0VfU1RBVFVTX0RFTEVURUQQAhIaChZDSEFOR0VfU1RBVFVTX01PRElGSUVEEAMSHgoaQ0hBTkdFX1NUQVRVU19NT0RFX0NIQU5HRUQQBBIeChpDSEFOR0VfU1RBVFVTX1RZUEVfQ0hBTkdFRBAFMssHCg9TbmFwc2hvdFNlcnZpY2USaQoOQ3JlYXRlU25hcHNob3QSKi5mYWlybGVhZC5zYW5kYm94LnYxLkNyZWF0ZVNuYXBzaG90UmVxdWVzdBorLmZhaXJsZWFkLnNhbmRib3gudjEuQ3JlYXRlU25hcHNob3RSZXNwb25zZRJgCgtHZXRTbmFwc2hvdBInLmZhaXJsZWFkLnNhbmRib3gudjEuR2V0U25hcHNob3RSZXF1ZXN0GiguZmFpcmxlYWQuc2FuZGJveC52MS5HZXRTbmFwc2hvdFJlc3BvbnNlEmYKDUxpc3RTbmFwc2hvdHMSKS5mYWlybGVhZC5zYW5kYm94LnYxLkxpc3RTbmFwc2hvdHNSZXF1ZXN0GiouZmFpcmxlYWQuc2FuZGJveC52MS5MaXN0U25hcHNob3RzUmVzcG9uc2USZgoNRGlmZlNuYXBzaG90cxIpLmZhaXJsZWFkLnNhbmRib3gudjEuRGlmZlNuYXBzaG90c1JlcXVlc3QaKi5mYWlybGVhZC5zYW5kYm94LnYxLkRpZmZTbmFwc2hvdHNSZXNwb25zZRJsCg9SZXN0b3JlU25hcHNob3QSKy5mYWlybGVhZC5zYW5kYm94LnYxLlJlc3RvcmVTbmFwc2hvdFJlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLlJlc3RvcmVTbmFwc2hvdFJlc3BvbnNlEmwKD0RlbGV0ZVNuYXBzaG90cxIrLmZhaXJsZWFkLnNhbmRib3gudjEuRGVsZXRlU25hcHNob3RzUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuRGVsZXRlU25hcHNob3RzUmVzcG9uc2USYwoMRm9ya1NuYXBzaG90EiguZmFpcmxlYWQuc2FuZGJveC52MS5Gb3JrU25hcHNob3RSZXF1ZXN0GikuZmFpcmxlYWQuc2FuZGJveC52MS5Gb3JrU25hcHNob3RSZXNwb25zZRJsCg9FeHBvcnRTbmFwc2hvdHMSKy5mYWlybGVhZC5zYW5kYm94LnYxLkV4cG9ydFNuYXBzaG90c1JlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLkV4cG9ydFNuYXBzaG90c1Jlc3BvbnNlEmwKD0ltcG9ydFNuYXBzaG90cxIrLmZhaXJsZWFkLnNhbmRib3gudjEuSW1wb3J0U25hcHNob3RzUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuSW1wb3J0U25hcHNob3RzUmVzcG9uc2VCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2FuZGJveC92MTtzYW5kYm94djFiBnByb3RvMw", [file_buf_validate_validate, file_fairlead_common_v1_call, file_fairlead_sandbox_v1_file, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Snapshot is one state of a workspace.
@@ -755,6 +755,119 @@ export const ForkSnapshotResponseSchema: GenMessage<ForkSnapshotResponse> = /*@_
   messageDesc(file_fairlead_sandbox_v1_snapshot, 17);
 
 /**
+ * ExportSnapshotsRequest asks for the snapshots to be copied.
+ *
+ * @generated from message fairlead.sandbox.v1.ExportSnapshotsRequest
+ */
+export type ExportSnapshotsRequest = Message<"fairlead.sandbox.v1.ExportSnapshotsRequest"> & {
+  /**
+   * On whose behalf.
+   *
+   * @generated from field: fairlead.common.v1.CallRef call = 1;
+   */
+  call?: CallRef | undefined;
+
+  /**
+   * The generation of the workspace's place; 0: any.
+   *
+   * @generated from field: int64 workspace_generation = 2;
+   */
+  workspaceGeneration: bigint;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.ExportSnapshotsRequest.
+ * Use `create(ExportSnapshotsRequestSchema)` to create a new message.
+ */
+export const ExportSnapshotsRequestSchema: GenMessage<ExportSnapshotsRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_snapshot, 18);
+
+/**
+ * ExportSnapshotsResponse tells what was copied.
+ *
+ * @generated from message fairlead.sandbox.v1.ExportSnapshotsResponse
+ */
+export type ExportSnapshotsResponse = Message<"fairlead.sandbox.v1.ExportSnapshotsResponse"> & {
+  /**
+   * How many snapshots the object store has by now.
+   *
+   * @generated from field: int64 snapshots = 1;
+   */
+  snapshots: bigint;
+
+  /**
+   * How many bytes were sent.
+   *
+   * @generated from field: int64 sent_bytes = 2;
+   */
+  sentBytes: bigint;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.ExportSnapshotsResponse.
+ * Use `create(ExportSnapshotsResponseSchema)` to create a new message.
+ */
+export const ExportSnapshotsResponseSchema: GenMessage<ExportSnapshotsResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_snapshot, 19);
+
+/**
+ * ImportSnapshotsRequest asks for a workspace from the object store.
+ *
+ * @generated from message fairlead.sandbox.v1.ImportSnapshotsRequest
+ */
+export type ImportSnapshotsRequest = Message<"fairlead.sandbox.v1.ImportSnapshotsRequest"> & {
+  /**
+   * On whose behalf. Repeating the call by the same id changes nothing.
+   *
+   * @generated from field: fairlead.common.v1.CallRef call = 1;
+   */
+  call?: CallRef | undefined;
+
+  /**
+   * The generation of the new place; what was exported from a place with a
+   * higher one is not looked at.
+   *
+   * @generated from field: int64 workspace_generation = 2;
+   */
+  workspaceGeneration: bigint;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.ImportSnapshotsRequest.
+ * Use `create(ImportSnapshotsRequestSchema)` to create a new message.
+ */
+export const ImportSnapshotsRequestSchema: GenMessage<ImportSnapshotsRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_snapshot, 20);
+
+/**
+ * ImportSnapshotsResponse says what the workspace is.
+ *
+ * @generated from message fairlead.sandbox.v1.ImportSnapshotsResponse
+ */
+export type ImportSnapshotsResponse = Message<"fairlead.sandbox.v1.ImportSnapshotsResponse"> & {
+  /**
+   * Whether this request made it, and not the same one before.
+   *
+   * @generated from field: bool created = 1;
+   */
+  created: boolean;
+
+  /**
+   * The snapshot that it was made from. What was done after it is lost.
+   *
+   * @generated from field: fairlead.sandbox.v1.Snapshot snapshot = 2;
+   */
+  snapshot?: Snapshot | undefined;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.ImportSnapshotsResponse.
+ * Use `create(ImportSnapshotsResponseSchema)` to create a new message.
+ */
+export const ImportSnapshotsResponseSchema: GenMessage<ImportSnapshotsResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_snapshot, 21);
+
+/**
  * ChangeStatus says how a file differs.
  *
  * @generated from enum fairlead.sandbox.v1.ChangeStatus
@@ -901,6 +1014,33 @@ export const SnapshotService: GenService<{
     methodKind: "unary";
     input: typeof ForkSnapshotRequestSchema;
     output: typeof ForkSnapshotResponseSchema;
+  },
+  /**
+   * ExportSnapshots copies what the object store does not have yet of the
+   * session's snapshots to it, and removes from it what was deleted here. What
+   * it has is whole at any moment. Without an object store it is
+   * FAILED_PRECONDITION with reason NO_OBJECT_STORE; one that cannot be reached
+   * is UNAVAILABLE with reason OBJECT_STORE_FAILED, to be tried again.
+   *
+   * @generated from rpc fairlead.sandbox.v1.SnapshotService.ExportSnapshots
+   */
+  exportSnapshots: {
+    methodKind: "unary";
+    input: typeof ExportSnapshotsRequestSchema;
+    output: typeof ExportSnapshotsResponseSchema;
+  },
+  /**
+   * ImportSnapshots makes the session's workspace here from the last snapshot
+   * that the object store has of it, with all of its snapshots. It is made
+   * whole, or not at all. Without one it is NOT_FOUND with reason
+   * SNAPSHOT_NOT_FOUND.
+   *
+   * @generated from rpc fairlead.sandbox.v1.SnapshotService.ImportSnapshots
+   */
+  importSnapshots: {
+    methodKind: "unary";
+    input: typeof ImportSnapshotsRequestSchema;
+    output: typeof ImportSnapshotsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_fairlead_sandbox_v1_snapshot, 0);

@@ -1,0 +1,77 @@
+// Package objectstore keeps files that outlive the machine: in a local folder, or
+// in a bucket of an S3-compatible service. An object is written whole or not at
+// all, and is durable when Put returns.
+package objectstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"path/filepath"
+	"strings"
+)
+
+// Errors of this package. Everything else is a failure of the store.
+var (
+	ErrNotFound = errors.New("there is no such object")
+	ErrKey      = errors.New("the key is not valid")
+)
+
+// Store holds objects by key: parts of letters, digits and `-_.%=`, with a slash
+// between two, none of which begins with a dot. Its methods may be called by
+// several goroutines.
+type Store interface {
+	// Put writes an object of so many bytes, from one to 5 GiB, over one that is
+	// there.
+	Put(ctx context.Context, key string, from io.Reader, size int64) error
+	// Get reads an object. The reader must be closed. ErrNotFound when there is
+	// none.
+	Get(ctx context.Context, key string) (io.ReadCloser, error)
+	// List returns the keys that begin with a prefix, in order.
+	List(ctx context.Context, prefix string) ([]string, error)
+	// Delete removes an object. One that does not exist is removed already.
+	Delete(ctx context.Context, key string) error
+}
+
+// Credentials are the keys for an S3-compatible service; empty ones are looked for
+// where the tools of AWS do: the environment, their file, the machine's role.
+type Credentials struct{ AccessKey, SecretKey string }
+
+// Open returns the store of an address: `file:///folder` or
+// `s3://bucket/prefix?endpoint=https://host:port&region=name`. Nothing is reached
+// yet, but a local folder is made.
+func Open(address string, c Credentials) (Store, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("object store: %w", err)
+	}
+	switch u.Scheme {
+	case "file":
+		if u.Host != "" || !filepath.IsAbs(u.Path) {
+			return nil, fmt.Errorf("object store %s: a folder is named by an absolute path, as file:///folder", address)
+		}
+		return openFolder(u.Path)
+	case "s3":
+		return openBucket(u, c)
+	}
+	return nil, fmt.Errorf("object store %s: the address must begin with file:// or s3://", address)
+}
+
+// check refuses a key that could name something else.
+func check(key string) error {
+	if key == "" || len(key) > 900 {
+		return fmt.Errorf("%w: it has %d bytes", ErrKey, len(key))
+	}
+	for part := range strings.SplitSeq(key, "/") {
+		if part == "" || part[0] == '.' || len(part) > 250 || strings.ContainsFunc(part, strange) {
+			return fmt.Errorf("%w: %.100q", ErrKey, key)
+		}
+	}
+	return nil
+}
+
+func strange(c rune) bool {
+	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("-_.%=", c)
+}

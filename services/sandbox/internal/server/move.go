@@ -1,0 +1,159 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
+)
+
+var (
+	errNoObjects = errors.New("no object store is configured: set object-store.url")
+	errObjects   = errors.New("the object store failed")
+)
+
+// exported is where the object store has a session's snapshots of one generation. Each
+// has a place of its own, so that a node that has lost the workspace and does not
+// know it yet cannot harm what the next one copies.
+func exported(k box.Key, generation int64) string {
+	return fmt.Sprintf("%s/%012d/", k.Path(), generation)
+}
+
+func (s *snapshotServer) ExportSnapshots(ctx context.Context, r *sandboxv1.ExportSnapshotsRequest) (*sandboxv1.ExportSnapshotsResponse, error) {
+	c, err := call(ctx, r.GetCall())
+	if err == nil && s.info.Objects == nil {
+		err = errNoObjects
+	}
+	if err != nil {
+		return nil, status(err)
+	}
+	w, leave, err := s.node.Admit(c, r.GetWorkspaceGeneration())
+	if err != nil {
+		return nil, status(err)
+	}
+	defer leave()
+	defer w.PushSnapshots()()
+	k, err := openKept(w)
+	if err != nil {
+		return nil, status(err)
+	}
+	defer k.close()
+	did, err := k.store.Push(ctx, s.info.Objects, exported(c.Key, w.Generation))
+	if err == nil {
+		err = s.dropPlaces(ctx, c.Key, w.Generation)
+	}
+	if err != nil {
+		return nil, status(remoteError(err))
+	}
+	return &sandboxv1.ExportSnapshotsResponse{Snapshots: did.Snapshots, SentBytes: did.Bytes}, nil
+}
+
+// dropPlaces removes what was copied from places before a generation.
+func (s *Server) dropPlaces(ctx context.Context, k box.Key, before int64) error {
+	keys, err := s.info.Objects.List(ctx, k.Path()+"/")
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if g, ok := generationOf(k, key); ok && g < before {
+			if err := s.info.Objects.Delete(ctx, key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// generationOf is the generation of the place that a key belongs to.
+func generationOf(k box.Key, key string) (int64, bool) {
+	rest, ok := strings.CutPrefix(key, k.Path()+"/")
+	number, _, cut := strings.Cut(rest, "/")
+	g, err := strconv.ParseInt(number, 10, 64)
+	return g, ok && cut && err == nil
+}
+
+// remoteError tells what the object store did from what is wrong with the
+// snapshots.
+func remoteError(err error) error {
+	for _, ours := range []error{snapshot.ErrNotFound, snapshot.ErrDamaged, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, ours) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", errObjects, err)
+}
+
+func (s *snapshotServer) ImportSnapshots(ctx context.Context, r *sandboxv1.ImportSnapshotsRequest) (*sandboxv1.ImportSnapshotsResponse, error) {
+	c, err := call(ctx, r.GetCall())
+	if err == nil && s.info.Objects == nil {
+		err = errNoObjects
+	}
+	if err != nil {
+		return nil, status(err)
+	}
+	got, err := s.node.Import(c, r.GetWorkspaceGeneration(), func(w *box.Workspace) error { return s.fetch(ctx, c.Key, w) })
+	if err != nil {
+		return nil, status(err)
+	}
+	k, done, err := s.read(ctx, r.GetCall().GetSession(), r.GetWorkspaceGeneration())
+	if err != nil {
+		return nil, status(err)
+	}
+	defer done()
+	list, err := k.store.List(1, 0)
+	if err != nil {
+		return nil, status(err)
+	}
+	resp := &sandboxv1.ImportSnapshotsResponse{Created: got.Created}
+	for _, last := range list {
+		resp.Snapshot = snapshotMessage(last)
+	}
+	return resp, nil
+}
+
+// fetch fills a new workspace, in which nothing runs yet, from the last place that
+// was copied.
+func (s *snapshotServer) fetch(ctx context.Context, key box.Key, w *box.Workspace) error {
+	from, err := s.lastPlace(ctx, key, w.Generation)
+	if err != nil {
+		return remoteError(err)
+	}
+	if err := snapshot.Pull(ctx, s.info.Objects, from, w.Snapshots); err != nil {
+		return remoteError(err)
+	}
+	k, err := openKept(w)
+	if err != nil {
+		return err
+	}
+	defer k.close()
+	list, err := k.store.List(1, 0)
+	if err != nil {
+		return err
+	}
+	if _, err := k.store.Restore(ctx, k.tree, list[0].ID); err != nil {
+		return err
+	}
+	w.Recount()
+	return w.Reserve(1, 0) // the limits may be lower by now
+}
+
+// lastPlace is the place with the highest generation, up to one, from which a
+// snapshot was copied.
+func (s *snapshotServer) lastPlace(ctx context.Context, k box.Key, most int64) (string, error) {
+	keys, err := s.info.Objects.List(ctx, k.Path()+"/")
+	if err != nil {
+		return "", err
+	}
+	for _, key := range slices.Backward(keys) { // the numbers have leading zeros
+		if g, ok := generationOf(k, key); ok && g <= most && strings.HasPrefix(key, exported(k, g)+"snapshots/") {
+			return exported(k, g), nil
+		}
+	}
+	return "", fmt.Errorf("%w in the object store", snapshot.ErrNotFound)
+}

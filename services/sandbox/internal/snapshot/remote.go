@@ -1,0 +1,195 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/objectstore"
+)
+
+// Pushed says what a push did.
+type Pushed struct {
+	Packs     int64 // that were not there yet
+	Bytes     int64 // of those packs
+	Snapshots int64 // that are there now
+}
+
+// Push makes an object store hold under a prefix what this store holds: what is
+// missing goes there, then the snapshots' names, then what is of no use any more
+// goes. Nobody else may push to the prefix, which ends with a slash.
+func (s *Store) Push(ctx context.Context, to objectstore.Store, prefix string) (Pushed, error) {
+	there, err := remote(ctx, to, prefix)
+	if err != nil {
+		return Pushed{}, err
+	}
+	var did Pushed
+	wanted := map[string]bool{}
+	for _, k := range s.packs.list() {
+		key := prefix + packsDir + "/" + filepath.Base(k.path)
+		wanted[key] = true
+		if there[key] {
+			continue
+		}
+		if err := pushPack(ctx, to, key, k); err != nil {
+			return did, err
+		}
+		did.Packs++
+		did.Bytes += k.size
+	}
+	all, err := s.records()
+	if err != nil {
+		return did, err
+	}
+	for _, r := range all {
+		key := prefix + recordsDir + "/" + r.file
+		wanted[key] = true
+		did.Snapshots++
+		if there[key] {
+			continue
+		}
+		raw, err := os.ReadFile(filepath.Join(s.dir, recordsDir, r.file))
+		if err == nil {
+			err = to.Put(ctx, key, bytes.NewReader(raw), int64(len(raw)))
+		}
+		if err != nil {
+			return did, err
+		}
+	}
+	return did, sweep(ctx, to, there, wanted)
+}
+
+// remote returns the keys under a prefix.
+func remote(ctx context.Context, in objectstore.Store, prefix string) (map[string]bool, error) {
+	keys, err := in.List(ctx, prefix)
+	there := make(map[string]bool, len(keys))
+	for _, k := range keys {
+		there[k] = true
+	}
+	return there, err
+}
+
+func pushPack(ctx context.Context, to objectstore.Store, key string, k *pack) error {
+	f, err := os.Open(k.path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(to.Put(ctx, key, f, k.size), f.Close())
+}
+
+// sweep removes what is not wanted any more: names before what they lead to.
+func sweep(ctx context.Context, in objectstore.Store, there, wanted map[string]bool) error {
+	for _, kind := range []string{recordsDir, packsDir} {
+		for key := range there {
+			if wanted[key] || path.Base(path.Dir(key)) != kind {
+				continue
+			}
+			if err := in.Delete(ctx, key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Pull makes a store in a folder from what an object store holds under a prefix,
+// which ends with a slash. Nobody may use the folder, and after an error it is of
+// no use. ErrNotFound when there is no snapshot under the prefix.
+func Pull(ctx context.Context, from objectstore.Store, prefix, dir string) error {
+	there, err := remote(ctx, from, prefix)
+	if err != nil {
+		return err
+	}
+	names := map[string][]string{}
+	for key := range there {
+		kind, name := path.Split(strings.TrimPrefix(key, prefix))
+		names[kind] = append(names[kind], name)
+	}
+	if len(names[recordsDir+"/"]) == 0 {
+		return fmt.Errorf("%w in the object store", ErrNotFound)
+	}
+	for _, kind := range []string{packsDir, recordsDir} {
+		folder := filepath.Join(dir, kind)
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return err
+		}
+		slices.Sort(names[kind+"/"])
+		for _, name := range names[kind+"/"] {
+			if err := pull(ctx, from, prefix+kind+"/"+name, filepath.Join(folder, name)); err != nil {
+				return err
+			}
+		}
+		if err := syncDir(folder); err != nil {
+			return err
+		}
+	}
+	return whole(dir)
+}
+
+// pull fetches one file. Its last name comes from the keys of the store, which have
+// no dots and slashes that would lead elsewhere.
+func pull(ctx context.Context, from objectstore.Store, key, to string) error {
+	in, err := from.Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	f, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, in)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// whole checks that a fetched store has every object that its snapshots need. What
+// is in them is checked when it is read.
+func whole(dir string) error {
+	s, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	live, err := s.live()
+	for h := range live {
+		if err == nil && h != (Hash{}) && !s.packs.has(h) {
+			err = fmt.Errorf("%w: object %x is missing", ErrDamaged, h[:6])
+		}
+	}
+	return errors.Join(err, s.Close())
+}
+
+// Head is the last snapshot that an object store holds under a prefix, which ends
+// with a slash.
+func Head(ctx context.Context, in objectstore.Store, prefix string) (Snapshot, error) {
+	keys, err := in.List(ctx, prefix+recordsDir+"/")
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if len(keys) == 0 {
+		return Snapshot{}, fmt.Errorf("%w in the object store", ErrNotFound)
+	}
+	r, err := in.Get(ctx, slices.Max(keys)) // the numbers have leading zeros
+	if err != nil {
+		return Snapshot{}, err
+	}
+	raw, err := io.ReadAll(io.LimitReader(r, 1<<20))
+	if err := errors.Join(err, r.Close()); err != nil {
+		return Snapshot{}, err
+	}
+	var head Snapshot
+	if err := json.Unmarshal(raw, &head); err != nil {
+		return Snapshot{}, fmt.Errorf("%w: the record %s cannot be read", ErrDamaged, slices.Max(keys))
+	}
+	return head, nil
+}

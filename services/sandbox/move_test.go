@@ -1,0 +1,118 @@
+package sandbox_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/sandbox"
+)
+
+func (c *client) exportSnapshots(t *testing.T) *sandboxv1.ExportSnapshotsResponse {
+	t.Helper()
+	r, err := c.snapshots.ExportSnapshots(t.Context(), &sandboxv1.ExportSnapshotsRequest{Call: c.call()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestAWorkspaceMovesToAnotherNodeWhenItsOwnIsLost(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		objects := t.TempDir()
+		node := func() *client {
+			cfg := configuration(t, level)
+			cfg.ObjectStore.URL = "file://" + objects
+			return start(t, cfg)
+		}
+		first, second := node(), node()
+		first.ensure(t.Context(), t)
+		first.bash(t, "mkdir -p d/empty && echo one > d/f && chmod 600 d/f && ln -s d/f link")
+		kept := first.snapshot(t, first.call())
+		if r := first.exportSnapshots(t); r.GetSnapshots() != 1 || r.GetSentBytes() == 0 {
+			t.Errorf("exported %v", r)
+		}
+		if r := first.exportSnapshots(t); r.GetSnapshots() != 1 || r.GetSentBytes() != 0 {
+			t.Errorf("exported again: %v", r)
+		}
+		first.bash(t, "echo lost > d/f")
+		first.stop()
+
+		request := &sandboxv1.ImportSnapshotsRequest{Call: second.named("move"), WorkspaceGeneration: 2}
+		for i, created := range []bool{true, false} {
+			r, err := second.snapshots.ImportSnapshots(t.Context(), request)
+			if err != nil || r.GetCreated() != created || r.GetSnapshot().GetId() != kept.GetId() {
+				t.Fatalf("import %d: %v, %v", i, r, err)
+			}
+		}
+		if got := second.bash(t, "cat link; stat -c %a d/f; ls d; echo two > d/f"); got.out != "one\n600\nempty\nf\n" || got.ExitCode != 0 {
+			t.Errorf("there is %q %q", got.out, got.err)
+		}
+		second.restore(t, kept.GetId())
+		if got := second.bash(t, "cat d/f"); got.out != "one\n" {
+			t.Errorf("restored %q", got.out)
+		}
+		second.exportSnapshots(t) // by now the place of the first generation is of no use
+		if left, _ := filepath.Glob(filepath.Join(objects, "default", "one", "*")); len(left) != 1 {
+			t.Errorf("in the object store: %v", left)
+		}
+		if _, err := second.workspaces.DeleteWorkspace(t.Context(), &sandboxv1.DeleteWorkspaceRequest{Session: "sessions/one"}); err != nil {
+			t.Fatal(err)
+		}
+		if left, err := os.ReadDir(objects); err != nil || len(left) > 0 {
+			t.Errorf("after the deletion there is %v, %v", left, err)
+		}
+	})
+}
+
+func TestANodeThatWasReplacedHarmsNothing(t *testing.T) {
+	objects := t.TempDir()
+	node := func() *client {
+		cfg := configuration(t, sandbox.LevelBasic)
+		cfg.ObjectStore.URL = "file://" + objects
+		return start(t, cfg)
+	}
+	stale, now, third := node(), node(), node()
+	stale.ensure(t.Context(), t)
+	stale.bash(t, "echo one > f")
+	stale.snapshot(t, stale.call())
+	stale.exportSnapshots(t)
+	if _, err := now.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: now.call(), WorkspaceGeneration: 2}); err != nil {
+		t.Fatal(err)
+	}
+	now.bash(t, "echo two > f")
+	now.snapshot(t, now.named("second"))
+	now.exportSnapshots(t)
+	stale.bash(t, "echo stale > f")
+	stale.snapshot(t, stale.named("stale"))
+	stale.exportSnapshots(t)
+	if _, err := third.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: third.call(), WorkspaceGeneration: 3}); err != nil {
+		t.Fatal(err)
+	}
+	if got := third.bash(t, "cat f"); got.out != "two\n" {
+		t.Errorf("there is %q", got.out)
+	}
+}
+
+func TestWithoutAnObjectStoreNothingMoves(t *testing.T) {
+	c := open(t, sandbox.LevelBasic)
+	_, err := c.snapshots.ExportSnapshots(t.Context(), &sandboxv1.ExportSnapshotsRequest{Call: c.call()})
+	wantReason(t, err, "NO_OBJECT_STORE")
+	_, err = c.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: c.call(), WorkspaceGeneration: 1})
+	wantReason(t, err, "NO_OBJECT_STORE")
+	objects := t.TempDir()
+	full := open(t, sandbox.LevelBasic, func(cfg *sandbox.Config) { cfg.ObjectStore.URL = "file://" + objects + "/o" })
+	full.session = "sessions/never"
+	_, err = full.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: full.call(), WorkspaceGeneration: 1})
+	wantReason(t, err, "SNAPSHOT_NOT_FOUND")
+	_, err = full.files.ListFiles(t.Context(), &sandboxv1.ListFilesRequest{Session: full.session})
+	wantReason(t, err, "WORKSPACE_NOT_FOUND")
+	bad := open(t, sandbox.LevelBasic, func(cfg *sandbox.Config) {
+		cfg.ObjectStore.URL = "s3://bucket?endpoint=http://127.0.0.1:1"
+		cfg.ObjectStore.AccessKey, cfg.ObjectStore.SecretKey = "k", "s"
+	})
+	bad.snapshot(t, bad.call())
+	_, err = bad.snapshots.ExportSnapshots(t.Context(), &sandboxv1.ExportSnapshotsRequest{Call: bad.call()})
+	wantReason(t, err, "OBJECT_STORE_FAILED")
+}
