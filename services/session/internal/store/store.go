@@ -221,6 +221,14 @@ type Write struct {
 	Jobs []Job
 }
 
+// OnlyEvents tells whether the write brings events and nothing else, as one does
+// for each token.
+func (w *Write) OnlyEvents() bool {
+	return len(w.Messages) == 0 && w.Head == nil && len(w.Turns) == 0 && w.ActiveTurn == nil && w.AddUsage == nil && w.FinishedTurns == 0 &&
+		len(w.Consume) == 0 && len(w.Wait) == 0 && len(w.Waited) == 0 && !w.StepCommitted &&
+		len(w.Settle) == 0 && len(w.Reserve) == 0 && len(w.Jobs) == 0
+}
+
 // Claim asks for leases.
 type Claim struct {
 	Replica string

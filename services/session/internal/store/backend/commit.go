@@ -42,6 +42,7 @@ type Facts struct {
 // Commit is what a commit changes, over all its writes.
 type Commit struct {
 	Sessions []*Session // in the order of their keys
+	Advanced []*Session // of which only the log goes on; none of Sessions; in the order of their keys
 	Events   []Event
 	Messages []Message
 	Turns    []Turn // each once
@@ -54,6 +55,9 @@ type Commit struct {
 	// Budgets is what changes in the ledger.
 	Budgets BudgetChange
 }
+
+// Empty tells whether there is nothing to change.
+func (c *Commit) Empty() bool { return len(c.Sessions)+len(c.Advanced) == 0 }
 
 // PendingCall is the row of a call that waits.
 type PendingCall struct {
@@ -98,8 +102,8 @@ func NeedsOf(writes []store.Write) Needs {
 type planner struct {
 	facts   Facts
 	out     Commit
-	changed map[store.Key]*Session
-	turns   map[ID]int // index in out.Turns
+	changed map[store.Key]bool // whether more than the log goes on
+	turns   map[ID]int         // index in out.Turns
 	waiting map[ID]store.PendingCall
 	waited  map[ID]struct{}
 	awake   map[store.Key]struct{}
@@ -110,7 +114,7 @@ type planner struct {
 // write's, of which then nothing is in the plan.
 func PlanCommit(writes []store.Write, f Facts) (*Commit, []error) {
 	p := &planner{
-		facts: f, changed: map[store.Key]*Session{}, turns: map[ID]int{},
+		facts: f, changed: map[store.Key]bool{}, turns: map[ID]int{},
 		waiting: map[ID]store.PendingCall{}, waited: map[ID]struct{}{}, awake: map[store.Key]struct{}{},
 		ledger: newLedger(f.Now, f.Budgets),
 	}
@@ -231,7 +235,7 @@ func (p *planner) checkMessages(w store.Write) ([]Message, error) {
 
 func (p *planner) apply(w store.Write, rows *writeRows) {
 	s := p.facts.Sessions[w.Key]
-	p.changed[w.Key] = s
+	p.changed[w.Key] = p.changed[w.Key] || !w.OnlyEvents()
 	s.UpdateTime = p.facts.Now
 	if n := len(rows.events); n > 0 {
 		s.LastSeq = rows.events[n-1].Seq
@@ -289,10 +293,17 @@ func applyHeader(s *Session, w store.Write) {
 }
 
 func (p *planner) finish() {
-	for _, s := range p.changed {
-		p.out.Sessions = append(p.out.Sessions, s)
+	for k, more := range p.changed {
+		s := p.facts.Sessions[k]
+		if more {
+			p.out.Sessions = append(p.out.Sessions, s)
+		} else {
+			p.out.Advanced = append(p.out.Advanced, s)
+		}
 	}
-	slices.SortFunc(p.out.Sessions, func(a, b *Session) int { return CompareKeys(a.Key, b.Key) })
+	byKey := func(a, b *Session) int { return CompareKeys(a.Key, b.Key) }
+	slices.SortFunc(p.out.Sessions, byKey)
+	slices.SortFunc(p.out.Advanced, byKey)
 	for id := range p.waited {
 		p.out.Waited = append(p.out.Waited, id)
 	}

@@ -34,7 +34,7 @@ func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, erro
 		var plan *backend.Commit
 		plan, errs = backend.PlanCommit(writes, facts)
 		jobs = plan.Jobs
-		if len(plan.Sessions) == 0 {
+		if plan.Empty() {
 			return nil
 		}
 		if len(plan.Events) < manyEvents {
@@ -109,6 +109,7 @@ func queueCommit(b *pgx.Batch, c *backend.Commit) {
 	queueJobs(b, c.Jobs)
 	queueDeliveries(b, c.Turns)
 	queueSessions(b, c.Sessions)
+	queueAdvanced(b, c.Advanced)
 }
 
 // manyEvents is from how many on COPY is cheaper than a statement with arrays,
@@ -210,7 +211,29 @@ func queueCalls(b *pgx.Batch, c *backend.Commit) {
 		tenants, sessions, calls, turns, answers, digests)
 }
 
+// queueAdvanced moves the ends of logs. It leaves alone what is costly to find out
+// for each token, and not changed by it: whether there is work.
+func queueAdvanced(b *pgx.Batch, rows []*backend.Session) {
+	if len(rows) == 0 {
+		return
+	}
+	var tenants, sessions []string
+	var updated []time.Time
+	var seqs []int64
+	for _, s := range rows {
+		tenants, sessions = append(tenants, s.Tenant), append(sessions, s.Session)
+		updated, seqs = append(updated, s.UpdateTime), append(seqs, s.LastSeq)
+	}
+	b.Queue(`update sessions s set update_time = n.update_time, last_seq = n.last_seq
+		from unnest($1::text[], $2::text[], $3::timestamptz[], $4::bigint[]) as n (tenant, session, update_time, last_seq)
+		where s.tenant = n.tenant and s.session = n.session`,
+		tenants, sessions, updated, seqs)
+}
+
 func queueSessions(b *pgx.Batch, rows []*backend.Session) {
+	if len(rows) == 0 {
+		return
+	}
 	var tenants, sessions, heads, actives []string
 	var updated []time.Time
 	var seqs, in, out, read, write, thinking, cost []int64

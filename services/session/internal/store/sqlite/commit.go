@@ -39,23 +39,19 @@ func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, erro
 const (
 	selectSession = "select " + sessionColumns + " from sessions where tenant = ? and session = ?"
 	insertEvent   = "insert into events (tenant, session, seq, first_seq, turn, body) values (?, ?, ?, ?, ?, ?)"
-	updateSession = `
-		update sessions set update_time = ?, last_seq = ?, head = ?, active_turn = ?,
-			input_tokens = ?, output_tokens = ?, cache_read_tokens = ?, cache_write_tokens = ?, thinking_tokens = ?, cost_nano_usd = ?,
-			finished_turns = ?, claims = ?,
-			runnable = exists (select 1 from inbox i where i.tenant = sessions.tenant and i.session = sessions.session)
-				or ? <> '' and not exists (select 1 from turns t where t.tenant = sessions.tenant and t.session = sessions.session and t.turn = ? and t.state = ?)
-		where tenant = ? and session = ?`
+	// advanceSession leaves alone what is costly to find out for each token, and not
+	// changed by it: whether there is work.
+	advanceSession = "update sessions set update_time = ?, last_seq = ? where tenant = ? and session = ?"
 )
 
 // prepared are the statements of a commit, on the connection that writes.
-type prepared struct{ session, event, update *sql.Stmt }
+type prepared struct{ session, event, advance *sql.Stmt }
 
 func prepare(ctx context.Context, w *sql.DB) (p prepared, err error) {
 	for _, s := range []struct {
 		to    **sql.Stmt
 		query string
-	}{{&p.session, selectSession}, {&p.event, insertEvent}, {&p.update, updateSession}} {
+	}{{&p.session, selectSession}, {&p.event, insertEvent}, {&p.advance, advanceSession}} {
 		if *s.to, err = w.PrepareContext(ctx, s.query); err != nil { //nolint:sqlclosecheck // close does
 			return p, errors.Join(err, p.close())
 		}
@@ -65,7 +61,7 @@ func prepare(ctx context.Context, w *sql.DB) (p prepared, err error) {
 
 func (p prepared) close() error {
 	var faults []error
-	for _, s := range []*sql.Stmt{p.session, p.event, p.update} {
+	for _, s := range []*sql.Stmt{p.session, p.event, p.advance} {
 		if s != nil {
 			faults = append(faults, s.Close())
 		}
@@ -143,7 +139,18 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, c *backend.Commit) error 
 	if err := insertJobs(ctx, tx, c.Jobs); err != nil {
 		return err
 	}
-	return every(ctx, tx.StmtContext(ctx, s.prepared.update),
+	if err := every(ctx, tx.StmtContext(ctx, s.prepared.advance), c.Advanced, func(s *backend.Session) []any {
+		return []any{micros(s.UpdateTime), s.LastSeq, s.Tenant, s.Session}
+	}); err != nil {
+		return err
+	}
+	return each(ctx, tx, `
+		update sessions set update_time = ?, last_seq = ?, head = ?, active_turn = ?,
+			input_tokens = ?, output_tokens = ?, cache_read_tokens = ?, cache_write_tokens = ?, thinking_tokens = ?, cost_nano_usd = ?,
+			finished_turns = ?, claims = ?,
+			runnable = exists (select 1 from inbox i where i.tenant = sessions.tenant and i.session = sessions.session)
+				or ? <> '' and not exists (select 1 from turns t where t.tenant = sessions.tenant and t.session = sessions.session and t.turn = ? and t.state = ?)
+		where tenant = ? and session = ?`,
 		c.Sessions, func(s *backend.Session) []any {
 			return []any{
 				micros(s.UpdateTime), s.LastSeq, s.Head, s.ActiveTurn,
