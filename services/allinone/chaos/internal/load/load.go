@@ -180,7 +180,7 @@ func (c *client) drive(ctx context.Context) {
 	for i := range followers {
 		f := &record.Follower{Name: fmt.Sprintf("follower %d", i+1)}
 		c.record.Followers = append(c.record.Followers, f)
-		r := rand.New(rand.NewPCG(c.rand.Uint64(), uint64(i)))   //nolint:gosec // a schedule, not a secret
+		r := rand.New(rand.NewPCG(c.rand.Uint64(), uint64(i))) //nolint:gosec // a schedule, not a secret
 		c.load.follow.Go(func() { c.follow(ctx, f, r, i == 0) })
 	}
 	c.mu.Unlock()
