@@ -46,7 +46,7 @@ type Config struct {
 	JobConcurrency         int           `key:"job-concurrency" help:"the most jobs beside the turns that a replica does at the same time: deletions, folding, indexing, schedules, webhooks"`
 	JobTimeout             time.Duration `key:"job-timeout" help:"the most time of one try of a job; another replica takes over one and a half times later"`
 	FoldAfter              time.Duration `key:"fold-after" help:"how long after a turn's end its deltas are merged into whole blocks; long enough for clients that were cut off to come back and go on in the middle of one"`
-	Retention              time.Duration `key:"retention" help:"delete sessions in which nothing was done for this long, with all that belongs to them, unless a turn is active or queued or a schedule waits or is paused; 0 keeps them for ever"`
+	Retention              time.Duration `key:"retention" help:"delete sessions in which nothing was done for this long, with all that belongs to them, unless a turn is active or queued or a schedule waits or is paused or a webhook is still to be told; 0 keeps them for ever"`
 	ImportMaxBytes         config.Size   `key:"import-max-bytes" help:"how large a file may be from which a session is imported; it lies in the temporary directory meanwhile"`
 	FollowerBuffer         config.Size   `key:"follower-buffer" help:"how many bytes of events may wait in memory for one client that reads slowly; beyond that it is served from the database"`
 	StreamProgressInterval time.Duration `key:"stream-progress-interval" help:"how often a quiet stream says how far it is"`

@@ -300,7 +300,8 @@ type Store interface {
 
 	// DeleteIdle deletes sessions, of any tenant, in which nothing was committed for
 	// as long as idle and nothing is to come: no turn is active or queued, the inbox
-	// is empty and no schedule has a time left or is paused. At most limit of them, each in a
+	// is empty, no schedule has a time left or is paused, and no message to a
+	// webhook is to be sent. At most limit of them, each in a
 	// transaction of its own, as DeleteSession does; the JobDeletes are due at once.
 	DeleteIdle(ctx context.Context, idle time.Duration, limit int) ([]Key, error)
 

@@ -166,12 +166,14 @@ func (s *Store) DeleteIdle(ctx context.Context, idle time.Duration, most int) ([
 }
 
 // idleSession is the condition under which a session may go by itself. A schedule
-// that is paused keeps it, too: it is to go on one day. ?1 is
+// that is paused keeps it, too: it is to go on one day. So does a message to a webhook until it
+// has arrived or is given up. ?1 is
 // since when it must have been idle.
 const idleSession = `s.update_time < ?1 and s.active_turn = ''
 	and not exists (select 1 from turns t where t.tenant = s.tenant and t.session = s.session and t.state = 1)
 	and not exists (select 1 from inbox i where i.tenant = s.tenant and i.session = s.session)
-	and not exists (select 1 from schedules c where c.tenant = s.tenant and c.session = s.session and (c.due is not null or c.paused = 1))`
+	and not exists (select 1 from schedules c where c.tenant = s.tenant and c.session = s.session and (c.due is not null or c.paused = 1))
+	and not exists (select 1 from jobs j where j.tenant = s.tenant and j.session = s.session and j.kind = 'webhook')`
 
 // deleteIfIdle looks again where nobody else writes, and then deletes it.
 func (s *Store) deleteIfIdle(ctx context.Context, k store.Key, idle time.Duration) (deleted bool, err error) {

@@ -108,6 +108,9 @@ func testIdle(t *testing.T, open func(t *testing.T) store.Store) {
 		_, err := f.PauseSchedule(f.ctx(), store.PauseSchedule{Key: key("paused"), ID: "a", Paused: true})
 		f.must(err)
 		f.must(f.ScheduleFired(f.ctx(), store.ScheduleFired{Key: key("over"), ID: "a", Due: f.schedule(key("over"), "a").Due})) // no time is left
+		told := f.active("told")
+		f.webhook(newWebhook("acme", "hook", "sessions/told"))
+		f.commit(finish(told, "t1"))
 		done := f.active("done")
 		f.commit(finish(done, "t1"))
 
@@ -124,8 +127,12 @@ func testIdle(t *testing.T, open func(t *testing.T) store.Store) {
 			t.Error(d)
 		}
 		f.wantJobs("for the peers", f.claimJobs(0, store.JobDelete), "done", "idle", "idle", "over")
-		for _, id := range []string{"queued", "active", "parked", "scheduled", "paused"} {
+		for _, id := range []string{"queued", "active", "parked", "scheduled", "paused", "told"} {
 			f.session(key(id))
+		}
+		f.must(f.EndJob(f.ctx(), f.hookJobs(store.JobWebhook)[0], nil))
+		if gone, err := f.DeleteIdle(f.ctx(), 0, 10); err != nil || !slices.Equal(gone, []store.Key{told.Key}) {
+			t.Errorf("once its message has arrived: %v, %v", gone, err)
 		}
 		if _, err := f.GetSession(f.ctx(), key("done")); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("done: %v", err)
