@@ -129,7 +129,7 @@ fuzz: $(INIT) ## Run every fuzz target for FUZZTIME
 
 ## --- measurements -------------------------------------------------------------
 
-BENCH = $(PREFIX)/services/allinone/bench $(PREFIX)/services/session/internal/store/storebench
+BENCH = $(PREFIX)/services/allinone/bench $(PREFIX)/services/session/internal/store/storebench $(PREFIX)/services/sandbox/internal/snapshot/snapbench
 .PHONY: bench
 bench: build need-bubblewrap need-postgres ## Measure speed, each figure beside its baseline; ONLY=first-token for one part
 	go build -o bin/ $(BENCH)

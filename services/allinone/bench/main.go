@@ -34,6 +34,7 @@ var parts = []part{
 	{"streams", "turns that stream at once, idle followers, and what they cost", measureStreams},
 	{"long", "the first model call of a session with 10,000 messages", measureLong},
 	{"list", "a page of a tenant's 1,000,000 sessions", measureList},
+	{"snapshots", "a workspace of 10,000 files of which 20 change", measureSnapshots},
 }
 
 func main() {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -26,12 +27,12 @@ func (s *Store) Restore(ctx context.Context, t *Tree, id string) (Restored, erro
 	if err != nil {
 		return Restored{}, err
 	}
-	want, err := s.entries(r.Root)
-	if err != nil {
-		return Restored{}, err
-	}
-	have, err := s.look(ctx, t, justHash)
-	if err != nil {
+	var want []Entry
+	var have *state
+	both, inner := errgroup.WithContext(ctx)
+	both.Go(func() (err error) { want, err = s.entries(r.Root); return err })
+	both.Go(func() (err error) { have, err = s.look(inner, t, justHash); return err })
+	if err := both.Wait(); err != nil {
 		return Restored{}, err
 	}
 	re := &restore{ctx: ctx, store: s, tree: t, touched: map[string]bool{}, unlocked: map[string]bool{}, stats: map[string]unix.Stat_t{}}
