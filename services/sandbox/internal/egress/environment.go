@@ -29,7 +29,9 @@ func Environment(exec string) []string {
 	for _, name := range []string{"no_proxy", "NO_PROXY"} {
 		env = append(env, name+"=localhost,127.0.0.1,::1")
 	}
-	env = append(env, "NODE_USE_ENV_PROXY=1")
+	// Node.js heeds the proxy from version 24 on, and only so; git says who it is
+	// only when it is told how.
+	env = append(env, "NODE_USE_ENV_PROXY=1", "GIT_HTTP_PROXY_AUTHMETHOD=basic")
 	for _, name := range []string{
 		"SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT", "AWS_CA_BUNDLE", "CARGO_HTTP_CAINFO", "NODE_EXTRA_CA_CERTS",
 	} {

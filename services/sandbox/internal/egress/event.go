@@ -95,6 +95,9 @@ type record struct {
 	ctx  context.Context //nolint:containedctx // only for the span's end and its metrics
 	span trace.Span
 	s    *Server
+	// inside says that nothing is to be told: the requests inside the connection
+	// are told one by one.
+	inside bool
 }
 
 func (s *Server) begin(kind, method, exec string) *record {
@@ -144,6 +147,9 @@ func (r *record) end() {
 		r.span.SetStatus(codes.Error, string(r.Outcome))
 	}
 	r.span.End()
+	if r.inside {
+		return
+	}
 	o := r.s.proxy.observer
 	o.events.Add(r.ctx, 1, metric.WithAttributes(kind, outcome))
 	o.bytes.Add(r.ctx, r.Sent, metric.WithAttributes(kind, attribute.String("direction", "sent")))

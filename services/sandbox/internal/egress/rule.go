@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"path"
 	"slices"
 	"strings"
 
@@ -226,11 +225,15 @@ func (p pattern) covers(q pattern) bool {
 	return p.matches(target{name: q.name})
 }
 
+// twoWays are the characters of a path that servers read in different ways: encoded
+// separators, dots and per cent signs.
+var twoWays = []string{"%2f", "%5c", "%00", "%2e", "%25", "\\"}
+
 // checkPath refuses paths that a server may read as another one than the rule did.
 func checkPath(escaped, decoded string) error {
-	raw, low := strings.ToLower(escaped), strings.ToLower(decoded)
-	for _, s := range []string{"%2f", "%5c", "%00", "\\", "%2e"} {
-		if strings.Contains(raw, s) || strings.Contains(low, s) {
+	low := strings.ToLower(escaped)
+	for _, s := range twoWays {
+		if strings.Contains(low, s) || strings.Contains(decoded, s) {
 			return fmt.Errorf("the path has %s, which servers read in different ways", s)
 		}
 	}
@@ -238,9 +241,6 @@ func checkPath(escaped, decoded string) error {
 		if s, _, _ := strings.Cut(segment, ";"); s == "." || s == ".." {
 			return errors.New("the path has segments of dots")
 		}
-	}
-	if !strings.HasPrefix(decoded, "/") && decoded != "" || path.Clean("/"+decoded) == "" {
-		return errors.New("the path does not begin with /")
 	}
 	return nil
 }

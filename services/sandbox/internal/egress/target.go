@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 )
@@ -71,8 +72,8 @@ func parseAuthority(s string, port uint16) (target, error) {
 		return target{}, fmt.Errorf("%q has no port", s)
 	}
 	t, err := parseHost(host)
-	if err == nil && strings.HasPrefix(s, "[") && !strings.Contains(host, ":") {
-		err = fmt.Errorf("%q is not an IPv6 address", s)
+	if err == nil && strings.HasPrefix(s, "[") != strings.Contains(host, ":") {
+		err = fmt.Errorf("%q: brackets are for IPv6 addresses, and for them alone", s)
 	}
 	t.port = port
 	return t, err
@@ -99,11 +100,17 @@ func normalName(s string) (string, error) {
 	if s == "" {
 		return "", errors.New("there is no host")
 	}
+	if !utf8.ValidString(s) {
+		return "", fmt.Errorf("%q is not a host name", s)
+	}
 	name, err := names.ToASCII(strings.TrimSuffix(s, "."))
 	if err != nil {
 		return "", fmt.Errorf("%q is not a host name", s)
 	}
-	name = strings.ToLower(name)
+	// A name that changes when it is read again would be another one to the next reader.
+	if again, err := names.ToASCII(name); err != nil || again != name || name != strings.ToLower(name) {
+		return "", fmt.Errorf("%q is not a host name", s)
+	}
 	if strings.HasSuffix(name, ".") || endsInNumber(name) {
 		return "", fmt.Errorf("%q is neither a name nor an address in its usual form", s)
 	}

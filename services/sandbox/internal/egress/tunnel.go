@@ -208,7 +208,8 @@ func (s *Server) intercept(w http.ResponseWriter, rec *record, t target) {
 	case err != nil:
 		rec.fail(&Refusal{Outcome: Failed, Message: "the client does not speak TLS, or does not trust the node's authority: see SSL_CERT_FILE"})
 	case s.secret.give(&intercept{Conn: c, meter: in.meter, to: t, exec: rec.Exec}):
-		return // its requests are told one by one
+		rec.inside = true
+		return
 	}
 	_ = in.Close()
 }

@@ -1,0 +1,148 @@
+package egress
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func limited(l Limits) func(*world, *Options) {
+	return func(_ *world, o *Options) {
+		if l.Connections > 0 {
+			o.Limits.Connections = l.Connections
+		}
+		if l.Idle > 0 {
+			o.Limits.Idle = l.Idle
+		}
+		if l.Total > 0 {
+			o.Limits.Total = l.Total
+		}
+		if l.Bytes > 0 {
+			o.Limits.Bytes = l.Bytes
+		}
+	}
+}
+
+func rawRule(a, b int) []Rule {
+	return []Rule{opened(a, b), {Name: "raw", Host: "raw.example.com", Ports: []int{a}, TLS: Raw}, {Name: "web", Host: "web.example.com", Ports: []int{a}}}
+}
+
+func TestConnectionsEnd(t *testing.T) {
+	for _, x := range []struct {
+		name   string
+		limits Limits
+		want   string
+	}{
+		{"when nothing moves", Limits{Idle: 50 * time.Millisecond}, "idle"},
+		{"when they are old", Limits{Total: 50 * time.Millisecond}, "older"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			w := newWorld(t, rawRule, limited(x.limits))
+			resp, _, b := w.raw(fmt.Sprintf("CONNECT raw.example.com:%d HTTP/1.1\r\nHost: x\r\n\r\n", port(w.web)))
+			if resp.StatusCode != 200 {
+				t.Fatalf("CONNECT: %d", resp.StatusCode)
+			}
+			_, _ = io.Copy(io.Discard, b) // until the proxy ends it
+			if e := w.event(); e.Outcome != Limited || !strings.Contains(e.Message, x.want) {
+				t.Errorf("event %+v", e)
+			}
+		})
+	}
+}
+
+func TestBytesAreBounded(t *testing.T) {
+	w := newWorld(t, rawRule, limited(Limits{Bytes: 100 << 10}))
+	w.other = func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write(make([]byte, 1<<20)) }
+	resp, _, b := w.raw(fmt.Sprintf("CONNECT raw.example.com:%d HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", port(w.web)))
+	if resp.StatusCode != 200 {
+		t.Fatalf("CONNECT: %d", resp.StatusCode)
+	}
+	if n, _ := io.Copy(io.Discard, b); n > 200<<10 {
+		t.Errorf("%d bytes came through a tunnel of %d", n, 100<<10)
+	}
+	if e := w.event(); e.Outcome != Limited {
+		t.Errorf("the tunnel's event %+v", e)
+	}
+	_, body := w.ask(w.client(nil), http.MethodGet, fmt.Sprintf("http://web.example.com:%d/", port(w.web)))
+	if len(body) > 200<<10 {
+		t.Errorf("%d bytes came in an answer", len(body))
+	}
+	if e := w.event(); e.Outcome != Limited {
+		t.Errorf("the request's event %+v", e)
+	}
+}
+
+func TestConnectionsAreBounded(t *testing.T) {
+	w := newWorld(t, rawRule, limited(Limits{Connections: 2}))
+	connect := fmt.Sprintf("CONNECT raw.example.com:%d HTTP/1.1\r\nHost: x\r\n\r\n", port(w.web))
+	_, first, _ := w.raw(connect)
+	w.raw(connect)
+	if resp, _, _ := w.raw(""); resp.StatusCode != http.StatusServiceUnavailable {
+		t.Fatalf("the third connection: %d", resp.StatusCode)
+	}
+	if e := w.event(); e.Outcome != Limited {
+		t.Errorf("event %+v", e)
+	}
+	_ = first.Close()
+	w.event() // of the first: its place is free
+	if resp, _, _ := w.raw(connect); resp.StatusCode != 200 {
+		t.Errorf("after one has ended: %d", resp.StatusCode)
+	}
+}
+
+func TestClosingEndsEverything(t *testing.T) {
+	w := newWorld(t, rawRule)
+	started := make(chan struct{})
+	w.other = func(rw http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(rw).Flush()
+		close(started)
+		<-r.Context().Done()
+	}
+	_, _, tunnel := w.raw(fmt.Sprintf("CONNECT raw.example.com:%d HTTP/1.1\r\nHost: x\r\n\r\n", port(w.web)))
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		w.ask(w.client(nil), http.MethodGet, fmt.Sprintf("http://web.example.com:%d/", port(w.web)))
+	}()
+	<-started
+	if err := w.server.Close(); err != nil {
+		t.Error(err)
+	}
+	<-answered
+	if _, err := io.Copy(io.Discard, tunnel); err != nil && !strings.Contains(err.Error(), "reset") {
+		t.Errorf("the tunnel: %v", err)
+	}
+	for range 2 {
+		if e := w.event(); e.Outcome != Aborted {
+			t.Errorf("event %+v", e)
+		}
+	}
+	if c, err := net.Dial("tcp", w.addr); err == nil { //nolint:noctx // a test's
+		_ = c.Close()
+		t.Error("it still listens")
+	}
+}
+
+func TestBytesArriveAsTheyCome(t *testing.T) {
+	w := newWorld(t, rawRule)
+	next := make(chan struct{})
+	w.other = func(rw http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(rw, "one")
+		_ = http.NewResponseController(rw).Flush()
+		<-next
+		_, _ = io.WriteString(rw, "two")
+	}
+	resp, _, _ := w.raw(fmt.Sprintf("GET http://web.example.com:%d/ HTTP/1.1\r\nHost: x\r\n\r\n", port(w.web)))
+	b := make([]byte, 3)
+	if _, err := io.ReadFull(resp.Body, b); err != nil || string(b) != "one" {
+		t.Fatalf("%q, %v", b, err)
+	}
+	close(next)
+	if rest, err := io.ReadAll(resp.Body); err != nil || string(rest) != "two" {
+		t.Errorf("%q, %v", rest, err)
+	}
+}
