@@ -23,6 +23,69 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// NetworkTls says what happens with TLS.
+type NetworkTls int32
+
+const (
+	// Not set.
+	NetworkTls_NETWORK_TLS_UNSPECIFIED NetworkTls = 0
+	// Plain HTTP and TLS pass as they are. TLS must name the host it was opened for.
+	NetworkTls_NETWORK_TLS_PASS NetworkTls = 1
+	// Any bytes pass, such as SSH. The ports must be named.
+	NetworkTls_NETWORK_TLS_RAW NetworkTls = 2
+	// The client's TLS ends at the proxy, with a certificate of the node's authority,
+	// which commands trust by their environment, and begins anew outside.
+	NetworkTls_NETWORK_TLS_INTERCEPT NetworkTls = 3
+	// The client asks in plain HTTP, and the proxy goes out by TLS. A request for
+	// port 80 goes to port 443.
+	NetworkTls_NETWORK_TLS_UPGRADE NetworkTls = 4
+)
+
+// Enum value maps for NetworkTls.
+var (
+	NetworkTls_name = map[int32]string{
+		0: "NETWORK_TLS_UNSPECIFIED",
+		1: "NETWORK_TLS_PASS",
+		2: "NETWORK_TLS_RAW",
+		3: "NETWORK_TLS_INTERCEPT",
+		4: "NETWORK_TLS_UPGRADE",
+	}
+	NetworkTls_value = map[string]int32{
+		"NETWORK_TLS_UNSPECIFIED": 0,
+		"NETWORK_TLS_PASS":        1,
+		"NETWORK_TLS_RAW":         2,
+		"NETWORK_TLS_INTERCEPT":   3,
+		"NETWORK_TLS_UPGRADE":     4,
+	}
+)
+
+func (x NetworkTls) Enum() *NetworkTls {
+	p := new(NetworkTls)
+	*p = x
+	return p
+}
+
+func (x NetworkTls) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (NetworkTls) Descriptor() protoreflect.EnumDescriptor {
+	return file_fairlead_sandbox_v1_workspace_proto_enumTypes[0].Descriptor()
+}
+
+func (NetworkTls) Type() protoreflect.EnumType {
+	return &file_fairlead_sandbox_v1_workspace_proto_enumTypes[0]
+}
+
+func (x NetworkTls) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use NetworkTls.Descriptor instead.
+func (NetworkTls) EnumDescriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{0}
+}
+
 // EnsureWorkspaceRequest asks for a workspace.
 type EnsureWorkspaceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -32,8 +95,13 @@ type EnsureWorkspaceRequest struct {
 	SeedFiles map[string][]byte `protobuf:"bytes,2,rep,name=seed_files,json=seedFiles,proto3" json:"seed_files,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The generation of the workspace's place.
 	WorkspaceGeneration int64 `protobuf:"varint,3,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// What commands may reach from now on; those that run keep what they have. Not
+	// set changes nothing; a new workspace has no network then. A policy that is not
+	// valid, or that asks for more than the operator allows, is INVALID_ARGUMENT with
+	// reason BAD_NETWORK_POLICY.
+	Network       *NetworkPolicy `protobuf:"bytes,4,opt,name=network,proto3" json:"network,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *EnsureWorkspaceRequest) Reset() {
@@ -87,6 +155,166 @@ func (x *EnsureWorkspaceRequest) GetWorkspaceGeneration() int64 {
 	return 0
 }
 
+func (x *EnsureWorkspaceRequest) GetNetwork() *NetworkPolicy {
+	if x != nil {
+		return x.Network
+	}
+	return nil
+}
+
+// NetworkPolicy says what commands may reach. Without rules there is no network at
+// all. With rules, commands find a proxy in their environment (`HTTP_PROXY` and its
+// like), which lets out what a rule allows and the operator's ceiling allows, too.
+// Private, local and otherwise special addresses need a rule that names their
+// range, whatever name leads to them.
+type NetworkPolicy struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The rules. The first that allows a request decides how it goes out.
+	Rules         []*NetworkRule `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NetworkPolicy) Reset() {
+	*x = NetworkPolicy{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NetworkPolicy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NetworkPolicy) ProtoMessage() {}
+
+func (x *NetworkPolicy) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NetworkPolicy.ProtoReflect.Descriptor instead.
+func (*NetworkPolicy) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *NetworkPolicy) GetRules() []*NetworkRule {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+// NetworkRule lets some requests out.
+type NetworkRule struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Shown in events and refusals; empty takes the host.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// A name (`api.example.com`), every name below one (`*.example.com`), every name
+	// (`*`), an address or a range of addresses (`10.1.0.0/16`).
+	Host string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	// Ports of the destination; none means 80 and 443.
+	Ports []int32 `protobuf:"varint,3,rep,packed,name=ports,proto3" json:"ports,omitempty"`
+	// Methods of HTTP, such as GET; none means all but TRACE.
+	Methods []string `protobuf:"bytes,4,rep,name=methods,proto3" json:"methods,omitempty"`
+	// Paths of HTTP as globs, such as `/v1/**`; none means all.
+	Paths []string `protobuf:"bytes,5,rep,name=paths,proto3" json:"paths,omitempty"`
+	// What happens with TLS; not set means PASS. With PASS and RAW nobody looks
+	// inside TLS, so `methods` and `paths` need INTERCEPT or UPGRADE for it.
+	Tls NetworkTls `protobuf:"varint,6,opt,name=tls,proto3,enum=fairlead.sandbox.v1.NetworkTls" json:"tls,omitempty"`
+	// The name of a credential of the operator's (`sandbox.egress.credentials`) to put
+	// into the requests. Needs INTERCEPT or UPGRADE.
+	Credential    string `protobuf:"bytes,7,opt,name=credential,proto3" json:"credential,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NetworkRule) Reset() {
+	*x = NetworkRule{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NetworkRule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NetworkRule) ProtoMessage() {}
+
+func (x *NetworkRule) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NetworkRule.ProtoReflect.Descriptor instead.
+func (*NetworkRule) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *NetworkRule) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *NetworkRule) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *NetworkRule) GetPorts() []int32 {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+func (x *NetworkRule) GetMethods() []string {
+	if x != nil {
+		return x.Methods
+	}
+	return nil
+}
+
+func (x *NetworkRule) GetPaths() []string {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
+func (x *NetworkRule) GetTls() NetworkTls {
+	if x != nil {
+		return x.Tls
+	}
+	return NetworkTls_NETWORK_TLS_UNSPECIFIED
+}
+
+func (x *NetworkRule) GetCredential() string {
+	if x != nil {
+		return x.Credential
+	}
+	return ""
+}
+
 // EnsureWorkspaceResponse says that the workspace is there.
 type EnsureWorkspaceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -102,7 +330,7 @@ type EnsureWorkspaceResponse struct {
 
 func (x *EnsureWorkspaceResponse) Reset() {
 	*x = EnsureWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[1]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -114,7 +342,7 @@ func (x *EnsureWorkspaceResponse) String() string {
 func (*EnsureWorkspaceResponse) ProtoMessage() {}
 
 func (x *EnsureWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[1]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -127,7 +355,7 @@ func (x *EnsureWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnsureWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*EnsureWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{1}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *EnsureWorkspaceResponse) GetCreated() bool {
@@ -162,7 +390,7 @@ type DeleteWorkspaceRequest struct {
 
 func (x *DeleteWorkspaceRequest) Reset() {
 	*x = DeleteWorkspaceRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[2]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -174,7 +402,7 @@ func (x *DeleteWorkspaceRequest) String() string {
 func (*DeleteWorkspaceRequest) ProtoMessage() {}
 
 func (x *DeleteWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[2]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -187,7 +415,7 @@ func (x *DeleteWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{2}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *DeleteWorkspaceRequest) GetSession() string {
@@ -206,7 +434,7 @@ type DeleteWorkspaceResponse struct {
 
 func (x *DeleteWorkspaceResponse) Reset() {
 	*x = DeleteWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[3]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -218,7 +446,7 @@ func (x *DeleteWorkspaceResponse) String() string {
 func (*DeleteWorkspaceResponse) ProtoMessage() {}
 
 func (x *DeleteWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[3]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -231,7 +459,7 @@ func (x *DeleteWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{5}
 }
 
 // GetCapabilitiesRequest asks what isolates commands.
@@ -243,7 +471,7 @@ type GetCapabilitiesRequest struct {
 
 func (x *GetCapabilitiesRequest) Reset() {
 	*x = GetCapabilitiesRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[4]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -255,7 +483,7 @@ func (x *GetCapabilitiesRequest) String() string {
 func (*GetCapabilitiesRequest) ProtoMessage() {}
 
 func (x *GetCapabilitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[4]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -268,7 +496,7 @@ func (x *GetCapabilitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCapabilitiesRequest.ProtoReflect.Descriptor instead.
 func (*GetCapabilitiesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{6}
 }
 
 // GetCapabilitiesResponse tells what isolates commands.
@@ -286,7 +514,7 @@ type GetCapabilitiesResponse struct {
 
 func (x *GetCapabilitiesResponse) Reset() {
 	*x = GetCapabilitiesResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[5]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -298,7 +526,7 @@ func (x *GetCapabilitiesResponse) String() string {
 func (*GetCapabilitiesResponse) ProtoMessage() {}
 
 func (x *GetCapabilitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[5]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -311,7 +539,7 @@ func (x *GetCapabilitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCapabilitiesResponse.ProtoReflect.Descriptor instead.
 func (*GetCapabilitiesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetCapabilitiesResponse) GetLevel() string {
@@ -348,7 +576,7 @@ type ExportWorkspaceRequest struct {
 
 func (x *ExportWorkspaceRequest) Reset() {
 	*x = ExportWorkspaceRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[6]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -360,7 +588,7 @@ func (x *ExportWorkspaceRequest) String() string {
 func (*ExportWorkspaceRequest) ProtoMessage() {}
 
 func (x *ExportWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[6]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -373,7 +601,7 @@ func (x *ExportWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*ExportWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{6}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ExportWorkspaceRequest) GetSession() string {
@@ -401,7 +629,7 @@ type ExportWorkspaceResponse struct {
 
 func (x *ExportWorkspaceResponse) Reset() {
 	*x = ExportWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[7]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -413,7 +641,7 @@ func (x *ExportWorkspaceResponse) String() string {
 func (*ExportWorkspaceResponse) ProtoMessage() {}
 
 func (x *ExportWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[7]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -426,7 +654,7 @@ func (x *ExportWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*ExportWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{7}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ExportWorkspaceResponse) GetData() []byte {
@@ -452,7 +680,7 @@ type ImportWorkspaceRequest struct {
 
 func (x *ImportWorkspaceRequest) Reset() {
 	*x = ImportWorkspaceRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[8]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -464,7 +692,7 @@ func (x *ImportWorkspaceRequest) String() string {
 func (*ImportWorkspaceRequest) ProtoMessage() {}
 
 func (x *ImportWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[8]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -477,7 +705,7 @@ func (x *ImportWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*ImportWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ImportWorkspaceRequest) GetKind() isImportWorkspaceRequest_Kind {
@@ -536,7 +764,7 @@ type ImportWorkspaceOpen struct {
 
 func (x *ImportWorkspaceOpen) Reset() {
 	*x = ImportWorkspaceOpen{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -548,7 +776,7 @@ func (x *ImportWorkspaceOpen) String() string {
 func (*ImportWorkspaceOpen) ProtoMessage() {}
 
 func (x *ImportWorkspaceOpen) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -561,7 +789,7 @@ func (x *ImportWorkspaceOpen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportWorkspaceOpen.ProtoReflect.Descriptor instead.
 func (*ImportWorkspaceOpen) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ImportWorkspaceOpen) GetCall() *v1.CallRef {
@@ -589,7 +817,7 @@ type ImportWorkspaceResponse struct {
 
 func (x *ImportWorkspaceResponse) Reset() {
 	*x = ImportWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -601,7 +829,7 @@ func (x *ImportWorkspaceResponse) String() string {
 func (*ImportWorkspaceResponse) ProtoMessage() {}
 
 func (x *ImportWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -614,7 +842,7 @@ func (x *ImportWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*ImportWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ImportWorkspaceResponse) GetCreated() bool {
@@ -628,15 +856,29 @@ var File_fairlead_sandbox_v1_workspace_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\n" +
-	"#fairlead/sandbox/v1/workspace.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\"\xb1\x02\n" +
+	"#fairlead/sandbox/v1/workspace.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\"\xef\x02\n" +
 	"\x16EnsureWorkspaceRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12m\n" +
 	"\n" +
 	"seed_files\x18\x02 \x03(\v2:.fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntryB\x12\xbaH\x0f\x9a\x01\f\x10\x80\x02\"\ar\x05\x10\x01(\x80 R\tseedFiles\x121\n" +
-	"\x14workspace_generation\x18\x03 \x01(\x03R\x13workspaceGeneration\x1a<\n" +
+	"\x14workspace_generation\x18\x03 \x01(\x03R\x13workspaceGeneration\x12<\n" +
+	"\anetwork\x18\x04 \x01(\v2\".fairlead.sandbox.v1.NetworkPolicyR\anetwork\x1a<\n" +
 	"\x0eSeedFilesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"z\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"R\n" +
+	"\rNetworkPolicy\x12A\n" +
+	"\x05rules\x18\x01 \x03(\v2 .fairlead.sandbox.v1.NetworkRuleB\t\xbaH\x06\x92\x01\x03\x10\x80\x02R\x05rules\"\xa0\x02\n" +
+	"\vNetworkRule\x12\x1c\n" +
+	"\x04name\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80\bR\x04name\x12\x1e\n" +
+	"\x04host\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01(\x80\bR\x04host\x12(\n" +
+	"\x05ports\x18\x03 \x03(\x05B\x12\xbaH\x0f\x92\x01\f\x10@\"\b\x1a\x06\x18\xff\xff\x03(\x01R\x05ports\x12\"\n" +
+	"\amethods\x18\x04 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10@R\amethods\x12\x1e\n" +
+	"\x05paths\x18\x05 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10@R\x05paths\x12;\n" +
+	"\x03tls\x18\x06 \x01(\x0e2\x1f.fairlead.sandbox.v1.NetworkTlsB\b\xbaH\x05\x82\x01\x02\x10\x01R\x03tls\x12(\n" +
+	"\n" +
+	"credential\x18\a \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\n" +
+	"credential\"z\n" +
 	"\x17EnsureWorkspaceResponse\x12\x18\n" +
 	"\acreated\x18\x01 \x01(\bR\acreated\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x121\n" +
@@ -662,7 +904,14 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x121\n" +
 	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\"3\n" +
 	"\x17ImportWorkspaceResponse\x12\x18\n" +
-	"\acreated\x18\x01 \x01(\bR\acreated2\xbc\x04\n" +
+	"\acreated\x18\x01 \x01(\bR\acreated*\x88\x01\n" +
+	"\n" +
+	"NetworkTls\x12\x1b\n" +
+	"\x17NETWORK_TLS_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10NETWORK_TLS_PASS\x10\x01\x12\x13\n" +
+	"\x0fNETWORK_TLS_RAW\x10\x02\x12\x19\n" +
+	"\x15NETWORK_TLS_INTERCEPT\x10\x03\x12\x17\n" +
+	"\x13NETWORK_TLS_UPGRADE\x10\x042\xbc\x04\n" +
 	"\x10WorkspaceService\x12l\n" +
 	"\x0fEnsureWorkspace\x12+.fairlead.sandbox.v1.EnsureWorkspaceRequest\x1a,.fairlead.sandbox.v1.EnsureWorkspaceResponse\x12l\n" +
 	"\x0fDeleteWorkspace\x12+.fairlead.sandbox.v1.DeleteWorkspaceRequest\x1a,.fairlead.sandbox.v1.DeleteWorkspaceResponse\x12n\n" +
@@ -682,42 +931,49 @@ func file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP() []byte {
 	return file_fairlead_sandbox_v1_workspace_proto_rawDescData
 }
 
-var file_fairlead_sandbox_v1_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_fairlead_sandbox_v1_workspace_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_fairlead_sandbox_v1_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_fairlead_sandbox_v1_workspace_proto_goTypes = []any{
-	(*EnsureWorkspaceRequest)(nil),  // 0: fairlead.sandbox.v1.EnsureWorkspaceRequest
-	(*EnsureWorkspaceResponse)(nil), // 1: fairlead.sandbox.v1.EnsureWorkspaceResponse
-	(*DeleteWorkspaceRequest)(nil),  // 2: fairlead.sandbox.v1.DeleteWorkspaceRequest
-	(*DeleteWorkspaceResponse)(nil), // 3: fairlead.sandbox.v1.DeleteWorkspaceResponse
-	(*GetCapabilitiesRequest)(nil),  // 4: fairlead.sandbox.v1.GetCapabilitiesRequest
-	(*GetCapabilitiesResponse)(nil), // 5: fairlead.sandbox.v1.GetCapabilitiesResponse
-	(*ExportWorkspaceRequest)(nil),  // 6: fairlead.sandbox.v1.ExportWorkspaceRequest
-	(*ExportWorkspaceResponse)(nil), // 7: fairlead.sandbox.v1.ExportWorkspaceResponse
-	(*ImportWorkspaceRequest)(nil),  // 8: fairlead.sandbox.v1.ImportWorkspaceRequest
-	(*ImportWorkspaceOpen)(nil),     // 9: fairlead.sandbox.v1.ImportWorkspaceOpen
-	(*ImportWorkspaceResponse)(nil), // 10: fairlead.sandbox.v1.ImportWorkspaceResponse
-	nil,                             // 11: fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
-	(*v1.CallRef)(nil),              // 12: fairlead.common.v1.CallRef
+	(NetworkTls)(0),                 // 0: fairlead.sandbox.v1.NetworkTls
+	(*EnsureWorkspaceRequest)(nil),  // 1: fairlead.sandbox.v1.EnsureWorkspaceRequest
+	(*NetworkPolicy)(nil),           // 2: fairlead.sandbox.v1.NetworkPolicy
+	(*NetworkRule)(nil),             // 3: fairlead.sandbox.v1.NetworkRule
+	(*EnsureWorkspaceResponse)(nil), // 4: fairlead.sandbox.v1.EnsureWorkspaceResponse
+	(*DeleteWorkspaceRequest)(nil),  // 5: fairlead.sandbox.v1.DeleteWorkspaceRequest
+	(*DeleteWorkspaceResponse)(nil), // 6: fairlead.sandbox.v1.DeleteWorkspaceResponse
+	(*GetCapabilitiesRequest)(nil),  // 7: fairlead.sandbox.v1.GetCapabilitiesRequest
+	(*GetCapabilitiesResponse)(nil), // 8: fairlead.sandbox.v1.GetCapabilitiesResponse
+	(*ExportWorkspaceRequest)(nil),  // 9: fairlead.sandbox.v1.ExportWorkspaceRequest
+	(*ExportWorkspaceResponse)(nil), // 10: fairlead.sandbox.v1.ExportWorkspaceResponse
+	(*ImportWorkspaceRequest)(nil),  // 11: fairlead.sandbox.v1.ImportWorkspaceRequest
+	(*ImportWorkspaceOpen)(nil),     // 12: fairlead.sandbox.v1.ImportWorkspaceOpen
+	(*ImportWorkspaceResponse)(nil), // 13: fairlead.sandbox.v1.ImportWorkspaceResponse
+	nil,                             // 14: fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
+	(*v1.CallRef)(nil),              // 15: fairlead.common.v1.CallRef
 }
 var file_fairlead_sandbox_v1_workspace_proto_depIdxs = []int32{
-	12, // 0: fairlead.sandbox.v1.EnsureWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
-	11, // 1: fairlead.sandbox.v1.EnsureWorkspaceRequest.seed_files:type_name -> fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
-	9,  // 2: fairlead.sandbox.v1.ImportWorkspaceRequest.open:type_name -> fairlead.sandbox.v1.ImportWorkspaceOpen
-	12, // 3: fairlead.sandbox.v1.ImportWorkspaceOpen.call:type_name -> fairlead.common.v1.CallRef
-	0,  // 4: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:input_type -> fairlead.sandbox.v1.EnsureWorkspaceRequest
-	2,  // 5: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:input_type -> fairlead.sandbox.v1.DeleteWorkspaceRequest
-	6,  // 6: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:input_type -> fairlead.sandbox.v1.ExportWorkspaceRequest
-	8,  // 7: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:input_type -> fairlead.sandbox.v1.ImportWorkspaceRequest
-	4,  // 8: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:input_type -> fairlead.sandbox.v1.GetCapabilitiesRequest
-	1,  // 9: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:output_type -> fairlead.sandbox.v1.EnsureWorkspaceResponse
-	3,  // 10: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:output_type -> fairlead.sandbox.v1.DeleteWorkspaceResponse
-	7,  // 11: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:output_type -> fairlead.sandbox.v1.ExportWorkspaceResponse
-	10, // 12: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:output_type -> fairlead.sandbox.v1.ImportWorkspaceResponse
-	5,  // 13: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:output_type -> fairlead.sandbox.v1.GetCapabilitiesResponse
-	9,  // [9:14] is the sub-list for method output_type
-	4,  // [4:9] is the sub-list for method input_type
-	4,  // [4:4] is the sub-list for extension type_name
-	4,  // [4:4] is the sub-list for extension extendee
-	0,  // [0:4] is the sub-list for field type_name
+	15, // 0: fairlead.sandbox.v1.EnsureWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
+	14, // 1: fairlead.sandbox.v1.EnsureWorkspaceRequest.seed_files:type_name -> fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
+	2,  // 2: fairlead.sandbox.v1.EnsureWorkspaceRequest.network:type_name -> fairlead.sandbox.v1.NetworkPolicy
+	3,  // 3: fairlead.sandbox.v1.NetworkPolicy.rules:type_name -> fairlead.sandbox.v1.NetworkRule
+	0,  // 4: fairlead.sandbox.v1.NetworkRule.tls:type_name -> fairlead.sandbox.v1.NetworkTls
+	12, // 5: fairlead.sandbox.v1.ImportWorkspaceRequest.open:type_name -> fairlead.sandbox.v1.ImportWorkspaceOpen
+	15, // 6: fairlead.sandbox.v1.ImportWorkspaceOpen.call:type_name -> fairlead.common.v1.CallRef
+	1,  // 7: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:input_type -> fairlead.sandbox.v1.EnsureWorkspaceRequest
+	5,  // 8: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:input_type -> fairlead.sandbox.v1.DeleteWorkspaceRequest
+	9,  // 9: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:input_type -> fairlead.sandbox.v1.ExportWorkspaceRequest
+	11, // 10: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:input_type -> fairlead.sandbox.v1.ImportWorkspaceRequest
+	7,  // 11: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:input_type -> fairlead.sandbox.v1.GetCapabilitiesRequest
+	4,  // 12: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:output_type -> fairlead.sandbox.v1.EnsureWorkspaceResponse
+	6,  // 13: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:output_type -> fairlead.sandbox.v1.DeleteWorkspaceResponse
+	10, // 14: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:output_type -> fairlead.sandbox.v1.ExportWorkspaceResponse
+	13, // 15: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:output_type -> fairlead.sandbox.v1.ImportWorkspaceResponse
+	8,  // 16: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:output_type -> fairlead.sandbox.v1.GetCapabilitiesResponse
+	12, // [12:17] is the sub-list for method output_type
+	7,  // [7:12] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_sandbox_v1_workspace_proto_init() }
@@ -725,7 +981,7 @@ func file_fairlead_sandbox_v1_workspace_proto_init() {
 	if File_fairlead_sandbox_v1_workspace_proto != nil {
 		return
 	}
-	file_fairlead_sandbox_v1_workspace_proto_msgTypes[8].OneofWrappers = []any{
+	file_fairlead_sandbox_v1_workspace_proto_msgTypes[10].OneofWrappers = []any{
 		(*ImportWorkspaceRequest_Open)(nil),
 		(*ImportWorkspaceRequest_Data)(nil),
 	}
@@ -734,13 +990,14 @@ func file_fairlead_sandbox_v1_workspace_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_sandbox_v1_workspace_proto_rawDesc), len(file_fairlead_sandbox_v1_workspace_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   12,
+			NumEnums:      1,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_fairlead_sandbox_v1_workspace_proto_goTypes,
 		DependencyIndexes: file_fairlead_sandbox_v1_workspace_proto_depIdxs,
+		EnumInfos:         file_fairlead_sandbox_v1_workspace_proto_enumTypes,
 		MessageInfos:      file_fairlead_sandbox_v1_workspace_proto_msgTypes,
 	}.Build()
 	File_fairlead_sandbox_v1_workspace_proto = out.File

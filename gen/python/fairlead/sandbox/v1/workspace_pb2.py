@@ -26,7 +26,7 @@ from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from fairlead.common.v1 import call_pb2 as fairlead_dot_common_dot_v1_dot_call__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#fairlead/sandbox/v1/workspace.proto\x12\x13\x66\x61irlead.sandbox.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1d\x66\x61irlead/common/v1/call.proto\"\xff\x01\n\x16\x45nsureWorkspaceRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x62\n\nseed_files\x18\x02 \x03(\x0b\x32:.fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntryB\x12\xbaH\x0f\x9a\x01\x0c\x10\x80\x02\"\x07r\x05\x10\x01(\x80 \x12\x1c\n\x14workspace_generation\x18\x03 \x01(\x03\x1a\x30\n\x0eSeedFilesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"V\n\x17\x45nsureWorkspaceResponse\x12\x0f\n\x07\x63reated\x18\x01 \x01(\x08\x12\x0c\n\x04node\x18\x02 \x01(\t\x12\x1c\n\x14workspace_generation\x18\x03 \x01(\x03\"T\n\x16\x44\x65leteWorkspaceRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\"\x19\n\x17\x44\x65leteWorkspaceResponse\"\x18\n\x16GetCapabilitiesRequest\"J\n\x17GetCapabilitiesResponse\x12\r\n\x05level\x18\x01 \x01(\t\x12\x0e\n\x06\x64river\x18\x02 \x01(\t\x12\x10\n\x08includes\x18\x03 \x03(\t\"r\n\x16\x45xportWorkspaceRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1c\n\x14workspace_generation\x18\x02 \x01(\x03\"\'\n\x17\x45xportWorkspaceResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"|\n\x16ImportWorkspaceRequest\x12\x38\n\x04open\x18\x01 \x01(\x0b\x32(.fairlead.sandbox.v1.ImportWorkspaceOpenH\x00\x12\x19\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x42\t\xbaH\x06z\x04\x18\x80\x80@H\x00\x42\r\n\x04kind\x12\x05\xbaH\x02\x08\x01\"f\n\x13ImportWorkspaceOpen\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x1c\n\x14workspace_generation\x18\x02 \x01(\x03\"*\n\x17ImportWorkspaceResponse\x12\x0f\n\x07\x63reated\x18\x01 \x01(\x08\x32\xbc\x04\n\x10WorkspaceService\x12l\n\x0f\x45nsureWorkspace\x12+.fairlead.sandbox.v1.EnsureWorkspaceRequest\x1a,.fairlead.sandbox.v1.EnsureWorkspaceResponse\x12l\n\x0f\x44\x65leteWorkspace\x12+.fairlead.sandbox.v1.DeleteWorkspaceRequest\x1a,.fairlead.sandbox.v1.DeleteWorkspaceResponse\x12n\n\x0f\x45xportWorkspace\x12+.fairlead.sandbox.v1.ExportWorkspaceRequest\x1a,.fairlead.sandbox.v1.ExportWorkspaceResponse0\x01\x12n\n\x0fImportWorkspace\x12+.fairlead.sandbox.v1.ImportWorkspaceRequest\x1a,.fairlead.sandbox.v1.ImportWorkspaceResponse(\x01\x12l\n\x0fGetCapabilities\x12+.fairlead.sandbox.v1.GetCapabilitiesRequest\x1a,.fairlead.sandbox.v1.GetCapabilitiesResponseBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#fairlead/sandbox/v1/workspace.proto\x12\x13\x66\x61irlead.sandbox.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1d\x66\x61irlead/common/v1/call.proto\"\xb4\x02\n\x16\x45nsureWorkspaceRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x62\n\nseed_files\x18\x02 \x03(\x0b\x32:.fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntryB\x12\xbaH\x0f\x9a\x01\x0c\x10\x80\x02\"\x07r\x05\x10\x01(\x80 \x12\x1c\n\x14workspace_generation\x18\x03 \x01(\x03\x12\x33\n\x07network\x18\x04 \x01(\x0b\x32\".fairlead.sandbox.v1.NetworkPolicy\x1a\x30\n\x0eSeedFilesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"K\n\rNetworkPolicy\x12:\n\x05rules\x18\x01 \x03(\x0b\x32 .fairlead.sandbox.v1.NetworkRuleB\t\xbaH\x06\x92\x01\x03\x10\x80\x02\"\xec\x01\n\x0bNetworkRule\x12\x16\n\x04name\x18\x01 \x01(\tB\x08\xbaH\x05r\x03(\x80\x08\x12\x18\n\x04host\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x08\x12!\n\x05ports\x18\x03 \x03(\x05\x42\x12\xbaH\x0f\x92\x01\x0c\x10@\"\x08\x1a\x06\x18\xff\xff\x03(\x01\x12\x19\n\x07methods\x18\x04 \x03(\tB\x08\xbaH\x05\x92\x01\x02\x10@\x12\x17\n\x05paths\x18\x05 \x03(\tB\x08\xbaH\x05\x92\x01\x02\x10@\x12\x36\n\x03tls\x18\x06 \x01(\x0e\x32\x1f.fairlead.sandbox.v1.NetworkTlsB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x1c\n\ncredential\x18\x07 \x01(\tB\x08\xbaH\x05r\x03(\x80\x02\"V\n\x17\x45nsureWorkspaceResponse\x12\x0f\n\x07\x63reated\x18\x01 \x01(\x08\x12\x0c\n\x04node\x18\x02 \x01(\t\x12\x1c\n\x14workspace_generation\x18\x03 \x01(\x03\"T\n\x16\x44\x65leteWorkspaceRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\"\x19\n\x17\x44\x65leteWorkspaceResponse\"\x18\n\x16GetCapabilitiesRequest\"J\n\x17GetCapabilitiesResponse\x12\r\n\x05level\x18\x01 \x01(\t\x12\x0e\n\x06\x64river\x18\x02 \x01(\t\x12\x10\n\x08includes\x18\x03 \x03(\t\"r\n\x16\x45xportWorkspaceRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1c\n\x14workspace_generation\x18\x02 \x01(\x03\"\'\n\x17\x45xportWorkspaceResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"|\n\x16ImportWorkspaceRequest\x12\x38\n\x04open\x18\x01 \x01(\x0b\x32(.fairlead.sandbox.v1.ImportWorkspaceOpenH\x00\x12\x19\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x42\t\xbaH\x06z\x04\x18\x80\x80@H\x00\x42\r\n\x04kind\x12\x05\xbaH\x02\x08\x01\"f\n\x13ImportWorkspaceOpen\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x1c\n\x14workspace_generation\x18\x02 \x01(\x03\"*\n\x17ImportWorkspaceResponse\x12\x0f\n\x07\x63reated\x18\x01 \x01(\x08*\x88\x01\n\nNetworkTls\x12\x1b\n\x17NETWORK_TLS_UNSPECIFIED\x10\x00\x12\x14\n\x10NETWORK_TLS_PASS\x10\x01\x12\x13\n\x0fNETWORK_TLS_RAW\x10\x02\x12\x19\n\x15NETWORK_TLS_INTERCEPT\x10\x03\x12\x17\n\x13NETWORK_TLS_UPGRADE\x10\x04\x32\xbc\x04\n\x10WorkspaceService\x12l\n\x0f\x45nsureWorkspace\x12+.fairlead.sandbox.v1.EnsureWorkspaceRequest\x1a,.fairlead.sandbox.v1.EnsureWorkspaceResponse\x12l\n\x0f\x44\x65leteWorkspace\x12+.fairlead.sandbox.v1.DeleteWorkspaceRequest\x1a,.fairlead.sandbox.v1.DeleteWorkspaceResponse\x12n\n\x0f\x45xportWorkspace\x12+.fairlead.sandbox.v1.ExportWorkspaceRequest\x1a,.fairlead.sandbox.v1.ExportWorkspaceResponse0\x01\x12n\n\x0fImportWorkspace\x12+.fairlead.sandbox.v1.ImportWorkspaceRequest\x1a,.fairlead.sandbox.v1.ImportWorkspaceResponse(\x01\x12l\n\x0fGetCapabilities\x12+.fairlead.sandbox.v1.GetCapabilitiesRequest\x1a,.fairlead.sandbox.v1.GetCapabilitiesResponseBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,6 +40,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ENSUREWORKSPACEREQUEST'].fields_by_name['call']._serialized_options = b'\272H\003\310\001\001'
   _globals['_ENSUREWORKSPACEREQUEST'].fields_by_name['seed_files']._loaded_options = None
   _globals['_ENSUREWORKSPACEREQUEST'].fields_by_name['seed_files']._serialized_options = b'\272H\017\232\001\014\020\200\002\"\007r\005\020\001(\200 '
+  _globals['_NETWORKPOLICY'].fields_by_name['rules']._loaded_options = None
+  _globals['_NETWORKPOLICY'].fields_by_name['rules']._serialized_options = b'\272H\006\222\001\003\020\200\002'
+  _globals['_NETWORKRULE'].fields_by_name['name']._loaded_options = None
+  _globals['_NETWORKRULE'].fields_by_name['name']._serialized_options = b'\272H\005r\003(\200\010'
+  _globals['_NETWORKRULE'].fields_by_name['host']._loaded_options = None
+  _globals['_NETWORKRULE'].fields_by_name['host']._serialized_options = b'\272H\007r\005\020\001(\200\010'
+  _globals['_NETWORKRULE'].fields_by_name['ports']._loaded_options = None
+  _globals['_NETWORKRULE'].fields_by_name['ports']._serialized_options = b'\272H\017\222\001\014\020@\"\010\032\006\030\377\377\003(\001'
+  _globals['_NETWORKRULE'].fields_by_name['methods']._loaded_options = None
+  _globals['_NETWORKRULE'].fields_by_name['methods']._serialized_options = b'\272H\005\222\001\002\020@'
+  _globals['_NETWORKRULE'].fields_by_name['paths']._loaded_options = None
+  _globals['_NETWORKRULE'].fields_by_name['paths']._serialized_options = b'\272H\005\222\001\002\020@'
+  _globals['_NETWORKRULE'].fields_by_name['tls']._loaded_options = None
+  _globals['_NETWORKRULE'].fields_by_name['tls']._serialized_options = b'\272H\005\202\001\002\020\001'
+  _globals['_NETWORKRULE'].fields_by_name['credential']._loaded_options = None
+  _globals['_NETWORKRULE'].fields_by_name['credential']._serialized_options = b'\272H\005r\003(\200\002'
   _globals['_DELETEWORKSPACEREQUEST'].fields_by_name['session']._loaded_options = None
   _globals['_DELETEWORKSPACEREQUEST'].fields_by_name['session']._serialized_options = b'\272H&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$'
   _globals['_EXPORTWORKSPACEREQUEST'].fields_by_name['session']._loaded_options = None
@@ -50,30 +66,36 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_IMPORTWORKSPACEREQUEST'].fields_by_name['data']._serialized_options = b'\272H\006z\004\030\200\200@'
   _globals['_IMPORTWORKSPACEOPEN'].fields_by_name['call']._loaded_options = None
   _globals['_IMPORTWORKSPACEOPEN'].fields_by_name['call']._serialized_options = b'\272H\003\310\001\001'
+  _globals['_NETWORKTLS']._serialized_start=1482
+  _globals['_NETWORKTLS']._serialized_end=1618
   _globals['_ENSUREWORKSPACEREQUEST']._serialized_start=121
-  _globals['_ENSUREWORKSPACEREQUEST']._serialized_end=376
-  _globals['_ENSUREWORKSPACEREQUEST_SEEDFILESENTRY']._serialized_start=328
-  _globals['_ENSUREWORKSPACEREQUEST_SEEDFILESENTRY']._serialized_end=376
-  _globals['_ENSUREWORKSPACERESPONSE']._serialized_start=378
-  _globals['_ENSUREWORKSPACERESPONSE']._serialized_end=464
-  _globals['_DELETEWORKSPACEREQUEST']._serialized_start=466
-  _globals['_DELETEWORKSPACEREQUEST']._serialized_end=550
-  _globals['_DELETEWORKSPACERESPONSE']._serialized_start=552
-  _globals['_DELETEWORKSPACERESPONSE']._serialized_end=577
-  _globals['_GETCAPABILITIESREQUEST']._serialized_start=579
-  _globals['_GETCAPABILITIESREQUEST']._serialized_end=603
-  _globals['_GETCAPABILITIESRESPONSE']._serialized_start=605
-  _globals['_GETCAPABILITIESRESPONSE']._serialized_end=679
-  _globals['_EXPORTWORKSPACEREQUEST']._serialized_start=681
-  _globals['_EXPORTWORKSPACEREQUEST']._serialized_end=795
-  _globals['_EXPORTWORKSPACERESPONSE']._serialized_start=797
-  _globals['_EXPORTWORKSPACERESPONSE']._serialized_end=836
-  _globals['_IMPORTWORKSPACEREQUEST']._serialized_start=838
-  _globals['_IMPORTWORKSPACEREQUEST']._serialized_end=962
-  _globals['_IMPORTWORKSPACEOPEN']._serialized_start=964
-  _globals['_IMPORTWORKSPACEOPEN']._serialized_end=1066
-  _globals['_IMPORTWORKSPACERESPONSE']._serialized_start=1068
-  _globals['_IMPORTWORKSPACERESPONSE']._serialized_end=1110
-  _globals['_WORKSPACESERVICE']._serialized_start=1113
-  _globals['_WORKSPACESERVICE']._serialized_end=1685
+  _globals['_ENSUREWORKSPACEREQUEST']._serialized_end=429
+  _globals['_ENSUREWORKSPACEREQUEST_SEEDFILESENTRY']._serialized_start=381
+  _globals['_ENSUREWORKSPACEREQUEST_SEEDFILESENTRY']._serialized_end=429
+  _globals['_NETWORKPOLICY']._serialized_start=431
+  _globals['_NETWORKPOLICY']._serialized_end=506
+  _globals['_NETWORKRULE']._serialized_start=509
+  _globals['_NETWORKRULE']._serialized_end=745
+  _globals['_ENSUREWORKSPACERESPONSE']._serialized_start=747
+  _globals['_ENSUREWORKSPACERESPONSE']._serialized_end=833
+  _globals['_DELETEWORKSPACEREQUEST']._serialized_start=835
+  _globals['_DELETEWORKSPACEREQUEST']._serialized_end=919
+  _globals['_DELETEWORKSPACERESPONSE']._serialized_start=921
+  _globals['_DELETEWORKSPACERESPONSE']._serialized_end=946
+  _globals['_GETCAPABILITIESREQUEST']._serialized_start=948
+  _globals['_GETCAPABILITIESREQUEST']._serialized_end=972
+  _globals['_GETCAPABILITIESRESPONSE']._serialized_start=974
+  _globals['_GETCAPABILITIESRESPONSE']._serialized_end=1048
+  _globals['_EXPORTWORKSPACEREQUEST']._serialized_start=1050
+  _globals['_EXPORTWORKSPACEREQUEST']._serialized_end=1164
+  _globals['_EXPORTWORKSPACERESPONSE']._serialized_start=1166
+  _globals['_EXPORTWORKSPACERESPONSE']._serialized_end=1205
+  _globals['_IMPORTWORKSPACEREQUEST']._serialized_start=1207
+  _globals['_IMPORTWORKSPACEREQUEST']._serialized_end=1331
+  _globals['_IMPORTWORKSPACEOPEN']._serialized_start=1333
+  _globals['_IMPORTWORKSPACEOPEN']._serialized_end=1435
+  _globals['_IMPORTWORKSPACERESPONSE']._serialized_start=1437
+  _globals['_IMPORTWORKSPACERESPONSE']._serialized_end=1479
+  _globals['_WORKSPACESERVICE']._serialized_start=1621
+  _globals['_WORKSPACESERVICE']._serialized_end=2193
 # @@protoc_insertion_point(module_scope)

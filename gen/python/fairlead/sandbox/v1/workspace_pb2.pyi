@@ -1,6 +1,7 @@
 from buf.validate import validate_pb2 as _validate_pb2
 from fairlead.common.v1 import call_pb2 as _call_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
@@ -8,8 +9,21 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class NetworkTls(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    NETWORK_TLS_UNSPECIFIED: _ClassVar[NetworkTls]
+    NETWORK_TLS_PASS: _ClassVar[NetworkTls]
+    NETWORK_TLS_RAW: _ClassVar[NetworkTls]
+    NETWORK_TLS_INTERCEPT: _ClassVar[NetworkTls]
+    NETWORK_TLS_UPGRADE: _ClassVar[NetworkTls]
+NETWORK_TLS_UNSPECIFIED: NetworkTls
+NETWORK_TLS_PASS: NetworkTls
+NETWORK_TLS_RAW: NetworkTls
+NETWORK_TLS_INTERCEPT: NetworkTls
+NETWORK_TLS_UPGRADE: NetworkTls
+
 class EnsureWorkspaceRequest(_message.Message):
-    __slots__ = ("call", "seed_files", "workspace_generation")
+    __slots__ = ("call", "seed_files", "workspace_generation", "network")
     class SeedFilesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -20,10 +34,36 @@ class EnsureWorkspaceRequest(_message.Message):
     CALL_FIELD_NUMBER: _ClassVar[int]
     SEED_FILES_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
     seed_files: _containers.ScalarMap[str, bytes]
     workspace_generation: int
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., seed_files: _Optional[_Mapping[str, bytes]] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+    network: NetworkPolicy
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., seed_files: _Optional[_Mapping[str, bytes]] = ..., workspace_generation: _Optional[int] = ..., network: _Optional[_Union[NetworkPolicy, _Mapping]] = ...) -> None: ...
+
+class NetworkPolicy(_message.Message):
+    __slots__ = ("rules",)
+    RULES_FIELD_NUMBER: _ClassVar[int]
+    rules: _containers.RepeatedCompositeFieldContainer[NetworkRule]
+    def __init__(self, rules: _Optional[_Iterable[_Union[NetworkRule, _Mapping]]] = ...) -> None: ...
+
+class NetworkRule(_message.Message):
+    __slots__ = ("name", "host", "ports", "methods", "paths", "tls", "credential")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    PORTS_FIELD_NUMBER: _ClassVar[int]
+    METHODS_FIELD_NUMBER: _ClassVar[int]
+    PATHS_FIELD_NUMBER: _ClassVar[int]
+    TLS_FIELD_NUMBER: _ClassVar[int]
+    CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    host: str
+    ports: _containers.RepeatedScalarFieldContainer[int]
+    methods: _containers.RepeatedScalarFieldContainer[str]
+    paths: _containers.RepeatedScalarFieldContainer[str]
+    tls: NetworkTls
+    credential: str
+    def __init__(self, name: _Optional[str] = ..., host: _Optional[str] = ..., ports: _Optional[_Iterable[int]] = ..., methods: _Optional[_Iterable[str]] = ..., paths: _Optional[_Iterable[str]] = ..., tls: _Optional[_Union[NetworkTls, str]] = ..., credential: _Optional[str] = ...) -> None: ...
 
 class EnsureWorkspaceResponse(_message.Message):
     __slots__ = ("created", "node", "workspace_generation")

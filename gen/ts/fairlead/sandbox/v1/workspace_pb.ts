@@ -2,8 +2,8 @@
 // @generated from file fairlead/sandbox/v1/workspace.proto (package fairlead.sandbox.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.js";
 import type { CallRef } from "../../common/v1/call_pb.js";
 import { file_fairlead_common_v1_call } from "../../common/v1/call_pb.js";
@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/sandbox/v1/workspace.proto.
  */
 export const file_fairlead_sandbox_v1_workspace: GenFile = /*@__PURE__*/
-  fileDesc("CiNmYWlybGVhZC9zYW5kYm94L3YxL3dvcmtzcGFjZS5wcm90bxITZmFpcmxlYWQuc2FuZGJveC52MSL/AQoWRW5zdXJlV29ya3NwYWNlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARJiCgpzZWVkX2ZpbGVzGAIgAygLMjouZmFpcmxlYWQuc2FuZGJveC52MS5FbnN1cmVXb3Jrc3BhY2VSZXF1ZXN0LlNlZWRGaWxlc0VudHJ5QhK6SA+aAQwQgAIiB3IFEAEogCASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMaMAoOU2VlZEZpbGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgMOgI4ASJWChdFbnN1cmVXb3Jrc3BhY2VSZXNwb25zZRIPCgdjcmVhdGVkGAEgASgIEgwKBG5vZGUYAiABKAkSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMiVAoWRGVsZXRlV29ya3NwYWNlUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JCIZChdEZWxldGVXb3Jrc3BhY2VSZXNwb25zZSIYChZHZXRDYXBhYmlsaXRpZXNSZXF1ZXN0IkoKF0dldENhcGFiaWxpdGllc1Jlc3BvbnNlEg0KBWxldmVsGAEgASgJEg4KBmRyaXZlchgCIAEoCRIQCghpbmNsdWRlcxgDIAMoCSJyChZFeHBvcnRXb3Jrc3BhY2VSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAIgASgDIicKF0V4cG9ydFdvcmtzcGFjZVJlc3BvbnNlEgwKBGRhdGEYASABKAwifAoWSW1wb3J0V29ya3NwYWNlUmVxdWVzdBI4CgRvcGVuGAEgASgLMiguZmFpcmxlYWQuc2FuZGJveC52MS5JbXBvcnRXb3Jrc3BhY2VPcGVuSAASGQoEZGF0YRgCIAEoDEIJukgGegQYgIBASABCDQoEa2luZBIFukgCCAEiZgoTSW1wb3J0V29ya3NwYWNlT3BlbhIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgCIAEoAyIqChdJbXBvcnRXb3Jrc3BhY2VSZXNwb25zZRIPCgdjcmVhdGVkGAEgASgIMrwEChBXb3Jrc3BhY2VTZXJ2aWNlEmwKD0Vuc3VyZVdvcmtzcGFjZRIrLmZhaXJsZWFkLnNhbmRib3gudjEuRW5zdXJlV29ya3NwYWNlUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuRW5zdXJlV29ya3NwYWNlUmVzcG9uc2USbAoPRGVsZXRlV29ya3NwYWNlEisuZmFpcmxlYWQuc2FuZGJveC52MS5EZWxldGVXb3Jrc3BhY2VSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5EZWxldGVXb3Jrc3BhY2VSZXNwb25zZRJuCg9FeHBvcnRXb3Jrc3BhY2USKy5mYWlybGVhZC5zYW5kYm94LnYxLkV4cG9ydFdvcmtzcGFjZVJlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLkV4cG9ydFdvcmtzcGFjZVJlc3BvbnNlMAESbgoPSW1wb3J0V29ya3NwYWNlEisuZmFpcmxlYWQuc2FuZGJveC52MS5JbXBvcnRXb3Jrc3BhY2VSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5JbXBvcnRXb3Jrc3BhY2VSZXNwb25zZSgBEmwKD0dldENhcGFiaWxpdGllcxIrLmZhaXJsZWFkLnNhbmRib3gudjEuR2V0Q2FwYWJpbGl0aWVzUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuR2V0Q2FwYWJpbGl0aWVzUmVzcG9uc2VCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2FuZGJveC92MTtzYW5kYm94djFiBnByb3RvMw", [file_buf_validate_validate, file_fairlead_common_v1_call]);
+  fileDesc("CiNmYWlybGVhZC9zYW5kYm94L3YxL3dvcmtzcGFjZS5wcm90bxITZmFpcmxlYWQuc2FuZGJveC52MSK0AgoWRW5zdXJlV29ya3NwYWNlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARJiCgpzZWVkX2ZpbGVzGAIgAygLMjouZmFpcmxlYWQuc2FuZGJveC52MS5FbnN1cmVXb3Jrc3BhY2VSZXF1ZXN0LlNlZWRGaWxlc0VudHJ5QhK6SA+aAQwQgAIiB3IFEAEogCASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMSMwoHbmV0d29yaxgEIAEoCzIiLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1BvbGljeRowCg5TZWVkRmlsZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAw6AjgBIksKDU5ldHdvcmtQb2xpY3kSOgoFcnVsZXMYASADKAsyIC5mYWlybGVhZC5zYW5kYm94LnYxLk5ldHdvcmtSdWxlQgm6SAaSAQMQgAIi7AEKC05ldHdvcmtSdWxlEhYKBG5hbWUYASABKAlCCLpIBXIDKIAIEhgKBGhvc3QYAiABKAlCCrpIB3IFEAEogAgSIQoFcG9ydHMYAyADKAVCErpID5IBDBBAIggaBhj//wMoARIZCgdtZXRob2RzGAQgAygJQgi6SAWSAQIQQBIXCgVwYXRocxgFIAMoCUIIukgFkgECEEASNgoDdGxzGAYgASgOMh8uZmFpcmxlYWQuc2FuZGJveC52MS5OZXR3b3JrVGxzQgi6SAWCAQIQARIcCgpjcmVkZW50aWFsGAcgASgJQgi6SAVyAyiAAiJWChdFbnN1cmVXb3Jrc3BhY2VSZXNwb25zZRIPCgdjcmVhdGVkGAEgASgIEgwKBG5vZGUYAiABKAkSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMiVAoWRGVsZXRlV29ya3NwYWNlUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JCIZChdEZWxldGVXb3Jrc3BhY2VSZXNwb25zZSIYChZHZXRDYXBhYmlsaXRpZXNSZXF1ZXN0IkoKF0dldENhcGFiaWxpdGllc1Jlc3BvbnNlEg0KBWxldmVsGAEgASgJEg4KBmRyaXZlchgCIAEoCRIQCghpbmNsdWRlcxgDIAMoCSJyChZFeHBvcnRXb3Jrc3BhY2VSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAIgASgDIicKF0V4cG9ydFdvcmtzcGFjZVJlc3BvbnNlEgwKBGRhdGEYASABKAwifAoWSW1wb3J0V29ya3NwYWNlUmVxdWVzdBI4CgRvcGVuGAEgASgLMiguZmFpcmxlYWQuc2FuZGJveC52MS5JbXBvcnRXb3Jrc3BhY2VPcGVuSAASGQoEZGF0YRgCIAEoDEIJukgGegQYgIBASABCDQoEa2luZBIFukgCCAEiZgoTSW1wb3J0V29ya3NwYWNlT3BlbhIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgCIAEoAyIqChdJbXBvcnRXb3Jrc3BhY2VSZXNwb25zZRIPCgdjcmVhdGVkGAEgASgIKogBCgpOZXR3b3JrVGxzEhsKF05FVFdPUktfVExTX1VOU1BFQ0lGSUVEEAASFAoQTkVUV09SS19UTFNfUEFTUxABEhMKD05FVFdPUktfVExTX1JBVxACEhkKFU5FVFdPUktfVExTX0lOVEVSQ0VQVBADEhcKE05FVFdPUktfVExTX1VQR1JBREUQBDK8BAoQV29ya3NwYWNlU2VydmljZRJsCg9FbnN1cmVXb3Jrc3BhY2USKy5mYWlybGVhZC5zYW5kYm94LnYxLkVuc3VyZVdvcmtzcGFjZVJlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLkVuc3VyZVdvcmtzcGFjZVJlc3BvbnNlEmwKD0RlbGV0ZVdvcmtzcGFjZRIrLmZhaXJsZWFkLnNhbmRib3gudjEuRGVsZXRlV29ya3NwYWNlUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuRGVsZXRlV29ya3NwYWNlUmVzcG9uc2USbgoPRXhwb3J0V29ya3NwYWNlEisuZmFpcmxlYWQuc2FuZGJveC52MS5FeHBvcnRXb3Jrc3BhY2VSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5FeHBvcnRXb3Jrc3BhY2VSZXNwb25zZTABEm4KD0ltcG9ydFdvcmtzcGFjZRIrLmZhaXJsZWFkLnNhbmRib3gudjEuSW1wb3J0V29ya3NwYWNlUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuSW1wb3J0V29ya3NwYWNlUmVzcG9uc2UoARJsCg9HZXRDYXBhYmlsaXRpZXMSKy5mYWlybGVhZC5zYW5kYm94LnYxLkdldENhcGFiaWxpdGllc1JlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLkdldENhcGFiaWxpdGllc1Jlc3BvbnNlQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3NhbmRib3gvdjE7c2FuZGJveHYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_call]);
 
 /**
  * EnsureWorkspaceRequest asks for a workspace.
@@ -41,6 +41,16 @@ export type EnsureWorkspaceRequest = Message<"fairlead.sandbox.v1.EnsureWorkspac
    * @generated from field: int64 workspace_generation = 3;
    */
   workspaceGeneration: bigint;
+
+  /**
+   * What commands may reach from now on; those that run keep what they have. Not
+   * set changes nothing; a new workspace has no network then. A policy that is not
+   * valid, or that asks for more than the operator allows, is INVALID_ARGUMENT with
+   * reason BAD_NETWORK_POLICY.
+   *
+   * @generated from field: fairlead.sandbox.v1.NetworkPolicy network = 4;
+   */
+  network?: NetworkPolicy | undefined;
 };
 
 /**
@@ -49,6 +59,97 @@ export type EnsureWorkspaceRequest = Message<"fairlead.sandbox.v1.EnsureWorkspac
  */
 export const EnsureWorkspaceRequestSchema: GenMessage<EnsureWorkspaceRequest> = /*@__PURE__*/
   messageDesc(file_fairlead_sandbox_v1_workspace, 0);
+
+/**
+ * NetworkPolicy says what commands may reach. Without rules there is no network at
+ * all. With rules, commands find a proxy in their environment (`HTTP_PROXY` and its
+ * like), which lets out what a rule allows and the operator's ceiling allows, too.
+ * Private, local and otherwise special addresses need a rule that names their
+ * range, whatever name leads to them.
+ *
+ * @generated from message fairlead.sandbox.v1.NetworkPolicy
+ */
+export type NetworkPolicy = Message<"fairlead.sandbox.v1.NetworkPolicy"> & {
+  /**
+   * The rules. The first that allows a request decides how it goes out.
+   *
+   * @generated from field: repeated fairlead.sandbox.v1.NetworkRule rules = 1;
+   */
+  rules: NetworkRule[];
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.NetworkPolicy.
+ * Use `create(NetworkPolicySchema)` to create a new message.
+ */
+export const NetworkPolicySchema: GenMessage<NetworkPolicy> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 1);
+
+/**
+ * NetworkRule lets some requests out.
+ *
+ * @generated from message fairlead.sandbox.v1.NetworkRule
+ */
+export type NetworkRule = Message<"fairlead.sandbox.v1.NetworkRule"> & {
+  /**
+   * Shown in events and refusals; empty takes the host.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * A name (`api.example.com`), every name below one (`*.example.com`), every name
+   * (`*`), an address or a range of addresses (`10.1.0.0/16`).
+   *
+   * @generated from field: string host = 2;
+   */
+  host: string;
+
+  /**
+   * Ports of the destination; none means 80 and 443.
+   *
+   * @generated from field: repeated int32 ports = 3;
+   */
+  ports: number[];
+
+  /**
+   * Methods of HTTP, such as GET; none means all but TRACE.
+   *
+   * @generated from field: repeated string methods = 4;
+   */
+  methods: string[];
+
+  /**
+   * Paths of HTTP as globs, such as `/v1/**`; none means all.
+   *
+   * @generated from field: repeated string paths = 5;
+   */
+  paths: string[];
+
+  /**
+   * What happens with TLS; not set means PASS. With PASS and RAW nobody looks
+   * inside TLS, so `methods` and `paths` need INTERCEPT or UPGRADE for it.
+   *
+   * @generated from field: fairlead.sandbox.v1.NetworkTls tls = 6;
+   */
+  tls: NetworkTls;
+
+  /**
+   * The name of a credential of the operator's (`sandbox.egress.credentials`) to put
+   * into the requests. Needs INTERCEPT or UPGRADE.
+   *
+   * @generated from field: string credential = 7;
+   */
+  credential: string;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.NetworkRule.
+ * Use `create(NetworkRuleSchema)` to create a new message.
+ */
+export const NetworkRuleSchema: GenMessage<NetworkRule> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 2);
 
 /**
  * EnsureWorkspaceResponse says that the workspace is there.
@@ -83,7 +184,7 @@ export type EnsureWorkspaceResponse = Message<"fairlead.sandbox.v1.EnsureWorkspa
  * Use `create(EnsureWorkspaceResponseSchema)` to create a new message.
  */
 export const EnsureWorkspaceResponseSchema: GenMessage<EnsureWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 1);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 3);
 
 /**
  * DeleteWorkspaceRequest names a workspace.
@@ -104,7 +205,7 @@ export type DeleteWorkspaceRequest = Message<"fairlead.sandbox.v1.DeleteWorkspac
  * Use `create(DeleteWorkspaceRequestSchema)` to create a new message.
  */
 export const DeleteWorkspaceRequestSchema: GenMessage<DeleteWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 2);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 4);
 
 /**
  * DeleteWorkspaceResponse says that the workspace is gone.
@@ -119,7 +220,7 @@ export type DeleteWorkspaceResponse = Message<"fairlead.sandbox.v1.DeleteWorkspa
  * Use `create(DeleteWorkspaceResponseSchema)` to create a new message.
  */
 export const DeleteWorkspaceResponseSchema: GenMessage<DeleteWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 3);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 5);
 
 /**
  * GetCapabilitiesRequest asks what isolates commands.
@@ -134,7 +235,7 @@ export type GetCapabilitiesRequest = Message<"fairlead.sandbox.v1.GetCapabilitie
  * Use `create(GetCapabilitiesRequestSchema)` to create a new message.
  */
 export const GetCapabilitiesRequestSchema: GenMessage<GetCapabilitiesRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 4);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 6);
 
 /**
  * GetCapabilitiesResponse tells what isolates commands.
@@ -169,7 +270,7 @@ export type GetCapabilitiesResponse = Message<"fairlead.sandbox.v1.GetCapabiliti
  * Use `create(GetCapabilitiesResponseSchema)` to create a new message.
  */
 export const GetCapabilitiesResponseSchema: GenMessage<GetCapabilitiesResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 5);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 7);
 
 /**
  * ExportWorkspaceRequest names a workspace.
@@ -197,7 +298,7 @@ export type ExportWorkspaceRequest = Message<"fairlead.sandbox.v1.ExportWorkspac
  * Use `create(ExportWorkspaceRequestSchema)` to create a new message.
  */
 export const ExportWorkspaceRequestSchema: GenMessage<ExportWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 6);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 8);
 
 /**
  * ExportWorkspaceResponse is one piece of the archive.
@@ -218,7 +319,7 @@ export type ExportWorkspaceResponse = Message<"fairlead.sandbox.v1.ExportWorkspa
  * Use `create(ExportWorkspaceResponseSchema)` to create a new message.
  */
 export const ExportWorkspaceResponseSchema: GenMessage<ExportWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 7);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 9);
 
 /**
  * ImportWorkspaceRequest is one piece of an import.
@@ -255,7 +356,7 @@ export type ImportWorkspaceRequest = Message<"fairlead.sandbox.v1.ImportWorkspac
  * Use `create(ImportWorkspaceRequestSchema)` to create a new message.
  */
 export const ImportWorkspaceRequestSchema: GenMessage<ImportWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 8);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 10);
 
 /**
  * ImportWorkspaceOpen begins an import.
@@ -283,7 +384,7 @@ export type ImportWorkspaceOpen = Message<"fairlead.sandbox.v1.ImportWorkspaceOp
  * Use `create(ImportWorkspaceOpenSchema)` to create a new message.
  */
 export const ImportWorkspaceOpenSchema: GenMessage<ImportWorkspaceOpen> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 9);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 11);
 
 /**
  * ImportWorkspaceResponse says that the workspace is there.
@@ -304,7 +405,57 @@ export type ImportWorkspaceResponse = Message<"fairlead.sandbox.v1.ImportWorkspa
  * Use `create(ImportWorkspaceResponseSchema)` to create a new message.
  */
 export const ImportWorkspaceResponseSchema: GenMessage<ImportWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 10);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 12);
+
+/**
+ * NetworkTls says what happens with TLS.
+ *
+ * @generated from enum fairlead.sandbox.v1.NetworkTls
+ */
+export enum NetworkTls {
+  /**
+   * Not set.
+   *
+   * @generated from enum value: NETWORK_TLS_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Plain HTTP and TLS pass as they are. TLS must name the host it was opened for.
+   *
+   * @generated from enum value: NETWORK_TLS_PASS = 1;
+   */
+  PASS = 1,
+
+  /**
+   * Any bytes pass, such as SSH. The ports must be named.
+   *
+   * @generated from enum value: NETWORK_TLS_RAW = 2;
+   */
+  RAW = 2,
+
+  /**
+   * The client's TLS ends at the proxy, with a certificate of the node's authority,
+   * which commands trust by their environment, and begins anew outside.
+   *
+   * @generated from enum value: NETWORK_TLS_INTERCEPT = 3;
+   */
+  INTERCEPT = 3,
+
+  /**
+   * The client asks in plain HTTP, and the proxy goes out by TLS. A request for
+   * port 80 goes to port 443.
+   *
+   * @generated from enum value: NETWORK_TLS_UPGRADE = 4;
+   */
+  UPGRADE = 4,
+}
+
+/**
+ * Describes the enum fairlead.sandbox.v1.NetworkTls.
+ */
+export const NetworkTlsSchema: GenEnum<NetworkTls> = /*@__PURE__*/
+  enumDesc(file_fairlead_sandbox_v1_workspace, 0);
 
 /**
  * WorkspaceService makes and deletes workspaces. It is internal: never served
