@@ -195,3 +195,45 @@ func TestSearchesStream(t *testing.T) {
 		t.Errorf("%q, %v", text.String(), end)
 	}
 }
+
+func TestAMoveIsMadeOnceAndWatchersAreTold(t *testing.T) {
+	c := open(t, sandbox.LevelBasic)
+	if _, err := c.write(t, "old", "text", nil); err != nil {
+		t.Fatal(err)
+	}
+	watch, err := c.files.WatchFiles(t.Context(), &sandboxv1.WatchFilesRequest{Session: c.session})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if begun, err := watch.Recv(); err != nil || len(begun.GetChanges()) != 0 {
+		t.Fatalf("%v, %v", begun, err)
+	}
+	move := &sandboxv1.MoveFileRequest{Call: c.call(), Path: "old", NewPath: "a/new"}
+	first, err := c.files.MoveFile(t.Context(), move)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := c.files.MoveFile(t.Context(), move)
+	if d := cmp.Diff(first, again, protocmp.Transform()); d != "" || err != nil {
+		t.Errorf("%s %v", d, err)
+	}
+	if got, err := c.read(t, "a/new"); err != nil || got != "text" {
+		t.Errorf("%q, %v", got, err)
+	}
+	_, err = c.files.MoveFile(t.Context(), &sandboxv1.MoveFileRequest{Call: c.call(), Path: "old", NewPath: "b"})
+	wantReason(t, err, "FILE_NOT_FOUND")
+	want := map[string]sandboxv1.WatchedChangeKind{
+		"old": sandboxv1.WatchedChangeKind_WATCHED_CHANGE_KIND_DELETED, "a/new": sandboxv1.WatchedChangeKind_WATCHED_CHANGE_KIND_CREATED,
+	}
+	for len(want) > 0 {
+		r, err := watch.Recv()
+		if err != nil {
+			t.Fatalf("%v, still to come: %v", err, want)
+		}
+		for _, change := range r.GetChanges() {
+			if want[change.GetPath()] == change.GetKind() {
+				delete(want, change.GetPath())
+			}
+		}
+	}
+}

@@ -193,3 +193,24 @@ func grepMode(m sandboxv1.GrepMode) files.GrepMode {
 	}
 	return files.GrepLines
 }
+
+func (s *fileServer) WatchFiles(r *sandboxv1.WatchFilesRequest, stream sandboxv1.FileService_WatchFilesServer) error {
+	ctx := stream.Context()
+	t, done, err := s.view(ctx, r.GetSession(), r.GetWorkspaceGeneration())
+	if err != nil {
+		return status(err)
+	}
+	defer done()
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		return err
+	}
+	return status(t.Watch(ctx, r.GetPath(), func(all []files.Changed) error {
+		resp := &sandboxv1.WatchFilesResponse{Changes: make([]*sandboxv1.WatchedChange, 0, len(all))}
+		for _, c := range all {
+			resp.Changes = append(resp.Changes, &sandboxv1.WatchedChange{
+				Kind: sandboxv1.WatchedChangeKind(c.Kind), Path: strings.ToValidUTF8(c.Path, "\uFFFD"),
+			})
+		}
+		return stream.Send(resp)
+	}))
+}

@@ -266,6 +266,61 @@ func (s *fileServer) DeleteFile(ctx context.Context, r *sandboxv1.DeleteFileRequ
 	return &sandboxv1.DeleteFileResponse{}, nil
 }
 
+func (s *fileServer) MoveFile(ctx context.Context, r *sandboxv1.MoveFileRequest) (*sandboxv1.MoveFileResponse, error) {
+	c, err := call(ctx, r.GetCall())
+	if err != nil {
+		return nil, status(err)
+	}
+	request, err := json.Marshal([]any{r.GetPath(), r.GetNewPath(), r.GetOverwrite()})
+	if err != nil {
+		return nil, err
+	}
+	raw, err := s.node.Mutate(c, r.GetWorkspaceGeneration(), box.Change{
+		Method: "move", Request: request, Failure: failure,
+		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
+			t, err := openTree(w)
+			if err != nil {
+				return nil, err
+			}
+			defer func() { _ = t.Close() }()
+			defer w.Recount()
+			info, err := t.Move(r.GetPath(), r.GetNewPath(), r.GetOverwrite(), func(inode uint64) error {
+				note, err := json.Marshal(intent{Path: r.GetNewPath(), Inode: inode})
+				return errors.Join(err, intend(note))
+			})
+			if err != nil {
+				return nil, err
+			}
+			return proto.Marshal(&sandboxv1.MoveFileResponse{File: fileInfo(info)})
+		},
+		Recover: moved,
+	})
+	if err != nil {
+		return nil, status(err)
+	}
+	resp := &sandboxv1.MoveFileResponse{}
+	return resp, proto.Unmarshal(raw, resp)
+}
+
+// moved answers a move whose file has its new name.
+func moved(w *box.Workspace, raw []byte) ([]byte, bool) {
+	var n intent
+	if json.Unmarshal(raw, &n) != nil {
+		return nil, false
+	}
+	t, err := openTree(w)
+	if err != nil {
+		return nil, false
+	}
+	defer func() { _ = t.Close() }()
+	inode, info := t.Identity(n.Path)
+	if inode == 0 || inode != n.Inode {
+		return nil, false
+	}
+	out, err := proto.Marshal(&sandboxv1.MoveFileResponse{File: fileInfo(info)})
+	return out, err == nil
+}
+
 // failure encodes what a change failed with, if it is about the change: then the
 // call ends with it.
 func failure(err error) []byte {

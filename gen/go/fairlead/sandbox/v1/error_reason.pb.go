@@ -90,6 +90,8 @@ const (
 	ErrorReason_ERROR_REASON_OBJECT_STORE_FAILED ErrorReason = 30
 	// The network policy is not valid, or asks for more than the operator allows.
 	ErrorReason_ERROR_REASON_BAD_NETWORK_POLICY ErrorReason = 31
+	// There are too many directories to watch.
+	ErrorReason_ERROR_REASON_TOO_MANY_WATCHED ErrorReason = 32
 )
 
 // Enum value maps for ErrorReason.
@@ -127,6 +129,7 @@ var (
 		29: "ERROR_REASON_NO_OBJECT_STORE",
 		30: "ERROR_REASON_OBJECT_STORE_FAILED",
 		31: "ERROR_REASON_BAD_NETWORK_POLICY",
+		32: "ERROR_REASON_TOO_MANY_WATCHED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":         0,
@@ -161,6 +164,7 @@ var (
 		"ERROR_REASON_NO_OBJECT_STORE":     29,
 		"ERROR_REASON_OBJECT_STORE_FAILED": 30,
 		"ERROR_REASON_BAD_NETWORK_POLICY":  31,
+		"ERROR_REASON_TOO_MANY_WATCHED":    32,
 	}
 )
 
@@ -195,7 +199,7 @@ var File_fairlead_sandbox_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xcc\b\n" +
+	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xef\b\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12$\n" +
 	" ERROR_REASON_WORKSPACE_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -229,7 +233,8 @@ const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\x1fERROR_REASON_TOO_MANY_SANDBOXES\x10\x1c\x12 \n" +
 	"\x1cERROR_REASON_NO_OBJECT_STORE\x10\x1d\x12$\n" +
 	" ERROR_REASON_OBJECT_STORE_FAILED\x10\x1e\x12#\n" +
-	"\x1fERROR_REASON_BAD_NETWORK_POLICY\x10\x1fBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
+	"\x1fERROR_REASON_BAD_NETWORK_POLICY\x10\x1f\x12!\n" +
+	"\x1dERROR_REASON_TOO_MANY_WATCHED\x10 BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
 	file_fairlead_sandbox_v1_error_reason_proto_rawDescOnce sync.Once

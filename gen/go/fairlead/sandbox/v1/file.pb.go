@@ -85,6 +85,67 @@ func (FileType) EnumDescriptor() ([]byte, []int) {
 	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{0}
 }
 
+// WatchedChangeKind says what happened to a file.
+type WatchedChangeKind int32
+
+const (
+	// Not set.
+	WatchedChangeKind_WATCHED_CHANGE_KIND_UNSPECIFIED WatchedChangeKind = 0
+	// It came to be there.
+	WatchedChangeKind_WATCHED_CHANGE_KIND_CREATED WatchedChangeKind = 1
+	// Its content, mode or owner changed.
+	WatchedChangeKind_WATCHED_CHANGE_KIND_MODIFIED WatchedChangeKind = 2
+	// It is there no more.
+	WatchedChangeKind_WATCHED_CHANGE_KIND_DELETED WatchedChangeKind = 3
+	// Changes came faster than they could be told: look at all files again.
+	WatchedChangeKind_WATCHED_CHANGE_KIND_LOST WatchedChangeKind = 4
+)
+
+// Enum value maps for WatchedChangeKind.
+var (
+	WatchedChangeKind_name = map[int32]string{
+		0: "WATCHED_CHANGE_KIND_UNSPECIFIED",
+		1: "WATCHED_CHANGE_KIND_CREATED",
+		2: "WATCHED_CHANGE_KIND_MODIFIED",
+		3: "WATCHED_CHANGE_KIND_DELETED",
+		4: "WATCHED_CHANGE_KIND_LOST",
+	}
+	WatchedChangeKind_value = map[string]int32{
+		"WATCHED_CHANGE_KIND_UNSPECIFIED": 0,
+		"WATCHED_CHANGE_KIND_CREATED":     1,
+		"WATCHED_CHANGE_KIND_MODIFIED":    2,
+		"WATCHED_CHANGE_KIND_DELETED":     3,
+		"WATCHED_CHANGE_KIND_LOST":        4,
+	}
+)
+
+func (x WatchedChangeKind) Enum() *WatchedChangeKind {
+	p := new(WatchedChangeKind)
+	*p = x
+	return p
+}
+
+func (x WatchedChangeKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (WatchedChangeKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_fairlead_sandbox_v1_file_proto_enumTypes[1].Descriptor()
+}
+
+func (WatchedChangeKind) Type() protoreflect.EnumType {
+	return &file_fairlead_sandbox_v1_file_proto_enumTypes[1]
+}
+
+func (x WatchedChangeKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use WatchedChangeKind.Descriptor instead.
+func (WatchedChangeKind) EnumDescriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{1}
+}
+
 // GrepMode says what a search sends.
 type GrepMode int32
 
@@ -126,11 +187,11 @@ func (x GrepMode) String() string {
 }
 
 func (GrepMode) Descriptor() protoreflect.EnumDescriptor {
-	return file_fairlead_sandbox_v1_file_proto_enumTypes[1].Descriptor()
+	return file_fairlead_sandbox_v1_file_proto_enumTypes[2].Descriptor()
 }
 
 func (GrepMode) Type() protoreflect.EnumType {
-	return &file_fairlead_sandbox_v1_file_proto_enumTypes[1]
+	return &file_fairlead_sandbox_v1_file_proto_enumTypes[2]
 }
 
 func (x GrepMode) Number() protoreflect.EnumNumber {
@@ -139,7 +200,7 @@ func (x GrepMode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use GrepMode.Descriptor instead.
 func (GrepMode) EnumDescriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{1}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{2}
 }
 
 // FileInfo describes a file.
@@ -1466,6 +1527,302 @@ func (*DeleteFileResponse) Descriptor() ([]byte, []int) {
 	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{17}
 }
 
+// MoveFileRequest names a file and where it goes.
+type MoveFileRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Which call it is for.
+	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
+	// The path.
+	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// The new path, not the directory to move to. What is there already is
+	// ALREADY_EXISTS.
+	NewPath string `protobuf:"bytes,3,opt,name=new_path,json=newPath,proto3" json:"new_path,omitempty"`
+	// Replaces a file that is there already, or an empty directory by a directory.
+	Overwrite bool `protobuf:"varint,4,opt,name=overwrite,proto3" json:"overwrite,omitempty"`
+	// The generation of the workspace's place.
+	WorkspaceGeneration int64 `protobuf:"varint,5,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *MoveFileRequest) Reset() {
+	*x = MoveFileRequest{}
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveFileRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveFileRequest) ProtoMessage() {}
+
+func (x *MoveFileRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveFileRequest.ProtoReflect.Descriptor instead.
+func (*MoveFileRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *MoveFileRequest) GetCall() *v1.CallRef {
+	if x != nil {
+		return x.Call
+	}
+	return nil
+}
+
+func (x *MoveFileRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *MoveFileRequest) GetNewPath() string {
+	if x != nil {
+		return x.NewPath
+	}
+	return ""
+}
+
+func (x *MoveFileRequest) GetOverwrite() bool {
+	if x != nil {
+		return x.Overwrite
+	}
+	return false
+}
+
+func (x *MoveFileRequest) GetWorkspaceGeneration() int64 {
+	if x != nil {
+		return x.WorkspaceGeneration
+	}
+	return 0
+}
+
+// MoveFileResponse describes the file under its new name.
+type MoveFileResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The file.
+	File          *FileInfo `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveFileResponse) Reset() {
+	*x = MoveFileResponse{}
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveFileResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveFileResponse) ProtoMessage() {}
+
+func (x *MoveFileResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveFileResponse.ProtoReflect.Descriptor instead.
+func (*MoveFileResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *MoveFileResponse) GetFile() *FileInfo {
+	if x != nil {
+		return x.File
+	}
+	return nil
+}
+
+// WatchFilesRequest names a directory.
+type WatchFilesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session, as `sessions/{session}`.
+	Session string `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	// The directory; empty is the workspace.
+	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// The generation of the workspace's place.
+	WorkspaceGeneration int64 `protobuf:"varint,3,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *WatchFilesRequest) Reset() {
+	*x = WatchFilesRequest{}
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchFilesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchFilesRequest) ProtoMessage() {}
+
+func (x *WatchFilesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchFilesRequest.ProtoReflect.Descriptor instead.
+func (*WatchFilesRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *WatchFilesRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *WatchFilesRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *WatchFilesRequest) GetWorkspaceGeneration() int64 {
+	if x != nil {
+		return x.WorkspaceGeneration
+	}
+	return 0
+}
+
+// WatchFilesResponse brings changes that were seen together, in their order. The
+// first one has none: from it on, changes are seen.
+type WatchFilesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The changes.
+	Changes       []*WatchedChange `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchFilesResponse) Reset() {
+	*x = WatchFilesResponse{}
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchFilesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchFilesResponse) ProtoMessage() {}
+
+func (x *WatchFilesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchFilesResponse.ProtoReflect.Descriptor instead.
+func (*WatchFilesResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *WatchFilesResponse) GetChanges() []*WatchedChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+// WatchedChange is a change of a file, a directory or a symbolic link. One that is
+// renamed is deleted and created.
+type WatchedChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What happened.
+	Kind WatchedChangeKind `protobuf:"varint,1,opt,name=kind,proto3,enum=fairlead.sandbox.v1.WatchedChangeKind" json:"kind,omitempty"`
+	// The path, relative to the workspace; empty for LOST.
+	Path          string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchedChange) Reset() {
+	*x = WatchedChange{}
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchedChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchedChange) ProtoMessage() {}
+
+func (x *WatchedChange) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchedChange.ProtoReflect.Descriptor instead.
+func (*WatchedChange) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *WatchedChange) GetKind() WatchedChangeKind {
+	if x != nil {
+		return x.Kind
+	}
+	return WatchedChangeKind_WATCHED_CHANGE_KIND_UNSPECIFIED
+}
+
+func (x *WatchedChange) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
 // GlobFilesRequest asks for files by pattern.
 type GlobFilesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1485,7 +1842,7 @@ type GlobFilesRequest struct {
 
 func (x *GlobFilesRequest) Reset() {
 	*x = GlobFilesRequest{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[18]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1497,7 +1854,7 @@ func (x *GlobFilesRequest) String() string {
 func (*GlobFilesRequest) ProtoMessage() {}
 
 func (x *GlobFilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[18]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1510,7 +1867,7 @@ func (x *GlobFilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GlobFilesRequest.ProtoReflect.Descriptor instead.
 func (*GlobFilesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GlobFilesRequest) GetSession() string {
@@ -1561,7 +1918,7 @@ type GlobFilesResponse struct {
 
 func (x *GlobFilesResponse) Reset() {
 	*x = GlobFilesResponse{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[19]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1573,7 +1930,7 @@ func (x *GlobFilesResponse) String() string {
 func (*GlobFilesResponse) ProtoMessage() {}
 
 func (x *GlobFilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[19]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1586,7 +1943,7 @@ func (x *GlobFilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GlobFilesResponse.ProtoReflect.Descriptor instead.
 func (*GlobFilesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GlobFilesResponse) GetFiles() []*FileInfo {
@@ -1634,7 +1991,7 @@ type GrepFilesRequest struct {
 
 func (x *GrepFilesRequest) Reset() {
 	*x = GrepFilesRequest{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[20]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1646,7 +2003,7 @@ func (x *GrepFilesRequest) String() string {
 func (*GrepFilesRequest) ProtoMessage() {}
 
 func (x *GrepFilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[20]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1659,7 +2016,7 @@ func (x *GrepFilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrepFilesRequest.ProtoReflect.Descriptor instead.
 func (*GrepFilesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GrepFilesRequest) GetSession() string {
@@ -1752,7 +2109,7 @@ type GrepFilesResponse struct {
 
 func (x *GrepFilesResponse) Reset() {
 	*x = GrepFilesResponse{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[21]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1764,7 +2121,7 @@ func (x *GrepFilesResponse) String() string {
 func (*GrepFilesResponse) ProtoMessage() {}
 
 func (x *GrepFilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[21]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1777,7 +2134,7 @@ func (x *GrepFilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrepFilesResponse.ProtoReflect.Descriptor instead.
 func (*GrepFilesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{21}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GrepFilesResponse) GetMatches() []*GrepMatch {
@@ -1814,7 +2171,7 @@ type GrepMatch struct {
 
 func (x *GrepMatch) Reset() {
 	*x = GrepMatch{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[22]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1826,7 +2183,7 @@ func (x *GrepMatch) String() string {
 func (*GrepMatch) ProtoMessage() {}
 
 func (x *GrepMatch) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[22]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1839,7 +2196,7 @@ func (x *GrepMatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrepMatch.ProtoReflect.Descriptor instead.
 func (*GrepMatch) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{22}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GrepMatch) GetPath() string {
@@ -1973,7 +2330,26 @@ const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\xbaH\ar\x05\x10\x01(\x80 R\x04path\x12\x1c\n" +
 	"\trecursive\x18\x03 \x01(\bR\trecursive\x121\n" +
 	"\x14workspace_generation\x18\x04 \x01(\x03R\x13workspaceGeneration\"\x14\n" +
-	"\x12DeleteFileResponse\"\xf8\x01\n" +
+	"\x12DeleteFileResponse\"\xe2\x01\n" +
+	"\x0fMoveFileRequest\x127\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1e\n" +
+	"\x04path\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01(\x80 R\x04path\x12%\n" +
+	"\bnew_path\x18\x03 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01(\x80 R\anewPath\x12\x1c\n" +
+	"\toverwrite\x18\x04 \x01(\bR\toverwrite\x121\n" +
+	"\x14workspace_generation\x18\x05 \x01(\x03R\x13workspaceGeneration\"E\n" +
+	"\x10MoveFileResponse\x121\n" +
+	"\x04file\x18\x01 \x01(\v2\x1d.fairlead.sandbox.v1.FileInfoR\x04file\"\xa9\x01\n" +
+	"\x11WatchFilesRequest\x12C\n" +
+	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12\x1c\n" +
+	"\x04path\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80 R\x04path\x121\n" +
+	"\x14workspace_generation\x18\x03 \x01(\x03R\x13workspaceGeneration\"R\n" +
+	"\x12WatchFilesResponse\x12<\n" +
+	"\achanges\x18\x01 \x03(\v2\".fairlead.sandbox.v1.WatchedChangeR\achanges\"_\n" +
+	"\rWatchedChange\x12:\n" +
+	"\x04kind\x18\x01 \x01(\x0e2&.fairlead.sandbox.v1.WatchedChangeKindR\x04kind\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\"\xf8\x01\n" +
 	"\x10GlobFilesRequest\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12$\n" +
 	"\apattern\x18\x02 \x01(\tB\n" +
@@ -2014,12 +2390,18 @@ const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\x11FILE_TYPE_REGULAR\x10\x01\x12\x17\n" +
 	"\x13FILE_TYPE_DIRECTORY\x10\x02\x12\x15\n" +
 	"\x11FILE_TYPE_SYMLINK\x10\x03\x12\x13\n" +
-	"\x0fFILE_TYPE_OTHER\x10\x04*d\n" +
+	"\x0fFILE_TYPE_OTHER\x10\x04*\xba\x01\n" +
+	"\x11WatchedChangeKind\x12#\n" +
+	"\x1fWATCHED_CHANGE_KIND_UNSPECIFIED\x10\x00\x12\x1f\n" +
+	"\x1bWATCHED_CHANGE_KIND_CREATED\x10\x01\x12 \n" +
+	"\x1cWATCHED_CHANGE_KIND_MODIFIED\x10\x02\x12\x1f\n" +
+	"\x1bWATCHED_CHANGE_KIND_DELETED\x10\x03\x12\x1c\n" +
+	"\x18WATCHED_CHANGE_KIND_LOST\x10\x04*d\n" +
 	"\bGrepMode\x12\x19\n" +
 	"\x15GREP_MODE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fGREP_MODE_LINES\x10\x01\x12\x13\n" +
 	"\x0fGREP_MODE_FILES\x10\x02\x12\x13\n" +
-	"\x0fGREP_MODE_COUNT\x10\x032\xed\x05\n" +
+	"\x0fGREP_MODE_COUNT\x10\x032\xa7\a\n" +
 	"\vFileService\x12W\n" +
 	"\bStatFile\x12$.fairlead.sandbox.v1.StatFileRequest\x1a%.fairlead.sandbox.v1.StatFileResponse\x12Z\n" +
 	"\tListFiles\x12%.fairlead.sandbox.v1.ListFilesRequest\x1a&.fairlead.sandbox.v1.ListFilesResponse\x12Y\n" +
@@ -2027,7 +2409,10 @@ const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\tWriteFile\x12%.fairlead.sandbox.v1.WriteFileRequest\x1a&.fairlead.sandbox.v1.WriteFileResponse(\x01\x12W\n" +
 	"\bEditFile\x12$.fairlead.sandbox.v1.EditFileRequest\x1a%.fairlead.sandbox.v1.EditFileResponse\x12]\n" +
 	"\n" +
-	"DeleteFile\x12&.fairlead.sandbox.v1.DeleteFileRequest\x1a'.fairlead.sandbox.v1.DeleteFileResponse\x12Z\n" +
+	"DeleteFile\x12&.fairlead.sandbox.v1.DeleteFileRequest\x1a'.fairlead.sandbox.v1.DeleteFileResponse\x12W\n" +
+	"\bMoveFile\x12$.fairlead.sandbox.v1.MoveFileRequest\x1a%.fairlead.sandbox.v1.MoveFileResponse\x12_\n" +
+	"\n" +
+	"WatchFiles\x12&.fairlead.sandbox.v1.WatchFilesRequest\x1a'.fairlead.sandbox.v1.WatchFilesResponse0\x01\x12Z\n" +
 	"\tGlobFiles\x12%.fairlead.sandbox.v1.GlobFilesRequest\x1a&.fairlead.sandbox.v1.GlobFilesResponse\x12\\\n" +
 	"\tGrepFiles\x12%.fairlead.sandbox.v1.GrepFilesRequest\x1a&.fairlead.sandbox.v1.GrepFilesResponse0\x01BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
@@ -2043,77 +2428,91 @@ func file_fairlead_sandbox_v1_file_proto_rawDescGZIP() []byte {
 	return file_fairlead_sandbox_v1_file_proto_rawDescData
 }
 
-var file_fairlead_sandbox_v1_file_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fairlead_sandbox_v1_file_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_fairlead_sandbox_v1_file_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_fairlead_sandbox_v1_file_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_fairlead_sandbox_v1_file_proto_goTypes = []any{
 	(FileType)(0),                 // 0: fairlead.sandbox.v1.FileType
-	(GrepMode)(0),                 // 1: fairlead.sandbox.v1.GrepMode
-	(*FileInfo)(nil),              // 2: fairlead.sandbox.v1.FileInfo
-	(*StatFileRequest)(nil),       // 3: fairlead.sandbox.v1.StatFileRequest
-	(*StatFileResponse)(nil),      // 4: fairlead.sandbox.v1.StatFileResponse
-	(*ListFilesRequest)(nil),      // 5: fairlead.sandbox.v1.ListFilesRequest
-	(*ListFilesResponse)(nil),     // 6: fairlead.sandbox.v1.ListFilesResponse
-	(*ReadFileRequest)(nil),       // 7: fairlead.sandbox.v1.ReadFileRequest
-	(*ByteRange)(nil),             // 8: fairlead.sandbox.v1.ByteRange
-	(*LineRange)(nil),             // 9: fairlead.sandbox.v1.LineRange
-	(*ReadFileResponse)(nil),      // 10: fairlead.sandbox.v1.ReadFileResponse
-	(*ReadFileEnd)(nil),           // 11: fairlead.sandbox.v1.ReadFileEnd
-	(*WriteFileRequest)(nil),      // 12: fairlead.sandbox.v1.WriteFileRequest
-	(*WriteFileStart)(nil),        // 13: fairlead.sandbox.v1.WriteFileStart
-	(*WriteFileResponse)(nil),     // 14: fairlead.sandbox.v1.WriteFileResponse
-	(*EditFileRequest)(nil),       // 15: fairlead.sandbox.v1.EditFileRequest
-	(*Edit)(nil),                  // 16: fairlead.sandbox.v1.Edit
-	(*EditFileResponse)(nil),      // 17: fairlead.sandbox.v1.EditFileResponse
-	(*DeleteFileRequest)(nil),     // 18: fairlead.sandbox.v1.DeleteFileRequest
-	(*DeleteFileResponse)(nil),    // 19: fairlead.sandbox.v1.DeleteFileResponse
-	(*GlobFilesRequest)(nil),      // 20: fairlead.sandbox.v1.GlobFilesRequest
-	(*GlobFilesResponse)(nil),     // 21: fairlead.sandbox.v1.GlobFilesResponse
-	(*GrepFilesRequest)(nil),      // 22: fairlead.sandbox.v1.GrepFilesRequest
-	(*GrepFilesResponse)(nil),     // 23: fairlead.sandbox.v1.GrepFilesResponse
-	(*GrepMatch)(nil),             // 24: fairlead.sandbox.v1.GrepMatch
-	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
-	(*v1.CallRef)(nil),            // 26: fairlead.common.v1.CallRef
+	(WatchedChangeKind)(0),        // 1: fairlead.sandbox.v1.WatchedChangeKind
+	(GrepMode)(0),                 // 2: fairlead.sandbox.v1.GrepMode
+	(*FileInfo)(nil),              // 3: fairlead.sandbox.v1.FileInfo
+	(*StatFileRequest)(nil),       // 4: fairlead.sandbox.v1.StatFileRequest
+	(*StatFileResponse)(nil),      // 5: fairlead.sandbox.v1.StatFileResponse
+	(*ListFilesRequest)(nil),      // 6: fairlead.sandbox.v1.ListFilesRequest
+	(*ListFilesResponse)(nil),     // 7: fairlead.sandbox.v1.ListFilesResponse
+	(*ReadFileRequest)(nil),       // 8: fairlead.sandbox.v1.ReadFileRequest
+	(*ByteRange)(nil),             // 9: fairlead.sandbox.v1.ByteRange
+	(*LineRange)(nil),             // 10: fairlead.sandbox.v1.LineRange
+	(*ReadFileResponse)(nil),      // 11: fairlead.sandbox.v1.ReadFileResponse
+	(*ReadFileEnd)(nil),           // 12: fairlead.sandbox.v1.ReadFileEnd
+	(*WriteFileRequest)(nil),      // 13: fairlead.sandbox.v1.WriteFileRequest
+	(*WriteFileStart)(nil),        // 14: fairlead.sandbox.v1.WriteFileStart
+	(*WriteFileResponse)(nil),     // 15: fairlead.sandbox.v1.WriteFileResponse
+	(*EditFileRequest)(nil),       // 16: fairlead.sandbox.v1.EditFileRequest
+	(*Edit)(nil),                  // 17: fairlead.sandbox.v1.Edit
+	(*EditFileResponse)(nil),      // 18: fairlead.sandbox.v1.EditFileResponse
+	(*DeleteFileRequest)(nil),     // 19: fairlead.sandbox.v1.DeleteFileRequest
+	(*DeleteFileResponse)(nil),    // 20: fairlead.sandbox.v1.DeleteFileResponse
+	(*MoveFileRequest)(nil),       // 21: fairlead.sandbox.v1.MoveFileRequest
+	(*MoveFileResponse)(nil),      // 22: fairlead.sandbox.v1.MoveFileResponse
+	(*WatchFilesRequest)(nil),     // 23: fairlead.sandbox.v1.WatchFilesRequest
+	(*WatchFilesResponse)(nil),    // 24: fairlead.sandbox.v1.WatchFilesResponse
+	(*WatchedChange)(nil),         // 25: fairlead.sandbox.v1.WatchedChange
+	(*GlobFilesRequest)(nil),      // 26: fairlead.sandbox.v1.GlobFilesRequest
+	(*GlobFilesResponse)(nil),     // 27: fairlead.sandbox.v1.GlobFilesResponse
+	(*GrepFilesRequest)(nil),      // 28: fairlead.sandbox.v1.GrepFilesRequest
+	(*GrepFilesResponse)(nil),     // 29: fairlead.sandbox.v1.GrepFilesResponse
+	(*GrepMatch)(nil),             // 30: fairlead.sandbox.v1.GrepMatch
+	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
+	(*v1.CallRef)(nil),            // 32: fairlead.common.v1.CallRef
 }
 var file_fairlead_sandbox_v1_file_proto_depIdxs = []int32{
 	0,  // 0: fairlead.sandbox.v1.FileInfo.type:type_name -> fairlead.sandbox.v1.FileType
-	25, // 1: fairlead.sandbox.v1.FileInfo.modify_time:type_name -> google.protobuf.Timestamp
-	2,  // 2: fairlead.sandbox.v1.StatFileResponse.file:type_name -> fairlead.sandbox.v1.FileInfo
-	2,  // 3: fairlead.sandbox.v1.ListFilesResponse.files:type_name -> fairlead.sandbox.v1.FileInfo
-	8,  // 4: fairlead.sandbox.v1.ReadFileRequest.bytes:type_name -> fairlead.sandbox.v1.ByteRange
-	9,  // 5: fairlead.sandbox.v1.ReadFileRequest.lines:type_name -> fairlead.sandbox.v1.LineRange
-	2,  // 6: fairlead.sandbox.v1.ReadFileResponse.file:type_name -> fairlead.sandbox.v1.FileInfo
-	11, // 7: fairlead.sandbox.v1.ReadFileResponse.end:type_name -> fairlead.sandbox.v1.ReadFileEnd
-	13, // 8: fairlead.sandbox.v1.WriteFileRequest.start:type_name -> fairlead.sandbox.v1.WriteFileStart
-	26, // 9: fairlead.sandbox.v1.WriteFileStart.call:type_name -> fairlead.common.v1.CallRef
-	2,  // 10: fairlead.sandbox.v1.WriteFileResponse.file:type_name -> fairlead.sandbox.v1.FileInfo
-	26, // 11: fairlead.sandbox.v1.EditFileRequest.call:type_name -> fairlead.common.v1.CallRef
-	16, // 12: fairlead.sandbox.v1.EditFileRequest.edits:type_name -> fairlead.sandbox.v1.Edit
-	2,  // 13: fairlead.sandbox.v1.EditFileResponse.file:type_name -> fairlead.sandbox.v1.FileInfo
-	26, // 14: fairlead.sandbox.v1.DeleteFileRequest.call:type_name -> fairlead.common.v1.CallRef
-	2,  // 15: fairlead.sandbox.v1.GlobFilesResponse.files:type_name -> fairlead.sandbox.v1.FileInfo
-	1,  // 16: fairlead.sandbox.v1.GrepFilesRequest.mode:type_name -> fairlead.sandbox.v1.GrepMode
-	24, // 17: fairlead.sandbox.v1.GrepFilesResponse.matches:type_name -> fairlead.sandbox.v1.GrepMatch
-	3,  // 18: fairlead.sandbox.v1.FileService.StatFile:input_type -> fairlead.sandbox.v1.StatFileRequest
-	5,  // 19: fairlead.sandbox.v1.FileService.ListFiles:input_type -> fairlead.sandbox.v1.ListFilesRequest
-	7,  // 20: fairlead.sandbox.v1.FileService.ReadFile:input_type -> fairlead.sandbox.v1.ReadFileRequest
-	12, // 21: fairlead.sandbox.v1.FileService.WriteFile:input_type -> fairlead.sandbox.v1.WriteFileRequest
-	15, // 22: fairlead.sandbox.v1.FileService.EditFile:input_type -> fairlead.sandbox.v1.EditFileRequest
-	18, // 23: fairlead.sandbox.v1.FileService.DeleteFile:input_type -> fairlead.sandbox.v1.DeleteFileRequest
-	20, // 24: fairlead.sandbox.v1.FileService.GlobFiles:input_type -> fairlead.sandbox.v1.GlobFilesRequest
-	22, // 25: fairlead.sandbox.v1.FileService.GrepFiles:input_type -> fairlead.sandbox.v1.GrepFilesRequest
-	4,  // 26: fairlead.sandbox.v1.FileService.StatFile:output_type -> fairlead.sandbox.v1.StatFileResponse
-	6,  // 27: fairlead.sandbox.v1.FileService.ListFiles:output_type -> fairlead.sandbox.v1.ListFilesResponse
-	10, // 28: fairlead.sandbox.v1.FileService.ReadFile:output_type -> fairlead.sandbox.v1.ReadFileResponse
-	14, // 29: fairlead.sandbox.v1.FileService.WriteFile:output_type -> fairlead.sandbox.v1.WriteFileResponse
-	17, // 30: fairlead.sandbox.v1.FileService.EditFile:output_type -> fairlead.sandbox.v1.EditFileResponse
-	19, // 31: fairlead.sandbox.v1.FileService.DeleteFile:output_type -> fairlead.sandbox.v1.DeleteFileResponse
-	21, // 32: fairlead.sandbox.v1.FileService.GlobFiles:output_type -> fairlead.sandbox.v1.GlobFilesResponse
-	23, // 33: fairlead.sandbox.v1.FileService.GrepFiles:output_type -> fairlead.sandbox.v1.GrepFilesResponse
-	26, // [26:34] is the sub-list for method output_type
-	18, // [18:26] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	31, // 1: fairlead.sandbox.v1.FileInfo.modify_time:type_name -> google.protobuf.Timestamp
+	3,  // 2: fairlead.sandbox.v1.StatFileResponse.file:type_name -> fairlead.sandbox.v1.FileInfo
+	3,  // 3: fairlead.sandbox.v1.ListFilesResponse.files:type_name -> fairlead.sandbox.v1.FileInfo
+	9,  // 4: fairlead.sandbox.v1.ReadFileRequest.bytes:type_name -> fairlead.sandbox.v1.ByteRange
+	10, // 5: fairlead.sandbox.v1.ReadFileRequest.lines:type_name -> fairlead.sandbox.v1.LineRange
+	3,  // 6: fairlead.sandbox.v1.ReadFileResponse.file:type_name -> fairlead.sandbox.v1.FileInfo
+	12, // 7: fairlead.sandbox.v1.ReadFileResponse.end:type_name -> fairlead.sandbox.v1.ReadFileEnd
+	14, // 8: fairlead.sandbox.v1.WriteFileRequest.start:type_name -> fairlead.sandbox.v1.WriteFileStart
+	32, // 9: fairlead.sandbox.v1.WriteFileStart.call:type_name -> fairlead.common.v1.CallRef
+	3,  // 10: fairlead.sandbox.v1.WriteFileResponse.file:type_name -> fairlead.sandbox.v1.FileInfo
+	32, // 11: fairlead.sandbox.v1.EditFileRequest.call:type_name -> fairlead.common.v1.CallRef
+	17, // 12: fairlead.sandbox.v1.EditFileRequest.edits:type_name -> fairlead.sandbox.v1.Edit
+	3,  // 13: fairlead.sandbox.v1.EditFileResponse.file:type_name -> fairlead.sandbox.v1.FileInfo
+	32, // 14: fairlead.sandbox.v1.DeleteFileRequest.call:type_name -> fairlead.common.v1.CallRef
+	32, // 15: fairlead.sandbox.v1.MoveFileRequest.call:type_name -> fairlead.common.v1.CallRef
+	3,  // 16: fairlead.sandbox.v1.MoveFileResponse.file:type_name -> fairlead.sandbox.v1.FileInfo
+	25, // 17: fairlead.sandbox.v1.WatchFilesResponse.changes:type_name -> fairlead.sandbox.v1.WatchedChange
+	1,  // 18: fairlead.sandbox.v1.WatchedChange.kind:type_name -> fairlead.sandbox.v1.WatchedChangeKind
+	3,  // 19: fairlead.sandbox.v1.GlobFilesResponse.files:type_name -> fairlead.sandbox.v1.FileInfo
+	2,  // 20: fairlead.sandbox.v1.GrepFilesRequest.mode:type_name -> fairlead.sandbox.v1.GrepMode
+	30, // 21: fairlead.sandbox.v1.GrepFilesResponse.matches:type_name -> fairlead.sandbox.v1.GrepMatch
+	4,  // 22: fairlead.sandbox.v1.FileService.StatFile:input_type -> fairlead.sandbox.v1.StatFileRequest
+	6,  // 23: fairlead.sandbox.v1.FileService.ListFiles:input_type -> fairlead.sandbox.v1.ListFilesRequest
+	8,  // 24: fairlead.sandbox.v1.FileService.ReadFile:input_type -> fairlead.sandbox.v1.ReadFileRequest
+	13, // 25: fairlead.sandbox.v1.FileService.WriteFile:input_type -> fairlead.sandbox.v1.WriteFileRequest
+	16, // 26: fairlead.sandbox.v1.FileService.EditFile:input_type -> fairlead.sandbox.v1.EditFileRequest
+	19, // 27: fairlead.sandbox.v1.FileService.DeleteFile:input_type -> fairlead.sandbox.v1.DeleteFileRequest
+	21, // 28: fairlead.sandbox.v1.FileService.MoveFile:input_type -> fairlead.sandbox.v1.MoveFileRequest
+	23, // 29: fairlead.sandbox.v1.FileService.WatchFiles:input_type -> fairlead.sandbox.v1.WatchFilesRequest
+	26, // 30: fairlead.sandbox.v1.FileService.GlobFiles:input_type -> fairlead.sandbox.v1.GlobFilesRequest
+	28, // 31: fairlead.sandbox.v1.FileService.GrepFiles:input_type -> fairlead.sandbox.v1.GrepFilesRequest
+	5,  // 32: fairlead.sandbox.v1.FileService.StatFile:output_type -> fairlead.sandbox.v1.StatFileResponse
+	7,  // 33: fairlead.sandbox.v1.FileService.ListFiles:output_type -> fairlead.sandbox.v1.ListFilesResponse
+	11, // 34: fairlead.sandbox.v1.FileService.ReadFile:output_type -> fairlead.sandbox.v1.ReadFileResponse
+	15, // 35: fairlead.sandbox.v1.FileService.WriteFile:output_type -> fairlead.sandbox.v1.WriteFileResponse
+	18, // 36: fairlead.sandbox.v1.FileService.EditFile:output_type -> fairlead.sandbox.v1.EditFileResponse
+	20, // 37: fairlead.sandbox.v1.FileService.DeleteFile:output_type -> fairlead.sandbox.v1.DeleteFileResponse
+	22, // 38: fairlead.sandbox.v1.FileService.MoveFile:output_type -> fairlead.sandbox.v1.MoveFileResponse
+	24, // 39: fairlead.sandbox.v1.FileService.WatchFiles:output_type -> fairlead.sandbox.v1.WatchFilesResponse
+	27, // 40: fairlead.sandbox.v1.FileService.GlobFiles:output_type -> fairlead.sandbox.v1.GlobFilesResponse
+	29, // 41: fairlead.sandbox.v1.FileService.GrepFiles:output_type -> fairlead.sandbox.v1.GrepFilesResponse
+	32, // [32:42] is the sub-list for method output_type
+	22, // [22:32] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_sandbox_v1_file_proto_init() }
@@ -2139,8 +2538,8 @@ func file_fairlead_sandbox_v1_file_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_sandbox_v1_file_proto_rawDesc), len(file_fairlead_sandbox_v1_file_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   23,
+			NumEnums:      3,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -25,6 +25,8 @@ const (
 	FileService_WriteFile_FullMethodName  = "/fairlead.sandbox.v1.FileService/WriteFile"
 	FileService_EditFile_FullMethodName   = "/fairlead.sandbox.v1.FileService/EditFile"
 	FileService_DeleteFile_FullMethodName = "/fairlead.sandbox.v1.FileService/DeleteFile"
+	FileService_MoveFile_FullMethodName   = "/fairlead.sandbox.v1.FileService/MoveFile"
+	FileService_WatchFiles_FullMethodName = "/fairlead.sandbox.v1.FileService/WatchFiles"
 	FileService_GlobFiles_FullMethodName  = "/fairlead.sandbox.v1.FileService/GlobFiles"
 	FileService_GrepFiles_FullMethodName  = "/fairlead.sandbox.v1.FileService/GrepFiles"
 )
@@ -56,6 +58,13 @@ type FileServiceClient interface {
 	EditFile(ctx context.Context, in *EditFileRequest, opts ...grpc.CallOption) (*EditFileResponse, error)
 	// DeleteFile removes a file or a directory.
 	DeleteFile(ctx context.Context, in *DeleteFileRequest, opts ...grpc.CallOption) (*DeleteFileResponse, error)
+	// MoveFile gives a file, a symbolic link itself or a directory another name,
+	// atomically, and makes the directories that lead there.
+	MoveFile(ctx context.Context, in *MoveFileRequest, opts ...grpc.CallOption) (*MoveFileResponse, error)
+	// WatchFiles tells what changes below a directory, until the caller leaves.
+	// Symbolic links are not followed. More directories than can be watched (4096)
+	// are RESOURCE_EXHAUSTED.
+	WatchFiles(ctx context.Context, in *WatchFilesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchFilesResponse], error)
 	// GlobFiles finds files by pattern, the last changed first.
 	GlobFiles(ctx context.Context, in *GlobFilesRequest, opts ...grpc.CallOption) (*GlobFilesResponse, error)
 	// GrepFiles searches files for a regular expression (RE2), by path and line.
@@ -142,6 +151,35 @@ func (c *fileServiceClient) DeleteFile(ctx context.Context, in *DeleteFileReques
 	return out, nil
 }
 
+func (c *fileServiceClient) MoveFile(ctx context.Context, in *MoveFileRequest, opts ...grpc.CallOption) (*MoveFileResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MoveFileResponse)
+	err := c.cc.Invoke(ctx, FileService_MoveFile_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *fileServiceClient) WatchFiles(ctx context.Context, in *WatchFilesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchFilesResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &FileService_ServiceDesc.Streams[2], FileService_WatchFiles_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchFilesRequest, WatchFilesResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type FileService_WatchFilesClient = grpc.ServerStreamingClient[WatchFilesResponse]
+
 func (c *fileServiceClient) GlobFiles(ctx context.Context, in *GlobFilesRequest, opts ...grpc.CallOption) (*GlobFilesResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GlobFilesResponse)
@@ -154,7 +192,7 @@ func (c *fileServiceClient) GlobFiles(ctx context.Context, in *GlobFilesRequest,
 
 func (c *fileServiceClient) GrepFiles(ctx context.Context, in *GrepFilesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GrepFilesResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &FileService_ServiceDesc.Streams[2], FileService_GrepFiles_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &FileService_ServiceDesc.Streams[3], FileService_GrepFiles_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -198,6 +236,13 @@ type FileServiceServer interface {
 	EditFile(context.Context, *EditFileRequest) (*EditFileResponse, error)
 	// DeleteFile removes a file or a directory.
 	DeleteFile(context.Context, *DeleteFileRequest) (*DeleteFileResponse, error)
+	// MoveFile gives a file, a symbolic link itself or a directory another name,
+	// atomically, and makes the directories that lead there.
+	MoveFile(context.Context, *MoveFileRequest) (*MoveFileResponse, error)
+	// WatchFiles tells what changes below a directory, until the caller leaves.
+	// Symbolic links are not followed. More directories than can be watched (4096)
+	// are RESOURCE_EXHAUSTED.
+	WatchFiles(*WatchFilesRequest, grpc.ServerStreamingServer[WatchFilesResponse]) error
 	// GlobFiles finds files by pattern, the last changed first.
 	GlobFiles(context.Context, *GlobFilesRequest) (*GlobFilesResponse, error)
 	// GrepFiles searches files for a regular expression (RE2), by path and line.
@@ -229,6 +274,12 @@ func (UnimplementedFileServiceServer) EditFile(context.Context, *EditFileRequest
 }
 func (UnimplementedFileServiceServer) DeleteFile(context.Context, *DeleteFileRequest) (*DeleteFileResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteFile not implemented")
+}
+func (UnimplementedFileServiceServer) MoveFile(context.Context, *MoveFileRequest) (*MoveFileResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method MoveFile not implemented")
+}
+func (UnimplementedFileServiceServer) WatchFiles(*WatchFilesRequest, grpc.ServerStreamingServer[WatchFilesResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchFiles not implemented")
 }
 func (UnimplementedFileServiceServer) GlobFiles(context.Context, *GlobFilesRequest) (*GlobFilesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GlobFiles not implemented")
@@ -347,6 +398,35 @@ func _FileService_DeleteFile_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FileService_MoveFile_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MoveFileRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FileServiceServer).MoveFile(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FileService_MoveFile_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FileServiceServer).MoveFile(ctx, req.(*MoveFileRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FileService_WatchFiles_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchFilesRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(FileServiceServer).WatchFiles(m, &grpc.GenericServerStream[WatchFilesRequest, WatchFilesResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type FileService_WatchFilesServer = grpc.ServerStreamingServer[WatchFilesResponse]
+
 func _FileService_GlobFiles_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GlobFilesRequest)
 	if err := dec(in); err != nil {
@@ -400,6 +480,10 @@ var FileService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _FileService_DeleteFile_Handler,
 		},
 		{
+			MethodName: "MoveFile",
+			Handler:    _FileService_MoveFile_Handler,
+		},
+		{
 			MethodName: "GlobFiles",
 			Handler:    _FileService_GlobFiles_Handler,
 		},
@@ -414,6 +498,11 @@ var FileService_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "WriteFile",
 			Handler:       _FileService_WriteFile_Handler,
 			ClientStreams: true,
+		},
+		{
+			StreamName:    "WatchFiles",
+			Handler:       _FileService_WatchFiles_Handler,
+			ServerStreams: true,
 		},
 		{
 			StreamName:    "GrepFiles",

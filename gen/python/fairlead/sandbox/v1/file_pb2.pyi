@@ -20,6 +20,14 @@ class FileType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FILE_TYPE_SYMLINK: _ClassVar[FileType]
     FILE_TYPE_OTHER: _ClassVar[FileType]
 
+class WatchedChangeKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    WATCHED_CHANGE_KIND_UNSPECIFIED: _ClassVar[WatchedChangeKind]
+    WATCHED_CHANGE_KIND_CREATED: _ClassVar[WatchedChangeKind]
+    WATCHED_CHANGE_KIND_MODIFIED: _ClassVar[WatchedChangeKind]
+    WATCHED_CHANGE_KIND_DELETED: _ClassVar[WatchedChangeKind]
+    WATCHED_CHANGE_KIND_LOST: _ClassVar[WatchedChangeKind]
+
 class GrepMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     GREP_MODE_UNSPECIFIED: _ClassVar[GrepMode]
@@ -31,6 +39,11 @@ FILE_TYPE_REGULAR: FileType
 FILE_TYPE_DIRECTORY: FileType
 FILE_TYPE_SYMLINK: FileType
 FILE_TYPE_OTHER: FileType
+WATCHED_CHANGE_KIND_UNSPECIFIED: WatchedChangeKind
+WATCHED_CHANGE_KIND_CREATED: WatchedChangeKind
+WATCHED_CHANGE_KIND_MODIFIED: WatchedChangeKind
+WATCHED_CHANGE_KIND_DELETED: WatchedChangeKind
+WATCHED_CHANGE_KIND_LOST: WatchedChangeKind
 GREP_MODE_UNSPECIFIED: GrepMode
 GREP_MODE_LINES: GrepMode
 GREP_MODE_FILES: GrepMode
@@ -229,6 +242,50 @@ class DeleteFileRequest(_message.Message):
 class DeleteFileResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class MoveFileRequest(_message.Message):
+    __slots__ = ("call", "path", "new_path", "overwrite", "workspace_generation")
+    CALL_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    NEW_PATH_FIELD_NUMBER: _ClassVar[int]
+    OVERWRITE_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    call: _call_pb2.CallRef
+    path: str
+    new_path: str
+    overwrite: bool
+    workspace_generation: int
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., path: _Optional[str] = ..., new_path: _Optional[str] = ..., overwrite: _Optional[bool] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+
+class MoveFileResponse(_message.Message):
+    __slots__ = ("file",)
+    FILE_FIELD_NUMBER: _ClassVar[int]
+    file: FileInfo
+    def __init__(self, file: _Optional[_Union[FileInfo, _Mapping]] = ...) -> None: ...
+
+class WatchFilesRequest(_message.Message):
+    __slots__ = ("session", "path", "workspace_generation")
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    session: str
+    path: str
+    workspace_generation: int
+    def __init__(self, session: _Optional[str] = ..., path: _Optional[str] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+
+class WatchFilesResponse(_message.Message):
+    __slots__ = ("changes",)
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    changes: _containers.RepeatedCompositeFieldContainer[WatchedChange]
+    def __init__(self, changes: _Optional[_Iterable[_Union[WatchedChange, _Mapping]]] = ...) -> None: ...
+
+class WatchedChange(_message.Message):
+    __slots__ = ("kind", "path")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    kind: WatchedChangeKind
+    path: str
+    def __init__(self, kind: _Optional[_Union[WatchedChangeKind, str]] = ..., path: _Optional[str] = ...) -> None: ...
 
 class GlobFilesRequest(_message.Message):
     __slots__ = ("session", "pattern", "path", "max_results", "workspace_generation")

@@ -73,6 +73,16 @@ class FileServiceStub:
                 request_serializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.DeleteFileRequest.SerializeToString,
                 response_deserializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.DeleteFileResponse.FromString,
                 _registered_method=True)
+        self.MoveFile = channel.unary_unary(
+                '/fairlead.sandbox.v1.FileService/MoveFile',
+                request_serializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.MoveFileRequest.SerializeToString,
+                response_deserializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.MoveFileResponse.FromString,
+                _registered_method=True)
+        self.WatchFiles = channel.unary_stream(
+                '/fairlead.sandbox.v1.FileService/WatchFiles',
+                request_serializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.WatchFilesRequest.SerializeToString,
+                response_deserializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.WatchFilesResponse.FromString,
+                _registered_method=True)
         self.GlobFiles = channel.unary_unary(
                 '/fairlead.sandbox.v1.FileService/GlobFiles',
                 request_serializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.GlobFilesRequest.SerializeToString,
@@ -140,6 +150,23 @@ class FileServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def MoveFile(self, request, context):
+        """MoveFile gives a file, a symbolic link itself or a directory another name,
+        atomically, and makes the directories that lead there.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WatchFiles(self, request, context):
+        """WatchFiles tells what changes below a directory, until the caller leaves.
+        Symbolic links are not followed. More directories than can be watched (4096)
+        are RESOURCE_EXHAUSTED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GlobFiles(self, request, context):
         """GlobFiles finds files by pattern, the last changed first.
         """
@@ -186,6 +213,16 @@ def add_FileServiceServicer_to_server(servicer, server):
                     servicer.DeleteFile,
                     request_deserializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.DeleteFileRequest.FromString,
                     response_serializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.DeleteFileResponse.SerializeToString,
+            ),
+            'MoveFile': grpc.unary_unary_rpc_method_handler(
+                    servicer.MoveFile,
+                    request_deserializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.MoveFileRequest.FromString,
+                    response_serializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.MoveFileResponse.SerializeToString,
+            ),
+            'WatchFiles': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchFiles,
+                    request_deserializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.WatchFilesRequest.FromString,
+                    response_serializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.WatchFilesResponse.SerializeToString,
             ),
             'GlobFiles': grpc.unary_unary_rpc_method_handler(
                     servicer.GlobFiles,
@@ -369,6 +406,60 @@ class FileService:
             '/fairlead.sandbox.v1.FileService/DeleteFile',
             fairlead_dot_sandbox_dot_v1_dot_file__pb2.DeleteFileRequest.SerializeToString,
             fairlead_dot_sandbox_dot_v1_dot_file__pb2.DeleteFileResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def MoveFile(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.sandbox.v1.FileService/MoveFile',
+            fairlead_dot_sandbox_dot_v1_dot_file__pb2.MoveFileRequest.SerializeToString,
+            fairlead_dot_sandbox_dot_v1_dot_file__pb2.MoveFileResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchFiles(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/fairlead.sandbox.v1.FileService/WatchFiles',
+            fairlead_dot_sandbox_dot_v1_dot_file__pb2.WatchFilesRequest.SerializeToString,
+            fairlead_dot_sandbox_dot_v1_dot_file__pb2.WatchFilesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/sandbox/v1/file.proto.
  */
 export const file_fairlead_sandbox_v1_file: GenFile = /*@__PURE__*/
-  fileDesc("Ch5mYWlybGVhZC9zYW5kYm94L3YxL2ZpbGUucHJvdG8SE2ZhaXJsZWFkLnNhbmRib3gudjEitQEKCEZpbGVJbmZvEgwKBHBhdGgYASABKAkSKwoEdHlwZRgCIAEoDjIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZVR5cGUSDAoEc2l6ZRgDIAEoAxIMCgRtb2RlGAQgASgNEi8KC21vZGlmeV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtsaW5rX3RhcmdldBgGIAEoCRIMCgRldGFnGAcgASgJIoMBCg9TdGF0RmlsZVJlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSFgoEcGF0aBgCIAEoCUIIukgFcgMogCASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMiPwoQU3RhdEZpbGVSZXNwb25zZRIrCgRmaWxlGAEgASgLMh0uZmFpcmxlYWQuc2FuZGJveC52MS5GaWxlSW5mbyLfAQoQTGlzdEZpbGVzUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIWCgRwYXRoGAIgASgJQgi6SAVyAyiAIBIaCglwYWdlX3NpemUYAyABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgEIAEoCUIIukgFcgMYgEASHwoGaWdub3JlGAUgAygJQg+6SAySAQkQQCIFcgMogAgSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YBiABKAMiWgoRTGlzdEZpbGVzUmVzcG9uc2USLAoFZmlsZXMYASADKAsyHS5mYWlybGVhZC5zYW5kYm94LnYxLkZpbGVJbmZvEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSLuAQoPUmVhZEZpbGVSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhYKBHBhdGgYAiABKAlCCLpIBXIDKIAgEi8KBWJ5dGVzGAMgASgLMh4uZmFpcmxlYWQuc2FuZGJveC52MS5CeXRlUmFuZ2VIABIvCgVsaW5lcxgEIAEoCzIeLmZhaXJsZWFkLnNhbmRib3gudjEuTGluZVJhbmdlSAASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YBSABKANCBwoFcmFuZ2UiPAoJQnl0ZVJhbmdlEhcKBm9mZnNldBgBIAEoA0IHukgEIgIoABIWCgVsaW1pdBgCIAEoA0IHukgEIgIoACJ4CglMaW5lUmFuZ2USFgoFZmlyc3QYASABKANCB7pIBCICKAASFgoFY291bnQYAiABKANCB7pIBCICKAASHwoObWF4X2xpbmVfYnl0ZXMYAyABKANCB7pIBCICKAASGgoJbWF4X2J5dGVzGAQgASgDQge6SAQiAigAIooBChBSZWFkRmlsZVJlc3BvbnNlEi0KBGZpbGUYASABKAsyHS5mYWlybGVhZC5zYW5kYm94LnYxLkZpbGVJbmZvSAASDgoEZGF0YRgCIAEoDEgAEi8KA2VuZBgDIAEoCzIgLmZhaXJsZWFkLnNhbmRib3gudjEuUmVhZEZpbGVFbmRIAEIGCgRraW5kIj0KC1JlYWRGaWxlRW5kEg0KBWxpbmVzGAEgASgDEgwKBG1vcmUYAiABKAgSEQoJY3V0X2xpbmVzGAMgASgDInIKEFdyaXRlRmlsZVJlcXVlc3QSNAoFc3RhcnQYASABKAsyIy5mYWlybGVhZC5zYW5kYm94LnYxLldyaXRlRmlsZVN0YXJ0SAASGQoEZGF0YRgCIAEoDEIJukgGegQYgIBASABCDQoEa2luZBIFukgCCAEiwwEKDldyaXRlRmlsZVN0YXJ0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEhgKBHBhdGgYAiABKAlCCrpIB3IFEAEogCASFgoEbW9kZRgDIAEoDUIIukgFKgMY/wMSGQoHaWZfZXRhZxgEIAEoCUIIukgFcgMYgAESEwoLY3JlYXRlX29ubHkYBSABKAgSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YBiABKAMiUQoRV3JpdGVGaWxlUmVzcG9uc2USKwoEZmlsZRgBIAEoCzIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZUluZm8SDwoHY3JlYXRlZBgCIAEoCCKzAQoPRWRpdEZpbGVSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEhgKBHBhdGgYAiABKAlCCrpIB3IFEAEogCASNQoFZWRpdHMYAyADKAsyGS5mYWlybGVhZC5zYW5kYm94LnYxLkVkaXRCC7pICJIBBQgBEOgHEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAQgASgDIlcKBEVkaXQSHAoIb2xkX3RleHQYASABKAlCCrpIB3IFKICAgAQSHAoIbmV3X3RleHQYAiABKAlCCrpIB3IFKICAgAQSEwoLcmVwbGFjZV9hbGwYAyABKAgiggEKEEVkaXRGaWxlUmVzcG9uc2USKwoEZmlsZRgBIAEoCzIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZUluZm8SFAoMcmVwbGFjZW1lbnRzGAIgAygFEg8KB3NuaXBwZXQYAyABKAkSGgoSc25pcHBldF9maXJzdF9saW5lGAQgASgDIpEBChFEZWxldGVGaWxlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARIYCgRwYXRoGAIgASgJQgq6SAdyBRABKIAgEhEKCXJlY3Vyc2l2ZRgDIAEoCBIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgEIAEoAyIUChJEZWxldGVGaWxlUmVzcG9uc2UivwEKEEdsb2JGaWxlc1JlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSGwoHcGF0dGVybhgCIAEoCUIKukgHcgUQASiAIBIWCgRwYXRoGAMgASgJQgi6SAVyAyiAIBIcCgttYXhfcmVzdWx0cxgEIAEoBUIHukgEGgIoABIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgFIAEoAyJUChFHbG9iRmlsZXNSZXNwb25zZRIsCgVmaWxlcxgBIAMoCzIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZUluZm8SEQoJdHJ1bmNhdGVkGAIgASgIIukCChBHcmVwRmlsZXNSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhsKB3BhdHRlcm4YAiABKAlCCrpIB3IFEAEogCASFgoEcGF0aBgDIAEoCUIIukgFcgMogCASFgoEZ2xvYhgEIAEoCUIIukgFcgMogCASEwoLaWdub3JlX2Nhc2UYBSABKAgSEQoJbXVsdGlsaW5lGAYgASgIEhkKBmJlZm9yZRgHIAEoBUIJukgGGgQYZCgAEhgKBWFmdGVyGAggASgFQgm6SAYaBBhkKAASGgoJbWF4X2xpbmVzGAkgASgFQge6SAQaAigAEjUKBG1vZGUYCiABKA4yHS5mYWlybGVhZC5zYW5kYm94LnYxLkdyZXBNb2RlQgi6SAWCAQIQARIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgLIAEoAyJXChFHcmVwRmlsZXNSZXNwb25zZRIvCgdtYXRjaGVzGAEgAygLMh4uZmFpcmxlYWQuc2FuZGJveC52MS5HcmVwTWF0Y2gSEQoJdHJ1bmNhdGVkGAIgASgIIlUKCUdyZXBNYXRjaBIMCgRwYXRoGAEgASgJEgwKBGxpbmUYAiABKAMSDAoEdGV4dBgDIAEoDBIPCgdjb250ZXh0GAQgASgIEg0KBWNvdW50GAUgASgDKoEBCghGaWxlVHlwZRIZChVGSUxFX1RZUEVfVU5TUEVDSUZJRUQQABIVChFGSUxFX1RZUEVfUkVHVUxBUhABEhcKE0ZJTEVfVFlQRV9ESVJFQ1RPUlkQAhIVChFGSUxFX1RZUEVfU1lNTElOSxADEhMKD0ZJTEVfVFlQRV9PVEhFUhAEKmQKCEdyZXBNb2RlEhkKFUdSRVBfTU9ERV9VTlNQRUNJRklFRBAAEhMKD0dSRVBfTU9ERV9MSU5FUxABEhMKD0dSRVBfTU9ERV9GSUxFUxACEhMKD0dSRVBfTU9ERV9DT1VOVBADMu0FCgtGaWxlU2VydmljZRJXCghTdGF0RmlsZRIkLmZhaXJsZWFkLnNhbmRib3gudjEuU3RhdEZpbGVSZXF1ZXN0GiUuZmFpcmxlYWQuc2FuZGJveC52MS5TdGF0RmlsZVJlc3BvbnNlEloKCUxpc3RGaWxlcxIlLmZhaXJsZWFkLnNhbmRib3gudjEuTGlzdEZpbGVzUmVxdWVzdBomLmZhaXJsZWFkLnNhbmRib3gudjEuTGlzdEZpbGVzUmVzcG9uc2USWQoIUmVhZEZpbGUSJC5mYWlybGVhZC5zYW5kYm94LnYxLlJlYWRGaWxlUmVxdWVzdBolLmZhaXJsZWFkLnNhbmRib3gudjEuUmVhZEZpbGVSZXNwb25zZTABElwKCVdyaXRlRmlsZRIlLmZhaXJsZWFkLnNhbmRib3gudjEuV3JpdGVGaWxlUmVxdWVzdBomLmZhaXJsZWFkLnNhbmRib3gudjEuV3JpdGVGaWxlUmVzcG9uc2UoARJXCghFZGl0RmlsZRIkLmZhaXJsZWFkLnNhbmRib3gudjEuRWRpdEZpbGVSZXF1ZXN0GiUuZmFpcmxlYWQuc2FuZGJveC52MS5FZGl0RmlsZVJlc3BvbnNlEl0KCkRlbGV0ZUZpbGUSJi5mYWlybGVhZC5zYW5kYm94LnYxLkRlbGV0ZUZpbGVSZXF1ZXN0GicuZmFpcmxlYWQuc2FuZGJveC52MS5EZWxldGVGaWxlUmVzcG9uc2USWgoJR2xvYkZpbGVzEiUuZmFpcmxlYWQuc2FuZGJveC52MS5HbG9iRmlsZXNSZXF1ZXN0GiYuZmFpcmxlYWQuc2FuZGJveC52MS5HbG9iRmlsZXNSZXNwb25zZRJcCglHcmVwRmlsZXMSJS5mYWlybGVhZC5zYW5kYm94LnYxLkdyZXBGaWxlc1JlcXVlc3QaJi5mYWlybGVhZC5zYW5kYm94LnYxLkdyZXBGaWxlc1Jlc3BvbnNlMAFCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2FuZGJveC92MTtzYW5kYm94djFiBnByb3RvMw", [file_buf_validate_validate, file_fairlead_common_v1_call, file_google_protobuf_timestamp]);
+  fileDesc("Ch5mYWlybGVhZC9zYW5kYm94L3YxL2ZpbGUucHJvdG8SE2ZhaXJsZWFkLnNhbmRib3gudjEitQEKCEZpbGVJbmZvEgwKBHBhdGgYASABKAkSKwoEdHlwZRgCIAEoDjIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZVR5cGUSDAoEc2l6ZRgDIAEoAxIMCgRtb2RlGAQgASgNEi8KC21vZGlmeV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtsaW5rX3RhcmdldBgGIAEoCRIMCgRldGFnGAcgASgJIoMBCg9TdGF0RmlsZVJlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSFgoEcGF0aBgCIAEoCUIIukgFcgMogCASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMiPwoQU3RhdEZpbGVSZXNwb25zZRIrCgRmaWxlGAEgASgLMh0uZmFpcmxlYWQuc2FuZGJveC52MS5GaWxlSW5mbyLfAQoQTGlzdEZpbGVzUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIWCgRwYXRoGAIgASgJQgi6SAVyAyiAIBIaCglwYWdlX3NpemUYAyABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgEIAEoCUIIukgFcgMYgEASHwoGaWdub3JlGAUgAygJQg+6SAySAQkQQCIFcgMogAgSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YBiABKAMiWgoRTGlzdEZpbGVzUmVzcG9uc2USLAoFZmlsZXMYASADKAsyHS5mYWlybGVhZC5zYW5kYm94LnYxLkZpbGVJbmZvEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSLuAQoPUmVhZEZpbGVSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhYKBHBhdGgYAiABKAlCCLpIBXIDKIAgEi8KBWJ5dGVzGAMgASgLMh4uZmFpcmxlYWQuc2FuZGJveC52MS5CeXRlUmFuZ2VIABIvCgVsaW5lcxgEIAEoCzIeLmZhaXJsZWFkLnNhbmRib3gudjEuTGluZVJhbmdlSAASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YBSABKANCBwoFcmFuZ2UiPAoJQnl0ZVJhbmdlEhcKBm9mZnNldBgBIAEoA0IHukgEIgIoABIWCgVsaW1pdBgCIAEoA0IHukgEIgIoACJ4CglMaW5lUmFuZ2USFgoFZmlyc3QYASABKANCB7pIBCICKAASFgoFY291bnQYAiABKANCB7pIBCICKAASHwoObWF4X2xpbmVfYnl0ZXMYAyABKANCB7pIBCICKAASGgoJbWF4X2J5dGVzGAQgASgDQge6SAQiAigAIooBChBSZWFkRmlsZVJlc3BvbnNlEi0KBGZpbGUYASABKAsyHS5mYWlybGVhZC5zYW5kYm94LnYxLkZpbGVJbmZvSAASDgoEZGF0YRgCIAEoDEgAEi8KA2VuZBgDIAEoCzIgLmZhaXJsZWFkLnNhbmRib3gudjEuUmVhZEZpbGVFbmRIAEIGCgRraW5kIj0KC1JlYWRGaWxlRW5kEg0KBWxpbmVzGAEgASgDEgwKBG1vcmUYAiABKAgSEQoJY3V0X2xpbmVzGAMgASgDInIKEFdyaXRlRmlsZVJlcXVlc3QSNAoFc3RhcnQYASABKAsyIy5mYWlybGVhZC5zYW5kYm94LnYxLldyaXRlRmlsZVN0YXJ0SAASGQoEZGF0YRgCIAEoDEIJukgGegQYgIBASABCDQoEa2luZBIFukgCCAEiwwEKDldyaXRlRmlsZVN0YXJ0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEhgKBHBhdGgYAiABKAlCCrpIB3IFEAEogCASFgoEbW9kZRgDIAEoDUIIukgFKgMY/wMSGQoHaWZfZXRhZxgEIAEoCUIIukgFcgMYgAESEwoLY3JlYXRlX29ubHkYBSABKAgSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YBiABKAMiUQoRV3JpdGVGaWxlUmVzcG9uc2USKwoEZmlsZRgBIAEoCzIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZUluZm8SDwoHY3JlYXRlZBgCIAEoCCKzAQoPRWRpdEZpbGVSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEhgKBHBhdGgYAiABKAlCCrpIB3IFEAEogCASNQoFZWRpdHMYAyADKAsyGS5mYWlybGVhZC5zYW5kYm94LnYxLkVkaXRCC7pICJIBBQgBEOgHEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAQgASgDIlcKBEVkaXQSHAoIb2xkX3RleHQYASABKAlCCrpIB3IFKICAgAQSHAoIbmV3X3RleHQYAiABKAlCCrpIB3IFKICAgAQSEwoLcmVwbGFjZV9hbGwYAyABKAgiggEKEEVkaXRGaWxlUmVzcG9uc2USKwoEZmlsZRgBIAEoCzIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZUluZm8SFAoMcmVwbGFjZW1lbnRzGAIgAygFEg8KB3NuaXBwZXQYAyABKAkSGgoSc25pcHBldF9maXJzdF9saW5lGAQgASgDIpEBChFEZWxldGVGaWxlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARIYCgRwYXRoGAIgASgJQgq6SAdyBRABKIAgEhEKCXJlY3Vyc2l2ZRgDIAEoCBIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgEIAEoAyIUChJEZWxldGVGaWxlUmVzcG9uc2UirQEKD01vdmVGaWxlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARIYCgRwYXRoGAIgASgJQgq6SAdyBRABKIAgEhwKCG5ld19wYXRoGAMgASgJQgq6SAdyBRABKIAgEhEKCW92ZXJ3cml0ZRgEIAEoCBIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgFIAEoAyI/ChBNb3ZlRmlsZVJlc3BvbnNlEisKBGZpbGUYASABKAsyHS5mYWlybGVhZC5zYW5kYm94LnYxLkZpbGVJbmZvIoUBChFXYXRjaEZpbGVzUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIWCgRwYXRoGAIgASgJQgi6SAVyAyiAIBIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgDIAEoAyJJChJXYXRjaEZpbGVzUmVzcG9uc2USMwoHY2hhbmdlcxgBIAMoCzIiLmZhaXJsZWFkLnNhbmRib3gudjEuV2F0Y2hlZENoYW5nZSJTCg1XYXRjaGVkQ2hhbmdlEjQKBGtpbmQYASABKA4yJi5mYWlybGVhZC5zYW5kYm94LnYxLldhdGNoZWRDaGFuZ2VLaW5kEgwKBHBhdGgYAiABKAkivwEKEEdsb2JGaWxlc1JlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSGwoHcGF0dGVybhgCIAEoCUIKukgHcgUQASiAIBIWCgRwYXRoGAMgASgJQgi6SAVyAyiAIBIcCgttYXhfcmVzdWx0cxgEIAEoBUIHukgEGgIoABIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgFIAEoAyJUChFHbG9iRmlsZXNSZXNwb25zZRIsCgVmaWxlcxgBIAMoCzIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZUluZm8SEQoJdHJ1bmNhdGVkGAIgASgIIukCChBHcmVwRmlsZXNSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhsKB3BhdHRlcm4YAiABKAlCCrpIB3IFEAEogCASFgoEcGF0aBgDIAEoCUIIukgFcgMogCASFgoEZ2xvYhgEIAEoCUIIukgFcgMogCASEwoLaWdub3JlX2Nhc2UYBSABKAgSEQoJbXVsdGlsaW5lGAYgASgIEhkKBmJlZm9yZRgHIAEoBUIJukgGGgQYZCgAEhgKBWFmdGVyGAggASgFQgm6SAYaBBhkKAASGgoJbWF4X2xpbmVzGAkgASgFQge6SAQaAigAEjUKBG1vZGUYCiABKA4yHS5mYWlybGVhZC5zYW5kYm94LnYxLkdyZXBNb2RlQgi6SAWCAQIQARIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgLIAEoAyJXChFHcmVwRmlsZXNSZXNwb25zZRIvCgdtYXRjaGVzGAEgAygLMh4uZmFpcmxlYWQuc2FuZGJveC52MS5HcmVwTWF0Y2gSEQoJdHJ1bmNhdGVkGAIgASgIIlUKCUdyZXBNYXRjaBIMCgRwYXRoGAEgASgJEgwKBGxpbmUYAiABKAMSDAoEdGV4dBgDIAEoDBIPCgdjb250ZXh0GAQgASgIEg0KBWNvdW50GAUgASgDKoEBCghGaWxlVHlwZRIZChVGSUxFX1RZUEVfVU5TUEVDSUZJRUQQABIVChFGSUxFX1RZUEVfUkVHVUxBUhABEhcKE0ZJTEVfVFlQRV9ESVJFQ1RPUlkQAhIVChFGSUxFX1RZUEVfU1lNTElOSxADEhMKD0ZJTEVfVFlQRV9PVEhFUhAEKroBChFXYXRjaGVkQ2hhbmdlS2luZBIjCh9XQVRDSEVEX0NIQU5HRV9LSU5EX1VOU1BFQ0lGSUVEEAASHwobV0FUQ0hFRF9DSEFOR0VfS0lORF9DUkVBVEVEEAESIAocV0FUQ0hFRF9DSEFOR0VfS0lORF9NT0RJRklFRBACEh8KG1dBVENIRURfQ0hBTkdFX0tJTkRfREVMRVRFRBADEhwKGFdBVENIRURfQ0hBTkdFX0tJTkRfTE9TVBAEKmQKCEdyZXBNb2RlEhkKFUdSRVBfTU9ERV9VTlNQRUNJRklFRBAAEhMKD0dSRVBfTU9ERV9MSU5FUxABEhMKD0dSRVBfTU9ERV9GSUxFUxACEhMKD0dSRVBfTU9ERV9DT1VOVBADMqcHCgtGaWxlU2VydmljZRJXCghTdGF0RmlsZRIkLmZhaXJsZWFkLnNhbmRib3gudjEuU3RhdEZpbGVSZXF1ZXN0GiUuZmFpcmxlYWQuc2FuZGJveC52MS5TdGF0RmlsZVJlc3BvbnNlEloKCUxpc3RGaWxlcxIlLmZhaXJsZWFkLnNhbmRib3gudjEuTGlzdEZpbGVzUmVxdWVzdBomLmZhaXJsZWFkLnNhbmRib3gudjEuTGlzdEZpbGVzUmVzcG9uc2USWQoIUmVhZEZpbGUSJC5mYWlybGVhZC5zYW5kYm94LnYxLlJlYWRGaWxlUmVxdWVzdBolLmZhaXJsZWFkLnNhbmRib3gudjEuUmVhZEZpbGVSZXNwb25zZTABElwKCVdyaXRlRmlsZRIlLmZhaXJsZWFkLnNhbmRib3gudjEuV3JpdGVGaWxlUmVxdWVzdBomLmZhaXJsZWFkLnNhbmRib3gudjEuV3JpdGVGaWxlUmVzcG9uc2UoARJXCghFZGl0RmlsZRIkLmZhaXJsZWFkLnNhbmRib3gudjEuRWRpdEZpbGVSZXF1ZXN0GiUuZmFpcmxlYWQuc2FuZGJveC52MS5FZGl0RmlsZVJlc3BvbnNlEl0KCkRlbGV0ZUZpbGUSJi5mYWlybGVhZC5zYW5kYm94LnYxLkRlbGV0ZUZpbGVSZXF1ZXN0GicuZmFpcmxlYWQuc2FuZGJveC52MS5EZWxldGVGaWxlUmVzcG9uc2USVwoITW92ZUZpbGUSJC5mYWlybGVhZC5zYW5kYm94LnYxLk1vdmVGaWxlUmVxdWVzdBolLmZhaXJsZWFkLnNhbmRib3gudjEuTW92ZUZpbGVSZXNwb25zZRJfCgpXYXRjaEZpbGVzEiYuZmFpcmxlYWQuc2FuZGJveC52MS5XYXRjaEZpbGVzUmVxdWVzdBonLmZhaXJsZWFkLnNhbmRib3gudjEuV2F0Y2hGaWxlc1Jlc3BvbnNlMAESWgoJR2xvYkZpbGVzEiUuZmFpcmxlYWQuc2FuZGJveC52MS5HbG9iRmlsZXNSZXF1ZXN0GiYuZmFpcmxlYWQuc2FuZGJveC52MS5HbG9iRmlsZXNSZXNwb25zZRJcCglHcmVwRmlsZXMSJS5mYWlybGVhZC5zYW5kYm94LnYxLkdyZXBGaWxlc1JlcXVlc3QaJi5mYWlybGVhZC5zYW5kYm94LnYxLkdyZXBGaWxlc1Jlc3BvbnNlMAFCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2FuZGJveC92MTtzYW5kYm94djFiBnByb3RvMw", [file_buf_validate_validate, file_fairlead_common_v1_call, file_google_protobuf_timestamp]);
 
 /**
  * FileInfo describes a file.
@@ -731,6 +731,163 @@ export const DeleteFileResponseSchema: GenMessage<DeleteFileResponse> = /*@__PUR
   messageDesc(file_fairlead_sandbox_v1_file, 17);
 
 /**
+ * MoveFileRequest names a file and where it goes.
+ *
+ * @generated from message fairlead.sandbox.v1.MoveFileRequest
+ */
+export type MoveFileRequest = Message<"fairlead.sandbox.v1.MoveFileRequest"> & {
+  /**
+   * Which call it is for.
+   *
+   * @generated from field: fairlead.common.v1.CallRef call = 1;
+   */
+  call?: CallRef | undefined;
+
+  /**
+   * The path.
+   *
+   * @generated from field: string path = 2;
+   */
+  path: string;
+
+  /**
+   * The new path, not the directory to move to. What is there already is
+   * ALREADY_EXISTS.
+   *
+   * @generated from field: string new_path = 3;
+   */
+  newPath: string;
+
+  /**
+   * Replaces a file that is there already, or an empty directory by a directory.
+   *
+   * @generated from field: bool overwrite = 4;
+   */
+  overwrite: boolean;
+
+  /**
+   * The generation of the workspace's place.
+   *
+   * @generated from field: int64 workspace_generation = 5;
+   */
+  workspaceGeneration: bigint;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.MoveFileRequest.
+ * Use `create(MoveFileRequestSchema)` to create a new message.
+ */
+export const MoveFileRequestSchema: GenMessage<MoveFileRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_file, 18);
+
+/**
+ * MoveFileResponse describes the file under its new name.
+ *
+ * @generated from message fairlead.sandbox.v1.MoveFileResponse
+ */
+export type MoveFileResponse = Message<"fairlead.sandbox.v1.MoveFileResponse"> & {
+  /**
+   * The file.
+   *
+   * @generated from field: fairlead.sandbox.v1.FileInfo file = 1;
+   */
+  file?: FileInfo | undefined;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.MoveFileResponse.
+ * Use `create(MoveFileResponseSchema)` to create a new message.
+ */
+export const MoveFileResponseSchema: GenMessage<MoveFileResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_file, 19);
+
+/**
+ * WatchFilesRequest names a directory.
+ *
+ * @generated from message fairlead.sandbox.v1.WatchFilesRequest
+ */
+export type WatchFilesRequest = Message<"fairlead.sandbox.v1.WatchFilesRequest"> & {
+  /**
+   * The session, as `sessions/{session}`.
+   *
+   * @generated from field: string session = 1;
+   */
+  session: string;
+
+  /**
+   * The directory; empty is the workspace.
+   *
+   * @generated from field: string path = 2;
+   */
+  path: string;
+
+  /**
+   * The generation of the workspace's place.
+   *
+   * @generated from field: int64 workspace_generation = 3;
+   */
+  workspaceGeneration: bigint;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.WatchFilesRequest.
+ * Use `create(WatchFilesRequestSchema)` to create a new message.
+ */
+export const WatchFilesRequestSchema: GenMessage<WatchFilesRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_file, 20);
+
+/**
+ * WatchFilesResponse brings changes that were seen together, in their order. The
+ * first one has none: from it on, changes are seen.
+ *
+ * @generated from message fairlead.sandbox.v1.WatchFilesResponse
+ */
+export type WatchFilesResponse = Message<"fairlead.sandbox.v1.WatchFilesResponse"> & {
+  /**
+   * The changes.
+   *
+   * @generated from field: repeated fairlead.sandbox.v1.WatchedChange changes = 1;
+   */
+  changes: WatchedChange[];
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.WatchFilesResponse.
+ * Use `create(WatchFilesResponseSchema)` to create a new message.
+ */
+export const WatchFilesResponseSchema: GenMessage<WatchFilesResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_file, 21);
+
+/**
+ * WatchedChange is a change of a file, a directory or a symbolic link. One that is
+ * renamed is deleted and created.
+ *
+ * @generated from message fairlead.sandbox.v1.WatchedChange
+ */
+export type WatchedChange = Message<"fairlead.sandbox.v1.WatchedChange"> & {
+  /**
+   * What happened.
+   *
+   * @generated from field: fairlead.sandbox.v1.WatchedChangeKind kind = 1;
+   */
+  kind: WatchedChangeKind;
+
+  /**
+   * The path, relative to the workspace; empty for LOST.
+   *
+   * @generated from field: string path = 2;
+   */
+  path: string;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.WatchedChange.
+ * Use `create(WatchedChangeSchema)` to create a new message.
+ */
+export const WatchedChangeSchema: GenMessage<WatchedChange> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_file, 22);
+
+/**
  * GlobFilesRequest asks for files by pattern.
  *
  * @generated from message fairlead.sandbox.v1.GlobFilesRequest
@@ -777,7 +934,7 @@ export type GlobFilesRequest = Message<"fairlead.sandbox.v1.GlobFilesRequest"> &
  * Use `create(GlobFilesRequestSchema)` to create a new message.
  */
 export const GlobFilesRequestSchema: GenMessage<GlobFilesRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 18);
+  messageDesc(file_fairlead_sandbox_v1_file, 23);
 
 /**
  * GlobFilesResponse brings the files.
@@ -805,7 +962,7 @@ export type GlobFilesResponse = Message<"fairlead.sandbox.v1.GlobFilesResponse">
  * Use `create(GlobFilesResponseSchema)` to create a new message.
  */
 export const GlobFilesResponseSchema: GenMessage<GlobFilesResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 19);
+  messageDesc(file_fairlead_sandbox_v1_file, 24);
 
 /**
  * GrepFilesRequest asks to search files.
@@ -896,7 +1053,7 @@ export type GrepFilesRequest = Message<"fairlead.sandbox.v1.GrepFilesRequest"> &
  * Use `create(GrepFilesRequestSchema)` to create a new message.
  */
 export const GrepFilesRequestSchema: GenMessage<GrepFilesRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 20);
+  messageDesc(file_fairlead_sandbox_v1_file, 25);
 
 /**
  * GrepFilesResponse is one piece of a search.
@@ -924,7 +1081,7 @@ export type GrepFilesResponse = Message<"fairlead.sandbox.v1.GrepFilesResponse">
  * Use `create(GrepFilesResponseSchema)` to create a new message.
  */
 export const GrepFilesResponseSchema: GenMessage<GrepFilesResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 21);
+  messageDesc(file_fairlead_sandbox_v1_file, 26);
 
 /**
  * GrepMatch is one line, file or count.
@@ -974,7 +1131,7 @@ export type GrepMatch = Message<"fairlead.sandbox.v1.GrepMatch"> & {
  * Use `create(GrepMatchSchema)` to create a new message.
  */
 export const GrepMatchSchema: GenMessage<GrepMatch> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 22);
+  messageDesc(file_fairlead_sandbox_v1_file, 27);
 
 /**
  * FileType says what a file is.
@@ -1025,6 +1182,54 @@ export const FileTypeSchema: GenEnum<FileType> = /*@__PURE__*/
   enumDesc(file_fairlead_sandbox_v1_file, 0);
 
 /**
+ * WatchedChangeKind says what happened to a file.
+ *
+ * @generated from enum fairlead.sandbox.v1.WatchedChangeKind
+ */
+export enum WatchedChangeKind {
+  /**
+   * Not set.
+   *
+   * @generated from enum value: WATCHED_CHANGE_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It came to be there.
+   *
+   * @generated from enum value: WATCHED_CHANGE_KIND_CREATED = 1;
+   */
+  CREATED = 1,
+
+  /**
+   * Its content, mode or owner changed.
+   *
+   * @generated from enum value: WATCHED_CHANGE_KIND_MODIFIED = 2;
+   */
+  MODIFIED = 2,
+
+  /**
+   * It is there no more.
+   *
+   * @generated from enum value: WATCHED_CHANGE_KIND_DELETED = 3;
+   */
+  DELETED = 3,
+
+  /**
+   * Changes came faster than they could be told: look at all files again.
+   *
+   * @generated from enum value: WATCHED_CHANGE_KIND_LOST = 4;
+   */
+  LOST = 4,
+}
+
+/**
+ * Describes the enum fairlead.sandbox.v1.WatchedChangeKind.
+ */
+export const WatchedChangeKindSchema: GenEnum<WatchedChangeKind> = /*@__PURE__*/
+  enumDesc(file_fairlead_sandbox_v1_file, 1);
+
+/**
  * GrepMode says what a search sends.
  *
  * @generated from enum fairlead.sandbox.v1.GrepMode
@@ -1063,7 +1268,7 @@ export enum GrepMode {
  * Describes the enum fairlead.sandbox.v1.GrepMode.
  */
 export const GrepModeSchema: GenEnum<GrepMode> = /*@__PURE__*/
-  enumDesc(file_fairlead_sandbox_v1_file, 1);
+  enumDesc(file_fairlead_sandbox_v1_file, 2);
 
 /**
  * FileService works on the files of a workspace. It is internal: never served
@@ -1139,6 +1344,29 @@ export const FileService: GenService<{
     methodKind: "unary";
     input: typeof DeleteFileRequestSchema;
     output: typeof DeleteFileResponseSchema;
+  },
+  /**
+   * MoveFile gives a file, a symbolic link itself or a directory another name,
+   * atomically, and makes the directories that lead there.
+   *
+   * @generated from rpc fairlead.sandbox.v1.FileService.MoveFile
+   */
+  moveFile: {
+    methodKind: "unary";
+    input: typeof MoveFileRequestSchema;
+    output: typeof MoveFileResponseSchema;
+  },
+  /**
+   * WatchFiles tells what changes below a directory, until the caller leaves.
+   * Symbolic links are not followed. More directories than can be watched (4096)
+   * are RESOURCE_EXHAUSTED.
+   *
+   * @generated from rpc fairlead.sandbox.v1.FileService.WatchFiles
+   */
+  watchFiles: {
+    methodKind: "server_streaming";
+    input: typeof WatchFilesRequestSchema;
+    output: typeof WatchFilesResponseSchema;
   },
   /**
    * GlobFiles finds files by pattern, the last changed first.

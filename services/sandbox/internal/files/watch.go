@@ -1,0 +1,241 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxWatched bounds the directories that one watch looks at: each costs the kernel
+// memory that all of the service's user share.
+const maxWatched = 4096
+
+// ErrTooMany says that there are more directories than may be watched.
+var ErrTooMany = errors.New("there are too many directories to watch")
+
+// ChangeKind says what happened to a file.
+type ChangeKind int
+
+// Kinds of changes. Lost says that changes were lost: whoever mirrors the files has
+// to look at all of them again.
+const (
+	Created ChangeKind = iota + 1
+	Modified
+	Deleted
+	Lost
+)
+
+// Changed is a change of a file, directory or link.
+type Changed struct {
+	Kind ChangeKind
+	Path string // relative to the workspace
+}
+
+const watched = unix.IN_CREATE | unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_DELETE |
+	unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
+
+// Watch reports what changes below a directory, in the order in which it happens,
+// until ctx ends, report returns an error, or the directory is gone (ErrNotFound).
+// It calls report once, with nothing,
+// when it has begun. What happens to a file again and again counts once if it is
+// read together; a file that is renamed is deleted and created. Links are not
+// followed.
+func (t *Tree) Watch(ctx context.Context, name string, report func([]Changed) error) error {
+	name, err := Clean(name)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return fmt.Errorf("watch files: %w", err)
+	}
+	w := &watch{fd: fd, file: os.NewFile(uintptr(fd), "inotify"), tree: t, names: map[int32]string{}}
+	defer func() { _ = w.file.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = w.file.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	dir, err := t.directory(name)
+	if err != nil {
+		return err
+	}
+	err = w.add(dir, name, nil)
+	if err = errors.Join(err, dir.Close()); err != nil {
+		return err
+	}
+	if err := report(nil); err != nil {
+		return err
+	}
+	return w.run(ctx, report)
+}
+
+// watch is one run of Watch.
+type watch struct {
+	fd    int      // of inotify; File.Fd would make it block
+	file  *os.File // the same
+	tree  *Tree
+	names map[int32]string // of the directories, by descriptor of the watch
+}
+
+// add watches a directory and all below it. Those that found is told of are there
+// already: they may have come before they were watched.
+func (w *watch) add(dir *os.File, name string, found func(Changed)) error {
+	if len(w.names) >= maxWatched {
+		return fmt.Errorf("%w: more than %d", ErrTooMany, maxWatched)
+	}
+	// By the open directory, so that nobody can put a link in its place.
+	wd, err := unix.InotifyAddWatch(w.fd, fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), watched)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return nil // it was removed
+	case errors.Is(err, unix.ENOSPC):
+		return fmt.Errorf("%w on this machine: raise fs.inotify.max_user_watches", ErrTooMany)
+	case err != nil:
+		return fmt.Errorf("watch %s: %w", name, err)
+	}
+	w.names[int32(wd)] = name
+	entries, err := dir.ReadDir(-1)
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	for _, e := range entries {
+		full := path.Join(name, e.Name())
+		if found != nil {
+			found(Changed{Created, full})
+		}
+		if !e.IsDir() {
+			continue
+		}
+		if err := w.enter(dir, e.Name(), full, found); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enter watches a directory in another one, if it is there and no link.
+func (w *watch) enter(dir *os.File, last, full string, found func(Changed)) error {
+	fd, err := unix.Openat(int(dir.Fd()), last, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil //nolint:nilerr // it vanished, or is closed
+	}
+	sub := os.NewFile(uintptr(fd), full)
+	return errors.Join(w.add(sub, full, found), sub.Close())
+}
+
+// run reads changes and reports them.
+func (w *watch) run(ctx context.Context, report func([]Changed) error) error {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := w.file.Read(buffer)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("watch files: %w", err)
+		}
+		changes, err := w.decode(buffer[:n])
+		if err != nil {
+			return err
+		}
+		if len(changes) > 0 {
+			if err := report(changes); err != nil {
+				return err
+			}
+		}
+		if len(w.names) == 0 {
+			return fmt.Errorf("%w any more", ErrNotFound)
+		}
+	}
+}
+
+// decode turns what the kernel told into changes.
+func (w *watch) decode(raw []byte) ([]Changed, error) {
+	var batch changes
+	for len(raw) >= unix.SizeofInotifyEvent {
+		wd := int32(binary.NativeEndian.Uint32(raw))
+		mask := binary.NativeEndian.Uint32(raw[4:])
+		length := binary.NativeEndian.Uint32(raw[12:])
+		last := string(bytes.TrimRight(raw[unix.SizeofInotifyEvent:unix.SizeofInotifyEvent+length], "\x00"))
+		raw = raw[unix.SizeofInotifyEvent+length:]
+		if err := w.change(&batch, wd, mask, last); err != nil {
+			return nil, err
+		}
+	}
+	return batch.all, nil
+}
+
+func (w *watch) change(batch *changes, wd int32, mask uint32, last string) error {
+	if mask&unix.IN_Q_OVERFLOW != 0 {
+		batch.add(Changed{Kind: Lost})
+		return nil
+	}
+	dir, known := w.names[wd]
+	if mask&unix.IN_IGNORED != 0 {
+		delete(w.names, wd)
+		return nil
+	}
+	if !known || last == "" {
+		return nil // of the directory itself: the one that it lies in tells
+	}
+	name := path.Join(dir, last)
+	switch {
+	case mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0:
+		batch.add(Changed{Created, name})
+		if mask&unix.IN_ISDIR != 0 {
+			return w.appeared(batch, name)
+		}
+	case mask&(unix.IN_DELETE|unix.IN_MOVED_FROM) != 0:
+		batch.add(Changed{Deleted, name})
+		if mask&unix.IN_ISDIR != 0 {
+			w.forget(name)
+		}
+	default:
+		batch.add(Changed{Modified, name})
+	}
+	return nil
+}
+
+// appeared watches a directory that has come, and tells of what is in it.
+func (w *watch) appeared(batch *changes, name string) error {
+	dir, err := w.tree.open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	if err != nil {
+		return nil //nolint:nilerr // gone again: that is told, too
+	}
+	return errors.Join(w.add(dir, name, batch.add), dir.Close())
+}
+
+// forget stops to watch a directory that was moved, and all below it: under its
+// new name it is watched anew.
+func (w *watch) forget(name string) {
+	for wd, dir := range w.names {
+		if dir == name || strings.HasPrefix(dir, name+"/") {
+			_, _ = unix.InotifyRmWatch(w.fd, uint32(wd))
+			delete(w.names, wd)
+		}
+	}
+}
+
+// changes gathers what happened; what happens to a file again and again counts once.
+type changes struct {
+	all  []Changed
+	last map[string]ChangeKind
+}
+
+func (c *changes) add(x Changed) {
+	if c.last == nil {
+		c.last = map[string]ChangeKind{}
+	}
+	// What was created and then written is created.
+	if before := c.last[x.Path]; before == x.Kind || before == Created && x.Kind == Modified {
+		return
+	}
+	c.last[x.Path] = x.Kind
+	c.all = append(c.all, x)
+}

@@ -1,0 +1,156 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// watching collects what a watch reports.
+func watching(t *testing.T, tree *Tree, name string) (next func(want ...Changed)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	reported, begun, ended := make(chan Changed, 1000), make(chan struct{}, 1), make(chan error, 1)
+	go func() {
+		ended <- tree.Watch(ctx, name, func(all []Changed) error {
+			if all == nil {
+				begun <- struct{}{}
+			}
+			for _, c := range all {
+				reported <- c
+			}
+			return nil
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("the watch ended with %v", err)
+		}
+	})
+	select {
+	case <-begun:
+	case err := <-ended:
+		ended <- err
+		t.Fatalf("the watch did not begin: %v", err)
+	}
+	return func(want ...Changed) {
+		t.Helper()
+		for len(want) > 0 {
+			select {
+			case c := <-reported:
+				if i := slices.Index(want, c); i >= 0 {
+					want = slices.Delete(want, i, i+1)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatalf("never reported: %v", want)
+			}
+		}
+	}
+}
+
+func TestAWatchTellsOfEveryChangeBelow(t *testing.T) {
+	tree, dir := newTree(t, map[string]string{"a/b/old": "1"})
+	next := watching(t, tree, ".")
+	must(t, os.WriteFile(filepath.Join(dir, "a/b/new"), nil, 0o644))
+	next(Changed{Created, "a/b/new"})
+	must(t, os.WriteFile(filepath.Join(dir, "a/b/old"), []byte("2"), 0o644))
+	next(Changed{Modified, "a/b/old"})
+	must(t, os.Rename(filepath.Join(dir, "a/b"), filepath.Join(dir, "c")))
+	next(Changed{Deleted, "a/b"}, Changed{Created, "c"}, Changed{Created, "c/old"})
+	must(t, os.Remove(filepath.Join(dir, "c/old")))
+	next(Changed{Deleted, "c/old"})
+	must(t, os.MkdirAll(filepath.Join(dir, "d/e/f"), 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, "d/e/f/deep"), []byte("x"), 0o644))
+	next(Changed{Created, "d"}, Changed{Created, "d/e/f/deep"})
+}
+
+func TestAWatchFollowsNoLink(t *testing.T) {
+	outside := t.TempDir()
+	tree, dir := newTree(t, map[string]string{"out": "->" + outside})
+	next := watching(t, tree, ".")
+	must(t, os.Symlink(outside, filepath.Join(dir, "later")))
+	must(t, os.WriteFile(filepath.Join(outside, "secret"), nil, 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, "last"), nil, 0o644))
+	next(Changed{Created, "later"}, Changed{Created, "last"})
+	if err := tree.Watch(t.Context(), "out", nil); !errors.Is(err, ErrEscapes) {
+		t.Errorf("a link to outside is watched: %v", err)
+	}
+}
+
+func TestAWatchEndsWithItsDirectory(t *testing.T) {
+	tree, dir := newTree(t, map[string]string{"a/b/c": ""})
+	err := tree.Watch(t.Context(), "a", func(all []Changed) error {
+		if all == nil {
+			return os.RemoveAll(filepath.Join(dir, "a"))
+		}
+		return nil
+	})
+	if !errors.Is(err, ErrNotFound) {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+func TestChangesThatAreReadTogether(t *testing.T) {
+	var c changes
+	for _, x := range []Changed{{Created, "a"}, {Modified, "a"}, {Modified, "b"}, {Modified, "b"}, {Deleted, "a"}, {Created, "a"}} {
+		c.add(x)
+	}
+	want := []Changed{{Created, "a"}, {Modified, "b"}, {Deleted, "a"}, {Created, "a"}}
+	if diff := cmp.Diff(want, c.all); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMove(t *testing.T) {
+	tests := []struct {
+		name      string
+		from, to  string
+		overwrite bool
+		want      error
+	}{
+		{"a file, into directories that are made", "file", "new/deep/file", false, nil},
+		{"a directory with all that is in it", "dir", "moved", false, nil},
+		{"a link moves itself", "link", "link2", false, nil},
+		{"onto a file that is there", "file", "dir/inner", false, ErrExists},
+		{"onto a file that may go", "file", "dir/inner", true, nil},
+		{"onto a directory that is not empty", "empty", "dir", true, ErrNotEmpty},
+		{"onto an empty directory", "dir", "empty", true, nil},
+		{"a directory into itself", "dir", "dir/sub/dir", false, ErrWrongType},
+		{"what is not there", "none", "x", false, ErrNotFound},
+		{"to outside", "file", "../x", false, ErrEscapes},
+		{"from outside", "../x", "file2", false, ErrEscapes},
+		{"through a link to outside", "file", "out/x", false, ErrEscapes},
+		{"the workspace", ".", "x", false, ErrWrongType},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tree, _ := newTree(t, map[string]string{"dir/inner": "i", "empty/": "", "file": "f", "link": "->file", "out": "->" + t.TempDir()})
+			was, _ := tree.Identity(tt.from)
+			info, err := tree.Move(tt.from, tt.to, tt.overwrite, func(uint64) error { return nil })
+			if !errors.Is(err, tt.want) {
+				t.Fatalf("got %v, want %v", err, tt.want)
+			}
+			is, _ := tree.Identity(tt.to)
+			if err == nil && (is != was || info.Path != tt.to) {
+				t.Errorf("it is not what was moved: %d, not %d: %+v", is, was, info)
+			}
+			if left, _ := tree.Identity(tt.from); (left == 0) != (err == nil) && !errors.Is(tt.want, ErrNotFound) && !errors.Is(tt.want, ErrEscapes) {
+				t.Errorf("the old name: %d after %v", left, err)
+			}
+		})
+	}
+}
