@@ -120,6 +120,11 @@ chaos: $(INIT) need-bubblewrap need-postgres ## Kill everything KILLS times whil
 chaos-short: $(INIT) need-bubblewrap need-postgres ## The same in under a minute, as CI runs it
 	go test -count=1 -v -run TestChaos ./services/allinone/chaos/
 
+ROUNDS ?= 10000
+.PHONY: leaks
+leaks: $(INIT) need-bubblewrap ## Make, use and delete workspaces ROUNDS times, and check that nothing is left on the machine
+	FAIRLEAD_LEAK_ROUNDS=$(ROUNDS) go test -count=1 -v -timeout 2h -run TestNothingLeaks ./services/sandbox/
+
 FUZZTIME ?= 20s
 .PHONY: fuzz
 fuzz: $(INIT) ## Run every fuzz target for FUZZTIME
@@ -129,7 +134,7 @@ fuzz: $(INIT) ## Run every fuzz target for FUZZTIME
 
 ## --- measurements -------------------------------------------------------------
 
-BENCH = $(PREFIX)/services/allinone/bench $(PREFIX)/services/session/internal/store/storebench $(PREFIX)/services/sandbox/internal/snapshot/snapbench
+BENCH = $(PREFIX)/services/allinone/bench $(PREFIX)/services/session/internal/store/storebench $(addprefix $(PREFIX)/services/sandbox/internal/,snapshot/snapbench sandboxbench)
 .PHONY: bench
 bench: build need-bubblewrap need-postgres ## Measure speed, each figure beside its baseline; ONLY=first-token for one part
 	go build -o bin/ $(BENCH)

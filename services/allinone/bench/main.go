@@ -33,6 +33,7 @@ var parts = []part{
 	{"events", "durable events a second against COPY", measureEvents},
 	{"streams", "turns that stream at once, idle followers, and what they cost", measureStreams},
 	{"long", "the first model call of a session with 10,000 messages", measureLong},
+	{"sandbox", "commands in warm sandboxes against plain ones; the making of sandboxes", measureSandbox},
 	{"list", "a page of a tenant's 1,000,000 sessions", measureList},
 	{"snapshots", "a workspace of 10,000 files of which 20 change", measureSnapshots},
 }

@@ -12,6 +12,9 @@
 //	staging/         files that are being written
 //	snapshots/       earlier states of the workspace
 //
+// Besides, `.starts-0` and `.starts-1` say which commands were started lately: of
+// each start they alone are synced.
+//
 // It promises: a command is started at most once per call id, also across a
 // crash; what ran when the service died is reported as lost, never as finished;
 // after Cancel nothing of the command runs; a caller with an older epoch than one
@@ -65,14 +68,15 @@ type Options struct {
 
 // Node holds the sessions of one data directory. It is safe for concurrent use.
 type Node struct {
-	o      Options
-	lock   *os.File
-	slots  *slots
-	execs  sync.WaitGroup // running commands
-	mu     sync.Mutex     // guards what follows
-	open   map[Key]*session
-	active int // running commands
-	closed bool
+	o       Options
+	lock    *os.File
+	journal *journal
+	slots   *slots
+	execs   sync.WaitGroup // running commands
+	mu      sync.Mutex     // guards what follows
+	open    map[Key]*session
+	active  int // running commands
+	closed  bool
 }
 
 // Open takes hold of a data directory and makes it when it does not exist. A
@@ -93,6 +97,9 @@ func Open(o Options) (*Node, error) {
 	}
 	n := &Node{o: o, lock: lock, open: map[Key]*session{}, slots: newSlots(o.Owners)}
 	if err := n.survey(); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	if err := n.recall(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return n, nil
@@ -127,7 +134,7 @@ func (n *Node) Close() error {
 		}
 	}
 	n.execs.Wait()
-	return n.lock.Close()
+	return errors.Join(n.journal.close(), n.lock.Close())
 }
 
 // reserve takes a place for a running command.

@@ -169,7 +169,13 @@ func (e *Exec) finish(exit Exit, wall time.Duration) {
 	o.Wall, o.CPU, o.MaxMemory = wall, exit.CPU, exit.MaxMemory
 	o.Truncated = e.written > e.kept
 	e.rec.Outcome, e.rec.Ended, e.process = &o, e.node.o.Now().UTC(), nil
-	if err := save(filepath.Join(e.dir, recordFile), e.rec); err != nil && !errors.Is(err, os.ErrNotExist) {
+	// The end of a quick command may be forgotten by a crash of the machine: it is
+	// lost, then. Others are worth a sync.
+	keep := note
+	if wall > time.Second {
+		keep = save
+	}
+	if err := keep(filepath.Join(e.dir, recordFile), e.rec); err != nil && !errors.Is(err, os.ErrNotExist) {
 		e.node.o.Log.Error("cannot record the end of a command", "call_id", e.rec.CallID, "error", err)
 	}
 	e.wake()

@@ -91,6 +91,9 @@ func (r *record) matches(s Spec) bool { return bytes.Equal(r.Digest, s.digest())
 func loadExec(n *Node, dir string) (*Exec, error) {
 	var r record
 	err := read(filepath.Join(dir, recordFile), &r)
+	if st, bad := os.Stat(filepath.Join(dir, recordFile)); bad == nil && st.Size() == 0 {
+		err = os.ErrNotExist // a crash of the machine; had it started, the journal would have known
+	}
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, os.RemoveAll(dir)
 	}

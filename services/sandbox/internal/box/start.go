@@ -192,7 +192,11 @@ func (s *session) record(c Call, spec Spec) (*Exec, error) {
 	if err := e.makeOutput(); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(save(filepath.Join(dir, recordFile), r), syncDir(s.path("execs"))); err != nil {
+	err := note(filepath.Join(dir, recordFile), r)
+	if err == nil {
+		err = s.node.journal.add(startEntry{Key: s.key, CallID: c.ID, Digest: r.Digest, Started: r.Started, Created: s.meta.Created})
+	}
+	if err != nil {
 		e.closeOutput()
 		return nil, err
 	}

@@ -1,0 +1,186 @@
+package sandbox_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+)
+
+// leakRounds says how often TestNothingLeaks makes a workspace, runs commands in it
+// and deletes it; `make leaks ROUNDS=10000` sets it.
+const leakRounds = "FAIRLEAD_LEAK_ROUNDS"
+
+// footprint is what could be left on the machine.
+type footprint struct {
+	processes, mounts, groups, files, descriptors, goroutines, threads int
+	heap, resident                                                     int64 // bytes
+}
+
+func (f footprint) String() string {
+	return fmt.Sprintf("%d processes, %d mounts, %d control groups, %d files, %d descriptors, %d goroutines, %d threads, heap %.1f MiB, resident %.1f MiB",
+		f.processes, f.mounts, f.groups, f.files, f.descriptors, f.goroutines, f.threads, float64(f.heap)/(1<<20), float64(f.resident)/(1<<20))
+}
+
+// TestNothingLeaks makes and deletes workspaces, with commands that end in every
+// way, and compares what is on the machine before and after.
+func TestNothingLeaks(t *testing.T) {
+	rounds := 40
+	if n, err := strconv.Atoi(os.Getenv(leakRounds)); err == nil {
+		rounds = n
+	}
+	eachLevel(t, func(t *testing.T, level string) {
+		cfg := configuration(t, level)
+		cfg.CgroupParent = "fairlead-leak-test-" + level
+		c := start(t, cfg)
+		const workers = 4
+		play := func(rounds int) {
+			var wg sync.WaitGroup
+			for w := range workers {
+				wg.Go(func() {
+					for i := w; i < rounds; i += workers {
+						leakRound(t, c, i)
+					}
+				})
+			}
+			wg.Wait()
+		}
+		play(2 * workers * len(leakKinds)) // threads, pools and buffers that stay
+		before := takeFootprint(t, cfg.Data, cfg.CgroupParent)
+		begun := time.Now()
+		play(rounds)
+		after := takeFootprint(t, cfg.Data, cfg.CgroupParent)
+		t.Logf("%d rounds in %v", rounds, time.Since(begun).Round(time.Second))
+		t.Logf("before: %s", before)
+		t.Logf("after:  %s", after)
+		if after.processes != before.processes || after.mounts != before.mounts || after.groups != before.groups || after.files != before.files {
+			t.Errorf("the machine is not as it was")
+		}
+		// Each of these has some play, which does not grow with the rounds.
+		if after.descriptors > before.descriptors+20 || after.goroutines > before.goroutines+20 || after.threads > before.threads+20 {
+			t.Errorf("the service holds more than before")
+		}
+		if after.heap > before.heap+(8<<20) || after.resident > before.resident+(48<<20) {
+			t.Errorf("the service has grown")
+		}
+	})
+}
+
+// leakKinds are commands that end, or leave something, in different ways.
+var leakKinds = []func(*sandboxv1.ExecStart){
+	func(s *sandboxv1.ExecStart) { s.Argv = []string{"true"} },
+	func(s *sandboxv1.ExecStart) { s.Argv = []string{"bash", "-c", "setsid sleep 600 & exit 3"} },
+	func(s *sandboxv1.ExecStart) { s.Argv = []string{"no-such-program"} },
+	func(s *sandboxv1.ExecStart) { s.Argv, s.Timeout = []string{"sleep", "600"}, seconds(0.02) },
+	func(s *sandboxv1.ExecStart) {
+		s.Argv, s.Terminal = []string{"stty", "size"}, &sandboxv1.TerminalSize{Rows: 20, Columns: 50}
+	},
+	func(s *sandboxv1.ExecStart) {
+		s.Argv, s.Limits = []string{"bash", "-c", "sleep 600 & kill -9 $$"}, &sandboxv1.ExecLimits{Processes: 20}
+	},
+	func(s *sandboxv1.ExecStart) {
+		s.Argv = []string{"bash", "-c", "mkdir -p a/b /tmp/x; head -c 300000 /dev/zero | tee a/b/c > /tmp/x/y; ln -s / link"}
+	},
+}
+
+// leakRound makes a workspace, runs two commands at once, and deletes it.
+func leakRound(t *testing.T, shared *client, i int) {
+	c := *shared
+	c.session = fmt.Sprintf("sessions/leak-%d", i%64)
+	if _, err := c.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{Call: c.call()}); err != nil {
+		t.Error(err)
+		return
+	}
+	var wg sync.WaitGroup
+	for j := range 2 {
+		wg.Go(func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel() // the client's half of the stream
+			if _, err := c.exec(ctx, "", leakKinds[(i+3*j)%len(leakKinds)]); err != nil {
+				t.Errorf("round %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	if _, err := c.workspaces.DeleteWorkspace(t.Context(), &sandboxv1.DeleteWorkspaceRequest{Session: c.session}); err != nil {
+		t.Error(err)
+	}
+}
+
+func takeFootprint(t *testing.T, data, parent string) (f footprint) {
+	t.Helper()
+	f.processes = len(children(os.Getpid()))
+	tasks, err := filepath.Glob("/proc/self/task/*/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.threads = len(tasks)
+	for _, file := range tasks { // one thread sees more mounts than the others
+		raw, _ := os.ReadFile(file)
+		f.mounts = max(f.mounts, strings.Count(string(raw), "\n"))
+	}
+	f.groups = countFiles("/sys/fs/cgroup", func(path string, d fs.DirEntry) bool { return d.IsDir() && strings.Contains(path, "/"+parent+"/") })
+	f.files = countFiles(data, func(string, fs.DirEntry) bool { return true })
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.descriptors = len(open)
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	f.heap, f.goroutines = int64(m.HeapAlloc), runtime.NumGoroutine()
+	f.resident = statusKiB("VmRSS:") << 10
+	return f
+}
+
+func statusKiB(key string) int64 {
+	raw, _ := os.ReadFile("/proc/self/status")
+	for line := range strings.Lines(string(raw)) {
+		if v, ok := strings.CutPrefix(line, key); ok {
+			n, _ := strconv.ParseInt(strings.Fields(v)[0], 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+func countFiles(root string, counts func(string, fs.DirEntry) bool) (n int) {
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && counts(path, d) {
+			n++
+		}
+		return nil
+	})
+	return n
+}
+
+// children are the processes below one, at any depth.
+func children(of int) []int {
+	parents := map[int][]int{}
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
+		parent, _ := strconv.Atoi(fields[1])
+		parents[parent] = append(parents[parent], pid)
+	}
+	all := parents[of]
+	for i := 0; i < len(all); i++ {
+		all = append(all, parents[all[i]]...)
+	}
+	return all
+}
