@@ -21,12 +21,12 @@ func Await(ctx context.Context, patience time.Duration, log *slog.Logger, open f
 	begin := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		err := open(ctx)
-		waited := time.Since(begin).Round(time.Millisecond)
+		waited := time.Since(begin)
 		left := patience - waited
 		switch {
 		case err == nil:
 			if pause > firstPause {
-				log.InfoContext(ctx, "the database is there", "waited", waited)
+				log.InfoContext(ctx, "the database is there", "waited", waited.Round(time.Millisecond))
 			}
 			return nil
 		case ctx.Err() != nil:
@@ -34,10 +34,10 @@ func Await(ctx context.Context, patience time.Duration, log *slog.Logger, open f
 		case !Unavailable(err) || patience <= 0:
 			return err
 		case left <= 0:
-			return fmt.Errorf("the database could not be reached for %v (database-wait); is it running at that address? %w", waited, err)
+			return fmt.Errorf("the database could not be reached for %v (database-wait); is it running at that address? %w", waited.Round(time.Millisecond), err)
 		}
 		wait := min(pause/2+rand.N(pause/2), left) //nolint:gosec // spreads load, guards nothing
-		log.WarnContext(ctx, "the database cannot be reached; nothing is served until it is there", "next_try_in", wait.Round(time.Millisecond), "gives_up_in", left, "error", err)
+		log.WarnContext(ctx, "the database cannot be reached; nothing is served until it is there", "next_try_in", wait.Round(time.Millisecond), "gives_up_in", left.Round(time.Millisecond), "error", err)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
