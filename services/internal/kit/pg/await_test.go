@@ -31,14 +31,14 @@ func TestAwait(t *testing.T) {
 		then     error
 		stopAt   time.Duration
 		want     error
-		took     time.Duration // at most; at least half of it
+		took     time.Duration // at least; at most a pause more
 	}{
 		{"a database that is there is opened at once", time.Minute, 0, nil, 0, nil, 0},
-		{"a database that comes is opened when it is there", time.Minute, 30 * time.Second, nil, 0, nil, 36 * time.Second},
+		{"a database that comes is opened when it is there", time.Minute, 30 * time.Second, nil, 0, nil, 30 * time.Second},
 		{"a database that does not come is given up", time.Minute, time.Hour, nil, 0, away, time.Minute},
 		{"without patience there is one try", 0, time.Hour, nil, 0, away, 0},
 		{"a fault that waiting does not mend is told at once", time.Minute, 0, wrong, 0, wrong, 0},
-		{"a fault that shows when the database is there, too", time.Minute, 2 * time.Second, wrong, 0, wrong, 4 * time.Second},
+		{"a fault that shows when the database is there, too", time.Minute, 2 * time.Second, wrong, 0, wrong, 2 * time.Second},
 		{"a program that is stopped does not wait", time.Minute, time.Hour, nil, 10 * time.Second, stop, 10 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -58,8 +58,8 @@ func TestAwait(t *testing.T) {
 				if !errors.Is(err, c.want) {
 					t.Errorf("got %v, want %v", err, c.want)
 				}
-				if took := time.Since(begin); took > c.took || took < c.took/2 {
-					t.Errorf("took %v, want at most %v", took, c.took)
+				if took := time.Since(begin); took < c.took || took > c.took+5*time.Second || c.took == 0 && took > 0 {
+					t.Errorf("took %v, want %v", took, c.took)
 				}
 			})
 		})
