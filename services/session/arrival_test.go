@@ -186,8 +186,9 @@ func TestARollbackUndoesTheActiveTurnAndRunsInItsPlace(t *testing.T) {
 	if end := finished(t, events); end.FinalText != "because" {
 		t.Errorf("the turn that rolls back ended %v", end)
 	}
-	if !slices.ContainsFunc(events, func(e *sessionv1.Event) bool { return e.GetWarning().GetReason() == "FILES_KEPT" }) {
-		t.Errorf("nothing says that the files are not rolled back: %s", names(events))
+	wantWarning(t, events, "FILES_RESTORED")
+	if want := []string{lastPart(turn.Name) + ".files"}; !slices.Equal(f.peers.restored, want) {
+		t.Errorf("restored %v, want %v", f.peers.restored, want)
 	}
 	f.waitForEnd(ctx, t, queued.Name)
 	undone := f.get(ctx, t, turn.Name)
@@ -326,4 +327,39 @@ user: "write"
 assistant: use Bash, use Write
 user: OK, INTERRUPTED
 assistant: "written"`)
+}
+
+func wantWarning(t *testing.T, events []*sessionv1.Event, reason string) {
+	t.Helper()
+	if !slices.ContainsFunc(events, func(e *sessionv1.Event) bool { return e.GetWarning().GetReason() == reason }) {
+		t.Errorf("no warning says %s: %s", reason, names(events))
+	}
+}
+
+func lastPart(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
+
+func TestARollbackSaysWhatBecameOfTheFiles(t *testing.T) {
+	for _, tc := range []struct {
+		name, reason string
+		before       func(*peers)
+		snapshots    int
+	}{
+		{"a sandbox that is away for a moment", "FILES_RESTORED", func(p *peers) { p.broken["CreateSnapshot"], p.broken["RestoreSnapshot"] = 1, 1 }, 1},
+		{"no room for another snapshot", "FILES_RESTORED", func(p *peers) { p.full = true }, 2},
+		{"a snapshot that is lost", "FILES_KEPT", func(p *peers) { p.broken["lost snapshot"] = 1 }, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := start(t, arrivals)
+			ctx := t.Context()
+			s := f.session(ctx, t)
+			tc.before(f.peers)
+			f.create(ctx, t, s, "block")
+			<-f.peers.blocked
+			events := f.runTurn(ctx, t, &sessionv1.RunTurnRequest{Parent: s, Text: "why?", OnActive: sessionv1.OnActive_ON_ACTIVE_ROLLBACK}, nil)
+			wantWarning(t, events, tc.reason)
+			if len(f.peers.snapshots) != tc.snapshots {
+				t.Errorf("snapshots: %v", f.peers.snapshots)
+			}
+		})
+	}
 }

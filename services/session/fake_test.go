@@ -23,6 +23,7 @@ type peers struct {
 	toolsv1.UnimplementedToolServiceServer
 	toolsv1.UnimplementedCallServiceServer
 	sandboxv1.UnimplementedWorkspaceServiceServer
+	sandboxv1.UnimplementedSnapshotServiceServer
 
 	mu        sync.Mutex
 	results   map[string]*toolsv1.CallResult
@@ -38,12 +39,15 @@ type peers struct {
 	keeping   bool              // tools and sandbox cannot be told to delete
 	asked     int               // answers that were ASK
 	archives  map[string][]byte // the files, by session
+	snapshots map[string]int    // how often each was asked for, by call id
+	restored  []string          // snapshots, by the call id that made them
+	full      bool              // there is no room for another snapshot
 }
 
 func newPeers() *peers {
 	return &peers{
 		results: map[string]*toolsv1.CallResult{}, cancelled: map[string]bool{}, executed: map[string]int{}, cancels: map[string]context.CancelFunc{},
-		highest: map[string]int64{}, broken: map[string]int{}, users: map[string]string{}, archives: map[string][]byte{}, blocked: make(chan string, 100),
+		highest: map[string]int64{}, broken: map[string]int{}, users: map[string]string{}, archives: map[string][]byte{}, snapshots: map[string]int{}, blocked: make(chan string, 100),
 	}
 }
 
@@ -51,6 +55,42 @@ func (p *peers) register(r grpc.ServiceRegistrar) {
 	toolsv1.RegisterToolServiceServer(r, p)
 	toolsv1.RegisterCallServiceServer(r, p)
 	sandboxv1.RegisterWorkspaceServiceServer(r, p)
+	sandboxv1.RegisterSnapshotServiceServer(r, p)
+}
+
+// The id of a snapshot is that of the call that made it.
+func (p *peers) CreateSnapshot(_ context.Context, r *sandboxv1.CreateSnapshotRequest) (*sandboxv1.CreateSnapshotResponse, error) {
+	if err := p.away("CreateSnapshot"); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	call := r.GetCall().GetCallId()
+	p.snapshots[call]++
+	if p.full {
+		return nil, apierr.New(codes.ResourceExhausted, "sandbox.fairlead.dev", "TOO_MANY_SNAPSHOTS", "full")
+	}
+	return &sandboxv1.CreateSnapshotResponse{Snapshot: &sandboxv1.Snapshot{Id: call}}, nil
+}
+
+func (p *peers) DeleteSnapshots(context.Context, *sandboxv1.DeleteSnapshotsRequest) (*sandboxv1.DeleteSnapshotsResponse, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.full = false
+	return &sandboxv1.DeleteSnapshotsResponse{}, nil
+}
+
+func (p *peers) RestoreSnapshot(_ context.Context, r *sandboxv1.RestoreSnapshotRequest) (*sandboxv1.RestoreSnapshotResponse, error) {
+	if err := p.away("RestoreSnapshot"); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.broken["lost snapshot"] > 0 {
+		return nil, apierr.New(codes.NotFound, "sandbox.fairlead.dev", "SNAPSHOT_NOT_FOUND", "lost")
+	}
+	p.restored = append(p.restored, r.GetSnapshot())
+	return &sandboxv1.RestoreSnapshotResponse{}, nil
 }
 
 // away is the error of an RPC to a service that is not there.

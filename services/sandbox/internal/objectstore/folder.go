@@ -16,7 +16,7 @@ import (
 type folder struct{ dir string }
 
 func openFolder(dir string) (*folder, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil { //nolint:gosec // the operator names it
 		return nil, fmt.Errorf("make the object store's folder: %w", err)
 	}
 	return &folder{dir: dir}, nil
@@ -128,7 +128,9 @@ func (f *folder) Delete(_ context.Context, key string) error {
 		return err
 	}
 	// Folders that are empty by now go, too; one that is not stays.
-	for dir := filepath.Dir(path); dir != f.dir && os.Remove(dir) == nil; dir = filepath.Dir(dir) {
+	dir := filepath.Dir(path)
+	for dir != f.dir && os.Remove(dir) == nil {
+		dir = filepath.Dir(dir)
 	}
 	return nil
 }

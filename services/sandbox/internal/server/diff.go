@@ -34,7 +34,7 @@ func (s *snapshotServer) DiffSnapshots(ctx context.Context, r *sandboxv1.DiffSna
 	defer done()
 	changes, more, err := k.store.Diff(ctx, k.tree, snapshot.DiffRequest{
 		From: r.GetFrom(), To: r.GetTo(), Path: below, After: string(after), Unified: r.GetUnified(),
-		Most: int(page.Size(r.GetPageSize(), 200, 5000)),
+		Most: page.Size(r.GetPageSize(), 200, 5000),
 	})
 	if err != nil {
 		return nil, status(err)

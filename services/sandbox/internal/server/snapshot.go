@@ -208,7 +208,7 @@ func (s *snapshotServer) ListSnapshots(ctx context.Context, r *sandboxv1.ListSna
 		return nil, status(err)
 	}
 	defer done()
-	n := int(page.Size(r.GetPageSize(), 50, 1000))
+	n := page.Size(r.GetPageSize(), 50, 1000)
 	list, err := k.store.List(n+1, before)
 	if err != nil {
 		return nil, status(err)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"os"
 	"path/filepath"
 )
@@ -61,15 +60,6 @@ func (s *Store) saveIndex(all []known) error {
 	}
 	sum := sha256.Sum256(b[len(indexMagic):])
 	return writeFile(filepath.Join(s.dir, indexFile), append(b, sum[:]...), false)
-}
-
-// dropIndex forgets the index.
-func (s *Store) dropIndex() error {
-	err := os.Remove(filepath.Join(s.dir, indexFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // lookup finds files in an index, asked for in the order of a walk.

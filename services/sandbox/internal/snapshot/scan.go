@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -84,16 +83,6 @@ func openBeneath(dir int, name string, flags uint64) (int, error) {
 		return fd, err
 	}
 	return -1, unix.EAGAIN
-}
-
-// parent opens the directory that a path lies in, and returns the last part.
-func (t *Tree) parent(name string) (*os.File, string, error) {
-	dir, last := path.Split(name)
-	if dir == "" {
-		dir = "."
-	}
-	f, err := t.open(strings.TrimSuffix(dir, "/"), unix.O_RDONLY|unix.O_DIRECTORY)
-	return f, last, err
 }
 
 // found is a file of a walk.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -463,7 +464,7 @@ func TestManySmallPacksBecomeOne(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	for i := range manySmalls + 2 {
-		p.write(fmt.Sprintf("f%d", i), fmt.Sprint(i))
+		p.write(fmt.Sprintf("f%d", i), strconv.Itoa(i))
 		p.create(fmt.Sprintf("s%d", i))
 	}
 	want := p.capture()

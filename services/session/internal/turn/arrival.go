@@ -109,8 +109,8 @@ func (w *Worker) rewind(write *store.Write, t *active) []*sessionv1.Message {
 	return undone
 }
 
-// warnOfEffects says that what calls of an undone turn did is not undone.
-func (w *Worker) warnOfEffects(write *store.Write, t *active, undone []*sessionv1.Message) {
+// warnOfEffects says what is not undone of what calls of an undone turn did.
+func (w *Worker) warnOfEffects(write *store.Write, t *active, undone []*sessionv1.Message, restored bool) {
 	calls := 0
 	for _, m := range undone {
 		for _, b := range m.Blocks {
@@ -122,10 +122,15 @@ func (w *Worker) warnOfEffects(write *store.Write, t *active, undone []*sessionv
 	if calls == 0 {
 		return
 	}
-	e := &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
+	warning := &sessionv1.Warning{
 		Reason:  "FILES_KEPT",
 		Message: fmt.Sprintf("The turn was undone in the conversation alone: what its calls (%d that may change something) did to files and elsewhere stays done.", calls),
-	}}}
+	}
+	if restored {
+		warning.Reason = "FILES_RESTORED"
+		warning.Message = fmt.Sprintf("The turn was undone, and the workspace's files are what they were before its first change. What its calls (%d that may change something) did elsewhere stays done.", calls)
+	}
+	e := &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: warning}}
 	if w.active != nil {
 		e.Turn = w.active.turn.Name
 	}
@@ -143,7 +148,7 @@ func (w *Worker) mayHaveEffect(t *active, undone []*sessionv1.Message, r *sessio
 	for _, m := range undone {
 		for _, u := range toolUses(m) {
 			if u.CallId == r.CallId {
-				return u.Tool != "TodoWrite" && !w.readOnlyTools[u.Tool] && t.client[u.Tool] == nil
+				return w.mayChange(t, u.Tool)
 			}
 		}
 	}

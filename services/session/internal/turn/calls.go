@@ -46,6 +46,9 @@ func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message, warm *
 	if w.answered != m.Name {
 		w.begun = nil // another worker committed the message
 	}
+	if err := w.keepFiles(ctx, parent, w.openUses(m)); err != nil {
+		return err
+	}
 	c := &caller{w: w, parent: parent}
 	for _, wave := range w.waves(w.openUses(m)) {
 		c.runWave(ctx, wave)

@@ -37,8 +37,10 @@ func (w *Worker) finish(ctx context.Context, write store.Write, state sessionv1.
 		return err
 	}
 	var undone []*sessionv1.Message
+	restored := false
 	if t.undo {
 		undone = w.rewind(&write, t)
+		restored = w.restoreFiles(ctx, t)
 	}
 	none := ""
 	write.ActiveTurn = &none
@@ -49,7 +51,7 @@ func (w *Worker) finish(ctx context.Context, write store.Write, state sessionv1.
 			return err
 		}
 	}
-	w.warnOfEffects(&write, t, undone)
+	w.warnOfEffects(&write, t, undone, restored)
 	return w.log.Commit(ctx, write)
 }
 

@@ -43,6 +43,7 @@ type run struct {
 	Steer     []string            `json:"steer,omitempty"`    // those of Queue whose messages join before the next step
 	Steered   []string            `json:"steered,omitempty"`  // ids of the turns whose messages have joined
 	Finished  []byte              `json:"finished,omitempty"` // StepFinished of the step whose calls run
+	Files     *filesKept          `json:"files,omitempty"`    // nil before the turn's first change
 	unknown   unknown
 }
 

@@ -54,6 +54,7 @@ type (
 	plainAnswer         answer
 	plainBudgetState    budgetState
 	plainBudgetQuestion budgetQuestion
+	plainFilesKept      filesKept
 )
 
 func (r *run) UnmarshalJSON(b []byte) error      { return decode(b, (*plainRun)(r), &r.unknown) }
@@ -67,10 +68,15 @@ func (q *budgetQuestion) UnmarshalJSON(b []byte) error {
 	return decode(b, (*plainBudgetQuestion)(q), &q.unknown)
 }
 
+func (f *filesKept) UnmarshalJSON(b []byte) error {
+	return decode(b, (*plainFilesKept)(f), &f.unknown)
+}
+
 func (r run) MarshalJSON() ([]byte, error)         { return encode(plainRun(r), r.unknown) }
 func (c counted) MarshalJSON() ([]byte, error)     { return encode(plainCounted(c), c.unknown) }
 func (q question) MarshalJSON() ([]byte, error)    { return encode(plainQuestion(q), q.unknown) }
 func (a answer) MarshalJSON() ([]byte, error)      { return encode(plainAnswer(a), a.unknown) }
+func (f filesKept) MarshalJSON() ([]byte, error)   { return encode(plainFilesKept(f), f.unknown) }
 func (s budgetState) MarshalJSON() ([]byte, error) { return encode(plainBudgetState(s), s.unknown) }
 func (q budgetQuestion) MarshalJSON() ([]byte, error) {
 	return encode(plainBudgetQuestion(q), q.unknown)

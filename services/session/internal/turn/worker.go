@@ -66,6 +66,7 @@ type Deps struct {
 	Calls      toolsv1.CallServiceClient
 	Tools      toolsv1.ToolServiceClient
 	Workspaces sandboxv1.WorkspaceServiceClient
+	Snapshots  sandboxv1.SnapshotServiceClient
 	Tracer     trace.Tracer
 	Metrics    *Metrics
 	Log        *slog.Logger

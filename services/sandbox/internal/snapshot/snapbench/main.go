@@ -78,7 +78,7 @@ func (b *bench) measure(rounds int) error {
 		return err
 	}
 	b.result.First, b.result.Files, b.result.Bytes = took, first.Files, first.Bytes
-	time.Sleep(quiet)
+	time.Sleep(quiet) //nolint:forbidigo // what is measured is a quiet tree
 	for round := range rounds {
 		if err := b.round(round); err != nil {
 			return err
