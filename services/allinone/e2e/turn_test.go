@@ -151,6 +151,30 @@ func TestInterruptsStopTheModelAndTheCommand(t *testing.T) {
 	})
 }
 
+func TestARollbackBringsBackTheFiles(t *testing.T) {
+	shapes(t, func(t *testing.T, o options) {
+		s := start(t, o)
+		session := s.session(t, "coder")
+		last(t, s.turn(t, session, "plant"), "COMPLETE")
+		var after []frame
+		undone := s.stream(t, http.MethodPost, "/v1/"+session+"/turns:stream", `{"text":"spoil"}`, func(f frame) bool {
+			if f.event == "tool_call.output_delta" && after == nil {
+				after = s.stream(t, http.MethodPost, "/v1/"+session+"/turns:stream", `{"text":"look after the tree","on_active":"ON_ACTIVE_ROLLBACK"}`, nil)
+			}
+			return true
+		})
+		last(t, undone, "INTERRUPTED")
+		text := last(t, after, "COMPLETE").field("turnFinished", "finalText")
+		if !strings.Contains(text, "planted\n640\nempty\ntree\nkept") || strings.Contains(text, "other") {
+			t.Errorf("after the rollback there is %q", text)
+		}
+		all := s.stream(t, http.MethodGet, "/v1/"+session+"/events", "", func(f frame) bool { return f.id != after[len(after)-1].id })
+		if !slices.ContainsFunc(all, func(f frame) bool { return f.field("warning", "reason") == "FILES_RESTORED" }) {
+			t.Errorf("nothing says that the files were brought back: %s", events(all))
+		}
+	})
+}
+
 func TestAConversationContinuesAfterEverythingWasKilled(t *testing.T) {
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
