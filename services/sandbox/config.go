@@ -59,6 +59,7 @@ type Limits struct {
 	SessionExecs    int           `key:"session-execs" help:"commands that may run at once in one session"`
 	KeepResults     int           `key:"keep-results" help:"results of commands kept per session until they are acknowledged"`
 	Snapshots       int           `key:"snapshots" help:"snapshots that a session may have"`
+	SnapshotBytes   int64         `key:"snapshot-bytes" help:"size on disk of a session's snapshots from which on no other is made, in bytes"`
 	KeepFor         time.Duration `key:"keep-for" help:"how long results are kept that nobody acknowledges, and how long it is remembered that one was"`
 }
 
@@ -99,7 +100,7 @@ func Defaults() Config {
 			Output: 16 << 20, Flood: 1 << 30, Tmp: 512 << 20, Shm: 64 << 20,
 			WorkspaceBytes: 4 << 30, WorkspaceInodes: 500_000,
 			Timeout: 2 * time.Minute, MaxTimeout: 24 * time.Hour,
-			Execs: 64, SessionExecs: 16, KeepResults: 1000, Snapshots: 1000, KeepFor: 48 * time.Hour,
+			Execs: 64, SessionExecs: 16, KeepResults: 1000, Snapshots: 1000, SnapshotBytes: 16 << 30, KeepFor: 48 * time.Hour,
 		},
 	}
 }
@@ -143,7 +144,7 @@ func (l Limits) Validate() error {
 		{"workspace-bytes", l.WorkspaceBytes, 64 << 10}, {"workspace-inodes", l.WorkspaceInodes, 16},
 		{"timeout", int64(l.Timeout), int64(time.Millisecond)}, {"max-timeout", int64(l.MaxTimeout), int64(l.Timeout)},
 		{"execs", int64(l.Execs), 1}, {"session-execs", int64(l.SessionExecs), 1},
-		{"keep-results", int64(l.KeepResults), 1}, {"snapshots", int64(l.Snapshots), 1}, {"keep-for", int64(l.KeepFor), int64(time.Minute)},
+		{"keep-results", int64(l.KeepResults), 1}, {"snapshots", int64(l.Snapshots), 1}, {"snapshot-bytes", l.SnapshotBytes, 4096}, {"keep-for", int64(l.KeepFor), int64(time.Minute)},
 	} {
 		if x.value < x.least {
 			faults = append(faults, fmt.Errorf("limits.%s: %d is less than %d", x.name, x.value, x.least))

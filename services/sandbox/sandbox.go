@@ -93,7 +93,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	}
 	info := server.Info{
 		Node: nodeName(c.Node), Level: level, Driver: "bubblewrap", Includes: includes(level, owners, s.groups),
-		Snapshots: c.Limits.Snapshots, Objects: objects,
+		Snapshots: c.Limits.Snapshots, SnapshotBytes: c.Limits.SnapshotBytes, Objects: objects,
 	}
 	d.Log.InfoContext(ctx, "sandbox ready", "level", level, "why", why, "includes", info.Includes, "data", data)
 	s.server = server.New(s.node, info)

@@ -106,6 +106,19 @@ func TestSnapshotsAreListedInPagesAndDeleted(t *testing.T) {
 	c.restore(t, made[2])
 }
 
+func TestSnapshotsTakeNoMoreDiskThanTheyMay(t *testing.T) {
+	c := open(t, sandbox.LevelBasic, func(cfg *sandbox.Config) { cfg.Limits.SnapshotBytes = 50_000 })
+	c.bash(t, "head -c 100000 /dev/urandom > f")
+	c.snapshot(t, c.call())
+	_, err := c.snapshots.CreateSnapshot(t.Context(), &sandboxv1.CreateSnapshotRequest{Call: c.call()})
+	wantReason(t, err, "TOO_MANY_SNAPSHOTS")
+	c.bash(t, "rm f")
+	if _, err := c.snapshots.DeleteSnapshots(t.Context(), &sandboxv1.DeleteSnapshotsRequest{Call: c.call(), Snapshots: c.list(t.Context(), t)}); err != nil {
+		t.Fatal(err)
+	}
+	c.snapshot(t, c.call())
+}
+
 func (c *client) list(ctx context.Context, t *testing.T) (ids []string) {
 	t.Helper()
 	for token := ""; ; {

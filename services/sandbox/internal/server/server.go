@@ -23,8 +23,10 @@ type Info struct {
 	Level    string
 	Driver   string
 	Includes []string
-	// Snapshots is how many a session may have.
-	Snapshots int
+	// Snapshots is how many a session may have, and SnapshotBytes how large they may
+	// be on disk before another is made.
+	Snapshots     int
+	SnapshotBytes int64
 	// Objects is where snapshots are copied to; nil for nowhere.
 	Objects objectstore.Store
 }

@@ -132,12 +132,10 @@ func (s *snapshotServer) CreateSnapshot(ctx context.Context, r *sandboxv1.Create
 
 func (s *snapshotServer) create(ctx context.Context, k *kept, call string, r *sandboxv1.CreateSnapshotRequest) (proto.Message, error) {
 	id := snapshotID(call)
-	have, err := k.store.Count()
-	if err != nil {
-		return nil, err
-	}
-	if _, err := k.store.Get(id); errors.Is(err, snapshot.ErrNotFound) && have >= s.info.Snapshots {
-		return nil, fmt.Errorf("%w: %d", errTooManySnapshots, have)
+	if _, err := k.store.Get(id); errors.Is(err, snapshot.ErrNotFound) {
+		if err := s.room(k.store); err != nil {
+			return nil, err
+		}
 	}
 	if k.Busy() { // what is stored now need not be while commands are stopped
 		if err := k.store.Prepare(ctx, k.tree); err != nil {
@@ -156,6 +154,18 @@ func (s *snapshotServer) create(ctx context.Context, k *kept, call string, r *sa
 		return nil, err
 	}
 	return &sandboxv1.CreateSnapshotResponse{Snapshot: snapshotMessage(made), Frozen: frozen(release())}, nil
+}
+
+// room refuses another snapshot when there are too many, or too large ones.
+func (s *snapshotServer) room(st *snapshot.Store) error {
+	have, err := st.Count()
+	if err != nil {
+		return err
+	}
+	if size := st.Size(); have >= s.info.Snapshots || size >= s.info.SnapshotBytes {
+		return fmt.Errorf("%w: %d of %d, with %d of %d bytes", errTooManySnapshots, have, s.info.Snapshots, size, s.info.SnapshotBytes)
+	}
+	return nil
 }
 
 // frozen is how long commands were stopped, if they were.

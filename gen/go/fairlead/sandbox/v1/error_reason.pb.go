@@ -78,7 +78,7 @@ const (
 	ErrorReason_ERROR_REASON_BAD_ARCHIVE ErrorReason = 24
 	// There is no such snapshot.
 	ErrorReason_ERROR_REASON_SNAPSHOT_NOT_FOUND ErrorReason = 25
-	// The session has as many snapshots as it may.
+	// The session has as many snapshots as it may, or they take as much disk.
 	ErrorReason_ERROR_REASON_TOO_MANY_SNAPSHOTS ErrorReason = 26
 	// What is stored of a snapshot is damaged.
 	ErrorReason_ERROR_REASON_SNAPSHOT_DAMAGED ErrorReason = 27

@@ -201,7 +201,7 @@ export enum ErrorReason {
   SNAPSHOT_NOT_FOUND = 25,
 
   /**
-   * The session has as many snapshots as it may.
+   * The session has as many snapshots as it may, or they take as much disk.
    *
    * @generated from enum value: ERROR_REASON_TOO_MANY_SNAPSHOTS = 26;
    */
