@@ -123,7 +123,7 @@ chaos-short: $(INIT) need-bubblewrap need-postgres ## The same in under a minute
 ROUNDS ?= 10000
 .PHONY: leaks
 leaks: $(INIT) need-bubblewrap ## Make, use and delete workspaces ROUNDS times, and check that nothing is left on the machine
-	FAIRLEAD_LEAK_ROUNDS=$(ROUNDS) go test -count=1 -v -timeout 2h -run TestNothingLeaks ./services/sandbox/
+	set -o pipefail; FAIRLEAD_LEAK_ROUNDS=$(ROUNDS) go test -count=1 -v -timeout 2h -run TestNothingLeaks ./services/sandbox/ | grep -v level=INFO
 
 FUZZTIME ?= 20s
 .PHONY: fuzz

@@ -15,7 +15,7 @@ import (
 )
 
 // journalSize is the size of one of the journal's two files.
-const journalSize = 1 << 20
+const journalSize = 256 << 10
 
 // journal has a start on the disk before the command runs, for the price of one
 // synced write into a file whose place on the disk is reserved. Without it a crash
@@ -190,9 +190,10 @@ func (n *Node) recall() error {
 			return fmt.Errorf("recall a lost command: %w", err)
 		}
 	}
-	// What the old journal stands for is on the disk by itself from here on.
-	if err := unix.Syncfs(int(n.lock.Fd())); err != nil {
-		return err
+	if len(all) > 0 { // what they stand for is on the disk by itself from here on
+		if err := unix.Syncfs(int(n.lock.Fd())); err != nil {
+			return fmt.Errorf("sync the data directory: %w", err)
+		}
 	}
 	n.journal, err = openJournal(n.o.Dir)
 	return err

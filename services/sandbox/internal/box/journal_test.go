@@ -66,7 +66,7 @@ func TestAJournalGoesRound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := strings.Repeat("x", 50_000)
+	id := strings.Repeat("x", 12_000)
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
