@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 	"github.com/fairlead/fairlead/services/sandbox/internal/objectstore"
 )
 
@@ -38,6 +39,33 @@ type Config struct {
 	UIDCount      int           `key:"uid-count" help:"number of host user ids for workspaces (level full)"`
 	Limits        Limits        `key:"limits"`
 	ObjectStore   ObjectStore   `key:"object-store"`
+	Egress        Egress        `key:"egress"`
+}
+
+// Egress is what commands may reach at most, and the secrets that are put into
+// their requests on the way.
+type Egress struct {
+	Ceiling     []egress.Rule                `key:"ceiling" help:"what any workspace may be allowed to reach: rules with host (name, *.name, *, address or range), ports, methods, paths; none means no network"`
+	Credentials map[string]egress.Credential `key:"credentials" help:"secrets that rules may name: hosts that may get it, header (default Authorization), prefix or username, secret or file"`
+	Connections int                          `key:"connections" help:"connections that a sandbox may have at once"`
+	Idle        time.Duration                `key:"idle" help:"after what time a connection is closed on which nothing moves"`
+	Total       time.Duration                `key:"total" help:"after what time any connection is closed"`
+	Bytes       int64                        `key:"bytes" help:"bytes that may move over one connection, both directions added up"`
+}
+
+// Validate reports every fault but those of rules and credentials, which New does.
+func (e Egress) Validate() error {
+	var faults []error
+	if e.Connections < 1 {
+		faults = append(faults, fmt.Errorf("egress.connections: %d is less than 1", e.Connections))
+	}
+	if e.Idle < time.Second || e.Total < e.Idle {
+		faults = append(faults, fmt.Errorf("egress.idle, egress.total: %v and %v: at least a second, and the latter not shorter", e.Idle, e.Total))
+	}
+	if e.Bytes < 1<<20 {
+		faults = append(faults, fmt.Errorf("egress.bytes: %d is less than 1 MiB", e.Bytes))
+	}
+	return errors.Join(faults...)
 }
 
 // Limits of commands, and the operator's ceiling for what one may ask for.
@@ -102,6 +130,7 @@ func Defaults() Config {
 			Timeout: 2 * time.Minute, MaxTimeout: 24 * time.Hour,
 			Execs: 64, SessionExecs: 16, KeepResults: 1000, Snapshots: 1000, SnapshotBytes: 16 << 30, KeepFor: 48 * time.Hour,
 		},
+		Egress: Egress{Connections: 128, Idle: 10 * time.Minute, Total: 6 * time.Hour, Bytes: 8 << 30},
 	}
 }
 

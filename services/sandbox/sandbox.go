@@ -23,6 +23,8 @@ import (
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
+	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
+	"github.com/fairlead/fairlead/services/sandbox/internal/network"
 	"github.com/fairlead/fairlead/services/sandbox/internal/observe"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/bubblewrap"
 	"github.com/fairlead/fairlead/services/sandbox/internal/server"
@@ -35,10 +37,11 @@ type Deps struct {
 
 // Service is the sandbox service, an rpc.Component without a public face.
 type Service struct {
-	node   *box.Node
-	server *server.Server
-	runner *bubblewrap.Runner
-	groups cgroup.Hierarchy // nil at level `basic`
+	node    *box.Node
+	server  *server.Server
+	runner  *bubblewrap.Runner
+	groups  cgroup.Hierarchy // nil at level `basic`
+	network *network.Network
 }
 
 // probeTimeout bounds the first command, which shows that isolation works.
@@ -48,7 +51,7 @@ const probeTimeout = 30 * time.Second
 // everything the level promises can be applied here. The error says what is
 // missing. The service must be closed.
 func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
-	if err := errors.Join(c.Validate(), c.Limits.Validate(), c.ObjectStore.Validate()); err != nil {
+	if err := errors.Join(c.Validate(), c.Limits.Validate(), c.ObjectStore.Validate(), c.Egress.Validate()); err != nil {
 		return nil, err
 	}
 	data, err := filepath.Abs(c.Data)
@@ -62,7 +65,11 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 			err = errors.Join(fmt.Errorf("sandbox level %s: %w", level, err), s.release())
 		}
 	}()
-	owners, err := s.isolate(ctx, c, level, data, d.Log)
+	trust, err := s.openNetwork(c.Egress, data, d.Log)
+	if err != nil {
+		return nil, err
+	}
+	owners, err := s.isolate(ctx, c, level, data, trust, d.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +80,8 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	s.node, err = box.Open(box.Options{
 		Dir: data, Runner: s.runner, Owners: owners, Limits: c.Limits.box(),
 		MaxExecs: c.Limits.Execs, MaxSessionExecs: c.Limits.SessionExecs,
-		KeepFinished: c.Limits.KeepResults, KeepFor: c.Limits.KeepFor, Observer: observer, Log: d.Log,
+		KeepFinished: c.Limits.KeepResults, KeepFor: c.Limits.KeepFor, Network: s.network,
+		Observer: s.network.Observer(observer), Log: d.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -93,15 +101,34 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	}
 	info := server.Info{
 		Node: nodeName(c.Node), Level: level, Driver: "bubblewrap", Includes: includes(level, owners, s.groups),
-		Snapshots: c.Limits.Snapshots, SnapshotBytes: c.Limits.SnapshotBytes, Objects: objects,
+		Network: s.network, Snapshots: c.Limits.Snapshots, SnapshotBytes: c.Limits.SnapshotBytes, Objects: objects,
 	}
 	d.Log.InfoContext(ctx, "sandbox ready", "level", level, "why", why, "includes", info.Includes, "data", data)
 	s.server = server.New(s.node, info)
 	return s, nil
 }
 
+// openNetwork checks what commands may reach, and returns the file with what those
+// that may reach anything are to trust.
+func (s *Service) openNetwork(c Egress, data string, log *slog.Logger) (trust string, err error) {
+	dir := filepath.Join(data, ".egress")
+	authority, err := egress.OpenAuthority(dir, time.Now)
+	if err != nil {
+		return "", err
+	}
+	proxy, err := egress.New(egress.Options{
+		Ceiling: c.Ceiling, Credentials: c.Credentials, Authority: authority, Log: log,
+		Limits: egress.Limits{Connections: c.Connections, Idle: c.Idle, Total: c.Total, Bytes: c.Bytes},
+	})
+	if err != nil {
+		return "", fmt.Errorf("egress: %w", err)
+	}
+	s.network = network.New(proxy)
+	return authority.Bundle(dir)
+}
+
 // isolate sets up what a level needs.
-func (s *Service) isolate(ctx context.Context, c Config, level, data string, log *slog.Logger) (box.Owners, error) {
+func (s *Service) isolate(ctx context.Context, c Config, level, data, trust string, log *slog.Logger) (box.Owners, error) {
 	root := os.Getuid() == 0
 	owners := box.Owners{Base: -1}
 	if level == LevelFull {
@@ -121,7 +148,7 @@ func (s *Service) isolate(ctx context.Context, c Config, level, data string, log
 	}
 	runner, err := bubblewrap.New(ctx, bubblewrap.Options{
 		Path: c.Bubblewrap, Init: c.Init, ReadOnly: c.ReadOnlyPaths, Groups: s.groups, OtherUsers: root,
-		Max: c.MaxSandboxes, Idle: c.IdleTimeout, Log: log,
+		Network: s.network.Serve, Trust: trust, Max: c.MaxSandboxes, Idle: c.IdleTimeout, Log: log,
 	})
 	s.runner = runner
 	return owners, err

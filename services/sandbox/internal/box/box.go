@@ -51,6 +51,29 @@ type Observer interface {
 	Started(ctx context.Context, call Call, argv []string) func(Outcome)
 }
 
+// Network is what the node knows of sandboxes' way out.
+type Network interface {
+	// Environment is what makes a command use it.
+	Environment(callID string) []string
+	// Uses is what a command of a session did with it, at the command's end.
+	Uses(k Key, callID string) []Use
+}
+
+// Use is what a command did to one destination by one rule, with one outcome.
+type Use struct {
+	Host        string `json:"host,omitempty"` // empty stands for all that are beyond the number that is kept
+	Port        int    `json:"port,omitempty"`
+	Rule        string `json:"rule,omitempty"`
+	Outcome     string `json:"outcome"`
+	Credential  string `json:"credential,omitempty"`
+	Message     string `json:"message,omitempty"` // why, for the last one that was refused or failed
+	Connections int64  `json:"connections"`       // requests and tunnels
+	Sent        int64  `json:"sent"`              // bytes to the outside
+	Received    int64  `json:"received"`
+	// Duration is how long they took, added up.
+	Duration time.Duration `json:"duration"`
+}
+
 // Options of a Node.
 type Options struct {
 	Dir             string
@@ -62,6 +85,7 @@ type Options struct {
 	KeepFinished    int           // results kept per session, acknowledged or not
 	KeepFor         time.Duration // how long results, marks and answers are kept
 	Observer        Observer
+	Network         Network // nil: no workspace is given one
 	Log             *slog.Logger
 	Now             func() time.Time
 }

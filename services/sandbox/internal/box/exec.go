@@ -19,6 +19,7 @@ type Exec struct {
 	mu      sync.Mutex // guards what follows
 	rec     record
 	stdin   bool    // whether standard input was asked for
+	network *Key    // whose network it has; nil for none
 	process Process // nil when it does not run
 	stopped *Outcome
 	streams [2]stream
@@ -163,9 +164,14 @@ const watchPause = 250 * time.Millisecond
 
 // finish records the end.
 func (e *Exec) finish(exit Exit, wall time.Duration) {
+	var uses []Use
+	if e.network != nil {
+		uses = e.node.o.Network.Uses(*e.network, e.rec.CallID)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	o := e.judge(exit)
+	o.Network = uses
 	o.Wall, o.CPU, o.MaxMemory = wall, exit.CPU, exit.MaxMemory
 	o.Truncated = e.written > e.kept
 	e.rec.Outcome, e.rec.Ended, e.process = &o, e.node.o.Now().UTC(), nil

@@ -38,6 +38,7 @@ type Outcome struct {
 	CPU       time.Duration `json:"cpu,omitempty"`
 	MaxMemory int64         `json:"max_memory,omitempty"` // bytes; zero when not known
 	Truncated bool          `json:"truncated,omitempty"`  // whether output was thrown away
+	Network   []Use         `json:"network,omitempty"`    // what it did with the network
 }
 
 // record is what is remembered of an exec. Its file is there before the command

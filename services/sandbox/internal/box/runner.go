@@ -43,6 +43,11 @@ type Sandbox struct {
 	Home      string // on the host
 	Owner     Owner
 	Limits    Limits // of everything in it together
+	// Network is the policy of what it may reach, as its owner wrote it; empty: it
+	// has no network.
+	Network string
+	Tenant  string // whose it is, for what is told of its network
+	Session string
 }
 
 // Command is what to run.

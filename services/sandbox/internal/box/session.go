@@ -15,7 +15,8 @@ type meta struct {
 	Epoch      int64     `json:"epoch"` // the highest one seen
 	Slot       int       `json:"slot"`  // of its owner
 	Created    time.Time `json:"created"`
-	Import     string    `json:"import,omitempty"` // the call that brought its first files
+	Import     string    `json:"import,omitempty"`  // the call that brought its first files
+	Network    string    `json:"network,omitempty"` // the policy of what its commands may reach; empty: nothing
 }
 
 // session is one session's part of the node.

@@ -69,7 +69,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 	}
 	s.execs[c.ID] = e
 	ended := s.node.o.Observer.Started(ctx, c, spec.Argv)
-	p, err := s.node.o.Runner.Start(ctx, s.command(spec, limits))
+	p, err := s.node.o.Runner.Start(ctx, s.command(c, spec, limits))
 	var cannot *StartError
 	if errors.As(err, &cannot) {
 		e.closeOutput()
@@ -189,6 +189,9 @@ func (s *session) record(c Call, spec Spec) (*Exec, error) {
 	r := record{CallID: c.ID, Digest: spec.digest(), Argv: spec.Argv, Started: s.node.o.Now()}
 	e := newExec(s.node, dir, r)
 	e.stdin = spec.Stdin
+	if s.meta.Network != "" {
+		e.network = &s.key
+	}
 	if err := e.makeOutput(); err != nil {
 		return nil, err
 	}
@@ -203,11 +206,15 @@ func (s *session) record(c Call, spec Spec) (*Exec, error) {
 	return e, nil
 }
 
-func (s *session) command(spec Spec, l Limits) Command {
+func (s *session) command(c Call, spec Spec, l Limits) Command {
+	env := spec.environment()
+	if s.meta.Network != "" { // what was asked for wins
+		env = append(s.node.o.Network.Environment(c.ID), env...)
+	}
 	return Command{
 		Sandbox:  s.sandbox(),
 		Argv:     spec.Argv,
-		Env:      spec.environment(),
+		Env:      env,
 		Dir:      path.Join(WorkspacePath, spec.Dir),
 		Limits:   l,
 		Stdin:    spec.Stdin,
@@ -224,6 +231,9 @@ func (s *session) sandbox() Sandbox {
 		Home:      s.path("home"),
 		Owner:     s.node.slots.owner(s.meta.Slot),
 		Limits:    s.node.o.Limits,
+		Network:   s.meta.Network,
+		Tenant:    s.key.Tenant,
+		Session:   s.key.Session,
 	}
 }
 

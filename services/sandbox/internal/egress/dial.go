@@ -16,9 +16,16 @@ const (
 	maxAddresses   = 8                // of a name that are tried
 )
 
-// resolve asks as the machine does, but never for a name below its own domains.
+// resolve asks for the whole name first, and only then as the machine does, with its
+// own file of hosts and below its own domains: those must not take a name away from
+// the one who has it everywhere else.
 func resolve(ctx context.Context, name string) ([]netip.Addr, error) {
-	return net.DefaultResolver.LookupNetIP(ctx, "ip", name+".")
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name+".")
+	var dns *net.DNSError
+	if errors.As(err, &dns) && dns.IsNotFound {
+		return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+	}
+	return found, err
 }
 
 // dial connects to a target: it finds the addresses, drops those that may not be

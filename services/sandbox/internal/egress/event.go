@@ -25,6 +25,7 @@ const (
 	BadRequest     Outcome = "bad_request"     // not a request for a proxy, or one that can be read in two ways
 	Failed         Outcome = "failed"          // the other side does not answer, or not properly
 	Limited        Outcome = "limited"         // a limit ended it
+	Opened         Outcome = "opened"          // TLS that the proxy ends was begun: what is inside is told one by one
 	Aborted        Outcome = "aborted"         // one side, or the end of the sandbox, cut it off
 )
 
@@ -58,12 +59,11 @@ type Event struct {
 // Client is who is served.
 type Client struct {
 	Tenant, Session string
-	// Trace returns the context of a command, for spans, from the name the client
-	// gives; nil: there is none.
-	Trace func(exec string) context.Context
-	// Observe is told of each event, by several goroutines, when it is over; nil:
-	// nobody is. It must not block.
-	Observe func(Event)
+	// Begin is told of each request and tunnel: exec is the command's name, as the
+	// client says, or empty. It answers the context for the span, and who is told of
+	// the end; both may be nil. It is called by several goroutines, as is the end,
+	// and neither may block. Nil: nobody is told.
+	Begin func(exec string) (context.Context, func(Event))
 }
 
 // observer makes spans and metrics of events.
@@ -95,19 +95,21 @@ type record struct {
 	ctx  context.Context //nolint:containedctx // only for the span's end and its metrics
 	span trace.Span
 	s    *Server
-	// inside says that nothing is to be told: the requests inside the connection
-	// are told one by one.
+	told func(Event)
+	// inside says that the requests inside the connection are told one by one.
 	inside bool
 }
 
 func (s *Server) begin(kind, method, exec string) *record {
 	ctx := context.Background()
-	if s.client.Trace != nil {
-		if known := s.client.Trace(exec); known != nil {
+	var told func(Event)
+	if s.client.Begin != nil {
+		known, end := s.client.Begin(exec)
+		if told = end; known != nil {
 			ctx = context.WithoutCancel(known)
 		}
 	}
-	r := &record{Event: Event{Start: time.Now(), Exec: exec, Kind: kind, Method: method, Outcome: Done}, s: s}
+	r := &record{told: told, Event: Event{Start: time.Now(), Exec: exec, Kind: kind, Method: method, Outcome: Done}, s: s}
 	r.ctx, r.span = s.proxy.observer.tracer.Start(ctx, "egress", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		attribute.String("fairlead.tenant", s.client.Tenant), attribute.String("fairlead.session", s.client.Session),
 		attribute.String("fairlead.egress.kind", kind),
@@ -143,10 +145,13 @@ func (r *record) end() {
 	if r.Address.IsValid() {
 		r.span.SetAttributes(attribute.String("network.peer.address", r.Address.String()))
 	}
-	if r.Outcome != Done {
+	if r.Outcome != Done && r.Outcome != Opened {
 		r.span.SetStatus(codes.Error, string(r.Outcome))
 	}
 	r.span.End()
+	if r.told != nil {
+		defer func() { r.told(r.Event) }()
+	}
 	if r.inside {
 		return
 	}
@@ -155,7 +160,4 @@ func (r *record) end() {
 	o.bytes.Add(r.ctx, r.Sent, metric.WithAttributes(kind, attribute.String("direction", "sent")))
 	o.bytes.Add(r.ctx, r.Received, metric.WithAttributes(kind, attribute.String("direction", "received")))
 	o.duration.Record(r.ctx, r.Duration.Seconds(), metric.WithAttributes(kind, outcome))
-	if r.s.client.Observe != nil {
-		r.s.client.Observe(r.Event)
-	}
 }

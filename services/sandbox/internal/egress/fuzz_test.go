@@ -30,7 +30,7 @@ func fuzzed(t testing.TB, observe func(Event)) (*handoff, *Server) {
 		t.Fatal(err)
 	}
 	l := newHandoff(&net.TCPAddr{})
-	s := p.Serve(l, policy, Client{Observe: observe})
+	s := p.Serve(l, policy, Client{Begin: func(string) (context.Context, func(Event)) { return nil, observe }})
 	return l, s
 }
 

@@ -98,7 +98,7 @@ func (w *world) serve(policy *Policy) {
 		w.t.Fatal(err)
 	}
 	w.addr = l.Addr().String()
-	w.server = w.proxy.Serve(l, policy, Client{Tenant: "t", Session: "s", Observe: w.observe})
+	w.server = w.proxy.Serve(l, policy, Client{Tenant: "t", Session: "s", Begin: func(string) (context.Context, func(Event)) { return nil, w.observe }})
 	w.t.Cleanup(func() {
 		if err := w.server.Close(); err != nil {
 			w.t.Error(err)
@@ -116,6 +116,9 @@ func authority(t *testing.T) *Authority {
 }
 
 func (w *world) observe(e Event) {
+	if e.Outcome == Opened {
+		return
+	}
 	w.mu.Lock()
 	w.events = append(w.events, e)
 	w.mu.Unlock()

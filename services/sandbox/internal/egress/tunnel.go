@@ -116,10 +116,9 @@ func (s *Server) tunnel(rec *record, r *rule, t target, in *taken, out net.Conn)
 	}
 	var back sync.WaitGroup
 	var received int64
-	var backErr error
 	back.Go(func() {
-		received, backErr = io.Copy(in, out)
-		if backErr != nil || in.CloseWrite() != nil {
+		var err error
+		if received, err = io.Copy(in, out); err != nil || in.CloseWrite() != nil {
 			_ = in.Close()
 		}
 	})
@@ -131,7 +130,7 @@ func (s *Server) tunnel(rec *record, r *rule, t target, in *taken, out net.Conn)
 	rec.Sent, rec.Received = sent, received
 	if why := in.why.Load(); why != nil {
 		rec.fail(why)
-	} else if err != nil || backErr != nil {
+	} else if s.ctx.Err() != nil { // a side that resets has just ended: many do so when they have read enough
 		rec.Outcome, rec.Message = Aborted, "the connection was cut off"
 	}
 }
@@ -208,7 +207,7 @@ func (s *Server) intercept(w http.ResponseWriter, rec *record, t target) {
 	case err != nil:
 		rec.fail(&Refusal{Outcome: Failed, Message: "the client does not speak TLS, or does not trust the node's authority: see SSL_CERT_FILE"})
 	case s.secret.give(&intercept{Conn: c, meter: in.meter, to: t, exec: rec.Exec}):
-		rec.inside = true
+		rec.inside, rec.Outcome = true, Opened
 		return
 	}
 	_ = in.Close()

@@ -92,6 +92,8 @@ func (s *starter) handle(packet, rights []byte) error {
 			return err
 		}
 		return s.release(id)
+	case wire.Listen:
+		return listen()
 	case wire.Long:
 		if len(files) == 0 {
 			return wire.ErrMalformed

@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
 	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )
@@ -64,6 +65,7 @@ var rules = []rule{
 	{errTooManySnapshots, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_SNAPSHOTS},
 	{errNoObjects, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_NO_OBJECT_STORE},
 	{errObjects, codes.Unavailable, sandboxv1.ErrorReason_ERROR_REASON_OBJECT_STORE_FAILED},
+	{egress.ErrPolicy, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_BAD_NETWORK_POLICY},
 	{page.ErrBadToken, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_BAD_PAGE_TOKEN},
 }
 

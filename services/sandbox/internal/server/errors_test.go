@@ -48,6 +48,17 @@ func TestEveryExitReasonIsTold(t *testing.T) {
 	}
 }
 
+func TestEveryNetworkOutcomeIsTold(t *testing.T) {
+	t.Parallel()
+	told := map[sandboxv1.NetworkOutcome]bool{sandboxv1.NetworkOutcome_NETWORK_OUTCOME_UNSPECIFIED: true}
+	for o := range outcomes {
+		told[uses([]box.Use{{Outcome: string(o)}})[0].GetOutcome()] = true
+	}
+	if len(told) != len(sandboxv1.NetworkOutcome_name) {
+		t.Errorf("%d of %d outcomes", len(told), len(sandboxv1.NetworkOutcome_name))
+	}
+}
+
 func TestWhatIsNotKnownIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{nil, context.Canceled, errors.New("disk on fire")} {

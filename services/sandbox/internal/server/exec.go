@@ -169,6 +169,7 @@ func exited(o box.Outcome) *sandboxv1.ExecExited {
 	return &sandboxv1.ExecExited{
 		Reason: reasons[o.Reason], ExitCode: int32(o.ExitCode), Signal: int32(o.Signal), Message: strings.ToValidUTF8(o.Message, "\uFFFD"),
 		WallTime: durationpb.New(o.Wall), CpuTime: durationpb.New(o.CPU), MaxMemoryBytes: o.MaxMemory, OutputTruncated: o.Truncated,
+		Network: uses(o.Network),
 	}
 }
 

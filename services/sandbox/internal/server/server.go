@@ -14,6 +14,7 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/network"
 	"github.com/fairlead/fairlead/services/sandbox/internal/objectstore"
 )
 
@@ -23,6 +24,8 @@ type Info struct {
 	Level    string
 	Driver   string
 	Includes []string
+	// Network checks what commands may reach.
+	Network *network.Network
 	// Snapshots is how many a session may have, and SnapshotBytes how large they may
 	// be on disk before another is made.
 	Snapshots     int

@@ -22,9 +22,18 @@ func (s *workspaceServer) EnsureWorkspace(ctx context.Context, r *sandboxv1.Ensu
 	if err != nil {
 		return nil, status(err)
 	}
+	policy, err := s.policy(r.GetNetwork())
+	if err != nil {
+		return nil, status(err)
+	}
 	got, err := s.node.Ensure(c, r.GetWorkspaceGeneration(), func(w *box.Workspace) error { return seed(w, r.GetSeedFiles()) })
 	if err != nil {
 		return nil, status(err)
+	}
+	if r.GetNetwork() != nil {
+		if err := s.node.SetNetwork(c, got.Generation, policy); err != nil {
+			return nil, status(err)
+		}
 	}
 	return &sandboxv1.EnsureWorkspaceResponse{Created: got.Created, Node: s.info.Node, WorkspaceGeneration: got.Generation}, nil
 }

@@ -24,6 +24,79 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// NetworkOutcome says what became of requests and tunnels.
+type NetworkOutcome int32
+
+const (
+	// Not set.
+	NetworkOutcome_NETWORK_OUTCOME_UNSPECIFIED NetworkOutcome = 0
+	// Answered, whatever the status; or a tunnel that ended by itself.
+	NetworkOutcome_NETWORK_OUTCOME_DONE NetworkOutcome = 1
+	// No rule allows it, or the operator does not.
+	NetworkOutcome_NETWORK_OUTCOME_DENIED NetworkOutcome = 2
+	// A rule allows it, but it is at a private, local or otherwise special address.
+	NetworkOutcome_NETWORK_OUTCOME_REFUSED_ADDRESS NetworkOutcome = 3
+	// Not a request for a proxy.
+	NetworkOutcome_NETWORK_OUTCOME_BAD_REQUEST NetworkOutcome = 4
+	// The other side did not answer, or not properly.
+	NetworkOutcome_NETWORK_OUTCOME_FAILED NetworkOutcome = 5
+	// A limit of time, bytes or connections ended it.
+	NetworkOutcome_NETWORK_OUTCOME_LIMITED NetworkOutcome = 6
+	// One side, or the end of the sandbox, cut it off.
+	NetworkOutcome_NETWORK_OUTCOME_ABORTED NetworkOutcome = 7
+)
+
+// Enum value maps for NetworkOutcome.
+var (
+	NetworkOutcome_name = map[int32]string{
+		0: "NETWORK_OUTCOME_UNSPECIFIED",
+		1: "NETWORK_OUTCOME_DONE",
+		2: "NETWORK_OUTCOME_DENIED",
+		3: "NETWORK_OUTCOME_REFUSED_ADDRESS",
+		4: "NETWORK_OUTCOME_BAD_REQUEST",
+		5: "NETWORK_OUTCOME_FAILED",
+		6: "NETWORK_OUTCOME_LIMITED",
+		7: "NETWORK_OUTCOME_ABORTED",
+	}
+	NetworkOutcome_value = map[string]int32{
+		"NETWORK_OUTCOME_UNSPECIFIED":     0,
+		"NETWORK_OUTCOME_DONE":            1,
+		"NETWORK_OUTCOME_DENIED":          2,
+		"NETWORK_OUTCOME_REFUSED_ADDRESS": 3,
+		"NETWORK_OUTCOME_BAD_REQUEST":     4,
+		"NETWORK_OUTCOME_FAILED":          5,
+		"NETWORK_OUTCOME_LIMITED":         6,
+		"NETWORK_OUTCOME_ABORTED":         7,
+	}
+)
+
+func (x NetworkOutcome) Enum() *NetworkOutcome {
+	p := new(NetworkOutcome)
+	*p = x
+	return p
+}
+
+func (x NetworkOutcome) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (NetworkOutcome) Descriptor() protoreflect.EnumDescriptor {
+	return file_fairlead_sandbox_v1_exec_proto_enumTypes[0].Descriptor()
+}
+
+func (NetworkOutcome) Type() protoreflect.EnumType {
+	return &file_fairlead_sandbox_v1_exec_proto_enumTypes[0]
+}
+
+func (x NetworkOutcome) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use NetworkOutcome.Descriptor instead.
+func (NetworkOutcome) EnumDescriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{0}
+}
+
 // ExitReason says why a command ended.
 type ExitReason int32
 
@@ -89,11 +162,11 @@ func (x ExitReason) String() string {
 }
 
 func (ExitReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_fairlead_sandbox_v1_exec_proto_enumTypes[0].Descriptor()
+	return file_fairlead_sandbox_v1_exec_proto_enumTypes[1].Descriptor()
 }
 
 func (ExitReason) Type() protoreflect.EnumType {
-	return &file_fairlead_sandbox_v1_exec_proto_enumTypes[0]
+	return &file_fairlead_sandbox_v1_exec_proto_enumTypes[1]
 }
 
 func (x ExitReason) Number() protoreflect.EnumNumber {
@@ -102,7 +175,7 @@ func (x ExitReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ExitReason.Descriptor instead.
 func (ExitReason) EnumDescriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{0}
+	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{1}
 }
 
 // ExecRequest is one input to a command.
@@ -897,8 +970,11 @@ type ExecExited struct {
 	MaxMemoryBytes int64 `protobuf:"varint,7,opt,name=max_memory_bytes,json=maxMemoryBytes,proto3" json:"max_memory_bytes,omitempty"`
 	// Whether output was thrown away because of the output limit.
 	OutputTruncated bool `protobuf:"varint,8,opt,name=output_truncated,json=outputTruncated,proto3" json:"output_truncated,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// What it did with the network: one entry for each destination, rule and outcome,
+	// at most some 130. What lies beyond is added up by outcome, without a host.
+	Network       []*NetworkUse `protobuf:"bytes,9,rep,name=network,proto3" json:"network,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExecExited) Reset() {
@@ -987,6 +1063,141 @@ func (x *ExecExited) GetOutputTruncated() bool {
 	return false
 }
 
+func (x *ExecExited) GetNetwork() []*NetworkUse {
+	if x != nil {
+		return x.Network
+	}
+	return nil
+}
+
+// NetworkUse is what a command did with one destination by one rule, with one
+// outcome. It has neither paths nor queries nor headers.
+type NetworkUse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name or the address that was asked for.
+	Host string `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	// The port.
+	Port int32 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	// The rule that allowed it; empty when none did.
+	Rule string `protobuf:"bytes,3,opt,name=rule,proto3" json:"rule,omitempty"`
+	// The name of the credential that was put into the requests.
+	Credential string `protobuf:"bytes,4,opt,name=credential,proto3" json:"credential,omitempty"`
+	// What became of it.
+	Outcome NetworkOutcome `protobuf:"varint,5,opt,name=outcome,proto3,enum=fairlead.sandbox.v1.NetworkOutcome" json:"outcome,omitempty"`
+	// Why, for the last of those that were refused or failed.
+	Message string `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
+	// How many requests and tunnels.
+	Connections int64 `protobuf:"varint,7,opt,name=connections,proto3" json:"connections,omitempty"`
+	// Bytes of bodies and tunnels to the outside.
+	SentBytes int64 `protobuf:"varint,8,opt,name=sent_bytes,json=sentBytes,proto3" json:"sent_bytes,omitempty"`
+	// Bytes of bodies and tunnels from the outside.
+	ReceivedBytes int64 `protobuf:"varint,9,opt,name=received_bytes,json=receivedBytes,proto3" json:"received_bytes,omitempty"`
+	// How long they took, added up.
+	Duration      *durationpb.Duration `protobuf:"bytes,10,opt,name=duration,proto3" json:"duration,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NetworkUse) Reset() {
+	*x = NetworkUse{}
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NetworkUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NetworkUse) ProtoMessage() {}
+
+func (x *NetworkUse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NetworkUse.ProtoReflect.Descriptor instead.
+func (*NetworkUse) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *NetworkUse) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *NetworkUse) GetPort() int32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *NetworkUse) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *NetworkUse) GetCredential() string {
+	if x != nil {
+		return x.Credential
+	}
+	return ""
+}
+
+func (x *NetworkUse) GetOutcome() NetworkOutcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return NetworkOutcome_NETWORK_OUTCOME_UNSPECIFIED
+}
+
+func (x *NetworkUse) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *NetworkUse) GetConnections() int64 {
+	if x != nil {
+		return x.Connections
+	}
+	return 0
+}
+
+func (x *NetworkUse) GetSentBytes() int64 {
+	if x != nil {
+		return x.SentBytes
+	}
+	return 0
+}
+
+func (x *NetworkUse) GetReceivedBytes() int64 {
+	if x != nil {
+		return x.ReceivedBytes
+	}
+	return 0
+}
+
+func (x *NetworkUse) GetDuration() *durationpb.Duration {
+	if x != nil {
+		return x.Duration
+	}
+	return nil
+}
+
 // ListExecsRequest names a session.
 type ListExecsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1002,7 +1213,7 @@ type ListExecsRequest struct {
 
 func (x *ListExecsRequest) Reset() {
 	*x = ListExecsRequest{}
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[11]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1014,7 +1225,7 @@ func (x *ListExecsRequest) String() string {
 func (*ListExecsRequest) ProtoMessage() {}
 
 func (x *ListExecsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[11]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1027,7 +1238,7 @@ func (x *ListExecsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListExecsRequest.ProtoReflect.Descriptor instead.
 func (*ListExecsRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListExecsRequest) GetSession() string {
@@ -1064,7 +1275,7 @@ type ListExecsResponse struct {
 
 func (x *ListExecsResponse) Reset() {
 	*x = ListExecsResponse{}
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[12]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1076,7 +1287,7 @@ func (x *ListExecsResponse) String() string {
 func (*ListExecsResponse) ProtoMessage() {}
 
 func (x *ListExecsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[12]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1089,7 +1300,7 @@ func (x *ListExecsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListExecsResponse.ProtoReflect.Descriptor instead.
 func (*ListExecsResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListExecsResponse) GetExecs() []*ExecInfo {
@@ -1121,7 +1332,7 @@ type ExecInfo struct {
 
 func (x *ExecInfo) Reset() {
 	*x = ExecInfo{}
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[13]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1133,7 +1344,7 @@ func (x *ExecInfo) String() string {
 func (*ExecInfo) ProtoMessage() {}
 
 func (x *ExecInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[13]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1146,7 +1357,7 @@ func (x *ExecInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecInfo.ProtoReflect.Descriptor instead.
 func (*ExecInfo) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ExecInfo) GetCallId() string {
@@ -1184,7 +1395,7 @@ type AcknowledgeExecRequest struct {
 
 func (x *AcknowledgeExecRequest) Reset() {
 	*x = AcknowledgeExecRequest{}
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[14]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1196,7 +1407,7 @@ func (x *AcknowledgeExecRequest) String() string {
 func (*AcknowledgeExecRequest) ProtoMessage() {}
 
 func (x *AcknowledgeExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[14]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1209,7 +1420,7 @@ func (x *AcknowledgeExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeExecRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeExecRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{14}
+	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AcknowledgeExecRequest) GetCall() *v1.CallRef {
@@ -1235,7 +1446,7 @@ type AcknowledgeExecResponse struct {
 
 func (x *AcknowledgeExecResponse) Reset() {
 	*x = AcknowledgeExecResponse{}
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[15]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1247,7 +1458,7 @@ func (x *AcknowledgeExecResponse) String() string {
 func (*AcknowledgeExecResponse) ProtoMessage() {}
 
 func (x *AcknowledgeExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[15]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1260,7 +1471,7 @@ func (x *AcknowledgeExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeExecResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeExecResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{15}
+	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{16}
 }
 
 // CancelExecRequest names an exec.
@@ -1277,7 +1488,7 @@ type CancelExecRequest struct {
 
 func (x *CancelExecRequest) Reset() {
 	*x = CancelExecRequest{}
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[16]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1289,7 +1500,7 @@ func (x *CancelExecRequest) String() string {
 func (*CancelExecRequest) ProtoMessage() {}
 
 func (x *CancelExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[16]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1302,7 +1513,7 @@ func (x *CancelExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelExecRequest.ProtoReflect.Descriptor instead.
 func (*CancelExecRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CancelExecRequest) GetCall() *v1.CallRef {
@@ -1330,7 +1541,7 @@ type CancelExecResponse struct {
 
 func (x *CancelExecResponse) Reset() {
 	*x = CancelExecResponse{}
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[17]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1342,7 +1553,7 @@ func (x *CancelExecResponse) String() string {
 func (*CancelExecResponse) ProtoMessage() {}
 
 func (x *CancelExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[17]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1355,7 +1566,7 @@ func (x *CancelExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelExecResponse.ProtoReflect.Descriptor instead.
 func (*CancelExecResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CancelExecResponse) GetExited() *ExecExited {
@@ -1423,7 +1634,7 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\n" +
 	"ExecOutput\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\x03R\x06offset\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\xd7\x02\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\x92\x03\n" +
 	"\n" +
 	"ExecExited\x127\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\x1f.fairlead.sandbox.v1.ExitReasonR\x06reason\x12\x1b\n" +
@@ -1433,7 +1644,24 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\twall_time\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\bwallTime\x124\n" +
 	"\bcpu_time\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\acpuTime\x12(\n" +
 	"\x10max_memory_bytes\x18\a \x01(\x03R\x0emaxMemoryBytes\x12)\n" +
-	"\x10output_truncated\x18\b \x01(\bR\x0foutputTruncated\"\xa6\x01\n" +
+	"\x10output_truncated\x18\b \x01(\bR\x0foutputTruncated\x129\n" +
+	"\anetwork\x18\t \x03(\v2\x1f.fairlead.sandbox.v1.NetworkUseR\anetwork\"\xe0\x02\n" +
+	"\n" +
+	"NetworkUse\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\x05R\x04port\x12\x12\n" +
+	"\x04rule\x18\x03 \x01(\tR\x04rule\x12\x1e\n" +
+	"\n" +
+	"credential\x18\x04 \x01(\tR\n" +
+	"credential\x12=\n" +
+	"\aoutcome\x18\x05 \x01(\x0e2#.fairlead.sandbox.v1.NetworkOutcomeR\aoutcome\x12\x18\n" +
+	"\amessage\x18\x06 \x01(\tR\amessage\x12 \n" +
+	"\vconnections\x18\a \x01(\x03R\vconnections\x12\x1d\n" +
+	"\n" +
+	"sent_bytes\x18\b \x01(\x03R\tsentBytes\x12%\n" +
+	"\x0ereceived_bytes\x18\t \x01(\x03R\rreceivedBytes\x125\n" +
+	"\bduration\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\bduration\"\xa6\x01\n" +
 	"\x10ListExecsRequest\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12$\n" +
 	"\tpage_size\x18\x02 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\bpageSize\x12'\n" +
@@ -1454,7 +1682,16 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1c\n" +
 	"\toperation\x18\x02 \x01(\bR\toperation\"M\n" +
 	"\x12CancelExecResponse\x127\n" +
-	"\x06exited\x18\x01 \x01(\v2\x1f.fairlead.sandbox.v1.ExecExitedR\x06exited*\xa2\x02\n" +
+	"\x06exited\x18\x01 \x01(\v2\x1f.fairlead.sandbox.v1.ExecExitedR\x06exited*\x83\x02\n" +
+	"\x0eNetworkOutcome\x12\x1f\n" +
+	"\x1bNETWORK_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14NETWORK_OUTCOME_DONE\x10\x01\x12\x1a\n" +
+	"\x16NETWORK_OUTCOME_DENIED\x10\x02\x12#\n" +
+	"\x1fNETWORK_OUTCOME_REFUSED_ADDRESS\x10\x03\x12\x1f\n" +
+	"\x1bNETWORK_OUTCOME_BAD_REQUEST\x10\x04\x12\x1a\n" +
+	"\x16NETWORK_OUTCOME_FAILED\x10\x05\x12\x1b\n" +
+	"\x17NETWORK_OUTCOME_LIMITED\x10\x06\x12\x1b\n" +
+	"\x17NETWORK_OUTCOME_ABORTED\x10\a*\xa2\x02\n" +
 	"\n" +
 	"ExitReason\x12\x1b\n" +
 	"\x17EXIT_REASON_UNSPECIFIED\x10\x00\x12\x16\n" +
@@ -1486,69 +1723,74 @@ func file_fairlead_sandbox_v1_exec_proto_rawDescGZIP() []byte {
 	return file_fairlead_sandbox_v1_exec_proto_rawDescData
 }
 
-var file_fairlead_sandbox_v1_exec_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fairlead_sandbox_v1_exec_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_fairlead_sandbox_v1_exec_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_fairlead_sandbox_v1_exec_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_fairlead_sandbox_v1_exec_proto_goTypes = []any{
-	(ExitReason)(0),                 // 0: fairlead.sandbox.v1.ExitReason
-	(*ExecRequest)(nil),             // 1: fairlead.sandbox.v1.ExecRequest
-	(*ExecStart)(nil),               // 2: fairlead.sandbox.v1.ExecStart
-	(*ExecLimits)(nil),              // 3: fairlead.sandbox.v1.ExecLimits
-	(*ExecAttach)(nil),              // 4: fairlead.sandbox.v1.ExecAttach
-	(*ExecStdin)(nil),               // 5: fairlead.sandbox.v1.ExecStdin
-	(*ExecSignal)(nil),              // 6: fairlead.sandbox.v1.ExecSignal
-	(*TerminalSize)(nil),            // 7: fairlead.sandbox.v1.TerminalSize
-	(*ExecResponse)(nil),            // 8: fairlead.sandbox.v1.ExecResponse
-	(*ExecStarted)(nil),             // 9: fairlead.sandbox.v1.ExecStarted
-	(*ExecOutput)(nil),              // 10: fairlead.sandbox.v1.ExecOutput
-	(*ExecExited)(nil),              // 11: fairlead.sandbox.v1.ExecExited
-	(*ListExecsRequest)(nil),        // 12: fairlead.sandbox.v1.ListExecsRequest
-	(*ListExecsResponse)(nil),       // 13: fairlead.sandbox.v1.ListExecsResponse
-	(*ExecInfo)(nil),                // 14: fairlead.sandbox.v1.ExecInfo
-	(*AcknowledgeExecRequest)(nil),  // 15: fairlead.sandbox.v1.AcknowledgeExecRequest
-	(*AcknowledgeExecResponse)(nil), // 16: fairlead.sandbox.v1.AcknowledgeExecResponse
-	(*CancelExecRequest)(nil),       // 17: fairlead.sandbox.v1.CancelExecRequest
-	(*CancelExecResponse)(nil),      // 18: fairlead.sandbox.v1.CancelExecResponse
-	nil,                             // 19: fairlead.sandbox.v1.ExecStart.EnvEntry
-	(*v1.CallRef)(nil),              // 20: fairlead.common.v1.CallRef
-	(*durationpb.Duration)(nil),     // 21: google.protobuf.Duration
+	(NetworkOutcome)(0),             // 0: fairlead.sandbox.v1.NetworkOutcome
+	(ExitReason)(0),                 // 1: fairlead.sandbox.v1.ExitReason
+	(*ExecRequest)(nil),             // 2: fairlead.sandbox.v1.ExecRequest
+	(*ExecStart)(nil),               // 3: fairlead.sandbox.v1.ExecStart
+	(*ExecLimits)(nil),              // 4: fairlead.sandbox.v1.ExecLimits
+	(*ExecAttach)(nil),              // 5: fairlead.sandbox.v1.ExecAttach
+	(*ExecStdin)(nil),               // 6: fairlead.sandbox.v1.ExecStdin
+	(*ExecSignal)(nil),              // 7: fairlead.sandbox.v1.ExecSignal
+	(*TerminalSize)(nil),            // 8: fairlead.sandbox.v1.TerminalSize
+	(*ExecResponse)(nil),            // 9: fairlead.sandbox.v1.ExecResponse
+	(*ExecStarted)(nil),             // 10: fairlead.sandbox.v1.ExecStarted
+	(*ExecOutput)(nil),              // 11: fairlead.sandbox.v1.ExecOutput
+	(*ExecExited)(nil),              // 12: fairlead.sandbox.v1.ExecExited
+	(*NetworkUse)(nil),              // 13: fairlead.sandbox.v1.NetworkUse
+	(*ListExecsRequest)(nil),        // 14: fairlead.sandbox.v1.ListExecsRequest
+	(*ListExecsResponse)(nil),       // 15: fairlead.sandbox.v1.ListExecsResponse
+	(*ExecInfo)(nil),                // 16: fairlead.sandbox.v1.ExecInfo
+	(*AcknowledgeExecRequest)(nil),  // 17: fairlead.sandbox.v1.AcknowledgeExecRequest
+	(*AcknowledgeExecResponse)(nil), // 18: fairlead.sandbox.v1.AcknowledgeExecResponse
+	(*CancelExecRequest)(nil),       // 19: fairlead.sandbox.v1.CancelExecRequest
+	(*CancelExecResponse)(nil),      // 20: fairlead.sandbox.v1.CancelExecResponse
+	nil,                             // 21: fairlead.sandbox.v1.ExecStart.EnvEntry
+	(*v1.CallRef)(nil),              // 22: fairlead.common.v1.CallRef
+	(*durationpb.Duration)(nil),     // 23: google.protobuf.Duration
 }
 var file_fairlead_sandbox_v1_exec_proto_depIdxs = []int32{
-	2,  // 0: fairlead.sandbox.v1.ExecRequest.start:type_name -> fairlead.sandbox.v1.ExecStart
-	4,  // 1: fairlead.sandbox.v1.ExecRequest.attach:type_name -> fairlead.sandbox.v1.ExecAttach
-	5,  // 2: fairlead.sandbox.v1.ExecRequest.stdin:type_name -> fairlead.sandbox.v1.ExecStdin
-	6,  // 3: fairlead.sandbox.v1.ExecRequest.signal:type_name -> fairlead.sandbox.v1.ExecSignal
-	7,  // 4: fairlead.sandbox.v1.ExecRequest.resize:type_name -> fairlead.sandbox.v1.TerminalSize
-	20, // 5: fairlead.sandbox.v1.ExecStart.call:type_name -> fairlead.common.v1.CallRef
-	19, // 6: fairlead.sandbox.v1.ExecStart.env:type_name -> fairlead.sandbox.v1.ExecStart.EnvEntry
-	21, // 7: fairlead.sandbox.v1.ExecStart.timeout:type_name -> google.protobuf.Duration
-	3,  // 8: fairlead.sandbox.v1.ExecStart.limits:type_name -> fairlead.sandbox.v1.ExecLimits
-	7,  // 9: fairlead.sandbox.v1.ExecStart.terminal:type_name -> fairlead.sandbox.v1.TerminalSize
-	20, // 10: fairlead.sandbox.v1.ExecAttach.call:type_name -> fairlead.common.v1.CallRef
-	9,  // 11: fairlead.sandbox.v1.ExecResponse.started:type_name -> fairlead.sandbox.v1.ExecStarted
-	10, // 12: fairlead.sandbox.v1.ExecResponse.stdout:type_name -> fairlead.sandbox.v1.ExecOutput
-	10, // 13: fairlead.sandbox.v1.ExecResponse.stderr:type_name -> fairlead.sandbox.v1.ExecOutput
-	11, // 14: fairlead.sandbox.v1.ExecResponse.exited:type_name -> fairlead.sandbox.v1.ExecExited
-	0,  // 15: fairlead.sandbox.v1.ExecExited.reason:type_name -> fairlead.sandbox.v1.ExitReason
-	21, // 16: fairlead.sandbox.v1.ExecExited.wall_time:type_name -> google.protobuf.Duration
-	21, // 17: fairlead.sandbox.v1.ExecExited.cpu_time:type_name -> google.protobuf.Duration
-	14, // 18: fairlead.sandbox.v1.ListExecsResponse.execs:type_name -> fairlead.sandbox.v1.ExecInfo
-	11, // 19: fairlead.sandbox.v1.ExecInfo.exited:type_name -> fairlead.sandbox.v1.ExecExited
-	20, // 20: fairlead.sandbox.v1.AcknowledgeExecRequest.call:type_name -> fairlead.common.v1.CallRef
-	20, // 21: fairlead.sandbox.v1.CancelExecRequest.call:type_name -> fairlead.common.v1.CallRef
-	11, // 22: fairlead.sandbox.v1.CancelExecResponse.exited:type_name -> fairlead.sandbox.v1.ExecExited
-	1,  // 23: fairlead.sandbox.v1.ExecService.Exec:input_type -> fairlead.sandbox.v1.ExecRequest
-	12, // 24: fairlead.sandbox.v1.ExecService.ListExecs:input_type -> fairlead.sandbox.v1.ListExecsRequest
-	15, // 25: fairlead.sandbox.v1.ExecService.AcknowledgeExec:input_type -> fairlead.sandbox.v1.AcknowledgeExecRequest
-	17, // 26: fairlead.sandbox.v1.ExecService.CancelExec:input_type -> fairlead.sandbox.v1.CancelExecRequest
-	8,  // 27: fairlead.sandbox.v1.ExecService.Exec:output_type -> fairlead.sandbox.v1.ExecResponse
-	13, // 28: fairlead.sandbox.v1.ExecService.ListExecs:output_type -> fairlead.sandbox.v1.ListExecsResponse
-	16, // 29: fairlead.sandbox.v1.ExecService.AcknowledgeExec:output_type -> fairlead.sandbox.v1.AcknowledgeExecResponse
-	18, // 30: fairlead.sandbox.v1.ExecService.CancelExec:output_type -> fairlead.sandbox.v1.CancelExecResponse
-	27, // [27:31] is the sub-list for method output_type
-	23, // [23:27] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	3,  // 0: fairlead.sandbox.v1.ExecRequest.start:type_name -> fairlead.sandbox.v1.ExecStart
+	5,  // 1: fairlead.sandbox.v1.ExecRequest.attach:type_name -> fairlead.sandbox.v1.ExecAttach
+	6,  // 2: fairlead.sandbox.v1.ExecRequest.stdin:type_name -> fairlead.sandbox.v1.ExecStdin
+	7,  // 3: fairlead.sandbox.v1.ExecRequest.signal:type_name -> fairlead.sandbox.v1.ExecSignal
+	8,  // 4: fairlead.sandbox.v1.ExecRequest.resize:type_name -> fairlead.sandbox.v1.TerminalSize
+	22, // 5: fairlead.sandbox.v1.ExecStart.call:type_name -> fairlead.common.v1.CallRef
+	21, // 6: fairlead.sandbox.v1.ExecStart.env:type_name -> fairlead.sandbox.v1.ExecStart.EnvEntry
+	23, // 7: fairlead.sandbox.v1.ExecStart.timeout:type_name -> google.protobuf.Duration
+	4,  // 8: fairlead.sandbox.v1.ExecStart.limits:type_name -> fairlead.sandbox.v1.ExecLimits
+	8,  // 9: fairlead.sandbox.v1.ExecStart.terminal:type_name -> fairlead.sandbox.v1.TerminalSize
+	22, // 10: fairlead.sandbox.v1.ExecAttach.call:type_name -> fairlead.common.v1.CallRef
+	10, // 11: fairlead.sandbox.v1.ExecResponse.started:type_name -> fairlead.sandbox.v1.ExecStarted
+	11, // 12: fairlead.sandbox.v1.ExecResponse.stdout:type_name -> fairlead.sandbox.v1.ExecOutput
+	11, // 13: fairlead.sandbox.v1.ExecResponse.stderr:type_name -> fairlead.sandbox.v1.ExecOutput
+	12, // 14: fairlead.sandbox.v1.ExecResponse.exited:type_name -> fairlead.sandbox.v1.ExecExited
+	1,  // 15: fairlead.sandbox.v1.ExecExited.reason:type_name -> fairlead.sandbox.v1.ExitReason
+	23, // 16: fairlead.sandbox.v1.ExecExited.wall_time:type_name -> google.protobuf.Duration
+	23, // 17: fairlead.sandbox.v1.ExecExited.cpu_time:type_name -> google.protobuf.Duration
+	13, // 18: fairlead.sandbox.v1.ExecExited.network:type_name -> fairlead.sandbox.v1.NetworkUse
+	0,  // 19: fairlead.sandbox.v1.NetworkUse.outcome:type_name -> fairlead.sandbox.v1.NetworkOutcome
+	23, // 20: fairlead.sandbox.v1.NetworkUse.duration:type_name -> google.protobuf.Duration
+	16, // 21: fairlead.sandbox.v1.ListExecsResponse.execs:type_name -> fairlead.sandbox.v1.ExecInfo
+	12, // 22: fairlead.sandbox.v1.ExecInfo.exited:type_name -> fairlead.sandbox.v1.ExecExited
+	22, // 23: fairlead.sandbox.v1.AcknowledgeExecRequest.call:type_name -> fairlead.common.v1.CallRef
+	22, // 24: fairlead.sandbox.v1.CancelExecRequest.call:type_name -> fairlead.common.v1.CallRef
+	12, // 25: fairlead.sandbox.v1.CancelExecResponse.exited:type_name -> fairlead.sandbox.v1.ExecExited
+	2,  // 26: fairlead.sandbox.v1.ExecService.Exec:input_type -> fairlead.sandbox.v1.ExecRequest
+	14, // 27: fairlead.sandbox.v1.ExecService.ListExecs:input_type -> fairlead.sandbox.v1.ListExecsRequest
+	17, // 28: fairlead.sandbox.v1.ExecService.AcknowledgeExec:input_type -> fairlead.sandbox.v1.AcknowledgeExecRequest
+	19, // 29: fairlead.sandbox.v1.ExecService.CancelExec:input_type -> fairlead.sandbox.v1.CancelExecRequest
+	9,  // 30: fairlead.sandbox.v1.ExecService.Exec:output_type -> fairlead.sandbox.v1.ExecResponse
+	15, // 31: fairlead.sandbox.v1.ExecService.ListExecs:output_type -> fairlead.sandbox.v1.ListExecsResponse
+	18, // 32: fairlead.sandbox.v1.ExecService.AcknowledgeExec:output_type -> fairlead.sandbox.v1.AcknowledgeExecResponse
+	20, // 33: fairlead.sandbox.v1.ExecService.CancelExec:output_type -> fairlead.sandbox.v1.CancelExecResponse
+	30, // [30:34] is the sub-list for method output_type
+	26, // [26:30] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_sandbox_v1_exec_proto_init() }
@@ -1574,8 +1816,8 @@ func file_fairlead_sandbox_v1_exec_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_sandbox_v1_exec_proto_rawDesc), len(file_fairlead_sandbox_v1_exec_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   19,
+			NumEnums:      2,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

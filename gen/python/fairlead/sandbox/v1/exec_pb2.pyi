@@ -12,6 +12,17 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class NetworkOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    NETWORK_OUTCOME_UNSPECIFIED: _ClassVar[NetworkOutcome]
+    NETWORK_OUTCOME_DONE: _ClassVar[NetworkOutcome]
+    NETWORK_OUTCOME_DENIED: _ClassVar[NetworkOutcome]
+    NETWORK_OUTCOME_REFUSED_ADDRESS: _ClassVar[NetworkOutcome]
+    NETWORK_OUTCOME_BAD_REQUEST: _ClassVar[NetworkOutcome]
+    NETWORK_OUTCOME_FAILED: _ClassVar[NetworkOutcome]
+    NETWORK_OUTCOME_LIMITED: _ClassVar[NetworkOutcome]
+    NETWORK_OUTCOME_ABORTED: _ClassVar[NetworkOutcome]
+
 class ExitReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     EXIT_REASON_UNSPECIFIED: _ClassVar[ExitReason]
@@ -24,6 +35,14 @@ class ExitReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     EXIT_REASON_WORKSPACE_LIMIT: _ClassVar[ExitReason]
     EXIT_REASON_NOT_STARTED: _ClassVar[ExitReason]
     EXIT_REASON_LOST: _ClassVar[ExitReason]
+NETWORK_OUTCOME_UNSPECIFIED: NetworkOutcome
+NETWORK_OUTCOME_DONE: NetworkOutcome
+NETWORK_OUTCOME_DENIED: NetworkOutcome
+NETWORK_OUTCOME_REFUSED_ADDRESS: NetworkOutcome
+NETWORK_OUTCOME_BAD_REQUEST: NetworkOutcome
+NETWORK_OUTCOME_FAILED: NetworkOutcome
+NETWORK_OUTCOME_LIMITED: NetworkOutcome
+NETWORK_OUTCOME_ABORTED: NetworkOutcome
 EXIT_REASON_UNSPECIFIED: ExitReason
 EXIT_REASON_EXITED: ExitReason
 EXIT_REASON_SIGNALED: ExitReason
@@ -149,7 +168,7 @@ class ExecOutput(_message.Message):
     def __init__(self, offset: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class ExecExited(_message.Message):
-    __slots__ = ("reason", "exit_code", "signal", "message", "wall_time", "cpu_time", "max_memory_bytes", "output_truncated")
+    __slots__ = ("reason", "exit_code", "signal", "message", "wall_time", "cpu_time", "max_memory_bytes", "output_truncated", "network")
     REASON_FIELD_NUMBER: _ClassVar[int]
     EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
@@ -158,6 +177,7 @@ class ExecExited(_message.Message):
     CPU_TIME_FIELD_NUMBER: _ClassVar[int]
     MAX_MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_TRUNCATED_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_FIELD_NUMBER: _ClassVar[int]
     reason: ExitReason
     exit_code: int
     signal: int
@@ -166,7 +186,32 @@ class ExecExited(_message.Message):
     cpu_time: _duration_pb2.Duration
     max_memory_bytes: int
     output_truncated: bool
-    def __init__(self, reason: _Optional[_Union[ExitReason, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., message: _Optional[str] = ..., wall_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., cpu_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_memory_bytes: _Optional[int] = ..., output_truncated: _Optional[bool] = ...) -> None: ...
+    network: _containers.RepeatedCompositeFieldContainer[NetworkUse]
+    def __init__(self, reason: _Optional[_Union[ExitReason, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., message: _Optional[str] = ..., wall_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., cpu_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_memory_bytes: _Optional[int] = ..., output_truncated: _Optional[bool] = ..., network: _Optional[_Iterable[_Union[NetworkUse, _Mapping]]] = ...) -> None: ...
+
+class NetworkUse(_message.Message):
+    __slots__ = ("host", "port", "rule", "credential", "outcome", "message", "connections", "sent_bytes", "received_bytes", "duration")
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    CONNECTIONS_FIELD_NUMBER: _ClassVar[int]
+    SENT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    RECEIVED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DURATION_FIELD_NUMBER: _ClassVar[int]
+    host: str
+    port: int
+    rule: str
+    credential: str
+    outcome: NetworkOutcome
+    message: str
+    connections: int
+    sent_bytes: int
+    received_bytes: int
+    duration: _duration_pb2.Duration
+    def __init__(self, host: _Optional[str] = ..., port: _Optional[int] = ..., rule: _Optional[str] = ..., credential: _Optional[str] = ..., outcome: _Optional[_Union[NetworkOutcome, str]] = ..., message: _Optional[str] = ..., connections: _Optional[int] = ..., sent_bytes: _Optional[int] = ..., received_bytes: _Optional[int] = ..., duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class ListExecsRequest(_message.Message):
     __slots__ = ("session", "page_size", "page_token")

@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/sandbox/v1/exec.proto.
  */
 export const file_fairlead_sandbox_v1_exec: GenFile = /*@__PURE__*/
-  fileDesc("Ch5mYWlybGVhZC9zYW5kYm94L3YxL2V4ZWMucHJvdG8SE2ZhaXJsZWFkLnNhbmRib3gudjEimQIKC0V4ZWNSZXF1ZXN0Ei8KBXN0YXJ0GAEgASgLMh4uZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjU3RhcnRIABIxCgZhdHRhY2gYAiABKAsyHy5mYWlybGVhZC5zYW5kYm94LnYxLkV4ZWNBdHRhY2hIABIvCgVzdGRpbhgDIAEoCzIeLmZhaXJsZWFkLnNhbmRib3gudjEuRXhlY1N0ZGluSAASMQoGc2lnbmFsGAQgASgLMh8uZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjU2lnbmFsSAASMwoGcmVzaXplGAUgASgLMiEuZmFpcmxlYWQuc2FuZGJveC52MS5UZXJtaW5hbFNpemVIAEINCgRraW5kEgW6SAIIASLaAwoJRXhlY1N0YXJ0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEiEKBGFyZ3YYAiADKAlCE7pIEJIBDQgBEIAgIgZyBCiAgAgSawoDZW52GAMgAygLMicuZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjU3RhcnQuRW52RW50cnlCNbpIMpoBLxCAAiIiciAyHl5bQS1aYS16X11bQS1aYS16MC05X117MCwxMjd9JCoGcgQogIAIEhUKA2N3ZBgEIAEoCUIIukgFcgMogCASNAoHdGltZW91dBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECMgASLwoGbGltaXRzGAYgASgLMh8uZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjTGltaXRzEjMKCHRlcm1pbmFsGAcgASgLMiEuZmFpcmxlYWQuc2FuZGJveC52MS5UZXJtaW5hbFNpemUSDQoFc3RkaW4YCCABKAgSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YCSABKAMaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJmCgpFeGVjTGltaXRzEh0KDG1lbW9yeV9ieXRlcxgBIAEoA0IHukgEIgIoABIaCglwcm9jZXNzZXMYAiABKAVCB7pIBBoCKAASHQoMb3V0cHV0X2J5dGVzGAMgASgDQge6SAQiAigAIpIBCgpFeGVjQXR0YWNoEjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEh4KDXN0ZG91dF9vZmZzZXQYAiABKANCB7pIBCICKAASHgoNc3RkZXJyX29mZnNldBgDIAEoA0IHukgEIgIoABIRCglvcGVyYXRpb24YBCABKAgiMwoJRXhlY1N0ZGluEhcKBGRhdGEYASABKAxCCbpIBnoEGICAQBINCgVjbG9zZRgCIAEoCCInCgpFeGVjU2lnbmFsEhkKBnNpZ25hbBgBIAEoBUIJukgGGgQYQCgBIkUKDFRlcm1pbmFsU2l6ZRIYCgRyb3dzGAEgASgFQgq6SAcaBRiAICgBEhsKB2NvbHVtbnMYAiABKAVCCrpIBxoFGIAgKAEi5AEKDEV4ZWNSZXNwb25zZRIzCgdzdGFydGVkGAEgASgLMiAuZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjU3RhcnRlZEgAEjEKBnN0ZG91dBgCIAEoCzIfLmZhaXJsZWFkLnNhbmRib3gudjEuRXhlY091dHB1dEgAEjEKBnN0ZGVychgDIAEoCzIfLmZhaXJsZWFkLnNhbmRib3gudjEuRXhlY091dHB1dEgAEjEKBmV4aXRlZBgEIAEoCzIfLmZhaXJsZWFkLnNhbmRib3gudjEuRXhlY0V4aXRlZEgAQgYKBGtpbmQiHwoLRXhlY1N0YXJ0ZWQSEAoIYXR0YWNoZWQYASABKAgiKgoKRXhlY091dHB1dBIOCgZvZmZzZXQYASABKAMSDAoEZGF0YRgCIAEoDCKAAgoKRXhlY0V4aXRlZBIvCgZyZWFzb24YASABKA4yHy5mYWlybGVhZC5zYW5kYm94LnYxLkV4aXRSZWFzb24SEQoJZXhpdF9jb2RlGAIgASgFEg4KBnNpZ25hbBgDIAEoBRIPCgdtZXNzYWdlGAQgASgJEiwKCXdhbGxfdGltZRgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIrCghjcHVfdGltZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIYChBtYXhfbWVtb3J5X2J5dGVzGAcgASgDEhgKEG91dHB1dF90cnVuY2F0ZWQYCCABKAgiiAEKEExpc3RFeGVjc1JlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSGgoJcGFnZV9zaXplGAIgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAyABKAlCCLpIBXIDGIAIIloKEUxpc3RFeGVjc1Jlc3BvbnNlEiwKBWV4ZWNzGAEgAygLMh0uZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjSW5mbxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiWgoIRXhlY0luZm8SDwoHY2FsbF9pZBgBIAEoCRIMCgRhcmd2GAIgAygJEi8KBmV4aXRlZBgDIAEoCzIfLmZhaXJsZWFkLnNhbmRib3gudjEuRXhlY0V4aXRlZCJeChZBY2tub3dsZWRnZUV4ZWNSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEhEKCW9wZXJhdGlvbhgCIAEoCCIZChdBY2tub3dsZWRnZUV4ZWNSZXNwb25zZSJZChFDYW5jZWxFeGVjUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARIRCglvcGVyYXRpb24YAiABKAgiRQoSQ2FuY2VsRXhlY1Jlc3BvbnNlEi8KBmV4aXRlZBgBIAEoCzIfLmZhaXJsZWFkLnNhbmRib3gudjEuRXhlY0V4aXRlZCqiAgoKRXhpdFJlYXNvbhIbChdFWElUX1JFQVNPTl9VTlNQRUNJRklFRBAAEhYKEkVYSVRfUkVBU09OX0VYSVRFRBABEhgKFEVYSVRfUkVBU09OX1NJR05BTEVEEAISGQoVRVhJVF9SRUFTT05fVElNRURfT1VUEAMSHQoZRVhJVF9SRUFTT05fT1VUX09GX01FTU9SWRAEEhkKFUVYSVRfUkVBU09OX0NBTkNFTExFRBAFEhwKGEVYSVRfUkVBU09OX09VVFBVVF9MSU1JVBAGEh8KG0VYSVRfUkVBU09OX1dPUktTUEFDRV9MSU1JVBAHEhsKF0VYSVRfUkVBU09OX05PVF9TVEFSVEVEEAgSFAoQRVhJVF9SRUFTT05fTE9TVBAJMocDCgtFeGVjU2VydmljZRJPCgRFeGVjEiAuZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjUmVxdWVzdBohLmZhaXJsZWFkLnNhbmRib3gudjEuRXhlY1Jlc3BvbnNlKAEwARJaCglMaXN0RXhlY3MSJS5mYWlybGVhZC5zYW5kYm94LnYxLkxpc3RFeGVjc1JlcXVlc3QaJi5mYWlybGVhZC5zYW5kYm94LnYxLkxpc3RFeGVjc1Jlc3BvbnNlEmwKD0Fja25vd2xlZGdlRXhlYxIrLmZhaXJsZWFkLnNhbmRib3gudjEuQWNrbm93bGVkZ2VFeGVjUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuQWNrbm93bGVkZ2VFeGVjUmVzcG9uc2USXQoKQ2FuY2VsRXhlYxImLmZhaXJsZWFkLnNhbmRib3gudjEuQ2FuY2VsRXhlY1JlcXVlc3QaJy5mYWlybGVhZC5zYW5kYm94LnYxLkNhbmNlbEV4ZWNSZXNwb25zZUJDWkFnaXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC9zYW5kYm94L3YxO3NhbmRib3h2MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_common_v1_call, file_google_protobuf_duration]);
+  fileDesc("Ch5mYWlybGVhZC9zYW5kYm94L3YxL2V4ZWMucHJvdG8SE2ZhaXJsZWFkLnNhbmRib3gudjEimQIKC0V4ZWNSZXF1ZXN0Ei8KBXN0YXJ0GAEgASgLMh4uZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjU3RhcnRIABIxCgZhdHRhY2gYAiABKAsyHy5mYWlybGVhZC5zYW5kYm94LnYxLkV4ZWNBdHRhY2hIABIvCgVzdGRpbhgDIAEoCzIeLmZhaXJsZWFkLnNhbmRib3gudjEuRXhlY1N0ZGluSAASMQoGc2lnbmFsGAQgASgLMh8uZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjU2lnbmFsSAASMwoGcmVzaXplGAUgASgLMiEuZmFpcmxlYWQuc2FuZGJveC52MS5UZXJtaW5hbFNpemVIAEINCgRraW5kEgW6SAIIASLaAwoJRXhlY1N0YXJ0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEiEKBGFyZ3YYAiADKAlCE7pIEJIBDQgBEIAgIgZyBCiAgAgSawoDZW52GAMgAygLMicuZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjU3RhcnQuRW52RW50cnlCNbpIMpoBLxCAAiIiciAyHl5bQS1aYS16X11bQS1aYS16MC05X117MCwxMjd9JCoGcgQogIAIEhUKA2N3ZBgEIAEoCUIIukgFcgMogCASNAoHdGltZW91dBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECMgASLwoGbGltaXRzGAYgASgLMh8uZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjTGltaXRzEjMKCHRlcm1pbmFsGAcgASgLMiEuZmFpcmxlYWQuc2FuZGJveC52MS5UZXJtaW5hbFNpemUSDQoFc3RkaW4YCCABKAgSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YCSABKAMaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJmCgpFeGVjTGltaXRzEh0KDG1lbW9yeV9ieXRlcxgBIAEoA0IHukgEIgIoABIaCglwcm9jZXNzZXMYAiABKAVCB7pIBBoCKAASHQoMb3V0cHV0X2J5dGVzGAMgASgDQge6SAQiAigAIpIBCgpFeGVjQXR0YWNoEjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEh4KDXN0ZG91dF9vZmZzZXQYAiABKANCB7pIBCICKAASHgoNc3RkZXJyX29mZnNldBgDIAEoA0IHukgEIgIoABIRCglvcGVyYXRpb24YBCABKAgiMwoJRXhlY1N0ZGluEhcKBGRhdGEYASABKAxCCbpIBnoEGICAQBINCgVjbG9zZRgCIAEoCCInCgpFeGVjU2lnbmFsEhkKBnNpZ25hbBgBIAEoBUIJukgGGgQYQCgBIkUKDFRlcm1pbmFsU2l6ZRIYCgRyb3dzGAEgASgFQgq6SAcaBRiAICgBEhsKB2NvbHVtbnMYAiABKAVCCrpIBxoFGIAgKAEi5AEKDEV4ZWNSZXNwb25zZRIzCgdzdGFydGVkGAEgASgLMiAuZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjU3RhcnRlZEgAEjEKBnN0ZG91dBgCIAEoCzIfLmZhaXJsZWFkLnNhbmRib3gudjEuRXhlY091dHB1dEgAEjEKBnN0ZGVychgDIAEoCzIfLmZhaXJsZWFkLnNhbmRib3gudjEuRXhlY091dHB1dEgAEjEKBmV4aXRlZBgEIAEoCzIfLmZhaXJsZWFkLnNhbmRib3gudjEuRXhlY0V4aXRlZEgAQgYKBGtpbmQiHwoLRXhlY1N0YXJ0ZWQSEAoIYXR0YWNoZWQYASABKAgiKgoKRXhlY091dHB1dBIOCgZvZmZzZXQYASABKAMSDAoEZGF0YRgCIAEoDCKyAgoKRXhlY0V4aXRlZBIvCgZyZWFzb24YASABKA4yHy5mYWlybGVhZC5zYW5kYm94LnYxLkV4aXRSZWFzb24SEQoJZXhpdF9jb2RlGAIgASgFEg4KBnNpZ25hbBgDIAEoBRIPCgdtZXNzYWdlGAQgASgJEiwKCXdhbGxfdGltZRgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIrCghjcHVfdGltZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIYChBtYXhfbWVtb3J5X2J5dGVzGAcgASgDEhgKEG91dHB1dF90cnVuY2F0ZWQYCCABKAgSMAoHbmV0d29yaxgJIAMoCzIfLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1VzZSL/AQoKTmV0d29ya1VzZRIMCgRob3N0GAEgASgJEgwKBHBvcnQYAiABKAUSDAoEcnVsZRgDIAEoCRISCgpjcmVkZW50aWFsGAQgASgJEjQKB291dGNvbWUYBSABKA4yIy5mYWlybGVhZC5zYW5kYm94LnYxLk5ldHdvcmtPdXRjb21lEg8KB21lc3NhZ2UYBiABKAkSEwoLY29ubmVjdGlvbnMYByABKAMSEgoKc2VudF9ieXRlcxgIIAEoAxIWCg5yZWNlaXZlZF9ieXRlcxgJIAEoAxIrCghkdXJhdGlvbhgKIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKIAQoQTGlzdEV4ZWNzUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIaCglwYWdlX3NpemUYAiABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgDIAEoCUIIukgFcgMYgAgiWgoRTGlzdEV4ZWNzUmVzcG9uc2USLAoFZXhlY3MYASADKAsyHS5mYWlybGVhZC5zYW5kYm94LnYxLkV4ZWNJbmZvEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJaCghFeGVjSW5mbxIPCgdjYWxsX2lkGAEgASgJEgwKBGFyZ3YYAiADKAkSLwoGZXhpdGVkGAMgASgLMh8uZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjRXhpdGVkIl4KFkFja25vd2xlZGdlRXhlY1JlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESEQoJb3BlcmF0aW9uGAIgASgIIhkKF0Fja25vd2xlZGdlRXhlY1Jlc3BvbnNlIlkKEUNhbmNlbEV4ZWNSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEhEKCW9wZXJhdGlvbhgCIAEoCCJFChJDYW5jZWxFeGVjUmVzcG9uc2USLwoGZXhpdGVkGAEgASgLMh8uZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjRXhpdGVkKoMCCg5OZXR3b3JrT3V0Y29tZRIfChtORVRXT1JLX09VVENPTUVfVU5TUEVDSUZJRUQQABIYChRORVRXT1JLX09VVENPTUVfRE9ORRABEhoKFk5FVFdPUktfT1VUQ09NRV9ERU5JRUQQAhIjCh9ORVRXT1JLX09VVENPTUVfUkVGVVNFRF9BRERSRVNTEAMSHwobTkVUV09SS19PVVRDT01FX0JBRF9SRVFVRVNUEAQSGgoWTkVUV09SS19PVVRDT01FX0ZBSUxFRBAFEhsKF05FVFdPUktfT1VUQ09NRV9MSU1JVEVEEAYSGwoXTkVUV09SS19PVVRDT01FX0FCT1JURUQQByqiAgoKRXhpdFJlYXNvbhIbChdFWElUX1JFQVNPTl9VTlNQRUNJRklFRBAAEhYKEkVYSVRfUkVBU09OX0VYSVRFRBABEhgKFEVYSVRfUkVBU09OX1NJR05BTEVEEAISGQoVRVhJVF9SRUFTT05fVElNRURfT1VUEAMSHQoZRVhJVF9SRUFTT05fT1VUX09GX01FTU9SWRAEEhkKFUVYSVRfUkVBU09OX0NBTkNFTExFRBAFEhwKGEVYSVRfUkVBU09OX09VVFBVVF9MSU1JVBAGEh8KG0VYSVRfUkVBU09OX1dPUktTUEFDRV9MSU1JVBAHEhsKF0VYSVRfUkVBU09OX05PVF9TVEFSVEVEEAgSFAoQRVhJVF9SRUFTT05fTE9TVBAJMocDCgtFeGVjU2VydmljZRJPCgRFeGVjEiAuZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjUmVxdWVzdBohLmZhaXJsZWFkLnNhbmRib3gudjEuRXhlY1Jlc3BvbnNlKAEwARJaCglMaXN0RXhlY3MSJS5mYWlybGVhZC5zYW5kYm94LnYxLkxpc3RFeGVjc1JlcXVlc3QaJi5mYWlybGVhZC5zYW5kYm94LnYxLkxpc3RFeGVjc1Jlc3BvbnNlEmwKD0Fja25vd2xlZGdlRXhlYxIrLmZhaXJsZWFkLnNhbmRib3gudjEuQWNrbm93bGVkZ2VFeGVjUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuQWNrbm93bGVkZ2VFeGVjUmVzcG9uc2USXQoKQ2FuY2VsRXhlYxImLmZhaXJsZWFkLnNhbmRib3gudjEuQ2FuY2VsRXhlY1JlcXVlc3QaJy5mYWlybGVhZC5zYW5kYm94LnYxLkNhbmNlbEV4ZWNSZXNwb25zZUJDWkFnaXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC9zYW5kYm94L3YxO3NhbmRib3h2MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_common_v1_call, file_google_protobuf_duration]);
 
 /**
  * ExecRequest is one input to a command.
@@ -474,6 +474,14 @@ export type ExecExited = Message<"fairlead.sandbox.v1.ExecExited"> & {
    * @generated from field: bool output_truncated = 8;
    */
   outputTruncated: boolean;
+
+  /**
+   * What it did with the network: one entry for each destination, rule and outcome,
+   * at most some 130. What lies beyond is added up by outcome, without a host.
+   *
+   * @generated from field: repeated fairlead.sandbox.v1.NetworkUse network = 9;
+   */
+  network: NetworkUse[];
 };
 
 /**
@@ -482,6 +490,91 @@ export type ExecExited = Message<"fairlead.sandbox.v1.ExecExited"> & {
  */
 export const ExecExitedSchema: GenMessage<ExecExited> = /*@__PURE__*/
   messageDesc(file_fairlead_sandbox_v1_exec, 10);
+
+/**
+ * NetworkUse is what a command did with one destination by one rule, with one
+ * outcome. It has neither paths nor queries nor headers.
+ *
+ * @generated from message fairlead.sandbox.v1.NetworkUse
+ */
+export type NetworkUse = Message<"fairlead.sandbox.v1.NetworkUse"> & {
+  /**
+   * The name or the address that was asked for.
+   *
+   * @generated from field: string host = 1;
+   */
+  host: string;
+
+  /**
+   * The port.
+   *
+   * @generated from field: int32 port = 2;
+   */
+  port: number;
+
+  /**
+   * The rule that allowed it; empty when none did.
+   *
+   * @generated from field: string rule = 3;
+   */
+  rule: string;
+
+  /**
+   * The name of the credential that was put into the requests.
+   *
+   * @generated from field: string credential = 4;
+   */
+  credential: string;
+
+  /**
+   * What became of it.
+   *
+   * @generated from field: fairlead.sandbox.v1.NetworkOutcome outcome = 5;
+   */
+  outcome: NetworkOutcome;
+
+  /**
+   * Why, for the last of those that were refused or failed.
+   *
+   * @generated from field: string message = 6;
+   */
+  message: string;
+
+  /**
+   * How many requests and tunnels.
+   *
+   * @generated from field: int64 connections = 7;
+   */
+  connections: bigint;
+
+  /**
+   * Bytes of bodies and tunnels to the outside.
+   *
+   * @generated from field: int64 sent_bytes = 8;
+   */
+  sentBytes: bigint;
+
+  /**
+   * Bytes of bodies and tunnels from the outside.
+   *
+   * @generated from field: int64 received_bytes = 9;
+   */
+  receivedBytes: bigint;
+
+  /**
+   * How long they took, added up.
+   *
+   * @generated from field: google.protobuf.Duration duration = 10;
+   */
+  duration?: Duration | undefined;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.NetworkUse.
+ * Use `create(NetworkUseSchema)` to create a new message.
+ */
+export const NetworkUseSchema: GenMessage<NetworkUse> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_exec, 11);
 
 /**
  * ListExecsRequest names a session.
@@ -516,7 +609,7 @@ export type ListExecsRequest = Message<"fairlead.sandbox.v1.ListExecsRequest"> &
  * Use `create(ListExecsRequestSchema)` to create a new message.
  */
 export const ListExecsRequestSchema: GenMessage<ListExecsRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_exec, 11);
+  messageDesc(file_fairlead_sandbox_v1_exec, 12);
 
 /**
  * ListExecsResponse is a page of execs.
@@ -544,7 +637,7 @@ export type ListExecsResponse = Message<"fairlead.sandbox.v1.ListExecsResponse">
  * Use `create(ListExecsResponseSchema)` to create a new message.
  */
 export const ListExecsResponseSchema: GenMessage<ListExecsResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_exec, 12);
+  messageDesc(file_fairlead_sandbox_v1_exec, 13);
 
 /**
  * ExecInfo describes an exec.
@@ -579,7 +672,7 @@ export type ExecInfo = Message<"fairlead.sandbox.v1.ExecInfo"> & {
  * Use `create(ExecInfoSchema)` to create a new message.
  */
 export const ExecInfoSchema: GenMessage<ExecInfo> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_exec, 13);
+  messageDesc(file_fairlead_sandbox_v1_exec, 14);
 
 /**
  * AcknowledgeExecRequest names a finished exec.
@@ -608,7 +701,7 @@ export type AcknowledgeExecRequest = Message<"fairlead.sandbox.v1.AcknowledgeExe
  * Use `create(AcknowledgeExecRequestSchema)` to create a new message.
  */
 export const AcknowledgeExecRequestSchema: GenMessage<AcknowledgeExecRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_exec, 14);
+  messageDesc(file_fairlead_sandbox_v1_exec, 15);
 
 /**
  * AcknowledgeExecResponse says that the exec is forgotten.
@@ -623,7 +716,7 @@ export type AcknowledgeExecResponse = Message<"fairlead.sandbox.v1.AcknowledgeEx
  * Use `create(AcknowledgeExecResponseSchema)` to create a new message.
  */
 export const AcknowledgeExecResponseSchema: GenMessage<AcknowledgeExecResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_exec, 15);
+  messageDesc(file_fairlead_sandbox_v1_exec, 16);
 
 /**
  * CancelExecRequest names an exec.
@@ -652,7 +745,7 @@ export type CancelExecRequest = Message<"fairlead.sandbox.v1.CancelExecRequest">
  * Use `create(CancelExecRequestSchema)` to create a new message.
  */
 export const CancelExecRequestSchema: GenMessage<CancelExecRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_exec, 16);
+  messageDesc(file_fairlead_sandbox_v1_exec, 17);
 
 /**
  * CancelExecResponse says that nothing of the exec runs any more.
@@ -673,7 +766,76 @@ export type CancelExecResponse = Message<"fairlead.sandbox.v1.CancelExecResponse
  * Use `create(CancelExecResponseSchema)` to create a new message.
  */
 export const CancelExecResponseSchema: GenMessage<CancelExecResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_exec, 17);
+  messageDesc(file_fairlead_sandbox_v1_exec, 18);
+
+/**
+ * NetworkOutcome says what became of requests and tunnels.
+ *
+ * @generated from enum fairlead.sandbox.v1.NetworkOutcome
+ */
+export enum NetworkOutcome {
+  /**
+   * Not set.
+   *
+   * @generated from enum value: NETWORK_OUTCOME_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Answered, whatever the status; or a tunnel that ended by itself.
+   *
+   * @generated from enum value: NETWORK_OUTCOME_DONE = 1;
+   */
+  DONE = 1,
+
+  /**
+   * No rule allows it, or the operator does not.
+   *
+   * @generated from enum value: NETWORK_OUTCOME_DENIED = 2;
+   */
+  DENIED = 2,
+
+  /**
+   * A rule allows it, but it is at a private, local or otherwise special address.
+   *
+   * @generated from enum value: NETWORK_OUTCOME_REFUSED_ADDRESS = 3;
+   */
+  REFUSED_ADDRESS = 3,
+
+  /**
+   * Not a request for a proxy.
+   *
+   * @generated from enum value: NETWORK_OUTCOME_BAD_REQUEST = 4;
+   */
+  BAD_REQUEST = 4,
+
+  /**
+   * The other side did not answer, or not properly.
+   *
+   * @generated from enum value: NETWORK_OUTCOME_FAILED = 5;
+   */
+  FAILED = 5,
+
+  /**
+   * A limit of time, bytes or connections ended it.
+   *
+   * @generated from enum value: NETWORK_OUTCOME_LIMITED = 6;
+   */
+  LIMITED = 6,
+
+  /**
+   * One side, or the end of the sandbox, cut it off.
+   *
+   * @generated from enum value: NETWORK_OUTCOME_ABORTED = 7;
+   */
+  ABORTED = 7,
+}
+
+/**
+ * Describes the enum fairlead.sandbox.v1.NetworkOutcome.
+ */
+export const NetworkOutcomeSchema: GenEnum<NetworkOutcome> = /*@__PURE__*/
+  enumDesc(file_fairlead_sandbox_v1_exec, 0);
 
 /**
  * ExitReason says why a command ended.
@@ -756,7 +918,7 @@ export enum ExitReason {
  * Describes the enum fairlead.sandbox.v1.ExitReason.
  */
 export const ExitReasonSchema: GenEnum<ExitReason> = /*@__PURE__*/
-  enumDesc(file_fairlead_sandbox_v1_exec, 0);
+  enumDesc(file_fairlead_sandbox_v1_exec, 1);
 
 /**
  * ExecService runs commands. It is internal: never served beside the public

@@ -14,6 +14,9 @@ import (
 // FD is the socket's descriptor in init.
 const FD = 3
 
+// Port is where the listener of the sandbox's way out is, at 127.0.0.1.
+const Port = 3128
+
 // MaxPacket bounds a message. A larger start lies in a file of its own.
 const MaxPacket = 64 << 10
 
@@ -35,6 +38,8 @@ const (
 	Long
 	// Go lets a held command go on.
 	Go
+	// Listen asks for the listener of the sandbox's way out, with id zero.
+	Listen
 )
 
 // From init to the service.
@@ -48,6 +53,9 @@ const (
 	Failed
 	// Exited says how a command ended.
 	Exited
+	// Listening answers Listen. Beside it lies the listener, of which init keeps
+	// nothing.
+	Listening
 )
 
 // Command is a Start.
@@ -163,7 +171,7 @@ func DecodeReply(b []byte) (Reply, error) {
 	r := reader{b: b}
 	p := Reply{Kind: Kind(r.byte()), ID: r.uint64()}
 	switch p.Kind {
-	case Ready, Started:
+	case Ready, Started, Listening:
 	case Failed:
 		p.Errno, p.Dir = r.uint32(), r.byte() == 1
 	case Exited:

@@ -31,6 +31,7 @@ func TestAReplySurvivesTheWire(t *testing.T) {
 	for _, p := range []Reply{
 		{Kind: Ready},
 		{Kind: Started, ID: 3},
+		{Kind: Listening},
 		{Kind: Failed, ID: 4, Errno: 2, Dir: true},
 		{Kind: Exited, ID: 5, Status: 0x8b00, CPU: time.Second, MaxRSS: 1 << 33, Swept: true},
 	} {

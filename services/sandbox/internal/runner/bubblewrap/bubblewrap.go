@@ -23,8 +23,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -33,6 +35,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/program"
 )
@@ -55,6 +58,12 @@ type Options struct {
 	OtherUsers bool
 	// Max is how many sandboxes there may be; zero means no limit.
 	Max int
+	// Network serves the listener of a sandbox that has a network, until the sandbox
+	// has ended; it owns the listener. Nil: no sandbox may have one.
+	Network func(s box.Sandbox, l net.Listener) (io.Closer, error)
+	// Trust is the file on the host with the certificates that sandboxes with a
+	// network trust, shown at TrustPath; empty shows none.
+	Trust string
 	// Idle is after what time a sandbox is stopped in which nothing runs; zero
 	// means never.
 	Idle time.Duration
@@ -73,7 +82,9 @@ type Runner struct {
 	max    int
 	idle   time.Duration
 	log    *slog.Logger
-	work   sync.WaitGroup // goroutines of the runner's own
+	// network serves the way out of sandboxes; nil: there is none.
+	network func(box.Sandbox, net.Listener) (io.Closer, error)
+	work    sync.WaitGroup // goroutines of the runner's own
 
 	mu     sync.Mutex            // guards what follows
 	warm   map[string][]*sandbox // by workspace
@@ -100,6 +111,9 @@ func New(ctx context.Context, o Options) (_ *Runner, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Trust != "" {
+		l.extra = append(l.extra, extra{path: TrustPath, source: o.Trust})
+	}
 	image, err := newImage(o.Init)
 	if err != nil {
 		return nil, err
@@ -115,7 +129,7 @@ func New(ctx context.Context, o Options) (_ *Runner, err error) {
 	}
 	r := &Runner{
 		path: path, image: image, null: null, layout: l, groups: o.Groups, spawn: newSpawner(), max: o.Max, idle: o.Idle, log: o.Log,
-		warm: map[string][]*sandbox{},
+		network: o.Network, warm: map[string][]*sandbox{},
 	}
 	if !o.OtherUsers {
 		return r, nil

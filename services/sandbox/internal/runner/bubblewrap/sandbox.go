@@ -35,6 +35,7 @@ type sandbox struct {
 	init   int      // the first process, as the host counts
 	group  cgroup.Group
 	socket *net.UnixConn
+	out    io.Closer     // serves its way out; nil without a network
 	ready  chan struct{} // closed when it was made, or could not be
 	fault  error         // why it could not be made; valid once ready is closed
 	gone   chan struct{} // closed when nothing of it is left
@@ -139,7 +140,10 @@ func (s *sandbox) launch(v *invocation, group string, deadline time.Time) (err e
 	if err := s.confine(v); err != nil {
 		return fmt.Errorf("%w: bubblewrap: %s", err, s.complaint())
 	}
-	return s.awaitReady(deadline)
+	if err := s.awaitReady(deadline); err != nil {
+		return err
+	}
+	return s.openNetwork(deadline)
 }
 
 func (r *Runner) command(o box.Owner, v *invocation, complaints *os.File) *exec.Cmd {
@@ -258,6 +262,9 @@ func (s *sandbox) release() {
 		if err := s.group.Remove(); err != nil {
 			s.r.log.Error("cannot remove the control group of a sandbox", "error", err)
 		}
+	}
+	if s.out != nil {
+		_ = s.out.Close()
 	}
 	_ = s.socket.Close()
 	if s.errOut != nil {

@@ -1,0 +1,155 @@
+package sandbox_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/sandbox"
+	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
+)
+
+// outside is a server on the host, and its port.
+func outside(t *testing.T) (*httptest.Server, int) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "seen %s %s", r.Method, r.URL.Path)
+	}))
+	t.Cleanup(s.Close)
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, port
+}
+
+func ceiling(ports ...int) func(*sandbox.Config) {
+	return func(c *sandbox.Config) {
+		c.Egress.Ceiling = []egress.Rule{{Host: "127.0.0.0/8", Ports: ports}, {Host: "localhost", Ports: ports}, {Host: "*.example.com"}}
+	}
+}
+
+func (c *client) network(t *testing.T, rules ...*sandboxv1.NetworkRule) error {
+	t.Helper()
+	_, err := c.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{
+		Call: c.call(), Network: &sandboxv1.NetworkPolicy{Rules: rules},
+	})
+	return err
+}
+
+func needCurl(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("curl is not on this machine")
+	}
+}
+
+// curl asks by the proxy, which NO_PROXY would keep it from for this name.
+const curl = "curl -sS --noproxy '' -m 10 "
+
+func TestCommandsReachWhatTheirWorkspaceMay(t *testing.T) {
+	needCurl(t)
+	eachLevel(t, func(t *testing.T, level string) {
+		_, port := outside(t)
+		c := open(t, level, ceiling(port))
+		if r := c.bash(t, "env | grep -i proxy; ls /proc/net/tcp >/dev/null; curl -sS -m 5 http://127.0.0.1:3128/"); strings.Contains(r.out, "3128") || r.GetExitCode() != 7 {
+			t.Fatalf("without a policy: %d %q %q", r.GetExitCode(), r.out, r.err)
+		}
+		ports := []int32{int32(port)}
+		if err := c.network(t, &sandboxv1.NetworkRule{Host: "127.0.0.0/8", Ports: ports}, &sandboxv1.NetworkRule{
+			Name: "api", Host: "localhost", Ports: ports, Paths: []string{"/v1/**"},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		r := c.bash(t, curl+fmt.Sprintf("'http://localhost:%d/v1/x?token=hidden'", port))
+		if r.out != "seen GET /v1/x" {
+			t.Fatalf("what is allowed: %q %q", r.out, r.err)
+		}
+		if len(r.GetNetwork()) != 1 {
+			t.Fatalf("told %v", r.GetNetwork())
+		}
+		u := r.GetNetwork()[0]
+		if u.GetHost() != "localhost" || u.GetRule() != "api" || u.GetOutcome() != sandboxv1.NetworkOutcome_NETWORK_OUTCOME_DONE ||
+			u.GetConnections() != 1 || u.GetReceivedBytes() != 14 || strings.Contains(u.String(), "hidden") {
+			t.Errorf("told %v", u)
+		}
+		for _, x := range []struct{ name, script, want string }{
+			{"another path", curl + fmt.Sprintf("http://localhost:%d/v2", port), "not allowed by rule"},
+			{"another host", curl + "http://evil.org/", "no rule"},
+			{"metadata", curl + "http://169.254.169.254/latest/", "not allowed"},
+			{"another port of the host", curl + "http://localhost:22/", "port 22"},
+			{"past the proxy", fmt.Sprintf("curl -sS --noproxy '*' -m 5 http://127.0.0.1:%d/ 2>&1", port), "connect"},
+			{"past the proxy by a route", "curl -sS --noproxy '*' -m 5 http://192.0.2.1/ 2>&1", "connect"},
+			{"the trusted certificates", "grep -c BEGIN $SSL_CERT_FILE; echo END", "END"},
+		} {
+			if r := c.bash(t, x.script); !strings.Contains(r.out, x.want) || strings.Contains(r.out, "seen") {
+				t.Errorf("%s: %q %q", x.name, r.out, r.err)
+			}
+		}
+		if err := c.network(t); err != nil {
+			t.Fatal(err)
+		}
+		if r := c.bash(t, "env | grep -i proxy; curl -sS -m 5 http://127.0.0.1:3128/"); strings.Contains(r.out, "3128") || r.GetExitCode() != 7 {
+			t.Errorf("after it was taken away: %d %q %q", r.GetExitCode(), r.out, r.err)
+		}
+	})
+}
+
+func TestCommandsAtOnceAreToldApart(t *testing.T) {
+	needCurl(t)
+	eachLevel(t, func(t *testing.T, level string) {
+		_, port := outside(t)
+		c := open(t, level, ceiling(port))
+		if err := c.network(t, &sandboxv1.NetworkRule{Host: "127.0.0.0/8", Ports: []int32{int32(port)}}); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan result)
+		for i := range 3 {
+			go func() {
+				r, err := c.exec(t.Context(), fmt.Sprintf("for i in $(seq %d); do %s http://127.0.0.1:%d/ >/dev/null; done", i+1, curl, port), nil)
+				if err != nil {
+					t.Error(err)
+				}
+				done <- r
+			}()
+		}
+		counts := map[int64]bool{}
+		for range 3 {
+			for _, u := range (<-done).GetNetwork() {
+				counts[u.GetConnections()] = true
+			}
+		}
+		if !counts[1] || !counts[2] || !counts[3] {
+			t.Errorf("told %v connections, want 1, 2 and 3", counts)
+		}
+	})
+}
+
+func TestAPolicyThatIsNotValidIsRefused(t *testing.T) {
+	c := open(t, sandbox.LevelBasic, ceiling(80))
+	for _, r := range []*sandboxv1.NetworkRule{
+		{Host: "evil.org"}, {Host: "0x7f.1"}, {Host: "api.example.com", Credential: "nobody's", Tls: sandboxv1.NetworkTls_NETWORK_TLS_UPGRADE},
+		{Host: "api.example.com", Methods: []string{"TRACE"}},
+	} {
+		err := c.network(t, r)
+		wantReason(t, err, "BAD_NETWORK_POLICY")
+		if apierr.Code(err) != codes.InvalidArgument {
+			t.Errorf("%v: %v", r, err)
+		}
+	}
+	if r := c.bash(t, "env | grep -ci proxy"); r.out != "0\n" {
+		t.Errorf("a policy that was refused took effect: %q", r.out)
+	}
+}
