@@ -247,12 +247,12 @@ func TestEndsAreToldApart(t *testing.T) {
 	r, owner := newRunner(t)
 	c := command(t, owner, "true")
 	for script, want := range map[string]box.Exit{
-		"exit 137":             {Status: 137},
-		"exit 255":             {Status: 255},
-		"kill -9 $$":           {Signal: 9},
-		"kill -TERM $$":        {Signal: 15},
+		"exit 137":                      {Status: 137},
+		"exit 255":                      {Status: 255},
+		"kill -9 $$":                    {Signal: 9},
+		"kill -TERM $$":                 {Signal: 15},
 		"bash -c 'kill -9 $$'; exit $?": {Status: 137}, // the shell says so of its child
-		"kill -STOP $$":        {Signal: 9},   // by Kill, below
+		"kill -STOP $$":                 {Signal: 9},   // by Kill, below
 	} {
 		p, err := r.Start(t.Context(), with(c, "ulimit -c 0; "+script))
 		if err != nil {
