@@ -33,6 +33,8 @@ type Spec struct {
 	OutputSchema  map[string]any `key:"output-schema" json:"output_schema,omitempty" help:"the JSON Schema (2020-12) of the structured output that the agent owes; it hands it over by the tool finish"`
 	PreCompaction string         `key:"pre-compaction" json:"pre_compaction,omitempty" help:"a shell command that runs in the workspace before the conversation is shortened; what it prints is kept in the summary"`
 
+	Network []NetworkRule `key:"network" json:"network,omitempty" help:"what the agent's commands may reach, within what the sandbox's operator allows; none: no network"`
+
 	MaxSteps        int           `key:"max-steps" json:"max_steps,omitempty" help:"the most model calls of a turn"`
 	MaxWallTime     time.Duration `key:"max-wall-time" json:"max_wall_time,omitempty" help:"the most time of a turn"`
 	MaxOutputTokens int64         `key:"max-output-tokens" json:"max_output_tokens,omitempty" help:"the most output tokens of a turn"`
@@ -99,6 +101,9 @@ func NewSet(configured map[string]Spec, dflt string) (*Set, error) {
 			faults = append(faults, fmt.Sprintf("agent %q: profile is missing; built-in ones are full, read-only and ask-writes", id))
 		}
 		if err := spec.checkVerdict(); err != nil {
+			faults = append(faults, fmt.Sprintf("agent %q: %v", id, err))
+		}
+		if err := spec.checkNetwork(); err != nil {
 			faults = append(faults, fmt.Sprintf("agent %q: %v", id, err))
 		}
 		if spec.MaxSteps < 0 || spec.MaxWallTime < 0 || spec.MaxOutputTokens < 0 {
@@ -185,5 +190,6 @@ func (a Agent) Proto(defaultModel string, isDefault bool) *sessionv1.Agent {
 		Name: a.Name(), Revision: a.Revision, Description: a.Spec.Description, Model: model,
 		Tools: a.Spec.Tools, Profile: a.Spec.Profile, Greeting: a.Spec.Greeting, Default: isDefault,
 		Verdict: cmp.Or(a.Spec.Verdict, VerdictNone), OutputSchema: schema,
+		Network: a.Spec.networkProto(),
 	}
 }

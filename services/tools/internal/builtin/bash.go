@@ -130,6 +130,7 @@ func (e *execution) result(ctx context.Context, exited *sandboxv1.ExecExited) *t
 	if exited.GetOutputTruncated() {
 		text += "\n[The command wrote more output than is kept; the rest was thrown away.]"
 	}
+	text += refusals(exited)
 	head, outcome := "", toolsv1.CallOutcome_CALL_OUTCOME_ERROR
 	switch exited.GetReason() {
 	case sandboxv1.ExitReason_EXIT_REASON_EXITED:

@@ -47,7 +47,11 @@ type Agent struct {
 	Verdict string `protobuf:"bytes,9,opt,name=verdict,proto3" json:"verdict,omitempty"`
 	// The JSON Schema (2020-12) of the agent's structured output, if it owes one;
 	// a turn has it in output_json.
-	OutputSchema  *structpb.Struct `protobuf:"bytes,10,opt,name=output_schema,json=outputSchema,proto3" json:"output_schema,omitempty"`
+	OutputSchema *structpb.Struct `protobuf:"bytes,10,opt,name=output_schema,json=outputSchema,proto3" json:"output_schema,omitempty"`
+	// What the agent's commands may reach; none means no network. The operator of the
+	// sandbox service may allow less: then the agent's turns have no workspace and
+	// say why.
+	Network       []*AgentNetworkRule `protobuf:"bytes,11,rep,name=network,proto3" json:"network,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -152,11 +156,122 @@ func (x *Agent) GetOutputSchema() *structpb.Struct {
 	return nil
 }
 
+func (x *Agent) GetNetwork() []*AgentNetworkRule {
+	if x != nil {
+		return x.Network
+	}
+	return nil
+}
+
+// AgentNetworkRule lets some requests of an agent's commands out.
+type AgentNetworkRule struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Shown in refusals and in what is told of the network; empty takes the host.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// A name (`api.example.com`), every name below one (`*.example.com`), every name
+	// (`*`), an address or a range of addresses (`10.1.0.0/16`).
+	Host string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	// Ports of the destination; none means 80 and 443.
+	Ports []int32 `protobuf:"varint,3,rep,packed,name=ports,proto3" json:"ports,omitempty"`
+	// Methods of HTTP; none means all but TRACE.
+	Methods []string `protobuf:"bytes,4,rep,name=methods,proto3" json:"methods,omitempty"`
+	// Paths of HTTP as globs, such as `/v1/**`; none means all.
+	Paths []string `protobuf:"bytes,5,rep,name=paths,proto3" json:"paths,omitempty"`
+	// What happens with TLS: `pass`, `raw` (any protocol), `intercept` (it ends at the
+	// sandbox's proxy and begins anew) or `upgrade` (the command asks in plain HTTP
+	// and the proxy goes out by TLS).
+	Tls string `protobuf:"bytes,6,opt,name=tls,proto3" json:"tls,omitempty"`
+	// The name of the operator's credential that is put into the requests; the command
+	// never sees it.
+	Credential    string `protobuf:"bytes,7,opt,name=credential,proto3" json:"credential,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AgentNetworkRule) Reset() {
+	*x = AgentNetworkRule{}
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AgentNetworkRule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AgentNetworkRule) ProtoMessage() {}
+
+func (x *AgentNetworkRule) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AgentNetworkRule.ProtoReflect.Descriptor instead.
+func (*AgentNetworkRule) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *AgentNetworkRule) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AgentNetworkRule) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *AgentNetworkRule) GetPorts() []int32 {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+func (x *AgentNetworkRule) GetMethods() []string {
+	if x != nil {
+		return x.Methods
+	}
+	return nil
+}
+
+func (x *AgentNetworkRule) GetPaths() []string {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
+func (x *AgentNetworkRule) GetTls() string {
+	if x != nil {
+		return x.Tls
+	}
+	return ""
+}
+
+func (x *AgentNetworkRule) GetCredential() string {
+	if x != nil {
+		return x.Credential
+	}
+	return ""
+}
+
 var File_fairlead_session_v1_agent_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x19google/api/resource.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xe5\x02\n" +
+	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x19google/api/resource.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xa6\x03\n" +
 	"\x05Agent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12 \n" +
@@ -168,8 +283,19 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\adefault\x18\b \x01(\bR\adefault\x12\x18\n" +
 	"\averdict\x18\t \x01(\tR\averdict\x12<\n" +
 	"\routput_schema\x18\n" +
-	" \x01(\v2\x17.google.protobuf.StructR\foutputSchema:6\xeaA3\n" +
-	"\x12fairlead.dev/Agent\x12\x0eagents/{agent}*\x06agents2\x05agentBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	" \x01(\v2\x17.google.protobuf.StructR\foutputSchema\x12?\n" +
+	"\anetwork\x18\v \x03(\v2%.fairlead.session.v1.AgentNetworkRuleR\anetwork:6\xeaA3\n" +
+	"\x12fairlead.dev/Agent\x12\x0eagents/{agent}*\x06agents2\x05agent\"\xb2\x01\n" +
+	"\x10AgentNetworkRule\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\x14\n" +
+	"\x05ports\x18\x03 \x03(\x05R\x05ports\x12\x18\n" +
+	"\amethods\x18\x04 \x03(\tR\amethods\x12\x14\n" +
+	"\x05paths\x18\x05 \x03(\tR\x05paths\x12\x10\n" +
+	"\x03tls\x18\x06 \x01(\tR\x03tls\x12\x1e\n" +
+	"\n" +
+	"credential\x18\a \x01(\tR\n" +
+	"credentialBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_agent_proto_rawDescOnce sync.Once
@@ -183,18 +309,20 @@ func file_fairlead_session_v1_agent_proto_rawDescGZIP() []byte {
 	return file_fairlead_session_v1_agent_proto_rawDescData
 }
 
-var file_fairlead_session_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_fairlead_session_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_fairlead_session_v1_agent_proto_goTypes = []any{
-	(*Agent)(nil),           // 0: fairlead.session.v1.Agent
-	(*structpb.Struct)(nil), // 1: google.protobuf.Struct
+	(*Agent)(nil),            // 0: fairlead.session.v1.Agent
+	(*AgentNetworkRule)(nil), // 1: fairlead.session.v1.AgentNetworkRule
+	(*structpb.Struct)(nil),  // 2: google.protobuf.Struct
 }
 var file_fairlead_session_v1_agent_proto_depIdxs = []int32{
-	1, // 0: fairlead.session.v1.Agent.output_schema:type_name -> google.protobuf.Struct
-	1, // [1:1] is the sub-list for method output_type
-	1, // [1:1] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	2, // 0: fairlead.session.v1.Agent.output_schema:type_name -> google.protobuf.Struct
+	1, // 1: fairlead.session.v1.Agent.network:type_name -> fairlead.session.v1.AgentNetworkRule
+	2, // [2:2] is the sub-list for method output_type
+	2, // [2:2] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_agent_proto_init() }
@@ -208,7 +336,7 @@ func file_fairlead_session_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_agent_proto_rawDesc), len(file_fairlead_session_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   1,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -9,7 +9,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Agent(_message.Message):
-    __slots__ = ("name", "revision", "description", "model", "tools", "profile", "greeting", "default", "verdict", "output_schema")
+    __slots__ = ("name", "revision", "description", "model", "tools", "profile", "greeting", "default", "verdict", "output_schema", "network")
     NAME_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
@@ -20,6 +20,7 @@ class Agent(_message.Message):
     DEFAULT_FIELD_NUMBER: _ClassVar[int]
     VERDICT_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_FIELD_NUMBER: _ClassVar[int]
     name: str
     revision: str
     description: str
@@ -30,4 +31,23 @@ class Agent(_message.Message):
     default: bool
     verdict: str
     output_schema: _struct_pb2.Struct
-    def __init__(self, name: _Optional[str] = ..., revision: _Optional[str] = ..., description: _Optional[str] = ..., model: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., profile: _Optional[str] = ..., greeting: _Optional[str] = ..., default: _Optional[bool] = ..., verdict: _Optional[str] = ..., output_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
+    network: _containers.RepeatedCompositeFieldContainer[AgentNetworkRule]
+    def __init__(self, name: _Optional[str] = ..., revision: _Optional[str] = ..., description: _Optional[str] = ..., model: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., profile: _Optional[str] = ..., greeting: _Optional[str] = ..., default: _Optional[bool] = ..., verdict: _Optional[str] = ..., output_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., network: _Optional[_Iterable[_Union[AgentNetworkRule, _Mapping]]] = ...) -> None: ...
+
+class AgentNetworkRule(_message.Message):
+    __slots__ = ("name", "host", "ports", "methods", "paths", "tls", "credential")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    PORTS_FIELD_NUMBER: _ClassVar[int]
+    METHODS_FIELD_NUMBER: _ClassVar[int]
+    PATHS_FIELD_NUMBER: _ClassVar[int]
+    TLS_FIELD_NUMBER: _ClassVar[int]
+    CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    host: str
+    ports: _containers.RepeatedScalarFieldContainer[int]
+    methods: _containers.RepeatedScalarFieldContainer[str]
+    paths: _containers.RepeatedScalarFieldContainer[str]
+    tls: str
+    credential: str
+    def __init__(self, name: _Optional[str] = ..., host: _Optional[str] = ..., ports: _Optional[_Iterable[int]] = ..., methods: _Optional[_Iterable[str]] = ..., paths: _Optional[_Iterable[str]] = ..., tls: _Optional[str] = ..., credential: _Optional[str] = ...) -> None: ...

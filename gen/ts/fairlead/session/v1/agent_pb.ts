@@ -12,7 +12,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/agent.proto.
  */
 export const file_fairlead_session_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("Ch9mYWlybGVhZC9zZXNzaW9uL3YxL2FnZW50LnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIocCCgVBZ2VudBIMCgRuYW1lGAEgASgJEhAKCHJldmlzaW9uGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEg0KBW1vZGVsGAQgASgJEg0KBXRvb2xzGAUgAygJEg8KB3Byb2ZpbGUYBiABKAkSEAoIZ3JlZXRpbmcYByABKAkSDwoHZGVmYXVsdBgIIAEoCBIPCgd2ZXJkaWN0GAkgASgJEi4KDW91dHB1dF9zY2hlbWEYCiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0OjbqQTMKEmZhaXJsZWFkLmRldi9BZ2VudBIOYWdlbnRzL3thZ2VudH0qBmFnZW50czIFYWdlbnRCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_google_api_resource, file_google_protobuf_struct]);
+  fileDesc("Ch9mYWlybGVhZC9zZXNzaW9uL3YxL2FnZW50LnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIr8CCgVBZ2VudBIMCgRuYW1lGAEgASgJEhAKCHJldmlzaW9uGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEg0KBW1vZGVsGAQgASgJEg0KBXRvb2xzGAUgAygJEg8KB3Byb2ZpbGUYBiABKAkSEAoIZ3JlZXRpbmcYByABKAkSDwoHZGVmYXVsdBgIIAEoCBIPCgd2ZXJkaWN0GAkgASgJEi4KDW91dHB1dF9zY2hlbWEYCiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjYKB25ldHdvcmsYCyADKAsyJS5mYWlybGVhZC5zZXNzaW9uLnYxLkFnZW50TmV0d29ya1J1bGU6NupBMwoSZmFpcmxlYWQuZGV2L0FnZW50Eg5hZ2VudHMve2FnZW50fSoGYWdlbnRzMgVhZ2VudCJ+ChBBZ2VudE5ldHdvcmtSdWxlEgwKBG5hbWUYASABKAkSDAoEaG9zdBgCIAEoCRINCgVwb3J0cxgDIAMoBRIPCgdtZXRob2RzGAQgAygJEg0KBXBhdGhzGAUgAygJEgsKA3RscxgGIAEoCRISCgpjcmVkZW50aWFsGAcgASgJQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_google_api_resource, file_google_protobuf_struct]);
 
 /**
  * Agent is a named configuration of what answers in a session.
@@ -91,6 +91,15 @@ export type Agent = Message<"fairlead.session.v1.Agent"> & {
    * @generated from field: google.protobuf.Struct output_schema = 10;
    */
   outputSchema?: JsonObject | undefined;
+
+  /**
+   * What the agent's commands may reach; none means no network. The operator of the
+   * sandbox service may allow less: then the agent's turns have no workspace and
+   * say why.
+   *
+   * @generated from field: repeated fairlead.session.v1.AgentNetworkRule network = 11;
+   */
+  network: AgentNetworkRule[];
 };
 
 /**
@@ -99,4 +108,71 @@ export type Agent = Message<"fairlead.session.v1.Agent"> & {
  */
 export const AgentSchema: GenMessage<Agent> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_agent, 0);
+
+/**
+ * AgentNetworkRule lets some requests of an agent's commands out.
+ *
+ * @generated from message fairlead.session.v1.AgentNetworkRule
+ */
+export type AgentNetworkRule = Message<"fairlead.session.v1.AgentNetworkRule"> & {
+  /**
+   * Shown in refusals and in what is told of the network; empty takes the host.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * A name (`api.example.com`), every name below one (`*.example.com`), every name
+   * (`*`), an address or a range of addresses (`10.1.0.0/16`).
+   *
+   * @generated from field: string host = 2;
+   */
+  host: string;
+
+  /**
+   * Ports of the destination; none means 80 and 443.
+   *
+   * @generated from field: repeated int32 ports = 3;
+   */
+  ports: number[];
+
+  /**
+   * Methods of HTTP; none means all but TRACE.
+   *
+   * @generated from field: repeated string methods = 4;
+   */
+  methods: string[];
+
+  /**
+   * Paths of HTTP as globs, such as `/v1/**`; none means all.
+   *
+   * @generated from field: repeated string paths = 5;
+   */
+  paths: string[];
+
+  /**
+   * What happens with TLS: `pass`, `raw` (any protocol), `intercept` (it ends at the
+   * sandbox's proxy and begins anew) or `upgrade` (the command asks in plain HTTP
+   * and the proxy goes out by TLS).
+   *
+   * @generated from field: string tls = 6;
+   */
+  tls: string;
+
+  /**
+   * The name of the operator's credential that is put into the requests; the command
+   * never sees it.
+   *
+   * @generated from field: string credential = 7;
+   */
+  credential: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.AgentNetworkRule.
+ * Use `create(AgentNetworkRuleSchema)` to create a new message.
+ */
+export const AgentNetworkRuleSchema: GenMessage<AgentNetworkRule> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_agent, 1);
 

@@ -1,0 +1,66 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+)
+
+// NetworkRule lets some requests of the agent's commands out. The sandbox service
+// checks the rules, for it knows what its operator allows.
+type NetworkRule struct {
+	Name       string   `key:"name" json:"name,omitempty" help:"shown in refusals; empty: the host"`
+	Host       string   `key:"host" json:"host" help:"a name, *.name, *, an address or a range of addresses"`
+	Ports      []int32  `key:"ports" json:"ports,omitempty" help:"ports; none: 80 and 443"`
+	Methods    []string `key:"methods" json:"methods,omitempty" help:"methods of HTTP; none: all"`
+	Paths      []string `key:"paths" json:"paths,omitempty" help:"globs of paths; none: all"`
+	TLS        string   `key:"tls" json:"tls,omitempty" help:"pass, raw, intercept or upgrade"`
+	Credential string   `key:"credential" json:"credential,omitempty" help:"the name of one of the sandbox operator's credentials"`
+}
+
+// tlsPass is what an empty TLS means.
+const tlsPass = "pass"
+
+// ways are what a rule may do with TLS.
+var ways = map[string]sandboxv1.NetworkTls{
+	tlsPass:     sandboxv1.NetworkTls_NETWORK_TLS_PASS,
+	"raw":       sandboxv1.NetworkTls_NETWORK_TLS_RAW,
+	"intercept": sandboxv1.NetworkTls_NETWORK_TLS_INTERCEPT,
+	"upgrade":   sandboxv1.NetworkTls_NETWORK_TLS_UPGRADE,
+}
+
+func (s Spec) checkNetwork() error {
+	for i, r := range s.Network {
+		if _, known := ways[cmp.Or(r.TLS, tlsPass)]; !known {
+			return fmt.Errorf("network rule %d: tls %q is none of pass, raw, intercept, upgrade", i+1, r.TLS)
+		}
+		if r.Host == "" {
+			return fmt.Errorf("network rule %d: host is missing", i+1)
+		}
+	}
+	return nil
+}
+
+// NetworkPolicy is what the sandbox is asked for. Without rules it takes a network
+// away that another agent of the session had.
+func (s Spec) NetworkPolicy() *sandboxv1.NetworkPolicy {
+	p := &sandboxv1.NetworkPolicy{}
+	for _, r := range s.Network {
+		p.Rules = append(p.Rules, &sandboxv1.NetworkRule{
+			Name: r.Name, Host: r.Host, Ports: r.Ports, Methods: r.Methods, Paths: r.Paths, Tls: ways[cmp.Or(r.TLS, tlsPass)], Credential: r.Credential,
+		})
+	}
+	return p
+}
+
+func (s Spec) networkProto() []*sessionv1.AgentNetworkRule {
+	var all []*sessionv1.AgentNetworkRule
+	for _, r := range s.Network {
+		all = append(all, &sessionv1.AgentNetworkRule{
+			Name: r.Name, Host: r.Host, Ports: r.Ports, Methods: r.Methods, Paths: r.Paths, Tls: cmp.Or(r.TLS, tlsPass), Credential: r.Credential,
+		})
+	}
+	return all
+}

@@ -1,0 +1,29 @@
+package builtin
+
+import (
+	"fmt"
+	"strings"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+)
+
+// maxRefusals bounds what is said of the network.
+const maxRefusals = 5
+
+// refusals is what the network refused a command, for the model: programs often say
+// no more than that a tunnel failed.
+func refusals(e *sandboxv1.ExecExited) string {
+	var b strings.Builder
+	told := 0
+	for _, u := range e.GetNetwork() {
+		if u.GetOutcome() == sandboxv1.NetworkOutcome_NETWORK_OUTCOME_DONE || u.GetMessage() == "" {
+			continue
+		}
+		if told++; told > maxRefusals {
+			b.WriteString("\n[The network refused or failed more than this.]")
+			break
+		}
+		fmt.Fprintf(&b, "\n[The network: %s]", u.GetMessage())
+	}
+	return b.String()
+}
