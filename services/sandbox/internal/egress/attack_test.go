@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The neighbour is a host of the same server that no rule names: what comes to it
+// Evil.org is a host of the same server that no rule names: what comes to it
 // got past the rules.
 func TestHostileRequestsGoNowhere(t *testing.T) {
 	w := newWorld(t, func(a, b int) []Rule {
@@ -108,10 +108,10 @@ func TestWhatIsSmuggledIsARequestOfItsOwn(t *testing.T) {
 			before := len(w.seen())
 			resp, c, b := w.raw(fmt.Sprintf("POST http://some.example.com:%d/pub/x HTTP/1.1\r\nHost: x\r\n%s\r\n%s", p, x.head, x.body))
 			_, _ = io.Copy(io.Discard, resp.Body)
-			if resp.StatusCode != 200 {
+			if resp.StatusCode != http.StatusOK {
 				t.Errorf("the first answer is %d", resp.StatusCode)
 			}
-			if second, err := http.ReadResponse(b, nil); err == nil && second.StatusCode != 403 {
+			if second, err := http.ReadResponse(b, nil); err == nil && second.StatusCode != http.StatusForbidden {
 				t.Errorf("the second answer is %d", second.StatusCode)
 			}
 			_ = c.Close()
@@ -138,7 +138,7 @@ func TestTunnelsHoldTheirNameInside(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			resp, c, b := w.raw(connect + x.inside)
-			if resp.StatusCode != 200 {
+			if resp.StatusCode != http.StatusOK {
 				t.Fatalf("CONNECT: %d", resp.StatusCode)
 			}
 			if n, _ := io.Copy(io.Discard, b); n != 0 {
@@ -156,7 +156,7 @@ func TestTunnelsHoldTheirNameInside(t *testing.T) {
 }
 
 func TestAddressesAreCheckedWhereTheyAreDialled(t *testing.T) {
-	public := netip.MustParseAddr("192.0.2.0") // documentation's: never dialled, because special as well
+	public := netip.MustParseAddr("192.0.2.0") // documentation's: never dialed, because special as well
 	for _, x := range []struct {
 		name  string
 		addrs []string
@@ -176,7 +176,7 @@ func TestAddressesAreCheckedWhereTheyAreDialled(t *testing.T) {
 				t.Errorf("request: %d %q, event %+v", status, body, e)
 			}
 			resp, _, _ := w.raw(fmt.Sprintf("CONNECT rebind.example.com:%d HTTP/1.1\r\nHost: x\r\n\r\n", port(w.secure)))
-			if e := w.event(); resp.StatusCode != 403 || e.Outcome != RefusedAddress {
+			if e := w.event(); resp.StatusCode != http.StatusForbidden || e.Outcome != RefusedAddress {
 				t.Errorf("tunnel: %d, event %+v", resp.StatusCode, e)
 			}
 		})
@@ -230,7 +230,7 @@ func TestProtocolsDoNotChangeAfterTheCheck(t *testing.T) {
 			rw.WriteHeader(http.StatusSwitchingProtocols)
 		}
 		resp, c, _ := w.raw(fmt.Sprintf("GET http://api.example.com:%d/ HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: %s\r\nHTTP2-Settings: AA\r\n\r\n", port(w.web), proto))
-		if resp.StatusCode != 502 {
+		if resp.StatusCode != http.StatusBadGateway {
 			t.Errorf("%s: %d, want 502", proto, resp.StatusCode)
 		}
 		_ = c.Close()

@@ -70,7 +70,7 @@ func OpenAuthority(dir string, now func() time.Time) (*Authority, error) {
 
 // replace writes a file that is there whole or not at all.
 func replace(file string, content []byte) error {
-	if err := os.WriteFile(file+".new", content, 0o600); err != nil {
+	if err := os.WriteFile(file+".new", content, 0o600); err != nil { //nolint:gosec // in the operator's directory
 		return err
 	}
 	return os.Rename(file+".new", file)

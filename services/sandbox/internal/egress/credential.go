@@ -143,7 +143,7 @@ func (p *Proxy) secretFor(r *rule, t target) (injection, error) {
 	v, err := c.value()
 	if err != nil {
 		p.o.Log.Error("a credential of egress cannot be read", "credential", c.name, "error", err)
-		return injection{}, &Refusal{Outcome: Failed, Message: fmt.Sprintf("the credential %q cannot be read: the service's log says why", r.Credential)}
+		return injection{}, &RefusalError{Outcome: Failed, Message: fmt.Sprintf("the credential %q cannot be read: the service's log says why", r.Credential)}
 	}
 	return injection{name: c.Header, value: v}, nil
 }

@@ -47,7 +47,7 @@ func (p *Proxy) dial(ctx context.Context, policy *Policy, t target) (net.Conn, e
 		}
 	}
 	if len(open) == 0 {
-		return nil, &Refusal{Outcome: RefusedAddress, Message: fmt.Sprintf(
+		return nil, &RefusalError{Outcome: RefusedAddress, Message: fmt.Sprintf(
 			"%s is at a private, local or otherwise special address: only a rule for the address or its range, within the operator's ceiling, opens it", t.host())}
 	}
 	return connect(ctx, open[:min(len(open), maxAddresses)], t)
@@ -60,9 +60,9 @@ func (p *Proxy) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &dns) && dns.IsNotFound, err == nil && len(found) == 0:
-		return nil, &Refusal{Outcome: Failed, Message: "there is no host " + name}
+		return nil, &RefusalError{Outcome: Failed, Message: "there is no host " + name}
 	case err != nil:
-		return nil, &Refusal{Outcome: Failed, Message: "the address of " + name + " could not be found: try again later"}
+		return nil, &RefusalError{Outcome: Failed, Message: "the address of " + name + " could not be found: try again later"}
 	}
 	return found, nil
 }
@@ -84,7 +84,7 @@ func connect(ctx context.Context, addrs []netip.Addr, t target) (net.Conn, error
 	if errors.As(last, &op) && !op.Timeout() {
 		why = op.Err.Error()
 	}
-	return nil, &Refusal{Outcome: Failed, Message: fmt.Sprintf("cannot connect to %s: %s", t.authority(), why)}
+	return nil, &RefusalError{Outcome: Failed, Message: fmt.Sprintf("cannot connect to %s: %s", t.authority(), why)}
 }
 
 // ownAddresses are the node's: what listens there is often meant for the node alone,

@@ -46,7 +46,7 @@ type Event struct {
 	Method     string
 	Host       string // in its normal form; as it was asked for when there is none
 	Port       uint16
-	Address    netip.Addr // that was dialled, if one was
+	Address    netip.Addr // that was dialed, if one was
 	Rule       string     // that allowed it
 	Credential string     // the name of what was put in
 	Status     int        // of the answer, zero without one
@@ -121,7 +121,7 @@ func (r *record) to(t target) { r.Host, r.Port = t.host(), t.port }
 
 // fail sets how it went wrong.
 func (r *record) fail(err error) {
-	var no *Refusal
+	var no *RefusalError
 	if errors.As(err, &no) {
 		r.Outcome, r.Message = no.Outcome, no.Message
 		return

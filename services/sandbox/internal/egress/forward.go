@@ -42,7 +42,7 @@ func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 	defer rec.end()
 	t, err := address(r)
 	if err != nil {
-		rec.refuse(w, &Refusal{Outcome: BadRequest, Message: err.Error()})
+		rec.refuse(w, &RefusalError{Outcome: BadRequest, Message: err.Error()})
 		return
 	}
 	s.send(w, r, rec, t, false)
@@ -70,7 +70,7 @@ func (s *Server) intercepted(w http.ResponseWriter, r *http.Request) {
 	rec.to(c.to)
 	t, err := parseAuthority(r.Host, 443)
 	if err != nil || t != c.to || r.Method == http.MethodConnect || r.URL.User != nil || r.URL.Host != "" && r.URL.Scheme != "https" {
-		rec.refuse(w, &Refusal{Outcome: BadRequest, Message: "the request is for another host than the connection, which is for " + c.to.authority()})
+		rec.refuse(w, &RefusalError{Outcome: BadRequest, Message: "the request is for another host than the connection, which is for " + c.to.authority()})
 		return
 	}
 	s.send(w, r, rec, t, true)
@@ -183,20 +183,20 @@ func (s *Server) answered(r *http.Response) error {
 // failed answers a request that got no answer.
 func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 	out := routeOf(r.Context())
-	var no *Refusal
+	var no *RefusalError
 	var timeout net.Error
 	var cert *tls.CertificateVerificationError
 	var unknown x509.UnknownAuthorityError
 	switch {
 	case errors.As(err, &no):
 	case r.Context().Err() != nil:
-		no = &Refusal{Outcome: Aborted, Message: "the client went away, or the sandbox ended"}
+		no = &RefusalError{Outcome: Aborted, Message: "the client went away, or the sandbox ended"}
 	case errors.As(err, &cert), errors.As(err, &unknown):
-		no = &Refusal{Outcome: Failed, Message: "the certificate of " + out.to.host() + " is not valid for it, or its issuer is not trusted here"}
+		no = &RefusalError{Outcome: Failed, Message: "the certificate of " + out.to.host() + " is not valid for it, or its issuer is not trusted here"}
 	case errors.As(err, &timeout) && timeout.Timeout():
-		no = &Refusal{Outcome: Failed, Message: out.to.authority() + " does not answer in time"}
+		no = &RefusalError{Outcome: Failed, Message: out.to.authority() + " does not answer in time"}
 	default:
-		no = &Refusal{Outcome: Failed, Message: out.to.authority() + " did not answer as a server of " + strings.ToUpper(out.scheme) + " does"}
+		no = &RefusalError{Outcome: Failed, Message: out.to.authority() + " did not answer as a server of " + strings.ToUpper(out.scheme) + " does"}
 	}
 	out.Status = 0
 	out.refuse(w, no)
@@ -217,9 +217,9 @@ var statuses = map[Outcome]struct {
 
 // refuse answers for the proxy itself, and remembers it.
 func (r *record) refuse(w http.ResponseWriter, err error) {
-	var no *Refusal
+	var no *RefusalError
 	if !errors.As(err, &no) {
-		no = &Refusal{Outcome: Failed, Message: "the request failed"}
+		no = &RefusalError{Outcome: Failed, Message: "the request failed"}
 	}
 	r.fail(no)
 	st := statuses[no.Outcome]

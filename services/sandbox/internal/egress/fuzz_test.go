@@ -35,8 +35,8 @@ func fuzzed(t testing.TB, observe func(Event)) (*handoff, *Server) {
 }
 
 // FuzzRequests sends bytes to a proxy whose names are all at loopback, which no rule
-// opens: whatever the bytes are, nothing may be dialled, and what the rules let as
-// far as dialling is what they say.
+// opens: whatever the bytes are, nothing may be dialed, and what the rules let as
+// far as dialing is what they say.
 func FuzzRequests(f *testing.F) {
 	for _, s := range []string{
 		"GET http://api.example.com/pub/x HTTP/1.1\r\nHost: x\r\n\r\n", "CONNECT tls.example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -83,7 +83,7 @@ func FuzzRequests(f *testing.F) {
 func checkFuzzed(t *testing.T, e Event) {
 	t.Helper()
 	if e.Outcome == Done || e.Address.IsValid() {
-		t.Errorf("something was dialled: %+v", e)
+		t.Errorf("something was dialed: %+v", e)
 	}
 	if e.Rule != "" && e.Host != "api.example.com" && e.Host != "tls.example.com" {
 		t.Errorf("rule %q let %q through", e.Rule, e.Host)

@@ -93,7 +93,7 @@ func newWorld(t *testing.T, rules func(plain, secure int) []Rule, change ...func
 
 func (w *world) serve(policy *Policy) {
 	w.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func (w *world) resolve(_ context.Context, name string) ([]netip.Addr, error) {
 func (w *world) outside(rw http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	w.mu.Lock()
-	w.got = append(w.got, r.Clone(context.Background()))
+	w.got = append(w.got, r.Clone(context.WithoutCancel(r.Context())))
 	w.bodies = append(w.bodies, string(body))
 	w.mu.Unlock()
 	if w.other != nil {
@@ -211,7 +211,7 @@ func (w *world) ask(c *http.Client, method, url string, header ...string) (int, 
 // raw sends bytes to the proxy and returns the first answer, and the connection.
 func (w *world) raw(text string) (*http.Response, net.Conn, *bufio.Reader) {
 	w.t.Helper()
-	c, err := net.Dial("tcp", w.addr) //nolint:noctx // a test's
+	c, err := net.Dial("tcp", w.addr)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func TestConnectionsEnd(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			w := newWorld(t, rawRule, limited(x.limits))
 			resp, _, b := w.raw(fmt.Sprintf("CONNECT raw.example.com:%d HTTP/1.1\r\nHost: x\r\n\r\n", port(w.web)))
-			if resp.StatusCode != 200 {
+			if resp.StatusCode != http.StatusOK {
 				t.Fatalf("CONNECT: %d", resp.StatusCode)
 			}
 			_, _ = io.Copy(io.Discard, b) // until the proxy ends it
@@ -58,7 +58,7 @@ func TestBytesAreBounded(t *testing.T) {
 	w := newWorld(t, rawRule, limited(Limits{Bytes: 100 << 10}))
 	w.other = func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write(make([]byte, 1<<20)) }
 	resp, _, b := w.raw(fmt.Sprintf("CONNECT raw.example.com:%d HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", port(w.web)))
-	if resp.StatusCode != 200 {
+	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("CONNECT: %d", resp.StatusCode)
 	}
 	if n, _ := io.Copy(io.Discard, b); n > 200<<10 {
@@ -89,7 +89,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	_ = first.Close()
 	w.event() // of the first: its place is free
-	if resp, _, _ := w.raw(connect); resp.StatusCode != 200 {
+	if resp, _, _ := w.raw(connect); resp.StatusCode != http.StatusOK {
 		t.Errorf("after one has ended: %d", resp.StatusCode)
 	}
 }
@@ -121,7 +121,7 @@ func TestClosingEndsEverything(t *testing.T) {
 			t.Errorf("event %+v", e)
 		}
 	}
-	if c, err := net.Dial("tcp", w.addr); err == nil { //nolint:noctx // a test's
+	if c, err := net.Dial("tcp", w.addr); err == nil {
 		_ = c.Close()
 		t.Error("it still listens")
 	}

@@ -14,7 +14,7 @@ type meter struct {
 	idle  *time.Timer
 	total *time.Timer
 	left  atomic.Int64 // bytes
-	why   atomic.Pointer[Refusal]
+	why   atomic.Pointer[RefusalError]
 	once  sync.Once
 }
 
@@ -29,7 +29,7 @@ func newMeter(c net.Conn, s *Server) *meter {
 
 // limit ends the connection for a reason.
 func (m *meter) limit(why string) {
-	m.why.CompareAndSwap(nil, &Refusal{Outcome: Limited, Message: why + ": make a new one"})
+	m.why.CompareAndSwap(nil, &RefusalError{Outcome: Limited, Message: why + ": make a new one"})
 	_ = m.Close()
 }
 

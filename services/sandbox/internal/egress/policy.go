@@ -15,17 +15,17 @@ type Policy struct {
 	ceiling []*rule
 }
 
-// Refusal says why a request was not sent.
-type Refusal struct {
+// RefusalError says why a request was not sent.
+type RefusalError struct {
 	Outcome Outcome
 	Message string // for the one who asked: what, why, what to do
 }
 
 // Error is the message.
-func (r *Refusal) Error() string { return r.Message }
+func (r *RefusalError) Error() string { return r.Message }
 
-func deny(format string, args ...any) *Refusal {
-	return &Refusal{Outcome: Denied, Message: fmt.Sprintf(format, args...)}
+func deny(format string, args ...any) *RefusalError {
+	return &RefusalError{Outcome: Denied, Message: fmt.Sprintf(format, args...)}
 }
 
 func compileAll(rules []Rule) ([]*rule, error) {
@@ -168,7 +168,7 @@ func (p *Policy) pathful(t target) bool {
 	return slices.ContainsFunc(p.ceiling, func(c *rule) bool { return c.host.matches(t) && len(c.Paths) > 0 })
 }
 
-// reaches says whether a special address may be dialled: a range names it, in the
+// reaches says whether a special address may be dialed: a range names it, in the
 // workspace's rules and in the operator's.
 func (p *Policy) reaches(a netip.Addr, port uint16) bool {
 	named := func(all []*rule) bool {

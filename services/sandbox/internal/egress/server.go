@@ -4,8 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -51,12 +50,12 @@ func (p *Proxy) Serve(l net.Listener, policy *Policy, c Client) *Server {
 		TLSHandshakeTimeout: dialTimeout, IdleConnTimeout: upstreamIdle, MaxIdleConnsPerHost: upstreamUnused,
 		ExpectContinueTimeout: time.Second, MaxResponseHeaderBytes: maxHeader,
 	}
-	quiet := log.New(io.Discard, "", 0) // what goes wrong is in the events
 	s.forwarder = &httputil.ReverseProxy{
-		Rewrite: rewrite, Transport: s.transport, FlushInterval: -1, ModifyResponse: s.answered, ErrorHandler: s.failed, ErrorLog: quiet,
+		Rewrite: rewrite, Transport: s.transport, FlushInterval: -1, ModifyResponse: s.answered, ErrorHandler: s.failed,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // what goes wrong is in the events
 	}
-	s.outer = s.http(s.plain, quiet)
-	s.inner = s.http(s.intercepted, quiet)
+	s.outer = s.http(s.plain)
+	s.inner = s.http(s.intercepted)
 	s.run(s.outer, door{Listener: l, s: s})
 	s.run(s.inner, s.secret)
 	return s
@@ -65,11 +64,11 @@ func (p *Proxy) Serve(l net.Listener, policy *Policy, c Client) *Server {
 type connKey struct{}
 
 // http makes a server of HTTP/1 whose connections are waited for.
-func (s *Server) http(h http.HandlerFunc, quiet *log.Logger) *http.Server {
+func (s *Server) http(h http.HandlerFunc) *http.Server {
 	var only http.Protocols
 	only.SetHTTP1(true)
 	return &http.Server{
-		Handler: h, ErrorLog: quiet, Protocols: &only, ReadHeaderTimeout: headerTimeout, IdleTimeout: s.proxy.o.Limits.Idle, MaxHeaderBytes: maxHeader,
+		Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), Protocols: &only, ReadHeaderTimeout: headerTimeout, IdleTimeout: s.proxy.o.Limits.Idle, MaxHeaderBytes: maxHeader,
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return s.ctx },
 		ConnContext:                  func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
@@ -142,10 +141,10 @@ func (s *Server) forget(m *meter) {
 func (s *Server) dialUpstream(ctx context.Context, _, addr string) (net.Conn, error) {
 	t, err := parseAuthority(addr, 0)
 	if err != nil {
-		return nil, &Refusal{Outcome: BadRequest, Message: err.Error()}
+		return nil, &RefusalError{Outcome: BadRequest, Message: err.Error()}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
+	defer context.AfterFunc(s.ctx, cancel)() //nolint:contextcheck // both end it: the caller, and the server
 	return s.proxy.dial(ctx, s.policy, t)
 }

@@ -24,7 +24,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	defer rec.end()
 	t, err := connectAddress(r)
 	if err != nil {
-		rec.refuse(w, &Refusal{Outcome: BadRequest, Message: err.Error()})
+		rec.refuse(w, &RefusalError{Outcome: BadRequest, Message: err.Error()})
 		return
 	}
 	rec.to(t)
@@ -35,7 +35,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	}
 	rec.Rule = rule.Name
 	if rule.TLS == Intercept {
-		s.intercept(w, rec, t)
+		s.intercept(w, rec, t) //nolint:contextcheck // what is inside outlives the request
 		return
 	}
 	out, err := s.dialUpstream(r.Context(), "tcp", t.authority())
@@ -74,7 +74,7 @@ func (s *Server) hijack(w http.ResponseWriter, rec *record) (*taken, bool) {
 	m := c.(*meter) //nolint:forcetypeassert // the door lets in nothing else
 	t := &taken{meter: m}
 	if n := buffered.Reader.Buffered(); n > 0 {
-		early, _ := buffered.Reader.Peek(n)
+		early, _ := buffered.Peek(n)
 		t.early = append(t.early, early...)
 	}
 	// The server of HTTP has set deadlines for its own purposes.
@@ -205,7 +205,7 @@ func (s *Server) intercept(w http.ResponseWriter, rec *record, t target) {
 	case errors.Is(err, errOtherHost):
 		rec.fail(deny("the TLS inside is for another host than the connection, which is for %s", t.host()))
 	case err != nil:
-		rec.fail(&Refusal{Outcome: Failed, Message: "the client does not speak TLS, or does not trust the node's authority: see SSL_CERT_FILE"})
+		rec.fail(&RefusalError{Outcome: Failed, Message: "the client does not speak TLS, or does not trust the node's authority: see SSL_CERT_FILE"})
 	case s.secret.give(&intercept{Conn: c, meter: in.meter, to: t, exec: rec.Exec}):
 		rec.inside, rec.Outcome = true, Opened
 		return
@@ -230,7 +230,7 @@ func (p *Proxy) certificate(t target) (*tls.Certificate, error) {
 	c, err := p.o.Authority.certificate(t.host())
 	if err != nil {
 		p.o.Log.Error("cannot intercept", "error", err)
-		return nil, &Refusal{Outcome: Failed, Message: "the certificate for " + t.host() + " could not be made"}
+		return nil, &RefusalError{Outcome: Failed, Message: "the certificate for " + t.host() + " could not be made"}
 	}
 	return c, nil
 }
