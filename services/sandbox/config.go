@@ -26,20 +26,21 @@ const (
 
 // Config of the service. Sizes are in bytes.
 type Config struct {
-	Data          string        `key:"data" help:"directory that holds the workspaces"`
-	Node          string        `key:"node" help:"name of this node; empty takes the host's name"`
-	Level         string        `key:"level" help:"isolation of commands: full, basic, or auto, which is full as root and basic otherwise"`
-	Bubblewrap    string        `key:"bubblewrap" help:"path of the bwrap program; empty searches PATH"`
-	Init          string        `key:"init" help:"path of the program that is a sandbox's first process; empty takes the one built in"`
-	IdleTimeout   time.Duration `key:"idle-timeout" help:"how long a sandbox is kept in which nothing runs"`
-	MaxSandboxes  int           `key:"max-sandboxes" help:"sandboxes on this node; above that the longest idle one makes room, or the command is refused"`
-	ReadOnlyPaths []string      `key:"read-only-paths" help:"further paths of the host that commands may read, at the same place; the folder bin in them joins PATH"`
-	CgroupParent  string        `key:"cgroup-parent" help:"control group below which those of commands are made (level full)"`
-	UIDBase       int           `key:"uid-base" help:"first host user id for workspaces, when running as root"`
-	UIDCount      int           `key:"uid-count" help:"number of host user ids for workspaces (level full)"`
-	Limits        Limits        `key:"limits"`
-	ObjectStore   ObjectStore   `key:"object-store"`
-	Egress        Egress        `key:"egress"`
+	Data           string        `key:"data" help:"directory that holds the workspaces"`
+	Node           string        `key:"node" help:"name of this node; empty takes the host's name"`
+	Level          string        `key:"level" help:"isolation of commands: full, basic, or auto, which is full as root and basic otherwise"`
+	Bubblewrap     string        `key:"bubblewrap" help:"path of the bwrap program; empty searches PATH"`
+	Init           string        `key:"init" help:"path of the program that is a sandbox's first process; empty takes the one built in"`
+	IdleTimeout    time.Duration `key:"idle-timeout" help:"how long a sandbox is kept in which nothing runs"`
+	MaxSandboxes   int           `key:"max-sandboxes" help:"sandboxes on this node; above that the longest idle one makes room, or the command is refused"`
+	SpareSandboxes int           `key:"spare-sandboxes" help:"sandboxes that are kept ready for new sessions; 0 for none"`
+	ReadOnlyPaths  []string      `key:"read-only-paths" help:"further paths of the host that commands may read, at the same place; the folder bin in them joins PATH"`
+	CgroupParent   string        `key:"cgroup-parent" help:"control group below which those of commands are made (level full)"`
+	UIDBase        int           `key:"uid-base" help:"first host user id for workspaces, when running as root"`
+	UIDCount       int           `key:"uid-count" help:"number of host user ids for workspaces (level full)"`
+	Limits         Limits        `key:"limits"`
+	ObjectStore    ObjectStore   `key:"object-store"`
+	Egress         Egress        `key:"egress"`
 }
 
 // Egress is what commands may reach at most, and the secrets that are put into
@@ -122,7 +123,7 @@ func (o ObjectStore) open() (objectstore.Store, error) {
 func Defaults() Config {
 	return Config{
 		Data: "data/sandbox", Level: LevelAuto, CgroupParent: "fairlead", UIDBase: 200_000, UIDCount: 50_000,
-		IdleTimeout: 5 * time.Minute, MaxSandboxes: 1000,
+		IdleTimeout: 5 * time.Minute, MaxSandboxes: 1000, SpareSandboxes: 2,
 		Limits: Limits{
 			Memory: 4 << 30, Processes: 512, CPUs: 2, FileSize: 1 << 30, OpenFiles: 4096,
 			Output: 16 << 20, Flood: 1 << 30, Tmp: 512 << 20, Shm: 64 << 20,
@@ -150,6 +151,9 @@ func (c Config) Validate() error {
 	}
 	if c.IdleTimeout < time.Second {
 		faults = append(faults, fmt.Errorf("idle-timeout: %v is less than a second", c.IdleTimeout))
+	}
+	if c.SpareSandboxes < 0 || c.SpareSandboxes > 100 {
+		faults = append(faults, fmt.Errorf("spare-sandboxes: %d is not between 0 and 100", c.SpareSandboxes))
 	}
 	if c.MaxSandboxes < 1 {
 		faults = append(faults, fmt.Errorf("max-sandboxes: %d is less than 1", c.MaxSandboxes))

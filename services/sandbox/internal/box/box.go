@@ -82,6 +82,7 @@ type Options struct {
 	Limits          Limits
 	MaxExecs        int           // commands that may run at once on the node
 	MaxSessionExecs int           // … in one session
+	Spares          int           // sandboxes that are kept ready for new sessions
 	KeepFinished    int           // results kept per session, acknowledged or not
 	KeepFor         time.Duration // how long results, marks and answers are kept
 	Observer        Observer
@@ -95,6 +96,7 @@ type Node struct {
 	o       Options
 	lock    *os.File
 	journal *journal
+	spares  chan *spare
 	slots   *slots
 	execs   sync.WaitGroup // running commands
 	mu      sync.Mutex     // guards what follows
@@ -119,7 +121,10 @@ func Open(o Options) (*Node, error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, errors.Join(fmt.Errorf("data directory %s is used by another sandbox service: stop it, or choose another directory: %w", o.Dir, err), lock.Close())
 	}
-	n := &Node{o: o, lock: lock, open: map[Key]*session{}, slots: newSlots(o.Owners)}
+	n := &Node{o: o, lock: lock, open: map[Key]*session{}, slots: newSlots(o.Owners), spares: make(chan *spare, max(o.Spares-1, 0))}
+	if err := removeAll(filepath.Join(o.Dir, spareFolder)); err != nil {
+		return nil, errors.Join(fmt.Errorf("remove spare sandboxes of an earlier run: %w", err), lock.Close())
+	}
 	if err := n.survey(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -131,6 +136,11 @@ func Open(o Options) (*Node, error) {
 
 // Run tidies up now and then, until the context ends.
 func (n *Node) Run(ctx context.Context) error {
+	if n.o.Spares > 0 {
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		wg.Go(func() { n.keepSpares(ctx) })
+	}
 	t := time.NewTicker(time.Minute)
 	defer t.Stop()
 	for {

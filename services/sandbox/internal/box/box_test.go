@@ -33,6 +33,7 @@ func (f *fake) Start(context.Context, Command) (Process, error) {
 }
 
 func (f *fake) Warm(context.Context, Sandbox) error { return nil }
+func (f *fake) Move(string, Sandbox)                {}
 func (f *fake) Stop(string)                         {}
 func (f *fake) Freeze(context.Context, string) (bool, func(), error) {
 	return false, func() {}, nil

@@ -200,13 +200,15 @@ func (n *Node) recall() error {
 }
 
 func (n *Node) recallOne(e startEntry) error {
-	if e.Key.check() != nil || !callID.MatchString(e.CallID) || n.o.Now().Sub(e.Started) > n.o.KeepFor {
+	valid := e.Key.check() == nil && callID.MatchString(e.CallID)
+	if !valid || n.o.Now().Sub(e.Started) > n.o.KeepFor {
 		return nil
 	}
 	s := newSession(n, e.Key)
 	var m meta
-	if err := read(s.path(metaFile), &m); err != nil || !m.Created.Equal(e.Created) {
-		return nil //nolint:nilerr // the workspace is not there any more, or cannot be used anyway
+	known := read(s.path(metaFile), &m) == nil && m.Created.Equal(e.Created)
+	if !known {
+		return nil // the workspace is not there any more, or cannot be used anyway
 	}
 	if err := s.loadSettled(); err != nil {
 		return err

@@ -27,6 +27,9 @@ type Runner interface {
 	Start(ctx context.Context, c Command) (Process, error)
 	// Warm makes a workspace's sandbox ahead of its first command.
 	Warm(ctx context.Context, s Sandbox) error
+	// Move has the sandbox of a workspace be that of another name: the folders were
+	// renamed. Nothing runs in it. Without one it does nothing.
+	Move(from string, to Sandbox)
 	// Stop ends a workspace's sandbox, with all that runs in it. Nothing of it has
 	// the workspace open any more when it returns. Without one it does nothing.
 	Stop(workspace string)
@@ -48,6 +51,9 @@ type Sandbox struct {
 	Network string
 	Tenant  string // whose it is, for what is told of its network
 	Session string
+	// Spare says that nobody has needed it yet. It does not end for being idle, and
+	// none ends to make room for it.
+	Spare bool
 }
 
 // Command is what to run.

@@ -71,12 +71,20 @@ func (s *session) create(epoch, generation int64, seed func(*Workspace) error, i
 	if err := s.node.discard(s.dir); err != nil {
 		return fmt.Errorf("clear what an interrupted start left: %w", err)
 	}
-	slot, err := s.node.slots.take()
-	if err != nil {
+	sp := s.node.takeSpare()
+	var slot int
+	if sp != nil {
+		slot = sp.slot
+	} else if slot, err = s.node.slots.take(); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
+			if sp != nil {
+				s.node.o.Runner.Stop(sp.sandbox.Workspace)
+				_ = removeAll(sp.dir())
+			}
+			s.node.o.Runner.Stop(s.path("workspace"))
 			s.meta = nil
 			s.usage.set(nil)
 			_ = s.node.discard(s.dir)
@@ -84,10 +92,13 @@ func (s *session) create(epoch, generation int64, seed func(*Workspace) error, i
 		}
 	}()
 	m := &meta{Generation: generation, Epoch: epoch, Slot: slot, Created: s.node.o.Now().UTC(), Import: importID}
-	if err := s.makeFolders(slot); err != nil {
+	if err := s.makeFolders(slot, sp); err != nil {
 		return fmt.Errorf("make the workspace: %w", err)
 	}
 	s.meta = m
+	if sp != nil {
+		s.node.o.Runner.Move(sp.sandbox.Workspace, s.sandbox())
+	}
 	if err := seed(s.workspace()); err != nil {
 		return err
 	}
@@ -97,22 +108,23 @@ func (s *session) create(epoch, generation int64, seed func(*Workspace) error, i
 	return syncDir(filepath.Dir(s.dir))
 }
 
-func (s *session) makeFolders(slot int) error {
-	owner := s.node.slots.owner(slot)
-	for _, dir := range []string{"workspace", "home", "execs", "mutations", "staging"} {
+func (s *session) makeFolders(slot int, sp *spare) error {
+	if sp != nil {
+		if err := s.adopt(sp); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{"execs", "mutations", "staging"} {
 		if err := os.MkdirAll(s.path(dir), 0o700); err != nil {
 			return err
 		}
 	}
 	for _, dir := range []string{"workspace", "home"} {
-		if err := os.Chmod(s.path(dir), 0o755); err != nil { //nolint:gosec // the folder above is closed; inside, all may look
+		if sp != nil {
+			break
+		}
+		if err := makeOwned(s.path(dir), s.node.slots.owner(slot)); err != nil {
 			return err
-		}
-		if owner == Self {
-			continue
-		}
-		if err := os.Chown(s.path(dir), owner.UID, owner.GID); err != nil {
-			return fmt.Errorf("%w: give the workspace to user %d: %w", ErrIsolation, owner.UID, err)
 		}
 	}
 	return nil

@@ -208,7 +208,9 @@ func TestACommandsGroupIsKilledWithoutItsSandbox(t *testing.T) {
 	if err := below.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = <-ends[below]
+	if err := <-ends[below]; err == nil {
+		t.Error("the command ended by itself")
+	}
 	if err := below.Remove(); err != nil {
 		t.Error(err)
 	}
@@ -218,5 +220,7 @@ func TestACommandsGroupIsKilledWithoutItsSandbox(t *testing.T) {
 	if err := g.Remove(); err != nil {
 		t.Error(err)
 	}
-	_ = <-ends[g]
+	if err := <-ends[g]; err == nil {
+		t.Error("the sandbox ended by itself")
+	}
 }

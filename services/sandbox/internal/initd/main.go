@@ -66,7 +66,7 @@ func withstandSignals() error {
 	const ignore = 1
 	for n := uintptr(32); n <= 34; n++ {
 		a := action{handler: ignore}
-		if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, n, uintptr(unsafe.Pointer(&a)), 0, 8, 0, 0); e != 0 {
+		if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, n, uintptr(unsafe.Pointer(&a)), 0, 8, 0, 0); e != 0 { //nolint:gosec // the kernel takes a pointer
 			return fmt.Errorf("ignore signal %d: %w", n, e)
 		}
 	}

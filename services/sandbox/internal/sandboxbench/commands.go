@@ -117,7 +117,7 @@ func cold(ctx context.Context, s box.Sandbox) error {
 	if err := errors.Join(err, in.Close()); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "bwrap", "--unshare-all", "--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000",
+	cmd := exec.CommandContext(ctx, "bwrap", "--unshare-all", "--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000", //nolint:gosec // ours
 		"--cap-drop", "ALL", "--die-with-parent", "--new-session", "--clearenv",
 		"--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
 		"--proc", "/proc", "--dev", "/dev", "--size", "536870912", "--tmpfs", "/tmp", "--size", "67108864", "--tmpfs", "/dev/shm",
@@ -146,7 +146,7 @@ func (b *bench) dial(ctx context.Context) (_ *remote, err error) {
 	if err != nil {
 		return nil, err
 	}
-	local, server := rpc.NewLocal(), rpc.NewPeerServer(b.log)
+	local, server := rpc.NewLocal(), rpc.NewPeerServer(b.log) //nolint:contextcheck // it outlives none
 	s.RegisterPeer(server)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(local.Listener()) }()

@@ -55,7 +55,12 @@ func (r *Runner) enter(ctx context.Context, spec box.Sandbox, command bool) (*sa
 		r.mu.Unlock()
 		return nil, box.ErrClosed
 	}
-	for _, s := range r.warm[spec.Workspace] {
+	for _, s := range slices.Clone(r.warm[spec.Workspace]) {
+		if s.spec != spec && s.users == 0 { // it was made for what the workspace was to have before
+			r.remove(s)
+			s.kill()
+			continue
+		}
 		// Without control groups one command at a time is all that can be told apart.
 		if s.spec == spec && (r.groups != nil || s.booked == 0 || !command) {
 			s.book(command)
@@ -63,7 +68,7 @@ func (r *Runner) enter(ctx context.Context, spec box.Sandbox, command bool) (*sa
 			return s, r.await(ctx, s, command)
 		}
 	}
-	evicted, err := r.makeRoom()
+	evicted, err := r.makeRoom(spec.Spare)
 	if err != nil {
 		r.mu.Unlock()
 		return nil, err
@@ -93,7 +98,7 @@ func (s *sandbox) book(command bool) {
 	if command {
 		s.booked++
 	}
-	s.rest()
+	s.rouse()
 }
 
 // build makes a sandbox and follows it to its end.
@@ -126,15 +131,15 @@ func (r *Runner) await(ctx context.Context, s *sandbox, command bool) error {
 }
 
 // makeRoom takes the longest idle sandbox out when there are as many as may be,
-// for the caller to end. mu is held.
-func (r *Runner) makeRoom() (*sandbox, error) {
+// for the caller to end; but none for a spare one. mu is held.
+func (r *Runner) makeRoom(spare bool) (*sandbox, error) {
 	if r.max == 0 || r.count < r.max {
 		return nil, nil //nolint:nilnil // nothing need be ended
 	}
 	var idle *sandbox
 	for _, all := range r.warm {
 		for _, s := range all {
-			if s.users == 0 && (idle == nil || s.since.Before(idle.since)) {
+			if !spare && s.users == 0 && (idle == nil || s.since.Before(idle.since)) {
 				idle = s
 			}
 		}
@@ -157,23 +162,32 @@ func (r *Runner) leave(s *sandbox, command bool) {
 		s.booked--
 	}
 	at := slices.Index(r.warm[s.spec.Workspace], s)
-	if s.users > 0 || at < 0 {
+	if s.users > 0 || at < 0 || s.spec.Spare {
 		return
 	}
 	s.since = time.Now()
-	switch {
-	case at > 0: // one is enough for an idle workspace
+	same := func(other *sandbox) bool { return other.spec == s.spec }
+	if slices.ContainsFunc(r.warm[s.spec.Workspace][:at], same) { // one is enough for an idle workspace
 		r.remove(s)
 		s.kill()
-	case r.idle > 0 && s.timer == nil:
+		return
+	}
+	r.rest(s)
+}
+
+// rest begins a sandbox's time of rest. mu is held.
+func (r *Runner) rest(s *sandbox) {
+	switch {
+	case r.idle == 0:
+	case s.timer == nil:
 		s.timer = time.AfterFunc(r.idle, func() { r.retire(s) })
-	case r.idle > 0:
+	default:
 		s.timer.Reset(r.idle)
 	}
 }
 
-// rest ends a sandbox's time of rest. The runner's mu is held.
-func (s *sandbox) rest() {
+// rouse ends a sandbox's time of rest. The runner's mu is held.
+func (s *sandbox) rouse() {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
@@ -192,7 +206,7 @@ func (r *Runner) retire(s *sandbox) {
 
 // remove has nobody find a sandbox any more. mu is held.
 func (r *Runner) remove(s *sandbox) {
-	s.rest()
+	s.rouse()
 	w := s.spec.Workspace
 	r.warm[w] = slices.DeleteFunc(r.warm[w], func(x *sandbox) bool { return x == s })
 	if len(r.warm[w]) == 0 {
@@ -212,6 +226,22 @@ func (r *Runner) ended() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.count--
+}
+
+// Move implements box.Runner.
+func (r *Runner) Move(from string, to box.Sandbox) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range slices.Clone(r.warm[from]) {
+		r.remove(s)
+		if s.spec.Owner != to.Owner || s.spec.Limits != to.Limits || s.spec.Network != to.Network || len(r.warm[to.Workspace]) > 0 {
+			s.kill()
+			continue
+		}
+		s.spec, s.since = to, time.Now()
+		r.warm[to.Workspace] = []*sandbox{s}
+		r.rest(s)
+	}
 }
 
 // Stop implements box.Runner.

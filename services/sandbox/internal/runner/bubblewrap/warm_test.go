@@ -318,3 +318,53 @@ func TestAFrozenSandboxStandsStill(t *testing.T) {
 		t.Errorf("afterwards: %+v", e)
 	}
 }
+
+func TestASpareSandboxIsTakenOver(t *testing.T) {
+	r, owner := newRunner(t, func(o *Options) { o.Idle, o.Max = time.Millisecond, 1 })
+	c := command(t, owner, "true")
+	spare := c.Sandbox
+	spare.Spare = true
+	if err := r.Warm(t.Context(), spare); err != nil {
+		t.Fatal(err)
+	}
+	first := only(t, r, c)
+	another := command(t, owner, "true").Sandbox
+	another.Spare = true
+	if err := r.Warm(t.Context(), another); !errors.Is(err, box.ErrTooManySandboxes) {
+		t.Errorf("another spare one: %v", err)
+	}
+	r.mu.Lock()
+	r.idle = 0 // it shall be there to look at
+	r.mu.Unlock()
+	c.Sandbox.ID, c.Sandbox.Workspace, c.Sandbox.Home = "taken", spare.Workspace+".taken", spare.Home+".taken"
+	if err := errors.Join(os.Rename(spare.Workspace, c.Sandbox.Workspace), os.Rename(spare.Home, c.Sandbox.Home)); err != nil {
+		t.Fatal(err)
+	}
+	r.Move(spare.Workspace, c.Sandbox)
+	if out, e := run(t, r, with(c, "echo x > file; echo y > ~/file; pwd")); out != "/workspace\n" || e.Status != 0 {
+		t.Errorf("%q, %+v", out, e)
+	}
+	if only(t, r, c) != first {
+		t.Error("another sandbox was made")
+	}
+	for _, dir := range []string{c.Sandbox.Workspace, c.Sandbox.Home} {
+		if _, err := os.Stat(filepath.Join(dir, "file")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestASandboxOfOtherLimitsIsReplaced(t *testing.T) {
+	r, owner := newRunner(t)
+	c := command(t, owner, "true")
+	run(t, r, c)
+	first := only(t, r, c)
+	c.Sandbox.Limits.TmpBytes *= 2
+	run(t, r, c)
+	<-first.gone
+	second := only(t, r, c)
+	run(t, r, c)
+	if only(t, r, c) != second {
+		t.Error("it was replaced again")
+	}
+}

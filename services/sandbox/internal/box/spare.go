@@ -1,0 +1,127 @@
+package box
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// spareFolder holds the folders of workspaces in waiting.
+const spareFolder = ".spare"
+
+// sparePause is how long after a failure the next one is tried.
+const sparePause = 10 * time.Second
+
+// spare is a workspace in waiting, with a sandbox that is ready: an empty folder,
+// a home directory and a user. A session takes it over by giving the folders their
+// names. The sandbox has them open, and does not know what they are called.
+type spare struct {
+	slot    int
+	sandbox Sandbox
+}
+
+func (sp *spare) dir() string { return filepath.Dir(sp.sandbox.Workspace) }
+
+// keepSpares makes spares whenever there are too few, until the context ends.
+func (n *Node) keepSpares(ctx context.Context) {
+	for i := 0; ; i++ {
+		sp, err := n.makeSpare(ctx, i)
+		if err != nil {
+			if ctx.Err() == nil && !errors.Is(err, ErrTooManySandboxes) {
+				n.o.Log.Warn("cannot make a sandbox ahead of time", "error", err)
+			}
+			pause := time.NewTimer(sparePause)
+			select {
+			case <-ctx.Done():
+				pause.Stop()
+				return
+			case <-pause.C:
+				continue
+			}
+		}
+		select {
+		case n.spares <- sp:
+		case <-ctx.Done():
+			n.dropSpare(sp)
+			return
+		}
+	}
+}
+
+func (n *Node) makeSpare(ctx context.Context, i int) (*spare, error) {
+	slot, err := n.slots.take()
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(n.o.Dir, spareFolder, strconv.Itoa(i))
+	sp := &spare{slot: slot, sandbox: Sandbox{
+		ID: "spare-" + strconv.Itoa(i), Workspace: filepath.Join(dir, "workspace"), Home: filepath.Join(dir, "home"),
+		Owner: n.slots.owner(slot), Limits: n.o.Limits, Spare: true,
+	}}
+	err = os.MkdirAll(dir, 0o700)
+	for _, path := range []string{sp.sandbox.Workspace, sp.sandbox.Home} {
+		if err == nil {
+			err = makeOwned(path, sp.sandbox.Owner)
+		}
+	}
+	if err == nil {
+		err = n.o.Runner.Warm(ctx, sp.sandbox)
+	}
+	if err != nil {
+		n.dropSpare(sp)
+		return nil, err
+	}
+	return sp, nil
+}
+
+func (n *Node) dropSpare(sp *spare) {
+	n.o.Runner.Stop(sp.sandbox.Workspace)
+	if err := removeAll(sp.dir()); err != nil {
+		n.o.Log.Error("cannot remove the folders of a spare sandbox", "error", err)
+	}
+	n.slots.free(sp.slot)
+}
+
+// takeSpare returns a spare, or nil when there is none.
+func (n *Node) takeSpare() *spare {
+	select {
+	case sp := <-n.spares:
+		return sp
+	default:
+		return nil
+	}
+}
+
+// adopt makes a spare's folders the session's.
+func (s *session) adopt(sp *spare) error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	for from, to := range map[string]string{sp.sandbox.Workspace: s.path("workspace"), sp.sandbox.Home: s.path("home")} {
+		if err := os.Rename(from, to); err != nil {
+			return err
+		}
+	}
+	return os.Remove(sp.dir())
+}
+
+// makeOwned makes a folder of an owner's.
+func makeOwned(path string, o Owner) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return err
+	}
+	if err := os.Chmod(path, 0o755); err != nil { //nolint:gosec // the folder above is closed; inside, all may look
+		return err
+	}
+	if o == Self {
+		return nil
+	}
+	if err := os.Chown(path, o.UID, o.GID); err != nil {
+		return fmt.Errorf("%w: give the workspace to user %d: %w", ErrIsolation, o.UID, err)
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package box
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// mover is a fake that remembers what was made ahead of time and taken over.
+type mover struct {
+	fake
+	mu            sync.Mutex
+	warmed, moved []string
+}
+
+func (m *mover) Warm(_ context.Context, s Sandbox) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.warmed = append(m.warmed, s.Workspace)
+	return nil
+}
+
+func (m *mover) Move(from string, to Sandbox) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.moved = append(m.moved, from, to.Workspace)
+}
+
+// seen is what it remembers.
+func (m *mover) seen() (warmed, moved []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.warmed), slices.Clone(m.moved)
+}
+
+func TestANewSessionTakesASpareOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &mover{}
+		o := options(t, m)
+		o.Spares = 2
+		n := openNode(t, o)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- n.Run(ctx) }()
+		synctest.Wait()
+		warmed, _ := m.seen()
+		if len(warmed) != 2 {
+			t.Fatalf("%d are ready", len(warmed))
+		}
+		ensure(t, n, Key{"t", "s"})
+		workspace := filepath.Join(o.Dir, "t", "s", "workspace")
+		if _, moved := m.seen(); !slices.Equal(moved, []string{warmed[0], workspace}) {
+			t.Errorf("taken over: %v", moved)
+		}
+		if st, err := os.Stat(workspace); err != nil || !st.IsDir() {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if warmed, _ := m.seen(); len(warmed) != 3 {
+			t.Errorf("afterwards %d were made", len(warmed))
+		}
+		if o := finish(t, n, "a"); o.Reason != Exited {
+			t.Errorf("%+v", o)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+		n, err := Open(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = n.Close() }()
+		if left, err := os.ReadDir(filepath.Join(o.Dir, spareFolder)); err == nil {
+			t.Errorf("%d folders of spares are left", len(left))
+		}
+	})
+}
