@@ -38,6 +38,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Errors of this package. Everything else is a failure of the disk.
@@ -213,7 +215,10 @@ func writeFile(path string, raw []byte, durable bool) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(temp, path); err != nil || !durable {
+	if !durable {
+		return swap(temp, unix.AT_FDCWD, path)
+	}
+	if err := os.Rename(temp, path); err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(path))
