@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -35,7 +36,7 @@ func (s *Store) Restore(ctx context.Context, t *Tree, id string) (Restored, erro
 	if err := both.Wait(); err != nil {
 		return Restored{}, err
 	}
-	re := &restore{ctx: ctx, store: s, tree: t, touched: map[string]bool{}, unlocked: map[string]bool{}, stats: map[string]unix.Stat_t{}}
+	re := &restore{ctx: ctx, store: s, tree: t, touched: map[string]bool{}, drafts: map[string]string{}, unlocked: map[string]bool{}, stats: map[string]unix.Stat_t{}}
 	if err := re.run(have.entries, want); err != nil {
 		return re.done, err
 	}
@@ -73,7 +74,8 @@ type restore struct {
 	ctx     context.Context //nolint:containedctx // lives as long as one restore
 	store   *Store
 	tree    *Tree
-	touched map[string]bool // directories whose own time has changed
+	drafts  map[string]string // files that are written and not yet in place, by path
+	touched map[string]bool   // directories whose own time has changed
 	// unlocked are the directories to which the service gave itself the right.
 	unlocked map[string]bool
 	stats    map[string]unix.Stat_t // of regular files that were written or changed
@@ -83,12 +85,17 @@ type restore struct {
 	dir     *os.File // nil for none
 }
 
-// run removes what is not wanted, then makes what is missing, then gives
-// directories their permissions and times.
+// run writes the files that are missing or differ beside the workspace, and only
+// then touches it: it removes what is not wanted, puts in place what is missing,
+// and gives directories their permissions and times.
 func (re *restore) run(have, want []Entry) error {
 	defer re.leave()
-	present, err := re.remove(have, want)
-	if err != nil {
+	present, surplus := match(have, want)
+	defer re.discard()
+	if err := re.prepare(want, present); err != nil {
+		return err
+	}
+	if err := re.remove(have, surplus); err != nil {
 		return err
 	}
 	for i, e := range want {
@@ -107,14 +114,10 @@ func (re *restore) run(have, want []Entry) error {
 	return nil
 }
 
-// remove removes what is not wanted, from the end, so that directories are empty
-// by then. It returns for each wanted entry what is there, if it is of its kind.
-func (re *restore) remove(have, want []Entry) ([]*Entry, error) {
-	if err := re.unlock(have); err != nil {
-		return nil, err
-	}
-	present := make([]*Entry, len(want))
-	var surplus []Entry
+// match returns for each wanted entry what is there, if it is of its kind, and
+// what is there besides.
+func match(have, want []Entry) (present []*Entry, surplus []Entry) {
+	present = make([]*Entry, len(want))
 	i := 0
 	for h := range have {
 		for i < len(want) && before(want[i].Path, have[h].Path) {
@@ -126,12 +129,57 @@ func (re *restore) remove(have, want []Entry) ([]*Entry, error) {
 		}
 		surplus = append(surplus, have[h])
 	}
+	return present, surplus
+}
+
+// writers is how many files are written at a time.
+const writers = 4
+
+// prepare writes regular files, several at a time.
+func (re *restore) prepare(want []Entry, present []*Entry) error {
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(re.ctx)
+	g.SetLimit(writers)
+	for i, e := range want {
+		if e.Kind != Regular || e.kept(present[i]) {
+			continue
+		}
+		g.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			draft, err := re.draft(e)
+			if err != nil {
+				return fmt.Errorf("restore %.200s: %w", e.Path, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			re.drafts[e.Path] = draft
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// discard deletes the files that were not put in place.
+func (re *restore) discard() {
+	for _, draft := range re.drafts {
+		_ = os.Remove(draft) // the staging folder is cleared with the session's next use
+	}
+}
+
+// remove removes what is not wanted, from the end, so that directories are empty
+// by then.
+func (re *restore) remove(have, surplus []Entry) error {
+	if err := re.unlock(have); err != nil {
+		return err
+	}
 	for n := len(surplus) - 1; n >= 0; n-- {
 		if err := re.removeOne(surplus[n]); err != nil {
-			return nil, fmt.Errorf("remove %.200s: %w", surplus[n].Path, err)
+			return fmt.Errorf("remove %.200s: %w", surplus[n].Path, err)
 		}
 	}
-	return present, nil
+	return nil
 }
 
 func (re *restore) removeOne(e Entry) error {
@@ -318,13 +366,12 @@ func (re *restore) own(dir int, last string) error {
 	return unix.Fchownat(dir, last, re.tree.owner.UID, re.tree.owner.GID, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// regular writes a file beside the workspace and puts it in place whole.
-func (re *restore) regular(e Entry, dir int, last string) error {
+// draft writes a file beside the workspace, and returns its name.
+func (re *restore) draft(e Entry) (string, error) {
 	f, err := os.CreateTemp(re.tree.staging, "restore-")
 	if err != nil {
-		return err
+		return "", err
 	}
-	defer func() { _ = f.Close() }()
 	err = re.store.write(e, f)
 	if err == nil && re.tree.owner.UID >= 0 {
 		err = f.Chown(re.tree.owner.UID, re.tree.owner.GID)
@@ -335,13 +382,20 @@ func (re *restore) regular(e Entry, dir int, last string) error {
 	if err == nil {
 		err = setTime(unix.AT_FDCWD, f.Name(), e.Mtime)
 	}
-	if err == nil {
-		err = swap(f.Name(), dir, last)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
 	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+	return f.Name(), nil
+}
+
+// regular puts a file that was prepared in place, whole.
+func (re *restore) regular(e Entry, dir int, last string) error {
+	if err := swap(re.drafts[e.Path], dir, last); err != nil {
+		return err
 	}
-	st, err := stat(f)
+	delete(re.drafts, e.Path)
+	var st unix.Stat_t
+	err := unix.Fstatat(dir, last, &st, unix.AT_SYMLINK_NOFOLLOW)
 	re.stats[e.Path] = st
 	return err
 }
