@@ -36,8 +36,8 @@ func (s *Store) Restore(ctx context.Context, t *Tree, id string) (Restored, erro
 	if err := both.Wait(); err != nil {
 		return Restored{}, err
 	}
-	re := &restore{ctx: ctx, store: s, tree: t, touched: map[string]bool{}, drafts: map[string]string{}, unlocked: map[string]bool{}, stats: map[string]unix.Stat_t{}}
-	if err := re.run(have.entries, want); err != nil {
+	re := &restore{store: s, tree: t, touched: map[string]bool{}, drafts: map[string]string{}, unlocked: map[string]bool{}, stats: map[string]unix.Stat_t{}}
+	if err := re.run(ctx, have.entries, want); err != nil {
 		return re.done, err
 	}
 	return re.done, s.saveIndex(re.index(have.index, want))
@@ -71,7 +71,6 @@ func (re *restore) index(was []known, want []Entry) []known {
 
 // restore is one restore under way.
 type restore struct {
-	ctx     context.Context //nolint:containedctx // lives as long as one restore
 	store   *Store
 	tree    *Tree
 	drafts  map[string]string // files that are written and not yet in place, by path
@@ -88,18 +87,18 @@ type restore struct {
 // run writes the files that are missing or differ beside the workspace, and only
 // then touches it: it removes what is not wanted, puts in place what is missing,
 // and gives directories their permissions and times.
-func (re *restore) run(have, want []Entry) error {
+func (re *restore) run(ctx context.Context, have, want []Entry) error {
 	defer re.leave()
 	present, surplus := match(have, want)
 	defer re.discard()
-	if err := re.prepare(want, present); err != nil {
+	if err := re.prepare(ctx, want, present); err != nil {
 		return err
 	}
 	if err := re.remove(have, surplus); err != nil {
 		return err
 	}
 	for i, e := range want {
-		if err := re.ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if err := re.make(e, present[i]); err != nil {
@@ -136,9 +135,9 @@ func match(have, want []Entry) (present []*Entry, surplus []Entry) {
 const writers = 4
 
 // prepare writes regular files, several at a time.
-func (re *restore) prepare(want []Entry, present []*Entry) error {
+func (re *restore) prepare(ctx context.Context, want []Entry, present []*Entry) error {
 	var mu sync.Mutex
-	g, ctx := errgroup.WithContext(re.ctx)
+	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(writers)
 	for i, e := range want {
 		if e.Kind != Regular || e.kept(present[i]) {
