@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -135,6 +136,49 @@ func TestCommandsAtOnceAreToldApart(t *testing.T) {
 			t.Errorf("told %v connections, want 1, 2 and 3", counts)
 		}
 	})
+}
+
+func TestCommandsThatRunKeepTheirNetworkAndStandStillWithTheOthers(t *testing.T) {
+	needCurl(t)
+	if os.Getuid() != 0 {
+		t.Skip("only level full freezes")
+	}
+	_, port := outside(t)
+	c := open(t, sandbox.LevelFull, ceiling(port))
+	rule := &sandboxv1.NetworkRule{Host: "127.0.0.0/8", Ports: []int32{int32(port)}}
+	if err := c.network(t, rule); err != nil {
+		t.Fatal(err)
+	}
+	old := make(chan result)
+	go func() {
+		r, err := c.exec(t.Context(), fmt.Sprintf("touch ready; while [ ! -e go ]; do sleep 0.01; done; %s http://127.0.0.1:%d/", curl, port), nil)
+		if err != nil {
+			t.Error(err)
+		}
+		old <- r
+	}()
+	if r := c.bash(t, "while [ ! -e ready ]; do sleep 0.01; done"); r.GetExitCode() != 0 {
+		t.Fatal(r.err)
+	}
+	if err := c.network(t); err != nil {
+		t.Fatal(err)
+	}
+	if r := c.bash(t, "echo ${http_proxy:-none}; exit 3"); r.out != "none\n" {
+		t.Errorf("a new command has the network %q", r.out)
+	}
+	r, err := c.snapshots.CreateSnapshot(t.Context(), &sandboxv1.CreateSnapshotRequest{Call: c.call(), Description: "test"})
+	if err != nil || r.GetFrozen().AsDuration() <= 0 {
+		t.Errorf("they did not stand still: %v, %v", r, err)
+	}
+	c.bash(t, "touch go")
+	if r := <-old; r.out != "seen GET /" {
+		t.Errorf("the old one lost its network: %q %q", r.out, r.err)
+	}
+	first := c.bash(t, "echo x >/tmp/kept; echo ok")
+	second := c.bash(t, "cat /tmp/kept")
+	if first.out != "ok\n" || second.out != "x\n" {
+		t.Errorf("afterwards commands do not share a sandbox: %q %q", second.out, second.err)
+	}
 }
 
 func TestAPolicyThatIsNotValidIsRefused(t *testing.T) {

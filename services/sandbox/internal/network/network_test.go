@@ -3,8 +3,8 @@ package network
 import (
 	"context"
 	"errors"
-	"strconv"
 	"log/slog"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"

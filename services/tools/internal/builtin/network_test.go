@@ -1,7 +1,7 @@
 package builtin
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,7 +17,7 @@ func TestWhatTheNetworkRefusedIsTold(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for i := range 20 {
-		e.Network = append(e.Network, &sandboxv1.NetworkUse{Outcome: sandboxv1.NetworkOutcome_NETWORK_OUTCOME_FAILED, Message: fmt.Sprint(i)})
+		e.Network = append(e.Network, &sandboxv1.NetworkUse{Outcome: sandboxv1.NetworkOutcome_NETWORK_OUTCOME_FAILED, Message: strconv.Itoa(i)})
 	}
 	if got := refusals(e); strings.Count(got, "\n") != maxRefusals+1 || !strings.HasSuffix(got, "more than this.]") {
 		t.Errorf("many are told as %q", got)

@@ -286,25 +286,49 @@ func (r *Runner) Close() error {
 // Freeze implements box.Runner. Without control groups nothing can be frozen.
 func (r *Runner) Freeze(ctx context.Context, workspace string) (bool, func(), error) {
 	r.mu.Lock()
-	var s *sandbox
-	if all := r.warm[workspace]; len(all) > 0 && r.groups != nil {
-		s = all[0]
+	var all []*sandbox // more than one while commands run that have another network
+	if r.groups != nil {
+		all = slices.Clone(r.warm[workspace])
+	}
+	for _, s := range all {
 		s.book(false)
 	}
 	r.mu.Unlock()
-	if s == nil {
-		return false, func() {}, nil
+	var thaws []func()
+	thaw := func() {
+		for _, f := range thaws {
+			f()
+		}
 	}
+	for i, s := range all {
+		f, err := r.freezeOne(ctx, s)
+		if err != nil {
+			thaw()
+			for _, rest := range all[i+1:] {
+				r.leave(rest, false)
+			}
+			return false, func() {}, err
+		}
+		if f != nil {
+			thaws = append(thaws, f)
+		}
+	}
+	return len(thaws) > 0, thaw, nil
+}
+
+// freezeOne freezes a sandbox in which the caller has a place, which it gives back at
+// the thaw. Nil and no error: nothing runs in it.
+func (r *Runner) freezeOne(ctx context.Context, s *sandbox) (thaw func(), err error) {
 	if err := r.await(ctx, s, false); err != nil {
-		return false, func() {}, nil //nolint:nilerr // it was never made, so nothing runs in it
+		return nil, nil //nolint:nilerr,nilnil // it was never made, so nothing runs in it
 	}
 	s.turn.Lock()
 	if err := s.freezeUntil(ctx); err != nil {
 		s.turn.Unlock()
 		r.leave(s, false)
-		return false, func() {}, err
+		return nil, err
 	}
-	return true, func() {
+	return func() {
 		if err := s.group.Thaw(); err != nil {
 			s.r.log.Error("cannot thaw a sandbox: ending it", "error", err)
 			s.kill()
