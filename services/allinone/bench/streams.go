@@ -18,7 +18,7 @@ import (
 )
 
 // rates are the tokens a second that a turn streams, from the goal down.
-var rates = []float64{50, 25, 15, 10, 5, 2}
+var rates = []float64{50, 25, 15, 10, 5, 2, 1}
 
 const (
 	deliveryGoal = 50 * time.Millisecond
@@ -50,6 +50,9 @@ func measureStreams(ctx context.Context, b *bench) error {
 	}
 	b.printf("   Fairlead, Postgres, the model server and the clients share the CPUs; the CPU of each is in cores.\n")
 	for _, rate := range rates {
+		if err := b.rest(ctx, f); err != nil {
+			return err
+		}
 		l, err := b.load(ctx, f, sessions, rate)
 		if err != nil {
 			return err
@@ -64,6 +67,24 @@ func measureStreams(ctx context.Context, b *bench) error {
 		}
 	}
 	return b.idle(ctx, f)
+}
+
+// restless is how many cores Fairlead and Postgres may use while they rest.
+const restless = 0.1
+
+// rest waits until what a load left behind is done: ended turns are folded and
+// indexed.
+func (b *bench) rest(ctx context.Context, f *fleet.Fairlead) error {
+	const look = time.Second
+	for ctx.Err() == nil {
+		before := b.cpu(f)
+		sleepUntil(ctx, time.Now().Add(look))
+		after := b.cpu(f)
+		if used := after[0] + after[1] - before[0] - before[1]; used.Seconds() < restless*look.Seconds() {
+			return nil
+		}
+	}
+	return ctx.Err()
 }
 
 // loaded is what a load came to.

@@ -70,14 +70,14 @@ func Tx(ctx context.Context, pool *pgxpool.Pool, do func(pgx.Tx) error) error {
 
 // TxWith is Tx with an isolation level or access mode.
 func TxWith(ctx context.Context, pool *pgxpool.Pool, o pgx.TxOptions, do func(pgx.Tx) error) error {
-	return retry(ctx, func() error { return pgx.BeginTxFunc(ctx, pool, o, do) })
+	return Retry(ctx, func() error { return pgx.BeginTxFunc(ctx, pool, o, do) })
 }
 
 // InTwo is Tx for a transaction that reads and then writes, in as few round trips as that takes: the batch of read goes
 // with the begin, that of write with the commit. Both must set anew what they set, for they are called again after a
 // conflict; write may also use the connection, which is in the transaction. With an empty batch nothing is committed.
 func InTwo(ctx context.Context, pool *pgxpool.Pool, read func(*pgx.Batch), write func(*pgx.Conn, *pgx.Batch) error) error {
-	return retry(ctx, func() error {
+	return Retry(ctx, func() error {
 		return pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error { return inTwo(ctx, c.Conn(), read, write) })
 	})
 }
@@ -104,8 +104,8 @@ func inTwo(ctx context.Context, c *pgx.Conn, read func(*pgx.Batch), write func(*
 	return c.SendBatch(ctx, second).Close()
 }
 
-// retry runs do until there is no conflict.
-func retry(ctx context.Context, do func() error) error {
+// Retry runs do again after a conflict, as Tx does: for a statement that is a transaction by itself.
+func Retry(ctx context.Context, do func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := do()
 		if err == nil || !conflict(err) || attempt == attempts {
