@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/fairlead/fairlead/services/internal/kit/config"
@@ -30,10 +31,17 @@ func (e *ExitError) Error() string {
 // Unwrap returns the error within.
 func (e *ExitError) Unwrap() error { return e.Err }
 
+// garbage is how much a program's heap may grow before it is collected, in percent of what is live. While it is, events
+// take tens of milliseconds longer; what is live is small, even with a thousand turns. GOGC sets another one.
+const garbage = 400
+
 // Main calls run with the arguments after the program's name and exits with its code: 0 without an error and after
 // --help, 2 when the configuration is wrong, an ExitError's code, 1 otherwise. The context ends on SIGINT and SIGTERM;
 // run then has to finish, and a second signal kills the process at once.
 func Main(run func(ctx context.Context, args []string) error) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
 	os.Exit(do(context.Background(), run, os.Args[1:], os.Stderr))
 }
 
