@@ -2,6 +2,7 @@ package cgroup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -61,25 +62,36 @@ func TestGroupCountsAndKillsItsMemoryHog(t *testing.T) {
 }
 
 func TestSweepKillsWhatAnEarlierRunLeft(t *testing.T) {
-	h := open(t)
-	g, err := h.New("left", Limits{Processes: 10})
-	if err != nil {
-		t.Fatal(err)
+	tests := []struct {
+		name string
+		left func(Group) error
+	}{
+		{"running", func(Group) error { return nil }},
+		{"frozen", func(g Group) error { return g.Freeze(t.Context()) }},
 	}
-	cmd := exec.Command("sleep", "600")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	if err := g.Add(cmd.Process.Pid); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Sweep(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-ended; err == nil {
-		t.Error("the process ended by itself")
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			h := open(t)
+			g, err := h.New("left", Limits{Processes: 10})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command("sleep", "600")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			if err := errors.Join(g.Add(cmd.Process.Pid), tt.left(g)); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Sweep(); err != nil {
+				t.Fatal(err, g.Thaw())
+			}
+			if err := <-ended; err == nil {
+				t.Error("the process ended by itself")
+			}
+		})
 	}
 }
 

@@ -74,13 +74,35 @@ func new1(above map[string]string, controllers []string, name string, l Limits) 
 	return g, nil
 }
 
+// Sweep thaws first: a process that stands still does not die, and a service may
+// have died while its sandboxes did.
 func (h *v1) Sweep() error {
-	var faults []error
+	faults := []error{thawBelow(h.dirs["freezer"])}
 	for _, dir := range h.dirs {
 		faults = append(faults, sweep(dir))
 	}
 	return errors.Join(faults...)
 }
+
+// thawBelow lets every process of the groups in a folder go on.
+func thawBelow(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("list control groups: %w", err)
+	}
+	var faults []error
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		if err := thaw(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
+			faults = append(faults, err)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func thaw(dir string) error { return write(dir, "freezer.state", "THAWED") }
 
 func (h *v1) Close() error {
 	var faults []error
@@ -174,7 +196,7 @@ func (g *group1) Freeze(ctx context.Context) error {
 	})
 }
 
-func (g *group1) Thaw() error { return write(g.dirs["freezer"], "freezer.state", "THAWED") }
+func (g *group1) Thaw() error { return thaw(g.dirs["freezer"]) }
 
 func (g *group1) Kill() error {
 	// Nobody can fork any more, so one look finds all.
@@ -189,6 +211,9 @@ func (g *group1) Kill() error {
 
 func (g *group1) Remove() error {
 	g.ooms.close()
+	if dir := g.dirs["freezer"]; dir != "" {
+		_ = thaw(dir) // what stands still does not die; removing says what does not work
+	}
 	var faults []error
 	for _, dir := range g.dirs {
 		faults = append(faults, removeGroup(dir))
