@@ -23,11 +23,7 @@ func TestOnlyARollbackAfterTheCommandUndoesItsEffect(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := &record.Session{}
-			for _, e := range tt.log {
-				s.Log = append(s.Log, e)
-			}
-			if got := undone(s, "x/end"); got != tt.want {
+			if got := undone(&record.Session{Log: tt.log}, "x/end"); got != tt.want {
 				t.Errorf("got %v", got)
 			}
 		})
