@@ -102,7 +102,7 @@ test: $(INIT) need-bubblewrap need-postgres ## Run every test, with a throw-away
 
 .PHONY: prove
 prove: $(INIT) need-postgres ## Kill a replica at every point between two writes; a thousand turns against one budget
-	$(WITH_POSTGRES) go test -count=1 -timeout 20m -run 'TestATurnEndsOnceWhereverItsReplicaDies|TestManyTurns' ./services/session/
+	$(WITH_POSTGRES) go test -count=1 -timeout 20m -run 'TestATurnEndsOnceWhereverItsReplicaDies|TestManyTurns|TestWhatArrivesTakesEffectOnce' ./services/session/
 
 .PHONY: e2e
 e2e: $(INIT) need-bubblewrap need-postgres ## Run the end-to-end tests alone

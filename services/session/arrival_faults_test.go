@@ -130,6 +130,7 @@ func TestWhatArrivesTakesEffectOnceWhateverCallOfTheStoreFails(t *testing.T) {
 	}
 	var all errgroup.Group
 	all.SetLimit(6)
+	points := 0
 	for _, on := range []sessionv1.OnActive{sessionv1.OnActive_ON_ACTIVE_STEER, sessionv1.OnActive_ON_ACTIVE_ROLLBACK} {
 		run := func(what string, fail func(*faulty.Store)) *broken {
 			b := begin(what, fail)
@@ -149,6 +150,9 @@ func TestWhatArrivesTakesEffectOnceWhateverCallOfTheStoreFails(t *testing.T) {
 			}
 			for n := 1; n <= calls; n++ {
 				for place, when := range map[string]faulty.When{"before": faulty.Before, "after": faulty.After} {
+					if points++; raceDetector && points%4 != 0 {
+						continue // `make prove` takes them all
+					}
 					all.Go(func() error {
 						run(fmt.Sprintf("%v: %s %d fails %s its work", on, m, n, place), func(s *faulty.Store) { s.Fail(m, n, when, nil) })
 						return nil

@@ -110,7 +110,7 @@ func TestATurnEndsOnceWhereverItsReplicaDies(t *testing.T) {
 				for n := 1; n <= writes; n++ {
 					for _, when := range []faulty.When{faulty.Before, faulty.After} {
 						for _, f := range []fate{gone, cutOff, frozen} {
-							if points++; raceDetector && points%25 != 0 {
+							if points++; raceDetector && points%75 != 0 {
 								continue
 							}
 							what := fmt.Sprintf("%s %d, %s, %s", m, n, map[faulty.When]string{faulty.Before: "before", faulty.After: "after"}[when], f)

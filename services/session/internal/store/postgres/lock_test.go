@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -75,7 +76,12 @@ func TestALockThatOnlyKeepsASessionIsInNobodysWay(t *testing.T) {
 
 func TestAClaimLooksAgainForASessionThatSomebodyLocked(t *testing.T) {
 	s, _, release := locked(t, "for update")
-	time.AfterFunc(15*time.Millisecond, release) // the claim has looked by then, and goes on looking for much longer
+	var released sync.WaitGroup
+	defer released.Wait()
+	released.Go(func() {
+		<-time.After(15 * time.Millisecond) // the claim has looked by then, and goes on looking for much longer
+		release()
+	})
 	leases, err := s.Claim(t.Context(), store.Claim{Replica: "one", TTL: time.Hour})
 	if err != nil || len(leases) != 1 {
 		t.Errorf("claimed %v, %v", leases, err)
