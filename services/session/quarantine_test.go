@@ -125,6 +125,8 @@ func TestTurnsThatWereHeldBesideOneThatKillsItsHoldersHaveTheirLastTryAlone(t *t
 			t.Errorf("turn %s ended %v", name, end)
 		}
 	}
+	f.peers.mu.Lock()
+	defer f.peers.mu.Unlock()
 	if d.most != 1 {
 		t.Errorf("%d turns were taken up together for their last try", d.most)
 	}
