@@ -53,6 +53,9 @@ func (c *client) network(t *testing.T, rules ...*sandboxv1.NetworkRule) error {
 func needCurl(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("curl"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("curl is not on this machine: install it")
+		}
 		t.Skip("curl is not on this machine")
 	}
 }

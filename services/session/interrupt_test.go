@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 
@@ -225,4 +226,94 @@ turns:
 			t.Errorf("step 1 ended %v", end)
 		}
 	}
+}
+
+func TestAnInterruptStopsTheModelAndLeavesAWellFormedTranscript(t *testing.T) {
+	f := start(t, slow)
+	ctx := t.Context()
+	s := f.session(ctx, t)
+	interrupted := false
+	events := f.runTurn(ctx, t, &sessionv1.RunTurnRequest{Parent: s, Text: "slow"}, func(e *sessionv1.Event) {
+		if e.GetTextDelta() != nil && !interrupted {
+			interrupted = true
+			if _, err := f.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: s}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if end := finished(t, events); end.State != sessionv1.TurnState_TURN_STATE_INTERRUPTED || end.Error.GetReason() != "INTERRUPTED" {
+		t.Errorf("the turn ended %v", end)
+	}
+	ms := f.messages(ctx, t, s)
+	if len(ms) != 2 || ms[1].Blocks[0].GetContent().GetText().GetText() != text(events) {
+		t.Errorf("the conversation is\n%s\nbut people saw %q", shape(ms), text(events))
+	}
+	if end := finished(t, f.turn(ctx, t, s, "and now")); end.FinalText != "ok" {
+		t.Errorf("the next turn ended %v", end)
+	}
+}
+
+func TestAnInterruptStopsRunningCalls(t *testing.T) {
+	f := start(t, slow)
+	ctx := t.Context()
+	s := f.session(ctx, t)
+	go func() {
+		<-f.peers.blocked
+		<-f.peers.blocked
+		_, _ = f.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: s})
+	}()
+	events := f.turn(ctx, t, s, "block")
+	if end := finished(t, events); end.State != sessionv1.TurnState_TURN_STATE_INTERRUPTED {
+		t.Errorf("the turn ended %v", end)
+	}
+	want := `user: "block"
+assistant: "Wait", use Block, use Block
+user: INTERRUPTED, INTERRUPTED`
+	if got := shape(f.messages(ctx, t, s)); got != want {
+		t.Errorf("the conversation is\n%s\nwant\n%s", got, want)
+	}
+	if len(f.peers.cancelled) != 2 {
+		t.Errorf("%d calls were cancelled, want 2", len(f.peers.cancelled))
+	}
+}
+
+func TestAnInterruptWithNothingToStopChangesNothing(t *testing.T) {
+	f := start(t, hello)
+	ctx := t.Context()
+	s := f.session(ctx, t)
+	resp, err := f.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: s})
+	if err != nil || resp.Turn != "" {
+		t.Errorf("got %v, %v", resp, err)
+	}
+	if end := finished(t, f.turn(ctx, t, s, "hello")); end.State != sessionv1.TurnState_TURN_STATE_COMPLETE {
+		t.Errorf("the turn after it ended %v", end)
+	}
+}
+
+func TestCancelQueuedEndsTheTurnsThatWait(t *testing.T) {
+	f := start(t, slow)
+	ctx := t.Context()
+	s := f.session(ctx, t)
+	for _, text := range []string{"block", "b", "c"} {
+		if _, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-f.peers.blocked
+	if _, err := f.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: s, CancelQueued: true}); err != nil {
+		t.Fatal(err)
+	}
+	f.turn(ctx, t, s, "last")
+	turns, err := f.ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var states []string
+	for _, turn := range turns.Turns {
+		states = append(states, strings.TrimPrefix(turn.State.String(), "TURN_STATE_"))
+	}
+	if got := strings.Join(states, " "); got != "INTERRUPTED INTERRUPTED INTERRUPTED COMPLETE" {
+		t.Errorf("the turns ended %s", got)
+	}
+	f.log(ctx, t, s)
 }

@@ -90,22 +90,6 @@ assistant: "Done"`
 	}
 }
 
-func TestASessionContinuesAfterARestartWithTheWholeConversation(t *testing.T) {
-	f := start(t, hello)
-	ctx := t.Context()
-	s := f.session(ctx, t)
-	f.turn(ctx, t, s, "tools please")
-	f.restart(t)
-	events := f.turn(ctx, t, s, "remember")
-	if end := finished(t, events); end.FinalText != "the second turn" {
-		t.Errorf("the model saw %q, want the second turn of one conversation", end.FinalText)
-	}
-	if got := len(f.messages(ctx, t, s)); got != 6 {
-		t.Errorf("there are %d messages, want 6", got)
-	}
-	f.log(ctx, t, s)
-}
-
 func TestRepeatingARequestReAttachesAndNeverRunsAgain(t *testing.T) {
 	f := start(t, hello)
 	ctx := t.Context()
@@ -144,68 +128,6 @@ turns:
 fallback: {steps: [{text: [ok]}]}
 `
 
-func TestAnInterruptStopsTheModelAndLeavesAWellFormedTranscript(t *testing.T) {
-	f := start(t, slow)
-	ctx := t.Context()
-	s := f.session(ctx, t)
-	interrupted := false
-	events := f.runTurn(ctx, t, &sessionv1.RunTurnRequest{Parent: s, Text: "slow"}, func(e *sessionv1.Event) {
-		if e.GetTextDelta() != nil && !interrupted {
-			interrupted = true
-			if _, err := f.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: s}); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	if end := finished(t, events); end.State != sessionv1.TurnState_TURN_STATE_INTERRUPTED || end.Error.GetReason() != "INTERRUPTED" {
-		t.Errorf("the turn ended %v", end)
-	}
-	ms := f.messages(ctx, t, s)
-	if len(ms) != 2 || ms[1].Blocks[0].GetContent().GetText().GetText() != text(events) {
-		t.Errorf("the conversation is\n%s\nbut people saw %q", shape(ms), text(events))
-	}
-	if end := finished(t, f.turn(ctx, t, s, "and now")); end.FinalText != "ok" {
-		t.Errorf("the next turn ended %v", end)
-	}
-}
-
-func TestAnInterruptStopsRunningCalls(t *testing.T) {
-	f := start(t, slow)
-	ctx := t.Context()
-	s := f.session(ctx, t)
-	go func() {
-		<-f.peers.blocked
-		<-f.peers.blocked
-		_, _ = f.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: s})
-	}()
-	events := f.turn(ctx, t, s, "block")
-	if end := finished(t, events); end.State != sessionv1.TurnState_TURN_STATE_INTERRUPTED {
-		t.Errorf("the turn ended %v", end)
-	}
-	want := `user: "block"
-assistant: "Wait", use Block, use Block
-user: INTERRUPTED, INTERRUPTED`
-	if got := shape(f.messages(ctx, t, s)); got != want {
-		t.Errorf("the conversation is\n%s\nwant\n%s", got, want)
-	}
-	if len(f.peers.cancelled) != 2 {
-		t.Errorf("%d calls were cancelled, want 2", len(f.peers.cancelled))
-	}
-}
-
-func TestAnInterruptWithNothingToStopChangesNothing(t *testing.T) {
-	f := start(t, hello)
-	ctx := t.Context()
-	s := f.session(ctx, t)
-	resp, err := f.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: s})
-	if err != nil || resp.Turn != "" {
-		t.Errorf("got %v, %v", resp, err)
-	}
-	if end := finished(t, f.turn(ctx, t, s, "hello")); end.State != sessionv1.TurnState_TURN_STATE_COMPLETE {
-		t.Errorf("the turn after it ended %v", end)
-	}
-}
-
 func TestMessagesDuringATurnQueueRejectOrInterrupt(t *testing.T) {
 	f := start(t, slow)
 	ctx := t.Context()
@@ -242,34 +164,6 @@ func TestMessagesDuringATurnQueueRejectOrInterrupt(t *testing.T) {
 		states = append(states, strings.TrimPrefix(turn.State.String(), "TURN_STATE_"))
 	}
 	if got := strings.Join(states, " "); got != "INTERRUPTED COMPLETE COMPLETE" {
-		t.Errorf("the turns ended %s", got)
-	}
-	f.log(ctx, t, s)
-}
-
-func TestCancelQueuedEndsTheTurnsThatWait(t *testing.T) {
-	f := start(t, slow)
-	ctx := t.Context()
-	s := f.session(ctx, t)
-	for _, text := range []string{"block", "b", "c"} {
-		if _, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: text}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	<-f.peers.blocked
-	if _, err := f.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: s, CancelQueued: true}); err != nil {
-		t.Fatal(err)
-	}
-	f.turn(ctx, t, s, "last")
-	turns, err := f.ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: s})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var states []string
-	for _, turn := range turns.Turns {
-		states = append(states, strings.TrimPrefix(turn.State.String(), "TURN_STATE_"))
-	}
-	if got := strings.Join(states, " "); got != "INTERRUPTED INTERRUPTED INTERRUPTED COMPLETE" {
 		t.Errorf("the turns ended %s", got)
 	}
 	f.log(ctx, t, s)
@@ -536,53 +430,6 @@ func TestALimitAboveTheCeilingIsRefused(t *testing.T) {
 	_, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "hello", Limits: &sessionv1.TurnLimits{MaxSteps: 101}})
 	if status.Code(err) != codes.InvalidArgument || apierr.Reason(err) != "LIMIT_ABOVE_CEILING" {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestARestartInTheMiddleOfAStepRestartsTheStepOnce(t *testing.T) {
-	f := start(t, `
-turns:
-  - steps: [{text: [one, " two", " three", " four", " five", " six"], delay: 150ms}]
-`)
-	ctx := t.Context()
-	s := f.session(ctx, t)
-	created, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "go"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.followUntil(ctx, t, s, func(e *sessionv1.Event) bool { return e.GetTextDelta() != nil })
-	f.restart(t)
-	end := f.waitForEnd(ctx, t, created.Turn.Name)
-	if end.State != sessionv1.TurnState_TURN_STATE_COMPLETE || end.FinalText != "one two three four five six" {
-		t.Errorf("the turn ended %v", end)
-	}
-	log := f.log(ctx, t, s)
-	if n := strings.Count(names(log), "step.restarted"); n != 1 {
-		t.Errorf("there are %d step.restarted in %s", n, names(log))
-	}
-	if n := strings.Count(names(log), "turn.finished"); n != 1 {
-		t.Errorf("the turn ended %d times", n)
-	}
-}
-
-func TestARestartInTheMiddleOfACallAsksAgainByTheSameID(t *testing.T) {
-	f := start(t, slow)
-	ctx := t.Context()
-	s := f.session(ctx, t)
-	if _, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "block"}); err != nil {
-		t.Fatal(err)
-	}
-	first := map[string]bool{<-f.peers.blocked: true, <-f.peers.blocked: true}
-	f.restart(t)
-	second := map[string]bool{<-f.peers.blocked: true, <-f.peers.blocked: true}
-	for id := range first {
-		if !second[id] {
-			t.Errorf("call %s was not asked for again; instead %v", id, second)
-		}
-	}
-	epochs := f.peers.epochs
-	if epochs[0] >= epochs[len(epochs)-1] {
-		t.Errorf("the epochs of the calls are %v, want them to rise", epochs)
 	}
 }
 

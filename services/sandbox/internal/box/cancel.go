@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 )
 
 // Acknowledge forgets a finished exec, but that it was there. One that is not known
@@ -103,7 +105,7 @@ func (s *session) setMark(id string) error {
 	}
 	now := s.node.o.Now().UTC()
 	r := record{CallID: id, Started: now, Ended: now, Cancelled: true}
-	if err := errors.Join(save(filepath.Join(dir, recordFile), r), syncDir(s.path("execs"))); err != nil {
+	if err := errors.Join(save(filepath.Join(dir, recordFile), r), durable.SyncDir(s.path("execs"))); err != nil {
 		return fmt.Errorf("mark the call as cancelled: %w", err)
 	}
 	for _, name := range streamFiles {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 )
 
 const (
@@ -17,40 +19,25 @@ const (
 
 // save writes a value as JSON, whole or not at all, and on the disk when it
 // returns.
-func save(path string, value any) error { return store(path, value, true) }
+func save(path string, value any) error {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(path, raw)
+}
 
 // note is save for what a crash of the machine may forget.
-func note(path string, value any) error { return store(path, value, false) }
-
-func store(path string, value any, durable bool) error {
+func note(path string, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
 	temp := path + ".new"
-	f, err := os.OpenFile(temp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
+	if err := os.WriteFile(temp, raw, 0o600); err != nil {
 		return err
 	}
-	_, err = f.Write(raw)
-	if durable && err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(temp, path); err != nil || !durable {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return os.Rename(temp, path)
 }
 
 // read reads what save wrote. A file that is not there is os.ErrNotExist.

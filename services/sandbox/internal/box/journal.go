@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 )
 
 // journalSize is the size of one of the journal's two files.
@@ -89,7 +91,7 @@ func openJournal(dir string) (*journal, error) {
 			return nil, errors.Join(err, j.close())
 		}
 	}
-	return j, syncDir(dir)
+	return j, durable.SyncDir(dir)
 }
 
 // empty writes zeros: reserved, but never written space would cost a change of

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 )
 
 // Workspace is a session's files, for whoever works on them from outside.
@@ -105,7 +107,7 @@ func (s *session) create(epoch, generation int64, seed func(*Workspace) error, i
 	if err := save(s.path(metaFile), m); err != nil {
 		return fmt.Errorf("make the workspace: %w", err)
 	}
-	return syncDir(filepath.Dir(s.dir))
+	return durable.SyncDir(filepath.Dir(s.dir))
 }
 
 func (s *session) makeFolders(slot int, sp *spare) error {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 )
 
 const (
@@ -30,7 +32,7 @@ func (s *Store) Delete(ids ...string) error {
 		}
 	}
 	// The objects must not go before the names that lead to them.
-	if err := syncDir(filepath.Join(s.dir, recordsDir)); err != nil {
+	if err := durable.SyncDir(filepath.Join(s.dir, recordsDir)); err != nil {
 		return err
 	}
 	return s.Compact()
@@ -161,5 +163,5 @@ func (p *packs) remove(old []*pack) error {
 			delete(p.objects, h)
 		}
 	}
-	return errors.Join(append(faults, syncDir(p.dir))...)
+	return errors.Join(append(faults, durable.SyncDir(p.dir))...)
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 )
 
 // CopyTo makes another store that holds one of this one's snapshots. Packs are the
@@ -29,7 +31,7 @@ func (s *Store) CopyTo(ctx context.Context, dir, id string) error {
 			return err
 		}
 	}
-	if err := syncDir(filepath.Join(dir, packsDir)); err != nil {
+	if err := durable.SyncDir(filepath.Join(dir, packsDir)); err != nil {
 		return err
 	}
 	other, err := Open(dir)

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // known is what a regular file was when it was last read.
@@ -59,7 +61,12 @@ func (s *Store) saveIndex(all []known) error {
 		previous = k.path
 	}
 	sum := sha256.Sum256(b[len(indexMagic):])
-	return writeFile(filepath.Join(s.dir, indexFile), append(b, sum[:]...), false)
+	path := filepath.Join(s.dir, indexFile)
+	temp := path + ".new"
+	if err := os.WriteFile(temp, append(b, sum[:]...), 0o600); err != nil {
+		return err
+	}
+	return swap(temp, unix.AT_FDCWD, path) // not durable: without it files are read once more
 }
 
 // lookup finds files in an index, asked for in the order of a walk.

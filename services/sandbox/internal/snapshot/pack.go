@@ -14,6 +14,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 )
 
 // Hash is the SHA-256 of an object's bytes, before they are compressed.
@@ -330,7 +332,7 @@ func (w *packWriter) finish() error {
 	if err := w.seal(); err != nil || len(w.made) == 0 {
 		return err
 	}
-	if err := syncDir(w.packs.dir); err != nil {
+	if err := durable.SyncDir(w.packs.dir); err != nil {
 		return err
 	}
 	for _, m := range w.made {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 	"github.com/fairlead/fairlead/services/sandbox/internal/objectstore"
 )
 
@@ -127,7 +128,7 @@ func Pull(ctx context.Context, from objectstore.Store, prefix, dir string) error
 				return err
 			}
 		}
-		if err := syncDir(folder); err != nil {
+		if err := durable.SyncDir(folder); err != nil {
 			return err
 		}
 	}

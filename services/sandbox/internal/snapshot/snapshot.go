@@ -39,7 +39,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 )
 
 // Errors of this package. Everything else is a failure of the disk.
@@ -198,38 +198,7 @@ func (s *Store) save(r Snapshot) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(s.dir, recordsDir, fmt.Sprintf("%012d.%s%s", r.Seq, r.ID, recordSuffix)), raw, true)
-}
-
-// writeFile replaces a file whole or not at all, and durably if asked to.
-func writeFile(path string, raw []byte, durable bool) error {
-	temp := path + ".new"
-	f, err := os.OpenFile(temp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(raw)
-	if durable && err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if !durable {
-		return swap(temp, unix.AT_FDCWD, path)
-	}
-	if err := os.Rename(temp, path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.WriteFile(filepath.Join(s.dir, recordsDir, fmt.Sprintf("%012d.%s%s", r.Seq, r.ID, recordSuffix)), raw)
 }
 
 // Count is how many snapshots the store has.

@@ -1,0 +1,146 @@
+package tools
+
+import (
+	"strings"
+	"testing"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+)
+
+func TestPermission(t *testing.T) {
+	f := newFixture(t, func(c *Config) {
+		c.Profiles = map[string]Profile{"git": {Allow: []string{"Bash(git *)", "Read"}, Deny: []string{"Read(secrets/**)"}}}
+	})
+	f.sandbox.Put(session, "secrets/key", "needle")
+	f.sandbox.Put(session, "open", "needle")
+	t.Run("a profile that does not exist is refused", func(t *testing.T) {
+		q := bashCall("p1", "out x")
+		q.Profile = "nope"
+		f.refused(q, "PROFILE_NOT_FOUND")
+	})
+	t.Run("what the profile does not allow is denied and explained", func(t *testing.T) {
+		q := bashCall("p2", "out x")
+		q.Profile = "read-only"
+		a := f.must(q, outcomeDenied)
+		if a.decision.GetDecision() != toolsv1.CallDecisionKind_CALL_DECISION_KIND_DENY || !strings.Contains(a.text(), "profile read-only does not allow") {
+			t.Errorf("got %v, %q", a.decision, a.text())
+		}
+		if f.sandbox.Starts("p2") != 0 {
+			t.Error("it ran")
+		}
+	})
+	t.Run("a rule on commands looks into them", func(t *testing.T) {
+		q := bashCall("p3", "git log; curl x")
+		q.Profile = "git"
+		f.must(q, outcomeDenied)
+	})
+	t.Run("searches leave out what may not be read", func(t *testing.T) {
+		q := ask("p4", "Read", `{"file_path":"/workspace/secrets/key"}`)
+		q.Profile = "git"
+		f.must(q, outcomeDenied)
+		f.config.Profiles["search"] = Profile{Allow: []string{"Grep", "Glob", "LS"}, Deny: []string{"Read(secrets/**)"}}
+		f.stop()
+		f.start()
+		for i, q := range []*toolsv1.CallToolRequest{
+			ask("p5", "Grep", `{"pattern":"needle"}`), ask("p6", "Glob", `{"pattern":"**"}`), ask("p7", "LS", `{}`),
+		} {
+			q.Profile = "search"
+			if a := f.must(q, outcomeOK); strings.Contains(a.text(), "key") || !strings.Contains(a.text(), "open") {
+				t.Errorf("%d: got %q", i, a.text())
+			}
+		}
+	})
+}
+
+func TestAsk(t *testing.T) {
+	f := newFixture(t, nil)
+	q := bashCall("a1", "out x")
+	q.Profile = "ask-writes"
+	asked, err := f.call(q)
+	if err != nil || asked.ask.GetDigest() == "" || asked.ask.GetRule() != "ask Bash" || asked.decision.GetDecision() != toolsv1.CallDecisionKind_CALL_DECISION_KIND_ASK {
+		t.Fatalf("got %+v, %v", asked, err)
+	}
+	if again, err := f.call(q); err != nil || again.ask.GetDigest() != asked.ask.GetDigest() {
+		t.Fatalf("asked again: got %+v, %v", again, err)
+	}
+	wrong := approve(q, true, "")
+	wrong.Approval.Digest = "0123"
+	f.refused(wrong, "DIGEST_MISMATCH")
+	if f.sandbox.Starts("a1") != 0 {
+		t.Fatal("it ran before it was approved")
+	}
+	approved := approve(q, true, "")
+	if approved.GetApproval().GetDigest() != asked.ask.GetDigest() {
+		t.Fatal("the digest is not the one of the call")
+	}
+	a := f.must(approved, outcomeOK)
+	if a.decision.GetDecision() != toolsv1.CallDecisionKind_CALL_DECISION_KIND_ALLOW || a.decision.GetRule() != "approved by ann: ask Bash" {
+		t.Errorf("got decision %v", a.decision)
+	}
+	f.must(approved, outcomeOK)
+	if f.sandbox.Starts("a1") != 1 {
+		t.Error("it did not run once")
+	}
+
+	q = bashCall("a2", "out x")
+	q.Profile = "ask-writes"
+	refused := f.must(approve(q, false, "use make"), outcomeRefused)
+	if !strings.Contains(refused.text(), "They said: use make") || f.sandbox.Starts("a2") != 0 {
+		t.Errorf("got %q", refused.text())
+	}
+
+	q = bashCall("a3", "out x")
+	q.Profile = "read-only"
+	f.must(approve(q, true, ""), outcomeDenied)
+}
+
+func TestDelegated(t *testing.T) {
+	f := newFixture(t, nil)
+	todos := `{"todos":[{"content":"Run","status":"pending","activeForm":"Running"}]}`
+	for range 2 {
+		a, err := f.call(ask("d1", "TodoWrite", todos))
+		if err != nil || a.delegated.GetTool() != "TodoWrite" || a.delegated.GetArgumentsJson() != todos {
+			t.Fatalf("got %+v, %v", a, err)
+		}
+	}
+	f.must(ask("d2", "TodoWrite", `{"todos":[{"content":"Run","status":"maybe","activeForm":"Running"}]}`), outcomeError)
+
+	ok := &toolsv1.CallResult{Outcome: outcomeOK, DurationMs: 3, Content: []*commonv1.Content{{Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: "noted"}}}}}
+	report := func(id string, r *toolsv1.CallResult) string {
+		_, err := f.calls.ReportResult(t.Context(), &toolsv1.ReportResultRequest{Call: ref(id), Result: r})
+		return apierr.Reason(err)
+	}
+	if got := report("d1", &toolsv1.CallResult{}); got != apierr.ReasonInvalidRequest {
+		t.Errorf("a result without an outcome: got %q", got)
+	}
+	later := &toolsv1.CallResult{Outcome: ok.GetOutcome(), DurationMs: 9, Content: ok.GetContent()}
+	for i, r := range []*toolsv1.CallResult{ok, ok, later} {
+		if got := report("d1", r); got != "" {
+			t.Errorf("report %d: got %s", i, got)
+		}
+	}
+	if got := report("d1", &toolsv1.CallResult{Outcome: outcomeError}); got != "CALL_ID_REUSED" {
+		t.Errorf("another result: got %q", got)
+	}
+	if got := f.must(ask("d1", "TodoWrite", todos), outcomeOK); got.text() != "noted" {
+		t.Errorf("got %q", got.text())
+	}
+	if got := report("d9", ok); got != "CALL_NOT_FOUND" {
+		t.Errorf("an unknown call: got %q", got)
+	}
+	f.must(bashCall("d3", "out x"), outcomeOK)
+	if got := report("d3", ok); got != "CALL_NOT_DELEGATED" {
+		t.Errorf("a call of ours: got %q", got)
+	}
+	if _, err := f.call(ask("d4", "TodoWrite", todos)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.calls.CancelCall(t.Context(), &toolsv1.CancelCallRequest{Call: ref("d4")}); err != nil {
+		t.Fatal(err)
+	}
+	if got := report("d4", ok); got != "CALL_CANCELLED" {
+		t.Errorf("a cancelled call: got %q", got)
+	}
+}
