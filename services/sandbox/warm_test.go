@@ -73,8 +73,9 @@ func TestAnIdleSandboxComesBackUnseen(t *testing.T) {
 			t.Fatal("it does not end")
 		}
 	}
-	if again := c.bash(t, "cat file; readlink /proc/self/ns/pid"); again.out != "x\n"+again.out[2:] || again.out[2:] == r.out {
-		t.Errorf("%q after %q", again.out, r.out)
+	// The kernel may give the next namespace the number of the one that is gone: it says nothing of whether it is another.
+	if again := c.bash(t, "cat file"); again.out != "x\n" {
+		t.Errorf("%q: %v", again.out, again.ExecExited)
 	}
 }
 
