@@ -81,7 +81,7 @@ func (b bash) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Result
 	if err != nil {
 		return failure(ctx, err, workspace)
 	}
-	if p.Background {
+	if p.Background && !e.killed {
 		return handBack(c, cmp.Or(p.Description, p.Command), out), nil
 	}
 	return e.result(ctx, exited), nil

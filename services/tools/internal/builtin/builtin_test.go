@@ -127,6 +127,24 @@ func TestBash(t *testing.T) {
 	w.contains("Bash", `{"command":"x","timeout":0}`, failing, "timeout: minimum")
 }
 
+// TestACommandStoppedAsItIsHandedBackIsNoOperation cancels the call in the moment
+// in which the sandbox says that the command runs.
+func TestACommandStoppedAsItIsHandedBackIsNoOperation(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithCancelCause(w.ctx())
+	c := tool.Call{
+		Session: session, Epoch: 1, ID: "c1", Arguments: []byte(`{"command":"wait never","run_in_background":true}`),
+		Seen: func() { cancel(tool.ErrCancelled) },
+	}
+	r, err := w.tools["Bash"].Runner.Run(ctx, c, &sink{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.GetOutcome() != toolsv1.CallOutcome_CALL_OUTCOME_CANCELLED || r.GetOperation() != "" {
+		t.Errorf("%v, although the command was killed", r)
+	}
+}
+
 func TestBashStreamsOutputAndHidesWhatWasSeen(t *testing.T) {
 	w := newWorld(t)
 	w.sandbox.Release("g")

@@ -40,6 +40,7 @@ type execution struct {
 	stdout  int64 // bytes seen
 	stderr  int64
 
+	killed  bool  // it was to be stopped, and nothing of it runs any more
 	killErr error // why the command could not be killed
 	openErr error // why the call is not to be started anew
 }
@@ -56,6 +57,7 @@ func (e *execution) run(ctx context.Context) (*sandboxv1.ExecExited, error) {
 		goes := errors.Is(context.Cause(ctx), tool.ErrClosing) || errors.Is(context.Cause(ctx), tool.ErrTakenOver)
 		if !goes {
 			e.killErr = e.kill(streams)
+			e.killed = e.killErr == nil
 		}
 		if goes || e.killErr != nil {
 			drop()
@@ -65,8 +67,11 @@ func (e *execution) run(ctx context.Context) (*sandboxv1.ExecExited, error) {
 	if !stop() {
 		<-done
 	}
-	if err != nil && e.killErr != nil {
+	switch {
+	case e.killErr != nil && exited == nil: // also of one that was to be left running
 		return nil, e.killErr
+	case e.killed && err == nil && exited == nil: // it was to be left running, and was stopped in that moment
+		return &sandboxv1.ExecExited{Reason: sandboxv1.ExitReason_EXIT_REASON_CANCELLED}, nil
 	}
 	return exited, err
 }
