@@ -69,6 +69,8 @@ func (a *AgentServer) GetCapabilities(ctx context.Context, _ *sessionv1.GetCapab
 		a.s.Log.WarnContext(ctx, "cannot ask the sandbox service what it can do", "error", err)
 		return resp, nil
 	}
-	resp.Sandbox = &sessionv1.SandboxCapabilities{Level: sandbox.Level, Driver: sandbox.Driver, Includes: sandbox.Includes}
+	resp.Sandbox = &sessionv1.SandboxCapabilities{
+		Level: sandbox.Level, Driver: sandbox.Driver, Includes: sandbox.Includes, Network: sandbox.Network, WorkspaceQuota: sandbox.WorkspaceQuota,
+	}
 	return resp, nil
 }

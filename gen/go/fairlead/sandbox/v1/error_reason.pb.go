@@ -92,6 +92,11 @@ const (
 	ErrorReason_ERROR_REASON_BAD_NETWORK_POLICY ErrorReason = 31
 	// There are too many directories to watch.
 	ErrorReason_ERROR_REASON_TOO_MANY_WATCHED ErrorReason = 32
+	// The node's level of isolation does not have the limit that was asked for.
+	ErrorReason_ERROR_REASON_LIMIT_UNAVAILABLE ErrorReason = 33
+	// The node's disk is nearly full: it takes no new workspaces, commands and files
+	// until there is room again.
+	ErrorReason_ERROR_REASON_DISK_FULL ErrorReason = 34
 )
 
 // Enum value maps for ErrorReason.
@@ -130,6 +135,8 @@ var (
 		30: "ERROR_REASON_OBJECT_STORE_FAILED",
 		31: "ERROR_REASON_BAD_NETWORK_POLICY",
 		32: "ERROR_REASON_TOO_MANY_WATCHED",
+		33: "ERROR_REASON_LIMIT_UNAVAILABLE",
+		34: "ERROR_REASON_DISK_FULL",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":         0,
@@ -165,6 +172,8 @@ var (
 		"ERROR_REASON_OBJECT_STORE_FAILED": 30,
 		"ERROR_REASON_BAD_NETWORK_POLICY":  31,
 		"ERROR_REASON_TOO_MANY_WATCHED":    32,
+		"ERROR_REASON_LIMIT_UNAVAILABLE":   33,
+		"ERROR_REASON_DISK_FULL":           34,
 	}
 )
 
@@ -199,7 +208,7 @@ var File_fairlead_sandbox_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xef\b\n" +
+	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xaf\t\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12$\n" +
 	" ERROR_REASON_WORKSPACE_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -234,7 +243,9 @@ const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\x1cERROR_REASON_NO_OBJECT_STORE\x10\x1d\x12$\n" +
 	" ERROR_REASON_OBJECT_STORE_FAILED\x10\x1e\x12#\n" +
 	"\x1fERROR_REASON_BAD_NETWORK_POLICY\x10\x1f\x12!\n" +
-	"\x1dERROR_REASON_TOO_MANY_WATCHED\x10 BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
+	"\x1dERROR_REASON_TOO_MANY_WATCHED\x10 \x12\"\n" +
+	"\x1eERROR_REASON_LIMIT_UNAVAILABLE\x10!\x12\x1a\n" +
+	"\x16ERROR_REASON_DISK_FULL\x10\"BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
 	file_fairlead_sandbox_v1_error_reason_proto_rawDescOnce sync.Once

@@ -121,21 +121,24 @@ const (
 	ExitReason_EXIT_REASON_NOT_STARTED ExitReason = 8
 	// The sandbox service lost it; it may have taken effect.
 	ExitReason_EXIT_REASON_LOST ExitReason = 9
+	// It wrote a file larger than it may, and was ended by SIGXFSZ.
+	ExitReason_EXIT_REASON_FILE_LIMIT ExitReason = 10
 )
 
 // Enum value maps for ExitReason.
 var (
 	ExitReason_name = map[int32]string{
-		0: "EXIT_REASON_UNSPECIFIED",
-		1: "EXIT_REASON_EXITED",
-		2: "EXIT_REASON_SIGNALED",
-		3: "EXIT_REASON_TIMED_OUT",
-		4: "EXIT_REASON_OUT_OF_MEMORY",
-		5: "EXIT_REASON_CANCELLED",
-		6: "EXIT_REASON_OUTPUT_LIMIT",
-		7: "EXIT_REASON_WORKSPACE_LIMIT",
-		8: "EXIT_REASON_NOT_STARTED",
-		9: "EXIT_REASON_LOST",
+		0:  "EXIT_REASON_UNSPECIFIED",
+		1:  "EXIT_REASON_EXITED",
+		2:  "EXIT_REASON_SIGNALED",
+		3:  "EXIT_REASON_TIMED_OUT",
+		4:  "EXIT_REASON_OUT_OF_MEMORY",
+		5:  "EXIT_REASON_CANCELLED",
+		6:  "EXIT_REASON_OUTPUT_LIMIT",
+		7:  "EXIT_REASON_WORKSPACE_LIMIT",
+		8:  "EXIT_REASON_NOT_STARTED",
+		9:  "EXIT_REASON_LOST",
+		10: "EXIT_REASON_FILE_LIMIT",
 	}
 	ExitReason_value = map[string]int32{
 		"EXIT_REASON_UNSPECIFIED":     0,
@@ -148,6 +151,7 @@ var (
 		"EXIT_REASON_WORKSPACE_LIMIT": 7,
 		"EXIT_REASON_NOT_STARTED":     8,
 		"EXIT_REASON_LOST":            9,
+		"EXIT_REASON_FILE_LIMIT":      10,
 	}
 )
 
@@ -338,8 +342,10 @@ type ExecStart struct {
 	Stdin bool `protobuf:"varint,8,opt,name=stdin,proto3" json:"stdin,omitempty"`
 	// The generation of the workspace's place.
 	WorkspaceGeneration int64 `protobuf:"varint,9,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// Takes the ceiling for `timeout` when that is above it, instead of refusing.
+	ShortenTimeout bool `protobuf:"varint,10,opt,name=shorten_timeout,json=shortenTimeout,proto3" json:"shorten_timeout,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ExecStart) Reset() {
@@ -435,7 +441,17 @@ func (x *ExecStart) GetWorkspaceGeneration() int64 {
 	return 0
 }
 
-// ExecLimits lowers the operator's limits for one command. Zero means no change.
+func (x *ExecStart) GetShortenTimeout() bool {
+	if x != nil {
+		return x.ShortenTimeout
+	}
+	return false
+}
+
+// ExecLimits lowers the workspace's limits for one command. Zero means no change.
+// Above the workspace's, or the operator's, is INVALID_ARGUMENT with reason
+// LIMIT_ABOVE_CEILING; one that the node's level does not have is
+// FAILED_PRECONDITION with reason LIMIT_UNAVAILABLE.
 type ExecLimits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Memory, in bytes.
@@ -443,9 +459,22 @@ type ExecLimits struct {
 	// Processes and threads.
 	Processes int32 `protobuf:"varint,2,opt,name=processes,proto3" json:"processes,omitempty"`
 	// Output kept and sent, in bytes, both streams added up.
-	OutputBytes   int64 `protobuf:"varint,3,opt,name=output_bytes,json=outputBytes,proto3" json:"output_bytes,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	OutputBytes int64 `protobuf:"varint,3,opt,name=output_bytes,json=outputBytes,proto3" json:"output_bytes,omitempty"`
+	// Thousandths of a processor's time (level `full` only).
+	CpuMillis int64 `protobuf:"varint,4,opt,name=cpu_millis,json=cpuMillis,proto3" json:"cpu_millis,omitempty"`
+	// The size of one file that the command writes, in bytes.
+	FileBytes int64 `protobuf:"varint,5,opt,name=file_bytes,json=fileBytes,proto3" json:"file_bytes,omitempty"`
+	// Open files of one process.
+	OpenFiles int32 `protobuf:"varint,6,opt,name=open_files,json=openFiles,proto3" json:"open_files,omitempty"`
+	// Output, kept or not, after which the command is ended, in bytes.
+	FloodBytes int64 `protobuf:"varint,7,opt,name=flood_bytes,json=floodBytes,proto3" json:"flood_bytes,omitempty"`
+	// The size on disk of the workspace with its home directory at which the command
+	// is ended, in bytes.
+	WorkspaceBytes int64 `protobuf:"varint,8,opt,name=workspace_bytes,json=workspaceBytes,proto3" json:"workspace_bytes,omitempty"`
+	// The number of files and directories in them at which the command is ended.
+	WorkspaceInodes int64 `protobuf:"varint,9,opt,name=workspace_inodes,json=workspaceInodes,proto3" json:"workspace_inodes,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *ExecLimits) Reset() {
@@ -495,6 +524,48 @@ func (x *ExecLimits) GetProcesses() int32 {
 func (x *ExecLimits) GetOutputBytes() int64 {
 	if x != nil {
 		return x.OutputBytes
+	}
+	return 0
+}
+
+func (x *ExecLimits) GetCpuMillis() int64 {
+	if x != nil {
+		return x.CpuMillis
+	}
+	return 0
+}
+
+func (x *ExecLimits) GetFileBytes() int64 {
+	if x != nil {
+		return x.FileBytes
+	}
+	return 0
+}
+
+func (x *ExecLimits) GetOpenFiles() int32 {
+	if x != nil {
+		return x.OpenFiles
+	}
+	return 0
+}
+
+func (x *ExecLimits) GetFloodBytes() int64 {
+	if x != nil {
+		return x.FloodBytes
+	}
+	return 0
+}
+
+func (x *ExecLimits) GetWorkspaceBytes() int64 {
+	if x != nil {
+		return x.WorkspaceBytes
+	}
+	return 0
+}
+
+func (x *ExecLimits) GetWorkspaceInodes() int64 {
+	if x != nil {
+		return x.WorkspaceInodes
 	}
 	return 0
 }
@@ -972,7 +1043,13 @@ type ExecExited struct {
 	OutputTruncated bool `protobuf:"varint,8,opt,name=output_truncated,json=outputTruncated,proto3" json:"output_truncated,omitempty"`
 	// What it did with the network: one entry for each destination, rule and outcome,
 	// at most some 130. What lies beyond is added up by outcome, without a host.
-	Network       []*NetworkUse `protobuf:"bytes,9,rep,name=network,proto3" json:"network,omitempty"`
+	Network []*NetworkUse `protobuf:"bytes,9,rep,name=network,proto3" json:"network,omitempty"`
+	// How long it was held back because it wanted more of the processors than it may
+	// have; of all that ran in its sandbox meanwhile, unless it had a limit of its own.
+	CpuThrottledTime *durationpb.Duration `protobuf:"bytes,10,opt,name=cpu_throttled_time,json=cpuThrottledTime,proto3" json:"cpu_throttled_time,omitempty"`
+	// The limits that it met, or by its last words seems to have met. The one that
+	// ended it, if one did, comes first.
+	LimitsHit     []*LimitHit `protobuf:"bytes,11,rep,name=limits_hit,json=limitsHit,proto3" json:"limits_hit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1070,6 +1147,76 @@ func (x *ExecExited) GetNetwork() []*NetworkUse {
 	return nil
 }
 
+func (x *ExecExited) GetCpuThrottledTime() *durationpb.Duration {
+	if x != nil {
+		return x.CpuThrottledTime
+	}
+	return nil
+}
+
+func (x *ExecExited) GetLimitsHit() []*LimitHit {
+	if x != nil {
+		return x.LimitsHit
+	}
+	return nil
+}
+
+// LimitHit says that a command met a limit.
+type LimitHit struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The limit: `memory`, `processes`, `cpus`, `file-size`, `open-files`, `output`,
+	// `flood`, `workspace-bytes`, `workspace-inodes`, `tmp` or `timeout`.
+	Limit string `protobuf:"bytes,1,opt,name=limit,proto3" json:"limit,omitempty"`
+	// What happened, with the limit's value, and what can be done; for people and models.
+	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitHit) Reset() {
+	*x = LimitHit{}
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitHit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitHit) ProtoMessage() {}
+
+func (x *LimitHit) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitHit.ProtoReflect.Descriptor instead.
+func (*LimitHit) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *LimitHit) GetLimit() string {
+	if x != nil {
+		return x.Limit
+	}
+	return ""
+}
+
+func (x *LimitHit) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 // NetworkUse is what a command did with one destination by one rule, with one
 // outcome. It has neither paths nor queries nor headers.
 type NetworkUse struct {
@@ -1100,7 +1247,7 @@ type NetworkUse struct {
 
 func (x *NetworkUse) Reset() {
 	*x = NetworkUse{}
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[11]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1112,7 +1259,7 @@ func (x *NetworkUse) String() string {
 func (*NetworkUse) ProtoMessage() {}
 
 func (x *NetworkUse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[11]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1125,7 +1272,7 @@ func (x *NetworkUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NetworkUse.ProtoReflect.Descriptor instead.
 func (*NetworkUse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *NetworkUse) GetHost() string {
@@ -1213,7 +1360,7 @@ type ListExecsRequest struct {
 
 func (x *ListExecsRequest) Reset() {
 	*x = ListExecsRequest{}
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[12]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1225,7 +1372,7 @@ func (x *ListExecsRequest) String() string {
 func (*ListExecsRequest) ProtoMessage() {}
 
 func (x *ListExecsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[12]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1238,7 +1385,7 @@ func (x *ListExecsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListExecsRequest.ProtoReflect.Descriptor instead.
 func (*ListExecsRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListExecsRequest) GetSession() string {
@@ -1275,7 +1422,7 @@ type ListExecsResponse struct {
 
 func (x *ListExecsResponse) Reset() {
 	*x = ListExecsResponse{}
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[13]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1287,7 +1434,7 @@ func (x *ListExecsResponse) String() string {
 func (*ListExecsResponse) ProtoMessage() {}
 
 func (x *ListExecsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[13]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1300,7 +1447,7 @@ func (x *ListExecsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListExecsResponse.ProtoReflect.Descriptor instead.
 func (*ListExecsResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListExecsResponse) GetExecs() []*ExecInfo {
@@ -1332,7 +1479,7 @@ type ExecInfo struct {
 
 func (x *ExecInfo) Reset() {
 	*x = ExecInfo{}
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[14]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1344,7 +1491,7 @@ func (x *ExecInfo) String() string {
 func (*ExecInfo) ProtoMessage() {}
 
 func (x *ExecInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[14]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1357,7 +1504,7 @@ func (x *ExecInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecInfo.ProtoReflect.Descriptor instead.
 func (*ExecInfo) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{14}
+	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ExecInfo) GetCallId() string {
@@ -1395,7 +1542,7 @@ type AcknowledgeExecRequest struct {
 
 func (x *AcknowledgeExecRequest) Reset() {
 	*x = AcknowledgeExecRequest{}
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[15]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1407,7 +1554,7 @@ func (x *AcknowledgeExecRequest) String() string {
 func (*AcknowledgeExecRequest) ProtoMessage() {}
 
 func (x *AcknowledgeExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[15]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1420,7 +1567,7 @@ func (x *AcknowledgeExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeExecRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeExecRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{15}
+	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AcknowledgeExecRequest) GetCall() *v1.CallRef {
@@ -1446,7 +1593,7 @@ type AcknowledgeExecResponse struct {
 
 func (x *AcknowledgeExecResponse) Reset() {
 	*x = AcknowledgeExecResponse{}
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[16]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1458,7 +1605,7 @@ func (x *AcknowledgeExecResponse) String() string {
 func (*AcknowledgeExecResponse) ProtoMessage() {}
 
 func (x *AcknowledgeExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[16]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1471,7 +1618,7 @@ func (x *AcknowledgeExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeExecResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeExecResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{17}
 }
 
 // CancelExecRequest names an exec.
@@ -1488,7 +1635,7 @@ type CancelExecRequest struct {
 
 func (x *CancelExecRequest) Reset() {
 	*x = CancelExecRequest{}
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[17]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1500,7 +1647,7 @@ func (x *CancelExecRequest) String() string {
 func (*CancelExecRequest) ProtoMessage() {}
 
 func (x *CancelExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[17]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1513,7 +1660,7 @@ func (x *CancelExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelExecRequest.ProtoReflect.Descriptor instead.
 func (*CancelExecRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CancelExecRequest) GetCall() *v1.CallRef {
@@ -1541,7 +1688,7 @@ type CancelExecResponse struct {
 
 func (x *CancelExecResponse) Reset() {
 	*x = CancelExecResponse{}
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[18]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1553,7 +1700,7 @@ func (x *CancelExecResponse) String() string {
 func (*CancelExecResponse) ProtoMessage() {}
 
 func (x *CancelExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[18]
+	mi := &file_fairlead_sandbox_v1_exec_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1566,7 +1713,7 @@ func (x *CancelExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelExecResponse.ProtoReflect.Descriptor instead.
 func (*CancelExecResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_sandbox_v1_exec_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CancelExecResponse) GetExited() *ExecExited {
@@ -1587,7 +1734,7 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\x05stdin\x18\x03 \x01(\v2\x1e.fairlead.sandbox.v1.ExecStdinH\x00R\x05stdin\x129\n" +
 	"\x06signal\x18\x04 \x01(\v2\x1f.fairlead.sandbox.v1.ExecSignalH\x00R\x06signal\x12;\n" +
 	"\x06resize\x18\x05 \x01(\v2!.fairlead.sandbox.v1.TerminalSizeH\x00R\x06resizeB\r\n" +
-	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xb3\x04\n" +
+	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xdc\x04\n" +
 	"\tExecStart\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12'\n" +
 	"\x04argv\x18\x02 \x03(\tB\x13\xbaH\x10\x92\x01\r\b\x01\x10\x80 \"\x06r\x04(\x80\x80\bR\x04argv\x12p\n" +
@@ -1597,15 +1744,27 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\x06limits\x18\x06 \x01(\v2\x1f.fairlead.sandbox.v1.ExecLimitsR\x06limits\x12=\n" +
 	"\bterminal\x18\a \x01(\v2!.fairlead.sandbox.v1.TerminalSizeR\bterminal\x12\x14\n" +
 	"\x05stdin\x18\b \x01(\bR\x05stdin\x121\n" +
-	"\x14workspace_generation\x18\t \x01(\x03R\x13workspaceGeneration\x1a6\n" +
+	"\x14workspace_generation\x18\t \x01(\x03R\x13workspaceGeneration\x12'\n" +
+	"\x0fshorten_timeout\x18\n" +
+	" \x01(\bR\x0eshortenTimeout\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8b\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x93\x03\n" +
 	"\n" +
 	"ExecLimits\x12*\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\vmemoryBytes\x12%\n" +
 	"\tprocesses\x18\x02 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\tprocesses\x12*\n" +
-	"\foutput_bytes\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\voutputBytes\"\xbf\x01\n" +
+	"\foutput_bytes\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\voutputBytes\x12&\n" +
+	"\n" +
+	"cpu_millis\x18\x04 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\tcpuMillis\x12&\n" +
+	"\n" +
+	"file_bytes\x18\x05 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\tfileBytes\x12&\n" +
+	"\n" +
+	"open_files\x18\x06 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\topenFiles\x12(\n" +
+	"\vflood_bytes\x18\a \x01(\x03B\a\xbaH\x04\"\x02(\x00R\n" +
+	"floodBytes\x120\n" +
+	"\x0fworkspace_bytes\x18\b \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x0eworkspaceBytes\x122\n" +
+	"\x10workspace_inodes\x18\t \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x0fworkspaceInodes\"\xbf\x01\n" +
 	"\n" +
 	"ExecAttach\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12,\n" +
@@ -1634,7 +1793,7 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\n" +
 	"ExecOutput\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\x03R\x06offset\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\x92\x03\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\x99\x04\n" +
 	"\n" +
 	"ExecExited\x127\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\x1f.fairlead.sandbox.v1.ExitReasonR\x06reason\x12\x1b\n" +
@@ -1645,7 +1804,14 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\bcpu_time\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\acpuTime\x12(\n" +
 	"\x10max_memory_bytes\x18\a \x01(\x03R\x0emaxMemoryBytes\x12)\n" +
 	"\x10output_truncated\x18\b \x01(\bR\x0foutputTruncated\x129\n" +
-	"\anetwork\x18\t \x03(\v2\x1f.fairlead.sandbox.v1.NetworkUseR\anetwork\"\xe0\x02\n" +
+	"\anetwork\x18\t \x03(\v2\x1f.fairlead.sandbox.v1.NetworkUseR\anetwork\x12G\n" +
+	"\x12cpu_throttled_time\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\x10cpuThrottledTime\x12<\n" +
+	"\n" +
+	"limits_hit\x18\v \x03(\v2\x1d.fairlead.sandbox.v1.LimitHitR\tlimitsHit\":\n" +
+	"\bLimitHit\x12\x14\n" +
+	"\x05limit\x18\x01 \x01(\tR\x05limit\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xe0\x02\n" +
 	"\n" +
 	"NetworkUse\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x12\n" +
@@ -1691,7 +1857,7 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\x1bNETWORK_OUTCOME_BAD_REQUEST\x10\x04\x12\x1a\n" +
 	"\x16NETWORK_OUTCOME_FAILED\x10\x05\x12\x1b\n" +
 	"\x17NETWORK_OUTCOME_LIMITED\x10\x06\x12\x1b\n" +
-	"\x17NETWORK_OUTCOME_ABORTED\x10\a*\xa2\x02\n" +
+	"\x17NETWORK_OUTCOME_ABORTED\x10\a*\xbe\x02\n" +
 	"\n" +
 	"ExitReason\x12\x1b\n" +
 	"\x17EXIT_REASON_UNSPECIFIED\x10\x00\x12\x16\n" +
@@ -1703,7 +1869,9 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\x18EXIT_REASON_OUTPUT_LIMIT\x10\x06\x12\x1f\n" +
 	"\x1bEXIT_REASON_WORKSPACE_LIMIT\x10\a\x12\x1b\n" +
 	"\x17EXIT_REASON_NOT_STARTED\x10\b\x12\x14\n" +
-	"\x10EXIT_REASON_LOST\x10\t2\x87\x03\n" +
+	"\x10EXIT_REASON_LOST\x10\t\x12\x1a\n" +
+	"\x16EXIT_REASON_FILE_LIMIT\x10\n" +
+	"2\x87\x03\n" +
 	"\vExecService\x12O\n" +
 	"\x04Exec\x12 .fairlead.sandbox.v1.ExecRequest\x1a!.fairlead.sandbox.v1.ExecResponse(\x010\x01\x12Z\n" +
 	"\tListExecs\x12%.fairlead.sandbox.v1.ListExecsRequest\x1a&.fairlead.sandbox.v1.ListExecsResponse\x12l\n" +
@@ -1724,7 +1892,7 @@ func file_fairlead_sandbox_v1_exec_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_sandbox_v1_exec_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fairlead_sandbox_v1_exec_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_fairlead_sandbox_v1_exec_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_fairlead_sandbox_v1_exec_proto_goTypes = []any{
 	(NetworkOutcome)(0),             // 0: fairlead.sandbox.v1.NetworkOutcome
 	(ExitReason)(0),                 // 1: fairlead.sandbox.v1.ExitReason
@@ -1739,17 +1907,18 @@ var file_fairlead_sandbox_v1_exec_proto_goTypes = []any{
 	(*ExecStarted)(nil),             // 10: fairlead.sandbox.v1.ExecStarted
 	(*ExecOutput)(nil),              // 11: fairlead.sandbox.v1.ExecOutput
 	(*ExecExited)(nil),              // 12: fairlead.sandbox.v1.ExecExited
-	(*NetworkUse)(nil),              // 13: fairlead.sandbox.v1.NetworkUse
-	(*ListExecsRequest)(nil),        // 14: fairlead.sandbox.v1.ListExecsRequest
-	(*ListExecsResponse)(nil),       // 15: fairlead.sandbox.v1.ListExecsResponse
-	(*ExecInfo)(nil),                // 16: fairlead.sandbox.v1.ExecInfo
-	(*AcknowledgeExecRequest)(nil),  // 17: fairlead.sandbox.v1.AcknowledgeExecRequest
-	(*AcknowledgeExecResponse)(nil), // 18: fairlead.sandbox.v1.AcknowledgeExecResponse
-	(*CancelExecRequest)(nil),       // 19: fairlead.sandbox.v1.CancelExecRequest
-	(*CancelExecResponse)(nil),      // 20: fairlead.sandbox.v1.CancelExecResponse
-	nil,                             // 21: fairlead.sandbox.v1.ExecStart.EnvEntry
-	(*v1.CallRef)(nil),              // 22: fairlead.common.v1.CallRef
-	(*durationpb.Duration)(nil),     // 23: google.protobuf.Duration
+	(*LimitHit)(nil),                // 13: fairlead.sandbox.v1.LimitHit
+	(*NetworkUse)(nil),              // 14: fairlead.sandbox.v1.NetworkUse
+	(*ListExecsRequest)(nil),        // 15: fairlead.sandbox.v1.ListExecsRequest
+	(*ListExecsResponse)(nil),       // 16: fairlead.sandbox.v1.ListExecsResponse
+	(*ExecInfo)(nil),                // 17: fairlead.sandbox.v1.ExecInfo
+	(*AcknowledgeExecRequest)(nil),  // 18: fairlead.sandbox.v1.AcknowledgeExecRequest
+	(*AcknowledgeExecResponse)(nil), // 19: fairlead.sandbox.v1.AcknowledgeExecResponse
+	(*CancelExecRequest)(nil),       // 20: fairlead.sandbox.v1.CancelExecRequest
+	(*CancelExecResponse)(nil),      // 21: fairlead.sandbox.v1.CancelExecResponse
+	nil,                             // 22: fairlead.sandbox.v1.ExecStart.EnvEntry
+	(*v1.CallRef)(nil),              // 23: fairlead.common.v1.CallRef
+	(*durationpb.Duration)(nil),     // 24: google.protobuf.Duration
 }
 var file_fairlead_sandbox_v1_exec_proto_depIdxs = []int32{
 	3,  // 0: fairlead.sandbox.v1.ExecRequest.start:type_name -> fairlead.sandbox.v1.ExecStart
@@ -1757,40 +1926,42 @@ var file_fairlead_sandbox_v1_exec_proto_depIdxs = []int32{
 	6,  // 2: fairlead.sandbox.v1.ExecRequest.stdin:type_name -> fairlead.sandbox.v1.ExecStdin
 	7,  // 3: fairlead.sandbox.v1.ExecRequest.signal:type_name -> fairlead.sandbox.v1.ExecSignal
 	8,  // 4: fairlead.sandbox.v1.ExecRequest.resize:type_name -> fairlead.sandbox.v1.TerminalSize
-	22, // 5: fairlead.sandbox.v1.ExecStart.call:type_name -> fairlead.common.v1.CallRef
-	21, // 6: fairlead.sandbox.v1.ExecStart.env:type_name -> fairlead.sandbox.v1.ExecStart.EnvEntry
-	23, // 7: fairlead.sandbox.v1.ExecStart.timeout:type_name -> google.protobuf.Duration
+	23, // 5: fairlead.sandbox.v1.ExecStart.call:type_name -> fairlead.common.v1.CallRef
+	22, // 6: fairlead.sandbox.v1.ExecStart.env:type_name -> fairlead.sandbox.v1.ExecStart.EnvEntry
+	24, // 7: fairlead.sandbox.v1.ExecStart.timeout:type_name -> google.protobuf.Duration
 	4,  // 8: fairlead.sandbox.v1.ExecStart.limits:type_name -> fairlead.sandbox.v1.ExecLimits
 	8,  // 9: fairlead.sandbox.v1.ExecStart.terminal:type_name -> fairlead.sandbox.v1.TerminalSize
-	22, // 10: fairlead.sandbox.v1.ExecAttach.call:type_name -> fairlead.common.v1.CallRef
+	23, // 10: fairlead.sandbox.v1.ExecAttach.call:type_name -> fairlead.common.v1.CallRef
 	10, // 11: fairlead.sandbox.v1.ExecResponse.started:type_name -> fairlead.sandbox.v1.ExecStarted
 	11, // 12: fairlead.sandbox.v1.ExecResponse.stdout:type_name -> fairlead.sandbox.v1.ExecOutput
 	11, // 13: fairlead.sandbox.v1.ExecResponse.stderr:type_name -> fairlead.sandbox.v1.ExecOutput
 	12, // 14: fairlead.sandbox.v1.ExecResponse.exited:type_name -> fairlead.sandbox.v1.ExecExited
 	1,  // 15: fairlead.sandbox.v1.ExecExited.reason:type_name -> fairlead.sandbox.v1.ExitReason
-	23, // 16: fairlead.sandbox.v1.ExecExited.wall_time:type_name -> google.protobuf.Duration
-	23, // 17: fairlead.sandbox.v1.ExecExited.cpu_time:type_name -> google.protobuf.Duration
-	13, // 18: fairlead.sandbox.v1.ExecExited.network:type_name -> fairlead.sandbox.v1.NetworkUse
-	0,  // 19: fairlead.sandbox.v1.NetworkUse.outcome:type_name -> fairlead.sandbox.v1.NetworkOutcome
-	23, // 20: fairlead.sandbox.v1.NetworkUse.duration:type_name -> google.protobuf.Duration
-	16, // 21: fairlead.sandbox.v1.ListExecsResponse.execs:type_name -> fairlead.sandbox.v1.ExecInfo
-	12, // 22: fairlead.sandbox.v1.ExecInfo.exited:type_name -> fairlead.sandbox.v1.ExecExited
-	22, // 23: fairlead.sandbox.v1.AcknowledgeExecRequest.call:type_name -> fairlead.common.v1.CallRef
-	22, // 24: fairlead.sandbox.v1.CancelExecRequest.call:type_name -> fairlead.common.v1.CallRef
-	12, // 25: fairlead.sandbox.v1.CancelExecResponse.exited:type_name -> fairlead.sandbox.v1.ExecExited
-	2,  // 26: fairlead.sandbox.v1.ExecService.Exec:input_type -> fairlead.sandbox.v1.ExecRequest
-	14, // 27: fairlead.sandbox.v1.ExecService.ListExecs:input_type -> fairlead.sandbox.v1.ListExecsRequest
-	17, // 28: fairlead.sandbox.v1.ExecService.AcknowledgeExec:input_type -> fairlead.sandbox.v1.AcknowledgeExecRequest
-	19, // 29: fairlead.sandbox.v1.ExecService.CancelExec:input_type -> fairlead.sandbox.v1.CancelExecRequest
-	9,  // 30: fairlead.sandbox.v1.ExecService.Exec:output_type -> fairlead.sandbox.v1.ExecResponse
-	15, // 31: fairlead.sandbox.v1.ExecService.ListExecs:output_type -> fairlead.sandbox.v1.ListExecsResponse
-	18, // 32: fairlead.sandbox.v1.ExecService.AcknowledgeExec:output_type -> fairlead.sandbox.v1.AcknowledgeExecResponse
-	20, // 33: fairlead.sandbox.v1.ExecService.CancelExec:output_type -> fairlead.sandbox.v1.CancelExecResponse
-	30, // [30:34] is the sub-list for method output_type
-	26, // [26:30] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	24, // 16: fairlead.sandbox.v1.ExecExited.wall_time:type_name -> google.protobuf.Duration
+	24, // 17: fairlead.sandbox.v1.ExecExited.cpu_time:type_name -> google.protobuf.Duration
+	14, // 18: fairlead.sandbox.v1.ExecExited.network:type_name -> fairlead.sandbox.v1.NetworkUse
+	24, // 19: fairlead.sandbox.v1.ExecExited.cpu_throttled_time:type_name -> google.protobuf.Duration
+	13, // 20: fairlead.sandbox.v1.ExecExited.limits_hit:type_name -> fairlead.sandbox.v1.LimitHit
+	0,  // 21: fairlead.sandbox.v1.NetworkUse.outcome:type_name -> fairlead.sandbox.v1.NetworkOutcome
+	24, // 22: fairlead.sandbox.v1.NetworkUse.duration:type_name -> google.protobuf.Duration
+	17, // 23: fairlead.sandbox.v1.ListExecsResponse.execs:type_name -> fairlead.sandbox.v1.ExecInfo
+	12, // 24: fairlead.sandbox.v1.ExecInfo.exited:type_name -> fairlead.sandbox.v1.ExecExited
+	23, // 25: fairlead.sandbox.v1.AcknowledgeExecRequest.call:type_name -> fairlead.common.v1.CallRef
+	23, // 26: fairlead.sandbox.v1.CancelExecRequest.call:type_name -> fairlead.common.v1.CallRef
+	12, // 27: fairlead.sandbox.v1.CancelExecResponse.exited:type_name -> fairlead.sandbox.v1.ExecExited
+	2,  // 28: fairlead.sandbox.v1.ExecService.Exec:input_type -> fairlead.sandbox.v1.ExecRequest
+	15, // 29: fairlead.sandbox.v1.ExecService.ListExecs:input_type -> fairlead.sandbox.v1.ListExecsRequest
+	18, // 30: fairlead.sandbox.v1.ExecService.AcknowledgeExec:input_type -> fairlead.sandbox.v1.AcknowledgeExecRequest
+	20, // 31: fairlead.sandbox.v1.ExecService.CancelExec:input_type -> fairlead.sandbox.v1.CancelExecRequest
+	9,  // 32: fairlead.sandbox.v1.ExecService.Exec:output_type -> fairlead.sandbox.v1.ExecResponse
+	16, // 33: fairlead.sandbox.v1.ExecService.ListExecs:output_type -> fairlead.sandbox.v1.ListExecsResponse
+	19, // 34: fairlead.sandbox.v1.ExecService.AcknowledgeExec:output_type -> fairlead.sandbox.v1.AcknowledgeExecResponse
+	21, // 35: fairlead.sandbox.v1.ExecService.CancelExec:output_type -> fairlead.sandbox.v1.CancelExecResponse
+	32, // [32:36] is the sub-list for method output_type
+	28, // [28:32] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_sandbox_v1_exec_proto_init() }
@@ -1817,7 +1988,7 @@ func file_fairlead_sandbox_v1_exec_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_sandbox_v1_exec_proto_rawDesc), len(file_fairlead_sandbox_v1_exec_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   20,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

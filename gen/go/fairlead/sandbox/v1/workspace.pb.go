@@ -11,6 +11,7 @@ import (
 	v1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -86,6 +87,63 @@ func (NetworkTls) EnumDescriptor() ([]byte, []int) {
 	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{0}
 }
 
+// ArchiveFormat is the format of an archive.
+type ArchiveFormat int32
+
+const (
+	// Not set.
+	ArchiveFormat_ARCHIVE_FORMAT_UNSPECIFIED ArchiveFormat = 0
+	// A tar (POSIX.1-2001).
+	ArchiveFormat_ARCHIVE_FORMAT_TAR ArchiveFormat = 1
+	// A zip. Modes, links and times are kept as Unix tools keep them in it.
+	ArchiveFormat_ARCHIVE_FORMAT_ZIP ArchiveFormat = 2
+	// A tar, compressed by gzip.
+	ArchiveFormat_ARCHIVE_FORMAT_TAR_GZIP ArchiveFormat = 3
+)
+
+// Enum value maps for ArchiveFormat.
+var (
+	ArchiveFormat_name = map[int32]string{
+		0: "ARCHIVE_FORMAT_UNSPECIFIED",
+		1: "ARCHIVE_FORMAT_TAR",
+		2: "ARCHIVE_FORMAT_ZIP",
+		3: "ARCHIVE_FORMAT_TAR_GZIP",
+	}
+	ArchiveFormat_value = map[string]int32{
+		"ARCHIVE_FORMAT_UNSPECIFIED": 0,
+		"ARCHIVE_FORMAT_TAR":         1,
+		"ARCHIVE_FORMAT_ZIP":         2,
+		"ARCHIVE_FORMAT_TAR_GZIP":    3,
+	}
+)
+
+func (x ArchiveFormat) Enum() *ArchiveFormat {
+	p := new(ArchiveFormat)
+	*p = x
+	return p
+}
+
+func (x ArchiveFormat) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ArchiveFormat) Descriptor() protoreflect.EnumDescriptor {
+	return file_fairlead_sandbox_v1_workspace_proto_enumTypes[1].Descriptor()
+}
+
+func (ArchiveFormat) Type() protoreflect.EnumType {
+	return &file_fairlead_sandbox_v1_workspace_proto_enumTypes[1]
+}
+
+func (x ArchiveFormat) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ArchiveFormat.Descriptor instead.
+func (ArchiveFormat) EnumDescriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{1}
+}
+
 // EnsureWorkspaceRequest asks for a workspace.
 type EnsureWorkspaceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -99,7 +157,16 @@ type EnsureWorkspaceRequest struct {
 	// set changes nothing; a new workspace has no network then. A policy that is not
 	// valid, or that asks for more than the operator allows, is INVALID_ARGUMENT with
 	// reason BAD_NETWORK_POLICY.
-	Network       *NetworkPolicy `protobuf:"bytes,4,opt,name=network,proto3" json:"network,omitempty"`
+	Network *NetworkPolicy `protobuf:"bytes,4,opt,name=network,proto3" json:"network,omitempty"`
+	// What bounds the workspace and its commands from now on, in place of the
+	// operator's limits; those that run keep what they have. Not set changes nothing;
+	// a new workspace has the operator's then. Above the operator's is
+	// INVALID_ARGUMENT with reason LIMIT_ABOVE_CEILING; one that the node's level does
+	// not have is FAILED_PRECONDITION with reason LIMIT_UNAVAILABLE.
+	Limits *WorkspaceLimits `protobuf:"bytes,5,opt,name=limits,proto3" json:"limits,omitempty"`
+	// Makes the sandbox as well, so that the first command need not wait for it. The
+	// answer does not wait for it either, and says nothing about it.
+	Warm          bool `protobuf:"varint,12,opt,name=warm,proto3" json:"warm,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -162,6 +229,159 @@ func (x *EnsureWorkspaceRequest) GetNetwork() *NetworkPolicy {
 	return nil
 }
 
+func (x *EnsureWorkspaceRequest) GetLimits() *WorkspaceLimits {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+func (x *EnsureWorkspaceRequest) GetWarm() bool {
+	if x != nil {
+		return x.Warm
+	}
+	return false
+}
+
+// WorkspaceLimits bound a workspace and all that runs in it, below the operator's
+// limits. Zero takes the operator's.
+type WorkspaceLimits struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Memory of its commands together, in bytes; of each of their processes at level
+	// `basic`.
+	MemoryBytes int64 `protobuf:"varint,1,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	// Processes and threads of its commands together.
+	Processes int32 `protobuf:"varint,2,opt,name=processes,proto3" json:"processes,omitempty"`
+	// Thousandths of a processor's time, for its commands together (level `full`
+	// only).
+	CpuMillis int64 `protobuf:"varint,3,opt,name=cpu_millis,json=cpuMillis,proto3" json:"cpu_millis,omitempty"`
+	// The size of one file that a command writes, in bytes.
+	FileBytes int64 `protobuf:"varint,4,opt,name=file_bytes,json=fileBytes,proto3" json:"file_bytes,omitempty"`
+	// Open files of one process.
+	OpenFiles int32 `protobuf:"varint,5,opt,name=open_files,json=openFiles,proto3" json:"open_files,omitempty"`
+	// Output of one command that is kept, in bytes.
+	OutputBytes int64 `protobuf:"varint,6,opt,name=output_bytes,json=outputBytes,proto3" json:"output_bytes,omitempty"`
+	// Output, kept or not, after which a command is ended, in bytes.
+	FloodBytes int64 `protobuf:"varint,7,opt,name=flood_bytes,json=floodBytes,proto3" json:"flood_bytes,omitempty"`
+	// The size of the workspace with its home directory, in bytes on disk.
+	WorkspaceBytes int64 `protobuf:"varint,8,opt,name=workspace_bytes,json=workspaceBytes,proto3" json:"workspace_bytes,omitempty"`
+	// Files and directories in the workspace and its home directory.
+	WorkspaceInodes int64 `protobuf:"varint,9,opt,name=workspace_inodes,json=workspaceInodes,proto3" json:"workspace_inodes,omitempty"`
+	// How long a command may run that does not say.
+	Timeout *durationpb.Duration `protobuf:"bytes,10,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	// How long a command may ask to run.
+	MaxTimeout    *durationpb.Duration `protobuf:"bytes,11,opt,name=max_timeout,json=maxTimeout,proto3" json:"max_timeout,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkspaceLimits) Reset() {
+	*x = WorkspaceLimits{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkspaceLimits) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkspaceLimits) ProtoMessage() {}
+
+func (x *WorkspaceLimits) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkspaceLimits.ProtoReflect.Descriptor instead.
+func (*WorkspaceLimits) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *WorkspaceLimits) GetMemoryBytes() int64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *WorkspaceLimits) GetProcesses() int32 {
+	if x != nil {
+		return x.Processes
+	}
+	return 0
+}
+
+func (x *WorkspaceLimits) GetCpuMillis() int64 {
+	if x != nil {
+		return x.CpuMillis
+	}
+	return 0
+}
+
+func (x *WorkspaceLimits) GetFileBytes() int64 {
+	if x != nil {
+		return x.FileBytes
+	}
+	return 0
+}
+
+func (x *WorkspaceLimits) GetOpenFiles() int32 {
+	if x != nil {
+		return x.OpenFiles
+	}
+	return 0
+}
+
+func (x *WorkspaceLimits) GetOutputBytes() int64 {
+	if x != nil {
+		return x.OutputBytes
+	}
+	return 0
+}
+
+func (x *WorkspaceLimits) GetFloodBytes() int64 {
+	if x != nil {
+		return x.FloodBytes
+	}
+	return 0
+}
+
+func (x *WorkspaceLimits) GetWorkspaceBytes() int64 {
+	if x != nil {
+		return x.WorkspaceBytes
+	}
+	return 0
+}
+
+func (x *WorkspaceLimits) GetWorkspaceInodes() int64 {
+	if x != nil {
+		return x.WorkspaceInodes
+	}
+	return 0
+}
+
+func (x *WorkspaceLimits) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
+	}
+	return nil
+}
+
+func (x *WorkspaceLimits) GetMaxTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.MaxTimeout
+	}
+	return nil
+}
+
 // NetworkPolicy says what commands may reach. Without rules there is no network at
 // all. With rules, commands find a proxy in their environment (`HTTP_PROXY` and its
 // like), which lets out what a rule allows and the operator's ceiling allows, too.
@@ -177,7 +397,7 @@ type NetworkPolicy struct {
 
 func (x *NetworkPolicy) Reset() {
 	*x = NetworkPolicy{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[1]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -189,7 +409,7 @@ func (x *NetworkPolicy) String() string {
 func (*NetworkPolicy) ProtoMessage() {}
 
 func (x *NetworkPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[1]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -202,7 +422,7 @@ func (x *NetworkPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NetworkPolicy.ProtoReflect.Descriptor instead.
 func (*NetworkPolicy) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{1}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *NetworkPolicy) GetRules() []*NetworkRule {
@@ -238,7 +458,7 @@ type NetworkRule struct {
 
 func (x *NetworkRule) Reset() {
 	*x = NetworkRule{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[2]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -250,7 +470,7 @@ func (x *NetworkRule) String() string {
 func (*NetworkRule) ProtoMessage() {}
 
 func (x *NetworkRule) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[2]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -263,7 +483,7 @@ func (x *NetworkRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NetworkRule.ProtoReflect.Descriptor instead.
 func (*NetworkRule) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{2}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *NetworkRule) GetName() string {
@@ -330,7 +550,7 @@ type EnsureWorkspaceResponse struct {
 
 func (x *EnsureWorkspaceResponse) Reset() {
 	*x = EnsureWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[3]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -342,7 +562,7 @@ func (x *EnsureWorkspaceResponse) String() string {
 func (*EnsureWorkspaceResponse) ProtoMessage() {}
 
 func (x *EnsureWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[3]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -355,7 +575,7 @@ func (x *EnsureWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnsureWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*EnsureWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *EnsureWorkspaceResponse) GetCreated() bool {
@@ -390,7 +610,7 @@ type DeleteWorkspaceRequest struct {
 
 func (x *DeleteWorkspaceRequest) Reset() {
 	*x = DeleteWorkspaceRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[4]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -402,7 +622,7 @@ func (x *DeleteWorkspaceRequest) String() string {
 func (*DeleteWorkspaceRequest) ProtoMessage() {}
 
 func (x *DeleteWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[4]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -415,7 +635,7 @@ func (x *DeleteWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *DeleteWorkspaceRequest) GetSession() string {
@@ -434,7 +654,7 @@ type DeleteWorkspaceResponse struct {
 
 func (x *DeleteWorkspaceResponse) Reset() {
 	*x = DeleteWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[5]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -446,7 +666,7 @@ func (x *DeleteWorkspaceResponse) String() string {
 func (*DeleteWorkspaceResponse) ProtoMessage() {}
 
 func (x *DeleteWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[5]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -459,7 +679,7 @@ func (x *DeleteWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{6}
 }
 
 // GetCapabilitiesRequest asks what isolates commands.
@@ -471,7 +691,7 @@ type GetCapabilitiesRequest struct {
 
 func (x *GetCapabilitiesRequest) Reset() {
 	*x = GetCapabilitiesRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[6]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -483,7 +703,7 @@ func (x *GetCapabilitiesRequest) String() string {
 func (*GetCapabilitiesRequest) ProtoMessage() {}
 
 func (x *GetCapabilitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[6]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -496,7 +716,7 @@ func (x *GetCapabilitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCapabilitiesRequest.ProtoReflect.Descriptor instead.
 func (*GetCapabilitiesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{6}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{7}
 }
 
 // GetCapabilitiesResponse tells what isolates commands.
@@ -507,14 +727,20 @@ type GetCapabilitiesResponse struct {
 	// What isolates: `bubblewrap`.
 	Driver string `protobuf:"bytes,2,opt,name=driver,proto3" json:"driver,omitempty"`
 	// What the level includes, such as `pid-namespace` or `memory-cgroup`.
-	Includes      []string `protobuf:"bytes,3,rep,name=includes,proto3" json:"includes,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Includes []string `protobuf:"bytes,3,rep,name=includes,proto3" json:"includes,omitempty"`
+	// What commands may reach at most: `none`, or `allowlist` where the operator's
+	// ceiling lets workspaces have a network.
+	Network string `protobuf:"bytes,4,opt,name=network,proto3" json:"network,omitempty"`
+	// How a workspace's size is kept: `project` by the file system's quota, `counted`
+	// by looking at it now and then.
+	WorkspaceQuota string `protobuf:"bytes,5,opt,name=workspace_quota,json=workspaceQuota,proto3" json:"workspace_quota,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GetCapabilitiesResponse) Reset() {
 	*x = GetCapabilitiesResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[7]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -526,7 +752,7 @@ func (x *GetCapabilitiesResponse) String() string {
 func (*GetCapabilitiesResponse) ProtoMessage() {}
 
 func (x *GetCapabilitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[7]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -539,7 +765,7 @@ func (x *GetCapabilitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCapabilitiesResponse.ProtoReflect.Descriptor instead.
 func (*GetCapabilitiesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{7}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetCapabilitiesResponse) GetLevel() string {
@@ -563,6 +789,20 @@ func (x *GetCapabilitiesResponse) GetIncludes() []string {
 	return nil
 }
 
+func (x *GetCapabilitiesResponse) GetNetwork() string {
+	if x != nil {
+		return x.Network
+	}
+	return ""
+}
+
+func (x *GetCapabilitiesResponse) GetWorkspaceQuota() string {
+	if x != nil {
+		return x.WorkspaceQuota
+	}
+	return ""
+}
+
 // ExportWorkspaceRequest names a workspace.
 type ExportWorkspaceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -570,13 +810,15 @@ type ExportWorkspaceRequest struct {
 	Session string `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	// The generation of the workspace's place; 0: any.
 	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// The archive's format; not set means TAR.
+	Format        ArchiveFormat `protobuf:"varint,3,opt,name=format,proto3,enum=fairlead.sandbox.v1.ArchiveFormat" json:"format,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExportWorkspaceRequest) Reset() {
 	*x = ExportWorkspaceRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[8]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -588,7 +830,7 @@ func (x *ExportWorkspaceRequest) String() string {
 func (*ExportWorkspaceRequest) ProtoMessage() {}
 
 func (x *ExportWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[8]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -601,7 +843,7 @@ func (x *ExportWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*ExportWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ExportWorkspaceRequest) GetSession() string {
@@ -618,10 +860,17 @@ func (x *ExportWorkspaceRequest) GetWorkspaceGeneration() int64 {
 	return 0
 }
 
+func (x *ExportWorkspaceRequest) GetFormat() ArchiveFormat {
+	if x != nil {
+		return x.Format
+	}
+	return ArchiveFormat_ARCHIVE_FORMAT_UNSPECIFIED
+}
+
 // ExportWorkspaceResponse is one piece of the archive.
 type ExportWorkspaceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// More of the tar.
+	// More of the archive.
 	Data          []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -629,7 +878,7 @@ type ExportWorkspaceResponse struct {
 
 func (x *ExportWorkspaceResponse) Reset() {
 	*x = ExportWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -641,7 +890,7 @@ func (x *ExportWorkspaceResponse) String() string {
 func (*ExportWorkspaceResponse) ProtoMessage() {}
 
 func (x *ExportWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -654,7 +903,7 @@ func (x *ExportWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*ExportWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ExportWorkspaceResponse) GetData() []byte {
@@ -680,7 +929,7 @@ type ImportWorkspaceRequest struct {
 
 func (x *ImportWorkspaceRequest) Reset() {
 	*x = ImportWorkspaceRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -692,7 +941,7 @@ func (x *ImportWorkspaceRequest) String() string {
 func (*ImportWorkspaceRequest) ProtoMessage() {}
 
 func (x *ImportWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -705,7 +954,7 @@ func (x *ImportWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*ImportWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ImportWorkspaceRequest) GetKind() isImportWorkspaceRequest_Kind {
@@ -743,7 +992,7 @@ type ImportWorkspaceRequest_Open struct {
 }
 
 type ImportWorkspaceRequest_Data struct {
-	// More of the tar.
+	// More of the archive.
 	Data []byte `protobuf:"bytes,2,opt,name=data,proto3,oneof"`
 }
 
@@ -758,13 +1007,15 @@ type ImportWorkspaceOpen struct {
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	// The generation of the workspace's place.
 	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// The archive's format; not set means TAR.
+	Format        ArchiveFormat `protobuf:"varint,3,opt,name=format,proto3,enum=fairlead.sandbox.v1.ArchiveFormat" json:"format,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ImportWorkspaceOpen) Reset() {
 	*x = ImportWorkspaceOpen{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[11]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -776,7 +1027,7 @@ func (x *ImportWorkspaceOpen) String() string {
 func (*ImportWorkspaceOpen) ProtoMessage() {}
 
 func (x *ImportWorkspaceOpen) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[11]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -789,7 +1040,7 @@ func (x *ImportWorkspaceOpen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportWorkspaceOpen.ProtoReflect.Descriptor instead.
 func (*ImportWorkspaceOpen) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ImportWorkspaceOpen) GetCall() *v1.CallRef {
@@ -806,6 +1057,13 @@ func (x *ImportWorkspaceOpen) GetWorkspaceGeneration() int64 {
 	return 0
 }
 
+func (x *ImportWorkspaceOpen) GetFormat() ArchiveFormat {
+	if x != nil {
+		return x.Format
+	}
+	return ArchiveFormat_ARCHIVE_FORMAT_UNSPECIFIED
+}
+
 // ImportWorkspaceResponse says that the workspace is there.
 type ImportWorkspaceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -817,7 +1075,7 @@ type ImportWorkspaceResponse struct {
 
 func (x *ImportWorkspaceResponse) Reset() {
 	*x = ImportWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[12]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -829,7 +1087,7 @@ func (x *ImportWorkspaceResponse) String() string {
 func (*ImportWorkspaceResponse) ProtoMessage() {}
 
 func (x *ImportWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[12]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -842,7 +1100,7 @@ func (x *ImportWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*ImportWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ImportWorkspaceResponse) GetCreated() bool {
@@ -856,16 +1114,36 @@ var File_fairlead_sandbox_v1_workspace_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\n" +
-	"#fairlead/sandbox/v1/workspace.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\"\xef\x02\n" +
+	"#fairlead/sandbox/v1/workspace.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\x1a\x1egoogle/protobuf/duration.proto\"\xc1\x03\n" +
 	"\x16EnsureWorkspaceRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12m\n" +
 	"\n" +
 	"seed_files\x18\x02 \x03(\v2:.fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntryB\x12\xbaH\x0f\x9a\x01\f\x10\x80\x02\"\ar\x05\x10\x01(\x80 R\tseedFiles\x121\n" +
 	"\x14workspace_generation\x18\x03 \x01(\x03R\x13workspaceGeneration\x12<\n" +
-	"\anetwork\x18\x04 \x01(\v2\".fairlead.sandbox.v1.NetworkPolicyR\anetwork\x1a<\n" +
+	"\anetwork\x18\x04 \x01(\v2\".fairlead.sandbox.v1.NetworkPolicyR\anetwork\x12<\n" +
+	"\x06limits\x18\x05 \x01(\v2$.fairlead.sandbox.v1.WorkspaceLimitsR\x06limits\x12\x12\n" +
+	"\x04warm\x18\f \x01(\bR\x04warm\x1a<\n" +
 	"\x0eSeedFilesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"R\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"\x9d\x04\n" +
+	"\x0fWorkspaceLimits\x12*\n" +
+	"\fmemory_bytes\x18\x01 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\vmemoryBytes\x12%\n" +
+	"\tprocesses\x18\x02 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\tprocesses\x12&\n" +
+	"\n" +
+	"cpu_millis\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\tcpuMillis\x12&\n" +
+	"\n" +
+	"file_bytes\x18\x04 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\tfileBytes\x12&\n" +
+	"\n" +
+	"open_files\x18\x05 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\topenFiles\x12*\n" +
+	"\foutput_bytes\x18\x06 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\voutputBytes\x12(\n" +
+	"\vflood_bytes\x18\a \x01(\x03B\a\xbaH\x04\"\x02(\x00R\n" +
+	"floodBytes\x120\n" +
+	"\x0fworkspace_bytes\x18\b \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x0eworkspaceBytes\x122\n" +
+	"\x10workspace_inodes\x18\t \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x0fworkspaceInodes\x12=\n" +
+	"\atimeout\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\atimeout\x12D\n" +
+	"\vmax_timeout\x18\v \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\n" +
+	"maxTimeout\"R\n" +
 	"\rNetworkPolicy\x12A\n" +
 	"\x05rules\x18\x01 \x03(\v2 .fairlead.sandbox.v1.NetworkRuleB\t\xbaH\x06\x92\x01\x03\x10\x80\x02R\x05rules\"\xa0\x02\n" +
 	"\vNetworkRule\x12\x1c\n" +
@@ -886,23 +1164,27 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\x16DeleteWorkspaceRequest\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\"\x19\n" +
 	"\x17DeleteWorkspaceResponse\"\x18\n" +
-	"\x16GetCapabilitiesRequest\"c\n" +
+	"\x16GetCapabilitiesRequest\"\xa6\x01\n" +
 	"\x17GetCapabilitiesResponse\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x16\n" +
 	"\x06driver\x18\x02 \x01(\tR\x06driver\x12\x1a\n" +
-	"\bincludes\x18\x03 \x03(\tR\bincludes\"\x90\x01\n" +
+	"\bincludes\x18\x03 \x03(\tR\bincludes\x12\x18\n" +
+	"\anetwork\x18\x04 \x01(\tR\anetwork\x12'\n" +
+	"\x0fworkspace_quota\x18\x05 \x01(\tR\x0eworkspaceQuota\"\xd6\x01\n" +
 	"\x16ExportWorkspaceRequest\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x121\n" +
-	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\"-\n" +
+	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\x12D\n" +
+	"\x06format\x18\x03 \x01(\x0e2\".fairlead.sandbox.v1.ArchiveFormatB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06format\"-\n" +
 	"\x17ExportWorkspaceResponse\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\"\x88\x01\n" +
 	"\x16ImportWorkspaceRequest\x12>\n" +
 	"\x04open\x18\x01 \x01(\v2(.fairlead.sandbox.v1.ImportWorkspaceOpenH\x00R\x04open\x12\x1f\n" +
 	"\x04data\x18\x02 \x01(\fB\t\xbaH\x06z\x04\x18\x80\x80@H\x00R\x04dataB\r\n" +
-	"\x04kind\x12\x05\xbaH\x02\b\x01\"\x81\x01\n" +
+	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xc7\x01\n" +
 	"\x13ImportWorkspaceOpen\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x121\n" +
-	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\"3\n" +
+	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\x12D\n" +
+	"\x06format\x18\x03 \x01(\x0e2\".fairlead.sandbox.v1.ArchiveFormatB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06format\"3\n" +
 	"\x17ImportWorkspaceResponse\x12\x18\n" +
 	"\acreated\x18\x01 \x01(\bR\acreated*\x88\x01\n" +
 	"\n" +
@@ -911,7 +1193,12 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\x10NETWORK_TLS_PASS\x10\x01\x12\x13\n" +
 	"\x0fNETWORK_TLS_RAW\x10\x02\x12\x19\n" +
 	"\x15NETWORK_TLS_INTERCEPT\x10\x03\x12\x17\n" +
-	"\x13NETWORK_TLS_UPGRADE\x10\x042\xbc\x04\n" +
+	"\x13NETWORK_TLS_UPGRADE\x10\x04*|\n" +
+	"\rArchiveFormat\x12\x1e\n" +
+	"\x1aARCHIVE_FORMAT_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12ARCHIVE_FORMAT_TAR\x10\x01\x12\x16\n" +
+	"\x12ARCHIVE_FORMAT_ZIP\x10\x02\x12\x1b\n" +
+	"\x17ARCHIVE_FORMAT_TAR_GZIP\x10\x032\xbc\x04\n" +
 	"\x10WorkspaceService\x12l\n" +
 	"\x0fEnsureWorkspace\x12+.fairlead.sandbox.v1.EnsureWorkspaceRequest\x1a,.fairlead.sandbox.v1.EnsureWorkspaceResponse\x12l\n" +
 	"\x0fDeleteWorkspace\x12+.fairlead.sandbox.v1.DeleteWorkspaceRequest\x1a,.fairlead.sandbox.v1.DeleteWorkspaceResponse\x12n\n" +
@@ -931,49 +1218,57 @@ func file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP() []byte {
 	return file_fairlead_sandbox_v1_workspace_proto_rawDescData
 }
 
-var file_fairlead_sandbox_v1_workspace_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fairlead_sandbox_v1_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_fairlead_sandbox_v1_workspace_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_fairlead_sandbox_v1_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_fairlead_sandbox_v1_workspace_proto_goTypes = []any{
 	(NetworkTls)(0),                 // 0: fairlead.sandbox.v1.NetworkTls
-	(*EnsureWorkspaceRequest)(nil),  // 1: fairlead.sandbox.v1.EnsureWorkspaceRequest
-	(*NetworkPolicy)(nil),           // 2: fairlead.sandbox.v1.NetworkPolicy
-	(*NetworkRule)(nil),             // 3: fairlead.sandbox.v1.NetworkRule
-	(*EnsureWorkspaceResponse)(nil), // 4: fairlead.sandbox.v1.EnsureWorkspaceResponse
-	(*DeleteWorkspaceRequest)(nil),  // 5: fairlead.sandbox.v1.DeleteWorkspaceRequest
-	(*DeleteWorkspaceResponse)(nil), // 6: fairlead.sandbox.v1.DeleteWorkspaceResponse
-	(*GetCapabilitiesRequest)(nil),  // 7: fairlead.sandbox.v1.GetCapabilitiesRequest
-	(*GetCapabilitiesResponse)(nil), // 8: fairlead.sandbox.v1.GetCapabilitiesResponse
-	(*ExportWorkspaceRequest)(nil),  // 9: fairlead.sandbox.v1.ExportWorkspaceRequest
-	(*ExportWorkspaceResponse)(nil), // 10: fairlead.sandbox.v1.ExportWorkspaceResponse
-	(*ImportWorkspaceRequest)(nil),  // 11: fairlead.sandbox.v1.ImportWorkspaceRequest
-	(*ImportWorkspaceOpen)(nil),     // 12: fairlead.sandbox.v1.ImportWorkspaceOpen
-	(*ImportWorkspaceResponse)(nil), // 13: fairlead.sandbox.v1.ImportWorkspaceResponse
-	nil,                             // 14: fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
-	(*v1.CallRef)(nil),              // 15: fairlead.common.v1.CallRef
+	(ArchiveFormat)(0),              // 1: fairlead.sandbox.v1.ArchiveFormat
+	(*EnsureWorkspaceRequest)(nil),  // 2: fairlead.sandbox.v1.EnsureWorkspaceRequest
+	(*WorkspaceLimits)(nil),         // 3: fairlead.sandbox.v1.WorkspaceLimits
+	(*NetworkPolicy)(nil),           // 4: fairlead.sandbox.v1.NetworkPolicy
+	(*NetworkRule)(nil),             // 5: fairlead.sandbox.v1.NetworkRule
+	(*EnsureWorkspaceResponse)(nil), // 6: fairlead.sandbox.v1.EnsureWorkspaceResponse
+	(*DeleteWorkspaceRequest)(nil),  // 7: fairlead.sandbox.v1.DeleteWorkspaceRequest
+	(*DeleteWorkspaceResponse)(nil), // 8: fairlead.sandbox.v1.DeleteWorkspaceResponse
+	(*GetCapabilitiesRequest)(nil),  // 9: fairlead.sandbox.v1.GetCapabilitiesRequest
+	(*GetCapabilitiesResponse)(nil), // 10: fairlead.sandbox.v1.GetCapabilitiesResponse
+	(*ExportWorkspaceRequest)(nil),  // 11: fairlead.sandbox.v1.ExportWorkspaceRequest
+	(*ExportWorkspaceResponse)(nil), // 12: fairlead.sandbox.v1.ExportWorkspaceResponse
+	(*ImportWorkspaceRequest)(nil),  // 13: fairlead.sandbox.v1.ImportWorkspaceRequest
+	(*ImportWorkspaceOpen)(nil),     // 14: fairlead.sandbox.v1.ImportWorkspaceOpen
+	(*ImportWorkspaceResponse)(nil), // 15: fairlead.sandbox.v1.ImportWorkspaceResponse
+	nil,                             // 16: fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
+	(*v1.CallRef)(nil),              // 17: fairlead.common.v1.CallRef
+	(*durationpb.Duration)(nil),     // 18: google.protobuf.Duration
 }
 var file_fairlead_sandbox_v1_workspace_proto_depIdxs = []int32{
-	15, // 0: fairlead.sandbox.v1.EnsureWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
-	14, // 1: fairlead.sandbox.v1.EnsureWorkspaceRequest.seed_files:type_name -> fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
-	2,  // 2: fairlead.sandbox.v1.EnsureWorkspaceRequest.network:type_name -> fairlead.sandbox.v1.NetworkPolicy
-	3,  // 3: fairlead.sandbox.v1.NetworkPolicy.rules:type_name -> fairlead.sandbox.v1.NetworkRule
-	0,  // 4: fairlead.sandbox.v1.NetworkRule.tls:type_name -> fairlead.sandbox.v1.NetworkTls
-	12, // 5: fairlead.sandbox.v1.ImportWorkspaceRequest.open:type_name -> fairlead.sandbox.v1.ImportWorkspaceOpen
-	15, // 6: fairlead.sandbox.v1.ImportWorkspaceOpen.call:type_name -> fairlead.common.v1.CallRef
-	1,  // 7: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:input_type -> fairlead.sandbox.v1.EnsureWorkspaceRequest
-	5,  // 8: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:input_type -> fairlead.sandbox.v1.DeleteWorkspaceRequest
-	9,  // 9: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:input_type -> fairlead.sandbox.v1.ExportWorkspaceRequest
-	11, // 10: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:input_type -> fairlead.sandbox.v1.ImportWorkspaceRequest
-	7,  // 11: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:input_type -> fairlead.sandbox.v1.GetCapabilitiesRequest
-	4,  // 12: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:output_type -> fairlead.sandbox.v1.EnsureWorkspaceResponse
-	6,  // 13: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:output_type -> fairlead.sandbox.v1.DeleteWorkspaceResponse
-	10, // 14: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:output_type -> fairlead.sandbox.v1.ExportWorkspaceResponse
-	13, // 15: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:output_type -> fairlead.sandbox.v1.ImportWorkspaceResponse
-	8,  // 16: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:output_type -> fairlead.sandbox.v1.GetCapabilitiesResponse
-	12, // [12:17] is the sub-list for method output_type
-	7,  // [7:12] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	17, // 0: fairlead.sandbox.v1.EnsureWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
+	16, // 1: fairlead.sandbox.v1.EnsureWorkspaceRequest.seed_files:type_name -> fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
+	4,  // 2: fairlead.sandbox.v1.EnsureWorkspaceRequest.network:type_name -> fairlead.sandbox.v1.NetworkPolicy
+	3,  // 3: fairlead.sandbox.v1.EnsureWorkspaceRequest.limits:type_name -> fairlead.sandbox.v1.WorkspaceLimits
+	18, // 4: fairlead.sandbox.v1.WorkspaceLimits.timeout:type_name -> google.protobuf.Duration
+	18, // 5: fairlead.sandbox.v1.WorkspaceLimits.max_timeout:type_name -> google.protobuf.Duration
+	5,  // 6: fairlead.sandbox.v1.NetworkPolicy.rules:type_name -> fairlead.sandbox.v1.NetworkRule
+	0,  // 7: fairlead.sandbox.v1.NetworkRule.tls:type_name -> fairlead.sandbox.v1.NetworkTls
+	1,  // 8: fairlead.sandbox.v1.ExportWorkspaceRequest.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
+	14, // 9: fairlead.sandbox.v1.ImportWorkspaceRequest.open:type_name -> fairlead.sandbox.v1.ImportWorkspaceOpen
+	17, // 10: fairlead.sandbox.v1.ImportWorkspaceOpen.call:type_name -> fairlead.common.v1.CallRef
+	1,  // 11: fairlead.sandbox.v1.ImportWorkspaceOpen.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
+	2,  // 12: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:input_type -> fairlead.sandbox.v1.EnsureWorkspaceRequest
+	7,  // 13: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:input_type -> fairlead.sandbox.v1.DeleteWorkspaceRequest
+	11, // 14: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:input_type -> fairlead.sandbox.v1.ExportWorkspaceRequest
+	13, // 15: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:input_type -> fairlead.sandbox.v1.ImportWorkspaceRequest
+	9,  // 16: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:input_type -> fairlead.sandbox.v1.GetCapabilitiesRequest
+	6,  // 17: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:output_type -> fairlead.sandbox.v1.EnsureWorkspaceResponse
+	8,  // 18: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:output_type -> fairlead.sandbox.v1.DeleteWorkspaceResponse
+	12, // 19: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:output_type -> fairlead.sandbox.v1.ExportWorkspaceResponse
+	15, // 20: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:output_type -> fairlead.sandbox.v1.ImportWorkspaceResponse
+	10, // 21: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:output_type -> fairlead.sandbox.v1.GetCapabilitiesResponse
+	17, // [17:22] is the sub-list for method output_type
+	12, // [12:17] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_sandbox_v1_workspace_proto_init() }
@@ -981,7 +1276,7 @@ func file_fairlead_sandbox_v1_workspace_proto_init() {
 	if File_fairlead_sandbox_v1_workspace_proto != nil {
 		return
 	}
-	file_fairlead_sandbox_v1_workspace_proto_msgTypes[10].OneofWrappers = []any{
+	file_fairlead_sandbox_v1_workspace_proto_msgTypes[11].OneofWrappers = []any{
 		(*ImportWorkspaceRequest_Open)(nil),
 		(*ImportWorkspaceRequest_Data)(nil),
 	}
@@ -990,8 +1285,8 @@ func file_fairlead_sandbox_v1_workspace_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_sandbox_v1_workspace_proto_rawDesc), len(file_fairlead_sandbox_v1_workspace_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   14,
+			NumEnums:      2,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

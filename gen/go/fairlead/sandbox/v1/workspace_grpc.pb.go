@@ -39,18 +39,19 @@ type WorkspaceServiceClient interface {
 	// DeleteWorkspace kills what runs in a workspace and deletes its files. One
 	// that does not exist is deleted already.
 	DeleteWorkspace(ctx context.Context, in *DeleteWorkspaceRequest, opts ...grpc.CallOption) (*DeleteWorkspaceResponse, error)
-	// ExportWorkspace streams the files of a workspace as a tar: regular files with
+	// ExportWorkspace streams the files of a workspace as an archive: regular files with
 	// their modes and times, directories (empty ones too) and symbolic links, which
 	// are not followed. A file with several names is in it once for each; devices,
 	// sockets and pipes are not. It is as consistent as what runs meanwhile lets it
 	// be. The home directory is not part of it.
 	ExportWorkspace(ctx context.Context, in *ExportWorkspaceRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportWorkspaceResponse], error)
-	// ImportWorkspace makes a session's workspace from such a tar. The first request
+	// ImportWorkspace makes a session's workspace from such an archive. The first request
 	// is `open`, the others bring the archive. The workspace is there whole, or not
 	// at all. One that is there already is ALREADY_EXISTS with reason
 	// WORKSPACE_EXISTS, unless this call made it. An archive with absolute paths,
 	// paths that lead outside or through a link, or anything but files, directories
-	// and symbolic links is INVALID_ARGUMENT with reason BAD_ARCHIVE; one that is
+	// and symbolic links, and one that unpacks to far more than it could honestly
+	// hold, is INVALID_ARGUMENT with reason BAD_ARCHIVE; one that is
 	// larger than a workspace may be is RESOURCE_EXHAUSTED with reason
 	// WORKSPACE_FULL.
 	ImportWorkspace(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportWorkspaceRequest, ImportWorkspaceResponse], error)
@@ -141,18 +142,19 @@ type WorkspaceServiceServer interface {
 	// DeleteWorkspace kills what runs in a workspace and deletes its files. One
 	// that does not exist is deleted already.
 	DeleteWorkspace(context.Context, *DeleteWorkspaceRequest) (*DeleteWorkspaceResponse, error)
-	// ExportWorkspace streams the files of a workspace as a tar: regular files with
+	// ExportWorkspace streams the files of a workspace as an archive: regular files with
 	// their modes and times, directories (empty ones too) and symbolic links, which
 	// are not followed. A file with several names is in it once for each; devices,
 	// sockets and pipes are not. It is as consistent as what runs meanwhile lets it
 	// be. The home directory is not part of it.
 	ExportWorkspace(*ExportWorkspaceRequest, grpc.ServerStreamingServer[ExportWorkspaceResponse]) error
-	// ImportWorkspace makes a session's workspace from such a tar. The first request
+	// ImportWorkspace makes a session's workspace from such an archive. The first request
 	// is `open`, the others bring the archive. The workspace is there whole, or not
 	// at all. One that is there already is ALREADY_EXISTS with reason
 	// WORKSPACE_EXISTS, unless this call made it. An archive with absolute paths,
 	// paths that lead outside or through a link, or anything but files, directories
-	// and symbolic links is INVALID_ARGUMENT with reason BAD_ARCHIVE; one that is
+	// and symbolic links, and one that unpacks to far more than it could honestly
+	// hold, is INVALID_ARGUMENT with reason BAD_ARCHIVE; one that is
 	// larger than a workspace may be is RESOURCE_EXHAUSTED with reason
 	// WORKSPACE_FULL.
 	ImportWorkspace(grpc.ClientStreamingServer[ImportWorkspaceRequest, ImportWorkspaceResponse]) error

@@ -10,6 +10,7 @@ import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	structpb "google.golang.org/protobuf/types/known/structpb"
 	reflect "reflect"
 	sync "sync"
@@ -51,7 +52,11 @@ type Agent struct {
 	// What the agent's commands may reach; none means no network. The operator of the
 	// sandbox service may allow less: then the agent's turns have no workspace and
 	// say why.
-	Network       []*AgentNetworkRule `protobuf:"bytes,11,rep,name=network,proto3" json:"network,omitempty"`
+	Network []*AgentNetworkRule `protobuf:"bytes,11,rep,name=network,proto3" json:"network,omitempty"`
+	// What bounds the workspace and the commands of the agent's sessions, below the
+	// limits of the sandbox's operator. Above them the agent's turns have no workspace
+	// and say why.
+	Limits        *AgentLimits `protobuf:"bytes,12,opt,name=limits,proto3" json:"limits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -163,6 +168,152 @@ func (x *Agent) GetNetwork() []*AgentNetworkRule {
 	return nil
 }
 
+func (x *Agent) GetLimits() *AgentLimits {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+// AgentLimits bound the workspace of an agent's session and all that runs in it.
+// Zero takes the operator's limit.
+type AgentLimits struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Memory of its commands together, in bytes; of each of their processes at the
+	// sandbox's level `basic`.
+	MemoryBytes int64 `protobuf:"varint,1,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	// Processes and threads of its commands together.
+	Processes int32 `protobuf:"varint,2,opt,name=processes,proto3" json:"processes,omitempty"`
+	// Thousandths of a processor's time, for its commands together (the sandbox's
+	// level `full` only).
+	CpuMillis int64 `protobuf:"varint,3,opt,name=cpu_millis,json=cpuMillis,proto3" json:"cpu_millis,omitempty"`
+	// The size of one file that a command writes, in bytes.
+	FileBytes int64 `protobuf:"varint,4,opt,name=file_bytes,json=fileBytes,proto3" json:"file_bytes,omitempty"`
+	// Open files of one process.
+	OpenFiles int32 `protobuf:"varint,5,opt,name=open_files,json=openFiles,proto3" json:"open_files,omitempty"`
+	// Output of one command that is kept, in bytes.
+	OutputBytes int64 `protobuf:"varint,6,opt,name=output_bytes,json=outputBytes,proto3" json:"output_bytes,omitempty"`
+	// Output, kept or not, after which a command is ended, in bytes.
+	FloodBytes int64 `protobuf:"varint,7,opt,name=flood_bytes,json=floodBytes,proto3" json:"flood_bytes,omitempty"`
+	// The size of the workspace with its home directory, in bytes on disk.
+	WorkspaceBytes int64 `protobuf:"varint,8,opt,name=workspace_bytes,json=workspaceBytes,proto3" json:"workspace_bytes,omitempty"`
+	// Files and directories in the workspace and its home directory.
+	WorkspaceInodes int64 `protobuf:"varint,9,opt,name=workspace_inodes,json=workspaceInodes,proto3" json:"workspace_inodes,omitempty"`
+	// How long a command may run that does not say.
+	Timeout *durationpb.Duration `protobuf:"bytes,10,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	// How long a command may ask to run.
+	MaxTimeout    *durationpb.Duration `protobuf:"bytes,11,opt,name=max_timeout,json=maxTimeout,proto3" json:"max_timeout,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AgentLimits) Reset() {
+	*x = AgentLimits{}
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AgentLimits) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AgentLimits) ProtoMessage() {}
+
+func (x *AgentLimits) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AgentLimits.ProtoReflect.Descriptor instead.
+func (*AgentLimits) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *AgentLimits) GetMemoryBytes() int64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *AgentLimits) GetProcesses() int32 {
+	if x != nil {
+		return x.Processes
+	}
+	return 0
+}
+
+func (x *AgentLimits) GetCpuMillis() int64 {
+	if x != nil {
+		return x.CpuMillis
+	}
+	return 0
+}
+
+func (x *AgentLimits) GetFileBytes() int64 {
+	if x != nil {
+		return x.FileBytes
+	}
+	return 0
+}
+
+func (x *AgentLimits) GetOpenFiles() int32 {
+	if x != nil {
+		return x.OpenFiles
+	}
+	return 0
+}
+
+func (x *AgentLimits) GetOutputBytes() int64 {
+	if x != nil {
+		return x.OutputBytes
+	}
+	return 0
+}
+
+func (x *AgentLimits) GetFloodBytes() int64 {
+	if x != nil {
+		return x.FloodBytes
+	}
+	return 0
+}
+
+func (x *AgentLimits) GetWorkspaceBytes() int64 {
+	if x != nil {
+		return x.WorkspaceBytes
+	}
+	return 0
+}
+
+func (x *AgentLimits) GetWorkspaceInodes() int64 {
+	if x != nil {
+		return x.WorkspaceInodes
+	}
+	return 0
+}
+
+func (x *AgentLimits) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
+	}
+	return nil
+}
+
+func (x *AgentLimits) GetMaxTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.MaxTimeout
+	}
+	return nil
+}
+
 // AgentNetworkRule lets some requests of an agent's commands out.
 type AgentNetworkRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -190,7 +341,7 @@ type AgentNetworkRule struct {
 
 func (x *AgentNetworkRule) Reset() {
 	*x = AgentNetworkRule{}
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -202,7 +353,7 @@ func (x *AgentNetworkRule) String() string {
 func (*AgentNetworkRule) ProtoMessage() {}
 
 func (x *AgentNetworkRule) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -215,7 +366,7 @@ func (x *AgentNetworkRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentNetworkRule.ProtoReflect.Descriptor instead.
 func (*AgentNetworkRule) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{1}
+	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *AgentNetworkRule) GetName() string {
@@ -271,7 +422,7 @@ var File_fairlead_session_v1_agent_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x19google/api/resource.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xa6\x03\n" +
+	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xe0\x03\n" +
 	"\x05Agent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12 \n" +
@@ -284,8 +435,27 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\averdict\x18\t \x01(\tR\averdict\x12<\n" +
 	"\routput_schema\x18\n" +
 	" \x01(\v2\x17.google.protobuf.StructR\foutputSchema\x12?\n" +
-	"\anetwork\x18\v \x03(\v2%.fairlead.session.v1.AgentNetworkRuleR\anetwork:6\xeaA3\n" +
-	"\x12fairlead.dev/Agent\x12\x0eagents/{agent}*\x06agents2\x05agent\"\xb2\x01\n" +
+	"\anetwork\x18\v \x03(\v2%.fairlead.session.v1.AgentNetworkRuleR\anetwork\x128\n" +
+	"\x06limits\x18\f \x01(\v2 .fairlead.session.v1.AgentLimitsR\x06limits:6\xeaA3\n" +
+	"\x12fairlead.dev/Agent\x12\x0eagents/{agent}*\x06agents2\x05agent\"\xb4\x03\n" +
+	"\vAgentLimits\x12!\n" +
+	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x1c\n" +
+	"\tprocesses\x18\x02 \x01(\x05R\tprocesses\x12\x1d\n" +
+	"\n" +
+	"cpu_millis\x18\x03 \x01(\x03R\tcpuMillis\x12\x1d\n" +
+	"\n" +
+	"file_bytes\x18\x04 \x01(\x03R\tfileBytes\x12\x1d\n" +
+	"\n" +
+	"open_files\x18\x05 \x01(\x05R\topenFiles\x12!\n" +
+	"\foutput_bytes\x18\x06 \x01(\x03R\voutputBytes\x12\x1f\n" +
+	"\vflood_bytes\x18\a \x01(\x03R\n" +
+	"floodBytes\x12'\n" +
+	"\x0fworkspace_bytes\x18\b \x01(\x03R\x0eworkspaceBytes\x12)\n" +
+	"\x10workspace_inodes\x18\t \x01(\x03R\x0fworkspaceInodes\x123\n" +
+	"\atimeout\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12:\n" +
+	"\vmax_timeout\x18\v \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"maxTimeout\"\xb2\x01\n" +
 	"\x10AgentNetworkRule\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x14\n" +
@@ -309,20 +479,25 @@ func file_fairlead_session_v1_agent_proto_rawDescGZIP() []byte {
 	return file_fairlead_session_v1_agent_proto_rawDescData
 }
 
-var file_fairlead_session_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_fairlead_session_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_fairlead_session_v1_agent_proto_goTypes = []any{
-	(*Agent)(nil),            // 0: fairlead.session.v1.Agent
-	(*AgentNetworkRule)(nil), // 1: fairlead.session.v1.AgentNetworkRule
-	(*structpb.Struct)(nil),  // 2: google.protobuf.Struct
+	(*Agent)(nil),               // 0: fairlead.session.v1.Agent
+	(*AgentLimits)(nil),         // 1: fairlead.session.v1.AgentLimits
+	(*AgentNetworkRule)(nil),    // 2: fairlead.session.v1.AgentNetworkRule
+	(*structpb.Struct)(nil),     // 3: google.protobuf.Struct
+	(*durationpb.Duration)(nil), // 4: google.protobuf.Duration
 }
 var file_fairlead_session_v1_agent_proto_depIdxs = []int32{
-	2, // 0: fairlead.session.v1.Agent.output_schema:type_name -> google.protobuf.Struct
-	1, // 1: fairlead.session.v1.Agent.network:type_name -> fairlead.session.v1.AgentNetworkRule
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	3, // 0: fairlead.session.v1.Agent.output_schema:type_name -> google.protobuf.Struct
+	2, // 1: fairlead.session.v1.Agent.network:type_name -> fairlead.session.v1.AgentNetworkRule
+	1, // 2: fairlead.session.v1.Agent.limits:type_name -> fairlead.session.v1.AgentLimits
+	4, // 3: fairlead.session.v1.AgentLimits.timeout:type_name -> google.protobuf.Duration
+	4, // 4: fairlead.session.v1.AgentLimits.max_timeout:type_name -> google.protobuf.Duration
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_agent_proto_init() }
@@ -336,7 +511,7 @@ func file_fairlead_session_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_agent_proto_rawDesc), len(file_fairlead_session_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

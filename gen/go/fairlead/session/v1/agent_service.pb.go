@@ -343,9 +343,15 @@ type SandboxCapabilities struct {
 	// What isolates, such as `bubblewrap`.
 	Driver string `protobuf:"bytes,2,opt,name=driver,proto3" json:"driver,omitempty"`
 	// What the level includes, such as `pid-namespace` or `memory-cgroup`.
-	Includes      []string `protobuf:"bytes,3,rep,name=includes,proto3" json:"includes,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Includes []string `protobuf:"bytes,3,rep,name=includes,proto3" json:"includes,omitempty"`
+	// What commands may reach at most: `none`, or `allowlist` where agents may have
+	// network rules.
+	Network string `protobuf:"bytes,4,opt,name=network,proto3" json:"network,omitempty"`
+	// How a workspace's size is kept: `project` by the file system's quota, `counted`
+	// by looking at it now and then.
+	WorkspaceQuota string `protobuf:"bytes,5,opt,name=workspace_quota,json=workspaceQuota,proto3" json:"workspace_quota,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *SandboxCapabilities) Reset() {
@@ -399,6 +405,20 @@ func (x *SandboxCapabilities) GetIncludes() []string {
 	return nil
 }
 
+func (x *SandboxCapabilities) GetNetwork() string {
+	if x != nil {
+		return x.Network
+	}
+	return ""
+}
+
+func (x *SandboxCapabilities) GetWorkspaceQuota() string {
+	if x != nil {
+		return x.WorkspaceQuota
+	}
+	return ""
+}
+
 var File_fairlead_session_v1_agent_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_agent_service_proto_rawDesc = "" +
@@ -420,11 +440,13 @@ const file_fairlead_session_v1_agent_service_proto_rawDesc = "" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x16\n" +
 	"\x06models\x18\x02 \x03(\tR\x06models\x12#\n" +
 	"\rdefault_model\x18\x03 \x01(\tR\fdefaultModel\x12B\n" +
-	"\asandbox\x18\x04 \x01(\v2(.fairlead.session.v1.SandboxCapabilitiesR\asandbox\"_\n" +
+	"\asandbox\x18\x04 \x01(\v2(.fairlead.session.v1.SandboxCapabilitiesR\asandbox\"\xa2\x01\n" +
 	"\x13SandboxCapabilities\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x16\n" +
 	"\x06driver\x18\x02 \x01(\tR\x06driver\x12\x1a\n" +
-	"\bincludes\x18\x03 \x03(\tR\bincludes2\x87\x03\n" +
+	"\bincludes\x18\x03 \x03(\tR\bincludes\x12\x18\n" +
+	"\anetwork\x18\x04 \x01(\tR\anetwork\x12'\n" +
+	"\x0fworkspace_quota\x18\x05 \x01(\tR\x0eworkspaceQuota2\x87\x03\n" +
 	"\fAgentService\x12{\n" +
 	"\bGetAgent\x12$.fairlead.session.v1.GetAgentRequest\x1a%.fairlead.session.v1.GetAgentResponse\"\"\x82\xd3\xe4\x93\x02\x1cb\x05agent\x12\x13/v1/{name=agents/*}\x12q\n" +
 	"\n" +

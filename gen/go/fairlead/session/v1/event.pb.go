@@ -186,6 +186,7 @@ type Event struct {
 	//	*Event_OperationStarted
 	//	*Event_OperationProgress
 	//	*Event_OperationFinished
+	//	*Event_ToolCallNetwork
 	//	*Event_Warning
 	//	*Event_Error
 	Body          isEvent_Body `protobuf_oneof:"body"`
@@ -553,6 +554,15 @@ func (x *Event) GetOperationFinished() *OperationFinished {
 	return nil
 }
 
+func (x *Event) GetToolCallNetwork() *ToolCallNetwork {
+	if x != nil {
+		if x, ok := x.Body.(*Event_ToolCallNetwork); ok {
+			return x.ToolCallNetwork
+		}
+	}
+	return nil
+}
+
 func (x *Event) GetWarning() *Warning {
 	if x != nil {
 		if x, ok := x.Body.(*Event_Warning); ok {
@@ -735,6 +745,11 @@ type Event_OperationFinished struct {
 	OperationFinished *OperationFinished `protobuf:"bytes,112,opt,name=operation_finished,json=operationFinished,proto3,oneof"`
 }
 
+type Event_ToolCallNetwork struct {
+	// A call's command used the network, or was refused to.
+	ToolCallNetwork *ToolCallNetwork `protobuf:"bytes,119,opt,name=tool_call_network,json=toolCallNetwork,proto3,oneof"`
+}
+
 type Event_Warning struct {
 	// Something is not as it should be, but the turn goes on.
 	Warning *Warning `protobuf:"bytes,100,opt,name=warning,proto3,oneof"`
@@ -808,6 +823,8 @@ func (*Event_OperationStarted) isEvent_Body() {}
 func (*Event_OperationProgress) isEvent_Body() {}
 
 func (*Event_OperationFinished) isEvent_Body() {}
+
+func (*Event_ToolCallNetwork) isEvent_Body() {}
 
 func (*Event_Warning) isEvent_Body() {}
 
@@ -2248,6 +2265,155 @@ func (x *ToolCallOutputDelta) GetData() []byte {
 	return nil
 }
 
+// ToolCallNetwork says what a call's command did with one destination, by one rule
+// and with one outcome. It comes right before the call's end. It has neither paths
+// nor queries nor headers, and never a secret.
+type ToolCallNetwork struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The call's id.
+	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// The name or the address that was asked for; empty for the rest of very many.
+	Host string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	// The port.
+	Port int32 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
+	// Whether the requests went out.
+	Allowed bool `protobuf:"varint,4,opt,name=allowed,proto3" json:"allowed,omitempty"`
+	// What became of them: `done`, `denied` (no rule allows it), `refused_address`
+	// (it is at a private or otherwise special address), `bad_request`, `failed`,
+	// `limited` or `aborted`.
+	Outcome string `protobuf:"bytes,5,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	// The rule that allowed it; empty when none did.
+	Rule string `protobuf:"bytes,6,opt,name=rule,proto3" json:"rule,omitempty"`
+	// The name of the credential that the proxy put into the requests, if it did.
+	Credential string `protobuf:"bytes,7,opt,name=credential,proto3" json:"credential,omitempty"`
+	// Why the last of them was refused or failed, for people.
+	Message string `protobuf:"bytes,8,opt,name=message,proto3" json:"message,omitempty"`
+	// How many requests and tunnels.
+	Connections int64 `protobuf:"varint,9,opt,name=connections,proto3" json:"connections,omitempty"`
+	// Bytes to the outside.
+	SentBytes int64 `protobuf:"varint,10,opt,name=sent_bytes,json=sentBytes,proto3" json:"sent_bytes,omitempty"`
+	// Bytes from the outside.
+	ReceivedBytes int64 `protobuf:"varint,11,opt,name=received_bytes,json=receivedBytes,proto3" json:"received_bytes,omitempty"`
+	// How long they took, added up, in milliseconds.
+	DurationMs    int64 `protobuf:"varint,12,opt,name=duration_ms,json=durationMs,proto3" json:"duration_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolCallNetwork) Reset() {
+	*x = ToolCallNetwork{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolCallNetwork) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolCallNetwork) ProtoMessage() {}
+
+func (x *ToolCallNetwork) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolCallNetwork.ProtoReflect.Descriptor instead.
+func (*ToolCallNetwork) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ToolCallNetwork) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *ToolCallNetwork) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *ToolCallNetwork) GetPort() int32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *ToolCallNetwork) GetAllowed() bool {
+	if x != nil {
+		return x.Allowed
+	}
+	return false
+}
+
+func (x *ToolCallNetwork) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *ToolCallNetwork) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *ToolCallNetwork) GetCredential() string {
+	if x != nil {
+		return x.Credential
+	}
+	return ""
+}
+
+func (x *ToolCallNetwork) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *ToolCallNetwork) GetConnections() int64 {
+	if x != nil {
+		return x.Connections
+	}
+	return 0
+}
+
+func (x *ToolCallNetwork) GetSentBytes() int64 {
+	if x != nil {
+		return x.SentBytes
+	}
+	return 0
+}
+
+func (x *ToolCallNetwork) GetReceivedBytes() int64 {
+	if x != nil {
+		return x.ReceivedBytes
+	}
+	return 0
+}
+
+func (x *ToolCallNetwork) GetDurationMs() int64 {
+	if x != nil {
+		return x.DurationMs
+	}
+	return 0
+}
+
 // ToolCallFinished says how a call ended.
 type ToolCallFinished struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2269,7 +2435,7 @@ type ToolCallFinished struct {
 
 func (x *ToolCallFinished) Reset() {
 	*x = ToolCallFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[25]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2281,7 +2447,7 @@ func (x *ToolCallFinished) String() string {
 func (*ToolCallFinished) ProtoMessage() {}
 
 func (x *ToolCallFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[25]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2294,7 +2460,7 @@ func (x *ToolCallFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallFinished.ProtoReflect.Descriptor instead.
 func (*ToolCallFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{25}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ToolCallFinished) GetCallId() string {
@@ -2363,7 +2529,7 @@ type ApprovalRequested struct {
 
 func (x *ApprovalRequested) Reset() {
 	*x = ApprovalRequested{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[26]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2375,7 +2541,7 @@ func (x *ApprovalRequested) String() string {
 func (*ApprovalRequested) ProtoMessage() {}
 
 func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[26]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2388,7 +2554,7 @@ func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalRequested.ProtoReflect.Descriptor instead.
 func (*ApprovalRequested) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{26}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ApprovalRequested) GetCallId() string {
@@ -2457,7 +2623,7 @@ type ApprovalResolved struct {
 
 func (x *ApprovalResolved) Reset() {
 	*x = ApprovalResolved{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[27]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2469,7 +2635,7 @@ func (x *ApprovalResolved) String() string {
 func (*ApprovalResolved) ProtoMessage() {}
 
 func (x *ApprovalResolved) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[27]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2482,7 +2648,7 @@ func (x *ApprovalResolved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalResolved.ProtoReflect.Descriptor instead.
 func (*ApprovalResolved) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{27}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ApprovalResolved) GetCallId() string {
@@ -2524,7 +2690,7 @@ type TodoUpdated struct {
 
 func (x *TodoUpdated) Reset() {
 	*x = TodoUpdated{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[28]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2536,7 +2702,7 @@ func (x *TodoUpdated) String() string {
 func (*TodoUpdated) ProtoMessage() {}
 
 func (x *TodoUpdated) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[28]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2549,7 +2715,7 @@ func (x *TodoUpdated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TodoUpdated.ProtoReflect.Descriptor instead.
 func (*TodoUpdated) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{28}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TodoUpdated) GetTodos() []*Todo {
@@ -2574,7 +2740,7 @@ type Todo struct {
 
 func (x *Todo) Reset() {
 	*x = Todo{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[29]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2586,7 +2752,7 @@ func (x *Todo) String() string {
 func (*Todo) ProtoMessage() {}
 
 func (x *Todo) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[29]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2599,7 +2765,7 @@ func (x *Todo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Todo.ProtoReflect.Descriptor instead.
 func (*Todo) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{29}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Todo) GetContent() string {
@@ -2636,7 +2802,7 @@ type CheckpointCreated struct {
 
 func (x *CheckpointCreated) Reset() {
 	*x = CheckpointCreated{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2648,7 +2814,7 @@ func (x *CheckpointCreated) String() string {
 func (*CheckpointCreated) ProtoMessage() {}
 
 func (x *CheckpointCreated) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2661,7 +2827,7 @@ func (x *CheckpointCreated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointCreated.ProtoReflect.Descriptor instead.
 func (*CheckpointCreated) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{30}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CheckpointCreated) GetCheckpoint() string {
@@ -2693,7 +2859,7 @@ type OperationStarted struct {
 
 func (x *OperationStarted) Reset() {
 	*x = OperationStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2705,7 +2871,7 @@ func (x *OperationStarted) String() string {
 func (*OperationStarted) ProtoMessage() {}
 
 func (x *OperationStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2718,7 +2884,7 @@ func (x *OperationStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationStarted.ProtoReflect.Descriptor instead.
 func (*OperationStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{31}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *OperationStarted) GetOperation() string {
@@ -2755,7 +2921,7 @@ type OperationProgress struct {
 
 func (x *OperationProgress) Reset() {
 	*x = OperationProgress{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2767,7 +2933,7 @@ func (x *OperationProgress) String() string {
 func (*OperationProgress) ProtoMessage() {}
 
 func (x *OperationProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2780,7 +2946,7 @@ func (x *OperationProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationProgress.ProtoReflect.Descriptor instead.
 func (*OperationProgress) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{32}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *OperationProgress) GetOperation() string {
@@ -2812,7 +2978,7 @@ type OperationFinished struct {
 
 func (x *OperationFinished) Reset() {
 	*x = OperationFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2824,7 +2990,7 @@ func (x *OperationFinished) String() string {
 func (*OperationFinished) ProtoMessage() {}
 
 func (x *OperationFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2837,7 +3003,7 @@ func (x *OperationFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationFinished.ProtoReflect.Descriptor instead.
 func (*OperationFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{33}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *OperationFinished) GetOperation() string {
@@ -2874,7 +3040,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2886,7 +3052,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2899,7 +3065,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{34}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Warning) GetReason() string {
@@ -2929,7 +3095,7 @@ type ErrorOccurred struct {
 
 func (x *ErrorOccurred) Reset() {
 	*x = ErrorOccurred{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2941,7 +3107,7 @@ func (x *ErrorOccurred) String() string {
 func (*ErrorOccurred) ProtoMessage() {}
 
 func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2954,7 +3120,7 @@ func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorOccurred.ProtoReflect.Descriptor instead.
 func (*ErrorOccurred) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{35}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ErrorOccurred) GetReason() string {
@@ -2995,7 +3161,7 @@ var File_fairlead_session_v1_event_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xef\x1b\n" +
+	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xda\x1c\n" +
 	"\x05Event\x12\x1b\n" +
 	"\tfirst_seq\x18\x01 \x01(\x03R\bfirstSeq\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12.\n" +
@@ -3037,7 +3203,8 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x12checkpoint_created\x18Z \x01(\v2&.fairlead.session.v1.CheckpointCreatedB\x16\xf2\xd4\x18\x12checkpoint.createdH\x00R\x11checkpointCreated\x12k\n" +
 	"\x11operation_started\x18n \x01(\v2%.fairlead.session.v1.OperationStartedB\x15\xf2\xd4\x18\x11operation.startedH\x00R\x10operationStarted\x12o\n" +
 	"\x12operation_progress\x18o \x01(\v2&.fairlead.session.v1.OperationProgressB\x16\xf2\xd4\x18\x12operation.progressH\x00R\x11operationProgress\x12o\n" +
-	"\x12operation_finished\x18p \x01(\v2&.fairlead.session.v1.OperationFinishedB\x16\xf2\xd4\x18\x12operation.finishedH\x00R\x11operationFinished\x12E\n" +
+	"\x12operation_finished\x18p \x01(\v2&.fairlead.session.v1.OperationFinishedB\x16\xf2\xd4\x18\x12operation.finishedH\x00R\x11operationFinished\x12i\n" +
+	"\x11tool_call_network\x18w \x01(\v2$.fairlead.session.v1.ToolCallNetworkB\x15\xf2\xd4\x18\x11tool_call.networkH\x00R\x0ftoolCallNetwork\x12E\n" +
 	"\awarning\x18d \x01(\v2\x1c.fairlead.session.v1.WarningB\v\xf2\xd4\x18\awarningH\x00R\awarning\x12E\n" +
 	"\x05error\x18e \x01(\v2\".fairlead.session.v1.ErrorOccurredB\t\xf2\xd4\x18\x05errorH\x00R\x05errorB\x06\n" +
 	"\x04body\"\x7f\n" +
@@ -3130,7 +3297,25 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x13ToolCallOutputDelta\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x16\n" +
 	"\x06stream\x18\x02 \x01(\tR\x06stream\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data\"\xf1\x01\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"\xdd\x02\n" +
+	"\x0fToolCallNetwork\x12\x17\n" +
+	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\x05R\x04port\x12\x18\n" +
+	"\aallowed\x18\x04 \x01(\bR\aallowed\x12\x18\n" +
+	"\aoutcome\x18\x05 \x01(\tR\aoutcome\x12\x12\n" +
+	"\x04rule\x18\x06 \x01(\tR\x04rule\x12\x1e\n" +
+	"\n" +
+	"credential\x18\a \x01(\tR\n" +
+	"credential\x12\x18\n" +
+	"\amessage\x18\b \x01(\tR\amessage\x12 \n" +
+	"\vconnections\x18\t \x01(\x03R\vconnections\x12\x1d\n" +
+	"\n" +
+	"sent_bytes\x18\n" +
+	" \x01(\x03R\tsentBytes\x12%\n" +
+	"\x0ereceived_bytes\x18\v \x01(\x03R\rreceivedBytes\x12\x1f\n" +
+	"\vduration_ms\x18\f \x01(\x03R\n" +
+	"durationMs\"\xf1\x01\n" +
 	"\x10ToolCallFinished\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12:\n" +
@@ -3206,7 +3391,7 @@ func file_fairlead_session_v1_event_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_session_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(Decision)(0),                     // 0: fairlead.session.v1.Decision
 	(ApprovalKind)(0),                 // 1: fairlead.session.v1.ApprovalKind
@@ -3235,28 +3420,29 @@ var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(*ToolCallDecision)(nil),          // 24: fairlead.session.v1.ToolCallDecision
 	(*ToolCallProgress)(nil),          // 25: fairlead.session.v1.ToolCallProgress
 	(*ToolCallOutputDelta)(nil),       // 26: fairlead.session.v1.ToolCallOutputDelta
-	(*ToolCallFinished)(nil),          // 27: fairlead.session.v1.ToolCallFinished
-	(*ApprovalRequested)(nil),         // 28: fairlead.session.v1.ApprovalRequested
-	(*ApprovalResolved)(nil),          // 29: fairlead.session.v1.ApprovalResolved
-	(*TodoUpdated)(nil),               // 30: fairlead.session.v1.TodoUpdated
-	(*Todo)(nil),                      // 31: fairlead.session.v1.Todo
-	(*CheckpointCreated)(nil),         // 32: fairlead.session.v1.CheckpointCreated
-	(*OperationStarted)(nil),          // 33: fairlead.session.v1.OperationStarted
-	(*OperationProgress)(nil),         // 34: fairlead.session.v1.OperationProgress
-	(*OperationFinished)(nil),         // 35: fairlead.session.v1.OperationFinished
-	(*Warning)(nil),                   // 36: fairlead.session.v1.Warning
-	(*ErrorOccurred)(nil),             // 37: fairlead.session.v1.ErrorOccurred
-	(*timestamppb.Timestamp)(nil),     // 38: google.protobuf.Timestamp
-	(*v1.Content)(nil),                // 39: fairlead.common.v1.Content
-	(*TurnLimits)(nil),                // 40: fairlead.session.v1.TurnLimits
-	(TurnState)(0),                    // 41: fairlead.session.v1.TurnState
-	(*TurnError)(nil),                 // 42: fairlead.session.v1.TurnError
-	(*Usage)(nil),                     // 43: fairlead.session.v1.Usage
-	(ToolOutcome)(0),                  // 44: fairlead.session.v1.ToolOutcome
-	(*descriptorpb.FieldOptions)(nil), // 45: google.protobuf.FieldOptions
+	(*ToolCallNetwork)(nil),           // 27: fairlead.session.v1.ToolCallNetwork
+	(*ToolCallFinished)(nil),          // 28: fairlead.session.v1.ToolCallFinished
+	(*ApprovalRequested)(nil),         // 29: fairlead.session.v1.ApprovalRequested
+	(*ApprovalResolved)(nil),          // 30: fairlead.session.v1.ApprovalResolved
+	(*TodoUpdated)(nil),               // 31: fairlead.session.v1.TodoUpdated
+	(*Todo)(nil),                      // 32: fairlead.session.v1.Todo
+	(*CheckpointCreated)(nil),         // 33: fairlead.session.v1.CheckpointCreated
+	(*OperationStarted)(nil),          // 34: fairlead.session.v1.OperationStarted
+	(*OperationProgress)(nil),         // 35: fairlead.session.v1.OperationProgress
+	(*OperationFinished)(nil),         // 36: fairlead.session.v1.OperationFinished
+	(*Warning)(nil),                   // 37: fairlead.session.v1.Warning
+	(*ErrorOccurred)(nil),             // 38: fairlead.session.v1.ErrorOccurred
+	(*timestamppb.Timestamp)(nil),     // 39: google.protobuf.Timestamp
+	(*v1.Content)(nil),                // 40: fairlead.common.v1.Content
+	(*TurnLimits)(nil),                // 41: fairlead.session.v1.TurnLimits
+	(TurnState)(0),                    // 42: fairlead.session.v1.TurnState
+	(*TurnError)(nil),                 // 43: fairlead.session.v1.TurnError
+	(*Usage)(nil),                     // 44: fairlead.session.v1.Usage
+	(ToolOutcome)(0),                  // 45: fairlead.session.v1.ToolOutcome
+	(*descriptorpb.FieldOptions)(nil), // 46: google.protobuf.FieldOptions
 }
 var file_fairlead_session_v1_event_proto_depIdxs = []int32{
-	38, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
+	39, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
 	3,  // 1: fairlead.session.v1.Event.session_created:type_name -> fairlead.session.v1.SessionCreated
 	4,  // 2: fairlead.session.v1.Event.session_rewound:type_name -> fairlead.session.v1.SessionRewound
 	5,  // 3: fairlead.session.v1.Event.session_compacted:type_name -> fairlead.session.v1.SessionCompacted
@@ -3281,33 +3467,34 @@ var file_fairlead_session_v1_event_proto_depIdxs = []int32{
 	24, // 22: fairlead.session.v1.Event.tool_call_decision:type_name -> fairlead.session.v1.ToolCallDecision
 	25, // 23: fairlead.session.v1.Event.tool_call_progress:type_name -> fairlead.session.v1.ToolCallProgress
 	26, // 24: fairlead.session.v1.Event.tool_call_output_delta:type_name -> fairlead.session.v1.ToolCallOutputDelta
-	27, // 25: fairlead.session.v1.Event.tool_call_finished:type_name -> fairlead.session.v1.ToolCallFinished
-	28, // 26: fairlead.session.v1.Event.approval_requested:type_name -> fairlead.session.v1.ApprovalRequested
-	29, // 27: fairlead.session.v1.Event.approval_resolved:type_name -> fairlead.session.v1.ApprovalResolved
-	30, // 28: fairlead.session.v1.Event.todo_updated:type_name -> fairlead.session.v1.TodoUpdated
-	32, // 29: fairlead.session.v1.Event.checkpoint_created:type_name -> fairlead.session.v1.CheckpointCreated
-	33, // 30: fairlead.session.v1.Event.operation_started:type_name -> fairlead.session.v1.OperationStarted
-	34, // 31: fairlead.session.v1.Event.operation_progress:type_name -> fairlead.session.v1.OperationProgress
-	35, // 32: fairlead.session.v1.Event.operation_finished:type_name -> fairlead.session.v1.OperationFinished
-	36, // 33: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
-	37, // 34: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
-	39, // 35: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
-	40, // 36: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
-	41, // 37: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
-	42, // 38: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
-	43, // 39: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
-	43, // 40: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
-	0,  // 41: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
-	44, // 42: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
-	39, // 43: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
-	1,  // 44: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
-	31, // 45: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
-	45, // 46: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
-	47, // [47:47] is the sub-list for method output_type
-	47, // [47:47] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	46, // [46:47] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	28, // 25: fairlead.session.v1.Event.tool_call_finished:type_name -> fairlead.session.v1.ToolCallFinished
+	29, // 26: fairlead.session.v1.Event.approval_requested:type_name -> fairlead.session.v1.ApprovalRequested
+	30, // 27: fairlead.session.v1.Event.approval_resolved:type_name -> fairlead.session.v1.ApprovalResolved
+	31, // 28: fairlead.session.v1.Event.todo_updated:type_name -> fairlead.session.v1.TodoUpdated
+	33, // 29: fairlead.session.v1.Event.checkpoint_created:type_name -> fairlead.session.v1.CheckpointCreated
+	34, // 30: fairlead.session.v1.Event.operation_started:type_name -> fairlead.session.v1.OperationStarted
+	35, // 31: fairlead.session.v1.Event.operation_progress:type_name -> fairlead.session.v1.OperationProgress
+	36, // 32: fairlead.session.v1.Event.operation_finished:type_name -> fairlead.session.v1.OperationFinished
+	27, // 33: fairlead.session.v1.Event.tool_call_network:type_name -> fairlead.session.v1.ToolCallNetwork
+	37, // 34: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
+	38, // 35: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
+	40, // 36: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
+	41, // 37: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
+	42, // 38: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
+	43, // 39: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
+	44, // 40: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
+	44, // 41: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
+	0,  // 42: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
+	45, // 43: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
+	40, // 44: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
+	1,  // 45: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
+	32, // 46: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
+	46, // 47: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
+	48, // [48:48] is the sub-list for method output_type
+	48, // [48:48] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	47, // [47:48] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_event_proto_init() }
@@ -3351,6 +3538,7 @@ func file_fairlead_session_v1_event_proto_init() {
 		(*Event_OperationStarted)(nil),
 		(*Event_OperationProgress)(nil),
 		(*Event_OperationFinished)(nil),
+		(*Event_ToolCallNetwork)(nil),
 		(*Event_Warning)(nil),
 		(*Event_Error)(nil),
 	}
@@ -3360,7 +3548,7 @@ func file_fairlead_session_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_event_proto_rawDesc), len(file_fairlead_session_v1_event_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   36,
+			NumMessages:   37,
 			NumExtensions: 1,
 			NumServices:   0,
 		},

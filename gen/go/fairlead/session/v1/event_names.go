@@ -36,6 +36,7 @@ var EventNames = []string{
 	"operation.started",
 	"operation.progress",
 	"operation.finished",
+	"tool_call.network",
 	"warning",
 	"error",
 }
@@ -108,6 +109,8 @@ func EventName(e *Event) string {
 		return "operation.progress"
 	case *Event_OperationFinished:
 		return "operation.finished"
+	case *Event_ToolCallNetwork:
+		return "tool_call.network"
 	case *Event_Warning:
 		return "warning"
 	case *Event_Error:

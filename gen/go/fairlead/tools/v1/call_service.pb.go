@@ -9,6 +9,7 @@ package toolsv1
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	v1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	v11 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -648,7 +649,9 @@ type CallResult struct {
 	// handed one back: work that goes on.
 	Operation string `protobuf:"bytes,4,opt,name=operation,proto3" json:"operation,omitempty"`
 	// The operation that the call looked at or stopped, if it did.
-	Observed      *OperationStatus `protobuf:"bytes,5,opt,name=observed,proto3" json:"observed,omitempty"`
+	Observed *OperationStatus `protobuf:"bytes,5,opt,name=observed,proto3" json:"observed,omitempty"`
+	// What the call's command did with the network.
+	Network       []*v11.NetworkUse `protobuf:"bytes,6,rep,name=network,proto3" json:"network,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -714,6 +717,13 @@ func (x *CallResult) GetOperation() string {
 func (x *CallResult) GetObserved() *OperationStatus {
 	if x != nil {
 		return x.Observed
+	}
+	return nil
+}
+
+func (x *CallResult) GetNetwork() []*v11.NetworkUse {
+	if x != nil {
+		return x.Network
 	}
 	return nil
 }
@@ -1163,7 +1173,7 @@ var File_fairlead_tools_v1_call_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\n" +
-	"$fairlead/tools/v1/call_service.proto\x12\x11fairlead.tools.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\x1a fairlead/common/v1/content.proto\x1a!fairlead/tools/v1/operation.proto\"\xf2\x02\n" +
+	"$fairlead/tools/v1/call_service.proto\x12\x11fairlead.tools.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\x1a fairlead/common/v1/content.proto\x1a\x1efairlead/sandbox/v1/exec.proto\x1a!fairlead/tools/v1/operation.proto\"\xf2\x02\n" +
 	"\x0fCallToolRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1e\n" +
 	"\x04tool\x18\x02 \x01(\tB\n" +
@@ -1195,7 +1205,7 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\n" +
 	"CallOutput\x12\x16\n" +
 	"\x06stream\x18\x01 \x01(\tR\x06stream\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\xfc\x01\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\xb7\x02\n" +
 	"\n" +
 	"CallResult\x128\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x1e.fairlead.tools.v1.CallOutcomeR\aoutcome\x125\n" +
@@ -1203,7 +1213,8 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\vduration_ms\x18\x03 \x01(\x03R\n" +
 	"durationMs\x12\x1c\n" +
 	"\toperation\x18\x04 \x01(\tR\toperation\x12>\n" +
-	"\bobserved\x18\x05 \x01(\v2\".fairlead.tools.v1.OperationStatusR\bobserved\"\x84\x01\n" +
+	"\bobserved\x18\x05 \x01(\v2\".fairlead.tools.v1.OperationStatusR\bobserved\x129\n" +
+	"\anetwork\x18\x06 \x03(\v2\x1f.fairlead.sandbox.v1.NetworkUseR\anetwork\"\x84\x01\n" +
 	"\x0fOperationStatus\x12\x1c\n" +
 	"\toperation\x18\x01 \x01(\tR\toperation\x127\n" +
 	"\x05state\x18\x02 \x01(\x0e2!.fairlead.tools.v1.OperationStateR\x05state\x12\x1a\n" +
@@ -1280,7 +1291,8 @@ var file_fairlead_tools_v1_call_service_proto_goTypes = []any{
 	(*DeleteSessionCallsResponse)(nil), // 17: fairlead.tools.v1.DeleteSessionCallsResponse
 	(*v1.CallRef)(nil),                 // 18: fairlead.common.v1.CallRef
 	(*v1.Content)(nil),                 // 19: fairlead.common.v1.Content
-	(OperationState)(0),                // 20: fairlead.tools.v1.OperationState
+	(*v11.NetworkUse)(nil),             // 20: fairlead.sandbox.v1.NetworkUse
+	(OperationState)(0),                // 21: fairlead.tools.v1.OperationState
 }
 var file_fairlead_tools_v1_call_service_proto_depIdxs = []int32{
 	18, // 0: fairlead.tools.v1.CallToolRequest.call:type_name -> fairlead.common.v1.CallRef
@@ -1295,24 +1307,25 @@ var file_fairlead_tools_v1_call_service_proto_depIdxs = []int32{
 	1,  // 9: fairlead.tools.v1.CallResult.outcome:type_name -> fairlead.tools.v1.CallOutcome
 	19, // 10: fairlead.tools.v1.CallResult.content:type_name -> fairlead.common.v1.Content
 	9,  // 11: fairlead.tools.v1.CallResult.observed:type_name -> fairlead.tools.v1.OperationStatus
-	20, // 12: fairlead.tools.v1.OperationStatus.state:type_name -> fairlead.tools.v1.OperationState
-	18, // 13: fairlead.tools.v1.ReportResultRequest.call:type_name -> fairlead.common.v1.CallRef
-	8,  // 14: fairlead.tools.v1.ReportResultRequest.result:type_name -> fairlead.tools.v1.CallResult
-	18, // 15: fairlead.tools.v1.CancelCallRequest.call:type_name -> fairlead.common.v1.CallRef
-	8,  // 16: fairlead.tools.v1.CancelCallResponse.result:type_name -> fairlead.tools.v1.CallResult
-	2,  // 17: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
-	12, // 18: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
-	14, // 19: fairlead.tools.v1.CallService.CancelCall:input_type -> fairlead.tools.v1.CancelCallRequest
-	16, // 20: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
-	4,  // 21: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
-	13, // 22: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
-	15, // 23: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
-	17, // 24: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
-	21, // [21:25] is the sub-list for method output_type
-	17, // [17:21] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	20, // 12: fairlead.tools.v1.CallResult.network:type_name -> fairlead.sandbox.v1.NetworkUse
+	21, // 13: fairlead.tools.v1.OperationStatus.state:type_name -> fairlead.tools.v1.OperationState
+	18, // 14: fairlead.tools.v1.ReportResultRequest.call:type_name -> fairlead.common.v1.CallRef
+	8,  // 15: fairlead.tools.v1.ReportResultRequest.result:type_name -> fairlead.tools.v1.CallResult
+	18, // 16: fairlead.tools.v1.CancelCallRequest.call:type_name -> fairlead.common.v1.CallRef
+	8,  // 17: fairlead.tools.v1.CancelCallResponse.result:type_name -> fairlead.tools.v1.CallResult
+	2,  // 18: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
+	12, // 19: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
+	14, // 20: fairlead.tools.v1.CallService.CancelCall:input_type -> fairlead.tools.v1.CancelCallRequest
+	16, // 21: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
+	4,  // 22: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
+	13, // 23: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
+	15, // 24: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
+	17, // 25: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
+	22, // [22:26] is the sub-list for method output_type
+	18, // [18:22] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_tools_v1_call_service_proto_init() }

@@ -35,6 +35,7 @@ class ExitReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     EXIT_REASON_WORKSPACE_LIMIT: _ClassVar[ExitReason]
     EXIT_REASON_NOT_STARTED: _ClassVar[ExitReason]
     EXIT_REASON_LOST: _ClassVar[ExitReason]
+    EXIT_REASON_FILE_LIMIT: _ClassVar[ExitReason]
 NETWORK_OUTCOME_UNSPECIFIED: NetworkOutcome
 NETWORK_OUTCOME_DONE: NetworkOutcome
 NETWORK_OUTCOME_DENIED: NetworkOutcome
@@ -53,6 +54,7 @@ EXIT_REASON_OUTPUT_LIMIT: ExitReason
 EXIT_REASON_WORKSPACE_LIMIT: ExitReason
 EXIT_REASON_NOT_STARTED: ExitReason
 EXIT_REASON_LOST: ExitReason
+EXIT_REASON_FILE_LIMIT: ExitReason
 
 class ExecRequest(_message.Message):
     __slots__ = ("start", "attach", "stdin", "signal", "resize")
@@ -69,7 +71,7 @@ class ExecRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[ExecStart, _Mapping]] = ..., attach: _Optional[_Union[ExecAttach, _Mapping]] = ..., stdin: _Optional[_Union[ExecStdin, _Mapping]] = ..., signal: _Optional[_Union[ExecSignal, _Mapping]] = ..., resize: _Optional[_Union[TerminalSize, _Mapping]] = ...) -> None: ...
 
 class ExecStart(_message.Message):
-    __slots__ = ("call", "argv", "env", "cwd", "timeout", "limits", "terminal", "stdin", "workspace_generation")
+    __slots__ = ("call", "argv", "env", "cwd", "timeout", "limits", "terminal", "stdin", "workspace_generation", "shorten_timeout")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -86,6 +88,7 @@ class ExecStart(_message.Message):
     TERMINAL_FIELD_NUMBER: _ClassVar[int]
     STDIN_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    SHORTEN_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
     argv: _containers.RepeatedScalarFieldContainer[str]
     env: _containers.ScalarMap[str, str]
@@ -95,17 +98,30 @@ class ExecStart(_message.Message):
     terminal: TerminalSize
     stdin: bool
     workspace_generation: int
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., argv: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., limits: _Optional[_Union[ExecLimits, _Mapping]] = ..., terminal: _Optional[_Union[TerminalSize, _Mapping]] = ..., stdin: _Optional[bool] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+    shorten_timeout: bool
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., argv: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., limits: _Optional[_Union[ExecLimits, _Mapping]] = ..., terminal: _Optional[_Union[TerminalSize, _Mapping]] = ..., stdin: _Optional[bool] = ..., workspace_generation: _Optional[int] = ..., shorten_timeout: _Optional[bool] = ...) -> None: ...
 
 class ExecLimits(_message.Message):
-    __slots__ = ("memory_bytes", "processes", "output_bytes")
+    __slots__ = ("memory_bytes", "processes", "output_bytes", "cpu_millis", "file_bytes", "open_files", "flood_bytes", "workspace_bytes", "workspace_inodes")
     MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
     PROCESSES_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    CPU_MILLIS_FIELD_NUMBER: _ClassVar[int]
+    FILE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FILES_FIELD_NUMBER: _ClassVar[int]
+    FLOOD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_INODES_FIELD_NUMBER: _ClassVar[int]
     memory_bytes: int
     processes: int
     output_bytes: int
-    def __init__(self, memory_bytes: _Optional[int] = ..., processes: _Optional[int] = ..., output_bytes: _Optional[int] = ...) -> None: ...
+    cpu_millis: int
+    file_bytes: int
+    open_files: int
+    flood_bytes: int
+    workspace_bytes: int
+    workspace_inodes: int
+    def __init__(self, memory_bytes: _Optional[int] = ..., processes: _Optional[int] = ..., output_bytes: _Optional[int] = ..., cpu_millis: _Optional[int] = ..., file_bytes: _Optional[int] = ..., open_files: _Optional[int] = ..., flood_bytes: _Optional[int] = ..., workspace_bytes: _Optional[int] = ..., workspace_inodes: _Optional[int] = ...) -> None: ...
 
 class ExecAttach(_message.Message):
     __slots__ = ("call", "stdout_offset", "stderr_offset", "operation")
@@ -168,7 +184,7 @@ class ExecOutput(_message.Message):
     def __init__(self, offset: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class ExecExited(_message.Message):
-    __slots__ = ("reason", "exit_code", "signal", "message", "wall_time", "cpu_time", "max_memory_bytes", "output_truncated", "network")
+    __slots__ = ("reason", "exit_code", "signal", "message", "wall_time", "cpu_time", "max_memory_bytes", "output_truncated", "network", "cpu_throttled_time", "limits_hit")
     REASON_FIELD_NUMBER: _ClassVar[int]
     EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
@@ -178,6 +194,8 @@ class ExecExited(_message.Message):
     MAX_MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_TRUNCATED_FIELD_NUMBER: _ClassVar[int]
     NETWORK_FIELD_NUMBER: _ClassVar[int]
+    CPU_THROTTLED_TIME_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_HIT_FIELD_NUMBER: _ClassVar[int]
     reason: ExitReason
     exit_code: int
     signal: int
@@ -187,7 +205,17 @@ class ExecExited(_message.Message):
     max_memory_bytes: int
     output_truncated: bool
     network: _containers.RepeatedCompositeFieldContainer[NetworkUse]
-    def __init__(self, reason: _Optional[_Union[ExitReason, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., message: _Optional[str] = ..., wall_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., cpu_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_memory_bytes: _Optional[int] = ..., output_truncated: _Optional[bool] = ..., network: _Optional[_Iterable[_Union[NetworkUse, _Mapping]]] = ...) -> None: ...
+    cpu_throttled_time: _duration_pb2.Duration
+    limits_hit: _containers.RepeatedCompositeFieldContainer[LimitHit]
+    def __init__(self, reason: _Optional[_Union[ExitReason, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., message: _Optional[str] = ..., wall_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., cpu_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_memory_bytes: _Optional[int] = ..., output_truncated: _Optional[bool] = ..., network: _Optional[_Iterable[_Union[NetworkUse, _Mapping]]] = ..., cpu_throttled_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., limits_hit: _Optional[_Iterable[_Union[LimitHit, _Mapping]]] = ...) -> None: ...
+
+class LimitHit(_message.Message):
+    __slots__ = ("limit", "message")
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    limit: str
+    message: str
+    def __init__(self, limit: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
 
 class NetworkUse(_message.Message):
     __slots__ = ("host", "port", "rule", "credential", "outcome", "message", "connections", "sent_bytes", "received_bytes", "duration")

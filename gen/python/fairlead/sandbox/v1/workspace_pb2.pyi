@@ -1,5 +1,8 @@
+import datetime
+
 from buf.validate import validate_pb2 as _validate_pb2
 from fairlead.common.v1 import call_pb2 as _call_pb2
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -16,14 +19,25 @@ class NetworkTls(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     NETWORK_TLS_RAW: _ClassVar[NetworkTls]
     NETWORK_TLS_INTERCEPT: _ClassVar[NetworkTls]
     NETWORK_TLS_UPGRADE: _ClassVar[NetworkTls]
+
+class ArchiveFormat(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ARCHIVE_FORMAT_UNSPECIFIED: _ClassVar[ArchiveFormat]
+    ARCHIVE_FORMAT_TAR: _ClassVar[ArchiveFormat]
+    ARCHIVE_FORMAT_ZIP: _ClassVar[ArchiveFormat]
+    ARCHIVE_FORMAT_TAR_GZIP: _ClassVar[ArchiveFormat]
 NETWORK_TLS_UNSPECIFIED: NetworkTls
 NETWORK_TLS_PASS: NetworkTls
 NETWORK_TLS_RAW: NetworkTls
 NETWORK_TLS_INTERCEPT: NetworkTls
 NETWORK_TLS_UPGRADE: NetworkTls
+ARCHIVE_FORMAT_UNSPECIFIED: ArchiveFormat
+ARCHIVE_FORMAT_TAR: ArchiveFormat
+ARCHIVE_FORMAT_ZIP: ArchiveFormat
+ARCHIVE_FORMAT_TAR_GZIP: ArchiveFormat
 
 class EnsureWorkspaceRequest(_message.Message):
-    __slots__ = ("call", "seed_files", "workspace_generation", "network")
+    __slots__ = ("call", "seed_files", "workspace_generation", "network", "limits", "warm")
     class SeedFilesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -35,11 +49,41 @@ class EnsureWorkspaceRequest(_message.Message):
     SEED_FILES_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     NETWORK_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    WARM_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
     seed_files: _containers.ScalarMap[str, bytes]
     workspace_generation: int
     network: NetworkPolicy
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., seed_files: _Optional[_Mapping[str, bytes]] = ..., workspace_generation: _Optional[int] = ..., network: _Optional[_Union[NetworkPolicy, _Mapping]] = ...) -> None: ...
+    limits: WorkspaceLimits
+    warm: bool
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., seed_files: _Optional[_Mapping[str, bytes]] = ..., workspace_generation: _Optional[int] = ..., network: _Optional[_Union[NetworkPolicy, _Mapping]] = ..., limits: _Optional[_Union[WorkspaceLimits, _Mapping]] = ..., warm: _Optional[bool] = ...) -> None: ...
+
+class WorkspaceLimits(_message.Message):
+    __slots__ = ("memory_bytes", "processes", "cpu_millis", "file_bytes", "open_files", "output_bytes", "flood_bytes", "workspace_bytes", "workspace_inodes", "timeout", "max_timeout")
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PROCESSES_FIELD_NUMBER: _ClassVar[int]
+    CPU_MILLIS_FIELD_NUMBER: _ClassVar[int]
+    FILE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FILES_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    FLOOD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_INODES_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    MAX_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    memory_bytes: int
+    processes: int
+    cpu_millis: int
+    file_bytes: int
+    open_files: int
+    output_bytes: int
+    flood_bytes: int
+    workspace_bytes: int
+    workspace_inodes: int
+    timeout: _duration_pb2.Duration
+    max_timeout: _duration_pb2.Duration
+    def __init__(self, memory_bytes: _Optional[int] = ..., processes: _Optional[int] = ..., cpu_millis: _Optional[int] = ..., file_bytes: _Optional[int] = ..., open_files: _Optional[int] = ..., output_bytes: _Optional[int] = ..., flood_bytes: _Optional[int] = ..., workspace_bytes: _Optional[int] = ..., workspace_inodes: _Optional[int] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class NetworkPolicy(_message.Message):
     __slots__ = ("rules",)
@@ -90,22 +134,28 @@ class GetCapabilitiesRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetCapabilitiesResponse(_message.Message):
-    __slots__ = ("level", "driver", "includes")
+    __slots__ = ("level", "driver", "includes", "network", "workspace_quota")
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     DRIVER_FIELD_NUMBER: _ClassVar[int]
     INCLUDES_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_QUOTA_FIELD_NUMBER: _ClassVar[int]
     level: str
     driver: str
     includes: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, level: _Optional[str] = ..., driver: _Optional[str] = ..., includes: _Optional[_Iterable[str]] = ...) -> None: ...
+    network: str
+    workspace_quota: str
+    def __init__(self, level: _Optional[str] = ..., driver: _Optional[str] = ..., includes: _Optional[_Iterable[str]] = ..., network: _Optional[str] = ..., workspace_quota: _Optional[str] = ...) -> None: ...
 
 class ExportWorkspaceRequest(_message.Message):
-    __slots__ = ("session", "workspace_generation")
+    __slots__ = ("session", "workspace_generation", "format")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
     session: str
     workspace_generation: int
-    def __init__(self, session: _Optional[str] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+    format: ArchiveFormat
+    def __init__(self, session: _Optional[str] = ..., workspace_generation: _Optional[int] = ..., format: _Optional[_Union[ArchiveFormat, str]] = ...) -> None: ...
 
 class ExportWorkspaceResponse(_message.Message):
     __slots__ = ("data",)
@@ -122,12 +172,14 @@ class ImportWorkspaceRequest(_message.Message):
     def __init__(self, open: _Optional[_Union[ImportWorkspaceOpen, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class ImportWorkspaceOpen(_message.Message):
-    __slots__ = ("call", "workspace_generation")
+    __slots__ = ("call", "workspace_generation", "format")
     CALL_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
     workspace_generation: int
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+    format: ArchiveFormat
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., workspace_generation: _Optional[int] = ..., format: _Optional[_Union[ArchiveFormat, str]] = ...) -> None: ...
 
 class ImportWorkspaceResponse(_message.Message):
     __slots__ = ("created",)

@@ -85,7 +85,7 @@ class WorkspaceServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ExportWorkspace(self, request, context):
-        """ExportWorkspace streams the files of a workspace as a tar: regular files with
+        """ExportWorkspace streams the files of a workspace as an archive: regular files with
         their modes and times, directories (empty ones too) and symbolic links, which
         are not followed. A file with several names is in it once for each; devices,
         sockets and pipes are not. It is as consistent as what runs meanwhile lets it
@@ -96,12 +96,13 @@ class WorkspaceServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ImportWorkspace(self, request_iterator, context):
-        """ImportWorkspace makes a session's workspace from such a tar. The first request
+        """ImportWorkspace makes a session's workspace from such an archive. The first request
         is `open`, the others bring the archive. The workspace is there whole, or not
         at all. One that is there already is ALREADY_EXISTS with reason
         WORKSPACE_EXISTS, unless this call made it. An archive with absolute paths,
         paths that lead outside or through a link, or anything but files, directories
-        and symbolic links is INVALID_ARGUMENT with reason BAD_ARCHIVE; one that is
+        and symbolic links, and one that unpacks to far more than it could honestly
+        hold, is INVALID_ARGUMENT with reason BAD_ARCHIVE; one that is
         larger than a workspace may be is RESOURCE_EXHAUSTED with reason
         WORKSPACE_FULL.
         """

@@ -23,10 +23,11 @@ _sym_db = _symbol_database.Default()
 
 
 from google.api import resource_pb2 as google_dot_api_dot_resource__pb2
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x66\x61irlead/session/v1/agent.proto\x12\x13\x66\x61irlead.session.v1\x1a\x19google/api/resource.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xbf\x02\n\x05\x41gent\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12\r\n\x05tools\x18\x05 \x03(\t\x12\x0f\n\x07profile\x18\x06 \x01(\t\x12\x10\n\x08greeting\x18\x07 \x01(\t\x12\x0f\n\x07\x64\x65\x66\x61ult\x18\x08 \x01(\x08\x12\x0f\n\x07verdict\x18\t \x01(\t\x12.\n\routput_schema\x18\n \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x36\n\x07network\x18\x0b \x03(\x0b\x32%.fairlead.session.v1.AgentNetworkRule:6\xea\x41\x33\n\x12\x66\x61irlead.dev/Agent\x12\x0e\x61gents/{agent}*\x06\x61gents2\x05\x61gent\"~\n\x10\x41gentNetworkRule\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\r\n\x05ports\x18\x03 \x03(\x05\x12\x0f\n\x07methods\x18\x04 \x03(\t\x12\r\n\x05paths\x18\x05 \x03(\t\x12\x0b\n\x03tls\x18\x06 \x01(\t\x12\x12\n\ncredential\x18\x07 \x01(\tBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x66\x61irlead/session/v1/agent.proto\x12\x13\x66\x61irlead.session.v1\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xf1\x02\n\x05\x41gent\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12\r\n\x05tools\x18\x05 \x03(\t\x12\x0f\n\x07profile\x18\x06 \x01(\t\x12\x10\n\x08greeting\x18\x07 \x01(\t\x12\x0f\n\x07\x64\x65\x66\x61ult\x18\x08 \x01(\x08\x12\x0f\n\x07verdict\x18\t \x01(\t\x12.\n\routput_schema\x18\n \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x36\n\x07network\x18\x0b \x03(\x0b\x32%.fairlead.session.v1.AgentNetworkRule\x12\x30\n\x06limits\x18\x0c \x01(\x0b\x32 .fairlead.session.v1.AgentLimits:6\xea\x41\x33\n\x12\x66\x61irlead.dev/Agent\x12\x0e\x61gents/{agent}*\x06\x61gents2\x05\x61gent\"\xac\x02\n\x0b\x41gentLimits\x12\x14\n\x0cmemory_bytes\x18\x01 \x01(\x03\x12\x11\n\tprocesses\x18\x02 \x01(\x05\x12\x12\n\ncpu_millis\x18\x03 \x01(\x03\x12\x12\n\nfile_bytes\x18\x04 \x01(\x03\x12\x12\n\nopen_files\x18\x05 \x01(\x05\x12\x14\n\x0coutput_bytes\x18\x06 \x01(\x03\x12\x13\n\x0b\x66lood_bytes\x18\x07 \x01(\x03\x12\x17\n\x0fworkspace_bytes\x18\x08 \x01(\x03\x12\x18\n\x10workspace_inodes\x18\t \x01(\x03\x12*\n\x07timeout\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\x0bmax_timeout\x18\x0b \x01(\x0b\x32\x19.google.protobuf.Duration\"~\n\x10\x41gentNetworkRule\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\r\n\x05ports\x18\x03 \x03(\x05\x12\x0f\n\x07methods\x18\x04 \x03(\t\x12\r\n\x05paths\x18\x05 \x03(\t\x12\x0b\n\x03tls\x18\x06 \x01(\t\x12\x12\n\ncredential\x18\x07 \x01(\tBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,8 +37,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'ZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1'
   _globals['_AGENT']._loaded_options = None
   _globals['_AGENT']._serialized_options = b'\352A3\n\022fairlead.dev/Agent\022\016agents/{agent}*\006agents2\005agent'
-  _globals['_AGENT']._serialized_start=114
-  _globals['_AGENT']._serialized_end=433
-  _globals['_AGENTNETWORKRULE']._serialized_start=435
-  _globals['_AGENTNETWORKRULE']._serialized_end=561
+  _globals['_AGENT']._serialized_start=146
+  _globals['_AGENT']._serialized_end=515
+  _globals['_AGENTLIMITS']._serialized_start=518
+  _globals['_AGENTLIMITS']._serialized_end=818
+  _globals['_AGENTNETWORKRULE']._serialized_start=820
+  _globals['_AGENTNETWORKRULE']._serialized_end=946
 # @@protoc_insertion_point(module_scope)

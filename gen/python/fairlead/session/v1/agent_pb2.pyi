@@ -1,4 +1,7 @@
+import datetime
+
 from google.api import resource_pb2 as _resource_pb2
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
@@ -9,7 +12,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Agent(_message.Message):
-    __slots__ = ("name", "revision", "description", "model", "tools", "profile", "greeting", "default", "verdict", "output_schema", "network")
+    __slots__ = ("name", "revision", "description", "model", "tools", "profile", "greeting", "default", "verdict", "output_schema", "network", "limits")
     NAME_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
@@ -21,6 +24,7 @@ class Agent(_message.Message):
     VERDICT_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_SCHEMA_FIELD_NUMBER: _ClassVar[int]
     NETWORK_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
     name: str
     revision: str
     description: str
@@ -32,7 +36,34 @@ class Agent(_message.Message):
     verdict: str
     output_schema: _struct_pb2.Struct
     network: _containers.RepeatedCompositeFieldContainer[AgentNetworkRule]
-    def __init__(self, name: _Optional[str] = ..., revision: _Optional[str] = ..., description: _Optional[str] = ..., model: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., profile: _Optional[str] = ..., greeting: _Optional[str] = ..., default: _Optional[bool] = ..., verdict: _Optional[str] = ..., output_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., network: _Optional[_Iterable[_Union[AgentNetworkRule, _Mapping]]] = ...) -> None: ...
+    limits: AgentLimits
+    def __init__(self, name: _Optional[str] = ..., revision: _Optional[str] = ..., description: _Optional[str] = ..., model: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., profile: _Optional[str] = ..., greeting: _Optional[str] = ..., default: _Optional[bool] = ..., verdict: _Optional[str] = ..., output_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., network: _Optional[_Iterable[_Union[AgentNetworkRule, _Mapping]]] = ..., limits: _Optional[_Union[AgentLimits, _Mapping]] = ...) -> None: ...
+
+class AgentLimits(_message.Message):
+    __slots__ = ("memory_bytes", "processes", "cpu_millis", "file_bytes", "open_files", "output_bytes", "flood_bytes", "workspace_bytes", "workspace_inodes", "timeout", "max_timeout")
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PROCESSES_FIELD_NUMBER: _ClassVar[int]
+    CPU_MILLIS_FIELD_NUMBER: _ClassVar[int]
+    FILE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FILES_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    FLOOD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_INODES_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    MAX_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    memory_bytes: int
+    processes: int
+    cpu_millis: int
+    file_bytes: int
+    open_files: int
+    output_bytes: int
+    flood_bytes: int
+    workspace_bytes: int
+    workspace_inodes: int
+    timeout: _duration_pb2.Duration
+    max_timeout: _duration_pb2.Duration
+    def __init__(self, memory_bytes: _Optional[int] = ..., processes: _Optional[int] = ..., cpu_millis: _Optional[int] = ..., file_bytes: _Optional[int] = ..., open_files: _Optional[int] = ..., output_bytes: _Optional[int] = ..., flood_bytes: _Optional[int] = ..., workspace_bytes: _Optional[int] = ..., workspace_inodes: _Optional[int] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class AgentNetworkRule(_message.Message):
     __slots__ = ("name", "host", "ports", "methods", "paths", "tls", "credential")

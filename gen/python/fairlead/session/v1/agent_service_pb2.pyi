@@ -54,11 +54,15 @@ class GetCapabilitiesResponse(_message.Message):
     def __init__(self, version: _Optional[str] = ..., models: _Optional[_Iterable[str]] = ..., default_model: _Optional[str] = ..., sandbox: _Optional[_Union[SandboxCapabilities, _Mapping]] = ...) -> None: ...
 
 class SandboxCapabilities(_message.Message):
-    __slots__ = ("level", "driver", "includes")
+    __slots__ = ("level", "driver", "includes", "network", "workspace_quota")
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     DRIVER_FIELD_NUMBER: _ClassVar[int]
     INCLUDES_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_QUOTA_FIELD_NUMBER: _ClassVar[int]
     level: str
     driver: str
     includes: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, level: _Optional[str] = ..., driver: _Optional[str] = ..., includes: _Optional[_Iterable[str]] = ...) -> None: ...
+    network: str
+    workspace_quota: str
+    def __init__(self, level: _Optional[str] = ..., driver: _Optional[str] = ..., includes: _Optional[_Iterable[str]] = ..., network: _Optional[str] = ..., workspace_quota: _Optional[str] = ...) -> None: ...

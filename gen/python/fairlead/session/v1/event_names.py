@@ -34,6 +34,7 @@ EVENT_NAMES = {
     "operation_started": "operation.started",
     "operation_progress": "operation.progress",
     "operation_finished": "operation.finished",
+    "tool_call_network": "tool_call.network",
     "warning": "warning",
     "error": "error",
 }

@@ -1,6 +1,7 @@
 from buf.validate import validate_pb2 as _validate_pb2
 from fairlead.common.v1 import call_pb2 as _call_pb2
 from fairlead.common.v1 import content_pb2 as _content_pb2
+from fairlead.sandbox.v1 import exec_pb2 as _exec_pb2
 from fairlead.tools.v1 import operation_pb2 as _operation_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -108,18 +109,20 @@ class CallOutput(_message.Message):
     def __init__(self, stream: _Optional[str] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class CallResult(_message.Message):
-    __slots__ = ("outcome", "content", "duration_ms", "operation", "observed")
+    __slots__ = ("outcome", "content", "duration_ms", "operation", "observed", "network")
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     DURATION_MS_FIELD_NUMBER: _ClassVar[int]
     OPERATION_FIELD_NUMBER: _ClassVar[int]
     OBSERVED_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_FIELD_NUMBER: _ClassVar[int]
     outcome: CallOutcome
     content: _containers.RepeatedCompositeFieldContainer[_content_pb2.Content]
     duration_ms: int
     operation: str
     observed: OperationStatus
-    def __init__(self, outcome: _Optional[_Union[CallOutcome, str]] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., duration_ms: _Optional[int] = ..., operation: _Optional[str] = ..., observed: _Optional[_Union[OperationStatus, _Mapping]] = ...) -> None: ...
+    network: _containers.RepeatedCompositeFieldContainer[_exec_pb2.NetworkUse]
+    def __init__(self, outcome: _Optional[_Union[CallOutcome, str]] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., duration_ms: _Optional[int] = ..., operation: _Optional[str] = ..., observed: _Optional[_Union[OperationStatus, _Mapping]] = ..., network: _Optional[_Iterable[_Union[_exec_pb2.NetworkUse, _Mapping]]] = ...) -> None: ...
 
 class OperationStatus(_message.Message):
     __slots__ = ("operation", "state", "progress")

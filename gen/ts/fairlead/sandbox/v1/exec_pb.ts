@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/sandbox/v1/exec.proto.
  */
 export const file_fairlead_sandbox_v1_exec: GenFile = /*@__PURE__*/
-  fileDesc("Ch5mYWlybGVhZC9zYW5kYm94L3YxL2V4ZWMucHJvdG8SE2ZhaXJsZWFkLnNhbmRib3gudjEimQIKC0V4ZWNSZXF1ZXN0Ei8KBXN0YXJ0GAEgASgLMh4uZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjU3RhcnRIABIxCgZhdHRhY2gYAiABKAsyHy5mYWlybGVhZC5zYW5kYm94LnYxLkV4ZWNBdHRhY2hIABIvCgVzdGRpbhgDIAEoCzIeLmZhaXJsZWFkLnNhbmRib3gudjEuRXhlY1N0ZGluSAASMQoGc2lnbmFsGAQgASgLMh8uZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjU2lnbmFsSAASMwoGcmVzaXplGAUgASgLMiEuZmFpcmxlYWQuc2FuZGJveC52MS5UZXJtaW5hbFNpemVIAEINCgRraW5kEgW6SAIIASLaAwoJRXhlY1N0YXJ0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEiEKBGFyZ3YYAiADKAlCE7pIEJIBDQgBEIAgIgZyBCiAgAgSawoDZW52GAMgAygLMicuZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjU3RhcnQuRW52RW50cnlCNbpIMpoBLxCAAiIiciAyHl5bQS1aYS16X11bQS1aYS16MC05X117MCwxMjd9JCoGcgQogIAIEhUKA2N3ZBgEIAEoCUIIukgFcgMogCASNAoHdGltZW91dBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECMgASLwoGbGltaXRzGAYgASgLMh8uZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjTGltaXRzEjMKCHRlcm1pbmFsGAcgASgLMiEuZmFpcmxlYWQuc2FuZGJveC52MS5UZXJtaW5hbFNpemUSDQoFc3RkaW4YCCABKAgSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YCSABKAMaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJmCgpFeGVjTGltaXRzEh0KDG1lbW9yeV9ieXRlcxgBIAEoA0IHukgEIgIoABIaCglwcm9jZXNzZXMYAiABKAVCB7pIBBoCKAASHQoMb3V0cHV0X2J5dGVzGAMgASgDQge6SAQiAigAIpIBCgpFeGVjQXR0YWNoEjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEh4KDXN0ZG91dF9vZmZzZXQYAiABKANCB7pIBCICKAASHgoNc3RkZXJyX29mZnNldBgDIAEoA0IHukgEIgIoABIRCglvcGVyYXRpb24YBCABKAgiMwoJRXhlY1N0ZGluEhcKBGRhdGEYASABKAxCCbpIBnoEGICAQBINCgVjbG9zZRgCIAEoCCInCgpFeGVjU2lnbmFsEhkKBnNpZ25hbBgBIAEoBUIJukgGGgQYQCgBIkUKDFRlcm1pbmFsU2l6ZRIYCgRyb3dzGAEgASgFQgq6SAcaBRiAICgBEhsKB2NvbHVtbnMYAiABKAVCCrpIBxoFGIAgKAEi5AEKDEV4ZWNSZXNwb25zZRIzCgdzdGFydGVkGAEgASgLMiAuZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjU3RhcnRlZEgAEjEKBnN0ZG91dBgCIAEoCzIfLmZhaXJsZWFkLnNhbmRib3gudjEuRXhlY091dHB1dEgAEjEKBnN0ZGVychgDIAEoCzIfLmZhaXJsZWFkLnNhbmRib3gudjEuRXhlY091dHB1dEgAEjEKBmV4aXRlZBgEIAEoCzIfLmZhaXJsZWFkLnNhbmRib3gudjEuRXhlY0V4aXRlZEgAQgYKBGtpbmQiHwoLRXhlY1N0YXJ0ZWQSEAoIYXR0YWNoZWQYASABKAgiKgoKRXhlY091dHB1dBIOCgZvZmZzZXQYASABKAMSDAoEZGF0YRgCIAEoDCKyAgoKRXhlY0V4aXRlZBIvCgZyZWFzb24YASABKA4yHy5mYWlybGVhZC5zYW5kYm94LnYxLkV4aXRSZWFzb24SEQoJZXhpdF9jb2RlGAIgASgFEg4KBnNpZ25hbBgDIAEoBRIPCgdtZXNzYWdlGAQgASgJEiwKCXdhbGxfdGltZRgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIrCghjcHVfdGltZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIYChBtYXhfbWVtb3J5X2J5dGVzGAcgASgDEhgKEG91dHB1dF90cnVuY2F0ZWQYCCABKAgSMAoHbmV0d29yaxgJIAMoCzIfLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1VzZSL/AQoKTmV0d29ya1VzZRIMCgRob3N0GAEgASgJEgwKBHBvcnQYAiABKAUSDAoEcnVsZRgDIAEoCRISCgpjcmVkZW50aWFsGAQgASgJEjQKB291dGNvbWUYBSABKA4yIy5mYWlybGVhZC5zYW5kYm94LnYxLk5ldHdvcmtPdXRjb21lEg8KB21lc3NhZ2UYBiABKAkSEwoLY29ubmVjdGlvbnMYByABKAMSEgoKc2VudF9ieXRlcxgIIAEoAxIWCg5yZWNlaXZlZF9ieXRlcxgJIAEoAxIrCghkdXJhdGlvbhgKIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKIAQoQTGlzdEV4ZWNzUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIaCglwYWdlX3NpemUYAiABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgDIAEoCUIIukgFcgMYgAgiWgoRTGlzdEV4ZWNzUmVzcG9uc2USLAoFZXhlY3MYASADKAsyHS5mYWlybGVhZC5zYW5kYm94LnYxLkV4ZWNJbmZvEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJaCghFeGVjSW5mbxIPCgdjYWxsX2lkGAEgASgJEgwKBGFyZ3YYAiADKAkSLwoGZXhpdGVkGAMgASgLMh8uZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjRXhpdGVkIl4KFkFja25vd2xlZGdlRXhlY1JlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESEQoJb3BlcmF0aW9uGAIgASgIIhkKF0Fja25vd2xlZGdlRXhlY1Jlc3BvbnNlIlkKEUNhbmNlbEV4ZWNSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEhEKCW9wZXJhdGlvbhgCIAEoCCJFChJDYW5jZWxFeGVjUmVzcG9uc2USLwoGZXhpdGVkGAEgASgLMh8uZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjRXhpdGVkKoMCCg5OZXR3b3JrT3V0Y29tZRIfChtORVRXT1JLX09VVENPTUVfVU5TUEVDSUZJRUQQABIYChRORVRXT1JLX09VVENPTUVfRE9ORRABEhoKFk5FVFdPUktfT1VUQ09NRV9ERU5JRUQQAhIjCh9ORVRXT1JLX09VVENPTUVfUkVGVVNFRF9BRERSRVNTEAMSHwobTkVUV09SS19PVVRDT01FX0JBRF9SRVFVRVNUEAQSGgoWTkVUV09SS19PVVRDT01FX0ZBSUxFRBAFEhsKF05FVFdPUktfT1VUQ09NRV9MSU1JVEVEEAYSGwoXTkVUV09SS19PVVRDT01FX0FCT1JURUQQByqiAgoKRXhpdFJlYXNvbhIbChdFWElUX1JFQVNPTl9VTlNQRUNJRklFRBAAEhYKEkVYSVRfUkVBU09OX0VYSVRFRBABEhgKFEVYSVRfUkVBU09OX1NJR05BTEVEEAISGQoVRVhJVF9SRUFTT05fVElNRURfT1VUEAMSHQoZRVhJVF9SRUFTT05fT1VUX09GX01FTU9SWRAEEhkKFUVYSVRfUkVBU09OX0NBTkNFTExFRBAFEhwKGEVYSVRfUkVBU09OX09VVFBVVF9MSU1JVBAGEh8KG0VYSVRfUkVBU09OX1dPUktTUEFDRV9MSU1JVBAHEhsKF0VYSVRfUkVBU09OX05PVF9TVEFSVEVEEAgSFAoQRVhJVF9SRUFTT05fTE9TVBAJMocDCgtFeGVjU2VydmljZRJPCgRFeGVjEiAuZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjUmVxdWVzdBohLmZhaXJsZWFkLnNhbmRib3gudjEuRXhlY1Jlc3BvbnNlKAEwARJaCglMaXN0RXhlY3MSJS5mYWlybGVhZC5zYW5kYm94LnYxLkxpc3RFeGVjc1JlcXVlc3QaJi5mYWlybGVhZC5zYW5kYm94LnYxLkxpc3RFeGVjc1Jlc3BvbnNlEmwKD0Fja25vd2xlZGdlRXhlYxIrLmZhaXJsZWFkLnNhbmRib3gudjEuQWNrbm93bGVkZ2VFeGVjUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuQWNrbm93bGVkZ2VFeGVjUmVzcG9uc2USXQoKQ2FuY2VsRXhlYxImLmZhaXJsZWFkLnNhbmRib3gudjEuQ2FuY2VsRXhlY1JlcXVlc3QaJy5mYWlybGVhZC5zYW5kYm94LnYxLkNhbmNlbEV4ZWNSZXNwb25zZUJDWkFnaXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC9zYW5kYm94L3YxO3NhbmRib3h2MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_common_v1_call, file_google_protobuf_duration]);
+  fileDesc("Ch5mYWlybGVhZC9zYW5kYm94L3YxL2V4ZWMucHJvdG8SE2ZhaXJsZWFkLnNhbmRib3gudjEimQIKC0V4ZWNSZXF1ZXN0Ei8KBXN0YXJ0GAEgASgLMh4uZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjU3RhcnRIABIxCgZhdHRhY2gYAiABKAsyHy5mYWlybGVhZC5zYW5kYm94LnYxLkV4ZWNBdHRhY2hIABIvCgVzdGRpbhgDIAEoCzIeLmZhaXJsZWFkLnNhbmRib3gudjEuRXhlY1N0ZGluSAASMQoGc2lnbmFsGAQgASgLMh8uZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjU2lnbmFsSAASMwoGcmVzaXplGAUgASgLMiEuZmFpcmxlYWQuc2FuZGJveC52MS5UZXJtaW5hbFNpemVIAEINCgRraW5kEgW6SAIIASLzAwoJRXhlY1N0YXJ0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEiEKBGFyZ3YYAiADKAlCE7pIEJIBDQgBEIAgIgZyBCiAgAgSawoDZW52GAMgAygLMicuZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjU3RhcnQuRW52RW50cnlCNbpIMpoBLxCAAiIiciAyHl5bQS1aYS16X11bQS1aYS16MC05X117MCwxMjd9JCoGcgQogIAIEhUKA2N3ZBgEIAEoCUIIukgFcgMogCASNAoHdGltZW91dBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECMgASLwoGbGltaXRzGAYgASgLMh8uZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjTGltaXRzEjMKCHRlcm1pbmFsGAcgASgLMiEuZmFpcmxlYWQuc2FuZGJveC52MS5UZXJtaW5hbFNpemUSDQoFc3RkaW4YCCABKAgSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YCSABKAMSFwoPc2hvcnRlbl90aW1lb3V0GAogASgIGioKCEVudkVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEioAIKCkV4ZWNMaW1pdHMSHQoMbWVtb3J5X2J5dGVzGAEgASgDQge6SAQiAigAEhoKCXByb2Nlc3NlcxgCIAEoBUIHukgEGgIoABIdCgxvdXRwdXRfYnl0ZXMYAyABKANCB7pIBCICKAASGwoKY3B1X21pbGxpcxgEIAEoA0IHukgEIgIoABIbCgpmaWxlX2J5dGVzGAUgASgDQge6SAQiAigAEhsKCm9wZW5fZmlsZXMYBiABKAVCB7pIBBoCKAASHAoLZmxvb2RfYnl0ZXMYByABKANCB7pIBCICKAASIAoPd29ya3NwYWNlX2J5dGVzGAggASgDQge6SAQiAigAEiEKEHdvcmtzcGFjZV9pbm9kZXMYCSABKANCB7pIBCICKAAikgEKCkV4ZWNBdHRhY2gSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESHgoNc3Rkb3V0X29mZnNldBgCIAEoA0IHukgEIgIoABIeCg1zdGRlcnJfb2Zmc2V0GAMgASgDQge6SAQiAigAEhEKCW9wZXJhdGlvbhgEIAEoCCIzCglFeGVjU3RkaW4SFwoEZGF0YRgBIAEoDEIJukgGegQYgIBAEg0KBWNsb3NlGAIgASgIIicKCkV4ZWNTaWduYWwSGQoGc2lnbmFsGAEgASgFQgm6SAYaBBhAKAEiRQoMVGVybWluYWxTaXplEhgKBHJvd3MYASABKAVCCrpIBxoFGIAgKAESGwoHY29sdW1ucxgCIAEoBUIKukgHGgUYgCAoASLkAQoMRXhlY1Jlc3BvbnNlEjMKB3N0YXJ0ZWQYASABKAsyIC5mYWlybGVhZC5zYW5kYm94LnYxLkV4ZWNTdGFydGVkSAASMQoGc3Rkb3V0GAIgASgLMh8uZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjT3V0cHV0SAASMQoGc3RkZXJyGAMgASgLMh8uZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjT3V0cHV0SAASMQoGZXhpdGVkGAQgASgLMh8uZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjRXhpdGVkSABCBgoEa2luZCIfCgtFeGVjU3RhcnRlZBIQCghhdHRhY2hlZBgBIAEoCCIqCgpFeGVjT3V0cHV0Eg4KBm9mZnNldBgBIAEoAxIMCgRkYXRhGAIgASgMIpwDCgpFeGVjRXhpdGVkEi8KBnJlYXNvbhgBIAEoDjIfLmZhaXJsZWFkLnNhbmRib3gudjEuRXhpdFJlYXNvbhIRCglleGl0X2NvZGUYAiABKAUSDgoGc2lnbmFsGAMgASgFEg8KB21lc3NhZ2UYBCABKAkSLAoJd2FsbF90aW1lGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKCGNwdV90aW1lGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhgKEG1heF9tZW1vcnlfYnl0ZXMYByABKAMSGAoQb3V0cHV0X3RydW5jYXRlZBgIIAEoCBIwCgduZXR3b3JrGAkgAygLMh8uZmFpcmxlYWQuc2FuZGJveC52MS5OZXR3b3JrVXNlEjUKEmNwdV90aHJvdHRsZWRfdGltZRgKIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIxCgpsaW1pdHNfaGl0GAsgAygLMh0uZmFpcmxlYWQuc2FuZGJveC52MS5MaW1pdEhpdCIqCghMaW1pdEhpdBINCgVsaW1pdBgBIAEoCRIPCgdtZXNzYWdlGAIgASgJIv8BCgpOZXR3b3JrVXNlEgwKBGhvc3QYASABKAkSDAoEcG9ydBgCIAEoBRIMCgRydWxlGAMgASgJEhIKCmNyZWRlbnRpYWwYBCABKAkSNAoHb3V0Y29tZRgFIAEoDjIjLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya091dGNvbWUSDwoHbWVzc2FnZRgGIAEoCRITCgtjb25uZWN0aW9ucxgHIAEoAxISCgpzZW50X2J5dGVzGAggASgDEhYKDnJlY2VpdmVkX2J5dGVzGAkgASgDEisKCGR1cmF0aW9uGAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIogBChBMaXN0RXhlY3NSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhoKCXBhZ2Vfc2l6ZRgCIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAMgASgJQgi6SAVyAxiACCJaChFMaXN0RXhlY3NSZXNwb25zZRIsCgVleGVjcxgBIAMoCzIdLmZhaXJsZWFkLnNhbmRib3gudjEuRXhlY0luZm8SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIloKCEV4ZWNJbmZvEg8KB2NhbGxfaWQYASABKAkSDAoEYXJndhgCIAMoCRIvCgZleGl0ZWQYAyABKAsyHy5mYWlybGVhZC5zYW5kYm94LnYxLkV4ZWNFeGl0ZWQiXgoWQWNrbm93bGVkZ2VFeGVjUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARIRCglvcGVyYXRpb24YAiABKAgiGQoXQWNrbm93bGVkZ2VFeGVjUmVzcG9uc2UiWQoRQ2FuY2VsRXhlY1JlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESEQoJb3BlcmF0aW9uGAIgASgIIkUKEkNhbmNlbEV4ZWNSZXNwb25zZRIvCgZleGl0ZWQYASABKAsyHy5mYWlybGVhZC5zYW5kYm94LnYxLkV4ZWNFeGl0ZWQqgwIKDk5ldHdvcmtPdXRjb21lEh8KG05FVFdPUktfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhgKFE5FVFdPUktfT1VUQ09NRV9ET05FEAESGgoWTkVUV09SS19PVVRDT01FX0RFTklFRBACEiMKH05FVFdPUktfT1VUQ09NRV9SRUZVU0VEX0FERFJFU1MQAxIfChtORVRXT1JLX09VVENPTUVfQkFEX1JFUVVFU1QQBBIaChZORVRXT1JLX09VVENPTUVfRkFJTEVEEAUSGwoXTkVUV09SS19PVVRDT01FX0xJTUlURUQQBhIbChdORVRXT1JLX09VVENPTUVfQUJPUlRFRBAHKr4CCgpFeGl0UmVhc29uEhsKF0VYSVRfUkVBU09OX1VOU1BFQ0lGSUVEEAASFgoSRVhJVF9SRUFTT05fRVhJVEVEEAESGAoURVhJVF9SRUFTT05fU0lHTkFMRUQQAhIZChVFWElUX1JFQVNPTl9USU1FRF9PVVQQAxIdChlFWElUX1JFQVNPTl9PVVRfT0ZfTUVNT1JZEAQSGQoVRVhJVF9SRUFTT05fQ0FOQ0VMTEVEEAUSHAoYRVhJVF9SRUFTT05fT1VUUFVUX0xJTUlUEAYSHwobRVhJVF9SRUFTT05fV09SS1NQQUNFX0xJTUlUEAcSGwoXRVhJVF9SRUFTT05fTk9UX1NUQVJURUQQCBIUChBFWElUX1JFQVNPTl9MT1NUEAkSGgoWRVhJVF9SRUFTT05fRklMRV9MSU1JVBAKMocDCgtFeGVjU2VydmljZRJPCgRFeGVjEiAuZmFpcmxlYWQuc2FuZGJveC52MS5FeGVjUmVxdWVzdBohLmZhaXJsZWFkLnNhbmRib3gudjEuRXhlY1Jlc3BvbnNlKAEwARJaCglMaXN0RXhlY3MSJS5mYWlybGVhZC5zYW5kYm94LnYxLkxpc3RFeGVjc1JlcXVlc3QaJi5mYWlybGVhZC5zYW5kYm94LnYxLkxpc3RFeGVjc1Jlc3BvbnNlEmwKD0Fja25vd2xlZGdlRXhlYxIrLmZhaXJsZWFkLnNhbmRib3gudjEuQWNrbm93bGVkZ2VFeGVjUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuQWNrbm93bGVkZ2VFeGVjUmVzcG9uc2USXQoKQ2FuY2VsRXhlYxImLmZhaXJsZWFkLnNhbmRib3gudjEuQ2FuY2VsRXhlY1JlcXVlc3QaJy5mYWlybGVhZC5zYW5kYm94LnYxLkNhbmNlbEV4ZWNSZXNwb25zZUJDWkFnaXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC9zYW5kYm94L3YxO3NhbmRib3h2MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_common_v1_call, file_google_protobuf_duration]);
 
 /**
  * ExecRequest is one input to a command.
@@ -147,6 +147,13 @@ export type ExecStart = Message<"fairlead.sandbox.v1.ExecStart"> & {
    * @generated from field: int64 workspace_generation = 9;
    */
   workspaceGeneration: bigint;
+
+  /**
+   * Takes the ceiling for `timeout` when that is above it, instead of refusing.
+   *
+   * @generated from field: bool shorten_timeout = 10;
+   */
+  shortenTimeout: boolean;
 };
 
 /**
@@ -157,7 +164,10 @@ export const ExecStartSchema: GenMessage<ExecStart> = /*@__PURE__*/
   messageDesc(file_fairlead_sandbox_v1_exec, 1);
 
 /**
- * ExecLimits lowers the operator's limits for one command. Zero means no change.
+ * ExecLimits lowers the workspace's limits for one command. Zero means no change.
+ * Above the workspace's, or the operator's, is INVALID_ARGUMENT with reason
+ * LIMIT_ABOVE_CEILING; one that the node's level does not have is
+ * FAILED_PRECONDITION with reason LIMIT_UNAVAILABLE.
  *
  * @generated from message fairlead.sandbox.v1.ExecLimits
  */
@@ -182,6 +192,49 @@ export type ExecLimits = Message<"fairlead.sandbox.v1.ExecLimits"> & {
    * @generated from field: int64 output_bytes = 3;
    */
   outputBytes: bigint;
+
+  /**
+   * Thousandths of a processor's time (level `full` only).
+   *
+   * @generated from field: int64 cpu_millis = 4;
+   */
+  cpuMillis: bigint;
+
+  /**
+   * The size of one file that the command writes, in bytes.
+   *
+   * @generated from field: int64 file_bytes = 5;
+   */
+  fileBytes: bigint;
+
+  /**
+   * Open files of one process.
+   *
+   * @generated from field: int32 open_files = 6;
+   */
+  openFiles: number;
+
+  /**
+   * Output, kept or not, after which the command is ended, in bytes.
+   *
+   * @generated from field: int64 flood_bytes = 7;
+   */
+  floodBytes: bigint;
+
+  /**
+   * The size on disk of the workspace with its home directory at which the command
+   * is ended, in bytes.
+   *
+   * @generated from field: int64 workspace_bytes = 8;
+   */
+  workspaceBytes: bigint;
+
+  /**
+   * The number of files and directories in them at which the command is ended.
+   *
+   * @generated from field: int64 workspace_inodes = 9;
+   */
+  workspaceInodes: bigint;
 };
 
 /**
@@ -482,6 +535,22 @@ export type ExecExited = Message<"fairlead.sandbox.v1.ExecExited"> & {
    * @generated from field: repeated fairlead.sandbox.v1.NetworkUse network = 9;
    */
   network: NetworkUse[];
+
+  /**
+   * How long it was held back because it wanted more of the processors than it may
+   * have; of all that ran in its sandbox meanwhile, unless it had a limit of its own.
+   *
+   * @generated from field: google.protobuf.Duration cpu_throttled_time = 10;
+   */
+  cpuThrottledTime?: Duration | undefined;
+
+  /**
+   * The limits that it met, or by its last words seems to have met. The one that
+   * ended it, if one did, comes first.
+   *
+   * @generated from field: repeated fairlead.sandbox.v1.LimitHit limits_hit = 11;
+   */
+  limitsHit: LimitHit[];
 };
 
 /**
@@ -490,6 +559,35 @@ export type ExecExited = Message<"fairlead.sandbox.v1.ExecExited"> & {
  */
 export const ExecExitedSchema: GenMessage<ExecExited> = /*@__PURE__*/
   messageDesc(file_fairlead_sandbox_v1_exec, 10);
+
+/**
+ * LimitHit says that a command met a limit.
+ *
+ * @generated from message fairlead.sandbox.v1.LimitHit
+ */
+export type LimitHit = Message<"fairlead.sandbox.v1.LimitHit"> & {
+  /**
+   * The limit: `memory`, `processes`, `cpus`, `file-size`, `open-files`, `output`,
+   * `flood`, `workspace-bytes`, `workspace-inodes`, `tmp` or `timeout`.
+   *
+   * @generated from field: string limit = 1;
+   */
+  limit: string;
+
+  /**
+   * What happened, with the limit's value, and what can be done; for people and models.
+   *
+   * @generated from field: string message = 2;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.LimitHit.
+ * Use `create(LimitHitSchema)` to create a new message.
+ */
+export const LimitHitSchema: GenMessage<LimitHit> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_exec, 11);
 
 /**
  * NetworkUse is what a command did with one destination by one rule, with one
@@ -574,7 +672,7 @@ export type NetworkUse = Message<"fairlead.sandbox.v1.NetworkUse"> & {
  * Use `create(NetworkUseSchema)` to create a new message.
  */
 export const NetworkUseSchema: GenMessage<NetworkUse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_exec, 11);
+  messageDesc(file_fairlead_sandbox_v1_exec, 12);
 
 /**
  * ListExecsRequest names a session.
@@ -609,7 +707,7 @@ export type ListExecsRequest = Message<"fairlead.sandbox.v1.ListExecsRequest"> &
  * Use `create(ListExecsRequestSchema)` to create a new message.
  */
 export const ListExecsRequestSchema: GenMessage<ListExecsRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_exec, 12);
+  messageDesc(file_fairlead_sandbox_v1_exec, 13);
 
 /**
  * ListExecsResponse is a page of execs.
@@ -637,7 +735,7 @@ export type ListExecsResponse = Message<"fairlead.sandbox.v1.ListExecsResponse">
  * Use `create(ListExecsResponseSchema)` to create a new message.
  */
 export const ListExecsResponseSchema: GenMessage<ListExecsResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_exec, 13);
+  messageDesc(file_fairlead_sandbox_v1_exec, 14);
 
 /**
  * ExecInfo describes an exec.
@@ -672,7 +770,7 @@ export type ExecInfo = Message<"fairlead.sandbox.v1.ExecInfo"> & {
  * Use `create(ExecInfoSchema)` to create a new message.
  */
 export const ExecInfoSchema: GenMessage<ExecInfo> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_exec, 14);
+  messageDesc(file_fairlead_sandbox_v1_exec, 15);
 
 /**
  * AcknowledgeExecRequest names a finished exec.
@@ -701,7 +799,7 @@ export type AcknowledgeExecRequest = Message<"fairlead.sandbox.v1.AcknowledgeExe
  * Use `create(AcknowledgeExecRequestSchema)` to create a new message.
  */
 export const AcknowledgeExecRequestSchema: GenMessage<AcknowledgeExecRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_exec, 15);
+  messageDesc(file_fairlead_sandbox_v1_exec, 16);
 
 /**
  * AcknowledgeExecResponse says that the exec is forgotten.
@@ -716,7 +814,7 @@ export type AcknowledgeExecResponse = Message<"fairlead.sandbox.v1.AcknowledgeEx
  * Use `create(AcknowledgeExecResponseSchema)` to create a new message.
  */
 export const AcknowledgeExecResponseSchema: GenMessage<AcknowledgeExecResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_exec, 16);
+  messageDesc(file_fairlead_sandbox_v1_exec, 17);
 
 /**
  * CancelExecRequest names an exec.
@@ -745,7 +843,7 @@ export type CancelExecRequest = Message<"fairlead.sandbox.v1.CancelExecRequest">
  * Use `create(CancelExecRequestSchema)` to create a new message.
  */
 export const CancelExecRequestSchema: GenMessage<CancelExecRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_exec, 17);
+  messageDesc(file_fairlead_sandbox_v1_exec, 18);
 
 /**
  * CancelExecResponse says that nothing of the exec runs any more.
@@ -766,7 +864,7 @@ export type CancelExecResponse = Message<"fairlead.sandbox.v1.CancelExecResponse
  * Use `create(CancelExecResponseSchema)` to create a new message.
  */
 export const CancelExecResponseSchema: GenMessage<CancelExecResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_exec, 18);
+  messageDesc(file_fairlead_sandbox_v1_exec, 19);
 
 /**
  * NetworkOutcome says what became of requests and tunnels.
@@ -912,6 +1010,13 @@ export enum ExitReason {
    * @generated from enum value: EXIT_REASON_LOST = 9;
    */
   LOST = 9,
+
+  /**
+   * It wrote a file larger than it may, and was ended by SIGXFSZ.
+   *
+   * @generated from enum value: EXIT_REASON_FILE_LIMIT = 10;
+   */
+  FILE_LIMIT = 10,
 }
 
 /**

@@ -7,13 +7,15 @@ import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.js";
 import type { CallRef } from "../../common/v1/call_pb.js";
 import { file_fairlead_common_v1_call } from "../../common/v1/call_pb.js";
+import type { Duration } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file fairlead/sandbox/v1/workspace.proto.
  */
 export const file_fairlead_sandbox_v1_workspace: GenFile = /*@__PURE__*/
-  fileDesc("CiNmYWlybGVhZC9zYW5kYm94L3YxL3dvcmtzcGFjZS5wcm90bxITZmFpcmxlYWQuc2FuZGJveC52MSK0AgoWRW5zdXJlV29ya3NwYWNlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARJiCgpzZWVkX2ZpbGVzGAIgAygLMjouZmFpcmxlYWQuc2FuZGJveC52MS5FbnN1cmVXb3Jrc3BhY2VSZXF1ZXN0LlNlZWRGaWxlc0VudHJ5QhK6SA+aAQwQgAIiB3IFEAEogCASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMSMwoHbmV0d29yaxgEIAEoCzIiLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1BvbGljeRowCg5TZWVkRmlsZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAw6AjgBIksKDU5ldHdvcmtQb2xpY3kSOgoFcnVsZXMYASADKAsyIC5mYWlybGVhZC5zYW5kYm94LnYxLk5ldHdvcmtSdWxlQgm6SAaSAQMQgAIi7AEKC05ldHdvcmtSdWxlEhYKBG5hbWUYASABKAlCCLpIBXIDKIAIEhgKBGhvc3QYAiABKAlCCrpIB3IFEAEogAgSIQoFcG9ydHMYAyADKAVCErpID5IBDBBAIggaBhj//wMoARIZCgdtZXRob2RzGAQgAygJQgi6SAWSAQIQQBIXCgVwYXRocxgFIAMoCUIIukgFkgECEEASNgoDdGxzGAYgASgOMh8uZmFpcmxlYWQuc2FuZGJveC52MS5OZXR3b3JrVGxzQgi6SAWCAQIQARIcCgpjcmVkZW50aWFsGAcgASgJQgi6SAVyAyiAAiJWChdFbnN1cmVXb3Jrc3BhY2VSZXNwb25zZRIPCgdjcmVhdGVkGAEgASgIEgwKBG5vZGUYAiABKAkSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMiVAoWRGVsZXRlV29ya3NwYWNlUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JCIZChdEZWxldGVXb3Jrc3BhY2VSZXNwb25zZSIYChZHZXRDYXBhYmlsaXRpZXNSZXF1ZXN0IkoKF0dldENhcGFiaWxpdGllc1Jlc3BvbnNlEg0KBWxldmVsGAEgASgJEg4KBmRyaXZlchgCIAEoCRIQCghpbmNsdWRlcxgDIAMoCSJyChZFeHBvcnRXb3Jrc3BhY2VSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAIgASgDIicKF0V4cG9ydFdvcmtzcGFjZVJlc3BvbnNlEgwKBGRhdGEYASABKAwifAoWSW1wb3J0V29ya3NwYWNlUmVxdWVzdBI4CgRvcGVuGAEgASgLMiguZmFpcmxlYWQuc2FuZGJveC52MS5JbXBvcnRXb3Jrc3BhY2VPcGVuSAASGQoEZGF0YRgCIAEoDEIJukgGegQYgIBASABCDQoEa2luZBIFukgCCAEiZgoTSW1wb3J0V29ya3NwYWNlT3BlbhIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgCIAEoAyIqChdJbXBvcnRXb3Jrc3BhY2VSZXNwb25zZRIPCgdjcmVhdGVkGAEgASgIKogBCgpOZXR3b3JrVGxzEhsKF05FVFdPUktfVExTX1VOU1BFQ0lGSUVEEAASFAoQTkVUV09SS19UTFNfUEFTUxABEhMKD05FVFdPUktfVExTX1JBVxACEhkKFU5FVFdPUktfVExTX0lOVEVSQ0VQVBADEhcKE05FVFdPUktfVExTX1VQR1JBREUQBDK8BAoQV29ya3NwYWNlU2VydmljZRJsCg9FbnN1cmVXb3Jrc3BhY2USKy5mYWlybGVhZC5zYW5kYm94LnYxLkVuc3VyZVdvcmtzcGFjZVJlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLkVuc3VyZVdvcmtzcGFjZVJlc3BvbnNlEmwKD0RlbGV0ZVdvcmtzcGFjZRIrLmZhaXJsZWFkLnNhbmRib3gudjEuRGVsZXRlV29ya3NwYWNlUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuRGVsZXRlV29ya3NwYWNlUmVzcG9uc2USbgoPRXhwb3J0V29ya3NwYWNlEisuZmFpcmxlYWQuc2FuZGJveC52MS5FeHBvcnRXb3Jrc3BhY2VSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5FeHBvcnRXb3Jrc3BhY2VSZXNwb25zZTABEm4KD0ltcG9ydFdvcmtzcGFjZRIrLmZhaXJsZWFkLnNhbmRib3gudjEuSW1wb3J0V29ya3NwYWNlUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuSW1wb3J0V29ya3NwYWNlUmVzcG9uc2UoARJsCg9HZXRDYXBhYmlsaXRpZXMSKy5mYWlybGVhZC5zYW5kYm94LnYxLkdldENhcGFiaWxpdGllc1JlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLkdldENhcGFiaWxpdGllc1Jlc3BvbnNlQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3NhbmRib3gvdjE7c2FuZGJveHYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_call]);
+  fileDesc("CiNmYWlybGVhZC9zYW5kYm94L3YxL3dvcmtzcGFjZS5wcm90bxITZmFpcmxlYWQuc2FuZGJveC52MSL4AgoWRW5zdXJlV29ya3NwYWNlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARJiCgpzZWVkX2ZpbGVzGAIgAygLMjouZmFpcmxlYWQuc2FuZGJveC52MS5FbnN1cmVXb3Jrc3BhY2VSZXF1ZXN0LlNlZWRGaWxlc0VudHJ5QhK6SA+aAQwQgAIiB3IFEAEogCASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMSMwoHbmV0d29yaxgEIAEoCzIiLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1BvbGljeRI0CgZsaW1pdHMYBSABKAsyJC5mYWlybGVhZC5zYW5kYm94LnYxLldvcmtzcGFjZUxpbWl0cxIMCgR3YXJtGAwgASgIGjAKDlNlZWRGaWxlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDDoCOAEilQMKD1dvcmtzcGFjZUxpbWl0cxIdCgxtZW1vcnlfYnl0ZXMYASABKANCB7pIBCICKAASGgoJcHJvY2Vzc2VzGAIgASgFQge6SAQaAigAEhsKCmNwdV9taWxsaXMYAyABKANCB7pIBCICKAASGwoKZmlsZV9ieXRlcxgEIAEoA0IHukgEIgIoABIbCgpvcGVuX2ZpbGVzGAUgASgFQge6SAQaAigAEh0KDG91dHB1dF9ieXRlcxgGIAEoA0IHukgEIgIoABIcCgtmbG9vZF9ieXRlcxgHIAEoA0IHukgEIgIoABIgCg93b3Jrc3BhY2VfYnl0ZXMYCCABKANCB7pIBCICKAASIQoQd29ya3NwYWNlX2lub2RlcxgJIAEoA0IHukgEIgIoABI0Cgd0aW1lb3V0GAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgi6SAWqAQIyABI4CgttYXhfdGltZW91dBgLIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECMgAiSwoNTmV0d29ya1BvbGljeRI6CgVydWxlcxgBIAMoCzIgLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1J1bGVCCbpIBpIBAxCAAiLsAQoLTmV0d29ya1J1bGUSFgoEbmFtZRgBIAEoCUIIukgFcgMogAgSGAoEaG9zdBgCIAEoCUIKukgHcgUQASiACBIhCgVwb3J0cxgDIAMoBUISukgPkgEMEEAiCBoGGP//AygBEhkKB21ldGhvZHMYBCADKAlCCLpIBZIBAhBAEhcKBXBhdGhzGAUgAygJQgi6SAWSAQIQQBI2CgN0bHMYBiABKA4yHy5mYWlybGVhZC5zYW5kYm94LnYxLk5ldHdvcmtUbHNCCLpIBYIBAhABEhwKCmNyZWRlbnRpYWwYByABKAlCCLpIBXIDKIACIlYKF0Vuc3VyZVdvcmtzcGFjZVJlc3BvbnNlEg8KB2NyZWF0ZWQYASABKAgSDAoEbm9kZRgCIAEoCRIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgDIAEoAyJUChZEZWxldGVXb3Jrc3BhY2VSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kIhkKF0RlbGV0ZVdvcmtzcGFjZVJlc3BvbnNlIhgKFkdldENhcGFiaWxpdGllc1JlcXVlc3QidAoXR2V0Q2FwYWJpbGl0aWVzUmVzcG9uc2USDQoFbGV2ZWwYASABKAkSDgoGZHJpdmVyGAIgASgJEhAKCGluY2x1ZGVzGAMgAygJEg8KB25ldHdvcmsYBCABKAkSFwoPd29ya3NwYWNlX3F1b3RhGAUgASgJIrABChZFeHBvcnRXb3Jrc3BhY2VSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAIgASgDEjwKBmZvcm1hdBgDIAEoDjIiLmZhaXJsZWFkLnNhbmRib3gudjEuQXJjaGl2ZUZvcm1hdEIIukgFggECEAEiJwoXRXhwb3J0V29ya3NwYWNlUmVzcG9uc2USDAoEZGF0YRgBIAEoDCJ8ChZJbXBvcnRXb3Jrc3BhY2VSZXF1ZXN0EjgKBG9wZW4YASABKAsyKC5mYWlybGVhZC5zYW5kYm94LnYxLkltcG9ydFdvcmtzcGFjZU9wZW5IABIZCgRkYXRhGAIgASgMQgm6SAZ6BBiAgEBIAEINCgRraW5kEgW6SAIIASKkAQoTSW1wb3J0V29ya3NwYWNlT3BlbhIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgCIAEoAxI8CgZmb3JtYXQYAyABKA4yIi5mYWlybGVhZC5zYW5kYm94LnYxLkFyY2hpdmVGb3JtYXRCCLpIBYIBAhABIioKF0ltcG9ydFdvcmtzcGFjZVJlc3BvbnNlEg8KB2NyZWF0ZWQYASABKAgqiAEKCk5ldHdvcmtUbHMSGwoXTkVUV09SS19UTFNfVU5TUEVDSUZJRUQQABIUChBORVRXT1JLX1RMU19QQVNTEAESEwoPTkVUV09SS19UTFNfUkFXEAISGQoVTkVUV09SS19UTFNfSU5URVJDRVBUEAMSFwoTTkVUV09SS19UTFNfVVBHUkFERRAEKnwKDUFyY2hpdmVGb3JtYXQSHgoaQVJDSElWRV9GT1JNQVRfVU5TUEVDSUZJRUQQABIWChJBUkNISVZFX0ZPUk1BVF9UQVIQARIWChJBUkNISVZFX0ZPUk1BVF9aSVAQAhIbChdBUkNISVZFX0ZPUk1BVF9UQVJfR1pJUBADMrwEChBXb3Jrc3BhY2VTZXJ2aWNlEmwKD0Vuc3VyZVdvcmtzcGFjZRIrLmZhaXJsZWFkLnNhbmRib3gudjEuRW5zdXJlV29ya3NwYWNlUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuRW5zdXJlV29ya3NwYWNlUmVzcG9uc2USbAoPRGVsZXRlV29ya3NwYWNlEisuZmFpcmxlYWQuc2FuZGJveC52MS5EZWxldGVXb3Jrc3BhY2VSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5EZWxldGVXb3Jrc3BhY2VSZXNwb25zZRJuCg9FeHBvcnRXb3Jrc3BhY2USKy5mYWlybGVhZC5zYW5kYm94LnYxLkV4cG9ydFdvcmtzcGFjZVJlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLkV4cG9ydFdvcmtzcGFjZVJlc3BvbnNlMAESbgoPSW1wb3J0V29ya3NwYWNlEisuZmFpcmxlYWQuc2FuZGJveC52MS5JbXBvcnRXb3Jrc3BhY2VSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5JbXBvcnRXb3Jrc3BhY2VSZXNwb25zZSgBEmwKD0dldENhcGFiaWxpdGllcxIrLmZhaXJsZWFkLnNhbmRib3gudjEuR2V0Q2FwYWJpbGl0aWVzUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuR2V0Q2FwYWJpbGl0aWVzUmVzcG9uc2VCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2FuZGJveC92MTtzYW5kYm94djFiBnByb3RvMw", [file_buf_validate_validate, file_fairlead_common_v1_call, file_google_protobuf_duration]);
 
 /**
  * EnsureWorkspaceRequest asks for a workspace.
@@ -51,6 +53,25 @@ export type EnsureWorkspaceRequest = Message<"fairlead.sandbox.v1.EnsureWorkspac
    * @generated from field: fairlead.sandbox.v1.NetworkPolicy network = 4;
    */
   network?: NetworkPolicy | undefined;
+
+  /**
+   * What bounds the workspace and its commands from now on, in place of the
+   * operator's limits; those that run keep what they have. Not set changes nothing;
+   * a new workspace has the operator's then. Above the operator's is
+   * INVALID_ARGUMENT with reason LIMIT_ABOVE_CEILING; one that the node's level does
+   * not have is FAILED_PRECONDITION with reason LIMIT_UNAVAILABLE.
+   *
+   * @generated from field: fairlead.sandbox.v1.WorkspaceLimits limits = 5;
+   */
+  limits?: WorkspaceLimits | undefined;
+
+  /**
+   * Makes the sandbox as well, so that the first command need not wait for it. The
+   * answer does not wait for it either, and says nothing about it.
+   *
+   * @generated from field: bool warm = 12;
+   */
+  warm: boolean;
 };
 
 /**
@@ -59,6 +80,100 @@ export type EnsureWorkspaceRequest = Message<"fairlead.sandbox.v1.EnsureWorkspac
  */
 export const EnsureWorkspaceRequestSchema: GenMessage<EnsureWorkspaceRequest> = /*@__PURE__*/
   messageDesc(file_fairlead_sandbox_v1_workspace, 0);
+
+/**
+ * WorkspaceLimits bound a workspace and all that runs in it, below the operator's
+ * limits. Zero takes the operator's.
+ *
+ * @generated from message fairlead.sandbox.v1.WorkspaceLimits
+ */
+export type WorkspaceLimits = Message<"fairlead.sandbox.v1.WorkspaceLimits"> & {
+  /**
+   * Memory of its commands together, in bytes; of each of their processes at level
+   * `basic`.
+   *
+   * @generated from field: int64 memory_bytes = 1;
+   */
+  memoryBytes: bigint;
+
+  /**
+   * Processes and threads of its commands together.
+   *
+   * @generated from field: int32 processes = 2;
+   */
+  processes: number;
+
+  /**
+   * Thousandths of a processor's time, for its commands together (level `full`
+   * only).
+   *
+   * @generated from field: int64 cpu_millis = 3;
+   */
+  cpuMillis: bigint;
+
+  /**
+   * The size of one file that a command writes, in bytes.
+   *
+   * @generated from field: int64 file_bytes = 4;
+   */
+  fileBytes: bigint;
+
+  /**
+   * Open files of one process.
+   *
+   * @generated from field: int32 open_files = 5;
+   */
+  openFiles: number;
+
+  /**
+   * Output of one command that is kept, in bytes.
+   *
+   * @generated from field: int64 output_bytes = 6;
+   */
+  outputBytes: bigint;
+
+  /**
+   * Output, kept or not, after which a command is ended, in bytes.
+   *
+   * @generated from field: int64 flood_bytes = 7;
+   */
+  floodBytes: bigint;
+
+  /**
+   * The size of the workspace with its home directory, in bytes on disk.
+   *
+   * @generated from field: int64 workspace_bytes = 8;
+   */
+  workspaceBytes: bigint;
+
+  /**
+   * Files and directories in the workspace and its home directory.
+   *
+   * @generated from field: int64 workspace_inodes = 9;
+   */
+  workspaceInodes: bigint;
+
+  /**
+   * How long a command may run that does not say.
+   *
+   * @generated from field: google.protobuf.Duration timeout = 10;
+   */
+  timeout?: Duration | undefined;
+
+  /**
+   * How long a command may ask to run.
+   *
+   * @generated from field: google.protobuf.Duration max_timeout = 11;
+   */
+  maxTimeout?: Duration | undefined;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.WorkspaceLimits.
+ * Use `create(WorkspaceLimitsSchema)` to create a new message.
+ */
+export const WorkspaceLimitsSchema: GenMessage<WorkspaceLimits> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 1);
 
 /**
  * NetworkPolicy says what commands may reach. Without rules there is no network at
@@ -83,7 +198,7 @@ export type NetworkPolicy = Message<"fairlead.sandbox.v1.NetworkPolicy"> & {
  * Use `create(NetworkPolicySchema)` to create a new message.
  */
 export const NetworkPolicySchema: GenMessage<NetworkPolicy> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 1);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 2);
 
 /**
  * NetworkRule lets some requests out.
@@ -149,7 +264,7 @@ export type NetworkRule = Message<"fairlead.sandbox.v1.NetworkRule"> & {
  * Use `create(NetworkRuleSchema)` to create a new message.
  */
 export const NetworkRuleSchema: GenMessage<NetworkRule> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 2);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 3);
 
 /**
  * EnsureWorkspaceResponse says that the workspace is there.
@@ -184,7 +299,7 @@ export type EnsureWorkspaceResponse = Message<"fairlead.sandbox.v1.EnsureWorkspa
  * Use `create(EnsureWorkspaceResponseSchema)` to create a new message.
  */
 export const EnsureWorkspaceResponseSchema: GenMessage<EnsureWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 3);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 4);
 
 /**
  * DeleteWorkspaceRequest names a workspace.
@@ -205,7 +320,7 @@ export type DeleteWorkspaceRequest = Message<"fairlead.sandbox.v1.DeleteWorkspac
  * Use `create(DeleteWorkspaceRequestSchema)` to create a new message.
  */
 export const DeleteWorkspaceRequestSchema: GenMessage<DeleteWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 4);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 5);
 
 /**
  * DeleteWorkspaceResponse says that the workspace is gone.
@@ -220,7 +335,7 @@ export type DeleteWorkspaceResponse = Message<"fairlead.sandbox.v1.DeleteWorkspa
  * Use `create(DeleteWorkspaceResponseSchema)` to create a new message.
  */
 export const DeleteWorkspaceResponseSchema: GenMessage<DeleteWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 5);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 6);
 
 /**
  * GetCapabilitiesRequest asks what isolates commands.
@@ -235,7 +350,7 @@ export type GetCapabilitiesRequest = Message<"fairlead.sandbox.v1.GetCapabilitie
  * Use `create(GetCapabilitiesRequestSchema)` to create a new message.
  */
 export const GetCapabilitiesRequestSchema: GenMessage<GetCapabilitiesRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 6);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 7);
 
 /**
  * GetCapabilitiesResponse tells what isolates commands.
@@ -263,6 +378,22 @@ export type GetCapabilitiesResponse = Message<"fairlead.sandbox.v1.GetCapabiliti
    * @generated from field: repeated string includes = 3;
    */
   includes: string[];
+
+  /**
+   * What commands may reach at most: `none`, or `allowlist` where the operator's
+   * ceiling lets workspaces have a network.
+   *
+   * @generated from field: string network = 4;
+   */
+  network: string;
+
+  /**
+   * How a workspace's size is kept: `project` by the file system's quota, `counted`
+   * by looking at it now and then.
+   *
+   * @generated from field: string workspace_quota = 5;
+   */
+  workspaceQuota: string;
 };
 
 /**
@@ -270,7 +401,7 @@ export type GetCapabilitiesResponse = Message<"fairlead.sandbox.v1.GetCapabiliti
  * Use `create(GetCapabilitiesResponseSchema)` to create a new message.
  */
 export const GetCapabilitiesResponseSchema: GenMessage<GetCapabilitiesResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 7);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 8);
 
 /**
  * ExportWorkspaceRequest names a workspace.
@@ -291,6 +422,13 @@ export type ExportWorkspaceRequest = Message<"fairlead.sandbox.v1.ExportWorkspac
    * @generated from field: int64 workspace_generation = 2;
    */
   workspaceGeneration: bigint;
+
+  /**
+   * The archive's format; not set means TAR.
+   *
+   * @generated from field: fairlead.sandbox.v1.ArchiveFormat format = 3;
+   */
+  format: ArchiveFormat;
 };
 
 /**
@@ -298,7 +436,7 @@ export type ExportWorkspaceRequest = Message<"fairlead.sandbox.v1.ExportWorkspac
  * Use `create(ExportWorkspaceRequestSchema)` to create a new message.
  */
 export const ExportWorkspaceRequestSchema: GenMessage<ExportWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 8);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 9);
 
 /**
  * ExportWorkspaceResponse is one piece of the archive.
@@ -307,7 +445,7 @@ export const ExportWorkspaceRequestSchema: GenMessage<ExportWorkspaceRequest> = 
  */
 export type ExportWorkspaceResponse = Message<"fairlead.sandbox.v1.ExportWorkspaceResponse"> & {
   /**
-   * More of the tar.
+   * More of the archive.
    *
    * @generated from field: bytes data = 1;
    */
@@ -319,7 +457,7 @@ export type ExportWorkspaceResponse = Message<"fairlead.sandbox.v1.ExportWorkspa
  * Use `create(ExportWorkspaceResponseSchema)` to create a new message.
  */
 export const ExportWorkspaceResponseSchema: GenMessage<ExportWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 9);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 10);
 
 /**
  * ImportWorkspaceRequest is one piece of an import.
@@ -342,7 +480,7 @@ export type ImportWorkspaceRequest = Message<"fairlead.sandbox.v1.ImportWorkspac
     case: "open";
   } | {
     /**
-     * More of the tar.
+     * More of the archive.
      *
      * @generated from field: bytes data = 2;
      */
@@ -356,7 +494,7 @@ export type ImportWorkspaceRequest = Message<"fairlead.sandbox.v1.ImportWorkspac
  * Use `create(ImportWorkspaceRequestSchema)` to create a new message.
  */
 export const ImportWorkspaceRequestSchema: GenMessage<ImportWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 10);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 11);
 
 /**
  * ImportWorkspaceOpen begins an import.
@@ -377,6 +515,13 @@ export type ImportWorkspaceOpen = Message<"fairlead.sandbox.v1.ImportWorkspaceOp
    * @generated from field: int64 workspace_generation = 2;
    */
   workspaceGeneration: bigint;
+
+  /**
+   * The archive's format; not set means TAR.
+   *
+   * @generated from field: fairlead.sandbox.v1.ArchiveFormat format = 3;
+   */
+  format: ArchiveFormat;
 };
 
 /**
@@ -384,7 +529,7 @@ export type ImportWorkspaceOpen = Message<"fairlead.sandbox.v1.ImportWorkspaceOp
  * Use `create(ImportWorkspaceOpenSchema)` to create a new message.
  */
 export const ImportWorkspaceOpenSchema: GenMessage<ImportWorkspaceOpen> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 11);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 12);
 
 /**
  * ImportWorkspaceResponse says that the workspace is there.
@@ -405,7 +550,7 @@ export type ImportWorkspaceResponse = Message<"fairlead.sandbox.v1.ImportWorkspa
  * Use `create(ImportWorkspaceResponseSchema)` to create a new message.
  */
 export const ImportWorkspaceResponseSchema: GenMessage<ImportWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 12);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 13);
 
 /**
  * NetworkTls says what happens with TLS.
@@ -458,6 +603,47 @@ export const NetworkTlsSchema: GenEnum<NetworkTls> = /*@__PURE__*/
   enumDesc(file_fairlead_sandbox_v1_workspace, 0);
 
 /**
+ * ArchiveFormat is the format of an archive.
+ *
+ * @generated from enum fairlead.sandbox.v1.ArchiveFormat
+ */
+export enum ArchiveFormat {
+  /**
+   * Not set.
+   *
+   * @generated from enum value: ARCHIVE_FORMAT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * A tar (POSIX.1-2001).
+   *
+   * @generated from enum value: ARCHIVE_FORMAT_TAR = 1;
+   */
+  TAR = 1,
+
+  /**
+   * A zip. Modes, links and times are kept as Unix tools keep them in it.
+   *
+   * @generated from enum value: ARCHIVE_FORMAT_ZIP = 2;
+   */
+  ZIP = 2,
+
+  /**
+   * A tar, compressed by gzip.
+   *
+   * @generated from enum value: ARCHIVE_FORMAT_TAR_GZIP = 3;
+   */
+  TAR_GZIP = 3,
+}
+
+/**
+ * Describes the enum fairlead.sandbox.v1.ArchiveFormat.
+ */
+export const ArchiveFormatSchema: GenEnum<ArchiveFormat> = /*@__PURE__*/
+  enumDesc(file_fairlead_sandbox_v1_workspace, 1);
+
+/**
  * WorkspaceService makes and deletes workspaces. It is internal: never served
  * beside the public services.
  *
@@ -487,7 +673,7 @@ export const WorkspaceService: GenService<{
     output: typeof DeleteWorkspaceResponseSchema;
   },
   /**
-   * ExportWorkspace streams the files of a workspace as a tar: regular files with
+   * ExportWorkspace streams the files of a workspace as an archive: regular files with
    * their modes and times, directories (empty ones too) and symbolic links, which
    * are not followed. A file with several names is in it once for each; devices,
    * sockets and pipes are not. It is as consistent as what runs meanwhile lets it
@@ -501,12 +687,13 @@ export const WorkspaceService: GenService<{
     output: typeof ExportWorkspaceResponseSchema;
   },
   /**
-   * ImportWorkspace makes a session's workspace from such a tar. The first request
+   * ImportWorkspace makes a session's workspace from such an archive. The first request
    * is `open`, the others bring the archive. The workspace is there whole, or not
    * at all. One that is there already is ALREADY_EXISTS with reason
    * WORKSPACE_EXISTS, unless this call made it. An archive with absolute paths,
    * paths that lead outside or through a link, or anything but files, directories
-   * and symbolic links is INVALID_ARGUMENT with reason BAD_ARCHIVE; one that is
+   * and symbolic links, and one that unpacks to far more than it could honestly
+   * hold, is INVALID_ARGUMENT with reason BAD_ARCHIVE; one that is
    * larger than a workspace may be is RESOURCE_EXHAUSTED with reason
    * WORKSPACE_FULL.
    *

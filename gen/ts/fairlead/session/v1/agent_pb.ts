@@ -5,14 +5,15 @@
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_google_api_resource } from "../../../google/api/resource_pb.js";
-import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
+import type { Duration } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file fairlead/session/v1/agent.proto.
  */
 export const file_fairlead_session_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("Ch9mYWlybGVhZC9zZXNzaW9uL3YxL2FnZW50LnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIr8CCgVBZ2VudBIMCgRuYW1lGAEgASgJEhAKCHJldmlzaW9uGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEg0KBW1vZGVsGAQgASgJEg0KBXRvb2xzGAUgAygJEg8KB3Byb2ZpbGUYBiABKAkSEAoIZ3JlZXRpbmcYByABKAkSDwoHZGVmYXVsdBgIIAEoCBIPCgd2ZXJkaWN0GAkgASgJEi4KDW91dHB1dF9zY2hlbWEYCiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjYKB25ldHdvcmsYCyADKAsyJS5mYWlybGVhZC5zZXNzaW9uLnYxLkFnZW50TmV0d29ya1J1bGU6NupBMwoSZmFpcmxlYWQuZGV2L0FnZW50Eg5hZ2VudHMve2FnZW50fSoGYWdlbnRzMgVhZ2VudCJ+ChBBZ2VudE5ldHdvcmtSdWxlEgwKBG5hbWUYASABKAkSDAoEaG9zdBgCIAEoCRINCgVwb3J0cxgDIAMoBRIPCgdtZXRob2RzGAQgAygJEg0KBXBhdGhzGAUgAygJEgsKA3RscxgGIAEoCRISCgpjcmVkZW50aWFsGAcgASgJQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_google_api_resource, file_google_protobuf_struct]);
+  fileDesc("Ch9mYWlybGVhZC9zZXNzaW9uL3YxL2FnZW50LnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIvECCgVBZ2VudBIMCgRuYW1lGAEgASgJEhAKCHJldmlzaW9uGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEg0KBW1vZGVsGAQgASgJEg0KBXRvb2xzGAUgAygJEg8KB3Byb2ZpbGUYBiABKAkSEAoIZ3JlZXRpbmcYByABKAkSDwoHZGVmYXVsdBgIIAEoCBIPCgd2ZXJkaWN0GAkgASgJEi4KDW91dHB1dF9zY2hlbWEYCiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjYKB25ldHdvcmsYCyADKAsyJS5mYWlybGVhZC5zZXNzaW9uLnYxLkFnZW50TmV0d29ya1J1bGUSMAoGbGltaXRzGAwgASgLMiAuZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudExpbWl0czo26kEzChJmYWlybGVhZC5kZXYvQWdlbnQSDmFnZW50cy97YWdlbnR9KgZhZ2VudHMyBWFnZW50IqwCCgtBZ2VudExpbWl0cxIUCgxtZW1vcnlfYnl0ZXMYASABKAMSEQoJcHJvY2Vzc2VzGAIgASgFEhIKCmNwdV9taWxsaXMYAyABKAMSEgoKZmlsZV9ieXRlcxgEIAEoAxISCgpvcGVuX2ZpbGVzGAUgASgFEhQKDG91dHB1dF9ieXRlcxgGIAEoAxITCgtmbG9vZF9ieXRlcxgHIAEoAxIXCg93b3Jrc3BhY2VfYnl0ZXMYCCABKAMSGAoQd29ya3NwYWNlX2lub2RlcxgJIAEoAxIqCgd0aW1lb3V0GAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi4KC21heF90aW1lb3V0GAsgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIn4KEEFnZW50TmV0d29ya1J1bGUSDAoEbmFtZRgBIAEoCRIMCgRob3N0GAIgASgJEg0KBXBvcnRzGAMgAygFEg8KB21ldGhvZHMYBCADKAkSDQoFcGF0aHMYBSADKAkSCwoDdGxzGAYgASgJEhIKCmNyZWRlbnRpYWwYByABKAlCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_google_api_resource, file_google_protobuf_duration, file_google_protobuf_struct]);
 
 /**
  * Agent is a named configuration of what answers in a session.
@@ -100,6 +101,15 @@ export type Agent = Message<"fairlead.session.v1.Agent"> & {
    * @generated from field: repeated fairlead.session.v1.AgentNetworkRule network = 11;
    */
   network: AgentNetworkRule[];
+
+  /**
+   * What bounds the workspace and the commands of the agent's sessions, below the
+   * limits of the sandbox's operator. Above them the agent's turns have no workspace
+   * and say why.
+   *
+   * @generated from field: fairlead.session.v1.AgentLimits limits = 12;
+   */
+  limits?: AgentLimits | undefined;
 };
 
 /**
@@ -108,6 +118,100 @@ export type Agent = Message<"fairlead.session.v1.Agent"> & {
  */
 export const AgentSchema: GenMessage<Agent> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_agent, 0);
+
+/**
+ * AgentLimits bound the workspace of an agent's session and all that runs in it.
+ * Zero takes the operator's limit.
+ *
+ * @generated from message fairlead.session.v1.AgentLimits
+ */
+export type AgentLimits = Message<"fairlead.session.v1.AgentLimits"> & {
+  /**
+   * Memory of its commands together, in bytes; of each of their processes at the
+   * sandbox's level `basic`.
+   *
+   * @generated from field: int64 memory_bytes = 1;
+   */
+  memoryBytes: bigint;
+
+  /**
+   * Processes and threads of its commands together.
+   *
+   * @generated from field: int32 processes = 2;
+   */
+  processes: number;
+
+  /**
+   * Thousandths of a processor's time, for its commands together (the sandbox's
+   * level `full` only).
+   *
+   * @generated from field: int64 cpu_millis = 3;
+   */
+  cpuMillis: bigint;
+
+  /**
+   * The size of one file that a command writes, in bytes.
+   *
+   * @generated from field: int64 file_bytes = 4;
+   */
+  fileBytes: bigint;
+
+  /**
+   * Open files of one process.
+   *
+   * @generated from field: int32 open_files = 5;
+   */
+  openFiles: number;
+
+  /**
+   * Output of one command that is kept, in bytes.
+   *
+   * @generated from field: int64 output_bytes = 6;
+   */
+  outputBytes: bigint;
+
+  /**
+   * Output, kept or not, after which a command is ended, in bytes.
+   *
+   * @generated from field: int64 flood_bytes = 7;
+   */
+  floodBytes: bigint;
+
+  /**
+   * The size of the workspace with its home directory, in bytes on disk.
+   *
+   * @generated from field: int64 workspace_bytes = 8;
+   */
+  workspaceBytes: bigint;
+
+  /**
+   * Files and directories in the workspace and its home directory.
+   *
+   * @generated from field: int64 workspace_inodes = 9;
+   */
+  workspaceInodes: bigint;
+
+  /**
+   * How long a command may run that does not say.
+   *
+   * @generated from field: google.protobuf.Duration timeout = 10;
+   */
+  timeout?: Duration | undefined;
+
+  /**
+   * How long a command may ask to run.
+   *
+   * @generated from field: google.protobuf.Duration max_timeout = 11;
+   */
+  maxTimeout?: Duration | undefined;
+};
+
+/**
+ * Describes the message fairlead.session.v1.AgentLimits.
+ * Use `create(AgentLimitsSchema)` to create a new message.
+ */
+export const AgentLimitsSchema: GenMessage<AgentLimits> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_agent, 1);
 
 /**
  * AgentNetworkRule lets some requests of an agent's commands out.
@@ -174,5 +278,5 @@ export type AgentNetworkRule = Message<"fairlead.session.v1.AgentNetworkRule"> &
  * Use `create(AgentNetworkRuleSchema)` to create a new message.
  */
 export const AgentNetworkRuleSchema: GenMessage<AgentNetworkRule> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_agent, 1);
+  messageDesc(file_fairlead_session_v1_agent, 2);
 

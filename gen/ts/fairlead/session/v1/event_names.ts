@@ -34,6 +34,7 @@ export const eventNames = {
   operationStarted: "operation.started",
   operationProgress: "operation.progress",
   operationFinished: "operation.finished",
+  toolCallNetwork: "tool_call.network",
   warning: "warning",
   error: "error",
 } as const;
