@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
@@ -21,7 +22,11 @@ import (
 func Peers(calls toolsv1.CallServiceClient, workspaces sandboxv1.WorkspaceServiceClient) jobs.Handler {
 	return func(ctx context.Context, j store.Job) (*store.Job, error) {
 		session := "sessions/" + j.ID
-		_, tools := calls.DeleteSessionCalls(ctx, &toolsv1.DeleteSessionCallsRequest{Session: session})
+		epoch, err := nextEpoch(j)
+		if err != nil {
+			return nil, err
+		}
+		_, tools := calls.DeleteSessionCalls(ctx, &toolsv1.DeleteSessionCallsRequest{Session: session, NextEpoch: epoch})
 		if tools != nil {
 			tools = fmt.Errorf("delete the calls of %s in tools: %w", session, tools)
 		}
@@ -31,6 +36,19 @@ func Peers(calls toolsv1.CallServiceClient, workspaces sandboxv1.WorkspaceServic
 		}
 		return nil, errors.Join(tools, sandbox)
 	}
+}
+
+// nextEpoch is the lowest under which a session can be held that is made again under
+// the id; 0, which is none: the job is of an earlier version and does not say.
+func nextEpoch(j store.Job) (int64, error) {
+	if len(j.Body) == 0 {
+		return 0, nil
+	}
+	last, err := strconv.ParseInt(string(j.Body), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("the last epoch of the deleted session %s: %w", j.ID, err)
+	}
+	return last + 1, nil
 }
 
 const (

@@ -7,7 +7,7 @@ type JobKind string
 
 // The kinds of jobs.
 const (
-	JobDelete   JobKind = "delete"   // tell the peers of a session that was deleted
+	JobDelete   JobKind = "delete"   // tell the peers of a session that was deleted; the body is its last epoch, in digits
 	JobTend     JobKind = "tend"     // look after a turn that has ended: its messages and its deltas
 	JobSchedule JobKind = "schedule" // send a schedule's next message
 	JobWebhook  JobKind = "webhook"  // tell a webhook of something

@@ -189,14 +189,14 @@ func sameCall(rec store.Record, q Request, digest string) error {
 	return nil
 }
 
-// Forget closes a session for good: its running calls are stopped, and its
-// journal is deleted.
-func (e *Engine) Forget(ctx context.Context, tenant, session string) error {
+// Forget closes a session that was held under epochs below next: its running calls
+// are stopped, and its journal is deleted.
+func (e *Engine) Forget(ctx context.Context, tenant, session string, next int64) error {
 	// First the journal: from then on nothing of the session can start.
-	if err := e.Store.DeleteSession(ctx, tenant, session); err != nil {
+	if err := e.Store.DeleteSession(ctx, tenant, session, next); err != nil {
 		return err
 	}
-	for _, r := range e.runsOf(tenant, session) {
+	for _, r := range e.runsOf(tenant, session, next) {
 		r.cancel(tool.ErrCancelled)
 		if err := r.wait(ctx); err != nil {
 			return err
@@ -205,12 +205,12 @@ func (e *Engine) Forget(ctx context.Context, tenant, session string) error {
 	return nil
 }
 
-func (e *Engine) runsOf(tenant, session string) []*run {
+func (e *Engine) runsOf(tenant, session string, next int64) []*run {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var runs []*run
 	for _, r := range e.running {
-		if r.ref.Tenant == tenant && r.ref.Session == session {
+		if r.ref.Tenant == tenant && r.ref.Session == session && r.epoch.Load() < next {
 			runs = append(runs, r)
 		}
 	}

@@ -80,7 +80,11 @@ func (s *Calls) DeleteSessionCalls(ctx context.Context, q *toolsv1.DeleteSession
 	if err != nil {
 		return nil, err
 	}
-	if err := s.engine.Forget(ctx, tenant, q.GetSession()); err != nil {
+	next := q.GetNextEpoch()
+	if next == 0 {
+		next = store.NoEpoch
+	}
+	if err := s.engine.Forget(ctx, tenant, q.GetSession(), next); err != nil {
 		return nil, outward(err, q.GetSession())
 	}
 	if err := s.operations.Forget(ctx, tenant, q.GetSession()); err != nil {

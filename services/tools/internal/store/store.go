@@ -5,8 +5,12 @@ package store
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 )
+
+// NoEpoch is above every epoch of a session.
+const NoEpoch = math.MaxInt64
 
 // ErrStaleEpoch refuses a caller whose epoch is lower than the highest one that
 // was seen of the session, or whose session was deleted.
@@ -148,9 +152,10 @@ type Store interface {
 	// others may take them over at once.
 	Release(ctx context.Context, owner string) error
 
-	// DeleteSession forgets the calls of a session, and refuses every epoch of
-	// it from then on. It may be repeated.
-	DeleteSession(ctx context.Context, tenant, session string) error
+	// DeleteSession forgets the calls of a session that were made under an epoch
+	// below next, and refuses these epochs from then on: NoEpoch refuses all that
+	// there can be. It may be repeated.
+	DeleteSession(ctx context.Context, tenant, session string, next int64) error
 
 	Operations
 

@@ -1090,7 +1090,12 @@ func (x *CancelCallResponse) GetResult() *CallResult {
 type DeleteSessionCallsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session, as `sessions/{session}`.
-	Session       string `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Session string `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	// The lowest epoch under which a session that is made again under the name
+	// can be held. Calls under lower ones are forgotten, and refused from now
+	// on. 0: it is not known, and no call of a session of this name is taken any
+	// more.
+	NextEpoch     int64 `protobuf:"varint,2,opt,name=next_epoch,json=nextEpoch,proto3" json:"next_epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1130,6 +1135,13 @@ func (x *DeleteSessionCallsRequest) GetSession() string {
 		return x.Session
 	}
 	return ""
+}
+
+func (x *DeleteSessionCallsRequest) GetNextEpoch() int64 {
+	if x != nil {
+		return x.NextEpoch
+	}
+	return 0
 }
 
 // DeleteSessionCallsResponse says that the calls are forgotten.
@@ -1232,9 +1244,11 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\x11CancelCallRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\"K\n" +
 	"\x12CancelCallResponse\x125\n" +
-	"\x06result\x18\x01 \x01(\v2\x1d.fairlead.tools.v1.CallResultR\x06result\"`\n" +
+	"\x06result\x18\x01 \x01(\v2\x1d.fairlead.tools.v1.CallResultR\x06result\"\x88\x01\n" +
 	"\x19DeleteSessionCallsRequest\x12C\n" +
-	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\"\x1c\n" +
+	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12&\n" +
+	"\n" +
+	"next_epoch\x18\x02 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\tnextEpoch\"\x1c\n" +
 	"\x1aDeleteSessionCallsResponse*\x8d\x01\n" +
 	"\x10CallDecisionKind\x12\"\n" +
 	"\x1eCALL_DECISION_KIND_UNSPECIFIED\x10\x00\x12\x1c\n" +

@@ -175,10 +175,12 @@ class CancelCallResponse(_message.Message):
     def __init__(self, result: _Optional[_Union[CallResult, _Mapping]] = ...) -> None: ...
 
 class DeleteSessionCallsRequest(_message.Message):
-    __slots__ = ("session",)
+    __slots__ = ("session", "next_epoch")
     SESSION_FIELD_NUMBER: _ClassVar[int]
+    NEXT_EPOCH_FIELD_NUMBER: _ClassVar[int]
     session: str
-    def __init__(self, session: _Optional[str] = ...) -> None: ...
+    next_epoch: int
+    def __init__(self, session: _Optional[str] = ..., next_epoch: _Optional[int] = ...) -> None: ...
 
 class DeleteSessionCallsResponse(_message.Message):
     __slots__ = ()

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"strconv"
 	"time"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -37,7 +38,8 @@ func JobAt(j store.Job, now time.Time) store.Job {
 	return j
 }
 
-// DeleteJob is the job that tells the peers that a session was deleted.
-func DeleteJob(k store.Key, due time.Time) store.Job {
-	return store.Job{Tenant: k.Tenant, Kind: store.JobDelete, ID: k.Session, Due: Micros(due)}
+// DeleteJob is the job that tells the peers that a session was deleted, which was
+// held last under the epoch.
+func DeleteJob(k store.Key, epoch int64, due time.Time) store.Job {
+	return store.Job{Tenant: k.Tenant, Kind: store.JobDelete, ID: k.Session, Body: strconv.AppendInt(nil, epoch, 10), Due: Micros(due)}
 }

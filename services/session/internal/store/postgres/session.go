@@ -243,6 +243,6 @@ func purge(ctx context.Context, tx pgx.Tx, k store.Key, epoch int64, now time.Ti
 		insert into tombstones (tenant, session, epoch, delete_time, clean) values ($1, $2, $3, $4, false)
 		on conflict (tenant, session) do update set epoch = excluded.epoch, delete_time = excluded.delete_time, clean = false`,
 		k.Tenant, k.Session, epoch, now)
-	queueJobs(b, []store.Job{backend.DeleteJob(k, now.Add(grace))})
+	queueJobs(b, []store.Job{backend.DeleteJob(k, epoch, now.Add(grace))})
 	return tx.SendBatch(ctx, b).Close()
 }

@@ -215,5 +215,5 @@ func purge(ctx context.Context, tx *sql.Tx, k store.Key, epoch int64, now time.T
 		k.Tenant, k.Session, epoch, micros(now)); err != nil {
 		return err
 	}
-	return insertJobs(ctx, tx, []store.Job{backend.DeleteJob(k, now.Add(grace))})
+	return insertJobs(ctx, tx, []store.Job{backend.DeleteJob(k, epoch, now.Add(grace))})
 }

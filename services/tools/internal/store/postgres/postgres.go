@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -132,13 +131,17 @@ func move(ctx context.Context, tx pgx.Tx, ref store.Ref, c store.Change) (int64,
 }
 
 // DeleteSession implements store.Store.
-func (s *Store) DeleteSession(ctx context.Context, tenant, session string) error {
+func (s *Store) DeleteSession(ctx context.Context, tenant, session string, next int64) error {
 	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
 		// The fence first: it waits for those who are about to start a call.
-		if err := fence(ctx, tx, store.Ref{Tenant: tenant, Session: session, Epoch: math.MaxInt64}); err != nil {
+		_, err := tx.Exec(ctx,
+			`insert into sessions (tenant, session, epoch) values ($1, $2, $3)
+			 on conflict (tenant, session) do update set epoch = greatest(sessions.epoch, excluded.epoch)`,
+			tenant, session, next)
+		if err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `delete from calls where tenant = $1 and session = $2`, tenant, session)
+		_, err = tx.Exec(ctx, `delete from calls where tenant = $1 and session = $2 and epoch < $3`, tenant, session, next)
 		return err
 	})
 	return failed(err, "delete the calls of %s", session)

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 
 	kitsqlite "github.com/fairlead/fairlead/services/internal/kit/sqlite"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
@@ -149,12 +148,17 @@ func move(ctx context.Context, tx *sql.Tx, ref store.Ref, c store.Change) (sql.R
 }
 
 // DeleteSession implements store.Store.
-func (s *Store) DeleteSession(ctx context.Context, tenant, session string) error {
+func (s *Store) DeleteSession(ctx context.Context, tenant, session string, next int64) error {
 	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `delete from calls where tenant = ? and session = ?`, tenant, session); err != nil {
+		_, err := tx.ExecContext(ctx,
+			`insert into sessions (tenant, session, epoch) values (?, ?, ?)
+			 on conflict (tenant, session) do update set epoch = max(epoch, excluded.epoch)`,
+			tenant, session, next)
+		if err != nil {
 			return err
 		}
-		return fence(ctx, tx, store.Ref{Tenant: tenant, Session: session, Epoch: math.MaxInt64})
+		_, err = tx.ExecContext(ctx, `delete from calls where tenant = ? and session = ? and epoch < ?`, tenant, session, next)
+		return err
 	})
 	return failed(err, "delete the calls of %s", session)
 }

@@ -93,7 +93,7 @@ func staleTakeover(t *testing.T, s store.Store) {
 	lower.Epoch = 2
 	want(t, s.TakeOver(t.Context(), lower, 1, bob, long), store.ErrStaleEpoch)
 	belongs(t, s, "c1", ann, 1, false)
-	must(t, s.DeleteSession(t.Context(), "acme", "sessions/s1"))
+	must(t, s.DeleteSession(t.Context(), "acme", "sessions/s1", store.NoEpoch))
 	want(t, s.TakeOver(t.Context(), ref("c1"), 1, bob, long), store.ErrStaleEpoch)
 }
 

@@ -262,7 +262,7 @@ func deletedOperations(t *testing.T, s store.Store) {
 	other := ref("c2")
 	other.Session = "sessions/s2"
 	operation(t, s, other)
-	must(t, s.DeleteSession(t.Context(), "acme", "sessions/s1"))
+	must(t, s.DeleteSession(t.Context(), "acme", "sessions/s1", store.NoEpoch))
 	for range 2 {
 		must(t, s.DeleteOperations(t.Context(), "acme", "sessions/s1"))
 	}

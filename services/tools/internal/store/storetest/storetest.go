@@ -34,6 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"an unfenced move is not refused", unfenced},
 		{"tenants do not see each other", tenants},
 		{"a deleted session is forgotten and stays closed", deleted},
+		{"a session that is made again under the name of a deleted one is open", deletedBefore},
 		{"a cancelled context is told as such", cancelled},
 		{"it can be reached", func(t *testing.T, s store.Store) { must(t, s.Ping(t.Context())) }},
 	}
@@ -172,7 +173,7 @@ func tenants(t *testing.T, s store.Store) {
 	c := start(store.Asked)
 	c.Digest = "d2"
 	must(t, s.Move(t.Context(), other, c))
-	must(t, s.DeleteSession(t.Context(), "umbrella", "sessions/s1"))
+	must(t, s.DeleteSession(t.Context(), "umbrella", "sessions/s1", store.NoEpoch))
 	expect(t, s, ref("c1"), store.Record{Session: "sessions/s1", State: store.Started, Tool: "Bash", Digest: "d1"})
 }
 
@@ -182,13 +183,30 @@ func deleted(t *testing.T, s store.Store) {
 	other.Session = "sessions/s2"
 	must(t, s.Move(t.Context(), other, start(store.Started)))
 	for range 2 {
-		must(t, s.DeleteSession(t.Context(), "acme", "sessions/s1"))
+		must(t, s.DeleteSession(t.Context(), "acme", "sessions/s1", store.NoEpoch))
 	}
 	_, err := s.Enter(t.Context(), ref("c1"))
 	want(t, err, store.ErrStaleEpoch)
 	want(t, s.Move(t.Context(), ref("c1"), start(store.Started)), store.ErrStaleEpoch)
 	want(t, s.Move(t.Context(), ref("c1"), store.Change{From: store.Started, To: store.Finished, At: at}), store.ErrConflict)
 	expect(t, s, other, store.Record{Session: "sessions/s2", State: store.Started, Tool: "Bash", Digest: "d1"})
+}
+
+func deletedBefore(t *testing.T, s store.Store) {
+	before, after := ref("c1"), ref("c2")
+	before.Epoch, after.Epoch = 5, 6
+	must(t, s.Move(t.Context(), before, start(store.Started)))
+	for range 2 {
+		must(t, s.DeleteSession(t.Context(), "acme", "sessions/s1", 6))
+	}
+	_, err := s.Enter(t.Context(), before)
+	want(t, err, store.ErrStaleEpoch)
+	must(t, s.Move(t.Context(), after, start(store.Started)))
+	must(t, s.DeleteSession(t.Context(), "acme", "sessions/s1", 6)) // one that comes late spares the new session
+	expect(t, s, after, store.Record{Session: "sessions/s1", State: store.Started, Tool: "Bash", Digest: "d1"})
+	again := before
+	again.Epoch = 6
+	expect(t, s, again, store.Record{}) // forgotten
 }
 
 func cancelled(t *testing.T, s store.Store) {
