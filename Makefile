@@ -120,6 +120,12 @@ chaos: $(INIT) need-bubblewrap need-postgres ## Kill everything KILLS times whil
 chaos-short: $(INIT) need-bubblewrap need-postgres ## The same in under a minute, as CI runs it
 	go test -count=1 -v -run TestChaos ./services/allinone/chaos/
 
+.PHONY: attacks
+attacks: $(INIT) need-bubblewrap ## Attack every driver that this machine can run, as root and as nobody, and print what came of each attack
+	@mkdir -p bin && rm -f bin/attacks.md
+	go test -count=1 -timeout 20m -run 'TestAttacks|TestAsAPlainUser' ./services/sandbox/ -args -attacks=$(CURDIR)/bin/attacks.md
+	@cat bin/attacks.md
+
 ROUNDS ?= 10000
 .PHONY: leaks
 leaks: $(INIT) need-bubblewrap ## Make, use and delete workspaces ROUNDS times, and check that nothing is left on the machine

@@ -25,7 +25,12 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		removeAttacker()
+		os.Exit(code)
+	}))
+}
 
 // TestAsAPlainUser runs the other tests of this package as a user without any
 // privilege, where only the level `basic` is to be had.
@@ -48,10 +53,19 @@ func TestAsAPlainUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), binary, "-test.timeout=3m")
-	cmd.Dir, cmd.Env = dir+"/tmp", []string{"TMPDIR=" + dir + "/tmp", "PATH=" + os.Getenv("PATH")}
+	cmd.Dir, cmd.Env = dir+"/tmp", []string{"TMPDIR=" + dir + "/tmp", "PATH=" + os.Getenv("PATH"), attackerProgram + "=" + attacker(t)}
+	if *attacksTable != "" {
+		cmd.Args = append(cmd.Args, "-attacks="+dir+"/tmp/attacks", "-test.run=TestAttacks")
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+	if *attacksTable != "" {
+		b, err := os.ReadFile(dir + "/tmp/attacks")
+		if err := errors.Join(err, appendTo(*attacksTable, string(b))); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
