@@ -24,19 +24,6 @@ type Piece struct {
 	Data   []byte // valid until send returns
 }
 
-// makeOutput makes the files that keep the output.
-func (e *Exec) makeOutput() error {
-	for i, name := range streamFiles {
-		f, err := os.OpenFile(filepath.Join(e.dir, name), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-		if err != nil {
-			e.closeOutput()
-			return err
-		}
-		e.streams[i].file = f
-	}
-	return nil
-}
-
 func (e *Exec) closeOutput() {
 	for i := range e.streams {
 		if f := e.streams[i].file; f != nil {
@@ -83,7 +70,7 @@ func (e *Exec) add(i int, b []byte, l Limits) {
 		b = b[:max(room, 0)]
 	}
 	if len(b) > 0 {
-		n, err := e.streams[i].file.WriteAt(b, e.streams[i].size)
+		n, err := e.write(i, b)
 		if err != nil {
 			e.node.o.Log.Error("cannot keep the output of a command", "call_id", e.rec.CallID, "error", err)
 		}
@@ -95,6 +82,19 @@ func (e *Exec) add(i int, b []byte, l Limits) {
 	if flood {
 		e.stop(Outcome{Reason: OutputLimit, Message: fmt.Sprintf("the command was ended because it wrote more than %d bytes", l.FloodBytes)})
 	}
+}
+
+// write appends to the file that keeps a stream, which is made for its first byte:
+// most commands write to one stream at most. mu is held.
+func (e *Exec) write(i int, b []byte) (n int, err error) {
+	s := &e.streams[i]
+	if s.file == nil {
+		s.file, err = os.OpenFile(filepath.Join(e.dir, streamFiles[i]), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+		if err != nil {
+			return 0, err
+		}
+	}
+	return s.file.WriteAt(b, s.size)
 }
 
 // awaitOutput waits until all output is kept. Nothing of the command runs any
@@ -121,7 +121,7 @@ func (e *Exec) awaitOutput(p Process, copied <-chan struct{}) {
 // ended once all of it was sent. It ends with an error of send's or the context's
 // without harm to the command.
 func (e *Exec) Follow(ctx context.Context, from Offsets, send func(Piece) error) (Outcome, error) {
-	files, err := e.openOutput()
+	var files [2]*os.File // they stay readable when the exec is forgotten meanwhile
 	defer func() {
 		for _, f := range files {
 			if f != nil {
@@ -129,9 +129,6 @@ func (e *Exec) Follow(ctx context.Context, from Offsets, send func(Piece) error)
 			}
 		}
 	}()
-	if err != nil {
-		return Outcome{}, err
-	}
 	buffer := make([]byte, pieceSize)
 	for {
 		e.mu.Lock()
@@ -139,11 +136,18 @@ func (e *Exec) Follow(ctx context.Context, from Offsets, send func(Piece) error)
 		end, changed := e.rec.Outcome, e.changed
 		e.mu.Unlock()
 		sent := false
-		for i, f := range files {
-			if f == nil || from[i] >= sizes[i] {
+		for i := range files {
+			if from[i] >= sizes[i] {
 				continue
 			}
-			n, err := f.ReadAt(buffer[:min(pieceSize, sizes[i]-from[i])], from[i])
+			if files[i] == nil {
+				f, err := e.openOutput(i)
+				if err != nil {
+					return Outcome{}, err
+				}
+				files[i] = f
+			}
+			n, err := files[i].ReadAt(buffer[:min(pieceSize, sizes[i]-from[i])], from[i])
 			if n == 0 {
 				return Outcome{}, fmt.Errorf("read the kept output: %w", err)
 			}
@@ -167,18 +171,11 @@ func (e *Exec) Follow(ctx context.Context, from Offsets, send func(Piece) error)
 	}
 }
 
-// openOutput opens the files that keep the output. They stay readable when the
-// exec is forgotten meanwhile.
-func (e *Exec) openOutput() (files [2]*os.File, err error) {
-	for i, name := range streamFiles {
-		f, err := os.Open(filepath.Join(e.dir, name))
-		if errors.Is(err, os.ErrNotExist) {
-			continue // it was lost before it wrote anything, or forgotten
-		}
-		if err != nil {
-			return files, err
-		}
-		files[i] = f
+// openOutput opens the file that keeps a stream.
+func (e *Exec) openOutput(i int) (*os.File, error) {
+	f, err := os.Open(filepath.Join(e.dir, streamFiles[i]))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, ErrAcknowledged // by somebody else, meanwhile
 	}
-	return files, nil
+	return f, err
 }

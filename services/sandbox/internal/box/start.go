@@ -183,24 +183,20 @@ func (s *session) record(c Call, spec Spec) (*Exec, error) {
 		return nil, fmt.Errorf("call id %q is not valid", c.ID)
 	}
 	dir := s.path("execs", c.ID)
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return nil, err
-	}
 	r := record{CallID: c.ID, Digest: spec.digest(), Argv: spec.Argv, Started: s.node.o.Now()}
 	e := newExec(s.node, dir, r)
 	e.stdin = spec.Stdin
 	if s.meta.Network != "" {
 		e.network = &s.key
 	}
-	if err := e.makeOutput(); err != nil {
-		return nil, err
+	entry := startEntry{Key: s.key, CallID: c.ID, Digest: r.Digest, Started: r.Started, Created: s.meta.Created}
+	synced := make(chan error, 1)
+	go func() { synced <- s.node.journal.add(entry) }() // the disk works while the rest is made
+	err := os.Mkdir(dir, 0o700)
+	if err == nil || errors.Is(err, os.ErrExist) {
+		err = note(filepath.Join(dir, recordFile), r)
 	}
-	err := note(filepath.Join(dir, recordFile), r)
-	if err == nil {
-		err = s.node.journal.add(startEntry{Key: s.key, CallID: c.ID, Digest: r.Digest, Started: r.Started, Created: s.meta.Created})
-	}
-	if err != nil {
-		e.closeOutput()
+	if err := errors.Join(err, <-synced); err != nil {
 		return nil, err
 	}
 	return e, nil

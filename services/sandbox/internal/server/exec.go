@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
@@ -22,10 +21,7 @@ type execServer struct {
 }
 
 func (s *execServer) Exec(stream sandboxv1.ExecService_ExecServer) error {
-	if err := stream.SendHeader(metadata.MD{}); err != nil {
-		return err
-	}
-	first, err := stream.Recv()
+	first, err := stream.Recv() // `started` follows at once and brings the headers
 	if errors.Is(err, io.EOF) {
 		return invalid("kind", "the first request must be `start` or `attach`, and there was none")
 	}
