@@ -78,7 +78,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 		return nil, err
 	}
 	s.node, err = box.Open(box.Options{
-		Dir: data, Runner: s.runner, Owners: owners, Limits: c.Limits.box(),
+		Dir: data, Name: nodeName(c.Node), Runner: s.runner, Owners: owners, Limits: c.Limits.box(),
 		MaxExecs: c.Limits.Execs, MaxSessionExecs: c.Limits.SessionExecs, Spares: c.SpareSandboxes,
 		KeepFinished: c.Limits.KeepResults, KeepFor: c.Limits.KeepFor, Network: s.network,
 		Observer: s.network.Observer(observer), Log: d.Log,

@@ -77,6 +77,7 @@ type Use struct {
 // Options of a Node.
 type Options struct {
 	Dir             string
+	Name            string // of the node
 	Runner          Runner
 	Owners          Owners
 	Limits          Limits

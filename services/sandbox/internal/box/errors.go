@@ -16,6 +16,7 @@ var (
 	ErrAcknowledged     = errors.New("the exec's result was recorded and the exec forgotten")
 	ErrStaleEpoch       = errors.New("the caller no longer holds the session")
 	ErrStaleGeneration  = errors.New("the workspace's place has moved")
+	ErrWrongNode        = errors.New("the request is for another node")
 	ErrWorkspaceFull    = errors.New("the workspace is as large as it may be")
 	ErrTooManyExecs     = errors.New("too many commands run")
 	ErrTooManySandboxes = errors.New("too many sandboxes are in use")

@@ -46,7 +46,7 @@ func TestAStartOfADeletedWorkspaceIsForgotten(t *testing.T) {
 	k := Key{"t", "s"}
 	ensure(t, n, k)
 	finish(t, n, "a")
-	if err := n.Delete(k); err != nil {
+	if err := n.Delete(k, 0); err != nil {
 		t.Fatal(err)
 	}
 	ensure(t, n, k)

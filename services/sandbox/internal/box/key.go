@@ -18,6 +18,11 @@ type Call struct {
 	// Operation says that the caller acts for work that outlives the holders of
 	// its session: a lower epoch is not refused.
 	Operation bool
+	// Node is the name of the node that the caller means; empty means any.
+	Node string
+	// Generation is of the place that the caller means, for what does not name one
+	// itself; 0 means any.
+	Generation int64
 }
 
 var (

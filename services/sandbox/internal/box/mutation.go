@@ -66,7 +66,7 @@ func (n *Node) Mutate(c Call, generation int64, ch Change) ([]byte, error) {
 func (s *session) begin(c Call, generation int64) (*Workspace, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.admit(generation); err != nil {
+	if err := s.admitCall(c, generation); err != nil {
 		return nil, err
 	}
 	if err := s.fence(c.Epoch); err != nil {

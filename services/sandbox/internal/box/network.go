@@ -13,7 +13,7 @@ func (n *Node) SetNetwork(c Call, generation int64, policy string) error {
 	defer leave()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.admit(generation); err != nil {
+	if err := s.admitCall(c, generation); err != nil {
 		return err
 	}
 	if err := s.fence(c.Epoch); err != nil {

@@ -136,8 +136,14 @@ func (s *session) admit(generation int64) error {
 	return nil
 }
 
-// fenceCall is fence, but for who acts for an operation. mu is held.
+// fenceCall is admitCall and fence, but an older epoch of who acts for an operation
+// is not refused. mu is held.
 func (s *session) fenceCall(c Call) error {
+	if s.meta != nil {
+		if err := s.admitCall(c, 0); err != nil {
+			return err
+		}
+	}
 	if c.Operation && s.meta != nil && c.Epoch < s.meta.Epoch {
 		return nil
 	}

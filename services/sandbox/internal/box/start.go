@@ -25,7 +25,7 @@ func (n *Node) Start(ctx context.Context, c Call, generation int64, spec Spec) (
 	defer s.starts.RUnlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.admit(generation); err != nil {
+	if err := s.admitCall(c, generation); err != nil {
 		return nil, false, err
 	}
 	if err := s.fence(c.Epoch); err != nil {

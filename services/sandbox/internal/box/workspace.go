@@ -47,10 +47,14 @@ func (n *Node) ensure(c Call, generation int64, seed func(*Workspace) error, imp
 		return Ensured{}, err
 	}
 	defer leave()
+	generation = c.generation(generation)
+	if err := s.replace(c, generation); err != nil {
+		return Ensured{}, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.meta != nil {
-		if err := s.admit(generation); err != nil {
+		if err := s.admitCall(c, generation); err != nil {
 			return Ensured{}, err
 		}
 		if err := s.fence(c.Epoch); err != nil {
@@ -134,53 +138,6 @@ func (s *session) makeFolders(slot int, sp *spare) error {
 
 func (s *session) workspace() *Workspace {
 	return &Workspace{Dir: s.path("workspace"), Staging: s.path("staging"), Snapshots: s.path("snapshots"), Generation: s.meta.Generation, Owner: s.node.slots.owner(s.meta.Slot), s: s}
-}
-
-// Delete kills what runs in a session's workspace and deletes it, with everything
-// that is remembered of the session. One that does not exist is deleted already.
-func (n *Node) Delete(k Key) error {
-	s, leave, err := n.enter(k)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	s.changes.Lock()
-	defer s.changes.Unlock()
-	for {
-		running := s.running()
-		for _, e := range running {
-			e.stop(Outcome{Reason: Cancelled, Message: "the workspace was deleted"})
-		}
-		for _, e := range running {
-			<-e.done
-		}
-		s.mu.Lock()
-		if again := s.anyRunning(); !again {
-			break
-		}
-		s.mu.Unlock() // one was started in between
-	}
-	defer s.mu.Unlock()
-	if s.meta == nil {
-		return nil
-	}
-	n.o.Runner.Stop(s.path("workspace"))
-	if err := n.discard(s.dir); err != nil {
-		return fmt.Errorf("delete the workspace: %w", err)
-	}
-	n.slots.free(s.meta.Slot)
-	s.meta, s.execs = nil, map[string]*Exec{}
-	s.usage.set(nil)
-	return nil
-}
-
-func (s *session) anyRunning() bool {
-	for _, e := range s.execs {
-		if e.Outcome() == nil && !e.mark() {
-			return true
-		}
-	}
-	return false
 }
 
 // View returns a session's workspace, to read it. release must be called.

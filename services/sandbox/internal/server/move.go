@@ -101,7 +101,7 @@ func (s *snapshotServer) ImportSnapshots(ctx context.Context, r *sandboxv1.Impor
 	if err != nil {
 		return nil, status(err)
 	}
-	k, done, err := s.read(ctx, r.GetCall().GetSession(), r.GetWorkspaceGeneration())
+	k, done, err := s.read(ctx, r.GetCall().GetSession(), got.Generation)
 	if err != nil {
 		return nil, status(err)
 	}

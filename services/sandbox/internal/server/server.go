@@ -66,5 +66,5 @@ func key(ctx context.Context, session string) (box.Key, error) {
 
 func call(ctx context.Context, c *commonv1.CallRef) (box.Call, error) {
 	k, err := key(ctx, c.GetSession())
-	return box.Call{Key: k, Epoch: c.GetEpoch(), ID: c.GetCallId()}, err
+	return box.Call{Key: k, Epoch: c.GetEpoch(), ID: c.GetCallId(), Node: c.GetNode(), Generation: c.GetWorkspaceGeneration()}, err
 }

@@ -75,10 +75,10 @@ func (s *workspaceServer) DeleteWorkspace(ctx context.Context, r *sandboxv1.Dele
 	if err != nil {
 		return nil, status(err)
 	}
-	if err := s.node.Delete(k); err != nil {
+	if err := s.node.Delete(k, r.GetWorkspaceGeneration()); err != nil {
 		return nil, status(err)
 	}
-	if s.info.Objects != nil {
+	if s.info.Objects != nil && r.GetWorkspaceGeneration() == 0 {
 		if err := s.dropPlaces(ctx, k, math.MaxInt64); err != nil {
 			return nil, status(remoteError(err))
 		}
@@ -87,5 +87,5 @@ func (s *workspaceServer) DeleteWorkspace(ctx context.Context, r *sandboxv1.Dele
 }
 
 func (s *workspaceServer) GetCapabilities(context.Context, *sandboxv1.GetCapabilitiesRequest) (*sandboxv1.GetCapabilitiesResponse, error) {
-	return &sandboxv1.GetCapabilitiesResponse{Level: s.info.Level, Driver: s.info.Driver, Includes: s.info.Includes}, nil
+	return &sandboxv1.GetCapabilitiesResponse{Node: s.info.Node, Level: s.info.Level, Driver: s.info.Driver, Includes: s.info.Includes}, nil
 }

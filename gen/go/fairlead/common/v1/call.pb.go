@@ -36,9 +36,19 @@ type CallRef struct {
 	// The call, unique within the tenant: the idempotency key of everything that
 	// is done for it. For work that belongs to no tool call (warming a
 	// workspace), an id that the caller chose.
-	CallId        string `protobuf:"bytes,3,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	CallId string `protobuf:"bytes,3,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// The sandbox node that has the session's workspace, by its name. Tools sends
+	// what it does for the call there; a node of another name refuses it with
+	// FAILED_PRECONDITION and reason WRONG_NODE. Empty: there is one node only.
+	Node string `protobuf:"bytes,4,opt,name=node,proto3" json:"node,omitempty"`
+	// The generation of the workspace's place, which grows each time the workspace is
+	// moved to another node. A node whose copy is of another one refuses the request
+	// with FAILED_PRECONDITION and reason STALE_GENERATION; tools takes a call that
+	// was started under a lower one for lost. 0: any. A request's own
+	// `workspace_generation` goes before this one.
+	WorkspaceGeneration int64 `protobuf:"varint,5,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *CallRef) Reset() {
@@ -92,15 +102,31 @@ func (x *CallRef) GetCallId() string {
 	return ""
 }
 
+func (x *CallRef) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *CallRef) GetWorkspaceGeneration() int64 {
+	if x != nil {
+		return x.WorkspaceGeneration
+	}
+	return 0
+}
+
 var File_fairlead_common_v1_call_proto protoreflect.FileDescriptor
 
 const file_fairlead_common_v1_call_proto_rawDesc = "" +
 	"\n" +
-	"\x1dfairlead/common/v1/call.proto\x12\x12fairlead.common.v1\x1a\x1bbuf/validate/validate.proto\"\xb1\x01\n" +
+	"\x1dfairlead/common/v1/call.proto\x12\x12fairlead.common.v1\x1a\x1bbuf/validate/validate.proto\"\x8b\x02\n" +
 	"\aCallRef\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12\x1d\n" +
 	"\x05epoch\x18\x02 \x01(\x03B\a\xbaH\x04\"\x02 \x00R\x05epoch\x12B\n" +
-	"\acall_id\x18\x03 \x01(\tB)\xbaH&r$2\"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$R\x06callIdBAZ?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3"
+	"\acall_id\x18\x03 \x01(\tB)\xbaH&r$2\"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$R\x06callId\x12\x1c\n" +
+	"\x04node\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\xfd\x01R\x04node\x12:\n" +
+	"\x14workspace_generation\x18\x05 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x13workspaceGenerationBAZ?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3"
 
 var (
 	file_fairlead_common_v1_call_proto_rawDescOnce sync.Once

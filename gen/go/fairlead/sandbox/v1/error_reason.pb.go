@@ -97,6 +97,8 @@ const (
 	// The node's disk is nearly full: it takes no new workspaces, commands and files
 	// until there is room again.
 	ErrorReason_ERROR_REASON_DISK_FULL ErrorReason = 34
+	// The request is meant for a node of another name.
+	ErrorReason_ERROR_REASON_WRONG_NODE ErrorReason = 41
 )
 
 // Enum value maps for ErrorReason.
@@ -137,6 +139,7 @@ var (
 		32: "ERROR_REASON_TOO_MANY_WATCHED",
 		33: "ERROR_REASON_LIMIT_UNAVAILABLE",
 		34: "ERROR_REASON_DISK_FULL",
+		41: "ERROR_REASON_WRONG_NODE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":         0,
@@ -174,6 +177,7 @@ var (
 		"ERROR_REASON_TOO_MANY_WATCHED":    32,
 		"ERROR_REASON_LIMIT_UNAVAILABLE":   33,
 		"ERROR_REASON_DISK_FULL":           34,
+		"ERROR_REASON_WRONG_NODE":          41,
 	}
 )
 
@@ -208,7 +212,7 @@ var File_fairlead_sandbox_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xaf\t\n" +
+	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xcc\t\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12$\n" +
 	" ERROR_REASON_WORKSPACE_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -245,7 +249,8 @@ const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\x1fERROR_REASON_BAD_NETWORK_POLICY\x10\x1f\x12!\n" +
 	"\x1dERROR_REASON_TOO_MANY_WATCHED\x10 \x12\"\n" +
 	"\x1eERROR_REASON_LIMIT_UNAVAILABLE\x10!\x12\x1a\n" +
-	"\x16ERROR_REASON_DISK_FULL\x10\"BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
+	"\x16ERROR_REASON_DISK_FULL\x10\"\x12\x1b\n" +
+	"\x17ERROR_REASON_WRONG_NODE\x10)BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
 	file_fairlead_sandbox_v1_error_reason_proto_rawDescOnce sync.Once

@@ -151,7 +151,9 @@ type EnsureWorkspaceRequest struct {
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	// Files to put into a new workspace, by path.
 	SeedFiles map[string][]byte `protobuf:"bytes,2,rep,name=seed_files,json=seedFiles,proto3" json:"seed_files,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// The generation of the workspace's place.
+	// The generation of the workspace's place. A copy of a lower one that the node
+	// still has, from before the workspace was moved away, is ended and deleted, and a
+	// new workspace takes its place.
 	WorkspaceGeneration int64 `protobuf:"varint,3,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
 	// What commands may reach from now on; those that run keep what they have. Not
 	// set changes nothing; a new workspace has no network then. A policy that is not
@@ -603,9 +605,13 @@ func (x *EnsureWorkspaceResponse) GetWorkspaceGeneration() int64 {
 type DeleteWorkspaceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session, as `sessions/{session}`.
-	Session       string `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Session string `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	// Deletes only what this node has of the workspace, and only if that is of this
+	// generation or a lower one: a copy that was left when the workspace was moved
+	// away. 0: whatever there is, and what was exported as well.
+	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *DeleteWorkspaceRequest) Reset() {
@@ -643,6 +649,13 @@ func (x *DeleteWorkspaceRequest) GetSession() string {
 		return x.Session
 	}
 	return ""
+}
+
+func (x *DeleteWorkspaceRequest) GetWorkspaceGeneration() int64 {
+	if x != nil {
+		return x.WorkspaceGeneration
+	}
+	return 0
 }
 
 // DeleteWorkspaceResponse says that the workspace is gone.
@@ -734,8 +747,10 @@ type GetCapabilitiesResponse struct {
 	// How a workspace's size is kept: `project` by the file system's quota, `counted`
 	// by looking at it now and then.
 	WorkspaceQuota string `protobuf:"bytes,5,opt,name=workspace_quota,json=workspaceQuota,proto3" json:"workspace_quota,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The node's name.
+	Node          string `protobuf:"bytes,10,opt,name=node,proto3" json:"node,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetCapabilitiesResponse) Reset() {
@@ -799,6 +814,13 @@ func (x *GetCapabilitiesResponse) GetNetwork() string {
 func (x *GetCapabilitiesResponse) GetWorkspaceQuota() string {
 	if x != nil {
 		return x.WorkspaceQuota
+	}
+	return ""
+}
+
+func (x *GetCapabilitiesResponse) GetNode() string {
+	if x != nil {
+		return x.Node
 	}
 	return ""
 }
@@ -1160,17 +1182,20 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\x17EnsureWorkspaceResponse\x12\x18\n" +
 	"\acreated\x18\x01 \x01(\bR\acreated\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x121\n" +
-	"\x14workspace_generation\x18\x03 \x01(\x03R\x13workspaceGeneration\"]\n" +
+	"\x14workspace_generation\x18\x03 \x01(\x03R\x13workspaceGeneration\"\x99\x01\n" +
 	"\x16DeleteWorkspaceRequest\x12C\n" +
-	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\"\x19\n" +
+	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12:\n" +
+	"\x14workspace_generation\x18\x02 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x13workspaceGeneration\"\x19\n" +
 	"\x17DeleteWorkspaceResponse\"\x18\n" +
-	"\x16GetCapabilitiesRequest\"\xa6\x01\n" +
+	"\x16GetCapabilitiesRequest\"\xba\x01\n" +
 	"\x17GetCapabilitiesResponse\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x16\n" +
 	"\x06driver\x18\x02 \x01(\tR\x06driver\x12\x1a\n" +
 	"\bincludes\x18\x03 \x03(\tR\bincludes\x12\x18\n" +
 	"\anetwork\x18\x04 \x01(\tR\anetwork\x12'\n" +
-	"\x0fworkspace_quota\x18\x05 \x01(\tR\x0eworkspaceQuota\"\xd6\x01\n" +
+	"\x0fworkspace_quota\x18\x05 \x01(\tR\x0eworkspaceQuota\x12\x12\n" +
+	"\x04node\x18\n" +
+	" \x01(\tR\x04node\"\xd6\x01\n" +
 	"\x16ExportWorkspaceRequest\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x121\n" +
 	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\x12D\n" +

@@ -134,6 +134,59 @@ func (ApprovalKind) EnumDescriptor() ([]byte, []int) {
 	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{1}
 }
 
+// WorkspaceMoveCause says why a workspace was moved.
+type WorkspaceMoveCause int32
+
+const (
+	// Not set.
+	WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_UNSPECIFIED WorkspaceMoveCause = 0
+	// Its node could not be reached any more.
+	WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_NODE_LOST WorkspaceMoveCause = 1
+	// An operator wanted it. Nothing was lost but running processes.
+	WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_PLANNED WorkspaceMoveCause = 2
+)
+
+// Enum value maps for WorkspaceMoveCause.
+var (
+	WorkspaceMoveCause_name = map[int32]string{
+		0: "WORKSPACE_MOVE_CAUSE_UNSPECIFIED",
+		1: "WORKSPACE_MOVE_CAUSE_NODE_LOST",
+		2: "WORKSPACE_MOVE_CAUSE_PLANNED",
+	}
+	WorkspaceMoveCause_value = map[string]int32{
+		"WORKSPACE_MOVE_CAUSE_UNSPECIFIED": 0,
+		"WORKSPACE_MOVE_CAUSE_NODE_LOST":   1,
+		"WORKSPACE_MOVE_CAUSE_PLANNED":     2,
+	}
+)
+
+func (x WorkspaceMoveCause) Enum() *WorkspaceMoveCause {
+	p := new(WorkspaceMoveCause)
+	*p = x
+	return p
+}
+
+func (x WorkspaceMoveCause) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (WorkspaceMoveCause) Descriptor() protoreflect.EnumDescriptor {
+	return file_fairlead_session_v1_event_proto_enumTypes[2].Descriptor()
+}
+
+func (WorkspaceMoveCause) Type() protoreflect.EnumType {
+	return &file_fairlead_session_v1_event_proto_enumTypes[2]
+}
+
+func (x WorkspaceMoveCause) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use WorkspaceMoveCause.Descriptor instead.
+func (WorkspaceMoveCause) EnumDescriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{2}
+}
+
 // Event is one durable, sequenced fact in a session. The ranges
 // `first_seq..seq` of a session's events tile its log without gap or overlap,
 // also after deltas were merged.
@@ -187,6 +240,7 @@ type Event struct {
 	//	*Event_OperationProgress
 	//	*Event_OperationFinished
 	//	*Event_ToolCallNetwork
+	//	*Event_WorkspaceMoved
 	//	*Event_Warning
 	//	*Event_Error
 	Body          isEvent_Body `protobuf_oneof:"body"`
@@ -563,6 +617,15 @@ func (x *Event) GetToolCallNetwork() *ToolCallNetwork {
 	return nil
 }
 
+func (x *Event) GetWorkspaceMoved() *WorkspaceMoved {
+	if x != nil {
+		if x, ok := x.Body.(*Event_WorkspaceMoved); ok {
+			return x.WorkspaceMoved
+		}
+	}
+	return nil
+}
+
 func (x *Event) GetWarning() *Warning {
 	if x != nil {
 		if x, ok := x.Body.(*Event_Warning); ok {
@@ -750,6 +813,11 @@ type Event_ToolCallNetwork struct {
 	ToolCallNetwork *ToolCallNetwork `protobuf:"bytes,119,opt,name=tool_call_network,json=toolCallNetwork,proto3,oneof"`
 }
 
+type Event_WorkspaceMoved struct {
+	// The session's workspace is on another node now.
+	WorkspaceMoved *WorkspaceMoved `protobuf:"bytes,115,opt,name=workspace_moved,json=workspaceMoved,proto3,oneof"`
+}
+
 type Event_Warning struct {
 	// Something is not as it should be, but the turn goes on.
 	Warning *Warning `protobuf:"bytes,100,opt,name=warning,proto3,oneof"`
@@ -825,6 +893,8 @@ func (*Event_OperationProgress) isEvent_Body() {}
 func (*Event_OperationFinished) isEvent_Body() {}
 
 func (*Event_ToolCallNetwork) isEvent_Body() {}
+
+func (*Event_WorkspaceMoved) isEvent_Body() {}
 
 func (*Event_Warning) isEvent_Body() {}
 
@@ -3027,6 +3097,128 @@ func (x *OperationFinished) GetMessage() string {
 	return ""
 }
 
+// WorkspaceMoved says that the session's workspace is on another node now, and what
+// it has of what it had.
+type WorkspaceMoved struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where it was.
+	FromNode string `protobuf:"bytes,1,opt,name=from_node,json=fromNode,proto3" json:"from_node,omitempty"`
+	// Where it is.
+	ToNode string `protobuf:"bytes,2,opt,name=to_node,json=toNode,proto3" json:"to_node,omitempty"`
+	// The generation of its new place.
+	Generation int64 `protobuf:"varint,3,opt,name=generation,proto3" json:"generation,omitempty"`
+	// Why it was moved.
+	Cause WorkspaceMoveCause `protobuf:"varint,4,opt,name=cause,proto3,enum=fairlead.session.v1.WorkspaceMoveCause" json:"cause,omitempty"`
+	// The turn at whose end the files were exported that it has now, as
+	// `sessions/{session}/turns/{turn}`. What was done to the workspace since then is
+	// lost. Empty: nothing was ever exported, and the workspace is empty; or nothing
+	// is lost.
+	RestoredTurn string `protobuf:"bytes,5,opt,name=restored_turn,json=restoredTurn,proto3" json:"restored_turn,omitempty"`
+	// The log's last number when that turn ended.
+	RestoredSeq int64 `protobuf:"varint,6,opt,name=restored_seq,json=restoredSeq,proto3" json:"restored_seq,omitempty"`
+	// When they were exported.
+	RestoredTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=restored_time,json=restoredTime,proto3" json:"restored_time,omitempty"`
+	// Whether nothing could be brought: the workspace is empty.
+	Empty bool `protobuf:"varint,8,opt,name=empty,proto3" json:"empty,omitempty"`
+	// For people, and, where something was lost, what the model reads.
+	Message       string `protobuf:"bytes,9,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkspaceMoved) Reset() {
+	*x = WorkspaceMoved{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkspaceMoved) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkspaceMoved) ProtoMessage() {}
+
+func (x *WorkspaceMoved) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkspaceMoved.ProtoReflect.Descriptor instead.
+func (*WorkspaceMoved) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *WorkspaceMoved) GetFromNode() string {
+	if x != nil {
+		return x.FromNode
+	}
+	return ""
+}
+
+func (x *WorkspaceMoved) GetToNode() string {
+	if x != nil {
+		return x.ToNode
+	}
+	return ""
+}
+
+func (x *WorkspaceMoved) GetGeneration() int64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *WorkspaceMoved) GetCause() WorkspaceMoveCause {
+	if x != nil {
+		return x.Cause
+	}
+	return WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_UNSPECIFIED
+}
+
+func (x *WorkspaceMoved) GetRestoredTurn() string {
+	if x != nil {
+		return x.RestoredTurn
+	}
+	return ""
+}
+
+func (x *WorkspaceMoved) GetRestoredSeq() int64 {
+	if x != nil {
+		return x.RestoredSeq
+	}
+	return 0
+}
+
+func (x *WorkspaceMoved) GetRestoredTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RestoredTime
+	}
+	return nil
+}
+
+func (x *WorkspaceMoved) GetEmpty() bool {
+	if x != nil {
+		return x.Empty
+	}
+	return false
+}
+
+func (x *WorkspaceMoved) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 // Warning says that something is not as it should be.
 type Warning struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3040,7 +3232,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3052,7 +3244,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3065,7 +3257,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{35}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Warning) GetReason() string {
@@ -3095,7 +3287,7 @@ type ErrorOccurred struct {
 
 func (x *ErrorOccurred) Reset() {
 	*x = ErrorOccurred{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3107,7 +3299,7 @@ func (x *ErrorOccurred) String() string {
 func (*ErrorOccurred) ProtoMessage() {}
 
 func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3120,7 +3312,7 @@ func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorOccurred.ProtoReflect.Descriptor instead.
 func (*ErrorOccurred) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{36}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ErrorOccurred) GetReason() string {
@@ -3161,7 +3353,7 @@ var File_fairlead_session_v1_event_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xda\x1c\n" +
+	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbf\x1d\n" +
 	"\x05Event\x12\x1b\n" +
 	"\tfirst_seq\x18\x01 \x01(\x03R\bfirstSeq\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12.\n" +
@@ -3204,7 +3396,8 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x11operation_started\x18n \x01(\v2%.fairlead.session.v1.OperationStartedB\x15\xf2\xd4\x18\x11operation.startedH\x00R\x10operationStarted\x12o\n" +
 	"\x12operation_progress\x18o \x01(\v2&.fairlead.session.v1.OperationProgressB\x16\xf2\xd4\x18\x12operation.progressH\x00R\x11operationProgress\x12o\n" +
 	"\x12operation_finished\x18p \x01(\v2&.fairlead.session.v1.OperationFinishedB\x16\xf2\xd4\x18\x12operation.finishedH\x00R\x11operationFinished\x12i\n" +
-	"\x11tool_call_network\x18w \x01(\v2$.fairlead.session.v1.ToolCallNetworkB\x15\xf2\xd4\x18\x11tool_call.networkH\x00R\x0ftoolCallNetwork\x12E\n" +
+	"\x11tool_call_network\x18w \x01(\v2$.fairlead.session.v1.ToolCallNetworkB\x15\xf2\xd4\x18\x11tool_call.networkH\x00R\x0ftoolCallNetwork\x12c\n" +
+	"\x0fworkspace_moved\x18s \x01(\v2#.fairlead.session.v1.WorkspaceMovedB\x13\xf2\xd4\x18\x0fworkspace.movedH\x00R\x0eworkspaceMoved\x12E\n" +
 	"\awarning\x18d \x01(\v2\x1c.fairlead.session.v1.WarningB\v\xf2\xd4\x18\awarningH\x00R\awarning\x12E\n" +
 	"\x05error\x18e \x01(\v2\".fairlead.session.v1.ErrorOccurredB\t\xf2\xd4\x18\x05errorH\x00R\x05errorB\x06\n" +
 	"\x04body\"\x7f\n" +
@@ -3359,7 +3552,19 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x11OperationFinished\x12\x1c\n" +
 	"\toperation\x18\x01 \x01(\tR\toperation\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\";\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\xde\x02\n" +
+	"\x0eWorkspaceMoved\x12\x1b\n" +
+	"\tfrom_node\x18\x01 \x01(\tR\bfromNode\x12\x17\n" +
+	"\ato_node\x18\x02 \x01(\tR\x06toNode\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x03 \x01(\x03R\n" +
+	"generation\x12=\n" +
+	"\x05cause\x18\x04 \x01(\x0e2'.fairlead.session.v1.WorkspaceMoveCauseR\x05cause\x12#\n" +
+	"\rrestored_turn\x18\x05 \x01(\tR\frestoredTurn\x12!\n" +
+	"\frestored_seq\x18\x06 \x01(\x03R\vrestoredSeq\x12?\n" +
+	"\rrestored_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\frestoredTime\x12\x14\n" +
+	"\x05empty\x18\b \x01(\bR\x05empty\x12\x18\n" +
+	"\amessage\x18\t \x01(\tR\amessage\";\n" +
 	"\aWarning\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\"A\n" +
@@ -3374,7 +3579,11 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\fApprovalKind\x12\x1d\n" +
 	"\x19APPROVAL_KIND_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17APPROVAL_KIND_TOOL_CALL\x10\x01\x12\x18\n" +
-	"\x14APPROVAL_KIND_BUDGET\x10\x02:>\n" +
+	"\x14APPROVAL_KIND_BUDGET\x10\x02*\x80\x01\n" +
+	"\x12WorkspaceMoveCause\x12$\n" +
+	" WORKSPACE_MOVE_CAUSE_UNSPECIFIED\x10\x00\x12\"\n" +
+	"\x1eWORKSPACE_MOVE_CAUSE_NODE_LOST\x10\x01\x12 \n" +
+	"\x1cWORKSPACE_MOVE_CAUSE_PLANNED\x10\x02:>\n" +
 	"\n" +
 	"event_name\x12\x1d.google.protobuf.FieldOptions\x18Ί\x03 \x01(\tR\teventNameBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
@@ -3390,111 +3599,116 @@ func file_fairlead_session_v1_event_proto_rawDescGZIP() []byte {
 	return file_fairlead_session_v1_event_proto_rawDescData
 }
 
-var file_fairlead_session_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_fairlead_session_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(Decision)(0),                     // 0: fairlead.session.v1.Decision
 	(ApprovalKind)(0),                 // 1: fairlead.session.v1.ApprovalKind
-	(*Event)(nil),                     // 2: fairlead.session.v1.Event
-	(*SessionCreated)(nil),            // 3: fairlead.session.v1.SessionCreated
-	(*SessionRewound)(nil),            // 4: fairlead.session.v1.SessionRewound
-	(*SessionCompacted)(nil),          // 5: fairlead.session.v1.SessionCompacted
-	(*TurnQueued)(nil),                // 6: fairlead.session.v1.TurnQueued
-	(*TurnStarted)(nil),               // 7: fairlead.session.v1.TurnStarted
-	(*TurnWaiting)(nil),               // 8: fairlead.session.v1.TurnWaiting
-	(*TurnResumed)(nil),               // 9: fairlead.session.v1.TurnResumed
-	(*TurnFinished)(nil),              // 10: fairlead.session.v1.TurnFinished
-	(*TurnSteered)(nil),               // 11: fairlead.session.v1.TurnSteered
-	(*StepStarted)(nil),               // 12: fairlead.session.v1.StepStarted
-	(*StepRestarted)(nil),             // 13: fairlead.session.v1.StepRestarted
-	(*StepFinished)(nil),              // 14: fairlead.session.v1.StepFinished
-	(*TextStarted)(nil),               // 15: fairlead.session.v1.TextStarted
-	(*TextDelta)(nil),                 // 16: fairlead.session.v1.TextDelta
-	(*TextFinished)(nil),              // 17: fairlead.session.v1.TextFinished
-	(*ThinkingStarted)(nil),           // 18: fairlead.session.v1.ThinkingStarted
-	(*ThinkingDelta)(nil),             // 19: fairlead.session.v1.ThinkingDelta
-	(*ThinkingFinished)(nil),          // 20: fairlead.session.v1.ThinkingFinished
-	(*ToolCallStarted)(nil),           // 21: fairlead.session.v1.ToolCallStarted
-	(*ToolCallArgumentsDelta)(nil),    // 22: fairlead.session.v1.ToolCallArgumentsDelta
-	(*ToolCallArguments)(nil),         // 23: fairlead.session.v1.ToolCallArguments
-	(*ToolCallDecision)(nil),          // 24: fairlead.session.v1.ToolCallDecision
-	(*ToolCallProgress)(nil),          // 25: fairlead.session.v1.ToolCallProgress
-	(*ToolCallOutputDelta)(nil),       // 26: fairlead.session.v1.ToolCallOutputDelta
-	(*ToolCallNetwork)(nil),           // 27: fairlead.session.v1.ToolCallNetwork
-	(*ToolCallFinished)(nil),          // 28: fairlead.session.v1.ToolCallFinished
-	(*ApprovalRequested)(nil),         // 29: fairlead.session.v1.ApprovalRequested
-	(*ApprovalResolved)(nil),          // 30: fairlead.session.v1.ApprovalResolved
-	(*TodoUpdated)(nil),               // 31: fairlead.session.v1.TodoUpdated
-	(*Todo)(nil),                      // 32: fairlead.session.v1.Todo
-	(*CheckpointCreated)(nil),         // 33: fairlead.session.v1.CheckpointCreated
-	(*OperationStarted)(nil),          // 34: fairlead.session.v1.OperationStarted
-	(*OperationProgress)(nil),         // 35: fairlead.session.v1.OperationProgress
-	(*OperationFinished)(nil),         // 36: fairlead.session.v1.OperationFinished
-	(*Warning)(nil),                   // 37: fairlead.session.v1.Warning
-	(*ErrorOccurred)(nil),             // 38: fairlead.session.v1.ErrorOccurred
-	(*timestamppb.Timestamp)(nil),     // 39: google.protobuf.Timestamp
-	(*v1.Content)(nil),                // 40: fairlead.common.v1.Content
-	(*TurnLimits)(nil),                // 41: fairlead.session.v1.TurnLimits
-	(TurnState)(0),                    // 42: fairlead.session.v1.TurnState
-	(*TurnError)(nil),                 // 43: fairlead.session.v1.TurnError
-	(*Usage)(nil),                     // 44: fairlead.session.v1.Usage
-	(ToolOutcome)(0),                  // 45: fairlead.session.v1.ToolOutcome
-	(*descriptorpb.FieldOptions)(nil), // 46: google.protobuf.FieldOptions
+	(WorkspaceMoveCause)(0),           // 2: fairlead.session.v1.WorkspaceMoveCause
+	(*Event)(nil),                     // 3: fairlead.session.v1.Event
+	(*SessionCreated)(nil),            // 4: fairlead.session.v1.SessionCreated
+	(*SessionRewound)(nil),            // 5: fairlead.session.v1.SessionRewound
+	(*SessionCompacted)(nil),          // 6: fairlead.session.v1.SessionCompacted
+	(*TurnQueued)(nil),                // 7: fairlead.session.v1.TurnQueued
+	(*TurnStarted)(nil),               // 8: fairlead.session.v1.TurnStarted
+	(*TurnWaiting)(nil),               // 9: fairlead.session.v1.TurnWaiting
+	(*TurnResumed)(nil),               // 10: fairlead.session.v1.TurnResumed
+	(*TurnFinished)(nil),              // 11: fairlead.session.v1.TurnFinished
+	(*TurnSteered)(nil),               // 12: fairlead.session.v1.TurnSteered
+	(*StepStarted)(nil),               // 13: fairlead.session.v1.StepStarted
+	(*StepRestarted)(nil),             // 14: fairlead.session.v1.StepRestarted
+	(*StepFinished)(nil),              // 15: fairlead.session.v1.StepFinished
+	(*TextStarted)(nil),               // 16: fairlead.session.v1.TextStarted
+	(*TextDelta)(nil),                 // 17: fairlead.session.v1.TextDelta
+	(*TextFinished)(nil),              // 18: fairlead.session.v1.TextFinished
+	(*ThinkingStarted)(nil),           // 19: fairlead.session.v1.ThinkingStarted
+	(*ThinkingDelta)(nil),             // 20: fairlead.session.v1.ThinkingDelta
+	(*ThinkingFinished)(nil),          // 21: fairlead.session.v1.ThinkingFinished
+	(*ToolCallStarted)(nil),           // 22: fairlead.session.v1.ToolCallStarted
+	(*ToolCallArgumentsDelta)(nil),    // 23: fairlead.session.v1.ToolCallArgumentsDelta
+	(*ToolCallArguments)(nil),         // 24: fairlead.session.v1.ToolCallArguments
+	(*ToolCallDecision)(nil),          // 25: fairlead.session.v1.ToolCallDecision
+	(*ToolCallProgress)(nil),          // 26: fairlead.session.v1.ToolCallProgress
+	(*ToolCallOutputDelta)(nil),       // 27: fairlead.session.v1.ToolCallOutputDelta
+	(*ToolCallNetwork)(nil),           // 28: fairlead.session.v1.ToolCallNetwork
+	(*ToolCallFinished)(nil),          // 29: fairlead.session.v1.ToolCallFinished
+	(*ApprovalRequested)(nil),         // 30: fairlead.session.v1.ApprovalRequested
+	(*ApprovalResolved)(nil),          // 31: fairlead.session.v1.ApprovalResolved
+	(*TodoUpdated)(nil),               // 32: fairlead.session.v1.TodoUpdated
+	(*Todo)(nil),                      // 33: fairlead.session.v1.Todo
+	(*CheckpointCreated)(nil),         // 34: fairlead.session.v1.CheckpointCreated
+	(*OperationStarted)(nil),          // 35: fairlead.session.v1.OperationStarted
+	(*OperationProgress)(nil),         // 36: fairlead.session.v1.OperationProgress
+	(*OperationFinished)(nil),         // 37: fairlead.session.v1.OperationFinished
+	(*WorkspaceMoved)(nil),            // 38: fairlead.session.v1.WorkspaceMoved
+	(*Warning)(nil),                   // 39: fairlead.session.v1.Warning
+	(*ErrorOccurred)(nil),             // 40: fairlead.session.v1.ErrorOccurred
+	(*timestamppb.Timestamp)(nil),     // 41: google.protobuf.Timestamp
+	(*v1.Content)(nil),                // 42: fairlead.common.v1.Content
+	(*TurnLimits)(nil),                // 43: fairlead.session.v1.TurnLimits
+	(TurnState)(0),                    // 44: fairlead.session.v1.TurnState
+	(*TurnError)(nil),                 // 45: fairlead.session.v1.TurnError
+	(*Usage)(nil),                     // 46: fairlead.session.v1.Usage
+	(ToolOutcome)(0),                  // 47: fairlead.session.v1.ToolOutcome
+	(*descriptorpb.FieldOptions)(nil), // 48: google.protobuf.FieldOptions
 }
 var file_fairlead_session_v1_event_proto_depIdxs = []int32{
-	39, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
-	3,  // 1: fairlead.session.v1.Event.session_created:type_name -> fairlead.session.v1.SessionCreated
-	4,  // 2: fairlead.session.v1.Event.session_rewound:type_name -> fairlead.session.v1.SessionRewound
-	5,  // 3: fairlead.session.v1.Event.session_compacted:type_name -> fairlead.session.v1.SessionCompacted
-	6,  // 4: fairlead.session.v1.Event.turn_queued:type_name -> fairlead.session.v1.TurnQueued
-	7,  // 5: fairlead.session.v1.Event.turn_started:type_name -> fairlead.session.v1.TurnStarted
-	8,  // 6: fairlead.session.v1.Event.turn_waiting:type_name -> fairlead.session.v1.TurnWaiting
-	9,  // 7: fairlead.session.v1.Event.turn_resumed:type_name -> fairlead.session.v1.TurnResumed
-	10, // 8: fairlead.session.v1.Event.turn_finished:type_name -> fairlead.session.v1.TurnFinished
-	11, // 9: fairlead.session.v1.Event.turn_steered:type_name -> fairlead.session.v1.TurnSteered
-	12, // 10: fairlead.session.v1.Event.step_started:type_name -> fairlead.session.v1.StepStarted
-	13, // 11: fairlead.session.v1.Event.step_restarted:type_name -> fairlead.session.v1.StepRestarted
-	14, // 12: fairlead.session.v1.Event.step_finished:type_name -> fairlead.session.v1.StepFinished
-	15, // 13: fairlead.session.v1.Event.text_started:type_name -> fairlead.session.v1.TextStarted
-	16, // 14: fairlead.session.v1.Event.text_delta:type_name -> fairlead.session.v1.TextDelta
-	17, // 15: fairlead.session.v1.Event.text_finished:type_name -> fairlead.session.v1.TextFinished
-	18, // 16: fairlead.session.v1.Event.thinking_started:type_name -> fairlead.session.v1.ThinkingStarted
-	19, // 17: fairlead.session.v1.Event.thinking_delta:type_name -> fairlead.session.v1.ThinkingDelta
-	20, // 18: fairlead.session.v1.Event.thinking_finished:type_name -> fairlead.session.v1.ThinkingFinished
-	21, // 19: fairlead.session.v1.Event.tool_call_started:type_name -> fairlead.session.v1.ToolCallStarted
-	22, // 20: fairlead.session.v1.Event.tool_call_arguments_delta:type_name -> fairlead.session.v1.ToolCallArgumentsDelta
-	23, // 21: fairlead.session.v1.Event.tool_call_arguments:type_name -> fairlead.session.v1.ToolCallArguments
-	24, // 22: fairlead.session.v1.Event.tool_call_decision:type_name -> fairlead.session.v1.ToolCallDecision
-	25, // 23: fairlead.session.v1.Event.tool_call_progress:type_name -> fairlead.session.v1.ToolCallProgress
-	26, // 24: fairlead.session.v1.Event.tool_call_output_delta:type_name -> fairlead.session.v1.ToolCallOutputDelta
-	28, // 25: fairlead.session.v1.Event.tool_call_finished:type_name -> fairlead.session.v1.ToolCallFinished
-	29, // 26: fairlead.session.v1.Event.approval_requested:type_name -> fairlead.session.v1.ApprovalRequested
-	30, // 27: fairlead.session.v1.Event.approval_resolved:type_name -> fairlead.session.v1.ApprovalResolved
-	31, // 28: fairlead.session.v1.Event.todo_updated:type_name -> fairlead.session.v1.TodoUpdated
-	33, // 29: fairlead.session.v1.Event.checkpoint_created:type_name -> fairlead.session.v1.CheckpointCreated
-	34, // 30: fairlead.session.v1.Event.operation_started:type_name -> fairlead.session.v1.OperationStarted
-	35, // 31: fairlead.session.v1.Event.operation_progress:type_name -> fairlead.session.v1.OperationProgress
-	36, // 32: fairlead.session.v1.Event.operation_finished:type_name -> fairlead.session.v1.OperationFinished
-	27, // 33: fairlead.session.v1.Event.tool_call_network:type_name -> fairlead.session.v1.ToolCallNetwork
-	37, // 34: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
-	38, // 35: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
-	40, // 36: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
-	41, // 37: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
-	42, // 38: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
-	43, // 39: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
-	44, // 40: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
-	44, // 41: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
-	0,  // 42: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
-	45, // 43: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
-	40, // 44: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
-	1,  // 45: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
-	32, // 46: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
-	46, // 47: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
-	48, // [48:48] is the sub-list for method output_type
-	48, // [48:48] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	47, // [47:48] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	41, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
+	4,  // 1: fairlead.session.v1.Event.session_created:type_name -> fairlead.session.v1.SessionCreated
+	5,  // 2: fairlead.session.v1.Event.session_rewound:type_name -> fairlead.session.v1.SessionRewound
+	6,  // 3: fairlead.session.v1.Event.session_compacted:type_name -> fairlead.session.v1.SessionCompacted
+	7,  // 4: fairlead.session.v1.Event.turn_queued:type_name -> fairlead.session.v1.TurnQueued
+	8,  // 5: fairlead.session.v1.Event.turn_started:type_name -> fairlead.session.v1.TurnStarted
+	9,  // 6: fairlead.session.v1.Event.turn_waiting:type_name -> fairlead.session.v1.TurnWaiting
+	10, // 7: fairlead.session.v1.Event.turn_resumed:type_name -> fairlead.session.v1.TurnResumed
+	11, // 8: fairlead.session.v1.Event.turn_finished:type_name -> fairlead.session.v1.TurnFinished
+	12, // 9: fairlead.session.v1.Event.turn_steered:type_name -> fairlead.session.v1.TurnSteered
+	13, // 10: fairlead.session.v1.Event.step_started:type_name -> fairlead.session.v1.StepStarted
+	14, // 11: fairlead.session.v1.Event.step_restarted:type_name -> fairlead.session.v1.StepRestarted
+	15, // 12: fairlead.session.v1.Event.step_finished:type_name -> fairlead.session.v1.StepFinished
+	16, // 13: fairlead.session.v1.Event.text_started:type_name -> fairlead.session.v1.TextStarted
+	17, // 14: fairlead.session.v1.Event.text_delta:type_name -> fairlead.session.v1.TextDelta
+	18, // 15: fairlead.session.v1.Event.text_finished:type_name -> fairlead.session.v1.TextFinished
+	19, // 16: fairlead.session.v1.Event.thinking_started:type_name -> fairlead.session.v1.ThinkingStarted
+	20, // 17: fairlead.session.v1.Event.thinking_delta:type_name -> fairlead.session.v1.ThinkingDelta
+	21, // 18: fairlead.session.v1.Event.thinking_finished:type_name -> fairlead.session.v1.ThinkingFinished
+	22, // 19: fairlead.session.v1.Event.tool_call_started:type_name -> fairlead.session.v1.ToolCallStarted
+	23, // 20: fairlead.session.v1.Event.tool_call_arguments_delta:type_name -> fairlead.session.v1.ToolCallArgumentsDelta
+	24, // 21: fairlead.session.v1.Event.tool_call_arguments:type_name -> fairlead.session.v1.ToolCallArguments
+	25, // 22: fairlead.session.v1.Event.tool_call_decision:type_name -> fairlead.session.v1.ToolCallDecision
+	26, // 23: fairlead.session.v1.Event.tool_call_progress:type_name -> fairlead.session.v1.ToolCallProgress
+	27, // 24: fairlead.session.v1.Event.tool_call_output_delta:type_name -> fairlead.session.v1.ToolCallOutputDelta
+	29, // 25: fairlead.session.v1.Event.tool_call_finished:type_name -> fairlead.session.v1.ToolCallFinished
+	30, // 26: fairlead.session.v1.Event.approval_requested:type_name -> fairlead.session.v1.ApprovalRequested
+	31, // 27: fairlead.session.v1.Event.approval_resolved:type_name -> fairlead.session.v1.ApprovalResolved
+	32, // 28: fairlead.session.v1.Event.todo_updated:type_name -> fairlead.session.v1.TodoUpdated
+	34, // 29: fairlead.session.v1.Event.checkpoint_created:type_name -> fairlead.session.v1.CheckpointCreated
+	35, // 30: fairlead.session.v1.Event.operation_started:type_name -> fairlead.session.v1.OperationStarted
+	36, // 31: fairlead.session.v1.Event.operation_progress:type_name -> fairlead.session.v1.OperationProgress
+	37, // 32: fairlead.session.v1.Event.operation_finished:type_name -> fairlead.session.v1.OperationFinished
+	28, // 33: fairlead.session.v1.Event.tool_call_network:type_name -> fairlead.session.v1.ToolCallNetwork
+	38, // 34: fairlead.session.v1.Event.workspace_moved:type_name -> fairlead.session.v1.WorkspaceMoved
+	39, // 35: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
+	40, // 36: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
+	42, // 37: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
+	43, // 38: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
+	44, // 39: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
+	45, // 40: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
+	46, // 41: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
+	46, // 42: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
+	0,  // 43: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
+	47, // 44: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
+	42, // 45: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
+	1,  // 46: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
+	33, // 47: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
+	2,  // 48: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
+	41, // 49: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
+	48, // 50: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
+	51, // [51:51] is the sub-list for method output_type
+	51, // [51:51] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	50, // [50:51] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_event_proto_init() }
@@ -3539,6 +3753,7 @@ func file_fairlead_session_v1_event_proto_init() {
 		(*Event_OperationProgress)(nil),
 		(*Event_OperationFinished)(nil),
 		(*Event_ToolCallNetwork)(nil),
+		(*Event_WorkspaceMoved)(nil),
 		(*Event_Warning)(nil),
 		(*Event_Error)(nil),
 	}
@@ -3547,8 +3762,8 @@ func file_fairlead_session_v1_event_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_event_proto_rawDesc), len(file_fairlead_session_v1_event_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   37,
+			NumEnums:      3,
+			NumMessages:   38,
 			NumExtensions: 1,
 			NumServices:   0,
 		},

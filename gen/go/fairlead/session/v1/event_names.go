@@ -37,6 +37,7 @@ var EventNames = []string{
 	"operation.progress",
 	"operation.finished",
 	"tool_call.network",
+	"workspace.moved",
 	"warning",
 	"error",
 }
@@ -111,6 +112,8 @@ func EventName(e *Event) string {
 		return "operation.finished"
 	case *Event_ToolCallNetwork:
 		return "tool_call.network"
+	case *Event_WorkspaceMoved:
+		return "workspace.moved"
 	case *Event_Warning:
 		return "warning"
 	case *Event_Error:

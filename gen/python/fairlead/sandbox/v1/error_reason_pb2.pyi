@@ -41,6 +41,7 @@ class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_REASON_TOO_MANY_WATCHED: _ClassVar[ErrorReason]
     ERROR_REASON_LIMIT_UNAVAILABLE: _ClassVar[ErrorReason]
     ERROR_REASON_DISK_FULL: _ClassVar[ErrorReason]
+    ERROR_REASON_WRONG_NODE: _ClassVar[ErrorReason]
 ERROR_REASON_UNSPECIFIED: ErrorReason
 ERROR_REASON_WORKSPACE_NOT_FOUND: ErrorReason
 ERROR_REASON_FILE_NOT_FOUND: ErrorReason
@@ -76,3 +77,4 @@ ERROR_REASON_BAD_NETWORK_POLICY: ErrorReason
 ERROR_REASON_TOO_MANY_WATCHED: ErrorReason
 ERROR_REASON_LIMIT_UNAVAILABLE: ErrorReason
 ERROR_REASON_DISK_FULL: ErrorReason
+ERROR_REASON_WRONG_NODE: ErrorReason

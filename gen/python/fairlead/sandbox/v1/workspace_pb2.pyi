@@ -120,10 +120,12 @@ class EnsureWorkspaceResponse(_message.Message):
     def __init__(self, created: _Optional[bool] = ..., node: _Optional[str] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
 
 class DeleteWorkspaceRequest(_message.Message):
-    __slots__ = ("session",)
+    __slots__ = ("session", "workspace_generation")
     SESSION_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     session: str
-    def __init__(self, session: _Optional[str] = ...) -> None: ...
+    workspace_generation: int
+    def __init__(self, session: _Optional[str] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
 
 class DeleteWorkspaceResponse(_message.Message):
     __slots__ = ()
@@ -134,18 +136,20 @@ class GetCapabilitiesRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetCapabilitiesResponse(_message.Message):
-    __slots__ = ("level", "driver", "includes", "network", "workspace_quota")
+    __slots__ = ("level", "driver", "includes", "network", "workspace_quota", "node")
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     DRIVER_FIELD_NUMBER: _ClassVar[int]
     INCLUDES_FIELD_NUMBER: _ClassVar[int]
     NETWORK_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_QUOTA_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
     level: str
     driver: str
     includes: _containers.RepeatedScalarFieldContainer[str]
     network: str
     workspace_quota: str
-    def __init__(self, level: _Optional[str] = ..., driver: _Optional[str] = ..., includes: _Optional[_Iterable[str]] = ..., network: _Optional[str] = ..., workspace_quota: _Optional[str] = ...) -> None: ...
+    node: str
+    def __init__(self, level: _Optional[str] = ..., driver: _Optional[str] = ..., includes: _Optional[_Iterable[str]] = ..., network: _Optional[str] = ..., workspace_quota: _Optional[str] = ..., node: _Optional[str] = ...) -> None: ...
 
 class ExportWorkspaceRequest(_message.Message):
     __slots__ = ("session", "workspace_generation", "format")

@@ -35,6 +35,7 @@ EVENT_NAMES = {
     "operation_progress": "operation.progress",
     "operation_finished": "operation.finished",
     "tool_call_network": "tool_call.network",
+    "workspace_moved": "workspace.moved",
     "warning": "warning",
     "error": "error",
 }

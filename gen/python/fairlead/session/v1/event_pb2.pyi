@@ -27,6 +27,12 @@ class ApprovalKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     APPROVAL_KIND_UNSPECIFIED: _ClassVar[ApprovalKind]
     APPROVAL_KIND_TOOL_CALL: _ClassVar[ApprovalKind]
     APPROVAL_KIND_BUDGET: _ClassVar[ApprovalKind]
+
+class WorkspaceMoveCause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    WORKSPACE_MOVE_CAUSE_UNSPECIFIED: _ClassVar[WorkspaceMoveCause]
+    WORKSPACE_MOVE_CAUSE_NODE_LOST: _ClassVar[WorkspaceMoveCause]
+    WORKSPACE_MOVE_CAUSE_PLANNED: _ClassVar[WorkspaceMoveCause]
 DECISION_UNSPECIFIED: Decision
 DECISION_ALLOW: Decision
 DECISION_ASK: Decision
@@ -34,11 +40,14 @@ DECISION_DENY: Decision
 APPROVAL_KIND_UNSPECIFIED: ApprovalKind
 APPROVAL_KIND_TOOL_CALL: ApprovalKind
 APPROVAL_KIND_BUDGET: ApprovalKind
+WORKSPACE_MOVE_CAUSE_UNSPECIFIED: WorkspaceMoveCause
+WORKSPACE_MOVE_CAUSE_NODE_LOST: WorkspaceMoveCause
+WORKSPACE_MOVE_CAUSE_PLANNED: WorkspaceMoveCause
 EVENT_NAME_FIELD_NUMBER: _ClassVar[int]
 event_name: _descriptor.FieldDescriptor
 
 class Event(_message.Message):
-    __slots__ = ("first_seq", "seq", "time", "turn", "step", "session_created", "session_rewound", "session_compacted", "turn_queued", "turn_started", "turn_waiting", "turn_resumed", "turn_finished", "turn_steered", "step_started", "step_restarted", "step_finished", "text_started", "text_delta", "text_finished", "thinking_started", "thinking_delta", "thinking_finished", "tool_call_started", "tool_call_arguments_delta", "tool_call_arguments", "tool_call_decision", "tool_call_progress", "tool_call_output_delta", "tool_call_finished", "approval_requested", "approval_resolved", "todo_updated", "checkpoint_created", "operation_started", "operation_progress", "operation_finished", "tool_call_network", "warning", "error")
+    __slots__ = ("first_seq", "seq", "time", "turn", "step", "session_created", "session_rewound", "session_compacted", "turn_queued", "turn_started", "turn_waiting", "turn_resumed", "turn_finished", "turn_steered", "step_started", "step_restarted", "step_finished", "text_started", "text_delta", "text_finished", "thinking_started", "thinking_delta", "thinking_finished", "tool_call_started", "tool_call_arguments_delta", "tool_call_arguments", "tool_call_decision", "tool_call_progress", "tool_call_output_delta", "tool_call_finished", "approval_requested", "approval_resolved", "todo_updated", "checkpoint_created", "operation_started", "operation_progress", "operation_finished", "tool_call_network", "workspace_moved", "warning", "error")
     FIRST_SEQ_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
@@ -77,6 +86,7 @@ class Event(_message.Message):
     OPERATION_PROGRESS_FIELD_NUMBER: _ClassVar[int]
     OPERATION_FINISHED_FIELD_NUMBER: _ClassVar[int]
     TOOL_CALL_NETWORK_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_MOVED_FIELD_NUMBER: _ClassVar[int]
     WARNING_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     first_seq: int
@@ -117,9 +127,10 @@ class Event(_message.Message):
     operation_progress: OperationProgress
     operation_finished: OperationFinished
     tool_call_network: ToolCallNetwork
+    workspace_moved: WorkspaceMoved
     warning: Warning
     error: ErrorOccurred
-    def __init__(self, first_seq: _Optional[int] = ..., seq: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., turn: _Optional[str] = ..., step: _Optional[int] = ..., session_created: _Optional[_Union[SessionCreated, _Mapping]] = ..., session_rewound: _Optional[_Union[SessionRewound, _Mapping]] = ..., session_compacted: _Optional[_Union[SessionCompacted, _Mapping]] = ..., turn_queued: _Optional[_Union[TurnQueued, _Mapping]] = ..., turn_started: _Optional[_Union[TurnStarted, _Mapping]] = ..., turn_waiting: _Optional[_Union[TurnWaiting, _Mapping]] = ..., turn_resumed: _Optional[_Union[TurnResumed, _Mapping]] = ..., turn_finished: _Optional[_Union[TurnFinished, _Mapping]] = ..., turn_steered: _Optional[_Union[TurnSteered, _Mapping]] = ..., step_started: _Optional[_Union[StepStarted, _Mapping]] = ..., step_restarted: _Optional[_Union[StepRestarted, _Mapping]] = ..., step_finished: _Optional[_Union[StepFinished, _Mapping]] = ..., text_started: _Optional[_Union[TextStarted, _Mapping]] = ..., text_delta: _Optional[_Union[TextDelta, _Mapping]] = ..., text_finished: _Optional[_Union[TextFinished, _Mapping]] = ..., thinking_started: _Optional[_Union[ThinkingStarted, _Mapping]] = ..., thinking_delta: _Optional[_Union[ThinkingDelta, _Mapping]] = ..., thinking_finished: _Optional[_Union[ThinkingFinished, _Mapping]] = ..., tool_call_started: _Optional[_Union[ToolCallStarted, _Mapping]] = ..., tool_call_arguments_delta: _Optional[_Union[ToolCallArgumentsDelta, _Mapping]] = ..., tool_call_arguments: _Optional[_Union[ToolCallArguments, _Mapping]] = ..., tool_call_decision: _Optional[_Union[ToolCallDecision, _Mapping]] = ..., tool_call_progress: _Optional[_Union[ToolCallProgress, _Mapping]] = ..., tool_call_output_delta: _Optional[_Union[ToolCallOutputDelta, _Mapping]] = ..., tool_call_finished: _Optional[_Union[ToolCallFinished, _Mapping]] = ..., approval_requested: _Optional[_Union[ApprovalRequested, _Mapping]] = ..., approval_resolved: _Optional[_Union[ApprovalResolved, _Mapping]] = ..., todo_updated: _Optional[_Union[TodoUpdated, _Mapping]] = ..., checkpoint_created: _Optional[_Union[CheckpointCreated, _Mapping]] = ..., operation_started: _Optional[_Union[OperationStarted, _Mapping]] = ..., operation_progress: _Optional[_Union[OperationProgress, _Mapping]] = ..., operation_finished: _Optional[_Union[OperationFinished, _Mapping]] = ..., tool_call_network: _Optional[_Union[ToolCallNetwork, _Mapping]] = ..., warning: _Optional[_Union[Warning, _Mapping]] = ..., error: _Optional[_Union[ErrorOccurred, _Mapping]] = ...) -> None: ...
+    def __init__(self, first_seq: _Optional[int] = ..., seq: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., turn: _Optional[str] = ..., step: _Optional[int] = ..., session_created: _Optional[_Union[SessionCreated, _Mapping]] = ..., session_rewound: _Optional[_Union[SessionRewound, _Mapping]] = ..., session_compacted: _Optional[_Union[SessionCompacted, _Mapping]] = ..., turn_queued: _Optional[_Union[TurnQueued, _Mapping]] = ..., turn_started: _Optional[_Union[TurnStarted, _Mapping]] = ..., turn_waiting: _Optional[_Union[TurnWaiting, _Mapping]] = ..., turn_resumed: _Optional[_Union[TurnResumed, _Mapping]] = ..., turn_finished: _Optional[_Union[TurnFinished, _Mapping]] = ..., turn_steered: _Optional[_Union[TurnSteered, _Mapping]] = ..., step_started: _Optional[_Union[StepStarted, _Mapping]] = ..., step_restarted: _Optional[_Union[StepRestarted, _Mapping]] = ..., step_finished: _Optional[_Union[StepFinished, _Mapping]] = ..., text_started: _Optional[_Union[TextStarted, _Mapping]] = ..., text_delta: _Optional[_Union[TextDelta, _Mapping]] = ..., text_finished: _Optional[_Union[TextFinished, _Mapping]] = ..., thinking_started: _Optional[_Union[ThinkingStarted, _Mapping]] = ..., thinking_delta: _Optional[_Union[ThinkingDelta, _Mapping]] = ..., thinking_finished: _Optional[_Union[ThinkingFinished, _Mapping]] = ..., tool_call_started: _Optional[_Union[ToolCallStarted, _Mapping]] = ..., tool_call_arguments_delta: _Optional[_Union[ToolCallArgumentsDelta, _Mapping]] = ..., tool_call_arguments: _Optional[_Union[ToolCallArguments, _Mapping]] = ..., tool_call_decision: _Optional[_Union[ToolCallDecision, _Mapping]] = ..., tool_call_progress: _Optional[_Union[ToolCallProgress, _Mapping]] = ..., tool_call_output_delta: _Optional[_Union[ToolCallOutputDelta, _Mapping]] = ..., tool_call_finished: _Optional[_Union[ToolCallFinished, _Mapping]] = ..., approval_requested: _Optional[_Union[ApprovalRequested, _Mapping]] = ..., approval_resolved: _Optional[_Union[ApprovalResolved, _Mapping]] = ..., todo_updated: _Optional[_Union[TodoUpdated, _Mapping]] = ..., checkpoint_created: _Optional[_Union[CheckpointCreated, _Mapping]] = ..., operation_started: _Optional[_Union[OperationStarted, _Mapping]] = ..., operation_progress: _Optional[_Union[OperationProgress, _Mapping]] = ..., operation_finished: _Optional[_Union[OperationFinished, _Mapping]] = ..., tool_call_network: _Optional[_Union[ToolCallNetwork, _Mapping]] = ..., workspace_moved: _Optional[_Union[WorkspaceMoved, _Mapping]] = ..., warning: _Optional[_Union[Warning, _Mapping]] = ..., error: _Optional[_Union[ErrorOccurred, _Mapping]] = ...) -> None: ...
 
 class SessionCreated(_message.Message):
     __slots__ = ("agent", "greeting", "forked_from", "imported")
@@ -462,6 +473,28 @@ class OperationFinished(_message.Message):
     state: str
     message: str
     def __init__(self, operation: _Optional[str] = ..., state: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+
+class WorkspaceMoved(_message.Message):
+    __slots__ = ("from_node", "to_node", "generation", "cause", "restored_turn", "restored_seq", "restored_time", "empty", "message")
+    FROM_NODE_FIELD_NUMBER: _ClassVar[int]
+    TO_NODE_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    RESTORED_TURN_FIELD_NUMBER: _ClassVar[int]
+    RESTORED_SEQ_FIELD_NUMBER: _ClassVar[int]
+    RESTORED_TIME_FIELD_NUMBER: _ClassVar[int]
+    EMPTY_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    from_node: str
+    to_node: str
+    generation: int
+    cause: WorkspaceMoveCause
+    restored_turn: str
+    restored_seq: int
+    restored_time: _timestamp_pb2.Timestamp
+    empty: bool
+    message: str
+    def __init__(self, from_node: _Optional[str] = ..., to_node: _Optional[str] = ..., generation: _Optional[int] = ..., cause: _Optional[_Union[WorkspaceMoveCause, str]] = ..., restored_turn: _Optional[str] = ..., restored_seq: _Optional[int] = ..., restored_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., empty: _Optional[bool] = ..., message: _Optional[str] = ...) -> None: ...
 
 class Warning(_message.Message):
     __slots__ = ("reason", "message")

@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/common/v1/call.proto.
  */
 export const file_fairlead_common_v1_call: GenFile = /*@__PURE__*/
-  fileDesc("Ch1mYWlybGVhZC9jb21tb24vdjEvY2FsbC5wcm90bxISZmFpcmxlYWQuY29tbW9uLnYxIpkBCgdDYWxsUmVmEjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhYKBWVwb2NoGAIgASgDQge6SAQiAiAAEjoKB2NhbGxfaWQYAyABKAlCKbpIJnIkMiJeW0EtWmEtejAtOV1bQS1aYS16MC05Ll8tXXswLDEyN30kQkFaP2dpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL2NvbW1vbi92MTtjb21tb252MWIGcHJvdG8z", [file_buf_validate_validate]);
+  fileDesc("Ch1mYWlybGVhZC9jb21tb24vdjEvY2FsbC5wcm90bxISZmFpcmxlYWQuY29tbW9uLnYxItgBCgdDYWxsUmVmEjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhYKBWVwb2NoGAIgASgDQge6SAQiAiAAEjoKB2NhbGxfaWQYAyABKAlCKbpIJnIkMiJeW0EtWmEtejAtOV1bQS1aYS16MC05Ll8tXXswLDEyN30kEhYKBG5vZGUYBCABKAlCCLpIBXIDKP0BEiUKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAUgASgDQge6SAQiAigAQkFaP2dpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL2NvbW1vbi92MTtjb21tb252MWIGcHJvdG8z", [file_buf_validate_validate]);
 
 /**
  * CallRef says on whose behalf an internal request acts. It is carried by every
@@ -45,6 +45,26 @@ export type CallRef = Message<"fairlead.common.v1.CallRef"> & {
    * @generated from field: string call_id = 3;
    */
   callId: string;
+
+  /**
+   * The sandbox node that has the session's workspace, by its name. Tools sends
+   * what it does for the call there; a node of another name refuses it with
+   * FAILED_PRECONDITION and reason WRONG_NODE. Empty: there is one node only.
+   *
+   * @generated from field: string node = 4;
+   */
+  node: string;
+
+  /**
+   * The generation of the workspace's place, which grows each time the workspace is
+   * moved to another node. A node whose copy is of another one refuses the request
+   * with FAILED_PRECONDITION and reason STALE_GENERATION; tools takes a call that
+   * was started under a lower one for lost. 0: any. A request's own
+   * `workspace_generation` goes before this one.
+   *
+   * @generated from field: int64 workspace_generation = 5;
+   */
+  workspaceGeneration: bigint;
 };
 
 /**

@@ -35,6 +35,7 @@ export const eventNames = {
   operationProgress: "operation.progress",
   operationFinished: "operation.finished",
   toolCallNetwork: "tool_call.network",
+  workspaceMoved: "workspace.moved",
   warning: "warning",
   error: "error",
 } as const;

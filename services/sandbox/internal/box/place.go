@@ -1,0 +1,117 @@
+package box
+
+import (
+	"fmt"
+	"math"
+)
+
+// A workspace is on one node at a time; each place that it gets has a higher
+// generation than the one before. A node that was out of reach when the workspace
+// was moved away may come back with its copy, and with commands that run in it. It
+// refuses whoever names another generation, and the copy goes as soon as somebody
+// asks for the workspace's deletion or for a later generation here.
+
+func (c Call) generation(asked int64) int64 {
+	if asked != 0 {
+		return asked
+	}
+	return c.Generation
+}
+
+// meant refuses a call for another node.
+func (n *Node) meant(c Call) error {
+	if c.Node != "" && c.Node != n.o.Name {
+		return fmt.Errorf("%w: it is for %q, and this is %q: check the addresses of the nodes", ErrWrongNode, c.Node, n.o.Name)
+	}
+	return nil
+}
+
+// admitCall refuses a call for another node or another generation. mu is held.
+func (s *session) admitCall(c Call, generation int64) error {
+	if err := s.node.meant(c); err != nil {
+		return err
+	}
+	return s.admit(c.generation(generation))
+}
+
+// replace removes a copy of a lower generation than is asked for: the workspace was
+// moved away and comes back.
+func (s *session) replace(c Call, generation int64) error {
+	if err := s.node.meant(c); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	old := s.meta != nil && s.meta.Generation < generation
+	s.mu.Unlock()
+	if !old {
+		return nil
+	}
+	s.changes.Lock()
+	defer s.changes.Unlock()
+	return s.remove(generation-1, "the workspace was moved away from here")
+}
+
+// Delete kills what runs in a session's workspace and deletes it, with everything
+// that is remembered of the session. One that does not exist is deleted already.
+// With a generation only a copy up to that one is deleted.
+func (n *Node) Delete(k Key, generation int64) error {
+	s, leave, err := n.enter(k)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	s.changes.Lock()
+	defer s.changes.Unlock()
+	if generation == 0 {
+		generation = math.MaxInt64
+	}
+	return s.remove(generation, "the workspace was deleted")
+}
+
+// remove ends and deletes the workspace if its generation is at most this one.
+// changes is held.
+func (s *session) remove(most int64, why string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		if s.meta == nil || s.meta.Generation > most {
+			return nil
+		}
+		if !s.anyRunning() {
+			break
+		}
+		s.mu.Unlock()
+		s.stopAll(why)
+		s.mu.Lock() // one may have been started in between
+	}
+	n := s.node
+	n.o.Runner.Stop(s.path("workspace"))
+	if err := n.discard(s.dir); err != nil {
+		return fmt.Errorf("delete the workspace: %w", err)
+	}
+	n.slots.free(s.meta.Slot)
+	s.meta, s.execs = nil, map[string]*Exec{}
+	s.usage.set(nil)
+	return nil
+}
+
+// stopAll ends all commands and waits for their end.
+func (s *session) stopAll(why string) {
+	running := s.running()
+	for _, e := range running {
+		e.stop(Outcome{Reason: Cancelled, Message: why})
+	}
+	for _, e := range running {
+		<-e.done
+	}
+}
+
+// anyRunning tells whether a command runs. mu is held.
+func (s *session) anyRunning() bool {
+	for _, e := range s.execs {
+		if e.Outcome() == nil && !e.mark() {
+			return true
+		}
+	}
+	return false
+}
