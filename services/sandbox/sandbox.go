@@ -27,6 +27,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/network"
 	"github.com/fairlead/fairlead/services/sandbox/internal/observe"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/bubblewrap"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 	"github.com/fairlead/fairlead/services/sandbox/internal/server"
 )
 
@@ -39,7 +40,7 @@ type Deps struct {
 type Service struct {
 	node    *box.Node
 	server  *server.Server
-	runner  *bubblewrap.Runner
+	runner  *warm.Runner
 	groups  cgroup.Hierarchy // nil at level `basic`
 	network *network.Network
 }

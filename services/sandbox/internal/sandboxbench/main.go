@@ -18,6 +18,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/bubblewrap"
 )
 
@@ -62,7 +63,7 @@ func run(ctx context.Context, args []string) (err error) {
 	return errors.Join(b.commands(ctx), b.creation(ctx))
 }
 
-func (b *bench) runner(ctx context.Context) (*bubblewrap.Runner, error) {
+func (b *bench) runner(ctx context.Context) (*warm.Runner, error) {
 	return bubblewrap.New(ctx, bubblewrap.Options{Groups: b.groups, OtherUsers: true, Log: b.log})
 }
 

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 // The folder is empty in a fresh clone, so that it compiles; `make` fills it.
@@ -29,4 +31,30 @@ func Load(path string) ([]byte, error) {
 		return nil, errors.New("this program was built without the sandbox's init: build it with `make build` (for tests alone: `make init`), or name the file with the key `init`")
 	}
 	return b, nil
+}
+
+// Open puts the program into memory that nobody can change, whoever opens it. The
+// file is the caller's to close.
+func Open(path string) (*os.File, error) {
+	raw, err := Load(path)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := unix.MemfdCreate("init", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
+	if errors.Is(err, unix.EINVAL) { // before Linux 6.3 all such files could be executed
+		fd, err = unix.MemfdCreate("init", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make a file in memory for init: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "init")
+	const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+	_, err = f.Write(raw)
+	if err == nil {
+		_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("put init into memory: %w", err), f.Close())
+	}
+	return f, nil
 }

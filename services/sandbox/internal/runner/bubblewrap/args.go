@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 	"github.com/fairlead/fairlead/services/sandbox/internal/seccomp"
 )
 
@@ -63,10 +63,9 @@ func (v *invocation) close() {
 	}
 }
 
-// invoke makes the arguments for a sandbox. The socket is init's to talk to the
-// service; the child takes it. On an error everything is closed.
-func (r *Runner) invoke(s box.Sandbox, f folders, socket *os.File) (_ *invocation, err error) {
-	v := &invocation{owned: []*os.File{socket}}
+// invoke makes the arguments for a sandbox. On an error everything is closed.
+func (m *maker) invoke(s box.Sandbox, f folders, socket *os.File) (_ *invocation, err error) {
+	v := &invocation{}
 	defer func() {
 		if err != nil {
 			v.close()
@@ -75,7 +74,7 @@ func (r *Runner) invoke(s box.Sandbox, f folders, socket *os.File) (_ *invocatio
 	v.pass(socket) // the first is wire.FD
 	v.add("--unshare-all", "--unshare-user", "--unshare-cgroup", "--disable-userns", "--uid", insideID, "--gid", insideID,
 		"--hostname", "sandbox", "--cap-drop", "ALL", "--die-with-parent", "--as-pid-1", "--new-session", "--clearenv")
-	if err := v.root(r.layout); err != nil {
+	if err := v.root(m.layout); err != nil {
 		return nil, err
 	}
 	v.writable(s.Limits, f)
@@ -90,25 +89,35 @@ func (r *Runner) invoke(s box.Sandbox, f folders, socket *os.File) (_ *invocatio
 	if err := v.controls(); err != nil {
 		return nil, err
 	}
-	v.add("--chdir", "/", "--", "/proc/self/fd/"+v.pass(r.image))
+	v.add("--chdir", "/", "--", "/proc/self/fd/"+v.pass(m.image))
 	return v, nil
 }
 
 // root adds the curated, read-only part of the tree.
-func (v *invocation) root(l *layout) error {
-	v.add(l.args...)
-	for _, f := range madeFiles {
-		number, err := v.data([]byte(f.text))
+func (v *invocation) root(l *rootfs.Layout) error {
+	for _, b := range l.Binds {
+		v.add("--ro-bind", b.Source, b.Path)
+	}
+	for _, x := range l.Links {
+		v.add("--symlink", x.Target, x.Path)
+	}
+	for _, f := range rootfs.MadeFiles {
+		number, err := v.data([]byte(f.Text))
 		if err != nil {
 			return err
 		}
-		v.add("--perms", "0444", "--file", number, f.path)
+		v.add("--perms", "0444", "--file", number, f.Path)
 	}
-	for _, x := range l.extra {
-		v.add("--ro-bind", x.source, x.path)
+	for _, x := range l.Extra {
+		v.add("--ro-bind", x.Source, x.Path)
 	}
 	v.add("--proc", "/proc", "--dev", "/dev")
-	v.add(l.masks...)
+	for _, f := range l.MaskedFiles {
+		v.add("--ro-bind", os.DevNull, f) // a device that no mount lets anybody open
+	}
+	for _, f := range l.MaskedFolders {
+		v.add("--size", "4096", "--tmpfs", f, "--remount-ro", f)
+	}
 	return nil
 }
 
@@ -143,31 +152,4 @@ func (v *invocation) controls() error {
 		v.add(p.option, v.pass(theirs))
 	}
 	return nil
-}
-
-// environment is a command's: clean, but for what it asks for.
-func environment(path string, c box.Command) []string {
-	term := "dumb"
-	if c.Terminal != nil {
-		term = "xterm-256color"
-	}
-	env := []string{
-		"HOME=" + box.HomePath, "USER=agent", "LOGNAME=agent", "SHELL=/bin/bash", "PATH=" + path, "LANG=C.UTF-8",
-		"TERM=" + term, "TMPDIR=/tmp", "GOTOOLCHAIN=local", "PWD=" + c.Dir,
-	}
-	at := map[string]int{}
-	for i, kv := range env {
-		k, _, _ := strings.Cut(kv, "=")
-		at[k] = i
-	}
-	for _, kv := range c.Env {
-		k, _, _ := strings.Cut(kv, "=")
-		if i, ok := at[k]; ok {
-			env[i] = kv
-			continue
-		}
-		at[k] = len(env)
-		env = append(env, kv)
-	}
-	return env
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 )
 
 // stage shows folders to a bubblewrap that runs as another user, who could not
@@ -93,6 +94,18 @@ func (g *stage) hide(at string) error {
 	})
 }
 
+// showAll makes the extra paths visible to bubblewrap as another user.
+func (g *stage) showAll(extra []rootfs.Bind) error {
+	for i := range extra {
+		at, err := g.show(extra[i].Source, fmt.Sprintf("read-only.%d", i))
+		if err != nil {
+			return err
+		}
+		extra[i].Source = at
+	}
+	return nil
+}
+
 // folders are the writable folders of a sandbox, as bubblewrap finds them.
 type folders struct {
 	workspace, home string
@@ -100,23 +113,23 @@ type folders struct {
 }
 
 // folders shows the writable folders of a sandbox, until it has them.
-func (r *Runner) folders(s box.Sandbox) (folders, error) {
+func (m *maker) folders(s box.Sandbox) (folders, error) {
 	if s.Owner == box.Self {
 		return folders{s.Workspace, s.Home, func() error { return nil }}, nil
 	}
-	if r.stage == nil {
+	if m.stage == nil {
 		return folders{}, errors.New("the runner was made for commands of the service's own user only")
 	}
-	name := strconv.FormatInt(r.stage.next.Add(1), 10)
-	workspace, err := r.stage.show(s.Workspace, name+".workspace")
+	name := strconv.FormatInt(m.stage.next.Add(1), 10)
+	workspace, err := m.stage.show(s.Workspace, name+".workspace")
 	if err != nil {
 		return folders{}, err
 	}
-	home, err := r.stage.show(s.Home, name+".home")
+	home, err := m.stage.show(s.Home, name+".home")
 	if err != nil {
-		return folders{}, errors.Join(err, r.stage.hide(workspace))
+		return folders{}, errors.Join(err, m.stage.hide(workspace))
 	}
 	return folders{workspace, home, func() error {
-		return errors.Join(r.stage.hide(workspace), r.stage.hide(home))
+		return errors.Join(m.stage.hide(workspace), m.stage.hide(home))
 	}}, nil
 }

@@ -1,4 +1,4 @@
-package bubblewrap
+package warm
 
 import (
 	"errors"
@@ -84,7 +84,7 @@ func (s *sandbox) start(c box.Command) (*process, error) {
 		s.r.leave(s, true)
 		return nil, err
 	}
-	request := p.request(s.r.layout.path, c)
+	request := p.request(s.r.path, c)
 	if s.group != nil && (!alone || lowered(c)) {
 		request.Hold = true
 		p.group, err = s.group.Below(strconv.FormatUint(p.id, 10), cgroup.Limits{MemoryBytes: c.Limits.MemoryBytes, Processes: c.Limits.Processes})

@@ -1,4 +1,6 @@
-package bubblewrap
+// Package rootfs is what sandboxes of one machine see of it: a curated, read-only
+// part of its tree, and made-up files. It only looks; the drivers show it.
+package rootfs
 
 import (
 	"fmt"
@@ -20,9 +22,12 @@ var systemFiles = []string{
 	"/etc/localtime", "/etc/mime.types", "/etc/protocols", "/etc/services", "/etc/terminfo",
 }
 
-// madeFiles are the files of /etc that are made up, so that they tell nothing of
+// File is a file that is made up.
+type File struct{ Path, Text string }
+
+// MadeFiles are the files of /etc that are made up, so that they tell nothing of
 // the host.
-var madeFiles = []struct{ path, text string }{
+var MadeFiles = []File{
 	{"/etc/passwd", "root:x:0:0:root:/root:/usr/sbin/nologin\nagent:x:1000:1000:agent:/home/agent:/bin/bash\n" +
 		"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"},
 	{"/etc/group", "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n"},
@@ -32,13 +37,25 @@ var madeFiles = []struct{ path, text string }{
 	{"/etc/resolv.conf", ""},
 }
 
-// layout is the read-only root of every sandbox, found out once.
-type layout struct {
-	args  []string // bubblewrap's options that need no file descriptor
-	masks []string // bubblewrap's options that hide parts of /proc
-	extra []extra
-	path  string // the default PATH
+// Layout is the read-only root of every sandbox of this machine.
+type Layout struct {
+	Binds []Bind // of the machine's own folders and files, in the order to show them
+	Links []Link
+	// MaskedFiles and MaskedFolders are to be hidden: those of this machine.
+	MaskedFiles, MaskedFolders []string
+	// Extra are what the operator shows besides.
+	Extra []Bind
+	Path  string // the default PATH
 }
+
+// Bind shows a file or folder of the host, read-only.
+type Bind struct {
+	Path   string // inside
+	Source string // on the host, without links
+}
+
+// Link is a symbolic link.
+type Link struct{ Path, Target string }
 
 // maskedFiles and maskedFolders tell of the machine, and of keys.
 var (
@@ -49,21 +66,16 @@ var (
 	maskedFolders = []string{"/proc/acpi", "/proc/asound", "/proc/scsi", "/proc/fs", "/proc/driver"}
 )
 
-// extra is a folder or file that the operator shows besides.
-type extra struct {
-	path   string // inside, and on the host
-	source string // where bubblewrap finds it
-}
-
-// newLayout looks at the host. Optional paths that do not exist are left out.
-func newLayout(required, optional []string) (*layout, error) {
-	l := &layout{args: []string{"--ro-bind", "/usr", "/usr"}}
+// Find looks at the host. Required and optional are further paths of it to show at
+// the same place; optional ones that do not exist are left out.
+func Find(required, optional []string) (*Layout, error) {
+	l := &Layout{Binds: []Bind{{"/usr", "/usr"}}}
 	for _, dir := range systemFolders {
 		l.addSystemFolder(dir)
 	}
 	for _, file := range systemFiles {
 		if target, err := filepath.EvalSymlinks(file); err == nil {
-			l.args = append(l.args, "--ro-bind", target, file)
+			l.Binds = append(l.Binds, Bind{file, target})
 		}
 	}
 	bins := []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
@@ -80,45 +92,45 @@ func newLayout(required, optional []string) (*layout, error) {
 			return nil, fmt.Errorf("read-only path %s: %w", path, err)
 		}
 	}
-	for _, x := range l.extra {
-		if st, err := os.Stat(filepath.Join(x.path, "bin")); err == nil && st.IsDir() {
-			bins = append(bins, filepath.Join(x.path, "bin"))
+	for _, x := range l.Extra {
+		if st, err := os.Stat(filepath.Join(x.Path, "bin")); err == nil && st.IsDir() {
+			bins = append(bins, filepath.Join(x.Path, "bin"))
 		}
 	}
-	l.path = strings.Join(bins, ":")
+	l.Path = strings.Join(bins, ":")
 	l.addMasks()
 	return l, nil
 }
 
-func (l *layout) addMasks() {
+func (l *Layout) addMasks() {
 	for _, f := range maskedFiles {
 		if _, err := os.Lstat(f); err == nil {
-			l.masks = append(l.masks, "--ro-bind", os.DevNull, f) // a device that no mount lets anybody open
+			l.MaskedFiles = append(l.MaskedFiles, f)
 		}
 	}
 	for _, f := range maskedFolders {
 		if _, err := os.Lstat(f); err == nil {
-			l.masks = append(l.masks, "--size", "4096", "--tmpfs", f, "--remount-ro", f)
+			l.MaskedFolders = append(l.MaskedFolders, f)
 		}
 	}
 }
 
-func (l *layout) addSystemFolder(dir string) {
+func (l *Layout) addSystemFolder(dir string) {
 	st, err := os.Lstat(dir)
 	if err != nil {
 		return
 	}
 	if st.Mode()&os.ModeSymlink != 0 {
 		if target, err := os.Readlink(dir); err == nil {
-			l.args = append(l.args, "--symlink", target, dir)
+			l.Links = append(l.Links, Link{dir, target})
 		}
 		return
 	}
-	l.args = append(l.args, "--ro-bind", dir, dir)
+	l.Binds = append(l.Binds, Bind{dir, dir})
 }
 
 // addExtra adds a path of the operator's. One below /usr is shown already.
-func (l *layout) addExtra(path string) error {
+func (l *Layout) addExtra(path string) error {
 	if !filepath.IsAbs(path) || path != filepath.Clean(path) || path == "/" {
 		return fmt.Errorf("must be an absolute, clean path below /")
 	}
@@ -135,18 +147,6 @@ func (l *layout) addExtra(path string) error {
 	if err != nil {
 		return err
 	}
-	l.extra = append(l.extra, extra{path: path, source: target})
-	return nil
-}
-
-// show makes the extra paths visible to bubblewrap as another user.
-func (l *layout) show(g *stage) error {
-	for i := range l.extra {
-		at, err := g.show(l.extra[i].source, fmt.Sprintf("read-only.%d", i))
-		if err != nil {
-			return err
-		}
-		l.extra[i].source = at
-	}
+	l.Extra = append(l.Extra, Bind{path, target})
 	return nil
 }

@@ -1,4 +1,4 @@
-package bubblewrap
+package warm
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 // one counts for both.
 func (p *process) Deleted() int64 {
 	var total int64
-	_ = as(p.sb.spec.Owner, func() error {
+	_ = As(p.sb.spec.Owner, func() error {
 		total = deleted(p.sb.init, p.sb.device)
 		return nil
 	})

@@ -1,4 +1,4 @@
-package bubblewrap
+package warm
 
 import (
 	"context"
@@ -265,9 +265,13 @@ func end(all []*sandbox) {
 	}
 }
 
-// Close ends whatever still runs.
+// Close ends whatever still runs. Another call does nothing.
 func (r *Runner) Close() error {
 	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return nil
+	}
 	r.closed = true
 	var all []*sandbox
 	for _, of := range r.warm {
@@ -279,8 +283,7 @@ func (r *Runner) Close() error {
 	r.mu.Unlock()
 	end(all)
 	r.work.Wait()
-	r.spawn.close()
-	return errors.Join(r.image.Close(), r.null.Close())
+	return errors.Join(r.maker.Close(), r.null.Close())
 }
 
 // Freeze implements box.Runner. Without control groups nothing can be frozen.

@@ -1,18 +1,15 @@
-package bubblewrap
+package warm
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,9 +26,8 @@ const endTimeout = 30 * time.Second
 type sandbox struct {
 	r      *Runner
 	spec   box.Sandbox
-	device uint64 // of the file system that the workspace is on
-	cmd    *exec.Cmd
-	errOut *os.File // what bubblewrap and init complain of
+	device uint64   // of the file system that the workspace is on
+	errOut *os.File // what the sandbox and its init complain of
 	init   int      // the first process, as the host counts
 	group  cgroup.Group
 	socket *net.UnixConn
@@ -51,6 +47,7 @@ type sandbox struct {
 	timer  *time.Timer // ends its rest
 
 	mu       sync.Mutex // guards what follows
+	body     Body       // nil when there is none
 	pidfd    int        // of init; -1 when there is none
 	doomed   bool       // it is being ended
 	next     uint64
@@ -65,33 +62,17 @@ func newSandbox(r *Runner, s box.Sandbox) *sandbox {
 }
 
 // make builds the sandbox and waits for its init. On an error nothing is left.
-func (s *sandbox) make(ctx context.Context, group string) (err error) {
-	deadline := time.Now().Add(startTimeout)
-	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
-		deadline = d
-	}
-	f, err := s.r.folders(s.spec)
-	if err != nil {
-		return fmt.Errorf("show the workspace to the sandbox: %w", err)
-	}
-	defer func() { err = errors.Join(err, f.hide()) }() // the sandbox has them by then
+func (s *sandbox) make(ctx context.Context, name string) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
 	var st unix.Stat_t
 	if err := unix.Stat(s.spec.Workspace, &st); err != nil {
 		return fmt.Errorf("find the workspace: %w", err)
 	}
 	s.device = uint64(st.Dev) //nolint:unconvert // the type is the architecture's
-	socket, err := s.connect()
-	if err != nil {
-		return fmt.Errorf("prepare the sandbox: %w", err)
-	}
-	v, err := s.r.invoke(s.spec, f, socket)
-	if err != nil {
-		s.abandon()
-		return fmt.Errorf("prepare the sandbox: %w", err)
-	}
-	defer v.close()
-	if err := s.launch(v, group, deadline); err != nil {
-		s.abandon()
+	if err := s.launch(ctx, name); err != nil {
+		s.kill()
+		s.release()
 		return err
 	}
 	return nil
@@ -112,81 +93,56 @@ func (s *sandbox) connect() (*os.File, error) {
 	return theirs, nil
 }
 
-// launch forks bubblewrap, confines what it made, lets it go and waits until it
-// is complete.
-func (s *sandbox) launch(v *invocation, group string, deadline time.Time) (err error) {
+// launch has the sandbox made, confines it, lets it go and waits until it is
+// complete.
+func (s *sandbox) launch(ctx context.Context, name string) error {
+	socket, err := s.connect()
+	if err != nil {
+		return fmt.Errorf("prepare the sandbox: %w", err)
+	}
+	defer func() { _ = socket.Close() }() // the sandbox has it by then
 	if s.r.groups != nil {
-		s.group, err = s.r.groups.New(group, cgroup.Limits{
+		s.group, err = s.r.groups.New(name, cgroup.Limits{
 			MemoryBytes: s.spec.Limits.MemoryBytes, Processes: s.spec.Limits.Processes + helpers, CPUs: s.spec.Limits.CPUs,
 		})
 		if err != nil {
 			return err
 		}
 	}
-	var complaints *os.File
-	if s.errOut, complaints, err = os.Pipe(); err != nil {
+	if err := s.build(ctx, name, socket); err != nil {
 		return err
 	}
-	v.owned = append(v.owned, complaints)
-	cmd := s.r.command(s.spec.Owner, v, complaints)
-	if err := s.r.spawn.do(cmd.Start); err != nil {
-		return fmt.Errorf("start bubblewrap: %w", err)
+	if err := s.confine(); err != nil {
+		return fmt.Errorf("%w: %s", err, s.complaint())
 	}
-	s.cmd = cmd
-	v.closeInherited()
-	if err := s.identify(v, deadline); err != nil {
-		return err
-	}
-	if err := s.confine(v); err != nil {
-		return fmt.Errorf("%w: bubblewrap: %s", err, s.complaint())
-	}
-	if err := s.awaitReady(deadline); err != nil {
+	_ = socket.Close() // or its end would never be seen
+	deadline, _ := ctx.Deadline()
+	if err := errors.Join(s.awaitReady(deadline), s.body.Complete()); err != nil {
 		return err
 	}
 	return s.openNetwork(deadline)
 }
 
-func (r *Runner) command(o box.Owner, v *invocation, complaints *os.File) *exec.Cmd {
-	cmd := &exec.Cmd{
-		Path:       r.path,
-		Args:       append([]string{"bwrap"}, v.args...),
-		Env:        []string{"PATH=" + r.layout.path},
-		Dir:        "/",
-		Stderr:     complaints,
-		ExtraFiles: v.inherited,
-		// A process group of its own: a signal to the service's does not reach it.
-		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true},
-	}
-	if o != box.Self {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(o.UID), Gid: uint32(o.GID)}
-	}
-	return cmd
-}
-
-// identify learns the sandbox's first process and takes hold of it, while it is
-// certain to live.
-func (s *sandbox) identify(v *invocation, deadline time.Time) error {
-	if err := v.info.SetReadDeadline(deadline); err != nil {
+// build has the sandbox made and takes hold of it, while it is certain to live.
+func (s *sandbox) build(ctx context.Context, name string, socket *os.File) error {
+	errOut, complaints, err := os.Pipe()
+	if err != nil {
 		return err
 	}
-	var info struct {
-		Child int `json:"child-pid"`
+	s.errOut = errOut
+	body, err := s.r.maker.Make(ctx, Build{Spec: s.spec, Name: name, Socket: socket, Errors: complaints})
+	_ = complaints.Close()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, s.complaint())
 	}
-	if err := json.NewDecoder(v.info).Decode(&info); err != nil || info.Child <= 1 {
-		if os.IsTimeout(err) {
-			return errors.New("bubblewrap did not build the sandbox in time")
-		}
-		return fmt.Errorf("bubblewrap could not build the sandbox: %s", s.complaint())
-	}
-	fd, err := unix.PidfdOpen(info.Child, 0)
+	fd, err := unix.PidfdOpen(body.Init(), 0)
+	s.mu.Lock()
+	s.body, s.init, s.pidfd = body, body.Init(), fd
+	doomed := s.doomed
+	s.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("take hold of the sandbox's first process: %w: %s", err, s.complaint())
 	}
-	s.init = info.Child
-	s.mu.Lock()
-	s.pidfd = fd
-	doomed := s.doomed
-	s.mu.Unlock()
 	if doomed {
 		return errGone
 	}
@@ -194,26 +150,19 @@ func (s *sandbox) identify(v *invocation, deadline time.Time) error {
 }
 
 // confine puts the limits in place and lets init go.
-func (s *sandbox) confine(v *invocation) error {
+func (s *sandbox) confine() error {
 	if s.group != nil {
 		if err := s.group.Add(s.init); err != nil {
 			return err
 		}
 	}
-	if err := limit(s.init, s.spec.Owner, resources(s.spec.Limits)); err != nil {
-		return err
-	}
-	_, err := v.unblock.Write([]byte{1})
-	return err
+	return s.body.Release()
 }
 
-// complaint is what bubblewrap or init wrote before it gave up. It kills it, so
+// complaint is what the sandbox or its init wrote before it gave up. It kills it, so
 // that reading ends.
 func (s *sandbox) complaint() string {
 	s.kill()
-	if s.cmd != nil {
-		_ = s.cmd.Process.Kill()
-	}
 	_ = s.errOut.SetReadDeadline(time.Now().Add(time.Second))
 	raw, _ := io.ReadAll(io.LimitReader(s.errOut, 4096))
 	if text := strings.TrimSpace(string(raw)); text != "" {
@@ -227,36 +176,27 @@ func (s *sandbox) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.doomed = true
-	if s.pidfd < 0 {
+	if s.body == nil {
 		return
 	}
-	_ = unix.PidfdSendSignal(s.pidfd, unix.SIGKILL, nil, 0)
+	s.body.Kill()
+	if s.pidfd >= 0 {
+		_ = unix.PidfdSendSignal(s.pidfd, unix.SIGKILL, nil, 0)
+	}
 	if s.group != nil {
 		_ = s.group.Thaw() // who is frozen does not die
 	}
 }
 
-// abandon undoes a making that failed.
-func (s *sandbox) abandon() {
-	if s.cmd != nil {
-		_ = s.cmd.Process.Kill()
-	}
-	s.kill()
-	s.release()
-}
-
 // release waits for the end of a sandbox that was killed, and gives back what the
 // machine keeps for it.
 func (s *sandbox) release() {
-	if s.cmd != nil {
-		_ = s.cmd.Wait()
-	}
-	if s.init > 0 {
+	if s.body != nil {
 		s.awaitEnd()
-		s.mu.Lock()
-		_ = unix.Close(s.pidfd)
-		s.pidfd = -1
-		s.mu.Unlock()
+		if err := errors.Join(s.body.Complete(), s.body.Wait()); err != nil {
+			s.r.log.Error("cannot tidy up after a sandbox", "error", err)
+		}
+		s.forgetBody()
 	}
 	if s.group != nil {
 		if err := s.group.Remove(); err != nil {
@@ -266,14 +206,29 @@ func (s *sandbox) release() {
 	if s.out != nil {
 		_ = s.out.Close()
 	}
-	_ = s.socket.Close()
+	if s.socket != nil {
+		_ = s.socket.Close()
+	}
 	if s.errOut != nil {
 		_ = s.errOut.Close()
 	}
 }
 
+func (s *sandbox) forgetBody() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.body = nil
+	if s.pidfd >= 0 {
+		_ = unix.Close(s.pidfd)
+		s.pidfd = -1
+	}
+}
+
 // awaitEnd waits until the kernel has ended everything.
 func (s *sandbox) awaitEnd() {
+	if s.pidfd < 0 {
+		return
+	}
 	poll := []unix.PollFd{{Fd: int32(s.pidfd), Events: unix.POLLIN}}
 	deadline := time.Now().Add(endTimeout)
 	for {

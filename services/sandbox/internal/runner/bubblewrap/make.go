@@ -1,0 +1,115 @@
+package bubblewrap
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
+)
+
+// body is a warm.Body: one call of bubblewrap.
+type body struct {
+	spec    box.Sandbox
+	cmd     *exec.Cmd
+	init    int
+	unblock *os.File     // writing here lets init start
+	hide    func() error // the folders, which the sandbox has once init runs
+}
+
+// Make implements warm.Maker.
+func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error) {
+	f, err := m.folders(b.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("show the workspace to the sandbox: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.hide())
+		}
+	}()
+	v, err := m.invoke(b.Spec, f, b.Socket)
+	if err != nil {
+		return nil, fmt.Errorf("prepare the sandbox: %w", err)
+	}
+	defer v.close()
+	cmd := m.command(b.Spec.Owner, v, b.Errors)
+	if err := m.spawn.do(cmd.Start); err != nil {
+		return nil, fmt.Errorf("start bubblewrap: %w", err)
+	}
+	v.closeInherited()
+	made := &body{spec: b.Spec, cmd: cmd, hide: sync.OnceValue(f.hide)}
+	if made.init, err = v.identify(ctx); err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return nil, err
+	}
+	made.unblock, v.unblock = v.unblock, nil
+	return made, nil
+}
+
+func (m *maker) command(o box.Owner, v *invocation, complaints *os.File) *exec.Cmd {
+	cmd := &exec.Cmd{
+		Path:       m.path,
+		Args:       append([]string{"bwrap"}, v.args...),
+		Env:        []string{"PATH=" + m.layout.Path},
+		Dir:        "/",
+		Stderr:     complaints,
+		ExtraFiles: v.inherited,
+		// A process group of its own: a signal to the service's does not reach it.
+		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true},
+	}
+	if o != box.Self {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(o.UID), Gid: uint32(o.GID)}
+	}
+	return cmd
+}
+
+// identify learns the sandbox's first process.
+func (v *invocation) identify(ctx context.Context) (int, error) {
+	deadline, _ := ctx.Deadline()
+	if err := v.info.SetReadDeadline(deadline); err != nil {
+		return 0, err
+	}
+	var info struct {
+		Child int `json:"child-pid"`
+	}
+	if err := json.NewDecoder(v.info).Decode(&info); err != nil || info.Child <= 1 {
+		if os.IsTimeout(err) {
+			return 0, errors.New("bubblewrap did not build the sandbox in time")
+		}
+		return 0, errors.New("bubblewrap could not build the sandbox")
+	}
+	return info.Child, nil
+}
+
+// Init implements warm.Body.
+func (b *body) Init() int { return b.init }
+
+// Release lowers the limits and lets init go.
+func (b *body) Release() error {
+	if err := limit(b.init, b.spec.Owner, warm.Resources(b.spec.Limits)); err != nil {
+		return err
+	}
+	_, err := b.unblock.Write([]byte{1})
+	return err
+}
+
+// Complete implements warm.Body.
+func (b *body) Complete() error { return b.hide() }
+
+// Kill implements warm.Body. Bubblewrap itself ends with init; one that waits to
+// be let go takes init with it.
+func (b *body) Kill() { _ = b.cmd.Process.Kill() }
+
+// Wait implements warm.Body.
+func (b *body) Wait() error {
+	_ = b.cmd.Wait() // a sandbox that was killed ends with an error
+	return b.unblock.Close()
+}

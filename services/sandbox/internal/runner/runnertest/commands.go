@@ -1,0 +1,219 @@
+package runnertest
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+)
+
+// commandTests are about what a command gets, and what becomes of it.
+var commandTests = []test{
+	{"a command sees its sandbox alone", []need{isolation}, testView},
+	{"its streams are apart", nil, testStreams},
+	{"its input is what is written", nil, testInput},
+	{"its environment and folder are what was asked for", nil, testEnvironment},
+	{"one that cannot be executed is not started", nil, testCannotStart},
+	{"a terminal is its own", nil, testTerminal},
+	{"a signal reaches it", nil, testSignal},
+	{"its files are the workspace's", nil, testFiles},
+	{"long arguments arrive", nil, testLongArguments},
+	{"much output arrives", nil, testMuchOutput},
+	{"its limits are in place", []need{isolation}, testLimits},
+}
+
+func testView(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	for _, tc := range []struct{ name, script, want string }{
+		{"it sees the workspace as its own", "touch x; stat -c %u:%g x; pwd", "1000:1000\n/workspace\n"},
+		{"it inherits no descriptor", "ls /proc/self/fd | tr '\\n' ' '", "0 1 2 3 "},
+		{"it has no capability", "grep -h Cap /proc/self/status | tr -d '\\t' | sort -u | tr '\\n' ' '",
+			"CapAmb:0000000000000000 CapBnd:0000000000000000 CapEff:0000000000000000 CapInh:0000000000000000 CapPrm:0000000000000000 "},
+		{"it is filtered", "grep -h ^Seccomp: /proc/self/status", "Seccomp:\t2\n"},
+		{"it gains no privilege", "grep -h ^NoNewPrivs: /proc/self/status", "NoNewPrivs:\t1\n"},
+		{"its environment is clean", "env | sort | cut -d= -f1 | tr '\\n' ' '", "GOTOOLCHAIN HOME LANG LOGNAME PATH PWD SHELL SHLVL TERM TMPDIR USER _ "},
+		{"its home is writable", "cd; pwd; touch x && echo ok", "/home/agent\nok\n"},
+		{"the root is not", "touch /x /etc/x /usr/x /dev/x 2>/dev/null || echo no", "no\n"},
+		{"it sees its own processes alone", "[ $(ls -d /proc/[0-9]* | wc -l) -lt 9 ] && echo few", "few\n"},
+		{"it has no network", "(exec 3<>/dev/tcp/1.1.1.1/80) 2>/dev/null || echo none; grep -c : /proc/net/dev", "none\n1\n"},
+		{"the machine's users are not there", "cut -d: -f1 /etc/passwd | tr '\\n' ' '", "root agent nobody "},
+	} {
+		run(t, r, s.command(t, tc.script)).ran(t, tc.name, tc.want)
+	}
+}
+
+func testStreams(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	x := run(t, r, s.command(t, "echo to out; echo to err >&2"))
+	x.ran(t, "both", "to out\n")
+	if x.err != "to err\n" {
+		t.Errorf("standard error is %q", x.err)
+	}
+	if !s.Has.Isolated {
+		return
+	}
+	x = run(t, r, s.command(t, "echo hi > /dev/stderr; echo ho > /dev/stdout"))
+	x.ran(t, "again by name", "ho\n")
+	if x.err != "hi\n" {
+		t.Errorf("standard error by name is %q", x.err)
+	}
+}
+
+func testInput(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	c := s.command(t, "cat; echo end")
+	run(t, r, c).ran(t, "without input", "end\n")
+	c.Stdin = true
+	p := start(t, r, c)
+	go func() {
+		_, _ = io.WriteString(p.Stdin(), "a line\n")
+		_ = p.Stdin().Close()
+	}()
+	finish(p).ran(t, "with input", "a line\nend\n")
+}
+
+func testEnvironment(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	c := s.command(t, `echo "$GREETING $USER"; basename "$PWD"; [ "$HOME" != /root ] && touch ~/there && echo home`)
+	if err := os.Mkdir(filepath.Join(c.Sandbox.Workspace, "sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c.Env, c.Dir = []string{"GREETING=good day", "USER=somebody"}, box.WorkspacePath+"/sub"
+	run(t, r, c).ran(t, "the command", "good day somebody\nsub\nhome\n")
+	if _, err := os.Stat(filepath.Join(c.Sandbox.Home, "there")); err != nil {
+		t.Error(err)
+	}
+}
+
+func testCannotStart(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	for _, tc := range []struct {
+		dir, want string
+		argv      []string
+	}{
+		{box.WorkspacePath, "cannot execute no-such-program: no such file or directory", []string{"no-such-program"}},
+		{box.WorkspacePath, "cannot execute /etc/passwd: permission denied", []string{"/etc/passwd"}},
+		{"/workspace/none", "cannot enter the folder /workspace/none: no such file or directory", []string{"true"}},
+		{"/etc/passwd", "cannot enter the folder /etc/passwd: not a directory", []string{"true"}},
+		{"/", "the arguments and the environment are too long together", []string{"true", strings.Repeat("x", 3<<20)}},
+	} {
+		c := s.command(t, "")
+		c.Argv, c.Dir = tc.argv, tc.dir
+		_, err := r.Start(t.Context(), c)
+		var cannot *box.StartError
+		if !errors.As(err, &cannot) || cannot.Message != tc.want {
+			t.Errorf("%.40v: %v, want %s", tc.argv, err, tc.want)
+		}
+	}
+}
+
+func testTerminal(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	c := s.command(t, "tty >/dev/null && stty size && echo > /dev/tty; trap 'stty size; exit 3' WINCH; echo ready; while :; do sleep 0.01; done")
+	c.Terminal = &box.TerminalSize{Rows: 33, Columns: 99}
+	p := start(t, r, c)
+	if p.Stderr() != nil {
+		t.Error("it has a standard error")
+	}
+	for _, want := range []string{"33 99\r\n", "\r\n", "ready\r\n"} {
+		if got := readLine(t, p.Stdout()); got != want {
+			t.Errorf("it says %q, want %q", got, want)
+		}
+	}
+	if err := p.Resize(box.TerminalSize{Rows: 10, Columns: 20}); err != nil {
+		t.Error(err)
+	}
+	if x := finish(p); x.out != "10 20\r\n" || x.Status != 3 {
+		t.Errorf("resized: %q, %+v", x.out, x.Exit)
+	}
+	c.Argv = []string{"bash", "-c", "read line; echo got $line; cat; echo end"}
+	p = start(t, r, c)
+	if _, err := io.WriteString(p.Stdin(), "hello\n"); err != nil {
+		t.Fatal(err)
+	}
+	for got := ""; got != "got hello\r\n"; {
+		got = readLine(t, p.Stdout()) // after what the terminal echoes
+	}
+	if err := p.Stdin().Close(); err != nil {
+		t.Error(err)
+	}
+	if x := finish(p); !strings.HasSuffix(x.out, "end\r\n") || x.Status != 0 {
+		t.Errorf("at the end of input: %q, %+v", x.out, x.Exit)
+	}
+}
+
+func testSignal(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	p := launch(t, r, s.command(t, `trap 'echo caught; exit 9' TERM; echo ready; while :; do sleep 0.01; done`))
+	if err := p.Signal(15); err != nil {
+		t.Fatal(err)
+	}
+	if x := finish(p); x.Status != 9 || x.out != "caught\n" {
+		t.Errorf("output %q, exit %+v", x.out, x.Exit)
+	}
+	if err := p.Signal(15); err != nil {
+		t.Errorf("after its end: %v", err)
+	}
+	if err := p.Resize(box.TerminalSize{Rows: 1, Columns: 1}); !errors.Is(err, box.ErrNoTerminal) {
+		t.Errorf("the size of no terminal: %v", err)
+	}
+}
+
+func testFiles(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	c := s.command(t, "cat from-host; echo inside > from-command; chmod 640 from-command")
+	if err := os.WriteFile(filepath.Join(c.Sandbox.Workspace, "from-host"), []byte("outside\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	run(t, r, c).ran(t, "reading", "outside\n")
+	name := filepath.Join(c.Sandbox.Workspace, "from-command")
+	if b, err := os.ReadFile(name); err != nil || string(b) != "inside\n" {
+		t.Errorf("the host reads %q, %v", b, err)
+	}
+	if st, err := os.Stat(name); err != nil || st.Mode().Perm() != 0o640 {
+		t.Errorf("%v, %v", st, err)
+	}
+}
+
+func testLongArguments(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	c := s.command(t, "")
+	c.Argv = append([]string{"bash", "-c", `echo $# ${#50}`, "bash"}, slices.Repeat([]string{strings.Repeat("x", 1000)}, 100)...)
+	run(t, r, c).ran(t, "the command", "100 1000\n")
+}
+
+func testMuchOutput(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	x := run(t, r, s.command(t, "head -c 8000000 /dev/zero | tr '\\0' x; head -c 1000000 /dev/zero | tr '\\0' y >&2"))
+	if len(x.out) != 8_000_000 || len(x.err) != 1_000_000 || x.Status != 0 {
+		t.Errorf("%d and %d bytes, %+v", len(x.out), len(x.err), x.Exit)
+	}
+}
+
+func testLimits(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	for _, tc := range []struct{ name, script, want string }{
+		{"open files", "ulimit -n", "128\n"},
+		{"core files", "ulimit -c", "0\n"},
+		{"the size of a file", "head -c 3000000 /dev/zero 2>/dev/null > x; stat -c %s x", "1048576\n"},
+		{"/tmp", "head -c 3000000 /dev/zero 2>/dev/null > /tmp/x || echo full; rm /tmp/x", "full\n"},
+		{"/dev/shm", "for i in 1 2 3 4; do head -c 500000 /dev/zero 2>/dev/null > /dev/shm/$i || echo full $i; done; rm /dev/shm/*", "full 3\nfull 4\n"},
+	} {
+		run(t, r, s.command(t, tc.script)).ran(t, tc.name, tc.want)
+	}
+	x := run(t, r, s.command(t, `exec python3 -c "
+import os, sys
+n = 0
+try:
+    while n < 200:
+        if os.fork() == 0: os.execlp('sleep', 'sleep', '60')
+        n += 1
+except BlockingIOError: print('refused', n < 80)
+"`))
+	x.ran(t, "processes", "refused True\n")
+}

@@ -1,0 +1,127 @@
+package runnertest
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+)
+
+// siblingTests are about commands that run side by side in one workspace.
+var siblingTests = []test{
+	{"commands side by side end one by one", nil, testSideBySide},
+	{"the first of two leaves nothing", nil, testFirstOfTwo},
+	{"a caller who goes away during a start ends nothing that runs", nil, testCallerLeaves},
+	{"a frozen sandbox stands still", []need{groups}, testFreeze},
+	{"without control groups nothing is frozen", nil, testNoFreeze},
+}
+
+// write writes a line to a command that waits for one.
+func write(t *testing.T, p box.Process) {
+	t.Helper()
+	if _, err := io.WriteString(p.Stdin(), "\n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func testSideBySide(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	c := s.command(t, "")
+	c.Stdin = true
+	stays := launch(t, r, with(c, "echo ready; read; echo unharmed"))
+	goes := launch(t, r, with(c, writing+"echo ready; read"))
+	write(t, goes)
+	if x := finish(goes); x.Status != 0 {
+		t.Errorf("it ended with %+v", x.Exit)
+	}
+	if stillWrites(t, c.Sandbox.Workspace) {
+		t.Error("what it left still writes")
+	}
+	write(t, stays)
+	finish(stays).ran(t, "the other one", "unharmed\n")
+}
+
+func testFirstOfTwo(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	c := s.command(t, "")
+	c.Stdin = true
+	first := launch(t, r, with(c, writing+"echo ready; read"))
+	second := launch(t, r, with(c, "echo ready; read; echo unharmed"))
+	write(t, first)
+	finish(first)
+	if stillWrites(t, c.Sandbox.Workspace) {
+		t.Error("what it left still writes")
+	}
+	write(t, second)
+	finish(second).ran(t, "the other one", "unharmed\n")
+}
+
+func testCallerLeaves(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	c := s.command(t, "cat")
+	c.Stdin = true
+	p := start(t, r, c)
+	other := with(c, "true")
+	other.Stdin = false
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 { // a start may notice before it has asked for anything, or not
+		if q, err := r.Start(ctx, other); err == nil {
+			finish(q)
+		}
+	}
+	if _, err := io.WriteString(p.Stdin(), "still here\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Stdin().Close(); err != nil {
+		t.Fatal(err)
+	}
+	finish(p).ran(t, "the command", "still here\n")
+}
+
+func testFreeze(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	c := s.command(t, "echo ready; while :; do echo x >> alive; done")
+	if frozen, thaw, err := r.Freeze(t.Context(), c.Sandbox.Workspace); frozen || err != nil {
+		t.Errorf("without a sandbox: %v, %v", frozen, err)
+	} else {
+		thaw()
+	}
+	c.Limits.FileBytes, c.Sandbox.Limits.FileBytes = 1<<30, 1<<30
+	p := launch(t, r, c)
+	frozen, thaw, err := r.Freeze(t.Context(), c.Sandbox.Workspace)
+	if err != nil || !frozen {
+		t.Fatalf("%v, %v", frozen, err)
+	}
+	if stillWrites(t, c.Sandbox.Workspace) {
+		t.Error("it writes")
+	}
+	thaw()
+	p.Kill()
+	if x := finish(p); x.Signal != 9 {
+		t.Errorf("afterwards: %+v", x.Exit)
+	}
+}
+
+func testNoFreeze(t *testing.T, s Subject) {
+	if s.Has.Groups {
+		t.Skip("it has control groups")
+	}
+	r := s.New(t, Options{})
+	c := s.command(t, "echo ready; until [ -e stop ]; do sleep 0.01; done")
+	p := launch(t, r, c)
+	frozen, thaw, err := r.Freeze(t.Context(), c.Sandbox.Workspace)
+	if frozen || err != nil {
+		t.Errorf("%v, %v", frozen, err)
+	}
+	thaw()
+	if err := os.WriteFile(filepath.Join(c.Sandbox.Workspace, "stop"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if x := finish(p); x.Status != 0 {
+		t.Errorf("afterwards: %+v", x.Exit)
+	}
+}

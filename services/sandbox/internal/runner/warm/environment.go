@@ -1,0 +1,34 @@
+package warm
+
+import (
+	"strings"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+)
+
+// environment is a command's: clean, but for what it asks for.
+func environment(path string, c box.Command) []string {
+	term := "dumb"
+	if c.Terminal != nil {
+		term = "xterm-256color"
+	}
+	env := []string{
+		"HOME=" + box.HomePath, "USER=agent", "LOGNAME=agent", "SHELL=/bin/bash", "PATH=" + path, "LANG=C.UTF-8",
+		"TERM=" + term, "TMPDIR=/tmp", "GOTOOLCHAIN=local", "PWD=" + c.Dir,
+	}
+	at := map[string]int{}
+	for i, kv := range env {
+		k, _, _ := strings.Cut(kv, "=")
+		at[k] = i
+	}
+	for _, kv := range c.Env {
+		k, _, _ := strings.Cut(kv, "=")
+		if i, ok := at[k]; ok {
+			env[i] = kv
+			continue
+		}
+		at[k] = len(env)
+		env = append(env, kv)
+	}
+	return env
+}

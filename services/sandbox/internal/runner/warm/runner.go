@@ -1,0 +1,131 @@
+// Package warm runs commands in long-lived sandboxes, one to a workspace, whoever
+// makes them: a Maker does, which is all that tells drivers apart.
+//
+// A sandbox's first process is an init of ours (see initd), which starts commands
+// when the service says so: a command costs a fork, not a container. What the
+// commands do to init is their affair: a sandbox whose init does not answer is
+// ended, and another one made for the next command.
+//
+// A command that runs alone needs no group of its own: the sandbox's limits are
+// its limits, and at its end init kills all that is left. One that has limits of
+// its own, or that others run beside, is held before its first instruction until
+// it is in a control group below the sandbox's, with which it is killed. Where
+// there are no control groups, commands that run at the same time each have a
+// sandbox of their own, so that the end of one is exact there, too.
+package warm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
+)
+
+// startTimeout bounds the making of a sandbox, and the start of a command.
+const startTimeout = 20 * time.Second
+
+// Maker makes sandboxes. It is safe for concurrent use.
+type Maker interface {
+	// Make builds a sandbox and holds its init before its first instruction. Every
+	// part of the isolation is in place when it returns but the control group, which
+	// the caller sees to. On an error nothing is left; what the sandbox had to say
+	// goes to Build.Errors. The context has a deadline.
+	Make(ctx context.Context, b Build) (Body, error)
+	// Close gives back what the maker holds. Nothing that it made is left.
+	Close() error
+}
+
+// Build is what a sandbox is made of.
+type Build struct {
+	Spec box.Sandbox
+	Name string // unique among those that this service made
+	// Socket is to be init's descriptor wire.FD, and Errors its standard error. Both
+	// stay the caller's.
+	Socket, Errors *os.File
+}
+
+// Body is a sandbox that a Maker made. Its methods are called by one goroutine
+// after the other, but for Kill.
+type Body interface {
+	// Init is the sandbox's first process, as the host counts. Nothing of the sandbox
+	// outlives it.
+	Init() int
+	// Release lets init go.
+	Release() error
+	// Complete gives back what was needed only until init ran. It is called then, or
+	// before Wait.
+	Complete() error
+	// Kill ends what Init's end does not, at once. It may be called at any time before
+	// Wait has returned, and again.
+	Kill()
+	// Wait waits until nothing is left of a sandbox that was killed, and gives back
+	// what the machine keeps for it.
+	Wait() error
+}
+
+// Options of a Runner.
+type Options struct {
+	Maker Maker
+	// Path is the PATH of commands.
+	Path string
+	// Groups bounds sandboxes by control groups; nil leaves that to process limits.
+	Groups cgroup.Hierarchy
+	// Max is how many sandboxes there may be; zero means no limit.
+	Max int
+	// Idle is after what time a sandbox is stopped in which nothing runs; zero
+	// means never.
+	Idle time.Duration
+	// Network serves the listener of a sandbox that has a network, until the sandbox
+	// has ended; it owns the listener. Nil: no sandbox may have one.
+	Network func(s box.Sandbox, l net.Listener) (io.Closer, error)
+	Log     *slog.Logger
+}
+
+// Runner is a box.Runner.
+type Runner struct {
+	maker  Maker
+	path   string
+	null   *os.File
+	groups cgroup.Hierarchy
+	max    int
+	idle   time.Duration
+	log    *slog.Logger
+	// network serves the way out of sandboxes; nil: there is none.
+	network func(box.Sandbox, net.Listener) (io.Closer, error)
+	work    sync.WaitGroup // goroutines of the runner's own
+
+	mu     sync.Mutex            // guards what follows
+	warm   map[string][]*sandbox // by workspace
+	count  int                   // sandboxes that are, or are being made or ended
+	next   int64                 // tells control groups of one workspace apart
+	closed bool
+}
+
+// New makes a runner, which must be closed after its last command has ended. It
+// owns the maker, also on an error.
+func New(o Options) (*Runner, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, errors.Join(err, o.Maker.Close())
+	}
+	// Descriptors that this process inherited itself are not Go's to have marked:
+	// none of them may reach a command.
+	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return nil, errors.Join(fmt.Errorf("keep inherited descriptors from commands: %w", err), null.Close(), o.Maker.Close())
+	}
+	return &Runner{
+		maker: o.Maker, path: o.Path, null: null, groups: o.Groups, max: o.Max, idle: o.Idle, log: o.Log,
+		network: o.Network, warm: map[string][]*sandbox{},
+	}, nil
+}
