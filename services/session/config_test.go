@@ -56,6 +56,14 @@ func TestConfigurationIsValidated(t *testing.T) {
 	}
 }
 
+// TestATakeoverTakesTenSecondsAtMost unless it is configured otherwise: the lease
+// ends, and somebody looks.
+func TestATakeoverTakesTenSecondsAtMost(t *testing.T) {
+	if c := session.Defaults(); c.LeaseTTL+c.PollInterval >= 10*time.Second {
+		t.Errorf("a lease lasts %v, and the next look is up to %v away", c.LeaseTTL, c.PollInterval)
+	}
+}
+
 func TestEveryFaultOfAConfigurationIsReported(t *testing.T) {
 	err := session.Config{DatabaseURL: config.Secret(":")}.Validate()
 	for _, key := range []string{"database-url", "max-steps", "max-wall-time", "max-output-tokens", "lease-ttl", "poll-interval", "max-sessions", "max-claims", "stream-progress-interval", "default-agent"} {

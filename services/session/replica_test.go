@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"testing"
+	"time"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
@@ -53,11 +54,14 @@ func TestTwoReplicasShareOneDatabase(t *testing.T) {
 	}
 }
 
-// TestAnotherReplicaTakesOverWithoutADoubleCall stops the replica that runs a
-// turn in the middle of its calls.
-func TestAnotherReplicaTakesOverWithoutADoubleCall(t *testing.T) {
+// TestAnotherReplicaTakesOverAtOnceWithoutADoubleCall stops the replica that runs a
+// turn in the middle of its calls. Nobody could take over in time who had to wait
+// for the lease's end, or for the next look.
+func TestAnotherReplicaTakesOverAtOnceWithoutADoubleCall(t *testing.T) {
 	url := pgtest.New(t)
-	one := start(t, slow, func(c *session.Config) { c.DatabaseURL = config.Secret(url) })
+	one := start(t, slow, func(c *session.Config) {
+		c.DatabaseURL, c.LeaseTTL, c.PollInterval = config.Secret(url), time.Hour, time.Hour
+	})
 	ctx := t.Context()
 	name := one.session(ctx, t)
 	turn := one.create(ctx, t, name, "block")
@@ -67,7 +71,7 @@ func TestAnotherReplicaTakesOverWithoutADoubleCall(t *testing.T) {
 	t.Cleanup(func() { two.stop() })
 	one.stop()
 	for range 2 {
-		if id := <-one.peers.blocked; !first[id] {
+		if id := <-one.peers.blocked; !first[id] { // the test's time-out says that nobody has
 			t.Errorf("call %s was asked for after the takeover, and not before", id)
 		}
 	}

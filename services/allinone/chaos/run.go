@@ -75,7 +75,7 @@ func run(ctx context.Context, o options) (rec *record.Run, rep check.Report, err
 		return nil, rep, err
 	}
 	rec.End = time.Now()
-	rep = check.Run(rec, s, check.Limits{Takeover: 10 * time.Second, Slack: time.Second})
+	rep = check.Run(rec, s, check.Limits{Takeover: 10 * time.Second, Restarts: 2, Slack: time.Second})
 	for rule, programs := range map[check.Rule][]string{
 		"no program ends by itself":  append(c.Logged((*cluster.Process).Panicked), fallen...),
 		"no program has a data race": c.Logged((*cluster.Process).Raced),

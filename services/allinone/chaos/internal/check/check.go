@@ -46,9 +46,11 @@ func (v Violation) String() string { return fmt.Sprintf("%s: %s: %s", v.Rule, v.
 
 // Limits bound what is not a breach in itself.
 type Limits struct {
-	// Takeover is the longest time from the kill of a session's holder to the session's next event, when nothing else is
-	// out of order.
+	// Takeover is the longest time from the kill of a session's holder to the session's next event, or from the end of
+	// whatever else was out of order meanwhile.
 	Takeover time.Duration
+	// Restarts is how many steps of a session may be restarted because of one fault.
+	Restarts int
 	// Slack is how far the clocks of two observations may be apart, and how long a fault may take to show.
 	Slack time.Duration
 }
@@ -72,6 +74,7 @@ type Stats struct {
 	Approved, Denied, TooLate                        int             // answers of persons
 	Takeovers                                        []time.Duration // undisturbed, sorted
 	Disturbed                                        []time.Duration // with another fault meanwhile, sorted
+	Calmed                                           []time.Duration // the same, from the end of the last other fault, sorted
 }
 
 type checker struct {
@@ -90,6 +93,7 @@ func Run(run *record.Run, s *script.Script, l Limits) Report {
 	c.takeovers()
 	slices.Sort(c.report.Stats.Takeovers)
 	slices.Sort(c.report.Stats.Disturbed)
+	slices.Sort(c.report.Stats.Calmed)
 	return c.report
 }
 

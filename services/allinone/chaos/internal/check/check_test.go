@@ -23,7 +23,7 @@ type (
 )
 
 var (
-	limits = check.Limits{Takeover: 10 * time.Second, Slack: time.Second}
+	limits = check.Limits{Takeover: 10 * time.Second, Restarts: 2, Slack: time.Second}
 	origin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 )
 
@@ -380,6 +380,12 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			late := e.Time.AsTime().Add(3 * limits.Slack)
 			run.Faults = append(run.Faults, record.Fault{Kind: record.Kill, Service: record.SandboxService, Begin: late, End: late})
 		}},
+		{"a call is unknown that began when the sandbox had died and was not back", check.Unknown, func(t *testing.T, run *record.Run, s *record.Session) {
+			_, e := find(t, s.Log, isResult)
+			e.GetToolCallFinished().Outcome = unknown
+			early := e.Time.AsTime().Add(-3 * limits.Slack)
+			run.Faults = append(run.Faults, record.Fault{Kind: record.Kill, Service: record.SandboxService, Begin: early, End: e.Time.AsTime()})
+		}},
 		{"a tool use has no result", check.Transcript, func(t *testing.T, _ *record.Run, s *record.Session) {
 			s.Messages[2].Blocks = []*sessionv1.Block{textBlock("x")}
 		}},
@@ -402,13 +408,15 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			_, e := find(t, s.Log, isDelta)
 			e.Body = &sessionv1.Event_StepRestarted{StepRestarted: &sessionv1.StepRestarted{}}
 		}},
+		{"steps were restarted three times by one fault", check.Restarts, func(t *testing.T, run *record.Run, s *record.Session) {
+			restart(t, run, s, 3)
+		}},
 		{"a client was refused", check.Answered, func(_ *testing.T, _ *record.Run, s *record.Session) { s.Refused = []string{"INTERNAL"} }},
 		{"a takeover took too long", check.Takeover, func(_ *testing.T, run *record.Run, s *record.Session) {
-			begin := s.Log[3].Time.AsTime().Add(time.Millisecond)
-			run.Faults = []record.Fault{{Kind: record.Kill, Service: record.SessionService, Target: "session-1", Begin: begin, End: begin, Held: []string{s.Name}}}
-			for _, e := range s.Log[4:] {
-				e.Time = timestamppb.New(e.Time.AsTime().Add(11 * time.Second))
-			}
+			takeover(run, s, 11*time.Second, 0)
+		}},
+		{"a takeover took too long after all else was well again", check.Takeover, func(_ *testing.T, run *record.Run, s *record.Session) {
+			takeover(run, s, 16*time.Second, 5*time.Second)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -419,6 +427,57 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 				t.Errorf("not found; found: %v", rep.Violations)
 			}
 		})
+	}
+}
+
+// takeover kills the holder of a session, which goes on after a while. Meanwhile tools is away for a time.
+func takeover(run *record.Run, s *record.Session, after, away time.Duration) {
+	begin := s.Log[3].Time.AsTime().Add(time.Millisecond)
+	run.Faults = []record.Fault{{Kind: record.Kill, Service: record.SessionService, Target: "session-1", Begin: begin, End: begin, Held: []string{s.Name}}}
+	if away > 0 {
+		run.Faults = append(run.Faults, record.Fault{Kind: record.Pause, Service: record.ToolsService, Target: "tools-1", Begin: begin, End: begin.Add(away)})
+	}
+	for _, log := range [][]*event{s.Log, s.Again, s.Followers[0].Streams[0].Events, s.Followers[0].Streams[1].Events} {
+		for _, e := range log {
+			if e.Seq >= s.Log[4].Seq {
+				e.Time = timestamppb.New(e.Time.AsTime().Add(after))
+			}
+		}
+	}
+}
+
+// restart has one fault restart steps so many times.
+func restart(t *testing.T, run *record.Run, s *record.Session, times int) {
+	t.Helper()
+	run.Faults = []record.Fault{{Kind: record.Pause, Service: record.Postgres, Begin: run.Begin, End: run.End}}
+	for _, e := range s.Log {
+		if times > 0 && isDelta(e) {
+			e.Body = &sessionv1.Event_StepRestarted{StepRestarted: &sessionv1.StepRestarted{}}
+			times--
+		}
+	}
+	if times > 0 {
+		t.Fatal("the log has too few events")
+	}
+}
+
+func TestATakeoverWaitsForWhateverElseIsAway(t *testing.T) {
+	run, sc := good(t)
+	takeover(run, run.Sessions[0], 14*time.Second, 5*time.Second)
+	rep := check.Run(run, sc, limits)
+	for _, v := range rep.Violations {
+		t.Error(v)
+	}
+	if s := rep.Stats; len(s.Takeovers) != 0 || len(s.Disturbed) != 1 || len(s.Calmed) != 1 || s.Calmed[0] > 10*time.Second || s.Calmed[0] < 9*time.Second {
+		t.Errorf("the figures are %+v", s)
+	}
+}
+
+func TestAFaultMayRestartAFewSteps(t *testing.T) {
+	run, sc := good(t)
+	restart(t, run, run.Sessions[0], 2)
+	if rules(check.Run(run, sc, limits))[check.Restarts] {
+		t.Error("two restarts were held against one fault")
 	}
 }
 

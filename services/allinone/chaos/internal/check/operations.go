@@ -65,7 +65,7 @@ func (c *checker) operation(s *record.Session, call *reduce.Call, want string) {
 				break
 			}
 		}
-		if !c.during(began, ended, sandboxDies) {
+		if !c.died(began, ended) {
 			c.fault(Unknown, s, "the end of the operation of call %s is not known, and no sandbox died while it ran", call.ID)
 		}
 	default:

@@ -11,9 +11,10 @@ func breaksSteps(f record.Fault) bool {
 	return f.Service == record.SessionService || f.Service == record.Postgres
 }
 
-// restarts checks that steps were restarted only when something had happened.
+// restarts checks that steps were restarted only when something had happened, and that one fault did not do it again and
+// again: each restart is put down to the fault that explains the fewest so far.
 func (c *checker) restarts(s *record.Session) {
-	began := map[int32]time.Time{}
+	began, explained := map[int32]time.Time{}, make([]int, len(c.run.Faults))
 	for _, e := range s.Log {
 		at := e.GetTime().AsTime()
 		if e.GetStepStarted() != nil {
@@ -24,8 +25,18 @@ func (c *checker) restarts(s *record.Session) {
 			continue
 		}
 		c.report.Stats.Restarted++
-		if !c.during(began[e.GetStep()], at, breaksSteps) {
+		best := -1
+		for i, f := range c.run.Faults {
+			if breaksSteps(f) && c.lasted(f, began[e.GetStep()], at) && (best < 0 || explained[i] < explained[best]) {
+				best = i
+			}
+		}
+		if best < 0 {
 			c.fault(Restarts, s, "step %d of %s was restarted (%s), and nothing had happened", e.GetStep(), e.GetTurn(), r.GetReason())
+			continue
+		}
+		if explained[best]++; explained[best] > c.limits.Restarts {
+			c.fault(Restarts, s, "step %d of %s was restarted (%s), the %dth time after one fault", e.GetStep(), e.GetTurn(), r.GetReason(), explained[best])
 		}
 	}
 }
@@ -56,13 +67,15 @@ func (c *checker) takeover(s *record.Session, f record.Fault, index int) {
 				return
 			}
 			took := at.Sub(f.Begin)
-			if c.disturbed(f, at, index) {
+			if end, disturbed := c.disturbed(f, at, index); disturbed {
 				c.report.Stats.Disturbed = append(c.report.Stats.Disturbed, took)
-				return
+				took = max(0, at.Sub(end))
+				c.report.Stats.Calmed = append(c.report.Stats.Calmed, took)
+			} else {
+				c.report.Stats.Takeovers = append(c.report.Stats.Takeovers, took)
 			}
-			c.report.Stats.Takeovers = append(c.report.Stats.Takeovers, took)
 			if took > c.limits.Takeover {
-				c.fault(Takeover, s, "%s was killed at %s and the next event came after %s", f.Target, f.Begin.Format(time.TimeOnly), took.Round(time.Millisecond))
+				c.fault(Takeover, s, "%s was killed at %s and, with nothing else out of order, the next event came after %s", f.Target, f.Begin.Format(time.TimeOnly), took.Round(time.Millisecond))
 			}
 			return
 		}
@@ -75,12 +88,21 @@ func (c *checker) takeover(s *record.Session, f record.Fault, index int) {
 	}
 }
 
-// disturbed says whether anything else was out of order until a session went on.
-func (c *checker) disturbed(f record.Fault, until time.Time, index int) bool {
+// disturbed says whether anything else was out of order until a session went on, and when the last of it was over.
+func (c *checker) disturbed(f record.Fault, until time.Time, index int) (end time.Time, disturbed bool) {
+	end = f.Begin
 	for i, o := range c.run.Faults {
-		if i != index && o.Service != record.Gateway && o.Begin.Before(until) && (o.End.IsZero() || o.End.After(f.Begin)) {
-			return true
+		if i == index || o.Service == record.Gateway || !o.Begin.Before(until) {
+			continue
+		}
+		if o.End.IsZero() || o.End.After(f.Begin) {
+			disturbed = true
+			if o.End.IsZero() || o.End.After(until) {
+				end = until // it was not over
+			} else if o.End.After(end) {
+				end = o.End
+			}
 		}
 	}
-	return false
+	return end, disturbed
 }

@@ -145,20 +145,25 @@ func (c *checker) unknown(s *record.Session, log *reduce.Log) {
 			continue
 		}
 		c.report.Stats.UnknownCalls++
-		if !c.during(asked[f.GetCallId()], e.GetTime().AsTime(), sandboxDies) {
+		if !c.died(asked[f.GetCallId()], e.GetTime().AsTime()) {
 			c.fault(Unknown, s, "the end of call %s (%s) is not known, and no sandbox died while it ran", f.GetCallId(), f.GetTool())
 		}
 	}
 }
 
-// during says whether a fault that fits began or lasted in a span of time.
-func (c *checker) during(from, to time.Time, fits func(record.Fault) bool) bool {
+// lasted says whether a fault began or lasted in a span of time.
+func (c *checker) lasted(f record.Fault, from, to time.Time) bool {
+	end := f.End
+	if end.IsZero() {
+		end = c.run.End
+	}
+	return !f.Begin.After(to.Add(c.limits.Slack)) && !end.Before(from.Add(-c.limits.Slack))
+}
+
+// died says whether a sandbox died in a span of time. What began while it was away was not under way when it died.
+func (c *checker) died(from, to time.Time) bool {
 	for _, f := range c.run.Faults {
-		end := f.End
-		if end.IsZero() {
-			end = c.run.End
-		}
-		if fits(f) && !f.Begin.After(to.Add(c.limits.Slack)) && !end.Before(from.Add(-c.limits.Slack)) {
+		if sandboxDies(f) && !f.Begin.After(to.Add(c.limits.Slack)) && !f.Begin.Before(from.Add(-c.limits.Slack)) {
 			return true
 		}
 	}
