@@ -12,6 +12,8 @@ const (
 	JobSchedule JobKind = "schedule" // send a schedule's next message
 	JobWebhook  JobKind = "webhook"  // tell a webhook of something
 	JobRetain   JobKind = "retain"   // delete the sessions that are older than they may be
+	// JobSnapshots deletes what the sandbox keeps for checkpoints that are gone.
+	JobSnapshots JobKind = "snapshots"
 )
 
 // Job is durable work that is no part of a turn's loop. It is done at least

@@ -108,6 +108,8 @@ const (
 	CommandApproval   CommandKind = "approval"    // the answer to CallID's approval
 	CommandToolResult CommandKind = "tool_result" // the result of CallID, of a client's tool
 	CommandCompact    CommandKind = "compact"     // shorten the model's view
+	CommandCheckpoint CommandKind = "checkpoint"  // make the checkpoint CallID
+	CommandRewind     CommandKind = "rewind"      // go back to a checkpoint; CallID is the rewind's own id
 )
 
 // Command is one entry of a session's inbox.
@@ -216,6 +218,9 @@ type Write struct {
 	// write fail.
 	Settle  []Settle
 	Reserve []*Reserve
+	// Checkpoints to add, with their seq given, and ids of checkpoints to remove.
+	Checkpoints     []*sessionv1.Checkpoint
+	DropCheckpoints []string
 	// Jobs to put, of the session's tenant. A turn that ends in this write puts
 	// its JobTend by itself.
 	Jobs []Job
@@ -226,7 +231,7 @@ type Write struct {
 func (w *Write) OnlyEvents() bool {
 	return len(w.Messages) == 0 && w.Head == nil && len(w.Turns) == 0 && w.ActiveTurn == nil && w.AddUsage == nil && w.FinishedTurns == 0 &&
 		len(w.Consume) == 0 && len(w.Wait) == 0 && len(w.Waited) == 0 && !w.StepCommitted &&
-		len(w.Settle) == 0 && len(w.Reserve) == 0 && len(w.Jobs) == 0
+		len(w.Settle) == 0 && len(w.Reserve) == 0 && len(w.Checkpoints) == 0 && len(w.DropCheckpoints) == 0 && len(w.Jobs) == 0
 }
 
 // Claim asks for leases.
@@ -279,6 +284,7 @@ type Store interface {
 	Schedules
 	Webhooks
 	Imports
+	Checkpoints
 
 	// CreateSession creates a session; ErrExists when its id is taken, ErrDeleting
 	// as long as the JobDelete of an earlier session under it has not ended,
@@ -316,7 +322,9 @@ type Store interface {
 	// id of the turn that it stops (or nothing) for an interrupt. An interrupt
 	// with nothing to stop puts no command, nor does one whose turn is about to be
 	// stopped anyway. One answer is taken for each waiting
-	// call; the next is ErrCallNotWaiting. A turn gets its state, create time and
+	// call; the next is ErrCallNotWaiting. A rewind is ErrTurnActive when a turn is
+	// active or queued. The value for a rewind and for a checkpoint is
+	// `{CallID}.{seq}`, with the number behind which the log tells what became of it. A turn gets its state, create time and
 	// after_seq here.
 	Submit(ctx context.Context, s Submit) (Answer, error)
 	// GetTurn reads a turn, or ErrNotFound.

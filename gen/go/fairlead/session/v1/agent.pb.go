@@ -202,7 +202,12 @@ type AgentLimits struct {
 	// How long a command may run that does not say.
 	Timeout *durationpb.Duration `protobuf:"bytes,10,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	// How long a command may ask to run.
-	MaxTimeout    *durationpb.Duration `protobuf:"bytes,11,opt,name=max_timeout,json=maxTimeout,proto3" json:"max_timeout,omitempty"`
+	MaxTimeout *durationpb.Duration `protobuf:"bytes,11,opt,name=max_timeout,json=maxTimeout,proto3" json:"max_timeout,omitempty"`
+	// The tools before whose calls a step makes a checkpoint. `*` stands for every
+	// tool that may change something; a name that ends in `*` for all that begin so.
+	// None: no automatic checkpoints, and files are not brought back when a turn is
+	// rolled back.
+	Checkpoints   []string `protobuf:"bytes,17,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -310,6 +315,13 @@ func (x *AgentLimits) GetTimeout() *durationpb.Duration {
 func (x *AgentLimits) GetMaxTimeout() *durationpb.Duration {
 	if x != nil {
 		return x.MaxTimeout
+	}
+	return nil
+}
+
+func (x *AgentLimits) GetCheckpoints() []string {
+	if x != nil {
+		return x.Checkpoints
 	}
 	return nil
 }
@@ -437,7 +449,7 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	" \x01(\v2\x17.google.protobuf.StructR\foutputSchema\x12?\n" +
 	"\anetwork\x18\v \x03(\v2%.fairlead.session.v1.AgentNetworkRuleR\anetwork\x128\n" +
 	"\x06limits\x18\f \x01(\v2 .fairlead.session.v1.AgentLimitsR\x06limits:6\xeaA3\n" +
-	"\x12fairlead.dev/Agent\x12\x0eagents/{agent}*\x06agents2\x05agent\"\xb4\x03\n" +
+	"\x12fairlead.dev/Agent\x12\x0eagents/{agent}*\x06agents2\x05agent\"\xd6\x03\n" +
 	"\vAgentLimits\x12!\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x1c\n" +
 	"\tprocesses\x18\x02 \x01(\x05R\tprocesses\x12\x1d\n" +
@@ -455,7 +467,8 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\atimeout\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12:\n" +
 	"\vmax_timeout\x18\v \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"maxTimeout\"\xb2\x01\n" +
+	"maxTimeout\x12 \n" +
+	"\vcheckpoints\x18\x11 \x03(\tR\vcheckpoints\"\xb2\x01\n" +
 	"\x10AgentNetworkRule\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x14\n" +

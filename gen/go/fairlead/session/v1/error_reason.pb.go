@@ -127,6 +127,14 @@ const (
 	ErrorReason_ERROR_REASON_ALREADY_EXISTS ErrorReason = 68
 	// The turn has not ended.
 	ErrorReason_ERROR_REASON_TURN_NOT_ENDED ErrorReason = 69
+	// There is no such checkpoint, or none to which the request could go back.
+	ErrorReason_ERROR_REASON_CHECKPOINT_NOT_FOUND ErrorReason = 70
+	// The session is being rewound.
+	ErrorReason_ERROR_REASON_SESSION_REWINDING ErrorReason = 71
+	// The files of a checkpoint could not be kept.
+	ErrorReason_ERROR_REASON_CHECKPOINT_FAILED ErrorReason = 72
+	// The files of a checkpoint could not be brought back.
+	ErrorReason_ERROR_REASON_REWIND_FAILED ErrorReason = 73
 )
 
 // Enum value maps for ErrorReason.
@@ -182,6 +190,10 @@ var (
 		67: "ERROR_REASON_TOO_MANY",
 		68: "ERROR_REASON_ALREADY_EXISTS",
 		69: "ERROR_REASON_TURN_NOT_ENDED",
+		70: "ERROR_REASON_CHECKPOINT_NOT_FOUND",
+		71: "ERROR_REASON_SESSION_REWINDING",
+		72: "ERROR_REASON_CHECKPOINT_FAILED",
+		73: "ERROR_REASON_REWIND_FAILED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":           0,
@@ -234,6 +246,10 @@ var (
 		"ERROR_REASON_TOO_MANY":              67,
 		"ERROR_REASON_ALREADY_EXISTS":        68,
 		"ERROR_REASON_TURN_NOT_ENDED":        69,
+		"ERROR_REASON_CHECKPOINT_NOT_FOUND":  70,
+		"ERROR_REASON_SESSION_REWINDING":     71,
+		"ERROR_REASON_CHECKPOINT_FAILED":     72,
+		"ERROR_REASON_REWIND_FAILED":         73,
 	}
 )
 
@@ -268,7 +284,7 @@ var File_fairlead_session_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xf9\f\n" +
+	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\x88\x0e\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eERROR_REASON_SESSION_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -320,7 +336,11 @@ const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\x1cERROR_REASON_BAD_WEBHOOK_URL\x10B\x12\x19\n" +
 	"\x15ERROR_REASON_TOO_MANY\x10C\x12\x1f\n" +
 	"\x1bERROR_REASON_ALREADY_EXISTS\x10D\x12\x1f\n" +
-	"\x1bERROR_REASON_TURN_NOT_ENDED\x10EBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"\x1bERROR_REASON_TURN_NOT_ENDED\x10E\x12%\n" +
+	"!ERROR_REASON_CHECKPOINT_NOT_FOUND\x10F\x12\"\n" +
+	"\x1eERROR_REASON_SESSION_REWINDING\x10G\x12\"\n" +
+	"\x1eERROR_REASON_CHECKPOINT_FAILED\x10H\x12\x1e\n" +
+	"\x1aERROR_REASON_REWIND_FAILED\x10IBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_error_reason_proto_rawDescOnce sync.Once

@@ -241,6 +241,8 @@ type Event struct {
 	//	*Event_OperationFinished
 	//	*Event_ToolCallNetwork
 	//	*Event_WorkspaceMoved
+	//	*Event_SessionRewindFailed
+	//	*Event_CheckpointFailed
 	//	*Event_Warning
 	//	*Event_Error
 	Body          isEvent_Body `protobuf_oneof:"body"`
@@ -626,6 +628,24 @@ func (x *Event) GetWorkspaceMoved() *WorkspaceMoved {
 	return nil
 }
 
+func (x *Event) GetSessionRewindFailed() *SessionRewindFailed {
+	if x != nil {
+		if x, ok := x.Body.(*Event_SessionRewindFailed); ok {
+			return x.SessionRewindFailed
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetCheckpointFailed() *CheckpointFailed {
+	if x != nil {
+		if x, ok := x.Body.(*Event_CheckpointFailed); ok {
+			return x.CheckpointFailed
+		}
+	}
+	return nil
+}
+
 func (x *Event) GetWarning() *Warning {
 	if x != nil {
 		if x, ok := x.Body.(*Event_Warning); ok {
@@ -818,6 +838,16 @@ type Event_WorkspaceMoved struct {
 	WorkspaceMoved *WorkspaceMoved `protobuf:"bytes,115,opt,name=workspace_moved,json=workspaceMoved,proto3,oneof"`
 }
 
+type Event_SessionRewindFailed struct {
+	// A rewind came to nothing.
+	SessionRewindFailed *SessionRewindFailed `protobuf:"bytes,113,opt,name=session_rewind_failed,json=sessionRewindFailed,proto3,oneof"`
+}
+
+type Event_CheckpointFailed struct {
+	// A checkpoint that somebody asked for could not be made.
+	CheckpointFailed *CheckpointFailed `protobuf:"bytes,114,opt,name=checkpoint_failed,json=checkpointFailed,proto3,oneof"`
+}
+
 type Event_Warning struct {
 	// Something is not as it should be, but the turn goes on.
 	Warning *Warning `protobuf:"bytes,100,opt,name=warning,proto3,oneof"`
@@ -895,6 +925,10 @@ func (*Event_OperationFinished) isEvent_Body() {}
 func (*Event_ToolCallNetwork) isEvent_Body() {}
 
 func (*Event_WorkspaceMoved) isEvent_Body() {}
+
+func (*Event_SessionRewindFailed) isEvent_Body() {}
+
+func (*Event_CheckpointFailed) isEvent_Body() {}
 
 func (*Event_Warning) isEvent_Body() {}
 
@@ -985,8 +1019,17 @@ type SessionRewound struct {
 	Head string `protobuf:"bytes,3,opt,name=head,proto3" json:"head,omitempty"`
 	// The turn that was undone, as `sessions/{session}/turns/{turn}`. Of the
 	// range only what belongs to this turn no longer counts; the `turn.*` events
-	// themselves always do, for they tell what became of the turn.
-	UndoneTurn    string `protobuf:"bytes,4,opt,name=undone_turn,json=undoneTurn,proto3" json:"undone_turn,omitempty"`
+	// themselves always do, for they tell what became of the turn. Empty when the
+	// session was rewound to a checkpoint: then all of the range no longer counts,
+	// but for the `turn.*` events.
+	UndoneTurn string `protobuf:"bytes,4,opt,name=undone_turn,json=undoneTurn,proto3" json:"undone_turn,omitempty"`
+	// The checkpoint to which the session was rewound, as
+	// `sessions/{session}/checkpoints/{checkpoint}`; empty when a turn was undone.
+	// The workspace's files are those of the checkpoint. Whose
+	// `checkpoint.created` lies in the range is gone, but for this one.
+	Checkpoint string `protobuf:"bytes,5,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	// The id of the rewind.
+	Rewind        string `protobuf:"bytes,6,opt,name=rewind,proto3" json:"rewind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1049,6 +1092,95 @@ func (x *SessionRewound) GetUndoneTurn() string {
 	return ""
 }
 
+func (x *SessionRewound) GetCheckpoint() string {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return ""
+}
+
+func (x *SessionRewound) GetRewind() string {
+	if x != nil {
+		return x.Rewind
+	}
+	return ""
+}
+
+// SessionRewindFailed says that a rewind came to nothing: the conversation
+// stays as it is.
+type SessionRewindFailed struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id of the rewind.
+	Rewind string `protobuf:"bytes,1,opt,name=rewind,proto3" json:"rewind,omitempty"`
+	// The checkpoint, as `sessions/{session}/checkpoints/{checkpoint}`; empty when
+	// none was found.
+	Checkpoint string `protobuf:"bytes,2,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	// A constant for programs, from ErrorReason.
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// For people; it says what became of the files.
+	Message       string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SessionRewindFailed) Reset() {
+	*x = SessionRewindFailed{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SessionRewindFailed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SessionRewindFailed) ProtoMessage() {}
+
+func (x *SessionRewindFailed) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SessionRewindFailed.ProtoReflect.Descriptor instead.
+func (*SessionRewindFailed) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *SessionRewindFailed) GetRewind() string {
+	if x != nil {
+		return x.Rewind
+	}
+	return ""
+}
+
+func (x *SessionRewindFailed) GetCheckpoint() string {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return ""
+}
+
+func (x *SessionRewindFailed) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *SessionRewindFailed) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 // SessionCompacted says that the model's view was shortened. The conversation
 // itself is kept whole.
 type SessionCompacted struct {
@@ -1069,7 +1201,7 @@ type SessionCompacted struct {
 
 func (x *SessionCompacted) Reset() {
 	*x = SessionCompacted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1081,7 +1213,7 @@ func (x *SessionCompacted) String() string {
 func (*SessionCompacted) ProtoMessage() {}
 
 func (x *SessionCompacted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1094,7 +1226,7 @@ func (x *SessionCompacted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionCompacted.ProtoReflect.Descriptor instead.
 func (*SessionCompacted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *SessionCompacted) GetTokensBefore() int64 {
@@ -1149,7 +1281,7 @@ type TurnQueued struct {
 
 func (x *TurnQueued) Reset() {
 	*x = TurnQueued{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1161,7 +1293,7 @@ func (x *TurnQueued) String() string {
 func (*TurnQueued) ProtoMessage() {}
 
 func (x *TurnQueued) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1174,7 +1306,7 @@ func (x *TurnQueued) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnQueued.ProtoReflect.Descriptor instead.
 func (*TurnQueued) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *TurnQueued) GetContent() []*v1.Content {
@@ -1220,7 +1352,7 @@ type TurnStarted struct {
 
 func (x *TurnStarted) Reset() {
 	*x = TurnStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1232,7 +1364,7 @@ func (x *TurnStarted) String() string {
 func (*TurnStarted) ProtoMessage() {}
 
 func (x *TurnStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1245,7 +1377,7 @@ func (x *TurnStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnStarted.ProtoReflect.Descriptor instead.
 func (*TurnStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *TurnStarted) GetModel() string {
@@ -1281,7 +1413,7 @@ type TurnWaiting struct {
 
 func (x *TurnWaiting) Reset() {
 	*x = TurnWaiting{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[6]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1293,7 +1425,7 @@ func (x *TurnWaiting) String() string {
 func (*TurnWaiting) ProtoMessage() {}
 
 func (x *TurnWaiting) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[6]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1306,7 +1438,7 @@ func (x *TurnWaiting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnWaiting.ProtoReflect.Descriptor instead.
 func (*TurnWaiting) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{6}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *TurnWaiting) GetCallIds() []string {
@@ -1325,7 +1457,7 @@ type TurnResumed struct {
 
 func (x *TurnResumed) Reset() {
 	*x = TurnResumed{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[7]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1337,7 +1469,7 @@ func (x *TurnResumed) String() string {
 func (*TurnResumed) ProtoMessage() {}
 
 func (x *TurnResumed) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[7]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1350,7 +1482,7 @@ func (x *TurnResumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnResumed.ProtoReflect.Descriptor instead.
 func (*TurnResumed) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{7}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{8}
 }
 
 // TurnFinished says how a turn ended.
@@ -1374,7 +1506,7 @@ type TurnFinished struct {
 
 func (x *TurnFinished) Reset() {
 	*x = TurnFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[8]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1386,7 +1518,7 @@ func (x *TurnFinished) String() string {
 func (*TurnFinished) ProtoMessage() {}
 
 func (x *TurnFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[8]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1399,7 +1531,7 @@ func (x *TurnFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnFinished.ProtoReflect.Descriptor instead.
 func (*TurnFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *TurnFinished) GetState() TurnState {
@@ -1456,7 +1588,7 @@ type TurnSteered struct {
 
 func (x *TurnSteered) Reset() {
 	*x = TurnSteered{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[9]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1468,7 +1600,7 @@ func (x *TurnSteered) String() string {
 func (*TurnSteered) ProtoMessage() {}
 
 func (x *TurnSteered) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[9]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1481,7 +1613,7 @@ func (x *TurnSteered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnSteered.ProtoReflect.Descriptor instead.
 func (*TurnSteered) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *TurnSteered) GetInto() string {
@@ -1504,7 +1636,7 @@ type StepStarted struct {
 
 func (x *StepStarted) Reset() {
 	*x = StepStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[10]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1516,7 +1648,7 @@ func (x *StepStarted) String() string {
 func (*StepStarted) ProtoMessage() {}
 
 func (x *StepStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[10]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1529,7 +1661,7 @@ func (x *StepStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepStarted.ProtoReflect.Descriptor instead.
 func (*StepStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *StepStarted) GetModel() string {
@@ -1561,7 +1693,7 @@ type StepRestarted struct {
 
 func (x *StepRestarted) Reset() {
 	*x = StepRestarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[11]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1573,7 +1705,7 @@ func (x *StepRestarted) String() string {
 func (*StepRestarted) ProtoMessage() {}
 
 func (x *StepRestarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[11]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1586,7 +1718,7 @@ func (x *StepRestarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepRestarted.ProtoReflect.Descriptor instead.
 func (*StepRestarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *StepRestarted) GetVoidFirstSeq() int64 {
@@ -1626,7 +1758,7 @@ type StepFinished struct {
 
 func (x *StepFinished) Reset() {
 	*x = StepFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[12]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1638,7 +1770,7 @@ func (x *StepFinished) String() string {
 func (*StepFinished) ProtoMessage() {}
 
 func (x *StepFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[12]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1651,7 +1783,7 @@ func (x *StepFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepFinished.ProtoReflect.Descriptor instead.
 func (*StepFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StepFinished) GetStopReason() string {
@@ -1686,7 +1818,7 @@ type TextStarted struct {
 
 func (x *TextStarted) Reset() {
 	*x = TextStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[13]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1698,7 +1830,7 @@ func (x *TextStarted) String() string {
 func (*TextStarted) ProtoMessage() {}
 
 func (x *TextStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[13]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1711,7 +1843,7 @@ func (x *TextStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TextStarted.ProtoReflect.Descriptor instead.
 func (*TextStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TextStarted) GetBlock() int32 {
@@ -1734,7 +1866,7 @@ type TextDelta struct {
 
 func (x *TextDelta) Reset() {
 	*x = TextDelta{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[14]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1746,7 +1878,7 @@ func (x *TextDelta) String() string {
 func (*TextDelta) ProtoMessage() {}
 
 func (x *TextDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[14]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1759,7 +1891,7 @@ func (x *TextDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TextDelta.ProtoReflect.Descriptor instead.
 func (*TextDelta) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{14}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TextDelta) GetBlock() int32 {
@@ -1787,7 +1919,7 @@ type TextFinished struct {
 
 func (x *TextFinished) Reset() {
 	*x = TextFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[15]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1799,7 +1931,7 @@ func (x *TextFinished) String() string {
 func (*TextFinished) ProtoMessage() {}
 
 func (x *TextFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[15]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1812,7 +1944,7 @@ func (x *TextFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TextFinished.ProtoReflect.Descriptor instead.
 func (*TextFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{15}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TextFinished) GetBlock() int32 {
@@ -1833,7 +1965,7 @@ type ThinkingStarted struct {
 
 func (x *ThinkingStarted) Reset() {
 	*x = ThinkingStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[16]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1845,7 +1977,7 @@ func (x *ThinkingStarted) String() string {
 func (*ThinkingStarted) ProtoMessage() {}
 
 func (x *ThinkingStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[16]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1858,7 +1990,7 @@ func (x *ThinkingStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThinkingStarted.ProtoReflect.Descriptor instead.
 func (*ThinkingStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ThinkingStarted) GetBlock() int32 {
@@ -1881,7 +2013,7 @@ type ThinkingDelta struct {
 
 func (x *ThinkingDelta) Reset() {
 	*x = ThinkingDelta{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[17]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1893,7 +2025,7 @@ func (x *ThinkingDelta) String() string {
 func (*ThinkingDelta) ProtoMessage() {}
 
 func (x *ThinkingDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[17]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1906,7 +2038,7 @@ func (x *ThinkingDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThinkingDelta.ProtoReflect.Descriptor instead.
 func (*ThinkingDelta) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ThinkingDelta) GetBlock() int32 {
@@ -1934,7 +2066,7 @@ type ThinkingFinished struct {
 
 func (x *ThinkingFinished) Reset() {
 	*x = ThinkingFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[18]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1946,7 +2078,7 @@ func (x *ThinkingFinished) String() string {
 func (*ThinkingFinished) ProtoMessage() {}
 
 func (x *ThinkingFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[18]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1959,7 +2091,7 @@ func (x *ThinkingFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThinkingFinished.ProtoReflect.Descriptor instead.
 func (*ThinkingFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ThinkingFinished) GetBlock() int32 {
@@ -1984,7 +2116,7 @@ type ToolCallStarted struct {
 
 func (x *ToolCallStarted) Reset() {
 	*x = ToolCallStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[19]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1996,7 +2128,7 @@ func (x *ToolCallStarted) String() string {
 func (*ToolCallStarted) ProtoMessage() {}
 
 func (x *ToolCallStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[19]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2009,7 +2141,7 @@ func (x *ToolCallStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallStarted.ProtoReflect.Descriptor instead.
 func (*ToolCallStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ToolCallStarted) GetBlock() int32 {
@@ -2046,7 +2178,7 @@ type ToolCallArgumentsDelta struct {
 
 func (x *ToolCallArgumentsDelta) Reset() {
 	*x = ToolCallArgumentsDelta{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[20]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2058,7 +2190,7 @@ func (x *ToolCallArgumentsDelta) String() string {
 func (*ToolCallArgumentsDelta) ProtoMessage() {}
 
 func (x *ToolCallArgumentsDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[20]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2071,7 +2203,7 @@ func (x *ToolCallArgumentsDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallArgumentsDelta.ProtoReflect.Descriptor instead.
 func (*ToolCallArgumentsDelta) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ToolCallArgumentsDelta) GetCallId() string {
@@ -2103,7 +2235,7 @@ type ToolCallArguments struct {
 
 func (x *ToolCallArguments) Reset() {
 	*x = ToolCallArguments{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[21]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2115,7 +2247,7 @@ func (x *ToolCallArguments) String() string {
 func (*ToolCallArguments) ProtoMessage() {}
 
 func (x *ToolCallArguments) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[21]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2128,7 +2260,7 @@ func (x *ToolCallArguments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallArguments.ProtoReflect.Descriptor instead.
 func (*ToolCallArguments) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{21}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ToolCallArguments) GetCallId() string {
@@ -2167,7 +2299,7 @@ type ToolCallDecision struct {
 
 func (x *ToolCallDecision) Reset() {
 	*x = ToolCallDecision{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[22]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2179,7 +2311,7 @@ func (x *ToolCallDecision) String() string {
 func (*ToolCallDecision) ProtoMessage() {}
 
 func (x *ToolCallDecision) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[22]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2192,7 +2324,7 @@ func (x *ToolCallDecision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallDecision.ProtoReflect.Descriptor instead.
 func (*ToolCallDecision) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{22}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ToolCallDecision) GetCallId() string {
@@ -2229,7 +2361,7 @@ type ToolCallProgress struct {
 
 func (x *ToolCallProgress) Reset() {
 	*x = ToolCallProgress{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[23]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2241,7 +2373,7 @@ func (x *ToolCallProgress) String() string {
 func (*ToolCallProgress) ProtoMessage() {}
 
 func (x *ToolCallProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[23]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2254,7 +2386,7 @@ func (x *ToolCallProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallProgress.ProtoReflect.Descriptor instead.
 func (*ToolCallProgress) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{23}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ToolCallProgress) GetCallId() string {
@@ -2286,7 +2418,7 @@ type ToolCallOutputDelta struct {
 
 func (x *ToolCallOutputDelta) Reset() {
 	*x = ToolCallOutputDelta{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[24]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2298,7 +2430,7 @@ func (x *ToolCallOutputDelta) String() string {
 func (*ToolCallOutputDelta) ProtoMessage() {}
 
 func (x *ToolCallOutputDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[24]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2311,7 +2443,7 @@ func (x *ToolCallOutputDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallOutputDelta.ProtoReflect.Descriptor instead.
 func (*ToolCallOutputDelta) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{24}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ToolCallOutputDelta) GetCallId() string {
@@ -2372,7 +2504,7 @@ type ToolCallNetwork struct {
 
 func (x *ToolCallNetwork) Reset() {
 	*x = ToolCallNetwork{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[25]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2384,7 +2516,7 @@ func (x *ToolCallNetwork) String() string {
 func (*ToolCallNetwork) ProtoMessage() {}
 
 func (x *ToolCallNetwork) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[25]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2397,7 +2529,7 @@ func (x *ToolCallNetwork) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallNetwork.ProtoReflect.Descriptor instead.
 func (*ToolCallNetwork) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{25}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ToolCallNetwork) GetCallId() string {
@@ -2505,7 +2637,7 @@ type ToolCallFinished struct {
 
 func (x *ToolCallFinished) Reset() {
 	*x = ToolCallFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[26]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2517,7 +2649,7 @@ func (x *ToolCallFinished) String() string {
 func (*ToolCallFinished) ProtoMessage() {}
 
 func (x *ToolCallFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[26]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2530,7 +2662,7 @@ func (x *ToolCallFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallFinished.ProtoReflect.Descriptor instead.
 func (*ToolCallFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{26}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ToolCallFinished) GetCallId() string {
@@ -2599,7 +2731,7 @@ type ApprovalRequested struct {
 
 func (x *ApprovalRequested) Reset() {
 	*x = ApprovalRequested{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[27]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2611,7 +2743,7 @@ func (x *ApprovalRequested) String() string {
 func (*ApprovalRequested) ProtoMessage() {}
 
 func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[27]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2624,7 +2756,7 @@ func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalRequested.ProtoReflect.Descriptor instead.
 func (*ApprovalRequested) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{27}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ApprovalRequested) GetCallId() string {
@@ -2693,7 +2825,7 @@ type ApprovalResolved struct {
 
 func (x *ApprovalResolved) Reset() {
 	*x = ApprovalResolved{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[28]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2705,7 +2837,7 @@ func (x *ApprovalResolved) String() string {
 func (*ApprovalResolved) ProtoMessage() {}
 
 func (x *ApprovalResolved) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[28]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2718,7 +2850,7 @@ func (x *ApprovalResolved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalResolved.ProtoReflect.Descriptor instead.
 func (*ApprovalResolved) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{28}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ApprovalResolved) GetCallId() string {
@@ -2760,7 +2892,7 @@ type TodoUpdated struct {
 
 func (x *TodoUpdated) Reset() {
 	*x = TodoUpdated{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[29]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2772,7 +2904,7 @@ func (x *TodoUpdated) String() string {
 func (*TodoUpdated) ProtoMessage() {}
 
 func (x *TodoUpdated) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[29]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2785,7 +2917,7 @@ func (x *TodoUpdated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TodoUpdated.ProtoReflect.Descriptor instead.
 func (*TodoUpdated) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{29}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TodoUpdated) GetTodos() []*Todo {
@@ -2810,7 +2942,7 @@ type Todo struct {
 
 func (x *Todo) Reset() {
 	*x = Todo{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2822,7 +2954,7 @@ func (x *Todo) String() string {
 func (*Todo) ProtoMessage() {}
 
 func (x *Todo) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2835,7 +2967,7 @@ func (x *Todo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Todo.ProtoReflect.Descriptor instead.
 func (*Todo) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{30}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Todo) GetContent() string {
@@ -2859,20 +2991,30 @@ func (x *Todo) GetActiveForm() string {
 	return ""
 }
 
-// CheckpointCreated says that a point to rewind to was made.
+// CheckpointCreated says that a point to rewind to was made. Its turn and step
+// are those before whose changes an automatic one was made.
 type CheckpointCreated struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The checkpoint's id.
+	// The checkpoint, as `sessions/{session}/checkpoints/{checkpoint}`.
 	Checkpoint string `protobuf:"bytes,1,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
 	// For people.
-	Description   string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
+	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
+	// Whether the session made it by itself.
+	Automatic bool `protobuf:"varint,3,opt,name=automatic,proto3" json:"automatic,omitempty"`
+	// The message at which the conversation stands after a rewind to it, as
+	// `sessions/{session}/messages/{message}`; empty: the beginning.
+	Head string `protobuf:"bytes,4,opt,name=head,proto3" json:"head,omitempty"`
+	// The last sequence number that counts after a rewind to it.
+	AfterSeq int64 `protobuf:"varint,5,opt,name=after_seq,json=afterSeq,proto3" json:"after_seq,omitempty"`
+	// The id of the workspace's snapshot.
+	Snapshot      string `protobuf:"bytes,6,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CheckpointCreated) Reset() {
 	*x = CheckpointCreated{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2884,7 +3026,7 @@ func (x *CheckpointCreated) String() string {
 func (*CheckpointCreated) ProtoMessage() {}
 
 func (x *CheckpointCreated) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2897,7 +3039,7 @@ func (x *CheckpointCreated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointCreated.ProtoReflect.Descriptor instead.
 func (*CheckpointCreated) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{31}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CheckpointCreated) GetCheckpoint() string {
@@ -2910,6 +3052,99 @@ func (x *CheckpointCreated) GetCheckpoint() string {
 func (x *CheckpointCreated) GetDescription() string {
 	if x != nil {
 		return x.Description
+	}
+	return ""
+}
+
+func (x *CheckpointCreated) GetAutomatic() bool {
+	if x != nil {
+		return x.Automatic
+	}
+	return false
+}
+
+func (x *CheckpointCreated) GetHead() string {
+	if x != nil {
+		return x.Head
+	}
+	return ""
+}
+
+func (x *CheckpointCreated) GetAfterSeq() int64 {
+	if x != nil {
+		return x.AfterSeq
+	}
+	return 0
+}
+
+func (x *CheckpointCreated) GetSnapshot() string {
+	if x != nil {
+		return x.Snapshot
+	}
+	return ""
+}
+
+// CheckpointFailed says that a checkpoint that somebody asked for could not be made.
+type CheckpointFailed struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The checkpoint that it would have been, as
+	// `sessions/{session}/checkpoints/{checkpoint}`.
+	Checkpoint string `protobuf:"bytes,1,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	// A constant for programs, from ErrorReason.
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// For people.
+	Message       string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckpointFailed) Reset() {
+	*x = CheckpointFailed{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckpointFailed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckpointFailed) ProtoMessage() {}
+
+func (x *CheckpointFailed) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckpointFailed.ProtoReflect.Descriptor instead.
+func (*CheckpointFailed) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *CheckpointFailed) GetCheckpoint() string {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return ""
+}
+
+func (x *CheckpointFailed) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *CheckpointFailed) GetMessage() string {
+	if x != nil {
+		return x.Message
 	}
 	return ""
 }
@@ -2929,7 +3164,7 @@ type OperationStarted struct {
 
 func (x *OperationStarted) Reset() {
 	*x = OperationStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2941,7 +3176,7 @@ func (x *OperationStarted) String() string {
 func (*OperationStarted) ProtoMessage() {}
 
 func (x *OperationStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2954,7 +3189,7 @@ func (x *OperationStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationStarted.ProtoReflect.Descriptor instead.
 func (*OperationStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{32}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *OperationStarted) GetOperation() string {
@@ -2991,7 +3226,7 @@ type OperationProgress struct {
 
 func (x *OperationProgress) Reset() {
 	*x = OperationProgress{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3003,7 +3238,7 @@ func (x *OperationProgress) String() string {
 func (*OperationProgress) ProtoMessage() {}
 
 func (x *OperationProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3016,7 +3251,7 @@ func (x *OperationProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationProgress.ProtoReflect.Descriptor instead.
 func (*OperationProgress) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{33}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *OperationProgress) GetOperation() string {
@@ -3048,7 +3283,7 @@ type OperationFinished struct {
 
 func (x *OperationFinished) Reset() {
 	*x = OperationFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3060,7 +3295,7 @@ func (x *OperationFinished) String() string {
 func (*OperationFinished) ProtoMessage() {}
 
 func (x *OperationFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3073,7 +3308,7 @@ func (x *OperationFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationFinished.ProtoReflect.Descriptor instead.
 func (*OperationFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{34}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *OperationFinished) GetOperation() string {
@@ -3128,7 +3363,7 @@ type WorkspaceMoved struct {
 
 func (x *WorkspaceMoved) Reset() {
 	*x = WorkspaceMoved{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3140,7 +3375,7 @@ func (x *WorkspaceMoved) String() string {
 func (*WorkspaceMoved) ProtoMessage() {}
 
 func (x *WorkspaceMoved) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3153,7 +3388,7 @@ func (x *WorkspaceMoved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkspaceMoved.ProtoReflect.Descriptor instead.
 func (*WorkspaceMoved) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{35}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *WorkspaceMoved) GetFromNode() string {
@@ -3232,7 +3467,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3244,7 +3479,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3257,7 +3492,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{36}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Warning) GetReason() string {
@@ -3287,7 +3522,7 @@ type ErrorOccurred struct {
 
 func (x *ErrorOccurred) Reset() {
 	*x = ErrorOccurred{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3299,7 +3534,7 @@ func (x *ErrorOccurred) String() string {
 func (*ErrorOccurred) ProtoMessage() {}
 
 func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3312,7 +3547,7 @@ func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorOccurred.ProtoReflect.Descriptor instead.
 func (*ErrorOccurred) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{37}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ErrorOccurred) GetReason() string {
@@ -3353,7 +3588,7 @@ var File_fairlead_session_v1_event_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbf\x1d\n" +
+	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa7\x1f\n" +
 	"\x05Event\x12\x1b\n" +
 	"\tfirst_seq\x18\x01 \x01(\x03R\bfirstSeq\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12.\n" +
@@ -3397,7 +3632,9 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x12operation_progress\x18o \x01(\v2&.fairlead.session.v1.OperationProgressB\x16\xf2\xd4\x18\x12operation.progressH\x00R\x11operationProgress\x12o\n" +
 	"\x12operation_finished\x18p \x01(\v2&.fairlead.session.v1.OperationFinishedB\x16\xf2\xd4\x18\x12operation.finishedH\x00R\x11operationFinished\x12i\n" +
 	"\x11tool_call_network\x18w \x01(\v2$.fairlead.session.v1.ToolCallNetworkB\x15\xf2\xd4\x18\x11tool_call.networkH\x00R\x0ftoolCallNetwork\x12c\n" +
-	"\x0fworkspace_moved\x18s \x01(\v2#.fairlead.session.v1.WorkspaceMovedB\x13\xf2\xd4\x18\x0fworkspace.movedH\x00R\x0eworkspaceMoved\x12E\n" +
+	"\x0fworkspace_moved\x18s \x01(\v2#.fairlead.session.v1.WorkspaceMovedB\x13\xf2\xd4\x18\x0fworkspace.movedH\x00R\x0eworkspaceMoved\x12y\n" +
+	"\x15session_rewind_failed\x18q \x01(\v2(.fairlead.session.v1.SessionRewindFailedB\x19\xf2\xd4\x18\x15session.rewind_failedH\x00R\x13sessionRewindFailed\x12k\n" +
+	"\x11checkpoint_failed\x18r \x01(\v2%.fairlead.session.v1.CheckpointFailedB\x15\xf2\xd4\x18\x11checkpoint.failedH\x00R\x10checkpointFailed\x12E\n" +
 	"\awarning\x18d \x01(\v2\x1c.fairlead.session.v1.WarningB\v\xf2\xd4\x18\awarningH\x00R\awarning\x12E\n" +
 	"\x05error\x18e \x01(\v2\".fairlead.session.v1.ErrorOccurredB\t\xf2\xd4\x18\x05errorH\x00R\x05errorB\x06\n" +
 	"\x04body\"\x7f\n" +
@@ -3406,13 +3643,24 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\bgreeting\x18\x02 \x01(\tR\bgreeting\x12\x1f\n" +
 	"\vforked_from\x18\x03 \x01(\tR\n" +
 	"forkedFrom\x12\x1a\n" +
-	"\bimported\x18\x04 \x01(\bR\bimported\"\x8f\x01\n" +
+	"\bimported\x18\x04 \x01(\bR\bimported\"\xc7\x01\n" +
 	"\x0eSessionRewound\x12$\n" +
 	"\x0evoid_first_seq\x18\x01 \x01(\x03R\fvoidFirstSeq\x12\"\n" +
 	"\rvoid_last_seq\x18\x02 \x01(\x03R\vvoidLastSeq\x12\x12\n" +
 	"\x04head\x18\x03 \x01(\tR\x04head\x12\x1f\n" +
 	"\vundone_turn\x18\x04 \x01(\tR\n" +
-	"undoneTurn\"\xa6\x01\n" +
+	"undoneTurn\x12\x1e\n" +
+	"\n" +
+	"checkpoint\x18\x05 \x01(\tR\n" +
+	"checkpoint\x12\x16\n" +
+	"\x06rewind\x18\x06 \x01(\tR\x06rewind\"\x7f\n" +
+	"\x13SessionRewindFailed\x12\x16\n" +
+	"\x06rewind\x18\x01 \x01(\tR\x06rewind\x12\x1e\n" +
+	"\n" +
+	"checkpoint\x18\x02 \x01(\tR\n" +
+	"checkpoint\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\"\xa6\x01\n" +
 	"\x10SessionCompacted\x12#\n" +
 	"\rtokens_before\x18\x01 \x01(\x03R\ftokensBefore\x12!\n" +
 	"\ftokens_after\x18\x02 \x01(\x03R\vtokensAfter\x12\x18\n" +
@@ -3536,12 +3784,22 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12\x1f\n" +
 	"\vactive_form\x18\x03 \x01(\tR\n" +
-	"activeForm\"U\n" +
+	"activeForm\"\xc0\x01\n" +
 	"\x11CheckpointCreated\x12\x1e\n" +
 	"\n" +
 	"checkpoint\x18\x01 \x01(\tR\n" +
 	"checkpoint\x12 \n" +
-	"\vdescription\x18\x02 \x01(\tR\vdescription\"]\n" +
+	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x1c\n" +
+	"\tautomatic\x18\x03 \x01(\bR\tautomatic\x12\x12\n" +
+	"\x04head\x18\x04 \x01(\tR\x04head\x12\x1b\n" +
+	"\tafter_seq\x18\x05 \x01(\x03R\bafterSeq\x12\x1a\n" +
+	"\bsnapshot\x18\x06 \x01(\tR\bsnapshot\"d\n" +
+	"\x10CheckpointFailed\x12\x1e\n" +
+	"\n" +
+	"checkpoint\x18\x01 \x01(\tR\n" +
+	"checkpoint\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"]\n" +
 	"\x10OperationStarted\x12\x1c\n" +
 	"\toperation\x18\x01 \x01(\tR\toperation\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x12\n" +
@@ -3600,7 +3858,7 @@ func file_fairlead_session_v1_event_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_session_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(Decision)(0),                     // 0: fairlead.session.v1.Decision
 	(ApprovalKind)(0),                 // 1: fairlead.session.v1.ApprovalKind
@@ -3608,107 +3866,111 @@ var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(*Event)(nil),                     // 3: fairlead.session.v1.Event
 	(*SessionCreated)(nil),            // 4: fairlead.session.v1.SessionCreated
 	(*SessionRewound)(nil),            // 5: fairlead.session.v1.SessionRewound
-	(*SessionCompacted)(nil),          // 6: fairlead.session.v1.SessionCompacted
-	(*TurnQueued)(nil),                // 7: fairlead.session.v1.TurnQueued
-	(*TurnStarted)(nil),               // 8: fairlead.session.v1.TurnStarted
-	(*TurnWaiting)(nil),               // 9: fairlead.session.v1.TurnWaiting
-	(*TurnResumed)(nil),               // 10: fairlead.session.v1.TurnResumed
-	(*TurnFinished)(nil),              // 11: fairlead.session.v1.TurnFinished
-	(*TurnSteered)(nil),               // 12: fairlead.session.v1.TurnSteered
-	(*StepStarted)(nil),               // 13: fairlead.session.v1.StepStarted
-	(*StepRestarted)(nil),             // 14: fairlead.session.v1.StepRestarted
-	(*StepFinished)(nil),              // 15: fairlead.session.v1.StepFinished
-	(*TextStarted)(nil),               // 16: fairlead.session.v1.TextStarted
-	(*TextDelta)(nil),                 // 17: fairlead.session.v1.TextDelta
-	(*TextFinished)(nil),              // 18: fairlead.session.v1.TextFinished
-	(*ThinkingStarted)(nil),           // 19: fairlead.session.v1.ThinkingStarted
-	(*ThinkingDelta)(nil),             // 20: fairlead.session.v1.ThinkingDelta
-	(*ThinkingFinished)(nil),          // 21: fairlead.session.v1.ThinkingFinished
-	(*ToolCallStarted)(nil),           // 22: fairlead.session.v1.ToolCallStarted
-	(*ToolCallArgumentsDelta)(nil),    // 23: fairlead.session.v1.ToolCallArgumentsDelta
-	(*ToolCallArguments)(nil),         // 24: fairlead.session.v1.ToolCallArguments
-	(*ToolCallDecision)(nil),          // 25: fairlead.session.v1.ToolCallDecision
-	(*ToolCallProgress)(nil),          // 26: fairlead.session.v1.ToolCallProgress
-	(*ToolCallOutputDelta)(nil),       // 27: fairlead.session.v1.ToolCallOutputDelta
-	(*ToolCallNetwork)(nil),           // 28: fairlead.session.v1.ToolCallNetwork
-	(*ToolCallFinished)(nil),          // 29: fairlead.session.v1.ToolCallFinished
-	(*ApprovalRequested)(nil),         // 30: fairlead.session.v1.ApprovalRequested
-	(*ApprovalResolved)(nil),          // 31: fairlead.session.v1.ApprovalResolved
-	(*TodoUpdated)(nil),               // 32: fairlead.session.v1.TodoUpdated
-	(*Todo)(nil),                      // 33: fairlead.session.v1.Todo
-	(*CheckpointCreated)(nil),         // 34: fairlead.session.v1.CheckpointCreated
-	(*OperationStarted)(nil),          // 35: fairlead.session.v1.OperationStarted
-	(*OperationProgress)(nil),         // 36: fairlead.session.v1.OperationProgress
-	(*OperationFinished)(nil),         // 37: fairlead.session.v1.OperationFinished
-	(*WorkspaceMoved)(nil),            // 38: fairlead.session.v1.WorkspaceMoved
-	(*Warning)(nil),                   // 39: fairlead.session.v1.Warning
-	(*ErrorOccurred)(nil),             // 40: fairlead.session.v1.ErrorOccurred
-	(*timestamppb.Timestamp)(nil),     // 41: google.protobuf.Timestamp
-	(*v1.Content)(nil),                // 42: fairlead.common.v1.Content
-	(*TurnLimits)(nil),                // 43: fairlead.session.v1.TurnLimits
-	(TurnState)(0),                    // 44: fairlead.session.v1.TurnState
-	(*TurnError)(nil),                 // 45: fairlead.session.v1.TurnError
-	(*Usage)(nil),                     // 46: fairlead.session.v1.Usage
-	(ToolOutcome)(0),                  // 47: fairlead.session.v1.ToolOutcome
-	(*descriptorpb.FieldOptions)(nil), // 48: google.protobuf.FieldOptions
+	(*SessionRewindFailed)(nil),       // 6: fairlead.session.v1.SessionRewindFailed
+	(*SessionCompacted)(nil),          // 7: fairlead.session.v1.SessionCompacted
+	(*TurnQueued)(nil),                // 8: fairlead.session.v1.TurnQueued
+	(*TurnStarted)(nil),               // 9: fairlead.session.v1.TurnStarted
+	(*TurnWaiting)(nil),               // 10: fairlead.session.v1.TurnWaiting
+	(*TurnResumed)(nil),               // 11: fairlead.session.v1.TurnResumed
+	(*TurnFinished)(nil),              // 12: fairlead.session.v1.TurnFinished
+	(*TurnSteered)(nil),               // 13: fairlead.session.v1.TurnSteered
+	(*StepStarted)(nil),               // 14: fairlead.session.v1.StepStarted
+	(*StepRestarted)(nil),             // 15: fairlead.session.v1.StepRestarted
+	(*StepFinished)(nil),              // 16: fairlead.session.v1.StepFinished
+	(*TextStarted)(nil),               // 17: fairlead.session.v1.TextStarted
+	(*TextDelta)(nil),                 // 18: fairlead.session.v1.TextDelta
+	(*TextFinished)(nil),              // 19: fairlead.session.v1.TextFinished
+	(*ThinkingStarted)(nil),           // 20: fairlead.session.v1.ThinkingStarted
+	(*ThinkingDelta)(nil),             // 21: fairlead.session.v1.ThinkingDelta
+	(*ThinkingFinished)(nil),          // 22: fairlead.session.v1.ThinkingFinished
+	(*ToolCallStarted)(nil),           // 23: fairlead.session.v1.ToolCallStarted
+	(*ToolCallArgumentsDelta)(nil),    // 24: fairlead.session.v1.ToolCallArgumentsDelta
+	(*ToolCallArguments)(nil),         // 25: fairlead.session.v1.ToolCallArguments
+	(*ToolCallDecision)(nil),          // 26: fairlead.session.v1.ToolCallDecision
+	(*ToolCallProgress)(nil),          // 27: fairlead.session.v1.ToolCallProgress
+	(*ToolCallOutputDelta)(nil),       // 28: fairlead.session.v1.ToolCallOutputDelta
+	(*ToolCallNetwork)(nil),           // 29: fairlead.session.v1.ToolCallNetwork
+	(*ToolCallFinished)(nil),          // 30: fairlead.session.v1.ToolCallFinished
+	(*ApprovalRequested)(nil),         // 31: fairlead.session.v1.ApprovalRequested
+	(*ApprovalResolved)(nil),          // 32: fairlead.session.v1.ApprovalResolved
+	(*TodoUpdated)(nil),               // 33: fairlead.session.v1.TodoUpdated
+	(*Todo)(nil),                      // 34: fairlead.session.v1.Todo
+	(*CheckpointCreated)(nil),         // 35: fairlead.session.v1.CheckpointCreated
+	(*CheckpointFailed)(nil),          // 36: fairlead.session.v1.CheckpointFailed
+	(*OperationStarted)(nil),          // 37: fairlead.session.v1.OperationStarted
+	(*OperationProgress)(nil),         // 38: fairlead.session.v1.OperationProgress
+	(*OperationFinished)(nil),         // 39: fairlead.session.v1.OperationFinished
+	(*WorkspaceMoved)(nil),            // 40: fairlead.session.v1.WorkspaceMoved
+	(*Warning)(nil),                   // 41: fairlead.session.v1.Warning
+	(*ErrorOccurred)(nil),             // 42: fairlead.session.v1.ErrorOccurred
+	(*timestamppb.Timestamp)(nil),     // 43: google.protobuf.Timestamp
+	(*v1.Content)(nil),                // 44: fairlead.common.v1.Content
+	(*TurnLimits)(nil),                // 45: fairlead.session.v1.TurnLimits
+	(TurnState)(0),                    // 46: fairlead.session.v1.TurnState
+	(*TurnError)(nil),                 // 47: fairlead.session.v1.TurnError
+	(*Usage)(nil),                     // 48: fairlead.session.v1.Usage
+	(ToolOutcome)(0),                  // 49: fairlead.session.v1.ToolOutcome
+	(*descriptorpb.FieldOptions)(nil), // 50: google.protobuf.FieldOptions
 }
 var file_fairlead_session_v1_event_proto_depIdxs = []int32{
-	41, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
+	43, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
 	4,  // 1: fairlead.session.v1.Event.session_created:type_name -> fairlead.session.v1.SessionCreated
 	5,  // 2: fairlead.session.v1.Event.session_rewound:type_name -> fairlead.session.v1.SessionRewound
-	6,  // 3: fairlead.session.v1.Event.session_compacted:type_name -> fairlead.session.v1.SessionCompacted
-	7,  // 4: fairlead.session.v1.Event.turn_queued:type_name -> fairlead.session.v1.TurnQueued
-	8,  // 5: fairlead.session.v1.Event.turn_started:type_name -> fairlead.session.v1.TurnStarted
-	9,  // 6: fairlead.session.v1.Event.turn_waiting:type_name -> fairlead.session.v1.TurnWaiting
-	10, // 7: fairlead.session.v1.Event.turn_resumed:type_name -> fairlead.session.v1.TurnResumed
-	11, // 8: fairlead.session.v1.Event.turn_finished:type_name -> fairlead.session.v1.TurnFinished
-	12, // 9: fairlead.session.v1.Event.turn_steered:type_name -> fairlead.session.v1.TurnSteered
-	13, // 10: fairlead.session.v1.Event.step_started:type_name -> fairlead.session.v1.StepStarted
-	14, // 11: fairlead.session.v1.Event.step_restarted:type_name -> fairlead.session.v1.StepRestarted
-	15, // 12: fairlead.session.v1.Event.step_finished:type_name -> fairlead.session.v1.StepFinished
-	16, // 13: fairlead.session.v1.Event.text_started:type_name -> fairlead.session.v1.TextStarted
-	17, // 14: fairlead.session.v1.Event.text_delta:type_name -> fairlead.session.v1.TextDelta
-	18, // 15: fairlead.session.v1.Event.text_finished:type_name -> fairlead.session.v1.TextFinished
-	19, // 16: fairlead.session.v1.Event.thinking_started:type_name -> fairlead.session.v1.ThinkingStarted
-	20, // 17: fairlead.session.v1.Event.thinking_delta:type_name -> fairlead.session.v1.ThinkingDelta
-	21, // 18: fairlead.session.v1.Event.thinking_finished:type_name -> fairlead.session.v1.ThinkingFinished
-	22, // 19: fairlead.session.v1.Event.tool_call_started:type_name -> fairlead.session.v1.ToolCallStarted
-	23, // 20: fairlead.session.v1.Event.tool_call_arguments_delta:type_name -> fairlead.session.v1.ToolCallArgumentsDelta
-	24, // 21: fairlead.session.v1.Event.tool_call_arguments:type_name -> fairlead.session.v1.ToolCallArguments
-	25, // 22: fairlead.session.v1.Event.tool_call_decision:type_name -> fairlead.session.v1.ToolCallDecision
-	26, // 23: fairlead.session.v1.Event.tool_call_progress:type_name -> fairlead.session.v1.ToolCallProgress
-	27, // 24: fairlead.session.v1.Event.tool_call_output_delta:type_name -> fairlead.session.v1.ToolCallOutputDelta
-	29, // 25: fairlead.session.v1.Event.tool_call_finished:type_name -> fairlead.session.v1.ToolCallFinished
-	30, // 26: fairlead.session.v1.Event.approval_requested:type_name -> fairlead.session.v1.ApprovalRequested
-	31, // 27: fairlead.session.v1.Event.approval_resolved:type_name -> fairlead.session.v1.ApprovalResolved
-	32, // 28: fairlead.session.v1.Event.todo_updated:type_name -> fairlead.session.v1.TodoUpdated
-	34, // 29: fairlead.session.v1.Event.checkpoint_created:type_name -> fairlead.session.v1.CheckpointCreated
-	35, // 30: fairlead.session.v1.Event.operation_started:type_name -> fairlead.session.v1.OperationStarted
-	36, // 31: fairlead.session.v1.Event.operation_progress:type_name -> fairlead.session.v1.OperationProgress
-	37, // 32: fairlead.session.v1.Event.operation_finished:type_name -> fairlead.session.v1.OperationFinished
-	28, // 33: fairlead.session.v1.Event.tool_call_network:type_name -> fairlead.session.v1.ToolCallNetwork
-	38, // 34: fairlead.session.v1.Event.workspace_moved:type_name -> fairlead.session.v1.WorkspaceMoved
-	39, // 35: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
-	40, // 36: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
-	42, // 37: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
-	43, // 38: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
-	44, // 39: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
-	45, // 40: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
-	46, // 41: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
-	46, // 42: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
-	0,  // 43: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
-	47, // 44: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
-	42, // 45: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
-	1,  // 46: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
-	33, // 47: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
-	2,  // 48: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
-	41, // 49: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
-	48, // 50: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
-	51, // [51:51] is the sub-list for method output_type
-	51, // [51:51] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	50, // [50:51] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	7,  // 3: fairlead.session.v1.Event.session_compacted:type_name -> fairlead.session.v1.SessionCompacted
+	8,  // 4: fairlead.session.v1.Event.turn_queued:type_name -> fairlead.session.v1.TurnQueued
+	9,  // 5: fairlead.session.v1.Event.turn_started:type_name -> fairlead.session.v1.TurnStarted
+	10, // 6: fairlead.session.v1.Event.turn_waiting:type_name -> fairlead.session.v1.TurnWaiting
+	11, // 7: fairlead.session.v1.Event.turn_resumed:type_name -> fairlead.session.v1.TurnResumed
+	12, // 8: fairlead.session.v1.Event.turn_finished:type_name -> fairlead.session.v1.TurnFinished
+	13, // 9: fairlead.session.v1.Event.turn_steered:type_name -> fairlead.session.v1.TurnSteered
+	14, // 10: fairlead.session.v1.Event.step_started:type_name -> fairlead.session.v1.StepStarted
+	15, // 11: fairlead.session.v1.Event.step_restarted:type_name -> fairlead.session.v1.StepRestarted
+	16, // 12: fairlead.session.v1.Event.step_finished:type_name -> fairlead.session.v1.StepFinished
+	17, // 13: fairlead.session.v1.Event.text_started:type_name -> fairlead.session.v1.TextStarted
+	18, // 14: fairlead.session.v1.Event.text_delta:type_name -> fairlead.session.v1.TextDelta
+	19, // 15: fairlead.session.v1.Event.text_finished:type_name -> fairlead.session.v1.TextFinished
+	20, // 16: fairlead.session.v1.Event.thinking_started:type_name -> fairlead.session.v1.ThinkingStarted
+	21, // 17: fairlead.session.v1.Event.thinking_delta:type_name -> fairlead.session.v1.ThinkingDelta
+	22, // 18: fairlead.session.v1.Event.thinking_finished:type_name -> fairlead.session.v1.ThinkingFinished
+	23, // 19: fairlead.session.v1.Event.tool_call_started:type_name -> fairlead.session.v1.ToolCallStarted
+	24, // 20: fairlead.session.v1.Event.tool_call_arguments_delta:type_name -> fairlead.session.v1.ToolCallArgumentsDelta
+	25, // 21: fairlead.session.v1.Event.tool_call_arguments:type_name -> fairlead.session.v1.ToolCallArguments
+	26, // 22: fairlead.session.v1.Event.tool_call_decision:type_name -> fairlead.session.v1.ToolCallDecision
+	27, // 23: fairlead.session.v1.Event.tool_call_progress:type_name -> fairlead.session.v1.ToolCallProgress
+	28, // 24: fairlead.session.v1.Event.tool_call_output_delta:type_name -> fairlead.session.v1.ToolCallOutputDelta
+	30, // 25: fairlead.session.v1.Event.tool_call_finished:type_name -> fairlead.session.v1.ToolCallFinished
+	31, // 26: fairlead.session.v1.Event.approval_requested:type_name -> fairlead.session.v1.ApprovalRequested
+	32, // 27: fairlead.session.v1.Event.approval_resolved:type_name -> fairlead.session.v1.ApprovalResolved
+	33, // 28: fairlead.session.v1.Event.todo_updated:type_name -> fairlead.session.v1.TodoUpdated
+	35, // 29: fairlead.session.v1.Event.checkpoint_created:type_name -> fairlead.session.v1.CheckpointCreated
+	37, // 30: fairlead.session.v1.Event.operation_started:type_name -> fairlead.session.v1.OperationStarted
+	38, // 31: fairlead.session.v1.Event.operation_progress:type_name -> fairlead.session.v1.OperationProgress
+	39, // 32: fairlead.session.v1.Event.operation_finished:type_name -> fairlead.session.v1.OperationFinished
+	29, // 33: fairlead.session.v1.Event.tool_call_network:type_name -> fairlead.session.v1.ToolCallNetwork
+	40, // 34: fairlead.session.v1.Event.workspace_moved:type_name -> fairlead.session.v1.WorkspaceMoved
+	6,  // 35: fairlead.session.v1.Event.session_rewind_failed:type_name -> fairlead.session.v1.SessionRewindFailed
+	36, // 36: fairlead.session.v1.Event.checkpoint_failed:type_name -> fairlead.session.v1.CheckpointFailed
+	41, // 37: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
+	42, // 38: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
+	44, // 39: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
+	45, // 40: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
+	46, // 41: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
+	47, // 42: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
+	48, // 43: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
+	48, // 44: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
+	0,  // 45: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
+	49, // 46: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
+	44, // 47: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
+	1,  // 48: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
+	34, // 49: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
+	2,  // 50: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
+	43, // 51: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
+	50, // 52: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
+	53, // [53:53] is the sub-list for method output_type
+	53, // [53:53] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	52, // [52:53] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_event_proto_init() }
@@ -3754,6 +4016,8 @@ func file_fairlead_session_v1_event_proto_init() {
 		(*Event_OperationFinished)(nil),
 		(*Event_ToolCallNetwork)(nil),
 		(*Event_WorkspaceMoved)(nil),
+		(*Event_SessionRewindFailed)(nil),
+		(*Event_CheckpointFailed)(nil),
 		(*Event_Warning)(nil),
 		(*Event_Error)(nil),
 	}
@@ -3763,7 +4027,7 @@ func file_fairlead_session_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_event_proto_rawDesc), len(file_fairlead_session_v1_event_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   38,
+			NumMessages:   40,
 			NumExtensions: 1,
 			NumServices:   0,
 		},

@@ -38,6 +38,8 @@ var EventNames = []string{
 	"operation.finished",
 	"tool_call.network",
 	"workspace.moved",
+	"session.rewind_failed",
+	"checkpoint.failed",
 	"warning",
 	"error",
 }
@@ -114,6 +116,10 @@ func EventName(e *Event) string {
 		return "tool_call.network"
 	case *Event_WorkspaceMoved:
 		return "workspace.moved"
+	case *Event_SessionRewindFailed:
+		return "session.rewind_failed"
+	case *Event_CheckpointFailed:
+		return "checkpoint.failed"
 	case *Event_Warning:
 		return "warning"
 	case *Event_Error:

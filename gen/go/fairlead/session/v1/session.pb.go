@@ -59,7 +59,10 @@ type Session struct {
 	ForkedFrom string `protobuf:"bytes,13,opt,name=forked_from,json=forkedFrom,proto3" json:"forked_from,omitempty"`
 	// What all turns of the session may use together. Zeros mean the operator's
 	// limit; a value above it is INVALID_ARGUMENT.
-	Budget        *Budget `protobuf:"bytes,14,opt,name=budget,proto3" json:"budget,omitempty"`
+	Budget *Budget `protobuf:"bytes,14,opt,name=budget,proto3" json:"budget,omitempty"`
+	// Whether a rewind was accepted and is not done yet. Until it is, the files may
+	// be those of the checkpoint already while the conversation is not.
+	Rewinding     bool `protobuf:"varint,19,opt,name=rewinding,proto3" json:"rewinding,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -190,6 +193,13 @@ func (x *Session) GetBudget() *Budget {
 		return x.Budget
 	}
 	return nil
+}
+
+func (x *Session) GetRewinding() bool {
+	if x != nil {
+		return x.Rewinding
+	}
+	return false
 }
 
 // Budget bounds what model calls may use. A zero bounds nothing.
@@ -362,7 +372,7 @@ var File_fairlead_session_v1_session_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcb\x06\n" +
+	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xee\x06\n" +
 	"\aSession\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x12C\n" +
 	"\x05agent\x18\x02 \x01(\tB-\xe0A\x05\xbaH'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$R\x05agent\x12*\n" +
@@ -382,7 +392,8 @@ const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\x0efinished_turns\x18\f \x01(\x05B\x03\xe0A\x03R\rfinishedTurns\x12$\n" +
 	"\vforked_from\x18\r \x01(\tB\x03\xe0A\x03R\n" +
 	"forkedFrom\x128\n" +
-	"\x06budget\x18\x0e \x01(\v2\x1b.fairlead.session.v1.BudgetB\x03\xe0A\x05R\x06budget\x1a9\n" +
+	"\x06budget\x18\x0e \x01(\v2\x1b.fairlead.session.v1.BudgetB\x03\xe0A\x05R\x06budget\x12!\n" +
+	"\trewinding\x18\x13 \x01(\bB\x03\xe0A\x03R\trewinding\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:@\xeaA=\n" +

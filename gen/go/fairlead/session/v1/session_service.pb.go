@@ -47,8 +47,9 @@ const (
 	// in the active turn those of the active turn do.
 	OnActive_ON_ACTIVE_STEER OnActive = 4
 	// It undoes the active turn and runs in its place: the conversation goes on
-	// from before the active turn, whose calls are cancelled. What these had done
-	// to files stays done; a `warning` says so.
+	// from before the active turn, whose calls are cancelled. The workspace's
+	// files are those of before its first change again, where they were kept; a
+	// `warning` says what became of them.
 	OnActive_ON_ACTIVE_ROLLBACK OnActive = 5
 )
 

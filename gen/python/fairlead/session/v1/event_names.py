@@ -36,6 +36,8 @@ EVENT_NAMES = {
     "operation_finished": "operation.finished",
     "tool_call_network": "tool_call.network",
     "workspace_moved": "workspace.moved",
+    "session_rewind_failed": "session.rewind_failed",
+    "checkpoint_failed": "checkpoint.failed",
     "warning": "warning",
     "error": "error",
 }

@@ -36,6 +36,8 @@ export const eventNames = {
   operationFinished: "operation.finished",
   toolCallNetwork: "tool_call.network",
   workspaceMoved: "workspace.moved",
+  sessionRewindFailed: "session.rewind_failed",
+  checkpointFailed: "checkpoint.failed",
   warning: "warning",
   error: "error",
 } as const;

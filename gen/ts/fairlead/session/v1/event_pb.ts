@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/event.proto.
  */
 export const file_fairlead_session_v1_event: GenFile = /*@__PURE__*/
-  fileDesc("Ch9mYWlybGVhZC9zZXNzaW9uL3YxL2V2ZW50LnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIuYYCgVFdmVudBIRCglmaXJzdF9zZXEYASABKAMSCwoDc2VxGAIgASgDEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHR1cm4YBCABKAkSDAoEc3RlcBgFIAEoBRJTCg9zZXNzaW9uX2NyZWF0ZWQYCiABKAsyIy5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb25DcmVhdGVkQhPy1BgPc2Vzc2lvbi5jcmVhdGVkSAASUwoPc2Vzc2lvbl9yZXdvdW5kGAsgASgLMiMuZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uUmV3b3VuZEIT8tQYD3Nlc3Npb24ucmV3b3VuZEgAElkKEXNlc3Npb25fY29tcGFjdGVkGAwgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uQ29tcGFjdGVkQhXy1BgRc2Vzc2lvbi5jb21wYWN0ZWRIABJHCgt0dXJuX3F1ZXVlZBgUIAEoCzIfLmZhaXJsZWFkLnNlc3Npb24udjEuVHVyblF1ZXVlZEIP8tQYC3R1cm4ucXVldWVkSAASSgoMdHVybl9zdGFydGVkGBUgASgLMiAuZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuU3RhcnRlZEIQ8tQYDHR1cm4uc3RhcnRlZEgAEkoKDHR1cm5fd2FpdGluZxgWIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybldhaXRpbmdCEPLUGAx0dXJuLndhaXRpbmdIABJKCgx0dXJuX3Jlc3VtZWQYFyABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm5SZXN1bWVkQhDy1BgMdHVybi5yZXN1bWVkSAASTQoNdHVybl9maW5pc2hlZBgYIAEoCzIhLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybkZpbmlzaGVkQhHy1BgNdHVybi5maW5pc2hlZEgAEkoKDHR1cm5fc3RlZXJlZBgZIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuVHVyblN0ZWVyZWRCEPLUGAx0dXJuLnN0ZWVyZWRIABJKCgxzdGVwX3N0YXJ0ZWQYHiABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlN0ZXBTdGFydGVkQhDy1BgMc3RlcC5zdGFydGVkSAASUAoOc3RlcF9yZXN0YXJ0ZWQYHyABKAsyIi5mYWlybGVhZC5zZXNzaW9uLnYxLlN0ZXBSZXN0YXJ0ZWRCEvLUGA5zdGVwLnJlc3RhcnRlZEgAEk0KDXN0ZXBfZmluaXNoZWQYICABKAsyIS5mYWlybGVhZC5zZXNzaW9uLnYxLlN0ZXBGaW5pc2hlZEIR8tQYDXN0ZXAuZmluaXNoZWRIABJKCgx0ZXh0X3N0YXJ0ZWQYKCABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlRleHRTdGFydGVkQhDy1BgMdGV4dC5zdGFydGVkSAASRAoKdGV4dF9kZWx0YRgpIAEoCzIeLmZhaXJsZWFkLnNlc3Npb24udjEuVGV4dERlbHRhQg7y1BgKdGV4dC5kZWx0YUgAEk0KDXRleHRfZmluaXNoZWQYKiABKAsyIS5mYWlybGVhZC5zZXNzaW9uLnYxLlRleHRGaW5pc2hlZEIR8tQYDXRleHQuZmluaXNoZWRIABJWChB0aGlua2luZ19zdGFydGVkGDIgASgLMiQuZmFpcmxlYWQuc2Vzc2lvbi52MS5UaGlua2luZ1N0YXJ0ZWRCFPLUGBB0aGlua2luZy5zdGFydGVkSAASUAoOdGhpbmtpbmdfZGVsdGEYMyABKAsyIi5mYWlybGVhZC5zZXNzaW9uLnYxLlRoaW5raW5nRGVsdGFCEvLUGA50aGlua2luZy5kZWx0YUgAElkKEXRoaW5raW5nX2ZpbmlzaGVkGDQgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5UaGlua2luZ0ZpbmlzaGVkQhXy1BgRdGhpbmtpbmcuZmluaXNoZWRIABJYChF0b29sX2NhbGxfc3RhcnRlZBg8IAEoCzIkLmZhaXJsZWFkLnNlc3Npb24udjEuVG9vbENhbGxTdGFydGVkQhXy1BgRdG9vbF9jYWxsLnN0YXJ0ZWRIABJvChl0b29sX2NhbGxfYXJndW1lbnRzX2RlbHRhGD0gASgLMisuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sQ2FsbEFyZ3VtZW50c0RlbHRhQh3y1BgZdG9vbF9jYWxsLmFyZ3VtZW50c19kZWx0YUgAEl4KE3Rvb2xfY2FsbF9hcmd1bWVudHMYPiABKAsyJi5mYWlybGVhZC5zZXNzaW9uLnYxLlRvb2xDYWxsQXJndW1lbnRzQhfy1BgTdG9vbF9jYWxsLmFyZ3VtZW50c0gAElsKEnRvb2xfY2FsbF9kZWNpc2lvbhg/IAEoCzIlLmZhaXJsZWFkLnNlc3Npb24udjEuVG9vbENhbGxEZWNpc2lvbkIW8tQYEnRvb2xfY2FsbC5kZWNpc2lvbkgAElsKEnRvb2xfY2FsbF9wcm9ncmVzcxhAIAEoCzIlLmZhaXJsZWFkLnNlc3Npb24udjEuVG9vbENhbGxQcm9ncmVzc0IW8tQYEnRvb2xfY2FsbC5wcm9ncmVzc0gAEmYKFnRvb2xfY2FsbF9vdXRwdXRfZGVsdGEYQSABKAsyKC5mYWlybGVhZC5zZXNzaW9uLnYxLlRvb2xDYWxsT3V0cHV0RGVsdGFCGvLUGBZ0b29sX2NhbGwub3V0cHV0X2RlbHRhSAASWwoSdG9vbF9jYWxsX2ZpbmlzaGVkGEIgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sQ2FsbEZpbmlzaGVkQhby1BgSdG9vbF9jYWxsLmZpbmlzaGVkSAASXAoSYXBwcm92YWxfcmVxdWVzdGVkGEYgASgLMiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5BcHByb3ZhbFJlcXVlc3RlZEIW8tQYEmFwcHJvdmFsLnJlcXVlc3RlZEgAElkKEWFwcHJvdmFsX3Jlc29sdmVkGEcgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5BcHByb3ZhbFJlc29sdmVkQhXy1BgRYXBwcm92YWwucmVzb2x2ZWRIABJKCgx0b2RvX3VwZGF0ZWQYUCABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlRvZG9VcGRhdGVkQhDy1BgMdG9kby51cGRhdGVkSAASXAoSY2hlY2twb2ludF9jcmVhdGVkGFogASgLMiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5DaGVja3BvaW50Q3JlYXRlZEIW8tQYEmNoZWNrcG9pbnQuY3JlYXRlZEgAElkKEW9wZXJhdGlvbl9zdGFydGVkGG4gASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5PcGVyYXRpb25TdGFydGVkQhXy1BgRb3BlcmF0aW9uLnN0YXJ0ZWRIABJcChJvcGVyYXRpb25fcHJvZ3Jlc3MYbyABKAsyJi5mYWlybGVhZC5zZXNzaW9uLnYxLk9wZXJhdGlvblByb2dyZXNzQhby1BgSb3BlcmF0aW9uLnByb2dyZXNzSAASXAoSb3BlcmF0aW9uX2ZpbmlzaGVkGHAgASgLMiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5PcGVyYXRpb25GaW5pc2hlZEIW8tQYEm9wZXJhdGlvbi5maW5pc2hlZEgAElgKEXRvb2xfY2FsbF9uZXR3b3JrGHcgASgLMiQuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sQ2FsbE5ldHdvcmtCFfLUGBF0b29sX2NhbGwubmV0d29ya0gAElMKD3dvcmtzcGFjZV9tb3ZlZBhzIAEoCzIjLmZhaXJsZWFkLnNlc3Npb24udjEuV29ya3NwYWNlTW92ZWRCE/LUGA93b3Jrc3BhY2UubW92ZWRIABI8Cgd3YXJuaW5nGGQgASgLMhwuZmFpcmxlYWQuc2Vzc2lvbi52MS5XYXJuaW5nQgvy1BgHd2FybmluZ0gAEj4KBWVycm9yGGUgASgLMiIuZmFpcmxlYWQuc2Vzc2lvbi52MS5FcnJvck9jY3VycmVkQgny1BgFZXJyb3JIAEIGCgRib2R5IlgKDlNlc3Npb25DcmVhdGVkEg0KBWFnZW50GAEgASgJEhAKCGdyZWV0aW5nGAIgASgJEhMKC2ZvcmtlZF9mcm9tGAMgASgJEhAKCGltcG9ydGVkGAQgASgIImIKDlNlc3Npb25SZXdvdW5kEhYKDnZvaWRfZmlyc3Rfc2VxGAEgASgDEhUKDXZvaWRfbGFzdF9zZXEYAiABKAMSDAoEaGVhZBgDIAEoCRITCgt1bmRvbmVfdHVybhgEIAEoCSJxChBTZXNzaW9uQ29tcGFjdGVkEhUKDXRva2Vuc19iZWZvcmUYASABKAMSFAoMdG9rZW5zX2FmdGVyGAIgASgDEg8KB21lc3NhZ2UYAyABKAkSDwoHdHJpZ2dlchgEIAEoCRIOCgZtZXRob2QYBSABKAkiagoKVHVyblF1ZXVlZBIsCgdjb250ZW50GAEgAygLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNvbnRlbnQSDAoEdXNlchgCIAEoCRIQCghzY2hlZHVsZRgDIAEoCRIOCgZyZXN1bWUYBCABKAgiXwoLVHVyblN0YXJ0ZWQSDQoFbW9kZWwYASABKAkSLwoGbGltaXRzGAIgASgLMh8uZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuTGltaXRzEhAKCHRyYWNlX2lkGAMgASgJIh8KC1R1cm5XYWl0aW5nEhAKCGNhbGxfaWRzGAEgAygJIg0KC1R1cm5SZXN1bWVkIs8BCgxUdXJuRmluaXNoZWQSLQoFc3RhdGUYASABKA4yHi5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm5TdGF0ZRItCgVlcnJvchgCIAEoCzIeLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybkVycm9yEikKBXVzYWdlGAMgASgLMhouZmFpcmxlYWQuc2Vzc2lvbi52MS5Vc2FnZRINCgVzdGVwcxgEIAEoBRISCgpmaW5hbF90ZXh0GAUgASgJEhMKC291dHB1dF9qc29uGAYgASgJIhsKC1R1cm5TdGVlcmVkEgwKBGludG8YASABKAkiLQoLU3RlcFN0YXJ0ZWQSDQoFbW9kZWwYASABKAkSDwoHYXR0ZW1wdBgCIAEoBSJOCg1TdGVwUmVzdGFydGVkEhYKDnZvaWRfZmlyc3Rfc2VxGAEgASgDEhUKDXZvaWRfbGFzdF9zZXEYAiABKAMSDgoGcmVhc29uGAMgASgJIl8KDFN0ZXBGaW5pc2hlZBITCgtzdG9wX3JlYXNvbhgBIAEoCRIpCgV1c2FnZRgCIAEoCzIaLmZhaXJsZWFkLnNlc3Npb24udjEuVXNhZ2USDwoHbWVzc2FnZRgDIAEoCSIcCgtUZXh0U3RhcnRlZBINCgVibG9jaxgBIAEoBSIoCglUZXh0RGVsdGESDQoFYmxvY2sYASABKAUSDAoEdGV4dBgCIAEoCSIdCgxUZXh0RmluaXNoZWQSDQoFYmxvY2sYASABKAUiIAoPVGhpbmtpbmdTdGFydGVkEg0KBWJsb2NrGAEgASgFIiwKDVRoaW5raW5nRGVsdGESDQoFYmxvY2sYASABKAUSDAoEdGV4dBgCIAEoCSIhChBUaGlua2luZ0ZpbmlzaGVkEg0KBWJsb2NrGAEgASgFIj8KD1Rvb2xDYWxsU3RhcnRlZBINCgVibG9jaxgBIAEoBRIPCgdjYWxsX2lkGAIgASgJEgwKBHRvb2wYAyABKAkiNwoWVG9vbENhbGxBcmd1bWVudHNEZWx0YRIPCgdjYWxsX2lkGAEgASgJEgwKBGpzb24YAiABKAkiSgoRVG9vbENhbGxBcmd1bWVudHMSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEhYKDmFyZ3VtZW50c19qc29uGAMgASgJImIKEFRvb2xDYWxsRGVjaXNpb24SDwoHY2FsbF9pZBgBIAEoCRIvCghkZWNpc2lvbhgCIAEoDjIdLmZhaXJsZWFkLnNlc3Npb24udjEuRGVjaXNpb24SDAoEcnVsZRgDIAEoCSI0ChBUb29sQ2FsbFByb2dyZXNzEg8KB2NhbGxfaWQYASABKAkSDwoHbWVzc2FnZRgCIAEoCSJEChNUb29sQ2FsbE91dHB1dERlbHRhEg8KB2NhbGxfaWQYASABKAkSDgoGc3RyZWFtGAIgASgJEgwKBGRhdGEYAyABKAwi6QEKD1Rvb2xDYWxsTmV0d29yaxIPCgdjYWxsX2lkGAEgASgJEgwKBGhvc3QYAiABKAkSDAoEcG9ydBgDIAEoBRIPCgdhbGxvd2VkGAQgASgIEg8KB291dGNvbWUYBSABKAkSDAoEcnVsZRgGIAEoCRISCgpjcmVkZW50aWFsGAcgASgJEg8KB21lc3NhZ2UYCCABKAkSEwoLY29ubmVjdGlvbnMYCSABKAMSEgoKc2VudF9ieXRlcxgKIAEoAxIWCg5yZWNlaXZlZF9ieXRlcxgLIAEoAxITCgtkdXJhdGlvbl9tcxgMIAEoAyK6AQoQVG9vbENhbGxGaW5pc2hlZBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSMQoHb3V0Y29tZRgDIAEoDjIgLmZhaXJsZWFkLnNlc3Npb24udjEuVG9vbE91dGNvbWUSLAoHY29udGVudBgEIAMoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5Db250ZW50EhMKC2R1cmF0aW9uX21zGAUgASgDEhEKCW9wZXJhdGlvbhgGIAEoCSKqAQoRQXBwcm92YWxSZXF1ZXN0ZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEhYKDmFyZ3VtZW50c19qc29uGAMgASgJEg4KBmRpZ2VzdBgEIAEoCRIMCgRydWxlGAUgASgJEi8KBGtpbmQYBiABKA4yIS5mYWlybGVhZC5zZXNzaW9uLnYxLkFwcHJvdmFsS2luZBIPCgdtZXNzYWdlGAcgASgJIlQKEEFwcHJvdmFsUmVzb2x2ZWQSDwoHY2FsbF9pZBgBIAEoCRIQCghhcHByb3ZlZBgCIAEoCBIMCgR1c2VyGAMgASgJEg8KB2NvbW1lbnQYBCABKAkiNwoLVG9kb1VwZGF0ZWQSKAoFdG9kb3MYASADKAsyGS5mYWlybGVhZC5zZXNzaW9uLnYxLlRvZG8iPAoEVG9kbxIPCgdjb250ZW50GAEgASgJEg4KBnN0YXR1cxgCIAEoCRITCgthY3RpdmVfZm9ybRgDIAEoCSI8ChFDaGVja3BvaW50Q3JlYXRlZBISCgpjaGVja3BvaW50GAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJIkQKEE9wZXJhdGlvblN0YXJ0ZWQSEQoJb3BlcmF0aW9uGAEgASgJEg8KB2NhbGxfaWQYAiABKAkSDAoEdG9vbBgDIAEoCSI3ChFPcGVyYXRpb25Qcm9ncmVzcxIRCglvcGVyYXRpb24YASABKAkSDwoHbWVzc2FnZRgCIAEoCSJGChFPcGVyYXRpb25GaW5pc2hlZBIRCglvcGVyYXRpb24YASABKAkSDQoFc3RhdGUYAiABKAkSDwoHbWVzc2FnZRgDIAEoCSKAAgoOV29ya3NwYWNlTW92ZWQSEQoJZnJvbV9ub2RlGAEgASgJEg8KB3RvX25vZGUYAiABKAkSEgoKZ2VuZXJhdGlvbhgDIAEoAxI2CgVjYXVzZRgEIAEoDjInLmZhaXJsZWFkLnNlc3Npb24udjEuV29ya3NwYWNlTW92ZUNhdXNlEhUKDXJlc3RvcmVkX3R1cm4YBSABKAkSFAoMcmVzdG9yZWRfc2VxGAYgASgDEjEKDXJlc3RvcmVkX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWVtcHR5GAggASgIEg8KB21lc3NhZ2UYCSABKAkiKgoHV2FybmluZxIOCgZyZWFzb24YASABKAkSDwoHbWVzc2FnZRgCIAEoCSIwCg1FcnJvck9jY3VycmVkEg4KBnJlYXNvbhgBIAEoCRIPCgdtZXNzYWdlGAIgASgJKl0KCERlY2lzaW9uEhgKFERFQ0lTSU9OX1VOU1BFQ0lGSUVEEAASEgoOREVDSVNJT05fQUxMT1cQARIQCgxERUNJU0lPTl9BU0sQAhIRCg1ERUNJU0lPTl9ERU5ZEAMqZAoMQXBwcm92YWxLaW5kEh0KGUFQUFJPVkFMX0tJTkRfVU5TUEVDSUZJRUQQABIbChdBUFBST1ZBTF9LSU5EX1RPT0xfQ0FMTBABEhgKFEFQUFJPVkFMX0tJTkRfQlVER0VUEAIqgAEKEldvcmtzcGFjZU1vdmVDYXVzZRIkCiBXT1JLU1BBQ0VfTU9WRV9DQVVTRV9VTlNQRUNJRklFRBAAEiIKHldPUktTUEFDRV9NT1ZFX0NBVVNFX05PREVfTE9TVBABEiAKHFdPUktTUEFDRV9NT1ZFX0NBVVNFX1BMQU5ORUQQAjo+CgpldmVudF9uYW1lEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjOigMgASgJUglldmVudE5hbWVCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_fairlead_common_v1_content, file_fairlead_session_v1_message, file_fairlead_session_v1_session, file_fairlead_session_v1_turn, file_google_protobuf_descriptor, file_google_protobuf_timestamp]);
+  fileDesc("Ch9mYWlybGVhZC9zZXNzaW9uL3YxL2V2ZW50LnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIqcaCgVFdmVudBIRCglmaXJzdF9zZXEYASABKAMSCwoDc2VxGAIgASgDEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHR1cm4YBCABKAkSDAoEc3RlcBgFIAEoBRJTCg9zZXNzaW9uX2NyZWF0ZWQYCiABKAsyIy5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb25DcmVhdGVkQhPy1BgPc2Vzc2lvbi5jcmVhdGVkSAASUwoPc2Vzc2lvbl9yZXdvdW5kGAsgASgLMiMuZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uUmV3b3VuZEIT8tQYD3Nlc3Npb24ucmV3b3VuZEgAElkKEXNlc3Npb25fY29tcGFjdGVkGAwgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uQ29tcGFjdGVkQhXy1BgRc2Vzc2lvbi5jb21wYWN0ZWRIABJHCgt0dXJuX3F1ZXVlZBgUIAEoCzIfLmZhaXJsZWFkLnNlc3Npb24udjEuVHVyblF1ZXVlZEIP8tQYC3R1cm4ucXVldWVkSAASSgoMdHVybl9zdGFydGVkGBUgASgLMiAuZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuU3RhcnRlZEIQ8tQYDHR1cm4uc3RhcnRlZEgAEkoKDHR1cm5fd2FpdGluZxgWIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybldhaXRpbmdCEPLUGAx0dXJuLndhaXRpbmdIABJKCgx0dXJuX3Jlc3VtZWQYFyABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm5SZXN1bWVkQhDy1BgMdHVybi5yZXN1bWVkSAASTQoNdHVybl9maW5pc2hlZBgYIAEoCzIhLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybkZpbmlzaGVkQhHy1BgNdHVybi5maW5pc2hlZEgAEkoKDHR1cm5fc3RlZXJlZBgZIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuVHVyblN0ZWVyZWRCEPLUGAx0dXJuLnN0ZWVyZWRIABJKCgxzdGVwX3N0YXJ0ZWQYHiABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlN0ZXBTdGFydGVkQhDy1BgMc3RlcC5zdGFydGVkSAASUAoOc3RlcF9yZXN0YXJ0ZWQYHyABKAsyIi5mYWlybGVhZC5zZXNzaW9uLnYxLlN0ZXBSZXN0YXJ0ZWRCEvLUGA5zdGVwLnJlc3RhcnRlZEgAEk0KDXN0ZXBfZmluaXNoZWQYICABKAsyIS5mYWlybGVhZC5zZXNzaW9uLnYxLlN0ZXBGaW5pc2hlZEIR8tQYDXN0ZXAuZmluaXNoZWRIABJKCgx0ZXh0X3N0YXJ0ZWQYKCABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlRleHRTdGFydGVkQhDy1BgMdGV4dC5zdGFydGVkSAASRAoKdGV4dF9kZWx0YRgpIAEoCzIeLmZhaXJsZWFkLnNlc3Npb24udjEuVGV4dERlbHRhQg7y1BgKdGV4dC5kZWx0YUgAEk0KDXRleHRfZmluaXNoZWQYKiABKAsyIS5mYWlybGVhZC5zZXNzaW9uLnYxLlRleHRGaW5pc2hlZEIR8tQYDXRleHQuZmluaXNoZWRIABJWChB0aGlua2luZ19zdGFydGVkGDIgASgLMiQuZmFpcmxlYWQuc2Vzc2lvbi52MS5UaGlua2luZ1N0YXJ0ZWRCFPLUGBB0aGlua2luZy5zdGFydGVkSAASUAoOdGhpbmtpbmdfZGVsdGEYMyABKAsyIi5mYWlybGVhZC5zZXNzaW9uLnYxLlRoaW5raW5nRGVsdGFCEvLUGA50aGlua2luZy5kZWx0YUgAElkKEXRoaW5raW5nX2ZpbmlzaGVkGDQgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5UaGlua2luZ0ZpbmlzaGVkQhXy1BgRdGhpbmtpbmcuZmluaXNoZWRIABJYChF0b29sX2NhbGxfc3RhcnRlZBg8IAEoCzIkLmZhaXJsZWFkLnNlc3Npb24udjEuVG9vbENhbGxTdGFydGVkQhXy1BgRdG9vbF9jYWxsLnN0YXJ0ZWRIABJvChl0b29sX2NhbGxfYXJndW1lbnRzX2RlbHRhGD0gASgLMisuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sQ2FsbEFyZ3VtZW50c0RlbHRhQh3y1BgZdG9vbF9jYWxsLmFyZ3VtZW50c19kZWx0YUgAEl4KE3Rvb2xfY2FsbF9hcmd1bWVudHMYPiABKAsyJi5mYWlybGVhZC5zZXNzaW9uLnYxLlRvb2xDYWxsQXJndW1lbnRzQhfy1BgTdG9vbF9jYWxsLmFyZ3VtZW50c0gAElsKEnRvb2xfY2FsbF9kZWNpc2lvbhg/IAEoCzIlLmZhaXJsZWFkLnNlc3Npb24udjEuVG9vbENhbGxEZWNpc2lvbkIW8tQYEnRvb2xfY2FsbC5kZWNpc2lvbkgAElsKEnRvb2xfY2FsbF9wcm9ncmVzcxhAIAEoCzIlLmZhaXJsZWFkLnNlc3Npb24udjEuVG9vbENhbGxQcm9ncmVzc0IW8tQYEnRvb2xfY2FsbC5wcm9ncmVzc0gAEmYKFnRvb2xfY2FsbF9vdXRwdXRfZGVsdGEYQSABKAsyKC5mYWlybGVhZC5zZXNzaW9uLnYxLlRvb2xDYWxsT3V0cHV0RGVsdGFCGvLUGBZ0b29sX2NhbGwub3V0cHV0X2RlbHRhSAASWwoSdG9vbF9jYWxsX2ZpbmlzaGVkGEIgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sQ2FsbEZpbmlzaGVkQhby1BgSdG9vbF9jYWxsLmZpbmlzaGVkSAASXAoSYXBwcm92YWxfcmVxdWVzdGVkGEYgASgLMiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5BcHByb3ZhbFJlcXVlc3RlZEIW8tQYEmFwcHJvdmFsLnJlcXVlc3RlZEgAElkKEWFwcHJvdmFsX3Jlc29sdmVkGEcgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5BcHByb3ZhbFJlc29sdmVkQhXy1BgRYXBwcm92YWwucmVzb2x2ZWRIABJKCgx0b2RvX3VwZGF0ZWQYUCABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlRvZG9VcGRhdGVkQhDy1BgMdG9kby51cGRhdGVkSAASXAoSY2hlY2twb2ludF9jcmVhdGVkGFogASgLMiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5DaGVja3BvaW50Q3JlYXRlZEIW8tQYEmNoZWNrcG9pbnQuY3JlYXRlZEgAElkKEW9wZXJhdGlvbl9zdGFydGVkGG4gASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5PcGVyYXRpb25TdGFydGVkQhXy1BgRb3BlcmF0aW9uLnN0YXJ0ZWRIABJcChJvcGVyYXRpb25fcHJvZ3Jlc3MYbyABKAsyJi5mYWlybGVhZC5zZXNzaW9uLnYxLk9wZXJhdGlvblByb2dyZXNzQhby1BgSb3BlcmF0aW9uLnByb2dyZXNzSAASXAoSb3BlcmF0aW9uX2ZpbmlzaGVkGHAgASgLMiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5PcGVyYXRpb25GaW5pc2hlZEIW8tQYEm9wZXJhdGlvbi5maW5pc2hlZEgAElgKEXRvb2xfY2FsbF9uZXR3b3JrGHcgASgLMiQuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sQ2FsbE5ldHdvcmtCFfLUGBF0b29sX2NhbGwubmV0d29ya0gAElMKD3dvcmtzcGFjZV9tb3ZlZBhzIAEoCzIjLmZhaXJsZWFkLnNlc3Npb24udjEuV29ya3NwYWNlTW92ZWRCE/LUGA93b3Jrc3BhY2UubW92ZWRIABJkChVzZXNzaW9uX3Jld2luZF9mYWlsZWQYcSABKAsyKC5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb25SZXdpbmRGYWlsZWRCGfLUGBVzZXNzaW9uLnJld2luZF9mYWlsZWRIABJZChFjaGVja3BvaW50X2ZhaWxlZBhyIAEoCzIlLmZhaXJsZWFkLnNlc3Npb24udjEuQ2hlY2twb2ludEZhaWxlZEIV8tQYEWNoZWNrcG9pbnQuZmFpbGVkSAASPAoHd2FybmluZxhkIAEoCzIcLmZhaXJsZWFkLnNlc3Npb24udjEuV2FybmluZ0IL8tQYB3dhcm5pbmdIABI+CgVlcnJvchhlIAEoCzIiLmZhaXJsZWFkLnNlc3Npb24udjEuRXJyb3JPY2N1cnJlZEIJ8tQYBWVycm9ySABCBgoEYm9keSJYCg5TZXNzaW9uQ3JlYXRlZBINCgVhZ2VudBgBIAEoCRIQCghncmVldGluZxgCIAEoCRITCgtmb3JrZWRfZnJvbRgDIAEoCRIQCghpbXBvcnRlZBgEIAEoCCKGAQoOU2Vzc2lvblJld291bmQSFgoOdm9pZF9maXJzdF9zZXEYASABKAMSFQoNdm9pZF9sYXN0X3NlcRgCIAEoAxIMCgRoZWFkGAMgASgJEhMKC3VuZG9uZV90dXJuGAQgASgJEhIKCmNoZWNrcG9pbnQYBSABKAkSDgoGcmV3aW5kGAYgASgJIloKE1Nlc3Npb25SZXdpbmRGYWlsZWQSDgoGcmV3aW5kGAEgASgJEhIKCmNoZWNrcG9pbnQYAiABKAkSDgoGcmVhc29uGAMgASgJEg8KB21lc3NhZ2UYBCABKAkicQoQU2Vzc2lvbkNvbXBhY3RlZBIVCg10b2tlbnNfYmVmb3JlGAEgASgDEhQKDHRva2Vuc19hZnRlchgCIAEoAxIPCgdtZXNzYWdlGAMgASgJEg8KB3RyaWdnZXIYBCABKAkSDgoGbWV0aG9kGAUgASgJImoKClR1cm5RdWV1ZWQSLAoHY29udGVudBgBIAMoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5Db250ZW50EgwKBHVzZXIYAiABKAkSEAoIc2NoZWR1bGUYAyABKAkSDgoGcmVzdW1lGAQgASgIIl8KC1R1cm5TdGFydGVkEg0KBW1vZGVsGAEgASgJEi8KBmxpbWl0cxgCIAEoCzIfLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybkxpbWl0cxIQCgh0cmFjZV9pZBgDIAEoCSIfCgtUdXJuV2FpdGluZxIQCghjYWxsX2lkcxgBIAMoCSINCgtUdXJuUmVzdW1lZCLPAQoMVHVybkZpbmlzaGVkEi0KBXN0YXRlGAEgASgOMh4uZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuU3RhdGUSLQoFZXJyb3IYAiABKAsyHi5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm5FcnJvchIpCgV1c2FnZRgDIAEoCzIaLmZhaXJsZWFkLnNlc3Npb24udjEuVXNhZ2USDQoFc3RlcHMYBCABKAUSEgoKZmluYWxfdGV4dBgFIAEoCRITCgtvdXRwdXRfanNvbhgGIAEoCSIbCgtUdXJuU3RlZXJlZBIMCgRpbnRvGAEgASgJIi0KC1N0ZXBTdGFydGVkEg0KBW1vZGVsGAEgASgJEg8KB2F0dGVtcHQYAiABKAUiTgoNU3RlcFJlc3RhcnRlZBIWCg52b2lkX2ZpcnN0X3NlcRgBIAEoAxIVCg12b2lkX2xhc3Rfc2VxGAIgASgDEg4KBnJlYXNvbhgDIAEoCSJfCgxTdGVwRmluaXNoZWQSEwoLc3RvcF9yZWFzb24YASABKAkSKQoFdXNhZ2UYAiABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLlVzYWdlEg8KB21lc3NhZ2UYAyABKAkiHAoLVGV4dFN0YXJ0ZWQSDQoFYmxvY2sYASABKAUiKAoJVGV4dERlbHRhEg0KBWJsb2NrGAEgASgFEgwKBHRleHQYAiABKAkiHQoMVGV4dEZpbmlzaGVkEg0KBWJsb2NrGAEgASgFIiAKD1RoaW5raW5nU3RhcnRlZBINCgVibG9jaxgBIAEoBSIsCg1UaGlua2luZ0RlbHRhEg0KBWJsb2NrGAEgASgFEgwKBHRleHQYAiABKAkiIQoQVGhpbmtpbmdGaW5pc2hlZBINCgVibG9jaxgBIAEoBSI/Cg9Ub29sQ2FsbFN0YXJ0ZWQSDQoFYmxvY2sYASABKAUSDwoHY2FsbF9pZBgCIAEoCRIMCgR0b29sGAMgASgJIjcKFlRvb2xDYWxsQXJndW1lbnRzRGVsdGESDwoHY2FsbF9pZBgBIAEoCRIMCgRqc29uGAIgASgJIkoKEVRvb2xDYWxsQXJndW1lbnRzEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIWCg5hcmd1bWVudHNfanNvbhgDIAEoCSJiChBUb29sQ2FsbERlY2lzaW9uEg8KB2NhbGxfaWQYASABKAkSLwoIZGVjaXNpb24YAiABKA4yHS5mYWlybGVhZC5zZXNzaW9uLnYxLkRlY2lzaW9uEgwKBHJ1bGUYAyABKAkiNAoQVG9vbENhbGxQcm9ncmVzcxIPCgdjYWxsX2lkGAEgASgJEg8KB21lc3NhZ2UYAiABKAkiRAoTVG9vbENhbGxPdXRwdXREZWx0YRIPCgdjYWxsX2lkGAEgASgJEg4KBnN0cmVhbRgCIAEoCRIMCgRkYXRhGAMgASgMIukBCg9Ub29sQ2FsbE5ldHdvcmsSDwoHY2FsbF9pZBgBIAEoCRIMCgRob3N0GAIgASgJEgwKBHBvcnQYAyABKAUSDwoHYWxsb3dlZBgEIAEoCBIPCgdvdXRjb21lGAUgASgJEgwKBHJ1bGUYBiABKAkSEgoKY3JlZGVudGlhbBgHIAEoCRIPCgdtZXNzYWdlGAggASgJEhMKC2Nvbm5lY3Rpb25zGAkgASgDEhIKCnNlbnRfYnl0ZXMYCiABKAMSFgoOcmVjZWl2ZWRfYnl0ZXMYCyABKAMSEwoLZHVyYXRpb25fbXMYDCABKAMiugEKEFRvb2xDYWxsRmluaXNoZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEjEKB291dGNvbWUYAyABKA4yIC5mYWlybGVhZC5zZXNzaW9uLnYxLlRvb2xPdXRjb21lEiwKB2NvbnRlbnQYBCADKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ29udGVudBITCgtkdXJhdGlvbl9tcxgFIAEoAxIRCglvcGVyYXRpb24YBiABKAkiqgEKEUFwcHJvdmFsUmVxdWVzdGVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIWCg5hcmd1bWVudHNfanNvbhgDIAEoCRIOCgZkaWdlc3QYBCABKAkSDAoEcnVsZRgFIAEoCRIvCgRraW5kGAYgASgOMiEuZmFpcmxlYWQuc2Vzc2lvbi52MS5BcHByb3ZhbEtpbmQSDwoHbWVzc2FnZRgHIAEoCSJUChBBcHByb3ZhbFJlc29sdmVkEg8KB2NhbGxfaWQYASABKAkSEAoIYXBwcm92ZWQYAiABKAgSDAoEdXNlchgDIAEoCRIPCgdjb21tZW50GAQgASgJIjcKC1RvZG9VcGRhdGVkEigKBXRvZG9zGAEgAygLMhkuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub2RvIjwKBFRvZG8SDwoHY29udGVudBgBIAEoCRIOCgZzdGF0dXMYAiABKAkSEwoLYWN0aXZlX2Zvcm0YAyABKAkiggEKEUNoZWNrcG9pbnRDcmVhdGVkEhIKCmNoZWNrcG9pbnQYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSEQoJYXV0b21hdGljGAMgASgIEgwKBGhlYWQYBCABKAkSEQoJYWZ0ZXJfc2VxGAUgASgDEhAKCHNuYXBzaG90GAYgASgJIkcKEENoZWNrcG9pbnRGYWlsZWQSEgoKY2hlY2twb2ludBgBIAEoCRIOCgZyZWFzb24YAiABKAkSDwoHbWVzc2FnZRgDIAEoCSJEChBPcGVyYXRpb25TdGFydGVkEhEKCW9wZXJhdGlvbhgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEgwKBHRvb2wYAyABKAkiNwoRT3BlcmF0aW9uUHJvZ3Jlc3MSEQoJb3BlcmF0aW9uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkiRgoRT3BlcmF0aW9uRmluaXNoZWQSEQoJb3BlcmF0aW9uGAEgASgJEg0KBXN0YXRlGAIgASgJEg8KB21lc3NhZ2UYAyABKAkigAIKDldvcmtzcGFjZU1vdmVkEhEKCWZyb21fbm9kZRgBIAEoCRIPCgd0b19ub2RlGAIgASgJEhIKCmdlbmVyYXRpb24YAyABKAMSNgoFY2F1c2UYBCABKA4yJy5mYWlybGVhZC5zZXNzaW9uLnYxLldvcmtzcGFjZU1vdmVDYXVzZRIVCg1yZXN0b3JlZF90dXJuGAUgASgJEhQKDHJlc3RvcmVkX3NlcRgGIAEoAxIxCg1yZXN0b3JlZF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVlbXB0eRgIIAEoCBIPCgdtZXNzYWdlGAkgASgJIioKB1dhcm5pbmcSDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkiMAoNRXJyb3JPY2N1cnJlZBIOCgZyZWFzb24YASABKAkSDwoHbWVzc2FnZRgCIAEoCSpdCghEZWNpc2lvbhIYChRERUNJU0lPTl9VTlNQRUNJRklFRBAAEhIKDkRFQ0lTSU9OX0FMTE9XEAESEAoMREVDSVNJT05fQVNLEAISEQoNREVDSVNJT05fREVOWRADKmQKDEFwcHJvdmFsS2luZBIdChlBUFBST1ZBTF9LSU5EX1VOU1BFQ0lGSUVEEAASGwoXQVBQUk9WQUxfS0lORF9UT09MX0NBTEwQARIYChRBUFBST1ZBTF9LSU5EX0JVREdFVBACKoABChJXb3Jrc3BhY2VNb3ZlQ2F1c2USJAogV09SS1NQQUNFX01PVkVfQ0FVU0VfVU5TUEVDSUZJRUQQABIiCh5XT1JLU1BBQ0VfTU9WRV9DQVVTRV9OT0RFX0xPU1QQARIgChxXT1JLU1BBQ0VfTU9WRV9DQVVTRV9QTEFOTkVEEAI6PgoKZXZlbnRfbmFtZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYzooDIAEoCVIJZXZlbnROYW1lQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_fairlead_common_v1_content, file_fairlead_session_v1_message, file_fairlead_session_v1_session, file_fairlead_session_v1_turn, file_google_protobuf_descriptor, file_google_protobuf_timestamp]);
 
 /**
  * Event is one durable, sequenced fact in a session. The ranges
@@ -345,6 +345,22 @@ export type Event = Message<"fairlead.session.v1.Event"> & {
     case: "workspaceMoved";
   } | {
     /**
+     * A rewind came to nothing.
+     *
+     * @generated from field: fairlead.session.v1.SessionRewindFailed session_rewind_failed = 113;
+     */
+    value: SessionRewindFailed;
+    case: "sessionRewindFailed";
+  } | {
+    /**
+     * A checkpoint that somebody asked for could not be made.
+     *
+     * @generated from field: fairlead.session.v1.CheckpointFailed checkpoint_failed = 114;
+     */
+    value: CheckpointFailed;
+    case: "checkpointFailed";
+  } | {
+    /**
      * Something is not as it should be, but the turn goes on.
      *
      * @generated from field: fairlead.session.v1.Warning warning = 100;
@@ -442,11 +458,30 @@ export type SessionRewound = Message<"fairlead.session.v1.SessionRewound"> & {
   /**
    * The turn that was undone, as `sessions/{session}/turns/{turn}`. Of the
    * range only what belongs to this turn no longer counts; the `turn.*` events
-   * themselves always do, for they tell what became of the turn.
+   * themselves always do, for they tell what became of the turn. Empty when the
+   * session was rewound to a checkpoint: then all of the range no longer counts,
+   * but for the `turn.*` events.
    *
    * @generated from field: string undone_turn = 4;
    */
   undoneTurn: string;
+
+  /**
+   * The checkpoint to which the session was rewound, as
+   * `sessions/{session}/checkpoints/{checkpoint}`; empty when a turn was undone.
+   * The workspace's files are those of the checkpoint. Whose
+   * `checkpoint.created` lies in the range is gone, but for this one.
+   *
+   * @generated from field: string checkpoint = 5;
+   */
+  checkpoint: string;
+
+  /**
+   * The id of the rewind.
+   *
+   * @generated from field: string rewind = 6;
+   */
+  rewind: string;
 };
 
 /**
@@ -455,6 +490,50 @@ export type SessionRewound = Message<"fairlead.session.v1.SessionRewound"> & {
  */
 export const SessionRewoundSchema: GenMessage<SessionRewound> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_event, 2);
+
+/**
+ * SessionRewindFailed says that a rewind came to nothing: the conversation
+ * stays as it is.
+ *
+ * @generated from message fairlead.session.v1.SessionRewindFailed
+ */
+export type SessionRewindFailed = Message<"fairlead.session.v1.SessionRewindFailed"> & {
+  /**
+   * The id of the rewind.
+   *
+   * @generated from field: string rewind = 1;
+   */
+  rewind: string;
+
+  /**
+   * The checkpoint, as `sessions/{session}/checkpoints/{checkpoint}`; empty when
+   * none was found.
+   *
+   * @generated from field: string checkpoint = 2;
+   */
+  checkpoint: string;
+
+  /**
+   * A constant for programs, from ErrorReason.
+   *
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+
+  /**
+   * For people; it says what became of the files.
+   *
+   * @generated from field: string message = 4;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.SessionRewindFailed.
+ * Use `create(SessionRewindFailedSchema)` to create a new message.
+ */
+export const SessionRewindFailedSchema: GenMessage<SessionRewindFailed> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_event, 3);
 
 /**
  * SessionCompacted says that the model's view was shortened. The conversation
@@ -504,7 +583,7 @@ export type SessionCompacted = Message<"fairlead.session.v1.SessionCompacted"> &
  * Use `create(SessionCompactedSchema)` to create a new message.
  */
 export const SessionCompactedSchema: GenMessage<SessionCompacted> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 3);
+  messageDesc(file_fairlead_session_v1_event, 4);
 
 /**
  * TurnQueued says that a turn was accepted.
@@ -546,7 +625,7 @@ export type TurnQueued = Message<"fairlead.session.v1.TurnQueued"> & {
  * Use `create(TurnQueuedSchema)` to create a new message.
  */
 export const TurnQueuedSchema: GenMessage<TurnQueued> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 4);
+  messageDesc(file_fairlead_session_v1_event, 5);
 
 /**
  * TurnStarted says that a turn began to run.
@@ -581,7 +660,7 @@ export type TurnStarted = Message<"fairlead.session.v1.TurnStarted"> & {
  * Use `create(TurnStartedSchema)` to create a new message.
  */
 export const TurnStartedSchema: GenMessage<TurnStarted> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 5);
+  messageDesc(file_fairlead_session_v1_event, 6);
 
 /**
  * TurnWaiting says what a turn waits for.
@@ -603,7 +682,7 @@ export type TurnWaiting = Message<"fairlead.session.v1.TurnWaiting"> & {
  * Use `create(TurnWaitingSchema)` to create a new message.
  */
 export const TurnWaitingSchema: GenMessage<TurnWaiting> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 6);
+  messageDesc(file_fairlead_session_v1_event, 7);
 
 /**
  * TurnResumed says that a turn that waited runs again.
@@ -618,7 +697,7 @@ export type TurnResumed = Message<"fairlead.session.v1.TurnResumed"> & {
  * Use `create(TurnResumedSchema)` to create a new message.
  */
 export const TurnResumedSchema: GenMessage<TurnResumed> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 7);
+  messageDesc(file_fairlead_session_v1_event, 8);
 
 /**
  * TurnFinished says how a turn ended.
@@ -674,7 +753,7 @@ export type TurnFinished = Message<"fairlead.session.v1.TurnFinished"> & {
  * Use `create(TurnFinishedSchema)` to create a new message.
  */
 export const TurnFinishedSchema: GenMessage<TurnFinished> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 8);
+  messageDesc(file_fairlead_session_v1_event, 9);
 
 /**
  * TurnSteered says that a turn's message was put into the active turn before its
@@ -696,7 +775,7 @@ export type TurnSteered = Message<"fairlead.session.v1.TurnSteered"> & {
  * Use `create(TurnSteeredSchema)` to create a new message.
  */
 export const TurnSteeredSchema: GenMessage<TurnSteered> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 9);
+  messageDesc(file_fairlead_session_v1_event, 10);
 
 /**
  * StepStarted says that a model call began.
@@ -724,7 +803,7 @@ export type StepStarted = Message<"fairlead.session.v1.StepStarted"> & {
  * Use `create(StepStartedSchema)` to create a new message.
  */
 export const StepStartedSchema: GenMessage<StepStarted> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 10);
+  messageDesc(file_fairlead_session_v1_event, 11);
 
 /**
  * StepRestarted says that what a model call had produced is void.
@@ -759,7 +838,7 @@ export type StepRestarted = Message<"fairlead.session.v1.StepRestarted"> & {
  * Use `create(StepRestartedSchema)` to create a new message.
  */
 export const StepRestartedSchema: GenMessage<StepRestarted> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 11);
+  messageDesc(file_fairlead_session_v1_event, 12);
 
 /**
  * StepFinished says that a step ended.
@@ -795,7 +874,7 @@ export type StepFinished = Message<"fairlead.session.v1.StepFinished"> & {
  * Use `create(StepFinishedSchema)` to create a new message.
  */
 export const StepFinishedSchema: GenMessage<StepFinished> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 12);
+  messageDesc(file_fairlead_session_v1_event, 13);
 
 /**
  * TextStarted says that a block of text began.
@@ -816,7 +895,7 @@ export type TextStarted = Message<"fairlead.session.v1.TextStarted"> & {
  * Use `create(TextStartedSchema)` to create a new message.
  */
 export const TextStartedSchema: GenMessage<TextStarted> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 13);
+  messageDesc(file_fairlead_session_v1_event, 14);
 
 /**
  * TextDelta brings more text.
@@ -844,7 +923,7 @@ export type TextDelta = Message<"fairlead.session.v1.TextDelta"> & {
  * Use `create(TextDeltaSchema)` to create a new message.
  */
 export const TextDeltaSchema: GenMessage<TextDelta> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 14);
+  messageDesc(file_fairlead_session_v1_event, 15);
 
 /**
  * TextFinished says that a block of text ended.
@@ -865,7 +944,7 @@ export type TextFinished = Message<"fairlead.session.v1.TextFinished"> & {
  * Use `create(TextFinishedSchema)` to create a new message.
  */
 export const TextFinishedSchema: GenMessage<TextFinished> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 15);
+  messageDesc(file_fairlead_session_v1_event, 16);
 
 /**
  * ThinkingStarted says that a block of thinking began.
@@ -886,7 +965,7 @@ export type ThinkingStarted = Message<"fairlead.session.v1.ThinkingStarted"> & {
  * Use `create(ThinkingStartedSchema)` to create a new message.
  */
 export const ThinkingStartedSchema: GenMessage<ThinkingStarted> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 16);
+  messageDesc(file_fairlead_session_v1_event, 17);
 
 /**
  * ThinkingDelta brings more thinking.
@@ -914,7 +993,7 @@ export type ThinkingDelta = Message<"fairlead.session.v1.ThinkingDelta"> & {
  * Use `create(ThinkingDeltaSchema)` to create a new message.
  */
 export const ThinkingDeltaSchema: GenMessage<ThinkingDelta> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 17);
+  messageDesc(file_fairlead_session_v1_event, 18);
 
 /**
  * ThinkingFinished says that a block of thinking ended.
@@ -935,7 +1014,7 @@ export type ThinkingFinished = Message<"fairlead.session.v1.ThinkingFinished"> &
  * Use `create(ThinkingFinishedSchema)` to create a new message.
  */
 export const ThinkingFinishedSchema: GenMessage<ThinkingFinished> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 18);
+  messageDesc(file_fairlead_session_v1_event, 19);
 
 /**
  * ToolCallStarted says that the model began to ask for a tool call.
@@ -970,7 +1049,7 @@ export type ToolCallStarted = Message<"fairlead.session.v1.ToolCallStarted"> & {
  * Use `create(ToolCallStartedSchema)` to create a new message.
  */
 export const ToolCallStartedSchema: GenMessage<ToolCallStarted> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 19);
+  messageDesc(file_fairlead_session_v1_event, 20);
 
 /**
  * ToolCallArgumentsDelta brings more of a call's arguments.
@@ -998,7 +1077,7 @@ export type ToolCallArgumentsDelta = Message<"fairlead.session.v1.ToolCallArgume
  * Use `create(ToolCallArgumentsDeltaSchema)` to create a new message.
  */
 export const ToolCallArgumentsDeltaSchema: GenMessage<ToolCallArgumentsDelta> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 20);
+  messageDesc(file_fairlead_session_v1_event, 21);
 
 /**
  * ToolCallArguments says that a call's arguments are complete.
@@ -1033,7 +1112,7 @@ export type ToolCallArguments = Message<"fairlead.session.v1.ToolCallArguments">
  * Use `create(ToolCallArgumentsSchema)` to create a new message.
  */
 export const ToolCallArgumentsSchema: GenMessage<ToolCallArguments> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 21);
+  messageDesc(file_fairlead_session_v1_event, 22);
 
 /**
  * ToolCallDecision says whether a call may run.
@@ -1068,7 +1147,7 @@ export type ToolCallDecision = Message<"fairlead.session.v1.ToolCallDecision"> &
  * Use `create(ToolCallDecisionSchema)` to create a new message.
  */
 export const ToolCallDecisionSchema: GenMessage<ToolCallDecision> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 22);
+  messageDesc(file_fairlead_session_v1_event, 23);
 
 /**
  * ToolCallProgress tells how far a running call is.
@@ -1096,7 +1175,7 @@ export type ToolCallProgress = Message<"fairlead.session.v1.ToolCallProgress"> &
  * Use `create(ToolCallProgressSchema)` to create a new message.
  */
 export const ToolCallProgressSchema: GenMessage<ToolCallProgress> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 23);
+  messageDesc(file_fairlead_session_v1_event, 24);
 
 /**
  * ToolCallOutputDelta brings more of a running call's output.
@@ -1131,7 +1210,7 @@ export type ToolCallOutputDelta = Message<"fairlead.session.v1.ToolCallOutputDel
  * Use `create(ToolCallOutputDeltaSchema)` to create a new message.
  */
 export const ToolCallOutputDeltaSchema: GenMessage<ToolCallOutputDelta> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 24);
+  messageDesc(file_fairlead_session_v1_event, 25);
 
 /**
  * ToolCallNetwork says what a call's command did with one destination, by one rule
@@ -1233,7 +1312,7 @@ export type ToolCallNetwork = Message<"fairlead.session.v1.ToolCallNetwork"> & {
  * Use `create(ToolCallNetworkSchema)` to create a new message.
  */
 export const ToolCallNetworkSchema: GenMessage<ToolCallNetwork> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 25);
+  messageDesc(file_fairlead_session_v1_event, 26);
 
 /**
  * ToolCallFinished says how a call ended.
@@ -1289,7 +1368,7 @@ export type ToolCallFinished = Message<"fairlead.session.v1.ToolCallFinished"> &
  * Use `create(ToolCallFinishedSchema)` to create a new message.
  */
 export const ToolCallFinishedSchema: GenMessage<ToolCallFinished> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 26);
+  messageDesc(file_fairlead_session_v1_event, 27);
 
 /**
  * ApprovalRequested asks a person whether a call may run, or whether the turn
@@ -1353,7 +1432,7 @@ export type ApprovalRequested = Message<"fairlead.session.v1.ApprovalRequested">
  * Use `create(ApprovalRequestedSchema)` to create a new message.
  */
 export const ApprovalRequestedSchema: GenMessage<ApprovalRequested> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 27);
+  messageDesc(file_fairlead_session_v1_event, 28);
 
 /**
  * ApprovalResolved says what a person answered.
@@ -1395,7 +1474,7 @@ export type ApprovalResolved = Message<"fairlead.session.v1.ApprovalResolved"> &
  * Use `create(ApprovalResolvedSchema)` to create a new message.
  */
 export const ApprovalResolvedSchema: GenMessage<ApprovalResolved> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 28);
+  messageDesc(file_fairlead_session_v1_event, 29);
 
 /**
  * TodoUpdated brings the agent's whole list of things to do.
@@ -1416,7 +1495,7 @@ export type TodoUpdated = Message<"fairlead.session.v1.TodoUpdated"> & {
  * Use `create(TodoUpdatedSchema)` to create a new message.
  */
 export const TodoUpdatedSchema: GenMessage<TodoUpdated> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 29);
+  messageDesc(file_fairlead_session_v1_event, 30);
 
 /**
  * Todo is one thing to do.
@@ -1451,16 +1530,17 @@ export type Todo = Message<"fairlead.session.v1.Todo"> & {
  * Use `create(TodoSchema)` to create a new message.
  */
 export const TodoSchema: GenMessage<Todo> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 30);
+  messageDesc(file_fairlead_session_v1_event, 31);
 
 /**
- * CheckpointCreated says that a point to rewind to was made.
+ * CheckpointCreated says that a point to rewind to was made. Its turn and step
+ * are those before whose changes an automatic one was made.
  *
  * @generated from message fairlead.session.v1.CheckpointCreated
  */
 export type CheckpointCreated = Message<"fairlead.session.v1.CheckpointCreated"> & {
   /**
-   * The checkpoint's id.
+   * The checkpoint, as `sessions/{session}/checkpoints/{checkpoint}`.
    *
    * @generated from field: string checkpoint = 1;
    */
@@ -1472,6 +1552,35 @@ export type CheckpointCreated = Message<"fairlead.session.v1.CheckpointCreated">
    * @generated from field: string description = 2;
    */
   description: string;
+
+  /**
+   * Whether the session made it by itself.
+   *
+   * @generated from field: bool automatic = 3;
+   */
+  automatic: boolean;
+
+  /**
+   * The message at which the conversation stands after a rewind to it, as
+   * `sessions/{session}/messages/{message}`; empty: the beginning.
+   *
+   * @generated from field: string head = 4;
+   */
+  head: string;
+
+  /**
+   * The last sequence number that counts after a rewind to it.
+   *
+   * @generated from field: int64 after_seq = 5;
+   */
+  afterSeq: bigint;
+
+  /**
+   * The id of the workspace's snapshot.
+   *
+   * @generated from field: string snapshot = 6;
+   */
+  snapshot: string;
 };
 
 /**
@@ -1479,7 +1588,43 @@ export type CheckpointCreated = Message<"fairlead.session.v1.CheckpointCreated">
  * Use `create(CheckpointCreatedSchema)` to create a new message.
  */
 export const CheckpointCreatedSchema: GenMessage<CheckpointCreated> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 31);
+  messageDesc(file_fairlead_session_v1_event, 32);
+
+/**
+ * CheckpointFailed says that a checkpoint that somebody asked for could not be made.
+ *
+ * @generated from message fairlead.session.v1.CheckpointFailed
+ */
+export type CheckpointFailed = Message<"fairlead.session.v1.CheckpointFailed"> & {
+  /**
+   * The checkpoint that it would have been, as
+   * `sessions/{session}/checkpoints/{checkpoint}`.
+   *
+   * @generated from field: string checkpoint = 1;
+   */
+  checkpoint: string;
+
+  /**
+   * A constant for programs, from ErrorReason.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * For people.
+   *
+   * @generated from field: string message = 3;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.CheckpointFailed.
+ * Use `create(CheckpointFailedSchema)` to create a new message.
+ */
+export const CheckpointFailedSchema: GenMessage<CheckpointFailed> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_event, 33);
 
 /**
  * OperationStarted says that a tool handed back work that outlives its call.
@@ -1514,7 +1659,7 @@ export type OperationStarted = Message<"fairlead.session.v1.OperationStarted"> &
  * Use `create(OperationStartedSchema)` to create a new message.
  */
 export const OperationStartedSchema: GenMessage<OperationStarted> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 32);
+  messageDesc(file_fairlead_session_v1_event, 34);
 
 /**
  * OperationProgress tells how far an operation was when it was looked at.
@@ -1542,7 +1687,7 @@ export type OperationProgress = Message<"fairlead.session.v1.OperationProgress">
  * Use `create(OperationProgressSchema)` to create a new message.
  */
 export const OperationProgressSchema: GenMessage<OperationProgress> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 33);
+  messageDesc(file_fairlead_session_v1_event, 35);
 
 /**
  * OperationFinished says how an operation ended.
@@ -1577,7 +1722,7 @@ export type OperationFinished = Message<"fairlead.session.v1.OperationFinished">
  * Use `create(OperationFinishedSchema)` to create a new message.
  */
 export const OperationFinishedSchema: GenMessage<OperationFinished> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 34);
+  messageDesc(file_fairlead_session_v1_event, 36);
 
 /**
  * WorkspaceMoved says that the session's workspace is on another node now, and what
@@ -1658,7 +1803,7 @@ export type WorkspaceMoved = Message<"fairlead.session.v1.WorkspaceMoved"> & {
  * Use `create(WorkspaceMovedSchema)` to create a new message.
  */
 export const WorkspaceMovedSchema: GenMessage<WorkspaceMoved> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 35);
+  messageDesc(file_fairlead_session_v1_event, 37);
 
 /**
  * Warning says that something is not as it should be.
@@ -1686,7 +1831,7 @@ export type Warning = Message<"fairlead.session.v1.Warning"> & {
  * Use `create(WarningSchema)` to create a new message.
  */
 export const WarningSchema: GenMessage<Warning> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 36);
+  messageDesc(file_fairlead_session_v1_event, 38);
 
 /**
  * ErrorOccurred says that something failed.
@@ -1714,7 +1859,7 @@ export type ErrorOccurred = Message<"fairlead.session.v1.ErrorOccurred"> & {
  * Use `create(ErrorOccurredSchema)` to create a new message.
  */
 export const ErrorOccurredSchema: GenMessage<ErrorOccurred> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 37);
+  messageDesc(file_fairlead_session_v1_event, 39);
 
 /**
  * Decision says whether a call may run.

@@ -1634,8 +1634,9 @@ export enum OnActive {
 
   /**
    * It undoes the active turn and runs in its place: the conversation goes on
-   * from before the active turn, whose calls are cancelled. What these had done
-   * to files stays done; a `warning` says so.
+   * from before the active turn, whose calls are cancelled. The workspace's
+   * files are those of before its first change again, where they were kept; a
+   * `warning` says what became of them.
    *
    * @generated from enum value: ON_ACTIVE_ROLLBACK = 5;
    */

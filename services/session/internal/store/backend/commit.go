@@ -50,8 +50,11 @@ type Commit struct {
 	// Waited is to be deleted before Wait is put in.
 	Waited []ID
 	Wait   []PendingCall
-	Jobs   []store.Job
-	Wakes  []store.Wake
+	// DropCheckpoints is to be deleted before Checkpoints is put in.
+	DropCheckpoints []ID
+	Checkpoints     []Checkpoint
+	Jobs            []store.Job
+	Wakes           []store.Wake
 	// Budgets is what changes in the ledger.
 	Budgets BudgetChange
 }
@@ -133,9 +136,10 @@ func PlanCommit(writes []store.Write, f Facts) (*Commit, []error) {
 
 // writeRows is a write that was found good.
 type writeRows struct {
-	events   []Event
-	messages []Message
-	turns    []Turn
+	events      []Event
+	messages    []Message
+	turns       []Turn
+	checkpoints []Checkpoint
 }
 
 func (p *planner) check(w store.Write) (*writeRows, error) {
@@ -150,6 +154,14 @@ func (p *planner) check(w store.Write) (*writeRows, error) {
 	}
 	if rows.messages, err = p.checkMessages(w); err != nil {
 		return nil, err
+	}
+	for _, c := range w.Checkpoints {
+		stamp(&c.CreateTime, p.facts.Now)
+		row, err := checkpointRow(w.Key, c)
+		if err != nil {
+			return nil, err
+		}
+		rows.checkpoints = append(rows.checkpoints, row)
 	}
 	for _, t := range w.Turns {
 		row, err := turnRow(w.Key, t)
@@ -260,6 +272,7 @@ func (p *planner) apply(w store.Write, rows *writeRows) {
 			p.out.Jobs = append(p.out.Jobs, jobRow(w.Key, TendJob(w.Key, t.ID), p.facts.Now))
 		}
 	}
+	p.checkpoints(w, rows)
 	for _, j := range w.Jobs {
 		p.out.Jobs = append(p.out.Jobs, jobRow(w.Key, j, p.facts.Now))
 	}

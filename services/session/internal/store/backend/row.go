@@ -28,6 +28,8 @@ type Session struct {
 	// NextCommand and NextTurn are the numbers that come next in the inbox and in
 	// the order of turns.
 	NextCommand, NextTurn int64
+	// Rewinding says that the inbox holds a rewind. Only who shows sessions reads it.
+	Rewinding bool
 }
 
 // Usage is a session's usage as columns.
@@ -69,6 +71,7 @@ func (s *Session) Proto() (*sessionv1.Session, error) {
 	out.ActiveTurn = TurnName(s.Session, s.ActiveTurn)
 	out.Usage = s.Usage.proto()
 	out.FinishedTurns = s.FinishedTurns
+	out.Rewinding = s.Rewinding
 	return out, nil
 }
 

@@ -49,6 +49,8 @@ func PlanSubmit(s store.Submit, st InboxState) (*Submission, error) {
 		return planInterrupt(s, st), nil
 	case store.CommandApproval, store.CommandToolResult:
 		return planAnswer(s, st)
+	case store.CommandCheckpoint, store.CommandRewind:
+		return planAwaited(s, st)
 	case store.CommandCompact:
 		out := &Submission{}
 		out.put(st, s.Command)

@@ -105,6 +105,7 @@ func queueCommit(b *pgx.Batch, c *backend.Commit) {
 	queueTurns(b, c.Turns)
 	queueConsume(b, c.Consume)
 	queueCalls(b, c)
+	queueCheckpoints(b, c)
 	queueBudgets(b, c.Budgets)
 	queueJobs(b, c.Jobs)
 	queueDeliveries(b, c.Turns)

@@ -81,11 +81,24 @@ const sessionColumns = `s.tenant, s.session, s.agent, s.agent_revision, s.body, 
 	s.finished_turns, s.epoch, s.lease_until is not null, s.claims, s.next_command, s.next_turn`
 
 func scanSession(row pgx.CollectableRow) (*backend.Session, error) {
+	return scanColumns(row, func(*backend.Session) []any { return nil })
+}
+
+// scanColumns reads sessionColumns and what is selected besides.
+func scanColumns(row pgx.CollectableRow, besides func(*backend.Session) []any) (*backend.Session, error) {
 	r := &backend.Session{}
-	err := row.Scan(&r.Tenant, &r.Session, &r.Agent, &r.AgentRevision, &r.Body, &r.CreateTime, &r.UpdateTime, &r.LastSeq, &r.Head, &r.ActiveTurn,
+	to := []any{&r.Tenant, &r.Session, &r.Agent, &r.AgentRevision, &r.Body, &r.CreateTime, &r.UpdateTime, &r.LastSeq, &r.Head, &r.ActiveTurn,
 		&r.Usage.Input, &r.Usage.Output, &r.Usage.CacheRead, &r.Usage.CacheWrite, &r.Usage.Thinking, &r.Usage.CostNanoUSD,
-		&r.FinishedTurns, &r.Epoch, &r.Held, &r.Claims, &r.NextCommand, &r.NextTurn)
-	return r, err
+		&r.FinishedTurns, &r.Epoch, &r.Held, &r.Claims, &r.NextCommand, &r.NextTurn}
+	return r, row.Scan(append(to, besides(r)...)...)
+}
+
+// shownColumns are those of a session that is shown.
+const shownColumns = sessionColumns + `,
+	exists (select 1 from inbox i where i.tenant = s.tenant and i.session = s.session and i.kind = 'rewind')`
+
+func scanShown(row pgx.CollectableRow) (*backend.Session, error) {
+	return scanColumns(row, func(r *backend.Session) []any { return []any{&r.Rewinding} })
 }
 
 // sessionRow reads a session's row, or pgx.ErrNoRows; lock is "" or how to lock it.
@@ -107,7 +120,11 @@ const (
 
 // GetSession implements store.Store.
 func (s *Store) GetSession(ctx context.Context, k store.Key) (*sessionv1.Session, error) {
-	row, err := sessionRow(ctx, s.pool, k, "")
+	rows, err := s.pool.Query(ctx, "select "+shownColumns+" from sessions s where tenant = $1 and session = $2", k.Tenant, k.Session)
+	if err != nil {
+		return nil, fail("get session", err)
+	}
+	row, err := pgx.CollectExactlyOneRow(rows, scanShown)
 	if err != nil {
 		return nil, fail("get session", err)
 	}
@@ -116,7 +133,7 @@ func (s *Store) GetSession(ctx context.Context, k store.Key) (*sessionv1.Session
 
 // ListSessions implements store.Store.
 func (s *Store) ListSessions(ctx context.Context, p store.SessionPage) ([]*sessionv1.Session, error) {
-	query := "select " + sessionColumns + " from sessions s where tenant = @tenant"
+	query := "select " + shownColumns + " from sessions s where tenant = @tenant"
 	args := pgx.NamedArgs{"tenant": p.Tenant, "limit": limit(p.Limit)}
 	if p.Agent != "" {
 		query += " and agent = @agent"
@@ -127,7 +144,7 @@ func (s *Store) ListSessions(ctx context.Context, p store.SessionPage) ([]*sessi
 		args["time"], args["id"] = p.AfterTime, p.AfterID
 	}
 	out, err := collect(ctx, s.pool, func(r pgx.CollectableRow) (*sessionv1.Session, error) {
-		row, err := scanSession(r)
+		row, err := scanShown(r)
 		if err != nil {
 			return nil, err
 		}
@@ -236,7 +253,7 @@ func (s *Store) deleteIfIdle(ctx context.Context, k store.Key, idle time.Duratio
 func purge(ctx context.Context, tx pgx.Tx, k store.Key, epoch int64, now time.Time, grace time.Duration) error {
 	b := &pgx.Batch{}
 	queueSettleAll(b, k)
-	for _, table := range []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations", "jobs", "message_index", "schedules", "deliveries", "webhooks"} {
+	for _, table := range []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations", "jobs", "message_index", "schedules", "deliveries", "webhooks", "checkpoints"} {
 		b.Queue("delete from "+table+" where tenant = $1 and session = $2", k.Tenant, k.Session)
 	}
 	b.Queue(`

@@ -133,6 +133,9 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, c *backend.Commit) error 
 	if err := applyCalls(ctx, tx, c); err != nil {
 		return err
 	}
+	if err := applyCheckpoints(ctx, tx, c); err != nil {
+		return err
+	}
 	if err := applyBudgets(ctx, tx, c.Budgets); err != nil {
 		return err
 	}

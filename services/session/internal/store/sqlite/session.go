@@ -72,11 +72,25 @@ const sessionColumns = `tenant, session, agent, agent_revision, body, create_tim
 	finished_turns, epoch, lease_until is not null, claims, next_command, next_turn`
 
 func scanSession(row interface{ Scan(dest ...any) error }) (*backend.Session, error) {
+	return scanColumns(row, func(*backend.Session) []any { return nil })
+}
+
+// shownColumns are those of a session that is shown.
+const shownColumns = sessionColumns + `,
+	exists (select 1 from inbox i where i.tenant = sessions.tenant and i.session = sessions.session and i.kind = 'rewind')`
+
+func scanShown(row interface{ Scan(dest ...any) error }) (*backend.Session, error) {
+	return scanColumns(row, func(r *backend.Session) []any { return []any{&r.Rewinding} })
+}
+
+// scanColumns reads sessionColumns and what is selected besides.
+func scanColumns(row interface{ Scan(dest ...any) error }, besides func(*backend.Session) []any) (*backend.Session, error) {
 	r := &backend.Session{}
 	var created, updated int64
-	err := row.Scan(&r.Tenant, &r.Session, &r.Agent, &r.AgentRevision, &r.Body, &created, &updated, &r.LastSeq, &r.Head, &r.ActiveTurn,
+	to := []any{&r.Tenant, &r.Session, &r.Agent, &r.AgentRevision, &r.Body, &created, &updated, &r.LastSeq, &r.Head, &r.ActiveTurn,
 		&r.Usage.Input, &r.Usage.Output, &r.Usage.CacheRead, &r.Usage.CacheWrite, &r.Usage.Thinking, &r.Usage.CostNanoUSD,
-		&r.FinishedTurns, &r.Epoch, &r.Held, &r.Claims, &r.NextCommand, &r.NextTurn)
+		&r.FinishedTurns, &r.Epoch, &r.Held, &r.Claims, &r.NextCommand, &r.NextTurn}
+	err := row.Scan(append(to, besides(r)...)...)
 	r.CreateTime, r.UpdateTime = fromMicros(created), fromMicros(updated)
 	return r, err
 }
@@ -88,7 +102,7 @@ func sessionRow(ctx context.Context, q queryer, k store.Key) (*backend.Session, 
 
 // GetSession implements store.Store.
 func (s *Store) GetSession(ctx context.Context, k store.Key) (*sessionv1.Session, error) {
-	row, err := sessionRow(ctx, s.db.R, k)
+	row, err := scanShown(s.db.R.QueryRowContext(ctx, "select "+shownColumns+" from sessions where tenant = ? and session = ?", k.Tenant, k.Session))
 	if err != nil {
 		return nil, s.fail("get session", err)
 	}
@@ -97,7 +111,7 @@ func (s *Store) GetSession(ctx context.Context, k store.Key) (*sessionv1.Session
 
 // ListSessions implements store.Store.
 func (s *Store) ListSessions(ctx context.Context, p store.SessionPage) ([]*sessionv1.Session, error) {
-	query := "select " + sessionColumns + " from sessions where tenant = ?"
+	query := "select " + shownColumns + " from sessions where tenant = ?"
 	args := []any{p.Tenant}
 	if p.Agent != "" {
 		query += " and agent = ?"
@@ -108,7 +122,7 @@ func (s *Store) ListSessions(ctx context.Context, p store.SessionPage) ([]*sessi
 		args = append(args, micros(p.AfterTime), p.AfterID)
 	}
 	rows, err := collect(ctx, s.db.R, func(r *sql.Rows) (*sessionv1.Session, error) {
-		row, err := scanSession(r)
+		row, err := scanShown(r)
 		if err != nil {
 			return nil, err
 		}
@@ -204,7 +218,7 @@ func purge(ctx context.Context, tx *sql.Tx, k store.Key, epoch int64, now time.T
 	if err := settleAll(ctx, tx, k); err != nil {
 		return err
 	}
-	for _, table := range []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations", "jobs", "message_index", "schedules", "deliveries", "webhooks"} {
+	for _, table := range []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations", "jobs", "message_index", "schedules", "deliveries", "webhooks", "checkpoints"} {
 		if _, err := tx.ExecContext(ctx, "delete from "+table+" where tenant = ? and session = ?", k.Tenant, k.Session); err != nil { //nolint:gosec // the tables are those above
 			return err
 		}

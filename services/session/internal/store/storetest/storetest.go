@@ -48,6 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"jobs", testJobs},
 		{"claims of jobs", testJobClaims},
 		{"jobs of a commit", testCommittedJobs},
+		{"checkpoints", testCheckpoints},
 		{"schedules", testSchedules},
 		{"webhooks", testWebhooks},
 		{"wakes", testWakes},

@@ -1,0 +1,71 @@
+package backend
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"google.golang.org/protobuf/proto"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// Checkpoint is a checkpoint's row.
+type Checkpoint struct {
+	ID
+	Seq  int64
+	Body []byte
+}
+
+// CheckpointName is the resource name of a checkpoint.
+func CheckpointName(session, checkpoint string) string {
+	return childName(session, "checkpoints", checkpoint)
+}
+
+// CheckpointID is the id in a checkpoint's resource name.
+func CheckpointID(session, name string) (string, error) {
+	return childID(session, "checkpoints", name)
+}
+
+func checkpointRow(k store.Key, c *sessionv1.Checkpoint) (Checkpoint, error) {
+	id, err := CheckpointID(k.Session, c.GetName())
+	if err != nil || id == "" || c.Seq <= 0 {
+		return Checkpoint{}, fmt.Errorf("checkpoint %q with the number %d is none of session %s", c.GetName(), c.GetSeq(), k.Session)
+	}
+	body, err := proto.Marshal(c)
+	if err != nil {
+		return Checkpoint{}, fmt.Errorf("marshal checkpoint %s: %w", id, err)
+	}
+	return Checkpoint{ID: ID{k, id}, Seq: c.Seq, Body: body}, nil
+}
+
+// awaited is the value of an answer that is given when the command has
+// taken effect: its id, and behind which event of the log that is told.
+func awaited(s store.Submit, st InboxState) string {
+	return s.Command.CallID + "." + strconv.FormatInt(st.Session.LastSeq, 10)
+}
+
+// planAwaited puts a command whose effect is told by an event.
+func planAwaited(s store.Submit, st InboxState) (*Submission, error) {
+	if s.Command.CallID == "" {
+		return nil, fmt.Errorf("a command of the kind %s has no id", s.Command.Kind)
+	}
+	if s.Command.Kind == store.CommandRewind && st.current() != "" {
+		return nil, store.ErrTurnActive
+	}
+	out := &Submission{Value: awaited(s, st)}
+	out.put(st, s.Command)
+	return out, nil
+}
+
+// checkpoints plans what becomes of checkpoints. Those that this very commit has
+// planned to add are not added when a later write removes them.
+func (p *planner) checkpoints(w store.Write, rows *writeRows) {
+	for _, id := range w.DropCheckpoints {
+		gone := ID{w.Key, id}
+		p.out.DropCheckpoints = append(p.out.DropCheckpoints, gone)
+		p.out.Checkpoints = slices.DeleteFunc(p.out.Checkpoints, func(c Checkpoint) bool { return c.ID == gone })
+	}
+	p.out.Checkpoints = append(p.out.Checkpoints, rows.checkpoints...)
+}

@@ -1,0 +1,42 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+)
+
+// Checkpoints keeps the points to which sessions can be rewound. They are made
+// and removed by the holder's writes (Write.Checkpoints, Write.DropCheckpoints),
+// and go with their session.
+type Checkpoints interface {
+	// GetCheckpoint reads a checkpoint, or ErrNotFound.
+	GetCheckpoint(ctx context.Context, k Key, id string) (*sessionv1.Checkpoint, error)
+	// ListCheckpoints lists a session's checkpoints whose seq is below before (0:
+	// all), the last one first. ErrNotFound without the session.
+	ListCheckpoints(ctx context.Context, k Key, before int64, limit int) ([]*sessionv1.Checkpoint, error)
+	// Epoch is that of the session's last lease. It is no right to anything, and may
+	// be an older one at once; ErrNotFound.
+	Epoch(ctx context.Context, k Key) (int64, error)
+}
+
+// SnapshotsJob is the job that deletes snapshots that no checkpoint names any
+// more. seq is that of the session's log when they were given up: it tells such
+// jobs of a session apart.
+func SnapshotsJob(k Key, seq int64, snapshots []string) Job {
+	body, err := json.Marshal(snapshots)
+	if err != nil {
+		panic(err) // strings always marshal
+	}
+	return Job{Tenant: k.Tenant, Kind: JobSnapshots, ID: fmt.Sprintf("%s/%d", k.Session, seq), Session: k.Session, Body: body}
+}
+
+// SnapshotsOf is the session and the snapshots of a SnapshotsJob.
+func SnapshotsOf(j Job) (k Key, snapshots []string, err error) {
+	if err := json.Unmarshal(j.Body, &snapshots); err != nil {
+		return k, nil, fmt.Errorf("read the snapshots of job %s: %w", j.ID, err)
+	}
+	return Key{Tenant: j.Tenant, Session: j.Session}, snapshots, nil
+}

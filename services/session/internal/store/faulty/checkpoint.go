@@ -1,0 +1,30 @@
+package faulty
+
+import (
+	"context"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// The methods of checkpoints.
+const (
+	GetCheckpoint   Method = "GetCheckpoint"
+	ListCheckpoints Method = "ListCheckpoints"
+	Epoch           Method = "Epoch"
+)
+
+// GetCheckpoint implements store.Checkpoints.
+func (s *Store) GetCheckpoint(ctx context.Context, k store.Key, id string) (*sessionv1.Checkpoint, error) {
+	return do(ctx, s, GetCheckpoint, func() (*sessionv1.Checkpoint, error) { return s.inner.GetCheckpoint(ctx, k, id) })
+}
+
+// ListCheckpoints implements store.Checkpoints.
+func (s *Store) ListCheckpoints(ctx context.Context, k store.Key, before int64, limit int) ([]*sessionv1.Checkpoint, error) {
+	return do(ctx, s, ListCheckpoints, func() ([]*sessionv1.Checkpoint, error) { return s.inner.ListCheckpoints(ctx, k, before, limit) })
+}
+
+// Epoch implements store.Checkpoints.
+func (s *Store) Epoch(ctx context.Context, k store.Key) (int64, error) {
+	return do(ctx, s, Epoch, func() (int64, error) { return s.inner.Epoch(ctx, k) })
+}
