@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 	"github.com/fairlead/fairlead/services/sandbox/internal/objectstore"
+	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
 )
 
 // Levels of isolation.
@@ -41,6 +43,21 @@ type Config struct {
 	Limits         Limits        `key:"limits"`
 	ObjectStore    ObjectStore   `key:"object-store"`
 	Egress         Egress        `key:"egress"`
+	Repositories   Repositories  `key:"repositories"`
+}
+
+// Repositories says which Git repositories sessions may have from elsewhere.
+type Repositories struct {
+	Remotes []repository.Remote `key:"remotes" help:"remotes that sessions may clone: host, ports (443), paths (globs; none: all), credential (of egress.credentials), push (may they push), addresses (ranges of private addresses it may be at); none means no remote"`
+	Timeout time.Duration       `key:"timeout" help:"how long a clone or a push may take"`
+}
+
+// Validate reports every fault but those of remotes, which New does.
+func (r Repositories) Validate() error {
+	if r.Timeout < time.Second {
+		return fmt.Errorf("repositories.timeout: %v is less than a second", r.Timeout)
+	}
+	return nil
 }
 
 // Egress is what commands may reach at most, and the secrets that are put into
@@ -48,6 +65,7 @@ type Config struct {
 type Egress struct {
 	Ceiling     []egress.Rule                `key:"ceiling" help:"what any workspace may be allowed to reach: rules with host (name, *.name, *, address or range), ports, methods, paths; none means no network"`
 	Credentials map[string]egress.Credential `key:"credentials" help:"secrets that rules may name: hosts that may get it, header (default Authorization), prefix or username, secret or file"`
+	Roots       string                       `key:"roots" help:"file with further certificates (PEM) that are trusted outside, such as those of servers of your own; the machine's always are"`
 	Connections int                          `key:"connections" help:"connections that a sandbox may have at once"`
 	Idle        time.Duration                `key:"idle" help:"after what time a connection is closed on which nothing moves"`
 	Total       time.Duration                `key:"total" help:"after what time any connection is closed"`
@@ -67,6 +85,25 @@ func (e Egress) Validate() error {
 		faults = append(faults, fmt.Errorf("egress.bytes: %d is less than 1 MiB", e.Bytes))
 	}
 	return errors.Join(faults...)
+}
+
+// roots are the certificates that are trusted outside; nil: the machine's.
+func (e Egress) roots() (*x509.CertPool, error) {
+	if e.Roots == "" {
+		return nil, nil //nolint:nilnil // the machine's
+	}
+	raw, err := os.ReadFile(e.Roots)
+	if err != nil {
+		return nil, fmt.Errorf("roots: %w", err)
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		return nil, fmt.Errorf("roots: read the machine's: %w", err)
+	}
+	if !pool.AppendCertsFromPEM(raw) {
+		return nil, fmt.Errorf("roots: %s has no certificate", e.Roots)
+	}
+	return pool, nil
 }
 
 // Limits of commands, and the operator's ceiling for what one may ask for.
@@ -131,7 +168,8 @@ func Defaults() Config {
 			Timeout: 2 * time.Minute, MaxTimeout: 24 * time.Hour,
 			Execs: 64, SessionExecs: 16, KeepResults: 1000, Snapshots: 1000, SnapshotBytes: 16 << 30, KeepFor: 48 * time.Hour,
 		},
-		Egress: Egress{Connections: 128, Idle: 10 * time.Minute, Total: 6 * time.Hour, Bytes: 8 << 30},
+		Egress:       Egress{Connections: 128, Idle: 10 * time.Minute, Total: 6 * time.Hour, Bytes: 8 << 30},
+		Repositories: Repositories{Timeout: 30 * time.Minute},
 	}
 }
 

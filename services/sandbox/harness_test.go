@@ -95,6 +95,7 @@ type client struct {
 	files      sandboxv1.FileServiceClient
 	workspaces sandboxv1.WorkspaceServiceClient
 	snapshots  sandboxv1.SnapshotServiceClient
+	repos      sandboxv1.RepositoryServiceClient
 	session    string
 	epoch      int64
 	calls      *atomic.Int64
@@ -124,7 +125,7 @@ func start(t *testing.T, c sandbox.Config) *client {
 	conn := rpctest.Dial(t, s.RegisterPeer)
 	return &client{
 		execs: sandboxv1.NewExecServiceClient(conn), files: sandboxv1.NewFileServiceClient(conn),
-		workspaces: sandboxv1.NewWorkspaceServiceClient(conn), snapshots: sandboxv1.NewSnapshotServiceClient(conn), session: "sessions/one", epoch: 1, calls: &atomic.Int64{}, stop: stop,
+		workspaces: sandboxv1.NewWorkspaceServiceClient(conn), snapshots: sandboxv1.NewSnapshotServiceClient(conn), repos: sandboxv1.NewRepositoryServiceClient(conn), session: "sessions/one", epoch: 1, calls: &atomic.Int64{}, stop: stop,
 	}
 }
 

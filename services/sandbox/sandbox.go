@@ -26,6 +26,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 	"github.com/fairlead/fairlead/services/sandbox/internal/network"
 	"github.com/fairlead/fairlead/services/sandbox/internal/observe"
+	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/bubblewrap"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 	"github.com/fairlead/fairlead/services/sandbox/internal/server"
@@ -52,7 +53,7 @@ const probeTimeout = 30 * time.Second
 // everything the level promises can be applied here. The error says what is
 // missing. The service must be closed.
 func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
-	if err := errors.Join(c.Validate(), c.Limits.Validate(), c.ObjectStore.Validate(), c.Egress.Validate()); err != nil {
+	if err := errors.Join(c.Validate(), c.Limits.Validate(), c.ObjectStore.Validate(), c.Egress.Validate(), c.Repositories.Validate()); err != nil {
 		return nil, err
 	}
 	data, err := filepath.Abs(c.Data)
@@ -69,6 +70,10 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	trust, err := s.openNetwork(c.Egress, data, d.Log)
 	if err != nil {
 		return nil, err
+	}
+	remotes, err := repository.NewRemotes(c.Repositories.Remotes, s.network)
+	if err != nil {
+		return nil, fmt.Errorf("repositories: %w", err)
 	}
 	owners, err := s.isolate(ctx, c, level, data, trust, d.Log)
 	if err != nil {
@@ -103,6 +108,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	info := server.Info{
 		Node: nodeName(c.Node), Level: level, Driver: "bubblewrap", Includes: includes(level, owners, s.groups),
 		Network: s.network, Snapshots: c.Limits.Snapshots, SnapshotBytes: c.Limits.SnapshotBytes, Objects: objects,
+		Repositories: server.Repositories{Remotes: remotes, Timeout: c.Repositories.Timeout},
 	}
 	d.Log.InfoContext(ctx, "sandbox ready", "level", level, "why", why, "includes", info.Includes, "data", data)
 	s.server = server.New(s.node, info)
@@ -117,8 +123,12 @@ func (s *Service) openNetwork(c Egress, data string, log *slog.Logger) (trust st
 	if err != nil {
 		return "", err
 	}
+	roots, err := c.roots()
+	if err != nil {
+		return "", fmt.Errorf("egress: %w", err)
+	}
 	proxy, err := egress.New(egress.Options{
-		Ceiling: c.Ceiling, Credentials: c.Credentials, Authority: authority, Log: log,
+		Roots: roots, Ceiling: c.Ceiling, Credentials: c.Credentials, Authority: authority, Log: log,
 		Limits: egress.Limits{Connections: c.Connections, Idle: c.Idle, Total: c.Total, Bytes: c.Bytes},
 	})
 	if err != nil {

@@ -80,19 +80,13 @@ func (s *session) begin(c Call, generation int64) (*Workspace, error) {
 
 func (ch Change) once(w *Workspace, file string) ([]byte, error) {
 	digest := sha256.Sum256(ch.Request)
-	var known answer
-	err := read(file, &known)
+	known, found, err := ch.recall(file)
 	switch {
-	case errors.Is(err, os.ErrNotExist):
 	case err != nil:
 		return nil, err
-	case !bytes.Equal(known.Digest, digest[:]):
-		return nil, ErrCallIDReused
-	case known.Done && known.Failure != nil:
-		return nil, &FailedBeforeError{known.Failure}
 	case known.Done:
 		return known.Answer, nil
-	default:
+	case found:
 		if got, ok := ch.Recover(w, known.Intent); ok {
 			return got, note(file, answer{Digest: digest[:], Done: true, Answer: got})
 		}
@@ -108,6 +102,46 @@ func (ch Change) once(w *Workspace, file string) ([]byte, error) {
 		return nil, err
 	}
 	return got, note(file, answer{Digest: digest[:], Done: true, Answer: got})
+}
+
+// recall reads what is remembered of a change. That it failed is an error.
+func (ch Change) recall(file string) (known answer, found bool, err error) {
+	digest := sha256.Sum256(ch.Request)
+	switch err := read(file, &known); {
+	case errors.Is(err, os.ErrNotExist):
+		return answer{}, false, nil
+	case err != nil:
+		return answer{}, false, err
+	case !bytes.Equal(known.Digest, digest[:]):
+		return answer{}, false, ErrCallIDReused
+	case known.Done && known.Failure != nil:
+		return answer{}, false, &FailedBeforeError{known.Failure}
+	}
+	return known, true, nil
+}
+
+// Answered is what a change answered, if it was made for this call before.
+func (n *Node) Answered(c Call, generation int64, ch Change) (got []byte, done bool, err error) {
+	s, leave, err := n.enter(c.Key)
+	if err != nil {
+		return nil, false, err
+	}
+	defer leave()
+	if !callID.MatchString(c.ID) {
+		return nil, false, fmt.Errorf("call id %q is not valid", c.ID)
+	}
+	s.changes.Lock()
+	defer s.changes.Unlock()
+	w, err := s.begin(c, generation)
+	if err != nil {
+		return nil, false, err
+	}
+	known, found, err := ch.recall(s.path("mutations", ch.Method, c.ID))
+	if err != nil || !found || known.Done {
+		return known.Answer, known.Done, err
+	}
+	got, done = ch.Recover(w, known.Intent)
+	return got, done, nil
 }
 
 func (ch Change) failure(err error) []byte {

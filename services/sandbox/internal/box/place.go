@@ -46,6 +46,7 @@ func (s *session) replace(c Call, generation int64) error {
 	if !old {
 		return nil
 	}
+	defer s.clearTasks()()
 	s.changes.Lock()
 	defer s.changes.Unlock()
 	return s.remove(generation-1, "the workspace was moved away from here")
@@ -60,11 +61,18 @@ func (n *Node) Delete(k Key, generation int64) error {
 		return err
 	}
 	defer leave()
-	s.changes.Lock()
-	defer s.changes.Unlock()
 	if generation == 0 {
 		generation = math.MaxInt64
 	}
+	s.mu.Lock()
+	nothing := s.meta == nil || s.meta.Generation > generation
+	s.mu.Unlock()
+	if nothing {
+		return nil
+	}
+	defer s.clearTasks()()
+	s.changes.Lock()
+	defer s.changes.Unlock()
 	return s.remove(generation, "the workspace was deleted")
 }
 

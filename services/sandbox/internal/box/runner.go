@@ -49,8 +49,10 @@ type Sandbox struct {
 	// Network is the policy of what it may reach, as its owner wrote it; empty: it
 	// has no network.
 	Network string
-	Tenant  string // whose it is, for what is told of its network
-	Session string
+	// Operator says that the network is the operator's own, above any ceiling.
+	Operator bool
+	Tenant   string // whose it is, for what is told of its network
+	Session  string
 	// Spare says that nobody has needed it yet. It does not end for being idle, and
 	// none ends to make room for it.
 	Spare bool

@@ -1,6 +1,7 @@
 package box
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -27,16 +28,20 @@ type session struct {
 	users int       // guarded by the node's mu
 	idle  time.Time // guarded by the node's mu
 
-	changes sync.Mutex   // serializes file changes; taken before mu
-	kept    sync.RWMutex // held to write while snapshots are removed; taken after changes
-	pushes  sync.Mutex   // held while snapshots are copied elsewhere; taken before kept
-	starts  sync.RWMutex // held to write while nothing may start; taken after changes, before mu
+	changes sync.Mutex    // serializes file changes; taken before mu
+	kept    sync.RWMutex  // held to write while snapshots are removed; taken after changes
+	pushes  sync.Mutex    // held while snapshots are copied elsewhere; taken before kept
+	starts  sync.RWMutex  // held to write while nothing may start; taken after changes, before mu
+	beside  chan struct{} // holds a token while there is a sandbox beside the session's own
 	usage   tally
 
-	mu     sync.Mutex // guards what follows
-	loaded bool
-	meta   *meta // nil when there is no workspace
-	execs  map[string]*Exec
+	mu       sync.Mutex                        // guards what follows
+	tasks    map[int64]context.CancelCauseFunc // end the tasks that run
+	lastTask int64
+	deleting bool // no task may begin
+	loaded   bool
+	meta     *meta // nil when there is no workspace
+	execs    map[string]*Exec
 	// settled holds the calls whose execs were acknowledged, and when: whoever
 	// comes late shall not start them again.
 	settled map[string]time.Time
@@ -46,6 +51,7 @@ func newSession(n *Node, k Key) *session {
 	return &session{
 		node: n, key: k, dir: filepath.Join(n.o.Dir, k.folder(), k.Session),
 		idle: n.o.Now(), execs: map[string]*Exec{}, settled: map[string]time.Time{},
+		beside: make(chan struct{}, 1),
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 type Policy struct {
 	rules   []*rule
 	ceiling []*rule
+	ranges  []netip.Prefix // special addresses that its names may be at
 }
 
 // RefusalError says why a request was not sent.
@@ -175,6 +176,9 @@ func (p *Policy) reaches(a netip.Addr, port uint16) bool {
 		return slices.ContainsFunc(all, func(r *rule) bool {
 			return r.host.prefix.IsValid() && opens(r.host.prefix, a) && slices.Contains(r.ports, port)
 		})
+	}
+	if slices.ContainsFunc(p.ranges, func(r netip.Prefix) bool { return opens(r, a) }) {
+		return true
 	}
 	return named(p.rules) && named(p.ceiling)
 }

@@ -66,18 +66,31 @@ func (n *Network) Encode(rules []egress.Rule) (string, error) {
 // Serve serves a sandbox's listener until what it returns is closed. A policy that
 // the operator allows no longer is an error.
 func (n *Network) Serve(s box.Sandbox, l net.Listener) (io.Closer, error) {
+	read := n.policy
+	if s.Operator {
+		read = n.operatorPolicy
+	}
+	policy, err := read(s.Network)
+	if err != nil {
+		return nil, err
+	}
+	k := box.Key{Tenant: s.Tenant, Session: s.Session}
+	return n.proxy.Serve(l, policy, egress.Client{
+		Tenant: s.Tenant, Session: s.Session, Begin: func(exec string) (context.Context, func(egress.Event)) { return n.begin(k, exec) },
+	}), nil
+}
+
+// policy reads what Encode wrote.
+func (n *Network) policy(kept string) (*egress.Policy, error) {
 	var rules []egress.Rule
-	if err := json.Unmarshal([]byte(s.Network), &rules); err != nil {
+	if err := json.Unmarshal([]byte(kept), &rules); err != nil {
 		return nil, fmt.Errorf("read the workspace's network policy: %w", err)
 	}
 	policy, err := n.proxy.Policy(rules)
 	if err != nil {
 		return nil, errors.Join(err, errors.New("set the workspace's network anew"))
 	}
-	k := box.Key{Tenant: s.Tenant, Session: s.Session}
-	return n.proxy.Serve(l, policy, egress.Client{
-		Tenant: s.Tenant, Session: s.Session, Begin: func(exec string) (context.Context, func(egress.Event)) { return n.begin(k, exec) },
-	}), nil
+	return policy, nil
 }
 
 // Environment implements box.Network.

@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
+	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
 	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )
 
@@ -67,6 +68,13 @@ var rules = []rule{
 	{errNoObjects, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_NO_OBJECT_STORE},
 	{errObjects, codes.Unavailable, sandboxv1.ErrorReason_ERROR_REASON_OBJECT_STORE_FAILED},
 	{egress.ErrPolicy, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_BAD_NETWORK_POLICY},
+	{repository.ErrNotAllowed, codes.PermissionDenied, sandboxv1.ErrorReason_ERROR_REASON_REMOTE_NOT_ALLOWED},
+	{repository.ErrInvalid, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_BAD_REPOSITORY},
+	{errRepositoryExists, codes.AlreadyExists, sandboxv1.ErrorReason_ERROR_REASON_REPOSITORY_EXISTS},
+	{errRepositoryNotFound, codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_REPOSITORY_NOT_FOUND},
+	{errBranchExists, codes.AlreadyExists, sandboxv1.ErrorReason_ERROR_REASON_BRANCH_EXISTS},
+	{errPushRejected, codes.Aborted, sandboxv1.ErrorReason_ERROR_REASON_PUSH_REJECTED},
+	{errGit, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_GIT_FAILED},
 	{page.ErrBadToken, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_BAD_PAGE_TOKEN},
 }
 

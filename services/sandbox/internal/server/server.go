@@ -32,6 +32,8 @@ type Info struct {
 	SnapshotBytes int64
 	// Objects is where snapshots are copied to; nil for nowhere.
 	Objects objectstore.Store
+	// Repositories is what the operator allows of them.
+	Repositories Repositories
 }
 
 // Server serves the services of a node.
@@ -48,6 +50,7 @@ func New(n *box.Node, i Info) *Server { return &Server{node: n, info: i} }
 func (s *Server) Register(r grpc.ServiceRegistrar) {
 	sandboxv1.RegisterExecServiceServer(r, &execServer{Server: s})
 	sandboxv1.RegisterFileServiceServer(r, &fileServer{Server: s})
+	sandboxv1.RegisterRepositoryServiceServer(r, &repositoryServer{Server: s})
 	sandboxv1.RegisterSnapshotServiceServer(r, &snapshotServer{Server: s})
 	sandboxv1.RegisterWorkspaceServiceServer(r, &workspaceServer{Server: s})
 }

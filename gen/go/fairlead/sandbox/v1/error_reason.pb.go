@@ -99,6 +99,20 @@ const (
 	ErrorReason_ERROR_REASON_DISK_FULL ErrorReason = 34
 	// The request is meant for a node of another name.
 	ErrorReason_ERROR_REASON_WRONG_NODE ErrorReason = 41
+	// The operator allows no such remote, or not this use of it.
+	ErrorReason_ERROR_REASON_REMOTE_NOT_ALLOWED ErrorReason = 44
+	// There is already something at the repository's directory.
+	ErrorReason_ERROR_REASON_REPOSITORY_EXISTS ErrorReason = 45
+	// There is no repository in the directory.
+	ErrorReason_ERROR_REASON_REPOSITORY_NOT_FOUND ErrorReason = 46
+	// The remote's URL or the name of a branch or reference is not valid.
+	ErrorReason_ERROR_REASON_BAD_REPOSITORY ErrorReason = 47
+	// Git failed; the message has what it said.
+	ErrorReason_ERROR_REASON_GIT_FAILED ErrorReason = 48
+	// The remote has commits that the branch does not, or refused the push.
+	ErrorReason_ERROR_REASON_PUSH_REJECTED ErrorReason = 49
+	// There is already such a branch.
+	ErrorReason_ERROR_REASON_BRANCH_EXISTS ErrorReason = 50
 )
 
 // Enum value maps for ErrorReason.
@@ -140,44 +154,58 @@ var (
 		33: "ERROR_REASON_LIMIT_UNAVAILABLE",
 		34: "ERROR_REASON_DISK_FULL",
 		41: "ERROR_REASON_WRONG_NODE",
+		44: "ERROR_REASON_REMOTE_NOT_ALLOWED",
+		45: "ERROR_REASON_REPOSITORY_EXISTS",
+		46: "ERROR_REASON_REPOSITORY_NOT_FOUND",
+		47: "ERROR_REASON_BAD_REPOSITORY",
+		48: "ERROR_REASON_GIT_FAILED",
+		49: "ERROR_REASON_PUSH_REJECTED",
+		50: "ERROR_REASON_BRANCH_EXISTS",
 	}
 	ErrorReason_value = map[string]int32{
-		"ERROR_REASON_UNSPECIFIED":         0,
-		"ERROR_REASON_WORKSPACE_NOT_FOUND": 1,
-		"ERROR_REASON_FILE_NOT_FOUND":      2,
-		"ERROR_REASON_PATH_ESCAPES":        3,
-		"ERROR_REASON_WRONG_FILE_TYPE":     4,
-		"ERROR_REASON_FILE_EXISTS":         5,
-		"ERROR_REASON_ETAG_MISMATCH":       6,
-		"ERROR_REASON_EDIT_NO_MATCH":       7,
-		"ERROR_REASON_EDIT_NOT_UNIQUE":     8,
-		"ERROR_REASON_BAD_PATTERN":         9,
-		"ERROR_REASON_EXEC_NOT_FOUND":      10,
-		"ERROR_REASON_CALL_ID_REUSED":      11,
-		"ERROR_REASON_CALL_CANCELLED":      12,
-		"ERROR_REASON_STALE_EPOCH":         13,
-		"ERROR_REASON_STALE_GENERATION":    14,
-		"ERROR_REASON_WORKSPACE_FULL":      15,
-		"ERROR_REASON_FILE_TOO_LARGE":      16,
-		"ERROR_REASON_BAD_PAGE_TOKEN":      17,
-		"ERROR_REASON_ISOLATION_FAILED":    18,
-		"ERROR_REASON_LIMIT_ABOVE_CEILING": 19,
-		"ERROR_REASON_TOO_MANY_EXECS":      20,
-		"ERROR_REASON_DIRECTORY_NOT_EMPTY": 21,
-		"ERROR_REASON_EXEC_ACKNOWLEDGED":   22,
-		"ERROR_REASON_WORKSPACE_EXISTS":    23,
-		"ERROR_REASON_BAD_ARCHIVE":         24,
-		"ERROR_REASON_SNAPSHOT_NOT_FOUND":  25,
-		"ERROR_REASON_TOO_MANY_SNAPSHOTS":  26,
-		"ERROR_REASON_SNAPSHOT_DAMAGED":    27,
-		"ERROR_REASON_TOO_MANY_SANDBOXES":  28,
-		"ERROR_REASON_NO_OBJECT_STORE":     29,
-		"ERROR_REASON_OBJECT_STORE_FAILED": 30,
-		"ERROR_REASON_BAD_NETWORK_POLICY":  31,
-		"ERROR_REASON_TOO_MANY_WATCHED":    32,
-		"ERROR_REASON_LIMIT_UNAVAILABLE":   33,
-		"ERROR_REASON_DISK_FULL":           34,
-		"ERROR_REASON_WRONG_NODE":          41,
+		"ERROR_REASON_UNSPECIFIED":          0,
+		"ERROR_REASON_WORKSPACE_NOT_FOUND":  1,
+		"ERROR_REASON_FILE_NOT_FOUND":       2,
+		"ERROR_REASON_PATH_ESCAPES":         3,
+		"ERROR_REASON_WRONG_FILE_TYPE":      4,
+		"ERROR_REASON_FILE_EXISTS":          5,
+		"ERROR_REASON_ETAG_MISMATCH":        6,
+		"ERROR_REASON_EDIT_NO_MATCH":        7,
+		"ERROR_REASON_EDIT_NOT_UNIQUE":      8,
+		"ERROR_REASON_BAD_PATTERN":          9,
+		"ERROR_REASON_EXEC_NOT_FOUND":       10,
+		"ERROR_REASON_CALL_ID_REUSED":       11,
+		"ERROR_REASON_CALL_CANCELLED":       12,
+		"ERROR_REASON_STALE_EPOCH":          13,
+		"ERROR_REASON_STALE_GENERATION":     14,
+		"ERROR_REASON_WORKSPACE_FULL":       15,
+		"ERROR_REASON_FILE_TOO_LARGE":       16,
+		"ERROR_REASON_BAD_PAGE_TOKEN":       17,
+		"ERROR_REASON_ISOLATION_FAILED":     18,
+		"ERROR_REASON_LIMIT_ABOVE_CEILING":  19,
+		"ERROR_REASON_TOO_MANY_EXECS":       20,
+		"ERROR_REASON_DIRECTORY_NOT_EMPTY":  21,
+		"ERROR_REASON_EXEC_ACKNOWLEDGED":    22,
+		"ERROR_REASON_WORKSPACE_EXISTS":     23,
+		"ERROR_REASON_BAD_ARCHIVE":          24,
+		"ERROR_REASON_SNAPSHOT_NOT_FOUND":   25,
+		"ERROR_REASON_TOO_MANY_SNAPSHOTS":   26,
+		"ERROR_REASON_SNAPSHOT_DAMAGED":     27,
+		"ERROR_REASON_TOO_MANY_SANDBOXES":   28,
+		"ERROR_REASON_NO_OBJECT_STORE":      29,
+		"ERROR_REASON_OBJECT_STORE_FAILED":  30,
+		"ERROR_REASON_BAD_NETWORK_POLICY":   31,
+		"ERROR_REASON_TOO_MANY_WATCHED":     32,
+		"ERROR_REASON_LIMIT_UNAVAILABLE":    33,
+		"ERROR_REASON_DISK_FULL":            34,
+		"ERROR_REASON_WRONG_NODE":           41,
+		"ERROR_REASON_REMOTE_NOT_ALLOWED":   44,
+		"ERROR_REASON_REPOSITORY_EXISTS":    45,
+		"ERROR_REASON_REPOSITORY_NOT_FOUND": 46,
+		"ERROR_REASON_BAD_REPOSITORY":       47,
+		"ERROR_REASON_GIT_FAILED":           48,
+		"ERROR_REASON_PUSH_REJECTED":        49,
+		"ERROR_REASON_BRANCH_EXISTS":        50,
 	}
 )
 
@@ -212,7 +240,7 @@ var File_fairlead_sandbox_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xcc\t\n" +
+	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xba\v\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12$\n" +
 	" ERROR_REASON_WORKSPACE_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -250,7 +278,14 @@ const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\x1dERROR_REASON_TOO_MANY_WATCHED\x10 \x12\"\n" +
 	"\x1eERROR_REASON_LIMIT_UNAVAILABLE\x10!\x12\x1a\n" +
 	"\x16ERROR_REASON_DISK_FULL\x10\"\x12\x1b\n" +
-	"\x17ERROR_REASON_WRONG_NODE\x10)BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
+	"\x17ERROR_REASON_WRONG_NODE\x10)\x12#\n" +
+	"\x1fERROR_REASON_REMOTE_NOT_ALLOWED\x10,\x12\"\n" +
+	"\x1eERROR_REASON_REPOSITORY_EXISTS\x10-\x12%\n" +
+	"!ERROR_REASON_REPOSITORY_NOT_FOUND\x10.\x12\x1f\n" +
+	"\x1bERROR_REASON_BAD_REPOSITORY\x10/\x12\x1b\n" +
+	"\x17ERROR_REASON_GIT_FAILED\x100\x12\x1e\n" +
+	"\x1aERROR_REASON_PUSH_REJECTED\x101\x12\x1e\n" +
+	"\x1aERROR_REASON_BRANCH_EXISTS\x102BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
 	file_fairlead_sandbox_v1_error_reason_proto_rawDescOnce sync.Once

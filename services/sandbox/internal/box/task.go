@@ -1,0 +1,221 @@
+package box
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Task is a command that nobody asks for again: it is not remembered, and ends with
+// who waits for it.
+type Task struct {
+	Argv    []string
+	Env     []string      // KEY=value
+	Dir     string        // absolute, inside the sandbox
+	Timeout time.Duration // at most the operator's; zero: the operator's default
+	// Stdout and Stderr get its output, each from one goroutine. Nil: it is thrown
+	// away.
+	Stdout, Stderr io.Writer
+}
+
+// RunInside runs a command in the session's own sandbox, to its end: one of the service's
+// own, which is no exec and has no network of its own. It bears whatever the
+// workspace's files make of it. ctx ends it.
+func (n *Node) RunInside(ctx context.Context, c Call, generation int64, t Task) (Outcome, error) {
+	s, leave, err := n.enter(c.Key)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer leave()
+	s.mu.Lock()
+	if err := s.admitCall(c, generation); err != nil {
+		s.mu.Unlock()
+		return Outcome{}, err
+	}
+	spec := s.sandbox()
+	s.mu.Unlock()
+	defer s.usage.set(nil)
+	return s.task(ctx, c, t, spec, func() (*Usage, error) { return nil, nil }, spec.Limits)
+}
+
+// task starts a command and follows it to its end.
+func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, count func() (*Usage, error), room Limits) (Outcome, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	forget, err := s.addTask(cancel)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer forget()
+	if err := s.node.reserve(); err != nil {
+		return Outcome{}, err
+	}
+	defer s.node.unreserve()
+	limits := spec.Limits
+	if t.Timeout > 0 {
+		limits.Timeout = min(t.Timeout, limits.MaxTimeout)
+	}
+	begin := time.Now()
+	ended := s.node.o.Observer.Started(ctx, c, t.Argv)
+	s.starts.RLock()
+	p, err := s.node.o.Runner.Start(ctx, Command{Sandbox: spec, Argv: t.Argv, Env: t.Env, Dir: t.Dir, Limits: limits})
+	s.starts.RUnlock()
+	if err != nil {
+		ended(Outcome{Reason: NotStarted, Message: err.Error()})
+		var cannot *StartError
+		switch {
+		case errors.As(err, &cannot):
+			return Outcome{Reason: NotStarted, Message: cannot.Message}, nil
+		case errors.Is(err, ErrTooManySandboxes), ctx.Err() != nil:
+			return Outcome{}, err
+		}
+		return Outcome{}, fmt.Errorf("%w: %w", ErrIsolation, err)
+	}
+	out := await(ctx, p, t, limits, count, room)
+	out.Wall = time.Since(begin)
+	ended(out)
+	if err := context.Cause(ctx); err != nil {
+		return Outcome{}, err
+	}
+	return out, nil
+}
+
+// await follows a process that was started to its end, which limits and the
+// context's end bring about.
+func await(ctx context.Context, p Process, t Task, l Limits, count func() (*Usage, error), room Limits) Outcome {
+	var why Outcome
+	stop := func(o Outcome) {
+		if why.Reason == "" {
+			why = o
+			p.Kill()
+		}
+	}
+	flood := make(chan struct{}, 2)
+	var copies sync.WaitGroup
+	copies.Go(func() { drain(p.Stdout(), t.Stdout, l.FloodBytes, flood) })
+	if p.Stderr() != nil {
+		copies.Go(func() { drain(p.Stderr(), t.Stderr, l.FloodBytes, flood) })
+	}
+	ended := make(chan Exit, 1)
+	go func() { ended <- p.Wait() }()
+	deadline := time.NewTimer(l.Timeout)
+	defer deadline.Stop()
+	look := time.NewTimer(watchPause)
+	defer look.Stop()
+	gone := ctx.Done()
+	for {
+		select {
+		case exit := <-ended:
+			awaitCopies(p, &copies)
+			if u, err := count(); err == nil && u != nil && u.over(room) != "" && why.Reason == "" {
+				why = Outcome{Reason: WorkspaceLimit, Message: u.over(room)}
+			}
+			return judgeTask(exit, why)
+		case <-gone:
+			gone = nil
+			stop(Outcome{Reason: Cancelled, Message: "nobody waits for the command any more"})
+		case <-deadline.C:
+			stop(Outcome{Reason: TimedOut, Message: "it was ended after " + l.Timeout.String() + ", its time limit"})
+		case <-flood:
+			stop(Outcome{Reason: OutputLimit, Message: "it wrote more than " + strconv.FormatInt(l.FloodBytes, 10) + " bytes of output"})
+		case <-look.C:
+			before := time.Now()
+			if u, err := count(); err == nil && u != nil && u.over(room) != "" {
+				stop(Outcome{Reason: WorkspaceLimit, Message: u.over(room)})
+			}
+			look.Reset(max(watchPause, 4*time.Since(before)))
+		}
+	}
+}
+
+// awaitCopies waits until all output was read. Nothing of the command runs any more,
+// so this is short; the limit is for a kernel that thinks otherwise.
+func awaitCopies(p Process, copies *sync.WaitGroup) {
+	late := time.AfterFunc(5*time.Second, func() { _ = p.Stdout().Close(); _ = p.Stderr().Close() })
+	copies.Wait()
+	late.Stop()
+	_ = p.Stdout().Close()
+	if p.Stderr() != nil {
+		_ = p.Stderr().Close()
+	}
+}
+
+// judgeTask is how a task ended, with why it was ended, if it was.
+func judgeTask(exit Exit, why Outcome) Outcome {
+	e := Exec{}
+	if why.Reason != "" {
+		e.stopped = &why
+	}
+	o := e.judge(exit)
+	o.CPU, o.MaxMemory = exit.CPU, exit.MaxMemory
+	return o
+}
+
+// drain reads to the end, whatever becomes of it.
+func drain(from io.Reader, to io.Writer, most int64, flood chan<- struct{}) {
+	if to == nil {
+		to = io.Discard
+	}
+	buffer := make([]byte, 32<<10)
+	for left := most; ; {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			_, _ = to.Write(buffer[:n])
+		}
+		if left -= int64(n); left < 0 && left+int64(n) >= 0 {
+			flood <- struct{}{}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// addTask notes that a task is about to run, for those who end the session.
+func (s *session) addTask(cancel context.CancelCauseFunc) (forget func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.meta == nil || s.deleting {
+		return nil, ErrNoWorkspace
+	}
+	s.lastTask++
+	number := s.lastTask
+	if s.tasks == nil {
+		s.tasks = map[int64]context.CancelCauseFunc{}
+	}
+	s.tasks[number] = cancel
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.tasks, number)
+	}, nil
+}
+
+// endTasks ends the tasks that run; those who wait for them see why.
+func (s *session) endTasks(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, cancel := range s.tasks {
+		cancel(why)
+	}
+}
+
+// clearTasks ends the tasks, and keeps others from beginning until allow is called.
+func (s *session) clearTasks() (allow func()) {
+	set := func(deleting bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.deleting = deleting
+	}
+	set(true)
+	s.endTasks(ErrNoWorkspace)
+	s.beside <- struct{}{}
+	return func() {
+		<-s.beside
+		set(false)
+	}
+}

@@ -1,0 +1,51 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Adopt puts a directory of the host, on the same file system, into the workspace
+// under a name that must be free, and makes the directories that lead there. before
+// is called just before it takes effect, with what identifies the directory.
+func (t *Tree) Adopt(source, name string, before func(inode uint64) error) (err error) {
+	if name, err = Clean(name); err != nil {
+		return err
+	}
+	from, err := os.Open(filepath.Dir(source))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = from.Close() }()
+	var st unix.Stat_t
+	if err := unix.Fstatat(int(from.Fd()), filepath.Base(source), &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return &os.PathError{Op: "adopt", Path: source, Err: err}
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return fmt.Errorf("%w: %s is not a directory", ErrWrongType, filepath.Base(source))
+	}
+	if err := t.makeDirectories(path.Dir(name)); err != nil {
+		return err
+	}
+	to, last, err := t.parent(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = to.Close() }()
+	if err := before(st.Ino); err != nil {
+		return err
+	}
+	err = unix.Renameat2(int(from.Fd()), filepath.Base(source), int(to.Fd()), last, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EXDEV) { // not a way out of the workspace, as elsewhere
+		return &os.PathError{Op: "adopt", Path: source, Err: err}
+	}
+	if err != nil {
+		return refine(name, err)
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+package network
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
+)
+
+// Operator is a way out that the operator's configuration makes, which no ceiling
+// bounds.
+type Operator struct {
+	Rules []egress.Rule `json:"rules"`
+	// Ranges are special addresses that the rules' names may be at.
+	Ranges []string `json:"ranges,omitempty"`
+}
+
+// EncodeOperator checks a way out and brings it into the form that a sandbox has.
+func (n *Network) EncodeOperator(o Operator) (box.OperatorNetwork, error) {
+	if _, err := n.proxy.OperatorPolicy(o.Rules, o.Ranges); err != nil {
+		return "", err
+	}
+	raw, err := json.Marshal(o)
+	return box.OperatorNetwork(raw), err
+}
+
+func (n *Network) operatorPolicy(kept string) (*egress.Policy, error) {
+	var o Operator
+	if err := json.Unmarshal([]byte(kept), &o); err != nil {
+		return nil, fmt.Errorf("read the operator's network policy: %w", err)
+	}
+	return n.proxy.OperatorPolicy(o.Rules, o.Ranges)
+}

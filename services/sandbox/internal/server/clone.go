@@ -1,0 +1,242 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/files"
+	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
+)
+
+// clone is one that was asked for.
+type clone struct {
+	s         *repositoryServer
+	call      box.Call
+	r         *sandboxv1.CloneRepositoryRequest
+	url       repository.URL
+	network   box.OperatorNetwork
+	directory string
+	tell      func(phase string, percent int)
+}
+
+func (s *repositoryServer) CloneRepository(r *sandboxv1.CloneRepositoryRequest, stream sandboxv1.RepositoryService_CloneRepositoryServer) error {
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		return err
+	}
+	ctx := stream.Context()
+	c, err := call(ctx, r.GetCall())
+	if err != nil {
+		return status(err)
+	}
+	p := &clone{s: s, call: c, r: r, directory: r.GetDirectory(), tell: func(phase string, percent int) {
+		// A stream that is gone ends the context, and with it the clone.
+		_ = stream.Send(&sandboxv1.CloneRepositoryResponse{Kind: &sandboxv1.CloneRepositoryResponse_Progress{
+			Progress: &sandboxv1.CloneProgress{Phase: phase, Percent: int32(percent)},
+		}})
+	}}
+	if err := p.check(); err != nil {
+		return status(err)
+	}
+	resp, err := p.run(stream)
+	if err != nil {
+		return status(err)
+	}
+	return stream.Send(resp)
+}
+
+// check refuses what is not valid or not allowed.
+func (p *clone) check() (err error) {
+	if p.url, p.network, err = p.s.way(p.r.GetUrl(), repository.Fetch); err != nil {
+		return err
+	}
+	if p.directory == "" {
+		p.directory = p.url.Name()
+	}
+	faults := []error{repository.CheckName(p.directory)}
+	for _, name := range []string{p.r.GetRef(), p.r.GetBranch()} {
+		if name != "" {
+			faults = append(faults, repository.CheckRef(name))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// run makes the clone beside the workspace, and then puts it in its place.
+func (p *clone) run(stream sandboxv1.RepositoryService_CloneRepositoryServer) (*sandboxv1.CloneRepositoryResponse, error) {
+	generation := p.r.GetWorkspaceGeneration()
+	change, err := p.change(nil)
+	if err != nil {
+		return nil, err
+	}
+	if raw, done, err := p.s.node.Answered(p.call, generation, change); err != nil || done {
+		return answeredClone(raw, err)
+	}
+	if taken, _, err := p.s.existing(p.call.Key, generation, p.directory); err != nil || taken {
+		return nil, errors.Join(err, exists(taken, p.directory))
+	}
+	b, err := p.s.node.Beside(stream.Context(), p.call, generation, p.network, false)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	// The same call may have been under way before this one's turn came.
+	if raw, done, err := p.s.node.Answered(p.call, generation, change); err != nil || done {
+		return answeredClone(raw, err)
+	}
+	made, err := p.make(b)
+	if err != nil {
+		return nil, err
+	}
+	if change, err = p.change(func(w *box.Workspace, intend func([]byte) error) ([]byte, error) { return p.adopt(w, b, made, intend) }); err != nil {
+		return nil, err
+	}
+	raw, err := p.s.node.Mutate(p.call, generation, change)
+	return answeredClone(raw, err)
+}
+
+func answeredClone(raw []byte, err error) (*sandboxv1.CloneRepositoryResponse, error) {
+	if err != nil {
+		return nil, err
+	}
+	return cloned(raw)
+}
+
+func exists(taken bool, directory string) error {
+	if !taken {
+		return nil
+	}
+	return fmt.Errorf("%w: %s/%s: remove it, or choose another directory", errRepositoryExists, repositories, directory)
+}
+
+// change is the clone as the workspace sees it: a directory that appears.
+func (p *clone) change(do func(*box.Workspace, func([]byte) error) ([]byte, error)) (box.Change, error) {
+	request, err := json.Marshal([]any{p.r.GetUrl(), p.r.GetRef(), p.directory, p.r.GetDepth(), p.r.GetBranch()})
+	return box.Change{
+		Method: "clone", Request: request, Failure: failure, Do: do,
+		Recover: func(w *box.Workspace, raw []byte) ([]byte, bool) {
+			var n intent
+			t, err := openTree(w)
+			if err != nil || json.Unmarshal(raw, &n) != nil {
+				return nil, false
+			}
+			defer func() { _ = t.Close() }()
+			inode, _ := t.Identity(n.Path)
+			return n.Answer, inode != 0 && inode == n.Inode
+		},
+	}, err
+}
+
+// adopt puts the clone in its place, if it fits.
+func (p *clone) adopt(w *box.Workspace, b *box.Beside, made *sandboxv1.Repository, intend func([]byte) error) ([]byte, error) {
+	u, err := b.Usage()
+	if err != nil {
+		return nil, err
+	}
+	if err := w.Reserve(u.Bytes, u.Inodes); err != nil {
+		return nil, err
+	}
+	answer, err := proto.Marshal(&sandboxv1.CloneRepositoryResponse{Kind: &sandboxv1.CloneRepositoryResponse_Repository{Repository: made}})
+	if err != nil {
+		return nil, err
+	}
+	t, err := openTree(w)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = t.Close() }()
+	defer w.Recount()
+	to := repositories + "/" + p.directory
+	err = t.Adopt(filepath.Join(b.Dir(), "clone"), to, func(inode uint64) error {
+		note, err := json.Marshal(intent{Path: to, Inode: inode, Answer: answer})
+		return errors.Join(err, intend(note))
+	})
+	if errors.Is(err, files.ErrExists) {
+		return nil, exists(true, p.directory)
+	}
+	return answer, err
+}
+
+// make makes the clone, and tells what it is.
+func (p *clone) make(b *box.Beside) (*sandboxv1.Repository, error) {
+	if _, err := p.s.runBeside(b, repository.Clone(p.url, int(p.r.GetDepth())), p.tell); err != nil {
+		return nil, err
+	}
+	if err := p.checkout(b); err != nil {
+		return nil, err
+	}
+	out, err := p.s.runBeside(b, repository.Describe([]string{"clone"}), nil)
+	if err != nil {
+		return nil, err
+	}
+	all := repository.ParseDescription(out.Kept)
+	if len(all) != 1 {
+		return nil, fmt.Errorf("%w: it does not say what it cloned", errGit)
+	}
+	return &sandboxv1.Repository{Directory: p.directory, Branch: all[0].Branch, Commit: all[0].Commit, Url: all[0].URL}, nil
+}
+
+// checkout brings the files: on the session's branch as the remote has it, if it
+// does; else on the reference that was asked for, or on the remote's default branch.
+func (p *clone) checkout(b *box.Beside) error {
+	ref, branch := p.r.GetRef(), p.r.GetBranch()
+	const remote = "refs/remotes/origin/"
+	if branch != "" && p.resolves(b, remote+branch) {
+		return p.git(b, repository.Checkout(branch, remote+branch, true))
+	}
+	switch {
+	case ref == "" && !p.resolves(b, "HEAD"): // the remote is empty
+		if branch != "" {
+			return p.git(b, repository.NewBranch(repository.CloneDir, branch))
+		}
+		return nil
+	case ref == "" && branch == "":
+		return p.git(b, repository.CheckoutHead())
+	case ref == "":
+		return p.git(b, repository.Checkout(branch, "HEAD", false))
+	}
+	at, err := p.find(b, ref)
+	switch {
+	case err != nil:
+		return err
+	case branch != "":
+		return p.git(b, repository.Checkout(branch, at, false))
+	case at == remote+ref:
+		return p.git(b, repository.Checkout(ref, at, true))
+	}
+	return p.git(b, repository.Detach(at))
+}
+
+// find is the full name of a branch or tag, or a commit, which is fetched when the
+// clone does not have it.
+func (p *clone) find(b *box.Beside, ref string) (string, error) {
+	for _, full := range []string{"refs/remotes/origin/" + ref, "refs/tags/" + ref} {
+		if p.resolves(b, full) {
+			return full, nil
+		}
+	}
+	if !repository.IsCommit(ref) {
+		return "", fmt.Errorf("%w: the remote has no branch or tag %q", errGit, ref)
+	}
+	if p.resolves(b, ref) {
+		return ref, nil
+	}
+	_, err := p.s.runBeside(b, repository.FetchCommit(ref, int(p.r.GetDepth())), p.tell)
+	return ref, err
+}
+
+func (p *clone) resolves(b *box.Beside, ref string) bool {
+	_, err := p.s.runBeside(b, repository.Resolve(repository.CloneDir, ref), nil)
+	return err == nil
+}
+
+func (p *clone) git(b *box.Beside, argv []string) error {
+	_, err := p.s.runBeside(b, argv, p.tell)
+	return err
+}

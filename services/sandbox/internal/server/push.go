@@ -1,0 +1,131 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/files"
+	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
+)
+
+// maxShallow is how long the list of commits may be at which a history is cut off, in
+// bytes.
+const maxShallow = 1 << 20
+
+func (s *repositoryServer) PushRepository(ctx context.Context, r *sandboxv1.PushRepositoryRequest) (*sandboxv1.PushRepositoryResponse, error) {
+	c, err := call(ctx, r.GetCall())
+	if err != nil {
+		return nil, status(err)
+	}
+	resp, err := s.push(ctx, c, r)
+	return resp, status(err)
+}
+
+// push asks the repository which commit it is, in the session's own sandbox, and then
+// brings that commit out of a sandbox in which only its objects are read.
+func (s *repositoryServer) push(ctx context.Context, c box.Call, r *sandboxv1.PushRepositoryRequest) (*sandboxv1.PushRepositoryResponse, error) {
+	generation, directory := r.GetWorkspaceGeneration(), r.GetDirectory()
+	u, way, err := s.way(r.GetUrl(), repository.Push)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(s.admit(c, generation), s.need(c.Key, generation, directory)); err != nil {
+		return nil, err
+	}
+	branch, commit, err := s.toPush(ctx, c, r)
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.node.Beside(ctx, c, generation, way, true)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	if _, err := s.runBeside(b, repository.PreparePush(commit), nil); err != nil {
+		return nil, err
+	}
+	if err := s.copyShallow(c.Key, generation, directory, b); err != nil {
+		return nil, err
+	}
+	objects := repository.Objects(box.HomePath + "/" + repositories + "/" + directory + "/.git/objects")
+	out, bad := s.runBeside(b, repository.PushCommit(u, commit, branch), nil, objects)
+	if out == nil {
+		return nil, bad
+	}
+	done, err := repository.ParsePush(out.Kept, commit, branch)
+	switch {
+	case err == nil && done.Rejected != "":
+		return nil, fmt.Errorf("%w: %s", errPushRejected, done.Rejected)
+	case bad != nil:
+		return nil, bad
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", errGit, err)
+	}
+	return &sandboxv1.PushRepositoryResponse{Ref: "refs/heads/" + branch, OldCommit: done.Old, NewCommit: commit, UpToDate: done.UpToDate}, nil
+}
+
+// toPush is the branch that was asked for, or the one that the repository stands on,
+// and its commit.
+func (s *repositoryServer) toPush(ctx context.Context, c box.Call, r *sandboxv1.PushRepositoryRequest) (branch, commit string, err error) {
+	branch = r.GetBranch()
+	if branch == "" {
+		now, err := s.describe(ctx, c, r.GetWorkspaceGeneration(), r.GetDirectory())
+		if err != nil {
+			return "", "", err
+		}
+		if branch = now.GetBranch(); branch == "" {
+			return "", "", fmt.Errorf("%w: the repository stands on no branch: say which one to push", errGit)
+		}
+	}
+	if err := repository.CheckRef(branch); err != nil {
+		return "", "", err
+	}
+	commit, err = s.branchCommit(ctx, c, r.GetWorkspaceGeneration(), r.GetDirectory(), branch)
+	if err == nil && commit == "" {
+		err = fmt.Errorf("%w: the branch %s has no commit", errGit, branch)
+	}
+	return branch, commit, err
+}
+
+// copyShallow has the prepared repository know where the history was cut off. Of what
+// the workspace says only ids of commits are taken.
+func (s *repositoryServer) copyShallow(k box.Key, generation int64, directory string, b *box.Beside) error {
+	w, release, err := s.node.View(k, generation)
+	if err != nil {
+		return err
+	}
+	defer release()
+	t, err := openTree(w)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = t.Close() }()
+	f, err := t.Read(repositories + "/" + directory + "/.git/shallow")
+	if errors.Is(err, files.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	var content strings.Builder
+	if err := f.Bytes(0, maxShallow, func(piece []byte) error { content.Write(piece); return nil }); err != nil {
+		return err
+	}
+	var commits strings.Builder
+	for line := range strings.SplitSeq(content.String(), "\n") {
+		if repository.IsCommit(line) {
+			commits.WriteString(line + "\n")
+		}
+	}
+	if commits.Len() == 0 {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(b.Dir(), repository.ShallowFile), []byte(commits.String()), 0o644) //nolint:gosec // the sandbox's user reads it
+}

@@ -1,0 +1,406 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/files"
+	"github.com/fairlead/fairlead/services/sandbox/internal/network"
+	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
+)
+
+var (
+	errRepositoryExists   = errors.New("there is already something at the repository's directory")
+	errRepositoryNotFound = errors.New("there is no repository in the directory")
+	errBranchExists       = errors.New("there is already such a branch")
+	errGit                = errors.New("git failed")
+	errPushRejected       = errors.New("the remote did not take the push")
+)
+
+const (
+	// repositories is the folder of the workspace in which they are.
+	repositories = "repos"
+	// quickTimeout bounds what does not need the remote.
+	quickTimeout = time.Minute
+	// maxRepositories is how many are listed.
+	maxRepositories = 256
+	// maxStatus is how much of a status is read, in bytes.
+	maxStatus = 4 << 20
+)
+
+// Repositories is what the operator says of them.
+type Repositories struct {
+	Remotes *repository.Remotes
+	Timeout time.Duration // of what needs the remote
+}
+
+type repositoryServer struct {
+	sandboxv1.UnimplementedRepositoryServiceServer
+	*Server
+}
+
+// inside is where a repository is in a sandbox that has the workspace.
+func inside(directory string) string { return box.WorkspacePath + "/" + repositories + "/" + directory }
+
+// run runs Git in the session's own sandbox, and returns what it printed. A failure
+// of Git's is an error.
+func (s *repositoryServer) run(ctx context.Context, c box.Call, generation int64, dir string, argv []string, most int) (*repository.Bounded, error) {
+	out, tail := &repository.Bounded{Most: most}, &repository.Tail{}
+	end, err := s.node.RunInside(ctx, c, generation, box.Task{
+		Argv: argv, Env: repository.Environment("/nonexistent"), Dir: dir, Timeout: quickTimeout, Stdout: out, Stderr: tail,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, failed(end, tail)
+}
+
+// fileTooLarge is the signal for a file above its limit.
+const fileTooLarge = 25
+
+// failed is the error of how Git ended; nil when it went well.
+func failed(o box.Outcome, said fmt.Stringer) error {
+	text := said.String()
+	switch {
+	case o.Reason == box.Exited && o.ExitCode == 0:
+		return nil
+	case o.Reason == box.NotStarted:
+		return fmt.Errorf("%w: it cannot be started: %s: install it on the sandbox's node", errGit, o.Message)
+	case o.Reason == box.WorkspaceLimit:
+		return fmt.Errorf("%w: the repository does not fit into what is left of the workspace", box.ErrWorkspaceFull)
+	case o.Signal == fileTooLarge || strings.Contains(text, fmt.Sprintf("died of signal %d", fileTooLarge)):
+		return fmt.Errorf("%w: a file of the repository is larger than a file may be (sandbox.limits.file-size)", box.ErrWorkspaceFull)
+	case o.Reason != box.Exited:
+		return fmt.Errorf("%w: %s", errGit, o.Message)
+	case text == "":
+		return fmt.Errorf("%w with status %d", errGit, o.ExitCode)
+	}
+	return fmt.Errorf("%w: %s", errGit, text)
+}
+
+// existing says what is at a repository's directory: something, and a repository.
+func (s *repositoryServer) existing(k box.Key, generation int64, directory string) (any, repo bool, err error) {
+	w, release, err := s.node.View(k, generation)
+	if err != nil {
+		return false, false, err
+	}
+	defer release()
+	t, err := openTree(w)
+	if err != nil {
+		return false, false, err
+	}
+	defer func() { _ = t.Close() }()
+	inode, _ := t.Identity(repositories + "/" + directory)
+	return inode != 0, isRepository(t, directory), nil
+}
+
+// isRepository looks for Git's folder, which only a link to one outside would not be.
+func isRepository(t *files.Tree, directory string) bool {
+	i, err := t.Stat(repositories + "/" + directory + "/.git")
+	return err == nil && i.Type == files.Directory
+}
+
+func (s *repositoryServer) need(k box.Key, generation int64, directory string) error {
+	_, repo, err := s.existing(k, generation, directory)
+	if err == nil && !repo {
+		err = fmt.Errorf("%w: %s/%s", errRepositoryNotFound, repositories, directory)
+	}
+	return err
+}
+
+// admit refuses a caller that does not hold the session any more.
+func (s *repositoryServer) admit(c box.Call, generation int64) error {
+	_, release, err := s.node.Admit(c, generation)
+	if err == nil {
+		release()
+	}
+	return err
+}
+
+func (s *repositoryServer) AddRepository(ctx context.Context, r *sandboxv1.AddRepositoryRequest) (*sandboxv1.AddRepositoryResponse, error) {
+	c, err := call(ctx, r.GetCall())
+	if err != nil {
+		return nil, status(err)
+	}
+	resp, err := s.add(ctx, c, r)
+	return resp, status(err)
+}
+
+func (s *repositoryServer) add(ctx context.Context, c box.Call, r *sandboxv1.AddRepositoryRequest) (*sandboxv1.AddRepositoryResponse, error) {
+	branch := r.GetBranch()
+	if branch == "" {
+		branch = "main"
+	}
+	if err := errors.Join(repository.CheckName(r.GetDirectory()), repository.CheckRef(branch)); err != nil {
+		return nil, err
+	}
+	if err := s.admit(c, r.GetWorkspaceGeneration()); err != nil {
+		return nil, err
+	}
+	_, repo, err := s.existing(c.Key, r.GetWorkspaceGeneration(), r.GetDirectory())
+	if err != nil {
+		return nil, err
+	}
+	resp := &sandboxv1.AddRepositoryResponse{Created: !repo}
+	if !repo {
+		if err := s.initialize(ctx, c, r, branch); err != nil {
+			return nil, err
+		}
+	}
+	resp.Repository, err = s.describe(ctx, c, r.GetWorkspaceGeneration(), r.GetDirectory())
+	return resp, err
+}
+
+func (s *repositoryServer) initialize(ctx context.Context, c box.Call, r *sandboxv1.AddRepositoryRequest, branch string) error {
+	dir := inside(r.GetDirectory())
+	commands := [][]string{repository.Init(dir, branch)}
+	if r.GetUrl() != "" {
+		u, err := repository.ParseURL(r.GetUrl())
+		if err != nil {
+			return err
+		}
+		if _, err := s.info.Repositories.Remotes.Way(u, repository.Fetch); err != nil {
+			return err
+		}
+		commands = append(commands, repository.SetRemote(dir, u))
+	}
+	for _, argv := range commands {
+		if _, err := s.run(ctx, c, r.GetWorkspaceGeneration(), box.WorkspacePath, argv, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *repositoryServer) RemoveRepository(ctx context.Context, r *sandboxv1.RemoveRepositoryRequest) (*sandboxv1.RemoveRepositoryResponse, error) {
+	c, err := call(ctx, r.GetCall())
+	if err != nil {
+		return nil, status(err)
+	}
+	request, err := json.Marshal([]any{r.GetDirectory()})
+	if err != nil {
+		return nil, err
+	}
+	remove := func(w *box.Workspace) error {
+		t, err := openTree(w)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = t.Close() }()
+		defer w.Recount()
+		err = t.Remove(repositories+"/"+r.GetDirectory(), true)
+		if errors.Is(err, files.ErrNotFound) {
+			return fmt.Errorf("%w: %s/%s", errRepositoryNotFound, repositories, r.GetDirectory())
+		}
+		return err
+	}
+	_, err = s.node.Mutate(c, r.GetWorkspaceGeneration(), box.Change{
+		Method: "remove-repository", Request: request, Failure: failure,
+		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
+			if err := intend([]byte("{}")); err != nil {
+				return nil, err
+			}
+			return nil, remove(w)
+		},
+		Recover: func(w *box.Workspace, _ []byte) ([]byte, bool) {
+			err := remove(w)
+			return nil, err == nil || errors.Is(err, errRepositoryNotFound)
+		},
+	})
+	if err != nil {
+		return nil, status(err)
+	}
+	return &sandboxv1.RemoveRepositoryResponse{}, nil
+}
+
+func (s *repositoryServer) CreateBranch(ctx context.Context, r *sandboxv1.CreateBranchRequest) (*sandboxv1.CreateBranchResponse, error) {
+	c, err := call(ctx, r.GetCall())
+	if err != nil {
+		return nil, status(err)
+	}
+	repo, err := s.branch(ctx, c, r)
+	if err != nil {
+		return nil, status(err)
+	}
+	return &sandboxv1.CreateBranchResponse{Repository: repo}, nil
+}
+
+func (s *repositoryServer) branch(ctx context.Context, c box.Call, r *sandboxv1.CreateBranchRequest) (*sandboxv1.Repository, error) {
+	generation := r.GetWorkspaceGeneration()
+	if err := repository.CheckRef(r.GetBranch()); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(s.admit(c, generation), s.need(c.Key, generation, r.GetDirectory())); err != nil {
+		return nil, err
+	}
+	now, err := s.describe(ctx, c, generation, r.GetDirectory())
+	if err != nil || now.GetBranch() == r.GetBranch() {
+		return now, err
+	}
+	commit, err := s.branchCommit(ctx, c, generation, r.GetDirectory(), r.GetBranch())
+	if err != nil {
+		return nil, err
+	}
+	if commit != "" {
+		return nil, fmt.Errorf("%w: %s", errBranchExists, r.GetBranch())
+	}
+	argv := repository.NewBranch(inside(r.GetDirectory()), r.GetBranch())
+	if _, err := s.run(ctx, c, generation, box.WorkspacePath, argv, 0); err != nil {
+		return nil, err
+	}
+	return s.describe(ctx, c, generation, r.GetDirectory())
+}
+
+// branchCommit is the commit of a branch; empty: there is no such branch.
+func (s *repositoryServer) branchCommit(ctx context.Context, c box.Call, generation int64, directory, branch string) (string, error) {
+	out, err := s.run(ctx, c, generation, box.WorkspacePath, repository.Branch(inside(directory), branch), 64<<10)
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.SplitSeq(string(out.Kept), "\n") {
+		if commit, found := strings.CutSuffix(line, " refs/heads/"+branch); found && repository.IsCommit(commit) {
+			return commit, nil
+		}
+	}
+	return "", nil
+}
+
+func (s *repositoryServer) describe(ctx context.Context, c box.Call, generation int64, directory string) (*sandboxv1.Repository, error) {
+	all, err := s.describeAll(ctx, c, generation, []string{directory})
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%w: %s/%s", errRepositoryNotFound, repositories, directory)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+func (s *repositoryServer) describeAll(ctx context.Context, c box.Call, generation int64, directories []string) ([]*sandboxv1.Repository, error) {
+	out, err := s.run(ctx, c, generation, box.WorkspacePath+"/"+repositories, repository.Describe(directories), maxStatus)
+	if err != nil {
+		return nil, err
+	}
+	var all []*sandboxv1.Repository
+	for _, d := range repository.ParseDescription(out.Kept) {
+		all = append(all, &sandboxv1.Repository{Directory: d.Directory, Branch: d.Branch, Commit: d.Commit, Url: d.URL})
+	}
+	return all, nil
+}
+
+func (s *repositoryServer) ListRepositories(ctx context.Context, r *sandboxv1.ListRepositoriesRequest) (*sandboxv1.ListRepositoriesResponse, error) {
+	k, err := key(ctx, r.GetSession())
+	if err != nil {
+		return nil, status(err)
+	}
+	names, err := s.names(ctx, k, r.GetWorkspaceGeneration())
+	if err != nil || len(names) == 0 {
+		return &sandboxv1.ListRepositoriesResponse{}, status(err)
+	}
+	all, err := s.describeAll(ctx, box.Call{Key: k, ID: "repositories"}, r.GetWorkspaceGeneration(), names)
+	return &sandboxv1.ListRepositoriesResponse{Repositories: all}, status(err)
+}
+
+// names are the directories that hold repositories.
+func (s *repositoryServer) names(ctx context.Context, k box.Key, generation int64) ([]string, error) {
+	w, release, err := s.node.View(k, generation)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	t, err := openTree(w)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = t.Close() }()
+	found, _, err := t.List(ctx, repositories, "", 16*maxRepositories, nil)
+	if errors.Is(err, files.ErrNotFound) || errors.Is(err, files.ErrWrongType) {
+		return nil, nil
+	}
+	var names []string
+	for _, i := range found {
+		name := strings.TrimPrefix(i.Path, repositories+"/")
+		if len(names) < maxRepositories && repository.CheckName(name) == nil && isRepository(t, name) {
+			names = append(names, name)
+		}
+	}
+	return names, err
+}
+
+func (s *repositoryServer) GetRepositoryStatus(ctx context.Context, r *sandboxv1.GetRepositoryStatusRequest) (*sandboxv1.GetRepositoryStatusResponse, error) {
+	k, err := key(ctx, r.GetSession())
+	if err != nil {
+		return nil, status(err)
+	}
+	resp, err := s.status(ctx, box.Call{Key: k, ID: "repositories"}, r)
+	return resp, status(err)
+}
+
+func (s *repositoryServer) status(ctx context.Context, c box.Call, r *sandboxv1.GetRepositoryStatusRequest) (*sandboxv1.GetRepositoryStatusResponse, error) {
+	generation, directory := r.GetWorkspaceGeneration(), r.GetDirectory()
+	if err := s.need(c.Key, generation, directory); err != nil {
+		return nil, err
+	}
+	repo, err := s.describe(ctx, c, generation, directory)
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.run(ctx, c, generation, box.WorkspacePath, repository.StatusCommand(inside(directory)), maxStatus)
+	if err != nil {
+		return nil, err
+	}
+	st, err := repository.ParseStatus(out.Kept, out.Cut)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errGit, err)
+	}
+	resp := &sandboxv1.GetRepositoryStatusResponse{
+		Repository: &sandboxv1.Repository{Directory: directory, Branch: st.Branch, Commit: st.Commit, Url: repo.GetUrl()},
+		Upstream:   st.Upstream, Ahead: int32(st.Ahead), Behind: int32(st.Behind), Truncated: st.Truncated,
+	}
+	for _, f := range st.Changes {
+		resp.Files = append(resp.Files, &sandboxv1.RepositoryChange{Path: f.Path, OldPath: f.Old, Index: f.Index, Worktree: f.Worktree})
+	}
+	return resp, nil
+}
+
+// way is the way out to a remote for one use.
+func (s *repositoryServer) way(url string, use repository.Use) (repository.URL, box.OperatorNetwork, error) {
+	u, err := repository.ParseURL(url)
+	if err != nil {
+		return u, "", err
+	}
+	var o network.Operator
+	if o, err = s.info.Repositories.Remotes.Way(u, use); err != nil {
+		return u, "", err
+	}
+	encoded, err := s.info.Network.EncodeOperator(o)
+	return u, encoded, err
+}
+
+// runBeside runs Git in a sandbox of its own.
+func (s *repositoryServer) runBeside(b *box.Beside, argv []string, tell func(string, int), env ...string) (*repository.Bounded, error) {
+	out, said := &repository.Bounded{Most: 64 << 10}, &repository.Progress{Tell: tell}
+	end, err := b.Run(box.Task{
+		Argv: argv, Env: slices.Concat(b.Environment(), repository.Environment(box.WorkspacePath), env), Dir: box.WorkspacePath,
+		Timeout: s.info.Repositories.Timeout, Stdout: out, Stderr: said,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, failed(end, &said.Tail)
+}
+
+// cloned is the answer of a clone.
+func cloned(raw []byte) (*sandboxv1.CloneRepositoryResponse, error) {
+	resp := &sandboxv1.CloneRepositoryResponse{}
+	return resp, proto.Unmarshal(raw, resp)
+}

@@ -1,0 +1,118 @@
+package sandbox_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+)
+
+const commit = "git -c user.name=Agent -c user.email=agent@example.com commit -q"
+
+func TestARepositoryIsClonedChangedAndPushed(t *testing.T) {
+	f := newForge(t)
+	first := f.publish("app", map[string]string{"README.md": "hello\n", "src/main.go": "package main\n"})
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level, f.allow)
+		branch := "fairlead/" + level
+		made, phases, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("app"), Branch: branch})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if made.GetDirectory() != "app" || made.GetBranch() != branch || made.GetCommit() != first || made.GetUrl() != f.repo("app") {
+			t.Fatalf("made %v", made)
+		}
+		if !slices.Contains(phases, "Receiving objects") {
+			t.Errorf("told %v", phases)
+		}
+		r := c.bash(t, "cd repos/app && cat README.md && git status --short && git log --format=%an && echo more >> README.md && echo x > new && git mv src/main.go src/m.go")
+		if r.out != "hello\nSomebody\n" || r.GetExitCode() != 0 {
+			t.Fatalf("the agent sees %q %q", r.out, r.err)
+		}
+		st, err := c.repos.GetRepositoryStatus(t.Context(), &sandboxv1.GetRepositoryStatusRequest{Session: c.session, Directory: "app"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var files []string
+		for _, x := range st.GetFiles() {
+			files = append(files, x.GetIndex()+"|"+x.GetWorktree()+"|"+x.GetOldPath()+"|"+x.GetPath())
+		}
+		if want := []string{"|M||README.md", "R||src/main.go|src/m.go", "|?||new"}; !slices.Equal(files, want) || st.GetRepository().GetBranch() != branch {
+			t.Errorf("status %v, want %v: %v", files, want, st)
+		}
+		if r := c.bash(t, "cd repos/app && git add -A && "+commit+" -m second && git rev-parse HEAD"); r.GetExitCode() != 0 {
+			t.Fatal(r.err)
+		} else if second := strings.TrimSpace(r.out); true {
+			push := func() *sandboxv1.PushRepositoryResponse {
+				p, err := c.repos.PushRepository(t.Context(), &sandboxv1.PushRepositoryRequest{Call: c.call(), Directory: "app", Url: f.repo("app")})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return p
+			}
+			if p := push(); p.GetRef() != "refs/heads/"+branch || p.GetOldCommit() != "" || p.GetNewCommit() != second || p.GetUpToDate() {
+				t.Errorf("first push: %v", p)
+			}
+			if p := push(); !p.GetUpToDate() || p.GetOldCommit() != second || p.GetNewCommit() != second {
+				t.Errorf("second push: %v", p)
+			}
+			c.bash(t, "cd repos/app && echo y > y && git add -A && "+commit+" -m third")
+			if p := push(); p.GetOldCommit() != second || p.GetNewCommit() == second || p.GetUpToDate() {
+				t.Errorf("third push: %v", p)
+			}
+			if got := f.git("-C", f.dir+"/org/app.git", "rev-parse", branch+"~1"); got != second {
+				t.Errorf("the remote has %s before the last commit, want %s", got, second)
+			}
+		}
+		list, err := c.repos.ListRepositories(t.Context(), &sandboxv1.ListRepositoriesRequest{Session: c.session})
+		if err != nil || len(list.GetRepositories()) != 1 || list.GetRepositories()[0].GetBranch() != branch {
+			t.Errorf("list %v, %v", list, err)
+		}
+		if _, err := c.repos.RemoveRepository(t.Context(), &sandboxv1.RemoveRepositoryRequest{Call: c.call(), Directory: "app"}); err != nil {
+			t.Error(err)
+		}
+		if r := c.bash(t, "ls -A repos"); r.out != "" {
+			t.Errorf("left: %q", r.out)
+		}
+	})
+}
+
+func TestTheCredentialIsNowhereInside(t *testing.T) {
+	f := newForge(t)
+	f.publish("app", map[string]string{"README.md": "hello\n"})
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level, f.allow)
+		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("app"), Branch: "work"}); err != nil {
+			t.Fatal(err)
+		}
+		c.bash(t, "cd repos/app && echo y > y && git add -A && "+commit+" -m second")
+		// While the remote is asked, the session's own commands look for the secret and for
+		// the way out.
+		looked := make(chan string, 1)
+		f.meddle(func(http.ResponseWriter, *http.Request) bool {
+			f.meddle(nil)
+			r, err := c.exec(t.Context(), `grep -ra "$1" /workspace /home /tmp /proc/*/environ /proc/*/cmdline /etc 2>/dev/null | grep -v never-this && echo BROKEN secret
+				env | grep -i proxy && echo BROKEN environment
+				for x in 127.0.0.1:3128 127.0.0.1:`+f.url[strings.LastIndexByte(f.url, ':')+1:]+`; do (exec 3<>/dev/tcp/${x%:*}/${x#*:}) 2>/dev/null && echo BROKEN $x; done
+				ls /proc/[0-9]*/exe -l 2>/dev/null | grep git && echo BROKEN process
+				ls -d /workspace/push.git /home/agent/push.git /workspace/clone 2>/dev/null && echo BROKEN folder
+				echo DONE`, func(s *sandboxv1.ExecStart) { s.Argv = append(s.Argv, "bash", gitSecret[:8]) })
+			if err != nil {
+				t.Error(err)
+			}
+			looked <- r.out
+			return false
+		})
+		if _, err := c.repos.PushRepository(t.Context(), &sandboxv1.PushRepositoryRequest{Call: c.call(), Directory: "app", Url: f.repo("app")}); err != nil {
+			t.Fatal(err)
+		}
+		if out := <-looked; out != "DONE\n" {
+			t.Errorf("the session's commands saw %s", out)
+		}
+		if !slices.ContainsFunc(f.requests(), func(s string) bool { return strings.HasSuffix(s, "git-receive-pack x-access-token") }) {
+			t.Errorf("the credential did not come: %v", f.requests())
+		}
+	})
+}
