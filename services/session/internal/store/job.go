@@ -14,6 +14,8 @@ const (
 	JobRetain   JobKind = "retain"   // delete the sessions that are older than they may be
 	// JobSnapshots deletes what the sandbox keeps for checkpoints that are gone.
 	JobSnapshots JobKind = "snapshots"
+	JobExport    JobKind = "export" // copy a workspace to the object store
+	JobVacate    JobKind = "vacate" // delete what a node has of a workspace that was moved away
 )
 
 // Job is durable work that is no part of a turn's loop. It is done at least

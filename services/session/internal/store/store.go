@@ -176,6 +176,7 @@ type Snapshot struct {
 	Session  *sessionv1.Session // LastSeq, Head, ActiveTurn, Agent, AgentRevision, Usage …
 	Active   *TurnRow           // nil when no turn is active
 	Commands []Command          // not yet consumed, by id
+	Place    Place              // of the workspace; zero: it has none
 	Pending  []PendingCall      // by call id; also those whose answer is among the commands
 	// Claims counts how often the active turn was claimed since it began, since
 	// its last committed step and since a holder last found nothing left to do
@@ -221,6 +222,9 @@ type Write struct {
 	// Checkpoints to add, with their seq given, and ids of checkpoints to remove.
 	Checkpoints     []*sessionv1.Checkpoint
 	DropCheckpoints []string
+	// Place, if not nil, is where the workspace is from now on. Its Export is not
+	// looked at: the last one stays.
+	Place *Place
 	// Jobs to put, of the session's tenant. A turn that ends in this write puts
 	// its JobTend by itself.
 	Jobs []Job
@@ -231,7 +235,8 @@ type Write struct {
 func (w *Write) OnlyEvents() bool {
 	return len(w.Messages) == 0 && w.Head == nil && len(w.Turns) == 0 && w.ActiveTurn == nil && w.AddUsage == nil && w.FinishedTurns == 0 &&
 		len(w.Consume) == 0 && len(w.Wait) == 0 && len(w.Waited) == 0 && !w.StepCommitted &&
-		len(w.Settle) == 0 && len(w.Reserve) == 0 && len(w.Checkpoints) == 0 && len(w.DropCheckpoints) == 0 && len(w.Jobs) == 0
+		len(w.Settle) == 0 && len(w.Reserve) == 0 && len(w.Checkpoints) == 0 && len(w.DropCheckpoints) == 0 && len(w.Jobs) == 0 &&
+		w.Place == nil
 }
 
 // Claim asks for leases.
@@ -285,6 +290,7 @@ type Store interface {
 	Webhooks
 	Imports
 	Checkpoints
+	Places
 
 	// CreateSession creates a session; ErrExists when its id is taken, ErrDeleting
 	// as long as the JobDelete of an earlier session under it has not ended,

@@ -54,6 +54,7 @@ type Commit struct {
 	DropCheckpoints []ID
 	Checkpoints     []Checkpoint
 	Jobs            []store.Job
+	Places          []Place
 	Wakes           []store.Wake
 	// Budgets is what changes in the ledger.
 	Budgets BudgetChange
@@ -275,6 +276,9 @@ func (p *planner) apply(w store.Write, rows *writeRows) {
 	p.checkpoints(w, rows)
 	for _, j := range w.Jobs {
 		p.out.Jobs = append(p.out.Jobs, jobRow(w.Key, j, p.facts.Now))
+	}
+	if w.Place != nil {
+		p.place(Place{w.Key, *w.Place})
 	}
 	applyHeader(s, w)
 	for _, id := range w.Consume {

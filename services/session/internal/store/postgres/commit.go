@@ -109,6 +109,7 @@ func queueCommit(b *pgx.Batch, c *backend.Commit) {
 	queueBudgets(b, c.Budgets)
 	queueJobs(b, c.Jobs)
 	queueDeliveries(b, c.Turns)
+	queuePlaces(b, c.Places)
 	queueSessions(b, c.Sessions)
 	queueAdvanced(b, c.Advanced)
 }

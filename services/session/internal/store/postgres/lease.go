@@ -163,10 +163,16 @@ func (s *Store) Load(ctx context.Context, l store.Lease) (*store.Snapshot, error
 		if out.Commands, err = commands(ctx, tx, l.Key); err != nil {
 			return err
 		}
-		out.Pending, err = collect(ctx, tx, func(r pgx.CollectableRow) (p store.PendingCall, err error) {
-			return p, r.Scan(&p.CallID, &p.TurnID, &p.Answer, &p.Digest)
-		}, "select call, turn, answer, digest from pending_calls where tenant = $1 and session = $2 order by call", l.Tenant, l.Session)
-		return err
+		b := &pgx.Batch{}
+		queuePlace(b, l.Key, &out.Place)
+		b.Queue("select call, turn, answer, digest from pending_calls where tenant = $1 and session = $2 order by call", l.Tenant, l.Session).
+			Query(func(rows pgx.Rows) (err error) {
+				out.Pending, err = pgx.AppendRows(out.Pending, rows, func(r pgx.CollectableRow) (p store.PendingCall, err error) {
+					return p, r.Scan(&p.CallID, &p.TurnID, &p.Answer, &p.Digest)
+				})
+				return err
+			})
+		return tx.SendBatch(ctx, b).Close()
 	})
 	if err != nil {
 		return nil, err

@@ -99,6 +99,9 @@ func (s *Store) Load(ctx context.Context, l store.Lease) (*store.Snapshot, error
 		if out.Commands, err = commands(ctx, tx, l.Key); err != nil {
 			return err
 		}
+		if out.Place, err = placeOf(ctx, tx, l.Key); err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
 		out.Pending, err = collect(ctx, tx, func(r *sql.Rows) (p store.PendingCall, err error) {
 			return p, r.Scan(&p.CallID, &p.TurnID, &p.Answer, &p.Digest)
 		}, "select call, turn, answer, digest from pending_calls where tenant = ? and session = ? order by call", l.Tenant, l.Session)

@@ -51,6 +51,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"checkpoints", testCheckpoints},
 		{"schedules", testSchedules},
 		{"webhooks", testWebhooks},
+		{"places", testPlaces},
 		{"wakes", testWakes},
 		{"concurrency", testConcurrency},
 	} {

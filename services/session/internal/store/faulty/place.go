@@ -1,0 +1,61 @@
+package faulty
+
+import (
+	"context"
+
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// The methods of places.
+const (
+	PlaceOf     Method = "PlaceOf"
+	PlaceNew    Method = "PlaceNew"
+	ForgetPlace Method = "ForgetPlace"
+	NoteExport  Method = "NoteExport"
+	PlacedOn    Method = "PlacedOn"
+	SetDraining Method = "SetDraining"
+	Draining    Method = "Draining"
+)
+
+// PlaceOf implements store.Places.
+func (s *Store) PlaceOf(ctx context.Context, k store.Key) (store.Place, int64, error) {
+	type placed struct {
+		store.Place
+		epoch int64
+	}
+	p, err := do(ctx, s, PlaceOf, func() (placed, error) {
+		p, epoch, err := s.inner.PlaceOf(ctx, k)
+		return placed{p, epoch}, err
+	})
+	return p.Place, p.epoch, err
+}
+
+// PlaceNew implements store.Places.
+func (s *Store) PlaceNew(ctx context.Context, k store.Key, p store.Place) (store.Place, error) {
+	return do(ctx, s, PlaceNew, func() (store.Place, error) { return s.inner.PlaceNew(ctx, k, p) })
+}
+
+// ForgetPlace implements store.Places.
+func (s *Store) ForgetPlace(ctx context.Context, k store.Key) error {
+	return just(ctx, s, ForgetPlace, func() error { return s.inner.ForgetPlace(ctx, k) })
+}
+
+// NoteExport implements store.Places.
+func (s *Store) NoteExport(ctx context.Context, k store.Key, generation int64, e store.Export) error {
+	return just(ctx, s, NoteExport, func() error { return s.inner.NoteExport(ctx, k, generation, e) })
+}
+
+// PlacedOn implements store.Places.
+func (s *Store) PlacedOn(ctx context.Context, node string, after store.Key, limit int) ([]store.Key, error) {
+	return do(ctx, s, PlacedOn, func() ([]store.Key, error) { return s.inner.PlacedOn(ctx, node, after, limit) })
+}
+
+// SetDraining implements store.Places.
+func (s *Store) SetDraining(ctx context.Context, node string, draining bool) error {
+	return just(ctx, s, SetDraining, func() error { return s.inner.SetDraining(ctx, node, draining) })
+}
+
+// Draining implements store.Places.
+func (s *Store) Draining(ctx context.Context) ([]string, error) {
+	return do(ctx, s, Draining, func() ([]string, error) { return s.inner.Draining(ctx) })
+}

@@ -1,0 +1,52 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Place is where a session's workspace is.
+type Place struct {
+	Node string // its name; empty: nowhere, for it was deleted
+	// Generation grows each time the workspace gets another place, also when the
+	// session is deleted and made again under its id.
+	Generation int64
+	// Restore says that the files are still to be brought to the node from the last
+	// export. Whoever sets it false says that they are there.
+	Restore bool
+	// Export is the last one; its Turn is empty when there is none.
+	Export Export
+}
+
+// Export is a copy of the workspace in the object store.
+type Export struct {
+	Turn     string    // at whose end it was made, or after it
+	Seq      int64     // the log's last number at that turn's end
+	Snapshot string    // in the sandbox
+	Time     time.Time // given by the store
+}
+
+// Places keeps where workspaces are. A session that has none has never needed one,
+// or is of a time before there were several nodes. A holder sets the place with
+// Write.Place, and reads it with Load.
+type Places interface {
+	// PlaceOf reads a session's place, and its epoch as it is now (0: the session is
+	// gone). ErrNotFound when it has none.
+	PlaceOf(ctx context.Context, k Key) (Place, int64, error)
+	// PlaceNew sets the place of a session that is about to be made, and returns the
+	// one that it has: another one if it has one already.
+	PlaceNew(ctx context.Context, k Key, p Place) (Place, error)
+	// ForgetPlace says that the workspace and its exports were deleted. The
+	// generation stays.
+	ForgetPlace(ctx context.Context, k Key) error
+	// NoteExport records an export of a place of this generation. ErrNotFound when the
+	// session has another place by now. An older export than the last one changes
+	// nothing.
+	NoteExport(ctx context.Context, k Key, generation int64, e Export) error
+	// PlacedOn lists sessions on a node behind the key after, in the order of keys.
+	PlacedOn(ctx context.Context, node string, after Key, limit int) ([]Key, error)
+	// SetDraining says whether a node is to get no more workspaces.
+	SetDraining(ctx context.Context, node string, draining bool) error
+	// Draining lists the nodes that are to get no more workspaces.
+	Draining(ctx context.Context) ([]string, error)
+}
