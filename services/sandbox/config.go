@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"time"
 
@@ -41,6 +42,7 @@ type Config struct {
 	UIDBase        int           `key:"uid-base" help:"first host user id for workspaces, when running as root"`
 	UIDCount       int           `key:"uid-count" help:"number of host user ids for workspaces (level full)"`
 	Limits         Limits        `key:"limits"`
+	Disk           Disk          `key:"disk"`
 	ObjectStore    ObjectStore   `key:"object-store"`
 	Egress         Egress        `key:"egress"`
 	Repositories   Repositories  `key:"repositories"`
@@ -56,6 +58,20 @@ type Repositories struct {
 func (r Repositories) Validate() error {
 	if r.Timeout < time.Second {
 		return fmt.Errorf("repositories.timeout: %v is less than a second", r.Timeout)
+	}
+	return nil
+}
+
+// Disk is what must stay free where the node writes.
+type Disk struct {
+	FreeBytes  int64 `key:"free-bytes" help:"free space below which no workspaces, commands and files are taken on, in bytes; 0 for none"`
+	FreeInodes int64 `key:"free-inodes" help:"free inodes below which the same holds; 0 for none"`
+}
+
+// Validate reports every fault.
+func (d Disk) Validate() error {
+	if d.FreeBytes < 0 || d.FreeInodes < 0 {
+		return errors.New("disk.free-bytes, disk.free-inodes: must not be negative")
 	}
 	return nil
 }
@@ -148,6 +164,15 @@ func (o ObjectStore) Validate() error {
 	return nil
 }
 
+// folder is the local folder that the store is in; empty when it is elsewhere.
+func (o ObjectStore) folder() string {
+	u, err := url.Parse(o.URL)
+	if err != nil || u.Scheme != "file" {
+		return ""
+	}
+	return u.Path
+}
+
 // open opens the store; nil when there is none.
 func (o ObjectStore) open() (objectstore.Store, error) {
 	if o.URL == "" {
@@ -170,6 +195,7 @@ func Defaults() Config {
 		},
 		Egress:       Egress{Connections: 128, Idle: 10 * time.Minute, Total: 6 * time.Hour, Bytes: 8 << 30},
 		Repositories: Repositories{Timeout: 30 * time.Minute},
+		Disk:         Disk{FreeBytes: 512 << 20, FreeInodes: 10_000},
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"go.opentelemetry.io/otel"
 	"google.golang.org/grpc"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
@@ -27,6 +28,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/network"
 	"github.com/fairlead/fairlead/services/sandbox/internal/observe"
 	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
+	"github.com/fairlead/fairlead/services/sandbox/internal/room"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/bubblewrap"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 	"github.com/fairlead/fairlead/services/sandbox/internal/server"
@@ -44,6 +46,7 @@ type Service struct {
 	runner  *warm.Runner
 	groups  cgroup.Hierarchy // nil at level `basic`
 	network *network.Network
+	room    *room.Watch
 }
 
 // probeTimeout bounds the first command, which shows that isolation works.
@@ -53,7 +56,7 @@ const probeTimeout = 30 * time.Second
 // everything the level promises can be applied here. The error says what is
 // missing. The service must be closed.
 func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
-	if err := errors.Join(c.Validate(), c.Limits.Validate(), c.ObjectStore.Validate(), c.Egress.Validate(), c.Repositories.Validate()); err != nil {
+	if err := errors.Join(c.Validate(), c.Limits.Validate(), c.Disk.Validate(), c.ObjectStore.Validate(), c.Egress.Validate(), c.Repositories.Validate()); err != nil {
 		return nil, err
 	}
 	data, err := filepath.Abs(c.Data)
@@ -75,6 +78,10 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("repositories: %w", err)
 	}
+	limits := c.Limits.box()
+	if level == LevelBasic {
+		limits.CPUs = 0 // which takes control groups
+	}
 	owners, err := s.isolate(ctx, c, level, data, trust, d.Log)
 	if err != nil {
 		return nil, err
@@ -83,10 +90,14 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.room, err = c.watch(data); err != nil {
+		return nil, err
+	}
 	s.node, err = box.Open(box.Options{
-		Dir: data, Name: nodeName(c.Node), Runner: s.runner, Owners: owners, Limits: c.Limits.box(),
+		Dir: data, Name: nodeName(c.Node), Runner: s.runner, Owners: owners, Limits: limits,
 		MaxExecs: c.Limits.Execs, MaxSessionExecs: c.Limits.SessionExecs, Spares: c.SpareSandboxes,
 		KeepFinished: c.Limits.KeepResults, KeepFor: c.Limits.KeepFor, Network: s.network,
+		Room: s.room, Reclaim: server.Reclaim,
 		Observer: s.network.Observer(observer), Log: d.Log,
 	})
 	if err != nil {
@@ -98,7 +109,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 			return nil, err
 		}
 	}
-	if err := s.probe(ctx, owners, c.Limits.box()); err != nil {
+	if err := s.probe(ctx, owners, limits); err != nil {
 		return nil, err
 	}
 	objects, err := c.ObjectStore.open()
@@ -107,12 +118,28 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	}
 	info := server.Info{
 		Node: nodeName(c.Node), Level: level, Driver: "bubblewrap", Includes: includes(level, owners, s.groups),
+		NetworkKind: networkKind(c.Egress), Quota: "counted",
 		Network: s.network, Snapshots: c.Limits.Snapshots, SnapshotBytes: c.Limits.SnapshotBytes, Objects: objects,
 		Repositories: server.Repositories{Remotes: remotes, Timeout: c.Repositories.Timeout},
 	}
 	d.Log.InfoContext(ctx, "sandbox ready", "level", level, "why", why, "includes", info.Includes, "data", data)
 	s.server = server.New(s.node, info)
 	return s, nil
+}
+
+// watch watches the disks that the node writes to.
+func (c Config) watch(data string) (*room.Watch, error) {
+	folders := []string{data}
+	if folder := c.ObjectStore.folder(); folder != "" {
+		folders = append(folders, folder)
+	}
+	for _, f := range folders {
+		if err := os.MkdirAll(f, 0o700); err != nil {
+			return nil, fmt.Errorf("make the folder %s: %w", f, err)
+		}
+	}
+	w := room.New(c.Disk.FreeBytes, c.Disk.FreeInodes, folders...)
+	return w, w.Observe(otel.Meter("github.com/fairlead/fairlead/services/sandbox"))
 }
 
 // openNetwork checks what commands may reach, and returns the file with what those
@@ -214,6 +241,14 @@ func includes(level string, o box.Owners, g cgroup.Hierarchy) []string {
 	return all
 }
 
+// networkKind is what commands may reach at most.
+func networkKind(e Egress) string {
+	if len(e.Ceiling) == 0 {
+		return "none"
+	}
+	return "allowlist"
+}
+
 func nodeName(configured string) string {
 	if configured != "" {
 		return configured
@@ -229,6 +264,9 @@ func (s *Service) RegisterPublic(grpc.ServiceRegistrar) {}
 
 // RegisterPeer registers the internal services.
 func (s *Service) RegisterPeer(r grpc.ServiceRegistrar) { s.server.Register(r) }
+
+// Ready says whether the node takes new work.
+func (s *Service) Ready(context.Context) error { return s.node.Ready() }
 
 // Run tidies up, until the context ends.
 func (s *Service) Run(ctx context.Context) error { return s.node.Run(ctx) }

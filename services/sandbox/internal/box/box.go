@@ -88,6 +88,10 @@ type Options struct {
 	KeepFor         time.Duration // how long results, marks and answers are kept
 	Observer        Observer
 	Network         Network // nil: no workspace is given one
+	Room            Room    // nil: disks are not watched
+	// Reclaim removes what is of no use any more from a workspace's snapshots, which
+	// nobody else uses meanwhile; nil: nothing is removed.
+	Reclaim func(*Workspace) error
 	Log             *slog.Logger
 	Now             func() time.Time
 }
@@ -104,6 +108,8 @@ type Node struct {
 	open    map[Key]*session
 	active  int // running commands
 	closed  bool
+
+	cleared time.Time // when room was last made; Run's alone
 }
 
 // Open takes hold of a data directory and makes it when it does not exist. A
@@ -150,6 +156,7 @@ func (n *Node) Run(ctx context.Context) error {
 			return nil
 		case <-t.C:
 			n.tidy()
+			n.clearUp(ctx)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func testCall(id string) Call { return Call{Key: Key{"t", "s"}, Epoch: 1, ID: id
 
 func ensure(t *testing.T, n *Node, k Key) {
 	t.Helper()
-	if _, err := n.Ensure(Call{Key: k, Epoch: 1, ID: "ensure"}, 0, func(*Workspace) error { return nil }); err != nil {
+	if _, err := n.Ensure(Call{Key: k, Epoch: 1, ID: "ensure"}, 0, Want{}, func(*Workspace) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -334,7 +334,7 @@ func TestAChangeIsRecoveredAfterACrash(t *testing.T) {
 
 func TestASeedThatFailsMakesNoWorkspace(t *testing.T) {
 	n := openNode(t, options(t, &fake{}))
-	if _, err := n.Ensure(testCall("x"), 0, func(*Workspace) error { return errors.New("bad seed") }); err == nil {
+	if _, err := n.Ensure(testCall("x"), 0, Want{}, func(*Workspace) error { return errors.New("bad seed") }); err == nil {
 		t.Error("it was made")
 	}
 	if _, _, err := n.View(Key{"t", "s"}, 0); !errors.Is(err, ErrNoWorkspace) {
@@ -377,7 +377,7 @@ func TestEverythingCounts(t *testing.T) {
 	if err != nil || u.Inodes != 3 || u.Bytes < 8192 || u.over(l) != "" {
 		t.Errorf("%+v, %v", u, err)
 	}
-	if why := u.over(Limits{WorkspaceBytes: 1 << 20, WorkspaceInodes: 2}); why == "" {
+	if limit, why := u.exceeds(Limits{WorkspaceBytes: 1 << 20, WorkspaceInodes: 2}); limit != hitInodes || why == "" {
 		t.Error("three inodes are not more than two")
 	}
 	deep := dir

@@ -24,6 +24,7 @@ var (
 	ErrNoStdin          = errors.New("the command was started without standard input")
 	ErrNoTerminal       = errors.New("the command has no terminal")
 	ErrClosed           = errors.New("the sandbox service is stopping")
+	ErrLimitUnavailable = errors.New("the limit is not to be had here")
 )
 
 // StartError says why a command could not be executed.
@@ -31,9 +32,16 @@ type StartError struct{ Message string }
 
 func (e *StartError) Error() string { return e.Message }
 
-// CeilingError says that a command asked for more than the operator allows.
+// CeilingError says that a workspace or a command asked for more than it may have.
 type CeilingError struct{ Field, Asked, Ceiling string }
 
 func (e *CeilingError) Error() string {
-	return fmt.Sprintf("%s is %s, above the operator's ceiling of %s: ask for less, or have the ceiling raised", e.Field, e.Asked, e.Ceiling)
+	return fmt.Sprintf("%s is %s, above the ceiling of %s: ask for less, or have the operator or the agent's author raise it", e.Field, e.Asked, e.Ceiling)
+}
+
+// FloorError says that a workspace asked for less than one can be run with.
+type FloorError struct{ Field, Asked, Least string }
+
+func (e *FloorError) Error() string {
+	return fmt.Sprintf("%s is %s: no sandbox can be run with less than %s", e.Field, e.Asked, e.Least)
 }

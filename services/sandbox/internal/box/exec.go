@@ -2,19 +2,23 @@ package box
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Exec is a command that runs or ran. It is safe for concurrent use.
 type Exec struct {
-	node  *Node
-	dir   string
-	done  chan struct{} // closed when nothing of it runs, and its end is recorded
-	input chan struct{} // holds one token: who has it may write standard input
+	node   *Node
+	dir    string
+	done   chan struct{} // closed when nothing of it runs, and its end is recorded
+	input  chan struct{} // holds one token: who has it may write standard input
+	limits Limits        // of one that was started here
 
 	mu      sync.Mutex // guards what follows
 	rec     record
@@ -119,42 +123,48 @@ func (e *Exec) wake() {
 }
 
 // run follows a process to its end. It owns it.
-func (e *Exec) run(p Process, l Limits, started time.Time, watch func(Limits, int64) string) {
-	copied := e.copyOutput(p, l)
+func (e *Exec) run(p Process, started time.Time, watch watch) {
+	copied := e.copyOutput(p, e.limits)
 	ended := make(chan Exit, 1)
 	go func() { ended <- p.Wait() }()
-	exit := e.attend(ended, l, func() string { return watch(l, p.Deleted()) })
+	exit := e.attend(ended, func() { e.look(watch, p.Deleted()) })
 	e.awaitOutput(p, copied)
 	if in := p.Stdin(); in != nil {
 		_ = in.Close()
 	}
-	// A last look: what was written since the one before counts, too.
-	if why := watch(l, 0); why != "" {
-		e.stop(Outcome{Reason: WorkspaceLimit, Message: "the command was ended because the workspace is too large: " + why})
-	}
+	e.look(watch, 0) // a last time: what was written since the one before counts, too
 	e.finish(exit, e.node.o.Now().Sub(started))
 }
 
-// attend waits for the end, and brings it about when the time is up or the
-// workspace too large.
-func (e *Exec) attend(ended <-chan Exit, l Limits, watch func() string) Exit {
-	deadline := time.NewTimer(l.Timeout)
+// watch counts a workspace and says which limit is exceeded, and how. deleted is
+// what a command holds in files without a name.
+type watch func(l Limits, deleted int64) (limit, why string)
+
+// look ends the command when the workspace is too large.
+func (e *Exec) look(watch watch, deleted int64) {
+	if limit, why := watch(e.limits, deleted); limit != "" {
+		e.stop(overLimit(WorkspaceLimit, limit, "the command was ended because the workspace is too large: "+why+". Delete files that are not needed"))
+	}
+}
+
+// attend waits for the end, and brings it about when the time is up. It looks at the
+// workspace now and then.
+func (e *Exec) attend(ended <-chan Exit, look func()) Exit {
+	deadline := time.NewTimer(e.limits.Timeout)
 	defer deadline.Stop()
-	look := time.NewTimer(watchPause)
-	defer look.Stop()
+	pause := time.NewTimer(watchPause)
+	defer pause.Stop()
 	for {
 		select {
 		case exit := <-ended:
 			return exit
 		case <-deadline.C:
-			e.stop(Outcome{Reason: TimedOut, Message: "the command was ended after " + l.Timeout.String() + ", its time limit"})
-		case <-look.C:
+			e.stop(overLimit(TimedOut, hitTimeout, "the command was ended after "+e.limits.Timeout.String()+", its time limit"))
+		case <-pause.C:
 			before := time.Now()
-			if why := watch(); why != "" {
-				e.stop(Outcome{Reason: WorkspaceLimit, Message: "the command was ended because the workspace is too large: " + why})
-			}
+			look()
 			// A large workspace takes long to count: spend a fifth of the time on it.
-			look.Reset(max(watchPause, 4*time.Since(before)))
+			pause.Reset(max(watchPause, 4*time.Since(before)))
 		}
 	}
 }
@@ -172,6 +182,8 @@ func (e *Exec) finish(exit Exit, wall time.Duration) {
 	defer e.mu.Unlock()
 	o := e.judge(exit)
 	o.Network = uses
+	o.Throttled = exit.Throttled
+	o.Hits = append(o.Hits, e.met(exit, &o, wall)...)
 	o.Wall, o.CPU, o.MaxMemory = wall, exit.CPU, exit.MaxMemory
 	o.Truncated = e.written > e.kept
 	e.rec.Outcome, e.rec.Ended, e.process = &o, e.node.o.Now().UTC(), nil
@@ -194,9 +206,15 @@ func (e *Exec) judge(exit Exit) Outcome {
 	case e.stopped != nil:
 		return *e.stopped
 	case exit.OOMKilled && (exit.Status != 0 || exit.Signal != 0 || exit.Lost):
-		return Outcome{Reason: OutOfMemory, ExitCode: exit.Status, Message: "the command wanted more memory than it may have"}
+		o := overLimit(OutOfMemory, hitMemory, fmt.Sprintf("the command wanted more memory than it may have, which is %d bytes. Work on less at a time", e.limits.MemoryBytes))
+		o.ExitCode = exit.Status
+		return o
 	case exit.Lost:
 		return Outcome{Reason: Lost, Message: "the sandbox broke down while the command ran: it may have taken effect"}
+	case exit.Signal == int(unix.SIGXFSZ):
+		o := overLimit(FileLimit, hitFile, fmt.Sprintf("the command was ended because it wrote a file larger than a file may be, which is %d bytes. Write several smaller ones", e.limits.FileBytes))
+		o.Signal = exit.Signal
+		return o
 	case exit.Signal != 0:
 		return Outcome{Reason: Signaled, Signal: exit.Signal, Message: "a signal ended the command: " + strconv.Itoa(exit.Signal)}
 	}

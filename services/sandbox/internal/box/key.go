@@ -3,6 +3,7 @@ package box
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
 	"strings"
 )
@@ -45,6 +46,15 @@ func (k Key) check() error {
 // Path names the session among those of all tenants: two parts, none of which
 // begins with a dot, of letters, digits and `-_%`.
 func (k Key) Path() string { return k.folder() + "/" + k.Session }
+
+// tenantOf is the tenant whose folder it is.
+func tenantOf(folder string) string {
+	tenant, err := url.PathUnescape(folder)
+	if err != nil {
+		return folder // nobody's: none of ours has such a name
+	}
+	return tenant
+}
 
 // folder is the tenant's folder: the tenant where it is plain, with every other
 // byte as %XX. Two tenants never share one, and none begins with a dot.

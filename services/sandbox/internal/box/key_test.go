@@ -11,6 +11,9 @@ func TestNoTwoTenantsShareAFolder(t *testing.T) {
 			t.Errorf("%q and %q share %s", tenant, other, folder)
 		}
 		seen[folder] = tenant
+		if back := tenantOf(folder); back != tenant {
+			t.Errorf("%q comes back as %q", tenant, back)
+		}
 		for _, c := range folder {
 			if c == '/' || c == '.' {
 				t.Errorf("%q becomes %s", tenant, folder)

@@ -1,11 +1,14 @@
 package box
 
 import (
+	"fmt"
+	"math"
 	"strconv"
 	"time"
 )
 
-// Limits bound one command. Every one of them is positive.
+// Limits bound the commands of a workspace. Every one of them is positive, but for
+// CPUs, which is zero where processors cannot be bounded.
 type Limits struct {
 	MemoryBytes     int64         // all processes together (level `full`) or each (level `basic`)
 	Processes       int64         // processes and threads
@@ -22,38 +25,168 @@ type Limits struct {
 	MaxTimeout      time.Duration // the most that a command may ask for
 }
 
-// Lower are the limits that one command asks for. Zero means the operator's.
+// Lower are limits that a workspace or a command asks for. Zero means those above:
+// the operator's for a workspace, the workspace's for a command.
 type Lower struct {
-	MemoryBytes int64
-	Processes   int64
-	OutputBytes int64
-	Timeout     time.Duration
+	MemoryBytes     int64         `json:"memory_bytes,omitempty"`
+	Processes       int64         `json:"processes,omitempty"`
+	CPUs            float64       `json:"cpus,omitempty"`
+	FileBytes       int64         `json:"file_bytes,omitempty"`
+	OpenFiles       int64         `json:"open_files,omitempty"`
+	OutputBytes     int64         `json:"output_bytes,omitempty"`
+	FloodBytes      int64         `json:"flood_bytes,omitempty"`
+	WorkspaceBytes  int64         `json:"workspace_bytes,omitempty"`
+	WorkspaceInodes int64         `json:"workspace_inodes,omitempty"`
+	Timeout         time.Duration `json:"timeout,omitempty"`
+	MaxTimeout      time.Duration `json:"max_timeout,omitempty"` // of a workspace alone
+	// Shorten takes the ceiling for a Timeout above it. Of a command alone.
+	Shorten bool `json:"-"`
+}
+
+// Least are what a workspace must be left with, so that a sandbox can be made and a
+// shell run in it.
+var least = Limits{
+	MemoryBytes: 16 << 20, Processes: 4, CPUs: 0.01, FileBytes: 4096, OpenFiles: 16, OutputBytes: 1, FloodBytes: 1,
+	WorkspaceBytes: 64 << 10, WorkspaceInodes: 16, Timeout: time.Millisecond, MaxTimeout: time.Millisecond,
+}
+
+// limit is one of the limits that can be asked for.
+type limit struct {
+	field  string // in the contract
+	asked  float64
+	target func(*Limits) any
+	show   func(float64) string
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+func millis(v float64) string { return strconv.FormatFloat(math.Round(v*1000), 'f', -1, 64) }
+func clock(v float64) string  { return time.Duration(v).String() }
+
+// all lists what is asked for. Numbers up to 2^53 are exact, and no limit is larger.
+func (by Lower) all() []limit {
+	return []limit{
+		{"limits.memory_bytes", float64(by.MemoryBytes), func(l *Limits) any { return &l.MemoryBytes }, number},
+		{"limits.processes", float64(by.Processes), func(l *Limits) any { return &l.Processes }, number},
+		{"limits.cpu_millis", by.CPUs, func(l *Limits) any { return &l.CPUs }, millis},
+		{"limits.file_bytes", float64(by.FileBytes), func(l *Limits) any { return &l.FileBytes }, number},
+		{"limits.open_files", float64(by.OpenFiles), func(l *Limits) any { return &l.OpenFiles }, number},
+		{"limits.output_bytes", float64(by.OutputBytes), func(l *Limits) any { return &l.OutputBytes }, number},
+		{"limits.flood_bytes", float64(by.FloodBytes), func(l *Limits) any { return &l.FloodBytes }, number},
+		{"limits.workspace_bytes", float64(by.WorkspaceBytes), func(l *Limits) any { return &l.WorkspaceBytes }, number},
+		{"limits.workspace_inodes", float64(by.WorkspaceInodes), func(l *Limits) any { return &l.WorkspaceInodes }, number},
+	}
+}
+
+// times are those of a workspace that bound time.
+func (by Lower) times() []limit {
+	return []limit{
+		{"limits.max_timeout", float64(by.MaxTimeout), func(l *Limits) any { return &l.MaxTimeout }, clock},
+		{"limits.timeout", float64(by.Timeout), func(l *Limits) any { return &l.Timeout }, clock},
+	}
+}
+
+func (x limit) of(l *Limits) float64 {
+	switch p := x.target(l).(type) {
+	case *int64:
+		return float64(*p)
+	case *float64:
+		return *p
+	case *time.Duration:
+		return float64(*p)
+	}
+	panic("a limit is a number or a time")
+}
+
+func (x limit) set(l *Limits, v float64) {
+	switch p := x.target(l).(type) {
+	case *int64:
+		*p = int64(v)
+	case *float64:
+		*p = v
+	case *time.Duration:
+		*p = time.Duration(v)
+	}
 }
 
 // lowered returns l with what a command asked for, which must not be above it.
 func (l Limits) lowered(by Lower) (Limits, error) {
-	for _, x := range []struct {
-		name   string
-		asked  int64
-		target *int64
-	}{
-		{"limits.memory_bytes", by.MemoryBytes, &l.MemoryBytes},
-		{"limits.processes", by.Processes, &l.Processes},
-		{"limits.output_bytes", by.OutputBytes, &l.OutputBytes},
-	} {
-		if x.asked == 0 {
-			continue
+	for _, x := range by.all() {
+		if err := x.apply(&l, "start."); err != nil {
+			return Limits{}, err
 		}
-		if x.asked > *x.target {
-			return Limits{}, &CeilingError{Field: x.name, Asked: strconv.FormatInt(x.asked, 10), Ceiling: strconv.FormatInt(*x.target, 10)}
-		}
-		*x.target = x.asked
+	}
+	if by.Timeout > l.MaxTimeout && by.Shorten {
+		by.Timeout = l.MaxTimeout
 	}
 	if by.Timeout > l.MaxTimeout {
-		return Limits{}, &CeilingError{Field: "timeout", Asked: by.Timeout.String(), Ceiling: l.MaxTimeout.String()}
+		return Limits{}, &CeilingError{Field: "start.timeout", Asked: by.Timeout.String(), Ceiling: l.MaxTimeout.String()}
 	}
 	if by.Timeout > 0 {
 		l.Timeout = by.Timeout
 	}
+	l.OutputBytes = min(l.OutputBytes, l.FloodBytes)
 	return l, nil
+}
+
+// apply lowers one limit.
+func (x limit) apply(l *Limits, prefix string) error {
+	above := x.of(l)
+	switch {
+	case x.asked == 0:
+		return nil
+	case above == 0:
+		return fmt.Errorf("%w: %s%s: it needs control groups, which this node's level does not have: leave it out, or have the level `full` set up", ErrLimitUnavailable, prefix, x.field)
+	case x.asked > above:
+		return &CeilingError{Field: prefix + x.field, Asked: x.show(x.asked), Ceiling: x.show(above)}
+	}
+	x.set(l, x.asked)
+	return nil
+}
+
+// check refuses what a workspace must not ask for.
+func (l Limits) check(by Lower) error {
+	under := l
+	for _, x := range append(by.all(), by.times()...) {
+		if x.field == "limits.timeout" {
+			under.Timeout = under.MaxTimeout // the default may be above the operator's, up to the ceiling
+		}
+		if err := x.apply(&under, ""); err != nil {
+			return err
+		}
+		if floor := x.of(&least); x.asked > 0 && x.asked < floor {
+			return &FloorError{Field: x.field, Asked: x.show(x.asked), Least: x.show(floor)}
+		}
+	}
+	return nil
+}
+
+// under returns l, lowered to what a workspace asked for when it was checked. The
+// operator may have lowered l since: then that holds.
+func (l Limits) under(by *Lower) Limits {
+	if by == nil {
+		return l
+	}
+	for _, x := range by.all() {
+		if x.asked > 0 {
+			x.set(&l, min(x.of(&l), x.asked))
+		}
+	}
+	if by.MaxTimeout > 0 {
+		l.MaxTimeout = min(l.MaxTimeout, by.MaxTimeout)
+	}
+	if by.Timeout > 0 {
+		l.Timeout = by.Timeout
+	}
+	l.Timeout = min(l.Timeout, l.MaxTimeout)
+	l.OutputBytes = min(l.OutputBytes, l.FloodBytes)
+	return l
+}
+
+// limits are what bounds the session's workspace and all that runs in it. mu is
+// held.
+func (s *session) limits() Limits {
+	if s.meta == nil {
+		return s.node.o.Limits
+	}
+	return s.node.o.Limits.under(s.meta.Limits)
 }

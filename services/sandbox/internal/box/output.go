@@ -80,7 +80,7 @@ func (e *Exec) add(i int, b []byte, l Limits) {
 	}
 	e.mu.Unlock()
 	if flood {
-		e.stop(Outcome{Reason: OutputLimit, Message: fmt.Sprintf("the command was ended because it wrote more than %d bytes", l.FloodBytes)})
+		e.stop(overLimit(OutputLimit, hitFlood, fmt.Sprintf("the command was ended because it wrote more than %d bytes of output. Write to a file instead", l.FloodBytes)))
 	}
 }
 

@@ -24,6 +24,7 @@ const (
 	Cancelled      Reason = "cancelled"
 	OutputLimit    Reason = "output_limit"
 	WorkspaceLimit Reason = "workspace_limit"
+	FileLimit      Reason = "file_limit"
 	NotStarted     Reason = "not_started"
 	Lost           Reason = "lost"
 )
@@ -38,6 +39,8 @@ type Outcome struct {
 	CPU       time.Duration `json:"cpu,omitempty"`
 	MaxMemory int64         `json:"max_memory,omitempty"` // bytes; zero when not known
 	Truncated bool          `json:"truncated,omitempty"`  // whether output was thrown away
+	Throttled time.Duration `json:"throttled,omitempty"`  // how long it waited for processors that it may not have
+	Hits      []Hit         `json:"hits,omitempty"`       // limits that it met, the one that ended it first
 	Network   []Use         `json:"network,omitempty"`    // what it did with the network
 }
 

@@ -18,6 +18,7 @@ type meta struct {
 	Created    time.Time `json:"created"`
 	Import     string    `json:"import,omitempty"`  // the call that brought its first files
 	Network    string    `json:"network,omitempty"` // the policy of what its commands may reach; empty: nothing
+	Limits     *Lower    `json:"limits,omitempty"`  // what it may have less of than the operator gives; nil: nothing
 }
 
 // session is one session's part of the node.

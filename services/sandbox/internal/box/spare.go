@@ -78,6 +78,47 @@ func (n *Node) makeSpare(ctx context.Context, i int) (*spare, error) {
 	return sp, nil
 }
 
+// Warm makes a session's sandbox beside whatever comes next, so that its first
+// command need not wait for it. What stands in the way is the first command's to
+// tell.
+func (n *Node) Warm(ctx context.Context, k Key) {
+	if err := n.reserveWarm(); err != nil {
+		return
+	}
+	s, leave, err := n.enter(k)
+	if err != nil {
+		n.execs.Done()
+		return
+	}
+	s.mu.Lock()
+	if s.meta == nil {
+		s.mu.Unlock()
+		leave()
+		n.execs.Done()
+		return
+	}
+	sandbox := s.sandbox()
+	s.mu.Unlock()
+	go func() {
+		defer n.execs.Done()
+		defer leave()
+		if err := n.o.Runner.Warm(context.WithoutCancel(ctx), sandbox); err != nil {
+			n.o.Log.DebugContext(ctx, "cannot make a sandbox ahead of its first command", "error", err)
+		}
+	}()
+}
+
+// reserveWarm has Close wait for one more goroutine.
+func (n *Node) reserveWarm() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return ErrClosed
+	}
+	n.execs.Add(1)
+	return nil
+}
+
 func (n *Node) dropSpare(sp *spare) {
 	n.o.Runner.Stop(sp.sandbox.Workspace)
 	if err := removeAll(sp.dir()); err != nil {

@@ -49,11 +49,11 @@ func (n *Node) Start(ctx context.Context, c Call, generation int64, spec Spec) (
 
 // start starts a command that was not started before. mu is held.
 func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
-	limits, err := s.node.o.Limits.lowered(spec.Lower)
+	limits, err := s.limits().lowered(spec.Lower)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.room(); err != nil {
+	if err := errors.Join(s.room(), s.node.room()); err != nil {
 		return nil, err
 	}
 	if limits, err = s.allowance(limits); err != nil {
@@ -67,6 +67,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 		s.node.unreserve()
 		return nil, fmt.Errorf("record the command: %w", err)
 	}
+	e.limits = limits
 	s.execs[c.ID] = e
 	ended := s.node.o.Observer.Started(ctx, c, spec.Argv)
 	p, err := s.node.o.Runner.Start(ctx, s.command(c, spec, limits))
@@ -92,7 +93,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 	e.begin(p)
 	go func() {
 		defer s.node.unreserve()
-		e.run(p, limits, e.rec.Started, s.watch)
+		e.run(p, e.rec.Started, s.watch)
 		ended(*e.Outcome())
 	}()
 	return e, nil
@@ -162,19 +163,19 @@ func (s *session) allowance(l Limits) (Limits, error) {
 
 // watch counts the workspace and says what is exceeded. deleted is what a command
 // holds in files without a name.
-func (s *session) watch(l Limits, deleted int64) string {
+func (s *session) watch(l Limits, deleted int64) (limit, why string) {
 	u, err := s.measure(l)
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) {
 			s.node.o.Log.Error("cannot count a workspace", "error", err)
 		}
 		s.usage.set(nil)
-		return ""
+		return "", ""
 	}
 	known := u
 	s.usage.set(&known)
 	u.Bytes += deleted
-	return u.over(l)
+	return u.exceeds(l)
 }
 
 // record writes down that a command is about to start. mu is held.
@@ -226,7 +227,7 @@ func (s *session) sandbox() Sandbox {
 		Workspace: s.path("workspace"),
 		Home:      s.path("home"),
 		Owner:     s.node.slots.owner(s.meta.Slot),
-		Limits:    s.node.o.Limits,
+		Limits:    s.limits(),
 		Network:   s.meta.Network,
 		Tenant:    s.key.Tenant,
 		Session:   s.key.Session,

@@ -20,17 +20,23 @@ type Usage struct {
 	TooDeep       bool
 }
 
-// over says which limit is exceeded; empty for none.
+// over says how a limit is exceeded; empty for none.
 func (u Usage) over(l Limits) string {
+	_, why := u.exceeds(l)
+	return why
+}
+
+// exceeds says which limit is exceeded and how; both empty for none.
+func (u Usage) exceeds(l Limits) (limit, why string) {
 	switch {
 	case u.TooDeep:
-		return fmt.Sprintf("folders are nested more than %d deep", maxDepth)
+		return hitInodes, fmt.Sprintf("folders are nested more than %d deep", maxDepth)
 	case u.Bytes > l.WorkspaceBytes:
-		return fmt.Sprintf("it holds more than %d bytes", l.WorkspaceBytes)
+		return hitBytes, fmt.Sprintf("it holds more than %d bytes", l.WorkspaceBytes)
 	case u.Inodes > l.WorkspaceInodes:
-		return fmt.Sprintf("it holds more than %d files and directories", l.WorkspaceInodes)
+		return hitInodes, fmt.Sprintf("it holds more than %d files and directories", l.WorkspaceInodes)
 	}
-	return ""
+	return "", ""
 }
 
 // meter counts what is below some folders, and stops as soon as a limit is
@@ -171,17 +177,23 @@ func (t *tally) get(count func() (Usage, error)) (Usage, error) {
 
 // Reserve refuses a change that would make the workspace larger than it may be.
 func (w *Workspace) Reserve(bytes, inodes int64) error {
-	u, err := w.s.usage.get(w.s.count)
+	u, err := w.s.usage.get(func() (Usage, error) { return w.s.measure(w.limits) })
 	if err != nil {
 		return err
 	}
 	u.Bytes += bytes
 	u.Inodes += inodes
-	if why := u.over(w.s.node.o.Limits); why != "" && (bytes > 0 || inodes > 0) {
+	if why := u.over(w.limits); why != "" && (bytes > 0 || inodes > 0) {
 		return fmt.Errorf("%w: with this change %s", ErrWorkspaceFull, why)
+	}
+	if bytes > 0 {
+		return w.Room()
 	}
 	return nil
 }
+
+// Room refuses what takes much of the disk while that is nearly full.
+func (w *Workspace) Room() error { return w.s.node.room() }
 
 // Changed notes what a change added; negative numbers are what it removed.
 func (w *Workspace) Changed(bytes, inodes int64) { w.s.usage.add(bytes, inodes) }
@@ -189,7 +201,8 @@ func (w *Workspace) Changed(bytes, inodes int64) { w.s.usage.add(bytes, inodes) 
 // Recount has the workspace counted anew before the next change.
 func (w *Workspace) Recount() { w.s.usage.set(nil) }
 
-func (s *session) count() (Usage, error) { return s.measure(s.node.o.Limits) }
+// count counts up to the session's limits. mu is held.
+func (s *session) count() (Usage, error) { return s.measure(s.limits()) }
 
 func (s *session) measure(l Limits) (Usage, error) {
 	return measure(l, s.path("workspace"), s.path("home"))

@@ -18,6 +18,7 @@ type Workspace struct {
 	Snapshots  string
 	Generation int64 // of its place
 	Owner      Owner
+	limits     Limits
 	s          *session
 }
 
@@ -27,21 +28,37 @@ type Ensured struct {
 	Generation int64
 }
 
-// Ensure makes a session's workspace, or finds it, and remembers the epoch. seed
-// puts the first files into a new one; when it fails, nothing was made.
-func (n *Node) Ensure(c Call, generation int64, seed func(*Workspace) error) (Ensured, error) {
-	return n.ensure(c, generation, seed, "")
+// Want is what a workspace is to be like from now on. What is nil stays as it is.
+type Want struct {
+	// Network is the policy of what its commands may reach; empty: nothing. The node
+	// must have been made with a Network.
+	Network *string
+	// Limits lowers the operator's limits.
+	Limits *Lower
+}
+
+// Ensure makes a session's workspace, or finds it, and remembers the epoch and what
+// it is to be like. seed puts the first files into a new one; when it fails, nothing
+// was made. Commands that run keep what they have: those to come have a sandbox of
+// their own when something changed.
+func (n *Node) Ensure(c Call, generation int64, w Want, seed func(*Workspace) error) (Ensured, error) {
+	if w.Limits != nil {
+		if err := n.o.Limits.check(*w.Limits); err != nil {
+			return Ensured{}, err
+		}
+	}
+	return n.ensure(c, generation, w, seed, "")
 }
 
 // Import makes a session's workspace with what fill puts into it. It is there
 // whole, or not at all. ErrWorkspaceExists when there is one, unless the same call
 // made it.
 func (n *Node) Import(c Call, generation int64, fill func(*Workspace) error) (Ensured, error) {
-	return n.ensure(c, generation, fill, c.ID)
+	return n.ensure(c, generation, Want{}, fill, c.ID)
 }
 
 // ensure is Ensure, and with the id of an import Import.
-func (n *Node) ensure(c Call, generation int64, seed func(*Workspace) error, importID string) (Ensured, error) {
+func (n *Node) ensure(c Call, generation int64, want Want, seed func(*Workspace) error, importID string) (Ensured, error) {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
 		return Ensured{}, err
@@ -63,17 +80,57 @@ func (n *Node) ensure(c Call, generation int64, seed func(*Workspace) error, imp
 		if importID != "" && importID != s.meta.Import {
 			return Ensured{}, ErrWorkspaceExists
 		}
+		if err := s.become(want); err != nil {
+			return Ensured{}, err
+		}
 		return Ensured{Generation: s.meta.Generation}, nil
 	}
-	if err := s.create(c.Epoch, max(generation, 1), seed, importID); err != nil {
+	m := &meta{Generation: max(generation, 1), Epoch: c.Epoch, Created: n.o.Now().UTC(), Import: importID}
+	m.want(want)
+	if err := s.create(m, seed); err != nil {
 		return Ensured{}, err
 	}
 	return Ensured{Created: true, Generation: s.meta.Generation}, nil
 }
 
+// want notes what the workspace is to be like, and says whether that is news.
+func (m *meta) want(w Want) (changed bool) {
+	if w.Network != nil && *w.Network != m.Network {
+		m.Network, changed = *w.Network, true
+	}
+	if w.Limits != nil {
+		old := Lower{}
+		if m.Limits != nil {
+			old = *m.Limits
+		}
+		if old != *w.Limits {
+			limits := *w.Limits
+			m.Limits, changed = &limits, true
+		}
+	}
+	return changed
+}
+
+// become remembers what the workspace is to be like from now on. mu is held.
+func (s *session) become(w Want) error {
+	m := *s.meta
+	if !m.want(w) {
+		return nil
+	}
+	if err := save(s.path(metaFile), m); err != nil {
+		return fmt.Errorf("remember what the workspace is to be like: %w", err)
+	}
+	s.meta = &m
+	s.usage.set(nil) // it was counted up to the limits of then
+	return nil
+}
+
 // create makes the folders. The meta file comes last: a workspace without it does
-// not exist. mu is held.
-func (s *session) create(epoch, generation int64, seed func(*Workspace) error, importID string) (err error) {
+// not exist. It takes m, but for the slot. mu is held.
+func (s *session) create(m *meta, seed func(*Workspace) error) (err error) {
+	if err := s.node.room(); err != nil {
+		return err
+	}
 	if err := s.node.discard(s.dir); err != nil {
 		return fmt.Errorf("clear what an interrupted start left: %w", err)
 	}
@@ -97,7 +154,7 @@ func (s *session) create(epoch, generation int64, seed func(*Workspace) error, i
 			s.node.slots.free(slot)
 		}
 	}()
-	m := &meta{Generation: generation, Epoch: epoch, Slot: slot, Created: s.node.o.Now().UTC(), Import: importID}
+	m.Slot = slot
 	if err := s.makeFolders(slot, sp); err != nil {
 		return fmt.Errorf("make the workspace: %w", err)
 	}
@@ -137,7 +194,7 @@ func (s *session) makeFolders(slot int, sp *spare) error {
 }
 
 func (s *session) workspace() *Workspace {
-	return &Workspace{Dir: s.path("workspace"), Staging: s.path("staging"), Snapshots: s.path("snapshots"), Generation: s.meta.Generation, Owner: s.node.slots.owner(s.meta.Slot), s: s}
+	return &Workspace{Dir: s.path("workspace"), Staging: s.path("staging"), Snapshots: s.path("snapshots"), Generation: s.meta.Generation, Owner: s.node.slots.owner(s.meta.Slot), limits: s.limits(), s: s}
 }
 
 // View returns a session's workspace, to read it. release must be called.

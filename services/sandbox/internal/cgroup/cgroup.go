@@ -41,6 +41,18 @@ type Usage struct {
 	OOMKills       int64 // processes that were killed for want of memory
 }
 
+// Counts tell how often, or how long, a group met its limits.
+type Counts struct {
+	OOMKills  int64         // processes killed for want of memory; in groups below left out
+	Refused   int64         // processes and threads that were not made for there being too many
+	Throttled time.Duration // that processes waited for processors beyond the group's share
+}
+
+// Since is what was counted after an earlier reading.
+func (c Counts) Since(before Counts) Counts {
+	return Counts{c.OOMKills - before.OOMKills, c.Refused - before.Refused, c.Throttled - before.Throttled}
+}
+
 // Hierarchy makes groups below one folder. It is safe for concurrent use.
 type Hierarchy interface {
 	// Name tells the version of the interface: `cgroup-v1` or `cgroup-v2`.
@@ -60,12 +72,15 @@ type Group interface {
 	// Add moves a process into the group, with all children it makes later.
 	Add(pid int) error
 	// Below makes a group for one command of a sandbox. The command is bounded by
-	// both groups; processors are shared with the others in the sandbox.
+	// both groups; without a limit of its own, processors are shared with the others
+	// in the sandbox.
 	Below(name string, l Limits) (Group, error)
 	// Usage reads the counters; it may be called until Remove.
 	Usage() Usage
-	// OOMKills is Usage's, alone. Groups below are not counted.
-	OOMKills() int64
+	// Counts reads the counters of limits that were met. It is cheap.
+	Counts() Counts
+	// Limit sets the group's limits anew. Zero leaves one as it is.
+	Limit(l Limits) error
 	// Pids are the processes in the group, those in groups below left out.
 	Pids() []int
 	// Freeze stops every process of a sandbox, those in groups below as well, and
@@ -141,7 +156,7 @@ func (c *counter) read(path, key string) int64 {
 		}
 		c.file = f
 	}
-	raw := make([]byte, 512)
+	raw := make([]byte, 1024)
 	n, _ := c.file.ReadAt(raw, 0)
 	return findKey(string(raw[:n]), key)
 }

@@ -68,7 +68,7 @@ func new1(above map[string]string, controllers []string, name string, l Limits) 
 		}
 		g.dirs[c] = path
 	}
-	if err := g.limit(l); err != nil {
+	if err := g.Limit(l); err != nil {
 		return nil, errors.Join(err, g.Remove())
 	}
 	return g, nil
@@ -113,11 +113,12 @@ func (h *v1) Close() error {
 }
 
 type group1 struct {
-	dirs map[string]string
-	ooms counter
+	dirs                     map[string]string
+	ooms, refused, throttled counter
 }
 
-func (g *group1) limit(l Limits) error {
+// Limit implements Group.
+func (g *group1) Limit(l Limits) error {
 	if l.MemoryBytes > 0 {
 		limit := strconv.FormatInt(l.MemoryBytes, 10)
 		if err := write(g.dirs["memory"], "memory.limit_in_bytes", limit); err != nil {
@@ -162,8 +163,11 @@ func (g *group1) Add(pid int) error {
 }
 
 func (g *group1) Below(name string, l Limits) (Group, error) {
-	l.CPUs = 0 // the sandbox's share is shared
-	return new1(g.dirs, below1, name, l)
+	controllers := below1
+	if l.CPUs > 0 { // otherwise the sandbox's share is shared
+		controllers = append([]string{"cpu"}, below1...)
+	}
+	return new1(g.dirs, controllers, name, l)
 }
 
 func (g *group1) Usage() Usage {
@@ -171,12 +175,21 @@ func (g *group1) Usage() Usage {
 	return Usage{
 		CPU:            time.Duration(readInt(filepath.Join(g.dirs["cpuacct"], "cpuacct.usage"))),
 		MaxMemoryBytes: readInt(filepath.Join(memory, "memory.max_usage_in_bytes")),
-		OOMKills:       g.OOMKills(),
+		OOMKills:       g.Counts().OOMKills,
 	}
 }
 
-func (g *group1) OOMKills() int64 {
-	return g.ooms.read(filepath.Join(g.dirs["memory"], "memory.oom_control"), "oom_kill")
+// Counts implements Group. A command's group has no processors of its own unless it
+// has a limit for them.
+func (g *group1) Counts() Counts {
+	c := Counts{
+		OOMKills: g.ooms.read(filepath.Join(g.dirs["memory"], "memory.oom_control"), "oom_kill"),
+		Refused:  g.refused.read(filepath.Join(g.dirs["pids"], "pids.events"), "max"),
+	}
+	if g.dirs["cpu"] != "" {
+		c.Throttled = time.Duration(g.throttled.read(filepath.Join(g.dirs["cpu"], "cpu.stat"), "throttled_time"))
+	}
+	return c
 }
 
 func (g *group1) Pids() []int { return groupPids(g.dirs["pids"]) }
@@ -211,6 +224,8 @@ func (g *group1) Kill() error {
 
 func (g *group1) Remove() error {
 	g.ooms.close()
+	g.refused.close()
+	g.throttled.close()
 	if dir := g.dirs["freezer"]; dir != "" {
 		_ = thaw(dir) // what stands still does not die; removing says what does not work
 	}

@@ -77,9 +77,12 @@ func (h *v2) Close() error { return removeFolder(h.dir, h.prefix) }
 // group2 is a folder with the limits. Only groups without others below may hold
 // processes, so a sandbox's are in one named main.
 type group2 struct {
-	dir, main string
-	ooms      counter
+	dir, main                string
+	ooms, refused, throttled counter
 }
+
+// Limit implements Group.
+func (g *group2) Limit(l Limits) error { return limit2(g.dir, l) }
 
 func limit2(dir string, l Limits) error {
 	settings := [][2]string{}
@@ -111,7 +114,6 @@ func (g *group2) Add(pid int) error {
 }
 
 func (g *group2) Below(name string, l Limits) (Group, error) {
-	l.CPUs = 0 // the sandbox's share is shared
 	dir := filepath.Join(g.dir, name)
 	below := &group2{dir: dir, main: dir}
 	if err := makeGroup(dir); err != nil {
@@ -127,13 +129,17 @@ func (g *group2) Usage() Usage {
 	return Usage{
 		CPU:            time.Duration(readKey(filepath.Join(g.dir, "cpu.stat"), "usage_usec")) * time.Microsecond,
 		MaxMemoryBytes: readInt(filepath.Join(g.dir, "memory.peak")),
-		OOMKills:       g.OOMKills(),
+		OOMKills:       g.Counts().OOMKills,
 	}
 }
 
-// OOMKills leaves out the groups below.
-func (g *group2) OOMKills() int64 {
-	return g.ooms.read(filepath.Join(g.main, "memory.events.local"), "oom_kill")
+// Counts implements Group.
+func (g *group2) Counts() Counts {
+	return Counts{
+		OOMKills:  g.ooms.read(filepath.Join(g.main, "memory.events.local"), "oom_kill"),
+		Refused:   g.refused.read(filepath.Join(g.dir, "pids.events"), "max"),
+		Throttled: time.Duration(g.throttled.read(filepath.Join(g.dir, "cpu.stat"), "throttled_usec")) * time.Microsecond,
+	}
 }
 
 func (g *group2) Pids() []int { return groupPids(g.main) }
@@ -150,5 +156,7 @@ func (g *group2) Kill() error { return write(g.dir, "cgroup.kill", "1") }
 
 func (g *group2) Remove() error {
 	g.ooms.close()
+	g.refused.close()
+	g.throttled.close()
 	return removeGroup(g.dir)
 }

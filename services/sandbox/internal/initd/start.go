@@ -164,7 +164,7 @@ func (s *starter) start(c *wire.Command, streams []int) error {
 	if err := checkFolder(c.Dir); err != nil {
 		return send(failure(c.ID, err, true))
 	}
-	limited := c.AddressSpace > 0 || c.Processes > 0
+	limited := c.AddressSpace > 0 || c.Processes > 0 || c.FileSize > 0 || c.OpenFiles > 0
 	pidfd := -1
 	attr.Sys.Ptrace, attr.Sys.PidFD = c.Hold || limited, &pidfd
 
@@ -260,7 +260,7 @@ func (s *starter) confine(pid int, c *wire.Command) error {
 	for _, l := range []struct {
 		id    int
 		value uint64
-	}{{unix.RLIMIT_AS, c.AddressSpace}, {unix.RLIMIT_NPROC, c.Processes}} {
+	}{{unix.RLIMIT_AS, c.AddressSpace}, {unix.RLIMIT_NPROC, c.Processes}, {unix.RLIMIT_FSIZE, c.FileSize}, {unix.RLIMIT_NOFILE, c.OpenFiles}} {
 		if l.value == 0 {
 			continue
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
 	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
+	"github.com/fairlead/fairlead/services/sandbox/internal/room"
 	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )
 
@@ -50,6 +51,8 @@ var rules = []rule{
 	{box.ErrWorkspaceFull, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_FULL},
 	{box.ErrTooManyExecs, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_EXECS},
 	{box.ErrTooManySandboxes, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_SANDBOXES},
+	{box.ErrLimitUnavailable, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_LIMIT_UNAVAILABLE},
+	{room.ErrFull, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_DISK_FULL},
 	{box.ErrIsolation, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_ISOLATION_FAILED},
 	{files.ErrNotFound, codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND},
 	{files.ErrEscapes, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_PATH_ESCAPES},
@@ -89,6 +92,7 @@ func status(err error) error {
 		return err
 	}
 	var ceiling *box.CeilingError
+	var floor *box.FloorError
 	var edit *files.EditError
 	var before *box.FailedBeforeError
 	switch {
@@ -100,7 +104,9 @@ func status(err error) error {
 		return apierr.Forward(grpcstatus.ErrorProto(&was))
 	case errors.As(err, &ceiling):
 		return apierr.New(codes.InvalidArgument, domain, reason(sandboxv1.ErrorReason_ERROR_REASON_LIMIT_ABOVE_CEILING),
-			err.Error(), apierr.Field("start."+ceiling.Field, err.Error()))
+			err.Error(), apierr.Field(ceiling.Field, err.Error()), apierr.Metadata(map[string]string{"asked": ceiling.Asked, "allowed": ceiling.Ceiling}))
+	case errors.As(err, &floor):
+		return invalid(floor.Field, "%s", strings.TrimPrefix(err.Error(), floor.Field+" "))
 	case errors.As(err, &edit):
 		return editStatus(edit)
 	case errors.Is(err, errNoPrincipal):
@@ -133,6 +139,8 @@ func details(r rule, err error) []apierr.Option {
 		return []apierr.Option{apierr.Quota("execs", err.Error()), apierr.RetryAfter(time.Second)}
 	case r.reason == sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_SANDBOXES:
 		return []apierr.Option{apierr.Quota("sandboxes", err.Error()), apierr.RetryAfter(time.Second)}
+	case r.reason == sandboxv1.ErrorReason_ERROR_REASON_DISK_FULL:
+		return []apierr.Option{apierr.Quota("disk", err.Error()), apierr.RetryAfter(10 * time.Second)}
 	case r.code == codes.Unavailable:
 		return []apierr.Option{apierr.RetryAfter(time.Second)}
 	case r.code == codes.ResourceExhausted:

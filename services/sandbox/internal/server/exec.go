@@ -101,11 +101,19 @@ func spec(s *sandboxv1.ExecStart) (box.Spec, error) {
 	}
 	return box.Spec{
 		Argv: slices.Clone(s.GetArgv()), Env: s.GetEnv(), Dir: dir, Stdin: s.GetStdin(), Terminal: terminal(s.GetTerminal()),
-		Lower: box.Lower{
-			MemoryBytes: s.GetLimits().GetMemoryBytes(), Processes: int64(s.GetLimits().GetProcesses()),
-			OutputBytes: s.GetLimits().GetOutputBytes(), Timeout: s.GetTimeout().AsDuration(),
-		},
+		Lower: lower(s),
 	}, nil
+}
+
+// lower are the limits that a command asks for.
+func lower(s *sandboxv1.ExecStart) box.Lower {
+	l := s.GetLimits()
+	return box.Lower{
+		MemoryBytes: l.GetMemoryBytes(), Processes: int64(l.GetProcesses()), CPUs: float64(l.GetCpuMillis()) / 1000,
+		FileBytes: l.GetFileBytes(), OpenFiles: int64(l.GetOpenFiles()), OutputBytes: l.GetOutputBytes(), FloodBytes: l.GetFloodBytes(),
+		WorkspaceBytes: l.GetWorkspaceBytes(), WorkspaceInodes: l.GetWorkspaceInodes(),
+		Timeout: s.GetTimeout().AsDuration(), Shorten: s.GetShortenTimeout(),
+	}
 }
 
 func terminal(t *sandboxv1.TerminalSize) *box.TerminalSize {
@@ -157,6 +165,7 @@ var reasons = map[box.Reason]sandboxv1.ExitReason{
 	box.Cancelled:      sandboxv1.ExitReason_EXIT_REASON_CANCELLED,
 	box.OutputLimit:    sandboxv1.ExitReason_EXIT_REASON_OUTPUT_LIMIT,
 	box.WorkspaceLimit: sandboxv1.ExitReason_EXIT_REASON_WORKSPACE_LIMIT,
+	box.FileLimit:      sandboxv1.ExitReason_EXIT_REASON_FILE_LIMIT,
 	box.NotStarted:     sandboxv1.ExitReason_EXIT_REASON_NOT_STARTED,
 	box.Lost:           sandboxv1.ExitReason_EXIT_REASON_LOST,
 }
@@ -165,8 +174,16 @@ func exited(o box.Outcome) *sandboxv1.ExecExited {
 	return &sandboxv1.ExecExited{
 		Reason: reasons[o.Reason], ExitCode: int32(o.ExitCode), Signal: int32(o.Signal), Message: strings.ToValidUTF8(o.Message, "\uFFFD"),
 		WallTime: durationpb.New(o.Wall), CpuTime: durationpb.New(o.CPU), MaxMemoryBytes: o.MaxMemory, OutputTruncated: o.Truncated,
-		Network: uses(o.Network),
+		Network: uses(o.Network), CpuThrottledTime: durationpb.New(o.Throttled), LimitsHit: hits(o.Hits),
 	}
+}
+
+func hits(all []box.Hit) []*sandboxv1.LimitHit {
+	told := make([]*sandboxv1.LimitHit, 0, len(all))
+	for _, h := range all {
+		told = append(told, &sandboxv1.LimitHit{Limit: h.Limit, Message: h.Message})
+	}
+	return told
 }
 
 func (s *execServer) ListExecs(ctx context.Context, r *sandboxv1.ListExecsRequest) (*sandboxv1.ListExecsResponse, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
+	"github.com/fairlead/fairlead/services/sandbox/internal/room"
 )
 
 // intent identifies a change that took effect although nobody was told.
@@ -324,6 +325,9 @@ func moved(w *box.Workspace, raw []byte) ([]byte, bool) {
 // failure encodes what a change failed with, if it is about the change: then the
 // call ends with it.
 func failure(err error) []byte {
+	if errors.Is(err, room.ErrFull) {
+		return nil // there may be room the next time
+	}
 	told := status(err)
 	if apierr.ErrorDomain(told) != domain {
 		return nil

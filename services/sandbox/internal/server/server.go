@@ -24,6 +24,10 @@ type Info struct {
 	Level    string
 	Driver   string
 	Includes []string
+	// NetworkKind is what commands may reach at most: `none` or `allowlist`.
+	NetworkKind string
+	// Quota is how a workspace's size is kept.
+	Quota string
 	// Network checks what commands may reach.
 	Network *network.Network
 	// Snapshots is how many a session may have, and SnapshotBytes how large they may

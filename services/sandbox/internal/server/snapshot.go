@@ -133,7 +133,7 @@ func (s *snapshotServer) CreateSnapshot(ctx context.Context, r *sandboxv1.Create
 func (s *snapshotServer) create(ctx context.Context, k *kept, call string, r *sandboxv1.CreateSnapshotRequest) (proto.Message, error) {
 	id := snapshotID(call)
 	if _, err := k.store.Get(id); errors.Is(err, snapshot.ErrNotFound) {
-		if err := s.room(k.store); err != nil {
+		if err := errors.Join(s.room(k.store), k.Room()); err != nil {
 			return nil, err
 		}
 	}

@@ -22,20 +22,39 @@ func (s *workspaceServer) EnsureWorkspace(ctx context.Context, r *sandboxv1.Ensu
 	if err != nil {
 		return nil, status(err)
 	}
-	policy, err := s.policy(r.GetNetwork())
+	want, err := s.want(r)
 	if err != nil {
 		return nil, status(err)
 	}
-	got, err := s.node.Ensure(c, r.GetWorkspaceGeneration(), func(w *box.Workspace) error { return seed(w, r.GetSeedFiles()) })
+	got, err := s.node.Ensure(c, r.GetWorkspaceGeneration(), want, func(w *box.Workspace) error { return seed(w, r.GetSeedFiles()) })
 	if err != nil {
 		return nil, status(err)
 	}
-	if r.GetNetwork() != nil {
-		if err := s.node.SetNetwork(c, got.Generation, policy); err != nil {
-			return nil, status(err)
-		}
+	if r.GetWarm() {
+		s.node.Warm(ctx, c.Key)
 	}
 	return &sandboxv1.EnsureWorkspaceResponse{Created: got.Created, Node: s.info.Node, WorkspaceGeneration: got.Generation}, nil
+}
+
+// want is what a workspace is asked to be like.
+func (s *Server) want(r *sandboxv1.EnsureWorkspaceRequest) (box.Want, error) {
+	var w box.Want
+	if r.GetNetwork() != nil {
+		policy, err := s.policy(r.GetNetwork())
+		if err != nil {
+			return w, err
+		}
+		w.Network = &policy
+	}
+	if l := r.GetLimits(); l != nil {
+		w.Limits = &box.Lower{
+			MemoryBytes: l.GetMemoryBytes(), Processes: int64(l.GetProcesses()), CPUs: float64(l.GetCpuMillis()) / 1000,
+			FileBytes: l.GetFileBytes(), OpenFiles: int64(l.GetOpenFiles()), OutputBytes: l.GetOutputBytes(), FloodBytes: l.GetFloodBytes(),
+			WorkspaceBytes: l.GetWorkspaceBytes(), WorkspaceInodes: l.GetWorkspaceInodes(),
+			Timeout: l.GetTimeout().AsDuration(), MaxTimeout: l.GetMaxTimeout().AsDuration(),
+		}
+	}
+	return w, nil
 }
 
 // seed puts the first files into a new workspace, in which nothing runs yet.
@@ -87,5 +106,8 @@ func (s *workspaceServer) DeleteWorkspace(ctx context.Context, r *sandboxv1.Dele
 }
 
 func (s *workspaceServer) GetCapabilities(context.Context, *sandboxv1.GetCapabilitiesRequest) (*sandboxv1.GetCapabilitiesResponse, error) {
-	return &sandboxv1.GetCapabilitiesResponse{Node: s.info.Node, Level: s.info.Level, Driver: s.info.Driver, Includes: s.info.Includes}, nil
+	return &sandboxv1.GetCapabilitiesResponse{
+		Node: s.info.Node, Level: s.info.Level, Driver: s.info.Driver, Includes: s.info.Includes,
+		Network: s.info.NetworkKind, WorkspaceQuota: s.info.Quota,
+	}, nil
 }

@@ -66,6 +66,8 @@ type Command struct {
 	Rows, Columns uint16
 	AddressSpace  uint64 // bytes that each process may map; zero for no limit
 	Processes     uint64 // processes of the sandbox's user; zero for no limit
+	FileSize      uint64 // bytes of a file that it writes; zero for the sandbox's limit
+	OpenFiles     uint64 // of each process; zero for the sandbox's limit
 	Dir           string
 	Argv, Env     []string
 }
@@ -104,7 +106,9 @@ func (c *Command) Encode() []byte {
 	b = binary.LittleEndian.AppendUint16(b, c.Rows)
 	b = binary.LittleEndian.AppendUint16(b, c.Columns)
 	b = binary.LittleEndian.AppendUint64(b, c.AddressSpace)
-	b = binary.LittleEndian.AppendUint64(b, c.Processes)
+	for _, limit := range []uint64{c.Processes, c.FileSize, c.OpenFiles} {
+		b = binary.LittleEndian.AppendUint64(b, limit)
+	}
 	b = appendString(b, c.Dir)
 	for _, list := range [][]string{c.Argv, c.Env} {
 		b = binary.LittleEndian.AppendUint32(b, uint32(len(list)))
@@ -124,7 +128,8 @@ func DecodeCommand(b []byte) (*Command, error) {
 	flags := r.byte()
 	c := &Command{
 		Hold: flags&flagHold != 0, Terminal: flags&flagTerminal != 0,
-		ID: r.uint64(), Rows: r.uint16(), Columns: r.uint16(), AddressSpace: r.uint64(), Processes: r.uint64(), Dir: r.string(),
+		ID: r.uint64(), Rows: r.uint16(), Columns: r.uint16(), AddressSpace: r.uint64(), Processes: r.uint64(),
+		FileSize: r.uint64(), OpenFiles: r.uint64(), Dir: r.string(),
 	}
 	for _, list := range []*[]string{&c.Argv, &c.Env} {
 		for range r.count() {

@@ -94,7 +94,7 @@ func (b *body) Init() int { return b.init }
 
 // Release lowers the limits and lets init go.
 func (b *body) Release() error {
-	if err := limit(b.init, b.spec.Owner, warm.Resources(b.spec.Limits)); err != nil {
+	if err := warm.Limit(b.init, b.spec.Owner, warm.Resources(b.spec.Limits)); err != nil {
 		return err
 	}
 	_, err := b.unblock.Write([]byte{1})

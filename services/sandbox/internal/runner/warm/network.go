@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
@@ -17,21 +18,74 @@ const TrustPath = "/etc/fairlead/certificates.pem"
 // network device and no route: all there is inside is a listener, which is served
 // out here.
 func (s *sandbox) openNetwork(deadline time.Time) error {
-	if s.spec.Network == "" {
+	if s.spec.Network == "" && (!s.spec.Spare || s.r.network == nil) {
 		return nil
 	}
 	if s.r.network == nil {
-		return errors.New("the sandbox is to have a network, and this node gives none")
+		return errNoNetwork
 	}
 	l, err := s.listener(deadline)
 	if err != nil {
 		return fmt.Errorf("open the sandbox's way out: %w", err)
 	}
-	s.out, err = s.r.network(s.spec, l)
+	if s.spec.Network == "" {
+		s.out, s.unserved = l, l // whoever takes it over may have a network
+		return nil
+	}
+	return s.serveNetwork(l)
+}
+
+var errNoNetwork = errors.New("the sandbox is to have a network, and this node gives none")
+
+func (s *sandbox) serveNetwork(l net.Listener) error {
+	out, err := s.r.network(s.spec, l)
 	if err != nil {
 		return errors.Join(fmt.Errorf("serve the sandbox's way out: %w", err), l.Close())
 	}
+	s.out = out
 	return nil
+}
+
+// become has a sandbox in which nothing ran yet be another workspace's, with what
+// that is to have. What was settled when it was made cannot change. On an error it
+// must be ended. The runner's mu is held.
+func (s *sandbox) become(to box.Sandbox) error {
+	was := s.spec
+	same := was
+	same.ID, same.Workspace, same.Home, same.Tenant, same.Session, same.Spare = to.ID, to.Workspace, to.Home, to.Tenant, to.Session, to.Spare
+	same.Network, same.Limits = to.Network, to.Limits
+	l := to.Limits
+	if same != to || l.TmpBytes != was.Limits.TmpBytes || l.ShmBytes != was.Limits.ShmBytes || (was.Network != "" && was.Network != to.Network) {
+		return errors.New("it was made for something else")
+	}
+	s.spec = to
+	if was.Limits != l {
+		if err := s.lower(l); err != nil {
+			return err
+		}
+	}
+	unserved := s.unserved
+	s.unserved = nil
+	switch {
+	case was.Network == to.Network && unserved == nil:
+		return nil
+	case to.Network == "":
+		s.out = nil
+		return unserved.Close()
+	case unserved == nil:
+		return errors.New("it was made without a way out")
+	}
+	return s.serveNetwork(unserved)
+}
+
+// lower sets lower limits for a sandbox in which nothing ran yet.
+func (s *sandbox) lower(l box.Limits) error {
+	if s.group != nil {
+		if err := s.group.Limit(groupOf(l)); err != nil {
+			return err
+		}
+	}
+	return Limit(s.init, s.spec.Owner, Resources(l))
 }
 
 // listener asks init for it. No command runs yet, so init is still what it was, and

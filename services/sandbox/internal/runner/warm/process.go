@@ -29,8 +29,8 @@ type process struct {
 	*stdio
 	sb    *sandbox
 	id    uint64
-	group cgroup.Group // of its own; nil for none
-	ooms  int64        // kills in the sandbox's group when it started
+	group cgroup.Group  // of its own; nil for none
+	met   cgroup.Counts // of the sandbox's group when it started
 
 	started chan struct{} // closed when init has started it, or not
 	ended   chan struct{} // closed when it has ended
@@ -87,14 +87,14 @@ func (s *sandbox) start(c box.Command) (*process, error) {
 	request := p.request(s.r.path, c)
 	if s.group != nil && (!alone || lowered(c)) {
 		request.Hold = true
-		p.group, err = s.group.Below(strconv.FormatUint(p.id, 10), cgroup.Limits{MemoryBytes: c.Limits.MemoryBytes, Processes: c.Limits.Processes})
+		p.group, err = s.group.Below(strconv.FormatUint(p.id, 10), groupLimits(c))
 		if err != nil {
 			p.clear()
 			ends.closeOurs()
 			return nil, err
 		}
 	}
-	p.ooms = s.oomKills()
+	p.met = s.counts()
 	if err := s.sendCommand(request, ends.child()); err != nil {
 		if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, os.ErrDeadlineExceeded) {
 			err = errGone // nothing was started
@@ -131,7 +131,18 @@ func (s *sandbox) forget(p *process) {
 
 // lowered says whether a command has limits of its own.
 func lowered(c box.Command) bool {
-	return c.Limits.MemoryBytes < c.Sandbox.Limits.MemoryBytes || c.Limits.Processes < c.Sandbox.Limits.Processes
+	l, all := c.Limits, c.Sandbox.Limits
+	return l.MemoryBytes < all.MemoryBytes || l.Processes < all.Processes || l.CPUs < all.CPUs
+}
+
+// groupLimits are those of a command's own group. It has its own share of the
+// processors only when that is smaller than the sandbox's.
+func groupLimits(c box.Command) cgroup.Limits {
+	l := cgroup.Limits{MemoryBytes: c.Limits.MemoryBytes, Processes: c.Limits.Processes}
+	if c.Limits.CPUs < c.Sandbox.Limits.CPUs {
+		l.CPUs = c.Limits.CPUs
+	}
+	return l
 }
 
 func (p *process) request(path string, c box.Command) *wire.Command {
@@ -139,6 +150,12 @@ func (p *process) request(path string, c box.Command) *wire.Command {
 	w.Rows, w.Columns = terminalSize(c.Terminal)
 	if p.sb.group == nil {
 		w.AddressSpace, w.Processes = uint64(c.Limits.MemoryBytes), uint64(c.Limits.Processes)+helpers
+	}
+	if c.Limits.FileBytes < c.Sandbox.Limits.FileBytes {
+		w.FileSize = uint64(c.Limits.FileBytes)
+	}
+	if c.Limits.OpenFiles < c.Sandbox.Limits.OpenFiles {
+		w.OpenFiles = uint64(c.Limits.OpenFiles)
 	}
 	return w
 }
@@ -254,14 +271,14 @@ func (p *process) hear(reply wire.Reply, files *[]int) error {
 	return nil
 }
 
-// lose notes that the sandbox has ended. ooms is the count of its group at last.
+// lose notes that the sandbox has ended. ooms is its group's count of kills at last.
 func (p *process) lose(ooms int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.reply.Kind != 0 {
 		return // it had ended before
 	}
-	p.lost, p.oom = true, ooms > p.ooms
+	p.lost, p.oom = true, ooms > p.met.OOMKills
 	if p.out == nil { // a terminal that never was
 		p.out = io.NopCloser(strings.NewReader(""))
 	}
@@ -336,12 +353,16 @@ func (p *process) Wait() box.Exit {
 		if !reply.Swept && p.group == nil {
 			p.sb.sweep()
 		}
-		e.OOMKilled = p.sb.oomKills() > p.ooms && p.group == nil
+		met := p.sb.counts().Since(p.met)
+		e.OOMKilled = met.OOMKills > 0 && p.group == nil
+		e.Throttled, e.Refused = met.Throttled, met.Refused
 	}
 	if p.group != nil {
 		_ = p.group.Kill()
 		if u := p.group.Usage(); !lost {
 			e.OOMKilled, e.MaxMemory = u.OOMKills > 0, max(u.MaxMemoryBytes, e.MaxMemory)
+			met := p.group.Counts()
+			e.Throttled, e.Refused = max(met.Throttled, e.Throttled), max(met.Refused, e.Refused)
 		}
 	}
 	p.clear()

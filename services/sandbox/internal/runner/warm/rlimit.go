@@ -1,6 +1,8 @@
 package warm
 
 import (
+	"fmt"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
@@ -28,4 +30,24 @@ func Resources(l box.Limits) []Resource {
 		{"msgqueue", unix.RLIMIT_MSGQUEUE, 1 << 20},
 		{"sigpending", unix.RLIMIT_SIGPENDING, 4096},
 	}
+}
+
+// Limit lowers the limits of a sandbox in which nothing runs yet. A process may do
+// that to another one of its own user without any privilege, so this runs with
+// the credentials of the sandbox's owner; root does not do, where it lacks the
+// capability for resources.
+func Limit(pid int, o box.Owner, all []Resource) error {
+	return As(o, func() error {
+		for _, r := range all {
+			var old unix.Rlimit
+			if err := unix.Prlimit(pid, r.ID, nil, &old); err != nil {
+				return fmt.Errorf("read limit %s: %w", r.Name, err)
+			}
+			value := min(r.Value, old.Max)
+			if err := unix.Prlimit(pid, r.ID, &unix.Rlimit{Cur: value, Max: value}, nil); err != nil {
+				return fmt.Errorf("set limit %s: %w", r.Name, err)
+			}
+		}
+		return nil
+	})
 }

@@ -31,10 +31,12 @@ type sandbox struct {
 	init   int      // the first process, as the host counts
 	group  cgroup.Group
 	socket *net.UnixConn
-	out    io.Closer     // serves its way out; nil without a network
-	ready  chan struct{} // closed when it was made, or could not be
-	fault  error         // why it could not be made; valid once ready is closed
-	gone   chan struct{} // closed when nothing of it is left
+	out    io.Closer // serves its way out; nil without a network
+	// unserved is the listener of its way out, until it is known whether it has one.
+	unserved net.Listener
+	ready    chan struct{} // closed when it was made, or could not be
+	fault    error         // why it could not be made; valid once ready is closed
+	gone     chan struct{} // closed when nothing of it is left
 
 	// turn is held by whoever starts a command or kills what one left, which must
 	// not take the one for the other.
@@ -102,10 +104,7 @@ func (s *sandbox) launch(ctx context.Context, name string) error {
 	}
 	defer func() { _ = socket.Close() }() // the sandbox has it by then
 	if s.r.groups != nil {
-		s.group, err = s.r.groups.New(name, cgroup.Limits{
-			MemoryBytes: s.spec.Limits.MemoryBytes, Processes: s.spec.Limits.Processes + helpers, CPUs: s.spec.Limits.CPUs,
-		})
-		if err != nil {
+		if s.group, err = s.r.groups.New(name, groupOf(s.spec.Limits)); err != nil {
 			return err
 		}
 	}
@@ -121,6 +120,11 @@ func (s *sandbox) launch(ctx context.Context, name string) error {
 		return err
 	}
 	return s.openNetwork(deadline)
+}
+
+// groupOf are the limits of a sandbox's control group.
+func groupOf(l box.Limits) cgroup.Limits {
+	return cgroup.Limits{MemoryBytes: l.MemoryBytes, Processes: l.Processes + helpers, CPUs: l.CPUs}
 }
 
 // build has the sandbox made and takes hold of it, while it is certain to live.

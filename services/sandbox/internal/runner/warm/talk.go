@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
@@ -122,7 +123,7 @@ func (s *sandbox) follow() {
 	lost := slices.Collect(maps.Values(s.commands)) // none comes any more: it is doomed
 	s.mu.Unlock()
 	s.r.drop(s)
-	oom := s.oomKills()
+	oom := s.counts().OOMKills
 	s.complain()
 	s.release()
 	for _, p := range lost {
@@ -154,11 +155,11 @@ func (s *sandbox) take(reply wire.Reply, files *[]int) error {
 	return p.hear(reply, files)
 }
 
-func (s *sandbox) oomKills() int64 {
+func (s *sandbox) counts() cgroup.Counts {
 	if s.group == nil {
-		return 0
+		return cgroup.Counts{}
 	}
-	return s.group.OOMKills()
+	return s.group.Counts()
 }
 
 // sweep kills what a command left that ran in the sandbox's own group beside

@@ -234,11 +234,16 @@ func (r *Runner) Move(from string, to box.Sandbox) {
 	defer r.mu.Unlock()
 	for _, s := range slices.Clone(r.warm[from]) {
 		r.remove(s)
-		if s.spec.Owner != to.Owner || s.spec.Limits != to.Limits || s.spec.Network != to.Network || len(r.warm[to.Workspace]) > 0 {
+		if len(r.warm[to.Workspace]) > 0 {
 			s.kill()
 			continue
 		}
-		s.spec, s.since = to, time.Now()
+		if err := s.become(to); err != nil {
+			r.log.Debug("a sandbox cannot be what another session wants: ending it", "error", err)
+			s.kill()
+			continue
+		}
+		s.since = time.Now()
 		r.warm[to.Workspace] = []*sandbox{s}
 		r.rest(s)
 	}

@@ -1,0 +1,129 @@
+package box
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Hit says that a command met a limit.
+type Hit struct {
+	Limit   string `json:"limit"`
+	Message string `json:"message"` // for people and models
+}
+
+// Limits that may be met, as the contract names them.
+const (
+	hitMemory    = "memory"
+	hitProcesses = "processes"
+	hitCPUs      = "cpus"
+	hitFile      = "file-size"
+	hitOpenFiles = "open-files"
+	hitOutput    = "output"
+	hitFlood     = "flood"
+	hitBytes     = "workspace-bytes"
+	hitInodes    = "workspace-inodes"
+	hitTmp       = "tmp"
+	hitTimeout   = "timeout"
+)
+
+// overLimit is the end of a command that a limit brought about.
+func overLimit(r Reason, limit, message string) Outcome {
+	return Outcome{Reason: r, Message: message, Hits: []Hit{{limit, message}}}
+}
+
+// Of the processors' time that a command had to wait for, what is worth a word.
+const (
+	throttledLeast = 200 * time.Millisecond
+	throttledShare = 10 // of the wall time, one part in so many
+)
+
+// met lists the limits that a command met without being ended for them. The kernel
+// tells of memory, processes and processors. Of others only the command knows: its
+// last words are looked at when it failed. mu is held.
+func (e *Exec) met(exit Exit, o *Outcome, wall time.Duration) []Hit {
+	l := e.limits
+	if l.MemoryBytes == 0 || exit.Lost {
+		return nil // nothing is known
+	}
+	var hits []Hit
+	hit := func(limit, format string, args ...any) {
+		for _, h := range append(o.Hits, hits...) {
+			if h.Limit == limit {
+				return
+			}
+		}
+		hits = append(hits, Hit{limit, fmt.Sprintf(format, args...)})
+	}
+	if exit.OOMKilled {
+		hit(hitMemory, "one of its processes was killed because together they wanted more memory than the %d bytes that they may have", l.MemoryBytes)
+	}
+	if exit.Refused > 0 {
+		hit(hitProcesses, "%d times it could not make a process or thread: there may be %d at once", exit.Refused, l.Processes)
+	}
+	if exit.Throttled >= throttledLeast && exit.Throttled >= wall/throttledShare {
+		hit(hitCPUs, "it was held back for %v: it may use as much time as %g processors give", exit.Throttled.Round(time.Millisecond), l.CPUs)
+	}
+	if e.written > e.kept {
+		hit(hitOutput, "%d bytes of its output were thrown away: %d are kept", e.written-e.kept, l.OutputBytes)
+	}
+	if o.Reason == Exited && o.ExitCode != 0 {
+		e.readLastWords(o.ExitCode, hit)
+	}
+	return hits
+}
+
+// sigxfszStatus is what a shell exits with when a file of its last command became
+// too large.
+const sigxfszStatus = 128 + 25
+
+// lastWords is how much of the end of the output is looked at, in bytes.
+const lastWords = 4096
+
+// readLastWords tells of limits that only programs hear of: the kernel's texts for
+// the errors with which it refuses. LANG is C.UTF-8 unless a command changes it. mu
+// is held.
+func (e *Exec) readLastWords(status int, hit func(limit, format string, args ...any)) {
+	text, l := e.tail(), e.limits
+	if status == sigxfszStatus || strings.Contains(text, "File too large") || strings.Contains(text, "File size limit exceeded") {
+		hit(hitFile, "a file was to be larger than the %d bytes that a file may have", l.FileBytes)
+	}
+	if strings.Contains(text, "Too many open files") {
+		hit(hitOpenFiles, "a process wanted more open files than the %d that it may have", l.OpenFiles)
+	}
+	if strings.Contains(text, "Cannot allocate memory") || strings.Contains(text, "MemoryError") {
+		hit(hitMemory, "it got no more memory: it may have %d bytes", l.MemoryBytes)
+	}
+	if strings.Contains(text, "Resource temporarily unavailable") {
+		hit(hitProcesses, "it seems that it could not make a process or thread: there may be %d at once", l.Processes)
+	}
+	if strings.Contains(text, "Disk quota exceeded") {
+		hit(hitBytes, "the workspace is full: with the home directory it may have %d bytes and %d files and directories", l.WorkspaceBytes, l.WorkspaceInodes)
+	}
+	if strings.Contains(text, "No space left on device") {
+		hit(hitTmp, "a file system was full: /tmp has %d bytes and /dev/shm %d, and each as many files as fit 4096 bytes each; the workspace has more", l.TmpBytes, l.ShmBytes)
+	}
+}
+
+// tail is the end of what is kept of both outputs. mu is held.
+func (e *Exec) tail() string {
+	var b strings.Builder
+	for i, name := range streamFiles {
+		n := min(e.streams[i].size, lastWords)
+		if n == 0 {
+			continue
+		}
+		f, err := os.Open(filepath.Join(e.dir, name))
+		if err != nil {
+			continue // it was forgotten meanwhile
+		}
+		raw := make([]byte, n)
+		read, _ := f.ReadAt(raw, e.streams[i].size-n)
+		_ = f.Close()
+		b.Write(raw[:read])
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

@@ -1,0 +1,99 @@
+// Package room watches the free space of the file systems that a node writes to,
+// so that it refuses new work before one of them is full: a full disk would hurt
+// every session, and the records of what they did.
+package room
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/sys/unix"
+)
+
+// ErrFull says that less is free than there must be.
+var ErrFull = errors.New("the node's disk is nearly full")
+
+// Free is what a file system has left for those without privileges.
+type Free struct {
+	Bytes, Inodes int64
+	// AnyInodes says that the file system makes inodes as they are needed.
+	AnyInodes bool
+}
+
+// Watch looks after folders. It is safe for concurrent use.
+type Watch struct {
+	bytes, inodes int64
+	folders       []string
+	look          func(string) (Free, error)
+}
+
+// New watches the file systems of some folders, each of which must keep so many
+// bytes and inodes free. Zero asks for none.
+func New(bytes, inodes int64, folders ...string) *Watch {
+	return &Watch{bytes: bytes, inodes: inodes, folders: slices.Compact(folders), look: look}
+}
+
+func look(folder string) (Free, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(folder, &st); err != nil {
+		return Free{}, fmt.Errorf("look at the file system of %s: %w", folder, err)
+	}
+	return Free{Bytes: int64(st.Bavail) * st.Bsize, Inodes: int64(st.Ffree), AnyInodes: st.Files == 0}, nil
+}
+
+// Check says whether there is room: nil, or ErrFull with what is short and where. It
+// asks the kernel each time, which takes a microsecond, and so knows at once when
+// there is room again.
+func (w *Watch) Check() error { return w.check(1) }
+
+// Tight says whether less than twice the floor is free: time to clear up.
+func (w *Watch) Tight() bool { return errors.Is(w.check(2), ErrFull) }
+
+func (w *Watch) check(times int64) error {
+	for _, folder := range w.folders {
+		free, err := w.look(folder)
+		switch {
+		case err != nil:
+			return err
+		case free.Bytes < times*w.bytes:
+			return fmt.Errorf("%w: %d bytes are free in the file system of %s, and at least %d must stay free (`disk.free-bytes`): try again later, or make room there", ErrFull, free.Bytes, folder, w.bytes)
+		case !free.AnyInodes && free.Inodes < times*w.inodes:
+			return fmt.Errorf("%w: %d inodes are free in the file system of %s, and at least %d must stay free (`disk.free-inodes`): try again later, or delete files there", ErrFull, free.Inodes, folder, w.inodes)
+		}
+	}
+	return nil
+}
+
+// Observe tells a meter what is free, and whether new work is refused.
+func (w *Watch) Observe(m metric.Meter) error {
+	bytes, err1 := m.Int64ObservableGauge("fairlead.sandbox.disk.free", metric.WithUnit("By"), metric.WithDescription("free space of a file system that the node writes to"))
+	inodes, err2 := m.Int64ObservableGauge("fairlead.sandbox.disk.free_inodes", metric.WithDescription("free inodes of a file system that the node writes to"))
+	full, err3 := m.Int64ObservableGauge("fairlead.sandbox.disk.full", metric.WithDescription("1 while new work is refused because too little is free"))
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return fmt.Errorf("make the metrics of disks: %w", err)
+	}
+	_, err := m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		for _, folder := range w.folders {
+			free, err := w.look(folder)
+			if err != nil {
+				return err
+			}
+			where := metric.WithAttributes(attribute.String("fairlead.folder", folder))
+			o.ObserveInt64(bytes, free.Bytes, where)
+			if !free.AnyInodes {
+				o.ObserveInt64(inodes, free.Inodes, where)
+			}
+		}
+		refuses := int64(0)
+		if w.Check() != nil {
+			refuses = 1
+		}
+		o.ObserveInt64(full, refuses)
+		return nil
+	}, bytes, inodes, full)
+	return err
+}
