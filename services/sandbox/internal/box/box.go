@@ -92,8 +92,8 @@ type Options struct {
 	// Reclaim removes what is of no use any more from a workspace's snapshots, which
 	// nobody else uses meanwhile; nil: nothing is removed.
 	Reclaim func(*Workspace) error
-	Log             *slog.Logger
-	Now             func() time.Time
+	Log     *slog.Logger
+	Now     func() time.Time
 }
 
 // Node holds the sessions of one data directory. It is safe for concurrent use.

@@ -34,6 +34,7 @@ type Spec struct {
 	PreCompaction string         `key:"pre-compaction" json:"pre_compaction,omitempty" help:"a shell command that runs in the workspace before the conversation is shortened; what it prints is kept in the summary"`
 
 	Network []NetworkRule `key:"network" json:"network,omitempty" help:"what the agent's commands may reach, within what the sandbox's operator allows; none: no network"`
+	Limits  Limits        `key:"limits" json:"limits,omitzero" help:"what bounds the agent's workspace and commands, below the limits of the sandbox's operator"`
 
 	MaxSteps        int           `key:"max-steps" json:"max_steps,omitempty" help:"the most model calls of a turn"`
 	MaxWallTime     time.Duration `key:"max-wall-time" json:"max_wall_time,omitempty" help:"the most time of a turn"`
@@ -104,6 +105,9 @@ func NewSet(configured map[string]Spec, dflt string) (*Set, error) {
 			faults = append(faults, fmt.Sprintf("agent %q: %v", id, err))
 		}
 		if err := spec.checkNetwork(); err != nil {
+			faults = append(faults, fmt.Sprintf("agent %q: %v", id, err))
+		}
+		if err := spec.Limits.check(); err != nil {
 			faults = append(faults, fmt.Sprintf("agent %q: %v", id, err))
 		}
 		if spec.MaxSteps < 0 || spec.MaxWallTime < 0 || spec.MaxOutputTokens < 0 {
@@ -190,6 +194,6 @@ func (a Agent) Proto(defaultModel string, isDefault bool) *sessionv1.Agent {
 		Name: a.Name(), Revision: a.Revision, Description: a.Spec.Description, Model: model,
 		Tools: a.Spec.Tools, Profile: a.Spec.Profile, Greeting: a.Spec.Greeting, Default: isDefault,
 		Verdict: cmp.Or(a.Spec.Verdict, VerdictNone), OutputSchema: schema,
-		Network: a.Spec.networkProto(),
+		Network: a.Spec.networkProto(), Limits: a.Spec.limitsProto(),
 	}
 }

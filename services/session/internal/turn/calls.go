@@ -436,12 +436,12 @@ func (w *Worker) callRef(callID string) *commonv1.CallRef {
 	return &commonv1.CallRef{Session: "sessions/" + w.lease.Session, Epoch: w.lease.Epoch, CallId: callID}
 }
 
-// finishedCall is the event of a call's end.
 // callEnded are the events that tell how a call ended.
 func (w *Worker) callEnded(u *sessionv1.ToolUse, end ended, took time.Duration) []*sessionv1.Event {
 	finished := w.finishedCall(u.Tool, end.result, took)
 	finished.GetToolCallFinished().Operation = end.told.GetOperation()
-	return append([]*sessionv1.Event{finished}, w.operationEvents(u, end.told)...)
+	events := append(w.networkEvents(u, end.told), finished)
+	return append(events, w.operationEvents(u, end.told)...)
 }
 
 // interruptedCall is the result of a call that the end of its turn stopped.

@@ -106,7 +106,9 @@ func (w *Worker) warmWorkspace(ctx context.Context) *warming {
 // ensureWorkspace makes the workspace.
 func (w *Worker) ensureWorkspace(ctx context.Context, ref *commonv1.CallRef) error {
 	return patiently(ctx, func() error {
-		_, err := w.deps.Workspaces.EnsureWorkspace(ctx, &sandboxv1.EnsureWorkspaceRequest{Call: ref, Network: w.spec.NetworkPolicy()})
+		_, err := w.deps.Workspaces.EnsureWorkspace(ctx, &sandboxv1.EnsureWorkspaceRequest{
+			Call: ref, Network: w.spec.NetworkPolicy(), Limits: w.spec.WorkspaceLimits(), Warm: w.spec.RunsCommands(),
+		})
 		return err
 	})
 }

@@ -63,6 +63,7 @@ func (b bash) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Result
 	if len(p.Command) > bashMaxCommand {
 		return tool.Failed(fmt.Sprintf("The command is longer than %d bytes. Write it to a file and run that.", bashMaxCommand)), nil
 	}
+	wished := p.Timeout == 0 || p.Background
 	if p.Timeout == 0 {
 		p.Timeout = bashDefaultTimeout
 	}
@@ -70,7 +71,7 @@ func (b bash) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Result
 	if p.Background {
 		timeout = b.background
 	}
-	e := &execution{sandbox: b.sandbox, call: c, command: p.Command, timeout: timeout, sink: out, background: p.Background}
+	e := &execution{sandbox: b.sandbox, call: c, command: p.Command, timeout: timeout, sink: out, background: p.Background, wished: wished}
 	exited, err := e.run(ctx)
 	if e.openErr != nil {
 		return nil, e.openErr
@@ -130,7 +131,7 @@ func (e *execution) result(ctx context.Context, exited *sandboxv1.ExecExited) *t
 	if exited.GetOutputTruncated() {
 		text += "\n[The command wrote more output than is kept; the rest was thrown away.]"
 	}
-	text += refusals(exited)
+	text += limits(exited) + refusals(exited)
 	head, outcome := "", toolsv1.CallOutcome_CALL_OUTCOME_ERROR
 	switch exited.GetReason() {
 	case sandboxv1.ExitReason_EXIT_REASON_EXITED:
@@ -145,7 +146,7 @@ func (e *execution) result(ctx context.Context, exited *sandboxv1.ExecExited) *t
 	case sandboxv1.ExitReason_EXIT_REASON_SIGNALED:
 		head = fmt.Sprintf("The command was ended by signal %d", exited.GetSignal())
 	case sandboxv1.ExitReason_EXIT_REASON_TIMED_OUT:
-		head = fmt.Sprintf("The command timed out after %s and was killed", e.timeout)
+		head = fmt.Sprintf("The command timed out after %s and was killed", e.timeLimit(exited))
 	case sandboxv1.ExitReason_EXIT_REASON_CANCELLED:
 		head, outcome = stopped(ctx)
 	case sandboxv1.ExitReason_EXIT_REASON_LOST:
@@ -156,7 +157,18 @@ func (e *execution) result(ctx context.Context, exited *sandboxv1.ExecExited) *t
 			head += ": " + m
 		}
 	}
-	return tool.Ended(outcome, strings.TrimPrefix(strings.TrimRight(head+"\n"+text, "\n"), "\n"))
+	r := tool.Ended(outcome, strings.TrimPrefix(strings.TrimRight(head+"\n"+text, "\n"), "\n"))
+	r.Network = exited.GetNetwork()
+	return r
+}
+
+// timeLimit is how long the command could run: the sandbox may have given it less
+// than was wished for.
+func (e *execution) timeLimit(exited *sandboxv1.ExecExited) time.Duration {
+	if took := exited.GetWallTime().AsDuration(); e.wished && took > 0 && took < e.timeout {
+		return took.Round(time.Second / 10)
+	}
+	return e.timeout
 }
 
 // stopped says why a command was cancelled: by a person, or because the call

@@ -34,6 +34,8 @@ type execution struct {
 	sink    tool.Sink
 	// background is set for a command that is left running once it has started.
 	background bool
+	// wished is set when the time-out is not the model's own: it may be shortened.
+	wished bool
 
 	output  output
 	started bool  // the sandbox said that it runs
@@ -188,6 +190,7 @@ func (e *execution) first(attach bool) *sandboxv1.ExecRequest {
 		Call:                ref(e.call),
 		Argv:                []string{"/bin/bash", "-c", e.command},
 		Timeout:             durationpb.New(e.timeout),
+		ShortenTimeout:      e.wished,
 		WorkspaceGeneration: e.call.WorkspaceGeneration,
 	}}}
 }

@@ -27,3 +27,16 @@ func refusals(e *sandboxv1.ExecExited) string {
 	}
 	return b.String()
 }
+
+// limits is what a command met of its limits without being ended for it, for the
+// model. What ended it is told with its end.
+func limits(e *sandboxv1.ExecExited) string {
+	var b strings.Builder
+	for _, h := range e.GetLimitsHit() {
+		if h.GetMessage() == e.GetMessage() || h.GetLimit() == "output" {
+			continue // told already
+		}
+		fmt.Fprintf(&b, "\n[A limit was met (%s): %s.]", h.GetLimit(), h.GetMessage())
+	}
+	return b.String()
+}

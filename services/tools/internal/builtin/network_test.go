@@ -23,3 +23,14 @@ func TestWhatTheNetworkRefusedIsTold(t *testing.T) {
 		t.Errorf("many are told as %q", got)
 	}
 }
+
+func TestLimitsThatWereMetAreTold(t *testing.T) {
+	const ended = "the command was ended because it wrote a file that is too large"
+	e := &sandboxv1.ExecExited{Message: ended, LimitsHit: []*sandboxv1.LimitHit{
+		{Limit: "file-size", Message: ended}, {Limit: "output", Message: "5 bytes were thrown away"},
+		{Limit: "open-files", Message: "there may be 16"},
+	}}
+	if got, want := limits(e), "\n[A limit was met (open-files): there may be 16.]"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,40 @@
+package turn
+
+import (
+	"strings"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+)
+
+// networkEvents tell what a call's command did with the network, one for each
+// destination, rule and outcome. The sandbox bounds their number.
+func (w *Worker) networkEvents(u *sessionv1.ToolUse, told *toolsv1.CallResult) []*sessionv1.Event {
+	var events []*sessionv1.Event
+	for _, n := range told.GetNetwork() {
+		events = append(events, w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_ToolCallNetwork{ToolCallNetwork: &sessionv1.ToolCallNetwork{
+			CallId: u.CallId, Host: n.Host, Port: n.Port, Allowed: allowed(n.Outcome), Outcome: networkOutcome(n.Outcome),
+			Rule: n.Rule, Credential: n.Credential, Message: n.Message, Connections: n.Connections,
+			SentBytes: n.SentBytes, ReceivedBytes: n.ReceivedBytes, DurationMs: n.GetDuration().AsDuration().Milliseconds(),
+		}}}))
+	}
+	return events
+}
+
+// allowed says whether requests with an outcome went out, or would have if the other
+// side had been there.
+func allowed(o sandboxv1.NetworkOutcome) bool {
+	switch o {
+	case sandboxv1.NetworkOutcome_NETWORK_OUTCOME_DONE, sandboxv1.NetworkOutcome_NETWORK_OUTCOME_FAILED,
+		sandboxv1.NetworkOutcome_NETWORK_OUTCOME_LIMITED, sandboxv1.NetworkOutcome_NETWORK_OUTCOME_ABORTED:
+		return true
+	default:
+		return false
+	}
+}
+
+// networkOutcome is an outcome's name in the log, such as `refused_address`.
+func networkOutcome(o sandboxv1.NetworkOutcome) string {
+	return strings.ToLower(strings.TrimPrefix(o.String(), "NETWORK_OUTCOME_"))
+}
