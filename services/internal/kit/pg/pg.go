@@ -26,7 +26,8 @@ const connectTimeout = 5 * time.Second
 var schemaForm = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
 // Open returns a pool on the database of url, after one successful connection. Every connection has schema as its
-// search path and UTC as its time zone; statements become spans, without their arguments. The caller closes the pool.
+// search path and UTC as its time zone; statements become spans, without their arguments. A connection whose network
+// falls silent is lost within some 15 seconds. The caller closes the pool.
 // The schema need not exist before Migrate.
 func Open(ctx context.Context, url, schema string, log *slog.Logger) (*pgxpool.Pool, error) {
 	if !schemaForm.MatchString(schema) {
@@ -44,6 +45,7 @@ func Open(ctx context.Context, url, schema string, log *slog.Logger) (*pgxpool.P
 	if c.ConnConfig.ConnectTimeout == 0 {
 		c.ConnConfig.ConnectTimeout = connectTimeout
 	}
+	c.ConnConfig.DialFunc = dialer(silence).DialContext
 	c.MaxConns = max(c.MaxConns, 4) // Migrate holds one connection while it works on another.
 	c.ConnConfig.Tracer = otelpgx.NewTracer()
 	pool, err := pgxpool.NewWithConfig(ctx, c)

@@ -34,6 +34,10 @@ type Config struct {
 	JobsWake func()
 }
 
+// renewals is how often leases are renewed within their life. A renewal that gets no answer is given up before the next:
+// of a connection that died without a word nobody hears for long.
+const renewals = 3
+
 const (
 	// releaseTimeout bounds how long giving back a lease takes when the server stops.
 	releaseTimeout = 5 * time.Second
@@ -190,7 +194,7 @@ func (d *Dispatcher) claim(ctx context.Context) {
 	if room <= 0 {
 		return
 	}
-	leases, err := d.deps.Store.Claim(ctx, store.Claim{
+	leases, err := d.ask(ctx, store.Claim{
 		Replica: d.config.Replica, Limit: room, TTL: d.config.LeaseTTL, TenantLimit: d.config.MaxPerTenant, Held: held,
 		SuspectAt: d.config.SuspectAt, Suspects: suspects,
 	})
@@ -206,6 +210,13 @@ func (d *Dispatcher) claim(ctx context.Context) {
 		}
 		d.start(ctx, l)
 	}
+}
+
+// ask claims, but waits no longer for the answer than what it claims is held.
+func (d *Dispatcher) ask(ctx context.Context, c store.Claim) ([]store.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.TTL)
+	defer cancel()
+	return d.deps.Store.Claim(ctx, c)
 }
 
 // start runs a worker, which Run waits for.
@@ -302,9 +313,9 @@ func (d *Dispatcher) giveBack(ctx context.Context, l store.Lease) {
 	}
 }
 
-// renewAll prolongs all leases, three times within their life.
+// renewAll prolongs all leases, several times within their life.
 func (d *Dispatcher) renewAll(ctx context.Context) {
-	tick := time.NewTicker(d.config.LeaseTTL / 3)
+	tick := time.NewTicker(d.config.LeaseTTL / renewals)
 	defer tick.Stop()
 	for {
 		select {
@@ -328,7 +339,9 @@ func (d *Dispatcher) renew(ctx context.Context) {
 	if len(leases) == 0 {
 		return
 	}
-	lost, err := d.deps.Store.Renew(ctx, leases, d.config.LeaseTTL)
+	asking, cancel := context.WithTimeout(ctx, d.config.LeaseTTL/renewals)
+	defer cancel()
+	lost, err := d.deps.Store.Renew(asking, leases, d.config.LeaseTTL)
 	if err != nil {
 		if ctx.Err() == nil {
 			d.log.WarnContext(ctx, "cannot renew leases; will try again", "sessions", len(leases), "error", err)

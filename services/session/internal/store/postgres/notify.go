@@ -185,7 +185,9 @@ func (l *listener) hear(ctx context.Context, ready func()) error {
 			l.log.DebugContext(ctx, "cannot close the listening connection", "error", err)
 		}
 	}()
-	if _, err := conn.Exec(ctx, "listen "+channel); err != nil {
+	listening, cancel := context.WithTimeout(ctx, checkFor)
+	defer cancel()
+	if _, err := conn.Exec(listening, "listen "+channel); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	ready()
