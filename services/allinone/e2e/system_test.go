@@ -64,6 +64,8 @@ type options struct {
 	data     string
 	scenario string   // file of the provider play
 	env      []string // more of it
+	agents   string   // further agents, as YAML
+	sandbox  string   // configuration of the sandbox service, as YAML
 	addrs    map[string]string
 }
 
@@ -125,14 +127,18 @@ func start(t *testing.T, o options) *system {
 
 func (s *system) startOne(t *testing.T) {
 	o := s.options
-	config := writeConfig(t, "session:\n"+indent(s.sessionConfig()))
+	text := "session:\n" + indent(s.sessionConfig())
+	if o.sandbox != "" {
+		text += "sandbox:\n" + indent(o.sandbox)
+	}
+	config := writeConfig(t, text)
 	s.spawn(t, "fairlead", []string{"serve", "--config", config, "--http", o.addrs["http"], "--grpc", o.addrs["session"], "--data", o.data})
 }
 
 func (s *system) startFour(t *testing.T) {
 	a := s.options.addrs
 	data := func(service string) string { return filepath.Join(s.options.data, service) }
-	s.spawn(t, "sandbox", []string{"--peer", a["sandbox-peer"], "--ops", a["sandbox-ops"], "--data", data("sandbox")})
+	s.spawn(t, "sandbox", []string{"--peer", a["sandbox-peer"], "--ops", a["sandbox-ops"], "--data", data("sandbox"), "--config", writeConfig(t, s.options.sandbox)})
 	s.spawn(t, "tools", []string{"--public", a["tools"], "--peer", a["tools-peer"], "--ops", a["tools-ops"], "--data", data("tools"), "--sandbox", a["sandbox-peer"]})
 	s.spawn(t, "session", []string{"--public", a["session"], "--peer", a["session-peer"], "--ops", a["session-ops"], "--data", data("session"),
 		"--sandbox", a["sandbox-peer"], "--tools", a["tools-peer"], "--config", writeConfig(t, s.sessionConfig())})
@@ -146,7 +152,7 @@ providers:
   play: {kind: scripted, scenario: %q}
 agents:
   asker: {description: asks before it writes, prompt: Ask., profile: ask-writes, tools: [Read, Write, Bash]}
-`, s.options.scenario)
+%s`, s.options.scenario, s.options.agents)
 }
 
 // spawn starts a program; its log is a file that a failed test shows.

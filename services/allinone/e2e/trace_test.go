@@ -82,7 +82,7 @@ func TestATurnIsOneTraceAcrossFourProcesses(t *testing.T) {
 	frames := s.stream(t, http.MethodPost, "/v1/"+session+"/turns:stream", `{"text":"work"}`, nil, "traceparent", "00-"+trace+"-00f067aa0ba902b7-01")
 	last(t, frames, "COMPLETE")
 	s.stop(t) // flushes
-	spans := r.of(trace)
+	spans := r.of(trace, 4)
 	checkTree(t, spans)
 	for _, want := range []struct{ service, name, ancestor string }{
 		{"gateway", "POST /v1/sessions/{session}/turns:stream", ""},
@@ -119,7 +119,7 @@ func TestATurnIsOneTraceAcrossFourProcesses(t *testing.T) {
 	}
 }
 
-func (r *receiver) of(trace string) map[string]span {
+func (r *receiver) of(trace string, services int) map[string]span {
 	deadline := time.Now().Add(10 * time.Second)
 	for {
 		r.mu.Lock()
@@ -130,11 +130,11 @@ func (r *receiver) of(trace string) map[string]span {
 			}
 		}
 		r.mu.Unlock()
-		services := map[string]bool{}
+		seen := map[string]bool{}
 		for _, s := range found {
-			services[s.service] = true
+			seen[s.service] = true
 		}
-		if len(services) == 4 || time.Now().After(deadline) {
+		if len(seen) == services || time.Now().After(deadline) {
 			return found
 		}
 		pause(context.Background())

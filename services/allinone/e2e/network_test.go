@@ -1,0 +1,126 @@
+package e2e
+
+import (
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// secret is what no command, event, log or span may hold.
+const secret = "hush-7c1f0d9a"
+
+// TestWhatCommandsDoWithTheNetworkIsInTheLog has an agent's command ask a server
+// outside, with a credential that the proxy adds, and one that is refused.
+func TestWhatCommandsDoWithTheNetworkIsInTheLog(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("curl is not on this machine")
+	}
+	for _, four := range []bool{false, true} {
+		t.Run(map[bool]string{false: "all in one", true: "four processes"}[four], func(t *testing.T) {
+			t.Parallel()
+			seen := make(chan string, 10)
+			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				seen <- r.Header.Get("Authorization")
+				_, _ = fmt.Fprint(w, "an answer from outside")
+			}))
+			t.Cleanup(server.Close)
+			u, err := url.Parse(server.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			roots := filepath.Join(t.TempDir(), "roots.pem")
+			if err := os.WriteFile(roots, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			spans, address := receive(t)
+			s := start(t, options{
+				four: four,
+				env: []string{
+					"SSL_CERT_FILE=" + roots, "OTEL_EXPORTER_OTLP_ENDPOINT=http://" + address, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_BSP_SCHEDULE_DELAY=100",
+				},
+				agents: fmt.Sprintf("  surfer: {profile: full, tools: [Bash], limits: {open-files: 64}, network: [{name: api, host: 127.0.0.1/32, ports: [%s], tls: upgrade, credential: vault}]}\n", u.Port()),
+				sandbox: fmt.Sprintf(`
+egress:
+  ceiling: [{host: 127.0.0.1/32, ports: [%s]}]
+  credentials:
+    vault: {hosts: [127.0.0.1], prefix: "Bearer ", secret: %s}
+`, u.Port(), secret),
+			})
+			if r := s.call(t, http.MethodGet, "/v1/capabilities", ""); !strings.Contains(r.body, `"network":"allowlist"`) || !strings.Contains(r.body, `"workspaceQuota":`) {
+				t.Errorf("the capabilities are %s", r.body)
+			}
+			if r := s.call(t, http.MethodGet, "/v1/agents/surfer", ""); !strings.Contains(r.body, `"limits":{"openFiles":64}`) {
+				t.Errorf("the agent is %s", r.body)
+			}
+			const trace = "4bf92f3577b34da6a3ce929d0e0e4737"
+			text := fmt.Sprintf("curl -sS --noproxy none http://127.0.0.1:%s/x?query=hidden; curl -sS http://refused.example.com/; env; ulimit -n", u.Port())
+			frames := s.stream(t, http.MethodPost, "/v1/"+s.session(t, "surfer")+"/turns:stream", `{"text":"`+text+`"}`, nil, "traceparent", "00-"+trace+"-00f067aa0ba902b7-01")
+			last(t, frames, "COMPLETE")
+			checkNetwork(t, frames, u.Port())
+			if got := <-seen; got != "Bearer "+secret {
+				t.Errorf("the server outside got %q", got)
+			}
+			if got := results(frames); len(got) != 1 || !strings.Contains(got[0], "an answer from outside") || !strings.Contains(got[0], "refused.example.com") || !strings.Contains(got[0], "\n64") {
+				t.Errorf("the model reads %q", got)
+			}
+			processes := s.processes
+			s.stop(t) // flushes
+			told := fmt.Sprint(frames)
+			for _, p := range processes {
+				raw, err := os.ReadFile(p.log.Name())
+				if err != nil {
+					t.Fatal(err)
+				}
+				told += string(raw)
+			}
+			found := spans.of(trace, map[bool]int{false: 1, true: 4}[four])
+			requests := 0
+			for _, sp := range found {
+				told += sp.String()
+				if sp.Name == "egress" && hasAncestor(found, sp, "execute_tool Bash") {
+					requests++
+				}
+			}
+			if requests != 2 {
+				t.Errorf("%d spans of requests below the call, want 2:\n%s", requests, tree(found))
+			}
+			if strings.Contains(told, secret) {
+				t.Error("the secret is in an event, a log or a span")
+			}
+		})
+	}
+}
+
+// checkNetwork checks the events of the network: they come right before the end of
+// their call.
+func checkNetwork(t *testing.T, frames []frame, port string) {
+	t.Helper()
+	var got []string
+	for _, f := range frames {
+		if f.event != "tool_call.network" {
+			continue
+		}
+		n := func(name string) string { return f.field("toolCallNetwork", name) }
+		got = append(got, strings.Join([]string{n("host"), n("port"), n("allowed"), n("outcome"), n("rule"), n("credential"), n("connections"), n("receivedBytes")}, " "))
+		if strings.Contains(f.data, "hidden") {
+			t.Errorf("an event holds the query: %s", f.data)
+		}
+	}
+	slices.Sort(got)
+	want := []string{"127.0.0.1 " + port + " true done api vault 1 22", "refused.example.com 80  denied   1 "}
+	if !slices.Equal(got, want) {
+		t.Errorf("the events say\n%q, want\n%q", got, want)
+	}
+	ended := slices.IndexFunc(frames, func(f frame) bool { return f.event == "tool_call.finished" })
+	if ended < 2 || frames[ended-1].event != "tool_call.network" || frames[ended-2].event != "tool_call.network" {
+		t.Errorf("they do not come before the call's end: %s", events(frames))
+	}
+}
