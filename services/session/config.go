@@ -14,6 +14,12 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
 )
 
+// When workspaces are exported.
+const (
+	ExportTurn = "turn"
+	ExportOff  = "off"
+)
+
 // Config says how the session service works. Defaults makes one.
 type Config struct {
 	DatabaseURL  config.Secret `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"Postgres, as postgres://user:password@host/database; empty: SQLite in the data directory"`
@@ -49,6 +55,8 @@ type Config struct {
 	Retention              time.Duration `key:"retention" help:"delete sessions in which nothing was done for this long, with all that belongs to them, unless a turn is active or queued or a schedule waits or is paused or a webhook is still to be told; 0 keeps them for ever"`
 	ImportMaxBytes         config.Size   `key:"import-max-bytes" help:"how large a file may be from which a session is imported; it lies in the temporary directory meanwhile"`
 	FollowerBuffer         config.Size   `key:"follower-buffer" help:"how many bytes of events may wait in memory for one client that reads slowly; beyond that it is served from the database"`
+	SandboxLostAfter       time.Duration `key:"sandbox-lost-after" help:"how long a sandbox node may not answer before it counts as lost and its workspaces are made again on another one, from their last export (with sandbox-nodes); above 1m turns fail in the meantime instead of waiting"`
+	WorkspaceExport        string        `key:"workspace-export" help:"when a workspace is copied to the object store, with sandbox-nodes: turn, after each turn that may have changed it, beside what comes next; or off: a lost node takes its workspaces with it"`
 	StreamProgressInterval time.Duration `key:"stream-progress-interval" help:"how often a quiet stream says how far it is"`
 }
 
@@ -62,6 +70,7 @@ func Defaults() Config {
 		LeaseTTL: 8 * time.Second, PollInterval: time.Second, StopGrace: 5 * time.Second, MaxSessions: 1000, MaxClaims: 5,
 		Webhooks: webhook.Defaults(), StreamProgressInterval: 15 * time.Second, FollowerBuffer: 4 << 20,
 		JobConcurrency: 16, JobTimeout: 20 * time.Second, FoldAfter: time.Minute, ImportMaxBytes: 1 << 30,
+		SandboxLostAfter: 30 * time.Second, WorkspaceExport: ExportTurn,
 	}
 }
 
@@ -98,6 +107,8 @@ func (c Config) Validate() error {
 	fault(c.ImportMaxBytes < 1<<10, "import-max-bytes: %v is less than 1KiB", c.ImportMaxBytes)
 	fault(c.JobTimeout < time.Second, "job-timeout: %v is less than 1s", c.JobTimeout)
 	fault(c.FollowerBuffer < 16<<10, "follower-buffer: %v is less than 16KiB", c.FollowerBuffer)
+	fault(c.SandboxLostAfter < time.Second, "sandbox-lost-after: %v is less than 1s", c.SandboxLostAfter)
+	fault(c.WorkspaceExport != ExportTurn && c.WorkspaceExport != ExportOff, "workspace-export: %q is none of turn, off", c.WorkspaceExport)
 	fault(c.StreamProgressInterval < 100*time.Millisecond, "stream-progress-interval: %v is less than 100ms", c.StreamProgressInterval)
 	if _, err := guard.New(c.Guardrails); err != nil {
 		faults = append(faults, err)

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 
-	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/session/internal/deletion"
 	"github.com/fairlead/fairlead/services/session/internal/jobs"
@@ -14,13 +13,16 @@ import (
 // handlers are the jobs that this replica does.
 func (s *Service) handlers(c Config, d Deps) map[store.JobKind]jobs.Handler {
 	all := map[store.JobKind]jobs.Handler{
-		store.JobDelete:   deletion.Peers(toolsv1.NewCallServiceClient(d.Tools), sandboxv1.NewWorkspaceServiceClient(d.Sandbox)),
+		store.JobDelete:   deletion.Peers(toolsv1.NewCallServiceClient(d.Tools), s.workspaces(d)),
 		store.JobTend:     tend.New(s.store, c.FoldAfter).Handle,
 		store.JobSchedule: func(ctx context.Context, j store.Job) (*store.Job, error) { return s.server.Fire(ctx, j) },
 		store.JobWebhook:  s.webhooks.Deliver,
 	}
 	if c.Retention > 0 {
 		all[store.JobRetain] = deletion.Retain(s.store, c.Retention, d.Log)
+	}
+	if s.nodes.Managed() {
+		all[store.JobExport], all[store.JobVacate] = s.work.Export, s.work.Vacate
 	}
 	return all
 }

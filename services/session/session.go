@@ -30,6 +30,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/hub"
 	"github.com/fairlead/fairlead/services/session/internal/jobs"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
+	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/server"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/postgres"
@@ -44,8 +45,11 @@ const scope = "github.com/fairlead/fairlead/services/session"
 // Deps are the service's peers and its log.
 type Deps struct {
 	Sandbox, Tools grpc.ClientConnInterface
-	Log            *slog.Logger
-	Version        string
+	// Nodes are the names of the sandbox nodes that Sandbox reaches (kit/node). None:
+	// there is one, which needs no name, and no place is kept.
+	Nodes   []string
+	Log     *slog.Logger
+	Version string
 }
 
 // Service is the session service. It is an rpc.Component.
@@ -59,6 +63,8 @@ type Service struct {
 	models     *catalog.Catalog
 	stopGrace  time.Duration
 	guardrails guard.Profiles
+	nodes      *placement.Nodes
+	work       *placement.Work
 }
 
 // New opens the store and puts the service together; Run makes it work.
@@ -98,6 +104,10 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
 	}
 	s := &Service{store: st, webhooks: webhooks, models: models, stopGrace: c.StopGrace, guardrails: guardrails}
+	s.nodes = placement.New(placement.Config{
+		Names: d.Nodes, LostAfter: c.SandboxLostAfter, Sandbox: sandboxv1.NewWorkspaceServiceClient(d.Sandbox), Store: st, Log: d.Log,
+	})
+	s.work = &placement.Work{Nodes: s.nodes, Store: st, Snapshots: sandboxv1.NewSnapshotServiceClient(d.Sandbox)}
 	s.jobs = jobs.New(jobs.Config{Concurrency: c.JobConcurrency, Poll: c.PollInterval, Timeout: c.JobTimeout},
 		st, s.handlers(c, d), otel.Tracer(scope), jobMetrics, d.Log)
 	if c.Retention > 0 {
@@ -118,7 +128,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metric
 	s.committer = eventlog.New(s.store, followers.Publish, c.LeaseTTL)
 	limits := turn.Limits{MaxSteps: c.MaxSteps, MaxWallTime: c.MaxWallTime, MaxOutputTokens: c.MaxOutputTokens}
 	calls := toolsv1.NewCallServiceClient(d.Tools)
-	workspaces := sandboxv1.NewWorkspaceServiceClient(d.Sandbox)
+	workspaces := s.workspaces(d)
 	replica := id.New()
 	d.Log.Info("session replica", "replica", replica)
 	s.dispatcher = dispatch.New(dispatch.Config{
@@ -127,17 +137,27 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metric
 	}, &turn.Deps{
 		Store: s.store, Committer: s.committer, Resolve: s.resolve, Calls: calls, Tools: toolsv1.NewToolServiceClient(d.Tools),
 		Workspaces: workspaces, Snapshots: sandboxv1.NewSnapshotServiceClient(d.Sandbox), Tracer: otel.Tracer(scope), Metrics: metrics, Log: d.Log, MaxClaims: c.MaxClaims,
+		Nodes: s.nodes, Export: c.WorkspaceExport == ExportTurn,
 		Budgets:    c.Budgets,
 		Compaction: turn.Compaction{At: c.CompactAt, SummaryTokens: c.CompactSummaryTokens},
 	}, followers, d.Log)
 	s.server = server.New(server.Config{
-		Store: s.store, Hub: followers, Agents: agents, Calls: calls, Workspaces: workspaces, Log: d.Log, Version: d.Version,
+		Store: s.store, Hub: followers, Agents: agents, Calls: calls, Workspaces: workspaces, Nodes: s.nodes, Log: d.Log, Version: d.Version,
 		Try:    s.jobs.Try,
 		Models: s.models.Names(), DefaultModel: s.models.Default().Name, Limits: limits, IdleProgress: c.StreamProgressInterval,
 		Budgets:  c.Budgets,
 		Webhooks: c.Webhooks, ImportMaxBytes: int64(c.ImportMaxBytes),
 		Ceilings: turn.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
 	})
+}
+
+// workspaces reaches the sandbox's workspaces, on whichever node they are.
+func (s *Service) workspaces(d Deps) sandboxv1.WorkspaceServiceClient {
+	plain := sandboxv1.NewWorkspaceServiceClient(d.Sandbox)
+	if !s.nodes.Managed() {
+		return plain
+	}
+	return &placement.Workspaces{WorkspaceServiceClient: plain, Work: s.work}
 }
 
 // resolve finds a model; nothing means the default one.
@@ -226,6 +246,7 @@ func (s *Service) Run(ctx context.Context) error {
 	var g errgroup.Group
 	g.Go(func() error { return s.committer.Run(commit) })
 	g.Go(func() error { return s.jobs.Run(ctx) })
+	g.Go(func() error { return s.nodes.Run(ctx) })
 	g.Go(func() error {
 		defer stopCommitting()
 		return s.dispatcher.Run(ctx)

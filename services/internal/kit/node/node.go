@@ -46,12 +46,12 @@ type Set struct {
 var _ grpc.ClientConnInterface = (*Set)(nil)
 
 // Parse reads a list of nodes, each as name=address, and returns their names and
-// addresses.
+// addresses. A single one needs no name (=address).
 func Parse(list []string) (names, addresses []string, err error) {
 	for _, entry := range list {
 		name, address, ok := strings.Cut(strings.TrimSpace(entry), "=")
 		switch {
-		case !ok || name == "" || address == "":
+		case !ok || name == "" && len(list) > 1 || address == "":
 			return nil, nil, fmt.Errorf("node %q: want name=address", entry)
 		case slices.Contains(names, name):
 			return nil, nil, fmt.Errorf("node %q is listed twice", name)
@@ -81,8 +81,14 @@ func Dial(list []string, dial func(address string) (*grpc.ClientConn, error)) (*
 	return s, nil
 }
 
-// Names are those of the nodes, in the order of the list.
-func (s *Set) Names() []string { return slices.Clone(s.names) }
+// Names are those of the nodes, in the order of the list; none when the only one has
+// no name.
+func (s *Set) Names() []string {
+	if s.names[0] == "" {
+		return nil
+	}
+	return slices.Clone(s.names)
+}
 
 // Close closes all connections.
 func (s *Set) Close() error {
@@ -98,7 +104,7 @@ const ReasonUnknownNode = "UNKNOWN_NODE"
 
 func (s *Set) conn(ctx context.Context) (*grpc.ClientConn, error) {
 	name := of(ctx)
-	if name == "" {
+	if name == "" || s.names[0] == "" {
 		name = s.names[0]
 	}
 	if c := s.conns[name]; c != nil {

@@ -77,7 +77,7 @@ func TestCallsGoToTheNodeOfTheirContext(t *testing.T) {
 
 func TestAListOfNodesIsChecked(t *testing.T) {
 	t.Parallel()
-	for _, list := range [][]string{{"a"}, {"=x"}, {"a="}, {"a=x:1", "a=y:1"}} {
+	for _, list := range [][]string{{"a"}, {"=x", "a=y"}, {"a="}, {"a=x:1", "a=y:1"}} {
 		if _, _, err := node.Parse(list); err == nil {
 			t.Errorf("%v was taken", list)
 		}

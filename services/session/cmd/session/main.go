@@ -7,7 +7,10 @@ import (
 	"os"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/program"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
@@ -18,11 +21,12 @@ import (
 var version = "dev"
 
 type configuration struct {
-	Session session.Config   `key:",inline"`
-	Server  rpc.Config       `key:",inline"`
-	Log     telemetry.Config `key:"log"`
-	Sandbox string           `key:"sandbox" help:"address of the sandbox service's peer listener"`
-	Tools   string           `key:"tools" help:"address of the tools service's peer listener, or of its replicas', separated by commas"`
+	Session      session.Config   `key:",inline"`
+	Server       rpc.Config       `key:",inline"`
+	Log          telemetry.Config `key:"log"`
+	Sandbox      string           `key:"sandbox" help:"address of the sandbox service's peer listener"`
+	SandboxNodes []string         `key:"sandbox-nodes" help:"in place of sandbox: the sandbox nodes, each as name=address, where name is the node's own (its key node, or else its host name); session and tools need the same ones; workspaces from before there were several are on the first"`
+	Tools        string           `key:"tools" help:"address of the tools service's peer listener, or of its replicas', separated by commas"`
 }
 
 func defaults() configuration {
@@ -51,7 +55,11 @@ func run(ctx context.Context, args []string) (err error) {
 		defer cancel()
 		err = errors.Join(err, tel.Shutdown(flush))
 	}()
-	sandbox, err := rpc.Dial(c.Sandbox)
+	nodes := c.SandboxNodes
+	if len(nodes) == 0 {
+		nodes = []string{"=" + c.Sandbox}
+	}
+	sandbox, err := node.Dial(nodes, func(address string) (*grpc.ClientConn, error) { return rpc.Dial(address) })
 	if err != nil {
 		return err
 	}
@@ -61,7 +69,7 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, tools.Close()) }()
-	s, err := session.New(ctx, c.Session, session.Deps{Sandbox: sandbox, Tools: tools, Log: tel.Log, Version: version})
+	s, err := session.New(ctx, c.Session, session.Deps{Sandbox: sandbox, Nodes: sandbox.Names(), Tools: tools, Log: tel.Log, Version: version})
 	if err != nil {
 		return err
 	}

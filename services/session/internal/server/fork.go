@@ -189,13 +189,16 @@ func (s *Server) copyWorkspace(ctx context.Context, from, to string) (made bool,
 	if apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
 		return false, nil
 	}
-	in, importing := s.Workspaces.ImportWorkspace(ctx)
+	call := &commonv1.CallRef{Session: to, Epoch: 1, CallId: "fork." + strings.TrimPrefix(to, "sessions/")}
+	there, placing := s.Nodes.Place(ctx, s.Store, call)
+	if placing != nil {
+		return false, placing
+	}
+	in, importing := s.Workspaces.ImportWorkspace(there)
 	if err := errors.Join(err, importing); err != nil {
 		return false, apierr.Forward(err)
 	}
-	send := &sandboxv1.ImportWorkspaceRequest{Kind: &sandboxv1.ImportWorkspaceRequest_Open{Open: &sandboxv1.ImportWorkspaceOpen{
-		Call: &commonv1.CallRef{Session: to, Epoch: 1, CallId: "fork." + strings.TrimPrefix(to, "sessions/")},
-	}}}
+	send := &sandboxv1.ImportWorkspaceRequest{Kind: &sandboxv1.ImportWorkspaceRequest_Open{Open: &sandboxv1.ImportWorkspaceOpen{Call: call}}}
 	for sendErr := in.Send(send); sendErr == nil; sendErr = in.Send(send) { // CloseAndRecv tells why a Send failed
 		if errors.Is(err, io.EOF) {
 			break

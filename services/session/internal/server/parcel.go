@@ -143,13 +143,16 @@ func (s *Server) unpackFiles(ctx context.Context, upload *os.File, to store.Key,
 	}
 	ctx, cancel := context.WithCancel(ctx) // ends the stream, however this returns
 	defer cancel()
-	stream, err := s.Workspaces.ImportWorkspace(ctx)
+	call := &commonv1.CallRef{Session: "sessions/" + to.Session, Epoch: 1, CallId: "import." + to.Session + "." + hex.EncodeToString(sum[:8])}
+	there, err := s.Nodes.Place(ctx, s.Store, call)
+	if err != nil {
+		return false, err
+	}
+	stream, err := s.Workspaces.ImportWorkspace(there)
 	if err != nil {
 		return false, apierr.Forward(err)
 	}
-	err = stream.Send(&sandboxv1.ImportWorkspaceRequest{Kind: &sandboxv1.ImportWorkspaceRequest_Open{Open: &sandboxv1.ImportWorkspaceOpen{
-		Call: &commonv1.CallRef{Session: "sessions/" + to.Session, Epoch: 1, CallId: "import." + to.Session + "." + hex.EncodeToString(sum[:8])},
-	}}})
+	err = stream.Send(&sandboxv1.ImportWorkspaceRequest{Kind: &sandboxv1.ImportWorkspaceRequest_Open{Open: &sandboxv1.ImportWorkspaceOpen{Call: call}}})
 	if err == nil {
 		err = s.sendFiles(ctx, from, pieces(func(b []byte) error {
 			return stream.Send(&sandboxv1.ImportWorkspaceRequest{Kind: &sandboxv1.ImportWorkspaceRequest_Data{Data: b}})

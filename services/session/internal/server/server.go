@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/hub"
+	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn"
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
@@ -36,8 +37,10 @@ type Config struct {
 	// Try does a job at once, if it can.
 	Try        func(ctx context.Context, tenant string, kind store.JobKind, id string) error
 	Workspaces sandboxv1.WorkspaceServiceClient
-	Log        *slog.Logger
-	Version    string
+	// Nodes says where new workspaces are made.
+	Nodes   *placement.Nodes
+	Log     *slog.Logger
+	Version string
 	// Models lists the configured models; DefaultModel is the default agent's.
 	Models       []string
 	DefaultModel string

@@ -34,6 +34,8 @@ const (
 // commits the results when all have one; otherwise the turn waits.
 func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message, warm *warming) error {
 	t := w.active
+	ctx, stop := w.untilLost(ctx)
+	defer stop()
 	if err := warm.wait(ctx); err != nil && ctx.Err() == nil {
 		return w.fail(parent, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
 			"The workspace could not be made: "+explain(err)+" Check that the sandbox service runs, then send the message again.")
@@ -158,6 +160,8 @@ func (c *caller) call(ctx context.Context, u *sessionv1.ToolUse) error {
 			return c.w.log.Err()
 		case c.parent.Err() != nil:
 			return context.Cause(c.parent) //nolint:contextcheck // the worker has to stop
+		case nodeLost(ctx):
+			return nil // what becomes of the call is told when the workspace has another place
 		case ctx.Err() != nil:
 			return c.record(u, c.cancel(u), begun) //nolint:contextcheck // ctx has ended; cancelling has a context of its own
 		case err == nil && end.result != nil:
@@ -433,7 +437,8 @@ func (w *Worker) addResults(write *store.Write, m *sessionv1.Message) error {
 
 // callRef says on whose behalf a call is made.
 func (w *Worker) callRef(callID string) *commonv1.CallRef {
-	return &commonv1.CallRef{Session: "sessions/" + w.lease.Session, Epoch: w.lease.Epoch, CallId: callID}
+	p := w.where()
+	return &commonv1.CallRef{Session: "sessions/" + w.lease.Session, Epoch: w.lease.Epoch, CallId: callID, Node: p.Node, WorkspaceGeneration: p.Generation}
 }
 
 // callEnded are the events that tell how a call ended.

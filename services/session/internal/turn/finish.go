@@ -29,6 +29,7 @@ func (w *Worker) finish(ctx context.Context, write store.Write, state sessionv1.
 	queue, urgent := t.takeQueue()
 	t.clearStep()
 	write.Events = append(write.Events, w.event(0, &sessionv1.Event{Body: finishedBody(t.turn)}))
+	w.exportAfter(&write, t)
 	write.Turns = append(write.Turns, t.row())
 	write.Consume = append(write.Consume, t.consume...)
 	write.Waited = append(write.Waited, w.openCalls()...)

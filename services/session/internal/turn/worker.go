@@ -26,12 +26,14 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
 	"github.com/fairlead/fairlead/services/session/internal/guard"
 	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -71,6 +73,9 @@ type Deps struct {
 	Metrics    *Metrics
 	Log        *slog.Logger
 	Limits     Limits
+	// Nodes says where workspaces are, and Export that they are exported after turns.
+	Nodes  *placement.Nodes
+	Export bool
 	// Budgets are the operator's.
 	Budgets    budget.Config
 	Compaction Compaction
@@ -116,8 +121,9 @@ type Worker struct {
 	compacts      []store.Command // requests to compact that were not met yet
 	counted       counted         // by the provider, last
 
-	draining atomic.Bool // to stop before the next step
-	suspect  atomic.Bool // the session was, and has not got further since
+	place    atomic.Pointer[store.Place] // of the workspace; nil: none yet
+	draining atomic.Bool                 // to stop before the next step
+	suspect  atomic.Bool                 // the session was, and has not got further since
 
 	unused           bool          // the reservation under way is of a call that has used nothing
 	lowered          *store.Denial // the budget that allows the call under way less output than the model and the turn
@@ -161,6 +167,7 @@ func (w *Worker) Drain() { w.draining.Store(true) }
 // returns nil then; with an error, the session has to be claimed again.
 func (w *Worker) Run(ctx context.Context) error {
 	ctx = principal.With(ctx, principal.Principal{Tenant: w.lease.Tenant, User: "default"})
+	ctx = node.With(ctx, w.nodeName)
 	if err := w.load(ctx); err != nil {
 		return err
 	}
@@ -203,6 +210,7 @@ func (w *Worker) load(ctx context.Context) error {
 		return err
 	}
 	w.session, w.claims = s.Session, s.Claims
+	w.place.Store(&s.Place)
 	w.log = w.deps.Committer.Open(w.lease, s.Session.LastSeq)
 	if s.Active != nil {
 		if w.active, err = newActive(s.Active.ID, s.Active.Turn, s.Active.Run); err != nil {
@@ -266,8 +274,11 @@ func (w *Worker) runTurn(parent context.Context) error {
 // ends with the turn, parent with the worker.
 func (w *Worker) loop(ctx, parent context.Context) error {
 	t := w.active
+	if _, err := w.ensurePlace(ctx, parent); err != nil || w.active != t {
+		return err
+	}
 	warm := w.warmWorkspace(ctx)
-	defer warm.stop()
+	defer func() { warm.stop() }()
 	for w.active == t && !t.waiting() {
 		if err := w.takeCommands(parent); err != nil {
 			return err
@@ -280,6 +291,13 @@ func (w *Worker) loop(ctx, parent context.Context) error {
 				return context.Cause(parent)
 			}
 			return w.stop(parent, why)
+		}
+		if moved, err := w.ensurePlace(ctx, parent); err != nil {
+			return err
+		} else if moved {
+			warm.stop()
+			warm = w.warmWorkspace(ctx)
+			continue
 		}
 		if err := w.advance(ctx, parent, warm); err != nil {
 			return err

@@ -7,7 +7,10 @@ import (
 	"os"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/program"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
@@ -21,10 +24,11 @@ var version = "dev"
 const flushTimeout = 5 * time.Second
 
 type configuration struct {
-	Tools   tools.Config     `key:",inline"`
-	Server  rpc.Config       `key:",inline"`
-	Log     telemetry.Config `key:"log"`
-	Sandbox string           `key:"sandbox" help:"address of the sandbox service's peer listener"`
+	Tools        tools.Config     `key:",inline"`
+	Server       rpc.Config       `key:",inline"`
+	Log          telemetry.Config `key:"log"`
+	Sandbox      string           `key:"sandbox" help:"address of the sandbox service's peer listener"`
+	SandboxNodes []string         `key:"sandbox-nodes" help:"in place of sandbox: the sandbox nodes, each as name=address, where name is the node's own (its key node, or else its host name); session and tools need the same ones; workspaces from before there were several are on the first"`
 }
 
 func defaults() configuration {
@@ -56,7 +60,11 @@ func run(ctx context.Context, args []string) (err error) {
 		defer cancel()
 		err = errors.Join(err, tel.Shutdown(flush))
 	}()
-	sandbox, err := rpc.Dial(c.Sandbox)
+	nodes := c.SandboxNodes
+	if len(nodes) == 0 {
+		nodes = []string{"=" + c.Sandbox}
+	}
+	sandbox, err := node.Dial(nodes, func(address string) (*grpc.ClientConn, error) { return rpc.Dial(address) })
 	if err != nil {
 		return err
 	}

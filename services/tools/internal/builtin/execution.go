@@ -56,7 +56,8 @@ func (e *execution) run(ctx context.Context) (*sandboxv1.ExecExited, error) {
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
 		// What is let go runs on, for whoever takes the call up.
-		goes := errors.Is(context.Cause(ctx), tool.ErrClosing) || errors.Is(context.Cause(ctx), tool.ErrTakenOver)
+		goes := errors.Is(context.Cause(ctx), tool.ErrClosing) || errors.Is(context.Cause(ctx), tool.ErrTakenOver) ||
+			errors.Is(context.Cause(ctx), tool.ErrPlaceLost)
 		if !goes {
 			e.killErr = e.kill(streams)
 			e.killed = e.killErr == nil

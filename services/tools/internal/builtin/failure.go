@@ -28,7 +28,7 @@ const unknownText = "The sandbox lost this call, and how it ended is not known. 
 
 // ref names a call to the sandbox.
 func ref(c tool.Call) *commonv1.CallRef {
-	return &commonv1.CallRef{Session: c.Session, Epoch: c.Epoch, CallId: c.ID}
+	return &commonv1.CallRef{Session: c.Session, Epoch: c.Epoch, CallId: c.ID, Node: c.Node, WorkspaceGeneration: c.WorkspaceGeneration}
 }
 
 // failure makes of a sandbox's error what the model should know, or the error
@@ -46,7 +46,7 @@ func failure(ctx context.Context, err error, file string) (*tool.Result, error) 
 		return nil, fmt.Errorf("%w: %s", tool.ErrStaleEpoch, message)
 	case "TOO_MANY_EXECS":
 		return nil, fmt.Errorf("%w: %s", tool.ErrUnavailable, message)
-	case "STALE_GENERATION", "WORKSPACE_NOT_FOUND", "CALL_ID_REUSED":
+	case "STALE_GENERATION", "WRONG_NODE", "WORKSPACE_NOT_FOUND", "CALL_ID_REUSED":
 		return nil, fmt.Errorf("call the sandbox: %w", err)
 	}
 	switch apierr.Code(err) {

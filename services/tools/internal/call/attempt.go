@@ -1,6 +1,7 @@
 package call
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,9 @@ func (a *attempt) advance(ctx context.Context) error {
 	profile, ok := a.Profiles[a.Profile]
 	if !ok {
 		return fmt.Errorf("%w: %s", ErrProfileNotFound, a.Profile)
+	}
+	if placeLost(a.rec, a.Ref) {
+		return a.lost(ctx)
 	}
 	if a.rec.State == store.Started {
 		return a.resume(ctx, profile)
@@ -235,7 +239,7 @@ func (a *attempt) claim(ctx context.Context, t *tool.Tool, args tool.Arguments, 
 	}
 	r := newRun(ctx, a.Ref, a.digest, t, a.Limits.OutputBytes, release)
 	r.call = tool.Call{
-		Session: a.Ref.Session, ID: a.Ref.CallID, WorkspaceGeneration: a.WorkspaceGeneration,
+		Session: a.Ref.Session, ID: a.Ref.CallID, WorkspaceGeneration: cmp.Or(a.WorkspaceGeneration, a.Ref.Generation), Node: a.Ref.Node,
 		Arguments: args.Raw, Hidden: profile.Hides(), Seen: func() { r.begun.Store(true) },
 		Open: func(ctx context.Context) error { return a.stillMine(ctx, r) },
 	}

@@ -54,7 +54,7 @@ func (e *Engine) execute(ctx context.Context, r *run, span trace.Span) {
 // perform runs the tool, again under a newer epoch when the session was taken
 // over while it ran.
 func (e *Engine) perform(ctx context.Context, r *run) (*tool.Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.Limits.Duration)
+	ctx, cancel := context.WithTimeout(there(ctx, r.call.Node), e.Limits.Duration)
 	defer cancel()
 	for again := false; ; {
 		c := r.call
@@ -66,6 +66,8 @@ func (e *Engine) perform(ctx context.Context, r *run) (*tool.Result, error) {
 		case result.GetOutcome() == toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN && r.tool.Idempotent && !again:
 			again = true // it does no harm to make it once more
 			continue
+		case errors.Is(err, tool.ErrPlaceLost):
+			return lostPlace(), nil
 		case err == nil:
 			return result, nil
 		case errors.Is(err, tool.ErrCancelled):
@@ -141,7 +143,7 @@ func (e *Engine) finished(ctx context.Context, r *run, result *tool.Result) {
 	if !ok || result.GetOutcome() == toolsv1.CallOutcome_CALL_OUTCOME_CANCELLED {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishedTimeout)
+	ctx, cancel := context.WithTimeout(there(context.WithoutCancel(ctx), r.call.Node), finishedTimeout)
 	defer cancel()
 	c := r.call
 	c.Epoch = r.epoch.Load()

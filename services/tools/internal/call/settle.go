@@ -71,6 +71,10 @@ func (e *Engine) Cancel(ctx context.Context, ref store.Ref, forwarded bool) (res
 			}
 			return e.stop(ctx, ref, rec)
 		case store.Started:
+			if placeLost(rec, ref) {
+				result, err = e.cancelLost(ctx, ref, rec, forwarded)
+				return err
+			}
 			if r := e.find(ref); r != nil {
 				return e.interrupt(ctx, ref, r)
 			}
@@ -121,7 +125,9 @@ func (e *Engine) stop(ctx context.Context, ref store.Ref, rec store.Record) erro
 	if !ok {
 		return nil
 	}
-	return c.Cancel(ctx, tool.Call{Session: ref.Session, Epoch: ref.Epoch, ID: ref.CallID})
+	return c.Cancel(there(ctx, rec.Node), tool.Call{
+		Session: ref.Session, Epoch: ref.Epoch, ID: ref.CallID, Node: rec.Node, WorkspaceGeneration: rec.Generation,
+	})
 }
 
 // outcome names an outcome in traces and metrics.

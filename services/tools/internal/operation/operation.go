@@ -20,6 +20,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
@@ -101,8 +102,8 @@ func (m *Manager) sweep(ctx context.Context) error {
 		return err
 	}
 	for _, o := range expired {
-		_, err := m.execs.AcknowledgeExec(as(ctx, o.Tenant), &sandboxv1.AcknowledgeExecRequest{Call: ref(o), Operation: true})
-		if err != nil && !gone(err) {
+		_, err := m.execs.AcknowledgeExec(as(ctx, o), &sandboxv1.AcknowledgeExecRequest{Call: ref(o), Operation: true})
+		if err != nil && !gone(err) && !o.Moved {
 			return err
 		}
 		if err := m.Store.DeleteOperation(ctx, o.OperationKey); err != nil {
@@ -166,7 +167,10 @@ func (m *Manager) Forget(ctx context.Context, tenant, session string) error {
 
 // stop kills an operation's exec, if there is one.
 func (m *Manager) stop(ctx context.Context, o store.Operation) error {
-	ctx, cancel := context.WithTimeout(as(ctx, o.Tenant), cancelTimeout)
+	if o.Moved {
+		return nil // it ended with its place
+	}
+	ctx, cancel := context.WithTimeout(as(ctx, o), cancelTimeout)
 	defer cancel()
 	_, err := m.execs.CancelExec(ctx, &sandboxv1.CancelExecRequest{Call: ref(o), Operation: true})
 	switch {
@@ -180,21 +184,24 @@ func (m *Manager) stop(ctx context.Context, o store.Operation) error {
 
 // ref names an operation's exec. The epoch is not looked at.
 func ref(o store.Operation) *commonv1.CallRef {
-	return &commonv1.CallRef{Session: o.Session, Epoch: 1, CallId: o.ID}
+	return &commonv1.CallRef{Session: o.Session, Epoch: 1, CallId: o.ID, Node: o.Node, WorkspaceGeneration: o.Generation}
 }
 
 // user is who acts when an operation is watched: nobody who can be named.
 const user = "operations"
 
-// as acts for the operation's tenant.
-func as(ctx context.Context, tenant string) context.Context {
-	return principal.With(ctx, principal.Principal{Tenant: tenant, User: user})
+// as acts for the operation's tenant, on the node where it runs.
+func as(ctx context.Context, o store.Operation) context.Context {
+	if o.Node != "" {
+		ctx = node.At(ctx, o.Node)
+	}
+	return principal.With(ctx, principal.Principal{Tenant: o.Tenant, User: user})
 }
 
 // gone reports whether the sandbox has no such exec, any more or at all.
 func gone(err error) bool {
 	switch apierr.Reason(err) {
-	case "EXEC_NOT_FOUND", "EXEC_ACKNOWLEDGED", "WORKSPACE_NOT_FOUND":
+	case "EXEC_NOT_FOUND", "EXEC_ACKNOWLEDGED", "WORKSPACE_NOT_FOUND", "STALE_GENERATION", node.ReasonUnknownNode:
 		return true
 	}
 	return false

@@ -57,6 +57,10 @@ func (ws *watchers) look(ctx context.Context) {
 			w = ws.m.watch(ctx, o)
 			ws.running[k] = w
 		}
+		if o.Moved {
+			w.leave()
+			continue
+		}
 		if o.Stopping || o.Overdue {
 			w.end(o.Overdue && !o.Stopping)
 		}
@@ -87,6 +91,8 @@ type watcher struct {
 	done   chan struct{}
 	stop   chan struct{} // closed when the operation is to end
 	once   sync.Once
+	left   chan struct{} // closed when its place is lost
+	gone   sync.Once
 
 	mu     sync.Mutex // guards what follows
 	out    output
@@ -95,8 +101,8 @@ type watcher struct {
 }
 
 func (m *Manager) watch(ctx context.Context, o store.Operation) *watcher {
-	ctx, cancel := context.WithCancel(as(ctx, o.Tenant))
-	w := &watcher{m: m, op: o, cancel: cancel, done: make(chan struct{}), stop: make(chan struct{})}
+	ctx, cancel := context.WithCancel(as(ctx, o))
+	w := &watcher{m: m, op: o, cancel: cancel, done: make(chan struct{}), stop: make(chan struct{}), left: make(chan struct{})}
 	go func() {
 		defer close(w.done)
 		defer cancel()
@@ -113,6 +119,9 @@ func (w *watcher) end(late bool) {
 	w.once.Do(func() { close(w.stop) })
 }
 
+// leave says that the operation ended with the place in which it ran.
+func (w *watcher) leave() { w.gone.Do(func() { close(w.left) }) }
+
 // run reads the exec to its end and notes what it sees. When ctx ends, another
 // watcher goes on.
 func (w *watcher) run(ctx context.Context) {
@@ -125,7 +134,16 @@ func (w *watcher) run(ctx context.Context) {
 	defer noted()
 	var notes sync.WaitGroup
 	notes.Go(func() { w.note(noting) })
-	exited, err := w.follow(ctx)
+	following, drop := context.WithCancel(ctx)
+	defer drop()
+	helpers.Go(func() {
+		select {
+		case <-w.left:
+			drop()
+		case <-following.Done():
+		}
+	})
+	exited, err := w.follow(following)
 	noted()
 	notes.Wait()
 	if ctx.Err() != nil {

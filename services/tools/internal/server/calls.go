@@ -96,7 +96,7 @@ func (s *Calls) DeleteSessionCalls(ctx context.Context, q *toolsv1.DeleteSession
 // refOf takes the tenant from who acts, and the rest from the request.
 func refOf(ctx context.Context, c *commonv1.CallRef) (store.Ref, error) {
 	tenant, err := tenantOf(ctx)
-	return store.Ref{Tenant: tenant, Session: c.GetSession(), Epoch: c.GetEpoch(), CallID: c.GetCallId()}, err
+	return store.Ref{Tenant: tenant, Session: c.GetSession(), Epoch: c.GetEpoch(), CallID: c.GetCallId(), Node: c.GetNode(), Generation: c.GetWorkspaceGeneration()}, err
 }
 
 // tenantOf is never empty. That there is none is a mistake of the program: the

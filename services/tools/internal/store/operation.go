@@ -59,6 +59,11 @@ type Operation struct {
 	Content []byte
 	// Claim is that of the replica that watches it, or the last one that did.
 	Claim int64
+	// Node and Generation say where it runs. Moved says that the workspace has
+	// another place by now: what ran in this one is over.
+	Node       string
+	Generation int64
+	Moved      bool
 }
 
 // OperationNote is what a watcher writes down of an operation that it holds.

@@ -56,6 +56,10 @@ type Ref struct {
 	Epoch int64
 	// CallID is unique within the tenant.
 	CallID string
+	// Node is the sandbox node that has the workspace; empty: the only one.
+	// Generation is that of the workspace's place there; 0: nobody said.
+	Node       string
+	Generation int64
 }
 
 // Owner is a replica that makes calls or watches operations.
@@ -91,6 +95,9 @@ type Record struct {
 	Live bool
 	// Begun says that the sandbox was seen to have what the call started.
 	Begun bool
+	// Node and Generation say where the call was started.
+	Node       string
+	Generation int64
 }
 
 // Change moves a call from one state to another.

@@ -48,6 +48,10 @@ var ErrClosing = errors.New("the tools service is stopping")
 // taken over. A tool lets go as with ErrClosing.
 var ErrTakenOver = errors.New("another replica has taken the call over")
 
+// ErrPlaceLost is the cause of the context of a call whose sandbox node is lost, and
+// with it all that the call did to the workspace. A tool lets go as with ErrClosing.
+var ErrPlaceLost = errors.New("the sandbox node of the call is lost")
+
 // Spec describes a tool to models and to those who list tools.
 type Spec struct {
 	// Name is what the model calls.
@@ -74,8 +78,10 @@ type Call struct {
 	Epoch int64
 	// ID is the call's id: the idempotency key of all that is done for it.
 	ID string
-	// WorkspaceGeneration is passed on to the sandbox.
+	// WorkspaceGeneration is passed on to the sandbox, and so is Node, which names
+	// the one that is meant. The context of a Runner's method leads there (kit/node).
 	WorkspaceGeneration int64
+	Node                string
 	// Arguments are valid against the tool's schema, without duplicate names.
 	Arguments json.RawMessage
 	// Resumed says that the call had been started before, perhaps by a process

@@ -15,23 +15,25 @@ import (
 // begin makes the operation of a call that has handed it back.
 func begin(ctx context.Context, tx pgx.Tx, ref store.Ref, o *store.NewOperation) error {
 	_, err := tx.Exec(ctx, `
-		insert into operations (tenant, id, session, tool, progress, state, create_time, expire_time)
-		values ($1, $2, $3, $4, $5, 'running', clock_timestamp(), clock_timestamp() + $6::interval)`,
-		ref.Tenant, ref.CallID, ref.Session, o.Tool, o.Progress, o.TTL)
+		insert into operations (tenant, id, session, tool, progress, state, create_time, expire_time, node, generation)
+		values ($1, $2, $3, $4, $5, 'running', clock_timestamp(), clock_timestamp() + $6::interval, $7, $8)`,
+		ref.Tenant, ref.CallID, ref.Session, o.Tool, o.Progress, o.TTL, ref.Node, ref.Generation)
 	return err
 }
 
 const operationColumns = `tenant, id, session, tool, progress, state, stopping, expire_time <= clock_timestamp(),
-	create_time, end_time, expire_time, exit_code, head, tail, bytes, content, claim`
+	create_time, end_time, expire_time, exit_code, head, tail, bytes, content, claim, node, generation,
+	generation > 0 and exists (select 1 from sessions s where s.tenant = operations.tenant and s.session = operations.session and s.generation > operations.generation)`
 
 // prefixed are operationColumns of a table named o.
 const prefixed = `o.tenant, o.id, o.session, o.tool, o.progress, o.state, o.stopping, o.expire_time <= clock_timestamp(),
-	o.create_time, o.end_time, o.expire_time, o.exit_code, o.head, o.tail, o.bytes, o.content, o.claim`
+	o.create_time, o.end_time, o.expire_time, o.exit_code, o.head, o.tail, o.bytes, o.content, o.claim, o.node, o.generation,
+	o.generation > 0 and exists (select 1 from sessions s where s.tenant = o.tenant and s.session = o.session and s.generation > o.generation)`
 
 func scanOperation(r pgx.CollectableRow) (o store.Operation, err error) {
 	var end *time.Time
 	err = r.Scan(&o.Tenant, &o.ID, &o.Session, &o.Tool, &o.Progress, &o.State, &o.Stopping, &o.Overdue,
-		&o.CreateTime, &end, &o.ExpireTime, &o.ExitCode, &o.Head, &o.Tail, &o.Bytes, &o.Content, &o.Claim)
+		&o.CreateTime, &end, &o.ExpireTime, &o.ExitCode, &o.Head, &o.Tail, &o.Bytes, &o.Content, &o.Claim, &o.Node, &o.Generation, &o.Moved)
 	o.CreateTime, o.ExpireTime = o.CreateTime.UTC(), o.ExpireTime.UTC()
 	if end != nil {
 		o.EndTime = end.UTC()

@@ -55,10 +55,10 @@ func (s *Store) Enter(ctx context.Context, ref store.Ref) (store.Record, error) 
 			return err
 		}
 		err := tx.QueryRow(ctx,
-			`select session, state, tool, digest, handed, result, owner, address, claim, coalesce(lease_until > clock_timestamp(), false), begun
+			`select session, state, tool, digest, handed, result, owner, address, claim, coalesce(lease_until > clock_timestamp(), false), begun, node, generation
 			 from calls where tenant = $1 and call_id = $2`,
 			ref.Tenant, ref.CallID).Scan(&r.Session, &r.State, &r.Tool, &r.Digest, &r.Handed, &r.Result,
-			&r.Owner.ID, &r.Owner.Address, &r.Claim, &r.Live, &r.Begun)
+			&r.Owner.ID, &r.Owner.Address, &r.Claim, &r.Live, &r.Begun, &r.Node, &r.Generation)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
@@ -71,9 +71,10 @@ func (s *Store) Enter(ctx context.Context, ref store.Ref) (store.Record, error) 
 // transaction ends, so nobody can note another one before it commits.
 func fence(ctx context.Context, tx pgx.Tx, ref store.Ref) error {
 	done, err := tx.Exec(ctx,
-		`insert into sessions (tenant, session, epoch) values ($1, $2, $3)
-		 on conflict (tenant, session) do update set epoch = excluded.epoch where excluded.epoch >= sessions.epoch`,
-		ref.Tenant, ref.Session, ref.Epoch)
+		`insert into sessions (tenant, session, epoch, generation) values ($1, $2, $3, $4)
+		 on conflict (tenant, session) do update set epoch = excluded.epoch, generation = greatest(sessions.generation, excluded.generation)
+		 where excluded.epoch >= sessions.epoch`,
+		ref.Tenant, ref.Session, ref.Epoch, ref.Generation)
 	if err != nil {
 		return err
 	}
@@ -108,6 +109,7 @@ func move(ctx context.Context, tx pgx.Tx, ref store.Ref, c store.Change) (int64,
 		"tenant": ref.Tenant, "call": ref.CallID, "session": ref.Session, "epoch": ref.Epoch, "from": c.From, "state": c.To,
 		"tool": c.Tool, "digest": c.Digest, "handed": c.To == store.Delegated, "result": c.Result, "at": c.At.UTC(),
 		"owner": "", "address": "", "first": 0, "ttl": time.Duration(0), "claim": c.Claim,
+		"node": ref.Node, "generation": ref.Generation,
 	}
 	if c.To == store.Started {
 		args["owner"], args["address"], args["first"], args["ttl"] = c.Owner.ID, c.Owner.Address, 1, c.TTL
@@ -116,14 +118,15 @@ func move(ctx context.Context, tx pgx.Tx, ref store.Ref, c store.Change) (int64,
 		update calls set state = @state, epoch = greatest(epoch, @epoch), handed = handed or @handed, result = @result, update_time = @at,
 			tool = coalesce(nullif(@tool, ''), tool), digest = coalesce(nullif(@digest, ''), digest),
 			owner = coalesce(nullif(@owner, ''), owner), address = coalesce(nullif(@address, ''), address),
-			claim = claim + @first, lease_until = clock_timestamp() + @ttl::interval
+			claim = claim + @first, lease_until = clock_timestamp() + @ttl::interval,
+			node = case when @first = 1 then @node else node end, generation = case when @first = 1 then @generation else generation end
 		where tenant = @tenant and call_id = @call and state = @from and (@claim = 0 or claim = @claim)`
 	if c.From == store.None {
 		query = `
 			insert into calls (tenant, call_id, session, epoch, state, tool, digest, handed, result, create_time, update_time,
-				owner, address, claim, lease_until)
+				owner, address, claim, lease_until, node, generation)
 			values (@tenant, @call, @session, @epoch, @state, @tool, @digest, @handed, @result, @at, @at,
-				@owner, @address, @first, clock_timestamp() + @ttl::interval)
+				@owner, @address, @first, clock_timestamp() + @ttl::interval, @node, @generation)
 			on conflict (tenant, call_id) do nothing`
 	}
 	done, err := tx.Exec(ctx, query, args)

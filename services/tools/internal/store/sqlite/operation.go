@@ -13,14 +13,15 @@ import (
 // begin makes the operation of a call that has handed it back.
 func begin(ctx context.Context, tx *sql.Tx, ref store.Ref, o *store.NewOperation) error {
 	_, err := tx.ExecContext(ctx, `
-		insert into operations (tenant, id, session, tool, progress, state, create_time, expire_time)
-		values (?, ?, ?, ?, ?, 'running', `+now+`, `+now+` + ?)`,
-		ref.Tenant, ref.CallID, ref.Session, o.Tool, o.Progress, o.TTL.Microseconds())
+		insert into operations (tenant, id, session, tool, progress, state, create_time, expire_time, node, generation)
+		values (?, ?, ?, ?, ?, 'running', `+now+`, `+now+` + ?, ?, ?)`,
+		ref.Tenant, ref.CallID, ref.Session, o.Tool, o.Progress, o.TTL.Microseconds(), ref.Node, ref.Generation)
 	return err
 }
 
 const operationColumns = `tenant, id, session, tool, progress, state, stopping, expire_time <= ` + now + `,
-	create_time, end_time, expire_time, exit_code, head, tail, bytes, content, claim`
+	create_time, end_time, expire_time, exit_code, head, tail, bytes, content, claim, node, generation,
+	generation > 0 and exists (select 1 from sessions s where s.tenant = operations.tenant and s.session = operations.session and s.generation > operations.generation)`
 
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
@@ -37,7 +38,7 @@ func operations(ctx context.Context, q querier, query string, args ...any) (foun
 		var created, expires int64
 		var ended sql.NullInt64
 		if err := rows.Scan(&o.Tenant, &o.ID, &o.Session, &o.Tool, &o.Progress, &o.State, &o.Stopping, &o.Overdue,
-			&created, &ended, &expires, &o.ExitCode, &o.Head, &o.Tail, &o.Bytes, &o.Content, &o.Claim); err != nil {
+			&created, &ended, &expires, &o.ExitCode, &o.Head, &o.Tail, &o.Bytes, &o.Content, &o.Claim, &o.Node, &o.Generation, &o.Moved); err != nil {
 			return nil, err
 		}
 		o.CreateTime, o.ExpireTime = time.UnixMicro(created).UTC(), time.UnixMicro(expires).UTC()

@@ -66,10 +66,10 @@ func (s *Store) Enter(ctx context.Context, ref store.Ref) (store.Record, error) 
 			return err
 		}
 		err := tx.QueryRowContext(ctx,
-			`select session, state, tool, digest, handed, result, owner, address, claim, lease_until > `+now+`, begun
+			`select session, state, tool, digest, handed, result, owner, address, claim, lease_until > `+now+`, begun, node, generation
 			 from calls where tenant = ? and call_id = ?`,
 			ref.Tenant, ref.CallID).Scan(&r.Session, &r.State, &r.Tool, &r.Digest, &r.Handed, &r.Result,
-			&r.Owner.ID, &r.Owner.Address, &r.Claim, &r.Live, &r.Begun)
+			&r.Owner.ID, &r.Owner.Address, &r.Claim, &r.Live, &r.Begun, &r.Node, &r.Generation)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
@@ -82,9 +82,10 @@ func (s *Store) Enter(ctx context.Context, ref store.Ref) (store.Record, error) 
 // lock from its beginning, so nobody can note another one before it commits.
 func fence(ctx context.Context, tx *sql.Tx, ref store.Ref) error {
 	done, err := tx.ExecContext(ctx,
-		`insert into sessions (tenant, session, epoch) values (?, ?, ?)
-		 on conflict (tenant, session) do update set epoch = excluded.epoch where excluded.epoch >= sessions.epoch`,
-		ref.Tenant, ref.Session, ref.Epoch)
+		`insert into sessions (tenant, session, epoch, generation) values (?, ?, ?, ?)
+		 on conflict (tenant, session) do update set epoch = excluded.epoch, generation = max(sessions.generation, excluded.generation)
+		 where excluded.epoch >= sessions.epoch`,
+		ref.Tenant, ref.Session, ref.Epoch, ref.Generation)
 	if err != nil {
 		return err
 	}
@@ -130,21 +131,23 @@ func move(ctx context.Context, tx *sql.Tx, ref store.Ref, c store.Change) (sql.R
 		update calls set state = @state, epoch = max(epoch, @epoch), handed = handed or @handed, result = @result, update_time = @at,
 			tool = coalesce(nullif(@tool, ''), tool), digest = coalesce(nullif(@digest, ''), digest),
 			owner = coalesce(nullif(@owner, ''), owner), address = coalesce(nullif(@address, ''), address),
-			claim = claim + @first, lease_until = ` + now + ` + @ttl
+			claim = claim + @first, lease_until = ` + now + ` + @ttl,
+			node = case when @first = 1 then @node else node end, generation = case when @first = 1 then @generation else generation end
 		where tenant = @tenant and call_id = @call and state = @from and (@claim = 0 or claim = @claim)`
 	if c.From == store.None {
 		query = `
 			insert into calls (tenant, call_id, session, epoch, state, tool, digest, handed, result, create_time, update_time,
-				owner, address, claim, lease_until)
+				owner, address, claim, lease_until, node, generation)
 			values (@tenant, @call, @session, @epoch, @state, @tool, @digest, @handed, @result, @at, @at,
-				@owner, @address, @first, ` + now + ` + @ttl)
+				@owner, @address, @first, ` + now + ` + @ttl, @node, @generation)
 			on conflict (tenant, call_id) do nothing`
 	}
 	return tx.ExecContext(ctx, query,
 		sql.Named("tenant", ref.Tenant), sql.Named("call", ref.CallID), sql.Named("session", ref.Session), sql.Named("epoch", ref.Epoch),
 		sql.Named("from", c.From), sql.Named("state", c.To), sql.Named("tool", c.Tool), sql.Named("digest", c.Digest),
 		sql.Named("handed", c.To == store.Delegated), sql.Named("result", c.Result), sql.Named("at", c.At.UnixMicro()),
-		sql.Named("owner", owner.ID), sql.Named("address", owner.Address), sql.Named("first", first), sql.Named("ttl", ttl), sql.Named("claim", c.Claim))
+		sql.Named("owner", owner.ID), sql.Named("address", owner.Address), sql.Named("first", first), sql.Named("ttl", ttl), sql.Named("claim", c.Claim),
+		sql.Named("node", ref.Node), sql.Named("generation", ref.Generation))
 }
 
 // DeleteSession implements store.Store.

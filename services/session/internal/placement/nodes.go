@@ -1,0 +1,258 @@
+// Package placement says on which sandbox node a session's workspace is.
+//
+// A workspace is on one node at a time, in a place that the session's holder writes
+// down under its lease. Each place has a higher generation than the one before, and a
+// node refuses who names another one than its copy's. So it is harmless that a
+// replica believes a node to be lost that others still reach: from the commit on that
+// moves the workspace, what the old place has is of no use to anybody, and a job
+// deletes it as soon as its node answers.
+//
+// Nodes are asked every now and then. One that has not answered for long is lost;
+// its workspaces are made again elsewhere, from their last export.
+package placement
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/node"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// ErrLost is why a context of Until ends.
+var ErrLost = errors.New("the node that has the workspace is lost")
+
+const (
+	// looks is how often a node is asked within the time after which it is lost.
+	looks = 10
+	// shortest and longest bound the time between two questions.
+	shortest, longest = 50 * time.Millisecond, 3 * time.Second
+	// probeTimeout bounds one question.
+	probeTimeout = 2 * time.Second
+)
+
+// Config says which nodes there are.
+type Config struct {
+	Names     []string // in the order of the configuration
+	LostAfter time.Duration
+	// Sandbox reaches the nodes by their names (kit/node).
+	Sandbox sandboxv1.WorkspaceServiceClient
+	Store   interface {
+		Draining(ctx context.Context) ([]string, error)
+	}
+	Log *slog.Logger
+}
+
+// Nodes knows which nodes can be reached. A nil one stands for the one node that has
+// no name and every workspace. It is safe for concurrent use.
+type Nodes struct {
+	Config
+
+	mu       sync.Mutex // guards what follows
+	states   map[string]*state
+	draining []string
+}
+
+// state is what is known of a node.
+type state struct {
+	since time.Time     // when it did not answer first; zero: it does
+	lost  chan struct{} // closed once it is lost; made anew when it is back
+}
+
+// New makes Nodes that take every node for reachable. Run finds out.
+func New(c Config) *Nodes {
+	if len(c.Names) == 0 {
+		return nil
+	}
+	n := &Nodes{Config: c, states: map[string]*state{}}
+	for _, name := range c.Names {
+		n.states[name] = &state{lost: make(chan struct{})}
+	}
+	return n
+}
+
+// Managed says whether places are kept at all.
+func (n *Nodes) Managed() bool { return n != nil }
+
+// Run asks the nodes until ctx ends.
+func (n *Nodes) Run(ctx context.Context) error {
+	if n == nil {
+		return nil
+	}
+	tick := time.NewTicker(min(max(n.LostAfter/looks, shortest), longest))
+	defer tick.Stop()
+	for {
+		n.look(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// look asks all nodes once.
+func (n *Nodes) look(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, name := range n.Names {
+		wg.Go(func() {
+			err := n.probe(ctx, name)
+			if ctx.Err() == nil {
+				n.note(ctx, name, err)
+			}
+		})
+	}
+	wg.Wait()
+	if draining, err := n.Store.Draining(ctx); err == nil {
+		n.mu.Lock()
+		n.draining = draining
+		n.mu.Unlock()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for name, s := range n.states {
+		if !slices.Contains(n.Names, name) {
+			n.age(ctx, name, s)
+		}
+	}
+}
+
+func (n *Nodes) probe(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(node.At(principal.With(ctx, principal.Default()), name), probeTimeout)
+	defer cancel()
+	r, err := n.Sandbox.GetCapabilities(ctx, &sandboxv1.GetCapabilitiesRequest{})
+	if err == nil && r.GetNode() != name {
+		return fmt.Errorf("at the address of the node %q answers %q: check session's sandbox-nodes, and the sandboxes' node", name, r.GetNode())
+	}
+	return err
+}
+
+// note takes down whether a node answered.
+func (n *Nodes) note(ctx context.Context, name string, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.states[name]
+	switch {
+	case err == nil && s.since.IsZero():
+	case err == nil:
+		n.Log.InfoContext(ctx, "sandbox node answers again", "node", name, "after", time.Since(s.since))
+		s.since = time.Time{}
+		if closed(s.lost) {
+			s.lost = make(chan struct{})
+		}
+	case s.since.IsZero():
+		n.Log.WarnContext(ctx, "sandbox node does not answer", "node", name, "error", err, "lost_after", n.LostAfter)
+		s.since = time.Now()
+	default:
+		n.age(ctx, name, s)
+	}
+}
+
+// age lets a node that does not answer be lost once its time is up. mu is held.
+func (n *Nodes) age(ctx context.Context, name string, s *state) {
+	if time.Since(s.since) >= n.LostAfter && !closed(s.lost) {
+		n.Log.ErrorContext(ctx, "sandbox node is lost: its workspaces are made again from their last export as they are needed", "node", name)
+		close(s.lost)
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// of is what is known of a node. One that is not among those that are configured is
+// lost after the usual time: until then it may be a new one, of which this replica
+// is about to hear. mu is held.
+func (n *Nodes) of(name string) *state {
+	s := n.states[name]
+	if s == nil {
+		s = &state{since: time.Now(), lost: make(chan struct{})}
+		n.states[name] = s
+	}
+	return s
+}
+
+// Lost says whether a node has not answered for long.
+func (n *Nodes) Lost(name string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return closed(n.of(name).lost)
+}
+
+// Known says whether a node is configured.
+func (n *Nodes) Known(name string) bool { return slices.Contains(n.Names, name) }
+
+// Until returns a context that ends with ErrLost when the node is lost. stop must be
+// called.
+func (n *Nodes) Until(ctx context.Context, name string) (_ context.Context, stop func()) {
+	n.mu.Lock()
+	lost := n.of(name).lost
+	n.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-lost:
+			cancel(ErrLost)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil); <-done }
+}
+
+// Choose picks a node for a session's workspace: the same for the same session as
+// long as the same ones are to be had, and all of them equally often over many
+// sessions. It avoids one, those that are drained, and, if it can, those that do not
+// answer. Empty: there is none.
+func (n *Nodes) Choose(k store.Key, avoid string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	best, score, answers := "", uint64(0), false
+	for _, name := range n.Names {
+		s := n.states[name]
+		if name == avoid || slices.Contains(n.draining, name) || closed(s.lost) {
+			continue
+		}
+		up := s.since.IsZero()
+		if got := weight(k, name); best == "" || up && !answers || up == answers && got > score {
+			best, score, answers = name, got, up
+		}
+	}
+	return best
+}
+
+// First is Choose for a workspace that was nowhere yet: when there is no node to be
+// had, it waits for the first one.
+func (n *Nodes) First(k store.Key) string { return cmp.Or(n.Choose(k, ""), n.Names[0]) }
+
+// weight orders the nodes for a session (rendezvous hashing).
+func weight(k store.Key, name string) uint64 {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%s\x00%s\x00%s", k.Tenant, k.Session, name)
+	x := h.Sum64()
+	x ^= x >> 33 // FNV's last bytes hardly reach its high bits
+	x *= 0xff51afd7ed558ccd
+	return x ^ x>>33
+}
+
+// Drained says whether a node is to get no more workspaces.
+func (n *Nodes) Drained(name string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Contains(n.draining, name)
+}

@@ -1,0 +1,222 @@
+package placement
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"google.golang.org/grpc"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/node"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// again is how often a node that does not answer is asked to delete what it has.
+const again = time.Minute
+
+// Store is what the jobs need of a store.
+type Store interface {
+	store.Places
+	PutJobs(ctx context.Context, jobs []store.Job) error
+}
+
+// Work does the jobs that belong to places.
+type Work struct {
+	Nodes     *Nodes
+	Store     Store
+	Snapshots sandboxv1.SnapshotServiceClient
+}
+
+// exporting is the body of a JobExport.
+type exporting struct {
+	Turn string `json:"turn"`
+	Seq  int64  `json:"seq"`
+}
+
+// ExportJob exports the workspace after a turn. seq is the log's last number then.
+func ExportJob(k store.Key, turn string, seq int64) store.Job {
+	body, err := json.Marshal(exporting{turn, seq})
+	if err != nil {
+		panic(err) // a string and a number always encode
+	}
+	return store.Job{Tenant: k.Tenant, Kind: store.JobExport, ID: k.Session + "/" + turn, Session: k.Session, Body: body}
+}
+
+// Export does an ExportJob. It acts under the session's epoch as it is now, for it
+// changes nothing that a holder could trip over.
+func (w *Work) Export(ctx context.Context, j store.Job) (*store.Job, error) {
+	var what exporting
+	if err := json.Unmarshal(j.Body, &what); err != nil {
+		return nil, backoff.Permanent(fmt.Errorf("read the job of an export: %w", err))
+	}
+	k := store.Key{Tenant: j.Tenant, Session: j.Session}
+	p, epoch, err := w.Store.PlaceOf(ctx, k)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case epoch == 0 || p.Node == "" || p.Restore || p.Export.Turn != "" && p.Export.Seq >= what.Seq:
+		return nil, nil // it is gone, is about to be brought, or was exported since
+	}
+	snapshot, err := w.export(node.At(ctx, p.Node), k, p, epoch, what.Turn)
+	switch apierr.Reason(err) {
+	case "STALE_GENERATION", "WORKSPACE_NOT_FOUND":
+		return nil, nil // it is elsewhere by now, or nothing was ever done to it
+	case "NO_OBJECT_STORE":
+		return nil, backoff.Permanent(fmt.Errorf("the node %s cannot export: %w", p.Node, err))
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = w.Store.NoteExport(ctx, k, p.Generation, store.Export{Turn: what.Turn, Seq: what.Seq, Snapshot: snapshot})
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	return nil, nil
+}
+
+// keptSnapshots is how many snapshots of a session stay when there is no room for
+// another.
+const keptSnapshots = 100
+
+// export makes a snapshot and copies it, and removes the one of the last export.
+func (w *Work) export(ctx context.Context, k store.Key, p store.Place, epoch int64, turn string) (string, error) {
+	ref := func(what string) *commonv1.CallRef {
+		return &commonv1.CallRef{
+			Session: "sessions/" + k.Session, Epoch: epoch, CallId: fmt.Sprintf("%s.export.%d.%s", turn, p.Generation, what),
+			Node: p.Node, WorkspaceGeneration: p.Generation,
+		}
+	}
+	create := func(call string) (string, error) {
+		made, err := w.Snapshots.CreateSnapshot(ctx, &sandboxv1.CreateSnapshotRequest{Call: ref(call), Description: "after turns/" + turn})
+		return made.GetSnapshot().GetId(), err
+	}
+	id, err := create("snapshot")
+	if apierr.Reason(err) == "TOO_MANY_SNAPSHOTS" {
+		if _, err := w.Snapshots.DeleteSnapshots(ctx, &sandboxv1.DeleteSnapshotsRequest{Call: ref("room"), KeepLast: keptSnapshots}); err != nil {
+			return "", err
+		}
+		id, err = create("again") // a call's failure is its answer for good
+	}
+	if err != nil {
+		return "", err
+	}
+	if _, err := w.Snapshots.ExportSnapshots(ctx, &sandboxv1.ExportSnapshotsRequest{Call: ref("copy")}); err != nil {
+		return "", err
+	}
+	if last := p.Export.Snapshot; last != "" && last != id {
+		_, err := w.Snapshots.DeleteSnapshots(ctx, &sandboxv1.DeleteSnapshotsRequest{Call: ref("last"), Snapshots: []string{last}})
+		if err != nil && apierr.Reason(err) != "SNAPSHOT_NOT_FOUND" {
+			w.Nodes.Log.WarnContext(ctx, "the snapshot of the last export stays", "session", k.Session, "error", err)
+		}
+	}
+	return id, nil
+}
+
+// vacating is the body of a JobVacate.
+type vacating struct {
+	Session    string `json:"session"`
+	Node       string `json:"node"`
+	Generation int64  `json:"generation"`
+}
+
+// VacateJob deletes what a place has that the workspace was moved away from. It
+// outlives the session: the node may come back at any time.
+func VacateJob(k store.Key, p store.Place) store.Job {
+	body, err := json.Marshal(vacating{k.Session, p.Node, p.Generation})
+	if err != nil {
+		panic(err) // strings and a number always encode
+	}
+	return store.Job{Tenant: k.Tenant, Kind: store.JobVacate, ID: fmt.Sprintf("%s/%d", k.Session, p.Generation), Body: body}
+}
+
+// Vacate does a VacateJob: as soon as the node answers, or until it is not configured
+// any more.
+func (w *Work) Vacate(ctx context.Context, j store.Job) (*store.Job, error) {
+	var what vacating
+	if err := json.Unmarshal(j.Body, &what); err != nil {
+		return nil, backoff.Permanent(fmt.Errorf("read the job of a place that was left: %w", err))
+	}
+	if !w.Nodes.Known(what.Node) {
+		w.Nodes.Log.InfoContext(ctx, "a node that is not configured any more keeps its copy of a workspace", "node", what.Node, "session", what.Session)
+		return nil, nil
+	}
+	_, err := w.Nodes.Sandbox.DeleteWorkspace(node.At(ctx, what.Node), &sandboxv1.DeleteWorkspaceRequest{
+		Session: "sessions/" + what.Session, WorkspaceGeneration: what.Generation,
+	})
+	if err == nil {
+		return nil, nil
+	}
+	w.Nodes.Log.DebugContext(ctx, "a place that was left is not empty yet", "node", what.Node, "session", what.Session, "error", err)
+	return &store.Job{Body: j.Body, Attempt: j.Attempt, After: min(again, w.Nodes.LostAfter)}, nil
+}
+
+// Workspaces are the workspaces of the peers, each on its node: it sends the requests
+// that name a session to where its workspace is.
+type Workspaces struct {
+	sandboxv1.WorkspaceServiceClient
+	Work *Work
+}
+
+// DeleteWorkspace deletes the workspace on its node and in the object store, and says
+// in the end that the session has no place any more. When the node is lost, another
+// one deletes what was exported, and a job remembers what is left on the lost one.
+func (w *Workspaces) DeleteWorkspace(ctx context.Context, r *sandboxv1.DeleteWorkspaceRequest, o ...grpc.CallOption) (*sandboxv1.DeleteWorkspaceResponse, error) {
+	k := keyOf(ctx, r.GetSession())
+	p, _, err := w.Work.Store.PlaceOf(ctx, k)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	nodes, at := w.Work.Nodes, p.Node
+	if at != "" && nodes.Lost(at) {
+		if err := w.Work.Store.PutJobs(ctx, []store.Job{VacateJob(k, p)}); err != nil {
+			return nil, err
+		}
+		if at = nodes.Choose(k, at); at == "" {
+			return nil, fmt.Errorf("no sandbox node answers that could delete what was exported of %s", r.GetSession())
+		}
+	}
+	resp, err := w.WorkspaceServiceClient.DeleteWorkspace(node.At(ctx, at), r, o...)
+	if err == nil && p.Node != "" {
+		err = w.Work.Store.ForgetPlace(ctx, k)
+	}
+	return resp, err
+}
+
+// ExportWorkspace reads the workspace from its node.
+func (w *Workspaces) ExportWorkspace(ctx context.Context, r *sandboxv1.ExportWorkspaceRequest, o ...grpc.CallOption) (grpc.ServerStreamingClient[sandboxv1.ExportWorkspaceResponse], error) {
+	p, _, err := w.Work.Store.PlaceOf(ctx, keyOf(ctx, r.GetSession()))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	r.WorkspaceGeneration = p.Generation
+	return w.WorkspaceServiceClient.ExportWorkspace(node.At(ctx, p.Node), r, o...)
+}
+
+// Place gives a session that is about to be made a place, unless it has one, and
+// puts it into a call. Requests with the context that it returns go there.
+func (n *Nodes) Place(ctx context.Context, s store.Places, call *commonv1.CallRef) (context.Context, error) {
+	if n == nil {
+		return ctx, nil
+	}
+	k := keyOf(ctx, call.GetSession())
+	p, err := s.PlaceNew(ctx, k, store.Place{Node: n.First(k), Generation: 1})
+	if err != nil {
+		return ctx, err
+	}
+	call.Node, call.WorkspaceGeneration = p.Node, p.Generation
+	return node.At(ctx, p.Node), nil
+}
+
+func keyOf(ctx context.Context, session string) store.Key {
+	return store.Key{Tenant: principal.Tenant(ctx), Session: strings.TrimPrefix(session, "sessions/")}
+}

@@ -1,0 +1,235 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/placement"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// A session's workspace has a place: a node and a generation (package placement). The
+// worker gives it one, and another one when the node is lost. First it commits where
+// the workspace will be; from then on nobody can do anything in the old place any
+// more. Then the new node fetches the last export, and only when the files are there
+// the model is told what it has lost, and goes on. Whoever takes over in between
+// finds Place.Restore set and does the same.
+
+// where is the workspace's place. Calls that run at the same time ask for it.
+func (w *Worker) where() store.Place {
+	if p := w.place.Load(); p != nil {
+		return *p
+	}
+	return store.Place{}
+}
+
+// nodeName is the node that requests to the sandbox go to.
+func (w *Worker) nodeName() string { return w.where().Node }
+
+// ensurePlace gives the workspace its place before the turn goes on, or another one when
+// its node is lost, and tells whether it did the latter.
+func (w *Worker) ensurePlace(ctx, parent context.Context) (moved bool, err error) {
+	if !w.deps.Nodes.Managed() || len(w.spec.Tools) == 0 || ctx.Err() != nil {
+		return false, nil
+	}
+	p := w.where()
+	switch {
+	case p.Node == "":
+		return false, w.placeNew(parent, p)
+	case p.Restore:
+	case w.deps.Nodes.Lost(p.Node):
+		to := w.deps.Nodes.Choose(w.lease.Key, p.Node)
+		if to == "" {
+			return false, nil // nowhere to go: the turn waits for the node, and fails as it does without others
+		}
+		if err := w.leave(parent, p, to); err != nil {
+			return false, err
+		}
+	default:
+		return false, nil
+	}
+	return true, w.bring(ctx, parent)
+}
+
+// placeNew gives a workspace its first place. It is on the disk before any call is:
+// the assistant's message is committed after it.
+func (w *Worker) placeNew(parent context.Context, was store.Place) error {
+	p := store.Place{Node: w.deps.Nodes.First(w.lease.Key), Generation: was.Generation + 1}
+	if was.Generation == 0 && w.session.FinishedTurns+w.active.turn.Steps > 0 {
+		p.Node = w.deps.Nodes.Names[0] // made when there was only one
+	}
+	w.place.Store(&p)
+	return w.log.Append(parent, store.Write{Place: &p})
+}
+
+// leave commits that the workspace is somewhere else.
+func (w *Worker) leave(parent context.Context, was store.Place, to string) error {
+	p := store.Place{Node: to, Generation: was.Generation + 1, Restore: true, Export: was.Export}
+	w.active.run.LeftNode = was.Node
+	w.deps.Log.WarnContext(parent, "the workspace moves, for its node is lost", "session", w.lease.Session, "from", was.Node, "to", to, "generation", p.Generation)
+	err := w.log.Commit(parent, store.Write{
+		Place: &p, Turns: []*store.TurnRow{w.active.row()}, Jobs: []store.Job{placement.VacateJob(w.lease.Key, was)},
+	})
+	if err == nil {
+		w.place.Store(&p)
+	}
+	return err
+}
+
+// bring has the node fetch the last export, and tells the model and everybody what
+// is lost.
+func (w *Worker) bring(ctx, parent context.Context) error {
+	p := w.where()
+	found, err := w.fetch(ctx, p)
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // the loop sees why
+	}
+	if err != nil {
+		return w.fail(parent, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
+			"The machine with the workspace was lost, and the workspace could not be made again from its last copy: "+explain(err)+" Check the object store, then send the message again.")
+	}
+	p.Restore = false
+	body := w.movedBody(p, found)
+	write := store.Write{
+		Place: &p, StepCommitted: true,
+		Events: []*sessionv1.Event{w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_WorkspaceMoved{WorkspaceMoved: body}})},
+	}
+	if err := w.closeLost(ctx, &write); err != nil {
+		return err
+	}
+	w.addMessage(&write, w.newMessage(sessionv1.Role_ROLE_USER, w.active.turn.Steps, []*sessionv1.Block{textBlock(body.Message)}))
+	w.active.run.LeftNode = ""
+	write.Turns = []*store.TurnRow{w.active.row()}
+	w.place.Store(&p)
+	return w.log.Commit(parent, write)
+}
+
+// fetch makes the workspace in its new place: from the last export, or else empty,
+// and then there is no snapshot. Trying again changes nothing.
+func (w *Worker) fetch(ctx context.Context, p store.Place) (*sandboxv1.Snapshot, error) {
+	ref := w.callRef(fmt.Sprintf("%s.place.%d", w.lease.Session, p.Generation))
+	var made *sandboxv1.ImportSnapshotsResponse
+	err := patiently(ctx, func() (err error) {
+		made, err = w.deps.Snapshots.ImportSnapshots(ctx, &sandboxv1.ImportSnapshotsRequest{Call: ref, WorkspaceGeneration: p.Generation})
+		return err
+	})
+	switch apierr.Reason(err) {
+	case "SNAPSHOT_NOT_FOUND", "NO_OBJECT_STORE", "WORKSPACE_EXISTS": // the last: it was found empty before
+		return nil, w.ensureWorkspace(ctx, ref)
+	}
+	return made.GetSnapshot(), err
+}
+
+// closeLost gives every call of the last message that has none a result. None of
+// them is made: the model asked for them before it knew. What had begun is lost.
+func (w *Worker) closeLost(ctx context.Context, write *store.Write) error {
+	last := w.last()
+	uses := toolUses(last)
+	if len(uses) == 0 {
+		return nil
+	}
+	ends := w.cancelBegun(ctx, last)
+	for _, u := range uses {
+		if _, done := w.active.run.Results[u.CallId]; done {
+			continue
+		}
+		end, began := ends[u.CallId]
+		if !began {
+			end = ended{result: &sessionv1.ToolResult{
+				CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_UNAVAILABLE,
+				Content: []*commonv1.Content{textContent("The call was not made: the machine with the workspace was lost before it. Look at the workspace as it is now, then decide anew.")},
+			}}
+		}
+		if err := w.active.setResult(u.CallId, end.result); err != nil {
+			return err
+		}
+		write.Events = append(write.Events, w.callEnded(u, end, 0)...)
+		write.Waited = append(write.Waited, u.CallId)
+	}
+	return w.addResults(write, last)
+}
+
+// movedBody tells what became of the workspace.
+func (w *Worker) movedBody(p store.Place, found *sandboxv1.Snapshot) *sessionv1.WorkspaceMoved {
+	m := &sessionv1.WorkspaceMoved{
+		FromNode: w.active.run.LeftNode, ToNode: p.Node, Generation: p.Generation, Empty: found == nil,
+		Cause: sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_NODE_LOST,
+	}
+	const end = " What ran in the workspace has ended, commands in the background as well, and the home directory and /tmp are empty." +
+		" Commands that were running may have taken effect outside of the workspace: check before you repeat them."
+	const begin = "Notice of the system, not of the user: the machine that held the workspace is lost. "
+	if found == nil {
+		m.Message = begin + "There was no copy of the workspace: it is empty now, and all files that were in it are lost." + end
+		return m
+	}
+	at := found.GetCreateTime()
+	if p.Export.Turn != "" {
+		m.RestoredTurn, m.RestoredSeq = w.name("turns", p.Export.Turn), p.Export.Seq
+	}
+	if at == nil {
+		at = timestamppb.New(p.Export.Time)
+	}
+	m.RestoredTime = at
+	m.Message = begin + fmt.Sprintf("The workspace was made again from its last copy, of %s%s. All that was done to its files since then is lost.",
+		at.AsTime().UTC().Format(time.RFC3339), w.since(p)) + end
+	return m
+}
+
+// since says for the model which of its turns an export has seen.
+func (w *Worker) since(p store.Place) string {
+	if p.Export.Turn == "" {
+		return ""
+	}
+	name, later := w.name("turns", p.Export.Turn), map[string]bool{}
+	for _, m := range slices.Backward(w.path) {
+		if m.Turn == name {
+			break
+		}
+		if m.Role == sessionv1.Role_ROLE_ASSISTANT && len(toolUses(m)) > 0 {
+			later[m.Turn] = true
+		}
+	}
+	if len(later) == 0 {
+		return ", which has everything up to your last answer"
+	}
+	return fmt.Sprintf(", which has nothing of the last %d turns in which you used tools", len(later))
+}
+
+// exportAfter has the workspace exported once the turn's end is committed, if a call
+// of the turn may have changed it.
+func (w *Worker) exportAfter(write *store.Write, t *active) {
+	p := w.where()
+	if !w.deps.Export || p.Node == "" || p.Restore || !w.changed(t) {
+		return
+	}
+	write.Jobs = append(write.Jobs, placement.ExportJob(w.lease.Key, t.id, w.log.Seq()+int64(len(write.Events))))
+}
+
+// changed tells whether a call of the turn may have changed the workspace.
+func (w *Worker) changed(t *active) bool {
+	return slices.ContainsFunc(w.path, func(m *sessionv1.Message) bool {
+		return t.owns(m.Turn) && slices.ContainsFunc(toolUses(m), func(u *sessionv1.ToolUse) bool { return w.mayChange(t, u.Tool) })
+	})
+}
+
+// nodeLost tells whether a context has ended because the workspace's node is lost.
+func nodeLost(ctx context.Context) bool { return errors.Is(context.Cause(ctx), placement.ErrLost) }
+
+// untilLost ends a context when the workspace's node is lost, if there is another
+// one to go to. stop must be called.
+func (w *Worker) untilLost(ctx context.Context) (_ context.Context, stop func()) {
+	p := w.where()
+	if p.Node == "" || !w.deps.Nodes.Managed() || w.deps.Nodes.Choose(w.lease.Key, p.Node) == "" {
+		return ctx, func() {}
+	}
+	return w.deps.Nodes.Until(ctx, p.Node)
+}
