@@ -3,7 +3,7 @@ package sandbox_test
 // networkAttacks want out, or to somebody else's socket.
 var networkAttacks = []attack{
 	{name: "a service at the host's loopback", run: program("connect tcp 127.0.0.1:{port}"), want: "ECONNREFUSED"},
-	{name: "a service at the neighbour's loopback", run: program("connect tcp 127.0.0.1:7777"), want: "ECONNREFUSED"},
+	{name: "a service at the neighbor's loopback", run: program("connect tcp 127.0.0.1:7777"), want: "ECONNREFUSED"},
 	{name: "an address of the world", run: program("connect tcp 1.1.1.1:443"), want: "ENETUNREACH"},
 	{name: "an address of the world by IPv6", run: program("connect tcp '[2606:4700:4700::1111]:443'"), want: "ENETUNREACH|EADDRNOTAVAIL"},
 	{name: "the metadata service of a cloud", run: program("connect tcp 169.254.169.254:80"), want: "ENETUNREACH"},
@@ -12,7 +12,7 @@ var networkAttacks = []attack{
 	{name: "a name server", run: program("connect udp 8.8.8.8:53"), want: "ENETUNREACH"},
 	{name: "looking up a name", run: shell("getent hosts example.com; echo $?"), want: "2"},
 	{name: "an abstract socket of the host", run: program("abstract {name}"), want: "ECONNREFUSED"},
-	{name: "an abstract socket of the neighbour", run: program("abstract fairlead-neighbor"), want: "ECONNREFUSED"},
+	{name: "an abstract socket of the neighbor", run: program("abstract fairlead-neighbor"), want: "ECONNREFUSED"},
 	{name: "a socket in a folder of the host", run: program("connect unix {socket}"), want: "ENOENT"},
 	{name: "the socket of a container engine or bus", run: shell("ls /var/run/docker.sock /run/containerd/containerd.sock /run/dbus/system_bus_socket /run/systemd/private 2>&1 | grep -vc 'No such file'"), want: "0"},
 	{name: "another device than loopback", run: shell("tail -n +3 /proc/net/dev | grep -vc ' lo:'; tail -n +2 /proc/net/route | wc -l"), want: "0; 0"},
@@ -28,5 +28,5 @@ var networkAttacks = []attack{
 	{name: "the bus of cars", run: program("socket 29 3 1"), want: "EAFNOSUPPORT"},
 	{name: "changing a device by netlink", run: program("new-link"), want: "EPERM"},
 	{name: "a tunnel", run: shell("ls /dev/net/tun 2>&1"), want: ".*No such file or directory"},
-	{name: "shared memory of the neighbour or the host", run: shell("ipcs -m | grep -c 0x; ls -A /dev/shm"), want: "0"},
+	{name: "shared memory of the neighbor or the host", run: shell("ipcs -m | grep -c 0x; ls -A /dev/shm"), want: "0"},
 }

@@ -3,7 +3,7 @@ package sandbox_test
 // processAttacks want other processes, or what /proc tells of them.
 var processAttacks = []attack{
 	{name: "a signal to a process of the host", run: shell("kill -9 {pid} 2>&1"), want: ".*No such process"},
-	{name: "seeing processes of the host or of the neighbour", run: shell("cat /proc/[0-9]*/comm | sort -u | grep -cxE 'attacker|sandbox.test|sleep'; ls -d /proc/{pid} 2>&1"), want: "0; .*No such file or directory"},
+	{name: "seeing processes of the host or of the neighbor", run: shell("cat /proc/[0-9]*/comm | sort -u | grep -cxE 'attacker|sandbox.test|sleep'; ls -d /proc/{pid} 2>&1"), want: "0; .*No such file or directory"},
 	{name: "killing everybody", run: shell("kill -9 -1; true"), want: "(SIGNALED 9)?"},
 	{name: "stopping everybody", run: shell("kill -STOP -1; echo on"), want: "on"},
 	{name: "every signal to init", run: program("kill-init"), want: "sent"},

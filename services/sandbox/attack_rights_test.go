@@ -26,5 +26,6 @@ var rightsAttacks = []attack{
 	{name: "a program of its own in the place of another's name", run: shell("printf '#!/bin/sh\\necho evil' > bash; chmod 755 bash; cp bash ~/bash; echo $0; rm bash"), want: "bash"},
 	{name: "raising the limit of open files", run: shell("ulimit -n 1000000 2>&1"), want: ".*(not permitted|cannot modify limit).*"},
 	{name: "raising the limit of files", run: shell("ulimit -f unlimited 2>&1"), want: ".*(not permitted|cannot modify limit).*"},
+	{name: "a core file, or a program of the host that gets one", run: program("core-limit"), want: "1 1, ok ok, 1 1"},
 	{name: "input into a terminal", run: program("inject"), want: "EPERM"},
 }

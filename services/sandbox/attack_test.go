@@ -19,6 +19,7 @@ var attacks = []category{
 	{"namespaces and mounts", namespaceAttacks},
 	{"network", networkAttacks},
 	{"rights", rightsAttacks},
+	{"exhaustion", exhaustionAttacks},
 }
 
 // TestAttacks makes every attack on every driver. After each, the neighbour's

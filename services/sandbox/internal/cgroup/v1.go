@@ -132,6 +132,11 @@ func (g *group1) Limit(l Limits) error {
 			}
 		}
 	}
+	if l.MemoryBytes > 0 {
+		if err := g.limitSockets(l.MemoryBytes); err != nil {
+			return err
+		}
+	}
 	if l.Processes > 0 {
 		if err := write(g.dirs["pids"], "pids.max", strconv.FormatInt(l.Processes, 10)); err != nil {
 			return err
@@ -144,6 +149,19 @@ func (g *group1) Limit(l Limits) error {
 		return write(g.dirs["cpu"], "cpu.cfs_quota_us", strconv.Itoa(quota(l.CPUs)))
 	}
 	return nil
+}
+
+// socketBytes bounds the buffers of a group's TCP and UDP sockets. The kernel has so
+// many pages for those of the whole machine, and version 1 does not count them as
+// memory of the group.
+const socketBytes = 64 << 20
+
+func (g *group1) limitSockets(memory int64) error {
+	const file = "memory.kmem.tcp.limit_in_bytes"
+	if errors.Is(unix.Access(filepath.Join(g.dirs["memory"], file), unix.F_OK), unix.ENOENT) {
+		return nil // a kernel that does not count them
+	}
+	return write(g.dirs["memory"], file, strconv.FormatInt(min(memory/2, socketBytes), 10))
 }
 
 // quota is the time per period, in microseconds; the kernel wants at least one

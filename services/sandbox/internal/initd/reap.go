@@ -69,6 +69,7 @@ func (s *starter) ended(pid int, status unix.WaitStatus, usage *unix.Rusage) {
 	swept := len(s.commands) == 0
 	if swept {
 		sweep(c)
+		removeShared()
 	}
 	p := wire.Reply{
 		Kind: wire.Exited, ID: c.id, Status: uint32(status), CPU: time.Duration(c.cpu), MaxRSS: c.maxRSS, Swept: swept,

@@ -31,6 +31,8 @@ const (
 	denied = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EPERM)
 	absent = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.ENOSYS)
 	family = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EAFNOSUPPORT)
+	// pretended does nothing and says that it is done.
+	pretended = uint32(unix.SECCOMP_RET_ERRNO)
 )
 
 const cloneNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
@@ -74,13 +76,17 @@ func program() []unix.SockFilter {
 	// clone3 keeps its flags in memory, where a filter cannot look: libraries
 	// fall back to clone when it is absent.
 	p = append(p, jumpEqual(unix.SYS_CLONE3, 0, 1), answer(absent))
+	// The machine has a fixed number of slots for asynchronous input and output, which
+	// one sandbox would take from all others. What uses them does without.
+	p = append(p, jumpEqual(unix.SYS_IO_SETUP, 0, 1), answer(absent))
 	p = append(p, onCall(unix.SYS_CLONE, cloneRules())...)
 	p = append(p, onCall(unix.SYS_SOCKET, socketRules())...)
 	p = append(p, onCall(unix.SYS_SOCKETPAIR, socketpairRules())...)
 	p = append(p, onCall(unix.SYS_IOCTL, ioctlRules())...)
 	p = append(p, onCall(unix.SYS_PERSONALITY, personalityRules())...)
 	p = append(p, onCall(unix.SYS_PTRACE, oneOf(offsetArgument, traceRequests, allow, denied))...)
-	p = append(p, onCall(unix.SYS_PRLIMIT64, oneOf(offsetArgument, []uint32{1}, denied, allow))...)
+	p = append(p, onCall(unix.SYS_PRLIMIT64, limitRules())...)
+	p = append(p, onCall(unix.SYS_SETRLIMIT, oneOf(offsetArgument, []uint32{unix.RLIMIT_CORE}, pretended, allow))...)
 	return append(p, answer(allow))
 }
 
@@ -136,6 +142,27 @@ func socketpairRules() []unix.SockFilter {
 // bits set would otherwise slip through.
 func ioctlRules() []unix.SockFilter {
 	return oneOf(offsetArgument+8, terminalInjections, denied, allow)
+}
+
+// limitRules keep the limits of init, which is process 1, and the limit of core
+// files as they are. The latter is one byte, at which the kernel gives the memory of a
+// process that crashed to nobody; at none it would still start the program that
+// the host may have for that, outside. Programs that set it to none do so to keep
+// secrets, and mind being refused: they are told that it is done.
+func limitRules() []unix.SockFilter {
+	return []unix.SockFilter{
+		load(offsetArgument),
+		jumpEqual(1, 6, 0),
+		load(offsetArgument + 8),
+		jumpEqual(unix.RLIMIT_CORE, 0, 5),
+		load(offsetArgument + 16), // the new limit; without one it is a question
+		jumpEqual(0, 0, 4),
+		load(offsetArgument + 20),
+		jumpEqual(0, 1, 2),
+		answer(denied),
+		answer(allow),
+		answer(pretended),
+	}
 }
 
 func personalityRules() []unix.SockFilter {

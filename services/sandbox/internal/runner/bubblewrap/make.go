@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
@@ -21,6 +23,7 @@ type body struct {
 	init    int
 	unblock *os.File     // writing here lets init start
 	hide    func() error // the folders, which the sandbox has once init runs
+	bound   func() error // what only an init that runs can be given
 }
 
 // Make implements warm.Maker.
@@ -50,6 +53,19 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 		_ = cmd.Wait()
 		return nil, err
 	}
+	held, err := unix.PidfdOpen(made.init, 0) // while it is certain to live
+	if err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return nil, fmt.Errorf("take hold of the sandbox's first process: %w", err)
+	}
+	made.bound = sync.OnceValue(func() error {
+		defer func() { _ = unix.Close(held) }()
+		if b.Spec.Owner == box.Self {
+			return nil // that takes root
+		}
+		return boundTerminals(held)
+	})
 	made.unblock, v.unblock = v.unblock, nil
 	return made, nil
 }
@@ -102,7 +118,9 @@ func (b *body) Release() error {
 }
 
 // Complete implements warm.Body.
-func (b *body) Complete() error { return b.hide() }
+func (b *body) Complete() error {
+	return errors.Join(b.bound(), b.hide())
+}
 
 // Kill implements warm.Body. Bubblewrap itself ends with init; one that waits to
 // be let go takes init with it.

@@ -23,7 +23,7 @@ type Resource struct {
 // where no control group does better.
 func Resources(l box.Limits) []Resource {
 	return []Resource{
-		{"core", unix.RLIMIT_CORE, 0},
+		{"core", unix.RLIMIT_CORE, 1}, // at 0 the kernel would still start a program of the host's, see seccomp
 		{"fsize", unix.RLIMIT_FSIZE, uint64(l.FileBytes)},
 		{"nofile", unix.RLIMIT_NOFILE, uint64(l.OpenFiles)},
 		{"memlock", unix.RLIMIT_MEMLOCK, 8 << 20},

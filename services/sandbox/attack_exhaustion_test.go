@@ -1,0 +1,156 @@
+package sandbox_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/sandbox"
+)
+
+// limited gives a command less than its sandbox has.
+func limited(memory int64, timeout float64) func(*sandboxv1.ExecStart) {
+	return func(x *sandboxv1.ExecStart) {
+		x.Limits, x.Timeout = &sandboxv1.ExecLimits{MemoryBytes: memory}, seconds(timeout)
+	}
+}
+
+// within bounds the time of a command, in seconds.
+func within(timeout float64) func(*sandboxv1.ExecStart) {
+	return func(x *sandboxv1.ExecStart) { x.Timeout = seconds(timeout) }
+}
+
+// afterwards makes an attack, and says what the next command finds.
+func afterwards(script, next string) func(t *testing.T, s *scene) string {
+	return func(t *testing.T, s *scene) string {
+		shell(script, within(5))(t, s)
+		return shell(next)(t, s)
+	}
+}
+
+// cleaned makes an attack and then room again, for the attacks that come later.
+func cleaned(run func(t *testing.T, s *scene) string) func(t *testing.T, s *scene) string {
+	return func(t *testing.T, s *scene) string {
+		outcome := run(t, s)
+		s.bash(t, "cd /workspace; find . -mindepth 1 -maxdepth 1 ! -name attacker -exec rm -rf {} +; rm -rf ~/* /tmp/* /dev/shm/* 2>/dev/null")
+		return outcome
+	}
+}
+
+// besieged has the attacker run a script, which prints a line when it is at it, and
+// says what the neighbor's command comes to meanwhile.
+func besieged(script string, change func(*sandboxv1.ExecStart)) func(t *testing.T, s *scene) string {
+	return func(t *testing.T, s *scene) string {
+		start := &sandboxv1.ExecStart{Call: s.call(), Argv: []string{"bash", "-c", script}, Timeout: seconds(20)}
+		stream := s.launch(t.Context(), t, start)
+		for {
+			m, err := stream.Recv()
+			if err != nil || m.GetExited() != nil {
+				return fmt.Sprintf("the attack did not begin: %v %v", m, err)
+			}
+			if m.GetStdout() != nil {
+				break
+			}
+		}
+		begun := time.Now()
+		r, err := s.neighbor.exec(t.Context(), "echo fine", change)
+		outcome := fmt.Sprintf("%s %s%s", strings.TrimSpace(r.out), r.end(), r.GetMessage())
+		if took := time.Since(begun); err != nil || took > 10*time.Second {
+			outcome = fmt.Sprintf("%v after %v", err, took)
+		}
+		if _, err := s.execs.CancelExec(t.Context(), &sandboxv1.CancelExecRequest{Call: start.GetCall()}); err != nil {
+			t.Error(err)
+		}
+		if _, err := follow(stream); err != nil && !errors.Is(err, io.EOF) {
+			t.Error(err)
+		}
+		return strings.TrimSpace(outcome)
+	}
+}
+
+// onMemory is an attack on memory by the attacker program. It gets 64 MiB where that is
+// counted as the kernel counts it; where address space is, the program would not
+// even start with so little.
+func onMemory(arguments string) func(t *testing.T, s *scene) string {
+	return func(t *testing.T, s *scene) string {
+		if s.driver.level == sandbox.LevelBasic {
+			return program(arguments)(t, s)
+		}
+		return shell("exec ./attacker "+arguments+" 2>&1", limited(64<<20, 20))(t, s)
+	}
+}
+
+// At the level basic nothing bounds memory that no process has mapped, nor the memory
+// of all processes together: docs/sandbox.md says so. Attacks on that are small, and
+// what they come to there is in the table.
+var unbounded = map[string]string{sandbox.LevelBasic: "never refused"}
+
+// exhaustionAttacks want more than their share.
+var exhaustionAttacks = []attack{
+	{name: "more processes than it may have", run: program("fork 200"), want: "refused: EAGAIN"},
+	{name: "a fork bomb, and its end", run: afterwards("b() { b | b & }; b; sleep 1", "ls -d /proc/[0-9]* | wc -l"), want: "[2-6]"},
+	{name: "a fork bomb beside a neighbor", run: besieged("echo on; b() { b | b & }; b 2>/dev/null; sleep 9", nil), want: "fine"},
+	{name: "zombies", run: program("zombies 200"), want: "refused: EAGAIN"},
+	{name: "descriptors", run: program("descriptors 10000"), want: "EMFILE"},
+	{name: "open files that are under way in a socket", run: program("in-flight 10000"), want: "ETOOMANYREFS"},
+	{name: "memory", run: shell("(head -c 300M /dev/zero | tail -c 300M >/dev/null) 2>&1", limited(64<<20, 20)), want: ".*Killed.*OUT_OF_MEMORY", unlike: map[string]string{sandbox.LevelBasic: "tail: memory exhausted"}},
+	{name: "memory of many processes", run: func(t *testing.T, s *scene) string {
+		const script = "for i in $(seq 8); do ./attacker eat 20 2 >/dev/null & all=\"$all $!\"; done; for p in $all; do wait $p || killed=killed; done; echo ${killed:-never refused}"
+		if s.driver.level == sandbox.LevelBasic {
+			return shell(script)(t, s)
+		}
+		return shell(script, limited(64<<20, 20))(t, s)
+	}, want: "killed|OUT_OF_MEMORY", unlike: unbounded},
+	{name: "memory in files without a name", run: onMemory("memfd 100"), want: "OUT_OF_MEMORY", unlike: unbounded},
+	{name: "memory in shared segments", run: onMemory("shared-memory 100"), want: "OUT_OF_MEMORY", unlike: unbounded},
+	{name: "shared segments that outlive their command", run: afterwards("./attacker shared-memory 20; ./attacker semaphores 100", "ipcs -ms | grep -c 0x"), want: "0"},
+	{name: "memory in pipes", run: program("pipes 200"), want: "EMFILE"},
+	{name: "memory in semaphores", run: onMemory("semaphores 20000"), want: "OUT_OF_MEMORY|ENOMEM|ENOSPC", unlike: unbounded},
+	{name: "memory in buffers of sockets", run: func(t *testing.T, s *scene) string {
+		var megabytes int
+		out := program("loopback-buffers 100")(t, s)
+		if _, err := fmt.Sscanf(out, "%d MiB", &megabytes); err != nil || megabytes > 128 {
+			return out
+		}
+		return "less than 128 MiB"
+	}, want: "less than 128 MiB", unlike: map[string]string{sandbox.LevelBasic: `\d+ MiB`}},
+	{name: "filling /tmp", run: shell("(head -c 5000000 /dev/zero > /tmp/x) 2>&1; rm -f /tmp/x"), want: ".*No space left on device"},
+	{name: "filling /dev/shm", run: shell("(head -c 5000000 /dev/zero > /dev/shm/x) 2>&1; rm -f /dev/shm/x"), want: ".*No space left on device"},
+	{name: "filling the disk", run: cleaned(shell("for i in $(seq 50); do head -c 4000000 /dev/urandom > f$i; done; sleep 20")), want: "WORKSPACE_LIMIT"},
+	{name: "filling the disk from the home", run: cleaned(shell("cd; for i in $(seq 50); do head -c 4000000 /dev/urandom > f$i; done; sleep 20")), want: "WORKSPACE_LIMIT"},
+	{name: "filling the disk with deleted files", run: cleaned(shell("for i in $(seq 16); do exec {fd}>f; rm f; head -c 4000000 /dev/urandom >&$fd; done; sleep 20")), want: "WORKSPACE_LIMIT"},
+	{name: "filling the disk with deleted files that are only mapped", run: cleaned(program("mapped-deleted 16")), want: "WORKSPACE_LIMIT"},
+	{name: "filling the disk with names", run: cleaned(shell("mkdir many; cd many; for i in $(seq 1000); do : > $i; done; sleep 20")), want: "WORKSPACE_LIMIT"},
+	{name: "folders without end", run: func(t *testing.T, s *scene) string {
+		outcome := shell("./attacker deep 5000; sleep 20")(t, s)
+		// They are so deep that no command is let in before they are gone.
+		if _, err := s.files.DeleteFile(t.Context(), &sandboxv1.DeleteFileRequest{Call: s.call(), Path: "d", Recursive: true}); err != nil {
+			t.Error(err)
+		}
+		return outcome
+	}, want: "(made )?WORKSPACE_LIMIT"},
+	{name: "a file larger than it may be", run: cleaned(shell("exec head -c 9000000 /dev/zero > big")), want: "SIGNALED 25|FILE_LIMIT"},
+	{name: "a file that is large by its size alone", run: program("sparse 1000"), want: "EFBIG|SIGNALED 25|FILE_LIMIT"},
+	{name: "output without end", run: shell("exec yes", quiet), want: "y OUTPUT_LIMIT"},
+	{name: "errors without end", run: shell("exec yes >&2", quiet), want: "OUTPUT_LIMIT"},
+	{name: "time without end", run: shell("trap '' TERM INT HUP QUIT; while :; do :; done", within(0.5)), want: "TIMED_OUT"},
+	{name: "standing still without end", run: shell("kill -STOP $$", within(0.5)), want: "TIMED_OUT"},
+	{name: "processors beside a neighbor", run: besieged("for i in $(seq 40); do while :; do :; done & done; echo on; wait", nil), want: "fine"},
+	{name: "terminals beside a neighbor who wants one", run: besieged("for i in $(seq 16); do ./attacker hold-terminals 1000 >/dev/null & done; sleep 2; echo on; wait", terminal), want: "fine", unlike: map[string]string{asAPlainUser: "NOT_STARTED.*"}},
+	{name: "slots for asynchronous input and output", run: program("async-io 100"), want: "ENOSYS"},
+	{name: "signals that wait", run: program("queued-signals 100000"), want: "EAGAIN"},
+	{name: "a daemon", run: afterwards("setsid nohup sh -c 'trap \"\" TERM HUP INT; while :; do sleep 0.1; done' >/dev/null 2>&1 & echo started", "cat /proc/[0-9]*/comm | grep -cxE 'sh|sleep'"), want: "0"},
+	{name: "a daemon of a daemon", run: afterwards("(setsid sh -c '(setsid sleep 600 &) &' &) ; sleep 0.2", "cat /proc/[0-9]*/comm | grep -cx sleep"), want: "0"},
+	{name: "a daemon that stands still", run: afterwards("setsid sh -c 'kill -STOP $$; sleep 600' & sleep 0.2", "cat /proc/[0-9]*/comm | grep -cxE 'sh|sleep'"), want: "0"},
+	{name: "a daemon that is always somebody else", run: afterwards("./attacker runner 100000 & sleep 0.3", "cat /proc/[0-9]*/comm | grep -cx attacker"), want: "0"},
+	{name: "a daemon that keeps the output open", run: shell("sleep 600 & echo done", within(10)), want: "done"},
+	{name: "a daemon that floods after its command's end", run: afterwards("(while :; do echo flood; done) & echo done", "echo clean"), want: "clean"},
+}
+
+func quiet(x *sandboxv1.ExecStart) { x.Limits = &sandboxv1.ExecLimits{OutputBytes: 1} }
+
+func terminal(x *sandboxv1.ExecStart) { x.Terminal = &sandboxv1.TerminalSize{Rows: 25, Columns: 80} }
