@@ -248,12 +248,15 @@ func (s *Store) deleteIfIdle(ctx context.Context, k store.Key, idle time.Duratio
 	return deleted, err
 }
 
+// ofSession are the tables whose rows go with their session.
+var ofSession = []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations", "jobs", "message_index", "schedules", "deliveries", "webhooks", "checkpoints"}
+
 // purge deletes all that belongs to a session, but for its last epoch, and puts
 // the job that tells the peers.
 func purge(ctx context.Context, tx pgx.Tx, k store.Key, epoch int64, now time.Time, grace time.Duration) error {
 	b := &pgx.Batch{}
 	queueSettleAll(b, k)
-	for _, table := range []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations", "jobs", "message_index", "schedules", "deliveries", "webhooks", "checkpoints"} {
+	for _, table := range ofSession {
 		b.Queue("delete from "+table+" where tenant = $1 and session = $2", k.Tenant, k.Session)
 	}
 	b.Queue(`

@@ -208,6 +208,9 @@ func (s *Store) deleteIfIdle(ctx context.Context, k store.Key, idle time.Duratio
 	return deleted && err == nil, err
 }
 
+// ofSession are the tables whose rows go with their session.
+var ofSession = []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations", "jobs", "message_index", "schedules", "deliveries", "webhooks", "checkpoints"}
+
 // purge deletes all that belongs to a session, but for its last epoch, and puts
 // the job that tells the peers.
 func purge(ctx context.Context, tx *sql.Tx, k store.Key, epoch int64, now time.Time, grace time.Duration) error {
@@ -218,7 +221,7 @@ func purge(ctx context.Context, tx *sql.Tx, k store.Key, epoch int64, now time.T
 	if err := settleAll(ctx, tx, k); err != nil {
 		return err
 	}
-	for _, table := range []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations", "jobs", "message_index", "schedules", "deliveries", "webhooks", "checkpoints"} {
+	for _, table := range ofSession {
 		if _, err := tx.ExecContext(ctx, "delete from "+table+" where tenant = ? and session = ?", k.Tenant, k.Session); err != nil { //nolint:gosec // the tables are those above
 			return err
 		}

@@ -1,0 +1,37 @@
+package postgres
+
+import (
+	"log/slog"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fairlead/fairlead/services/internal/kit/pg/pgtest"
+)
+
+// TestADeletionLeavesNoTableOfSessionsOut: whoever adds a table says whether its
+// rows go with their session, or are kept as these are.
+func TestADeletionLeavesNoTableOfSessionsOut(t *testing.T) {
+	kept := []string{"tombstones", "places"} // until the peers have confirmed, and for the epochs and generations to go on from
+	s, err := Open(t.Context(), pgtest.New(t), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	rows, err := s.pool.Query(t.Context(),
+		"select table_name from information_schema.columns where table_schema = current_schema() and column_name = 'session'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(tables)
+	want := slices.Sorted(slices.Values(slices.Concat(ofSession, kept)))
+	if d := cmp.Diff(want, tables); d != "" {
+		t.Errorf("tables with sessions (-deleted or kept +there are):\n%s", d)
+	}
+}
