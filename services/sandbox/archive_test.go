@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -17,7 +18,12 @@ import (
 
 func (c *client) export(t *testing.T) []byte {
 	t.Helper()
-	stream, err := c.workspaces.ExportWorkspace(t.Context(), &sandboxv1.ExportWorkspaceRequest{Session: c.session})
+	return c.exportAs(t, sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_UNSPECIFIED)
+}
+
+func (c *client) exportAs(t *testing.T, format sandboxv1.ArchiveFormat) []byte {
+	t.Helper()
+	stream, err := c.workspaces.ExportWorkspace(t.Context(), &sandboxv1.ExportWorkspaceRequest{Session: c.session, Format: format})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,11 +42,16 @@ func (c *client) export(t *testing.T) []byte {
 
 func (c *client) importing(t *testing.T, call string, archive []byte) (*sandboxv1.ImportWorkspaceResponse, error) {
 	t.Helper()
+	return c.importAs(t, call, sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_UNSPECIFIED, archive)
+}
+
+func (c *client) importAs(t *testing.T, call string, format sandboxv1.ArchiveFormat, archive []byte) (*sandboxv1.ImportWorkspaceResponse, error) {
+	t.Helper()
 	stream, err := c.workspaces.ImportWorkspace(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := &sandboxv1.ImportWorkspaceOpen{Call: c.named(call)}
+	open := &sandboxv1.ImportWorkspaceOpen{Call: c.named(call), Format: format}
 	_ = stream.Send(&sandboxv1.ImportWorkspaceRequest{Kind: &sandboxv1.ImportWorkspaceRequest_Open{Open: open}})
 	for len(archive) > 0 {
 		n := min(len(archive), 1000)
@@ -112,4 +123,35 @@ func TestAnImportThatFailsLeavesNoWorkspace(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAWorkspaceMovesInAnyFormat(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level, small)
+		const look = "cat d/a; stat -c %a d/a d/e; readlink l; find . | sort"
+		before := c.bash(t, "mkdir -p d/e; echo text > d/a; chmod 751 d/a; chmod 700 d/e; ln -s d/a l; "+look)
+		for _, format := range []sandboxv1.ArchiveFormat{
+			sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_TAR, sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_TAR_GZIP, sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_ZIP,
+		} {
+			archive := c.exportAs(t, format)
+			to := *c
+			to.session = "sessions/" + strings.ToLower(strings.ReplaceAll(format.String(), "_", "-"))
+			if _, err := to.importAs(t, "import", format, archive); err != nil {
+				t.Errorf("%v: %v", format, err)
+				continue
+			}
+			if after := to.bash(t, look); after.out != before.out || after.err != before.err {
+				t.Errorf("%v: %q %q, want %q", format, after.out, after.err, before.out)
+			}
+			bad := *c
+			bad.session = "sessions/bad"
+			if _, err := bad.importAs(t, "import", format, archive[:len(archive)/2]); apierr.Reason(err) != "BAD_ARCHIVE" {
+				t.Errorf("%v, cut: %v", format, err)
+			}
+		}
+		big := *c
+		big.session = "sessions/big"
+		_, err := big.importAs(t, "import", sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_ZIP, make([]byte, 17<<20))
+		wantReason(t, err, "WORKSPACE_FULL")
+	})
 }

@@ -192,6 +192,9 @@ func (w *Workspace) Reserve(bytes, inodes int64) error {
 	return nil
 }
 
+// Limits are what bounds it and all that runs in it.
+func (w *Workspace) Limits() Limits { return w.limits }
+
 // Room refuses what takes much of the disk while that is nearly full.
 func (w *Workspace) Room() error { return w.s.node.room() }
 

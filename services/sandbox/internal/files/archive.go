@@ -2,6 +2,7 @@ package files
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"cmp"
 	"context"
 	"errors"
@@ -20,16 +21,44 @@ import (
 // ErrArchive says that an archive cannot be unpacked into a workspace.
 var ErrArchive = errors.New("the archive cannot be unpacked")
 
-// Pack writes everything in the workspace as a tar: files, directories and
+// Format is the format of an archive.
+type Format int
+
+// Formats.
+const (
+	Tar Format = iota
+	TarGzip
+	Zip
+)
+
+// archiveWriter is what an archive is written to, whatever its format: a header, and
+// then what the file holds.
+type archiveWriter interface {
+	WriteHeader(*tar.Header) error
+	io.WriteCloser
+}
+
+func (f Format) writer(to io.Writer) archiveWriter {
+	switch f {
+	case TarGzip:
+		return newTarGzip(to)
+	case Zip:
+		return &zipWriter{out: zip.NewWriter(to)}
+	default:
+		return tar.NewWriter(to)
+	}
+}
+
+// Pack writes everything in the workspace as an archive: files, directories and
 // links, following none. What is neither is left out. It fails rather than leave
 // out something that it cannot read.
-func (t *Tree) Pack(ctx context.Context, to io.Writer) error {
+func (t *Tree) Pack(ctx context.Context, format Format, to io.Writer) error {
 	root, err := t.directory(".")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	p := packer{out: tar.NewWriter(to)}
+	p := packer{out: format.writer(to)}
 	w := &walker{ctx: ctx, visit: p.entry, skip: func(string) bool { return false }}
 	if err := w.walk(root, "", 0); err != nil && !errors.Is(err, errStop) {
 		return err
@@ -40,7 +69,7 @@ func (t *Tree) Pack(ctx context.Context, to io.Writer) error {
 	return p.out.Close()
 }
 
-type packer struct{ out *tar.Writer }
+type packer struct{ out archiveWriter }
 
 // entry writes one file's header, and what it holds.
 func (p packer) entry(dir *os.File, last, name string, st *unix.Stat_t) error {
@@ -137,16 +166,17 @@ func reopen(dir int, last string, flags int) (int, error) {
 	return fd, errors.Join(err, unix.Chmod(name, st.Mode&0o777))
 }
 
-// Unpack puts what an archive holds into a workspace in which nothing runs and
-// nothing is. reserve is asked before each entry takes its bytes on the disk.
-// After an error a part may be there.
+// Unpack puts what a tar holds into a workspace in which nothing runs and nothing
+// is. reserve is asked before each entry takes its bytes on the disk. After an error
+// a part may be there.
 func (t *Tree) Unpack(ctx context.Context, from io.Reader, reserve func(bytes int64) error) error {
-	u := unpacker{tree: t, in: tar.NewReader(from), reserve: reserve, dirs: map[string]*tar.Header{}}
+	in := tar.NewReader(from)
+	u := unpacker{tree: t, in: in, reserve: reserve, dirs: map[string]*tar.Header{}}
 	for {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		h, err := u.in.Next()
+		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
 			return u.finish()
 		}
@@ -161,7 +191,8 @@ func (t *Tree) Unpack(ctx context.Context, from io.Reader, reserve func(bytes in
 
 // broken tells an archive that cannot be read from a source that broke.
 func broken(err error) error {
-	if errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, tar.ErrFieldTooLong) {
+	if errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, tar.ErrFieldTooLong) ||
+		isBadZip(err) || isBadGzip(err) {
 		return fmt.Errorf("%w: %w", ErrArchive, err)
 	}
 	return err
@@ -169,7 +200,7 @@ func broken(err error) error {
 
 type unpacker struct {
 	tree    *Tree
-	in      *tar.Reader
+	in      io.Reader // what the entry holds
 	reserve func(bytes int64) error
 	dirs    map[string]*tar.Header // what they are to be in the end, by clean name
 }

@@ -2,12 +2,16 @@ package files
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
+	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -90,19 +94,43 @@ func TestAWorkspaceIsTheSameAfterItWasPackedAndUnpacked(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	var archive bytes.Buffer
-	if err := from.Pack(t.Context(), &archive); err != nil {
-		t.Fatal(err)
+	for format, name := range formatNames {
+		t.Run(name, func(t *testing.T) {
+			var archive bytes.Buffer
+			if err := from.Pack(t.Context(), format, &archive); err != nil {
+				t.Fatal(err)
+			}
+			to, copied := emptyTree(t)
+			if err := unpackAs(t.Context(), to, format, archive.Bytes(), upTo(10<<20)); err != nil {
+				t.Fatal(err)
+			}
+			want, got := inventory(t, dir), inventory(t, copied)
+			want = regexp.MustCompile(`/pipe .*\n`).ReplaceAllString(want, "")
+			if format == Zip { // it keeps whole seconds
+				want = wholeSeconds(want)
+			}
+			if got != want {
+				t.Errorf("unpacked\n%s\nwant\n%s", got, want)
+			}
+		})
 	}
-	if err := os.Remove(at("pipe")); err != nil {
-		t.Fatal(err)
-	}
-	to, copied := emptyTree(t)
-	if err := to.Unpack(t.Context(), &archive, upTo(10<<20)); err != nil {
-		t.Fatal(err)
-	}
-	if want, got := inventory(t, dir), inventory(t, copied); got != want {
-		t.Errorf("unpacked\n%s\nwant\n%s", got, want)
+}
+
+// wholeSeconds is an inventory without the fractions of its times.
+func wholeSeconds(inventory string) string {
+	return regexp.MustCompile(`(:\d\d)\.\d+Z`).ReplaceAllString(inventory, "${1}Z")
+}
+
+var formatNames = map[Format]string{Tar: "tar", TarGzip: "tar.gz", Zip: "zip"}
+
+func unpackAs(ctx context.Context, tree *Tree, format Format, archive []byte, reserve func(int64) error) error {
+	switch from := bytes.NewReader(archive); format {
+	case Zip:
+		return tree.UnpackZip(ctx, from, from.Size(), 1000, reserve)
+	case TarGzip:
+		return tree.UnpackGzip(ctx, from, reserve)
+	default:
+		return tree.Unpack(ctx, from, reserve)
 	}
 }
 
@@ -165,16 +193,55 @@ func TestAHostileArchiveIsRefusedAndTouchesNothingOutside(t *testing.T) {
 		{"folders without end", []entry{file(strings.Repeat("a/", 300)+"x", "x")}},
 		{"the workspace itself", []entry{file(".", "x")}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			tree, dir := emptyTree(t)
-			canary := filepath.Join(filepath.Dir(dir), "canary")
-			if err := tree.Unpack(t.Context(), bytes.NewReader(archive(t, tc.entries)), upTo(1<<20)); !errors.Is(err, ErrArchive) {
-				t.Errorf("got %v", err)
+		for format, name := range formatNames {
+			if format == Zip && tc.name == "a hard link" {
+				continue // it has none
 			}
-			if _, err := os.Lstat(canary); err == nil {
-				t.Error("a file was written outside")
+			t.Run(tc.name+" in a "+name, func(t *testing.T) {
+				tree, dir := emptyTree(t)
+				canary := filepath.Join(filepath.Dir(dir), "canary")
+				if err := unpackAs(t.Context(), tree, format, archiveAs(t, format, tc.entries), upTo(1<<20)); !errors.Is(err, ErrArchive) {
+					t.Errorf("got %v", err)
+				}
+				if _, err := os.Lstat(canary); err == nil {
+					t.Error("a file was written outside")
+				}
+			})
+		}
+	}
+}
+
+// archiveAs is archive in any format.
+func archiveAs(t testing.TB, format Format, entries []entry) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	switch format {
+	case Zip:
+		w := zip.NewWriter(&b)
+		for _, e := range entries {
+			f := &zip.FileHeader{Name: e.Name, Method: zip.Deflate}
+			f.SetMode(e.FileInfo().Mode() | 0o600)
+			to, err := w.CreateHeader(f)
+			if err == nil && !strings.HasSuffix(e.Name, "/") {
+				_, err = io.WriteString(to, e.content+e.Linkname)
 			}
-		})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	case TarGzip:
+		w := gzip.NewWriter(&b)
+		_, err := w.Write(archive(t, entries))
+		if err := errors.Join(err, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	default:
+		return archive(t, entries)
 	}
 }
 
@@ -222,7 +289,7 @@ func FuzzUnpack(f *testing.F) {
 			t.Errorf("beside the workspace there are %v, %v", around, err)
 		}
 		var again bytes.Buffer
-		if err := tree.Pack(t.Context(), &again); err != nil {
+		if err := tree.Pack(t.Context(), Tar, &again); err != nil {
 			t.Errorf("what was unpacked cannot be packed: %v", err)
 		}
 	})

@@ -2,17 +2,27 @@ package server
 
 import (
 	"bufio"
+	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 
 	"google.golang.org/grpc"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/files"
 )
 
 // archivePiece is how much of an archive goes into one message.
 const archivePiece = 256 << 10
+
+// formats are the formats of archives; a tar when none is asked for.
+var formats = map[sandboxv1.ArchiveFormat]files.Format{
+	sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_TAR_GZIP: files.TarGzip,
+	sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_ZIP:      files.Zip,
+}
 
 // ExportWorkspace streams a workspace's files.
 func (s *workspaceServer) ExportWorkspace(r *sandboxv1.ExportWorkspaceRequest, stream grpc.ServerStreamingServer[sandboxv1.ExportWorkspaceResponse]) error {
@@ -24,7 +34,7 @@ func (s *workspaceServer) ExportWorkspace(r *sandboxv1.ExportWorkspaceRequest, s
 	out := bufio.NewWriterSize(sender(func(b []byte) error {
 		return stream.Send(&sandboxv1.ExportWorkspaceResponse{Data: b})
 	}), archivePiece)
-	if err := t.Pack(stream.Context(), out); err != nil {
+	if err := t.Pack(stream.Context(), formats[r.GetFormat()], out); err != nil {
 		return status(err)
 	}
 	return out.Flush()
@@ -59,7 +69,7 @@ func (s *workspaceServer) ImportWorkspace(stream grpc.ClientStreamingServer[sand
 		return status(err)
 	}
 	in := &receiver{stream: stream}
-	got, err := s.node.Import(c, open.GetWorkspaceGeneration(), func(w *box.Workspace) error { return unpack(w, in) })
+	got, err := s.node.Import(c, open.GetWorkspaceGeneration(), func(w *box.Workspace) error { return unpack(w, formats[open.GetFormat()], in) })
 	if err != nil {
 		return status(err)
 	}
@@ -68,19 +78,27 @@ func (s *workspaceServer) ImportWorkspace(stream grpc.ClientStreamingServer[sand
 
 // unpack puts an archive into a new workspace, in which nothing runs yet. The
 // whole stream is read: what follows the archive's end is not part of it.
-func unpack(w *box.Workspace, in *receiver) error {
+func unpack(w *box.Workspace, format files.Format, in *receiver) error {
 	t, err := openTree(w)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = t.Close() }()
-	err = t.Unpack(in.stream.Context(), in, func(bytes int64) error {
+	reserve := func(bytes int64) error {
 		if err := w.Reserve(bytes, 1); err != nil {
 			return err
 		}
 		w.Changed(bytes, 1)
 		return nil
-	})
+	}
+	switch ctx := in.stream.Context(); format {
+	case files.Zip:
+		err = unzip(ctx, w, t, in, reserve)
+	case files.TarGzip:
+		err = t.UnpackGzip(ctx, in, reserve)
+	default:
+		err = t.Unpack(ctx, in, reserve)
+	}
 	if err != nil {
 		return err
 	}
@@ -88,6 +106,37 @@ func unpack(w *box.Workspace, in *receiver) error {
 	_, err = io.Copy(io.Discard, in)
 	return err
 }
+
+// unzip unpacks a zip. Its directory comes last, so the whole is kept in a file that
+// has no name first; it is no larger than a workspace may be.
+func unzip(ctx context.Context, w *box.Workspace, t *files.Tree, in io.Reader, reserve func(int64) error) error {
+	f, err := os.CreateTemp(w.Staging, "archive-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	if err := os.Remove(f.Name()); err != nil {
+		return err
+	}
+	limits := w.Limits()
+	size := int64(0)
+	for {
+		n, err := io.CopyN(f, in, archiveLook)
+		if size += n; size > limits.WorkspaceBytes {
+			return fmt.Errorf("%w: the archive itself has more than %d bytes", box.ErrWorkspaceFull, limits.WorkspaceBytes)
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err := errors.Join(err, w.Room()); err != nil {
+			return err
+		}
+	}
+	return t.UnpackZip(ctx, f, size, limits.WorkspaceInodes, reserve)
+}
+
+// archiveLook is how much of an archive is kept between two looks at the disk.
+const archiveLook = 8 << 20
 
 // receiver reads the data of a stream.
 type receiver struct {

@@ -1,0 +1,187 @@
+package files
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+)
+
+// zipWriter writes a zip, with modes and links as Unix tools keep them: in the
+// external attributes of the directory at its end.
+type zipWriter struct {
+	out     *zip.Writer
+	current io.Writer
+}
+
+// WriteHeader implements archiveWriter.
+func (w *zipWriter) WriteHeader(h *tar.Header) (err error) {
+	f := &zip.FileHeader{Name: h.Name, Modified: h.ModTime, Method: zip.Deflate}
+	mode := fs.FileMode(h.Mode & 0o777) //nolint:gosec // nine bits
+	switch h.Typeflag {
+	case tar.TypeDir:
+		mode |= fs.ModeDir
+		f.Method = zip.Store
+	case tar.TypeSymlink:
+		mode |= fs.ModeSymlink
+		f.Method = zip.Store
+	}
+	f.SetMode(mode)
+	if w.current, err = w.out.CreateHeader(f); err != nil {
+		return err
+	}
+	if h.Typeflag == tar.TypeSymlink {
+		_, err = io.WriteString(w.current, h.Linkname)
+	}
+	return err
+}
+
+func (w *zipWriter) Write(b []byte) (int, error) { return w.current.Write(b) }
+func (w *zipWriter) Close() error                { return w.out.Close() }
+
+// UnpackZip is Unpack for a zip of so many bytes, which may have as many entries as
+// entries says: its directory is read into memory.
+func (t *Tree) UnpackZip(ctx context.Context, from io.ReaderAt, size, entries int64, reserve func(bytes int64) error) error {
+	if err := checkDirectory(from, size, entries); err != nil {
+		return err
+	}
+	in, err := zip.NewReader(from, size)
+	if err != nil {
+		return broken(err)
+	}
+	if err := checkSizes(in, size); err != nil {
+		return err
+	}
+	u := unpacker{tree: t, reserve: reserve, dirs: map[string]*tar.Header{}}
+	for _, f := range in.File {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if err := u.zipped(f); err != nil {
+			return err
+		}
+	}
+	return u.finish()
+}
+
+// maxDirectory is how large a zip's directory may be, in bytes for each entry that
+// it may have: names are mostly short.
+const maxDirectory = 512
+
+// checkDirectory refuses a zip whose directory is too large, before it is read. The
+// end of the archive says how many entries there are, and how many bytes.
+func checkDirectory(from io.ReaderAt, size, most int64) error {
+	bad := fmt.Errorf("%w: it is not a zip, or its end is missing", ErrArchive)
+	tail := make([]byte, min(size, 22+1<<16))
+	if _, err := from.ReadAt(tail, size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	at := bytes.LastIndex(tail, []byte("PK\x05\x06"))
+	if at < 0 || len(tail)-at < 22 {
+		return bad
+	}
+	entries := uint64(binary.LittleEndian.Uint16(tail[at+10:]))
+	length := uint64(binary.LittleEndian.Uint32(tail[at+12:]))
+	if entries == 0xffff || length == 0xffffffff || binary.LittleEndian.Uint32(tail[at+16:]) == 0xffffffff {
+		if at < 20 || !bytes.HasPrefix(tail[at-20:], []byte("PK\x06\x07")) {
+			if entries == 0xffff || length == 0xffffffff {
+				return bad
+			}
+		} else {
+			end := make([]byte, 56)
+			place := binary.LittleEndian.Uint64(tail[at-12:])
+			if place > uint64(size) { //nolint:gosec // a size is not negative
+				return bad
+			}
+			if _, err := from.ReadAt(end, int64(place)); err != nil || !bytes.HasPrefix(end, []byte("PK\x06\x06")) { //nolint:gosec // at most size
+				return bad
+			}
+			entries, length = binary.LittleEndian.Uint64(end[32:]), binary.LittleEndian.Uint64(end[40:])
+		}
+	}
+	if most := uint64(max(most, 1)); entries > most || length > most*maxDirectory { //nolint:gosec // positive
+		return fmt.Errorf("%w: it has %d entries, and a directory of %d bytes: there may be %d entries", ErrArchive, entries, length, most)
+	}
+	return nil
+}
+
+// checkSizes refuses a zip whose parts lie over each other, or that unpacks to what
+// is out of all proportion.
+func checkSizes(in *zip.Reader, size int64) error {
+	var packed, unpacked uint64
+	for _, f := range in.File {
+		if f.CompressedSize64 > 1<<62 || f.UncompressedSize64 > 1<<62 {
+			return fmt.Errorf("%w: %.200q is of no size that there is", ErrArchive, f.Name)
+		}
+		packed, unpacked = min(packed+f.CompressedSize64, 1<<62), min(unpacked+f.UncompressedSize64, 1<<62)
+	}
+	if packed > uint64(size) { //nolint:gosec // a size is not negative
+		return fmt.Errorf("%w: its parts lie over each other", ErrArchive)
+	}
+	return inflated(size, int64(unpacked)) //nolint:gosec // at most 2^62
+}
+
+// encrypted is the flag of an entry that is.
+const encrypted = 1
+
+// zipped puts one entry in place.
+func (u *unpacker) zipped(f *zip.File) error {
+	h, err := zipHeader(f)
+	if err != nil {
+		return err
+	}
+	if h.Typeflag == tar.TypeDir {
+		return u.entry(h)
+	}
+	content, err := f.Open()
+	if err != nil {
+		return broken(err)
+	}
+	defer func() { _ = content.Close() }()
+	if h.Typeflag == tar.TypeSymlink {
+		target, err := io.ReadAll(io.LimitReader(content, 4001))
+		if err != nil {
+			return broken(err)
+		}
+		h.Linkname = string(target)
+	}
+	u.in = content
+	return u.entry(h)
+}
+
+// zipHeader is what a tar would say of an entry.
+func zipHeader(f *zip.File) (*tar.Header, error) {
+	h := &tar.Header{Name: f.Name, Typeflag: tar.TypeReg, ModTime: f.Modified, Size: int64(f.UncompressedSize64)} //nolint:gosec // checked
+	mode := f.Mode()
+	h.Mode = int64(mode.Perm())
+	const unix, macos = 3, 19
+	if creator := f.CreatorVersion >> 8; creator != unix && creator != macos {
+		h.Mode &^= 0o022 // it says only whether it may be written
+	}
+	switch {
+	case f.Flags&encrypted != 0:
+		return nil, fmt.Errorf("%w: %.200q is encrypted", ErrArchive, f.Name)
+	case mode&fs.ModeSymlink != 0:
+		h.Typeflag = tar.TypeSymlink
+	case mode.IsDir() || strings.HasSuffix(f.Name, "/"):
+		h.Typeflag = tar.TypeDir
+		if f.ExternalAttrs == 0 {
+			h.Mode = 0o755
+		}
+	case f.ExternalAttrs == 0: // the tool that made it keeps no modes
+		h.Mode = 0o644
+	case !mode.IsRegular():
+		return nil, fmt.Errorf("%w: %.200q is neither a file nor a directory nor a symbolic link", ErrArchive, f.Name)
+	}
+	return h, nil
+}
+
+func isBadZip(err error) bool {
+	return errors.Is(err, zip.ErrFormat) || errors.Is(err, zip.ErrAlgorithm) || errors.Is(err, zip.ErrChecksum) || errors.Is(err, zip.ErrInsecurePath)
+}

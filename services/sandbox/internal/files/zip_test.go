@@ -1,0 +1,172 @@
+package files
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// bomb is a small archive of zeros.
+func bomb(t testing.TB, format Format, bytes int) []byte {
+	t.Helper()
+	return archiveAs(t, format, []entry{file("zeros", strings.Repeat("\x00", bytes))})
+}
+
+func TestABombIsRefusedBeforeItTakesTheDisk(t *testing.T) {
+	for _, format := range []Format{TarGzip, Zip} {
+		t.Run(formatNames[format], func(t *testing.T) {
+			tree, _ := emptyTree(t)
+			if err := unpackAs(t.Context(), tree, format, bomb(t, format, 80<<20), upTo(1<<40)); !errors.Is(err, ErrArchive) || !strings.Contains(err.Error(), "200 times") {
+				t.Errorf("out of proportion: %v", err)
+			}
+			if err := unpackAs(t.Context(), tree, format, bomb(t, format, 2<<20), upTo(1<<20)); err == nil || errors.Is(err, ErrArchive) {
+				t.Errorf("too large: %v", err)
+			}
+			if err := unpackAs(t.Context(), tree, format, bomb(t, format, 2<<20), upTo(1<<30)); err != nil {
+				t.Errorf("small enough: %v", err)
+			}
+		})
+	}
+}
+
+// patch changes bytes behind the last place where mark is.
+func patch(b []byte, mark string, offset int, to ...byte) []byte {
+	b = bytes.Clone(b)
+	copy(b[bytes.LastIndex(b, []byte(mark))+offset:], to)
+	return b
+}
+
+func TestAZipThatLiesIsRefused(t *testing.T) {
+	const end, directory, local = "PK\x05\x06", "PK\x01\x02", "PK\x03\x04"
+	text := strings.Repeat("text ", 1000)
+	plain := archiveAs(t, Zip, []entry{file("a", text)})
+	many := make([]entry, 1001)
+	for i := range many {
+		many[i] = file(strings.Repeat("a", i%200+1)+"/"+string(rune('a'+i/200)), "")
+	}
+	for name, b := range map[string][]byte{
+		"more entries than there may be":     archiveAs(t, Zip, many),
+		"a directory that claims to be huge": patch(plain, end, 12, 0, 0, 0, 0xf0),
+		"entries that claim to be many":      patch(plain, end, 10, 0xfe, 0xff),
+		"a size that is a lie, too small":    patch(plain, directory, 24, 1, 0, 0, 0),
+		"a size that is a lie, too large":    patch(plain, directory, 24, 0, 0, 0xff, 0),
+		"a packed size beyond the archive":   patch(plain, directory, 20, 0, 0, 0xff, 0),
+		"content that was changed":           patch(plain, local, 31+6, 0xff, 0xff, 0xff),
+		"an unknown method":                  patch(plain, directory, 10, 99),
+		"an encrypted entry":                 patch(plain, directory, 8, 1),
+		"half of it":                         plain[:len(plain)/2],
+		"nothing":                            nil,
+		"the end alone, of 64 bits":          append([]byte("PK\x06\x07\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00\x00\x00PK\x05\x06"), bytes.Repeat([]byte{0xff}, 18)...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree, _ := emptyTree(t)
+			if err := unpackAs(t.Context(), tree, Zip, b, upTo(1<<30)); !errors.Is(err, ErrArchive) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestPartsOfAZipThatLieOverEachOtherAreRefused(t *testing.T) {
+	// The directory names one part twice.
+	one := archiveAs(t, Zip, []entry{file("a", strings.Repeat("0123456789", 1)+string(bytes.Repeat([]byte{1, 2, 3, 5, 7, 11}, 50)))})
+	at := bytes.Index(one, []byte("PK\x01\x02"))
+	end := bytes.Index(one, []byte("PK\x05\x06"))
+	record := one[at:end]
+	b := bytes.Clone(one[:end])
+	for range 20 {
+		again := bytes.Clone(record)
+		again[46]++ // another name: there is one byte of it
+		b = append(b, again...)
+		record = again
+	}
+	b = append(b, one[end:]...)
+	tail := bytes.LastIndex(b, []byte("PK\x05\x06"))
+	binary.LittleEndian.PutUint16(b[tail+8:], 21)
+	binary.LittleEndian.PutUint16(b[tail+10:], 21)
+	binary.LittleEndian.PutUint32(b[tail+12:], uint32(tail-at))
+	in, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
+	if err != nil || len(in.File) != 21 {
+		t.Fatalf("the test's own archive is bad: %v", err)
+	}
+	if err := checkSizes(in, 100); !errors.Is(err, ErrArchive) || !strings.Contains(err.Error(), "over each other") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestOtherToolsUnderstandTheZip has the usual tools read what was packed, and the
+// service what they pack.
+func TestOtherToolsUnderstandTheZip(t *testing.T) {
+	for _, tool := range []string{"zip", "unzip"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not on this machine", tool)
+		}
+	}
+	tree, dir := emptyTree(t)
+	if err := errors.Join(
+		os.Mkdir(filepath.Join(dir, "d"), 0o750), os.WriteFile(filepath.Join(dir, "d", "run"), []byte("#!/bin/sh\n"), 0o755),
+		os.Symlink("d/run", filepath.Join(dir, "link")),
+	); err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	if err := tree.Pack(t.Context(), Zip, &packed); err != nil {
+		t.Fatal(err)
+	}
+	work := t.TempDir()
+	run := func(in string, args ...string) {
+		t.Helper()
+		cmd := exec.Command(args[0], args[1:]...)
+		cmd.Dir = in
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(work, "ours.zip"), packed.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	theirs := filepath.Join(work, "theirs")
+	run(work, "unzip", "-q", "ours.zip", "-d", theirs)
+	if st, err := os.Stat(filepath.Join(theirs, "d", "run")); err != nil || st.Mode().Perm() != 0o755 {
+		t.Errorf("unzip made %v, %v", st, err)
+	}
+	if to, err := os.Readlink(filepath.Join(theirs, "link")); err != nil || to != "d/run" {
+		t.Errorf("unzip made a link to %q, %v", to, err)
+	}
+	run(theirs, "zip", "-qry", "../theirs.zip", ".")
+	raw, err := os.ReadFile(filepath.Join(work, "theirs.zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, copied := emptyTree(t)
+	if err := unpackAs(t.Context(), back, Zip, raw, upTo(1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if want, got := wholeSeconds(inventory(t, theirs)), inventory(t, copied); got != want {
+		t.Errorf("unpacked\n%s\nwant\n%s", got, want)
+	}
+}
+
+func FuzzUnpackZip(f *testing.F) {
+	f.Add(archiveAs(f, Zip, []entry{file("a/b", "x"), link("a/c", "../../x"), file("../x", "x")}))
+	f.Add(archiveAs(f, Zip, []entry{link("a", "/"), file("a/tmp/canary", "x")}))
+	f.Add(archiveAs(f, Zip, []entry{link("a", ".."), file("canary", strings.Repeat("x", 5000))}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		tree, dir := emptyTree(t)
+		_ = unpackAs(t.Context(), tree, Zip, b, upTo(1<<20))
+		around, err := os.ReadDir(filepath.Dir(dir))
+		if err != nil || len(around) != 2 {
+			t.Errorf("beside the workspace there are %v, %v", around, err)
+		}
+		var again bytes.Buffer
+		if err := tree.Pack(t.Context(), Zip, &again); err != nil {
+			t.Errorf("what was unpacked cannot be packed: %v", err)
+		}
+	})
+}
