@@ -1,19 +1,14 @@
 package files
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
-	"path"
-	"regexp"
-	"regexp/syntax"
+	"runtime"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -30,10 +25,13 @@ const (
 // Bounds of a search.
 const (
 	maxGrepText    = 2000      // bytes sent of a line
-	maxGrepLine    = 1 << 20   // bytes looked at of a line
-	maxGrepWhole   = 32 << 20  // bytes looked at of a file whose matches may span lines
+	maxGrepLine    = 1 << 20   // bytes looked at of a line of a file that is larger than maxGrepWhole
+	maxGrepWhole   = 32 << 20  // bytes of a file that is searched at once
 	maxGrepMatches = 1_000_000 // in a file whose matches may span lines
 	binarySniffed  = 8 << 10
+	grepAhead      = 64 // files that are open before their turn
+	grepPiece      = 64 // matches that are handed on at once
+	maxGrepWorkers = 4  // files that are searched at the same time
 )
 
 // GrepQuery is a search.
@@ -56,8 +54,9 @@ type GrepMatch struct {
 
 // Grep searches files by path and line, and sends what it finds. It leaves out
 // binary files and everything below `.git`, and tells whether there is more.
+// Several files are searched at the same time; send is called by one goroutine.
 func (t *Tree) Grep(ctx context.Context, q GrepQuery, send func(GrepMatch) error) (bool, error) {
-	re, err := q.compile()
+	p, err := q.compile()
 	if err != nil {
 		return false, err
 	}
@@ -70,59 +69,113 @@ func (t *Tree) Grep(ctx context.Context, q GrepQuery, send func(GrepMatch) error
 			return false, err
 		}
 	}
-	g := &grep{ctx: ctx, q: q, re: re, send: send, root: name}
-	if f, st, err := t.regular(name); err == nil {
-		defer func() { _ = f.Close() }()
-		err = g.file(f, name, &st)
-		return g.more, ignoreStop(err)
-	}
-	dir, err := t.directory(name)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = dir.Close() }()
-	w := &walker{ctx: ctx, skip: func(last string) bool { return last == ".git" }, visit: g.visit}
-	err = ignoreStop(w.walk(dir, name, 0))
-	return g.more || w.partial, err
+	g := &grep{tree: t, q: q, pattern: p, root: name, jobs: make(chan *grepJob, grepAhead), order: make(chan *grepJob, grepAhead)}
+	return g.run(ctx, send)
 }
 
-func ignoreStop(err error) error {
+// grep is a search: one goroutine walks and opens files, some search them, and the
+// caller's sends what they found in the order of the walk.
+type grep struct {
+	tree    *Tree
+	q       GrepQuery
+	pattern *pattern
+	root    string
+	jobs    chan *grepJob // to be searched; in the same order as below, so that the first one is always under way
+	order   chan *grepJob // to be sent
+	partial bool          // the walk left something out; valid when it has ended
+}
+
+// grepJob is one file.
+type grepJob struct {
+	fd    int
+	name  string
+	size  int64
+	found chan []GrepMatch // closed at the end
+	more  bool             // something was left out; valid once found is closed
+}
+
+func (g *grep) run(ctx context.Context, send func(GrepMatch) error) (more bool, err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	work, ctx := errgroup.WithContext(ctx)
+	work.Go(func() error {
+		defer close(g.jobs)
+		defer close(g.order)
+		return g.walk(ctx)
+	})
+	for range min(runtime.GOMAXPROCS(0), maxGrepWorkers) {
+		work.Go(func() error {
+			s := scan{pattern: g.pattern.clone()}
+			for j := range g.jobs { // all are taken, so that all are closed
+				s.search(ctx, g, j)
+			}
+			return nil
+		})
+	}
+	more, err = g.deliver(ctx, send)
+	stop()
+	fault := work.Wait()
+	switch {
+	case more && err == nil: // what the others say is only that they were stopped
+		return true, nil
+	case fault != nil && !errors.Is(fault, context.Canceled):
+		return false, fault
+	}
+	return g.partial, err
+}
+
+// deliver sends what was found, up to the most that is wanted.
+func (g *grep) deliver(ctx context.Context, send func(GrepMatch) error) (more bool, err error) {
+	sent := 0
+	for j := range g.order {
+		for open := true; open; {
+			var found []GrepMatch
+			select {
+			case found, open = <-j.found:
+			case <-ctx.Done():
+				return false, ctx.Err()
+			}
+			for _, m := range found {
+				if sent >= g.q.Max {
+					return true, nil
+				}
+				sent++
+				if err := send(m); err != nil {
+					return false, err
+				}
+			}
+		}
+		more = more || j.more
+	}
+	return more, ctx.Err()
+}
+
+// walk opens the files to search.
+func (g *grep) walk(ctx context.Context) error {
+	if f, st, err := g.tree.regular(g.root); err == nil {
+		defer func() { _ = f.Close() }()
+		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		return g.hand(ctx, &grepJob{fd: fd, name: g.root, size: st.Size})
+	}
+	dir, err := g.tree.directory(g.root)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }()
+	w := &walker{ctx: ctx, types: true, skip: func(last string) bool { return last == ".git" }}
+	w.visit = func(dir *os.File, last, name string, st *unix.Stat_t) error { return g.visit(ctx, dir, last, name, st) }
+	err = w.walk(dir, g.root, 0)
+	g.partial = w.partial
 	if errors.Is(err, errStop) {
 		return nil
 	}
 	return err
 }
 
-func (q GrepQuery) compile() (*regexp.Regexp, error) {
-	flags := "m"
-	if q.IgnoreCase {
-		flags += "i"
-	}
-	if q.Multiline {
-		flags += "s"
-	}
-	re, err := regexp.Compile("(?" + flags + ")" + q.Pattern)
-	if err != nil {
-		var se *syntax.Error
-		if errors.As(err, &se) {
-			return nil, fmt.Errorf("%w: %s: the syntax is RE2's", ErrPattern, se.Error())
-		}
-		return nil, fmt.Errorf("%w: %w", ErrPattern, err)
-	}
-	return re, nil
-}
-
-type grep struct {
-	ctx  context.Context //nolint:containedctx // lives as long as one search
-	q    GrepQuery
-	re   *regexp.Regexp
-	send func(GrepMatch) error
-	root string
-	sent int
-	more bool
-}
-
-func (g *grep) visit(dir *os.File, last, name string, st *unix.Stat_t) error {
+func (g *grep) visit(ctx context.Context, dir *os.File, last, name string, st *unix.Stat_t) error {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || !g.wanted(last, name) {
 		return nil
 	}
@@ -130,12 +183,23 @@ func (g *grep) visit(dir *os.File, last, name string, st *unix.Stat_t) error {
 	if err != nil {
 		return nil // it vanished, or is closed
 	}
-	f := os.NewFile(uintptr(fd), name)
-	defer func() { _ = f.Close() }()
 	if err := unix.Fstat(fd, st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil
+		return unix.Close(fd)
 	}
-	return g.file(f, name, st)
+	return g.hand(ctx, &grepJob{fd: fd, name: name, size: st.Size})
+}
+
+// hand hands a file to whoever searches and whoever sends.
+func (g *grep) hand(ctx context.Context, j *grepJob) error {
+	j.found = make(chan []GrepMatch, 4)
+	for _, to := range []chan *grepJob{g.order, g.jobs} {
+		select {
+		case to <- j:
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), unix.Close(j.fd))
+		}
+	}
+	return nil
 }
 
 // wanted matches the glob as ripgrep does: one without a slash may match at any
@@ -149,38 +213,4 @@ func (g *grep) wanted(last, name string) bool {
 		return true
 	}
 	return doublestar.MatchUnvalidated(pattern, beneath(g.root, name)) || doublestar.MatchUnvalidated(pattern, name)
-}
-
-func (g *grep) file(f *os.File, name string, st *unix.Stat_t) error {
-	src := bufio.NewReaderSize(io.LimitReader(f, st.Size), 64<<10)
-	head, err := src.Peek(binarySniffed)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil // it cannot be read
-	}
-	if bytes.IndexByte(head, 0) >= 0 {
-		return nil
-	}
-	s := &scan{grep: g, name: path.Clean(name)}
-	if g.q.Multiline {
-		err = s.whole(src)
-	} else {
-		err = s.lines(src)
-	}
-	if err != nil {
-		return err
-	}
-	if g.q.Mode == GrepCount && s.count > 0 {
-		return g.emit(GrepMatch{Path: s.name, Count: s.count})
-	}
-	return nil
-}
-
-// emit sends a match, or ends the search when there were enough.
-func (g *grep) emit(m GrepMatch) error {
-	if g.sent >= g.q.Max {
-		g.more = true
-		return errStop
-	}
-	g.sent++
-	return g.send(m)
 }

@@ -3,23 +3,198 @@ package files
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
+
+	"golang.org/x/sys/unix"
 )
 
 // errFileDone ends the search of one file.
 var errFileDone = errors.New("enough of this file")
 
-// scan searches one file.
+// scan searches one file after the other. Its buffer is kept between them.
 type scan struct {
 	*grep
-	name   string
-	count  int64
-	before []GrepMatch // lines that may become context
-	after  int         // lines that are still to be sent as context
+	ctx context.Context //nolint:containedctx // of the file under way
+	job *grepJob
+
+	pattern *pattern // its own
+	buffer  []byte
+	piece   []GrepMatch // to be handed on
+	sent    int
+	count   int64
+	before  []GrepMatch // lines that may become context
+	after   int         // lines that are still to be sent as context
 }
 
-// lines searches line by line.
+// search searches a file and closes it. A file that cannot be read is left out.
+func (s *scan) search(ctx context.Context, g *grep, j *grepJob) {
+	defer close(j.found)
+	f := &rawFile{fd: j.fd}
+	defer f.close()
+	if ctx.Err() != nil {
+		return
+	}
+	*s = scan{grep: g, ctx: ctx, job: j, pattern: s.pattern, buffer: s.buffer, before: s.before[:0]}
+	if err := s.content(f); err != nil {
+		return // the search is over, or the file is done
+	}
+	if s.q.Mode == GrepCount && s.count > 0 {
+		_ = s.emit(GrepMatch{Path: j.name, Count: s.count})
+	}
+	_ = s.flush()
+}
+
+func (s *scan) content(f *rawFile) error {
+	text, err := s.read(f)
+	if err != nil || bytes.IndexByte(text[:min(len(text), binarySniffed)], 0) >= 0 {
+		return nil //nolint:nilerr // it cannot be read
+	}
+	if n := s.pattern.needle; n != nil {
+		n.tune(text)
+	}
+	switch {
+	case s.q.Multiline:
+		s.job.more = int64(len(text)) < s.job.size
+		err = s.spans(text)
+	case int64(len(text)) < s.job.size:
+		err = s.lines(bufio.NewReaderSize(io.MultiReader(bytes.NewReader(text), io.LimitReader(f, s.job.size-int64(len(text)))), 64<<10))
+	default:
+		err = s.text(text)
+	}
+	return ignoreDone(err)
+}
+
+// read reads a file, up to maxGrepWhole; no more than a sniff of a binary one.
+func (s *scan) read(f *rawFile) ([]byte, error) {
+	want := int(min(s.job.size, maxGrepWhole))
+	if cap(s.buffer) < want {
+		s.buffer = make([]byte, max(want, 128<<10))
+	}
+	text := s.buffer[:0]
+	for len(text) < want {
+		limit := want
+		if len(text) == 0 {
+			limit = min(want, 128<<10)
+		}
+		n, err := f.Read(s.buffer[len(text):limit])
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		sniffed := len(text) > 0
+		text = s.buffer[:len(text)+n]
+		if !sniffed && bytes.IndexByte(text[:min(n, binarySniffed)], 0) >= 0 {
+			return text, nil
+		}
+	}
+	return text, nil
+}
+
+// rawFile is an open file. An os.File would ask the kernel whether it can be polled.
+type rawFile struct{ fd int }
+
+func (f *rawFile) Read(b []byte) (int, error) {
+	for {
+		n, err := unix.Read(f.fd, b)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return 0, err
+		case n == 0 && len(b) > 0:
+			return 0, io.EOF
+		default:
+			return n, nil
+		}
+	}
+}
+
+func (f *rawFile) close() { _ = unix.Close(f.fd) }
+
+// text searches a whole file for lines that match.
+func (s *scan) text(text []byte) error {
+	number := int64(1)
+	for at := 0; at < len(text); {
+		if err := s.ctx.Err(); err != nil {
+			return err
+		}
+		start, end := s.pattern.next(text, at)
+		if start < 0 {
+			return s.between(text[at:], number, false)
+		}
+		if err := s.between(text[at:start], number, true); err != nil {
+			return err
+		}
+		number += int64(bytes.Count(text[at:start], newline))
+		if err := s.line(number, text[start:end], true); err != nil {
+			return err
+		}
+		at, number = end+1, number+1
+	}
+	return nil
+}
+
+var newline = []byte{'\n'}
+
+// next finds the next line that matches, from the beginning of a line on; -1 when
+// there is none.
+func (p *pattern) next(text []byte, at int) (start, end int) {
+	for at < len(text) {
+		hit := -1
+		if p.needle != nil {
+			hit = p.needle.index(text[at:])
+		} else if m := p.re.FindIndex(text[at:]); m != nil {
+			hit = m[0]
+		}
+		if hit < 0 || at+hit == len(text) && text[len(text)-1] == '\n' { // there is no line behind the last line feed
+			return -1, -1
+		}
+		start, end = at+bytes.LastIndexByte(text[at:at+hit], '\n')+1, len(text)
+		if i := bytes.IndexByte(text[at+hit:], '\n'); i >= 0 {
+			end = at + hit + i
+		}
+		if p.needle == nil || p.plain || p.re.Match(text[start:end]) {
+			return start, end
+		}
+		at = end + 1
+	}
+	return -1, -1
+}
+
+// between takes those of the lines without a match that may be shown with the match
+// before them, or with the next one if there is one.
+func (s *scan) between(text []byte, number int64, next bool) error {
+	for s.after > 0 && len(text) > 0 {
+		line, rest, _ := bytes.Cut(text, newline)
+		if err := s.line(number, line, false); err != nil {
+			return err
+		}
+		text, number = rest, number+1
+	}
+	if !next || s.q.Before == 0 || s.q.Mode != GrepLines {
+		return nil
+	}
+	from := len(text)
+	for range s.q.Before {
+		if from > 0 {
+			from = bytes.LastIndexByte(text[:from-1], '\n') + 1
+		}
+	}
+	number += int64(bytes.Count(text[:from], newline))
+	for text = text[from:]; len(text) > 0; number++ {
+		line, rest, _ := bytes.Cut(text, newline)
+		if err := s.line(number, line, false); err != nil {
+			return err
+		}
+		text = rest
+	}
+	return nil
+}
+
+// lines searches a file that is too large to be read at once, line by line.
 func (s *scan) lines(src *bufio.Reader) error {
 	var line []byte
 	for number := int64(1); ; number++ {
@@ -30,10 +205,18 @@ func (s *scan) lines(src *bufio.Reader) error {
 		if line, err = readLine(src, line[:0]); err != nil {
 			return ignoreEOF(err)
 		}
-		if err := s.line(number, line, s.re.Match(line)); err != nil {
-			return ignoreDone(err)
+		if err := s.line(number, line, s.pattern.match(line)); err != nil {
+			return err
 		}
 	}
+}
+
+// match tells whether a line matches.
+func (p *pattern) match(line []byte) bool {
+	if p.needle != nil && p.needle.index(line) < 0 {
+		return false
+	}
+	return p.plain || p.re.Match(line)
 }
 
 // readLine reads a line without its line feed, as much of it as is looked at.
@@ -54,18 +237,14 @@ func readLine(src *bufio.Reader, line []byte) ([]byte, error) {
 	}
 }
 
-// whole searches a file at once, so that a match may span lines. Every line that a
-// match touches is one that matches.
-func (s *scan) whole(src *bufio.Reader) error {
-	text, err := io.ReadAll(io.LimitReader(src, maxGrepWhole+1))
-	if err != nil {
-		return nil //nolint:nilerr // it cannot be read
+// spans searches a file for matches that may span lines. Every line that a match
+// touches is one that matches.
+func (s *scan) spans(text []byte) error {
+	if n := s.pattern.needle; n != nil && n.index(text) < 0 {
+		return nil
 	}
-	if len(text) > maxGrepWhole {
-		text, s.more = text[:maxGrepWhole], true
-	}
-	all := s.re.FindAllIndex(text, maxGrepMatches)
-	s.more = s.more || len(all) == maxGrepMatches
+	all := s.pattern.re.FindAllIndex(text, maxGrepMatches)
+	s.job.more = s.job.more || len(all) == maxGrepMatches
 	// touches says whether a match touches a line; lines come in order.
 	touches := func(start, end int) bool {
 		for len(all) > 0 && all[0][0] < start && all[0][1] <= start {
@@ -82,7 +261,7 @@ func (s *scan) whole(src *bufio.Reader) error {
 			end = start + i
 		}
 		if err := s.line(number, text[start:end], touches(start, end)); err != nil {
-			return ignoreDone(err)
+			return err
 		}
 		start = end + 1
 	}
@@ -95,7 +274,7 @@ func (s *scan) line(number int64, text []byte, match bool) error {
 		s.count++
 		switch s.q.Mode {
 		case GrepFiles:
-			if err := s.emit(GrepMatch{Path: s.name}); err != nil {
+			if err := s.emit(GrepMatch{Path: s.job.name}); err != nil {
 				return err
 			}
 			return errFileDone
@@ -106,7 +285,7 @@ func (s *scan) line(number int64, text []byte, match bool) error {
 	if s.q.Mode != GrepLines {
 		return nil
 	}
-	m := GrepMatch{Path: s.name, Line: number, Context: !match, Text: bytes.Clone(text[:min(len(text), maxGrepText)])}
+	m := GrepMatch{Path: s.job.name, Line: number, Context: !match, Text: bytes.Clone(text[:min(len(text), maxGrepText)])}
 	switch {
 	case match:
 		for _, b := range s.before {
@@ -126,6 +305,32 @@ func (s *scan) line(number int64, text []byte, match bool) error {
 		s.before = append(s.before, m)
 	}
 	return nil
+}
+
+// emit hands a match on. One more than is wanted shows that there is more.
+func (s *scan) emit(m GrepMatch) error {
+	s.piece = append(s.piece, m)
+	s.sent++
+	if s.sent > s.q.Max {
+		return errFileDone
+	}
+	if len(s.piece) < grepPiece {
+		return nil
+	}
+	return s.flush()
+}
+
+func (s *scan) flush() error {
+	if len(s.piece) == 0 {
+		return nil
+	}
+	select {
+	case s.job.found <- s.piece:
+		s.piece = nil
+		return nil
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
 }
 
 func ignoreDone(err error) error {

@@ -1,7 +1,9 @@
 package files
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -32,18 +34,19 @@ type walker struct {
 	ctx     context.Context //nolint:containedctx // lives as long as one walk
 	visit   visitor
 	skip    func(last string) bool // directories not to enter
+	types   bool                   // visit needs no more of a status than the type
 	visited int
 	partial bool // something was left out
 }
 
 // walk visits everything below a directory.
 func (w *walker) walk(dir *os.File, name string, depth int) error {
-	names, err := dir.Readdirnames(-1)
+	entries, err := readEntries(int(dir.Fd()))
 	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return err
 	}
-	slices.Sort(names)
-	for _, last := range names {
+	slices.SortFunc(entries, func(a, b dirEntry) int { return strings.Compare(a.name, b.name) })
+	for _, e := range entries {
 		if err := w.ctx.Err(); err != nil {
 			return err
 		}
@@ -51,17 +54,19 @@ func (w *walker) walk(dir *os.File, name string, depth int) error {
 			w.partial = true
 			return errStop
 		}
-		if err := w.entry(dir, last, path.Join(name, last), depth); err != nil {
+		if err := w.entry(dir, e, path.Join(name, e.name), depth); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *walker) entry(dir *os.File, last, name string, depth int) error {
-	var st unix.Stat_t
-	if err := unix.Fstatat(int(dir.Fd()), last, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return nil // it vanished
+func (w *walker) entry(dir *os.File, e dirEntry, name string, depth int) error {
+	st, last := unix.Stat_t{Mode: e.mode}, e.name
+	if !w.types || e.mode == 0 {
+		if err := unix.Fstatat(int(dir.Fd()), last, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return nil // it vanished
+		}
 	}
 	if err := w.visit(dir, last, name, &st); err != nil {
 		return err
@@ -81,6 +86,37 @@ func (w *walker) entry(dir *os.File, last, name string, depth int) error {
 	sub := os.NewFile(uintptr(fd), name)
 	defer func() { _ = sub.Close() }()
 	return w.walk(sub, name, depth+1)
+}
+
+// dirEntry is what a directory says of a file.
+type dirEntry struct {
+	name string
+	mode uint32 // the type's bits alone; 0 when the file system does not tell
+}
+
+// readEntries reads a directory. The package os would ask for the status of what
+// the file system gives no type, and by a path.
+func readEntries(fd int) (all []dirEntry, err error) {
+	buffer := make([]byte, 16<<10)
+	for {
+		n, err := unix.ReadDirent(fd, buffer)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return all, err
+		case n == 0:
+			return all, nil
+		}
+		for rest := buffer[:n]; len(rest) > 19; { // a linux_dirent64
+			size := int(binary.NativeEndian.Uint16(rest[16:]))
+			name, _, _ := bytes.Cut(rest[19:size], []byte{0})
+			if s := string(name); s != "." && s != ".." {
+				all = append(all, dirEntry{s, uint32(rest[18]) << 12}) // the types are those of the mode, see inode(7)
+			}
+			rest = rest[size:]
+		}
+	}
 }
 
 // maxAlternatives bounds what the alternatives of a pattern multiply to: a matcher

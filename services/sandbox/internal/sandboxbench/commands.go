@@ -133,15 +133,19 @@ func cold(ctx context.Context, s box.Sandbox) error {
 
 // remote is a whole service, in this process, and a client of it.
 type remote struct {
-	execs sandboxv1.ExecServiceClient
-	calls int
-	close func() error
+	execs     sandboxv1.ExecServiceClient
+	files     sandboxv1.FileServiceClient
+	workspace string // on the host
+	calls     int
+	close     func() error
 }
 
 // dial starts a service with one workspace.
 func (b *bench) dial(ctx context.Context) (_ *remote, err error) {
 	c := sandbox.Defaults()
-	c.Level, c.Data, c.CgroupParent, c.UIDBase = sandbox.LevelFull, filepath.Join(b.dir, "data"), "fairlead-bench", 500_000
+	b.made++
+	c.Limits.Flood, c.Limits.Output, c.Limits.FileSize = 8<<30, 4<<30, 4<<30
+	c.Level, c.Data, c.CgroupParent, c.UIDBase = sandbox.LevelFull, filepath.Join(b.dir, fmt.Sprint("data", b.made)), "fairlead-bench", 500_000
 	s, err := sandbox.New(ctx, c, sandbox.Deps{Log: b.log})
 	if err != nil {
 		return nil, err
@@ -150,7 +154,10 @@ func (b *bench) dial(ctx context.Context) (_ *remote, err error) {
 	s.RegisterPeer(server)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(local.Listener()) }()
-	r := &remote{execs: sandboxv1.NewExecServiceClient(local.Conn)}
+	r := &remote{
+		execs: sandboxv1.NewExecServiceClient(local.Conn), files: sandboxv1.NewFileServiceClient(local.Conn),
+		workspace: filepath.Join(c.Data, "default", "one", "workspace"),
+	}
 	r.close = func() error {
 		_ = local.Conn.Close()
 		server.Stop()

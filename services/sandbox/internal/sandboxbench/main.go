@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.groups.Close()) }()
-	return errors.Join(b.commands(ctx), b.creation(ctx))
+	return errors.Join(b.commands(ctx), b.creation(ctx), b.streams(ctx))
 }
 
 func (b *bench) runner(ctx context.Context) (*warm.Runner, error) {

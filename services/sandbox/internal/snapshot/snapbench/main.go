@@ -17,6 +17,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/fairlead/fairlead/services/sandbox/internal/sampletree"
 	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )
 
@@ -52,7 +53,7 @@ func run(ctx context.Context, parent string, rounds int) error {
 	if err := os.Mkdir(filepath.Join(base, "staging"), 0o700); err != nil {
 		return err
 	}
-	if err := b.fill(); err != nil {
+	if err := sampletree.Fill(b.dir); err != nil {
 		return err
 	}
 	if err := b.measure(rounds); err != nil {
@@ -157,31 +158,6 @@ func (b *bench) walk() (time.Duration, error) {
 	return time.Since(begun), err
 }
 
-const files = 10_000
-
-func (b *bench) name(i int) string {
-	return filepath.Join(b.dir, fmt.Sprintf("pkg%d/part%d/file%d.go", i%25, i%500, i))
-}
-
-// fill makes the tree: in 500 folders 9,990 files of 100 bytes to 72 KB, of words
-// as in source code, and ten of 8 MiB that do not compress.
-func (b *bench) fill() error {
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same tree each time
-	for i := range files {
-		content := words(r, 100+r.IntN(72_000))
-		if i%1000 == 0 {
-			content = noise(r, 8<<20)
-		}
-		if err := os.MkdirAll(filepath.Dir(b.name(i)), 0o700); err != nil {
-			return err
-		}
-		if err := os.WriteFile(b.name(i), content, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // change writes 20 files, and returns how much they are when compressed.
 func (b *bench) change(round int) (stored int64, err error) {
 	r := rand.New(rand.NewPCG(uint64(round), 3)) //nolint:gosec // the same changes each time
@@ -190,31 +166,15 @@ func (b *bench) change(round int) (stored int64, err error) {
 		return 0, err
 	}
 	for range 20 {
-		i := r.IntN(files)
+		i := r.IntN(sampletree.Files)
 		if i%1000 == 0 {
 			i++
 		}
-		content := words(r, 100+r.IntN(72_000))
-		if err := os.WriteFile(b.name(i), content, 0o600); err != nil {
+		content := sampletree.Words(r, 100+r.IntN(72_000))
+		if err := os.WriteFile(sampletree.Name(b.dir, i), content, 0o600); err != nil {
 			return 0, err
 		}
 		stored += int64(len(encoder.EncodeAll(content, nil)))
 	}
 	return stored, encoder.Close()
-}
-
-func noise(r *rand.Rand, n int) []byte {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(r.Uint32())
-	}
-	return b
-}
-
-func words(r *rand.Rand, n int) []byte {
-	var b []byte
-	for len(b) < n {
-		b = fmt.Appendf(b, "func name%d(value%d int) error {\n", r.IntN(5000), r.IntN(90))
-	}
-	return b[:n]
 }

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/sandbox/internal/sampletree"
+)
+
+// outputBytes is how much a command writes.
+const outputBytes = 1 << 30
+
+// streams searches a large workspace, beside ripgrep, and follows a command that
+// writes much, both through gRPC.
+func (b *bench) streams(ctx context.Context) (err error) {
+	r, err := b.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	return errors.Join(b.search(ctx, r), b.output(ctx, r))
+}
+
+func (b *bench) search(ctx context.Context, r *remote) error {
+	if _, err := exec.LookPath("rg"); err != nil {
+		return errors.New("searching is measured beside ripgrep: install it (Debian: apt-get install ripgrep)")
+	}
+	if err := sampletree.Fill(r.workspace); err != nil {
+		return err
+	}
+	worst := 0.0
+	for _, q := range []struct {
+		name, pattern string
+		ignoreCase    bool
+	}{
+		{"a text", `name4999\(value89`, false},
+		{"an expression", `name49\d\d\(value8\d int`, false},
+		{"a text in either case", `NAME4999\(VALUE89`, true},
+		{"what is nowhere", `nothing of the kind`, false},
+	} {
+		var ours, theirs times
+		for range 12 {
+			begun := time.Now()
+			n, err := r.grep(ctx, q.pattern, q.ignoreCase)
+			if err != nil {
+				return err
+			}
+			ours = append(ours, time.Since(begun))
+			begun = time.Now()
+			other, err := ripgrep(ctx, r.workspace, q.pattern, q.ignoreCase)
+			if err != nil {
+				return err
+			}
+			theirs = append(theirs, time.Since(begun))
+			if n != other {
+				return fmt.Errorf("%s: %d lines, ripgrep %d", q.pattern, n, other)
+			}
+		}
+		ratio := float64(ours.at(0.5)) / float64(theirs.at(0.5))
+		worst = max(worst, ratio)
+		row("ripgrep for "+q.name, "%s", theirs)
+		row("… Grep", "%s, %.2f times ripgrep", ours, ratio)
+	}
+	goal(worst <= 1.5, "Grep in 10,000 files and 440 MB: at most %.2f times ripgrep; goal: 1.5", worst)
+	return nil
+}
+
+// grep counts the lines that match.
+func (r *remote) grep(ctx context.Context, pattern string, ignoreCase bool) (lines int, err error) {
+	stream, err := r.files.GrepFiles(ctx, &sandboxv1.GrepFilesRequest{Session: "sessions/one", Pattern: pattern, IgnoreCase: ignoreCase, MaxLines: 100_000})
+	if err != nil {
+		return 0, err
+	}
+	for {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return lines, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		lines += len(m.GetMatches())
+	}
+}
+
+func ripgrep(ctx context.Context, dir, pattern string, ignoreCase bool) (lines int, err error) {
+	args := []string{"--no-ignore", "--hidden", "--line-number", "-e", pattern, dir}
+	if ignoreCase {
+		args = append([]string{"--ignore-case"}, args...)
+	}
+	out, err := exec.CommandContext(ctx, "rg", args...).Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 {
+		err = nil // it found nothing
+	}
+	return bytes.Count(out, []byte{'\n'}), err
+}
+
+// output follows a command that writes 1 GiB, and looks at what that takes.
+func (b *bench) output(ctx context.Context, r *remote) error {
+	before, err := resident("VmRSS:")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0o600); err != nil { // the peak begins anew
+		return err
+	}
+	stream, err := r.execs.Exec(ctx)
+	if err != nil {
+		return err
+	}
+	begun := time.Now()
+	start := &sandboxv1.ExecStart{Call: r.call(), Argv: []string{"head", "-c", strconv.Itoa(outputBytes), "/dev/zero"}}
+	if err := stream.Send(&sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Start{Start: start}}); err != nil {
+		return err
+	}
+	got := 0
+	for {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		got += len(m.GetStdout().GetData())
+		if e := m.GetExited(); e != nil && e.GetReason() != sandboxv1.ExitReason_EXIT_REASON_EXITED {
+			return fmt.Errorf("the command that writes much: %v", e)
+		}
+	}
+	took := time.Since(begun)
+	if got != outputBytes {
+		return fmt.Errorf("%d bytes of output came, not %d", got, outputBytes)
+	}
+	peak, err := resident("VmHWM:")
+	if err != nil {
+		return err
+	}
+	rate := float64(got) / 1e6 / took.Seconds()
+	grown := float64(peak-before) / (1 << 20)
+	row("1 GiB of output through gRPC Exec, kept", "%s, %.0f MB/s; memory grew by %.0f MiB", milliseconds(took), rate, grown)
+	goal(rate > 500 && grown < 64, "%.0f MB/s of output, %.0f MiB more memory; goal: 500, and no growth to speak of (64)", rate, grown)
+	return nil
+}
+
+// resident reads a line of the process's status, in bytes.
+func resident(key string) (int64, error) {
+	raw, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(raw)) {
+		if rest, ok := strings.CutPrefix(line, key); ok {
+			n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
+			return n << 10, err
+		}
+	}
+	return 0, fmt.Errorf("the kernel does not tell %s", key)
+}
