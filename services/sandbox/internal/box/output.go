@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// pieceSize is the most output in one Piece.
-const pieceSize = 64 << 10
+// pieceSize is the most output in one Piece: with what goes around it, one still
+// fits the 32 KiB that gRPC keeps buffers of; the next size is 1 MiB.
+const pieceSize = 32<<10 - 256
 
 // Offsets are positions in both outputs.
 type Offsets [2]int64
@@ -50,7 +51,7 @@ func (e *Exec) copyOutput(p Process, l Limits) <-chan struct{} {
 // keep reads to the end, always: a command never hangs because nobody keeps what
 // it writes.
 func (e *Exec) keep(i int, from io.Reader, l Limits) {
-	buffer := make([]byte, 32<<10)
+	buffer := make([]byte, 128<<10)
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {

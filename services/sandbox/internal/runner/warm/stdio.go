@@ -47,7 +47,21 @@ func (s *stdio) open(c box.Command) error {
 		return err
 	}
 	s.errOut, s.childErr = errOut, childErr
+	widen(out)
 	return give(c.Sandbox.Owner, childOut, childErr)
+}
+
+// outputPipe is how much output a command may be ahead of the service. The usual
+// 64 KiB have the two wait for each other all the time when there is much.
+const outputPipe = 256 << 10
+
+// widen makes a pipe larger. Where the kernel grants no more, it stays as it is.
+func widen(pipe *os.File) {
+	raw, err := pipe.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, outputPipe) })
 }
 
 func (s *stdio) openInput(c box.Command) error {
