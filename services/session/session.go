@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -105,7 +106,8 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	}
 	s := &Service{store: st, webhooks: webhooks, models: models, stopGrace: c.StopGrace, guardrails: guardrails}
 	s.nodes = placement.New(placement.Config{
-		Names: d.Nodes, LostAfter: c.SandboxLostAfter, Sandbox: sandboxv1.NewWorkspaceServiceClient(d.Sandbox), Store: st, Log: d.Log,
+		Names: d.Nodes, LostAfter: c.SandboxLostAfter, Sandbox: sandboxv1.NewWorkspaceServiceClient(d.Sandbox),
+		Health: healthpb.NewHealthClient(d.Sandbox), Store: st, Log: d.Log,
 	})
 	s.work = &placement.Work{Nodes: s.nodes, Store: st, Snapshots: sandboxv1.NewSnapshotServiceClient(d.Sandbox)}
 	s.jobs = jobs.New(jobs.Config{Concurrency: c.JobConcurrency, Poll: c.PollInterval, Timeout: c.JobTimeout},

@@ -1,6 +1,9 @@
 package eventlog
 
 import (
+	"slices"
+	"strings"
+
 	"google.golang.org/protobuf/proto"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -37,6 +40,14 @@ func merge(into *store.Write, w store.Write) {
 	into.Settle = append(into.Settle, w.Settle...)
 	into.Reserve = append(into.Reserve, w.Reserve...)
 	into.Jobs = append(into.Jobs, w.Jobs...)
+	if w.Place != nil {
+		into.Place = w.Place
+	}
+	for _, gone := range w.DropCheckpoints { // the store drops before it adds
+		into.Checkpoints = slices.DeleteFunc(into.Checkpoints, func(c *sessionv1.Checkpoint) bool { return strings.HasSuffix(c.GetName(), "/"+gone) })
+	}
+	into.DropCheckpoints = append(into.DropCheckpoints, w.DropCheckpoints...)
+	into.Checkpoints = append(into.Checkpoints, w.Checkpoints...)
 }
 
 func replaceTurn(turns []*store.TurnRow, t *store.TurnRow) []*store.TurnRow {

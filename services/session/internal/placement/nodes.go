@@ -22,6 +22,8 @@ import (
 	"sync"
 	"time"
 
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
@@ -46,6 +48,7 @@ type Config struct {
 	LostAfter time.Duration
 	// Sandbox reaches the nodes by their names (kit/node).
 	Sandbox sandboxv1.WorkspaceServiceClient
+	Health  healthpb.HealthClient
 	Store   interface {
 		Draining(ctx context.Context) ([]string, error)
 	}
@@ -64,6 +67,7 @@ type Nodes struct {
 
 // state is what is known of a node.
 type state struct {
+	known bool          // it answered last time, by its name
 	since time.Time     // when it did not answer first; zero: it does
 	lost  chan struct{} // closed once it is lost; made anew when it is back
 }
@@ -126,9 +130,18 @@ func (n *Nodes) look(ctx context.Context) {
 	}
 }
 
+// probe asks a node whether it is there, and, when it has not said so lately, whether
+// it is the one that is meant: another one may have got its address.
 func (n *Nodes) probe(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(node.At(principal.With(ctx, principal.Default()), name), probeTimeout)
 	defer cancel()
+	n.mu.Lock()
+	known := n.states[name].known
+	n.mu.Unlock()
+	if known {
+		_, err := n.Health.Check(ctx, &healthpb.HealthCheckRequest{})
+		return err
+	}
 	r, err := n.Sandbox.GetCapabilities(ctx, &sandboxv1.GetCapabilitiesRequest{})
 	if err == nil && r.GetNode() != name {
 		return fmt.Errorf("at the address of the node %q answers %q: check session's sandbox-nodes, and the sandboxes' node", name, r.GetNode())
@@ -141,6 +154,7 @@ func (n *Nodes) note(ctx context.Context, name string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := n.states[name]
+	s.known = err == nil
 	switch {
 	case err == nil && s.since.IsZero():
 	case err == nil:

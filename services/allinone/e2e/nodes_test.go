@@ -1,0 +1,252 @@
+package e2e
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
+)
+
+// fleet is a Fairlead with two sandbox nodes and an object store, in processes.
+type fleet struct {
+	*system
+	objects string
+	nodes   map[string]*process
+}
+
+// startFleet starts it. further are options of session.
+func startFleet(t *testing.T, further ...string) *fleet {
+	t.Helper()
+	scenario, err := filepath.Abs(filepath.Join("testdata", "nodes.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := options{data: sandboxDir(t), scenario: scenario, addrs: map[string]string{}}
+	for _, name := range []string{"http", "session", "tools", "session-peer", "tools-peer", "node-a", "node-b"} {
+		o.addrs[name] = freeAddress(t)
+	}
+	f := &fleet{system: &system{http: o.addrs["http"], grpc: o.addrs["session"], toolsGRPC: o.addrs["tools"], options: o}, nodes: map[string]*process{}}
+	f.objects = filepath.Join(o.data, "objects")
+	t.TempDir() // it has the logs, and goes after they were shown
+	t.Cleanup(func() { f.stop(t) })
+	for _, n := range []string{"a", "b"} {
+		f.startNode(t, n)
+	}
+	a := o.addrs
+	list := "a=" + a["node-a"] + ",b=" + a["node-b"]
+	f.spawn(t, "tools", []string{"--public", a["tools"], "--peer", a["tools-peer"], "--ops", "", "--data", filepath.Join(o.data, "tools"), "--sandbox-nodes", list})
+	f.spawn(t, "session", append([]string{"--public", a["session"], "--peer", a["session-peer"], "--ops", "", "--data", filepath.Join(o.data, "session"),
+		"--sandbox-nodes", list, "--sandbox-lost-after", "1s", "--tools", a["tools-peer"], "--config", writeConfig(t, f.sessionConfig())}, further...))
+	f.spawn(t, "gateway", []string{"--http", a["http"], "--session", a["session-peer"], "--tools", a["tools-peer"]})
+	f.waitReady(t)
+	return f
+}
+
+func (f *fleet) startNode(t *testing.T, name string) {
+	t.Helper()
+	f.spawn(t, "sandbox", []string{"--peer", f.options.addrs["node-"+name], "--ops", "", "--node", name, "--data", filepath.Join(f.options.data, name),
+		"--object-store.url", "file://" + f.objects})
+	f.nodes[name] = f.processes[len(f.processes)-1]
+}
+
+// killNode ends a node without a warning.
+func (f *fleet) killNode(t *testing.T, name string) {
+	t.Helper()
+	p := f.nodes[name]
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = <-p.done //nolint:staticcheck // only the end matters
+	f.processes = slices.DeleteFunc(f.processes, func(o *process) bool { return o == p })
+}
+
+// dir is where a node has a session's workspace, or would have it.
+func (f *fleet) dir(node, session string) string {
+	return filepath.Join(f.options.data, node, "default", strings.TrimPrefix(session, "sessions/"))
+}
+
+// home is the node that has the workspace, and the other one.
+func (f *fleet) home(t *testing.T, session string) (node, other string) {
+	t.Helper()
+	for _, n := range [][2]string{{"a", "b"}, {"b", "a"}} {
+		if exists(f.dir(n[0], session)) {
+			return n[0], n[1]
+		}
+	}
+	t.Fatal("no node has the workspace")
+	return "", ""
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// until waits for something that happens in another process.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for !holds() {
+		if ctx.Err() != nil {
+			t.Fatalf("it never was so: %s", what)
+		}
+		pause(ctx)
+	}
+}
+
+// exported waits until the object store has a snapshot of a place.
+func (f *fleet) exported(t *testing.T, session, generation string, snapshots int) {
+	t.Helper()
+	until(t, "an export of generation "+generation, func() bool {
+		got, _ := filepath.Glob(filepath.Join(f.objects, "default", strings.TrimPrefix(session, "sessions/"), "00000000000"+generation, "snapshots", "*"))
+		return len(got) >= snapshots
+	})
+}
+
+// moved is the event of the move, which there must be once.
+func moved(t *testing.T, frames []frame) frame {
+	t.Helper()
+	var found []frame
+	for _, f := range frames {
+		if f.event == "workspace.moved" {
+			found = append(found, f)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("the workspace moved %d times: %s", len(found), events(frames))
+	}
+	return found[0]
+}
+
+// refuses checks that a node has nothing for the place that it once had, nor for the
+// one that there is now.
+func (f *fleet) refuses(t *testing.T, node, session string, generation int64) {
+	t.Helper()
+	conn, err := rpc.Dial(f.options.addrs["node-"+node])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	files := sandboxv1.NewFileServiceClient(conn)
+	ask := func() error {
+		_, err := files.ListFiles(principal.With(t.Context(), principal.Default()), &sandboxv1.ListFilesRequest{Session: session, WorkspaceGeneration: generation})
+		return err
+	}
+	until(t, "node "+node+" answers", func() bool { return !strings.Contains(apierr.Code(ask()).String(), "Unavailable") })
+	if got := apierr.Reason(ask()); got != "STALE_GENERATION" && got != "WORKSPACE_NOT_FOUND" {
+		t.Errorf("node %s answers with %q", node, got)
+	}
+	until(t, "node "+node+" has cleaned up", func() bool { return !exists(f.dir(node, session)) })
+}
+
+func TestASessionOutlivesItsNodes(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t)
+	session := f.session(t, "coder")
+	last(t, f.turn(t, session, "keep this"), "COMPLETE")
+	f.exported(t, session, "1", 2) // one from before the change, one from the end
+	first, second := f.home(t, session)
+
+	f.killNode(t, first)
+	frames := f.turn(t, session, "look now")
+	end := last(t, frames, "COMPLETE")
+	event := moved(t, frames)
+	for _, c := range []struct{ name, want string }{
+		{"fromNode", first}, {"toNode", second}, {"generation", "2"}, {"cause", "WORKSPACE_MOVE_CAUSE_NODE_LOST"}, {"empty", ""},
+	} {
+		if got := event.field("workspaceMoved", c.name); got != c.want {
+			t.Errorf("%s of the move is %q, want %q", c.name, got, c.want)
+		}
+	}
+	if event.field("workspaceMoved", "restoredTurn") == "" || event.field("workspaceMoved", "restoredTime") == "" {
+		t.Errorf("the move does not say what is lost: %s", event.data)
+	}
+	if got := end.field("turnFinished", "finalText"); !strings.Contains(got, "one") || !strings.Contains(got, "empty") || strings.Contains(got, "two") {
+		t.Errorf("after the move there is %q", got)
+	}
+	f.exported(t, session, "2", 1)
+
+	f.startNode(t, first)
+	f.refuses(t, first, session, 2)
+
+	f.testCallUnderWay(t, session, second, first)
+	f.testDeletion(t, session, second)
+}
+
+// testCallUnderWay loses the node while a command runs on it.
+func (f *fleet) testCallUnderWay(t *testing.T, session, node, other string) {
+	killed := false
+	frames := f.stream(t, http.MethodPost, "/v1/"+session+"/turns:stream", `{"text":"hang on"}`, func(e frame) bool {
+		if e.event == "tool_call.decision" && !killed {
+			killed = true
+			until(t, "the command runs", func() bool {
+				text, _ := os.ReadFile(filepath.Join(f.dir(node, session), "workspace", "kept"))
+				return strings.Contains(string(text), "lost")
+			})
+			f.killNode(t, node)
+		}
+		return true
+	})
+	end := last(t, frames, "COMPLETE")
+	if e := moved(t, frames); e.field("workspaceMoved", "toNode") != other || e.field("workspaceMoved", "generation") != "3" {
+		t.Errorf("it moved to %s", e.data)
+	}
+	got := results(frames)
+	if len(got) != 3 || !strings.HasPrefix(got[0], "Bash UNKNOWN") || !strings.HasPrefix(got[1], "Bash UNAVAILABLE") || !strings.HasPrefix(got[2], "Bash OK") {
+		t.Errorf("the calls ended %q", got)
+	}
+	if text := end.field("turnFinished", "finalText"); !strings.Contains(text, "one") || strings.Contains(text, "lost") || strings.Contains(text, "never") {
+		t.Errorf("after the second move there is %q", text)
+	}
+}
+
+// testDeletion deletes the session while a node that once had it is dead.
+func (f *fleet) testDeletion(t *testing.T, session, dead string) {
+	if r := f.call(t, http.MethodDelete, "/v1/"+session, ""); r.code != http.StatusOK {
+		t.Fatalf("delete: %d %s", r.code, r.body)
+	}
+	until(t, "nothing is left of the session elsewhere", func() bool {
+		left, _ := os.ReadDir(f.objects)
+		return len(left) == 0 && !exists(f.dir(map[string]string{"a": "b", "b": "a"}[dead], session))
+	})
+	if !exists(f.dir(dead, session)) {
+		t.Error("the dead node has no copy that could come back")
+	}
+	f.startNode(t, dead)
+	f.refuses(t, dead, session, 9)
+}
+
+func TestASessionThatWasNeverExportedIsToldThatItsFilesAreGone(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, "--workspace-export", "off")
+	session := f.session(t, "coder")
+	last(t, f.turn(t, session, "keep this"), "COMPLETE")
+	first, second := f.home(t, session)
+	f.killNode(t, first)
+	frames := f.turn(t, session, "look now")
+	last(t, frames, "COMPLETE")
+	event := moved(t, frames)
+	if event.field("workspaceMoved", "empty") != "true" || event.field("workspaceMoved", "restoredTurn") != "" || !strings.Contains(event.field("workspaceMoved", "message"), "it is empty now") {
+		t.Errorf("the move tells %s", event.data)
+	}
+	if text, err := os.ReadFile(filepath.Join(f.dir(second, session), "workspace", "kept")); err == nil {
+		t.Errorf("the new node has %q", text)
+	}
+	// Its node is dead for good: the deletion ends all the same.
+	f.killNode(t, second)
+	if r := f.call(t, http.MethodDelete, "/v1/"+session, ""); r.code != http.StatusOK {
+		t.Fatalf("delete: %d %s", r.code, r.body)
+	}
+	f.startNode(t, first)
+	f.refuses(t, first, session, 9)
+}

@@ -1,0 +1,31 @@
+package eventlog
+
+import (
+	"reflect"
+	"testing"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// TestNothingOfAWriteIsLostWhenItJoinsAnother fails when store.Write gets a field
+// that merge does not know.
+func TestNothingOfAWriteIsLostWhenItJoinsAnother(t *testing.T) {
+	head, active := "m1", "t1"
+	full := store.Write{
+		Lease: store.Lease{Epoch: 1}, LastSeq: 1, Events: []*sessionv1.Event{{}}, Messages: []*sessionv1.Message{{}}, Head: &head,
+		Turns: []*store.TurnRow{{ID: "t1"}}, ActiveTurn: &active, AddUsage: &sessionv1.Usage{InputTokens: 1}, FinishedTurns: 1,
+		Consume: []int64{1}, Wait: []store.PendingCall{{CallID: "c"}}, Waited: []string{"d"}, StepCommitted: true,
+		Settle: []store.Settle{{}}, Reserve: []*store.Reserve{{}}, Jobs: []store.Job{{ID: "j"}}, Place: &store.Place{Node: "a"},
+		Checkpoints: []*sessionv1.Checkpoint{{}}, DropCheckpoints: []string{"x"},
+	}
+	into := store.Write{Lease: full.Lease, LastSeq: full.LastSeq}
+	merge(&into, full)
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[store.Write]()) {
+		if reflect.ValueOf(full).FieldByIndex(f.Index).IsZero() && f.Name != "Key" && f.Name != "Tenant" && f.Name != "Session" && f.Name != "Suspect" {
+			t.Errorf("the test does not set %s", f.Name)
+		} else if reflect.ValueOf(into).FieldByIndex(f.Index).IsZero() != reflect.ValueOf(full).FieldByIndex(f.Index).IsZero() {
+			t.Errorf("%s of the later write is lost", f.Name)
+		}
+	}
+}
