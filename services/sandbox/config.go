@@ -27,6 +27,17 @@ const (
 	LevelAuto = "auto"
 )
 
+// Ways to keep the size of workspaces.
+const (
+	// QuotaProject has the file system refuse what is too much, at once.
+	QuotaProject = "project"
+	// QuotaCounted ends a command that wrote too much, within about a quarter of a
+	// second.
+	QuotaCounted = "counted"
+	// QuotaAuto is QuotaProject where the file system shows that it can.
+	QuotaAuto = "auto"
+)
+
 // Config of the service. Sizes are in bytes.
 type Config struct {
 	Data           string        `key:"data" help:"directory that holds the workspaces"`
@@ -43,6 +54,7 @@ type Config struct {
 	UIDCount       int           `key:"uid-count" help:"number of host user ids for workspaces (level full)"`
 	Limits         Limits        `key:"limits"`
 	Disk           Disk          `key:"disk"`
+	WorkspaceQuota string        `key:"workspace-quota" help:"how the size of workspaces is kept: project (by the project quota of XFS or ext4, projects from uid-base on; level full), counted (by looking now and then), or auto, which is project where the file system shows that it keeps one"`
 	ObjectStore    ObjectStore   `key:"object-store"`
 	Egress         Egress        `key:"egress"`
 	Repositories   Repositories  `key:"repositories"`
@@ -184,7 +196,7 @@ func (o ObjectStore) open() (objectstore.Store, error) {
 // Defaults are the defaults of every key.
 func Defaults() Config {
 	return Config{
-		Data: "data/sandbox", Level: LevelAuto, CgroupParent: "fairlead", UIDBase: 200_000, UIDCount: 50_000,
+		Data: "data/sandbox", Level: LevelAuto, WorkspaceQuota: QuotaAuto, CgroupParent: "fairlead", UIDBase: 200_000, UIDCount: 50_000,
 		IdleTimeout: 5 * time.Minute, MaxSandboxes: 1000, SpareSandboxes: 2,
 		Limits: Limits{
 			Memory: 4 << 30, Processes: 512, CPUs: 2, FileSize: 1 << 30, OpenFiles: 4096,
@@ -209,6 +221,11 @@ func (c Config) Validate() error {
 	case LevelFull, LevelBasic, LevelAuto:
 	default:
 		faults = append(faults, fmt.Errorf("level: %q is none of full, basic, auto", c.Level))
+	}
+	switch c.WorkspaceQuota {
+	case QuotaAuto, QuotaProject, QuotaCounted:
+	default:
+		faults = append(faults, fmt.Errorf("workspace-quota: %q is none of project, counted, auto", c.WorkspaceQuota))
 	}
 	if c.CgroupParent == "" {
 		faults = append(faults, errors.New("cgroup-parent: must name a control group"))

@@ -63,6 +63,34 @@ func needCurl(t *testing.T) {
 // curl asks by the proxy, which NO_PROXY would keep it from for this name.
 const curl = "curl -sS --noproxy '' -m 10 "
 
+func TestASpareHasANetworkOrNot(t *testing.T) {
+	needCurl(t)
+	eachLevel(t, func(t *testing.T, level string) {
+		_, port := outside(t)
+		cfg := configuration(t, level)
+		ceiling(port)(&cfg)
+		cfg.SpareSandboxes = 1
+		c := start(t, cfg)
+		one, two := *c, *c
+		one.session, two.session = "sessions/with", "sessions/without"
+		ask := curl + fmt.Sprintf("http://127.0.0.1:%d/", port)
+		_, err := one.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{
+			Call: one.call(), Warm: true,
+			Network: &sandboxv1.NetworkPolicy{Rules: []*sandboxv1.NetworkRule{{Host: "127.0.0.0/8", Ports: []int32{int32(port)}}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := one.bash(t, ask); r.out != "seen GET /" || len(r.GetNetwork()) != 1 {
+			t.Errorf("with a network: %q %q", r.out, r.err)
+		}
+		two.ensure(t.Context(), t)
+		if r := two.bash(t, "curl -sS -m 5 http://127.0.0.1:3128/; "+ask); r.out != "" {
+			t.Errorf("without: %q %q", r.out, r.err)
+		}
+	})
+}
+
 func TestCommandsReachWhatTheirWorkspaceMay(t *testing.T) {
 	needCurl(t)
 	eachLevel(t, func(t *testing.T, level string) {

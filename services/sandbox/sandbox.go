@@ -47,6 +47,7 @@ type Service struct {
 	groups  cgroup.Hierarchy // nil at level `basic`
 	network *network.Network
 	room    *room.Watch
+	log     *slog.Logger
 }
 
 // probeTimeout bounds the first command, which shows that isolation works.
@@ -64,7 +65,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	level, why := c.level()
-	s := &Service{}
+	s := &Service{log: d.Log}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("sandbox level %s: %w", level, err), s.release())
@@ -93,11 +94,15 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	if s.room, err = c.watch(data); err != nil {
 		return nil, err
 	}
+	keep, err := s.openQuota(c, level, data, owners)
+	if err != nil {
+		return nil, err
+	}
 	s.node, err = box.Open(box.Options{
 		Dir: data, Name: nodeName(c.Node), Runner: s.runner, Owners: owners, Limits: limits,
 		MaxExecs: c.Limits.Execs, MaxSessionExecs: c.Limits.SessionExecs, Spares: c.SpareSandboxes,
 		KeepFinished: c.Limits.KeepResults, KeepFor: c.Limits.KeepFor, Network: s.network,
-		Room: s.room, Reclaim: server.Reclaim,
+		Room: s.room, Reclaim: server.Reclaim, Quota: keep,
 		Observer: s.network.Observer(observer), Log: d.Log,
 	})
 	if err != nil {
@@ -118,7 +123,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	}
 	info := server.Info{
 		Node: nodeName(c.Node), Level: level, Driver: "bubblewrap", Includes: includes(level, owners, s.groups),
-		NetworkKind: networkKind(c.Egress), Quota: "counted",
+		NetworkKind: networkKind(c.Egress), Quota: quotaKind(keep),
 		Network: s.network, Snapshots: c.Limits.Snapshots, SnapshotBytes: c.Limits.SnapshotBytes, Objects: objects,
 		Repositories: server.Repositories{Remotes: remotes, Timeout: c.Repositories.Timeout},
 	}
@@ -230,6 +235,9 @@ func includes(level string, o box.Owners, g cgroup.Hierarchy) []string {
 		"user-namespace", "pid-namespace", "network-namespace", "ipc-namespace", "uts-namespace", "mount-namespace", "cgroup-namespace",
 		"no-network", "read-only-root", "masked-proc", "no-capabilities", "no-new-privileges", "seccomp", "clean-environment",
 		"file-size-limit", "open-files-limit", "workspace-limit", "output-limit", "wall-time-limit",
+	}
+	if o.Base >= 0 {
+		all = append(all, "tmp-inode-limit")
 	}
 	if level == LevelFull {
 		return append(all, g.Name(), "memory-cgroup", "pids-cgroup", "cpu-cgroup", "uid-per-workspace")

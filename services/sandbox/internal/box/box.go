@@ -89,6 +89,7 @@ type Options struct {
 	Observer        Observer
 	Network         Network // nil: no workspace is given one
 	Room            Room    // nil: disks are not watched
+	Quota           Quota   // nil: the size of workspaces is counted, not kept
 	// Reclaim removes what is of no use any more from a workspace's snapshots, which
 	// nobody else uses meanwhile; nil: nothing is removed.
 	Reclaim func(*Workspace) error

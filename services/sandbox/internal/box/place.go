@@ -97,7 +97,7 @@ func (s *session) remove(most int64, why string) error {
 	if err := n.discard(s.dir); err != nil {
 		return fmt.Errorf("delete the workspace: %w", err)
 	}
-	n.slots.free(s.meta.Slot)
+	n.freeSlot(s.meta.Slot)
 	s.meta, s.execs = nil, map[string]*Exec{}
 	s.usage.set(nil)
 	return nil

@@ -124,7 +124,7 @@ func (n *Node) dropSpare(sp *spare) {
 	if err := removeAll(sp.dir()); err != nil {
 		n.o.Log.Error("cannot remove the folders of a spare sandbox", "error", err)
 	}
-	n.slots.free(sp.slot)
+	n.freeSlot(sp.slot)
 }
 
 // takeSpare returns a spare, or nil when there is none.

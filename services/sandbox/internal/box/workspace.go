@@ -117,6 +117,9 @@ func (s *session) become(w Want) error {
 	if !m.want(w) {
 		return nil
 	}
+	if err := s.keepSize(&m); err != nil {
+		return err
+	}
 	if err := save(s.path(metaFile), m); err != nil {
 		return fmt.Errorf("remember what the workspace is to be like: %w", err)
 	}
@@ -151,12 +154,15 @@ func (s *session) create(m *meta, seed func(*Workspace) error) (err error) {
 			s.meta = nil
 			s.usage.set(nil)
 			_ = s.node.discard(s.dir)
-			s.node.slots.free(slot)
+			s.node.freeSlot(slot)
 		}
 	}()
 	m.Slot = slot
 	if err := s.makeFolders(slot, sp); err != nil {
 		return fmt.Errorf("make the workspace: %w", err)
+	}
+	if err := s.keepSize(m, s.path("workspace"), s.path("home"), s.path("staging")); err != nil {
+		return err
 	}
 	s.meta = m
 	if sp != nil {

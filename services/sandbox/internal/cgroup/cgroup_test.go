@@ -130,7 +130,7 @@ func TestVersion2WritesItsFiles(t *testing.T) {
 	got := map[string]string{}
 	for _, f := range []string{
 		"memory.max", "pids.max", "cpu.max", "main/cgroup.procs",
-		"sub/memory.max", "sub/memory.oom.group", "sub/pids.max", "sub/cgroup.procs",
+		"sub/memory.max", "sub/memory.oom.group", "sub/pids.max", "sub/cgroup.procs", "sub/cpu.max",
 	} {
 		raw, err := os.ReadFile(filepath.Join(root, "a/b/one", f))
 		if err != nil {
@@ -141,12 +141,13 @@ func TestVersion2WritesItsFiles(t *testing.T) {
 	want := map[string]string{
 		"memory.max": "1048576", "pids.max": "7", "cpu.max": "50000 100000", "main/cgroup.procs": "42",
 		"sub/memory.max": "4096", "sub/memory.oom.group": "1", "sub/pids.max": "2", "sub/cgroup.procs": "43",
+		"sub/cpu.max": "100000 100000",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
 	for name, text := range map[string]string{
-		"cpu.stat": "usage_usec 1500\nuser_usec 1\n", "memory.peak": "4096\n", "main/memory.events.local": "oom 3\noom_kill 2\n",
+		"cpu.stat": "usage_usec 1500\nuser_usec 1\nnr_throttled 3\nthrottled_usec 2500\n", "pids.events": "max 4\n", "memory.peak": "4096\n", "main/memory.events.local": "oom 3\noom_kill 2\n",
 	} {
 		if err := os.WriteFile(filepath.Join(root, "a/b/one", name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -154,6 +155,22 @@ func TestVersion2WritesItsFiles(t *testing.T) {
 	}
 	if d := cmp.Diff(Usage{CPU: 1500 * time.Microsecond, MaxMemoryBytes: 4096, OOMKills: 2}, g.Usage()); d != "" {
 		t.Error(d)
+	}
+	counts := Counts{OOMKills: 2, Refused: 4, Throttled: 2500 * time.Microsecond}
+	if d := cmp.Diff(counts, g.Counts()); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(Counts{OOMKills: 1, Refused: 4, Throttled: 500 * time.Microsecond}, counts.Since(Counts{OOMKills: 1, Throttled: 2 * time.Millisecond})); d != "" {
+		t.Error(d)
+	}
+	// Limits are set anew in place.
+	if err := g.Limit(Limits{Processes: 3, CPUs: 0.25}); err != nil {
+		t.Fatal(err)
+	}
+	for f, want := range map[string]string{"pids.max": "3", "cpu.max": "25000 100000", "memory.max": "1048576"} {
+		if raw, err := os.ReadFile(filepath.Join(root, "a/b/one", f)); err != nil || string(raw) != want {
+			t.Errorf("%s is %q, %v", f, raw, err)
+		}
 	}
 }
 
@@ -234,5 +251,47 @@ func TestACommandsGroupIsKilledWithoutItsSandbox(t *testing.T) {
 	}
 	if err := <-ends[g]; err == nil {
 		t.Error("the sandbox ended by itself")
+	}
+}
+
+func TestAGroupCountsWhatItsLimitsRefuse(t *testing.T) {
+	h := open(t)
+	g, err := h.New("counts", Limits{Processes: 50, CPUs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := g.Remove(); err != nil {
+			t.Error(err)
+		}
+	}()
+	below, err := g.Below("one", Limits{Processes: 50, CPUs: 0.05})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := below.Limit(Limits{Processes: 2}); err != nil {
+		t.Fatal(err)
+	}
+	before := below.Counts()
+	cmd := exec.Command("sh", "-c", "read x; (sleep 1 & sleep 1 & sleep 1) 2>/dev/null; timeout 1 sh -c 'while :; do :; done'; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := below.Add(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Write([]byte("go\n")); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if got := below.Counts().Since(before); got.Refused == 0 || got.Throttled == 0 {
+		t.Errorf("counted %+v", got)
+	}
+	if err := below.Remove(); err != nil {
+		t.Error(err)
 	}
 }

@@ -123,9 +123,13 @@ func (v *invocation) root(l *rootfs.Layout) error {
 
 // writable adds the few places that commands may write to, each of them bounded.
 func (v *invocation) writable(l box.Limits, f folders) {
-	v.add("--size", strconv.FormatInt(l.TmpBytes, 10), "--perms", "1777", "--tmpfs", "/tmp",
-		"--size", strconv.FormatInt(l.ShmBytes, 10), "--perms", "1777", "--tmpfs", "/dev/shm",
-		"--dir", "/var", "--symlink", "/tmp", "/var/tmp",
+	if f.tmp != "" {
+		v.add("--bind", f.tmp, "/tmp", "--bind", f.shm, "/dev/shm")
+	} else {
+		v.add("--size", strconv.FormatInt(l.TmpBytes, 10), "--perms", "1777", "--tmpfs", "/tmp",
+			"--size", strconv.FormatInt(l.ShmBytes, 10), "--perms", "1777", "--tmpfs", "/dev/shm")
+	}
+	v.add("--dir", "/var", "--symlink", "/tmp", "/var/tmp",
 		"--bind", f.home, box.HomePath, "--bind", f.workspace, box.WorkspacePath)
 }
 

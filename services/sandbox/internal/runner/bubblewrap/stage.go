@@ -64,13 +64,18 @@ func (g *stage) show(path, name string) (string, error) {
 	if err := unix.Fstat(tree, &st); err != nil {
 		return "", err
 	}
+	return g.place(tree, name, st.Mode&unix.S_IFMT == unix.S_IFDIR)
+}
+
+// place puts a mount onto the stage, under a name, and returns where.
+func (g *stage) place(tree int, name string, directory bool) (string, error) {
 	at := filepath.Join(g.dir, name)
 	return at, g.spawn.do(func() error {
-		if err := makePoint(at, st.Mode&unix.S_IFMT == unix.S_IFDIR); err != nil {
+		if err := makePoint(at, directory); err != nil {
 			return err
 		}
 		if err := unix.MoveMount(tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-			return errors.Join(&os.PathError{Op: "show", Path: path, Err: err}, os.Remove(at))
+			return errors.Join(&os.PathError{Op: "show", Path: name, Err: err}, os.Remove(at))
 		}
 		return nil
 	})
@@ -109,27 +114,76 @@ func (g *stage) showAll(extra []rootfs.Bind) error {
 // folders are the writable folders of a sandbox, as bubblewrap finds them.
 type folders struct {
 	workspace, home string
-	hide            func() error
+	// tmp and shm are file systems of a size and of a number of files; empty where
+	// only the sandbox itself can make them, which knows no such number.
+	tmp, shm string
+	hide     func() error
 }
 
 // folders shows the writable folders of a sandbox, until it has them.
 func (m *maker) folders(s box.Sandbox) (folders, error) {
 	if s.Owner == box.Self {
-		return folders{s.Workspace, s.Home, func() error { return nil }}, nil
+		return folders{workspace: s.Workspace, home: s.Home, hide: func() error { return nil }}, nil
 	}
 	if m.stage == nil {
 		return folders{}, errors.New("the runner was made for commands of the service's own user only")
 	}
 	name := strconv.FormatInt(m.stage.next.Add(1), 10)
-	workspace, err := m.stage.show(s.Workspace, name+".workspace")
-	if err != nil {
-		return folders{}, err
+	var f folders
+	var shown []string
+	f.hide = func() error {
+		var faults []error
+		for _, at := range shown {
+			faults = append(faults, m.stage.hide(at))
+		}
+		return errors.Join(faults...)
 	}
-	home, err := m.stage.show(s.Home, name+".home")
-	if err != nil {
-		return folders{}, errors.Join(err, m.stage.hide(workspace))
+	for _, x := range []struct {
+		at   *string
+		show func() (string, error)
+	}{
+		{&f.workspace, func() (string, error) { return m.stage.show(s.Workspace, name+".workspace") }},
+		{&f.home, func() (string, error) { return m.stage.show(s.Home, name+".home") }},
+		{&f.tmp, func() (string, error) { return m.stage.scratch(name+".tmp", s.Limits.TmpBytes, s.Owner) }},
+		{&f.shm, func() (string, error) { return m.stage.scratch(name+".shm", s.Limits.ShmBytes, s.Owner) }},
+	} {
+		at, err := x.show()
+		if err != nil {
+			return folders{}, errors.Join(err, f.hide())
+		}
+		*x.at, shown = at, append(shown, at)
 	}
-	return folders{workspace, home, func() error {
-		return errors.Join(m.stage.hide(workspace), m.stage.hide(home))
-	}}, nil
+	return f, nil
 }
+
+// scratch makes a file system in memory, of a size and with as many files as it has
+// room for with something in them, and returns where it is. What is in it counts for
+// the control group of who writes it.
+func (g *stage) scratch(name string, bytes int64, o box.Owner) (string, error) {
+	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return "", fmt.Errorf("make a file system in memory: %w", err)
+	}
+	defer func() { _ = unix.Close(fs) }()
+	for _, x := range [][2]string{
+		{"size", strconv.FormatInt(bytes, 10)}, {"nr_inodes", strconv.FormatInt(scratchFiles(bytes), 10)}, {"mode", "1777"},
+		{"uid", strconv.Itoa(o.UID)}, {"gid", strconv.Itoa(o.GID)},
+	} {
+		if err := unix.FsconfigSetString(fs, x[0], x[1]); err != nil {
+			return "", fmt.Errorf("set %s of a file system in memory to %s: %w", x[0], x[1], err)
+		}
+	}
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return "", fmt.Errorf("make a file system in memory: %w", err)
+	}
+	mount, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+	if err != nil {
+		return "", fmt.Errorf("mount a file system in memory: %w", err)
+	}
+	defer func() { _ = unix.Close(mount) }()
+	return g.place(mount, name, true)
+}
+
+// scratchFiles is how many files, directories and links may be in a file system in
+// memory: one to each page, and some for those that are empty.
+func scratchFiles(bytes int64) int64 { return max(bytes/4096, 1024) }

@@ -1,0 +1,185 @@
+// Package quota has the file system keep the size of workspaces: by the project
+// quota of XFS or ext4, which counts what lies below a folder, whoever wrote it, and
+// refuses more at once.
+package quota
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrUnavailable says that the file system does not keep project quotas.
+var ErrUnavailable = errors.New("the file system keeps no project quota")
+
+// Limit is what a project may hold. Zero means no limit.
+type Limit struct{ Bytes, Inodes int64 }
+
+// kernel are the calls that are needed; tests have their own.
+type kernel struct {
+	mark  func(folder string, project uint32) error
+	limit func(folder string, project uint32, l Limit) error
+}
+
+// Projects gives folders of one file system to projects. It is safe for concurrent
+// use.
+type Projects struct {
+	dir    string
+	first  uint32
+	as     As
+	kernel kernel
+}
+
+// As runs something as a user without privileges: the kernel lets others write beyond
+// a quota.
+type As struct {
+	UID, GID int
+	Do       func(func() error) error
+}
+
+// Open shows, by filling a folder of a project, that the file system of dir keeps
+// the quotas of projects from first on. ErrUnavailable when it does not, with why.
+// Projects from first on must be nobody else's.
+func Open(dir string, first uint32, as As) (*Projects, error) {
+	p := &Projects{dir: dir, first: first, as: as, kernel: kernel{mark, setLimit}}
+	if err := p.prove(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return p, nil
+}
+
+// The proof writes more than it may.
+const (
+	proofBytes  = 256 << 10
+	proofInodes = 8
+)
+
+// proof is the slot of the project that proves it.
+const proof = -1
+
+// prove fills a folder beyond its limit of bytes, and of files.
+func (p *Projects) prove() (err error) {
+	dir, err := os.MkdirTemp(p.dir, ".quota-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := errors.Join(os.Chown(dir, p.as.UID, p.as.GID), p.Set(proof, Limit{proofBytes, proofInodes}, dir)); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Release(proof)) }()
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	return p.as.Do(func() error {
+		if err := fill(fd, "bytes", 2*proofBytes); !refused(err) {
+			return fmt.Errorf("a file of %d bytes was let through, where %d may be: %w", 2*proofBytes, proofBytes, err)
+		}
+		var err error
+		for i := 0; i < 2*proofInodes && err == nil; i++ {
+			err = fill(fd, strconv.Itoa(i), 0)
+		}
+		if !refused(err) {
+			return fmt.Errorf("%d files were let through, where %d may be: %w", 2*proofInodes, proofInodes, err)
+		}
+		return nil
+	})
+}
+
+func refused(err error) bool { return errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.ENOSPC) }
+
+// fill writes a file to the disk: the file system may count only then.
+func fill(dir int, name string, bytes int) error {
+	fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	_, err = f.Write(make([]byte, bytes))
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// Set makes empty folders a project's, with all that will be made in them, and
+// bounds them together. slot tells projects apart. Setting it again changes the
+// limit.
+func (p *Projects) Set(slot int, l Limit, folders ...string) error {
+	project := p.project(slot)
+	for _, f := range folders {
+		if err := p.kernel.mark(f, project); err != nil {
+			return fmt.Errorf("give %s to a project of the file system's quota: %w", f, err)
+		}
+	}
+	if err := p.kernel.limit(p.dir, project, l); err != nil {
+		return fmt.Errorf("limit a project of the file system's quota: %w", err)
+	}
+	return nil
+}
+
+// Release takes a project's limit away, so that its slot may be another's.
+func (p *Projects) Release(slot int) error {
+	return p.kernel.limit(p.dir, p.project(slot), Limit{})
+}
+
+// project is a slot's; the first one is that of the proof.
+func (p *Projects) project(slot int) uint32 { return p.first + uint32(slot-proof) } //nolint:gosec // few
+
+// fsxattr is struct fsxattr of linux/fs.h.
+type fsxattr struct {
+	Xflags, Extsize, Nextents, Projid, Cowextsize uint32
+	_                                             [8]byte
+}
+
+const (
+	fsGetXattr   = 0x801c581f // FS_IOC_FSGETXATTR
+	fsSetXattr   = 0x401c5820 // FS_IOC_FSSETXATTR
+	inherit      = 0x200      // FS_XFLAG_PROJINHERIT
+	setQuota     = 0x800008<<8 | projectQuota
+	projectQuota = 2
+	validLimits  = 1 | 4 // QIF_BLIMITS, QIF_ILIMITS
+)
+
+// mark makes a folder a project's, and what will be made in it.
+func mark(folder string, project uint32) error {
+	fd, err := unix.Open(folder, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var x fsxattr
+	if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), fsGetXattr, uintptr(unsafe.Pointer(&x))); e != 0 { //nolint:gosec // the kernel takes a pointer
+		return e
+	}
+	x.Projid = project
+	x.Xflags |= inherit
+	if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), fsSetXattr, uintptr(unsafe.Pointer(&x))); e != 0 { //nolint:gosec // as above
+		return e
+	}
+	return nil
+}
+
+// dqblk is struct if_dqblk of linux/quota.h. Blocks are of 1024 bytes.
+type dqblk struct {
+	Bhardlimit, Bsoftlimit, Curspace, Ihardlimit, Isoftlimit, Curinodes, Btime, Itime uint64
+	Valid                                                                             uint32
+	_                                                                                 uint32
+}
+
+// setLimit bounds a project of the file system that a folder is on.
+func setLimit(folder string, project uint32, l Limit) error {
+	fd, err := unix.Open(folder, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	q := dqblk{Bhardlimit: uint64(l.Bytes+1023) / 1024, Ihardlimit: uint64(l.Inodes), Valid: validLimits}                                   //nolint:gosec // limits are positive
+	if _, _, e := unix.Syscall6(unix.SYS_QUOTACTL_FD, uintptr(fd), setQuota, uintptr(project), uintptr(unsafe.Pointer(&q)), 0, 0); e != 0 { //nolint:gosec // as above
+		return e
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package turn
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+)
+
+func TestEveryOutcomeOfTheNetworkHasAName(t *testing.T) {
+	w := &Worker{active: &active{turn: &sessionv1.Turn{Name: "sessions/s/turns/t"}}}
+	told := &toolsv1.CallResult{Network: []*sandboxv1.NetworkUse{{
+		Host: "a.example.com", Port: 443, Rule: "api", Credential: "vault", Outcome: sandboxv1.NetworkOutcome_NETWORK_OUTCOME_DONE,
+		Connections: 2, SentBytes: 3, ReceivedBytes: 4, Duration: durationpb.New(5 * time.Millisecond),
+	}}}
+	names := map[sandboxv1.NetworkOutcome]string{}
+	for n := range sandboxv1.NetworkOutcome_name {
+		if n > 1 {
+			told.Network = append(told.Network, &sandboxv1.NetworkUse{Outcome: sandboxv1.NetworkOutcome(n), Message: "why"})
+		}
+	}
+	events := w.networkEvents(&sessionv1.ToolUse{CallId: "c"}, told)
+	want := &sessionv1.ToolCallNetwork{
+		CallId: "c", Host: "a.example.com", Port: 443, Allowed: true, Outcome: "done", Rule: "api", Credential: "vault",
+		Connections: 2, SentBytes: 3, ReceivedBytes: 4, DurationMs: 5,
+	}
+	if d := cmp.Diff(want, events[0].GetToolCallNetwork(), protocmp.Transform()); d != "" {
+		t.Error(d)
+	}
+	if events[0].Turn != "sessions/s/turns/t" {
+		t.Errorf("it belongs to %q", events[0].Turn)
+	}
+	for i, e := range events {
+		n := e.GetToolCallNetwork()
+		names[told.Network[i].Outcome] = n.Outcome
+		if refused := n.Outcome == "denied" || n.Outcome == "refused_address" || n.Outcome == "bad_request"; n.Allowed == refused {
+			t.Errorf("%s: allowed is %v", n.Outcome, n.Allowed)
+		}
+	}
+	if len(names) != 7 || len(events) != 7 {
+		t.Errorf("the names are %v", names)
+	}
+	if got := w.networkEvents(&sessionv1.ToolUse{}, nil); got != nil {
+		t.Errorf("without a word of tools there are %v", got)
+	}
+}
