@@ -20,6 +20,8 @@ var attacks = []category{
 	{"network", networkAttacks},
 	{"rights", rightsAttacks},
 	{"exhaustion", exhaustionAttacks},
+	{"the service as it looks in from outside", rpcAttacks},
+	{"archives", archiveAttacks},
 }
 
 // TestAttacks makes every attack on every driver. After each, the neighbour's

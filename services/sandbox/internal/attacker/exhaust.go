@@ -33,7 +33,6 @@ func init() {
 		"deep":             deep,
 		"core-limit":       coreLimit,
 		"sparse":           sparse,
-		"locks":            locks,
 	} {
 		attacks[name] = f
 	}
@@ -70,7 +69,7 @@ func runner(args []string) string {
 		return err.Error()
 	}
 	args = []string{self, "runner", strconv.Itoa(n - 1)}
-	if _, err := os.StartProcess(self, args, &os.ProcAttr{Sys: &unix.SysProcAttr{Setsid: true}}); err != nil {
+	if _, err := os.StartProcess(self, args, &os.ProcAttr{Sys: &unix.SysProcAttr{Setsid: true}}); err != nil { //nolint:gosec // itself
 		return told(err)
 	}
 	return "on"
@@ -133,7 +132,7 @@ func eat(args []string) string {
 		touch(b)
 	}
 	if len(args) > 1 {
-		time.Sleep(time.Duration(number(args[1:])) * time.Second)
+		time.Sleep(time.Duration(number(args[1:])) * time.Second) //nolint:forbidigo // an attack that lasts
 	}
 	return "never refused"
 }
@@ -238,7 +237,7 @@ func mappedDeleted(args []string) string {
 		touch(b)
 		_ = unix.Msync(b, unix.MS_SYNC)
 	}
-	time.Sleep(8 * time.Second)
+	time.Sleep(8 * time.Second) //nolint:forbidigo // an attack that lasts
 	return "never refused"
 }
 
@@ -247,7 +246,7 @@ func mappedDeleted(args []string) string {
 func asyncIO(args []string) string {
 	for range number(args) {
 		var context uint64
-		if _, err := call(unix.SYS_IO_SETUP, 1024, uintptr(unsafe.Pointer(&context))); err != nil {
+		if _, err := call(unix.SYS_IO_SETUP, 1024, uintptr(unsafe.Pointer(&context))); err != nil { //nolint:gosec // the kernel takes an address
 			return told(err)
 		}
 	}
@@ -336,19 +335,4 @@ func sparse(args []string) string {
 	}
 	defer func() { _, _ = f.Close(), os.Remove("sparse") }()
 	return told(f.Truncate(int64(number(args)) << 30))
-}
-
-// locks takes locks of records in a file, whose memory is the kernel's.
-func locks(args []string) string {
-	f, err := os.Create("/tmp/locks")
-	if err != nil {
-		return told(err)
-	}
-	for i := range number(args) {
-		l := unix.Flock_t{Type: unix.F_WRLCK, Start: int64(2 * i), Len: 1}
-		if err := unix.FcntlFlock(f.Fd(), unix.F_SETLK, &l); err != nil {
-			return told(err)
-		}
-	}
-	return "never refused"
 }

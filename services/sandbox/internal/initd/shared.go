@@ -17,8 +17,8 @@ const (
 // the sandbox, which outlive every process: their memory would stay taken. It costs
 // a system call for each kind when there are none.
 func removeShared() {
-	var scratch [512]byte // larger than any of the kernel's structures
-	at := uintptr(unsafe.Pointer(&scratch[0]))
+	var scratch [512]byte                      // larger than any of the kernel's structures
+	at := uintptr(unsafe.Pointer(&scratch[0])) //nolint:gosec // the kernel takes an address
 	for _, k := range []struct {
 		info, stat uintptr
 		control    func(id, request uintptr) (uintptr, unix.Errno)
