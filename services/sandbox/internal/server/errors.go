@@ -116,7 +116,7 @@ func status(err error) error {
 	}
 	for _, r := range rules {
 		if errors.Is(err, r.err) {
-			return apierr.New(r.code, domain, reason(r.reason), err.Error(), details(r, err)...)
+			return apierr.New(r.code, domain, reason(r.reason), plain(err.Error()), details(r, err)...)
 		}
 	}
 	return err

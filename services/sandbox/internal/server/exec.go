@@ -172,7 +172,7 @@ var reasons = map[box.Reason]sandboxv1.ExitReason{
 
 func exited(o box.Outcome) *sandboxv1.ExecExited {
 	return &sandboxv1.ExecExited{
-		Reason: reasons[o.Reason], ExitCode: int32(o.ExitCode), Signal: int32(o.Signal), Message: strings.ToValidUTF8(o.Message, "\uFFFD"),
+		Reason: reasons[o.Reason], ExitCode: int32(o.ExitCode), Signal: int32(o.Signal), Message: plain(o.Message),
 		WallTime: durationpb.New(o.Wall), CpuTime: durationpb.New(o.CPU), MaxMemoryBytes: o.MaxMemory, OutputTruncated: o.Truncated,
 		Network: uses(o.Network), CpuThrottledTime: durationpb.New(o.Throttled), LimitsHit: hits(o.Hits),
 	}
@@ -181,7 +181,7 @@ func exited(o box.Outcome) *sandboxv1.ExecExited {
 func hits(all []box.Hit) []*sandboxv1.LimitHit {
 	told := make([]*sandboxv1.LimitHit, 0, len(all))
 	for _, h := range all {
-		told = append(told, &sandboxv1.LimitHit{Limit: h.Limit, Message: h.Message})
+		told = append(told, &sandboxv1.LimitHit{Limit: h.Limit, Message: plain(h.Message)})
 	}
 	return told
 }

@@ -50,7 +50,7 @@ func uses(all []box.Use) []*sandboxv1.NetworkUse {
 	for _, u := range all {
 		told = append(told, &sandboxv1.NetworkUse{
 			Host: strings.ToValidUTF8(u.Host, "\uFFFD"), Port: int32(u.Port), Rule: u.Rule, Credential: u.Credential,
-			Outcome: outcomes[egress.Outcome(u.Outcome)], Message: strings.ToValidUTF8(u.Message, "\uFFFD"),
+			Outcome: outcomes[egress.Outcome(u.Outcome)], Message: plain(u.Message),
 			Connections: u.Connections, SentBytes: u.Sent, ReceivedBytes: u.Received, Duration: durationpb.New(u.Duration),
 		})
 	}
