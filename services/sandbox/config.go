@@ -50,6 +50,7 @@ type Config struct {
 	SpareSandboxes int           `key:"spare-sandboxes" help:"sandboxes that are kept ready for new sessions; 0 for none"`
 	ReadOnlyPaths  []string      `key:"read-only-paths" help:"further paths of the host that commands may read, at the same place; the folder bin in them joins PATH"`
 	CgroupParent   string        `key:"cgroup-parent" help:"control group below which those of commands are made (level full)"`
+	FavorMoves     bool          `key:"cgroup-favor-moves" help:"have the kernel move processes between control groups at once, for commands with limits of their own or beside others; a setting of the whole machine (mount option favordynmods, Linux 6.0), which makes each fork and exit a little dearer (level full)"`
 	UIDBase        int           `key:"uid-base" help:"first host user id for workspaces, when running as root"`
 	UIDCount       int           `key:"uid-count" help:"number of host user ids for workspaces (level full)"`
 	Limits         Limits        `key:"limits"`

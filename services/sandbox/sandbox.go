@@ -185,6 +185,12 @@ func (s *Service) isolate(ctx context.Context, c Config, level, data, trust stri
 			return owners, err
 		}
 		s.groups = groups
+		if c.FavorMoves {
+			if err := cgroup.FavorMoves(true); err != nil {
+				return owners, err
+			}
+			log.InfoContext(ctx, "the machine's control groups are set to quick moves (favordynmods)")
+		}
 		owners = box.Owners{Base: c.UIDBase, Count: c.UIDCount}
 	} else if root {
 		owners = box.Owners{Base: c.UIDBase} // one user, but not root

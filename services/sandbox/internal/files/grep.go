@@ -181,7 +181,7 @@ func (g *grep) visit(ctx context.Context, dir *os.File, last, name string, st *u
 	}
 	fd, err := unix.Openat(int(dir.Fd()), last, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil // it vanished, or is closed
+		return nil //nolint:nilerr // it vanished, or is closed
 	}
 	if err := unix.Fstat(fd, st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return unix.Close(fd)

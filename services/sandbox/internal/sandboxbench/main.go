@@ -18,8 +18,8 @@ import (
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/bubblewrap"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
 func main() {
