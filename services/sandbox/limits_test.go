@@ -21,12 +21,12 @@ func small(c *sandbox.Config) {
 	c.Limits.Timeout, c.Limits.MaxTimeout = 20*time.Second, 30*time.Second
 }
 
-// neighbour is a further session of the same service, in which a command runs that
+// bystander is a further session of the same service, in which a command runs that
 // looks at the clock, and another one must answer at any time.
-func (c *client) neighbour(t *testing.T) func() {
+func (c *client) bystander(t *testing.T) func() {
 	t.Helper()
 	n := *c
-	n.session = "sessions/neighbour"
+	n.session = "sessions/bystander"
 	n.ensure(t.Context(), t)
 	n.bash(t, "echo mine > file")
 	return func() {
@@ -35,7 +35,7 @@ func (c *client) neighbour(t *testing.T) func() {
 		defer cancel()
 		r, err := n.exec(ctx, "cat file; : > /tmp/x && echo written; (exit 0) && echo forked", nil)
 		if err != nil || r.out != "mine\nwritten\nforked\n" || len(r.GetLimitsHit()) > 0 {
-			t.Errorf("the neighbour: %v %q %q %v", r.ExecExited, r.out, r.err, err)
+			t.Errorf("the bystander: %v %q %q %v", r.ExecExited, r.out, r.err, err)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func TestLimitsHaveTheirReasons(t *testing.T) {
 	)
 	eachLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, small)
-		answers := c.neighbour(t)
+		answers := c.bystander(t)
 		for _, tc := range []struct {
 			name, script string
 			timeout      float64
@@ -110,7 +110,7 @@ func TestAMemoryHogIsEnded(t *testing.T) {
 	const hog = `exec python3 -c "x = bytearray(900 << 20)"`
 	eachLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, small)
-		answers := c.neighbour(t)
+		answers := c.bystander(t)
 		r := c.bash(t, hog)
 		switch level {
 		case sandbox.LevelFull:
@@ -133,7 +133,7 @@ func TestAMemoryHogIsEnded(t *testing.T) {
 func TestAForkBombIsBounded(t *testing.T) {
 	eachLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, small)
-		answers := c.neighbour(t)
+		answers := c.bystander(t)
 		r, err := c.exec(t.Context(), "b() { b | b & }; b; for i in $(seq 100); do sleep 9 & done; sleep 9", func(s *sandboxv1.ExecStart) { s.Timeout = seconds(2) })
 		if err != nil {
 			t.Fatal(err)
@@ -157,7 +157,7 @@ func TestCPUTimeIsShared(t *testing.T) {
 			t.Skip("only control groups share the processors")
 		}
 		c := open(t, level, func(c *sandbox.Config) { c.Limits.CPUs = 0.2 })
-		answers := c.neighbour(t)
+		answers := c.bystander(t)
 		r, err := c.exec(t.Context(), "while :; do :; done & while :; do :; done", func(s *sandboxv1.ExecStart) { s.Timeout = seconds(2) })
 		if err != nil {
 			t.Fatal(err)
@@ -253,7 +253,7 @@ var lowered = []struct {
 func TestACommandMayHaveLowerLimits(t *testing.T) {
 	eachLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, small)
-		answers := c.neighbour(t)
+		answers := c.bystander(t)
 		for _, tc := range lowered {
 			if tc.limits == nil || tc.full && level != sandbox.LevelFull {
 				continue
@@ -274,7 +274,7 @@ func TestACommandMayHaveLowerLimits(t *testing.T) {
 func TestAWorkspaceMayHaveLowerLimits(t *testing.T) {
 	eachLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, small, func(c *sandbox.Config) { c.SpareSandboxes = 0 })
-		answers := c.neighbour(t)
+		answers := c.bystander(t)
 		ensure := func(l *sandboxv1.WorkspaceLimits) error {
 			_, err := c.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{Call: c.call(), Limits: l})
 			return err

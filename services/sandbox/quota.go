@@ -21,7 +21,7 @@ func (s *Service) openQuota(c Config, level, data string, owners box.Owners) (bo
 		return nil, nil //nolint:nilnil // as above
 	}
 	o := box.Owner{UID: owners.Base, GID: owners.Base}
-	p, err := quota.Open(data, uint32(c.UIDBase), quota.As{ //nolint:gosec // checked
+	p, err := quota.Open(data, uint32(c.UIDBase), quota.As{
 		UID: o.UID, GID: o.GID, Do: func(f func() error) error { return warm.As(o, f) },
 	})
 	switch {

@@ -23,7 +23,7 @@ type zipWriter struct {
 // WriteHeader implements archiveWriter.
 func (w *zipWriter) WriteHeader(h *tar.Header) (err error) {
 	f := &zip.FileHeader{Name: h.Name, Modified: h.ModTime, Method: zip.Deflate}
-	mode := fs.FileMode(h.Mode & 0o777) //nolint:gosec // nine bits
+	mode := fs.FileMode(h.Mode & 0o777)
 	switch h.Typeflag {
 	case tar.TypeDir:
 		mode |= fs.ModeDir
@@ -96,16 +96,16 @@ func checkDirectory(from io.ReaderAt, size, most int64) error {
 		} else {
 			end := make([]byte, 56)
 			place := binary.LittleEndian.Uint64(tail[at-12:])
-			if place > uint64(size) { //nolint:gosec // a size is not negative
+			if place > uint64(size) {
 				return bad
 			}
-			if _, err := from.ReadAt(end, int64(place)); err != nil || !bytes.HasPrefix(end, []byte("PK\x06\x06")) { //nolint:gosec // at most size
+			if _, err := from.ReadAt(end, int64(place)); err != nil || !bytes.HasPrefix(end, []byte("PK\x06\x06")) {
 				return bad
 			}
 			entries, length = binary.LittleEndian.Uint64(end[32:]), binary.LittleEndian.Uint64(end[40:])
 		}
 	}
-	if most := uint64(max(most, 1)); entries > most || length > most*maxDirectory { //nolint:gosec // positive
+	if most := uint64(max(most, 1)); entries > most || length > most*maxDirectory {
 		return fmt.Errorf("%w: it has %d entries, and a directory of %d bytes: there may be %d entries", ErrArchive, entries, length, most)
 	}
 	return nil
@@ -121,10 +121,10 @@ func checkSizes(in *zip.Reader, size int64) error {
 		}
 		packed, unpacked = min(packed+f.CompressedSize64, 1<<62), min(unpacked+f.UncompressedSize64, 1<<62)
 	}
-	if packed > uint64(size) { //nolint:gosec // a size is not negative
+	if packed > uint64(size) {
 		return fmt.Errorf("%w: its parts lie over each other", ErrArchive)
 	}
-	return inflated(size, int64(unpacked)) //nolint:gosec // at most 2^62
+	return inflated(size, int64(unpacked))
 }
 
 // encrypted is the flag of an entry that is.
@@ -157,7 +157,7 @@ func (u *unpacker) zipped(f *zip.File) error {
 
 // zipHeader is what a tar would say of an entry.
 func zipHeader(f *zip.File) (*tar.Header, error) {
-	h := &tar.Header{Name: f.Name, Typeflag: tar.TypeReg, ModTime: f.Modified, Size: int64(f.UncompressedSize64)} //nolint:gosec // checked
+	h := &tar.Header{Name: f.Name, Typeflag: tar.TypeReg, ModTime: f.Modified, Size: int64(f.UncompressedSize64)}
 	mode := f.Mode()
 	h.Mode = int64(mode.Perm())
 	const unix, macos = 3, 19
