@@ -136,7 +136,7 @@ FUZZTIME ?= 20s
 fuzz: $(INIT) ## Run every fuzz target for FUZZTIME
 	@set -e; for m in $(MODULES); do for f in $$(grep -rlE '^func Fuzz' $$m --include='*_test.go' || true); do \
 	  for t in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' $$f); do \
-	    echo "== $$f $$t"; go test -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) ./$$(dirname $$f); done; done; done
+	    echo "== $$f $$t"; go test -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./$$(dirname $$f); done; done; done
 
 ## --- measurements -------------------------------------------------------------
 

@@ -2,8 +2,11 @@ package sandbox_test
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
+	"compress/gzip"
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -33,7 +36,7 @@ func packed(t *testing.T, headers ...tar.Header) []byte {
 	return b.Bytes()
 }
 
-// importing makes a workspace of an archive and says what came of it.
+// unpacking makes a workspace of an archive and says what came of it.
 func unpacking(headers ...tar.Header) func(t *testing.T, s *scene) string {
 	return func(t *testing.T, s *scene) string {
 		filled := make([]tar.Header, len(headers))
@@ -45,10 +48,35 @@ func unpacking(headers ...tar.Header) func(t *testing.T, s *scene) string {
 	}
 }
 
+// zipped is like packed, of one entry.
+func zipped(name string, mode fs.FileMode, content []byte) func(t *testing.T, s *scene) string {
+	return func(t *testing.T, s *scene) string {
+		var b bytes.Buffer
+		w := zip.NewWriter(&b)
+		h := &zip.FileHeader{Name: s.host.fill(name), Method: zip.Deflate}
+		h.SetMode(mode)
+		f, err := w.CreateHeader(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write([]byte(s.host.fill(string(content)))); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return s.unpackAs(t, sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_ZIP, b.Bytes())
+	}
+}
+
 func (s *scene) unpack(t *testing.T, archive []byte) string {
+	return s.unpackAs(t, sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_TAR, archive)
+}
+
+func (s *scene) unpackAs(t *testing.T, format sandboxv1.ArchiveFormat, archive []byte) string {
 	c := *s.client
 	c.session = fmt.Sprintf("sessions/archive-%d", s.calls.Add(1))
-	_, err := c.importing(t, "import", archive)
+	_, err := c.importAs(t, "import", format, archive)
 	outcome := said("imported", err)
 	if err == nil {
 		outcome += " " + strings.TrimSpace(c.bash(t, "find . -mindepth 1 -printf '%P %m\\n' | sort | head -3; cat * 2>/dev/null | grep -c secret").out)
@@ -83,6 +111,23 @@ var archiveAttacks = []attack{
 	{name: "a file that is said to be larger than it is", run: func(t *testing.T, s *scene) string {
 		return s.unpack(t, packed(t, tar.Header{Name: "a", Typeflag: tar.TypeReg, Size: 4096})[:1024])
 	}, want: "BAD_ARCHIVE"},
+	{name: "a zip with a path that goes up", run: zipped("../../../../../..{secret}", 0o644, []byte("x")), want: "BAD_ARCHIVE"},
+	{name: "a zip with an absolute path", run: zipped("{secret}", 0o644, []byte("x")), want: "BAD_ARCHIVE"},
+	{name: "a zip with a link to a file of the host, which leads nowhere", run: zipped("a", 0o777|fs.ModeSymlink, []byte("{secret}")), want: "imported a 777; 0"},
+	{name: "a zip with a device", run: zipped("a", 0o666|fs.ModeDevice, nil), want: "BAD_ARCHIVE"},
+	{name: "a zip with the rights of its owner", run: zipped("a", 0o755|fs.ModeSetuid, []byte("x")), want: "imported a 755; 0"},
+	{name: "a zip that is a bomb", run: zipped("a", 0o644, make([]byte, 64<<20)), want: "BAD_ARCHIVE|WORKSPACE_FULL"},
+	{name: "a compressed tar that is a bomb", run: func(t *testing.T, s *scene) string {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		if _, err := w.Write(packed(t, tar.Header{Name: "a", Typeflag: tar.TypeReg, Size: 64 << 20})); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return s.unpackAs(t, sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_TAR_GZIP, b.Bytes())
+	}, want: "BAD_ARCHIVE|WORKSPACE_FULL"},
 	{name: "a compressed archive, which would be a bomb", run: func(t *testing.T, s *scene) string {
 		return s.unpack(t, append([]byte{0x1f, 0x8b, 8, 0}, make([]byte, 2048)...))
 	}, want: "BAD_ARCHIVE"},

@@ -52,7 +52,7 @@ func prepared(script string, then func(ctx context.Context, t *testing.T, s *sce
 // writing has a command leave something, and the service write to a path.
 func writing(script, path string) func(t *testing.T, s *scene) string {
 	return prepared(script, func(_ context.Context, t *testing.T, s *scene) string {
-		_, err := s.write(t, s.host.fill(path), "evil", nil)
+		_, err := s.write(t, s.host.fill(path), "evil", nil) //nolint:contextcheck // the test's is above it
 		return said("written", err)
 	})
 }
