@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
+	"github.com/fairlead/fairlead/services/sandbox/internal/terminal"
 )
 
 // command is a command that runs.
@@ -151,7 +152,7 @@ func (s *starter) start(c *wire.Command, streams []int) error {
 	if c.Terminal {
 		var slave int
 		var err error
-		if master, slave, err = openTerminal(c.Rows, c.Columns); err != nil {
+		if master, slave, err = terminal.Open(c.Rows, c.Columns); err != nil {
 			return send(failure(c.ID, err, false))
 		}
 		defer func() { _, _ = unix.Close(master), unix.Close(slave) }()

@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
+	"github.com/fairlead/fairlead/services/sandbox/internal/terminal"
 )
 
 // killTimeout is how long a killed command may take to end before its sandbox is
@@ -54,15 +55,7 @@ func (p *process) Resize(size box.TerminalSize) error {
 	if p.terminal == nil {
 		return box.ErrNoTerminal
 	}
-	raw, err := p.terminal.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var fault error
-	err = raw.Control(func(fd uintptr) {
-		fault = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: size.Rows, Col: size.Columns})
-	})
-	return errors.Join(err, fault)
+	return terminal.ResizeFile(p.terminal, size.Rows, size.Columns)
 }
 
 // start starts a command in the sandbox, in which it has a place booked: it gives
@@ -146,7 +139,7 @@ func groupLimits(c box.Command) cgroup.Limits {
 }
 
 func (p *process) request(path string, c box.Command) *wire.Command {
-	w := &wire.Command{ID: p.id, Terminal: c.Terminal != nil, Dir: c.Dir, Argv: c.Argv, Env: environment(path, c)}
+	w := &wire.Command{ID: p.id, Terminal: c.Terminal != nil, Dir: c.Dir, Argv: c.Argv, Env: c.Environment(path, box.HomePath, c.Dir)}
 	w.Rows, w.Columns = terminalSize(c.Terminal)
 	if p.sb.group == nil {
 		w.AddressSpace, w.Processes = uint64(c.Limits.MemoryBytes), uint64(c.Limits.Processes)+helpers

@@ -1,13 +1,11 @@
 package warm
 
 import (
-	"errors"
 	"io"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/terminal"
 )
 
 // stdio are both ends of a command's standard streams.
@@ -79,7 +77,7 @@ func (s *stdio) openInput(c box.Command) error {
 
 // setTerminal takes the terminal that init made.
 func (s *stdio) setTerminal(master *os.File) {
-	s.terminal, s.in, s.out = master, terminalInput{master}, terminalOutput{master}
+	s.terminal, s.in, s.out = master, terminal.Input{File: master}, terminal.Output{File: master}
 }
 
 // give makes files an owner's, so that a command can open its own standard
@@ -121,23 +119,4 @@ func (s *stdio) closeOurs() {
 			_ = c.Close()
 		}
 	}
-}
-
-// terminalInput writes to a terminal; its end is the character for it.
-type terminalInput struct{ *os.File }
-
-func (t terminalInput) Close() error {
-	_, err := t.Write([]byte{4})
-	return err
-}
-
-// terminalOutput reads from a terminal, whose end is an input/output error.
-type terminalOutput struct{ *os.File }
-
-func (t terminalOutput) Read(b []byte) (int, error) {
-	n, err := t.File.Read(b)
-	if errors.Is(err, unix.EIO) {
-		err = io.EOF
-	}
-	return n, err
 }

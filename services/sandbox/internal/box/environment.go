@@ -1,20 +1,18 @@
-package warm
+package box
 
 import (
 	"strings"
-
-	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
-// environment is a command's: clean, but for what it asks for.
-func environment(path string, c box.Command) []string {
+// Environment is a command's, as its runner has it: clean, but for what it asks for.
+func (c Command) Environment(path, home, dir string) []string {
 	term := "dumb"
 	if c.Terminal != nil {
 		term = "xterm-256color"
 	}
 	env := []string{
-		"HOME=" + box.HomePath, "USER=agent", "LOGNAME=agent", "SHELL=/bin/bash", "PATH=" + path, "LANG=C.UTF-8",
-		"TERM=" + term, "TMPDIR=/tmp", "GOTOOLCHAIN=local", "PWD=" + c.Dir,
+		"HOME=" + home, "USER=agent", "LOGNAME=agent", "SHELL=/bin/bash", "PATH=" + path, "LANG=C.UTF-8",
+		"TERM=" + term, "TMPDIR=/tmp", "GOTOOLCHAIN=local", "PWD=" + dir,
 	}
 	at := map[string]int{}
 	for i, kv := range env {

@@ -1,0 +1,276 @@
+package none
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/terminal"
+)
+
+// markName is the variable by which the processes of a command are found.
+const markName = "FAIRLEAD_COMMAND"
+
+// process is a box.Process.
+type process struct {
+	r         *Runner
+	workspace string
+	mark      string
+	pid       int
+	in        io.WriteCloser
+	out, err  io.ReadCloser
+	master    *os.File      // of its terminal; nil for none
+	ended     chan struct{} // closed when nothing of it runs
+	exit      box.Exit      // valid once ended is closed
+
+	mu     sync.Mutex // guards what follows
+	reaped bool       // pid may be somebody else's
+}
+
+func (p *process) Stdin() io.WriteCloser { return p.in }
+func (p *process) Stdout() io.ReadCloser { return p.out }
+func (p *process) Stderr() io.ReadCloser { return p.err }
+
+// Deleted implements box.Process: it is not looked for.
+func (p *process) Deleted() int64 { return 0 }
+
+// start starts the command.
+func (p *process) start(c box.Command) (err error) {
+	dir := hostPath(c.Sandbox, c.Dir)
+	if err := checkFolder(dir); err != nil {
+		return &box.StartError{Message: "cannot enter the folder " + c.Dir + ": " + err.Error()}
+	}
+	env := append(c.Environment(p.r.path, c.Sandbox.Home, dir), p.mark)
+	attr := &syscall.ProcAttr{Dir: dir, Env: env, Sys: &syscall.SysProcAttr{Setsid: true}}
+	var theirs []*os.File
+	defer func() {
+		for _, f := range theirs {
+			_ = f.Close()
+		}
+		if err != nil {
+			p.closeOurs()
+		}
+	}()
+	if c.Terminal != nil {
+		theirs, err = p.openTerminal(*c.Terminal)
+		attr.Sys.Setctty = true // of its descriptor 0
+	} else {
+		theirs, err = p.openStreams(c.Stdin)
+	}
+	if err != nil {
+		return fmt.Errorf("prepare the command's input and output: %w", err)
+	}
+	switch {
+	case c.Terminal != nil:
+		attr.Files = []uintptr{theirs[0].Fd(), theirs[0].Fd(), theirs[0].Fd()}
+	case c.Stdin:
+		attr.Files = []uintptr{theirs[2].Fd(), theirs[0].Fd(), theirs[1].Fd()}
+	default:
+		attr.Files = []uintptr{p.r.null.Fd(), theirs[0].Fd(), theirs[1].Fd()}
+	}
+	p.pid, err = execute(c.Argv, attr)
+	if errors.Is(err, unix.E2BIG) {
+		return &box.StartError{Message: "the arguments and the environment are too long together"}
+	}
+	if err != nil {
+		return &box.StartError{Message: "cannot execute " + c.Argv[0] + ": " + err.Error()}
+	}
+	return nil
+}
+
+// openStreams makes the pipes of a command without a terminal, and returns the
+// command's ends: output, error and, if it is wanted, input.
+func (p *process) openStreams(stdin bool) (theirs []*os.File, err error) {
+	out, childOut, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	p.out = out
+	errOut, childErr, err := os.Pipe()
+	if err != nil {
+		return []*os.File{childOut}, err
+	}
+	p.err = errOut
+	theirs = []*os.File{childOut, childErr}
+	if stdin {
+		childIn, in, err := os.Pipe()
+		if err != nil {
+			return theirs, err
+		}
+		p.in = in
+		theirs = append(theirs, childIn)
+	}
+	return theirs, nil
+}
+
+func (p *process) openTerminal(size box.TerminalSize) (theirs []*os.File, err error) {
+	master, slave, err := terminal.Open(size.Rows, size.Columns)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.SetNonblock(master, true); err != nil {
+		return nil, errors.Join(err, unix.Close(master), unix.Close(slave))
+	}
+	p.master = os.NewFile(uintptr(master), "terminal")
+	p.in, p.out = terminal.Input{File: p.master}, terminal.Output{File: p.master}
+	return []*os.File{os.NewFile(uintptr(slave), "terminal")}, nil
+}
+
+func (p *process) closeOurs() {
+	if p.master != nil {
+		_ = p.master.Close()
+		return
+	}
+	for _, c := range []io.Closer{p.in, p.out, p.err} {
+		if c != nil {
+			_ = c.Close()
+		}
+	}
+}
+
+func checkFolder(dir string) error {
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return unix.ENOTDIR
+	}
+	return unix.Access(dir, unix.X_OK)
+}
+
+// execute finds the program as a shell would, and starts it.
+func execute(argv []string, attr *syscall.ProcAttr) (pid int, err error) {
+	candidates := []string{argv[0]}
+	if !strings.Contains(argv[0], "/") {
+		candidates = nil
+		for _, kv := range attr.Env {
+			if dirs, ok := strings.CutPrefix(kv, "PATH="); ok {
+				for _, dir := range strings.Split(dirs, ":") {
+					candidates = append(candidates, dir+"/"+argv[0])
+				}
+			}
+		}
+	}
+	err = unix.ENOENT
+	for _, path := range candidates {
+		pid, fault := syscall.ForkExec(path, argv, attr) //nolint:gosec // what it is for
+		if errors.Is(fault, unix.ENOEXEC) {              // a script without a first line
+			pid, fault = syscall.ForkExec("/bin/sh", append([]string{"sh", path}, argv[1:]...), attr) //nolint:gosec // as above
+		}
+		if fault == nil {
+			return pid, nil
+		}
+		if !errors.Is(fault, unix.ENOENT) && !errors.Is(fault, unix.ENOTDIR) {
+			err = fault
+		}
+	}
+	return 0, err
+}
+
+// Resize implements box.Process.
+func (p *process) Resize(size box.TerminalSize) error {
+	if p.master == nil {
+		return box.ErrNoTerminal
+	}
+	return terminal.ResizeFile(p.master, size.Rows, size.Columns)
+}
+
+// Signal implements box.Process. A command that has ended takes no harm.
+func (p *process) Signal(number int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaped {
+		return nil
+	}
+	if err := unix.Kill(-p.pid, unix.Signal(number)); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("send signal %d: %w", number, err)
+	}
+	return nil
+}
+
+// Kill implements box.Process. What the command started ends with it, in follow.
+func (p *process) Kill() { _ = p.Signal(int(unix.SIGKILL)) }
+
+// Wait implements box.Process.
+func (p *process) Wait() box.Exit {
+	<-p.ended
+	return p.exit
+}
+
+// follow waits for the command's end, and brings about that of what it left.
+func (p *process) follow() {
+	var info unix.Siginfo
+	for errors.Is(unix.Waitid(unix.P_PID, p.pid, &info, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+	}
+	p.mu.Lock() // so that nobody signals a process that has its number next
+	var status unix.WaitStatus
+	var usage unix.Rusage
+	_, err := unix.Wait4(p.pid, &status, 0, &usage)
+	p.reaped = true
+	p.mu.Unlock()
+	p.sweep()
+	switch {
+	case err != nil:
+		p.exit.Lost = true
+	case status.Signaled():
+		p.exit.Signal = int(status.Signal())
+	default:
+		p.exit.Status = status.ExitStatus()
+	}
+	p.exit.CPU = time.Duration(unix.TimevalToNsec(usage.Utime) + unix.TimevalToNsec(usage.Stime))
+	p.exit.MaxMemory = usage.Maxrss << 10
+	p.r.forget(p)
+	close(p.ended)
+}
+
+// sweepTimeout bounds how long processes are chased that make others.
+const sweepTimeout = 5 * time.Second
+
+// sweep kills what has the command's mark, until it finds nothing.
+func (p *process) sweep() {
+	for end := time.Now().Add(sweepTimeout); time.Now().Before(end); {
+		found := false
+		all, err := os.ReadDir("/proc")
+		if err != nil {
+			return
+		}
+		for _, d := range all {
+			dir, err := os.Open("/proc/" + d.Name()) // stays that process's, whoever has its number next
+			if err != nil {
+				continue
+			}
+			found = p.strike(dir) || found
+			_ = dir.Close()
+		}
+		if !found {
+			return
+		}
+	}
+}
+
+// strike kills a process if it has the mark, and says whether it does.
+func (p *process) strike(dir *os.File) bool {
+	fd, err := unix.Openat(int(dir.Fd()), "environ", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	f := os.NewFile(uintptr(fd), "environ")
+	defer func() { _ = f.Close() }()
+	env, _ := io.ReadAll(f) // empty once it has ended
+	for kv := range strings.SplitSeq(string(env), "\x00") {
+		if kv == p.mark {
+			_ = unix.PidfdSendSignal(int(dir.Fd()), unix.SIGKILL, nil, 0) // a folder of /proc does for a pidfd
+			return true
+		}
+	}
+	return false
+}

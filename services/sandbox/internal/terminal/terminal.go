@@ -1,0 +1,68 @@
+// Package terminal makes terminals for commands. It is small, for init has it, too.
+package terminal
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Open makes a terminal of the mount namespace that the caller is in. Both ends
+// are the caller's.
+func Open(rows, columns uint16) (master, slave int, err error) {
+	master, err = unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, -1, err
+	}
+	if err = unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0); err == nil {
+		err = Resize(master, rows, columns)
+	}
+	if err == nil {
+		peer, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+		if e == 0 {
+			return master, int(peer), nil
+		}
+		err = e
+	}
+	_ = unix.Close(master)
+	return -1, -1, err
+}
+
+// Resize sets a terminal's size.
+func Resize(fd int, rows, columns uint16) error {
+	return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns})
+}
+
+// ResizeFile is Resize of a file.
+func ResizeFile(f *os.File, rows, columns uint16) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var fault error
+	err = raw.Control(func(fd uintptr) { fault = Resize(int(fd), rows, columns) })
+	return errors.Join(err, fault)
+}
+
+// Input writes to a terminal; its end is the character for it.
+type Input struct{ *os.File }
+
+// Close sends an end of file. The terminal stays open.
+func (t Input) Close() error {
+	_, err := t.Write([]byte{4})
+	return err
+}
+
+// Output reads from a terminal, whose end is an input/output error.
+type Output struct{ *os.File }
+
+// Read implements io.Reader.
+func (t Output) Read(b []byte) (int, error) {
+	n, err := t.File.Read(b)
+	if errors.Is(err, unix.EIO) {
+		err = io.EOF
+	}
+	return n, err
+}
