@@ -25,6 +25,8 @@ const (
 	// LevelAuto is `full` for root and `basic` for anybody else. It looks at nothing
 	// besides: a part that `full` lacks is an error, never a reason for `basic`.
 	LevelAuto = "auto"
+	// LevelNone is what the driver `none` has. It cannot be chosen.
+	LevelNone = "none"
 )
 
 // Ways to keep the size of workspaces.
@@ -43,6 +45,8 @@ type Config struct {
 	Data           string        `key:"data" help:"directory that holds the workspaces"`
 	Node           string        `key:"node" help:"name of this node; empty takes the host's name"`
 	Level          string        `key:"level" help:"isolation of commands: full, basic, or auto, which is full as root and basic otherwise"`
+	Driver         string        `key:"driver" help:"what makes sandboxes: bubblewrap, or none, which isolates nothing and is for development alone"`
+	NoIsolation    bool          `key:"allow-no-isolation" help:"whether the driver none may be used: commands then run as the service's own user, with all that it may do"`
 	Bubblewrap     string        `key:"bubblewrap" help:"path of the bwrap program; empty searches PATH"`
 	Init           string        `key:"init" help:"path of the program that is a sandbox's first process; empty takes the one built in"`
 	IdleTimeout    time.Duration `key:"idle-timeout" help:"how long a sandbox is kept in which nothing runs"`
@@ -197,7 +201,7 @@ func (o ObjectStore) open() (objectstore.Store, error) {
 // Defaults are the defaults of every key.
 func Defaults() Config {
 	return Config{
-		Data: "data/sandbox", Level: LevelAuto, WorkspaceQuota: QuotaAuto, CgroupParent: "fairlead", UIDBase: 200_000, UIDCount: 50_000,
+		Data: "data/sandbox", Driver: DriverBubblewrap, Level: LevelAuto, WorkspaceQuota: QuotaAuto, CgroupParent: "fairlead", UIDBase: 200_000, UIDCount: 50_000,
 		IdleTimeout: 5 * time.Minute, MaxSandboxes: 1000, SpareSandboxes: 2,
 		Limits: Limits{
 			Memory: 4 << 30, Processes: 512, CPUs: 2, FileSize: 1 << 30, OpenFiles: 4096,
@@ -218,6 +222,7 @@ func (c Config) Validate() error {
 	if c.Data == "" {
 		faults = append(faults, errors.New("data: must name a directory"))
 	}
+	faults = append(faults, c.validateDriver())
 	switch c.Level {
 	case LevelFull, LevelBasic, LevelAuto:
 	default:
@@ -244,6 +249,23 @@ func (c Config) Validate() error {
 		faults = append(faults, errors.New("uid-base, uid-count: must be a range of ids from 1000 on, of at least one"))
 	}
 	return errors.Join(faults...)
+}
+
+func (c Config) validateDriver() error {
+	switch {
+	case c.Driver == DriverNone && !c.NoIsolation:
+		return errors.New("driver: `none` isolates nothing, commands of agents would run as the service's own user: choose another driver, " +
+			"or, on a machine where that does not matter, set `allow-no-isolation: true` as well")
+	case c.Driver == DriverNone && c.Level != LevelAuto:
+		return fmt.Errorf("level: the driver `none` cannot apply the level %q: leave it out", c.Level)
+	case c.Driver != DriverNone && c.NoIsolation:
+		return fmt.Errorf("allow-no-isolation: the driver is %q: leave it out, so that it is not there when somebody changes that", c.Driver)
+	}
+	switch c.Driver {
+	case DriverBubblewrap, DriverNone:
+		return nil
+	}
+	return fmt.Errorf("driver: %q is none of bubblewrap, none", c.Driver)
 }
 
 // Validate reports every fault.
@@ -282,6 +304,8 @@ func (l Limits) box() box.Limits {
 // level is the level that was chosen, and why.
 func (c Config) level() (level, why string) {
 	switch {
+	case c.Driver == DriverNone:
+		return LevelNone, "the driver has none"
 	case c.Level != LevelAuto:
 		return c.Level, "configured"
 	case os.Getuid() == 0:

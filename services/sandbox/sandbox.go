@@ -2,15 +2,13 @@
 // files. It owns the workspaces of one node; the directory is the truth, there is
 // no database.
 //
-// It fails closed. The operator chooses a level, `full` or `basic`, and every part
+// It fails closed. The operator chooses a driver, which makes sandboxes, and a level, `full` or `basic`, and every part
 // of that level is applied to every command, or the command is refused and
 // starting the service fails.
 package sandbox
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -29,8 +27,6 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/observe"
 	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
 	"github.com/fairlead/fairlead/services/sandbox/internal/room"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/bubblewrap"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 	"github.com/fairlead/fairlead/services/sandbox/internal/server"
 )
 
@@ -43,8 +39,8 @@ type Deps struct {
 type Service struct {
 	node    *box.Node
 	server  *server.Server
-	runner  *warm.Runner
-	groups  cgroup.Hierarchy // nil at level `basic`
+	runner  runner
+	groups  cgroup.Hierarchy // nil but at level `full`
 	network *network.Network
 	room    *room.Watch
 	log     *slog.Logger
@@ -68,7 +64,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	s := &Service{log: d.Log}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("sandbox level %s: %w", level, err), s.release())
+			err = errors.Join(fmt.Errorf("sandbox driver %s, level %s: %w", c.Driver, level, err), s.release())
 		}
 	}()
 	trust, err := s.openNetwork(c.Egress, data, d.Log)
@@ -80,10 +76,10 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 		return nil, fmt.Errorf("repositories: %w", err)
 	}
 	limits := c.Limits.box()
-	if level == LevelBasic {
+	if level != LevelFull {
 		limits.CPUs = 0 // which takes control groups
 	}
-	owners, err := s.isolate(ctx, c, level, data, trust, d.Log)
+	owners, included, err := s.isolate(ctx, c, level, data, trust, d.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -122,12 +118,12 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 		return nil, err
 	}
 	info := server.Info{
-		Node: nodeName(c.Node), Level: level, Driver: "bubblewrap", Includes: includes(level, owners, s.groups),
-		NetworkKind: networkKind(c.Egress), Quota: quotaKind(keep),
+		Node: nodeName(c.Node), Level: level, Driver: c.Driver, Includes: included,
+		NetworkKind: c.networkKind(), Quota: quotaKind(keep),
 		Network: s.network, Snapshots: c.Limits.Snapshots, SnapshotBytes: c.Limits.SnapshotBytes, Objects: objects,
 		Repositories: server.Repositories{Remotes: remotes, Timeout: c.Repositories.Timeout},
 	}
-	d.Log.InfoContext(ctx, "sandbox ready", "level", level, "why", why, "includes", info.Includes, "data", data)
+	d.Log.InfoContext(ctx, "sandbox ready", "driver", c.Driver, "level", level, "why", why, "includes", info.Includes, "data", data)
 	s.server = server.New(s.node, info)
 	return s, nil
 }
@@ -170,39 +166,6 @@ func (s *Service) openNetwork(c Egress, data string, log *slog.Logger) (trust st
 	return authority.Bundle(dir)
 }
 
-// isolate sets up what a level needs.
-func (s *Service) isolate(ctx context.Context, c Config, level, data, trust string, log *slog.Logger) (box.Owners, error) {
-	root := os.Getuid() == 0
-	owners := box.Owners{Base: -1}
-	if level == LevelFull {
-		if !root {
-			return owners, errors.New("it needs root: start the service as root, or choose the level `basic`")
-		}
-		// The name is the directory's, so that two services do not sweep each other's.
-		id := sha256.Sum256([]byte(data))
-		groups, err := cgroup.Open(cgroup.Root, c.CgroupParent+"/"+hex.EncodeToString(id[:8]))
-		if err != nil {
-			return owners, err
-		}
-		s.groups = groups
-		if c.FavorMoves {
-			if err := cgroup.FavorMoves(true); err != nil {
-				return owners, err
-			}
-			log.InfoContext(ctx, "the machine's control groups are set to quick moves (favordynmods)")
-		}
-		owners = box.Owners{Base: c.UIDBase, Count: c.UIDCount}
-	} else if root {
-		owners = box.Owners{Base: c.UIDBase} // one user, but not root
-	}
-	runner, err := bubblewrap.New(ctx, bubblewrap.Options{
-		Path: c.Bubblewrap, Init: c.Init, ReadOnly: c.ReadOnlyPaths, Groups: s.groups, OtherUsers: root,
-		Network: s.network.Serve, Trust: trust, Max: c.MaxSandboxes, Idle: c.IdleTimeout, Log: log,
-	})
-	s.runner = runner
-	return owners, err
-}
-
 // probe runs a command just as every other is run.
 func (s *Service) probe(ctx context.Context, owners box.Owners, l box.Limits) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
@@ -235,29 +198,12 @@ func (s *Service) probe(ctx context.Context, owners box.Owners, l box.Limits) er
 	return nil
 }
 
-// includes lists what a level applies to every command.
-func includes(level string, o box.Owners, g cgroup.Hierarchy) []string {
-	all := []string{
-		"user-namespace", "pid-namespace", "network-namespace", "ipc-namespace", "uts-namespace", "mount-namespace", "cgroup-namespace",
-		"no-network", "read-only-root", "masked-proc", "no-capabilities", "no-new-privileges", "seccomp", "clean-environment",
-		"file-size-limit", "open-files-limit", "workspace-limit", "output-limit", "wall-time-limit",
-	}
-	if o.Base >= 0 {
-		all = append(all, "tmp-inode-limit")
-	}
-	if level == LevelFull {
-		return append(all, g.Name(), "memory-cgroup", "pids-cgroup", "cpu-cgroup", "uid-per-workspace")
-	}
-	all = append(all, "memory-rlimit", "processes-rlimit")
-	if o.Base >= 0 {
-		all = append(all, "unprivileged-uid")
-	}
-	return all
-}
-
 // networkKind is what commands may reach at most.
-func networkKind(e Egress) string {
-	if len(e.Ceiling) == 0 {
+func (c Config) networkKind() string {
+	switch {
+	case c.Driver == DriverNone:
+		return "unrestricted"
+	case len(c.Egress.Ceiling) == 0:
 		return "none"
 	}
 	return "allowlist"

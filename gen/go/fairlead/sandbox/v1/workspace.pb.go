@@ -735,14 +735,15 @@ func (*GetCapabilitiesRequest) Descriptor() ([]byte, []int) {
 // GetCapabilitiesResponse tells what isolates commands.
 type GetCapabilitiesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The level that the operator chose: `full` or `basic`.
+	// The level that the operator chose: `full` or `basic`; `none` with the driver
+	// `none`, which isolates nothing.
 	Level string `protobuf:"bytes,1,opt,name=level,proto3" json:"level,omitempty"`
-	// What isolates: `bubblewrap`.
+	// What makes sandboxes: `bubblewrap`, `oci`, `kubernetes` or `none`.
 	Driver string `protobuf:"bytes,2,opt,name=driver,proto3" json:"driver,omitempty"`
 	// What the level includes, such as `pid-namespace` or `memory-cgroup`.
 	Includes []string `protobuf:"bytes,3,rep,name=includes,proto3" json:"includes,omitempty"`
 	// What commands may reach at most: `none`, or `allowlist` where the operator's
-	// ceiling lets workspaces have a network.
+	// ceiling lets workspaces have a network; `unrestricted` with the driver `none`.
 	Network string `protobuf:"bytes,4,opt,name=network,proto3" json:"network,omitempty"`
 	// How a workspace's size is kept: `project` by the file system's quota, `counted`
 	// by looking at it now and then.

@@ -370,14 +370,15 @@ export const GetCapabilitiesRequestSchema: GenMessage<GetCapabilitiesRequest> = 
  */
 export type GetCapabilitiesResponse = Message<"fairlead.sandbox.v1.GetCapabilitiesResponse"> & {
   /**
-   * The level that the operator chose: `full` or `basic`.
+   * The level that the operator chose: `full` or `basic`; `none` with the driver
+   * `none`, which isolates nothing.
    *
    * @generated from field: string level = 1;
    */
   level: string;
 
   /**
-   * What isolates: `bubblewrap`.
+   * What makes sandboxes: `bubblewrap`, `oci`, `kubernetes` or `none`.
    *
    * @generated from field: string driver = 2;
    */
@@ -392,7 +393,7 @@ export type GetCapabilitiesResponse = Message<"fairlead.sandbox.v1.GetCapabiliti
 
   /**
    * What commands may reach at most: `none`, or `allowlist` where the operator's
-   * ceiling lets workspaces have a network.
+   * ceiling lets workspaces have a network; `unrestricted` with the driver `none`.
    *
    * @generated from field: string network = 4;
    */

@@ -1,0 +1,104 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/bubblewrap"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/none"
+)
+
+// Drivers, which make sandboxes.
+const (
+	// DriverBubblewrap has bubblewrap make them.
+	DriverBubblewrap = "bubblewrap"
+	// DriverNone makes none: commands are plain processes. For development alone.
+	DriverNone = "none"
+)
+
+// runner is what a driver gives.
+type runner interface {
+	box.Runner
+	io.Closer
+}
+
+// isolate sets up a driver with what a level needs, and says what is included.
+func (s *Service) isolate(ctx context.Context, c Config, level, data, trust string, log *slog.Logger) (box.Owners, []string, error) {
+	owners := box.Owners{Base: -1}
+	if c.Driver == DriverNone {
+		r, err := none.New(ctx, log)
+		if err != nil {
+			return owners, nil, err
+		}
+		s.runner = r
+		return owners, none.Includes, nil
+	}
+	root := os.Getuid() == 0
+	if level == LevelFull {
+		if !root {
+			return owners, nil, errors.New("it needs root: start the service as root, or choose the level `basic`")
+		}
+		// The name is the directory's, so that two services do not sweep each other's.
+		id := sha256.Sum256([]byte(data))
+		groups, err := cgroup.Open(cgroup.Root, c.CgroupParent+"/"+hex.EncodeToString(id[:8]))
+		if err != nil {
+			return owners, nil, err
+		}
+		s.groups = groups
+		if c.FavorMoves {
+			if err := cgroup.FavorMoves(true); err != nil {
+				return owners, nil, err
+			}
+			log.InfoContext(ctx, "the machine's control groups are set to quick moves (favordynmods)")
+		}
+		owners = box.Owners{Base: c.UIDBase, Count: c.UIDCount}
+	} else if root {
+		owners = box.Owners{Base: c.UIDBase} // one user, but not root
+	}
+	r, err := s.newRunner(ctx, c, trust, log)
+	if err != nil {
+		return owners, nil, err
+	}
+	s.runner = r
+	return owners, includes(level, owners, s.groups), nil
+}
+
+// newRunner makes the runner of a driver that isolates.
+func (s *Service) newRunner(ctx context.Context, c Config, trust string, log *slog.Logger) (runner, error) {
+	switch c.Driver {
+	case DriverBubblewrap:
+		return bubblewrap.New(ctx, bubblewrap.Options{
+			Path: c.Bubblewrap, Init: c.Init, ReadOnly: c.ReadOnlyPaths, Groups: s.groups, OtherUsers: os.Getuid() == 0,
+			Network: s.network.Serve, Trust: trust, Max: c.MaxSandboxes, Idle: c.IdleTimeout, Log: log,
+		})
+	}
+	return nil, fmt.Errorf("there is no driver %q", c.Driver)
+}
+
+// includes lists what a level applies to every command.
+func includes(level string, o box.Owners, g cgroup.Hierarchy) []string {
+	all := []string{
+		"user-namespace", "pid-namespace", "network-namespace", "ipc-namespace", "uts-namespace", "mount-namespace", "cgroup-namespace",
+		"no-network", "read-only-root", "masked-proc", "no-capabilities", "no-new-privileges", "seccomp", "clean-environment",
+		"file-size-limit", "open-files-limit", "workspace-limit", "output-limit", "wall-time-limit",
+	}
+	if o.Base >= 0 {
+		all = append(all, "tmp-inode-limit")
+	}
+	if level == LevelFull {
+		return append(all, g.Name(), "memory-cgroup", "pids-cgroup", "cpu-cgroup", "uid-per-workspace")
+	}
+	all = append(all, "memory-rlimit", "processes-rlimit")
+	if o.Base >= 0 {
+		all = append(all, "unprivileged-uid")
+	}
+	return all
+}
