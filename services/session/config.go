@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/fairlead/fairlead/services/internal/kit/config"
@@ -54,6 +55,7 @@ type Config struct {
 	FoldAfter              time.Duration `key:"fold-after" help:"how long after a turn's end its deltas are merged into whole blocks; long enough for clients that were cut off to come back and go on in the middle of one"`
 	Retention              time.Duration `key:"retention" help:"delete sessions in which nothing was done for this long, with all that belongs to them, unless a turn is active or queued or a schedule waits or is paused or a webhook is still to be told; 0 keeps them for ever"`
 	ImportMaxBytes         config.Size   `key:"import-max-bytes" help:"how large a file may be from which a session is imported; it lies in the temporary directory meanwhile"`
+	RepositoryBranch       string        `key:"repository-branch" help:"the name of the branch on which a session works in its repositories; {session} stands for the session's id"`
 	FollowerBuffer         config.Size   `key:"follower-buffer" help:"how many bytes of events may wait in memory for one client that reads slowly; beyond that it is served from the database"`
 	SandboxLostAfter       time.Duration `key:"sandbox-lost-after" help:"how long a sandbox node may not answer before it counts as lost and its workspaces are made again on another one, from their last export (with sandbox-nodes); above 1m turns fail in the meantime instead of waiting"`
 	WorkspaceExport        string        `key:"workspace-export" help:"when a workspace is copied to the object store, with sandbox-nodes: turn, after each turn that may have changed it, beside what comes next; or off: a lost node takes its workspaces with it"`
@@ -71,6 +73,7 @@ func Defaults() Config {
 		Webhooks: webhook.Defaults(), StreamProgressInterval: 15 * time.Second, FollowerBuffer: 4 << 20,
 		JobConcurrency: 16, JobTimeout: 20 * time.Second, FoldAfter: time.Minute, ImportMaxBytes: 1 << 30,
 		SandboxLostAfter: 30 * time.Second, WorkspaceExport: ExportTurn,
+		RepositoryBranch: "fairlead/{session}",
 	}
 }
 
@@ -105,6 +108,7 @@ func (c Config) Validate() error {
 	fault(c.FoldAfter < 0, "fold-after: %v is negative", c.FoldAfter)
 	fault(c.Retention < 0, "retention: %v is negative", c.Retention)
 	fault(c.ImportMaxBytes < 1<<10, "import-max-bytes: %v is less than 1KiB", c.ImportMaxBytes)
+	fault(!strings.Contains(c.RepositoryBranch, "{session}") || len(c.RepositoryBranch) > 150, "repository-branch: %q is longer than 150 bytes, or has no {session}: sessions would share a branch", c.RepositoryBranch)
 	fault(c.JobTimeout < time.Second, "job-timeout: %v is less than 1s", c.JobTimeout)
 	fault(c.FollowerBuffer < 16<<10, "follower-buffer: %v is less than 16KiB", c.FollowerBuffer)
 	fault(c.SandboxLostAfter < time.Second, "sandbox-lost-after: %v is less than 1s", c.SandboxLostAfter)

@@ -24,6 +24,7 @@ type peers struct {
 	toolsv1.UnimplementedCallServiceServer
 	sandboxv1.UnimplementedWorkspaceServiceServer
 	sandboxv1.UnimplementedSnapshotServiceServer
+	remote // of repositories
 
 	mu        sync.Mutex
 	results   map[string]*toolsv1.CallResult
@@ -56,6 +57,7 @@ func (p *peers) register(r grpc.ServiceRegistrar) {
 	toolsv1.RegisterCallServiceServer(r, p)
 	sandboxv1.RegisterWorkspaceServiceServer(r, p)
 	sandboxv1.RegisterSnapshotServiceServer(r, p)
+	sandboxv1.RegisterRepositoryServiceServer(r, &p.remote)
 }
 
 // The id of a snapshot is that of the call that made it.

@@ -80,6 +80,16 @@ var mutations = map[string]repeated{
 		other.Webhook.Url += "b"
 		return r, other
 	},
+	"RepositoryService.AddRepository": func(ctx context.Context, t *testing.T, f *fixture, s string) (proto.Message, proto.Message) {
+		return &sessionv1.AddRepositoryRequest{Parent: s, Url: "https://git.example.com/org/app", RequestId: "r"},
+			&sessionv1.AddRepositoryRequest{Parent: s, Url: "https://git.example.com/org/other", RequestId: "r"}
+	},
+	"RepositoryService.RemoveRepository": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		return &sessionv1.RemoveRepositoryRequest{Name: f.session(ctx, t) + "/repositories/app", RequestId: "r"}, nil // during a turn it is refused
+	},
+	"RepositoryService.PushRepository": func(_ context.Context, _ *testing.T, _ *fixture, s string) (proto.Message, proto.Message) {
+		return &sessionv1.PushRepositoryRequest{Name: s + "/repositories/app", Url: "https://git.example.com/org/app", RequestId: "r"}, nil // doing it twice is harmless
+	},
 	"WebhookService.DeleteWebhook": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
 		made, err := sessionv1.NewWebhookServiceClient(f.conn).CreateWebhook(ctx, newWebhook())
 		if err != nil {

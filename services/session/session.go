@@ -131,6 +131,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metric
 	limits := turn.Limits{MaxSteps: c.MaxSteps, MaxWallTime: c.MaxWallTime, MaxOutputTokens: c.MaxOutputTokens}
 	calls := toolsv1.NewCallServiceClient(d.Tools)
 	workspaces := s.workspaces(d)
+	repositories := sandboxv1.NewRepositoryServiceClient(d.Sandbox)
 	replica := id.New()
 	d.Log.Info("session replica", "replica", replica)
 	s.dispatcher = dispatch.New(dispatch.Config{
@@ -140,11 +141,13 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metric
 		Store: s.store, Committer: s.committer, Resolve: s.resolve, Calls: calls, Tools: toolsv1.NewToolServiceClient(d.Tools),
 		Workspaces: workspaces, Snapshots: sandboxv1.NewSnapshotServiceClient(d.Sandbox), Tracer: otel.Tracer(scope), Metrics: metrics, Log: d.Log, MaxClaims: c.MaxClaims,
 		Nodes: s.nodes, Export: c.WorkspaceExport == ExportTurn,
+		Repositories: repositories, RepositoryBranch: c.RepositoryBranch,
 		Budgets:    c.Budgets,
 		Compaction: turn.Compaction{At: c.CompactAt, SummaryTokens: c.CompactSummaryTokens},
 	}, followers, d.Log)
 	s.server = server.New(server.Config{
 		Store: s.store, Hub: followers, Agents: agents, Calls: calls, Workspaces: workspaces, Nodes: s.nodes, Log: d.Log, Version: d.Version,
+		Repositories: repositories, RepositoryBranch: c.RepositoryBranch,
 		Try:    s.jobs.Try,
 		Models: s.models.Names(), DefaultModel: s.models.Default().Name, Limits: limits, IdleProgress: c.StreamProgressInterval,
 		Budgets:  c.Budgets,
@@ -234,6 +237,7 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterAgentServiceServer(r, s.server.AgentService())
 	sessionv1.RegisterBudgetServiceServer(r, s.server.BudgetService())
 	sessionv1.RegisterScheduleServiceServer(r, s.server.ScheduleService())
+	sessionv1.RegisterRepositoryServiceServer(r, s.server.RepositoryService())
 	sessionv1.RegisterWebhookServiceServer(r, s.server.WebhookService())
 }
 

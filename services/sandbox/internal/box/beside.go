@@ -42,7 +42,7 @@ func (n *Node) Beside(ctx context.Context, c Call, generation int64, network Ope
 			leave()
 		}
 	}()
-	if _, err := s.begin(c, generation); err != nil {
+	if err := s.mayBegin(c, generation); err != nil {
 		return nil, err
 	}
 	select {
@@ -67,6 +67,17 @@ func (n *Node) Beside(ctx context.Context, c Call, generation int64, network Ope
 		return nil, err
 	}
 	return b, nil
+}
+
+// mayBegin refuses a caller who has lost the session, unless what it does outlives the
+// holders.
+func (s *session) mayBegin(c Call, generation int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.admitCall(c, generation); err != nil {
+		return err
+	}
+	return s.fenceCall(c)
 }
 
 // make makes the folders. What a crash leaves of them is cleared with the staging

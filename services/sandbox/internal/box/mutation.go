@@ -18,6 +18,10 @@ type answer struct {
 	Failure []byte `json:"failure,omitempty"`
 }
 
+// KeptMethod is the method whose changes are remembered as long as the workspace is:
+// who repeats one a month later has not asked for another.
+const KeptMethod = "clone"
+
 // Change is one file change, done at most once per call and method.
 type Change struct {
 	Method  string

@@ -231,7 +231,7 @@ func (s *session) pruneAnswers(now time.Time) {
 	}
 	for _, m := range methods {
 		answers, err := os.ReadDir(s.path("mutations", m.Name()))
-		if err != nil {
+		if err != nil || m.Name() == KeptMethod {
 			continue
 		}
 		for _, a := range answers {

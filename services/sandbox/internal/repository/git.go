@@ -126,6 +126,11 @@ func Branch(dir, branch string) []string {
 	return git("-C", dir, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads/"+branch)
 }
 
+// Containing prints a branch that the remote had, if one holds a commit.
+func Containing(dir, commit string) []string {
+	return git("-C", dir, "for-each-ref", "--count=1", "--contains="+commit, "--format=%(refname)", "refs/remotes/")
+}
+
 // PreparePush makes an empty repository of our own: a push reads its configuration,
 // and nobody else's.
 func PreparePush(commit string) []string {

@@ -119,7 +119,7 @@ func exists(taken bool, directory string) error {
 func (p *clone) change(do func(*box.Workspace, func([]byte) error) ([]byte, error)) (box.Change, error) {
 	request, err := json.Marshal([]any{p.r.GetUrl(), p.r.GetRef(), p.directory, p.r.GetDepth(), p.r.GetBranch()})
 	return box.Change{
-		Method: "clone", Request: request, Failure: failure, Do: do,
+		Method: box.KeptMethod, Request: request, Failure: failure, Do: do,
 		Recover: func(w *box.Workspace, raw []byte) ([]byte, bool) {
 			var n intent
 			t, err := openTree(w)

@@ -35,13 +35,17 @@ func (s *repositoryServer) push(ctx context.Context, c box.Call, r *sandboxv1.Pu
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(s.admit(c, generation), s.need(c.Key, generation, directory)); err != nil {
+	if err := s.need(c.Key, generation, directory); err != nil {
 		return nil, err
 	}
 	branch, commit, err := s.toPush(ctx, c, r)
 	if err != nil {
 		return nil, err
 	}
+	if known, err := s.known(ctx, c, r, commit); err != nil || known {
+		return &sandboxv1.PushRepositoryResponse{Ref: "refs/heads/" + branch, OldCommit: commit, NewCommit: commit, UpToDate: true}, err
+	}
+	c.Operation = true
 	b, err := s.node.Beside(ctx, c, generation, way, true)
 	if err != nil {
 		return nil, err
@@ -91,6 +95,15 @@ func (s *repositoryServer) toPush(ctx context.Context, c box.Call, r *sandboxv1.
 		err = fmt.Errorf("%w: the branch %s has no commit", errGit, branch)
 	}
 	return branch, commit, err
+}
+
+// known says whether nothing need be pushed, for the remote had the commit.
+func (s *repositoryServer) known(ctx context.Context, c box.Call, r *sandboxv1.PushRepositoryRequest, commit string) (bool, error) {
+	if !r.GetOnlyNew() {
+		return false, nil
+	}
+	out, err := s.run(ctx, c, r.GetWorkspaceGeneration(), box.WorkspacePath, repository.Containing(inside(r.GetDirectory()), commit), 1<<10)
+	return err == nil && len(out.Kept) > 0, err
 }
 
 // copyShallow has the prepared repository know where the history was cut off. Of what

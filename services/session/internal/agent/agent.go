@@ -36,6 +36,8 @@ type Spec struct {
 	Network []NetworkRule `key:"network" json:"network,omitempty" help:"what the agent's commands may reach, within what the sandbox's operator allows; none: no network"`
 	Limits  Limits        `key:"limits" json:"limits,omitzero" help:"what bounds the agent's workspace and commands, below the limits of the sandbox's operator"`
 
+	Repositories []Repository `key:"repositories" json:"repositories,omitempty" help:"Git repositories that sessions begin with, within what the sandbox's operator allows"`
+
 	MaxSteps        int           `key:"max-steps" json:"max_steps,omitempty" help:"the most model calls of a turn"`
 	MaxWallTime     time.Duration `key:"max-wall-time" json:"max_wall_time,omitempty" help:"the most time of a turn"`
 	MaxOutputTokens int64         `key:"max-output-tokens" json:"max_output_tokens,omitempty" help:"the most output tokens of a turn"`
@@ -108,6 +110,9 @@ func NewSet(configured map[string]Spec, dflt string) (*Set, error) {
 			faults = append(faults, fmt.Sprintf("agent %q: %v", id, err))
 		}
 		if err := spec.Limits.check(); err != nil {
+			faults = append(faults, fmt.Sprintf("agent %q: %v", id, err))
+		}
+		if err := spec.checkRepositories(); err != nil {
 			faults = append(faults, fmt.Sprintf("agent %q: %v", id, err))
 		}
 		if spec.MaxSteps < 0 || spec.MaxWallTime < 0 || spec.MaxOutputTokens < 0 {
@@ -194,6 +199,6 @@ func (a Agent) Proto(defaultModel string, isDefault bool) *sessionv1.Agent {
 		Name: a.Name(), Revision: a.Revision, Description: a.Spec.Description, Model: model,
 		Tools: a.Spec.Tools, Profile: a.Spec.Profile, Greeting: a.Spec.Greeting, Default: isDefault,
 		Verdict: cmp.Or(a.Spec.Verdict, VerdictNone), OutputSchema: schema,
-		Network: a.Spec.networkProto(), Limits: a.Spec.limitsProto(),
+		Network: a.Spec.networkProto(), Limits: a.Spec.limitsProto(), Repositories: a.Spec.repositoriesProto(),
 	}
 }

@@ -37,6 +37,10 @@ type Config struct {
 	// Try does a job at once, if it can.
 	Try        func(ctx context.Context, tenant string, kind store.JobKind, id string) error
 	Workspaces sandboxv1.WorkspaceServiceClient
+	// Repositories keeps sessions' repositories; RepositoryBranch is the pattern of
+	// sessions' own branches.
+	Repositories     sandboxv1.RepositoryServiceClient
+	RepositoryBranch string
 	// Nodes says where new workspaces are made.
 	Nodes   *placement.Nodes
 	Log     *slog.Logger

@@ -108,6 +108,7 @@ const (
 	CommandApproval   CommandKind = "approval"    // the answer to CallID's approval
 	CommandToolResult CommandKind = "tool_result" // the result of CallID, of a client's tool
 	CommandCompact    CommandKind = "compact"     // shorten the model's view
+	CommandRepository CommandKind = "repository"  // append the event in the body, which tells of a repository
 	CommandCheckpoint CommandKind = "checkpoint"  // make the checkpoint CallID
 	CommandRewind     CommandKind = "rewind"      // go back to a checkpoint; CallID is the rewind's own id
 )

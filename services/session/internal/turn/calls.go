@@ -40,6 +40,9 @@ func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message, warm *
 		return w.fail(parent, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
 			"The workspace could not be made: "+explain(err)+" Check that the sandbox service runs, then send the message again.")
 	}
+	if err := w.tellRepositories(parent, warm); err != nil {
+		return err
+	}
 	if w.parallelTools == nil { // a successor has not asked for the tools yet
 		if _, err := w.modelTools(ctx); err != nil && ctx.Err() == nil {
 			w.deps.Log.WarnContext(ctx, "cannot list the tools; calls run one after the other", "session", w.lease.Session, "error", err)
@@ -421,6 +424,7 @@ func (w *Worker) addResults(write *store.Write, m *sessionv1.Message) error {
 		}
 		blocks = append(blocks, &sessionv1.Block{Kind: &sessionv1.Block_ToolResult{ToolResult: r}})
 	}
+	w.withUntold(blocks)
 	finished := &sessionv1.StepFinished{}
 	if err := proto.Unmarshal(t.run.Finished, finished); err != nil {
 		return fmt.Errorf("read the end of step %d: %w", n, err)

@@ -34,6 +34,7 @@ func (w *Worker) finish(ctx context.Context, write store.Write, state sessionv1.
 	write.Consume = append(write.Consume, t.consume...)
 	write.Waited = append(write.Waited, w.openCalls()...)
 	write.FinishedTurns++
+	write.Jobs = append(write.Jobs, w.pushes(t)...)
 	if err := w.finishSteered(ctx, &write, t); err != nil {
 		return err
 	}

@@ -85,6 +85,7 @@ type warming struct {
 	done   chan struct{}
 	cancel context.CancelFunc
 	err    error
+	failed []string // repositories that could not be cloned, told to the turn once
 }
 
 // warmWorkspace makes the workspace in the background if the agent has tools.
@@ -98,7 +99,9 @@ func (w *Worker) warmWorkspace(ctx context.Context) *warming {
 	ref := w.callRef(w.active.id + ".workspace")
 	go func() {
 		defer close(g.done)
-		g.err = w.ensureWorkspace(ctx, ref)
+		if g.err = w.ensureWorkspace(ctx, ref); g.err == nil {
+			g.failed = w.cloneRepositories(ctx)
+		}
 	}()
 	return g
 }

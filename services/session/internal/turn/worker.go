@@ -69,10 +69,13 @@ type Deps struct {
 	Tools      toolsv1.ToolServiceClient
 	Workspaces sandboxv1.WorkspaceServiceClient
 	Snapshots  sandboxv1.SnapshotServiceClient
-	Tracer     trace.Tracer
-	Metrics    *Metrics
-	Log        *slog.Logger
-	Limits     Limits
+	// Repositories clones; RepositoryBranch is the pattern of sessions' own branches.
+	Repositories     sandboxv1.RepositoryServiceClient
+	RepositoryBranch string
+	Tracer           trace.Tracer
+	Metrics          *Metrics
+	Log              *slog.Logger
+	Limits           Limits
 	// Nodes says where workspaces are, and Export that they are exported after turns.
 	Nodes  *placement.Nodes
 	Export bool
@@ -118,6 +121,7 @@ type Worker struct {
 	readOnlyTools map[string]bool // tools that change nothing
 	answered      string          // the assistant message whose calls this worker began
 	begun         map[string]bool // calls of it that tools was asked for
+	untold        string          // what the model has to know with the next results
 	compacts      []store.Command // requests to compact that were not met yet
 	counted       counted         // by the provider, last
 

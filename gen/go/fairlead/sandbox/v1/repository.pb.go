@@ -1043,7 +1043,10 @@ type PushRepositoryRequest struct {
 	Url string `protobuf:"bytes,4,opt,name=url,proto3" json:"url,omitempty"`
 	// The branch to push, under the same name; empty: the one that the repository stands
 	// on.
-	Branch        string `protobuf:"bytes,5,opt,name=branch,proto3" json:"branch,omitempty"`
+	Branch string `protobuf:"bytes,5,opt,name=branch,proto3" json:"branch,omitempty"`
+	// Whether to push nothing when the remote had the commit when it was last fetched, on
+	// whatever branch. Then the answer is `up_to_date`.
+	OnlyNew       bool `protobuf:"varint,6,opt,name=only_new,json=onlyNew,proto3" json:"only_new,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1111,6 +1114,13 @@ func (x *PushRepositoryRequest) GetBranch() string {
 		return x.Branch
 	}
 	return ""
+}
+
+func (x *PushRepositoryRequest) GetOnlyNew() bool {
+	if x != nil {
+		return x.OnlyNew
+	}
+	return false
 }
 
 // PushRepositoryResponse says where the remote stands.
@@ -1263,14 +1273,15 @@ const file_fairlead_sandbox_v1_repository_proto_rawDesc = "" +
 	"\x14CreateBranchResponse\x12?\n" +
 	"\n" +
 	"repository\x18\x01 \x01(\v2\x1f.fairlead.sandbox.v1.RepositoryR\n" +
-	"repository\"\x8b\x02\n" +
+	"repository\"\xa6\x02\n" +
 	"\x15PushRepositoryRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x121\n" +
 	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\x12F\n" +
 	"\tdirectory\x18\x03 \x01(\tB(\xbaH%r#2!^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$R\tdirectory\x12\x1c\n" +
 	"\x03url\x18\x04 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01(\x80\x10R\x03url\x12 \n" +
-	"\x06branch\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\xfa\x01R\x06branch\"\x86\x01\n" +
+	"\x06branch\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\xfa\x01R\x06branch\x12\x19\n" +
+	"\bonly_new\x18\x06 \x01(\bR\aonlyNew\"\x86\x01\n" +
 	"\x16PushRepositoryResponse\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x1d\n" +
 	"\n" +

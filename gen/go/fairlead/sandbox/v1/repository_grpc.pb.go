@@ -73,7 +73,8 @@ type RepositoryServiceClient interface {
 	// the remote has commits that the branch does not, it is ABORTED with reason
 	// PUSH_REJECTED, and nothing has changed. A remote that stands there already is fine,
 	// so a push may be repeated. The remote needs an entry with `push`. Of the repository
-	// only the objects are read; its hooks and configuration are not.
+	// only the objects are read; its hooks and configuration are not. It changes nothing in
+	// the workspace, so the call's epoch does not count.
 	PushRepository(ctx context.Context, in *PushRepositoryRequest, opts ...grpc.CallOption) (*PushRepositoryResponse, error)
 }
 
@@ -209,7 +210,8 @@ type RepositoryServiceServer interface {
 	// the remote has commits that the branch does not, it is ABORTED with reason
 	// PUSH_REJECTED, and nothing has changed. A remote that stands there already is fine,
 	// so a push may be repeated. The remote needs an entry with `push`. Of the repository
-	// only the objects are read; its hooks and configuration are not.
+	// only the objects are read; its hooks and configuration are not. It changes nothing in
+	// the workspace, so the call's epoch does not count.
 	PushRepository(context.Context, *PushRepositoryRequest) (*PushRepositoryResponse, error)
 	mustEmbedUnimplementedRepositoryServiceServer()
 }

@@ -56,7 +56,9 @@ type Agent struct {
 	// What bounds the workspace and the commands of the agent's sessions, below the
 	// limits of the sandbox's operator. Above them the agent's turns have no workspace
 	// and say why.
-	Limits        *AgentLimits `protobuf:"bytes,12,opt,name=limits,proto3" json:"limits,omitempty"`
+	Limits *AgentLimits `protobuf:"bytes,12,opt,name=limits,proto3" json:"limits,omitempty"`
+	// The Git repositories that a session of the agent begins with.
+	Repositories  []*AgentRepository `protobuf:"bytes,16,rep,name=repositories,proto3" json:"repositories,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -171,6 +173,13 @@ func (x *Agent) GetNetwork() []*AgentNetworkRule {
 func (x *Agent) GetLimits() *AgentLimits {
 	if x != nil {
 		return x.Limits
+	}
+	return nil
+}
+
+func (x *Agent) GetRepositories() []*AgentRepository {
+	if x != nil {
+		return x.Repositories
 	}
 	return nil
 }
@@ -326,6 +335,101 @@ func (x *AgentLimits) GetCheckpoints() []string {
 	return nil
 }
 
+// AgentRepository is a Git repository that sessions of an agent begin with. It is
+// cloned when the session's workspace is made, beside the first model call; a tool call
+// waits for it. One that cannot be cloned is told in a warning
+// (REPOSITORY_NOT_CLONED) and to the model, and tried again in the next turn.
+type AgentRepository struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The remote, as `https://host/path`; the operator of the sandbox service must
+	// allow it.
+	Url string `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`
+	// The branch, tag or full commit id to begin at; empty: the remote's default branch.
+	Ref string `protobuf:"bytes,2,opt,name=ref,proto3" json:"ref,omitempty"`
+	// The directory below `repos/` in the workspace.
+	Directory string `protobuf:"bytes,3,opt,name=directory,proto3" json:"directory,omitempty"`
+	// How many commits of history; 0: all of it.
+	Depth int32 `protobuf:"varint,4,opt,name=depth,proto3" json:"depth,omitempty"`
+	// `session`: the session works on a branch of its own; `none`: it stands on `ref`.
+	Branch string `protobuf:"bytes,5,opt,name=branch,proto3" json:"branch,omitempty"`
+	// `turn_end`: at the end of each turn the branch is pushed, never by force; `never`.
+	Push          string `protobuf:"bytes,6,opt,name=push,proto3" json:"push,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AgentRepository) Reset() {
+	*x = AgentRepository{}
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AgentRepository) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AgentRepository) ProtoMessage() {}
+
+func (x *AgentRepository) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AgentRepository.ProtoReflect.Descriptor instead.
+func (*AgentRepository) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *AgentRepository) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *AgentRepository) GetRef() string {
+	if x != nil {
+		return x.Ref
+	}
+	return ""
+}
+
+func (x *AgentRepository) GetDirectory() string {
+	if x != nil {
+		return x.Directory
+	}
+	return ""
+}
+
+func (x *AgentRepository) GetDepth() int32 {
+	if x != nil {
+		return x.Depth
+	}
+	return 0
+}
+
+func (x *AgentRepository) GetBranch() string {
+	if x != nil {
+		return x.Branch
+	}
+	return ""
+}
+
+func (x *AgentRepository) GetPush() string {
+	if x != nil {
+		return x.Push
+	}
+	return ""
+}
+
 // AgentNetworkRule lets some requests of an agent's commands out.
 type AgentNetworkRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -353,7 +457,7 @@ type AgentNetworkRule struct {
 
 func (x *AgentNetworkRule) Reset() {
 	*x = AgentNetworkRule{}
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[2]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -365,7 +469,7 @@ func (x *AgentNetworkRule) String() string {
 func (*AgentNetworkRule) ProtoMessage() {}
 
 func (x *AgentNetworkRule) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[2]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -378,7 +482,7 @@ func (x *AgentNetworkRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentNetworkRule.ProtoReflect.Descriptor instead.
 func (*AgentNetworkRule) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{2}
+	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *AgentNetworkRule) GetName() string {
@@ -434,7 +538,7 @@ var File_fairlead_session_v1_agent_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xe0\x03\n" +
+	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xaa\x04\n" +
 	"\x05Agent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12 \n" +
@@ -448,7 +552,8 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\routput_schema\x18\n" +
 	" \x01(\v2\x17.google.protobuf.StructR\foutputSchema\x12?\n" +
 	"\anetwork\x18\v \x03(\v2%.fairlead.session.v1.AgentNetworkRuleR\anetwork\x128\n" +
-	"\x06limits\x18\f \x01(\v2 .fairlead.session.v1.AgentLimitsR\x06limits:6\xeaA3\n" +
+	"\x06limits\x18\f \x01(\v2 .fairlead.session.v1.AgentLimitsR\x06limits\x12H\n" +
+	"\frepositories\x18\x10 \x03(\v2$.fairlead.session.v1.AgentRepositoryR\frepositories:6\xeaA3\n" +
 	"\x12fairlead.dev/Agent\x12\x0eagents/{agent}*\x06agents2\x05agent\"\xd6\x03\n" +
 	"\vAgentLimits\x12!\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x1c\n" +
@@ -468,7 +573,14 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	" \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12:\n" +
 	"\vmax_timeout\x18\v \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"maxTimeout\x12 \n" +
-	"\vcheckpoints\x18\x11 \x03(\tR\vcheckpoints\"\xb2\x01\n" +
+	"\vcheckpoints\x18\x11 \x03(\tR\vcheckpoints\"\x95\x01\n" +
+	"\x0fAgentRepository\x12\x10\n" +
+	"\x03url\x18\x01 \x01(\tR\x03url\x12\x10\n" +
+	"\x03ref\x18\x02 \x01(\tR\x03ref\x12\x1c\n" +
+	"\tdirectory\x18\x03 \x01(\tR\tdirectory\x12\x14\n" +
+	"\x05depth\x18\x04 \x01(\x05R\x05depth\x12\x16\n" +
+	"\x06branch\x18\x05 \x01(\tR\x06branch\x12\x12\n" +
+	"\x04push\x18\x06 \x01(\tR\x04push\"\xb2\x01\n" +
 	"\x10AgentNetworkRule\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x14\n" +
@@ -492,25 +604,27 @@ func file_fairlead_session_v1_agent_proto_rawDescGZIP() []byte {
 	return file_fairlead_session_v1_agent_proto_rawDescData
 }
 
-var file_fairlead_session_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_fairlead_session_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_fairlead_session_v1_agent_proto_goTypes = []any{
 	(*Agent)(nil),               // 0: fairlead.session.v1.Agent
 	(*AgentLimits)(nil),         // 1: fairlead.session.v1.AgentLimits
-	(*AgentNetworkRule)(nil),    // 2: fairlead.session.v1.AgentNetworkRule
-	(*structpb.Struct)(nil),     // 3: google.protobuf.Struct
-	(*durationpb.Duration)(nil), // 4: google.protobuf.Duration
+	(*AgentRepository)(nil),     // 2: fairlead.session.v1.AgentRepository
+	(*AgentNetworkRule)(nil),    // 3: fairlead.session.v1.AgentNetworkRule
+	(*structpb.Struct)(nil),     // 4: google.protobuf.Struct
+	(*durationpb.Duration)(nil), // 5: google.protobuf.Duration
 }
 var file_fairlead_session_v1_agent_proto_depIdxs = []int32{
-	3, // 0: fairlead.session.v1.Agent.output_schema:type_name -> google.protobuf.Struct
-	2, // 1: fairlead.session.v1.Agent.network:type_name -> fairlead.session.v1.AgentNetworkRule
+	4, // 0: fairlead.session.v1.Agent.output_schema:type_name -> google.protobuf.Struct
+	3, // 1: fairlead.session.v1.Agent.network:type_name -> fairlead.session.v1.AgentNetworkRule
 	1, // 2: fairlead.session.v1.Agent.limits:type_name -> fairlead.session.v1.AgentLimits
-	4, // 3: fairlead.session.v1.AgentLimits.timeout:type_name -> google.protobuf.Duration
-	4, // 4: fairlead.session.v1.AgentLimits.max_timeout:type_name -> google.protobuf.Duration
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	2, // 3: fairlead.session.v1.Agent.repositories:type_name -> fairlead.session.v1.AgentRepository
+	5, // 4: fairlead.session.v1.AgentLimits.timeout:type_name -> google.protobuf.Duration
+	5, // 5: fairlead.session.v1.AgentLimits.max_timeout:type_name -> google.protobuf.Duration
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_agent_proto_init() }
@@ -524,7 +638,7 @@ func file_fairlead_session_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_agent_proto_rawDesc), len(file_fairlead_session_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

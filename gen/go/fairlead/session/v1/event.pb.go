@@ -241,6 +241,8 @@ type Event struct {
 	//	*Event_OperationFinished
 	//	*Event_ToolCallNetwork
 	//	*Event_WorkspaceMoved
+	//	*Event_RepositoryPushed
+	//	*Event_RepositoryPushFailed
 	//	*Event_SessionRewindFailed
 	//	*Event_CheckpointFailed
 	//	*Event_Warning
@@ -628,6 +630,24 @@ func (x *Event) GetWorkspaceMoved() *WorkspaceMoved {
 	return nil
 }
 
+func (x *Event) GetRepositoryPushed() *RepositoryPushed {
+	if x != nil {
+		if x, ok := x.Body.(*Event_RepositoryPushed); ok {
+			return x.RepositoryPushed
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetRepositoryPushFailed() *RepositoryPushFailed {
+	if x != nil {
+		if x, ok := x.Body.(*Event_RepositoryPushFailed); ok {
+			return x.RepositoryPushFailed
+		}
+	}
+	return nil
+}
+
 func (x *Event) GetSessionRewindFailed() *SessionRewindFailed {
 	if x != nil {
 		if x, ok := x.Body.(*Event_SessionRewindFailed); ok {
@@ -838,6 +858,16 @@ type Event_WorkspaceMoved struct {
 	WorkspaceMoved *WorkspaceMoved `protobuf:"bytes,115,opt,name=workspace_moved,json=workspaceMoved,proto3,oneof"`
 }
 
+type Event_RepositoryPushed struct {
+	// A branch of one of the session's repositories was pushed.
+	RepositoryPushed *RepositoryPushed `protobuf:"bytes,117,opt,name=repository_pushed,json=repositoryPushed,proto3,oneof"`
+}
+
+type Event_RepositoryPushFailed struct {
+	// A branch could not be pushed.
+	RepositoryPushFailed *RepositoryPushFailed `protobuf:"bytes,118,opt,name=repository_push_failed,json=repositoryPushFailed,proto3,oneof"`
+}
+
 type Event_SessionRewindFailed struct {
 	// A rewind came to nothing.
 	SessionRewindFailed *SessionRewindFailed `protobuf:"bytes,113,opt,name=session_rewind_failed,json=sessionRewindFailed,proto3,oneof"`
@@ -925,6 +955,10 @@ func (*Event_OperationFinished) isEvent_Body() {}
 func (*Event_ToolCallNetwork) isEvent_Body() {}
 
 func (*Event_WorkspaceMoved) isEvent_Body() {}
+
+func (*Event_RepositoryPushed) isEvent_Body() {}
+
+func (*Event_RepositoryPushFailed) isEvent_Body() {}
 
 func (*Event_SessionRewindFailed) isEvent_Body() {}
 
@@ -3332,6 +3366,172 @@ func (x *OperationFinished) GetMessage() string {
 	return ""
 }
 
+// RepositoryPushed says that a branch was pushed at the end of a turn. The remote
+// stood elsewhere before.
+type RepositoryPushed struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The directory below `repos/`.
+	Directory string `protobuf:"bytes,1,opt,name=directory,proto3" json:"directory,omitempty"`
+	// The remote.
+	Url string `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`
+	// The reference, as `refs/heads/{branch}`.
+	Ref string `protobuf:"bytes,3,opt,name=ref,proto3" json:"ref,omitempty"`
+	// The commit on which it stood before; empty: there was no such branch.
+	OldCommit string `protobuf:"bytes,4,opt,name=old_commit,json=oldCommit,proto3" json:"old_commit,omitempty"`
+	// The commit on which it stands.
+	NewCommit     string `protobuf:"bytes,5,opt,name=new_commit,json=newCommit,proto3" json:"new_commit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RepositoryPushed) Reset() {
+	*x = RepositoryPushed{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RepositoryPushed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RepositoryPushed) ProtoMessage() {}
+
+func (x *RepositoryPushed) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RepositoryPushed.ProtoReflect.Descriptor instead.
+func (*RepositoryPushed) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *RepositoryPushed) GetDirectory() string {
+	if x != nil {
+		return x.Directory
+	}
+	return ""
+}
+
+func (x *RepositoryPushed) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *RepositoryPushed) GetRef() string {
+	if x != nil {
+		return x.Ref
+	}
+	return ""
+}
+
+func (x *RepositoryPushed) GetOldCommit() string {
+	if x != nil {
+		return x.OldCommit
+	}
+	return ""
+}
+
+func (x *RepositoryPushed) GetNewCommit() string {
+	if x != nil {
+		return x.NewCommit
+	}
+	return ""
+}
+
+// RepositoryPushFailed says that a branch could not be pushed at the end of a turn. The
+// commits are in the workspace; the end of the next turn pushes them, too.
+type RepositoryPushFailed struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The directory below `repos/`.
+	Directory string `protobuf:"bytes,1,opt,name=directory,proto3" json:"directory,omitempty"`
+	// The remote.
+	Url string `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`
+	// The branch; empty: the one that the repository stood on.
+	Branch string `protobuf:"bytes,3,opt,name=branch,proto3" json:"branch,omitempty"`
+	// Why, as a word, such as PUSH_REJECTED.
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Why, for people.
+	Message       string `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RepositoryPushFailed) Reset() {
+	*x = RepositoryPushFailed{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RepositoryPushFailed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RepositoryPushFailed) ProtoMessage() {}
+
+func (x *RepositoryPushFailed) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RepositoryPushFailed.ProtoReflect.Descriptor instead.
+func (*RepositoryPushFailed) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *RepositoryPushFailed) GetDirectory() string {
+	if x != nil {
+		return x.Directory
+	}
+	return ""
+}
+
+func (x *RepositoryPushFailed) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *RepositoryPushFailed) GetBranch() string {
+	if x != nil {
+		return x.Branch
+	}
+	return ""
+}
+
+func (x *RepositoryPushFailed) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *RepositoryPushFailed) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 // WorkspaceMoved says that the session's workspace is on another node now, and what
 // it has of what it had.
 type WorkspaceMoved struct {
@@ -3363,7 +3563,7 @@ type WorkspaceMoved struct {
 
 func (x *WorkspaceMoved) Reset() {
 	*x = WorkspaceMoved{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3375,7 +3575,7 @@ func (x *WorkspaceMoved) String() string {
 func (*WorkspaceMoved) ProtoMessage() {}
 
 func (x *WorkspaceMoved) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3388,7 +3588,7 @@ func (x *WorkspaceMoved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkspaceMoved.ProtoReflect.Descriptor instead.
 func (*WorkspaceMoved) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{37}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *WorkspaceMoved) GetFromNode() string {
@@ -3467,7 +3667,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[38]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3479,7 +3679,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[38]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3492,7 +3692,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{38}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Warning) GetReason() string {
@@ -3522,7 +3722,7 @@ type ErrorOccurred struct {
 
 func (x *ErrorOccurred) Reset() {
 	*x = ErrorOccurred{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[39]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3534,7 +3734,7 @@ func (x *ErrorOccurred) String() string {
 func (*ErrorOccurred) ProtoMessage() {}
 
 func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[39]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3547,7 +3747,7 @@ func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorOccurred.ProtoReflect.Descriptor instead.
 func (*ErrorOccurred) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{39}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ErrorOccurred) GetReason() string {
@@ -3588,7 +3788,7 @@ var File_fairlead_session_v1_event_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa7\x1f\n" +
+	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x93!\n" +
 	"\x05Event\x12\x1b\n" +
 	"\tfirst_seq\x18\x01 \x01(\x03R\bfirstSeq\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12.\n" +
@@ -3632,7 +3832,9 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x12operation_progress\x18o \x01(\v2&.fairlead.session.v1.OperationProgressB\x16\xf2\xd4\x18\x12operation.progressH\x00R\x11operationProgress\x12o\n" +
 	"\x12operation_finished\x18p \x01(\v2&.fairlead.session.v1.OperationFinishedB\x16\xf2\xd4\x18\x12operation.finishedH\x00R\x11operationFinished\x12i\n" +
 	"\x11tool_call_network\x18w \x01(\v2$.fairlead.session.v1.ToolCallNetworkB\x15\xf2\xd4\x18\x11tool_call.networkH\x00R\x0ftoolCallNetwork\x12c\n" +
-	"\x0fworkspace_moved\x18s \x01(\v2#.fairlead.session.v1.WorkspaceMovedB\x13\xf2\xd4\x18\x0fworkspace.movedH\x00R\x0eworkspaceMoved\x12y\n" +
+	"\x0fworkspace_moved\x18s \x01(\v2#.fairlead.session.v1.WorkspaceMovedB\x13\xf2\xd4\x18\x0fworkspace.movedH\x00R\x0eworkspaceMoved\x12k\n" +
+	"\x11repository_pushed\x18u \x01(\v2%.fairlead.session.v1.RepositoryPushedB\x15\xf2\xd4\x18\x11repository.pushedH\x00R\x10repositoryPushed\x12}\n" +
+	"\x16repository_push_failed\x18v \x01(\v2).fairlead.session.v1.RepositoryPushFailedB\x1a\xf2\xd4\x18\x16repository.push_failedH\x00R\x14repositoryPushFailed\x12y\n" +
 	"\x15session_rewind_failed\x18q \x01(\v2(.fairlead.session.v1.SessionRewindFailedB\x19\xf2\xd4\x18\x15session.rewind_failedH\x00R\x13sessionRewindFailed\x12k\n" +
 	"\x11checkpoint_failed\x18r \x01(\v2%.fairlead.session.v1.CheckpointFailedB\x15\xf2\xd4\x18\x11checkpoint.failedH\x00R\x10checkpointFailed\x12E\n" +
 	"\awarning\x18d \x01(\v2\x1c.fairlead.session.v1.WarningB\v\xf2\xd4\x18\awarningH\x00R\awarning\x12E\n" +
@@ -3810,7 +4012,21 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x11OperationFinished\x12\x1c\n" +
 	"\toperation\x18\x01 \x01(\tR\toperation\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"\xde\x02\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\x92\x01\n" +
+	"\x10RepositoryPushed\x12\x1c\n" +
+	"\tdirectory\x18\x01 \x01(\tR\tdirectory\x12\x10\n" +
+	"\x03url\x18\x02 \x01(\tR\x03url\x12\x10\n" +
+	"\x03ref\x18\x03 \x01(\tR\x03ref\x12\x1d\n" +
+	"\n" +
+	"old_commit\x18\x04 \x01(\tR\toldCommit\x12\x1d\n" +
+	"\n" +
+	"new_commit\x18\x05 \x01(\tR\tnewCommit\"\x90\x01\n" +
+	"\x14RepositoryPushFailed\x12\x1c\n" +
+	"\tdirectory\x18\x01 \x01(\tR\tdirectory\x12\x10\n" +
+	"\x03url\x18\x02 \x01(\tR\x03url\x12\x16\n" +
+	"\x06branch\x18\x03 \x01(\tR\x06branch\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\x05 \x01(\tR\amessage\"\xde\x02\n" +
 	"\x0eWorkspaceMoved\x12\x1b\n" +
 	"\tfrom_node\x18\x01 \x01(\tR\bfromNode\x12\x17\n" +
 	"\ato_node\x18\x02 \x01(\tR\x06toNode\x12\x1e\n" +
@@ -3858,7 +4074,7 @@ func file_fairlead_session_v1_event_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_session_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(Decision)(0),                     // 0: fairlead.session.v1.Decision
 	(ApprovalKind)(0),                 // 1: fairlead.session.v1.ApprovalKind
@@ -3900,20 +4116,22 @@ var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(*OperationStarted)(nil),          // 37: fairlead.session.v1.OperationStarted
 	(*OperationProgress)(nil),         // 38: fairlead.session.v1.OperationProgress
 	(*OperationFinished)(nil),         // 39: fairlead.session.v1.OperationFinished
-	(*WorkspaceMoved)(nil),            // 40: fairlead.session.v1.WorkspaceMoved
-	(*Warning)(nil),                   // 41: fairlead.session.v1.Warning
-	(*ErrorOccurred)(nil),             // 42: fairlead.session.v1.ErrorOccurred
-	(*timestamppb.Timestamp)(nil),     // 43: google.protobuf.Timestamp
-	(*v1.Content)(nil),                // 44: fairlead.common.v1.Content
-	(*TurnLimits)(nil),                // 45: fairlead.session.v1.TurnLimits
-	(TurnState)(0),                    // 46: fairlead.session.v1.TurnState
-	(*TurnError)(nil),                 // 47: fairlead.session.v1.TurnError
-	(*Usage)(nil),                     // 48: fairlead.session.v1.Usage
-	(ToolOutcome)(0),                  // 49: fairlead.session.v1.ToolOutcome
-	(*descriptorpb.FieldOptions)(nil), // 50: google.protobuf.FieldOptions
+	(*RepositoryPushed)(nil),          // 40: fairlead.session.v1.RepositoryPushed
+	(*RepositoryPushFailed)(nil),      // 41: fairlead.session.v1.RepositoryPushFailed
+	(*WorkspaceMoved)(nil),            // 42: fairlead.session.v1.WorkspaceMoved
+	(*Warning)(nil),                   // 43: fairlead.session.v1.Warning
+	(*ErrorOccurred)(nil),             // 44: fairlead.session.v1.ErrorOccurred
+	(*timestamppb.Timestamp)(nil),     // 45: google.protobuf.Timestamp
+	(*v1.Content)(nil),                // 46: fairlead.common.v1.Content
+	(*TurnLimits)(nil),                // 47: fairlead.session.v1.TurnLimits
+	(TurnState)(0),                    // 48: fairlead.session.v1.TurnState
+	(*TurnError)(nil),                 // 49: fairlead.session.v1.TurnError
+	(*Usage)(nil),                     // 50: fairlead.session.v1.Usage
+	(ToolOutcome)(0),                  // 51: fairlead.session.v1.ToolOutcome
+	(*descriptorpb.FieldOptions)(nil), // 52: google.protobuf.FieldOptions
 }
 var file_fairlead_session_v1_event_proto_depIdxs = []int32{
-	43, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
+	45, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
 	4,  // 1: fairlead.session.v1.Event.session_created:type_name -> fairlead.session.v1.SessionCreated
 	5,  // 2: fairlead.session.v1.Event.session_rewound:type_name -> fairlead.session.v1.SessionRewound
 	7,  // 3: fairlead.session.v1.Event.session_compacted:type_name -> fairlead.session.v1.SessionCompacted
@@ -3947,30 +4165,32 @@ var file_fairlead_session_v1_event_proto_depIdxs = []int32{
 	38, // 31: fairlead.session.v1.Event.operation_progress:type_name -> fairlead.session.v1.OperationProgress
 	39, // 32: fairlead.session.v1.Event.operation_finished:type_name -> fairlead.session.v1.OperationFinished
 	29, // 33: fairlead.session.v1.Event.tool_call_network:type_name -> fairlead.session.v1.ToolCallNetwork
-	40, // 34: fairlead.session.v1.Event.workspace_moved:type_name -> fairlead.session.v1.WorkspaceMoved
-	6,  // 35: fairlead.session.v1.Event.session_rewind_failed:type_name -> fairlead.session.v1.SessionRewindFailed
-	36, // 36: fairlead.session.v1.Event.checkpoint_failed:type_name -> fairlead.session.v1.CheckpointFailed
-	41, // 37: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
-	42, // 38: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
-	44, // 39: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
-	45, // 40: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
-	46, // 41: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
-	47, // 42: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
-	48, // 43: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
-	48, // 44: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
-	0,  // 45: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
-	49, // 46: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
-	44, // 47: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
-	1,  // 48: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
-	34, // 49: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
-	2,  // 50: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
-	43, // 51: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
-	50, // 52: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
-	53, // [53:53] is the sub-list for method output_type
-	53, // [53:53] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	52, // [52:53] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	42, // 34: fairlead.session.v1.Event.workspace_moved:type_name -> fairlead.session.v1.WorkspaceMoved
+	40, // 35: fairlead.session.v1.Event.repository_pushed:type_name -> fairlead.session.v1.RepositoryPushed
+	41, // 36: fairlead.session.v1.Event.repository_push_failed:type_name -> fairlead.session.v1.RepositoryPushFailed
+	6,  // 37: fairlead.session.v1.Event.session_rewind_failed:type_name -> fairlead.session.v1.SessionRewindFailed
+	36, // 38: fairlead.session.v1.Event.checkpoint_failed:type_name -> fairlead.session.v1.CheckpointFailed
+	43, // 39: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
+	44, // 40: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
+	46, // 41: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
+	47, // 42: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
+	48, // 43: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
+	49, // 44: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
+	50, // 45: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
+	50, // 46: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
+	0,  // 47: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
+	51, // 48: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
+	46, // 49: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
+	1,  // 50: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
+	34, // 51: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
+	2,  // 52: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
+	45, // 53: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
+	52, // 54: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
+	55, // [55:55] is the sub-list for method output_type
+	55, // [55:55] is the sub-list for method input_type
+	55, // [55:55] is the sub-list for extension type_name
+	54, // [54:55] is the sub-list for extension extendee
+	0,  // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_event_proto_init() }
@@ -4016,6 +4236,8 @@ func file_fairlead_session_v1_event_proto_init() {
 		(*Event_OperationFinished)(nil),
 		(*Event_ToolCallNetwork)(nil),
 		(*Event_WorkspaceMoved)(nil),
+		(*Event_RepositoryPushed)(nil),
+		(*Event_RepositoryPushFailed)(nil),
 		(*Event_SessionRewindFailed)(nil),
 		(*Event_CheckpointFailed)(nil),
 		(*Event_Warning)(nil),
@@ -4027,7 +4249,7 @@ func file_fairlead_session_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_event_proto_rawDesc), len(file_fairlead_session_v1_event_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   40,
+			NumMessages:   42,
 			NumExtensions: 1,
 			NumServices:   0,
 		},

@@ -38,6 +38,8 @@ var EventNames = []string{
 	"operation.finished",
 	"tool_call.network",
 	"workspace.moved",
+	"repository.pushed",
+	"repository.push_failed",
 	"session.rewind_failed",
 	"checkpoint.failed",
 	"warning",
@@ -116,6 +118,10 @@ func EventName(e *Event) string {
 		return "tool_call.network"
 	case *Event_WorkspaceMoved:
 		return "workspace.moved"
+	case *Event_RepositoryPushed:
+		return "repository.pushed"
+	case *Event_RepositoryPushFailed:
+		return "repository.push_failed"
 	case *Event_SessionRewindFailed:
 		return "session.rewind_failed"
 	case *Event_CheckpointFailed:

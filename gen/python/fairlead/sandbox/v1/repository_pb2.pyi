@@ -161,18 +161,20 @@ class CreateBranchResponse(_message.Message):
     def __init__(self, repository: _Optional[_Union[Repository, _Mapping]] = ...) -> None: ...
 
 class PushRepositoryRequest(_message.Message):
-    __slots__ = ("call", "workspace_generation", "directory", "url", "branch")
+    __slots__ = ("call", "workspace_generation", "directory", "url", "branch", "only_new")
     CALL_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     DIRECTORY_FIELD_NUMBER: _ClassVar[int]
     URL_FIELD_NUMBER: _ClassVar[int]
     BRANCH_FIELD_NUMBER: _ClassVar[int]
+    ONLY_NEW_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
     workspace_generation: int
     directory: str
     url: str
     branch: str
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., workspace_generation: _Optional[int] = ..., directory: _Optional[str] = ..., url: _Optional[str] = ..., branch: _Optional[str] = ...) -> None: ...
+    only_new: bool
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., workspace_generation: _Optional[int] = ..., directory: _Optional[str] = ..., url: _Optional[str] = ..., branch: _Optional[str] = ..., only_new: _Optional[bool] = ...) -> None: ...
 
 class PushRepositoryResponse(_message.Message):
     __slots__ = ("ref", "old_commit", "new_commit", "up_to_date")

@@ -36,6 +36,8 @@ EVENT_NAMES = {
     "operation_finished": "operation.finished",
     "tool_call_network": "tool_call.network",
     "workspace_moved": "workspace.moved",
+    "repository_pushed": "repository.pushed",
+    "repository_push_failed": "repository.push_failed",
     "session_rewind_failed": "session.rewind_failed",
     "checkpoint_failed": "checkpoint.failed",
     "warning": "warning",

@@ -13,7 +13,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/agent.proto.
  */
 export const file_fairlead_session_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("Ch9mYWlybGVhZC9zZXNzaW9uL3YxL2FnZW50LnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIvECCgVBZ2VudBIMCgRuYW1lGAEgASgJEhAKCHJldmlzaW9uGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEg0KBW1vZGVsGAQgASgJEg0KBXRvb2xzGAUgAygJEg8KB3Byb2ZpbGUYBiABKAkSEAoIZ3JlZXRpbmcYByABKAkSDwoHZGVmYXVsdBgIIAEoCBIPCgd2ZXJkaWN0GAkgASgJEi4KDW91dHB1dF9zY2hlbWEYCiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjYKB25ldHdvcmsYCyADKAsyJS5mYWlybGVhZC5zZXNzaW9uLnYxLkFnZW50TmV0d29ya1J1bGUSMAoGbGltaXRzGAwgASgLMiAuZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudExpbWl0czo26kEzChJmYWlybGVhZC5kZXYvQWdlbnQSDmFnZW50cy97YWdlbnR9KgZhZ2VudHMyBWFnZW50IsECCgtBZ2VudExpbWl0cxIUCgxtZW1vcnlfYnl0ZXMYASABKAMSEQoJcHJvY2Vzc2VzGAIgASgFEhIKCmNwdV9taWxsaXMYAyABKAMSEgoKZmlsZV9ieXRlcxgEIAEoAxISCgpvcGVuX2ZpbGVzGAUgASgFEhQKDG91dHB1dF9ieXRlcxgGIAEoAxITCgtmbG9vZF9ieXRlcxgHIAEoAxIXCg93b3Jrc3BhY2VfYnl0ZXMYCCABKAMSGAoQd29ya3NwYWNlX2lub2RlcxgJIAEoAxIqCgd0aW1lb3V0GAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi4KC21heF90aW1lb3V0GAsgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhMKC2NoZWNrcG9pbnRzGBEgAygJIn4KEEFnZW50TmV0d29ya1J1bGUSDAoEbmFtZRgBIAEoCRIMCgRob3N0GAIgASgJEg0KBXBvcnRzGAMgAygFEg8KB21ldGhvZHMYBCADKAkSDQoFcGF0aHMYBSADKAkSCwoDdGxzGAYgASgJEhIKCmNyZWRlbnRpYWwYByABKAlCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_google_api_resource, file_google_protobuf_duration, file_google_protobuf_struct]);
+  fileDesc("Ch9mYWlybGVhZC9zZXNzaW9uL3YxL2FnZW50LnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIq0DCgVBZ2VudBIMCgRuYW1lGAEgASgJEhAKCHJldmlzaW9uGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEg0KBW1vZGVsGAQgASgJEg0KBXRvb2xzGAUgAygJEg8KB3Byb2ZpbGUYBiABKAkSEAoIZ3JlZXRpbmcYByABKAkSDwoHZGVmYXVsdBgIIAEoCBIPCgd2ZXJkaWN0GAkgASgJEi4KDW91dHB1dF9zY2hlbWEYCiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjYKB25ldHdvcmsYCyADKAsyJS5mYWlybGVhZC5zZXNzaW9uLnYxLkFnZW50TmV0d29ya1J1bGUSMAoGbGltaXRzGAwgASgLMiAuZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudExpbWl0cxI6CgxyZXBvc2l0b3JpZXMYECADKAsyJC5mYWlybGVhZC5zZXNzaW9uLnYxLkFnZW50UmVwb3NpdG9yeTo26kEzChJmYWlybGVhZC5kZXYvQWdlbnQSDmFnZW50cy97YWdlbnR9KgZhZ2VudHMyBWFnZW50IsECCgtBZ2VudExpbWl0cxIUCgxtZW1vcnlfYnl0ZXMYASABKAMSEQoJcHJvY2Vzc2VzGAIgASgFEhIKCmNwdV9taWxsaXMYAyABKAMSEgoKZmlsZV9ieXRlcxgEIAEoAxISCgpvcGVuX2ZpbGVzGAUgASgFEhQKDG91dHB1dF9ieXRlcxgGIAEoAxITCgtmbG9vZF9ieXRlcxgHIAEoAxIXCg93b3Jrc3BhY2VfYnl0ZXMYCCABKAMSGAoQd29ya3NwYWNlX2lub2RlcxgJIAEoAxIqCgd0aW1lb3V0GAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi4KC21heF90aW1lb3V0GAsgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhMKC2NoZWNrcG9pbnRzGBEgAygJImsKD0FnZW50UmVwb3NpdG9yeRILCgN1cmwYASABKAkSCwoDcmVmGAIgASgJEhEKCWRpcmVjdG9yeRgDIAEoCRINCgVkZXB0aBgEIAEoBRIOCgZicmFuY2gYBSABKAkSDAoEcHVzaBgGIAEoCSJ+ChBBZ2VudE5ldHdvcmtSdWxlEgwKBG5hbWUYASABKAkSDAoEaG9zdBgCIAEoCRINCgVwb3J0cxgDIAMoBRIPCgdtZXRob2RzGAQgAygJEg0KBXBhdGhzGAUgAygJEgsKA3RscxgGIAEoCRISCgpjcmVkZW50aWFsGAcgASgJQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_google_api_resource, file_google_protobuf_duration, file_google_protobuf_struct]);
 
 /**
  * Agent is a named configuration of what answers in a session.
@@ -110,6 +110,13 @@ export type Agent = Message<"fairlead.session.v1.Agent"> & {
    * @generated from field: fairlead.session.v1.AgentLimits limits = 12;
    */
   limits?: AgentLimits | undefined;
+
+  /**
+   * The Git repositories that a session of the agent begins with.
+   *
+   * @generated from field: repeated fairlead.session.v1.AgentRepository repositories = 16;
+   */
+  repositories: AgentRepository[];
 };
 
 /**
@@ -224,6 +231,66 @@ export const AgentLimitsSchema: GenMessage<AgentLimits> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_agent, 1);
 
 /**
+ * AgentRepository is a Git repository that sessions of an agent begin with. It is
+ * cloned when the session's workspace is made, beside the first model call; a tool call
+ * waits for it. One that cannot be cloned is told in a warning
+ * (REPOSITORY_NOT_CLONED) and to the model, and tried again in the next turn.
+ *
+ * @generated from message fairlead.session.v1.AgentRepository
+ */
+export type AgentRepository = Message<"fairlead.session.v1.AgentRepository"> & {
+  /**
+   * The remote, as `https://host/path`; the operator of the sandbox service must
+   * allow it.
+   *
+   * @generated from field: string url = 1;
+   */
+  url: string;
+
+  /**
+   * The branch, tag or full commit id to begin at; empty: the remote's default branch.
+   *
+   * @generated from field: string ref = 2;
+   */
+  ref: string;
+
+  /**
+   * The directory below `repos/` in the workspace.
+   *
+   * @generated from field: string directory = 3;
+   */
+  directory: string;
+
+  /**
+   * How many commits of history; 0: all of it.
+   *
+   * @generated from field: int32 depth = 4;
+   */
+  depth: number;
+
+  /**
+   * `session`: the session works on a branch of its own; `none`: it stands on `ref`.
+   *
+   * @generated from field: string branch = 5;
+   */
+  branch: string;
+
+  /**
+   * `turn_end`: at the end of each turn the branch is pushed, never by force; `never`.
+   *
+   * @generated from field: string push = 6;
+   */
+  push: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.AgentRepository.
+ * Use `create(AgentRepositorySchema)` to create a new message.
+ */
+export const AgentRepositorySchema: GenMessage<AgentRepository> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_agent, 2);
+
+/**
  * AgentNetworkRule lets some requests of an agent's commands out.
  *
  * @generated from message fairlead.session.v1.AgentNetworkRule
@@ -288,5 +355,5 @@ export type AgentNetworkRule = Message<"fairlead.session.v1.AgentNetworkRule"> &
  * Use `create(AgentNetworkRuleSchema)` to create a new message.
  */
 export const AgentNetworkRuleSchema: GenMessage<AgentNetworkRule> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_agent, 2);
+  messageDesc(file_fairlead_session_v1_agent, 3);
 

@@ -36,6 +36,8 @@ export const eventNames = {
   operationFinished: "operation.finished",
   toolCallNetwork: "tool_call.network",
   workspaceMoved: "workspace.moved",
+  repositoryPushed: "repository.pushed",
+  repositoryPushFailed: "repository.push_failed",
   sessionRewindFailed: "session.rewind_failed",
   checkpointFailed: "checkpoint.failed",
   warning: "warning",

@@ -1,0 +1,123 @@
+// Package push brings branches of sessions' repositories to their remotes at the end
+// of turns, and has the session's log tell what became of it.
+package push
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/node"
+	"github.com/fairlead/fairlead/services/session/internal/jobs"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// Push is the body of a store.JobPush.
+type Push struct {
+	Turn      string `json:"turn"` // full name
+	URL       string `json:"url"`
+	Directory string `json:"directory"`
+	Branch    string `json:"branch,omitempty"` // empty: the one that the repository stands on
+	Epoch     int64  `json:"epoch"`
+}
+
+const (
+	// tries is how often a push that Git fails at is tried before the session is told:
+	// the remote may only be away.
+	tries = 5
+	// keepAnswers is how long it is remembered that the session was told.
+	keepAnswers = 24 * time.Hour
+)
+
+// Store is what pushing needs of a store.
+type Store interface {
+	PlaceOf(ctx context.Context, k store.Key) (store.Place, int64, error)
+	Submit(ctx context.Context, s store.Submit) (store.Answer, error)
+}
+
+// Handler does a store.JobPush. Doing it twice is harmless: a remote that stands on
+// the commit already is not told of, and the session is told once.
+func Handler(repositories sandboxv1.RepositoryServiceClient, s Store, log *slog.Logger) jobs.Handler {
+	return func(ctx context.Context, j store.Job) (*store.Job, error) {
+		var p Push
+		if err := json.Unmarshal(j.Body, &p); err != nil {
+			return nil, fmt.Errorf("read the push of job %s: %w", j.ID, err)
+		}
+		place, _, err := s.PlaceOf(ctx, store.Key{Tenant: j.Tenant, Session: j.Session})
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+		done, err := repositories.PushRepository(node.At(ctx, place.Node), &sandboxv1.PushRepositoryRequest{
+			Call: &commonv1.CallRef{
+				Session: "sessions/" + j.Session, Epoch: p.Epoch, CallId: "push." + strings.ReplaceAll(j.ID, "/", "."),
+				Node: place.Node, WorkspaceGeneration: place.Generation,
+			},
+			Directory: p.Directory, Url: p.URL, Branch: p.Branch, OnlyNew: true,
+		})
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return nil, err
+		case err == nil && done.GetUpToDate(), nothing(err):
+			return nil, nil
+		case err == nil:
+			return nil, tell(ctx, s, j, &sessionv1.Event{Turn: p.Turn, Body: &sessionv1.Event_RepositoryPushed{RepositoryPushed: &sessionv1.RepositoryPushed{
+				Directory: p.Directory, Url: p.URL, Ref: done.GetRef(), OldCommit: done.GetOldCommit(), NewCommit: done.GetNewCommit(),
+			}}})
+		case again(err, j.Attempt):
+			return nil, fmt.Errorf("push repos/%s of sessions/%s: %w", p.Directory, j.Session, err)
+		}
+		log.WarnContext(ctx, "cannot push a repository", "session", j.Session, "directory", p.Directory, "error", err)
+		return nil, tell(ctx, s, j, &sessionv1.Event{Turn: p.Turn, Body: &sessionv1.Event_RepositoryPushFailed{RepositoryPushFailed: &sessionv1.RepositoryPushFailed{
+			Directory: p.Directory, Url: p.URL, Branch: p.Branch, Reason: apierr.Reason(err), Message: apierr.Message(err),
+		}}})
+	}
+}
+
+// nothing says that there is nothing to push: no tool call ever needed the workspace,
+// or the agent removed the repository.
+func nothing(err error) bool {
+	switch apierr.Reason(err) {
+	case "WORKSPACE_NOT_FOUND", "REPOSITORY_NOT_FOUND":
+		return true
+	}
+	return false
+}
+
+// again says whether a push may go well later.
+func again(err error, attempt int) bool {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.Internal, codes.Unknown, codes.DeadlineExceeded, codes.ResourceExhausted:
+		return true
+	case codes.FailedPrecondition:
+		return attempt < tries
+	}
+	return false
+}
+
+// tell puts an event into the session's inbox, for its holder to append.
+func tell(ctx context.Context, s Store, j store.Job, e *sessionv1.Event) error {
+	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("marshal what became of a push: %w", err)
+	}
+	sum := sha256.Sum256([]byte(j.ID))
+	_, err = s.Submit(ctx, store.Submit{
+		Key:     store.Key{Tenant: j.Tenant, Session: j.Session},
+		Command: store.Command{Kind: store.CommandRepository, Body: body, User: jobs.User},
+		Request: store.Request{Method: "push", Parent: "sessions/" + j.Session, ID: j.ID, Digest: sum[:], KeepUntil: time.Now().Add(keepAnswers)},
+	})
+	return err
+}

@@ -1,0 +1,263 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/node"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn"
+)
+
+// repositoryService answers what sandbox has of a session's repositories. It has no
+// state of its own.
+type repositoryService struct {
+	sessionv1.UnimplementedRepositoryServiceServer
+	*Server
+}
+
+// RepositoryService is the server of the repositories' RPCs.
+func (s *Server) RepositoryService() sessionv1.RepositoryServiceServer {
+	return &repositoryService{Server: s}
+}
+
+// repositoryCall says on whose behalf a request acts: the session's, as whoever holds
+// it. Repeating the request is repeating the call. Requests with the context that it
+// returns go where the workspace is.
+func (s *repositoryService) repositoryCall(ctx context.Context, session, method, requestID string) (context.Context, *commonv1.CallRef, error) {
+	epoch, err := s.Store.Epoch(ctx, key(ctx, session))
+	if err != nil {
+		return ctx, nil, storeError(err, subject{session: session, requestID: requestID})
+	}
+	sum := sha256.Sum256([]byte(method + "\x00" + requestID))
+	call := &commonv1.CallRef{Session: session, Epoch: max(epoch, 1), CallId: "repository." + hex.EncodeToString(sum[:16])}
+	ctx, place, err := s.at(ctx, session)
+	call.Node, call.WorkspaceGeneration = place.Node, place.Generation
+	return ctx, call, err
+}
+
+// at is where the session's workspace is.
+func (s *repositoryService) at(ctx context.Context, session string) (context.Context, store.Place, error) {
+	place, _, err := s.Store.PlaceOf(ctx, key(ctx, session))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return ctx, place, storeError(err, subject{session: session})
+	}
+	return node.At(ctx, place.Node), place, nil
+}
+
+// exists refuses sessions that are not there.
+func (s *repositoryService) exists(ctx context.Context, session string) (*sessionv1.Session, error) {
+	found, err := s.Store.GetSession(ctx, key(ctx, session))
+	return found, storeError(err, subject{session: session})
+}
+
+// forward answers what sandbox refused.
+func forward(err error, session, requestID string) error {
+	if apierr.Reason(err) == "CALL_ID_REUSED" {
+		return storeError(store.ErrRequestIDReused, subject{session: session, requestID: requestID})
+	}
+	return apierr.Forward(err)
+}
+
+// splitRepository splits `sessions/{session}/repositories/{repository}`.
+func splitRepository(name string) (session, directory string) {
+	session, directory, _ = strings.Cut(name, "/repositories/")
+	return session, directory
+}
+
+func repositoryProto(session string, r *sandboxv1.Repository) *sessionv1.Repository {
+	return &sessionv1.Repository{
+		Name: session + "/repositories/" + r.GetDirectory(), Branch: r.GetBranch(), Commit: r.GetCommit(), Url: r.GetUrl(),
+	}
+}
+
+func (s *repositoryService) ListRepositories(ctx context.Context, r *sessionv1.ListRepositoriesRequest) (*sessionv1.ListRepositoriesResponse, error) {
+	if _, err := s.exists(ctx, r.Parent); err != nil {
+		return nil, err
+	}
+	ctx, place, err := s.at(ctx, r.Parent)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.Repositories.ListRepositories(ctx, &sandboxv1.ListRepositoriesRequest{Session: r.Parent, WorkspaceGeneration: place.Generation})
+	if apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
+		return &sessionv1.ListRepositoriesResponse{}, nil
+	}
+	if err != nil {
+		return nil, apierr.Forward(err)
+	}
+	resp := &sessionv1.ListRepositoriesResponse{}
+	for _, one := range found.GetRepositories() {
+		resp.Repositories = append(resp.Repositories, repositoryProto(r.Parent, one))
+	}
+	return resp, nil
+}
+
+func (s *repositoryService) AddRepository(ctx context.Context, r *sessionv1.AddRepositoryRequest) (*sessionv1.AddRepositoryResponse, error) {
+	branch, err := s.branch(r)
+	if err != nil {
+		return nil, err
+	}
+	session, err := s.exists(ctx, r.Parent)
+	if err != nil {
+		return nil, err
+	}
+	ctx, call, err := s.repositoryCall(ctx, r.Parent, "AddRepository", r.RequestId)
+	if err != nil {
+		return nil, err
+	}
+	if call.Node == "" {
+		if ctx, err = s.Nodes.Place(ctx, s.Store, call); err != nil {
+			return nil, storeError(err, subject{session: r.Parent})
+		}
+	}
+	if err := s.ensureWorkspace(ctx, session, call); err != nil {
+		return nil, err
+	}
+	var made *sandboxv1.Repository
+	if r.Url == "" {
+		added, err := s.Repositories.AddRepository(ctx, &sandboxv1.AddRepositoryRequest{Call: call, Directory: r.RepositoryId, Branch: branch})
+		if err != nil {
+			return nil, forward(err, r.Parent, r.RequestId)
+		}
+		made = added.GetRepository()
+	} else if made, err = s.clone(ctx, &sandboxv1.CloneRepositoryRequest{
+		Call: call, Url: r.Url, Ref: r.Ref, Directory: r.RepositoryId, Depth: r.Depth, Branch: branch,
+	}); err != nil {
+		return nil, forward(err, r.Parent, r.RequestId)
+	}
+	return &sessionv1.AddRepositoryResponse{Repository: repositoryProto(r.Parent, made)}, nil
+}
+
+// branch is the one that the request names, one way or the other.
+func (s *repositoryService) branch(r *sessionv1.AddRepositoryRequest) (string, error) {
+	wrong := func(field, text string) error {
+		return apierr.New(codes.InvalidArgument, domain, apierr.ReasonInvalidRequest, field+": "+text, apierr.Field(field, text))
+	}
+	switch {
+	case r.Url == "" && r.RepositoryId == "":
+		return "", wrong("repository_id", "a new repository needs one; a clone needs a url")
+	case r.SessionBranch && r.Branch != "":
+		return "", wrong("branch", "with session_branch the branch is named by the server: leave it out")
+	case r.SessionBranch:
+		return turn.SessionBranch(s.RepositoryBranch, strings.TrimPrefix(r.Parent, "sessions/")), nil
+	}
+	return r.Branch, nil
+}
+
+// ensureWorkspace makes the session's workspace as its first turn would.
+func (s *repositoryService) ensureWorkspace(ctx context.Context, session *sessionv1.Session, call *commonv1.CallRef) error {
+	kept, err := s.Store.GetAgentRevision(ctx, principal.Tenant(ctx), session.Agent, session.AgentRevision)
+	if err != nil {
+		return storeError(err, subject{session: session.Name})
+	}
+	spec, err := agent.Unmarshal(kept.Spec)
+	if err != nil {
+		return err
+	}
+	_, err = s.Workspaces.EnsureWorkspace(ctx, &sandboxv1.EnsureWorkspaceRequest{
+		Call: call, WorkspaceGeneration: call.WorkspaceGeneration, Network: spec.NetworkPolicy(),
+	})
+	if err != nil {
+		return apierr.Forward(err)
+	}
+	return nil
+}
+
+// clone clones to the end.
+func (s *repositoryService) clone(ctx context.Context, r *sandboxv1.CloneRepositoryRequest) (*sandboxv1.Repository, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := s.Repositories.CloneRepository(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	var made *sandboxv1.Repository
+	for {
+		m, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF) && made != nil:
+			return made, nil
+		case errors.Is(err, io.EOF):
+			return nil, fmt.Errorf("the clone of %s has no end", r.GetDirectory())
+		case err != nil:
+			return nil, err
+		case m.GetRepository() != nil:
+			made = m.GetRepository()
+		}
+	}
+}
+
+func (s *repositoryService) GetRepositoryStatus(ctx context.Context, r *sessionv1.GetRepositoryStatusRequest) (*sessionv1.GetRepositoryStatusResponse, error) {
+	session, directory := splitRepository(r.Name)
+	if _, err := s.exists(ctx, session); err != nil {
+		return nil, err
+	}
+	ctx, place, err := s.at(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	st, err := s.Repositories.GetRepositoryStatus(ctx, &sandboxv1.GetRepositoryStatusRequest{
+		Session: session, WorkspaceGeneration: place.Generation, Directory: directory,
+	})
+	if err != nil {
+		return nil, apierr.Forward(err)
+	}
+	resp := &sessionv1.GetRepositoryStatusResponse{
+		Repository: repositoryProto(session, st.GetRepository()), Upstream: st.GetUpstream(), Ahead: st.GetAhead(), Behind: st.GetBehind(), Truncated: st.GetTruncated(),
+	}
+	for _, f := range st.GetFiles() {
+		resp.Files = append(resp.Files, &sessionv1.RepositoryChange{Path: f.GetPath(), OldPath: f.GetOldPath(), Index: f.GetIndex(), Worktree: f.GetWorktree()})
+	}
+	return resp, nil
+}
+
+func (s *repositoryService) RemoveRepository(ctx context.Context, r *sessionv1.RemoveRepositoryRequest) (*sessionv1.RemoveRepositoryResponse, error) {
+	name, directory := splitRepository(r.Name)
+	session, err := s.exists(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if session.ActiveTurn != "" {
+		return nil, fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE,
+			fmt.Sprintf("Session %s has an active turn, which may work in the repository. Wait until it has ended, or interrupt it.", name),
+			apierr.Precondition("TURN_ACTIVE", name, "a turn is active"))
+	}
+	ctx, call, err := s.repositoryCall(ctx, name, "RemoveRepository", r.RequestId)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.Repositories.RemoveRepository(ctx, &sandboxv1.RemoveRepositoryRequest{Call: call, Directory: directory}); err != nil {
+		return nil, forward(err, name, r.RequestId)
+	}
+	return &sessionv1.RemoveRepositoryResponse{}, nil
+}
+
+func (s *repositoryService) PushRepository(ctx context.Context, r *sessionv1.PushRepositoryRequest) (*sessionv1.PushRepositoryResponse, error) {
+	session, directory := splitRepository(r.Name)
+	if _, err := s.exists(ctx, session); err != nil {
+		return nil, err
+	}
+	ctx, call, err := s.repositoryCall(ctx, session, "PushRepository", r.RequestId)
+	if err != nil {
+		return nil, err
+	}
+	done, err := s.Repositories.PushRepository(ctx, &sandboxv1.PushRepositoryRequest{Call: call, Directory: directory, Url: r.Url, Branch: r.Branch})
+	if err != nil {
+		return nil, forward(err, session, r.RequestId)
+	}
+	return &sessionv1.PushRepositoryResponse{Ref: done.GetRef(), OldCommit: done.GetOldCommit(), NewCommit: done.GetNewCommit(), UpToDate: done.GetUpToDate()}, nil
+}

@@ -1,0 +1,218 @@
+package session_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
+)
+
+// remote stands in for the repositories of sandbox. A call is done once.
+type remote struct {
+	sandboxv1.UnimplementedRepositoryServiceServer
+	repositories sync.Mutex
+	clones       map[string]*sandboxv1.CloneRepositoryRequest // by call id
+	asked        int                                          // clones that were asked for
+	pushes       []*sandboxv1.PushRepositoryRequest
+	refusal      error // of clones
+	pushRefusal  error
+	heads        map[string]bool // branches that the remote has
+}
+
+func (m *remote) CloneRepository(r *sandboxv1.CloneRepositoryRequest, stream sandboxv1.RepositoryService_CloneRepositoryServer) error {
+	m.repositories.Lock()
+	defer m.repositories.Unlock()
+	m.asked++
+	if m.refusal != nil {
+		return m.refusal
+	}
+	if known := m.clones[r.Call.CallId]; known != nil && known.Url != r.Url {
+		return apierr.New(codes.AlreadyExists, "sandbox.fairlead.dev", "CALL_ID_REUSED", "another")
+	}
+	if m.clones == nil {
+		m.clones = map[string]*sandboxv1.CloneRepositoryRequest{}
+	}
+	m.clones[r.Call.CallId] = r
+	return stream.Send(&sandboxv1.CloneRepositoryResponse{Kind: &sandboxv1.CloneRepositoryResponse_Repository{
+		Repository: &sandboxv1.Repository{Directory: "app", Branch: r.Branch, Url: r.Url},
+	}})
+}
+
+func (m *remote) PushRepository(_ context.Context, r *sandboxv1.PushRepositoryRequest) (*sandboxv1.PushRepositoryResponse, error) {
+	m.repositories.Lock()
+	defer m.repositories.Unlock()
+	m.pushes = append(m.pushes, r)
+	if m.pushRefusal != nil {
+		return nil, m.pushRefusal
+	}
+	known := m.heads[r.Branch]
+	if m.heads == nil {
+		m.heads = map[string]bool{}
+	}
+	m.heads[r.Branch] = true
+	return &sandboxv1.PushRepositoryResponse{Ref: "refs/heads/" + r.Branch, NewCommit: strings.Repeat("a", 40), UpToDate: known}, nil
+}
+
+func (*remote) RemoveRepository(context.Context, *sandboxv1.RemoveRepositoryRequest) (*sandboxv1.RemoveRepositoryResponse, error) {
+	return &sandboxv1.RemoveRepositoryResponse{}, nil
+}
+
+func (m *remote) set(change func(*remote)) {
+	m.repositories.Lock()
+	defer m.repositories.Unlock()
+	change(m)
+}
+
+const reading = `
+fallback: {steps: [{tools: [{name: Read, input: {path: x}}]}, {text: [done]}]}
+`
+
+func withRepository(c *session.Config) {
+	spec := c.Agents["tester"]
+	spec.Repositories = []agent.Repository{{URL: "https://git.example.com/org/app.git", Ref: "main", Push: agent.PushTurnEnd}}
+	c.Agents["tester"] = spec
+}
+
+// untilEvent follows the session until an event is as wanted.
+func (f *fixture) untilEvent(t *testing.T, session string, want func(*sessionv1.Event) bool) *sessionv1.Event {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	stream, err := f.StreamEvents(ctx, &sessionv1.StreamEventsRequest{Parent: session})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		r, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := r.GetEvent(); e != nil && want(e) {
+			return e
+		}
+	}
+}
+
+func TestAnAgentsRepositoryIsClonedOnceAndPushedAtEachTurnsEnd(t *testing.T) {
+	f := start(t, reading, withRepository)
+	ctx := t.Context()
+	s := f.session(ctx, t)
+	branch := "fairlead/" + strings.TrimPrefix(s, "sessions/")
+	turn := f.turn(ctx, t, s, "one")
+	pushed := f.untilEvent(t, s, func(e *sessionv1.Event) bool { return e.GetRepositoryPushed() != nil })
+	if p := pushed.GetRepositoryPushed(); p.Directory != "app" || p.Ref != "refs/heads/"+branch || pushed.Turn != turn[0].Turn {
+		t.Errorf("told %v", pushed)
+	}
+	f.turn(ctx, t, s, "two")
+	f.peers.set(func(m *remote) {
+		if len(m.clones) != 1 {
+			t.Errorf("%d clones, want one", len(m.clones))
+		}
+		for _, c := range m.clones {
+			if c.Branch != branch || c.Ref != "main" || c.Directory != "app" {
+				t.Errorf("asked for %v", c)
+			}
+		}
+	})
+}
+
+func TestARepositoryThatCannotBeClonedIsTold(t *testing.T) {
+	f := start(t, reading, withRepository)
+	ctx := t.Context()
+	f.peers.set(func(m *remote) {
+		m.refusal = apierr.New(codes.PermissionDenied, "sandbox.fairlead.dev", "REMOTE_NOT_ALLOWED", "the remote is not allowed")
+	})
+	s := f.session(ctx, t)
+	events := f.turn(ctx, t, s, "one")
+	wantWarning(t, events, "REPOSITORY_NOT_CLONED")
+	if end := finished(t, events); end.State != sessionv1.TurnState_TURN_STATE_COMPLETE {
+		t.Errorf("the turn ended %v", end)
+	}
+	all, err := f.ListMessages(ctx, &sessionv1.ListMessagesRequest{Parent: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(all.Messages, func(m *sessionv1.Message) bool { return strings.Contains(m.String(), "could not be cloned") }) {
+		t.Errorf("the model was not told: %v", all.Messages)
+	}
+	f.peers.set(func(m *remote) { m.refusal = nil })
+	if again := f.turn(ctx, t, s, "two"); slices.ContainsFunc(again, func(e *sessionv1.Event) bool { return e.GetWarning() != nil }) {
+		t.Errorf("the next turn warns: %s", names(again))
+	}
+	f.peers.set(func(m *remote) {
+		if len(m.clones) != 1 {
+			t.Errorf("%d clones in the next turn", len(m.clones))
+		}
+	})
+}
+
+func TestAPushThatIsRejectedIsToldOnce(t *testing.T) {
+	f := start(t, reading, withRepository)
+	ctx := t.Context()
+	f.peers.set(func(m *remote) {
+		m.pushRefusal = apierr.New(codes.Aborted, "sandbox.fairlead.dev", "PUSH_REJECTED", "fetch first")
+	})
+	s := f.session(ctx, t)
+	f.turn(ctx, t, s, "one")
+	e := f.untilEvent(t, s, func(e *sessionv1.Event) bool { return e.GetRepositoryPushFailed() != nil })
+	if p := e.GetRepositoryPushFailed(); p.Reason != "PUSH_REJECTED" || p.Message != "fetch first" || p.Branch == "" {
+		t.Errorf("told %v", p)
+	}
+	f.peers.set(func(m *remote) {
+		if len(m.pushes) != 1 || !m.pushes[0].OnlyNew {
+			t.Errorf("pushed %v", m.pushes)
+		}
+	})
+}
+
+func TestATurnWithoutToolsDoesNotWaitForAClone(t *testing.T) {
+	f := start(t, "fallback: {steps: [{text: [hello]}]}\n", withRepository)
+	f.peers.set(func(m *remote) {
+		m.refusal = apierr.New(codes.FailedPrecondition, "sandbox.fairlead.dev", "GIT_FAILED", "away")
+	})
+	events := f.turn(t.Context(), t, f.session(t.Context(), t), "hi")
+	if end := finished(t, events); end.FinalText != "hello" {
+		t.Errorf("the turn ended %v", end)
+	}
+	for _, e := range events {
+		if e.GetWarning() != nil {
+			t.Errorf("it warns: %v", e)
+		}
+	}
+}
+
+func TestRepositoriesAreKeptOverTheAPI(t *testing.T) {
+	f := start(t, asking)
+	ctx := t.Context()
+	api := sessionv1.NewRepositoryServiceClient(f.conn)
+	s := f.session(ctx, t)
+	made, err := api.AddRepository(ctx, &sessionv1.AddRepositoryRequest{Parent: s, Url: "https://git.example.com/org/app", SessionBranch: true})
+	if err != nil || made.Repository.Name != s+"/repositories/app" || made.Repository.Branch != "fairlead/"+strings.TrimPrefix(s, "sessions/") {
+		t.Fatalf("made %v, %v", made, err)
+	}
+	for name, r := range map[string]*sessionv1.AddRepositoryRequest{
+		"neither a url nor an id": {Parent: s}, "two branches": {Parent: s, Url: "https://x/y", Branch: "b", SessionBranch: true},
+	} {
+		if _, err := api.AddRepository(ctx, r); apierr.Code(err) != codes.InvalidArgument {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := api.ListRepositories(ctx, &sessionv1.ListRepositoriesRequest{Parent: "sessions/none"}); apierr.Reason(err) != "SESSION_NOT_FOUND" {
+		t.Errorf("a session that is not there: %v", err)
+	}
+	f.create(ctx, t, s, "write")
+	f.waitForAsk(ctx, t, s)
+	if _, err := api.RemoveRepository(ctx, &sessionv1.RemoveRepositoryRequest{Name: made.Repository.Name}); apierr.Reason(err) != "TURN_ACTIVE" {
+		t.Errorf("during a turn: %v", err)
+	}
+}
