@@ -169,7 +169,7 @@ func (s *repositoryService) ensureWorkspace(ctx context.Context, session *sessio
 		return err
 	}
 	_, err = s.Workspaces.EnsureWorkspace(ctx, &sandboxv1.EnsureWorkspaceRequest{
-		Call: call, WorkspaceGeneration: call.WorkspaceGeneration, Network: spec.NetworkPolicy(),
+		Call: call, WorkspaceGeneration: call.WorkspaceGeneration, Network: spec.NetworkPolicy(), Limits: spec.WorkspaceLimits(),
 	})
 	if err != nil {
 		return apierr.Forward(err)
