@@ -377,7 +377,7 @@ type Store interface {
 	Commit(ctx context.Context, writes []Write) ([]error, error)
 	// Balances tells how budgets stand, in the order of the bounds.
 	Balances(ctx context.Context, tenant string, bounds []Bound) ([]Balance, error)
-	// Renew prolongs leases in one statement and returns those that were lost. A
+	// Renew prolongs leases, many in one statement, and returns those that were lost. A
 	// lease that has ended, but that nobody has taken, is prolonged.
 	Renew(ctx context.Context, leases []Lease, ttl time.Duration) (lost []Key, err error)
 	// Release gives a lease back. A session that still has work can be claimed
