@@ -58,7 +58,7 @@ func besieged(script string, change func(*sandboxv1.ExecStart)) func(t *testing.
 		}
 		begun := time.Now()
 		r, err := s.neighbor.exec(t.Context(), "echo fine", change)
-		outcome := fmt.Sprintf("%s %s%s", strings.TrimSpace(r.out), r.end(), r.GetMessage())
+		outcome := fmt.Sprintf("%s %s %s", strings.TrimSpace(r.out), r.end(), r.GetMessage())
 		if took := time.Since(begun); err != nil || took > 10*time.Second {
 			outcome = fmt.Sprintf("%v after %v", err, took)
 		}
