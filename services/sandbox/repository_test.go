@@ -93,12 +93,14 @@ func TestTheCredentialIsNowhereInside(t *testing.T) {
 		looked := make(chan string, 1)
 		f.meddle(func(http.ResponseWriter, *http.Request) bool {
 			f.meddle(nil)
-			r, err := c.exec(t.Context(), `grep -ra "$1" /workspace /home /tmp /proc/*/environ /proc/*/cmdline /etc 2>/dev/null | grep -v never-this && echo BROKEN secret
+			r, err := c.exec(t.Context(), `grep -ra "$1" /workspace /home /tmp /proc/*/environ /proc/*/cmdline /etc 2>/dev/null && echo BROKEN secret
 				env | grep -i proxy && echo BROKEN environment
 				for x in 127.0.0.1:3128 127.0.0.1:`+f.url[strings.LastIndexByte(f.url, ':')+1:]+`; do (exec 3<>/dev/tcp/${x%:*}/${x#*:}) 2>/dev/null && echo BROKEN $x; done
 				ls /proc/[0-9]*/exe -l 2>/dev/null | grep git && echo BROKEN process
 				ls -d /workspace/push.git /home/agent/push.git /workspace/clone 2>/dev/null && echo BROKEN folder
-				echo DONE`, func(s *sandboxv1.ExecStart) { s.Argv = append(s.Argv, "bash", gitSecret[:8]) })
+				echo DONE`, func(s *sandboxv1.ExecStart) {
+				s.Argv = append(s.Argv, "bash", "["+gitSecret[:1]+"]"+gitSecret[1:8]) // a pattern that does not find itself
+			})
 			if err != nil {
 				t.Error(err)
 			}

@@ -177,7 +177,7 @@ func setLimit(folder string, project uint32, l Limit) error {
 		return err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	q := dqblk{Bhardlimit: uint64(l.Bytes+1023) / 1024, Ihardlimit: uint64(l.Inodes), Valid: validLimits}                                  
+	q := dqblk{Bhardlimit: uint64(l.Bytes+1023) / 1024, Ihardlimit: uint64(l.Inodes), Valid: validLimits}
 	if _, _, e := unix.Syscall6(unix.SYS_QUOTACTL_FD, uintptr(fd), setQuota, uintptr(project), uintptr(unsafe.Pointer(&q)), 0, 0); e != 0 { //nolint:gosec // as above
 		return e
 	}
