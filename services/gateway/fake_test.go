@@ -23,6 +23,7 @@ type fake struct {
 	sessionv1.UnimplementedBudgetServiceServer
 	sessionv1.UnimplementedScheduleServiceServer
 	sessionv1.UnimplementedWebhookServiceServer
+	sessionv1.UnimplementedCheckpointServiceServer
 	toolsv1.UnimplementedToolServiceServer
 	toolsv1.UnimplementedOperationServiceServer
 
@@ -47,6 +48,7 @@ func (f *fake) register(s grpc.ServiceRegistrar) {
 	sessionv1.RegisterBudgetServiceServer(s, f)
 	sessionv1.RegisterScheduleServiceServer(s, f)
 	sessionv1.RegisterWebhookServiceServer(s, f)
+	sessionv1.RegisterCheckpointServiceServer(s, f)
 	toolsv1.RegisterToolServiceServer(s, f)
 	toolsv1.RegisterOperationServiceServer(s, f)
 }
@@ -89,6 +91,22 @@ func (f *fake) DeleteSession(ctx context.Context, r *sessionv1.DeleteSessionRequ
 
 func (f *fake) CreateTurn(ctx context.Context, r *sessionv1.CreateTurnRequest) (*sessionv1.CreateTurnResponse, error) {
 	return &sessionv1.CreateTurnResponse{Turn: &sessionv1.Turn{Name: r.GetParent() + "/turns/t1"}}, f.note(ctx, r)
+}
+
+func (f *fake) CreateCheckpoint(ctx context.Context, r *sessionv1.CreateCheckpointRequest) (*sessionv1.CreateCheckpointResponse, error) {
+	return &sessionv1.CreateCheckpointResponse{Checkpoint: &sessionv1.Checkpoint{Name: r.GetParent() + "/checkpoints/c1", Description: r.GetCheckpoint().GetDescription()}}, f.note(ctx, r)
+}
+
+func (f *fake) GetCheckpoint(ctx context.Context, r *sessionv1.GetCheckpointRequest) (*sessionv1.GetCheckpointResponse, error) {
+	return &sessionv1.GetCheckpointResponse{Checkpoint: &sessionv1.Checkpoint{Name: r.GetName()}}, f.note(ctx, r)
+}
+
+func (f *fake) ListCheckpoints(ctx context.Context, r *sessionv1.ListCheckpointsRequest) (*sessionv1.ListCheckpointsResponse, error) {
+	return &sessionv1.ListCheckpointsResponse{}, f.note(ctx, r)
+}
+
+func (f *fake) RewindSession(ctx context.Context, r *sessionv1.RewindSessionRequest) (*sessionv1.RewindSessionResponse, error) {
+	return &sessionv1.RewindSessionResponse{Checkpoint: r.GetCheckpoint()}, f.note(ctx, r)
 }
 
 func (f *fake) GetTurn(ctx context.Context, r *sessionv1.GetTurnRequest) (*sessionv1.GetTurnResponse, error) {

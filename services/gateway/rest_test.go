@@ -159,6 +159,27 @@ func TestRequestsReachTheirRPC(t *testing.T) {
 			&sessionv1.ForkSessionRequest{Name: "sessions/s1", RequestId: "k1"}, `{"name":"sessions/s2"}`,
 		},
 		{
+			"a checkpoint is made", request{"POST", "/v1/sessions/s1/checkpoints", `{"description":"d"}`, key},
+			&sessionv1.CreateCheckpointRequest{Parent: "sessions/s1", Checkpoint: &sessionv1.Checkpoint{Description: "d"}, RequestId: "k1"},
+			`{"name":"sessions/s1/checkpoints/c1","description":"d"}`,
+		},
+		{
+			"a checkpoint is read", request{"GET", "/v1/sessions/s1/checkpoints/c1", "", nil},
+			&sessionv1.GetCheckpointRequest{Name: "sessions/s1/checkpoints/c1"}, `{"name":"sessions/s1/checkpoints/c1"}`,
+		},
+		{
+			"checkpoints are listed", request{"GET", "/v1/sessions/s1/checkpoints?pageSize=2", "", nil},
+			&sessionv1.ListCheckpointsRequest{Parent: "sessions/s1", PageSize: 2}, `{}`,
+		},
+		{
+			"a session is rewound", request{"POST", "/v1/sessions/s1:rewind", `{"checkpoint":"sessions/s1/checkpoints/c1"}`, key},
+			&sessionv1.RewindSessionRequest{Name: "sessions/s1", Checkpoint: "sessions/s1/checkpoints/c1", RequestId: "k1"}, `{"checkpoint":"sessions/s1/checkpoints/c1"}`,
+		},
+		{
+			"a session is rewound to its last checkpoint but one", request{"POST", "/v1/sessions/s1:rewind", `{"latestButOne":true}`, key},
+			&sessionv1.RewindSessionRequest{Name: "sessions/s1", LatestButOne: true, RequestId: "k1"}, `{}`,
+		},
+		{
 			"a session is compacted", request{"POST", "/v1/sessions/s1:compact", `{"instructions":"keep the names"}`, key},
 			&sessionv1.CompactSessionRequest{Name: "sessions/s1", Instructions: "keep the names", RequestId: "k1"}, `{}`,
 		},

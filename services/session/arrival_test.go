@@ -187,7 +187,7 @@ func TestARollbackUndoesTheActiveTurnAndRunsInItsPlace(t *testing.T) {
 		t.Errorf("the turn that rolls back ended %v", end)
 	}
 	wantWarning(t, events, "FILES_RESTORED")
-	if want := []string{lastPart(turn.Name) + ".files"}; !slices.Equal(f.peers.restored, want) {
+	if want := []string{lastPart(turn.Name) + ".1.files"}; !slices.Equal(f.peers.restored, want) {
 		t.Errorf("restored %v, want %v", f.peers.restored, want)
 	}
 	f.waitForEnd(ctx, t, queued.Name)
@@ -345,7 +345,7 @@ func TestARollbackSaysWhatBecameOfTheFiles(t *testing.T) {
 		snapshots    int
 	}{
 		{"a sandbox that is away for a moment", "FILES_RESTORED", func(p *peers) { p.broken["CreateSnapshot"], p.broken["RestoreSnapshot"] = 1, 1 }, 1},
-		{"no room for another snapshot", "FILES_RESTORED", func(p *peers) { p.full = true }, 2},
+		{"no room for another snapshot", "FILES_RESTORED", func(p *peers) { p.full = true; p.states["left"], p.states["over"] = "", "" }, 2},
 		{"a snapshot that is lost", "FILES_KEPT", func(p *peers) { p.broken["lost snapshot"] = 1 }, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -36,6 +36,9 @@ type Config struct {
 
 	Budgets budget.Config `key:"budgets"`
 
+	Checkpoints     []string `key:"checkpoints" help:"the tools before whose calls a step makes a checkpoint, of agents that do not say: names, beginnings such as mcp__files__*, or * for every tool that may change something; an empty list: none, and files stay when a turn is rolled back"`
+	KeepCheckpoints int      `key:"keep-checkpoints" help:"the most automatic checkpoints of a session, of which the oldest make room, and the most others; the sandbox keeps a snapshot for each of both"`
+
 	CompactAt              int           `key:"compact-at" help:"the part of a model's context, in percent, from which on the conversation is shortened for it; 0: only when the model says that it is full"`
 	CompactSummaryTokens   int64         `key:"compact-summary-tokens" help:"the most tokens of the summary that takes the place of what was shortened"`
 	MaxSteps               int           `key:"max-steps" help:"the most model calls of a turn, unless the agent or the request says otherwise"`
@@ -66,6 +69,7 @@ type Config struct {
 func Defaults() Config {
 	return Config{
 		DatabaseWait: time.Minute, DefaultAgent: agent.Coder, Models: catalog.Defaults(), Guardrails: guard.Defaults(),
+		Checkpoints: []string{"*"}, KeepCheckpoints: 100,
 		CompactAt: 80, CompactSummaryTokens: 4000,
 		MaxSteps: 100, MaxWallTime: 30 * time.Minute, MaxOutputTokens: 200_000,
 		CeilingSteps: 1000, CeilingWallTime: 24 * time.Hour, CeilingOutputTokens: 5_000_000,
@@ -91,6 +95,10 @@ func (c Config) Validate() error {
 		fault(err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql"), "database-url: is not of the form postgres://user:password@host/database")
 	} else {
 		fault(c.Data == "", "data: is missing; it is where SQLite keeps its file (or set database-url)")
+	}
+	fault(c.KeepCheckpoints < 1, "keep-checkpoints: %d is less than 1", c.KeepCheckpoints)
+	if err := agent.CheckCheckpoints(c.Checkpoints); err != nil {
+		faults = append(faults, err)
 	}
 	fault(c.CompactAt < 0 || c.CompactAt > 95, "compact-at: %d is not between 0 and 95", c.CompactAt)
 	fault(c.CompactSummaryTokens < 50 || c.CompactSummaryTokens > 100_000, "compact-summary-tokens: %d is not between 50 and 100000", c.CompactSummaryTokens)

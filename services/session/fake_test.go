@@ -43,12 +43,16 @@ type peers struct {
 	snapshots map[string]int    // how often each was asked for, by call id
 	restored  []string          // snapshots, by the call id that made them
 	full      bool              // there is no room for another snapshot
+	changes   []string          // what was done to them: the ids of the calls that changed something
+	states    map[string]string // what the files were, by snapshot
+	answered  map[string]bool   // restores that were done, by call id
+	cleared   []string          // snapshots that were deleted
 }
 
 func newPeers() *peers {
 	return &peers{
 		results: map[string]*toolsv1.CallResult{}, cancelled: map[string]bool{}, executed: map[string]int{}, cancels: map[string]context.CancelFunc{},
-		highest: map[string]int64{}, broken: map[string]int{}, users: map[string]string{}, archives: map[string][]byte{}, snapshots: map[string]int{}, blocked: make(chan string, 100),
+		highest: map[string]int64{}, broken: map[string]int{}, users: map[string]string{}, archives: map[string][]byte{}, snapshots: map[string]int{}, states: map[string]string{}, answered: map[string]bool{}, blocked: make(chan string, 100),
 	}
 }
 
@@ -67,18 +71,53 @@ func (p *peers) CreateSnapshot(_ context.Context, r *sandboxv1.CreateSnapshotReq
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err := p.fence(r.GetCall()); err != nil {
+		return nil, err
+	}
 	call := r.GetCall().GetCallId()
 	p.snapshots[call]++
 	if p.full {
 		return nil, apierr.New(codes.ResourceExhausted, "sandbox.fairlead.dev", "TOO_MANY_SNAPSHOTS", "full")
 	}
+	if _, made := p.states[call]; !made {
+		p.states[call] = strings.Join(p.changes, " ")
+	}
 	return &sandboxv1.CreateSnapshotResponse{Snapshot: &sandboxv1.Snapshot{Id: call}}, nil
 }
 
-func (p *peers) DeleteSnapshots(context.Context, *sandboxv1.DeleteSnapshotsRequest) (*sandboxv1.DeleteSnapshotsResponse, error) {
+// fence refuses a holder who has lost the session.
+func (p *peers) fence(c *commonv1.CallRef) error {
+	if c.GetEpoch() < p.highest[c.GetSession()] {
+		return apierr.New(codes.FailedPrecondition, "sandbox.fairlead.dev", "STALE_EPOCH", "another holds the session")
+	}
+	p.highest[c.GetSession()] = c.GetEpoch()
+	return nil
+}
+
+func (p *peers) ListSnapshots(context.Context, *sandboxv1.ListSnapshotsRequest) (*sandboxv1.ListSnapshotsResponse, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	resp := &sandboxv1.ListSnapshotsResponse{}
+	for id := range p.states {
+		resp.Snapshots = append(resp.Snapshots, &sandboxv1.Snapshot{Id: id})
+	}
+	return resp, nil
+}
+
+func (p *peers) DeleteSnapshots(_ context.Context, r *sandboxv1.DeleteSnapshotsRequest) (*sandboxv1.DeleteSnapshotsResponse, error) {
+	if err := p.away("DeleteSnapshots"); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.fence(r.GetCall()); err != nil {
+		return nil, err
+	}
 	p.full = false
+	for _, id := range r.GetSnapshots() {
+		delete(p.states, id)
+		p.cleared = append(p.cleared, id)
+	}
 	return &sandboxv1.DeleteSnapshotsResponse{}, nil
 }
 
@@ -88,8 +127,16 @@ func (p *peers) RestoreSnapshot(_ context.Context, r *sandboxv1.RestoreSnapshotR
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.broken["lost snapshot"] > 0 {
+	if err := p.fence(r.GetCall()); err != nil {
+		return nil, err
+	}
+	state, kept := p.states[r.GetSnapshot()]
+	if p.broken["lost snapshot"] > 0 || !kept {
 		return nil, apierr.New(codes.NotFound, "sandbox.fairlead.dev", "SNAPSHOT_NOT_FOUND", "lost")
+	}
+	if call := r.GetCall().GetCallId(); !p.answered[call] { // once a call
+		p.answered[call] = true
+		p.changes = strings.Fields(state)
 	}
 	p.restored = append(p.restored, r.GetSnapshot())
 	return &sandboxv1.RestoreSnapshotResponse{}, nil
@@ -112,7 +159,7 @@ func (p *peers) ListTools(context.Context, *toolsv1.ListToolsRequest) (*toolsv1.
 	}
 	resp := &toolsv1.ListToolsResponse{}
 	for _, name := range []string{"Background", "Bash", "Block", "Broken", "Fail", "Read", "TodoWrite", "Write"} {
-		resp.Tools = append(resp.Tools, &toolsv1.Tool{Name: "tools/" + name, Description: name, Parallel: name == "Read" || name == "Block"})
+		resp.Tools = append(resp.Tools, &toolsv1.Tool{Name: "tools/" + name, Description: name, Parallel: name == "Read" || name == "Block", ReadOnly: name == "Read"})
 	}
 	return resp, nil
 }
@@ -198,6 +245,9 @@ func (p *peers) execute(r *toolsv1.CallToolRequest, stream grpc.ServerStreamingS
 		p.mu.Lock()
 		if r.Tool != "Block" || p.cancels[id] == nil { // one that runs is attached to
 			p.executed[id]++
+		}
+		if r.Tool == "Bash" || r.Tool == "Write" {
+			p.changes = append(p.changes, id)
 		}
 		p.mu.Unlock()
 	}

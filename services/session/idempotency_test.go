@@ -61,6 +61,20 @@ var mutations = map[string]repeated{
 		return &sessionv1.SubmitToolResultRequest{Parent: s, CallId: waits.CallIds[0], RequestId: "r"},
 			&sessionv1.SubmitToolResultRequest{Parent: s, CallId: waits.CallIds[0], IsError: true, RequestId: "r"}
 	},
+	"CheckpointService.CreateCheckpoint": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		s := f.session(ctx, t)
+		return &sessionv1.CreateCheckpointRequest{Parent: s, RequestId: "r"},
+			&sessionv1.CreateCheckpointRequest{Parent: s, Checkpoint: &sessionv1.Checkpoint{Description: "x"}, RequestId: "r"}
+	},
+	"CheckpointService.RewindSession": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		s := f.session(ctx, t)
+		made, err := f.points().CreateCheckpoint(ctx, &sessionv1.CreateCheckpointRequest{Parent: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &sessionv1.RewindSessionRequest{Name: s, Checkpoint: made.Checkpoint.Name, RequestId: "r"},
+			&sessionv1.RewindSessionRequest{Name: s, LatestButOne: true, RequestId: "r"}
+	},
 	"ScheduleService.CreateSchedule": func(_ context.Context, _ *testing.T, _ *fixture, s string) (proto.Message, proto.Message) {
 		r := newSchedule(s)
 		other := proto.CloneOf(r)
@@ -205,6 +219,8 @@ func nameOf(m proto.Message) string {
 	switch r := m.(type) {
 	case *sessionv1.CreateSessionResponse:
 		return r.Session.Name
+	case *sessionv1.CreateCheckpointResponse:
+		return r.Checkpoint.Name
 	case *sessionv1.CreateTurnResponse:
 		return r.Turn.Name
 	case *sessionv1.InterruptSessionResponse:

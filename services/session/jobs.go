@@ -15,11 +15,12 @@ import (
 // handlers are the jobs that this replica does.
 func (s *Service) handlers(c Config, d Deps) map[store.JobKind]jobs.Handler {
 	all := map[store.JobKind]jobs.Handler{
-		store.JobDelete:   deletion.Peers(toolsv1.NewCallServiceClient(d.Tools), s.workspaces(d)),
-		store.JobTend:     tend.New(s.store, c.FoldAfter).Handle,
-		store.JobSchedule: func(ctx context.Context, j store.Job) (*store.Job, error) { return s.server.Fire(ctx, j) },
-		store.JobPush:     push.Handler(sandboxv1.NewRepositoryServiceClient(d.Sandbox), s.store, d.Log),
-		store.JobWebhook:  s.webhooks.Deliver,
+		store.JobDelete:    deletion.Peers(toolsv1.NewCallServiceClient(d.Tools), s.workspaces(d)),
+		store.JobTend:      tend.New(s.store, c.FoldAfter).Handle,
+		store.JobSchedule:  func(ctx context.Context, j store.Job) (*store.Job, error) { return s.server.Fire(ctx, j) },
+		store.JobPush:      push.Handler(sandboxv1.NewRepositoryServiceClient(d.Sandbox), s.store, d.Log),
+		store.JobWebhook:   s.webhooks.Deliver,
+		store.JobSnapshots: deletion.Snapshots(s.store, sandboxv1.NewSnapshotServiceClient(d.Sandbox)),
 	}
 	if c.Retention > 0 {
 		all[store.JobRetain] = deletion.Retain(s.store, c.Retention, d.Log)

@@ -69,6 +69,7 @@ var recoveries = []recovery{
 			done := sessionv1.TurnState_TURN_STATE_COMPLETE
 			return ends(log, done, done, done)
 		}},
+	{name: "rewinds to checkpoints", scenario: building, play: rewound, check: isRewound},
 	{name: "a turn whose view is shortened", scenario: shortened, change: shortensAfterTwoSteps,
 		play: func(ctx context.Context, c *cluster) error {
 			return errors.Join(c.send(ctx, "work"), c.ended(ctx, 1))

@@ -142,15 +142,16 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metric
 		Workspaces: workspaces, Snapshots: sandboxv1.NewSnapshotServiceClient(d.Sandbox), Tracer: otel.Tracer(scope), Metrics: metrics, Log: d.Log, MaxClaims: c.MaxClaims,
 		Nodes: s.nodes, Export: c.WorkspaceExport == ExportTurn,
 		Repositories: repositories, RepositoryBranch: c.RepositoryBranch,
-		Budgets:    c.Budgets,
-		Compaction: turn.Compaction{At: c.CompactAt, SummaryTokens: c.CompactSummaryTokens},
+		Budgets:     c.Budgets,
+		Compaction:  turn.Compaction{At: c.CompactAt, SummaryTokens: c.CompactSummaryTokens},
+		Checkpoints: turn.Checkpoints{Tools: c.Checkpoints, Keep: c.KeepCheckpoints},
 	}, followers, d.Log)
 	s.server = server.New(server.Config{
 		Store: s.store, Hub: followers, Agents: agents, Calls: calls, Workspaces: workspaces, Nodes: s.nodes, Log: d.Log, Version: d.Version,
 		Repositories: repositories, RepositoryBranch: c.RepositoryBranch,
 		Try:    s.jobs.Try,
 		Models: s.models.Names(), DefaultModel: s.models.Default().Name, Limits: limits, IdleProgress: c.StreamProgressInterval,
-		Budgets:  c.Budgets,
+		Budgets: c.Budgets, Checkpoints: c.Checkpoints,
 		Webhooks: c.Webhooks, ImportMaxBytes: int64(c.ImportMaxBytes),
 		Ceilings: turn.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
 	})
@@ -239,6 +240,7 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterScheduleServiceServer(r, s.server.ScheduleService())
 	sessionv1.RegisterRepositoryServiceServer(r, s.server.RepositoryService())
 	sessionv1.RegisterWebhookServiceServer(r, s.server.WebhookService())
+	sessionv1.RegisterCheckpointServiceServer(r, s.server.CheckpointService())
 }
 
 // RegisterPeer registers nothing: nobody calls up.

@@ -37,6 +37,7 @@ type backend struct {
 	budgets   sessionv1.BudgetServiceClient
 	schedules sessionv1.ScheduleServiceClient
 	webhooks  sessionv1.WebhookServiceClient
+	points    sessionv1.CheckpointServiceClient
 	address   string // for people; empty for a server in this process
 	scripted  bool   // known only of a server in this process
 }
@@ -46,6 +47,7 @@ func newBackend(conn grpc.ClientConnInterface) *backend {
 	return &backend{
 		sessions: sessionv1.NewSessionServiceClient(conn), budgets: sessionv1.NewBudgetServiceClient(conn),
 		schedules: sessionv1.NewScheduleServiceClient(conn), webhooks: sessionv1.NewWebhookServiceClient(conn),
+		points: sessionv1.NewCheckpointServiceClient(conn),
 	}
 }
 

@@ -44,6 +44,7 @@ type commands struct {
 	Chat        chatCommand        `cmd:"" help:"Talk to an agent, line by line."`
 	Sessions    sessionsCommand    `cmd:"" help:"List sessions and look at them."`
 	Budgets     budgetsCommand     `cmd:"" help:"Show what may be used and what was."`
+	Checkpoints checkpointsCommand `cmd:"" help:"Make and list points to which sessions can be rewound."`
 	Schedules   schedulesCommand   `cmd:"" help:"Send messages to sessions at set times."`
 	Webhooks    webhooksCommand    `cmd:"" help:"Tell other systems when turns end."`
 	Demo        demoCommand        `cmd:"" help:"Watch the agent coder repair a small program whose test fails."`

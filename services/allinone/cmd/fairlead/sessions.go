@@ -25,6 +25,7 @@ type sessionsCommand struct {
 	Export  exportCommand  `cmd:"" help:"Write a session to a file."`
 	Import  importCommand  `cmd:"" help:"Make a session from such a file."`
 	Fork    forkCommand    `cmd:"" help:"Make a session that goes on from another one."`
+	Rewind  rewindCommand  `cmd:"" help:"Go back to a checkpoint, in the conversation and in the files."`
 	Compact compactCommand `cmd:"" help:"Shorten what the model sees of a session."`
 	Search  searchCommand  `cmd:"" help:"Find messages by their words."`
 }

@@ -47,7 +47,11 @@ func summary(e *sessionv1.Event) string {
 	case *sessionv1.Event_SessionCompacted:
 		return fmt.Sprintf("%d to %d tokens", b.SessionCompacted.GetTokensBefore(), b.SessionCompacted.GetTokensAfter())
 	case *sessionv1.Event_SessionRewound:
-		return fmt.Sprintf("void: %d to %d", b.SessionRewound.GetVoidFirstSeq(), b.SessionRewound.GetVoidLastSeq())
+		return strings.TrimSpace(fmt.Sprintf("void: %d to %d %s", b.SessionRewound.GetVoidFirstSeq(), b.SessionRewound.GetVoidLastSeq(), b.SessionRewound.GetCheckpoint()))
+	case *sessionv1.Event_SessionRewindFailed:
+		return remark(b.SessionRewindFailed.GetMessage(), b.SessionRewindFailed.GetReason())
+	case *sessionv1.Event_CheckpointFailed:
+		return remark(b.CheckpointFailed.GetMessage(), b.CheckpointFailed.GetReason())
 	default:
 		return callSummary(e)
 	}

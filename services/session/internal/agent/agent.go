@@ -33,6 +33,9 @@ type Spec struct {
 	OutputSchema  map[string]any `key:"output-schema" json:"output_schema,omitempty" help:"the JSON Schema (2020-12) of the structured output that the agent owes; it hands it over by the tool finish"`
 	PreCompaction string         `key:"pre-compaction" json:"pre_compaction,omitempty" help:"a shell command that runs in the workspace before the conversation is shortened; what it prints is kept in the summary"`
 
+	// Checkpoints that are nil are the server's; none at all switches them off.
+	Checkpoints []string `key:"checkpoints" json:"checkpoints,omitzero" help:"the tools before whose calls a step makes a checkpoint: names, beginnings such as mcp__files__*, or * for every tool that may change something; an empty list: none, and files stay when a turn is rolled back; not set: the server's"`
+
 	Network []NetworkRule `key:"network" json:"network,omitempty" help:"what the agent's commands may reach, within what the sandbox's operator allows; none: no network"`
 	Limits  Limits        `key:"limits" json:"limits,omitzero" help:"what bounds the agent's workspace and commands, below the limits of the sandbox's operator"`
 
@@ -104,6 +107,9 @@ func NewSet(configured map[string]Spec, dflt string) (*Set, error) {
 			faults = append(faults, fmt.Sprintf("agent %q: profile is missing; built-in ones are full, read-only and ask-writes", id))
 		}
 		if err := spec.checkVerdict(); err != nil {
+			faults = append(faults, fmt.Sprintf("agent %q: %v", id, err))
+		}
+		if err := CheckCheckpoints(spec.Checkpoints); err != nil {
 			faults = append(faults, fmt.Sprintf("agent %q: %v", id, err))
 		}
 		if err := spec.checkNetwork(); err != nil {

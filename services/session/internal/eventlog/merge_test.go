@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -27,5 +29,20 @@ func TestNothingOfAWriteIsLostWhenItJoinsAnother(t *testing.T) {
 		} else if reflect.ValueOf(into).FieldByIndex(f.Index).IsZero() != reflect.ValueOf(full).FieldByIndex(f.Index).IsZero() {
 			t.Errorf("%s of the later write is lost", f.Name)
 		}
+	}
+}
+
+func TestMergeDoesNotAddACheckpointThatALaterWriteRemoves(t *testing.T) {
+	into := store.Write{Checkpoints: []*sessionv1.Checkpoint{{Name: "sessions/s/checkpoints/a"}, {Name: "sessions/s/checkpoints/b"}}}
+	merge(&into, store.Write{DropCheckpoints: []string{"a", "old"}, Checkpoints: []*sessionv1.Checkpoint{{Name: "sessions/s/checkpoints/c"}}})
+	var left []string
+	for _, c := range into.Checkpoints {
+		left = append(left, c.Name)
+	}
+	if d := cmp.Diff([]string{"sessions/s/checkpoints/b", "sessions/s/checkpoints/c"}, left); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"a", "old"}, into.DropCheckpoints); d != "" {
+		t.Error(d)
 	}
 }

@@ -84,11 +84,8 @@ func (w *Work) Export(ctx context.Context, j store.Job) (*store.Job, error) {
 	return nil, nil
 }
 
-// keptSnapshots is how many snapshots of a session stay when there is no room for
-// another.
-const keptSnapshots = 100
-
-// export makes a snapshot and copies it, and removes the one of the last export.
+// export makes a snapshot and copies it, and removes the one of the last export. When
+// there is no room it removes that one first; all others are of checkpoints.
 func (w *Work) export(ctx context.Context, k store.Key, p store.Place, epoch int64, turn string) (string, error) {
 	ref := func(what string) *commonv1.CallRef {
 		return &commonv1.CallRef{
@@ -101,8 +98,8 @@ func (w *Work) export(ctx context.Context, k store.Key, p store.Place, epoch int
 		return made.GetSnapshot().GetId(), err
 	}
 	id, err := create("snapshot")
-	if apierr.Reason(err) == "TOO_MANY_SNAPSHOTS" {
-		if _, err := w.Snapshots.DeleteSnapshots(ctx, &sandboxv1.DeleteSnapshotsRequest{Call: ref("room"), KeepLast: keptSnapshots}); err != nil {
+	if apierr.Reason(err) == "TOO_MANY_SNAPSHOTS" && p.Export.Snapshot != "" {
+		if _, err := w.Snapshots.DeleteSnapshots(ctx, &sandboxv1.DeleteSnapshotsRequest{Call: ref("room"), Snapshots: []string{p.Export.Snapshot}}); err != nil {
 			return "", err
 		}
 		id, err = create("again") // a call's failure is its answer for good

@@ -11,6 +11,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
 )
 
 // AgentServer implements AgentService.
@@ -28,13 +29,23 @@ func agentNotFound(name, field string) error {
 		apierr.Resource("fairlead.dev/Agent", name, "not found"), apierr.Metadata(map[string]string{"field": field}))
 }
 
+// show is the public form of an agent.
+func (a *AgentServer) show(found agent.Agent) *sessionv1.Agent {
+	out := found.Proto(a.s.DefaultModel, found.ID == a.s.Agents.Default())
+	out.Checkpoints = found.Spec.Checkpoints
+	if out.Checkpoints == nil {
+		out.Checkpoints = a.s.Checkpoints
+	}
+	return out
+}
+
 // GetAgent reads an agent.
 func (a *AgentServer) GetAgent(_ context.Context, r *sessionv1.GetAgentRequest) (*sessionv1.GetAgentResponse, error) {
 	found, ok := a.s.Agents.Get(r.Name)
 	if !ok {
 		return nil, agentNotFound(r.Name, "name")
 	}
-	return &sessionv1.GetAgentResponse{Agent: found.Proto(a.s.DefaultModel, found.ID == a.s.Agents.Default())}, nil
+	return &sessionv1.GetAgentResponse{Agent: a.show(found)}, nil
 }
 
 // ListAgents lists a page of agents.
@@ -55,7 +66,7 @@ func (a *AgentServer) ListAgents(_ context.Context, r *sessionv1.ListAgentsReque
 			resp.NextPageToken = page.Encode("ListAgents", strings.TrimPrefix(resp.Agents[size-1].Name, "agents/"))
 			break
 		}
-		resp.Agents = append(resp.Agents, found.Proto(a.s.DefaultModel, found.ID == a.s.Agents.Default()))
+		resp.Agents = append(resp.Agents, a.show(found))
 	}
 	return resp, nil
 }

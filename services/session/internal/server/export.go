@@ -96,8 +96,11 @@ func (s *Server) writeTranscript(ctx context.Context, k store.Key, to io.Writer)
 	if err != nil {
 		return err
 	}
-	if before.ActiveTurn != "" {
+	switch {
+	case before.ActiveTurn != "":
 		return sessionActive(before.Name)
+	case before.Rewinding:
+		return sessionRewinding(before.Name)
 	}
 	w, err := transcript.NewWriter(to, before)
 	if err != nil {
@@ -116,7 +119,7 @@ func (s *Server) writeTranscript(ctx context.Context, k store.Key, to io.Writer)
 	if err != nil {
 		return err
 	}
-	if after.ActiveTurn != "" || after.LastSeq != before.LastSeq || !after.UpdateTime.AsTime().Equal(before.UpdateTime.AsTime()) {
+	if after.ActiveTurn != "" || after.Rewinding || after.LastSeq != before.LastSeq || !after.UpdateTime.AsTime().Equal(before.UpdateTime.AsTime()) {
 		return sessionActive(before.Name)
 	}
 	return w.Close()

@@ -63,6 +63,9 @@ func (s *Server) fork(ctx context.Context, from store.Key, r *sessionv1.ForkSess
 	if err != nil {
 		return storeError(err, subject{session: r.Name})
 	}
+	if source.Rewinding {
+		return sessionRewinding(source.Name)
+	}
 	head, err := s.forkPoint(ctx, from, source, r.Turn)
 	if err != nil {
 		return err

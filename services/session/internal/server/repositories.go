@@ -38,7 +38,7 @@ func (s *Server) RepositoryService() sessionv1.RepositoryServiceServer {
 // it. Repeating the request is repeating the call. Requests with the context that it
 // returns go where the workspace is.
 func (s *repositoryService) repositoryCall(ctx context.Context, session, method, requestID string) (context.Context, *commonv1.CallRef, error) {
-	epoch, err := s.Store.Epoch(ctx, key(ctx, session))
+	_, epoch, err := s.Store.PlaceOf(ctx, key(ctx, session))
 	if err != nil {
 		return ctx, nil, storeError(err, subject{session: session, requestID: requestID})
 	}

@@ -48,6 +48,8 @@ type Config struct {
 	// Models lists the configured models; DefaultModel is the default agent's.
 	Models       []string
 	DefaultModel string
+	// Checkpoints are the tools of agents that name none; see agent.Spec.
+	Checkpoints []string
 	// Limits that hold where nothing is said, and the most that may be asked for.
 	Limits, Ceilings turn.Limits
 	// Budgets are the operator's.

@@ -17,20 +17,17 @@ type Checkpoints interface {
 	// ListCheckpoints lists a session's checkpoints whose seq is below before (0:
 	// all), the last one first. ErrNotFound without the session.
 	ListCheckpoints(ctx context.Context, k Key, before int64, limit int) ([]*sessionv1.Checkpoint, error)
-	// Epoch is that of the session's last lease. It is no right to anything, and may
-	// be an older one at once; ErrNotFound.
-	Epoch(ctx context.Context, k Key) (int64, error)
 }
 
 // SnapshotsJob is the job that deletes snapshots that no checkpoint names any
-// more. seq is that of the session's log when they were given up: it tells such
-// jobs of a session apart.
-func SnapshotsJob(k Key, seq int64, snapshots []string) Job {
+// more, at least one. A snapshot is given up once, so the first tells such jobs of
+// a session apart.
+func SnapshotsJob(k Key, snapshots []string) Job {
 	body, err := json.Marshal(snapshots)
 	if err != nil {
 		panic(err) // strings always marshal
 	}
-	return Job{Tenant: k.Tenant, Kind: JobSnapshots, ID: fmt.Sprintf("%s/%d", k.Session, seq), Session: k.Session, Body: body}
+	return Job{Tenant: k.Tenant, Kind: JobSnapshots, ID: k.Session + "/" + snapshots[0], Session: k.Session, Body: body}
 }
 
 // SnapshotsOf is the session and the snapshots of a SnapshotsJob.

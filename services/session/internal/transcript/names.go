@@ -12,6 +12,8 @@ const (
 	turns     = "turns"
 	messages  = "messages"
 	schedules = "schedules"
+	// checkpoints are named by events alone: an import has none.
+	checkpoints = "checkpoints"
 )
 
 var (
@@ -62,7 +64,13 @@ func eventRefs(e *sessionv1.Event) []ref {
 	all := []ref{{&e.Turn, turns}}
 	switch b := e.Body.(type) {
 	case *sessionv1.Event_SessionRewound:
-		all = append(all, ref{&b.SessionRewound.Head, messages}, ref{&b.SessionRewound.UndoneTurn, turns})
+		all = append(all, ref{&b.SessionRewound.Head, messages}, ref{&b.SessionRewound.UndoneTurn, turns}, ref{&b.SessionRewound.Checkpoint, checkpoints})
+	case *sessionv1.Event_SessionRewindFailed:
+		all = append(all, ref{&b.SessionRewindFailed.Checkpoint, checkpoints})
+	case *sessionv1.Event_CheckpointCreated:
+		all = append(all, ref{&b.CheckpointCreated.Checkpoint, checkpoints}, ref{&b.CheckpointCreated.Head, messages})
+	case *sessionv1.Event_CheckpointFailed:
+		all = append(all, ref{&b.CheckpointFailed.Checkpoint, checkpoints})
 	case *sessionv1.Event_SessionCompacted:
 		all = append(all, ref{&b.SessionCompacted.Message, messages})
 	case *sessionv1.Event_TurnQueued:

@@ -51,11 +51,14 @@ func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message, warm *
 	if w.answered != m.Name {
 		w.begun = nil // another worker committed the message
 	}
-	if err := w.keepFiles(ctx, parent, w.openUses(m)); err != nil {
-		return err
-	}
 	c := &caller{w: w, parent: parent}
 	for _, wave := range w.waves(w.openUses(m)) {
+		if err := w.keepFiles(ctx, parent, m, wave); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // the loop sees why
+		}
 		c.runWave(ctx, wave)
 		if err := c.failure(); err != nil {
 			return err

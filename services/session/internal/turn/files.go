@@ -2,7 +2,9 @@ package turn
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -13,68 +15,118 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// keptSnapshots is how many snapshots of a session stay when there is no room for
-// another.
-const keptSnapshots = 100
-
-// filesKept is the state of the workspace before the turn's first change.
+// filesKept is what was kept of the workspace's files during a turn.
 type filesKept struct {
-	Snapshot string `json:"snapshot,omitempty"` // empty when it could not be kept
-	unknown  unknown
+	// Snapshot is of before the turn's first change; empty when it could not be kept.
+	Snapshot string `json:"snapshot,omitempty"`
+	// Step is the last one of which a checkpoint was made, or could not be. Zero was
+	// written by an older version, which kept the files once in a turn; below zero:
+	// none yet, for calls that changed something belong to tools without checkpoints.
+	Step    int32 `json:"step,omitempty"`
+	unknown unknown
 }
 
-// keepFiles keeps what the workspace's files are before the turn's first call that
-// may change them, so that they can be brought back. A successor asks by the same
-// call id and gets the same snapshot. The error is one that ends the worker.
-func (w *Worker) keepFiles(ctx, parent context.Context, uses []*sessionv1.ToolUse) error {
-	t := w.active
-	if t.run.Files != nil || !slices.ContainsFunc(uses, func(u *sessionv1.ToolUse) bool { return w.mayChange(t, u.Tool) }) {
+// keepFiles makes the step's checkpoint before the first of its calls that the
+// agent wants one for. uses are those that are about to be made, of the message m.
+// A successor asks by the same call id and gets the same snapshot, also when the
+// calls have begun meanwhile. The error is one that ends the worker.
+func (w *Worker) keepFiles(ctx, parent context.Context, m *sessionv1.Message, uses []*sessionv1.ToolUse) error {
+	t, n := w.active, w.stepNumber()
+	kept := t.run.Files
+	if kept != nil && (kept.Step == n || kept.Step == 0 && w.answered != m.Name) {
 		return nil
 	}
-	snapshot, err := w.takeSnapshot(ctx, t.id)
+	if !slices.ContainsFunc(uses, func(u *sessionv1.ToolUse) bool { return w.wantsCheckpoint(t, u.Tool) }) {
+		if kept == nil && slices.ContainsFunc(uses, func(u *sessionv1.ToolUse) bool { return w.mayChange(t, u.Tool) }) {
+			t.run.Files = &filesKept{Step: -1} // written with the next result at the latest
+		}
+		return nil
+	}
+	snapshot, err := w.takeSnapshot(ctx, fmt.Sprintf("%s.%d.files", t.id, n), fmt.Sprintf("before step %d of turns/%s", n, t.id))
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // the loop sees why
 	}
-	t.run.Files = &filesKept{Snapshot: snapshot} // written with the next result at the latest
-	if err == nil || status.Code(err) == codes.Unimplemented {
-		return nil
+	if w.log.Err() != nil {
+		return w.log.Err()
 	}
-	w.deps.Log.WarnContext(ctx, "cannot keep the files of a turn", "session", w.lease.Session, "turn", t.id, "error", err)
-	return w.log.Append(parent, store.Write{
-		Events: []*sessionv1.Event{w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
-			Reason:  "FILES_NOT_KEPT",
-			Message: "What the files were before this turn could not be kept: " + explain(err) + " Rolling the turn back will leave them as they are.",
-		}}})},
-		Turns: []*store.TurnRow{t.row()},
-	})
+	next := filesKept{Snapshot: snapshot}
+	if kept != nil {
+		next = *kept
+	}
+	next.Step = n
+	t.run.Files = &next
+	if err != nil {
+		return w.filesNotKept(ctx, parent, kept == nil, err)
+	}
+	return w.stepCheckpoint(parent, m, snapshot)
 }
 
-// takeSnapshot makes the snapshot, and room for it if there is none.
-func (w *Worker) takeSnapshot(ctx context.Context, turn string) (string, error) {
+// filesNotKept notes that a step has no checkpoint. It is synced before the step's
+// calls begin: a successor must not keep files that they have changed.
+func (w *Worker) filesNotKept(ctx, parent context.Context, first bool, err error) error {
+	write := store.Write{Turns: []*store.TurnRow{w.active.row()}}
+	if first && status.Code(err) != codes.Unimplemented {
+		w.deps.Log.WarnContext(ctx, "cannot keep the files of a turn", "session", w.lease.Session, "turn", w.active.id, "error", err)
+		write.Events = []*sessionv1.Event{w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
+			Reason:  "FILES_NOT_KEPT",
+			Message: "What the files were before this turn could not be kept: " + explain(err) + " There is no checkpoint to rewind to, and rolling the turn back will leave the files as they are.",
+		}}})}
+	}
+	return w.log.Commit(parent, write)
+}
+
+// stepCheckpoint adds the checkpoint of the step under way: before its model call.
+func (w *Worker) stepCheckpoint(ctx context.Context, m *sessionv1.Message, snapshot string) error {
+	t, n := w.active, w.stepNumber()
+	var tools []string
+	for _, u := range toolUses(m) {
+		if w.wantsCheckpoint(t, u.Tool) && !slices.Contains(tools, u.Tool) {
+			tools = append(tools, u.Tool)
+		}
+	}
+	c := &sessionv1.Checkpoint{
+		Name: w.name("checkpoints", fmt.Sprintf("%s-%d", t.id, n)), Automatic: true,
+		Description: cut(fmt.Sprintf("Before step %d: %s", n, strings.Join(tools, ", ")), 1000),
+		Turn:        t.turn.Name, Step: n, Head: m.Parent, AfterSeq: w.log.Seq(), Snapshot: snapshot,
+	}
+	if t.run.Began > 0 { // not in a step that an older version has begun
+		c.AfterSeq = t.run.Began - 1
+	}
+	write := store.Write{Turns: []*store.TurnRow{t.row()}}
+	if err := w.addCheckpoint(ctx, &write, c); err != nil {
+		return err
+	}
+	return w.log.Append(ctx, write)
+}
+
+func cut(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most])
+	}
+	return text
+}
+
+// takeSnapshot makes the snapshot of a call, and room for it if there is none. A
+// call's failure is its answer for good, so there is another id for the second try.
+func (w *Worker) takeSnapshot(ctx context.Context, call, description string) (string, error) {
 	create := func(call string) (id string, err error) {
 		err = patiently(ctx, func() error {
 			made, err := w.deps.Snapshots.CreateSnapshot(ctx, &sandboxv1.CreateSnapshotRequest{
-				Call: w.callRef(call), Description: "before the first change of turns/" + turn,
+				Call: w.callRef(call), Description: description,
 			})
 			id = made.GetSnapshot().GetId()
 			return err
 		})
 		return id, err
 	}
-	id, err := create(turn + ".files")
+	id, err := create(call)
 	if apierr.Reason(err) != "TOO_MANY_SNAPSHOTS" {
 		return id, err
 	}
-	err = patiently(ctx, func() error {
-		_, err := w.deps.Snapshots.DeleteSnapshots(ctx, &sandboxv1.DeleteSnapshotsRequest{
-			Call: w.callRef(turn + ".files.room"), KeepLast: keptSnapshots,
-		})
-		return err
-	})
-	if err != nil {
+	if err := w.makeRoom(ctx, call+".room"); err != nil {
 		return "", err
 	}
-	return create(turn + ".files.again") // a call's failure is its answer for good
+	return create(call + ".again")
 }
 
 // restoreFiles makes the files what they were before a turn, and tells whether
@@ -101,4 +153,19 @@ func (w *Worker) restoreFiles(ctx context.Context, t *active) bool {
 // mayChange tells whether a call of a tool may change something.
 func (w *Worker) mayChange(t *active, tool string) bool {
 	return tool != "TodoWrite" && !w.readOnlyTools[tool] && t.client[tool] == nil
+}
+
+// wantsCheckpoint tells whether a checkpoint is to be made before a tool's calls.
+func (w *Worker) wantsCheckpoint(t *active, tool string) bool {
+	wanted := w.spec.Checkpoints
+	if wanted == nil {
+		wanted = w.deps.Checkpoints.Tools
+	}
+	return slices.ContainsFunc(wanted, func(pattern string) bool {
+		if pattern == "*" {
+			return w.mayChange(t, tool)
+		}
+		begin, open := strings.CutSuffix(pattern, "*")
+		return tool == pattern || open && strings.HasPrefix(tool, begin)
+	})
 }

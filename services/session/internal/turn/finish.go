@@ -43,6 +43,10 @@ func (w *Worker) finish(ctx context.Context, write store.Write, state sessionv1.
 	if t.undo {
 		undone = w.rewind(&write, t)
 		restored = w.restoreFiles(ctx, t)
+		if err := w.loadCheckpoints(ctx); err != nil {
+			return err
+		}
+		w.dropCheckpoints(&write, func(c *sessionv1.Checkpoint) bool { return c.Seq >= t.run.StartSeq })
 	}
 	none := ""
 	write.ActiveTurn = &none

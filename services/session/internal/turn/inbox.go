@@ -45,6 +45,10 @@ func (w *Worker) take(ctx context.Context, c store.Command) error {
 		return w.takeToolResult(ctx, c)
 	case store.CommandRepository:
 		return w.takeRepository(ctx, c)
+	case store.CommandCheckpoint:
+		return w.takeCheckpoint(ctx, c)
+	case store.CommandRewind:
+		return w.takeRewind(ctx, c)
 	case store.CommandCompact:
 		w.compacts = append(w.compacts, c) // done between two steps, or when nothing runs
 		return nil

@@ -64,7 +64,7 @@ func (w *Worker) ensurePlace(ctx, parent context.Context) (moved bool, err error
 // the assistant's message is committed after it.
 func (w *Worker) placeNew(parent context.Context, was store.Place) error {
 	p := store.Place{Node: w.deps.Nodes.First(w.lease.Key), Generation: was.Generation + 1}
-	if was.Generation == 0 && w.session.FinishedTurns+w.active.turn.Steps > 0 {
+	if was.Generation == 0 && (w.session.FinishedTurns > 0 || w.active != nil && w.active.turn.Steps > 0) {
 		p.Node = w.deps.Nodes.Names[0] // made when there was only one
 	}
 	w.place.Store(&p)

@@ -45,6 +45,7 @@ type run struct {
 	Finished  []byte              `json:"finished,omitempty"`  // StepFinished of the step whose calls run
 	Files     *filesKept          `json:"files,omitempty"`     // nil before the turn's first change
 	LeftNode  string              `json:"left_node,omitempty"` // from where the workspace is being moved
+	Began     int64               `json:"began,omitempty"`     // first number of the last attempt of the step under way, its calls included
 	unknown   unknown
 }
 

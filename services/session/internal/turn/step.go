@@ -142,6 +142,7 @@ func (w *Worker) beginAttempt(ctx context.Context, resolved Resolved) error {
 	n := w.stepNumber()
 	t.run.Attempt++
 	t.run.StepSeq = w.log.Seq() + 1
+	t.run.Began = t.run.StepSeq
 	started := w.event(n, &sessionv1.Event{Body: &sessionv1.Event_StepStarted{StepStarted: &sessionv1.StepStarted{
 		Model: resolved.Provider + ":" + resolved.Name, Attempt: int32(t.run.Attempt),
 	}}})

@@ -82,6 +82,8 @@ type Deps struct {
 	// Budgets are the operator's.
 	Budgets    budget.Config
 	Compaction Compaction
+	// Checkpoints are the operator's wishes.
+	Checkpoints Checkpoints
 	// MaxClaims is how often a turn may be taken up without a new committed step.
 	MaxClaims int
 }
@@ -116,14 +118,16 @@ type Worker struct {
 	loaded        bool // path is loaded
 	active        *active
 	claims        int
-	taken         map[int64]bool  // commands that were seen
-	parallelTools map[string]bool // tools whose calls may run at the same time
-	readOnlyTools map[string]bool // tools that change nothing
-	answered      string          // the assistant message whose calls this worker began
-	begun         map[string]bool // calls of it that tools was asked for
-	untold        string          // what the model has to know with the next results
-	compacts      []store.Command // requests to compact that were not met yet
-	counted       counted         // by the provider, last
+	taken         map[int64]bool          // commands that were seen
+	parallelTools map[string]bool         // tools whose calls may run at the same time
+	readOnlyTools map[string]bool         // tools that change nothing
+	answered      string                  // the assistant message whose calls this worker began
+	begun         map[string]bool         // calls of it that tools was asked for
+	untold        string                  // what the model has to know with the next results
+	compacts      []store.Command         // requests to compact that were not met yet
+	counted       counted                 // by the provider, last
+	wanted        []store.Command         // checkpoints that were asked for and are not made yet
+	kept          []*sessionv1.Checkpoint // the oldest first; nil: not loaded
 
 	place    atomic.Pointer[store.Place] // of the workspace; nil: none yet
 	draining atomic.Bool                 // to stop before the next step
@@ -181,6 +185,12 @@ func (w *Worker) Run(ctx context.Context) error {
 		}
 		if w.active != nil && !w.active.waiting() {
 			if err := w.runTurn(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		if len(w.wanted) > 0 {
+			if err := w.makeWanted(ctx, ctx); err != nil {
 				return err
 			}
 			continue
@@ -323,6 +333,8 @@ func (w *Worker) advance(ctx, parent context.Context, warm *warming) error {
 			return err
 		}
 		return ErrHandOver
+	case last.Role == sessionv1.Role_ROLE_USER && len(w.wanted) > 0:
+		return w.makeWanted(ctx, parent)
 	case last.Role == sessionv1.Role_ROLE_USER && len(w.compacts) > 0:
 		return w.compactAsked(ctx, parent)
 	case last.Role == sessionv1.Role_ROLE_USER:

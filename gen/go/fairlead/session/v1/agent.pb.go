@@ -58,7 +58,12 @@ type Agent struct {
 	// and say why.
 	Limits *AgentLimits `protobuf:"bytes,12,opt,name=limits,proto3" json:"limits,omitempty"`
 	// The Git repositories that a session of the agent begins with.
-	Repositories  []*AgentRepository `protobuf:"bytes,16,rep,name=repositories,proto3" json:"repositories,omitempty"`
+	Repositories []*AgentRepository `protobuf:"bytes,16,rep,name=repositories,proto3" json:"repositories,omitempty"`
+	// The tools before whose calls a step makes a checkpoint. `*` stands for every
+	// tool that may change something; a name that ends in `*` for all that begin so.
+	// None: no automatic checkpoints, and files are not brought back when a turn is
+	// rolled back.
+	Checkpoints   []string `protobuf:"bytes,17,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -184,6 +189,13 @@ func (x *Agent) GetRepositories() []*AgentRepository {
 	return nil
 }
 
+func (x *Agent) GetCheckpoints() []string {
+	if x != nil {
+		return x.Checkpoints
+	}
+	return nil
+}
+
 // AgentLimits bound the workspace of an agent's session and all that runs in it.
 // Zero takes the operator's limit.
 type AgentLimits struct {
@@ -211,12 +223,7 @@ type AgentLimits struct {
 	// How long a command may run that does not say.
 	Timeout *durationpb.Duration `protobuf:"bytes,10,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	// How long a command may ask to run.
-	MaxTimeout *durationpb.Duration `protobuf:"bytes,11,opt,name=max_timeout,json=maxTimeout,proto3" json:"max_timeout,omitempty"`
-	// The tools before whose calls a step makes a checkpoint. `*` stands for every
-	// tool that may change something; a name that ends in `*` for all that begin so.
-	// None: no automatic checkpoints, and files are not brought back when a turn is
-	// rolled back.
-	Checkpoints   []string `protobuf:"bytes,17,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"`
+	MaxTimeout    *durationpb.Duration `protobuf:"bytes,11,opt,name=max_timeout,json=maxTimeout,proto3" json:"max_timeout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -324,13 +331,6 @@ func (x *AgentLimits) GetTimeout() *durationpb.Duration {
 func (x *AgentLimits) GetMaxTimeout() *durationpb.Duration {
 	if x != nil {
 		return x.MaxTimeout
-	}
-	return nil
-}
-
-func (x *AgentLimits) GetCheckpoints() []string {
-	if x != nil {
-		return x.Checkpoints
 	}
 	return nil
 }
@@ -538,7 +538,7 @@ var File_fairlead_session_v1_agent_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xaa\x04\n" +
+	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xcc\x04\n" +
 	"\x05Agent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12 \n" +
@@ -553,8 +553,9 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	" \x01(\v2\x17.google.protobuf.StructR\foutputSchema\x12?\n" +
 	"\anetwork\x18\v \x03(\v2%.fairlead.session.v1.AgentNetworkRuleR\anetwork\x128\n" +
 	"\x06limits\x18\f \x01(\v2 .fairlead.session.v1.AgentLimitsR\x06limits\x12H\n" +
-	"\frepositories\x18\x10 \x03(\v2$.fairlead.session.v1.AgentRepositoryR\frepositories:6\xeaA3\n" +
-	"\x12fairlead.dev/Agent\x12\x0eagents/{agent}*\x06agents2\x05agent\"\xd6\x03\n" +
+	"\frepositories\x18\x10 \x03(\v2$.fairlead.session.v1.AgentRepositoryR\frepositories\x12 \n" +
+	"\vcheckpoints\x18\x11 \x03(\tR\vcheckpoints:6\xeaA3\n" +
+	"\x12fairlead.dev/Agent\x12\x0eagents/{agent}*\x06agents2\x05agent\"\xb4\x03\n" +
 	"\vAgentLimits\x12!\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x1c\n" +
 	"\tprocesses\x18\x02 \x01(\x05R\tprocesses\x12\x1d\n" +
@@ -572,8 +573,7 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\atimeout\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12:\n" +
 	"\vmax_timeout\x18\v \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"maxTimeout\x12 \n" +
-	"\vcheckpoints\x18\x11 \x03(\tR\vcheckpoints\"\x95\x01\n" +
+	"maxTimeout\"\x95\x01\n" +
 	"\x0fAgentRepository\x12\x10\n" +
 	"\x03url\x18\x01 \x01(\tR\x03url\x12\x10\n" +
 	"\x03ref\x18\x02 \x01(\tR\x03ref\x12\x1c\n" +

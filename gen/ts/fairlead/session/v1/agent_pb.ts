@@ -13,7 +13,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/agent.proto.
  */
 export const file_fairlead_session_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("Ch9mYWlybGVhZC9zZXNzaW9uL3YxL2FnZW50LnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIq0DCgVBZ2VudBIMCgRuYW1lGAEgASgJEhAKCHJldmlzaW9uGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEg0KBW1vZGVsGAQgASgJEg0KBXRvb2xzGAUgAygJEg8KB3Byb2ZpbGUYBiABKAkSEAoIZ3JlZXRpbmcYByABKAkSDwoHZGVmYXVsdBgIIAEoCBIPCgd2ZXJkaWN0GAkgASgJEi4KDW91dHB1dF9zY2hlbWEYCiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjYKB25ldHdvcmsYCyADKAsyJS5mYWlybGVhZC5zZXNzaW9uLnYxLkFnZW50TmV0d29ya1J1bGUSMAoGbGltaXRzGAwgASgLMiAuZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudExpbWl0cxI6CgxyZXBvc2l0b3JpZXMYECADKAsyJC5mYWlybGVhZC5zZXNzaW9uLnYxLkFnZW50UmVwb3NpdG9yeTo26kEzChJmYWlybGVhZC5kZXYvQWdlbnQSDmFnZW50cy97YWdlbnR9KgZhZ2VudHMyBWFnZW50IsECCgtBZ2VudExpbWl0cxIUCgxtZW1vcnlfYnl0ZXMYASABKAMSEQoJcHJvY2Vzc2VzGAIgASgFEhIKCmNwdV9taWxsaXMYAyABKAMSEgoKZmlsZV9ieXRlcxgEIAEoAxISCgpvcGVuX2ZpbGVzGAUgASgFEhQKDG91dHB1dF9ieXRlcxgGIAEoAxITCgtmbG9vZF9ieXRlcxgHIAEoAxIXCg93b3Jrc3BhY2VfYnl0ZXMYCCABKAMSGAoQd29ya3NwYWNlX2lub2RlcxgJIAEoAxIqCgd0aW1lb3V0GAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi4KC21heF90aW1lb3V0GAsgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhMKC2NoZWNrcG9pbnRzGBEgAygJImsKD0FnZW50UmVwb3NpdG9yeRILCgN1cmwYASABKAkSCwoDcmVmGAIgASgJEhEKCWRpcmVjdG9yeRgDIAEoCRINCgVkZXB0aBgEIAEoBRIOCgZicmFuY2gYBSABKAkSDAoEcHVzaBgGIAEoCSJ+ChBBZ2VudE5ldHdvcmtSdWxlEgwKBG5hbWUYASABKAkSDAoEaG9zdBgCIAEoCRINCgVwb3J0cxgDIAMoBRIPCgdtZXRob2RzGAQgAygJEg0KBXBhdGhzGAUgAygJEgsKA3RscxgGIAEoCRISCgpjcmVkZW50aWFsGAcgASgJQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_google_api_resource, file_google_protobuf_duration, file_google_protobuf_struct]);
+  fileDesc("Ch9mYWlybGVhZC9zZXNzaW9uL3YxL2FnZW50LnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIsIDCgVBZ2VudBIMCgRuYW1lGAEgASgJEhAKCHJldmlzaW9uGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEg0KBW1vZGVsGAQgASgJEg0KBXRvb2xzGAUgAygJEg8KB3Byb2ZpbGUYBiABKAkSEAoIZ3JlZXRpbmcYByABKAkSDwoHZGVmYXVsdBgIIAEoCBIPCgd2ZXJkaWN0GAkgASgJEi4KDW91dHB1dF9zY2hlbWEYCiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjYKB25ldHdvcmsYCyADKAsyJS5mYWlybGVhZC5zZXNzaW9uLnYxLkFnZW50TmV0d29ya1J1bGUSMAoGbGltaXRzGAwgASgLMiAuZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudExpbWl0cxI6CgxyZXBvc2l0b3JpZXMYECADKAsyJC5mYWlybGVhZC5zZXNzaW9uLnYxLkFnZW50UmVwb3NpdG9yeRITCgtjaGVja3BvaW50cxgRIAMoCTo26kEzChJmYWlybGVhZC5kZXYvQWdlbnQSDmFnZW50cy97YWdlbnR9KgZhZ2VudHMyBWFnZW50IqwCCgtBZ2VudExpbWl0cxIUCgxtZW1vcnlfYnl0ZXMYASABKAMSEQoJcHJvY2Vzc2VzGAIgASgFEhIKCmNwdV9taWxsaXMYAyABKAMSEgoKZmlsZV9ieXRlcxgEIAEoAxISCgpvcGVuX2ZpbGVzGAUgASgFEhQKDG91dHB1dF9ieXRlcxgGIAEoAxITCgtmbG9vZF9ieXRlcxgHIAEoAxIXCg93b3Jrc3BhY2VfYnl0ZXMYCCABKAMSGAoQd29ya3NwYWNlX2lub2RlcxgJIAEoAxIqCgd0aW1lb3V0GAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi4KC21heF90aW1lb3V0GAsgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uImsKD0FnZW50UmVwb3NpdG9yeRILCgN1cmwYASABKAkSCwoDcmVmGAIgASgJEhEKCWRpcmVjdG9yeRgDIAEoCRINCgVkZXB0aBgEIAEoBRIOCgZicmFuY2gYBSABKAkSDAoEcHVzaBgGIAEoCSJ+ChBBZ2VudE5ldHdvcmtSdWxlEgwKBG5hbWUYASABKAkSDAoEaG9zdBgCIAEoCRINCgVwb3J0cxgDIAMoBRIPCgdtZXRob2RzGAQgAygJEg0KBXBhdGhzGAUgAygJEgsKA3RscxgGIAEoCRISCgpjcmVkZW50aWFsGAcgASgJQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_google_api_resource, file_google_protobuf_duration, file_google_protobuf_struct]);
 
 /**
  * Agent is a named configuration of what answers in a session.
@@ -117,6 +117,16 @@ export type Agent = Message<"fairlead.session.v1.Agent"> & {
    * @generated from field: repeated fairlead.session.v1.AgentRepository repositories = 16;
    */
   repositories: AgentRepository[];
+
+  /**
+   * The tools before whose calls a step makes a checkpoint. `*` stands for every
+   * tool that may change something; a name that ends in `*` for all that begin so.
+   * None: no automatic checkpoints, and files are not brought back when a turn is
+   * rolled back.
+   *
+   * @generated from field: repeated string checkpoints = 17;
+   */
+  checkpoints: string[];
 };
 
 /**
@@ -211,16 +221,6 @@ export type AgentLimits = Message<"fairlead.session.v1.AgentLimits"> & {
    * @generated from field: google.protobuf.Duration max_timeout = 11;
    */
   maxTimeout?: Duration | undefined;
-
-  /**
-   * The tools before whose calls a step makes a checkpoint. `*` stands for every
-   * tool that may change something; a name that ends in `*` for all that begin so.
-   * None: no automatic checkpoints, and files are not brought back when a turn is
-   * rolled back.
-   *
-   * @generated from field: repeated string checkpoints = 17;
-   */
-  checkpoints: string[];
 };
 
 /**

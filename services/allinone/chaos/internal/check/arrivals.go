@@ -184,7 +184,7 @@ func (c *checker) voids(s *record.Session) {
 		if r := e.GetStepRestarted(); r.GetVoidLastSeq() > 0 && (!begins[r.GetVoidFirstSeq()] || !ends[r.GetVoidLastSeq()] || r.GetVoidFirstSeq() > r.GetVoidLastSeq()) {
 			c.fault(Voids, s, "step.restarted at %d names %d..%d, which are not whole events before it", e.GetSeq(), r.GetVoidFirstSeq(), r.GetVoidLastSeq())
 		}
-		if r := e.GetSessionRewound(); r != nil && (r.GetVoidFirstSeq() != started[r.GetUndoneTurn()] || r.GetVoidLastSeq() != e.GetFirstSeq()-1) {
+		if r := e.GetSessionRewound(); r.GetUndoneTurn() != "" && (r.GetVoidFirstSeq() != started[r.GetUndoneTurn()] || r.GetVoidLastSeq() != e.GetFirstSeq()-1) {
 			c.fault(Voids, s, "session.rewound at %d names %d..%d for a turn that began at %d", e.GetSeq(), r.GetVoidFirstSeq(), r.GetVoidLastSeq(), started[r.GetUndoneTurn()])
 		}
 		begins[e.GetFirstSeq()], ends[e.GetSeq()] = true, true

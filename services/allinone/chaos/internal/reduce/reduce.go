@@ -59,14 +59,14 @@ func (l *Log) Add(e *sessionv1.Event) error {
 	return nil
 }
 
-// void is a range of numbers in which the events of some turns no longer count.
+// void is a range of numbers in which the events of some turns no longer count, or of all.
 type void struct {
 	first, last int64
-	turns       map[string]bool
+	turns       map[string]bool // nil: all
 }
 
 func (v void) covers(e *sessionv1.Event) bool {
-	return v.turns[e.GetTurn()] && v.first <= e.GetFirstSeq() && e.GetSeq() <= v.last
+	return (v.turns == nil || v.turns[e.GetTurn()]) && v.first <= e.GetFirstSeq() && e.GetSeq() <= v.last
 }
 
 // voids are the ranges that restarted steps and rewinds name. A rewind takes the turns along that were steered into the
@@ -81,6 +81,10 @@ func (l *Log) voids() []void {
 		case *sessionv1.Event_StepRestarted:
 			all = append(all, void{b.StepRestarted.GetVoidFirstSeq(), b.StepRestarted.GetVoidLastSeq(), map[string]bool{e.GetTurn(): true}})
 		case *sessionv1.Event_SessionRewound:
+			if b.SessionRewound.GetCheckpoint() != "" {
+				all = append(all, void{first: b.SessionRewound.GetVoidFirstSeq(), last: b.SessionRewound.GetVoidLastSeq()})
+				continue
+			}
 			v := void{b.SessionRewound.GetVoidFirstSeq(), b.SessionRewound.GetVoidLastSeq(), map[string]bool{b.SessionRewound.GetUndoneTurn(): true}}
 			for _, t := range steered[b.SessionRewound.GetUndoneTurn()] {
 				v.turns[t] = true

@@ -11,7 +11,6 @@ import (
 const (
 	GetCheckpoint   Method = "GetCheckpoint"
 	ListCheckpoints Method = "ListCheckpoints"
-	Epoch           Method = "Epoch"
 )
 
 // GetCheckpoint implements store.Checkpoints.
@@ -22,9 +21,4 @@ func (s *Store) GetCheckpoint(ctx context.Context, k store.Key, id string) (*ses
 // ListCheckpoints implements store.Checkpoints.
 func (s *Store) ListCheckpoints(ctx context.Context, k store.Key, before int64, limit int) ([]*sessionv1.Checkpoint, error) {
 	return do(ctx, s, ListCheckpoints, func() ([]*sessionv1.Checkpoint, error) { return s.inner.ListCheckpoints(ctx, k, before, limit) })
-}
-
-// Epoch implements store.Checkpoints.
-func (s *Store) Epoch(ctx context.Context, k store.Key) (int64, error) {
-	return do(ctx, s, Epoch, func() (int64, error) { return s.inner.Epoch(ctx, k) })
 }

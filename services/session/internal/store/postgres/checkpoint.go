@@ -55,9 +55,3 @@ func (s *Store) ListCheckpoints(ctx context.Context, k store.Key, before int64, 
 	}
 	return backend.Decode[sessionv1.Checkpoint](bodies)
 }
-
-// Epoch implements store.Checkpoints.
-func (s *Store) Epoch(ctx context.Context, k store.Key) (epoch int64, err error) {
-	err = s.pool.QueryRow(ctx, "select epoch from sessions where tenant = $1 and session = $2", k.Tenant, k.Session).Scan(&epoch)
-	return epoch, fail("read the session's epoch", err)
-}

@@ -51,9 +51,3 @@ func (s *Store) ListCheckpoints(ctx context.Context, k store.Key, before int64, 
 	}
 	return backend.Decode[sessionv1.Checkpoint](bodies)
 }
-
-// Epoch implements store.Checkpoints.
-func (s *Store) Epoch(ctx context.Context, k store.Key) (epoch int64, err error) {
-	err = s.db.R.QueryRowContext(ctx, "select epoch from sessions where tenant = ? and session = ?", k.Tenant, k.Session).Scan(&epoch)
-	return epoch, s.fail("read the session's epoch", err)
-}

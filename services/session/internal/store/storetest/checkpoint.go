@@ -76,8 +76,7 @@ func testCheckpoints(t *testing.T, open func(t *testing.T) store.Store) {
 		k := f.create(key("s"))
 		_, none := f.GetCheckpoint(f.ctx(), k, "x")
 		_, list := f.ListCheckpoints(f.ctx(), key("other"), 0, 0)
-		_, epoch := f.Epoch(f.ctx(), key("other"))
-		for _, err := range []error{none, list, epoch} {
+		for _, err := range []error{none, list} {
 			if !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("got %v", err)
 			}
@@ -132,14 +131,6 @@ func testCheckpoints(t *testing.T, open func(t *testing.T) store.Store) {
 		f.create(mine)
 		if d := cmp.Diff("", f.checkpoints(mine, 0, 0)); d != "" {
 			t.Errorf("after the session was made again: %s", d)
-		}
-	})
-
-	t.Run("the epoch is the last lease's", func(t *testing.T) {
-		f := newFixture(t, open)
-		l := f.gained(key("s"))
-		if got, err := f.Epoch(f.ctx(), l.Key); err != nil || got != l.Epoch {
-			t.Errorf("got %d, %v, want %d", got, err, l.Epoch)
 		}
 	})
 

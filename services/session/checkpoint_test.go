@@ -1,0 +1,588 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
+)
+
+// building has turns with several steps that change something, and one between
+// that only reads.
+const building = `
+turns:
+  - when: build
+    steps:
+      - tools: [{name: Read, input: {file_path: a}}, {name: Bash, input: {command: one}}, {name: Bash, input: {command: two}}]
+      - tools: [{name: Read, input: {file_path: b}}]
+      - tools: [{name: Bash, input: {command: three}}]
+      - text: [built]
+  - when: block
+    steps: [{tools: [{name: Bash, input: {command: block}}]}, {text: [never]}]
+  - when: write
+    steps: [{tools: [{name: Write, input: {file_path: a}}]}, {text: [written]}]
+  - when: look
+    steps: [{tools: [{name: Read, input: {file_path: a}}]}, {text: [looked]}]
+fallback: {steps: [{text: [ok]}]}
+`
+
+const built = `
+user: "build"
+assistant: use Read, use Bash, use Bash
+user: OK, OK, OK
+assistant: use Read
+user: OK
+assistant: use Bash
+user: OK
+assistant: "built"`
+
+func (f *fixture) points() sessionv1.CheckpointServiceClient {
+	return sessionv1.NewCheckpointServiceClient(f.conn)
+}
+
+// checkpoints lists a session's checkpoints, the oldest first.
+func (f *fixture) checkpoints(ctx context.Context, t *testing.T, s string) []*sessionv1.Checkpoint {
+	t.Helper()
+	resp, err := f.points().ListCheckpoints(ctx, &sessionv1.ListCheckpointsRequest{Parent: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Reverse(resp.Checkpoints)
+	return resp.Checkpoints
+}
+
+func (f *fixture) rewind(ctx context.Context, t *testing.T, r *sessionv1.RewindSessionRequest) *sessionv1.RewindSessionResponse {
+	t.Helper()
+	resp, err := f.points().RewindSession(ctx, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp
+}
+
+// agree checks that the files hold what the calls of the conversation did, and
+// nothing else.
+func agree(p *peers, conversation []*sessionv1.Message) error {
+	var done []string
+	for _, m := range conversation {
+		for _, b := range m.Blocks {
+			if u := b.GetToolUse(); u.GetTool() == "Bash" || u.GetTool() == "Write" {
+				done = append(done, u.CallId)
+			}
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.Equal(done, p.changes) {
+		return fmt.Errorf("the files hold the calls %v, and the conversation has %v", p.changes, done)
+	}
+	return nil
+}
+
+// eventsAgree checks that the events that count are those of the conversation's calls.
+func eventsAgree(log []*sessionv1.Event, conversation []*sessionv1.Message) error {
+	var told, has []string
+	for _, e := range valid(log) {
+		if c := e.GetToolCallFinished(); c != nil {
+			told = append(told, c.CallId)
+		}
+	}
+	for _, m := range conversation {
+		for _, b := range m.Blocks {
+			if r := b.GetToolResult(); r != nil {
+				has = append(has, r.CallId)
+			}
+		}
+	}
+	slices.Sort(told) // calls that run at the same time end in any order
+	slices.Sort(has)
+	if !slices.Equal(told, has) {
+		return fmt.Errorf("the events that count tell of the calls %v, and the conversation has %v", told, has)
+	}
+	return nil
+}
+
+// wantCleared waits until so many snapshots were deleted.
+func (f *fixture) wantCleared(ctx context.Context, t *testing.T, n int) {
+	t.Helper()
+	until(ctx, t, func() ([]string, error) {
+		f.peers.mu.Lock()
+		defer f.peers.mu.Unlock()
+		return slices.Clone(f.peers.cleared), nil
+	}, func(cleared []string) bool { return len(cleared) == n })
+}
+
+func (f *fixture) wantAgreement(ctx context.Context, t *testing.T, s, conversation string) {
+	t.Helper()
+	f.wantConversation(ctx, t, s, conversation)
+	if err := agree(f.peers, f.messages(ctx, t, s)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestASessionIsRewoundToWhereItsStepsChangedSomething(t *testing.T) {
+	ctx := deadline(t)
+	for name, c := range map[string]struct {
+		to     func(all []*sessionv1.Checkpoint) *sessionv1.RewindSessionRequest
+		want   string
+		remain int
+	}{
+		"to the first": {func(all []*sessionv1.Checkpoint) *sessionv1.RewindSessionRequest {
+			return &sessionv1.RewindSessionRequest{Checkpoint: all[0].Name}
+		}, `user: "build"`, 1},
+		"to the second": {func(all []*sessionv1.Checkpoint) *sessionv1.RewindSessionRequest {
+			return &sessionv1.RewindSessionRequest{Checkpoint: all[1].Name}
+		}, `
+user: "build"
+assistant: use Read, use Bash, use Bash
+user: OK, OK, OK
+assistant: use Read
+user: OK`, 2},
+		"to the last but one": {func([]*sessionv1.Checkpoint) *sessionv1.RewindSessionRequest {
+			return &sessionv1.RewindSessionRequest{LatestButOne: true}
+		}, `user: "build"`, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t, building)
+			s := f.session(ctx, t)
+			f.turn(ctx, t, s, "build")
+			f.wantAgreement(ctx, t, s, built)
+			all := f.checkpoints(ctx, t, s)
+			if len(all) != 2 || !all[0].Automatic || all[0].Step != 1 || all[1].Step != 3 || all[0].Description != "Before step 1: Bash" {
+				t.Fatalf("checkpoints %v; %s", all, names(f.log(ctx, t, s)))
+			}
+			if n := len(f.peers.snapshots); n != 2 {
+				t.Errorf("the sandbox was asked for %d snapshots: %v", n, f.peers.snapshots)
+			}
+			r := c.to(all)
+			r.Name, r.RequestId = s, "back"
+			resp := f.rewind(ctx, t, r)
+			f.wantAgreement(ctx, t, s, c.want)
+			if resp.Session.Rewinding || resp.Session.Head != all[c.remain-1].Head || resp.Checkpoint != all[c.remain-1].Name {
+				t.Errorf("it answered %v", resp)
+			}
+			if got := f.checkpoints(ctx, t, s); len(got) != c.remain {
+				t.Errorf("checkpoints afterwards %v", got)
+			}
+			if err := eventsAgree(f.log(ctx, t, s), f.messages(ctx, t, s)); err != nil {
+				t.Error(err)
+			}
+			again := f.rewind(ctx, t, r)
+			if again.Checkpoint != resp.Checkpoint || len(f.peers.restored) != 1 {
+				t.Errorf("repeated, it answered %v and restored %v", again, f.peers.restored)
+			}
+			f.wantCleared(ctx, t, 2-c.remain)
+			f.turn(ctx, t, s, "look")
+			f.wantAgreement(ctx, t, s, c.want+`
+user: "look"
+assistant: use Read
+user: OK
+assistant: "looked"`)
+		})
+	}
+}
+
+func TestARewindIsRefusedDuringATurn(t *testing.T) {
+	f := start(t, building)
+	ctx := deadline(t)
+	s := f.session(ctx, t)
+	f.turn(ctx, t, s, "build")
+	first := f.checkpoints(ctx, t, s)[0].Name
+	turn := f.create(ctx, t, s, "block")
+	<-f.peers.blocked
+	for _, r := range []*sessionv1.RewindSessionRequest{{Name: s, Checkpoint: first}, {Name: s, LatestButOne: true}} {
+		_, err := f.points().RewindSession(ctx, r)
+		if apierr.Reason(err) != "TURN_ACTIVE" || status.Code(err) != codes.FailedPrecondition || !strings.Contains(apierr.Message(err), "Interrupt it") {
+			t.Errorf("while a turn runs: %v", err)
+		}
+	}
+	f.interrupt(ctx, t, &sessionv1.InterruptSessionRequest{Name: s})
+	f.waitForEnd(ctx, t, turn.Name)
+	f.rewind(ctx, t, &sessionv1.RewindSessionRequest{Name: s, Checkpoint: first})
+	f.wantAgreement(ctx, t, s, `user: "build"`)
+	waits := f.create(ctx, t, s, "write")
+	f.waitForAsk(ctx, t, s)
+	if _, err := f.points().RewindSession(ctx, &sessionv1.RewindSessionRequest{Name: s, Checkpoint: first}); apierr.Reason(err) != "TURN_ACTIVE" {
+		t.Errorf("while turn %s waits: %v", waits.Name, err)
+	}
+}
+
+func TestARewindThatCannotBeDoneLeavesTheConversation(t *testing.T) {
+	for name, c := range map[string]struct {
+		request *sessionv1.RewindSessionRequest
+		before  func(*peers)
+		code    codes.Code
+		reason  string
+	}{
+		"to what never was":            {&sessionv1.RewindSessionRequest{Checkpoint: "/checkpoints/none"}, nil, codes.NotFound, "CHECKPOINT_NOT_FOUND"},
+		"with a snapshot that is lost": {&sessionv1.RewindSessionRequest{LatestButOne: true}, func(p *peers) { p.broken["lost snapshot"] = 1 }, codes.FailedPrecondition, "REWIND_FAILED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t, building)
+			ctx := deadline(t)
+			s := f.session(ctx, t)
+			f.turn(ctx, t, s, "build")
+			if c.before != nil {
+				c.before(f.peers)
+			}
+			c.request.Name, c.request.RequestId = s, "r"
+			if c.request.Checkpoint != "" {
+				c.request.Checkpoint = s + "/checkpoints/none"
+			}
+			for range 2 {
+				_, err := f.points().RewindSession(ctx, c.request)
+				if apierr.Reason(err) != c.reason || status.Code(err) != c.code {
+					t.Errorf("got %v", err)
+				}
+			}
+			f.wantAgreement(ctx, t, s, built)
+			if n := len(f.checkpoints(ctx, t, s)); n != 2 {
+				t.Errorf("%d checkpoints are left", n)
+			}
+		})
+	}
+	t.Run("to the last but one of one", func(t *testing.T) {
+		f := start(t, building)
+		ctx := deadline(t)
+		s := f.session(ctx, t)
+		if _, err := f.points().CreateCheckpoint(ctx, &sessionv1.CreateCheckpointRequest{Parent: s}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := f.points().RewindSession(ctx, &sessionv1.RewindSessionRequest{Name: s, LatestButOne: true})
+		if apierr.Reason(err) != "CHECKPOINT_NOT_FOUND" {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestARewindWaitsForASandboxThatIsAway(t *testing.T) {
+	f := start(t, building)
+	ctx := deadline(t)
+	s := f.session(ctx, t)
+	f.turn(ctx, t, s, "build")
+	f.peers.mu.Lock()
+	f.peers.broken["RestoreSnapshot"], f.peers.broken["DeleteSnapshots"] = 2, 1
+	f.peers.mu.Unlock()
+	done := make(chan error, 1)
+	go func() {
+		_, err := f.points().RewindSession(ctx, &sessionv1.RewindSessionRequest{Name: s, LatestButOne: true})
+		done <- err
+	}()
+	until(ctx, t, func() (bool, error) {
+		got, err := f.GetSession(ctx, &sessionv1.GetSessionRequest{Name: s})
+		return got.GetSession().GetRewinding(), err
+	}, func(is bool) bool { return is })
+	refused := func(what string, err error) {
+		t.Helper()
+		if apierr.Reason(err) != "SESSION_REWINDING" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err := f.ForkSession(ctx, &sessionv1.ForkSessionRequest{Name: s})
+	refused("fork", err)
+	_, err = f.tryExport(ctx, s, sessionv1.ExportFormat_EXPORT_FORMAT_JSONL)
+	refused("export", err)
+	later := f.create(ctx, t, s, "look") // comes after the rewind
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	f.waitForEnd(ctx, t, later.Name)
+	f.wantAgreement(ctx, t, s, `
+user: "build"
+user: "look"
+assistant: use Read
+user: OK
+assistant: "looked"`)
+	f.wantCleared(ctx, t, 1)
+}
+
+func TestManualCheckpoints(t *testing.T) {
+	ctx := deadline(t)
+	create := func(f *fixture, s, description, id string) (*sessionv1.Checkpoint, error) {
+		resp, err := f.points().CreateCheckpoint(ctx, &sessionv1.CreateCheckpointRequest{
+			Parent: s, Checkpoint: &sessionv1.Checkpoint{Description: description}, RequestId: id,
+		})
+		return resp.GetCheckpoint(), err
+	}
+	t.Run("one is made between turns, once a request, and rewound to", func(t *testing.T) {
+		f := start(t, building)
+		s := f.session(ctx, t)
+		f.turn(ctx, t, s, "look")
+		made, err := create(f, s, "looked around", "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := create(f, s, "looked around", "r")
+		if err != nil || again.Name != made.Name || again.Seq != made.Seq {
+			t.Errorf("repeated it is %v, %v", again, err)
+		}
+		got, err := f.points().GetCheckpoint(ctx, &sessionv1.GetCheckpointRequest{Name: made.Name})
+		if err != nil || got.Checkpoint.Description != "looked around" || got.Checkpoint.Automatic || got.Checkpoint.Snapshot == "" {
+			t.Errorf("read: %v, %v", got, err)
+		}
+		f.turn(ctx, t, s, "build")
+		f.rewind(ctx, t, &sessionv1.RewindSessionRequest{Name: s, Checkpoint: made.Name})
+		f.wantAgreement(ctx, t, s, `
+user: "look"
+assistant: use Read
+user: OK
+assistant: "looked"`)
+		if all := f.checkpoints(ctx, t, s); len(all) != 1 {
+			t.Errorf("left are %v", all)
+		}
+	})
+	t.Run("one of a session without anything leads back to nothing", func(t *testing.T) {
+		f := start(t, building)
+		s := f.session(ctx, t)
+		made, err := create(f, s, "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.turn(ctx, t, s, "build")
+		f.rewind(ctx, t, &sessionv1.RewindSessionRequest{Name: s, Checkpoint: made.Name})
+		f.wantAgreement(ctx, t, s, "")
+		f.turn(ctx, t, s, "look")
+	})
+	t.Run("one during a turn is made before the next step", func(t *testing.T) {
+		f := start(t, strings.ReplaceAll(building, "command: two", "command: block"))
+		s := f.session(ctx, t)
+		turn := f.create(ctx, t, s, "build")
+		call := <-f.peers.blocked
+		resp, err := f.GetSession(ctx, &sessionv1.GetSessionRequest{Name: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		quiet := resp.Session.UpdateTime.AsTime()
+		done := make(chan *sessionv1.Checkpoint, 1)
+		go func() {
+			made, err := create(f, s, "in between", "")
+			if err != nil {
+				t.Error(err)
+			}
+			done <- made
+		}()
+		until(ctx, t, func() (time.Time, error) {
+			got, err := f.GetSession(ctx, &sessionv1.GetSessionRequest{Name: s})
+			return got.GetSession().GetUpdateTime().AsTime(), err
+		}, func(at time.Time) bool { return at.After(quiet) })
+		f.peers.release(call)
+		made := <-done
+		f.waitForEnd(ctx, t, turn.Name)
+		if made.GetTurn() != turn.Name || made.GetStep() != 2 {
+			t.Errorf("made is %v", made)
+		}
+		f.rewind(ctx, t, &sessionv1.RewindSessionRequest{Name: s, Checkpoint: made.GetName()})
+		f.wantConversation(ctx, t, s, `
+user: "build"
+assistant: use Read, use Bash, use Bash
+user: OK, OK, OK`)
+	})
+	t.Run("one is refused while a turn waits in the middle of a step", func(t *testing.T) {
+		f := start(t, building)
+		s := f.session(ctx, t)
+		f.create(ctx, t, s, "write")
+		f.waitForAsk(ctx, t, s)
+		if _, err := create(f, s, "", ""); apierr.Reason(err) != "TURN_ACTIVE" || status.Code(err) != codes.FailedPrecondition {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("there is a bound", func(t *testing.T) {
+		f := start(t, building, func(c *session.Config) { c.KeepCheckpoints = 2 })
+		s := f.session(ctx, t)
+		for range 2 {
+			if _, err := create(f, s, "", ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := create(f, s, "", ""); apierr.Reason(err) != "TOO_MANY" || status.Code(err) != codes.ResourceExhausted {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("files that cannot be kept are told", func(t *testing.T) {
+		f := start(t, building)
+		s := f.session(ctx, t)
+		f.peers.full = true
+		if _, err := create(f, s, "", ""); apierr.Reason(err) != "CHECKPOINT_FAILED" || status.Code(err) != codes.FailedPrecondition {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestCheckpointsAreMadeBeforeTheToolsThatTheConfigurationNames(t *testing.T) {
+	ctx := deadline(t)
+	for name, c := range map[string]struct {
+		server, agent []string
+		want          string
+	}{
+		"every tool that may change something": {[]string{"*"}, nil, "1 3"},
+		"the agent's list goes before":         {nil, []string{"*"}, "1 3"},
+		"the agent's empty list switches off":  {[]string{"*"}, []string{}, ""},
+		"the server's empty list does":         {[]string{}, nil, ""},
+		"names":                                {[]string{"Write", "Read"}, nil, "1 2"},
+		"beginnings":                           {[]string{"Ba*"}, nil, "1 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t, building, func(cfg *session.Config) {
+				cfg.Checkpoints = c.server
+				spec := cfg.Agents["tester"]
+				spec.Checkpoints = c.agent
+				cfg.Agents = map[string]agent.Spec{"tester": spec}
+			})
+			s := f.session(ctx, t)
+			f.turn(ctx, t, s, "build")
+			var steps []string
+			for _, k := range f.checkpoints(ctx, t, s) {
+				steps = append(steps, fmt.Sprint(k.Step))
+			}
+			if got := strings.Join(steps, " "); got != c.want || len(f.peers.snapshots) != len(steps) {
+				t.Errorf("steps with a checkpoint: %q, snapshots %v", got, f.peers.snapshots)
+			}
+			want := c.server
+			if c.agent != nil {
+				want = c.agent
+			}
+			shown, err := f.agents.GetAgent(ctx, &sessionv1.GetAgentRequest{Name: "agents/tester"})
+			if err != nil || !slices.Equal(shown.Agent.Checkpoints, want) {
+				t.Errorf("the agent shows %v, %v", shown.GetAgent().GetCheckpoints(), err)
+			}
+		})
+	}
+}
+
+func TestWithoutCheckpointsARollbackLeavesTheFilesAndSaysSo(t *testing.T) {
+	f := start(t, building, func(c *session.Config) { c.Checkpoints = []string{} })
+	ctx := deadline(t)
+	s := f.session(ctx, t)
+	f.create(ctx, t, s, "block")
+	<-f.peers.blocked
+	events := f.runTurn(ctx, t, &sessionv1.RunTurnRequest{Parent: s, Text: "look", OnActive: sessionv1.OnActive_ON_ACTIVE_ROLLBACK}, nil)
+	wantWarning(t, events, "FILES_KEPT")
+}
+
+func TestTheOldestAutomaticCheckpointsMakeRoom(t *testing.T) {
+	f := start(t, building, func(c *session.Config) { c.KeepCheckpoints = 3 })
+	ctx := deadline(t)
+	s := f.session(ctx, t)
+	manual, err := f.points().CreateCheckpoint(ctx, &sessionv1.CreateCheckpointRequest{Parent: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		f.turn(ctx, t, s, "build")
+	}
+	all := f.checkpoints(ctx, t, s)
+	if len(all) != 4 || all[0].Name != manual.Checkpoint.Name || all[3].Step != 3 {
+		t.Errorf("left are %v", all)
+	}
+	f.wantCleared(ctx, t, 3)
+	f.rewind(ctx, t, &sessionv1.RewindSessionRequest{Name: s, Checkpoint: manual.Checkpoint.Name})
+	f.wantAgreement(ctx, t, s, "")
+}
+
+func TestARollbackClearsTheCheckpointsOfItsTurn(t *testing.T) {
+	f := start(t, building)
+	ctx := deadline(t)
+	s := f.session(ctx, t)
+	f.turn(ctx, t, s, "build")
+	before := f.checkpoints(ctx, t, s)
+	f.create(ctx, t, s, "block")
+	<-f.peers.blocked
+	f.runTurn(ctx, t, &sessionv1.RunTurnRequest{Parent: s, Text: "look", OnActive: sessionv1.OnActive_ON_ACTIVE_ROLLBACK}, nil)
+	after := f.checkpoints(ctx, t, s)
+	if len(before) != 2 || len(after) != 2 || after[1].Name != before[1].Name {
+		t.Errorf("before %v, after %v", before, after)
+	}
+	f.rewind(ctx, t, &sessionv1.RewindSessionRequest{Name: s, Checkpoint: before[1].Name})
+	if err := agree(f.peers, f.messages(ctx, t, s)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatIsMadeOfASessionHasNoCheckpoints(t *testing.T) {
+	f := start(t, building)
+	ctx := deadline(t)
+	s := f.session(ctx, t)
+	f.turn(ctx, t, s, "build")
+	f.rewind(ctx, t, &sessionv1.RewindSessionRequest{Name: s, LatestButOne: true})
+	forked, err := f.ForkSession(ctx, &sessionv1.ForkSessionRequest{Name: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	imported, err := f.upload(ctx, &sessionv1.ImportOpen{SessionId: "again"}, f.export(ctx, t, s, sessionv1.ExportFormat_EXPORT_FORMAT_JSONL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, made := range []*sessionv1.Session{forked.Session, imported} {
+		if all := f.checkpoints(ctx, t, made.Name); len(all) != 0 {
+			t.Errorf("%s has %v", made.Name, all)
+		}
+	}
+	name := imported.Name + "/checkpoints/" + lastPart(f.checkpoints(ctx, t, s)[0].Name)
+	_, err = f.points().GetCheckpoint(ctx, &sessionv1.GetCheckpointRequest{Name: name})
+	if apierr.Reason(err) != "CHECKPOINT_NOT_FOUND" || !strings.Contains(apierr.Message(err), "imports have none") {
+		t.Errorf("got %v", err)
+	}
+	if shape(f.messages(ctx, t, imported.Name)) != shape(f.messages(ctx, t, s)) {
+		t.Error("the conversation is another one")
+	}
+}
+
+// rewound goes back twice: in a session with two turns, to the first step's
+// checkpoint of the second, and then to the last but one that is left.
+func rewound(ctx context.Context, c *cluster) error {
+	back := func(id string, r *sessionv1.RewindSessionRequest) error {
+		return c.ask(ctx, "rewind "+id, func(f *fixture) error {
+			r.Name, r.RequestId = c.session, id
+			_, err := f.points().RewindSession(ctx, r)
+			return err
+		})
+	}
+	if err := errors.Join(c.send(ctx, "build"), c.ended(ctx, 1), c.send(ctx, "build-again"), c.ended(ctx, 2)); err != nil {
+		return err
+	}
+	var third string
+	err := c.ask(ctx, "list", func(f *fixture) error {
+		all, err := f.points().ListCheckpoints(ctx, &sessionv1.ListCheckpointsRequest{Parent: c.session})
+		if err == nil && len(all.Checkpoints) != 4 {
+			return fmt.Errorf("there are %d checkpoints", len(all.Checkpoints))
+		}
+		if err == nil {
+			third = all.Checkpoints[1].Name
+		}
+		return err
+	})
+	return errors.Join(err, back("one", &sessionv1.RewindSessionRequest{Checkpoint: third}), back("two", &sessionv1.RewindSessionRequest{LatestButOne: true}))
+}
+
+func isRewound(c *cluster, log []*sessionv1.Event, conversation []*sessionv1.Message) error {
+	want := strings.TrimSpace(`
+user: "build"
+assistant: use Read, use Bash, use Bash
+user: OK, OK, OK
+assistant: use Read
+user: OK`)
+	if got := shape(conversation); got != want {
+		return fmt.Errorf("the conversation is\n%s", got)
+	}
+	rewinds := 0
+	for _, e := range log {
+		if e.GetSessionRewound() != nil {
+			rewinds++
+		}
+	}
+	if rewinds != 2 {
+		return fmt.Errorf("the log tells of %d rewinds", rewinds)
+	}
+	return errors.Join(agree(c.first.peers, conversation), eventsAgree(log, conversation), ends(log, complete, complete))
+}

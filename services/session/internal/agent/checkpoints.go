@@ -1,0 +1,17 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+)
+
+// CheckCheckpoints refuses a list of tools that says something else than it seems
+// to.
+func CheckCheckpoints(tools []string) error {
+	for _, t := range tools {
+		if begin, _ := strings.CutSuffix(t, "*"); t == "" || strings.ContainsAny(begin, "* ()") {
+			return fmt.Errorf("checkpoints: %q is not the name of a tool, the beginning of one with * behind it, or *", t)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// CheckpointServer implements CheckpointService.
+type CheckpointServer struct {
+	sessionv1.UnimplementedCheckpointServiceServer
+	s *Server
+}
+
+// CheckpointService is the server's face for checkpoints.
+func (s *Server) CheckpointService() *CheckpointServer { return &CheckpointServer{s: s} }
+
+// CreateCheckpoint puts the wish into the inbox, and waits for what becomes of it.
+func (x *CheckpointServer) CreateCheckpoint(ctx context.Context, r *sessionv1.CreateCheckpointRequest) (*sessionv1.CreateCheckpointResponse, error) {
+	answer, err := x.s.command(ctx, r.Parent, "CreateCheckpoint", r.RequestId, r, store.Submit{
+		Command: store.Command{Kind: store.CommandCheckpoint, CallID: id.New()},
+	})
+	if err != nil {
+		return nil, err
+	}
+	made, after, err := readAwaited(answer.Value)
+	if err != nil {
+		return nil, err
+	}
+	name := r.Parent + "/checkpoints/" + made
+	var out *sessionv1.Checkpoint
+	err = x.s.await(ctx, r.Parent, after, func(e *sessionv1.Event) (bool, error) {
+		if f := e.GetCheckpointFailed(); f.GetCheckpoint() == name {
+			return true, notMade(r.Parent, f)
+		}
+		c := e.GetCheckpointCreated()
+		if c.GetCheckpoint() != name {
+			return false, nil
+		}
+		out = &sessionv1.Checkpoint{
+			Name: name, Description: c.Description, Automatic: c.Automatic, Turn: e.Turn, Step: e.Step, Head: c.Head,
+			AfterSeq: c.AfterSeq, Seq: e.Seq, Snapshot: c.Snapshot, CreateTime: e.Time,
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &sessionv1.CreateCheckpointResponse{Checkpoint: out}, nil
+}
+
+// notMade is the error that an event tells of.
+func notMade(session string, f *sessionv1.CheckpointFailed) error {
+	switch f.Reason {
+	case "TOO_MANY":
+		return fail(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY, f.Message, apierr.Quota(session, "checkpoints"))
+	case "TURN_ACTIVE":
+		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE, f.Message, apierr.Precondition("TURN_ACTIVE", session, "a turn waits in the middle of a step"))
+	default:
+		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_FAILED, f.Message, apierr.Precondition("WORKSPACE", session, "its files could not be kept"))
+	}
+}
+
+// GetCheckpoint reads a checkpoint.
+func (x *CheckpointServer) GetCheckpoint(ctx context.Context, r *sessionv1.GetCheckpointRequest) (*sessionv1.GetCheckpointResponse, error) {
+	session, child, _ := strings.Cut(r.Name, "/checkpoints/")
+	found, err := x.s.Store.GetCheckpoint(ctx, key(ctx, session), child)
+	if err != nil {
+		return nil, checkpointError(err, r.Name)
+	}
+	return &sessionv1.GetCheckpointResponse{Checkpoint: found}, nil
+}
+
+func checkpointError(err error, name string) error {
+	if !errors.Is(err, store.ErrNotFound) {
+		return storeError(err, subject{})
+	}
+	return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_NOT_FOUND,
+		fmt.Sprintf("There is no checkpoint %s. It may have been cleared by a rewind to an earlier one, or have made room for newer ones; forks and imports have none. List the session's checkpoints to see which there are.", name),
+		apierr.Resource("fairlead.dev/Checkpoint", name, "not found"))
+}
+
+// ListCheckpoints lists a page of a session's checkpoints.
+func (x *CheckpointServer) ListCheckpoints(ctx context.Context, r *sessionv1.ListCheckpointsRequest) (*sessionv1.ListCheckpointsResponse, error) {
+	k := key(ctx, r.Parent)
+	scope := "ListCheckpoints\x00" + k.Tenant + "\x00" + k.Session
+	var before int64
+	if r.PageToken != "" {
+		if err := page.Decode(r.PageToken, scope, &before); err != nil {
+			return nil, storeError(err, subject{})
+		}
+	}
+	size := page.Size(r.PageSize, 50, 1000)
+	all, err := x.s.Store.ListCheckpoints(ctx, k, before, size+1)
+	if err != nil {
+		return nil, storeError(err, subject{session: r.Parent})
+	}
+	resp := &sessionv1.ListCheckpointsResponse{Checkpoints: all}
+	if len(all) > size {
+		resp.Checkpoints = all[:size]
+		resp.NextPageToken = page.Encode(scope, all[size-1].Seq)
+	}
+	return resp, nil
+}
+
+// RewindSession puts the rewind into the inbox, and waits for what becomes of it.
+func (x *CheckpointServer) RewindSession(ctx context.Context, r *sessionv1.RewindSessionRequest) (*sessionv1.RewindSessionResponse, error) {
+	if r.Checkpoint != "" && !strings.HasPrefix(r.Checkpoint, r.Name+"/") {
+		return nil, badInput("checkpoint", fmt.Sprintf("%s is no checkpoint of %s.", r.Checkpoint, r.Name))
+	}
+	answer, err := x.s.command(ctx, r.Name, "RewindSession", r.RequestId, r, store.Submit{
+		Command: store.Command{Kind: store.CommandRewind, CallID: id.New()},
+	})
+	if apierr.Reason(err) == "TURN_ACTIVE" {
+		return nil, noRewindNow(r.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	rewind, after, err := readAwaited(answer.Value)
+	if err != nil {
+		return nil, err
+	}
+	resp := &sessionv1.RewindSessionResponse{}
+	err = x.s.await(ctx, r.Name, after, func(e *sessionv1.Event) (bool, error) {
+		if f := e.GetSessionRewindFailed(); f.GetRewind() == rewind {
+			return true, notRewound(r.Name, f)
+		}
+		resp.Checkpoint = e.GetSessionRewound().GetCheckpoint()
+		return e.GetSessionRewound().GetRewind() == rewind, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	resp.Session, err = x.s.Store.GetSession(ctx, key(ctx, r.Name))
+	return resp, storeError(err, subject{session: r.Name})
+}
+
+func noRewindNow(session string) error {
+	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE,
+		fmt.Sprintf("Session %s has an active or queued turn, and cannot be rewound under it. Interrupt it with cancel_queued, wait until it has ended, and rewind then; or undo just this turn by a message with on_active ROLLBACK.", session),
+		apierr.Precondition("TURN_ACTIVE", session, "a turn is active"))
+}
+
+// notRewound is the error that an event tells of.
+func notRewound(session string, f *sessionv1.SessionRewindFailed) error {
+	switch f.Reason {
+	case "TURN_ACTIVE":
+		return noRewindNow(session)
+	case "CHECKPOINT_NOT_FOUND":
+		return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_NOT_FOUND, f.Message, apierr.Resource("fairlead.dev/Checkpoint", f.Checkpoint, "not found"))
+	default:
+		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_REWIND_FAILED, f.Message, apierr.Precondition("CHECKPOINT", f.Checkpoint, "its files could not be brought back"))
+	}
+}
+
+// sessionRewinding refuses what needs files and conversation to agree.
+func sessionRewinding(session string) error {
+	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_SESSION_REWINDING,
+		fmt.Sprintf("Session %s is being rewound, and its files and conversation may not agree until that is done. Try again in a moment.", session),
+		apierr.Precondition("SESSION_REWINDING", session, "being rewound"))
+}
+
+// readAwaited reads what the store answers to a command whose effect an event
+// tells: its id, and the number behind which that is.
+func readAwaited(value string) (id string, after int64, err error) {
+	id, number, _ := strings.Cut(value, ".")
+	if after, err = strconv.ParseInt(number, 10, 64); err != nil {
+		return "", 0, fmt.Errorf("the answer %q names no number of the log: %w", value, err)
+	}
+	return id, after, nil
+}
+
+// errSeen ends the following of a log.
+var errSeen = errors.New("seen")
+
+// await follows a session's log until an event is the one that is waited for.
+func (s *Server) await(ctx context.Context, session string, after int64, is func(*sessionv1.Event) (bool, error)) error {
+	var outcome error
+	err := s.follow(ctx, following{
+		key: key(ctx, session), after: after, idle: s.IdleProgress,
+		event: func(e *sessionv1.Event) error {
+			found, err := is(e)
+			if !found {
+				return nil
+			}
+			outcome = err
+			return errSeen
+		},
+		progress: func(*sessionv1.Progress) error { return nil },
+	})
+	if errors.Is(err, errSeen) {
+		return outcome
+	}
+	return err
+}

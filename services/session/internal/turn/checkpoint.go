@@ -1,0 +1,242 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// Checkpoints says when checkpoints are made, and how many are kept.
+type Checkpoints struct {
+	// Tools are those of agents that name none themselves; see agent.Spec.
+	Tools []string
+	// Keep is how many automatic ones a session has, and how many others, at most.
+	Keep int
+}
+
+// loadCheckpoints reads the session's checkpoints, once: who holds the session is
+// the only one to change them.
+func (w *Worker) loadCheckpoints(ctx context.Context) error {
+	if w.kept != nil {
+		return nil
+	}
+	all, err := w.deps.Store.ListCheckpoints(ctx, w.lease.Key, 0, 0)
+	if err != nil {
+		return fmt.Errorf("load the checkpoints of session %s: %w", w.lease.Session, err)
+	}
+	slices.Reverse(all)
+	w.kept = append([]*sessionv1.Checkpoint{}, all...)
+	return nil
+}
+
+// addCheckpoint puts a checkpoint into a write, as its last event. Of the automatic
+// ones the oldest tenth makes room when there are too many.
+func (w *Worker) addCheckpoint(ctx context.Context, write *store.Write, c *sessionv1.Checkpoint) error {
+	if err := w.loadCheckpoints(ctx); err != nil {
+		return err
+	}
+	c.Seq = w.log.Seq() + int64(len(write.Events)) + 1
+	write.Events = append(write.Events, &sessionv1.Event{Turn: c.Turn, Step: c.Step, Body: &sessionv1.Event_CheckpointCreated{CheckpointCreated: &sessionv1.CheckpointCreated{
+		Checkpoint: c.Name, Description: c.Description, Automatic: c.Automatic, Head: c.Head, AfterSeq: c.AfterSeq, Snapshot: c.Snapshot,
+	}}})
+	write.Checkpoints = append(write.Checkpoints, c)
+	if keep := w.deps.Checkpoints.Keep; c.Automatic && w.countCheckpoints(true) >= keep {
+		w.dropOldest(write, w.countCheckpoints(true)+1-(keep-keep/10))
+	}
+	w.kept = append(w.kept, proto.CloneOf(c)) // the store puts the time into the other
+	return nil
+}
+
+func (w *Worker) countCheckpoints(automatic bool) (n int) {
+	for _, c := range w.kept {
+		if c.Automatic == automatic {
+			n++
+		}
+	}
+	return n
+}
+
+// dropOldest removes the n oldest automatic checkpoints, but for the one to which a
+// rollback of the active turn brings the files back.
+func (w *Worker) dropOldest(write *store.Write, n int) {
+	needed := ""
+	if w.active != nil && w.active.run.Files != nil {
+		needed = w.active.run.Files.Snapshot
+	}
+	w.dropCheckpoints(write, func(c *sessionv1.Checkpoint) bool {
+		if n <= 0 || !c.Automatic || c.Snapshot == needed {
+			return false
+		}
+		n--
+		return true
+	})
+}
+
+// dropCheckpoints removes checkpoints, and has a job delete their snapshots. They
+// are asked about from the oldest on.
+func (w *Worker) dropCheckpoints(write *store.Write, gone func(*sessionv1.Checkpoint) bool) {
+	var snapshots []string
+	w.kept = slices.DeleteFunc(w.kept, func(c *sessionv1.Checkpoint) bool {
+		if !gone(c) {
+			return false
+		}
+		write.DropCheckpoints = append(write.DropCheckpoints, lastSegment(c.Name))
+		snapshots = append(snapshots, c.Snapshot)
+		return true
+	})
+	if len(snapshots) > 0 {
+		write.Jobs = append(write.Jobs, store.SnapshotsJob(w.lease.Key, snapshots))
+	}
+}
+
+// makeRoom deletes snapshots because the sandbox takes no more: those of the older
+// half of the automatic checkpoints, and those that belong to none, such as one that
+// a worker made before it died. The last one of all stays: it may be what the
+// workspace is made from on another node.
+func (w *Worker) makeRoom(ctx context.Context, call string) error {
+	if err := w.loadCheckpoints(ctx); err != nil {
+		return err
+	}
+	var write store.Write
+	w.dropOldest(&write, (w.countCheckpoints(true)+1)/2)
+	if len(write.DropCheckpoints) > 0 {
+		if err := w.log.Commit(ctx, write); err != nil {
+			return err
+		}
+	}
+	needed := map[string]bool{}
+	for _, c := range w.kept {
+		needed[c.Snapshot] = true
+	}
+	if w.active != nil && w.active.run.Files != nil {
+		needed[w.active.run.Files.Snapshot] = true
+	}
+	return patiently(ctx, func() error {
+		list, err := w.deps.Snapshots.ListSnapshots(ctx, &sandboxv1.ListSnapshotsRequest{Session: "sessions/" + w.lease.Session, PageSize: 1000})
+		if err != nil {
+			return err
+		}
+		var ids []string
+		for i, s := range list.Snapshots {
+			if i > 0 && !needed[s.Id] {
+				ids = append(ids, s.Id)
+			}
+		}
+		if len(ids) == 0 {
+			return nil
+		}
+		_, err = w.deps.Snapshots.DeleteSnapshots(ctx, &sandboxv1.DeleteSnapshotsRequest{Call: w.callRef(call), Snapshots: ids})
+		return err
+	})
+}
+
+// takeCheckpoint makes a checkpoint that somebody asked for: at once while no turn
+// runs, otherwise before the next step.
+func (w *Worker) takeCheckpoint(ctx context.Context, c store.Command) error {
+	w.wanted = append(w.wanted, c)
+	if w.active != nil && !w.active.waiting() {
+		return nil
+	}
+	return w.makeWanted(ctx, ctx)
+}
+
+// makeWanted makes the checkpoints that were asked for. ctx ends with the turn,
+// parent with the worker. What is not done when ctx ends is done later: no call
+// changes anything before.
+func (w *Worker) makeWanted(ctx, parent context.Context) error {
+	if err := w.loadPath(parent); err != nil {
+		return err
+	}
+	for len(w.wanted) > 0 && ctx.Err() == nil {
+		if err := w.makeOne(ctx, parent, w.wanted[0]); err != nil {
+			return err
+		}
+		if ctx.Err() == nil || w.log.Err() != nil {
+			w.wanted = w.wanted[1:]
+		}
+	}
+	return w.log.Err()
+}
+
+func (w *Worker) makeOne(ctx, parent context.Context, asked store.Command) error {
+	r := &sessionv1.CreateCheckpointRequest{}
+	if err := proto.Unmarshal(asked.Body, r); err != nil {
+		return fmt.Errorf("read a request for a checkpoint: %w", err)
+	}
+	if err := w.loadCheckpoints(parent); err != nil {
+		return err
+	}
+	c := &sessionv1.Checkpoint{
+		Name: w.name("checkpoints", asked.CallID), Description: r.GetCheckpoint().GetDescription(),
+		Head: w.session.Head, AfterSeq: w.log.Seq(),
+	}
+	switch {
+	case w.last() != nil && len(toolUses(w.last())) > 0:
+		return w.noCheckpoint(parent, asked, c, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE,
+			"The turn waits in the middle of a step, where there is no checkpoint to be made. Answer it or interrupt it, then make the checkpoint.")
+	case w.countCheckpoints(false) >= w.deps.Checkpoints.Keep:
+		return w.noCheckpoint(parent, asked, c, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
+			fmt.Sprintf("The session has %d checkpoints that somebody asked for, as many as there may be. Rewind to an earlier one, or have the operator raise keep-checkpoints.", w.deps.Checkpoints.Keep))
+	}
+	ctx = principal.With(ctx, principal.Principal{Tenant: w.lease.Tenant, User: asked.User})
+	call := "checkpoint." + asked.CallID
+	err := w.placed(parent)
+	if err == nil {
+		err = w.ensureWorkspace(ctx, w.callRef(call+".workspace"))
+	}
+	if err == nil {
+		c.Snapshot, err = w.takeSnapshot(ctx, call, "checkpoint "+asked.CallID)
+	}
+	switch {
+	case w.log.Err() != nil:
+		return w.log.Err()
+	case ctx.Err() != nil:
+		return nil //nolint:nilerr // it is made later
+	case err != nil:
+		w.deps.Log.WarnContext(ctx, "cannot make a checkpoint", "session", w.lease.Session, "error", err)
+		return w.noCheckpoint(parent, asked, c, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_FAILED, "The workspace's files could not be kept: "+explain(err))
+	}
+	if w.active != nil {
+		c.Turn, c.Step = w.active.turn.Name, w.stepNumber()
+	}
+	write := store.Write{Consume: []int64{asked.ID}}
+	if err := w.addCheckpoint(parent, &write, c); err != nil {
+		return err
+	}
+	return w.log.Append(parent, write)
+}
+
+// noCheckpoint tells who asked that there is none.
+func (w *Worker) noCheckpoint(ctx context.Context, asked store.Command, c *sessionv1.Checkpoint, reason sessionv1.ErrorReason, message string) error {
+	return w.log.Append(ctx, store.Write{Consume: []int64{asked.ID}, Events: []*sessionv1.Event{{Body: &sessionv1.Event_CheckpointFailed{
+		CheckpointFailed: &sessionv1.CheckpointFailed{Checkpoint: c.Name, Reason: reasonName(reason), Message: message},
+	}}}})
+}
+
+// placed gives the workspace its place where no turn does. One that is lost is left
+// to the next turn, which tells the model, too.
+func (w *Worker) placed(ctx context.Context) error {
+	p := w.where()
+	switch {
+	case !w.deps.Nodes.Managed():
+		return nil
+	case p.Node == "":
+		if err := w.placeNew(ctx, p); err != nil {
+			return err
+		}
+		return w.log.Flush(ctx)
+	case p.Restore || w.deps.Nodes.Lost(p.Node):
+		return apierr.New(codes.FailedPrecondition, "session.fairlead.dev", "NODE_LOST",
+			"The machine that held the workspace is lost. Send a message: the workspace is made again from its last copy then, with the checkpoints that this has.")
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// takeRewind goes back to a checkpoint. The command in the inbox is the durable
+// intent: it is consumed by the write that moves the head, after the files were
+// restored. Whoever takes over in between restores them again, by the same call id,
+// before anything else is taken from the inbox.
+func (w *Worker) takeRewind(ctx context.Context, c store.Command) error {
+	r := &sessionv1.RewindSessionRequest{}
+	if err := proto.Unmarshal(c.Body, r); err != nil {
+		return fmt.Errorf("read a rewind: %w", err)
+	}
+	if w.active != nil { // none was accepted: an older version has begun a turn before it met what it does not know
+		return w.noRewind(ctx, c, "", sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE,
+			"A turn is active. Neither the conversation nor the files were changed. Interrupt the turn first, then rewind.")
+	}
+	if err := w.makeWanted(ctx, ctx); err != nil { // in the order in which they were asked for
+		return err
+	}
+	if err := w.loadCheckpoints(ctx); err != nil {
+		return err
+	}
+	to, keep := w.target(r)
+	if to == nil {
+		return w.noRewind(ctx, c, r.Checkpoint, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_NOT_FOUND,
+			"There is no such checkpoint any more, or fewer than two. Neither the conversation nor the files were changed. List the session's checkpoints to see which there are.")
+	}
+	acting := principal.With(ctx, principal.Principal{Tenant: w.lease.Tenant, User: c.User})
+	if err := w.bringBack(acting, c.CallID, to.Snapshot); err != nil {
+		if ctx.Err() != nil || strings.HasPrefix(apierr.Reason(err), "STALE_") {
+			return fmt.Errorf("rewind session %s: %w", w.lease.Session, err)
+		}
+		w.deps.Log.WarnContext(ctx, "cannot bring back the files of a checkpoint", "session", w.lease.Session, "checkpoint", to.Name, "error", err)
+		return w.noRewind(ctx, c, to.Name, sessionv1.ErrorReason_ERROR_REASON_REWIND_FAILED,
+			"The files of the checkpoint could not be brought back: "+explain(err)+" The conversation stays as it is; look at the files before you go on, for some may have been changed.")
+	}
+	return w.moveHead(ctx, c, to, keep)
+}
+
+// target finds the checkpoint that a request names, and how many messages of the
+// conversation stay; nil if there is none.
+func (w *Worker) target(r *sessionv1.RewindSessionRequest) (*sessionv1.Checkpoint, int) {
+	at := len(w.kept) - 2
+	if !r.LatestButOne {
+		at = slices.IndexFunc(w.kept, func(c *sessionv1.Checkpoint) bool { return c.Name == r.Checkpoint })
+	}
+	if at < 0 {
+		return nil, 0
+	}
+	to := w.kept[at]
+	if to.Head == "" {
+		return to, 0
+	}
+	last := slices.IndexFunc(w.path, func(m *sessionv1.Message) bool { return m.Name == to.Head })
+	if last < 0 {
+		return nil, 0 // it is not on the way to the head
+	}
+	return to, last + 1
+}
+
+// bringBack restores the files. It does not give up while the sandbox is away: it
+// may have begun, and then the files are neither what they were nor what they are
+// to be. A node that is lost for good has no files.
+func (w *Worker) bringBack(ctx context.Context, rewind, snapshot string) error {
+	call := "rewind." + rewind
+	for {
+		err := w.placed(ctx)
+		if err == nil {
+			err = w.ensureWorkspace(ctx, w.callRef(call+".workspace"))
+		}
+		if err == nil {
+			err = patiently(ctx, func() error {
+				_, err := w.deps.Snapshots.RestoreSnapshot(ctx, &sandboxv1.RestoreSnapshotRequest{Call: w.callRef(call), Snapshot: snapshot})
+				return err
+			})
+		}
+		if err == nil || ctx.Err() != nil || !mayRepeat(status.Code(err)) {
+			return err
+		}
+		w.deps.Log.WarnContext(ctx, "a rewind waits for the sandbox", "session", w.lease.Session, "error", err)
+	}
+}
+
+// moveHead makes the conversation what it was, in one write with all that goes
+// with it.
+func (w *Worker) moveHead(ctx context.Context, c store.Command, to *sessionv1.Checkpoint, keep int) error {
+	w.path = w.path[:keep:keep] // what joins the path now must not write over what is left behind
+	w.session.Head = to.Head
+	w.counted, w.measured, w.answered, w.begun = counted{}, request{}, "", nil
+	head := lastSegment(to.Head)
+	write := store.Write{Consume: []int64{c.ID}, Head: &head, StepCommitted: true, Events: []*sessionv1.Event{{Body: &sessionv1.Event_SessionRewound{
+		SessionRewound: &sessionv1.SessionRewound{
+			VoidFirstSeq: to.AfterSeq + 1, VoidLastSeq: w.log.Seq(), Head: to.Head, Checkpoint: to.Name, Rewind: c.CallID,
+		},
+	}}}}
+	w.dropCheckpoints(&write, func(c *sessionv1.Checkpoint) bool { return c.Seq > to.Seq })
+	return w.log.Commit(ctx, write)
+}
+
+// noRewind tells who asked that nothing came of it.
+func (w *Worker) noRewind(ctx context.Context, c store.Command, checkpoint string, reason sessionv1.ErrorReason, message string) error {
+	return w.log.Append(ctx, store.Write{Consume: []int64{c.ID}, Events: []*sessionv1.Event{{Body: &sessionv1.Event_SessionRewindFailed{
+		SessionRewindFailed: &sessionv1.SessionRewindFailed{Rewind: c.CallID, Checkpoint: checkpoint, Reason: reasonName(reason), Message: message},
+	}}}})
+}
