@@ -37,7 +37,7 @@ func Snapshots(s Places, snapshots sandboxv1.SnapshotServiceClient) jobs.Handler
 		}
 		p, epoch, err := s.PlaceOf(ctx, k)
 		switch {
-		case errors.Is(err, store.ErrNotFound):
+		case errors.Is(err, store.ErrNotFound), err == nil && epoch == 0:
 			return nil, nil // they went with the session
 		case err != nil:
 			return nil, err

@@ -39,6 +39,9 @@ func (s *Server) RepositoryService() sessionv1.RepositoryServiceServer {
 // returns go where the workspace is.
 func (s *repositoryService) repositoryCall(ctx context.Context, session, method, requestID string) (context.Context, *commonv1.CallRef, error) {
 	_, epoch, err := s.Store.PlaceOf(ctx, key(ctx, session))
+	if err == nil && epoch == 0 { // nobody has held the session yet, or it is not there
+		_, err = s.Store.GetSession(ctx, key(ctx, session))
+	}
 	if err != nil {
 		return ctx, nil, storeError(err, subject{session: session, requestID: requestID})
 	}
