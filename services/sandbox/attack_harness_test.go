@@ -36,6 +36,8 @@ type driver struct {
 	name  string
 	level string
 	root  bool // whether it needs root
+	// program is one that it needs beside bubblewrap; CI has it.
+	program string
 	// open changes the configuration so that it is this driver's.
 	open func(*sandbox.Config)
 }
@@ -45,6 +47,7 @@ type driver struct {
 var drivers = []driver{
 	{name: "bubblewrap", level: sandbox.LevelFull, root: true},
 	{name: "bubblewrap", level: sandbox.LevelBasic},
+	{name: "oci", level: sandbox.LevelFull, root: true, program: "runc", open: func(c *sandbox.Config) { c.Driver = sandbox.DriverOCI }},
 }
 
 func (d driver) String() string { return d.name + " " + d.level }
@@ -55,6 +58,9 @@ func eachDriver(t *testing.T, test func(t *testing.T, d driver)) {
 		t.Run(strings.ReplaceAll(d.String(), " ", "/"), func(t *testing.T) {
 			if d.root && os.Getuid() != 0 {
 				t.Skip("it needs root")
+			}
+			if _, err := exec.LookPath(d.program); d.program != "" && err != nil && os.Getenv("CI") == "" {
+				t.Skip("it needs " + d.program)
 			}
 			test(t, d)
 		})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/fairlead/fairlead/services/internal/kit/config"
@@ -45,9 +46,10 @@ type Config struct {
 	Data           string        `key:"data" help:"directory that holds the workspaces"`
 	Node           string        `key:"node" help:"name of this node; empty takes the host's name"`
 	Level          string        `key:"level" help:"isolation of commands: full, basic, or auto, which is full as root and basic otherwise"`
-	Driver         string        `key:"driver" help:"what makes sandboxes: bubblewrap, or none, which isolates nothing and is for development alone"`
+	Driver         string        `key:"driver" help:"what makes sandboxes: bubblewrap, oci (runc or crun), or none, which isolates nothing and is for development alone"`
 	NoIsolation    bool          `key:"allow-no-isolation" help:"whether the driver none may be used: commands then run as the service's own user, with all that it may do"`
 	Bubblewrap     string        `key:"bubblewrap" help:"path of the bwrap program; empty searches PATH"`
+	OCI            OCI           `key:"oci"`
 	Init           string        `key:"init" help:"path of the program that is a sandbox's first process; empty takes the one built in"`
 	IdleTimeout    time.Duration `key:"idle-timeout" help:"how long a sandbox is kept in which nothing runs"`
 	MaxSandboxes   int           `key:"max-sandboxes" help:"sandboxes on this node; above that the longest idle one makes room, or the command is refused"`
@@ -63,6 +65,12 @@ type Config struct {
 	ObjectStore    ObjectStore   `key:"object-store"`
 	Egress         Egress        `key:"egress"`
 	Repositories   Repositories  `key:"repositories"`
+}
+
+// OCI is how the driver `oci` makes sandboxes.
+type OCI struct {
+	Runtime string `key:"runtime" help:"path or name of the OCI runtime; empty searches PATH for runc and crun"`
+	State   string `key:"state" help:"folder for what containers are made of, best in memory; each service has one of its own in it"`
 }
 
 // Repositories says which Git repositories sessions may have from elsewhere.
@@ -201,7 +209,7 @@ func (o ObjectStore) open() (objectstore.Store, error) {
 // Defaults are the defaults of every key.
 func Defaults() Config {
 	return Config{
-		Data: "data/sandbox", Driver: DriverBubblewrap, Level: LevelAuto, WorkspaceQuota: QuotaAuto, CgroupParent: "fairlead", UIDBase: 200_000, UIDCount: 50_000,
+		Data: "data/sandbox", Driver: DriverBubblewrap, OCI: OCI{State: "/run/fairlead"}, Level: LevelAuto, WorkspaceQuota: QuotaAuto, CgroupParent: "fairlead", UIDBase: 200_000, UIDCount: 50_000,
 		IdleTimeout: 5 * time.Minute, MaxSandboxes: 1000, SpareSandboxes: 2,
 		Limits: Limits{
 			Memory: 4 << 30, Processes: 512, CPUs: 2, FileSize: 1 << 30, OpenFiles: 4096,
@@ -264,8 +272,13 @@ func (c Config) validateDriver() error {
 	switch c.Driver {
 	case DriverBubblewrap, DriverNone:
 		return nil
+	case DriverOCI:
+		if !filepath.IsAbs(c.OCI.State) {
+			return fmt.Errorf("oci.state: %q must be an absolute path", c.OCI.State)
+		}
+		return nil
 	}
-	return fmt.Errorf("driver: %q is none of bubblewrap, none", c.Driver)
+	return fmt.Errorf("driver: %q is none of bubblewrap, oci, none", c.Driver)
 }
 
 // Validate reports every fault.

@@ -9,17 +9,21 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/bubblewrap"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/none"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/oci"
 )
 
 // Drivers, which make sandboxes.
 const (
 	// DriverBubblewrap has bubblewrap make them.
 	DriverBubblewrap = "bubblewrap"
+	// DriverOCI has an OCI runtime make them. It needs root.
+	DriverOCI = "oci"
 	// DriverNone makes none: commands are plain processes. For development alone.
 	DriverNone = "none"
 )
@@ -46,9 +50,7 @@ func (s *Service) isolate(ctx context.Context, c Config, level, data, trust stri
 		if !root {
 			return owners, nil, errors.New("it needs root: start the service as root, or choose the level `basic`")
 		}
-		// The name is the directory's, so that two services do not sweep each other's.
-		id := sha256.Sum256([]byte(data))
-		groups, err := cgroup.Open(cgroup.Root, c.CgroupParent+"/"+hex.EncodeToString(id[:8]))
+		groups, err := cgroup.Open(cgroup.Root, c.CgroupParent+"/"+nameOf(data))
 		if err != nil {
 			return owners, nil, err
 		}
@@ -63,7 +65,7 @@ func (s *Service) isolate(ctx context.Context, c Config, level, data, trust stri
 	} else if root {
 		owners = box.Owners{Base: c.UIDBase} // one user, but not root
 	}
-	r, err := s.newRunner(ctx, c, trust, log)
+	r, err := s.newRunner(ctx, c, data, trust, log)
 	if err != nil {
 		return owners, nil, err
 	}
@@ -71,12 +73,25 @@ func (s *Service) isolate(ctx context.Context, c Config, level, data, trust stri
 	return owners, includes(level, owners, s.groups), nil
 }
 
+// nameOf names what is made on the machine for a data directory, so that two
+// services do not sweep each other's.
+func nameOf(data string) string {
+	id := sha256.Sum256([]byte(data))
+	return hex.EncodeToString(id[:8])
+}
+
 // newRunner makes the runner of a driver that isolates.
-func (s *Service) newRunner(ctx context.Context, c Config, trust string, log *slog.Logger) (runner, error) {
+func (s *Service) newRunner(ctx context.Context, c Config, data, trust string, log *slog.Logger) (runner, error) {
 	switch c.Driver {
 	case DriverBubblewrap:
 		return bubblewrap.New(ctx, bubblewrap.Options{
 			Path: c.Bubblewrap, Init: c.Init, ReadOnly: c.ReadOnlyPaths, Groups: s.groups, OtherUsers: os.Getuid() == 0,
+			Network: s.network.Serve, Trust: trust, Max: c.MaxSandboxes, Idle: c.IdleTimeout, Log: log,
+		})
+	case DriverOCI:
+		return oci.New(ctx, oci.Options{
+			Runtime: c.OCI.Runtime, State: filepath.Join(c.OCI.State, nameOf(data)), CgroupParent: c.CgroupParent + "-oci/" + nameOf(data),
+			Setup: c.UIDBase + c.UIDCount, Init: c.Init, ReadOnly: c.ReadOnlyPaths, Groups: s.groups,
 			Network: s.network.Serve, Trust: trust, Max: c.MaxSandboxes, Idle: c.IdleTimeout, Log: log,
 		})
 	}

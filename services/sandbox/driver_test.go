@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ func TestDriversThatCannotBe(t *testing.T) {
 		"one that there is not":          {func(c *sandbox.Config) { c.Driver = "docker" }, `driver: "docker" is none of`},
 		"none without a further word":    {func(c *sandbox.Config) { c.Driver, c.Level = "none", "auto" }, "allow-no-isolation"},
 		"none with a level":              {func(c *sandbox.Config) { c.Driver, c.Level, c.NoIsolation = "none", "full", true }, `cannot apply the level "full"`},
+		"a place that moves":             {func(c *sandbox.Config) { c.Driver, c.OCI.State = "oci", "here" }, "must be an absolute path"},
 		"the word without what it is of": {func(c *sandbox.Config) { c.NoIsolation = true }, "leave it out"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -32,6 +34,33 @@ func TestDriversThatCannotBe(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+func TestARuntimesSandboxesAreShown(t *testing.T) {
+	if _, err := exec.LookPath("runc"); os.Getuid() != 0 || err != nil && os.Getenv("CI") == "" {
+		t.Skip("it needs root and runc")
+	}
+	state, err := os.MkdirTemp("/tmp", "fairlead-oci-")
+	if err == nil {
+		err = os.Chmod(state, 0o711) //nolint:gosec // users that make sandboxes pass through
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(state) })
+	for _, level := range []string{sandbox.LevelFull, sandbox.LevelBasic} {
+		c := open(t, level, func(c *sandbox.Config) { c.Driver, c.OCI.State = sandbox.DriverOCI, state })
+		got, err := c.workspaces.GetCapabilities(t.Context(), &sandboxv1.GetCapabilitiesRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.GetDriver() != "oci" || got.GetLevel() != level || !slices.Contains(got.GetIncludes(), "seccomp") {
+			t.Errorf("it says %v", got)
+		}
+		if r := c.bash(t, "id -u; pwd"); r.out != "1000\n/workspace\n" {
+			t.Errorf("%q %q %v", r.out, r.err, r.ExecExited)
+		}
 	}
 }
 

@@ -40,7 +40,10 @@ require (
 	gopkg.in/ini.v1 v1.67.3 // indirect
 )
 
-require pgregory.net/rapid v1.3.0
+require (
+	github.com/opencontainers/runtime-spec v1.3.0
+	pgregory.net/rapid v1.3.0
+)
 
 require (
 	buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go v1.36.12-20260825204119-511051f7f437.1 // indirect

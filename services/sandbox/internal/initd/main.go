@@ -43,6 +43,9 @@ func run() error {
 	if err := withstandSignals(); err != nil {
 		return err
 	}
+	if err := confine(os.Args[1:]); err != nil {
+		return err
+	}
 	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return err

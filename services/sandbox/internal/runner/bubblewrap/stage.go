@@ -166,7 +166,7 @@ func (g *stage) scratch(name string, bytes int64, o box.Owner) (string, error) {
 	}
 	defer func() { _ = unix.Close(fs) }()
 	for _, x := range [][2]string{
-		{"size", strconv.FormatInt(bytes, 10)}, {"nr_inodes", strconv.FormatInt(scratchFiles(bytes), 10)}, {"mode", "1777"},
+		{"size", strconv.FormatInt(bytes, 10)}, {"nr_inodes", strconv.FormatInt(rootfs.ScratchFiles(bytes), 10)}, {"mode", "1777"},
 		{"uid", strconv.Itoa(o.UID)}, {"gid", strconv.Itoa(o.GID)},
 	} {
 		if err := unix.FsconfigSetString(fs, x[0], x[1]); err != nil {
@@ -183,7 +183,3 @@ func (g *stage) scratch(name string, bytes int64, o box.Owner) (string, error) {
 	defer func() { _ = unix.Close(mount) }()
 	return g.place(mount, name, true)
 }
-
-// scratchFiles is how many files, directories and links may be in a file system in
-// memory: one to each page, and some for those that are empty.
-func scratchFiles(bytes int64) int64 { return max(bytes/4096, 1024) }

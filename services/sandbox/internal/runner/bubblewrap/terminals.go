@@ -5,16 +5,14 @@ import (
 	"runtime"
 
 	"golang.org/x/sys/unix"
-)
 
-// terminals is how many pseudo-terminals a sandbox may have. The machine has a fixed
-// number for all of them together, some thousands.
-const terminals = 64
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
+)
 
 // boundTerminals bounds the pseudo-terminals of a sandbox whose first process, of which
 // it takes a descriptor, runs. Bubblewrap has no option for it, and it needs root.
 func boundTerminals(init int) error {
-	options := fmt.Sprintf("mode=620,ptmxmode=666,max=%d", terminals)
+	options := fmt.Sprintf("mode=620,ptmxmode=666,max=%d", rootfs.Terminals)
 	err := inMounts(init, func() error {
 		return unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_REMOUNT|unix.MS_NOSUID|unix.MS_NOEXEC, options)
 	})

@@ -84,7 +84,7 @@ func testCallerLeaves(t *testing.T, s Subject) {
 
 func testFreeze(t *testing.T, s Subject) {
 	r := s.New(t, Options{})
-	c := s.command(t, "echo ready; while :; do echo x >> alive; done")
+	c := s.command(t, "echo x > alive; echo ready; while :; do echo x >> alive; done")
 	if frozen, thaw, err := r.Freeze(t.Context(), c.Sandbox.Workspace); frozen || err != nil {
 		t.Errorf("without a sandbox: %v, %v", frozen, err)
 	} else {

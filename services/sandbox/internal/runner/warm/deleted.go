@@ -8,10 +8,12 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
-// Deleted implements box.Process. It looks with the credentials of the sandbox's
-// owner, whose processes these are, so that it needs no privilege. What a command
+// Deleted implements box.Process. It looks with the credentials of whom the
+// sandbox's namespaces belong to, so that it needs no privilege. What a command
 // holds that runs beside this one counts for both.
 //
 // A file that is only mapped into memory, and not open, counts with its size on the
@@ -19,7 +21,11 @@ import (
 // One that is under way in a local socket is not seen.
 func (p *process) Deleted() int64 {
 	h := held{device: p.sb.device, seen: map[uint64]bool{}}
-	_ = As(p.sb.spec.Owner, func() error {
+	who := p.sb.spec.Owner
+	if p.sb.r.own {
+		who = box.Self
+	}
+	_ = As(who, func() error {
 		h.find(p.sb.init)
 		return nil
 	})

@@ -77,6 +77,9 @@ type Body interface {
 // Options of a Runner.
 type Options struct {
 	Maker Maker
+	// Own says that the namespaces of sandboxes are the service's own user's, not
+	// their owner's: who may look into them.
+	Own bool
 	// Path is the PATH of commands.
 	Path string
 	// Groups bounds sandboxes by control groups; nil leaves that to process limits.
@@ -95,6 +98,7 @@ type Options struct {
 // Runner is a box.Runner.
 type Runner struct {
 	maker  Maker
+	own    bool
 	path   string
 	null   *os.File
 	groups cgroup.Hierarchy
@@ -125,7 +129,7 @@ func New(o Options) (*Runner, error) {
 		return nil, errors.Join(fmt.Errorf("keep inherited descriptors from commands: %w", err), null.Close(), o.Maker.Close())
 	}
 	return &Runner{
-		maker: o.Maker, path: o.Path, null: null, groups: o.Groups, max: o.Max, idle: o.Idle, log: o.Log,
+		maker: o.Maker, own: o.Own, path: o.Path, null: null, groups: o.Groups, max: o.Max, idle: o.Idle, log: o.Log,
 		network: o.Network, warm: map[string][]*sandbox{},
 	}, nil
 }

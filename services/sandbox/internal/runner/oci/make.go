@@ -1,0 +1,96 @@
+package oci
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
+)
+
+// startTimeout bounds how long the runtime may take to let init go.
+const startTimeout = 20 * time.Second
+
+// body is a warm.Body: one container.
+type body struct {
+	m    *maker
+	name string
+	init int
+}
+
+// Make implements warm.Maker.
+func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error) {
+	if b.Spec.Owner == box.Self {
+		return nil, errors.New("commands would run as root: give the workspace a user of its own")
+	}
+	made := &body{m: m, name: b.Name}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.remove(ctx, b.Name))
+		}
+	}()
+	bundle := m.bundle(b.Name)
+	if err := os.MkdirAll(bundle, 0o700); err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(m.spec(b.Spec, b.Name))
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(bundle, "config.json"), raw, 0o600); err != nil {
+		return nil, err
+	}
+	pidFile := filepath.Join(bundle, "pid")
+	cmd := m.command(ctx, "create", "--bundle", bundle, "--pid-file", pidFile, "--preserve-fds", "2", b.Name)
+	cmd.Stderr = b.Errors
+	cmd.ExtraFiles = []*os.File{b.Socket, m.image} // the first is wire.FD, the second imageFD
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("create the container: %w", err)
+	}
+	text, err := os.ReadFile(pidFile)
+	if err != nil {
+		return nil, fmt.Errorf("find the container's first process: %w", err)
+	}
+	made.init, err = strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || made.init <= 1 {
+		return nil, fmt.Errorf("find the container's first process: the runtime says %q", text)
+	}
+	return made, nil
+}
+
+// Init implements warm.Body.
+func (b *body) Init() int { return b.init }
+
+// Release implements warm.Body.
+func (b *body) Release() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	if out, err := b.m.command(ctx, "start", b.name).CombinedOutput(); err != nil {
+		return fmt.Errorf("start the container: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// Complete implements warm.Body: all that was needed for the making is the
+// container's.
+func (b *body) Complete() error { return nil }
+
+// Kill implements warm.Body: the end of init is the end of all.
+func (b *body) Kill() {}
+
+// Wait implements warm.Body.
+func (b *body) Wait() error {
+	// The runtime has ended, and init is the child of whoever takes orphans in. If that
+	// is this service, nobody else waits for it.
+	_, _ = unix.Wait4(b.init, nil, unix.WNOHANG, nil)
+	return b.m.remove(context.Background(), b.name)
+}

@@ -1,0 +1,271 @@
+// Package oci runs commands in sandboxes that an OCI runtime makes (runc, crun):
+// one long-lived container to a workspace, whose first process is our init. What
+// goes on in it is the package warm's.
+//
+// The runtime makes namespaces, mounts, the user and the absence of capabilities.
+// Init, before it starts anything, lowers its own limits and installs the same
+// filter that every driver has, so that neither depends on the runtime. The
+// container is created and held, put into the sandbox's control group, and only
+// then started.
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
+	"github.com/fairlead/fairlead/services/sandbox/internal/initd/program"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
+)
+
+// Runtimes are the names under which a runtime is searched, in this order.
+var Runtimes = []string{"runc", "crun"}
+
+// deleteTimeout bounds how long the runtime may take to forget a container.
+const deleteTimeout = 30 * time.Second
+
+// Options of a Runner.
+type Options struct {
+	// Runtime is the path or the name of the runtime; empty searches PATH.
+	Runtime string
+	// State is a folder of this service alone, best in memory, in which the runtime and
+	// the runner keep what containers are made of.
+	State string
+	// CgroupParent is the control group below which the runtime makes its own.
+	CgroupParent string
+	// Setup is the host's user and group that is root of a container while it is being
+	// made. Nothing else may belong to it.
+	Setup int
+	// Init is the file that holds init; empty takes the one built in.
+	Init string
+	// ReadOnly are further host paths to show, at the same place. Each must exist.
+	ReadOnly []string
+	// Groups bounds sandboxes by control groups; nil leaves that to process limits.
+	Groups cgroup.Hierarchy
+	// Max is how many sandboxes there may be; zero means no limit.
+	Max int
+	// Idle is after what time a sandbox is stopped in which nothing runs; zero
+	// means never.
+	Idle time.Duration
+	// Network serves the listener of a sandbox that has a network; nil: none may.
+	Network func(s box.Sandbox, l net.Listener) (io.Closer, error)
+	// Trust is the file on the host with the certificates that sandboxes with a
+	// network trust; empty shows none.
+	Trust string
+	Log   *slog.Logger
+}
+
+// maker is a warm.Maker.
+type maker struct {
+	runtime string
+	state   string
+	parent  string
+	setup   int
+	lock    *os.File
+	image   *os.File // init
+	layout  *rootfs.Layout
+}
+
+// New finds the runtime, and removes what an earlier service left in the state
+// folder. It needs root. The runner must be closed, after its last command has
+// ended.
+func New(ctx context.Context, o Options) (*warm.Runner, error) {
+	if os.Getuid() != 0 {
+		return nil, errors.New("it needs root: start the service as root, or choose the driver `bubblewrap`")
+	}
+	m := &maker{state: o.State, parent: o.CgroupParent, setup: o.Setup}
+	if err := m.open(ctx, o); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return warm.New(warm.Options{Maker: m, Own: true, Path: m.layout.Path, Groups: o.Groups, Max: o.Max, Idle: o.Idle, Network: o.Network, Log: o.Log})
+}
+
+func (m *maker) open(ctx context.Context, o Options) (err error) {
+	if m.runtime, err = find(o.Runtime); err != nil {
+		return err
+	}
+	if m.layout, err = rootfs.Find(o.ReadOnly, []string{"/usr/local/go"}); err != nil {
+		return err
+	}
+	if o.Trust != "" {
+		m.layout.Extra = append(m.layout.Extra, rootfs.Bind{Path: warm.TrustPath, Source: o.Trust})
+	}
+	if m.image, err = program.Open(o.Init); err != nil {
+		return err
+	}
+	// The user that is root of a container passes through here.
+	if err := os.MkdirAll(m.state, 0o711); err != nil {
+		return fmt.Errorf("make the runtime's folder: %w", err)
+	}
+	if err := passable(m.state); err != nil {
+		return err
+	}
+	if err := m.hold(); err != nil {
+		return err
+	}
+	if err := m.sweep(ctx); err != nil {
+		return fmt.Errorf("remove what an earlier service left: %w", err)
+	}
+	return m.makeRoot()
+}
+
+// find finds a runtime.
+func find(name string) (string, error) {
+	names := Runtimes
+	if name != "" {
+		names = []string{name}
+	}
+	for _, n := range names {
+		if strings.HasPrefix(filepath.Base(n), "runsc") {
+			return "", errors.New("runsc cannot be used: its kernel does not pass on the socket by which init is spoken to, see docs/sandbox.md")
+		}
+		if path, err := exec.LookPath(n); err == nil {
+			return filepath.Abs(path)
+		}
+	}
+	return "", fmt.Errorf("no OCI runtime was found, looked for %s: apt-get install -y runc, or name one with the key `oci.runtime`", strings.Join(names, ", "))
+}
+
+// passable says whether every user may pass through a folder.
+func passable(dir string) error {
+	for ; dir != "/"; dir = filepath.Dir(dir) {
+		st, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		if st.Mode().Perm()&0o001 == 0 {
+			return fmt.Errorf("users that make sandboxes cannot pass through %s: chmod o+x it, or choose another folder with the key `oci.state`", dir)
+		}
+	}
+	return nil
+}
+
+// hold takes the state folder for this service.
+func (m *maker) hold() error {
+	f, err := os.OpenFile(filepath.Join(m.state, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return errors.Join(fmt.Errorf("the folder %s is another service's: %w", m.state, err), f.Close())
+	}
+	m.lock = f
+	return nil
+}
+
+func (m *maker) containers() string        { return filepath.Join(m.state, "containers") }
+func (m *maker) bundle(name string) string { return filepath.Join(m.state, "bundles", name) }
+func (m *maker) rootfs() string            { return filepath.Join(m.state, "root") }
+func (m *maker) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, m.runtime, append([]string{"--root", m.containers()}, args...)...) //nolint:gosec // the operator's
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	return cmd
+}
+
+// sweep deletes containers of an earlier service, and what they were made of.
+func (m *maker) sweep(ctx context.Context) error {
+	left, err := os.ReadDir(m.containers())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, d := range left {
+		if err := m.remove(ctx, d.Name()); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{m.containers(), filepath.Join(m.state, "bundles"), m.rootfs()} {
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove ends a container and has the runtime forget it. One that the runtime does
+// not know is no error.
+func (m *maker) remove(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTimeout)
+	defer cancel()
+	if _, err := os.Stat(filepath.Join(m.containers(), name)); errors.Is(err, os.ErrNotExist) {
+		return os.RemoveAll(m.bundle(name))
+	}
+	if out, err := m.command(ctx, "delete", "--force", name).CombinedOutput(); err != nil {
+		return fmt.Errorf("delete container %s: %w: %s", name, err, strings.TrimSpace(string(out)))
+	}
+	return os.RemoveAll(m.bundle(name))
+}
+
+// makeRoot makes the folder that is the root of every container, read-only: made-up
+// files, links, and places for what the machine shows.
+func (m *maker) makeRoot() error {
+	root := m.rootfs()
+	for _, dir := range []string{"/proc", "/dev", "/tmp", "/var", "/etc", box.WorkspacePath, box.HomePath} {
+		if err := os.MkdirAll(root+dir, 0o755); err != nil {
+			return err
+		}
+	}
+	// The runtime gives what it mounts there the mode of the place.
+	if err := os.Chmod(root+"/tmp", 0o777|os.ModeSticky); err != nil {
+		return err
+	}
+	for _, b := range append(append([]rootfs.Bind{}, m.layout.Binds...), m.layout.Extra...) {
+		if err := makePoint(root+b.Path, b.Source); err != nil {
+			return err
+		}
+	}
+	for _, l := range append([]rootfs.Link{{Path: "/var/tmp", Target: "/tmp"}}, m.layout.Links...) {
+		if err := os.Symlink(l.Target, root+l.Path); err != nil {
+			return err
+		}
+	}
+	for _, f := range rootfs.MadeFiles {
+		if err := os.WriteFile(root+f.Path, []byte(f.Text), 0o444); err != nil { //nolint:gosec // all may read it
+			return err
+		}
+	}
+	return nil
+}
+
+// makePoint makes a place for a folder or file to be shown at.
+func makePoint(at, source string) error {
+	st, err := os.Stat(source)
+	if err != nil {
+		return err
+	}
+	if st.IsDir() {
+		return os.MkdirAll(at, 0o755)
+	}
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(at, os.O_CREATE|os.O_WRONLY, 0o444)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// Close implements warm.Maker.
+func (m *maker) Close() error {
+	var faults []error
+	if m.lock != nil {
+		faults = append(faults, os.RemoveAll(m.state), m.lock.Close())
+	}
+	if m.image != nil {
+		faults = append(faults, m.image.Close())
+	}
+	return errors.Join(faults...)
+}

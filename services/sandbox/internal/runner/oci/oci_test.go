@@ -1,0 +1,174 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/runnertest"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// needRuntime skips a test where there is no runtime, but not in CI.
+func needRuntime(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("it needs root")
+	}
+	if _, err := find(""); err != nil && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+}
+
+func options(t *testing.T) Options {
+	t.Helper()
+	state, err := os.MkdirTemp("/tmp", "fairlead-oci-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(state) })
+	if err := os.Chmod(state, 0o711); err != nil { //nolint:gosec // the user that makes containers passes through
+		t.Fatal(err)
+	}
+	return Options{
+		State: filepath.Join(state, "state"), CgroupParent: fmt.Sprintf("fairlead-test-oci-%d-%d", os.Getpid(), time.Now().UnixNano()), Setup: 200999,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+}
+
+func newRunner(t *testing.T, o Options) box.Runner {
+	t.Helper()
+	r, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func TestConformsWithControlGroups(t *testing.T) {
+	needRuntime(t)
+	runnertest.Run(t, runnertest.Subject{
+		Owner: box.Owner{UID: 200777, GID: 200777},
+		Has:   runnertest.Features{Isolated: true, Groups: true, LocalInit: true},
+		New: func(t *testing.T, o runnertest.Options) box.Runner {
+			h, err := cgroup.Open(cgroup.Root, fmt.Sprintf("fairlead-test/%d-%d", os.Getpid(), time.Now().UnixNano()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := h.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			x := options(t)
+			x.Groups, x.Max, x.Idle = h, o.Max, o.Idle
+			return newRunner(t, x)
+		},
+	})
+}
+
+func TestConformsWithoutControlGroups(t *testing.T) {
+	needRuntime(t)
+	runnertest.Run(t, runnertest.Subject{
+		Owner: box.Owner{UID: 200777, GID: 200777},
+		Has:   runnertest.Features{Isolated: true, LocalInit: true},
+		New: func(t *testing.T, o runnertest.Options) box.Runner {
+			x := options(t)
+			x.Max, x.Idle = o.Max, o.Idle
+			return newRunner(t, x)
+		},
+	})
+}
+
+func TestARuntimeThatCannotBeUsed(t *testing.T) {
+	for name, want := range map[string]string{
+		"no-such-runtime": "oci.runtime",
+		"runsc":           "runsc cannot be used",
+	} {
+		if _, err := find(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAFolderThatNobodyPassesThroughIsRefused(t *testing.T) {
+	needRuntime(t)
+	o := options(t)
+	if err := os.Chmod(filepath.Dir(o.State), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(t.Context(), o); err == nil || !strings.Contains(err.Error(), "oci.state") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestWhatACrashLeftIsRemoved(t *testing.T) {
+	needRuntime(t)
+	o := options(t)
+	crashed, next := &maker{state: o.State, parent: o.CgroupParent, setup: o.Setup}, &maker{state: o.State, parent: o.CgroupParent, setup: o.Setup}
+	if err := crashed.open(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = crashed.image.Close() }()
+	left := makeOne(t, crashed)
+	if err := next.open(t.Context(), o); err == nil {
+		t.Error("two services have one folder")
+	}
+	_ = next.image.Close()
+	if err := crashed.lock.Close(); err != nil { // as the kernel does
+		t.Fatal(err)
+	}
+	if err := next.open(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", left.Init())); err == nil && !strings.Contains(string(raw), ") Z ") {
+		t.Errorf("it still runs: %s", raw)
+	}
+	for _, dir := range []string{next.containers(), filepath.Join(o.State, "bundles")} {
+		if left, err := os.ReadDir(dir); len(left) > 0 {
+			t.Errorf("%s has %v, %v", dir, left, err)
+		}
+	}
+	if err := next.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// makeOne makes a container that is not let go.
+func makeOne(t *testing.T, m *maker) warm.Body {
+	t.Helper()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "ours"), os.NewFile(uintptr(pair[1]), "theirs")
+	t.Cleanup(func() { _ = errors.Join(ours.Close(), theirs.Close()) })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	b, err := m.Make(ctx, warm.Build{Name: "left", Socket: theirs, Errors: os.Stderr, Spec: box.Sandbox{
+		ID: "left", Owner: box.Owner{UID: 200777, GID: 200777}, Workspace: t.TempDir(), Home: t.TempDir(),
+		Limits: box.Limits{MemoryBytes: 1 << 30, Processes: 64, FileBytes: 1 << 20, OpenFiles: 128, TmpBytes: 1 << 20, ShmBytes: 1 << 20},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
