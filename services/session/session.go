@@ -243,8 +243,10 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterCheckpointServiceServer(r, s.server.CheckpointService())
 }
 
-// RegisterPeer registers nothing: nobody calls up.
-func (s *Service) RegisterPeer(grpc.ServiceRegistrar) {}
+// RegisterPeer registers what operators use; no service calls up.
+func (s *Service) RegisterPeer(r grpc.ServiceRegistrar) {
+	sessionv1.RegisterNodeServiceServer(r, s.server.NodeService())
+}
 
 // Run works on sessions until ctx ends; then the workers stop, what they have
 // produced is written, and their leases are given back.

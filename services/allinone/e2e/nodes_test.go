@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -128,6 +129,18 @@ func moved(t *testing.T, frames []frame) frame {
 	return found[0]
 }
 
+// cli runs the command line against session's peer listener.
+func (f *fleet) cli(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(programs, "fairlead"), args...)
+	cmd.Env = []string{"FAIRLEAD_SESSION_PEER=" + f.options.addrs["session-peer"], "HOME=" + t.TempDir()}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("fairlead %v: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
 // refuses checks that a node has nothing for the place that it once had, nor for the
 // one that there is now.
 func (f *fleet) refuses(t *testing.T, node, session string, generation int64) {
@@ -249,4 +262,29 @@ func TestASessionThatWasNeverExportedIsToldThatItsFilesAreGone(t *testing.T) {
 	}
 	f.startNode(t, first)
 	f.refuses(t, first, session, 9)
+}
+
+func TestAWorkspaceLeavesANodeThatIsDrained(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, "--workspace-export", "off") // leaving needs no earlier export
+	session := f.session(t, "coder")
+	last(t, f.turn(t, session, "keep this"), "COMPLETE")
+	first, second := f.home(t, session)
+	f.cli(t, "nodes", "drain", first)
+	until(t, "the replica knows of it", func() bool { return strings.Contains(f.cli(t, "nodes"), "yes") })
+	frames := f.turn(t, session, "look now")
+	end := last(t, frames, "COMPLETE")
+	event := moved(t, frames)
+	if event.field("workspaceMoved", "cause") != "WORKSPACE_MOVE_CAUSE_PLANNED" || event.field("workspaceMoved", "toNode") != second {
+		t.Errorf("it moved %s", event.data)
+	}
+	if got := end.field("turnFinished", "finalText"); !strings.Contains(got, "one") || !strings.Contains(got, "two") {
+		t.Errorf("after the move there is %q", got)
+	}
+	until(t, "the old place is empty", func() bool { return !exists(f.dir(first, session)) })
+	for _, line := range strings.Split(f.cli(t, "nodes"), "\n") {
+		if strings.HasPrefix(line, first) && (!strings.Contains(line, "READY") || !strings.Contains(line, " 0 ")) {
+			t.Errorf("the node that was drained stands so: %s", line)
+		}
+	}
 }

@@ -207,6 +207,29 @@ func (n *Nodes) Lost(name string) bool {
 	return closed(n.of(name).lost)
 }
 
+// State is how a node stands.
+type State int
+
+// The states of a node.
+const (
+	Ready  State = iota // it answers
+	Silent              // it does not, and is waited for
+	Lost                // it has not answered for long
+)
+
+// State says how a node stands.
+func (n *Nodes) State(name string) State {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch s := n.of(name); {
+	case closed(s.lost):
+		return Lost
+	case !s.since.IsZero():
+		return Silent
+	}
+	return Ready
+}
+
 // Known says whether a node is configured.
 func (n *Nodes) Known(name string) bool { return slices.Contains(n.Names, name) }
 

@@ -54,6 +54,10 @@ func (w *Worker) ensurePlace(ctx, parent context.Context) (moved bool, err error
 		if err := w.leave(parent, p, to); err != nil {
 			return false, err
 		}
+	case w.deps.Nodes.Drained(p.Node):
+		if left, err := w.handOver(ctx, parent, p); err != nil || !left {
+			return false, err
+		}
 	default:
 		return false, nil
 	}
@@ -71,11 +75,43 @@ func (w *Worker) placeNew(parent context.Context, was store.Place) error {
 	return w.log.Append(parent, store.Write{Place: &p})
 }
 
+// handOver exports the workspace and leaves a node that is drained, and tells whether
+// it did: not between calls of one message, and not when there is nowhere to go.
+func (w *Worker) handOver(ctx, parent context.Context, p store.Place) (bool, error) {
+	to := w.deps.Nodes.Choose(w.lease.Key, p.Node)
+	if last := w.last(); to == "" || w.staying || last == nil || last.Role != sessionv1.Role_ROLE_USER {
+		return false, nil
+	}
+	call := fmt.Sprintf("%s.leave.%d", w.lease.Session, p.Generation)
+	err := patiently(ctx, func() error {
+		if err := w.ensureWorkspace(ctx, w.callRef(call)); err != nil { // it may have been meant to be made just now
+			return err
+		}
+		_, err := w.deps.Snapshots.CreateSnapshot(ctx, &sandboxv1.CreateSnapshotRequest{
+			Call: w.callRef(fmt.Sprintf("%s.%d", call, w.lease.Epoch)), Description: "before the workspace leaves its node",
+		})
+		if err == nil {
+			_, err = w.deps.Snapshots.ExportSnapshots(ctx, &sandboxv1.ExportSnapshotsRequest{Call: w.callRef(call)})
+		}
+		return err
+	})
+	if ctx.Err() != nil {
+		return false, nil //nolint:nilerr // the loop sees why
+	}
+	if err != nil {
+		w.staying = true
+		w.deps.Log.WarnContext(ctx, "the workspace cannot leave its node, which is drained", "session", w.lease.Session, "node", p.Node, "error", err)
+		return false, nil
+	}
+	w.active.run.LeftPlanned = true
+	return true, w.leave(parent, p, to)
+}
+
 // leave commits that the workspace is somewhere else.
 func (w *Worker) leave(parent context.Context, was store.Place, to string) error {
 	p := store.Place{Node: to, Generation: was.Generation + 1, Restore: true, Export: was.Export}
 	w.active.run.LeftNode = was.Node
-	w.deps.Log.WarnContext(parent, "the workspace moves, for its node is lost", "session", w.lease.Session, "from", was.Node, "to", to, "generation", p.Generation)
+	w.deps.Log.WarnContext(parent, "the workspace moves to another node", "session", w.lease.Session, "from", was.Node, "to", to, "generation", p.Generation, "planned", w.active.run.LeftPlanned)
 	err := w.log.Commit(parent, store.Write{
 		Place: &p, Turns: []*store.TurnRow{w.active.row()}, Jobs: []store.Job{placement.VacateJob(w.lease.Key, was)},
 	})
@@ -107,7 +143,7 @@ func (w *Worker) bring(ctx, parent context.Context) error {
 		return err
 	}
 	w.addMessage(&write, w.newMessage(sessionv1.Role_ROLE_USER, w.active.turn.Steps, []*sessionv1.Block{textBlock(body.Message)}))
-	w.active.run.LeftNode = ""
+	w.active.run.LeftNode, w.active.run.LeftPlanned = "", false
 	write.Turns = []*store.TurnRow{w.active.row()}
 	w.place.Store(&p)
 	return w.log.Commit(parent, write)
@@ -163,6 +199,12 @@ func (w *Worker) movedBody(p store.Place, found *sandboxv1.Snapshot) *sessionv1.
 	m := &sessionv1.WorkspaceMoved{
 		FromNode: w.active.run.LeftNode, ToNode: p.Node, Generation: p.Generation, Empty: found == nil,
 		Cause: sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_NODE_LOST,
+	}
+	if w.active.run.LeftPlanned && found != nil {
+		m.Cause = sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_PLANNED
+		m.Message = "Notice of the system, not of the user: the workspace is on another machine now, with all its files." +
+			" Commands in the background have ended, and the home directory and /tmp are empty."
+		return m
 	}
 	const end = " What ran in the workspace has ended, commands in the background as well, and the home directory and /tmp are empty." +
 		" Commands that were running may have taken effect outside of the workspace: check before you repeat them."

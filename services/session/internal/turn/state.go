@@ -46,7 +46,9 @@ type run struct {
 	Files     *filesKept          `json:"files,omitempty"`     // nil before the turn's first change
 	LeftNode  string              `json:"left_node,omitempty"` // from where the workspace is being moved
 	Began     int64               `json:"began,omitempty"`     // first number of the last attempt of the step under way, its calls included
-	unknown   unknown
+	// LeftPlanned says that the move is an operator's wish.
+	LeftPlanned bool `json:"left_planned,omitempty"`
+	unknown     unknown
 }
 
 type question struct {

@@ -130,6 +130,7 @@ type Worker struct {
 	kept          []*sessionv1.Checkpoint // the oldest first; nil: not loaded
 
 	place    atomic.Pointer[store.Place] // of the workspace; nil: none yet
+	staying  bool                        // the workspace cannot leave its node now
 	draining atomic.Bool                 // to stop before the next step
 	suspect  atomic.Bool                 // the session was, and has not got further since
 

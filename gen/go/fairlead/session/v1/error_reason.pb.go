@@ -135,6 +135,10 @@ const (
 	ErrorReason_ERROR_REASON_CHECKPOINT_FAILED ErrorReason = 72
 	// The files of a checkpoint could not be brought back.
 	ErrorReason_ERROR_REASON_REWIND_FAILED ErrorReason = 73
+	// There is one sandbox node, and no list of them.
+	ErrorReason_ERROR_REASON_NO_NODES ErrorReason = 75
+	// There is no such sandbox node.
+	ErrorReason_ERROR_REASON_NODE_NOT_FOUND ErrorReason = 76
 )
 
 // Enum value maps for ErrorReason.
@@ -194,6 +198,8 @@ var (
 		71: "ERROR_REASON_SESSION_REWINDING",
 		72: "ERROR_REASON_CHECKPOINT_FAILED",
 		73: "ERROR_REASON_REWIND_FAILED",
+		75: "ERROR_REASON_NO_NODES",
+		76: "ERROR_REASON_NODE_NOT_FOUND",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":           0,
@@ -250,6 +256,8 @@ var (
 		"ERROR_REASON_SESSION_REWINDING":     71,
 		"ERROR_REASON_CHECKPOINT_FAILED":     72,
 		"ERROR_REASON_REWIND_FAILED":         73,
+		"ERROR_REASON_NO_NODES":              75,
+		"ERROR_REASON_NODE_NOT_FOUND":        76,
 	}
 )
 
@@ -284,7 +292,7 @@ var File_fairlead_session_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\x88\x0e\n" +
+	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xc4\x0e\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eERROR_REASON_SESSION_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -340,7 +348,9 @@ const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"!ERROR_REASON_CHECKPOINT_NOT_FOUND\x10F\x12\"\n" +
 	"\x1eERROR_REASON_SESSION_REWINDING\x10G\x12\"\n" +
 	"\x1eERROR_REASON_CHECKPOINT_FAILED\x10H\x12\x1e\n" +
-	"\x1aERROR_REASON_REWIND_FAILED\x10IBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"\x1aERROR_REASON_REWIND_FAILED\x10I\x12\x19\n" +
+	"\x15ERROR_REASON_NO_NODES\x10K\x12\x1f\n" +
+	"\x1bERROR_REASON_NODE_NOT_FOUND\x10LBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_error_reason_proto_rawDescOnce sync.Once

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
+)
+
+// nodesCommand is for who operates several sandbox nodes.
+type nodesCommand struct {
+	List    listNodesCommand `cmd:"" default:"withargs" help:"Show how the nodes stand."`
+	Drain   drainCommand     `cmd:"" help:"Give a node no new workspaces, and move those that it has at their next turn."`
+	Undrain undrainCommand   `cmd:"" help:"Use a node again."`
+}
+
+// peerTarget is the peer listener of a session replica: nodes are no matter of
+// clients.
+type peerTarget struct {
+	Peer string `placeholder:"HOST:PORT" env:"FAIRLEAD_SESSION_PEER" default:"127.0.0.1:9190" help:"Address of the session service's peer listener."`
+}
+
+// with connects and calls f.
+func (p peerTarget) with(ctx context.Context, f func(ctx context.Context, nodes sessionv1.NodeServiceClient) error) error {
+	conn, err := rpc.Dial(p.Peer, rpc.WithFallback(principal.Default()))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	return f(ctx, sessionv1.NewNodeServiceClient(conn))
+}
+
+type listNodesCommand struct{ peerTarget }
+
+// Run prints the nodes.
+func (c listNodesCommand) Run(ctx context.Context, s stdio) error {
+	return c.with(ctx, func(ctx context.Context, nodes sessionv1.NodeServiceClient) error {
+		resp, err := nodes.ListNodes(ctx, &sessionv1.ListNodesRequest{})
+		if err != nil {
+			return err
+		}
+		out := tabwriter.NewWriter(s.out, 0, 8, 2, ' ', 0)
+		_, _ = fmt.Fprintln(out, "NODE\tSTATE\tWORKSPACES\tDRAINING")
+		for _, n := range resp.Nodes {
+			draining := "no"
+			if n.Draining {
+				draining = "yes"
+			}
+			_, _ = fmt.Fprintf(out, "%s\t%s\t%d\t%s\n", n.Name, strings.TrimPrefix(n.State.String(), "NODE_STATE_"), n.Workspaces, draining)
+		}
+		return out.Flush()
+	})
+}
+
+type drainCommand struct {
+	peerTarget
+	Node string `arg:"" help:"The node's name."`
+}
+
+// Run drains the node.
+func (c drainCommand) Run(ctx context.Context, s stdio) error {
+	return c.set(ctx, s, true, "is drained: workspaces leave it as their sessions' next turns begin")
+}
+
+func (c drainCommand) set(ctx context.Context, s stdio, draining bool, said string) error {
+	return c.with(ctx, func(ctx context.Context, nodes sessionv1.NodeServiceClient) error {
+		if _, err := nodes.DrainNode(ctx, &sessionv1.DrainNodeRequest{Node: c.Node, Draining: draining}); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(s.out, "%s %s\n", c.Node, said)
+		return err
+	})
+}
+
+type undrainCommand struct{ drainCommand }
+
+// Run uses the node again.
+func (c undrainCommand) Run(ctx context.Context, s stdio) error {
+	return c.set(ctx, s, false, "is used again")
+}

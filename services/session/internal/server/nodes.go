@@ -1,0 +1,79 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/placement"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// nodeService serves NodeService.
+type nodeService struct {
+	sessionv1.UnimplementedNodeServiceServer
+	s *Server
+}
+
+// NodeService is for operators, on the peer listener.
+func (s *Server) NodeService() sessionv1.NodeServiceServer { return &nodeService{s: s} }
+
+// states are those of placement.
+var states = map[placement.State]sessionv1.NodeState{
+	placement.Ready:  sessionv1.NodeState_NODE_STATE_READY,
+	placement.Silent: sessionv1.NodeState_NODE_STATE_SILENT,
+	placement.Lost:   sessionv1.NodeState_NODE_STATE_LOST,
+}
+
+func (n *nodeService) ListNodes(ctx context.Context, _ *sessionv1.ListNodesRequest) (*sessionv1.ListNodesResponse, error) {
+	if !n.s.Nodes.Managed() {
+		return nil, noNodes()
+	}
+	resp := &sessionv1.ListNodesResponse{}
+	for _, name := range n.s.Nodes.Names {
+		count, err := n.count(ctx, name)
+		if err != nil {
+			return nil, storeError(err, subject{})
+		}
+		resp.Nodes = append(resp.Nodes, &sessionv1.Node{
+			Name: name, State: states[n.s.Nodes.State(name)], Draining: n.s.Nodes.Drained(name), Workspaces: count,
+		})
+	}
+	return resp, nil
+}
+
+// count counts the workspaces on a node.
+func (n *nodeService) count(ctx context.Context, name string) (int64, error) {
+	const page = 10_000
+	for after, count := (store.Key{}), int64(0); ; {
+		keys, err := n.s.Store.PlacedOn(ctx, name, after, page)
+		count += int64(len(keys))
+		if err != nil || len(keys) < page {
+			return count, err
+		}
+		after = keys[page-1]
+	}
+}
+
+func (n *nodeService) DrainNode(ctx context.Context, r *sessionv1.DrainNodeRequest) (*sessionv1.DrainNodeResponse, error) {
+	if !n.s.Nodes.Managed() {
+		return nil, noNodes()
+	}
+	if !n.s.Nodes.Known(r.Node) {
+		return nil, fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_NODE_NOT_FOUND,
+			fmt.Sprintf("There is no sandbox node %q among those of sandbox-nodes: %v.", r.Node, n.s.Nodes.Names), apierr.Resource("node", r.Node, "not configured"))
+	}
+	if err := n.s.Store.SetDraining(ctx, r.Node, r.Draining); err != nil {
+		return nil, storeError(err, subject{})
+	}
+	n.s.Log.InfoContext(ctx, "a sandbox node is drained, or is not any more", "node", r.Node, "draining", r.Draining)
+	return &sessionv1.DrainNodeResponse{}, nil
+}
+
+func noNodes() error {
+	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_NO_NODES,
+		"There is one sandbox node, which needs no list. Set sandbox-nodes to have several.", apierr.Precondition("NODES", "sandbox-nodes", "not set"))
+}
