@@ -85,11 +85,12 @@ func cell(text string) string {
 // defaults that their main packages set.
 
 type sessionConfig struct {
-	Session session.Config   `key:",inline"`
-	Server  rpc.Config       `key:",inline"`
-	Log     telemetry.Config `key:"log"`
-	Sandbox string           `key:"sandbox" help:"address of the sandbox service's peer listener"`
-	Tools   string           `key:"tools" help:"address of the tools service's peer listener, or of its replicas', separated by commas"`
+	Session      session.Config   `key:",inline"`
+	Server       rpc.Config       `key:",inline"`
+	Log          telemetry.Config `key:"log"`
+	Sandbox      string           `key:"sandbox" help:"address of the sandbox service's peer listener"`
+	SandboxNodes []string         `key:"sandbox-nodes" help:"in place of sandbox: the sandbox nodes, each as name=address, where name is the node's own (its key node, or else its host name); session and tools need the same ones; workspaces from before there were several are on the first"`
+	Tools        string           `key:"tools" help:"address of the tools service's peer listener, or of its replicas', separated by commas"`
 }
 
 func sessionProgram() sessionConfig {
@@ -100,10 +101,11 @@ func sessionProgram() sessionConfig {
 }
 
 type toolsConfig struct {
-	Tools   tools.Config     `key:",inline"`
-	Server  rpc.Config       `key:",inline"`
-	Log     telemetry.Config `key:"log"`
-	Sandbox string           `key:"sandbox" help:"address of the sandbox service's peer listener"`
+	Tools        tools.Config     `key:",inline"`
+	Server       rpc.Config       `key:",inline"`
+	Log          telemetry.Config `key:"log"`
+	Sandbox      string           `key:"sandbox" help:"address of the sandbox service's peer listener"`
+	SandboxNodes []string         `key:"sandbox-nodes" help:"in place of sandbox: the sandbox nodes, each as name=address, where name is the node's own (its key node, or else its host name); session and tools need the same ones; workspaces from before there were several are on the first"`
 }
 
 func toolsProgram() toolsConfig {

@@ -1,0 +1,153 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// sandboxes answer, but for those that are down. They are all asked as one, because
+// a fake has no addresses: so a test has one node that goes down.
+type sandboxes struct {
+	sandboxv1.WorkspaceServiceClient
+	healthpb.HealthClient
+
+	mu       sync.Mutex
+	down     bool
+	name     string
+	draining []string
+}
+
+func (s *sandboxes) set(down bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = down
+}
+
+func (s *sandboxes) err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down {
+		return errors.New("down")
+	}
+	return nil
+}
+
+func (s *sandboxes) GetCapabilities(context.Context, *sandboxv1.GetCapabilitiesRequest, ...grpc.CallOption) (*sandboxv1.GetCapabilitiesResponse, error) {
+	return &sandboxv1.GetCapabilitiesResponse{Node: s.name}, s.err()
+}
+
+func (s *sandboxes) Check(context.Context, *healthpb.HealthCheckRequest, ...grpc.CallOption) (*healthpb.HealthCheckResponse, error) {
+	return &healthpb.HealthCheckResponse{}, s.err()
+}
+
+func (s *sandboxes) Draining(context.Context) ([]string, error) { return s.draining, nil }
+
+func nodes(s *sandboxes, names ...string) *Nodes {
+	return New(Config{Names: names, LostAfter: 10 * time.Second, Sandbox: s, Health: s, Store: s, Log: slog.New(slog.DiscardHandler)})
+}
+
+func TestANodeIsLostWhenItHasNotAnsweredForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sandboxes{name: "a"}
+		n := nodes(s, "a")
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = n.Run(ctx) })
+		defer running.Wait()
+		defer stop()
+		at := func(d time.Duration, want State) {
+			t.Helper()
+			time.Sleep(d)
+			synctest.Wait()
+			if got := n.State("a"); got != want {
+				t.Errorf("the state is %d, want %d", got, want)
+			}
+		}
+		at(5*time.Second, Ready)
+		call, end := n.Until(t.Context(), "a")
+		defer end()
+		s.set(true)
+		at(5*time.Second, Silent)
+		if call.Err() != nil || n.Choose(store.Key{Session: "s"}, "") != "a" {
+			t.Error("it is given up too early")
+		}
+		at(10*time.Second, Lost)
+		if !errors.Is(context.Cause(call), ErrLost) || n.Choose(store.Key{Session: "s"}, "") != "" || n.First(store.Key{}) != "a" {
+			t.Errorf("what waited for it has the cause %v", context.Cause(call))
+		}
+		s.set(false)
+		at(5*time.Second, Ready)
+		again, end := n.Until(t.Context(), "a")
+		defer end()
+		if again.Err() != nil {
+			t.Error("what begins now ends at once")
+		}
+	})
+}
+
+func TestANodeThatIsNotConfiguredIsLostAfterTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := nodes(&sandboxes{name: "a"}, "a")
+		if n.Lost("gone") {
+			t.Error("it is lost at once")
+		}
+		time.Sleep(11 * time.Second)
+		n.look(t.Context())
+		if !n.Lost("gone") || n.Known("gone") {
+			t.Error("it is not lost")
+		}
+	})
+}
+
+func TestAnotherNodeAtTheAddressIsNotTheOneThatIsMeant(t *testing.T) {
+	t.Parallel()
+	n := nodes(&sandboxes{name: "b"}, "a")
+	n.look(t.Context())
+	if got := n.State("a"); got != Silent {
+		t.Errorf("the state is %d", got)
+	}
+}
+
+func TestWorkspacesAreSpreadAndStayWhenAnotherNodeGoes(t *testing.T) {
+	t.Parallel()
+	const sessions = 3000
+	n := nodes(&sandboxes{}, "a", "b", "c")
+	count := map[string]int{}
+	for i := range sessions {
+		k := store.Key{Tenant: "t", Session: fmt.Sprint("s", i)}
+		first := n.Choose(k, "")
+		count[first]++
+		if n.Choose(k, "") != first {
+			t.Fatal("the choice is not stable")
+		}
+		for _, avoid := range []string{"a", "b", "c"} {
+			if got := n.Choose(k, avoid); got == avoid || avoid != first && got != first {
+				t.Fatalf("without %s it goes from %s to %s", avoid, first, got)
+			}
+		}
+	}
+	for name, got := range count {
+		if got < sessions/4 || got > sessions/2 {
+			t.Errorf("%d of %d on %s", got, sessions, name)
+		}
+	}
+	n.draining = []string{"a", "b"}
+	if got := n.Choose(store.Key{}, ""); got != "c" {
+		t.Errorf("when others are drained it goes to %s", got)
+	}
+	if got := n.Choose(store.Key{}, "c"); got != "" {
+		t.Errorf("there is nowhere to go, and it goes to %s", got)
+	}
+}
