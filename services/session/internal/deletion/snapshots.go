@@ -37,9 +37,9 @@ func Snapshots(s Places, snapshots sandboxv1.SnapshotServiceClient) jobs.Handler
 		}
 		p, epoch, err := s.PlaceOf(ctx, k)
 		switch {
-		case errors.Is(err, store.ErrNotFound), err == nil && epoch == 0:
+		case epoch == 0 && (err == nil || errors.Is(err, store.ErrNotFound)):
 			return nil, nil // they went with the session
-		case err != nil:
+		case err != nil && !errors.Is(err, store.ErrNotFound): // without several nodes there are no places
 			return nil, err
 		case p.Restore:
 			return nil, fmt.Errorf("delete snapshots of sessions/%s: its workspace is being made on another node", k.Session)

@@ -38,18 +38,14 @@ func (s *Server) RepositoryService() sessionv1.RepositoryServiceServer {
 // it. Repeating the request is repeating the call. Requests with the context that it
 // returns go where the workspace is.
 func (s *repositoryService) repositoryCall(ctx context.Context, session, method, requestID string) (context.Context, *commonv1.CallRef, error) {
-	_, epoch, err := s.Store.PlaceOf(ctx, key(ctx, session))
-	if err == nil && epoch == 0 { // nobody has held the session yet, or it is not there
-		_, err = s.Store.GetSession(ctx, key(ctx, session))
-	}
-	if err != nil {
+	place, epoch, err := s.Store.PlaceOf(ctx, key(ctx, session))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return ctx, nil, storeError(err, subject{session: session, requestID: requestID})
 	}
 	sum := sha256.Sum256([]byte(method + "\x00" + requestID))
 	call := &commonv1.CallRef{Session: session, Epoch: max(epoch, 1), CallId: "repository." + hex.EncodeToString(sum[:16])}
-	ctx, place, err := s.at(ctx, session)
 	call.Node, call.WorkspaceGeneration = place.Node, place.Generation
-	return ctx, call, err
+	return node.At(ctx, place.Node), call, nil
 }
 
 // at is where the session's workspace is.

@@ -31,7 +31,7 @@ type Export struct {
 // Write.Place, and reads it with Load.
 type Places interface {
 	// PlaceOf reads a session's place, and its epoch as it is now (0: the session is
-	// gone). ErrNotFound when it has none.
+	// gone). ErrNotFound when it has none; the epoch counts all the same.
 	PlaceOf(ctx context.Context, k Key) (Place, int64, error)
 	// PlaceNew sets the place of a session that is about to be made, and returns the
 	// one that it has: another one if it has one already.

@@ -37,10 +37,12 @@ func queuePlace(b *pgx.Batch, k store.Key, p *store.Place) {
 // PlaceOf implements store.Places.
 func (s *Store) PlaceOf(ctx context.Context, k store.Key) (p store.Place, epoch int64, err error) {
 	err = s.read(ctx, "read a place", func(tx pgx.Tx) (err error) {
-		if p, err = scanPlace(tx.QueryRow(ctx, selectPlace, k.Tenant, k.Session)); err != nil {
+		err = tx.QueryRow(ctx, "select coalesce(max(epoch), 0) from sessions where tenant = $1 and session = $2", k.Tenant, k.Session).Scan(&epoch)
+		if err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, "select coalesce(max(epoch), 0) from sessions where tenant = $1 and session = $2", k.Tenant, k.Session).Scan(&epoch)
+		p, err = scanPlace(tx.QueryRow(ctx, selectPlace, k.Tenant, k.Session))
+		return err
 	})
 	return p, epoch, err
 }

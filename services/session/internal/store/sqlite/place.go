@@ -24,10 +24,12 @@ func placeOf(ctx context.Context, q queryer, k store.Key) (store.Place, error) {
 // PlaceOf implements store.Places.
 func (s *Store) PlaceOf(ctx context.Context, k store.Key) (p store.Place, epoch int64, err error) {
 	err = s.read(ctx, "read a place", func(tx *sql.Tx) (err error) {
-		if p, err = placeOf(ctx, tx, k); err != nil {
+		err = tx.QueryRowContext(ctx, "select coalesce(max(epoch), 0) from sessions where tenant = ? and session = ?", k.Tenant, k.Session).Scan(&epoch)
+		if err != nil {
 			return err
 		}
-		return tx.QueryRowContext(ctx, "select coalesce(max(epoch), 0) from sessions where tenant = ? and session = ?", k.Tenant, k.Session).Scan(&epoch)
+		p, err = placeOf(ctx, tx, k)
+		return err
 	})
 	return p, epoch, err
 }
