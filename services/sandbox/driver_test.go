@@ -43,7 +43,7 @@ func TestARuntimesSandboxesAreShown(t *testing.T) {
 	}
 	state, err := os.MkdirTemp("/tmp", "fairlead-oci-")
 	if err == nil {
-		err = os.Chmod(state, 0o711) //nolint:gosec // users that make sandboxes pass through
+		err = os.Chmod(state, 0o711)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -232,7 +232,7 @@ func (m *maker) makeRoot() error {
 		}
 	}
 	for _, f := range rootfs.MadeFiles {
-		if err := os.WriteFile(root+f.Path, []byte(f.Text), 0o444); err != nil { //nolint:gosec // all may read it
+		if err := os.WriteFile(root+f.Path, []byte(f.Text), 0o444); err != nil {
 			return err
 		}
 	}
@@ -251,7 +251,7 @@ func makePoint(at, source string) error {
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(at, os.O_CREATE|os.O_WRONLY, 0o444)
+	f, err := os.OpenFile(at, os.O_CREATE|os.O_WRONLY, 0o600) // what is shown there has a mode of its own
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func options(t *testing.T) Options {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(state) })
-	if err := os.Chmod(state, 0o711); err != nil { //nolint:gosec // the user that makes containers passes through
+	if err := os.Chmod(state, 0o711); err != nil {
 		t.Fatal(err)
 	}
 	return Options{
