@@ -7,11 +7,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
+	"github.com/fairlead/fairlead/services/sandbox/internal/mount"
 	"github.com/fairlead/fairlead/services/sandbox/internal/objectstore"
 	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
 )
@@ -65,6 +67,11 @@ type Config struct {
 	ObjectStore    ObjectStore   `key:"object-store"`
 	Egress         Egress        `key:"egress"`
 	Repositories   Repositories  `key:"repositories"`
+
+	Mounts    []mount.Rule     `key:"mounts" help:"folders of the host that commands see: name, source, mode (ro or rw), alias below the workspace, original (at the same path, too), for (tenant/user or tenant/*; none means everybody), on-request (only for agents and sessions that name it)"`
+	Workflows string           `key:"workflows" help:"folder of the host that is shown as workflows, read-only; {tenant} in it stands for the tenant; empty shows the workspace's own"`
+	Storage   Storage          `key:"storage"`
+	Env       []mount.Variable `key:"env" help:"variables of commands: name, value or file, for (tenant/user or tenant/*; none means everybody)"`
 }
 
 // OCI is how the driver `oci` makes sandboxes.
@@ -99,6 +106,33 @@ func (d Disk) Validate() error {
 		return errors.New("disk.free-bytes, disk.free-inodes: must not be negative")
 	}
 	return nil
+}
+
+// Storage is the folder of each user that outlives sessions.
+type Storage struct {
+	Alias  string `key:"alias" help:"where commands find their user's persistent folder, such as storage; empty gives users none"`
+	Bytes  int64  `key:"bytes" help:"size of one user's folder, in bytes on disk"`
+	Inodes int64  `key:"inodes" help:"files and directories in one user's folder"`
+}
+
+// Validate reports every fault.
+func (s Storage) Validate() error {
+	if s.Alias != "" && (s.Bytes < 4096 || s.Inodes < 1) {
+		return fmt.Errorf("storage.bytes, storage.inodes: %d and %d: at least 4096 and 1", s.Bytes, s.Inodes)
+	}
+	return nil
+}
+
+// mounts checks what commands see of the host.
+func (c Config) mounts(data string, o box.Owners) (*mount.Set, error) {
+	private := []string{data}
+	if at, ok := strings.CutPrefix(c.ObjectStore.URL, "file://"); ok {
+		private = append(private, at)
+	}
+	return mount.New(mount.Options{
+		Rules: c.Mounts, Variables: c.Env, Workflows: c.Workflows, Private: private, Owners: o,
+		Storage: mount.Storage{Dir: filepath.Join(data, ".storage"), Alias: c.Storage.Alias, Bytes: c.Storage.Bytes, Inodes: c.Storage.Inodes},
+	})
 }
 
 // Egress is what commands may reach at most, and the secrets that are put into
@@ -219,6 +253,7 @@ func Defaults() Config {
 			Execs: 64, SessionExecs: 16, KeepResults: 1000, Snapshots: 1000, SnapshotBytes: 16 << 30, KeepFor: 48 * time.Hour,
 		},
 		Egress:       Egress{Connections: 128, Idle: 10 * time.Minute, Total: 6 * time.Hour, Bytes: 8 << 30},
+		Storage:      Storage{Bytes: 1 << 30, Inodes: 100_000},
 		Repositories: Repositories{Timeout: 30 * time.Minute},
 		Disk:         Disk{FreeBytes: 512 << 20, FreeInodes: 10_000},
 	}

@@ -369,7 +369,7 @@ func TestADeletedWorkspaceIsGone(t *testing.T) {
 		if !c.ensure(t.Context(), t).GetCreated() {
 			t.Error("the new workspace is not new")
 		}
-		if r := c.bash(t, "ls -A"); r.out != "" {
+		if r := c.bash(t, "ls -A"); r.out != standardFolders {
 			t.Errorf("it holds %q", r.out)
 		}
 	})

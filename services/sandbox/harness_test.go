@@ -89,6 +89,9 @@ func configuration(t *testing.T, level string) sandbox.Config {
 	return c
 }
 
+// standardFolders is what ls tells of a new workspace.
+const standardFolders = "artifacts\nrepos\nuploads\nworkflows\n"
+
 // client calls a service over the wire.
 type client struct {
 	execs      sandboxv1.ExecServiceClient

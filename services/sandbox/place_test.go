@@ -108,7 +108,7 @@ func TestACopyOfAnOlderPlaceMakesRoom(t *testing.T) {
 		if err != nil || !back.GetCreated() || back.GetWorkspaceGeneration() != 4 {
 			t.Fatalf("the workspace comes back as %v, %v", back, err)
 		}
-		if got := c.bash(t, "ls"); got.out != "" {
+		if got := c.bash(t, "ls"); got.out != standardFolders {
 			t.Errorf("it still has %q", got.out)
 		}
 		c.bash(t, "echo new > f")

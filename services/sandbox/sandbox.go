@@ -23,6 +23,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
+	"github.com/fairlead/fairlead/services/sandbox/internal/mount"
 	"github.com/fairlead/fairlead/services/sandbox/internal/network"
 	"github.com/fairlead/fairlead/services/sandbox/internal/observe"
 	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
@@ -43,6 +44,7 @@ type Service struct {
 	groups  cgroup.Hierarchy // nil but at level `full`
 	network *network.Network
 	room    *room.Watch
+	mounts  *mount.Set
 	log     *slog.Logger
 }
 
@@ -53,7 +55,7 @@ const probeTimeout = 30 * time.Second
 // everything the level promises can be applied here. The error says what is
 // missing. The service must be closed.
 func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
-	if err := errors.Join(c.Validate(), c.Limits.Validate(), c.Disk.Validate(), c.ObjectStore.Validate(), c.Egress.Validate(), c.Repositories.Validate()); err != nil {
+	if err := errors.Join(c.Validate(), c.Limits.Validate(), c.Disk.Validate(), c.ObjectStore.Validate(), c.Egress.Validate(), c.Storage.Validate(), c.Repositories.Validate()); err != nil {
 		return nil, err
 	}
 	data, err := filepath.Abs(c.Data)
@@ -87,6 +89,9 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.mounts, err = c.mounts(data, owners); err != nil {
+		return nil, err
+	}
 	if s.room, err = c.watch(data); err != nil {
 		return nil, err
 	}
@@ -98,7 +103,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 		Dir: data, Name: nodeName(c.Node), Runner: s.runner, Owners: owners, Limits: limits,
 		MaxExecs: c.Limits.Execs, MaxSessionExecs: c.Limits.SessionExecs, Spares: c.SpareSandboxes,
 		KeepFinished: c.Limits.KeepResults, KeepFor: c.Limits.KeepFor, Network: s.network,
-		Room: s.room, Reclaim: server.Reclaim, Quota: keep,
+		Mounts: s.mounts, Room: s.room, Reclaim: server.Reclaim, Quota: keep,
 		Observer: s.network.Observer(observer), Log: d.Log,
 	})
 	if err != nil {
@@ -120,7 +125,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	info := server.Info{
 		Node: nodeName(c.Node), Level: level, Driver: c.Driver, Includes: included,
 		NetworkKind: c.networkKind(), Quota: quotaKind(keep),
-		Network: s.network, Snapshots: c.Limits.Snapshots, SnapshotBytes: c.Limits.SnapshotBytes, Objects: objects,
+		Network: s.network, Mounts: s.mounts, Snapshots: c.Limits.Snapshots, SnapshotBytes: c.Limits.SnapshotBytes, Objects: objects,
 		Repositories: server.Repositories{Remotes: remotes, Timeout: c.Repositories.Timeout},
 	}
 	d.Log.InfoContext(ctx, "sandbox ready", "driver", c.Driver, "level", level, "why", why, "includes", info.Includes, "data", data)

@@ -88,6 +88,7 @@ type Options struct {
 	KeepFor         time.Duration // how long results, marks and answers are kept
 	Observer        Observer
 	Network         Network // nil: no workspace is given one
+	Mounts          Mounts  // nil: there are none
 	Room            Room    // nil: disks are not watched
 	Quota           Quota   // nil: the size of workspaces is counted, not kept
 	// Reclaim removes what is of no use any more from a workspace's snapshots, which
@@ -107,8 +108,10 @@ type Node struct {
 	execs   sync.WaitGroup // running commands
 	mu      sync.Mutex     // guards what follows
 	open    map[Key]*session
-	active  int // running commands
-	closed  bool
+	// storages is how much bounded mounts hold, by source.
+	storages map[string]*tally
+	active   int // running commands
+	closed   bool
 
 	cleared time.Time // when room was last made; Run's alone
 }
@@ -129,7 +132,7 @@ func Open(o Options) (*Node, error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, errors.Join(fmt.Errorf("data directory %s is used by another sandbox service: stop it, or choose another directory: %w", o.Dir, err), lock.Close())
 	}
-	n := &Node{o: o, lock: lock, open: map[Key]*session{}, slots: newSlots(o.Owners), spares: make(chan *spare, max(o.Spares-1, 0))}
+	n := &Node{o: o, lock: lock, open: map[Key]*session{}, storages: map[string]*tally{}, slots: newSlots(o.Owners), spares: make(chan *spare, max(o.Spares-1, 0))}
 	if err := removeAll(filepath.Join(o.Dir, spareFolder)); err != nil {
 		return nil, errors.Join(fmt.Errorf("remove spare sandboxes of an earlier run: %w", err), lock.Close())
 	}

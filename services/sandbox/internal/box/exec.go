@@ -24,6 +24,7 @@ type Exec struct {
 	rec     record
 	stdin   bool    // whether standard input was asked for
 	network *Key    // whose network it has; nil for none
+	mounts  string  // of its sandbox
 	process Process // nil when it does not run
 	stopped *Outcome
 	streams [2]stream
@@ -142,7 +143,12 @@ type watch func(l Limits, deleted int64) (limit, why string)
 
 // look ends the command when the workspace is too large.
 func (e *Exec) look(watch watch, deleted int64) {
-	if limit, why := watch(e.limits, deleted); limit != "" {
+	limit, why := watch(e.limits, deleted)
+	switch limit {
+	case "":
+	case hitStorage:
+		e.stop(overLimit(WorkspaceLimit, limit, "the command was ended because "+why+". Delete files there that are not needed"))
+	default:
 		e.stop(overLimit(WorkspaceLimit, limit, "the command was ended because the workspace is too large: "+why+". Delete files that are not needed"))
 	}
 }

@@ -16,6 +16,8 @@ type Call struct {
 	Key
 	Epoch int64
 	ID    string
+	// User is who acts. It decides which mounts and variables there are.
+	User string
 	// Operation says that the caller acts for work that outlives the holders of
 	// its session: a lower epoch is not refused.
 	Operation bool

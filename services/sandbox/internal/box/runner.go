@@ -49,6 +49,9 @@ type Sandbox struct {
 	// Network is the policy of what it may reach, as its owner wrote it; empty: it
 	// has no network.
 	Network string
+	// Mounts are what it shows besides; see MountList. A string, so that sandboxes can
+	// be compared.
+	Mounts string
 	// Operator says that the network is the operator's own, above any ceiling.
 	Operator bool
 	Tenant   string // whose it is, for what is told of its network

@@ -18,7 +18,10 @@ type meta struct {
 	Created    time.Time `json:"created"`
 	Import     string    `json:"import,omitempty"`  // the call that brought its first files
 	Network    string    `json:"network,omitempty"` // the policy of what its commands may reach; empty: nothing
-	Limits     *Lower    `json:"limits,omitempty"`  // what it may have less of than the operator gives; nil: nothing
+	Asked      []string  `json:"mounts,omitempty"`  // the names of mounts that were asked for
+	// Environment is what a user has in the environment of commands.
+	Environment Environment `json:"environment,omitzero"`
+	Limits      *Lower      `json:"limits,omitempty"` // what it may have less of than the operator gives; nil: nothing
 }
 
 // session is one session's part of the node.

@@ -69,6 +69,9 @@ func (n *Node) makeSpare(ctx context.Context, i int) (*spare, error) {
 		}
 	}
 	if err == nil {
+		sp.sandbox.Mounts, err = n.commonMounts(sp.sandbox)
+	}
+	if err == nil {
 		err = n.o.Runner.Warm(ctx, sp.sandbox)
 	}
 	if err != nil {
@@ -81,24 +84,21 @@ func (n *Node) makeSpare(ctx context.Context, i int) (*spare, error) {
 // Warm makes a session's sandbox beside whatever comes next, so that its first
 // command need not wait for it. What stands in the way is the first command's to
 // tell.
-func (n *Node) Warm(ctx context.Context, k Key) {
+func (n *Node) Warm(ctx context.Context, c Call) {
 	if err := n.reserveWarm(); err != nil {
 		return
 	}
-	s, leave, err := n.enter(k)
+	s, leave, err := n.enter(c.Key)
 	if err != nil {
 		n.execs.Done()
 		return
 	}
-	s.mu.Lock()
-	if s.meta == nil {
-		s.mu.Unlock()
+	sandbox, err := s.wanted(c)
+	if err != nil {
 		leave()
 		n.execs.Done()
 		return
 	}
-	sandbox := s.sandbox()
-	s.mu.Unlock()
 	go func() {
 		defer n.execs.Done()
 		defer leave()
@@ -106,6 +106,17 @@ func (n *Node) Warm(ctx context.Context, k Key) {
 			n.o.Log.DebugContext(ctx, "cannot make a sandbox ahead of its first command", "error", err)
 		}
 	}()
+}
+
+// wanted is the sandbox that a command of the caller's would have.
+func (s *session) wanted(c Call) (Sandbox, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.meta == nil {
+		return Sandbox{}, ErrNoWorkspace
+	}
+	mounts, _, _, err := s.surroundings(c)
+	return s.sandbox(mounts), err
 }
 
 // reserveWarm has Close wait for one more goroutine.
@@ -117,6 +128,19 @@ func (n *Node) reserveWarm() error {
 	}
 	n.execs.Add(1)
 	return nil
+}
+
+// commonMounts are what everybody gets. A session that gets something else does not
+// keep the spare's sandbox.
+func (n *Node) commonMounts(s Sandbox) (string, error) {
+	if n.o.Mounts == nil {
+		return "", nil
+	}
+	all, err := n.o.Mounts.For("", "", nil)
+	if err == nil {
+		all, err = placed(s.Workspace, s.Owner, all, true)
+	}
+	return encodeMounts(all), err
 }
 
 func (n *Node) dropSpare(sp *spare) {

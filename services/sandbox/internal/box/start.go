@@ -59,6 +59,10 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 	if limits, err = s.allowance(limits); err != nil {
 		return nil, err
 	}
+	shown, env, watch, err := s.surroundings(c)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.node.reserve(); err != nil {
 		return nil, err
 	}
@@ -67,10 +71,10 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 		s.node.unreserve()
 		return nil, fmt.Errorf("record the command: %w", err)
 	}
-	e.limits = limits
+	e.limits, e.mounts = limits, shown
 	s.execs[c.ID] = e
 	ended := s.node.o.Observer.Started(ctx, c, spec.Argv)
-	p, err := s.node.o.Runner.Start(ctx, s.command(c, spec, limits))
+	p, err := s.node.o.Runner.Start(ctx, s.command(c, spec, limits, shown, env))
 	var cannot *StartError
 	if errors.As(err, &cannot) {
 		e.closeOutput()
@@ -93,7 +97,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 	e.begin(p)
 	go func() {
 		defer s.node.unreserve()
-		e.run(p, e.rec.Started, s.watch)
+		e.run(p, e.rec.Started, watch)
 		ended(*e.Outcome())
 	}()
 	return e, nil
@@ -203,13 +207,13 @@ func (s *session) record(c Call, spec Spec) (*Exec, error) {
 	return e, nil
 }
 
-func (s *session) command(c Call, spec Spec, l Limits) Command {
-	env := spec.environment()
+func (s *session) command(c Call, spec Spec, l Limits, mounts string, env []string) Command {
+	env = append(env, spec.environment()...)
 	if s.meta.Network != "" { // what was asked for wins
 		env = append(s.node.o.Network.Environment(c.ID), env...)
 	}
 	return Command{
-		Sandbox:  s.sandbox(),
+		Sandbox:  s.sandbox(mounts),
 		Argv:     spec.Argv,
 		Env:      env,
 		Dir:      path.Join(WorkspacePath, spec.Dir),
@@ -219,8 +223,8 @@ func (s *session) command(c Call, spec Spec, l Limits) Command {
 	}
 }
 
-// sandbox is the one of the session's workspace. mu is held.
-func (s *session) sandbox() Sandbox {
+// sandbox is the one of the session's workspace, with some mounts. mu is held.
+func (s *session) sandbox(mounts string) Sandbox {
 	id := sha256.Sum256([]byte(s.key.Tenant + "\x00" + s.key.Session))
 	return Sandbox{
 		ID:        hex.EncodeToString(id[:12]),
@@ -229,6 +233,7 @@ func (s *session) sandbox() Sandbox {
 		Owner:     s.node.slots.owner(s.meta.Slot),
 		Limits:    s.limits(),
 		Network:   s.meta.Network,
+		Mounts:    mounts,
 		Tenant:    s.key.Tenant,
 		Session:   s.key.Session,
 	}

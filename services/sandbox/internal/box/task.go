@@ -36,7 +36,12 @@ func (n *Node) RunInside(ctx context.Context, c Call, generation int64, t Task) 
 		s.mu.Unlock()
 		return Outcome{}, err
 	}
-	spec := s.sandbox()
+	mounts, _, _, err := s.surroundings(c)
+	if err != nil {
+		s.mu.Unlock()
+		return Outcome{}, err
+	}
+	spec := s.sandbox(mounts)
 	s.mu.Unlock()
 	defer s.usage.set(nil)
 	return s.task(ctx, c, t, spec, func() (*Usage, error) { return nil, nil }, spec.Limits)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 )
@@ -35,6 +36,10 @@ type Want struct {
 	Network *string
 	// Limits lowers the operator's limits.
 	Limits *Lower
+	// Mounts names those that it gets besides what comes unasked.
+	Mounts *[]string
+	// Environment is what the acting user has in the environment of commands.
+	Environment *Environment
 }
 
 // Ensure makes a session's workspace, or finds it, and remembers the epoch and what
@@ -83,11 +88,14 @@ func (n *Node) ensure(c Call, generation int64, want Want, seed func(*Workspace)
 		if err := s.become(want); err != nil {
 			return Ensured{}, err
 		}
+		if _, err := s.mounts(c.User, true); err != nil {
+			return Ensured{}, err
+		}
 		return Ensured{Generation: s.meta.Generation}, nil
 	}
 	m := &meta{Generation: max(generation, 1), Epoch: c.Epoch, Created: n.o.Now().UTC(), Import: importID}
 	m.want(want)
-	if err := s.create(m, seed); err != nil {
+	if err := s.create(m, c.User, seed); err != nil {
 		return Ensured{}, err
 	}
 	return Ensured{Created: true, Generation: s.meta.Generation}, nil
@@ -107,6 +115,12 @@ func (m *meta) want(w Want) (changed bool) {
 			limits := *w.Limits
 			m.Limits, changed = &limits, true
 		}
+	}
+	if w.Mounts != nil && !slices.Equal(*w.Mounts, m.Asked) {
+		m.Asked, changed = *w.Mounts, true
+	}
+	if w.Environment != nil && !w.Environment.equal(m.Environment) {
+		m.Environment, changed = *w.Environment, true
 	}
 	return changed
 }
@@ -130,14 +144,17 @@ func (s *session) become(w Want) error {
 
 // create makes the folders. The meta file comes last: a workspace without it does
 // not exist. It takes m, but for the slot. mu is held.
-func (s *session) create(m *meta, seed func(*Workspace) error) (err error) {
+func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err error) {
 	if err := s.node.room(); err != nil {
 		return err
 	}
 	if err := s.node.discard(s.dir); err != nil {
 		return fmt.Errorf("clear what an interrupted start left: %w", err)
 	}
-	sp := s.node.takeSpare()
+	var sp *spare
+	if m.Import == "" { // what is imported may have something else in the places of mounts
+		sp = s.node.takeSpare()
+	}
 	var slot int
 	if sp != nil {
 		slot = sp.slot
@@ -165,8 +182,14 @@ func (s *session) create(m *meta, seed func(*Workspace) error) (err error) {
 		return err
 	}
 	s.meta = m
+	var mounts []Mount
+	if m.Import == "" {
+		if mounts, err = s.mounts(user, true); err != nil {
+			return err
+		}
+	}
 	if sp != nil {
-		s.node.o.Runner.Move(sp.sandbox.Workspace, s.sandbox())
+		s.node.o.Runner.Move(sp.sandbox.Workspace, s.sandbox(encodeMounts(mounts)))
 	}
 	if err := seed(s.workspace()); err != nil {
 		return err

@@ -59,7 +59,7 @@ func (t *Tree) Pack(ctx context.Context, format Format, to io.Writer) error {
 	}
 	defer func() { _ = root.Close() }()
 	p := packer{out: format.writer(to)}
-	w := &walker{ctx: ctx, visit: p.entry, skip: func(string) bool { return false }}
+	w := &walker{ctx: ctx, visit: p.entry, skip: func(_, _ string) bool { return false }}
 	if err := w.walk(root, "", 0); err != nil && !errors.Is(err, errStop) {
 		return err
 	}

@@ -21,15 +21,17 @@ import (
 
 // Errors of this package. Everything else is a failure of the disk.
 var (
-	ErrNotFound  = errors.New("there is no such file")
-	ErrEscapes   = errors.New("the path leads outside the workspace")
-	ErrWrongType = errors.New("the file is not of the needed type")
-	ErrExists    = errors.New("there is already such a file")
-	ErrEtag      = errors.New("the file has changed")
-	ErrPattern   = errors.New("the pattern is not valid")
-	ErrTooLarge  = errors.New("the file is too large")
-	ErrNotEmpty  = errors.New("the directory is not empty")
-	ErrName      = errors.New("the path is not a valid name")
+	ErrNotFound   = errors.New("there is no such file")
+	ErrEscapes    = errors.New("the path leads outside the workspace")
+	ErrWrongType  = errors.New("the file is not of the needed type")
+	ErrExists     = errors.New("there is already such a file")
+	ErrEtag       = errors.New("the file has changed")
+	ErrPattern    = errors.New("the pattern is not valid")
+	ErrTooLarge   = errors.New("the file is too large")
+	ErrNotEmpty   = errors.New("the directory is not empty")
+	ErrReadOnly   = errors.New("the mount is read-only")
+	ErrMountPoint = errors.New("the place belongs to a mount, and cannot be moved, replaced or removed")
+	ErrName       = errors.New("the path is not a valid name")
 )
 
 // mount is where commands see the workspace.
@@ -43,6 +45,8 @@ type Tree struct {
 	root    *os.File
 	staging string
 	owner   Owner
+	points  map[identity]bool // where mounts lie; see Space
+	foreign bool              // it is a mount's: files are written where they are to be
 }
 
 // Open opens a workspace. staging is a folder on the same file system, closed to
@@ -117,6 +121,10 @@ func refine(name string, err error) error {
 		return fmt.Errorf("%w: the links in %s go in circles", ErrWrongType, name)
 	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV):
 		return fmt.Errorf("%w: %s is a socket or a device", ErrWrongType, name)
+	case errors.Is(err, unix.EROFS):
+		return fmt.Errorf("%w: %s", ErrReadOnly, name)
+	case errors.Is(err, unix.EOVERFLOW):
+		return fmt.Errorf("%w: %s belongs to a user who is nobody here", ErrWrongType, name)
 	case errors.Is(err, unix.EEXIST):
 		return fmt.Errorf("%w: %s", ErrExists, name)
 	case errors.Is(err, unix.ENOTEMPTY):
@@ -160,5 +168,10 @@ func (t *Tree) parent(name string) (*os.File, string, error) {
 		dir = "."
 	}
 	f, err := t.open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err == nil && len(t.points) > 0 {
+		if err = t.clear(f, last); err != nil {
+			return nil, "", errors.Join(fmt.Errorf("%w: %s", err, name), f.Close())
+		}
+	}
 	return f, last, err
 }

@@ -28,27 +28,50 @@ func (t *Tree) Glob(ctx context.Context, pattern, name string, limit int) ([]Inf
 		return nil, false, err
 	}
 	defer func() { _ = dir.Close() }()
-	var found []Info
-	w := &walker{ctx: ctx, skip: func(string) bool { return false }}
+	g := &glob{ctx: ctx, pattern: pattern, root: name, limit: limit}
+	if err := g.walk(dir, name, nil); err != nil {
+		return nil, false, err
+	}
+	all, more := g.result()
+	return all, more, nil
+}
+
+// glob is one search by pattern.
+type glob struct {
+	ctx           context.Context //nolint:containedctx // lives as long as one search
+	pattern, root string
+	limit         int
+	found         []Info
+	partial       bool
+}
+
+// walk searches below an open directory, whose path is name, but not in mounts.
+func (g *glob) walk(dir *os.File, name string, mounts func(string) bool) error {
+	w := &walker{ctx: g.ctx, skip: func(_, name string) bool { return mounts != nil && mounts(name) }}
 	w.visit = func(dir *os.File, last, full string, st *unix.Stat_t) error {
-		if st.Mode&unix.S_IFMT == unix.S_IFDIR || !doublestar.MatchUnvalidated(pattern, beneath(name, full)) {
+		if st.Mode&unix.S_IFMT == unix.S_IFDIR || !doublestar.MatchUnvalidated(g.pattern, beneath(g.root, full)) {
 			return nil
 		}
 		i, err := describe(int(dir.Fd()), last, full)
 		if err != nil {
 			return nil //nolint:nilerr // it vanished
 		}
-		found = append(found, i)
-		if len(found) >= 2*limit+1024 { // memory is bounded, whatever matches
-			found, w.partial = newest(found, limit), true
+		g.found = append(g.found, i)
+		if len(g.found) >= 2*g.limit+1024 { // memory is bounded, whatever matches
+			g.found, w.partial = newest(g.found, g.limit), true
 		}
 		return nil
 	}
-	if err := w.walk(dir, name, 0); err != nil && !errors.Is(err, errStop) {
-		return nil, false, err
+	err := w.walk(dir, name, 0)
+	g.partial = g.partial || w.partial
+	if errors.Is(err, errStop) {
+		return nil
 	}
-	more := w.partial || len(found) > limit
-	return newest(found, limit), more, nil
+	return err
+}
+
+func (g *glob) result() ([]Info, bool) {
+	return newest(g.found, g.limit), g.partial || len(g.found) > g.limit
 }
 
 func newest(all []Info, limit int) []Info {

@@ -56,27 +56,36 @@ type GrepMatch struct {
 // binary files and everything below `.git`, and tells whether there is more.
 // Several files are searched at the same time; send is called by one goroutine.
 func (t *Tree) Grep(ctx context.Context, q GrepQuery, send func(GrepMatch) error) (bool, error) {
-	p, err := q.compile()
+	g, err := q.begin()
 	if err != nil {
 		return false, err
+	}
+	g.search = func(ctx context.Context) error { return g.walk(ctx, t, g.root, g.root, nil) }
+	return g.run(ctx, send)
+}
+
+// begin checks a search.
+func (q GrepQuery) begin() (*grep, error) {
+	p, err := q.compile()
+	if err != nil {
+		return nil, err
 	}
 	name, err := Clean(q.Path)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	if q.Glob != "" {
 		if err := checkPattern(q.Glob); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
-	g := &grep{tree: t, q: q, pattern: p, root: name, jobs: make(chan *grepJob, grepAhead), order: make(chan *grepJob, grepAhead)}
-	return g.run(ctx, send)
+	return &grep{q: q, pattern: p, root: name, jobs: make(chan *grepJob, grepAhead), order: make(chan *grepJob, grepAhead)}, nil
 }
 
 // grep is a search: one goroutine walks and opens files, some search them, and the
 // caller's sends what they found in the order of the walk.
 type grep struct {
-	tree    *Tree
+	search  func(context.Context) error // walks what is to be searched
 	q       GrepQuery
 	pattern *pattern
 	root    string
@@ -101,7 +110,7 @@ func (g *grep) run(ctx context.Context, send func(GrepMatch) error) (more bool, 
 	work.Go(func() error {
 		defer close(g.jobs)
 		defer close(g.order)
-		return g.walk(ctx)
+		return g.search(ctx)
 	})
 	for range min(runtime.GOMAXPROCS(0), maxGrepWorkers) {
 		work.Go(func() error {
@@ -150,25 +159,28 @@ func (g *grep) deliver(ctx context.Context, send func(GrepMatch) error) (more bo
 	return more, ctx.Err()
 }
 
-// walk opens the files to search.
-func (g *grep) walk(ctx context.Context) error {
-	if f, st, err := g.tree.regular(g.root); err == nil {
+// walk opens the files to search: what a tree has at a place, which is called name,
+// but not what is in mounts.
+func (g *grep) walk(ctx context.Context, t *Tree, place, name string, mounts func(string) bool) error {
+	if f, st, err := t.regular(place); err == nil {
 		defer func() { _ = f.Close() }()
 		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
 			return err
 		}
-		return g.hand(ctx, &grepJob{fd: fd, name: g.root, size: st.Size})
+		return g.hand(ctx, &grepJob{fd: fd, name: name, size: st.Size})
 	}
-	dir, err := g.tree.directory(g.root)
+	dir, err := t.directory(place)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = dir.Close() }()
-	w := &walker{ctx: ctx, types: true, skip: func(last string) bool { return last == ".git" }}
+	w := &walker{ctx: ctx, types: true, skip: func(last, name string) bool {
+		return last == ".git" || mounts != nil && mounts(name)
+	}}
 	w.visit = func(dir *os.File, last, name string, st *unix.Stat_t) error { return g.visit(ctx, dir, last, name, st) }
-	err = w.walk(dir, g.root, 0)
-	g.partial = w.partial
+	err = w.walk(dir, name, 0)
+	g.partial = g.partial || w.partial
 	if errors.Is(err, errStop) {
 		return nil
 	}

@@ -37,6 +37,9 @@ func (t *Tree) Remove(name string, recursive bool) error {
 	if !errors.Is(err, unix.ENOTEMPTY) || !recursive {
 		return refine(name, err)
 	}
+	if t.foreign {
+		return removeInPlace(fd, last, name)
+	}
 	return t.removeTree(fd, last, name)
 }
 

@@ -33,8 +33,8 @@ type visitor func(dir *os.File, last, name string, st *unix.Stat_t) error
 type walker struct {
 	ctx     context.Context //nolint:containedctx // lives as long as one walk
 	visit   visitor
-	skip    func(last string) bool // directories not to enter
-	types   bool                   // visit needs no more of a status than the type
+	skip    func(last, name string) bool // directories not to enter
+	types   bool                         // visit needs no more of a status than the type
 	visited int
 	partial bool // something was left out
 }
@@ -71,7 +71,7 @@ func (w *walker) entry(dir *os.File, e dirEntry, name string, depth int) error {
 	if err := w.visit(dir, last, name, &st); err != nil {
 		return err
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR || w.skip(last) {
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR || w.skip(last, name) {
 		return nil
 	}
 	if depth >= maxDepth {

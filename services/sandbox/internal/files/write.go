@@ -140,6 +140,9 @@ func (to Target) allows(name string, old Info, created bool) error {
 }
 
 func (t *Tree) rename(d *Draft, dir *os.File, last, name string, mode uint32, old Info, created bool, to Target) (Info, error) {
+	if t.foreign {
+		return d.copyInto(dir, last, name, mode, old, created, to)
+	}
 	fd := int(d.file.Fd())
 	if t.owner.UID >= 0 {
 		if err := unix.Fchown(fd, t.owner.UID, t.owner.GID); err != nil {

@@ -24,7 +24,7 @@ func openTree(w *box.Workspace) (*files.Tree, error) {
 
 // view opens a session's workspace to read it. The function that it returns closes
 // it.
-func (s *fileServer) view(ctx context.Context, session string, generation int64) (*files.Tree, func(), error) {
+func (s *fileServer) view(ctx context.Context, session string, generation int64) (*space, func(), error) {
 	k, err := key(ctx, session)
 	if err != nil {
 		return nil, nil, err
@@ -33,7 +33,7 @@ func (s *fileServer) view(ctx context.Context, session string, generation int64)
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := openTree(w)
+	t, err := openSpace(ctx, w)
 	if err != nil {
 		release()
 		return nil, nil, err

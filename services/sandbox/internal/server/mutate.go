@@ -44,9 +44,9 @@ func (s *fileServer) WriteFile(stream sandboxv1.FileService_WriteFileServer) err
 		return status(err)
 	}
 	defer release()
-	t, err := openTree(w)
+	t, err := openSpace(ctx, w)
 	if err != nil {
-		return err
+		return status(err)
 	}
 	defer func() { _ = t.Close() }()
 	d, err := t.Draft()
@@ -54,7 +54,7 @@ func (s *fileServer) WriteFile(stream sandboxv1.FileService_WriteFileServer) err
 		return err
 	}
 	defer d.Discard()
-	sum, err := receive(stream, w, d)
+	sum, err := receive(stream, t.account(w, start.GetPath()), d)
 	if err != nil {
 		return status(err)
 	}
@@ -66,7 +66,7 @@ func (s *fileServer) WriteFile(stream sandboxv1.FileService_WriteFileServer) err
 }
 
 // receive writes the data of a stream into a draft, and returns its hash.
-func receive(stream sandboxv1.FileService_WriteFileServer, w *box.Workspace, d *files.Draft) ([]byte, error) {
+func receive(stream sandboxv1.FileService_WriteFileServer, to account, d *files.Draft) ([]byte, error) {
 	hash := sha256.New()
 	for {
 		r, err := stream.Recv()
@@ -84,13 +84,13 @@ func receive(stream sandboxv1.FileService_WriteFileServer, w *box.Workspace, d *
 		if _, err := d.Write(data.Data); err != nil {
 			return nil, err
 		}
-		if err := w.Reserve(d.Size(), 1); err != nil {
+		if err := to.reserve(d.Size(), 1); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func (s *fileServer) put(c box.Call, t *files.Tree, d *files.Draft, start *sandboxv1.WriteFileStart, sum []byte) (*sandboxv1.WriteFileResponse, error) {
+func (s *fileServer) put(c box.Call, t *space, d *files.Draft, start *sandboxv1.WriteFileStart, sum []byte) (*sandboxv1.WriteFileResponse, error) {
 	request, err := json.Marshal([]any{start.GetPath(), start.GetMode(), start.GetIfEtag(), start.GetCreateOnly(), sum})
 	if err != nil {
 		return nil, err
@@ -124,14 +124,15 @@ func (s *fileServer) put(c box.Call, t *files.Tree, d *files.Draft, start *sandb
 
 // place puts a draft in place within the workspace's limits, after writing down
 // what it is about to do. answer is what will be answered, but for the file.
-func place(w *box.Workspace, t *files.Tree, d *files.Draft, name string, to files.Target, intend func([]byte) error, answer func(created bool) proto.Message) (files.Info, bool, error) {
+func place(w *box.Workspace, t *space, d *files.Draft, name string, to files.Target, intend func([]byte) error, answer func(created bool) proto.Message) (files.Info, bool, error) {
 	var grown, inodes int64
+	counted := t.account(w, name)
 	to.Before = func(inode uint64, replaces int64) error {
 		grown, inodes = d.Size()-max(replaces, 0), 0
 		if replaces < 0 {
 			inodes = 1
 		}
-		if err := w.Reserve(grown, inodes); err != nil {
+		if err := counted.reserve(grown, inodes); err != nil {
 			return err
 		}
 		raw, err := proto.Marshal(answer(replaces < 0))
@@ -146,13 +147,13 @@ func place(w *box.Workspace, t *files.Tree, d *files.Draft, name string, to file
 	}
 	info, created, err := t.Put(d, name, to)
 	if err == nil {
-		w.Changed(grown, inodes)
+		counted.changed(grown, inodes)
 	}
 	return info, created, err
 }
 
 // recovered completes the answer of a change whose file is in its place.
-func recovered(t *files.Tree, raw []byte, resp proto.Message, file func(*sandboxv1.FileInfo)) ([]byte, bool) {
+func recovered(t *space, raw []byte, resp proto.Message, file func(*sandboxv1.FileInfo)) ([]byte, bool) {
 	var n intent
 	if json.Unmarshal(raw, &n) != nil {
 		return nil, false
@@ -182,10 +183,10 @@ func (s *fileServer) EditFile(ctx context.Context, r *sandboxv1.EditFileRequest)
 	raw, err := s.node.Mutate(c, r.GetWorkspaceGeneration(), box.Change{
 		Method: "edit", Request: request, Failure: failure,
 		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
-			return edit(w, r.GetPath(), edits, intend)
+			return edit(ctx, w, r.GetPath(), edits, intend)
 		},
 		Recover: func(w *box.Workspace, raw []byte) ([]byte, bool) {
-			t, err := openTree(w)
+			t, err := openSpace(ctx, w)
 			if err != nil {
 				return nil, false
 			}
@@ -202,8 +203,8 @@ func (s *fileServer) EditFile(ctx context.Context, r *sandboxv1.EditFileRequest)
 }
 
 // edit edits a file, if nobody else changes it meanwhile.
-func edit(w *box.Workspace, name string, edits []files.Edit, intend func([]byte) error) ([]byte, error) {
-	t, err := openTree(w)
+func edit(ctx context.Context, w *box.Workspace, name string, edits []files.Edit, intend func([]byte) error) ([]byte, error) {
+	t, err := openSpace(ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -240,12 +241,12 @@ func (s *fileServer) DeleteFile(ctx context.Context, r *sandboxv1.DeleteFileRequ
 		return nil, err
 	}
 	remove := func(w *box.Workspace) error {
-		t, err := openTree(w)
+		t, err := openSpace(ctx, w)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = t.Close() }()
-		defer w.Recount()
+		defer t.account(w, r.GetPath()).recount()
 		return t.Remove(r.GetPath(), r.GetRecursive())
 	}
 	_, err = s.node.Mutate(c, r.GetWorkspaceGeneration(), box.Change{
@@ -279,12 +280,12 @@ func (s *fileServer) MoveFile(ctx context.Context, r *sandboxv1.MoveFileRequest)
 	raw, err := s.node.Mutate(c, r.GetWorkspaceGeneration(), box.Change{
 		Method: "move", Request: request, Failure: failure,
 		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
-			t, err := openTree(w)
+			t, err := openSpace(ctx, w)
 			if err != nil {
 				return nil, err
 			}
 			defer func() { _ = t.Close() }()
-			defer w.Recount()
+			defer t.account(w, r.GetPath()).recount()
 			info, err := t.Move(r.GetPath(), r.GetNewPath(), r.GetOverwrite(), func(inode uint64) error {
 				note, err := json.Marshal(intent{Path: r.GetNewPath(), Inode: inode})
 				return errors.Join(err, intend(note))
@@ -294,7 +295,7 @@ func (s *fileServer) MoveFile(ctx context.Context, r *sandboxv1.MoveFileRequest)
 			}
 			return proto.Marshal(&sandboxv1.MoveFileResponse{File: fileInfo(info)})
 		},
-		Recover: moved,
+		Recover: func(w *box.Workspace, raw []byte) ([]byte, bool) { return moved(ctx, w, raw) },
 	})
 	if err != nil {
 		return nil, status(err)
@@ -304,12 +305,12 @@ func (s *fileServer) MoveFile(ctx context.Context, r *sandboxv1.MoveFileRequest)
 }
 
 // moved answers a move whose file has its new name.
-func moved(w *box.Workspace, raw []byte) ([]byte, bool) {
+func moved(ctx context.Context, w *box.Workspace, raw []byte) ([]byte, bool) {
 	var n intent
 	if json.Unmarshal(raw, &n) != nil {
 		return nil, false
 	}
-	t, err := openTree(w)
+	t, err := openSpace(ctx, w)
 	if err != nil {
 		return nil, false
 	}

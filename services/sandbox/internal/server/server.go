@@ -14,6 +14,7 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/mount"
 	"github.com/fairlead/fairlead/services/sandbox/internal/network"
 	"github.com/fairlead/fairlead/services/sandbox/internal/objectstore"
 )
@@ -30,6 +31,8 @@ type Info struct {
 	Quota string
 	// Network checks what commands may reach.
 	Network *network.Network
+	// Mounts are what commands see of the host, and have in their environment.
+	Mounts *mount.Set
 	// Snapshots is how many a session may have, and SnapshotBytes how large they may
 	// be on disk before another is made.
 	Snapshots     int
@@ -73,5 +76,8 @@ func key(ctx context.Context, session string) (box.Key, error) {
 
 func call(ctx context.Context, c *commonv1.CallRef) (box.Call, error) {
 	k, err := key(ctx, c.GetSession())
-	return box.Call{Key: k, Epoch: c.GetEpoch(), ID: c.GetCallId(), Node: c.GetNode(), Generation: c.GetWorkspaceGeneration()}, err
+	p, _ := principal.From(ctx)
+	return box.Call{
+		Key: k, Epoch: c.GetEpoch(), ID: c.GetCallId(), Node: c.GetNode(), Generation: c.GetWorkspaceGeneration(), User: p.User,
+	}, err
 }

@@ -22,7 +22,7 @@ func (s *workspaceServer) EnsureWorkspace(ctx context.Context, r *sandboxv1.Ensu
 	if err != nil {
 		return nil, status(err)
 	}
-	want, err := s.want(r)
+	want, err := s.want(c, r)
 	if err != nil {
 		return nil, status(err)
 	}
@@ -31,14 +31,17 @@ func (s *workspaceServer) EnsureWorkspace(ctx context.Context, r *sandboxv1.Ensu
 		return nil, status(err)
 	}
 	if r.GetWarm() {
-		s.node.Warm(ctx, c.Key)
+		s.node.Warm(ctx, c)
 	}
 	return &sandboxv1.EnsureWorkspaceResponse{Created: got.Created, Node: s.info.Node, WorkspaceGeneration: got.Generation}, nil
 }
 
 // want is what a workspace is asked to be like.
-func (s *Server) want(r *sandboxv1.EnsureWorkspaceRequest) (box.Want, error) {
-	var w box.Want
+func (s *Server) want(c box.Call, r *sandboxv1.EnsureWorkspaceRequest) (box.Want, error) {
+	w, err := s.mounts(c, r)
+	if err != nil {
+		return w, err
+	}
 	if r.GetNetwork() != nil {
 		policy, err := s.policy(r.GetNetwork())
 		if err != nil {
@@ -59,6 +62,9 @@ func (s *Server) want(r *sandboxv1.EnsureWorkspaceRequest) (box.Want, error) {
 
 // seed puts the first files into a new workspace, in which nothing runs yet.
 func seed(w *box.Workspace, content map[string][]byte) error {
+	if err := w.MakeStandardFolders(); err != nil {
+		return err
+	}
 	t, err := openTree(w)
 	if err != nil {
 		return err
@@ -103,11 +109,4 @@ func (s *workspaceServer) DeleteWorkspace(ctx context.Context, r *sandboxv1.Dele
 		}
 	}
 	return &sandboxv1.DeleteWorkspaceResponse{}, nil
-}
-
-func (s *workspaceServer) GetCapabilities(context.Context, *sandboxv1.GetCapabilitiesRequest) (*sandboxv1.GetCapabilitiesResponse, error) {
-	return &sandboxv1.GetCapabilitiesResponse{
-		Node: s.info.Node, Level: s.info.Level, Driver: s.info.Driver, Includes: s.info.Includes,
-		Network: s.info.NetworkKind, WorkspaceQuota: s.info.Quota,
-	}, nil
 }

@@ -113,6 +113,17 @@ const (
 	ErrorReason_ERROR_REASON_PUSH_REJECTED ErrorReason = 49
 	// There is already such a branch.
 	ErrorReason_ERROR_REASON_BRANCH_EXISTS ErrorReason = 50
+	// There is no such mount, or not for whoever acts.
+	ErrorReason_ERROR_REASON_MOUNT_NOT_FOUND ErrorReason = 36
+	// The mount cannot be written to.
+	ErrorReason_ERROR_REASON_READ_ONLY_MOUNT ErrorReason = 37
+	// The place belongs to a mount: it cannot be moved, replaced or removed. Or the
+	// workspace has something else than a folder where a mount belongs.
+	ErrorReason_ERROR_REASON_MOUNT_POINT ErrorReason = 38
+	// The mount holds as much as it may.
+	ErrorReason_ERROR_REASON_STORAGE_FULL ErrorReason = 39
+	// Commands run in the session that have other mounts.
+	ErrorReason_ERROR_REASON_MOUNTS_IN_USE ErrorReason = 40
 )
 
 // Enum value maps for ErrorReason.
@@ -161,6 +172,11 @@ var (
 		48: "ERROR_REASON_GIT_FAILED",
 		49: "ERROR_REASON_PUSH_REJECTED",
 		50: "ERROR_REASON_BRANCH_EXISTS",
+		36: "ERROR_REASON_MOUNT_NOT_FOUND",
+		37: "ERROR_REASON_READ_ONLY_MOUNT",
+		38: "ERROR_REASON_MOUNT_POINT",
+		39: "ERROR_REASON_STORAGE_FULL",
+		40: "ERROR_REASON_MOUNTS_IN_USE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":          0,
@@ -206,6 +222,11 @@ var (
 		"ERROR_REASON_GIT_FAILED":           48,
 		"ERROR_REASON_PUSH_REJECTED":        49,
 		"ERROR_REASON_BRANCH_EXISTS":        50,
+		"ERROR_REASON_MOUNT_NOT_FOUND":      36,
+		"ERROR_REASON_READ_ONLY_MOUNT":      37,
+		"ERROR_REASON_MOUNT_POINT":          38,
+		"ERROR_REASON_STORAGE_FULL":         39,
+		"ERROR_REASON_MOUNTS_IN_USE":        40,
 	}
 )
 
@@ -240,7 +261,7 @@ var File_fairlead_sandbox_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xba\v\n" +
+	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xdb\f\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12$\n" +
 	" ERROR_REASON_WORKSPACE_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -285,7 +306,12 @@ const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\x1bERROR_REASON_BAD_REPOSITORY\x10/\x12\x1b\n" +
 	"\x17ERROR_REASON_GIT_FAILED\x100\x12\x1e\n" +
 	"\x1aERROR_REASON_PUSH_REJECTED\x101\x12\x1e\n" +
-	"\x1aERROR_REASON_BRANCH_EXISTS\x102BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
+	"\x1aERROR_REASON_BRANCH_EXISTS\x102\x12 \n" +
+	"\x1cERROR_REASON_MOUNT_NOT_FOUND\x10$\x12 \n" +
+	"\x1cERROR_REASON_READ_ONLY_MOUNT\x10%\x12\x1c\n" +
+	"\x18ERROR_REASON_MOUNT_POINT\x10&\x12\x1d\n" +
+	"\x19ERROR_REASON_STORAGE_FULL\x10'\x12\x1e\n" +
+	"\x1aERROR_REASON_MOUNTS_IN_USE\x10(BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
 	file_fairlead_sandbox_v1_error_reason_proto_rawDescOnce sync.Once

@@ -168,7 +168,15 @@ type EnsureWorkspaceRequest struct {
 	Limits *WorkspaceLimits `protobuf:"bytes,5,opt,name=limits,proto3" json:"limits,omitempty"`
 	// Makes the sandbox as well, so that the first command need not wait for it. The
 	// answer does not wait for it either, and says nothing about it.
-	Warm          bool `protobuf:"varint,12,opt,name=warm,proto3" json:"warm,omitempty"`
+	Warm bool `protobuf:"varint,12,opt,name=warm,proto3" json:"warm,omitempty"`
+	// Which mounts commands get from now on, besides those that everybody or the
+	// acting user gets unasked. Not set changes nothing. One that does not exist, or
+	// is not for the acting user, is NOT_FOUND with reason MOUNT_NOT_FOUND.
+	Mounts *WorkspaceMounts `protobuf:"bytes,6,opt,name=mounts,proto3" json:"mounts,omitempty"`
+	// What the acting user has in the environment of commands from now on, over what
+	// the operator has there. Not set changes nothing. Commands of other users do not
+	// get it. Nothing tells the values to anybody else.
+	Environment   *WorkspaceEnvironment `protobuf:"bytes,7,opt,name=environment,proto3" json:"environment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -243,6 +251,20 @@ func (x *EnsureWorkspaceRequest) GetWarm() bool {
 		return x.Warm
 	}
 	return false
+}
+
+func (x *EnsureWorkspaceRequest) GetMounts() *WorkspaceMounts {
+	if x != nil {
+		return x.Mounts
+	}
+	return nil
+}
+
+func (x *EnsureWorkspaceRequest) GetEnvironment() *WorkspaceEnvironment {
+	if x != nil {
+		return x.Environment
+	}
+	return nil
 }
 
 // WorkspaceLimits bound a workspace and all that runs in it, below the operator's
@@ -384,6 +406,99 @@ func (x *WorkspaceLimits) GetMaxTimeout() *durationpb.Duration {
 	return nil
 }
 
+// WorkspaceMounts names mounts of the operator's.
+type WorkspaceMounts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Their names.
+	Names         []string `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkspaceMounts) Reset() {
+	*x = WorkspaceMounts{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkspaceMounts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkspaceMounts) ProtoMessage() {}
+
+func (x *WorkspaceMounts) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkspaceMounts.ProtoReflect.Descriptor instead.
+func (*WorkspaceMounts) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *WorkspaceMounts) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+// WorkspaceEnvironment are variables of a user's.
+type WorkspaceEnvironment struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Values by name. A name that is reserved (PATH, HOME, LD_*, proxies and the like)
+	// is INVALID_ARGUMENT. A value has at most 64 KiB.
+	Variables     map[string]string `protobuf:"bytes,1,rep,name=variables,proto3" json:"variables,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkspaceEnvironment) Reset() {
+	*x = WorkspaceEnvironment{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkspaceEnvironment) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkspaceEnvironment) ProtoMessage() {}
+
+func (x *WorkspaceEnvironment) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkspaceEnvironment.ProtoReflect.Descriptor instead.
+func (*WorkspaceEnvironment) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *WorkspaceEnvironment) GetVariables() map[string]string {
+	if x != nil {
+		return x.Variables
+	}
+	return nil
+}
+
 // NetworkPolicy says what commands may reach. Without rules there is no network at
 // all. With rules, commands find a proxy in their environment (`HTTP_PROXY` and its
 // like), which lets out what a rule allows and the operator's ceiling allows, too.
@@ -399,7 +514,7 @@ type NetworkPolicy struct {
 
 func (x *NetworkPolicy) Reset() {
 	*x = NetworkPolicy{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[2]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -411,7 +526,7 @@ func (x *NetworkPolicy) String() string {
 func (*NetworkPolicy) ProtoMessage() {}
 
 func (x *NetworkPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[2]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -424,7 +539,7 @@ func (x *NetworkPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NetworkPolicy.ProtoReflect.Descriptor instead.
 func (*NetworkPolicy) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{2}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *NetworkPolicy) GetRules() []*NetworkRule {
@@ -460,7 +575,7 @@ type NetworkRule struct {
 
 func (x *NetworkRule) Reset() {
 	*x = NetworkRule{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[3]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -472,7 +587,7 @@ func (x *NetworkRule) String() string {
 func (*NetworkRule) ProtoMessage() {}
 
 func (x *NetworkRule) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[3]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -485,7 +600,7 @@ func (x *NetworkRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NetworkRule.ProtoReflect.Descriptor instead.
 func (*NetworkRule) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *NetworkRule) GetName() string {
@@ -552,7 +667,7 @@ type EnsureWorkspaceResponse struct {
 
 func (x *EnsureWorkspaceResponse) Reset() {
 	*x = EnsureWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[4]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -564,7 +679,7 @@ func (x *EnsureWorkspaceResponse) String() string {
 func (*EnsureWorkspaceResponse) ProtoMessage() {}
 
 func (x *EnsureWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[4]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -577,7 +692,7 @@ func (x *EnsureWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnsureWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*EnsureWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *EnsureWorkspaceResponse) GetCreated() bool {
@@ -616,7 +731,7 @@ type DeleteWorkspaceRequest struct {
 
 func (x *DeleteWorkspaceRequest) Reset() {
 	*x = DeleteWorkspaceRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[5]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -628,7 +743,7 @@ func (x *DeleteWorkspaceRequest) String() string {
 func (*DeleteWorkspaceRequest) ProtoMessage() {}
 
 func (x *DeleteWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[5]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -641,7 +756,7 @@ func (x *DeleteWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DeleteWorkspaceRequest) GetSession() string {
@@ -667,7 +782,7 @@ type DeleteWorkspaceResponse struct {
 
 func (x *DeleteWorkspaceResponse) Reset() {
 	*x = DeleteWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[6]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -679,7 +794,7 @@ func (x *DeleteWorkspaceResponse) String() string {
 func (*DeleteWorkspaceResponse) ProtoMessage() {}
 
 func (x *DeleteWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[6]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -692,7 +807,82 @@ func (x *DeleteWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{6}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{8}
+}
+
+// DeleteUserStorageRequest asks for the deletion; whose files is the principal's
+// affair.
+type DeleteUserStorageRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteUserStorageRequest) Reset() {
+	*x = DeleteUserStorageRequest{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteUserStorageRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteUserStorageRequest) ProtoMessage() {}
+
+func (x *DeleteUserStorageRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteUserStorageRequest.ProtoReflect.Descriptor instead.
+func (*DeleteUserStorageRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{9}
+}
+
+// DeleteUserStorageResponse says that the files are gone.
+type DeleteUserStorageResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteUserStorageResponse) Reset() {
+	*x = DeleteUserStorageResponse{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteUserStorageResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteUserStorageResponse) ProtoMessage() {}
+
+func (x *DeleteUserStorageResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteUserStorageResponse.ProtoReflect.Descriptor instead.
+func (*DeleteUserStorageResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{10}
 }
 
 // GetCapabilitiesRequest asks what isolates commands.
@@ -704,7 +894,7 @@ type GetCapabilitiesRequest struct {
 
 func (x *GetCapabilitiesRequest) Reset() {
 	*x = GetCapabilitiesRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[7]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -716,7 +906,7 @@ func (x *GetCapabilitiesRequest) String() string {
 func (*GetCapabilitiesRequest) ProtoMessage() {}
 
 func (x *GetCapabilitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[7]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -729,7 +919,7 @@ func (x *GetCapabilitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCapabilitiesRequest.ProtoReflect.Descriptor instead.
 func (*GetCapabilitiesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{7}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{11}
 }
 
 // GetCapabilitiesResponse tells what isolates commands.
@@ -749,14 +939,18 @@ type GetCapabilitiesResponse struct {
 	// by looking at it now and then.
 	WorkspaceQuota string `protobuf:"bytes,5,opt,name=workspace_quota,json=workspaceQuota,proto3" json:"workspace_quota,omitempty"`
 	// The node's name.
-	Node          string `protobuf:"bytes,10,opt,name=node,proto3" json:"node,omitempty"`
+	Node string `protobuf:"bytes,10,opt,name=node,proto3" json:"node,omitempty"`
+	// What commands of the acting user see of the host, also on request.
+	Mounts []*WorkspaceMount `protobuf:"bytes,6,rep,name=mounts,proto3" json:"mounts,omitempty"`
+	// The names of the variables that the operator puts into their environment.
+	Environment   []string `protobuf:"bytes,7,rep,name=environment,proto3" json:"environment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetCapabilitiesResponse) Reset() {
 	*x = GetCapabilitiesResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[8]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -768,7 +962,7 @@ func (x *GetCapabilitiesResponse) String() string {
 func (*GetCapabilitiesResponse) ProtoMessage() {}
 
 func (x *GetCapabilitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[8]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -781,7 +975,7 @@ func (x *GetCapabilitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCapabilitiesResponse.ProtoReflect.Descriptor instead.
 func (*GetCapabilitiesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetCapabilitiesResponse) GetLevel() string {
@@ -826,6 +1020,93 @@ func (x *GetCapabilitiesResponse) GetNode() string {
 	return ""
 }
 
+func (x *GetCapabilitiesResponse) GetMounts() []*WorkspaceMount {
+	if x != nil {
+		return x.Mounts
+	}
+	return nil
+}
+
+func (x *GetCapabilitiesResponse) GetEnvironment() []string {
+	if x != nil {
+		return x.Environment
+	}
+	return nil
+}
+
+// WorkspaceMount is a folder that commands see besides the workspace.
+type WorkspaceMount struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Where commands find it: paths below /workspace, and its original one.
+	Paths []string `protobuf:"bytes,2,rep,name=paths,proto3" json:"paths,omitempty"`
+	// Whether commands may write to it.
+	Writable bool `protobuf:"varint,3,opt,name=writable,proto3" json:"writable,omitempty"`
+	// Whether it must be asked for.
+	OnRequest     bool `protobuf:"varint,4,opt,name=on_request,json=onRequest,proto3" json:"on_request,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkspaceMount) Reset() {
+	*x = WorkspaceMount{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkspaceMount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkspaceMount) ProtoMessage() {}
+
+func (x *WorkspaceMount) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkspaceMount.ProtoReflect.Descriptor instead.
+func (*WorkspaceMount) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *WorkspaceMount) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *WorkspaceMount) GetPaths() []string {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
+func (x *WorkspaceMount) GetWritable() bool {
+	if x != nil {
+		return x.Writable
+	}
+	return false
+}
+
+func (x *WorkspaceMount) GetOnRequest() bool {
+	if x != nil {
+		return x.OnRequest
+	}
+	return false
+}
+
 // ExportWorkspaceRequest names a workspace.
 type ExportWorkspaceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -841,7 +1122,7 @@ type ExportWorkspaceRequest struct {
 
 func (x *ExportWorkspaceRequest) Reset() {
 	*x = ExportWorkspaceRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -853,7 +1134,7 @@ func (x *ExportWorkspaceRequest) String() string {
 func (*ExportWorkspaceRequest) ProtoMessage() {}
 
 func (x *ExportWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -866,7 +1147,7 @@ func (x *ExportWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*ExportWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ExportWorkspaceRequest) GetSession() string {
@@ -901,7 +1182,7 @@ type ExportWorkspaceResponse struct {
 
 func (x *ExportWorkspaceResponse) Reset() {
 	*x = ExportWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -913,7 +1194,7 @@ func (x *ExportWorkspaceResponse) String() string {
 func (*ExportWorkspaceResponse) ProtoMessage() {}
 
 func (x *ExportWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -926,7 +1207,7 @@ func (x *ExportWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*ExportWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ExportWorkspaceResponse) GetData() []byte {
@@ -952,7 +1233,7 @@ type ImportWorkspaceRequest struct {
 
 func (x *ImportWorkspaceRequest) Reset() {
 	*x = ImportWorkspaceRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[11]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -964,7 +1245,7 @@ func (x *ImportWorkspaceRequest) String() string {
 func (*ImportWorkspaceRequest) ProtoMessage() {}
 
 func (x *ImportWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[11]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -977,7 +1258,7 @@ func (x *ImportWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*ImportWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ImportWorkspaceRequest) GetKind() isImportWorkspaceRequest_Kind {
@@ -1038,7 +1319,7 @@ type ImportWorkspaceOpen struct {
 
 func (x *ImportWorkspaceOpen) Reset() {
 	*x = ImportWorkspaceOpen{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[12]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1050,7 +1331,7 @@ func (x *ImportWorkspaceOpen) String() string {
 func (*ImportWorkspaceOpen) ProtoMessage() {}
 
 func (x *ImportWorkspaceOpen) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[12]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1063,7 +1344,7 @@ func (x *ImportWorkspaceOpen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportWorkspaceOpen.ProtoReflect.Descriptor instead.
 func (*ImportWorkspaceOpen) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ImportWorkspaceOpen) GetCall() *v1.CallRef {
@@ -1098,7 +1379,7 @@ type ImportWorkspaceResponse struct {
 
 func (x *ImportWorkspaceResponse) Reset() {
 	*x = ImportWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[13]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1110,7 +1391,7 @@ func (x *ImportWorkspaceResponse) String() string {
 func (*ImportWorkspaceResponse) ProtoMessage() {}
 
 func (x *ImportWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[13]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1123,7 +1404,7 @@ func (x *ImportWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*ImportWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ImportWorkspaceResponse) GetCreated() bool {
@@ -1137,7 +1418,7 @@ var File_fairlead_sandbox_v1_workspace_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\n" +
-	"#fairlead/sandbox/v1/workspace.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\x1a\x1egoogle/protobuf/duration.proto\"\xc1\x03\n" +
+	"#fairlead/sandbox/v1/workspace.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\x1a\x1egoogle/protobuf/duration.proto\"\xcc\x04\n" +
 	"\x16EnsureWorkspaceRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12m\n" +
 	"\n" +
@@ -1145,7 +1426,9 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\x14workspace_generation\x18\x03 \x01(\x03R\x13workspaceGeneration\x12<\n" +
 	"\anetwork\x18\x04 \x01(\v2\".fairlead.sandbox.v1.NetworkPolicyR\anetwork\x12<\n" +
 	"\x06limits\x18\x05 \x01(\v2$.fairlead.sandbox.v1.WorkspaceLimitsR\x06limits\x12\x12\n" +
-	"\x04warm\x18\f \x01(\bR\x04warm\x1a<\n" +
+	"\x04warm\x18\f \x01(\bR\x04warm\x12<\n" +
+	"\x06mounts\x18\x06 \x01(\v2$.fairlead.sandbox.v1.WorkspaceMountsR\x06mounts\x12K\n" +
+	"\venvironment\x18\a \x01(\v2).fairlead.sandbox.v1.WorkspaceEnvironmentR\venvironment\x1a<\n" +
 	"\x0eSeedFilesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"\x9d\x04\n" +
@@ -1166,7 +1449,14 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\atimeout\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\atimeout\x12D\n" +
 	"\vmax_timeout\x18\v \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\n" +
-	"maxTimeout\"R\n" +
+	"maxTimeout\";\n" +
+	"\x0fWorkspaceMounts\x12(\n" +
+	"\x05names\x18\x01 \x03(\tB\x12\xbaH\x0f\x92\x01\f\x10@\x18\x01\"\x06r\x04\x10\x01(@R\x05names\"\xe4\x01\n" +
+	"\x14WorkspaceEnvironment\x12\x8d\x01\n" +
+	"\tvariables\x18\x01 \x03(\v28.fairlead.sandbox.v1.WorkspaceEnvironment.VariablesEntryB5\xbaH2\x9a\x01/\x10\x80\x01\"\"r 2\x1e^[A-Za-z_][A-Za-z0-9_]{0,127}$*\x06r\x04(\x80\x80\x04R\tvariables\x1a<\n" +
+	"\x0eVariablesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"R\n" +
 	"\rNetworkPolicy\x12A\n" +
 	"\x05rules\x18\x01 \x03(\v2 .fairlead.sandbox.v1.NetworkRuleB\t\xbaH\x06\x92\x01\x03\x10\x80\x02R\x05rules\"\xa0\x02\n" +
 	"\vNetworkRule\x12\x1c\n" +
@@ -1187,8 +1477,10 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\x16DeleteWorkspaceRequest\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12:\n" +
 	"\x14workspace_generation\x18\x02 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x13workspaceGeneration\"\x19\n" +
-	"\x17DeleteWorkspaceResponse\"\x18\n" +
-	"\x16GetCapabilitiesRequest\"\xba\x01\n" +
+	"\x17DeleteWorkspaceResponse\"\x1a\n" +
+	"\x18DeleteUserStorageRequest\"\x1b\n" +
+	"\x19DeleteUserStorageResponse\"\x18\n" +
+	"\x16GetCapabilitiesRequest\"\x99\x02\n" +
 	"\x17GetCapabilitiesResponse\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x16\n" +
 	"\x06driver\x18\x02 \x01(\tR\x06driver\x12\x1a\n" +
@@ -1196,7 +1488,15 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\anetwork\x18\x04 \x01(\tR\anetwork\x12'\n" +
 	"\x0fworkspace_quota\x18\x05 \x01(\tR\x0eworkspaceQuota\x12\x12\n" +
 	"\x04node\x18\n" +
-	" \x01(\tR\x04node\"\xd6\x01\n" +
+	" \x01(\tR\x04node\x12;\n" +
+	"\x06mounts\x18\x06 \x03(\v2#.fairlead.sandbox.v1.WorkspaceMountR\x06mounts\x12 \n" +
+	"\venvironment\x18\a \x03(\tR\venvironment\"u\n" +
+	"\x0eWorkspaceMount\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05paths\x18\x02 \x03(\tR\x05paths\x12\x1a\n" +
+	"\bwritable\x18\x03 \x01(\bR\bwritable\x12\x1d\n" +
+	"\n" +
+	"on_request\x18\x04 \x01(\bR\tonRequest\"\xd6\x01\n" +
 	"\x16ExportWorkspaceRequest\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x121\n" +
 	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\x12D\n" +
@@ -1224,12 +1524,13 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\x1aARCHIVE_FORMAT_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12ARCHIVE_FORMAT_TAR\x10\x01\x12\x16\n" +
 	"\x12ARCHIVE_FORMAT_ZIP\x10\x02\x12\x1b\n" +
-	"\x17ARCHIVE_FORMAT_TAR_GZIP\x10\x032\xbc\x04\n" +
+	"\x17ARCHIVE_FORMAT_TAR_GZIP\x10\x032\xb0\x05\n" +
 	"\x10WorkspaceService\x12l\n" +
 	"\x0fEnsureWorkspace\x12+.fairlead.sandbox.v1.EnsureWorkspaceRequest\x1a,.fairlead.sandbox.v1.EnsureWorkspaceResponse\x12l\n" +
 	"\x0fDeleteWorkspace\x12+.fairlead.sandbox.v1.DeleteWorkspaceRequest\x1a,.fairlead.sandbox.v1.DeleteWorkspaceResponse\x12n\n" +
 	"\x0fExportWorkspace\x12+.fairlead.sandbox.v1.ExportWorkspaceRequest\x1a,.fairlead.sandbox.v1.ExportWorkspaceResponse0\x01\x12n\n" +
-	"\x0fImportWorkspace\x12+.fairlead.sandbox.v1.ImportWorkspaceRequest\x1a,.fairlead.sandbox.v1.ImportWorkspaceResponse(\x01\x12l\n" +
+	"\x0fImportWorkspace\x12+.fairlead.sandbox.v1.ImportWorkspaceRequest\x1a,.fairlead.sandbox.v1.ImportWorkspaceResponse(\x01\x12r\n" +
+	"\x11DeleteUserStorage\x12-.fairlead.sandbox.v1.DeleteUserStorageRequest\x1a..fairlead.sandbox.v1.DeleteUserStorageResponse\x12l\n" +
 	"\x0fGetCapabilities\x12+.fairlead.sandbox.v1.GetCapabilitiesRequest\x1a,.fairlead.sandbox.v1.GetCapabilitiesResponseBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
@@ -1245,56 +1546,68 @@ func file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_sandbox_v1_workspace_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fairlead_sandbox_v1_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_fairlead_sandbox_v1_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_fairlead_sandbox_v1_workspace_proto_goTypes = []any{
-	(NetworkTls)(0),                 // 0: fairlead.sandbox.v1.NetworkTls
-	(ArchiveFormat)(0),              // 1: fairlead.sandbox.v1.ArchiveFormat
-	(*EnsureWorkspaceRequest)(nil),  // 2: fairlead.sandbox.v1.EnsureWorkspaceRequest
-	(*WorkspaceLimits)(nil),         // 3: fairlead.sandbox.v1.WorkspaceLimits
-	(*NetworkPolicy)(nil),           // 4: fairlead.sandbox.v1.NetworkPolicy
-	(*NetworkRule)(nil),             // 5: fairlead.sandbox.v1.NetworkRule
-	(*EnsureWorkspaceResponse)(nil), // 6: fairlead.sandbox.v1.EnsureWorkspaceResponse
-	(*DeleteWorkspaceRequest)(nil),  // 7: fairlead.sandbox.v1.DeleteWorkspaceRequest
-	(*DeleteWorkspaceResponse)(nil), // 8: fairlead.sandbox.v1.DeleteWorkspaceResponse
-	(*GetCapabilitiesRequest)(nil),  // 9: fairlead.sandbox.v1.GetCapabilitiesRequest
-	(*GetCapabilitiesResponse)(nil), // 10: fairlead.sandbox.v1.GetCapabilitiesResponse
-	(*ExportWorkspaceRequest)(nil),  // 11: fairlead.sandbox.v1.ExportWorkspaceRequest
-	(*ExportWorkspaceResponse)(nil), // 12: fairlead.sandbox.v1.ExportWorkspaceResponse
-	(*ImportWorkspaceRequest)(nil),  // 13: fairlead.sandbox.v1.ImportWorkspaceRequest
-	(*ImportWorkspaceOpen)(nil),     // 14: fairlead.sandbox.v1.ImportWorkspaceOpen
-	(*ImportWorkspaceResponse)(nil), // 15: fairlead.sandbox.v1.ImportWorkspaceResponse
-	nil,                             // 16: fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
-	(*v1.CallRef)(nil),              // 17: fairlead.common.v1.CallRef
-	(*durationpb.Duration)(nil),     // 18: google.protobuf.Duration
+	(NetworkTls)(0),                   // 0: fairlead.sandbox.v1.NetworkTls
+	(ArchiveFormat)(0),                // 1: fairlead.sandbox.v1.ArchiveFormat
+	(*EnsureWorkspaceRequest)(nil),    // 2: fairlead.sandbox.v1.EnsureWorkspaceRequest
+	(*WorkspaceLimits)(nil),           // 3: fairlead.sandbox.v1.WorkspaceLimits
+	(*WorkspaceMounts)(nil),           // 4: fairlead.sandbox.v1.WorkspaceMounts
+	(*WorkspaceEnvironment)(nil),      // 5: fairlead.sandbox.v1.WorkspaceEnvironment
+	(*NetworkPolicy)(nil),             // 6: fairlead.sandbox.v1.NetworkPolicy
+	(*NetworkRule)(nil),               // 7: fairlead.sandbox.v1.NetworkRule
+	(*EnsureWorkspaceResponse)(nil),   // 8: fairlead.sandbox.v1.EnsureWorkspaceResponse
+	(*DeleteWorkspaceRequest)(nil),    // 9: fairlead.sandbox.v1.DeleteWorkspaceRequest
+	(*DeleteWorkspaceResponse)(nil),   // 10: fairlead.sandbox.v1.DeleteWorkspaceResponse
+	(*DeleteUserStorageRequest)(nil),  // 11: fairlead.sandbox.v1.DeleteUserStorageRequest
+	(*DeleteUserStorageResponse)(nil), // 12: fairlead.sandbox.v1.DeleteUserStorageResponse
+	(*GetCapabilitiesRequest)(nil),    // 13: fairlead.sandbox.v1.GetCapabilitiesRequest
+	(*GetCapabilitiesResponse)(nil),   // 14: fairlead.sandbox.v1.GetCapabilitiesResponse
+	(*WorkspaceMount)(nil),            // 15: fairlead.sandbox.v1.WorkspaceMount
+	(*ExportWorkspaceRequest)(nil),    // 16: fairlead.sandbox.v1.ExportWorkspaceRequest
+	(*ExportWorkspaceResponse)(nil),   // 17: fairlead.sandbox.v1.ExportWorkspaceResponse
+	(*ImportWorkspaceRequest)(nil),    // 18: fairlead.sandbox.v1.ImportWorkspaceRequest
+	(*ImportWorkspaceOpen)(nil),       // 19: fairlead.sandbox.v1.ImportWorkspaceOpen
+	(*ImportWorkspaceResponse)(nil),   // 20: fairlead.sandbox.v1.ImportWorkspaceResponse
+	nil,                               // 21: fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
+	nil,                               // 22: fairlead.sandbox.v1.WorkspaceEnvironment.VariablesEntry
+	(*v1.CallRef)(nil),                // 23: fairlead.common.v1.CallRef
+	(*durationpb.Duration)(nil),       // 24: google.protobuf.Duration
 }
 var file_fairlead_sandbox_v1_workspace_proto_depIdxs = []int32{
-	17, // 0: fairlead.sandbox.v1.EnsureWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
-	16, // 1: fairlead.sandbox.v1.EnsureWorkspaceRequest.seed_files:type_name -> fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
-	4,  // 2: fairlead.sandbox.v1.EnsureWorkspaceRequest.network:type_name -> fairlead.sandbox.v1.NetworkPolicy
+	23, // 0: fairlead.sandbox.v1.EnsureWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
+	21, // 1: fairlead.sandbox.v1.EnsureWorkspaceRequest.seed_files:type_name -> fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
+	6,  // 2: fairlead.sandbox.v1.EnsureWorkspaceRequest.network:type_name -> fairlead.sandbox.v1.NetworkPolicy
 	3,  // 3: fairlead.sandbox.v1.EnsureWorkspaceRequest.limits:type_name -> fairlead.sandbox.v1.WorkspaceLimits
-	18, // 4: fairlead.sandbox.v1.WorkspaceLimits.timeout:type_name -> google.protobuf.Duration
-	18, // 5: fairlead.sandbox.v1.WorkspaceLimits.max_timeout:type_name -> google.protobuf.Duration
-	5,  // 6: fairlead.sandbox.v1.NetworkPolicy.rules:type_name -> fairlead.sandbox.v1.NetworkRule
-	0,  // 7: fairlead.sandbox.v1.NetworkRule.tls:type_name -> fairlead.sandbox.v1.NetworkTls
-	1,  // 8: fairlead.sandbox.v1.ExportWorkspaceRequest.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
-	14, // 9: fairlead.sandbox.v1.ImportWorkspaceRequest.open:type_name -> fairlead.sandbox.v1.ImportWorkspaceOpen
-	17, // 10: fairlead.sandbox.v1.ImportWorkspaceOpen.call:type_name -> fairlead.common.v1.CallRef
-	1,  // 11: fairlead.sandbox.v1.ImportWorkspaceOpen.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
-	2,  // 12: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:input_type -> fairlead.sandbox.v1.EnsureWorkspaceRequest
-	7,  // 13: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:input_type -> fairlead.sandbox.v1.DeleteWorkspaceRequest
-	11, // 14: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:input_type -> fairlead.sandbox.v1.ExportWorkspaceRequest
-	13, // 15: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:input_type -> fairlead.sandbox.v1.ImportWorkspaceRequest
-	9,  // 16: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:input_type -> fairlead.sandbox.v1.GetCapabilitiesRequest
-	6,  // 17: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:output_type -> fairlead.sandbox.v1.EnsureWorkspaceResponse
-	8,  // 18: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:output_type -> fairlead.sandbox.v1.DeleteWorkspaceResponse
-	12, // 19: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:output_type -> fairlead.sandbox.v1.ExportWorkspaceResponse
-	15, // 20: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:output_type -> fairlead.sandbox.v1.ImportWorkspaceResponse
-	10, // 21: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:output_type -> fairlead.sandbox.v1.GetCapabilitiesResponse
-	17, // [17:22] is the sub-list for method output_type
-	12, // [12:17] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	4,  // 4: fairlead.sandbox.v1.EnsureWorkspaceRequest.mounts:type_name -> fairlead.sandbox.v1.WorkspaceMounts
+	5,  // 5: fairlead.sandbox.v1.EnsureWorkspaceRequest.environment:type_name -> fairlead.sandbox.v1.WorkspaceEnvironment
+	24, // 6: fairlead.sandbox.v1.WorkspaceLimits.timeout:type_name -> google.protobuf.Duration
+	24, // 7: fairlead.sandbox.v1.WorkspaceLimits.max_timeout:type_name -> google.protobuf.Duration
+	22, // 8: fairlead.sandbox.v1.WorkspaceEnvironment.variables:type_name -> fairlead.sandbox.v1.WorkspaceEnvironment.VariablesEntry
+	7,  // 9: fairlead.sandbox.v1.NetworkPolicy.rules:type_name -> fairlead.sandbox.v1.NetworkRule
+	0,  // 10: fairlead.sandbox.v1.NetworkRule.tls:type_name -> fairlead.sandbox.v1.NetworkTls
+	15, // 11: fairlead.sandbox.v1.GetCapabilitiesResponse.mounts:type_name -> fairlead.sandbox.v1.WorkspaceMount
+	1,  // 12: fairlead.sandbox.v1.ExportWorkspaceRequest.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
+	19, // 13: fairlead.sandbox.v1.ImportWorkspaceRequest.open:type_name -> fairlead.sandbox.v1.ImportWorkspaceOpen
+	23, // 14: fairlead.sandbox.v1.ImportWorkspaceOpen.call:type_name -> fairlead.common.v1.CallRef
+	1,  // 15: fairlead.sandbox.v1.ImportWorkspaceOpen.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
+	2,  // 16: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:input_type -> fairlead.sandbox.v1.EnsureWorkspaceRequest
+	9,  // 17: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:input_type -> fairlead.sandbox.v1.DeleteWorkspaceRequest
+	16, // 18: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:input_type -> fairlead.sandbox.v1.ExportWorkspaceRequest
+	18, // 19: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:input_type -> fairlead.sandbox.v1.ImportWorkspaceRequest
+	11, // 20: fairlead.sandbox.v1.WorkspaceService.DeleteUserStorage:input_type -> fairlead.sandbox.v1.DeleteUserStorageRequest
+	13, // 21: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:input_type -> fairlead.sandbox.v1.GetCapabilitiesRequest
+	8,  // 22: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:output_type -> fairlead.sandbox.v1.EnsureWorkspaceResponse
+	10, // 23: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:output_type -> fairlead.sandbox.v1.DeleteWorkspaceResponse
+	17, // 24: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:output_type -> fairlead.sandbox.v1.ExportWorkspaceResponse
+	20, // 25: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:output_type -> fairlead.sandbox.v1.ImportWorkspaceResponse
+	12, // 26: fairlead.sandbox.v1.WorkspaceService.DeleteUserStorage:output_type -> fairlead.sandbox.v1.DeleteUserStorageResponse
+	14, // 27: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:output_type -> fairlead.sandbox.v1.GetCapabilitiesResponse
+	22, // [22:28] is the sub-list for method output_type
+	16, // [16:22] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_sandbox_v1_workspace_proto_init() }
@@ -1302,7 +1615,7 @@ func file_fairlead_sandbox_v1_workspace_proto_init() {
 	if File_fairlead_sandbox_v1_workspace_proto != nil {
 		return
 	}
-	file_fairlead_sandbox_v1_workspace_proto_msgTypes[11].OneofWrappers = []any{
+	file_fairlead_sandbox_v1_workspace_proto_msgTypes[16].OneofWrappers = []any{
 		(*ImportWorkspaceRequest_Open)(nil),
 		(*ImportWorkspaceRequest_Data)(nil),
 	}
@@ -1312,7 +1625,7 @@ func file_fairlead_sandbox_v1_workspace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_sandbox_v1_workspace_proto_rawDesc), len(file_fairlead_sandbox_v1_workspace_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   15,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,11 +19,12 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	WorkspaceService_EnsureWorkspace_FullMethodName = "/fairlead.sandbox.v1.WorkspaceService/EnsureWorkspace"
-	WorkspaceService_DeleteWorkspace_FullMethodName = "/fairlead.sandbox.v1.WorkspaceService/DeleteWorkspace"
-	WorkspaceService_ExportWorkspace_FullMethodName = "/fairlead.sandbox.v1.WorkspaceService/ExportWorkspace"
-	WorkspaceService_ImportWorkspace_FullMethodName = "/fairlead.sandbox.v1.WorkspaceService/ImportWorkspace"
-	WorkspaceService_GetCapabilities_FullMethodName = "/fairlead.sandbox.v1.WorkspaceService/GetCapabilities"
+	WorkspaceService_EnsureWorkspace_FullMethodName   = "/fairlead.sandbox.v1.WorkspaceService/EnsureWorkspace"
+	WorkspaceService_DeleteWorkspace_FullMethodName   = "/fairlead.sandbox.v1.WorkspaceService/DeleteWorkspace"
+	WorkspaceService_ExportWorkspace_FullMethodName   = "/fairlead.sandbox.v1.WorkspaceService/ExportWorkspace"
+	WorkspaceService_ImportWorkspace_FullMethodName   = "/fairlead.sandbox.v1.WorkspaceService/ImportWorkspace"
+	WorkspaceService_DeleteUserStorage_FullMethodName = "/fairlead.sandbox.v1.WorkspaceService/DeleteUserStorage"
+	WorkspaceService_GetCapabilities_FullMethodName   = "/fairlead.sandbox.v1.WorkspaceService/GetCapabilities"
 )
 
 // WorkspaceServiceClient is the client API for WorkspaceService service.
@@ -55,7 +56,12 @@ type WorkspaceServiceClient interface {
 	// larger than a workspace may be is RESOURCE_EXHAUSTED with reason
 	// WORKSPACE_FULL.
 	ImportWorkspace(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportWorkspaceRequest, ImportWorkspaceResponse], error)
-	// GetCapabilities tells what isolates commands here.
+	// DeleteUserStorage deletes the files that the acting user has stored on this node
+	// beyond sessions. What does not exist is deleted already. Commands that run
+	// meanwhile lose them, and cannot write there any more.
+	DeleteUserStorage(ctx context.Context, in *DeleteUserStorageRequest, opts ...grpc.CallOption) (*DeleteUserStorageResponse, error)
+	// GetCapabilities tells what isolates commands here, and what the acting user's
+	// see.
 	GetCapabilities(ctx context.Context, in *GetCapabilitiesRequest, opts ...grpc.CallOption) (*GetCapabilitiesResponse, error)
 }
 
@@ -119,6 +125,16 @@ func (c *workspaceServiceClient) ImportWorkspace(ctx context.Context, opts ...gr
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type WorkspaceService_ImportWorkspaceClient = grpc.ClientStreamingClient[ImportWorkspaceRequest, ImportWorkspaceResponse]
 
+func (c *workspaceServiceClient) DeleteUserStorage(ctx context.Context, in *DeleteUserStorageRequest, opts ...grpc.CallOption) (*DeleteUserStorageResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteUserStorageResponse)
+	err := c.cc.Invoke(ctx, WorkspaceService_DeleteUserStorage_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *workspaceServiceClient) GetCapabilities(ctx context.Context, in *GetCapabilitiesRequest, opts ...grpc.CallOption) (*GetCapabilitiesResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetCapabilitiesResponse)
@@ -158,7 +174,12 @@ type WorkspaceServiceServer interface {
 	// larger than a workspace may be is RESOURCE_EXHAUSTED with reason
 	// WORKSPACE_FULL.
 	ImportWorkspace(grpc.ClientStreamingServer[ImportWorkspaceRequest, ImportWorkspaceResponse]) error
-	// GetCapabilities tells what isolates commands here.
+	// DeleteUserStorage deletes the files that the acting user has stored on this node
+	// beyond sessions. What does not exist is deleted already. Commands that run
+	// meanwhile lose them, and cannot write there any more.
+	DeleteUserStorage(context.Context, *DeleteUserStorageRequest) (*DeleteUserStorageResponse, error)
+	// GetCapabilities tells what isolates commands here, and what the acting user's
+	// see.
 	GetCapabilities(context.Context, *GetCapabilitiesRequest) (*GetCapabilitiesResponse, error)
 	mustEmbedUnimplementedWorkspaceServiceServer()
 }
@@ -181,6 +202,9 @@ func (UnimplementedWorkspaceServiceServer) ExportWorkspace(*ExportWorkspaceReque
 }
 func (UnimplementedWorkspaceServiceServer) ImportWorkspace(grpc.ClientStreamingServer[ImportWorkspaceRequest, ImportWorkspaceResponse]) error {
 	return status.Error(codes.Unimplemented, "method ImportWorkspace not implemented")
+}
+func (UnimplementedWorkspaceServiceServer) DeleteUserStorage(context.Context, *DeleteUserStorageRequest) (*DeleteUserStorageResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteUserStorage not implemented")
 }
 func (UnimplementedWorkspaceServiceServer) GetCapabilities(context.Context, *GetCapabilitiesRequest) (*GetCapabilitiesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetCapabilities not implemented")
@@ -260,6 +284,24 @@ func _WorkspaceService_ImportWorkspace_Handler(srv interface{}, stream grpc.Serv
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type WorkspaceService_ImportWorkspaceServer = grpc.ClientStreamingServer[ImportWorkspaceRequest, ImportWorkspaceResponse]
 
+func _WorkspaceService_DeleteUserStorage_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteUserStorageRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WorkspaceServiceServer).DeleteUserStorage(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WorkspaceService_DeleteUserStorage_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WorkspaceServiceServer).DeleteUserStorage(ctx, req.(*DeleteUserStorageRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _WorkspaceService_GetCapabilities_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetCapabilitiesRequest)
 	if err := dec(in); err != nil {
@@ -292,6 +334,10 @@ var WorkspaceService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeleteWorkspace",
 			Handler:    _WorkspaceService_DeleteWorkspace_Handler,
+		},
+		{
+			MethodName: "DeleteUserStorage",
+			Handler:    _WorkspaceService_DeleteUserStorage_Handler,
 		},
 		{
 			MethodName: "GetCapabilities",

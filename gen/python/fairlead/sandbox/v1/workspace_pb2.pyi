@@ -37,7 +37,7 @@ ARCHIVE_FORMAT_ZIP: ArchiveFormat
 ARCHIVE_FORMAT_TAR_GZIP: ArchiveFormat
 
 class EnsureWorkspaceRequest(_message.Message):
-    __slots__ = ("call", "seed_files", "workspace_generation", "network", "limits", "warm")
+    __slots__ = ("call", "seed_files", "workspace_generation", "network", "limits", "warm", "mounts", "environment")
     class SeedFilesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -51,13 +51,17 @@ class EnsureWorkspaceRequest(_message.Message):
     NETWORK_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
     WARM_FIELD_NUMBER: _ClassVar[int]
+    MOUNTS_FIELD_NUMBER: _ClassVar[int]
+    ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
     seed_files: _containers.ScalarMap[str, bytes]
     workspace_generation: int
     network: NetworkPolicy
     limits: WorkspaceLimits
     warm: bool
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., seed_files: _Optional[_Mapping[str, bytes]] = ..., workspace_generation: _Optional[int] = ..., network: _Optional[_Union[NetworkPolicy, _Mapping]] = ..., limits: _Optional[_Union[WorkspaceLimits, _Mapping]] = ..., warm: _Optional[bool] = ...) -> None: ...
+    mounts: WorkspaceMounts
+    environment: WorkspaceEnvironment
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., seed_files: _Optional[_Mapping[str, bytes]] = ..., workspace_generation: _Optional[int] = ..., network: _Optional[_Union[NetworkPolicy, _Mapping]] = ..., limits: _Optional[_Union[WorkspaceLimits, _Mapping]] = ..., warm: _Optional[bool] = ..., mounts: _Optional[_Union[WorkspaceMounts, _Mapping]] = ..., environment: _Optional[_Union[WorkspaceEnvironment, _Mapping]] = ...) -> None: ...
 
 class WorkspaceLimits(_message.Message):
     __slots__ = ("memory_bytes", "processes", "cpu_millis", "file_bytes", "open_files", "output_bytes", "flood_bytes", "workspace_bytes", "workspace_inodes", "timeout", "max_timeout")
@@ -84,6 +88,25 @@ class WorkspaceLimits(_message.Message):
     timeout: _duration_pb2.Duration
     max_timeout: _duration_pb2.Duration
     def __init__(self, memory_bytes: _Optional[int] = ..., processes: _Optional[int] = ..., cpu_millis: _Optional[int] = ..., file_bytes: _Optional[int] = ..., open_files: _Optional[int] = ..., output_bytes: _Optional[int] = ..., flood_bytes: _Optional[int] = ..., workspace_bytes: _Optional[int] = ..., workspace_inodes: _Optional[int] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class WorkspaceMounts(_message.Message):
+    __slots__ = ("names",)
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class WorkspaceEnvironment(_message.Message):
+    __slots__ = ("variables",)
+    class VariablesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    VARIABLES_FIELD_NUMBER: _ClassVar[int]
+    variables: _containers.ScalarMap[str, str]
+    def __init__(self, variables: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class NetworkPolicy(_message.Message):
     __slots__ = ("rules",)
@@ -131,25 +154,49 @@ class DeleteWorkspaceResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class DeleteUserStorageRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DeleteUserStorageResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class GetCapabilitiesRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class GetCapabilitiesResponse(_message.Message):
-    __slots__ = ("level", "driver", "includes", "network", "workspace_quota", "node")
+    __slots__ = ("level", "driver", "includes", "network", "workspace_quota", "node", "mounts", "environment")
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     DRIVER_FIELD_NUMBER: _ClassVar[int]
     INCLUDES_FIELD_NUMBER: _ClassVar[int]
     NETWORK_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_QUOTA_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
+    MOUNTS_FIELD_NUMBER: _ClassVar[int]
+    ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
     level: str
     driver: str
     includes: _containers.RepeatedScalarFieldContainer[str]
     network: str
     workspace_quota: str
     node: str
-    def __init__(self, level: _Optional[str] = ..., driver: _Optional[str] = ..., includes: _Optional[_Iterable[str]] = ..., network: _Optional[str] = ..., workspace_quota: _Optional[str] = ..., node: _Optional[str] = ...) -> None: ...
+    mounts: _containers.RepeatedCompositeFieldContainer[WorkspaceMount]
+    environment: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, level: _Optional[str] = ..., driver: _Optional[str] = ..., includes: _Optional[_Iterable[str]] = ..., network: _Optional[str] = ..., workspace_quota: _Optional[str] = ..., node: _Optional[str] = ..., mounts: _Optional[_Iterable[_Union[WorkspaceMount, _Mapping]]] = ..., environment: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class WorkspaceMount(_message.Message):
+    __slots__ = ("name", "paths", "writable", "on_request")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PATHS_FIELD_NUMBER: _ClassVar[int]
+    WRITABLE_FIELD_NUMBER: _ClassVar[int]
+    ON_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    paths: _containers.RepeatedScalarFieldContainer[str]
+    writable: bool
+    on_request: bool
+    def __init__(self, name: _Optional[str] = ..., paths: _Optional[_Iterable[str]] = ..., writable: _Optional[bool] = ..., on_request: _Optional[bool] = ...) -> None: ...
 
 class ExportWorkspaceRequest(_message.Message):
     __slots__ = ("session", "workspace_generation", "format")

@@ -56,6 +56,11 @@ class WorkspaceServiceStub:
                 request_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ImportWorkspaceRequest.SerializeToString,
                 response_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ImportWorkspaceResponse.FromString,
                 _registered_method=True)
+        self.DeleteUserStorage = channel.unary_unary(
+                '/fairlead.sandbox.v1.WorkspaceService/DeleteUserStorage',
+                request_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.DeleteUserStorageRequest.SerializeToString,
+                response_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.DeleteUserStorageResponse.FromString,
+                _registered_method=True)
         self.GetCapabilities = channel.unary_unary(
                 '/fairlead.sandbox.v1.WorkspaceService/GetCapabilities',
                 request_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.GetCapabilitiesRequest.SerializeToString,
@@ -110,8 +115,18 @@ class WorkspaceServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DeleteUserStorage(self, request, context):
+        """DeleteUserStorage deletes the files that the acting user has stored on this node
+        beyond sessions. What does not exist is deleted already. Commands that run
+        meanwhile lose them, and cannot write there any more.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetCapabilities(self, request, context):
-        """GetCapabilities tells what isolates commands here.
+        """GetCapabilities tells what isolates commands here, and what the acting user's
+        see.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -139,6 +154,11 @@ def add_WorkspaceServiceServicer_to_server(servicer, server):
                     servicer.ImportWorkspace,
                     request_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ImportWorkspaceRequest.FromString,
                     response_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ImportWorkspaceResponse.SerializeToString,
+            ),
+            'DeleteUserStorage': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteUserStorage,
+                    request_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.DeleteUserStorageRequest.FromString,
+                    response_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.DeleteUserStorageResponse.SerializeToString,
             ),
             'GetCapabilities': grpc.unary_unary_rpc_method_handler(
                     servicer.GetCapabilities,
@@ -256,6 +276,33 @@ class WorkspaceService:
             '/fairlead.sandbox.v1.WorkspaceService/ImportWorkspace',
             fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ImportWorkspaceRequest.SerializeToString,
             fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ImportWorkspaceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteUserStorage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.sandbox.v1.WorkspaceService/DeleteUserStorage',
+            fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.DeleteUserStorageRequest.SerializeToString,
+            fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.DeleteUserStorageResponse.FromString,
             options,
             channel_credentials,
             insecure,

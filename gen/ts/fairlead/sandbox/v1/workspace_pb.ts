@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/sandbox/v1/workspace.proto.
  */
 export const file_fairlead_sandbox_v1_workspace: GenFile = /*@__PURE__*/
-  fileDesc("CiNmYWlybGVhZC9zYW5kYm94L3YxL3dvcmtzcGFjZS5wcm90bxITZmFpcmxlYWQuc2FuZGJveC52MSL4AgoWRW5zdXJlV29ya3NwYWNlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARJiCgpzZWVkX2ZpbGVzGAIgAygLMjouZmFpcmxlYWQuc2FuZGJveC52MS5FbnN1cmVXb3Jrc3BhY2VSZXF1ZXN0LlNlZWRGaWxlc0VudHJ5QhK6SA+aAQwQgAIiB3IFEAEogCASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMSMwoHbmV0d29yaxgEIAEoCzIiLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1BvbGljeRI0CgZsaW1pdHMYBSABKAsyJC5mYWlybGVhZC5zYW5kYm94LnYxLldvcmtzcGFjZUxpbWl0cxIMCgR3YXJtGAwgASgIGjAKDlNlZWRGaWxlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDDoCOAEilQMKD1dvcmtzcGFjZUxpbWl0cxIdCgxtZW1vcnlfYnl0ZXMYASABKANCB7pIBCICKAASGgoJcHJvY2Vzc2VzGAIgASgFQge6SAQaAigAEhsKCmNwdV9taWxsaXMYAyABKANCB7pIBCICKAASGwoKZmlsZV9ieXRlcxgEIAEoA0IHukgEIgIoABIbCgpvcGVuX2ZpbGVzGAUgASgFQge6SAQaAigAEh0KDG91dHB1dF9ieXRlcxgGIAEoA0IHukgEIgIoABIcCgtmbG9vZF9ieXRlcxgHIAEoA0IHukgEIgIoABIgCg93b3Jrc3BhY2VfYnl0ZXMYCCABKANCB7pIBCICKAASIQoQd29ya3NwYWNlX2lub2RlcxgJIAEoA0IHukgEIgIoABI0Cgd0aW1lb3V0GAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgi6SAWqAQIyABI4CgttYXhfdGltZW91dBgLIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECMgAiSwoNTmV0d29ya1BvbGljeRI6CgVydWxlcxgBIAMoCzIgLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1J1bGVCCbpIBpIBAxCAAiLsAQoLTmV0d29ya1J1bGUSFgoEbmFtZRgBIAEoCUIIukgFcgMogAgSGAoEaG9zdBgCIAEoCUIKukgHcgUQASiACBIhCgVwb3J0cxgDIAMoBUISukgPkgEMEEAiCBoGGP//AygBEhkKB21ldGhvZHMYBCADKAlCCLpIBZIBAhBAEhcKBXBhdGhzGAUgAygJQgi6SAWSAQIQQBI2CgN0bHMYBiABKA4yHy5mYWlybGVhZC5zYW5kYm94LnYxLk5ldHdvcmtUbHNCCLpIBYIBAhABEhwKCmNyZWRlbnRpYWwYByABKAlCCLpIBXIDKIACIlYKF0Vuc3VyZVdvcmtzcGFjZVJlc3BvbnNlEg8KB2NyZWF0ZWQYASABKAgSDAoEbm9kZRgCIAEoCRIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgDIAEoAyJ7ChZEZWxldGVXb3Jrc3BhY2VSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEiUKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAIgASgDQge6SAQiAigAIhkKF0RlbGV0ZVdvcmtzcGFjZVJlc3BvbnNlIhgKFkdldENhcGFiaWxpdGllc1JlcXVlc3QiggEKF0dldENhcGFiaWxpdGllc1Jlc3BvbnNlEg0KBWxldmVsGAEgASgJEg4KBmRyaXZlchgCIAEoCRIQCghpbmNsdWRlcxgDIAMoCRIPCgduZXR3b3JrGAQgASgJEhcKD3dvcmtzcGFjZV9xdW90YRgFIAEoCRIMCgRub2RlGAogASgJIrABChZFeHBvcnRXb3Jrc3BhY2VSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAIgASgDEjwKBmZvcm1hdBgDIAEoDjIiLmZhaXJsZWFkLnNhbmRib3gudjEuQXJjaGl2ZUZvcm1hdEIIukgFggECEAEiJwoXRXhwb3J0V29ya3NwYWNlUmVzcG9uc2USDAoEZGF0YRgBIAEoDCJ8ChZJbXBvcnRXb3Jrc3BhY2VSZXF1ZXN0EjgKBG9wZW4YASABKAsyKC5mYWlybGVhZC5zYW5kYm94LnYxLkltcG9ydFdvcmtzcGFjZU9wZW5IABIZCgRkYXRhGAIgASgMQgm6SAZ6BBiAgEBIAEINCgRraW5kEgW6SAIIASKkAQoTSW1wb3J0V29ya3NwYWNlT3BlbhIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgCIAEoAxI8CgZmb3JtYXQYAyABKA4yIi5mYWlybGVhZC5zYW5kYm94LnYxLkFyY2hpdmVGb3JtYXRCCLpIBYIBAhABIioKF0ltcG9ydFdvcmtzcGFjZVJlc3BvbnNlEg8KB2NyZWF0ZWQYASABKAgqiAEKCk5ldHdvcmtUbHMSGwoXTkVUV09SS19UTFNfVU5TUEVDSUZJRUQQABIUChBORVRXT1JLX1RMU19QQVNTEAESEwoPTkVUV09SS19UTFNfUkFXEAISGQoVTkVUV09SS19UTFNfSU5URVJDRVBUEAMSFwoTTkVUV09SS19UTFNfVVBHUkFERRAEKnwKDUFyY2hpdmVGb3JtYXQSHgoaQVJDSElWRV9GT1JNQVRfVU5TUEVDSUZJRUQQABIWChJBUkNISVZFX0ZPUk1BVF9UQVIQARIWChJBUkNISVZFX0ZPUk1BVF9aSVAQAhIbChdBUkNISVZFX0ZPUk1BVF9UQVJfR1pJUBADMrwEChBXb3Jrc3BhY2VTZXJ2aWNlEmwKD0Vuc3VyZVdvcmtzcGFjZRIrLmZhaXJsZWFkLnNhbmRib3gudjEuRW5zdXJlV29ya3NwYWNlUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuRW5zdXJlV29ya3NwYWNlUmVzcG9uc2USbAoPRGVsZXRlV29ya3NwYWNlEisuZmFpcmxlYWQuc2FuZGJveC52MS5EZWxldGVXb3Jrc3BhY2VSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5EZWxldGVXb3Jrc3BhY2VSZXNwb25zZRJuCg9FeHBvcnRXb3Jrc3BhY2USKy5mYWlybGVhZC5zYW5kYm94LnYxLkV4cG9ydFdvcmtzcGFjZVJlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLkV4cG9ydFdvcmtzcGFjZVJlc3BvbnNlMAESbgoPSW1wb3J0V29ya3NwYWNlEisuZmFpcmxlYWQuc2FuZGJveC52MS5JbXBvcnRXb3Jrc3BhY2VSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5JbXBvcnRXb3Jrc3BhY2VSZXNwb25zZSgBEmwKD0dldENhcGFiaWxpdGllcxIrLmZhaXJsZWFkLnNhbmRib3gudjEuR2V0Q2FwYWJpbGl0aWVzUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuR2V0Q2FwYWJpbGl0aWVzUmVzcG9uc2VCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2FuZGJveC92MTtzYW5kYm94djFiBnByb3RvMw", [file_buf_validate_validate, file_fairlead_common_v1_call, file_google_protobuf_duration]);
+  fileDesc("CiNmYWlybGVhZC9zYW5kYm94L3YxL3dvcmtzcGFjZS5wcm90bxITZmFpcmxlYWQuc2FuZGJveC52MSLuAwoWRW5zdXJlV29ya3NwYWNlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARJiCgpzZWVkX2ZpbGVzGAIgAygLMjouZmFpcmxlYWQuc2FuZGJveC52MS5FbnN1cmVXb3Jrc3BhY2VSZXF1ZXN0LlNlZWRGaWxlc0VudHJ5QhK6SA+aAQwQgAIiB3IFEAEogCASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMSMwoHbmV0d29yaxgEIAEoCzIiLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1BvbGljeRI0CgZsaW1pdHMYBSABKAsyJC5mYWlybGVhZC5zYW5kYm94LnYxLldvcmtzcGFjZUxpbWl0cxIMCgR3YXJtGAwgASgIEjQKBm1vdW50cxgGIAEoCzIkLmZhaXJsZWFkLnNhbmRib3gudjEuV29ya3NwYWNlTW91bnRzEj4KC2Vudmlyb25tZW50GAcgASgLMikuZmFpcmxlYWQuc2FuZGJveC52MS5Xb3Jrc3BhY2VFbnZpcm9ubWVudBowCg5TZWVkRmlsZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAw6AjgBIpUDCg9Xb3Jrc3BhY2VMaW1pdHMSHQoMbWVtb3J5X2J5dGVzGAEgASgDQge6SAQiAigAEhoKCXByb2Nlc3NlcxgCIAEoBUIHukgEGgIoABIbCgpjcHVfbWlsbGlzGAMgASgDQge6SAQiAigAEhsKCmZpbGVfYnl0ZXMYBCABKANCB7pIBCICKAASGwoKb3Blbl9maWxlcxgFIAEoBUIHukgEGgIoABIdCgxvdXRwdXRfYnl0ZXMYBiABKANCB7pIBCICKAASHAoLZmxvb2RfYnl0ZXMYByABKANCB7pIBCICKAASIAoPd29ya3NwYWNlX2J5dGVzGAggASgDQge6SAQiAigAEiEKEHdvcmtzcGFjZV9pbm9kZXMYCSABKANCB7pIBCICKAASNAoHdGltZW91dBgKIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECMgASOAoLbWF4X3RpbWVvdXQYCyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CCLpIBaoBAjIAIjQKD1dvcmtzcGFjZU1vdW50cxIhCgVuYW1lcxgBIAMoCUISukgPkgEMEEAYASIGcgQQAShAIs0BChRXb3Jrc3BhY2VFbnZpcm9ubWVudBKCAQoJdmFyaWFibGVzGAEgAygLMjguZmFpcmxlYWQuc2FuZGJveC52MS5Xb3Jrc3BhY2VFbnZpcm9ubWVudC5WYXJpYWJsZXNFbnRyeUI1ukgymgEvEIABIiJyIDIeXltBLVphLXpfXVtBLVphLXowLTlfXXswLDEyN30kKgZyBCiAgAQaMAoOVmFyaWFibGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJLCg1OZXR3b3JrUG9saWN5EjoKBXJ1bGVzGAEgAygLMiAuZmFpcmxlYWQuc2FuZGJveC52MS5OZXR3b3JrUnVsZUIJukgGkgEDEIACIuwBCgtOZXR3b3JrUnVsZRIWCgRuYW1lGAEgASgJQgi6SAVyAyiACBIYCgRob3N0GAIgASgJQgq6SAdyBRABKIAIEiEKBXBvcnRzGAMgAygFQhK6SA+SAQwQQCIIGgYY//8DKAESGQoHbWV0aG9kcxgEIAMoCUIIukgFkgECEEASFwoFcGF0aHMYBSADKAlCCLpIBZIBAhBAEjYKA3RscxgGIAEoDjIfLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1Rsc0IIukgFggECEAESHAoKY3JlZGVudGlhbBgHIAEoCUIIukgFcgMogAIiVgoXRW5zdXJlV29ya3NwYWNlUmVzcG9uc2USDwoHY3JlYXRlZBgBIAEoCBIMCgRub2RlGAIgASgJEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAMgASgDInsKFkRlbGV0ZVdvcmtzcGFjZVJlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSJQoUd29ya3NwYWNlX2dlbmVyYXRpb24YAiABKANCB7pIBCICKAAiGQoXRGVsZXRlV29ya3NwYWNlUmVzcG9uc2UiGgoYRGVsZXRlVXNlclN0b3JhZ2VSZXF1ZXN0IhsKGURlbGV0ZVVzZXJTdG9yYWdlUmVzcG9uc2UiGAoWR2V0Q2FwYWJpbGl0aWVzUmVxdWVzdCLMAQoXR2V0Q2FwYWJpbGl0aWVzUmVzcG9uc2USDQoFbGV2ZWwYASABKAkSDgoGZHJpdmVyGAIgASgJEhAKCGluY2x1ZGVzGAMgAygJEg8KB25ldHdvcmsYBCABKAkSFwoPd29ya3NwYWNlX3F1b3RhGAUgASgJEgwKBG5vZGUYCiABKAkSMwoGbW91bnRzGAYgAygLMiMuZmFpcmxlYWQuc2FuZGJveC52MS5Xb3Jrc3BhY2VNb3VudBITCgtlbnZpcm9ubWVudBgHIAMoCSJTCg5Xb3Jrc3BhY2VNb3VudBIMCgRuYW1lGAEgASgJEg0KBXBhdGhzGAIgAygJEhAKCHdyaXRhYmxlGAMgASgIEhIKCm9uX3JlcXVlc3QYBCABKAgisAEKFkV4cG9ydFdvcmtzcGFjZVJlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAiABKAMSPAoGZm9ybWF0GAMgASgOMiIuZmFpcmxlYWQuc2FuZGJveC52MS5BcmNoaXZlRm9ybWF0Qgi6SAWCAQIQASInChdFeHBvcnRXb3Jrc3BhY2VSZXNwb25zZRIMCgRkYXRhGAEgASgMInwKFkltcG9ydFdvcmtzcGFjZVJlcXVlc3QSOAoEb3BlbhgBIAEoCzIoLmZhaXJsZWFkLnNhbmRib3gudjEuSW1wb3J0V29ya3NwYWNlT3BlbkgAEhkKBGRhdGEYAiABKAxCCbpIBnoEGICAQEgAQg0KBGtpbmQSBbpIAggBIqQBChNJbXBvcnRXb3Jrc3BhY2VPcGVuEjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAIgASgDEjwKBmZvcm1hdBgDIAEoDjIiLmZhaXJsZWFkLnNhbmRib3gudjEuQXJjaGl2ZUZvcm1hdEIIukgFggECEAEiKgoXSW1wb3J0V29ya3NwYWNlUmVzcG9uc2USDwoHY3JlYXRlZBgBIAEoCCqIAQoKTmV0d29ya1RscxIbChdORVRXT1JLX1RMU19VTlNQRUNJRklFRBAAEhQKEE5FVFdPUktfVExTX1BBU1MQARITCg9ORVRXT1JLX1RMU19SQVcQAhIZChVORVRXT1JLX1RMU19JTlRFUkNFUFQQAxIXChNORVRXT1JLX1RMU19VUEdSQURFEAQqfAoNQXJjaGl2ZUZvcm1hdBIeChpBUkNISVZFX0ZPUk1BVF9VTlNQRUNJRklFRBAAEhYKEkFSQ0hJVkVfRk9STUFUX1RBUhABEhYKEkFSQ0hJVkVfRk9STUFUX1pJUBACEhsKF0FSQ0hJVkVfRk9STUFUX1RBUl9HWklQEAMysAUKEFdvcmtzcGFjZVNlcnZpY2USbAoPRW5zdXJlV29ya3NwYWNlEisuZmFpcmxlYWQuc2FuZGJveC52MS5FbnN1cmVXb3Jrc3BhY2VSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5FbnN1cmVXb3Jrc3BhY2VSZXNwb25zZRJsCg9EZWxldGVXb3Jrc3BhY2USKy5mYWlybGVhZC5zYW5kYm94LnYxLkRlbGV0ZVdvcmtzcGFjZVJlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLkRlbGV0ZVdvcmtzcGFjZVJlc3BvbnNlEm4KD0V4cG9ydFdvcmtzcGFjZRIrLmZhaXJsZWFkLnNhbmRib3gudjEuRXhwb3J0V29ya3NwYWNlUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuRXhwb3J0V29ya3NwYWNlUmVzcG9uc2UwARJuCg9JbXBvcnRXb3Jrc3BhY2USKy5mYWlybGVhZC5zYW5kYm94LnYxLkltcG9ydFdvcmtzcGFjZVJlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLkltcG9ydFdvcmtzcGFjZVJlc3BvbnNlKAEScgoRRGVsZXRlVXNlclN0b3JhZ2USLS5mYWlybGVhZC5zYW5kYm94LnYxLkRlbGV0ZVVzZXJTdG9yYWdlUmVxdWVzdBouLmZhaXJsZWFkLnNhbmRib3gudjEuRGVsZXRlVXNlclN0b3JhZ2VSZXNwb25zZRJsCg9HZXRDYXBhYmlsaXRpZXMSKy5mYWlybGVhZC5zYW5kYm94LnYxLkdldENhcGFiaWxpdGllc1JlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLkdldENhcGFiaWxpdGllc1Jlc3BvbnNlQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3NhbmRib3gvdjE7c2FuZGJveHYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_call, file_google_protobuf_duration]);
 
 /**
  * EnsureWorkspaceRequest asks for a workspace.
@@ -74,6 +74,24 @@ export type EnsureWorkspaceRequest = Message<"fairlead.sandbox.v1.EnsureWorkspac
    * @generated from field: bool warm = 12;
    */
   warm: boolean;
+
+  /**
+   * Which mounts commands get from now on, besides those that everybody or the
+   * acting user gets unasked. Not set changes nothing. One that does not exist, or
+   * is not for the acting user, is NOT_FOUND with reason MOUNT_NOT_FOUND.
+   *
+   * @generated from field: fairlead.sandbox.v1.WorkspaceMounts mounts = 6;
+   */
+  mounts?: WorkspaceMounts | undefined;
+
+  /**
+   * What the acting user has in the environment of commands from now on, over what
+   * the operator has there. Not set changes nothing. Commands of other users do not
+   * get it. Nothing tells the values to anybody else.
+   *
+   * @generated from field: fairlead.sandbox.v1.WorkspaceEnvironment environment = 7;
+   */
+  environment?: WorkspaceEnvironment | undefined;
 };
 
 /**
@@ -178,6 +196,49 @@ export const WorkspaceLimitsSchema: GenMessage<WorkspaceLimits> = /*@__PURE__*/
   messageDesc(file_fairlead_sandbox_v1_workspace, 1);
 
 /**
+ * WorkspaceMounts names mounts of the operator's.
+ *
+ * @generated from message fairlead.sandbox.v1.WorkspaceMounts
+ */
+export type WorkspaceMounts = Message<"fairlead.sandbox.v1.WorkspaceMounts"> & {
+  /**
+   * Their names.
+   *
+   * @generated from field: repeated string names = 1;
+   */
+  names: string[];
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.WorkspaceMounts.
+ * Use `create(WorkspaceMountsSchema)` to create a new message.
+ */
+export const WorkspaceMountsSchema: GenMessage<WorkspaceMounts> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 2);
+
+/**
+ * WorkspaceEnvironment are variables of a user's.
+ *
+ * @generated from message fairlead.sandbox.v1.WorkspaceEnvironment
+ */
+export type WorkspaceEnvironment = Message<"fairlead.sandbox.v1.WorkspaceEnvironment"> & {
+  /**
+   * Values by name. A name that is reserved (PATH, HOME, LD_*, proxies and the like)
+   * is INVALID_ARGUMENT. A value has at most 64 KiB.
+   *
+   * @generated from field: map<string, string> variables = 1;
+   */
+  variables: { [key: string]: string };
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.WorkspaceEnvironment.
+ * Use `create(WorkspaceEnvironmentSchema)` to create a new message.
+ */
+export const WorkspaceEnvironmentSchema: GenMessage<WorkspaceEnvironment> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 3);
+
+/**
  * NetworkPolicy says what commands may reach. Without rules there is no network at
  * all. With rules, commands find a proxy in their environment (`HTTP_PROXY` and its
  * like), which lets out what a rule allows and the operator's ceiling allows, too.
@@ -200,7 +261,7 @@ export type NetworkPolicy = Message<"fairlead.sandbox.v1.NetworkPolicy"> & {
  * Use `create(NetworkPolicySchema)` to create a new message.
  */
 export const NetworkPolicySchema: GenMessage<NetworkPolicy> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 2);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 4);
 
 /**
  * NetworkRule lets some requests out.
@@ -266,7 +327,7 @@ export type NetworkRule = Message<"fairlead.sandbox.v1.NetworkRule"> & {
  * Use `create(NetworkRuleSchema)` to create a new message.
  */
 export const NetworkRuleSchema: GenMessage<NetworkRule> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 3);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 5);
 
 /**
  * EnsureWorkspaceResponse says that the workspace is there.
@@ -301,7 +362,7 @@ export type EnsureWorkspaceResponse = Message<"fairlead.sandbox.v1.EnsureWorkspa
  * Use `create(EnsureWorkspaceResponseSchema)` to create a new message.
  */
 export const EnsureWorkspaceResponseSchema: GenMessage<EnsureWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 4);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 6);
 
 /**
  * DeleteWorkspaceRequest names a workspace.
@@ -331,7 +392,7 @@ export type DeleteWorkspaceRequest = Message<"fairlead.sandbox.v1.DeleteWorkspac
  * Use `create(DeleteWorkspaceRequestSchema)` to create a new message.
  */
 export const DeleteWorkspaceRequestSchema: GenMessage<DeleteWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 5);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 7);
 
 /**
  * DeleteWorkspaceResponse says that the workspace is gone.
@@ -346,7 +407,38 @@ export type DeleteWorkspaceResponse = Message<"fairlead.sandbox.v1.DeleteWorkspa
  * Use `create(DeleteWorkspaceResponseSchema)` to create a new message.
  */
 export const DeleteWorkspaceResponseSchema: GenMessage<DeleteWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 6);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 8);
+
+/**
+ * DeleteUserStorageRequest asks for the deletion; whose files is the principal's
+ * affair.
+ *
+ * @generated from message fairlead.sandbox.v1.DeleteUserStorageRequest
+ */
+export type DeleteUserStorageRequest = Message<"fairlead.sandbox.v1.DeleteUserStorageRequest"> & {
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.DeleteUserStorageRequest.
+ * Use `create(DeleteUserStorageRequestSchema)` to create a new message.
+ */
+export const DeleteUserStorageRequestSchema: GenMessage<DeleteUserStorageRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 9);
+
+/**
+ * DeleteUserStorageResponse says that the files are gone.
+ *
+ * @generated from message fairlead.sandbox.v1.DeleteUserStorageResponse
+ */
+export type DeleteUserStorageResponse = Message<"fairlead.sandbox.v1.DeleteUserStorageResponse"> & {
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.DeleteUserStorageResponse.
+ * Use `create(DeleteUserStorageResponseSchema)` to create a new message.
+ */
+export const DeleteUserStorageResponseSchema: GenMessage<DeleteUserStorageResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 10);
 
 /**
  * GetCapabilitiesRequest asks what isolates commands.
@@ -361,7 +453,7 @@ export type GetCapabilitiesRequest = Message<"fairlead.sandbox.v1.GetCapabilitie
  * Use `create(GetCapabilitiesRequestSchema)` to create a new message.
  */
 export const GetCapabilitiesRequestSchema: GenMessage<GetCapabilitiesRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 7);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 11);
 
 /**
  * GetCapabilitiesResponse tells what isolates commands.
@@ -413,6 +505,20 @@ export type GetCapabilitiesResponse = Message<"fairlead.sandbox.v1.GetCapabiliti
    * @generated from field: string node = 10;
    */
   node: string;
+
+  /**
+   * What commands of the acting user see of the host, also on request.
+   *
+   * @generated from field: repeated fairlead.sandbox.v1.WorkspaceMount mounts = 6;
+   */
+  mounts: WorkspaceMount[];
+
+  /**
+   * The names of the variables that the operator puts into their environment.
+   *
+   * @generated from field: repeated string environment = 7;
+   */
+  environment: string[];
 };
 
 /**
@@ -420,7 +526,49 @@ export type GetCapabilitiesResponse = Message<"fairlead.sandbox.v1.GetCapabiliti
  * Use `create(GetCapabilitiesResponseSchema)` to create a new message.
  */
 export const GetCapabilitiesResponseSchema: GenMessage<GetCapabilitiesResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 8);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 12);
+
+/**
+ * WorkspaceMount is a folder that commands see besides the workspace.
+ *
+ * @generated from message fairlead.sandbox.v1.WorkspaceMount
+ */
+export type WorkspaceMount = Message<"fairlead.sandbox.v1.WorkspaceMount"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Where commands find it: paths below /workspace, and its original one.
+   *
+   * @generated from field: repeated string paths = 2;
+   */
+  paths: string[];
+
+  /**
+   * Whether commands may write to it.
+   *
+   * @generated from field: bool writable = 3;
+   */
+  writable: boolean;
+
+  /**
+   * Whether it must be asked for.
+   *
+   * @generated from field: bool on_request = 4;
+   */
+  onRequest: boolean;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.WorkspaceMount.
+ * Use `create(WorkspaceMountSchema)` to create a new message.
+ */
+export const WorkspaceMountSchema: GenMessage<WorkspaceMount> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 13);
 
 /**
  * ExportWorkspaceRequest names a workspace.
@@ -455,7 +603,7 @@ export type ExportWorkspaceRequest = Message<"fairlead.sandbox.v1.ExportWorkspac
  * Use `create(ExportWorkspaceRequestSchema)` to create a new message.
  */
 export const ExportWorkspaceRequestSchema: GenMessage<ExportWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 9);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 14);
 
 /**
  * ExportWorkspaceResponse is one piece of the archive.
@@ -476,7 +624,7 @@ export type ExportWorkspaceResponse = Message<"fairlead.sandbox.v1.ExportWorkspa
  * Use `create(ExportWorkspaceResponseSchema)` to create a new message.
  */
 export const ExportWorkspaceResponseSchema: GenMessage<ExportWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 10);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 15);
 
 /**
  * ImportWorkspaceRequest is one piece of an import.
@@ -513,7 +661,7 @@ export type ImportWorkspaceRequest = Message<"fairlead.sandbox.v1.ImportWorkspac
  * Use `create(ImportWorkspaceRequestSchema)` to create a new message.
  */
 export const ImportWorkspaceRequestSchema: GenMessage<ImportWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 11);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 16);
 
 /**
  * ImportWorkspaceOpen begins an import.
@@ -548,7 +696,7 @@ export type ImportWorkspaceOpen = Message<"fairlead.sandbox.v1.ImportWorkspaceOp
  * Use `create(ImportWorkspaceOpenSchema)` to create a new message.
  */
 export const ImportWorkspaceOpenSchema: GenMessage<ImportWorkspaceOpen> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 12);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 17);
 
 /**
  * ImportWorkspaceResponse says that the workspace is there.
@@ -569,7 +717,7 @@ export type ImportWorkspaceResponse = Message<"fairlead.sandbox.v1.ImportWorkspa
  * Use `create(ImportWorkspaceResponseSchema)` to create a new message.
  */
 export const ImportWorkspaceResponseSchema: GenMessage<ImportWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 13);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 18);
 
 /**
  * NetworkTls says what happens with TLS.
@@ -724,7 +872,20 @@ export const WorkspaceService: GenService<{
     output: typeof ImportWorkspaceResponseSchema;
   },
   /**
-   * GetCapabilities tells what isolates commands here.
+   * DeleteUserStorage deletes the files that the acting user has stored on this node
+   * beyond sessions. What does not exist is deleted already. Commands that run
+   * meanwhile lose them, and cannot write there any more.
+   *
+   * @generated from rpc fairlead.sandbox.v1.WorkspaceService.DeleteUserStorage
+   */
+  deleteUserStorage: {
+    methodKind: "unary";
+    input: typeof DeleteUserStorageRequestSchema;
+    output: typeof DeleteUserStorageResponseSchema;
+  },
+  /**
+   * GetCapabilities tells what isolates commands here, and what the acting user's
+   * see.
    *
    * @generated from rpc fairlead.sandbox.v1.WorkspaceService.GetCapabilities
    */

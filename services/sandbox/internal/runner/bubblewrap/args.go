@@ -78,6 +78,7 @@ func (m *maker) invoke(s box.Sandbox, f folders, socket *os.File) (_ *invocation
 		return nil, err
 	}
 	v.writable(s.Limits, f)
+	v.mounts(f.mounts)
 	v.add("--remount-ro", "/dev", "--remount-ro", "/")
 	// Its two goroutines that wait in the kernel keep one processor each.
 	v.add("--setenv", "GOMAXPROCS", "3")

@@ -117,23 +117,25 @@ type folders struct {
 	// tmp and shm are file systems of a size and of a number of files; empty where
 	// only the sandbox itself can make them, which knows no such number.
 	tmp, shm string
+	mounts   []shown
 	hide     func() error
 }
 
 // folders shows the writable folders of a sandbox, until it has them.
 func (m *maker) folders(s box.Sandbox) (folders, error) {
 	if s.Owner == box.Self {
-		return folders{workspace: s.Workspace, home: s.Home, hide: func() error { return nil }}, nil
+		mounts, err := ownMounts(s)
+		return folders{workspace: s.Workspace, home: s.Home, mounts: mounts, hide: func() error { return nil }}, err
 	}
 	if m.stage == nil {
 		return folders{}, errors.New("the runner was made for commands of the service's own user only")
 	}
 	name := strconv.FormatInt(m.stage.next.Add(1), 10)
 	var f folders
-	var shown []string
+	var places []string
 	f.hide = func() error {
 		var faults []error
-		for _, at := range shown {
+		for _, at := range places {
 			faults = append(faults, m.stage.hide(at))
 		}
 		return errors.Join(faults...)
@@ -151,8 +153,16 @@ func (m *maker) folders(s box.Sandbox) (folders, error) {
 		if err != nil {
 			return folders{}, errors.Join(err, f.hide())
 		}
-		*x.at, shown = at, append(shown, at)
+		*x.at, places = at, append(places, at)
 	}
+	mounts, err := m.stage.showMounts(s, name)
+	for _, x := range mounts {
+		places = append(places, x.from)
+	}
+	if err != nil {
+		return folders{}, errors.Join(err, f.hide())
+	}
+	f.mounts = mounts
 	return f, nil
 }
 

@@ -1,0 +1,152 @@
+// Package bind shows a folder of the host elsewhere, with fewer rights: as a mount
+// that is in no mount namespace. Whoever holds it may look into it by its
+// descriptor, or put it somewhere. What it does not allow is refused by the kernel,
+// whoever asks: writing, if it is read-only; set-user-id programs and devices in
+// any case. File systems mounted below the folder are not part of it.
+package bind
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// IDs are a user and a group of the host.
+type IDs struct{ UID, GID int }
+
+// Options of a clone.
+type Options struct {
+	Writable bool
+	// Disk and Seen have what belongs to Disk appear as Seen's, and what Seen makes
+	// belong to Disk. Other owners appear as nobody, and nothing of theirs can be
+	// changed. Both nil: owners are what they are.
+	Disk, Seen *IDs
+}
+
+// Folder opens a folder by an absolute path in which no part is a link, without
+// the right to read it.
+func Folder(path string) (*os.File, error) {
+	how := unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	}
+	return openat2(unix.AT_FDCWD, path, &how)
+}
+
+// Own opens a folder of the service's own, by a path that it trusts but for the
+// last part, which may be no link.
+func Own(path string) (*os.File, error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// Beneath opens a folder below another in the same way.
+func Beneath(dir *os.File, path string) (*os.File, error) {
+	how := unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	}
+	return openat2(int(dir.Fd()), path, &how)
+}
+
+func openat2(dir int, path string, how *unix.OpenHow) (*os.File, error) {
+	for {
+		fd, err := unix.Openat2(dir, path, how)
+		switch {
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
+			continue
+		case err != nil:
+			return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		}
+		return os.NewFile(uintptr(fd), path), nil
+	}
+}
+
+// Clone makes such a mount of an open folder. It needs root. The mount ends with
+// its descriptor, if it was not put anywhere.
+func Clone(dir *os.File, o Options) (*os.File, error) {
+	fd, err := unix.OpenTree(int(dir.Fd()), "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return nil, &os.PathError{Op: "clone the mount of", Path: dir.Name(), Err: err}
+	}
+	tree := os.NewFile(uintptr(fd), dir.Name())
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	if !o.Writable {
+		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	}
+	if o.Disk != nil && *o.Disk != *o.Seen {
+		space, err := mapping(*o.Disk, *o.Seen)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("map the owner of %s: %w", dir.Name(), err), tree.Close())
+		}
+		defer func() { _ = space.Close() }()
+		attr.Attr_set |= unix.MOUNT_ATTR_IDMAP
+		attr.Userns_fd = uint64(space.Fd())
+	}
+	if err := unix.MountSetattr(int(tree.Fd()), "", unix.AT_EMPTY_PATH, &attr); err != nil {
+		if attr.Userns_fd != 0 {
+			err = fmt.Errorf("its file system cannot show files as another user's (idmapped mounts): %w", err)
+		}
+		return nil, errors.Join(fmt.Errorf("%s: %w", dir.Name(), err), tree.Close())
+	}
+	return tree, nil
+}
+
+// mapping is a user namespace in which disk is the host's seen. The kernel has them
+// only with a process: it is stopped before its first instruction, and ended.
+func mapping(disk, seen IDs) (*os.File, error) {
+	runtime.LockOSThread() // the tracer is a thread
+	defer runtime.UnlockOSThread()
+	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{"mapping"}, Env: []string{}, Dir: "/", SysProcAttr: &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWUSER, Ptrace: true, Pdeathsig: syscall.SIGKILL,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: disk.UID, HostID: seen.UID, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: disk.GID, HostID: seen.GID, Size: 1}},
+	}}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("make a user namespace: %w", err)
+	}
+	space, err := os.Open("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/ns/user")
+	err = errors.Join(err, cmd.Process.Kill())
+	_ = cmd.Wait() // it says that it was killed
+	if err != nil {
+		return nil, fmt.Errorf("make a user namespace: %w", err)
+	}
+	return space, nil
+}
+
+// As runs f with the rights that a user has to files, and no other: nothing of
+// root's, and of no further group. Only the thread that f runs on is concerned, so f
+// must not leave work to others. Ids below zero leave the rights as they are.
+func As(who IDs, f func() error) error {
+	if who.UID < 0 {
+		return f()
+	}
+	answer := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: Go ends the thread with the goroutine
+		answer <- func() error {
+			if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); e != 0 {
+				return fmt.Errorf("leave all groups: %w", e)
+			}
+			unix.RawSyscall(unix.SYS_SETFSGID, uintptr(who.GID), 0, 0)
+			unix.RawSyscall(unix.SYS_SETFSUID, uintptr(who.UID), 0, 0)
+			if uid, _, _ := unix.RawSyscall(unix.SYS_SETFSUID, ^uintptr(0), 0, 0); int(uid) != who.UID { // what it is now
+				return fmt.Errorf("take the rights of user %d", who.UID)
+			}
+			if gid, _, _ := unix.RawSyscall(unix.SYS_SETFSGID, ^uintptr(0), 0, 0); int(gid) != who.GID {
+				return fmt.Errorf("take the rights of group %d", who.GID)
+			}
+			return f()
+		}()
+	}()
+	return <-answer
+}

@@ -1,0 +1,398 @@
+package box
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
+)
+
+// StandardFolders are made in every new workspace.
+var StandardFolders = []string{"repos", "artifacts", "uploads"}
+
+// Mount is a folder of the host that a sandbox shows besides its workspace.
+type Mount struct {
+	Name string `json:"name"`
+	// Source is the folder. Empty stands for the workspace's own folder of the
+	// alias, which commands then cannot change.
+	Source string `json:"source,omitempty"`
+	// Alias is where it is shown, from the workspace on, clean; empty: nowhere there.
+	Alias string `json:"alias,omitempty"`
+	// Original says that it is also shown where it is on the host.
+	Original bool `json:"original,omitempty"`
+	Writable bool `json:"writable,omitempty"`
+	// Disk is who owns the files of a writable one; to commands they are their own.
+	Disk Owner `json:"disk,omitzero"`
+	// Bytes and Inodes bound what it may hold; zero: nothing does.
+	Bytes  int64 `json:"bytes,omitempty"`
+	Inodes int64 `json:"inodes,omitempty"`
+}
+
+// Points are the folders that have to be there for the alias, the outermost first.
+func (m Mount) Points() []string {
+	if m.Alias == "" {
+		return nil
+	}
+	var all []string
+	for p := m.Alias; p != "."; p = path.Dir(p) {
+		all = append(all, p)
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// In is where the mount's source is on the host, for a workspace.
+func (m Mount) In(workspace string) string {
+	if m.Source == "" {
+		return filepath.Join(workspace, m.Alias)
+	}
+	return m.Source
+}
+
+// Open opens what the mount shows in a workspace, through no link.
+func (m Mount) Open(workspace string) (*os.File, error) {
+	if m.Source != "" {
+		return bind.Folder(m.Source)
+	}
+	w, err := bind.Own(workspace)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = w.Close() }()
+	return bind.Beneath(w, m.Alias)
+}
+
+// Options are how the mount is shown to commands of an owner.
+func (m Mount) Options(o Owner) bind.Options {
+	if !m.Writable || o == Self {
+		return bind.Options{Writable: m.Writable}
+	}
+	return bind.Options{Writable: true, Disk: &bind.IDs{UID: m.Disk.UID, GID: m.Disk.GID}, Seen: &bind.IDs{UID: o.UID, GID: o.GID}}
+}
+
+// Mounts are what the node shows to whom.
+type Mounts interface {
+	// For is what commands of a user get: what everybody does, what this user does,
+	// and what was asked for by name. ErrNoMount when one of those does not exist, or
+	// is not for this user. No user stands for what everybody gets.
+	For(tenant, user string, asked []string) ([]Mount, error)
+	// Environment is what the operator puts into the environment of a user's
+	// commands, as KEY=value.
+	Environment(tenant, user string) ([]string, error)
+}
+
+// encodeMounts writes mounts in a form that can be compared.
+func encodeMounts(all []Mount) string {
+	if len(all) == 0 {
+		return ""
+	}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		panic(err) // strings and numbers always encode
+	}
+	return string(raw)
+}
+
+// MountList are the sandbox's mounts.
+func (s Sandbox) MountList() ([]Mount, error) {
+	if s.Mounts == "" {
+		return nil, nil
+	}
+	var all []Mount
+	if err := json.Unmarshal([]byte(s.Mounts), &all); err != nil {
+		return nil, fmt.Errorf("read the sandbox's mounts: %w", err)
+	}
+	return all, nil
+}
+
+// mounts are the session's for whoever acts. mu is held.
+func (s *session) mounts(user string, prepare bool) ([]Mount, error) {
+	return s.mountsFor(user, s.meta.Asked, prepare)
+}
+
+// mountsFor is mounts, with what is asked for. prepare makes the folders that they
+// lie over; without it mounts that have none are left out.
+func (s *session) mountsFor(user string, asked []string, prepare bool) ([]Mount, error) {
+	if s.node.o.Mounts == nil {
+		return nil, nil
+	}
+	all, err := s.node.o.Mounts.For(s.key.Tenant, user, asked)
+	if err != nil {
+		return nil, err
+	}
+	return placed(s.path("workspace"), s.node.slots.owner(s.meta.Slot), all, prepare)
+}
+
+// placed returns the mounts that have their place in a workspace, and makes it.
+func placed(workspace string, o Owner, all []Mount, prepare bool) ([]Mount, error) {
+	dir, err := bind.Own(workspace)
+	if err != nil {
+		return nil, fmt.Errorf("open the workspace: %w", err)
+	}
+	defer func() { _ = dir.Close() }()
+	kept := make([]Mount, 0, len(all))
+	for _, m := range all {
+		err := place(dir, o, m, prepare)
+		switch {
+		case err == nil:
+			kept = append(kept, m)
+		case prepare && m.Source != "": // without a source there is nothing to hide, or to protect
+			return nil, err
+		}
+	}
+	return kept, nil
+}
+
+// place makes the folders that a mount lies over. They are real ones: a link would
+// have the mount somewhere else.
+func place(dir *os.File, o Owner, m Mount, prepare bool) error {
+	for _, point := range m.Points() {
+		f, err := bind.Beneath(dir, point)
+		if errors.Is(err, unix.ENOENT) && prepare {
+			f, err = makePoint(dir, point, o)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: mount %s cannot be shown at %s, where the workspace has something else than a folder: move it away: %w", ErrMountPoint, m.Name, point, err)
+		}
+		_ = f.Close()
+	}
+	return nil
+}
+
+func makePoint(dir *os.File, point string, o Owner) (*os.File, error) {
+	above, err := bind.Beneath(dir, path.Dir(point))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = above.Close() }()
+	last := path.Base(point)
+	if err := unix.Mkdirat(int(above.Fd()), last, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
+		return nil, err
+	}
+	f, err := bind.Beneath(dir, point)
+	if err != nil || o == Self {
+		return f, err
+	}
+	if err := unix.Fchownat(int(f.Fd()), "", o.UID, o.GID, unix.AT_EMPTY_PATH); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// MakeStandardFolders makes the folders of a new workspace.
+func (w *Workspace) MakeStandardFolders() error {
+	for _, name := range StandardFolders {
+		if err := makeOwned(filepath.Join(w.Dir, name), w.Owner); err != nil {
+			return err
+		}
+	}
+	w.Recount()
+	return nil
+}
+
+// Mounts are those that a user has in the workspace.
+func (w *Workspace) Mounts(user string) ([]Mount, error) {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	if w.s.meta == nil {
+		return nil, ErrNoWorkspace
+	}
+	var may []string // what was asked for on behalf of somebody else is not there
+	for _, name := range w.s.meta.Asked {
+		if _, err := w.s.mountsFor(user, []string{name}, false); err == nil {
+			may = append(may, name)
+		} else if !errors.Is(err, ErrNoMount) {
+			return nil, err
+		}
+	}
+	return w.s.mountsFor(user, may, false)
+}
+
+// ReserveMount refuses a change that would make a bounded mount larger than it may
+// be, and a file that is larger than any may be.
+func (w *Workspace) ReserveMount(m Mount, bytes, inodes int64) error {
+	if limit := w.s.node.o.Limits.FileBytes; bytes > limit {
+		return fmt.Errorf("%w: a file may have at most %d bytes", ErrStorageFull, limit)
+	}
+	if m.Bytes == 0 || bytes <= 0 && inodes <= 0 {
+		return nil
+	}
+	u, err := w.s.node.stored(m).get(func() (Usage, error) { return measure(m.limits(), m.Source) })
+	if err != nil {
+		return err
+	}
+	u.Bytes += bytes
+	u.Inodes += inodes
+	if why := u.over(m.limits()); why != "" {
+		return fmt.Errorf("%w: with this change %s", ErrStorageFull, why)
+	}
+	return nil
+}
+
+// RecountMount has a mount counted anew before the next change.
+func (w *Workspace) RecountMount(m Mount) { w.s.node.stored(m).set(nil) }
+
+// limits are a mount's bounds, in the form in which folders are counted.
+func (m Mount) limits() Limits { return Limits{WorkspaceBytes: m.Bytes, WorkspaceInodes: m.Inodes} }
+
+// stored is what is known of how much a mount holds.
+func (n *Node) stored(m Mount) *tally {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	t := n.storages[m.Source]
+	if t == nil {
+		t = &tally{}
+		n.storages[m.Source] = t
+	}
+	return t
+}
+
+// hitStorage is the limit of a bounded mount.
+const hitStorage = "storage"
+
+// surroundings are what a command of the caller's finds: its mounts, its environment,
+// and what watches the folders that it may fill. mu is held.
+func (s *session) surroundings(c Call) (mounts string, env []string, w watch, err error) {
+	all, err := s.mounts(c.User, true)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	mounts = encodeMounts(all)
+	if err := s.otherMounts(mounts); err != nil {
+		return "", nil, nil, err
+	}
+	if env, err = s.environment(c.User); err != nil {
+		return "", nil, nil, err
+	}
+	w, err = s.watchMounts(all)
+	return mounts, env, w, err
+}
+
+// watchMounts is watch, for the mounts that are bounded, too. One that was full
+// before the command may grow by a little, so that the command can make room.
+func (s *session) watchMounts(all []Mount) (watch, error) {
+	all = slices.DeleteFunc(slices.Clone(all), func(m Mount) bool { return m.Bytes == 0 })
+	if len(all) == 0 {
+		return s.watch, nil
+	}
+	bounds := make([]Limits, len(all))
+	for i, m := range all {
+		u, err := s.node.stored(m).get(func() (Usage, error) { return measure(m.limits(), m.Source) })
+		if err != nil {
+			return nil, fmt.Errorf("count mount %s: %w", m.Name, err)
+		}
+		bounds[i] = m.limits()
+		if u.over(bounds[i]) != "" {
+			bounds[i].WorkspaceBytes = max(m.Bytes, u.Bytes) + slackBytes
+			bounds[i].WorkspaceInodes = max(m.Inodes, u.Inodes) + slackInodes
+		}
+	}
+	return func(l Limits, deleted int64) (limit, why string) {
+		limit, why = s.watch(l, deleted)
+		for i, m := range all {
+			if w := s.watchMount(m, bounds[i]); w != "" && limit == "" {
+				limit, why = hitStorage, w
+			}
+		}
+		return limit, why
+	}, nil
+}
+
+func (s *session) watchMount(m Mount, bound Limits) string {
+	u, err := measure(bound, m.Source)
+	if err != nil {
+		if !errors.Is(err, os.ErrNotExist) {
+			s.node.o.Log.Error("cannot count a mount", "mount", m.Name, "error", err)
+		}
+		s.node.stored(m).set(nil)
+		return ""
+	}
+	s.node.stored(m).set(&u)
+	if why := u.over(bound); why != "" {
+		return "mount " + m.Name + " is too large: " + why
+	}
+	return ""
+}
+
+// Environment is what a user has in the environment of commands.
+type Environment struct {
+	User      string            `json:"user,omitempty"`
+	Variables map[string]string `json:"variables,omitempty"`
+}
+
+func (e Environment) equal(o Environment) bool {
+	if e.User != o.User || len(e.Variables) != len(o.Variables) {
+		return false
+	}
+	for k, v := range e.Variables {
+		if w, ok := o.Variables[k]; !ok || w != v {
+			return false
+		}
+	}
+	return true
+}
+
+// environment is what the operator and the user who acts have in the environment of
+// commands; what comes later wins. mu is held.
+func (s *session) environment(user string) (env []string, err error) {
+	if s.node.o.Mounts != nil {
+		if env, err = s.node.o.Mounts.Environment(s.key.Tenant, user); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrIsolation, err)
+		}
+	}
+	if e := s.meta.Environment; e.User == user {
+		for k, v := range e.Variables {
+			env = append(env, k+"="+v)
+		}
+	}
+	return env, nil
+}
+
+// otherMounts refuses a command beside others that were given other mounts: one of
+// them could change the places over which the mounts of this one are to lie. mu is
+// held.
+func (s *session) otherMounts(mounts string) error {
+	for _, e := range s.execs {
+		if e.Outcome() == nil && !e.mark() && e.mounts != mounts {
+			return fmt.Errorf("%w: command %s: wait for its end, or end it", ErrMountsInUse, e.ID())
+		}
+	}
+	return nil
+}
+
+// reservedVariables are what the service itself sets, or what changes how programs
+// are loaded. Names that end in a star stand for all that begin so.
+var reservedVariables = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "TMPDIR", "TERM", "IFS", "BASH_ENV", "ENV",
+	"LD_*", "GLIBC_TUNABLES", "FAIRLEAD_*", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY", "NO_PROXY",
+}
+
+// maxVariable is how many bytes a variable may have.
+const maxVariable = 64 << 10
+
+// CheckVariable says what is wrong with a variable of the operator's or a user's.
+func CheckVariable(name, value string) error {
+	if name == "" || len(name) > 128 || strings.ContainsFunc(name, func(c rune) bool {
+		return c != '_' && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (c < '0' || c > '9')
+	}) || name[0] >= '0' && name[0] <= '9' {
+		return fmt.Errorf("variable %q: a name is 1 to 128 letters, digits and '_', and begins with no digit", name)
+	}
+	for _, r := range reservedVariables {
+		upper := strings.ToUpper(name)
+		if prefix, all := strings.CutSuffix(r, "*"); upper == r || all && strings.HasPrefix(upper, prefix) {
+			return fmt.Errorf("variable %s: the name is reserved (%s)", name, r)
+		}
+	}
+	if len(value) > maxVariable || strings.ContainsRune(value, 0) {
+		return fmt.Errorf("variable %s: a value has at most %d bytes, and none of them is zero", name, maxVariable)
+	}
+	return nil
+}

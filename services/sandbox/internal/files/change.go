@@ -1,0 +1,203 @@
+package files
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+)
+
+// Put is Tree.Put.
+func (s *Space) Put(d *Draft, name string, to Target) (i Info, created bool, err error) {
+	full, m, rest, err := s.find(name)
+	if err != nil {
+		return i, false, err
+	}
+	if m == nil {
+		return s.Tree.Put(d, name, to)
+	}
+	if before := to.Before; before != nil {
+		to.Before = func(inode uint64, replaces int64) error {
+			return outside(func() error { return before(inode, replaces) })
+		}
+	}
+	err = m.change(func(t *Tree) error {
+		moved := &Draft{tree: t, file: d.file, size: d.size}
+		i, created, err = t.Put(moved, rest, to)
+		return err
+	})
+	i.Path = full
+	return i, created, err
+}
+
+// outside calls f with the service's own rights, which the caller's thread has not.
+func outside(f func() error) error {
+	answer := make(chan error, 1)
+	go func() { answer <- f() }()
+	return <-answer
+}
+
+// Edit is Tree.Edit.
+func (s *Space) Edit(name string, edits []Edit) (e Edited, err error) {
+	_, m, rest, err := s.find(name)
+	if err != nil {
+		return e, err
+	}
+	if m == nil {
+		return s.Tree.Edit(name, edits)
+	}
+	err = m.change(func(t *Tree) (err error) { e, err = t.Edit(rest, edits); return })
+	return e, err
+}
+
+// Remove is Tree.Remove.
+func (s *Space) Remove(name string, recursive bool) error {
+	full, m, rest, err := s.find(name)
+	switch {
+	case err != nil:
+		return err
+	case m == nil:
+		return s.Tree.Remove(name, recursive)
+	case rest == ".":
+		return fmt.Errorf("%w: %s", ErrMountPoint, full)
+	}
+	return m.change(func(t *Tree) error { return t.Remove(rest, recursive) })
+}
+
+// Move is Tree.Move. Nothing moves between a mount and what is outside.
+func (s *Space) Move(from, to string, overwrite bool, before func(inode uint64) error) (i Info, err error) {
+	source, m, oldRest, err := s.find(from)
+	if err != nil {
+		return i, err
+	}
+	target, other, newRest, err := s.find(to)
+	switch {
+	case err != nil:
+		return i, err
+	case m != nil && oldRest == ".":
+		return i, fmt.Errorf("%w: %s", ErrMountPoint, source)
+	case other != nil && newRest == ".":
+		return i, fmt.Errorf("%w: %s", ErrMountPoint, target)
+	case m != other:
+		return i, fmt.Errorf("%w: %s and %s are on different sides of a mount: write the new file, then delete the old one", ErrWrongType, source, target)
+	case m == nil:
+		return s.Tree.Move(from, to, overwrite, before)
+	}
+	err = m.change(func(t *Tree) (err error) {
+		i, err = t.Move(oldRest, newRest, overwrite, func(inode uint64) error { return outside(func() error { return before(inode) }) })
+		return err
+	})
+	i.Path = target
+	return i, err
+}
+
+// Inode is Tree.Inode.
+func (s *Space) Inode(name string) (uint64, Info) { return s.known(name, (*Tree).Inode) }
+
+// Identity is Tree.Identity.
+func (s *Space) Identity(name string) (uint64, Info) { return s.known(name, (*Tree).Identity) }
+
+func (s *Space) known(name string, look func(*Tree, string) (uint64, Info)) (inode uint64, i Info) {
+	full, m, rest, err := s.find(name)
+	if err != nil {
+		return 0, Info{}
+	}
+	if m == nil {
+		return look(s.Tree, name)
+	}
+	if err := m.in(func(t *Tree) error { inode, i = look(t, rest); return nil }); err != nil {
+		return 0, Info{}
+	}
+	i.Path = full
+	return inode, i
+}
+
+// Watch is Tree.Watch. What changes in mounts below the path is not reported: they
+// are watched by their own.
+func (s *Space) Watch(ctx context.Context, name string, report func([]Changed) error) error {
+	_, m, rest, err := s.find(name)
+	if err != nil {
+		return err
+	}
+	if m == nil {
+		return s.Tree.Watch(ctx, name, report)
+	}
+	return m.in(func(t *Tree) error {
+		return t.Watch(ctx, rest, func(all []Changed) error {
+			for i := range all {
+				if all[i].Path != "" {
+					all[i].Path = path.Join(m.Alias, all[i].Path)
+				}
+			}
+			return report(all)
+		})
+	})
+}
+
+// copyInto is rename, for a place on another mount: the file is written beside its
+// place first.
+func (d *Draft) copyInto(dir *os.File, last, name string, mode uint32, old Info, created bool, to Target) (Info, error) {
+	draft := ".fairlead-" + rand.Text()
+	fd, err := unix.Openat(int(dir.Fd()), draft, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return Info{}, refine(name, err)
+	}
+	f := os.NewFile(uintptr(fd), draft)
+	info, err := d.fill(f, dir, last, name, mode, old, created, to)
+	if err != nil {
+		_ = unix.Unlinkat(int(dir.Fd()), draft, 0)
+	}
+	return info, errors.Join(err, f.Close())
+}
+
+func (d *Draft) fill(f, dir *os.File, last, name string, mode uint32, old Info, created bool, to Target) (Info, error) {
+	fd := int(f.Fd())
+	if _, err := io.Copy(f, io.NewSectionReader(d.file, 0, d.size)); err != nil {
+		return Info{}, err
+	}
+	if err := unix.Fchmod(fd, mode&0o777); err != nil {
+		return Info{}, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return Info{}, err
+	}
+	if to.Before != nil {
+		replaces := int64(-1)
+		if !created {
+			replaces = old.Size
+		}
+		if err := to.Before(st.Ino, replaces); err != nil {
+			return Info{}, err
+		}
+	}
+	var flags uint
+	if to.CreateOnly {
+		flags = unix.RENAME_NOREPLACE
+	}
+	if err := unix.Renameat2(int(dir.Fd()), f.Name(), int(dir.Fd()), last, flags); err != nil {
+		return Info{}, refine(name, err)
+	}
+	if err := unix.Fstat(fd, &st); err != nil {
+		return Info{}, err
+	}
+	return newInfo(name, &st), nil
+}
+
+// removeInPlace removes a directory with all that is in it, following no link.
+func removeInPlace(fd int, last, name string) error {
+	root, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	if err := root.RemoveAll(last); err != nil {
+		return refine(name, err)
+	}
+	return nil
+}

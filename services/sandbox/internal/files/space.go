@@ -1,0 +1,280 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
+)
+
+// Mounted is a folder of the host that commands find below the workspace.
+type Mounted struct {
+	Alias    string // where, from the workspace on, clean
+	Writable bool
+	// Open opens the folder, as commands see it.
+	Open func() (*os.File, error)
+	// As calls a function with the rights that commands have.
+	As func(func() error) error
+
+	tree *Tree // once it was needed
+}
+
+// Space is a workspace with its mounts: a path below an alias is one in the mount,
+// resolved beneath that by the kernel, with the rights of commands and no more. A
+// link in the workspace that leads into a mount leads nowhere here. Nothing moves
+// or replaces the places over which mounts lie, whatever links lead there. Like a
+// Tree, it must be closed, but several goroutines cannot use it at a time.
+type Space struct {
+	*Tree
+	mounts []*Mounted
+}
+
+// identity tells files apart.
+type identity struct{ device, inode uint64 }
+
+func identify(st *unix.Stat_t) identity {
+	return identity{uint64(st.Dev), st.Ino} //nolint:unconvert // the type is the architecture's
+}
+
+// With returns the workspace with mounts, and owns the tree. A mount for which the
+// workspace has no folder is left out.
+func (t *Tree) With(mounts []Mounted) *Space {
+	s := &Space{Tree: t}
+	t.points = map[identity]bool{}
+	for _, m := range mounts {
+		if t.mark(m.Alias) {
+			s.mounts = append(s.mounts, &m)
+		}
+	}
+	return s
+}
+
+// mark remembers the folders that an alias needs.
+func (t *Tree) mark(alias string) bool {
+	for point := alias; point != "."; point = path.Dir(point) {
+		f, err := bind.Beneath(t.root, point)
+		if err != nil {
+			return false
+		}
+		var st unix.Stat_t
+		err = errors.Join(unix.Fstat(int(f.Fd()), &st), f.Close())
+		if err != nil {
+			return false
+		}
+		t.points[identify(&st)] = true
+	}
+	return true
+}
+
+// clear refuses a change in a folder over which a mount lies, or of such a folder.
+func (t *Tree) clear(dir *os.File, last string) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
+		return err
+	}
+	if t.points[identify(&st)] {
+		return ErrMountPoint
+	}
+	if unix.Fstatat(int(dir.Fd()), last, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && t.points[identify(&st)] {
+		return ErrMountPoint
+	}
+	return nil
+}
+
+// Close closes the workspace and the mounts.
+func (s *Space) Close() error {
+	err := s.Tree.Close()
+	for _, m := range s.mounts {
+		if m.tree != nil {
+			err = errors.Join(err, m.tree.Close())
+		}
+	}
+	return err
+}
+
+// find cleans a path, and returns the mount that it is in, nil for none, and the
+// path from there.
+func (s *Space) find(name string) (full string, m *Mounted, rest string, err error) {
+	if full, err = Clean(name); err != nil {
+		return "", nil, "", err
+	}
+	for _, m := range s.mounts {
+		if full == m.Alias {
+			return full, m, ".", nil
+		}
+		if rest, ok := strings.CutPrefix(full, m.Alias+"/"); ok {
+			return full, m, rest, nil
+		}
+	}
+	return full, nil, full, nil
+}
+
+// Alias is the alias of the mount that a path is in; empty for none.
+func (s *Space) Alias(name string) string {
+	if _, m, _, err := s.find(name); err == nil && m != nil {
+		return m.Alias
+	}
+	return ""
+}
+
+// in calls f with the mount's files, as a command could.
+func (m *Mounted) in(f func(*Tree) error) error {
+	if m.tree == nil {
+		root, err := m.Open()
+		if err != nil {
+			return fmt.Errorf("open mount %s: %w", m.Alias, err)
+		}
+		m.tree = &Tree{root: root, owner: Owner{UID: -1, GID: -1}, foreign: true}
+	}
+	if err := m.As(func() error { return f(m.tree) }); err != nil {
+		return fmt.Errorf("in mount %s: %w", m.Alias, err)
+	}
+	return nil
+}
+
+// change is in, for a change.
+func (m *Mounted) change(f func(*Tree) error) error {
+	if !m.Writable {
+		return fmt.Errorf("%w: %s", ErrReadOnly, m.Alias)
+	}
+	return m.in(f)
+}
+
+// Stat is Tree.Stat.
+func (s *Space) Stat(name string) (i Info, err error) {
+	full, m, rest, err := s.find(name)
+	if err != nil {
+		return i, err
+	}
+	if m == nil {
+		return s.Tree.Stat(name)
+	}
+	err = m.in(func(t *Tree) (err error) { i, err = t.Stat(rest); return })
+	i.Path = full
+	return i, err
+}
+
+// List is Tree.List.
+func (s *Space) List(ctx context.Context, name, after string, limit int, ignore []string) (all []Info, more bool, err error) {
+	_, m, rest, err := s.find(name)
+	if err != nil {
+		return nil, false, err
+	}
+	if m == nil {
+		return s.Tree.List(ctx, name, after, limit, ignore)
+	}
+	err = m.in(func(t *Tree) (err error) { all, more, err = t.List(ctx, rest, after, limit, ignore); return })
+	for i := range all {
+		all[i].Path = path.Join(m.Alias, all[i].Path)
+	}
+	return all, more, err
+}
+
+// Read is Tree.Read.
+func (s *Space) Read(name string) (r *Reader, err error) {
+	full, m, rest, err := s.find(name)
+	if err != nil {
+		return nil, err
+	}
+	if m == nil {
+		return s.Tree.Read(name)
+	}
+	if err := m.in(func(t *Tree) (err error) { r, err = t.Read(rest); return }); err != nil {
+		return nil, err
+	}
+	r.Info.Path = full
+	return r, nil
+}
+
+// below are the mounts whose alias is below a folder.
+func (s *Space) below(name string) (all []*Mounted) {
+	for _, m := range s.mounts {
+		if name == "." || strings.HasPrefix(m.Alias, name+"/") {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// lies says whether a path is the place of a mount.
+func (s *Space) lies(name string) bool {
+	for _, m := range s.mounts {
+		if m.Alias == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Glob is Tree.Glob, in mounts as well.
+func (s *Space) Glob(ctx context.Context, pattern, name string, limit int) ([]Info, bool, error) {
+	full, m, rest, err := s.find(name)
+	if err != nil {
+		return nil, false, err
+	}
+	if pattern, err = relativePattern(pattern, full); err != nil {
+		return nil, false, err
+	}
+	g := &glob{ctx: ctx, pattern: pattern, root: full, limit: limit}
+	err = s.search(m, full, rest, g.walk)
+	all, more := g.result()
+	return all, more, err
+}
+
+// search walks the mount that a path is in, or the workspace and then the mounts
+// below the path.
+func (s *Space) search(m *Mounted, full, rest string, walk func(*os.File, string, func(string) bool) error) error {
+	one := func(t *Tree, from, name string, mounts func(string) bool) error {
+		dir, err := t.directory(from)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = dir.Close() }()
+		return walk(dir, name, mounts)
+	}
+	if m != nil {
+		return m.in(func(t *Tree) error { return one(t, rest, full, nil) })
+	}
+	if err := one(s.Tree, full, full, s.lies); err != nil {
+		return err
+	}
+	for _, m := range s.below(full) {
+		if err := m.in(func(t *Tree) error { return one(t, ".", m.Alias, nil) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Grep is Tree.Grep, in mounts as well: those come last.
+func (s *Space) Grep(ctx context.Context, q GrepQuery, send func(GrepMatch) error) (bool, error) {
+	full, m, rest, err := s.find(q.Path)
+	if err != nil {
+		return false, err
+	}
+	g, err := q.begin()
+	if err != nil {
+		return false, err
+	}
+	g.search = func(ctx context.Context) error {
+		if m != nil {
+			return m.in(func(t *Tree) error { return g.walk(ctx, t, rest, full, nil) })
+		}
+		if err := g.walk(ctx, s.Tree, full, full, s.lies); err != nil {
+			return err
+		}
+		for _, m := range s.below(full) {
+			if err := m.in(func(t *Tree) error { return g.walk(ctx, t, ".", m.Alias, nil) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return g.run(ctx, send)
+}

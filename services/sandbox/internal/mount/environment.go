@@ -1,0 +1,87 @@
+package mount
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+)
+
+func (v Variable) check() error {
+	var faults []error
+	if err := box.CheckVariable(v.Name, string(v.Value)); err != nil {
+		faults = append(faults, err)
+	}
+	if v.Value != "" && v.File != "" {
+		faults = append(faults, fmt.Errorf("variable %s: its value and a file with it", v.Name))
+	}
+	if err := audience(v.For).check(); err != nil {
+		faults = append(faults, fmt.Errorf("variable %s: %w", v.Name, err))
+	}
+	if _, err := v.value(); err != nil {
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
+}
+
+// value reads the value. No error says anything of it.
+func (v Variable) value() (string, error) {
+	if v.File == "" {
+		return string(v.Value), nil
+	}
+	raw, err := os.ReadFile(v.File)
+	if err != nil {
+		return "", fmt.Errorf("variable %s: %w", v.Name, err)
+	}
+	text := strings.TrimSuffix(string(raw), "\n")
+	return text, box.CheckVariable(v.Name, text)
+}
+
+// Environment implements box.Mounts. What is for fewer wins, and among equals what
+// was named last.
+func (s *Set) Environment(tenant, user string) ([]string, error) {
+	var env []string
+	for rank := range 3 {
+		for _, v := range s.o.Variables {
+			if v.rank(tenant, user) != rank {
+				continue
+			}
+			value, err := v.value()
+			if err != nil {
+				return nil, err
+			}
+			env = append(env, v.Name+"="+value)
+		}
+	}
+	return env, nil
+}
+
+// rank says how narrow the audience is by which a user gets a variable; -1: it is
+// not meant for this one.
+func (v Variable) rank(tenant, user string) int {
+	switch {
+	case len(v.For) == 0:
+		return 0
+	case user == "":
+	case slices.Contains(v.For, tenant+"/"+user):
+		return 2
+	case slices.Contains(v.For, tenant+"/*"):
+		return 1
+	}
+	return -1
+}
+
+// Names are the names of the variables that a user's commands get, each once.
+func (s *Set) Names(tenant, user string) []string {
+	var names []string
+	for _, v := range s.o.Variables {
+		if v.rank(tenant, user) >= 0 {
+			names = append(names, v.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

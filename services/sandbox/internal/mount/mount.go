@@ -1,0 +1,179 @@
+// Package mount knows which folders of the host the operator shows to whose
+// commands, and what the operator puts into their environment. Whoever is not meant
+// does not learn that there is anything: what one may not have is, in every answer,
+// what does not exist.
+package mount
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+)
+
+// Modes of a mount.
+const (
+	ReadOnly  = "ro"
+	ReadWrite = "rw"
+)
+
+// Rule is a mount of the operator's.
+type Rule struct {
+	// Name is what agents and sessions ask for.
+	Name string `key:"name"`
+	// Source is the folder on the host, by an absolute path without links.
+	Source string `key:"source"`
+	// Mode is ReadOnly, which empty means, or ReadWrite.
+	Mode string `key:"mode"`
+	// Alias is where commands find it below the workspace; empty: nowhere there.
+	Alias string `key:"alias"`
+	// Original shows it where it is on the host, too.
+	Original bool `key:"original"`
+	// For says who gets it, as `tenant/user` or `tenant/*`; none means everybody.
+	For []string `key:"for"`
+	// OnRequest gives it only to agents and sessions that ask for it.
+	OnRequest bool `key:"on-request"`
+}
+
+// Variable is one of the environment of commands. Nobody is told its value.
+type Variable struct {
+	Name string `key:"name"`
+	// Value is the value itself; otherwise it is in File, which is read at each use.
+	Value config.Secret `key:"value"`
+	File  string        `key:"file"`
+	// For says whose commands get it, as in a Rule.
+	For []string `key:"for"`
+}
+
+// Options of a Set.
+type Options struct {
+	Rules     []Rule
+	Variables []Variable
+	// Storage is the persistent folder of each user; without an alias there is none.
+	Storage Storage
+	// Workflows is the folder that is shown as `workflows`. `{tenant}` in it stands
+	// for the tenant, whose folder may be missing. Empty: the workspace's own.
+	Workflows string
+	// Private are folders of the service that no mount may show.
+	Private []string
+	// Owners says whose commands run.
+	Owners box.Owners
+}
+
+// WorkflowsFolder is where commands find workflows, which they cannot change.
+const WorkflowsFolder = "workflows"
+
+// Set is what New has checked. It is a box.Mounts, and safe for concurrent use.
+type Set struct {
+	o     Options
+	rules []rule
+	mu    sync.Mutex // held while folders of users are made or removed
+}
+
+// rule is a Rule that was checked.
+type rule struct {
+	box.Mount
+	whom      audience
+	onRequest bool
+}
+
+// For implements box.Mounts.
+func (s *Set) For(tenant, user string, asked []string) ([]box.Mount, error) {
+	all := make([]box.Mount, 0, len(s.rules)+2)
+	all = append(all, s.workflows(tenant))
+	for _, r := range s.rules {
+		if r.whom.includes(tenant, user) && (!r.onRequest || slices.Contains(asked, r.Name)) {
+			all = append(all, r.Mount)
+		}
+	}
+	for _, name := range asked {
+		if !slices.ContainsFunc(all, func(m box.Mount) bool { return m.Name == name }) && !s.isStorage(name, user) {
+			return nil, fmt.Errorf("%w: %s", box.ErrNoMount, name)
+		}
+	}
+	storage, err := s.storage(tenant, user)
+	if err != nil || storage == nil {
+		return all, err
+	}
+	return append(all, *storage), nil
+}
+
+// Offer is a mount as it is told to who may have it.
+type Offer struct {
+	Name      string
+	Paths     []string // where commands find it
+	Writable  bool
+	OnRequest bool
+}
+
+// Offers are what a user's commands get, or may ask for.
+func (s *Set) Offers(tenant, user string) []Offer {
+	all := []Offer{{Name: WorkflowsFolder, Paths: []string{path.Join(box.WorkspacePath, WorkflowsFolder)}}}
+	for _, r := range s.rules {
+		if !r.whom.includes(tenant, user) {
+			continue
+		}
+		o := Offer{Name: r.Name, Writable: r.Writable, OnRequest: r.onRequest}
+		if r.Alias != "" {
+			o.Paths = append(o.Paths, path.Join(box.WorkspacePath, r.Alias))
+		}
+		if r.Original {
+			o.Paths = append(o.Paths, r.Source)
+		}
+		all = append(all, o)
+	}
+	if s.isStorage(StorageName, user) {
+		all = append(all, Offer{Name: StorageName, Paths: []string{path.Join(box.WorkspacePath, s.o.Storage.Alias)}, Writable: true})
+	}
+	return all
+}
+
+// audience is who gets something; nil is everybody.
+type audience []string
+
+func (a audience) includes(tenant, user string) bool {
+	if len(a) == 0 {
+		return true
+	}
+	return user != "" && (slices.Contains(a, tenant+"/*") || slices.Contains(a, tenant+"/"+user))
+}
+
+// check says what is wrong with an audience.
+func (a audience) check() error {
+	for _, who := range a {
+		tenant, user, ok := strings.Cut(who, "/")
+		if !ok || tenant == "" || user == "" || strings.Contains(tenant, "*") {
+			return fmt.Errorf("for: %q is neither `tenant/user` nor `tenant/*`", who)
+		}
+	}
+	return nil
+}
+
+// New checks everything that can be before somebody needs it: what is wrong with a
+// mount is told at the start.
+func New(o Options) (*Set, error) {
+	s := &Set{o: o}
+	var faults []error
+	taken := map[string]bool{WorkflowsFolder: true, StorageName: true}
+	for _, r := range o.Rules {
+		m, err := s.compile(r)
+		if err == nil && taken[r.Name] {
+			err = errors.New("the name is taken")
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("mount %q: %w", r.Name, err))
+		}
+		taken[r.Name] = true
+		s.rules = append(s.rules, m)
+	}
+	faults = append(faults, s.checkPlaces(), s.checkWorkflows(), s.openStorage())
+	for _, v := range o.Variables {
+		faults = append(faults, v.check())
+	}
+	return s, errors.Join(faults...)
+}

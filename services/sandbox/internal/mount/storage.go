@@ -1,0 +1,152 @@
+package mount
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+)
+
+// StorageName is the name of the mount with a user's persistent files.
+const StorageName = "storage"
+
+// Storage says where each user has a folder that outlives sessions.
+type Storage struct {
+	// Dir holds the folders of all users, closed to everybody else.
+	Dir string
+	// Alias is where commands find theirs; empty: there are none.
+	Alias string
+	// Bytes and Inodes bound one user's.
+	Bytes, Inodes int64
+}
+
+func (s *Set) isStorage(name, user string) bool {
+	return name == StorageName && s.o.Storage.Alias != "" && user != ""
+}
+
+// owner is who the files belong to on the disk, whoever's commands write them: an
+// id that no workspace has.
+func (s *Set) owner() box.Owner {
+	o := s.o.Owners
+	if o.Base < 0 {
+		return box.Self
+	}
+	return box.Owner{UID: o.Base + o.Count, GID: o.Base + o.Count}
+}
+
+// openStorage makes the folder for all users, and tries whether one can be shown.
+func (s *Set) openStorage() error {
+	if s.o.Storage.Alias == "" {
+		return nil
+	}
+	removed := s.removed()
+	if err := os.RemoveAll(removed); err != nil {
+		return fmt.Errorf("storage: finish an interrupted removal: %w", err)
+	}
+	if err := os.MkdirAll(removed, 0o700); err != nil {
+		return fmt.Errorf("storage: %w", err)
+	}
+	real, err := filepath.EvalSymlinks(s.o.Storage.Dir) // mounts are opened through no link
+	if err != nil {
+		return fmt.Errorf("storage: %w", err)
+	}
+	s.o.Storage.Dir = real
+	if s.o.Owners.Base < 0 {
+		return nil
+	}
+	m := box.Mount{Source: s.removed(), Writable: true, Disk: s.owner()}
+	if err := tryMapping(m, box.Owner{UID: s.o.Owners.Base, GID: s.o.Owners.Base}); err != nil {
+		return fmt.Errorf("storage: %w", err)
+	}
+	return nil
+}
+
+func (s *Set) removed() string { return filepath.Join(s.o.Storage.Dir, ".removed") }
+
+// folder holds the one folder of a user's. Names of users may be anything, so it is
+// a digest.
+func (s *Set) folder(tenant, user string) string {
+	sum := sha256.Sum256([]byte(tenant + "\x00" + user))
+	return filepath.Join(s.o.Storage.Dir, hex.EncodeToString(sum[:]))
+}
+
+// storage is a user's mount, whose folder is made if there is none; nil without a
+// user.
+func (s *Set) storage(tenant, user string) (*box.Mount, error) {
+	if s.o.Storage.Alias == "" || user == "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dir := s.folder(tenant, user)
+	have, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("find the user's storage: %w", err)
+	}
+	var source string
+	if len(have) > 0 {
+		source = filepath.Join(dir, have[0].Name())
+	} else if source, err = s.makeStorage(dir); err != nil {
+		return nil, fmt.Errorf("make the user's storage: %w", err)
+	}
+	return &box.Mount{
+		Name: StorageName, Source: source, Alias: s.o.Storage.Alias, Writable: true, Disk: s.owner(),
+		Bytes: s.o.Storage.Bytes, Inodes: s.o.Storage.Inodes,
+	}, nil
+}
+
+// makeStorage makes a folder under a name that none had before: a sandbox that
+// still shows a removed one is not taken for one that shows this.
+func (s *Set) makeStorage(dir string) (string, error) {
+	draft, err := os.MkdirTemp(s.removed(), "")
+	if err != nil {
+		return "", err
+	}
+	if o := s.owner(); o != box.Self {
+		if err := os.Chown(draft, o.UID, o.GID); err != nil {
+			return "", err
+		}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	source := filepath.Join(dir, filepath.Base(draft))
+	return source, os.Rename(draft, source)
+}
+
+// DeleteStorage deletes what a user has stored. Commands that run at the time find
+// it empty, and cannot write to it any more.
+func (s *Set) DeleteStorage(tenant, user string) error {
+	if s.o.Storage.Alias == "" {
+		return nil
+	}
+	place, err := s.takeAway(tenant, user)
+	if err != nil || place == "" {
+		return err
+	}
+	for range 10 { // a command may add to it meanwhile
+		if err = os.RemoveAll(place); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("delete the user's storage, to which a command writes: end it and try again: %w", err)
+}
+
+// takeAway takes a user's folder out of everybody's sight; empty: there was none.
+func (s *Set) takeAway(tenant, user string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	place, err := os.MkdirTemp(s.removed(), "")
+	if err != nil {
+		return "", err
+	}
+	err = os.Rename(s.folder(tenant, user), filepath.Join(place, "x"))
+	if errors.Is(err, os.ErrNotExist) {
+		return "", os.Remove(place)
+	}
+	return place, err
+}

@@ -1,0 +1,91 @@
+package server
+
+import (
+	"context"
+	"os"
+
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/files"
+)
+
+// space is a workspace with the mounts of whoever acts.
+type space struct {
+	*files.Space
+	mounts map[string]box.Mount // by alias
+}
+
+// openSpace opens a workspace as commands of whoever acts see it.
+func openSpace(ctx context.Context, w *box.Workspace) (*space, error) {
+	p, _ := principal.From(ctx)
+	all, err := w.Mounts(p.User)
+	if err != nil {
+		return nil, err
+	}
+	t, err := openTree(w)
+	if err != nil {
+		return nil, err
+	}
+	s := &space{mounts: map[string]box.Mount{}}
+	var mounted []files.Mounted
+	for _, m := range all {
+		if m.Alias == "" {
+			continue
+		}
+		s.mounts[m.Alias] = m
+		mounted = append(mounted, files.Mounted{
+			Alias: m.Alias, Writable: m.Writable, Open: func() (*os.File, error) { return openMount(w, m) },
+			As: func(f func() error) error { return bind.As(bind.IDs{UID: w.Owner.UID, GID: w.Owner.GID}, f) },
+		})
+	}
+	s.Space = t.With(mounted)
+	return s, nil
+}
+
+// openMount opens what a mount shows as commands see it: where they are another
+// user, as a mount with no more rights than theirs has.
+func openMount(w *box.Workspace, m box.Mount) (*os.File, error) {
+	dir, err := m.Open(w.Dir)
+	if err != nil || w.Owner == box.Self {
+		return dir, err
+	}
+	defer func() { _ = dir.Close() }()
+	return bind.Clone(dir, m.Options(w.Owner))
+}
+
+// account is where a change counts: against the workspace, or the mount that it is in.
+type account struct {
+	w     *box.Workspace
+	mount *box.Mount // nil: none
+}
+
+func (s *space) account(w *box.Workspace, name string) account {
+	if m, ok := s.mounts[s.Alias(name)]; ok {
+		return account{w, &m}
+	}
+	return account{w, nil}
+}
+
+func (r account) reserve(bytes, inodes int64) error {
+	if r.mount != nil {
+		return r.w.ReserveMount(*r.mount, bytes, inodes)
+	}
+	return r.w.Reserve(bytes, inodes)
+}
+
+func (r account) changed(bytes, inodes int64) {
+	if r.mount != nil {
+		r.w.RecountMount(*r.mount)
+		return
+	}
+	r.w.Changed(bytes, inodes)
+}
+
+func (r account) recount() {
+	if r.mount != nil {
+		r.w.RecountMount(*r.mount)
+		return
+	}
+	r.w.Recount()
+}

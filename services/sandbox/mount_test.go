@@ -1,0 +1,72 @@
+package sandbox_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/sandbox"
+	"github.com/fairlead/fairlead/services/sandbox/internal/mount"
+)
+
+// sources makes folders of the host to show, each with one file. Writable ones
+// belong to a user of their own, where there can be one.
+func sources(t *testing.T, names ...string) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
+		if err := os.Chmod(d, 0o755); err != nil {
+			break
+		}
+	}
+	for _, name := range names {
+		at := filepath.Join(dir, name)
+		if err := errors.Join(os.Mkdir(at, 0o755), os.WriteFile(filepath.Join(at, "file"), []byte(name+"\n"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		if os.Getuid() == 0 {
+			if err := errors.Join(os.Chown(at, 4001, 4001), os.Chown(filepath.Join(at, "file"), 4001, 4001)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return dir
+}
+
+func TestMountsAreWhereTheyBelong(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		dir := sources(t, "books", "shared", "asked")
+		c := open(t, level, func(c *sandbox.Config) {
+			c.Mounts = []mount.Rule{
+				{Name: "books", Source: dir + "/books", Alias: "mnt/books"},
+				{Name: "shared", Source: dir + "/shared", Alias: "shared", Mode: "rw"},
+				{Name: "asked", Source: dir + "/asked", Alias: "asked", OnRequest: true},
+			}
+		})
+		r := c.bash(t, "cat mnt/books/file shared/file; echo new >shared/new; cat shared/new; ls; touch mnt/books/x; touch workflows/x; mv mnt other; rmdir shared; ls asked")
+		if want := "books\nshared\nnew\nartifacts\nmnt\nrepos\nshared\nuploads\nworkflows\n"; r.out != want {
+			t.Errorf("got %q, want %q; %s", r.out, want, r.err)
+		}
+		for _, want := range []string{"'mnt/books/x': Read-only file system", "'workflows/x': Read-only file system", "cannot move 'mnt'", "failed to remove 'shared'", "'asked': No such file"} {
+			if !strings.Contains(r.err, want) {
+				t.Errorf("%q is not in %s", want, r.err)
+			}
+		}
+		if raw, err := os.ReadFile(dir + "/shared/new"); err != nil || string(raw) != "new\n" {
+			t.Errorf("on the host: %q, %v", raw, err)
+		}
+		_, err := c.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{Call: c.call(), Mounts: &sandboxv1.WorkspaceMounts{Names: []string{"asked"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := c.bash(t, "cat asked/file"); r.out != "asked\n" {
+			t.Errorf("got %q, %s", r.out, r.err)
+		}
+	})
+}
