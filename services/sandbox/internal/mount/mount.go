@@ -61,6 +61,9 @@ type Options struct {
 	Workflows string
 	// Private are folders of the service that no mount may show.
 	Private []string
+	// Hidden says that the driver shows commands nothing of the host: there are no
+	// mounts, and whoever configures one is told so.
+	Hidden bool
 	// Owners says whose commands run.
 	Owners box.Owners
 }
@@ -85,7 +88,9 @@ type rule struct {
 // For implements box.Mounts.
 func (s *Set) For(tenant, user string, asked []string) ([]box.Mount, error) {
 	all := make([]box.Mount, 0, len(s.rules)+2)
-	all = append(all, s.workflows(tenant))
+	if !s.o.Hidden {
+		all = append(all, s.workflows(tenant))
+	}
 	for _, r := range s.rules {
 		if r.whom.includes(tenant, user) && (!r.onRequest || slices.Contains(asked, r.Name)) {
 			all = append(all, r.Mount)
@@ -113,6 +118,9 @@ type Offer struct {
 
 // Offers are what a user's commands get, or may ask for.
 func (s *Set) Offers(tenant, user string) []Offer {
+	if s.o.Hidden {
+		return nil
+	}
 	all := []Offer{{Name: WorkflowsFolder, Paths: []string{path.Join(box.WorkspacePath, WorkflowsFolder)}}}
 	for _, r := range s.rules {
 		if !r.whom.includes(tenant, user) {
@@ -158,6 +166,9 @@ func (a audience) check() error {
 // mount is told at the start.
 func New(o Options) (*Set, error) {
 	s := &Set{o: o}
+	if o.Hidden && (len(o.Rules) > 0 || o.Storage.Alias != "" || o.Workflows != "") {
+		return nil, errors.New("mounts, storage and workflows need the driver bubblewrap")
+	}
 	var faults []error
 	taken := map[string]bool{WorkflowsFolder: true, StorageName: true}
 	for _, r := range o.Rules {
