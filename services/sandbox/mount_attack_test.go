@@ -1,0 +1,191 @@
+package sandbox_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/sandbox"
+	"github.com/fairlead/fairlead/services/sandbox/internal/mount"
+)
+
+func TestAMountThatShowsTooMuchIsRefusedAtTheStart(t *testing.T) {
+	dir := sources(t, "books")
+	if err := os.Symlink("books", dir+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, x := range []struct {
+		name string
+		rule mount.Rule
+		want string
+	}{
+		{"a link", mount.Rule{Source: dir + "/link", Alias: "x"}, "is a link"},
+		{"a folder behind a link", mount.Rule{Source: dir + "/link/sub", Alias: "x"}, "is a link"},
+		{"a path that is not clean", mount.Rule{Source: dir + "/books/../books", Alias: "x"}, "clean path"},
+		{"the root", mount.Rule{Source: "/", Alias: "x"}, "below /"},
+		{"processes", mount.Rule{Source: "/proc", Alias: "x"}, "would show /proc"},
+		{"services' sockets", mount.Rule{Source: "/run", Alias: "x"}, "would show /run"},
+		{"a folder with a socket", mount.Rule{Source: dir, Alias: "x"}, "socket"},
+		{"the sandbox's programs", mount.Rule{Source: dir + "/books", Original: true, Alias: "workflows"}, "standard folder"},
+		{"a standard folder", mount.Rule{Source: dir + "/books", Alias: "repos/x"}, "standard folder"},
+		{"an alias that leads out", mount.Rule{Source: dir + "/books", Alias: "../x"}, "alias"},
+		{"an alias that is absolute", mount.Rule{Source: dir + "/books", Alias: "/x"}, "alias"},
+		{"a place of the sandbox's own", mount.Rule{Source: "/usr/share", Original: true}, "/usr"},
+		{"no place", mount.Rule{Source: dir + "/books"}, "shown nowhere"},
+		{"an audience without a tenant", mount.Rule{Source: dir + "/books", Alias: "x", For: []string{"ann"}}, "tenant/user"},
+		{"every tenant by a star", mount.Rule{Source: dir + "/books", Alias: "x", For: []string{"*/ann"}}, "tenant/user"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			x.rule.Name = "x"
+			c := configuration(t, sandbox.LevelBasic)
+			c.Mounts = []mount.Rule{x.rule}
+			s, err := sandbox.New(t.Context(), c, sandbox.Deps{Log: discard()})
+			if err == nil {
+				_ = s.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), x.want) {
+				t.Errorf("got %v, want %q", err, x.want)
+			}
+		})
+	}
+	t.Run("the data directory", func(t *testing.T) {
+		c := configuration(t, sandbox.LevelBasic)
+		c.Mounts = []mount.Rule{{Name: "x", Source: filepath.Dir(c.Data), Alias: "x"}}
+		if _, err := sandbox.New(t.Context(), c, sandbox.Deps{Log: discard()}); err == nil || !strings.Contains(err.Error(), "service's own") {
+			t.Error(err)
+		}
+	})
+}
+
+// as makes requests a user's.
+func as(ctx context.Context, user string) context.Context {
+	return principal.With(ctx, principal.Principal{Tenant: "default", User: user})
+}
+
+// says runs a script as a user.
+func (c *client) says(t *testing.T, user, script string) result {
+	t.Helper()
+	r, err := c.exec(as(t.Context(), user), script, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestWhoeverIsNotMeantSeesNothingOfAMount(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		dir := sources(t, "private", "wanted")
+		c := start(t, func() sandbox.Config {
+			c := configuration(t, level)
+			c.Mounts = []mount.Rule{
+				{Name: "private", Source: dir + "/private", Alias: "private", For: []string{"default/ann"}},
+				{Name: "wanted", Source: dir + "/wanted", Alias: "wanted", For: []string{"default/ann"}, OnRequest: true},
+			}
+			c.Env = []mount.Variable{{Name: "MINE", Value: "for ann", For: []string{"default/ann"}}, {Name: "MINE", Value: "for all"}}
+			return c
+		}())
+		ask := func(user string, names ...string) error {
+			_, err := c.workspaces.EnsureWorkspace(as(t.Context(), user), &sandboxv1.EnsureWorkspaceRequest{Call: c.call(), Mounts: &sandboxv1.WorkspaceMounts{Names: names}})
+			return err
+		}
+		if err := ask("ann", "wanted"); err != nil {
+			t.Fatal(err)
+		}
+		if r := c.says(t, "ann", "cat private/file wanted/file; echo $MINE"); r.out != "private\nwanted\nfor ann\n" {
+			t.Errorf("ann sees %q, %s", r.out, r.err)
+		}
+		other := *c
+		other.session = "sessions/two"
+		c = &other
+		wantReason(t, ask("bob", "wanted"), "MOUNT_NOT_FOUND")
+		hidden, missing := ask("bob", "wanted"), ask("bob", "nothing")
+		if strings.ReplaceAll(hidden.Error(), "wanted", "nothing") != missing.Error() {
+			t.Errorf("%v is told from %v", hidden, missing)
+		}
+		if err := ask("bob"); err != nil {
+			t.Fatal(err)
+		}
+		if r := c.says(t, "bob", "cat /proc/self/mountinfo; ls -A; echo $MINE"); strings.Contains(r.out, "private") || strings.Contains(r.out, "wanted") || !strings.Contains(r.out, "for all") {
+			t.Errorf("bob sees %q", r.out)
+		}
+		got, err := c.workspaces.GetCapabilities(as(t.Context(), "bob"), &sandboxv1.GetCapabilitiesRequest{})
+		if err != nil || len(got.GetMounts()) != 1 || got.GetMounts()[0].GetName() != "workflows" || strings.Join(got.GetEnvironment(), " ") != "MINE" {
+			t.Errorf("bob is told %v, %v", got, err)
+		}
+		// In ann's own session he finds the places of her mounts, and nothing in them.
+		c.session = "sessions/one"
+		r, err := c.files.StatFile(as(t.Context(), "bob"), &sandboxv1.StatFileRequest{Session: c.session, Path: "private/file"})
+		wantReason(t, err, "FILE_NOT_FOUND")
+		_ = r
+	})
+}
+
+func TestStorageOutlivesSessionsAndIsBounded(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level, func(c *sandbox.Config) {
+			c.Storage = sandbox.Storage{Alias: "storage", Bytes: 1 << 20, Inodes: 100}
+		})
+		c.says(t, "ann", "echo kept >storage/note")
+		if _, err := c.workspaces.DeleteWorkspace(t.Context(), &sandboxv1.DeleteWorkspaceRequest{Session: c.session}); err != nil {
+			t.Fatal(err)
+		}
+		c.session = "sessions/two"
+		c.ensure(as(t.Context(), "ann"), t)
+		if r := c.says(t, "ann", "cat storage/note; stat -c %u storage/note"); r.out != "kept\n1000\n" {
+			t.Errorf("ann finds %q, %s", r.out, r.err)
+		}
+		if r := c.says(t, "bob", "ls -A storage"); r.out != "" {
+			t.Errorf("bob finds %q", r.out)
+		}
+		r := c.says(t, "ann", "head -c 3000000 /dev/zero >storage/large; sleep 20")
+		if r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_WORKSPACE_LIMIT || !strings.Contains(r.GetMessage(), "mount storage is too large") {
+			t.Errorf("too much ends with %v", r.ExecExited)
+		}
+		c.says(t, "ann", "rm storage/large")
+		if _, err := c.workspaces.DeleteUserStorage(as(t.Context(), "ann"), &sandboxv1.DeleteUserStorageRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		if r := c.says(t, "ann", "ls -A storage; echo again >storage/x; cat storage/x"); r.out != "again\n" {
+			t.Errorf("after the deletion ann finds %q, %s", r.out, r.err)
+		}
+	})
+}
+
+func TestVariablesThatAreReservedAreRefused(t *testing.T) {
+	for _, name := range []string{"PATH", "HOME", "LD_PRELOAD", "ld_library_path", "FAIRLEAD_X", "https_proxy", "BASH_ENV", "A-B", "1A", ""} {
+		c := configuration(t, sandbox.LevelBasic)
+		c.Env = []mount.Variable{{Name: name, Value: "hidden-value"}}
+		_, err := sandbox.New(t.Context(), c, sandbox.Deps{Log: discard()})
+		if err == nil || strings.Contains(err.Error(), "hidden-value") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	c := open(t, sandbox.LevelBasic)
+	_, err := c.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{
+		Call: c.call(), Environment: &sandboxv1.WorkspaceEnvironment{Variables: map[string]string{"LD_PRELOAD": "x"}},
+	})
+	wantReason(t, err, "INVALID_REQUEST")
+	_, err = c.workspaces.EnsureWorkspace(as(t.Context(), "ann"), &sandboxv1.EnsureWorkspaceRequest{
+		Call: c.call(), Environment: &sandboxv1.WorkspaceEnvironment{Variables: map[string]string{"TOKEN": "of ann"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := c.says(t, "ann", "echo $TOKEN"); r.out != "of ann\n" {
+		t.Errorf("ann has %q", r.out)
+	}
+	if r := c.says(t, "bob", "echo $TOKEN"); r.out != "\n" {
+		t.Errorf("bob has %q", r.out)
+	}
+}
