@@ -262,10 +262,27 @@ func makePoint(at, source string) error {
 func (m *maker) Close() error {
 	var faults []error
 	if m.lock != nil {
+		m.removeGroups()
 		faults = append(faults, os.RemoveAll(m.state), m.lock.Close())
 	}
 	if m.image != nil {
 		faults = append(faults, m.image.Close())
 	}
 	return errors.Join(faults...)
+}
+
+// removeGroups removes the control groups above those that the runtime made and
+// removed, in every hierarchy. One that another service uses stays.
+func (m *maker) removeGroups() {
+	for _, pattern := range []string{cgroup.Root, cgroup.Root + "/*"} {
+		for _, prefix := range []string{m.parent, filepath.Dir(m.parent)} {
+			if prefix == "." || prefix == "/" {
+				continue
+			}
+			dirs, _ := filepath.Glob(filepath.Join(pattern, prefix)) // the pattern is ours
+			for _, dir := range dirs {
+				_ = unix.Rmdir(dir) // fails while anything is in it
+			}
+		}
+	}
 }

@@ -150,6 +150,9 @@ func TestWhatACrashLeftIsRemoved(t *testing.T) {
 	if err := next.Close(); err != nil {
 		t.Error(err)
 	}
+	if groups, err := filepath.Glob(filepath.Join(cgroup.Root, "*", o.CgroupParent)); len(groups) > 0 || err != nil {
+		t.Errorf("control groups are left: %v, %v", groups, err)
+	}
 }
 
 // makeOne makes a container that is not let go.
