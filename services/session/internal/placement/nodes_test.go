@@ -69,7 +69,7 @@ func TestANodeIsLostWhenItHasNotAnsweredForLong(t *testing.T) {
 		defer stop()
 		at := func(d time.Duration, want State) {
 			t.Helper()
-			time.Sleep(d)
+			time.Sleep(d) //nolint:forbidigo // in a synctest bubble
 			synctest.Wait()
 			if got := n.State("a"); got != want {
 				t.Errorf("the state is %d, want %d", got, want)
@@ -103,7 +103,7 @@ func TestANodeThatIsNotConfiguredIsLostAfterTheSameTime(t *testing.T) {
 		if n.Lost("gone") {
 			t.Error("it is lost at once")
 		}
-		time.Sleep(11 * time.Second)
+		time.Sleep(11 * time.Second) //nolint:forbidigo // in a synctest bubble
 		n.look(t.Context())
 		if !n.Lost("gone") || n.Known("gone") {
 			t.Error("it is not lost")

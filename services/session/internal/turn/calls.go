@@ -57,14 +57,14 @@ func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message, warm *
 			return err
 		}
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the loop sees why
+			return nil
 		}
 		c.runWave(ctx, wave)
 		if err := c.failure(); err != nil {
 			return err
 		}
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the loop sees why, and closeCalls gives the rest a result
+			return nil // the loop sees why, and closeCalls gives the rest a result
 		}
 	}
 	if err := w.takeCommands(parent); err != nil || w.active != t || t.stopped {

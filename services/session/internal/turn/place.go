@@ -39,7 +39,7 @@ func (w *Worker) nodeName() string { return w.where().Node }
 // its node is lost, and tells whether it did the latter.
 func (w *Worker) ensurePlace(ctx, parent context.Context) (moved bool, err error) {
 	if !w.deps.Nodes.Managed() || len(w.spec.Tools) == 0 || ctx.Err() != nil {
-		return false, nil
+		return false, nil //nolint:nilerr // the loop sees why
 	}
 	p := w.where()
 	switch {
