@@ -20,7 +20,7 @@ type Beside struct {
 	dir     string
 	spec    Sandbox
 	room    Limits // what is left of the session's
-	ctx     context.Context
+	ctx     context.Context //nolint:containedctx // its life: everything that runs in it ends with it
 	leave   func()
 }
 

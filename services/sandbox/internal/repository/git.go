@@ -154,7 +154,7 @@ func PushCommit(u URL, commit, branch string) []string {
 		"--", u.String(), commit+":refs/heads/"+branch)
 }
 
-// Status prints what Status reads.
+// StatusCommand prints what ParseStatus reads.
 func StatusCommand(dir string) []string {
 	return git("--no-optional-locks", "-C", dir, "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--ignore-submodules=all")
 }

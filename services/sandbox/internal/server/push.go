@@ -140,5 +140,5 @@ func (s *repositoryServer) copyShallow(k box.Key, generation int64, directory st
 	if commits.Len() == 0 {
 		return nil
 	}
-	return os.WriteFile(filepath.Join(b.Dir(), repository.ShallowFile), []byte(commits.String()), 0o644) //nolint:gosec // the sandbox's user reads it
+	return os.WriteFile(filepath.Join(b.Dir(), repository.ShallowFile), []byte(commits.String()), 0o644)
 }

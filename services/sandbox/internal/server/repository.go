@@ -88,7 +88,7 @@ func failed(o box.Outcome, said fmt.Stringer) error {
 }
 
 // existing says what is at a repository's directory: something, and a repository.
-func (s *repositoryServer) existing(k box.Key, generation int64, directory string) (any, repo bool, err error) {
+func (s *repositoryServer) existing(k box.Key, generation int64, directory string) (taken, repo bool, err error) {
 	w, release, err := s.node.View(k, generation)
 	if err != nil {
 		return false, false, err
