@@ -19,7 +19,7 @@ type Beside struct {
 	call    Call
 	dir     string
 	spec    Sandbox
-	room    Limits // what is left of the session's
+	room    Limits          // what is left of the session's
 	ctx     context.Context //nolint:containedctx // its life: everything that runs in it ends with it
 	leave   func()
 }
