@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"sync"
 
@@ -47,6 +48,8 @@ type peers struct {
 	states    map[string]string // what the files were, by snapshot
 	answered  map[string]bool   // restores that were done, by call id
 	cleared   []string          // snapshots that were deleted
+	wanted    []*sandboxv1.EnsureWorkspaceRequest
+	unknown   string // a mount that sandbox does not know
 }
 
 func newPeers() *peers {
@@ -164,9 +167,15 @@ func (p *peers) ListTools(context.Context, *toolsv1.ListToolsRequest) (*toolsv1.
 	return resp, nil
 }
 
-func (p *peers) EnsureWorkspace(context.Context, *sandboxv1.EnsureWorkspaceRequest) (*sandboxv1.EnsureWorkspaceResponse, error) {
+func (p *peers) EnsureWorkspace(_ context.Context, r *sandboxv1.EnsureWorkspaceRequest) (*sandboxv1.EnsureWorkspaceResponse, error) {
 	if err := p.away("EnsureWorkspace"); err != nil {
 		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wanted = append(p.wanted, r)
+	if slices.Contains(r.GetMounts().GetNames(), p.unknown) {
+		return nil, apierr.New(codes.NotFound, "sandbox.fairlead.dev", "MOUNT_NOT_FOUND", "there is no such mount: "+p.unknown)
 	}
 	return &sandboxv1.EnsureWorkspaceResponse{Created: true}, nil
 }

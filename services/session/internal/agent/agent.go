@@ -39,6 +39,8 @@ type Spec struct {
 	Network []NetworkRule `key:"network" json:"network,omitempty" help:"what the agent's commands may reach, within what the sandbox's operator allows; none: no network"`
 	Limits  Limits        `key:"limits" json:"limits,omitzero" help:"what bounds the agent's workspace and commands, below the limits of the sandbox's operator"`
 
+	Mounts []string `key:"mounts" json:"mounts,omitempty" help:"the mounts of the sandbox's operator that sessions ask for, by name, besides those that they get unasked"`
+
 	Repositories []Repository `key:"repositories" json:"repositories,omitempty" help:"Git repositories that sessions begin with, within what the sandbox's operator allows"`
 
 	MaxSteps        int           `key:"max-steps" json:"max_steps,omitempty" help:"the most model calls of a turn"`
@@ -116,6 +118,9 @@ func NewSet(configured map[string]Spec, dflt string) (*Set, error) {
 			faults = append(faults, fmt.Sprintf("agent %q: %v", id, err))
 		}
 		if err := spec.Limits.check(); err != nil {
+			faults = append(faults, fmt.Sprintf("agent %q: %v", id, err))
+		}
+		if err := checkMounts(spec.Mounts); err != nil {
 			faults = append(faults, fmt.Sprintf("agent %q: %v", id, err))
 		}
 		if err := spec.checkRepositories(); err != nil {
@@ -205,6 +210,6 @@ func (a Agent) Proto(defaultModel string, isDefault bool) *sessionv1.Agent {
 		Name: a.Name(), Revision: a.Revision, Description: a.Spec.Description, Model: model,
 		Tools: a.Spec.Tools, Profile: a.Spec.Profile, Greeting: a.Spec.Greeting, Default: isDefault,
 		Verdict: cmp.Or(a.Spec.Verdict, VerdictNone), OutputSchema: schema,
-		Network: a.Spec.networkProto(), Limits: a.Spec.limitsProto(), Repositories: a.Spec.repositoriesProto(),
+		Network: a.Spec.networkProto(), Limits: a.Spec.limitsProto(), Mounts: a.Spec.Mounts, Repositories: a.Spec.repositoriesProto(),
 	}
 }

@@ -74,6 +74,7 @@ func (s *Server) fork(ctx context.Context, from store.Key, r *sessionv1.ForkSess
 		return storeError(err, subject{session: r.Name})
 	}
 	n.Agent, n.AgentRevision, n.Title, n.Labels, n.Budget = source.Agent, source.AgentRevision, source.Title, source.Labels, source.Budget
+	n.Mounts = source.Mounts
 	n.Event.GetSessionCreated().Agent = source.Agent
 	if r.Title != "" {
 		n.Title = r.Title

@@ -187,6 +187,7 @@ func (s *Server) describe(ctx context.Context, in *store.Import, open *sessionv1
 		return err
 	}
 	in.Agent, in.AgentRevision, in.Title, in.Labels, in.Budget = a.Name(), a.Revision, was.Title, was.Labels, was.Budget
+	in.Mounts = was.Mounts
 	in.Usage, in.FinishedTurns, in.Head = was.Usage, was.FinishedTurns, file.Head()
 	in.Batches = importBatches(file, "sessions/"+in.Session)
 	return nil

@@ -167,10 +167,9 @@ func (s *repositoryService) ensureWorkspace(ctx context.Context, session *sessio
 	if err != nil {
 		return err
 	}
-	_, err = s.Workspaces.EnsureWorkspace(ctx, &sandboxv1.EnsureWorkspaceRequest{
-		Call: call, WorkspaceGeneration: call.WorkspaceGeneration, Network: spec.NetworkPolicy(), Limits: spec.WorkspaceLimits(),
-	})
-	if err != nil {
+	want := spec.Workspace(session, call)
+	want.WorkspaceGeneration = call.WorkspaceGeneration
+	if _, err := s.Workspaces.EnsureWorkspace(ctx, want); err != nil {
 		return apierr.Forward(err)
 	}
 	return nil

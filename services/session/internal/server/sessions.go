@@ -32,8 +32,8 @@ func (s *Server) CreateSession(ctx context.Context, r *sessionv1.CreateSessionRe
 		return nil, storeError(err, subject{})
 	}
 	n := store.NewSession{
-		Budget: r.GetSession().GetBudget(),
-		Key:    k, Agent: a.Name(), AgentRevision: a.Revision, Title: r.GetSession().GetTitle(), Labels: r.GetSession().GetLabels(),
+		Budget: r.GetSession().GetBudget(), Mounts: r.GetSession().GetMounts(),
+		Key: k, Agent: a.Name(), AgentRevision: a.Revision, Title: r.GetSession().GetTitle(), Labels: r.GetSession().GetLabels(),
 		Messages: greeting(k, a), Request: keepForADay(request("CreateSession", "", r.RequestId, r)),
 		Event: &sessionv1.Event{FirstSeq: 1, Seq: 1, Time: timestamppb.Now(), Body: &sessionv1.Event_SessionCreated{
 			SessionCreated: &sessionv1.SessionCreated{Agent: a.Name(), Greeting: a.Spec.Greeting},

@@ -13,6 +13,7 @@ type Import struct {
 	Agent, AgentRevision, Title string
 	Labels                      map[string]string
 	Budget                      *sessionv1.Budget // nil: none of its own
+	Mounts                      []string          // those that it asks for besides its agent's
 	Usage                       *sessionv1.Usage  // what the turns have used; no ledger is charged with it
 	FinishedTurns               int32
 	Head                        string // a message's id, which a batch brings; empty: none

@@ -79,6 +79,7 @@ type NewSession struct {
 	Agent, AgentRevision, Title string
 	Labels                      map[string]string
 	Budget                      *sessionv1.Budget // nil: none of its own
+	Mounts                      []string          // those that it asks for besides its agent's
 	// Messages are the first of the conversation, such as the agent's greeting or
 	// what a fork takes with it: one path from the root, the last is the head.
 	Messages []*sessionv1.Message

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
-	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/session/internal/model"
@@ -109,9 +108,9 @@ func (w *Worker) warmWorkspace(ctx context.Context) *warming {
 // ensureWorkspace makes the workspace.
 func (w *Worker) ensureWorkspace(ctx context.Context, ref *commonv1.CallRef) error {
 	return patiently(ctx, func() error {
-		_, err := w.deps.Workspaces.EnsureWorkspace(ctx, &sandboxv1.EnsureWorkspaceRequest{
-			Call: ref, Network: w.spec.NetworkPolicy(), Limits: w.spec.WorkspaceLimits(), Warm: w.spec.RunsCommands(),
-		})
+		want := w.spec.Workspace(w.session, ref)
+		want.Warm = w.spec.RunsCommands()
+		_, err := w.deps.Workspaces.EnsureWorkspace(ctx, want)
 		return err
 	})
 }

@@ -57,6 +57,11 @@ type Agent struct {
 	// limits of the sandbox's operator. Above them the agent's turns have no workspace
 	// and say why.
 	Limits *AgentLimits `protobuf:"bytes,12,opt,name=limits,proto3" json:"limits,omitempty"`
+	// The mounts of the sandbox's operator that sessions of the agent ask for, by name,
+	// besides those that everybody or the acting user gets unasked. If one does not
+	// exist, or is not for the user who acts, the agent's turns have no workspace and
+	// say why.
+	Mounts []string `protobuf:"bytes,13,rep,name=mounts,proto3" json:"mounts,omitempty"`
 	// The Git repositories that a session of the agent begins with.
 	Repositories []*AgentRepository `protobuf:"bytes,16,rep,name=repositories,proto3" json:"repositories,omitempty"`
 	// The tools before whose calls a step makes a checkpoint. `*` stands for every
@@ -178,6 +183,13 @@ func (x *Agent) GetNetwork() []*AgentNetworkRule {
 func (x *Agent) GetLimits() *AgentLimits {
 	if x != nil {
 		return x.Limits
+	}
+	return nil
+}
+
+func (x *Agent) GetMounts() []string {
+	if x != nil {
+		return x.Mounts
 	}
 	return nil
 }
@@ -538,7 +550,7 @@ var File_fairlead_session_v1_agent_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xcc\x04\n" +
+	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xe4\x04\n" +
 	"\x05Agent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12 \n" +
@@ -552,7 +564,8 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\routput_schema\x18\n" +
 	" \x01(\v2\x17.google.protobuf.StructR\foutputSchema\x12?\n" +
 	"\anetwork\x18\v \x03(\v2%.fairlead.session.v1.AgentNetworkRuleR\anetwork\x128\n" +
-	"\x06limits\x18\f \x01(\v2 .fairlead.session.v1.AgentLimitsR\x06limits\x12H\n" +
+	"\x06limits\x18\f \x01(\v2 .fairlead.session.v1.AgentLimitsR\x06limits\x12\x16\n" +
+	"\x06mounts\x18\r \x03(\tR\x06mounts\x12H\n" +
 	"\frepositories\x18\x10 \x03(\v2$.fairlead.session.v1.AgentRepositoryR\frepositories\x12 \n" +
 	"\vcheckpoints\x18\x11 \x03(\tR\vcheckpoints:6\xeaA3\n" +
 	"\x12fairlead.dev/Agent\x12\x0eagents/{agent}*\x06agents2\x05agent\"\xb4\x03\n" +

@@ -60,6 +60,10 @@ type Session struct {
 	// What all turns of the session may use together. Zeros mean the operator's
 	// limit; a value above it is INVALID_ARGUMENT.
 	Budget *Budget `protobuf:"bytes,14,opt,name=budget,proto3" json:"budget,omitempty"`
+	// The mounts of the sandbox's operator that the session asks for, by name, besides
+	// its agent's; at most 32. If one does not exist, or is not for the user who acts,
+	// the session's turns have no workspace and say why (MOUNT_NOT_FOUND of the sandbox).
+	Mounts []string `protobuf:"bytes,16,rep,name=mounts,proto3" json:"mounts,omitempty"`
 	// Whether a rewind was accepted and is not done yet. Until it is, the files may
 	// be those of the checkpoint already while the conversation is not.
 	Rewinding     bool `protobuf:"varint,19,opt,name=rewinding,proto3" json:"rewinding,omitempty"`
@@ -191,6 +195,13 @@ func (x *Session) GetForkedFrom() string {
 func (x *Session) GetBudget() *Budget {
 	if x != nil {
 		return x.Budget
+	}
+	return nil
+}
+
+func (x *Session) GetMounts() []string {
+	if x != nil {
+		return x.Mounts
 	}
 	return nil
 }
@@ -372,7 +383,7 @@ var File_fairlead_session_v1_session_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xee\x06\n" +
+	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb4\a\n" +
 	"\aSession\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x12C\n" +
 	"\x05agent\x18\x02 \x01(\tB-\xe0A\x05\xbaH'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$R\x05agent\x12*\n" +
@@ -392,7 +403,8 @@ const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\x0efinished_turns\x18\f \x01(\x05B\x03\xe0A\x03R\rfinishedTurns\x12$\n" +
 	"\vforked_from\x18\r \x01(\tB\x03\xe0A\x03R\n" +
 	"forkedFrom\x128\n" +
-	"\x06budget\x18\x0e \x01(\v2\x1b.fairlead.session.v1.BudgetB\x03\xe0A\x05R\x06budget\x12!\n" +
+	"\x06budget\x18\x0e \x01(\v2\x1b.fairlead.session.v1.BudgetB\x03\xe0A\x05R\x06budget\x12D\n" +
+	"\x06mounts\x18\x10 \x03(\tB,\xe0A\x05\xbaH&\x92\x01#\x10 \x18\x01\"\x1dr\x1b2\x19^[a-z0-9][a-z0-9-]{0,62}$R\x06mounts\x12!\n" +
 	"\trewinding\x18\x13 \x01(\bB\x03\xe0A\x03R\trewinding\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +

@@ -12,7 +12,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Agent(_message.Message):
-    __slots__ = ("name", "revision", "description", "model", "tools", "profile", "greeting", "default", "verdict", "output_schema", "network", "limits", "repositories", "checkpoints")
+    __slots__ = ("name", "revision", "description", "model", "tools", "profile", "greeting", "default", "verdict", "output_schema", "network", "limits", "mounts", "repositories", "checkpoints")
     NAME_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
@@ -25,6 +25,7 @@ class Agent(_message.Message):
     OUTPUT_SCHEMA_FIELD_NUMBER: _ClassVar[int]
     NETWORK_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
+    MOUNTS_FIELD_NUMBER: _ClassVar[int]
     REPOSITORIES_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
     name: str
@@ -39,9 +40,10 @@ class Agent(_message.Message):
     output_schema: _struct_pb2.Struct
     network: _containers.RepeatedCompositeFieldContainer[AgentNetworkRule]
     limits: AgentLimits
+    mounts: _containers.RepeatedScalarFieldContainer[str]
     repositories: _containers.RepeatedCompositeFieldContainer[AgentRepository]
     checkpoints: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., revision: _Optional[str] = ..., description: _Optional[str] = ..., model: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., profile: _Optional[str] = ..., greeting: _Optional[str] = ..., default: _Optional[bool] = ..., verdict: _Optional[str] = ..., output_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., network: _Optional[_Iterable[_Union[AgentNetworkRule, _Mapping]]] = ..., limits: _Optional[_Union[AgentLimits, _Mapping]] = ..., repositories: _Optional[_Iterable[_Union[AgentRepository, _Mapping]]] = ..., checkpoints: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., revision: _Optional[str] = ..., description: _Optional[str] = ..., model: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., profile: _Optional[str] = ..., greeting: _Optional[str] = ..., default: _Optional[bool] = ..., verdict: _Optional[str] = ..., output_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., network: _Optional[_Iterable[_Union[AgentNetworkRule, _Mapping]]] = ..., limits: _Optional[_Union[AgentLimits, _Mapping]] = ..., mounts: _Optional[_Iterable[str]] = ..., repositories: _Optional[_Iterable[_Union[AgentRepository, _Mapping]]] = ..., checkpoints: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class AgentLimits(_message.Message):
     __slots__ = ("memory_bytes", "processes", "cpu_millis", "file_bytes", "open_files", "output_bytes", "flood_bytes", "workspace_bytes", "workspace_inodes", "timeout", "max_timeout")

@@ -8,13 +8,13 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Mapping as _Mapping
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Session(_message.Message):
-    __slots__ = ("name", "agent", "agent_revision", "title", "labels", "create_time", "update_time", "last_seq", "head", "active_turn", "usage", "finished_turns", "forked_from", "budget", "rewinding")
+    __slots__ = ("name", "agent", "agent_revision", "title", "labels", "create_time", "update_time", "last_seq", "head", "active_turn", "usage", "finished_turns", "forked_from", "budget", "mounts", "rewinding")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -36,6 +36,7 @@ class Session(_message.Message):
     FINISHED_TURNS_FIELD_NUMBER: _ClassVar[int]
     FORKED_FROM_FIELD_NUMBER: _ClassVar[int]
     BUDGET_FIELD_NUMBER: _ClassVar[int]
+    MOUNTS_FIELD_NUMBER: _ClassVar[int]
     REWINDING_FIELD_NUMBER: _ClassVar[int]
     name: str
     agent: str
@@ -51,8 +52,9 @@ class Session(_message.Message):
     finished_turns: int
     forked_from: str
     budget: Budget
+    mounts: _containers.RepeatedScalarFieldContainer[str]
     rewinding: bool
-    def __init__(self, name: _Optional[str] = ..., agent: _Optional[str] = ..., agent_revision: _Optional[str] = ..., title: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_seq: _Optional[int] = ..., head: _Optional[str] = ..., active_turn: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., finished_turns: _Optional[int] = ..., forked_from: _Optional[str] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ..., rewinding: _Optional[bool] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., agent: _Optional[str] = ..., agent_revision: _Optional[str] = ..., title: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_seq: _Optional[int] = ..., head: _Optional[str] = ..., active_turn: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., finished_turns: _Optional[int] = ..., forked_from: _Optional[str] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ..., mounts: _Optional[_Iterable[str]] = ..., rewinding: _Optional[bool] = ...) -> None: ...
 
 class Budget(_message.Message):
     __slots__ = ("max_tokens", "max_cost_nano_usd", "max_wall_time", "soft_percent")

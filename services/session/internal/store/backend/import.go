@@ -28,7 +28,7 @@ type Imported struct {
 
 // PlanImport begins an import at the time now.
 func PlanImport(i store.Import, now time.Time) (*Importing, error) {
-	body, err := proto.Marshal(&sessionv1.Session{Title: i.Title, Labels: i.Labels, Budget: i.Budget})
+	body, err := proto.Marshal(&sessionv1.Session{Title: i.Title, Labels: i.Labels, Budget: i.Budget, Mounts: i.Mounts})
 	if err != nil {
 		return nil, fmt.Errorf("marshal session: %w", err)
 	}

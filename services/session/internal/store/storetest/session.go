@@ -19,6 +19,7 @@ func testSessions(t *testing.T, open func(t *testing.T) store.Store) {
 		f := newFixture(t, open)
 		n := newSession(key("s1"))
 		n.Title, n.Labels = "a title with \x00 and ü", map[string]string{"team": "x"}
+		n.Mounts = []string{"books", "drafts"}
 		n.Messages = []*sessionv1.Message{message(n.Key, "m1", "", "hello")}
 		a, err := f.CreateSession(f.ctx(), n)
 		f.must(err)
@@ -27,7 +28,7 @@ func testSessions(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 		got := f.session(n.Key)
 		want := &sessionv1.Session{
-			Name: "sessions/s1", Agent: "agents/coder", AgentRevision: "r1", Title: n.Title, Labels: n.Labels,
+			Name: "sessions/s1", Agent: "agents/coder", AgentRevision: "r1", Title: n.Title, Labels: n.Labels, Mounts: n.Mounts,
 			LastSeq: 1, Head: "sessions/s1/messages/m1", Usage: &sessionv1.Usage{},
 			CreateTime: got.CreateTime, UpdateTime: got.CreateTime,
 		}

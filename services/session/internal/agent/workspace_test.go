@@ -1,0 +1,62 @@
+package agent
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+)
+
+func TestAWorkspaceIsAskedForWithTheMountsOfBoth(t *testing.T) {
+	kept, err := Unmarshal(Spec{Mounts: []string{"tools", "books"}}.Marshal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := &commonv1.CallRef{Session: "sessions/s"}
+	for name, x := range map[string]struct {
+		spec    Spec
+		session []string
+		want    []string
+	}{
+		"neither names any": {},
+		"the agent's":       {spec: kept, want: []string{"books", "tools"}},
+		"the session's":     {session: []string{"drafts"}, want: []string{"drafts"}},
+		"both, each once":   {kept, []string{"tools", "drafts"}, []string{"books", "drafts", "tools"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := &sandboxv1.EnsureWorkspaceRequest{
+				Call: call, Network: &sandboxv1.NetworkPolicy{}, Limits: &sandboxv1.WorkspaceLimits{}, Mounts: &sandboxv1.WorkspaceMounts{Names: x.want},
+			}
+			if d := cmp.Diff(want, x.spec.Workspace(&sessionv1.Session{Mounts: x.session}, call), protocmp.Transform()); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+	if strings.Contains(string(Spec{}.Marshal()), "mounts") {
+		t.Error("an agent without mounts has another revision than before there were any")
+	}
+}
+
+func TestFaultyMountsOfAgentsAreExplained(t *testing.T) {
+	many := make([]string, 33)
+	for i := range many {
+		many[i] = "m" + strconv.Itoa(i)
+	}
+	for want, mounts := range map[string][]string{
+		`mount "a/b": a name is`: {"a/b"}, `mount "a" is named twice`: {"a", "a"}, "33 mounts are more than 32": many,
+	} {
+		_, err := NewSet(map[string]Spec{"a": {Profile: "full", Mounts: mounts}}, Coder)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", mounts, err, want)
+		}
+	}
+	if _, err := NewSet(map[string]Spec{"a": {Profile: "full", Mounts: many[:32]}}, Coder); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,134 @@
+package session_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
+)
+
+func withMounts(c *session.Config) {
+	c.Agents["tester"] = agent.Spec{Profile: "full", Tools: []string{"Read"}, Mounts: []string{"tools", "books"}}
+}
+
+// mounting makes a session that asks for mounts of its own.
+func (f *fixture) mounting(ctx context.Context, t *testing.T, names ...string) string {
+	t.Helper()
+	resp, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Mounts: names}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(resp.Session.Mounts, names) {
+		t.Errorf("the session has the mounts %v, want %v", resp.Session.Mounts, names)
+	}
+	return resp.Session.Name
+}
+
+// wantMounts checks what each request for the session's workspace asked for.
+func (f *fixture) wantMounts(t *testing.T, session string, want ...string) {
+	t.Helper()
+	f.peers.mu.Lock()
+	defer f.peers.mu.Unlock()
+	asked := slices.DeleteFunc(slices.Clone(f.peers.wanted), func(r *sandboxv1.EnsureWorkspaceRequest) bool { return r.GetCall().GetSession() != session })
+	if len(asked) == 0 {
+		t.Fatalf("nobody asked for the workspace of %s", session)
+	}
+	for _, r := range asked {
+		if r.Mounts == nil {
+			t.Errorf("%s leaves the mounts as they are", r.GetCall().GetCallId())
+		}
+		if d := cmp.Diff(want, r.GetMounts().GetNames()); d != "" {
+			t.Errorf("%s asks for (-want +got) %s", r.GetCall().GetCallId(), d)
+		}
+	}
+}
+
+func TestWhoeverMakesAWorkspaceAsksForTheMountsOfTheAgentAndTheSession(t *testing.T) {
+	f := start(t, reading, withMounts)
+	ctx := t.Context()
+	s := f.mounting(ctx, t, "drafts", "books")
+	f.turn(ctx, t, s, "one")
+	api := sessionv1.NewRepositoryServiceClient(f.conn)
+	if _, err := api.AddRepository(ctx, &sessionv1.AddRepositoryRequest{Parent: s, Url: "https://git.example.com/org/app"}); err != nil {
+		t.Fatal(err)
+	}
+	f.restart(t)
+	f.turn(ctx, t, s, "two")
+	f.wantMounts(t, s, "books", "drafts", "tools")
+	plain := f.mounting(ctx, t)
+	f.turn(ctx, t, plain, "one")
+	f.wantMounts(t, plain, "books", "tools")
+	shown, err := f.agents.GetAgent(ctx, &sessionv1.GetAgentRequest{Name: "agents/tester"})
+	if err != nil || !slices.Equal(shown.GetAgent().GetMounts(), []string{"tools", "books"}) {
+		t.Errorf("the agent shows %v, %v", shown.GetAgent().GetMounts(), err)
+	}
+}
+
+func TestASessionWithoutMountsTakesThemAway(t *testing.T) {
+	f := start(t, reading)
+	s := f.session(t.Context(), t)
+	f.turn(t.Context(), t, s, "one")
+	f.wantMounts(t, s)
+}
+
+func TestWhatIsMadeOfASessionAsksForItsMounts(t *testing.T) {
+	f := start(t, reading, withMounts)
+	ctx := t.Context()
+	s := f.mounting(ctx, t, "drafts")
+	f.turn(ctx, t, s, "one")
+	fork, err := f.ForkSession(ctx, &sessionv1.ForkSessionRequest{Name: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	imported, err := f.upload(ctx, &sessionv1.ImportOpen{}, f.export(ctx, t, s, jsonl))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, made := range []*sessionv1.Session{fork.Session, imported} {
+		if !slices.Equal(made.Mounts, []string{"drafts"}) {
+			t.Errorf("%s has the mounts %v", made.Name, made.Mounts)
+		}
+		f.turn(ctx, t, made.Name, "two")
+		f.wantMounts(t, made.Name, "books", "drafts", "tools")
+	}
+}
+
+func TestATurnSaysWhichMountItMayNotHave(t *testing.T) {
+	f := start(t, reading, withMounts)
+	f.peers.unknown = "secrets"
+	s := f.mounting(t.Context(), t, "secrets")
+	end := finished(t, f.turn(t.Context(), t, s, "one"))
+	if end.State != sessionv1.TurnState_TURN_STATE_FAILED || !strings.Contains(end.GetError().GetMessage(), "there is no such mount: secrets") {
+		t.Errorf("the turn ended %v", end)
+	}
+}
+
+func TestNamesThatNoMountCanHaveAreRefused(t *testing.T) {
+	f := start(t, hello)
+	many := make([]string, 33)
+	for i := range many {
+		many[i] = "m" + string(rune('a'+i%26)) + string(rune('a'+i/26))
+	}
+	for name, mounts := range map[string][]string{
+		"one with a slash": {"../books"}, "an empty one": {""}, "one in capitals": {"Books"}, "one twice": {"books", "books"}, "more than there may be": many,
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := f.CreateSession(t.Context(), &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Mounts: mounts}})
+			if apierr.Code(err) != codes.InvalidArgument {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	if s := f.mounting(t.Context(), t, many[:32]...); s == "" {
+		t.Error("as many as there may be are refused")
+	}
+}
