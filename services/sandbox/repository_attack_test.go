@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -271,7 +272,7 @@ func TestAShallowCloneAndARejectedPush(t *testing.T) {
 	f.publish("app", map[string]string{"a": "a"})
 	work := filepath.Join(f.dir, "work-app")
 	for i := range 3 {
-		f.git("-C", work, "commit", "-q", "--allow-empty", "-m", fmt.Sprint(i))
+		f.git("-C", work, "commit", "-q", "--allow-empty", "-m", strconv.Itoa(i))
 	}
 	f.git("-C", work, "push", "-q", filepath.Join(f.dir, "org", "app.git"), "main")
 	c := open(t, sandbox.LevelBasic, f.allow)

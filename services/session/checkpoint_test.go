@@ -154,7 +154,7 @@ user: OK`, 2},
 		}, `user: "build"`, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := start(t, building)
+			f := start(t, building) //nolint:contextcheck // the servers end with the test
 			s := f.session(ctx, t)
 			f.turn(ctx, t, s, "build")
 			f.wantAgreement(ctx, t, s, built)
@@ -316,7 +316,7 @@ func TestManualCheckpoints(t *testing.T) {
 		return resp.GetCheckpoint(), err
 	}
 	t.Run("one is made between turns, once a request, and rewound to", func(t *testing.T) {
-		f := start(t, building)
+		f := start(t, building) //nolint:contextcheck // the servers end with the test
 		s := f.session(ctx, t)
 		f.turn(ctx, t, s, "look")
 		made, err := create(f, s, "looked around", "r")
@@ -343,7 +343,7 @@ assistant: "looked"`)
 		}
 	})
 	t.Run("one of a session without anything leads back to nothing", func(t *testing.T) {
-		f := start(t, building)
+		f := start(t, building) //nolint:contextcheck // the servers end with the test
 		s := f.session(ctx, t)
 		made, err := create(f, s, "", "")
 		if err != nil {
@@ -355,7 +355,7 @@ assistant: "looked"`)
 		f.turn(ctx, t, s, "look")
 	})
 	t.Run("one during a turn is made before the next step", func(t *testing.T) {
-		f := start(t, strings.ReplaceAll(building, "command: two", "command: block"))
+		f := start(t, strings.ReplaceAll(building, "command: two", "command: block")) //nolint:contextcheck // the servers end with the test
 		s := f.session(ctx, t)
 		turn := f.create(ctx, t, s, "build")
 		call := <-f.peers.blocked
@@ -389,7 +389,7 @@ assistant: use Read, use Bash, use Bash
 user: OK, OK, OK`)
 	})
 	t.Run("one is refused while a turn waits in the middle of a step", func(t *testing.T) {
-		f := start(t, building)
+		f := start(t, building) //nolint:contextcheck // the servers end with the test
 		s := f.session(ctx, t)
 		f.create(ctx, t, s, "write")
 		f.waitForAsk(ctx, t, s)
@@ -398,7 +398,7 @@ user: OK, OK, OK`)
 		}
 	})
 	t.Run("there is a bound", func(t *testing.T) {
-		f := start(t, building, func(c *session.Config) { c.KeepCheckpoints = 2 })
+		f := start(t, building, func(c *session.Config) { c.KeepCheckpoints = 2 }) //nolint:contextcheck // the servers end with the test
 		s := f.session(ctx, t)
 		for range 2 {
 			if _, err := create(f, s, "", ""); err != nil {

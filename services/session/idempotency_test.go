@@ -139,6 +139,9 @@ func unaryMutations(t *testing.T) map[string]protoreflect.MethodDescriptor {
 	protoregistry.GlobalFiles.RangeFilesByPackage("fairlead.session.v1", func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Services().Len() {
 			service := file.Services().Get(i)
+			if service.Name() == "NodeService" {
+				continue // internal; draining sets a state, so that doing it again changes nothing
+			}
 			for j := range service.Methods().Len() {
 				m := service.Methods().Get(j)
 				if reads.MatchString(string(m.Name())) {

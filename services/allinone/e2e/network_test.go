@@ -73,18 +73,19 @@ egress:
 			}
 			processes := s.processes
 			s.stop(t) // flushes
-			told := fmt.Sprint(frames)
+			var told strings.Builder
+			_, _ = fmt.Fprint(&told, frames)
 			for _, p := range processes {
 				raw, err := os.ReadFile(p.log.Name())
 				if err != nil {
 					t.Fatal(err)
 				}
-				told += string(raw)
+				told.Write(raw)
 			}
 			found := spans.of(trace, map[bool]int{false: 1, true: 4}[four])
 			requests := 0
 			for _, sp := range found {
-				told += sp.String()
+				told.WriteString(sp.String())
 				if sp.Name == "egress" && hasAncestor(found, sp, "execute_tool Bash") {
 					requests++
 				}
@@ -92,7 +93,7 @@ egress:
 			if requests != 2 {
 				t.Errorf("%d spans of requests below the call, want 2:\n%s", requests, tree(found))
 			}
-			if strings.Contains(told, secret) {
+			if strings.Contains(told.String(), secret) {
 				t.Error("the secret is in an event, a log or a span")
 			}
 		})

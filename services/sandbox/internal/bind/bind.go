@@ -137,8 +137,8 @@ func As(who IDs, f func() error) error {
 			if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); e != 0 {
 				return fmt.Errorf("leave all groups: %w", e)
 			}
-			unix.RawSyscall(unix.SYS_SETFSGID, uintptr(who.GID), 0, 0)
-			unix.RawSyscall(unix.SYS_SETFSUID, uintptr(who.UID), 0, 0)
+			_, _, _ = unix.RawSyscall(unix.SYS_SETFSGID, uintptr(who.GID), 0, 0) // these answer what was before, never an error
+			_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, uintptr(who.UID), 0, 0)
 			if uid, _, _ := unix.RawSyscall(unix.SYS_SETFSUID, ^uintptr(0), 0, 0); int(uid) != who.UID { // what it is now
 				return fmt.Errorf("take the rights of user %d", who.UID)
 			}

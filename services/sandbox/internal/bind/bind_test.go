@@ -42,7 +42,7 @@ func TestAReadOnlyCloneRefusesEvenRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tree.Close()
+	defer func() { _ = tree.Close() }()
 	if err := create(tree, "x"); !errors.Is(err, unix.EROFS) {
 		t.Errorf("writing gives %v", err)
 	}
@@ -55,7 +55,7 @@ func TestAMappedOwnerIsAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tree.Close()
+	defer func() { _ = tree.Close() }()
 	if err := As(seen, func() error { return create(tree, "mine") }); err != nil {
 		t.Fatalf("its owner cannot write: %v", err)
 	}
@@ -88,7 +88,7 @@ func TestAFolderBehindALinkIsNotOpened(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	for _, path := range []string{"link", "link/sub", "../x", "/etc"} {
 		if f, err := Beneath(root, path); err == nil {
 			t.Errorf("%s gives %v", path, f.Name())

@@ -117,8 +117,8 @@ func (s *Set) checkSource(source string) error {
 		return fmt.Errorf("%s would show %s, and the machine with it", source, dir)
 	}
 	for _, private := range s.o.Private {
-		if real, err := filepath.EvalSymlinks(private); err == nil {
-			private = real
+		if resolved, err := filepath.EvalSymlinks(private); err == nil {
+			private = resolved
 		}
 		if overlaps(source, []string{private}) != "" {
 			return fmt.Errorf("%s would show %s, which is the service's own", source, private)

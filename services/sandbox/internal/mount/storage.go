@@ -50,11 +50,11 @@ func (s *Set) openStorage() error {
 	if err := os.MkdirAll(removed, 0o700); err != nil {
 		return fmt.Errorf("storage: %w", err)
 	}
-	real, err := filepath.EvalSymlinks(s.o.Storage.Dir) // mounts are opened through no link
+	dir, err := filepath.EvalSymlinks(s.o.Storage.Dir) // mounts are opened through no link
 	if err != nil {
 		return fmt.Errorf("storage: %w", err)
 	}
-	s.o.Storage.Dir = real
+	s.o.Storage.Dir = dir
 	if s.o.Owners.Base < 0 {
 		return nil
 	}
