@@ -410,7 +410,7 @@ user: OK, OK, OK`)
 		}
 	})
 	t.Run("files that cannot be kept are told", func(t *testing.T) {
-		f := start(t, building)
+		f := start(t, building) //nolint:contextcheck // the servers end with the test
 		s := f.session(ctx, t)
 		f.peers.full = true
 		if _, err := create(f, s, "", ""); apierr.Reason(err) != "CHECKPOINT_FAILED" || status.Code(err) != codes.FailedPrecondition {
@@ -433,7 +433,7 @@ func TestCheckpointsAreMadeBeforeTheToolsThatTheConfigurationNames(t *testing.T)
 		"beginnings":                           {[]string{"Ba*"}, nil, "1 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := start(t, building, func(cfg *session.Config) {
+			f := start(t, building, func(cfg *session.Config) { //nolint:contextcheck // the servers end with the test
 				cfg.Checkpoints = c.server
 				spec := cfg.Agents["tester"]
 				spec.Checkpoints = c.agent
