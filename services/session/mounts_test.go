@@ -107,7 +107,7 @@ func TestATurnSaysWhichMountItMayNotHave(t *testing.T) {
 	f.peers.unknown = "secrets"
 	s := f.mounting(t.Context(), t, "secrets")
 	end := finished(t, f.turn(t.Context(), t, s, "one"))
-	if end.State != sessionv1.TurnState_TURN_STATE_FAILED || !strings.Contains(end.GetError().GetMessage(), "there is no such mount: secrets") {
+	if end.State != sessionv1.TurnState_TURN_STATE_FAILED || !strings.Contains(end.GetError().GetMessage(), "there is no such mount: secrets. The sandbox's operator does not allow") {
 		t.Errorf("the turn ended %v", end)
 	}
 }

@@ -38,7 +38,7 @@ func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message, warm *
 	defer stop()
 	if err := warm.wait(ctx); err != nil && ctx.Err() == nil {
 		return w.fail(parent, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
-			"The workspace could not be made: "+explain(err)+" Check that the sandbox service runs, then send the message again.")
+			"The workspace could not be made: "+explain(err)+" "+workspaceAdvice(err))
 	}
 	if err := w.tellRepositories(parent, warm); err != nil {
 		return err

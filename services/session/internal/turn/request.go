@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -113,6 +114,17 @@ func (w *Worker) ensureWorkspace(ctx context.Context, ref *commonv1.CallRef) err
 		_, err := w.deps.Workspaces.EnsureWorkspace(ctx, want)
 		return err
 	})
+}
+
+// workspaceAdvice says what to do about a workspace that could not be made: a refusal
+// is another matter than a service that is away.
+func workspaceAdvice(err error) string {
+	switch status.Code(err) {
+	case codes.InvalidArgument, codes.NotFound:
+		return "The sandbox's operator does not allow what the agent or the session asks for: ask for something else, or have the operator allow it."
+	default:
+		return "Check that the sandbox service runs, then send the message again."
+	}
 }
 
 // patiently calls do until it is answered: a service that is away for a while, or dies with the request under way, must
