@@ -49,7 +49,8 @@ type peers struct {
 	answered  map[string]bool   // restores that were done, by call id
 	cleared   []string          // snapshots that were deleted
 	wanted    []*sandboxv1.EnsureWorkspaceRequest
-	unknown   string // a mount that sandbox does not know
+	unknown   string   // a mount that sandbox does not know
+	emptied   []string // whose storage was deleted, as tenant/user
 }
 
 func newPeers() *peers {
@@ -178,6 +179,17 @@ func (p *peers) EnsureWorkspace(_ context.Context, r *sandboxv1.EnsureWorkspaceR
 		return nil, apierr.New(codes.NotFound, "sandbox.fairlead.dev", "MOUNT_NOT_FOUND", "there is no such mount: "+p.unknown)
 	}
 	return &sandboxv1.EnsureWorkspaceResponse{Created: true}, nil
+}
+
+func (p *peers) DeleteUserStorage(ctx context.Context, _ *sandboxv1.DeleteUserStorageRequest) (*sandboxv1.DeleteUserStorageResponse, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.keeping {
+		return nil, apierr.New(codes.Unavailable, "sandbox.fairlead.dev", "AWAY", "away")
+	}
+	who, _ := principal.From(ctx)
+	p.emptied = append(p.emptied, who.Tenant+"/"+who.User)
+	return &sandboxv1.DeleteUserStorageResponse{}, nil
 }
 
 func (p *peers) GetCapabilities(context.Context, *sandboxv1.GetCapabilitiesRequest) (*sandboxv1.GetCapabilitiesResponse, error) {

@@ -104,6 +104,9 @@ var mutations = map[string]repeated{
 	"RepositoryService.PushRepository": func(_ context.Context, _ *testing.T, _ *fixture, s string) (proto.Message, proto.Message) {
 		return &sessionv1.PushRepositoryRequest{Name: s + "/repositories/app", Url: "https://git.example.com/org/app", RequestId: "r"}, nil // doing it twice is harmless
 	},
+	"UserService.DeleteUserStorage": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
+		return &sessionv1.DeleteUserStorageRequest{Name: "users/default/storage", RequestId: "r"}, nil
+	},
 	"WebhookService.DeleteWebhook": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
 		made, err := sessionv1.NewWebhookServiceClient(f.conn).CreateWebhook(ctx, newWebhook())
 		if err != nil {

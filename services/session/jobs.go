@@ -20,6 +20,7 @@ func (s *Service) handlers(c Config, d Deps) map[store.JobKind]jobs.Handler {
 		store.JobSchedule:  func(ctx context.Context, j store.Job) (*store.Job, error) { return s.server.Fire(ctx, j) },
 		store.JobPush:      push.Handler(sandboxv1.NewRepositoryServiceClient(d.Sandbox), s.store, d.Log),
 		store.JobWebhook:   s.webhooks.Deliver,
+		store.JobStorage:   deletion.Storage(sandboxv1.NewWorkspaceServiceClient(d.Sandbox), func(n string) bool { return s.nodes.Managed() && s.nodes.Known(n) }),
 		store.JobSnapshots: deletion.Snapshots(s.store, sandboxv1.NewSnapshotServiceClient(d.Sandbox)),
 	}
 	if c.Retention > 0 {

@@ -29,6 +29,10 @@ var refusals = map[sessionv1.ErrorReason]struct {
 		_, err := f.GetSession(ctx, &sessionv1.GetSessionRequest{Name: "sessions/none"})
 		return err
 	}},
+	sessionv1.ErrorReason_ERROR_REASON_OTHER_USER: {codes.PermissionDenied, func(ctx context.Context, _ *testing.T, f *fixture, _ *faulty.Store) error {
+		_, err := sessionv1.NewUserServiceClient(f.conn).DeleteUserStorage(ctx, &sessionv1.DeleteUserStorageRequest{Name: "users/another/storage"})
+		return err
+	}},
 	sessionv1.ErrorReason_ERROR_REASON_TURN_NOT_FOUND: {codes.NotFound, func(ctx context.Context, t *testing.T, f *fixture, _ *faulty.Store) error {
 		_, err := f.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: f.session(ctx, t) + "/turns/none"})
 		return err

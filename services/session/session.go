@@ -241,6 +241,7 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterRepositoryServiceServer(r, s.server.RepositoryService())
 	sessionv1.RegisterWebhookServiceServer(r, s.server.WebhookService())
 	sessionv1.RegisterCheckpointServiceServer(r, s.server.CheckpointService())
+	sessionv1.RegisterUserServiceServer(r, s.server.UserService())
 }
 
 // RegisterPeer registers what operators use; no service calls up.

@@ -89,3 +89,35 @@ mounts:
 		})
 	}
 }
+
+// TestWhatAUserStoresStaysUntilItIsDeleted has sessions share their user's storage, and
+// the user delete it.
+func TestWhatAUserStoresStaysUntilItIsDeleted(t *testing.T) {
+	for _, four := range []bool{false, true} {
+		t.Run(map[bool]string{false: "all in one", true: "four processes"}[four], func(t *testing.T) {
+			t.Parallel()
+			s := start(t, options{four: four, agents: "  plain: {profile: full, tools: [Bash]}\n", sandbox: "storage: {alias: storage}\n"})
+			use := func(want string) {
+				t.Helper()
+				frames := s.turn(t, s.session(t, "plain"), "use the storage")
+				last(t, frames, "COMPLETE")
+				if got := results(frames); len(got) != 1 || strings.TrimSpace(got[0]) != want {
+					t.Errorf("the commands say %q, want %q", got, want)
+				}
+			}
+			const empty, stored = "Bash OK ---\nkept", "Bash OK kept\n---\nkept"
+			use(empty)
+			use(stored)
+			if r := s.call(t, http.MethodDelete, "/v1/users/another/storage", ""); r.code != http.StatusForbidden || !strings.Contains(r.body, "OTHER_USER") {
+				t.Errorf("another user's: %d %s", r.code, r.body)
+			}
+			use(stored)
+			for _, then := range []string{empty, stored} { // the repetition deletes nothing
+				if r := s.call(t, http.MethodDelete, "/v1/users/default/storage", "", "Idempotency-Key", "once"); r.code != http.StatusOK {
+					t.Fatalf("delete: %d %s", r.code, r.body)
+				}
+				use(then)
+			}
+		})
+	}
+}

@@ -79,8 +79,16 @@ func parsePath(path string) (pattern *regexp.Regexp, template string, bound map[
 		words[i] = s
 		segments[i] = strings.ReplaceAll(regexp.QuoteMeta(s), `\*`, `[^/:]+`)
 		if strings.HasPrefix(s, "*") {
-			words[i] = strings.Replace(s, "*", "{"+strings.TrimSuffix(words[i-1], "s")+"}", 1)
+			words[i] = strings.Replace(s, "*", "{"+singular(words[i-1])+"}", 1)
 		}
 	}
 	return regexp.MustCompile(`^` + strings.Join(segments, "/") + `$`), strings.Join(words, "/"), bound
+}
+
+// singular is the name of one of a collection.
+func singular(collection string) string {
+	if stem, ok := strings.CutSuffix(collection, "ies"); ok {
+		return stem + "y"
+	}
+	return strings.TrimSuffix(collection, "s")
 }

@@ -49,6 +49,8 @@ var files = []protoreflect.FileDescriptor{
 	sessionv1.File_fairlead_session_v1_schedule_service_proto,
 	sessionv1.File_fairlead_session_v1_webhook_service_proto,
 	sessionv1.File_fairlead_session_v1_checkpoint_service_proto,
+	sessionv1.File_fairlead_session_v1_repository_service_proto,
+	sessionv1.File_fairlead_session_v1_user_service_proto,
 	toolsv1.File_fairlead_tools_v1_tool_service_proto,
 	toolsv1.File_fairlead_tools_v1_operation_service_proto,
 }

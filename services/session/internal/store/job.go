@@ -17,6 +17,8 @@ const (
 	JobSnapshots JobKind = "snapshots"
 	JobExport    JobKind = "export" // copy a workspace to the object store
 	JobVacate    JobKind = "vacate" // delete what a node has of a workspace that was moved away
+	// JobStorage deletes what a user has stored on one node.
+	JobStorage JobKind = "storage"
 )
 
 // Job is durable work that is no part of a turn's loop. It is done at least

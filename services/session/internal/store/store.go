@@ -391,6 +391,10 @@ type Store interface {
 
 	// PutJobs puts jobs, all or none.
 	PutJobs(ctx context.Context, jobs []Job) error
+	// RequestJobs puts the jobs that a request of a tenant's asks for, all or none, and
+	// once: the same request puts none again, even after they have ended.
+	// ErrRequestIDReused.
+	RequestJobs(ctx context.Context, tenant string, jobs []Job, r Request) (Answer, error)
 	// ClaimJobs takes jobs that are due and that nobody else has claimed, first
 	// those that wait longest, one of each tenant before the second of any. A claim
 	// lasts for the TTL by the database's clock; nothing prolongs it.

@@ -46,6 +46,7 @@ const (
 	IndexMessages    Method = "IndexMessages"
 	SearchMessages   Method = "SearchMessages"
 	PutJobs          Method = "PutJobs"
+	RequestJobs      Method = "RequestJobs"
 	ClaimJobs        Method = "ClaimJobs"
 	EndJob           Method = "EndJob"
 	Listen           Method = "Listen"
@@ -385,6 +386,11 @@ func (s *Store) IndexMessages(ctx context.Context, k store.Key, limit int) (int,
 // SearchMessages implements store.Store.
 func (s *Store) SearchMessages(ctx context.Context, m store.MessageSearch) ([]*sessionv1.Message, error) {
 	return do(ctx, s, SearchMessages, func() ([]*sessionv1.Message, error) { return s.inner.SearchMessages(ctx, m) })
+}
+
+// RequestJobs implements store.Store.
+func (s *Store) RequestJobs(ctx context.Context, tenant string, jobs []store.Job, r store.Request) (store.Answer, error) {
+	return do(ctx, s, RequestJobs, func() (store.Answer, error) { return s.inner.RequestJobs(ctx, tenant, jobs, r) })
 }
 
 // PutJobs implements store.Store.

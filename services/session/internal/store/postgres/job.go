@@ -34,6 +34,32 @@ func (s *Store) PutJobs(ctx context.Context, jobs []store.Job) error {
 }
 
 // wokeJobs wakes this replica's runner, if jobs were put.
+// RequestJobs implements store.Store.
+func (s *Store) RequestJobs(ctx context.Context, tenant string, jobs []store.Job, r store.Request) (store.Answer, error) {
+	var answer store.Answer
+	err := s.write(ctx, "request jobs", func(tx pgx.Tx) error {
+		var err error
+		if answer, err = remember(ctx, tx, tenant, "", r, ""); err != nil || answer.Replayed {
+			return err
+		}
+		now, err := dbNow(ctx, tx)
+		if err != nil {
+			return err
+		}
+		rows := make([]store.Job, len(jobs))
+		for i, j := range jobs {
+			rows[i] = backend.JobAt(j, now)
+		}
+		b := &pgx.Batch{}
+		queueJobs(b, rows)
+		return tx.SendBatch(ctx, b).Close()
+	})
+	if !answer.Replayed {
+		s.wokeJobs(err, jobs)
+	}
+	return backend.Answered(answer, err)
+}
+
 func (s *Store) wokeJobs(err error, jobs []store.Job) {
 	if err == nil && len(jobs) > 0 {
 		s.wakes.Send(store.Wake{Kind: store.WakeJobs})

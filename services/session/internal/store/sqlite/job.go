@@ -25,6 +25,26 @@ func (s *Store) PutJobs(ctx context.Context, jobs []store.Job) error {
 	})
 }
 
+// RequestJobs implements store.Store.
+func (s *Store) RequestJobs(ctx context.Context, tenant string, jobs []store.Job, r store.Request) (store.Answer, error) {
+	var answer store.Answer
+	err := s.write(ctx, "request jobs", func(tx *sql.Tx) ([]store.Wake, error) {
+		now := s.clock()
+		if old, err := recall(ctx, tx, tenant, r, now); err != nil || old != nil {
+			return nil, replay(&answer, old, err)
+		}
+		if err := remember(ctx, tx, tenant, "", r, "", now); err != nil {
+			return nil, err
+		}
+		rows := make([]store.Job, len(jobs))
+		for i, j := range jobs {
+			rows[i] = backend.JobAt(j, now)
+		}
+		return wokeJobs(nil, rows), insertJobs(ctx, tx, rows)
+	})
+	return backend.Answered(answer, err)
+}
+
 // wokeJobs adds the wake of the runner, if jobs were put.
 func wokeJobs(wakes []store.Wake, jobs []store.Job) []store.Wake {
 	if len(jobs) == 0 {

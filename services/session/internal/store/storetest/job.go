@@ -58,6 +58,33 @@ func (f *fixture) wantJobs(what string, got []store.Job, want ...string) {
 }
 
 func testJobs(t *testing.T, open func(t *testing.T) store.Store) {
+	t.Run("a request puts its jobs once, also when they have ended", func(t *testing.T) {
+		f := newFixture(t, open)
+		asked := []store.Job{job("a"), job("b")}
+		a, err := f.RequestJobs(f.ctx(), "acme", asked, request("r"))
+		f.must(err)
+		if a.Replayed {
+			t.Error("the first request is a repetition")
+		}
+		claimed := f.claimJobs(0, store.JobWebhook)
+		f.wantJobs("claimed", claimed, "a", "b")
+		for _, j := range claimed {
+			f.must(f.EndJob(f.ctx(), j, nil))
+		}
+		if a, err = f.RequestJobs(f.ctx(), "acme", asked, request("r")); err != nil || !a.Replayed {
+			t.Errorf("the repetition: %+v, %v", a, err)
+		}
+		f.wantJobs("after the repetition", f.claimJobs(0))
+		other := request("r")
+		other.Digest = []byte("another")
+		if _, err := f.RequestJobs(f.ctx(), "acme", asked, other); !errors.Is(err, store.ErrRequestIDReused) {
+			t.Errorf("another request under the same id: %v", err)
+		}
+		_, err = f.RequestJobs(f.ctx(), "acme", asked, request("s"))
+		f.must(err)
+		f.wantJobs("after another request", f.claimJobs(0), "a", "b")
+	})
+
 	t.Run("a job is claimed as it was put", func(t *testing.T) {
 		f := newFixture(t, open)
 		want := job("a")

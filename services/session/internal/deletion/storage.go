@@ -1,0 +1,60 @@
+package deletion
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/cenkalti/backoff/v5"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/internal/kit/node"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/jobs"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// storing is the body of a JobStorage.
+type storing struct {
+	User string `json:"user"`
+	Node string `json:"node"` // empty: the one that needs no name
+}
+
+// StorageJobs delete what a user has stored on each of the nodes; none stands for the
+// one that needs no name. Each ends by itself, so that a node that is away for long
+// does not have the others delete again what was stored since. Whoever asks has until
+// DeleteGrace to do them at once.
+func StorageJobs(tenant, user string, nodes []string) []store.Job {
+	if len(nodes) == 0 {
+		nodes = []string{""}
+	}
+	var all []store.Job
+	for _, n := range nodes {
+		body, err := json.Marshal(storing{user, n})
+		if err != nil {
+			panic(err) // strings always encode
+		}
+		all = append(all, store.Job{Tenant: tenant, Kind: store.JobStorage, ID: id.New(), Body: body, After: store.DeleteGrace})
+	}
+	return all
+}
+
+// Storage does a JobStorage: as soon as the node answers. known says whether a node is
+// still configured; one that is not keeps what it has, which an operator has to know.
+func Storage(workspaces sandboxv1.WorkspaceServiceClient, known func(node string) bool) jobs.Handler {
+	return func(ctx context.Context, j store.Job) (*store.Job, error) {
+		var what storing
+		if err := json.Unmarshal(j.Body, &what); err != nil {
+			return nil, backoff.Permanent(fmt.Errorf("read the job that deletes a user's storage: %w", err))
+		}
+		if what.Node != "" && !known(what.Node) {
+			return nil, backoff.Permanent(fmt.Errorf("the sandbox node %s is not configured any more and may still have what the user %q has stored", what.Node, what.User))
+		}
+		ctx = principal.With(node.At(ctx, what.Node), principal.Principal{Tenant: j.Tenant, User: what.User})
+		if _, err := workspaces.DeleteUserStorage(ctx, &sandboxv1.DeleteUserStorageRequest{}); err != nil {
+			return nil, fmt.Errorf("delete what the user %q has stored on the sandbox node %q: %w", what.User, what.Node, err)
+		}
+		return nil, nil
+	}
+}

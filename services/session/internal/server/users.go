@@ -1,0 +1,56 @@
+package server
+
+import (
+	"context"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/deletion"
+)
+
+// UserServer implements UserService.
+type UserServer struct {
+	sessionv1.UnimplementedUserServiceServer
+	s *Server
+}
+
+// UserService is the server's face for what belongs to users.
+func (s *Server) UserService() *UserServer { return &UserServer{s: s} }
+
+// DeleteUserStorage deletes what the caller has stored. That is durable once the store
+// knows it: nodes that can be reached do it now, the others as soon as they can.
+func (x *UserServer) DeleteUserStorage(ctx context.Context, r *sessionv1.DeleteUserStorageRequest) (*sessionv1.DeleteUserStorageResponse, error) {
+	own := "users/" + user(ctx) + "/storage"
+	if r.Name != own {
+		return nil, fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_OTHER_USER,
+			"You may delete your own storage alone, which is "+own+".", apierr.Resource("fairlead.dev/UserStorage", r.Name, "another user's"))
+	}
+	var nodes []string
+	if x.s.Nodes.Managed() {
+		nodes = x.s.Nodes.Names
+	}
+	tenant := key(ctx, "").Tenant
+	jobs := deletion.StorageJobs(tenant, user(ctx), nodes)
+	answer, err := x.s.Store.RequestJobs(ctx, tenant, jobs, keepForADay(request("DeleteUserStorage", r.Name, r.RequestId, r)))
+	if err != nil {
+		return nil, storeError(err, subject{requestID: r.RequestId})
+	}
+	if answer.Replayed {
+		return &sessionv1.DeleteUserStorageResponse{}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, deleteWait)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, j := range jobs {
+		wg.Go(func() {
+			if err := x.s.Try(ctx, tenant, j.Kind, j.ID); err != nil {
+				x.s.Log.WarnContext(ctx, "what a user has stored is deleted later", "user", user(ctx), "error", err)
+			}
+		})
+	}
+	wg.Wait()
+	return &sessionv1.DeleteUserStorageResponse{}, nil
+}
