@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -140,7 +141,12 @@ var exhaustionAttacks = []attack{
 	{name: "time without end", run: shell("trap '' TERM INT HUP QUIT; while :; do :; done", within(0.5)), want: "TIMED_OUT"},
 	{name: "standing still without end", run: shell("kill -STOP $$", within(0.5)), want: "TIMED_OUT"},
 	{name: "processors beside a neighbor", run: besieged("for i in $(seq 40); do while :; do :; done & done; echo on; wait", nil), want: "fine"},
-	{name: "terminals beside a neighbor who wants one", run: besieged("for i in $(seq 16); do ./attacker hold-terminals 1000 >/dev/null & done; sleep 2; echo on; wait", terminal), want: "fine", unlike: map[string]string{asAPlainUser: "NOT_STARTED.*"}},
+	{name: "terminals beside a neighbor who wants one", run: func(t *testing.T, s *scene) string {
+		if os.Getuid() != 0 { // nothing bounds them, and the machine's would be gone for everybody, other tests included
+			t.Skip("a service without privilege does not protect from it")
+		}
+		return besieged("for i in $(seq 16); do ./attacker hold-terminals 1000 >/dev/null & done; sleep 2; echo on; wait", terminal)(t, s)
+	}, want: "fine"},
 	{name: "slots for asynchronous input and output", run: program("async-io 100"), want: "ENOSYS"},
 	{name: "signals that wait", run: program("queued-signals 100000"), want: "EAGAIN"},
 	{name: "a daemon", run: afterwards("setsid nohup sh -c 'trap \"\" TERM HUP INT; while :; do sleep 0.1; done' >/dev/null 2>&1 & echo started", "cat /proc/[0-9]*/comm | grep -cxE 'sh|sleep'"), want: "0"},

@@ -53,7 +53,7 @@ func TestRemotesThatAreNotAllowedAreRefused(t *testing.T) {
 			t.Errorf("the directory %q: %v", directory, err)
 		}
 	}
-	if r := c.bash(t, "ls -A /workspace"); r.out != "" {
+	if r := c.bash(t, "ls -A /workspace /workspace/repos"); r.out != "/workspace:\nartifacts\nrepos\nuploads\nworkflows\n\n/workspace/repos:\n" {
 		t.Errorf("left %q", r.out)
 	}
 	if left, err := filepath.Glob(filepath.Join(data, "*", "*", "staging", "*")); err != nil || len(left) > 0 {
@@ -237,7 +237,7 @@ func TestARepositoryThatDoesNotFitIsRefused(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if r := c.bash(t, "ls -A; echo fine"); r.out != "fine\n" {
+		if r := c.bash(t, "ls -A repos; echo fine"); r.out != "fine\n" {
 			t.Errorf("afterwards %q", r.out)
 		}
 	})
