@@ -165,7 +165,7 @@ func TestARollbackBringsBackTheFiles(t *testing.T) {
 		})
 		last(t, undone, "INTERRUPTED")
 		text := last(t, after, "COMPLETE").field("turnFinished", "finalText")
-		if !strings.Contains(text, "planted\n640\nempty\ntree\nkept") || strings.Contains(text, "other") {
+		if !strings.Contains(text, "planted\n640\nempty\ntree\nartifacts\nkept\n") || strings.Contains(text, "other") {
 			t.Errorf("after the rollback there is %q", text)
 		}
 		all := s.stream(t, http.MethodGet, "/v1/"+session+"/events", "", func(f frame) bool { return f.id != after[len(after)-1].id })
