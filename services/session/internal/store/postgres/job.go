@@ -33,7 +33,6 @@ func (s *Store) PutJobs(ctx context.Context, jobs []store.Job) error {
 	return err
 }
 
-// wokeJobs wakes this replica's runner, if jobs were put.
 // RequestJobs implements store.Store.
 func (s *Store) RequestJobs(ctx context.Context, tenant string, jobs []store.Job, r store.Request) (store.Answer, error) {
 	var answer store.Answer
@@ -60,6 +59,7 @@ func (s *Store) RequestJobs(ctx context.Context, tenant string, jobs []store.Job
 	return backend.Answered(answer, err)
 }
 
+// wokeJobs wakes this replica's runner, if jobs were put.
 func (s *Store) wokeJobs(err error, jobs []store.Job) {
 	if err == nil && len(jobs) > 0 {
 		s.wakes.Send(store.Wake{Kind: store.WakeJobs})
