@@ -11,13 +11,11 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/session/internal/guard"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -201,21 +199,6 @@ func mayRepeat(c codes.Code) bool {
 	}
 }
 
-// failedCall is the result of a call that brought an RPC error.
-func failedCall(u *sessionv1.ToolUse, err error) *sessionv1.ToolResult {
-	if apierr.Reason(err) == "CALL_CANCELLED" { // by a worker before this one; it may have had an effect
-		return &sessionv1.ToolResult{CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_INTERRUPTED, Content: []*commonv1.Content{textContent("The call was stopped.")}}
-	}
-	switch status.Code(err) {
-	case codes.InvalidArgument, codes.FailedPrecondition, codes.NotFound, codes.AlreadyExists, codes.ResourceExhausted, codes.PermissionDenied, codes.Unauthenticated:
-		return &sessionv1.ToolResult{CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_UNAVAILABLE,
-			Content: []*commonv1.Content{textContent("The call was not made: " + explain(err))}}
-	default:
-		return &sessionv1.ToolResult{CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN,
-			Content: []*commonv1.Content{textContent("It is not known how the call ended; it may have taken effect. Check before you repeat it.")}}
-	}
-}
-
 // pause waits before tools is tried again: the call keeps its id, so trying
 // again never makes it twice.
 func (c *caller) pause(ctx context.Context, u *sessionv1.ToolUse, err error, tries int) error {
@@ -391,96 +374,10 @@ func (w *Worker) wait(ctx context.Context, write store.Write, ids ...string) err
 	return w.log.Commit(ctx, write)
 }
 
-// commitResults ends the step: the results go to the model in one message.
-func (w *Worker) commitResults(ctx context.Context, m *sessionv1.Message) error {
-	t := w.active
-	write := store.Write{StepCommitted: true}
-	said, err := w.answerFinish(ctx, &write, m)
-	if err != nil {
-		return err
-	}
-	if err := w.addResults(&write, m); err != nil {
-		return err
-	}
-	if said != nil {
-		return w.finishWith(ctx, write, *said)
-	}
-	if ended, err := w.guard(ctx, write); err != nil || ended {
-		return err
-	}
-	write.Turns = []*store.TurnRow{t.row()}
-	return w.log.Append(ctx, write)
-}
-
-// addResults adds the message with the results of an assistant message's calls.
-func (w *Worker) addResults(write *store.Write, m *sessionv1.Message) error {
-	t := w.active
-	n := w.stepNumber()
-	var blocks []*sessionv1.Block
-	for _, u := range toolUses(m) {
-		r, ok, err := t.result(u.CallId)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return fmt.Errorf("call %s has no result", u.CallId)
-		}
-		blocks = append(blocks, &sessionv1.Block{Kind: &sessionv1.Block_ToolResult{ToolResult: r}})
-	}
-	w.withUntold(blocks)
-	finished := &sessionv1.StepFinished{}
-	if err := proto.Unmarshal(t.run.Finished, finished); err != nil {
-		return fmt.Errorf("read the end of step %d: %w", n, err)
-	}
-	write.Events = append(write.Events, w.event(n, &sessionv1.Event{Body: &sessionv1.Event_StepFinished{StepFinished: finished}}))
-	w.addMessage(write, w.newMessage(sessionv1.Role_ROLE_USER, n, blocks))
-	t.turn.Steps = n
-	if guard.OnlyTodo(m) {
-		t.run.TodoSteps++
-	}
-	t.clearStep()
-	return nil
-}
-
 // callRef says on whose behalf a call is made.
 func (w *Worker) callRef(callID string) *commonv1.CallRef {
 	p := w.where()
 	return &commonv1.CallRef{Session: "sessions/" + w.lease.Session, Epoch: w.lease.Epoch, CallId: callID, Node: p.Node, WorkspaceGeneration: p.Generation}
-}
-
-// callEnded are the events that tell how a call ended.
-func (w *Worker) callEnded(u *sessionv1.ToolUse, end ended, took time.Duration) []*sessionv1.Event {
-	finished := w.finishedCall(u.Tool, end.result, took)
-	finished.GetToolCallFinished().Operation = end.told.GetOperation()
-	events := append(w.networkEvents(u, end.told), finished)
-	return append(events, w.operationEvents(u, end.told)...)
-}
-
-// interruptedCall is the result of a call that the end of its turn stopped.
-func interruptedCall(u *sessionv1.ToolUse, text string) *sessionv1.ToolResult {
-	return &sessionv1.ToolResult{CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_INTERRUPTED, Content: []*commonv1.Content{textContent(text)}}
-}
-
-func (w *Worker) finishedCall(tool string, r *sessionv1.ToolResult, took time.Duration) *sessionv1.Event {
-	return w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_ToolCallFinished{ToolCallFinished: &sessionv1.ToolCallFinished{
-		CallId: r.CallId, Tool: tool, Outcome: r.Outcome, Content: r.Content, DurationMs: took.Milliseconds(),
-	}}})
-}
-
-// toolResult maps a result of tools.
-func toolResult(callID string, r *toolsv1.CallResult) *sessionv1.ToolResult {
-	outcome := map[toolsv1.CallOutcome]sessionv1.ToolOutcome{
-		toolsv1.CallOutcome_CALL_OUTCOME_OK:        sessionv1.ToolOutcome_TOOL_OUTCOME_OK,
-		toolsv1.CallOutcome_CALL_OUTCOME_ERROR:     sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR,
-		toolsv1.CallOutcome_CALL_OUTCOME_DENIED:    sessionv1.ToolOutcome_TOOL_OUTCOME_DENIED,
-		toolsv1.CallOutcome_CALL_OUTCOME_REFUSED:   sessionv1.ToolOutcome_TOOL_OUTCOME_REFUSED,
-		toolsv1.CallOutcome_CALL_OUTCOME_CANCELLED: sessionv1.ToolOutcome_TOOL_OUTCOME_INTERRUPTED,
-	}
-	o, ok := outcome[r.GetOutcome()]
-	if !ok {
-		o = sessionv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN
-	}
-	return &sessionv1.ToolResult{CallId: callID, Content: r.GetContent(), Outcome: o}
 }
 
 func decision(d toolsv1.CallDecisionKind) sessionv1.Decision {
