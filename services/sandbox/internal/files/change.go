@@ -148,45 +148,15 @@ func (d *Draft) copyInto(dir *os.File, last, name string, mode uint32, old Info,
 		return Info{}, refine(name, err)
 	}
 	f := os.NewFile(uintptr(fd), draft)
-	info, err := d.fill(f, dir, last, name, mode, old, created, to)
+	var info Info
+	if _, err = io.Copy(f, io.NewSectionReader(d.file, 0, d.size)); err == nil {
+		p := placing{file: f, from: int(dir.Fd()), dir: dir, last: last, name: name, mode: mode, old: old, created: created}
+		info, err = p.rename(to)
+	}
 	if err != nil {
 		_ = unix.Unlinkat(int(dir.Fd()), draft, 0)
 	}
 	return info, errors.Join(err, f.Close())
-}
-
-func (d *Draft) fill(f, dir *os.File, last, name string, mode uint32, old Info, created bool, to Target) (Info, error) {
-	fd := int(f.Fd())
-	if _, err := io.Copy(f, io.NewSectionReader(d.file, 0, d.size)); err != nil {
-		return Info{}, err
-	}
-	if err := unix.Fchmod(fd, mode&0o777); err != nil {
-		return Info{}, err
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return Info{}, err
-	}
-	if to.Before != nil {
-		replaces := int64(-1)
-		if !created {
-			replaces = old.Size
-		}
-		if err := to.Before(st.Ino, replaces); err != nil {
-			return Info{}, err
-		}
-	}
-	var flags uint
-	if to.CreateOnly {
-		flags = unix.RENAME_NOREPLACE
-	}
-	if err := unix.Renameat2(int(dir.Fd()), f.Name(), int(dir.Fd()), last, flags); err != nil {
-		return Info{}, refine(name, err)
-	}
-	if err := unix.Fstat(fd, &st); err != nil {
-		return Info{}, err
-	}
-	return newInfo(name, &st), nil
 }
 
 // removeInPlace removes a directory with all that is in it, following no link.

@@ -143,13 +143,30 @@ func (t *Tree) rename(d *Draft, dir *os.File, last, name string, mode uint32, ol
 	if t.foreign {
 		return d.copyInto(dir, last, name, mode, old, created, to)
 	}
-	fd := int(d.file.Fd())
 	if t.owner.UID >= 0 {
-		if err := unix.Fchown(fd, t.owner.UID, t.owner.GID); err != nil {
+		if err := unix.Fchown(int(d.file.Fd()), t.owner.UID, t.owner.GID); err != nil {
 			return Info{}, fmt.Errorf("give the file to the workspace's user: %w", err)
 		}
 	}
-	if err := unix.Fchmod(fd, mode&0o777); err != nil {
+	p := placing{file: d.file, from: unix.AT_FDCWD, dir: dir, last: last, name: name, mode: mode, old: old, created: created}
+	return p.rename(to)
+}
+
+// placing is a whole file that is to be put where its name says.
+type placing struct {
+	file    *os.File
+	from    int // the directory that the file's name is in
+	dir     *os.File
+	last    string // in dir
+	name    string // from the workspace
+	mode    uint32
+	old     Info // what it replaces, unless created
+	created bool
+}
+
+func (p placing) rename(to Target) (Info, error) {
+	fd := int(p.file.Fd())
+	if err := unix.Fchmod(fd, p.mode&0o777); err != nil {
 		return Info{}, err
 	}
 	var st unix.Stat_t
@@ -158,8 +175,8 @@ func (t *Tree) rename(d *Draft, dir *os.File, last, name string, mode uint32, ol
 	}
 	if to.Before != nil {
 		replaces := int64(-1)
-		if !created {
-			replaces = old.Size
+		if !p.created {
+			replaces = p.old.Size
 		}
 		if err := to.Before(st.Ino, replaces); err != nil {
 			return Info{}, err
@@ -169,13 +186,13 @@ func (t *Tree) rename(d *Draft, dir *os.File, last, name string, mode uint32, ol
 	if to.CreateOnly {
 		flags = unix.RENAME_NOREPLACE
 	}
-	if err := unix.Renameat2(unix.AT_FDCWD, d.file.Name(), int(dir.Fd()), last, flags); err != nil {
-		return Info{}, refine(name, err)
+	if err := unix.Renameat2(p.from, p.file.Name(), int(p.dir.Fd()), p.last, flags); err != nil {
+		return Info{}, refine(p.name, err)
 	}
 	if err := unix.Fstat(fd, &st); err != nil {
 		return Info{}, err
 	}
-	return newInfo(name, &st), nil
+	return newInfo(p.name, &st), nil
 }
 
 // Inode is what identifies the file of a name, following links; zero if there is

@@ -16,21 +16,22 @@ func (s *Store) PutJobs(ctx context.Context, jobs []store.Job) error {
 	if len(jobs) == 0 {
 		return nil
 	}
-	err := s.write(ctx, "put jobs", func(tx pgx.Tx) error {
-		now, err := dbNow(ctx, tx)
-		if err != nil {
-			return err
-		}
-		rows := make([]store.Job, len(jobs))
-		for i, j := range jobs {
-			rows[i] = backend.JobAt(j, now)
-		}
-		b := &pgx.Batch{}
-		queueJobs(b, rows)
-		return tx.SendBatch(ctx, b).Close()
-	})
+	err := s.write(ctx, "put jobs", func(tx pgx.Tx) error { return putNewJobs(ctx, tx, jobs) })
 	s.wokeJobs(err, jobs)
 	return err
+}
+
+// putNewJobs puts jobs whose times are counted from now.
+func putNewJobs(ctx context.Context, tx pgx.Tx, jobs []store.Job) error {
+	now, err := dbNow(ctx, tx)
+	if err != nil {
+		return err
+	}
+	rows := make([]store.Job, len(jobs))
+	for i, j := range jobs {
+		rows[i] = backend.JobAt(j, now)
+	}
+	return putJobs(ctx, tx, rows)
 }
 
 // RequestJobs implements store.Store.
@@ -41,17 +42,7 @@ func (s *Store) RequestJobs(ctx context.Context, tenant string, jobs []store.Job
 		if answer, err = remember(ctx, tx, tenant, "", r, ""); err != nil || answer.Replayed {
 			return err
 		}
-		now, err := dbNow(ctx, tx)
-		if err != nil {
-			return err
-		}
-		rows := make([]store.Job, len(jobs))
-		for i, j := range jobs {
-			rows[i] = backend.JobAt(j, now)
-		}
-		b := &pgx.Batch{}
-		queueJobs(b, rows)
-		return tx.SendBatch(ctx, b).Close()
+		return putNewJobs(ctx, tx, jobs)
 	})
 	if !answer.Replayed {
 		s.wokeJobs(err, jobs)
