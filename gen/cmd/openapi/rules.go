@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	"google.golang.org/genproto/googleapis/api/annotations"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -82,7 +83,8 @@ func addStringRule(schema object, r *validate.StringRules) {
 	}
 }
 
-// inputs returns the request message of every operation, by operation id.
+// inputs returns the request message of every operation, by operation id. RPCs without an HTTP rule are none: an
+// internal service may have the name of a public one.
 func inputs() map[string]protoreflect.MessageDescriptor {
 	found := map[string]protoreflect.MessageDescriptor{}
 	protoregistry.GlobalFiles.RangeFiles(func(file protoreflect.FileDescriptor) bool {
@@ -90,6 +92,9 @@ func inputs() map[string]protoreflect.MessageDescriptor {
 			s := file.Services().Get(i)
 			for j := range s.Methods().Len() {
 				m := s.Methods().Get(j)
+				if !proto.HasExtension(m.Options(), annotations.E_Http) {
+					continue
+				}
 				found[string(s.Name())+"_"+string(m.Name())] = m.Input()
 			}
 		}
