@@ -67,6 +67,15 @@ func eachDriver(t *testing.T, test func(t *testing.T, d driver)) {
 	}
 }
 
+// start starts a service by the driver, with a workspace.
+func (d driver) start(t *testing.T, change ...func(*sandbox.Config)) *client {
+	t.Helper()
+	if d.open != nil {
+		change = append(change, d.open)
+	}
+	return open(t, d.level, change...)
+}
+
 // asAPlainUser is where the service has no privilege.
 const asAPlainUser = "as a plain user"
 
@@ -122,11 +131,7 @@ func attacked(c *sandbox.Config) {
 // newScene opens a service by a driver.
 func newScene(t *testing.T, d driver) *scene {
 	h := newHost(t)
-	s := &scene{driver: d, host: h, client: open(t, d.level, attacked, func(c *sandbox.Config) {
-		if d.open != nil {
-			d.open(c)
-		}
-	})}
+	s := &scene{driver: d, host: h, client: d.start(t, attacked)}
 	program, err := os.ReadFile(attacker(t))
 	if err != nil {
 		t.Fatal(err)

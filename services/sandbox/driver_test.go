@@ -10,6 +10,7 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/sandbox"
+	"github.com/fairlead/fairlead/services/sandbox/internal/mount"
 )
 
 func TestDriversThatCannotBe(t *testing.T) {
@@ -17,9 +18,15 @@ func TestDriversThatCannotBe(t *testing.T) {
 		change func(*sandbox.Config)
 		want   string
 	}{
-		"one that there is not":          {func(c *sandbox.Config) { c.Driver = "docker" }, `driver: "docker" is none of`},
-		"none without a further word":    {func(c *sandbox.Config) { c.Driver, c.Level = "none", "auto" }, "allow-no-isolation"},
-		"none with a level":              {func(c *sandbox.Config) { c.Driver, c.Level, c.NoIsolation = "none", "full", true }, `cannot apply the level "full"`},
+		"one that there is not":       {func(c *sandbox.Config) { c.Driver = "docker" }, `driver: "docker" is none of`},
+		"none without a further word": {func(c *sandbox.Config) { c.Driver, c.Level = "none", "auto" }, "allow-no-isolation"},
+		"none with a level":           {func(c *sandbox.Config) { c.Driver, c.Level, c.NoIsolation = "none", "full", true }, `cannot apply the level "full"`},
+		"none with a mount": {func(c *sandbox.Config) {
+			c.Driver, c.Level, c.NoIsolation, c.Mounts = "none", "auto", true, []mount.Rule{{Name: "books", Source: "/srv", Alias: "books"}}
+		}, "need a driver that isolates"},
+		"none with storage": {func(c *sandbox.Config) {
+			c.Driver, c.Level, c.NoIsolation, c.Storage = "none", "auto", true, sandbox.Storage{Alias: "storage", Bytes: 1 << 20, Inodes: 10}
+		}, "need a driver that isolates"},
 		"a place that moves":             {func(c *sandbox.Config) { c.Driver, c.OCI.State = "oci", "here" }, "must be an absolute path"},
 		"the word without what it is of": {func(c *sandbox.Config) { c.NoIsolation = true }, "leave it out"},
 	} {

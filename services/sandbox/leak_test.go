@@ -14,6 +14,7 @@ import (
 	"time"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/sandbox"
 )
 
 // leakRounds says how often TestNothingLeaks makes a workspace, runs commands in it
@@ -38,9 +39,13 @@ func TestNothingLeaks(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv(leakRounds)); err == nil {
 		rounds = n
 	}
-	eachLevel(t, func(t *testing.T, level string) {
-		cfg := configuration(t, level)
-		cfg.CgroupParent = "fairlead-leak-test-" + level
+	eachDriver(t, func(t *testing.T, d driver) {
+		cfg := configuration(t, d.level)
+		if d.open != nil {
+			d.open(&cfg)
+		}
+		cfg.CgroupParent = "fairlead-leak-test-" + d.name + "-" + d.level
+		cfg.UIDBase = 10_000_000 + os.Getpid()*200 // nobody else's processes are counted
 		c := start(t, cfg)
 		const workers = 4
 		play := func(rounds int) {
@@ -55,10 +60,10 @@ func TestNothingLeaks(t *testing.T) {
 			wg.Wait()
 		}
 		play(2 * workers * len(leakKinds)) // threads, pools and buffers that stay
-		before := takeFootprint(t, cfg.Data, cfg.CgroupParent)
+		before := takeFootprint(t, cfg)
 		begun := time.Now()
 		play(rounds)
-		after := takeFootprint(t, cfg.Data, cfg.CgroupParent)
+		after := takeFootprint(t, cfg)
 		t.Logf("%d rounds in %v", rounds, time.Since(begun).Round(time.Second))
 		t.Logf("before: %s", before)
 		t.Logf("after:  %s", after)
@@ -116,9 +121,9 @@ func leakRound(t *testing.T, shared *client, i int) {
 	}
 }
 
-func takeFootprint(t *testing.T, data, parent string) (f footprint) {
+func takeFootprint(t *testing.T, cfg sandbox.Config) (f footprint) {
 	t.Helper()
-	f.processes = len(children(os.Getpid()))
+	f.processes = len(children(os.Getpid())) + ownedBy(cfg.UIDBase, cfg.UIDBase+cfg.UIDCount)
 	tasks, err := filepath.Glob("/proc/self/task/*/mountinfo")
 	if err != nil {
 		t.Fatal(err)
@@ -128,8 +133,9 @@ func takeFootprint(t *testing.T, data, parent string) (f footprint) {
 		raw, _ := os.ReadFile(file)
 		f.mounts = max(f.mounts, strings.Count(string(raw), "\n"))
 	}
-	f.groups = countFiles("/sys/fs/cgroup", func(path string, d fs.DirEntry) bool { return d.IsDir() && strings.Contains(path, "/"+parent+"/") })
-	f.files = countFiles(data, func(string, fs.DirEntry) bool { return true })
+	f.groups = countFiles("/sys/fs/cgroup", func(path string, d fs.DirEntry) bool { return d.IsDir() && strings.Contains(path, "/"+cfg.CgroupParent) })
+	all := func(string, fs.DirEntry) bool { return true }
+	f.files = countFiles(cfg.Data, all) + countFiles(cfg.OCI.State, all)
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		t.Fatal(err)
@@ -161,6 +167,26 @@ func countFiles(root string, counts func(string, fs.DirEntry) bool) (n int) {
 		}
 		return nil
 	})
+	return n
+}
+
+// ownedBy counts the processes of users from one to another: a runtime's are nobody's
+// children.
+func ownedBy(from, to int) (n int) {
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range all {
+		raw, err := os.ReadFile(filepath.Join(dir, "status"))
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(raw)) {
+			if ids, ok := strings.CutPrefix(line, "Uid:"); ok {
+				if uid, _ := strconv.Atoi(strings.Fields(ids)[0]); uid >= from && uid <= to {
+					n++
+				}
+			}
+		}
+	}
 	return n
 }
 

@@ -84,17 +84,15 @@ func (c *client) says(t *testing.T, user, script string) result {
 }
 
 func TestWhoeverIsNotMeantSeesNothingOfAMount(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	eachDriver(t, func(t *testing.T, d driver) {
 		dir := sources(t, "private", "wanted")
-		c := start(t, func() sandbox.Config {
-			c := configuration(t, level)
+		c := d.start(t, func(c *sandbox.Config) {
 			c.Mounts = []mount.Rule{
 				{Name: "private", Source: dir + "/private", Alias: "private", For: []string{"default/ann"}},
 				{Name: "wanted", Source: dir + "/wanted", Alias: "wanted", For: []string{"default/ann"}, OnRequest: true},
 			}
 			c.Env = []mount.Variable{{Name: "MINE", Value: "for ann", For: []string{"default/ann"}}, {Name: "MINE", Value: "for all"}}
-			return c
-		}())
+		})
 		ask := func(user string, names ...string) error {
 			_, err := c.workspaces.EnsureWorkspace(as(t.Context(), user), &sandboxv1.EnsureWorkspaceRequest{Call: c.call(), Mounts: &sandboxv1.WorkspaceMounts{Names: names}})
 			return err
@@ -132,8 +130,8 @@ func TestWhoeverIsNotMeantSeesNothingOfAMount(t *testing.T) {
 }
 
 func TestStorageOutlivesSessionsAndIsBounded(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
-		c := open(t, level, func(c *sandbox.Config) {
+	eachDriver(t, func(t *testing.T, d driver) {
+		c := d.start(t, func(c *sandbox.Config) {
 			c.Storage = sandbox.Storage{Alias: "storage", Bytes: 1 << 20, Inodes: 100}
 		})
 		c.says(t, "ann", "echo kept >storage/note")

@@ -11,7 +11,7 @@ import (
 )
 
 // mounted starts a service with a read-only and a writable mount.
-func mounted(t *testing.T, level string, change ...func(*sandbox.Config)) (c *client, dir string) {
+func mounted(t *testing.T, d driver, change ...func(*sandbox.Config)) (c *client, dir string) {
 	t.Helper()
 	dir = sources(t, "books", "shared")
 	change = append(change, func(c *sandbox.Config) {
@@ -19,12 +19,12 @@ func mounted(t *testing.T, level string, change ...func(*sandbox.Config)) (c *cl
 			mount.Rule{Name: "books", Source: dir + "/books", Alias: "mnt/books"},
 			mount.Rule{Name: "shared", Source: dir + "/shared", Alias: "shared", Mode: "rw"})
 	})
-	return open(t, level, change...), dir
+	return d.start(t, change...), dir
 }
 
 func TestFilesInMountsAreReadAndWritten(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
-		c, dir := mounted(t, level)
+	eachDriver(t, func(t *testing.T, d driver) {
+		c, dir := mounted(t, d)
 		if got, err := c.read(t, "/workspace/mnt/books/file"); err != nil || got != "books\n" {
 			t.Errorf("reading gives %q, %v", got, err)
 		}
@@ -83,8 +83,8 @@ func paths(all []*sandboxv1.FileInfo) string {
 }
 
 func TestSearchesGoIntoMounts(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
-		c, _ := mounted(t, level)
+	eachDriver(t, func(t *testing.T, d driver) {
+		c, _ := mounted(t, d)
 		if _, err := c.write(t, "own", "books too\n", nil); err != nil {
 			t.Fatal(err)
 		}
@@ -127,8 +127,8 @@ func TestSearchesGoIntoMounts(t *testing.T) {
 }
 
 func TestWhatBelongsToMountsStays(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
-		c, dir := mounted(t, level)
+	eachDriver(t, func(t *testing.T, d driver) {
+		c, dir := mounted(t, d)
 		c.bash(t, "ln -s mnt around; ln -s . here; ln -s ../../../etc shared/out; ln -s /etc shared/absolute; mkdir d; echo x >d/x")
 		write := func(name string) func() error {
 			return func() error { _, err := c.write(t, name, "x", nil); return err }
@@ -183,11 +183,11 @@ func TestWhatBelongsToMountsStays(t *testing.T) {
 }
 
 func TestTheServiceReadsNoMoreThanCommandsMay(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	eachDriver(t, func(t *testing.T, d driver) {
 		if os.Getuid() != 0 {
 			t.Skip("commands are the service's own user")
 		}
-		c, dir := mounted(t, level)
+		c, dir := mounted(t, d)
 		if err := os.WriteFile(dir+"/books/secret", []byte("of the host"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -201,8 +201,8 @@ func TestTheServiceReadsNoMoreThanCommandsMay(t *testing.T) {
 }
 
 func TestSnapshotsAndExportsLeaveMountsOut(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
-		c, dir := mounted(t, level)
+	eachDriver(t, func(t *testing.T, d driver) {
+		c, dir := mounted(t, d)
 		c.bash(t, "echo one >own; echo one >shared/new")
 		made, err := c.snapshots.CreateSnapshot(t.Context(), &sandboxv1.CreateSnapshotRequest{Call: c.call()})
 		if err != nil || made.GetSnapshot().GetFiles() != 1 {

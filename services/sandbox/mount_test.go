@@ -40,9 +40,9 @@ func sources(t *testing.T, names ...string) string {
 }
 
 func TestMountsAreWhereTheyBelong(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	eachDriver(t, func(t *testing.T, d driver) {
 		dir := sources(t, "books", "shared", "asked")
-		c := open(t, level, func(c *sandbox.Config) {
+		c := d.start(t, func(c *sandbox.Config) {
 			c.Mounts = []mount.Rule{
 				{Name: "books", Source: dir + "/books", Alias: "mnt/books"},
 				{Name: "shared", Source: dir + "/shared", Alias: "shared", Mode: "rw"},

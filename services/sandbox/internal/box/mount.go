@@ -89,8 +89,8 @@ type Mounts interface {
 	Environment(tenant, user string) ([]string, error)
 }
 
-// encodeMounts writes mounts in a form that can be compared.
-func encodeMounts(all []Mount) string {
+// EncodeMounts writes mounts as a Sandbox has them.
+func EncodeMounts(all []Mount) string {
 	if len(all) == 0 {
 		return ""
 	}
@@ -265,7 +265,7 @@ func (s *session) surroundings(c Call) (mounts string, env []string, w watch, er
 	if err != nil {
 		return "", nil, nil, err
 	}
-	mounts = encodeMounts(all)
+	mounts = EncodeMounts(all)
 	if err := s.otherMounts(mounts); err != nil {
 		return "", nil, nil, err
 	}

@@ -140,7 +140,7 @@ func (n *Node) commonMounts(s Sandbox) (string, error) {
 	if err == nil {
 		all, err = placed(s.Workspace, s.Owner, all, true)
 	}
-	return encodeMounts(all), err
+	return EncodeMounts(all), err
 }
 
 func (n *Node) dropSpare(sp *spare) {

@@ -189,7 +189,7 @@ func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err
 		}
 	}
 	if sp != nil {
-		s.node.o.Runner.Move(sp.sandbox.Workspace, s.sandbox(encodeMounts(mounts)))
+		s.node.o.Runner.Move(sp.sandbox.Workspace, s.sandbox(EncodeMounts(mounts)))
 	}
 	if err := seed(s.workspace()); err != nil {
 		return err

@@ -61,8 +61,8 @@ type Options struct {
 	Workflows string
 	// Private are folders of the service that no mount may show.
 	Private []string
-	// Hidden says that the driver shows commands nothing of the host: there are no
-	// mounts, and whoever configures one is told so.
+	// Hidden says that the driver cannot show some commands what others do not see:
+	// there are no mounts, and whoever configures one is told so.
 	Hidden bool
 	// Owners says whose commands run.
 	Owners box.Owners
@@ -167,7 +167,7 @@ func (a audience) check() error {
 func New(o Options) (*Set, error) {
 	s := &Set{o: o}
 	if o.Hidden && (len(o.Rules) > 0 || o.Storage.Alias != "" || o.Workflows != "") {
-		return nil, errors.New("mounts, storage and workflows need the driver bubblewrap")
+		return nil, errors.New("mounts, storage and workflows need a driver that isolates: choose `bubblewrap` or `oci`, or leave them out")
 	}
 	var faults []error
 	taken := map[string]bool{WorkflowsFolder: true, StorageName: true}

@@ -38,15 +38,12 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 			err = errors.Join(err, m.remove(ctx, b.Name))
 		}
 	}()
-	bundle := m.bundle(b.Name)
-	if err := os.MkdirAll(bundle, 0o700); err != nil {
-		return nil, err
-	}
-	raw, err := json.Marshal(m.spec(b.Spec, b.Name))
+	mounts, err := b.Spec.MountList()
 	if err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(filepath.Join(bundle, "config.json"), raw, 0o600); err != nil {
+	bundle := m.bundle(b.Name)
+	if err := m.writeBundle(bundle, b, originals(mounts)); err != nil {
 		return nil, err
 	}
 	pidFile := filepath.Join(bundle, "pid")
@@ -64,7 +61,41 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 	if err != nil || made.init <= 1 {
 		return nil, fmt.Errorf("find the container's first process: the runtime says %q", text)
 	}
-	return made, nil
+	return made, made.show(b.Spec, mounts)
+}
+
+// writeBundle writes what the runtime is to make. A sandbox that shows mounts outside
+// of its workspace has a root of its own with the places for them, which others are
+// not to see.
+func (m *maker) writeBundle(bundle string, b warm.Build, originals []string) error {
+	if err := os.MkdirAll(bundle, 0o711); err != nil { // the user that is root of a container passes through
+		return err
+	}
+	spec := m.spec(b.Spec, b.Name)
+	if len(originals) > 0 {
+		spec.Root.Path = filepath.Join(bundle, "root")
+		if err := m.makeRoot(spec.Root.Path, originals...); err != nil {
+			return fmt.Errorf("make the container's root: %w", err)
+		}
+	}
+	raw, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(bundle, "config.json"), raw, 0o600)
+}
+
+// show gives a container its mounts.
+func (b *body) show(s box.Sandbox, mounts []box.Mount) error {
+	if len(mounts) == 0 {
+		return nil
+	}
+	held, err := unix.PidfdOpen(b.init, 0)
+	if err != nil {
+		return fmt.Errorf("take hold of the container's first process: %w", err)
+	}
+	defer func() { _ = unix.Close(held) }()
+	return showMounts(s, mounts, held)
 }
 
 // Init implements warm.Body.

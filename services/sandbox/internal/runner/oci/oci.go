@@ -119,7 +119,7 @@ func (m *maker) open(ctx context.Context, o Options) (err error) {
 	if err := m.sweep(ctx); err != nil {
 		return fmt.Errorf("remove what an earlier service left: %w", err)
 	}
-	return m.makeRoot()
+	return m.makeRoot(m.rootfs())
 }
 
 // find finds a runtime.
@@ -208,11 +208,10 @@ func (m *maker) remove(ctx context.Context, name string) error {
 	return os.RemoveAll(m.bundle(name))
 }
 
-// makeRoot makes the folder that is the root of every container, read-only: made-up
-// files, links, and places for what the machine shows.
-func (m *maker) makeRoot() error {
-	root := m.rootfs()
-	for _, dir := range []string{"/proc", "/dev", "/tmp", "/var", "/etc", box.WorkspacePath, box.HomePath} {
+// makeRoot makes a folder that is the root of containers, read-only: made-up files,
+// links, and places for what the machine shows, and for mounts.
+func (m *maker) makeRoot(root string, places ...string) error {
+	for _, dir := range append([]string{"/proc", "/dev", "/tmp", "/var", "/etc", box.WorkspacePath, box.HomePath}, places...) {
 		if err := os.MkdirAll(root+dir, 0o755); err != nil {
 			return err
 		}

@@ -83,11 +83,11 @@ func (m *maker) mounts(s box.Sandbox) []specs.Mount {
 		{Destination: "/tmp", Type: "tmpfs", Source: "tmpfs", Options: scratch(s.Limits.TmpBytes)},
 	}
 	for _, b := range append(append([]rootfs.Bind{}, m.layout.Binds...), m.layout.Extra...) {
-		all = append(all, bind(b.Path, b.Source, "ro"))
+		all = append(all, show(b.Path, b.Source, "ro"))
 	}
-	return append(all, bind(box.HomePath, s.Home, "rw"), bind(box.WorkspacePath, s.Workspace, "rw"))
+	return append(all, show(box.HomePath, s.Home, "rw"), show(box.WorkspacePath, s.Workspace, "rw"))
 }
 
-func bind(at, source, mode string) specs.Mount {
+func show(at, source, mode string) specs.Mount {
 	return specs.Mount{Destination: at, Type: "bind", Source: source, Options: []string{"rbind", mode, "nosuid", "nodev"}}
 }

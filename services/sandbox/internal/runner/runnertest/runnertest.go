@@ -43,7 +43,7 @@ type Features struct {
 
 // Run runs the suite.
 func Run(t *testing.T, s Subject) {
-	for _, all := range [][]test{commandTests, endTests, sandboxTests, siblingTests} {
+	for _, all := range [][]test{commandTests, endTests, sandboxTests, siblingTests, mountTests} {
 		for _, x := range all {
 			t.Run(x.name, func(t *testing.T) {
 				for _, n := range x.needs {
