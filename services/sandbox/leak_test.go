@@ -171,12 +171,13 @@ func countFiles(root string, counts func(string, fs.DirEntry) bool) (n int) {
 }
 
 // ownedBy counts the processes of users from one to another: a runtime's are nobody's
-// children.
+// children. Those that have ended, and for which the machine's first process has not
+// waited yet, do not count.
 func ownedBy(from, to int) (n int) {
 	all, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range all {
 		raw, err := os.ReadFile(filepath.Join(dir, "status"))
-		if err != nil {
+		if err != nil || strings.Contains(string(raw), "\nState:\tZ") {
 			continue
 		}
 		for line := range strings.Lines(string(raw)) {
