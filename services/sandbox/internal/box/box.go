@@ -13,7 +13,7 @@
 //	snapshots/       earlier states of the workspace
 //
 // Besides, `.starts-0` and `.starts-1` say which commands were started lately: of
-// each start they alone are synced.
+// each start they alone are synced, and for a moment they alone know of it.
 //
 // It promises: a command is started at most once per call id, also across a
 // crash; what ran when the service died is reported as lost, never as finished;

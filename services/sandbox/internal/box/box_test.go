@@ -1,6 +1,7 @@
 package box
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,10 +25,10 @@ type fake struct {
 	starts int
 }
 
-func (f *fake) Start(context.Context, Command) (Process, error) {
+func (f *fake) Start(_ context.Context, c Command) (Process, error) {
 	f.starts++
-	if f.err != nil {
-		return nil, f.err
+	if err := cmp.Or(f.err, c.Await()); err != nil {
+		return nil, err
 	}
 	return &ended{out: io.NopCloser(strings.NewReader("out")), err: io.NopCloser(strings.NewReader("err"))}, nil
 }
@@ -49,6 +50,11 @@ func (p *ended) Resize(TerminalSize) error { return ErrNoTerminal }
 func (p *ended) Deleted() int64            { return 0 }
 func (p *ended) Kill()                     {}
 func (p *ended) Wait() Exit                { return Exit{Status: 5} }
+func (p *ended) Ended() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
 
 type unobserved struct{}
 

@@ -30,6 +30,7 @@ func (n *Node) Acknowledge(c Call) error {
 	case e.Outcome() == nil:
 		return fmt.Errorf("%w: call %s", ErrNotFinished, c.ID)
 	case e.cancelled():
+		e.abandon()
 		return s.setMark(c.ID)
 	}
 	if err := s.settle(c.ID); err != nil {
@@ -86,9 +87,9 @@ func (s *session) refuse(c Call) (*Exec, error) {
 
 func (e *Exec) setCancelled() error {
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.rec.Cancelled = true
-	if err := save(filepath.Join(e.dir, recordFile), e.rec); err != nil {
+	e.mu.Unlock()
+	if err := errors.Join(e.keepRecord(save), durable.SyncDir(filepath.Dir(e.dir))); err != nil {
 		return fmt.Errorf("mark the call as cancelled: %w", err)
 	}
 	return nil

@@ -1,12 +1,16 @@
 package box
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +23,12 @@ type Exec struct {
 	done   chan struct{} // closed when nothing of it runs, and its end is recorded
 	input  chan struct{} // holds one token: who has it may write standard input
 	limits Limits        // of one that was started here
+	active atomic.Bool   // it is being started, or runs
+
+	disk sync.Mutex // held while the record is written; taken before mu
+	gone bool       // nothing is to be kept of it any more; guarded by disk
+
+	noted bool // a record was written while it ran; of who follows the process alone
 
 	mu      sync.Mutex // guards what follows
 	rec     record
@@ -83,6 +93,16 @@ func (e *Exec) ended() (time.Time, bool) {
 	return e.rec.Ended, !e.rec.Ended.IsZero()
 }
 
+// settled says that nothing of it runs, and that its end is recorded.
+func (e *Exec) settled() bool {
+	select {
+	case <-e.done:
+		return true
+	default:
+		return false
+	}
+}
+
 func (e *Exec) cancelled() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -126,9 +146,10 @@ func (e *Exec) wake() {
 // run follows a process to its end. It owns it.
 func (e *Exec) run(p Process, started time.Time, watch watch) {
 	copied := e.copyOutput(p, e.limits)
-	ended := make(chan Exit, 1)
-	go func() { ended <- p.Wait() }()
-	exit := e.attend(ended, func() { e.look(watch, p.Deleted()) })
+	exit := e.attend(p, func() {
+		e.remember()
+		e.look(watch, p.Deleted())
+	})
 	e.awaitOutput(p, copied)
 	if in := p.Stdin(); in != nil {
 		_ = in.Close()
@@ -155,15 +176,15 @@ func (e *Exec) look(watch watch, deleted int64) {
 
 // attend waits for the end, and brings it about when the time is up. It looks at the
 // workspace now and then.
-func (e *Exec) attend(ended <-chan Exit, look func()) Exit {
+func (e *Exec) attend(p Process, look func()) Exit {
 	deadline := time.NewTimer(e.limits.Timeout)
 	defer deadline.Stop()
 	pause := time.NewTimer(watchPause)
 	defer pause.Stop()
 	for {
 		select {
-		case exit := <-ended:
-			return exit
+		case <-p.Ended():
+			return p.Wait()
 		case <-deadline.C:
 			e.stop(overLimit(TimedOut, hitTimeout, "the command was ended after "+e.limits.Timeout.String()+", its time limit"))
 		case <-pause.C:
@@ -178,8 +199,93 @@ func (e *Exec) attend(ended <-chan Exit, look func()) Exit {
 // watchPause is the shortest time between two looks at the workspace's size.
 const watchPause = 250 * time.Millisecond
 
-// finish records the end.
+// finish tells of the end and then records it: who follows the command does not wait for
+// the disk. A crash in between makes it a lost one.
 func (e *Exec) finish(exit Exit, wall time.Duration) {
+	e.conclude(exit, wall)
+	runtime.Gosched() // they go first
+	// The end of a quick command may be forgotten by a crash of the machine: it is
+	// lost, then. Others are worth a sync.
+	write := e.note
+	if wall > time.Second {
+		write = save
+	}
+	if err := e.keepRecord(write); err != nil {
+		e.node.o.Log.Error("cannot record the end of a command", "call_id", e.rec.CallID, "error", err)
+	}
+	e.node.journal.known(e)
+	close(e.done)
+}
+
+// remember writes a record of a command that takes its time: the journal does not keep
+// a start for good.
+func (e *Exec) remember() {
+	if e.noted {
+		return
+	}
+	if err := e.keepRecord(e.note); err != nil {
+		e.node.o.Log.Error("cannot record a command", "call_id", e.rec.CallID, "error", err)
+		return
+	}
+	e.noted = true
+	e.node.journal.known(e)
+}
+
+// keepRecord writes the record as it is now, unless nothing is to be kept any more.
+func (e *Exec) keepRecord(write func(path string, value any) error) error {
+	e.disk.Lock()
+	defer e.disk.Unlock()
+	if e.gone {
+		return nil
+	}
+	e.mu.Lock()
+	r := e.rec
+	e.mu.Unlock()
+	if err := e.makeFolder(); err != nil {
+		return err
+	}
+	return write(filepath.Join(e.dir, recordFile), r)
+}
+
+// note is note, in less steps for a record that is not there yet: one that a crash
+// leaves empty counts as none.
+func (e *Exec) note(path string, value any) error {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.Open(path, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+	if errors.Is(err, unix.EEXIST) {
+		return note(path, value)
+	}
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	n, err := unix.Write(fd, raw)
+	if err == nil && n < len(raw) {
+		err = io.ErrShortWrite
+	}
+	return errors.Join(err, unix.Close(fd))
+}
+
+// makeFolder makes the folder of what is kept of it.
+func (e *Exec) makeFolder() error {
+	if err := os.Mkdir(e.dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// abandon has nothing more kept of it.
+func (e *Exec) abandon() {
+	e.disk.Lock()
+	e.gone = true
+	e.disk.Unlock()
+	e.node.journal.known(e)
+}
+
+// conclude tells whoever follows how the command ended.
+func (e *Exec) conclude(exit Exit, wall time.Duration) {
 	var uses []Use
 	if e.network != nil {
 		uses = e.node.o.Network.Uses(*e.network, e.rec.CallID)
@@ -192,18 +298,9 @@ func (e *Exec) finish(exit Exit, wall time.Duration) {
 	o.Hits = append(o.Hits, e.met(exit, &o, wall)...)
 	o.Wall, o.CPU, o.MaxMemory = wall, exit.CPU, exit.MaxMemory
 	o.Truncated = e.written > e.kept
+	e.active.Store(false)
 	e.rec.Outcome, e.rec.Ended, e.process = &o, e.node.o.Now().UTC(), nil
-	// The end of a quick command may be forgotten by a crash of the machine: it is
-	// lost, then. Others are worth a sync.
-	keep := note
-	if wall > time.Second {
-		keep = save
-	}
-	if err := keep(filepath.Join(e.dir, recordFile), e.rec); err != nil && !errors.Is(err, os.ErrNotExist) {
-		e.node.o.Log.Error("cannot record the end of a command", "call_id", e.rec.CallID, "error", err)
-	}
 	e.wake()
-	close(e.done)
 }
 
 // judge tells from all that is known why a command ended. mu is held.

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,19 +24,22 @@ const journalSize = 256 << 10
 // journal has a start on the disk before the command runs, for the price of one
 // synced write into a file whose place on the disk is reserved. Without it a crash
 // of the machine could forget that a command was started: everything else that is
-// remembered of one is written when the kernel likes.
+// remembered of one is written later, at the latest with its end, and when the
+// kernel likes: so a command waits for one sync and for nothing else.
 //
 // One of two files is written; when it is full, the other one is, once all that
 // the other one stands for is on the disk by itself.
 type journal struct {
 	dir string
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards what follows; taken before an Exec's
 	files   [2]*os.File
 	current int
 	at      int64
 	written int64 // starts
 	spare   chan error
+	// alone are the commands of which the journal knows and maybe nothing else.
+	alone map[*Exec]struct{}
 
 	flush  sync.Mutex // held by who syncs; guards what follows
 	synced int64      // starts that are on the disk
@@ -45,6 +50,7 @@ type startEntry struct {
 	Key     Key       `json:"key"`
 	CallID  string    `json:"call_id"`
 	Digest  []byte    `json:"digest"`
+	Argv    []string  `json:"argv,omitempty"` // unless it is long
 	Started time.Time `json:"started"`
 	// Created is when the workspace was: one made later under the same name has
 	// nothing to do with it.
@@ -79,7 +85,7 @@ func readJournal(dir string) (all []startEntry, err error) {
 // openJournal makes an empty journal. What the one before stood for must be on the
 // disk.
 func openJournal(dir string) (*journal, error) {
-	j := &journal{dir: dir, spare: make(chan error, 1)}
+	j := &journal{dir: dir, spare: make(chan error, 1), alone: map[*Exec]struct{}{}}
 	j.spare <- nil
 	for i := range j.files {
 		f, err := os.OpenFile(journalPath(dir, i), os.O_CREATE|os.O_RDWR, 0o600)
@@ -101,9 +107,9 @@ func empty(f *os.File) error {
 	return errors.Join(err, f.Sync())
 }
 
-// add writes a start down. It is on the disk when this returns.
-func (j *journal) add(e startEntry) error {
-	mine, f, err := j.write(e)
+// add writes down the start of a command. It is on the disk when this returns.
+func (j *journal) add(e startEntry, of *Exec) error {
+	mine, f, err := j.write(e, of)
 	if err != nil {
 		return err
 	}
@@ -122,7 +128,7 @@ func (j *journal) add(e startEntry) error {
 	return nil
 }
 
-func (j *journal) write(e startEntry) (mine int64, f *os.File, err error) {
+func (j *journal) write(e startEntry, of *Exec) (mine int64, f *os.File, err error) {
 	text, err := json.Marshal(e)
 	if err != nil {
 		return 0, nil, err
@@ -142,14 +148,24 @@ func (j *journal) write(e startEntry) (mine int64, f *os.File, err error) {
 	}
 	j.at += int64(len(packet))
 	j.written++
+	j.alone[of] = struct{}{}
 	return j.written, f, nil
+}
+
+// known notes that of a command there is a record as well, or that none is needed.
+func (j *journal) known(e *Exec) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.alone, e)
 }
 
 // turn goes on in the other file, and has this one emptied. mu is held.
 func (j *journal) turn() error {
-	if err := <-j.spare; err != nil {
-		j.spare <- err
-		return err
+	if err := <-j.spare; err != nil { // the disk may have room again
+		if err := clearOut(j.files[1-j.current], slices.Collect(maps.Keys(j.alone))); err != nil {
+			j.spare <- err
+			return err
+		}
 	}
 	full := j.files[j.current]
 	// Who syncs the next file has this one's starts counted as well.
@@ -158,14 +174,22 @@ func (j *journal) turn() error {
 		return err
 	}
 	j.current, j.at = 1-j.current, 0
-	go func() { // close waits for it
-		err := unix.Syncfs(int(full.Fd()))
-		if err == nil {
-			err = empty(full)
-		}
-		j.spare <- err
-	}()
+	alone := slices.Collect(maps.Keys(j.alone))
+	go func() { j.spare <- clearOut(full, alone) }() // close waits for it
 	return nil
+}
+
+// clearOut empties a file once what it says is on the disk by itself.
+func clearOut(full *os.File, alone []*Exec) error {
+	for _, e := range alone {
+		if err := e.keepRecord(e.note); err != nil {
+			return err
+		}
+	}
+	if err := unix.Syncfs(int(full.Fd())); err != nil {
+		return err
+	}
+	return empty(full)
 }
 
 func (j *journal) close() error {
@@ -225,5 +249,5 @@ func (n *Node) recallOne(e startEntry) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return save(filepath.Join(dir, recordFile), record{CallID: e.CallID, Digest: e.Digest, Started: e.Started})
+	return save(filepath.Join(dir, recordFile), record{CallID: e.CallID, Digest: e.Digest, Argv: e.Argv, Started: e.Started})
 }

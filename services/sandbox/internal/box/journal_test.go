@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -59,6 +60,72 @@ func TestAStartOfADeletedWorkspaceIsForgotten(t *testing.T) {
 	}
 }
 
+func TestAFullJournalHasRunningCommandsRecorded(t *testing.T) {
+	o := options(t, &fake{})
+	n := openNode(t, o)
+	ensure(t, n, Key{"t", "s"})
+	e := newExec(n, filepath.Join(o.Dir, "t", "s", "execs", "runs"), record{CallID: "runs", Digest: []byte("x"), Started: time.Now()})
+	gone := newExec(n, filepath.Join(o.Dir, "t", "s", "execs", "gone"), record{CallID: "gone", Digest: []byte("x"), Started: time.Now()})
+	for _, x := range []*Exec{e, gone} {
+		if err := n.journal.add(startEntry{CallID: x.rec.CallID}, x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone.abandon()
+	n.journal.mu.Lock()
+	err := n.journal.turn()
+	n.journal.mu.Unlock()
+	n.journal.spare <- errors.Join(err, <-n.journal.spare) // it has ended
+	var r record
+	if err := read(filepath.Join(e.dir, recordFile), &r); err != nil || r.CallID != "runs" || r.Outcome != nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := os.Stat(gone.dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("something is kept of a command that was forgotten: %v", err)
+	}
+	if all, err := readJournal(o.Dir); err != nil || len(all) != 0 {
+		t.Errorf("%d starts, %v", len(all), err)
+	}
+}
+
+func TestALostCommandIsListedWithItsArguments(t *testing.T) {
+	o := options(t, &fake{})
+	n := openNode(t, o)
+	ensure(t, n, Key{"t", "s"})
+	finish(t, n, "a")
+	if err := errors.Join(n.Close(), os.RemoveAll(filepath.Join(o.Dir, "t", "s", "execs", "a"))); err != nil {
+		t.Fatal(err)
+	}
+	n = openNode(t, o)
+	e, err := n.Find(testCall("a"))
+	if err != nil || e.Outcome().Reason != Lost || len(e.Argv()) != 1 || e.Argv()[0] != "x" {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
+
+func TestAnAcknowledgedCommandLeavesNoFolder(t *testing.T) {
+	o := options(t, &fake{})
+	n := openNode(t, o)
+	ensure(t, n, Key{"t", "s"})
+	for i := range 50 { // its end is being recorded meanwhile
+		id := "a" + strconv.Itoa(i)
+		e, _, err := n.Start(t.Context(), testCall(id), 0, Spec{Argv: []string{"x"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Follow(t.Context(), Offsets{}, func(Piece) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Acknowledge(testCall(id)); err != nil {
+			t.Fatal(err)
+		}
+		<-e.done
+	}
+	if left, err := os.ReadDir(filepath.Join(o.Dir, "t", "s", "execs")); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
 func TestAJournalGoesRound(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -67,18 +134,19 @@ func TestAJournalGoesRound(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := strings.Repeat("x", 12_000)
+	nobody := &Exec{gone: true}
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
 			for range 20 { // four times what one file holds, in all
-				if err := j.add(startEntry{CallID: id, Started: time.Unix(1, 0)}); err != nil {
+				if err := j.add(startEntry{CallID: id, Started: time.Unix(1, 0)}, nobody); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	if err := j.add(startEntry{CallID: "last", Started: time.Unix(2, 0)}); err != nil {
+	if err := j.add(startEntry{CallID: "last", Started: time.Unix(2, 0)}, nobody); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.close(); err != nil {

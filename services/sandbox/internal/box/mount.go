@@ -361,7 +361,7 @@ func (s *session) environment(user string) (env []string, err error) {
 // held.
 func (s *session) otherMounts(mounts string) error {
 	for _, e := range s.execs {
-		if e.Outcome() == nil && !e.mark() && e.mounts != mounts {
+		if e.active.Load() && e.mounts != mounts {
 			return fmt.Errorf("%w: command %s: wait for its end, or end it", ErrMountsInUse, e.ID())
 		}
 	}

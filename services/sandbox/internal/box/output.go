@@ -48,10 +48,17 @@ func (e *Exec) copyOutput(p Process, l Limits) <-chan struct{} {
 	return copied
 }
 
+// keepSize is how much output is read at once.
+const keepSize = 128 << 10
+
+var keepBuffers = sync.Pool{New: func() any { return new([keepSize]byte) }}
+
 // keep reads to the end, always: a command never hangs because nobody keeps what
 // it writes.
 func (e *Exec) keep(i int, from io.Reader, l Limits) {
-	buffer := make([]byte, 128<<10)
+	pooled := keepBuffers.Get().(*[keepSize]byte)
+	defer keepBuffers.Put(pooled)
+	buffer := pooled[:]
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
@@ -90,6 +97,9 @@ func (e *Exec) add(i int, b []byte, l Limits) {
 func (e *Exec) write(i int, b []byte) (n int, err error) {
 	s := &e.streams[i]
 	if s.file == nil {
+		if err := e.makeFolder(); err != nil {
+			return 0, err
+		}
 		s.file, err = os.OpenFile(filepath.Join(e.dir, streamFiles[i]), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 		if err != nil {
 			return 0, err
@@ -130,7 +140,7 @@ func (e *Exec) Follow(ctx context.Context, from Offsets, send func(Piece) error)
 			}
 		}
 	}()
-	buffer := make([]byte, pieceSize)
+	var buffer []byte // most commands say little
 	for {
 		e.mu.Lock()
 		sizes := Offsets{e.streams[Stdout].size, e.streams[Stderr].size}
@@ -147,6 +157,9 @@ func (e *Exec) Follow(ctx context.Context, from Offsets, send func(Piece) error)
 					return Outcome{}, err
 				}
 				files[i] = f
+			}
+			if buffer == nil {
+				buffer = make([]byte, pieceSize)
 			}
 			n, err := files[i].ReadAt(buffer[:min(pieceSize, sizes[i]-from[i])], from[i])
 			if n == 0 {

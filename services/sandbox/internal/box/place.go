@@ -117,7 +117,7 @@ func (s *session) stopAll(why string) {
 // anyRunning tells whether a command runs. mu is held.
 func (s *session) anyRunning() bool {
 	for _, e := range s.execs {
-		if e.Outcome() == nil && !e.mark() {
+		if !e.settled() {
 			return true
 		}
 	}

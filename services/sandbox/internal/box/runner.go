@@ -70,6 +70,18 @@ type Command struct {
 	Limits   Limits        // of the command, at most the sandbox's
 	Stdin    bool          // whether standard input will be written
 	Terminal *TerminalSize // nil for none
+	// Before is called when all is prepared, before the command's first instruction, and
+	// again when all is prepared anew. Its error is Start's, and nothing runs. Nil:
+	// nothing need be done.
+	Before func() error
+}
+
+// Await calls Before.
+func (c *Command) Await() error {
+	if c.Before == nil {
+		return nil
+	}
+	return c.Before()
 }
 
 // Owner is the host user that owns a workspace and runs its commands. UID -1 is
@@ -101,6 +113,8 @@ type Process interface {
 	Deleted() int64
 	// Kill ends the command and everything that it started, at once.
 	Kill()
+	// Ended is closed when the command has ended: Wait is short from then on.
+	Ended() <-chan struct{}
 	// Wait waits until nothing of the command runs any more, and releases what
 	// bounded it.
 	Wait() Exit

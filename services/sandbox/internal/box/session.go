@@ -123,12 +123,13 @@ func (s *session) loadExecs() error {
 	return nil
 }
 
+// running are the commands that run, or whose end is not recorded yet.
 func (s *session) running() []*Exec {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []*Exec
 	for _, e := range s.execs {
-		if e.Outcome() == nil && !e.mark() {
+		if !e.settled() {
 			all = append(all, e)
 		}
 	}
@@ -221,7 +222,10 @@ func (s *session) drop(id string) {
 
 // forget deletes what is kept of an exec. mu is held.
 func (s *session) forget(id string) {
-	delete(s.execs, id)
+	if e := s.execs[id]; e != nil {
+		e.abandon()
+		delete(s.execs, id)
+	}
 	if err := os.RemoveAll(s.path("execs", id)); err != nil {
 		s.node.o.Log.Error("cannot delete the result of a command", "error", err)
 	}

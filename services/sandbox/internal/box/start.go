@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Start starts a command, or finds the one that was started for the call before.
@@ -66,15 +66,22 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 	if err := s.node.reserve(); err != nil {
 		return nil, err
 	}
-	e, err := s.record(c, spec)
+	e, entry, err := s.newExec(c, spec)
 	if err != nil {
 		s.node.unreserve()
-		return nil, fmt.Errorf("record the command: %w", err)
+		return nil, err
 	}
 	e.limits, e.mounts = limits, shown
+	e.active.Store(true)
 	s.execs[c.ID] = e
 	ended := s.node.o.Observer.Started(ctx, c, spec.Argv)
-	p, err := s.node.o.Runner.Start(ctx, s.command(c, spec, limits, shown, env))
+	command := s.command(c, spec, limits, shown, env)
+	var unrecorded error
+	command.Before = sync.OnceValue(func() error {
+		unrecorded = s.node.journal.add(entry, e)
+		return unrecorded
+	})
+	p, err := s.node.o.Runner.Start(ctx, command)
 	var cannot *StartError
 	if errors.As(err, &cannot) {
 		e.closeOutput()
@@ -89,8 +96,11 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 		s.forget(c.ID)
 		ended(Outcome{Reason: NotStarted, Message: err.Error()})
 		s.node.unreserve()
-		if errors.Is(err, ErrTooManySandboxes) {
+		switch {
+		case errors.Is(err, ErrTooManySandboxes):
 			return nil, err
+		case unrecorded != nil:
+			return nil, fmt.Errorf("record the command: %w", unrecorded)
 		}
 		return nil, fmt.Errorf("%w: %w", ErrIsolation, err)
 	}
@@ -117,7 +127,7 @@ func (e *Exec) begin(p Process) {
 func (s *session) room() error {
 	n := 0
 	for _, e := range s.execs {
-		if e.Outcome() == nil && !e.mark() {
+		if e.active.Load() {
 			n++
 		}
 	}
@@ -182,29 +192,34 @@ func (s *session) watch(l Limits, deleted int64) (limit, why string) {
 	return u.exceeds(l)
 }
 
-// record writes down that a command is about to start. mu is held.
-func (s *session) record(c Call, spec Spec) (*Exec, error) {
+// longArgv is from how many bytes on the arguments of a command are left out of the
+// journal. They are in its record, soon.
+const longArgv = 2048
+
+// newExec makes what is known of a command, and the entry that must be in the journal
+// before it starts. mu is held.
+func (s *session) newExec(c Call, spec Spec) (*Exec, startEntry, error) {
 	if !callID.MatchString(c.ID) {
-		return nil, fmt.Errorf("call id %q is not valid", c.ID)
+		return nil, startEntry{}, fmt.Errorf("call id %q is not valid", c.ID)
 	}
-	dir := s.path("execs", c.ID)
 	r := record{CallID: c.ID, Digest: spec.digest(), Argv: spec.Argv, Started: s.node.o.Now()}
-	e := newExec(s.node, dir, r)
+	e := newExec(s.node, s.path("execs", c.ID), r)
 	e.stdin = spec.Stdin
 	if s.meta.Network != "" {
 		e.network = &s.key
 	}
 	entry := startEntry{Key: s.key, CallID: c.ID, Digest: r.Digest, Started: r.Started, Created: s.meta.Created}
-	synced := make(chan error, 1)
-	go func() { synced <- s.node.journal.add(entry) }() // the disk works while the rest is made
-	err := os.Mkdir(dir, 0o700)
-	if err == nil || errors.Is(err, os.ErrExist) {
-		err = note(filepath.Join(dir, recordFile), r)
+	if length(spec.Argv) < longArgv {
+		entry.Argv = spec.Argv
 	}
-	if err := errors.Join(err, <-synced); err != nil {
-		return nil, err
+	return e, entry, nil
+}
+
+func length(argv []string) (bytes int) {
+	for _, a := range argv {
+		bytes += len(a)
 	}
-	return e, nil
+	return bytes
 }
 
 func (s *session) command(c Call, spec Spec, l Limits, mounts string, env []string) Command {

@@ -26,8 +26,13 @@ type endless struct {
 func (p *endless) Kill()      { p.once.Do(func() { close(p.end) }) }
 func (p *endless) Wait() Exit { <-p.end; return Exit{Signal: 9} }
 
-func (f *freezer) Start(context.Context, Command) (Process, error) {
+func (p *endless) Ended() <-chan struct{} { return p.end }
+
+func (f *freezer) Start(_ context.Context, c Command) (Process, error) {
 	f.starts++
+	if err := c.Await(); err != nil {
+		return nil, err
+	}
 	none := func() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
 	return &endless{ended: ended{out: none(), err: none()}, end: make(chan struct{})}, nil
 }

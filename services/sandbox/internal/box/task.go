@@ -105,8 +105,6 @@ func await(ctx context.Context, p Process, t Task, l Limits, count func() (*Usag
 	if p.Stderr() != nil {
 		copies.Go(func() { drain(p.Stderr(), t.Stderr, l.FloodBytes, flood) })
 	}
-	ended := make(chan Exit, 1)
-	go func() { ended <- p.Wait() }()
 	deadline := time.NewTimer(l.Timeout)
 	defer deadline.Stop()
 	look := time.NewTimer(watchPause)
@@ -114,7 +112,8 @@ func await(ctx context.Context, p Process, t Task, l Limits, count func() (*Usag
 	gone := ctx.Done()
 	for {
 		select {
-		case exit := <-ended:
+		case <-p.Ended():
+			exit := p.Wait()
 			awaitCopies(p, &copies)
 			if u, err := count(); err == nil && u != nil && u.over(room) != "" && why.Reason == "" {
 				why = Outcome{Reason: WorkspaceLimit, Message: u.over(room)}

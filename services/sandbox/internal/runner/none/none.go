@@ -56,6 +56,9 @@ func (r *Runner) Start(ctx context.Context, c box.Command) (box.Process, error) 
 	if c.Sandbox.Network != "" {
 		return nil, errors.New("the workspace has rules for its network, which the driver `none` cannot keep: commands would have all of the machine's")
 	}
+	if err := c.Await(); err != nil {
+		return nil, err
+	}
 	p := &process{r: r, workspace: c.Sandbox.Workspace, mark: markName + "=" + rand.Text(), ended: make(chan struct{})}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -200,6 +200,9 @@ func (p *process) Signal(number int) error {
 // Kill implements box.Process. What the command started ends with it, in follow.
 func (p *process) Kill() { _ = p.Signal(int(unix.SIGKILL)) }
 
+// Ended implements box.Process.
+func (p *process) Ended() <-chan struct{} { return p.ended }
+
 // Wait implements box.Process.
 func (p *process) Wait() box.Exit {
 	<-p.ended

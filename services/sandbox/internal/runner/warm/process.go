@@ -88,6 +88,13 @@ func (s *sandbox) start(c box.Command) (*process, error) {
 		}
 	}
 	p.met = s.counts()
+	if !request.Hold {
+		if err := c.Await(); err != nil {
+			p.clear()
+			ends.closeOurs()
+			return nil, err
+		}
+	}
 	if err := s.sendCommand(request, ends.child()); err != nil {
 		if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, os.ErrDeadlineExceeded) {
 			err = errGone // nothing was started
@@ -186,6 +193,9 @@ func (p *process) awaitStart(c box.Command, held bool) error {
 	pid, err := hostPid(pidfd)
 	if err == nil {
 		err = p.group.Add(pid)
+	}
+	if err == nil {
+		err = c.Await()
 	}
 	if err == nil {
 		err = p.sb.send(wire.EncodeID(wire.Go, p.id))
@@ -326,6 +336,9 @@ func (p *process) Signal(number int) error {
 	}
 	return nil
 }
+
+// Ended implements box.Process.
+func (p *process) Ended() <-chan struct{} { return p.ended }
 
 // Wait implements box.Process.
 func (p *process) Wait() box.Exit {

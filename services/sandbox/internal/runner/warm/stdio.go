@@ -1,6 +1,7 @@
 package warm
 
 import (
+	"errors"
 	"io"
 	"os"
 
@@ -12,16 +13,19 @@ import (
 
 // stdio are both ends of a command's standard streams.
 type stdio struct {
-	null                        *os.File // the runner's
-	childIn, childOut, childErr *os.File
+	null                        *os.File       // the runner's
+	childIn, childOut, childErr int            // none: not there
 	in                          io.WriteCloser // nil for none
 	out, errOut                 io.ReadCloser  // errOut is nil on a terminal
 	terminal                    *os.File       // nil for none
 }
 
+// none stands for no descriptor.
+const none = -1
+
 // null is /dev/null, which commands without input read; it stays the runner's.
 func newStdio(c box.Command, null *os.File) (*stdio, error) {
-	s := &stdio{null: null}
+	s := &stdio{null: null, childIn: none, childOut: none, childErr: none}
 	if err := s.open(c); err != nil {
 		s.closeChild()
 		s.closeOurs()
@@ -37,18 +41,51 @@ func (s *stdio) open(c box.Command) error {
 	if err := s.openInput(c); err != nil {
 		return err
 	}
-	out, childOut, err := os.Pipe()
-	if err != nil {
+	var err error
+	if s.out, s.childOut, err = outputOf(c.Sandbox.Owner); err != nil {
 		return err
 	}
-	s.out, s.childOut = out, childOut
-	errOut, childErr, err := os.Pipe()
-	if err != nil {
-		return err
+	s.errOut, s.childErr, err = outputOf(c.Sandbox.Owner)
+	return err
+}
+
+// outputOf makes a pipe for output, whose one end is an owner's, so that a command can
+// open its own standard streams again by their names in /dev and /proc. Only our end is the poller's: it would wake up for
+// each change of the other.
+func outputOf(o box.Owner) (ours io.ReadCloser, child int, err error) {
+	ends := [2]int{none, none}
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		return nil, none, os.NewSyscallError("pipe2", err)
 	}
-	s.errOut, s.childErr = errOut, childErr
-	widen(out)
-	return give(c.Sandbox.Owner, childOut, childErr)
+	if o != box.Self {
+		err = unix.Fchown(ends[1], o.UID, o.GID)
+	}
+	if err == nil {
+		err = unix.SetNonblock(ends[0], true)
+	}
+	if err != nil {
+		return nil, none, errors.Join(err, unix.Close(ends[0]), unix.Close(ends[1]))
+	}
+	return &output{File: os.NewFile(uintptr(ends[0]), "output")}, ends[1], nil
+}
+
+// output is what a command writes.
+type output struct {
+	*os.File
+	wide bool
+}
+
+// usualPipe is how much a pipe holds.
+const usualPipe = 64 << 10
+
+// Read implements io.Reader. The pipe becomes larger once it was full.
+func (o *output) Read(b []byte) (int, error) {
+	n, err := o.File.Read(b)
+	if n >= usualPipe && !o.wide {
+		o.wide = true
+		widen(o.File)
+	}
+	return n, err
 }
 
 // outputPipe is how much output a command may be ahead of the service. The usual
@@ -66,15 +103,20 @@ func widen(pipe *os.File) {
 
 func (s *stdio) openInput(c box.Command) error {
 	if !c.Stdin {
-		s.childIn = s.null
+		s.childIn = int(s.null.Fd())
 		return nil
 	}
-	childIn, in, err := os.Pipe()
-	if err != nil {
-		return err
+	ends := [2]int{none, none}
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		return os.NewSyscallError("pipe2", err)
 	}
-	s.childIn, s.in = childIn, in
-	return give(c.Sandbox.Owner, childIn)
+	s.childIn = ends[0]
+	err := unix.SetNonblock(ends[1], true)
+	s.in = os.NewFile(uintptr(ends[1]), "input")
+	if err == nil && c.Sandbox.Owner != box.Self {
+		err = unix.Fchown(s.childIn, c.Sandbox.Owner.UID, c.Sandbox.Owner.GID)
+	}
+	return err
 }
 
 // setTerminal takes the terminal that init made.
@@ -82,37 +124,23 @@ func (s *stdio) setTerminal(master *os.File) {
 	s.terminal, s.in, s.out = master, terminal.Input{File: master}, terminal.Output{File: master}
 }
 
-// give makes files an owner's, so that a command can open its own standard
-// streams again by their names in /dev and /proc.
-func give(o box.Owner, files ...*os.File) error {
-	if o == box.Self {
-		return nil
-	}
-	for _, f := range files {
-		if err := f.Chown(o.UID, o.GID); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // child are the ends to hand over: none for a terminal.
-func (s *stdio) child() []*os.File {
-	if s.childIn == nil {
+func (s *stdio) child() []int {
+	if s.childIn == none {
 		return nil
 	}
-	return []*os.File{s.childIn, s.childOut, s.childErr}
+	return []int{s.childIn, s.childOut, s.childErr}
 }
 
 // closeChild closes the ends that only the command needs: as long as one is open
 // here, its output has no end.
 func (s *stdio) closeChild() {
-	for _, f := range []*os.File{s.childIn, s.childOut, s.childErr} {
-		if f != nil && f != s.null {
-			_ = f.Close()
+	for _, fd := range []*int{&s.childIn, &s.childOut, &s.childErr} {
+		if *fd != none && *fd != int(s.null.Fd()) {
+			_ = unix.Close(*fd)
 		}
+		*fd = none
 	}
-	s.childIn, s.childOut, s.childErr = nil, nil, nil
 }
 
 func (s *stdio) closeOurs() {

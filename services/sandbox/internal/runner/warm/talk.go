@@ -84,14 +84,10 @@ func (s *sandbox) send(packet []byte, files ...int) error {
 }
 
 // sendCommand asks init to start a command. A long one goes by a file.
-func (s *sandbox) sendCommand(c *wire.Command, streams []*os.File) error {
-	var files []int
-	for _, f := range streams {
-		files = append(files, int(f.Fd()))
-	}
+func (s *sandbox) sendCommand(c *wire.Command, streams []int) error {
 	packet := c.Encode()
 	if len(packet) <= wire.MaxPacket {
-		return s.send(packet, files...)
+		return s.send(packet, streams...)
 	}
 	fd, err := unix.MemfdCreate("command", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -102,7 +98,7 @@ func (s *sandbox) sendCommand(c *wire.Command, streams []*os.File) error {
 	if _, err := f.Write(packet); err != nil {
 		return err
 	}
-	return s.send([]byte{byte(wire.Long)}, append([]int{fd}, files...)...)
+	return s.send([]byte{byte(wire.Long)}, append([]int{fd}, streams...)...)
 }
 
 // follow hears init out, until the sandbox has ended, and then tidies up. What is
