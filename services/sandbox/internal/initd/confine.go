@@ -12,11 +12,17 @@ import (
 
 // confine does to init, and so to whatever it starts, what the program that made
 // the sandbox leaves to it: `limit:ID=VALUE` lowers a process limit, `filter`
-// installs the system call filter.
+// installs the system call filter; others are verify's.
 func confine(words []string) error {
 	for _, w := range words {
 		if w == "filter" {
 			if err := seccomp.Install(); err != nil {
+				return err
+			}
+			continue
+		}
+		if known, err := verify(w); known {
+			if err != nil {
 				return err
 			}
 			continue

@@ -6,6 +6,10 @@
 // socket, and its own memory is closed to them. When it ends, for whatever
 // reason, the kernel ends everything in the sandbox.
 //
+// Where the service is elsewhere, init speaks with it over its standard input and
+// output (`stream`, see relay), beside a first process that only keeps the sandbox
+// open (`pause`); its end is then told by whoever made the sandbox.
+//
 // One thread starts all commands and holds those that wait before their first
 // instruction, for only the thread that started a command may let it go. One
 // goroutine reaps.
@@ -32,7 +36,21 @@ func main() {
 	}
 }
 
+// link is init's end of its socket.
+var link = wire.FD
+
 func run() error {
+	words := os.Args[1:]
+	if len(words) > 0 && words[0] == "pause" {
+		return pause()
+	}
+	streamed := len(words) > 0 && words[0] == "stream"
+	if streamed {
+		words = words[1:]
+		if err := alone(); err != nil {
+			return err
+		}
+	}
 	// Nobody but this process may look into it.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("close its memory: %w", err)
@@ -43,8 +61,15 @@ func run() error {
 	if err := withstandSignals(); err != nil {
 		return err
 	}
-	if err := confine(os.Args[1:]); err != nil {
+	if err := confine(words); err != nil {
 		return err
+	}
+	if streamed {
+		socket, err := startRelay()
+		if err != nil {
+			return err
+		}
+		link = socket
 	}
 	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
@@ -82,5 +107,5 @@ func send(p wire.Reply, files ...int) error {
 	if len(files) > 0 {
 		rights = unix.UnixRights(files...)
 	}
-	return unix.Sendmsg(wire.FD, p.Encode(), rights, nil, unix.MSG_NOSIGNAL)
+	return unix.Sendmsg(link, p.Encode(), rights, nil, unix.MSG_NOSIGNAL)
 }

@@ -49,7 +49,7 @@ func newStarter(wake int) *starter {
 // serve does what the service asks for, until it is gone.
 func (s *starter) serve() error {
 	packet, rights := make([]byte, wire.MaxPacket), make([]byte, unix.CmsgSpace(4*4))
-	poll := []unix.PollFd{{Fd: wire.FD, Events: unix.POLLIN}, {Fd: int32(s.wake), Events: unix.POLLIN}}
+	poll := []unix.PollFd{{Fd: int32(link), Events: unix.POLLIN}, {Fd: int32(s.wake), Events: unix.POLLIN}}
 	for {
 		if _, err := unix.Poll(poll, -1); err != nil && !errors.Is(err, unix.EINTR) {
 			return err
@@ -62,7 +62,7 @@ func (s *starter) serve() error {
 		if poll[0].Revents == 0 {
 			continue
 		}
-		n, nr, _, _, err := unix.Recvmsg(wire.FD, packet, rights, unix.MSG_CMSG_CLOEXEC)
+		n, nr, _, _, err := unix.Recvmsg(link, packet, rights, unix.MSG_CMSG_CLOEXEC)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
@@ -93,6 +93,8 @@ func (s *starter) handle(packet, rights []byte) error {
 			return err
 		}
 		return s.release(id)
+	case wire.Signal:
+		return s.signal(packet)
 	case wire.Listen:
 		return listen()
 	case wire.Long:
@@ -112,6 +114,23 @@ func (s *starter) handle(packet, rights []byte) error {
 		return fmt.Errorf("%d files beside a command, not %d", len(streams), want)
 	}
 	return s.start(c, streams)
+}
+
+// signal sends a signal to a command's process group. One that has ended takes no
+// harm.
+func (s *starter) signal(packet []byte) error {
+	id, number, err := wire.DecodeSignal(packet)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock() // so that it is not reaped, and its number another's
+	defer s.mu.Unlock()
+	for pid, c := range s.commands {
+		if c.id == id {
+			_ = unix.Kill(-pid, unix.Signal(number))
+		}
+	}
+	return nil
 }
 
 func parseFiles(rights []byte) ([]int, error) {

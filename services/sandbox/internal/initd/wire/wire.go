@@ -40,6 +40,10 @@ const (
 	Go
 	// Listen asks for the listener of the sandbox's way out, with id zero.
 	Listen
+	// Signal sends a signal to a command's process group, and Resize sets its
+	// terminal's size: for a service that init can hand no files to.
+	Signal
+	Resize
 )
 
 // From init to the service.
@@ -142,6 +146,32 @@ func DecodeCommand(b []byte) (*Command, error) {
 	return c, nil
 }
 
+// EncodeSignal makes a Signal's packet.
+func EncodeSignal(id uint64, number uint32) []byte {
+	return binary.LittleEndian.AppendUint32(EncodeID(Signal, id), number)
+}
+
+// DecodeSignal reads what EncodeSignal made.
+func DecodeSignal(b []byte) (id uint64, number uint32, err error) {
+	r := reader{b: b}
+	r.byte()
+	id, number = r.uint64(), r.uint32()
+	return id, number, r.whole()
+}
+
+// EncodeResize makes a Resize's packet.
+func EncodeResize(id uint64, rows, columns uint16) []byte {
+	return binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(EncodeID(Resize, id), rows), columns)
+}
+
+// DecodeResize reads what EncodeResize made.
+func DecodeResize(b []byte) (id uint64, rows, columns uint16, err error) {
+	r := reader{b: b}
+	r.byte()
+	id, rows, columns = r.uint64(), r.uint16(), r.uint16()
+	return id, rows, columns, r.whole()
+}
+
 // EncodeID makes a packet of a kind and a command's id alone.
 func EncodeID(k Kind, id uint64) []byte {
 	return binary.LittleEndian.AppendUint64([]byte{byte(k)}, id)
@@ -184,8 +214,8 @@ func DecodeReply(b []byte) (Reply, error) {
 	default:
 		return Reply{}, ErrMalformed
 	}
-	if r.bad || len(r.b) > 0 {
-		return Reply{}, ErrMalformed
+	if err := r.whole(); err != nil {
+		return Reply{}, err
 	}
 	return p, nil
 }
@@ -215,6 +245,14 @@ func (r *reader) take(n int) []byte {
 	b := r.b[:n]
 	r.b = r.b[n:]
 	return b
+}
+
+// whole says whether the packet was read to its end.
+func (r *reader) whole() error {
+	if r.bad || len(r.b) > 0 {
+		return ErrMalformed
+	}
+	return nil
 }
 
 func (r *reader) byte() byte     { return r.take(1)[0] }

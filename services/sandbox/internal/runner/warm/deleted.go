@@ -18,8 +18,12 @@ import (
 //
 // A file that is only mapped into memory, and not open, counts with its size on the
 // disk where the service is root, and otherwise with as much of it as is mapped.
-// One that is under way in a local socket is not seen.
+// One that is under way in a local socket is not seen, nor is any of a sandbox that
+// is elsewhere.
 func (p *process) Deleted() int64 {
+	if p.sb.init == 0 {
+		return 0
+	}
 	h := held{device: p.sb.device, seen: map[uint64]bool{}}
 	who := p.sb.spec.Owner
 	if p.sb.r.own {

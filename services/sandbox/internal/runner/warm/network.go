@@ -80,6 +80,9 @@ func (s *sandbox) become(to box.Sandbox) error {
 
 // lower sets lower limits for a sandbox in which nothing ran yet.
 func (s *sandbox) lower(l box.Limits) error {
+	if s.init == 0 {
+		return errors.New("the limits of a sandbox elsewhere do not change")
+	}
 	if s.group != nil {
 		if err := s.group.Limit(groupOf(l)); err != nil {
 			return err

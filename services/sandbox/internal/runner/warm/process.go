@@ -39,7 +39,8 @@ type process struct {
 	mu     sync.Mutex // guards what follows
 	begun  bool       // started is closed
 	fault  error      // why it was not started
-	pidfd  int        // -1 when there is none
+	live   bool       // it was started, and not waited for since
+	pidfd  int        // -1 when there is none, as of a sandbox that is elsewhere
 	killed bool
 	watch  *time.Timer // ends the sandbox of one that cannot be killed
 	reply  wire.Reply  // Exited; valid once ended is closed
@@ -54,6 +55,9 @@ func (p *process) Stderr() io.ReadCloser { return p.errOut }
 func (p *process) Resize(size box.TerminalSize) error {
 	if p.terminal == nil {
 		return box.ErrNoTerminal
+	}
+	if p.sb.init == 0 {
+		return p.sb.send(wire.EncodeResize(p.id, size.Rows, size.Columns))
 	}
 	return terminal.ResizeFile(p.terminal, size.Rows, size.Columns)
 }
@@ -149,7 +153,7 @@ func (p *process) request(path string, c box.Command) *wire.Command {
 	w := &wire.Command{ID: p.id, Terminal: c.Terminal != nil, Dir: c.Dir, Argv: c.Argv, Env: c.Environment(path, box.HomePath, c.Dir)}
 	w.Rows, w.Columns = terminalSize(c.Terminal)
 	if p.sb.group == nil {
-		w.AddressSpace, w.Processes = uint64(c.Limits.MemoryBytes), uint64(c.Limits.Processes)+helpers
+		w.AddressSpace, w.Processes = uint64(c.Limits.MemoryBytes), uint64(c.Limits.Processes)+p.sb.helpers()
 	}
 	if c.Limits.FileBytes < c.Sandbox.Limits.FileBytes {
 		w.FileSize = uint64(c.Limits.FileBytes)
@@ -247,9 +251,12 @@ func (p *process) hear(reply wire.Reply, files *[]int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case reply.Kind == wire.Started && !p.begun && len(*files) >= 1:
-		p.pidfd = (*files)[0]
-		*files = (*files)[1:]
+	case reply.Kind == wire.Started && !p.begun && (len(*files) >= 1 || p.sb.init == 0):
+		if p.sb.init != 0 {
+			p.pidfd = (*files)[0]
+			*files = (*files)[1:]
+		}
+		p.live = true
 		if p.out == nil { // a terminal
 			if len(*files) != 1 || unix.SetNonblock((*files)[0], true) != nil {
 				return wire.ErrMalformed
@@ -259,7 +266,7 @@ func (p *process) hear(reply wire.Reply, files *[]int) error {
 		}
 	case reply.Kind == wire.Failed && !p.begun:
 		p.fault = &startError{unix.Errno(reply.Errno), reply.Dir}
-	case reply.Kind == wire.Exited && p.begun && p.pidfd >= 0 && p.reply.Kind == 0:
+	case reply.Kind == wire.Exited && p.live && p.reply.Kind == 0:
 		p.reply = reply
 		close(p.ended)
 		return nil
@@ -274,14 +281,15 @@ func (p *process) hear(reply wire.Reply, files *[]int) error {
 	return nil
 }
 
-// lose notes that the sandbox has ended. ooms is its group's count of kills at last.
-func (p *process) lose(ooms int64) {
+// lose notes that the sandbox has ended. ooms is its group's count of kills at last;
+// starved says that it ended for want of memory itself.
+func (p *process) lose(ooms int64, starved bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.reply.Kind != 0 {
 		return // it had ended before
 	}
-	p.lost, p.oom = true, ooms > p.met.OOMKills
+	p.lost, p.oom = true, starved || ooms > p.met.OOMKills
 	if p.out == nil { // a terminal that never was
 		p.out = io.NopCloser(strings.NewReader(""))
 	}
@@ -303,13 +311,17 @@ func (p *process) Kill() {
 // strike kills the command; init kills, or the group does, what it leaves. mu is
 // held.
 func (p *process) strike() {
-	if p.reply.Kind != 0 || p.pidfd < 0 {
+	if p.reply.Kind != 0 || !p.live {
 		return
 	}
 	if p.group != nil {
 		_ = p.group.Kill()
 	}
-	_ = unix.PidfdSendSignal(p.pidfd, unix.SIGKILL, nil, 0)
+	if p.pidfd >= 0 {
+		_ = unix.PidfdSendSignal(p.pidfd, unix.SIGKILL, nil, 0)
+	} else {
+		_ = p.sb.send(wire.EncodeSignal(p.id, uint32(unix.SIGKILL))) // the watch sees to it that it ends
+	}
 	if p.watch == nil {
 		p.watch = time.AfterFunc(killTimeout, p.sb.kill)
 	}
@@ -319,8 +331,11 @@ func (p *process) strike() {
 func (p *process) Signal(number int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.pidfd < 0 || p.reply.Kind != 0 {
+	if !p.live || p.reply.Kind != 0 {
 		return nil
+	}
+	if p.pidfd < 0 {
+		return p.sb.send(wire.EncodeSignal(p.id, uint32(number))) //nolint:gosec // signals are small numbers
 	}
 	s := unix.Signal(number)
 	err := unix.PidfdSendSignal(p.pidfd, s, nil, signalGroup)
@@ -383,6 +398,7 @@ func (p *process) clear() {
 		_ = unix.Close(p.pidfd)
 		p.pidfd = -1
 	}
+	p.live = false
 	lost := p.lost
 	p.mu.Unlock()
 	if p.group != nil && !lost { // otherwise it went with its sandbox's

@@ -8,8 +8,19 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
-// helpers is how many threads of a sandbox are init's.
-const helpers = 12
+// helpers is how many threads of a sandbox are init's, and of one that is elsewhere
+// also those that carry what is said.
+const (
+	helpers       = 12
+	remoteHelpers = 28
+)
+
+func (s *sandbox) helpers() uint64 {
+	if s.init == 0 {
+		return remoteHelpers
+	}
+	return helpers
+}
 
 // Resource is a limit on each process.
 type Resource struct {

@@ -15,6 +15,7 @@
 package warm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,9 @@ type Build struct {
 // after the other, but for Kill.
 type Body interface {
 	// Init is the sandbox's first process, as the host counts. Nothing of the sandbox
-	// outlives it.
+	// outlives it. Zero says that it is no process of this machine: then init hands no
+	// files over but a terminal, processes are reached by way of init, and there are
+	// no control groups.
 	Init() int
 	// Release lets init go.
 	Release() error
@@ -72,6 +75,12 @@ type Body interface {
 	// Wait waits until nothing is left of a sandbox that was killed, and gives back
 	// what the machine keeps for it.
 	Wait() error
+}
+
+// Told is a Body that is told whether its sandbox ended for want of memory, where
+// there are no control groups to ask. It is asked after Wait.
+type Told interface {
+	OutOfMemory() bool
 }
 
 // Options of a Runner.
@@ -92,7 +101,10 @@ type Options struct {
 	// Network serves the listener of a sandbox that has a network, until the sandbox
 	// has ended; it owns the listener. Nil: no sandbox may have one.
 	Network func(s box.Sandbox, l net.Listener) (io.Closer, error)
-	Log     *slog.Logger
+	// MakeTimeout bounds the making of a sandbox; zero takes what is enough on one
+	// machine.
+	MakeTimeout time.Duration
+	Log         *slog.Logger
 }
 
 // Runner is a box.Runner.
@@ -104,6 +116,7 @@ type Runner struct {
 	groups cgroup.Hierarchy
 	max    int
 	idle   time.Duration
+	within time.Duration // the making of a sandbox
 	log    *slog.Logger
 	// network serves the way out of sandboxes; nil: there is none.
 	network func(box.Sandbox, net.Listener) (io.Closer, error)
@@ -130,6 +143,7 @@ func New(o Options) (*Runner, error) {
 	}
 	return &Runner{
 		maker: o.Maker, own: o.Own, path: o.Path, null: null, groups: o.Groups, max: o.Max, idle: o.Idle, log: o.Log,
+		within: cmp.Or(o.MakeTimeout, startTimeout),
 		network: o.Network, warm: map[string][]*sandbox{},
 	}, nil
 }

@@ -28,7 +28,7 @@ type sandbox struct {
 	spec   box.Sandbox
 	device uint64   // of the file system that the workspace is on
 	errOut *os.File // what the sandbox and its init complain of
-	init   int      // the first process, as the host counts
+	init   int      // the first process, as the host counts; zero for none of this machine's
 	group  cgroup.Group
 	socket *net.UnixConn
 	out    io.Closer // serves its way out; nil without a network
@@ -52,6 +52,7 @@ type sandbox struct {
 	body     Body       // nil when there is none
 	pidfd    int        // of init; -1 when there is none
 	doomed   bool       // it is being ended
+	starved  bool       // it ended for want of memory, as its maker was told
 	next     uint64
 	commands map[uint64]*process
 }
@@ -65,7 +66,7 @@ func newSandbox(r *Runner, s box.Sandbox) *sandbox {
 
 // make builds the sandbox and waits for its init. On an error nothing is left.
 func (s *sandbox) make(ctx context.Context, name string) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.r.within)
 	defer cancel()
 	var st unix.Stat_t
 	if err := unix.Stat(s.spec.Workspace, &st); err != nil {
@@ -139,7 +140,10 @@ func (s *sandbox) build(ctx context.Context, name string, socket *os.File) error
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, s.complaint())
 	}
-	fd, err := unix.PidfdOpen(body.Init(), 0)
+	fd := -1
+	if body.Init() != 0 {
+		fd, err = unix.PidfdOpen(body.Init(), 0)
+	}
 	s.mu.Lock()
 	s.body, s.init, s.pidfd = body, body.Init(), fd
 	doomed := s.doomed
@@ -221,6 +225,9 @@ func (s *sandbox) release() {
 func (s *sandbox) forgetBody() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if told, ok := s.body.(Told); ok {
+		s.starved = told.OutOfMemory()
+	}
 	s.body = nil
 	if s.pidfd >= 0 {
 		_ = unix.Close(s.pidfd)

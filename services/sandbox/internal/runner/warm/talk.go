@@ -123,7 +123,7 @@ func (s *sandbox) follow() {
 	s.complain()
 	s.release()
 	for _, p := range lost {
-		p.lose(oom)
+		p.lose(oom, s.starved)
 	}
 	s.r.ended()
 	close(s.gone)

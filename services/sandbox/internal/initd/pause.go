@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// visitTimeout is how long a sandbox stays open to which no service comes.
+const visitTimeout = 2 * time.Minute
+
+// pause keeps a sandbox open, as its first process, that init is then run in beside
+// it. It ends, and so does everything else, when init says so, or when none comes.
+func pause() error {
+	if os.Getpid() != 1 {
+		return errors.New("`pause` is for the first process of a sandbox")
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return err
+	}
+	heard := make(chan os.Signal, 64)
+	signal.Notify(heard)
+	late := time.NewTimer(visitTimeout)
+	for {
+		select {
+		case <-late.C:
+			return errors.New("no service came")
+		case s := <-heard:
+			switch s {
+			case unix.SIGTERM:
+				return nil
+			case unix.SIGUSR1:
+				late.Stop()
+			case unix.SIGCHLD:
+				reapAll()
+			}
+		}
+	}
+}
+
+// reapAll waits for whoever has ended: what an init left that broke down.
+func reapAll() {
+	for {
+		if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); pid <= 0 && !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/initd/stream"
+	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
+	"github.com/fairlead/fairlead/services/sandbox/internal/terminal"
+)
+
+// deafTimeout is after what time init takes the service for gone from which it
+// hears nothing.
+const deafTimeout = 90 * time.Second
+
+// relay stands in for the service where that is elsewhere: it is at the other end
+// of init's socket, makes the files of commands, and carries everything over
+// standard input and output.
+type relay struct {
+	mux    *stream.Mux
+	socket int // the service's end
+	mu     sync.Mutex
+	// terminals are the masters of commands' terminals, by command.
+	terminals map[uint64]int
+}
+
+// startRelay makes the socket of an init whose service is elsewhere, and serves its
+// other end. With the stream, everything in the sandbox ends.
+func startRelay() (socket int, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	r := &relay{socket: pair[1], terminals: map[uint64]int{}}
+	deaf := time.AfterFunc(deafTimeout, func() { endAll("the service was not heard of for " + deafTimeout.String()) })
+	r.mux = stream.New(stream.Options{
+		Read: os.Stdin, Write: os.Stdout, MaxPacket: stream.MaxRequest, Packet: r.request,
+		Heard: func() { deaf.Reset(deafTimeout) },
+	})
+	go func() { endAll(fmt.Sprint("the stream ended: ", r.mux.Run())) }()
+	go func() { endAll(fmt.Sprint("init cannot be heard: ", r.replies())) }()
+	return pair[0], nil
+}
+
+// endAll ends everything in the sandbox, and the program that keeps it open.
+func endAll(why string) {
+	fmt.Fprintln(os.Stderr, "init:", why)
+	_ = unix.Kill(-1, unix.SIGKILL)
+	_ = unix.Kill(1, unix.SIGTERM)
+	os.Exit(1)
+}
+
+// request passes what the service asks for on to init.
+func (r *relay) request(p []byte) error {
+	if len(p) == 0 {
+		return wire.ErrMalformed
+	}
+	switch wire.Kind(p[0]) {
+	case wire.Start:
+		return r.start(p)
+	case wire.Resize:
+		return r.resize(p)
+	}
+	return unix.Sendmsg(r.socket, p, nil, nil, unix.MSG_NOSIGNAL)
+}
+
+// start makes a command's files, and has init start it.
+func (r *relay) start(p []byte) (err error) {
+	c, err := wire.DecodeCommand(p)
+	if err != nil {
+		return err
+	}
+	var theirs []*os.File
+	defer func() {
+		for _, f := range theirs {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	if !c.Terminal {
+		if theirs, err = r.pipes(c.ID); err != nil {
+			return err
+		}
+	}
+	var files []int
+	for _, f := range theirs {
+		files = append(files, int(f.Fd()))
+	}
+	if len(p) <= wire.MaxPacket {
+		return unix.Sendmsg(r.socket, p, unix.UnixRights(files...), nil, unix.MSG_NOSIGNAL)
+	}
+	long, err := inMemory(p)
+	if err != nil {
+		return err
+	}
+	theirs = append(theirs, long)
+	rights := unix.UnixRights(append([]int{int(long.Fd())}, files...)...)
+	return unix.Sendmsg(r.socket, []byte{byte(wire.Long)}, rights, nil, unix.MSG_NOSIGNAL)
+}
+
+// pipes makes the standard streams of a command and returns its ends of them.
+func (r *relay) pipes(id uint64) (theirs []*os.File, err error) {
+	for which := stream.Input; which <= stream.Errors; which++ {
+		read, write, err := os.Pipe()
+		if err != nil {
+			return theirs, err
+		}
+		if which == stream.Input {
+			theirs = append(theirs, read)
+			r.mux.Drain(stream.Channel(id, which), write)
+			continue
+		}
+		theirs = append(theirs, write)
+		r.mux.Pump(stream.Channel(id, which), read)
+	}
+	return theirs, nil
+}
+
+func inMemory(p []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate("command", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "command")
+	if _, err := f.Write(p); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// resize sets the size of a command's terminal. Without one, or with one that was
+// closed, it does nothing.
+func (r *relay) resize(p []byte) error {
+	id, rows, columns, err := wire.DecodeResize(p)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if master, ok := r.terminals[id]; ok {
+		_ = terminal.Resize(master, rows, columns)
+	}
+	return nil
+}
+
+// replies passes on what init says, without the files: those of terminals are
+// carried.
+func (r *relay) replies() error {
+	p, rights := make([]byte, wire.MaxReply), make([]byte, unix.CmsgSpace(2*4))
+	for {
+		n, nr, _, _, err := unix.Recvmsg(r.socket, p, rights, unix.MSG_CMSG_CLOEXEC)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n == 0 {
+			return errors.Join(err, errors.New("it ended"))
+		}
+		files, err := parseFiles(rights[:nr])
+		if err != nil {
+			return err
+		}
+		reply, err := wire.DecodeReply(p[:n])
+		if err != nil {
+			return err
+		}
+		if err := r.reply(reply, p[:n], files); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *relay) reply(reply wire.Reply, p []byte, files []int) error {
+	if reply.Kind == wire.Exited {
+		r.forgetTerminal(reply.ID)
+	}
+	if len(files) > 0 {
+		_ = unix.Close(files[0]) // the process: who is told of it cannot use that
+	}
+	if len(files) < 2 {
+		return r.mux.Send(p)
+	}
+	out, err := r.openTerminal(reply.ID, files[1])
+	if err != nil {
+		return err
+	}
+	if err := r.mux.Send(p); err != nil {
+		return err
+	}
+	r.mux.Pump(stream.Channel(reply.ID, stream.Output), out) // not before it is known
+	return nil
+}
+
+// openTerminal takes what a terminal is to hear, and returns what it says. It has
+// three descriptors: each of the two ends as it likes, and the size is set by the
+// third.
+func (r *relay) openTerminal(id uint64, master int) (io.ReadCloser, error) {
+	var more [2]int
+	for i := range more {
+		fd, err := unix.FcntlInt(uintptr(master), unix.F_DUPFD_CLOEXEC, 3)
+		if err != nil {
+			return nil, err
+		}
+		more[i] = fd
+	}
+	if err := unix.SetNonblock(master, true); err != nil { // of all three
+		return nil, err
+	}
+	r.mu.Lock()
+	r.terminals[id] = master
+	r.mu.Unlock()
+	r.mux.Drain(stream.Channel(id, stream.Input), os.NewFile(uintptr(more[0]), "terminal"))
+	return hanging{terminal.Output{File: os.NewFile(uintptr(more[1]), "terminal")}, r, id}, nil
+}
+
+// hanging is a terminal's output: who does not want to read it any more hangs up.
+type hanging struct {
+	terminal.Output
+	r  *relay
+	id uint64
+}
+
+func (h hanging) Close() error {
+	h.r.forgetTerminal(h.id)
+	return h.Output.Close()
+}
+
+func (r *relay) forgetTerminal(id uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if master, ok := r.terminals[id]; ok {
+		_ = unix.Close(master)
+		delete(r.terminals, id)
+	}
+}

@@ -1,0 +1,97 @@
+// Package stream carries what the service and an init that is elsewhere say to
+// each other, and what commands read and write, over one pair of byte streams.
+//
+// A frame is a kind, a channel, a length and that many bytes. Packets are the
+// messages of package wire. All else is about channels: bytes, in one direction,
+// until their end. A channel's sender may be Window bytes ahead of what its
+// receiver has passed on, so a reader who is slow holds up nobody but its writer,
+// and what is kept in memory is bounded by the number of channels.
+//
+// Neither side believes the other: what is no frame, or is more than was granted,
+// ends the stream.
+package stream
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+)
+
+const (
+	// Window is how many bytes of a channel may be under way.
+	Window = 256 << 10
+	// MaxData bounds a frame's bytes of a channel.
+	MaxData = 32 << 10
+	// MaxRequest bounds a packet from the service to init: a command's arguments and
+	// environment, of which the kernel takes about 6 MiB at most.
+	MaxRequest = 8 << 20
+)
+
+// ErrMalformed is a stream that does not keep to what is agreed.
+var ErrMalformed = errors.New("malformed stream")
+
+type kind byte
+
+const (
+	packet kind = iota + 1
+	data        // bytes of a channel
+	end         // the sender has no more
+	grant       // the receiver takes so many more bytes
+	stop        // the receiver takes nothing any more
+	ping        // the peer is there
+)
+
+// Channels of a command. A terminal's are the first and second.
+const (
+	Input = iota
+	Output
+	Errors
+)
+
+// Channel is the number of one of a command's channels.
+func Channel(id uint64, which int) uint64 { return id<<2 | uint64(which) } //nolint:gosec // one of three
+
+const headerSize = 13
+
+type frame struct {
+	kind    kind
+	channel uint64
+	body    []byte
+}
+
+func writeFrame(w io.Writer, f frame) error {
+	b := make([]byte, 0, headerSize+len(f.body))
+	b = append(b, byte(f.kind))
+	b = binary.LittleEndian.AppendUint64(b, f.channel)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(f.body))) //nolint:gosec // bounded by who calls
+	_, err := w.Write(append(b, f.body...))
+	return err
+}
+
+// readFrame reads a frame whose packet has at most so many bytes.
+func readFrame(r io.Reader, maxPacket int) (frame, error) {
+	var header [headerSize]byte
+	if _, err := io.ReadFull(r, header[:]); err != nil {
+		return frame{}, err
+	}
+	f := frame{kind: kind(header[0]), channel: binary.LittleEndian.Uint64(header[1:])}
+	length := int(binary.LittleEndian.Uint32(header[9:]))
+	most := 0
+	switch f.kind {
+	case packet:
+		most = maxPacket
+	case data:
+		most = MaxData
+	case grant:
+		most = 4
+	case end, stop, ping:
+	default:
+		return frame{}, ErrMalformed
+	}
+	if length > most || f.kind == grant && length != 4 {
+		return frame{}, ErrMalformed
+	}
+	f.body = make([]byte, length)
+	_, err := io.ReadFull(r, f.body)
+	return f, err
+}

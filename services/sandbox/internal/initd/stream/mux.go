@@ -1,0 +1,303 @@
+package stream
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"sync"
+	"time"
+)
+
+// drainTimeout is how long what was received may wait to be taken once the stream
+// has ended.
+const drainTimeout = 10 * time.Second
+
+// Options of a Mux.
+type Options struct {
+	Read  io.Reader
+	Write io.Writer
+	// MaxPacket bounds what the other side sends.
+	MaxPacket int
+	// Packet takes a packet, which is its own to keep. An error ends the stream.
+	Packet func([]byte) error
+	// Heard is called at each frame; nil for none.
+	Heard func()
+}
+
+// Mux is one end of a stream. Its methods may be called by several goroutines, Run
+// by one.
+type Mux struct {
+	o    Options
+	work sync.WaitGroup
+
+	write sync.Mutex // one frame at a time
+
+	mu        sync.Mutex // guards what follows
+	ended     bool
+	senders   map[uint64]*sender
+	receivers map[uint64]*receiver
+}
+
+// New makes one end. Run must be called.
+func New(o Options) *Mux {
+	return &Mux{o: o, senders: map[uint64]*sender{}, receivers: map[uint64]*receiver{}}
+}
+
+// Run reads the stream to its end, and returns why it ended. Nothing more is read
+// from files then; what was received goes on to be written for a while.
+func (m *Mux) Run() error {
+	r := bufio.NewReaderSize(m.o.Read, MaxData+headerSize)
+	var err error
+	for err == nil {
+		var f frame
+		if f, err = readFrame(r, m.o.MaxPacket); err == nil {
+			if m.o.Heard != nil {
+				m.o.Heard()
+			}
+			err = m.take(f)
+		}
+	}
+	m.finish()
+	return err
+}
+
+// Wait waits until nothing of the mux runs any more, once Run has returned.
+func (m *Mux) Wait() { m.work.Wait() }
+
+// Send sends a packet.
+func (m *Mux) Send(p []byte) error { return m.send(frame{kind: packet, body: p}) }
+
+// Ping tells the other side that this one is there.
+func (m *Mux) Ping() error { return m.send(frame{kind: ping}) }
+
+func (m *Mux) send(f frame) error {
+	m.write.Lock()
+	defer m.write.Unlock()
+	return writeFrame(m.o.Write, f)
+}
+
+func (m *Mux) take(f frame) error {
+	m.mu.Lock()
+	s, r := m.senders[f.channel], m.receivers[f.channel]
+	m.mu.Unlock()
+	switch f.kind {
+	case packet:
+		return m.o.Packet(f.body)
+	case data:
+		if r == nil {
+			return ErrMalformed
+		}
+		return r.add(f.body)
+	case end:
+		if r == nil {
+			return ErrMalformed
+		}
+		r.end()
+	case grant:
+		if s != nil { // it may have ended meanwhile
+			return s.grant(int(binary.LittleEndian.Uint32(f.body)))
+		}
+	case stop:
+		if s != nil {
+			s.stop()
+		}
+	}
+	return nil
+}
+
+// finish has senders stop and receivers come to their end.
+func (m *Mux) finish() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ended = true
+	for _, s := range m.senders {
+		s.stop()
+	}
+	for _, r := range m.receivers {
+		if f, ok := r.to.(interface{ SetWriteDeadline(time.Time) error }); ok {
+			_ = f.SetWriteDeadline(time.Now().Add(drainTimeout))
+		}
+		r.end()
+	}
+}
+
+// Pump sends what is read from a file, to its end, and then closes it.
+func (m *Mux) Pump(channel uint64, from io.ReadCloser) {
+	s := &sender{m: m, channel: channel, from: from, credit: Window}
+	s.changed = sync.NewCond(&s.mu)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ended {
+		_ = from.Close()
+		return
+	}
+	m.senders[channel] = s
+	m.work.Add(1)
+	go func() {
+		defer m.work.Done()
+		s.run()
+	}()
+}
+
+// Drain writes what comes on a channel to a file, to its end, and then closes it.
+func (m *Mux) Drain(channel uint64, to io.WriteCloser) {
+	r := &receiver{m: m, channel: channel, to: to}
+	r.changed = sync.NewCond(&r.mu)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ended {
+		_ = to.Close()
+		return
+	}
+	m.receivers[channel] = r
+	m.work.Add(1)
+	go func() {
+		defer m.work.Done()
+		r.run()
+	}()
+}
+
+// sender is a channel's end that sends.
+type sender struct {
+	m       *Mux
+	channel uint64
+	from    io.ReadCloser
+	changed *sync.Cond
+
+	mu      sync.Mutex // guards what follows
+	credit  int
+	stopped bool
+}
+
+func (s *sender) run() {
+	buffer := make([]byte, MaxData)
+	for {
+		most := s.await()
+		if most == 0 {
+			break
+		}
+		n, err := s.from.Read(buffer[:most])
+		if n > 0 {
+			s.mu.Lock()
+			s.credit -= n
+			s.mu.Unlock()
+			if s.m.send(frame{data, s.channel, buffer[:n]}) != nil {
+				break
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	_ = s.from.Close()
+	s.m.mu.Lock()
+	delete(s.m.senders, s.channel)
+	s.m.mu.Unlock()
+	_ = s.m.send(frame{kind: end, channel: s.channel}) // who cannot hear it is gone
+}
+
+// await waits until something may be sent, and says how much; zero: nothing any
+// more.
+func (s *sender) await() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.credit == 0 && !s.stopped {
+		s.changed.Wait()
+	}
+	if s.stopped {
+		return 0
+	}
+	return min(s.credit, MaxData)
+}
+
+func (s *sender) grant(n int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n > Window-s.credit { // more than was ever sent
+		return ErrMalformed
+	}
+	s.credit += n
+	s.changed.Signal()
+	return nil
+}
+
+// stop ends a reading that waits, too.
+func (s *sender) stop() {
+	s.mu.Lock()
+	s.stopped = true
+	s.changed.Signal()
+	s.mu.Unlock()
+	_ = s.from.Close()
+}
+
+// receiver is a channel's end that receives.
+type receiver struct {
+	m       *Mux
+	channel uint64
+	to      io.WriteCloser
+	changed *sync.Cond
+
+	mu    sync.Mutex // guards what follows
+	kept  []byte     // received, and not yet written
+	busy  int        // bytes that are being written
+	ended bool
+}
+
+func (r *receiver) add(b []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended || len(r.kept)+r.busy+len(b) > Window {
+		return ErrMalformed
+	}
+	r.kept = append(r.kept, b...)
+	r.changed.Signal()
+	return nil
+}
+
+func (r *receiver) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+	r.changed.Signal()
+}
+
+func (r *receiver) run() {
+	var spare []byte
+	broken := false
+	for {
+		b, ok := r.next(spare)
+		if !ok {
+			break
+		}
+		if !broken {
+			if _, err := r.to.Write(b); err != nil {
+				broken = true
+				_ = r.m.send(frame{kind: stop, channel: r.channel})
+			}
+		}
+		r.mu.Lock()
+		r.busy = 0
+		r.mu.Unlock()
+		_ = r.m.send(frame{grant, r.channel, binary.LittleEndian.AppendUint32(nil, uint32(len(b)))}) //nolint:gosec // at most Window
+		spare = b[:0]
+	}
+	_ = r.to.Close()
+	r.m.mu.Lock()
+	delete(r.m.receivers, r.channel)
+	r.m.mu.Unlock()
+}
+
+// next takes what was received, and leaves a buffer in its place; false at the end.
+func (r *receiver) next(spare []byte) ([]byte, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.kept) == 0 && !r.ended {
+		r.changed.Wait()
+	}
+	if len(r.kept) == 0 {
+		return nil, false
+	}
+	b := r.kept
+	r.kept, r.busy = spare, len(b)
+	return b, true
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Where something else made the sandbox, on somebody's word, init looks whether it is
+// what was asked for, and gives up when it is not.
+
+// reachTimeout is how long a network may take to answer, and reachTries how often it
+// is asked: rules of a network may come into force a while after a sandbox begins.
+const (
+	reachTimeout = time.Second
+	reachTries   = 20
+	reachPause   = 500 * time.Millisecond
+)
+
+// alone says whether init is the only one in its process namespace but for the
+// program that keeps it open. It kills everything else there is.
+func alone() error {
+	if os.Getpid() == 1 {
+		return nil
+	}
+	raw, err := os.ReadFile("/proc/1/cmdline")
+	if err != nil {
+		return fmt.Errorf("look at the sandbox's first process: %w", err)
+	}
+	if words := bytes.Split(raw, []byte{0}); len(words) < 2 || string(words[0]) != os.Args[0] || string(words[1]) != "pause" {
+		return errors.New("the sandbox has no process namespace of its own: its first process is not the one that was asked for")
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("take orphans in: %w", err)
+	}
+	return unix.Kill(1, unix.SIGUSR1)
+}
+
+// verify looks for what a word names:
+//
+//	rights             no capability, no new privileges, a filter, not root, a root that is read-only
+//	user-namespace     users that are not the machine's
+//	size:PATH=BYTES    a file system that is no larger
+//	unreachable:IP:PORT  a network in which nobody answers there
+func verify(word string) (known bool, err error) {
+	name, argument, _ := strings.Cut(word, ":")
+	switch name {
+	case "rights":
+		return true, verifyRights()
+	case "user-namespace":
+		return true, verifyUsers()
+	case "size":
+		return true, verifySize(argument)
+	case "unreachable":
+		return true, verifyUnreachable(argument)
+	}
+	return false, nil
+}
+
+func verifyRights() error {
+	raw, err := os.ReadFile("/proc/thread-self/status")
+	if err != nil {
+		return err
+	}
+	has := map[string]string{}
+	for line := range strings.Lines(string(raw)) {
+		name, value, _ := strings.Cut(line, ":")
+		has[name] = strings.TrimSpace(value)
+	}
+	var faults []error
+	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
+		if strings.Trim(has[set], "0") != "" || has[set] == "" {
+			faults = append(faults, fmt.Errorf("it has capabilities (%s %s)", set, has[set]))
+		}
+	}
+	if has["NoNewPrivs"] != "1" {
+		faults = append(faults, errors.New("programs may gain privileges"))
+	}
+	if has["Seccomp"] != "2" {
+		faults = append(faults, errors.New("there is no system call filter"))
+	}
+	if strings.HasPrefix(has["Uid"], "0\t") || strings.HasPrefix(has["Gid"], "0\t") {
+		faults = append(faults, errors.New("commands would be root, or of its group"))
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs("/", &st); err != nil || st.Flags&unix.ST_RDONLY == 0 {
+		faults = append(faults, errors.Join(errors.New("the root is not read-only"), err))
+	}
+	return errors.Join(faults...)
+}
+
+func verifyUsers() error {
+	raw, err := os.ReadFile("/proc/self/uid_map")
+	if err != nil {
+		return err
+	}
+	if fields := strings.Fields(string(raw)); len(fields) >= 3 && fields[0] == "0" && fields[1] == "0" {
+		return errors.New("it has no user namespace of its own: the cluster does not support `hostUsers: false` here")
+	}
+	return nil
+}
+
+func verifySize(argument string) error {
+	path, number, _ := strings.Cut(argument, "=")
+	most, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		return err
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return fmt.Errorf("look at %s: %w", path, err)
+	}
+	if size := st.Blocks * uint64(st.Bsize); size > most+1<<20 || size == 0 { //nolint:gosec // block sizes are positive
+		return fmt.Errorf("%s may hold %d bytes, not %d: the cluster does not bound volumes in memory", path, size, most)
+	}
+	return nil
+}
+
+// verifyUnreachable waits until nobody can be reached at an address at which somebody
+// is.
+func verifyUnreachable(argument string) error {
+	at, err := netip.ParseAddrPort(argument)
+	if err != nil {
+		return err
+	}
+	for range reachTries {
+		answered, err := reach(at)
+		if err != nil || !answered {
+			return err
+		}
+		time.Sleep(reachPause)
+	}
+	return fmt.Errorf("it has a network: %s answers, although commands are to reach nothing: a NetworkPolicy that denies all is missing, or nothing in the cluster enforces it", at)
+}
+
+// reach says whether anybody answers at an address, were it to refuse.
+func reach(at netip.AddrPort) (bool, error) {
+	family, to := unix.AF_INET6, unix.Sockaddr(&unix.SockaddrInet6{Port: int(at.Port()), Addr: at.Addr().As16()})
+	if at.Addr().Is4() {
+		family, to = unix.AF_INET, &unix.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()}
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	switch err := unix.Connect(fd, to); {
+	case err == nil:
+		return true, nil
+	case !errors.Is(err, unix.EINPROGRESS):
+		return errors.Is(err, unix.ECONNREFUSED) && !at.Addr().IsLoopback(), nil
+	}
+	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}} //nolint:gosec // a descriptor
+	for end := time.Now().Add(reachTimeout); ; {
+		n, err := unix.Poll(poll, int(time.Until(end).Milliseconds()))
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n == 0 {
+			return false, err
+		}
+		break
+	}
+	// A refusal that comes at once may be the policy's own, so it counts as none.
+	fault, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	return fault == 0, err
+}

@@ -1,0 +1,225 @@
+// Package remote joins the socket by which package warm speaks with an init to one
+// that is elsewhere, at the end of a pair of byte streams: files of commands that
+// lie beside messages here are carried there.
+package remote
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/initd/stream"
+	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
+)
+
+// pingEvery is how often init hears of the service when there is nothing to say.
+const pingEvery = 30 * time.Second
+
+var errNoListener = errors.New("a sandbox elsewhere hands no listener over")
+
+// Link is a socket that is joined to a stream.
+type Link struct {
+	socket *net.UnixConn // init's end
+	mux    *stream.Mux
+
+	mu        sync.Mutex // guards what follows
+	terminals map[uint64]bool
+}
+
+// Join makes one. The socket stays the caller's. Run must be called.
+func Join(socket *os.File, r io.Reader, w io.Writer) (*Link, error) {
+	c, err := net.FileConn(socket)
+	if err != nil {
+		return nil, err
+	}
+	l := &Link{socket: c.(*net.UnixConn), terminals: map[uint64]bool{}}
+	l.mux = stream.New(stream.Options{Read: r, Write: w, MaxPacket: wire.MaxReply, Packet: l.reply})
+	return l, nil
+}
+
+// Run carries everything to and fro until the stream ends, which an error of either
+// side makes it do; close is called to end it. What commands wrote is written for a
+// while longer, which Wait waits for.
+func (l *Link) Run(end func()) error {
+	stopped, asked := make(chan struct{}), make(chan error, 1)
+	var work sync.WaitGroup
+	work.Go(func() {
+		asked <- l.requests()
+		end()
+	})
+	work.Go(func() { l.ping(stopped) })
+	err := l.mux.Run()
+	close(stopped)
+	_ = l.socket.Close()
+	work.Wait()
+	return errors.Join(err, <-asked)
+}
+
+// Wait waits until nothing of it runs any more, once Run has returned.
+func (l *Link) Wait() { l.mux.Wait() }
+
+func (l *Link) ping(stopped <-chan struct{}) {
+	t := time.NewTicker(pingEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-stopped:
+			return
+		case <-t.C:
+			_ = l.mux.Ping() // the stream's end is seen elsewhere
+		}
+	}
+}
+
+// requests carries what the service asks for.
+func (l *Link) requests() error {
+	packet, rights := make([]byte, wire.MaxPacket), make([]byte, unix.CmsgSpace(4*4))
+	for {
+		n, nr, _, _, err := l.socket.ReadMsgUnix(packet, rights)
+		if err != nil {
+			return ended(err)
+		}
+		if n == 0 {
+			return nil
+		}
+		files, err := open(rights[:nr])
+		if err == nil {
+			err = l.request(packet[:n], files)
+		} else {
+			closeAll(files)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// ended leaves out that a socket was closed which is of no use any more.
+func ended(err error) error {
+	if errors.Is(err, net.ErrClosed) || errors.Is(err, unix.ECONNRESET) {
+		return nil
+	}
+	return err
+}
+
+// request carries one. It owns the files.
+func (l *Link) request(packet []byte, files []*os.File) error {
+	kind := wire.Kind(packet[0])
+	if kind == wire.Long && len(files) > 0 {
+		long, err := io.ReadAll(io.NewSectionReader(files[0], 0, stream.MaxRequest+1))
+		if err := errors.Join(err, files[0].Close()); err != nil {
+			closeAll(files[1:])
+			return err
+		}
+		packet, files, kind = long, files[1:], wire.Start
+	}
+	if kind != wire.Start {
+		closeAll(files)
+		if kind == wire.Listen {
+			return errNoListener
+		}
+		return l.mux.Send(packet)
+	}
+	c, err := wire.DecodeCommand(packet)
+	if err != nil || !c.Terminal && len(files) != 3 || len(packet) > stream.MaxRequest {
+		closeAll(files)
+		return errors.Join(wire.ErrMalformed, err)
+	}
+	if c.Terminal {
+		l.mu.Lock()
+		l.terminals[c.ID] = true
+		l.mu.Unlock()
+		return l.mux.Send(packet)
+	}
+	l.mux.Drain(stream.Channel(c.ID, stream.Output), files[1])
+	l.mux.Drain(stream.Channel(c.ID, stream.Errors), files[2])
+	if err := l.mux.Send(packet); err != nil {
+		return errors.Join(err, files[0].Close())
+	}
+	l.mux.Pump(stream.Channel(c.ID, stream.Input), files[0]) // not before it is known
+	return nil
+}
+
+// reply carries what init says.
+func (l *Link) reply(packet []byte) error {
+	reply, err := wire.DecodeReply(packet)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	terminal := l.terminals[reply.ID]
+	delete(l.terminals, reply.ID)
+	l.mu.Unlock()
+	if reply.Kind != wire.Started || !terminal {
+		_, _, err := l.socket.WriteMsgUnix(packet, nil, nil)
+		return err
+	}
+	theirs, err := l.openTerminal(reply.ID)
+	if err != nil {
+		return err
+	}
+	_, _, err = l.socket.WriteMsgUnix(packet, unix.UnixRights(theirs), nil)
+	return errors.Join(err, unix.Close(theirs))
+}
+
+// openTerminal makes what stands for a terminal here: a socket.
+func (l *Link) openTerminal(id uint64) (theirs int, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return -1, err
+	}
+	out, err := unix.FcntlInt(uintptr(pair[0]), unix.F_DUPFD_CLOEXEC, 3) //nolint:gosec // a descriptor
+	if err != nil {
+		return -1, errors.Join(err, unix.Close(pair[0]), unix.Close(pair[1]))
+	}
+	l.mux.Drain(stream.Channel(id, stream.Output), said{os.NewFile(uintptr(out), "terminal")})
+	l.mux.Pump(stream.Channel(id, stream.Input), os.NewFile(uintptr(pair[0]), "terminal"))
+	return pair[1], nil
+}
+
+// said is where goes what a terminal says. Its end is the end of what is read from it,
+// although the same socket is still open for what it hears.
+type said struct{ *os.File }
+
+func (s said) Close() error {
+	raw, err := s.SyscallConn()
+	if err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) })
+	}
+	return s.File.Close()
+}
+
+// open makes files of what lay beside a message.
+func open(rights []byte) ([]*os.File, error) {
+	if len(rights) == 0 {
+		return nil, nil
+	}
+	messages, err := unix.ParseSocketControlMessage(rights)
+	if err != nil {
+		return nil, err
+	}
+	var files []*os.File
+	for i := range messages {
+		fds, err := unix.ParseUnixRights(&messages[i])
+		if err != nil {
+			return files, err
+		}
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
+			_ = unix.SetNonblock(fd, true) // so that closing ends a reading that waits
+			files = append(files, os.NewFile(uintptr(fd), "command"))
+		}
+	}
+	return files, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
+}
