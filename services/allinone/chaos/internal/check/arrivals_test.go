@@ -72,7 +72,7 @@ func arrivals(t *testing.T) (*record.Run, *script.Script) {
 	}
 
 	f := s.accept(texts[undone], sessionv1.OnActive_ON_ACTIVE_UNSPECIFIED)
-	kept := s.session.Messages
+	kept, files := s.session.Messages, s.session.Effects
 	s.begin(f, texts[undone])
 	begun := s.seq
 	first(texts[undone])
@@ -80,7 +80,7 @@ func arrivals(t *testing.T) (*record.Run, *script.Script) {
 	s.finish(f, interrupted, "ROLLED_BACK", "")
 	s.turn = ""
 	s.add(&event{Body: &sessionv1.Event_SessionRewound{SessionRewound: &sessionv1.SessionRewound{VoidFirstSeq: begun, VoidLastSeq: s.seq, UndoneTurn: f}}})
-	s.session.Messages = kept
+	s.session.Messages, s.session.Effects = kept, files
 	s.begin(g, texts[undoer])
 	s.finish(g, complete, "", s.playSteps(t, sc, texts[undoer]))
 	return s.recording(), sc
@@ -188,8 +188,13 @@ func TestPlantedFaultsAboutArrivalsAreFound(t *testing.T) {
 		{"a call of an interrupted turn went well and had no effect", check.EffectOnce, func(_ *testing.T, s *record.Session) {
 			s.Effects = without(s.Effects, effectOf(s, broken))
 		}},
-		{"a call of an undone turn had its effect twice", check.EffectOnce, func(_ *testing.T, s *record.Session) {
-			s.Effects = append(s.Effects, effectOf(s, undone))
+		{"an undone turn left its effect in the files", check.Files, func(_ *testing.T, s *record.Session) {
+			s.Effects = append(s.Effects, s.Accepted[undone].Text+"/1.1")
+		}},
+		{"the files were kept, and have an undone effect twice", check.EffectOnce, func(t *testing.T, s *record.Session) {
+			i, _ := find(t, s.Log, isRewound)
+			s.Log[i+1].Body = &sessionv1.Event_Warning{Warning: &sessionv1.Warning{Reason: "FILES_KEPT"}}
+			s.Effects = append(s.Effects, s.Accepted[undone].Text+"/1.1", s.Accepted[undone].Text+"/1.1")
 		}},
 		{"an undone turn still counts", check.Voids, func(_ *testing.T, s *record.Session) {
 			for _, e := range s.Log {

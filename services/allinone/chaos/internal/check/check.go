@@ -28,6 +28,9 @@ const (
 	Voids      Rule = "what no longer counts is named exactly"
 	Asked      Rule = "what a person decides is done, once"
 	Operations Rule = "an operation has one result, once"
+	Files      Rule = "files go back with what was undone"
+	Rewinds    Rule = "a return to a checkpoint is done once"
+	Forks      Rule = "a fork is what its source was"
 	Unknown    Rule = "only a sandbox that died makes a call unknown"
 	Transcript Rule = "the transcript is well formed for a model"
 	Restarts   Rule = "steps are restarted only after a fault"
@@ -71,6 +74,8 @@ type Stats struct {
 	Operations, UnknownOperations                    int
 	UnknownCalls                                     int
 	Joined, Interrupted, RolledBack                  int             // turns
+	FilesBack                                        int             // effects that were undone with their turns or steps
+	Rewound, NotRewound, Forks                       int             // returns to checkpoints, those that were refused, forks
 	Approved, Denied, TooLate                        int             // answers of persons
 	Takeovers                                        []time.Duration // undisturbed, sorted
 	Disturbed                                        []time.Duration // with another fault meanwhile, sorted
@@ -90,6 +95,7 @@ func Run(run *record.Run, s *script.Script, l Limits) Report {
 	for _, session := range run.Sessions {
 		c.session(session)
 	}
+	c.forks()
 	c.takeovers()
 	slices.Sort(c.report.Stats.Takeovers)
 	slices.Sort(c.report.Stats.Disturbed)
@@ -118,13 +124,15 @@ func (c *checker) session(s *record.Session) {
 	for _, r := range s.Refused {
 		c.fault(Answered, s, "%s", r)
 	}
-	c.accepted(s, state)
-	c.turns(s, log, state)
-	c.arrivals(s, state)
+	past := log.Past()
+	c.accepted(s, past)
+	c.turns(s, log, past)
+	c.arrivals(s, past)
 	c.voids(s)
-	c.answers(s, state)
-	c.operations(s, state)
-	c.effects(s, state)
+	c.rewinds(s)
+	c.answers(s, past)
+	c.operations(s, past)
+	c.effects(s, past)
 	c.transcript(s, state)
 	c.restarts(s)
 }

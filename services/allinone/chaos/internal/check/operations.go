@@ -94,15 +94,14 @@ func (c *checker) last(s *record.Session, left map[string]int, line string) {
 	}
 	n := left[line]
 	delete(left, line)
-	if n > 1 || n == 0 && succeeded(s, line) && !undone(s, line) {
+	if n > 1 || n == 0 && succeeded(s, line) && !restored(s, line) {
 		c.fault(EffectOnce, s, "the effect %s of an operation is there %d times", line, n)
 	}
 }
 
-// undone says whether a turn was rolled back after the command of a line had been
-// asked for: that brings back the files of before, which an operation that goes on
-// may have changed.
-func undone(s *record.Session, line string) bool {
+// restored says whether files went back after the command of a line had been asked for: to before what an operation that
+// goes on may have changed.
+func restored(s *record.Session, line string) bool {
 	asked := false
 	for _, e := range s.Log {
 		asked = asked || strings.Contains(e.GetToolCallArguments().GetArgumentsJson(), line)

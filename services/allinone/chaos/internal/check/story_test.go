@@ -22,9 +22,12 @@ type story struct {
 	turn    string
 	step    int32
 	seq     int64
+	late    time.Duration // of all that comes
 }
 
-func (s *story) at() time.Time { return origin.Add(time.Duration(s.seq) * 100 * time.Millisecond) }
+func (s *story) at() time.Time {
+	return origin.Add(s.late + time.Duration(s.seq)*100*time.Millisecond)
+}
 
 func (s *story) add(e *event) *event {
 	s.seq++
@@ -101,6 +104,9 @@ func (s *story) finish(turn string, state sessionv1.TurnState, reason, final str
 	for _, row := range s.session.Turns {
 		if row.Name == turn {
 			row.State, row.FinalText = state, final
+			if n := len(s.session.Messages); n > 0 {
+				row.Head = s.session.Messages[n-1].Name
+			}
 		}
 	}
 }
@@ -119,7 +125,11 @@ func (s *story) playStep(st script.Step) {
 	blocks = append(blocks, textBlock(strings.Join(st.Text, "")))
 	for i, c := range st.Calls {
 		id := fmt.Sprintf("%s.%d.%d", s.turn[strings.LastIndexByte(s.turn, '/')+1:], s.step, i)
-		s.add(&event{Body: &sessionv1.Event_ToolCallArguments{ToolCallArguments: &sessionv1.ToolCallArguments{CallId: id, Tool: c.Tool, ArgumentsJson: "echo '" + c.Effect + "' >> effects"}}})
+		arguments := "echo '" + c.Effect + "' >> effects"
+		if c.Last != "" {
+			arguments += "; echo '" + c.Last + "' >> effects"
+		}
+		s.add(&event{Body: &sessionv1.Event_ToolCallArguments{ToolCallArguments: &sessionv1.ToolCallArguments{CallId: id, Tool: c.Tool, ArgumentsJson: arguments}}})
 		if c.Asked {
 			s.add(&event{Body: &sessionv1.Event_ApprovalRequested{ApprovalRequested: &sessionv1.ApprovalRequested{CallId: id, Tool: c.Tool}}})
 			s.session.Answers = append(s.session.Answers, record.Answer{RequestID: "a-" + id, CallID: id, Approved: true})

@@ -9,7 +9,8 @@ import (
 
 // transcript checks the conversation as a model's API would: the user begins, roles alternate, no message is empty, and
 // every tool use has its one result in the very next message. The user may also speak where nobody has answered: when a
-// message joins a turn, or comes after one that was interrupted. An answer that was cut off may have left no message.
+// message joins a turn, or comes after one that was interrupted. An answer that was cut off may have left no message. What a
+// fork has from another session is checked there.
 func (c *checker) transcript(s *record.Session, state *reduce.State) {
 	steps, cut := 0, 0
 	for _, t := range state.Turns {
@@ -21,11 +22,12 @@ func (c *checker) transcript(s *record.Session, state *reduce.State) {
 	assistant, before := 0, sessionv1.Role_ROLE_ASSISTANT
 	var open map[string]bool // the tool uses of the message before
 	parent := ""
+	own := inherited(s)
 	for i, m := range s.Messages {
-		if m.GetRole() == sessionv1.Role_ROLE_ASSISTANT {
+		if i >= own && m.GetRole() == sessionv1.Role_ROLE_ASSISTANT {
 			assistant++
 		}
-		speaks := m.GetRole() == sessionv1.Role_ROLE_USER && i > 0 && s.Messages[i-1].GetTurn() != m.GetTurn()
+		speaks := i < own || m.GetRole() == sessionv1.Role_ROLE_USER && i > 0 && s.Messages[i-1].GetTurn() != m.GetTurn()
 		if m.GetRole() == before && !speaks {
 			c.fault(Transcript, s, "message %d is of %v, as the one before, or begins", i+1, m.GetRole())
 		}

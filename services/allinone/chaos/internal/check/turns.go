@@ -177,7 +177,13 @@ func (c *checker) effects(s *record.Session, state *reduce.State) {
 	for _, line := range s.Effects {
 		left[line]++
 	}
-	allowed := allowedArguments(s)
+	allowed, undone := allowedArguments(s), map[string]bool{}
+	for _, e := range tellEffects(s) {
+		undone[e.line] = !e.undone.IsZero()
+	}
+	for line := range c.inheritedEffects(s) {
+		delete(left, line) // found elsewhere
+	}
 	for _, t := range state.Turns {
 		if t.Into != "" {
 			continue // its calls are those of the turn that it joined
@@ -196,7 +202,11 @@ func (c *checker) effects(s *record.Session, state *reduce.State) {
 				if call.Asked && n > 0 && !strings.Contains(allowed, call.Effect+"'") {
 					c.fault(Asked, s, "the effect %s is there %d times, and nobody allowed it", call.Effect, n)
 				}
-				done := outcome == outcomeOK && (call.Last == "" || succeeded(s, call.Last)) // an operation may be lost after its call went well
+				if undone[call.Effect] {
+					c.undone(s, call, n)
+					continue
+				}
+				done := outcome == outcomeOK && (call.Last == "" || succeeded(s, call.Last) && !restored(s, call.Last)) // an operation may be lost after its call went well
 				if n > 1 || n == 0 && done {
 					c.fault(EffectOnce, s, "the effect %s of a call that ended %v is there %d times", call.Effect, outcome, n)
 				}

@@ -23,7 +23,7 @@ func TestOnlyARollbackAfterTheCommandUndoesItsEffect(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := undone(&record.Session{Log: tt.log}, "x/end"); got != tt.want {
+			if got := restored(&record.Session{Log: tt.log}, "x/end"); got != tt.want {
 				t.Errorf("got %v", got)
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -17,11 +18,15 @@ import (
 // errAgain is an answer after which the same request shall be made again.
 var errAgain = errors.New("try again")
 
-// errNotWaiting is the answer to an approval that nobody waits for: another one came before, or the call is over.
-var errNotWaiting = errors.New("not waiting")
+// errRefused is an answer that says that what was asked for does not fit what there is.
+var errRefused = errors.New("refused")
 
-// reasonNotWaiting is the reason of that answer.
-const reasonNotWaiting = "CALL_NOT_WAITING"
+// refusals are the reasons of such answers: nobody waits for an approval any more, for another one came before or the call
+// is over; a session that is at work cannot be rewound; a checkpoint has made room for others; a turn never began.
+var refusals = []string{"CALL_NOT_WAITING", "TURN_ACTIVE", "CHECKPOINT_NOT_FOUND", "TURN_NOT_ENDED"}
+
+// rewinding is the reason of an answer that asks to wait.
+const rewinding = "SESSION_REWINDING"
 
 // entry is a way into Fairlead: a session replica, or the gateway. Mutations may be repeated with the same key at any
 // entry. Their errors are errAgain, or what no client should get.
@@ -31,8 +36,14 @@ type entry interface {
 	createTurn(ctx context.Context, session, text string, on sessionv1.OnActive, key string) (string, error)
 	// runTurn accepts a turn and follows it until its first event.
 	runTurn(ctx context.Context, session, text, key string) (string, error)
-	// approve brings a person's answer; errNotWaiting.
+	// approve brings a person's answer; errRefused.
 	approve(ctx context.Context, session string, q question, approved bool, key string) error
+	// fork makes a session from the end of a turn, and answers its name; errRefused.
+	fork(ctx context.Context, session, turn, key string) (string, error)
+	// checkpoints are the names of a session's checkpoints.
+	checkpoints(ctx context.Context, session string) ([]string, error)
+	// rewind returns to a checkpoint; errRefused.
+	rewind(ctx context.Context, session, checkpoint, key string) error
 	// follow calls see with every event after a number, until see returns false or the stream ends.
 	follow(ctx context.Context, session string, after int64, see func(*sessionv1.Event) bool) error
 }
@@ -41,10 +52,11 @@ type entry interface {
 type replica struct {
 	address string
 	client  sessionv1.SessionServiceClient
+	points  sessionv1.CheckpointServiceClient
 }
 
 func newReplica(address string, conn grpc.ClientConnInterface) replica {
-	return replica{address, sessionv1.NewSessionServiceClient(conn)}
+	return replica{address, sessionv1.NewSessionServiceClient(conn), sessionv1.NewCheckpointServiceClient(conn)}
 }
 
 func (r replica) name() string { return r.address }
@@ -96,8 +108,11 @@ func judge(method string, err error) error {
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: the stream ended", errAgain)
 	}
-	if apierr.Reason(err) == reasonNotWaiting {
-		return fmt.Errorf("%w: %w", errNotWaiting, err)
+	switch reason := apierr.Reason(err); {
+	case slices.Contains(refusals, reason):
+		return fmt.Errorf("%w: %w", errRefused, err)
+	case reason == rewinding:
+		return fmt.Errorf("%w: %w", errAgain, err)
 	}
 	switch status.Code(err) {
 	case codes.Unavailable, codes.Aborted, codes.DeadlineExceeded, codes.Canceled:

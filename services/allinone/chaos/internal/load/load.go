@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,13 +48,16 @@ type Load struct {
 	entries  []entry
 	lookers  []looker
 	conns    []*grpc.ClientConn
-	sessions []*client
 	stop     chan struct{}
 	drivers  sync.WaitGroup
 	follow   sync.WaitGroup
 	ending   context.Context //nolint:containedctx // ends when followers have to come to the log's end
 	end      context.CancelFunc
 	finished atomic.Int64 // turns
+	forks    atomic.Int64
+
+	mu       sync.Mutex // guards what follows
+	sessions []*client
 }
 
 // client is the clients of one session.
@@ -60,6 +65,7 @@ type client struct {
 	load   *Load
 	number int
 	rand   *rand.Rand
+	gone   chan struct{} // closed when nobody says anything any more
 
 	mu     sync.Mutex // guards what follows
 	record *record.Session
@@ -67,8 +73,8 @@ type client struct {
 	news   chan struct{}   // closed when a turn has ended
 	target int64           // the end of the log, once it is known
 
-	people sync.WaitGroup // who answer questions
-	left   bool           // nobody answers any more
+	people sync.WaitGroup // who answer questions, look at operations and fork
+	left   bool           // nobody does so any more
 }
 
 // Start begins to make load, until Stop.
@@ -79,15 +85,31 @@ func Start(ctx context.Context, o Options) (*Load, error) {
 		l.end()
 		return nil, err
 	}
-	for n := range o.Sessions {
-		c := &client{
-			load: l, number: n, rand: rand.New(rand.NewPCG(o.Seed, uint64(100+n))), //nolint:gosec // a schedule, not a secret
-			record: &record.Session{}, ended: map[string]bool{}, news: make(chan struct{}),
-		}
-		l.sessions = append(l.sessions, c)
+	for range o.Sessions {
+		c := l.client(&record.Session{})
 		l.drivers.Go(func() { c.drive(ctx) })
 	}
 	return l, nil
+}
+
+// client adds the clients of a session.
+func (l *Load) client(s *record.Session) *client {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(l.sessions)
+	c := &client{
+		load: l, number: n, rand: rand.New(rand.NewPCG(l.options.Seed, uint64(100+n))), //nolint:gosec // a schedule, not a secret
+		record: s, ended: map[string]bool{}, news: make(chan struct{}), gone: make(chan struct{}),
+	}
+	l.sessions = append(l.sessions, c)
+	return c
+}
+
+// all are the clients so far.
+func (l *Load) all() []*client {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.sessions)
 }
 
 // connect makes the ways into Fairlead.
@@ -129,7 +151,7 @@ func (l *Load) Stop(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		open := 0
-		for _, c := range l.sessions {
+		for _, c := range l.all() {
 			c.mu.Lock()
 			open += len(c.record.Accepted) - len(c.ended)
 			c.mu.Unlock()
@@ -143,7 +165,7 @@ func (l *Load) Stop(ctx context.Context) error {
 func (l *Load) Close(ctx context.Context, read func(ctx context.Context, s *record.Session) error) ([]*record.Session, error) {
 	var all []*record.Session
 	var errs error
-	for _, c := range l.sessions {
+	for _, c := range l.all() {
 		c.mu.Lock()
 		s := c.record
 		c.mu.Unlock()
@@ -174,6 +196,12 @@ func (c *client) drive(ctx context.Context) {
 	if !ok {
 		return
 	}
+	c.converse(ctx, name, math.MaxInt)
+}
+
+// converse lets people talk in the session for so many rounds, or until the load stops, while others follow.
+func (c *client) converse(ctx context.Context, name string, rounds int) {
+	defer close(c.gone)
 	defer c.leave()
 	c.mu.Lock()
 	c.record.Name = name
@@ -184,7 +212,7 @@ func (c *client) drive(ctx context.Context) {
 		c.load.follow.Go(func() { c.follow(ctx, f, r, i == 0) })
 	}
 	c.mu.Unlock()
-	for turn := 0; ; turn++ {
+	for round := range rounds {
 		select {
 		case <-c.load.stop:
 			return
@@ -192,22 +220,33 @@ func (c *client) drive(ctx context.Context) {
 			return
 		default:
 		}
-		burst := 1
-		if c.rand.IntN(3) == 0 {
-			burst += 1 + c.rand.IntN(3)
-		}
-		for i := range burst {
-			on := sessionv1.OnActive_ON_ACTIVE_UNSPECIFIED
-			if i > 0 { // it mostly arrives during the turn
-				on = arrivals[c.rand.IntN(len(arrivals))]
-				wait(ctx, time.Duration(c.rand.IntN(500))*time.Millisecond)
-			}
-			c.send(ctx, name, script.Text(c.rand.IntN(len(c.load.options.Script.Plans)), fmt.Sprintf("s%03d-t%04d-%d", c.number, turn, i)), on)
-		}
+		c.round(ctx, name, round)
 		if !c.settled(ctx) {
 			return
 		}
+		if c.rand.IntN(rewindOneIn) == 0 {
+			c.rewind(ctx, name)
+		}
 		wait(ctx, time.Duration(c.rand.IntN(200))*time.Millisecond)
+	}
+}
+
+// round sends a message, and now and then a few more while its turn runs.
+func (c *client) round(ctx context.Context, name string, round int) {
+	if c.rand.IntN(forkOneIn) == 0 {
+		c.branch(ctx, name)
+	}
+	burst := 1
+	if c.rand.IntN(3) == 0 {
+		burst += 1 + c.rand.IntN(3)
+	}
+	for i := range burst {
+		on := sessionv1.OnActive_ON_ACTIVE_UNSPECIFIED
+		if i > 0 { // it mostly arrives during the turn
+			on = arrivals[c.rand.IntN(len(arrivals))]
+			wait(ctx, time.Duration(c.rand.IntN(500))*time.Millisecond)
+		}
+		c.send(ctx, name, script.Text(c.rand.IntN(len(c.load.options.Script.Plans)), fmt.Sprintf("s%03d-t%04d-%d", c.number, round, i)), on)
 	}
 }
 
@@ -244,7 +283,7 @@ func (c *client) send(ctx context.Context, session, text string, on sessionv1.On
 }
 
 // mutate makes a request at one entry after the other, with one key, until it is answered.
-// It is not answered when nobody waits for it, which the answer tells then, or when ctx ends.
+// When it is refused the answer tells why; when ctx ends there is none.
 func (c *client) mutate(ctx context.Context, r *rand.Rand, do func(ctx context.Context, e entry, key string) (string, error)) (answer, key string, ok bool) {
 	key = id.New()
 	for ctx.Err() == nil {
@@ -255,7 +294,7 @@ func (c *client) mutate(ctx context.Context, r *rand.Rand, do func(ctx context.C
 		if err == nil {
 			return answer, key, true
 		}
-		if errors.Is(err, errNotWaiting) {
+		if errors.Is(err, errRefused) {
 			return err.Error(), key, false
 		}
 		if !errors.Is(err, errAgain) && ctx.Err() == nil {
@@ -293,72 +332,6 @@ func (c *client) settled(ctx context.Context) bool {
 		case <-news:
 		case <-ctx.Done():
 			return false
-		}
-	}
-}
-
-// saw notes that a turn has ended.
-func (c *client) saw(e *sessionv1.Event) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.ended[e.GetTurn()] {
-		c.ended[e.GetTurn()] = true
-		c.load.finished.Add(1)
-		close(c.news)
-		c.news = make(chan struct{})
-	}
-}
-
-// follow follows the session, over one stream after the other, until it has come to the end of the log, also when the
-// context of people, who answer what it sees asked, has ended.
-func (c *client) follow(people context.Context, f *record.Follower, r *rand.Rand, tell bool) {
-	at := int64(0)
-	deadline := time.Time{}
-	for {
-		ending := c.load.ending.Err() != nil
-		if ending && deadline.IsZero() {
-			deadline = time.Now().Add(30 * time.Second)
-		}
-		c.mu.Lock()
-		session, target := c.record.Name, c.target
-		c.mu.Unlock()
-		if ending && (at >= target || time.Now().After(deadline)) {
-			return
-		}
-		e := c.entry(r)
-		s := &record.Stream{Via: e.name(), After: at, Begin: time.Now()}
-		f.Streams = append(f.Streams, s)
-		most, life := 1+r.IntN(400), time.Duration(200+r.IntN(8000))*time.Millisecond
-		if ending {
-			most, life = 1<<30, 3*time.Second
-		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(people), life)
-		stop := func() bool { return true }
-		if !ending {
-			stop = context.AfterFunc(c.load.ending, cancel) //nolint:contextcheck // the followers' own end
-		}
-		err := e.follow(ctx, session, at, func(ev *sessionv1.Event) bool {
-			s.Events = append(s.Events, ev)
-			at = max(at, ev.GetSeq())
-			if tell && ev.GetTurnFinished() != nil {
-				c.saw(ev)
-			}
-			if tell && ev.GetApprovalRequested() != nil {
-				c.asked(people, ev.GetApprovalRequested(), r.Uint64())
-			}
-			if o := ev.GetOperationStarted(); o != nil && tell {
-				c.began(people, o.GetCallId(), o.GetOperation(), r.Uint64())
-			}
-			return len(s.Events) < most && (!ending || at < target)
-		})
-		stop()
-		cancel()
-		if err != nil {
-			s.Ended = err.Error()
-			if !errors.Is(err, errAgain) {
-				c.refused(e, err)
-			}
-			wait(c.load.ending, time.Duration(r.IntN(100))*time.Millisecond) //nolint:contextcheck // the same
 		}
 	}
 }

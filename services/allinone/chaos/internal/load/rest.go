@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -81,8 +82,12 @@ func (r rest) do(ctx context.Context, method, path, body, accept, key string) (*
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 2000))
 	_ = resp.Body.Close()
 	err = fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, text)
-	if bytes.Contains(text, []byte(`"`+reasonNotWaiting+`"`)) {
-		return nil, fmt.Errorf("%w: %w", errNotWaiting, err)
+	says := func(reason string) bool { return bytes.Contains(text, []byte(`"`+reason+`"`)) }
+	switch {
+	case slices.ContainsFunc(refusals, says):
+		return nil, fmt.Errorf("%w: %w", errRefused, err)
+	case says(rewinding):
+		return nil, fmt.Errorf("%w: %w", errAgain, err)
 	}
 	switch resp.StatusCode {
 	case http.StatusConflict, 499, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:

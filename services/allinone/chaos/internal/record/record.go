@@ -53,7 +53,11 @@ type Fault struct {
 // Session is one session: what clients did and saw of it, and how it was at the end.
 type Session struct {
 	Name     string // as sessions/{session}
+	Fork     *Fork  `json:",omitempty"` // from which other session it was made, if it was
 	Accepted []Accepted
+	Rewinds  []Rewind `json:",omitempty"`
+	// Unforked are turns from which no fork was to be had, because they never began.
+	Unforked []string `json:",omitempty"`
 	Answers  []Answer
 	// Operations are those that the log tells of, by the call that began them.
 	Operations map[string]*Operation `json:",omitempty"`
@@ -65,7 +69,27 @@ type Session struct {
 	Again    []*sessionv1.Event // and from the other
 	Turns    []*sessionv1.Turn
 	Messages []*sessionv1.Message
-	Effects  []string // the lines that commands have appended in the workspace
+	Tree     []*sessionv1.Message // all messages, also those that were left behind, as an export has them
+	Effects  []string             // the lines that commands have appended in the workspace
+}
+
+// Fork is how a session was made from another one.
+type Fork struct {
+	RequestID string
+	From      string   // the other session
+	Turn      string   // the one after which it goes on
+	Others    []string // further answers to the same request, which must be the same
+	// The request was made for the first time at Begin, and acknowledged at Time. The files were copied in between.
+	Begin, Time time.Time
+}
+
+// Rewind is a return to a checkpoint that a client asked for.
+type Rewind struct {
+	RequestID  string
+	Checkpoint string
+	// Refused is why it was not done; empty when it was.
+	Refused string `json:",omitempty"`
+	Time    time.Time
 }
 
 // Accepted is a turn that a server has acknowledged.

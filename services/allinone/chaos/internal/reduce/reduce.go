@@ -59,7 +59,8 @@ func (l *Log) Add(e *sessionv1.Event) error {
 	return nil
 }
 
-// void is a range of numbers in which the events of some turns no longer count, or of all.
+// void is a range of numbers in which the events of some turns no longer count, or of all: then the session went back to
+// a checkpoint.
 type void struct {
 	first, last int64
 	turns       map[string]bool // nil: all
@@ -96,8 +97,10 @@ func (l *Log) voids() []void {
 }
 
 // Counting are the events that count, in order: those that no void range covers, and all that tell of a turn as a whole.
-func (l *Log) Counting() []*sessionv1.Event {
-	void := l.voids()
+func (l *Log) Counting() []*sessionv1.Event { return l.without(l.voids()) }
+
+// without are the events that none of the ranges covers, and all that tell of a turn as a whole.
+func (l *Log) without(void []void) []*sessionv1.Event {
 	var out []*sessionv1.Event
 	for _, e := range l.events {
 		covered := false

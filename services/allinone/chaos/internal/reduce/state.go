@@ -1,6 +1,7 @@
 package reduce
 
 import (
+	"slices"
 	"strings"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -60,9 +61,16 @@ type Call struct {
 }
 
 // State is the state that the log amounts to.
-func (l *Log) State() *State {
+func (l *Log) State() *State { return state(l.Counting()) }
+
+// Past is what the log tells of turns as they ended: also what a return to a checkpoint has left behind since.
+func (l *Log) Past() *State {
+	return state(l.without(slices.DeleteFunc(l.voids(), func(v void) bool { return v.turns == nil })))
+}
+
+func state(events []*sessionv1.Event) *State {
 	s := &State{}
-	for _, e := range l.Counting() {
+	for _, e := range events {
 		s.apply(e)
 	}
 	return s
@@ -109,7 +117,8 @@ func (s *State) apply(e *sessionv1.Event) {
 		t.Finished++
 		t.State, t.Reason, t.Final = b.TurnFinished.GetState(), b.TurnFinished.GetError().GetReason(), b.TurnFinished.GetFinalText()
 	}
-	if e.GetStep() > 0 && !ofTurn(e) { // that a turn waits during a step still counts when the step does not
+	// That a turn waits during a step, or that the step broke off, still counts when the step does not.
+	if e.GetStep() > 0 && !ofTurn(e) && e.GetStepRestarted() == nil {
 		t.step(e.GetStep()).apply(e)
 	}
 }

@@ -1,0 +1,112 @@
+package check
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
+)
+
+// told is what a log tells of a line that a command is to append.
+type told struct {
+	line    string
+	asked   time.Time // when its call was there last
+	seq     int64     // of that event
+	ended   time.Time // when its call had ended; zero if it has not
+	undone  time.Time // when the files went back to before it; zero if they never did
+	certain bool      // its call ended well, and nothing goes on that could append it later
+}
+
+// tellEffects reads a log for the lines that commands are to append: they stand in single quotes before ">>".
+func tellEffects(s *record.Session) []*told {
+	var all []*told
+	byCall, byLine := map[string][]*told{}, map[string]*told{}
+	for i, e := range s.Log {
+		if a := e.GetToolCallArguments(); a != nil {
+			byCall[a.GetCallId()] = nil
+			for _, line := range quoted(a.GetArgumentsJson()) {
+				t := byLine[line]
+				if t == nil {
+					t = &told{line: line}
+					byLine[line], all = t, append(all, t)
+				}
+				t.asked, t.seq, t.ended, t.certain = e.GetTime().AsTime(), e.GetSeq(), time.Time{}, false
+				byCall[a.GetCallId()] = append(byCall[a.GetCallId()], t)
+			}
+		}
+		if f := e.GetToolCallFinished(); f != nil {
+			for _, t := range byCall[f.GetCallId()] {
+				t.ended, t.certain = e.GetTime().AsTime(), f.GetOutcome() == outcomeOK && f.GetOperation() == ""
+			}
+		}
+		if r := e.GetSessionRewound(); r != nil && filesBack(s.Log[i:]) {
+			for _, t := range all {
+				if t.seq >= r.GetVoidFirstSeq() && t.seq <= r.GetVoidLastSeq() && t.undone.IsZero() {
+					t.undone = e.GetTime().AsTime()
+				}
+			}
+		}
+	}
+	return all
+}
+
+// quoted are the parts of a command in single quotes that are lines of effects: they name a turn and a call.
+func quoted(command string) []string {
+	var lines []string
+	for i, part := range strings.Split(command, "'") {
+		if i%2 == 1 && strings.Contains(part, "/") && !slices.Contains(lines, part) {
+			lines = append(lines, part)
+		}
+	}
+	return lines
+}
+
+// filesBack says whether a session went back together with its files, in the log from that event on: always to a
+// checkpoint; when a turn was undone, unless a warning beside it says otherwise.
+func filesBack(log []*event) bool {
+	if log[0].GetSessionRewound().GetCheckpoint() != "" {
+		return true
+	}
+	for _, e := range log[1:] {
+		switch {
+		case e.GetSessionRewound() != nil || e.GetStepStarted() != nil:
+			return true
+		case e.GetWarning().GetReason() == "FILES_KEPT":
+			return false
+		}
+	}
+	return true
+}
+
+// undone checks the effect of a call that was undone. Operations go on, and may write afterwards.
+func (c *checker) undone(s *record.Session, call script.Call, n int) {
+	c.report.Stats.FilesBack++
+	if n > 1 || n > 0 && call.Last == "" {
+		c.fault(Files, s, "the effect %s was undone and is there %d times", call.Effect, n)
+	}
+}
+
+// rewinds checks that the log tells of each return to a checkpoint that was acknowledged, once, and of no other.
+func (c *checker) rewinds(s *record.Session) {
+	told := map[string]int{}
+	for _, e := range s.Log {
+		if point := e.GetSessionRewound().GetCheckpoint(); point != "" {
+			told[point]++
+		}
+	}
+	for _, r := range s.Rewinds {
+		if r.Refused != "" {
+			c.report.Stats.NotRewound++
+			continue
+		}
+		c.report.Stats.Rewound++
+		told[r.Checkpoint]--
+	}
+	for point, n := range told {
+		if n != 0 {
+			c.fault(Rewinds, s, "the log tells of %d more returns to %s than were acknowledged", n, point)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/cluster"
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/load"
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
+)
+
+// reader reads what is there at the end.
+type reader struct {
+	cluster  *cluster.Cluster
+	load     *load.Load
+	conns    []*grpc.ClientConn
+	replicas []sessionv1.SessionServiceClient
+}
+
+func newReader(c *cluster.Cluster, l *load.Load) (*reader, error) {
+	r := &reader{cluster: c, load: l}
+	for _, a := range c.Replicas {
+		conn, err := grpc.NewClient(a, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			r.close()
+			return nil, err
+		}
+		r.conns = append(r.conns, conn)
+		r.replicas = append(r.replicas, sessionv1.NewSessionServiceClient(conn))
+	}
+	return r, nil
+}
+
+func (r *reader) close() {
+	for _, c := range r.conns {
+		_ = c.Close()
+	}
+}
+
+// session completes the record of a session.
+func (r *reader) session(ctx context.Context, s *record.Session) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if s.Log, err = events(ctx, r.replicas[0], s.Name); err != nil {
+		return err
+	}
+	if s.Again, err = events(ctx, r.replicas[1], s.Name); err != nil {
+		return err
+	}
+	s.Turns, err = pages(func(token string) ([]*sessionv1.Turn, string, error) {
+		resp, err := r.replicas[0].ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: s.Name, PageSize: 1000, PageToken: token})
+		return resp.GetTurns(), resp.GetNextPageToken(), err
+	})
+	if err != nil {
+		return err
+	}
+	s.Messages, err = pages(func(token string) ([]*sessionv1.Message, string, error) {
+		resp, err := r.replicas[1].ListMessages(ctx, &sessionv1.ListMessagesRequest{Parent: s.Name, PageSize: 1000, PageToken: token})
+		return resp.GetMessages(), resp.GetNextPageToken(), err
+	})
+	if err != nil {
+		return err
+	}
+	if s.Tree, err = tree(ctx, r.replicas[0], s.Name); err != nil {
+		return err
+	}
+	for call, o := range s.Operations {
+		if o.End, err = r.load.Operation(ctx, 0, call); err != nil {
+			return err
+		}
+		if o.Again, err = r.load.Operation(ctx, 1, call); err != nil {
+			return err
+		}
+	}
+	s.Effects, err = r.cluster.Effects(strings.TrimPrefix(s.Name, "sessions/"), script.Effects)
+	return err
+}
+
+// tree reads all messages of a session, also those that were left behind, from an export.
+func tree(ctx context.Context, c sessionv1.SessionServiceClient, session string) ([]*sessionv1.Message, error) {
+	stream, err := c.ExportSession(ctx, &sessionv1.ExportSessionRequest{Name: session, Format: sessionv1.ExportFormat_EXPORT_FORMAT_JSONL})
+	if err != nil {
+		return nil, err
+	}
+	var file bytes.Buffer
+	for {
+		piece, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		file.Write(piece.GetData())
+	}
+	var all []*sessionv1.Message
+	for line := range bytes.Lines(file.Bytes()) {
+		var object struct{ Message json.RawMessage }
+		if err := json.Unmarshal(line, &object); err != nil {
+			return nil, fmt.Errorf("a line of an export that is none: %w", err)
+		}
+		if object.Message == nil {
+			continue
+		}
+		m := &sessionv1.Message{}
+		if err := protojson.Unmarshal(object.Message, m); err != nil {
+			return nil, fmt.Errorf("a message of an export that is none: %w", err)
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+func events(ctx context.Context, c sessionv1.SessionServiceClient, session string) ([]*sessionv1.Event, error) {
+	return pages(func(token string) ([]*sessionv1.Event, string, error) {
+		resp, err := c.ListEvents(ctx, &sessionv1.ListEventsRequest{Parent: session, PageSize: 1000, PageToken: token})
+		return resp.GetEvents(), resp.GetNextPageToken(), err
+	})
+}
+
+// pages reads a list to its end.
+func pages[T any](read func(token string) ([]T, string, error)) ([]T, error) {
+	var all []T
+	for token := ""; ; {
+		some, next, err := read(token)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+		if next == "" {
+			return all, nil
+		}
+		token = next
+	}
+}
