@@ -1,8 +1,11 @@
 package runnertest
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -138,12 +141,31 @@ func testHanging(t *testing.T, s Subject) {
 	r := s.New(t, Options{})
 	c := s.command(t, "readlink /proc/self/ns/pid > ns; echo ready; sleep 600")
 	p := launch(t, r, c)
-	_ = unix.Kill(initOf(t, c.Sandbox.Workspace), unix.SIGSTOP)
+	stopWhole(t, initOf(t, c.Sandbox.Workspace))
 	p.Kill()
 	if x := finish(p); !x.Lost {
 		t.Errorf("it ended with %+v", x.Exit)
 	}
 	run(t, r, with(c, "echo again")).ran(t, "the next one", "again\n")
+}
+
+// stopWhole stops a process and returns once each of its threads stands still: the
+// signal alone leaves them the time to do one thing more.
+func stopWhole(t *testing.T, pid int) {
+	t.Helper()
+	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for stopped := false; !stopped; {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		if err != nil || len(threads) == 0 || t.Context().Err() != nil {
+			t.Fatalf("it has %d threads: %v", len(threads), err)
+		}
+		stopped = !slices.ContainsFunc(threads, func(thread string) bool {
+			stat, err := os.ReadFile(thread)
+			return err == nil && !bytes.Contains(stat, []byte(") T "))
+		})
+	}
 }
 
 func testUsage(t *testing.T, s Subject) {
