@@ -133,7 +133,9 @@ func takeFootprint(t *testing.T, cfg sandbox.Config) (f footprint) {
 		raw, _ := os.ReadFile(file)
 		f.mounts = max(f.mounts, strings.Count(string(raw), "\n"))
 	}
-	f.groups = countFiles("/sys/fs/cgroup", func(path string, d fs.DirEntry) bool { return d.IsDir() && strings.Contains(path, "/"+cfg.CgroupParent) })
+	f.groups = countFiles("/sys/fs/cgroup", func(path string, d fs.DirEntry) bool {
+		return d.IsDir() && strings.Contains(path, "/"+cfg.CgroupParent)
+	})
 	all := func(string, fs.DirEntry) bool { return true }
 	f.files = countFiles(cfg.Data, all) + countFiles(cfg.OCI.State, all)
 	open, err := os.ReadDir("/proc/self/fd")

@@ -23,6 +23,7 @@ import (
 type peers struct {
 	toolsv1.UnimplementedToolServiceServer
 	toolsv1.UnimplementedCallServiceServer
+	toolsv1.UnimplementedOperationServiceServer
 	sandboxv1.UnimplementedWorkspaceServiceServer
 	sandboxv1.UnimplementedSnapshotServiceServer
 	remote // of repositories
@@ -50,19 +51,21 @@ type peers struct {
 	cleared   []string          // snapshots that were deleted
 	wanted    []*sandboxv1.EnsureWorkspaceRequest
 	unknown   string   // a mount that sandbox does not know
+	looks     map[string]int // how often an operation was looked at; it runs at the first look
 	emptied   []string // whose storage was deleted, as tenant/user
 }
 
 func newPeers() *peers {
 	return &peers{
 		results: map[string]*toolsv1.CallResult{}, cancelled: map[string]bool{}, executed: map[string]int{}, cancels: map[string]context.CancelFunc{},
-		highest: map[string]int64{}, broken: map[string]int{}, users: map[string]string{}, archives: map[string][]byte{}, snapshots: map[string]int{}, states: map[string]string{}, answered: map[string]bool{}, blocked: make(chan string, 100),
+		highest: map[string]int64{}, broken: map[string]int{}, users: map[string]string{}, looks: map[string]int{}, archives: map[string][]byte{}, snapshots: map[string]int{}, states: map[string]string{}, answered: map[string]bool{}, blocked: make(chan string, 100),
 	}
 }
 
 func (p *peers) register(r grpc.ServiceRegistrar) {
 	toolsv1.RegisterToolServiceServer(r, p)
 	toolsv1.RegisterCallServiceServer(r, p)
+	toolsv1.RegisterOperationServiceServer(r, p)
 	sandboxv1.RegisterWorkspaceServiceServer(r, p)
 	sandboxv1.RegisterSnapshotServiceServer(r, p)
 	sandboxv1.RegisterRepositoryServiceServer(r, &p.remote)

@@ -238,3 +238,15 @@ func TestAnOperationBelongsToItsSession(t *testing.T) {
 		}
 	}
 }
+
+func TestAnOperationTellsOfItsNetworkOnce(t *testing.T) {
+	f := newFixture(t, quick)
+	f.must(background("o1", "fetch a.example.com\nexit 0"), outcomeOK)
+	o := f.ends("o1", stateSucceeded)
+	if len(o.GetNetwork()) != 1 || o.GetNetwork()[0].GetHost() != "a.example.com" {
+		t.Errorf("got %v", o)
+	}
+	if a := f.must(ask("k1", "check_operation", `{"operation":"o1"}`), outcomeOK); len(a.result.GetNetwork()) > 0 {
+		t.Errorf("who looks at it is told of it as if it were its own: %v", a.result)
+	}
+}

@@ -11,6 +11,7 @@ const (
 	JobTend     JobKind = "tend"     // look after a turn that has ended: its messages and its deltas
 	JobSchedule JobKind = "schedule" // send a schedule's next message
 	JobWebhook  JobKind = "webhook"  // tell a webhook of something
+	JobAttend   JobKind = "attend"   // wait for the end of an operation, and tell the session's log of it
 	JobPush     JobKind = "push"     // push a repository at the end of a turn
 	JobRetain   JobKind = "retain"   // delete the sessions that are older than they may be
 	// JobSnapshots deletes what the sandbox keeps for checkpoints that are gone.

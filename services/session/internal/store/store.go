@@ -110,6 +110,7 @@ const (
 	CommandToolResult CommandKind = "tool_result" // the result of CallID, of a client's tool
 	CommandCompact    CommandKind = "compact"     // shorten the model's view
 	CommandRepository CommandKind = "repository"  // append the event in the body, which tells of a repository
+	CommandOperation  CommandKind = "operation"   // tell what an operation did with the network, by the body
 	CommandCheckpoint CommandKind = "checkpoint"  // make the checkpoint CallID
 	CommandRewind     CommandKind = "rewind"      // go back to a checkpoint; CallID is the rewind's own id
 )

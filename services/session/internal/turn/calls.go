@@ -316,10 +316,12 @@ func (c *caller) record(u *sessionv1.ToolUse, end ended, begun time.Time) error 
 	if err := t.setResult(u.CallId, end.result); err != nil {
 		return err
 	}
-	return c.w.log.Append(c.parent, store.Write{
-		Events: c.w.callEnded(u, end, time.Since(begun)), Turns: []*store.TurnRow{t.row()},
+	write := store.Write{
+		Turns:         []*store.TurnRow{t.row()},
 		StepCommitted: true, // a call is recorded once: a turn that brings its replicas down does not get here for ever
-	})
+	}
+	c.w.callEnded(&write, u, end, time.Since(begun))
+	return c.w.log.Append(c.parent, write)
 }
 
 // cancel stops a call because the turn stops, and tells how the call ended. A replica of tools that dies meanwhile is no

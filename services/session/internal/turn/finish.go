@@ -142,7 +142,7 @@ func (w *Worker) closeCalls(ctx context.Context, write *store.Write, text string
 		if err := w.active.setResult(u.CallId, end.result); err != nil {
 			panic(err) // a message of our own always marshals
 		}
-		write.Events = append(write.Events, w.callEnded(u, end, 0)...)
+		w.callEnded(write, u, end, 0)
 		write.Waited = append(write.Waited, u.CallId)
 	}
 	if err := w.addResults(write, last); err != nil {

@@ -45,6 +45,8 @@ func (w *Worker) take(ctx context.Context, c store.Command) error {
 		return w.takeToolResult(ctx, c)
 	case store.CommandRepository:
 		return w.takeRepository(ctx, c)
+	case store.CommandOperation:
+		return w.takeOperation(ctx, c)
 	case store.CommandCheckpoint:
 		return w.takeCheckpoint(ctx, c)
 	case store.CommandRewind:

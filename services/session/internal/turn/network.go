@@ -5,19 +5,20 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 )
 
-// networkEvents tell what a call's command did with the network, one for each
-// destination, rule and outcome. The sandbox bounds their number.
-func (w *Worker) networkEvents(u *sessionv1.ToolUse, told *toolsv1.CallResult) []*sessionv1.Event {
+// networkEvents tell what the command of a turn's call did with the network, one for
+// each destination, rule and outcome. The sandbox bounds their number.
+func networkEvents(turn string, step int32, call string, told interface {
+	GetNetwork() []*sandboxv1.NetworkUse
+}) []*sessionv1.Event {
 	var events []*sessionv1.Event
 	for _, n := range told.GetNetwork() {
-		events = append(events, w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_ToolCallNetwork{ToolCallNetwork: &sessionv1.ToolCallNetwork{
-			CallId: u.CallId, Host: n.Host, Port: n.Port, Allowed: allowed(n.Outcome), Outcome: networkOutcome(n.Outcome),
+		events = append(events, &sessionv1.Event{Turn: turn, Step: step, Body: &sessionv1.Event_ToolCallNetwork{ToolCallNetwork: &sessionv1.ToolCallNetwork{
+			CallId: call, Host: n.Host, Port: n.Port, Allowed: allowed(n.Outcome), Outcome: networkOutcome(n.Outcome),
 			Rule: n.Rule, Credential: n.Credential, Message: n.Message, Connections: n.Connections,
 			SentBytes: n.SentBytes, ReceivedBytes: n.ReceivedBytes, DurationMs: n.GetDuration().AsDuration().Milliseconds(),
-		}}}))
+		}}})
 	}
 	return events
 }

@@ -14,7 +14,6 @@ import (
 )
 
 func TestEveryOutcomeOfTheNetworkHasAName(t *testing.T) {
-	w := &Worker{active: &active{turn: &sessionv1.Turn{Name: "sessions/s/turns/t"}}}
 	told := &toolsv1.CallResult{Network: []*sandboxv1.NetworkUse{{
 		Host: "a.example.com", Port: 443, Rule: "api", Credential: "vault", Outcome: sandboxv1.NetworkOutcome_NETWORK_OUTCOME_DONE,
 		Connections: 2, SentBytes: 3, ReceivedBytes: 4, Duration: durationpb.New(5 * time.Millisecond),
@@ -25,7 +24,7 @@ func TestEveryOutcomeOfTheNetworkHasAName(t *testing.T) {
 			told.Network = append(told.Network, &sandboxv1.NetworkUse{Outcome: sandboxv1.NetworkOutcome(n), Message: "why"})
 		}
 	}
-	events := w.networkEvents(&sessionv1.ToolUse{CallId: "c"}, told)
+	events := networkEvents("sessions/s/turns/t", 2, "c", told)
 	want := &sessionv1.ToolCallNetwork{
 		CallId: "c", Host: "a.example.com", Port: 443, Allowed: true, Outcome: "done", Rule: "api", Credential: "vault",
 		Connections: 2, SentBytes: 3, ReceivedBytes: 4, DurationMs: 5,
@@ -33,7 +32,7 @@ func TestEveryOutcomeOfTheNetworkHasAName(t *testing.T) {
 	if d := cmp.Diff(want, events[0].GetToolCallNetwork(), protocmp.Transform()); d != "" {
 		t.Error(d)
 	}
-	if events[0].Turn != "sessions/s/turns/t" {
+	if events[0].Turn != "sessions/s/turns/t" || events[0].Step != 2 {
 		t.Errorf("it belongs to %q", events[0].Turn)
 	}
 	for i, e := range events {
@@ -46,7 +45,7 @@ func TestEveryOutcomeOfTheNetworkHasAName(t *testing.T) {
 	if len(names) != 7 || len(events) != 7 {
 		t.Errorf("the names are %v", names)
 	}
-	if got := w.networkEvents(&sessionv1.ToolUse{}, nil); got != nil {
+	if got := networkEvents("", 0, "", (*toolsv1.CallResult)(nil)); got != nil {
 		t.Errorf("without a word of tools there are %v", got)
 	}
 }

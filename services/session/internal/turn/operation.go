@@ -1,10 +1,13 @@
 package turn
 
 import (
+	"context"
 	"strings"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/session/internal/attend"
+	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // operationEvents tell of the operation that a call handed back or looked at.
@@ -29,4 +32,25 @@ func (w *Worker) operationEvents(u *sessionv1.ToolUse, r *toolsv1.CallResult) []
 		}}}
 	}
 	return []*sessionv1.Event{w.event(w.stepNumber(), e)}
+}
+
+// attend is the job that tells the log what the command of an operation did with the
+// network, which is known at its end: the turn may have ended long before. Without a
+// network there is nothing to tell.
+func (w *Worker) attend(u *sessionv1.ToolUse, r *toolsv1.CallResult) []store.Job {
+	if r.GetOperation() == "" || len(w.spec.Network) == 0 {
+		return nil
+	}
+	return []store.Job{attend.Job(store.Key{Tenant: w.lease.Tenant, Session: w.lease.Session}, attend.Operation{
+		Name: r.Operation, Call: u.CallId, Turn: w.active.turn.Name, Step: w.stepNumber(),
+	})}
+}
+
+// takeOperation appends what an operation did with the network.
+func (w *Worker) takeOperation(ctx context.Context, c store.Command) error {
+	o, ended, err := attend.Read(c.Body)
+	if err != nil {
+		return err
+	}
+	return w.log.Append(ctx, store.Write{Consume: []int64{c.ID}, Events: networkEvents(o.Turn, o.Step, o.Call, ended)})
 }

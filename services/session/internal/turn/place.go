@@ -188,7 +188,7 @@ func (w *Worker) closeLost(ctx context.Context, write *store.Write) error {
 		if err := w.active.setResult(u.CallId, end.result); err != nil {
 			return err
 		}
-		write.Events = append(write.Events, w.callEnded(u, end, 0)...)
+		w.callEnded(write, u, end, 0)
 		write.Waited = append(write.Waited, u.CallId)
 	}
 	return w.addResults(write, last)

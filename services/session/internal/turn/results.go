@@ -83,12 +83,14 @@ func (w *Worker) addResults(write *store.Write, m *sessionv1.Message) error {
 	return nil
 }
 
-// callEnded are the events that tell how a call ended.
-func (w *Worker) callEnded(u *sessionv1.ToolUse, end ended, took time.Duration) []*sessionv1.Event {
+// callEnded tells how a call ended, and has somebody attend to what it left behind.
+func (w *Worker) callEnded(write *store.Write, u *sessionv1.ToolUse, end ended, took time.Duration) {
 	finished := w.finishedCall(u.Tool, end.result, took)
 	finished.GetToolCallFinished().Operation = end.told.GetOperation()
-	events := append(w.networkEvents(u, end.told), finished)
-	return append(events, w.operationEvents(u, end.told)...)
+	write.Events = append(write.Events, networkEvents(w.active.turn.Name, w.stepNumber(), u.CallId, end.told)...)
+	write.Events = append(write.Events, finished)
+	write.Events = append(write.Events, w.operationEvents(u, end.told)...)
+	write.Jobs = append(write.Jobs, w.attend(u, end.told)...)
 }
 
 // interruptedCall is the result of a call that the end of its turn stopped.

@@ -40,7 +40,9 @@ func (w *watcher) judge(n *store.OperationNote, exited *sandboxv1.ExecExited, er
 	if exited.GetOutputTruncated() {
 		text += "\n[It wrote more output than is kept; the rest was thrown away.]"
 	}
-	n.Content, _ = proto.Marshal(tool.OK(text)) // made of valid text: it always encodes
+	brought := tool.OK(text)
+	brought.Network = exited.GetNetwork()
+	n.Content, _ = proto.Marshal(brought) // made of valid text: it always encodes
 }
 
 func stopped(late bool) (store.OperationState, string) {

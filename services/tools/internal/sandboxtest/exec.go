@@ -22,6 +22,7 @@ type exec struct {
 	pieces  []*sandboxv1.ExecResponse
 	offsets map[string]int64
 	exited  *sandboxv1.ExecExited
+	network []*sandboxv1.NetworkUse
 	changed chan struct{}
 }
 
@@ -43,6 +44,7 @@ func (e *exec) end(x *sandboxv1.ExecExited) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.exited == nil {
+		x.Network = e.network
 		e.exited = x
 		close(e.changed)
 		e.changed = make(chan struct{})
@@ -67,6 +69,10 @@ func (s *Sandbox) play(e *exec, script string) {
 				e.end(&sandboxv1.ExecExited{Reason: sandboxv1.ExitReason_EXIT_REASON_CANCELLED})
 				return
 			}
+		case "fetch":
+			e.mu.Lock()
+			e.network = append(e.network, &sandboxv1.NetworkUse{Host: rest, Outcome: sandboxv1.NetworkOutcome_NETWORK_OUTCOME_DONE})
+			e.mu.Unlock()
 		case "exit":
 			n, _ := strconv.ParseInt(rest, 10, 32)
 			e.end(&sandboxv1.ExecExited{Reason: sandboxv1.ExitReason_EXIT_REASON_EXITED, ExitCode: int32(n)})

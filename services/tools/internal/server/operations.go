@@ -117,7 +117,7 @@ func operationToProto(o store.Operation) (*toolsv1.Operation, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.Content = brought.GetContent()
+		m.Content, m.Network = brought.GetContent(), brought.GetNetwork()
 	}
 	return m, nil
 }

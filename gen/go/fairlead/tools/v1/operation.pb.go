@@ -8,6 +8,7 @@ package toolsv1
 
 import (
 	v1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	v11 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
@@ -128,7 +129,10 @@ type Operation struct {
 	// the tail was left out here.
 	OutputBytes int64 `protobuf:"varint,13,opt,name=output_bytes,json=outputBytes,proto3" json:"output_bytes,omitempty"`
 	// What it brought, as the model shall see it; set when it has ended.
-	Content       []*v1.Content `protobuf:"bytes,14,rep,name=content,proto3" json:"content,omitempty"`
+	Content []*v1.Content `protobuf:"bytes,14,rep,name=content,proto3" json:"content,omitempty"`
+	// What its command did with the network, one for each destination, rule and
+	// outcome; set when it has ended. Without an end that is known it is empty.
+	Network       []*v11.NetworkUse `protobuf:"bytes,15,rep,name=network,proto3" json:"network,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -261,11 +265,18 @@ func (x *Operation) GetContent() []*v1.Content {
 	return nil
 }
 
+func (x *Operation) GetNetwork() []*v11.NetworkUse {
+	if x != nil {
+		return x.Network
+	}
+	return nil
+}
+
 var File_fairlead_tools_v1_operation_proto protoreflect.FileDescriptor
 
 const file_fairlead_tools_v1_operation_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/tools/v1/operation.proto\x12\x11fairlead.tools.v1\x1a fairlead/common/v1/content.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x84\x05\n" +
+	"!fairlead/tools/v1/operation.proto\x12\x11fairlead.tools.v1\x1a fairlead/common/v1/content.proto\x1a\x1efairlead/sandbox/v1/exec.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbf\x05\n" +
 	"\tOperation\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12\x17\n" +
@@ -285,7 +296,8 @@ const file_fairlead_tools_v1_operation_proto_rawDesc = "" +
 	"\voutput_tail\x18\f \x01(\tR\n" +
 	"outputTail\x12!\n" +
 	"\foutput_bytes\x18\r \x01(\x03R\voutputBytes\x125\n" +
-	"\acontent\x18\x0e \x03(\v2\x1b.fairlead.common.v1.ContentR\acontent:J\xeaAG\n" +
+	"\acontent\x18\x0e \x03(\v2\x1b.fairlead.common.v1.ContentR\acontent\x129\n" +
+	"\anetwork\x18\x0f \x03(\v2\x1f.fairlead.sandbox.v1.NetworkUseR\anetwork:J\xeaAG\n" +
 	"\x16fairlead.dev/Operation\x12\x16operations/{operation}*\n" +
 	"operations2\toperationB\f\n" +
 	"\n" +
@@ -318,6 +330,7 @@ var file_fairlead_tools_v1_operation_proto_goTypes = []any{
 	(*Operation)(nil),             // 1: fairlead.tools.v1.Operation
 	(*timestamppb.Timestamp)(nil), // 2: google.protobuf.Timestamp
 	(*v1.Content)(nil),            // 3: fairlead.common.v1.Content
+	(*v11.NetworkUse)(nil),        // 4: fairlead.sandbox.v1.NetworkUse
 }
 var file_fairlead_tools_v1_operation_proto_depIdxs = []int32{
 	0, // 0: fairlead.tools.v1.Operation.state:type_name -> fairlead.tools.v1.OperationState
@@ -325,11 +338,12 @@ var file_fairlead_tools_v1_operation_proto_depIdxs = []int32{
 	2, // 2: fairlead.tools.v1.Operation.end_time:type_name -> google.protobuf.Timestamp
 	2, // 3: fairlead.tools.v1.Operation.expire_time:type_name -> google.protobuf.Timestamp
 	3, // 4: fairlead.tools.v1.Operation.content:type_name -> fairlead.common.v1.Content
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	4, // 5: fairlead.tools.v1.Operation.network:type_name -> fairlead.sandbox.v1.NetworkUse
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_tools_v1_operation_proto_init() }

@@ -23,11 +23,12 @@ _sym_db = _symbol_database.Default()
 
 
 from fairlead.common.v1 import content_pb2 as fairlead_dot_common_dot_v1_dot_content__pb2
+from fairlead.sandbox.v1 import exec_pb2 as fairlead_dot_sandbox_dot_v1_dot_exec__pb2
 from google.api import resource_pb2 as google_dot_api_dot_resource__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!fairlead/tools/v1/operation.proto\x12\x11\x66\x61irlead.tools.v1\x1a fairlead/common/v1/content.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfd\x03\n\tOperation\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07session\x18\x02 \x01(\t\x12\x0f\n\x07\x63\x61ll_id\x18\x03 \x01(\t\x12\x0c\n\x04tool\x18\x04 \x01(\t\x12\x30\n\x05state\x18\x05 \x01(\x0e\x32!.fairlead.tools.v1.OperationState\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x65xpire_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08progress\x18\t \x01(\t\x12\x16\n\texit_code\x18\n \x01(\x05H\x00\x88\x01\x01\x12\x13\n\x0boutput_head\x18\x0b \x01(\t\x12\x13\n\x0boutput_tail\x18\x0c \x01(\t\x12\x14\n\x0coutput_bytes\x18\r \x01(\x03\x12,\n\x07\x63ontent\x18\x0e \x03(\x0b\x32\x1b.fairlead.common.v1.Content:J\xea\x41G\n\x16\x66\x61irlead.dev/Operation\x12\x16operations/{operation}*\noperations2\toperationB\x0c\n\n_exit_code*\xe2\x01\n\x0eOperationState\x12\x1f\n\x1bOPERATION_STATE_UNSPECIFIED\x10\x00\x12\x1b\n\x17OPERATION_STATE_RUNNING\x10\x01\x12\x1d\n\x19OPERATION_STATE_SUCCEEDED\x10\x02\x12\x1a\n\x16OPERATION_STATE_FAILED\x10\x03\x12\x1d\n\x19OPERATION_STATE_CANCELLED\x10\x04\x12\x1b\n\x17OPERATION_STATE_UNKNOWN\x10\x05\x12\x1b\n\x17OPERATION_STATE_EXPIRED\x10\x06\x42?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!fairlead/tools/v1/operation.proto\x12\x11\x66\x61irlead.tools.v1\x1a fairlead/common/v1/content.proto\x1a\x1e\x66\x61irlead/sandbox/v1/exec.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xaf\x04\n\tOperation\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07session\x18\x02 \x01(\t\x12\x0f\n\x07\x63\x61ll_id\x18\x03 \x01(\t\x12\x0c\n\x04tool\x18\x04 \x01(\t\x12\x30\n\x05state\x18\x05 \x01(\x0e\x32!.fairlead.tools.v1.OperationState\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x65xpire_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08progress\x18\t \x01(\t\x12\x16\n\texit_code\x18\n \x01(\x05H\x00\x88\x01\x01\x12\x13\n\x0boutput_head\x18\x0b \x01(\t\x12\x13\n\x0boutput_tail\x18\x0c \x01(\t\x12\x14\n\x0coutput_bytes\x18\r \x01(\x03\x12,\n\x07\x63ontent\x18\x0e \x03(\x0b\x32\x1b.fairlead.common.v1.Content\x12\x30\n\x07network\x18\x0f \x03(\x0b\x32\x1f.fairlead.sandbox.v1.NetworkUse:J\xea\x41G\n\x16\x66\x61irlead.dev/Operation\x12\x16operations/{operation}*\noperations2\toperationB\x0c\n\n_exit_code*\xe2\x01\n\x0eOperationState\x12\x1f\n\x1bOPERATION_STATE_UNSPECIFIED\x10\x00\x12\x1b\n\x17OPERATION_STATE_RUNNING\x10\x01\x12\x1d\n\x19OPERATION_STATE_SUCCEEDED\x10\x02\x12\x1a\n\x16OPERATION_STATE_FAILED\x10\x03\x12\x1d\n\x19OPERATION_STATE_CANCELLED\x10\x04\x12\x1b\n\x17OPERATION_STATE_UNKNOWN\x10\x05\x12\x1b\n\x17OPERATION_STATE_EXPIRED\x10\x06\x42?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,8 +38,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1'
   _globals['_OPERATION']._loaded_options = None
   _globals['_OPERATION']._serialized_options = b'\352AG\n\026fairlead.dev/Operation\022\026operations/{operation}*\noperations2\toperation'
-  _globals['_OPERATIONSTATE']._serialized_start=663
-  _globals['_OPERATIONSTATE']._serialized_end=889
-  _globals['_OPERATION']._serialized_start=151
-  _globals['_OPERATION']._serialized_end=660
+  _globals['_OPERATIONSTATE']._serialized_start=745
+  _globals['_OPERATIONSTATE']._serialized_end=971
+  _globals['_OPERATION']._serialized_start=183
+  _globals['_OPERATION']._serialized_end=742
 # @@protoc_insertion_point(module_scope)

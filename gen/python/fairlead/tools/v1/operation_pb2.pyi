@@ -1,6 +1,7 @@
 import datetime
 
 from fairlead.common.v1 import content_pb2 as _content_pb2
+from fairlead.sandbox.v1 import exec_pb2 as _exec_pb2
 from google.api import resource_pb2 as _resource_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
@@ -30,7 +31,7 @@ OPERATION_STATE_UNKNOWN: OperationState
 OPERATION_STATE_EXPIRED: OperationState
 
 class Operation(_message.Message):
-    __slots__ = ("name", "session", "call_id", "tool", "state", "create_time", "end_time", "expire_time", "progress", "exit_code", "output_head", "output_tail", "output_bytes", "content")
+    __slots__ = ("name", "session", "call_id", "tool", "state", "create_time", "end_time", "expire_time", "progress", "exit_code", "output_head", "output_tail", "output_bytes", "content", "network")
     NAME_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
@@ -45,6 +46,7 @@ class Operation(_message.Message):
     OUTPUT_TAIL_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_BYTES_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_FIELD_NUMBER: _ClassVar[int]
     name: str
     session: str
     call_id: str
@@ -59,4 +61,5 @@ class Operation(_message.Message):
     output_tail: str
     output_bytes: int
     content: _containers.RepeatedCompositeFieldContainer[_content_pb2.Content]
-    def __init__(self, name: _Optional[str] = ..., session: _Optional[str] = ..., call_id: _Optional[str] = ..., tool: _Optional[str] = ..., state: _Optional[_Union[OperationState, str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., progress: _Optional[str] = ..., exit_code: _Optional[int] = ..., output_head: _Optional[str] = ..., output_tail: _Optional[str] = ..., output_bytes: _Optional[int] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ...) -> None: ...
+    network: _containers.RepeatedCompositeFieldContainer[_exec_pb2.NetworkUse]
+    def __init__(self, name: _Optional[str] = ..., session: _Optional[str] = ..., call_id: _Optional[str] = ..., tool: _Optional[str] = ..., state: _Optional[_Union[OperationState, str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., progress: _Optional[str] = ..., exit_code: _Optional[int] = ..., output_head: _Optional[str] = ..., output_tail: _Optional[str] = ..., output_bytes: _Optional[int] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., network: _Optional[_Iterable[_Union[_exec_pb2.NetworkUse, _Mapping]]] = ...) -> None: ...

@@ -6,6 +6,8 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Content } from "../../common/v1/content_pb.js";
 import { file_fairlead_common_v1_content } from "../../common/v1/content_pb.js";
+import type { NetworkUse } from "../../sandbox/v1/exec_pb.js";
+import { file_fairlead_sandbox_v1_exec } from "../../sandbox/v1/exec_pb.js";
 import { file_google_api_resource } from "../../../google/api/resource_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
@@ -15,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/tools/v1/operation.proto.
  */
 export const file_fairlead_tools_v1_operation: GenFile = /*@__PURE__*/
-  fileDesc("CiFmYWlybGVhZC90b29scy92MS9vcGVyYXRpb24ucHJvdG8SEWZhaXJsZWFkLnRvb2xzLnYxIv0DCglPcGVyYXRpb24SDAoEbmFtZRgBIAEoCRIPCgdzZXNzaW9uGAIgASgJEg8KB2NhbGxfaWQYAyABKAkSDAoEdG9vbBgEIAEoCRIwCgVzdGF0ZRgFIAEoDjIhLmZhaXJsZWFkLnRvb2xzLnYxLk9wZXJhdGlvblN0YXRlEi8KC2NyZWF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHByb2dyZXNzGAkgASgJEhYKCWV4aXRfY29kZRgKIAEoBUgAiAEBEhMKC291dHB1dF9oZWFkGAsgASgJEhMKC291dHB1dF90YWlsGAwgASgJEhQKDG91dHB1dF9ieXRlcxgNIAEoAxIsCgdjb250ZW50GA4gAygLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNvbnRlbnQ6SupBRwoWZmFpcmxlYWQuZGV2L09wZXJhdGlvbhIWb3BlcmF0aW9ucy97b3BlcmF0aW9ufSoKb3BlcmF0aW9uczIJb3BlcmF0aW9uQgwKCl9leGl0X2NvZGUq4gEKDk9wZXJhdGlvblN0YXRlEh8KG09QRVJBVElPTl9TVEFURV9VTlNQRUNJRklFRBAAEhsKF09QRVJBVElPTl9TVEFURV9SVU5OSU5HEAESHQoZT1BFUkFUSU9OX1NUQVRFX1NVQ0NFRURFRBACEhoKFk9QRVJBVElPTl9TVEFURV9GQUlMRUQQAxIdChlPUEVSQVRJT05fU1RBVEVfQ0FOQ0VMTEVEEAQSGwoXT1BFUkFUSU9OX1NUQVRFX1VOS05PV04QBRIbChdPUEVSQVRJT05fU1RBVEVfRVhQSVJFRBAGQj9aPWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Rvb2xzL3YxO3Rvb2xzdjFiBnByb3RvMw", [file_fairlead_common_v1_content, file_google_api_resource, file_google_protobuf_timestamp]);
+  fileDesc("CiFmYWlybGVhZC90b29scy92MS9vcGVyYXRpb24ucHJvdG8SEWZhaXJsZWFkLnRvb2xzLnYxIq8ECglPcGVyYXRpb24SDAoEbmFtZRgBIAEoCRIPCgdzZXNzaW9uGAIgASgJEg8KB2NhbGxfaWQYAyABKAkSDAoEdG9vbBgEIAEoCRIwCgVzdGF0ZRgFIAEoDjIhLmZhaXJsZWFkLnRvb2xzLnYxLk9wZXJhdGlvblN0YXRlEi8KC2NyZWF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHByb2dyZXNzGAkgASgJEhYKCWV4aXRfY29kZRgKIAEoBUgAiAEBEhMKC291dHB1dF9oZWFkGAsgASgJEhMKC291dHB1dF90YWlsGAwgASgJEhQKDG91dHB1dF9ieXRlcxgNIAEoAxIsCgdjb250ZW50GA4gAygLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNvbnRlbnQSMAoHbmV0d29yaxgPIAMoCzIfLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1VzZTpK6kFHChZmYWlybGVhZC5kZXYvT3BlcmF0aW9uEhZvcGVyYXRpb25zL3tvcGVyYXRpb259KgpvcGVyYXRpb25zMglvcGVyYXRpb25CDAoKX2V4aXRfY29kZSriAQoOT3BlcmF0aW9uU3RhdGUSHwobT1BFUkFUSU9OX1NUQVRFX1VOU1BFQ0lGSUVEEAASGwoXT1BFUkFUSU9OX1NUQVRFX1JVTk5JTkcQARIdChlPUEVSQVRJT05fU1RBVEVfU1VDQ0VFREVEEAISGgoWT1BFUkFUSU9OX1NUQVRFX0ZBSUxFRBADEh0KGU9QRVJBVElPTl9TVEFURV9DQU5DRUxMRUQQBBIbChdPUEVSQVRJT05fU1RBVEVfVU5LTk9XThAFEhsKF09QRVJBVElPTl9TVEFURV9FWFBJUkVEEAZCP1o9Z2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvdG9vbHMvdjE7dG9vbHN2MWIGcHJvdG8z", [file_fairlead_common_v1_content, file_fairlead_sandbox_v1_exec, file_google_api_resource, file_google_protobuf_timestamp]);
 
 /**
  * Operation is work that outlives the turn that started it: a tool began it,
@@ -125,6 +127,14 @@ export type Operation = Message<"fairlead.tools.v1.Operation"> & {
    * @generated from field: repeated fairlead.common.v1.Content content = 14;
    */
   content: Content[];
+
+  /**
+   * What its command did with the network, one for each destination, rule and
+   * outcome; set when it has ended. Without an end that is known it is empty.
+   *
+   * @generated from field: repeated fairlead.sandbox.v1.NetworkUse network = 15;
+   */
+  network: NetworkUse[];
 };
 
 /**

@@ -1,0 +1,123 @@
+// Package attend waits for the end of operations, and has the session's log tell what
+// their commands did with the network, whether or not their turn runs by then.
+package attend
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/cenkalti/backoff/v5"
+
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/jobs"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+const (
+	// firstLook and lastLook bound how long after the last look the next one is: an
+	// eighth of the time that the operation has run, so that the log is not much behind.
+	firstLook = time.Second
+	lastLook  = 30 * time.Second
+	// keepAnswers is how long it is remembered that the session was told.
+	keepAnswers = 24 * time.Hour
+)
+
+// Operation is an operation to attend to, the body of a store.JobAttend.
+type Operation struct {
+	Name string `json:"name"` // `operations/{operation}`
+	Call string `json:"call"` // that started it
+	Turn string `json:"turn"` // full name
+	Step int32  `json:"step"`
+}
+
+// report is the body of a store.CommandOperation.
+type report struct {
+	Operation
+	Ended []byte `json:"ended"` // a toolsv1.Operation with its network alone
+}
+
+// Job attends to an operation of a session.
+func Job(k store.Key, o Operation) store.Job {
+	body, err := json.Marshal(o)
+	if err != nil {
+		panic(err) // strings and a number always marshal
+	}
+	return store.Job{Tenant: k.Tenant, Kind: store.JobAttend, ID: k.Session + "/" + o.Call, Session: k.Session, Body: body, After: firstLook}
+}
+
+// Read reads what the inbox brings of an operation.
+func Read(body []byte) (Operation, *toolsv1.Operation, error) {
+	var r report
+	if err := json.Unmarshal(body, &r); err != nil {
+		return r.Operation, nil, fmt.Errorf("read what became of an operation: %w", err)
+	}
+	ended := &toolsv1.Operation{}
+	if err := proto.Unmarshal(r.Ended, ended); err != nil {
+		return r.Operation, nil, fmt.Errorf("read what became of an operation: %w", err)
+	}
+	return r.Operation, ended, nil
+}
+
+// Operations is what attending needs of tools.
+type Operations interface {
+	GetOperation(ctx context.Context, r *toolsv1.GetOperationRequest, o ...grpc.CallOption) (*toolsv1.GetOperationResponse, error)
+}
+
+// Inbox is what attending needs of a store.
+type Inbox interface {
+	Submit(ctx context.Context, s store.Submit) (store.Answer, error)
+}
+
+// Handler does a store.JobAttend: it looks at the operation, and tells the session
+// once it has ended.
+func Handler(operations Operations, s Inbox) jobs.Handler {
+	return func(ctx context.Context, j store.Job) (*store.Job, error) {
+		var o Operation
+		if err := json.Unmarshal(j.Body, &o); err != nil {
+			return nil, backoff.Permanent(fmt.Errorf("read the operation of job %s: %w", j.ID, err))
+		}
+		found, err := operations.GetOperation(ctx, &toolsv1.GetOperationRequest{Name: o.Name})
+		switch {
+		case apierr.Reason(err) == "OPERATION_NOT_FOUND":
+			return nil, nil //nolint:nilerr // it was deleted with all that is known of it
+		case err != nil:
+			return nil, fmt.Errorf("look at %s of sessions/%s: %w", o.Name, j.Session, err)
+		case found.Operation.State == toolsv1.OperationState_OPERATION_STATE_RUNNING:
+			ran := time.Since(found.Operation.CreateTime.AsTime())
+			return &store.Job{Body: j.Body, After: min(max(ran/8, firstLook), lastLook)}, nil
+		case len(found.Operation.Network) == 0:
+			return nil, nil
+		}
+		return nil, tell(ctx, s, j, o, found.Operation)
+	}
+}
+
+// tell puts a report into the session's inbox, for its holder to append.
+func tell(ctx context.Context, s Inbox, j store.Job, o Operation, ended *toolsv1.Operation) error {
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(&toolsv1.Operation{Network: ended.Network})
+	if err != nil {
+		return fmt.Errorf("marshal what became of an operation: %w", err)
+	}
+	body, err := json.Marshal(report{o, raw})
+	if err != nil {
+		return fmt.Errorf("marshal what became of an operation: %w", err)
+	}
+	sum := sha256.Sum256(body)
+	_, err = s.Submit(ctx, store.Submit{
+		Key:     store.Key{Tenant: j.Tenant, Session: j.Session},
+		Command: store.Command{Kind: store.CommandOperation, CallID: o.Call, Body: body, User: jobs.User},
+		Request: store.Request{Method: "attend", Parent: "sessions/" + j.Session, ID: j.ID, Digest: sum[:], KeepUntil: time.Now().Add(keepAnswers)},
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return nil // the session was deleted
+	}
+	return err
+}
