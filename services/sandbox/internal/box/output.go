@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // pieceSize is the most output in one Piece: with what goes around it, one still
@@ -59,6 +61,7 @@ func (e *Exec) keep(i int, from io.Reader, l Limits) {
 	pooled := keepBuffers.Get().(*[keepSize]byte)
 	defer keepBuffers.Put(pooled)
 	buffer := pooled[:]
+	var pace pace
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
@@ -67,9 +70,41 @@ func (e *Exec) keep(i int, from io.Reader, l Limits) {
 		if err != nil {
 			return
 		}
+		if pace.quick(n) && n < keepSize/2 {
+			unix.Nanosleep(&bulkPause, nil)
+		}
 	}
 }
 
+// pace tells output that comes in bulk from other.
+type pace struct {
+	since time.Time
+	bytes int
+	bulk  bool
+}
+
+// Output comes in bulk while so many bytes come in such a time.
+const (
+	bulkBytes  = 1 << 20
+	bulkWindow = 10 * time.Millisecond
+)
+
+// bulkPause is how long a command that writes in bulk is left alone to fill the pipe:
+// who looked at once would look for each of its writes, and wake all who follow it.
+var bulkPause = unix.NsecToTimespec(int64(50 * time.Microsecond))
+
+// quick notes that bytes came, and says whether they come in bulk.
+func (p *pace) quick(bytes int) bool {
+	p.bytes += bytes
+	now := time.Now()
+	if took := now.Sub(p.since); took >= bulkWindow {
+		p.bulk = p.bytes >= bulkBytes && took < 2*bulkWindow
+		p.since, p.bytes = now, 0
+	}
+	return p.bulk
+}
+
+// add keeps some output of a stream, for which nobody else calls it.
 func (e *Exec) add(i int, b []byte, l Limits) {
 	e.mu.Lock()
 	e.written += int64(len(b))
@@ -77,23 +112,26 @@ func (e *Exec) add(i int, b []byte, l Limits) {
 	if room := l.OutputBytes - e.kept; int64(len(b)) > room {
 		b = b[:max(room, 0)]
 	}
+	e.kept += int64(len(b))
+	e.mu.Unlock()
 	if len(b) > 0 {
 		n, err := e.write(i, b)
 		if err != nil {
 			e.node.o.Log.Error("cannot keep the output of a command", "call_id", e.rec.CallID, "error", err)
 		}
+		e.mu.Lock()
 		e.streams[i].size += int64(n)
-		e.kept += int64(n)
+		e.kept -= int64(len(b) - n)
 		e.wake()
+		e.mu.Unlock()
 	}
-	e.mu.Unlock()
 	if flood {
 		e.stop(overLimit(OutputLimit, hitFlood, fmt.Sprintf("the command was ended because it wrote more than %d bytes of output. Write to a file instead", l.FloodBytes)))
 	}
 }
 
 // write appends to the file that keeps a stream, which is made for its first byte:
-// most commands write to one stream at most. mu is held.
+// most commands write to one stream at most.
 func (e *Exec) write(i int, b []byte) (n int, err error) {
 	s := &e.streams[i]
 	if s.file == nil {
