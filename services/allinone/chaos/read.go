@@ -54,7 +54,7 @@ func (r *reader) close() {
 func (r *reader) session(ctx context.Context, s *record.Session) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if s.Log, err = events(ctx, r.replicas[0], s.Name); err != nil {
+	if s.Log, err = r.quiet(ctx, s.Name); err != nil {
 		return err
 	}
 	if s.Again, err = events(ctx, r.replicas[1], s.Name); err != nil {
@@ -87,6 +87,38 @@ func (r *reader) session(ctx context.Context, s *record.Session) (err error) {
 	}
 	s.Effects, err = r.cluster.Effects(strings.TrimPrefix(s.Name, "sessions/"), script.Effects)
 	return err
+}
+
+// quiet reads the log once all turns in it have ended, or as it is when ctx is about to end: a schedule may have sent a turn
+// in the moment in which it was stopped.
+func (r *reader) quiet(ctx context.Context, session string) ([]*sessionv1.Event, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		log, err := events(ctx, r.replicas[0], session)
+		if err != nil {
+			return nil, err
+		}
+		open := 0
+		for _, e := range log {
+			if e.GetTurnQueued() != nil {
+				open++
+			}
+			if e.GetTurnFinished() != nil {
+				open--
+			}
+		}
+		if open == 0 {
+			return log, nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return log, nil
+		}
+	}
 }
 
 // tree reads all messages of a session, also those that were left behind, from an export.

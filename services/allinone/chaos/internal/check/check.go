@@ -31,6 +31,7 @@ const (
 	Files      Rule = "files go back with what was undone"
 	Rewinds    Rule = "a return to a checkpoint is done once"
 	Forks      Rule = "a fork is what its source was"
+	Schedules  Rule = "a time of a schedule makes one turn"
 	Unknown    Rule = "only a sandbox that died makes a call unknown"
 	Transcript Rule = "the transcript is well formed for a model"
 	Restarts   Rule = "steps are restarted only after a fault"
@@ -75,6 +76,7 @@ type Stats struct {
 	UnknownCalls                                     int
 	Joined, Interrupted, RolledBack                  int             // turns
 	FilesBack                                        int             // effects that were undone with their turns or steps
+	Scheduled, LeftOut                               int             // turns that schedules sent, times that were left out
 	Rewound, NotRewound, Forks                       int             // returns to checkpoints, those that were refused, forks
 	Approved, Denied, TooLate                        int             // answers of persons
 	Takeovers                                        []time.Duration // undisturbed, sorted
@@ -130,6 +132,7 @@ func (c *checker) session(s *record.Session) {
 	c.arrivals(s, past)
 	c.voids(s)
 	c.rewinds(s)
+	c.schedules(s)
 	c.answers(s, past)
 	c.operations(s, past)
 	c.effects(s, past)

@@ -40,8 +40,11 @@ func (c *checker) accepted(s *record.Session, state *reduce.State) {
 			c.fault(NotLost, s, "the turn %s was accepted with %q and has %q", a.Turn, a.Text, t.Said)
 		}
 	}
+	says := scheduled(s)
 	for _, t := range state.Turns {
-		if known[t.Name] == "" {
+		if text, ok := says[t.Name]; ok && text != t.Said {
+			c.fault(Schedules, s, "the turn %s says %q, and its schedule %q", t.Name, t.Said, text)
+		} else if !ok && known[t.Name] == "" {
 			c.fault(Once, s, "nobody was told of the turn %s (%q)", t.Name, t.Said)
 		}
 		starts := 1

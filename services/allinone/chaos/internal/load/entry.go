@@ -44,19 +44,24 @@ type entry interface {
 	checkpoints(ctx context.Context, session string) ([]string, error)
 	// rewind returns to a checkpoint; errRefused.
 	rewind(ctx context.Context, session, checkpoint, key string) error
+	createSchedule(ctx context.Context, session string, s *sessionv1.Schedule, key string) (*sessionv1.Schedule, error)
+	pauseSchedule(ctx context.Context, name, key string) error
 	// follow calls see with every event after a number, until see returns false or the stream ends.
 	follow(ctx context.Context, session string, after int64, see func(*sessionv1.Event) bool) error
 }
 
 // replica is a session replica's public face.
 type replica struct {
-	address string
-	client  sessionv1.SessionServiceClient
-	points  sessionv1.CheckpointServiceClient
+	address   string
+	client    sessionv1.SessionServiceClient
+	points    sessionv1.CheckpointServiceClient
+	schedules sessionv1.ScheduleServiceClient
 }
 
 func newReplica(address string, conn grpc.ClientConnInterface) replica {
-	return replica{address, sessionv1.NewSessionServiceClient(conn), sessionv1.NewCheckpointServiceClient(conn)}
+	return replica{
+		address, sessionv1.NewSessionServiceClient(conn), sessionv1.NewCheckpointServiceClient(conn), sessionv1.NewScheduleServiceClient(conn),
+	}
 }
 
 func (r replica) name() string { return r.address }

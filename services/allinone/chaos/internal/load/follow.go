@@ -62,6 +62,9 @@ func (c *client) follow(people context.Context, f *record.Follower, r *rand.Rand
 			if tell && ev.GetTurnFinished() != nil {
 				c.saw(ev)
 			}
+			if tell && ev.GetTurnQueued().GetSchedule() != "" {
+				c.sent(ev.GetTurn())
+			}
 			if tell && ev.GetApprovalRequested() != nil {
 				c.asked(people, ev.GetApprovalRequested(), r.Uint64())
 			}

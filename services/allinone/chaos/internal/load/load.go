@@ -72,6 +72,8 @@ type client struct {
 	ended  map[string]bool // turns that a follower saw end
 	news   chan struct{}   // closed when a turn has ended
 	target int64           // the end of the log, once it is known
+	// scheduled are turns that schedules have sent.
+	scheduled []string
 
 	people sync.WaitGroup // who answer questions, look at operations and fork
 	left   bool           // nobody does so any more
@@ -212,6 +214,14 @@ func (c *client) converse(ctx context.Context, name string, rounds int) {
 		c.load.follow.Go(func() { c.follow(ctx, f, r, i == 0) })
 	}
 	c.mu.Unlock()
+	if c.record.Fork == nil {
+		c.plan(ctx, name)
+	}
+	c.talk(ctx, name, rounds)
+	c.hush(ctx)
+}
+
+func (c *client) talk(ctx context.Context, name string, rounds int) {
 	for round := range rounds {
 		select {
 		case <-c.load.stop:
@@ -246,7 +256,7 @@ func (c *client) round(ctx context.Context, name string, round int) {
 			on = arrivals[c.rand.IntN(len(arrivals))]
 			wait(ctx, time.Duration(c.rand.IntN(500))*time.Millisecond)
 		}
-		c.send(ctx, name, script.Text(c.rand.IntN(len(c.load.options.Script.Plans)), fmt.Sprintf("s%03d-t%04d-%d", c.number, round, i)), on)
+		c.send(ctx, name, script.Text(c.rand.IntN(c.load.options.Script.Quiet()), fmt.Sprintf("s%03d-t%04d-%d", c.number, round, i)), on)
 	}
 }
 
@@ -320,6 +330,11 @@ func (c *client) settled(ctx context.Context) bool {
 		open := 0
 		for _, a := range c.record.Accepted {
 			if !c.ended[a.Turn] {
+				open++
+			}
+		}
+		for _, turn := range c.scheduled {
+			if !c.ended[turn] {
 				open++
 			}
 		}

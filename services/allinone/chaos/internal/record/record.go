@@ -52,10 +52,11 @@ type Fault struct {
 
 // Session is one session: what clients did and saw of it, and how it was at the end.
 type Session struct {
-	Name     string // as sessions/{session}
-	Fork     *Fork  `json:",omitempty"` // from which other session it was made, if it was
-	Accepted []Accepted
-	Rewinds  []Rewind `json:",omitempty"`
+	Name      string // as sessions/{session}
+	Fork      *Fork  `json:",omitempty"` // from which other session it was made, if it was
+	Accepted  []Accepted
+	Rewinds   []Rewind   `json:",omitempty"`
+	Schedules []Schedule `json:",omitempty"`
 	// Unforked are turns from which no fork was to be had, because they never began.
 	Unforked []string `json:",omitempty"`
 	Answers  []Answer
@@ -81,6 +82,16 @@ type Fork struct {
 	Others    []string // further answers to the same request, which must be the same
 	// The request was made for the first time at Begin, and acknowledged at Time. The files were copied in between.
 	Begin, Time time.Time
+}
+
+// Schedule sends a message at set times.
+type Schedule struct {
+	Name string
+	Cron string
+	Text string
+	Made time.Time // as the server tells it
+	// Stopped is when it was asked to stop, for the first time; zero if it was not.
+	Stopped time.Time
 }
 
 // Rewind is a return to a checkpoint that a client asked for.

@@ -17,7 +17,7 @@ const Name = "chaos"
 // Effects is the file in the workspace to which commands append.
 const Effects = "effects"
 
-// plans is how many different turns there are.
+// plans is how many different turns with effects there are.
 const plans = 16
 
 const userText = "{{ .UserText }}"
@@ -41,8 +41,11 @@ type Step struct {
 // Plan is one kind of turn.
 type Plan struct{ Steps []Step }
 
-// Script is a scenario.
+// Script is a scenario. The last of its plans changes nothing.
 type Script struct{ Plans []Plan }
+
+// Quiet is the plan that changes nothing: for messages that are sent more than once. Those before it have effects.
+func (s *Script) Quiet() int { return len(s.Plans) - 1 }
 
 // New makes the scenario of a seed.
 func New(seed uint64) *Script {
@@ -51,6 +54,7 @@ func New(seed uint64) *Script {
 	for range plans {
 		s.Plans = append(s.Plans, plan(r))
 	}
+	s.Plans = append(s.Plans, quiet(r))
 	return s
 }
 
@@ -83,8 +87,18 @@ func plan(r *rand.Rand) Plan {
 		}
 		p.Steps = append(p.Steps, s)
 	}
-	p.Steps = append(p.Steps, Step{Delay: "3ms", Text: append(pieces(r, 0, 1+r.IntN(8)), "That was ", userText, ".")})
+	p.Steps = append(p.Steps, last(r))
 	return p
+}
+
+func quiet(r *rand.Rand) Plan {
+	look := Step{Delay: "3ms", Text: pieces(r, 1, 3), Calls: []Call{look(r), look(r)}}
+	return Plan{Steps: []Step{look, last(r)}}
+}
+
+// last ends a turn.
+func last(r *rand.Rand) Step {
+	return Step{Delay: "3ms", Text: append(pieces(r, 0, 1+r.IntN(8)), "That was ", userText, ".")}
 }
 
 func pieces(r *rand.Rand, step, n int) []string {
