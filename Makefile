@@ -92,8 +92,9 @@ need-postgres:
 ## --- tests --------------------------------------------------------------------
 
 # One set of flags for all tests: each further set is a second full compile.
+# Tests wait more than they compute (for disks, leases, processes), so one package more than there are processors runs.
 # The race detector leaves out SQLite, which is C by origin and would take most of the time of the tests that use it.
-TESTFLAGS ?= -race -gcflags=modernc.org/...=-race=false -timeout 20m
+TESTFLAGS ?= -p $$(($$(nproc) + 1)) -race -gcflags=modernc.org/...=-race=false -timeout 20m
 WITH_POSTGRES = go run $(PREFIX)/services/internal/kit/cmd/withpostgres
 
 .PHONY: test

@@ -257,7 +257,6 @@ func newHost(t *testing.T) *host {
 	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(h.secret, []byte(hostSecret), 0o666)); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("FAIRLEAD_TEST_SECRET", hostSecret)
 	for _, a := range [][2]string{{"tcp", "127.0.0.1:0"}, {"unix", h.socket}, {"unix", "@" + h.name}} {
 		l, err := net.Listen(a[0], a[1])
 		if err != nil {

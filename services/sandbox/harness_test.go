@@ -26,6 +26,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	_ = os.Setenv("FAIRLEAD_TEST_SECRET", hostSecret) // no command is to see it
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		removeAttacker()
 		os.Exit(code)
@@ -35,6 +36,7 @@ func TestMain(m *testing.M) {
 // TestAsAPlainUser runs the other tests of this package as a user without any
 // privilege, where only the level `basic` is to be had.
 func TestAsAPlainUser(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("this is that user")
 	}

@@ -3,6 +3,7 @@ package session_test
 import (
 	"errors"
 	"io"
+	"slices"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -21,8 +22,8 @@ func (p *peers) ExportWorkspace(r *sandboxv1.ExportWorkspaceRequest, stream grpc
 	if !ok {
 		return apierr.New(codes.NotFound, "sandbox.fairlead.dev", "WORKSPACE_NOT_FOUND", "none")
 	}
-	for _, b := range archive {
-		if err := stream.Send(&sandboxv1.ExportWorkspaceResponse{Data: []byte{b}}); err != nil {
+	for piece := range slices.Chunk(archive, 997) {
+		if err := stream.Send(&sandboxv1.ExportWorkspaceResponse{Data: piece}); err != nil {
 			return err
 		}
 	}

@@ -101,7 +101,7 @@ const (
 // so that leases end at once and in the same order every time.
 //
 // The race detector makes it some fifteen times slower: with it, one of
-// 150 points is taken; `make prove` takes them all.
+// 400 points is taken; `make prove` takes them all.
 func TestATurnEndsOnceWhereverItsReplicaDies(t *testing.T) {
 	for _, r := range slices.Concat(recoveries, combined) {
 		t.Run(r.name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestATurnEndsOnceWhereverItsReplicaDies(t *testing.T) {
 				for n := 1; n <= writes; n++ {
 					for _, when := range []faulty.When{faulty.Before, faulty.After} {
 						for _, f := range []fate{gone, cutOff, frozen} {
-							if points++; raceDetector && points%150 != 0 {
+							if points++; raceDetector && points%400 != 0 {
 								continue
 							}
 							what := fmt.Sprintf("%s %d, %s, %s", m, n, map[faulty.When]string{faulty.Before: "before", faulty.After: "after"}[when], f)

@@ -143,7 +143,7 @@ func New(o Options) (*Runner, error) {
 	}
 	return &Runner{
 		maker: o.Maker, own: o.Own, path: o.Path, null: null, groups: o.Groups, max: o.Max, idle: o.Idle, log: o.Log,
-		within: cmp.Or(o.MakeTimeout, startTimeout),
+		within:  cmp.Or(o.MakeTimeout, startTimeout),
 		network: o.Network, warm: map[string][]*sandbox{},
 	}, nil
 }
