@@ -39,6 +39,8 @@ type peers struct {
 	users     map[string]string // by call id
 	blocked   chan string       // ids of Block calls that run
 	deleted   []string
+	news      int               // calls that were the first to bring a higher epoch
+	fences    []string          // who was told of a takeover, of which session
 	keeping   bool              // tools and sandbox cannot be told to delete
 	asked     int               // answers that were ASK
 	archives  map[string][]byte // the files, by session
@@ -209,6 +211,26 @@ func (p *peers) DeleteWorkspace(_ context.Context, r *sandboxv1.DeleteWorkspaceR
 	return &sandboxv1.DeleteWorkspaceResponse{}, nil
 }
 
+func (p *peers) FenceSession(_ context.Context, r *toolsv1.FenceSessionRequest) (*toolsv1.FenceSessionResponse, error) {
+	if err := p.away("FenceSession"); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fences = append(p.fences, "tools "+r.GetCall().GetSession())
+	return &toolsv1.FenceSessionResponse{}, p.fence(r.GetCall())
+}
+
+func (p *peers) FenceWorkspace(_ context.Context, r *sandboxv1.FenceWorkspaceRequest) (*sandboxv1.FenceWorkspaceResponse, error) {
+	if err := p.away("FenceWorkspace"); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fences = append(p.fences, "sandbox "+r.GetCall().GetSession())
+	return &sandboxv1.FenceWorkspaceResponse{}, p.fence(r.GetCall())
+}
+
 func (p *peers) DeleteSessionCalls(_ context.Context, r *toolsv1.DeleteSessionCallsRequest) (*toolsv1.DeleteSessionCallsResponse, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -234,6 +256,9 @@ func (p *peers) CallTool(r *toolsv1.CallToolRequest, stream grpc.ServerStreaming
 	if r.Call.Epoch < p.highest[r.Call.Session] {
 		p.mu.Unlock()
 		return apierr.New(codes.FailedPrecondition, "tools.fairlead.dev", "STALE_EPOCH", "another holds the session")
+	}
+	if r.Call.Epoch > p.highest[r.Call.Session] {
+		p.news++
 	}
 	p.highest[r.Call.Session] = r.Call.Epoch
 	p.users[id] = acting.Tenant + "/" + acting.User

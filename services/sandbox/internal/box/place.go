@@ -52,6 +52,23 @@ func (s *session) replace(c Call, generation int64) error {
 	return s.remove(generation-1, "the workspace was moved away from here")
 }
 
+// Fence refuses whoever has held the session under a lower epoch, from now on. The
+// generation does not matter: the epoch is the session's. ErrNoWorkspace when there
+// is nothing to fence.
+func (n *Node) Fence(c Call) error {
+	if err := n.meant(c); err != nil {
+		return err
+	}
+	s, leave, err := n.enter(c.Key)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fence(c.Epoch)
+}
+
 // Delete kills what runs in a session's workspace and deletes it, with everything
 // that is remembered of the session. One that does not exist is deleted already.
 // With a generation only a copy up to that one is deleted.

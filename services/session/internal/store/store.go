@@ -53,6 +53,10 @@ type Lease struct {
 	Epoch int64
 	// Suspect says that the session was one when it was claimed: see Claim.
 	Suspect bool
+	// FenceDue says that a holder before this one did not give its lease back and may
+	// wake up, and that nobody has noted since, by Fenced, that it is shut out
+	// everywhere.
+	FenceDue bool
 }
 
 // Request is the idempotency key of a mutation. Its scope is the tenant of the
@@ -369,6 +373,9 @@ type Store interface {
 	// LoadTurn reads one turn with what its loop keeps, such as one that is queued.
 	// ErrStaleEpoch, ErrNotFound.
 	LoadTurn(ctx context.Context, l Lease, id string) (*TurnRow, error)
+	// Fenced notes that tools and sandbox refuse all epochs below the lease's: the next
+	// claim has no FenceDue, unless this holder falls silent, too. ErrStaleEpoch.
+	Fenced(ctx context.Context, l Lease) error
 	// Inbox reads the commands not yet consumed, in order. ErrStaleEpoch.
 	Inbox(ctx context.Context, l Lease) ([]Command, error)
 	// Commit appends, all writes in one transaction. The error at an index is

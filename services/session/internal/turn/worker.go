@@ -180,6 +180,17 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := w.load(ctx); err != nil {
 		return err
 	}
+	ctx, stop := w.fence(ctx)
+	defer stop()
+	err := w.work(ctx)
+	if errors.Is(context.Cause(ctx), store.ErrStaleEpoch) {
+		return store.ErrStaleEpoch
+	}
+	return err
+}
+
+// work does what there is to do until there is nothing left.
+func (w *Worker) work(ctx context.Context) error {
 	for {
 		if err := w.takeCommands(ctx); err != nil {
 			return err

@@ -189,6 +189,21 @@ func sameCall(rec store.Record, q Request, digest string) error {
 	return nil
 }
 
+// Fence refuses all that comes of a session under a lower epoch than the reference's,
+// from now on and on every replica: the journal remembers the epoch. Calls that
+// have started are facts, and those that run here go on under it.
+func (e *Engine) Fence(ctx context.Context, ref store.Ref) error {
+	if _, err := e.Store.Enter(ctx, ref); err != nil {
+		return err
+	}
+	for _, r := range e.runsOf(ref.Tenant, ref.Session, ref.Epoch) {
+		if r.claim.Load() > 0 { // the journal has it as started; one that it has not is refused by it
+			r.raise(ref.Epoch)
+		}
+	}
+	return nil
+}
+
 // Forget closes a session that was held under epochs below next: its running calls
 // are stopped, and its journal is deleted.
 func (e *Engine) Forget(ctx context.Context, tenant, session string, next int64) error {

@@ -74,6 +74,18 @@ func (s *Calls) CancelCall(ctx context.Context, q *toolsv1.CancelCallRequest) (*
 	return &toolsv1.CancelCallResponse{Result: result}, nil
 }
 
+// FenceSession implements CallService.
+func (s *Calls) FenceSession(ctx context.Context, q *toolsv1.FenceSessionRequest) (*toolsv1.FenceSessionResponse, error) {
+	ref, err := refOf(ctx, q.GetCall())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.engine.Fence(ctx, ref); err != nil {
+		return nil, outward(err, ref.CallID)
+	}
+	return &toolsv1.FenceSessionResponse{}, nil
+}
+
 // DeleteSessionCalls implements CallService.
 func (s *Calls) DeleteSessionCalls(ctx context.Context, q *toolsv1.DeleteSessionCallsRequest) (*toolsv1.DeleteSessionCallsResponse, error) {
 	tenant, err := tenantOf(ctx)

@@ -716,6 +716,89 @@ func (x *EnsureWorkspaceResponse) GetWorkspaceGeneration() int64 {
 	return 0
 }
 
+// FenceWorkspaceRequest names the session and its new epoch.
+type FenceWorkspaceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// On whose behalf. The call's id is the caller's choice, and of no call.
+	Call          *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FenceWorkspaceRequest) Reset() {
+	*x = FenceWorkspaceRequest{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FenceWorkspaceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FenceWorkspaceRequest) ProtoMessage() {}
+
+func (x *FenceWorkspaceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FenceWorkspaceRequest.ProtoReflect.Descriptor instead.
+func (*FenceWorkspaceRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *FenceWorkspaceRequest) GetCall() *v1.CallRef {
+	if x != nil {
+		return x.Call
+	}
+	return nil
+}
+
+// FenceWorkspaceResponse says that the epoch is remembered.
+type FenceWorkspaceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FenceWorkspaceResponse) Reset() {
+	*x = FenceWorkspaceResponse{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FenceWorkspaceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FenceWorkspaceResponse) ProtoMessage() {}
+
+func (x *FenceWorkspaceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FenceWorkspaceResponse.ProtoReflect.Descriptor instead.
+func (*FenceWorkspaceResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{8}
+}
+
 // DeleteWorkspaceRequest names a workspace.
 type DeleteWorkspaceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -731,7 +814,7 @@ type DeleteWorkspaceRequest struct {
 
 func (x *DeleteWorkspaceRequest) Reset() {
 	*x = DeleteWorkspaceRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[7]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -743,7 +826,7 @@ func (x *DeleteWorkspaceRequest) String() string {
 func (*DeleteWorkspaceRequest) ProtoMessage() {}
 
 func (x *DeleteWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[7]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -756,7 +839,7 @@ func (x *DeleteWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{7}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DeleteWorkspaceRequest) GetSession() string {
@@ -782,7 +865,7 @@ type DeleteWorkspaceResponse struct {
 
 func (x *DeleteWorkspaceResponse) Reset() {
 	*x = DeleteWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[8]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -794,7 +877,7 @@ func (x *DeleteWorkspaceResponse) String() string {
 func (*DeleteWorkspaceResponse) ProtoMessage() {}
 
 func (x *DeleteWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[8]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -807,7 +890,7 @@ func (x *DeleteWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{10}
 }
 
 // DeleteUserStorageRequest asks for the deletion; whose files is the principal's
@@ -820,7 +903,7 @@ type DeleteUserStorageRequest struct {
 
 func (x *DeleteUserStorageRequest) Reset() {
 	*x = DeleteUserStorageRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -832,7 +915,7 @@ func (x *DeleteUserStorageRequest) String() string {
 func (*DeleteUserStorageRequest) ProtoMessage() {}
 
 func (x *DeleteUserStorageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -845,7 +928,7 @@ func (x *DeleteUserStorageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteUserStorageRequest.ProtoReflect.Descriptor instead.
 func (*DeleteUserStorageRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{11}
 }
 
 // DeleteUserStorageResponse says that the files are gone.
@@ -857,7 +940,7 @@ type DeleteUserStorageResponse struct {
 
 func (x *DeleteUserStorageResponse) Reset() {
 	*x = DeleteUserStorageResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -869,7 +952,7 @@ func (x *DeleteUserStorageResponse) String() string {
 func (*DeleteUserStorageResponse) ProtoMessage() {}
 
 func (x *DeleteUserStorageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -882,7 +965,7 @@ func (x *DeleteUserStorageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteUserStorageResponse.ProtoReflect.Descriptor instead.
 func (*DeleteUserStorageResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{12}
 }
 
 // GetCapabilitiesRequest asks what isolates commands.
@@ -894,7 +977,7 @@ type GetCapabilitiesRequest struct {
 
 func (x *GetCapabilitiesRequest) Reset() {
 	*x = GetCapabilitiesRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[11]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -906,7 +989,7 @@ func (x *GetCapabilitiesRequest) String() string {
 func (*GetCapabilitiesRequest) ProtoMessage() {}
 
 func (x *GetCapabilitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[11]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -919,7 +1002,7 @@ func (x *GetCapabilitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCapabilitiesRequest.ProtoReflect.Descriptor instead.
 func (*GetCapabilitiesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{13}
 }
 
 // GetCapabilitiesResponse tells what isolates commands.
@@ -950,7 +1033,7 @@ type GetCapabilitiesResponse struct {
 
 func (x *GetCapabilitiesResponse) Reset() {
 	*x = GetCapabilitiesResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[12]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -962,7 +1045,7 @@ func (x *GetCapabilitiesResponse) String() string {
 func (*GetCapabilitiesResponse) ProtoMessage() {}
 
 func (x *GetCapabilitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[12]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -975,7 +1058,7 @@ func (x *GetCapabilitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCapabilitiesResponse.ProtoReflect.Descriptor instead.
 func (*GetCapabilitiesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetCapabilitiesResponse) GetLevel() string {
@@ -1051,7 +1134,7 @@ type WorkspaceMount struct {
 
 func (x *WorkspaceMount) Reset() {
 	*x = WorkspaceMount{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[13]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1063,7 +1146,7 @@ func (x *WorkspaceMount) String() string {
 func (*WorkspaceMount) ProtoMessage() {}
 
 func (x *WorkspaceMount) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[13]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1076,7 +1159,7 @@ func (x *WorkspaceMount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkspaceMount.ProtoReflect.Descriptor instead.
 func (*WorkspaceMount) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WorkspaceMount) GetName() string {
@@ -1122,7 +1205,7 @@ type ExportWorkspaceRequest struct {
 
 func (x *ExportWorkspaceRequest) Reset() {
 	*x = ExportWorkspaceRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[14]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1134,7 +1217,7 @@ func (x *ExportWorkspaceRequest) String() string {
 func (*ExportWorkspaceRequest) ProtoMessage() {}
 
 func (x *ExportWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[14]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1147,7 +1230,7 @@ func (x *ExportWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*ExportWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{14}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ExportWorkspaceRequest) GetSession() string {
@@ -1182,7 +1265,7 @@ type ExportWorkspaceResponse struct {
 
 func (x *ExportWorkspaceResponse) Reset() {
 	*x = ExportWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[15]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1194,7 +1277,7 @@ func (x *ExportWorkspaceResponse) String() string {
 func (*ExportWorkspaceResponse) ProtoMessage() {}
 
 func (x *ExportWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[15]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1207,7 +1290,7 @@ func (x *ExportWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*ExportWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{15}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ExportWorkspaceResponse) GetData() []byte {
@@ -1233,7 +1316,7 @@ type ImportWorkspaceRequest struct {
 
 func (x *ImportWorkspaceRequest) Reset() {
 	*x = ImportWorkspaceRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[16]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1245,7 +1328,7 @@ func (x *ImportWorkspaceRequest) String() string {
 func (*ImportWorkspaceRequest) ProtoMessage() {}
 
 func (x *ImportWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[16]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1258,7 +1341,7 @@ func (x *ImportWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*ImportWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ImportWorkspaceRequest) GetKind() isImportWorkspaceRequest_Kind {
@@ -1319,7 +1402,7 @@ type ImportWorkspaceOpen struct {
 
 func (x *ImportWorkspaceOpen) Reset() {
 	*x = ImportWorkspaceOpen{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[17]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1331,7 +1414,7 @@ func (x *ImportWorkspaceOpen) String() string {
 func (*ImportWorkspaceOpen) ProtoMessage() {}
 
 func (x *ImportWorkspaceOpen) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[17]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1344,7 +1427,7 @@ func (x *ImportWorkspaceOpen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportWorkspaceOpen.ProtoReflect.Descriptor instead.
 func (*ImportWorkspaceOpen) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ImportWorkspaceOpen) GetCall() *v1.CallRef {
@@ -1379,7 +1462,7 @@ type ImportWorkspaceResponse struct {
 
 func (x *ImportWorkspaceResponse) Reset() {
 	*x = ImportWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[18]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1391,7 +1474,7 @@ func (x *ImportWorkspaceResponse) String() string {
 func (*ImportWorkspaceResponse) ProtoMessage() {}
 
 func (x *ImportWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[18]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1404,7 +1487,7 @@ func (x *ImportWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*ImportWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ImportWorkspaceResponse) GetCreated() bool {
@@ -1473,7 +1556,10 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\x17EnsureWorkspaceResponse\x12\x18\n" +
 	"\acreated\x18\x01 \x01(\bR\acreated\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x121\n" +
-	"\x14workspace_generation\x18\x03 \x01(\x03R\x13workspaceGeneration\"\x99\x01\n" +
+	"\x14workspace_generation\x18\x03 \x01(\x03R\x13workspaceGeneration\"P\n" +
+	"\x15FenceWorkspaceRequest\x127\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\"\x18\n" +
+	"\x16FenceWorkspaceResponse\"\x99\x01\n" +
 	"\x16DeleteWorkspaceRequest\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12:\n" +
 	"\x14workspace_generation\x18\x02 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x13workspaceGeneration\"\x19\n" +
@@ -1524,9 +1610,10 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\x1aARCHIVE_FORMAT_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12ARCHIVE_FORMAT_TAR\x10\x01\x12\x16\n" +
 	"\x12ARCHIVE_FORMAT_ZIP\x10\x02\x12\x1b\n" +
-	"\x17ARCHIVE_FORMAT_TAR_GZIP\x10\x032\xb0\x05\n" +
+	"\x17ARCHIVE_FORMAT_TAR_GZIP\x10\x032\x9b\x06\n" +
 	"\x10WorkspaceService\x12l\n" +
-	"\x0fEnsureWorkspace\x12+.fairlead.sandbox.v1.EnsureWorkspaceRequest\x1a,.fairlead.sandbox.v1.EnsureWorkspaceResponse\x12l\n" +
+	"\x0fEnsureWorkspace\x12+.fairlead.sandbox.v1.EnsureWorkspaceRequest\x1a,.fairlead.sandbox.v1.EnsureWorkspaceResponse\x12i\n" +
+	"\x0eFenceWorkspace\x12*.fairlead.sandbox.v1.FenceWorkspaceRequest\x1a+.fairlead.sandbox.v1.FenceWorkspaceResponse\x12l\n" +
 	"\x0fDeleteWorkspace\x12+.fairlead.sandbox.v1.DeleteWorkspaceRequest\x1a,.fairlead.sandbox.v1.DeleteWorkspaceResponse\x12n\n" +
 	"\x0fExportWorkspace\x12+.fairlead.sandbox.v1.ExportWorkspaceRequest\x1a,.fairlead.sandbox.v1.ExportWorkspaceResponse0\x01\x12n\n" +
 	"\x0fImportWorkspace\x12+.fairlead.sandbox.v1.ImportWorkspaceRequest\x1a,.fairlead.sandbox.v1.ImportWorkspaceResponse(\x01\x12r\n" +
@@ -1546,7 +1633,7 @@ func file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_sandbox_v1_workspace_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fairlead_sandbox_v1_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_fairlead_sandbox_v1_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_fairlead_sandbox_v1_workspace_proto_goTypes = []any{
 	(NetworkTls)(0),                   // 0: fairlead.sandbox.v1.NetworkTls
 	(ArchiveFormat)(0),                // 1: fairlead.sandbox.v1.ArchiveFormat
@@ -1557,57 +1644,62 @@ var file_fairlead_sandbox_v1_workspace_proto_goTypes = []any{
 	(*NetworkPolicy)(nil),             // 6: fairlead.sandbox.v1.NetworkPolicy
 	(*NetworkRule)(nil),               // 7: fairlead.sandbox.v1.NetworkRule
 	(*EnsureWorkspaceResponse)(nil),   // 8: fairlead.sandbox.v1.EnsureWorkspaceResponse
-	(*DeleteWorkspaceRequest)(nil),    // 9: fairlead.sandbox.v1.DeleteWorkspaceRequest
-	(*DeleteWorkspaceResponse)(nil),   // 10: fairlead.sandbox.v1.DeleteWorkspaceResponse
-	(*DeleteUserStorageRequest)(nil),  // 11: fairlead.sandbox.v1.DeleteUserStorageRequest
-	(*DeleteUserStorageResponse)(nil), // 12: fairlead.sandbox.v1.DeleteUserStorageResponse
-	(*GetCapabilitiesRequest)(nil),    // 13: fairlead.sandbox.v1.GetCapabilitiesRequest
-	(*GetCapabilitiesResponse)(nil),   // 14: fairlead.sandbox.v1.GetCapabilitiesResponse
-	(*WorkspaceMount)(nil),            // 15: fairlead.sandbox.v1.WorkspaceMount
-	(*ExportWorkspaceRequest)(nil),    // 16: fairlead.sandbox.v1.ExportWorkspaceRequest
-	(*ExportWorkspaceResponse)(nil),   // 17: fairlead.sandbox.v1.ExportWorkspaceResponse
-	(*ImportWorkspaceRequest)(nil),    // 18: fairlead.sandbox.v1.ImportWorkspaceRequest
-	(*ImportWorkspaceOpen)(nil),       // 19: fairlead.sandbox.v1.ImportWorkspaceOpen
-	(*ImportWorkspaceResponse)(nil),   // 20: fairlead.sandbox.v1.ImportWorkspaceResponse
-	nil,                               // 21: fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
-	nil,                               // 22: fairlead.sandbox.v1.WorkspaceEnvironment.VariablesEntry
-	(*v1.CallRef)(nil),                // 23: fairlead.common.v1.CallRef
-	(*durationpb.Duration)(nil),       // 24: google.protobuf.Duration
+	(*FenceWorkspaceRequest)(nil),     // 9: fairlead.sandbox.v1.FenceWorkspaceRequest
+	(*FenceWorkspaceResponse)(nil),    // 10: fairlead.sandbox.v1.FenceWorkspaceResponse
+	(*DeleteWorkspaceRequest)(nil),    // 11: fairlead.sandbox.v1.DeleteWorkspaceRequest
+	(*DeleteWorkspaceResponse)(nil),   // 12: fairlead.sandbox.v1.DeleteWorkspaceResponse
+	(*DeleteUserStorageRequest)(nil),  // 13: fairlead.sandbox.v1.DeleteUserStorageRequest
+	(*DeleteUserStorageResponse)(nil), // 14: fairlead.sandbox.v1.DeleteUserStorageResponse
+	(*GetCapabilitiesRequest)(nil),    // 15: fairlead.sandbox.v1.GetCapabilitiesRequest
+	(*GetCapabilitiesResponse)(nil),   // 16: fairlead.sandbox.v1.GetCapabilitiesResponse
+	(*WorkspaceMount)(nil),            // 17: fairlead.sandbox.v1.WorkspaceMount
+	(*ExportWorkspaceRequest)(nil),    // 18: fairlead.sandbox.v1.ExportWorkspaceRequest
+	(*ExportWorkspaceResponse)(nil),   // 19: fairlead.sandbox.v1.ExportWorkspaceResponse
+	(*ImportWorkspaceRequest)(nil),    // 20: fairlead.sandbox.v1.ImportWorkspaceRequest
+	(*ImportWorkspaceOpen)(nil),       // 21: fairlead.sandbox.v1.ImportWorkspaceOpen
+	(*ImportWorkspaceResponse)(nil),   // 22: fairlead.sandbox.v1.ImportWorkspaceResponse
+	nil,                               // 23: fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
+	nil,                               // 24: fairlead.sandbox.v1.WorkspaceEnvironment.VariablesEntry
+	(*v1.CallRef)(nil),                // 25: fairlead.common.v1.CallRef
+	(*durationpb.Duration)(nil),       // 26: google.protobuf.Duration
 }
 var file_fairlead_sandbox_v1_workspace_proto_depIdxs = []int32{
-	23, // 0: fairlead.sandbox.v1.EnsureWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
-	21, // 1: fairlead.sandbox.v1.EnsureWorkspaceRequest.seed_files:type_name -> fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
+	25, // 0: fairlead.sandbox.v1.EnsureWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
+	23, // 1: fairlead.sandbox.v1.EnsureWorkspaceRequest.seed_files:type_name -> fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
 	6,  // 2: fairlead.sandbox.v1.EnsureWorkspaceRequest.network:type_name -> fairlead.sandbox.v1.NetworkPolicy
 	3,  // 3: fairlead.sandbox.v1.EnsureWorkspaceRequest.limits:type_name -> fairlead.sandbox.v1.WorkspaceLimits
 	4,  // 4: fairlead.sandbox.v1.EnsureWorkspaceRequest.mounts:type_name -> fairlead.sandbox.v1.WorkspaceMounts
 	5,  // 5: fairlead.sandbox.v1.EnsureWorkspaceRequest.environment:type_name -> fairlead.sandbox.v1.WorkspaceEnvironment
-	24, // 6: fairlead.sandbox.v1.WorkspaceLimits.timeout:type_name -> google.protobuf.Duration
-	24, // 7: fairlead.sandbox.v1.WorkspaceLimits.max_timeout:type_name -> google.protobuf.Duration
-	22, // 8: fairlead.sandbox.v1.WorkspaceEnvironment.variables:type_name -> fairlead.sandbox.v1.WorkspaceEnvironment.VariablesEntry
+	26, // 6: fairlead.sandbox.v1.WorkspaceLimits.timeout:type_name -> google.protobuf.Duration
+	26, // 7: fairlead.sandbox.v1.WorkspaceLimits.max_timeout:type_name -> google.protobuf.Duration
+	24, // 8: fairlead.sandbox.v1.WorkspaceEnvironment.variables:type_name -> fairlead.sandbox.v1.WorkspaceEnvironment.VariablesEntry
 	7,  // 9: fairlead.sandbox.v1.NetworkPolicy.rules:type_name -> fairlead.sandbox.v1.NetworkRule
 	0,  // 10: fairlead.sandbox.v1.NetworkRule.tls:type_name -> fairlead.sandbox.v1.NetworkTls
-	15, // 11: fairlead.sandbox.v1.GetCapabilitiesResponse.mounts:type_name -> fairlead.sandbox.v1.WorkspaceMount
-	1,  // 12: fairlead.sandbox.v1.ExportWorkspaceRequest.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
-	19, // 13: fairlead.sandbox.v1.ImportWorkspaceRequest.open:type_name -> fairlead.sandbox.v1.ImportWorkspaceOpen
-	23, // 14: fairlead.sandbox.v1.ImportWorkspaceOpen.call:type_name -> fairlead.common.v1.CallRef
-	1,  // 15: fairlead.sandbox.v1.ImportWorkspaceOpen.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
-	2,  // 16: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:input_type -> fairlead.sandbox.v1.EnsureWorkspaceRequest
-	9,  // 17: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:input_type -> fairlead.sandbox.v1.DeleteWorkspaceRequest
-	16, // 18: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:input_type -> fairlead.sandbox.v1.ExportWorkspaceRequest
-	18, // 19: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:input_type -> fairlead.sandbox.v1.ImportWorkspaceRequest
-	11, // 20: fairlead.sandbox.v1.WorkspaceService.DeleteUserStorage:input_type -> fairlead.sandbox.v1.DeleteUserStorageRequest
-	13, // 21: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:input_type -> fairlead.sandbox.v1.GetCapabilitiesRequest
-	8,  // 22: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:output_type -> fairlead.sandbox.v1.EnsureWorkspaceResponse
-	10, // 23: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:output_type -> fairlead.sandbox.v1.DeleteWorkspaceResponse
-	17, // 24: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:output_type -> fairlead.sandbox.v1.ExportWorkspaceResponse
-	20, // 25: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:output_type -> fairlead.sandbox.v1.ImportWorkspaceResponse
-	12, // 26: fairlead.sandbox.v1.WorkspaceService.DeleteUserStorage:output_type -> fairlead.sandbox.v1.DeleteUserStorageResponse
-	14, // 27: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:output_type -> fairlead.sandbox.v1.GetCapabilitiesResponse
-	22, // [22:28] is the sub-list for method output_type
-	16, // [16:22] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	25, // 11: fairlead.sandbox.v1.FenceWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
+	17, // 12: fairlead.sandbox.v1.GetCapabilitiesResponse.mounts:type_name -> fairlead.sandbox.v1.WorkspaceMount
+	1,  // 13: fairlead.sandbox.v1.ExportWorkspaceRequest.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
+	21, // 14: fairlead.sandbox.v1.ImportWorkspaceRequest.open:type_name -> fairlead.sandbox.v1.ImportWorkspaceOpen
+	25, // 15: fairlead.sandbox.v1.ImportWorkspaceOpen.call:type_name -> fairlead.common.v1.CallRef
+	1,  // 16: fairlead.sandbox.v1.ImportWorkspaceOpen.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
+	2,  // 17: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:input_type -> fairlead.sandbox.v1.EnsureWorkspaceRequest
+	9,  // 18: fairlead.sandbox.v1.WorkspaceService.FenceWorkspace:input_type -> fairlead.sandbox.v1.FenceWorkspaceRequest
+	11, // 19: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:input_type -> fairlead.sandbox.v1.DeleteWorkspaceRequest
+	18, // 20: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:input_type -> fairlead.sandbox.v1.ExportWorkspaceRequest
+	20, // 21: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:input_type -> fairlead.sandbox.v1.ImportWorkspaceRequest
+	13, // 22: fairlead.sandbox.v1.WorkspaceService.DeleteUserStorage:input_type -> fairlead.sandbox.v1.DeleteUserStorageRequest
+	15, // 23: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:input_type -> fairlead.sandbox.v1.GetCapabilitiesRequest
+	8,  // 24: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:output_type -> fairlead.sandbox.v1.EnsureWorkspaceResponse
+	10, // 25: fairlead.sandbox.v1.WorkspaceService.FenceWorkspace:output_type -> fairlead.sandbox.v1.FenceWorkspaceResponse
+	12, // 26: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:output_type -> fairlead.sandbox.v1.DeleteWorkspaceResponse
+	19, // 27: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:output_type -> fairlead.sandbox.v1.ExportWorkspaceResponse
+	22, // 28: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:output_type -> fairlead.sandbox.v1.ImportWorkspaceResponse
+	14, // 29: fairlead.sandbox.v1.WorkspaceService.DeleteUserStorage:output_type -> fairlead.sandbox.v1.DeleteUserStorageResponse
+	16, // 30: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:output_type -> fairlead.sandbox.v1.GetCapabilitiesResponse
+	24, // [24:31] is the sub-list for method output_type
+	17, // [17:24] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_sandbox_v1_workspace_proto_init() }
@@ -1615,7 +1707,7 @@ func file_fairlead_sandbox_v1_workspace_proto_init() {
 	if File_fairlead_sandbox_v1_workspace_proto != nil {
 		return
 	}
-	file_fairlead_sandbox_v1_workspace_proto_msgTypes[16].OneofWrappers = []any{
+	file_fairlead_sandbox_v1_workspace_proto_msgTypes[18].OneofWrappers = []any{
 		(*ImportWorkspaceRequest_Open)(nil),
 		(*ImportWorkspaceRequest_Data)(nil),
 	}
@@ -1625,7 +1717,7 @@ func file_fairlead_sandbox_v1_workspace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_sandbox_v1_workspace_proto_rawDesc), len(file_fairlead_sandbox_v1_workspace_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   21,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

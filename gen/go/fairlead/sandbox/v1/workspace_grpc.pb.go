@@ -20,6 +20,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	WorkspaceService_EnsureWorkspace_FullMethodName   = "/fairlead.sandbox.v1.WorkspaceService/EnsureWorkspace"
+	WorkspaceService_FenceWorkspace_FullMethodName    = "/fairlead.sandbox.v1.WorkspaceService/FenceWorkspace"
 	WorkspaceService_DeleteWorkspace_FullMethodName   = "/fairlead.sandbox.v1.WorkspaceService/DeleteWorkspace"
 	WorkspaceService_ExportWorkspace_FullMethodName   = "/fairlead.sandbox.v1.WorkspaceService/ExportWorkspace"
 	WorkspaceService_ImportWorkspace_FullMethodName   = "/fairlead.sandbox.v1.WorkspaceService/ImportWorkspace"
@@ -37,6 +38,13 @@ type WorkspaceServiceClient interface {
 	// EnsureWorkspace makes a session's workspace, or finds it, and remembers the
 	// session's epoch. Execs and files need it to have been made.
 	EnsureWorkspace(ctx context.Context, in *EnsureWorkspaceRequest, opts ...grpc.CallOption) (*EnsureWorkspaceResponse, error)
+	// FenceWorkspace tells of a session's new holder, which has taken it over from one
+	// that fell silent. When it returns, requests under lower epochs are refused
+	// with FAILED_PRECONDITION and reason STALE_EPOCH, also after a restart of the
+	// node. What runs goes on. Repeating it changes nothing; an epoch that is itself
+	// stale is refused. Where there is no workspace there is nothing to fence:
+	// NOT_FOUND with reason WORKSPACE_NOT_FOUND.
+	FenceWorkspace(ctx context.Context, in *FenceWorkspaceRequest, opts ...grpc.CallOption) (*FenceWorkspaceResponse, error)
 	// DeleteWorkspace kills what runs in a workspace and deletes its files. One
 	// that does not exist is deleted already.
 	DeleteWorkspace(ctx context.Context, in *DeleteWorkspaceRequest, opts ...grpc.CallOption) (*DeleteWorkspaceResponse, error)
@@ -77,6 +85,16 @@ func (c *workspaceServiceClient) EnsureWorkspace(ctx context.Context, in *Ensure
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(EnsureWorkspaceResponse)
 	err := c.cc.Invoke(ctx, WorkspaceService_EnsureWorkspace_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *workspaceServiceClient) FenceWorkspace(ctx context.Context, in *FenceWorkspaceRequest, opts ...grpc.CallOption) (*FenceWorkspaceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FenceWorkspaceResponse)
+	err := c.cc.Invoke(ctx, WorkspaceService_FenceWorkspace_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -155,6 +173,13 @@ type WorkspaceServiceServer interface {
 	// EnsureWorkspace makes a session's workspace, or finds it, and remembers the
 	// session's epoch. Execs and files need it to have been made.
 	EnsureWorkspace(context.Context, *EnsureWorkspaceRequest) (*EnsureWorkspaceResponse, error)
+	// FenceWorkspace tells of a session's new holder, which has taken it over from one
+	// that fell silent. When it returns, requests under lower epochs are refused
+	// with FAILED_PRECONDITION and reason STALE_EPOCH, also after a restart of the
+	// node. What runs goes on. Repeating it changes nothing; an epoch that is itself
+	// stale is refused. Where there is no workspace there is nothing to fence:
+	// NOT_FOUND with reason WORKSPACE_NOT_FOUND.
+	FenceWorkspace(context.Context, *FenceWorkspaceRequest) (*FenceWorkspaceResponse, error)
 	// DeleteWorkspace kills what runs in a workspace and deletes its files. One
 	// that does not exist is deleted already.
 	DeleteWorkspace(context.Context, *DeleteWorkspaceRequest) (*DeleteWorkspaceResponse, error)
@@ -193,6 +218,9 @@ type UnimplementedWorkspaceServiceServer struct{}
 
 func (UnimplementedWorkspaceServiceServer) EnsureWorkspace(context.Context, *EnsureWorkspaceRequest) (*EnsureWorkspaceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EnsureWorkspace not implemented")
+}
+func (UnimplementedWorkspaceServiceServer) FenceWorkspace(context.Context, *FenceWorkspaceRequest) (*FenceWorkspaceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FenceWorkspace not implemented")
 }
 func (UnimplementedWorkspaceServiceServer) DeleteWorkspace(context.Context, *DeleteWorkspaceRequest) (*DeleteWorkspaceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteWorkspace not implemented")
@@ -244,6 +272,24 @@ func _WorkspaceService_EnsureWorkspace_Handler(srv interface{}, ctx context.Cont
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(WorkspaceServiceServer).EnsureWorkspace(ctx, req.(*EnsureWorkspaceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _WorkspaceService_FenceWorkspace_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FenceWorkspaceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WorkspaceServiceServer).FenceWorkspace(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WorkspaceService_FenceWorkspace_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WorkspaceServiceServer).FenceWorkspace(ctx, req.(*FenceWorkspaceRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -330,6 +376,10 @@ var WorkspaceService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "EnsureWorkspace",
 			Handler:    _WorkspaceService_EnsureWorkspace_Handler,
+		},
+		{
+			MethodName: "FenceWorkspace",
+			Handler:    _WorkspaceService_FenceWorkspace_Handler,
 		},
 		{
 			MethodName: "DeleteWorkspace",

@@ -1086,6 +1086,90 @@ func (x *CancelCallResponse) GetResult() *CallResult {
 	return nil
 }
 
+// FenceSessionRequest names the session and its new epoch.
+type FenceSessionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// On whose behalf: the session and the epoch count. The call's id is the
+	// caller's choice, and of no call.
+	Call          *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FenceSessionRequest) Reset() {
+	*x = FenceSessionRequest{}
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FenceSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FenceSessionRequest) ProtoMessage() {}
+
+func (x *FenceSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FenceSessionRequest.ProtoReflect.Descriptor instead.
+func (*FenceSessionRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *FenceSessionRequest) GetCall() *v1.CallRef {
+	if x != nil {
+		return x.Call
+	}
+	return nil
+}
+
+// FenceSessionResponse says that the epoch is remembered.
+type FenceSessionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FenceSessionResponse) Reset() {
+	*x = FenceSessionResponse{}
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FenceSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FenceSessionResponse) ProtoMessage() {}
+
+func (x *FenceSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FenceSessionResponse.ProtoReflect.Descriptor instead.
+func (*FenceSessionResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{15}
+}
+
 // DeleteSessionCallsRequest names the session that was deleted.
 type DeleteSessionCallsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1102,7 +1186,7 @@ type DeleteSessionCallsRequest struct {
 
 func (x *DeleteSessionCallsRequest) Reset() {
 	*x = DeleteSessionCallsRequest{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[14]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1114,7 +1198,7 @@ func (x *DeleteSessionCallsRequest) String() string {
 func (*DeleteSessionCallsRequest) ProtoMessage() {}
 
 func (x *DeleteSessionCallsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[14]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1127,7 +1211,7 @@ func (x *DeleteSessionCallsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionCallsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteSessionCallsRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{14}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeleteSessionCallsRequest) GetSession() string {
@@ -1153,7 +1237,7 @@ type DeleteSessionCallsResponse struct {
 
 func (x *DeleteSessionCallsResponse) Reset() {
 	*x = DeleteSessionCallsResponse{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[15]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1165,7 +1249,7 @@ func (x *DeleteSessionCallsResponse) String() string {
 func (*DeleteSessionCallsResponse) ProtoMessage() {}
 
 func (x *DeleteSessionCallsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[15]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1178,7 +1262,7 @@ func (x *DeleteSessionCallsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionCallsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteSessionCallsResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{15}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{17}
 }
 
 var File_fairlead_tools_v1_call_service_proto protoreflect.FileDescriptor
@@ -1244,7 +1328,10 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\x11CancelCallRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\"K\n" +
 	"\x12CancelCallResponse\x125\n" +
-	"\x06result\x18\x01 \x01(\v2\x1d.fairlead.tools.v1.CallResultR\x06result\"\x88\x01\n" +
+	"\x06result\x18\x01 \x01(\v2\x1d.fairlead.tools.v1.CallResultR\x06result\"N\n" +
+	"\x13FenceSessionRequest\x127\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\"\x16\n" +
+	"\x14FenceSessionResponse\"\x88\x01\n" +
 	"\x19DeleteSessionCallsRequest\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12&\n" +
 	"\n" +
@@ -1262,12 +1349,13 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\x13CALL_OUTCOME_DENIED\x10\x03\x12\x18\n" +
 	"\x14CALL_OUTCOME_REFUSED\x10\x04\x12\x1a\n" +
 	"\x16CALL_OUTCOME_CANCELLED\x10\x05\x12\x18\n" +
-	"\x14CALL_OUTCOME_UNKNOWN\x10\x062\x93\x03\n" +
+	"\x14CALL_OUTCOME_UNKNOWN\x10\x062\xf4\x03\n" +
 	"\vCallService\x12U\n" +
 	"\bCallTool\x12\".fairlead.tools.v1.CallToolRequest\x1a#.fairlead.tools.v1.CallToolResponse0\x01\x12_\n" +
 	"\fReportResult\x12&.fairlead.tools.v1.ReportResultRequest\x1a'.fairlead.tools.v1.ReportResultResponse\x12Y\n" +
 	"\n" +
-	"CancelCall\x12$.fairlead.tools.v1.CancelCallRequest\x1a%.fairlead.tools.v1.CancelCallResponse\x12q\n" +
+	"CancelCall\x12$.fairlead.tools.v1.CancelCallRequest\x1a%.fairlead.tools.v1.CancelCallResponse\x12_\n" +
+	"\fFenceSession\x12&.fairlead.tools.v1.FenceSessionRequest\x1a'.fairlead.tools.v1.FenceSessionResponse\x12q\n" +
 	"\x12DeleteSessionCalls\x12,.fairlead.tools.v1.DeleteSessionCallsRequest\x1a-.fairlead.tools.v1.DeleteSessionCallsResponseB?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3"
 
 var (
@@ -1283,7 +1371,7 @@ func file_fairlead_tools_v1_call_service_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_tools_v1_call_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fairlead_tools_v1_call_service_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_fairlead_tools_v1_call_service_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_fairlead_tools_v1_call_service_proto_goTypes = []any{
 	(CallDecisionKind)(0),              // 0: fairlead.tools.v1.CallDecisionKind
 	(CallOutcome)(0),                   // 1: fairlead.tools.v1.CallOutcome
@@ -1301,15 +1389,17 @@ var file_fairlead_tools_v1_call_service_proto_goTypes = []any{
 	(*ReportResultResponse)(nil),       // 13: fairlead.tools.v1.ReportResultResponse
 	(*CancelCallRequest)(nil),          // 14: fairlead.tools.v1.CancelCallRequest
 	(*CancelCallResponse)(nil),         // 15: fairlead.tools.v1.CancelCallResponse
-	(*DeleteSessionCallsRequest)(nil),  // 16: fairlead.tools.v1.DeleteSessionCallsRequest
-	(*DeleteSessionCallsResponse)(nil), // 17: fairlead.tools.v1.DeleteSessionCallsResponse
-	(*v1.CallRef)(nil),                 // 18: fairlead.common.v1.CallRef
-	(*v1.Content)(nil),                 // 19: fairlead.common.v1.Content
-	(*v11.NetworkUse)(nil),             // 20: fairlead.sandbox.v1.NetworkUse
-	(OperationState)(0),                // 21: fairlead.tools.v1.OperationState
+	(*FenceSessionRequest)(nil),        // 16: fairlead.tools.v1.FenceSessionRequest
+	(*FenceSessionResponse)(nil),       // 17: fairlead.tools.v1.FenceSessionResponse
+	(*DeleteSessionCallsRequest)(nil),  // 18: fairlead.tools.v1.DeleteSessionCallsRequest
+	(*DeleteSessionCallsResponse)(nil), // 19: fairlead.tools.v1.DeleteSessionCallsResponse
+	(*v1.CallRef)(nil),                 // 20: fairlead.common.v1.CallRef
+	(*v1.Content)(nil),                 // 21: fairlead.common.v1.Content
+	(*v11.NetworkUse)(nil),             // 22: fairlead.sandbox.v1.NetworkUse
+	(OperationState)(0),                // 23: fairlead.tools.v1.OperationState
 }
 var file_fairlead_tools_v1_call_service_proto_depIdxs = []int32{
-	18, // 0: fairlead.tools.v1.CallToolRequest.call:type_name -> fairlead.common.v1.CallRef
+	20, // 0: fairlead.tools.v1.CallToolRequest.call:type_name -> fairlead.common.v1.CallRef
 	3,  // 1: fairlead.tools.v1.CallToolRequest.approval:type_name -> fairlead.tools.v1.Approval
 	5,  // 2: fairlead.tools.v1.CallToolResponse.decision:type_name -> fairlead.tools.v1.CallDecision
 	6,  // 3: fairlead.tools.v1.CallToolResponse.progress:type_name -> fairlead.tools.v1.CallProgress
@@ -1319,27 +1409,30 @@ var file_fairlead_tools_v1_call_service_proto_depIdxs = []int32{
 	11, // 7: fairlead.tools.v1.CallToolResponse.delegated:type_name -> fairlead.tools.v1.CallDelegated
 	0,  // 8: fairlead.tools.v1.CallDecision.decision:type_name -> fairlead.tools.v1.CallDecisionKind
 	1,  // 9: fairlead.tools.v1.CallResult.outcome:type_name -> fairlead.tools.v1.CallOutcome
-	19, // 10: fairlead.tools.v1.CallResult.content:type_name -> fairlead.common.v1.Content
+	21, // 10: fairlead.tools.v1.CallResult.content:type_name -> fairlead.common.v1.Content
 	9,  // 11: fairlead.tools.v1.CallResult.observed:type_name -> fairlead.tools.v1.OperationStatus
-	20, // 12: fairlead.tools.v1.CallResult.network:type_name -> fairlead.sandbox.v1.NetworkUse
-	21, // 13: fairlead.tools.v1.OperationStatus.state:type_name -> fairlead.tools.v1.OperationState
-	18, // 14: fairlead.tools.v1.ReportResultRequest.call:type_name -> fairlead.common.v1.CallRef
+	22, // 12: fairlead.tools.v1.CallResult.network:type_name -> fairlead.sandbox.v1.NetworkUse
+	23, // 13: fairlead.tools.v1.OperationStatus.state:type_name -> fairlead.tools.v1.OperationState
+	20, // 14: fairlead.tools.v1.ReportResultRequest.call:type_name -> fairlead.common.v1.CallRef
 	8,  // 15: fairlead.tools.v1.ReportResultRequest.result:type_name -> fairlead.tools.v1.CallResult
-	18, // 16: fairlead.tools.v1.CancelCallRequest.call:type_name -> fairlead.common.v1.CallRef
+	20, // 16: fairlead.tools.v1.CancelCallRequest.call:type_name -> fairlead.common.v1.CallRef
 	8,  // 17: fairlead.tools.v1.CancelCallResponse.result:type_name -> fairlead.tools.v1.CallResult
-	2,  // 18: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
-	12, // 19: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
-	14, // 20: fairlead.tools.v1.CallService.CancelCall:input_type -> fairlead.tools.v1.CancelCallRequest
-	16, // 21: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
-	4,  // 22: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
-	13, // 23: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
-	15, // 24: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
-	17, // 25: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
-	22, // [22:26] is the sub-list for method output_type
-	18, // [18:22] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	20, // 18: fairlead.tools.v1.FenceSessionRequest.call:type_name -> fairlead.common.v1.CallRef
+	2,  // 19: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
+	12, // 20: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
+	14, // 21: fairlead.tools.v1.CallService.CancelCall:input_type -> fairlead.tools.v1.CancelCallRequest
+	16, // 22: fairlead.tools.v1.CallService.FenceSession:input_type -> fairlead.tools.v1.FenceSessionRequest
+	18, // 23: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
+	4,  // 24: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
+	13, // 25: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
+	15, // 26: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
+	17, // 27: fairlead.tools.v1.CallService.FenceSession:output_type -> fairlead.tools.v1.FenceSessionResponse
+	19, // 28: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
+	24, // [24:29] is the sub-list for method output_type
+	19, // [19:24] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_tools_v1_call_service_proto_init() }
@@ -1362,7 +1455,7 @@ func file_fairlead_tools_v1_call_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_tools_v1_call_service_proto_rawDesc), len(file_fairlead_tools_v1_call_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   16,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

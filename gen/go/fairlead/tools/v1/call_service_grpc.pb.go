@@ -22,6 +22,7 @@ const (
 	CallService_CallTool_FullMethodName           = "/fairlead.tools.v1.CallService/CallTool"
 	CallService_ReportResult_FullMethodName       = "/fairlead.tools.v1.CallService/ReportResult"
 	CallService_CancelCall_FullMethodName         = "/fairlead.tools.v1.CallService/CancelCall"
+	CallService_FenceSession_FullMethodName       = "/fairlead.tools.v1.CallService/FenceSession"
 	CallService_DeleteSessionCalls_FullMethodName = "/fairlead.tools.v1.CallService/DeleteSessionCalls"
 )
 
@@ -48,6 +49,12 @@ type CallServiceClient interface {
 	// CancelCall stops a call, or leaves a mark that stops it from starting.
 	// When it returns, the call's effects have ended.
 	CancelCall(ctx context.Context, in *CancelCallRequest, opts ...grpc.CallOption) (*CancelCallResponse, error)
+	// FenceSession tells of a session's new holder, which has taken it over from one
+	// that fell silent. When it returns, requests under lower epochs are refused
+	// with FAILED_PRECONDITION and reason STALE_EPOCH, on every replica and for good:
+	// the old holder can start no call any more. Calls that have started go on.
+	// Repeating it changes nothing; an epoch that is itself stale is refused.
+	FenceSession(ctx context.Context, in *FenceSessionRequest, opts ...grpc.CallOption) (*FenceSessionResponse, error)
 	// DeleteSessionCalls forgets the calls of a session that was deleted.
 	DeleteSessionCalls(ctx context.Context, in *DeleteSessionCallsRequest, opts ...grpc.CallOption) (*DeleteSessionCallsResponse, error)
 }
@@ -99,6 +106,16 @@ func (c *callServiceClient) CancelCall(ctx context.Context, in *CancelCallReques
 	return out, nil
 }
 
+func (c *callServiceClient) FenceSession(ctx context.Context, in *FenceSessionRequest, opts ...grpc.CallOption) (*FenceSessionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FenceSessionResponse)
+	err := c.cc.Invoke(ctx, CallService_FenceSession_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *callServiceClient) DeleteSessionCalls(ctx context.Context, in *DeleteSessionCallsRequest, opts ...grpc.CallOption) (*DeleteSessionCallsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DeleteSessionCallsResponse)
@@ -132,6 +149,12 @@ type CallServiceServer interface {
 	// CancelCall stops a call, or leaves a mark that stops it from starting.
 	// When it returns, the call's effects have ended.
 	CancelCall(context.Context, *CancelCallRequest) (*CancelCallResponse, error)
+	// FenceSession tells of a session's new holder, which has taken it over from one
+	// that fell silent. When it returns, requests under lower epochs are refused
+	// with FAILED_PRECONDITION and reason STALE_EPOCH, on every replica and for good:
+	// the old holder can start no call any more. Calls that have started go on.
+	// Repeating it changes nothing; an epoch that is itself stale is refused.
+	FenceSession(context.Context, *FenceSessionRequest) (*FenceSessionResponse, error)
 	// DeleteSessionCalls forgets the calls of a session that was deleted.
 	DeleteSessionCalls(context.Context, *DeleteSessionCallsRequest) (*DeleteSessionCallsResponse, error)
 	mustEmbedUnimplementedCallServiceServer()
@@ -152,6 +175,9 @@ func (UnimplementedCallServiceServer) ReportResult(context.Context, *ReportResul
 }
 func (UnimplementedCallServiceServer) CancelCall(context.Context, *CancelCallRequest) (*CancelCallResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CancelCall not implemented")
+}
+func (UnimplementedCallServiceServer) FenceSession(context.Context, *FenceSessionRequest) (*FenceSessionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FenceSession not implemented")
 }
 func (UnimplementedCallServiceServer) DeleteSessionCalls(context.Context, *DeleteSessionCallsRequest) (*DeleteSessionCallsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteSessionCalls not implemented")
@@ -224,6 +250,24 @@ func _CallService_CancelCall_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CallService_FenceSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FenceSessionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CallServiceServer).FenceSession(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CallService_FenceSession_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CallServiceServer).FenceSession(ctx, req.(*FenceSessionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _CallService_DeleteSessionCalls_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteSessionCallsRequest)
 	if err := dec(in); err != nil {
@@ -256,6 +300,10 @@ var CallService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CancelCall",
 			Handler:    _CallService_CancelCall_Handler,
+		},
+		{
+			MethodName: "FenceSession",
+			Handler:    _CallService_FenceSession_Handler,
 		},
 		{
 			MethodName: "DeleteSessionCalls",

@@ -142,6 +142,16 @@ class EnsureWorkspaceResponse(_message.Message):
     workspace_generation: int
     def __init__(self, created: _Optional[bool] = ..., node: _Optional[str] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
 
+class FenceWorkspaceRequest(_message.Message):
+    __slots__ = ("call",)
+    CALL_FIELD_NUMBER: _ClassVar[int]
+    call: _call_pb2.CallRef
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ...) -> None: ...
+
+class FenceWorkspaceResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class DeleteWorkspaceRequest(_message.Message):
     __slots__ = ("session", "workspace_generation")
     SESSION_FIELD_NUMBER: _ClassVar[int]

@@ -41,6 +41,11 @@ class WorkspaceServiceStub:
                 request_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.EnsureWorkspaceRequest.SerializeToString,
                 response_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.EnsureWorkspaceResponse.FromString,
                 _registered_method=True)
+        self.FenceWorkspace = channel.unary_unary(
+                '/fairlead.sandbox.v1.WorkspaceService/FenceWorkspace',
+                request_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.FenceWorkspaceRequest.SerializeToString,
+                response_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.FenceWorkspaceResponse.FromString,
+                _registered_method=True)
         self.DeleteWorkspace = channel.unary_unary(
                 '/fairlead.sandbox.v1.WorkspaceService/DeleteWorkspace',
                 request_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.DeleteWorkspaceRequest.SerializeToString,
@@ -76,6 +81,18 @@ class WorkspaceServiceServicer:
     def EnsureWorkspace(self, request, context):
         """EnsureWorkspace makes a session's workspace, or finds it, and remembers the
         session's epoch. Execs and files need it to have been made.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FenceWorkspace(self, request, context):
+        """FenceWorkspace tells of a session's new holder, which has taken it over from one
+        that fell silent. When it returns, requests under lower epochs are refused
+        with FAILED_PRECONDITION and reason STALE_EPOCH, also after a restart of the
+        node. What runs goes on. Repeating it changes nothing; an epoch that is itself
+        stale is refused. Where there is no workspace there is nothing to fence:
+        NOT_FOUND with reason WORKSPACE_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -140,6 +157,11 @@ def add_WorkspaceServiceServicer_to_server(servicer, server):
                     request_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.EnsureWorkspaceRequest.FromString,
                     response_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.EnsureWorkspaceResponse.SerializeToString,
             ),
+            'FenceWorkspace': grpc.unary_unary_rpc_method_handler(
+                    servicer.FenceWorkspace,
+                    request_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.FenceWorkspaceRequest.FromString,
+                    response_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.FenceWorkspaceResponse.SerializeToString,
+            ),
             'DeleteWorkspace': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteWorkspace,
                     request_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.DeleteWorkspaceRequest.FromString,
@@ -195,6 +217,33 @@ class WorkspaceService:
             '/fairlead.sandbox.v1.WorkspaceService/EnsureWorkspace',
             fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.EnsureWorkspaceRequest.SerializeToString,
             fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.EnsureWorkspaceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FenceWorkspace(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.sandbox.v1.WorkspaceService/FenceWorkspace',
+            fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.FenceWorkspaceRequest.SerializeToString,
+            fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.FenceWorkspaceResponse.FromString,
             options,
             channel_credentials,
             insecure,

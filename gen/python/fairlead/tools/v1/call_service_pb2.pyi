@@ -174,6 +174,16 @@ class CancelCallResponse(_message.Message):
     result: CallResult
     def __init__(self, result: _Optional[_Union[CallResult, _Mapping]] = ...) -> None: ...
 
+class FenceSessionRequest(_message.Message):
+    __slots__ = ("call",)
+    CALL_FIELD_NUMBER: _ClassVar[int]
+    call: _call_pb2.CallRef
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ...) -> None: ...
+
+class FenceSessionResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class DeleteSessionCallsRequest(_message.Message):
     __slots__ = ("session", "next_epoch")
     SESSION_FIELD_NUMBER: _ClassVar[int]

@@ -54,6 +54,11 @@ class CallServiceStub:
                 request_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.CancelCallRequest.SerializeToString,
                 response_deserializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.CancelCallResponse.FromString,
                 _registered_method=True)
+        self.FenceSession = channel.unary_unary(
+                '/fairlead.tools.v1.CallService/FenceSession',
+                request_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.FenceSessionRequest.SerializeToString,
+                response_deserializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.FenceSessionResponse.FromString,
+                _registered_method=True)
         self.DeleteSessionCalls = channel.unary_unary(
                 '/fairlead.tools.v1.CallService/DeleteSessionCalls',
                 request_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.DeleteSessionCallsRequest.SerializeToString,
@@ -97,6 +102,17 @@ class CallServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FenceSession(self, request, context):
+        """FenceSession tells of a session's new holder, which has taken it over from one
+        that fell silent. When it returns, requests under lower epochs are refused
+        with FAILED_PRECONDITION and reason STALE_EPOCH, on every replica and for good:
+        the old holder can start no call any more. Calls that have started go on.
+        Repeating it changes nothing; an epoch that is itself stale is refused.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteSessionCalls(self, request, context):
         """DeleteSessionCalls forgets the calls of a session that was deleted.
         """
@@ -121,6 +137,11 @@ def add_CallServiceServicer_to_server(servicer, server):
                     servicer.CancelCall,
                     request_deserializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.CancelCallRequest.FromString,
                     response_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.CancelCallResponse.SerializeToString,
+            ),
+            'FenceSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.FenceSession,
+                    request_deserializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.FenceSessionRequest.FromString,
+                    response_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.FenceSessionResponse.SerializeToString,
             ),
             'DeleteSessionCalls': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteSessionCalls,
@@ -214,6 +235,33 @@ class CallService:
             '/fairlead.tools.v1.CallService/CancelCall',
             fairlead_dot_tools_dot_v1_dot_call__service__pb2.CancelCallRequest.SerializeToString,
             fairlead_dot_tools_dot_v1_dot_call__service__pb2.CancelCallResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FenceSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.tools.v1.CallService/FenceSession',
+            fairlead_dot_tools_dot_v1_dot_call__service__pb2.FenceSessionRequest.SerializeToString,
+            fairlead_dot_tools_dot_v1_dot_call__service__pb2.FenceSessionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/sandbox/v1/workspace.proto.
  */
 export const file_fairlead_sandbox_v1_workspace: GenFile = /*@__PURE__*/
-  fileDesc("CiNmYWlybGVhZC9zYW5kYm94L3YxL3dvcmtzcGFjZS5wcm90bxITZmFpcmxlYWQuc2FuZGJveC52MSLuAwoWRW5zdXJlV29ya3NwYWNlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARJiCgpzZWVkX2ZpbGVzGAIgAygLMjouZmFpcmxlYWQuc2FuZGJveC52MS5FbnN1cmVXb3Jrc3BhY2VSZXF1ZXN0LlNlZWRGaWxlc0VudHJ5QhK6SA+aAQwQgAIiB3IFEAEogCASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMSMwoHbmV0d29yaxgEIAEoCzIiLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1BvbGljeRI0CgZsaW1pdHMYBSABKAsyJC5mYWlybGVhZC5zYW5kYm94LnYxLldvcmtzcGFjZUxpbWl0cxIMCgR3YXJtGAwgASgIEjQKBm1vdW50cxgGIAEoCzIkLmZhaXJsZWFkLnNhbmRib3gudjEuV29ya3NwYWNlTW91bnRzEj4KC2Vudmlyb25tZW50GAcgASgLMikuZmFpcmxlYWQuc2FuZGJveC52MS5Xb3Jrc3BhY2VFbnZpcm9ubWVudBowCg5TZWVkRmlsZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAw6AjgBIpUDCg9Xb3Jrc3BhY2VMaW1pdHMSHQoMbWVtb3J5X2J5dGVzGAEgASgDQge6SAQiAigAEhoKCXByb2Nlc3NlcxgCIAEoBUIHukgEGgIoABIbCgpjcHVfbWlsbGlzGAMgASgDQge6SAQiAigAEhsKCmZpbGVfYnl0ZXMYBCABKANCB7pIBCICKAASGwoKb3Blbl9maWxlcxgFIAEoBUIHukgEGgIoABIdCgxvdXRwdXRfYnl0ZXMYBiABKANCB7pIBCICKAASHAoLZmxvb2RfYnl0ZXMYByABKANCB7pIBCICKAASIAoPd29ya3NwYWNlX2J5dGVzGAggASgDQge6SAQiAigAEiEKEHdvcmtzcGFjZV9pbm9kZXMYCSABKANCB7pIBCICKAASNAoHdGltZW91dBgKIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECMgASOAoLbWF4X3RpbWVvdXQYCyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CCLpIBaoBAjIAIjQKD1dvcmtzcGFjZU1vdW50cxIhCgVuYW1lcxgBIAMoCUISukgPkgEMEEAYASIGcgQQAShAIs0BChRXb3Jrc3BhY2VFbnZpcm9ubWVudBKCAQoJdmFyaWFibGVzGAEgAygLMjguZmFpcmxlYWQuc2FuZGJveC52MS5Xb3Jrc3BhY2VFbnZpcm9ubWVudC5WYXJpYWJsZXNFbnRyeUI1ukgymgEvEIABIiJyIDIeXltBLVphLXpfXVtBLVphLXowLTlfXXswLDEyN30kKgZyBCiAgAQaMAoOVmFyaWFibGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJLCg1OZXR3b3JrUG9saWN5EjoKBXJ1bGVzGAEgAygLMiAuZmFpcmxlYWQuc2FuZGJveC52MS5OZXR3b3JrUnVsZUIJukgGkgEDEIACIuwBCgtOZXR3b3JrUnVsZRIWCgRuYW1lGAEgASgJQgi6SAVyAyiACBIYCgRob3N0GAIgASgJQgq6SAdyBRABKIAIEiEKBXBvcnRzGAMgAygFQhK6SA+SAQwQQCIIGgYY//8DKAESGQoHbWV0aG9kcxgEIAMoCUIIukgFkgECEEASFwoFcGF0aHMYBSADKAlCCLpIBZIBAhBAEjYKA3RscxgGIAEoDjIfLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1Rsc0IIukgFggECEAESHAoKY3JlZGVudGlhbBgHIAEoCUIIukgFcgMogAIiVgoXRW5zdXJlV29ya3NwYWNlUmVzcG9uc2USDwoHY3JlYXRlZBgBIAEoCBIMCgRub2RlGAIgASgJEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAMgASgDInsKFkRlbGV0ZVdvcmtzcGFjZVJlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSJQoUd29ya3NwYWNlX2dlbmVyYXRpb24YAiABKANCB7pIBCICKAAiGQoXRGVsZXRlV29ya3NwYWNlUmVzcG9uc2UiGgoYRGVsZXRlVXNlclN0b3JhZ2VSZXF1ZXN0IhsKGURlbGV0ZVVzZXJTdG9yYWdlUmVzcG9uc2UiGAoWR2V0Q2FwYWJpbGl0aWVzUmVxdWVzdCLMAQoXR2V0Q2FwYWJpbGl0aWVzUmVzcG9uc2USDQoFbGV2ZWwYASABKAkSDgoGZHJpdmVyGAIgASgJEhAKCGluY2x1ZGVzGAMgAygJEg8KB25ldHdvcmsYBCABKAkSFwoPd29ya3NwYWNlX3F1b3RhGAUgASgJEgwKBG5vZGUYCiABKAkSMwoGbW91bnRzGAYgAygLMiMuZmFpcmxlYWQuc2FuZGJveC52MS5Xb3Jrc3BhY2VNb3VudBITCgtlbnZpcm9ubWVudBgHIAMoCSJTCg5Xb3Jrc3BhY2VNb3VudBIMCgRuYW1lGAEgASgJEg0KBXBhdGhzGAIgAygJEhAKCHdyaXRhYmxlGAMgASgIEhIKCm9uX3JlcXVlc3QYBCABKAgisAEKFkV4cG9ydFdvcmtzcGFjZVJlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAiABKAMSPAoGZm9ybWF0GAMgASgOMiIuZmFpcmxlYWQuc2FuZGJveC52MS5BcmNoaXZlRm9ybWF0Qgi6SAWCAQIQASInChdFeHBvcnRXb3Jrc3BhY2VSZXNwb25zZRIMCgRkYXRhGAEgASgMInwKFkltcG9ydFdvcmtzcGFjZVJlcXVlc3QSOAoEb3BlbhgBIAEoCzIoLmZhaXJsZWFkLnNhbmRib3gudjEuSW1wb3J0V29ya3NwYWNlT3BlbkgAEhkKBGRhdGEYAiABKAxCCbpIBnoEGICAQEgAQg0KBGtpbmQSBbpIAggBIqQBChNJbXBvcnRXb3Jrc3BhY2VPcGVuEjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAIgASgDEjwKBmZvcm1hdBgDIAEoDjIiLmZhaXJsZWFkLnNhbmRib3gudjEuQXJjaGl2ZUZvcm1hdEIIukgFggECEAEiKgoXSW1wb3J0V29ya3NwYWNlUmVzcG9uc2USDwoHY3JlYXRlZBgBIAEoCCqIAQoKTmV0d29ya1RscxIbChdORVRXT1JLX1RMU19VTlNQRUNJRklFRBAAEhQKEE5FVFdPUktfVExTX1BBU1MQARITCg9ORVRXT1JLX1RMU19SQVcQAhIZChVORVRXT1JLX1RMU19JTlRFUkNFUFQQAxIXChNORVRXT1JLX1RMU19VUEdSQURFEAQqfAoNQXJjaGl2ZUZvcm1hdBIeChpBUkNISVZFX0ZPUk1BVF9VTlNQRUNJRklFRBAAEhYKEkFSQ0hJVkVfRk9STUFUX1RBUhABEhYKEkFSQ0hJVkVfRk9STUFUX1pJUBACEhsKF0FSQ0hJVkVfRk9STUFUX1RBUl9HWklQEAMysAUKEFdvcmtzcGFjZVNlcnZpY2USbAoPRW5zdXJlV29ya3NwYWNlEisuZmFpcmxlYWQuc2FuZGJveC52MS5FbnN1cmVXb3Jrc3BhY2VSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5FbnN1cmVXb3Jrc3BhY2VSZXNwb25zZRJsCg9EZWxldGVXb3Jrc3BhY2USKy5mYWlybGVhZC5zYW5kYm94LnYxLkRlbGV0ZVdvcmtzcGFjZVJlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLkRlbGV0ZVdvcmtzcGFjZVJlc3BvbnNlEm4KD0V4cG9ydFdvcmtzcGFjZRIrLmZhaXJsZWFkLnNhbmRib3gudjEuRXhwb3J0V29ya3NwYWNlUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuRXhwb3J0V29ya3NwYWNlUmVzcG9uc2UwARJuCg9JbXBvcnRXb3Jrc3BhY2USKy5mYWlybGVhZC5zYW5kYm94LnYxLkltcG9ydFdvcmtzcGFjZVJlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLkltcG9ydFdvcmtzcGFjZVJlc3BvbnNlKAEScgoRRGVsZXRlVXNlclN0b3JhZ2USLS5mYWlybGVhZC5zYW5kYm94LnYxLkRlbGV0ZVVzZXJTdG9yYWdlUmVxdWVzdBouLmZhaXJsZWFkLnNhbmRib3gudjEuRGVsZXRlVXNlclN0b3JhZ2VSZXNwb25zZRJsCg9HZXRDYXBhYmlsaXRpZXMSKy5mYWlybGVhZC5zYW5kYm94LnYxLkdldENhcGFiaWxpdGllc1JlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLkdldENhcGFiaWxpdGllc1Jlc3BvbnNlQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3NhbmRib3gvdjE7c2FuZGJveHYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_call, file_google_protobuf_duration]);
+  fileDesc("CiNmYWlybGVhZC9zYW5kYm94L3YxL3dvcmtzcGFjZS5wcm90bxITZmFpcmxlYWQuc2FuZGJveC52MSLuAwoWRW5zdXJlV29ya3NwYWNlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARJiCgpzZWVkX2ZpbGVzGAIgAygLMjouZmFpcmxlYWQuc2FuZGJveC52MS5FbnN1cmVXb3Jrc3BhY2VSZXF1ZXN0LlNlZWRGaWxlc0VudHJ5QhK6SA+aAQwQgAIiB3IFEAEogCASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMSMwoHbmV0d29yaxgEIAEoCzIiLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1BvbGljeRI0CgZsaW1pdHMYBSABKAsyJC5mYWlybGVhZC5zYW5kYm94LnYxLldvcmtzcGFjZUxpbWl0cxIMCgR3YXJtGAwgASgIEjQKBm1vdW50cxgGIAEoCzIkLmZhaXJsZWFkLnNhbmRib3gudjEuV29ya3NwYWNlTW91bnRzEj4KC2Vudmlyb25tZW50GAcgASgLMikuZmFpcmxlYWQuc2FuZGJveC52MS5Xb3Jrc3BhY2VFbnZpcm9ubWVudBowCg5TZWVkRmlsZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAw6AjgBIpUDCg9Xb3Jrc3BhY2VMaW1pdHMSHQoMbWVtb3J5X2J5dGVzGAEgASgDQge6SAQiAigAEhoKCXByb2Nlc3NlcxgCIAEoBUIHukgEGgIoABIbCgpjcHVfbWlsbGlzGAMgASgDQge6SAQiAigAEhsKCmZpbGVfYnl0ZXMYBCABKANCB7pIBCICKAASGwoKb3Blbl9maWxlcxgFIAEoBUIHukgEGgIoABIdCgxvdXRwdXRfYnl0ZXMYBiABKANCB7pIBCICKAASHAoLZmxvb2RfYnl0ZXMYByABKANCB7pIBCICKAASIAoPd29ya3NwYWNlX2J5dGVzGAggASgDQge6SAQiAigAEiEKEHdvcmtzcGFjZV9pbm9kZXMYCSABKANCB7pIBCICKAASNAoHdGltZW91dBgKIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECMgASOAoLbWF4X3RpbWVvdXQYCyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CCLpIBaoBAjIAIjQKD1dvcmtzcGFjZU1vdW50cxIhCgVuYW1lcxgBIAMoCUISukgPkgEMEEAYASIGcgQQAShAIs0BChRXb3Jrc3BhY2VFbnZpcm9ubWVudBKCAQoJdmFyaWFibGVzGAEgAygLMjguZmFpcmxlYWQuc2FuZGJveC52MS5Xb3Jrc3BhY2VFbnZpcm9ubWVudC5WYXJpYWJsZXNFbnRyeUI1ukgymgEvEIABIiJyIDIeXltBLVphLXpfXVtBLVphLXowLTlfXXswLDEyN30kKgZyBCiAgAQaMAoOVmFyaWFibGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJLCg1OZXR3b3JrUG9saWN5EjoKBXJ1bGVzGAEgAygLMiAuZmFpcmxlYWQuc2FuZGJveC52MS5OZXR3b3JrUnVsZUIJukgGkgEDEIACIuwBCgtOZXR3b3JrUnVsZRIWCgRuYW1lGAEgASgJQgi6SAVyAyiACBIYCgRob3N0GAIgASgJQgq6SAdyBRABKIAIEiEKBXBvcnRzGAMgAygFQhK6SA+SAQwQQCIIGgYY//8DKAESGQoHbWV0aG9kcxgEIAMoCUIIukgFkgECEEASFwoFcGF0aHMYBSADKAlCCLpIBZIBAhBAEjYKA3RscxgGIAEoDjIfLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1Rsc0IIukgFggECEAESHAoKY3JlZGVudGlhbBgHIAEoCUIIukgFcgMogAIiVgoXRW5zdXJlV29ya3NwYWNlUmVzcG9uc2USDwoHY3JlYXRlZBgBIAEoCBIMCgRub2RlGAIgASgJEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAMgASgDIkoKFUZlbmNlV29ya3NwYWNlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBASIYChZGZW5jZVdvcmtzcGFjZVJlc3BvbnNlInsKFkRlbGV0ZVdvcmtzcGFjZVJlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSJQoUd29ya3NwYWNlX2dlbmVyYXRpb24YAiABKANCB7pIBCICKAAiGQoXRGVsZXRlV29ya3NwYWNlUmVzcG9uc2UiGgoYRGVsZXRlVXNlclN0b3JhZ2VSZXF1ZXN0IhsKGURlbGV0ZVVzZXJTdG9yYWdlUmVzcG9uc2UiGAoWR2V0Q2FwYWJpbGl0aWVzUmVxdWVzdCLMAQoXR2V0Q2FwYWJpbGl0aWVzUmVzcG9uc2USDQoFbGV2ZWwYASABKAkSDgoGZHJpdmVyGAIgASgJEhAKCGluY2x1ZGVzGAMgAygJEg8KB25ldHdvcmsYBCABKAkSFwoPd29ya3NwYWNlX3F1b3RhGAUgASgJEgwKBG5vZGUYCiABKAkSMwoGbW91bnRzGAYgAygLMiMuZmFpcmxlYWQuc2FuZGJveC52MS5Xb3Jrc3BhY2VNb3VudBITCgtlbnZpcm9ubWVudBgHIAMoCSJTCg5Xb3Jrc3BhY2VNb3VudBIMCgRuYW1lGAEgASgJEg0KBXBhdGhzGAIgAygJEhAKCHdyaXRhYmxlGAMgASgIEhIKCm9uX3JlcXVlc3QYBCABKAgisAEKFkV4cG9ydFdvcmtzcGFjZVJlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAiABKAMSPAoGZm9ybWF0GAMgASgOMiIuZmFpcmxlYWQuc2FuZGJveC52MS5BcmNoaXZlRm9ybWF0Qgi6SAWCAQIQASInChdFeHBvcnRXb3Jrc3BhY2VSZXNwb25zZRIMCgRkYXRhGAEgASgMInwKFkltcG9ydFdvcmtzcGFjZVJlcXVlc3QSOAoEb3BlbhgBIAEoCzIoLmZhaXJsZWFkLnNhbmRib3gudjEuSW1wb3J0V29ya3NwYWNlT3BlbkgAEhkKBGRhdGEYAiABKAxCCbpIBnoEGICAQEgAQg0KBGtpbmQSBbpIAggBIqQBChNJbXBvcnRXb3Jrc3BhY2VPcGVuEjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAIgASgDEjwKBmZvcm1hdBgDIAEoDjIiLmZhaXJsZWFkLnNhbmRib3gudjEuQXJjaGl2ZUZvcm1hdEIIukgFggECEAEiKgoXSW1wb3J0V29ya3NwYWNlUmVzcG9uc2USDwoHY3JlYXRlZBgBIAEoCCqIAQoKTmV0d29ya1RscxIbChdORVRXT1JLX1RMU19VTlNQRUNJRklFRBAAEhQKEE5FVFdPUktfVExTX1BBU1MQARITCg9ORVRXT1JLX1RMU19SQVcQAhIZChVORVRXT1JLX1RMU19JTlRFUkNFUFQQAxIXChNORVRXT1JLX1RMU19VUEdSQURFEAQqfAoNQXJjaGl2ZUZvcm1hdBIeChpBUkNISVZFX0ZPUk1BVF9VTlNQRUNJRklFRBAAEhYKEkFSQ0hJVkVfRk9STUFUX1RBUhABEhYKEkFSQ0hJVkVfRk9STUFUX1pJUBACEhsKF0FSQ0hJVkVfRk9STUFUX1RBUl9HWklQEAMymwYKEFdvcmtzcGFjZVNlcnZpY2USbAoPRW5zdXJlV29ya3NwYWNlEisuZmFpcmxlYWQuc2FuZGJveC52MS5FbnN1cmVXb3Jrc3BhY2VSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5FbnN1cmVXb3Jrc3BhY2VSZXNwb25zZRJpCg5GZW5jZVdvcmtzcGFjZRIqLmZhaXJsZWFkLnNhbmRib3gudjEuRmVuY2VXb3Jrc3BhY2VSZXF1ZXN0GisuZmFpcmxlYWQuc2FuZGJveC52MS5GZW5jZVdvcmtzcGFjZVJlc3BvbnNlEmwKD0RlbGV0ZVdvcmtzcGFjZRIrLmZhaXJsZWFkLnNhbmRib3gudjEuRGVsZXRlV29ya3NwYWNlUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuRGVsZXRlV29ya3NwYWNlUmVzcG9uc2USbgoPRXhwb3J0V29ya3NwYWNlEisuZmFpcmxlYWQuc2FuZGJveC52MS5FeHBvcnRXb3Jrc3BhY2VSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5FeHBvcnRXb3Jrc3BhY2VSZXNwb25zZTABEm4KD0ltcG9ydFdvcmtzcGFjZRIrLmZhaXJsZWFkLnNhbmRib3gudjEuSW1wb3J0V29ya3NwYWNlUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuSW1wb3J0V29ya3NwYWNlUmVzcG9uc2UoARJyChFEZWxldGVVc2VyU3RvcmFnZRItLmZhaXJsZWFkLnNhbmRib3gudjEuRGVsZXRlVXNlclN0b3JhZ2VSZXF1ZXN0Gi4uZmFpcmxlYWQuc2FuZGJveC52MS5EZWxldGVVc2VyU3RvcmFnZVJlc3BvbnNlEmwKD0dldENhcGFiaWxpdGllcxIrLmZhaXJsZWFkLnNhbmRib3gudjEuR2V0Q2FwYWJpbGl0aWVzUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuR2V0Q2FwYWJpbGl0aWVzUmVzcG9uc2VCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2FuZGJveC92MTtzYW5kYm94djFiBnByb3RvMw", [file_buf_validate_validate, file_fairlead_common_v1_call, file_google_protobuf_duration]);
 
 /**
  * EnsureWorkspaceRequest asks for a workspace.
@@ -365,6 +365,42 @@ export const EnsureWorkspaceResponseSchema: GenMessage<EnsureWorkspaceResponse> 
   messageDesc(file_fairlead_sandbox_v1_workspace, 6);
 
 /**
+ * FenceWorkspaceRequest names the session and its new epoch.
+ *
+ * @generated from message fairlead.sandbox.v1.FenceWorkspaceRequest
+ */
+export type FenceWorkspaceRequest = Message<"fairlead.sandbox.v1.FenceWorkspaceRequest"> & {
+  /**
+   * On whose behalf. The call's id is the caller's choice, and of no call.
+   *
+   * @generated from field: fairlead.common.v1.CallRef call = 1;
+   */
+  call?: CallRef | undefined;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.FenceWorkspaceRequest.
+ * Use `create(FenceWorkspaceRequestSchema)` to create a new message.
+ */
+export const FenceWorkspaceRequestSchema: GenMessage<FenceWorkspaceRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 7);
+
+/**
+ * FenceWorkspaceResponse says that the epoch is remembered.
+ *
+ * @generated from message fairlead.sandbox.v1.FenceWorkspaceResponse
+ */
+export type FenceWorkspaceResponse = Message<"fairlead.sandbox.v1.FenceWorkspaceResponse"> & {
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.FenceWorkspaceResponse.
+ * Use `create(FenceWorkspaceResponseSchema)` to create a new message.
+ */
+export const FenceWorkspaceResponseSchema: GenMessage<FenceWorkspaceResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 8);
+
+/**
  * DeleteWorkspaceRequest names a workspace.
  *
  * @generated from message fairlead.sandbox.v1.DeleteWorkspaceRequest
@@ -392,7 +428,7 @@ export type DeleteWorkspaceRequest = Message<"fairlead.sandbox.v1.DeleteWorkspac
  * Use `create(DeleteWorkspaceRequestSchema)` to create a new message.
  */
 export const DeleteWorkspaceRequestSchema: GenMessage<DeleteWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 7);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 9);
 
 /**
  * DeleteWorkspaceResponse says that the workspace is gone.
@@ -407,7 +443,7 @@ export type DeleteWorkspaceResponse = Message<"fairlead.sandbox.v1.DeleteWorkspa
  * Use `create(DeleteWorkspaceResponseSchema)` to create a new message.
  */
 export const DeleteWorkspaceResponseSchema: GenMessage<DeleteWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 8);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 10);
 
 /**
  * DeleteUserStorageRequest asks for the deletion; whose files is the principal's
@@ -423,7 +459,7 @@ export type DeleteUserStorageRequest = Message<"fairlead.sandbox.v1.DeleteUserSt
  * Use `create(DeleteUserStorageRequestSchema)` to create a new message.
  */
 export const DeleteUserStorageRequestSchema: GenMessage<DeleteUserStorageRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 9);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 11);
 
 /**
  * DeleteUserStorageResponse says that the files are gone.
@@ -438,7 +474,7 @@ export type DeleteUserStorageResponse = Message<"fairlead.sandbox.v1.DeleteUserS
  * Use `create(DeleteUserStorageResponseSchema)` to create a new message.
  */
 export const DeleteUserStorageResponseSchema: GenMessage<DeleteUserStorageResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 10);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 12);
 
 /**
  * GetCapabilitiesRequest asks what isolates commands.
@@ -453,7 +489,7 @@ export type GetCapabilitiesRequest = Message<"fairlead.sandbox.v1.GetCapabilitie
  * Use `create(GetCapabilitiesRequestSchema)` to create a new message.
  */
 export const GetCapabilitiesRequestSchema: GenMessage<GetCapabilitiesRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 11);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 13);
 
 /**
  * GetCapabilitiesResponse tells what isolates commands.
@@ -526,7 +562,7 @@ export type GetCapabilitiesResponse = Message<"fairlead.sandbox.v1.GetCapabiliti
  * Use `create(GetCapabilitiesResponseSchema)` to create a new message.
  */
 export const GetCapabilitiesResponseSchema: GenMessage<GetCapabilitiesResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 12);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 14);
 
 /**
  * WorkspaceMount is a folder that commands see besides the workspace.
@@ -568,7 +604,7 @@ export type WorkspaceMount = Message<"fairlead.sandbox.v1.WorkspaceMount"> & {
  * Use `create(WorkspaceMountSchema)` to create a new message.
  */
 export const WorkspaceMountSchema: GenMessage<WorkspaceMount> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 13);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 15);
 
 /**
  * ExportWorkspaceRequest names a workspace.
@@ -603,7 +639,7 @@ export type ExportWorkspaceRequest = Message<"fairlead.sandbox.v1.ExportWorkspac
  * Use `create(ExportWorkspaceRequestSchema)` to create a new message.
  */
 export const ExportWorkspaceRequestSchema: GenMessage<ExportWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 14);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 16);
 
 /**
  * ExportWorkspaceResponse is one piece of the archive.
@@ -624,7 +660,7 @@ export type ExportWorkspaceResponse = Message<"fairlead.sandbox.v1.ExportWorkspa
  * Use `create(ExportWorkspaceResponseSchema)` to create a new message.
  */
 export const ExportWorkspaceResponseSchema: GenMessage<ExportWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 15);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 17);
 
 /**
  * ImportWorkspaceRequest is one piece of an import.
@@ -661,7 +697,7 @@ export type ImportWorkspaceRequest = Message<"fairlead.sandbox.v1.ImportWorkspac
  * Use `create(ImportWorkspaceRequestSchema)` to create a new message.
  */
 export const ImportWorkspaceRequestSchema: GenMessage<ImportWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 16);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 18);
 
 /**
  * ImportWorkspaceOpen begins an import.
@@ -696,7 +732,7 @@ export type ImportWorkspaceOpen = Message<"fairlead.sandbox.v1.ImportWorkspaceOp
  * Use `create(ImportWorkspaceOpenSchema)` to create a new message.
  */
 export const ImportWorkspaceOpenSchema: GenMessage<ImportWorkspaceOpen> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 17);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 19);
 
 /**
  * ImportWorkspaceResponse says that the workspace is there.
@@ -717,7 +753,7 @@ export type ImportWorkspaceResponse = Message<"fairlead.sandbox.v1.ImportWorkspa
  * Use `create(ImportWorkspaceResponseSchema)` to create a new message.
  */
 export const ImportWorkspaceResponseSchema: GenMessage<ImportWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 18);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 20);
 
 /**
  * NetworkTls says what happens with TLS.
@@ -827,6 +863,21 @@ export const WorkspaceService: GenService<{
     methodKind: "unary";
     input: typeof EnsureWorkspaceRequestSchema;
     output: typeof EnsureWorkspaceResponseSchema;
+  },
+  /**
+   * FenceWorkspace tells of a session's new holder, which has taken it over from one
+   * that fell silent. When it returns, requests under lower epochs are refused
+   * with FAILED_PRECONDITION and reason STALE_EPOCH, also after a restart of the
+   * node. What runs goes on. Repeating it changes nothing; an epoch that is itself
+   * stale is refused. Where there is no workspace there is nothing to fence:
+   * NOT_FOUND with reason WORKSPACE_NOT_FOUND.
+   *
+   * @generated from rpc fairlead.sandbox.v1.WorkspaceService.FenceWorkspace
+   */
+  fenceWorkspace: {
+    methodKind: "unary";
+    input: typeof FenceWorkspaceRequestSchema;
+    output: typeof FenceWorkspaceResponseSchema;
   },
   /**
    * DeleteWorkspace kills what runs in a workspace and deletes its files. One

@@ -35,6 +35,7 @@ const (
 	Claim            Method = "Claim"
 	Load             Method = "Load"
 	LoadTurn         Method = "LoadTurn"
+	Fenced           Method = "Fenced"
 	Inbox            Method = "Inbox"
 	Commit           Method = "Commit"
 	Balances         Method = "Balances"
@@ -336,6 +337,11 @@ func (s *Store) Load(ctx context.Context, l store.Lease) (*store.Snapshot, error
 // LoadTurn implements store.Store.
 func (s *Store) LoadTurn(ctx context.Context, l store.Lease, id string) (*store.TurnRow, error) {
 	return do(ctx, s, LoadTurn, func() (*store.TurnRow, error) { return s.inner.LoadTurn(ctx, l, id) })
+}
+
+// Fenced implements store.Store.
+func (s *Store) Fenced(ctx context.Context, l store.Lease) error {
+	return just(ctx, s, Fenced, func() error { return s.inner.Fenced(ctx, l) })
 }
 
 // Inbox implements store.Store.

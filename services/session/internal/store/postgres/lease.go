@@ -59,7 +59,7 @@ func (s *Store) claim(ctx context.Context, c store.Claim) (leases []store.Lease,
 	}
 	err = s.write(ctx, "claim sessions", func(tx pgx.Tx) (err error) {
 		leases, err = collect(ctx, tx, func(r pgx.CollectableRow) (l store.Lease, err error) {
-			return l, r.Scan(&l.Tenant, &l.Session, &l.Epoch, &l.Suspect)
+			return l, r.Scan(&l.Tenant, &l.Session, &l.Epoch, &l.Suspect, &l.FenceDue)
 		}, claimQuery(c), args)
 		return err
 	})
@@ -93,11 +93,12 @@ func claimQuery(c store.Claim) string {
 			for no key update of s skip locked
 		), claimed as (
 			update sessions s set epoch = s.epoch + 1, claims = s.claims + 1, holder = @holder,
-				lease_until = clock_timestamp() + @ttl::interval
+				lease_until = clock_timestamp() + @ttl::interval,
+				fence_due = s.fence_due or s.lease_until is not null
 			from picked p where s.tenant = p.tenant and s.session = p.session
-			returning s.tenant, s.session, s.epoch, p.suspect
+			returning s.tenant, s.session, s.epoch, p.suspect, s.fence_due
 		), skipped as (
-			select tenant, session, 0::bigint, suspect from ranked r
+			select tenant, session, 0::bigint, suspect, false from ranked r
 			where (@tenant_limit = 0 or r.place + r.held <= @tenant_limit)
 				and not exists (select 1 from picked p where p.tenant = r.tenant and p.session = r.session)
 			limit 1
@@ -200,6 +201,19 @@ func turnRow(ctx context.Context, q queryer, k store.Key, id string) (*store.Tur
 	}
 	t.Turn = turns[0]
 	return t, nil
+}
+
+// Fenced implements store.Store.
+func (s *Store) Fenced(ctx context.Context, l store.Lease) error {
+	return s.write(ctx, "note that a session is fenced", func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `
+			update sessions set fence_due = false where tenant = $1 and session = $2 and epoch = $3 and lease_until is not null`,
+			l.Tenant, l.Session, l.Epoch)
+		if err == nil && tag.RowsAffected() == 0 {
+			return store.ErrStaleEpoch
+		}
+		return err
+	})
 }
 
 // LoadTurn implements store.Store.

@@ -24,9 +24,10 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error)
 		}
 		for _, l := range backend.WithinLimits(found, c) {
 			if err := tx.QueryRowContext(ctx, `
-				update sessions set epoch = epoch + 1, claims = claims + 1, holder = ?, lease_until = ?
-				where tenant = ? and session = ? returning epoch`,
-				c.Replica, micros(now.Add(c.TTL)), l.Tenant, l.Session).Scan(&l.Epoch); err != nil {
+				update sessions set epoch = epoch + 1, claims = claims + 1, holder = ?, lease_until = ?,
+					fence_due = fence_due or lease_until is not null
+				where tenant = ? and session = ? returning epoch, fence_due`,
+				c.Replica, micros(now.Add(c.TTL)), l.Tenant, l.Session).Scan(&l.Epoch, &l.FenceDue); err != nil {
 				return nil, err
 			}
 			leases = append(leases, l)
@@ -133,6 +134,22 @@ func turnRow(ctx context.Context, q queryer, k store.Key, id string) (*store.Tur
 	}
 	t.Turn = turns[0]
 	return t, nil
+}
+
+// Fenced implements store.Store.
+func (s *Store) Fenced(ctx context.Context, l store.Lease) error {
+	return s.write(ctx, "note that a session is fenced", func(tx *sql.Tx) ([]store.Wake, error) {
+		res, err := tx.ExecContext(ctx, `
+			update sessions set fence_due = 0 where tenant = ? and session = ? and epoch = ? and lease_until is not null`,
+			l.Tenant, l.Session, l.Epoch)
+		if err != nil {
+			return nil, err
+		}
+		if n, err := res.RowsAffected(); err != nil || n > 0 {
+			return nil, err
+		}
+		return nil, store.ErrStaleEpoch
+	})
 }
 
 // LoadTurn implements store.Store.

@@ -35,6 +35,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"claim", testClaim},
 		{"sessions that may bring their holders down", testSuspects},
 		{"fencing", testFencing},
+		{"a fence that is due", testFenceDue},
 		{"commit", testCommit},
 		{"budgets", testBudgets},
 		{"events", testEvents},
