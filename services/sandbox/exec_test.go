@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/sandbox"
@@ -305,6 +306,42 @@ func TestACrashedServiceReportsItsCommandsAsLost(t *testing.T) {
 	r, err := c.execs.ListExecs(t.Context(), &sandboxv1.ListExecsRequest{Session: c.session})
 	if err != nil || len(r.GetExecs()) != 1 || r.GetExecs()[0].GetExited().GetReason() != sandboxv1.ExitReason_EXIT_REASON_LOST {
 		t.Errorf("%v, %v", r, err)
+	}
+}
+
+// TestATakeoverIsRemembered: what the old holder started goes on, and it starts
+// nothing else, also after a restart of the node.
+func TestATakeoverIsRemembered(t *testing.T) {
+	cfg := configuration(t, sandbox.LevelBasic)
+	t.Run("first", func(t *testing.T) {
+		c := start(t, cfg)
+		fence := func() error {
+			_, err := c.workspaces.FenceWorkspace(t.Context(), &sandboxv1.FenceWorkspaceRequest{Call: c.call()})
+			return err
+		}
+		wantReason(t, fence(), "WORKSPACE_NOT_FOUND")
+		c.ensure(t.Context(), t)
+		c.epoch = 5
+		for range 2 {
+			if err := fence(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.epoch = 4
+		wantReason(t, fence(), "STALE_EPOCH")
+		_, err := c.exec(t.Context(), "touch stale", nil)
+		wantReason(t, err, "STALE_EPOCH")
+		c.epoch = 5
+		_, err = c.workspaces.FenceWorkspace(t.Context(), &sandboxv1.FenceWorkspaceRequest{Call: &commonv1.CallRef{Session: c.session, Epoch: 6, CallId: "other", Node: "another"}})
+		wantReason(t, err, "WRONG_NODE")
+	})
+	c := start(t, cfg)
+	c.epoch = 4
+	_, err := c.exec(t.Context(), "touch stale", nil)
+	wantReason(t, err, "STALE_EPOCH")
+	c.epoch = 5
+	if r, err := c.exec(t.Context(), "ls stale || echo none", nil); err != nil || r.out != "none\n" {
+		t.Errorf("%q, %v", r.out, err)
 	}
 }
 

@@ -293,6 +293,45 @@ func TestEpoch(t *testing.T) {
 	f.must(q, outcomeOK)
 }
 
+// TestATakeoverIsRemembered tells of a takeover while a call runs: the call goes on,
+// and nothing else comes of the old holder, also after a restart.
+func TestATakeoverIsRemembered(t *testing.T) {
+	f := newFixture(t, nil)
+	stream := f.open(t.Context(), bashCall("c1", "out x\nwait g"))
+	fence := func(epoch int64) error {
+		c := ref("fence")
+		c.Epoch = epoch
+		_, err := f.calls.FenceSession(t.Context(), &toolsv1.FenceSessionRequest{Call: c})
+		return err
+	}
+	for _, epoch := range []int64{3, 3} {
+		if err := fence(epoch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := fence(2); apierr.Reason(err) != "STALE_EPOCH" {
+		t.Errorf("an older takeover: %v", err)
+	}
+	f.refused(bashCall("c2", "out x"), "STALE_EPOCH")
+	f.refused(bashCall("c1", "out x\nwait g"), "STALE_EPOCH")
+	f.sandbox.Release("g")
+	if a, err := drain(stream); err != nil || a.result.GetOutcome() != outcomeOK {
+		t.Errorf("the call that ran ended %+v, %v", a, err)
+	}
+	f.stop()
+	f.start()
+	f.refused(bashCall("c2", "out x"), "STALE_EPOCH")
+	if n := f.sandbox.Starts("c2"); n > 0 {
+		t.Errorf("the refused call was made %d times", n)
+	}
+	other := bashCall("c3", "out x")
+	other.Call.Session = "sessions/s2"
+	f.must(other, outcomeOK)
+	next := bashCall("c2", "out x")
+	next.Call.Epoch = 3
+	f.must(next, outcomeOK)
+}
+
 func TestTenantsDoNotMeet(t *testing.T) {
 	f := newFixture(t, nil)
 	f.must(bashCall("c1", "out mine"), outcomeOK)

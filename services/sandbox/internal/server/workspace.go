@@ -95,6 +95,17 @@ func seedFile(w *box.Workspace, t *files.Tree, name string, content []byte) erro
 	return err
 }
 
+func (s *workspaceServer) FenceWorkspace(ctx context.Context, r *sandboxv1.FenceWorkspaceRequest) (*sandboxv1.FenceWorkspaceResponse, error) {
+	c, err := call(ctx, r.GetCall())
+	if err == nil {
+		err = s.node.Fence(c)
+	}
+	if err != nil {
+		return nil, status(err)
+	}
+	return &sandboxv1.FenceWorkspaceResponse{}, nil
+}
+
 func (s *workspaceServer) DeleteWorkspace(ctx context.Context, r *sandboxv1.DeleteWorkspaceRequest) (*sandboxv1.DeleteWorkspaceResponse, error) {
 	k, err := key(ctx, r.GetSession())
 	if err != nil {
