@@ -342,11 +342,8 @@ func (d *Dispatcher) renew(ctx context.Context) {
 	asking, cancel := context.WithTimeout(ctx, d.config.LeaseTTL/renewals)
 	defer cancel()
 	lost, err := d.deps.Store.Renew(asking, leases, d.config.LeaseTTL)
-	if err != nil {
-		if ctx.Err() == nil {
-			d.log.WarnContext(ctx, "cannot renew leases; will try again", "sessions", len(leases), "error", err)
-		}
-		return
+	if err != nil && ctx.Err() == nil {
+		d.log.WarnContext(ctx, "cannot renew all leases; will try again", "sessions", len(leases), "error", err)
 	}
 	for _, k := range lost {
 		// The session may have been claimed anew meanwhile, for a worker whose lease

@@ -386,8 +386,10 @@ type Store interface {
 	Commit(ctx context.Context, writes []Write) ([]error, error)
 	// Balances tells how budgets stand, in the order of the bounds.
 	Balances(ctx context.Context, tenant string, bounds []Bound) ([]Balance, error)
-	// Renew prolongs leases, many in one statement, and returns those that were lost. A
-	// lease that has ended, but that nobody has taken, is prolonged.
+	// Renew prolongs leases, all in one statement, and returns those that were lost. A
+	// lease that has ended, but that nobody has taken, is prolonged. A session that
+	// somebody else works on at that moment holds up no other one's: it is asked for
+	// again until ctx ends. Then, too, lost are those that were found so.
 	Renew(ctx context.Context, leases []Lease, ttl time.Duration) (lost []Key, err error)
 	// Release gives a lease back. A session that still has work can be claimed
 	// at once, and its claimers are woken. A claim that ends so is not counted in

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
 )
@@ -240,54 +239,6 @@ func (s *Store) Inbox(ctx context.Context, l store.Lease) ([]store.Command, erro
 		return err
 	})
 	return out, err
-}
-
-// renewed is how many leases one statement renews: commits to their sessions wait
-// for it.
-const renewed = 64
-
-// Renew implements store.Store. Each statement is a transaction by itself, so that
-// it holds its locks as shortly as can be.
-func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Duration) (lost []store.Key, err error) {
-	for some := range slices.Chunk(leases, renewed) {
-		kept, err := s.renew(ctx, some, ttl)
-		if err != nil {
-			return nil, fail("renew leases", err)
-		}
-		for _, l := range some {
-			if !slices.Contains(kept, store.Lease{Key: l.Key, Epoch: l.Epoch}) {
-				lost = append(lost, l.Key)
-			}
-		}
-	}
-	return lost, nil
-}
-
-// renew renews leases and returns those that are good.
-func (s *Store) renew(ctx context.Context, leases []store.Lease, ttl time.Duration) (kept []store.Lease, err error) {
-	var tenants, sessions []string
-	var epochs []int64
-	for _, l := range leases {
-		tenants, sessions, epochs = append(tenants, l.Tenant), append(sessions, l.Session), append(epochs, l.Epoch)
-	}
-	err = pg.Retry(ctx, func() error {
-		kept, err = collect(ctx, s.pool, func(r pgx.CollectableRow) (l store.Lease, err error) {
-			return l, r.Scan(&l.Tenant, &l.Session, &l.Epoch)
-		}, `
-			with mine as (
-				select s.tenant, s.session, s.epoch from sessions s
-				join unnest($1::text[], $2::text[], $3::bigint[]) as a (tenant, session, epoch) using (tenant, session)
-				where s.epoch = a.epoch and s.lease_until is not null
-				order by s.tenant, s.session
-				for no key update of s
-			)
-			update sessions s set lease_until = clock_timestamp() + $4::interval
-			from mine m where s.tenant = m.tenant and s.session = m.session
-			returning s.tenant, s.session, s.epoch`,
-			tenants, sessions, epochs, ttl)
-		return err
-	})
-	return kept, err
 }
 
 // Release implements store.Store.

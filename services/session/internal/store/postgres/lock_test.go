@@ -29,12 +29,18 @@ func locked(t *testing.T, how string) (s *postgres.Store, k store.Key, release f
 	}
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	submit(t, s, k, "t1")
+	return s, k, lock(t, conn, how)
+}
+
+// lock locks the row until it is released.
+func lock(t *testing.T, conn *pgx.Conn, how string) (release func()) {
+	t.Helper()
 	for _, sql := range []string{"begin", "select 1 from session.sessions where session = 's' " + how} {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return s, k, func() {
+	return func() {
 		if _, err := conn.Exec(t.Context(), "rollback"); err != nil {
 			t.Error(err)
 		}
@@ -106,4 +112,51 @@ func TestAClaimOfOthersDoesNotWaitForASessionThatSomebodyLocked(t *testing.T) {
 		t.Errorf("claimed %v, %v", leases, err)
 	}
 	await(t, wakes, store.Wake{Key: k, Kind: store.WakeInbox}) // to look again
+}
+
+// TestALockedSessionHoldsUpNoOtherLease renews two leases while the row of one is
+// locked: the other one's is renewed at once, and this one's when it is free.
+func TestALockedSessionHoldsUpNoOtherLease(t *testing.T) {
+	url := pgtest.New(t)
+	s := open(t, url)
+	locked, free := store.Key{Tenant: "t", Session: "s"}, store.Key{Tenant: "t", Session: "z"}
+	for _, k := range []store.Key{locked, free} {
+		if _, err := s.CreateSession(t.Context(), newSession(k)); err != nil {
+			t.Fatal(err)
+		}
+		submit(t, s, k, "t1")
+	}
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	both, err := s.Claim(t.Context(), store.Claim{Replica: "one", TTL: time.Microsecond})
+	if err != nil || len(both) != 2 {
+		t.Fatal(both, err)
+	}
+	release := lock(t, conn, "for update")
+	ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond) // beyond the first statement that waits
+	defer cancel()
+	if lost, err := s.Renew(ctx, both, time.Hour); err == nil || len(lost) > 0 {
+		t.Errorf("with one of them locked: lost %v, %v", lost, err)
+	}
+	if got, err := s.Claim(t.Context(), store.Claim{Replica: "two", TTL: time.Hour, Only: []store.Key{free}}); err != nil || len(got) > 0 {
+		t.Errorf("the free one was not renewed: claimed %v, %v", got, err)
+	}
+	renewed := make(chan error, 1)
+	go func() {
+		lost, err := s.Renew(t.Context(), both, time.Hour)
+		if len(lost) > 0 {
+			t.Errorf("lost %v", lost)
+		}
+		renewed <- err
+	}()
+	release()
+	if err := <-renewed; err != nil {
+		t.Error(err)
+	}
+	if got, err := s.Claim(t.Context(), store.Claim{Replica: "two", TTL: time.Hour}); err != nil || len(got) > 0 {
+		t.Errorf("claimed %v, %v", got, err)
+	}
 }

@@ -93,3 +93,7 @@ func TestDeliveriesAreKeptForSevenDays(t *testing.T) {
 func BenchmarkPath(b *testing.B) {
 	storetest.BenchPath(b, func(b *testing.B) store.Store { return open(b, pgtest.New(b)) })
 }
+
+func BenchmarkRenew(b *testing.B) {
+	storetest.BenchRenew(b, func(b *testing.B) store.Store { return open(b, pgtest.New(b)) })
+}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -183,28 +184,38 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Durati
 	if len(leases) == 0 {
 		return nil, nil
 	}
-	var lost []store.Key
-	err := s.write(ctx, "renew leases", func(tx *sql.Tx) ([]store.Wake, error) {
-		until := micros(s.clock().Add(ttl))
-		for _, l := range leases {
-			res, err := tx.ExecContext(ctx, `
-				update sessions set lease_until = ?
-				where tenant = ? and session = ? and epoch = ? and lease_until is not null`,
-				until, l.Tenant, l.Session, l.Epoch)
-			if err != nil {
-				return nil, err
-			}
-			n, err := res.RowsAffected()
-			if err != nil {
-				return nil, err
-			}
-			if n == 0 {
-				lost = append(lost, l.Key)
-			}
-		}
-		return nil, nil
+	asked := make([][3]any, 0, len(leases))
+	for _, l := range leases {
+		asked = append(asked, [3]any{l.Tenant, l.Session, l.Epoch})
+	}
+	list, err := json.Marshal(asked)
+	if err != nil {
+		return nil, fmt.Errorf("renew leases: %w", err)
+	}
+	renewed := make(map[store.Lease]bool, len(leases))
+	err = s.write(ctx, "renew leases", func(tx *sql.Tx) ([]store.Wake, error) {
+		_, err := collect(ctx, tx, func(r *sql.Rows) (l store.Lease, err error) {
+			err = r.Scan(&l.Tenant, &l.Session, &l.Epoch)
+			renewed[l] = true
+			return l, err
+		}, `
+			update sessions set lease_until = ?
+			from (select value ->> 0 as tenant, value ->> 1 as session, value ->> 2 as epoch from json_each(?)) as a
+			where sessions.tenant = a.tenant and sessions.session = a.session and sessions.epoch = a.epoch and lease_until is not null
+			returning sessions.tenant, sessions.session, sessions.epoch`,
+			micros(s.clock().Add(ttl)), string(list))
+		return nil, err
 	})
-	return lost, err
+	if err != nil {
+		return nil, err
+	}
+	var lost []store.Key
+	for _, l := range leases {
+		if !renewed[store.Lease{Key: l.Key, Epoch: l.Epoch}] {
+			lost = append(lost, l.Key)
+		}
+	}
+	return lost, nil
 }
 
 // Release implements store.Store.

@@ -57,3 +57,7 @@ func BenchmarkCommit(b *testing.B) {
 func BenchmarkPath(b *testing.B) {
 	storetest.BenchPath(b, func(b *testing.B) store.Store { return open(b, newPath(b)) })
 }
+
+func BenchmarkRenew(b *testing.B) {
+	storetest.BenchRenew(b, func(b *testing.B) store.Store { return open(b, newPath(b)) })
+}

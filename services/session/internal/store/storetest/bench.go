@@ -83,3 +83,19 @@ func BenchPath(b *testing.B, open func(b *testing.B) store.Store) {
 		}
 	}
 }
+
+// BenchRenew measures the renewal of the leases of a replica that holds many sessions.
+func BenchRenew(b *testing.B, open func(b *testing.B) store.Store) {
+	b.Helper()
+	for _, n := range []int{64, 1000} {
+		b.Run(fmt.Sprintf("leases=%d", n), func(b *testing.B) {
+			s := open(b)
+			leases := benchLeases(b, s, n)
+			for b.Loop() {
+				if lost, err := s.Renew(b.Context(), leases, time.Hour); err != nil || len(lost) > 0 {
+					b.Fatal(lost, err)
+				}
+			}
+		})
+	}
+}

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -420,6 +421,53 @@ func testFencing(t *testing.T, open func(t *testing.T) store.Store) {
 		f.must(err)
 		if len(got) != 0 {
 			t.Errorf("of none: %v", got)
+		}
+	})
+
+	t.Run("many leases of several tenants are renewed together, beside commits", func(t *testing.T) {
+		f := newFixture(t, open)
+		var all []store.Lease
+		want := map[store.Key]bool{}
+		for i := range 150 {
+			k := key(fmt.Sprintf(`s%d`, i))
+			if i%3 == 0 {
+				k.Tenant = `ten"ant,`
+			}
+			f.submitTurn(f.create(k), "t1")
+			l := f.claim(k)
+			if i%10 == 0 {
+				l.Epoch++
+				want[k] = true
+			}
+			all = append(all, l)
+		}
+		var commits sync.WaitGroup
+		defer commits.Wait()
+		committing := slices.Clone(all)
+		for worker := range 3 {
+			commits.Go(func() {
+				for i := worker; i < len(committing); i += 3 {
+					l := committing[i]
+					if errs, err := f.Commit(f.ctx(), []store.Write{{Lease: l, AddUsage: &sessionv1.Usage{InputTokens: 1}}}); err != nil || (errs[0] == nil) == want[l.Key] {
+						t.Errorf("a commit beside the renewal: %v, %v", errs, err)
+					}
+				}
+			})
+		}
+		for range 5 {
+			lost, err := f.Renew(f.ctx(), all, time.Hour)
+			f.must(err)
+			got := map[store.Key]bool{}
+			for _, k := range lost {
+				got[k] = true
+			}
+			if d := cmp.Diff(want, got); d != "" || len(lost) != len(got) {
+				t.Errorf("lost, without (-) and with (+) renewal: %s", d)
+			}
+			slices.Reverse(all) // in whatever order they come
+		}
+		if got, err := f.Claim(f.ctx(), store.Claim{TTL: time.Hour}); err != nil || len(got) > 0 {
+			t.Errorf("claimed %v, %v", got, err)
 		}
 	})
 
