@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/cluster"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/load"
@@ -32,8 +33,9 @@ type reader struct {
 
 func newReader(c *cluster.Cluster, l *load.Load) (*reader, error) {
 	r := &reader{cluster: c, load: l}
-	for _, a := range c.Replicas {
-		conn, err := grpc.NewClient(a, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	for _, a := range c.Peers(record.SessionService) {
+		conn, err := grpc.NewClient(a, grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithUnaryInterceptor(principal.UnaryClient(nil)), grpc.WithStreamInterceptor(principal.StreamClient(nil)))
 		if err != nil {
 			r.close()
 			return nil, err
@@ -50,9 +52,17 @@ func (r *reader) close() {
 	}
 }
 
+// owner is who reads a session.
+func owner(s *record.Session) principal.Principal {
+	if s.Tenant == "" {
+		return principal.Default()
+	}
+	return principal.Principal{Tenant: s.Tenant, User: s.User}
+}
+
 // session completes the record of a session.
 func (r *reader) session(ctx context.Context, s *record.Session) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(principal.With(ctx, owner(s)), time.Minute)
 	defer cancel()
 	if s.Log, err = r.quiet(ctx, s.Name); err != nil {
 		return err
@@ -78,14 +88,14 @@ func (r *reader) session(ctx context.Context, s *record.Session) (err error) {
 		return err
 	}
 	for call, o := range s.Operations {
-		if o.End, err = r.load.Operation(ctx, 0, call); err != nil {
+		if o.End, err = r.load.Operation(ctx, s, 0, call); err != nil {
 			return err
 		}
-		if o.Again, err = r.load.Operation(ctx, 1, call); err != nil {
+		if o.Again, err = r.load.Operation(ctx, s, 1, call); err != nil {
 			return err
 		}
 	}
-	s.Effects, err = r.cluster.Effects(strings.TrimPrefix(s.Name, "sessions/"), script.Effects)
+	s.Effects, err = r.cluster.Effects(owner(s).Tenant, strings.TrimPrefix(s.Name, "sessions/"), script.Effects)
 	return err
 }
 

@@ -34,13 +34,16 @@ type options struct {
 func run(ctx context.Context, o options) (rec *record.Run, rep check.Report, err error) {
 	s := script.New(o.seed)
 	o.log("building and starting the programs in %s", o.dir)
-	c, err := cluster.Start(ctx, cluster.Options{Dir: o.dir, Scenario: s.YAML(), Model: "play:" + script.Name, Ask: script.Ask, Race: o.race, LeaseTTL: o.lease})
+	c, err := cluster.Start(ctx, cluster.Options{Dir: o.dir, Scenario: s.YAML(), Model: "play:" + script.Name, Ask: script.Ask, Config: budgetConfig("play:" + script.Name), Race: o.race, LeaseTTL: o.lease})
 	if err != nil {
 		return nil, rep, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	rec = &record.Run{Seed: o.seed, Begin: time.Now()}
-	l, err := load.Start(ctx, load.Options{Replicas: c.Replicas, Tools: c.ToolsPublic, HTTP: c.HTTP, Sessions: o.sessions, Seed: o.seed, Script: s})
+	rec = &record.Run{Seed: o.seed, Begin: time.Now(), Prices: prices, Budgets: budgets()}
+	l, err := load.Start(ctx, load.Options{
+		Replicas: c.Replicas, Tools: c.ToolsPublic, HTTP: c.HTTP, Sessions: o.sessions, Seed: o.seed, Script: s,
+		Tenant: smallTenant, Users: smallUsers, SessionPeers: c.Peers(record.SessionService), ToolPeers: c.Peers(record.ToolsService),
+	})
 	if err != nil {
 		return nil, rep, err
 	}

@@ -42,9 +42,11 @@ func (c *checker) joined(s *record.Session, t *reduce.Turn, state *reduce.State)
 	}
 }
 
-// interrupted checks what a turn did until somebody stopped it. What was undone has nothing that counts.
+// interrupted checks what a turn did until somebody or a budget stopped it. What was undone has nothing that counts.
 func (c *checker) interrupted(s *record.Session, t *reduce.Turn, want script.Expected) {
 	switch t.Reason {
+	case exhausted:
+		c.report.Stats.Partial++
 	case "INTERRUPTED":
 		c.report.Stats.Interrupted++
 	case "ROLLED_BACK":

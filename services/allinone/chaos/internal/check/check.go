@@ -32,6 +32,7 @@ const (
 	Rewinds    Rule = "a return to a checkpoint is done once"
 	Forks      Rule = "a fork is what its source was"
 	Schedules  Rule = "a time of a schedule makes one turn"
+	Budgets    Rule = "no budget is exceeded"
 	Unknown    Rule = "only a sandbox that died makes a call unknown"
 	Transcript Rule = "the transcript is well formed for a model"
 	Restarts   Rule = "steps are restarted only after a fault"
@@ -74,7 +75,8 @@ type Stats struct {
 	Restarted                                        int   // steps
 	Operations, UnknownOperations                    int
 	UnknownCalls                                     int
-	Joined, Interrupted, RolledBack                  int             // turns
+	Joined, Interrupted, RolledBack, Partial         int             // turns
+	Fullest                                          int             // how much of a budget was used in one of its windows, in percent, at most
 	FilesBack                                        int             // effects that were undone with their turns or steps
 	Scheduled, LeftOut                               int             // turns that schedules sent, times that were left out
 	Rewound, NotRewound, Forks                       int             // returns to checkpoints, those that were refused, forks
@@ -98,6 +100,7 @@ func Run(run *record.Run, s *script.Script, l Limits) Report {
 		c.session(session)
 	}
 	c.forks()
+	c.budgets()
 	c.takeovers()
 	slices.Sort(c.report.Stats.Takeovers)
 	slices.Sort(c.report.Stats.Disturbed)
@@ -107,6 +110,11 @@ func Run(run *record.Run, s *script.Script, l Limits) Report {
 
 func (c *checker) fault(r Rule, session *record.Session, format string, args ...any) {
 	c.report.Violations = append(c.report.Violations, Violation{r, session.Name, fmt.Sprintf(format, args...)})
+}
+
+// faultOf notes a fault that is not of one session.
+func (c *checker) faultOf(r Rule, of, format string, args ...any) {
+	c.report.Violations = append(c.report.Violations, Violation{r, of, fmt.Sprintf(format, args...)})
 }
 
 func (c *checker) session(s *record.Session) {

@@ -15,7 +15,7 @@ func (c *checker) transcript(s *record.Session, state *reduce.State) {
 	steps, cut := 0, 0
 	for _, t := range state.Turns {
 		steps += len(t.Steps)
-		if n := len(t.Steps); n > 0 && t.State == sessionv1.TurnState_TURN_STATE_INTERRUPTED && t.Steps[n-1].Finished == 0 {
+		if n := len(t.Steps); n > 0 && c.stopped(s, t) && t.Steps[n-1].Finished == 0 {
 			cut++
 		}
 	}

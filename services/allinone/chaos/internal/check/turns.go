@@ -74,14 +74,14 @@ func (c *checker) turns(s *record.Session, log *reduce.Log, state *reduce.State)
 	c.unknown(s, log)
 }
 
-// turn checks a turn's steps against its course: all of them if it is COMPLETE, those that there are if it was interrupted.
+// turn checks a turn's steps against its course: all of them if it is COMPLETE, those that there are if it was stopped.
 func (c *checker) turn(s *record.Session, t *reduce.Turn, state *reduce.State) {
 	want := c.course(s, t)
 	switch {
 	case t.Into != "":
 		c.joined(s, t, state)
 		return
-	case t.State == sessionv1.TurnState_TURN_STATE_INTERRUPTED:
+	case c.stopped(s, t):
 		c.interrupted(s, t, want)
 		return
 	case t.State != sessionv1.TurnState_TURN_STATE_COMPLETE:

@@ -27,6 +27,7 @@ type Options struct {
 	Scenario string // the scripted model's, as YAML
 	Model    string // its name
 	Ask      string // the permission rule that makes a person decide
+	Config   string // more of the session service's configuration, as YAML
 	Race     bool   // build with the race detector
 	LeaseTTL time.Duration
 }
@@ -161,7 +162,7 @@ func (c *Cluster) configure(ctx context.Context) error {
 func (c *Cluster) files() error {
 	const tools = "[Bash, Glob, LS, check_operation]"
 	session := fmt.Sprintf("providers:\n  play: {kind: scripted, scenario: %q}\ndefault-agent: chaos\nagents:\n  chaos: {profile: chaos, tools: %s}\n",
-		c.path("scenario.yaml"), tools)
+		c.path("scenario.yaml"), tools) + c.options.Config
 	profile := fmt.Sprintf("profiles:\n  chaos: {allow: %s, ask: [%q]}\n", tools, c.options.Ask)
 	return errors.Join(
 		os.WriteFile(c.path("session.yaml"), []byte(session), 0o600),
@@ -213,9 +214,14 @@ func (c *Cluster) address(ctx context.Context) (string, error) {
 	return "", errors.New("no free port between 20000 and 32000")
 }
 
+// Peers are the addresses of the peer faces of a service's replicas, through the links.
+func (c *Cluster) Peers(service string) []string {
+	return []string{c.Links[service+"-1"].Address(), c.Links[service+"-2"].Address()}
+}
+
 // Effects reads what the commands of a session have appended to a file of its workspace.
-func (c *Cluster) Effects(session, file string) ([]string, error) {
-	text, err := os.ReadFile(c.path("data", "sandbox", "default", session, "workspace", file))
+func (c *Cluster) Effects(tenant, session, file string) ([]string, error) {
+	text, err := os.ReadFile(c.path("data", "sandbox", tenant, session, "workspace", file))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}

@@ -15,6 +15,7 @@ import (
 func (c *client) saw(e *sessionv1.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.partial = c.partial || e.GetTurnFinished().GetState() == sessionv1.TurnState_TURN_STATE_PARTIAL
 	if !c.ended[e.GetTurn()] {
 		c.ended[e.GetTurn()] = true
 		c.load.finished.Add(1)

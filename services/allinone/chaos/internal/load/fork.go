@@ -42,7 +42,7 @@ func (c *client) branch(ctx context.Context, session string) {
 			turns = append(turns, a.Turn)
 		}
 	}
-	if len(turns) == 0 || c.record.Fork != nil || c.left || c.load.forks.Add(1) > maxForks {
+	if len(turns) == 0 || c.record.Fork != nil || c.record.Tenant != "" || c.left || c.load.forks.Add(1) > maxForks {
 		return
 	}
 	turn := turns[c.rand.IntN(len(turns))]

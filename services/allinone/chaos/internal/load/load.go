@@ -8,18 +8,16 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials/insecure"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
@@ -40,13 +38,18 @@ type Options struct {
 	Sessions int
 	Seed     uint64
 	Script   *script.Script
+	// Tenant is one whose Users work with short budgets. There is no public way into it: they come as a gateway does that
+	// knows who they are, at the peer addresses of session and tools.
+	Tenant                  string
+	Users                   []string
+	SessionPeers, ToolPeers []string
 }
 
 // Load is the clients.
 type Load struct {
 	options  Options
-	entries  []entry
-	lookers  []looker
+	public   door // for everybody
+	peers    door // for the users of the tenant
 	conns    []*grpc.ClientConn
 	stop     chan struct{}
 	drivers  sync.WaitGroup
@@ -60,9 +63,16 @@ type Load struct {
 	sessions []*client
 }
 
+// door is all ways into Fairlead for somebody.
+type door struct {
+	entries []entry
+	lookers []looker
+}
+
 // client is the clients of one session.
 type client struct {
 	load   *Load
+	door   door
 	number int
 	rand   *rand.Rand
 	gone   chan struct{} // closed when nobody says anything any more
@@ -74,6 +84,7 @@ type client struct {
 	target int64           // the end of the log, once it is known
 	// scheduled are turns that schedules have sent.
 	scheduled []string
+	partial   bool // a budget has ended a turn since somebody last looked
 
 	people sync.WaitGroup // who answer questions, look at operations and fork
 	left   bool           // nobody does so any more
@@ -83,13 +94,16 @@ type client struct {
 func Start(ctx context.Context, o Options) (*Load, error) {
 	l := &Load{options: o, stop: make(chan struct{})}
 	l.ending, l.end = context.WithCancel(ctx)
-	if err := l.connect(o); err != nil {
+	if err := l.connect(); err != nil {
 		l.end()
 		return nil, err
 	}
 	for range o.Sessions {
 		c := l.client(&record.Session{})
-		l.drivers.Go(func() { c.drive(ctx) })
+		l.drivers.Go(func() { c.drive(ctx, math.MaxInt) })
+	}
+	for _, u := range o.Users {
+		l.drivers.Go(func() { l.scrimp(principal.With(ctx, principal.Principal{Tenant: o.Tenant, User: u}), u) })
 	}
 	return l, nil
 }
@@ -101,7 +115,10 @@ func (l *Load) client(s *record.Session) *client {
 	n := len(l.sessions)
 	c := &client{
 		load: l, number: n, rand: rand.New(rand.NewPCG(l.options.Seed, uint64(100+n))), //nolint:gosec // a schedule, not a secret
-		record: s, ended: map[string]bool{}, news: make(chan struct{}), gone: make(chan struct{}),
+		door: l.public, record: s, ended: map[string]bool{}, news: make(chan struct{}), gone: make(chan struct{}),
+	}
+	if s.Tenant != "" {
+		c.door = l.peers
 	}
 	l.sessions = append(l.sessions, c)
 	return c
@@ -112,31 +129,6 @@ func (l *Load) all() []*client {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.sessions)
-}
-
-// connect makes the ways into Fairlead.
-func (l *Load) connect(o Options) error {
-	for i, a := range append(append([]string{}, o.Replicas...), o.Tools...) {
-		conn, err := grpc.NewClient(a, grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: time.Second}, MinConnectTimeout: time.Second}))
-		if err != nil {
-			return err
-		}
-		l.conns = append(l.conns, conn)
-		if i < len(o.Replicas) {
-			l.entries = append(l.entries, newReplica(a, conn))
-		} else {
-			l.lookers = append(l.lookers, newTools(a, conn))
-		}
-	}
-	gateway := rest{o.HTTP, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
-	l.entries, l.lookers = append(l.entries, gateway), append(l.lookers, gateway)
-	return nil
-}
-
-// Operation asks a tools replica, by its number, for an operation.
-func (l *Load) Operation(ctx context.Context, replica int, call string) (record.Look, error) {
-	return l.lookers[replica].look(ctx, "operations/"+call)
 }
 
 // Finished is how many turns the clients have seen end.
@@ -192,13 +184,13 @@ func (l *Load) Close(ctx context.Context, read func(ctx context.Context, s *reco
 	return all, errs
 }
 
-// drive opens the session and sends messages until the load stops and the turns have ended.
-func (c *client) drive(ctx context.Context) {
+// drive opens the session and talks in it for so many rounds.
+func (c *client) drive(ctx context.Context, rounds int) {
 	name, _, ok := c.mutate(ctx, c.rand, func(ctx context.Context, e entry, key string) (string, error) { return e.createSession(ctx, key) })
 	if !ok {
 		return
 	}
-	c.converse(ctx, name, math.MaxInt)
+	c.converse(ctx, name, rounds)
 }
 
 // converse lets people talk in the session for so many rounds, or until the load stops, while others follow.
@@ -214,7 +206,7 @@ func (c *client) converse(ctx context.Context, name string, rounds int) {
 		c.load.follow.Go(func() { c.follow(ctx, f, r, i == 0) })
 	}
 	c.mu.Unlock()
-	if c.record.Fork == nil {
+	if c.record.Fork == nil && c.record.Tenant == "" {
 		c.plan(ctx, name)
 	}
 	c.talk(ctx, name, rounds)
@@ -234,6 +226,7 @@ func (c *client) talk(ctx context.Context, name string, rounds int) {
 		if !c.settled(ctx) {
 			return
 		}
+		c.broke(ctx)
 		if c.rand.IntN(rewindOneIn) == 0 {
 			c.rewind(ctx, name)
 		}
@@ -321,7 +314,7 @@ func (c *client) refused(e interface{ name() string }, err error) {
 	c.record.Refused = append(c.record.Refused, fmt.Sprintf("%s at %s: %v", time.Now().Format(time.TimeOnly), e.name(), err))
 }
 
-func (c *client) entry(r *rand.Rand) entry { return c.load.entries[r.IntN(len(c.load.entries))] }
+func (c *client) entry(r *rand.Rand) entry { return c.door.entries[r.IntN(len(c.door.entries))] }
 
 // settled waits until all accepted turns have ended.
 func (c *client) settled(ctx context.Context) bool {

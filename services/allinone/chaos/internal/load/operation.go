@@ -73,7 +73,7 @@ func (c *client) began(ctx context.Context, call, operation string, seed uint64)
 // look looks at an operation at random until it has ended, and once more.
 func (c *client) look(ctx context.Context, o *record.Operation, operation string, r *rand.Rand) {
 	for more := 1; more >= 0 && ctx.Err() == nil; {
-		at := c.load.lookers[r.IntN(len(c.load.lookers))]
+		at := c.door.lookers[r.IntN(len(c.door.lookers))]
 		try, cancel := context.WithTimeout(ctx, attemptTime)
 		l, err := at.look(try, operation)
 		cancel()

@@ -14,7 +14,20 @@ type Run struct {
 	Seed       uint64
 	Begin, End time.Time
 	Faults     []Fault
+	Prices     Prices
+	Budgets    []Budget
 	Sessions   []*Session
+}
+
+// Prices are what a token costs, in billionths of a US dollar.
+type Prices struct{ Input, Output int64 }
+
+// Budget is what model calls may cost within each window: of a tenant or, with a user, of that user of it. Windows are
+// aligned to 1970-01-01 in UTC.
+type Budget struct {
+	Tenant, User string
+	NanoUSD      int64
+	Window       time.Duration
 }
 
 // Kind is what was done to a program.
@@ -52,11 +65,13 @@ type Fault struct {
 
 // Session is one session: what clients did and saw of it, and how it was at the end.
 type Session struct {
-	Name      string // as sessions/{session}
-	Fork      *Fork  `json:",omitempty"` // from which other session it was made, if it was
-	Accepted  []Accepted
-	Rewinds   []Rewind   `json:",omitempty"`
-	Schedules []Schedule `json:",omitempty"`
+	Name string // as sessions/{session}
+	// Tenant and User are whose it is; empty for everybody\'s.
+	Tenant, User string `json:",omitempty"`
+	Fork         *Fork  `json:",omitempty"` // from which other session it was made, if it was
+	Accepted     []Accepted
+	Rewinds      []Rewind   `json:",omitempty"`
+	Schedules    []Schedule `json:",omitempty"`
 	// Unforked are turns from which no fork was to be had, because they never began.
 	Unforked []string `json:",omitempty"`
 	Answers  []Answer
