@@ -68,7 +68,7 @@ type Config struct {
 // Defaults is the configuration where nothing is said.
 func Defaults() Config {
 	return Config{
-		DatabaseWait: time.Minute, DefaultAgent: agent.Coder, Models: catalog.Defaults(), Guardrails: guard.Defaults(),
+		DatabaseWait: time.Minute, DefaultAgent: agent.Coder, Models: catalog.Defaults(), Guardrails: guard.Defaults(), Budgets: budget.Config{Wait: 30 * time.Second},
 		Checkpoints: []string{"*"}, KeepCheckpoints: 100,
 		CompactAt: 80, CompactSummaryTokens: 4000,
 		MaxSteps: 100, MaxWallTime: 30 * time.Minute, MaxOutputTokens: 200_000,
@@ -108,6 +108,7 @@ func (c Config) Validate() error {
 	fault(c.MaxOutputTokens < 1 || c.MaxOutputTokens > c.CeilingOutputTokens, "max-output-tokens: %d is not between 1 and ceiling-output-tokens (%d)", c.MaxOutputTokens, c.CeilingOutputTokens)
 	fault(c.LeaseTTL < time.Second, "lease-ttl: %v is less than 1s", c.LeaseTTL)
 	fault(c.PollInterval < 10*time.Millisecond, "poll-interval: %v is less than 10ms", c.PollInterval)
+	fault(c.Budgets.Wait < 0, "budgets.wait: %v is negative", c.Budgets.Wait)
 	fault(c.StopGrace < 0, "stop-grace: %v is negative", c.StopGrace)
 	fault(c.MaxSessions < 1, "max-sessions: %d is less than 1", c.MaxSessions)
 	fault(c.MaxSessionsPerTenant < 0, "max-sessions-per-tenant: %d is negative", c.MaxSessionsPerTenant)

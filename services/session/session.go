@@ -24,6 +24,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/deletion"
 	"github.com/fairlead/fairlead/services/session/internal/dispatch"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
@@ -142,7 +143,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metric
 		Workspaces: workspaces, Snapshots: sandboxv1.NewSnapshotServiceClient(d.Sandbox), Tracer: otel.Tracer(scope), Metrics: metrics, Log: d.Log, MaxClaims: c.MaxClaims,
 		Nodes: s.nodes, Export: c.WorkspaceExport == ExportTurn,
 		Repositories: repositories, RepositoryBranch: c.RepositoryBranch,
-		Budgets:     c.Budgets,
+		Budgets: c.Budgets, BudgetLines: &budget.Lines{},
 		Compaction:  turn.Compaction{At: c.CompactAt, SummaryTokens: c.CompactSummaryTokens},
 		Checkpoints: turn.Checkpoints{Tools: c.Checkpoints, Keep: c.KeepCheckpoints},
 	}, followers, d.Log)

@@ -34,6 +34,7 @@ type Scopes struct {
 // Config is all budgets of the operator.
 type Config struct {
 	Scopes  `key:",inline"`
+	Wait    time.Duration     `key:"wait" help:"how long a call waits that does not fit only because of what others under way may still use, before its turn ends; 0: not at all"`
 	Tenants map[string]Scopes `key:"tenants" help:"budgets of single tenants; what is set here takes the place of what holds for all"`
 }
 

@@ -37,12 +37,12 @@ type Bound struct {
 	// Window is how long counting goes on before it begins anew, in whole seconds;
 	// windows are aligned to the epoch, in UTC. Zero: for ever.
 	Window time.Duration
-	// Hard is never exceeded by tokens and cost. Soft is where a person is asked.
+	// Hard is never exceeded. Soft is where a person is asked.
 	Hard, Soft Amount
 }
 
 // Reserve asks for the right to make one model call: at most Input, and what the
-// output of the call costs. As many output tokens are granted as the bounds
+// output of the call costs; or for time. As many output tokens are granted as the bounds
 // leave, at most MaxOutput; less than MinOutput is denied. Nothing else of its
 // write depends on the answer.
 type Reserve struct {
@@ -53,6 +53,10 @@ type Reserve struct {
 	// billionths of a US dollar.
 	MinOutput, MaxOutput int64
 	OutputPrice          float64
+	// WallTime, if not zero, asks for so much time instead of a call: as much of it is
+	// granted as the bounds leave. Less than MinWallTime is denied, unless it is all
+	// that is not used yet.
+	WallTime, MinWallTime time.Duration
 	// Answer is set by Commit, once it has returned without an error.
 	Answer Grant
 }
@@ -67,10 +71,6 @@ type Grant struct {
 	// Lowered is the limit that allows less output than was asked for, as a call
 	// with MinOutput would have met it; nil when none does.
 	Lowered *Denial
-	// WallTime is the budget with the least time left, and TimeLeft how much that
-	// is; nil when none bounds it. Time is not reserved.
-	WallTime *Balance
-	TimeLeft time.Duration
 }
 
 // Denial says which limit stands against a reservation. A soft one asks for a
@@ -79,6 +79,9 @@ type Denial struct {
 	Balance
 	Kind LimitKind
 	Soft bool
+	// Later says that it would fit were it not for other reservations, which may give
+	// something back.
+	Later bool
 	// Least is what the call would have used at most with MinOutput.
 	Least Amount
 }
@@ -94,11 +97,9 @@ type Balance struct {
 // Settle ends a reservation, and counts what was used. A reservation that is
 // not open (any more) is none to settle: then nothing is counted.
 type Settle struct {
-	// ID is the reservation's. Without one, Used is counted against Bounds.
-	ID     string
-	Bounds []Bound
-	Used   Amount
-	// Unknown says that what the call has used is not known: tokens and cost are
-	// what was reserved. Used has the wall time nevertheless.
+	ID string // the reservation's
+	// Used is what was used. Time beyond what was reserved is not counted.
+	Used Amount
+	// Unknown says that what was used is not known: it counts as it was reserved.
 	Unknown bool
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/budget"
@@ -17,9 +16,9 @@ const minOutput = 1024
 
 // budgetState is what the loop keeps of budgets beside a turn.
 type budgetState struct {
-	Open  string        `json:"open,omitempty"`  // the reservation under way
-	Asked int           `json:"asked,omitempty"` // reservations so far
-	Wall  time.Duration `json:"wall,omitempty"`  // of the turn's time, what the ledger has counted
+	Open  string `json:"open,omitempty"`  // the reservation under way
+	Asked int    `json:"asked,omitempty"` // reservations so far
+	Time  bool   `json:"time,omitempty"`  // time may be reserved
 
 	Questions int             `json:"questions,omitempty"` // put to people so far
 	Question  *budgetQuestion `json:"question,omitempty"`  // the one that waits for an answer or has just got it
@@ -43,7 +42,7 @@ type budgetQuestion struct {
 //
 // ctx is the turn's and parent the worker's, which outlives it: a reservation is
 // never left half made.
-func (w *Worker) reserve(parent context.Context, r Resolved, req model.Request) (int64, bool, error) {
+func (w *Worker) reserve(ctx, parent context.Context, r Resolved, req model.Request) (int64, bool, error) {
 	t := w.active
 	w.lowered = nil
 	var write store.Write
@@ -59,16 +58,18 @@ func (w *Worker) reserve(parent context.Context, r Resolved, req model.Request) 
 		write.Turns = []*store.TurnRow{t.row()}
 		return req.MaxOutputTokens, true, w.log.Append(parent, write)
 	}
-	w.countWall(&write, bounds)
 	t.run.Budget.Asked++
 	ask := w.newReserve(reservationID(t.id, t.run.Budget.Asked), r, req, bounds)
 	t.run.Budget.Open = ask.ID
 	write.Reserve, write.Turns = []*store.Reserve{ask}, []*store.TurnRow{t.row()}
-	if err := w.log.Commit(parent, write); err != nil {
+	if err := w.commitReserve(ctx, parent, write, ask); err != nil {
 		return 0, false, err
 	}
 	if d := ask.Answer.Denied; d != nil {
 		t.run.Budget.Open = ""
+		if ctx.Err() != nil {
+			return 0, false, nil // the loop sees why
+		}
 		w.deps.Metrics.denied(parent, d)
 		if d.Soft {
 			return 0, false, w.askBudget(parent, d)
@@ -76,7 +77,6 @@ func (w *Worker) reserve(parent context.Context, r Resolved, req model.Request) 
 		return 0, false, w.exhausted(parent, store.Write{}, d)
 	}
 	w.unused, w.lowered = true, ask.Answer.Lowered
-	w.limitTime(ask.Answer)
 	return ask.Answer.Output, true, nil
 }
 
@@ -121,26 +121,9 @@ func (w *Worker) settleAs(write *store.Write, s store.Settle) {
 	if t.run.Budget.Open == "" {
 		return
 	}
-	s.ID, s.Used.WallTime = t.run.Budget.Open, w.uncountedWall()
+	s.ID = t.run.Budget.Open
 	t.run.Budget.Open = ""
 	write.Settle = append(write.Settle, s)
-}
-
-// uncountedWall is the time that the turn ran and that the ledger has not
-// counted yet; it counts as counted from here on.
-func (w *Worker) uncountedWall() time.Duration {
-	t := w.active
-	used := t.wallUsed()
-	left := used - t.run.Budget.Wall
-	t.run.Budget.Wall = used
-	return max(left, 0)
-}
-
-// countWall counts the time since the ledger was last told of any.
-func (w *Worker) countWall(write *store.Write, bounds []store.Bound) {
-	if wall := w.uncountedWall(); wall > 0 {
-		write.Settle = append(write.Settle, store.Settle{Bounds: bounds, Used: store.Amount{WallTime: wall}})
-	}
 }
 
 // endBudget closes the books of the turn in the write that ends it.
@@ -151,9 +134,7 @@ func (w *Worker) endBudget(write *store.Write) {
 		t.run.Budget.Question = nil
 	}
 	w.settleBroken(write)
-	if bounds := w.bounds(); len(bounds) > 0 {
-		w.countWall(write, bounds)
-	}
+	w.settleTime(write)
 }
 
 // modelAsked notes that a call begins, which may use something from here on.
@@ -187,28 +168,4 @@ func (w *Worker) bounds() []store.Bound {
 		}
 	}
 	return bounds
-}
-
-// limitTime ends the turn when the budget with the least time left has none any
-// more, also while tools run.
-func (w *Worker) limitTime(g store.Grant) {
-	w.stopBudgetTimer()
-	if g.WallTime == nil {
-		return
-	}
-	id, up := w.active.id, &budgetTimeError{*g.WallTime}
-	w.budgetTimer = time.AfterFunc(g.TimeLeft, func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.cancel != nil && w.turn == id {
-			w.cancel(up)
-		}
-	})
-}
-
-func (w *Worker) stopBudgetTimer() {
-	if w.budgetTimer != nil {
-		w.budgetTimer.Stop()
-		w.budgetTimer = nil
-	}
 }

@@ -13,15 +13,11 @@ import (
 )
 
 // budgetTimeError ends a turn's context when a budget has no time left.
-type budgetTimeError struct{ store.Balance }
+type budgetTimeError struct{ denied *store.Denial }
 
 // Error says whose time is up.
 func (e *budgetTimeError) Error() string {
-	return fmt.Sprintf("the time of the %s's budget is up", e.Scope)
-}
-
-func (e *budgetTimeError) message() string {
-	return exhausted(&store.Denial{Balance: e.Balance, Kind: store.LimitWallTime})
+	return fmt.Sprintf("the time of the %s's budget is up", e.denied.Scope)
 }
 
 // askBudget lets the turn wait until a person says whether it may pass the soft
@@ -91,10 +87,10 @@ func askToPass(d *store.Denial) string {
 // exhausted says that a limit is reached, whose, and what to do.
 func exhausted(d *store.Denial) string {
 	text := fmt.Sprintf("%s has used %s of %s of its budget", owner(d.Bound, true), amount(d.Used, d.Kind), amount(d.Hard, d.Kind))
+	if d.Reserved != (store.Amount{}) {
+		text += fmt.Sprintf(", turns under way may use %s", amount(d.Reserved, d.Kind))
+	}
 	if d.Kind != store.LimitWallTime {
-		if d.Reserved != (store.Amount{}) {
-			text += fmt.Sprintf(", calls under way may use %s", amount(d.Reserved, d.Kind))
-		}
 		text += fmt.Sprintf(", and the next model call may use %s", amount(d.Least, d.Kind))
 	}
 	text += ". The work so far is kept. "

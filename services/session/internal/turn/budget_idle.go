@@ -23,9 +23,9 @@ func summaryReservation(s shortening) string { return s.callID + ".r" }
 // reserveSummary reserves what a summary may use, and tells how many tokens it
 // may have. Nobody is asked whether a soft limit may be passed: the view is cut
 // then, as at a hard one.
-func (w *Worker) reserveSummary(ctx context.Context, r Resolved, req model.Request, s shortening) (int64, bool, error) {
+func (w *Worker) reserveSummary(ctx, parent context.Context, r Resolved, req model.Request, s shortening) (int64, bool, error) {
 	if !w.unbudgeted() {
-		return w.reserve(ctx, r, req)
+		return w.reserve(ctx, parent, r, req)
 	}
 	p := budget.Parties{Tenant: w.lease.Tenant, User: s.user, Session: w.lease.Session, SessionBudget: w.session.Budget}
 	if t := w.active; t != nil {
@@ -39,11 +39,11 @@ func (w *Worker) reserveSummary(ctx context.Context, r Resolved, req model.Reque
 	w.settleSummary(&write, s, nil) // of an attempt before this one
 	ask := w.newReserve(summaryReservation(s), r, req, bounds)
 	write.Reserve = []*store.Reserve{ask}
-	if err := w.log.Commit(ctx, write); err != nil {
+	if err := w.log.Commit(parent, write); err != nil {
 		return 0, false, err
 	}
 	if d := ask.Answer.Denied; d != nil {
-		w.deps.Metrics.denied(ctx, d)
+		w.deps.Metrics.denied(parent, d)
 		return 0, false, nil
 	}
 	w.unused, w.summaryOpen = true, true

@@ -369,6 +369,7 @@ func (w *Worker) park(ctx context.Context, open []*sessionv1.ToolUse) error {
 func (w *Worker) wait(ctx context.Context, write store.Write, ids ...string) error {
 	t := w.active
 	t.run.WallUsed = t.wallUsed()
+	w.settleTime(&write)
 	t.turn.State = sessionv1.TurnState_TURN_STATE_WAITING
 	write.Events = append(write.Events, w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_TurnWaiting{TurnWaiting: &sessionv1.TurnWaiting{CallIds: ids}}}))
 	write.Turns = []*store.TurnRow{t.row()}

@@ -345,7 +345,7 @@ func (w *Worker) summarize(ctx, parent context.Context, r Resolved, older []*ses
 		Messages: []*sessionv1.Message{{Name: w.name("messages", id.New()), Role: sessionv1.Role_ROLE_USER, Blocks: []*sessionv1.Block{textBlock(task)}}},
 	}
 	for request.Attempt = 1; ; request.Attempt++ {
-		bound, ok, err := w.reserveSummary(parent, r, request, s)
+		bound, ok, err := w.reserveSummary(ctx, parent, r, request, s)
 		if err != nil || !ok {
 			return "", cmp.Or(err, errNoBudget)
 		}

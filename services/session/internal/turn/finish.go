@@ -111,7 +111,7 @@ func (w *Worker) stopWith(ctx context.Context, write store.Write, why error) err
 	}
 	var up *budgetTimeError
 	if errors.As(why, &up) {
-		return w.partial(ctx, write, sessionv1.ErrorReason_ERROR_REASON_BUDGET_EXHAUSTED, up.message())
+		return w.partial(ctx, write, sessionv1.ErrorReason_ERROR_REASON_BUDGET_EXHAUSTED, exhausted(up.denied))
 	}
 	return w.finish(ctx, write, sessionv1.TurnState_TURN_STATE_INTERRUPTED, turnError(sessionv1.ErrorReason_ERROR_REASON_INTERRUPTED,
 		"Somebody stopped the turn. Its work so far is kept; send another message to go on."))

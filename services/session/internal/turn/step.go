@@ -93,7 +93,7 @@ func (w *Worker) attempt(ctx, parent context.Context, resolved Resolved, tools [
 	request := w.request(resolved, tools)
 	var ok bool
 	var err error
-	if request.MaxOutputTokens, ok, err = w.reserve(parent, resolved, request); err != nil || !ok {
+	if request.MaxOutputTokens, ok, err = w.reserve(ctx, parent, resolved, request); err != nil || !ok {
 		return true, err
 	}
 	if err := w.beginAttempt(ctx, resolved); err != nil {

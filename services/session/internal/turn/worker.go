@@ -80,8 +80,10 @@ type Deps struct {
 	Nodes  *placement.Nodes
 	Export bool
 	// Budgets are the operator's.
-	Budgets    budget.Config
-	Compaction Compaction
+	Budgets budget.Config
+	// BudgetLines are the turns that wait for one, of all workers.
+	BudgetLines *budget.Lines
+	Compaction  Compaction
 	// Checkpoints are the operator's wishes.
 	Checkpoints Checkpoints
 	// MaxClaims is how often a turn may be taken up without a new committed step.
@@ -137,7 +139,7 @@ type Worker struct {
 	unused           bool          // the reservation under way is of a call that has used nothing
 	lowered          *store.Denial // the budget that allows the call under way less output than the model and the turn
 	asking, measured request       // the model call under way, and the last one whose size is known
-	budgetTimer      *time.Timer
+	time             timeHeld
 	summaryOpen      bool // something is reserved for a summary, and for no turn
 
 	mu     sync.Mutex
@@ -276,7 +278,6 @@ func (w *Worker) runTurn(parent context.Context) error {
 	watcher.Go(func() { w.watchInterrupts(running) })
 	defer func() {
 		timer.Stop()
-		w.stopBudgetTimer()
 		w.setRunning("", nil)
 		cancel(nil)
 		watcher.Wait()
@@ -284,11 +285,15 @@ func (w *Worker) runTurn(parent context.Context) error {
 	ctx, span := w.startRunSpan(ctx)
 	defer span.End()
 
-	var err error
-	if err = w.loadPath(parent); err == nil {
-		if w.claims > w.deps.MaxClaims {
-			err = w.finishCrashLoop(parent)
-		} else {
+	err := w.loadPath(parent)
+	switch {
+	case err != nil:
+	case w.claims > w.deps.MaxClaims:
+		err = w.finishCrashLoop(parent)
+	default:
+		var ok bool
+		if ok, err = w.holdTime(ctx, parent); ok && err == nil {
+			watcher.Go(func() { w.keepTime(running, parent, t.id) })
 			err = w.loop(ctx, parent)
 		}
 	}
@@ -341,10 +346,7 @@ func (w *Worker) advance(ctx, parent context.Context, warm *warming) error {
 	case len(w.active.run.Steer) > 0 && w.mayStep():
 		return w.takeIn(parent)
 	case last.Role == sessionv1.Role_ROLE_USER && w.draining.Load():
-		if err := w.log.Flush(parent); err != nil { // what is not written when the lease is given back is lost
-			return err
-		}
-		return ErrHandOver
+		return w.leaveTurn(parent)
 	case last.Role == sessionv1.Role_ROLE_USER && len(w.wanted) > 0:
 		return w.makeWanted(ctx, parent)
 	case last.Role == sessionv1.Role_ROLE_USER && len(w.compacts) > 0:
@@ -356,6 +358,22 @@ func (w *Worker) advance(ctx, parent context.Context, warm *warming) error {
 		// stopped there, or a message was to join that does not any more.
 		return w.conclude(parent, store.Write{})
 	}
+}
+
+// leaveTurn leaves the turn for another worker to go on.
+func (w *Worker) leaveTurn(parent context.Context) error {
+	var write store.Write
+	w.settleTime(&write)
+	if len(write.Settle) > 0 {
+		write.Turns = []*store.TurnRow{w.active.row()}
+		if err := w.log.Append(parent, write); err != nil {
+			return err
+		}
+	}
+	if err := w.log.Flush(parent); err != nil { // what is not written when the lease is given back is lost
+		return err
+	}
+	return ErrHandOver
 }
 
 // stopCause tells why the turn has to stop now; nil when it need not.
@@ -407,11 +425,13 @@ func (w *Worker) setRunning(turn string, cancel context.CancelCauseFunc) {
 	w.turn, w.cancel = turn, cancel
 }
 
-func (w *Worker) interruptRunning(turn string) {
+func (w *Worker) interruptRunning(turn string) { w.cancelRunning(turn, errInterrupted) }
+
+func (w *Worker) cancelRunning(turn string, why error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.cancel != nil && w.turn == turn {
-		w.cancel(errInterrupted)
+		w.cancel(why)
 	}
 }
 

@@ -59,10 +59,7 @@ func (n BudgetNeeds) Tenants() []string {
 
 func (n *BudgetNeeds) add(w store.Write) {
 	for _, s := range w.Settle {
-		if s.ID != "" {
-			n.Reservations = append(n.Reservations, ID{w.Key, s.ID})
-		}
-		n.addBounds(w.Tenant, s.Bounds)
+		n.Reservations = append(n.Reservations, ID{w.Key, s.ID})
 	}
 	for _, r := range w.Reserve {
 		n.addBounds(w.Tenant, r.Bounds)
@@ -137,26 +134,19 @@ func (l *ledger) account(k store.Key, b store.Bound) *Account {
 }
 
 func (l *ledger) settle(w store.Write, s store.Settle) {
-	if s.ID == "" {
-		for _, b := range s.Bounds {
-			a := l.account(w.Key, b)
-			a.Used = sum(a.Used, s.Used)
-			l.changed[a.AccountID] = struct{}{}
-		}
-		return
-	}
 	id := ID{w.Key, s.ID}
 	for _, r := range l.open[id] {
 		used := s.Used
+		used.WallTime = min(used.WallTime.Truncate(time.Microsecond), r.Amount.WallTime)
 		if s.Unknown {
-			used.Tokens, used.CostNanoUSD = r.Amount.Tokens, r.Amount.CostNanoUSD
+			used = r.Amount
 		}
 		a := l.accounts[r.AccountID]
 		if a == nil { // cannot be: a window with open reservations is not dropped
 			continue
 		}
 		a.Used = sum(a.Used, used)
-		a.Reserved = store.Amount{Tokens: a.Reserved.Tokens - r.Amount.Tokens, CostNanoUSD: a.Reserved.CostNanoUSD - r.Amount.CostNanoUSD}
+		a.Reserved = less(a.Reserved, r.Amount)
 		l.changed[a.AccountID] = struct{}{}
 	}
 	delete(l.open, id)
@@ -171,23 +161,28 @@ func sum(a, b store.Amount) store.Amount {
 	return store.Amount{Tokens: a.Tokens + b.Tokens, CostNanoUSD: a.CostNanoUSD + b.CostNanoUSD, WallTime: a.WallTime + b.WallTime}
 }
 
+func less(a, b store.Amount) store.Amount {
+	return store.Amount{Tokens: a.Tokens - b.Tokens, CostNanoUSD: a.CostNanoUSD - b.CostNanoUSD, WallTime: a.WallTime - b.WallTime}
+}
+
 // reserve decides about a reservation and puts the answer into it.
 func (l *ledger) reserve(w store.Write, r *store.Reserve) {
 	r.Answer = store.Grant{}
-	output := r.MaxOutput
+	output, wall := r.MaxOutput, r.WallTime
 	for _, b := range r.Bounds {
 		s := l.standing(w.Key, b)
 		room, kind := s.room(r)
 		if room < r.MinOutput {
-			r.Answer.Denied = &store.Denial{Balance: s.Balance, Kind: kind, Least: callAmount(r, r.MinOutput)}
+			alone, _ := s.alone().room(r)
+			r.Answer.Denied = &store.Denial{Balance: s.Balance, Kind: kind, Later: alone >= r.MinOutput, Least: callAmount(r, r.MinOutput)}
 			return
 		}
 		if room < output {
 			output = room
 			r.Answer.Lowered = &store.Denial{Balance: s.Balance, Kind: kind, Least: callAmount(r, r.MinOutput)}
 		}
-		if left := b.Hard.WallTime - s.Used.WallTime; b.Hard.WallTime > 0 && (r.Answer.WallTime == nil || left < r.Answer.TimeLeft) {
-			r.Answer.WallTime, r.Answer.TimeLeft = &s.Balance, left
+		if r.WallTime > 0 && b.Hard.WallTime > 0 {
+			wall = min(wall, s.timeLeft())
 		}
 	}
 	for _, b := range r.Bounds {
@@ -198,6 +193,7 @@ func (l *ledger) reserve(w store.Write, r *store.Reserve) {
 		}
 	}
 	r.Answer.Output, r.Answer.Reserved = output, callAmount(r, output)
+	r.Answer.Reserved.WallTime = wall.Truncate(time.Microsecond)
 	id := ID{w.Key, r.ID}
 	for _, b := range r.Bounds {
 		a := l.account(w.Key, b)
@@ -227,8 +223,11 @@ func balance(a *Account, b store.Bound) store.Balance {
 // room is how many output tokens a call may bring under this budget, and which
 // limit says so; below zero, the call does not even fit without any.
 func (s standing) room(r *store.Reserve) (int64, store.LimitKind) {
-	if s.Hard.WallTime > 0 && s.Used.WallTime >= s.Hard.WallTime {
+	if s.Hard.WallTime > 0 && s.timeShort(r) {
 		return math.MinInt64, store.LimitWallTime
+	}
+	if r.WallTime > 0 {
+		return math.MaxInt64, store.LimitWallTime
 	}
 	room, kind := int64(math.MaxInt64), store.LimitTokens
 	if s.Hard.Tokens > 0 {
@@ -241,6 +240,24 @@ func (s standing) room(r *store.Reserve) (int64, store.LimitKind) {
 		}
 	}
 	return room, kind
+}
+
+// alone is the budget as if nothing else were reserved.
+func (s standing) alone() standing {
+	s.Reserved = store.Amount{}
+	return s
+}
+
+// timeShort tells whether there is too little time for a reservation. A model
+// call reserves none: its turn does.
+func (s standing) timeShort(r *store.Reserve) bool {
+	unused := s.Hard.WallTime - s.Used.WallTime
+	return unused <= 0 || r.WallTime > 0 && s.timeLeft() < min(r.MinWallTime, unused)
+}
+
+// timeLeft is the time that is neither used nor reserved.
+func (s standing) timeLeft() time.Duration {
+	return s.Hard.WallTime - s.Used.WallTime - s.Reserved.WallTime
 }
 
 // softReached is the soft limit that is reached, if one is.

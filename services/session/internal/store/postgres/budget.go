@@ -11,13 +11,13 @@ import (
 )
 
 const accountColumns = `b.tenant, b.scope, b.subject, b.window_start, b.session,
-	b.used_tokens, b.used_cost_nano_usd, b.used_wall_micros, b.reserved_tokens, b.reserved_cost_nano_usd`
+	b.used_tokens, b.used_cost_nano_usd, b.used_wall_micros, b.reserved_tokens, b.reserved_cost_nano_usd, b.reserved_wall_micros`
 
 func scanAccount(r pgx.CollectableRow) (a backend.Account, err error) {
-	var micros int64
+	var micros, reserved int64
 	err = r.Scan(&a.Tenant, &a.Scope, &a.Subject, &a.Start, &a.Session,
-		&a.Used.Tokens, &a.Used.CostNanoUSD, &micros, &a.Reserved.Tokens, &a.Reserved.CostNanoUSD)
-	a.Used.WallTime = time.Duration(micros) * time.Microsecond
+		&a.Used.Tokens, &a.Used.CostNanoUSD, &micros, &a.Reserved.Tokens, &a.Reserved.CostNanoUSD, &reserved)
+	a.Used.WallTime, a.Reserved.WallTime = time.Duration(micros)*time.Microsecond, time.Duration(reserved)*time.Microsecond
 	return a, err
 }
 
@@ -33,13 +33,14 @@ func queueBudgetNeeds(b *pgx.Batch, n backend.BudgetNeeds, f *backend.BudgetFact
 	b.Queue(`select pg_advisory_xact_lock(k) from (
 		select distinct hashtextextended('fairlead budgets of ' || t, 0) k from unnest($1::text[]) t order by 1) keys`, locked)
 	tenants, sessions, ids := splitIDs(n.Reservations)
-	b.Queue(`select tenant, session, id, scope, subject, window_start, tokens, cost_nano_usd from reservations
+	b.Queue(`select tenant, session, id, scope, subject, window_start, tokens, cost_nano_usd, wall_micros from reservations
 		where (tenant, session, id) in (select * from unnest($1::text[], $2::text[], $3::text[]))`,
 		tenants, sessions, ids).Query(func(rows pgx.Rows) error {
 		var err error
 		f.Reservations, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (out backend.Reservation, err error) {
-			err = r.Scan(&out.ID.Tenant, &out.Session, &out.ID.ID, &out.Scope, &out.Subject, &out.Start, &out.Amount.Tokens, &out.Amount.CostNanoUSD)
-			out.AccountID.Tenant = out.ID.Tenant
+			var micros int64
+			err = r.Scan(&out.ID.Tenant, &out.Session, &out.ID.ID, &out.Scope, &out.Subject, &out.Start, &out.Amount.Tokens, &out.Amount.CostNanoUSD, &micros)
+			out.AccountID.Tenant, out.Amount.WallTime = out.ID.Tenant, time.Duration(micros)*time.Microsecond
 			return out, err
 		})
 		return err
@@ -90,21 +91,23 @@ func queueAccounts(b *pgx.Batch, rows []backend.Account) {
 	}
 	var ids []backend.BudgetID
 	var sessions []string
-	var starts, tokens, cost, micros, reservedTokens, reservedCost []int64
+	var starts, tokens, cost, micros, reservedTokens, reservedCost, reservedMicros []int64
 	for _, a := range rows {
 		ids, starts, sessions = append(ids, a.BudgetID), append(starts, a.Start), append(sessions, a.Session)
 		tokens, cost, micros = append(tokens, a.Used.Tokens), append(cost, a.Used.CostNanoUSD), append(micros, a.Used.WallTime.Microseconds())
 		reservedTokens, reservedCost = append(reservedTokens, a.Reserved.Tokens), append(reservedCost, a.Reserved.CostNanoUSD)
+		reservedMicros = append(reservedMicros, a.Reserved.WallTime.Microseconds())
 	}
 	tenants, scopes, subjects := splitBudgets(ids)
 	b.Queue(`insert into budgets (tenant, scope, subject, window_start, session,
-			used_tokens, used_cost_nano_usd, used_wall_micros, reserved_tokens, reserved_cost_nano_usd)
+			used_tokens, used_cost_nano_usd, used_wall_micros, reserved_tokens, reserved_cost_nano_usd, reserved_wall_micros)
 		select * from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[],
-			$6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[])
+			$6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[])
 		on conflict (tenant, scope, subject, window_start) do update set
 			used_tokens = excluded.used_tokens, used_cost_nano_usd = excluded.used_cost_nano_usd, used_wall_micros = excluded.used_wall_micros,
-			reserved_tokens = excluded.reserved_tokens, reserved_cost_nano_usd = excluded.reserved_cost_nano_usd`,
-		tenants, scopes, subjects, starts, sessions, tokens, cost, micros, reservedTokens, reservedCost)
+			reserved_tokens = excluded.reserved_tokens, reserved_cost_nano_usd = excluded.reserved_cost_nano_usd,
+			reserved_wall_micros = excluded.reserved_wall_micros`,
+		tenants, scopes, subjects, starts, sessions, tokens, cost, micros, reservedTokens, reservedCost, reservedMicros)
 }
 
 func queueReservations(b *pgx.Batch, rows []backend.Reservation) {
@@ -113,16 +116,16 @@ func queueReservations(b *pgx.Batch, rows []backend.Reservation) {
 	}
 	var keys []backend.ID
 	var ids []backend.BudgetID
-	var starts, tokens, cost []int64
+	var starts, tokens, cost, micros []int64
 	for _, r := range rows {
 		keys, ids, starts = append(keys, r.ID), append(ids, r.BudgetID), append(starts, r.Start)
 		tokens, cost = append(tokens, r.Amount.Tokens), append(cost, r.Amount.CostNanoUSD)
 	}
 	tenants, sessions, names := splitIDs(keys)
 	_, scopes, subjects := splitBudgets(ids)
-	b.Queue(`insert into reservations (tenant, session, id, scope, subject, window_start, tokens, cost_nano_usd)
-		select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[])`,
-		tenants, sessions, names, scopes, subjects, starts, tokens, cost)
+	b.Queue(`insert into reservations (tenant, session, id, scope, subject, window_start, tokens, cost_nano_usd, wall_micros)
+		select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[])`,
+		tenants, sessions, names, scopes, subjects, starts, tokens, cost, micros)
 }
 
 // queueSettleAll counts what a session has reserved as used: the budgets of
@@ -133,8 +136,10 @@ func queueSettleAll(b *pgx.Batch, k store.Key) {
 	b.Queue(`
 		update budgets b set
 			used_tokens = b.used_tokens + r.tokens, used_cost_nano_usd = b.used_cost_nano_usd + r.cost,
-			reserved_tokens = b.reserved_tokens - r.tokens, reserved_cost_nano_usd = b.reserved_cost_nano_usd - r.cost
-		from (select tenant, scope, subject, window_start, sum(tokens) tokens, sum(cost_nano_usd) cost
+			used_wall_micros = b.used_wall_micros + r.wall,
+			reserved_tokens = b.reserved_tokens - r.tokens, reserved_cost_nano_usd = b.reserved_cost_nano_usd - r.cost,
+			reserved_wall_micros = b.reserved_wall_micros - r.wall
+		from (select tenant, scope, subject, window_start, sum(tokens) tokens, sum(cost_nano_usd) cost, sum(wall_micros) wall
 			from reservations where tenant = $1 and session = $2 group by 1, 2, 3, 4) r
 		where b.tenant = r.tenant and b.scope = r.scope and b.subject = r.subject and b.window_start = r.window_start`,
 		k.Tenant, k.Session)

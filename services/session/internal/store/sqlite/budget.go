@@ -10,20 +10,21 @@ import (
 )
 
 const selectAccounts = `select tenant, scope, subject, window_start, session,
-	used_tokens, used_cost_nano_usd, used_wall_micros, reserved_tokens, reserved_cost_nano_usd
+	used_tokens, used_cost_nano_usd, used_wall_micros, reserved_tokens, reserved_cost_nano_usd, reserved_wall_micros
 	from budgets where tenant = ? and scope = ? and subject = ?`
 
 func scanAccount(r *sql.Rows) (a backend.Account, err error) {
-	var micros int64
+	var micros, reserved int64
 	err = r.Scan(&a.Tenant, &a.Scope, &a.Subject, &a.Start, &a.Session,
-		&a.Used.Tokens, &a.Used.CostNanoUSD, &micros, &a.Reserved.Tokens, &a.Reserved.CostNanoUSD)
-	a.Used.WallTime = time.Duration(micros) * time.Microsecond
+		&a.Used.Tokens, &a.Used.CostNanoUSD, &micros, &a.Reserved.Tokens, &a.Reserved.CostNanoUSD, &reserved)
+	a.Used.WallTime, a.Reserved.WallTime = time.Duration(micros)*time.Microsecond, time.Duration(reserved)*time.Microsecond
 	return a, err
 }
 
 func scanReservation(r *sql.Rows) (out backend.Reservation, err error) {
-	err = r.Scan(&out.ID.Tenant, &out.Session, &out.ID.ID, &out.Scope, &out.Subject, &out.Start, &out.Amount.Tokens, &out.Amount.CostNanoUSD)
-	out.AccountID.Tenant = out.ID.Tenant
+	var micros int64
+	err = r.Scan(&out.ID.Tenant, &out.Session, &out.ID.ID, &out.Scope, &out.Subject, &out.Start, &out.Amount.Tokens, &out.Amount.CostNanoUSD, &micros)
+	out.AccountID.Tenant, out.Amount.WallTime = out.ID.Tenant, time.Duration(micros)*time.Microsecond
 	return out, err
 }
 
@@ -31,7 +32,7 @@ func scanReservation(r *sql.Rows) (out backend.Reservation, err error) {
 func budgetFacts(ctx context.Context, tx *sql.Tx, n backend.BudgetNeeds) (f backend.BudgetFacts, err error) {
 	budgets := n.Budgets
 	for _, id := range n.Reservations {
-		open, err := collect(ctx, tx, scanReservation, `select tenant, session, id, scope, subject, window_start, tokens, cost_nano_usd
+		open, err := collect(ctx, tx, scanReservation, `select tenant, session, id, scope, subject, window_start, tokens, cost_nano_usd, wall_micros
 			from reservations where tenant = ? and session = ? and id = ?`, id.Tenant, id.Session, id.ID)
 		if err != nil {
 			return f, err
@@ -67,15 +68,17 @@ func accounts(ctx context.Context, q queryer, budgets []backend.BudgetID) ([]bac
 func applyBudgets(ctx context.Context, tx *sql.Tx, c backend.BudgetChange) error {
 	if err := each(ctx, tx, `
 		insert into budgets (tenant, scope, subject, window_start, session,
-			used_tokens, used_cost_nano_usd, used_wall_micros, reserved_tokens, reserved_cost_nano_usd)
-		values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			used_tokens, used_cost_nano_usd, used_wall_micros, reserved_tokens, reserved_cost_nano_usd, reserved_wall_micros)
+		values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		on conflict do update set
 			used_tokens = excluded.used_tokens, used_cost_nano_usd = excluded.used_cost_nano_usd, used_wall_micros = excluded.used_wall_micros,
-			reserved_tokens = excluded.reserved_tokens, reserved_cost_nano_usd = excluded.reserved_cost_nano_usd`,
+			reserved_tokens = excluded.reserved_tokens, reserved_cost_nano_usd = excluded.reserved_cost_nano_usd,
+			reserved_wall_micros = excluded.reserved_wall_micros`,
 		c.Put, func(a backend.Account) []any {
 			return []any{
 				a.Tenant, a.Scope, a.Subject, a.Start, a.Session,
-				a.Used.Tokens, a.Used.CostNanoUSD, a.Used.WallTime.Microseconds(), a.Reserved.Tokens, a.Reserved.CostNanoUSD,
+				a.Used.Tokens, a.Used.CostNanoUSD, a.Used.WallTime.Microseconds(),
+				a.Reserved.Tokens, a.Reserved.CostNanoUSD, a.Reserved.WallTime.Microseconds(),
 			}
 		}); err != nil {
 		return err
@@ -89,9 +92,10 @@ func applyBudgets(ctx context.Context, tx *sql.Tx, c backend.BudgetChange) error
 		return err
 	}
 	return each(ctx, tx, `
-		insert into reservations (tenant, session, id, scope, subject, window_start, tokens, cost_nano_usd) values (?, ?, ?, ?, ?, ?, ?, ?)`,
+		insert into reservations (tenant, session, id, scope, subject, window_start, tokens, cost_nano_usd, wall_micros)
+		values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		c.Open, func(r backend.Reservation) []any {
-			return []any{r.ID.Tenant, r.Session, r.ID.ID, r.Scope, r.Subject, r.Start, r.Amount.Tokens, r.Amount.CostNanoUSD}
+			return []any{r.ID.Tenant, r.Session, r.ID.ID, r.Scope, r.Subject, r.Start, r.Amount.Tokens, r.Amount.CostNanoUSD, r.Amount.WallTime.Microseconds()}
 		})
 }
 
@@ -100,9 +104,10 @@ func applyBudgets(ctx context.Context, tx *sql.Tx, c backend.BudgetChange) error
 func settleAll(ctx context.Context, tx *sql.Tx, k store.Key) error {
 	_, err := tx.ExecContext(ctx, `
 		update budgets set
-			used_tokens = used_tokens + r.tokens, used_cost_nano_usd = used_cost_nano_usd + r.cost,
-			reserved_tokens = reserved_tokens - r.tokens, reserved_cost_nano_usd = reserved_cost_nano_usd - r.cost
-		from (select tenant, scope, subject, window_start, sum(tokens) tokens, sum(cost_nano_usd) cost
+			used_tokens = used_tokens + r.tokens, used_cost_nano_usd = used_cost_nano_usd + r.cost, used_wall_micros = used_wall_micros + r.wall,
+			reserved_tokens = reserved_tokens - r.tokens, reserved_cost_nano_usd = reserved_cost_nano_usd - r.cost,
+			reserved_wall_micros = reserved_wall_micros - r.wall
+		from (select tenant, scope, subject, window_start, sum(tokens) tokens, sum(cost_nano_usd) cost, sum(wall_micros) wall
 			from reservations where tenant = ? and session = ? group by 1, 2, 3, 4) r
 		where budgets.tenant = r.tenant and budgets.scope = r.scope and budgets.subject = r.subject and budgets.window_start = r.window_start`,
 		k.Tenant, k.Session)

@@ -47,7 +47,7 @@ func (f *fixture) stands(b store.Bound) string {
 		f.Fatalf("%d balances", len(all))
 	}
 	u, r := all[0].Used, all[0].Reserved
-	return fmt.Sprintf("used %d tokens, %d, %v; reserved %d tokens, %d", u.Tokens, u.CostNanoUSD, u.WallTime, r.Tokens, r.CostNanoUSD)
+	return fmt.Sprintf("used %d tokens, %d, %v; reserved %d tokens, %d, %v", u.Tokens, u.CostNanoUSD, u.WallTime, r.Tokens, r.CostNanoUSD, r.WallTime)
 }
 
 func (f *fixture) standsAt(b store.Bound, want string) {
@@ -62,17 +62,17 @@ func testBudgets(t *testing.T, open func(t *testing.T) store.Store) {
 		f := newFixture(t, open)
 		l := f.active("s1")
 		b := tenantBound(store.Amount{Tokens: 1000, CostNanoUSD: 1000})
-		f.standsAt(b, "used 0 tokens, 0, 0s; reserved 0 tokens, 0")
+		f.standsAt(b, "used 0 tokens, 0, 0s; reserved 0 tokens, 0, 0s")
 		g := f.reserve(l, "r1", b)
 		want := store.Grant{Output: 90, Reserved: store.Amount{Tokens: 100, CostNanoUSD: 100}}
 		if d := cmp.Diff(want, g); d != "" {
 			t.Error(d)
 		}
-		f.standsAt(b, "used 0 tokens, 0, 0s; reserved 100 tokens, 100")
-		f.settle(l, store.Settle{ID: "r1", Used: store.Amount{Tokens: 7, CostNanoUSD: 8, WallTime: time.Second}})
-		f.standsAt(b, "used 7 tokens, 8, 1s; reserved 0 tokens, 0")
-		f.settle(l, store.Settle{ID: "r1", Used: store.Amount{Tokens: 7, CostNanoUSD: 8, WallTime: time.Second}})
-		f.standsAt(b, "used 7 tokens, 8, 1s; reserved 0 tokens, 0")
+		f.standsAt(b, "used 0 tokens, 0, 0s; reserved 100 tokens, 100, 0s")
+		f.settle(l, store.Settle{ID: "r1", Used: store.Amount{Tokens: 7, CostNanoUSD: 8}})
+		f.standsAt(b, "used 7 tokens, 8, 0s; reserved 0 tokens, 0, 0s")
+		f.settle(l, store.Settle{ID: "r1", Used: store.Amount{Tokens: 7, CostNanoUSD: 8}})
+		f.standsAt(b, "used 7 tokens, 8, 0s; reserved 0 tokens, 0, 0s")
 	})
 
 	t.Run("one whose use is not known is settled as it was reserved", func(t *testing.T) {
@@ -80,8 +80,8 @@ func testBudgets(t *testing.T, open func(t *testing.T) store.Store) {
 		l := f.active("s1")
 		b := tenantBound(store.Amount{CostNanoUSD: 1000})
 		f.reserve(l, "r1", b)
-		f.settle(l, store.Settle{ID: "r1", Unknown: true, Used: store.Amount{WallTime: time.Minute}})
-		f.standsAt(b, "used 100 tokens, 100, 1m0s; reserved 0 tokens, 0")
+		f.settle(l, store.Settle{ID: "r1", Unknown: true})
+		f.standsAt(b, "used 100 tokens, 100, 0s; reserved 0 tokens, 0, 0s")
 	})
 
 	t.Run("the last part of a budget is granted as far as it goes, and then denied", func(t *testing.T) {
@@ -94,13 +94,14 @@ func testBudgets(t *testing.T, open func(t *testing.T) store.Store) {
 			}
 		}
 		d := f.reserve(l, "r3", b).Denied
-		if d == nil || d.Kind != store.LimitCost || d.Soft || d.Least.CostNanoUSD != 30 || d.Reserved.CostNanoUSD != 160 {
+		if d == nil || d.Kind != store.LimitCost || d.Soft || !d.Later || d.Least.CostNanoUSD != 30 || d.Reserved.CostNanoUSD != 160 {
 			t.Errorf("denied: %+v", d)
 		}
-		f.standsAt(b, "used 0 tokens, 0, 0s; reserved 160 tokens, 160")
+		f.standsAt(b, "used 0 tokens, 0, 0s; reserved 160 tokens, 160, 0s")
 	})
 
 	testBudgetKinds(t, open)
+	testBudgetTime(t, open)
 	testBudgetWindows(t, open)
 	testBudgetFencing(t, open)
 	testBudgetConcurrency(t, open)
@@ -112,23 +113,21 @@ func testBudgetKinds(t *testing.T, open func(t *testing.T) store.Store) {
 		l := f.active("s1")
 		tenant := tenantBound(store.Amount{CostNanoUSD: 1000})
 		session := store.Bound{Scope: store.BudgetSession, Subject: "s1", Hard: store.Amount{Tokens: 120}}
-		user := store.Bound{Scope: store.BudgetUser, Subject: "ada", Hard: store.Amount{WallTime: time.Minute}}
-		g := f.reserve(l, "r1", tenant, session, user)
-		if g.Output != 90 || g.TimeLeft != time.Minute || g.WallTime == nil || g.WallTime.Scope != store.BudgetUser {
+		user := store.Bound{Scope: store.BudgetUser, Subject: "ada", Hard: store.Amount{CostNanoUSD: 120}}
+		if g := f.reserve(l, "r1", tenant, session, user); g.Output != 90 {
 			t.Errorf("grant %+v", g)
 		}
-		f.settle(l, store.Settle{Bounds: []store.Bound{tenant, user}, Used: store.Amount{WallTime: 59 * time.Second}})
 		d := f.reserve(l, "r2", tenant, session, user).Denied
-		if d == nil || d.Scope != store.BudgetSession || d.Kind != store.LimitTokens {
+		if d == nil || d.Scope != store.BudgetSession || d.Kind != store.LimitTokens || !d.Later {
 			t.Errorf("denied: %+v", d)
 		}
-		f.settle(l, store.Settle{ID: "r1", Used: store.Amount{WallTime: time.Second}})
+		f.settle(l, store.Settle{ID: "r1", Used: store.Amount{CostNanoUSD: 100}})
 		d = f.reserve(l, "r3", tenant, session, user).Denied
-		if d == nil || d.Scope != store.BudgetUser || d.Kind != store.LimitWallTime {
+		if d == nil || d.Scope != store.BudgetUser || d.Kind != store.LimitCost || d.Later {
 			t.Errorf("denied: %+v", d)
 		}
-		f.standsAt(tenant, "used 0 tokens, 0, 1m0s; reserved 0 tokens, 0")
-		f.standsAt(session, "used 0 tokens, 0, 1s; reserved 0 tokens, 0")
+		f.standsAt(tenant, "used 0 tokens, 100, 0s; reserved 0 tokens, 0, 0s")
+		f.standsAt(session, "used 0 tokens, 100, 0s; reserved 0 tokens, 0, 0s")
 	})
 
 	t.Run("a soft limit asks once it is reached", func(t *testing.T) {
@@ -161,8 +160,8 @@ func testBudgetKinds(t *testing.T, open func(t *testing.T) store.Store) {
 		f.commit(w)
 		_, err := f.DeleteSession(f.ctx(), l.Key, request("delete"))
 		f.must(err)
-		f.standsAt(tenant, "used 100 tokens, 100, 0s; reserved 0 tokens, 0")
-		f.standsAt(session, "used 0 tokens, 0, 0s; reserved 0 tokens, 0")
+		f.standsAt(tenant, "used 100 tokens, 100, 0s; reserved 0 tokens, 0, 0s")
+		f.standsAt(session, "used 0 tokens, 0, 0s; reserved 0 tokens, 0, 0s")
 	})
 }
 
@@ -185,7 +184,7 @@ func testBudgetWindows(t *testing.T, open func(t *testing.T) store.Store) {
 			}
 		}
 		f.settle(l, store.Settle{ID: "r1", Unknown: true})
-		if d := f.stands(b); d != "used 0 tokens, 0, 0s; reserved 100 tokens, 100" {
+		if d := f.stands(b); d != "used 0 tokens, 0, 0s; reserved 100 tokens, 100, 0s" {
 			t.Errorf("the reservation of the window before was counted in this one: %s", d)
 		}
 	})
@@ -201,9 +200,9 @@ func testBudgetWindows(t *testing.T, open func(t *testing.T) store.Store) {
 			{Lease: l, Reserve: []*store.Reserve{call("r", b)}}, {Lease: other, Reserve: []*store.Reserve{call("r", b)}},
 		})
 		f.must(errors.Join(append(errs, err)...))
-		f.standsAt(b, "used 0 tokens, 0, 0s; reserved 100 tokens, 100")
+		f.standsAt(b, "used 0 tokens, 0, 0s; reserved 100 tokens, 100, 0s")
 		f.settle(other, store.Settle{ID: "r"})
-		f.standsAt(b, "used 0 tokens, 0, 0s; reserved 100 tokens, 100")
+		f.standsAt(b, "used 0 tokens, 0, 0s; reserved 100 tokens, 100, 0s")
 	})
 }
 
@@ -218,7 +217,7 @@ func testBudgetFencing(t *testing.T, open func(t *testing.T) store.Store) {
 		f.reserve(other, "r1", b)
 		_, err := f.DeleteSession(f.ctx(), l.Key, request("delete"))
 		f.must(err)
-		f.standsAt(b, "used 200 tokens, 200, 0s; reserved 100 tokens, 100")
+		f.standsAt(b, "used 200 tokens, 200, 0s; reserved 100 tokens, 100, 0s")
 	})
 
 	t.Run("a reservation that is settled and made again in one write is open", func(t *testing.T) {
@@ -227,9 +226,9 @@ func testBudgetFencing(t *testing.T, open func(t *testing.T) store.Store) {
 		b := tenantBound(store.Amount{CostNanoUSD: 1000})
 		f.reserve(l, "r1", b)
 		f.commit(store.Write{Lease: l, Settle: []store.Settle{{ID: "r1", Unknown: true}}, Reserve: []*store.Reserve{call("r1", b)}})
-		f.standsAt(b, "used 100 tokens, 100, 0s; reserved 100 tokens, 100")
+		f.standsAt(b, "used 100 tokens, 100, 0s; reserved 100 tokens, 100, 0s")
 		f.settle(l, store.Settle{ID: "r1"})
-		f.standsAt(b, "used 100 tokens, 100, 0s; reserved 0 tokens, 0")
+		f.standsAt(b, "used 100 tokens, 100, 0s; reserved 0 tokens, 0, 0s")
 	})
 
 	t.Run("a holder that lost its lease neither reserves nor settles", func(t *testing.T) {
@@ -247,7 +246,7 @@ func testBudgetFencing(t *testing.T, open func(t *testing.T) store.Store) {
 		if !errors.Is(errs[0], store.ErrStaleEpoch) || errs[1] != nil || r.Answer.Output != 90 {
 			t.Errorf("errors %v, answer %+v", errs, r.Answer)
 		}
-		f.standsAt(b, "used 0 tokens, 0, 0s; reserved 200 tokens, 200")
+		f.standsAt(b, "used 0 tokens, 0, 0s; reserved 200 tokens, 200, 0s")
 	})
 
 	t.Run("the reservations of one commit are decided in their order", func(t *testing.T) {
