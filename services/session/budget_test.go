@@ -100,7 +100,7 @@ func TestAHardLimitEndsTheTurnAndKeepsItsWork(t *testing.T) {
 			budget: func(c *budget.Config) { c.Session.MaxCostUSD = 0.16 },
 		},
 		{
-			name: "a session's time", text: "slow", steps: 0, says: "The session has used 0s of 100ms",
+			name: "a session's time", text: "slow", steps: 0, says: "The session has used 100ms of 100ms of its budget. The work",
 			budget: func(c *budget.Config) { c.Session.MaxWallTime = 100 * time.Millisecond },
 		},
 		{
@@ -125,7 +125,7 @@ func TestAHardLimitEndsTheTurnAndKeepsItsWork(t *testing.T) {
 				t.Error("the work is not kept")
 			}
 			for _, b := range f.budgets(ctx, t, s) {
-				if b.ReservedTokens != 0 || b.ReservedCostNanoUsd != 0 {
+				if b.ReservedTokens != 0 || b.ReservedCostNanoUsd != 0 || b.ReservedWallTime.AsDuration() != 0 {
 					t.Errorf("something stays reserved: %v", b)
 				}
 			}

@@ -55,12 +55,14 @@ fallback: {steps: [{text: [ok], usage: {input_tokens: 500, output_tokens: 100}}]
 `
 
 func asksForMoney(c *session.Config) {
-	withPrices(func(b *budget.Config) { b.Tenant.MaxCostUSD, b.Tenant.SoftPercent = 10, 1 })(c)
+	withPrices(func(b *budget.Config) {
+		b.Tenant.MaxCostUSD, b.Tenant.SoftPercent, b.User.MaxWallTime = 10, 1, time.Hour
+	})(c)
 	c.Models.Models = map[string]catalog.Limits{"play:test": {MaxOutputTokens: 2000, Prices: catalog.Prices{Input: 100, Output: 1000}}}
 }
 
 func shortensForMoney(c *session.Config) {
-	withPrices(func(b *budget.Config) { b.Tenant.MaxCostUSD = 100 })(c)
+	withPrices(func(b *budget.Config) { b.Tenant.MaxCostUSD, b.Tenant.MaxWallTime = 100, time.Hour })(c)
 	c.CompactAt = 50
 	c.Models.Models = map[string]catalog.Limits{"play:test": {ContextTokens: 2000, MaxOutputTokens: 800, Prices: catalog.Prices{Input: 10, Output: 100}}}
 }
@@ -234,7 +236,7 @@ func (c *cluster) settled(ctx context.Context, calls int) error {
 			return err
 		}
 		for _, b := range resp.Budgets {
-			if b.ReservedTokens != 0 || b.ReservedCostNanoUsd != 0 || b.UsedTokens < int64(calls)*600 || b.UsedCostNanoUsd < got.Session.Usage.CostNanoUsd {
+			if b.ReservedTokens != 0 || b.ReservedCostNanoUsd != 0 || b.ReservedWallTime.AsDuration() != 0 || b.UsedTokens < int64(calls)*600 || b.UsedCostNanoUsd < got.Session.Usage.CostNanoUsd {
 				return fmt.Errorf("the budget stands at %v, and the session has used %v", b, got.Session.Usage)
 			}
 		}

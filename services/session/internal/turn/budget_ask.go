@@ -87,7 +87,7 @@ func askToPass(d *store.Denial) string {
 // exhausted says that a limit is reached, whose, and what to do.
 func exhausted(d *store.Denial) string {
 	text := fmt.Sprintf("%s has used %s of %s of its budget", owner(d.Bound, true), amount(d.Used, d.Kind), amount(d.Hard, d.Kind))
-	if d.Reserved != (store.Amount{}) {
+	if reserved(d) {
 		text += fmt.Sprintf(", turns under way may use %s", amount(d.Reserved, d.Kind))
 	}
 	if d.Kind != store.LimitWallTime {
@@ -104,6 +104,18 @@ func exhausted(d *store.Denial) string {
 		return text + "Begin another session, or ask the operator for more (budgets.session)."
 	default:
 		return text + "Ask the operator for more (budgets." + string(d.Scope) + ")."
+	}
+}
+
+// reserved tells whether others have reserved something of what was denied.
+func reserved(d *store.Denial) bool {
+	switch d.Kind {
+	case store.LimitCost:
+		return d.Reserved.CostNanoUSD > 0
+	case store.LimitWallTime:
+		return d.Reserved.WallTime > 0
+	default:
+		return d.Reserved.Tokens > 0
 	}
 }
 

@@ -158,7 +158,7 @@ func (w *Worker) renewTime(parent context.Context) (*store.Denial, error) {
 		return nil, nil //nolint:nilnil // settled meanwhile: there is nothing to renew, and nothing amiss
 	}
 	now := time.Now()
-	ask := newTimeReserve(h.bounds, 0)
+	ask := newTimeReserve(h.bounds, lastSlice/2)
 	err := w.log.Commit(parent, store.Write{
 		Settle:  []store.Settle{{ID: timeReservation, Used: store.Amount{WallTime: now.Sub(h.since)}}},
 		Reserve: []*store.Reserve{ask},

@@ -130,16 +130,18 @@ type BudgetStatus struct {
 	UsedTokens int64 `protobuf:"varint,4,opt,name=used_tokens,json=usedTokens,proto3" json:"used_tokens,omitempty"`
 	// What they cost, in billionths of a US dollar.
 	UsedCostNanoUsd int64 `protobuf:"varint,5,opt,name=used_cost_nano_usd,json=usedCostNanoUsd,proto3" json:"used_cost_nano_usd,omitempty"`
-	// How long turns were RUNNING.
+	// How long turns were RUNNING, counted while a budget bounds their time.
 	UsedWallTime *durationpb.Duration `protobuf:"bytes,6,opt,name=used_wall_time,json=usedWallTime,proto3" json:"used_wall_time,omitempty"`
 	// Tokens that model calls under way may still use.
 	ReservedTokens int64 `protobuf:"varint,7,opt,name=reserved_tokens,json=reservedTokens,proto3" json:"reserved_tokens,omitempty"`
 	// What these may cost, in billionths of a US dollar.
 	ReservedCostNanoUsd int64 `protobuf:"varint,8,opt,name=reserved_cost_nano_usd,json=reservedCostNanoUsd,proto3" json:"reserved_cost_nano_usd,omitempty"`
 	// When the window ends and counting begins anew; not set when it never does.
-	WindowEnd     *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=window_end,json=windowEnd,proto3" json:"window_end,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	WindowEnd *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=window_end,json=windowEnd,proto3" json:"window_end,omitempty"`
+	// The time that turns under way may still use.
+	ReservedWallTime *durationpb.Duration `protobuf:"bytes,10,opt,name=reserved_wall_time,json=reservedWallTime,proto3" json:"reserved_wall_time,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *BudgetStatus) Reset() {
@@ -235,6 +237,13 @@ func (x *BudgetStatus) GetWindowEnd() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *BudgetStatus) GetReservedWallTime() *durationpb.Duration {
+	if x != nil {
+		return x.ReservedWallTime
+	}
+	return nil
+}
+
 var File_fairlead_session_v1_budget_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_budget_service_proto_rawDesc = "" +
@@ -243,7 +252,7 @@ const file_fairlead_session_v1_budget_service_proto_rawDesc = "" +
 	"\x12ListBudgetsRequest\x12F\n" +
 	"\asession\x18\x01 \x01(\tB,\xbaH)r'2%^$|^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\"R\n" +
 	"\x13ListBudgetsResponse\x12;\n" +
-	"\abudgets\x18\x01 \x03(\v2!.fairlead.session.v1.BudgetStatusR\abudgets\"\x9b\x03\n" +
+	"\abudgets\x18\x01 \x03(\v2!.fairlead.session.v1.BudgetStatusR\abudgets\"\xe4\x03\n" +
 	"\fBudgetStatus\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x18\n" +
 	"\asubject\x18\x02 \x01(\tR\asubject\x123\n" +
@@ -255,7 +264,9 @@ const file_fairlead_session_v1_budget_service_proto_rawDesc = "" +
 	"\x0freserved_tokens\x18\a \x01(\x03R\x0ereservedTokens\x123\n" +
 	"\x16reserved_cost_nano_usd\x18\b \x01(\x03R\x13reservedCostNanoUsd\x129\n" +
 	"\n" +
-	"window_end\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\twindowEnd2\x86\x01\n" +
+	"window_end\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\twindowEnd\x12G\n" +
+	"\x12reserved_wall_time\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\x10reservedWallTime2\x86\x01\n" +
 	"\rBudgetService\x12u\n" +
 	"\vListBudgets\x12'.fairlead.session.v1.ListBudgetsRequest\x1a(.fairlead.session.v1.ListBudgetsResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\v/v1/budgetsBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
@@ -285,13 +296,14 @@ var file_fairlead_session_v1_budget_service_proto_depIdxs = []int32{
 	3, // 1: fairlead.session.v1.BudgetStatus.limits:type_name -> fairlead.session.v1.Budget
 	4, // 2: fairlead.session.v1.BudgetStatus.used_wall_time:type_name -> google.protobuf.Duration
 	5, // 3: fairlead.session.v1.BudgetStatus.window_end:type_name -> google.protobuf.Timestamp
-	0, // 4: fairlead.session.v1.BudgetService.ListBudgets:input_type -> fairlead.session.v1.ListBudgetsRequest
-	1, // 5: fairlead.session.v1.BudgetService.ListBudgets:output_type -> fairlead.session.v1.ListBudgetsResponse
-	5, // [5:6] is the sub-list for method output_type
-	4, // [4:5] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	4, // 4: fairlead.session.v1.BudgetStatus.reserved_wall_time:type_name -> google.protobuf.Duration
+	0, // 5: fairlead.session.v1.BudgetService.ListBudgets:input_type -> fairlead.session.v1.ListBudgetsRequest
+	1, // 6: fairlead.session.v1.BudgetService.ListBudgets:output_type -> fairlead.session.v1.ListBudgetsResponse
+	6, // [6:7] is the sub-list for method output_type
+	5, // [5:6] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_budget_service_proto_init() }

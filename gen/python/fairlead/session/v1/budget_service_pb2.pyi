@@ -26,7 +26,7 @@ class ListBudgetsResponse(_message.Message):
     def __init__(self, budgets: _Optional[_Iterable[_Union[BudgetStatus, _Mapping]]] = ...) -> None: ...
 
 class BudgetStatus(_message.Message):
-    __slots__ = ("scope", "subject", "limits", "used_tokens", "used_cost_nano_usd", "used_wall_time", "reserved_tokens", "reserved_cost_nano_usd", "window_end")
+    __slots__ = ("scope", "subject", "limits", "used_tokens", "used_cost_nano_usd", "used_wall_time", "reserved_tokens", "reserved_cost_nano_usd", "window_end", "reserved_wall_time")
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     SUBJECT_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
@@ -36,6 +36,7 @@ class BudgetStatus(_message.Message):
     RESERVED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     RESERVED_COST_NANO_USD_FIELD_NUMBER: _ClassVar[int]
     WINDOW_END_FIELD_NUMBER: _ClassVar[int]
+    RESERVED_WALL_TIME_FIELD_NUMBER: _ClassVar[int]
     scope: str
     subject: str
     limits: _session_pb2.Budget
@@ -45,4 +46,5 @@ class BudgetStatus(_message.Message):
     reserved_tokens: int
     reserved_cost_nano_usd: int
     window_end: _timestamp_pb2.Timestamp
-    def __init__(self, scope: _Optional[str] = ..., subject: _Optional[str] = ..., limits: _Optional[_Union[_session_pb2.Budget, _Mapping]] = ..., used_tokens: _Optional[int] = ..., used_cost_nano_usd: _Optional[int] = ..., used_wall_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reserved_tokens: _Optional[int] = ..., reserved_cost_nano_usd: _Optional[int] = ..., window_end: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    reserved_wall_time: _duration_pb2.Duration
+    def __init__(self, scope: _Optional[str] = ..., subject: _Optional[str] = ..., limits: _Optional[_Union[_session_pb2.Budget, _Mapping]] = ..., used_tokens: _Optional[int] = ..., used_cost_nano_usd: _Optional[int] = ..., used_wall_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reserved_tokens: _Optional[int] = ..., reserved_cost_nano_usd: _Optional[int] = ..., window_end: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reserved_wall_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...

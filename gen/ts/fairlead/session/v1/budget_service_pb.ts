@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/budget_service.proto.
  */
 export const file_fairlead_session_v1_budget_service: GenFile = /*@__PURE__*/
-  fileDesc("CihmYWlybGVhZC9zZXNzaW9uL3YxL2J1ZGdldF9zZXJ2aWNlLnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIlMKEkxpc3RCdWRnZXRzUmVxdWVzdBI9CgdzZXNzaW9uGAEgASgJQiy6SClyJzIlXiR8XnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JCJJChNMaXN0QnVkZ2V0c1Jlc3BvbnNlEjIKB2J1ZGdldHMYASADKAsyIS5mYWlybGVhZC5zZXNzaW9uLnYxLkJ1ZGdldFN0YXR1cyKoAgoMQnVkZ2V0U3RhdHVzEg0KBXNjb3BlGAEgASgJEg8KB3N1YmplY3QYAiABKAkSKwoGbGltaXRzGAMgASgLMhsuZmFpcmxlYWQuc2Vzc2lvbi52MS5CdWRnZXQSEwoLdXNlZF90b2tlbnMYBCABKAMSGgoSdXNlZF9jb3N0X25hbm9fdXNkGAUgASgDEjEKDnVzZWRfd2FsbF90aW1lGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhcKD3Jlc2VydmVkX3Rva2VucxgHIAEoAxIeChZyZXNlcnZlZF9jb3N0X25hbm9fdXNkGAggASgDEi4KCndpbmRvd19lbmQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wMoYBCg1CdWRnZXRTZXJ2aWNlEnUKC0xpc3RCdWRnZXRzEicuZmFpcmxlYWQuc2Vzc2lvbi52MS5MaXN0QnVkZ2V0c1JlcXVlc3QaKC5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RCdWRnZXRzUmVzcG9uc2UiE4LT5JMCDRILL3YxL2J1ZGdldHNCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_buf_validate_validate, file_fairlead_session_v1_session, file_google_api_annotations, file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("CihmYWlybGVhZC9zZXNzaW9uL3YxL2J1ZGdldF9zZXJ2aWNlLnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIlMKEkxpc3RCdWRnZXRzUmVxdWVzdBI9CgdzZXNzaW9uGAEgASgJQiy6SClyJzIlXiR8XnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JCJJChNMaXN0QnVkZ2V0c1Jlc3BvbnNlEjIKB2J1ZGdldHMYASADKAsyIS5mYWlybGVhZC5zZXNzaW9uLnYxLkJ1ZGdldFN0YXR1cyLfAgoMQnVkZ2V0U3RhdHVzEg0KBXNjb3BlGAEgASgJEg8KB3N1YmplY3QYAiABKAkSKwoGbGltaXRzGAMgASgLMhsuZmFpcmxlYWQuc2Vzc2lvbi52MS5CdWRnZXQSEwoLdXNlZF90b2tlbnMYBCABKAMSGgoSdXNlZF9jb3N0X25hbm9fdXNkGAUgASgDEjEKDnVzZWRfd2FsbF90aW1lGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhcKD3Jlc2VydmVkX3Rva2VucxgHIAEoAxIeChZyZXNlcnZlZF9jb3N0X25hbm9fdXNkGAggASgDEi4KCndpbmRvd19lbmQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjUKEnJlc2VydmVkX3dhbGxfdGltZRgKIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbjKGAQoNQnVkZ2V0U2VydmljZRJ1CgtMaXN0QnVkZ2V0cxInLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdEJ1ZGdldHNSZXF1ZXN0GiguZmFpcmxlYWQuc2Vzc2lvbi52MS5MaXN0QnVkZ2V0c1Jlc3BvbnNlIhOC0+STAg0SCy92MS9idWRnZXRzQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_session_v1_session, file_google_api_annotations, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * ListBudgetsRequest asks for budgets.
@@ -102,7 +102,7 @@ export type BudgetStatus = Message<"fairlead.session.v1.BudgetStatus"> & {
   usedCostNanoUsd: bigint;
 
   /**
-   * How long turns were RUNNING.
+   * How long turns were RUNNING, counted while a budget bounds their time.
    *
    * @generated from field: google.protobuf.Duration used_wall_time = 6;
    */
@@ -128,6 +128,13 @@ export type BudgetStatus = Message<"fairlead.session.v1.BudgetStatus"> & {
    * @generated from field: google.protobuf.Timestamp window_end = 9;
    */
   windowEnd?: Timestamp | undefined;
+
+  /**
+   * The time that turns under way may still use.
+   *
+   * @generated from field: google.protobuf.Duration reserved_wall_time = 10;
+   */
+  reservedWallTime?: Duration | undefined;
 };
 
 /**

@@ -252,7 +252,7 @@ func (s standing) alone() standing {
 // call reserves none: its turn does.
 func (s standing) timeShort(r *store.Reserve) bool {
 	unused := s.Hard.WallTime - s.Used.WallTime
-	return unused <= 0 || r.WallTime > 0 && s.timeLeft() < min(r.MinWallTime, unused)
+	return unused <= 0 || r.WallTime > 0 && s.timeLeft() < max(min(r.MinWallTime, unused), time.Microsecond)
 }
 
 // timeLeft is the time that is neither used nor reserved.

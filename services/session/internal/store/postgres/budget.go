@@ -120,6 +120,7 @@ func queueReservations(b *pgx.Batch, rows []backend.Reservation) {
 	for _, r := range rows {
 		keys, ids, starts = append(keys, r.ID), append(ids, r.BudgetID), append(starts, r.Start)
 		tokens, cost = append(tokens, r.Amount.Tokens), append(cost, r.Amount.CostNanoUSD)
+		micros = append(micros, r.Amount.WallTime.Microseconds())
 	}
 	tenants, sessions, names := splitIDs(keys)
 	_, scopes, subjects := splitBudgets(ids)

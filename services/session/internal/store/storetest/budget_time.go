@@ -77,6 +77,19 @@ func testBudgetTime(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 	})
 
+	t.Run("no time at all is never granted", func(t *testing.T) {
+		f := newFixture(t, open)
+		l := f.active("s1")
+		b := tenantBound(store.Amount{WallTime: 10 * time.Second})
+		f.reserveTime(l, "r1", b)
+		none := timeOf("r2", b)
+		none.MinWallTime = 0
+		f.commit(store.Write{Lease: l, Reserve: []*store.Reserve{none}})
+		if d := none.Answer.Denied; d == nil || !d.Later {
+			t.Errorf("answer %+v", none.Answer)
+		}
+	})
+
 	t.Run("what is settled and reserved again in one write is never lost to others", func(t *testing.T) {
 		f := newFixture(t, open)
 		l := f.active("s1")
