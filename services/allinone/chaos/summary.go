@@ -36,7 +36,7 @@ func summarize(w io.Writer, run *record.Run, rep check.Report) {
 	fmt.Fprintf(w, "returns to checkpoints %d, refused %d · effects undone with their files %d · forks %d\n", s.Rewound, s.NotRewound, s.FilesBack, s.Forks)
 	fmt.Fprintf(w, "turns that schedules sent %d, times left out behind a turn that waited %d\n", s.Scheduled, s.LeftOut)
 	fmt.Fprintf(w, "calls that persons allowed %d, refused %d · answers that came too late %d\n", s.Approved, s.Denied, s.TooLate)
-	fmt.Fprintf(w, "operations that outlived their calls %d, of which %d are unknown (only where the sandbox died)\n", s.Operations, s.UnknownOperations)
+	fmt.Fprintf(w, "operations that outlived their calls %d, of which %d are unknown (only where the sandbox died); the model looked %d times\n", s.Operations, s.UnknownOperations, s.Looks)
 	fmt.Fprintf(w, "events %d in the logs (%d numbers), %d received over %d streams\n", s.Events, s.Numbers, s.Received, s.Streams)
 	fmt.Fprintf(w, "takeover after kill -9 of the holder: %s\n", spread(s.Takeovers))
 	fmt.Fprintf(w, "  with another fault meanwhile:       %s\n", spread(s.Disturbed))

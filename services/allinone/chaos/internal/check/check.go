@@ -73,7 +73,7 @@ type Stats struct {
 	Numbers                                          int64 // that they cover
 	Received, Streams                                int   // by followers
 	Restarted                                        int   // steps
-	Operations, UnknownOperations                    int
+	Operations, UnknownOperations, Looks             int   // looks are those of the model
 	UnknownCalls                                     int
 	Joined, Interrupted, RolledBack, Partial         int             // turns
 	Fullest                                          int             // how much of a budget was used in one of its windows, in percent, at most

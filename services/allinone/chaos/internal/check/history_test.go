@@ -1,7 +1,6 @@
 package check_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -155,11 +154,14 @@ func TestPlantedFaultsAboutForksAndRewindsAreFound(t *testing.T) {
 	}
 }
 
-// lineOf is the effect of the first call of a step of the turn whose text ends so.
-func lineOf(s *record.Session, text string, step int) string {
-	for _, a := range s.Accepted {
-		if strings.HasSuffix(a.Text, text) {
-			return fmt.Sprintf("%s/%d.1", a.Text, step)
+// lineOf is the effect of the first command, from a step on, of the turn whose text ends so.
+func lineOf(s *record.Session, text string, step int32) string {
+	for _, e := range s.Log {
+		arguments := e.GetToolCallArguments().GetArgumentsJson()
+		_, rest, _ := strings.Cut(arguments, "'")
+		line, _, _ := strings.Cut(rest, "'")
+		if e.Step >= step && strings.Contains(line, "-"+text+"/") && !strings.Contains(arguments, "/end") {
+			return line
 		}
 	}
 	return "no effect"

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
 )
 
 // operations checks that each operation that a call handed back ended once, with what its command printed.
@@ -14,6 +15,7 @@ func (c *checker) operations(s *record.Session, state *reduce.State) {
 	asked := map[string]bool{}
 	for _, t := range state.Turns {
 		course := c.course(s, t)
+		c.looks(s, t, course)
 		for i, step := range t.Steps {
 			for j, call := range step.Calls {
 				if i >= len(course.Steps) || j >= len(course.Steps[i].Calls) {
@@ -36,6 +38,48 @@ func (c *checker) operations(s *record.Session, state *reduce.State) {
 			c.fault(Operations, s, "the operation of call %s did not end", id)
 		}
 	}
+}
+
+// looks checks what a turn's own looks at an operation showed: the one that the step before has handed back, each look once;
+// and when it had ended, how it did.
+func (c *checker) looks(s *record.Session, t *reduce.Turn, course script.Expected) {
+	for i, step := range t.Steps {
+		if i >= len(course.Steps) || i == 0 {
+			continue
+		}
+		name := handedBack(t, i)
+		looked := 0
+		for j, call := range step.Calls {
+			if j < len(course.Steps[i].Calls) && course.Steps[i].Calls[j].Looks && call.Outcome == outcomeOK {
+				looked++
+			}
+		}
+		if name == "" || looked == 0 {
+			continue // there was nothing to look at, or the look was broken off
+		}
+		c.report.Stats.Looks++
+		if len(step.Looks) != looked || step.Looks[0].Operation != name {
+			c.fault(Operations, s, "step %d of %q looked at %s, and the log has %v", i+1, t.Said, name, step.Looks)
+			continue
+		}
+		end := s.Operations[strings.TrimPrefix(name, "operations/")]
+		if state := step.Looks[0].State; state != "" && (end == nil || "OPERATION_STATE_"+state != end.End.State.String()) {
+			c.fault(Operations, s, "step %d of %q saw that %s had ended %s, and it ended otherwise: %v", i+1, t.Said, name, state, end)
+		}
+	}
+}
+
+// handedBack is the operation that a step of a turn, counted from 1, has handed back; empty if it has none.
+func handedBack(t *reduce.Turn, step int) string {
+	if step < 1 || step > len(t.Steps) {
+		return ""
+	}
+	for _, call := range t.Steps[step-1].Calls {
+		if call.Operation != "" {
+			return call.Operation
+		}
+	}
+	return ""
 }
 
 // operation checks how one ended: well, unless the sandbox died meanwhile.

@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,6 +39,68 @@ func operating(t *testing.T, sc *script.Script) int {
 	}
 	t.Fatal("no plan begins with an operation")
 	return 0
+}
+
+// looking finds a plan whose second step looks at the operation that the first has handed back.
+func looking(t *testing.T, sc *script.Script) int {
+	for i := range sc.Plans {
+		want, _ := sc.Expect(script.Text(i, ""))
+		if want.Steps[0].HandsBack() >= 0 && slices.ContainsFunc(want.Steps[1].Calls, func(c script.Call) bool { return c.Looks }) {
+			return i
+		}
+	}
+	t.Fatal("no plan looks at an operation")
+	return 0
+}
+
+func isLook(e *event) bool { return e.GetOperationProgress() != nil }
+
+func TestTheModelLooksAtOperations(t *testing.T) {
+	run, sc := recorded(t, looking)
+	_, look := find(t, run.Sessions[0].Log, isLook)
+	look.Body = &sessionv1.Event_OperationFinished{OperationFinished: &sessionv1.OperationFinished{Operation: look.GetOperationProgress().GetOperation(), State: "SUCCEEDED"}}
+	run.Sessions[0].Again, run.Sessions[0].Followers = run.Sessions[0].Log, nil
+	rep := check.Run(run, sc, limits)
+	for _, v := range rep.Violations {
+		t.Error(v)
+	}
+	if rep.Stats.Looks < 2 {
+		t.Errorf("the figures are %+v", rep.Stats)
+	}
+}
+
+func TestPlantedFaultsAboutLooksAreFound(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		rule  check.Rule
+		plant func(t *testing.T, s *record.Session)
+	}{
+		{"a look showed nothing", check.Operations, func(t *testing.T, s *record.Session) {
+			_, e := find(t, s.Log, isLook)
+			e.Body = &sessionv1.Event_Warning{Warning: &sessionv1.Warning{}}
+		}},
+		{"a look showed another operation", check.Operations, func(t *testing.T, s *record.Session) {
+			_, e := find(t, s.Log, isLook)
+			e.GetOperationProgress().Operation += "0"
+		}},
+		{"a look showed an end that was none", check.Operations, func(t *testing.T, s *record.Session) {
+			_, e := find(t, s.Log, isLook)
+			e.Body = &sessionv1.Event_OperationFinished{OperationFinished: &sessionv1.OperationFinished{Operation: e.GetOperationProgress().GetOperation(), State: "FAILED"}}
+		}},
+		{"a look failed although there was an operation", check.Completes, func(t *testing.T, s *record.Session) {
+			_, e := find(t, s.Log, func(e *event) bool { return e.GetToolCallFinished().GetTool() == "check_operation" })
+			e.GetToolCallFinished().Outcome = sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run, sc := recorded(t, looking)
+			c.plant(t, run.Sessions[0])
+			rep := check.Run(run, sc, limits)
+			if !rules(rep)[c.rule] {
+				t.Errorf("not found; found: %v", rep.Violations)
+			}
+		})
+	}
 }
 
 // firstOperation is that of the first call, and the line with which its command ends.

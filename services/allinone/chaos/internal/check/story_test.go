@@ -23,6 +23,7 @@ type story struct {
 	step    int32
 	seq     int64
 	late    time.Duration // of all that comes
+	handed  string        // the operation that was handed back last
 }
 
 func (s *story) at() time.Time {
@@ -135,10 +136,14 @@ func (s *story) playStep(st script.Step) {
 			s.session.Answers = append(s.session.Answers, record.Answer{RequestID: "a-" + id, CallID: id, Approved: true})
 			s.add(&event{Body: &sessionv1.Event_ApprovalResolved{ApprovalResolved: &sessionv1.ApprovalResolved{CallId: id, Approved: true}}})
 		}
+		if c.Looks {
+			s.add(&event{Body: &sessionv1.Event_OperationProgress{OperationProgress: &sessionv1.OperationProgress{Operation: s.handed}}})
+		}
 		finished := &sessionv1.ToolCallFinished{CallId: id, Tool: c.Tool, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_OK}
 		s.add(&event{Body: &sessionv1.Event_ToolCallFinished{ToolCallFinished: finished}})
 		if c.Last != "" {
 			finished.Operation = "operations/" + id
+			s.handed = finished.Operation
 			s.operate(id, c.Last)
 		}
 		blocks = append(blocks, &sessionv1.Block{Kind: &sessionv1.Block_ToolUse{ToolUse: &sessionv1.ToolUse{CallId: id, Tool: c.Tool}}})

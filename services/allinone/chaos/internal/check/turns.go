@@ -124,6 +124,9 @@ func (c *checker) step(s *record.Session, t *reduce.Turn, got *reduce.Step, want
 		if denied(call) {
 			ok = call.Outcome == sessionv1.ToolOutcome_TOOL_OUTCOME_REFUSED
 		}
+		if want.Calls[i].Looks && call.Outcome == sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR {
+			ok = handedBack(t, number-1) == "" // there was nothing to look at
+		}
 		if call.Tool != want.Calls[i].Tool || call.Finished != 1 || !ok {
 			c.fault(Completes, s, "call %s of %q, %s: ended %d times with %v %q", call.ID, t.Said, call.Tool, call.Finished, call.Outcome, call.Result)
 		}

@@ -35,6 +35,13 @@ type Step struct {
 	Message  string
 	Blocks   []*Block // of text and thinking
 	Calls    []*Call
+	Looks    []Look
+}
+
+// Look is what a call of a step saw of an operation.
+type Look struct {
+	Operation string
+	State     string // as in `operation.finished`; empty while it ran
 }
 
 // Block is a block of text or thinking.
@@ -161,6 +168,10 @@ func (s *Step) apply(e *sessionv1.Event) {
 		c.Answers = append(c.Answers, b.ApprovalResolved.GetApproved())
 	case *sessionv1.Event_ToolCallOutputDelta:
 		s.call(b.ToolCallOutputDelta.GetCallId()).Output += string(b.ToolCallOutputDelta.GetData())
+	case *sessionv1.Event_OperationProgress:
+		s.Looks = append(s.Looks, Look{Operation: b.OperationProgress.GetOperation()})
+	case *sessionv1.Event_OperationFinished:
+		s.Looks = append(s.Looks, Look{b.OperationFinished.GetOperation(), b.OperationFinished.GetState()})
 	case *sessionv1.Event_ToolCallFinished:
 		c := s.call(b.ToolCallFinished.GetCallId())
 		c.Finished++

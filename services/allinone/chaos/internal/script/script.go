@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
@@ -29,6 +30,12 @@ type Call struct {
 	Effect string // the line that it appends, userText in it; empty for a call that changes nothing
 	Asked  bool   // a person has to allow it
 	Last   string // the line that it appends and prints when it ends, some time after the call has handed back an operation
+	Looks  bool   // it looks at the operation that a call of the step before has handed back
+}
+
+// HandsBack is the index of the call that hands back an operation; -1 if none does.
+func (s Step) HandsBack() int {
+	return slices.IndexFunc(s.Calls, func(c Call) bool { return c.Last != "" })
 }
 
 // Step is a step of a plan.
@@ -84,6 +91,9 @@ func plan(r *rand.Rand) Plan {
 			s.Calls = append(s.Calls, command(r, n+1, len(s.Calls)+1))
 		default:
 			s.Calls = append(s.Calls, command(r, n+1, 1))
+		}
+		if n > 0 && p.Steps[n-1].HandsBack() >= 0 && s.HandsBack() < 0 { // a step's results shall name one operation
+			s.Calls = append(s.Calls, check(r))
 		}
 		p.Steps = append(p.Steps, s)
 	}
@@ -143,6 +153,11 @@ func background(r *rand.Rand, step, n int) Call {
 	last := effect + "/end"
 	text := fmt.Sprintf("echo '%s' >> %s; sleep %d.%d; echo '%s' >> %[2]s; echo '%[5]s'", effect, Effects, r.IntN(6), r.IntN(10), last)
 	return Call{Tool: "Bash", Input: map[string]any{"command": text, "run_in_background": true}, Effect: effect, Last: last}
+}
+
+// check looks at an operation, and may wait for its end.
+func check(r *rand.Rand) Call {
+	return Call{Tool: "check_operation", Input: map[string]any{"operation": "{{ .LastOperation }}", "wait_seconds": r.IntN(3)}, Looks: true}
 }
 
 func look(r *rand.Rand) Call {
@@ -218,7 +233,7 @@ func (p Plan) expect(text string) Expected {
 	for _, st := range p.Steps {
 		filled := Step{Thinking: all(st.Thinking), Text: all(st.Text)}
 		for _, c := range st.Calls {
-			filled.Calls = append(filled.Calls, Call{Tool: c.Tool, Effect: fill(c.Effect), Asked: c.Asked, Last: fill(c.Last)})
+			filled.Calls = append(filled.Calls, Call{Tool: c.Tool, Effect: fill(c.Effect), Asked: c.Asked, Last: fill(c.Last), Looks: c.Looks})
 		}
 		e.Steps = append(e.Steps, filled)
 	}

@@ -17,8 +17,10 @@ type conversation struct {
 	step       int // answers of the model in this turn, this one included
 	userText   string
 	lastResult string
-	bytes      int // length of all texts, for estimates of usage
-	tools      []string
+	// lastOperation is the first operation that a result of the turn named last.
+	lastOperation string
+	bytes         int // length of all texts, for estimates of usage
+	tools         []string
 }
 
 // read finds out where the request stands.
@@ -47,6 +49,9 @@ func (c *conversation) readUser(m *sessionv1.Message) {
 	for _, b := range m.GetBlocks() {
 		if res := b.GetToolResult(); res != nil {
 			c.lastResult = text(res.GetContent())
+			if name := operation.FindString(c.lastResult); name != "" {
+				c.lastOperation = name
+			}
 			results = true
 		}
 		if t := b.GetContent().GetText(); t != nil {
@@ -56,6 +61,7 @@ func (c *conversation) readUser(m *sessionv1.Message) {
 	if !results { // what stands beside results is a note of the session, not a person's
 		c.turn++
 		c.step = 1
+		c.lastOperation = ""
 		c.userText = strings.Join(said, "\n")
 	}
 }

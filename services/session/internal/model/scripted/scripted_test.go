@@ -99,6 +99,26 @@ func TestStreamPicksTheStep(t *testing.T) {
 	}
 }
 
+func TestAStepNamesTheLastOperation(t *testing.T) {
+	const look = "name: look\nfallback:\n  steps:\n    - text: first\n    - text: \"look at {{ .LastOperation }}.\"\n"
+	runs := result("It runs in the background as the operation operations/a1.2.0. Look at it.")
+	for _, tt := range []struct {
+		name     string
+		messages []*sessionv1.Message
+		want     string
+	}{
+		{"that a result has named", []*sessionv1.Message{user("a"), assistant(), runs}, "look at operations/a1.2.0."},
+		{"also when another result came after it", []*sessionv1.Message{user("a"), assistant(), streamtest.User(append(runs.Blocks, result("x").Blocks...)...)}, "look at operations/a1.2.0."},
+		{"but none of another turn", []*sessionv1.Message{user("a"), assistant(), runs, assistant(), user("b"), assistant(), result("x")}, "look at ."},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, text, err := play(t, load(t, look), model.Request{Messages: tt.messages}); err != nil || text != tt.want {
+				t.Errorf("got %q, %v; want %q", text, err, tt.want)
+			}
+		})
+	}
+}
+
 func TestStreamBuildsTheAnswer(t *testing.T) {
 	m := load(t, talk)
 	resp, _, err := play(t, m, model.Request{Messages: []*sessionv1.Message{user("hello")}})

@@ -12,13 +12,15 @@ const maxFill = 16 << 10
 
 var (
 	placeholder  = regexp.MustCompile(`\{\{\s*\.(\w+)\s*\}\}`)
-	placeholders = "{{ .UserText }}, {{ .LastToolResult }}"
+	placeholders = "{{ .UserText }}, {{ .LastToolResult }}, {{ .LastOperation }}"
+
+	operation = regexp.MustCompile(`operations/[a-zA-Z0-9._-]*[a-zA-Z0-9]`)
 )
 
 // checkTemplate refuses placeholders that nothing would fill.
 func checkTemplate(s string) error {
 	for _, m := range placeholder.FindAllStringSubmatch(s, -1) {
-		if m[1] != "UserText" && m[1] != "LastToolResult" {
+		if m[1] != "UserText" && m[1] != "LastToolResult" && m[1] != "LastOperation" {
 			return fmt.Errorf("unknown placeholder %s; there are %s", m[0], placeholders)
 		}
 	}
@@ -31,8 +33,11 @@ func (c conversation) fill(s string) string {
 		return s
 	}
 	return placeholder.ReplaceAllStringFunc(s, func(m string) string {
-		if placeholder.FindStringSubmatch(m)[1] == "UserText" {
+		switch placeholder.FindStringSubmatch(m)[1] {
+		case "UserText":
 			return clip(c.userText)
+		case "LastOperation":
+			return clip(c.lastOperation)
 		}
 		return clip(c.lastResult)
 	})
