@@ -48,10 +48,11 @@ type Config struct {
 	Data           string        `key:"data" help:"directory that holds the workspaces"`
 	Node           string        `key:"node" help:"name of this node; empty takes the host's name"`
 	Level          string        `key:"level" help:"isolation of commands: full, basic, or auto, which is full as root and basic otherwise"`
-	Driver         string        `key:"driver" help:"what makes sandboxes: bubblewrap, oci (runc or crun), or none, which isolates nothing and is for development alone"`
+	Driver         string        `key:"driver" help:"what makes sandboxes: bubblewrap, oci (runc or crun), kubernetes (pods; experimental), or none, which isolates nothing and is for development alone"`
 	NoIsolation    bool          `key:"allow-no-isolation" help:"whether the driver none may be used: commands then run as the service's own user, with all that it may do"`
 	Bubblewrap     string        `key:"bubblewrap" help:"path of the bwrap program; empty searches PATH"`
 	OCI            OCI           `key:"oci"`
+	Kubernetes     Kubernetes    `key:"kubernetes"`
 	Init           string        `key:"init" help:"path of the program that is a sandbox's first process; empty takes the one built in"`
 	IdleTimeout    time.Duration `key:"idle-timeout" help:"how long a sandbox is kept in which nothing runs"`
 	MaxSandboxes   int           `key:"max-sandboxes" help:"sandboxes on this node; above that the longest idle one makes room, or the command is refused"`
@@ -130,7 +131,7 @@ func (c Config) mounts(data string, o box.Owners) (*mount.Set, error) {
 		private = append(private, at)
 	}
 	return mount.New(mount.Options{
-		Rules: c.Mounts, Variables: c.Env, Workflows: c.Workflows, Private: private, Owners: o, Hidden: c.Driver == DriverNone,
+		Rules: c.Mounts, Variables: c.Env, Workflows: c.Workflows, Private: private, Owners: o, Hidden: c.Driver == DriverNone || c.Driver == DriverKubernetes,
 		Storage: mount.Storage{Dir: filepath.Join(data, ".storage"), Alias: c.Storage.Alias, Bytes: c.Storage.Bytes, Inodes: c.Storage.Inodes},
 	})
 }
@@ -256,6 +257,10 @@ func Defaults() Config {
 		Storage:      Storage{Bytes: 1 << 30, Inodes: 100_000},
 		Repositories: Repositories{Timeout: 30 * time.Minute},
 		Disk:         Disk{FreeBytes: 512 << 20, FreeInodes: 10_000},
+		Kubernetes: Kubernetes{
+			API: "pods", Path: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", UserNamespaces: true,
+			RequestMemory: 128 << 20, RequestCPUs: 0.1, Deadline: 48 * time.Hour, StartTimeout: 3 * time.Minute,
+		},
 	}
 }
 
@@ -307,13 +312,15 @@ func (c Config) validateDriver() error {
 	switch c.Driver {
 	case DriverBubblewrap, DriverNone:
 		return nil
+	case DriverKubernetes:
+		return c.validateKubernetes()
 	case DriverOCI:
 		if !filepath.IsAbs(c.OCI.State) {
 			return fmt.Errorf("oci.state: %q must be an absolute path", c.OCI.State)
 		}
 		return nil
 	}
-	return fmt.Errorf("driver: %q is none of bubblewrap, oci, none", c.Driver)
+	return fmt.Errorf("driver: %q is none of bubblewrap, oci, kubernetes, none", c.Driver)
 }
 
 // Validate reports every fault.
@@ -354,6 +361,8 @@ func (c Config) level() (level, why string) {
 	switch {
 	case c.Driver == DriverNone:
 		return LevelNone, "the driver has none"
+	case c.Driver == DriverKubernetes:
+		return LevelPod, "the driver has one of its own"
 	case c.Level != LevelAuto:
 		return c.Level, "configured"
 	case os.Getuid() == 0:

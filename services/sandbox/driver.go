@@ -46,6 +46,17 @@ func (s *Service) isolate(ctx context.Context, c Config, level, data, trust stri
 		return owners, none.Includes, nil
 	}
 	root := os.Getuid() == 0
+	if c.Driver == DriverKubernetes {
+		if root {
+			owners = box.Owners{Base: c.UIDBase, Count: c.UIDCount}
+		}
+		r, err := c.newKubernetes(ctx, data, log)
+		if err != nil {
+			return owners, nil, err
+		}
+		s.runner = r
+		return owners, c.podIncludes(owners), nil
+	}
 	if level == LevelFull {
 		if !root {
 			return owners, nil, errors.New("it needs root: start the service as root, or choose the level `basic`")

@@ -10,6 +10,7 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/sandbox"
+	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 	"github.com/fairlead/fairlead/services/sandbox/internal/mount"
 )
 
@@ -27,7 +28,15 @@ func TestDriversThatCannotBe(t *testing.T) {
 		"none with storage": {func(c *sandbox.Config) {
 			c.Driver, c.Level, c.NoIsolation, c.Storage = "none", "auto", true, sandbox.Storage{Alias: "storage", Bytes: 1 << 20, Inodes: 10}
 		}, "need a driver that isolates"},
-		"a place that moves":             {func(c *sandbox.Config) { c.Driver, c.OCI.State = "oci", "here" }, "must be an absolute path"},
+		"a place that moves":    {func(c *sandbox.Config) { c.Driver, c.OCI.State = "oci", "here" }, "must be an absolute path"},
+		"pods without an image": {func(c *sandbox.Config) { c.Driver, c.Level = "kubernetes", "auto" }, "kubernetes.image"},
+		"pods with a level":     {func(c *sandbox.Config) { c.Driver, c.Level = "kubernetes", "full" }, "cannot apply \"full\""},
+		"pods with a network": {func(c *sandbox.Config) {
+			c.Driver, c.Level, c.Egress.Ceiling = "kubernetes", "auto", []egress.Rule{{Host: "*"}}
+		}, "gives no sandbox a network"},
+		"pods outside of a cluster": {func(c *sandbox.Config) {
+			c.Driver, c.Level, c.Kubernetes.Image, c.Kubernetes.Claim, c.Kubernetes.Node = "kubernetes", "auto", "image", "claim", "node"
+		}, "kubernetes.kubeconfig"},
 		"the word without what it is of": {func(c *sandbox.Config) { c.NoIsolation = true }, "leave it out"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -115,7 +115,12 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 			return nil, err
 		}
 	}
-	if err := s.probe(ctx, owners, limits); err != nil {
+	if r, ok := s.runner.(interface{ Sweep(context.Context) error }); ok { // as above
+		if err := r.Sweep(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.probe(ctx, c, data, owners, limits); err != nil {
 		return nil, err
 	}
 	objects, err := c.ObjectStore.open()
@@ -172,10 +177,14 @@ func (s *Service) openNetwork(c Egress, data string, log *slog.Logger) (trust st
 }
 
 // probe runs a command just as every other is run.
-func (s *Service) probe(ctx context.Context, owners box.Owners, l box.Limits) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+func (s *Service) probe(ctx context.Context, c Config, data string, owners box.Owners, l box.Limits) error {
+	timeout, at := probeTimeout, ""
+	if c.Driver == DriverKubernetes { // whose sandboxes see folders of the volume alone
+		timeout, at = probeTimeout+c.Kubernetes.StartTimeout, data
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	dir, err := os.MkdirTemp("", "fairlead-probe-")
+	dir, err := os.MkdirTemp(at, ".probe-")
 	if err != nil {
 		return err
 	}

@@ -64,18 +64,20 @@ func run() error {
 	if err := confine(words); err != nil {
 		return err
 	}
+	var long func(packet []byte) ([]byte, error)
 	if streamed {
-		socket, err := startRelay()
+		socket, r, err := startRelay()
 		if err != nil {
 			return err
 		}
-		link = socket
+		link, long = socket, r.takeLong
 	}
 	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return err
 	}
 	s := newStarter(wake)
+	s.long = long
 	go s.reap()
 	if err := send(wire.Reply{Kind: wire.Ready}); err != nil {
 		return err

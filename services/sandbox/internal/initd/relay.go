@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -28,29 +29,41 @@ type relay struct {
 	mu     sync.Mutex
 	// terminals are the masters of commands' terminals, by command.
 	terminals map[uint64]int
+	// outputs are closed when all of a command's output is sent, by command.
+	outputs map[uint64][]<-chan struct{}
+	// long are starts that are too long for a packet, by command.
+	long map[uint64][]byte
 }
 
 // startRelay makes the socket of an init whose service is elsewhere, and serves its
 // other end. With the stream, everything in the sandbox ends.
-func startRelay() (socket int, err error) {
+func startRelay() (socket int, r *relay, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return -1, err
+		return -1, nil, err
 	}
-	r := &relay{socket: pair[1], terminals: map[uint64]int{}}
+	r = &relay{socket: pair[1], terminals: map[uint64]int{}, outputs: map[uint64][]<-chan struct{}{}, long: map[uint64][]byte{}}
 	deaf := time.AfterFunc(deafTimeout, func() { endAll("the service was not heard of for " + deafTimeout.String()) })
 	r.mux = stream.New(stream.Options{
 		Read: os.Stdin, Write: os.Stdout, MaxPacket: stream.MaxRequest, Packet: r.request,
 		Heard: func() { deaf.Reset(deafTimeout) },
 	})
-	go func() { endAll(fmt.Sprint("the stream ended: ", r.mux.Run())) }()
+	go func() {
+		if err := r.mux.Run(); !errors.Is(err, io.EOF) {
+			endAll(fmt.Sprint("the stream broke: ", err))
+		}
+		endAll("") // the service wants no more
+	}()
 	go func() { endAll(fmt.Sprint("init cannot be heard: ", r.replies())) }()
-	return pair[0], nil
+	return pair[0], r, nil
 }
 
-// endAll ends everything in the sandbox, and the program that keeps it open.
+// endAll ends everything in the sandbox, and the program that keeps it open. It says
+// why, if there is something to say.
 func endAll(why string) {
-	fmt.Fprintln(os.Stderr, "init:", why)
+	if why != "" {
+		fmt.Fprintln(os.Stderr, "init:", why)
+	}
 	_ = unix.Kill(-1, unix.SIGKILL)
 	_ = unix.Kill(1, unix.SIGTERM)
 	os.Exit(1)
@@ -94,13 +107,24 @@ func (r *relay) start(p []byte) (err error) {
 	if len(p) <= wire.MaxPacket {
 		return unix.Sendmsg(r.socket, p, unix.UnixRights(files...), nil, unix.MSG_NOSIGNAL)
 	}
-	long, err := inMemory(p)
+	// Not by a file: those are bounded by the sandbox's limits.
+	r.mu.Lock()
+	r.long[c.ID] = p
+	r.mu.Unlock()
+	return unix.Sendmsg(r.socket, wire.EncodeID(wire.Long, c.ID), unix.UnixRights(files...), nil, unix.MSG_NOSIGNAL)
+}
+
+// takeLong returns the start of a command that is too long for a packet.
+func (r *relay) takeLong(packet []byte) ([]byte, error) {
+	id, err := wire.DecodeID(packet)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	theirs = append(theirs, long)
-	rights := unix.UnixRights(append([]int{int(long.Fd())}, files...)...)
-	return unix.Sendmsg(r.socket, []byte{byte(wire.Long)}, rights, nil, unix.MSG_NOSIGNAL)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.long[id]
+	delete(r.long, id)
+	return p, nil
 }
 
 // pipes makes the standard streams of a command and returns its ends of them.
@@ -116,21 +140,9 @@ func (r *relay) pipes(id uint64) (theirs []*os.File, err error) {
 			continue
 		}
 		theirs = append(theirs, write)
-		r.mux.Pump(stream.Channel(id, which), read)
+		r.pump(id, which, read)
 	}
 	return theirs, nil
-}
-
-func inMemory(p []byte) (*os.File, error) {
-	fd, err := unix.MemfdCreate("command", unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, err
-	}
-	f := os.NewFile(uintptr(fd), "command")
-	if _, err := f.Write(p); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
 }
 
 // resize sets the size of a command's terminal. Without one, or with one that was
@@ -175,8 +187,15 @@ func (r *relay) replies() error {
 }
 
 func (r *relay) reply(reply wire.Reply, p []byte, files []int) error {
-	if reply.Kind == wire.Exited {
+	switch reply.Kind {
+	case wire.Exited:
 		r.forgetTerminal(reply.ID)
+		r.exited(reply.ID, bytes.Clone(p))
+		return nil
+	case wire.Failed:
+		r.mu.Lock()
+		delete(r.outputs, reply.ID)
+		r.mu.Unlock()
 	}
 	if len(files) > 0 {
 		_ = unix.Close(files[0]) // the process: who is told of it cannot use that
@@ -191,8 +210,31 @@ func (r *relay) reply(reply wire.Reply, p []byte, files []int) error {
 	if err := r.mux.Send(p); err != nil {
 		return err
 	}
-	r.mux.Pump(stream.Channel(reply.ID, stream.Output), out) // not before it is known
+	r.pump(reply.ID, stream.Output, out) // not before it is known
 	return nil
+}
+
+func (r *relay) pump(id uint64, which int, from io.ReadCloser) {
+	sent := r.mux.Pump(stream.Channel(id, which), from)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outputs[id] = append(r.outputs[id], sent)
+}
+
+// exited tells of a command's end once all that it wrote is on its way: the service
+// may end the sandbox then. Nothing of the command is left that could write more,
+// unless others run beside it.
+func (r *relay) exited(id uint64, p []byte) {
+	r.mu.Lock()
+	outputs := r.outputs[id]
+	delete(r.outputs, id)
+	r.mu.Unlock()
+	go func() {
+		for _, sent := range outputs {
+			<-sent
+		}
+		_ = r.mux.Send(p) // the stream's end is seen elsewhere
+	}()
 }
 
 // openTerminal takes what a terminal is to hear, and returns what it says. It has

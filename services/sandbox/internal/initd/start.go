@@ -27,6 +27,7 @@ type command struct {
 type starter struct {
 	wake    int // an eventfd: there is something in stops
 	changed *sync.Cond
+	long    func(packet []byte) ([]byte, error) // what a Long is about that has no file; nil where all have
 
 	mu       sync.Mutex // guards what follows; held while a command is started
 	commands map[int]*command
@@ -98,6 +99,12 @@ func (s *starter) handle(packet, rights []byte) error {
 	case wire.Listen:
 		return listen()
 	case wire.Long:
+		if s.long != nil {
+			if packet, err = s.long(packet); err != nil {
+				return err
+			}
+			break
+		}
 		if len(files) == 0 {
 			return wire.ErrMalformed
 		}

@@ -121,22 +121,27 @@ func (m *Mux) finish() {
 	}
 }
 
-// Pump sends what is read from a file, to its end, and then closes it.
-func (m *Mux) Pump(channel uint64, from io.ReadCloser) {
+// Pump sends what is read from a file, to its end, and then closes it. The channel
+// that it returns is closed when all is sent.
+func (m *Mux) Pump(channel uint64, from io.ReadCloser) <-chan struct{} {
 	s := &sender{m: m, channel: channel, from: from, credit: Window}
+	sent := make(chan struct{})
 	s.changed = sync.NewCond(&s.mu)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ended {
 		_ = from.Close()
-		return
+		close(sent)
+		return sent
 	}
 	m.senders[channel] = s
 	m.work.Add(1)
 	go func() {
 		defer m.work.Done()
 		s.run()
+		close(sent)
 	}()
+	return sent
 }
 
 // Drain writes what comes on a channel to a file, to its end, and then closes it.

@@ -74,7 +74,7 @@ func (m *maker) writeBundle(bundle string, b warm.Build, originals []string) err
 	spec := m.spec(b.Spec, b.Name)
 	if len(originals) > 0 {
 		spec.Root.Path = filepath.Join(bundle, "root")
-		if err := m.makeRoot(spec.Root.Path, originals...); err != nil {
+		if err := m.layout.Build(spec.Root.Path, originals...); err != nil {
 			return fmt.Errorf("make the container's root: %w", err)
 		}
 	}

@@ -119,7 +119,7 @@ func (m *maker) open(ctx context.Context, o Options) (err error) {
 	if err := m.sweep(ctx); err != nil {
 		return fmt.Errorf("remove what an earlier service left: %w", err)
 	}
-	return m.makeRoot(m.rootfs())
+	return m.layout.Build(m.rootfs())
 }
 
 // find finds a runtime.
@@ -206,55 +206,6 @@ func (m *maker) remove(ctx context.Context, name string) error {
 		return fmt.Errorf("delete container %s: %w: %s", name, err, strings.TrimSpace(string(out)))
 	}
 	return os.RemoveAll(m.bundle(name))
-}
-
-// makeRoot makes a folder that is the root of containers, read-only: made-up files,
-// links, and places for what the machine shows, and for mounts.
-func (m *maker) makeRoot(root string, places ...string) error {
-	for _, dir := range append([]string{"/proc", "/dev", "/tmp", "/var", "/etc", box.WorkspacePath, box.HomePath}, places...) {
-		if err := os.MkdirAll(root+dir, 0o755); err != nil {
-			return err
-		}
-	}
-	// The runtime gives what it mounts there the mode of the place.
-	if err := os.Chmod(root+"/tmp", 0o777|os.ModeSticky); err != nil {
-		return err
-	}
-	for _, b := range append(append([]rootfs.Bind{}, m.layout.Binds...), m.layout.Extra...) {
-		if err := makePoint(root+b.Path, b.Source); err != nil {
-			return err
-		}
-	}
-	for _, l := range append([]rootfs.Link{{Path: "/var/tmp", Target: "/tmp"}}, m.layout.Links...) {
-		if err := os.Symlink(l.Target, root+l.Path); err != nil {
-			return err
-		}
-	}
-	for _, f := range rootfs.MadeFiles {
-		if err := os.WriteFile(root+f.Path, []byte(f.Text), 0o444); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// makePoint makes a place for a folder or file to be shown at.
-func makePoint(at, source string) error {
-	st, err := os.Stat(source)
-	if err != nil {
-		return err
-	}
-	if st.IsDir() {
-		return os.MkdirAll(at, 0o755)
-	}
-	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(at, os.O_CREATE|os.O_WRONLY, 0o600) // what is shown there has a mode of its own
-	if err != nil {
-		return err
-	}
-	return f.Close()
 }
 
 // Close implements warm.Maker.

@@ -13,11 +13,12 @@ import (
 
 // mountTests are about what sandboxes show of the host besides their workspace.
 var mountTests = []test{
-	{"mounts are where they belong, with the rights that they give", []need{isolation}, testMounts},
-	{"a folder of the workspace's own can be closed to commands", []need{isolation}, testOwnMount},
-	{"who has no mount sees nothing of it", []need{isolation}, testNoMount},
-	{"other mounts are another sandbox", []need{isolation}, testOtherMounts},
-	{"a mount whose source is gone is no sandbox", []need{isolation}, testLostMount},
+	{"mounts are where they belong, with the rights that they give", []need{mounts}, testMounts},
+	{"a folder of the workspace's own can be closed to commands", []need{mounts}, testOwnMount},
+	{"who has no mount sees nothing of it", []need{mounts}, testNoMount},
+	{"other mounts are another sandbox", []need{mounts}, testOtherMounts},
+	{"a mount whose source is gone is no sandbox", []need{mounts}, testLostMount},
+	{"mounts that cannot be shown are refused", []need{isolation}, testRefusedMount},
 }
 
 // keeper is who the files of mounts belong to on the disk.
@@ -152,4 +153,17 @@ func testLostMount(t *testing.T, s Subject) {
 	}
 	c.Sandbox.Mounts = ""
 	run(t, r, with(c, "echo fine")).ran(t, "without it", "fine\n")
+}
+
+func testRefusedMount(t *testing.T, s Subject) {
+	if s.Has.Mounts {
+		t.Skip("it shows mounts")
+	}
+	r := s.New(t, Options{})
+	c := s.command(t, "true")
+	c.Sandbox.Mounts = box.EncodeMounts([]box.Mount{{Name: "books", Source: s.source(t, "books"), Alias: "books"}})
+	if p, err := r.Start(t.Context(), c); err == nil {
+		finish(p)
+		t.Error("a command runs without its mount")
+	}
 }

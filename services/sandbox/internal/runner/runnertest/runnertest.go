@@ -39,6 +39,8 @@ type Features struct {
 	Groups bool
 	// LocalInit: the first process of a sandbox is one of this machine.
 	LocalInit bool
+	// Mounts: sandboxes show folders of the host besides.
+	Mounts bool
 }
 
 // Run runs the suite.
@@ -72,6 +74,7 @@ type need struct {
 var (
 	isolation = need{"isolation", func(f Features) bool { return f.Isolated }}
 	groups    = need{"control groups", func(f Features) bool { return f.Groups }}
+	mounts    = need{"mounts", func(f Features) bool { return f.Mounts }}
 	localInit = need{"init on this machine", func(f Features) bool { return f.LocalInit }}
 )
 

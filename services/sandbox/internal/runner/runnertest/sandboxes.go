@@ -193,10 +193,12 @@ func testLeak(t *testing.T, s Subject) {
 	}
 	round()
 	before := descriptors(t)
-	for range 5 {
+	const rounds = 5
+	for range rounds {
 		round()
 	}
-	if after := descriptors(t); after > before {
+	// Connections that a driver keeps come and go; what leaks does so in every round.
+	if after := descriptors(t); after-before >= rounds {
 		t.Errorf("%d open files, then %d", before, after)
 	}
 }

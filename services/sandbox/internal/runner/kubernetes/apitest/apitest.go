@@ -1,0 +1,280 @@
+// Package apitest is an API server for tests of the driver `kubernetes`, and what
+// stands in for a cluster behind it: it speaks the real protocol over TLS, refuses
+// what a cluster with Pod Security's level `restricted` and the role of
+// deploy/k8s/pods refuses, and runs pods as containers of runc on this machine.
+//
+// It shows that the driver asks for the right things and deals with what it is told.
+// It cannot show that a cluster keeps its promises: the containers are isolated by
+// this package and runc, not by a kubelet and its runtime.
+package apitest
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// Namespace and Node are the only ones of the cluster, and Claim is a claim in it.
+const (
+	Namespace = "fairlead"
+	Node      = "node-a"
+	Claim     = "data"
+)
+
+// Options of a Server.
+type Options struct {
+	// Volume is the folder that is the claim's volume.
+	Volume string
+	// Role is a manifest with the Role of whoever asks; empty allows everything.
+	Role string
+}
+
+// Faults are what goes wrong. They may be changed at any time through Server.Break.
+type Faults struct {
+	// Refuse answers requests with a status: nil lets them pass.
+	Refuse func(verb, resource string) *metav1.Status
+	// Unschedulable leaves pods without a node, for this reason.
+	Unschedulable string
+	// Delay is how long a pod waits for its node.
+	Delay time.Duration
+	// Waiting leaves pods waiting for their container, for this reason.
+	Waiting string
+	// HostNetwork has pods share the machine's network, as where nothing keeps policies.
+	HostNetwork bool
+	// HostUsers ignores hostUsers, as clusters do that do not know it.
+	HostUsers bool
+	// Unbounded ignores the sizes of volumes in memory.
+	Unbounded bool
+	// NoStdin has exec refused.
+	NoExec bool
+}
+
+// Server is the API server. It ends with its test.
+type Server struct {
+	t       testing.TB
+	o       Options
+	http    *httptest.Server
+	token   string
+	kubelet *kubelet
+	allowed map[string]bool // verb and resource; nil: all
+	work    sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	faults  Faults
+	version int
+	pods    map[string]*pod
+	boxes   map[string]*Sandbox
+	events  []event
+	changed chan struct{} // closed and made anew when an event comes
+	used    map[string]bool
+	conns   map[*conn]string // open connections of exec, by pod
+	closed  bool
+}
+
+// pod is a pod and what runs of it.
+type pod struct {
+	corev1.Pod
+	run *running // nil: not yet, or not any more
+}
+
+type event struct {
+	version int
+	kind    string
+	pod     corev1.Pod
+}
+
+// New starts one.
+func New(t testing.TB, o Options) *Server {
+	t.Helper()
+	k, err := newKubelet(o.Volume)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{
+		t: t, o: o, token: rand.Text(), kubelet: k, pods: map[string]*pod{}, boxes: map[string]*Sandbox{},
+		changed: make(chan struct{}), used: map[string]bool{}, conns: map[*conn]string{},
+	}
+	if o.Role != "" {
+		if s.allowed, err = readRole(o.Role); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.http = httptest.NewTLSServer(s.handler())
+	t.Cleanup(s.close)
+	return s
+}
+
+// Config is how it is reached.
+func (s *Server) Config() *rest.Config {
+	return &rest.Config{Host: s.http.URL, BearerToken: s.token, TLSClientConfig: rest.TLSClientConfig{CAData: s.certificate()}}
+}
+
+func (s *Server) certificate() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
+}
+
+// Kubeconfig writes a file that says the same, and returns its name.
+func (s *Server) Kubeconfig(dir string) string {
+	s.t.Helper()
+	name := dir + "/kubeconfig"
+	cert, err := json.Marshal(s.certificate()) // as base64 between quotes
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	text := "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
+		"clusters: [{name: c, cluster: {server: " + s.http.URL + ", certificate-authority-data: " + string(cert) + "}}]\n" +
+		"users: [{name: u, user: {token: " + s.token + "}}]\n"
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return name
+}
+
+// Break changes what goes wrong.
+func (s *Server) Break(f Faults) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = f
+}
+
+// Cut cuts off all connections of exec, without a word.
+func (s *Server) Cut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		c.cut()
+	}
+}
+
+// Evict ends all pods for a reason, as a kubelet does. OOMKilled and Evicted are
+// reasons.
+func (s *Server) Evict(reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.pods {
+		if p.run != nil {
+			p.run.reason = reason
+			p.run.kill()
+		}
+	}
+}
+
+// Pods are those that there are.
+func (s *Server) Pods() []corev1.Pod {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []corev1.Pod
+	for _, p := range s.pods {
+		all = append(all, *p.DeepCopy())
+	}
+	return all
+}
+
+// Sandboxes are the names of those that there are.
+func (s *Server) Sandboxes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []string
+	for name := range s.boxes {
+		all = append(all, name)
+	}
+	return all
+}
+
+// Unused are the rights of the role that nobody has needed.
+func (s *Server) Unused() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []string
+	for right := range s.allowed {
+		if !s.used[right] {
+			all = append(all, right)
+		}
+	}
+	return all
+}
+
+// AddSelf adds a pod that is nobody's to run: that of the service itself.
+func (s *Server) AddSelf(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.store(&pod{Pod: corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: Namespace, UID: types.UID(rand.Text())},
+		Spec:       corev1.PodSpec{NodeName: Node}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}}, "ADDED")
+}
+
+// Delete deletes a pod, as somebody else does, and what it owns.
+func (s *Server) Delete(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.delete(name)
+}
+
+// store keeps a pod's new state and tells who watches. mu is held.
+func (s *Server) store(p *pod, kind string) {
+	s.version++
+	p.ResourceVersion = strconv.Itoa(s.version)
+	if kind == "DELETED" {
+		delete(s.pods, p.Name)
+	} else {
+		s.pods[p.Name] = p
+	}
+	s.events = append(s.events, event{s.version, kind, *p.DeepCopy()})
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *Server) close() {
+	s.mu.Lock()
+	s.closed = true
+	close(s.changed)
+	s.changed = make(chan struct{})
+	for name := range s.pods {
+		s.delete(name)
+	}
+	for c := range s.conns {
+		c.cut()
+	}
+	s.mu.Unlock()
+	s.work.Wait()
+	s.http.CloseClientConnections()
+	s.http.Close()
+	if err := s.kubelet.close(); err != nil {
+		s.t.Error(err)
+	}
+}
+
+func matches(selector string, labels map[string]string) bool {
+	for _, one := range strings.Split(selector, ",") {
+		if key, value, ok := strings.Cut(one, "="); ok && labels[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+func fail(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
+	answer(w, code, &metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message,
+	})
+}
+
+func answer(w http.ResponseWriter, code int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(body)
+}

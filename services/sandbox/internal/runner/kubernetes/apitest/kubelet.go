@@ -1,0 +1,316 @@
+package apitest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
+)
+
+// setup is the user that is root of a container with users of its own.
+const setup = 200998
+
+// kubelet runs containers by runc. Its only image is a part of this machine.
+type kubelet struct {
+	volume string
+	dir    string
+	layout *rootfs.Layout
+}
+
+func newKubelet(volume string) (*kubelet, error) {
+	dir, err := os.MkdirTemp("/tmp", "fairlead-kubelet-")
+	if err != nil {
+		return nil, err
+	}
+	k := &kubelet{volume: volume, dir: dir}
+	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // the user that is root of a container passes through
+		return nil, err
+	}
+	if k.layout, err = rootfs.Find(nil, []string{"/usr/local/go"}); err != nil {
+		return nil, err
+	}
+	return k, k.layout.Build(filepath.Join(dir, "root"), "/.fairlead")
+}
+
+// Path is the PATH of its image.
+func (s *Server) Path() string { return s.kubelet.layout.Path }
+
+func (k *kubelet) close() error {
+	groups, _ := filepath.Glob("/sys/fs/cgroup/*/" + k.group())
+	for _, g := range append(groups, "/sys/fs/cgroup/"+k.group()) {
+		_ = unix.Rmdir(g)
+	}
+	return os.RemoveAll(k.dir)
+}
+
+func (k *kubelet) group() string { return filepath.Base(k.dir) }
+
+func (k *kubelet) runc(args ...string) *exec.Cmd {
+	return exec.Command("runc", append([]string{"--root", filepath.Join(k.dir, "runc")}, args...)...) //nolint:gosec // a test's own
+}
+
+func (k *kubelet) run(args ...string) error {
+	cmd := k.runc(args...)
+	var said bytes.Buffer
+	cmd.Stderr = &said // what it starts keeps only this, to which nothing is written
+	log, err := os.Create(filepath.Join(k.dir, "log"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Run(); err != nil {
+		raw, _ := os.ReadFile(log.Name())
+		return fmt.Errorf("runc %s: %w: %s%s", args[0], err, raw, said.String())
+	}
+	return nil
+}
+
+// running is a container.
+type running struct {
+	k      *kubelet
+	name   string
+	pid    int
+	pidfd  int
+	reason string // why it was ended from without
+}
+
+// start starts a pod's container.
+func (k *kubelet) start(p *corev1.Pod, f Faults) (*running, error) {
+	spec, err := k.spec(p, f)
+	if err != nil {
+		return nil, err
+	}
+	bundle := filepath.Join(k.dir, p.Name)
+	raw, err := json.Marshal(spec)
+	if err == nil {
+		err = os.Mkdir(bundle, 0o711) //nolint:gosec // as above
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(bundle, "config.json"), raw, 0o600)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := k.run("run", "--detach", "--bundle", bundle, "--pid-file", filepath.Join(bundle, "pid"), p.Name); err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(bundle, "pid"))
+	if err != nil {
+		return nil, err
+	}
+	r := &running{k: k, name: p.Name}
+	if r.pid, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
+		return nil, err
+	}
+	r.pidfd, err = unix.PidfdOpen(r.pid, 0)
+	return r, err
+}
+
+// terminate asks the first process to end; kill does not ask.
+func (r *running) terminate() { _ = unix.PidfdSendSignal(r.pidfd, unix.SIGTERM, nil, 0) }
+func (r *running) kill()      { _ = unix.PidfdSendSignal(r.pidfd, unix.SIGKILL, nil, 0) }
+
+// wait waits for its end.
+func (r *running) wait() {
+	poll := []unix.PollFd{{Fd: int32(r.pidfd), Events: unix.POLLIN}} //nolint:gosec // a descriptor
+	for {
+		if _, err := unix.Poll(poll, -1); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	_, _ = unix.Wait4(r.pid, nil, unix.WNOHANG, nil)
+}
+
+// forget removes what is left of it.
+func (r *running) forget() error {
+	return errors.Join(unix.Close(r.pidfd), r.k.run("delete", "--force", r.name), os.RemoveAll(filepath.Join(r.k.dir, r.name)))
+}
+
+// spec is what a container runtime makes of a pod.
+func (k *kubelet) spec(p *corev1.Pod, f Faults) (*specs.Spec, error) {
+	c := p.Spec.Containers[0]
+	mounts, err := k.mounts(p, f)
+	if err != nil {
+		return nil, err
+	}
+	uid, gid := uint32(*p.Spec.SecurityContext.RunAsUser), uint32(*p.Spec.SecurityContext.RunAsGroup) //nolint:gosec // a test's
+	env := []string{"PATH=" + k.layout.Path, "KUBERNETES_SERVICE_HOST=10.0.0.1"}
+	for _, e := range c.Env {
+		env = append(env, e.Name+"="+e.Value)
+	}
+	memory, shares := c.Resources.Limits.Memory().Value(), uint64(100000)
+	quota := c.Resources.Limits.Cpu().MilliValue() * 100
+	s := &specs.Spec{
+		Version: "1.0.2", Hostname: p.Spec.Hostname,
+		Root: &specs.Root{Path: filepath.Join(k.dir, "root"), Readonly: *c.SecurityContext.ReadOnlyRootFilesystem},
+		Process: &specs.Process{
+			User: specs.User{UID: uid, GID: gid}, Args: c.Command, Env: env, Cwd: c.WorkingDir,
+			Capabilities: &specs.LinuxCapabilities{}, NoNewPrivileges: !*c.SecurityContext.AllowPrivilegeEscalation,
+		},
+		Mounts: mounts,
+		Linux: &specs.Linux{
+			Namespaces: []specs.LinuxNamespace{
+				{Type: specs.PIDNamespace}, {Type: specs.MountNamespace}, {Type: specs.IPCNamespace}, {Type: specs.UTSNamespace}, {Type: specs.CgroupNamespace},
+			},
+			CgroupsPath: "/" + k.group() + "/" + p.Name,
+			Resources:   &specs.LinuxResources{Memory: &specs.LinuxMemory{Limit: &memory}, CPU: &specs.LinuxCPU{Quota: &quota, Period: &shares}},
+			MaskedPaths: k.layout.MaskedFiles, ReadonlyPaths: []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"},
+		},
+	}
+	if !f.HostNetwork {
+		s.Linux.Namespaces = append(s.Linux.Namespaces, specs.LinuxNamespace{Type: specs.NetworkNamespace})
+	}
+	if p.Spec.HostUsers != nil && !*p.Spec.HostUsers && !f.HostUsers {
+		s.Linux.Namespaces = append(s.Linux.Namespaces, specs.LinuxNamespace{Type: specs.UserNamespace})
+		s.Linux.UIDMappings = []specs.LinuxIDMapping{{ContainerID: 0, HostID: setup, Size: 1}, {ContainerID: uid, HostID: uid, Size: 1}}
+		s.Linux.GIDMappings = []specs.LinuxIDMapping{{ContainerID: 0, HostID: setup, Size: 1}, {ContainerID: gid, HostID: gid, Size: 1}}
+	}
+	return s, nil
+}
+
+func (k *kubelet) mounts(p *corev1.Pod, f Faults) ([]specs.Mount, error) {
+	all := []specs.Mount{
+		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
+		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "strictatime", "mode=755", "size=65536"}},
+		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}},
+	}
+	for _, b := range k.layout.Binds {
+		all = append(all, bind(b.Path, b.Source, true))
+	}
+	volumes := map[string]corev1.Volume{}
+	for _, v := range p.Spec.Volumes {
+		volumes[v.Name] = v
+	}
+	for _, m := range p.Spec.Containers[0].VolumeMounts {
+		v := volumes[m.Name]
+		if v.EmptyDir != nil {
+			options := []string{"nosuid", "nodev", "mode=1777"}
+			if !f.Unbounded {
+				options = append(options, "size="+strconv.FormatInt(v.EmptyDir.SizeLimit.Value(), 10))
+			}
+			all = append(all, specs.Mount{Destination: m.MountPath, Type: "tmpfs", Source: "tmpfs", Options: options})
+			continue
+		}
+		at := filepath.Join(k.volume, m.SubPath)
+		if real, err := filepath.EvalSymlinks(at); err != nil || real != at { // as a kubelet does: no path leads out
+			return nil, fmt.Errorf("failed to prepare subPath %q for volumeMount: %v", m.SubPath, errors.Join(err, errors.New("it is a link, or not there")))
+		}
+		all = append(all, bind(m.MountPath, at, m.ReadOnly))
+	}
+	return all, nil
+}
+
+func bind(at, source string, readOnly bool) specs.Mount {
+	mode := "rw"
+	if readOnly {
+		mode = "ro"
+	}
+	return specs.Mount{Destination: at, Type: "bind", Source: source, Options: []string{"rbind", mode}}
+}
+
+// live is a pod's life: it gets a node, runs, and ends.
+func (s *Server) live(p *pod) {
+	s.mu.Lock()
+	f, changed := s.faults, s.changed
+	if f.Unschedulable != "" {
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: f.Unschedulable}}
+		s.store(p, "MODIFIED")
+	}
+	if f.Waiting != "" {
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: f.Waiting, Message: "as the test has it"}}}}
+		s.store(p, "MODIFIED")
+	}
+	s.mu.Unlock()
+	delay := time.After(f.Delay)
+	for waits := true; waits; {
+		s.mu.Lock()
+		waits = p.DeletionTimestamp == nil && !s.closed
+		changed = s.changed
+		s.mu.Unlock()
+		if !waits {
+			break
+		}
+		if f.Unschedulable == "" && f.Waiting == "" {
+			select {
+			case <-delay:
+				waits = false
+			case <-changed:
+			}
+			continue
+		}
+		<-changed
+	}
+	s.mu.Lock()
+	gone := p.DeletionTimestamp != nil || s.closed
+	s.mu.Unlock()
+	if !gone {
+		s.runPod(p, f)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.DeletionTimestamp != nil {
+		s.store(p, "DELETED")
+	}
+}
+
+// runPod runs a pod's container to its end, and keeps a pod that ended by itself until
+// it is deleted.
+func (s *Server) runPod(p *pod, f Faults) {
+	run, err := s.kubelet.start(&p.Pod, f)
+	s.mu.Lock()
+	if err != nil {
+		p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "StartError", err.Error()
+		s.store(p, "MODIFIED")
+		s.awaitDeletion(p)
+		s.mu.Unlock()
+		return
+	}
+	p.run, p.Spec.NodeName = run, Node
+	p.Status = corev1.PodStatus{Phase: corev1.PodRunning, HostIP: "192.0.2.1"}
+	s.store(p, "MODIFIED")
+	if p.DeletionTimestamp != nil {
+		run.terminate()
+	}
+	s.mu.Unlock()
+	run.wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reason := run.reason
+	p.run = nil
+	if err := run.forget(); err != nil {
+		s.t.Error(err)
+	}
+	if p.DeletionTimestamp == nil {
+		p.Status.Phase = corev1.PodFailed
+		if reason == "OOMKilled" {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, ExitCode: 137}}}}
+		} else {
+			p.Status.Reason = reason
+		}
+		s.store(p, "MODIFIED")
+		s.awaitDeletion(p)
+	}
+}
+
+// awaitDeletion waits until somebody deletes a pod. mu is held, but not meanwhile.
+func (s *Server) awaitDeletion(p *pod) {
+	for p.DeletionTimestamp == nil && !s.closed {
+		changed := s.changed
+		s.mu.Unlock()
+		<-changed
+		s.mu.Lock()
+	}
+}

@@ -1,0 +1,224 @@
+// Package kubernetes runs commands in pods: one long-lived pod to a workspace, in
+// which init is run by way of the API server and carries everything over that one
+// connection. What goes on in it is the package warm's.
+//
+// The pod sees the workspace and the home directory by paths of the volume that the
+// service keeps its data on, so it runs on the service's node. Init lies on the same
+// volume, read-only, and the image is the operator's.
+//
+// Much of the isolation is the cluster's to give, and some clusters do not, without a
+// word. So init looks, in each pod and before any command, whether it is there: see
+// its verify. What is missing is an error.
+package kubernetes
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/initd/program"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
+)
+
+// APIs that make pods.
+const (
+	// Pods are made as they are.
+	Pods = "pods"
+	// AgentSandboxes have the controller of agent-sandbox make them.
+	AgentSandboxes = "agent-sandbox"
+)
+
+// Includes is what this driver has.
+var Includes = []string{
+	"pod", "pid-namespace", "network-namespace", "ipc-namespace", "uts-namespace", "mount-namespace", "no-network", "read-only-root", "no-capabilities",
+	"no-new-privileges", "seccomp", "non-root", "clean-environment", "pod-memory-limit", "pod-cpu-limit", "memory-rlimit", "processes-rlimit",
+	"file-size-limit", "open-files-limit", "workspace-limit", "output-limit", "wall-time-limit",
+}
+
+// Options of a Runner.
+type Options struct {
+	// Config says how the API server is reached, and as whom.
+	Config *rest.Config
+	// Namespace is where pods are made.
+	Namespace string
+	// Pod is the pod that the service runs in, in the same namespace: sandboxes end with
+	// it and run on its node. Empty: none.
+	Pod string
+	// Node is the node that sandboxes run on; empty takes that of Pod, or else leaves it
+	// to the scheduler.
+	Node string
+	// API is what makes pods.
+	API string
+	// Image has the programs of commands, PullSecret is what it is pulled with; and Path
+	// is the PATH of commands.
+	Image, PullSecret, Path string
+	RuntimeClass            string // empty takes the cluster's own
+	// UserNamespaces has each pod have users of its own, which the cluster must support.
+	UserNamespaces bool
+	// Claim is the PersistentVolumeClaim with the data directory, which is at ClaimPath
+	// in it, and at Data here.
+	Claim, ClaimPath, Data string
+	// Init is the file that holds init; empty takes the one built in.
+	Init string
+	// CPUs bounds a pod. The requests are what the scheduler keeps for it.
+	CPUs, RequestCPUs float64
+	RequestMemory     int64
+	// Deadline is how long a pod may live, for when nobody is there to end it.
+	Deadline time.Duration
+	// StartTimeout bounds the making of a sandbox.
+	StartTimeout time.Duration
+	// Unreachable are addresses (IP:port) at which somebody is, and which no sandbox may
+	// reach; none takes the API server's.
+	Unreachable []string
+	// Max is how many sandboxes there may be; zero means no limit.
+	Max int
+	// Idle is after what time a sandbox is stopped in which nothing runs; zero
+	// means never.
+	Idle time.Duration
+	Log  *slog.Logger
+}
+
+// maker is a warm.Maker.
+type maker struct {
+	o           Options
+	client      *client
+	data        string // the data directory, without links
+	id          string // the service's, in labels
+	node        string
+	owner       *metav1.OwnerReference // nil for none
+	unreachable []string
+	work        sync.WaitGroup // of what carries the output of commands that ended
+
+	mu   sync.Mutex // guards what follows
+	left map[string]string
+}
+
+// Runner is a box.Runner.
+type Runner struct {
+	*warm.Runner
+	m *maker
+}
+
+// New asks the API server for what it needs and puts init on the volume. The runner
+// must be closed, after its last command has ended.
+func New(ctx context.Context, o Options) (*Runner, error) {
+	m := &maker{o: o, left: map[string]string{}}
+	if err := m.open(ctx); err != nil {
+		return nil, err
+	}
+	o.Log.WarnContext(ctx, "THE DRIVER KUBERNETES IS EXPERIMENTAL: it was tested against an API server of its tests alone, and never in a cluster. "+
+		"Try what docs/sandbox.md says of it before you trust it", "driver", "kubernetes", "namespace", o.Namespace, "api", o.API, "node", m.node)
+	r, err := warm.New(warm.Options{Maker: m, Path: o.Path, Max: o.Max, Idle: o.Idle, MakeTimeout: o.StartTimeout, Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	return &Runner{Runner: r, m: m}, nil
+}
+
+func (m *maker) open(ctx context.Context) (err error) {
+	if m.data, err = filepath.EvalSymlinks(m.o.Data); err != nil {
+		return fmt.Errorf("find the data directory: %w", err)
+	}
+	id := sha256.Sum256([]byte(m.o.Namespace + "\x00" + m.o.Claim + "\x00" + filepath.Clean(m.o.ClaimPath)))
+	m.id, m.node = hex.EncodeToString(id[:8]), m.o.Node
+	if m.client, err = newClient(m.o.Config, m.o.Namespace); err != nil {
+		return err
+	}
+	if m.o.Pod != "" {
+		if err := m.findSelf(ctx); err != nil {
+			return err
+		}
+	}
+	if m.unreachable, err = addresses(ctx, m.o); err != nil {
+		return err
+	}
+	var some corev1.PodList
+	if err := m.client.list(ctx, pods, LabelService+"="+m.id, &some); err != nil {
+		return fmt.Errorf("the API server does not let the service list pods in %s: %w", m.o.Namespace, err)
+	}
+	return m.putInit()
+}
+
+// findSelf finds the pod that the service runs in.
+func (m *maker) findSelf(ctx context.Context) error {
+	var p corev1.Pod
+	if err := m.client.get(ctx, pods, m.o.Pod, &p); err != nil {
+		return fmt.Errorf("find the service's own pod %s in %s (key `kubernetes.pod`): %w", m.o.Pod, m.o.Namespace, err)
+	}
+	m.owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID}
+	if m.node == "" {
+		m.node = p.Spec.NodeName
+	}
+	return nil
+}
+
+// addresses are those that no sandbox may reach.
+func addresses(ctx context.Context, o Options) ([]string, error) {
+	if len(o.Unreachable) > 0 {
+		for _, at := range o.Unreachable {
+			if _, err := netip.ParseAddrPort(at); err != nil {
+				return nil, fmt.Errorf("kubernetes.unreachable: %q is no address with a port", at)
+			}
+		}
+		return o.Unreachable, nil
+	}
+	u, err := url.Parse(o.Config.Host)
+	if err != nil || u.Hostname() == "" {
+		return nil, fmt.Errorf("the API server's address %q is none: name one that no sandbox may reach with the key `kubernetes.unreachable`", o.Config.Host)
+	}
+	port := u.Port()
+	if port == "" {
+		port = "443"
+	}
+	found, err := net.DefaultResolver.LookupHost(ctx, u.Hostname())
+	if err != nil {
+		return nil, fmt.Errorf("find the API server's address, which no sandbox may reach: %w", err)
+	}
+	return []string{net.JoinHostPort(found[0], port)}, nil
+}
+
+// putInit puts init on the volume, where pods find it. Nobody but the service can
+// change it, and those of pods that run keep theirs.
+func (m *maker) putInit() error {
+	raw, err := program.Load(m.o.Init)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(m.data, initFolder)
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // commands execute what is in it
+		return fmt.Errorf("put init on the volume: %w", err)
+	}
+	f, err := os.CreateTemp(dir, "new-")
+	if err != nil {
+		return fmt.Errorf("put init on the volume: %w", err)
+	}
+	_, err = f.Write(raw)
+	err = errors.Join(err, f.Chmod(0o555), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, filepath.Base(initFile)))
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("put init on the volume: %w", err), os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// Close implements warm.Maker.
+func (m *maker) Close() error {
+	m.work.Wait()
+	return nil
+}

@@ -1,0 +1,103 @@
+package kubernetes_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/kubernetes"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/kubernetes/apitest"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/runnertest"
+)
+
+// volume is the folder that is the cluster's volume: all that tests make lies in it.
+var volume string
+
+func TestMain(m *testing.M) {
+	os.Exit(main(m))
+}
+
+func main(m *testing.M) int {
+	dir, err := os.MkdirTemp("/tmp", "fairlead-volume-")
+	if err == nil {
+		err = errors.Join(os.Chmod(dir, 0o711), os.Setenv("TMPDIR", dir)) //nolint:gosec // users of pods pass through
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	volume = dir
+	code := m.Run()
+	// It ends by itself, at its next beat.
+	if err := goleak.Find(goleak.IgnoreTopFunction("k8s.io/client-go/tools/remotecommand.(*heartbeat).start")); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// owner is whom workspaces belong to.
+var owner = box.Owner{UID: 1000, GID: 1000}
+
+// needKubelet skips a test where nothing can run a pod, but not in CI.
+func needKubelet(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("it needs root")
+	}
+	if _, err := exec.LookPath("runc"); err != nil && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+}
+
+func options(t *testing.T, s *apitest.Server) kubernetes.Options {
+	t.Helper()
+	return kubernetes.Options{
+		Config: s.Config(), Namespace: apitest.Namespace, Node: apitest.Node, API: kubernetes.Pods, Image: "registry.example/tools:1", Path: s.Path(),
+		UserNamespaces: true, Claim: apitest.Claim, Data: volume, CPUs: 2, RequestCPUs: 0.1, RequestMemory: 64 << 20,
+		Deadline: time.Hour, StartTimeout: 20 * time.Second, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+}
+
+func newRunner(t *testing.T, o kubernetes.Options) *kubernetes.Runner {
+	t.Helper()
+	r, err := kubernetes.New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// role is what operators are told to give the service.
+var role = filepath.Join("..", "..", "..", "..", "..", "deploy", "k8s", "pods", "sandbox.yaml")
+
+func TestConforms(t *testing.T) {
+	needKubelet(t)
+	s := apitest.New(t, apitest.Options{Volume: volume})
+	runnertest.Run(t, runnertest.Subject{
+		Owner: owner,
+		Has:   runnertest.Features{Isolated: true},
+		New: func(t *testing.T, o runnertest.Options) box.Runner {
+			x := options(t, s)
+			x.Max, x.Idle = o.Max, o.Idle
+			return newRunner(t, x)
+		},
+	})
+	if left := s.Pods(); len(left) > 0 {
+		t.Errorf("%d pods are left", len(left))
+	}
+}
