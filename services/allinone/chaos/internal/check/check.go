@@ -17,27 +17,28 @@ type Rule string
 
 // The rules.
 const (
-	Tiling     Rule = "ranges tile the log"
-	Resuming   Rule = "streams go on where they left off"
-	SameState  Rule = "all clients have the same state"
-	NotLost    Rule = "nothing acknowledged is lost"
-	Once       Rule = "a turn is accepted and ends once"
-	Completes  Rule = "turns come to what the script says"
-	EffectOnce Rule = "no effect is there twice, none is missing"
-	Arrivals   Rule = "a message that arrives during a turn does what it asks for, in order"
-	Voids      Rule = "what no longer counts is named exactly"
-	Asked      Rule = "what a person decides is done, once"
-	Operations Rule = "an operation has one result, once"
-	Files      Rule = "files go back with what was undone"
-	Rewinds    Rule = "a return to a checkpoint is done once"
-	Forks      Rule = "a fork is what its source was"
-	Schedules  Rule = "a time of a schedule makes one turn"
-	Budgets    Rule = "no budget is exceeded"
-	Unknown    Rule = "only a sandbox that died makes a call unknown"
-	Transcript Rule = "the transcript is well formed for a model"
-	Restarts   Rule = "steps are restarted only after a fault"
-	Answered   Rule = "requests succeed, or ask to try again"
-	Takeover   Rule = "a session goes on soon after its holder died"
+	Tiling      Rule = "ranges tile the log"
+	Resuming    Rule = "streams go on where they left off"
+	SameState   Rule = "all clients have the same state"
+	NotLost     Rule = "nothing acknowledged is lost"
+	Once        Rule = "a turn is accepted and ends once"
+	Completes   Rule = "turns come to what the script says"
+	EffectOnce  Rule = "no effect is there twice, none is missing"
+	Arrivals    Rule = "a message that arrives during a turn does what it asks for, in order"
+	Voids       Rule = "what no longer counts is named exactly"
+	Asked       Rule = "what a person decides is done, once"
+	Operations  Rule = "an operation has one result, once"
+	Files       Rule = "files go back with what was undone"
+	Rewinds     Rule = "a return to a checkpoint is done once"
+	Forks       Rule = "a fork is what its source was"
+	Schedules   Rule = "a time of a schedule makes one turn"
+	Compactions Rule = "a wish to shorten the model's view is answered once"
+	Budgets     Rule = "no budget is exceeded"
+	Unknown     Rule = "only a sandbox that died makes a call unknown"
+	Transcript  Rule = "the transcript is well formed for a model"
+	Restarts    Rule = "steps are restarted only after a fault"
+	Answered    Rule = "requests succeed, or ask to try again"
+	Takeover    Rule = "a session goes on soon after its holder died"
 )
 
 // Violation is one breach of a rule.
@@ -79,6 +80,7 @@ type Stats struct {
 	Fullest                                          int             // how much of a budget was used in one of its windows, in percent, at most
 	FilesBack                                        int             // effects that were undone with their turns or steps
 	Scheduled, LeftOut                               int             // turns that schedules sent, times that were left out
+	Compacted                                        int             // how often what the model sees was shortened
 	Rewound, NotRewound, Forks                       int             // returns to checkpoints, those that were refused, forks
 	Approved, Denied, TooLate                        int             // answers of persons
 	Takeovers                                        []time.Duration // undisturbed, sorted
@@ -141,6 +143,7 @@ func (c *checker) session(s *record.Session) {
 	c.voids(s)
 	c.rewinds(s)
 	c.schedules(s)
+	c.compactions(s)
 	c.answers(s, past)
 	c.operations(s, past)
 	c.effects(s, past)

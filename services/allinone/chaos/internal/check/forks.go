@@ -78,6 +78,9 @@ func (c *checker) prefix(s, source *record.Session) {
 
 // inherited is how many messages a session has from another one: they belong to no turn.
 func inherited(s *record.Session) int {
+	if s.Fork == nil {
+		return 0
+	}
 	n := slices.IndexFunc(s.Messages, func(m *sessionv1.Message) bool { return m.GetTurn() != "" })
 	if n < 0 {
 		return len(s.Messages)

@@ -44,6 +44,8 @@ type entry interface {
 	checkpoints(ctx context.Context, session string) ([]string, error)
 	// rewind returns to a checkpoint; errRefused.
 	rewind(ctx context.Context, session, checkpoint, key string) error
+	// compact asks to shorten what the model sees.
+	compact(ctx context.Context, session, key string) error
 	createSchedule(ctx context.Context, session string, s *sessionv1.Schedule, key string) (*sessionv1.Schedule, error)
 	pauseSchedule(ctx context.Context, name, key string) error
 	// follow calls see with every event after a number, until see returns false or the stream ends.

@@ -66,6 +66,9 @@ func (c *client) follow(people context.Context, f *record.Follower, r *rand.Rand
 			if tell && ev.GetTurnQueued().GetSchedule() != "" {
 				c.sent(ev.GetTurn())
 			}
+			if tell && (ev.GetSessionCompacted() != nil || ev.GetWarning().GetReason() == "NOT_COMPACTED") {
+				c.shortened()
+			}
 			if tell && ev.GetApprovalRequested() != nil {
 				c.asked(people, ev.GetApprovalRequested(), r.Uint64())
 			}

@@ -84,6 +84,7 @@ type client struct {
 	target int64           // the end of the log, once it is known
 	// scheduled are turns that schedules have sent.
 	scheduled []string
+	compacted int  // how often the log told what came of a wish to shorten what the model sees
 	partial   bool // a budget has ended a turn since somebody last looked
 
 	people sync.WaitGroup // who answer questions, look at operations and fork
@@ -229,6 +230,9 @@ func (c *client) talk(ctx context.Context, name string, rounds int) {
 		c.broke(ctx)
 		if c.rand.IntN(rewindOneIn) == 0 {
 			c.rewind(ctx, name)
+		}
+		if c.rand.IntN(compactOneIn) == 0 {
+			c.compact(ctx, name)
 		}
 		wait(ctx, time.Duration(c.rand.IntN(200))*time.Millisecond)
 	}

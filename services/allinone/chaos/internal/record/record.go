@@ -72,6 +72,8 @@ type Session struct {
 	Accepted     []Accepted
 	Rewinds      []Rewind   `json:",omitempty"`
 	Schedules    []Schedule `json:",omitempty"`
+	// Compactions are accepted wishes to shorten what the model sees, one after the other.
+	Compactions []Compaction `json:",omitempty"`
 	// Unforked are turns from which no fork was to be had, because they never began.
 	Unforked []string `json:",omitempty"`
 	Answers  []Answer
@@ -97,6 +99,12 @@ type Fork struct {
 	Others    []string // further answers to the same request, which must be the same
 	// The request was made for the first time at Begin, and acknowledged at Time. The files were copied in between.
 	Begin, Time time.Time
+}
+
+// Compaction is a wish to shorten what the model sees.
+type Compaction struct {
+	RequestID string
+	Time      time.Time
 }
 
 // Schedule sends a message at set times.

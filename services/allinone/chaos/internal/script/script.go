@@ -186,6 +186,7 @@ func (s *Script) YAML() string {
 			}
 		}
 	}
+	fmt.Fprintf(&b, "fallback:\n  steps:\n    - text: %s\n", quote("This is what was said so far, in short.")) // a summary
 	return b.String()
 }
 

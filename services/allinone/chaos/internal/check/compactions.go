@@ -1,0 +1,34 @@
+package check
+
+import (
+	"slices"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
+)
+
+// compactions checks that each wish to shorten what the model sees came to something, once: the view got shorter, and a
+// message of the conversation stands for what was left out; or the log says that there was nothing to win. That the
+// conversation itself is kept is checked elsewhere.
+func (c *checker) compactions(s *record.Session) {
+	answers := 0
+	for _, e := range s.Log {
+		if e.GetWarning().GetReason() == "NOT_COMPACTED" {
+			answers++
+		}
+		x := e.GetSessionCompacted()
+		if x == nil {
+			continue
+		}
+		answers++
+		c.report.Stats.Compacted++
+		kept := slices.ContainsFunc(s.Tree, func(m *sessionv1.Message) bool { return m.GetName() == x.GetMessage() })
+		if x.GetTrigger() != "requested" || x.GetTokensAfter() >= x.GetTokensBefore() || !kept {
+			c.fault(Compactions, s, "the view was shortened (%s) from %d to %d tokens, for which %q stands", x.GetTrigger(), x.GetTokensBefore(), x.GetTokensAfter(), x.GetMessage())
+		}
+	}
+	if answers != len(s.Compactions) {
+		c.fault(Compactions, s, "%d times somebody wished to shorten the view, and %d times the log tells what came of it", len(s.Compactions), answers)
+	}
+}
