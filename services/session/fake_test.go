@@ -52,9 +52,9 @@ type peers struct {
 	answered  map[string]bool   // restores that were done, by call id
 	cleared   []string          // snapshots that were deleted
 	wanted    []*sandboxv1.EnsureWorkspaceRequest
-	unknown   string   // a mount that sandbox does not know
+	unknown   string         // a mount that sandbox does not know
 	looks     map[string]int // how often an operation was looked at; it runs at the first look
-	emptied   []string // whose storage was deleted, as tenant/user
+	emptied   []string       // whose storage was deleted, as tenant/user
 }
 
 func newPeers() *peers {
