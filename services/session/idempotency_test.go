@@ -107,6 +107,17 @@ var mutations = map[string]repeated{
 	"UserService.DeleteUserStorage": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
 		return &sessionv1.DeleteUserStorageRequest{Name: "users/default/storage", RequestId: "r"}, nil
 	},
+	"UserService.SetUserVariable": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
+		return &sessionv1.SetUserVariableRequest{Name: "users/default/variables/A", Value: "1", RequestId: "r"},
+			&sessionv1.SetUserVariableRequest{Name: "users/default/variables/A", Value: "2", RequestId: "r"}
+	},
+	"UserService.DeleteUserVariable": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		_, err := sessionv1.NewUserServiceClient(f.conn).SetUserVariable(ctx, &sessionv1.SetUserVariableRequest{Name: "users/default/variables/B", Value: "1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &sessionv1.DeleteUserVariableRequest{Name: "users/default/variables/B", RequestId: "r"}, nil
+	},
 	"WebhookService.DeleteWebhook": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
 		made, err := sessionv1.NewWebhookServiceClient(f.conn).CreateWebhook(ctx, newWebhook())
 		if err != nil {

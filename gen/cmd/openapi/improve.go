@@ -105,7 +105,7 @@ func addSchemas(doc object) {
 // singular maps the collections to the names of their path parameters.
 var singular = map[string]string{
 	"sessions": "session", "turns": "turn", "agents": "agent", "tools": "tool", "operations": "operation",
-	"schedules": "schedule", "webhooks": "webhook", "checkpoints": "checkpoint", "repositories": "repository", "users": "user",
+	"schedules": "schedule", "webhooks": "webhook", "checkpoints": "checkpoint", "repositories": "repository", "users": "user", "variables": "variable",
 }
 
 // renamePath turns /v1/sessions/{name}/turns/{name_1} into

@@ -38,6 +38,7 @@ type backend struct {
 	schedules sessionv1.ScheduleServiceClient
 	webhooks  sessionv1.WebhookServiceClient
 	points    sessionv1.CheckpointServiceClient
+	users     sessionv1.UserServiceClient
 	address   string // for people; empty for a server in this process
 	scripted  bool   // known only of a server in this process
 }
@@ -47,7 +48,7 @@ func newBackend(conn grpc.ClientConnInterface) *backend {
 	return &backend{
 		sessions: sessionv1.NewSessionServiceClient(conn), budgets: sessionv1.NewBudgetServiceClient(conn),
 		schedules: sessionv1.NewScheduleServiceClient(conn), webhooks: sessionv1.NewWebhookServiceClient(conn),
-		points: sessionv1.NewCheckpointServiceClient(conn),
+		points: sessionv1.NewCheckpointServiceClient(conn), users: sessionv1.NewUserServiceClient(conn),
 	}
 }
 

@@ -47,6 +47,7 @@ type commands struct {
 	Checkpoints checkpointsCommand `cmd:"" help:"Make and list points to which sessions can be rewound."`
 	Schedules   schedulesCommand   `cmd:"" help:"Send messages to sessions at set times."`
 	Webhooks    webhooksCommand    `cmd:"" help:"Tell other systems when turns end."`
+	Variables   variablesCommand   `cmd:"" help:"Set what your commands have in their environment."`
 	Nodes       nodesCommand       `cmd:"" help:"Look at sandbox nodes and empty them."`
 	Demo        demoCommand        `cmd:"" help:"Watch the agent coder repair a small program whose test fails."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`

@@ -8,7 +8,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -364,35 +363,6 @@ func (s *session) otherMounts(mounts string) error {
 		if e.active.Load() && e.mounts != mounts {
 			return fmt.Errorf("%w: command %s: wait for its end, or end it", ErrMountsInUse, e.ID())
 		}
-	}
-	return nil
-}
-
-// reservedVariables are what the service itself sets, or what changes how programs
-// are loaded. Names that end in a star stand for all that begin so.
-var reservedVariables = []string{
-	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "TMPDIR", "TERM", "IFS", "BASH_ENV", "ENV",
-	"LD_*", "GLIBC_TUNABLES", "FAIRLEAD_*", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY", "NO_PROXY",
-}
-
-// maxVariable is how many bytes a variable may have.
-const maxVariable = 64 << 10
-
-// CheckVariable says what is wrong with a variable of the operator's or a user's.
-func CheckVariable(name, value string) error {
-	if name == "" || len(name) > 128 || strings.ContainsFunc(name, func(c rune) bool {
-		return c != '_' && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (c < '0' || c > '9')
-	}) || name[0] >= '0' && name[0] <= '9' {
-		return fmt.Errorf("variable %q: a name is 1 to 128 letters, digits and '_', and begins with no digit", name)
-	}
-	for _, r := range reservedVariables {
-		upper := strings.ToUpper(name)
-		if prefix, all := strings.CutSuffix(r, "*"); upper == r || all && strings.HasPrefix(upper, prefix) {
-			return fmt.Errorf("variable %s: the name is reserved (%s)", name, r)
-		}
-	}
-	if len(value) > maxVariable || strings.ContainsRune(value, 0) {
-		return fmt.Errorf("variable %s: a value has at most %d bytes, and none of them is zero", name, maxVariable)
 	}
 	return nil
 }

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/internal/kit/variable"
 )
 
 func (v Variable) check() error {
 	var faults []error
-	if err := box.CheckVariable(v.Name, string(v.Value)); err != nil {
+	if err := variable.Check(v.Name, string(v.Value)); err != nil {
 		faults = append(faults, err)
 	}
 	if v.Value != "" && v.File != "" {
@@ -37,7 +37,7 @@ func (v Variable) value() (string, error) {
 		return "", fmt.Errorf("variable %s: %w", v.Name, err)
 	}
 	text := strings.TrimSuffix(string(raw), "\n")
-	return text, box.CheckVariable(v.Name, text)
+	return text, variable.Check(v.Name, text)
 }
 
 // Environment implements box.Mounts. What is for fewer wins, and among equals what

@@ -6,6 +6,7 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/internal/kit/variable"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
@@ -23,7 +24,7 @@ func (s *Server) mounts(c box.Call, r *sandboxv1.EnsureWorkspaceRequest) (w box.
 	}
 	w.Environment = &box.Environment{User: c.User, Variables: r.GetEnvironment().GetVariables()}
 	for name, value := range w.Environment.Variables {
-		if err := box.CheckVariable(name, value); err != nil {
+		if err := variable.Check(name, value); err != nil {
 			return w, invalid("environment.variables["+name+"]", "%v", err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // maxMounts is how many mounts an agent may name. A session may name as many
@@ -35,8 +36,21 @@ func checkMounts(names []string) error {
 
 // Workspace asks for the workspace of a session of the agent's. Whoever makes or
 // changes it asks for the same, so that nobody takes away what another one asked for.
-func (s Spec) Workspace(session *sessionv1.Session, call *commonv1.CallRef) *sandboxv1.EnsureWorkspaceRequest {
-	return &sandboxv1.EnsureWorkspaceRequest{Call: call, Network: s.NetworkPolicy(), Limits: s.WorkspaceLimits(), Mounts: s.workspaceMounts(session.GetMounts())}
+// The variables are those of the user who acts.
+func (s Spec) Workspace(session *sessionv1.Session, call *commonv1.CallRef, variables []store.Variable) *sandboxv1.EnsureWorkspaceRequest {
+	return &sandboxv1.EnsureWorkspaceRequest{
+		Call: call, Network: s.NetworkPolicy(), Limits: s.WorkspaceLimits(), Mounts: s.workspaceMounts(session.GetMounts()), Environment: environment(variables),
+	}
+}
+
+// environment is what a user has in the environment of commands. Without any variable
+// it takes those away that there were before.
+func environment(variables []store.Variable) *sandboxv1.WorkspaceEnvironment {
+	e := &sandboxv1.WorkspaceEnvironment{Variables: map[string]string{}}
+	for _, v := range variables {
+		e.Variables[v.Name] = v.Value
+	}
+	return e
 }
 
 // workspaceMounts are the agent's mounts and the session's, each once. Without any

@@ -11,6 +11,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 func TestAWorkspaceIsAskedForWithTheMountsOfBoth(t *testing.T) {
@@ -32,8 +33,9 @@ func TestAWorkspaceIsAskedForWithTheMountsOfBoth(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := &sandboxv1.EnsureWorkspaceRequest{
 				Call: call, Network: &sandboxv1.NetworkPolicy{}, Limits: &sandboxv1.WorkspaceLimits{}, Mounts: &sandboxv1.WorkspaceMounts{Names: x.want},
+				Environment: &sandboxv1.WorkspaceEnvironment{Variables: map[string]string{"A": "1"}},
 			}
-			if d := cmp.Diff(want, x.spec.Workspace(&sessionv1.Session{Mounts: x.session}, call), protocmp.Transform()); d != "" {
+			if d := cmp.Diff(want, x.spec.Workspace(&sessionv1.Session{Mounts: x.session}, call, []store.Variable{{Name: "A", Value: "1"}}), protocmp.Transform()); d != "" {
 				t.Error(d)
 			}
 		})

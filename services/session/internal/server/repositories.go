@@ -167,7 +167,11 @@ func (s *repositoryService) ensureWorkspace(ctx context.Context, session *sessio
 	if err != nil {
 		return err
 	}
-	want := spec.Workspace(session, call)
+	variables, err := s.Store.Variables(ctx, store.Owner{Tenant: principal.Tenant(ctx), User: user(ctx)})
+	if err != nil {
+		return storeError(err, subject{})
+	}
+	want := spec.Workspace(session, call, variables)
 	want.WorkspaceGeneration = call.WorkspaceGeneration
 	if _, err := s.Workspaces.EnsureWorkspace(ctx, want); err != nil {
 		return apierr.Forward(err)

@@ -23,8 +23,7 @@ func (s *Server) UserService() *UserServer { return &UserServer{s: s} }
 // DeleteUserStorage deletes what the caller has stored. That is durable once the store
 // knows it: nodes that can be reached do it now, the others as soon as they can.
 func (x *UserServer) DeleteUserStorage(ctx context.Context, r *sessionv1.DeleteUserStorageRequest) (*sessionv1.DeleteUserStorageResponse, error) {
-	own := "users/" + user(ctx) + "/storage"
-	if r.Name != own {
+	if own := "users/" + user(ctx) + "/storage"; r.Name != own {
 		return nil, fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_OTHER_USER,
 			"You may delete your own storage alone, which is "+own+".", apierr.Resource("fairlead.dev/UserStorage", r.Name, "another user's"))
 	}

@@ -18,6 +18,7 @@ const (
 	JobSnapshots JobKind = "snapshots"
 	JobExport    JobKind = "export" // copy a workspace to the object store
 	JobVacate    JobKind = "vacate" // delete what a node has of a workspace that was moved away
+	JobDrain     JobKind = "drain"  // have workspaces leave a node
 	// JobStorage deletes what a user has stored on one node.
 	JobStorage JobKind = "storage"
 )

@@ -115,6 +115,7 @@ const (
 	CommandCompact    CommandKind = "compact"     // shorten the model's view
 	CommandRepository CommandKind = "repository"  // append the event in the body, which tells of a repository
 	CommandOperation  CommandKind = "operation"   // tell what an operation did with the network, by the body
+	CommandMove       CommandKind = "move"        // bring the workspace to another node, if no turn does
 	CommandCheckpoint CommandKind = "checkpoint"  // make the checkpoint CallID
 	CommandRewind     CommandKind = "rewind"      // go back to a checkpoint; CallID is the rewind's own id
 )
@@ -298,6 +299,7 @@ type Store interface {
 	Imports
 	Checkpoints
 	Places
+	Variables
 
 	// CreateSession creates a session; ErrExists when its id is taken, ErrDeleting
 	// as long as the JobDelete of an earlier session under it has not ended,

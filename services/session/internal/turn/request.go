@@ -17,7 +17,9 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // modelTools are the tools that the model may ask for: the agent's and the
@@ -106,12 +108,17 @@ func (w *Worker) warmWorkspace(ctx context.Context) *warming {
 	return g
 }
 
-// ensureWorkspace makes the workspace.
+// ensureWorkspace makes the workspace, with the variables of the turn's user.
 func (w *Worker) ensureWorkspace(ctx context.Context, ref *commonv1.CallRef) error {
+	who, _ := principal.From(ctx)
 	return patiently(ctx, func() error {
-		want := w.spec.Workspace(w.session, ref)
+		variables, err := w.deps.Store.Variables(ctx, store.Owner{Tenant: w.lease.Tenant, User: who.User})
+		if err != nil {
+			return status.Error(codes.Unavailable, "read the variables of the turn's user: "+err.Error())
+		}
+		want := w.spec.Workspace(w.session, ref, variables)
 		want.Warm = w.spec.RunsCommands()
-		_, err := w.deps.Workspaces.EnsureWorkspace(ctx, want)
+		_, err = w.deps.Workspaces.EnsureWorkspace(ctx, want)
 		return err
 	})
 }

@@ -141,6 +141,8 @@ const (
 	ErrorReason_ERROR_REASON_NODE_NOT_FOUND ErrorReason = 76
 	// It belongs to another user.
 	ErrorReason_ERROR_REASON_OTHER_USER ErrorReason = 79
+	// There is no such variable of the user's.
+	ErrorReason_ERROR_REASON_VARIABLE_NOT_FOUND ErrorReason = 80
 )
 
 // Enum value maps for ErrorReason.
@@ -203,6 +205,7 @@ var (
 		75: "ERROR_REASON_NO_NODES",
 		76: "ERROR_REASON_NODE_NOT_FOUND",
 		79: "ERROR_REASON_OTHER_USER",
+		80: "ERROR_REASON_VARIABLE_NOT_FOUND",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":           0,
@@ -262,6 +265,7 @@ var (
 		"ERROR_REASON_NO_NODES":              75,
 		"ERROR_REASON_NODE_NOT_FOUND":        76,
 		"ERROR_REASON_OTHER_USER":            79,
+		"ERROR_REASON_VARIABLE_NOT_FOUND":    80,
 	}
 )
 
@@ -296,7 +300,7 @@ var File_fairlead_session_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xe1\x0e\n" +
+	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\x86\x0f\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eERROR_REASON_SESSION_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -355,7 +359,8 @@ const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\x1aERROR_REASON_REWIND_FAILED\x10I\x12\x19\n" +
 	"\x15ERROR_REASON_NO_NODES\x10K\x12\x1f\n" +
 	"\x1bERROR_REASON_NODE_NOT_FOUND\x10L\x12\x1b\n" +
-	"\x17ERROR_REASON_OTHER_USER\x10OBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"\x17ERROR_REASON_OTHER_USER\x10O\x12#\n" +
+	"\x1fERROR_REASON_VARIABLE_NOT_FOUND\x10PBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_error_reason_proto_rawDescOnce sync.Once

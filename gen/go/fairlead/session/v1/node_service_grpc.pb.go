@@ -34,10 +34,10 @@ type NodeServiceClient interface {
 	// ListNodes tells how the nodes stand, as the replica that answers sees them.
 	ListNodes(ctx context.Context, in *ListNodesRequest, opts ...grpc.CallOption) (*ListNodesResponse, error)
 	// DrainNode says whether a node is to be emptied. It gets no new workspaces then,
-	// and those that it has move at the beginning of their session's next turn, with
-	// all their files. Those of sessions that rest are in the object store since their
-	// last turn, if exports are on, so that the node may be stopped at any time. A node
-	// that is not configured is NOT_FOUND with reason NODE_NOT_FOUND.
+	// and those that it has move with all their files: of sessions that rest at once, a
+	// few at a time, of the others at the beginning of their next turn. ListNodes counts
+	// what is left; at zero the node may be stopped for good. A node that is not
+	// configured is NOT_FOUND with reason NODE_NOT_FOUND.
 	DrainNode(ctx context.Context, in *DrainNodeRequest, opts ...grpc.CallOption) (*DrainNodeResponse, error)
 }
 
@@ -80,10 +80,10 @@ type NodeServiceServer interface {
 	// ListNodes tells how the nodes stand, as the replica that answers sees them.
 	ListNodes(context.Context, *ListNodesRequest) (*ListNodesResponse, error)
 	// DrainNode says whether a node is to be emptied. It gets no new workspaces then,
-	// and those that it has move at the beginning of their session's next turn, with
-	// all their files. Those of sessions that rest are in the object store since their
-	// last turn, if exports are on, so that the node may be stopped at any time. A node
-	// that is not configured is NOT_FOUND with reason NODE_NOT_FOUND.
+	// and those that it has move with all their files: of sessions that rest at once, a
+	// few at a time, of the others at the beginning of their next turn. ListNodes counts
+	// what is left; at zero the node may be stopped for good. A node that is not
+	// configured is NOT_FOUND with reason NODE_NOT_FOUND.
 	DrainNode(context.Context, *DrainNodeRequest) (*DrainNodeResponse, error)
 	mustEmbedUnimplementedNodeServiceServer()
 }

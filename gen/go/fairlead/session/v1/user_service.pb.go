@@ -11,6 +11,7 @@ import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -22,6 +23,386 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
+
+// UserVariable is a variable of the environment of a user's commands. Its value is
+// never told.
+type UserVariable struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The resource name, as `users/{user}/variables/{variable}`. The last part is the
+	// variable's name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// When it was set last.
+	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UserVariable) Reset() {
+	*x = UserVariable{}
+	mi := &file_fairlead_session_v1_user_service_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UserVariable) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UserVariable) ProtoMessage() {}
+
+func (x *UserVariable) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_user_service_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UserVariable.ProtoReflect.Descriptor instead.
+func (*UserVariable) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_user_service_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *UserVariable) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *UserVariable) GetUpdateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.UpdateTime
+	}
+	return nil
+}
+
+// SetUserVariableRequest sets a variable.
+type SetUserVariableRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The variable, as `users/{user}/variables/{variable}`. Another user's than the
+	// caller's is PERMISSION_DENIED with reason OTHER_USER.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Its value, at most 32 KiB, without zero bytes.
+	Value string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	// The request's idempotency key.
+	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetUserVariableRequest) Reset() {
+	*x = SetUserVariableRequest{}
+	mi := &file_fairlead_session_v1_user_service_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetUserVariableRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetUserVariableRequest) ProtoMessage() {}
+
+func (x *SetUserVariableRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_user_service_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetUserVariableRequest.ProtoReflect.Descriptor instead.
+func (*SetUserVariableRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_user_service_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *SetUserVariableRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SetUserVariableRequest) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *SetUserVariableRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// SetUserVariableResponse brings the variable.
+type SetUserVariableResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The variable, without its value.
+	Variable      *UserVariable `protobuf:"bytes,1,opt,name=variable,proto3" json:"variable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetUserVariableResponse) Reset() {
+	*x = SetUserVariableResponse{}
+	mi := &file_fairlead_session_v1_user_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetUserVariableResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetUserVariableResponse) ProtoMessage() {}
+
+func (x *SetUserVariableResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_user_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetUserVariableResponse.ProtoReflect.Descriptor instead.
+func (*SetUserVariableResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_user_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *SetUserVariableResponse) GetVariable() *UserVariable {
+	if x != nil {
+		return x.Variable
+	}
+	return nil
+}
+
+// ListUserVariablesRequest asks for a page of variables.
+type ListUserVariablesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The user, as `users/{user}`: the caller.
+	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	// The most variables to return: 0 means 50; above 1000 means 1000.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The `next_page_token` of the page before, for the same user.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListUserVariablesRequest) Reset() {
+	*x = ListUserVariablesRequest{}
+	mi := &file_fairlead_session_v1_user_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListUserVariablesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListUserVariablesRequest) ProtoMessage() {}
+
+func (x *ListUserVariablesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_user_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListUserVariablesRequest.ProtoReflect.Descriptor instead.
+func (*ListUserVariablesRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_user_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ListUserVariablesRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *ListUserVariablesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListUserVariablesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListUserVariablesResponse is a page of variables.
+type ListUserVariablesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The variables, without values.
+	Variables []*UserVariable `protobuf:"bytes,1,rep,name=variables,proto3" json:"variables,omitempty"`
+	// Where the next page begins; empty on the last one.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListUserVariablesResponse) Reset() {
+	*x = ListUserVariablesResponse{}
+	mi := &file_fairlead_session_v1_user_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListUserVariablesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListUserVariablesResponse) ProtoMessage() {}
+
+func (x *ListUserVariablesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_user_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListUserVariablesResponse.ProtoReflect.Descriptor instead.
+func (*ListUserVariablesResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_user_service_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ListUserVariablesResponse) GetVariables() []*UserVariable {
+	if x != nil {
+		return x.Variables
+	}
+	return nil
+}
+
+func (x *ListUserVariablesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// DeleteUserVariableRequest names the variable to delete.
+type DeleteUserVariableRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The variable, as `users/{user}/variables/{variable}`. Another user's than the
+	// caller's is PERMISSION_DENIED with reason OTHER_USER.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The request's idempotency key.
+	RequestId     string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteUserVariableRequest) Reset() {
+	*x = DeleteUserVariableRequest{}
+	mi := &file_fairlead_session_v1_user_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteUserVariableRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteUserVariableRequest) ProtoMessage() {}
+
+func (x *DeleteUserVariableRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_user_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteUserVariableRequest.ProtoReflect.Descriptor instead.
+func (*DeleteUserVariableRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_user_service_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *DeleteUserVariableRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DeleteUserVariableRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// DeleteUserVariableResponse says that the variable is deleted.
+type DeleteUserVariableResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteUserVariableResponse) Reset() {
+	*x = DeleteUserVariableResponse{}
+	mi := &file_fairlead_session_v1_user_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteUserVariableResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteUserVariableResponse) ProtoMessage() {}
+
+func (x *DeleteUserVariableResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_user_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteUserVariableResponse.ProtoReflect.Descriptor instead.
+func (*DeleteUserVariableResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_user_service_proto_rawDescGZIP(), []int{6}
+}
 
 // DeleteUserStorageRequest names the storage to delete.
 type DeleteUserStorageRequest struct {
@@ -37,7 +418,7 @@ type DeleteUserStorageRequest struct {
 
 func (x *DeleteUserStorageRequest) Reset() {
 	*x = DeleteUserStorageRequest{}
-	mi := &file_fairlead_session_v1_user_service_proto_msgTypes[0]
+	mi := &file_fairlead_session_v1_user_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -49,7 +430,7 @@ func (x *DeleteUserStorageRequest) String() string {
 func (*DeleteUserStorageRequest) ProtoMessage() {}
 
 func (x *DeleteUserStorageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_user_service_proto_msgTypes[0]
+	mi := &file_fairlead_session_v1_user_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -62,7 +443,7 @@ func (x *DeleteUserStorageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteUserStorageRequest.ProtoReflect.Descriptor instead.
 func (*DeleteUserStorageRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_user_service_proto_rawDescGZIP(), []int{0}
+	return file_fairlead_session_v1_user_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DeleteUserStorageRequest) GetName() string {
@@ -88,7 +469,7 @@ type DeleteUserStorageResponse struct {
 
 func (x *DeleteUserStorageResponse) Reset() {
 	*x = DeleteUserStorageResponse{}
-	mi := &file_fairlead_session_v1_user_service_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_user_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -100,7 +481,7 @@ func (x *DeleteUserStorageResponse) String() string {
 func (*DeleteUserStorageResponse) ProtoMessage() {}
 
 func (x *DeleteUserStorageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_user_service_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_user_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -113,21 +494,49 @@ func (x *DeleteUserStorageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteUserStorageResponse.ProtoReflect.Descriptor instead.
 func (*DeleteUserStorageResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_user_service_proto_rawDescGZIP(), []int{1}
+	return file_fairlead_session_v1_user_service_proto_rawDescGZIP(), []int{8}
 }
 
 var File_fairlead_session_v1_user_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_user_service_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/session/v1/user_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\"\x88\x01\n" +
+	"&fairlead/session/v1/user_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"_\n" +
+	"\fUserVariable\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12;\n" +
+	"\vupdate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"updateTime\"\xd5\x01\n" +
+	"\x16SetUserVariableRequest\x12U\n" +
+	"\x04name\x18\x01 \x01(\tBA\xbaH>r<2:^users/[^/]{1,256}/variables/[A-Za-z_][A-Za-z0-9_]{0,127}$R\x04name\x12.\n" +
+	"\x05value\x18\x02 \x01(\tB\x18\xbaH\x12r\x10(\x80\x80\x022\n" +
+	"^[^\\x00]*$\x80\x01\x01R\x05value\x124\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"X\n" +
+	"\x17SetUserVariableResponse\x12=\n" +
+	"\bvariable\x18\x01 \x01(\v2!.fairlead.session.v1.UserVariableR\bvariable\"\x9d\x01\n" +
+	"\x18ListUserVariablesRequest\x122\n" +
+	"\x06parent\x18\x01 \x01(\tB\x1a\xbaH\x17r\x152\x13^users/[^/]{1,256}$R\x06parent\x12$\n" +
+	"\tpage_size\x18\x02 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\"\x84\x01\n" +
+	"\x19ListUserVariablesResponse\x12?\n" +
+	"\tvariables\x18\x01 \x03(\v2!.fairlead.session.v1.UserVariableR\tvariables\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa8\x01\n" +
+	"\x19DeleteUserVariableRequest\x12U\n" +
+	"\x04name\x18\x01 \x01(\tBA\xbaH>r<2:^users/[^/]{1,256}/variables/[A-Za-z_][A-Za-z0-9_]{0,127}$R\x04name\x124\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"\x1c\n" +
+	"\x1aDeleteUserVariableResponse\"\x88\x01\n" +
 	"\x18DeleteUserStorageRequest\x126\n" +
 	"\x04name\x18\x01 \x01(\tB\"\xbaH\x1fr\x1d2\x1b^users/[^/]{1,256}/storage$R\x04name\x124\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"\x1b\n" +
-	"\x19DeleteUserStorageResponse2\xa6\x01\n" +
+	"\x19DeleteUserStorageResponse2\x87\x05\n" +
 	"\vUserService\x12\x96\x01\n" +
-	"\x11DeleteUserStorage\x12-.fairlead.session.v1.DeleteUserStorageRequest\x1a..fairlead.session.v1.DeleteUserStorageResponse\"\"\x82\xd3\xe4\x93\x02\x1c*\x1a/v1/{name=users/*/storage}BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"\x11DeleteUserStorage\x12-.fairlead.session.v1.DeleteUserStorageRequest\x1a..fairlead.session.v1.DeleteUserStorageResponse\"\"\x82\xd3\xe4\x93\x02\x1c*\x1a/v1/{name=users/*/storage}\x12\xa1\x01\n" +
+	"\x0fSetUserVariable\x12+.fairlead.session.v1.SetUserVariableRequest\x1a,.fairlead.session.v1.SetUserVariableResponse\"3\x82\xd3\xe4\x93\x02-:\x01*b\bvariable\x1a\x1e/v1/{name=users/*/variables/*}\x12\x9a\x01\n" +
+	"\x11ListUserVariables\x12-.fairlead.session.v1.ListUserVariablesRequest\x1a..fairlead.session.v1.ListUserVariablesResponse\"&\x82\xd3\xe4\x93\x02 \x12\x1e/v1/{parent=users/*}/variables\x12\x9d\x01\n" +
+	"\x12DeleteUserVariable\x12..fairlead.session.v1.DeleteUserVariableRequest\x1a/.fairlead.session.v1.DeleteUserVariableResponse\"&\x82\xd3\xe4\x93\x02 *\x1e/v1/{name=users/*/variables/*}BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_user_service_proto_rawDescOnce sync.Once
@@ -141,19 +550,36 @@ func file_fairlead_session_v1_user_service_proto_rawDescGZIP() []byte {
 	return file_fairlead_session_v1_user_service_proto_rawDescData
 }
 
-var file_fairlead_session_v1_user_service_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_fairlead_session_v1_user_service_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_fairlead_session_v1_user_service_proto_goTypes = []any{
-	(*DeleteUserStorageRequest)(nil),  // 0: fairlead.session.v1.DeleteUserStorageRequest
-	(*DeleteUserStorageResponse)(nil), // 1: fairlead.session.v1.DeleteUserStorageResponse
+	(*UserVariable)(nil),               // 0: fairlead.session.v1.UserVariable
+	(*SetUserVariableRequest)(nil),     // 1: fairlead.session.v1.SetUserVariableRequest
+	(*SetUserVariableResponse)(nil),    // 2: fairlead.session.v1.SetUserVariableResponse
+	(*ListUserVariablesRequest)(nil),   // 3: fairlead.session.v1.ListUserVariablesRequest
+	(*ListUserVariablesResponse)(nil),  // 4: fairlead.session.v1.ListUserVariablesResponse
+	(*DeleteUserVariableRequest)(nil),  // 5: fairlead.session.v1.DeleteUserVariableRequest
+	(*DeleteUserVariableResponse)(nil), // 6: fairlead.session.v1.DeleteUserVariableResponse
+	(*DeleteUserStorageRequest)(nil),   // 7: fairlead.session.v1.DeleteUserStorageRequest
+	(*DeleteUserStorageResponse)(nil),  // 8: fairlead.session.v1.DeleteUserStorageResponse
+	(*timestamppb.Timestamp)(nil),      // 9: google.protobuf.Timestamp
 }
 var file_fairlead_session_v1_user_service_proto_depIdxs = []int32{
-	0, // 0: fairlead.session.v1.UserService.DeleteUserStorage:input_type -> fairlead.session.v1.DeleteUserStorageRequest
-	1, // 1: fairlead.session.v1.UserService.DeleteUserStorage:output_type -> fairlead.session.v1.DeleteUserStorageResponse
-	1, // [1:2] is the sub-list for method output_type
-	0, // [0:1] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	9, // 0: fairlead.session.v1.UserVariable.update_time:type_name -> google.protobuf.Timestamp
+	0, // 1: fairlead.session.v1.SetUserVariableResponse.variable:type_name -> fairlead.session.v1.UserVariable
+	0, // 2: fairlead.session.v1.ListUserVariablesResponse.variables:type_name -> fairlead.session.v1.UserVariable
+	7, // 3: fairlead.session.v1.UserService.DeleteUserStorage:input_type -> fairlead.session.v1.DeleteUserStorageRequest
+	1, // 4: fairlead.session.v1.UserService.SetUserVariable:input_type -> fairlead.session.v1.SetUserVariableRequest
+	3, // 5: fairlead.session.v1.UserService.ListUserVariables:input_type -> fairlead.session.v1.ListUserVariablesRequest
+	5, // 6: fairlead.session.v1.UserService.DeleteUserVariable:input_type -> fairlead.session.v1.DeleteUserVariableRequest
+	8, // 7: fairlead.session.v1.UserService.DeleteUserStorage:output_type -> fairlead.session.v1.DeleteUserStorageResponse
+	2, // 8: fairlead.session.v1.UserService.SetUserVariable:output_type -> fairlead.session.v1.SetUserVariableResponse
+	4, // 9: fairlead.session.v1.UserService.ListUserVariables:output_type -> fairlead.session.v1.ListUserVariablesResponse
+	6, // 10: fairlead.session.v1.UserService.DeleteUserVariable:output_type -> fairlead.session.v1.DeleteUserVariableResponse
+	7, // [7:11] is the sub-list for method output_type
+	3, // [3:7] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_user_service_proto_init() }
@@ -167,7 +593,7 @@ func file_fairlead_session_v1_user_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_user_service_proto_rawDesc), len(file_fairlead_session_v1_user_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,7 +19,10 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	UserService_DeleteUserStorage_FullMethodName = "/fairlead.session.v1.UserService/DeleteUserStorage"
+	UserService_DeleteUserStorage_FullMethodName  = "/fairlead.session.v1.UserService/DeleteUserStorage"
+	UserService_SetUserVariable_FullMethodName    = "/fairlead.session.v1.UserService/SetUserVariable"
+	UserService_ListUserVariables_FullMethodName  = "/fairlead.session.v1.UserService/ListUserVariables"
+	UserService_DeleteUserVariable_FullMethodName = "/fairlead.session.v1.UserService/DeleteUserVariable"
 )
 
 // UserServiceClient is the client API for UserService service.
@@ -33,6 +36,19 @@ type UserServiceClient interface {
 	// answer now deletes them as soon as it does. What is stored on a node before it has
 	// deleted them may go with them. Without any files it changes nothing.
 	DeleteUserStorage(ctx context.Context, in *DeleteUserStorageRequest, opts ...grpc.CallOption) (*DeleteUserStorageResponse, error)
+	// SetUserVariable sets a variable of the environment of the caller's commands, in
+	// all sessions, whatever node they are on. It holds for commands from the caller's
+	// next turn on. Its value is never answered, nor written to a log, an event or a
+	// span; commands can read and print it. A name that is reserved (PATH, HOME, LD_*,
+	// proxies and the like) is INVALID_ARGUMENT with reason INVALID_REQUEST; more than
+	// 128 variables or 256 KiB of names and values together are RESOURCE_EXHAUSTED with
+	// reason TOO_MANY.
+	SetUserVariable(ctx context.Context, in *SetUserVariableRequest, opts ...grpc.CallOption) (*SetUserVariableResponse, error)
+	// ListUserVariables lists the caller's variables, without values, by name.
+	ListUserVariables(ctx context.Context, in *ListUserVariablesRequest, opts ...grpc.CallOption) (*ListUserVariablesResponse, error)
+	// DeleteUserVariable deletes a variable of the caller's. One that there is not is
+	// NOT_FOUND with reason VARIABLE_NOT_FOUND.
+	DeleteUserVariable(ctx context.Context, in *DeleteUserVariableRequest, opts ...grpc.CallOption) (*DeleteUserVariableResponse, error)
 }
 
 type userServiceClient struct {
@@ -53,6 +69,36 @@ func (c *userServiceClient) DeleteUserStorage(ctx context.Context, in *DeleteUse
 	return out, nil
 }
 
+func (c *userServiceClient) SetUserVariable(ctx context.Context, in *SetUserVariableRequest, opts ...grpc.CallOption) (*SetUserVariableResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetUserVariableResponse)
+	err := c.cc.Invoke(ctx, UserService_SetUserVariable_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *userServiceClient) ListUserVariables(ctx context.Context, in *ListUserVariablesRequest, opts ...grpc.CallOption) (*ListUserVariablesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListUserVariablesResponse)
+	err := c.cc.Invoke(ctx, UserService_ListUserVariables_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *userServiceClient) DeleteUserVariable(ctx context.Context, in *DeleteUserVariableRequest, opts ...grpc.CallOption) (*DeleteUserVariableResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteUserVariableResponse)
+	err := c.cc.Invoke(ctx, UserService_DeleteUserVariable_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // UserServiceServer is the server API for UserService service.
 // All implementations must embed UnimplementedUserServiceServer
 // for forward compatibility.
@@ -64,6 +110,19 @@ type UserServiceServer interface {
 	// answer now deletes them as soon as it does. What is stored on a node before it has
 	// deleted them may go with them. Without any files it changes nothing.
 	DeleteUserStorage(context.Context, *DeleteUserStorageRequest) (*DeleteUserStorageResponse, error)
+	// SetUserVariable sets a variable of the environment of the caller's commands, in
+	// all sessions, whatever node they are on. It holds for commands from the caller's
+	// next turn on. Its value is never answered, nor written to a log, an event or a
+	// span; commands can read and print it. A name that is reserved (PATH, HOME, LD_*,
+	// proxies and the like) is INVALID_ARGUMENT with reason INVALID_REQUEST; more than
+	// 128 variables or 256 KiB of names and values together are RESOURCE_EXHAUSTED with
+	// reason TOO_MANY.
+	SetUserVariable(context.Context, *SetUserVariableRequest) (*SetUserVariableResponse, error)
+	// ListUserVariables lists the caller's variables, without values, by name.
+	ListUserVariables(context.Context, *ListUserVariablesRequest) (*ListUserVariablesResponse, error)
+	// DeleteUserVariable deletes a variable of the caller's. One that there is not is
+	// NOT_FOUND with reason VARIABLE_NOT_FOUND.
+	DeleteUserVariable(context.Context, *DeleteUserVariableRequest) (*DeleteUserVariableResponse, error)
 	mustEmbedUnimplementedUserServiceServer()
 }
 
@@ -76,6 +135,15 @@ type UnimplementedUserServiceServer struct{}
 
 func (UnimplementedUserServiceServer) DeleteUserStorage(context.Context, *DeleteUserStorageRequest) (*DeleteUserStorageResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteUserStorage not implemented")
+}
+func (UnimplementedUserServiceServer) SetUserVariable(context.Context, *SetUserVariableRequest) (*SetUserVariableResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetUserVariable not implemented")
+}
+func (UnimplementedUserServiceServer) ListUserVariables(context.Context, *ListUserVariablesRequest) (*ListUserVariablesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListUserVariables not implemented")
+}
+func (UnimplementedUserServiceServer) DeleteUserVariable(context.Context, *DeleteUserVariableRequest) (*DeleteUserVariableResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteUserVariable not implemented")
 }
 func (UnimplementedUserServiceServer) mustEmbedUnimplementedUserServiceServer() {}
 func (UnimplementedUserServiceServer) testEmbeddedByValue()                     {}
@@ -116,6 +184,60 @@ func _UserService_DeleteUserStorage_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _UserService_SetUserVariable_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetUserVariableRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(UserServiceServer).SetUserVariable(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: UserService_SetUserVariable_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(UserServiceServer).SetUserVariable(ctx, req.(*SetUserVariableRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _UserService_ListUserVariables_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListUserVariablesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(UserServiceServer).ListUserVariables(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: UserService_ListUserVariables_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(UserServiceServer).ListUserVariables(ctx, req.(*ListUserVariablesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _UserService_DeleteUserVariable_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteUserVariableRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(UserServiceServer).DeleteUserVariable(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: UserService_DeleteUserVariable_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(UserServiceServer).DeleteUserVariable(ctx, req.(*DeleteUserVariableRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // UserService_ServiceDesc is the grpc.ServiceDesc for UserService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -126,6 +248,18 @@ var UserService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeleteUserStorage",
 			Handler:    _UserService_DeleteUserStorage_Handler,
+		},
+		{
+			MethodName: "SetUserVariable",
+			Handler:    _UserService_SetUserVariable_Handler,
+		},
+		{
+			MethodName: "ListUserVariables",
+			Handler:    _UserService_ListUserVariables_Handler,
+		},
+		{
+			MethodName: "DeleteUserVariable",
+			Handler:    _UserService_DeleteUserVariable_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

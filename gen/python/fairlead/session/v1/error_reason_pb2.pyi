@@ -63,6 +63,7 @@ class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_REASON_NO_NODES: _ClassVar[ErrorReason]
     ERROR_REASON_NODE_NOT_FOUND: _ClassVar[ErrorReason]
     ERROR_REASON_OTHER_USER: _ClassVar[ErrorReason]
+    ERROR_REASON_VARIABLE_NOT_FOUND: _ClassVar[ErrorReason]
 ERROR_REASON_UNSPECIFIED: ErrorReason
 ERROR_REASON_SESSION_NOT_FOUND: ErrorReason
 ERROR_REASON_TURN_NOT_FOUND: ErrorReason
@@ -120,3 +121,4 @@ ERROR_REASON_REWIND_FAILED: ErrorReason
 ERROR_REASON_NO_NODES: ErrorReason
 ERROR_REASON_NODE_NOT_FOUND: ErrorReason
 ERROR_REASON_OTHER_USER: ErrorReason
+ERROR_REASON_VARIABLE_NOT_FOUND: ErrorReason

@@ -40,6 +40,21 @@ class UserServiceStub:
                 request_serializer=fairlead_dot_session_dot_v1_dot_user__service__pb2.DeleteUserStorageRequest.SerializeToString,
                 response_deserializer=fairlead_dot_session_dot_v1_dot_user__service__pb2.DeleteUserStorageResponse.FromString,
                 _registered_method=True)
+        self.SetUserVariable = channel.unary_unary(
+                '/fairlead.session.v1.UserService/SetUserVariable',
+                request_serializer=fairlead_dot_session_dot_v1_dot_user__service__pb2.SetUserVariableRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_user__service__pb2.SetUserVariableResponse.FromString,
+                _registered_method=True)
+        self.ListUserVariables = channel.unary_unary(
+                '/fairlead.session.v1.UserService/ListUserVariables',
+                request_serializer=fairlead_dot_session_dot_v1_dot_user__service__pb2.ListUserVariablesRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_user__service__pb2.ListUserVariablesResponse.FromString,
+                _registered_method=True)
+        self.DeleteUserVariable = channel.unary_unary(
+                '/fairlead.session.v1.UserService/DeleteUserVariable',
+                request_serializer=fairlead_dot_session_dot_v1_dot_user__service__pb2.DeleteUserVariableRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_user__service__pb2.DeleteUserVariableResponse.FromString,
+                _registered_method=True)
 
 
 class UserServiceServicer:
@@ -56,6 +71,34 @@ class UserServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SetUserVariable(self, request, context):
+        """SetUserVariable sets a variable of the environment of the caller's commands, in
+        all sessions, whatever node they are on. It holds for commands from the caller's
+        next turn on. Its value is never answered, nor written to a log, an event or a
+        span; commands can read and print it. A name that is reserved (PATH, HOME, LD_*,
+        proxies and the like) is INVALID_ARGUMENT with reason INVALID_REQUEST; more than
+        128 variables or 256 KiB of names and values together are RESOURCE_EXHAUSTED with
+        reason TOO_MANY.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListUserVariables(self, request, context):
+        """ListUserVariables lists the caller's variables, without values, by name.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteUserVariable(self, request, context):
+        """DeleteUserVariable deletes a variable of the caller's. One that there is not is
+        NOT_FOUND with reason VARIABLE_NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_UserServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -63,6 +106,21 @@ def add_UserServiceServicer_to_server(servicer, server):
                     servicer.DeleteUserStorage,
                     request_deserializer=fairlead_dot_session_dot_v1_dot_user__service__pb2.DeleteUserStorageRequest.FromString,
                     response_serializer=fairlead_dot_session_dot_v1_dot_user__service__pb2.DeleteUserStorageResponse.SerializeToString,
+            ),
+            'SetUserVariable': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetUserVariable,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_user__service__pb2.SetUserVariableRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_user__service__pb2.SetUserVariableResponse.SerializeToString,
+            ),
+            'ListUserVariables': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListUserVariables,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_user__service__pb2.ListUserVariablesRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_user__service__pb2.ListUserVariablesResponse.SerializeToString,
+            ),
+            'DeleteUserVariable': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteUserVariable,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_user__service__pb2.DeleteUserVariableRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_user__service__pb2.DeleteUserVariableResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -93,6 +151,87 @@ class UserService:
             '/fairlead.session.v1.UserService/DeleteUserStorage',
             fairlead_dot_session_dot_v1_dot_user__service__pb2.DeleteUserStorageRequest.SerializeToString,
             fairlead_dot_session_dot_v1_dot_user__service__pb2.DeleteUserStorageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetUserVariable(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.UserService/SetUserVariable',
+            fairlead_dot_session_dot_v1_dot_user__service__pb2.SetUserVariableRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_user__service__pb2.SetUserVariableResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListUserVariables(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.UserService/ListUserVariables',
+            fairlead_dot_session_dot_v1_dot_user__service__pb2.ListUserVariablesRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_user__service__pb2.ListUserVariablesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteUserVariable(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.UserService/DeleteUserVariable',
+            fairlead_dot_session_dot_v1_dot_user__service__pb2.DeleteUserVariableRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_user__service__pb2.DeleteUserVariableResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -196,10 +196,10 @@ export const NodeService: GenService<{
   },
   /**
    * DrainNode says whether a node is to be emptied. It gets no new workspaces then,
-   * and those that it has move at the beginning of their session's next turn, with
-   * all their files. Those of sessions that rest are in the object store since their
-   * last turn, if exports are on, so that the node may be stopped at any time. A node
-   * that is not configured is NOT_FOUND with reason NODE_NOT_FOUND.
+   * and those that it has move with all their files: of sessions that rest at once, a
+   * few at a time, of the others at the beginning of their next turn. ListNodes counts
+   * what is left; at zero the node may be stopped for good. A node that is not
+   * configured is NOT_FOUND with reason NODE_NOT_FOUND.
    *
    * @generated from rpc fairlead.session.v1.NodeService.DrainNode
    */

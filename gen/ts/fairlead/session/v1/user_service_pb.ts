@@ -6,13 +6,209 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.js";
 import { file_google_api_annotations } from "../../../google/api/annotations_pb.js";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file fairlead/session/v1/user_service.proto.
  */
 export const file_fairlead_session_v1_user_service: GenFile = /*@__PURE__*/
-  fileDesc("CiZmYWlybGVhZC9zZXNzaW9uL3YxL3VzZXJfc2VydmljZS5wcm90bxITZmFpcmxlYWQuc2Vzc2lvbi52MSJ3ChhEZWxldGVVc2VyU3RvcmFnZVJlcXVlc3QSMAoEbmFtZRgBIAEoCUIiukgfch0yG151c2Vycy9bXi9dezEsMjU2fS9zdG9yYWdlJBIpCgpyZXF1ZXN0X2lkGAIgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQiGwoZRGVsZXRlVXNlclN0b3JhZ2VSZXNwb25zZTKmAQoLVXNlclNlcnZpY2USlgEKEURlbGV0ZVVzZXJTdG9yYWdlEi0uZmFpcmxlYWQuc2Vzc2lvbi52MS5EZWxldGVVc2VyU3RvcmFnZVJlcXVlc3QaLi5mYWlybGVhZC5zZXNzaW9uLnYxLkRlbGV0ZVVzZXJTdG9yYWdlUmVzcG9uc2UiIoLT5JMCHCoaL3YxL3tuYW1lPXVzZXJzLyovc3RvcmFnZX1CQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations]);
+  fileDesc("CiZmYWlybGVhZC9zZXNzaW9uL3YxL3VzZXJfc2VydmljZS5wcm90bxITZmFpcmxlYWQuc2Vzc2lvbi52MSJNCgxVc2VyVmFyaWFibGUSDAoEbmFtZRgBIAEoCRIvCgt1cGRhdGVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAivQEKFlNldFVzZXJWYXJpYWJsZVJlcXVlc3QSTwoEbmFtZRgBIAEoCUJBukg+cjwyOl51c2Vycy9bXi9dezEsMjU2fS92YXJpYWJsZXMvW0EtWmEtel9dW0EtWmEtejAtOV9dezAsMTI3fSQSJwoFdmFsdWUYAiABKAlCGIABAbpIEnIQKICAAjIKXlteXHgwMF0qJBIpCgpyZXF1ZXN0X2lkGAMgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQiTgoXU2V0VXNlclZhcmlhYmxlUmVzcG9uc2USMwoIdmFyaWFibGUYASABKAsyIS5mYWlybGVhZC5zZXNzaW9uLnYxLlVzZXJWYXJpYWJsZSKAAQoYTGlzdFVzZXJWYXJpYWJsZXNSZXF1ZXN0EioKBnBhcmVudBgBIAEoCUIaukgXchUyE151c2Vycy9bXi9dezEsMjU2fSQSGgoJcGFnZV9zaXplGAIgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAyABKAlCCLpIBXIDGIAIImoKGUxpc3RVc2VyVmFyaWFibGVzUmVzcG9uc2USNAoJdmFyaWFibGVzGAEgAygLMiEuZmFpcmxlYWQuc2Vzc2lvbi52MS5Vc2VyVmFyaWFibGUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpcBChlEZWxldGVVc2VyVmFyaWFibGVSZXF1ZXN0Ek8KBG5hbWUYASABKAlCQbpIPnI8MjpedXNlcnMvW14vXXsxLDI1Nn0vdmFyaWFibGVzL1tBLVphLXpfXVtBLVphLXowLTlfXXswLDEyN30kEikKCnJlcXVlc3RfaWQYAiABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JCIcChpEZWxldGVVc2VyVmFyaWFibGVSZXNwb25zZSJ3ChhEZWxldGVVc2VyU3RvcmFnZVJlcXVlc3QSMAoEbmFtZRgBIAEoCUIiukgfch0yG151c2Vycy9bXi9dezEsMjU2fS9zdG9yYWdlJBIpCgpyZXF1ZXN0X2lkGAIgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQiGwoZRGVsZXRlVXNlclN0b3JhZ2VSZXNwb25zZTKHBQoLVXNlclNlcnZpY2USlgEKEURlbGV0ZVVzZXJTdG9yYWdlEi0uZmFpcmxlYWQuc2Vzc2lvbi52MS5EZWxldGVVc2VyU3RvcmFnZVJlcXVlc3QaLi5mYWlybGVhZC5zZXNzaW9uLnYxLkRlbGV0ZVVzZXJTdG9yYWdlUmVzcG9uc2UiIoLT5JMCHCoaL3YxL3tuYW1lPXVzZXJzLyovc3RvcmFnZX0SoQEKD1NldFVzZXJWYXJpYWJsZRIrLmZhaXJsZWFkLnNlc3Npb24udjEuU2V0VXNlclZhcmlhYmxlUmVxdWVzdBosLmZhaXJsZWFkLnNlc3Npb24udjEuU2V0VXNlclZhcmlhYmxlUmVzcG9uc2UiM4LT5JMCLToBKmIIdmFyaWFibGUaHi92MS97bmFtZT11c2Vycy8qL3ZhcmlhYmxlcy8qfRKaAQoRTGlzdFVzZXJWYXJpYWJsZXMSLS5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RVc2VyVmFyaWFibGVzUmVxdWVzdBouLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdFVzZXJWYXJpYWJsZXNSZXNwb25zZSImgtPkkwIgEh4vdjEve3BhcmVudD11c2Vycy8qfS92YXJpYWJsZXMSnQEKEkRlbGV0ZVVzZXJWYXJpYWJsZRIuLmZhaXJsZWFkLnNlc3Npb24udjEuRGVsZXRlVXNlclZhcmlhYmxlUmVxdWVzdBovLmZhaXJsZWFkLnNlc3Npb24udjEuRGVsZXRlVXNlclZhcmlhYmxlUmVzcG9uc2UiJoLT5JMCICoeL3YxL3tuYW1lPXVzZXJzLyovdmFyaWFibGVzLyp9QkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp]);
+
+/**
+ * UserVariable is a variable of the environment of a user's commands. Its value is
+ * never told.
+ *
+ * @generated from message fairlead.session.v1.UserVariable
+ */
+export type UserVariable = Message<"fairlead.session.v1.UserVariable"> & {
+  /**
+   * The resource name, as `users/{user}/variables/{variable}`. The last part is the
+   * variable's name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * When it was set last.
+   *
+   * @generated from field: google.protobuf.Timestamp update_time = 2;
+   */
+  updateTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message fairlead.session.v1.UserVariable.
+ * Use `create(UserVariableSchema)` to create a new message.
+ */
+export const UserVariableSchema: GenMessage<UserVariable> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_user_service, 0);
+
+/**
+ * SetUserVariableRequest sets a variable.
+ *
+ * @generated from message fairlead.session.v1.SetUserVariableRequest
+ */
+export type SetUserVariableRequest = Message<"fairlead.session.v1.SetUserVariableRequest"> & {
+  /**
+   * The variable, as `users/{user}/variables/{variable}`. Another user's than the
+   * caller's is PERMISSION_DENIED with reason OTHER_USER.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Its value, at most 32 KiB, without zero bytes.
+   *
+   * @generated from field: string value = 2;
+   */
+  value: string;
+
+  /**
+   * The request's idempotency key.
+   *
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.SetUserVariableRequest.
+ * Use `create(SetUserVariableRequestSchema)` to create a new message.
+ */
+export const SetUserVariableRequestSchema: GenMessage<SetUserVariableRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_user_service, 1);
+
+/**
+ * SetUserVariableResponse brings the variable.
+ *
+ * @generated from message fairlead.session.v1.SetUserVariableResponse
+ */
+export type SetUserVariableResponse = Message<"fairlead.session.v1.SetUserVariableResponse"> & {
+  /**
+   * The variable, without its value.
+   *
+   * @generated from field: fairlead.session.v1.UserVariable variable = 1;
+   */
+  variable?: UserVariable | undefined;
+};
+
+/**
+ * Describes the message fairlead.session.v1.SetUserVariableResponse.
+ * Use `create(SetUserVariableResponseSchema)` to create a new message.
+ */
+export const SetUserVariableResponseSchema: GenMessage<SetUserVariableResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_user_service, 2);
+
+/**
+ * ListUserVariablesRequest asks for a page of variables.
+ *
+ * @generated from message fairlead.session.v1.ListUserVariablesRequest
+ */
+export type ListUserVariablesRequest = Message<"fairlead.session.v1.ListUserVariablesRequest"> & {
+  /**
+   * The user, as `users/{user}`: the caller.
+   *
+   * @generated from field: string parent = 1;
+   */
+  parent: string;
+
+  /**
+   * The most variables to return: 0 means 50; above 1000 means 1000.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the page before, for the same user.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.ListUserVariablesRequest.
+ * Use `create(ListUserVariablesRequestSchema)` to create a new message.
+ */
+export const ListUserVariablesRequestSchema: GenMessage<ListUserVariablesRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_user_service, 3);
+
+/**
+ * ListUserVariablesResponse is a page of variables.
+ *
+ * @generated from message fairlead.session.v1.ListUserVariablesResponse
+ */
+export type ListUserVariablesResponse = Message<"fairlead.session.v1.ListUserVariablesResponse"> & {
+  /**
+   * The variables, without values.
+   *
+   * @generated from field: repeated fairlead.session.v1.UserVariable variables = 1;
+   */
+  variables: UserVariable[];
+
+  /**
+   * Where the next page begins; empty on the last one.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.ListUserVariablesResponse.
+ * Use `create(ListUserVariablesResponseSchema)` to create a new message.
+ */
+export const ListUserVariablesResponseSchema: GenMessage<ListUserVariablesResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_user_service, 4);
+
+/**
+ * DeleteUserVariableRequest names the variable to delete.
+ *
+ * @generated from message fairlead.session.v1.DeleteUserVariableRequest
+ */
+export type DeleteUserVariableRequest = Message<"fairlead.session.v1.DeleteUserVariableRequest"> & {
+  /**
+   * The variable, as `users/{user}/variables/{variable}`. Another user's than the
+   * caller's is PERMISSION_DENIED with reason OTHER_USER.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The request's idempotency key.
+   *
+   * @generated from field: string request_id = 2;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.DeleteUserVariableRequest.
+ * Use `create(DeleteUserVariableRequestSchema)` to create a new message.
+ */
+export const DeleteUserVariableRequestSchema: GenMessage<DeleteUserVariableRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_user_service, 5);
+
+/**
+ * DeleteUserVariableResponse says that the variable is deleted.
+ *
+ * @generated from message fairlead.session.v1.DeleteUserVariableResponse
+ */
+export type DeleteUserVariableResponse = Message<"fairlead.session.v1.DeleteUserVariableResponse"> & {
+};
+
+/**
+ * Describes the message fairlead.session.v1.DeleteUserVariableResponse.
+ * Use `create(DeleteUserVariableResponseSchema)` to create a new message.
+ */
+export const DeleteUserVariableResponseSchema: GenMessage<DeleteUserVariableResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_user_service, 6);
 
 /**
  * DeleteUserStorageRequest names the storage to delete.
@@ -41,7 +237,7 @@ export type DeleteUserStorageRequest = Message<"fairlead.session.v1.DeleteUserSt
  * Use `create(DeleteUserStorageRequestSchema)` to create a new message.
  */
 export const DeleteUserStorageRequestSchema: GenMessage<DeleteUserStorageRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_user_service, 0);
+  messageDesc(file_fairlead_session_v1_user_service, 7);
 
 /**
  * DeleteUserStorageResponse says that the files are deleted, or will be.
@@ -56,7 +252,7 @@ export type DeleteUserStorageResponse = Message<"fairlead.session.v1.DeleteUserS
  * Use `create(DeleteUserStorageResponseSchema)` to create a new message.
  */
 export const DeleteUserStorageResponseSchema: GenMessage<DeleteUserStorageResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_user_service, 1);
+  messageDesc(file_fairlead_session_v1_user_service, 8);
 
 /**
  * UserService looks after what belongs to users rather than to sessions.
@@ -76,6 +272,43 @@ export const UserService: GenService<{
     methodKind: "unary";
     input: typeof DeleteUserStorageRequestSchema;
     output: typeof DeleteUserStorageResponseSchema;
+  },
+  /**
+   * SetUserVariable sets a variable of the environment of the caller's commands, in
+   * all sessions, whatever node they are on. It holds for commands from the caller's
+   * next turn on. Its value is never answered, nor written to a log, an event or a
+   * span; commands can read and print it. A name that is reserved (PATH, HOME, LD_*,
+   * proxies and the like) is INVALID_ARGUMENT with reason INVALID_REQUEST; more than
+   * 128 variables or 256 KiB of names and values together are RESOURCE_EXHAUSTED with
+   * reason TOO_MANY.
+   *
+   * @generated from rpc fairlead.session.v1.UserService.SetUserVariable
+   */
+  setUserVariable: {
+    methodKind: "unary";
+    input: typeof SetUserVariableRequestSchema;
+    output: typeof SetUserVariableResponseSchema;
+  },
+  /**
+   * ListUserVariables lists the caller's variables, without values, by name.
+   *
+   * @generated from rpc fairlead.session.v1.UserService.ListUserVariables
+   */
+  listUserVariables: {
+    methodKind: "unary";
+    input: typeof ListUserVariablesRequestSchema;
+    output: typeof ListUserVariablesResponseSchema;
+  },
+  /**
+   * DeleteUserVariable deletes a variable of the caller's. One that there is not is
+   * NOT_FOUND with reason VARIABLE_NOT_FOUND.
+   *
+   * @generated from rpc fairlead.session.v1.UserService.DeleteUserVariable
+   */
+  deleteUserVariable: {
+    methodKind: "unary";
+    input: typeof DeleteUserVariableRequestSchema;
+    output: typeof DeleteUserVariableResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_fairlead_session_v1_user_service, 0);

@@ -51,7 +51,7 @@ func PlanSubmit(s store.Submit, st InboxState) (*Submission, error) {
 		return planAnswer(s, st)
 	case store.CommandCheckpoint, store.CommandRewind:
 		return planAwaited(s, st)
-	case store.CommandCompact, store.CommandRepository, store.CommandOperation:
+	case store.CommandCompact, store.CommandRepository, store.CommandOperation, store.CommandMove:
 		out := &Submission{}
 		out.put(st, s.Command)
 		return out, nil

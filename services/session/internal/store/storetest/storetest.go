@@ -53,6 +53,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"schedules", testSchedules},
 		{"webhooks", testWebhooks},
 		{"places", testPlaces},
+		{"variables", testVariables},
 		{"wakes", testWakes},
 		{"concurrency", testConcurrency},
 	} {

@@ -1,0 +1,112 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/internal/kit/variable"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// variableOf is the variable that a request of the caller's names. Nothing that it
+// says of one tells of its value.
+func variableOf(ctx context.Context, resource string) (store.Owner, string, error) {
+	parent, name, _ := strings.Cut(resource, "/variables/")
+	o, err := ownVariables(ctx, parent)
+	return o, name, err
+}
+
+// ownVariables refuses a user who is not the caller.
+func ownVariables(ctx context.Context, parent string) (store.Owner, error) {
+	o := store.Owner{Tenant: key(ctx, "").Tenant, User: user(ctx)}
+	if own := "users/" + o.User; parent != own {
+		return o, fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_OTHER_USER,
+			"You may see and set your own variables alone, which are "+own+"/variables.", apierr.Resource("fairlead.dev/UserVariable", parent, "another user's"))
+	}
+	return o, nil
+}
+
+// SetUserVariable sets a variable of the caller's.
+func (x *UserServer) SetUserVariable(ctx context.Context, r *sessionv1.SetUserVariableRequest) (*sessionv1.SetUserVariableResponse, error) {
+	o, name, err := variableOf(ctx, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := variable.Check(name, r.Value); err != nil {
+		return nil, apierr.New(codes.InvalidArgument, domain, apierr.ReasonInvalidRequest, err.Error()+".", apierr.Field("name", err.Error()))
+	}
+	v, err := x.s.Store.SetVariable(ctx, o, store.Variable{Name: name, Value: r.Value}, keepForADay(request("SetUserVariable", r.Name, r.RequestId, r)))
+	switch {
+	case errors.Is(err, store.ErrTooMany):
+		return nil, fail(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
+			fmt.Sprintf("A user may have %d variables, and %d bytes of names and values together. Delete one first.", store.MaxVariables, store.MaxVariableBytes),
+			apierr.Quota("users/"+o.User, "variables"))
+	case err != nil:
+		return nil, storeError(err, subject{requestID: r.RequestId})
+	}
+	return &sessionv1.SetUserVariableResponse{Variable: variableToProto(o, v)}, nil
+}
+
+// variableToProto leaves the value out.
+func variableToProto(o store.Owner, v store.Variable) *sessionv1.UserVariable {
+	out := &sessionv1.UserVariable{Name: "users/" + o.User + "/variables/" + v.Name}
+	if !v.Time.IsZero() { // it was deleted since
+		out.UpdateTime = timestamppb.New(v.Time)
+	}
+	return out
+}
+
+// ListUserVariables lists a page of the caller's variables.
+func (x *UserServer) ListUserVariables(ctx context.Context, r *sessionv1.ListUserVariablesRequest) (*sessionv1.ListUserVariablesResponse, error) {
+	o, err := ownVariables(ctx, r.Parent)
+	if err != nil {
+		return nil, err
+	}
+	scope := "ListUserVariables\x00" + o.Tenant + "\x00" + o.User
+	after := ""
+	if r.PageToken != "" {
+		if err := page.Decode(r.PageToken, scope, &after); err != nil {
+			return nil, storeError(err, subject{})
+		}
+	}
+	all, err := x.s.Store.Variables(ctx, o)
+	if err != nil {
+		return nil, storeError(err, subject{})
+	}
+	all = slices.DeleteFunc(all, func(v store.Variable) bool { return v.Name <= after })
+	resp := &sessionv1.ListUserVariablesResponse{}
+	if size := page.Size(r.PageSize, 50, 1000); len(all) > size {
+		all = all[:size]
+		resp.NextPageToken = page.Encode(scope, all[size-1].Name)
+	}
+	for _, v := range all {
+		resp.Variables = append(resp.Variables, variableToProto(o, v))
+	}
+	return resp, nil
+}
+
+// DeleteUserVariable deletes a variable of the caller's.
+func (x *UserServer) DeleteUserVariable(ctx context.Context, r *sessionv1.DeleteUserVariableRequest) (*sessionv1.DeleteUserVariableResponse, error) {
+	o, name, err := variableOf(ctx, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	err = x.s.Store.DeleteVariable(ctx, o, name, keepForADay(request("DeleteUserVariable", r.Name, r.RequestId, r)))
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_VARIABLE_NOT_FOUND,
+			"There is no variable "+r.Name+". List your variables to see which there are.", apierr.Resource("fairlead.dev/UserVariable", r.Name, "not found"))
+	}
+	if err != nil {
+		return nil, storeError(err, subject{requestID: r.RequestId})
+	}
+	return &sessionv1.DeleteUserVariableResponse{}, nil
+}

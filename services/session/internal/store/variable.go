@@ -1,0 +1,33 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// What one user may have.
+const (
+	MaxVariables     = 128
+	MaxVariableBytes = 256 << 10 // names and values together
+)
+
+// Owner is a user of a tenant's.
+type Owner struct{ Tenant, User string }
+
+// Variable is one of the environment of a user's commands. Value must not get into
+// answers, logs, events or spans.
+type Variable struct {
+	Name, Value string
+	Time        time.Time // when it was set, given by the store
+}
+
+// Variables keeps the variables of users. They belong to no session and to no node.
+type Variables interface {
+	// SetVariable sets a variable; ErrTooMany, ErrRequestIDReused. A request
+	// that was made before answers with the variable as it is now, if it still is.
+	SetVariable(ctx context.Context, o Owner, v Variable, r Request) (Variable, error)
+	// DeleteVariable deletes a variable; ErrNotFound, ErrRequestIDReused.
+	DeleteVariable(ctx context.Context, o Owner, name string, r Request) error
+	// Variables reads a user's variables with their values, by name.
+	Variables(ctx context.Context, o Owner) ([]Variable, error)
+}

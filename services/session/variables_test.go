@@ -1,0 +1,106 @@
+package session_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+)
+
+// lastWanted is what a workspace was last asked to be.
+func (p *peers) lastWanted() *sandboxv1.EnsureWorkspaceRequest {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wanted[len(p.wanted)-1]
+}
+
+func TestCommandsGetTheVariablesOfWhoeverActs(t *testing.T) {
+	f := start(t, hello)
+	users := sessionv1.NewUserServiceClient(f.conn)
+	ann := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "ann"})
+	bob := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "bob"})
+	for name, value := range map[string]string{"TOKEN": "of ann", "REGION": "north"} {
+		if _, err := users.SetUserVariable(ann, &sessionv1.SetUserVariableRequest{Name: "users/ann/variables/" + name, Value: value}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := f.session(ann, t)
+	f.turn(ann, t, s, "hello")
+	if d := cmp.Diff(map[string]string{"TOKEN": "of ann", "REGION": "north"}, f.peers.lastWanted().GetEnvironment().GetVariables()); d != "" {
+		t.Error(d)
+	}
+	f.turn(bob, t, s, "hello")
+	if e := f.peers.lastWanted().GetEnvironment(); e == nil || len(e.Variables) > 0 {
+		t.Errorf("bob's commands get %d variables", len(e.GetVariables()))
+	}
+	f.restart(t)
+	users = sessionv1.NewUserServiceClient(f.conn)
+	if _, err := users.DeleteUserVariable(ann, &sessionv1.DeleteUserVariableRequest{Name: "users/ann/variables/TOKEN"}); err != nil {
+		t.Fatal(err)
+	}
+	f.turn(ann, t, s, "hello")
+	if d := cmp.Diff(map[string]string{"REGION": "north"}, f.peers.lastWanted().GetEnvironment().GetVariables()); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestVariablesAreListedWithoutValuesAndByPages(t *testing.T) {
+	f := start(t, hello)
+	users := sessionv1.NewUserServiceClient(f.conn)
+	ctx := t.Context()
+	for _, name := range []string{"C", "A", "B"} {
+		set, err := users.SetUserVariable(ctx, &sessionv1.SetUserVariableRequest{Name: "users/default/variables/" + name, Value: "x"})
+		if err != nil || set.Variable.Name != "users/default/variables/"+name || set.Variable.UpdateTime == nil {
+			t.Fatalf("%v, %v", set, err)
+		}
+	}
+	var names []string
+	for token := ""; ; {
+		resp, err := users.ListUserVariables(ctx, &sessionv1.ListUserVariablesRequest{Parent: "users/default", PageSize: 2, PageToken: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range resp.Variables {
+			names = append(names, v.Name[len("users/default/variables/"):])
+		}
+		if token = resp.NextPageToken; token == "" {
+			break
+		}
+	}
+	if d := cmp.Diff([]string{"A", "B", "C"}, names); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestVariablesThatCannotBe(t *testing.T) {
+	f := start(t, hello)
+	users := sessionv1.NewUserServiceClient(f.conn)
+	for name, x := range map[string]struct {
+		variable, value string
+		want            codes.Code
+	}{
+		"another user's":     {"users/ann/variables/A", "x", codes.PermissionDenied},
+		"a reserved name":    {"users/default/variables/LD_PRELOAD", "x", codes.InvalidArgument},
+		"a proxy":            {"users/default/variables/https_proxy", "x", codes.InvalidArgument},
+		"no name":            {"users/default/variables/1A", "x", codes.InvalidArgument},
+		"a value with zeros": {"users/default/variables/A", "hidden\x00value", codes.InvalidArgument},
+	} {
+		_, err := users.SetUserVariable(t.Context(), &sessionv1.SetUserVariableRequest{Name: x.variable, Value: x.value})
+		if apierr.Code(err) != x.want {
+			t.Errorf("%s: %v, want %v", name, err, x.want)
+		}
+	}
+	_, err := users.DeleteUserVariable(t.Context(), &sessionv1.DeleteUserVariableRequest{Name: "users/default/variables/A"})
+	if apierr.Reason(err) != "VARIABLE_NOT_FOUND" {
+		t.Error(err)
+	}
+	_, err = users.ListUserVariables(t.Context(), &sessionv1.ListUserVariablesRequest{Parent: "users/ann"})
+	if apierr.Reason(err) != "OTHER_USER" {
+		t.Error(err)
+	}
+}
