@@ -29,7 +29,7 @@ func (s *Service) handlers(c Config, d Deps) map[store.JobKind]jobs.Handler {
 		all[store.JobRetain] = deletion.Retain(s.store, c.Retention, d.Log)
 	}
 	if s.nodes.Managed() {
-		all[store.JobExport], all[store.JobVacate] = s.work.Export, s.work.Vacate
+		all[store.JobExport], all[store.JobVacate], all[store.JobDrain] = s.work.Export, s.work.Vacate, s.work.Drain
 	}
 	return all
 }

@@ -165,6 +165,12 @@ func (f *fleet) refuses(t *testing.T, node, session string, generation int64) {
 func TestASessionOutlivesItsNodes(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t)
+	if r := f.call(t, http.MethodPut, "/v1/users/default/variables/REGION", `{"value":"`+secret+`"}`); r.code != http.StatusOK || strings.Contains(r.body, secret) {
+		t.Errorf("setting a variable: %d %s", r.code, r.body)
+	}
+	if r := f.call(t, http.MethodGet, "/v1/users/default/variables", ""); !strings.Contains(r.body, "users/default/variables/REGION") || strings.Contains(r.body, secret) {
+		t.Errorf("the variables are %d %s", r.code, r.body)
+	}
 	session := f.session(t, "coder")
 	last(t, f.turn(t, session, "keep this"), "COMPLETE")
 	f.exported(t, session, "1", 2) // one from before the change, one from the end
@@ -184,7 +190,7 @@ func TestASessionOutlivesItsNodes(t *testing.T) {
 	if event.field("workspaceMoved", "restoredTurn") == "" || event.field("workspaceMoved", "restoredTime") == "" {
 		t.Errorf("the move does not say what is lost: %s", event.data)
 	}
-	if got := end.field("turnFinished", "finalText"); !strings.Contains(got, "one") || !strings.Contains(got, "empty") || strings.Contains(got, "two") {
+	if got := end.field("turnFinished", "finalText"); !strings.Contains(got, "one") || !strings.Contains(got, "empty") || !strings.Contains(got, "region="+secret) || strings.Contains(got, "two") {
 		t.Errorf("after the move there is %q", got)
 	}
 	f.exported(t, session, "2", 1)
@@ -194,6 +200,17 @@ func TestASessionOutlivesItsNodes(t *testing.T) {
 
 	f.testCallUnderWay(t, session, second, first)
 	f.testDeletion(t, session, second)
+	f.quietAbout(t, secret)
+}
+
+// quietAbout checks that no process's log has a secret.
+func (f *fleet) quietAbout(t *testing.T, secret string) {
+	t.Helper()
+	for _, p := range f.processes {
+		if raw, err := os.ReadFile(p.log.Name()); err != nil || strings.Contains(string(raw), secret) {
+			t.Errorf("the log %s has the secret, or cannot be read: %v", p.log.Name(), err)
+		}
+	}
 }
 
 // testCallUnderWay loses the node while a command runs on it.
@@ -268,11 +285,28 @@ func TestAWorkspaceLeavesANodeThatIsDrained(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, "--workspace-export", "off") // leaving needs no earlier export
 	session := f.session(t, "coder")
-	last(t, f.turn(t, session, "keep this"), "COMPLETE")
-	first, second := f.home(t, session)
-	f.cli(t, "nodes", "drain", first)
-	until(t, "the replica knows of it", func() bool { return strings.Contains(f.cli(t, "nodes"), "yes") })
-	frames := f.turn(t, session, "look now")
+	first, second := "", ""
+	last(t, f.stream(t, http.MethodPost, "/v1/"+session+"/turns:stream", `{"text":"take your time"}`, func(e frame) bool {
+		if e.event == "tool_call.decision" && first == "" { // what has a turn is left to it
+			first, second = f.home(t, session)
+			f.cli(t, "nodes", "drain", first)
+			until(t, "the replica knows of it", func() bool { return strings.Contains(f.cli(t, "nodes"), "yes") })
+			if r := f.call(t, http.MethodPost, "/v1/"+session+"/turns", `{"text":"look now"}`); r.code != http.StatusOK {
+				t.Fatalf("queue a turn: %d %s", r.code, r.body)
+			}
+			if err := os.WriteFile(filepath.Join(f.dir(first, session), "workspace", "go"), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return true
+	}), "COMPLETE")
+	ends := 0
+	frames := f.stream(t, http.MethodGet, "/v1/"+session+"/events", "", func(e frame) bool {
+		if e.event == "turn.finished" {
+			ends++
+		}
+		return ends < 2
+	})
 	end := last(t, frames, "COMPLETE")
 	event := moved(t, frames)
 	if event.field("workspaceMoved", "cause") != "WORKSPACE_MOVE_CAUSE_PLANNED" || event.field("workspaceMoved", "toNode") != second {
@@ -286,5 +320,55 @@ func TestAWorkspaceLeavesANodeThatIsDrained(t *testing.T) {
 		if strings.HasPrefix(line, first) && (!strings.Contains(line, "READY") || !strings.Contains(line, " 0 ")) {
 			t.Errorf("the node that was drained stands so: %s", line)
 		}
+	}
+}
+
+func TestWorkspacesOfSessionsThatRestLeaveANodeThatIsDrained(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, "--workspace-export", "off")
+	var sessions []string
+	for range 7 { // more than move at the same time
+		s := f.session(t, "coder")
+		last(t, f.turn(t, s, "keep this"), "COMPLETE")
+		sessions = append(sessions, s)
+	}
+	first, second := f.home(t, sessions[0])
+	there := 0
+	for _, s := range sessions {
+		if exists(f.dir(first, s)) {
+			there++
+		}
+	}
+	f.cli(t, "nodes", "drain", first)
+	until(t, "all have left", func() bool { return strings.Contains(f.cli(t, "nodes"), first+"     READY  0 ") })
+	until(t, "all have arrived, and nothing is left", func() bool {
+		return !slices.ContainsFunc(sessions, func(s string) bool { return exists(f.dir(first, s)) || !exists(f.dir(second, s)) })
+	})
+	movedThere := 0
+	log := func(s string) string { return f.call(t, http.MethodGet, "/v1/"+s+"/events?page_size=1000", "").body }
+	until(t, "the logs tell of it", func() bool {
+		told := 0
+		for _, s := range sessions {
+			told += strings.Count(log(s), `"workspaceMoved"`)
+		}
+		return told >= there
+	})
+	for _, s := range sessions {
+		if text, err := os.ReadFile(filepath.Join(f.dir(second, s), "workspace", "kept")); string(text) != "one\n" {
+			t.Errorf("%s has %q, %v", s, text, err)
+		}
+		if text := log(s); strings.Contains(text, `"workspaceMoved"`) {
+			movedThere++
+			if !strings.Contains(text, "WORKSPACE_MOVE_CAUSE_PLANNED") || !strings.Contains(text, `"toNode":"`+second+`"`) {
+				t.Errorf("the log of %s says %s", s, text)
+			}
+		}
+	}
+	if movedThere != there || there == 0 {
+		t.Errorf("%d of %d workspaces on the node have moved", movedThere, there)
+	}
+	end := last(t, f.turn(t, sessions[0], "look now"), "COMPLETE")
+	if got := end.field("turnFinished", "finalText"); got != "one\ntwo" && got != "one\ntwo\n" {
+		t.Errorf("the next turn finds %q", got)
 	}
 }

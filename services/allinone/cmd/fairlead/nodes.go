@@ -14,7 +14,7 @@ import (
 // nodesCommand is for who operates several sandbox nodes.
 type nodesCommand struct {
 	List    listNodesCommand `cmd:"" default:"withargs" help:"Show how the nodes stand."`
-	Drain   drainCommand     `cmd:"" help:"Give a node no new workspaces, and move those that it has at their next turn."`
+	Drain   drainCommand     `cmd:"" help:"Give a node no new workspaces, and move those that it has."`
 	Undrain undrainCommand   `cmd:"" help:"Use a node again."`
 }
 
@@ -63,7 +63,7 @@ type drainCommand struct {
 
 // Run drains the node.
 func (c drainCommand) Run(ctx context.Context, s stdio) error {
-	return c.set(ctx, s, true, "is drained: workspaces leave it as their sessions' next turns begin")
+	return c.set(ctx, s, true, "is drained: workspaces leave it, those with a turn as the next one begins; 'fairlead nodes' counts what is left")
 }
 
 func (c drainCommand) set(ctx context.Context, s stdio, draining bool, said string) error {

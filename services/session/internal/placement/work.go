@@ -13,6 +13,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
@@ -26,6 +27,8 @@ const again = time.Minute
 type Store interface {
 	store.Places
 	PutJobs(ctx context.Context, jobs []store.Job) error
+	GetSession(ctx context.Context, k store.Key) (*sessionv1.Session, error)
+	Submit(ctx context.Context, s store.Submit) (store.Answer, error)
 }
 
 // Work does the jobs that belong to places.

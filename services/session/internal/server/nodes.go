@@ -69,6 +69,11 @@ func (n *nodeService) DrainNode(ctx context.Context, r *sessionv1.DrainNodeReque
 	if err := n.s.Store.SetDraining(ctx, r.Node, r.Draining); err != nil {
 		return nil, storeError(err, subject{})
 	}
+	if r.Draining {
+		if err := n.s.Store.PutJobs(ctx, []store.Job{placement.DrainJob(r.Node)}); err != nil {
+			return nil, storeError(err, subject{})
+		}
+	}
 	n.s.Log.InfoContext(ctx, "a sandbox node is drained, or is not any more", "node", r.Node, "draining", r.Draining)
 	return &sessionv1.DrainNodeResponse{}, nil
 }

@@ -47,6 +47,8 @@ func (w *Worker) take(ctx context.Context, c store.Command) error {
 		return w.takeRepository(ctx, c)
 	case store.CommandOperation:
 		return w.takeOperation(ctx, c)
+	case store.CommandMove:
+		return w.takeMove(ctx, c)
 	case store.CommandCheckpoint:
 		return w.takeCheckpoint(ctx, c)
 	case store.CommandRewind:

@@ -87,13 +87,7 @@ func (w *Worker) handOver(ctx, parent context.Context, p store.Place) (bool, err
 		if err := w.ensureWorkspace(ctx, w.callRef(call)); err != nil { // it may have been meant to be made just now
 			return err
 		}
-		_, err := w.deps.Snapshots.CreateSnapshot(ctx, &sandboxv1.CreateSnapshotRequest{
-			Call: w.callRef(fmt.Sprintf("%s.%d", call, w.lease.Epoch)), Description: "before the workspace leaves its node",
-		})
-		if err == nil {
-			_, err = w.deps.Snapshots.ExportSnapshots(ctx, &sandboxv1.ExportSnapshotsRequest{Call: w.callRef(call)})
-		}
-		return err
+		return w.takeAlong(ctx, p)
 	})
 	if ctx.Err() != nil {
 		return false, nil //nolint:nilerr // the loop sees why

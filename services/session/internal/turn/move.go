@@ -1,0 +1,93 @@
+package turn
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/placement"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// takeMove brings the workspace of a session that rests to another node, for its own
+// is drained. A turn does that itself. What fails is left as it is: somebody asks
+// again, or the next turn does it.
+func (w *Worker) takeMove(ctx context.Context, c store.Command) error {
+	var from placement.Move
+	if err := json.Unmarshal(c.Body, &from); err != nil {
+		return fmt.Errorf("read what a workspace is to leave: %w", err)
+	}
+	p, done := w.where(), store.Write{Consume: []int64{c.ID}}
+	arriving := p.Restore && p.Generation == from.Generation+1 // a holder before this one came so far
+	if w.active != nil || !w.deps.Nodes.Managed() || !arriving && (p.Restore || p.Node != from.Node || p.Generation != from.Generation) {
+		return w.log.Append(ctx, done)
+	}
+	if !arriving {
+		left, err := w.leaveAtRest(ctx, p) // that the node is drained, this replica may not have heard yet
+		if err != nil || !left {
+			return w.moveFailed(ctx, c, from, err)
+		}
+		p = w.where()
+	}
+	found, err := w.fetch(ctx, p)
+	if err != nil {
+		return w.moveFailed(ctx, c, from, err)
+	}
+	p.Restore = false
+	done.Place = &p
+	done.Events = []*sessionv1.Event{{Body: &sessionv1.Event_WorkspaceMoved{WorkspaceMoved: &sessionv1.WorkspaceMoved{
+		FromNode: from.Node, ToNode: p.Node, Generation: p.Generation, Empty: found == nil, Cause: sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_PLANNED,
+		Message: "The workspace is on another machine now, with all its files. Commands in the background have ended, and the home directory and /tmp are empty.",
+	}}}}
+	w.place.Store(&p)
+	return w.log.Commit(ctx, done)
+}
+
+// leaveAtRest exports the workspace and commits that it is somewhere else, if there is
+// anywhere to go.
+func (w *Worker) leaveAtRest(ctx context.Context, was store.Place) (bool, error) {
+	to := w.deps.Nodes.Choose(w.lease.Key, was.Node)
+	if to == "" {
+		return false, nil
+	}
+	err := w.takeAlong(ctx, was)
+	if err != nil && apierr.Reason(err) != "WORKSPACE_NOT_FOUND" { // one that was never made has nothing
+		return false, err
+	}
+	p := store.Place{Node: to, Generation: was.Generation + 1, Restore: true, Export: was.Export}
+	err = w.log.Commit(ctx, store.Write{Place: &p, Jobs: []store.Job{placement.VacateJob(w.lease.Key, was)}})
+	if err != nil {
+		return false, err
+	}
+	w.deps.Log.InfoContext(ctx, "the workspace of a session that rests moves to another node", "session", w.lease.Session, "from", was.Node, "to", to, "generation", p.Generation)
+	w.place.Store(&p)
+	return true, nil
+}
+
+// takeAlong puts the workspace as it is into the object store.
+func (w *Worker) takeAlong(ctx context.Context, p store.Place) error {
+	call := fmt.Sprintf("%s.leave.%d", w.lease.Session, p.Generation)
+	return patiently(ctx, func() error {
+		_, err := w.deps.Snapshots.CreateSnapshot(ctx, &sandboxv1.CreateSnapshotRequest{
+			Call: w.callRef(fmt.Sprintf("%s.%d", call, w.lease.Epoch)), Description: "before the workspace leaves its node",
+		})
+		if err == nil {
+			_, err = w.deps.Snapshots.ExportSnapshots(ctx, &sandboxv1.ExportSnapshotsRequest{Call: w.callRef(call)})
+		}
+		return err
+	})
+}
+
+// moveFailed gives up for now.
+func (w *Worker) moveFailed(ctx context.Context, c store.Command, from placement.Move, err error) error {
+	if ctx.Err() != nil || w.log.Err() != nil {
+		return fmt.Errorf("move the workspace of session %s: %w", w.lease.Session, context.Cause(ctx))
+	}
+	if err != nil {
+		w.deps.Log.WarnContext(ctx, "the workspace cannot leave its node, which is drained", "session", w.lease.Session, "node", from.Node, "error", err)
+	}
+	return w.log.Append(ctx, store.Write{Consume: []int64{c.ID}})
+}
