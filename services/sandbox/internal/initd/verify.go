@@ -20,7 +20,7 @@ import (
 // is asked: rules of a network may come into force a while after a sandbox begins.
 const (
 	reachTimeout = time.Second
-	reachTries   = 20
+	reachTries   = 10
 	reachPause   = 500 * time.Millisecond
 )
 
