@@ -52,7 +52,7 @@ type Config struct {
 	StopGrace              time.Duration `key:"stop-grace" help:"how long a running step may take to end when the program is told to stop, before it is broken off and handed over; it also ends with three quarters of grace"`
 	MaxSessions            int           `key:"max-sessions" help:"the most sessions that a replica works on at the same time"`
 	MaxSessionsPerTenant   int           `key:"max-sessions-per-tenant" help:"the most of them of one tenant; 0: as many as max-sessions"`
-	MaxClaims              int           `key:"max-claims" help:"how often a turn may be taken up without getting further before it ends FAILED with CRASH_LOOP; a replica gives one turn at a time its last try"`
+	MaxClaims              int           `key:"max-claims" help:"how often a turn is tried, each time by a new claim, without a new committed step; the next claim only ends it, FAILED with CRASH_LOOP; a replica gives one turn at a time its last try"`
 	JobConcurrency         int           `key:"job-concurrency" help:"the most jobs beside the turns that a replica does at the same time: deletions, folding, indexing, schedules, webhooks"`
 	JobTimeout             time.Duration `key:"job-timeout" help:"the most time of one try of a job; another replica takes over one and a half times later"`
 	FoldAfter              time.Duration `key:"fold-after" help:"how long after a turn's end its deltas are merged into whole blocks; long enough for clients that were cut off to come back and go on in the middle of one"`

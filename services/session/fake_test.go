@@ -166,8 +166,8 @@ func (p *peers) ListTools(context.Context, *toolsv1.ListToolsRequest) (*toolsv1.
 	if err := p.away("ListTools"); err != nil {
 		return nil, err
 	}
-	resp := &toolsv1.ListToolsResponse{}
-	for _, name := range []string{"Background", "Bash", "Block", "Broken", "Fail", "Read", "TodoWrite", "Write"} {
+	resp := &toolsv1.ListToolsResponse{Tools: []*toolsv1.Tool{{Name: "tools/Huge", Description: strings.Repeat("word ", 800)}}}
+	for _, name := range []string{"Background", "Bash", "Block", "Broken", "Fail", "Long", "Read", "TodoWrite", "Write"} {
 		resp.Tools = append(resp.Tools, &toolsv1.Tool{Name: "tools/" + name, Description: name, Parallel: name == "Read" || name == "Block", ReadOnly: name == "Read"})
 	}
 	return resp, nil
@@ -246,6 +246,9 @@ func digest(r *toolsv1.CallToolRequest) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// longResult is what the tool Long brings.
+var longResult = "begin " + strings.Repeat("line of output ", 8000) + "end"
+
 // CallTool: Write asks, Block runs until it is cancelled, Broken fails as
 // often as `broken` says, Fail fails, TodoWrite is delegated, all others answer at once.
 func (p *peers) CallTool(r *toolsv1.CallToolRequest, stream grpc.ServerStreamingServer[toolsv1.CallToolResponse]) error {
@@ -320,6 +323,8 @@ func (p *peers) execute(r *toolsv1.CallToolRequest, stream grpc.ServerStreamingS
 		p.blocked <- id
 		<-ctx.Done()
 		return stream.Context().Err()
+	case "Long":
+		return stream.Send(result(p.finish(id, toolsv1.CallOutcome_CALL_OUTCOME_OK, longResult)))
 	case "Background":
 		p.finish(id, toolsv1.CallOutcome_CALL_OUTCOME_OK, "It runs on.").Operation = "operations/" + id
 		return stream.Send(result(p.results[id]))

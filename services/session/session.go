@@ -38,6 +38,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/postgres"
 	"github.com/fairlead/fairlead/services/session/internal/store/sqlite"
 	"github.com/fairlead/fairlead/services/session/internal/turn"
+	"github.com/fairlead/fairlead/services/session/internal/view"
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
 )
 
@@ -150,7 +151,8 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metric
 	s.server = server.New(server.Config{
 		Store: s.store, Hub: followers, Agents: agents, Calls: calls, Workspaces: workspaces, Nodes: s.nodes, Log: d.Log, Version: d.Version,
 		Repositories: repositories, RepositoryBranch: c.RepositoryBranch,
-		Try:    s.jobs.Try,
+		Try:           s.jobs.Try,
+		ContextTokens: s.contextTokens, Tools: toolsv1.NewToolServiceClient(d.Tools),
 		Models: s.models.Names(), DefaultModel: s.models.Default().Name, Limits: limits, IdleProgress: c.StreamProgressInterval,
 		Budgets: c.Budgets, Checkpoints: c.Checkpoints,
 		Webhooks: c.Webhooks, ImportMaxBytes: int64(c.ImportMaxBytes),
@@ -188,16 +190,30 @@ func (s *Service) resolve(name string) (turn.Resolved, error) {
 	}, nil
 }
 
-// checkModels refuses agents whose model is not configured: an error at start,
-// not at the first turn.
+// contextTokens is the context of a model; 0 where it is not known.
+func (s *Service) contextTokens(name string) int64 {
+	r, err := s.resolve(name)
+	if err != nil {
+		return 0 // the turn will say so
+	}
+	return r.ContextTokens
+}
+
+// checkModels refuses agents whose model is not configured, or whose prompt is
+// too long for it: an error at start, not at the first turn.
 func checkModels(agents *agent.Set, models *catalog.Catalog) error {
 	var faults []error
 	for _, a := range agents.All() {
-		if a.Spec.Model == "" {
-			continue
+		e := models.Default()
+		if a.Spec.Model != "" {
+			var err error
+			if e, err = models.Resolve(a.Spec.Model); err != nil {
+				faults = append(faults, fmt.Errorf("agent %q: %w", a.ID, err))
+				continue
+			}
 		}
-		if _, err := models.Resolve(a.Spec.Model); err != nil {
-			faults = append(faults, fmt.Errorf("agent %q: %w", a.ID, err))
+		if n := view.TextTokens(a.Spec.Prompt); e.ContextTokens > 0 && n > view.MostFixed(e.ContextTokens) {
+			faults = append(faults, fmt.Errorf("agent %q: prompt: about %d tokens; the context of its model %s has %d: shorten it, or choose a model with a larger context", a.ID, n, e.Name, e.ContextTokens))
 		}
 	}
 	return errors.Join(faults...)

@@ -45,6 +45,10 @@ type Config struct {
 	Nodes   *placement.Nodes
 	Log     *slog.Logger
 	Version string
+	// Tools tells how large agents' tools are.
+	Tools toolsv1.ToolServiceClient
+	// ContextTokens is the longest conversation of a model, in tokens; 0: not known.
+	ContextTokens func(model string) int64
 	// Models lists the configured models; DefaultModel is the default agent's.
 	Models       []string
 	DefaultModel string
@@ -68,6 +72,7 @@ type Server struct {
 	Config
 	revisions sync.Map       // tenant + revision that the store has
 	streams   sync.WaitGroup // goroutines of Converse
+	toolSizes toolSizes
 }
 
 // New makes a server.

@@ -88,6 +88,9 @@ func (s *Server) acceptFrom(ctx context.Context, method, schedule string, r *ses
 	if err := checkClientTools(spec, r); err != nil {
 		return nil, err
 	}
+	if err := s.checkFits(ctx, k, session, spec, r); err != nil {
+		return nil, err
+	}
 	limits, err := s.limits(spec, r.Limits, s.Budgets.For(k.Tenant).Turn)
 	if err != nil {
 		return nil, err

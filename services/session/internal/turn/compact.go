@@ -98,7 +98,12 @@ func (w *Worker) room(r Resolved) int64 {
 	if r.ContextTokens == 0 || w.deps.Compaction.At == 0 {
 		return 0
 	}
-	return min(r.ContextTokens*int64(w.deps.Compaction.At)/100, r.ContextTokens-min(r.MaxOutputTokens, r.ContextTokens/2))
+	return min(r.ContextTokens*int64(w.deps.Compaction.At)/100, w.fits(r))
+}
+
+// fits is how many tokens the view may have beside the model's longest answer.
+func (w *Worker) fits(r Resolved) int64 {
+	return r.ContextTokens - min(r.MaxOutputTokens, r.ContextTokens/2)
 }
 
 // compactIfFull shortens the view before a step when it has outgrown its part
@@ -118,11 +123,12 @@ func (w *Worker) compactIfFull(ctx, parent context.Context, r Resolved, tools []
 	}
 	target := max(room-overhead, room/4)
 	older, _ := view.Split(w.path, target/keepPart)
-	if view.Tokens(older) < target/10 {
-		return nil // there is next to nothing to win
+	cut := view.Tokens(older) < target/10 // there is next to nothing to summarize
+	if cut && before <= w.fits(r) {
+		return nil
 	}
 	_, err := w.compact(ctx, parent, r, shortening{
-		trigger: triggerAutomatic, callID: w.compactCallID(), keep: target / keepPart, target: target, before: before,
+		trigger: triggerAutomatic, callID: w.compactCallID(), keep: target / keepPart, target: target, before: before, cut: cut,
 	})
 	return err
 }
@@ -250,7 +256,7 @@ func (w *Worker) whole() []*sessionv1.Message {
 
 // cutText stands for what was cut: the summary that was there before, if any.
 func (w *Worker) cutText(older []*sessionv1.Message, target int64) string {
-	const note = "Note by the session: earlier messages of this conversation were left out, for it had become too long."
+	const note = "Note by the session: parts of this conversation were left out, for it had become too long. The session's log has all of it."
 	if len(older) > 0 && older[0].Compaction != nil {
 		if before := w.textOf(older[0]); view.TextTokens(before) <= target/2 {
 			return before

@@ -88,7 +88,7 @@ func (w *Worker) fail(ctx context.Context, write store.Write, reason sessionv1.E
 
 func (w *Worker) finishCrashLoop(ctx context.Context) error {
 	return w.fail(ctx, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_CRASH_LOOP, fmt.Sprintf(
-		"The turn was taken up %d times without getting any further. Look at the server's log for what stops it, then send the message again.", w.claims))
+		"The turn was tried %d times, each time by a worker that took it up, without a new committed step. Look at the server's log for what stops it, then send the message again.", w.claims-1))
 }
 
 // stop ends the turn because it was interrupted or its time is up.

@@ -86,7 +86,8 @@ type Deps struct {
 	Compaction  Compaction
 	// Checkpoints are the operator's wishes.
 	Checkpoints Checkpoints
-	// MaxClaims is how often a turn may be taken up without a new committed step.
+	// MaxClaims is how often a turn is tried without a new committed step: the next
+	// claim ends it.
 	MaxClaims int
 }
 

@@ -6,7 +6,7 @@ import (
 
 const (
 	firstBlockBytes = 64 << 10 // what blocks are cut to first
-	leastBlockBytes = 256      // and at last
+	leastBlockBytes = 64       // and at last
 )
 
 // Split divides a conversation's view for a summary: older is what the summary

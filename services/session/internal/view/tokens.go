@@ -12,6 +12,14 @@ const (
 	perImage   = 1600 // an image of ordinary size
 )
 
+// leastView is what a view has at least, in tokens: a message cut short, and room
+// for an answer.
+const leastView = 128
+
+// MostFixed is how many tokens a prompt and tools may have in a context, so that
+// there is room for a conversation, however short.
+func MostFixed(context int64) int64 { return context - min(leastView, context/2) }
+
 // Tokens estimates the tokens of messages. It errs on the side of too many.
 func Tokens(ms []*sessionv1.Message) (n int64) {
 	for _, m := range ms {

@@ -110,12 +110,16 @@ func cutContent(c *commonv1.Content, most int) {
 	}
 }
 
-// cutMiddle keeps the beginning and the end of s, in about most bytes.
+// cutMiddle keeps the beginning and the end of s, in about most bytes, and says
+// how much is missing between them and who has it.
 func cutMiddle(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
-	mark := fmt.Sprintf("\n[… about %d bytes left out …]\n", len(s)-most)
+	mark := fmt.Sprintf("\n[… about %d of %d bytes left out here, for the model's context is full; the session's log has all of it …]\n", len(s)-most, len(s))
+	if len(mark) > most/2 {
+		mark = fmt.Sprintf("[… %d bytes left out …]", len(s)-most)
+	}
 	half := max(0, (most-len(mark))/2)
 	head, tail := half, len(s)-half
 	for head > 0 && !utf8.RuneStart(s[head]) {

@@ -77,9 +77,11 @@ const (
 	ErrorReason_ERROR_REASON_MODEL_UNAVAILABLE ErrorReason = 36
 	// The model refused to answer.
 	ErrorReason_ERROR_REASON_MODEL_REFUSAL ErrorReason = 37
-	// The conversation is longer than the model's context.
+	// The agent's prompt and tools leave no room in the model's context: said when a
+	// turn is sent where that is known (INVALID_ARGUMENT), and else by the turn.
 	ErrorReason_ERROR_REASON_CONTEXT_FULL ErrorReason = 38
-	// The turn was taken up again and again without getting any further.
+	// The turn was tried, each time by a new claim, as often as it may (max-claims)
+	// without a new committed step; the next claim ended it.
 	ErrorReason_ERROR_REASON_CRASH_LOOP ErrorReason = 39
 	// Something in Fairlead failed.
 	ErrorReason_ERROR_REASON_INTERNAL ErrorReason = 40

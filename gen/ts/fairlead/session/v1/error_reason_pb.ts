@@ -195,14 +195,16 @@ export enum ErrorReason {
   MODEL_REFUSAL = 37,
 
   /**
-   * The conversation is longer than the model's context.
+   * The agent's prompt and tools leave no room in the model's context: said when a
+   * turn is sent where that is known (INVALID_ARGUMENT), and else by the turn.
    *
    * @generated from enum value: ERROR_REASON_CONTEXT_FULL = 38;
    */
   CONTEXT_FULL = 38,
 
   /**
-   * The turn was taken up again and again without getting any further.
+   * The turn was tried, each time by a new claim, as often as it may (max-claims)
+   * without a new committed step; the next claim ended it.
    *
    * @generated from enum value: ERROR_REASON_CRASH_LOOP = 39;
    */

@@ -1,0 +1,114 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/view"
+)
+
+// checkFits refuses a turn whose prompt and tools alone are longer than the
+// model's context: nothing could be cut to make room for its message.
+func (s *Server) checkFits(ctx context.Context, k store.Key, session *sessionv1.Session, spec agent.Spec, r *sessionv1.CreateTurnRequest) error {
+	most := s.ContextTokens(spec.Model)
+	if most == 0 {
+		return nil
+	}
+	fixed := view.TextTokens(spec.Prompt) + s.toolTokens(ctx, k.Tenant+"\x00"+session.Agent+"\x00"+session.AgentRevision, spec.Tools)
+	for _, t := range r.ClientTools {
+		fixed += sizeOfTool(t.Name, t.Description, t.InputSchema)
+	}
+	if fixed <= view.MostFixed(most) {
+		return nil
+	}
+	return fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_CONTEXT_FULL,
+		fmt.Sprintf("The agent's prompt and tools and the client's tools have about %d tokens; the model's context has %d. Use fewer or shorter tools, or an agent whose model has a larger context.", fixed, most),
+		apierr.Field("client_tools", "too long for the model's context, with the agent's prompt and tools"))
+}
+
+// sizeOfTool estimates what a tool takes of a model's context, in tokens.
+func sizeOfTool(name, description string, schema *structpb.Struct) int64 {
+	b, err := protojson.Marshal(schema)
+	if err != nil {
+		return 0 // what cannot be written is not sent: the turn will say so
+	}
+	return view.TextTokens(name) + view.TextTokens(description) + view.TextTokens(string(b))
+}
+
+const (
+	// toolSizesFor is how long the size of an agent's tools is believed.
+	toolSizesFor = time.Minute
+	// toolPatience bounds the wait for it: a turn is accepted without it, too.
+	toolPatience = 2 * time.Second
+	maxToolSizes = 1000
+)
+
+// toolSizes remembers how large agents' tools are.
+type toolSizes struct {
+	mu    sync.Mutex
+	known map[string]toolSize
+}
+
+type toolSize struct {
+	tokens int64
+	at     time.Time
+}
+
+// toolTokens estimates what an agent's tools take of a model's context, in tokens;
+// 0 where tools cannot be asked now. of names the agent's revision, and the tenant.
+func (s *Server) toolTokens(ctx context.Context, of string, names []string) int64 {
+	if len(names) == 0 {
+		return 0
+	}
+	c := &s.toolSizes
+	c.mu.Lock()
+	known, ok := c.known[of]
+	c.mu.Unlock()
+	if ok && time.Since(known.at) < toolSizesFor {
+		return known.tokens
+	}
+	tokens, err := s.askToolTokens(ctx, names)
+	if err != nil {
+		s.Log.WarnContext(ctx, "cannot ask how large the agent's tools are; the turn is accepted unseen", "error", err)
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil || len(c.known) >= maxToolSizes {
+		c.known = map[string]toolSize{}
+	}
+	c.known[of] = toolSize{tokens, time.Now()}
+	return tokens
+}
+
+func (s *Server) askToolTokens(ctx context.Context, names []string) (tokens int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, toolPatience)
+	defer cancel()
+	for token := ""; ; {
+		page, err := s.Tools.ListTools(ctx, &toolsv1.ListToolsRequest{PageSize: 1000, PageToken: token})
+		if err != nil {
+			return 0, err
+		}
+		for _, t := range page.Tools {
+			if name := strings.TrimPrefix(t.Name, "tools/"); slices.Contains(names, name) {
+				tokens += sizeOfTool(name, t.Description, t.InputSchema)
+			}
+		}
+		if token = page.NextPageToken; token == "" {
+			return tokens, nil
+		}
+	}
+}
