@@ -114,6 +114,8 @@ type needle struct {
 	text string // not empty; in lower case when fold is set
 	fold bool   // in either case, of ASCII letters
 	rare int    // the byte of text that is looked for first
+	next int    // the byte that is the rarest but for that one
+	twin *twin  // of these two; nil until it is wanted
 
 	tuned bool
 }
@@ -189,11 +191,17 @@ func (n *needle) tune(text []byte) {
 			n.rare = i
 		}
 	}
+	n.next, n.twin = 0, nil
+	for i := range len(n.text) {
+		if i != n.rare && (n.next == n.rare || often(i) < often(n.next)) {
+			n.next = i
+		}
+	}
 }
 
 // commonByte is how close the places of the byte that is looked for may lie on the
-// average before it is no help any more.
-const commonByte = 8
+// average before it is better to look for two at once.
+const commonByte = 256
 
 // index is where the needle is first in a text; -1 when it is not.
 func (n *needle) index(text []byte) int {
@@ -211,13 +219,24 @@ func (n *needle) index(text []byte) int {
 		}
 		at += i + 1
 		if tries >= 8 && tries*commonByte > at {
-			if i := bytes.Index(text[start+1:], []byte(n.text)); i >= 0 {
+			if i := n.both().index(text[start+1:], n.text); i >= 0 {
 				return start + 1 + i
 			}
 			return -1
 		}
 	}
 	return -1
+}
+
+// both looks for the two rarest bytes at once. Of one byte, it is that twice.
+func (n *needle) both() *twin {
+	if n.next == n.rare && len(n.text) > 1 { // nothing is known of their number
+		n.next = (n.rare + len(n.text) - 1) % len(n.text)
+	}
+	if n.twin == nil {
+		n.twin = newTwin(n.text, n.rare, n.next)
+	}
+	return n.twin
 }
 
 func (n *needle) indexFold(text []byte) int {
