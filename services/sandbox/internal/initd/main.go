@@ -18,9 +18,7 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -83,24 +81,6 @@ func run() error {
 		return err
 	}
 	return s.serve()
-}
-
-// withstandSignals has no signal from inside end it. The kernel keeps a first
-// process from signals that nobody handles, but not while one of several threads
-// has them blocked, as happens at every fork.
-func withstandSignals() error {
-	signal.Notify(make(chan os.Signal, 1)) // unheard, but caught
-	// Those that Go leaves to C libraries. A command inherits that they are ignored;
-	// its library sets its own handler when it uses one of them.
-	type action struct{ handler, flags, restorer, mask uint64 }
-	const ignore = 1
-	for n := uintptr(32); n <= 34; n++ {
-		a := action{handler: ignore}
-		if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, n, uintptr(unsafe.Pointer(&a)), 0, 8, 0, 0); e != 0 { //nolint:gosec // the kernel takes a pointer
-			return fmt.Errorf("ignore signal %d: %w", n, e)
-		}
-	}
-	return nil
 }
 
 // send tells the service something.

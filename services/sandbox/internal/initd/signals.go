@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// lastSignal is the highest number of a signal.
+const lastSignal = 64
+
+// Flags of an action.
+const (
+	onStack  = 0x08000000 // Go's stacks have no room for it
+	restart  = 0x10000000
+	restorer = 0x04000000
+)
+
+// withstandSignals has no signal from inside end it. The kernel keeps a first
+// process from signals that nobody handles, but not while one of several threads
+// has them blocked, as happens at every fork. So all are caught, past the package
+// signal: it goes back and forth between threads for each, some milliseconds in
+// all.
+func withstandSignals() error {
+	// Those by which the processor tells of init's own faults are Go's to handle: only
+	// those that somebody sent are to be unheard.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGILL, unix.SIGTRAP, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV)
+	all := ^uint64(0)
+	catch := action{handler: handler(), flags: onStack | restart | restorer, restorer: returner(), mask: all}
+	for n := unix.Signal(1); n <= lastSignal; n++ {
+		a := catch
+		switch n {
+		case unix.SIGKILL, unix.SIGSTOP: // nobody can
+			continue
+		case unix.SIGILL, unix.SIGTRAP, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV:
+			continue
+		case unix.SIGURG, unix.SIGPROF: // Go's own; it takes no harm by them
+			continue
+		case 32, 33, 34:
+			// Go leaves them to C libraries. A command inherits that they are ignored; its
+			// library sets its own handler when it uses one of them.
+			a = action{handler: ignore}
+		}
+		if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(n), uintptr(unsafe.Pointer(&a)), 0, 8, 0, 0); e != 0 { //nolint:gosec // the kernel takes a pointer
+			return fmt.Errorf("catch signal %d: %w", n, e)
+		}
+	}
+	return nil
+}
+
+// action is the kernel's description of what is done about a signal.
+type action struct {
+	handler  uintptr
+	flags    uint64
+	restorer uintptr
+	mask     uint64
+}
+
+// ignore is the handler that stands for none.
+const ignore = 1
+
+// handler is the address of a signal handler that does nothing.
+func handler() uintptr
+
+// returner is the address of what a signal handler returns to.
+func returner() uintptr
