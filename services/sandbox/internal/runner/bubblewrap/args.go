@@ -74,7 +74,7 @@ func (m *maker) invoke(s box.Sandbox, f folders, socket *os.File) (_ *invocation
 	v.pass(socket) // the first is wire.FD
 	v.add("--unshare-all", "--unshare-user", "--unshare-cgroup", "--disable-userns", "--uid", insideID, "--gid", insideID,
 		"--hostname", "sandbox", "--cap-drop", "ALL", "--die-with-parent", "--as-pid-1", "--new-session", "--clearenv")
-	if err := v.root(m.layout); err != nil {
+	if err := v.root(m.layout, m.etc); err != nil {
 		return nil, err
 	}
 	v.writable(s.Limits, f)
@@ -94,23 +94,32 @@ func (m *maker) invoke(s box.Sandbox, f folders, socket *os.File) (_ *invocation
 	return v, nil
 }
 
-// root adds the curated, read-only part of the tree.
-func (v *invocation) root(l *rootfs.Layout) error {
+// root adds the curated, read-only part of the tree. The part below /etc is there
+// already, unless etc is nil.
+func (v *invocation) root(l *rootfs.Layout, etc *etc) error {
 	for _, b := range l.Binds {
-		v.add("--ro-bind", b.Source, b.Path)
+		if etc == nil || !below(b.Path) {
+			v.add("--ro-bind", b.Source, b.Path)
+		}
 	}
 	for _, x := range l.Links {
 		v.add("--symlink", x.Target, x.Path)
 	}
-	for _, f := range rootfs.MadeFiles {
-		number, err := v.data([]byte(f.Text))
+	if etc == nil {
+		if err := v.makeFiles(); err != nil {
+			return err
+		}
+	} else {
+		at, err := etc.path()
 		if err != nil {
 			return err
 		}
-		v.add("--perms", "0444", "--file", number, f.Path)
+		v.add("--ro-bind", at, etcPath)
 	}
 	for _, x := range l.Extra {
-		v.add("--ro-bind", x.Source, x.Path)
+		if etc == nil || !below(x.Path) {
+			v.add("--ro-bind", x.Source, x.Path)
+		}
 	}
 	v.add("--proc", "/proc", "--dev", "/dev")
 	for _, f := range l.MaskedFiles {
@@ -118,6 +127,18 @@ func (v *invocation) root(l *rootfs.Layout) error {
 	}
 	for _, f := range l.MaskedFolders {
 		v.add("--size", "4096", "--tmpfs", f, "--remount-ro", f)
+	}
+	return nil
+}
+
+// makeFiles adds the files of /etc that are made up.
+func (v *invocation) makeFiles() error {
+	for _, f := range rootfs.MadeFiles {
+		number, err := v.data([]byte(f.Text))
+		if err != nil {
+			return err
+		}
+		v.add("--perms", "0444", "--file", number, f.Path)
 	}
 	return nil
 }

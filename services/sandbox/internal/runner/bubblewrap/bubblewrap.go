@@ -62,6 +62,7 @@ type maker struct {
 	layout *rootfs.Layout
 	spawn  *spawner
 	stage  *stage // nil when all commands run as the service's own user
+	etc    *etc   // nil as well
 }
 
 // New finds bubblewrap. The runner must be closed, after its last command has
@@ -100,6 +101,7 @@ func newMaker(ctx context.Context, o Options) (*maker, error) {
 	m := &maker{path: path, image: image, layout: l, spawn: newSpawner()}
 	if o.OtherUsers {
 		if m.stage, err = newStage(m.spawn); err == nil {
+			m.etc = newETC(m.stage, l)
 			err = m.stage.showAll(l.Extra)
 		}
 	}

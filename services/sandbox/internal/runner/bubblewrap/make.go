@@ -21,9 +21,9 @@ type body struct {
 	spec    box.Sandbox
 	cmd     *exec.Cmd
 	init    int
-	unblock *os.File     // writing here lets init start
-	hide    func() error // the folders, which the sandbox has once init runs
-	bound   func() error // what only an init that runs can be given
+	unblock *os.File            // writing here lets init start
+	hide    func() <-chan error // the folders, which the sandbox has once init runs; tells when they are
+	bound   func() error        // what only an init that runs can be given
 }
 
 // Make implements warm.Maker.
@@ -47,7 +47,7 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 		return nil, fmt.Errorf("start bubblewrap: %w", err)
 	}
 	v.closeInherited()
-	made := &body{spec: b.Spec, cmd: cmd, hide: sync.OnceValue(f.hide)}
+	made := &body{spec: b.Spec, cmd: cmd, hide: later(f.hide)}
 	if made.init, err = v.identify(ctx); err != nil {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -64,7 +64,7 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 		if b.Spec.Owner == box.Self {
 			return nil // that takes root
 		}
-		return boundTerminals(held)
+		return boundTerminals(made.init, held)
 	})
 	made.unblock, v.unblock = v.unblock, nil
 	return made, nil
@@ -105,6 +105,15 @@ func (v *invocation) identify(ctx context.Context) (int, error) {
 	return info.Child, nil
 }
 
+// later is a function that is run once, beside its first caller.
+func later(f func() error) func() <-chan error {
+	return sync.OnceValue(func() <-chan error {
+		done := make(chan error, 1)
+		go func() { done <- f() }()
+		return done
+	})
+}
+
 // Init implements warm.Body.
 func (b *body) Init() int { return b.init }
 
@@ -119,7 +128,8 @@ func (b *body) Release() error {
 
 // Complete implements warm.Body.
 func (b *body) Complete() error {
-	return errors.Join(b.bound(), b.hide())
+	b.hide() // Wait waits for it
+	return b.bound()
 }
 
 // Kill implements warm.Body. Bubblewrap itself ends with init; one that waits to
@@ -129,5 +139,5 @@ func (b *body) Kill() { _ = b.cmd.Process.Kill() }
 // Wait implements warm.Body.
 func (b *body) Wait() error {
 	_ = b.cmd.Wait() // a sandbox that was killed ends with an error
-	return b.unblock.Close()
+	return errors.Join(<-b.hide(), b.unblock.Close())
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
@@ -34,39 +33,6 @@ func ownMounts(s box.Sandbox) ([]shown, error) {
 		mounts = append(mounts, shown{m, m.In(s.Workspace)})
 	}
 	return mounts, nil
-}
-
-// showMounts shows a sandbox's mounts with no more rights than it is to have: what
-// bubblewrap makes of them cannot give any back. On an error what was shown is
-// returned, too.
-func (g *stage) showMounts(s box.Sandbox, name string) ([]shown, error) {
-	all, err := s.MountList()
-	if err != nil {
-		return nil, err
-	}
-	mounts := make([]shown, 0, len(all))
-	for i, m := range all {
-		from, err := g.showMount(s, m, fmt.Sprintf("%s.mount.%d", name, i))
-		if err != nil {
-			return mounts, fmt.Errorf("mount %s: %w", m.Name, err)
-		}
-		mounts = append(mounts, shown{m, from})
-	}
-	return mounts, nil
-}
-
-func (g *stage) showMount(s box.Sandbox, m box.Mount, name string) (string, error) {
-	f, err := m.Open(s.Workspace)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = f.Close() }()
-	tree, err := bind.Clone(f, m.Options(s.Owner))
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = tree.Close() }()
-	return g.place(int(tree.Fd()), name, true)
 }
 
 // mounts adds what the sandbox shows besides. An alias of several parts lies in a

@@ -55,9 +55,9 @@ func (g *stage) mount() error {
 // show makes a host path visible under a name and returns where. The name must be
 // free.
 func (g *stage) show(path, name string) (string, error) {
-	tree, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
+	tree, err := clone(path)
 	if err != nil {
-		return "", &os.PathError{Op: "show", Path: path, Err: err}
+		return "", err
 	}
 	defer func() { _ = unix.Close(tree) }()
 	var st unix.Stat_t
@@ -92,13 +92,6 @@ func makePoint(at string, directory bool) error {
 	return f.Close()
 }
 
-// hide undoes show.
-func (g *stage) hide(at string) error {
-	return g.spawn.do(func() error {
-		return errors.Join(unix.Unmount(at, unix.MNT_DETACH), os.Remove(at))
-	})
-}
-
 // showAll makes the extra paths visible to bubblewrap as another user.
 func (g *stage) showAll(extra []rootfs.Bind) error {
 	for i := range extra {
@@ -111,68 +104,67 @@ func (g *stage) showAll(extra []rootfs.Bind) error {
 	return nil
 }
 
-// folders are the writable folders of a sandbox, as bubblewrap finds them.
-type folders struct {
-	workspace, home string
-	// tmp and shm are file systems of a size and of a number of files; empty where
-	// only the sandbox itself can make them, which knows no such number.
-	tmp, shm string
-	mounts   []shown
-	hide     func() error
+// frame is a place on the stage for all that one sandbox is shown. It goes at once,
+// for each unmount waits for every processor.
+type frame struct {
+	stage *stage
+	dir   string
 }
 
-// folders shows the writable folders of a sandbox, until it has them.
-func (m *maker) folders(s box.Sandbox) (folders, error) {
-	if s.Owner == box.Self {
-		mounts, err := ownMounts(s)
-		return folders{workspace: s.Workspace, home: s.Home, mounts: mounts, hide: func() error { return nil }}, err
-	}
-	if m.stage == nil {
-		return folders{}, errors.New("the runner was made for commands of the service's own user only")
-	}
-	name := strconv.FormatInt(m.stage.next.Add(1), 10)
-	var f folders
-	var places []string
-	f.hide = func() error {
-		var faults []error
-		for _, at := range places {
-			faults = append(faults, m.stage.hide(at))
+// piece is a mount to be put into a frame.
+type piece struct {
+	name string
+	tree int // a descriptor
+}
+
+// hang makes a frame with some mounts in it.
+func (g *stage) hang(pieces []piece) (*frame, error) {
+	f := &frame{g, filepath.Join(g.dir, strconv.FormatInt(g.next.Add(1), 10))}
+	return f, g.spawn.do(func() error {
+		if err := os.Mkdir(f.dir, 0o711); err != nil {
+			return err
 		}
-		return errors.Join(faults...)
-	}
-	for _, x := range []struct {
-		at   *string
-		show func() (string, error)
-	}{
-		{&f.workspace, func() (string, error) { return m.stage.show(s.Workspace, name+".workspace") }},
-		{&f.home, func() (string, error) { return m.stage.show(s.Home, name+".home") }},
-		{&f.tmp, func() (string, error) { return m.stage.scratch(name+".tmp", s.Limits.TmpBytes, s.Owner) }},
-		{&f.shm, func() (string, error) { return m.stage.scratch(name+".shm", s.Limits.ShmBytes, s.Owner) }},
-	} {
-		at, err := x.show()
-		if err != nil {
-			return folders{}, errors.Join(err, f.hide())
+		if err := unix.Mount("frame", f.dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0711,size=64k"); err != nil {
+			return errors.Join(&os.PathError{Op: "mount a frame", Path: f.dir, Err: err}, os.Remove(f.dir))
 		}
-		*x.at, places = at, append(places, at)
-	}
-	mounts, err := m.stage.showMounts(s, name)
-	for _, x := range mounts {
-		places = append(places, x.from)
-	}
+		for _, p := range pieces {
+			at := f.at(p.name)
+			err := os.Mkdir(at, 0o755)
+			if err == nil {
+				err = unix.MoveMount(p.tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
+			}
+			if err != nil {
+				return errors.Join(&os.PathError{Op: "show", Path: p.name, Err: err}, f.remove())
+			}
+		}
+		return nil
+	})
+}
+
+// at is where bubblewrap finds a piece.
+func (f *frame) at(name string) string { return filepath.Join(f.dir, name) }
+
+// remove undoes hang, on the spawner's thread.
+func (f *frame) remove() error {
+	return errors.Join(unix.Unmount(f.dir, unix.MNT_DETACH), os.Remove(f.dir))
+}
+
+// clone is a mount of a folder of the host, of which the caller has the descriptor.
+func clone(path string) (int, error) {
+	tree, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil {
-		return folders{}, errors.Join(err, f.hide())
+		return -1, &os.PathError{Op: "show", Path: path, Err: err}
 	}
-	f.mounts = mounts
-	return f, nil
+	return tree, nil
 }
 
-// scratch makes a file system in memory, of a size and with as many files as it has
-// room for with something in them, and returns where it is. What is in it counts for
-// the control group of who writes it.
-func (g *stage) scratch(name string, bytes int64, o box.Owner) (string, error) {
+// scratch is a file system in memory, of a size and with as many files as it has
+// room for with something in them. What is in it counts for the control group of who
+// writes it. The caller has its descriptor.
+func scratch(bytes int64, o box.Owner) (int, error) {
 	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {
-		return "", fmt.Errorf("make a file system in memory: %w", err)
+		return -1, fmt.Errorf("make a file system in memory: %w", err)
 	}
 	defer func() { _ = unix.Close(fs) }()
 	for _, x := range [][2]string{
@@ -180,16 +172,15 @@ func (g *stage) scratch(name string, bytes int64, o box.Owner) (string, error) {
 		{"uid", strconv.Itoa(o.UID)}, {"gid", strconv.Itoa(o.GID)},
 	} {
 		if err := unix.FsconfigSetString(fs, x[0], x[1]); err != nil {
-			return "", fmt.Errorf("set %s of a file system in memory to %s: %w", x[0], x[1], err)
+			return -1, fmt.Errorf("set %s of a file system in memory to %s: %w", x[0], x[1], err)
 		}
 	}
 	if err := unix.FsconfigCreate(fs); err != nil {
-		return "", fmt.Errorf("make a file system in memory: %w", err)
+		return -1, fmt.Errorf("make a file system in memory: %w", err)
 	}
 	mount, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
 	if err != nil {
-		return "", fmt.Errorf("mount a file system in memory: %w", err)
+		return -1, fmt.Errorf("mount a file system in memory: %w", err)
 	}
-	defer func() { _ = unix.Close(mount) }()
-	return g.place(mount, name, true)
+	return mount, nil
 }
