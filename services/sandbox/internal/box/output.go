@@ -71,7 +71,7 @@ func (e *Exec) keep(i int, from io.Reader, l Limits) {
 			return
 		}
 		if pace.quick(n) && n < keepSize/2 {
-			unix.Nanosleep(&bulkPause, nil)
+			_ = unix.Nanosleep(&bulkPause, nil)
 		}
 	}
 }
