@@ -44,8 +44,8 @@ type Kubernetes struct {
 	Unreachable    []string      `key:"unreachable" help:"addresses (IP:port) at which somebody answers and which no sandbox may reach, to tell that the cluster keeps its network policies; none takes the API server's"`
 }
 
-// Validate reports every fault of a driver that is chosen.
-func (k Kubernetes) Validate() error {
+// check reports every fault of a driver that is chosen. It is no Validate: the configuration would call that for every driver.
+func (k Kubernetes) check() error {
 	var faults []error
 	bad := func(wrong bool, format string, args ...any) {
 		if wrong {
@@ -65,7 +65,7 @@ func (k Kubernetes) Validate() error {
 
 // validateKubernetes reports what the driver cannot do.
 func (c Config) validateKubernetes() error {
-	faults := []error{c.Kubernetes.Validate()}
+	faults := []error{c.Kubernetes.check()}
 	if c.Level != LevelAuto {
 		faults = append(faults, fmt.Errorf("level: the driver `kubernetes` has one of its own, and cannot apply %q: leave it out", c.Level))
 	}
