@@ -246,7 +246,7 @@ func (d *Dispatcher) start(ctx context.Context, l store.Lease) {
 		}
 		d.mu.Unlock()
 		if err != nil {
-			d.failed(ctx, l, err)
+			d.failed(ctx, h, err)
 		}
 		// Wakes for events of another holder were ignored as long as this one was
 		// held; and of a commit whose answer was lost nothing was published.
@@ -259,8 +259,9 @@ func (d *Dispatcher) start(ctx context.Context, l store.Lease) {
 // failed ends a worker's lease. One that was asked to stop, or whose database was away, gives it back, so that
 // another replica goes on at once; none of this counts against the turn. So does one that met a newer version's
 // command, a little later. One that failed for another reason keeps
-// it until it expires: a pause before the next try.
-func (d *Dispatcher) failed(ctx context.Context, l store.Lease, err error) {
+// it until it expires: a pause before the next try. After as many tries as a turn has, its session is given up instead.
+func (d *Dispatcher) failed(ctx context.Context, h *holding, err error) {
+	l := h.lease
 	switch {
 	case errors.Is(err, store.ErrStaleEpoch) || errors.Is(context.Cause(ctx), store.ErrStaleEpoch):
 		d.log.InfoContext(ctx, "session is held by another now", "session", l.Session, "tenant", l.Tenant)
@@ -272,9 +273,21 @@ func (d *Dispatcher) failed(ctx context.Context, l store.Lease, err error) {
 	case errors.Is(err, turn.ErrUnknownCommand):
 		d.log.WarnContext(ctx, "the session is left to a newer version", "session", l.Session, "tenant", l.Tenant, "error", err)
 		d.leave(ctx, l)
+	case h.worker.Stuck():
+		d.log.ErrorContext(ctx, "worker failed again; what the session had to do is given up", "session", l.Session, "tenant", l.Tenant, "error", err)
+		if err := d.abandon(ctx, h); err != nil {
+			d.log.ErrorContext(ctx, "cannot give it up; the session is taken up again when its lease ends", "session", l.Session, "tenant", l.Tenant, "error", err)
+		}
 	default:
 		d.log.ErrorContext(ctx, "worker failed; the session is taken up again when its lease ends", "session", l.Session, "tenant", l.Tenant, "error", err)
 	}
+}
+
+// abandon gives a session up, but takes no longer for it than it is held.
+func (d *Dispatcher) abandon(ctx context.Context, h *holding) error {
+	ctx, cancel := context.WithTimeout(ctx, d.config.LeaseTTL)
+	defer cancel()
+	return h.worker.Abandon(ctx)
 }
 
 // leave gives a lease back after a while, in which this replica does not take it up again.

@@ -57,6 +57,9 @@ type Lease struct {
 	// wake up, and that nobody has noted since, by Fenced, that it is shut out
 	// everywhere.
 	FenceDue bool
+	// Claims is how often the session was claimed since it last got further, as in
+	// Snapshot, which may not be there to be read.
+	Claims int
 }
 
 // Request is the idempotency key of a mutation. Its scope is the tenant of the
@@ -238,6 +241,17 @@ type Write struct {
 	Jobs []Job
 }
 
+// Salvage is what is left of a session whose state cannot be worked with: nothing of
+// it needs a body that can be read.
+type Salvage struct {
+	LastSeq int64
+	// Turns have not ended, in the order of acceptance. Of one that cannot be read
+	// there is nothing but its name.
+	Turns    []*sessionv1.Turn
+	Commands []int64  // the ids of what is in the inbox
+	Pending  []string // the ids of calls that wait for an answer
+}
+
 // OnlyEvents tells whether the write brings events and nothing else, as one does
 // for each token.
 func (w *Write) OnlyEvents() bool {
@@ -372,6 +386,9 @@ type Store interface {
 	Claim(ctx context.Context, c Claim) ([]Lease, error)
 	// Load reads what a holder needs. ErrStaleEpoch.
 	Load(ctx context.Context, l Lease) (*Snapshot, error)
+	// Salvage reads what there is to be ended of a session whose state cannot be worked
+	// with. What it cannot read it leaves out. ErrStaleEpoch.
+	Salvage(ctx context.Context, l Lease) (*Salvage, error)
 	// LoadTurn reads one turn with what its loop keeps, such as one that is queued.
 	// ErrStaleEpoch, ErrNotFound.
 	LoadTurn(ctx context.Context, l Lease, id string) (*TurnRow, error)

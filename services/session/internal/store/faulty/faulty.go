@@ -36,6 +36,7 @@ const (
 	Load             Method = "Load"
 	LoadTurn         Method = "LoadTurn"
 	Fenced           Method = "Fenced"
+	Salvage          Method = "Salvage"
 	Inbox            Method = "Inbox"
 	Commit           Method = "Commit"
 	Balances         Method = "Balances"
@@ -337,6 +338,11 @@ func (s *Store) Load(ctx context.Context, l store.Lease) (*store.Snapshot, error
 // LoadTurn implements store.Store.
 func (s *Store) LoadTurn(ctx context.Context, l store.Lease, id string) (*store.TurnRow, error) {
 	return do(ctx, s, LoadTurn, func() (*store.TurnRow, error) { return s.inner.LoadTurn(ctx, l, id) })
+}
+
+// Salvage implements store.Store.
+func (s *Store) Salvage(ctx context.Context, l store.Lease) (*store.Salvage, error) {
+	return do(ctx, s, Salvage, func() (*store.Salvage, error) { return s.inner.Salvage(ctx, l) })
 }
 
 // Fenced implements store.Store.

@@ -58,7 +58,7 @@ func (s *Store) claim(ctx context.Context, c store.Claim) (leases []store.Lease,
 	}
 	err = s.write(ctx, "claim sessions", func(tx pgx.Tx) (err error) {
 		leases, err = collect(ctx, tx, func(r pgx.CollectableRow) (l store.Lease, err error) {
-			return l, r.Scan(&l.Tenant, &l.Session, &l.Epoch, &l.Suspect, &l.FenceDue)
+			return l, r.Scan(&l.Tenant, &l.Session, &l.Epoch, &l.Suspect, &l.FenceDue, &l.Claims)
 		}, claimQuery(c), args)
 		return err
 	})
@@ -95,9 +95,9 @@ func claimQuery(c store.Claim) string {
 				lease_until = clock_timestamp() + @ttl::interval,
 				fence_due = s.fence_due or s.lease_until is not null
 			from picked p where s.tenant = p.tenant and s.session = p.session
-			returning s.tenant, s.session, s.epoch, p.suspect, s.fence_due
+			returning s.tenant, s.session, s.epoch, p.suspect, s.fence_due, s.claims
 		), skipped as (
-			select tenant, session, 0::bigint, suspect, false from ranked r
+			select tenant, session, 0::bigint, suspect, false, 0 from ranked r
 			where (@tenant_limit = 0 or r.place + r.held <= @tenant_limit)
 				and not exists (select 1 from picked p where p.tenant = r.tenant and p.session = r.session)
 			limit 1

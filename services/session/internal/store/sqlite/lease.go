@@ -27,8 +27,8 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error)
 			if err := tx.QueryRowContext(ctx, `
 				update sessions set epoch = epoch + 1, claims = claims + 1, holder = ?, lease_until = ?,
 					fence_due = fence_due or lease_until is not null
-				where tenant = ? and session = ? returning epoch, fence_due`,
-				c.Replica, micros(now.Add(c.TTL)), l.Tenant, l.Session).Scan(&l.Epoch, &l.FenceDue); err != nil {
+				where tenant = ? and session = ? returning epoch, fence_due, claims`,
+				c.Replica, micros(now.Add(c.TTL)), l.Tenant, l.Session).Scan(&l.Epoch, &l.FenceDue, &l.Claims); err != nil {
 				return nil, err
 			}
 			leases = append(leases, l)

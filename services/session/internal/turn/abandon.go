@@ -1,0 +1,80 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// Stuck tells whether the session was claimed more often than it may be without getting
+// further. It is for after Run, whose error says what is in the way.
+func (w *Worker) Stuck() bool { return w.claims > w.deps.MaxClaims }
+
+// Abandon ends everything that the session has to do, and gives the lease back: for a
+// session that no worker can work on, because what is stored of it cannot be read, or
+// for whatever else happens each time. It needs nothing but what can be read: all
+// turns that have not ended end FAILED, for who came behind whom is in the state that may
+// be lost, and the inbox is emptied. The conversation stays as it is; calls without a
+// result get one if it can be read, so that the next turn finds it well-formed.
+func (w *Worker) Abandon(ctx context.Context) error {
+	left, err := w.deps.Store.Salvage(ctx, w.lease)
+	if err != nil {
+		return err
+	}
+	none := ""
+	write := store.Write{
+		Lease: w.lease, LastSeq: left.LastSeq, ActiveTurn: &none, StepCommitted: true,
+		Consume: left.Commands, Waited: left.Pending, FinishedTurns: len(left.Turns),
+	}
+	why := turnError(sessionv1.ErrorReason_ERROR_REASON_CRASH_LOOP, fmt.Sprintf(
+		"The session was taken up %d times, and each time it could not be worked on: what is stored of it may be damaged. Look at the server's log for what is in the way. "+
+			"Send the message again; if that ends in the same way, begin a new session.", w.claims))
+	for _, t := range left.Turns {
+		t.State, t.Error, t.EndTime = sessionv1.TurnState_TURN_STATE_FAILED, why, timestamppb.Now()
+		n := left.LastSeq + int64(len(write.Events)) + 1
+		write.Events = append(write.Events, &sessionv1.Event{FirstSeq: n, Seq: n, Turn: t.Name, Body: finishedBody(t)})
+		write.Turns = append(write.Turns, &store.TurnRow{ID: lastSegment(t.Name), Turn: t, Run: []byte("{}")})
+	}
+	w.answerDangling(ctx, &write)
+	errs, err := w.deps.Store.Commit(ctx, []store.Write{write})
+	if err == nil {
+		err = errs[0]
+	}
+	if err != nil {
+		return fmt.Errorf("end what session %s had to do: %w", w.lease.Session, err)
+	}
+	_, err = w.deps.Store.ReleaseIdle(ctx, w.lease)
+	return err
+}
+
+// answerDangling gives the calls of the last message a result, if it can be read and
+// its turn is one of those that end here.
+func (w *Worker) answerDangling(ctx context.Context, write *store.Write) {
+	path, err := w.deps.Store.ListMessages(ctx, w.lease.Key, "", "", 0)
+	if err != nil || len(path) == 0 {
+		return // nobody can read it: the next turn will say so
+	}
+	last := path[len(path)-1]
+	var blocks []*sessionv1.Block
+	for _, u := range toolUses(last) {
+		blocks = append(blocks, &sessionv1.Block{Kind: &sessionv1.Block_ToolResult{ToolResult: &sessionv1.ToolResult{
+			CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN,
+			Content: []*commonv1.Content{textContent("It is not known how the call ended; it may have taken effect. Check before you repeat it.")},
+		}}})
+	}
+	if len(blocks) == 0 {
+		return
+	}
+	m := &sessionv1.Message{
+		Name: w.name("messages", id.New()), Parent: last.Name, Role: sessionv1.Role_ROLE_USER, Blocks: blocks,
+		Turn: last.Turn, Step: last.Step, CreateTime: now(),
+	}
+	head := lastSegment(m.Name)
+	write.Messages, write.Head = []*sessionv1.Message{m}, &head
+}
