@@ -30,6 +30,7 @@ func TestConfigurationIsValidated(t *testing.T) {
 		{"a lease that cannot be kept", func(c *session.Config) { c.LeaseTTL = 999 * time.Millisecond }, "lease-ttl:"},
 		{"polling without a pause", func(c *session.Config) { c.PollInterval = 0 }, "poll-interval:"},
 		{"no sessions", func(c *session.Config) { c.MaxSessions = 0 }, "max-sessions:"},
+		{"no patience", func(c *session.Config) { c.PeerPatience = 0 }, "peer-patience:"},
 		{"no claims", func(c *session.Config) { c.MaxClaims = 0 }, "max-claims:"},
 		{"progress without a pause", func(c *session.Config) { c.StreamProgressInterval = 0 }, "stream-progress-interval:"},
 		{"a default agent that is not there", func(c *session.Config) { c.DefaultAgent = "nobody" }, "default-agent"},

@@ -22,7 +22,7 @@ import (
 const (
 	// maxParallelCalls bounds the calls of one step that run at the same time.
 	maxParallelCalls = 8
-	// cancelTimeout bounds the wait for a call to stop.
+	// cancelTimeout bounds one try to stop a call.
 	cancelTimeout = 15 * time.Second
 	// toolsBackoff is the wait before tools is tried again.
 	toolsBackoff = 500 * time.Millisecond
@@ -34,7 +34,7 @@ func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message, warm *
 	t := w.active
 	ctx, stop := w.untilLost(ctx)
 	defer stop()
-	if err := warm.wait(ctx); err != nil && ctx.Err() == nil {
+	if err := warm.wait(ctx, w.tellAway(ctx, "The workspace cannot be made now")); err != nil && ctx.Err() == nil {
 		return w.fail(parent, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
 			"The workspace could not be made: "+explain(err)+" "+workspaceAdvice(err))
 	}
@@ -324,22 +324,18 @@ func (c *caller) record(u *sessionv1.ToolUse, end ended, begun time.Time) error 
 	return c.w.log.Append(c.parent, write)
 }
 
-// cancel stops a call because the turn stops, and tells how the call ended. A replica of tools that dies meanwhile is no
-// reason not to know: another one tells.
+// cancel stops a call because the turn stops, and tells how the call ended. As long as no replica of tools can be asked it
+// is tried again: that nobody answers is no reason not to know. Only when the patience for that is at an end, the
+// session is set free with a call whose end is not known.
 func (c *caller) cancel(u *sessionv1.ToolUse) ended {
-	ctx, stop := context.WithTimeout(c.parent, cancelTimeout)
-	defer stop()
-	resp, err := c.w.deps.Calls.CancelCall(ctx, &toolsv1.CancelCallRequest{Call: c.w.callRef(u.CallId)})
-	for mayRepeat(status.Code(err)) && ctx.Err() == nil {
-		c.w.deps.Log.WarnContext(ctx, "a call could not be cancelled yet; will try again", "session", c.w.lease.Session, "call", u.CallId, "error", err)
-		again := time.NewTimer(toolsBackoff)
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			again.Stop()
-		}
-		resp, err = c.w.deps.Calls.CancelCall(ctx, &toolsv1.CancelCallRequest{Call: c.w.callRef(u.CallId)})
-	}
+	ctx := c.parent
+	var resp *toolsv1.CancelCallResponse
+	err := c.w.patiently(ctx, c.w.tellAway(ctx, "The turn is being stopped, and "+u.Tool+" cannot be asked to stop now"), func() (err error) {
+		try, cancel := context.WithTimeout(ctx, cancelTimeout)
+		defer cancel()
+		resp, err = c.w.deps.Calls.CancelCall(try, &toolsv1.CancelCallRequest{Call: c.w.callRef(u.CallId)})
+		return err
+	})
 	switch {
 	case err != nil:
 		c.w.deps.Log.WarnContext(ctx, "a call could not be cancelled", "session", c.w.lease.Session, "call", u.CallId, "error", err)

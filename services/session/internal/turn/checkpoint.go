@@ -120,7 +120,7 @@ func (w *Worker) makeRoom(ctx context.Context, call string) error {
 	if w.active != nil && w.active.run.Files != nil {
 		needed[w.active.run.Files.Snapshot] = true
 	}
-	return patiently(ctx, func() error {
+	return w.patiently(ctx, nil, func() error {
 		list, err := w.deps.Snapshots.ListSnapshots(ctx, &sandboxv1.ListSnapshotsRequest{Session: "sessions/" + w.lease.Session, PageSize: 1000})
 		if err != nil {
 			return err
@@ -191,7 +191,7 @@ func (w *Worker) makeOne(ctx, parent context.Context, asked store.Command) error
 	call := "checkpoint." + asked.CallID
 	err := w.placed(parent)
 	if err == nil {
-		err = w.ensureWorkspace(ctx, w.callRef(call+".workspace"))
+		err = w.ensureWorkspace(ctx, w.callRef(call+".workspace"), nil)
 	}
 	if err == nil {
 		c.Snapshot, err = w.takeSnapshot(ctx, call, "checkpoint "+asked.CallID)

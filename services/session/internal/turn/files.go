@@ -110,7 +110,7 @@ func cut(text string, most int) string {
 // call's failure is its answer for good, so there is another id for the second try.
 func (w *Worker) takeSnapshot(ctx context.Context, call, description string) (string, error) {
 	create := func(call string) (id string, err error) {
-		err = patiently(ctx, func() error {
+		err = w.patiently(ctx, w.tellAway(ctx, "The files cannot be kept now"), func() error {
 			made, err := w.deps.Snapshots.CreateSnapshot(ctx, &sandboxv1.CreateSnapshotRequest{
 				Call: w.callRef(call), Description: description,
 			})
@@ -138,7 +138,7 @@ func (w *Worker) restoreFiles(ctx context.Context, t *active) bool {
 	if t.run.Files.Snapshot == "" {
 		return false
 	}
-	err := patiently(ctx, func() error {
+	err := w.patiently(ctx, w.tellAway(ctx, "The files cannot be brought back now"), func() error {
 		_, err := w.deps.Snapshots.RestoreSnapshot(ctx, &sandboxv1.RestoreSnapshotRequest{
 			Call: w.callRef(t.id + ".files.back"), Snapshot: t.run.Files.Snapshot,
 		})

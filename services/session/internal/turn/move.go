@@ -70,7 +70,7 @@ func (w *Worker) leaveAtRest(ctx context.Context, was store.Place) (bool, error)
 // takeAlong puts the workspace as it is into the object store.
 func (w *Worker) takeAlong(ctx context.Context, p store.Place) error {
 	call := fmt.Sprintf("%s.leave.%d", w.lease.Session, p.Generation)
-	return patiently(ctx, func() error {
+	return w.patiently(ctx, nil, func() error {
 		_, err := w.deps.Snapshots.CreateSnapshot(ctx, &sandboxv1.CreateSnapshotRequest{
 			Call: w.callRef(fmt.Sprintf("%s.%d", call, w.lease.Epoch)), Description: "before the workspace leaves its node",
 		})

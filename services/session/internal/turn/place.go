@@ -83,8 +83,8 @@ func (w *Worker) handOver(ctx, parent context.Context, p store.Place) (bool, err
 		return false, nil
 	}
 	call := fmt.Sprintf("%s.leave.%d", w.lease.Session, p.Generation)
-	err := patiently(ctx, func() error {
-		if err := w.ensureWorkspace(ctx, w.callRef(call)); err != nil { // it may have been meant to be made just now
+	err := w.patiently(ctx, nil, func() error {
+		if err := w.ensureWorkspace(ctx, w.callRef(call), nil); err != nil { // it may have been meant to be made just now
 			return err
 		}
 		return w.takeAlong(ctx, p)
@@ -148,13 +148,13 @@ func (w *Worker) bring(ctx, parent context.Context) error {
 func (w *Worker) fetch(ctx context.Context, p store.Place) (*sandboxv1.Snapshot, error) {
 	ref := w.callRef(fmt.Sprintf("%s.place.%d", w.lease.Session, p.Generation))
 	var made *sandboxv1.ImportSnapshotsResponse
-	err := patiently(ctx, func() (err error) {
+	err := w.patiently(ctx, w.tellAway(ctx, "The workspace cannot be brought to its new node now"), func() (err error) {
 		made, err = w.deps.Snapshots.ImportSnapshots(ctx, &sandboxv1.ImportSnapshotsRequest{Call: ref, WorkspaceGeneration: p.Generation})
 		return err
 	})
 	switch apierr.Reason(err) {
 	case "SNAPSHOT_NOT_FOUND", "NO_OBJECT_STORE", "WORKSPACE_EXISTS": // the last: it was found empty before
-		return nil, w.ensureWorkspace(ctx, ref)
+		return nil, w.ensureWorkspace(ctx, ref, nil)
 	}
 	return made.GetSnapshot(), err
 }

@@ -58,7 +58,7 @@ func (w *Worker) runHook(ctx context.Context, callID string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := w.ensureWorkspace(ctx, w.callRef(callID+".workspace")); err != nil {
+	if err := w.ensureWorkspace(ctx, w.callRef(callID+".workspace"), nil); err != nil {
 		return "", err
 	}
 	stream, err := w.deps.Calls.CallTool(ctx, &toolsv1.CallToolRequest{

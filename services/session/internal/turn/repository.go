@@ -30,7 +30,7 @@ func SessionBranch(pattern, session string) string {
 // cloned again, even when it was removed since.
 func (w *Worker) cloneRepositories(ctx context.Context) (failed []string) {
 	for _, r := range w.spec.Repositories {
-		err := patiently(ctx, func() error { return w.clone(ctx, r) })
+		err := w.patiently(ctx, nil, func() error { return w.clone(ctx, r) })
 		if err == nil || ctx.Err() != nil || apierr.Reason(err) == "REPOSITORY_EXISTS" {
 			continue
 		}

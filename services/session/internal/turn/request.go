@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -30,7 +29,7 @@ func (w *Worker) modelTools(ctx context.Context) ([]model.Tool, error) {
 	token := ""
 	for {
 		var page *toolsv1.ListToolsResponse
-		err := patiently(ctx, func() (err error) {
+		err := w.patiently(ctx, w.tellAway(ctx, "The list of tools cannot be read now"), func() (err error) {
 			page, err = w.deps.Tools.ListTools(ctx, &toolsv1.ListToolsRequest{PageSize: 1000, PageToken: token})
 			return err
 		})
@@ -79,21 +78,19 @@ func appendTool(tools []model.Tool, name, description string, schema *structpb.S
 	return append(tools, model.Tool{Name: name, Description: description, InputSchema: b}), nil
 }
 
-// peerPatience is how long a turn waits for the tools and sandbox services before its calls, when they are away.
-const peerPatience = time.Minute
-
 // warming is a workspace that is being made beside the first model call.
 type warming struct {
 	done   chan struct{}
 	cancel context.CancelFunc
 	err    error
-	failed []string // repositories that could not be cloned, told to the turn once
+	away   chan error // gets why it takes so long, if it does
+	failed []string   // repositories that could not be cloned, told to the turn once
 }
 
 // warmWorkspace makes the workspace in the background if the agent has tools.
 func (w *Worker) warmWorkspace(ctx context.Context) *warming {
 	ctx, cancel := context.WithCancel(ctx)
-	g := &warming{done: make(chan struct{}), cancel: cancel}
+	g := &warming{done: make(chan struct{}), cancel: cancel, away: make(chan error, 1)}
 	if len(w.spec.Tools) == 0 {
 		close(g.done)
 		return g
@@ -101,17 +98,17 @@ func (w *Worker) warmWorkspace(ctx context.Context) *warming {
 	ref := w.callRef(w.active.id + ".workspace")
 	go func() {
 		defer close(g.done)
-		if g.err = w.ensureWorkspace(ctx, ref); g.err == nil {
+		if g.err = w.ensureWorkspace(ctx, ref, func(err error) { g.away <- err }); g.err == nil {
 			g.failed = w.cloneRepositories(ctx)
 		}
 	}()
 	return g
 }
 
-// ensureWorkspace makes the workspace, with the variables of the turn's user.
-func (w *Worker) ensureWorkspace(ctx context.Context, ref *commonv1.CallRef) error {
+// ensureWorkspace makes the workspace, with the variables of the turn's user. tell may be nil.
+func (w *Worker) ensureWorkspace(ctx context.Context, ref *commonv1.CallRef, tell func(error)) error {
 	who, _ := principal.From(ctx)
-	return patiently(ctx, func() error {
+	return w.patiently(ctx, tell, func() error {
 		variables, err := w.deps.Store.Variables(ctx, store.Owner{Tenant: w.lease.Tenant, User: who.User})
 		if err != nil {
 			return status.Error(codes.Unavailable, "read the variables of the turn's user: "+err.Error())
@@ -134,31 +131,17 @@ func workspaceAdvice(err error) string {
 	}
 }
 
-// patiently calls do until it is answered: a service that is away for a while, or dies with the request under way, must
-// not fail a turn. It gives up after peerPatience, and when ctx ends.
-func patiently(ctx context.Context, do func() error) error {
-	for begun := time.Now(); ; {
-		err := do()
-		if err == nil || !mayRepeat(status.Code(err)) || ctx.Err() != nil || time.Since(begun) > peerPatience {
-			return err
-		}
-		timer := time.NewTimer(toolsBackoff)
+// wait waits for the workspace, and tells people when that takes long.
+func (g *warming) wait(ctx context.Context, tell func(error)) error {
+	for {
 		select {
-		case <-timer.C:
+		case <-g.done:
+			return g.err
+		case err := <-g.away:
+			tell(err)
 		case <-ctx.Done():
-			timer.Stop()
 			return context.Cause(ctx)
 		}
-	}
-}
-
-// wait waits for the workspace.
-func (g *warming) wait(ctx context.Context) error {
-	select {
-	case <-g.done:
-		return g.err
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 

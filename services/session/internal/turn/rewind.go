@@ -81,10 +81,10 @@ func (w *Worker) bringBack(ctx context.Context, rewind, snapshot string) error {
 	for {
 		err := w.placed(ctx)
 		if err == nil {
-			err = w.ensureWorkspace(ctx, w.callRef(call+".workspace"))
+			err = w.ensureWorkspace(ctx, w.callRef(call+".workspace"), nil)
 		}
 		if err == nil {
-			err = patiently(ctx, func() error {
+			err = w.patiently(ctx, nil, func() error {
 				_, err := w.deps.Snapshots.RestoreSnapshot(ctx, &sandboxv1.RestoreSnapshotRequest{Call: w.callRef(call), Snapshot: snapshot})
 				return err
 			})

@@ -89,6 +89,8 @@ type Deps struct {
 	// MaxClaims is how often a turn is tried without a new committed step: the next
 	// claim ends it.
 	MaxClaims int
+	// PeerPatience is how long a turn waits for tools and sandbox when they are away.
+	PeerPatience time.Duration
 }
 
 // inboxBackoff is the wait before an inbox that could not be read is read again.

@@ -1,0 +1,74 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/status"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// A tools or sandbox service that cannot be reached has not said anything: neither has
+// the turn failed, nor is a call lost. So the turn waits for it, as long as its own
+// time, an interrupt and the operator's PeerPatience let it.
+
+const (
+	// idlePatience is how long it is waited between turns, where whoever asked waits, too.
+	idlePatience = time.Minute
+	// tellAfter is after what time people are told what is waited for.
+	tellAfter = 2 * time.Second
+)
+
+// patience is how long a peer that is away is waited for.
+func (w *Worker) patience() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.turn == "" {
+		return min(idlePatience, w.deps.PeerPatience)
+	}
+	return w.deps.PeerPatience
+}
+
+// patiently calls do until it is answered: a service that is away for a while, or dies with the request under way, must
+// not fail a turn. It gives up when its patience is at an end, and when ctx ends. tell, if not nil, is called
+// once when it takes long.
+func (w *Worker) patiently(ctx context.Context, tell func(error), do func() error) error {
+	begun, patience := time.Now(), w.patience()
+	for tries := 0; ; tries++ {
+		err := do()
+		waited := time.Since(begun)
+		if err == nil || !mayRepeat(status.Code(err)) || ctx.Err() != nil || waited > patience {
+			return err
+		}
+		if tell != nil && waited >= tellAfter {
+			tell(err)
+			tell = nil
+		}
+		timer := time.NewTimer(min(toolsBackoff<<min(tries/4, 3), patience))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// tellAway makes a warning of what the active turn waits for. That it could not be
+// written is seen by the next write.
+func (w *Worker) tellAway(ctx context.Context, what string) func(error) {
+	if w.active == nil {
+		return nil
+	}
+	return func(err error) {
+		w.deps.Log.WarnContext(ctx, "a turn waits for a peer that is away", "session", w.lease.Session, "turn", w.active.id, "error", err)
+		e := w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
+			Reason:  "PEER_AWAY",
+			Message: fmt.Sprintf("%s: %s Waiting for it, for %v at most.", what, explain(err), w.patience()),
+		}}})
+		_ = w.log.Append(ctx, store.Write{Events: []*sessionv1.Event{e}})
+	}
+}
