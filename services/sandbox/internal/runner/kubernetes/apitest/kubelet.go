@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -85,7 +86,14 @@ type running struct {
 	pid    int
 	pidfd  int
 	reason string // why it was ended from without
+
+	mu     sync.Mutex // guards pidfd from being closed, and what follows
+	closed bool
+	late   *time.Timer // ends what does not end when it is asked to
 }
+
+// grace is how long a container has to end.
+const grace = time.Second
 
 // start starts a pod's container.
 func (k *kubelet) start(p *corev1.Pod, f Faults) (*running, error) {
@@ -119,9 +127,25 @@ func (k *kubelet) start(p *corev1.Pod, f Faults) (*running, error) {
 	return r, err
 }
 
-// terminate asks the first process to end; kill does not ask.
-func (r *running) terminate() { _ = unix.PidfdSendSignal(r.pidfd, unix.SIGTERM, nil, 0) }
-func (r *running) kill()      { _ = unix.PidfdSendSignal(r.pidfd, unix.SIGKILL, nil, 0) }
+// terminate asks the first process to end, and ends it when it does not.
+func (r *running) terminate() {
+	r.signal(unix.SIGTERM)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.late == nil {
+		r.late = time.AfterFunc(grace, r.kill)
+	}
+}
+
+func (r *running) kill() { r.signal(unix.SIGKILL) }
+
+func (r *running) signal(s unix.Signal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		_ = unix.PidfdSendSignal(r.pidfd, s, nil, 0)
+	}
+}
 
 // wait waits for its end.
 func (r *running) wait() {
@@ -136,6 +160,12 @@ func (r *running) wait() {
 
 // forget removes what is left of it.
 func (r *running) forget() error {
+	r.mu.Lock()
+	r.closed = true
+	if r.late != nil {
+		r.late.Stop()
+	}
+	r.mu.Unlock()
 	return errors.Join(unix.Close(r.pidfd), r.k.run("delete", "--force", r.name), os.RemoveAll(filepath.Join(r.k.dir, r.name)))
 }
 
