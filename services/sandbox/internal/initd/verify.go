@@ -117,7 +117,7 @@ func verifySize(argument string) error {
 	if err := unix.Statfs(path, &st); err != nil {
 		return fmt.Errorf("look at %s: %w", path, err)
 	}
-	if size := st.Blocks * uint64(st.Bsize); size > most+1<<20 || size == 0 { //nolint:gosec // block sizes are positive
+	if size := st.Blocks * uint64(st.Bsize); size > most+1<<20 || size == 0 {
 		return fmt.Errorf("%s may hold %d bytes, not %d: the cluster does not bound volumes in memory", path, size, most)
 	}
 	return nil
@@ -135,7 +135,7 @@ func verifyUnreachable(argument string) error {
 		if err != nil || !answered {
 			return err
 		}
-		time.Sleep(reachPause)
+		<-time.After(reachPause)
 	}
 	return fmt.Errorf("it has a network: %s answers, although commands are to reach nothing: a NetworkPolicy that denies all is missing, or nothing in the cluster enforces it", at)
 }
@@ -157,7 +157,7 @@ func reach(at netip.AddrPort) (bool, error) {
 	case !errors.Is(err, unix.EINPROGRESS):
 		return errors.Is(err, unix.ECONNREFUSED) && !at.Addr().IsLoopback(), nil
 	}
-	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}} //nolint:gosec // a descriptor
+	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
 	for end := time.Now().Add(reachTimeout); ; {
 		n, err := unix.Poll(poll, int(time.Until(end).Milliseconds()))
 		if errors.Is(err, unix.EINTR) {

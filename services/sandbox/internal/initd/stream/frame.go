@@ -49,7 +49,7 @@ const (
 )
 
 // Channel is the number of one of a command's channels.
-func Channel(id uint64, which int) uint64 { return id<<2 | uint64(which) } //nolint:gosec // one of three
+func Channel(id uint64, which int) uint64 { return id<<2 | uint64(which) }
 
 const headerSize = 13
 
@@ -63,7 +63,7 @@ func writeFrame(w io.Writer, f frame) error {
 	b := make([]byte, 0, headerSize+len(f.body))
 	b = append(b, byte(f.kind))
 	b = binary.LittleEndian.AppendUint64(b, f.channel)
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(f.body))) //nolint:gosec // bounded by who calls
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(f.body)))
 	_, err := w.Write(append(b, f.body...))
 	return err
 }

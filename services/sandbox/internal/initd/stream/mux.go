@@ -283,7 +283,7 @@ func (r *receiver) run() {
 		r.mu.Lock()
 		r.busy = 0
 		r.mu.Unlock()
-		_ = r.m.send(frame{grant, r.channel, binary.LittleEndian.AppendUint32(nil, uint32(len(b)))}) //nolint:gosec // at most Window
+		_ = r.m.send(frame{grant, r.channel, binary.LittleEndian.AppendUint32(nil, uint32(len(b)))})
 		spare = b[:0]
 	}
 	_ = r.to.Close()

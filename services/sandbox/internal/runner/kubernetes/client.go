@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,11 +52,7 @@ type objects struct{ group, name string }
 var pods = objects{"/api/v1", "pods"}
 
 func (c *client) path(r objects, more ...string) string {
-	p := r.group + "/namespaces/" + c.namespace + "/" + r.name
-	for _, m := range more {
-		p += "/" + m
-	}
-	return p
+	return strings.Join(append([]string{r.group, "namespaces", c.namespace, r.name}, more...), "/")
 }
 
 func (c *client) create(ctx context.Context, r objects, object, into any) error {

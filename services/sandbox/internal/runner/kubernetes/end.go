@@ -13,8 +13,8 @@ import (
 
 // remove ends a sandbox's pod and waits until nothing of it is left. One that cannot be
 // shown to be gone is remembered, so that its workspace gets no second one beside it.
-func (b *body) remove() error {
-	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+func (b *body) remove(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
 	err := b.m.end(ctx, b.name)
 	if err != nil {

@@ -199,7 +199,7 @@ func (m *maker) putInit() error {
 		return err
 	}
 	dir := filepath.Join(m.data, initFolder)
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // commands execute what is in it
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("put init on the volume: %w", err)
 	}
 	f, err := os.CreateTemp(dir, "new-")

@@ -50,7 +50,7 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 	made := &body{m: m, name: objectName(rand.Text()), workspace: b.Spec.Workspace, ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, made.remove())
+			err = errors.Join(err, made.remove(ctx))
 		}
 	}()
 	if err := m.create(ctx, made.name, m.spec(b.Spec, at)); err != nil {
@@ -203,7 +203,7 @@ func (b *body) Kill() { b.cancel() }
 func (b *body) Wait() error {
 	<-b.ended
 	b.look()
-	return b.remove()
+	return b.remove(context.Background())
 }
 
 // OutOfMemory implements warm.Told.

@@ -173,7 +173,7 @@ func (l *Link) openTerminal(id uint64) (theirs int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	out, err := unix.FcntlInt(uintptr(pair[0]), unix.F_DUPFD_CLOEXEC, 3) //nolint:gosec // a descriptor
+	out, err := unix.FcntlInt(uintptr(pair[0]), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return -1, errors.Join(err, unix.Close(pair[0]), unix.Close(pair[1]))
 	}

@@ -335,7 +335,7 @@ func (p *process) Signal(number int) error {
 		return nil
 	}
 	if p.pidfd < 0 {
-		return p.sb.send(wire.EncodeSignal(p.id, uint32(number))) //nolint:gosec // signals are small numbers
+		return p.sb.send(wire.EncodeSignal(p.id, uint32(number)))
 	}
 	s := unix.Signal(number)
 	err := unix.PidfdSendSignal(p.pidfd, s, nil, signalGroup)

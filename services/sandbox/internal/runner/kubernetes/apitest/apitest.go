@@ -276,5 +276,5 @@ func fail(w http.ResponseWriter, code int, reason metav1.StatusReason, message s
 func answer(w http.ResponseWriter, code int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(body)
+	_ = json.NewEncoder(w).Encode(body) //nolint:errchkjson // who went away hears nothing
 }

@@ -2,10 +2,10 @@ package apitest
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"os/exec"
+	"strconv"
 	"sync"
 
 	"github.com/gorilla/websocket"
@@ -119,7 +119,7 @@ func (s *Server) execute(c *conn, cmd *exec.Cmd) *metav1.Status {
 	}()
 	if err := cmd.Wait(); err != nil {
 		return &metav1.Status{Status: metav1.StatusFailure, Reason: remotecommand.NonZeroExitCodeReason, Message: err.Error(), Details: &metav1.StatusDetails{
-			Causes: []metav1.StatusCause{{Type: remotecommand.ExitCodeCauseType, Message: fmt.Sprint(cmd.ProcessState.ExitCode())}},
+			Causes: []metav1.StatusCause{{Type: remotecommand.ExitCodeCauseType, Message: strconv.Itoa(cmd.ProcessState.ExitCode())}},
 		}}
 	}
 	return &metav1.Status{Status: metav1.StatusSuccess}

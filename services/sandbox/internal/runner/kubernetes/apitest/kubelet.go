@@ -59,7 +59,7 @@ func (k *kubelet) close() error {
 func (k *kubelet) group() string { return filepath.Base(k.dir) }
 
 func (k *kubelet) runc(args ...string) *exec.Cmd {
-	return exec.Command("runc", append([]string{"--root", filepath.Join(k.dir, "runc")}, args...)...) //nolint:gosec // a test's own
+	return exec.Command("runc", append([]string{"--root", filepath.Join(k.dir, "runc")}, args...)...) //nolint:gosec,noctx // a test's own, which ends what it starts
 }
 
 func (k *kubelet) run(args ...string) error {
@@ -104,7 +104,7 @@ func (k *kubelet) start(p *corev1.Pod, f Faults) (*running, error) {
 	bundle := filepath.Join(k.dir, p.Name)
 	raw, err := json.Marshal(spec)
 	if err == nil {
-		err = os.Mkdir(bundle, 0o711) //nolint:gosec // as above
+		err = os.Mkdir(bundle, 0o711)
 	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(bundle, "config.json"), raw, 0o600)
@@ -149,7 +149,7 @@ func (r *running) signal(s unix.Signal) {
 
 // wait waits for its end.
 func (r *running) wait() {
-	poll := []unix.PollFd{{Fd: int32(r.pidfd), Events: unix.POLLIN}} //nolint:gosec // a descriptor
+	poll := []unix.PollFd{{Fd: int32(r.pidfd), Events: unix.POLLIN}}
 	for {
 		if _, err := unix.Poll(poll, -1); !errors.Is(err, unix.EINTR) {
 			break
@@ -176,7 +176,7 @@ func (k *kubelet) spec(p *corev1.Pod, f Faults) (*specs.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	uid, gid := uint32(*p.Spec.SecurityContext.RunAsUser), uint32(*p.Spec.SecurityContext.RunAsGroup) //nolint:gosec // a test's
+	uid, gid := uint32(*p.Spec.SecurityContext.RunAsUser), uint32(*p.Spec.SecurityContext.RunAsGroup)
 	env := []string{"PATH=" + k.layout.Path, "KUBERNETES_SERVICE_HOST=10.0.0.1"}
 	for _, e := range c.Env {
 		env = append(env, e.Name+"="+e.Value)
@@ -235,8 +235,8 @@ func (k *kubelet) mounts(p *corev1.Pod, f Faults) ([]specs.Mount, error) {
 			continue
 		}
 		at := filepath.Join(k.volume, m.SubPath)
-		if real, err := filepath.EvalSymlinks(at); err != nil || real != at { // as a kubelet does: no path leads out
-			return nil, fmt.Errorf("failed to prepare subPath %q for volumeMount: %v", m.SubPath, errors.Join(err, errors.New("it is a link, or not there")))
+		if found, err := filepath.EvalSymlinks(at); err != nil || found != at { // as a kubelet does: no path leads out
+			return nil, fmt.Errorf("failed to prepare subPath %q for volumeMount: %w", m.SubPath, errors.Join(err, errors.New("it is a link, or not there")))
 		}
 		all = append(all, bind(m.MountPath, at, m.ReadOnly))
 	}
@@ -254,7 +254,7 @@ func bind(at, source string, readOnly bool) specs.Mount {
 // live is a pod's life: it gets a node, runs, and ends.
 func (s *Server) live(p *pod) {
 	s.mu.Lock()
-	f, changed := s.faults, s.changed
+	f := s.faults
 	if f.Unschedulable != "" {
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: f.Unschedulable}}
 		s.store(p, "MODIFIED")
@@ -268,7 +268,7 @@ func (s *Server) live(p *pod) {
 	for waits := true; waits; {
 		s.mu.Lock()
 		waits = p.DeletionTimestamp == nil && !s.closed
-		changed = s.changed
+		changed := s.changed
 		s.mu.Unlock()
 		if !waits {
 			break
