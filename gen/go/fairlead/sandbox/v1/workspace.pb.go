@@ -1009,7 +1009,7 @@ func (*GetCapabilitiesRequest) Descriptor() ([]byte, []int) {
 type GetCapabilitiesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The level that the operator chose: `full` or `basic`; `none` with the driver
-	// `none`, which isolates nothing.
+	// `none`, which isolates nothing, and `pod` with `kubernetes`.
 	Level string `protobuf:"bytes,1,opt,name=level,proto3" json:"level,omitempty"`
 	// What makes sandboxes: `bubblewrap`, `oci`, `kubernetes` or `none`.
 	Driver string `protobuf:"bytes,2,opt,name=driver,proto3" json:"driver,omitempty"`

@@ -499,7 +499,7 @@ export const GetCapabilitiesRequestSchema: GenMessage<GetCapabilitiesRequest> = 
 export type GetCapabilitiesResponse = Message<"fairlead.sandbox.v1.GetCapabilitiesResponse"> & {
   /**
    * The level that the operator chose: `full` or `basic`; `none` with the driver
-   * `none`, which isolates nothing.
+   * `none`, which isolates nothing, and `pod` with `kubernetes`.
    *
    * @generated from field: string level = 1;
    */

@@ -196,8 +196,12 @@ func TestACommandCanOnlyHarmItsOwnSandbox(t *testing.T) {
 		"it ends the pod": "kill -TERM 1; sleep 600",
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := command(t, script)
+			c := command(t, "read; "+script)
+			c.Stdin = true // so that init has said that it runs
 			p, err := r.Start(t.Context(), c)
+			if err == nil {
+				_, err = io.WriteString(p.Stdin(), "\n")
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -206,6 +210,8 @@ func TestACommandCanOnlyHarmItsOwnSandbox(t *testing.T) {
 			if _, exit, err := finish(p); !exit.Lost || err != nil {
 				t.Errorf("%+v, %v", exit, err)
 			}
+			_ = p.Stdin().Close()
+			c.Stdin = false
 			wantFine(t, r, c)
 		})
 	}
