@@ -5,12 +5,16 @@ import (
 	"os"
 	"os/signal"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 // visitTimeout is how long a sandbox stays open to which no service comes.
 const visitTimeout = 2 * time.Minute
+
+// hearing is the name of a process that keeps a sandbox open, once it hears signals.
+const hearing = "hearing"
 
 // pause keeps a sandbox open, as its first process, that init is then run in beside
 // it. It ends, and so does everything else, when init says so, or when none comes.
@@ -23,6 +27,10 @@ func pause() error {
 	}
 	heard := make(chan os.Signal, 64)
 	signal.Notify(heard)
+	name := append([]byte(hearing), 0)
+	if err := unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0); err != nil { //nolint:gosec // it is read; main is on the first thread
+		return err
+	}
 	late := time.NewTimer(visitTimeout)
 	for {
 		select {

@@ -24,23 +24,53 @@ const (
 	reachPause   = 500 * time.Millisecond
 )
 
+// firstTimeout is how long the program that keeps a sandbox open may take to begin: until
+// then the first process is the container runtime's own, and sandboxes are said to run.
+const (
+	firstTimeout = 10 * time.Second
+	firstPause   = 10 * time.Millisecond
+)
+
 // alone says whether init is the only one in its process namespace but for the
 // program that keeps it open. It kills everything else there is.
 func alone() error {
 	if os.Getpid() == 1 {
 		return nil
 	}
-	raw, err := os.ReadFile("/proc/1/cmdline")
-	if err != nil {
-		return fmt.Errorf("look at the sandbox's first process: %w", err)
-	}
-	if words := bytes.Split(raw, []byte{0}); len(words) < 2 || string(words[0]) != os.Args[0] || string(words[1]) != "pause" {
-		return errors.New("the sandbox has no process namespace of its own: its first process is not the one that was asked for")
+	if err := awaitFirst("/proc/1"); err != nil {
+		return err
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("take orphans in: %w", err)
 	}
 	return unix.Kill(1, unix.SIGUSR1)
+}
+
+// awaitFirst waits until the first process, whose folder it is given, is the one that
+// was asked for and hears signals: an earlier one would be lost.
+func awaitFirst(proc string) error {
+	for end := time.Now().Add(firstTimeout); ; {
+		raw, err := os.ReadFile(proc + "/cmdline")
+		if err != nil {
+			return fmt.Errorf("look at the sandbox's first process: %w", err)
+		}
+		name, err := os.ReadFile(proc + "/comm")
+		if err != nil {
+			return fmt.Errorf("look at the sandbox's first process: %w", err)
+		}
+		words := bytes.Split(raw, []byte{0})
+		asked := len(words) >= 2 && string(words[0]) == os.Args[0] && string(words[1]) == "pause"
+		switch {
+		case asked && string(name) == hearing+"\n":
+			return nil
+		case time.Now().Before(end):
+			<-time.After(firstPause)
+		case asked:
+			return fmt.Errorf("the sandbox's first process did not begin its work within %v", firstTimeout)
+		default:
+			return errors.New("the sandbox has no process namespace of its own: its first process is not the one that was asked for")
+		}
+	}
 }
 
 // verify looks for what a word names:
