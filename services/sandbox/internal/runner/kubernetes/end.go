@@ -16,7 +16,10 @@ import (
 func (b *body) remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
-	err := b.m.end(ctx, b.name)
+	err := b.m.end(ctx, b.name, b.look)
+	if b.fate != "" {
+		b.m.o.Log.WarnContext(ctx, "the pod of a sandbox ended by itself", "sandbox", b.name, "said", b.fate)
+	}
 	if err != nil {
 		b.m.mu.Lock()
 		b.m.left[b.name] = b.workspace
@@ -25,34 +28,59 @@ func (b *body) remove(ctx context.Context) error {
 	return err
 }
 
-// end deletes all that makes up a sandbox, and waits until it is gone.
-func (m *maker) end(ctx context.Context, name string) error {
+// look learns what became of a pod that may have ended by itself.
+func (b *body) look(p *corev1.Pod) {
+	starved := slices.ContainsFunc(p.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.State.Terminated != nil && c.State.Terminated.Reason == "OOMKilled"
+	})
+	if starved {
+		b.starved.Store(true)
+	}
+	// One that is deleted may fail by that.
+	if starved || p.Status.Phase == corev1.PodFailed && (p.DeletionTimestamp == nil || p.Status.Reason != "") {
+		b.fate = state(p)
+	}
+}
+
+// end deletes all that makes up a sandbox, and waits until it is gone. Each state of the
+// pod that is heard of is told. A pod is watched from before it is deleted: its node says
+// how it ended before it lets it go, and often not sooner.
+func (m *maker) end(ctx context.Context, name string, tell func(*corev1.Pod)) error {
 	try := func() error {
-		if m.o.API == AgentSandboxes {
-			if err := m.client.remove(ctx, agentSandboxes, name); err != nil {
-				return err
+		return m.client.await(ctx, selector(name), func(all []corev1.Pod) (bool, error) {
+			for i := range all {
+				tell(&all[i])
 			}
-		}
-		var l corev1.PodList
-		if err := m.client.list(ctx, pods, selector(name), &l); err != nil {
-			return err
-		}
-		for _, p := range l.Items {
-			if err := m.client.remove(ctx, pods, p.Name); err != nil {
-				return err
-			}
-		}
-		return nil
+			return len(all) == 0, m.remove(ctx, name, all)
+		})
 	}
 	err := try()
 	for err != nil && sleep(ctx, retryPause) {
 		err = try()
 	}
-	if err == nil {
-		err = m.client.await(ctx, selector(name), func(all []corev1.Pod) (bool, error) { return len(all) == 0, nil })
+	if err == nil && m.o.API == AgentSandboxes {
+		err = try() // it may have been made before the deletion of what makes it was heard of
 	}
 	if err != nil {
 		return fmt.Errorf("the pod of sandbox %s may still be there: %w", name, err)
+	}
+	return nil
+}
+
+// remove deletes what makes a sandbox's pods, and those that are not being deleted.
+func (m *maker) remove(ctx context.Context, name string, all []corev1.Pod) error {
+	if m.o.API == AgentSandboxes {
+		if err := m.client.remove(ctx, agentSandboxes, name); err != nil {
+			return err
+		}
+	}
+	for i := range all {
+		if all[i].DeletionTimestamp != nil {
+			continue
+		}
+		if err := m.client.remove(ctx, pods, all[i].Name); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -66,7 +94,7 @@ func (m *maker) endLeft(ctx context.Context, workspace string) error {
 		if of != workspace {
 			continue
 		}
-		if err := m.end(ctx, name); err != nil {
+		if err := m.end(ctx, name, nobody); err != nil {
 			return fmt.Errorf("an earlier sandbox of the workspace has not ended: %w", err)
 		}
 		m.mu.Lock()
@@ -76,6 +104,9 @@ func (m *maker) endLeft(ctx context.Context, workspace string) error {
 	return nil
 }
 
+// nobody asks what became of a pod.
+func nobody(*corev1.Pod) {}
+
 // Sweep ends what an earlier service left that kept its data on the same volume. The
 // caller holds the data directory.
 func (r *Runner) Sweep(ctx context.Context) error {
@@ -83,7 +114,7 @@ func (r *Runner) Sweep(ctx context.Context) error {
 	defer cancel()
 	names, err := r.m.made(ctx)
 	for _, name := range names {
-		err = errors.Join(err, r.m.end(ctx, name))
+		err = errors.Join(err, r.m.end(ctx, name, nobody))
 	}
 	if err != nil {
 		return fmt.Errorf("remove what an earlier service left in %s: %w", r.m.o.Namespace, err)

@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
@@ -107,9 +109,8 @@ func TestWhatAClusterDoesNotGiveIsMissed(t *testing.T) {
 			s := apitest.New(t, apitest.Options{Volume: volume})
 			s.Break(tc.faults)
 			o := options(t, s)
-			o.StartTimeout = 2 * time.Second
-			if tc.faults.HostNetwork {
-				o.StartTimeout = 20 * time.Second
+			if slices.Contains(tc.want, "did not start within") {
+				o.StartTimeout = time.Second
 			}
 			r := newRunner(t, o)
 			_, exit, err := run(t, r, command(t, "echo it runs"))
@@ -125,7 +126,7 @@ func TestWhatAClusterDoesNotGiveIsMissed(t *testing.T) {
 				t.Errorf("%d pods are left", len(left))
 			}
 			s.Break(apitest.Faults{})
-			wantFine(t, r, command(t, ""))
+			wantFine(t, newRunner(t, options(t, s)), command(t, ""))
 		})
 	}
 }
@@ -138,6 +139,14 @@ func TestAPodThatIsSlowIsAwaited(t *testing.T) {
 	wantFine(t, newRunner(t, options(t, s)), command(t, ""))
 }
 
+func TestAPodWhoseProgramIsSlowIsAwaited(t *testing.T) {
+	t.Parallel()
+	needKubelet(t)
+	s := apitest.New(t, apitest.Options{Volume: volume})
+	s.Break(apitest.Faults{SlowProgram: true})
+	wantFine(t, newRunner(t, options(t, s)), command(t, ""))
+}
+
 func TestASandboxThatEndsByItselfIsLost(t *testing.T) {
 	t.Parallel()
 	needKubelet(t)
@@ -146,18 +155,21 @@ func TestASandboxThatEndsByItselfIsLost(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		do   func()
+		late bool // the node says how it ended when the pod is deleted, and not sooner
 		oom  bool
 	}{
-		{"the connection is cut", s.Cut, false},
-		{"the pod is evicted", func() { s.Evict("Evicted") }, false},
-		{"the pod is out of memory", func() { s.Evict("OOMKilled") }, true},
+		{"the connection is cut", s.Cut, false, false},
+		{"the pod is evicted", func() { s.Evict("Evicted") }, false, false},
+		{"the pod is out of memory", func() { s.Evict("OOMKilled") }, false, true},
+		{"the pod is out of memory, which is said late", func() { s.Evict("OOMKilled") }, true, true},
 		{"somebody deletes the pod", func() {
 			for _, p := range s.Pods() {
 				s.Delete(p.Name)
 			}
-		}, false},
+		}, false, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			s.Break(apitest.Faults{Reticent: tc.late})
 			c := command(t, "")
 			p := launch(t, r, c, "setsid bash -c 'while :; do echo x >> alive; sleep 0.01; done' & until [ -e alive ]; do sleep 0.01; done; ")
 			tc.do()
@@ -190,14 +202,18 @@ func TestACommandCanOnlyHarmItsOwnSandbox(t *testing.T) {
 	r := newRunner(t, options(t, s))
 	neighbor := command(t, "")
 	stays := launch(t, r, neighbor, "")
-	for name, script := range map[string]string{
-		"it kills init":   "kill -9 -1; sleep 600",
-		"it stops init":   "for p in /proc/[0-9]*; do p=${p#/proc/}; [ $p = $$ ] || kill -STOP $p; done; sleep 600",
-		"it ends the pod": "kill -TERM 1; sleep 600",
+	for _, tc := range []struct {
+		name, script string
+		stands       bool // it ends nothing, and says so by a file
+	}{
+		{"it kills init", "kill -9 -1; sleep 600", false},
+		{"it stops init", "for p in /proc/[0-9]*; do p=${p#/proc/}; [ $p = $$ ] || kill -STOP $p; done; echo > stands; sleep 600", true},
+		{"it ends the pod", "kill -TERM 1; sleep 600", false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			c := command(t, "read; "+script)
+		t.Run(tc.name, func(t *testing.T) {
+			c := command(t, "read; "+tc.script)
 			c.Stdin = true // so that init has said that it runs
+			stands := pipeIn(t, c)
 			p, err := r.Start(t.Context(), c)
 			if err == nil {
 				_, err = io.WriteString(p.Stdin(), "\n")
@@ -205,8 +221,12 @@ func TestACommandCanOnlyHarmItsOwnSandbox(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			stop := time.AfterFunc(2*time.Second, p.Kill) // for who only stands still
-			defer stop.Stop()
+			if tc.stands {
+				if _, err := stands.Read(make([]byte, 1)); err != nil {
+					t.Fatal(err)
+				}
+				p.Kill()
+			}
 			if _, exit, err := finish(p); !exit.Lost || err != nil {
 				t.Errorf("%+v, %v", exit, err)
 			}
@@ -219,6 +239,25 @@ func TestACommandCanOnlyHarmItsOwnSandbox(t *testing.T) {
 	if _, exit, err := finish(stays); exit.Signal != 9 || err != nil {
 		t.Errorf("the neighbor: %+v, %v", exit, err)
 	}
+}
+
+// pipeIn puts a pipe with the name stands into a command's workspace, by which it tells
+// of something without init.
+func pipeIn(t *testing.T, c box.Command) *os.File {
+	t.Helper()
+	name := filepath.Join(c.Sandbox.Workspace, "stands")
+	if err := errors.Join(unix.Mkfifo(name, 0o600), os.Chown(name, owner.UID, owner.GID)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err == nil {
+		t.Cleanup(func() { _ = f.Close() })
+		err = f.SetReadDeadline(time.Now().Add(time.Minute))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
 }
 
 func TestWhatACrashLeftIsRemoved(t *testing.T) {

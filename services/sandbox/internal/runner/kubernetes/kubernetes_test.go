@@ -64,7 +64,7 @@ func options(t *testing.T, s *apitest.Server) kubernetes.Options {
 	return kubernetes.Options{
 		Config: s.Config(), Namespace: apitest.Namespace, Node: apitest.Node, API: kubernetes.Pods, Image: "registry.example/tools:1", Path: s.Path(),
 		UserNamespaces: true, Claim: apitest.Claim, Data: volume, CPUs: 2, RequestCPUs: 0.1, RequestMemory: 64 << 20,
-		Deadline: time.Hour, StartTimeout: 20 * time.Second, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Deadline: time.Hour, StartTimeout: time.Minute, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 }
 

@@ -33,6 +33,7 @@ type body struct {
 	cancel    context.CancelFunc // ends the connection to init
 	ended     chan struct{}      // closed when the connection has ended
 	starved   atomic.Bool
+	fate      string // what was said of a pod that ended by itself; remove's alone
 }
 
 // Make implements warm.Maker.
@@ -202,30 +203,8 @@ func (b *body) Kill() { b.cancel() }
 // Wait implements warm.Body.
 func (b *body) Wait() error {
 	<-b.ended
-	b.look()
 	return b.remove(context.Background())
 }
 
 // OutOfMemory implements warm.Told.
 func (b *body) OutOfMemory() bool { return b.starved.Load() }
-
-// look asks what became of a pod that may have ended by itself.
-func (b *body) look() {
-	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
-	defer cancel()
-	var l corev1.PodList
-	if err := b.m.client.list(ctx, pods, selector(b.name), &l); err != nil {
-		return // remove has the same trouble, and says so
-	}
-	for i := range l.Items {
-		p := &l.Items[i]
-		for _, c := range p.Status.ContainerStatuses {
-			if t := c.State.Terminated; t != nil && t.Reason == "OOMKilled" {
-				b.starved.Store(true)
-			}
-		}
-		if p.Status.Phase == corev1.PodFailed {
-			b.m.o.Log.Warn("the pod of a sandbox ended by itself", "pod", p.Name, "said", state(p))
-		}
-	}
-}

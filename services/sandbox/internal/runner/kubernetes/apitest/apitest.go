@@ -58,8 +58,13 @@ type Faults struct {
 	HostUsers bool
 	// Unbounded ignores the sizes of volumes in memory.
 	Unbounded bool
-	// NoStdin has exec refused.
+	// NoExec has exec refused.
 	NoExec bool
+	// SlowProgram has a container's program begin a while after the container is said
+	// to run.
+	SlowProgram bool
+	// Reticent has a node say how a container ended only when its pod is deleted.
+	Reticent bool
 }
 
 // Server is the API server. It ends with its test.
@@ -87,7 +92,8 @@ type Server struct {
 // pod is a pod and what runs of it.
 type pod struct {
 	corev1.Pod
-	run *running // nil: not yet, or not any more
+	run  *running // nil: not yet, or not any more
+	self bool     // the service's own, which nobody runs
 }
 
 type event struct {
@@ -211,7 +217,7 @@ func (s *Server) Unused() []string {
 func (s *Server) AddSelf(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.store(&pod{Pod: corev1.Pod{
+	s.store(&pod{self: true, Pod: corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: Namespace, UID: types.UID(rand.Text())},
 		Spec:       corev1.PodSpec{NodeName: Node}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	}}, "ADDED")

@@ -254,7 +254,7 @@ func (s *Server) delete(name string) {
 	}
 	now := metav1.NewTime(time.Now())
 	p.DeletionTimestamp = &now
-	if p.run == nil && p.Status.Phase == corev1.PodRunning { // nobody runs it: the service's own
+	if p.self {
 		s.store(p, "DELETED")
 	} else {
 		s.store(p, "MODIFIED")

@@ -181,13 +181,17 @@ func (k *kubelet) spec(p *corev1.Pod, f Faults) (*specs.Spec, error) {
 	for _, e := range c.Env {
 		env = append(env, e.Name+"="+e.Value)
 	}
+	args := c.Command
+	if f.SlowProgram {
+		args = append([]string{"sh", "-c", `sleep 1; exec "$@"`, "sh"}, args...)
+	}
 	memory, shares := c.Resources.Limits.Memory().Value(), uint64(100000)
 	quota := c.Resources.Limits.Cpu().MilliValue() * 100
 	s := &specs.Spec{
 		Version: "1.0.2", Hostname: p.Spec.Hostname,
 		Root: &specs.Root{Path: filepath.Join(k.dir, "root"), Readonly: *c.SecurityContext.ReadOnlyRootFilesystem},
 		Process: &specs.Process{
-			User: specs.User{UID: uid, GID: gid}, Args: c.Command, Env: env, Cwd: c.WorkingDir,
+			User: specs.User{UID: uid, GID: gid}, Args: args, Env: env, Cwd: c.WorkingDir,
 			Capabilities: &specs.LinuxCapabilities{}, NoNewPrivileges: !*c.SecurityContext.AllowPrivilegeEscalation,
 		},
 		Mounts: mounts,
@@ -323,7 +327,10 @@ func (s *Server) runPod(p *pod, f Faults) {
 	if err := run.forget(); err != nil {
 		s.t.Error(err)
 	}
-	if p.DeletionTimestamp == nil {
+	if f.Reticent {
+		s.awaitDeletion(p)
+	}
+	if reason != "" || p.DeletionTimestamp == nil { // also before a deletion is done with
 		p.Status.Phase = corev1.PodFailed
 		if reason == "OOMKilled" {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, ExitCode: 137}}}}
@@ -331,8 +338,8 @@ func (s *Server) runPod(p *pod, f Faults) {
 			p.Status.Reason = reason
 		}
 		s.store(p, "MODIFIED")
-		s.awaitDeletion(p)
 	}
+	s.awaitDeletion(p)
 }
 
 // awaitDeletion waits until somebody deletes a pod. mu is held, but not meanwhile.
