@@ -57,8 +57,15 @@ func testEnds(t *testing.T, s Subject) {
 // of its own, after which the script goes on.
 const writing = `setsid bash -c 'trap "" TERM HUP INT; while :; do echo x >> alive; sleep 0.01; done' </dev/null >/dev/null 2>&1 & until [ -e alive ]; do sleep 0.01; done; `
 
-// stillWrites says whether something writes into the workspace's file alive.
+// stillWrites says whether something writes into the workspace's file alive, when nothing
+// should: it looks for ten turns of writing, for nothing tells of writes that do not come.
 func stillWrites(t *testing.T, w string) bool {
+	t.Helper()
+	return grows(t, w, 100*time.Millisecond)
+}
+
+// grows says whether the workspace's file alive does, within a time.
+func grows(t *testing.T, w string, within time.Duration) bool {
 	t.Helper()
 	size := func() int64 {
 		st, err := os.Stat(filepath.Join(w, "alive"))
@@ -68,16 +75,20 @@ func stillWrites(t *testing.T, w string) bool {
 		return st.Size()
 	}
 	before := size()
-	pause := time.NewTimer(100 * time.Millisecond) // ten of its turns: nothing tells of writes that do not come
-	<-pause.C
-	return size() != before
+	for end := time.Now().Add(within); time.Now().Before(end); {
+		<-time.After(10 * time.Millisecond)
+		if size() != before {
+			return true
+		}
+	}
+	return false
 }
 
 func testKill(t *testing.T, s Subject) {
 	r := s.New(t, Options{})
 	c := s.command(t, writing+"echo ready; sleep 600")
 	p := launch(t, r, c)
-	if !stillWrites(t, c.Sandbox.Workspace) {
+	if !grows(t, c.Sandbox.Workspace, time.Minute) {
 		t.Error("nothing writes while it runs")
 	}
 	p.Kill()
