@@ -288,7 +288,7 @@ func TestTheLedgerIsRightWhateverCommitFails(t *testing.T) {
 
 // manyTurns is how many turns use up one budget at the same time: a thousand,
 // and fewer with the race detector.
-var manyTurns = map[bool]int{false: 1000, true: 60}[raceDetector]
+var manyTurns = map[bool]int{false: 1000, true: 120}[raceDetector]
 
 func TestManyTurnsNeverExceedATenantsBudget(t *testing.T) {
 	tenant := withPrices(func(c *budget.Config) { c.Tenant.MaxCostUSD = 2 })

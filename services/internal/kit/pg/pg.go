@@ -23,11 +23,19 @@ import (
 // connectTimeout bounds a single attempt to connect when the URL says nothing.
 const connectTimeout = 5 * time.Second
 
+// How long a program may leave a transaction open without a word when the URL says nothing: one that was stopped in the
+// middle of it would hold its locks for as long as it stands still, and nobody could take over what it holds.
+const (
+	idleKey           = "idle_in_transaction_session_timeout"
+	idleInTransaction = "5s"
+)
+
 var schemaForm = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
 // Open returns a pool on the database of url, after one successful connection. Every connection has schema as its
 // search path and UTC as its time zone; statements become spans, without their arguments. A connection whose network
-// falls silent is lost within some 15 seconds. The caller closes the pool.
+// falls silent is lost within some 15 seconds, and a transaction in which nothing is said for 5 seconds is undone. The
+// caller closes the pool.
 // The schema need not exist before Migrate.
 func Open(ctx context.Context, url, schema string, log *slog.Logger) (*pgxpool.Pool, error) {
 	if !schemaForm.MatchString(schema) {
@@ -41,6 +49,9 @@ func Open(ctx context.Context, url, schema string, log *slog.Logger) (*pgxpool.P
 	c.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	if c.ConnConfig.RuntimeParams["application_name"] == "" {
 		c.ConnConfig.RuntimeParams["application_name"] = "fairlead-" + schema
+	}
+	if c.ConnConfig.RuntimeParams[idleKey] == "" {
+		c.ConnConfig.RuntimeParams[idleKey] = idleInTransaction
 	}
 	if c.ConnConfig.ConnectTimeout == 0 {
 		c.ConnConfig.ConnectTimeout = connectTimeout
@@ -143,7 +154,7 @@ func Unavailable(err error) bool {
 		case "08", "53":
 			return true
 		}
-		return code == "57P01" || code == "57P02" || code == "57P03" || code == "57P05" || code == "25006"
+		return code == "57P01" || code == "57P02" || code == "57P03" || code == "57P05" || code == "25006" || code == "25P03"
 	}
 	var (
 		connect *pgconn.ConnectError

@@ -51,6 +51,41 @@ func count(t *testing.T, pool *pgxpool.Pool, query string) int {
 	return n
 }
 
+func TestATransactionThatSaysNothingHoldsUpNobody(t *testing.T) {
+	url := pgtest.New(t)
+	if got := setting(t, open(t, url, "session")); got != "5s" {
+		t.Errorf("a transaction may say nothing for %s", got)
+	}
+	silent := open(t, url+"&idle_in_transaction_session_timeout=100ms", "session")
+	other := open(t, url, "session")
+	if _, err := other.Exec(t.Context(), "create schema session; create table a (id int); insert into a values (1)"); err != nil {
+		t.Fatal(err)
+	}
+	err := pg.Tx(t.Context(), silent, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), "update a set id = 2"); err != nil {
+			return err
+		}
+		if _, err := other.Exec(t.Context(), "update a set id = 3"); err != nil { // it waits for the lock
+			t.Error(err)
+		}
+		return tx.QueryRow(t.Context(), "select id from a").Scan(new(int))
+	})
+	if !pg.Unavailable(err) {
+		t.Errorf("the transaction that said nothing: %v", err)
+	}
+	if n := count(t, other, "select id from a"); n != 3 {
+		t.Errorf("the row is %d", n)
+	}
+}
+
+func setting(t *testing.T, pool *pgxpool.Pool) (value string) {
+	t.Helper()
+	if err := pool.QueryRow(t.Context(), "show idle_in_transaction_session_timeout").Scan(&value); err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
 func TestMigrate(t *testing.T) {
 	url := pgtest.New(t)
 	pool := open(t, url, "session")

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -312,6 +313,42 @@ func testBudgetConcurrency(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 		if balances[1].Used.CostNanoUSD != used {
 			t.Errorf("the user used %d, the tenant %d", balances[1].Used.CostNanoUSD, used)
+		}
+	})
+	t.Run("commits whose time runs out leave the ledger whole", func(t *testing.T) {
+		f := newFixture(t, open)
+		const holders, limit = 4, 10_000
+		b := tenantBound(store.Amount{CostNanoUSD: limit})
+		leases := make([]store.Lease, holders)
+		for i := range leases {
+			leases[i] = f.active(fmt.Sprint("s", i))
+		}
+		var all sync.WaitGroup
+		for i, l := range leases {
+			try := func(within time.Duration, w store.Write) error {
+				ctx, cancel := context.WithTimeout(f.ctx(), within)
+				defer cancel()
+				w.Lease = l
+				_, err := f.Commit(ctx, []store.Write{w})
+				return err
+			}
+			all.Go(func() {
+				for n := range 50 { // the times end anywhere in a commit's work
+					within := time.Duration((n*370+i*90)%5000) * time.Microsecond
+					r := call(fmt.Sprint("r", n), b)
+					_ = try(within, store.Write{Reserve: []*store.Reserve{r}})
+					settled := store.Write{Settle: []store.Settle{{ID: r.ID, Unknown: true}}}
+					for try(within, settled) != nil {
+						within += 2*within + time.Millisecond
+					}
+				}
+			})
+		}
+		all.Wait()
+		balances, err := f.Balances(f.ctx(), "acme", []store.Bound{b})
+		f.must(err)
+		if used := balances[0].Used.CostNanoUSD; balances[0].Reserved != (store.Amount{}) || used > limit || used%100 != 0 || used == 0 {
+			t.Errorf("used %d of %d, reserved %+v", used, limit, balances[0].Reserved)
 		}
 	})
 }
