@@ -38,7 +38,7 @@ type answered struct{ method, reason string }
 // startGate runs a proxy until the test ends.
 func startGate(t *testing.T, to, held string) *gate {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // listening on loopback waits for nobody
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func Handler(operations Operations, s Inbox) jobs.Handler {
 		found, err := operations.GetOperation(ctx, &toolsv1.GetOperationRequest{Name: o.Name})
 		switch {
 		case apierr.Reason(err) == "OPERATION_NOT_FOUND":
-			return nil, nil //nolint:nilerr // it was deleted with all that is known of it
+			return nil, nil // it was deleted with all that is known of it
 		case err != nil:
 			return nil, fmt.Errorf("look at %s of sessions/%s: %w", o.Name, j.Session, err)
 		case found.Operation.State == toolsv1.OperationState_OPERATION_STATE_RUNNING:

@@ -68,7 +68,7 @@ func (w *Worker) reserve(ctx, parent context.Context, r Resolved, req model.Requ
 	if d := ask.Answer.Denied; d != nil {
 		t.run.Budget.Open = ""
 		if ctx.Err() != nil {
-			return 0, false, nil // the loop sees why
+			return 0, false, nil //nolint:nilerr // the loop sees why
 		}
 		w.deps.Metrics.denied(parent, d)
 		if d.Soft {

@@ -26,7 +26,7 @@ func (w *Worker) commitReserve(ctx, parent context.Context, write store.Write, a
 		d := ask.Answer.Denied
 		leave, err := w.deps.BudgetLines.Enter(ctx, w.lease.Tenant, d.Scope, d.Subject)
 		if err != nil {
-			return nil //nolint:nilerr // the time is up, and the answer is what it was
+			return nil // the time is up, and the answer is what it was
 		}
 		err = w.tryAgain(ctx, parent, ask)
 		leave()
