@@ -74,6 +74,10 @@ func CompareKeys(a, b store.Key) int {
 	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Session, b.Session))
 }
 
+func compareIDs(a, b ID) int {
+	return cmp.Or(CompareKeys(a.Key, b.Key), cmp.Compare(a.ID, b.ID))
+}
+
 // NeedsOf lists what must be known to plan these writes.
 func NeedsOf(writes []store.Write) Needs {
 	var n Needs
@@ -99,6 +103,10 @@ func NeedsOf(writes []store.Write) Needs {
 	}
 	slices.SortFunc(n.Sessions, CompareKeys)
 	n.Sessions = slices.Compact(n.Sessions)
+	// Several writes may settle a reservation, as one of a holder that has lost its
+	// lease and one of its successor: it is read once, for it is counted as often.
+	slices.SortFunc(n.Budgets.Reservations, compareIDs)
+	n.Budgets.Reservations = slices.Compact(n.Budgets.Reservations)
 	return n
 }
 

@@ -250,6 +250,33 @@ func testBudgetFencing(t *testing.T, open func(t *testing.T) store.Store) {
 		f.standsAt(b, "used 0 tokens, 0, 0s; reserved 200 tokens, 200, 0s")
 	})
 
+	t.Run("a reservation that one commit settles more than once counts once", func(t *testing.T) {
+		for name, writes := range map[string]func(l, stale store.Lease) []store.Write{
+			"in one write":  func(l, _ store.Lease) []store.Write { return []store.Write{settling(l, "r1", "r1")} },
+			"in two writes": func(l, _ store.Lease) []store.Write { return []store.Write{settling(l, "r1"), settling(l, "r1")} },
+			"beside one who lost it": func(l, stale store.Lease) []store.Write {
+				return []store.Write{settling(stale, "r1"), settling(l, "r1")}
+			},
+			"before one who lost it": func(l, stale store.Lease) []store.Write {
+				return []store.Write{settling(l, "r1"), settling(stale, "r1")}
+			},
+			"beside another's of it": func(l, _ store.Lease) []store.Write { return []store.Write{settling(l, "r1"), settling(l, "r2", "r1")} },
+		} {
+			t.Run(name, func(t *testing.T) {
+				f := newFixture(t, open)
+				l := f.active("s1")
+				b := tenantBound(store.Amount{CostNanoUSD: 1000})
+				f.reserve(l, "r1", b)
+				f.reserve(l, "r3", b)
+				stale := l
+				stale.Epoch--
+				_, err := f.Commit(f.ctx(), writes(l, stale))
+				f.must(err)
+				f.standsAt(b, "used 100 tokens, 100, 0s; reserved 100 tokens, 100, 0s")
+			})
+		}
+	})
+
 	t.Run("the reservations of one commit are decided in their order", func(t *testing.T) {
 		f := newFixture(t, open)
 		b := tenantBound(store.Amount{CostNanoUSD: 130})
@@ -268,6 +295,15 @@ func testBudgetFencing(t *testing.T, open func(t *testing.T) store.Store) {
 			}
 		}
 	})
+}
+
+// settling is a write that settles reservations whose use is not known.
+func settling(l store.Lease, ids ...string) store.Write {
+	w := store.Write{Lease: l}
+	for _, id := range ids {
+		w.Settle = append(w.Settle, store.Settle{ID: id, Unknown: true})
+	}
+	return w
 }
 
 // testBudgetConcurrency lets many holders use up one budget, all at the same
