@@ -2,7 +2,6 @@ package turn
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -28,11 +27,19 @@ const (
 
 // timeHeld is the time that the running turn has reserved.
 type timeHeld struct {
-	mu     sync.Mutex // held while the reservation is renewed: a settlement comes before or after
+	// mu is held while the reservation is renewed: a settlement comes before or after.
+	// It is a channel since synctest takes the wait for a mutex, here as long as a
+	// commit, for work, and its clock stands still then.
+	mu     chan struct{}
 	bounds []store.Bound
 	since  time.Time     // from when on it counts
 	length time.Duration // 0: none is reserved
 }
+
+func newTimeHeld() timeHeld { return timeHeld{mu: make(chan struct{}, 1)} }
+
+func (h *timeHeld) lock()   { h.mu <- struct{}{} }
+func (h *timeHeld) unlock() { <-h.mu }
 
 // holdTime reserves the turn's first slice, where a budget bounds time, and waits
 // for it. It tells whether the turn may go on: else it has ended.
@@ -62,8 +69,8 @@ func (w *Worker) holdTime(ctx, parent context.Context) (bool, error) {
 		w.deps.Metrics.denied(parent, d)
 		return false, w.stop(parent, &budgetTimeError{d})
 	}
-	w.time.mu.Lock()
-	defer w.time.mu.Unlock()
+	w.time.lock()
+	defer w.time.unlock()
 	w.time.bounds, w.time.since, w.time.length = bounds, time.Now(), ask.Answer.Reserved.WallTime
 	return true, nil
 }
@@ -96,8 +103,8 @@ func (w *Worker) settleTime(write *store.Write) {
 	}
 	b.Time = false
 	h := &w.time
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock()
+	defer h.unlock()
 	s := store.Settle{ID: timeReservation, Unknown: h.length == 0}
 	if h.length > 0 {
 		s.Used.WallTime = time.Since(h.since)
@@ -111,9 +118,9 @@ func (w *Worker) settleTime(write *store.Write) {
 // no time left.
 func (w *Worker) keepTime(ctx, parent context.Context, turn string) {
 	for {
-		w.time.mu.Lock()
+		w.time.lock()
 		wait := w.time.renewal()
-		w.time.mu.Unlock()
+		w.time.unlock()
 		if wait == 0 {
 			return
 		}
@@ -152,8 +159,8 @@ func (h *timeHeld) renewal() time.Duration {
 // why not, if there is no time left.
 func (w *Worker) renewTime(parent context.Context) (*store.Denial, error) {
 	h := &w.time
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock()
+	defer h.unlock()
 	if h.length == 0 {
 		return nil, nil //nolint:nilnil // settled meanwhile: there is nothing to renew, and nothing amiss
 	}

@@ -152,7 +152,7 @@ type Worker struct {
 
 // New makes a worker for a session that this replica holds.
 func New(d *Deps, l store.Lease) *Worker {
-	w := &Worker{deps: d, lease: l, claims: l.Claims, wake: make(chan struct{}, 1), taken: map[int64]bool{}}
+	w := &Worker{deps: d, lease: l, claims: l.Claims, wake: make(chan struct{}, 1), taken: map[int64]bool{}, time: newTimeHeld()}
 	w.suspect.Store(l.Suspect)
 	return w
 }
