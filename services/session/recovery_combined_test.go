@@ -85,7 +85,7 @@ assistant: "because"`))
 			return errors.Join(c.send(ctx, "write"), c.asked(ctx, 1), c.arrive(ctx, "why?", rollsBack), c.ended(ctx, 2))
 		},
 		check: func(c *cluster, log []*sessionv1.Event, conversation []*sessionv1.Message) error {
-			return errors.Join(c.executed(1), ends(log, interrupted, complete), happens(log, "session.rewound", 1), looks(conversation, becauseShape))
+			return errors.Join(c.executed(1), agree(c.first.peers, conversation), ends(log, interrupted, complete), happens(log, "session.rewound", 1), looks(conversation, becauseShape))
 		}},
 	{name: "a message that rolls back a turn during a call, with another that steered it", scenario: arrivals,
 		play: func(ctx context.Context, c *cluster) error {
@@ -100,7 +100,7 @@ assistant: "because"`))
 			return errors.Join(c.arrive(ctx, "mind this", steers), c.arrive(ctx, "why?", rollsBack), c.ended(ctx, 3))
 		},
 		check: func(c *cluster, log []*sessionv1.Event, conversation []*sessionv1.Message) error {
-			return errors.Join(c.executedOnce(), ends(log, interrupted, complete, complete), happens(log, "session.rewound", 1), looks(conversation, becauseShape+`
+			return errors.Join(c.executedOnce(), agree(c.first.peers, conversation), ends(log, interrupted, complete, complete), happens(log, "session.rewound", 1), looks(conversation, becauseShape+`
 user: "mind this"
 assistant: "ok"`))
 		}},
@@ -113,7 +113,7 @@ assistant: "ok"`))
 			return errors.Join(err, c.arrive(ctx, "why?", rollsBack), c.ended(ctx, 2))
 		},
 		check: func(c *cluster, log []*sessionv1.Event, conversation []*sessionv1.Message) error {
-			return errors.Join(ends(log, interrupted, complete), happens(log, "session.rewound", 1), looks(conversation, becauseShape))
+			return errors.Join(ends(log, interrupted, complete), agree(c.first.peers, conversation), happens(log, "session.rewound", 1), looks(conversation, becauseShape))
 		}},
 	{name: "a finish beside a call that a person must allow", scenario: verdicts, change: withSpec(func(s *agent.Spec) { s.Verdict = agent.VerdictTool }),
 		play: func(ctx context.Context, c *cluster) error {
@@ -145,7 +145,7 @@ assistant: "because"`))
 			return errors.Join(c.send(ctx, "work"), c.asked(ctx, 1), c.arrive(ctx, "why?", rollsBack), c.approveNth(ctx, 2), c.ended(ctx, 2), c.settled(ctx, 2))
 		},
 		check: func(c *cluster, log []*sessionv1.Event, conversation []*sessionv1.Message) error {
-			return errors.Join(c.executedOnce(), ends(log, interrupted, complete), happens(log, "session.rewound", 1), looks(conversation, becauseShape))
+			return errors.Join(c.executedOnce(), ends(log, interrupted, complete), agree(c.first.peers, conversation), happens(log, "session.rewound", 1), looks(conversation, becauseShape))
 		}},
 	{name: "a summary between turns that is paid for", scenario: dear, change: shortensForMoney,
 		play: func(ctx context.Context, c *cluster) error {

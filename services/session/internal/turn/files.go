@@ -49,6 +49,9 @@ func (w *Worker) keepFiles(ctx, parent context.Context, m *sessionv1.Message, us
 	if w.log.Err() != nil {
 		return w.log.Err()
 	}
+	if w.answered != m.Name && apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
+		return nil // the worker before this one began no call: there is a workspace before the first
+	}
 	next := filesKept{Snapshot: snapshot}
 	if kept != nil {
 		next = *kept
@@ -59,6 +62,16 @@ func (w *Worker) keepFiles(ctx, parent context.Context, m *sessionv1.Message, us
 		return w.filesNotKept(ctx, parent, kept == nil, err)
 	}
 	return w.stepCheckpoint(parent, m, snapshot)
+}
+
+// knowFiles makes sure that the turn knows what was kept of its files before calls
+// that may have begun. The write that says so may have died with the worker that
+// began them; the snapshot did not, and is had by asking for it again.
+func (w *Worker) knowFiles(ctx context.Context, m *sessionv1.Message) error {
+	if w.answered == m.Name {
+		return nil // this worker knows what it has begun
+	}
+	return w.keepFiles(ctx, ctx, m, w.mayHaveBegun(m))
 }
 
 // filesNotKept notes that a step has no checkpoint. It is synced before the step's

@@ -79,7 +79,9 @@ func (w *Worker) partial(ctx context.Context, write store.Write, reason sessionv
 
 // fail ends the turn because the agent cannot go on.
 func (w *Worker) fail(ctx context.Context, write store.Write, reason sessionv1.ErrorReason, message string) error {
-	w.closeCalls(ctx, &write, "The turn failed before the call was made.")
+	if err := w.closeCalls(ctx, &write, "The turn failed before the call was made."); err != nil {
+		return err
+	}
 	write.Events = append(write.Events, w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_Error{Error: &sessionv1.ErrorOccurred{
 		Reason: reasonName(reason), Message: message,
 	}}}))
@@ -103,7 +105,9 @@ func (w *Worker) stopWith(ctx context.Context, write store.Write, why error) err
 	if err := w.takeCommands(ctx); err != nil {
 		return err
 	}
-	w.closeCalls(ctx, &write, "The turn was stopped before the call was made.")
+	if err := w.closeCalls(ctx, &write, "The turn was stopped before the call was made."); err != nil {
+		return err
+	}
 	if errors.Is(why, errWallTime) {
 		return w.partial(ctx, write, sessionv1.ErrorReason_ERROR_REASON_MAX_WALL_TIME, fmt.Sprintf(
 			"The turn took %v, as long as it may. Send another message to let the agent go on, or allow more with limits.max_wall_time.",
@@ -120,50 +124,62 @@ func (w *Worker) stopWith(ctx context.Context, write store.Write, why error) err
 // closeCalls gives a result to every call of the last message that has none, so
 // that the transcript is well-formed, and commits the results' message. Calls
 // that may have begun, here or in the hands of a worker before this one, are
-// cancelled first; text is the result of those that were not.
-func (w *Worker) closeCalls(ctx context.Context, write *store.Write, text string) {
+// cancelled first; text is the result of those that were not. The error is one
+// that ends the worker.
+func (w *Worker) closeCalls(ctx context.Context, write *store.Write, text string) error {
 	last := w.last()
-	if last == nil {
-		return
+	if last == nil || len(toolUses(last)) == 0 {
+		return nil
 	}
-	uses := toolUses(last)
-	if len(uses) == 0 {
-		return
+	if err := w.knowFiles(ctx, last); err != nil {
+		return err
 	}
-	stopped := w.cancelBegun(ctx, last)
-	for _, u := range uses {
+	return w.endCalls(ctx, write, last, func(u *sessionv1.ToolUse) *sessionv1.ToolResult { return interruptedCall(u, text) })
+}
+
+// endCalls cancels the calls of a message that may have begun, gives those that
+// have not the result notMade, and adds the message with all results.
+func (w *Worker) endCalls(ctx context.Context, write *store.Write, m *sessionv1.Message, notMade func(*sessionv1.ToolUse) *sessionv1.ToolResult) error {
+	stopped := w.cancelAll(ctx, w.mayHaveBegun(m))
+	for _, u := range toolUses(m) {
 		if _, done := w.active.run.Results[u.CallId]; done {
 			continue
 		}
 		end, began := stopped[u.CallId]
 		if !began {
-			end = ended{result: interruptedCall(u, text)}
+			end = ended{result: notMade(u)}
 		}
 		if err := w.active.setResult(u.CallId, end.result); err != nil {
-			panic(err) // a message of our own always marshals
+			return err
 		}
 		w.callEnded(write, u, end, 0)
 		write.Waited = append(write.Waited, u.CallId)
 	}
-	if err := w.addResults(write, last); err != nil {
-		panic(err) // results that were just marshaled always unmarshal
-	}
+	return w.addResults(write, m)
 }
 
-// cancelBegun stops the calls of a message that have no result and may have
-// begun, and tells how they ended. A message that another worker committed may
-// have any of its calls running; of this worker's own, those that it asked for.
-func (w *Worker) cancelBegun(ctx context.Context, m *sessionv1.Message) map[string]ended {
+// mayHaveBegun are the calls of a message that have no result and may have begun.
+// A message that another worker committed may have any of its calls running; of
+// this worker's own, those that it asked for.
+func (w *Worker) mayHaveBegun(m *sessionv1.Message) []*sessionv1.ToolUse {
+	var uses []*sessionv1.ToolUse
+	for _, u := range toolUses(m) {
+		_, done := w.active.run.Results[u.CallId]
+		if !done && w.active.client[u.Tool] == nil && !w.isFinish(u) && (w.answered != m.Name || w.begun[u.CallId]) {
+			uses = append(uses, u)
+		}
+	}
+	return uses
+}
+
+// cancelAll stops calls and tells how they ended, by id.
+func (w *Worker) cancelAll(ctx context.Context, uses []*sessionv1.ToolUse) map[string]ended {
 	var mu sync.Mutex
 	stopped := map[string]ended{}
 	c := &caller{w: w, parent: ctx}
 	var calls errgroup.Group
 	calls.SetLimit(maxParallelCalls)
-	for _, u := range toolUses(m) {
-		_, done := w.active.run.Results[u.CallId]
-		if done || w.active.client[u.Tool] != nil || w.isFinish(u) || w.answered == m.Name && !w.begun[u.CallId] {
-			continue
-		}
+	for _, u := range uses {
 		calls.Go(func() error { //nolint:contextcheck // the caller has the worker's
 			r := c.cancel(u)
 			mu.Lock()

@@ -163,29 +163,15 @@ func (w *Worker) fetch(ctx context.Context, p store.Place) (*sandboxv1.Snapshot,
 // them is made: the model asked for them before it knew. What had begun is lost.
 func (w *Worker) closeLost(ctx context.Context, write *store.Write) error {
 	last := w.last()
-	uses := toolUses(last)
-	if len(uses) == 0 {
+	if len(toolUses(last)) == 0 {
 		return nil
 	}
-	ends := w.cancelBegun(ctx, last)
-	for _, u := range uses {
-		if _, done := w.active.run.Results[u.CallId]; done {
-			continue
+	return w.endCalls(ctx, write, last, func(u *sessionv1.ToolUse) *sessionv1.ToolResult {
+		return &sessionv1.ToolResult{
+			CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_UNAVAILABLE,
+			Content: []*commonv1.Content{textContent("The call was not made: the machine with the workspace was lost before it. Look at the workspace as it is now, then decide anew.")},
 		}
-		end, began := ends[u.CallId]
-		if !began {
-			end = ended{result: &sessionv1.ToolResult{
-				CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_UNAVAILABLE,
-				Content: []*commonv1.Content{textContent("The call was not made: the machine with the workspace was lost before it. Look at the workspace as it is now, then decide anew.")},
-			}}
-		}
-		if err := w.active.setResult(u.CallId, end.result); err != nil {
-			return err
-		}
-		w.callEnded(write, u, end, 0)
-		write.Waited = append(write.Waited, u.CallId)
-	}
-	return w.addResults(write, last)
+	})
 }
 
 // movedBody tells what became of the workspace.
