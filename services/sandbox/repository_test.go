@@ -11,21 +11,22 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/sandbox"
+	"github.com/fairlead/fairlead/services/sandbox/gittest"
 )
 
 const commit = "git -c user.name=Agent -c user.email=agent@example.com commit -q"
 
 func TestARepositoryIsClonedChangedAndPushed(t *testing.T) {
-	f := newForge(t)
-	first := f.publish("app", map[string]string{"README.md": "hello\n", "src/main.go": "package main\n"})
+	f := gittest.New(t)
+	first := f.Publish("app", map[string]string{"README.md": "hello\n", "src/main.go": "package main\n"})
 	eachLevel(t, func(t *testing.T, level string) {
-		c := open(t, level, f.allow)
+		c := open(t, level, allow(f))
 		branch := "fairlead/" + level
-		made, phases, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("app"), Branch: branch})
+		made, phases, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("app"), Branch: branch})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if made.GetDirectory() != "app" || made.GetBranch() != branch || made.GetCommit() != first || made.GetUrl() != f.repo("app") {
+		if made.GetDirectory() != "app" || made.GetBranch() != branch || made.GetCommit() != first || made.GetUrl() != f.Repo("app") {
 			t.Fatalf("made %v", made)
 		}
 		if !slices.Contains(phases, "Receiving objects") {
@@ -50,7 +51,7 @@ func TestARepositoryIsClonedChangedAndPushed(t *testing.T) {
 			t.Fatal(r.err)
 		} else if second := strings.TrimSpace(r.out); true {
 			push := func() *sandboxv1.PushRepositoryResponse {
-				p, err := c.repos.PushRepository(t.Context(), &sandboxv1.PushRepositoryRequest{Call: c.call(), Directory: "app", Url: f.repo("app")})
+				p, err := c.repos.PushRepository(t.Context(), &sandboxv1.PushRepositoryRequest{Call: c.call(), Directory: "app", Url: f.Repo("app")})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -66,7 +67,7 @@ func TestARepositoryIsClonedChangedAndPushed(t *testing.T) {
 			if p := push(); p.GetOldCommit() != second || p.GetNewCommit() == second || p.GetUpToDate() {
 				t.Errorf("third push: %v", p)
 			}
-			if got := f.git("-C", f.dir+"/org/app.git", "rev-parse", branch+"~1"); got != second {
+			if got := f.Git("-C", f.Dir+"/org/app.git", "rev-parse", branch+"~1"); got != second {
 				t.Errorf("the remote has %s before the last commit, want %s", got, second)
 			}
 		}
@@ -84,26 +85,28 @@ func TestARepositoryIsClonedChangedAndPushed(t *testing.T) {
 }
 
 func TestTheCredentialIsNowhereInside(t *testing.T) {
-	f := newForge(t)
-	f.publish("app", map[string]string{"README.md": "hello\n"})
+	f := gittest.New(t)
+	f.Publish("app", map[string]string{"README.md": "hello\n"})
 	eachLevel(t, func(t *testing.T, level string) {
 		var data string
-		c := open(t, level, f.allow, func(c *sandbox.Config) { data = c.Data })
-		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.repo("app"), Branch: "work-" + level}); err != nil {
+		c := open(t, level, allow(f), func(c *sandbox.Config) { data = c.Data })
+		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("app"), Branch: "work-" + level}); err != nil {
 			t.Fatal(err)
 		}
 		c.bash(t, "cd repos/app && echo y > y && git add -A && "+commit+" -m second")
 		// While the remote is asked, the session's own commands look for the secret and for
 		// the way out.
 		looked := make(chan string, 1)
-		f.meddle(func(http.ResponseWriter, *http.Request) bool {
-			f.meddle(nil)
+		f.Meddle(func(http.ResponseWriter, *http.Request) bool {
+			f.Meddle(nil)
 			r, err := c.exec(t.Context(), `grep -ra -e "$1" -e '[e]C1hY2Nlc3MtdG9rZW46' /workspace /home /tmp /proc/*/environ /proc/*/cmdline /etc 2>/dev/null && echo BROKEN secret
 				env | grep -i proxy && echo BROKEN environment
-				for x in 127.0.0.1:3128 127.0.0.1:`+f.url[strings.LastIndexByte(f.url, ':')+1:]+`; do (exec 3<>/dev/tcp/${x%:*}/${x#*:}) 2>/dev/null && echo BROKEN $x; done
+				for x in 127.0.0.1:3128 127.0.0.1:`+f.URL[strings.LastIndexByte(f.URL, ':')+1:]+`; do (exec 3<>/dev/tcp/${x%:*}/${x#*:}) 2>/dev/null && echo BROKEN $x; done
 				ls /proc/[0-9]*/exe -l 2>/dev/null | grep git && echo BROKEN process
 				ls -d /workspace/push.git /home/agent/push.git /workspace/clone 2>/dev/null && echo BROKEN folder
-				echo DONE`, func(s *sandboxv1.ExecStart) { s.Argv = append(s.Argv, "bash", "["+gitSecret[:1]+"]"+gitSecret[1:8]) })
+				echo DONE`, func(s *sandboxv1.ExecStart) {
+				s.Argv = append(s.Argv, "bash", "["+gittest.Secret[:1]+"]"+gittest.Secret[1:8])
+			})
 			if err != nil {
 				t.Error(err)
 			}
@@ -111,14 +114,14 @@ func TestTheCredentialIsNowhereInside(t *testing.T) {
 			looked <- r.out
 			return false
 		})
-		if _, err := c.repos.PushRepository(t.Context(), &sandboxv1.PushRepositoryRequest{Call: c.call(), Directory: "app", Url: f.repo("app")}); err != nil {
+		if _, err := c.repos.PushRepository(t.Context(), &sandboxv1.PushRepositoryRequest{Call: c.call(), Directory: "app", Url: f.Repo("app")}); err != nil {
 			t.Fatal(err)
 		}
 		if out := <-looked; out != "DONE\n" {
 			t.Errorf("the session's commands saw %s", out)
 		}
-		if !slices.ContainsFunc(f.requests(), func(s string) bool { return strings.HasSuffix(s, "git-receive-pack x-access-token") }) {
-			t.Errorf("the credential did not come: %v", f.requests())
+		if !slices.ContainsFunc(f.Requests(), func(s string) bool { return strings.HasSuffix(s, "git-receive-pack x-access-token") }) {
+			t.Errorf("the credential did not come: %v", f.Requests())
 		}
 	})
 }
@@ -128,7 +131,7 @@ func TestTheCredentialIsNowhereInside(t *testing.T) {
 func wantNowhere(t *testing.T, data string) {
 	t.Helper()
 	look := func(file string) {
-		if raw, err := os.ReadFile(file); err == nil && (bytes.Contains(raw, []byte(gitSecret)) || bytes.Contains(raw, []byte(gitBasic))) {
+		if raw, err := os.ReadFile(file); err == nil && (bytes.Contains(raw, []byte(gittest.Secret)) || bytes.Contains(raw, []byte(gittest.Basic))) {
 			t.Errorf("the credential is in %s", file)
 		}
 	}

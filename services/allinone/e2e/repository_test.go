@@ -1,0 +1,74 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fairlead/fairlead/services/sandbox/gittest"
+)
+
+// TestAnAgentChangesARepositoryAndItsBranchIsPushed has an agent begin with a
+// repository of a real server's: it is cloned beside the first model call, a command
+// commits to the session's branch, and the end of the turn pushes it.
+func TestAnAgentChangesARepositoryAndItsBranchIsPushed(t *testing.T) {
+	forge := gittest.New(t)
+	for _, four := range []bool{false, true} {
+		name := map[bool]string{false: "all in one", true: "four processes"}[four]
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			app := map[bool]string{false: "one", true: "four"}[four]
+			first := forge.Publish(app, map[string]string{"README.md": "hello\n"})
+			s := start(t, options{
+				four: four,
+				agents: fmt.Sprintf("  fixer: {profile: full, tools: [Bash], repositories: [{url: %q, directory: app, branch: session, push: turn_end}, {url: %q, directory: gone}]}\n",
+					forge.Repo(app), forge.Repo("nothing")),
+				sandbox: fmt.Sprintf(`
+egress:
+  roots: %q
+  credentials:
+    forge: {hosts: [127.0.0.1], username: %s, secret: %s}
+repositories:
+  remotes:
+    - {host: 127.0.0.1, ports: [%d], paths: ["/org/*"], credential: forge, addresses: [127.0.0.0/8], push: true}
+`, forge.PEM, gittest.User, gittest.Secret, forge.Port),
+			})
+			session := s.session(t, "fixer")
+			branch := "fairlead/" + strings.TrimPrefix(session, "sessions/")
+			frames := s.turn(t, session, "change the repository")
+			last(t, frames, "COMPLETE")
+			said := strings.Fields(strings.Join(results(frames), "\n"))
+			if len(said) < 5 || said[2] != "hello" || said[3] != branch || len(said) > 5 {
+				t.Fatalf("the command says %q", said)
+			}
+			if !slices.ContainsFunc(frames, func(f frame) bool {
+				return f.event == "warning" && strings.Contains(f.data, "REPOSITORY_NOT_CLONED") && strings.Contains(f.data, "gone")
+			}) {
+				t.Errorf("nobody is told of the repository that is not there: %s", events(frames))
+			}
+			log := s.stream(t, http.MethodGet, "/v1/"+session+"/events", "", func(f frame) bool { return f.event != "repository.pushed" })
+			pushed := log[len(log)-1]
+			if slices.ContainsFunc(log, func(f frame) bool { return strings.Contains(f.data, gittest.Secret) }) {
+				t.Error("the credential is in the log")
+			}
+			ref := "refs/heads/" + branch
+			if pushed.field("repositoryPushed", "ref") != ref || pushed.field("repositoryPushed", "oldCommit") != "" {
+				t.Errorf("pushed: %s", pushed.data)
+			}
+			at := forge.Dir + "/org/" + app + ".git"
+			second := forge.Git("-C", at, "rev-parse", ref)
+			if second != pushed.field("repositoryPushed", "newCommit") || !slices.Contains(said, second) || forge.Git("-C", at, "rev-parse", ref+"~1") != first {
+				t.Errorf("the branch is at %s; pushed %s; the command says %q", second, pushed.data, said)
+			}
+			if forge.Git("-C", at, "rev-parse", "main") != first {
+				t.Error("another branch was moved")
+			}
+			r := s.call(t, http.MethodGet, "/v1/"+session+"/repositories", "")
+			if r.code != http.StatusOK || !strings.Contains(r.body, branch) {
+				t.Errorf("list: %d %s", r.code, r.body)
+			}
+		})
+	}
+}
