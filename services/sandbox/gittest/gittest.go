@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/cgi"
+	"net/http/cgi" //nolint:gosec // the fault that it warns of was in Go before 1.6.3
 	"net/http/httptest"
 	"net/url"
 	"os"
@@ -51,7 +51,7 @@ func New(t *testing.T) *Forge {
 		}
 		t.Skip("git is not on this machine")
 	}
-	path, err := exec.Command("git", "--exec-path").Output()
+	path, err := exec.CommandContext(t.Context(), "git", "--exec-path").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func New(t *testing.T) *Forge {
 // Git runs Git on the host, in a folder of the test's own.
 func (f *Forge) Git(args ...string) string {
 	f.t.Helper()
-	cmd := exec.Command("git", append([]string{"-c", "init.defaultBranch=main", "-c", "user.name=Somebody", "-c", "user.email=somebody@example.com", "-c", "protocol.file.allow=always"}, args...)...)
+	cmd := exec.CommandContext(f.t.Context(), "git", append([]string{"-c", "init.defaultBranch=main", "-c", "user.name=Somebody", "-c", "user.email=somebody@example.com", "-c", "protocol.file.allow=always"}, args...)...) //nolint:gosec // the arguments are the tests' own
 	cmd.Dir = f.Dir
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "HOME="+f.Dir)
 	out, err := cmd.CombinedOutput()
