@@ -34,7 +34,11 @@ func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message, warm *
 	t := w.active
 	ctx, stop := w.untilLost(ctx)
 	defer stop()
-	if err := warm.wait(ctx, w.tellAway(ctx, "The workspace cannot be made now")); err != nil && ctx.Err() == nil {
+	err := warm.wait(ctx, w.tellAway(ctx, "The workspace cannot be made now"))
+	if ctx.Err() != nil {
+		return nil // the loop sees why; the workspace may still be in the making
+	}
+	if err != nil {
 		return w.fail(parent, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
 			"The workspace could not be made: "+explain(err)+" "+workspaceAdvice(err))
 	}
