@@ -2,9 +2,11 @@ package sandbox_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -91,4 +93,34 @@ func inNamespace(name string) bool {
 		}
 	}
 	return false
+}
+
+// TestInitNeedsNoThreadLater makes init busy, and looks whether it has made threads: it could
+// not where a command has used up the processes of its sandbox, and would end with all in it.
+func TestInitNeedsNoThreadLater(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level)
+		threads := func() string { return c.bash(t, "grep Threads /proc/1/status").out }
+		before := threads()
+		if !strings.Contains(before, "Threads") {
+			t.Fatalf("init has %q", before)
+		}
+		var all errgroup.Group
+		for range 8 {
+			all.Go(func() error {
+				for range 10 {
+					if _, err := c.exec(t.Context(), "for i in 1 2 3 4 5 6; do (kill -CONT 1; kill -STOP $BASHPID) & done; kill -CONT $(jobs -p); kill -9 $(jobs -p); wait", nil); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		if err := all.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if after := threads(); after != before {
+			t.Errorf("before: %s; after: %s", before, after)
+		}
+	})
 }

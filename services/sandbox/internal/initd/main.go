@@ -62,6 +62,11 @@ func run() error {
 	if err := confine(words); err != nil {
 		return err
 	}
+	threads := runtime.GOMAXPROCS(0) + moreThreads
+	if streamed {
+		threads += relayThreads
+	}
+	makeThreads(threads)
 	var long func(packet []byte) ([]byte, error)
 	if streamed {
 		socket, r, err := startRelay()
