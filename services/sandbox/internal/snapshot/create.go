@@ -140,11 +140,16 @@ type state struct {
 // look lists a workspace. A file that the index knows is not read; the others go
 // into the sink.
 func (s *Store) look(ctx context.Context, t *Tree, to sink) (*state, error) {
-	trusted := time.Now().Add(-settling).UnixNano()
 	w, err := t.scan(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return s.take(ctx, t, w, to, func(*found) bool { return true })
+}
+
+// take completes a walk with what its files hold. Of those that are not worth it the
+// hash stays zero, which is no object's.
+func (s *Store) take(ctx context.Context, t *Tree, w *walk, to sink, worth func(*found) bool) (*state, error) {
 	l := lookup{rest: s.loadIndex()}
 	var todo []*found
 	for i := range w.files {
@@ -156,13 +161,15 @@ func (s *Store) look(ctx context.Context, t *Tree, to sink) (*state, error) {
 			f.Hash, f.Sparse = k.hash, k.sparse
 			continue
 		}
-		todo = append(todo, f)
+		if worth(f) {
+			todo = append(todo, f)
+		}
 	}
 	left, err := t.readAll(ctx, todo, to)
 	if err != nil {
 		return nil, err
 	}
-	return w.state(left, trusted), nil
+	return w.state(left), nil
 }
 
 // matches says whether a file is still what it was.
@@ -232,9 +239,9 @@ func (t *Tree) read(f *found, to sink, buffer []byte, leave func(*found, string)
 	return nil
 }
 
-// state sums up a walk. Files whose last change is not older than trusted are read
-// again the next time.
-func (w *walk) state(left []Left, trusted int64) *state {
+// state sums up a walk. Files whose last change is too young are read again the next
+// time.
+func (w *walk) state(left []Left) *state {
 	s := &state{
 		entries: make([]Entry, 0, len(w.files)), index: make([]known, 0, len(w.files)),
 		left: append(w.left, left...),
@@ -251,7 +258,7 @@ func (w *walk) state(left []Left, trusted int64) *state {
 		k := known{
 			path: f.Path, inode: f.st.Ino, ctime: f.st.Ctim.Nano(), mtime: f.st.Mtim.Nano(), size: f.Size, sparse: f.Sparse, hash: f.Hash,
 		}
-		if k.ctime >= trusted {
+		if k.ctime >= w.trusted {
 			k.ctime = unsteady
 		}
 		s.index = append(s.index, k)

@@ -28,12 +28,8 @@ func (s *Store) Restore(ctx context.Context, t *Tree, id string) (Restored, erro
 	if err != nil {
 		return Restored{}, err
 	}
-	var want []Entry
-	var have *state
-	both, inner := errgroup.WithContext(ctx)
-	both.Go(func() (err error) { want, err = s.entries(r.Root); return err })
-	both.Go(func() (err error) { have, err = s.look(inner, t, justHash); return err })
-	if err := both.Wait(); err != nil {
+	want, have, err := s.compare(ctx, t, r.Root)
+	if err != nil {
 		return Restored{}, err
 	}
 	re := &restore{store: s, tree: t, touched: map[string]bool{}, drafts: map[string]string{}, unlocked: map[string]bool{}, stats: map[string]unix.Stat_t{}}
@@ -41,6 +37,26 @@ func (s *Store) Restore(ctx context.Context, t *Tree, id string) (Restored, erro
 		return re.done, err
 	}
 	return re.done, s.saveIndex(re.index(have.index, want))
+}
+
+// compare lists what is wanted and what there is. Of the files that the index does
+// not know only those are read that may be as they are wanted.
+func (s *Store) compare(ctx context.Context, t *Tree, root Hash) (want []Entry, have *state, err error) {
+	var w *walk
+	both, inner := errgroup.WithContext(ctx)
+	both.Go(func() (err error) { want, err = s.entries(root); return err })
+	both.Go(func() (err error) { w, err = t.scan(inner); return err })
+	if err := both.Wait(); err != nil {
+		return nil, nil, err
+	}
+	rest := want
+	have, err = s.take(ctx, t, w, justHash, func(f *found) bool {
+		for len(rest) > 0 && before(rest[0].Path, f.Path) {
+			rest = rest[1:]
+		}
+		return len(rest) > 0 && rest[0].Path == f.Path && rest[0].Kind == Regular && rest[0].Size == f.Size
+	})
+	return want, have, err
 }
 
 // index is what the index is to be after a restore. A restored file whose old

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -93,14 +94,15 @@ type found struct {
 
 // walk is one look at the whole tree.
 type walk struct {
-	ctx   context.Context //nolint:containedctx // lives as long as one walk
-	files []found
-	left  []Left
+	ctx     context.Context //nolint:containedctx // lives as long as one walk
+	trusted int64           // a change at or after this time, in nanoseconds since 1970, is too young
+	files   []found
+	left    []Left
 }
 
 // scan lists everything in the workspace, in order, without reading a file.
 func (t *Tree) scan(ctx context.Context) (*walk, error) {
-	w := &walk{ctx: ctx}
+	w := &walk{ctx: ctx, trusted: time.Now().Add(-settling).UnixNano()}
 	fd, err := unix.Dup(int(t.root.Fd()))
 	if err != nil {
 		return nil, err

@@ -96,6 +96,35 @@ func TestOnlyWhatChangedIsReadAndStored(t *testing.T) {
 	}
 }
 
+func TestARestoreReadsOnlyWhatMayBeAsItIsWanted(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	for _, name := range []string{"grown", "same", "changed", "folder"} {
+		p.write(name, "before")
+	}
+	first := p.create("one")
+	p.write("grown", "much longer than before")
+	p.write("changed", "behind")
+	p.write("new/file", "not wanted")
+	p.must(os.Remove(p.path("folder")))
+	p.write("folder/file", "another kind")
+	_, have, err := p.store.compare(t.Context(), p.tree, first.Root)
+	p.must(err)
+	read := map[string]bool{}
+	for _, e := range have.entries {
+		if e.Kind == Regular {
+			read[e.Path] = e.Hash != Hash{}
+		}
+	}
+	want := map[string]bool{"same": true, "changed": true, "grown": false, "new/file": false, "folder/file": false}
+	if diff := cmp.Diff(want, read); diff != "" {
+		t.Errorf("read (-want +got):\n%s", diff)
+	}
+	if got := p.restore("one"); got.Written != 3 || got.Removed != 4 {
+		t.Errorf("the restore did %+v", got)
+	}
+}
+
 func TestAFileThatOnlyItsChangeTimeBetraysIsRead(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
