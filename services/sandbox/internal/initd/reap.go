@@ -39,11 +39,20 @@ func (s *starter) awaitCommand() {
 	}
 }
 
+// stopped notes that a process stopped that is traced. One that is to go on at once is
+// left to the thread that traces it.
 func (s *starter) stopped(pid int, signal unix.Signal) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.commands[pid]; c != nil && c.fresh {
+		c.fresh = false
+		if c.hold {
+			c.stopped = true
+			return
+		}
+		signal = 0 // its start stopped it, and nothing else
+	}
 	s.stops = append(s.stops, stop{pid, signal})
-	s.changed.Broadcast()
-	s.mu.Unlock()
 	s.ring()
 }
 
@@ -65,7 +74,6 @@ func (s *starter) ended(pid int, status unix.WaitStatus, usage *unix.Rusage) {
 	}
 	c.add(usage)
 	delete(s.commands, pid)
-	s.changed.Broadcast()
 	swept := len(s.commands) == 0
 	if swept {
 		sweep(c)

@@ -17,9 +17,11 @@ import (
 
 // command is a command that runs.
 type command struct {
-	id     uint64
-	hold   bool // held for the service to let it go
-	cpu    int64
+	id      uint64
+	fresh   bool // traced, and not seen yet before its first instruction
+	hold    bool // held for the service to let it go
+	stopped bool // it stands before its first instruction, held
+	cpu     int64
 	maxRSS int64
 }
 
@@ -34,8 +36,8 @@ type starter struct {
 	stops    []stop
 }
 
-// stop is a process that was stopped as one that is traced: a command before its
-// first instruction, or a process that asked its parent to trace it.
+// stop is a process that was stopped as one that is traced, and is to go on: a command
+// before its first instruction, or a process that asked its parent to trace it.
 type stop struct {
 	pid    int
 	signal unix.Signal
@@ -171,7 +173,8 @@ func readAll(fd int) ([]byte, error) {
 }
 
 // start starts a command and says so. What stands in the way of one command is no
-// error.
+// error. One that is held, or has limits of its own, is traced: the kernel stops it
+// before its first instruction, and whoever reaps hears of it.
 func (s *starter) start(c *wire.Command, streams []int) error {
 	attr := &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Sys: &syscall.SysProcAttr{Setsid: true}}
 	master := -1
@@ -202,12 +205,10 @@ func (s *starter) start(c *wire.Command, streams []int) error {
 		return send(failure(c.ID, err, false))
 	}
 	defer func() { _ = unix.Close(pidfd) }()
-	s.commands[pid] = &command{id: c.ID, hold: c.Hold}
+	s.commands[pid] = &command{id: c.ID, fresh: attr.Sys.Ptrace, hold: c.Hold}
 	s.changed.Signal()
-	if attr.Sys.Ptrace {
-		if err := s.confine(pid, c); err != nil {
-			return err
-		}
+	if err := lowerLimits(pid, c); err != nil {
+		return err
 	}
 	files := []int{pidfd}
 	if c.Terminal {
@@ -270,20 +271,9 @@ func lookup(env []string, key string) string {
 	return value
 }
 
-// confine waits until a command stands before its first instruction, lowers its
-// limits, and lets it go unless the service wants to do that. mu is held.
-func (s *starter) confine(pid int, c *wire.Command) error {
-	for {
-		s.changed.Wait()
-		i := s.findStop(pid)
-		if s.commands[pid] == nil {
-			return nil // it was killed meanwhile
-		}
-		if i >= 0 {
-			s.stops = append(s.stops[:i], s.stops[i+1:]...)
-			break
-		}
-	}
+// lowerLimits lowers the limits of a command that has not run an instruction yet: it is
+// traced, so it stops before the first one. It need not live any more.
+func lowerLimits(pid int, c *wire.Command) error {
 	for _, l := range []struct {
 		id    int
 		value uint64
@@ -295,35 +285,28 @@ func (s *starter) confine(pid int, c *wire.Command) error {
 			return fmt.Errorf("lower a command's limits: %w", err)
 		}
 	}
-	if c.Hold {
-		return nil
-	}
-	return detach(pid, 0)
+	return nil
 }
 
-func (s *starter) findStop(pid int) int {
-	for i, x := range s.stops {
-		if x.pid == pid {
-			return i
-		}
-	}
-	return -1
-}
-
-// release lets a held command go.
+// release lets a held command go, at once or as soon as it stands before its first
+// instruction.
 func (s *starter) release(id uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for pid, c := range s.commands {
 		if c.id == id && c.hold {
 			c.hold = false
-			return detach(pid, 0)
+			if c.stopped {
+				return detach(pid, 0)
+			}
+			return nil // see stopped
 		}
 	}
 	return nil // killed meanwhile
 }
 
-// resume lets go whoever had itself traced by init: that is no way to stop.
+// resume lets go who has stopped: a command that is not held any more, and whoever had
+// itself traced by init, for that is no way to stop.
 func (s *starter) resume() error {
 	var count [8]byte
 	_, _ = unix.Read(s.wake, count[:])

@@ -92,21 +92,26 @@ func (s *sandbox) start(c box.Command) (*process, error) {
 		}
 	}
 	p.met = s.counts()
-	if !request.Hold {
+	// While what must be done before the command runs is being done, init starts it and
+	// holds it. Without control groups process limits are all there is, and sandboxes may
+	// be elsewhere: there it is done first.
+	apart := s.group == nil || c.Before == nil
+	if !request.Hold && apart {
 		if err := c.Await(); err != nil {
 			p.clear()
 			ends.closeOurs()
 			return nil, err
 		}
 	}
+	request.Hold = request.Hold || !apart
 	if err := s.sendCommand(request, ends.child()); err != nil {
-		if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, os.ErrDeadlineExceeded) {
-			err = errGone // nothing was started
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = errGone // or as good as that
 		}
-		return nil, p.giveUp(err)
+		return nil, p.giveUp(err) // nothing was started
 	}
 	ends.closeChild()
-	if err := p.awaitStart(c, request.Hold); err != nil {
+	if err := p.letGo(c, request.Hold); err != nil {
 		return nil, p.giveUp(err)
 	}
 	return p, nil
@@ -164,10 +169,48 @@ func (p *process) request(path string, c box.Command) *wire.Command {
 	return w
 }
 
-// awaitStart waits until init has started the command. A held one is put into its
-// group and let go. The caller's going away ends no wait: the sandbox, with all
-// that runs in it, would have to go as well, for nobody could tell whether init
-// starts the command yet.
+// letGo has init let a held command go, once it is in its group and all is done that
+// must be before it runs, and waits until init has started it. One without a group of its
+// own need not have been started to be let go: init does one thing after the other.
+func (p *process) letGo(c box.Command, held bool) error {
+	if !held {
+		return p.awaitStart(c, false)
+	}
+	if p.group == nil {
+		err := p.goAhead(c)
+		// Also after an error: who ends it must know whether it was started.
+		if fault := p.awaitStart(c, err != nil); fault != nil {
+			return fault
+		}
+		return err
+	}
+	if err := p.awaitStart(c, true); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	pidfd := p.pidfd
+	p.mu.Unlock()
+	pid, err := hostPid(pidfd)
+	if err == nil {
+		err = p.group.Add(pid)
+	}
+	if err == nil {
+		err = p.goAhead(c)
+	}
+	return err
+}
+
+// goAhead does what must be done before a held command runs, and has init let it go.
+func (p *process) goAhead(c box.Command) error {
+	if err := c.Await(); err != nil {
+		return err
+	}
+	return p.sb.send(wire.EncodeID(wire.Go, p.id))
+}
+
+// awaitStart waits until init has started the command, which has not run yet when it is
+// held. The caller's going away ends no wait: the sandbox, with all that runs in it,
+// would have to go as well, for nobody could tell whether init starts the command yet.
 func (p *process) awaitStart(c box.Command, held bool) error {
 	late := time.NewTimer(startTimeout)
 	defer late.Stop()
@@ -182,29 +225,13 @@ func (p *process) awaitStart(c box.Command, held bool) error {
 		return fmt.Errorf("start the command: the sandbox's init did not answer within %v", startTimeout)
 	}
 	p.mu.Lock()
-	fault, pidfd := p.fault, p.pidfd
+	fault := p.fault
 	p.mu.Unlock()
-	if fault != nil {
-		var cannot *startError
-		if errors.As(fault, &cannot) {
-			return cannot.explain(c)
-		}
-		return fault
+	var cannot *startError
+	if errors.As(fault, &cannot) {
+		return cannot.explain(c)
 	}
-	if !held {
-		return nil
-	}
-	pid, err := hostPid(pidfd)
-	if err == nil {
-		err = p.group.Add(pid)
-	}
-	if err == nil {
-		err = c.Await()
-	}
-	if err == nil {
-		err = p.sb.send(wire.EncodeID(wire.Go, p.id))
-	}
-	return err
+	return fault
 }
 
 // giveUp ends a command whose start failed, and waits for its end.

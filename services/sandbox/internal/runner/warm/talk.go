@@ -70,7 +70,7 @@ func closeAll(files []int) {
 	}
 }
 
-// send asks init for something.
+// send asks init for something. errGone says that init has ended and did not hear of it.
 func (s *sandbox) send(packet []byte, files ...int) error {
 	var rights []byte
 	if len(files) > 0 {
@@ -80,6 +80,9 @@ func (s *sandbox) send(packet []byte, files ...int) error {
 		return err
 	}
 	_, _, err := s.socket.WriteMsgUnix(packet, rights, nil)
+	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
+		return errGone
+	}
 	return err
 }
 
