@@ -3,7 +3,6 @@ package box
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"sync"
 
@@ -49,53 +48,65 @@ type meter struct {
 
 // measure counts. It follows no link. What vanishes meanwhile is not counted.
 func measure(l Limits, folders ...string) (Usage, error) {
-	m := &meter{limits: l, linked: map[uint64]bool{}}
+	m := &meter{limits: l}
 	for _, f := range folders {
 		fd, err := unix.Open(f, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return Usage{}, &os.PathError{Op: "open", Path: f, Err: err}
 		}
-		if err := m.folder(os.NewFile(uintptr(fd), f), 0); err != nil {
+		if err := m.folder(fd, 0); err != nil {
 			return Usage{}, err
 		}
 	}
 	return m.usage, nil
 }
 
-func (m *meter) folder(f *os.File, depth int) error {
-	defer func() { _ = f.Close() }()
+// entryBuffers are where folders' entries are read into. Folders are read past os.File:
+// most commands end in a workspace that is counted in less time than that takes to make.
+var entryBuffers = sync.Pool{New: func() any { return new([8192]byte) }}
+
+// folder counts what is in a folder, and closes it.
+func (m *meter) folder(fd, depth int) error {
+	defer func() { _ = unix.Close(fd) }()
 	if depth > maxDepth {
 		m.usage.TooDeep = true
 		return nil
 	}
+	buffer := entryBuffers.Get().(*[8192]byte)
+	defer entryBuffers.Put(buffer)
+	var names []string
 	for {
-		names, err := f.Readdirnames(512)
+		n, err := unix.ReadDirent(fd, buffer[:])
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n <= 0 {
+			return nil //nolint:nilerr // the end, or it vanished
+		}
+		_, _, names = unix.ParseDirent(buffer[:n], -1, names[:0])
 		for _, name := range names {
 			if m.usage.over(m.limits) != "" {
 				return nil
 			}
-			if err := m.entry(f, name, depth); err != nil {
+			if err := m.entry(fd, name, depth); err != nil {
 				return err
 			}
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return nil // it vanished
 		}
 	}
 }
 
-func (m *meter) entry(parent *os.File, name string, depth int) error {
+func (m *meter) entry(parent int, name string, depth int) error {
 	var st unix.Stat_t
-	if err := unix.Fstatat(int(parent.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	if err := unix.Fstatat(parent, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return nil //nolint:nilerr // it vanished
 	}
 	directory := st.Mode&unix.S_IFMT == unix.S_IFDIR
 	if !directory && st.Nlink > 1 {
 		if m.linked[st.Ino] {
 			return nil
+		}
+		if m.linked == nil {
+			m.linked = map[uint64]bool{}
 		}
 		m.linked[st.Ino] = true
 	}
@@ -104,10 +115,10 @@ func (m *meter) entry(parent *os.File, name string, depth int) error {
 	if !directory {
 		return nil
 	}
-	fd, err := openFolder(int(parent.Fd()), name)
+	fd, err := openFolder(parent, name)
 	switch {
 	case err == nil:
-		return m.folder(os.NewFile(uintptr(fd), name), depth+1)
+		return m.folder(fd, depth+1)
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
 		return fmt.Errorf("count the workspace: %w", err)
 	}
