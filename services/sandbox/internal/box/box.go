@@ -12,8 +12,9 @@
 //	staging/         files that are being written
 //	snapshots/       earlier states of the workspace
 //
-// Besides, `.starts-0` and `.starts-1` say which commands were started lately: of
-// each start they alone are synced, and for a moment they alone know of it.
+// Besides, `.starts-0` and `.starts-1` say which commands were started lately, and how the
+// quick ones ended: of each start they alone are synced, and for up to a minute they alone
+// know of it.
 //
 // It promises: a command is started at most once per call id, also across a
 // crash; what ran when the service died is reported as lost, never as finished;
@@ -181,7 +182,7 @@ func (n *Node) Close() error {
 		}
 	}
 	n.execs.Wait()
-	return errors.Join(n.journal.close(), n.lock.Close())
+	return errors.Join(n.journal.settle(), n.journal.close(), n.lock.Close())
 }
 
 // reserve takes a place for a running command.
@@ -241,6 +242,9 @@ func (n *Node) tidy() {
 		sessions = append(sessions, s)
 	}
 	n.mu.Unlock()
+	if err := n.journal.settle(); err != nil {
+		n.o.Log.Error("cannot record the ends of commands", "error", err)
+	}
 	for _, s := range sessions {
 		s.prune()
 		n.evict(s)
@@ -250,7 +254,7 @@ func (n *Node) tidy() {
 // evict forgets a session that nobody has used for a while. It is read from disk
 // again when somebody does.
 func (n *Node) evict(s *session) {
-	busy := len(s.running()) > 0
+	busy := s.unwritten()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !busy && s.users == 0 && n.o.Now().Sub(s.idle) > 10*time.Minute {

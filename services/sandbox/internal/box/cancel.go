@@ -115,6 +115,7 @@ func (s *session) setMark(id string) error {
 		}
 	}
 	e := newExec(s.node, dir, r)
+	e.recorded.Store(true)
 	close(e.done)
 	s.execs[id] = e
 	return nil

@@ -24,6 +24,9 @@ type Exec struct {
 	input  chan struct{} // holds one token: who has it may write standard input
 	limits Limits        // of one that was started here
 	active atomic.Bool   // it is being started, or runs
+	// recorded says that its record is on the disk with its end, or that none is needed.
+	recorded atomic.Bool
+	start    startEntry // what the journal has of its start
 
 	disk sync.Mutex // held while the record is written; taken before mu
 	gone bool       // nothing is to be kept of it any more; guarded by disk
@@ -32,6 +35,7 @@ type Exec struct {
 
 	mu      sync.Mutex // guards what follows
 	rec     record
+	end     *record // with its end, of which nobody need have been told yet
 	stdin   bool    // whether standard input was asked for
 	network *Key    // whose network it has; nil for none
 	mounts  string  // of its sandbox
@@ -199,21 +203,22 @@ func (e *Exec) attend(p Process, look func()) Exit {
 // watchPause is the shortest time between two looks at the workspace's size.
 const watchPause = 250 * time.Millisecond
 
-// finish tells of the end and then records it: who follows the command does not wait for
+// finish tells of the end of a command. That of a quick one is in the journal before;
+// others are told of, then recorded and synced: who follows a command does not wait for
 // the disk. A crash in between makes it a lost one.
 func (e *Exec) finish(exit Exit, wall time.Duration) {
-	e.conclude(exit, wall)
-	runtime.Gosched() // they go first
-	// The end of a quick command may be forgotten by a crash of the machine: it is
-	// lost, then. Others are worth a sync.
-	write := e.note
-	if wall > time.Second {
-		write = save
+	quick := wall <= time.Second
+	if !e.conclude(exit, wall, quick) {
+		runtime.Gosched() // who follows goes first
+		write := e.note
+		if !quick {
+			write = save
+		}
+		if err := e.keepRecord(write); err != nil {
+			e.node.o.Log.Error("cannot record the end of a command", "call_id", e.rec.CallID, "error", err)
+		}
+		e.node.journal.known(e)
 	}
-	if err := e.keepRecord(write); err != nil {
-		e.node.o.Log.Error("cannot record the end of a command", "call_id", e.rec.CallID, "error", err)
-	}
-	e.node.journal.known(e)
 	close(e.done)
 }
 
@@ -240,11 +245,19 @@ func (e *Exec) keepRecord(write func(path string, value any) error) error {
 	}
 	e.mu.Lock()
 	r := e.rec
+	if e.end != nil {
+		r = *e.end
+		r.Cancelled = e.rec.Cancelled
+	}
 	e.mu.Unlock()
 	if err := e.makeFolder(); err != nil {
 		return err
 	}
-	return write(filepath.Join(e.dir, recordFile), r)
+	if err := write(filepath.Join(e.dir, recordFile), r); err != nil {
+		return err
+	}
+	e.recorded.Store(r.Outcome != nil)
+	return nil
 }
 
 // note is note, in less steps for a record that is not there yet: one that a crash
@@ -281,26 +294,37 @@ func (e *Exec) abandon() {
 	e.disk.Lock()
 	e.gone = true
 	e.disk.Unlock()
+	e.recorded.Store(true)
 	e.node.journal.known(e)
 }
 
-// conclude tells whoever follows how the command ended.
-func (e *Exec) conclude(exit Exit, wall time.Duration) {
+// conclude tells whoever follows how the command ended. With journal, it is written
+// there before; it answers whether that was done.
+func (e *Exec) conclude(exit Exit, wall time.Duration, journal bool) (journaled bool) {
 	var uses []Use
 	if e.network != nil {
 		uses = e.node.o.Network.Uses(*e.network, e.rec.CallID)
 	}
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	o := e.judge(exit)
 	o.Network = uses
 	o.Throttled = exit.Throttled
 	o.Hits = append(o.Hits, e.met(exit, &o, wall)...)
 	o.Wall, o.CPU, o.MaxMemory = wall, exit.CPU, exit.MaxMemory
 	o.Truncated = e.written > e.kept
+	end := e.rec
+	end.Outcome, end.Ended = &o, e.node.o.Now().UTC()
+	e.end = &end
+	e.mu.Unlock()
+	if journal {
+		journaled = e.node.journal.end(e.start.ending(end), e)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.active.Store(false)
-	e.rec.Outcome, e.rec.Ended, e.process = &o, e.node.o.Now().UTC(), nil
+	e.rec.Outcome, e.rec.Ended, e.process = end.Outcome, end.Ended, nil
 	e.wake()
+	return journaled
 }
 
 // judge tells from all that is known why a command ended. mu is held.

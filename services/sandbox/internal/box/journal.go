@@ -19,13 +19,18 @@ import (
 )
 
 // journalSize is the size of one of the journal's two files.
-const journalSize = 256 << 10
+const journalSize = 512 << 10
 
 // journal has a start on the disk before the command runs, for the price of one
 // synced write into a file whose place on the disk is reserved. Without it a crash
 // of the machine could forget that a command was started: everything else that is
-// remembered of one is written later, at the latest with its end, and when the
-// kernel likes: so a command waits for one sync and for nothing else.
+// remembered of one is written later, and when the kernel likes: so a command waits
+// for one sync and for nothing else.
+//
+// The end of a quick command is written there as well, before anybody is told of it: a
+// crash of the service does not forget it, and the next start's sync has it on the disk.
+// A folder for its record is made when the journal is turned over, or within a minute,
+// unless it was acknowledged by then, as most are.
 //
 // One of two files is written; when it is full, the other one is, once all that
 // the other one stands for is on the disk by itself.
@@ -38,14 +43,15 @@ type journal struct {
 	at      int64
 	written int64 // starts
 	spare   chan error
-	// alone are the commands of which the journal knows and maybe nothing else.
+	// alone are the commands of which the journal knows something that is written nowhere
+	// else, maybe.
 	alone map[*Exec]struct{}
 
 	flush  sync.Mutex // held by who syncs; guards what follows
 	synced int64      // starts that are on the disk
 }
 
-// startEntry is one start.
+// startEntry is one start, or one end.
 type startEntry struct {
 	Key     Key       `json:"key"`
 	CallID  string    `json:"call_id"`
@@ -55,6 +61,13 @@ type startEntry struct {
 	// Created is when the workspace was: one made later under the same name has
 	// nothing to do with it.
 	Created time.Time `json:"created"`
+	// End is the whole record of a command that has ended.
+	End *record `json:"end,omitempty"`
+}
+
+// ending is the entry of a command's end.
+func (e startEntry) ending(r record) startEntry {
+	return startEntry{Key: e.Key, CallID: e.CallID, Started: e.Started, Created: e.Created, End: &r}
 }
 
 func journalPath(dir string, i int) string { return filepath.Join(dir, fmt.Sprint(".starts-", i)) }
@@ -129,27 +142,63 @@ func (j *journal) add(e startEntry, of *Exec) error {
 }
 
 func (j *journal) write(e startEntry, of *Exec) (mine int64, f *os.File, err error) {
-	text, err := json.Marshal(e)
+	packet, err := e.encode()
 	if err != nil {
 		return 0, nil, err
 	}
-	packet := binary.LittleEndian.AppendUint32(nil, uint32(len(text)))
-	packet = append(binary.LittleEndian.AppendUint32(packet, crc32.ChecksumIEEE(text)), text...)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.at+int64(len(packet))+8 > journalSize {
+	if !j.fits(packet) {
 		if err := j.turn(); err != nil {
 			return 0, nil, err
 		}
 	}
-	f = j.files[j.current]
-	if _, err := f.WriteAt(packet, j.at); err != nil {
+	if err := j.put(packet, of); err != nil {
 		return 0, nil, err
 	}
-	j.at += int64(len(packet))
 	j.written++
+	return j.written, j.files[j.current], nil
+}
+
+// longEnd is from how many bytes on an end is not written into the journal.
+const longEnd = 4096
+
+// end writes down the end of a command. It is safe from a crash of the service when this
+// returns true, and from one of the machine with the next start. False says that its
+// record must be written.
+func (j *journal) end(e startEntry, of *Exec) bool {
+	packet, err := e.encode()
+	if err != nil || len(packet) > longEnd {
+		return false
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.fits(packet) && j.put(packet, of) == nil // turning it over takes longer than a record
+}
+
+// encode is an entry as it is in the file: its length, a sum, and its text.
+func (e startEntry) encode() ([]byte, error) {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	packet := make([]byte, 8, 8+len(text))
+	binary.LittleEndian.PutUint32(packet, uint32(len(text)))
+	binary.LittleEndian.PutUint32(packet[4:], crc32.ChecksumIEEE(text))
+	return append(packet, text...), nil
+}
+
+// fits says whether there is room for an entry, and the mark behind it. mu is held.
+func (j *journal) fits(packet []byte) bool { return j.at+int64(len(packet))+8 <= journalSize }
+
+// put writes an entry, for which there is room. mu is held.
+func (j *journal) put(packet []byte, of *Exec) error {
+	if _, err := j.files[j.current].WriteAt(packet, j.at); err != nil {
+		return err
+	}
+	j.at += int64(len(packet))
 	j.alone[of] = struct{}{}
-	return j.written, f, nil
+	return nil
 }
 
 // known notes that of a command there is a record as well, or that none is needed.
@@ -159,10 +208,30 @@ func (j *journal) known(e *Exec) {
 	delete(j.alone, e)
 }
 
+// unrecorded are the commands that need a record still. mu is held.
+func (j *journal) unrecorded() []*Exec {
+	maps.DeleteFunc(j.alone, func(e *Exec, _ struct{}) bool { return e.recorded.Load() })
+	return slices.Collect(maps.Keys(j.alone))
+}
+
+// settle writes the records of those that have ended.
+func (j *journal) settle() error {
+	j.mu.Lock()
+	alone := j.unrecorded()
+	j.mu.Unlock()
+	var faults []error
+	for _, e := range alone {
+		if e.settled() {
+			faults = append(faults, e.keepRecord(e.note))
+		}
+	}
+	return errors.Join(faults...)
+}
+
 // turn goes on in the other file, and has this one emptied. mu is held.
 func (j *journal) turn() error {
 	if err := <-j.spare; err != nil { // the disk may have room again
-		if err := clearOut(j.files[1-j.current], slices.Collect(maps.Keys(j.alone))); err != nil {
+		if err := clearOut(j.files[1-j.current], j.unrecorded()); err != nil {
 			j.spare <- err
 			return err
 		}
@@ -174,7 +243,7 @@ func (j *journal) turn() error {
 		return err
 	}
 	j.current, j.at = 1-j.current, 0
-	alone := slices.Collect(maps.Keys(j.alone))
+	alone := j.unrecorded()
 	go func() { j.spare <- clearOut(full, alone) }() // close waits for it
 	return nil
 }
@@ -204,16 +273,22 @@ func (j *journal) close() error {
 	return errors.Join(faults...)
 }
 
-// recall marks the starts as lost of which nothing else is on the disk any more,
-// and begins a new journal.
+// recall gives every command its record of which the journal alone knows: with its end,
+// or as lost. It begins a new journal.
 func (n *Node) recall() error {
 	all, err := readJournal(n.o.Dir)
 	if err != nil {
 		return fmt.Errorf("read the journal of starts: %w", err)
 	}
-	for _, e := range all {
-		if err := n.recallOne(e); err != nil {
-			return fmt.Errorf("recall a lost command: %w", err)
+	// Ends first: they hold all that a start does.
+	for _, ends := range []bool{true, false} {
+		for _, e := range all {
+			if (e.End != nil) != ends {
+				continue
+			}
+			if err := n.recallOne(e); err != nil {
+				return fmt.Errorf("recall a command: %w", err)
+			}
 		}
 	}
 	if len(all) > 0 { // what they stand for is on the disk by itself from here on
@@ -239,15 +314,34 @@ func (n *Node) recallOne(e startEntry) error {
 	if err := s.loadSettled(); err != nil {
 		return err
 	}
-	dir := s.path("execs", e.CallID)
-	if st, err := os.Stat(filepath.Join(dir, recordFile)); err == nil && st.Size() > 0 {
+	if _, gone := s.settled[e.CallID]; gone {
 		return nil
 	}
-	if _, gone := s.settled[e.CallID]; gone {
+	dir := s.path("execs", e.CallID)
+	r, ok := e.missing(filepath.Join(dir, recordFile))
+	if !ok {
 		return nil
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return save(filepath.Join(dir, recordFile), record{CallID: e.CallID, Digest: e.Digest, Argv: e.Argv, Started: e.Started})
+	return save(filepath.Join(dir, recordFile), r)
+}
+
+// missing is the record that an entry asks for, unless what is on the disk says as much.
+func (e startEntry) missing(path string) (record, bool) {
+	var old record
+	st, err := os.Stat(path)
+	there := err == nil && st.Size() > 0
+	switch {
+	case e.End == nil:
+		return record{CallID: e.CallID, Digest: e.Digest, Argv: e.Argv, Started: e.Started}, !there
+	case there && read(path, &old) != nil:
+		return record{}, false // it is damaged, and whoever loads it says so
+	case there && (old.Outcome != nil || old.Digest == nil): // it has its end, or is a mark
+		return record{}, false
+	}
+	r := *e.End
+	r.Cancelled = r.Cancelled || old.Cancelled
+	return r, true
 }

@@ -25,6 +25,7 @@ func TestAStartThatTheDiskForgotIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What a crash of the machine may do to what was not synced.
+	forgetEnds(t, o.Dir)
 	execs := filepath.Join(o.Dir, "t", "s", "execs")
 	if err := errors.Join(os.RemoveAll(filepath.Join(execs, "gone")), os.Truncate(filepath.Join(execs, "torn", recordFile), 0)); err != nil {
 		t.Fatal(err)
@@ -41,6 +42,96 @@ func TestAStartThatTheDiskForgotIsLost(t *testing.T) {
 	}
 }
 
+// forgetEnds leaves the journal's starts alone, as a crash of the machine may.
+func forgetEnds(t *testing.T, dir string) {
+	t.Helper()
+	all, err := readJournal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var starts []byte
+	for _, e := range all {
+		if packet, err := e.encode(); err != nil {
+			t.Fatal(err)
+		} else if e.End == nil {
+			starts = append(starts, packet...)
+		}
+	}
+	if err := errors.Join(os.WriteFile(journalPath(dir, 0), starts, 0o600), os.Remove(journalPath(dir, 1))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnEndIsInTheJournalUntilItIsRecorded(t *testing.T) {
+	o := options(t, &fake{})
+	n := openNode(t, o)
+	ensure(t, n, Key{"t", "s"})
+	path := func(id string) string { return filepath.Join(o.Dir, "t", "s", "execs", id, recordFile) }
+	finish(t, n, "a")
+	if _, err := os.Stat(path("a")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a quick command has a record at once: %v", err)
+	}
+	n.tidy()
+	var r record
+	if err := read(path("a"), &r); err != nil || r.Outcome == nil || r.Outcome.Reason != Exited {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if n.journal.mu.Lock(); len(n.journal.unrecorded()) != 0 {
+		t.Error("the journal does not know of the record")
+	}
+	n.journal.mu.Unlock()
+	long := strings.Repeat("x", longEnd)
+	e, _, err := n.Start(t.Context(), testCall("long"), 0, Spec{Argv: []string{long}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-e.done
+	if err := read(path("long"), &r); err != nil || r.Outcome == nil || r.Argv[0] != long {
+		t.Errorf("an end that is too long for the journal has no record: %v, %v", r.Outcome, err)
+	}
+}
+
+func TestAnEndThatTheServiceCouldNotRecordIsKept(t *testing.T) {
+	o := options(t, &fake{})
+	n := openNode(t, o)
+	ensure(t, n, Key{"t", "s"})
+	ids := []string{"forgotten", "cancelled", "marked", "torn", "settled"}
+	for _, id := range ids {
+		finish(t, n, id)
+	}
+	if err := errors.Join(n.Acknowledge(testCall("settled")), n.Close()); err != nil {
+		t.Fatal(err)
+	}
+	// What is there when the service is killed in the moments before the record.
+	dir := func(id string) string { return filepath.Join(o.Dir, "t", "s", "execs", id) }
+	err := errors.Join(
+		os.RemoveAll(dir("forgotten")),
+		save(filepath.Join(dir("cancelled"), recordFile), record{CallID: "cancelled", Digest: Spec{Argv: []string{"x"}}.digest(), Cancelled: true}),
+		save(filepath.Join(dir("marked"), recordFile), record{CallID: "marked", Cancelled: true}),
+		os.Truncate(filepath.Join(dir("torn"), recordFile), 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n = openNode(t, o)
+	for _, id := range []string{"forgotten", "torn"} {
+		e, attached, err := n.Start(t.Context(), testCall(id), 0, Spec{Argv: []string{"x"}})
+		if err != nil || !attached || e.Outcome().Reason != Exited || e.Argv()[0] != "x" {
+			t.Errorf("%s: attached %v, %v", id, attached, err)
+		}
+	}
+	for _, id := range []string{"cancelled", "marked"} {
+		if _, _, err := n.Start(t.Context(), testCall(id), 0, Spec{Argv: []string{"x"}}); !errors.Is(err, ErrCancelled) {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	if e, err := n.Find(testCall("cancelled")); err != nil || e.Outcome() == nil || e.Outcome().Reason != Exited {
+		t.Errorf("the end of a cancelled command is forgotten: %v", err)
+	}
+	if _, _, err := n.Start(t.Context(), testCall("settled"), 0, Spec{Argv: []string{"x"}}); !errors.Is(err, ErrAcknowledged) {
+		t.Errorf("settled: %v", err)
+	}
+}
+
 func TestAStartOfADeletedWorkspaceIsForgotten(t *testing.T) {
 	o := options(t, &fake{})
 	n := openNode(t, o)
@@ -51,8 +142,11 @@ func TestAStartOfADeletedWorkspaceIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	ensure(t, n, k)
-	if err := n.Close(); err != nil {
+	if err := n.Close(); err != nil { // it records the ends that are not recorded yet
 		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(filepath.Join(o.Dir, "t", "s", "execs")); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v", left, err)
 	}
 	n = openNode(t, o)
 	if _, err := n.Find(testCall("a")); !errors.Is(err, ErrNoExec) {
@@ -96,6 +190,7 @@ func TestALostCommandIsListedWithItsArguments(t *testing.T) {
 	if err := errors.Join(n.Close(), os.RemoveAll(filepath.Join(o.Dir, "t", "s", "execs", "a"))); err != nil {
 		t.Fatal(err)
 	}
+	forgetEnds(t, o.Dir)
 	n = openNode(t, o)
 	e, err := n.Find(testCall("a"))
 	if err != nil || e.Outcome().Reason != Lost || len(e.Argv()) != 1 || e.Argv()[0] != "x" {
@@ -138,7 +233,7 @@ func TestAJournalGoesRound(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			for range 20 { // four times what one file holds, in all
+			for range 40 { // four times what one file holds, in all
 				if err := j.add(startEntry{CallID: id, Started: time.Unix(1, 0)}, nobody); err != nil {
 					t.Error(err)
 				}
@@ -153,7 +248,7 @@ func TestAJournalGoesRound(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, err := readJournal(dir)
-	if err != nil || len(all) == 0 || len(all) > 40 {
+	if err != nil || len(all) == 0 || len(all) > 80 {
 		t.Fatalf("%d starts, %v", len(all), err)
 	}
 	last := false

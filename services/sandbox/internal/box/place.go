@@ -115,6 +115,9 @@ func (s *session) remove(most int64, why string) error {
 		return fmt.Errorf("delete the workspace: %w", err)
 	}
 	n.freeSlot(s.meta.Slot)
+	for _, e := range s.execs {
+		e.abandon()
+	}
 	s.meta, s.execs = nil, map[string]*Exec{}
 	s.usage.set(nil)
 	return nil

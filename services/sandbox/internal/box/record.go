@@ -115,6 +115,7 @@ func loadExec(n *Node, dir string) (*Exec, error) {
 	if err := e.findOutput(); err != nil {
 		return nil, err
 	}
+	e.recorded.Store(true)
 	close(e.done)
 	return e, nil
 }

@@ -136,6 +136,19 @@ func (s *session) running() []*Exec {
 	return all
 }
 
+// unwritten says whether there is a command that runs, or of which the journal alone
+// knows.
+func (s *session) unwritten() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.execs {
+		if !e.settled() || !e.recorded.Load() {
+			return true
+		}
+	}
+	return false
+}
+
 // admit refuses a stale generation. mu is held.
 func (s *session) admit(generation int64) error {
 	if s.meta == nil {

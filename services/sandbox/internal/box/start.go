@@ -66,7 +66,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 	if err := s.node.reserve(); err != nil {
 		return nil, err
 	}
-	e, entry, err := s.newExec(c, spec)
+	e, err := s.newExec(c, spec)
 	if err != nil {
 		s.node.unreserve()
 		return nil, err
@@ -78,7 +78,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 	command := s.command(c, spec, limits, shown, env)
 	var unrecorded error
 	command.Before = sync.OnceValue(func() error {
-		unrecorded = s.node.journal.add(entry, e)
+		unrecorded = s.node.journal.add(e.start, e)
 		return unrecorded
 	})
 	p, err := s.node.o.Runner.Start(ctx, command)
@@ -196,11 +196,11 @@ func (s *session) watch(l Limits, deleted int64) (limit, why string) {
 // journal. They are in its record, soon.
 const longArgv = 2048
 
-// newExec makes what is known of a command, and the entry that must be in the journal
+// newExec makes what is known of a command, with the entry that must be in the journal
 // before it starts. mu is held.
-func (s *session) newExec(c Call, spec Spec) (*Exec, startEntry, error) {
+func (s *session) newExec(c Call, spec Spec) (*Exec, error) {
 	if !callID.MatchString(c.ID) {
-		return nil, startEntry{}, fmt.Errorf("call id %q is not valid", c.ID)
+		return nil, fmt.Errorf("call id %q is not valid", c.ID)
 	}
 	r := record{CallID: c.ID, Digest: spec.digest(), Argv: spec.Argv, Started: s.node.o.Now()}
 	e := newExec(s.node, s.path("execs", c.ID), r)
@@ -208,11 +208,11 @@ func (s *session) newExec(c Call, spec Spec) (*Exec, startEntry, error) {
 	if s.meta.Network != "" {
 		e.network = &s.key
 	}
-	entry := startEntry{Key: s.key, CallID: c.ID, Digest: r.Digest, Started: r.Started, Created: s.meta.Created}
+	e.start = startEntry{Key: s.key, CallID: c.ID, Digest: r.Digest, Started: r.Started, Created: s.meta.Created}
 	if length(spec.Argv) < longArgv {
-		entry.Argv = spec.Argv
+		e.start.Argv = spec.Argv
 	}
-	return e, entry, nil
+	return e, nil
 }
 
 func length(argv []string) (bytes int) {
