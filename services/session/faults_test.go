@@ -210,7 +210,7 @@ func isWorked(log []*sessionv1.Event, conversation []*sessionv1.Message) error {
 	if end.GetState() != sessionv1.TurnState_TURN_STATE_COMPLETE || end.GetFinalText() != "Done" || end.GetSteps() != 3 {
 		return fmt.Errorf("the turn ended %v", end)
 	}
-	return nil
+	return happens(log, "todo.updated", 1)
 }
 
 func TestATurnSurvivesThatTheDatabaseIsAwayForAWhile(t *testing.T) {

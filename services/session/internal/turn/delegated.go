@@ -8,24 +8,23 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
-	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
+// todoTool is the session's own list of things to do.
+const todoTool = "TodoWrite"
+
 // delegated does what tools has permitted and left to the session, and reports
-// the result, so that asking again by the same id brings it.
+// the result, so that asking again by the same id brings it. What the log tells of
+// it is written with the result (todoEvents): whoever takes over after the report
+// gets the result from tools, and would not come here.
 func (c *caller) delegated(ctx context.Context, u *sessionv1.ToolUse, d *toolsv1.CallDelegated) (*sessionv1.ToolResult, error) {
 	result := &toolsv1.CallResult{Outcome: toolsv1.CallOutcome_CALL_OUTCOME_OK}
 	switch d.Tool {
-	case "TodoWrite":
-		todos, err := parseTodos(d.ArgumentsJson)
-		if err != nil {
+	case todoTool:
+		if _, err := parseTodos(d.ArgumentsJson); err != nil {
 			result.Outcome = toolsv1.CallOutcome_CALL_OUTCOME_ERROR
 			result.Content = []*commonv1.Content{textContent(err.Error())}
 			break
-		}
-		e := c.w.event(c.w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_TodoUpdated{TodoUpdated: &sessionv1.TodoUpdated{Todos: todos}}})
-		if err := c.w.log.Append(ctx, store.Write{Events: []*sessionv1.Event{e}}); err != nil {
-			return nil, err
 		}
 		result.Content = []*commonv1.Content{textContent("The list of things to do is updated. Go on with the next one.")}
 	default:
@@ -37,6 +36,18 @@ func (c *caller) delegated(ctx context.Context, u *sessionv1.ToolUse, d *toolsv1
 		return nil, err
 	}
 	return toolResult(u.CallId, result), nil
+}
+
+// todoEvents tell of the new list of things to do that a call has brought.
+func (w *Worker) todoEvents(u *sessionv1.ToolUse, r *sessionv1.ToolResult) []*sessionv1.Event {
+	if u.Tool != todoTool || r.Outcome != sessionv1.ToolOutcome_TOOL_OUTCOME_OK {
+		return nil
+	}
+	todos, err := parseTodos(u.ArgumentsJson)
+	if err != nil {
+		return nil // the call would not have gone well
+	}
+	return []*sessionv1.Event{w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_TodoUpdated{TodoUpdated: &sessionv1.TodoUpdated{Todos: todos}}})}
 }
 
 func parseTodos(arguments string) ([]*sessionv1.Todo, error) {

@@ -165,7 +165,7 @@ func (w *Worker) restoreFiles(ctx context.Context, t *active) bool {
 
 // mayChange tells whether a call of a tool may change something.
 func (w *Worker) mayChange(t *active, tool string) bool {
-	return tool != "TodoWrite" && !w.readOnlyTools[tool] && t.client[tool] == nil
+	return tool != todoTool && !w.readOnlyTools[tool] && t.client[tool] == nil
 }
 
 // wantsCheckpoint tells whether a checkpoint is to be made before a tool's calls.

@@ -88,6 +88,7 @@ func (w *Worker) callEnded(write *store.Write, u *sessionv1.ToolUse, end ended, 
 	finished := w.finishedCall(u.Tool, end.result, took)
 	finished.GetToolCallFinished().Operation = end.told.GetOperation()
 	write.Events = append(write.Events, networkEvents(w.active.turn.Name, w.stepNumber(), u.CallId, end.told)...)
+	write.Events = append(write.Events, w.todoEvents(u, end.result)...)
 	write.Events = append(write.Events, finished)
 	write.Events = append(write.Events, w.operationEvents(u, end.told)...)
 	write.Jobs = append(write.Jobs, w.attend(u, end.told)...)
