@@ -159,7 +159,7 @@ func (w *Worker) compactAsked(ctx, parent context.Context) error {
 	if err := w.loadPath(parent); err != nil {
 		return err
 	}
-	s := shortening{trigger: triggerRequested, callID: fmt.Sprintf("compact.%s.%d", w.lease.Session, asked[0].ID), before: w.viewTokens(view.TextTokens(w.system()))}
+	s := shortening{trigger: triggerRequested, callID: w.requestedCallID(asked[0]), before: w.viewTokens(view.TextTokens(w.system()))}
 	for _, c := range asked {
 		r := &sessionv1.CompactSessionRequest{}
 		if err := proto.Unmarshal(c.Body, r); err != nil {
@@ -189,6 +189,15 @@ func (w *Worker) compactAsked(ctx, parent context.Context) error {
 	return nil
 }
 
+// compactFirst does what was asked for before the files are replaced or moved: a
+// worker before this one may have begun it, and then its hook may run in them.
+func (w *Worker) compactFirst(ctx context.Context) error {
+	if len(w.compacts) == 0 {
+		return nil
+	}
+	return w.compactAsked(ctx, ctx)
+}
+
 // notCompacted tells those who asked that nothing came of it.
 func (w *Worker) notCompacted() *sessionv1.Event {
 	e := &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
@@ -204,6 +213,12 @@ func (w *Worker) notCompacted() *sessionv1.Event {
 // that a worker that takes over gets the result that there is.
 func (w *Worker) compactCallID() string {
 	return fmt.Sprintf("%s.%d.compact", w.active.id, w.stepNumber())
+}
+
+// requestedCallID is the same for a compaction that was asked for: by the first of
+// the requests that it answers.
+func (w *Worker) requestedCallID(first store.Command) string {
+	return fmt.Sprintf("compact.%s.%d", w.lease.Session, first.ID)
 }
 
 // compact shortens the view and commits how, and tells whether the view got

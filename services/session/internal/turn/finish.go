@@ -127,6 +127,7 @@ func (w *Worker) stopWith(ctx context.Context, write store.Write, why error) err
 // cancelled first; text is the result of those that were not. The error is one
 // that ends the worker.
 func (w *Worker) closeCalls(ctx context.Context, write *store.Write, text string) error {
+	w.stopHook(ctx)
 	last := w.last()
 	if last == nil || len(toolUses(last)) == 0 {
 		return nil

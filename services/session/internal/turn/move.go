@@ -26,6 +26,9 @@ func (w *Worker) takeMove(ctx context.Context, c store.Command) error {
 		return w.log.Append(ctx, done)
 	}
 	if !arriving {
+		if err := w.compactFirst(ctx); err != nil {
+			return err
+		}
 		left, err := w.leaveAtRest(ctx, p) // that the node is drained, this replica may not have heard yet
 		if err != nil || !left {
 			return w.moveFailed(ctx, c, from, err)

@@ -51,6 +51,43 @@ func (w *Worker) preCompaction(ctx, parent context.Context, callID string) strin
 	return ""
 }
 
+// stopHook ends the command that a worker before this one may have begun before a
+// compaction, because the turn ends: it is none of a message's calls, and nothing of
+// an undone turn may run when its files are brought back. This worker's own has
+// ended by then.
+func (w *Worker) stopHook(ctx context.Context) {
+	var ids []string
+	if last := w.last(); last != nil && last.Role == sessionv1.Role_ROLE_USER && w.compactCallID() == w.inherited.automatic {
+		ids = append(ids, w.inherited.automatic)
+	}
+	if w.active.undo && len(w.compacts) > 0 && w.compacts[0].ID == w.inherited.requested { // else it may end after the turn
+		ids = append(ids, w.requestedCallID(w.compacts[0]))
+	}
+	for _, id := range ids {
+		(&caller{w: w, parent: ctx}).cancel(&sessionv1.ToolUse{CallId: id, Tool: hookTool}) //nolint:contextcheck // the caller has the worker's
+	}
+}
+
+// hooks are those that a worker before this one may have begun.
+type hooks struct {
+	automatic string // the call id of the step's that was under way; empty: none
+	requested int64  // the first request to compact that was in the inbox; 0: none
+}
+
+// inherit notes which hooks may run when a turn is taken up.
+func (w *Worker) inherit(commands []store.Command) {
+	if w.spec.PreCompaction == "" || w.active == nil {
+		return
+	}
+	w.inherited.automatic = w.compactCallID()
+	for _, c := range commands {
+		if c.Kind == store.CommandCompact {
+			w.inherited.requested = c.ID
+			return
+		}
+	}
+}
+
 // runHook makes the call. It is journaled by its id: made again after a crash,
 // it brings the result that there is.
 func (w *Worker) runHook(ctx context.Context, callID string) (string, error) {

@@ -29,6 +29,9 @@ func (w *Worker) takeRewind(ctx context.Context, c store.Command) error {
 		return w.noRewind(ctx, c, "", sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE,
 			"A turn is active. Neither the conversation nor the files were changed. Interrupt the turn first, then rewind.")
 	}
+	if err := w.compactFirst(ctx); err != nil {
+		return err
+	}
 	if err := w.makeWanted(ctx, ctx); err != nil { // in the order in which they were asked for
 		return err
 	}

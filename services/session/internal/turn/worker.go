@@ -130,6 +130,7 @@ type Worker struct {
 	begun         map[string]bool         // calls of it that tools was asked for
 	untold        string                  // what the model has to know with the next results
 	compacts      []store.Command         // requests to compact that were not met yet
+	inherited     hooks                   // that may run
 	counted       counted                 // by the provider, last
 	wanted        []store.Command         // checkpoints that were asked for and are not made yet
 	kept          []*sessionv1.Checkpoint // the oldest first; nil: not loaded
@@ -247,6 +248,7 @@ func (w *Worker) load(ctx context.Context) error {
 		if w.active, err = newActive(s.Active.ID, s.Active.Turn, s.Active.Run); err != nil {
 			return err
 		}
+		w.inherit(s.Commands)
 		// Before anything else gets a number: what a worker before this one left of
 		// an unfinished step does not count.
 		if write := w.voidStep(); len(write.Events) > 0 {
