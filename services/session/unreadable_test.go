@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/pg/pgtest"
 	"github.com/fairlead/fairlead/services/session"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 )
 
 // plant writes into the database behind the service's back.
@@ -29,7 +30,7 @@ func (f *fixture) plant(t *testing.T, statement string) {
 		}
 		return
 	}
-	db, err := sql.Open("sqlite", filepath.Join(f.config.Data, "session.db"))
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(f.config.Data, "session.db")+"?_pragma=busy_timeout(5000)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,5 +112,29 @@ func (f *fixture) endsStuck(t *testing.T, name string) {
 	})
 	if turn.GetError().GetReason() != "CRASH_LOOP" || !strings.Contains(turn.GetError().GetMessage(), "may be damaged") || turn.EndTime == nil {
 		t.Errorf("%s ended with %v", name, turn)
+	}
+}
+
+// TestASessionThatCannotBeReadLeavesNothingReserved: its turn had reserved time and
+// tokens when its replica broke off, under ids that the next turn uses again.
+func TestASessionThatCannotBeReadLeavesNothingReserved(t *testing.T) {
+	f := start(t, slow, withPrices(func(b *budget.Config) {
+		b.Tenant.MaxWallTime, b.Tenant.MaxCostUSD = time.Hour, 100
+	}), func(c *session.Config) { c.LeaseTTL, c.MaxClaims, c.StopGrace = time.Second, 2, time.Millisecond })
+	ctx := t.Context()
+	s := f.session(ctx, t)
+	turn := f.create(ctx, t, s, "block")
+	<-f.peers.blocked
+	f.stop()
+	f.plant(t, "update turns set run = x'ff00ff'")
+	f.run(t)
+	f.endsStuck(t, turn.Name)
+	if end := f.waitForEnd(ctx, t, f.create(ctx, t, s, "again").Name); end.State != sessionv1.TurnState_TURN_STATE_COMPLETE {
+		t.Errorf("the next turn ended %v", end)
+	}
+	for _, b := range f.budgets(ctx, t, s) {
+		if b.ReservedTokens != 0 || b.ReservedCostNanoUsd != 0 || b.ReservedWallTime.AsDuration() != 0 {
+			t.Errorf("the %s's budget has something reserved: %v", b.Scope, b)
+		}
 	}
 }

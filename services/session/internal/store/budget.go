@@ -46,7 +46,9 @@ type Bound struct {
 // leave, at most MaxOutput; less than MinOutput is denied. Nothing else of its
 // write depends on the answer.
 type Reserve struct {
-	ID     string // unlike that of any other reservation of the session
+	// ID is unlike that of any other reservation of the session: one that is open
+	// under it is settled first, as it was reserved.
+	ID     string
 	Bounds []Bound
 	Input  Amount
 	// MinOutput and MaxOutput are in tokens; OutputPrice is what one costs, in

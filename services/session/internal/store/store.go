@@ -250,6 +250,8 @@ type Salvage struct {
 	Turns    []*sessionv1.Turn
 	Commands []int64  // the ids of what is in the inbox
 	Pending  []string // the ids of calls that wait for an answer
+	// Reservations are open in the ledger of budgets.
+	Reservations []string
 }
 
 // OnlyEvents tells whether the write brings events and nothing else, as one does

@@ -32,6 +32,9 @@ func (w *Worker) Abandon(ctx context.Context) error {
 		Lease: w.lease, LastSeq: left.LastSeq, ActiveTurn: &none, StepCommitted: true,
 		Consume: left.Commands, Waited: left.Pending, FinishedTurns: len(left.Turns),
 	}
+	for _, id := range left.Reservations { // what was used of them is in the state that may be lost
+		write.Settle = append(write.Settle, store.Settle{ID: id, Unknown: true})
+	}
 	why := turnError(sessionv1.ErrorReason_ERROR_REASON_CRASH_LOOP, fmt.Sprintf(
 		"The session was taken up %d times, and each time it could not be worked on: what is stored of it may be damaged. Look at the server's log for what is in the way. "+
 			"Send the message again; if that ends in the same way, begin a new session.", w.claims))

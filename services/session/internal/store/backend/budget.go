@@ -62,6 +62,7 @@ func (n *BudgetNeeds) add(w store.Write) {
 		n.Reservations = append(n.Reservations, ID{w.Key, s.ID})
 	}
 	for _, r := range w.Reserve {
+		n.Reservations = append(n.Reservations, ID{w.Key, r.ID})
 		n.addBounds(w.Tenant, r.Bounds)
 	}
 }
@@ -168,6 +169,9 @@ func less(a, b store.Amount) store.Amount {
 // reserve decides about a reservation and puts the answer into it.
 func (l *ledger) reserve(w store.Write, r *store.Reserve) {
 	r.Answer = store.Grant{}
+	if len(l.open[ID{w.Key, r.ID}]) > 0 { // nobody knows what was used of it any more
+		l.settle(w, store.Settle{ID: r.ID, Unknown: true})
+	}
 	output, wall := r.MaxOutput, r.WallTime
 	for _, b := range r.Bounds {
 		s := l.standing(w.Key, b)

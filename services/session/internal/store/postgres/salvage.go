@@ -30,7 +30,10 @@ func (s *Store) Salvage(ctx context.Context, l store.Lease) (*store.Salvage, err
 		if out.Commands, err = collect(ctx, tx, pgx.RowTo[int64], "select id from inbox where tenant = $1 and session = $2 order by id", l.Tenant, l.Session); err != nil {
 			return err
 		}
-		out.Pending, err = collect(ctx, tx, pgx.RowTo[string], "select call from pending_calls where tenant = $1 and session = $2 order by call", l.Tenant, l.Session)
+		if out.Pending, err = collect(ctx, tx, pgx.RowTo[string], "select call from pending_calls where tenant = $1 and session = $2 order by call", l.Tenant, l.Session); err != nil {
+			return err
+		}
+		out.Reservations, err = collect(ctx, tx, pgx.RowTo[string], "select distinct id from reservations where tenant = $1 and session = $2 order by id", l.Tenant, l.Session)
 		return err
 	})
 	return out, err

@@ -31,8 +31,13 @@ func (s *Store) Salvage(ctx context.Context, l store.Lease) (*store.Salvage, err
 			"select id from inbox where tenant = ? and session = ? order by id", l.Tenant, l.Session); err != nil {
 			return err
 		}
-		out.Pending, err = collect(ctx, tx, func(r *sql.Rows) (id string, err error) { return id, r.Scan(&id) },
-			"select call from pending_calls where tenant = ? and session = ? order by call", l.Tenant, l.Session)
+		text := func(r *sql.Rows) (id string, err error) { return id, r.Scan(&id) }
+		if out.Pending, err = collect(ctx, tx, text,
+			"select call from pending_calls where tenant = ? and session = ? order by call", l.Tenant, l.Session); err != nil {
+			return err
+		}
+		out.Reservations, err = collect(ctx, tx, text,
+			"select distinct id from reservations where tenant = ? and session = ? order by id", l.Tenant, l.Session)
 		return err
 	})
 	return out, err

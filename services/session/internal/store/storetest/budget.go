@@ -232,6 +232,31 @@ func testBudgetFencing(t *testing.T, open func(t *testing.T) store.Store) {
 		f.standsAt(b, "used 100 tokens, 100, 0s; reserved 0 tokens, 0, 0s")
 	})
 
+	t.Run("a reservation that is made again while it is open counts as used", func(t *testing.T) {
+		f := newFixture(t, open)
+		l, other := f.active("s1"), f.active("s2")
+		b := tenantBound(store.Amount{CostNanoUSD: 1000})
+		f.reserve(l, "r1", b)
+		errs, err := f.Commit(f.ctx(), []store.Write{
+			{Lease: l, Reserve: []*store.Reserve{call("r1", b)}}, {Lease: other, Reserve: []*store.Reserve{call("r1", b)}},
+		})
+		f.must(errors.Join(append(errs, err)...))
+		f.standsAt(b, "used 100 tokens, 100, 0s; reserved 200 tokens, 200, 0s")
+	})
+
+	t.Run("what is left of a session names what it has reserved", func(t *testing.T) {
+		f := newFixture(t, open)
+		l, other := f.active("s1"), f.active("s2")
+		f.reserve(l, "r2", tenantBound(store.Amount{CostNanoUSD: 1000}), store.Bound{Scope: store.BudgetUser, Subject: "u", Hard: store.Amount{CostNanoUSD: 1000}})
+		f.reserve(l, "r1", tenantBound(store.Amount{CostNanoUSD: 1000}))
+		f.reserve(other, "r3", tenantBound(store.Amount{CostNanoUSD: 1000}))
+		left, err := f.Salvage(f.ctx(), l)
+		f.must(err)
+		if d := cmp.Diff([]string{"r1", "r2"}, left.Reservations); d != "" {
+			t.Error(d)
+		}
+	})
+
 	t.Run("a holder that lost its lease neither reserves nor settles", func(t *testing.T) {
 		f := newFixture(t, open)
 		good, stale := f.active("good"), f.active("stale")
