@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 ROOT := $(CURDIR)
-export GOFLAGS := -buildvcs=false
+export GOFLAGS := -buildvcs=false -trimpath
 export PATH := $(ROOT)/bin:$(PATH)
 
 .PHONY: help
@@ -92,14 +92,16 @@ need-postgres:
 ## --- tests --------------------------------------------------------------------
 
 # One set of flags for all tests: each further set is a second full compile.
-# Tests wait more than they compute (for disks, leases, processes), so one package more than there are processors runs.
+# Tests wait more than they compute (for disks, leases, processes), so two packages more than there are processors run,
+# and those that take longest begin first.
 # The race detector leaves out SQLite, which is C by origin and would take most of the time of the tests that use it.
-TESTFLAGS ?= -p $$(($$(nproc) + 1)) -race -gcflags=modernc.org/...=-race=false -timeout 20m
+TESTFLAGS ?= -p $$(($$(nproc) + 2)) -race -gcflags=modernc.org/...=-race=false -timeout 20m
+LONGEST := ./services/sandbox ./services/session ./services/allinone/e2e ./services/session/internal/store/sqlite
 WITH_POSTGRES = go run $(PREFIX)/services/internal/kit/cmd/withpostgres
 
 .PHONY: test
 test: $(INIT) need-bubblewrap need-postgres ## Run every test, with a throw-away Postgres
-	$(WITH_POSTGRES) go test $(TESTFLAGS) $(foreach m,$(MODULES),./$(m)/...)
+	$(WITH_POSTGRES) go test $(TESTFLAGS) $(LONGEST) $(foreach m,$(MODULES),./$(m)/...)
 	$(MAKE) --no-print-directory prove
 
 .PHONY: prove
