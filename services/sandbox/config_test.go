@@ -1,0 +1,51 @@
+package sandbox_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/sandbox"
+)
+
+// TestTheDefaultsAndEachDriverAreAValidConfiguration loads them as a program does: all sections
+// are validated then, also those of other drivers.
+func TestTheDefaultsAndEachDriverAreAValidConfiguration(t *testing.T) {
+	for _, file := range []string{"", "driver: bubblewrap", "driver: oci", "{driver: none, allow-no-isolation: true}"} {
+		c := sandbox.Defaults()
+		if err := config.Load(&c, config.Options{Name: "sandbox", Prefix: "FAIRLEAD_SANDBOX_", Environ: []string{"A=b"}, Args: []string{"--config=" + configFile(t, file)}}); err != nil {
+			t.Errorf("%q: %v", file, err)
+		}
+	}
+}
+
+// TestABadConfigurationNamesTheKeyAndWhatItTakes has operators who mistyped.
+func TestABadConfigurationNamesTheKeyAndWhatItTakes(t *testing.T) {
+	for name, c := range map[string]struct{ file, says string }{
+		"a driver that is none": {"driver: docker", "driver"},
+		"a level that is none":  {"level: most", "level"},
+		"a key that is none":    {"limits: {memroy: 1}", "memroy"},
+		"a limit below zero":    {"limits: {memory: -1}", "memory"},
+		"no isolation, unasked": {"driver: none", "allow-no-isolation"},
+		"a quota that is none":  {"workspace-quota: perhaps", "workspace-quota"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conf := sandbox.Defaults()
+			err := config.Load(&conf, config.Options{Name: "sandbox", Prefix: "FAIRLEAD_SANDBOX_", Environ: []string{"A=b"}, Args: []string{"--config=" + configFile(t, c.file)}})
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v, want something about %s", err, c.says)
+			}
+		})
+	}
+}
+
+func configFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "sandbox.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
