@@ -10,28 +10,39 @@
 // output (`stream`, see relay), beside a first process that only keeps the sandbox
 // open (`pause`); its end is then told by whoever made the sandbox.
 //
-// One thread starts all commands and holds those that wait before their first
-// instruction, for only the thread that started a command may let it go. One
-// goroutine reaps.
+// One thread does everything: it starts all commands, holds those that wait before
+// their first instruction, which only the thread that started them may let go, and
+// reaps. It waits for the service and for processes at once.
 package main
 
 import (
 	"fmt"
 	"os"
-	"runtime"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
-func init() { runtime.LockOSThread() } // main stays on the first thread
+// All of init's work is done before main: there the runtime keeps to the first thread by
+// itself. Asked to by LockOSThread it makes one more thread, in every sandbox.
+func init() {
+	if work != nil {
+		work()
+	}
+}
 
-func main() {
+// work is nil in tests.
+var work = begin
+
+func main() {}
+
+func begin() {
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "init:", err)
 		os.Exit(1)
 	}
+	os.Exit(0)
 }
 
 // link is init's end of its socket.
@@ -56,17 +67,17 @@ func run() error {
 	if err := unix.CloseRange(wire.FD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("keep its descriptors from commands: %w", err)
 	}
+	rung, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return err
+	}
+	bell = int32(rung) //nolint:gosec // a descriptor
 	if err := withstandSignals(); err != nil {
 		return err
 	}
 	if err := confine(words); err != nil {
 		return err
 	}
-	threads := runtime.GOMAXPROCS(0) + moreThreads
-	if streamed {
-		threads += relayThreads
-	}
-	makeThreads(threads)
 	var long func(packet []byte) ([]byte, error)
 	if streamed {
 		socket, r, err := startRelay()
@@ -75,15 +86,17 @@ func run() error {
 		}
 		link, long = socket, r.takeLong
 	}
-	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	if err != nil {
-		return err
-	}
-	s := newStarter(wake)
-	s.long = long
-	go s.reap()
+	s := &starter{long: long, commands: map[int]*command{}}
 	if err := send(wire.Reply{Kind: wire.Ready}); err != nil {
 		return err
+	}
+	// Before the first command, but nobody waits for it.
+	threads := ownThreads
+	if streamed {
+		threads = relayThreads
+	}
+	if err := makeThreads(threads); err != nil {
+		return fmt.Errorf("make its threads: %w", err)
 	}
 	return s.serve()
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -10,58 +9,48 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
-// reap waits for every process of the sandbox, for good.
-func (s *starter) reap() {
+// reap waits for whoever has ended or stopped since it was last called.
+func (s *starter) reap() error {
+	var count [8]byte
+	_, _ = unix.Read(int(bell), count[:])
 	for {
 		var status unix.WaitStatus
 		var usage unix.Rusage
-		pid, err := unix.Wait4(-1, &status, unix.WALL, &usage)
+		pid, err := unix.Wait4(-1, &status, unix.WALL|unix.WNOHANG, &usage)
 		switch {
 		case errors.Is(err, unix.EINTR):
-		case errors.Is(err, unix.ECHILD):
-			s.awaitCommand()
+			continue
+		case errors.Is(err, unix.ECHILD), err == nil && pid == 0:
+			return nil
 		case err != nil:
-			os.Exit(1) // nothing can be known any more
+			return err // nothing can be known any more
 		case status.Stopped():
-			s.stopped(pid, status.StopSignal())
+			err = s.stopped(pid, status.StopSignal())
 		default:
-			s.ended(pid, status, &usage)
+			err = s.ended(pid, status, &usage)
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
 
-// awaitCommand waits until a command runs.
-func (s *starter) awaitCommand() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.commands) == 0 {
-		s.changed.Wait()
-	}
-}
-
-// stopped notes that a process stopped that is traced. One that is to go on at once is
-// left to the thread that traces it.
-func (s *starter) stopped(pid int, signal unix.Signal) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// stopped lets go who has stopped and is traced: a command that is not held, and whoever
+// had itself traced by init, for that is no way to stop.
+func (s *starter) stopped(pid int, signal unix.Signal) error {
 	if c := s.commands[pid]; c != nil && c.fresh {
 		c.fresh = false
 		if c.hold {
 			c.stopped = true
-			return
+			return nil
 		}
 		signal = 0 // its start stopped it, and nothing else
 	}
-	s.stops = append(s.stops, stop{pid, signal})
-	s.ring()
+	return detach(pid, signal)
 }
 
-func (s *starter) ring() { _, _ = unix.Write(s.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
-
 // ended notes a process's end. With the last command everything else ends, too.
-func (s *starter) ended(pid int, status unix.WaitStatus, usage *unix.Rusage) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *starter) ended(pid int, status unix.WaitStatus, usage *unix.Rusage) error {
 	c := s.commands[pid]
 	if c == nil {
 		// Orphans count for the command that runs, when there is one alone.
@@ -70,7 +59,7 @@ func (s *starter) ended(pid int, status unix.WaitStatus, usage *unix.Rusage) {
 				only.add(usage)
 			}
 		}
-		return
+		return nil
 	}
 	c.add(usage)
 	delete(s.commands, pid)
@@ -79,12 +68,9 @@ func (s *starter) ended(pid int, status unix.WaitStatus, usage *unix.Rusage) {
 		sweep(c)
 		removeShared()
 	}
-	p := wire.Reply{
+	return send(wire.Reply{
 		Kind: wire.Exited, ID: c.id, Status: uint32(status), CPU: time.Duration(c.cpu), MaxRSS: c.maxRSS, Swept: swept,
-	}
-	if send(p) != nil {
-		os.Exit(1) // the service is gone
-	}
+	})
 }
 
 func (c *command) add(u *unix.Rusage) {

@@ -20,9 +20,6 @@ import (
 // hears nothing.
 const deafTimeout = 90 * time.Second
 
-// relayThreads are for what reads and writes the stream and the socket.
-const relayThreads = 4
-
 // relay stands in for the service where that is elsewhere: it is at the other end
 // of init's socket, makes the files of commands, and carries everything over
 // standard input and output.

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"os/signal"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -25,9 +23,6 @@ const (
 // signal: it goes back and forth between threads for each, some milliseconds in
 // all.
 func withstandSignals() error {
-	// Those by which the processor tells of init's own faults are Go's to handle: only
-	// those that somebody sent are to be unheard.
-	signal.Notify(make(chan os.Signal, 1), unix.SIGILL, unix.SIGTRAP, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV)
 	all := ^uint64(0)
 	catch := action{handler: handler(), flags: onStack | restart | restorer, restorer: returner(), mask: all}
 	for n := unix.Signal(1); n <= lastSignal; n++ {
@@ -36,7 +31,14 @@ func withstandSignals() error {
 		case unix.SIGKILL, unix.SIGSTOP: // nobody can
 			continue
 		case unix.SIGILL, unix.SIGTRAP, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV:
-			continue
+			// By these the processor tells of init's own faults, which are Go's to handle: only
+			// those that somebody sent are to be unheard.
+			if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(n), 0, uintptr(unsafe.Pointer(&a)), 8, 0, 0); e != 0 { //nolint:gosec // as below
+				return fmt.Errorf("look how signal %d is handled: %w", n, e)
+			}
+			goes, a.handler = a.handler, faultHandler()
+		case unix.SIGCHLD:
+			a.handler = childHandler()
 		case unix.SIGURG, unix.SIGPROF: // Go's own; it takes no harm by them
 			continue
 		case 32, 33, 34:
@@ -64,6 +66,19 @@ const ignore = 1
 
 // handler is the address of a signal handler that does nothing.
 func handler() uintptr
+
+// bell is an eventfd that is rung when a process has ended or stopped.
+var bell int32
+
+// childHandler is the address of a signal handler that rings the bell.
+func childHandler() uintptr
+
+// goes is Go's own signal handler, the same for every signal.
+var goes uintptr
+
+// faultHandler is the address of a signal handler that does nothing about what
+// somebody sent, and leaves the rest to Go's own.
+func faultHandler() uintptr
 
 // returner is the address of what a signal handler returns to.
 func returner() uintptr

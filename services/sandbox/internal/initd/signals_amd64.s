@@ -4,7 +4,29 @@
 TEXT caught<>(SB),NOSPLIT|NOFRAME,$0
 	RET
 
-// What it returns to: rt_sigreturn.
+// One that leaves it to Go's own, unless somebody sent the signal: si_code is not positive then.
+TEXT fault<>(SB),NOSPLIT|NOFRAME,$0
+	MOVL 8(SI), AX
+	TESTL AX, AX
+	JLE sent
+	MOVQ ·goes(SB), AX
+	JMP AX
+sent:
+	RET
+
+DATA one<>+0(SB)/8, $1
+GLOBL one<>(SB), RODATA, $8
+
+// One that rings the bell: write(bell, &one, 8).
+TEXT child<>(SB),NOSPLIT|NOFRAME,$0
+	MOVL ·bell(SB), DI
+	LEAQ one<>(SB), SI
+	MOVL $8, DX
+	MOVL $1, AX
+	SYSCALL
+	RET
+
+// What they return to: rt_sigreturn.
 TEXT back<>(SB),NOSPLIT|NOFRAME,$0
 	MOVQ $15, AX
 	SYSCALL
@@ -19,5 +41,17 @@ TEXT ·handler(SB),NOSPLIT,$0-8
 // func returner() uintptr
 TEXT ·returner(SB),NOSPLIT,$0-8
 	LEAQ back<>(SB), AX
+	MOVQ AX, ret+0(FP)
+	RET
+
+// func faultHandler() uintptr
+TEXT ·faultHandler(SB),NOSPLIT,$0-8
+	LEAQ fault<>(SB), AX
+	MOVQ AX, ret+0(FP)
+	RET
+
+// func childHandler() uintptr
+TEXT ·childHandler(SB),NOSPLIT,$0-8
+	LEAQ child<>(SB), AX
 	MOVQ AX, ret+0(FP)
 	RET

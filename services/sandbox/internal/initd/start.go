@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -22,43 +21,25 @@ type command struct {
 	hold    bool // held for the service to let it go
 	stopped bool // it stands before its first instruction, held
 	cpu     int64
-	maxRSS int64
+	maxRSS  int64
 }
 
 // starter starts commands and knows those that run.
 type starter struct {
-	wake    int // an eventfd: there is something in stops
-	changed *sync.Cond
-	long    func(packet []byte) ([]byte, error) // what a Long is about that has no file; nil where all have
-
-	mu       sync.Mutex // guards what follows; held while a command is started
+	long     func(packet []byte) ([]byte, error) // what a Long is about that has no file; nil where all have
 	commands map[int]*command
-	stops    []stop
-}
-
-// stop is a process that was stopped as one that is traced, and is to go on: a command
-// before its first instruction, or a process that asked its parent to trace it.
-type stop struct {
-	pid    int
-	signal unix.Signal
-}
-
-func newStarter(wake int) *starter {
-	s := &starter{wake: wake, commands: map[int]*command{}}
-	s.changed = sync.NewCond(&s.mu)
-	return s
 }
 
 // serve does what the service asks for, until it is gone.
 func (s *starter) serve() error {
 	packet, rights := make([]byte, wire.MaxPacket), make([]byte, unix.CmsgSpace(4*4))
-	poll := []unix.PollFd{{Fd: int32(link), Events: unix.POLLIN}, {Fd: int32(s.wake), Events: unix.POLLIN}}
+	poll := []unix.PollFd{{Fd: int32(link), Events: unix.POLLIN}, {Fd: bell, Events: unix.POLLIN}}
 	for {
 		if _, err := unix.Poll(poll, -1); err != nil && !errors.Is(err, unix.EINTR) {
 			return err
 		}
 		if poll[1].Revents != 0 {
-			if err := s.resume(); err != nil {
+			if err := s.reap(); err != nil {
 				return err
 			}
 		}
@@ -126,14 +107,12 @@ func (s *starter) handle(packet, rights []byte) error {
 }
 
 // signal sends a signal to a command's process group. One that has ended takes no
-// harm.
+// harm: it is not reaped meanwhile, so its number is nobody else's.
 func (s *starter) signal(packet []byte) error {
 	id, number, err := wire.DecodeSignal(packet)
 	if err != nil {
 		return err
 	}
-	s.mu.Lock() // so that it is not reaped, and its number another's
-	defer s.mu.Unlock()
 	for pid, c := range s.commands {
 		if c.id == id {
 			_ = unix.Kill(-pid, unix.Signal(number))
@@ -198,15 +177,12 @@ func (s *starter) start(c *wire.Command, streams []int) error {
 	pidfd := -1
 	attr.Sys.Ptrace, attr.Sys.PidFD = c.Hold || limited, &pidfd
 
-	s.mu.Lock() // so that its end is told after its start
-	defer s.mu.Unlock()
 	pid, err := execute(c, attr)
 	if err != nil {
 		return send(failure(c.ID, err, false))
 	}
 	defer func() { _ = unix.Close(pidfd) }()
 	s.commands[pid] = &command{id: c.ID, fresh: attr.Sys.Ptrace, hold: c.Hold}
-	s.changed.Signal()
 	if err := lowerLimits(pid, c); err != nil {
 		return err
 	}
@@ -291,8 +267,6 @@ func lowerLimits(pid int, c *wire.Command) error {
 // release lets a held command go, at once or as soon as it stands before its first
 // instruction.
 func (s *starter) release(id uint64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for pid, c := range s.commands {
 		if c.id == id && c.hold {
 			c.hold = false
@@ -303,22 +277,6 @@ func (s *starter) release(id uint64) error {
 		}
 	}
 	return nil // killed meanwhile
-}
-
-// resume lets go who has stopped: a command that is not held any more, and whoever had
-// itself traced by init, for that is no way to stop.
-func (s *starter) resume() error {
-	var count [8]byte
-	_, _ = unix.Read(s.wake, count[:])
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, x := range s.stops {
-		if err := detach(x.pid, x.signal); err != nil {
-			return err
-		}
-	}
-	s.stops = nil
-	return nil
 }
 
 // detach ends the tracing of a process, which goes on with a signal. It need not

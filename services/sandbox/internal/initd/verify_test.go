@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// Set before any init function runs.
+var _ = func() bool { work = nil; return true }()
+
 // firstIs makes the folder of a first process say that it is one.
 func firstIs(t *testing.T, proc, name string, words ...string) {
 	t.Helper()

@@ -80,8 +80,8 @@ func (m *maker) invoke(s box.Sandbox, f folders, socket *os.File) (_ *invocation
 	v.writable(s.Limits, f)
 	v.mounts(f.mounts)
 	v.add("--remount-ro", "/dev", "--remount-ro", "/")
-	// Its two goroutines that wait in the kernel keep one processor each.
-	v.add("--setenv", "GOMAXPROCS", "3")
+	// Its two goroutines mostly wait in the kernel; each processor takes memory.
+	v.add("--setenv", "GOMAXPROCS", "1")
 	filter, err := v.data(seccomp.Filter())
 	if err != nil {
 		return nil, err
