@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -78,7 +77,8 @@ func awaitFirst(proc string) error {
 //	rights             no capability, no new privileges, a filter, not root, a root that is read-only
 //	user-namespace     users that are not the machine's
 //	size:PATH=BYTES    a file system that is no larger
-//	unreachable:IP:PORT  a network in which nobody answers there
+//	unreachable:ADDRESS=IP:PORT  a network in which nobody answers there; ADDRESS is the 16
+//	                   bytes of the IP and the two of the port in hexadecimal
 func verify(word string) (known bool, err error) {
 	name, argument, _ := strings.Cut(word, ":")
 	switch name {
@@ -156,26 +156,58 @@ func verifySize(argument string) error {
 // verifyUnreachable waits until nobody can be reached at an address at which somebody
 // is.
 func verifyUnreachable(argument string) error {
-	at, err := netip.ParseAddrPort(argument)
+	code, name, _ := strings.Cut(argument, "=")
+	at, err := parseAddress(code)
 	if err != nil {
 		return err
 	}
 	for range reachTries {
-		answered, err := reach(at)
+		answered, err := at.answers()
 		if err != nil || !answered {
 			return err
 		}
 		<-time.After(reachPause)
 	}
-	return fmt.Errorf("it has a network: %s answers, although commands are to reach nothing: a NetworkPolicy that denies all is missing, or nothing in the cluster enforces it", at)
+	return fmt.Errorf("it has a network: %s answers, although commands are to reach nothing: a NetworkPolicy that denies all is missing, or nothing in the cluster enforces it", name)
 }
 
-// reach says whether anybody answers at an address, were it to refuse.
-func reach(at netip.AddrPort) (bool, error) {
-	family, to := unix.AF_INET6, unix.Sockaddr(&unix.SockaddrInet6{Port: int(at.Port()), Addr: at.Addr().As16()})
-	if at.Addr().Is4() {
-		family, to = unix.AF_INET, &unix.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()}
+// address is an IP and a port. It stands for net/netip, whose beginning takes memory in
+// every sandbox.
+type address struct {
+	ip   [16]byte
+	port int
+}
+
+// mapped is what an IPv4 address begins with.
+const mapped = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff"
+
+func parseAddress(code string) (a address, err error) {
+	if len(code) != 36 {
+		return a, fmt.Errorf("%q is no address", code)
 	}
+	for i := range a.ip {
+		n, err := strconv.ParseUint(code[2*i:2*i+2], 16, 8)
+		if err != nil {
+			return a, err
+		}
+		a.ip[i] = byte(n)
+	}
+	port, err := strconv.ParseUint(code[32:], 16, 16)
+	a.port = int(port) //nolint:gosec // of 16 bits
+	return a, err
+}
+
+// socket is the family of an address and how the kernel is told it.
+func (a address) socket() (family int, to unix.Sockaddr, loopback bool) {
+	if rest, ok := strings.CutPrefix(string(a.ip[:]), mapped); ok {
+		return unix.AF_INET, &unix.SockaddrInet4{Port: a.port, Addr: [4]byte([]byte(rest))}, rest[0] == 127
+	}
+	return unix.AF_INET6, &unix.SockaddrInet6{Port: a.port, Addr: a.ip}, a.ip == [16]byte{15: 1}
+}
+
+// answers says whether anybody does, were it to refuse.
+func (a address) answers() (bool, error) {
+	family, to, loopback := a.socket()
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return false, err
@@ -185,7 +217,7 @@ func reach(at netip.AddrPort) (bool, error) {
 	case err == nil:
 		return true, nil
 	case !errors.Is(err, unix.EINPROGRESS):
-		return errors.Is(err, unix.ECONNREFUSED) && !at.Addr().IsLoopback(), nil
+		return errors.Is(err, unix.ECONNREFUSED) && !loopback, nil
 	}
 	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
 	for end := time.Now().Add(reachTimeout); ; {

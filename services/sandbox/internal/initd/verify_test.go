@@ -2,10 +2,13 @@ package main
 
 import (
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Set before any init function runs.
@@ -64,6 +67,34 @@ func TestAFirstProcessThatCannotBeSeenIsAnError(t *testing.T) {
 	t.Parallel()
 	if err := awaitFirst(t.TempDir()); err == nil || !strings.Contains(err.Error(), "look at the sandbox's first process") {
 		t.Error(err)
+	}
+}
+
+func TestAnAddressIsWhatItsWordSays(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		code     string
+		want     unix.Sockaddr
+		loopback bool
+	}{
+		{"00000000000000000000ffff0a00000101bb", &unix.SockaddrInet4{Port: 443, Addr: [4]byte{10, 0, 0, 1}}, false},
+		{"00000000000000000000ffff7f0000020050", &unix.SockaddrInet4{Port: 80, Addr: [4]byte{127, 0, 0, 2}}, true},
+		{"0000000000000000000000000000000101bb", &unix.SockaddrInet6{Port: 443, Addr: [16]byte{15: 1}}, true},
+		{"fd0000000000000000000000000000011f90", &unix.SockaddrInet6{Port: 8080, Addr: [16]byte{0: 0xfd, 15: 1}}, false},
+	} {
+		a, err := parseAddress(tc.code)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, to, loopback := a.socket()
+		if !reflect.DeepEqual(to, tc.want) || loopback != tc.loopback {
+			t.Errorf("%s: %+v, %t", tc.code, to, loopback)
+		}
+	}
+	for _, code := range []string{"", "10.0.0.1:443", "0000000000000000000000000000000101b", "zz000000000000000000ffff0a00000101bb"} {
+		if a, err := parseAddress(code); err == nil {
+			t.Errorf("%q is %+v", code, a)
+		}
 	}
 }
 

@@ -100,7 +100,7 @@ type maker struct {
 	id          string // the service's, in labels
 	node        string
 	owner       *metav1.OwnerReference // nil for none
-	unreachable []string
+	unreachable []netip.AddrPort
 	work        sync.WaitGroup // of what carries the output of commands that ended
 
 	mu   sync.Mutex // guards what follows
@@ -167,14 +167,16 @@ func (m *maker) findSelf(ctx context.Context) error {
 }
 
 // addresses are those that no sandbox may reach.
-func addresses(ctx context.Context, o Options) ([]string, error) {
-	if len(o.Unreachable) > 0 {
-		for _, at := range o.Unreachable {
-			if _, err := netip.ParseAddrPort(at); err != nil {
-				return nil, fmt.Errorf("kubernetes.unreachable: %q is no address with a port", at)
-			}
+func addresses(ctx context.Context, o Options) (all []netip.AddrPort, err error) {
+	for _, text := range o.Unreachable {
+		at, err := netip.ParseAddrPort(text)
+		if err != nil {
+			return nil, fmt.Errorf("kubernetes.unreachable: %q is no address with a port", text)
 		}
-		return o.Unreachable, nil
+		all = append(all, at)
+	}
+	if len(all) > 0 {
+		return all, nil
 	}
 	u, err := url.Parse(o.Config.Host)
 	if err != nil || u.Hostname() == "" {
@@ -188,7 +190,11 @@ func addresses(ctx context.Context, o Options) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the API server's address, which no sandbox may reach: %w", err)
 	}
-	return []string{net.JoinHostPort(found[0], port)}, nil
+	at, err := netip.ParseAddrPort(net.JoinHostPort(found[0], port))
+	if err != nil {
+		return nil, fmt.Errorf("find the API server's address, which no sandbox may reach: %w", err)
+	}
+	return []netip.AddrPort{at}, nil
 }
 
 // putInit puts init on the volume, where pods find it. Nobody but the service can

@@ -177,7 +177,8 @@ func (m *maker) words(l box.Limits) []string {
 		all = append(all, "user-namespace")
 	}
 	for _, at := range m.unreachable {
-		all = append(all, "unreachable:"+at)
+		ip := at.Addr().As16()
+		all = append(all, fmt.Sprintf("unreachable:%x%04x=%s", ip[:], at.Port(), at))
 	}
 	return all
 }
