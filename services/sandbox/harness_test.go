@@ -54,7 +54,7 @@ func TestAsAPlainUser(t *testing.T) {
 	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(dir+"/tmp", 0o755), os.Chown(dir+"/tmp", nobody, nobody)); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), binary, "-test.timeout=8m")
+	cmd := exec.CommandContext(t.Context(), binary, "-test.timeout=15m")
 	cmd.Dir, cmd.Env = dir+"/tmp", []string{"TMPDIR=" + dir + "/tmp", "PATH=" + os.Getenv("PATH"), attackerProgram + "=" + attacker(t)}
 	if *attacksTable != "" {
 		cmd.Args = append(cmd.Args, "-attacks="+dir+"/tmp/attacks", "-test.run=TestAttacks")
