@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
@@ -189,6 +190,32 @@ func TestCancel(t *testing.T) {
 			t.Fatalf("got %v, %v", got, err)
 		}
 		f.refused(q, "CALL_CANCELLED")
+	})
+	t.Run("a change that a process left behind is not made later", func(t *testing.T) {
+		f := newFixture(t, nil)
+		q := ask("c1", "Write", `{"file_path":"a","content":"x"}`)
+		f.sandbox.Fail(apierr.New(codes.Unavailable, apierr.Domain, apierr.ReasonDraining, "gone"))
+		begun, err := f.calls.CallTool(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, err := drain(begun); apierr.Reason(err) != "SANDBOX_UNAVAILABLE" {
+			t.Fatalf("got %v, %v", a, err)
+		}
+		if got, err := cancel(f, "c1"); err != nil || got.GetOutcome() != outcomeCancelled {
+			t.Fatalf("got %v, %v", got, err)
+		}
+		late := &sandboxv1.WriteFileRequest{Kind: &sandboxv1.WriteFileRequest_Start{Start: &sandboxv1.WriteFileStart{Call: ref("c1"), Path: "a"}}}
+		stream, err := sandboxv1.NewFileServiceClient(f.conn).WriteFile(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.Send(late); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := stream.CloseAndRecv(); apierr.Reason(err) != "CALL_CANCELLED" {
+			t.Errorf("a request that was on its way changed the file: %v, %v", got, err)
+		}
 	})
 	t.Run("while the sandbox cannot be reached nothing is told as stopped", func(t *testing.T) {
 		f := newFixture(t, nil)

@@ -44,7 +44,7 @@ var bashSpec = tool.Spec{
 }`,
 }
 
-type bash struct{ *sandbox }
+type bash struct{ effects }
 
 // Run starts the command, or goes on with it when it was started before.
 func (b bash) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Result, error) {
@@ -95,16 +95,6 @@ func handBack(c tool.Call, what string, out tool.Sink) *tool.Result {
 	r := tool.OK(fmt.Sprintf("The command runs in the background as the operation %s. check_operation tells how it is, cancel_operation stops it.", name))
 	r.Operation = name
 	return r
-}
-
-// Cancel kills the command and all that it started.
-func (b bash) Cancel(ctx context.Context, c tool.Call) error {
-	_, err := b.execs.CancelExec(ctx, &sandboxv1.CancelExecRequest{Call: ref(c)})
-	if err == nil || apierr.Reason(err) == "EXEC_NOT_FOUND" {
-		return nil
-	}
-	_, err = failure(ctx, err, workspace)
-	return err
 }
 
 // Finished lets the sandbox forget the command.

@@ -27,15 +27,16 @@ type sandbox struct {
 // commands run in the background for as long as an operation may.
 func All(conn grpc.ClientConnInterface, operation time.Duration) ([]*tool.Tool, error) {
 	s := &sandbox{execs: sandboxv1.NewExecServiceClient(conn), files: sandboxv1.NewFileServiceClient(conn), background: operation}
+	e := effects{s}
 	specs := []struct {
 		spec   tool.Spec
 		runner tool.Runner
 	}{
-		{bashSpec, bash{s}},
+		{bashSpec, bash{e}},
 		{readSpec, read{s}},
-		{writeSpec, write{s}},
-		{editSpec, edit{s}},
-		{multiEditSpec, multiEdit{s}},
+		{writeSpec, write{e}},
+		{editSpec, edit{e}},
+		{multiEditSpec, multiEdit{e}},
 		{globSpec, glob{s}},
 		{grepSpec, grep{s}},
 		{lsSpec, ls{s}},

@@ -293,6 +293,37 @@ func TestMultiEdit(t *testing.T) {
 	w.contains("MultiEdit", `{"file_path":"a","edits":[]}`, failing, "edits")
 }
 
+// TestACancelledChangeIsNotMadeLater: by a process that was paused before its request,
+// or by a request that the sandbox has taken.
+func TestACancelledChangeIsNotMadeLater(t *testing.T) {
+	for name, arguments := range map[string]string{
+		"Write":     `{"file_path":"a","content":"new"}`,
+		"Edit":      `{"file_path":"a","old_string":"old","new_string":"new"}`,
+		"MultiEdit": `{"file_path":"a","edits":[{"old_string":"old","new_string":"new"}]}`,
+		"Bash":      `{"command":"out x"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sandbox.Put(session, "a", "old")
+			c := tool.Call{Session: session, Epoch: 1, ID: "c", Arguments: []byte(arguments)}
+			stops, can := w.tools[name].Runner.(tool.Canceller)
+			if !can {
+				t.Fatal("nobody can stop it")
+			}
+			if err := stops.Cancel(w.ctx(), c); err != nil {
+				t.Fatal(err)
+			}
+			got, err := w.tools[name].Runner.Run(w.ctx(), c, &sink{})
+			if err != nil || got.GetOutcome() != toolsv1.CallOutcome_CALL_OUTCOME_CANCELLED {
+				t.Errorf("it was made all the same: %v, %v", got, err)
+			}
+			if got, _ := w.sandbox.Get(session, "a"); got != "old" || w.sandbox.Starts("c") > 0 {
+				t.Errorf("the file is %q", got)
+			}
+		})
+	}
+}
+
 func TestGlob(t *testing.T) {
 	w := newWorld(t)
 	w.want("Glob", `{"pattern":"**/*.go"}`, ok, "No files found")

@@ -40,7 +40,7 @@ type replacement struct {
 	ReplaceAll bool   `json:"replace_all"`
 }
 
-type edit struct{ *sandbox }
+type edit struct{ effects }
 
 // Run makes the edit. The sandbox does it once per call id.
 func (e edit) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, error) {

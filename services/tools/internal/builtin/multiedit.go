@@ -37,7 +37,7 @@ Each edit follows the rules of Edit. Mind that an edit may change the text that 
 }`,
 }
 
-type multiEdit struct{ *sandbox }
+type multiEdit struct{ effects }
 
 // Run makes the edits. The sandbox does it once per call id.
 func (m multiEdit) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, error) {

@@ -37,7 +37,7 @@ var writeSpec = tool.Spec{
 	Idempotent: true,
 }
 
-type write struct{ *sandbox }
+type write struct{ effects }
 
 // Run writes the file. The sandbox does it once per call id.
 func (w write) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, error) {

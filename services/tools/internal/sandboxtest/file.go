@@ -126,6 +126,10 @@ func lines(data []byte, q *sandboxv1.LineRange) ([]byte, *sandboxv1.ReadFileEnd)
 // once makes a change once per call id. It is called with the lock held.
 func once[T any](s *Sandbox, tenant string, c *commonv1.CallRef, change func() (T, error)) (T, error) {
 	key := tenant + "/" + c.GetCallId()
+	if s.marks[key] {
+		var none T
+		return none, Refuse(codes.FailedPrecondition, "CALL_CANCELLED", "the call was cancelled", nil)
+	}
 	if was, ok := s.done[key].(T); ok {
 		return was, nil
 	}
