@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
@@ -45,6 +46,7 @@ func newServer(face string, log *slog.Logger, draining context.Context) *grpc.Se
 	v := newValidator()
 	//nolint:contextcheck // the handlers' contexts are grpc-go's
 	return grpc.NewServer(
+		grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))),
 		grpc.StatsHandler(otelgrpc.NewServerHandler(traced)),
 		grpc.ChainUnaryInterceptor(
 			recoverUnary(log), logUnary(log, face), apierr.UnaryServer(log),

@@ -359,8 +359,8 @@ func (s *session) environment(user string) (env []string, err error) {
 // them could change the places over which the mounts of this one are to lie. mu is
 // held.
 func (s *session) otherMounts(mounts string) error {
-	for _, e := range s.execs {
-		if e.active.Load() && e.mounts != mounts {
+	for _, e := range s.live() {
+		if e.mounts != mounts {
 			return fmt.Errorf("%w: command %s: wait for its end, or end it", ErrMountsInUse, e.ID())
 		}
 	}

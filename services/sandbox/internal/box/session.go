@@ -46,6 +46,7 @@ type session struct {
 	loaded   bool
 	meta     *meta // nil when there is no workspace
 	execs    map[string]*Exec
+	started  []*Exec // those of them that were started here, the ended ones as long as nobody asks for live
 	// settled holds the calls whose execs were acknowledged, and when: whoever
 	// comes late shall not start them again.
 	settled map[string]time.Time

@@ -73,7 +73,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 	}
 	e.limits, e.mounts = limits, shown
 	e.active.Store(true)
-	s.execs[c.ID] = e
+	s.execs[c.ID], s.started = e, append(s.started, e)
 	ended := s.node.o.Observer.Started(ctx, c, spec.Argv)
 	command := s.command(c, spec, limits, shown, env)
 	var unrecorded error
@@ -93,6 +93,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 	}
 	if err != nil {
 		e.closeOutput()
+		e.active.Store(false)
 		s.forget(c.ID)
 		ended(Outcome{Reason: NotStarted, Message: err.Error()})
 		s.node.unreserve()
@@ -125,16 +126,16 @@ func (e *Exec) begin(p Process) {
 
 // room refuses a command above the session's number. mu is held.
 func (s *session) room() error {
-	n := 0
-	for _, e := range s.execs {
-		if e.active.Load() {
-			n++
-		}
-	}
-	if n >= s.node.o.MaxSessionExecs {
+	if n := len(s.live()); n >= s.node.o.MaxSessionExecs {
 		return fmt.Errorf("%w in this session: %d of %d", ErrTooManyExecs, n, s.node.o.MaxSessionExecs)
 	}
 	return nil
+}
+
+// live are the commands that are being started, or run. mu is held.
+func (s *session) live() []*Exec {
+	s.started = slices.DeleteFunc(s.started, func(e *Exec) bool { return !e.active.Load() })
+	return s.started
 }
 
 // Slack of a workspace that is over its limits: what a command may add while it
