@@ -81,7 +81,7 @@ func (m *meter) folder(fd, depth int) error {
 			continue
 		}
 		if err != nil || n <= 0 {
-			return nil //nolint:nilerr // the end, or it vanished
+			return nil // the end, or it vanished
 		}
 		_, _, names = unix.ParseDirent(buffer[:n], -1, names[:0])
 		for _, name := range names {
