@@ -30,7 +30,7 @@ func (m *maker) spec(s box.Sandbox, name string) *specs.Spec {
 			User: specs.User{UID: insideID, GID: insideID},
 			Args: words(s.Limits),
 			// Its two goroutines that wait in the kernel keep one processor each.
-			Env:             []string{"PATH=" + m.layout.Path, "GOMAXPROCS=3"},
+			Env:             []string{"PATH=" + m.layout.Path, "GOMAXPROCS=1"},
 			Cwd:             "/",
 			Capabilities:    &specs.LinuxCapabilities{},
 			NoNewPrivileges: true,
