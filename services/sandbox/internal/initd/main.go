@@ -71,7 +71,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	bell = int32(rung) //nolint:gosec // a descriptor
+	bell = int32(rung)
 	if err := withstandSignals(); err != nil {
 		return err
 	}

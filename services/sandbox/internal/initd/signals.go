@@ -74,7 +74,7 @@ var bell int32
 func childHandler() uintptr
 
 // goes is Go's own signal handler, the same for every signal.
-var goes uintptr
+var goes uintptr //nolint:unused // the assembler uses it
 
 // faultHandler is the address of a signal handler that does nothing about what
 // somebody sent, and leaves the rest to Go's own.

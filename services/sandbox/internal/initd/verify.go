@@ -193,7 +193,7 @@ func parseAddress(code string) (a address, err error) {
 		a.ip[i] = byte(n)
 	}
 	port, err := strconv.ParseUint(code[32:], 16, 16)
-	a.port = int(port) //nolint:gosec // of 16 bits
+	a.port = int(port)
 	return a, err
 }
 
