@@ -104,6 +104,26 @@ assistant: "because"`))
 user: "mind this"
 assistant: "ok"`))
 		}},
+	{name: "a rollback of a turn whose first change has no checkpoint", scenario: arrivals, change: func(c *session.Config) { c.Checkpoints = []string{"Block"} },
+		play: func(ctx context.Context, c *cluster) error {
+			if err := c.send(ctx, "block"); err != nil {
+				return err
+			}
+			select {
+			case <-c.first.peers.blocked:
+			case <-ctx.Done():
+				return errors.New("no call began")
+			}
+			return errors.Join(c.arrive(ctx, "why?", rollsBack), c.ended(ctx, 2))
+		},
+		check: func(c *cluster, log []*sessionv1.Event, _ []*sessionv1.Message) error {
+			for _, e := range log {
+				if r := e.GetWarning().GetReason(); r == "FILES_RESTORED" {
+					return errors.New("the files are said to be those of before, and are not")
+				}
+			}
+			return errors.Join(c.executedOnce(), ends(log, interrupted, complete), happens(log, "warning", 1))
+		}},
 	{name: "a rollback of a turn whose view was shortened", scenario: strings.Replace(shortened, "{text: [Done]}", "{text: [Done], pause: 1m}", 1) + `
   - when: why
     steps: [{text: [because]}]

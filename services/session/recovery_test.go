@@ -93,6 +93,7 @@ const (
 	gone   fate = "gone"
 	cutOff fate = "cut off" // it goes on without its database
 	frozen fate = "frozen"  // it stops, and wakes up when another has its session
+	held   fate = "held up" // one write is, until the session is given up, and nothing else
 )
 
 // TestATurnEndsOnceWhereverItsReplicaDies kills the replica that works on a
@@ -110,7 +111,10 @@ func TestATurnEndsOnceWhereverItsReplicaDies(t *testing.T) {
 				writes := r.writes(t, m)
 				for n := 1; n <= writes; n++ {
 					for _, when := range []faulty.When{faulty.Before, faulty.After} {
-						for _, f := range []fate{gone, cutOff, frozen} {
+						for _, f := range []fate{gone, cutOff, frozen, held} {
+							if f == held && (m != faulty.Commit || when != faulty.Before) {
+								continue
+							}
 							if points++; raceDetector && points%400 != 0 {
 								continue
 							}
@@ -144,12 +148,17 @@ func (r recovery) writes(t *testing.T, m faulty.Method) (n int) {
 func (r recovery) die(t *testing.T, what string, m faulty.Method, n int, when faulty.When, f fate) {
 	c := newCluster(t, r)
 	var killed <-chan struct{}
-	if f == frozen {
+	switch f {
+	case frozen:
 		c.thaw = c.dying.Freeze(m, n, when)
+	case held:
+		c.thaw = c.dying.Hold(m, n, when)
+	default:
+		killed = c.dying.Kill(m, n, when)
+	}
+	if c.thaw != nil {
 		defer c.thaw.Resume()
 		killed = c.thaw.Reached
-	} else {
-		killed = c.dying.Kill(m, n, when)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -243,7 +252,7 @@ func (c *cluster) takeOver(t *testing.T, f fate) {
 	c.mu.Lock()
 	c.live = second
 	c.mu.Unlock()
-	if f == frozen {
+	if c.thaw != nil {
 		time.Sleep(c.first.config.LeaseTTL + c.first.config.PollInterval) //nolint:forbidigo // the bubble's clock
 		c.thaw.Resume()
 	}

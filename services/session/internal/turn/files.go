@@ -71,7 +71,14 @@ func (w *Worker) knowFiles(ctx context.Context, m *sessionv1.Message) error {
 	if w.answered == m.Name {
 		return nil // this worker knows what it has begun
 	}
-	return w.keepFiles(ctx, ctx, m, w.mayHaveBegun(m))
+	// One by one, as if they were made: one without a checkpoint may have changed what a
+	// later one's would hold.
+	for _, u := range w.mayHaveBegun(m) {
+		if err := w.keepFiles(ctx, ctx, m, []*sessionv1.ToolUse{u}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // filesNotKept notes that a step has no checkpoint. It is synced before the step's
