@@ -28,6 +28,10 @@ func (w *Worker) preCompaction(ctx, parent context.Context, callID string) strin
 	if w.spec.PreCompaction == "" {
 		return ""
 	}
+	// A successor looks for the command where the log says that the turn is: that must be so before it begins.
+	if w.log.Flush(parent) != nil {
+		return "" // the log has failed, and says so to all
+	}
 	hookCtx, cancel := context.WithTimeout(ctx, hookTime+10*time.Second) // tools ends the command first
 	defer cancel()
 	out, err := w.runHook(hookCtx, callID)
