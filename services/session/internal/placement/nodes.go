@@ -63,13 +63,14 @@ type Nodes struct {
 	mu       sync.Mutex // guards what follows
 	states   map[string]*state
 	draining []string
+	changed  chan struct{} // closed, and made anew, when what Until waits for may have come
 }
 
 // state is what is known of a node.
 type state struct {
-	known bool          // it answered last time, by its name
-	since time.Time     // when it did not answer first; zero: it does
-	lost  chan struct{} // closed once it is lost; made anew when it is back
+	known bool      // it answered last time, by its name
+	since time.Time // when it did not answer first; zero: it does
+	lost  bool
 }
 
 // New makes Nodes that take every node for reachable. Run finds out.
@@ -77,9 +78,9 @@ func New(c Config) *Nodes {
 	if len(c.Names) == 0 {
 		return nil
 	}
-	n := &Nodes{Config: c, states: map[string]*state{}}
+	n := &Nodes{Config: c, states: map[string]*state{}, changed: make(chan struct{})}
 	for _, name := range c.Names {
-		n.states[name] = &state{lost: make(chan struct{})}
+		n.states[name] = &state{}
 	}
 	return n
 }
@@ -118,7 +119,10 @@ func (n *Nodes) look(ctx context.Context) {
 	wg.Wait()
 	if draining, err := n.Store.Draining(ctx); err == nil {
 		n.mu.Lock()
-		n.draining = draining
+		if !slices.Equal(draining, n.draining) {
+			n.draining = draining
+			n.tell()
+		}
 		n.mu.Unlock()
 	}
 	n.mu.Lock()
@@ -159,10 +163,8 @@ func (n *Nodes) note(ctx context.Context, name string, err error) {
 	case err == nil && s.since.IsZero():
 	case err == nil:
 		n.Log.InfoContext(ctx, "sandbox node answers again", "node", name, "after", time.Since(s.since))
-		s.since = time.Time{}
-		if closed(s.lost) {
-			s.lost = make(chan struct{})
-		}
+		s.since, s.lost = time.Time{}, false
+		n.tell()
 	case s.since.IsZero():
 		n.Log.WarnContext(ctx, "sandbox node does not answer", "node", name, "error", err, "lost_after", n.LostAfter)
 		s.since = time.Now()
@@ -173,19 +175,17 @@ func (n *Nodes) note(ctx context.Context, name string, err error) {
 
 // age lets a node that does not answer be lost once its time is up. mu is held.
 func (n *Nodes) age(ctx context.Context, name string, s *state) {
-	if time.Since(s.since) >= n.LostAfter && !closed(s.lost) {
+	if time.Since(s.since) >= n.LostAfter && !s.lost {
 		n.Log.ErrorContext(ctx, "sandbox node is lost: its workspaces are made again from their last export as they are needed", "node", name)
-		close(s.lost)
+		s.lost = true
+		n.tell()
 	}
 }
 
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
+// tell has whoever waits look again. mu is held.
+func (n *Nodes) tell() {
+	close(n.changed)
+	n.changed = make(chan struct{})
 }
 
 // of is what is known of a node. One that is not among those that are configured is
@@ -194,7 +194,7 @@ func closed(c <-chan struct{}) bool {
 func (n *Nodes) of(name string) *state {
 	s := n.states[name]
 	if s == nil {
-		s = &state{since: time.Now(), lost: make(chan struct{})}
+		s = &state{since: time.Now()}
 		n.states[name] = s
 	}
 	return s
@@ -204,7 +204,7 @@ func (n *Nodes) of(name string) *state {
 func (n *Nodes) Lost(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return closed(n.of(name).lost)
+	return n.of(name).lost
 }
 
 // State is how a node stands.
@@ -222,7 +222,7 @@ func (n *Nodes) State(name string) State {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch s := n.of(name); {
-	case closed(s.lost):
+	case s.lost:
 		return Lost
 	case !s.since.IsZero():
 		return Silent
@@ -233,20 +233,27 @@ func (n *Nodes) State(name string) State {
 // Known says whether a node is configured.
 func (n *Nodes) Known(name string) bool { return slices.Contains(n.Names, name) }
 
-// Until returns a context that ends with ErrLost when the node is lost. stop must be
-// called.
-func (n *Nodes) Until(ctx context.Context, name string) (_ context.Context, stop func()) {
-	n.mu.Lock()
-	lost := n.of(name).lost
-	n.mu.Unlock()
+// Until returns a context that ends with ErrLost when the node of a session's workspace
+// is lost and there is another one to go to. Without one the node is waited for. stop
+// must be called.
+func (n *Nodes) Until(ctx context.Context, k store.Key, name string) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		select {
-		case <-lost:
-			cancel(ErrLost)
-		case <-ctx.Done():
+		for {
+			n.mu.Lock()
+			changed, leave := n.changed, n.of(name).lost && n.choose(k, name) != ""
+			n.mu.Unlock()
+			if leave {
+				cancel(ErrLost)
+				return
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
 	return ctx, func() { cancel(nil); <-done }
@@ -259,10 +266,15 @@ func (n *Nodes) Until(ctx context.Context, name string) (_ context.Context, stop
 func (n *Nodes) Choose(k store.Key, avoid string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	return n.choose(k, avoid)
+}
+
+// choose is Choose. mu is held.
+func (n *Nodes) choose(k store.Key, avoid string) string {
 	best, score, answers := "", uint64(0), false
 	for _, name := range n.Names {
 		s := n.states[name]
-		if name == avoid || slices.Contains(n.draining, name) || closed(s.lost) {
+		if name == avoid || slices.Contains(n.draining, name) || s.lost {
 			continue
 		}
 		up := s.since.IsZero()

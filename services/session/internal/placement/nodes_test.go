@@ -76,24 +76,64 @@ func TestANodeIsLostWhenItHasNotAnsweredForLong(t *testing.T) {
 			}
 		}
 		at(5*time.Second, Ready)
-		call, end := n.Until(t.Context(), "a")
-		defer end()
 		s.set(true)
 		at(5*time.Second, Silent)
-		if call.Err() != nil || n.Choose(store.Key{Session: "s"}, "") != "a" {
+		if n.Choose(store.Key{Session: "s"}, "") != "a" {
 			t.Error("it is given up too early")
 		}
 		at(10*time.Second, Lost)
-		if !errors.Is(context.Cause(call), ErrLost) || n.Choose(store.Key{Session: "s"}, "") != "" || n.First(store.Key{}) != "a" {
-			t.Errorf("what waited for it has the cause %v", context.Cause(call))
+		if n.Choose(store.Key{Session: "s"}, "") != "" || n.First(store.Key{}) != "a" {
+			t.Error("it is chosen, or the first workspace has none to wait for")
 		}
 		s.set(false)
 		at(5*time.Second, Ready)
-		again, end := n.Until(t.Context(), "a")
-		defer end()
-		if again.Err() != nil {
-			t.Error("what begins now ends at once")
+	})
+}
+
+func TestWhatRunsOnALostNodeIsGivenUpOnceThereIsAnotherOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := nodes(&sandboxes{}, "a", "b")
+		down := errors.New("down")
+		lose := func(names ...string) {
+			for _, name := range names {
+				n.note(t.Context(), name, down)
+			}
+			time.Sleep(10 * time.Second) //nolint:forbidigo // in a synctest bubble
+			for _, name := range names {
+				n.note(t.Context(), name, down)
+			}
 		}
+		begin := func() context.Context {
+			ctx, end := n.Until(t.Context(), store.Key{Session: "s"}, "a")
+			t.Cleanup(end)
+			return ctx
+		}
+		goesOn := func(what string, ctx context.Context, want bool) {
+			t.Helper()
+			synctest.Wait()
+			if got := context.Cause(ctx) == nil; got != want || !got && !errors.Is(context.Cause(ctx), ErrLost) {
+				t.Errorf("%s: its cause is %v", what, context.Cause(ctx))
+			}
+		}
+		lose("b")
+		alone := begin()
+		lose("a")
+		goesOn("nothing is to be had", alone, true)
+		n.note(t.Context(), "a", nil)
+		n.note(t.Context(), "b", nil)
+		goesOn("the node came back", alone, true)
+		fresh := begin()
+		lose("a")
+		goesOn("what began when there was no other node", alone, false)
+		goesOn("what began later", fresh, false)
+		goesOn("what begins on a lost node", begin(), false)
+		n.note(t.Context(), "a", nil)
+		goesOn("what begins when it is back", begin(), true)
+		lose("a", "b")
+		waits := begin()
+		goesOn("all are lost", waits, true)
+		n.note(t.Context(), "b", nil)
+		goesOn("another one is back", waits, false)
 	})
 }
 

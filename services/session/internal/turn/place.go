@@ -250,8 +250,8 @@ func nodeLost(ctx context.Context) bool { return errors.Is(context.Cause(ctx), p
 // one to go to. stop must be called.
 func (w *Worker) untilLost(ctx context.Context) (_ context.Context, stop func()) {
 	p := w.where()
-	if p.Node == "" || !w.deps.Nodes.Managed() || w.deps.Nodes.Choose(w.lease.Key, p.Node) == "" {
+	if p.Node == "" || !w.deps.Nodes.Managed() {
 		return ctx, func() {}
 	}
-	return w.deps.Nodes.Until(ctx, p.Node)
+	return w.deps.Nodes.Until(ctx, w.lease.Key, p.Node)
 }
