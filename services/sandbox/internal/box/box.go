@@ -111,7 +111,8 @@ type Node struct {
 	open    map[Key]*session
 	// storages is how much bounded mounts hold, by source.
 	storages map[string]*tally
-	active   int // running commands
+	active   int  // running commands
+	warming  bool // a sandbox is being made ahead of its first command
 	closed   bool
 
 	cleared time.Time // when room was last made; Run's alone

@@ -82,25 +82,27 @@ func (n *Node) makeSpare(ctx context.Context, i int) (*spare, error) {
 }
 
 // Warm makes a session's sandbox beside whatever comes next, so that its first
-// command need not wait for it. What stands in the way is the first command's to
-// tell.
+// command need not wait for it. One is made at a time: in a burst of sessions those
+// behind it are left to their first commands, for many at once would take the
+// processors from everybody who works. What stands in the way is the first command's
+// to tell.
 func (n *Node) Warm(ctx context.Context, c Call) {
-	if err := n.reserveWarm(); err != nil {
+	if !n.reserveWarm() {
 		return
 	}
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
-		n.execs.Done()
+		n.releaseWarm()
 		return
 	}
 	sandbox, err := s.wanted(c)
 	if err != nil {
 		leave()
-		n.execs.Done()
+		n.releaseWarm()
 		return
 	}
 	go func() {
-		defer n.execs.Done()
+		defer n.releaseWarm()
 		defer leave()
 		if err := n.o.Runner.Warm(context.WithoutCancel(ctx), sandbox); err != nil {
 			n.o.Log.DebugContext(ctx, "cannot make a sandbox ahead of its first command", "error", err)
@@ -119,15 +121,24 @@ func (s *session) wanted(c Call) (Sandbox, error) {
 	return s.sandbox(mounts), err
 }
 
-// reserveWarm has Close wait for one more goroutine.
-func (n *Node) reserveWarm() error {
+// reserveWarm has Close wait for one more goroutine, unless there is one. releaseWarm
+// must be called after it was granted.
+func (n *Node) reserveWarm() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.closed {
-		return ErrClosed
+	if n.closed || n.warming {
+		return false
 	}
+	n.warming = true
 	n.execs.Add(1)
-	return nil
+	return true
+}
+
+func (n *Node) releaseWarm() {
+	n.mu.Lock()
+	n.warming = false
+	n.mu.Unlock()
+	n.execs.Done()
 }
 
 // commonMounts are what everybody gets. A session that gets something else does not

@@ -2,8 +2,10 @@ package box
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -82,4 +84,44 @@ func TestANewSessionTakesASpareOver(t *testing.T) {
 			t.Errorf("%d folders of spares are left", len(left))
 		}
 	})
+}
+
+// slowMaker makes sandboxes ahead as slowly as the test wants.
+type slowMaker struct {
+	fake
+	begun, proceed chan string
+}
+
+func (m *slowMaker) Warm(_ context.Context, s Sandbox) error {
+	m.begun <- s.Workspace
+	<-m.proceed
+	return nil
+}
+
+// TestABurstOfSessionsMakesOneSandboxAheadAtATime has many sessions begin while one's
+// sandbox is being made.
+func TestABurstOfSessionsMakesOneSandboxAheadAtATime(t *testing.T) {
+	m := &slowMaker{begun: make(chan string, 100), proceed: make(chan string)}
+	n := openNode(t, options(t, m))
+	call := func(i int) Call {
+		c := Call{Key: Key{"t", fmt.Sprint("s", i)}, Epoch: 1, ID: "warm"}
+		ensure(t, n, c.Key)
+		return c
+	}
+	n.Warm(t.Context(), call(0))
+	first := <-m.begun
+	for i := 1; i < 50; i++ {
+		n.Warm(t.Context(), call(i))
+	}
+	if len(m.begun) != 0 {
+		t.Errorf("besides %s, %d are being made", first, len(m.begun))
+	}
+	m.proceed <- ""
+	n.Warm(t.Context(), Call{Key: Key{"t", "nowhere"}, Epoch: 1}) // it has no workspace, and keeps nobody waiting
+	last := call(50)
+	for len(m.begun) == 0 {
+		n.Warm(t.Context(), last) // the first may not have come back yet
+		runtime.Gosched()
+	}
+	m.proceed <- ""
 }
