@@ -89,15 +89,7 @@ assistant: "because"`))
 		}},
 	{name: "a message that rolls back a turn during a call, with another that steered it", scenario: arrivals,
 		play: func(ctx context.Context, c *cluster) error {
-			if err := c.send(ctx, "block"); err != nil {
-				return err
-			}
-			select {
-			case <-c.first.peers.blocked:
-			case <-ctx.Done():
-				return errors.New("no call began")
-			}
-			return errors.Join(c.arrive(ctx, "mind this", steers), c.arrive(ctx, "why?", rollsBack), c.ended(ctx, 3))
+			return errors.Join(c.send(ctx, "block"), c.callRuns(ctx), c.arrive(ctx, "mind this", steers), c.arrive(ctx, "why?", rollsBack), c.ended(ctx, 3))
 		},
 		check: func(c *cluster, log []*sessionv1.Event, conversation []*sessionv1.Message) error {
 			return errors.Join(c.executedOnce(), agree(c.first.peers, conversation), ends(log, interrupted, complete, complete), happens(log, "session.rewound", 1), looks(conversation, becauseShape+`
@@ -106,15 +98,7 @@ assistant: "ok"`))
 		}},
 	{name: "a rollback of a turn whose first change has no checkpoint", scenario: arrivals, change: func(c *session.Config) { c.Checkpoints = []string{"Block"} },
 		play: func(ctx context.Context, c *cluster) error {
-			if err := c.send(ctx, "block"); err != nil {
-				return err
-			}
-			select {
-			case <-c.first.peers.blocked:
-			case <-ctx.Done():
-				return errors.New("no call began")
-			}
-			return errors.Join(c.arrive(ctx, "why?", rollsBack), c.ended(ctx, 2))
+			return errors.Join(c.send(ctx, "block"), c.callRuns(ctx), c.arrive(ctx, "why?", rollsBack), c.ended(ctx, 2))
 		},
 		check: func(c *cluster, log []*sessionv1.Event, _ []*sessionv1.Message) error {
 			for _, e := range log {

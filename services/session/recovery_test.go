@@ -332,12 +332,20 @@ func (c *cluster) approve(ctx context.Context) error {
 	})
 }
 
-// interruptCall stops the turn as soon as one of its calls runs.
-func (c *cluster) interruptCall(ctx context.Context) error {
+// callRuns waits until a call that runs until it is stopped has begun.
+func (c *cluster) callRuns(ctx context.Context) error {
 	select {
 	case <-c.first.peers.blocked:
+		return nil
 	case <-ctx.Done():
 		return errors.New("no call began")
+	}
+}
+
+// interruptCall stops the turn as soon as one of its calls runs.
+func (c *cluster) interruptCall(ctx context.Context) error {
+	if err := c.callRuns(ctx); err != nil {
+		return err
 	}
 	return c.ask(ctx, "interrupt", func(f *fixture) error {
 		_, err := f.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: c.session, RequestId: "stop"})
