@@ -25,6 +25,7 @@ var commandTests = []test{
 	{"long arguments arrive", nil, testLongArguments},
 	{"much output arrives", nil, testMuchOutput},
 	{"its limits are in place", []need{isolation}, testLimits},
+	{"its pauses are as exact as elsewhere", nil, testPauses},
 }
 
 func testView(t *testing.T, s Subject) {
@@ -88,6 +89,12 @@ func testEnvironment(t *testing.T, s Subject) {
 	if _, err := os.Stat(filepath.Join(c.Sandbox.Home, "there")); err != nil {
 		t.Error(err)
 	}
+}
+
+// The threads of a sandbox's init may be less exact; commands may not inherit it.
+func testPauses(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	run(t, r, s.command(t, `cat /proc/self/timerslack_ns`)).ran(t, "the command", "50000\n")
 }
 
 func testCannotStart(t *testing.T, s Subject) {
