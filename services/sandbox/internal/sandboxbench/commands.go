@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -107,9 +109,13 @@ func (b *bench) favored(kinds []*kind) (err error) {
 	return nil
 }
 
-// time runs each kind, in turn.
+// time runs each kind once a round, in an order that changes: what one leaves for the
+// kernel to do disturbs each of the others as often.
 func (b *bench) time(kinds []*kind) error {
+	order := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same one in each run
+	kinds = slices.Clone(kinds)
 	for i := range b.rounds + 10 {
+		order.Shuffle(len(kinds), func(a, b int) { kinds[a], kinds[b] = kinds[b], kinds[a] })
 		for _, k := range kinds {
 			begun := time.Now()
 			if err := k.run(); err != nil {
