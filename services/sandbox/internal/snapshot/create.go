@@ -135,6 +135,7 @@ type state struct {
 	entries []Entry
 	index   []known // of its regular files
 	left    []Left
+	linked  map[string]bool // its regular files that have other names, too
 }
 
 // look lists a workspace. A file that the index knows is not read; the others go
@@ -244,7 +245,7 @@ func (t *Tree) read(f *found, to sink, buffer []byte, leave func(*found, string)
 func (w *walk) state(left []Left) *state {
 	s := &state{
 		entries: make([]Entry, 0, len(w.files)), index: make([]known, 0, len(w.files)),
-		left: append(w.left, left...),
+		left: append(w.left, left...), linked: map[string]bool{},
 	}
 	for i := range w.files {
 		f := &w.files[i]
@@ -262,6 +263,9 @@ func (w *walk) state(left []Left) *state {
 			k.ctime = unsteady
 		}
 		s.index = append(s.index, k)
+		if f.st.Nlink > 1 {
+			s.linked[f.Path] = true
+		}
 	}
 	return s
 }

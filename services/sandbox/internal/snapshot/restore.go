@@ -33,7 +33,7 @@ func (s *Store) Restore(ctx context.Context, t *Tree, id string) (Restored, erro
 		return Restored{}, err
 	}
 	re := &restore{store: s, tree: t, touched: map[string]bool{}, drafts: map[string]string{}, unlocked: map[string]bool{}, stats: map[string]unix.Stat_t{}}
-	if err := re.run(ctx, have.entries, want); err != nil {
+	if err := re.run(ctx, have, want); err != nil {
 		return re.done, err
 	}
 	return re.done, s.saveIndex(re.index(have.index, want))
@@ -103,14 +103,14 @@ type restore struct {
 // run writes the files that are missing or differ beside the workspace, and only
 // then touches it: it removes what is not wanted, puts in place what is missing,
 // and gives directories their permissions and times.
-func (re *restore) run(ctx context.Context, have, want []Entry) error {
+func (re *restore) run(ctx context.Context, have *state, want []Entry) error {
 	defer re.leave()
 	present, surplus := match(have, want)
 	defer re.discard()
 	if err := re.prepare(ctx, want, present); err != nil {
 		return err
 	}
-	if err := re.remove(have, surplus); err != nil {
+	if err := re.remove(have.entries, surplus); err != nil {
 		return err
 	}
 	for i, e := range want {
@@ -129,20 +129,25 @@ func (re *restore) run(ctx context.Context, have, want []Entry) error {
 	return nil
 }
 
-// match returns for each wanted entry what is there, if it is of its kind, and
-// what is there besides.
-func match(have, want []Entry) (present []*Entry, surplus []Entry) {
+// match returns for each wanted entry what is there, if it is of its kind and can be
+// made what is wanted, and what is there besides.
+func match(now *state, want []Entry) (present []*Entry, surplus []Entry) {
+	have := now.entries
 	present = make([]*Entry, len(want))
 	i := 0
 	for h := range have {
 		for i < len(want) && before(want[i].Path, have[h].Path) {
 			i++
 		}
-		if i < len(want) && want[i].Path == have[h].Path && want[i].Kind == have[h].Kind {
-			present[i] = &have[h]
+		if i == len(want) || want[i].Path != have[h].Path || want[i].Kind != have[h].Kind {
+			surplus = append(surplus, have[h])
 			continue
 		}
-		surplus = append(surplus, have[h])
+		// The other names of a file would get its permissions and time as well: then
+		// it is written anew.
+		if !now.linked[have[h].Path] || have[h].Mode == want[i].Mode && have[h].Mtime == want[i].Mtime {
+			present[i] = &have[h]
+		}
 	}
 	return present, surplus
 }
