@@ -324,6 +324,9 @@ func TestMalformedStartsAreRefused(t *testing.T) {
 		"no program":    {Kind: &sandboxv1.ExecRequest_Start{Start: &sandboxv1.ExecStart{Call: c.call()}}},
 		"an empty name": {Kind: &sandboxv1.ExecRequest_Start{Start: &sandboxv1.ExecStart{Call: c.call(), Argv: []string{""}}}},
 		"a zero byte":   {Kind: &sandboxv1.ExecRequest_Start{Start: &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"a\x00b"}}}},
+		"an argument that is too long": {Kind: &sandboxv1.ExecRequest_Start{Start: &sandboxv1.ExecStart{
+			Call: c.call(), Argv: []string{"echo", strings.Repeat("a", 131_073)},
+		}}},
 		"a folder outside": {Kind: &sandboxv1.ExecRequest_Start{Start: &sandboxv1.ExecStart{
 			Call: c.call(), Argv: []string{"true"}, Cwd: "../..",
 		}}},

@@ -81,14 +81,21 @@ func (s *execServer) open(ctx context.Context, first *sandboxv1.ExecRequest) (*b
 	return nil, box.Offsets{}, false, invalid("kind", "the first request must be `start` or `attach`")
 }
 
+// maxArgument is how long an argument may be, in bytes. It is no rule in the schema: one for
+// the items of a list takes longer to check than all others of the message.
+const maxArgument = 131_072
+
 func spec(s *sandboxv1.ExecStart) (box.Spec, error) {
 	dir, err := files.Clean(s.GetCwd())
 	if err != nil {
 		return box.Spec{}, err
 	}
-	for _, a := range s.GetArgv() {
-		if strings.ContainsRune(a, 0) {
-			return box.Spec{}, invalid("start.argv", "an argument contains a zero byte")
+	for i, a := range s.GetArgv() {
+		switch {
+		case strings.IndexByte(a, 0) >= 0:
+			return box.Spec{}, invalid("start.argv", "argument %d contains a zero byte", i)
+		case len(a) > maxArgument:
+			return box.Spec{}, invalid("start.argv", "argument %d has %d bytes, and may have %d: put what is so long into a file", i, len(a), maxArgument)
 		}
 	}
 	if s.GetArgv()[0] == "" {

@@ -325,7 +325,7 @@ type ExecStart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Which call it is for.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
-	// The program and its arguments.
+	// The program and its arguments, each of at most 131,072 bytes.
 	Argv []string `protobuf:"bytes,2,rep,name=argv,proto3" json:"argv,omitempty"`
 	// Environment variables, over the clean default environment.
 	Env map[string]string `protobuf:"bytes,3,rep,name=env,proto3" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -1734,10 +1734,10 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\x05stdin\x18\x03 \x01(\v2\x1e.fairlead.sandbox.v1.ExecStdinH\x00R\x05stdin\x129\n" +
 	"\x06signal\x18\x04 \x01(\v2\x1f.fairlead.sandbox.v1.ExecSignalH\x00R\x06signal\x12;\n" +
 	"\x06resize\x18\x05 \x01(\v2!.fairlead.sandbox.v1.TerminalSizeH\x00R\x06resizeB\r\n" +
-	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xdc\x04\n" +
+	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xd4\x04\n" +
 	"\tExecStart\x127\n" +
-	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12'\n" +
-	"\x04argv\x18\x02 \x03(\tB\x13\xbaH\x10\x92\x01\r\b\x01\x10\x80 \"\x06r\x04(\x80\x80\bR\x04argv\x12p\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1f\n" +
+	"\x04argv\x18\x02 \x03(\tB\v\xbaH\b\x92\x01\x05\b\x01\x10\x80 R\x04argv\x12p\n" +
 	"\x03env\x18\x03 \x03(\v2'.fairlead.sandbox.v1.ExecStart.EnvEntryB5\xbaH2\x9a\x01/\x10\x80\x02\"\"r 2\x1e^[A-Za-z_][A-Za-z0-9_]{0,127}$*\x06r\x04(\x80\x80\bR\x03env\x12\x1a\n" +
 	"\x03cwd\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80 R\x03cwd\x12=\n" +
 	"\atimeout\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\atimeout\x127\n" +

@@ -135,6 +135,9 @@ func testMemory(t *testing.T, s Subject) {
 		t.Errorf("%q, %+v", x.out, x.Exit)
 	}
 	run(t, r, with(c, "echo fine")).ran(t, "afterwards", "fine\n")
+	if x := run(t, r, with(c, "exit 3")); x.OOMKilled || x.Status != 3 {
+		t.Errorf("a later one that fails: %+v", x.Exit)
+	}
 }
 
 func testLost(t *testing.T, s Subject) {

@@ -91,7 +91,7 @@ func (s *sandbox) start(c box.Command) (*process, error) {
 			return nil, err
 		}
 	}
-	p.met = s.counts()
+	p.met = s.countsBefore(alone)
 	// While what must be done before the command runs is being done, init starts it and
 	// holds it. Without control groups process limits are all there is, and sandboxes may
 	// be elsewhere: there it is done first.
@@ -401,7 +401,7 @@ func (p *process) Wait() box.Exit {
 		if !reply.Swept && p.group == nil {
 			p.sb.sweep()
 		}
-		met := p.sb.counts().Since(p.met)
+		met := p.sb.countsAfter(reply.Swept).Since(p.met)
 		e.OOMKilled = met.OOMKills > 0 && p.group == nil
 		e.Throttled, e.Refused = met.Throttled, met.Refused
 	}

@@ -55,6 +55,8 @@ type sandbox struct {
 	starved  bool       // it ended for want of memory, as its maker was told
 	next     uint64
 	commands map[uint64]*process
+	met      cgroup.Counts // of the group, while still
+	still    bool          // nothing but init is in the sandbox, and nothing was since met was read
 }
 
 // newSandbox makes one that is not ready yet.

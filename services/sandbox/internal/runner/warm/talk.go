@@ -161,6 +161,31 @@ func (s *sandbox) counts() cgroup.Counts {
 	return s.group.Counts()
 }
 
+// countsBefore are what the sandbox's group has met before a command starts. With nothing but
+// init in it, that is what it was when the last command had ended.
+func (s *sandbox) countsBefore(alone bool) cgroup.Counts {
+	s.mu.Lock()
+	still, met := s.still, s.met
+	s.still = false
+	s.mu.Unlock()
+	if alone && still {
+		return met
+	}
+	return s.counts()
+}
+
+// countsAfter are what the group has met when a command has ended, with which nothing is
+// left in the sandbox, or not.
+func (s *sandbox) countsAfter(swept bool) cgroup.Counts {
+	now := s.counts()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.still = swept && len(s.commands) == 1; s.still {
+		s.met = now
+	}
+	return now
+}
+
 // sweep kills what a command left that ran in the sandbox's own group beside
 // others. init's sweep would take those, too.
 func (s *sandbox) sweep() {
