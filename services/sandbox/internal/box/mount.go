@@ -124,7 +124,7 @@ func (s *session) mountsFor(user string, asked []string, prepare bool) ([]Mount,
 		return nil, nil
 	}
 	all, err := s.node.o.Mounts.For(s.key.Tenant, user, asked)
-	if err != nil {
+	if err != nil || len(all) == 0 {
 		return nil, err
 	}
 	return placed(s.path("workspace"), s.node.slots.owner(s.meta.Slot), all, prepare)

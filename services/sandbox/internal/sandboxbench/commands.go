@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 
@@ -28,11 +27,10 @@ import (
 type kind struct {
 	name string
 	run  func() error
-	took times
 }
 
-// commands runs /bin/true in each way, in turn, so that what disturbs one
-// disturbs all.
+// commands runs /bin/true in each way. Each is measured beside what it is compared with, in
+// turn, so that what disturbs one disturbs the other.
 func (b *bench) commands(ctx context.Context) (err error) {
 	r, err := b.runner(ctx)
 	if err != nil {
@@ -59,31 +57,32 @@ func (b *bench) commands(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, remote.close()) }()
-	kinds := []*kind{
-		{name: "plain fork and exec from Go", run: func() error { return exec.CommandContext(ctx, "/bin/true").Run() }},
-		{name: "in a warm sandbox", run: func() error { return finish(r.Start(ctx, truth(warm, warm.Limits))) }},
-		{name: "… with limits of its own", run: func() error { return finish(r.Start(ctx, truth(warm, lower))) }},
-		{name: "… beside another command", run: func() error { return finish(r.Start(ctx, truth(busy, busy.Limits))) }},
-		{name: "… through gRPC Exec", run: func() error { return remote.truth(ctx) }},
-		{name: "one hardened bwrap per command", run: func() error { return cold(ctx, warm) }},
-	}
-	if err := b.time(kinds); err != nil {
+	plain := kind{"plain fork and exec from Go", func() error { return exec.CommandContext(ctx, "/bin/true").Run() }}
+	inside := kind{"in a warm sandbox", func() error { return finish(r.Start(ctx, truth(warm, warm.Limits))) }}
+	limited := kind{"… with limits of its own", func() error { return finish(r.Start(ctx, truth(warm, lower))) }}
+	beside := kind{"… beside another command", func() error { return finish(r.Start(ctx, truth(busy, busy.Limits))) }}
+	far := kind{"… through gRPC Exec", func() error { return remote.truth(ctx) }}
+	alone := kind{"one hardened bwrap per command", func() error { return cold(ctx, warm) }}
+
+	took, err := b.compare(plain, inside, far)
+	if err != nil {
 		return err
 	}
-	plain := kinds[0].took.at(0.5)
-	ratio := func(i int) float64 { return float64(kinds[i].took.at(0.5)) / float64(plain) }
-	for i, k := range kinds {
-		row(k.name, "%s, %.2f times plain", k.took, ratio(i))
+	goal(took[1] <= 1.4, "warm: %.2f times plain; goal: 1.4", took[1])
+	goal(took[2] <= 2, "through gRPC: %.2f times plain; goal: 2", took[2])
+	if took, err = b.compare(inside, alone); err != nil {
+		return err
 	}
-	goal(ratio(1) <= 1.4, "warm: %.2f times plain; goal: 1.4", ratio(1))
-	goal(ratio(4) <= 2, "through gRPC: %.2f times plain; goal: 2", ratio(4))
-	goal(ratio(5) >= 5*ratio(1), "a bwrap per command takes %.1f times as long as a warm sandbox; goal: 5", ratio(5)/ratio(1))
-	return b.favored(kinds[:4])
+	goal(took[1] >= 5, "a bwrap per command takes %.1f times as long as a warm sandbox; goal: 5", took[1])
+	if _, err := b.compare(plain, limited, beside); err != nil {
+		return err
+	}
+	return b.favored(plain, limited, beside)
 }
 
 // favored measures again with quick moves between control groups, as
 // `cgroup-favor-moves` sets them.
-func (b *bench) favored(kinds []*kind) (err error) {
+func (b *bench) favored(plain, limited, beside kind) (err error) {
 	before, err := cgroup.MovesFavored()
 	if err != nil {
 		return err
@@ -92,41 +91,47 @@ func (b *bench) favored(kinds []*kind) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, cgroup.FavorMoves(before)) }()
-	for _, k := range kinds {
-		k.took = nil
-	}
-	if err := b.time(kinds); err != nil {
+	row("with cgroup-favor-moves:", "")
+	took, err := b.compare(plain, limited, beside)
+	if err != nil {
 		return err
 	}
-	plain := kinds[0].took.at(0.5)
-	ratio := func(i int) float64 { return float64(kinds[i].took.at(0.5)) / float64(plain) }
-	row("with cgroup-favor-moves:", "")
-	for i, k := range kinds {
-		row(k.name, "%s, %.2f times plain", k.took, ratio(i))
-	}
-	goal(ratio(2) <= 2.5, "limits of its own: %.2f times plain; goal: 2.5", ratio(2))
-	goal(ratio(3) <= 2.5, "beside another: %.2f times plain; goal: 2.5", ratio(3))
+	goal(took[1] <= 2.5, "limits of its own: %.2f times plain; goal: 2.5", took[1])
+	goal(took[2] <= 2.5, "beside another: %.2f times plain; goal: 2.5", took[2])
 	return nil
+}
+
+// compare prints what each kind takes, and returns the medians as multiples of the first's.
+func (b *bench) compare(kinds ...kind) ([]float64, error) {
+	all, err := b.time(kinds)
+	if err != nil {
+		return nil, err
+	}
+	multiples := make([]float64, len(kinds))
+	for i, k := range kinds {
+		multiples[i] = float64(all[i].at(0.5)) / float64(all[0].at(0.5))
+		row(k.name, "%s, %.2f times the first", all[i], multiples[i])
+	}
+	return multiples, nil
 }
 
 // time runs each kind once a round, in an order that changes: what one leaves for the
 // kernel to do disturbs each of the others as often.
-func (b *bench) time(kinds []*kind) error {
-	order := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same one in each run
-	kinds = slices.Clone(kinds)
-	for i := range b.rounds + 10 {
-		order.Shuffle(len(kinds), func(a, b int) { kinds[a], kinds[b] = kinds[b], kinds[a] })
-		for _, k := range kinds {
+func (b *bench) time(kinds []kind) ([]times, error) {
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same one in each run
+	took := make([]times, len(kinds))
+	for round := range b.rounds + 10 {
+		for _, i := range random.Perm(len(kinds)) {
 			begun := time.Now()
-			if err := k.run(); err != nil {
-				return fmt.Errorf("%s: %w", k.name, err)
+			if err := kinds[i].run(); err != nil {
+				return nil, fmt.Errorf("%s: %w", kinds[i].name, err)
 			}
-			if i >= 10 { // the first ones make sandboxes, and warm caches
-				k.took = append(k.took, time.Since(begun))
+			if round >= 10 { // the first ones make sandboxes, and warm caches
+				took[i] = append(took[i], time.Since(begun))
 			}
 		}
 	}
-	return nil
+	return took, nil
 }
 
 func truth(s box.Sandbox, l box.Limits) box.Command {
