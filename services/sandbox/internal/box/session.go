@@ -34,7 +34,7 @@ type session struct {
 
 	changes sync.Mutex    // serializes file changes; taken before mu
 	kept    sync.RWMutex  // held to write while snapshots are removed; taken after changes
-	pushes  sync.Mutex    // held while snapshots are copied elsewhere; taken before kept
+	pushes  sync.Mutex    // held while snapshots are copied elsewhere; taken before changes
 	starts  sync.RWMutex  // held to write while nothing may start; taken after changes, before mu
 	beside  chan struct{} // holds a token while there is a sandbox beside the session's own
 	usage   tally

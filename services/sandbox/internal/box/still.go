@@ -1,6 +1,7 @@
 package box
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -45,15 +46,30 @@ func (w *Workspace) RemoveSnapshots() (release func()) {
 	return w.s.kept.Unlock
 }
 
-// PushSnapshots keeps others from copying the snapshots elsewhere, and from
-// removing them, until release is called.
-func (w *Workspace) PushSnapshots() (release func()) {
-	w.s.pushes.Lock()
-	read := w.ReadSnapshots()
-	return func() {
-		read()
-		w.s.pushes.Unlock()
+// PushSnapshots keeps others from copying the snapshots elsewhere until release is
+// called. The context ends with the workspace's deletion, which waits for release, so
+// that nothing is copied afterwards.
+func (w *Workspace) PushSnapshots(ctx context.Context) (_ context.Context, release func(), err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	forget, err := w.s.addTask(cancel)
+	if err != nil {
+		cancel(nil)
+		return nil, nil, err
 	}
+	w.s.pushes.Lock()
+	release = func() {
+		w.s.pushes.Unlock()
+		forget()
+		cancel(nil)
+	}
+	w.s.mu.Lock()
+	err = w.s.admit(w.Generation)
+	w.s.mu.Unlock()
+	if err = cmp.Or(context.Cause(ctx), err); err != nil {
+		release()
+		return nil, nil, err
+	}
+	return ctx, release, nil
 }
 
 // Admit returns a session's workspace to a caller who holds the session. release

@@ -208,7 +208,8 @@ func (s *session) endTasks(why error) {
 	}
 }
 
-// clearTasks ends the tasks, and keeps others from beginning until allow is called.
+// clearTasks ends the tasks and waits for those that reach beyond the node, and keeps
+// others from beginning until allow is called.
 func (s *session) clearTasks() (allow func()) {
 	set := func(deleting bool) {
 		s.mu.Lock()
@@ -218,7 +219,9 @@ func (s *session) clearTasks() (allow func()) {
 	set(true)
 	s.endTasks(ErrNoWorkspace)
 	s.beside <- struct{}{}
+	s.pushes.Lock()
 	return func() {
+		s.pushes.Unlock()
 		<-s.beside
 		set(false)
 	}

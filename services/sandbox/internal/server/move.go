@@ -38,15 +38,17 @@ func (s *snapshotServer) ExportSnapshots(ctx context.Context, r *sandboxv1.Expor
 		return nil, status(err)
 	}
 	defer leave()
-	defer w.PushSnapshots()()
-	k, err := openKept(w)
+	ctx, release, err := w.PushSnapshots(ctx)
 	if err != nil {
 		return nil, status(err)
 	}
-	defer k.close()
-	did, err := k.store.Push(ctx, s.info.Objects, exported(c.Key, w.Generation))
+	defer release()
+	did, err := snapshot.Push(ctx, w.Snapshots, w.ReadSnapshots, s.info.Objects, exported(c.Key, w.Generation))
 	if err == nil {
 		err = s.dropPlaces(ctx, c.Key, w.Generation)
+	}
+	if why := context.Cause(ctx); err != nil && why != nil {
+		return nil, status(why)
 	}
 	if err != nil {
 		return nil, status(remoteError(err))

@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,48 +23,120 @@ type Pushed struct {
 	Snapshots int64 // that are there now
 }
 
-// Push makes an object store hold under a prefix what this store holds: what is
-// missing goes there, then the snapshots' names, then what is of no use any more
-// goes. Nobody else may push to the prefix, which ends with a slash.
-func (s *Store) Push(ctx context.Context, to objectstore.Store, prefix string) (Pushed, error) {
+// Push makes an object store hold under a prefix what the store in a folder holds:
+// what is missing goes there, then the snapshots' names, then what is of no use any
+// more goes. Nobody else may push to the prefix, which ends with a slash. hold is
+// called to keep others from removing snapshots, and the release that it returns
+// before anything is sent: that may take long. Snapshots may be made meanwhile; they
+// are left to the next push.
+func Push(ctx context.Context, dir string, hold func() (release func()), to objectstore.Store, prefix string) (Pushed, error) {
 	there, err := remote(ctx, to, prefix)
 	if err != nil {
 		return Pushed{}, err
 	}
-	var did Pushed
-	wanted := map[string]bool{}
-	for _, k := range s.packs.list() {
-		key := prefix + packsDir + "/" + filepath.Base(k.path)
-		wanted[key] = true
+	release := hold()
+	l, err := gather(dir, prefix, there)
+	release()
+	if err != nil {
+		return Pushed{}, errors.Join(err, l.close())
+	}
+	did, err := l.send(ctx, to)
+	if err == nil {
+		err = sweep(ctx, to, there, l.wanted)
+	}
+	return did, errors.Join(err, l.close())
+}
+
+// load is what a store holds at a moment, with what is missing elsewhere at hand: it
+// can be read also when it was removed since.
+type load struct {
+	packs   []item
+	names   []item
+	wanted  map[string]bool // the keys of all that it holds
+	records int64
+}
+
+// item is a file that is to be sent.
+type item struct {
+	key  string
+	file *os.File
+	size int64
+}
+
+// gather opens what is missing. The names are looked for before the packs: a snapshot
+// is named when all that it holds is there.
+func gather(dir, prefix string, there map[string]bool) (*load, error) {
+	l := &load{wanted: map[string]bool{}}
+	all, err := (&Store{dir: dir}).records()
+	if errors.Is(err, os.ErrNotExist) {
+		return l, nil // no snapshot was ever made
+	}
+	if err != nil {
+		return l, err
+	}
+	l.records = int64(len(all))
+	add := func(to *[]item, kind, name string) error {
+		key := prefix + kind + "/" + name
+		l.wanted[key] = true
 		if there[key] {
-			continue
+			return nil
 		}
-		if err := pushPack(ctx, to, key, k); err != nil {
+		f, err := os.Open(filepath.Join(dir, kind, name))
+		if err != nil {
+			return err
+		}
+		*to = append(*to, item{key: key, file: f})
+		st, err := f.Stat()
+		if err == nil {
+			(*to)[len(*to)-1].size = st.Size()
+		}
+		return err
+	}
+	for _, r := range all {
+		if err := add(&l.names, recordsDir, r.file); err != nil {
+			return l, err
+		}
+	}
+	packs, err := os.ReadDir(filepath.Join(dir, packsDir))
+	if err != nil {
+		return l, err
+	}
+	for _, k := range packs {
+		if !strings.HasSuffix(k.Name(), packSuffix) {
+			continue // one that is being written
+		}
+		if err := add(&l.packs, packsDir, k.Name()); err != nil {
+			return l, err
+		}
+	}
+	return l, nil
+}
+
+// send sends what is missing, the names last.
+func (l *load) send(ctx context.Context, to objectstore.Store) (Pushed, error) {
+	var did Pushed
+	for _, k := range l.packs {
+		if err := to.Put(ctx, k.key, k.file, k.size); err != nil {
 			return did, err
 		}
 		did.Packs++
 		did.Bytes += k.size
 	}
-	all, err := s.records()
-	if err != nil {
-		return did, err
-	}
-	for _, r := range all {
-		key := prefix + recordsDir + "/" + r.file
-		wanted[key] = true
-		did.Snapshots++
-		if there[key] {
-			continue
-		}
-		raw, err := os.ReadFile(filepath.Join(s.dir, recordsDir, r.file))
-		if err == nil {
-			err = to.Put(ctx, key, bytes.NewReader(raw), int64(len(raw)))
-		}
-		if err != nil {
+	for _, n := range l.names {
+		if err := to.Put(ctx, n.key, n.file, n.size); err != nil {
 			return did, err
 		}
 	}
-	return did, sweep(ctx, to, there, wanted)
+	did.Snapshots = l.records
+	return did, nil
+}
+
+func (l *load) close() error {
+	var faults []error
+	for _, i := range slices.Concat(l.packs, l.names) {
+		faults = append(faults, i.file.Close())
+	}
+	return errors.Join(faults...)
 }
 
 // remote returns the keys under a prefix.
@@ -76,14 +147,6 @@ func remote(ctx context.Context, in objectstore.Store, prefix string) (map[strin
 		there[k] = true
 	}
 	return there, err
-}
-
-func pushPack(ctx context.Context, to objectstore.Store, key string, k *pack) error {
-	f, err := os.Open(k.path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(to.Put(ctx, key, f, k.size), f.Close())
 }
 
 // sweep removes what is not wanted any more: names before what they lead to.

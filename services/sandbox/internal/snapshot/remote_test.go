@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,13 +24,17 @@ func objects(t *testing.T) objectstore.Store {
 	return s
 }
 
+func (p *testPlace) push(to objectstore.Store) (Pushed, error) {
+	return Push(p.t.Context(), p.where, func() func() { return func() {} }, to, "t/s/1/")
+}
+
 func TestAStoreMovesThroughAnObjectStore(t *testing.T) {
 	t.Parallel()
 	p, remote := newPlace(t), objects(t)
 	push := func() Pushed {
 		t.Helper()
 		p.reopen()
-		did, err := p.store.Push(t.Context(), remote, "t/s/1/")
+		did, err := p.push(remote)
 		p.must(err)
 		return did
 	}
@@ -94,13 +99,13 @@ func TestAPushThatBreaksOffLeavesWhatWasWhole(t *testing.T) {
 		p, remote := newPlace(t), objects(t)
 		p.write("f", strings.Repeat("one", 5000))
 		p.create("one")
-		_, err := p.store.Push(t.Context(), remote, "t/s/1/")
+		_, err := p.push(remote)
 		p.must(err)
 		p.write("f", strings.Repeat("two", 6000))
 		p.create("two")
 		want := p.capture()
 		p.must(p.store.Delete("one"))
-		_, broke := p.store.Push(t.Context(), &breaking{remote, left}, "t/s/1/")
+		_, broke := p.push(&breaking{remote, left})
 		q := newPlace(t)
 		if err := Pull(t.Context(), remote, "t/s/1/", q.where); err != nil {
 			t.Fatalf("after %d writes: %v", left, err)
@@ -117,5 +122,38 @@ func TestAPushThatBreaksOffLeavesWhatWasWhole(t *testing.T) {
 		if !errors.Is(broke, errBroken) || left > 20 {
 			t.Fatalf("after %d writes: %v", left, broke)
 		}
+	}
+}
+
+// making is an object store during whose first write another snapshot is made.
+type making struct {
+	objectstore.Store
+	once sync.Once
+	make func()
+}
+
+func (m *making) Put(ctx context.Context, key string, from io.Reader, size int64) error {
+	m.once.Do(m.make)
+	return m.Store.Put(ctx, key, from, size)
+}
+
+// A workspace goes on while its snapshots are copied: what is made meanwhile is not
+// named elsewhere before all that it needs is there.
+func TestASnapshotThatIsMadeDuringAPushIsNotPushedInPart(t *testing.T) {
+	t.Parallel()
+	p, remote := newPlace(t), objects(t)
+	p.write("f", strings.Repeat("one", 5000))
+	p.create("one")
+	want := p.capture()
+	_, err := p.push(&making{Store: remote, make: func() {
+		p.write("g", strings.Repeat("two", 5000))
+		p.create("two")
+	}})
+	p.must(err)
+	q := newPlace(t)
+	p.must(Pull(t.Context(), remote, "t/s/1/", q.where))
+	q.restore("one")
+	if diff := cmp.Diff(want, q.capture()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
