@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/bubblewrap"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/kubernetes"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/none"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/oci"
 )
@@ -50,7 +51,7 @@ func (s *Service) isolate(ctx context.Context, c Config, level, data, trust stri
 		if root {
 			owners = box.Owners{Base: c.UIDBase, Count: c.UIDCount}
 		}
-		r, err := c.newKubernetes(ctx, data, log)
+		r, err := c.newKubernetes(ctx, data, kubernetes.Options{Network: s.network.Serve, Trust: trust, Log: log})
 		if err != nil {
 			return owners, nil, err
 		}

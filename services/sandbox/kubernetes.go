@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -69,9 +68,6 @@ func (c Config) validateKubernetes() error {
 	if c.Level != LevelAuto {
 		faults = append(faults, fmt.Errorf("level: the driver `kubernetes` has one of its own, and cannot apply %q: leave it out", c.Level))
 	}
-	if len(c.Egress.Ceiling) > 0 || len(c.Repositories.Remotes) > 0 {
-		faults = append(faults, errors.New("egress.ceiling, repositories.remotes: the driver `kubernetes` gives no sandbox a network: leave them out, or choose another driver"))
-	}
 	return errors.Join(faults...)
 }
 
@@ -100,8 +96,9 @@ func (k Kubernetes) connect() (config *rest.Config, namespace string, err error)
 	return config, namespace, err
 }
 
-// newKubernetes makes the driver's runner.
-func (c Config) newKubernetes(ctx context.Context, data string, log *slog.Logger) (*kubernetes.Runner, error) {
+// newKubernetes makes the driver's runner, with what the service gives it: its network,
+// its certificates and its log.
+func (c Config) newKubernetes(ctx context.Context, data string, given kubernetes.Options) (*kubernetes.Runner, error) {
 	k := c.Kubernetes
 	config, namespace, err := k.connect()
 	if err != nil {
@@ -114,7 +111,7 @@ func (c Config) newKubernetes(ctx context.Context, data string, log *slog.Logger
 		Config: config, Namespace: namespace, Pod: k.Pod, Node: k.Node, API: k.API, Image: k.Image, PullSecret: k.PullSecret, Path: k.Path,
 		RuntimeClass: k.RuntimeClass, UserNamespaces: k.UserNamespaces, Claim: k.Claim, ClaimPath: k.ClaimPath, Data: data, Init: c.Init,
 		CPUs: c.Limits.CPUs, RequestCPUs: k.RequestCPUs, RequestMemory: k.RequestMemory, Deadline: k.Deadline, StartTimeout: k.StartTimeout,
-		Unreachable: k.Unreachable, Max: c.MaxSandboxes, Idle: c.IdleTimeout, Log: log,
+		Unreachable: k.Unreachable, Max: c.MaxSandboxes, Idle: c.IdleTimeout, Network: given.Network, Trust: given.Trust, Log: given.Log,
 	})
 }
 

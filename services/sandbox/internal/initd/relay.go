@@ -33,6 +33,8 @@ type relay struct {
 	outputs map[uint64][]<-chan struct{}
 	// long are starts that are too long for a packet, by command.
 	long map[uint64][]byte
+
+	outlet *outlet // nil until it is asked for
 }
 
 // startRelay makes the socket of an init whose service is elsewhere, and serves its
@@ -79,6 +81,10 @@ func (r *relay) request(p []byte) error {
 		return r.start(p)
 	case wire.Resize:
 		return r.resize(p)
+	case wire.Listen:
+		return r.listen()
+	case wire.Unlisten:
+		return r.unlisten()
 	}
 	return unix.Sendmsg(r.socket, p, nil, nil, unix.MSG_NOSIGNAL)
 }

@@ -20,6 +20,11 @@ import (
 const (
 	// Window is how many bytes of a channel may be under way.
 	Window = 256 << 10
+	// ConnectionWindow is the same of a connection's, of which there may be many.
+	ConnectionWindow = 64 << 10
+	// MaxConnections is how many connections init carries at once. Others wait to be
+	// accepted.
+	MaxConnections = 256
 	// MaxData bounds a frame's bytes of a channel.
 	MaxData = 32 << 10
 	// MaxRequest bounds a packet from the service to init: a command's arguments and
@@ -41,15 +46,25 @@ const (
 	ping        // the peer is there
 )
 
-// Channels of a command. A terminal's are the first and second.
+// Channels of a command. A terminal's are the first and second. A connection has one
+// number for both directions.
 const (
 	Input = iota
 	Output
 	Errors
+	Connection
 )
 
-// Channel is the number of one of a command's channels.
+// Channel is the number of one of a command's channels, or of a connection's.
 func Channel(id uint64, which int) uint64 { return id<<2 | uint64(which) }
+
+// window is how many bytes of a channel may be under way.
+func window(channel uint64) int {
+	if channel&3 == Connection {
+		return ConnectionWindow
+	}
+	return Window
+}
 
 const headerSize = 13
 

@@ -124,7 +124,7 @@ func (m *Mux) finish() {
 // Pump sends what is read from a file, to its end, and then closes it. The channel
 // that it returns is closed when all is sent.
 func (m *Mux) Pump(channel uint64, from io.ReadCloser) <-chan struct{} {
-	s := &sender{m: m, channel: channel, from: from, credit: Window}
+	s := &sender{m: m, channel: channel, from: from, credit: window(channel)}
 	sent := make(chan struct{})
 	s.changed = sync.NewCond(&s.mu)
 	m.mu.Lock()
@@ -160,6 +160,17 @@ func (m *Mux) Drain(channel uint64, to io.WriteCloser) {
 		defer m.work.Done()
 		r.run()
 	}()
+}
+
+// Stop has the other side send nothing more on a channel: what still comes is thrown
+// away by whoever it was for. Without a receiver it does nothing.
+func (m *Mux) Stop(channel uint64) {
+	m.mu.Lock()
+	r := m.receivers[channel]
+	m.mu.Unlock()
+	if r != nil {
+		_ = m.send(frame{kind: stop, channel: channel}) // who cannot hear it is gone
+	}
 }
 
 // sender is a channel's end that sends.
@@ -218,7 +229,7 @@ func (s *sender) await() int {
 func (s *sender) grant(n int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n > Window-s.credit { // more than was ever sent
+	if n > window(s.channel)-s.credit { // more than was ever sent
 		return ErrMalformed
 	}
 	s.credit += n
@@ -251,7 +262,7 @@ type receiver struct {
 func (r *receiver) add(b []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended || len(r.kept)+r.busy+len(b) > Window {
+	if r.ended || len(r.kept)+r.busy+len(b) > window(r.channel) {
 		return ErrMalformed
 	}
 	r.kept = append(r.kept, b...)

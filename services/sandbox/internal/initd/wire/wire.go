@@ -44,6 +44,9 @@ const (
 	// terminal's size: for a service that init can hand no files to.
 	Signal
 	Resize
+	// Unlisten closes the listener of a sandbox's way out that init serves itself, with
+	// id zero. Connections that there are go on.
+	Unlisten
 )
 
 // From init to the service.
@@ -58,8 +61,11 @@ const (
 	// Exited says how a command ended.
 	Exited
 	// Listening answers Listen. Beside it lies the listener, of which init keeps
-	// nothing.
+	// nothing; but where init can hand no files over it serves the listener itself.
 	Listening
+	// Connected says that somebody has connected to the listener that init serves. The
+	// id is the connection's: larger than that of any before.
+	Connected
 )
 
 // Command is a Start.
@@ -206,7 +212,7 @@ func DecodeReply(b []byte) (Reply, error) {
 	r := reader{b: b}
 	p := Reply{Kind: Kind(r.byte()), ID: r.uint64()}
 	switch p.Kind {
-	case Ready, Started, Listening:
+	case Ready, Started, Listening, Connected:
 	case Failed:
 		p.Errno, p.Dir = r.uint32(), r.byte() == 1
 	case Exited:

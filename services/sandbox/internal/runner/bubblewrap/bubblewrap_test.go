@@ -42,7 +42,7 @@ func TestConformsWithControlGroups(t *testing.T) {
 	}
 	runnertest.Run(t, runnertest.Subject{
 		Owner: otherUser,
-		Has:   runnertest.Features{Isolated: true, Groups: true, LocalInit: true, Mounts: true},
+		Has:   runnertest.Features{Isolated: true, Groups: true, LocalInit: true, Mounts: true, Network: true},
 		New: func(t *testing.T, o runnertest.Options) box.Runner {
 			h, err := cgroup.Open(cgroup.Root, fmt.Sprintf("fairlead-test/%d-%d", os.Getpid(), time.Now().UnixNano()))
 			if err != nil {
@@ -53,19 +53,19 @@ func TestConformsWithControlGroups(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			return newRunner(t, Options{Groups: h, OtherUsers: true, Max: o.Max, Idle: o.Idle})
+			return newRunner(t, Options{Groups: h, OtherUsers: true, Max: o.Max, Idle: o.Idle, Network: o.Network})
 		},
 	})
 }
 
 func TestConformsWithoutControlGroups(t *testing.T) {
-	s := runnertest.Subject{Owner: box.Self, Has: runnertest.Features{Isolated: true, LocalInit: true, Mounts: true}}
+	s := runnertest.Subject{Owner: box.Self, Has: runnertest.Features{Isolated: true, LocalInit: true, Mounts: true, Network: true}}
 	root := os.Getuid() == 0
 	if root {
 		s.Owner = otherUser
 	}
 	s.New = func(t *testing.T, o runnertest.Options) box.Runner {
-		return newRunner(t, Options{OtherUsers: root, Max: o.Max, Idle: o.Idle})
+		return newRunner(t, Options{OtherUsers: root, Max: o.Max, Idle: o.Idle, Network: o.Network})
 	}
 	runnertest.Run(t, s)
 }

@@ -15,13 +15,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -30,7 +29,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/initd/program"
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
@@ -84,6 +83,11 @@ type Options struct {
 	// Unreachable are addresses (IP:port) at which somebody is, and which no sandbox may
 	// reach; none takes the API server's.
 	Unreachable []string
+	// Network serves the way out of sandboxes that have one, as warm.Options say; nil:
+	// no sandbox may have one. Trust is the file with the certificates that those trust,
+	// shown at warm.TrustPath; empty shows none.
+	Network func(s box.Sandbox, l net.Listener) (io.Closer, error)
+	Trust   string
 	// Max is how many sandboxes there may be; zero means no limit.
 	Max int
 	// Idle is after what time a sandbox is stopped in which nothing runs; zero
@@ -122,7 +126,7 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 	}
 	o.Log.WarnContext(ctx, "THE DRIVER KUBERNETES IS EXPERIMENTAL: it was tested against an API server of its tests alone, and never in a cluster. "+
 		"Try what docs/sandbox.md says of it before you trust it", "driver", "kubernetes", "namespace", o.Namespace, "api", o.API, "node", m.node)
-	r, err := warm.New(warm.Options{Maker: m, Path: o.Path, Max: o.Max, Idle: o.Idle, MakeTimeout: o.StartTimeout, Log: o.Log})
+	r, err := warm.New(warm.Options{Maker: m, Path: o.Path, Max: o.Max, Idle: o.Idle, Network: o.Network, MakeTimeout: o.StartTimeout, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +154,7 @@ func (m *maker) open(ctx context.Context) (err error) {
 	if err := m.client.list(ctx, pods, LabelService+"="+m.id, &some); err != nil {
 		return fmt.Errorf("the API server does not let the service list pods in %s: %w", m.o.Namespace, err)
 	}
-	return m.putInit()
+	return m.putFiles()
 }
 
 // findSelf finds the pod that the service runs in.
@@ -195,32 +199,6 @@ func addresses(ctx context.Context, o Options) (all []netip.AddrPort, err error)
 		return nil, fmt.Errorf("find the API server's address, which no sandbox may reach: %w", err)
 	}
 	return []netip.AddrPort{at}, nil
-}
-
-// putInit puts init on the volume, where pods find it. Nobody but the service can
-// change it, and those of pods that run keep theirs.
-func (m *maker) putInit() error {
-	raw, err := program.Load(m.o.Init)
-	if err != nil {
-		return err
-	}
-	dir := filepath.Join(m.data, initFolder)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("put init on the volume: %w", err)
-	}
-	f, err := os.CreateTemp(dir, "new-")
-	if err != nil {
-		return fmt.Errorf("put init on the volume: %w", err)
-	}
-	_, err = f.Write(raw)
-	err = errors.Join(err, f.Chmod(0o555), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, filepath.Base(initFile)))
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("put init on the volume: %w", err), os.Remove(f.Name()))
-	}
-	return nil
 }
 
 // Close implements warm.Maker.

@@ -90,10 +90,10 @@ func TestConforms(t *testing.T) {
 	s := apitest.New(t, apitest.Options{Volume: volume})
 	runnertest.Run(t, runnertest.Subject{
 		Owner: owner,
-		Has:   runnertest.Features{Isolated: true},
+		Has:   runnertest.Features{Isolated: true, Network: true},
 		New: func(t *testing.T, o runnertest.Options) box.Runner {
 			x := options(t, s)
-			x.Max, x.Idle = o.Max, o.Idle
+			x.Max, x.Idle, x.Network = o.Max, o.Idle, o.Network
 			return newRunner(t, x)
 		},
 	})

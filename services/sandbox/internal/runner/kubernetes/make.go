@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -30,6 +31,7 @@ type body struct {
 	m         *maker
 	name      string // of all that makes up the sandbox
 	workspace string
+	link      *remote.Link
 	cancel    context.CancelFunc // ends the connection to init
 	ended     chan struct{}      // closed when the connection has ended
 	starved   atomic.Bool
@@ -156,6 +158,7 @@ func (b *body) connect(ctx context.Context, build warm.Build, pod string, words 
 	if err != nil {
 		return errors.Join(err, complaints.Close())
 	}
+	b.link = link
 	ctx, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	ctx = klog.NewContext(ctx, klog.Logger{}) // a connection that is ended is nothing to write of
 	b.m.work.Add(2)
@@ -205,6 +208,9 @@ func (b *body) Wait() error {
 	<-b.ended
 	return b.remove(context.Background())
 }
+
+// Listener implements warm.Elsewhere.
+func (b *body) Listener() net.Listener { return b.link.Listener() }
 
 // OutOfMemory implements warm.Told.
 func (b *body) OutOfMemory() bool { return b.starved.Load() }

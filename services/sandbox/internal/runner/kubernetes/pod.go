@@ -33,6 +33,9 @@ const (
 	initFolder = ".init"
 	initPath   = "/.fairlead"
 	initFile   = initPath + "/init"
+	// trustFolder is where the certificates are that programs are to trust, likewise. The
+	// authority's key lies elsewhere.
+	trustFolder = ".trust"
 )
 
 // place is where a sandbox's folders are on the volume, and who owns them.
@@ -129,6 +132,16 @@ func onNode(name string) *corev1.Affinity {
 }
 
 func (m *maker) container(s box.Sandbox, p place) corev1.Container {
+	mounts := []corev1.VolumeMount{
+		{Name: volume, MountPath: box.WorkspacePath, SubPath: p.workspace},
+		{Name: volume, MountPath: box.HomePath, SubPath: p.home},
+		{Name: volume, MountPath: initPath, SubPath: filepath.Join(m.o.ClaimPath, initFolder), ReadOnly: true},
+		{Name: "tmp", MountPath: "/tmp"},
+		{Name: "shm", MountPath: "/dev/shm"},
+	}
+	if m.o.Trust != "" {
+		mounts = append(mounts, corev1.VolumeMount{Name: volume, MountPath: filepath.Dir(warm.TrustPath), SubPath: filepath.Join(m.o.ClaimPath, trustFolder), ReadOnly: true})
+	}
 	return corev1.Container{
 		Name: container, Image: m.o.Image, Command: []string{initFile, "pause"}, WorkingDir: "/",
 		// Its two goroutines that wait in the kernel keep one processor each.
@@ -141,13 +154,7 @@ func (m *maker) container(s box.Sandbox, p place) corev1.Container {
 			Limits:   resources(s.Limits.MemoryBytes, m.o.CPUs),
 			Requests: resources(min(m.o.RequestMemory, s.Limits.MemoryBytes), min(m.o.RequestCPUs, m.o.CPUs)),
 		},
-		VolumeMounts: []corev1.VolumeMount{
-			{Name: volume, MountPath: box.WorkspacePath, SubPath: p.workspace},
-			{Name: volume, MountPath: box.HomePath, SubPath: p.home},
-			{Name: volume, MountPath: initPath, SubPath: filepath.Join(m.o.ClaimPath, initFolder), ReadOnly: true},
-			{Name: "tmp", MountPath: "/tmp"},
-			{Name: "shm", MountPath: "/dev/shm"},
-		},
+		VolumeMounts: mounts,
 	}
 }
 

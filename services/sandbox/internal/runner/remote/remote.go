@@ -20,12 +20,11 @@ import (
 // pingEvery is how often init hears of the service when there is nothing to say.
 const pingEvery = 30 * time.Second
 
-var errNoListener = errors.New("a sandbox elsewhere hands no listener over")
-
 // Link is a socket that is joined to a stream.
 type Link struct {
 	socket *net.UnixConn // init's end
 	mux    *stream.Mux
+	outlet *outlet
 
 	mu        sync.Mutex // guards what follows
 	terminals map[uint64]bool
@@ -38,6 +37,7 @@ func Join(socket *os.File, r io.Reader, w io.Writer) (*Link, error) {
 		return nil, err
 	}
 	l := &Link{socket: c.(*net.UnixConn), terminals: map[uint64]bool{}}
+	l.outlet = newOutlet()
 	l.mux = stream.New(stream.Options{Read: r, Write: w, MaxPacket: wire.MaxReply, Packet: l.reply})
 	return l, nil
 }
@@ -56,6 +56,7 @@ func (l *Link) Run(end func()) error {
 	err := l.mux.Run()
 	close(stopped)
 	_ = l.socket.Close()
+	l.outlet.shut()
 	work.Wait()
 	return errors.Join(err, <-asked)
 }
@@ -120,9 +121,6 @@ func (l *Link) request(packet []byte, files []*os.File) error {
 	}
 	if kind != wire.Start {
 		closeAll(files)
-		if kind == wire.Listen {
-			return errNoListener
-		}
 		return l.mux.Send(packet)
 	}
 	c, err := wire.DecodeCommand(packet)
@@ -150,6 +148,9 @@ func (l *Link) reply(packet []byte) error {
 	reply, err := wire.DecodeReply(packet)
 	if err != nil {
 		return err
+	}
+	if reply.Kind == wire.Connected {
+		return l.connected(reply.ID)
 	}
 	l.mu.Lock()
 	terminal := l.terminals[reply.ID]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"testing"
@@ -52,7 +53,7 @@ func (m *maker) Make(_ context.Context, b warm.Build) (warm.Body, error) {
 	if err := errors.Join(err, cmd.Start()); err != nil {
 		return nil, err
 	}
-	made := &body{cmd: cmd, end: func() { _ = in.Close() }, ended: make(chan struct{})}
+	made := &body{cmd: cmd, link: link, end: func() { _ = in.Close() }, ended: make(chan struct{})}
 	go func() {
 		defer close(made.ended)
 		_ = link.Run(made.end)
@@ -66,14 +67,16 @@ func (m *maker) Make(_ context.Context, b warm.Build) (warm.Body, error) {
 // body is a sandbox that ends when it hears nobody any more.
 type body struct {
 	cmd   *exec.Cmd
+	link  *remote.Link
 	end   func()
 	ended chan struct{}
 }
 
-func (b *body) Init() int       { return 0 }
-func (b *body) Release() error  { return nil }
-func (b *body) Complete() error { return nil }
-func (b *body) Kill()           { b.end() }
+func (b *body) Init() int              { return 0 }
+func (b *body) Release() error         { return nil }
+func (b *body) Complete() error        { return nil }
+func (b *body) Kill()                  { b.end() }
+func (b *body) Listener() net.Listener { return b.link.Listener() }
 func (b *body) Wait() error {
 	<-b.ended
 	return nil
@@ -82,6 +85,7 @@ func (b *body) Wait() error {
 func TestConformsOverPlainPipes(t *testing.T) {
 	runnertest.Run(t, runnertest.Subject{
 		Owner: box.Self,
+		Has:   runnertest.Features{Network: true},
 		New: func(t *testing.T, o runnertest.Options) box.Runner {
 			layout, err := rootfs.Find(nil, nil)
 			if err != nil {
@@ -92,7 +96,7 @@ func TestConformsOverPlainPipes(t *testing.T) {
 				t.Fatal(err)
 			}
 			r, err := warm.New(warm.Options{
-				Maker: &maker{layout, image}, Path: layout.Path, Max: o.Max, Idle: o.Idle, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+				Maker: &maker{layout, image}, Path: layout.Path, Max: o.Max, Idle: o.Idle, Network: o.Network, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -4,6 +4,7 @@ package runnertest
 
 import (
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,6 +28,8 @@ type Subject struct {
 type Options struct {
 	Max  int
 	Idle time.Duration
+	// Network serves the way out of sandboxes that have one; nil gives none.
+	Network func(box.Sandbox, net.Listener) (io.Closer, error)
 }
 
 // Features are what drivers and levels differ in.
@@ -41,11 +44,13 @@ type Features struct {
 	LocalInit bool
 	// Mounts: sandboxes show folders of the host besides.
 	Mounts bool
+	// Network: sandboxes may have a way out.
+	Network bool
 }
 
 // Run runs the suite.
 func Run(t *testing.T, s Subject) {
-	for _, all := range [][]test{commandTests, endTests, sandboxTests, siblingTests, mountTests} {
+	for _, all := range [][]test{commandTests, endTests, sandboxTests, siblingTests, mountTests, networkTests} {
 		for _, x := range all {
 			t.Run(x.name, func(t *testing.T) {
 				for _, n := range x.needs {
@@ -75,6 +80,7 @@ var (
 	isolation = need{"isolation", func(f Features) bool { return f.Isolated }}
 	groups    = need{"control groups", func(f Features) bool { return f.Groups }}
 	mounts    = need{"mounts", func(f Features) bool { return f.Mounts }}
+	networks  = need{"network", func(f Features) bool { return f.Network }}
 	localInit = need{"init on this machine", func(f Features) bool { return f.LocalInit }}
 )
 

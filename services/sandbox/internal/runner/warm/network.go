@@ -101,6 +101,10 @@ func (s *sandbox) listener(deadline time.Time) (net.Listener, error) {
 		return nil, err
 	}
 	reply, files, err := s.read()
+	elsewhere, ok := s.body.(Elsewhere)
+	if ok && err == nil && reply.Kind == wire.Listening && len(files) == 0 {
+		return elsewhere.Listener(), s.socket.SetReadDeadline(time.Time{})
+	}
 	if err != nil || reply.Kind != wire.Listening || len(files) != 1 {
 		closeAll(files)
 		return nil, fmt.Errorf("init did not hand it over: %w: %s", errors.Join(err, wire.ErrMalformed), s.complaint())

@@ -83,6 +83,12 @@ type Told interface {
 	OutOfMemory() bool
 }
 
+// Elsewhere is a Body whose init hands no listener over, but serves it and carries its
+// connections, which come in here once init was asked to listen.
+type Elsewhere interface {
+	Listener() net.Listener
+}
+
 // Options of a Runner.
 type Options struct {
 	Maker Maker

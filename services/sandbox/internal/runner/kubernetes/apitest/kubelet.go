@@ -42,7 +42,7 @@ func newKubelet(volume string) (*kubelet, error) {
 	if k.layout, err = rootfs.Find(nil, []string{"/usr/local/go"}); err != nil {
 		return nil, err
 	}
-	return k, k.layout.Build(filepath.Join(dir, "root"), "/.fairlead")
+	return k, k.layout.Build(filepath.Join(dir, "root"), "/.fairlead", "/etc/fairlead")
 }
 
 // Path is the PATH of its image.

@@ -1,0 +1,55 @@
+package kubernetes
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/initd/program"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
+)
+
+// putFiles puts what every pod is shown on the volume: init, and the certificates that
+// its programs are to trust.
+func (m *maker) putFiles() error {
+	raw, err := program.Load(m.o.Init)
+	if err != nil {
+		return err
+	}
+	if err := m.put(filepath.Join(initFolder, filepath.Base(initFile)), raw, 0o555); err != nil {
+		return fmt.Errorf("put init on the volume: %w", err)
+	}
+	if m.o.Trust == "" {
+		return nil
+	}
+	if raw, err = os.ReadFile(m.o.Trust); err == nil {
+		err = m.put(filepath.Join(trustFolder, filepath.Base(warm.TrustPath)), raw, 0o444)
+	}
+	if err != nil {
+		return fmt.Errorf("put the trusted certificates on the volume: %w", err)
+	}
+	return nil
+}
+
+// put puts a file on the volume. Nobody but the service can change it, and pods that run
+// keep theirs.
+func (m *maker) put(name string, raw []byte, mode os.FileMode) error {
+	name = filepath.Join(m.data, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), "new-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(raw)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
