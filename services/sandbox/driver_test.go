@@ -10,7 +10,6 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/sandbox"
-	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 	"github.com/fairlead/fairlead/services/sandbox/internal/mount"
 )
 
@@ -31,9 +30,6 @@ func TestDriversThatCannotBe(t *testing.T) {
 		"a place that moves":    {func(c *sandbox.Config) { c.Driver, c.OCI.State = "oci", "here" }, "must be an absolute path"},
 		"pods without an image": {func(c *sandbox.Config) { c.Driver, c.Level = "kubernetes", "auto" }, "kubernetes.image"},
 		"pods with a level":     {func(c *sandbox.Config) { c.Driver, c.Level = "kubernetes", "full" }, "cannot apply \"full\""},
-		"pods with a network": {func(c *sandbox.Config) {
-			c.Driver, c.Level, c.Egress.Ceiling = "kubernetes", "auto", []egress.Rule{{Host: "*"}}
-		}, "gives no sandbox a network"},
 		"pods outside of a cluster": {func(c *sandbox.Config) {
 			c.Driver, c.Level, c.Kubernetes.Image, c.Kubernetes.Claim, c.Kubernetes.Node = "kubernetes", "auto", "image", "claim", "node"
 		}, "kubernetes.kubeconfig"},

@@ -27,7 +27,8 @@ import (
 
 func TestMain(m *testing.M) {
 	_ = os.Setenv("FAIRLEAD_TEST_SECRET", hostSecret) // no command is to see it
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	// A connection's heartbeat ends by itself, at its next beat.
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/client-go/tools/remotecommand.(*heartbeat).start"), goleak.Cleanup(func(code int) {
 		removeAttacker()
 		os.Exit(code)
 	}))

@@ -30,6 +30,15 @@ func pods(t *testing.T) (*apitest.Server, func(*sandbox.Config)) {
 	}
 }
 
+// everywhere runs a test at every level that the user may have, and in pods.
+func everywhere(t *testing.T, test func(t *testing.T, level string, change func(*sandbox.Config))) {
+	eachLevel(t, func(t *testing.T, level string) { test(t, level, func(*sandbox.Config) {}) })
+	t.Run(sandbox.LevelPod, func(t *testing.T) {
+		_, change := pods(t)
+		test(t, sandbox.LevelPod, change)
+	})
+}
+
 func TestPodsAreSandboxes(t *testing.T) {
 	s, change := pods(t)
 	c := open(t, sandbox.LevelAuto, change)
@@ -74,5 +83,36 @@ func TestAClusterThatKeepsNoPoliciesIsRefused(t *testing.T) {
 	}
 	if left := s.Pods(); len(left) > 0 {
 		t.Errorf("%d pods are left", len(left))
+	}
+}
+
+// TestAttacksOnTheNetworkOfPods makes those of the attacks that are about networks in
+// pods, without a way out and with one. The pods are as the tests' cluster isolates
+// them: what this shows is that what carries the way out opens nothing else.
+func TestAttacksOnTheNetworkOfPods(t *testing.T) {
+	needCurl(t)
+	for name, x := range map[string]struct {
+		rules []*sandboxv1.NetworkRule
+		want  string // of who asks for metadata by the way out
+	}{
+		"without a network": {nil, "Failed to connect"}, "with a network": {[]*sandboxv1.NetworkRule{{Host: "*.example.com"}}, "not allowed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, change := pods(t)
+			d := driver{name: sandbox.DriverKubernetes, level: sandbox.LevelPod, open: func(c *sandbox.Config) { change(c); ceiling()(c) }}
+			s := newScene(t, d)
+			for _, c := range []*client{s.client, s.neighbor} {
+				if err := c.network(t, x.rules...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var b table
+			for _, a := range networkAttacks {
+				t.Run(a.name, func(t *testing.T) { s.judge(t, &b, category{name: "network"}, a) })
+			}
+			if r := s.bash(t, "curl -sS --noproxy '' -x http://127.0.0.1:3128 -m 10 http://169.254.169.254/latest/ 2>&1"); !strings.Contains(r.out, x.want) {
+				t.Errorf("metadata by the way out: %q", r.out)
+			}
+		})
 	}
 }

@@ -65,9 +65,10 @@ const curl = "curl -sS --noproxy '' -m 10 "
 
 func TestASpareHasANetworkOrNot(t *testing.T) {
 	needCurl(t)
-	eachLevel(t, func(t *testing.T, level string) {
+	everywhere(t, func(t *testing.T, level string, change func(*sandbox.Config)) {
 		_, port := outside(t)
 		cfg := configuration(t, level)
+		change(&cfg)
 		ceiling(port)(&cfg)
 		cfg.SpareSandboxes = 1
 		c := start(t, cfg)
@@ -93,9 +94,9 @@ func TestASpareHasANetworkOrNot(t *testing.T) {
 
 func TestCommandsReachWhatTheirWorkspaceMay(t *testing.T) {
 	needCurl(t)
-	eachLevel(t, func(t *testing.T, level string) {
+	everywhere(t, func(t *testing.T, level string, change func(*sandbox.Config)) {
 		_, port := outside(t)
-		c := open(t, level, ceiling(port))
+		c := open(t, level, change, ceiling(port))
 		if r := c.bash(t, "env | grep -i proxy; ls /proc/net/tcp >/dev/null; curl -sS -m 5 http://127.0.0.1:3128/"); strings.Contains(r.out, "3128") || r.GetExitCode() != 7 {
 			t.Fatalf("without a policy: %d %q %q", r.GetExitCode(), r.out, r.err)
 		}
@@ -141,9 +142,9 @@ func TestCommandsReachWhatTheirWorkspaceMay(t *testing.T) {
 
 func TestCommandsAtOnceAreToldApart(t *testing.T) {
 	needCurl(t)
-	eachLevel(t, func(t *testing.T, level string) {
+	everywhere(t, func(t *testing.T, level string, change func(*sandbox.Config)) {
 		_, port := outside(t)
-		c := open(t, level, ceiling(port))
+		c := open(t, level, change, ceiling(port))
 		if err := c.network(t, &sandboxv1.NetworkRule{Host: "127.0.0.0/8", Ports: []int32{int32(port)}}); err != nil {
 			t.Fatal(err)
 		}

@@ -74,8 +74,8 @@ func TestRemotesThatAreNotAllowedAreRefused(t *testing.T) {
 func TestAHostileRepositoryRunsNothingWithTheCredential(t *testing.T) {
 	f := gittest.New(t)
 	f.Publish("app", map[string]string{".gitattributes": "* filter=evil diff=evil merge=evil\n", ".gitmodules": "[submodule \"x\"]\n\tpath = x\n\turl = ext::sh -c touch% /workspace/pwned\n", "a": "a"})
-	eachLevel(t, func(t *testing.T, level string) {
-		c := open(t, level, allow(f))
+	everywhere(t, func(t *testing.T, level string, change func(*sandbox.Config)) {
+		c := open(t, level, change, allow(f))
 		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("app"), Branch: "evil-" + level}); err != nil {
 			t.Fatal(err)
 		}
@@ -230,8 +230,8 @@ func TestARepositoryThatDoesNotFitIsRefused(t *testing.T) {
 		many[fmt.Sprintf("d%d/f", i)] = "x"
 	}
 	f.Publish("many", many)
-	eachLevel(t, func(t *testing.T, level string) {
-		c := open(t, level, allow(f), func(c *sandbox.Config) { c.Limits.WorkspaceBytes, c.Limits.WorkspaceInodes = 6<<20, 500 })
+	everywhere(t, func(t *testing.T, level string, change func(*sandbox.Config)) {
+		c := open(t, level, change, allow(f), func(c *sandbox.Config) { c.Limits.WorkspaceBytes, c.Limits.WorkspaceInodes = 6<<20, 500 })
 		for _, name := range []string{"large", "many"} {
 			_, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo(name)})
 			if apierr.Reason(err) != "WORKSPACE_FULL" || apierr.Code(err) != codes.ResourceExhausted {

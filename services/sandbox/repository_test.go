@@ -19,8 +19,8 @@ const commit = "git -c user.name=Agent -c user.email=agent@example.com commit -q
 func TestARepositoryIsClonedChangedAndPushed(t *testing.T) {
 	f := gittest.New(t)
 	first := f.Publish("app", map[string]string{"README.md": "hello\n", "src/main.go": "package main\n"})
-	eachLevel(t, func(t *testing.T, level string) {
-		c := open(t, level, allow(f))
+	everywhere(t, func(t *testing.T, level string, change func(*sandbox.Config)) {
+		c := open(t, level, change, allow(f))
 		branch := "fairlead/" + level
 		made, phases, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("app"), Branch: branch})
 		if err != nil {
@@ -87,9 +87,9 @@ func TestARepositoryIsClonedChangedAndPushed(t *testing.T) {
 func TestTheCredentialIsNowhereInside(t *testing.T) {
 	f := gittest.New(t)
 	f.Publish("app", map[string]string{"README.md": "hello\n"})
-	eachLevel(t, func(t *testing.T, level string) {
+	everywhere(t, func(t *testing.T, level string, change func(*sandbox.Config)) {
 		var data string
-		c := open(t, level, allow(f), func(c *sandbox.Config) { data = c.Data })
+		c := open(t, level, change, allow(f), func(c *sandbox.Config) { data = c.Data })
 		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("app"), Branch: "work-" + level}); err != nil {
 			t.Fatal(err)
 		}
