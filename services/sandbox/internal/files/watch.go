@@ -40,39 +40,42 @@ type Changed struct {
 }
 
 const watched = unix.IN_CREATE | unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_DELETE |
-	unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
+	unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_MOVE_SELF | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
 
 // Watch reports what changes below a directory, in the order in which it happens,
 // until ctx ends, report returns an error, or the directory is gone (ErrNotFound).
-// It calls report once, with nothing,
-// when it has begun. What happens to a file again and again counts once if it is
+// It calls report once, with nothing, when it has begun. What happens to a file again and again counts once if it is
 // read together; a file that is renamed is deleted and created. Links are not
 // followed.
 func (t *Tree) Watch(ctx context.Context, name string, report func([]Changed) error) error {
-	name, err := Clean(name)
+	w, err := t.watch(name)
 	if err != nil {
 		return err
 	}
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err != nil {
-		return fmt.Errorf("watch files: %w", err)
-	}
-	w := &watch{fd: fd, file: os.NewFile(uintptr(fd), "inotify"), tree: t, names: map[int32]string{}}
 	defer func() { _ = w.file.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = w.file.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
-	dir, err := t.directory(name)
-	if err != nil {
-		return err
-	}
-	err = w.add(dir, name, nil)
-	if err = errors.Join(err, dir.Close()); err != nil {
-		return err
-	}
 	if err := report(nil); err != nil {
 		return err
 	}
 	return w.run(ctx, report)
+}
+
+// watch begins to watch a directory.
+func (t *Tree) watch(name string) (*watch, error) {
+	name, err := Clean(name)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("watch files: %w", err)
+	}
+	w := &watch{fd: fd, file: os.NewFile(uintptr(fd), "inotify"), tree: t, top: name, names: map[int32]string{}}
+	if err := w.begin(); err != nil {
+		return nil, errors.Join(err, w.file.Close())
+	}
+	return w, nil
 }
 
 // watch is one run of Watch.
@@ -80,7 +83,33 @@ type watch struct {
 	fd    int      // of inotify; File.Fd would make it block
 	file  *os.File // the same
 	tree  *Tree
+	top   string           // the directory that is watched, with all below it
 	names map[int32]string // of the directories, by descriptor of the watch
+}
+
+// begin watches everything that is there.
+func (w *watch) begin() error {
+	dir, err := w.tree.directory(w.top)
+	if err != nil {
+		return err
+	}
+	return errors.Join(w.add(dir, w.top, nil), dir.Close())
+}
+
+// again watches everything that is there after the kernel has lost changes, among them
+// directories that came or were moved.
+func (w *watch) again() error {
+	old := w.names
+	w.names = map[int32]string{}
+	if err := w.begin(); err != nil {
+		return err
+	}
+	for wd := range old {
+		if _, still := w.names[wd]; !still {
+			_, _ = unix.InotifyRmWatch(w.fd, uint32(wd))
+		}
+	}
+	return nil
 }
 
 // add watches a directory and all below it. Those that found is told of are there
@@ -174,12 +203,15 @@ func (w *watch) decode(raw []byte) ([]Changed, error) {
 func (w *watch) change(batch *changes, wd int32, mask uint32, last string) error {
 	if mask&unix.IN_Q_OVERFLOW != 0 {
 		batch.add(Changed{Kind: Lost})
-		return nil
+		return w.again()
 	}
 	dir, known := w.names[wd]
 	if mask&unix.IN_IGNORED != 0 {
 		delete(w.names, wd)
 		return nil
+	}
+	if known && dir == w.top && mask&unix.IN_MOVE_SELF != 0 {
+		return fmt.Errorf("%w any more: %s was moved", ErrNotFound, w.top)
 	}
 	if !known || last == "" {
 		return nil // of the directory itself: the one that it lies in tells

@@ -2,6 +2,7 @@ package files
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 func must(t *testing.T, err error) {
@@ -152,5 +154,75 @@ func TestMove(t *testing.T) {
 				t.Errorf("the old name: %d after %v", left, err)
 			}
 		})
+	}
+}
+
+// readAll reads and decodes what the kernel has told so far.
+func (w *watch) readAll(t *testing.T) (all []Changed) {
+	t.Helper()
+	buffer := make([]byte, 64<<10)
+	must(t, w.file.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
+	for {
+		n, err := w.file.Read(buffer)
+		if err != nil {
+			return all
+		}
+		changes, err := w.decode(buffer[:n])
+		must(t, err)
+		all = append(all, changes...)
+	}
+}
+
+// What came while the kernel had no room to tell of it is watched from then on: whoever
+// looks at everything again is told of what changes afterwards.
+func TestAfterAnOverflowTheNewDirectoriesAreWatched(t *testing.T) {
+	tree, dir := newTree(t, map[string]string{"old/f": "1"})
+	w, err := tree.watch(".")
+	must(t, err)
+	defer func() { _ = w.file.Close() }()
+	must(t, os.Mkdir(filepath.Join(dir, "new"), 0o755))
+	must(t, os.Rename(filepath.Join(dir, "old"), filepath.Join(dir, "moved")))
+	must(t, os.Mkdir(filepath.Join(dir, "gone"), 0o755))
+	_, err = w.file.Read(make([]byte, 64<<10)) // they are lost
+	must(t, err)
+	overflow := make([]byte, unix.SizeofInotifyEvent)
+	binary.NativeEndian.PutUint32(overflow, ^uint32(0))
+	binary.NativeEndian.PutUint32(overflow[4:], unix.IN_Q_OVERFLOW)
+	got, err := w.decode(overflow)
+	must(t, err)
+	if diff := cmp.Diff([]Changed{{Kind: Lost}}, got); diff != "" {
+		t.Errorf("of the overflow (-want +got):\n%s", diff)
+	}
+	for _, name := range []string{"new/a", "moved/b"} {
+		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o644))
+	}
+	must(t, os.Remove(filepath.Join(dir, "gone")))
+	want := []Changed{{Created, "new/a"}, {Created, "moved/b"}, {Deleted, "gone"}}
+	if diff := cmp.Diff(want, w.readAll(t)); diff != "" {
+		t.Errorf("afterwards (-want +got):\n%s", diff)
+	}
+}
+
+func TestAWatchEndsWhenItsDirectoryIsMovedAway(t *testing.T) {
+	tree, dir := newTree(t, map[string]string{"a/f": "1"})
+	ended, begun := make(chan error, 1), make(chan struct{}, 1)
+	go func() {
+		ended <- tree.Watch(t.Context(), "a", func(all []Changed) error {
+			if all == nil {
+				begun <- struct{}{}
+			}
+			return nil
+		})
+	}()
+	<-begun
+	must(t, os.Rename(filepath.Join(dir, "a"), filepath.Join(dir, "b")))
+	must(t, os.WriteFile(filepath.Join(dir, "b/new"), nil, 0o644))
+	select {
+	case err := <-ended:
+		if !errors.Is(err, ErrNotFound) {
+			t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it goes on, under a name that is not there any more")
 	}
 }
