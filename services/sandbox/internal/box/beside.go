@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
 
 // Beside is a sandbox beside a session's own: it belongs to the session, counts
@@ -109,7 +111,7 @@ func (b *Beside) make(generation int64, network OperatorNetwork, withFiles bool)
 	b.room.WorkspaceInodes -= used.Inodes
 	err = errors.Join(makeOwned(b.spec.Workspace, own.Owner), makeOwned(b.spec.Home, own.Owner))
 	if err != nil {
-		return errors.Join(err, removeAll(b.dir))
+		return errors.Join(err, erase.All(b.dir))
 	}
 	if withFiles {
 		b.spec.Home = own.Workspace
@@ -135,7 +137,7 @@ func (b *Beside) Environment() []string {
 // Close ends what runs in it, and deletes its folder.
 func (b *Beside) Close() {
 	b.session.node.o.Runner.Stop(b.spec.Workspace)
-	if err := removeAll(b.dir); err != nil {
+	if err := erase.All(b.dir); err != nil {
 		b.session.node.o.Log.Error("cannot delete the folder of a sandbox", "error", err)
 	}
 	<-b.session.beside

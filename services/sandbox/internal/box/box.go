@@ -34,6 +34,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
 
 // Owners says which host users own the workspaces.
@@ -135,7 +137,7 @@ func Open(o Options) (*Node, error) {
 		return nil, errors.Join(fmt.Errorf("data directory %s is used by another sandbox service: stop it, or choose another directory: %w", o.Dir, err), lock.Close())
 	}
 	n := &Node{o: o, lock: lock, open: map[Key]*session{}, storages: map[string]*tally{}, slots: newSlots(o.Owners), spares: make(chan *spare, max(o.Spares-1, 0))}
-	if err := removeAll(filepath.Join(o.Dir, spareFolder)); err != nil {
+	if err := erase.All(filepath.Join(o.Dir, spareFolder)); err != nil {
 		return nil, errors.Join(fmt.Errorf("remove spare sandboxes of an earlier run: %w", err), lock.Close())
 	}
 	if err := n.survey(); err != nil {

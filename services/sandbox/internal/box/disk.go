@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
+	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
 
 const (
@@ -55,7 +56,7 @@ func read(path string, value any) error {
 // survey reads which user each workspace has, and finishes deletions that a crash
 // interrupted.
 func (n *Node) survey() error {
-	if err := os.RemoveAll(filepath.Join(n.o.Dir, trash)); err != nil {
+	if err := erase.All(filepath.Join(n.o.Dir, trash)); err != nil {
 		return fmt.Errorf("finish an interrupted deletion: %w", err)
 	}
 	tenants, err := os.ReadDir(n.o.Dir)
@@ -71,7 +72,10 @@ func (n *Node) survey() error {
 			return fmt.Errorf("read the data directory: %w", err)
 		}
 		for _, s := range sessions {
-			if err := n.surveySession(filepath.Join(n.o.Dir, t.Name(), s.Name())); err != nil {
+			if !s.IsDir() {
+				continue
+			}
+			if err := n.surveySession(t.Name(), s.Name()); err != nil {
 				return err
 			}
 		}
@@ -79,11 +83,20 @@ func (n *Node) survey() error {
 	return nil
 }
 
-func (n *Node) surveySession(dir string) error {
+// surveySession removes a workspace whose making, or import, was interrupted: without
+// its meta file there is none, and nobody may ever ask for it here again.
+func (n *Node) surveySession(tenant, session string) error {
+	dir := filepath.Join(n.o.Dir, tenant, session)
 	var m meta
 	switch err := read(filepath.Join(dir, metaFile), &m); {
 	case errors.Is(err, os.ErrNotExist):
-		return nil // its making was interrupted: it is made again when it is asked for
+		if k := (Key{Tenant: tenantOf(tenant), Session: session}); k.check() != nil || k.folder() != tenant {
+			return nil // not ours
+		}
+		if err := n.discard(dir); err != nil {
+			return fmt.Errorf("remove what an interrupted start left: %w", err)
+		}
+		return nil
 	case err != nil:
 		return err
 	}
@@ -103,21 +116,5 @@ func (n *Node) discard(dir string) error {
 	if err := os.Rename(dir, filepath.Join(place, "x")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return removeAll(place)
-}
-
-// removeAll deletes a tree. A command may have taken the owner's right to search
-// its own folders, which matters when the service is that owner.
-func removeAll(dir string) error {
-	err := os.RemoveAll(dir)
-	if !errors.Is(err, os.ErrPermission) {
-		return err
-	}
-	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if d != nil && d.IsDir() && err == nil {
-			_ = os.Chmod(path, 0o700) //nolint:gosec // a directory needs the right to search
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
+	return erase.All(place)
 }

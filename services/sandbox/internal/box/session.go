@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
 
 // meta is what is remembered of a workspace.
@@ -100,7 +102,7 @@ func (s *session) clearStaging() error {
 		return fmt.Errorf("read the staging folder: %w", err)
 	}
 	for _, d := range left {
-		if err := removeAll(s.path("staging", d.Name())); err != nil {
+		if err := erase.All(s.path("staging", d.Name())); err != nil {
 			return fmt.Errorf("clear the staging folder: %w", err)
 		}
 	}

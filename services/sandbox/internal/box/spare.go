@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
 
 // spareFolder holds the folders of workspaces in waiting.
@@ -156,7 +158,7 @@ func (n *Node) commonMounts(s Sandbox) (string, error) {
 
 func (n *Node) dropSpare(sp *spare) {
 	n.o.Runner.Stop(sp.sandbox.Workspace)
-	if err := removeAll(sp.dir()); err != nil {
+	if err := erase.All(sp.dir()); err != nil {
 		n.o.Log.Error("cannot remove the folders of a spare sandbox", "error", err)
 	}
 	n.freeSlot(sp.slot)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
+	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
 
 // Workspace is a session's files, for whoever works on them from outside.
@@ -165,7 +166,7 @@ func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err
 		if err != nil {
 			if sp != nil {
 				s.node.o.Runner.Stop(sp.sandbox.Workspace)
-				_ = removeAll(sp.dir())
+				_ = erase.All(sp.dir())
 			}
 			s.node.o.Runner.Stop(s.path("workspace"))
 			s.meta = nil

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
 
 // Remove removes a file, a link itself, or a directory.
@@ -53,5 +55,5 @@ func (t *Tree) removeTree(fd int, last, name string) error {
 	if err := unix.Renameat(fd, last, unix.AT_FDCWD, place+"/x"); err != nil {
 		return errors.Join(refine(name, err), os.Remove(place))
 	}
-	return os.RemoveAll(place)
+	return erase.All(place)
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
 
 // StorageName is the name of the mount with a user's persistent files.
@@ -44,7 +45,7 @@ func (s *Set) openStorage() error {
 		return nil
 	}
 	removed := s.removed()
-	if err := os.RemoveAll(removed); err != nil {
+	if err := erase.All(removed); err != nil {
 		return fmt.Errorf("storage: finish an interrupted removal: %w", err)
 	}
 	if err := os.MkdirAll(removed, 0o700); err != nil {
@@ -129,7 +130,7 @@ func (s *Set) DeleteStorage(tenant, user string) error {
 		return err
 	}
 	for range 10 { // a command may add to it meanwhile
-		if err = os.RemoveAll(place); err == nil {
+		if err = erase.All(place); err == nil {
 			return nil
 		}
 	}
