@@ -17,9 +17,11 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc/rpctest"
+	"github.com/fairlead/fairlead/services/internal/kit/sqlite/sqlitetest"
 	"github.com/fairlead/fairlead/services/session"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
+	"github.com/fairlead/fairlead/services/session/internal/store/sqlite"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,6 +37,8 @@ type fixture struct {
 	drain  func(context.Context)
 	stop   func()
 }
+
+var migrated = sqlitetest.NewTemplate(sqlite.Migrations())
 
 // start runs a service whose default model plays the scenario.
 func start(t *testing.T, scenario string, change ...func(*session.Config)) *fixture {
@@ -55,6 +59,9 @@ func start(t *testing.T, scenario string, change ...func(*session.Config)) *fixt
 	c.StreamProgressInterval = 100 * time.Millisecond
 	for _, f := range change {
 		f(&c)
+	}
+	if c.DatabaseURL == "" {
+		migrated.Copy(t, filepath.Join(c.Data, "session.db"))
 	}
 	f := &fixture{peers: newPeers(), config: c}
 	f.run(t)

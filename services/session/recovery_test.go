@@ -196,7 +196,9 @@ type cluster struct {
 
 func newCluster(t *testing.T, r recovery) *cluster {
 	t.Helper()
-	db, err := sqlite.Open(t.Context(), filepath.Join(memoryDir(t), "session.db"), slog.New(slog.DiscardHandler))
+	path := filepath.Join(memoryDir(t), "session.db")
+	migrated.Copy(t, path)
+	db, err := sqlite.Open(t.Context(), path, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -195,7 +195,7 @@ func TestAJobThatFailsIsTriedAgainWithGrowingDelays(t *testing.T) {
 			return nil, nil
 		})
 		b.add("a")
-		pass(time.Hour)
+		pass(time.Minute) // all the waits together are shorter, and it looks every millisecond
 		b.stop()
 		if len(b.tries) != 6 || len(b.ids()) != 0 {
 			t.Fatalf("tries %v, left %v", b.tries, b.ids())

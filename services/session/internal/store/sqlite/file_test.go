@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"database/sql"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,7 +35,7 @@ func TestASecondServerIsRefused(t *testing.T) {
 }
 
 func TestMigrationsGoUpDownUp(t *testing.T) {
-	db, err := sql.Open("sqlite", newPath(t))
+	db, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "session.db")) // there is nothing in it
 	if err != nil {
 		t.Fatal(err)
 	}

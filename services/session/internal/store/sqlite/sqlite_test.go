@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/fairlead/fairlead/services/internal/kit/sqlite/sqlitetest"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/sqlite"
 	"github.com/fairlead/fairlead/services/session/internal/store/storetest"
@@ -28,9 +29,14 @@ func open(t testing.TB, path string) *sqlite.Store {
 	return s
 }
 
+var migrated = sqlitetest.NewTemplate(sqlite.Migrations())
+
+// newPath is that of an empty database.
 func newPath(t testing.TB) string {
 	t.Helper()
-	return filepath.Join(t.TempDir(), "session.db")
+	path := filepath.Join(t.TempDir(), "session.db")
+	migrated.Copy(t, path)
+	return path
 }
 
 func TestStore(t *testing.T) {
