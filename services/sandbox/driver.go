@@ -97,7 +97,7 @@ func (s *Service) newRunner(ctx context.Context, c Config, data, trust string, l
 	switch c.Driver {
 	case DriverBubblewrap:
 		return bubblewrap.New(ctx, bubblewrap.Options{
-			Path: c.Bubblewrap, Init: c.Init, ReadOnly: c.ReadOnlyPaths, Groups: s.groups, OtherUsers: os.Getuid() == 0,
+			Name: nameOf(data), Path: c.Bubblewrap, Init: c.Init, ReadOnly: c.ReadOnlyPaths, Groups: s.groups, OtherUsers: os.Getuid() == 0,
 			Network: s.network.Serve, Trust: trust, Max: c.MaxSandboxes, Idle: c.IdleTimeout, Log: log,
 		})
 	case DriverOCI:

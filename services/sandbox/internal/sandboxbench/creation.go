@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/bubblewrap"
 )
 
 // creation makes many sandboxes, one after the other and then with four makers,
@@ -115,7 +115,7 @@ func (b *bench) takeOver(ctx context.Context) (took times, err error) {
 	return took, nil
 }
 
-func makeAll(ctx context.Context, r *warm.Runner, all <-chan box.Sandbox, makers int) (took times, err error) {
+func makeAll(ctx context.Context, r *bubblewrap.Runner, all <-chan box.Sandbox, makers int) (took times, err error) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	for range makers {

@@ -19,7 +19,6 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/bubblewrap"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
 func main() {
@@ -63,7 +62,7 @@ func run(ctx context.Context, args []string) (err error) {
 	return errors.Join(b.commands(ctx), b.creation(ctx), b.streams(ctx))
 }
 
-func (b *bench) runner(ctx context.Context) (*warm.Runner, error) {
+func (b *bench) runner(ctx context.Context) (*bubblewrap.Runner, error) {
 	return bubblewrap.New(ctx, bubblewrap.Options{Groups: b.groups, OtherUsers: true, Log: b.log})
 }
 

@@ -28,8 +28,14 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
+// plainName is bubblewrap's own name.
+const plainName = "bwrap"
+
 // Options of a Runner.
 type Options struct {
+	// Name tells this runner's processes from those of others on the machine, of which it
+	// sweeps none. Empty: there is nothing to sweep.
+	Name string
 	// Path of bubblewrap; empty searches PATH.
 	Path string
 	// Init is the file that holds init; empty takes the one built in.
@@ -60,19 +66,30 @@ type maker struct {
 	path   string
 	image  *os.File // init
 	layout *rootfs.Layout
+	name   string // of its processes
 	spawn  *spawner
 	stage  *stage // nil when all commands run as the service's own user
 	etc    *etc   // nil as well
 }
 
+// Runner runs commands in sandboxes that bubblewrap made.
+type Runner struct {
+	*warm.Runner
+	name string
+}
+
 // New finds bubblewrap. The runner must be closed, after its last command has
 // ended.
-func New(ctx context.Context, o Options) (*warm.Runner, error) {
+func New(ctx context.Context, o Options) (*Runner, error) {
 	m, err := newMaker(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	return warm.New(warm.Options{Maker: m, Path: m.layout.Path, Groups: o.Groups, Max: o.Max, Idle: o.Idle, Network: o.Network, Log: o.Log})
+	r, err := warm.New(warm.Options{Maker: m, Path: m.layout.Path, Groups: o.Groups, Max: o.Max, Idle: o.Idle, Network: o.Network, Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	return &Runner{Runner: r, name: m.name}, nil
 }
 
 func newMaker(ctx context.Context, o Options) (*maker, error) {
@@ -98,7 +115,10 @@ func newMaker(ctx context.Context, o Options) (*maker, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &maker{path: path, image: image, layout: l, spawn: newSpawner()}
+	m := &maker{path: path, image: image, layout: l, name: plainName, spawn: newSpawner()}
+	if o.Name != "" {
+		m.name += "-" + o.Name
+	}
 	if o.OtherUsers {
 		if m.stage, err = newStage(m.spawn); err == nil {
 			m.etc = newETC(m.stage, l)

@@ -73,7 +73,7 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 func (m *maker) command(o box.Owner, v *invocation, complaints *os.File) *exec.Cmd {
 	cmd := &exec.Cmd{
 		Path:       m.path,
-		Args:       append([]string{"bwrap"}, v.args...),
+		Args:       append([]string{m.name}, v.args...),
 		Env:        []string{"PATH=" + m.layout.Path},
 		Dir:        "/",
 		Stderr:     complaints,

@@ -27,7 +27,7 @@ func newRunner(t *testing.T) (*warm.Runner, box.Command) {
 		}
 	})
 	l := box.Limits{MemoryBytes: 1 << 30, Processes: 64, CPUs: 2, FileBytes: 1 << 20, OpenFiles: 128, TmpBytes: 1 << 20, ShmBytes: 1 << 20}
-	return r, box.Command{Argv: []string{"sleep", "600"}, Dir: "/", Limits: l, Sandbox: box.Sandbox{
+	return r.Runner, box.Command{Argv: []string{"sleep", "600"}, Dir: "/", Limits: l, Sandbox: box.Sandbox{
 		ID: "test", Owner: box.Self, Limits: l, Workspace: t.TempDir(), Home: t.TempDir(),
 	}}
 }
