@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +37,7 @@ type Kubernetes struct {
 	UserNamespaces bool          `key:"user-namespaces" help:"have each pod have users of its own (hostUsers: false); where the cluster cannot, no sandbox is made"`
 	Claim          string        `key:"claim" help:"PersistentVolumeClaim that the data directory is on"`
 	ClaimPath      string        `key:"claim-path" help:"where in the claim the data directory is; empty for its root"`
+	Volumes        []Volume      `key:"volumes" help:"further claims of the service's own pod, of which mounts and workflows may be shown: claim, claim-path in it, and the path at which the service has that"`
 	Pod            string        `key:"pod" help:"name of the pod that the service runs in: sandboxes end with it and run on its node; empty outside of the cluster"`
 	Node           string        `key:"node" help:"node that sandboxes run on; empty takes that of the service's pod"`
 	RequestMemory  int64         `key:"request-memory" help:"memory that the scheduler keeps for a sandbox, in bytes; what it may have is limits.memory"`
@@ -41,6 +45,15 @@ type Kubernetes struct {
 	Deadline       time.Duration `key:"deadline" help:"how long a pod may live at most, so that one whose service is gone ends"`
 	StartTimeout   time.Duration `key:"start-timeout" help:"how long a sandbox may take to start, its image's download included"`
 	Unreachable    []string      `key:"unreachable" help:"addresses (IP:port) at which somebody answers and which no sandbox may reach, to tell that the cluster keeps its network policies; none takes the API server's"`
+}
+
+// Volume is a claim that the service's own pod has, too.
+type Volume struct {
+	// Claim is the PersistentVolumeClaim, and ClaimPath a folder in it; empty is its root.
+	Claim     string `key:"claim"`
+	ClaimPath string `key:"claim-path"`
+	// Path is where the service has that folder.
+	Path string `key:"path"`
 }
 
 // check reports every fault of a driver that is chosen. It is no Validate: the configuration would call that for every driver.
@@ -58,6 +71,10 @@ func (k Kubernetes) check() error {
 	bad(k.RequestMemory < 1<<20, "request-memory: %d is less than 1 MiB", k.RequestMemory)
 	bad(k.RequestCPUs < 0.001, "request-cpus: %g is less than 0.001", k.RequestCPUs)
 	bad(k.Deadline < time.Minute, "deadline: %v is less than a minute", k.Deadline)
+	for _, v := range k.Volumes {
+		bad(v.Claim == "" || !filepath.IsAbs(v.Path) || v.Path != filepath.Clean(v.Path), "volumes: %q at %q: each needs a claim, and the absolute, clean path that the service has it at", v.Claim, v.Path)
+		bad(v.ClaimPath != "" && !filepath.IsLocal(v.ClaimPath), "volumes: claim-path %q does not lead into the claim", v.ClaimPath)
+	}
 	bad(k.StartTimeout < time.Second, "start-timeout: %v is less than a second", k.StartTimeout)
 	return errors.Join(faults...)
 }
@@ -68,7 +85,38 @@ func (c Config) validateKubernetes() error {
 	if c.Level != LevelAuto {
 		faults = append(faults, fmt.Errorf("level: the driver `kubernetes` has one of its own, and cannot apply %q: leave it out", c.Level))
 	}
+	return errors.Join(append(faults, c.checkSources())...)
+}
+
+// checkSources reports what pods cannot be shown, for it is on the service's machine
+// alone.
+func (c Config) checkSources() error {
+	sources := map[string]string{}
+	for _, m := range c.Mounts {
+		sources["mount "+m.Name] = m.Source
+	}
+	if c.Workflows != "" {
+		sources["workflows"] = c.Workflows
+	}
+	var faults []error
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		on := func(v kubernetes.Volume) bool {
+			_, ok := v.Holds(sources[name])
+			return ok
+		}
+		if !slices.ContainsFunc(c.Kubernetes.volumes(), on) {
+			faults = append(faults, fmt.Errorf("%s: %s is not on a volume of `kubernetes.volumes`, and pods see no folder of the service's machine: put it on a claim of the service's pod and name that there, or leave it out", name, sources[name]))
+		}
+	}
 	return errors.Join(faults...)
+}
+
+func (k Kubernetes) volumes() []kubernetes.Volume {
+	var all []kubernetes.Volume
+	for _, v := range k.Volumes {
+		all = append(all, kubernetes.Volume{Claim: v.Claim, ClaimPath: v.ClaimPath, Path: v.Path})
+	}
+	return all
 }
 
 // connect says how the API server is reached.
@@ -109,7 +157,7 @@ func (c Config) newKubernetes(ctx context.Context, data string, given kubernetes
 	}
 	return kubernetes.New(ctx, kubernetes.Options{
 		Config: config, Namespace: namespace, Pod: k.Pod, Node: k.Node, API: k.API, Image: k.Image, PullSecret: k.PullSecret, Path: k.Path,
-		RuntimeClass: k.RuntimeClass, UserNamespaces: k.UserNamespaces, Claim: k.Claim, ClaimPath: k.ClaimPath, Data: data, Init: c.Init,
+		RuntimeClass: k.RuntimeClass, UserNamespaces: k.UserNamespaces, Claim: k.Claim, ClaimPath: k.ClaimPath, Data: data, Volumes: k.volumes(), Init: c.Init,
 		CPUs: c.Limits.CPUs, RequestCPUs: k.RequestCPUs, RequestMemory: k.RequestMemory, Deadline: k.Deadline, StartTimeout: k.StartTimeout,
 		Unreachable: k.Unreachable, Max: c.MaxSandboxes, Idle: c.IdleTimeout, Network: given.Network, Trust: given.Trust, Log: given.Log,
 	})

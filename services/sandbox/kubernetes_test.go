@@ -11,17 +11,24 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/sandbox"
+	"github.com/fairlead/fairlead/services/sandbox/internal/mount"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/kubernetes/apitest"
 )
 
 // pods has a service use a cluster of the test's own, on whose volume its data are.
 func pods(t *testing.T) (*apitest.Server, func(*sandbox.Config)) {
 	t.Helper()
+	return cluster(t, nil)
+}
+
+// cluster is pods, with further claims.
+func cluster(t *testing.T, claims map[string]string) (*apitest.Server, func(*sandbox.Config)) {
+	t.Helper()
 	if _, err := exec.LookPath("runc"); os.Getuid() != 0 || err != nil && os.Getenv("CI") == "" {
 		t.Skip("it needs root and runc")
 	}
 	volume := t.TempDir()
-	s := apitest.New(t, apitest.Options{Volume: volume})
+	s := apitest.New(t, apitest.Options{Volume: volume, Claims: claims})
 	return s, func(c *sandbox.Config) {
 		c.Driver, c.Level, c.Data, c.SpareSandboxes = sandbox.DriverKubernetes, sandbox.LevelAuto, filepath.Join(volume, "sandbox"), 0
 		k := &c.Kubernetes
@@ -112,6 +119,87 @@ func TestAttacksOnTheNetworkOfPods(t *testing.T) {
 			}
 			if r := s.bash(t, "curl -sS --noproxy '' -x http://127.0.0.1:3128 -m 10 http://169.254.169.254/latest/ 2>&1"); !strings.Contains(r.out, x.want) {
 				t.Errorf("metadata by the way out: %q", r.out)
+			}
+		})
+	}
+}
+
+// shelved has a service's pod have a second claim, with folders to show.
+func shelved(t *testing.T, names ...string) (dir string, change func(*sandbox.Config)) {
+	t.Helper()
+	dir = sources(t, names...)
+	_, on := cluster(t, map[string]string{"shelf": dir})
+	return dir, func(c *sandbox.Config) {
+		on(c)
+		c.Kubernetes.Volumes = []sandbox.Volume{{Claim: "shelf", Path: dir}}
+	}
+}
+
+func TestPodsShowMountsOfOtherClaims(t *testing.T) {
+	dir, change := shelved(t, "books", "asked", "flows")
+	c := open(t, sandbox.LevelAuto, change, func(c *sandbox.Config) {
+		c.Workflows = dir + "/flows"
+		c.Mounts = []mount.Rule{
+			{Name: "books", Source: dir + "/books", Alias: "mnt/books"}, {Name: "asked", Source: dir + "/asked", Alias: "asked", OnRequest: true},
+		}
+	})
+	r := c.bash(t, "cat mnt/books/file workflows/file; ls; touch mnt/books/x; touch mnt/x; touch workflows/x; mv mnt other; mv workflows other; ls asked")
+	if want := "books\nflows\nartifacts\nmnt\nrepos\nuploads\nworkflows\n"; r.out != want {
+		t.Errorf("got %q, want %q; %s", r.out, want, r.err)
+	}
+	for _, want := range []string{"'mnt/books/x': Read-only file system", "'mnt/x': Read-only file system", "'workflows/x': Read-only file system", "cannot move 'mnt'", "cannot move 'workflows'", "'asked': No such file"} {
+		if !strings.Contains(r.err, want) {
+			t.Errorf("%q is not in %s", want, r.err)
+		}
+	}
+	if got, err := c.read(t, "mnt/books/file"); err != nil || got != "books\n" {
+		t.Errorf("by the file API: %q, %v", got, err)
+	}
+	if _, err := c.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{Call: c.call(), Mounts: &sandboxv1.WorkspaceMounts{Names: []string{"asked"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if r := c.bash(t, "cat asked/file"); r.out != "asked\n" {
+		t.Errorf("got %q, %s", r.out, r.err)
+	}
+}
+
+func TestCommandsInPodsCannotChangeWorkflows(t *testing.T) {
+	_, change := pods(t)
+	c := open(t, sandbox.LevelAuto, change)
+	if r := c.bash(t, "touch workflows/x; mv workflows other; rmdir workflows; ls -A workflows; ls"); r.out != standardFolders {
+		t.Errorf("got %q, %s", r.out, r.err)
+	}
+}
+
+func TestWhatPodsCannotShowIsToldAtTheStart(t *testing.T) {
+	dir, change := shelved(t, "shared")
+	for name, tc := range map[string]struct {
+		change func(*sandbox.Config)
+		want   string
+	}{
+		"a folder of the service's machine": {func(c *sandbox.Config) {
+			c.Mounts = []mount.Rule{{Name: "books", Source: "/opt", Alias: "books"}}
+		}, "mount books: /opt is not on a volume"},
+		"workflows of the service's machine": {func(c *sandbox.Config) { c.Workflows = "/opt/{tenant}" }, "workflows: /opt/{tenant} is not on a volume"},
+		"a writable mount of another user's": {func(c *sandbox.Config) {
+			c.Mounts = []mount.Rule{{Name: "shared", Source: dir + "/shared", Alias: "shared", Mode: "rw"}}
+		}, `mount "shared": this driver cannot have several users' commands write`},
+		"storage of several users": {func(c *sandbox.Config) {
+			c.Storage = sandbox.Storage{Alias: "storage", Bytes: 1 << 20, Inodes: 10}
+		}, "storage: this driver cannot have several users' commands write"},
+		"a volume without a claim":           {func(c *sandbox.Config) { c.Kubernetes.Volumes[0].Claim = "" }, "each needs a claim"},
+		"a volume that leads out of a claim": {func(c *sandbox.Config) { c.Kubernetes.Volumes[0].ClaimPath = "../x" }, "does not lead into the claim"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := configuration(t, sandbox.LevelAuto)
+			change(&cfg)
+			tc.change(&cfg)
+			service, err := sandbox.New(t.Context(), cfg, sandbox.Deps{Log: discard()})
+			if err == nil {
+				_ = service.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%v", err)
 			}
 		})
 	}

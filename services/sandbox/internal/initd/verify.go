@@ -77,6 +77,7 @@ func awaitFirst(proc string) error {
 //	rights             no capability, no new privileges, a filter, not root, a root that is read-only
 //	user-namespace     users that are not the machine's
 //	size:PATH=BYTES    a file system that is no larger
+//	shown:MODE:INODE=PATH  the folder that the service sees, read-only where MODE is ro
 //	unreachable:ADDRESS=IP:PORT  a network in which nobody answers there; ADDRESS is the 16
 //	                   bytes of the IP and the two of the port in hexadecimal
 func verify(word string) (known bool, err error) {
@@ -88,6 +89,8 @@ func verify(word string) (known bool, err error) {
 		return true, verifyUsers()
 	case "size":
 		return true, verifySize(argument)
+	case "shown":
+		return true, verifyShown(argument)
 	case "unreachable":
 		return true, verifyUnreachable(argument)
 	}
@@ -149,6 +152,27 @@ func verifySize(argument string) error {
 	}
 	if size := st.Blocks * uint64(st.Bsize); size > most+1<<20 || size == 0 {
 		return fmt.Errorf("%s may hold %d bytes, not %d: the cluster does not bound volumes in memory", path, size, most)
+	}
+	return nil
+}
+
+func verifyShown(argument string) error {
+	what, path, _ := strings.Cut(argument, "=")
+	mode, number, _ := strings.Cut(what, ":")
+	inode, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	var fs unix.Statfs_t
+	if err := errors.Join(unix.Stat(path, &st), unix.Statfs(path, &fs)); err != nil {
+		return fmt.Errorf("look at %s: %w", path, err)
+	}
+	if st.Ino != inode {
+		return fmt.Errorf("%s shows another folder than the service sees: a claim, or a path in it, is not the one that the service's own pod has", path)
+	}
+	if closed := fs.Flags&unix.ST_RDONLY != 0; closed != (mode == "ro") {
+		return fmt.Errorf("%s is not %s, as it is to be", path, mode)
 	}
 	return nil
 }

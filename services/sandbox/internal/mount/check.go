@@ -142,6 +142,9 @@ func noSockets(source string) error {
 	})
 }
 
+var errUnmapped = errors.New("this driver cannot have several users' commands write to the same files, and the service gives each workspace a user of its own: " +
+	"start the service as a plain user, or leave it out (of a mount: change the mode to ro)")
+
 // checkOwner finds out as whose files a writable mount's appear, and that it works.
 func (s *Set) checkOwner(m *box.Mount) error {
 	if !m.Writable {
@@ -152,6 +155,9 @@ func (s *Set) checkOwner(m *box.Mount) error {
 			return fmt.Errorf("%s cannot be written by the service's user, as which commands run: change its owner, or the mode to ro: %w", m.Source, err)
 		}
 		return nil
+	}
+	if s.o.Unmapped {
+		return errUnmapped
 	}
 	st, err := os.Lstat(m.Source)
 	if err != nil {

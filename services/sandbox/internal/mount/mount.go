@@ -64,6 +64,9 @@ type Options struct {
 	// Hidden says that the driver cannot show some commands what others do not see:
 	// there are no mounts, and whoever configures one is told so.
 	Hidden bool
+	// Unmapped says that the driver cannot show files as another user's than they are:
+	// what commands write to must be theirs on the disk.
+	Unmapped bool
 	// Owners says whose commands run.
 	Owners box.Owners
 }

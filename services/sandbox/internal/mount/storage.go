@@ -44,6 +44,9 @@ func (s *Set) openStorage() error {
 	if s.o.Storage.Alias == "" {
 		return nil
 	}
+	if s.o.Unmapped && s.o.Owners.Base >= 0 {
+		return fmt.Errorf("storage: %w", errUnmapped)
+	}
 	removed := s.removed()
 	if err := erase.All(removed); err != nil {
 		return fmt.Errorf("storage: finish an interrupted removal: %w", err)

@@ -71,6 +71,8 @@ type Options struct {
 	// Claim is the PersistentVolumeClaim with the data directory, which is at ClaimPath
 	// in it, and at Data here.
 	Claim, ClaimPath, Data string
+	// Volumes are others of which sandboxes may be shown something.
+	Volumes []Volume
 	// Init is the file that holds init; empty takes the one built in.
 	Init string
 	// CPUs bounds a pod. The requests are what the scheduler keeps for it.

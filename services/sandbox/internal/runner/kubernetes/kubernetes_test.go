@@ -85,15 +85,31 @@ func newRunner(t *testing.T, o kubernetes.Options) *kubernetes.Runner {
 // role is what operators are told to give the service.
 var role = filepath.Join("..", "..", "..", "..", "..", "deploy", "k8s", "pods", "sandbox.yaml")
 
+// shelf makes a folder for another claim, outside of what every sandbox has itself.
+func shelf(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/srv", "fairlead-shelf-")
+	if err == nil {
+		err = os.Chmod(dir, 0o711)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
 func TestConforms(t *testing.T) {
 	needKubelet(t)
-	s := apitest.New(t, apitest.Options{Volume: volume})
+	shelf := shelf(t)
+	s := apitest.New(t, apitest.Options{Volume: volume, Claims: map[string]string{"shelf": filepath.Dir(shelf)}})
 	runnertest.Run(t, runnertest.Subject{
-		Owner: owner,
-		Has:   runnertest.Features{Isolated: true, Network: true},
+		Owner: owner, Sources: shelf,
+		Has: runnertest.Features{Isolated: true, Mounts: true, Network: true},
 		New: func(t *testing.T, o runnertest.Options) box.Runner {
 			x := options(t, s)
 			x.Max, x.Idle, x.Network = o.Max, o.Idle, o.Network
+			x.Volumes = []kubernetes.Volume{{Claim: "shelf", ClaimPath: filepath.Base(shelf), Path: shelf}}
 			return newRunner(t, x)
 		},
 	})

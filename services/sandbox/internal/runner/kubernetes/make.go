@@ -40,9 +40,6 @@ type body struct {
 
 // Make implements warm.Maker.
 func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error) {
-	if b.Spec.Mounts != "" {
-		return nil, errors.New("the sandbox is to show mounts, which the driver `kubernetes` cannot")
-	}
 	at, err := m.place(b.Spec)
 	if err != nil {
 		return nil, err
@@ -63,7 +60,7 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 	if err != nil {
 		return nil, err
 	}
-	return made, made.connect(ctx, b, pod, m.words(b.Spec.Limits))
+	return made, made.connect(ctx, b, pod, m.words(b.Spec.Limits, at.shown))
 }
 
 // create makes the pod, or has it made.

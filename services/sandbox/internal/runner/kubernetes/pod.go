@@ -42,6 +42,7 @@ const (
 type place struct {
 	workspace, home string
 	uid, gid        int64
+	shown           []shown
 }
 
 // place finds it.
@@ -56,6 +57,9 @@ func (m *maker) place(s box.Sandbox) (place, error) {
 	var err error
 	if p.workspace, err = m.onVolume(s.Workspace); err == nil {
 		p.home, err = m.onVolume(s.Home)
+	}
+	if err == nil {
+		p.shown, err = m.mounts(s)
 	}
 	return p, err
 }
@@ -103,10 +107,10 @@ func (m *maker) spec(s box.Sandbox, p place) corev1.PodSpec {
 		},
 		Containers: []corev1.Container{m.container(s, p)},
 		Volumes: []corev1.Volume{
-			{Name: volume, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: m.o.Claim}}},
-			memory("tmp", s.Limits.TmpBytes), memory("shm", s.Limits.ShmBytes),
+			claim(volume, m.o.Claim), memory("tmp", s.Limits.TmpBytes), memory("shm", s.Limits.ShmBytes),
 		},
 	}
+	m.addMounts(&spec, p.shown)
 	if m.o.UserNamespaces {
 		spec.HostUsers = ptr(false)
 	}
@@ -174,12 +178,15 @@ func memory(name string, bytes int64) corev1.Volume {
 
 // words have init confine itself, and then look whether the cluster gave what it was
 // asked for: it may be one that does not know a field, or enforces none.
-func (m *maker) words(l box.Limits) []string {
+func (m *maker) words(l box.Limits, mounts []shown) []string {
 	all := []string{initFile, "stream"}
 	for _, r := range warm.Resources(l) {
 		all = append(all, fmt.Sprintf("limit:%d=%d", r.ID, r.Value))
 	}
 	all = append(all, "filter", "rights", fmt.Sprintf("size:/tmp=%d", l.TmpBytes), fmt.Sprintf("size:/dev/shm=%d", l.ShmBytes))
+	for _, x := range mounts {
+		all = append(all, x.word())
+	}
 	if m.o.UserNamespaces {
 		all = append(all, "user-namespace")
 	}

@@ -67,7 +67,7 @@ func TestConformsWithControlGroups(t *testing.T) {
 	needRuntime(t)
 	runnertest.Run(t, runnertest.Subject{
 		Owner: box.Owner{UID: 200777, GID: 200777},
-		Has:   runnertest.Features{Isolated: true, Groups: true, LocalInit: true, Mounts: true, Network: true},
+		Has:   runnertest.Features{Isolated: true, Groups: true, LocalInit: true, Mounts: true, Mapped: true, Network: true},
 		New: func(t *testing.T, o runnertest.Options) box.Runner {
 			h, err := cgroup.Open(cgroup.Root, fmt.Sprintf("fairlead-test/%d-%d", os.Getpid(), time.Now().UnixNano()))
 			if err != nil {
@@ -89,7 +89,7 @@ func TestConformsWithoutControlGroups(t *testing.T) {
 	needRuntime(t)
 	runnertest.Run(t, runnertest.Subject{
 		Owner: box.Owner{UID: 200777, GID: 200777},
-		Has:   runnertest.Features{Isolated: true, LocalInit: true, Mounts: true, Network: true},
+		Has:   runnertest.Features{Isolated: true, LocalInit: true, Mounts: true, Mapped: true, Network: true},
 		New: func(t *testing.T, o runnertest.Options) box.Runner {
 			x := options(t)
 			x.Max, x.Idle, x.Network = o.Max, o.Idle, o.Network

@@ -21,7 +21,9 @@ type Subject struct {
 	New func(t *testing.T, o Options) box.Runner
 	// Owner is whom workspaces belong to.
 	Owner box.Owner
-	Has   Features
+	// Sources is a folder to make folders in that are shown; empty takes a home directory.
+	Sources string
+	Has     Features
 }
 
 // Options of a runner.
@@ -44,6 +46,8 @@ type Features struct {
 	LocalInit bool
 	// Mounts: sandboxes show folders of the host besides.
 	Mounts bool
+	// Mapped: the files of writable mounts may be another user's than the commands.
+	Mapped bool
 	// Network: sandboxes may have a way out.
 	Network bool
 }

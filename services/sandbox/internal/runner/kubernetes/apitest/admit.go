@@ -32,14 +32,19 @@ func (s *Server) admit(p *corev1.Pod) *metav1.Status {
 	if r := policy.AggregateCheckResults(rules.EvaluatePod(level, &p.ObjectMeta, &p.Spec)); !r.Allowed {
 		return &metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "violates PodSecurity \"restricted:latest\": " + r.ForbiddenDetail()}
 	}
-	if faults := invalid(p); len(faults) > 0 {
+	if faults := s.invalid(p); len(faults) > 0 {
 		return &metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: "Pod is invalid: " + strings.Join(faults, "; ")}
 	}
 	return nil
 }
 
+func (s *Server) claims(name string) bool {
+	_, known := s.kubelet.volumes[name]
+	return known
+}
+
 // invalid are faults of a pod: those that the driver could make.
-func invalid(p *corev1.Pod) (faults []string) {
+func (s *Server) invalid(p *corev1.Pod) (faults []string) {
 	bad := func(wrong bool, format string, args ...any) {
 		if wrong {
 			faults = append(faults, fmt.Sprintf(format, args...))
@@ -60,7 +65,7 @@ func invalid(p *corev1.Pod) (faults []string) {
 	for _, v := range p.Spec.Volumes {
 		volumes[v.Name] = v
 		bad(!dnsLabel.MatchString(v.Name), "spec.volumes: %q", v.Name)
-		bad(v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName != Claim, "spec.volumes: no claim %v", v.PersistentVolumeClaim)
+		bad(v.PersistentVolumeClaim != nil && !s.claims(v.PersistentVolumeClaim.ClaimName), "spec.volumes: no claim %v", v.PersistentVolumeClaim)
 	}
 	for _, c := range p.Spec.Containers {
 		bad(c.Image == "" || !dnsLabel.MatchString(c.Name), "spec.containers: %q %q", c.Name, c.Image)

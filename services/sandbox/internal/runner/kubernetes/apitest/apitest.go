@@ -38,6 +38,8 @@ const (
 type Options struct {
 	// Volume is the folder that is the claim's volume.
 	Volume string
+	// Claims are further claims, and the folders that are their volumes.
+	Claims map[string]string
 	// Role is a manifest with the Role of whoever asks; empty allows everything.
 	Role string
 }
@@ -58,6 +60,8 @@ type Faults struct {
 	HostUsers bool
 	// Unbounded ignores the sizes of volumes in memory.
 	Unbounded bool
+	// Writable ignores that volumes are to be shown read-only.
+	Writable bool
 	// NoExec has exec refused.
 	NoExec bool
 	// SlowProgram has a container's program begin a while after the container is said
@@ -105,7 +109,7 @@ type event struct {
 // New starts one.
 func New(t testing.TB, o Options) *Server {
 	t.Helper()
-	k, err := newKubelet(o.Volume)
+	k, err := newKubelet(o)
 	if err != nil {
 		t.Fatal(err)
 	}

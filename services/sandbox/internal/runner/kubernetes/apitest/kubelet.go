@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 )
 
@@ -25,24 +27,23 @@ const setup = 200998
 
 // kubelet runs containers by runc. Its only image is a part of this machine.
 type kubelet struct {
-	volume string
-	dir    string
-	layout *rootfs.Layout
+	volumes map[string]string // folders, by claim
+	dir     string
+	layout  *rootfs.Layout
 }
 
-func newKubelet(volume string) (*kubelet, error) {
+func newKubelet(o Options) (*kubelet, error) {
 	dir, err := os.MkdirTemp("/tmp", "fairlead-kubelet-")
 	if err != nil {
 		return nil, err
 	}
-	k := &kubelet{volume: volume, dir: dir}
+	k := &kubelet{volumes: map[string]string{Claim: o.Volume}, dir: dir}
+	maps.Copy(k.volumes, o.Claims)
 	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // the user that is root of a container passes through
 		return nil, err
 	}
-	if k.layout, err = rootfs.Find(nil, []string{"/usr/local/go"}); err != nil {
-		return nil, err
-	}
-	return k, k.layout.Build(filepath.Join(dir, "root"), "/.fairlead", "/etc/fairlead")
+	k.layout, err = rootfs.Find(nil, []string{"/usr/local/go"})
+	return k, err
 }
 
 // Path is the PATH of its image.
@@ -105,6 +106,15 @@ func (k *kubelet) start(p *corev1.Pod, f Faults) (*running, error) {
 	raw, err := json.Marshal(spec)
 	if err == nil {
 		err = os.Mkdir(bundle, 0o711)
+	}
+	if err == nil { // with the places that a runtime makes for what is mounted
+		var places []string
+		for _, m := range p.Spec.Containers[0].VolumeMounts {
+			if !strings.HasPrefix(m.MountPath, box.WorkspacePath+"/") {
+				places = append(places, m.MountPath)
+			}
+		}
+		err = k.layout.Build(filepath.Join(bundle, "root"), places...)
 	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(bundle, "config.json"), raw, 0o600)
@@ -189,7 +199,7 @@ func (k *kubelet) spec(p *corev1.Pod, f Faults) (*specs.Spec, error) {
 	quota := c.Resources.Limits.Cpu().MilliValue() * 100
 	s := &specs.Spec{
 		Version: "1.0.2", Hostname: p.Spec.Hostname,
-		Root: &specs.Root{Path: filepath.Join(k.dir, "root"), Readonly: *c.SecurityContext.ReadOnlyRootFilesystem},
+		Root: &specs.Root{Path: filepath.Join(k.dir, p.Name, "root"), Readonly: *c.SecurityContext.ReadOnlyRootFilesystem},
 		Process: &specs.Process{
 			User: specs.User{UID: uid, GID: gid}, Args: args, Env: env, Cwd: c.WorkingDir,
 			Capabilities: &specs.LinuxCapabilities{}, NoNewPrivileges: !*c.SecurityContext.AllowPrivilegeEscalation,
@@ -238,11 +248,11 @@ func (k *kubelet) mounts(p *corev1.Pod, f Faults) ([]specs.Mount, error) {
 			all = append(all, specs.Mount{Destination: m.MountPath, Type: "tmpfs", Source: "tmpfs", Options: options})
 			continue
 		}
-		at := filepath.Join(k.volume, m.SubPath)
+		at := filepath.Join(k.volumes[v.PersistentVolumeClaim.ClaimName], m.SubPath)
 		if found, err := filepath.EvalSymlinks(at); err != nil || found != at { // as a kubelet does: no path leads out
 			return nil, fmt.Errorf("failed to prepare subPath %q for volumeMount: %w", m.SubPath, errors.Join(err, errors.New("it is a link, or not there")))
 		}
-		all = append(all, bind(m.MountPath, at, m.ReadOnly))
+		all = append(all, bind(m.MountPath, at, m.ReadOnly && !f.Writable))
 	}
 	return all, nil
 }

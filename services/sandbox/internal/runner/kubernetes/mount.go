@@ -1,0 +1,179 @@
+package kubernetes
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+)
+
+// Volume is a claim that the service's own pod shows at Path, from ClaimPath in it on.
+// Sandboxes can be shown what lies there.
+type Volume struct{ Claim, ClaimPath, Path string }
+
+// Holds says whether a path of the service's is on the volume, and where in the claim.
+func (v Volume) Holds(name string) (sub string, ok bool) {
+	rel, err := filepath.Rel(v.Path, name)
+	if err != nil || !filepath.IsLocal(rel) {
+		return "", false
+	}
+	return filepath.Join(v.ClaimPath, rel), true
+}
+
+// coverFolder holds folders on the volume with nothing but places for mounts. See cover.
+const coverFolder = ".points"
+
+// shown is what a sandbox shows besides its own folders.
+type shown struct {
+	claim    string
+	sub, at  string // in the claim, and in the sandbox
+	readOnly bool
+	inode    uint64
+}
+
+// mounts are what a sandbox shows, those first that others lie in.
+func (m *maker) mounts(s box.Sandbox) ([]shown, error) {
+	list, err := s.MountList()
+	if err != nil {
+		return nil, err
+	}
+	workspace, err := filepath.EvalSymlinks(s.Workspace)
+	if err != nil {
+		return nil, fmt.Errorf("find the workspace: %w", err)
+	}
+	all, err := m.covers(list)
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range list {
+		one, err := m.show(s, workspace, x)
+		if err != nil {
+			return nil, fmt.Errorf("mount %s: %w", x.Name, err)
+		}
+		if x.Alias != "" {
+			one.at = path.Join(box.WorkspacePath, x.Alias)
+			all = append(all, one)
+		}
+		if x.Original {
+			one.at = x.Source
+			all = append(all, one)
+		}
+	}
+	return all, nil
+}
+
+// show finds a mount's source on the claims. Nothing here shows files as somebody
+// else's, so what commands may write has to be their own.
+func (m *maker) show(s box.Sandbox, workspace string, x box.Mount) (shown, error) {
+	if x.Writable && s.Owner != box.Self && x.Disk != s.Owner {
+		return shown{}, errors.New("its files are another user's than the commands, whom a pod cannot have write to them")
+	}
+	f, err := x.Open(workspace)
+	if err != nil {
+		return shown{}, err
+	}
+	defer func() { _ = f.Close() }()
+	one, err := m.locate(f, x.In(workspace))
+	one.readOnly = !x.Writable
+	return one, err
+}
+
+// locate finds an open folder on the claims. The more a volume's path says the better
+// it is.
+func (m *maker) locate(f *os.File, name string) (shown, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return shown{}, err
+	}
+	if strings.Contains(name, ":") {
+		return shown{}, fmt.Errorf("a pod cannot show %s: its name has a colon", name)
+	}
+	volumes := append([]Volume{{Claim: m.o.Claim, ClaimPath: m.o.ClaimPath, Path: m.data}}, m.o.Volumes...)
+	slices.SortStableFunc(volumes, func(a, b Volume) int { return len(b.Path) - len(a.Path) })
+	for _, v := range volumes {
+		if sub, ok := v.Holds(name); ok {
+			return shown{claim: v.Claim, sub: sub, inode: st.Ino}, nil
+		}
+	}
+	return shown{}, fmt.Errorf("%s is on no volume that sandboxes can be shown: name its claim with the key `kubernetes.volumes`", name)
+}
+
+// covers are for aliases of several parts: what those lie in is closed to changes.
+// Otherwise a command could give it another name, and the mount with it. The places of
+// mounts must be there, for nobody can make them in what is closed.
+func (m *maker) covers(list []box.Mount) (all []shown, err error) {
+	places := map[string][]string{}
+	for _, x := range list {
+		if first, rest, deep := strings.Cut(x.Alias, "/"); deep {
+			places[first] = append(places[first], rest)
+		}
+	}
+	for first, rests := range places {
+		one, err := m.cover(rests)
+		if err != nil {
+			return nil, fmt.Errorf("make places for mounts: %w", err)
+		}
+		one.at = path.Join(box.WorkspacePath, first)
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b shown) int { return strings.Compare(a.at, b.at) }) // always the same pod
+	return all, nil
+}
+
+func (m *maker) cover(rests []string) (shown, error) {
+	slices.Sort(rests)
+	id := sha256.Sum256([]byte(strings.Join(rests, "\x00")))
+	dir := filepath.Join(m.data, coverFolder, hex.EncodeToString(id[:8]))
+	for _, rest := range rests {
+		if err := os.MkdirAll(filepath.Join(dir, rest), 0o755); err != nil {
+			return shown{}, err
+		}
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return shown{}, err
+	}
+	defer func() { _ = f.Close() }()
+	one, err := m.locate(f, dir)
+	one.readOnly = true
+	return one, err
+}
+
+// addMounts adds what a sandbox shows to its pod. Each claim is one volume.
+func (m *maker) addMounts(spec *corev1.PodSpec, all []shown) {
+	names := map[string]string{m.o.Claim: volume}
+	for _, x := range all {
+		name, known := names[x.claim]
+		if !known {
+			name = "claim-" + strconv.Itoa(len(names))
+			names[x.claim] = name
+			spec.Volumes = append(spec.Volumes, claim(name, x.claim))
+		}
+		c := &spec.Containers[0]
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: x.at, SubPath: x.sub, ReadOnly: x.readOnly})
+	}
+}
+
+func claim(name, claim string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}
+}
+
+// word has init look whether the pod shows what the service sees, and as it is to.
+func (x shown) word() string {
+	mode := "rw"
+	if x.readOnly {
+		mode = "ro"
+	}
+	return fmt.Sprintf("shown:%s:%d=%s", mode, x.inode, x.at)
+}
