@@ -95,6 +95,43 @@ func TestANodeThatWasReplacedHarmsNothing(t *testing.T) {
 	}
 }
 
+// What was exported at the end of a turn may have been followed by snapshots of the next
+// one when the copy was made.
+func TestAWorkspaceIsMadeFromTheSnapshotThatIsAskedFor(t *testing.T) {
+	objects := t.TempDir()
+	node := func() *client {
+		cfg := configuration(t, sandbox.LevelBasic)
+		cfg.ObjectStore.URL = "file://" + objects
+		return start(t, cfg)
+	}
+	lost := node()
+	lost.ensure(t.Context(), t)
+	lost.bash(t, "echo one > f")
+	one := lost.snapshot(t, lost.call()).GetId()
+	lost.bash(t, "echo two > f")
+	two := lost.snapshot(t, lost.call()).GetId()
+	lost.exportSnapshots(t)
+	for _, tt := range []struct{ name, ask, want, file string }{
+		{"the one", one, one, "one\n"},
+		{"the last when none is named", "", two, "two\n"},
+		{"the last when it is not there any more", "gone", two, "two\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := node()
+			r, err := c.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: c.call(), WorkspaceGeneration: 2, Snapshot: tt.ask})
+			if err != nil || r.GetSnapshot().GetId() != tt.want {
+				t.Fatalf("made from %v, %v", r.GetSnapshot().GetId(), err)
+			}
+			if got := c.bash(t, "cat f"); got.out != tt.file {
+				t.Errorf("the file has %q", got.out)
+			}
+			if got := c.list(t.Context(), t); len(got) != 2 {
+				t.Errorf("there are the snapshots %v", got)
+			}
+		})
+	}
+}
+
 func TestWithoutAnObjectStoreNothingMoves(t *testing.T) {
 	c := open(t, sandbox.LevelBasic)
 	_, err := c.snapshots.ExportSnapshots(t.Context(), &sandboxv1.ExportSnapshotsRequest{Call: c.call()})

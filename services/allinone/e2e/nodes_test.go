@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"os/exec"
@@ -11,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
@@ -213,7 +216,33 @@ func (f *fleet) quietAbout(t *testing.T, secret string) {
 	}
 }
 
-// testCallUnderWay loses the node while a command runs on it.
+// copyMore copies what a node has in the middle of a turn, as an export does of the
+// checkpoints that were made since.
+func (f *fleet) copyMore(t *testing.T, session, node string, generation int64) {
+	t.Helper()
+	var meta struct{ Epoch int64 }
+	raw, err := os.ReadFile(filepath.Join(f.dir(node, session), "workspace.json"))
+	if err := errors.Join(err, json.Unmarshal(raw, &meta)); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := rpc.Dial(f.options.addrs["node-"+node])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	snapshots, ctx := sandboxv1.NewSnapshotServiceClient(conn), principal.With(t.Context(), principal.Default())
+	call := &commonv1.CallRef{Session: session, Epoch: meta.Epoch, CallId: "more", Node: node, WorkspaceGeneration: generation}
+	_, err = snapshots.CreateSnapshot(ctx, &sandboxv1.CreateSnapshotRequest{Call: call})
+	if err == nil {
+		_, err = snapshots.ExportSnapshots(ctx, &sandboxv1.ExportSnapshotsRequest{Call: call})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// testCallUnderWay loses the node while a command runs on it, after more was copied than
+// the end of the turn before.
 func (f *fleet) testCallUnderWay(t *testing.T, session, node, other string) {
 	killed := false
 	frames := f.stream(t, http.MethodPost, "/v1/"+session+"/turns:stream", `{"text":"hang on"}`, func(e frame) bool {
@@ -223,12 +252,13 @@ func (f *fleet) testCallUnderWay(t *testing.T, session, node, other string) {
 				text, _ := os.ReadFile(filepath.Join(f.dir(node, session), "workspace", "kept"))
 				return strings.Contains(string(text), "lost")
 			})
+			f.copyMore(t, session, node, 2)
 			f.killNode(t, node)
 		}
 		return true
 	})
 	end := last(t, frames, "COMPLETE")
-	if e := moved(t, frames); e.field("workspaceMoved", "toNode") != other || e.field("workspaceMoved", "generation") != "3" {
+	if e := moved(t, frames); e.field("workspaceMoved", "toNode") != other || e.field("workspaceMoved", "generation") != "3" || e.field("workspaceMoved", "restoredTurn") == "" {
 		t.Errorf("it moved to %s", e.data)
 	}
 	got := results(frames)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,7 +100,7 @@ func (s *snapshotServer) ImportSnapshots(ctx context.Context, r *sandboxv1.Impor
 	if err != nil {
 		return nil, status(err)
 	}
-	got, err := s.node.Import(c, r.GetWorkspaceGeneration(), func(w *box.Workspace) error { return s.fetch(ctx, c.Key, w) })
+	got, err := s.node.Import(c, r.GetWorkspaceGeneration(), func(w *box.Workspace) error { return s.fetch(ctx, c.Key, w, r.GetSnapshot()) })
 	if err != nil {
 		return nil, status(err)
 	}
@@ -108,20 +109,32 @@ func (s *snapshotServer) ImportSnapshots(ctx context.Context, r *sandboxv1.Impor
 		return nil, status(err)
 	}
 	defer done()
-	list, err := k.store.List(1, 0)
-	if err != nil {
-		return nil, status(err)
-	}
 	resp := &sandboxv1.ImportSnapshotsResponse{Created: got.Created}
-	for _, last := range list {
-		resp.Snapshot = snapshotMessage(last)
+	from, err := k.wanted(r.GetSnapshot())
+	switch {
+	case err == nil:
+		resp.Snapshot = snapshotMessage(from)
+	case !errors.Is(err, snapshot.ErrNotFound): // that there is none by now is no fault of the import's
+		return nil, status(err)
 	}
 	return resp, nil
 }
 
+// wanted is the snapshot of an id, or the last one if there is no such.
+func (k *kept) wanted(id string) (snapshot.Snapshot, error) {
+	if got, err := k.store.Get(id); !errors.Is(err, snapshot.ErrNotFound) {
+		return got, err
+	}
+	list, err := k.store.List(1, 0)
+	if err != nil || len(list) == 0 {
+		return snapshot.Snapshot{}, cmp.Or(err, snapshot.ErrNotFound)
+	}
+	return list[0], nil
+}
+
 // fetch fills a new workspace, in which nothing runs yet, from the last place that
 // was copied.
-func (s *snapshotServer) fetch(ctx context.Context, key box.Key, w *box.Workspace) error {
+func (s *snapshotServer) fetch(ctx context.Context, key box.Key, w *box.Workspace, id string) error {
 	from, err := s.lastPlace(ctx, key, w.Generation)
 	if err != nil {
 		return remoteError(err)
@@ -134,11 +147,11 @@ func (s *snapshotServer) fetch(ctx context.Context, key box.Key, w *box.Workspac
 		return err
 	}
 	defer k.close()
-	list, err := k.store.List(1, 0)
+	was, err := k.wanted(id)
 	if err != nil {
 		return err
 	}
-	if _, err := k.store.Restore(ctx, k.tree, list[0].ID); err != nil {
+	if _, err := k.store.Restore(ctx, k.tree, was.ID); err != nil {
 		return err
 	}
 	w.Recount()

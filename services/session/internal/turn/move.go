@@ -35,7 +35,7 @@ func (w *Worker) takeMove(ctx context.Context, c store.Command) error {
 		}
 		p = w.where()
 	}
-	found, err := w.fetch(ctx, p)
+	found, err := w.fetch(ctx, p, "")
 	if err != nil {
 		return w.moveFailed(ctx, c, from, err)
 	}

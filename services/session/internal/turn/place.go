@@ -119,7 +119,11 @@ func (w *Worker) leave(parent context.Context, was store.Place, to string) error
 // is lost.
 func (w *Worker) bring(ctx, parent context.Context) error {
 	p := w.where()
-	found, err := w.fetch(ctx, p)
+	var exported string // after a move that was planned, or that another turn has begun, the last one counts
+	if w.active.run.LeftNode != "" && !w.active.run.LeftPlanned {
+		exported = p.Export.Snapshot
+	}
+	found, err := w.fetch(ctx, p, exported)
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // the loop sees why
 	}
@@ -143,13 +147,14 @@ func (w *Worker) bring(ctx, parent context.Context) error {
 	return w.log.Commit(parent, write)
 }
 
-// fetch makes the workspace in its new place: from the last export, or else empty,
-// and then there is no snapshot. Trying again changes nothing.
-func (w *Worker) fetch(ctx context.Context, p store.Place) (*sandboxv1.Snapshot, error) {
+// fetch makes the workspace in its new place: from an exported snapshot, or when there is
+// no such from the last one, or else empty, and then there is no snapshot. Trying again
+// changes nothing.
+func (w *Worker) fetch(ctx context.Context, p store.Place, exported string) (*sandboxv1.Snapshot, error) {
 	ref := w.callRef(fmt.Sprintf("%s.place.%d", w.lease.Session, p.Generation))
 	var made *sandboxv1.ImportSnapshotsResponse
 	err := w.patiently(ctx, w.tellAway(ctx, "The workspace cannot be brought to its new node now"), func() (err error) {
-		made, err = w.deps.Snapshots.ImportSnapshots(ctx, &sandboxv1.ImportSnapshotsRequest{Call: ref, WorkspaceGeneration: p.Generation})
+		made, err = w.deps.Snapshots.ImportSnapshots(ctx, &sandboxv1.ImportSnapshotsRequest{Call: ref, WorkspaceGeneration: p.Generation, Snapshot: exported})
 		return err
 	})
 	switch apierr.Reason(err) {
@@ -194,6 +199,9 @@ func (w *Worker) movedBody(p store.Place, found *sandboxv1.Snapshot) *sessionv1.
 		return m
 	}
 	at := found.GetCreateTime()
+	if found.GetId() != p.Export.Snapshot {
+		p.Export = store.Export{} // it is another one: of which turn it has what, nobody knows
+	}
 	if p.Export.Turn != "" {
 		m.RestoredTurn, m.RestoredSeq = w.name("turns", p.Export.Turn), p.Export.Seq
 	}

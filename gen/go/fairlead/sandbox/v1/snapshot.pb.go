@@ -1493,8 +1493,11 @@ type ImportSnapshotsRequest struct {
 	// The generation of the new place; what was exported from a place with a
 	// higher one is not looked at.
 	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// The id of the snapshot to make the workspace from. Empty, or when the object
+	// store does not have it any more: the last one.
+	Snapshot      string `protobuf:"bytes,3,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ImportSnapshotsRequest) Reset() {
@@ -1539,6 +1542,13 @@ func (x *ImportSnapshotsRequest) GetWorkspaceGeneration() int64 {
 		return x.WorkspaceGeneration
 	}
 	return 0
+}
+
+func (x *ImportSnapshotsRequest) GetSnapshot() string {
+	if x != nil {
+		return x.Snapshot
+	}
+	return ""
 }
 
 // ImportSnapshotsResponse says what the workspace is.
@@ -1700,10 +1710,11 @@ const file_fairlead_sandbox_v1_snapshot_proto_rawDesc = "" +
 	"\x17ExportSnapshotsResponse\x12\x1c\n" +
 	"\tsnapshots\x18\x01 \x01(\x03R\tsnapshots\x12\x1d\n" +
 	"\n" +
-	"sent_bytes\x18\x02 \x01(\x03R\tsentBytes\"\x8d\x01\n" +
+	"sent_bytes\x18\x02 \x01(\x03R\tsentBytes\"\xb2\x01\n" +
 	"\x16ImportSnapshotsRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12:\n" +
-	"\x14workspace_generation\x18\x02 \x01(\x03B\a\xbaH\x04\"\x02 \x00R\x13workspaceGeneration\"n\n" +
+	"\x14workspace_generation\x18\x02 \x01(\x03B\a\xbaH\x04\"\x02 \x00R\x13workspaceGeneration\x12#\n" +
+	"\bsnapshot\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\bsnapshot\"n\n" +
 	"\x17ImportSnapshotsResponse\x12\x18\n" +
 	"\acreated\x18\x01 \x01(\bR\acreated\x129\n" +
 	"\bsnapshot\x18\x02 \x01(\v2\x1d.fairlead.sandbox.v1.SnapshotR\bsnapshot*\xbd\x01\n" +

@@ -73,10 +73,9 @@ type SnapshotServiceClient interface {
 	// FAILED_PRECONDITION with reason NO_OBJECT_STORE; one that cannot be reached
 	// is UNAVAILABLE with reason OBJECT_STORE_FAILED, to be tried again.
 	ExportSnapshots(ctx context.Context, in *ExportSnapshotsRequest, opts ...grpc.CallOption) (*ExportSnapshotsResponse, error)
-	// ImportSnapshots makes the session's workspace here from the last snapshot
-	// that the object store has of it, with all of its snapshots. It is made
-	// whole, or not at all. Without one it is NOT_FOUND with reason
-	// SNAPSHOT_NOT_FOUND.
+	// ImportSnapshots makes the session's workspace here from a snapshot that the
+	// object store has of it, with all of its snapshots. It is made whole, or not
+	// at all. Without any it is NOT_FOUND with reason SNAPSHOT_NOT_FOUND.
 	ImportSnapshots(ctx context.Context, in *ImportSnapshotsRequest, opts ...grpc.CallOption) (*ImportSnapshotsResponse, error)
 }
 
@@ -221,10 +220,9 @@ type SnapshotServiceServer interface {
 	// FAILED_PRECONDITION with reason NO_OBJECT_STORE; one that cannot be reached
 	// is UNAVAILABLE with reason OBJECT_STORE_FAILED, to be tried again.
 	ExportSnapshots(context.Context, *ExportSnapshotsRequest) (*ExportSnapshotsResponse, error)
-	// ImportSnapshots makes the session's workspace here from the last snapshot
-	// that the object store has of it, with all of its snapshots. It is made
-	// whole, or not at all. Without one it is NOT_FOUND with reason
-	// SNAPSHOT_NOT_FOUND.
+	// ImportSnapshots makes the session's workspace here from a snapshot that the
+	// object store has of it, with all of its snapshots. It is made whole, or not
+	// at all. Without any it is NOT_FOUND with reason SNAPSHOT_NOT_FOUND.
 	ImportSnapshots(context.Context, *ImportSnapshotsRequest) (*ImportSnapshotsResponse, error)
 	mustEmbedUnimplementedSnapshotServiceServer()
 }

@@ -253,12 +253,14 @@ class ExportSnapshotsResponse(_message.Message):
     def __init__(self, snapshots: _Optional[int] = ..., sent_bytes: _Optional[int] = ...) -> None: ...
 
 class ImportSnapshotsRequest(_message.Message):
-    __slots__ = ("call", "workspace_generation")
+    __slots__ = ("call", "workspace_generation", "snapshot")
     CALL_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
     workspace_generation: int
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+    snapshot: str
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., workspace_generation: _Optional[int] = ..., snapshot: _Optional[str] = ...) -> None: ...
 
 class ImportSnapshotsResponse(_message.Message):
     __slots__ = ("created", "snapshot")

@@ -174,10 +174,9 @@ class SnapshotServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ImportSnapshots(self, request, context):
-        """ImportSnapshots makes the session's workspace here from the last snapshot
-        that the object store has of it, with all of its snapshots. It is made
-        whole, or not at all. Without one it is NOT_FOUND with reason
-        SNAPSHOT_NOT_FOUND.
+        """ImportSnapshots makes the session's workspace here from a snapshot that the
+        object store has of it, with all of its snapshots. It is made whole, or not
+        at all. Without any it is NOT_FOUND with reason SNAPSHOT_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
