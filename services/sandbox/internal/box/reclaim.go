@@ -58,8 +58,27 @@ func (n *Node) clearUp(ctx context.Context) {
 	n.cleared = n.o.Now()
 }
 
-// reclaim removes what one session can do without.
+// occupied says that somebody works on a session, as its workspace is made for one.
+func (n *Node) occupied(k Key) bool {
+	n.mu.Lock()
+	s := n.open[k]
+	n.mu.Unlock()
+	if s == nil {
+		return false
+	}
+	if !s.mu.TryLock() {
+		return true
+	}
+	s.mu.Unlock()
+	return false
+}
+
+// reclaim removes what one session can do without. One that is occupied is left to the
+// next time: its workspace may take as long to come as whoever sends it likes.
 func (n *Node) reclaim(k Key) error {
+	if n.occupied(k) {
+		return nil
+	}
 	s, leave, err := n.enter(k)
 	if err != nil {
 		return err

@@ -140,9 +140,11 @@ func (s *session) running() []*Exec {
 }
 
 // unwritten says whether there is a command that runs, or of which the journal alone
-// knows.
+// knows, or that may be: somebody works on the session.
 func (s *session) unwritten() bool {
-	s.mu.Lock()
+	if !s.mu.TryLock() {
+		return true
+	}
 	defer s.mu.Unlock()
 	for _, e := range s.execs {
 		if !e.settled() || !e.recorded.Load() {
@@ -199,9 +201,12 @@ func (s *session) fence(epoch int64) error {
 }
 
 // prune drops results and answers that are too old, and the oldest results when
-// there are too many.
+// there are too many. While somebody works on the session, which may be a workspace that
+// is brought from elsewhere and take long, it is left to the next time.
 func (s *session) prune() {
-	s.mu.Lock()
+	if !s.mu.TryLock() {
+		return
+	}
 	defer s.mu.Unlock()
 	now, n := s.node.o.Now(), 0
 	var oldest *Exec
