@@ -236,3 +236,45 @@ func TestProtocolsDoNotChangeAfterTheCheck(t *testing.T) {
 		_ = c.Close()
 	}
 }
+
+// Some frameworks take the method or the path from a header instead: a rule that looks at
+// them would look at the wrong ones.
+func TestHeadersThatOverrideMethodsAndPathsDoNotLeave(t *testing.T) {
+	overriding := []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Original-URL", "X-Rewrite-URL", "X-Original-Method"}
+	var header []string
+	for _, name := range overriding {
+		header = append(header, name, "DELETE")
+	}
+	for _, x := range []struct {
+		name    string
+		rules   func(a, b int) []Rule
+		ceiling []Rule
+		leaves  bool
+	}{
+		{"with a rule for methods", func(a, b int) []Rule { return []Rule{{Host: "api.example.com", Ports: []int{a}, Methods: []string{"POST"}}, opened(a)} }, nil, false},
+		{"with a rule for paths", func(a, b int) []Rule { return []Rule{{Host: "api.example.com", Ports: []int{a}, Paths: []string{"/x"}}, opened(a)} }, nil, false},
+		{"with an operator's rule for methods", func(a, b int) []Rule { return named("api.example.com", a, b) }, []Rule{{Host: "api.example.com", Methods: []string{"POST"}}}, false},
+		{"with rules that do not look", func(a, b int) []Rule { return named("api.example.com", a, b) }, nil, true},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			w := newWorld(t, x.rules, func(w *world, o *Options) {
+				if x.ceiling == nil {
+					return
+				}
+				o.Ceiling = []Rule{opened(port(w.web), port(w.secure))}
+				for _, r := range x.ceiling {
+					r.Ports = []int{port(w.web), port(w.secure)}
+					o.Ceiling = append(o.Ceiling, r)
+				}
+			})
+			if status, body := w.ask(w.client(w.roots), http.MethodPost, fmt.Sprintf("http://api.example.com:%d/x", port(w.web)), header...); status != 200 {
+				t.Fatalf("got %d %s", status, body)
+			}
+			for _, name := range overriding {
+				if got := w.seen()[0].Header.Get(name); (got != "") != x.leaves {
+					t.Errorf("%s arrives as %q", name, got)
+				}
+			}
+		})
+	}
+}

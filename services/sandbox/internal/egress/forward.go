@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/http/httputil"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 )
@@ -22,6 +24,7 @@ type route struct {
 	to       target
 	scheme   string
 	rule     *rule
+	looked   bool // whether its method or path was decisive
 	secret   injection
 	sent     atomic.Int64
 	received atomic.Int64
@@ -90,7 +93,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, rec *record, t tar
 	}
 	rec.to(to)
 	rec.Rule, rec.Credential = rule.Name, rule.Credential
-	out := &route{record: rec, to: to, scheme: "http", rule: rule}
+	out := &route{record: rec, to: to, scheme: "http", rule: rule, looked: rule.sees() || s.policy.ceilingSees(to)}
 	if rule.TLS != Pass {
 		out.scheme = "https"
 	}
@@ -165,10 +168,22 @@ func rewrite(p *httputil.ProxyRequest) {
 			p.Out.Header.Del(name)
 		}
 	}
+	if to.looked {
+		maps.DeleteFunc(p.Out.Header, func(name string, _ []string) bool { return overrides(name) })
+	}
 	if _, set := p.In.Header["User-Agent"]; !set {
 		p.Out.Header["User-Agent"] = nil // none, rather than ours
 	}
 	to.secret.put(p.Out.Header)
+}
+
+// overriding are headers from which some servers take the method or the path instead.
+var overriding = []string{"x-http-method-override", "x-http-method", "x-method-override", "x-original-method", "x-original-url", "x-rewrite-url"}
+
+// overrides says whether a header is one of them, also for servers to which an underscore
+// is a hyphen.
+func overrides(name string) bool {
+	return slices.Contains(overriding, strings.ReplaceAll(strings.ToLower(name), "_", "-"))
 }
 
 // answered looks at an answer before it goes in.

@@ -169,6 +169,11 @@ func (p *Policy) pathful(t target) bool {
 	return slices.ContainsFunc(p.ceiling, func(c *rule) bool { return c.host.matches(t) && len(c.Paths) > 0 })
 }
 
+// ceilingSees says whether the operator's leave hangs on the request.
+func (p *Policy) ceilingSees(t target) bool {
+	return slices.ContainsFunc(p.ceiling, func(c *rule) bool { return c.host.matches(t) && c.sees() })
+}
+
 // reaches says whether a special address may be dialed: a range names it, in the
 // workspace's rules and in the operator's.
 func (p *Policy) reaches(a netip.Addr, port uint16) bool {
