@@ -84,6 +84,29 @@ func TestASlowReaderHoldsUpNobodyElse(t *testing.T) {
 	<-endless.closed()
 }
 
+func TestAConnectionHasASmallerWindow(t *testing.T) {
+	a, b, _ := newPair(t)
+	slowFrom, slowTo := io.Pipe()
+	endless := &counted{}
+	slow, quick := Channel(1, Connection), Channel(2, Connection)
+	b.Drain(slow, slowTo)
+	a.Pump(slow, endless)
+	text := make([]byte, 5*ConnectionWindow)
+	got, to := pipe(t)
+	b.Drain(quick, to)
+	a.Pump(quick, io.NopCloser(bytes.NewReader(text)))
+	if all, err := io.ReadAll(got); err != nil || len(all) != len(text) {
+		t.Errorf("%d of %d bytes, %v", len(all), len(text), err)
+	}
+	_ = got.Close()
+	if n := endless.total(); n > ConnectionWindow {
+		t.Errorf("%d bytes are under way", n)
+	}
+	b.Stop(slow) // who wants no more says so without being sent anything
+	<-endless.closed()
+	_ = slowFrom.Close()
+}
+
 func TestTheEndOfAChannelIsTold(t *testing.T) {
 	a, b, _ := newPair(t)
 	got, to := pipe(t)
