@@ -112,21 +112,25 @@ func (l *Link) connected(id uint64) error {
 		return err
 	}
 	channel := stream.Channel(id, stream.Connection)
-	var ours *os.File
-	var theirs *net.UnixConn
-	if room {
-		ours, theirs, err = pair()
-	}
-	if !room || err != nil {
+	if !room || !l.join(channel) {
 		l.mux.Drain(channel, refused{l.outlet})
 		l.mux.Pump(channel, refused{})
-		return nil
+	}
+	return nil
+}
+
+// join joins a channel to what is accepted. It cannot where the service has as many
+// files as it may.
+func (l *Link) join(channel uint64) bool {
+	ours, theirs, err := pair()
+	if err != nil {
+		return false
 	}
 	from, to := stream.Split(ours, l.outlet.ended)
 	l.mux.Drain(channel, to)
 	l.mux.Pump(channel, from)
 	l.outlet.offer(&connection{UnixConn: theirs, stop: func() { l.mux.Stop(channel) }})
-	return nil
+	return true
 }
 
 // offer has a connection be accepted, or closes it. It does not wait, nor does it send.

@@ -52,7 +52,9 @@ func newFar(t *testing.T) *far {
 	t.Cleanup(func() {
 		_ = service.Close()
 		end()
-		<-init
+		if err := <-init; err == nil {
+			t.Error("the far end ends without a reason")
+		}
 		f.Wait()
 		f.link.Wait()
 	})
