@@ -38,6 +38,7 @@ type peers struct {
 	highest   map[string]int64  // epoch by session
 	users     map[string]string // by call id
 	blocked   chan string       // ids of Block calls that run
+	telling   bool              // Tell has begun
 	deleted   []string
 	news      int               // calls that were the first to bring a higher epoch
 	fences    []string          // who was told of a takeover, of which session
@@ -250,7 +251,8 @@ func digest(r *toolsv1.CallToolRequest) string {
 var longResult = "begin " + strings.Repeat("line of output ", 8000) + "end"
 
 // CallTool: Write asks, Block runs until it is cancelled, Broken fails as
-// often as `broken` says, Fail fails, TodoWrite is delegated, all others answer at once.
+// often as `broken` says, Fail fails, TodoWrite is delegated, Tell is shown_test's,
+// all others answer at once.
 func (p *peers) CallTool(r *toolsv1.CallToolRequest, stream grpc.ServerStreamingServer[toolsv1.CallToolResponse]) error {
 	id := r.Call.CallId
 	acting, _ := principal.From(stream.Context())
@@ -284,6 +286,9 @@ func (p *peers) CallTool(r *toolsv1.CallToolRequest, stream grpc.ServerStreaming
 		return stream.Send(&toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Ask{Ask: &toolsv1.CallAsk{Digest: digest(r), Rule: "Write"}}})
 	case r.Approval != nil && !r.Approval.Approved:
 		return stream.Send(result(p.finish(id, toolsv1.CallOutcome_CALL_OUTCOME_REFUSED, r.Approval.Comment)))
+	}
+	if r.Tool == "Tell" {
+		return p.tell(id, stream)
 	}
 	if err := stream.Send(decide(toolsv1.CallDecisionKind_CALL_DECISION_KIND_ALLOW)); err != nil {
 		return err

@@ -131,6 +131,7 @@ type caller struct {
 	parent context.Context //nolint:containedctx // the worker's: what is recorded outlives the turn's own context
 	mu     sync.Mutex
 	err    error
+	shown  sync.Map // *shown, of the calls that run, by id
 }
 
 func (c *caller) failure() error {
@@ -236,7 +237,7 @@ func (c *caller) once(ctx context.Context, u *sessionv1.ToolUse) (ended, error) 
 	if err != nil {
 		return ended{}, err
 	}
-	fresh := false // attached calls repeat their output, which the log has already
+	var told *replay // nil before the first piece
 	for {
 		r, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -253,11 +254,20 @@ func (c *caller) once(ctx context.Context, u *sessionv1.ToolUse) (ended, error) 
 		case *toolsv1.CallToolResponse_Delegated:
 			result, err := c.delegated(ctx, u, k.Delegated)
 			return ended{result: result}, err
-		case *toolsv1.CallToolResponse_Decision:
-			fresh = true
-		}
-		if err := c.forward(ctx, u, r, fresh); err != nil {
-			return ended{}, err
+		case *toolsv1.CallToolResponse_Decision: // only of a call that begins
+			c.begin(u.CallId)
+			if err := c.append(ctx, decided(u.CallId, k.Decision)); err != nil {
+				return ended{}, err
+			}
+		default:
+			if told == nil {
+				told = c.replay(ctx, u.CallId)
+			}
+			if e := told.news(u.CallId, r); e != nil {
+				if err := c.append(ctx, e); err != nil {
+					return ended{}, err
+				}
+			}
 		}
 	}
 }
@@ -275,25 +285,15 @@ func (c *caller) request(u *sessionv1.ToolUse) *toolsv1.CallToolRequest {
 	return r
 }
 
-// forward appends the event of one piece of a call.
-func (c *caller) forward(ctx context.Context, u *sessionv1.ToolUse, r *toolsv1.CallToolResponse, fresh bool) error {
-	var e *sessionv1.Event
-	switch k := r.Kind.(type) {
-	case *toolsv1.CallToolResponse_Decision:
-		e = &sessionv1.Event{Body: &sessionv1.Event_ToolCallDecision{ToolCallDecision: &sessionv1.ToolCallDecision{
-			CallId: u.CallId, Decision: decision(k.Decision.Decision), Rule: k.Decision.Rule,
-		}}}
-	case *toolsv1.CallToolResponse_Progress:
-		e = &sessionv1.Event{Body: &sessionv1.Event_ToolCallProgress{ToolCallProgress: &sessionv1.ToolCallProgress{CallId: u.CallId, Message: k.Progress.Message}}}
-	case *toolsv1.CallToolResponse_Output:
-		e = &sessionv1.Event{Body: &sessionv1.Event_ToolCallOutputDelta{ToolCallOutputDelta: &sessionv1.ToolCallOutputDelta{
-			CallId: u.CallId, Stream: k.Output.Stream, Data: k.Output.Data,
-		}}}
-	}
-	if e == nil || !fresh {
-		return nil
-	}
+// append appends an event of a call that runs.
+func (c *caller) append(ctx context.Context, e *sessionv1.Event) error {
 	return c.w.log.Append(ctx, store.Write{Events: []*sessionv1.Event{c.w.event(c.w.stepNumber(), e)}})
+}
+
+func decided(call string, d *toolsv1.CallDecision) *sessionv1.Event {
+	return &sessionv1.Event{Body: &sessionv1.Event_ToolCallDecision{ToolCallDecision: &sessionv1.ToolCallDecision{
+		CallId: call, Decision: decision(d.Decision), Rule: d.Rule,
+	}}}
 }
 
 // ask records that a person must allow the call.

@@ -42,7 +42,9 @@ type CallServiceClient interface {
 	// ALREADY_EXISTS with reason CALL_ID_REUSED; a cancelled one is
 	// FAILED_PRECONDITION with reason CALL_CANCELLED. The stream ends after
 	// `result`, `ask` or `delegated`. A tool that fails is a result, not an
-	// error. Dropping the stream does not stop the call: CancelCall does.
+	// error. Dropping the stream does not stop the call: CancelCall does. Whoever
+	// attaches is told everything from the first piece on but the decision: each
+	// output stream from its first byte.
 	CallTool(ctx context.Context, in *CallToolRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CallToolResponse], error)
 	// ReportResult brings the result of a call that was answered `delegated`.
 	ReportResult(ctx context.Context, in *ReportResultRequest, opts ...grpc.CallOption) (*ReportResultResponse, error)
@@ -142,7 +144,9 @@ type CallServiceServer interface {
 	// ALREADY_EXISTS with reason CALL_ID_REUSED; a cancelled one is
 	// FAILED_PRECONDITION with reason CALL_CANCELLED. The stream ends after
 	// `result`, `ask` or `delegated`. A tool that fails is a result, not an
-	// error. Dropping the stream does not stop the call: CancelCall does.
+	// error. Dropping the stream does not stop the call: CancelCall does. Whoever
+	// attaches is told everything from the first piece on but the decision: each
+	// output stream from its first byte.
 	CallTool(*CallToolRequest, grpc.ServerStreamingServer[CallToolResponse]) error
 	// ReportResult brings the result of a call that was answered `delegated`.
 	ReportResult(context.Context, *ReportResultRequest) (*ReportResultResponse, error)

@@ -710,7 +710,9 @@ export const CallService: GenService<{
    * ALREADY_EXISTS with reason CALL_ID_REUSED; a cancelled one is
    * FAILED_PRECONDITION with reason CALL_CANCELLED. The stream ends after
    * `result`, `ask` or `delegated`. A tool that fails is a result, not an
-   * error. Dropping the stream does not stop the call: CancelCall does.
+   * error. Dropping the stream does not stop the call: CancelCall does. Whoever
+   * attaches is told everything from the first piece on but the decision: each
+   * output stream from its first byte.
    *
    * @generated from rpc fairlead.tools.v1.CallService.CallTool
    */

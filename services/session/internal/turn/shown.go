@@ -1,0 +1,109 @@
+package turn
+
+import (
+	"context"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+)
+
+// shown is how much the log has of what a running call told: bytes by stream, and how many
+// words on its progress. Tools tells all of it again, from the first on, to whoever
+// attaches to a call.
+type shown struct {
+	bytes    map[string]int64
+	progress int
+}
+
+func newShown() *shown { return &shown{bytes: map[string]int64{}} }
+
+// add notes an event of the log.
+func (s *shown) add(e *sessionv1.Event, call string) {
+	switch b := e.Body.(type) {
+	case *sessionv1.Event_ToolCallOutputDelta:
+		if d := b.ToolCallOutputDelta; d.CallId == call {
+			s.bytes[d.Stream] += int64(len(d.Data))
+		}
+	case *sessionv1.Event_ToolCallProgress:
+		if b.ToolCallProgress.CallId == call {
+			s.progress++
+		}
+	}
+}
+
+// replay leaves out of what a call tells what the log has. It serves one stream of CallTool.
+type replay struct {
+	log *shown // what the log has; grows. Nil: nobody knows
+	at  *shown // what the stream has brought
+}
+
+// news is what the log has not of a piece; nil for nothing.
+func (r *replay) news(call string, piece *toolsv1.CallToolResponse) *sessionv1.Event {
+	if r.log == nil {
+		return nil
+	}
+	var e *sessionv1.Event
+	switch k := piece.Kind.(type) {
+	case *toolsv1.CallToolResponse_Progress:
+		if r.at.progress++; r.at.progress <= r.log.progress {
+			return nil
+		}
+		e = &sessionv1.Event{Body: &sessionv1.Event_ToolCallProgress{ToolCallProgress: &sessionv1.ToolCallProgress{CallId: call, Message: k.Progress.Message}}}
+	case *toolsv1.CallToolResponse_Output:
+		stream, data := k.Output.Stream, k.Output.Data
+		known := r.log.bytes[stream] - r.at.bytes[stream]
+		r.at.bytes[stream] += int64(len(data))
+		if known >= int64(len(data)) {
+			return nil
+		}
+		e = &sessionv1.Event{Body: &sessionv1.Event_ToolCallOutputDelta{ToolCallOutputDelta: &sessionv1.ToolCallOutputDelta{
+			CallId: call, Stream: stream, Data: data[max(known, 0):],
+		}}}
+	default:
+		return nil
+	}
+	r.log.add(e, call)
+	return e
+}
+
+// begin notes a call of which the log has nothing yet.
+func (c *caller) begin(call string) { c.shown.LoadOrStore(call, newShown()) }
+
+// replay begins with a stream of a call that this caller began, or an earlier one.
+func (c *caller) replay(ctx context.Context, call string) *replay {
+	if known, ok := c.shown.Load(call); ok {
+		return &replay{log: known.(*shown), at: newShown()}
+	}
+	known := c.readShown(ctx, call)
+	if known != nil {
+		c.shown.Store(call, known)
+	}
+	return &replay{log: known, at: newShown()}
+}
+
+// pageBytes is about how much of the log is read at a time.
+const pageBytes = 1 << 20
+
+// readShown reads from the log what it has of a call of the step under way; nil if it
+// cannot be read.
+func (c *caller) readShown(ctx context.Context, call string) *shown {
+	s := newShown()
+	run := c.w.active.run
+	after, last := max(run.Began, run.StartSeq, 1)-1, c.w.log.Seq()
+	for after < last {
+		page, err := c.w.deps.Store.ListEvents(ctx, c.w.lease.Key, after, 0, pageBytes)
+		if err != nil {
+			// Nothing more is shown of a call rather than something twice: its result says it all.
+			c.w.deps.Log.WarnContext(ctx, "cannot tell what is shown of a call; no more of its output is", "session", c.w.lease.Session, "call", call, "error", err)
+			return nil
+		}
+		if len(page) == 0 {
+			break // what is on its way is of other calls
+		}
+		for _, e := range page {
+			s.add(e, call)
+		}
+		after = page[len(page)-1].Seq
+	}
+	return s
+}
