@@ -123,7 +123,7 @@ func TestADeletedWorkspaceIsNotExportedAnyMore(t *testing.T) {
 	case err := <-deleted:
 		t.Errorf("the deletion did not wait for the export: %v", err)
 		close(s.goOn)
-		<-exported
+		_ = <-exported //nolint:staticcheck // only the end matters
 	}
 	if left, err := s.List(t.Context(), "default/"); err != nil || len(left) > 0 {
 		t.Errorf("the object store has %v, %v", left, err)

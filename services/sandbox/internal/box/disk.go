@@ -86,18 +86,20 @@ func (n *Node) survey() error {
 // surveySession removes a workspace whose making, or import, was interrupted: without
 // its meta file there is none, and nobody may ever ask for it here again.
 func (n *Node) surveySession(tenant, session string) error {
+	k := Key{Tenant: tenantOf(tenant), Session: session}
+	if ours := k.check() == nil && k.folder() == tenant; !ours {
+		return nil
+	}
 	dir := filepath.Join(n.o.Dir, tenant, session)
 	var m meta
-	switch err := read(filepath.Join(dir, metaFile), &m); {
-	case errors.Is(err, os.ErrNotExist):
-		if k := (Key{Tenant: tenantOf(tenant), Session: session}); k.check() != nil || k.folder() != tenant {
-			return nil // not ours
-		}
+	err := read(filepath.Join(dir, metaFile), &m)
+	if errors.Is(err, os.ErrNotExist) {
 		if err := n.discard(dir); err != nil {
 			return fmt.Errorf("remove what an interrupted start left: %w", err)
 		}
 		return nil
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	return n.slots.claim(m.Slot)

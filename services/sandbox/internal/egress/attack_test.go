@@ -251,8 +251,12 @@ func TestHeadersThatOverrideMethodsAndPathsDoNotLeave(t *testing.T) {
 		ceiling []Rule
 		leaves  bool
 	}{
-		{"with a rule for methods", func(a, b int) []Rule { return []Rule{{Host: "api.example.com", Ports: []int{a}, Methods: []string{"POST"}}, opened(a)} }, nil, false},
-		{"with a rule for paths", func(a, b int) []Rule { return []Rule{{Host: "api.example.com", Ports: []int{a}, Paths: []string{"/x"}}, opened(a)} }, nil, false},
+		{"with a rule for methods", func(a, b int) []Rule {
+			return []Rule{{Host: "api.example.com", Ports: []int{a}, Methods: []string{"POST"}}, opened(a)}
+		}, nil, false},
+		{"with a rule for paths", func(a, b int) []Rule {
+			return []Rule{{Host: "api.example.com", Ports: []int{a}, Paths: []string{"/x"}}, opened(a)}
+		}, nil, false},
 		{"with an operator's rule for methods", func(a, b int) []Rule { return named("api.example.com", a, b) }, []Rule{{Host: "api.example.com", Methods: []string{"POST"}}}, false},
 		{"with rules that do not look", func(a, b int) []Rule { return named("api.example.com", a, b) }, nil, true},
 	} {
