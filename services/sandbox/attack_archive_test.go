@@ -4,13 +4,13 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
-	"compress/gzip"
 	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/sandbox/internal/bomb"
 )
 
 // packed is an archive of some headers, each regular file with so many bytes as it
@@ -116,17 +116,11 @@ var archiveAttacks = []attack{
 	{name: "a zip with a link to a file of the host, which leads nowhere", run: zipped("a", 0o777|fs.ModeSymlink, []byte("{secret}")), want: "imported a 777; workflows 755; 0"},
 	{name: "a zip with a device", run: zipped("a", 0o666|fs.ModeDevice, nil), want: "BAD_ARCHIVE"},
 	{name: "a zip with the rights of its owner", run: zipped("a", 0o755|fs.ModeSetuid, []byte("x")), want: "imported a 755; workflows 755; 0"},
-	{name: "a zip that is a bomb", run: zipped("a", 0o644, make([]byte, 64<<20)), want: "BAD_ARCHIVE|WORKSPACE_FULL"},
+	{name: "a zip that is a bomb", run: func(t *testing.T, s *scene) string {
+		return s.unpackAs(t, sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_ZIP, bomb.Zip(t, 64))
+	}, want: "BAD_ARCHIVE|WORKSPACE_FULL"},
 	{name: "a compressed tar that is a bomb", run: func(t *testing.T, s *scene) string {
-		var b bytes.Buffer
-		w := gzip.NewWriter(&b)
-		if _, err := w.Write(packed(t, tar.Header{Name: "a", Typeflag: tar.TypeReg, Size: 64 << 20})); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return s.unpackAs(t, sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_TAR_GZIP, b.Bytes())
+		return s.unpackAs(t, sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_TAR_GZIP, bomb.TarGzip(t, 64))
 	}, want: "BAD_ARCHIVE|WORKSPACE_FULL"},
 	{name: "a compressed archive, which would be a bomb", run: func(t *testing.T, s *scene) string {
 		return s.unpack(t, append([]byte{0x1f, 0x8b, 8, 0}, make([]byte, 2048)...))

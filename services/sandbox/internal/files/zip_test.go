@@ -10,26 +10,28 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/bomb"
 )
 
-// bomb is a small archive of zeros.
-func bomb(t testing.TB, format Format, bytes int) []byte {
-	t.Helper()
-	return archiveAs(t, format, []entry{file("zeros", strings.Repeat("\x00", bytes))})
-}
+// bombs are small archives of so many MiB of zeros.
+var bombs = map[Format]func(testing.TB, int) []byte{TarGzip: bomb.TarGzip, Zip: bomb.Zip}
 
 func TestABombIsRefusedBeforeItTakesTheDisk(t *testing.T) {
 	for _, format := range []Format{TarGzip, Zip} {
 		t.Run(formatNames[format], func(t *testing.T) {
-			tree, _ := emptyTree(t)
-			if err := unpackAs(t.Context(), tree, format, bomb(t, format, 80<<20), upTo(1<<40)); !errors.Is(err, ErrArchive) || !strings.Contains(err.Error(), "200 times") {
+			tree, dir := emptyTree(t)
+			if err := unpackAs(t.Context(), tree, format, bombs[format](t, 80), upTo(1<<40)); !errors.Is(err, ErrArchive) || !strings.Contains(err.Error(), "200 times") {
 				t.Errorf("out of proportion: %v", err)
 			}
-			if err := unpackAs(t.Context(), tree, format, bomb(t, format, 2<<20), upTo(1<<20)); err == nil || errors.Is(err, ErrArchive) {
+			if err := unpackAs(t.Context(), tree, format, bombs[format](t, 2), upTo(1<<20)); err == nil || errors.Is(err, ErrArchive) {
 				t.Errorf("too large: %v", err)
 			}
-			if err := unpackAs(t.Context(), tree, format, bomb(t, format, 2<<20), upTo(1<<30)); err != nil {
+			if err := unpackAs(t.Context(), tree, format, bombs[format](t, 2), upTo(1<<30)); err != nil {
 				t.Errorf("small enough: %v", err)
+			}
+			if info, err := os.Stat(filepath.Join(dir, bomb.Name)); err != nil || info.Size() != 2<<20 {
+				t.Errorf("small enough: %v, %v", info, err)
 			}
 		})
 	}

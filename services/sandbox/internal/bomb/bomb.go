@@ -1,0 +1,78 @@
+// Package bomb makes archives for tests: small ones that unpack to a lot.
+package bomb
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"testing"
+)
+
+// Name is that of the file that an archive holds.
+const Name = "zeros"
+
+// Zip is a zip whose one entry unpacks to so many MiB of zeros.
+func Zip(t testing.TB, megabytes int) []byte {
+	t.Helper()
+	body, sum := zeros(t, megabytes)
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	h := &zip.FileHeader{Name: Name, Method: zip.Deflate, CRC32: sum, CompressedSize64: uint64(len(body)), UncompressedSize64: uint64(megabytes) << 20}
+	h.SetMode(0o644)
+	f, err := w.CreateRaw(h)
+	if err == nil {
+		_, err = f.Write(body)
+	}
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TarGzip is a compressed tar whose one file unpacks to so many MiB of zeros: a
+// member of gzip for its header, and one for its content.
+func TarGzip(t testing.TB, megabytes int) []byte {
+	t.Helper()
+	var header, b bytes.Buffer
+	err := tar.NewWriter(&header).WriteHeader(&tar.Header{Name: Name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(megabytes) << 20})
+	w := gzip.NewWriter(&b)
+	if err == nil {
+		_, err = w.Write(header.Bytes())
+	}
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	body, sum := zeros(t, megabytes)
+	b.Write([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff})
+	b.Write(body)
+	b.Write(binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, sum), uint32(megabytes)<<20))
+	return b.Bytes()
+}
+
+// zeros are so many MiB of zeros, deflated, and their checksum. One of them is
+// deflated and repeated: all of them would take longer than every other attack.
+func zeros(t testing.TB, megabytes int) (deflated []byte, sum uint32) {
+	t.Helper()
+	one := make([]byte, 1<<20)
+	var b bytes.Buffer
+	w, err := flate.NewWriter(&b, flate.DefaultCompression)
+	if err == nil {
+		_, err = w.Write(one)
+	}
+	if err == nil {
+		err = w.Flush() // which ends at a byte
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range megabytes {
+		sum = crc32.Update(sum, crc32.IEEETable, one)
+	}
+	last := []byte{1, 0, 0, 0xff, 0xff} // a block of nothing
+	return append(bytes.Repeat(b.Bytes(), megabytes), last...), sum
+}
