@@ -94,8 +94,9 @@ need-postgres:
 # One set of flags for all tests: each further set is a second full compile.
 # Tests wait more than they compute (for disks, leases, processes), so two packages more than there are processors run,
 # and those that take longest begin first.
+# Vet is left to `make lint`, which runs all of it.
 # The race detector leaves out SQLite, which is C by origin and would take most of the time of the tests that use it.
-TESTFLAGS ?= -p $$(($$(nproc) + 2)) -race -gcflags=modernc.org/...=-race=false -timeout 20m
+TESTFLAGS ?= -p $$(($$(nproc) + 2)) -vet=off -race -gcflags=modernc.org/...=-race=false -timeout 20m
 LONGEST := ./services/sandbox ./services/session ./services/allinone/e2e ./services/session/internal/store/sqlite
 WITH_POSTGRES = go run $(PREFIX)/services/internal/kit/cmd/withpostgres
 
@@ -106,7 +107,7 @@ test: $(INIT) need-bubblewrap need-postgres ## Run every test, with a throw-away
 
 .PHONY: prove
 prove: $(INIT) need-postgres ## Kill a replica at every point between two writes; a thousand turns against one budget
-	$(WITH_POSTGRES) go test -count=1 -timeout 20m -run 'TestATurnEndsOnceWhereverItsReplicaDies|TestManyTurns|TestWhatArrivesTakesEffectOnce' ./services/session/
+	$(WITH_POSTGRES) go test -count=1 -vet=off -timeout 20m -run 'TestATurnEndsOnceWhereverItsReplicaDies|TestManyTurns|TestWhatArrivesTakesEffectOnce' ./services/session/
 
 .PHONY: e2e
 e2e: $(INIT) need-bubblewrap need-postgres ## Run the end-to-end tests alone
@@ -155,8 +156,11 @@ bench: build need-bubblewrap need-postgres ## Measure speed, each figure beside 
 bin/golangci-lint: deploy/tools/lint/go.mod deploy/tools/lint/go.sum
 	GOWORK=off go -C deploy/tools/lint build -o $(ROOT)/bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint && touch $@
 
+# Two at a time, for most of them wait for one processor. First those that read proto/ and write gen/, which the others read.
 .PHONY: check
-check: check-format lint lint-proto breaking check-generate check-modules check-docs ## Run every check that CI runs besides the tests
+check: ## Run every check that CI runs besides the tests
+	$(MAKE) --no-print-directory --output-sync=target -j2 check-format check-generate lint-proto breaking
+	$(MAKE) --no-print-directory --output-sync=target -j2 lint check-modules check-docs
 
 .PHONY: check-format
 check-format:

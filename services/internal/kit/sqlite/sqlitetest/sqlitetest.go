@@ -55,5 +55,5 @@ func migrated(migrations fs.FS) (_ []byte, err error) {
 	if err := errors.Join(sqlite.Migrate(ctx, db, migrations), db.Close()); err != nil {
 		return nil, err
 	}
-	return os.ReadFile(path) //nolint:gosec // made above
+	return os.ReadFile(path)
 }
