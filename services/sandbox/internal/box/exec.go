@@ -250,7 +250,10 @@ func (e *Exec) keepRecord(write func(path string, value any) error) error {
 		r.Cancelled = e.rec.Cancelled
 	}
 	e.mu.Unlock()
-	if err := e.makeFolder(); err != nil {
+	switch err := e.makeFolder(); {
+	case errors.Is(err, os.ErrNotExist):
+		return nil // the workspace has just been moved away to be deleted, and this with it
+	case err != nil:
 		return err
 	}
 	if err := write(filepath.Join(e.dir, recordFile), r); err != nil {

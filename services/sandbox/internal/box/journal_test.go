@@ -160,7 +160,9 @@ func TestAFullJournalHasRunningCommandsRecorded(t *testing.T) {
 	ensure(t, n, Key{"t", "s"})
 	e := newExec(n, filepath.Join(o.Dir, "t", "s", "execs", "runs"), record{CallID: "runs", Digest: []byte("x"), Started: time.Now()})
 	gone := newExec(n, filepath.Join(o.Dir, "t", "s", "execs", "gone"), record{CallID: "gone", Digest: []byte("x"), Started: time.Now()})
-	for _, x := range []*Exec{e, gone} {
+	// Its workspace is being deleted, and nobody has said so to its commands yet.
+	deleted := newExec(n, filepath.Join(o.Dir, "t", "deleted", "execs", "deleted"), record{CallID: "deleted", Digest: []byte("x"), Started: time.Now()})
+	for _, x := range []*Exec{e, gone, deleted} {
 		if err := n.journal.add(startEntry{CallID: x.rec.CallID}, x); err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +171,10 @@ func TestAFullJournalHasRunningCommandsRecorded(t *testing.T) {
 	n.journal.mu.Lock()
 	err := n.journal.turn()
 	n.journal.mu.Unlock()
-	n.journal.spare <- errors.Join(err, <-n.journal.spare) // it has ended
+	if err = errors.Join(err, <-n.journal.spare); err != nil {
+		t.Errorf("the journal cannot be turned over: %v", err)
+	}
+	n.journal.spare <- nil // it has ended
 	var r record
 	if err := read(filepath.Join(e.dir, recordFile), &r); err != nil || r.CallID != "runs" || r.Outcome != nil {
 		t.Errorf("%+v, %v", r, err)
