@@ -86,7 +86,8 @@ func eachLevel(t *testing.T, test func(t *testing.T, level string)) {
 func configuration(t *testing.T, level string) sandbox.Config {
 	c := sandbox.Defaults()
 	c.Level, c.Data, c.Node = level, filepath.Join(t.TempDir(), "data"), "here"
-	c.CgroupParent, c.UIDBase, c.UIDCount = "fairlead-test", 300_000, 100
+	// Users of this test's own: the kernel counts processes by user, also those of another run.
+	c.CgroupParent, c.UIDBase, c.UIDCount = "fairlead-test", 300_000+os.Getpid()%900*100, 100
 	c.Limits.Tmp, c.Limits.Shm = 1<<20, 1<<20
 	c.Limits.Timeout = 30 * time.Second
 	return c
