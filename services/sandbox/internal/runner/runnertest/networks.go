@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
@@ -148,13 +149,11 @@ func testManyConnections(t *testing.T, s Subject) {
 }
 
 func testRefusedConnection(t *testing.T, s Subject) {
-	refuse := true
+	var refused atomic.Bool
 	r, c := networked(t, s, func(c net.Conn) {
-		if refuse {
-			refuse = false // connections come one after the other
-			return
+		if refused.Swap(true) { // only the first one is
+			echo(c)
 		}
-		echo(c)
 	})
 	run(t, r, client(c,
 		`x = way()`,
