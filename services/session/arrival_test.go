@@ -345,10 +345,12 @@ func TestARollbackSaysWhatBecameOfTheFiles(t *testing.T) {
 		snapshots    int
 	}{
 		{"a sandbox that is away for a moment", "FILES_RESTORED", func(p *peers) { p.broken["CreateSnapshot"], p.broken["RestoreSnapshot"] = 1, 1 }, 1},
+		{"a sandbox that is away for so long that the log tells of it", "FILES_RESTORED", func(p *peers) { p.broken["RestoreSnapshot"] = 6 }, 1},
 		{"no room for another snapshot", "FILES_RESTORED", func(p *peers) { p.full = true; p.states["left"], p.states["over"] = "", "" }, 2},
 		{"a snapshot that is lost", "FILES_KEPT", func(p *peers) { p.broken["lost snapshot"] = 1 }, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			f := start(t, arrivals)
 			ctx := t.Context()
 			s := f.session(ctx, t)
@@ -357,6 +359,11 @@ func TestARollbackSaysWhatBecameOfTheFiles(t *testing.T) {
 			<-f.peers.blocked
 			events := f.runTurn(ctx, t, &sessionv1.RunTurnRequest{Parent: s, Text: "why?", OnActive: sessionv1.OnActive_ON_ACTIVE_ROLLBACK}, nil)
 			wantWarning(t, events, tc.reason)
+			for _, e := range f.log(ctx, t, s) {
+				if r := e.GetSessionRewound(); r != nil && r.VoidLastSeq != e.FirstSeq-1 {
+					t.Errorf("session.rewound at %d says that up to %d is void", e.FirstSeq, r.VoidLastSeq)
+				}
+			}
 			if len(f.peers.snapshots) != tc.snapshots {
 				t.Errorf("snapshots: %v", f.peers.snapshots)
 			}

@@ -19,6 +19,7 @@ import (
 // one that waits behind it.
 func (w *Worker) finish(ctx context.Context, write store.Write, state sessionv1.TurnState, why *sessionv1.TurnError) error {
 	t := w.active
+	restored := t.undo && w.restoreFiles(ctx, t) // it may have to say something, and numbers of events are known from here on
 	if t.undo {
 		state, why = sessionv1.TurnState_TURN_STATE_INTERRUPTED, rolledBack()
 	}
@@ -39,10 +40,8 @@ func (w *Worker) finish(ctx context.Context, write store.Write, state sessionv1.
 		return err
 	}
 	var undone []*sessionv1.Message
-	restored := false
 	if t.undo {
 		undone = w.rewind(&write, t)
-		restored = w.restoreFiles(ctx, t)
 		if err := w.loadCheckpoints(ctx); err != nil {
 			return err
 		}
