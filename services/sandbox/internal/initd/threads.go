@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,6 +24,9 @@ const threadAttempts = 20
 // the processes that the sandbox is allowed. Threads are not given back. It makes one
 // where all that it has wait in the kernel and a goroutine wants to go on.
 func makeThreads(n int) error {
+	// With a processor for each, none has to wait for the runtime's monitor, which may be late,
+	// to take one from another.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(n + 1))
 	for range threadAttempts {
 		if err := waitInKernel(n - 1); err != nil {
 			return err
