@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 	"github.com/fairlead/fairlead/services/sandbox/internal/seccomp"
 )
 
@@ -62,7 +64,12 @@ func (b *bench) commands(ctx context.Context) (err error) {
 	limited := kind{"… with limits of its own", func() error { return finish(r.Start(ctx, truth(warm, lower))) }}
 	beside := kind{"… beside another command", func() error { return finish(r.Start(ctx, truth(busy, busy.Limits))) }}
 	far := kind{"… through gRPC Exec", func() error { return remote.truth(ctx) }}
-	alone := kind{"one hardened bwrap per command", func() error { return cold(ctx, warm) }}
+	root, err := rootfs.Find(nil, nil)
+	if err != nil {
+		return err
+	}
+	alone := kind{"one hardened bwrap per command", func() error { return cold(ctx, warm, root, false) }}
+	bare := kind{"… that hides nothing in /proc", func() error { return cold(ctx, warm, root, true) }}
 
 	took, err := b.compare(plain, inside, far)
 	if err != nil {
@@ -70,7 +77,7 @@ func (b *bench) commands(ctx context.Context) (err error) {
 	}
 	goal(took[1] <= 1.4, "warm: %.2f times plain; goal: 1.4", took[1])
 	goal(took[2] <= 2, "through gRPC: %.2f times plain; goal: 2", took[2])
-	if took, err = b.compare(inside, alone); err != nil {
+	if took, err = b.compare(inside, alone, bare); err != nil {
 		return err
 	}
 	goal(took[1] >= 5, "a bwrap per command takes %.1f times as long as a warm sandbox; goal: 5", took[1])
@@ -151,9 +158,10 @@ func finish(p box.Process, err error) error {
 	return nil
 }
 
-// cold runs /bin/true in a bubblewrap of its own, as hardened as a warm sandbox but
-// for control groups.
-func cold(ctx context.Context, s box.Sandbox) error {
+// cold runs /bin/true in a bubblewrap of its own, which shows and hides what a warm sandbox's
+// does but for the files below /etc, and has no control groups. With plain, it hides
+// nothing in /proc.
+func cold(ctx context.Context, s box.Sandbox, l *rootfs.Layout, plain bool) error {
 	filter, in, err := os.Pipe()
 	if err != nil {
 		return err
@@ -163,12 +171,29 @@ func cold(ctx context.Context, s box.Sandbox) error {
 	if err := errors.Join(err, in.Close()); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "bwrap", "--unshare-all", "--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000", //nolint:gosec // ours
-		"--cap-drop", "ALL", "--die-with-parent", "--new-session", "--clearenv",
-		"--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
-		"--proc", "/proc", "--dev", "/dev", "--size", "536870912", "--tmpfs", "/tmp", "--size", "67108864", "--tmpfs", "/dev/shm",
+	args := []string{"--unshare-all", "--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000",
+		"--cap-drop", "ALL", "--die-with-parent", "--new-session", "--clearenv"}
+	for _, b := range l.Binds {
+		if !strings.HasPrefix(b.Path, "/etc/") {
+			args = append(args, "--ro-bind", b.Source, b.Path)
+		}
+	}
+	for _, x := range l.Links {
+		args = append(args, "--symlink", x.Target, x.Path)
+	}
+	args = append(args, "--proc", "/proc", "--dev", "/dev")
+	if !plain {
+		for _, f := range l.MaskedFiles {
+			args = append(args, "--ro-bind", os.DevNull, f)
+		}
+		for _, f := range l.MaskedFolders {
+			args = append(args, "--size", "4096", "--tmpfs", f, "--remount-ro", f)
+		}
+	}
+	args = append(args, "--size", "536870912", "--tmpfs", "/tmp", "--size", "67108864", "--tmpfs", "/dev/shm",
 		"--bind", s.Workspace, "/workspace", "--bind", s.Home, "/home/agent", "--remount-ro", "/dev", "--remount-ro", "/",
 		"--seccomp", "3", "--chdir", "/workspace", "--", "/bin/true")
+	cmd := exec.CommandContext(ctx, "bwrap", args...)
 	cmd.ExtraFiles = []*os.File{filter}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(s.Owner.UID), Gid: uint32(s.Owner.GID)}}
 	if out, err := cmd.CombinedOutput(); err != nil {
