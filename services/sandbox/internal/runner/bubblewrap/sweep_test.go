@@ -7,15 +7,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// called is a process that goes by a name.
+// called is a process that goes by a name, as can be seen: it is not enough that it was
+// started.
 func called(t *testing.T, name string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "sleep", "600")
+	cmd := exec.CommandContext(t.Context(), "cat")
 	cmd.Args[0] = name
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	if _, err := in.Write([]byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
 	return cmd
 }
 
