@@ -21,16 +21,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // fake is a Runner whose commands end at once, with the status that their argument
 // says, or fail to start with err.
 type fake struct {
-	err    error
-	starts int
+	err       error
+	unstarted string
+	starts    int
 }
 
 func (f *fake) Start(_ context.Context, c Command) (Process, error) {
 	f.starts++
-	if err := cmp.Or(f.err, c.Await()); err != nil {
+	if err := cmp.Or(f.err, c.Begin()()); err != nil {
 		return nil, err
 	}
-	return &ended{out: io.NopCloser(strings.NewReader("out")), err: io.NopCloser(strings.NewReader("err"))}, nil
+	return &ended{unstarted: f.unstarted, out: io.NopCloser(strings.NewReader("out")), err: io.NopCloser(strings.NewReader("err"))}, nil
 }
 
 func (f *fake) Warm(context.Context, Sandbox) error { return nil }
@@ -40,7 +41,10 @@ func (f *fake) Freeze(context.Context, string) (bool, func(), error) {
 	return false, func() {}, nil
 }
 
-type ended struct{ out, err io.ReadCloser }
+type ended struct {
+	unstarted string
+	out, err  io.ReadCloser
+}
 
 func (p *ended) Stdin() io.WriteCloser     { return nil }
 func (p *ended) Stdout() io.ReadCloser     { return p.out }
@@ -49,7 +53,7 @@ func (p *ended) Signal(int) error          { return nil }
 func (p *ended) Resize(TerminalSize) error { return ErrNoTerminal }
 func (p *ended) Deleted() int64            { return 0 }
 func (p *ended) Kill()                     {}
-func (p *ended) Wait() Exit                { return Exit{Status: 5} }
+func (p *ended) Wait() Exit                { return Exit{Status: 5, NotStarted: p.unstarted} }
 func (p *ended) Ended() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
@@ -116,7 +120,7 @@ func TestAnIsolationThatFailsLeavesNoTrace(t *testing.T) {
 	if o := finish(t, n, "a"); o.Reason != Exited || o.ExitCode != 5 || f.starts != 2 {
 		t.Errorf("%+v after %d starts", o, f.starts)
 	}
-	f.err = &StartError{Message: "too long"}
+	f.unstarted = "too long"
 	if o := finish(t, n, "b"); o.Reason != NotStarted || o.Message != "too long" {
 		t.Errorf("%+v", o)
 	}

@@ -31,11 +31,6 @@ var (
 	ErrLimitUnavailable = errors.New("the limit is not to be had here")
 )
 
-// StartError says why a command could not be executed.
-type StartError struct{ Message string }
-
-func (e *StartError) Error() string { return e.Message }
-
 // CeilingError says that a workspace or a command asked for more than it may have.
 type CeilingError struct{ Field, Asked, Ceiling string }
 

@@ -149,17 +149,38 @@ func (e *Exec) wake() {
 
 // run follows a process to its end. It owns it.
 func (e *Exec) run(p Process, started time.Time, watch watch) {
-	copied := e.copyOutput(p, e.limits)
-	exit := e.attend(p, func() {
-		e.remember()
-		e.look(watch, p.Deleted())
-	})
-	e.awaitOutput(p, copied)
+	var exit Exit
+	if p.Stderr() != nil && endsSoon(p) { // and is no terminal, which keeps little
+		exit = p.Wait()
+		e.copyRest(p)
+	} else {
+		copied := e.copyOutput(p, e.limits)
+		exit = e.attend(p, func() {
+			e.remember()
+			e.look(watch, p.Deleted())
+		})
+		e.awaitOutput(p, copied)
+	}
 	if in := p.Stdin(); in != nil {
 		_ = in.Close()
 	}
 	e.look(watch, 0) // a last time: what was written since the one before counts, too
 	e.finish(exit, e.node.o.Now().Sub(started))
+}
+
+// soon is how long a command runs before anybody reads what it writes. Most have ended by
+// then, and need be looked at once.
+const soon = 2 * time.Millisecond
+
+func endsSoon(p Process) bool {
+	late := time.NewTimer(soon)
+	defer late.Stop()
+	select {
+	case <-p.Ended():
+		return true
+	case <-late.C:
+		return false
+	}
 }
 
 // watch counts a workspace and says which limit is exceeded, and how. deleted is
@@ -333,6 +354,8 @@ func (e *Exec) conclude(exit Exit, wall time.Duration, journal bool) (journaled 
 // judge tells from all that is known why a command ended. mu is held.
 func (e *Exec) judge(exit Exit) Outcome {
 	switch {
+	case exit.NotStarted != "":
+		return Outcome{Reason: NotStarted, Message: exit.NotStarted}
 	case e.stopped != nil:
 		return *e.stopped
 	case exit.OOMKilled && (exit.Status != 0 || exit.Signal != 0 || exit.Lost):

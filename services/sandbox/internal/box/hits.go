@@ -45,7 +45,7 @@ const (
 // last words are looked at when it failed. mu is held.
 func (e *Exec) met(exit Exit, o *Outcome, wall time.Duration) []Hit {
 	l := e.limits
-	if l.MemoryBytes == 0 || exit.Lost {
+	if l.MemoryBytes == 0 || exit.Lost || exit.NotStarted != "" {
 		return nil // nothing is known
 	}
 	var hits []Hit

@@ -120,12 +120,20 @@ func empty(f *os.File) error {
 	return errors.Join(err, f.Sync())
 }
 
-// add writes down the start of a command. It is on the disk when this returns.
-func (j *journal) add(e startEntry, of *Exec) error {
+// add writes down the start of a command. What it returns waits until it is on the disk,
+// to which it is on its way meanwhile.
+func (j *journal) add(e startEntry, of *Exec) (synced func() error) {
 	mine, f, err := j.write(e, of)
 	if err != nil {
-		return err
+		return func() error { return err }
 	}
+	// Only a beginning: the disk may not be asked for this, and nothing depends on it.
+	_ = unix.SyncFileRange(int(f.Fd()), 0, 0, unix.SYNC_FILE_RANGE_WRITE)
+	return func() error { return j.sync(mine, f) }
+}
+
+// sync has a start on the disk, and all before it.
+func (j *journal) sync(mine int64, f *os.File) error {
 	j.flush.Lock() // whoever waits here is mostly served by the one before
 	defer j.flush.Unlock()
 	if j.synced >= mine {

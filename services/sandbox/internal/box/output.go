@@ -146,24 +146,42 @@ func (e *Exec) write(i int, b []byte) (n int, err error) {
 	return s.file.WriteAt(b, s.size)
 }
 
-// awaitOutput waits until all output is kept. Nothing of the command runs any
-// more, so this is short; the limit is for a kernel that thinks otherwise.
+// outputTimeout bounds how long reading may take when nothing of a command runs any more,
+// so that there is nothing to wait for: it is for a kernel that thinks otherwise.
+const outputTimeout = 5 * time.Second
+
+// awaitOutput waits until all output of a command that has ended is kept.
 func (e *Exec) awaitOutput(p Process, copied <-chan struct{}) {
-	limit := time.NewTimer(5 * time.Second)
-	defer limit.Stop()
-	select {
-	case <-copied:
-	case <-limit.C:
-		e.node.o.Log.Error("the output of an ended command does not end", "call_id", e.rec.CallID)
-	}
-	_ = p.Stdout().Close()
-	if p.Stderr() != nil {
-		_ = p.Stderr().Close()
-	}
+	defer e.boundOutput(p)()
 	<-copied
-	e.mu.Lock()
-	e.closeOutput()
-	e.mu.Unlock()
+}
+
+// copyRest keeps all output of a command that has ended.
+func (e *Exec) copyRest(p Process) {
+	defer e.boundOutput(p)()
+	e.keep(Stdout, p.Stdout(), e.limits)
+	e.keep(Stderr, p.Stderr(), e.limits)
+}
+
+// boundOutput has reading end in time. What it returns is called when all is read.
+func (e *Exec) boundOutput(p Process) (read func()) {
+	closeAll := func() {
+		_ = p.Stdout().Close()
+		if p.Stderr() != nil {
+			_ = p.Stderr().Close()
+		}
+	}
+	late := time.AfterFunc(outputTimeout, func() {
+		e.node.o.Log.Error("the output of an ended command does not end", "call_id", e.rec.CallID)
+		closeAll()
+	})
+	return func() {
+		late.Stop()
+		closeAll()
+		e.mu.Lock()
+		e.closeOutput()
+		e.mu.Unlock()
+	}
 }
 
 // Follow sends the output from some offsets on, and returns how the command

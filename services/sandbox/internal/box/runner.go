@@ -20,10 +20,9 @@ type Runner interface {
 	// Start starts a command in its workspace's sandbox, which it makes when there
 	// is none. When it returns without an error, every part of the isolation and
 	// every limit is in place, and the caller owns the process. The context bounds
-	// only the start. An error means that nothing runs: a *StartError when the
-	// command could not be executed at all, ErrTooManySandboxes when there is no
-	// room for another sandbox, any other when a part of the isolation could not be
-	// applied.
+	// only the start. An error means that nothing runs: ErrTooManySandboxes when there
+	// is no room for another sandbox, any other when a part of the isolation could not
+	// be applied. That a command cannot be executed is its Exit.
 	Start(ctx context.Context, c Command) (Process, error)
 	// Warm makes a workspace's sandbox ahead of its first command.
 	Warm(ctx context.Context, s Sandbox) error
@@ -70,16 +69,16 @@ type Command struct {
 	Limits   Limits        // of the command, at most the sandbox's
 	Stdin    bool          // whether standard input will be written
 	Terminal *TerminalSize // nil for none
-	// Before is called when all is prepared, before the command's first instruction, and
-	// again when all is prepared anew. Its error is Start's, and nothing runs. Nil:
-	// nothing need be done.
-	Before func() error
+	// Before is called when the command's sandbox is there, and again when that is made
+	// anew. It begins what must be done before the command is executed, and returns what
+	// waits for it: an error of that is Start's, and nothing runs. Nil: nothing need be done.
+	Before func() (done func() error)
 }
 
-// Await calls Before.
-func (c *Command) Await() error {
+// Begin calls Before.
+func (c *Command) Begin() (done func() error) {
 	if c.Before == nil {
-		return nil
+		return func() error { return nil }
 	}
 	return c.Before()
 }
@@ -122,9 +121,11 @@ type Process interface {
 
 // Exit is how a process ended, as its runner saw it.
 type Exit struct {
-	Status    int  // the exit status, of one that exited
-	Signal    int  // the signal that ended it; zero when it exited
-	OOMKilled bool // whether the kernel killed one of its processes for memory
+	Status int // the exit status, of one that exited
+	Signal int // the signal that ended it; zero when it exited
+	// NotStarted is why the command could not be executed; empty: it was.
+	NotStarted string
+	OOMKilled  bool // whether the kernel killed one of its processes for memory
 	// Lost says that the sandbox broke down, so that nothing else is known of the
 	// end but that nothing of the command runs.
 	Lost      bool

@@ -77,20 +77,11 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 	ended := s.node.o.Observer.Started(ctx, c, spec.Argv)
 	command := s.command(c, spec, limits, shown, env)
 	var unrecorded error
-	command.Before = sync.OnceValue(func() error {
-		unrecorded = s.node.journal.add(e.start, e)
-		return unrecorded
+	command.Before = sync.OnceValue(func() func() error {
+		synced := s.node.journal.add(e.start, e)
+		return func() error { unrecorded = synced(); return unrecorded }
 	})
 	p, err := s.node.o.Runner.Start(ctx, command)
-	var cannot *StartError
-	if errors.As(err, &cannot) {
-		e.closeOutput()
-		e.stopped = &Outcome{Reason: NotStarted, Message: cannot.Message}
-		e.finish(Exit{}, 0)
-		ended(*e.Outcome())
-		s.node.unreserve()
-		return e, nil
-	}
 	if err != nil {
 		e.closeOutput()
 		e.active.Store(false)

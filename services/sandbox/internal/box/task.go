@@ -71,11 +71,7 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, count 
 	s.starts.RUnlock()
 	if err != nil {
 		ended(Outcome{Reason: NotStarted, Message: err.Error()})
-		var cannot *StartError
-		switch {
-		case errors.As(err, &cannot):
-			return Outcome{Reason: NotStarted, Message: cannot.Message}, nil
-		case errors.Is(err, ErrTooManySandboxes), ctx.Err() != nil:
+		if errors.Is(err, ErrTooManySandboxes) || ctx.Err() != nil {
 			return Outcome{}, err
 		}
 		return Outcome{}, fmt.Errorf("%w: %w", ErrIsolation, err)

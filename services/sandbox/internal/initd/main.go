@@ -10,9 +10,8 @@
 // output (`stream`, see relay), beside a first process that only keeps the sandbox
 // open (`pause`); its end is then told by whoever made the sandbox.
 //
-// One thread does everything: it starts all commands, holds those that wait before
-// their first instruction, which only the thread that started them may let go, and
-// reaps. It waits for the service and for processes at once.
+// One thread does everything: it starts all commands and reaps. It waits for the service
+// and for processes at once.
 package main
 
 import (

@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
-// reap waits for whoever has ended or stopped since it was last called.
+// reap waits for whoever has ended since it was last called.
 func (s *starter) reap() error {
 	var count [8]byte
 	_, _ = unix.Read(int(bell), count[:])
@@ -24,29 +24,11 @@ func (s *starter) reap() error {
 			return nil
 		case err != nil:
 			return err // nothing can be known any more
-		case status.Stopped():
-			err = s.stopped(pid, status.StopSignal())
-		default:
-			err = s.ended(pid, status, &usage)
 		}
-		if err != nil {
+		if err := s.ended(pid, status, &usage); err != nil {
 			return err
 		}
 	}
-}
-
-// stopped lets go who has stopped and is traced: a command that is not held, and whoever
-// had itself traced by init, for that is no way to stop.
-func (s *starter) stopped(pid int, signal unix.Signal) error {
-	if c := s.commands[pid]; c != nil && c.fresh {
-		c.fresh = false
-		if c.hold {
-			c.stopped = true
-			return nil
-		}
-		signal = 0 // its start stopped it, and nothing else
-	}
-	return detach(pid, signal)
 }
 
 // ended notes a process's end. With the last command everything else ends, too.
@@ -63,10 +45,14 @@ func (s *starter) ended(pid int, status unix.WaitStatus, usage *unix.Rusage) err
 	}
 	c.add(usage)
 	delete(s.commands, pid)
+	s.noteSaid(c)
 	swept := len(s.commands) == 0
 	if swept {
 		sweep(c)
 		removeShared()
+	}
+	if err, folder := c.child.fault(); err != nil {
+		return send(failed(c.id, err, folder))
 	}
 	return send(wire.Reply{
 		Kind: wire.Exited, ID: c.id, Status: uint32(status), CPU: time.Duration(c.cpu), MaxRSS: c.maxRSS, Swept: swept,
@@ -92,7 +78,7 @@ func sweep(c *command) {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
 			return // none is left
-		case pid > 0 && !status.Stopped():
+		case pid > 0:
 			c.add(&usage)
 		}
 	}

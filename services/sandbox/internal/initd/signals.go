@@ -53,6 +53,12 @@ func withstandSignals() error {
 	return nil
 }
 
+// isCaught says whether init does something about a signal, or Go does, so that a command
+// must not: one that is ignored is inherited.
+func isCaught(n unix.Signal) bool {
+	return n != unix.SIGKILL && n != unix.SIGSTOP && (n < 32 || n > 34)
+}
+
 // action is the kernel's description of what is done about a signal.
 type action struct {
 	handler  uintptr

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -14,36 +14,47 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/terminal"
 )
 
+// sayAfter is after what time init says that a command has started, unless it ends
+// before, or who asked for it waits for the word: of most nobody need be told twice.
+const sayAfter = 2 * time.Millisecond
+
 // command is a command that runs.
 type command struct {
-	id      uint64
-	fresh   bool // traced, and not seen yet before its first instruction
-	hold    bool // held for the service to let it go
-	stopped bool // it stands before its first instruction, held
-	cpu     int64
-	maxRSS  int64
+	id     uint64
+	child  *child
+	said   bool // that it was started
+	cpu    int64
+	maxRSS int64
 }
 
 // starter starts commands and knows those that run.
 type starter struct {
 	long     func(packet []byte) ([]byte, error) // what a Long is about that has no file; nil where all have
 	commands map[int]*command
+	unsaid   int       // commands of which it has not been said that they were started
+	sayAt    time.Time // when that is to be said
 }
 
 // serve does what the service asks for, until it is gone.
 func (s *starter) serve() error {
-	packet, rights := make([]byte, wire.MaxPacket), make([]byte, unix.CmsgSpace(4*4))
+	packet, rights := make([]byte, wire.MaxPacket), make([]byte, unix.CmsgSpace(5*4))
 	poll := []unix.PollFd{{Fd: int32(link), Events: unix.POLLIN}, {Fd: bell, Events: unix.POLLIN}}
 	for {
-		if _, err := unix.Poll(poll, -1); err != nil && !errors.Is(err, unix.EINTR) {
+		_, err := unix.Poll(poll, s.patience())
+		if err != nil && !errors.Is(err, unix.EINTR) {
 			return err
 		}
-		if poll[1].Revents != 0 {
+		if err != nil || poll[1].Revents != 0 { // the bell interrupts, too
 			if err := s.reap(); err != nil {
 				return err
 			}
 		}
-		if poll[0].Revents == 0 {
+		if s.unsaid > 0 && !time.Now().Before(s.sayAt) {
+			if err := s.sayStarted(); err != nil {
+				return err
+			}
+		}
+		if err != nil || poll[0].Revents == 0 {
 			continue
 		}
 		n, nr, _, _, err := unix.Recvmsg(link, packet, rights, unix.MSG_CMSG_CLOEXEC)
@@ -59,6 +70,48 @@ func (s *starter) serve() error {
 	}
 }
 
+// patience is how long to wait at most, in milliseconds.
+func (s *starter) patience() int {
+	if s.unsaid == 0 {
+		return -1
+	}
+	return int(max(time.Until(s.sayAt)+time.Millisecond-1, 0) / time.Millisecond)
+}
+
+// sayStarted says what has been left unsaid.
+func (s *starter) sayStarted() error {
+	for pid, c := range s.commands {
+		if !c.said {
+			if err := s.say(pid, c, none); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// say says that a command was started, and hands over its process and its terminal.
+func (s *starter) say(pid int, c *command, terminal int) error {
+	pidfd, err := unix.PidfdOpen(pid, 0) // it was not waited for
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(pidfd) }()
+	s.noteSaid(c)
+	files := []int{pidfd}
+	if terminal != none {
+		files = append(files, terminal)
+	}
+	return send(wire.Reply{Kind: wire.Started, ID: c.id}, files...)
+}
+
+func (s *starter) noteSaid(c *command) {
+	if !c.said {
+		c.said = true
+		s.unsaid--
+	}
+}
+
 func (s *starter) handle(packet, rights []byte) error {
 	files, err := parseFiles(rights)
 	if err != nil {
@@ -71,12 +124,6 @@ func (s *starter) handle(packet, rights []byte) error {
 	}()
 	streams := files
 	switch wire.Kind(packet[0]) {
-	case wire.Go:
-		id, err := wire.DecodeID(packet)
-		if err != nil {
-			return err
-		}
-		return s.release(id)
 	case wire.Signal:
 		return s.signal(packet)
 	case wire.Listen:
@@ -100,10 +147,17 @@ func (s *starter) handle(packet, rights []byte) error {
 	if err != nil {
 		return err
 	}
-	if want := 3; !c.Terminal && len(streams) != want {
-		return fmt.Errorf("%d files beside a command, not %d", len(streams), want)
+	want, gate := 0, none
+	if !c.Terminal {
+		want = 3
 	}
-	return s.start(c, streams)
+	if c.Gate && len(streams) == want+1 {
+		streams, gate = streams[:want], streams[want]
+	}
+	if len(streams) != want || c.Gate && gate == none {
+		return fmt.Errorf("%d files beside a command, not %d", len(files), want)
+	}
+	return s.start(c, streams, gate)
 }
 
 // signal sends a signal to a command's process group. One that has ended takes no
@@ -151,145 +205,39 @@ func readAll(fd int) ([]byte, error) {
 	return b, nil
 }
 
-// start starts a command and says so. What stands in the way of one command is no
-// error. One that is held, or has limits of its own, is traced: the kernel stops it
-// before its first instruction, and whoever reaps hears of it.
-func (s *starter) start(c *wire.Command, streams []int) error {
-	attr := &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Sys: &syscall.SysProcAttr{Setsid: true}}
-	master := -1
+// start starts a command. What stands in the way of one command is no error.
+func (s *starter) start(c *wire.Command, streams []int, gate int) error {
+	master := none
 	if c.Terminal {
 		var slave int
 		var err error
 		if master, slave, err = terminal.Open(c.Rows, c.Columns); err != nil {
-			return send(failure(c.ID, err, false))
+			return send(failed(c.ID, err, false))
 		}
 		defer func() { _, _ = unix.Close(master), unix.Close(slave) }()
 		streams = []int{slave, slave, slave}
-		attr.Sys.Setctty = true // of its descriptor 0
 	}
-	for _, f := range streams {
-		attr.Files = append(attr.Files, uintptr(f))
-	}
-	if err := checkFolder(c.Dir); err != nil {
-		return send(failure(c.ID, err, true))
-	}
-	limited := c.AddressSpace > 0 || c.Processes > 0 || c.FileSize > 0 || c.OpenFiles > 0
-	pidfd := -1
-	attr.Sys.Ptrace, attr.Sys.PidFD = c.Hold || limited, &pidfd
-
-	pid, err := execute(c, attr)
+	child, err := newChild(c, streams, gate)
 	if err != nil {
-		return send(failure(c.ID, err, false))
+		return send(failed(c.ID, err, false))
 	}
-	defer func() { _ = unix.Close(pidfd) }()
-	s.commands[pid] = &command{id: c.ID, fresh: attr.Sys.Ptrace, hold: c.Hold}
-	if err := lowerLimits(pid, c); err != nil {
-		return err
+	pid, err := child.start()
+	if err != nil {
+		return send(failed(c.ID, err, false))
 	}
-	files := []int{pidfd}
-	if c.Terminal {
-		files = append(files, master)
+	started := &command{id: c.ID, child: child}
+	s.commands[pid] = started
+	if s.unsaid == 0 {
+		s.sayAt = time.Now().Add(sayAfter)
 	}
-	return send(wire.Reply{Kind: wire.Started, ID: c.ID}, files...)
-}
-
-// checkFolder tells a folder that cannot be entered from a program that cannot be
-// executed: starting does not.
-func checkFolder(dir string) error {
-	var st unix.Stat_t
-	if err := unix.Stat(dir, &st); err != nil {
-		return err
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		return unix.ENOTDIR
-	}
-	return unix.Access(dir, unix.X_OK)
-}
-
-// execute finds the program as a shell would, and starts it.
-func execute(c *wire.Command, attr *syscall.ProcAttr) (pid int, err error) {
-	name := c.Argv[0]
-	candidates := []string{name}
-	if !strings.Contains(name, "/") {
-		candidates = candidates[:0]
-		for _, dir := range strings.Split(lookup(c.Env, "PATH"), ":") {
-			if path := dir + "/" + name; unix.Access(path, unix.F_OK) == nil {
-				candidates = append(candidates, path)
-			}
-		}
-	}
-	err = unix.ENOENT
-	for _, path := range candidates {
-		pid, fault := syscall.ForkExec(path, c.Argv, attr) //nolint:gosec // what it is for
-		if errors.Is(fault, unix.ENOEXEC) {                // a script without a first line
-			pid, fault = syscall.ForkExec("/bin/sh", append([]string{"sh", path}, c.Argv[1:]...), attr) //nolint:gosec // as above
-		}
-		if fault == nil {
-			return pid, nil
-		}
-		if !errors.Is(fault, unix.ENOENT) && !errors.Is(fault, unix.ENOTDIR) {
-			err = fault
-		}
-		if !errors.Is(fault, unix.ENOENT) && !errors.Is(fault, unix.ENOTDIR) && !errors.Is(fault, unix.EACCES) {
-			break
-		}
-	}
-	return 0, err
-}
-
-func lookup(env []string, key string) string {
-	value := ""
-	for _, kv := range env {
-		if v, ok := strings.CutPrefix(kv, key+"="); ok {
-			value = v
-		}
-	}
-	return value
-}
-
-// lowerLimits lowers the limits of a command that has not run an instruction yet: it is
-// traced, so it stops before the first one. It need not live any more.
-func lowerLimits(pid int, c *wire.Command) error {
-	for _, l := range []struct {
-		id    int
-		value uint64
-	}{{unix.RLIMIT_AS, c.AddressSpace}, {unix.RLIMIT_NPROC, c.Processes}, {unix.RLIMIT_FSIZE, c.FileSize}, {unix.RLIMIT_NOFILE, c.OpenFiles}} {
-		if l.value == 0 {
-			continue
-		}
-		if err := unix.Prlimit(pid, l.id, &unix.Rlimit{Cur: l.value, Max: l.value}, nil); err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("lower a command's limits: %w", err)
-		}
+	s.unsaid++
+	if c.Tell {
+		return s.say(pid, started, master)
 	}
 	return nil
 }
 
-// release lets a held command go, at once or as soon as it stands before its first
-// instruction.
-func (s *starter) release(id uint64) error {
-	for pid, c := range s.commands {
-		if c.id == id && c.hold {
-			c.hold = false
-			if c.stopped {
-				return detach(pid, 0)
-			}
-			return nil // see stopped
-		}
-	}
-	return nil // killed meanwhile
-}
-
-// detach ends the tracing of a process, which goes on with a signal. It need not
-// live any more.
-func detach(pid int, signal unix.Signal) error {
-	_, _, e := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_DETACH, uintptr(pid), 0, uintptr(signal), 0, 0)
-	if e != 0 && e != unix.ESRCH {
-		return fmt.Errorf("let a process go: %w", e)
-	}
-	return nil
-}
-
-func failure(id uint64, err error, dir bool) wire.Reply {
+func failed(id uint64, err error, dir bool) wire.Reply {
 	var e syscall.Errno
 	if !errors.As(err, &e) {
 		fmt.Fprintln(os.Stderr, "init:", err)

@@ -46,10 +46,6 @@ var terminalInjections = []uint32{unix.TIOCSTI, 0x541C /* TIOCLINUX */, unix.TIO
 // randomisation, which the race detector asks for.
 var personalities = []uint32{0, 0xffffffff, 0x0040000}
 
-// traceRequests are what init needs to hold a command before its first
-// instruction. Neither lets anybody look into a process.
-var traceRequests = []uint32{unix.PTRACE_TRACEME, unix.PTRACE_DETACH}
-
 // Filter returns the filter for this machine's architecture as an array of
 // struct sock_filter, as bubblewrap's --seccomp reads it.
 func Filter() []byte {
@@ -84,7 +80,6 @@ func program() []unix.SockFilter {
 	p = append(p, onCall(unix.SYS_SOCKETPAIR, socketpairRules())...)
 	p = append(p, onCall(unix.SYS_IOCTL, ioctlRules())...)
 	p = append(p, onCall(unix.SYS_PERSONALITY, personalityRules())...)
-	p = append(p, onCall(unix.SYS_PTRACE, oneOf(offsetArgument, traceRequests, allow, denied))...)
 	p = append(p, onCall(unix.SYS_PRLIMIT64, limitRules())...)
 	p = append(p, onCall(unix.SYS_SETRLIMIT, oneOf(offsetArgument, []uint32{unix.RLIMIT_CORE}, pretended, allow))...)
 	return append(p, answer(allow))

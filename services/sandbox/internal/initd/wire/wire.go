@@ -32,12 +32,10 @@ type Kind byte
 // From the service to init.
 const (
 	// Start starts a command. Beside it lie its standard input, output and error;
-	// none for a command with a terminal.
+	// none for a command with a terminal; and then its gate, for one that has one.
 	Start Kind = iota + 1
 	// Long is a Start that lies in a file, which comes first.
 	Long
-	// Go lets a held command go on.
-	Go
 	// Listen asks for the listener of the sandbox's way out, with id zero.
 	Listen
 	// Signal sends a signal to a command's process group, and Resize sets its
@@ -53,10 +51,11 @@ const (
 const (
 	// Ready says that init runs: the sandbox is complete.
 	Ready Kind = iota + 16
-	// Started says that a command runs, or is held before its first instruction.
-	// Beside it lies a descriptor of its process, and then the terminal's master.
+	// Started says that a command has a process, which executes it once it is let
+	// through its gate. Beside it lies a descriptor of the process, and then the terminal's
+	// master. Of a command that ends soon it is not said, unless it was asked for.
 	Started
-	// Failed says that a command could not be executed.
+	// Failed says that a command could not be executed, instead of how it ended.
 	Failed
 	// Exited says how a command ended.
 	Exited
@@ -70,8 +69,11 @@ const (
 
 // Command is a Start.
 type Command struct {
-	ID            uint64
-	Hold          bool // stop before the first instruction, until Go
+	ID uint64
+	// Gate has the process wait before it executes the command until it reads a byte. At the
+	// end of the file it ends instead.
+	Gate          bool
+	Tell          bool // say Started at once
 	Terminal      bool
 	Rows, Columns uint16
 	AddressSpace  uint64 // bytes that each process may map; zero for no limit
@@ -99,15 +101,19 @@ type Reply struct {
 }
 
 const (
-	flagHold     = 1
+	flagGate     = 1
 	flagTerminal = 2
+	flagTell     = 4
 )
 
 // Encode makes a Start's packet.
 func (c *Command) Encode() []byte {
 	b := []byte{byte(Start), 0}
-	if c.Hold {
-		b[1] |= flagHold
+	if c.Gate {
+		b[1] |= flagGate
+	}
+	if c.Tell {
+		b[1] |= flagTell
 	}
 	if c.Terminal {
 		b[1] |= flagTerminal
@@ -137,7 +143,7 @@ func DecodeCommand(b []byte) (*Command, error) {
 	}
 	flags := r.byte()
 	c := &Command{
-		Hold: flags&flagHold != 0, Terminal: flags&flagTerminal != 0,
+		Gate: flags&flagGate != 0, Tell: flags&flagTell != 0, Terminal: flags&flagTerminal != 0,
 		ID: r.uint64(), Rows: r.uint16(), Columns: r.uint16(), AddressSpace: r.uint64(), Processes: r.uint64(),
 		FileSize: r.uint64(), OpenFiles: r.uint64(), Dir: r.string(),
 	}

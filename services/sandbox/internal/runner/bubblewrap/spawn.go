@@ -9,7 +9,7 @@ import (
 
 // monitorSlack is how late the monitor of the runtime in a sandbox's init may wake up, in nanoseconds. init has one
 // goroutine: there is nothing to monitor.
-const monitorSlack = 1_000_000
+const monitorSlack = 20_000_000
 
 // spawner runs functions, forks above all, on one operating system thread that
 // lives as long as it does. The kernel's death signal, by which nothing outlives

@@ -56,7 +56,7 @@ func (r *Runner) Start(ctx context.Context, c box.Command) (box.Process, error) 
 	if c.Sandbox.Network != "" {
 		return nil, errors.New("the workspace has rules for its network, which the driver `none` cannot keep: commands would have all of the machine's")
 	}
-	if err := c.Await(); err != nil {
+	if err := c.Begin()(); err != nil {
 		return nil, err
 	}
 	p := &process{r: r, workspace: c.Sandbox.Workspace, mark: markName + "=" + rand.Text(), ended: make(chan struct{})}
@@ -67,6 +67,9 @@ func (r *Runner) Start(ctx context.Context, c box.Command) (box.Process, error) 
 	}
 	if err := p.start(c); err != nil {
 		return nil, err
+	}
+	if p.reaped {
+		return p, nil // it could not be executed
 	}
 	if r.all[p.workspace] == nil {
 		r.all[p.workspace] = map[*process]bool{}

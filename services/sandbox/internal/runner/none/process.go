@@ -42,11 +42,12 @@ func (p *process) Stderr() io.ReadCloser { return p.err }
 // Deleted implements box.Process: it is not looked for.
 func (p *process) Deleted() int64 { return 0 }
 
-// start starts the command.
+// start starts the command. Why it cannot be executed is its end.
 func (p *process) start(c box.Command) (err error) {
 	dir := hostPath(c.Sandbox, c.Dir)
 	if err := checkFolder(dir); err != nil {
-		return &box.StartError{Message: "cannot enter the folder " + c.Dir + ": " + err.Error()}
+		p.endUnstarted("cannot enter the folder " + c.Dir + ": " + err.Error())
+		return nil
 	}
 	env := append(c.Environment(p.r.path, c.Sandbox.Home, dir), p.mark)
 	attr := &syscall.ProcAttr{Dir: dir, Env: env, Sys: &syscall.SysProcAttr{Setsid: true}}
@@ -77,13 +78,24 @@ func (p *process) start(c box.Command) (err error) {
 		attr.Files = []uintptr{p.r.null.Fd(), theirs[0].Fd(), theirs[1].Fd()}
 	}
 	p.pid, err = execute(c.Argv, attr)
-	if errors.Is(err, unix.E2BIG) {
-		return &box.StartError{Message: "the arguments and the environment are too long together"}
-	}
-	if err != nil {
-		return &box.StartError{Message: "cannot execute " + c.Argv[0] + ": " + err.Error()}
+	switch {
+	case errors.Is(err, unix.E2BIG):
+		p.endUnstarted("the arguments and the environment are too long together")
+	case err != nil:
+		p.endUnstarted("cannot execute " + c.Argv[0] + ": " + err.Error())
 	}
 	return nil
+}
+
+// endUnstarted ends a command that has never run, and wrote nothing.
+func (p *process) endUnstarted(why string) {
+	p.closeOurs()
+	p.in, p.out = nil, io.NopCloser(strings.NewReader(""))
+	if p.master == nil {
+		p.err = io.NopCloser(strings.NewReader(""))
+	}
+	p.exit.NotStarted, p.reaped = why, true
+	close(p.ended)
 }
 
 // openStreams makes the pipes of a command without a terminal, and returns the

@@ -111,10 +111,8 @@ func testCannotStart(t *testing.T, s Subject) {
 	} {
 		c := s.command(t, "")
 		c.Argv, c.Dir = tc.argv, tc.dir
-		_, err := r.Start(t.Context(), c)
-		var cannot *box.StartError
-		if !errors.As(err, &cannot) || cannot.Message != tc.want {
-			t.Errorf("%.40v: %v, want %s", tc.argv, err, tc.want)
+		if x := finish(start(t, r, c)); x.NotStarted != tc.want || x.out != "" {
+			t.Errorf("%.40v: %+v, want %s", tc.argv, x, tc.want)
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
@@ -175,6 +177,14 @@ func testInit(t *testing.T, s Subject) {
 	} {
 		run(t, r, with(c, "{ "+script+"; } 2>/dev/null")).ran(t, name, "fine\n")
 	}
+	under := start(t, r, with(c, `trap '' USR1; while :; do kill -USR1 -1; done`))
+	for range 50 { // their processes may be hit at any moment of their making
+		if x := finish(start(t, r, with(c, "echo fine"))); x.Signal != int(unix.SIGUSR1) {
+			x.ran(t, "a command that is shot at", "fine\n")
+		}
+	}
+	under.Kill()
+	finish(under)
 	if !marked(t, r, c) {
 		t.Error("the sandbox had to be made again")
 	}

@@ -32,18 +32,19 @@ type process struct {
 	id    uint64
 	group cgroup.Group  // of its own; nil for none
 	met   cgroup.Counts // of the sandbox's group when it started
+	dir   string        // of the command
+	name  string
 
-	started chan struct{} // closed when init has started it, or not
+	started chan struct{} // closed when init has said that it started it, or how it ended
 	ended   chan struct{} // closed when it has ended
 
 	mu     sync.Mutex // guards what follows
 	begun  bool       // started is closed
-	fault  error      // why it was not started
-	live   bool       // it was started, and not waited for since
+	live   bool       // it was said that it was started, and it was not waited for since
 	pidfd  int        // -1 when there is none, as of a sandbox that is elsewhere
 	killed bool
 	watch  *time.Timer // ends the sandbox of one that cannot be killed
-	reply  wire.Reply  // Exited; valid once ended is closed
+	reply  wire.Reply  // Exited or Failed; valid once ended is closed
 	lost   bool        // the sandbox ended first; valid once ended is closed
 	oom    bool        // of one that was lost
 }
@@ -66,55 +67,112 @@ func (p *process) Resize(size box.TerminalSize) error {
 // that back at its end, or on an error. errGone says that the sandbox had ended
 // before.
 func (s *sandbox) start(c box.Command) (*process, error) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	done := c.Begin()
 	ends, err := newStdio(c, s.r.null)
 	if err != nil {
 		s.r.leave(s, true)
 		return nil, fmt.Errorf("prepare the command's input and output: %w", err)
 	}
 	defer ends.closeChild()
-	p := &process{stdio: ends, sb: s, pidfd: -1, started: make(chan struct{}), ended: make(chan struct{})}
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	p := &process{
+		stdio: ends, sb: s, pidfd: -1, dir: c.Dir, name: c.Argv[0], started: make(chan struct{}), ended: make(chan struct{}),
+	}
 	alone, err := s.enlist(p)
 	if err != nil {
 		ends.closeOurs()
 		s.r.leave(s, true)
 		return nil, err
 	}
-	request := p.request(s.r.path, c)
+	if err := p.ask(c, alone, done); err != nil {
+		p.clear()
+		p.closeOurs()
+		return nil, err
+	}
+	return p, nil
+}
+
+// ask has init start the command, and sees to it that all is done that must be before it
+// runs, as done says. While that is being done init starts a process, which waits at a gate. Without
+// control groups process limits are all there is, and sandboxes may be elsewhere: there
+// it is done first. On an error nothing runs.
+func (p *process) ask(c box.Command, alone bool, done func() error) (err error) {
+	s := p.sb
 	if s.group != nil && (!alone || lowered(c)) {
-		request.Hold = true
-		p.group, err = s.group.Below(strconv.FormatUint(p.id, 10), groupLimits(c))
-		if err != nil {
-			p.clear()
-			ends.closeOurs()
-			return nil, err
+		if p.group, err = s.group.Below(strconv.FormatUint(p.id, 10), groupLimits(c)); err != nil {
+			return err
 		}
 	}
 	p.met = s.countsBefore(alone)
-	// While what must be done before the command runs is being done, init starts it and
-	// holds it. Without control groups process limits are all there is, and sandboxes may
-	// be elsewhere: there it is done first.
-	apart := s.group == nil || c.Before == nil
-	if !request.Hold && apart {
-		if err := c.Await(); err != nil {
-			p.clear()
-			ends.closeOurs()
-			return nil, err
+	if s.group == nil {
+		if err := done(); err != nil {
+			return err
 		}
 	}
-	request.Hold = request.Hold || !apart
-	if err := s.sendCommand(request, ends.child()); err != nil {
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			err = errGone // or as good as that
+	gated := p.group != nil || s.group != nil && c.Before != nil
+	gate, theirs, err := newGate(gated)
+	if err != nil {
+		return err
+	}
+	defer gate.close()
+	request := p.request(s.r.path, c)
+	request.Gate, request.Tell = gated, p.group != nil || c.Terminal != nil
+	err = s.sendCommand(request, append(p.child(), theirs...))
+	closeAll(theirs)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errGone // or as good as that
+	}
+	if err != nil {
+		return err
+	}
+	p.closeChild()
+	if request.Tell {
+		err = p.awaitStart(gated)
+	}
+	if err == nil && gated {
+		err = p.pass(gate, done)
+	}
+	if err != nil {
+		gate.close()
+		p.abandon()
+	}
+	return err
+}
+
+// pass lets the command through its gate once it is in its group, and all is done that
+// must be before it runs.
+func (p *process) pass(gate *gate, done func() error) error {
+	if p.group != nil {
+		if over, err := p.join(); over || err != nil {
+			return err
 		}
-		return nil, p.giveUp(err) // nothing was started
 	}
-	ends.closeChild()
-	if err := p.letGo(c, request.Hold); err != nil {
-		return nil, p.giveUp(err)
+	if err := done(); err != nil {
+		return err
 	}
-	return p, nil
+	p.mu.Lock()
+	lost := p.lost
+	p.mu.Unlock()
+	if lost {
+		return errGone
+	}
+	return gate.open()
+}
+
+// join moves the command into its group, unless it is over already.
+func (p *process) join() (over bool, err error) {
+	p.mu.Lock()
+	pidfd, failed := p.pidfd, p.reply.Kind == wire.Failed
+	p.mu.Unlock()
+	if failed {
+		return true, nil
+	}
+	pid, err := hostPid(pidfd)
+	if err != nil {
+		return false, err
+	}
+	return false, p.group.Add(pid)
 }
 
 // enlist takes a place among the sandbox's commands, and says whether it is the
@@ -169,108 +227,41 @@ func (p *process) request(path string, c box.Command) *wire.Command {
 	return w
 }
 
-// letGo has init let a held command go, once it is in its group and all is done that
-// must be before it runs, and waits until init has started it. One without a group of its
-// own need not have been started to be let go: init does one thing after the other.
-func (p *process) letGo(c box.Command, held bool) error {
-	if !held {
-		return p.awaitStart(c, false)
-	}
-	if p.group == nil {
-		err := p.goAhead(c)
-		// Also after an error: who ends it must know whether it was started.
-		if fault := p.awaitStart(c, err != nil); fault != nil {
-			return fault
-		}
-		return err
-	}
-	if err := p.awaitStart(c, true); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	pidfd := p.pidfd
-	p.mu.Unlock()
-	pid, err := hostPid(pidfd)
-	if err == nil {
-		err = p.group.Add(pid)
-	}
-	if err == nil {
-		err = p.goAhead(c)
-	}
-	return err
-}
-
-// goAhead does what must be done before a held command runs, and has init let it go.
-func (p *process) goAhead(c box.Command) error {
-	if err := c.Await(); err != nil {
-		return err
-	}
-	return p.sb.send(wire.EncodeID(wire.Go, p.id))
-}
-
-// awaitStart waits until init has started the command, which has not run yet when it is
-// held. The caller's going away ends no wait: the sandbox, with all that runs in it,
-// would have to go as well, for nobody could tell whether init starts the command yet.
-func (p *process) awaitStart(c box.Command, held bool) error {
+// awaitStart waits until init has said that it started the command, or how that ended.
+// The caller's going away ends no wait: the sandbox, with all that runs in it, would
+// have to go as well, for nobody could tell whether init starts the command yet.
+func (p *process) awaitStart(gated bool) error {
 	late := time.NewTimer(startTimeout)
 	defer late.Stop()
 	select {
 	case <-p.started:
-	case <-p.ended: // with the sandbox
-		if held {
-			return errGone
-		}
-		return nil // it may have run
 	case <-late.C:
 		return fmt.Errorf("start the command: the sandbox's init did not answer within %v", startTimeout)
 	}
 	p.mu.Lock()
-	fault := p.fault
-	p.mu.Unlock()
-	var cannot *startError
-	if errors.As(fault, &cannot) {
-		return cannot.explain(c)
-	}
-	return fault
-}
-
-// giveUp ends a command whose start failed, and waits for its end.
-func (p *process) giveUp(err error) error {
-	var cannot *box.StartError
-	if !errors.As(err, &cannot) { // otherwise nothing was started
-		p.Kill()
-		if !p.hasBegun() {
-			p.sb.kill() // it cannot be told whether init will start it yet
-		}
-		<-p.ended
-	}
-	p.clear()
-	p.closeOurs()
-	return err
-}
-
-func (p *process) hasBegun() bool {
-	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.begun
-}
-
-// startError is init's word that a command cannot be executed.
-type startError struct {
-	errno  unix.Errno
-	folder bool
-}
-
-func (f *startError) Error() string { return f.errno.Error() }
-
-func (f *startError) explain(c box.Command) error {
-	switch {
-	case f.folder:
-		return &box.StartError{Message: "cannot enter the folder " + c.Dir + ": " + f.errno.Error()}
-	case f.errno == unix.E2BIG:
-		return &box.StartError{Message: "the arguments and the environment are too long together"}
+	if p.lost && gated {
+		return errGone
 	}
-	return &box.StartError{Message: "cannot execute " + c.Argv[0] + ": " + f.errno.Error()}
+	return nil // or it may have run
+}
+
+// abandon ends a command whose gate is closed for good, and waits for its end.
+func (p *process) abandon() {
+	p.Kill()
+	<-p.ended
+}
+
+// explain says why init could not execute the command.
+func (p *process) explain() string {
+	errno := unix.Errno(p.reply.Errno)
+	switch {
+	case p.reply.Dir:
+		return "cannot enter the folder " + p.dir + ": " + errno.Error()
+	case errno == unix.E2BIG:
+		return "the arguments and the environment are too long together"
+	}
+	return "cannot execute " + p.name + ": " + errno.Error()
 }
 
 // hear takes init's word. An error says that it makes no sense.
@@ -291,21 +282,34 @@ func (p *process) hear(reply wire.Reply, files *[]int) error {
 			p.setTerminal(os.NewFile(uintptr((*files)[0]), "terminal"))
 			*files = nil
 		}
-	case reply.Kind == wire.Failed && !p.begun:
-		p.fault = &startError{unix.Errno(reply.Errno), reply.Dir}
-	case reply.Kind == wire.Exited && p.live && p.reply.Kind == 0:
-		p.reply = reply
-		close(p.ended)
-		return nil
+		p.begin()
+		if p.killed {
+			p.strike()
+		}
+	case (reply.Kind == wire.Exited || reply.Kind == wire.Failed) && p.reply.Kind == 0:
+		p.finish(reply)
 	default:
 		return wire.ErrMalformed
 	}
-	p.begun = true
-	close(p.started)
-	if p.killed {
-		p.strike()
-	}
 	return nil
+}
+
+// begin lets those go on who wait for init's word. mu is held.
+func (p *process) begin() {
+	if !p.begun {
+		p.begun = true
+		close(p.started)
+	}
+}
+
+// finish notes the end. mu is held.
+func (p *process) finish(reply wire.Reply) {
+	p.reply = reply
+	if p.out == nil { // a terminal that never was
+		p.out = io.NopCloser(strings.NewReader(""))
+	}
+	p.begin()
+	close(p.ended)
 }
 
 // lose notes that the sandbox has ended. ooms is its group's count of kills at last;
@@ -317,11 +321,7 @@ func (p *process) lose(ooms int64, starved bool) {
 		return // it had ended before
 	}
 	p.lost, p.oom = true, starved || ooms > p.met.OOMKills
-	if p.out == nil { // a terminal that never was
-		p.out = io.NopCloser(strings.NewReader(""))
-	}
-	p.reply.Kind = wire.Exited
-	close(p.ended)
+	p.finish(wire.Reply{Kind: wire.Exited})
 }
 
 // Kill implements box.Process.
@@ -335,10 +335,16 @@ func (p *process) Kill() {
 	p.strike()
 }
 
-// strike kills the command; init kills, or the group does, what it leaves. mu is
-// held.
+// strike kills the command, or has it killed as soon as init says that it was started;
+// init kills, or the group does, what it leaves. mu is held.
 func (p *process) strike() {
-	if p.reply.Kind != 0 || !p.live {
+	if p.reply.Kind != 0 {
+		return
+	}
+	if p.watch == nil {
+		p.watch = time.AfterFunc(killTimeout, p.sb.kill)
+	}
+	if !p.live {
 		return
 	}
 	if p.group != nil {
@@ -349,13 +355,11 @@ func (p *process) strike() {
 	} else {
 		_ = p.sb.send(wire.EncodeSignal(p.id, uint32(unix.SIGKILL))) // the watch sees to it that it ends
 	}
-	if p.watch == nil {
-		p.watch = time.AfterFunc(killTimeout, p.sb.kill)
-	}
 }
 
 // Signal implements box.Process. A command that has ended takes no harm.
 func (p *process) Signal(number int) error {
+	<-p.started
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.live || p.reply.Kind != 0 {
@@ -392,6 +396,9 @@ func (p *process) Wait() box.Exit {
 	}
 	p.mu.Unlock()
 	e := box.Exit{Lost: lost, OOMKilled: p.oom, CPU: reply.CPU, MaxMemory: reply.MaxRSS}
+	if reply.Kind == wire.Failed {
+		e.NotStarted = p.explain()
+	}
 	if status := unix.WaitStatus(reply.Status); !lost && status.Signaled() {
 		e.Signal = int(status.Signal())
 	} else if !lost {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -50,8 +51,8 @@ func (s *stdio) open(c box.Command) error {
 }
 
 // outputOf makes a pipe for output, whose one end is an owner's, so that a command can
-// open its own standard streams again by their names in /dev and /proc. Only our end is the poller's: it would wake up for
-// each change of the other.
+// open its own standard streams again by their names in /dev and /proc. Only our end never
+// blocks.
 func outputOf(o box.Owner) (ours io.ReadCloser, child int, err error) {
 	ends := [2]int{none, none}
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
@@ -61,18 +62,22 @@ func outputOf(o box.Owner) (ours io.ReadCloser, child int, err error) {
 		err = unix.Fchown(ends[1], o.UID, o.GID)
 	}
 	if err == nil {
-		err = unix.SetNonblock(ends[0], true)
+		_, err = unix.FcntlInt(uintptr(ends[0]), unix.F_SETFL, unix.O_NONBLOCK)
 	}
 	if err != nil {
 		return nil, none, errors.Join(err, unix.Close(ends[0]), unix.Close(ends[1]))
 	}
-	return &output{File: os.NewFile(uintptr(ends[0]), "output")}, ends[1], nil
+	return &output{fd: ends[0]}, ends[1], nil
 }
 
-// output is what a command writes.
+// output is what a command writes. The runtime's poller learns of the pipe when there is
+// something to wait for: mostly a command has ended before.
 type output struct {
-	*os.File
 	wide bool
+
+	mu   sync.Mutex // guards what follows
+	fd   int        // none once it is the file's, or closed
+	file *os.File   // nil before
 }
 
 // usualPipe is how much a pipe holds.
@@ -80,25 +85,70 @@ const usualPipe = 64 << 10
 
 // Read implements io.Reader. The pipe becomes larger once it was full.
 func (o *output) Read(b []byte) (int, error) {
-	n, err := o.File.Read(b)
+	n, file, err := o.tryRead(b)
+	if file != nil {
+		n, err = file.Read(b)
+	}
 	if n >= usualPipe && !o.wide {
 		o.wide = true
-		widen(o.File)
+		o.widen()
 	}
 	return n, err
+}
+
+// tryRead reads what there is, or answers the file to wait with.
+func (o *output) tryRead(b []byte) (n int, wait *os.File, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.file != nil {
+		return 0, o.file, nil
+	}
+	if o.fd == none {
+		return 0, nil, os.ErrClosed
+	}
+	n, err = unix.Read(o.fd, b)
+	switch {
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
+		o.file, o.fd = os.NewFile(uintptr(o.fd), "output"), none
+		return 0, o.file, nil
+	case err != nil:
+		return 0, nil, os.NewSyscallError("read", err)
+	case n == 0:
+		return 0, nil, io.EOF
+	}
+	return n, nil, nil
+}
+
+// Close implements io.Closer. It ends a Read.
+func (o *output) Close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.file != nil {
+		return o.file.Close()
+	}
+	if o.fd == none {
+		return os.ErrClosed
+	}
+	fd := o.fd
+	o.fd = none
+	return unix.Close(fd)
 }
 
 // outputPipe is how much output a command may be ahead of the service. The usual
 // 64 KiB have the two wait for each other all the time when there is much.
 const outputPipe = 256 << 10
 
-// widen makes a pipe larger. Where the kernel grants no more, it stays as it is.
-func widen(pipe *os.File) {
-	raw, err := pipe.SyscallConn()
-	if err != nil {
+// widen makes the pipe larger. Where the kernel grants no more, it stays as it is.
+func (o *output) widen() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.file == nil {
+		_, _ = unix.FcntlInt(uintptr(o.fd), unix.F_SETPIPE_SZ, outputPipe)
 		return
 	}
-	_ = raw.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, outputPipe) })
+	if raw, err := o.file.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, outputPipe) })
+	}
 }
 
 func (s *stdio) openInput(c box.Command) error {

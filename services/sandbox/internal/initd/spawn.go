@@ -1,0 +1,212 @@
+package main
+
+import (
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
+)
+
+// A command is started past the package syscall, which has its caller stand still until
+// the program is executed, and stops a process that is to wait at its first instruction.
+// Here the new process waits by itself, before it executes anything, at a gate that the
+// service opens, and init goes on meanwhile.
+//
+// Until then it runs in init's memory, on a stack of its own, and nothing but the
+// assembler's loop over a list of system calls. All signals are blocked: none of Go's
+// handlers runs in it.
+
+// call is a system call of a new process.
+type call struct {
+	number    uintptr
+	arguments [4]uintptr
+	// want is the result without which the process ends in silence; zero: whatever is no error.
+	want uintptr
+}
+
+// failure is why a new process executed no program.
+type failure struct {
+	errno uintptr
+	left  uintptr // calls, from the one that failed on; zero: none failed
+}
+
+// child is what a new process reads and writes in init's memory. The kernel takes
+// addresses: whatever they are of is held here as well, until the process was waited for.
+type child struct {
+	calls  []call
+	folder int // which call enters it
+	failed failure
+	masks  [2]uint64 // all signals, and those that are blocked in the program
+	stack  [64]uint64
+	limits [4]unix.Rlimit
+
+	dir, program, shell  *byte
+	argv, env, shellArgv []*byte
+}
+
+// spawn starts a process that makes calls, the last of which execute the program: where
+// one fails for want of a format, the next is tried. It answers a negative errno when
+// there is no process.
+func spawn(calls *call, n int, failed *failure, flags, stack uintptr, masks *[2]uint64) (pid int)
+
+// Results of calls.
+const (
+	shellPath   = "/bin/sh"
+	opened      = 1 // what is read at a gate that the service opens: one byte
+	cloneMemory = unix.CLONE_VM | uintptr(unix.SIGCHLD)
+)
+
+// byDefault is the action of a signal that nothing was done about.
+var byDefault action
+
+// start starts the process. Its files are the caller's.
+func (p *child) start() (pid int, err error) {
+	p.masks[0] = ^uint64(0)
+	top := uintptr(unsafe.Pointer(&p.stack[len(p.stack)-2])) //nolint:gosec // the kernel takes an address
+	pid = spawn(&p.calls[0], len(p.calls), &p.failed, cloneMemory, top&^15, &p.masks)
+	if pid < 0 {
+		return 0, unix.Errno(-pid)
+	}
+	return pid, nil
+}
+
+// newChild prepares a command's process. gate is none where it need not wait.
+func newChild(c *wire.Command, streams []int, gate int) (*child, error) {
+	p := &child{calls: make([]call, 0, lastSignal+16)}
+	if err := p.name(c); err != nil {
+		return nil, err
+	}
+	p.add(unix.SYS_SETSID)
+	for n := unix.Signal(1); n <= lastSignal; n++ {
+		if isCaught(n) {
+			p.add(unix.SYS_RT_SIGACTION, uintptr(n), at(&byDefault), 0, 8)
+		}
+	}
+	p.folder = len(p.calls)
+	p.add(unix.SYS_CHDIR, at(p.dir))
+	for i, fd := range streams {
+		p.add(unix.SYS_DUP3, uintptr(fd), uintptr(i))
+	}
+	if c.Terminal {
+		p.add(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 0)
+	}
+	p.limit(c)
+	if gate != none {
+		p.add(unix.SYS_READ, uintptr(gate), at(&p.stack[0]), 1)
+		p.calls[len(p.calls)-1].want = opened
+	}
+	p.add(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, at(&p.masks[1]), 0, 8)
+	p.add(unix.SYS_EXECVE, at(p.program), at(&p.argv[0]), at(&p.env[0]))
+	p.add(unix.SYS_EXECVE, at(p.shell), at(&p.shellArgv[0]), at(&p.env[0]))
+	return p, nil
+}
+
+// none stands for no descriptor.
+const none = -1
+
+func (p *child) add(number uintptr, arguments ...uintptr) {
+	c := call{number: number}
+	copy(c.arguments[:], arguments)
+	p.calls = append(p.calls, c)
+}
+
+// at is what the kernel takes.
+func at[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) } //nolint:gosec // who calls it holds p
+
+// name finds the program as a shell would, and has all names as the kernel reads them.
+func (p *child) name(c *wire.Command) error {
+	path, err := find(c)
+	if err != nil {
+		return err
+	}
+	if p.program, err = unix.BytePtrFromString(path); err != nil {
+		return unix.ENOENT
+	}
+	if p.dir, err = unix.BytePtrFromString(c.Dir); err != nil {
+		return unix.ENOENT
+	}
+	if p.shell, err = unix.BytePtrFromString(shellPath); err != nil {
+		return err
+	}
+	if p.argv, err = pointers(c.Argv); err != nil {
+		return err
+	}
+	if p.env, err = pointers(c.Env); err != nil {
+		return err
+	}
+	// A script without a first line is the shell's.
+	name, err := unix.BytePtrFromString("sh")
+	p.shellArgv = append([]*byte{name, p.program}, p.argv[1:]...)
+	return err
+}
+
+// pointers are strings as the kernel reads them, with the end that it looks for.
+func pointers(all []string) ([]*byte, error) {
+	list := make([]*byte, len(all)+1)
+	for i, s := range all {
+		p, err := unix.BytePtrFromString(s)
+		if err != nil {
+			return nil, unix.EINVAL
+		}
+		list[i] = p
+	}
+	return list, nil
+}
+
+// find is where a program is: in the folders of PATH, unless it is named by a path.
+func find(c *wire.Command) (path string, err error) {
+	name := c.Argv[0]
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	err = unix.ENOENT
+	for dir := range strings.SplitSeq(lookup(c.Env, "PATH"), ":") {
+		path := dir + "/" + name
+		if !strings.HasPrefix(path, "/") {
+			path = c.Dir + "/" + path
+		}
+		var st unix.Stat_t
+		if unix.Stat(path, &st) != nil {
+			continue
+		}
+		if st.Mode&unix.S_IFMT == unix.S_IFREG && unix.Access(path, unix.X_OK) == nil {
+			return path, nil
+		}
+		err = unix.EACCES
+	}
+	return "", err
+}
+
+func lookup(env []string, key string) string {
+	value := ""
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, key+"="); ok {
+			value = v
+		}
+	}
+	return value
+}
+
+// limit lowers the limits of the process itself.
+func (p *child) limit(c *wire.Command) {
+	for i, l := range []struct {
+		id    uintptr
+		value uint64
+	}{{unix.RLIMIT_AS, c.AddressSpace}, {unix.RLIMIT_NPROC, c.Processes}, {unix.RLIMIT_FSIZE, c.FileSize}, {unix.RLIMIT_NOFILE, c.OpenFiles}} {
+		if l.value > 0 {
+			p.limits[i] = unix.Rlimit{Cur: l.value, Max: l.value}
+			p.add(unix.SYS_PRLIMIT64, 0, l.id, at(&p.limits[i]))
+		}
+	}
+}
+
+// fault is why no program was executed, and whether it was for the folder. Nil: one was,
+// or its gate was not opened.
+func (p *child) fault() (err error, folder bool) { //nolint:revive // it is the result
+	if p.failed.left == 0 {
+		return nil, false
+	}
+	return unix.Errno(p.failed.errno), len(p.calls)-int(p.failed.left) == p.folder
+}
