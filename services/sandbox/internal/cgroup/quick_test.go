@@ -2,6 +2,7 @@ package cgroup
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -18,12 +19,23 @@ func TestFavorMovesChangesTheMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	others := func() []string {
+		all, err := mountOptions()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.DeleteFunc(all, func(o string) bool { return o == favor })
+	}
+	was := others()
 	for _, want := range []bool{!before, before} {
 		if err := FavorMoves(want); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := MovesFavored(); got != want || err != nil {
 			t.Errorf("it is %v, not %v: %v", got, want, err)
+		}
+		if now := others(); !slices.Equal(now, was) {
+			t.Errorf("the machine's other options were %v, and are %v", was, now)
 		}
 	}
 }
