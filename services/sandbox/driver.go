@@ -67,6 +67,7 @@ func (s *Service) isolate(ctx context.Context, c Config, level, data, trust stri
 			return owners, nil, err
 		}
 		s.groups = groups
+		log.InfoContext(ctx, "control groups of sandboxes", "version", groups.Name(), "below", filepath.Join(groups.Below(), c.CgroupParent))
 		if c.FavorMoves {
 			if err := cgroup.FavorMoves(true); err != nil {
 				return owners, nil, err
@@ -101,8 +102,12 @@ func (s *Service) newRunner(ctx context.Context, c Config, data, trust string, l
 			Network: s.network.Serve, Trust: trust, Max: c.MaxSandboxes, Idle: c.IdleTimeout, Log: log,
 		})
 	case DriverOCI:
+		parent := filepath.Join(c.CgroupParent+"-oci", nameOf(data))
+		if s.groups != nil {
+			parent = filepath.Join(s.groups.Below(), parent) // as the runtime counts, from the root that it sees
+		}
 		return oci.New(ctx, oci.Options{
-			Runtime: c.OCI.Runtime, State: filepath.Join(c.OCI.State, nameOf(data)), CgroupParent: c.CgroupParent + "-oci/" + nameOf(data),
+			Runtime: c.OCI.Runtime, State: filepath.Join(c.OCI.State, nameOf(data)), CgroupParent: parent,
 			Setup: c.UIDBase + c.UIDCount, Init: c.Init, ReadOnly: c.ReadOnlyPaths, Groups: s.groups,
 			Network: s.network.Serve, Trust: trust, Max: c.MaxSandboxes, Idle: c.IdleTimeout, Log: log,
 		})

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -57,6 +58,9 @@ func (c Counts) Since(before Counts) Counts {
 type Hierarchy interface {
 	// Name tells the version of the interface: `cgroup-v1` or `cgroup-v2`.
 	Name() string
+	// Below is the group in which the hierarchy's folder is, as the kernel names it: `/`
+	// unless the service was given another one.
+	Below() string
 	// New makes a group with limits. An error leaves nothing behind.
 	New(name string, l Limits) (Group, error)
 	// Sweep kills what is left in this hierarchy's groups of an earlier process
@@ -97,9 +101,16 @@ type Group interface {
 
 // Open finds the machine's control groups and makes the folder prefix in them,
 // such as `fairlead/3f2a`. It says what is missing when they cannot be used.
+//
+// On version 2 the folder is in the group that was given to the service, if one was,
+// and this process may find itself moved into a group beside it.
 func Open(root, prefix string) (Hierarchy, error) {
 	if isV2(root) {
-		return openV2(root, prefix)
+		self, err := os.ReadFile("/proc/self/cgroup")
+		if err != nil {
+			return nil, fmt.Errorf("find the service's control group: %w", err)
+		}
+		return openV2(root, string(self), prefix)
 	}
 	return openV1(root, prefix)
 }
@@ -184,14 +195,20 @@ func findKey(text, key string) int64 {
 	return 0
 }
 
+// groupPids are the processes in a group of a sandbox.
 func groupPids(dir string) []int {
+	return slices.DeleteFunc(members(dir), func(pid int) bool { return pid <= 1 })
+}
+
+// members are the processes in a group; 0 stands for each that cannot be seen from here.
+func members(dir string) []int {
 	raw, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil {
 		return nil
 	}
 	var pids []int
 	for _, f := range strings.Fields(string(raw)) {
-		if pid, err := strconv.Atoi(f); err == nil && pid > 1 {
+		if pid, err := strconv.Atoi(f); err == nil {
 			pids = append(pids, pid)
 		}
 	}
@@ -222,6 +239,7 @@ func removeGroup(dir string) error {
 	if err := sweep(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
+	_ = write(dir, "cgroup.kill", "1") // version 2 has it, and nobody forks away from it
 	deadline := time.Now().Add(5 * time.Second)
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
 		for _, pid := range groupPids(dir) {

@@ -37,7 +37,7 @@ func openV1(root, prefix string) (*v1, error) {
 		}
 		id := [2]uint64{uint64(st.Dev), st.Ino} //nolint:unconvert // the type is the architecture's
 		dir := filepath.Join(mount, prefix)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the prefix is the operator's
 			return nil, fmt.Errorf("make a control group for %s: %w", c, err)
 		}
 		if c == "cpuacct" && seen[id] {
@@ -49,7 +49,8 @@ func openV1(root, prefix string) (*v1, error) {
 	return h, nil
 }
 
-func (h *v1) Name() string { return "cgroup-v1" }
+func (h *v1) Name() string  { return "cgroup-v1" }
+func (h *v1) Below() string { return "/" }
 
 func (h *v1) New(name string, l Limits) (Group, error) {
 	return new1(h.dirs, controllers1, name, l)

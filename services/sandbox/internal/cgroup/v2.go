@@ -15,42 +15,56 @@ import (
 // controllers2 are the version 2 controllers that limits need.
 var controllers2 = []string{"memory", "pids", "cpu"}
 
-type v2 struct{ dir, prefix string }
+type v2 struct{ dir, below, prefix string }
 
-func openV2(root, prefix string) (*v2, error) {
-	dir := root
-	parts := strings.Split(prefix, "/")
-	for i := 0; i <= len(parts); i++ {
-		if err := enable(dir); err != nil {
+// openV2 makes the folder prefix below the service's place. self is what
+// /proc/self/cgroup says.
+func openV2(root, self, prefix string) (*v2, error) {
+	p := findPlace(root, self)
+	if err := p.open(); err != nil {
+		return nil, err
+	}
+	dir := p.dir
+	for part := range strings.SplitSeq(prefix, "/") {
+		dir = filepath.Join(dir, part)
+		if err := errors.Join(explain(makeGroup(dir)), enable(dir)); err != nil {
 			return nil, err
 		}
-		if i == len(parts) {
-			break
-		}
-		dir = filepath.Join(dir, parts[i])
-		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-			return nil, fmt.Errorf("make a control group: %w", err)
-		}
 	}
-	return &v2{dir: dir, prefix: prefix}, nil
+	return &v2{dir: dir, below: "/" + strings.Trim(strings.TrimPrefix(p.dir, root), "/"), prefix: prefix}, nil
 }
 
-// enable hands the controllers on to the groups below dir.
+// enable hands the controllers on to the groups below dir, those that are not handed on
+// yet.
 func enable(dir string) error {
 	raw, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
 		return fmt.Errorf("read the control group controllers: %w", err)
 	}
-	have := strings.Fields(string(raw))
+	handed, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("read the control group controllers: %w", err)
+	}
+	var missing []string
 	for _, c := range controllers2 {
-		if !slices.Contains(have, c) {
-			return fmt.Errorf("control group controller %q is not available in %s: enable it, or choose the level `basic`", c, dir)
+		if !slices.Contains(strings.Fields(string(raw)), c) {
+			return fmt.Errorf("control group controller %q is not available in %s: enable it (in a unit of systemd, by Delegate=yes), or choose the level `basic`", c, dir)
+		}
+		if !slices.Contains(strings.Fields(string(handed)), c) {
+			missing = append(missing, "+"+c)
 		}
 	}
-	return write(dir, "cgroup.subtree_control", "+"+strings.Join(controllers2, " +"))
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := write(dir, "cgroup.subtree_control", strings.Join(missing, " ")); err != nil {
+		return fmt.Errorf("hand controllers on in the control group %s: %w", dir, err)
+	}
+	return nil
 }
 
-func (h *v2) Name() string { return "cgroup-v2" }
+func (h *v2) Name() string  { return "cgroup-v2" }
+func (h *v2) Below() string { return h.below }
 
 func (h *v2) New(name string, l Limits) (Group, error) {
 	g := &group2{dir: filepath.Join(h.dir, name)}
@@ -79,6 +93,7 @@ func (h *v2) Close() error { return removeFolder(h.dir, h.prefix) }
 type group2 struct {
 	dir, main                string
 	ooms, refused, throttled counter
+	refusedMain              counter // before Linux 6.11 the kernel counts where the process is that forks
 }
 
 // Limit implements Group.
@@ -119,7 +134,9 @@ func (g *group2) Below(name string, l Limits) (Group, error) {
 	if err := makeGroup(dir); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(limit2(dir, l), write(dir, "memory.oom.group", "1")); err != nil {
+	// For want of memory the kernel ends a process, not the command: as in the sandbox's own
+	// group, and as version 1 does.
+	if err := limit2(dir, l); err != nil {
 		return nil, errors.Join(err, below.Remove())
 	}
 	return below, nil
@@ -135,11 +152,15 @@ func (g *group2) Usage() Usage {
 
 // Counts implements Group.
 func (g *group2) Counts() Counts {
-	return Counts{
+	c := Counts{
 		OOMKills:  g.ooms.read(filepath.Join(g.main, "memory.events.local"), "oom_kill"),
 		Refused:   g.refused.read(filepath.Join(g.dir, "pids.events"), "max"),
 		Throttled: time.Duration(g.throttled.read(filepath.Join(g.dir, "cpu.stat"), "throttled_usec")) * time.Microsecond,
 	}
+	if g.main != g.dir {
+		c.Refused += g.refusedMain.read(filepath.Join(g.main, "pids.events"), "max")
+	}
+	return c
 }
 
 func (g *group2) Pids() []int { return groupPids(g.main) }
@@ -157,6 +178,7 @@ func (g *group2) Kill() error { return write(g.dir, "cgroup.kill", "1") }
 func (g *group2) Remove() error {
 	g.ooms.close()
 	g.refused.close()
+	g.refusedMain.close()
 	g.throttled.close()
 	return removeGroup(g.dir)
 }

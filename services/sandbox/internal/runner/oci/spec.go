@@ -2,6 +2,7 @@ package oci
 
 import (
 	"fmt"
+	"path/filepath"
 	"strconv"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -43,7 +44,7 @@ func (m *maker) spec(s box.Sandbox, name string) *specs.Spec {
 			},
 			UIDMappings:   mappings(m.setup, s.Owner.UID),
 			GIDMappings:   mappings(m.setup, s.Owner.GID),
-			CgroupsPath:   "/" + m.parent + "/" + name,
+			CgroupsPath:   filepath.Join("/", m.parent, name),
 			MaskedPaths:   append(append([]string{}, m.layout.MaskedFiles...), m.layout.MaskedFolders...),
 			ReadonlyPaths: readOnlyPaths,
 		},

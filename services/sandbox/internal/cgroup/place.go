@@ -1,0 +1,124 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// serviceGroup is where the service moves with all that is in the group that was
+// given to it: a group of version 2 that hands controllers on holds no processes.
+const serviceGroup = "fairlead-service"
+
+// place is the group of version 2 below which the service makes its own.
+type place struct {
+	dir string
+	// given says that the group, with all in it, was given to the service: by systemd
+	// (`Delegate=yes`), or as the root of a container.
+	given bool
+}
+
+// findPlace finds the group that was given to the service: its own one, or the one above
+// when the service is in a group below it already (as by systemd's `DelegateSubgroup=`).
+// Otherwise it is the root of what is to be seen: the machine's, where every process may
+// be, or a container's, which is the container's to use.
+//
+// self is what /proc/self/cgroup says.
+func findPlace(root, self string) place {
+	dir := ownGroup(root, self)
+	for range 2 {
+		if dir == root {
+			break
+		}
+		if delegated(dir) {
+			return place{dir, true}
+		}
+		dir = filepath.Dir(dir)
+	}
+	// The machine's own root alone has no type.
+	return place{root, unix.Access(filepath.Join(root, "cgroup.type"), unix.F_OK) == nil}
+}
+
+// ownGroup is the service's group; root when it cannot be seen.
+func ownGroup(root, self string) string {
+	for line := range strings.Lines(self) {
+		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
+			dir := filepath.Join(root, path) // a group outside of a namespace begins with `/..`
+			if slices.Contains(members(dir), os.Getpid()) && strings.HasPrefix(dir, root) {
+				return dir
+			}
+		}
+	}
+	return root
+}
+
+// delegated says whether systemd has given a group away, and to this user: a user's own
+// service manager has one, too.
+func delegated(dir string) bool {
+	var st unix.Stat_t
+	if unix.Stat(dir, &st) != nil || int(st.Uid) != os.Geteuid() {
+		return false
+	}
+	for _, name := range []string{"trusted.delegate", "user.delegate"} {
+		var value [2]byte
+		if n, err := unix.Getxattr(dir, name, value[:]); err == nil && string(value[:n]) == "1" {
+			return true
+		}
+	}
+	return false
+}
+
+// moveTries bounds how often processes are looked for that are still in a group: they
+// make others meanwhile, and the kernel may say that a group is busy a moment longer.
+const moveTries = 50
+
+// open has the group hand on the controllers. What is in a group that was given to the
+// service moves into one below it.
+func (p place) open() error {
+	err := enable(p.dir)
+	if !occupied(err) {
+		return explain(err)
+	}
+	if !p.given {
+		return fmt.Errorf("%w: processes %v are in it", err, members(p.dir))
+	}
+	below := filepath.Join(p.dir, serviceGroup)
+	if err := makeGroup(below); err != nil {
+		return explain(err)
+	}
+	for range moveTries {
+		for _, pid := range members(p.dir) {
+			if pid == 0 {
+				return fmt.Errorf("%w: a process that cannot be seen from here is in it: run the service in a control group of its own", err)
+			}
+			if e := write(below, "cgroup.procs", strconv.Itoa(pid)); e != nil && !errors.Is(e, unix.ESRCH) { // it has ended
+				return fmt.Errorf("move process %d out of the way of control groups: %w", pid, e)
+			}
+		}
+		if err = enable(p.dir); !occupied(err) {
+			return err
+		}
+		pause := time.NewTimer(time.Millisecond) // the kernel has no event for this
+		<-pause.C
+	}
+	return err
+}
+
+// occupied says that there are processes in a group. The second is the kernel's word when
+// somebody had it hand on processors alone before, which it may with processes in it.
+func occupied(err error) bool { return errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EOPNOTSUPP) }
+
+// explain says what an operator can do.
+func explain(err error) error {
+	if errors.Is(err, unix.EROFS) {
+		return fmt.Errorf("%w: have control groups mounted writable, which a privileged container has, or choose the level `basic`", err)
+	}
+	return err
+}
