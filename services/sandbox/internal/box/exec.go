@@ -31,7 +31,11 @@ type Exec struct {
 	disk sync.Mutex // held while the record is written; taken before mu
 	gone bool       // nothing is to be kept of it any more; guarded by disk
 
-	noted bool // a record was written while it ran; of who follows the process alone
+	// Of who follows the process alone.
+	noted  bool       // a record was written while it ran
+	full   func() Hit // asks whether the workspace is full; nil where the file system does not keep its size
+	before Hit        // what it said before the start
+	filled Hit        // what it said first since, when it was not full before
 
 	mu      sync.Mutex // guards what follows
 	rec     record
@@ -189,6 +193,7 @@ type watch func(l Limits, deleted int64) (limit, why string)
 
 // look ends the command when the workspace is too large.
 func (e *Exec) look(watch watch, deleted int64) {
+	e.lookAtQuota()
 	limit, why := watch(e.limits, deleted)
 	switch limit {
 	case "":

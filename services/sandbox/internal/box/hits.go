@@ -1,6 +1,7 @@
 package box
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -66,6 +67,9 @@ func (e *Exec) met(exit Exit, o *Outcome, wall time.Duration) []Hit {
 	if exit.Throttled >= throttledLeast && exit.Throttled >= wall/throttledShare {
 		hit(hitCPUs, "it was held back for %v: it may use as much time as %g processors give", exit.Throttled.Round(time.Millisecond), l.CPUs)
 	}
+	if e.filled.Limit != "" {
+		hit(e.filled.Limit, "%s", e.filled.Message)
+	}
 	if e.written > e.kept {
 		hit(hitOutput, "%d bytes of its output were thrown away: %d are kept", e.written-e.kept, l.OutputBytes)
 	}
@@ -99,10 +103,15 @@ func (e *Exec) readLastWords(status int, hit func(limit, format string, args ...
 	if strings.Contains(text, "Resource temporarily unavailable") {
 		hit(hitProcesses, "it seems that it could not make a process or thread: there may be %d at once", l.Processes)
 	}
-	if strings.Contains(text, "Disk quota exceeded") {
+	quota, space := strings.Contains(text, "Disk quota exceeded"), strings.Contains(text, "No space left on device")
+	switch full := cmp.Or(e.filled, e.before); { // some file systems have the same word for both
+	case (quota || space) && full.Limit != "":
+		hit(full.Limit, "%s", full.Message)
+	case quota:
 		hit(hitBytes, "the workspace is full: with the home directory it may have %d bytes and %d files and directories", l.WorkspaceBytes, l.WorkspaceInodes)
-	}
-	if strings.Contains(text, "No space left on device") {
+	case space && e.full != nil:
+		hit(hitTmp, "a file system was full: /tmp has %d bytes and /dev/shm %d, and each as many files as fit 4096 bytes each; the workspace may have %d bytes and %d files", l.TmpBytes, l.ShmBytes, l.WorkspaceBytes, l.WorkspaceInodes)
+	case space:
 		hit(hitTmp, "a file system was full: /tmp has %d bytes and /dev/shm %d, and each as many files as fit 4096 bytes each; the workspace has more", l.TmpBytes, l.ShmBytes)
 	}
 }

@@ -3,15 +3,18 @@ package box
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
 // keeper is a Quota that notes what it is asked for.
 type keeper struct {
-	asked []string
-	err   error
+	asked         []string
+	err           error
+	bytes, inodes bool // it is full
 }
 
 func (k *keeper) Keep(slot int, bytes, inodes int64, folders ...string) error {
@@ -25,6 +28,16 @@ func (k *keeper) Keep(slot int, bytes, inodes int64, folders ...string) error {
 func (k *keeper) Release(slot int) error {
 	k.asked = append(k.asked, fmt.Sprint("release ", slot))
 	return nil
+}
+
+func (k *keeper) Left(int) (bytes, inodes int64, err error) {
+	if !k.bytes {
+		bytes = 1 << 20
+	}
+	if !k.inodes {
+		inodes = 100
+	}
+	return bytes, inodes, k.err
 }
 
 func TestTheFileSystemIsToldTheSizeOfAWorkspace(t *testing.T) {
@@ -50,5 +63,45 @@ func TestTheFileSystemIsToldTheSizeOfAWorkspace(t *testing.T) {
 		"keep 0 1048576 100 [workspace home staging]", "release 0",
 	}; !slices.Equal(k.asked, got) {
 		t.Errorf("it was asked %q", k.asked)
+	}
+}
+
+func TestAFullWorkspaceIsTold(t *testing.T) {
+	const quiet, quota, space = "", "x: Disk quota exceeded", "x: No space left on device"
+	for name, tt := range map[string]struct {
+		before, filled  keeper
+		status          int
+		says, want, has string
+	}{
+		"a command that fills it and says nothing": {filled: keeper{bytes: true}, says: quiet, want: hitBytes, has: "1048576 bytes"},
+		"of files":                                      {filled: keeper{inodes: true}, says: quiet, want: hitInodes, has: "100 files"},
+		"one that was full before":                      {before: keeper{inodes: true}, filled: keeper{inodes: true}, says: quiet},
+		"one that was full before, and says so":         {before: keeper{inodes: true}, filled: keeper{inodes: true}, status: 1, says: quota, want: hitInodes, has: "100 files"},
+		"one that was full before, by another word":     {before: keeper{bytes: true}, filled: keeper{bytes: true}, status: 1, says: space, want: hitBytes, has: "workspace"},
+		"one that made room again":                      {status: 1, says: quota, want: hitBytes, has: "workspace"},
+		"another file system, or one that made room":    {status: 1, says: space, want: hitTmp, has: "the workspace may have"},
+		"the file system does not say":                  {filled: keeper{bytes: true, err: errors.New("no")}, says: quiet},
+		"a command that leaves it as full as it may be": {filled: keeper{bytes: true, inodes: true}, says: quiet, want: hitInodes, has: "100 files"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := &keeper{}
+			o := options(t, &fake{})
+			o.Quota = k
+			s := &session{node: openNode(t, o), meta: &meta{}}
+			e := newExec(s.node, t.TempDir(), record{})
+			e.limits = s.limits()
+			*k = tt.before
+			s.watchQuota(e)
+			*k = tt.filled
+			e.lookAtQuota()
+			if err := os.WriteFile(filepath.Join(e.dir, streamFiles[1]), []byte(tt.says), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			e.streams[1].size = int64(len(tt.says))
+			hits := e.met(Exit{Status: tt.status}, &Outcome{Reason: Exited, ExitCode: tt.status}, 0)
+			if tt.want == "" && len(hits) > 0 || tt.want != "" && (len(hits) != 1 || hits[0].Limit != tt.want || !strings.Contains(hits[0].Message, tt.has)) {
+				t.Errorf("got %q, want %q with %q", hits, tt.want, tt.has)
+			}
+		})
 	}
 }

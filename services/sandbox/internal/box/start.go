@@ -72,6 +72,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 		return nil, err
 	}
 	e.limits, e.mounts = limits, shown
+	s.watchQuota(e)
 	e.active.Store(true)
 	s.execs[c.ID], s.started = e, append(s.started, e)
 	ended := s.node.o.Observer.Started(ctx, c, spec.Argv)

@@ -197,6 +197,9 @@ func (w *Workspace) Reserve(bytes, inodes int64) error {
 	if why := u.over(w.limits); why != "" && (bytes > 0 || inodes > 0) {
 		return fmt.Errorf("%w: with this change %s", ErrWorkspaceFull, why)
 	}
+	if err := w.s.node.reserveQuota(w.slot, bytes, inodes); err != nil {
+		return err
+	}
 	if bytes > 0 {
 		return w.Room()
 	}

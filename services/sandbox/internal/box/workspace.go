@@ -21,6 +21,7 @@ type Workspace struct {
 	Generation int64 // of its place
 	Owner      Owner
 	limits     Limits
+	slot       int
 	s          *session
 }
 
@@ -224,7 +225,7 @@ func (s *session) makeFolders(slot int, sp *spare) error {
 }
 
 func (s *session) workspace() *Workspace {
-	return &Workspace{Dir: s.path("workspace"), Staging: s.path("staging"), Snapshots: s.path("snapshots"), Generation: s.meta.Generation, Owner: s.node.slots.owner(s.meta.Slot), limits: s.limits(), s: s}
+	return &Workspace{Dir: s.path("workspace"), Staging: s.path("staging"), Snapshots: s.path("snapshots"), Generation: s.meta.Generation, Owner: s.node.slots.owner(s.meta.Slot), limits: s.limits(), slot: s.meta.Slot, s: s}
 }
 
 // View returns a session's workspace, to read it. release must be called.

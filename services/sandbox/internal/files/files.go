@@ -32,6 +32,7 @@ var (
 	ErrReadOnly   = errors.New("the mount is read-only")
 	ErrMountPoint = errors.New("the place belongs to a mount, and cannot be moved, replaced or removed")
 	ErrName       = errors.New("the path is not a valid name")
+	ErrNoRoom     = errors.New("the workspace is full, or the disk that it is on")
 )
 
 // mount is where commands see the workspace.
@@ -133,9 +134,14 @@ func refine(name string, err error) error {
 		return fmt.Errorf("%w: %s is too long", ErrName, name[:min(len(name), 64)])
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		return fmt.Errorf("%w: %s is closed to reading or searching", ErrWrongType, name)
+	case full(err):
+		return fmt.Errorf("%w: %s", ErrNoRoom, name)
 	}
 	return &os.PathError{Op: "open", Path: name, Err: err}
 }
+
+// full says whether an error is one of the words that file systems have for a quota.
+func full(err error) bool { return errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.ENOSPC) }
 
 // regular opens a regular file for reading, and nothing else.
 func (t *Tree) regular(name string) (*os.File, unix.Stat_t, error) {

@@ -412,3 +412,22 @@ func TestEdits(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestAFullDiskIsOneWordWhateverTheFileSystemSays(t *testing.T) {
+	t.Parallel()
+	for _, e := range []error{unix.EDQUOT, unix.ENOSPC} {
+		if err := refine("f", e); !errors.Is(err, ErrNoRoom) {
+			t.Errorf("%v is told as %v", e, err)
+		}
+	}
+	// /dev/full refuses to be written to as a full disk does.
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	d := &Draft{file: full}
+	defer func() { _ = full.Close() }()
+	if _, err := d.Write([]byte("x")); !errors.Is(err, ErrNoRoom) {
+		t.Errorf("writing is told as %v", err)
+	}
+}

@@ -21,6 +21,9 @@ type Draft struct {
 // Draft starts a file.
 func (t *Tree) Draft() (*Draft, error) {
 	f, err := os.CreateTemp(t.staging, "draft-")
+	if full(err) {
+		return nil, fmt.Errorf("%w: %w", ErrNoRoom, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("start a file: %w", err)
 	}
@@ -31,6 +34,9 @@ func (t *Tree) Draft() (*Draft, error) {
 func (d *Draft) Write(b []byte) (int, error) {
 	n, err := d.file.Write(b)
 	d.size += int64(n)
+	if full(err) {
+		err = fmt.Errorf("%w: %w", ErrNoRoom, err)
+	}
 	return n, err
 }
 

@@ -6,6 +6,7 @@ package quota
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"unsafe"
@@ -23,6 +24,7 @@ type Limit struct{ Bytes, Inodes int64 }
 type kernel struct {
 	mark  func(folder string, project uint32) error
 	limit func(folder string, project uint32, l Limit) error
+	read  func(folder string, project uint32) (limit, used Limit, err error)
 }
 
 // Projects gives folders of one file system to projects. It is safe for concurrent
@@ -45,7 +47,7 @@ type As struct {
 // the quotas of projects from first on. ErrUnavailable when it does not, with why.
 // Projects from first on must be nobody else's.
 func Open(dir string, first uint32, as As) (*Projects, error) {
-	p := &Projects{dir: dir, first: first, as: as, kernel: kernel{mark, setLimit}}
+	p := &Projects{dir: dir, first: first, as: as, kernel: kernel{mark, setLimit, readLimit}}
 	if err := p.prove(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
@@ -126,6 +128,27 @@ func (p *Projects) Release(slot int) error {
 	return p.kernel.limit(p.dir, p.project(slot), Limit{})
 }
 
+// blockSlack is how many bytes may be left, at most, of what a project may hold when the
+// file system refuses more: it needs some for itself. Of a small limit, one part in 16.
+const blockSlack = 64 << 10
+
+// Left says how many bytes and files a project may hold besides those that it holds, less
+// what the file system may need for itself.
+func (p *Projects) Left(slot int) (bytes, inodes int64, err error) {
+	limit, used, err := p.kernel.read(p.dir, p.project(slot))
+	if err != nil {
+		return 0, 0, fmt.Errorf("read a project of the file system's quota: %w", err)
+	}
+	bytes, inodes = math.MaxInt64, math.MaxInt64
+	if limit.Bytes > 0 {
+		bytes = limit.Bytes - used.Bytes - min(blockSlack, limit.Bytes/16)
+	}
+	if limit.Inodes > 0 {
+		inodes = limit.Inodes - used.Inodes
+	}
+	return bytes, inodes, nil
+}
+
 // project is a slot's; the first one is that of the proof.
 func (p *Projects) project(slot int) uint32 { return p.first + uint32(slot-proof) }
 
@@ -139,6 +162,7 @@ const (
 	fsGetXattr   = 0x801c581f // FS_IOC_FSGETXATTR
 	fsSetXattr   = 0x401c5820 // FS_IOC_FSSETXATTR
 	inherit      = 0x200      // FS_XFLAG_PROJINHERIT
+	getQuota     = 0x800007<<8 | projectQuota
 	setQuota     = 0x800008<<8 | projectQuota
 	projectQuota = 2
 	validLimits  = 1 | 4 // QIF_BLIMITS, QIF_ILIMITS
@@ -172,13 +196,25 @@ type dqblk struct {
 
 // setLimit bounds a project of the file system that a folder is on.
 func setLimit(folder string, project uint32, l Limit) error {
+	return quotactl(folder, setQuota, project, &dqblk{Bhardlimit: uint64(l.Bytes+1023) / 1024, Ihardlimit: uint64(l.Inodes), Valid: validLimits})
+}
+
+// readLimit reads what a project may hold, and holds.
+func readLimit(folder string, project uint32) (limit, used Limit, err error) {
+	var q dqblk
+	if err := quotactl(folder, getQuota, project, &q); err != nil {
+		return Limit{}, Limit{}, err
+	}
+	return Limit{int64(q.Bhardlimit) * 1024, int64(q.Ihardlimit)}, Limit{int64(q.Curspace), int64(q.Curinodes)}, nil
+}
+
+func quotactl(folder string, command int, project uint32, q *dqblk) error {
 	fd, err := unix.Open(folder, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	q := dqblk{Bhardlimit: uint64(l.Bytes+1023) / 1024, Ihardlimit: uint64(l.Inodes), Valid: validLimits}
-	if _, _, e := unix.Syscall6(unix.SYS_QUOTACTL_FD, uintptr(fd), setQuota, uintptr(project), uintptr(unsafe.Pointer(&q)), 0, 0); e != 0 { //nolint:gosec // as above
+	if _, _, e := unix.Syscall6(unix.SYS_QUOTACTL_FD, uintptr(fd), uintptr(command), uintptr(project), uintptr(unsafe.Pointer(q)), 0, 0); e != 0 { //nolint:gosec // as above
 		return e
 	}
 	return nil

@@ -62,6 +62,12 @@ func TestAKernelThatTakesEveryCallAndKeepsNothingIsRefused(t *testing.T) {
 	if err := p.prove(); err == nil || !strings.Contains(err.Error(), "was let through") {
 		t.Errorf("got %v", err)
 	}
+	p.kernel.read = func(string, uint32) (limit, used Limit, err error) {
+		return Limit{1 << 20, 10}, Limit{1<<20 - 100<<10, 9}, nil
+	}
+	if bytes, inodes, err := p.Left(3); bytes != 36<<10 || inodes != 1 || err != nil {
+		t.Errorf("left are %v, %v, %v", bytes, inodes, err)
+	}
 	if err := p.Set(3, Limit{1, 2}, "a", "b"); err != nil {
 		t.Fatal(err)
 	}

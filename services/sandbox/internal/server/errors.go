@@ -69,6 +69,7 @@ var rules = []rule{
 	{files.ErrPattern, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_BAD_PATTERN},
 	{files.ErrTooLarge, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_FILE_TOO_LARGE},
 	{files.ErrNotEmpty, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_DIRECTORY_NOT_EMPTY},
+	{files.ErrNoRoom, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_FULL},
 	{files.ErrTooMany, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_WATCHED},
 	{snapshot.ErrNotFound, codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_SNAPSHOT_NOT_FOUND},
 	{snapshot.ErrDamaged, codes.DataLoss, sandboxv1.ErrorReason_ERROR_REASON_SNAPSHOT_DAMAGED},

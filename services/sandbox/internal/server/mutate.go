@@ -51,7 +51,7 @@ func (s *fileServer) WriteFile(stream sandboxv1.FileService_WriteFileServer) err
 	defer func() { _ = t.Close() }()
 	d, err := t.Draft()
 	if err != nil {
-		return err
+		return status(err)
 	}
 	defer d.Discard()
 	sum, err := receive(stream, t.account(w, start.GetPath()), d)
