@@ -113,8 +113,12 @@ type client struct {
 // is called.
 func start(t *testing.T, c sandbox.Config) *client {
 	t.Helper()
-	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	s, err := sandbox.New(t.Context(), c, sandbox.Deps{Log: log})
+	return startWith(t, c, sandbox.Deps{Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))})
+}
+
+func startWith(t *testing.T, c sandbox.Config, d sandbox.Deps) *client {
+	t.Helper()
+	s, err := sandbox.New(t.Context(), c, d)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,6 +34,8 @@ import (
 // Deps are what the service takes from its program.
 type Deps struct {
 	Log *slog.Logger
+
+	fault func(c box.Call, method, point string) // of tests
 }
 
 // Service is the sandbox service, an rpc.Component without a public face.
@@ -103,7 +105,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 		Dir: data, Name: nodeName(c.Node), Runner: s.runner, Owners: owners, Limits: limits,
 		MaxExecs: c.Limits.Execs, MaxSessionExecs: c.Limits.SessionExecs, Spares: c.SpareSandboxes,
 		KeepFinished: c.Limits.KeepResults, KeepFor: c.Limits.KeepFor, Network: s.network,
-		Mounts: s.mounts, Room: s.room, Reclaim: server.Reclaim, Quota: keep,
+		Mounts: s.mounts, Room: s.room, Reclaim: server.Reclaim, Recover: server.Recover, Quota: keep, Fault: d.fault,
 		Observer: s.network.Observer(observer), Log: d.Log,
 	})
 	if err != nil {

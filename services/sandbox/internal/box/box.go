@@ -9,15 +9,17 @@
 //	workspace.json   its generation, owner and the highest epoch seen
 //	execs/<call>/    record.json, stdout, stderr of a command
 //	mutations/       answers of file changes, by call
+//	interrupted      changes that a crash interrupted, until somebody uses the workspace
 //	staging/         files that are being written
 //	snapshots/       earlier states of the workspace
 //
 // Besides, `.starts-0` and `.starts-1` say which commands were started lately, and how the
 // quick ones ended: of each start they alone are synced, and for up to a minute they alone
-// know of it.
+// know of it. They also say which changes of files were about to be made.
 //
-// It promises: a command is started at most once per call id, also across a
-// crash; what ran when the service died is reported as lost, never as finished;
+// It promises: a command is started at most once per call id, and a change made at most
+// once, also across a crash; what ran when the service died is reported as lost, never as
+// finished, and a change of which it cannot be told whether it was made as that;
 // after Cancel nothing of the command runs; a caller with an older epoch than one
 // seen changes nothing.
 //
@@ -97,14 +99,21 @@ type Options struct {
 	// Reclaim removes what is of no use any more from a workspace's snapshots, which
 	// nobody else uses meanwhile; nil: nothing is removed.
 	Reclaim func(*Workspace) error
-	Log     *slog.Logger
-	Now     func() time.Time
+	// Recover finds out what became of a change that a crash interrupted, and what it is
+	// to answer if it was done. It may also finish it. Nobody else has used the workspace
+	// since the crash. Nil: it is not known.
+	Recover func(*Workspace, Interrupted) ([]byte, Fate)
+	// Fault is for tests, which have the service die at a point of a change; nil: nothing.
+	Fault func(c Call, method, point string)
+	Log   *slog.Logger
+	Now   func() time.Time
 }
 
 // Node holds the sessions of one data directory. It is safe for concurrent use.
 type Node struct {
 	o       Options
 	lock    *os.File
+	boot    string // tells this start of the machine from others
 	journal *journal
 	spares  chan *spare
 	slots   *slots
@@ -136,7 +145,7 @@ func Open(o Options) (*Node, error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, errors.Join(fmt.Errorf("data directory %s is used by another sandbox service: stop it, or choose another directory: %w", o.Dir, err), lock.Close())
 	}
-	n := &Node{o: o, lock: lock, open: map[Key]*session{}, storages: map[string]*tally{}, slots: newSlots(o.Owners), spares: make(chan *spare, max(o.Spares-1, 0))}
+	n := &Node{o: o, lock: lock, boot: bootID(), open: map[Key]*session{}, storages: map[string]*tally{}, slots: newSlots(o.Owners), spares: make(chan *spare, max(o.Spares-1, 0))}
 	if err := erase.All(filepath.Join(o.Dir, spareFolder)); err != nil {
 		return nil, errors.Join(fmt.Errorf("remove spare sandboxes of an earlier run: %w", err), lock.Close())
 	}
@@ -186,6 +195,13 @@ func (n *Node) Close() error {
 	}
 	n.execs.Wait()
 	return errors.Join(n.journal.settle(), n.journal.close(), n.lock.Close())
+}
+
+// at is a point at which a test may have the service die.
+func (n *Node) at(c Call, method, point string) {
+	if n.o.Fault != nil {
+		n.o.Fault(c, method, point)
+	}
 }
 
 // reserve takes a place for a running command.

@@ -291,57 +291,6 @@ func TestOldResultsAreDropped(t *testing.T) {
 	}
 }
 
-func TestAChangeIsRecoveredAfterACrash(t *testing.T) {
-	o := options(t, &fake{})
-	n := openNode(t, o)
-	ensure(t, n, Key{"t", "s"})
-	done := 0
-	change := func(takesEffect bool) Change {
-		return Change{
-			Method: "m", Request: []byte("r"),
-			Do: func(_ *Workspace, intend func([]byte) error) ([]byte, error) {
-				done++
-				if err := intend([]byte("intent")); err != nil {
-					return nil, err
-				}
-				if !takesEffect {
-					return nil, errors.New("failed")
-				}
-				return []byte("answer"), nil
-			},
-			Recover: func(_ *Workspace, intent []byte) ([]byte, bool) { return []byte("recovered " + string(intent)), true },
-		}
-	}
-	if _, err := n.Mutate(testCall("fails"), 0, change(false)); err == nil {
-		t.Error("a change that failed was answered")
-	}
-	for range 2 {
-		if got, err := n.Mutate(testCall("a"), 0, change(true)); err != nil || string(got) != "answer" || done != 2 {
-			t.Errorf("%q, %v, done %d times", got, err, done)
-		}
-	}
-	// What a crash between the effect and the answer leaves.
-	file := filepath.Join(o.Dir, "t", "s", "mutations", "m", "a")
-	var known answer
-	if err := read(file, &known); err != nil {
-		t.Fatal(err)
-	}
-	known.Done, known.Answer, known.Intent = false, nil, []byte("intent")
-	if err := save(file, known); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if got, err := n.Mutate(testCall("a"), 0, change(true)); err != nil || string(got) != "recovered intent" || done != 2 {
-			t.Errorf("%q, %v, done %d times", got, err, done)
-		}
-	}
-	other := change(true)
-	other.Request = []byte("another")
-	if _, err := n.Mutate(testCall("a"), 0, other); !errors.Is(err, ErrCallIDReused) {
-		t.Errorf("%v", err)
-	}
-}
-
 func TestASeedThatFailsMakesNoWorkspace(t *testing.T) {
 	n := openNode(t, options(t, &fake{}))
 	if _, err := n.Ensure(testCall("x"), 0, Want{}, func(*Workspace) error { return errors.New("bad seed") }); err == nil {

@@ -12,6 +12,7 @@ var (
 	ErrNoExec           = errors.New("there is no such exec")
 	ErrNotFinished      = errors.New("the exec has not ended")
 	ErrCallIDReused     = errors.New("the call id was used for something else")
+	ErrOutcomeUnknown   = errors.New("a crash interrupted the change, and whether it took effect cannot be told: look before you make it again, under another call id")
 	ErrCancelled        = errors.New("the call was cancelled")
 	ErrAcknowledged     = errors.New("the exec's result was recorded and the exec forgotten")
 	ErrStaleEpoch       = errors.New("the caller no longer holds the session")

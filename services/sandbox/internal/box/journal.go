@@ -46,12 +46,15 @@ type journal struct {
 	// alone are the commands of which the journal knows something that is written nowhere
 	// else, maybe.
 	alone map[*Exec]struct{}
+	// intents are the changes of files whose answers are not on the disk, by the answers'
+	// places.
+	intents map[string]*intent
 
 	flush  sync.Mutex // held by who syncs; guards what follows
 	synced int64      // starts that are on the disk
 }
 
-// startEntry is one start, or one end.
+// startEntry is one start, or one end, or a change of files.
 type startEntry struct {
 	Key     Key       `json:"key"`
 	CallID  string    `json:"call_id"`
@@ -63,6 +66,8 @@ type startEntry struct {
 	Created time.Time `json:"created"`
 	// End is the whole record of a command that has ended.
 	End *record `json:"end,omitempty"`
+	// Change is what is about to be done to files; there is no command then.
+	Change *changeEntry `json:"change,omitempty"`
 }
 
 // ending is the entry of a command's end.
@@ -98,7 +103,7 @@ func readJournal(dir string) (all []startEntry, err error) {
 // openJournal makes an empty journal. What the one before stood for must be on the
 // disk.
 func openJournal(dir string) (*journal, error) {
-	j := &journal{dir: dir, spare: make(chan error, 1), alone: map[*Exec]struct{}{}}
+	j := &journal{dir: dir, spare: make(chan error, 1), alone: map[*Exec]struct{}{}, intents: map[string]*intent{}}
 	j.spare <- nil
 	for i := range j.files {
 		f, err := os.OpenFile(journalPath(dir, i), os.O_CREATE|os.O_RDWR, 0o600)
@@ -123,7 +128,16 @@ func empty(f *os.File) error {
 // add writes down the start of a command. What it returns waits until it is on the disk,
 // to which it is on its way meanwhile.
 func (j *journal) add(e startEntry, of *Exec) (synced func() error) {
-	mine, f, err := j.write(e, of)
+	packet, err := e.encode()
+	if err != nil {
+		return func() error { return err }
+	}
+	return j.begin(packet, func() { j.alone[of] = struct{}{} })
+}
+
+// begin is add, for any entry. noted is called with mu held.
+func (j *journal) begin(packet []byte, noted func()) (synced func() error) {
+	mine, f, err := j.write(packet, noted)
 	if err != nil {
 		return func() error { return err }
 	}
@@ -132,7 +146,7 @@ func (j *journal) add(e startEntry, of *Exec) (synced func() error) {
 	return func() error { return j.sync(mine, f) }
 }
 
-// sync has a start on the disk, and all before it.
+// sync has an entry on the disk, and all before it.
 func (j *journal) sync(mine int64, f *os.File) error {
 	j.flush.Lock() // whoever waits here is mostly served by the one before
 	defer j.flush.Unlock()
@@ -149,11 +163,7 @@ func (j *journal) sync(mine int64, f *os.File) error {
 	return nil
 }
 
-func (j *journal) write(e startEntry, of *Exec) (mine int64, f *os.File, err error) {
-	packet, err := e.encode()
-	if err != nil {
-		return 0, nil, err
-	}
+func (j *journal) write(packet []byte, noted func()) (mine int64, f *os.File, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if !j.fits(packet) {
@@ -161,9 +171,10 @@ func (j *journal) write(e startEntry, of *Exec) (mine int64, f *os.File, err err
 			return 0, nil, err
 		}
 	}
-	if err := j.put(packet, of); err != nil {
+	if err := j.put(packet); err != nil {
 		return 0, nil, err
 	}
+	noted()
 	j.written++
 	return j.written, j.files[j.current], nil
 }
@@ -181,7 +192,11 @@ func (j *journal) end(e startEntry, of *Exec) bool {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.fits(packet) && j.put(packet, of) == nil // turning it over takes longer than a record
+	if !j.fits(packet) || j.put(packet) != nil { // turning it over takes longer than a record
+		return false
+	}
+	j.alone[of] = struct{}{}
+	return true
 }
 
 // encode is an entry as it is in the file: its length, a sum, and its text.
@@ -200,12 +215,11 @@ func (e startEntry) encode() ([]byte, error) {
 func (j *journal) fits(packet []byte) bool { return j.at+int64(len(packet))+8 <= journalSize }
 
 // put writes an entry, for which there is room. mu is held.
-func (j *journal) put(packet []byte, of *Exec) error {
+func (j *journal) put(packet []byte) error {
 	if _, err := j.files[j.current].WriteAt(packet, j.at); err != nil {
 		return err
 	}
 	j.at += int64(len(packet))
-	j.alone[of] = struct{}{}
 	return nil
 }
 
@@ -251,6 +265,12 @@ func (j *journal) turn() error {
 		return err
 	}
 	j.current, j.at = 1-j.current, 0
+	if err := j.carry(); err != nil {
+		j.current = 1 - j.current
+		j.at = journalSize // full
+		j.spare <- nil
+		return err
+	}
 	alone := j.unrecorded()
 	go func() { j.spare <- clearOut(full, alone) }() // close waits for it
 	return nil
@@ -288,10 +308,13 @@ func (n *Node) recall() error {
 	if err != nil {
 		return fmt.Errorf("read the journal of starts: %w", err)
 	}
+	if err := n.recallChanges(all); err != nil {
+		return fmt.Errorf("recall a change of files: %w", err)
+	}
 	// Ends first: they hold all that a start does.
 	for _, ends := range []bool{true, false} {
 		for _, e := range all {
-			if (e.End != nil) != ends {
+			if (e.End != nil) != ends || e.Change != nil {
 				continue
 			}
 			if err := n.recallOne(e); err != nil {

@@ -6,16 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 )
 
 // answer is what is remembered of a file change.
 type answer struct {
 	Digest []byte `json:"digest"` // of the request
-	Intent []byte `json:"intent,omitempty"`
-	Done   bool   `json:"done"`
+	Done   bool   `json:"done"`   // else an older version was interrupted, and nothing is known
 	Answer []byte `json:"answer,omitempty"`
 	// Failure is why the change was not made; it will not be made later either.
 	Failure []byte `json:"failure,omitempty"`
+	// Unknown says that the change may have been made; it will not be made again.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
 // KeptMethod is the method whose changes are remembered as long as the workspace is:
@@ -27,15 +29,15 @@ type Change struct {
 	Method  string
 	Request []byte // whatever makes two requests the same
 	// Do makes the change. Just before it takes effect it calls intend with what
-	// Recover will need to know.
+	// Options.Recover will need to know. When it fails, nothing has taken effect, or it
+	// does no harm to make it again.
 	Do func(w *Workspace, intend func([]byte) error) ([]byte, error)
 	// Failure encodes an error of Do's that is the change's answer for good: a
 	// caller that comes late must not make the change when it has become possible.
 	// Nil says that the error is none.
 	Failure func(error) []byte
-	// Recover is asked after a crash between intend and the answer. It answers
-	// when the change had taken effect, and false when it had not.
-	Recover func(w *Workspace, intent []byte) ([]byte, bool)
+	// Durable has the answer be on the disk before anybody is told.
+	Durable bool
 }
 
 // FailedBeforeError says that a change failed before, and with what.
@@ -60,11 +62,7 @@ func (n *Node) Mutate(c Call, generation int64, ch Change) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir := s.path("mutations", ch.Method)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	return ch.once(w, s.path("mutations", ch.Method, c.ID))
+	return s.once(c, ch, w)
 }
 
 func (s *session) begin(c Call, generation int64) (*Workspace, error) {
@@ -82,46 +80,80 @@ func (s *session) begin(c Call, generation int64) (*Workspace, error) {
 	return s.workspace(), nil
 }
 
-func (ch Change) once(w *Workspace, file string) ([]byte, error) {
-	digest := sha256.Sum256(ch.Request)
-	known, found, err := ch.recall(file)
-	switch {
-	case err != nil:
-		return nil, err
-	case known.Done:
-		return known.Answer, nil
-	case found:
-		if got, ok := ch.Recover(w, known.Intent); ok {
-			return got, note(file, answer{Digest: digest[:], Done: true, Answer: got})
-		}
+// once makes a change, unless it was made. changes is held.
+func (s *session) once(c Call, ch Change, w *Workspace) ([]byte, error) {
+	place, digest, j := s.answerPlace(ch.Method, c.ID), ch.digest(), s.node.journal
+	known, err := s.recall(ch, place)
+	if err != nil || known.Done {
+		return known.Answer, err
 	}
+	if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {
+		return nil, err
+	}
+	e := startEntry{Key: s.key, CallID: c.ID, Digest: digest, Started: s.node.o.Now().UTC(), Created: w.created, Change: &changeEntry{Method: ch.Method, User: c.User, Boot: s.node.boot}}
+	intended := false
 	got, err := ch.Do(w, func(intent []byte) error {
-		return note(file, answer{Digest: digest[:], Intent: intent})
+		e.Change.Intent, intended = intent, true
+		if err := j.intend(e, place); err != nil {
+			return err
+		}
+		s.node.at(c, ch.Method, "intended")
+		return nil
 	})
 	if err != nil {
-		if failure := ch.failure(err); failure != nil {
-			return nil, errors.Join(err, note(file, answer{Digest: digest[:], Done: true, Failure: failure}))
+		if intended {
+			err = errors.Join(err, j.withdraw(e, place))
 		}
-		_ = os.Remove(file) // nothing took effect
+		if failure := ch.failure(err); failure != nil {
+			err = errors.Join(err, note(place, answer{Digest: digest, Done: true, Failure: failure}))
+		}
 		return nil, err
 	}
-	return got, note(file, answer{Digest: digest[:], Done: true, Answer: got})
+	s.node.at(c, ch.Method, "made")
+	s.keep(place, answer{Digest: digest, Done: true, Answer: got}, ch.Durable)
+	return got, nil
 }
 
-// recall reads what is remembered of a change. That it failed is an error.
-func (ch Change) recall(file string) (known answer, found bool, err error) {
-	digest := sha256.Sum256(ch.Request)
-	switch err := read(file, &known); {
-	case errors.Is(err, os.ErrNotExist):
-		return answer{}, false, nil
-	case err != nil:
-		return answer{}, false, err
-	case !bytes.Equal(known.Digest, digest[:]):
-		return answer{}, false, ErrCallIDReused
-	case known.Done && known.Failure != nil:
-		return answer{}, false, &FailedBeforeError{known.Failure}
+// keep remembers a change's answer: in memory, if the disk does not take it.
+func (s *session) keep(place string, a answer, durable bool) {
+	write := note
+	if durable {
+		write = save
 	}
-	return known, true, nil
+	if err := write(place, a); err != nil {
+		s.node.o.Log.Error("cannot write down the answer of a change", "error", err)
+		s.node.journal.leave(place, a)
+		return
+	}
+	s.node.journal.answered(place)
+}
+
+// recall is what is remembered of a change; nothing of one that was not made. That it
+// failed, or may have been made, is an error.
+func (s *session) recall(ch Change, place string) (known answer, err error) {
+	left, begun := s.node.journal.left(place)
+	switch {
+	case left != nil:
+		known = *left
+		s.keep(place, known, ch.Durable)
+	case begun: // it panicked
+		return answer{}, ErrOutcomeUnknown
+	default:
+		err = read(place, &known)
+	}
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return answer{}, nil
+	case err != nil:
+		return answer{}, err
+	case !bytes.Equal(known.Digest, ch.digest()):
+		return answer{}, ErrCallIDReused
+	case known.Unknown, !known.Done:
+		return answer{}, ErrOutcomeUnknown
+	case known.Failure != nil:
+		return answer{}, &FailedBeforeError{known.Failure}
+	}
+	return known, nil
 }
 
 // Answered is what a change answered, if it was made for this call before.
@@ -136,16 +168,16 @@ func (n *Node) Answered(c Call, generation int64, ch Change) (got []byte, done b
 	}
 	s.changes.Lock()
 	defer s.changes.Unlock()
-	w, err := s.begin(c, generation)
-	if err != nil {
+	if _, err := s.begin(c, generation); err != nil {
 		return nil, false, err
 	}
-	known, found, err := ch.recall(s.path("mutations", ch.Method, c.ID))
-	if err != nil || !found || known.Done {
-		return known.Answer, known.Done, err
-	}
-	got, done = ch.Recover(w, known.Intent)
-	return got, done, nil
+	known, err := s.recall(ch, s.answerPlace(ch.Method, c.ID))
+	return known.Answer, known.Done, err
+}
+
+func (ch Change) digest() []byte {
+	sum := sha256.Sum256(ch.Request)
+	return sum[:]
 }
 
 func (ch Change) failure(err error) []byte {

@@ -114,6 +114,7 @@ func (s *session) remove(most int64, why string) error {
 	if err := n.discard(s.dir); err != nil {
 		return fmt.Errorf("delete the workspace: %w", err)
 	}
+	n.journal.forget(s.dir)
 	n.freeSlot(s.meta.Slot)
 	for _, e := range s.execs {
 		e.abandon()

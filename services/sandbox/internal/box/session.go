@@ -41,11 +41,13 @@ type session struct {
 	beside  chan struct{} // holds a token while there is a sandbox beside the session's own
 	usage   tally
 
+	loading sync.Mutex // guards loaded; taken before mu
+	loaded  bool
+
 	mu       sync.Mutex                        // guards what follows
 	tasks    map[int64]context.CancelCauseFunc // end the tasks that run
 	lastTask int64
-	deleting bool // no task may begin
-	loaded   bool
+	deleting bool  // no task may begin
 	meta     *meta // nil when there is no workspace
 	execs    map[string]*Exec
 	started  []*Exec // those of them that were started here, the ended ones as long as nobody asks for live
@@ -66,17 +68,35 @@ func (s *session) path(name ...string) string {
 	return filepath.Join(append([]string{s.dir}, name...)...)
 }
 
-// load reads the session from disk, once.
+// load reads the session from disk, once, and finds out what became of what a crash
+// interrupted.
 func (s *session) load() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.loading.Lock()
+	defer s.loading.Unlock()
 	if s.loaded {
 		return nil
 	}
+	if err := s.readAll(); err != nil {
+		return err
+	}
+	if s.meta != nil { // nobody else has the session yet
+		if err := s.recover(); err != nil {
+			return err
+		}
+		if err := s.clearStaging(); err != nil {
+			return err
+		}
+	}
+	s.loaded = true
+	return nil
+}
+
+func (s *session) readAll() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var m meta
 	switch err := read(s.path(metaFile), &m); {
 	case errors.Is(err, os.ErrNotExist):
-		s.loaded = true
 		return nil
 	case err != nil:
 		return err
@@ -87,10 +107,7 @@ func (s *session) load() error {
 	if err := s.loadSettled(); err != nil {
 		return err
 	}
-	if err := s.clearStaging(); err != nil {
-		return err
-	}
-	s.meta, s.loaded = &m, true
+	s.meta = &m
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
@@ -20,6 +21,7 @@ type Workspace struct {
 	Snapshots  string
 	Generation int64 // of its place
 	Owner      Owner
+	created    time.Time
 	limits     Limits
 	slot       int
 	s          *session
@@ -196,9 +198,11 @@ func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err
 	if err := seed(s.workspace()); err != nil {
 		return err
 	}
+	s.node.at(Call{Key: s.key, ID: m.Import}, "import", "intended")
 	if err := save(s.path(metaFile), m); err != nil {
 		return fmt.Errorf("make the workspace: %w", err)
 	}
+	s.node.at(Call{Key: s.key, ID: m.Import}, "import", "made")
 	return durable.SyncDir(filepath.Dir(s.dir))
 }
 
@@ -225,7 +229,7 @@ func (s *session) makeFolders(slot int, sp *spare) error {
 }
 
 func (s *session) workspace() *Workspace {
-	return &Workspace{Dir: s.path("workspace"), Staging: s.path("staging"), Snapshots: s.path("snapshots"), Generation: s.meta.Generation, Owner: s.node.slots.owner(s.meta.Slot), limits: s.limits(), slot: s.meta.Slot, s: s}
+	return &Workspace{Dir: s.path("workspace"), Staging: s.path("staging"), Snapshots: s.path("snapshots"), Generation: s.meta.Generation, Owner: s.node.slots.owner(s.meta.Slot), created: s.meta.Created, limits: s.limits(), slot: s.meta.Slot, s: s}
 }
 
 // View returns a session's workspace, to read it. release must be called.

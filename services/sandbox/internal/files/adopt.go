@@ -12,8 +12,8 @@ import (
 
 // Adopt puts a directory of the host, on the same file system, into the workspace
 // under a name that must be free, and makes the directories that lead there. before
-// is called just before it takes effect, with what identifies the directory.
-func (t *Tree) Adopt(source, name string, before func(inode uint64) error) (err error) {
+// is called just before it takes effect. The directory comes from the staging folder.
+func (t *Tree) Adopt(source, name string, before func(Step) error) (err error) {
 	if name, err = Clean(name); err != nil {
 		return err
 	}
@@ -37,7 +37,14 @@ func (t *Tree) Adopt(source, name string, before func(inode uint64) error) (err 
 		return err
 	}
 	defer func() { _ = to.Close() }()
-	if err := before(st.Ino); err != nil {
+	p := Step{Staged: true, To: name}
+	if p.From, err = filepath.Rel(t.staging, source); err != nil {
+		return err
+	}
+	if p.File, err = mark(int(from.Fd()), filepath.Base(source)); err != nil {
+		return err
+	}
+	if err := before(p); err != nil {
 		return err
 	}
 	err = unix.Renameat2(int(from.Fd()), filepath.Base(source), int(to.Fd()), last, unix.RENAME_NOREPLACE)

@@ -22,8 +22,9 @@ func (s *Space) Put(d *Draft, name string, to Target) (i Info, created bool, err
 		return s.Tree.Put(d, name, to)
 	}
 	if before := to.Before; before != nil {
-		to.Before = func(inode uint64, replaces int64) error {
-			return outside(func() error { return before(inode, replaces) })
+		to.Before = func(p Step, i Info, replaces int64) error {
+			i.Path = full
+			return outside(func() error { return before(p.below(m.Alias), i, replaces) })
 		}
 	}
 	err = m.change(func(t *Tree) error {
@@ -56,21 +57,30 @@ func (s *Space) Edit(name string, edits []Edit) (e Edited, err error) {
 }
 
 // Remove is Tree.Remove.
-func (s *Space) Remove(name string, recursive bool) error {
+func (s *Space) Remove(name string, recursive bool, before func(Step) error) error {
 	full, m, rest, err := s.find(name)
 	switch {
 	case err != nil:
 		return err
 	case m == nil:
-		return s.Tree.Remove(name, recursive)
+		return s.Tree.Remove(name, recursive, before)
 	case rest == ".":
 		return fmt.Errorf("%w: %s", ErrMountPoint, full)
 	}
-	return m.change(func(t *Tree) error { return t.Remove(rest, recursive) })
+	return m.change(func(t *Tree) error { return t.Remove(rest, recursive, m.before(before)) })
+}
+
+// before has a step in the mount told as one in the workspace, with the service's own
+// rights.
+func (m *Mounted) before(f func(Step) error) func(Step) error {
+	if f == nil {
+		return nil
+	}
+	return func(p Step) error { return outside(func() error { return f(p.below(m.Alias)) }) }
 }
 
 // Move is Tree.Move. Nothing moves between a mount and what is outside.
-func (s *Space) Move(from, to string, overwrite bool, before func(inode uint64) error) (i Info, err error) {
+func (s *Space) Move(from, to string, overwrite bool, before func(Step) error) (i Info, err error) {
 	source, m, oldRest, err := s.find(from)
 	if err != nil {
 		return i, err
@@ -89,32 +99,24 @@ func (s *Space) Move(from, to string, overwrite bool, before func(inode uint64) 
 		return s.Tree.Move(from, to, overwrite, before)
 	}
 	err = m.change(func(t *Tree) (err error) {
-		i, err = t.Move(oldRest, newRest, overwrite, func(inode uint64) error { return outside(func() error { return before(inode) }) })
+		i, err = t.Move(oldRest, newRest, overwrite, m.before(before))
 		return err
 	})
 	i.Path = target
 	return i, err
 }
 
-// Inode is Tree.Inode.
-func (s *Space) Inode(name string) (uint64, Info) { return s.known(name, (*Tree).Inode) }
-
-// Identity is Tree.Identity.
-func (s *Space) Identity(name string) (uint64, Info) { return s.known(name, (*Tree).Identity) }
-
-func (s *Space) known(name string, look func(*Tree, string) (uint64, Info)) (inode uint64, i Info) {
-	full, m, rest, err := s.find(name)
+// Mark is Tree.Mark.
+func (s *Space) Mark(name string, follow bool) (found Mark, err error) {
+	_, m, rest, err := s.find(name)
 	if err != nil {
-		return 0, Info{}
+		return found, err
 	}
 	if m == nil {
-		return look(s.Tree, name)
+		return s.Tree.Mark(name, follow)
 	}
-	if err := m.in(func(t *Tree) error { inode, i = look(t, rest); return nil }); err != nil {
-		return 0, Info{}
-	}
-	i.Path = full
-	return inode, i
+	err = m.in(func(t *Tree) (err error) { found, err = t.Mark(rest, follow); return })
+	return found, err
 }
 
 // Watch is Tree.Watch. What changes in mounts below the path is not reported: they
@@ -141,20 +143,21 @@ func (s *Space) Watch(ctx context.Context, name string, report func([]Changed) e
 
 // copyInto is rename, for a place on another mount: the file is written beside its
 // place first.
-func (d *Draft) copyInto(dir *os.File, last, name string, mode uint32, old Info, created bool, to Target) (Info, error) {
+func (d *Draft) copyInto(p placing, to Target) (Info, error) {
 	draft := ".fairlead-" + rand.Text()
-	fd, err := unix.Openat(int(dir.Fd()), draft, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	fd, err := unix.Openat(int(p.dir.Fd()), draft, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return Info{}, refine(name, err)
+		return Info{}, refine(p.name, err)
 	}
 	f := os.NewFile(uintptr(fd), draft)
 	var info Info
 	if _, err = io.Copy(f, io.NewSectionReader(d.file, 0, d.size)); err == nil {
-		p := placing{file: f, from: int(dir.Fd()), dir: dir, last: last, name: name, mode: mode, old: old, created: created}
+		p.file, p.from = f, int(p.dir.Fd())
+		p.step.From, p.step.Staged = path.Join(path.Dir(p.name), draft), false
 		info, err = p.rename(to)
 	}
 	if err != nil {
-		_ = unix.Unlinkat(int(dir.Fd()), draft, 0)
+		_ = unix.Unlinkat(int(p.dir.Fd()), draft, 0)
 	}
 	return info, errors.Join(err, f.Close())
 }

@@ -195,8 +195,8 @@ func TestRacesStayInside(t *testing.T) {
 		}
 		_, _, _ = put(tree, "swap/new", "x", Target{})
 		_, _, _ = put(tree, "swap/sub/new", "x", Target{})
-		_ = tree.Remove("swap/sub", true)
-		_ = tree.Remove("swap/new", false)
+		_ = tree.Remove("swap/sub", true, nil)
+		_ = tree.Remove("swap/new", false, nil)
 		if _, err := tree.Grep(ctx, GrepQuery{Pattern: "outside", Max: 10}, func(m GrepMatch) error {
 			t.Errorf("the file outside was searched: %s", m.Path)
 			return nil
@@ -225,7 +225,7 @@ func TestRemove(t *testing.T) {
 		{"f", false, nil}, {"f", false, ErrNotFound}, {"empty", false, nil}, {"d", false, ErrNotEmpty}, {"d", true, nil},
 		{"out", false, nil}, {"outdir/secret", false, ErrEscapes}, {"outdir", true, nil}, {".", true, ErrWrongType}, {"..", true, ErrEscapes},
 	} {
-		if err := tree.Remove(tc.path, tc.recursive); !errors.Is(err, tc.want) {
+		if err := tree.Remove(tc.path, tc.recursive, nil); !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v, want %v", tc.path, err, tc.want)
 		}
 	}

@@ -12,9 +12,8 @@ import (
 // Move gives a file, a link itself or a directory another name, and makes the
 // directories that lead there. What has that name already is ErrExists, unless it
 // is to be overwritten: then a file gives way to a file, and an empty directory to
-// a directory. before is called just before the move takes effect, with what
-// identifies the file.
-func (t *Tree) Move(from, to string, overwrite bool, before func(inode uint64) error) (Info, error) {
+// a directory. before is called just before the move takes effect.
+func (t *Tree) Move(from, to string, overwrite bool, before func(Step) error) (Info, error) {
 	from, to, err := cleanMove(from, to)
 	if err != nil {
 		return Info{}, err
@@ -24,9 +23,15 @@ func (t *Tree) Move(from, to string, overwrite bool, before func(inode uint64) e
 		return Info{}, err
 	}
 	defer func() { _ = source.Close() }()
-	var st unix.Stat_t
-	if err := unix.Fstatat(int(source.Fd()), oldName, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	// Held open, it can be told of afterwards whatever is done to its new name.
+	fd, err := unix.Openat(int(source.Fd()), oldName, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
 		return Info{}, refine(from, err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	file, err := mark(fd, "")
+	if err != nil {
+		return Info{}, err
 	}
 	if err := t.makeDirectories(path.Dir(to)); err != nil {
 		return Info{}, err
@@ -36,7 +41,7 @@ func (t *Tree) Move(from, to string, overwrite bool, before func(inode uint64) e
 		return Info{}, err
 	}
 	defer func() { _ = target.Close() }()
-	if err := before(st.Ino); err != nil {
+	if err := before(Step{File: file, From: from, To: to}); err != nil {
 		return Info{}, err
 	}
 	flags := uint(unix.RENAME_NOREPLACE)
@@ -49,7 +54,7 @@ func (t *Tree) Move(from, to string, overwrite bool, before func(inode uint64) e
 		}
 		return Info{}, refine(to, err)
 	}
-	return describe(int(target.Fd()), newName, to)
+	return describe(fd, "", to)
 }
 
 func cleanMove(from, to string) (string, string, error) {
@@ -67,27 +72,4 @@ func cleanMove(from, to string) (string, string, error) {
 		return "", "", fmt.Errorf("%w: it is nested more than %d directories deep", ErrName, maxDepth)
 	}
 	return from, to, nil
-}
-
-// Identity is what identifies the file of a name, following no link at its end;
-// zero if there is none.
-func (t *Tree) Identity(name string) (uint64, Info) {
-	name, err := Clean(name)
-	if err != nil {
-		return 0, Info{}
-	}
-	f, err := t.open(name, unix.O_PATH|unix.O_NOFOLLOW)
-	if err != nil {
-		return 0, Info{}
-	}
-	defer func() { _ = f.Close() }()
-	var st unix.Stat_t
-	if unix.Fstat(int(f.Fd()), &st) != nil {
-		return 0, Info{}
-	}
-	info, err := describe(int(f.Fd()), "", name)
-	if err != nil {
-		return 0, Info{}
-	}
-	return st.Ino, info
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
 
-// Remove removes a file, a link itself, or a directory.
-func (t *Tree) Remove(name string, recursive bool) error {
+// Remove removes a file, a link itself, or a directory. before is called just before
+// it takes effect; nil for nobody.
+func (t *Tree) Remove(name string, recursive bool, before func(Step) error) error {
 	name, err := Clean(name)
 	if err != nil {
 		return err
@@ -25,6 +26,11 @@ func (t *Tree) Remove(name string, recursive bool) error {
 	}
 	defer func() { _ = dir.Close() }()
 	fd := int(dir.Fd())
+	if before != nil {
+		if err := t.tell(fd, last, name, recursive, before); err != nil {
+			return err
+		}
+	}
 	err = unix.Unlinkat(fd, last, 0)
 	if !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
 		if err != nil {
@@ -45,6 +51,19 @@ func (t *Tree) Remove(name string, recursive bool) error {
 	return t.removeTree(fd, last, name)
 }
 
+// tell tells what is about to be removed.
+func (t *Tree) tell(fd int, last, name string, recursive bool, before func(Step) error) error {
+	i, err := describe(fd, last, name)
+	if err != nil {
+		return err
+	}
+	file, err := mark(fd, last)
+	if err != nil {
+		return refine(name, err)
+	}
+	return before(Step{File: file, From: name, Piecemeal: t.foreign && recursive && i.Type == Directory})
+}
+
 // removeTree takes a directory out of the workspace first, where no command can
 // add to it or change it under the feet of its removal.
 func (t *Tree) removeTree(fd int, last, name string) error {
@@ -55,5 +74,6 @@ func (t *Tree) removeTree(fd int, last, name string) error {
 	if err := unix.Renameat(fd, last, unix.AT_FDCWD, place+"/x"); err != nil {
 		return errors.Join(refine(name, err), os.Remove(place))
 	}
-	return erase.All(place)
+	_ = erase.All(place) // it is gone from the workspace; the rest goes with the staging folder's next clearing
+	return nil
 }

@@ -141,17 +141,17 @@ func TestMove(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tree, _ := newTree(t, map[string]string{"dir/inner": "i", "empty/": "", "file": "f", "link": "->file", "out": "->" + t.TempDir()})
-			was, _ := tree.Identity(tt.from)
-			info, err := tree.Move(tt.from, tt.to, tt.overwrite, func(uint64) error { return nil })
+			was, _ := tree.Mark(tt.from, false)
+			info, err := tree.Move(tt.from, tt.to, tt.overwrite, func(Step) error { return nil })
 			if !errors.Is(err, tt.want) {
 				t.Fatalf("got %v, want %v", err, tt.want)
 			}
-			is, _ := tree.Identity(tt.to)
+			is, _ := tree.Mark(tt.to, false)
 			if err == nil && (is != was || info.Path != tt.to) {
-				t.Errorf("it is not what was moved: %d, not %d: %+v", is, was, info)
+				t.Errorf("it is not what was moved: %v, not %v: %+v", is, was, info)
 			}
-			if left, _ := tree.Identity(tt.from); (left == 0) != (err == nil) && !errors.Is(tt.want, ErrNotFound) && !errors.Is(tt.want, ErrEscapes) {
-				t.Errorf("the old name: %d after %v", left, err)
+			if _, left := tree.Mark(tt.from, false); (left != nil) != (err == nil) && !errors.Is(tt.want, ErrNotFound) && !errors.Is(tt.want, ErrEscapes) {
+				t.Errorf("the old name: %v after %v", left, err)
 			}
 		})
 	}

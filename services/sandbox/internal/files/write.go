@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -56,9 +57,9 @@ type Target struct {
 	Mode       uint32 // of a new file; zero means 0644
 	IfEtag     string // puts only over this version; empty for any
 	CreateOnly bool   // puts only where there is nothing
-	// Before is called just before the file is put in place, with what identifies
-	// it afterwards and the size of what it replaces, -1 if it replaces nothing.
-	Before func(inode uint64, replaces int64) error
+	// Before is called just before the file is put in place, with what is about to be
+	// done, the file, and the size of what it replaces, -1 if it replaces nothing.
+	Before func(p Step, i Info, replaces int64) error
 }
 
 // maxLinks is how many links are followed at a path's end, as the kernel does.
@@ -125,7 +126,11 @@ func (t *Tree) putAt(d *Draft, name, place string, to Target) (next string, _ In
 			mode = 0o644
 		}
 	}
-	info, err := t.rename(d, dir, last, name, mode, old, created, to)
+	p := placing{
+		file: d.file, from: unix.AT_FDCWD, dir: dir, last: last, name: name, mode: mode, old: old, created: created,
+		step: Step{Size: d.size, From: filepath.Base(d.file.Name()), Staged: true, To: name},
+	}
+	info, err := t.rename(d, p, to)
 	return "", info, created, err
 }
 
@@ -145,16 +150,15 @@ func (to Target) allows(name string, old Info, created bool) error {
 	return nil
 }
 
-func (t *Tree) rename(d *Draft, dir *os.File, last, name string, mode uint32, old Info, created bool, to Target) (Info, error) {
+func (t *Tree) rename(d *Draft, p placing, to Target) (Info, error) {
 	if t.foreign {
-		return d.copyInto(dir, last, name, mode, old, created, to)
+		return d.copyInto(p, to)
 	}
 	if t.owner.UID >= 0 {
 		if err := unix.Fchown(int(d.file.Fd()), t.owner.UID, t.owner.GID); err != nil {
 			return Info{}, fmt.Errorf("give the file to the workspace's user: %w", err)
 		}
 	}
-	p := placing{file: d.file, from: unix.AT_FDCWD, dir: dir, last: last, name: name, mode: mode, old: old, created: created}
 	return p.rename(to)
 }
 
@@ -168,6 +172,7 @@ type placing struct {
 	mode    uint32
 	old     Info // what it replaces, unless created
 	created bool
+	step    Step
 }
 
 func (p placing) rename(to Target) (Info, error) {
@@ -184,7 +189,11 @@ func (p placing) rename(to Target) (Info, error) {
 		if !p.created {
 			replaces = p.old.Size
 		}
-		if err := to.Before(st.Ino, replaces); err != nil {
+		var err error
+		if p.step.File, err = mark(fd, ""); err != nil {
+			return Info{}, err
+		}
+		if err := to.Before(p.step, newInfo(p.name, &st), replaces); err != nil {
 			return Info{}, err
 		}
 	}
@@ -195,25 +204,8 @@ func (p placing) rename(to Target) (Info, error) {
 	if err := unix.Renameat2(p.from, p.file.Name(), int(p.dir.Fd()), p.last, flags); err != nil {
 		return Info{}, refine(p.name, err)
 	}
-	if err := unix.Fstat(fd, &st); err != nil {
-		return Info{}, err
-	}
+	_ = unix.Fstat(fd, &st) // it is done: what was known before is nearly right
 	return newInfo(p.name, &st), nil
-}
-
-// Inode is what identifies the file of a name, following links; zero if there is
-// none.
-func (t *Tree) Inode(name string) (uint64, Info) {
-	name, err := Clean(name)
-	if err != nil {
-		return 0, Info{}
-	}
-	f, st, err := t.regular(name)
-	if err != nil {
-		return 0, Info{}
-	}
-	_ = f.Close()
-	return st.Ino, newInfo(name, &st)
 }
 
 // makeDirectories makes the directories of a path that do not exist.

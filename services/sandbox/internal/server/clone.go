@@ -120,16 +120,6 @@ func (p *clone) change(do func(*box.Workspace, func([]byte) error) ([]byte, erro
 	request, err := json.Marshal([]any{p.r.GetUrl(), p.r.GetRef(), p.directory, p.r.GetDepth(), p.r.GetBranch()})
 	return box.Change{
 		Method: box.KeptMethod, Request: request, Failure: failure, Do: do,
-		Recover: func(w *box.Workspace, raw []byte) ([]byte, bool) {
-			var n intent
-			t, err := openTree(w)
-			if err != nil || json.Unmarshal(raw, &n) != nil {
-				return nil, false
-			}
-			defer func() { _ = t.Close() }()
-			inode, _ := t.Identity(n.Path)
-			return n.Answer, inode != 0 && inode == n.Inode
-		},
 	}, err
 }
 
@@ -142,7 +132,8 @@ func (p *clone) adopt(w *box.Workspace, b *box.Beside, made *sandboxv1.Repositor
 	if err := w.Reserve(u.Bytes, u.Inodes); err != nil {
 		return nil, err
 	}
-	answer, err := proto.Marshal(&sandboxv1.CloneRepositoryResponse{Kind: &sandboxv1.CloneRepositoryResponse_Repository{Repository: made}})
+	resp := &sandboxv1.CloneRepositoryResponse{Kind: &sandboxv1.CloneRepositoryResponse_Repository{Repository: made}}
+	answer, err := proto.Marshal(resp)
 	if err != nil {
 		return nil, err
 	}
@@ -153,10 +144,7 @@ func (p *clone) adopt(w *box.Workspace, b *box.Beside, made *sandboxv1.Repositor
 	defer func() { _ = t.Close() }()
 	defer w.Recount()
 	to := repositories + "/" + p.directory
-	err = t.Adopt(filepath.Join(b.Dir(), "clone"), to, func(inode uint64) error {
-		note, err := json.Marshal(intent{Path: to, Inode: inode, Answer: answer})
-		return errors.Join(err, intend(note))
-	})
+	err = t.Adopt(filepath.Join(b.Dir(), "clone"), to, func(p files.Step) error { return step(p, resp, intend) })
 	if errors.Is(err, files.ErrExists) {
 		return nil, exists(true, p.directory)
 	}

@@ -44,6 +44,7 @@ var rules = []rule{
 	{box.ErrNotFinished, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_EXEC_NOT_FOUND},
 	{box.ErrCallIDReused, codes.AlreadyExists, sandboxv1.ErrorReason_ERROR_REASON_CALL_ID_REUSED},
 	{box.ErrAcknowledged, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_EXEC_ACKNOWLEDGED},
+	{box.ErrOutcomeUnknown, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN},
 	{box.ErrCancelled, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_CALL_CANCELLED},
 	{box.ErrStaleEpoch, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_STALE_EPOCH},
 	{box.ErrStaleGeneration, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_STALE_GENERATION},

@@ -18,13 +18,6 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/room"
 )
 
-// intent identifies a change that took effect although nobody was told.
-type intent struct {
-	Path   string `json:"path"`
-	Inode  uint64 `json:"inode"`
-	Answer []byte `json:"answer"` // without the file's description
-}
-
 func (s *fileServer) WriteFile(stream sandboxv1.FileService_WriteFileServer) error {
 	first, err := stream.Recv()
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -100,8 +93,8 @@ func (s *fileServer) put(c box.Call, t *space, d *files.Draft, start *sandboxv1.
 		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
 			to := files.Target{Mode: start.GetMode(), IfEtag: start.GetIfEtag(), CreateOnly: start.GetCreateOnly()}
 			resp := &sandboxv1.WriteFileResponse{}
-			info, created, err := place(w, t, d, start.GetPath(), to, intend, func(created bool) proto.Message {
-				resp.Created = created
+			info, created, err := place(w, t, d, start.GetPath(), to, intend, func(i files.Info, created bool) proto.Message {
+				resp.File, resp.Created = fileInfo(i), created
 				return resp
 			})
 			if err != nil {
@@ -109,10 +102,6 @@ func (s *fileServer) put(c box.Call, t *space, d *files.Draft, start *sandboxv1.
 			}
 			resp.File, resp.Created = fileInfo(info), created
 			return proto.Marshal(resp)
-		},
-		Recover: func(_ *box.Workspace, raw []byte) ([]byte, bool) {
-			resp := &sandboxv1.WriteFileResponse{}
-			return recovered(t, raw, resp, func(i *sandboxv1.FileInfo) { resp.File = i })
 		},
 	})
 	if err != nil {
@@ -123,11 +112,11 @@ func (s *fileServer) put(c box.Call, t *space, d *files.Draft, start *sandboxv1.
 }
 
 // place puts a draft in place within the workspace's limits, after writing down
-// what it is about to do. answer is what will be answered, but for the file.
-func place(w *box.Workspace, t *space, d *files.Draft, name string, to files.Target, intend func([]byte) error, answer func(created bool) proto.Message) (files.Info, bool, error) {
+// what it is about to do, and what will be answered.
+func place(w *box.Workspace, t *space, d *files.Draft, name string, to files.Target, intend func([]byte) error, answer func(i files.Info, created bool) proto.Message) (files.Info, bool, error) {
 	var grown, inodes int64
 	counted := t.account(w, name)
-	to.Before = func(inode uint64, replaces int64) error {
+	to.Before = func(p files.Step, i files.Info, replaces int64) error {
 		grown, inodes = d.Size()-max(replaces, 0), 0
 		if replaces < 0 {
 			inodes = 1
@@ -135,36 +124,13 @@ func place(w *box.Workspace, t *space, d *files.Draft, name string, to files.Tar
 		if err := counted.reserve(grown, inodes); err != nil {
 			return err
 		}
-		raw, err := proto.Marshal(answer(replaces < 0))
-		if err != nil {
-			return err
-		}
-		note, err := json.Marshal(intent{Path: name, Inode: inode, Answer: raw})
-		if err != nil {
-			return err
-		}
-		return intend(note)
+		return step(p, answer(i, replaces < 0), intend)
 	}
 	info, created, err := t.Put(d, name, to)
 	if err == nil {
 		counted.changed(grown, inodes)
 	}
 	return info, created, err
-}
-
-// recovered completes the answer of a change whose file is in its place.
-func recovered(t *space, raw []byte, resp proto.Message, file func(*sandboxv1.FileInfo)) ([]byte, bool) {
-	var n intent
-	if json.Unmarshal(raw, &n) != nil {
-		return nil, false
-	}
-	inode, info := t.Inode(n.Path)
-	if inode == 0 || inode != n.Inode || proto.Unmarshal(n.Answer, resp) != nil {
-		return nil, false
-	}
-	file(fileInfo(info))
-	out, err := proto.Marshal(resp)
-	return out, err == nil
 }
 
 func (s *fileServer) EditFile(ctx context.Context, r *sandboxv1.EditFileRequest) (*sandboxv1.EditFileResponse, error) {
@@ -180,19 +146,17 @@ func (s *fileServer) EditFile(ctx context.Context, r *sandboxv1.EditFileRequest)
 	if err != nil {
 		return nil, err
 	}
+	var d *files.Draft
+	defer func() {
+		if d != nil { // not before it is known that it is not in place
+			d.Discard()
+		}
+	}()
 	raw, err := s.node.Mutate(c, r.GetWorkspaceGeneration(), box.Change{
 		Method: "edit", Request: request, Failure: failure,
-		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
-			return edit(ctx, w, r.GetPath(), edits, intend)
-		},
-		Recover: func(w *box.Workspace, raw []byte) ([]byte, bool) {
-			t, err := openSpace(ctx, w)
-			if err != nil {
-				return nil, false
-			}
-			defer func() { _ = t.Close() }()
-			resp := &sandboxv1.EditFileResponse{}
-			return recovered(t, raw, resp, func(i *sandboxv1.FileInfo) { resp.File = i })
+		Do: func(w *box.Workspace, intend func([]byte) error) (got []byte, err error) {
+			d, got, err = edit(ctx, w, r.GetPath(), edits, intend)
+			return got, err
 		},
 	})
 	if err != nil {
@@ -202,34 +166,44 @@ func (s *fileServer) EditFile(ctx context.Context, r *sandboxv1.EditFileRequest)
 	return resp, proto.Unmarshal(raw, resp)
 }
 
-// edit edits a file, if nobody else changes it meanwhile.
-func edit(ctx context.Context, w *box.Workspace, name string, edits []files.Edit, intend func([]byte) error) ([]byte, error) {
+// edit edits a file, if nobody else changes it meanwhile. The draft is to be discarded.
+func edit(ctx context.Context, w *box.Workspace, name string, edits []files.Edit, intend func([]byte) error) (*files.Draft, []byte, error) {
 	t, err := openSpace(ctx, w)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { _ = t.Close() }()
 	e, err := t.Edit(name, edits)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	d, err := t.Draft()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	defer d.Discard()
 	if _, err := d.Write(e.Content); err != nil {
-		return nil, fmt.Errorf("write the edited file: %w", err)
+		return d, nil, fmt.Errorf("write the edited file: %w", err)
 	}
 	resp := &sandboxv1.EditFileResponse{Replacements: e.Replacements, Snippet: e.Snippet, SnippetFirstLine: e.FirstLine}
 	to := files.Target{IfEtag: e.Etag, CreateOnly: e.Etag == ""}
-	info, _, err := place(w, t, d, name, to, intend, func(bool) proto.Message { return resp })
+	info, _, err := place(w, t, d, name, to, intend, func(i files.Info, _ bool) proto.Message {
+		short := &sandboxv1.EditFileResponse{File: fileInfo(i), Replacements: e.Replacements}
+		if len(e.Snippet) <= longSnippet {
+			short.Snippet, short.SnippetFirstLine = e.Snippet, e.FirstLine
+		}
+		return short
+	})
 	if err != nil {
-		return nil, err
+		return d, nil, err
 	}
 	resp.File = fileInfo(info)
-	return proto.Marshal(resp)
+	got, err := proto.Marshal(resp)
+	return d, got, err
 }
+
+// longSnippet is how long a snippet may be that is kept for the answer of an edit that a
+// crash interrupts, in bytes.
+const longSnippet = 2 << 10
 
 func (s *fileServer) DeleteFile(ctx context.Context, r *sandboxv1.DeleteFileRequest) (*sandboxv1.DeleteFileResponse, error) {
 	c, err := call(ctx, r.GetCall())
@@ -240,26 +214,16 @@ func (s *fileServer) DeleteFile(ctx context.Context, r *sandboxv1.DeleteFileRequ
 	if err != nil {
 		return nil, err
 	}
-	remove := func(w *box.Workspace) error {
-		t, err := openSpace(ctx, w)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = t.Close() }()
-		defer t.account(w, r.GetPath()).recount()
-		return t.Remove(r.GetPath(), r.GetRecursive())
-	}
 	_, err = s.node.Mutate(c, r.GetWorkspaceGeneration(), box.Change{
 		Method: "delete", Request: request, Failure: failure,
 		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
-			if err := intend([]byte("{}")); err != nil {
+			t, err := openSpace(ctx, w)
+			if err != nil {
 				return nil, err
 			}
-			return nil, remove(w)
-		},
-		Recover: func(w *box.Workspace, _ []byte) ([]byte, bool) {
-			err := remove(w)
-			return nil, err == nil || errors.Is(err, files.ErrNotFound)
+			defer func() { _ = t.Close() }()
+			defer t.account(w, r.GetPath()).recount()
+			return nil, t.Remove(r.GetPath(), r.GetRecursive(), func(p files.Step) error { return step(p, nil, intend) })
 		},
 	})
 	if err != nil {
@@ -286,41 +250,20 @@ func (s *fileServer) MoveFile(ctx context.Context, r *sandboxv1.MoveFileRequest)
 			}
 			defer func() { _ = t.Close() }()
 			defer t.account(w, r.GetPath()).recount()
-			info, err := t.Move(r.GetPath(), r.GetNewPath(), r.GetOverwrite(), func(inode uint64) error {
-				note, err := json.Marshal(intent{Path: r.GetNewPath(), Inode: inode})
-				return errors.Join(err, intend(note))
+			info, err := t.Move(r.GetPath(), r.GetNewPath(), r.GetOverwrite(), func(p files.Step) error {
+				return step(p, &sandboxv1.MoveFileResponse{}, intend)
 			})
 			if err != nil {
 				return nil, err
 			}
 			return proto.Marshal(&sandboxv1.MoveFileResponse{File: fileInfo(info)})
 		},
-		Recover: func(w *box.Workspace, raw []byte) ([]byte, bool) { return moved(ctx, w, raw) },
 	})
 	if err != nil {
 		return nil, status(err)
 	}
 	resp := &sandboxv1.MoveFileResponse{}
 	return resp, proto.Unmarshal(raw, resp)
-}
-
-// moved answers a move whose file has its new name.
-func moved(ctx context.Context, w *box.Workspace, raw []byte) ([]byte, bool) {
-	var n intent
-	if json.Unmarshal(raw, &n) != nil {
-		return nil, false
-	}
-	t, err := openSpace(ctx, w)
-	if err != nil {
-		return nil, false
-	}
-	defer func() { _ = t.Close() }()
-	inode, info := t.Identity(n.Path)
-	if inode == 0 || inode != n.Inode {
-		return nil, false
-	}
-	out, err := proto.Marshal(&sandboxv1.MoveFileResponse{File: fileInfo(info)})
-	return out, err == nil
 }
 
 // failure encodes what a change failed with, if it is about the change: then the

@@ -99,8 +99,8 @@ func (s *repositoryServer) existing(k box.Key, generation int64, directory strin
 		return false, false, err
 	}
 	defer func() { _ = t.Close() }()
-	inode, _ := t.Identity(repositories + "/" + directory)
-	return inode != 0, isRepository(t, directory), nil
+	_, bad := t.Mark(repositories+"/"+directory, false)
+	return bad == nil, isRepository(t, directory), nil
 }
 
 // isRepository looks for Git's folder, which only a link to one outside would not be.
@@ -190,30 +190,20 @@ func (s *repositoryServer) RemoveRepository(ctx context.Context, r *sandboxv1.Re
 	if err != nil {
 		return nil, err
 	}
-	remove := func(w *box.Workspace) error {
-		t, err := openTree(w)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = t.Close() }()
-		defer w.Recount()
-		err = t.Remove(repositories+"/"+r.GetDirectory(), true)
-		if errors.Is(err, files.ErrNotFound) {
-			return fmt.Errorf("%w: %s/%s", errRepositoryNotFound, repositories, r.GetDirectory())
-		}
-		return err
-	}
 	_, err = s.node.Mutate(c, r.GetWorkspaceGeneration(), box.Change{
 		Method: "remove-repository", Request: request, Failure: failure,
 		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
-			if err := intend([]byte("{}")); err != nil {
+			t, err := openTree(w)
+			if err != nil {
 				return nil, err
 			}
-			return nil, remove(w)
-		},
-		Recover: func(w *box.Workspace, _ []byte) ([]byte, bool) {
-			err := remove(w)
-			return nil, err == nil || errors.Is(err, errRepositoryNotFound)
+			defer func() { _ = t.Close() }()
+			defer w.Recount()
+			err = t.Remove(repositories+"/"+r.GetDirectory(), true, func(p files.Step) error { return step(p, nil, intend) })
+			if errors.Is(err, files.ErrNotFound) {
+				return nil, fmt.Errorf("%w: %s/%s", errRepositoryNotFound, repositories, r.GetDirectory())
+			}
+			return nil, err
 		},
 	})
 	if err != nil {

@@ -72,12 +72,14 @@ func (s *snapshotServer) read(ctx context.Context, session string, generation in
 	return open, func() { open.close(); unlock(); leave() }, nil
 }
 
-// mutation is a change that may be made again when it was interrupted.
+// mutation is a change that can be told from what is in the store, or is finished after
+// a crash.
 type mutation struct {
 	method     string
 	generation int64
 	request    []any // what makes two requests the same
-	do         func(*kept) (proto.Message, error)
+	durable    bool  // its answer is on the disk before anybody is told
+	do         func(k *kept, intend func(any) error) (proto.Message, error)
 }
 
 // mutate makes a change once per call, and writes its answer into resp.
@@ -87,20 +89,22 @@ func (s *snapshotServer) mutate(c box.Call, m mutation, resp proto.Message) erro
 		return err
 	}
 	raw, err := s.node.Mutate(c, m.generation, box.Change{
-		Method: m.method, Request: request, Failure: failure,
-		Do: func(w *box.Workspace, _ func([]byte) error) ([]byte, error) {
+		Method: m.method, Request: request, Failure: failure, Durable: m.durable,
+		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
 			k, err := openKept(w)
 			if err != nil {
 				return nil, err
 			}
 			defer k.close()
-			got, err := m.do(k)
+			got, err := m.do(k, func(what any) error {
+				raw, err := json.Marshal(what)
+				return errors.Join(err, intend(raw))
+			})
 			if err != nil {
 				return nil, err
 			}
 			return proto.Marshal(got)
 		},
-		Recover: func(*box.Workspace, []byte) ([]byte, bool) { return nil, false },
 	})
 	if err != nil {
 		return err
@@ -122,7 +126,7 @@ func (s *snapshotServer) CreateSnapshot(ctx context.Context, r *sandboxv1.Create
 	resp := &sandboxv1.CreateSnapshotResponse{}
 	err = s.mutate(c, mutation{
 		method: "snapshot", generation: r.GetWorkspaceGeneration(), request: []any{r.GetDescription(), r.GetParent()},
-		do: func(k *kept) (proto.Message, error) { return s.create(ctx, k, c.ID, r) },
+		do: func(k *kept, intend func(any) error) (proto.Message, error) { return s.create(ctx, k, c.ID, r, intend) },
 	}, resp)
 	if err != nil {
 		return nil, status(err)
@@ -130,7 +134,7 @@ func (s *snapshotServer) CreateSnapshot(ctx context.Context, r *sandboxv1.Create
 	return resp, nil
 }
 
-func (s *snapshotServer) create(ctx context.Context, k *kept, call string, r *sandboxv1.CreateSnapshotRequest) (proto.Message, error) {
+func (s *snapshotServer) create(ctx context.Context, k *kept, call string, r *sandboxv1.CreateSnapshotRequest, intend func(any) error) (proto.Message, error) {
 	id := snapshotID(call)
 	if _, err := k.store.Get(id); errors.Is(err, snapshot.ErrNotFound) {
 		if err := errors.Join(s.room(k.store), k.Room()); err != nil {
@@ -141,6 +145,9 @@ func (s *snapshotServer) create(ctx context.Context, k *kept, call string, r *sa
 		if err := k.store.Prepare(ctx, k.tree); err != nil {
 			return nil, err
 		}
+	}
+	if err := intend(id); err != nil {
+		return nil, err
 	}
 	release, err := k.Hold(ctx)
 	if err != nil {
@@ -246,10 +253,24 @@ func (s *snapshotServer) RestoreSnapshot(ctx context.Context, r *sandboxv1.Resto
 		return nil, status(err)
 	}
 	resp := &sandboxv1.RestoreSnapshotResponse{}
+	var release func() time.Duration
 	err = s.mutate(c, mutation{
 		method: "restore", generation: r.GetWorkspaceGeneration(), request: []any{r.GetSnapshot()},
-		do: func(k *kept) (proto.Message, error) { return restore(ctx, k, r.GetSnapshot()) },
+		durable: true, // without it a crash of the machine would have it finished again
+		do: func(k *kept, intend func(any) error) (_ proto.Message, err error) {
+			if release, err = k.Hold(ctx); err != nil {
+				return nil, err
+			}
+			if err := intend(r.GetSnapshot()); err != nil {
+				return nil, err
+			}
+			// Once begun it goes to its end, also when nobody waits for it any more.
+			return restore(context.WithoutCancel(ctx), k, r.GetSnapshot())
+		},
 	}, resp)
+	if release != nil { // not before the answer is kept: nobody changes what a crash would have finished again
+		resp.Frozen = frozen(release())
+	}
 	if err != nil {
 		return nil, status(err)
 	}
@@ -257,19 +278,12 @@ func (s *snapshotServer) RestoreSnapshot(ctx context.Context, r *sandboxv1.Resto
 }
 
 func restore(ctx context.Context, k *kept, id string) (proto.Message, error) {
-	release, err := k.Hold(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
 	defer k.Recount()
 	did, err := k.store.Restore(ctx, k.tree, id)
 	if err != nil {
 		return nil, err
 	}
-	return &sandboxv1.RestoreSnapshotResponse{
-		Written: did.Written, Removed: did.Removed, Changed: did.Changed, Frozen: frozen(release()),
-	}, nil
+	return &sandboxv1.RestoreSnapshotResponse{Written: did.Written, Removed: did.Removed, Changed: did.Changed}, nil
 }
 
 func (s *snapshotServer) DeleteSnapshots(ctx context.Context, r *sandboxv1.DeleteSnapshotsRequest) (*sandboxv1.DeleteSnapshotsResponse, error) {
@@ -280,7 +294,7 @@ func (s *snapshotServer) DeleteSnapshots(ctx context.Context, r *sandboxv1.Delet
 	resp := &sandboxv1.DeleteSnapshotsResponse{}
 	err = s.mutate(c, mutation{
 		method: "prune", generation: r.GetWorkspaceGeneration(), request: []any{r.GetSnapshots(), r.GetKeepLast()},
-		do: func(k *kept) (proto.Message, error) { return remove(k, r) },
+		do: func(k *kept, intend func(any) error) (proto.Message, error) { return remove(k, r, intend) },
 	}, resp)
 	if err != nil {
 		return nil, status(err)
@@ -288,8 +302,7 @@ func (s *snapshotServer) DeleteSnapshots(ctx context.Context, r *sandboxv1.Delet
 	return resp, nil
 }
 
-func remove(k *kept, r *sandboxv1.DeleteSnapshotsRequest) (proto.Message, error) {
-	defer k.RemoveSnapshots()()
+func remove(k *kept, r *sandboxv1.DeleteSnapshotsRequest, intend func(any) error) (proto.Message, error) {
 	all, err := k.store.List(-1, 0)
 	if err != nil {
 		return nil, err
@@ -300,6 +313,14 @@ func remove(k *kept, r *sandboxv1.DeleteSnapshotsRequest) (proto.Message, error)
 			ids = append(ids, got.ID)
 		}
 	}
+	if err := intend(ids); err != nil {
+		return nil, err
+	}
+	return removeAll(k, ids)
+}
+
+func removeAll(k *kept, ids []string) (proto.Message, error) {
+	defer k.RemoveSnapshots()()
 	before := k.store.Size()
 	if err := k.store.Delete(ids...); err != nil {
 		return nil, err

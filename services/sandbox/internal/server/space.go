@@ -19,7 +19,12 @@ type space struct {
 // openSpace opens a workspace as commands of whoever acts see it.
 func openSpace(ctx context.Context, w *box.Workspace) (*space, error) {
 	p, _ := principal.From(ctx)
-	all, err := w.Mounts(p.User)
+	return openSpaceFor(p.User, w)
+}
+
+// openSpaceFor opens a workspace as commands of a user see it.
+func openSpaceFor(user string, w *box.Workspace) (*space, error) {
+	all, err := w.Mounts(user)
 	if err != nil {
 		return nil, err
 	}

@@ -124,6 +124,9 @@ const (
 	ErrorReason_ERROR_REASON_STORAGE_FULL ErrorReason = 39
 	// Commands run in the session that have other mounts.
 	ErrorReason_ERROR_REASON_MOUNTS_IN_USE ErrorReason = 40
+	// A crash interrupted the change, and whether it took effect cannot be told. It is
+	// not made again under this call id: look first.
+	ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN ErrorReason = 51
 )
 
 // Enum value maps for ErrorReason.
@@ -177,6 +180,7 @@ var (
 		38: "ERROR_REASON_MOUNT_POINT",
 		39: "ERROR_REASON_STORAGE_FULL",
 		40: "ERROR_REASON_MOUNTS_IN_USE",
+		51: "ERROR_REASON_OUTCOME_UNKNOWN",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":          0,
@@ -227,6 +231,7 @@ var (
 		"ERROR_REASON_MOUNT_POINT":          38,
 		"ERROR_REASON_STORAGE_FULL":         39,
 		"ERROR_REASON_MOUNTS_IN_USE":        40,
+		"ERROR_REASON_OUTCOME_UNKNOWN":      51,
 	}
 )
 
@@ -261,7 +266,7 @@ var File_fairlead_sandbox_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xdb\f\n" +
+	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xfd\f\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12$\n" +
 	" ERROR_REASON_WORKSPACE_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -311,7 +316,8 @@ const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\x1cERROR_REASON_READ_ONLY_MOUNT\x10%\x12\x1c\n" +
 	"\x18ERROR_REASON_MOUNT_POINT\x10&\x12\x1d\n" +
 	"\x19ERROR_REASON_STORAGE_FULL\x10'\x12\x1e\n" +
-	"\x1aERROR_REASON_MOUNTS_IN_USE\x10(BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
+	"\x1aERROR_REASON_MOUNTS_IN_USE\x10(\x12 \n" +
+	"\x1cERROR_REASON_OUTCOME_UNKNOWN\x103BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
 	file_fairlead_sandbox_v1_error_reason_proto_rawDescOnce sync.Once

@@ -44,6 +44,8 @@ const (
 // PATH_ESCAPES.
 //
 // A mutation is done once per call id: repeating it answers as the first time.
+// When a crash of the service left open whether it took effect, it is
+// FAILED_PRECONDITION with reason OUTCOME_UNKNOWN from then on.
 type FileServiceClient interface {
 	// StatFile describes a file, without following a symbolic link at its end.
 	StatFile(ctx context.Context, in *StatFileRequest, opts ...grpc.CallOption) (*StatFileResponse, error)
@@ -222,6 +224,8 @@ type FileService_GrepFilesClient = grpc.ServerStreamingClient[GrepFilesResponse]
 // PATH_ESCAPES.
 //
 // A mutation is done once per call id: repeating it answers as the first time.
+// When a crash of the service left open whether it took effect, it is
+// FAILED_PRECONDITION with reason OUTCOME_UNKNOWN from then on.
 type FileServiceServer interface {
 	// StatFile describes a file, without following a symbolic link at its end.
 	StatFile(context.Context, *StatFileRequest) (*StatFileResponse, error)

@@ -35,6 +35,8 @@ class FileServiceStub:
     PATH_ESCAPES.
 
     A mutation is done once per call id: repeating it answers as the first time.
+    When a crash of the service left open whether it took effect, it is
+    FAILED_PRECONDITION with reason OUTCOME_UNKNOWN from then on.
     """
 
     def __init__(self, channel):
@@ -105,6 +107,8 @@ class FileServiceServicer:
     PATH_ESCAPES.
 
     A mutation is done once per call id: repeating it answers as the first time.
+    When a crash of the service left open whether it took effect, it is
+    FAILED_PRECONDITION with reason OUTCOME_UNKNOWN from then on.
     """
 
     def StatFile(self, request, context):
@@ -252,6 +256,8 @@ class FileService:
     PATH_ESCAPES.
 
     A mutation is done once per call id: repeating it answers as the first time.
+    When a crash of the service left open whether it took effect, it is
+    FAILED_PRECONDITION with reason OUTCOME_UNKNOWN from then on.
     """
 
     @staticmethod

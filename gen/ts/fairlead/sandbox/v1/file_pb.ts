@@ -1280,6 +1280,8 @@ export const GrepModeSchema: GenEnum<GrepMode> = /*@__PURE__*/
  * PATH_ESCAPES.
  *
  * A mutation is done once per call id: repeating it answers as the first time.
+ * When a crash of the service left open whether it took effect, it is
+ * FAILED_PRECONDITION with reason OUTCOME_UNKNOWN from then on.
  *
  * @generated from service fairlead.sandbox.v1.FileService
  */

@@ -940,6 +940,9 @@ export const ChangeStatusSchema: GenEnum<ChangeStatus> = /*@__PURE__*/
  * the same file. FIFOs, sockets and devices are left out, and named.
  *
  * A mutation is done once per call id: repeating it answers as the first time.
+ * A crash of the service leaves neither a restore nor a deletion half done:
+ * what was begun is finished before anything else is done. If it cannot be, it
+ * is FAILED_PRECONDITION with reason OUTCOME_UNKNOWN.
  * It refuses an epoch lower than one that was seen (STALE_EPOCH) and another
  * generation than the workspace's (STALE_GENERATION).
  *

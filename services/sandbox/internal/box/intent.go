@@ -1,0 +1,254 @@
+package box
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// What is about to be done to files is in the journal, on the disk, before it is done. So
+// after a crash it is known which changes were under way, and of what to look at to tell
+// whether they took effect. That is looked at before anything else is done in the workspace
+// (session.recover): nobody can have changed it in between but what ran when the service
+// died, and what a machine that crashed has forgotten. What can not be told is so answered:
+// a change that may have been made is not made again.
+
+// Fate is what became of a change that a crash interrupted.
+type Fate int
+
+// Fates.
+const (
+	Unknown Fate = iota // it may have taken effect
+	Undone              // it has not: it may be made
+	Done
+)
+
+// Interrupted is a change that a crash interrupted.
+type Interrupted struct {
+	Call
+	Method string
+	Intent []byte
+	// SameBoot says that the machine did not crash: what was done is as it was.
+	SameBoot bool
+	// Last says that nothing was begun in the workspace after it.
+	Last bool
+}
+
+// changeEntry is what the journal has of a change of files.
+type changeEntry struct {
+	Method string `json:"method"`
+	User   string `json:"user,omitempty"`
+	Boot   string `json:"boot,omitempty"`
+	Intent []byte `json:"intent,omitempty"`
+	// Withdrawn says that nothing of it took effect.
+	Withdrawn bool `json:"withdrawn,omitempty"`
+	Last      bool `json:"last,omitempty"` // found out when it is recalled
+}
+
+// intent is a change that is being made, or that was made and has no answer on the disk.
+type intent struct {
+	packet []byte
+	answer *answer // nil while it is being made
+}
+
+// intend writes down a change whose answer will be at a place. It is on the disk when
+// this returns.
+func (j *journal) intend(e startEntry, place string) error {
+	packet, err := e.encode()
+	if err != nil {
+		return err
+	}
+	return j.begin(packet, func() { j.intents[place] = &intent{packet: packet} })()
+}
+
+// withdraw says that nothing of a change took effect, nor will.
+func (j *journal) withdraw(e startEntry, place string) error {
+	e.Change = &changeEntry{Method: e.Change.Method, Withdrawn: true}
+	packet, err := e.encode()
+	if err != nil {
+		return err
+	}
+	_, _, err = j.write(packet, func() { delete(j.intents, place) })
+	return err
+}
+
+// answered says that the answer of a change is in its place.
+func (j *journal) answered(place string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.intents, place)
+}
+
+// leave keeps the answer of a change for which there is no room on the disk.
+func (j *journal) leave(place string, a answer) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	i := j.intents[place]
+	if i == nil {
+		i = &intent{}
+		j.intents[place] = i
+	}
+	i.answer = &a
+}
+
+// left is what leave has kept; begun says that a change was begun that has no end.
+func (j *journal) left(place string) (a *answer, begun bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if i := j.intents[place]; i != nil {
+		return i.answer, true
+	}
+	return nil, false
+}
+
+// forget drops what is kept of a workspace's changes.
+func (j *journal) forget(dir string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	maps.DeleteFunc(j.intents, func(place string, _ *intent) bool { return strings.HasPrefix(place, dir+"/") })
+}
+
+// carry writes the changes that are under way into the file that is begun. mu is held.
+func (j *journal) carry() error {
+	for _, i := range j.intents {
+		if i.packet == nil {
+			continue
+		}
+		if !j.fits(i.packet) {
+			return errors.New("too many changes of files have no answer on the disk: it may be full")
+		}
+		if err := j.put(i.packet); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bootID tells one start of the machine from another; empty when that is not known.
+func bootID() string {
+	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(raw))
+}
+
+// attempt tells the tries of a change apart.
+type attempt struct {
+	key          Key
+	method, call string
+	started      int64
+}
+
+func (e startEntry) attempt() attempt {
+	return attempt{e.Key, e.Change.Method, e.CallID, e.Started.UnixNano()}
+}
+
+// interruptedFile lists a session's changes that a crash interrupted, until they were
+// looked at.
+const interruptedFile = "interrupted"
+
+// recallChanges has the sessions know of their changes that have no answer.
+func (n *Node) recallChanges(all []startEntry) error {
+	over := map[attempt]bool{} // or met before
+	for _, e := range all {
+		if e.Change != nil && e.Change.Withdrawn {
+			over[e.attempt()] = true
+		}
+	}
+	last := map[Key]time.Time{}
+	for _, e := range all {
+		if e.End == nil && (e.Change == nil || !over[e.attempt()]) && e.Started.After(last[e.Key]) {
+			last[e.Key] = e.Started
+		}
+	}
+	open := map[Key][]startEntry{}
+	for _, e := range all {
+		if e.Change == nil || over[e.attempt()] {
+			continue
+		}
+		over[e.attempt()] = true
+		if newSession(n, e.Key).lacksAnswer(e) {
+			e.Change.Last = !e.Started.Before(last[e.Key])
+			open[e.Key] = append(open[e.Key], e)
+		}
+	}
+	for k, changes := range open {
+		slices.SortFunc(changes, func(a, b startEntry) int { return a.Started.Compare(b.Started) })
+		file := newSession(n, k).path(interruptedFile)
+		var before []startEntry // nobody has used the session since the crash before this one
+		if err := read(file, &before); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		if err := save(file, append(before, changes...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lacksAnswer says whether a change of this very workspace has no answer on the disk.
+func (s *session) lacksAnswer(e startEntry) bool {
+	var m meta
+	valid := e.Key.check() == nil && callID.MatchString(e.CallID)
+	if !valid || read(s.path(metaFile), &m) != nil || !m.Created.Equal(e.Created) {
+		return false
+	}
+	var known answer
+	return read(s.answerPlace(e.Change.Method, e.CallID), &known) != nil || !known.Done
+}
+
+func (s *session) answerPlace(method, call string) string { return s.path("mutations", method, call) }
+
+// recover finds out what became of the changes that a crash interrupted, before anybody
+// else changes anything. Then the staging folder is of no more use for that.
+func (s *session) recover() error {
+	var open []startEntry
+	switch err := read(s.path(interruptedFile), &open); {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	for _, e := range open {
+		if err := s.recoverOne(e); err != nil {
+			return fmt.Errorf("find out what became of a change: %w", err)
+		}
+	}
+	return os.Remove(s.path(interruptedFile))
+}
+
+func (s *session) recoverOne(e startEntry) error {
+	place := s.answerPlace(e.Change.Method, e.CallID)
+	if !s.lacksAnswer(e) {
+		return nil
+	}
+	i := Interrupted{
+		Call: Call{Key: s.key, ID: e.CallID, User: e.Change.User}, Method: e.Change.Method, Intent: e.Change.Intent,
+		SameBoot: e.Change.Boot != "" && e.Change.Boot == s.node.boot, Last: e.Change.Last,
+	}
+	a, fate := answer{Digest: e.Digest, Done: true}, Unknown
+	if s.node.o.Recover != nil {
+		a.Answer, fate = s.node.o.Recover(s.workspace(), i)
+	}
+	if fate == Undone {
+		if err := os.Remove(place); err != nil && !errors.Is(err, os.ErrNotExist) { // what a crash of the machine tore
+			return err
+		}
+		return nil
+	}
+	if fate == Unknown {
+		a.Answer, a.Unknown = nil, true
+		s.node.o.Log.Warn("a crash interrupted a change of files, and whether it took effect cannot be told",
+			"session", s.key.Session, "call_id", e.CallID, "method", e.Change.Method)
+	}
+	if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {
+		return err
+	}
+	return save(place, a)
+}

@@ -1,0 +1,127 @@
+package files
+
+import (
+	"errors"
+	"os"
+	"path"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Mark tells a file from all others, also from those that come after it: the number of
+// an inode is given away again. (Two of the same few milliseconds may look alike, for that is
+// how exact the kernel's clock is.)
+type Mark struct {
+	Inode uint64 `json:"inode"`
+	Born  int64  `json:"born,omitempty"` // in nanoseconds; zero where the file system does not know
+}
+
+// Step is how a change takes effect: in one moment one file has another name, or none.
+// Whoever comes after a crash can tell from it whether that moment was.
+type Step struct {
+	File Mark  `json:"file"`
+	Size int64 `json:"size,omitempty"` // of a draft
+	// From is the name before. If Staged it is one in the staging folder, where nobody
+	// but the service changes anything; else one in the workspace.
+	From   string `json:"from"`
+	Staged bool   `json:"staged,omitempty"`
+	To     string `json:"to,omitempty"`    // the name afterwards; empty: none
+	Mount  string `json:"mount,omitempty"` // the alias of the one that it is in
+	// Piecemeal says that what is in a directory goes before the directory does.
+	Piecemeal bool `json:"piecemeal,omitempty"`
+}
+
+// below is the step as the workspace sees it that has a mount's files at an alias.
+func (p Step) below(alias string) Step {
+	p.Mount = alias
+	if !p.Staged {
+		p.From = path.Join(alias, p.From)
+	}
+	if p.To != "" {
+		p.To = path.Join(alias, p.To)
+	}
+	return p
+}
+
+// Taken says whether a step was taken, and whether that can be told. sameBoot says that
+// the machine has not crashed since: then what was done is as it was.
+func (s *Space) Taken(p Step, sameBoot bool) (taken, known bool) {
+	if !p.Staged && s.Alias(p.From) != p.Mount || p.To != "" && s.Alias(p.To) != p.Mount {
+		return false, false // the mount is not there any more, or something else is
+	}
+	from, err := s.stands(p.From, p.Staged, p.File)
+	switch {
+	case err != nil:
+		return false, false
+	case from:
+		return false, !p.Piecemeal
+	case p.To == "":
+		return true, true
+	}
+	to, err := s.stands(p.To, false, p.File)
+	switch {
+	case err != nil:
+		return false, false
+	case !to: // it is nowhere: what has left the staging folder was where it was to go
+		return true, p.Staged && sameBoot
+	case p.Staged && !sameBoot: // its content may not have come to the disk
+		i, err := s.Stat(p.To)
+		return true, err == nil && (i.Type != Regular || i.Size == p.Size)
+	}
+	return true, true
+}
+
+// stands says whether a file has a name, itself or by a link.
+func (s *Space) stands(name string, staged bool, file Mark) (bool, error) {
+	if staged {
+		m, err := mark(unix.AT_FDCWD, filepath.Join(s.staging, name))
+		if errors.Is(err, unix.ENOENT) {
+			return false, nil
+		}
+		return m == file, err
+	}
+	for _, follow := range []bool{false, true} {
+		switch m, err := s.Mark(name, follow); {
+		case errors.Is(err, ErrNotFound), errors.Is(err, ErrWrongType), errors.Is(err, ErrEscapes):
+		case err != nil:
+			return false, err
+		case m == file:
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Mark is what tells the file of a name from others.
+func (t *Tree) Mark(name string, follow bool) (Mark, error) {
+	name, err := Clean(name)
+	if err != nil {
+		return Mark{}, err
+	}
+	flags := uint64(unix.O_PATH)
+	if !follow {
+		flags |= unix.O_NOFOLLOW
+	}
+	f, err := t.open(name, flags)
+	if err != nil {
+		return Mark{}, err
+	}
+	defer func() { _ = f.Close() }()
+	return mark(int(f.Fd()), "")
+}
+
+// mark is the mark of a file in an open directory, or of the open file itself if last is
+// empty.
+func mark(fd int, last string) (Mark, error) {
+	var st unix.Statx_t
+	const flags = unix.AT_SYMLINK_NOFOLLOW | unix.AT_EMPTY_PATH | unix.AT_STATX_DONT_SYNC
+	if err := unix.Statx(fd, last, flags, unix.STATX_INO|unix.STATX_BTIME, &st); err != nil {
+		return Mark{}, &os.PathError{Op: "statx", Path: last, Err: err}
+	}
+	m := Mark{Inode: st.Ino}
+	if st.Mask&unix.STATX_BTIME != 0 {
+		m.Born = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
+	}
+	return m, nil
+}

@@ -1,0 +1,131 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/files"
+	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
+)
+
+// stepIntent is what is written down of a change that takes effect by one step.
+type stepIntent struct {
+	Step   files.Step `json:"step"`
+	Answer []byte     `json:"answer,omitempty"`
+}
+
+// step writes down a step that is about to be taken, and what will be answered.
+func step(p files.Step, answer proto.Message, intend func([]byte) error) error {
+	n := stepIntent{Step: p}
+	var err error
+	if answer != nil {
+		if n.Answer, err = proto.Marshal(answer); err != nil {
+			return err
+		}
+	}
+	raw, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	return intend(raw)
+}
+
+// described are the answers that describe a file as it is afterwards.
+var described = map[string]func() proto.Message{
+	"write": func() proto.Message { return &sandboxv1.WriteFileResponse{} },
+	"edit":  func() proto.Message { return &sandboxv1.EditFileResponse{} },
+	"move":  func() proto.Message { return &sandboxv1.MoveFileResponse{} },
+}
+
+// Recover is box.Options.Recover. A step was taken or not, which its file tells. A
+// snapshot is there or not. What takes many steps is finished, unless something else was
+// begun since.
+func Recover(w *box.Workspace, i box.Interrupted) ([]byte, box.Fate) {
+	switch i.Method {
+	case "snapshot", "restore", "prune":
+		return recoverKept(w, i)
+	}
+	var n stepIntent
+	t, err := openSpaceFor(i.User, w)
+	if err != nil {
+		return nil, box.Unknown
+	}
+	defer func() { _ = t.Close() }()
+	if json.Unmarshal(i.Intent, &n) != nil {
+		return nil, box.Unknown
+	}
+	switch taken, known := t.Taken(n.Step, i.SameBoot); {
+	case !known:
+		return nil, box.Unknown
+	case !taken:
+		if (i.Method == "write" || i.Method == "edit") && !n.Step.Staged {
+			_ = t.Remove(n.Step.From, false, nil) // the draft in a mount
+		}
+		return nil, box.Undone
+	}
+	if empty := described[i.Method]; empty != nil {
+		n.Answer = describe(t, n, empty())
+	}
+	return n.Answer, box.Done
+}
+
+// describe completes an answer with the file as it is, if it is where it was put.
+func describe(t *space, n stepIntent, resp proto.Message) []byte {
+	info, err := t.Stat(n.Step.To)
+	if err != nil || proto.Unmarshal(n.Answer, resp) != nil {
+		return n.Answer
+	}
+	if m, err := t.Mark(n.Step.To, false); err != nil || m != n.Step.File {
+		return n.Answer
+	}
+	r := resp.ProtoReflect()
+	r.Set(r.Descriptor().Fields().ByName("file"), protoreflect.ValueOfMessage(fileInfo(info).ProtoReflect()))
+	if raw, err := proto.Marshal(resp); err == nil {
+		return raw
+	}
+	return n.Answer
+}
+
+// recoverKept is Recover for what has to do with snapshots.
+func recoverKept(w *box.Workspace, i box.Interrupted) ([]byte, box.Fate) {
+	k, err := openKept(w)
+	if err != nil {
+		return nil, box.Unknown
+	}
+	defer k.close()
+	var did proto.Message
+	switch i.Method {
+	case "snapshot":
+		made, bad := k.store.Get(snapshotID(i.ID))
+		if errors.Is(bad, snapshot.ErrNotFound) {
+			return nil, box.Undone
+		}
+		did, err = &sandboxv1.CreateSnapshotResponse{Snapshot: snapshotMessage(made)}, bad
+	case "restore":
+		var id string
+		if !i.Last || json.Unmarshal(i.Intent, &id) != nil {
+			return nil, box.Unknown
+		}
+		did, err = restore(context.Background(), k, id)
+	case "prune":
+		var ids []string
+		if json.Unmarshal(i.Intent, &ids) != nil {
+			return nil, box.Unknown
+		}
+		did, err = removeAll(k, ids)
+	}
+	if err != nil {
+		return nil, box.Unknown
+	}
+	raw, err := proto.Marshal(did)
+	if err != nil {
+		return nil, box.Unknown
+	}
+	return raw, box.Done
+}
