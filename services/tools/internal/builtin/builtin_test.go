@@ -293,6 +293,18 @@ func TestMultiEdit(t *testing.T) {
 	w.contains("MultiEdit", `{"file_path":"a","edits":[]}`, failing, "edits")
 }
 
+func TestAChangeOfWhichNobodyKnowsIsUnknown(t *testing.T) {
+	w := newWorld(t)
+	for name, arguments := range map[string]string{
+		"Write":     `{"file_path":"a","content":"new"}`,
+		"Edit":      `{"file_path":"a","old_string":"","new_string":"new"}`,
+		"MultiEdit": `{"file_path":"a","edits":[{"old_string":"","new_string":"new"}]}`,
+	} {
+		w.sandbox.Fail(sandboxtest.Refuse(codes.FailedPrecondition, "OUTCOME_UNKNOWN", "a crash interrupted the change", nil))
+		w.want(name, arguments, toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN, unknownText)
+	}
+}
+
 // TestACancelledChangeIsNotMadeLater: by a process that was paused before its request,
 // or by a request that the sandbox has taken.
 func TestACancelledChangeIsNotMadeLater(t *testing.T) {

@@ -42,6 +42,8 @@ func failure(ctx context.Context, err error, file string) (*tool.Result, error) 
 		return tool.Failed(fmt.Sprintf("The path %s leads outside the workspace. Use a path below %s.", file, workspace)), nil
 	case "CALL_CANCELLED":
 		return tool.Ended(toolsv1.CallOutcome_CALL_OUTCOME_CANCELLED, cancelledText), nil
+	case "OUTCOME_UNKNOWN":
+		return tool.Ended(toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN, unknownText), nil
 	case "STALE_EPOCH":
 		return nil, fmt.Errorf("%w: %s", tool.ErrStaleEpoch, message)
 	case "TOO_MANY_EXECS":
