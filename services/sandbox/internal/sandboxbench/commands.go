@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -67,17 +66,22 @@ func (b *bench) commands(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	made, err := b.madeFiles()
+	if err != nil {
+		return err
+	}
+	root.Binds = append(root.Binds, made...)
 	alone := kind{"one hardened bwrap per command", func() error { return cold(ctx, warm, root, false) }}
-	bare := kind{"… that hides nothing in /proc", func() error { return cold(ctx, warm, root, true) }}
+	hiding := kind{"… that hides in /proc what a sandbox hides", func() error { return cold(ctx, warm, root, true) }}
 
-	took, err := b.compare(plain, inside, far, alone, bare)
+	took, err := b.compare(plain, inside, far, alone, hiding)
 	if err != nil {
 		return err
 	}
 	goal(took[1] <= 1.4, "warm: %.2f times plain; goal: 1.4", took[1])
 	goal(took[2] <= 2, "through gRPC: %.2f times plain; goal: 2", took[2])
-	lesser := min(took[3], took[4]) / took[1]
-	goal(lesser >= 5, "a bwrap per command, even of the lesser kind, takes %.1f times as long as a warm sandbox; goal: 5", lesser)
+	goal(took[3]/took[1] >= 5, "a bwrap per command takes %.2f times as long as a warm sandbox, one that hides as much %.2f times; goal: 5",
+		took[3]/took[1], took[4]/took[1])
 	if _, err := b.compare(plain, limited, beside); err != nil {
 		return err
 	}
@@ -163,10 +167,24 @@ func finish(p box.Process, err error) error {
 	return nil
 }
 
-// cold runs /bin/true in a bubblewrap of its own, which shows and hides what a warm sandbox's
-// does but for the files below /etc, and has no control groups. With plain, it hides
-// nothing in /proc.
-func cold(ctx context.Context, s box.Sandbox, l *rootfs.Layout, plain bool) error {
+// madeFiles writes the files of /etc that are made up.
+func (b *bench) madeFiles() ([]rootfs.Bind, error) {
+	var binds []rootfs.Bind
+	for _, f := range rootfs.MadeFiles {
+		path := filepath.Join(b.dir, filepath.Base(f.Path))
+		if err := os.WriteFile(path, []byte(f.Text), 0o644); err != nil { //nolint:gosec // other users read it
+			return nil, err
+		}
+		binds = append(binds, rootfs.Bind{Path: f.Path, Source: path})
+	}
+	return binds, nil
+}
+
+// cold runs /bin/true in a bubblewrap of its own, with what a warm sandbox's shows: the
+// curated root with its files of /etc, users, capabilities, filter, sized scratch folders.
+// It has no control groups and no process limits. With hide, it hides in /proc what a
+// warm sandbox hides.
+func cold(ctx context.Context, s box.Sandbox, l *rootfs.Layout, hide bool) error {
 	filter, in, err := os.Pipe()
 	if err != nil {
 		return err
@@ -179,15 +197,13 @@ func cold(ctx context.Context, s box.Sandbox, l *rootfs.Layout, plain bool) erro
 	args := []string{"--unshare-all", "--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000",
 		"--cap-drop", "ALL", "--die-with-parent", "--new-session", "--clearenv"}
 	for _, b := range l.Binds {
-		if !strings.HasPrefix(b.Path, "/etc/") {
-			args = append(args, "--ro-bind", b.Source, b.Path)
-		}
+		args = append(args, "--ro-bind", b.Source, b.Path)
 	}
 	for _, x := range l.Links {
 		args = append(args, "--symlink", x.Target, x.Path)
 	}
 	args = append(args, "--proc", "/proc", "--dev", "/dev")
-	if !plain {
+	if hide {
 		for _, f := range l.MaskedFiles {
 			args = append(args, "--ro-bind", os.DevNull, f)
 		}
