@@ -19,6 +19,7 @@ var commandTests = []test{
 	{"its input is what is written", nil, testInput},
 	{"its environment and folder are what was asked for", nil, testEnvironment},
 	{"one that cannot be executed is not started", nil, testCannotStart},
+	{"one that may not run does not", nil, testForbidden},
 	{"a terminal is its own", nil, testTerminal},
 	{"a signal reaches it", nil, testSignal},
 	{"its files are the workspace's", nil, testFiles},
@@ -114,6 +115,26 @@ func testCannotStart(t *testing.T, s Subject) {
 		if x := finish(start(t, r, c)); x.NotStarted != tc.want || x.out != "" {
 			t.Errorf("%.40v: %+v, want %s", tc.argv, x, tc.want)
 		}
+	}
+}
+
+// What must be done before a command runs may fail.
+func testForbidden(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	c := s.command(t, "touch ran")
+	no := errors.New("the disk is full")
+	for _, beside := range []bool{false, true} {
+		if beside {
+			p := start(t, r, with(c, "sleep 600"))
+			t.Cleanup(func() { p.Kill(); finish(p) })
+		}
+		begun := 0
+		c.Before = func() func() error { begun++; return func() error { return no } }
+		if _, err := r.Start(t.Context(), c); !errors.Is(err, no) || begun != 1 {
+			t.Errorf("begun %d times: %v, want %v", begun, err, no)
+		}
+		c.Before = nil
+		run(t, r, with(c, "test ! -e ran && echo fine")).ran(t, "the next one", "fine\n")
 	}
 }
 

@@ -305,6 +305,9 @@ func (p *process) begin() {
 // finish notes the end. mu is held.
 func (p *process) finish(reply wire.Reply) {
 	p.reply = reply
+	if p.watch != nil {
+		p.watch.Stop()
+	}
 	if p.out == nil { // a terminal that never was
 		p.out = io.NopCloser(strings.NewReader(""))
 	}
@@ -391,9 +394,6 @@ func (p *process) Wait() box.Exit {
 	<-p.ended
 	p.mu.Lock()
 	reply, lost := p.reply, p.lost
-	if p.watch != nil {
-		p.watch.Stop()
-	}
 	p.mu.Unlock()
 	e := box.Exit{Lost: lost, OOMKilled: p.oom, CPU: reply.CPU, MaxMemory: reply.MaxRSS}
 	if reply.Kind == wire.Failed {
