@@ -172,7 +172,7 @@ func (b *bench) madeFiles() ([]rootfs.Bind, error) {
 	var binds []rootfs.Bind
 	for _, f := range rootfs.MadeFiles {
 		path := filepath.Join(b.dir, filepath.Base(f.Path))
-		if err := os.WriteFile(path, []byte(f.Text), 0o644); err != nil { //nolint:gosec // other users read it
+		if err := os.WriteFile(path, []byte(f.Text), 0o644); err != nil {
 			return nil, err
 		}
 		binds = append(binds, rootfs.Bind{Path: f.Path, Source: path})

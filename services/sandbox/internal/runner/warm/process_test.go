@@ -28,7 +28,7 @@ func TestOnlyACommandThatDoesNotEndTakesItsSandboxAlong(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				time.Sleep(2 * killTimeout)
+				<-time.After(2 * killTimeout)
 				synctest.Wait()
 				sb.mu.Lock()
 				defer sb.mu.Unlock()
