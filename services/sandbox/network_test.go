@@ -229,3 +229,25 @@ func TestAPolicyThatIsNotValidIsRefused(t *testing.T) {
 		t.Errorf("a policy that was refused took effect: %q", r.out)
 	}
 }
+
+// A command says to the proxy whatever it likes, and as much of it. What is told of
+// that must not stand in the way of its end.
+func TestWhatIsToldOfTheNetworkIsShort(t *testing.T) {
+	c := open(t, sandbox.LevelBasic, ceiling())
+	if err := c.network(t, &sandboxv1.NetworkRule{Host: "*.example.com", Methods: []string{"GET"}}); err != nil {
+		t.Fatal(err)
+	}
+	r := c.bash(t, `for i in {1..90}; do
+		exec 3<>/dev/tcp/127.0.0.1/3128
+		printf '%0240000d http://h%d.example.com/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' 0 $i >&3
+		cat <&3 >/dev/null
+	done; echo done`)
+	if r.out != "done\n" || len(r.GetNetwork()) != 90 {
+		t.Fatalf("it ended %v, %q, and told of %d", r.GetReason(), r.err, len(r.GetNetwork()))
+	}
+	for _, u := range r.GetNetwork() {
+		if len(u.GetMessage()) > 2000 || !strings.Contains(u.GetMessage(), "000") {
+			t.Fatalf("%d bytes: %.300s", len(u.GetMessage()), u.GetMessage())
+		}
+	}
+}

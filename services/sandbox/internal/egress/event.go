@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -119,14 +120,20 @@ func (s *Server) begin(kind, method, exec string) *record {
 
 func (r *record) to(t target) { r.Host, r.Port = t.host(), t.port }
 
+// maxMessage is how long an event's message may be, in bytes: it may quote the client,
+// who may say a lot.
+const maxMessage = 1024
+
 // fail sets how it went wrong.
 func (r *record) fail(err error) {
 	var no *RefusalError
-	if errors.As(err, &no) {
-		r.Outcome, r.Message = no.Outcome, no.Message
-		return
+	if !errors.As(err, &no) {
+		no = &RefusalError{Outcome: Failed, Message: "the request failed"}
 	}
-	r.Outcome, r.Message = Failed, "the request failed"
+	r.Outcome, r.Message = no.Outcome, no.Message
+	if len(r.Message) > maxMessage {
+		r.Message = strings.ToValidUTF8(r.Message[:maxMessage], "") + "…"
+	}
 }
 
 // end tells of it.

@@ -232,16 +232,12 @@ var statuses = map[Outcome]struct {
 
 // refuse answers for the proxy itself, and remembers it.
 func (r *record) refuse(w http.ResponseWriter, err error) {
-	var no *RefusalError
-	if !errors.As(err, &no) {
-		no = &RefusalError{Outcome: Failed, Message: "the request failed"}
-	}
-	r.fail(no)
-	st := statuses[no.Outcome]
+	r.fail(err)
+	st := statuses[r.Outcome]
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Proxy-Status", "fairlead; error="+st.error)
 	w.WriteHeader(st.code)
-	_, _ = io.WriteString(w, no.Message+"\n")
+	_, _ = io.WriteString(w, r.Message+"\n")
 }
 
 // execOf is the command that a client says it belongs to: the user name of its
