@@ -42,7 +42,7 @@ func (p *Proxy) dial(ctx context.Context, policy *Policy, t target) (net.Conn, e
 	var open []netip.Addr
 	for _, a := range addrs {
 		a = a.Unmap().WithZone("")
-		if !isSpecial(a) && !p.own.has(a) || policy.reaches(a, t.port) {
+		if !isSpecial(a) && !p.own.has(a) || policy.reaches(a, t) {
 			open = append(open, a)
 		}
 	}

@@ -174,12 +174,14 @@ func (p *Policy) ceilingSees(t target) bool {
 	return slices.ContainsFunc(p.ceiling, func(c *rule) bool { return c.host.matches(t) && c.sees() })
 }
 
-// reaches says whether a special address may be dialed: a range names it, in the
-// workspace's rules and in the operator's.
-func (p *Policy) reaches(a netip.Addr, port uint16) bool {
+// reaches says whether a special address may be dialed for a target: a range names it,
+// in the workspace's rules and in the operator's. One that allows some methods or paths
+// alone counts for requests to the address, which were measured against it, and not for
+// a name that happens to be there.
+func (p *Policy) reaches(a netip.Addr, t target) bool {
 	named := func(all []*rule) bool {
 		return slices.ContainsFunc(all, func(r *rule) bool {
-			return r.host.prefix.IsValid() && opens(r.host.prefix, a) && slices.Contains(r.ports, port)
+			return r.host.prefix.IsValid() && opens(r.host.prefix, a) && slices.Contains(r.ports, t.port) && (t.addr.IsValid() || !r.sees())
 		})
 	}
 	if slices.ContainsFunc(p.ranges, func(r netip.Prefix) bool { return opens(r, a) }) {

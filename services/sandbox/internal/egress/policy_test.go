@@ -2,6 +2,7 @@ package egress
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -216,6 +217,23 @@ func TestPathsThatCanBeReadInTwoWaysMatchNothing(t *testing.T) {
 	for _, p := range []string{"/", "", "/pub/a.b", "/pub/...", "/pub/.well-known/x", "/pub/a;b=c", "/pub//x", "/pub/ä"} {
 		if err := checkPath(p, p); err != nil {
 			t.Errorf("%s: %v", p, err)
+		}
+	}
+}
+
+// Of a name that happens to be at a private address nobody knows what its requests do
+// there: a range that allows some of them alone is for those who name the address.
+func TestARangeThatLooksAtRequestsOpensNoName(t *testing.T) {
+	w := newWorld(t, func(plain, _ int) []Rule {
+		return []Rule{{Host: "*", Ports: []int{plain}}, {Host: "127.0.0.0/8", Ports: []int{plain}, Methods: []string{"GET"}}}
+	})
+	c := w.client(nil)
+	for _, x := range []struct {
+		method, host string
+		want         int
+	}{{"GET", "127.0.0.1", 200}, {"POST", "127.0.0.1", 403}, {"GET", "at-loopback.org", 403}, {"POST", "at-loopback.org", 403}} {
+		if got, body := w.ask(c, x.method, fmt.Sprintf("http://%s:%d/", x.host, port(w.web))); got != x.want {
+			t.Errorf("%s %s: %d %s", x.method, x.host, got, body)
 		}
 	}
 }
