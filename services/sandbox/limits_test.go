@@ -356,3 +356,14 @@ func TestCommandsAboveTheNumberAreRefused(t *testing.T) {
 		t.Errorf("%v", r.ExecExited)
 	}
 }
+
+// Whoever walks a workspace remembers each name: those of one file count, too.
+func TestEveryNameOfAFileCounts(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level, func(cfg *sandbox.Config) { cfg.Limits.WorkspaceInodes = 500 })
+		r := c.bash(t, "touch f; for i in {1..1000}; do echo $i; done | xargs -I{} ln f l{}; sleep 10")
+		if r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_WORKSPACE_LIMIT {
+			t.Errorf("it ended %v %q", r.ExecExited, r.err)
+		}
+	})
+}

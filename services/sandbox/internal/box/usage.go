@@ -43,7 +43,7 @@ func (u Usage) exceeds(l Limits) (limit, why string) {
 type meter struct {
 	limits Limits
 	usage  Usage
-	linked map[uint64]bool // files with several names that were counted
+	linked map[uint64]bool // files with several names whose bytes were counted
 }
 
 // measure counts. It follows no link. What vanishes meanwhile is not counted.
@@ -100,6 +100,9 @@ func (m *meter) entry(parent int, name string, depth int) error {
 	if err := unix.Fstatat(parent, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return nil //nolint:nilerr // it vanished
 	}
+	// A further name of a file counts as a file: whoever walks the workspace remembers
+	// each, and in a snapshot it is one.
+	m.usage.Inodes++
 	directory := st.Mode&unix.S_IFMT == unix.S_IFDIR
 	if !directory && st.Nlink > 1 {
 		if m.linked[st.Ino] {
@@ -110,7 +113,6 @@ func (m *meter) entry(parent int, name string, depth int) error {
 		}
 		m.linked[st.Ino] = true
 	}
-	m.usage.Inodes++
 	m.usage.Bytes += st.Blocks * 512
 	if !directory {
 		return nil
