@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"context"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -255,4 +256,19 @@ func TestWhatRunsStandsStillWhileItsFilesAreKept(t *testing.T) {
 	if got := c.bash(t, "echo $(($(wc -l < a) - $(wc -l < b)))"); got.out != "0\n" && got.out != "1\n" {
 		t.Errorf("the files are of two moments: %q %q", got.out, got.err)
 	}
+}
+
+// The names of one file are files of their own in a snapshot, and so they are restored.
+func TestARestoreTakesNoMoreThanAWorkspaceMay(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level, func(cfg *sandbox.Config) { cfg.Limits.WorkspaceBytes = 4 << 20 })
+		c.bash(t, "head -c 1048576 /dev/urandom > f; for i in {1..20}; do ln f l$i; done")
+		one := c.snapshot(t, c.call())
+		c.bash(t, "rm f l*; echo here > stays")
+		_, err := c.snapshots.RestoreSnapshot(t.Context(), &sandboxv1.RestoreSnapshotRequest{Call: c.call(), Snapshot: one.GetId()})
+		wantReason(t, err, "WORKSPACE_FULL")
+		if r := c.bash(t, "cat stays; du -sk . | cut -f1"); !strings.HasPrefix(r.out, "here\n") || len(r.out) > len("here\n123\n") {
+			t.Errorf("afterwards there is %q", r.out)
+		}
+	})
 }

@@ -208,6 +208,15 @@ func (w *Workspace) Reserve(bytes, inodes int64) error {
 	return nil
 }
 
+// Takes refuses what would alone be more than the workspace may hold. What takes the
+// place of something else is measured by it, for it is written before that goes.
+func (w *Workspace) Takes(bytes, inodes int64) error {
+	if why := (Usage{Bytes: bytes, Inodes: inodes}).over(w.limits); why != "" {
+		return fmt.Errorf("%w: with this change alone %s", ErrWorkspaceFull, why)
+	}
+	return w.Room()
+}
+
 // Limits are what bounds it and all that runs in it.
 func (w *Workspace) Limits() Limits { return w.limits }
 

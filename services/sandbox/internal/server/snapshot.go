@@ -44,6 +44,7 @@ func openKept(w *box.Workspace) (*kept, error) {
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
+	t.Room = w.Takes
 	return &kept{Workspace: w, tree: t, store: st}, nil
 }
 

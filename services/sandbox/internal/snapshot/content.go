@@ -198,8 +198,8 @@ func chunk(f *os.File, at int64, b []byte) ([]byte, error) {
 }
 
 // write writes a regular file's contents. Chunks that are holes stay holes; in a
-// sparse file so do blocks of zeros.
-func (s *Store) write(e Entry, f *os.File) error {
+// sparse file so do blocks of zeros. takes is asked before bytes are written.
+func (s *Store) write(e Entry, f *os.File, takes func(bytes int) error) error {
 	if e.Size <= chunkSize {
 		b, err := s.packs.read(e.Hash)
 		if err != nil {
@@ -208,7 +208,7 @@ func (s *Store) write(e Entry, f *os.File) error {
 		if int64(len(b)) != e.Size {
 			return fmt.Errorf("%w: %.200s is of another size", ErrDamaged, e.Path)
 		}
-		return writeChunk(f, b, 0, e)
+		return writeChunk(f, b, 0, e, takes)
 	}
 	hashes, err := s.chunks(e)
 	if err != nil {
@@ -223,7 +223,7 @@ func (s *Store) write(e Entry, f *os.File) error {
 		if int64(len(b)) != min(chunkSize, e.Size-at) {
 			return fmt.Errorf("%w: a part of %.200s is of another size", ErrDamaged, e.Path)
 		}
-		if err := writeChunk(f, b, at, e); err != nil {
+		if err := writeChunk(f, b, at, e, takes); err != nil {
 			return err
 		}
 	}
@@ -271,14 +271,20 @@ const block = 4096
 
 var zeros [block]byte
 
-func writeChunk(f *os.File, b []byte, at int64, e Entry) error {
+func writeChunk(f *os.File, b []byte, at int64, e Entry, takes func(bytes int) error) error {
 	if !e.Sparse {
+		if err := takes(len(b)); err != nil {
+			return err
+		}
 		_, err := f.WriteAt(b, at)
 		return err
 	}
 	for len(b) > 0 {
 		n := min(block, len(b))
 		if string(b[:n]) != string(zeros[:n]) {
+			if err := takes(n); err != nil {
+				return err
+			}
 			if _, err := f.WriteAt(b[:n], at); err != nil {
 				return err
 			}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -94,6 +94,8 @@ type restore struct {
 	// unlocked are the directories to which the service gave itself the right.
 	unlocked map[string]bool
 	stats    map[string]unix.Stat_t // of regular files that were written or changed
+	names    int64                  // that are made
+	written  atomic.Int64           // bytes of drafts
 	done     Restored
 
 	dirName string   // of the directory last used
@@ -150,42 +152,6 @@ func match(now *state, want []Entry) (present []*Entry, surplus []Entry) {
 		}
 	}
 	return present, surplus
-}
-
-// writers is how many files are written at a time.
-const writers = 4
-
-// prepare writes regular files, several at a time.
-func (re *restore) prepare(ctx context.Context, want []Entry, present []*Entry) error {
-	var mu sync.Mutex
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(writers)
-	for i, e := range want {
-		if e.Kind != Regular || e.kept(present[i]) {
-			continue
-		}
-		g.Go(func() error {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			draft, err := re.draft(e)
-			if err != nil {
-				return fmt.Errorf("restore %.200s: %w", e.Path, err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			re.drafts[e.Path] = draft
-			return nil
-		})
-	}
-	return g.Wait()
-}
-
-// discard deletes the files that were not put in place.
-func (re *restore) discard() {
-	for _, draft := range re.drafts {
-		_ = os.Remove(draft) // the staging folder is cleared with the session's next use
-	}
 }
 
 // remove removes what is not wanted, from the end, so that directories are empty
@@ -384,28 +350,6 @@ func (re *restore) own(dir int, last string) error {
 		return nil
 	}
 	return unix.Fchownat(dir, last, re.tree.owner.UID, re.tree.owner.GID, unix.AT_SYMLINK_NOFOLLOW)
-}
-
-// draft writes a file beside the workspace, and returns its name.
-func (re *restore) draft(e Entry) (string, error) {
-	f, err := os.CreateTemp(re.tree.staging, "restore-")
-	if err != nil {
-		return "", err
-	}
-	err = re.store.write(e, f)
-	if err == nil && re.tree.owner.UID >= 0 {
-		err = f.Chown(re.tree.owner.UID, re.tree.owner.GID)
-	}
-	if err == nil {
-		err = unix.Fchmod(int(f.Fd()), e.Mode)
-	}
-	if err == nil {
-		err = setTime(unix.AT_FDCWD, f.Name(), e.Mtime)
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(f.Name()))
-	}
-	return f.Name(), nil
 }
 
 // regular puts a file that was prepared in place, whole.

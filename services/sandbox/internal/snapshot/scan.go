@@ -18,6 +18,10 @@ const maxDepth = 1000
 
 // Tree is an open workspace.
 type Tree struct {
+	// Room is asked while a restore writes files beside the workspace, with how much it
+	// will have written and how many names it makes; nil allows everything.
+	Room func(bytes, names int64) error
+
 	root    *os.File
 	staging string
 	owner   Owner

@@ -1,0 +1,87 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+)
+
+// writers is how many files are written at a time.
+const writers = 4
+
+// prepare writes regular files, several at a time.
+func (re *restore) prepare(ctx context.Context, want []Entry, present []*Entry) error {
+	for i := range want {
+		if present[i] == nil {
+			re.names++
+		}
+	}
+	if err := re.takes(0); err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(writers)
+	for i, e := range want {
+		if e.Kind != Regular || e.kept(present[i]) {
+			continue
+		}
+		g.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			draft, err := re.draft(e)
+			if err != nil {
+				return fmt.Errorf("restore %.200s: %w", e.Path, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			re.drafts[e.Path] = draft
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// takes asks for room before so many bytes are written.
+func (re *restore) takes(bytes int) error {
+	written := re.written.Add(int64(bytes))
+	if re.tree.Room == nil {
+		return nil
+	}
+	return re.tree.Room(written, re.names)
+}
+
+// discard deletes the files that were not put in place.
+func (re *restore) discard() {
+	for _, draft := range re.drafts {
+		_ = os.Remove(draft) // the staging folder is cleared with the session's next use
+	}
+}
+
+// draft writes a file beside the workspace, and returns its name.
+func (re *restore) draft(e Entry) (string, error) {
+	f, err := os.CreateTemp(re.tree.staging, "restore-")
+	if err != nil {
+		return "", err
+	}
+	err = re.store.write(e, f, re.takes)
+	if err == nil && re.tree.owner.UID >= 0 {
+		err = f.Chown(re.tree.owner.UID, re.tree.owner.GID)
+	}
+	if err == nil {
+		err = unix.Fchmod(int(f.Fd()), e.Mode)
+	}
+	if err == nil {
+		err = setTime(unix.AT_FDCWD, f.Name(), e.Mtime)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
+	}
+	return f.Name(), nil
+}
