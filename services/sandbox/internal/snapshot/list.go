@@ -83,24 +83,29 @@ func writeNodes(w *packWriter, level byte, below []Hash) ([]Hash, error) {
 // out; it may be nil.
 func (s *Store) readList(root Hash, skip func(Hash) bool) ([]Entry, error) {
 	var entries []Entry
-	err := s.visit(root, maxLevel, func(h Hash, leaf []Entry) bool {
+	err := s.visit(root, maxLevel, func(h Hash, leaf []Entry) (bool, error) {
 		if skip != nil && skip(h) {
-			return false
+			return false, nil
+		}
+		// At once: a list that has an object again and again could have no end.
+		if n := len(entries); n > 0 && len(leaf) > 0 && !before(entries[n-1].Path, leaf[0].Path) {
+			return false, fmt.Errorf("%w: the list of files is not in order", ErrDamaged)
 		}
 		entries = append(entries, leaf...)
-		return true
+		return true, nil
 	})
 	return entries, err
 }
 
 // visit calls see for each object of a list, with its entries when it is a leaf,
-// and goes below it if that returns true.
-func (s *Store) visit(h Hash, most byte, see func(Hash, []Entry) bool) error {
+// and goes below it if that returns true. Below the root none is empty, so that entries
+// come soon, however many objects there are.
+func (s *Store) visit(h Hash, most byte, see func(Hash, []Entry) (bool, error)) error {
 	raw, err := s.packs.read(h)
 	if err != nil {
 		return err
 	}
-	if len(raw) == 0 || raw[0] > most {
+	if len(raw) == 0 || raw[0] > most || len(raw) == 1 && (most < maxLevel || raw[0] != leafLevel) {
 		return fmt.Errorf("%w: object %x is no list of files", ErrDamaged, h[:6])
 	}
 	if raw[0] == leafLevel {
@@ -108,11 +113,11 @@ func (s *Store) visit(h Hash, most byte, see func(Hash, []Entry) bool) error {
 		if err != nil {
 			return fmt.Errorf("%w: object %x: %w", ErrDamaged, h[:6], err)
 		}
-		see(h, leaf)
-		return nil
+		_, err = see(h, leaf)
+		return err
 	}
-	if !see(h, nil) {
-		return nil
+	if below, err := see(h, nil); err != nil || !below {
+		return err
 	}
 	r := reading{b: raw[1:]}
 	for len(r.b) > 0 {
@@ -144,15 +149,4 @@ func readLeaf(raw []byte) ([]Entry, error) {
 }
 
 // entries returns a snapshot's list of files, in the order of a walk.
-func (s *Store) entries(root Hash) ([]Entry, error) {
-	all, err := s.readList(root, nil)
-	if err != nil {
-		return nil, err
-	}
-	for i := 1; i < len(all); i++ {
-		if !before(all[i-1].Path, all[i].Path) {
-			return nil, fmt.Errorf("%w: the list of files is not in order", ErrDamaged)
-		}
-	}
-	return all, nil
-}
+func (s *Store) entries(root Hash) ([]Entry, error) { return s.readList(root, nil) }
