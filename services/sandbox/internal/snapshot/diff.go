@@ -79,6 +79,9 @@ func (s *Store) Diff(ctx context.Context, t *Tree, r DiffRequest) (changes []Cha
 			return changes, true, nil
 		}
 		if r.Unified {
+			if err := ctx.Err(); err != nil {
+				return nil, false, err
+			}
 			if err := c.explain(from, to, maxAnswer-told); err != nil {
 				return nil, false, err
 			}

@@ -1,6 +1,8 @@
 package snapshot
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,5 +106,19 @@ func TestACopiedStoreHoldsOneSnapshot(t *testing.T) {
 	}
 	if all, err := q.store.List(10, 0); err != nil || len(all) != 1 {
 		t.Errorf("listed %+v, %v", all, err)
+	}
+}
+
+func TestADiffEndsWithWhoAskedForIt(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.create("one")
+	p.write("f", "x")
+	p.create("two")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p.reopen()
+	if _, _, err := p.store.Diff(ctx, p.tree, DiffRequest{From: "one", To: "two", Unified: true, Most: 10}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
 	}
 }
