@@ -170,8 +170,15 @@ func reopen(dir int, last string, flags int) (int, error) {
 // is. reserve is asked before each entry takes its bytes on the disk. After an error
 // a part may be there.
 func (t *Tree) Unpack(ctx context.Context, from io.Reader, reserve func(bytes int64) error) error {
+	packed := &counted{from: from}
+	return t.unpack(ctx, packed, packed, reserve)
+}
+
+// unpack is Unpack of a tar that comes in so many bytes. It need not have all that its
+// files hold: holes are left out.
+func (t *Tree) unpack(ctx context.Context, from io.Reader, packed *counted, reserve func(bytes int64) error) error {
 	in := tar.NewReader(from)
-	u := unpacker{tree: t, in: in, reserve: reserve, dirs: map[string]*tar.Header{}}
+	u := unpacker{tree: t, in: &proportionate{in: in, packed: packed}, reserve: reserve, dirs: map[string]*tar.Header{}}
 	for {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)

@@ -294,3 +294,63 @@ func FuzzUnpack(f *testing.F) {
 		}
 	})
 }
+
+// The holes of a file are not in the archive. What they unpack to counts.
+func TestAnArchiveOfHolesIsOutOfProportion(t *testing.T) {
+	tree, dir := emptyTree(t)
+	// A file of 256 MiB with a byte at its end, as GNU tar has it.
+	const size, last = 256 << 20, 256<<20 - 1
+	sparse := fmt.Sprintf("1\n%d\n1\n", last)
+	block := func(b []byte) []byte { return append(b, make([]byte, (512-len(b)%512)%512)...) }
+	var records strings.Builder
+	for _, kv := range []string{"GNU.sparse.major=1", "GNU.sparse.minor=0", "GNU.sparse.name=holes", fmt.Sprintf("GNU.sparse.realsize=%d", size)} {
+		n := len(kv) + 2
+		for n != len(fmt.Sprintf("%d %s\n", n, kv)) {
+			n = len(fmt.Sprintf("%d %s\n", n, kv))
+		}
+		fmt.Fprintf(&records, "%d %s\n", n, kv)
+	}
+	content := append(block([]byte(sparse)), 'x')
+	var b bytes.Buffer
+	b.Write(header(t, tar.Header{Name: "x", Typeflag: 'x', Size: int64(records.Len())}))
+	b.Write(block([]byte(records.String())))
+	b.Write(header(t, tar.Header{Name: "holes", Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(content))}))
+	b.Write(block(content))
+	b.Write(make([]byte, 1024))
+	for name, unpack := range map[string]func() error{
+		"tar": func() error { return tree.Unpack(t.Context(), bytes.NewReader(b.Bytes()), upTo(1<<30)) },
+		"tar.gz": func() error {
+			var packed bytes.Buffer
+			w := gzip.NewWriter(&packed)
+			_, _ = w.Write(b.Bytes())
+			_ = w.Close()
+			return tree.UnpackGzip(t.Context(), &packed, upTo(1<<30))
+		},
+	} {
+		if err := unpack(); !errors.Is(err, ErrArchive) || !strings.Contains(err.Error(), "times as many") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("%s: there is %v, %v", name, left, err)
+		}
+	}
+}
+
+// header is one entry's, as it is in a tar, of types as well that a writer does not write.
+func header(t *testing.T, h tar.Header) []byte {
+	t.Helper()
+	b := make([]byte, 512)
+	copy(b, h.Name)
+	copy(b[100:], fmt.Sprintf("%07o\x00", h.Mode))
+	copy(b[124:], fmt.Sprintf("%011o\x00", h.Size))
+	copy(b[136:], fmt.Sprintf("%011o\x00", 0))
+	b[156] = h.Typeflag
+	copy(b[257:], "ustar\x0000")
+	copy(b[148:], "        ")
+	sum := 0
+	for _, c := range b {
+		sum += int(c)
+	}
+	copy(b[148:], fmt.Sprintf("%06o\x00 ", sum))
+	return b
+}

@@ -45,7 +45,7 @@ func (t *Tree) UnpackGzip(ctx context.Context, from io.Reader, reserve func(byte
 	if err != nil {
 		return broken(err)
 	}
-	return t.Unpack(ctx, &proportionate{in: in, packed: packed}, reserve)
+	return t.unpack(ctx, &proportionate{in: in, packed: packed}, packed, reserve)
 }
 
 // counted counts what is read.
