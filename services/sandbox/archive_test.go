@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -152,6 +153,32 @@ func TestAWorkspaceMovesInAnyFormat(t *testing.T) {
 		big := *c
 		big.session = "sessions/big"
 		_, err := big.importAs(t, "import", sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_ZIP, make([]byte, 17<<20))
+		wantReason(t, err, "WORKSPACE_FULL")
+	})
+}
+
+// The folders on the way to a file are made with it, and take room as well.
+func TestFoldersOnTheWayToAFileCount(t *testing.T) {
+	few := func(cfg *sandbox.Config) { cfg.Limits.WorkspaceInodes = 500 }
+	deep := func(i int) string { return strconv.Itoa(i) + "/" + strings.Repeat("d/", 100) + "f" }
+	t.Run("of an archive", func(t *testing.T) {
+		c := open(t, sandbox.LevelBasic, few)
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		for i := range 20 {
+			_ = w.WriteHeader(&tar.Header{Name: deep(i), Typeflag: tar.TypeReg, Mode: 0o644})
+		}
+		_ = w.Close()
+		c.session = "sessions/deep"
+		_, err := c.importing(t, "import", b.Bytes())
+		wantReason(t, err, "WORKSPACE_FULL")
+	})
+	t.Run("of single files", func(t *testing.T) {
+		c := open(t, sandbox.LevelBasic, few)
+		var err error
+		for i := 0; i < 20 && err == nil; i++ {
+			_, err = c.write(t, deep(i), "x", nil)
+		}
 		wantReason(t, err, "WORKSPACE_FULL")
 	})
 }

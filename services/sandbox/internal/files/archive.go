@@ -302,9 +302,6 @@ func (u *unpacker) directory(name string, h *tar.Header) error {
 	if name == "." {
 		return nil // the workspace's own mode is the service's affair
 	}
-	if err := u.reserve(4096); err != nil {
-		return err
-	}
 	if err := u.tree.makeDirectories(name); err != nil {
 		return badEntry(h, err)
 	}

@@ -43,6 +43,9 @@ type Owner struct{ UID, GID int }
 
 // Tree is an open workspace. It is safe for concurrent use, and must be closed.
 type Tree struct {
+	// Folder is asked before a folder is made that leads to a file; nil allows all.
+	Folder func() error
+
 	root    *os.File
 	staging string
 	owner   Owner

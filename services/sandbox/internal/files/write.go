@@ -223,6 +223,11 @@ func (t *Tree) makeDirectories(name string) error {
 		return err
 	}
 	defer func() { _ = dir.Close() }()
+	if t.Folder != nil {
+		if err := t.Folder(); err != nil {
+			return err
+		}
+	}
 	err = unix.Mkdirat(int(dir.Fd()), last, 0o755)
 	if errors.Is(err, unix.EEXIST) {
 		return nil // made meanwhile; or a dangling link, at which the next step fails

@@ -91,6 +91,7 @@ func unpack(w *box.Workspace, format files.Format, in *receiver) error {
 		w.Changed(bytes, 1)
 		return nil
 	}
+	t.Folder = func() error { return reserve(folderBytes) }
 	switch ctx := in.stream.Context(); format {
 	case files.Zip:
 		err = unzip(ctx, w, t, in, reserve)
@@ -102,7 +103,10 @@ func unpack(w *box.Workspace, format files.Format, in *receiver) error {
 	if err != nil {
 		return err
 	}
-	w.Recount() // directories that no entry names were made too
+	w.Recount()
+	if err := w.Reserve(1, 0); err != nil { // on the disk it may be more than was said
+		return err
+	}
 	_, err = io.Copy(io.Discard, in)
 	return err
 }

@@ -16,6 +16,9 @@ type space struct {
 	mounts map[string]box.Mount // by alias
 }
 
+// folderBytes is what a new folder takes on most disks.
+const folderBytes = 4096
+
 // openSpace opens a workspace as commands of whoever acts see it.
 func openSpace(ctx context.Context, w *box.Workspace) (*space, error) {
 	p, _ := principal.From(ctx)
@@ -31,6 +34,13 @@ func openSpaceFor(user string, w *box.Workspace) (*space, error) {
 	t, err := openTree(w)
 	if err != nil {
 		return nil, err
+	}
+	t.Folder = func() error {
+		if err := w.Reserve(folderBytes, 1); err != nil {
+			return err
+		}
+		w.Changed(folderBytes, 1)
+		return nil
 	}
 	s := &space{mounts: map[string]box.Mount{}}
 	var mounted []files.Mounted
