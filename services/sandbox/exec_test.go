@@ -6,12 +6,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
@@ -394,4 +396,23 @@ func TestStandardErrorThatLooksLikeAComplaintIsNotLost(t *testing.T) {
 			t.Errorf("%q became %q, %v", text, r.err, r.ExecExited)
 		}
 	}
+}
+
+// On a terminal the end of the input is a character. In the middle of a line it only
+// has the program read what is there.
+func TestTheEndOfInputReachesAProgramOnATerminal(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level)
+		for _, input := range []string{"", "a line\n", "no line", "one\ntwo"} {
+			stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{
+				Call: c.call(), Argv: []string{"wc", "-c"}, Stdin: true, Timeout: durationpb.New(5 * time.Second),
+				Terminal: &sandboxv1.TerminalSize{Rows: 10, Columns: 80},
+			})
+			send(t, stream, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Stdin{Stdin: &sandboxv1.ExecStdin{Data: []byte(input), Close: true}}})
+			r, err := follow(stream)
+			if err != nil || r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_EXITED || !strings.Contains(r.out, strconv.Itoa(len(input))) {
+				t.Errorf("%q: %q, %v, %v", input, r.out, r.ExecExited, err)
+			}
+		}
+	})
 }

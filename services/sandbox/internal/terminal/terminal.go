@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,11 +48,28 @@ func ResizeFile(f *os.File, rows, columns uint16) error {
 }
 
 // Input writes to a terminal; its end is the character for it.
-type Input struct{ *os.File }
+type Input struct {
+	*os.File
+	begun atomic.Bool // a line that has not ended yet
+}
 
-// Close sends an end of file. The terminal stays open.
-func (t Input) Close() error {
-	_, err := t.Write([]byte{4})
+// Write implements io.Writer.
+func (t *Input) Write(b []byte) (int, error) {
+	n, err := t.File.Write(b)
+	if n > 0 {
+		t.begun.Store(b[n-1] != '\n' && b[n-1] != '\r')
+	}
+	return n, err
+}
+
+// Close sends an end of file. The terminal stays open. In the middle of a line the
+// character only has the program read what is there of it: there it takes two.
+func (t *Input) Close() error {
+	end := []byte{4, 4}
+	if !t.begun.Swap(false) {
+		end = end[1:]
+	}
+	_, err := t.File.Write(end)
 	return err
 }
 

@@ -132,7 +132,7 @@ func (p *process) openTerminal(size box.TerminalSize) (theirs []*os.File, err er
 		return nil, errors.Join(err, unix.Close(master), unix.Close(slave))
 	}
 	p.master = os.NewFile(uintptr(master), "terminal")
-	p.in, p.out = terminal.Input{File: p.master}, terminal.Output{File: p.master}
+	p.in, p.out = &terminal.Input{File: p.master}, terminal.Output{File: p.master}
 	return []*os.File{os.NewFile(uintptr(slave), "terminal")}, nil
 }
 

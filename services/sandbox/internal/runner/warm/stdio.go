@@ -171,7 +171,7 @@ func (s *stdio) openInput(c box.Command) error {
 
 // setTerminal takes the terminal that init made.
 func (s *stdio) setTerminal(master *os.File) {
-	s.terminal, s.in, s.out = master, terminal.Input{File: master}, terminal.Output{File: master}
+	s.terminal, s.in, s.out = master, &terminal.Input{File: master}, terminal.Output{File: master}
 }
 
 // child are the ends to hand over: none for a terminal.
