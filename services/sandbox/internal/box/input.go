@@ -25,9 +25,11 @@ func (e *Exec) Write(ctx context.Context, data []byte, end bool) error {
 	}
 	if len(data) > 0 {
 		if d, ok := in.(interface{ SetWriteDeadline(time.Time) error }); ok {
-			stop := context.AfterFunc(ctx, func() { _ = d.SetWriteDeadline(time.Unix(1, 0)) })
+			set := make(chan struct{})
+			stop := context.AfterFunc(ctx, func() { _ = d.SetWriteDeadline(time.Unix(1, 0)); close(set) })
 			defer func() {
 				if !stop() {
+					<-set // else it would be in the way of whoever writes next
 					_ = d.SetWriteDeadline(time.Time{})
 				}
 			}()

@@ -1,0 +1,76 @@
+package box
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"testing"
+	"time"
+)
+
+// slowDeadline is an input whose deadline takes its time to be set: until somebody
+// takes it away again, or a moment has passed.
+type slowDeadline struct {
+	*os.File
+	begun, goOn, set chan struct{}
+	once             sync.Once
+}
+
+func (s *slowDeadline) release() { s.once.Do(func() { close(s.goOn) }) }
+
+func (s *slowDeadline) SetWriteDeadline(at time.Time) error {
+	if at.IsZero() {
+		err := s.File.SetWriteDeadline(at)
+		s.release()
+		<-s.set
+		return err
+	}
+	close(s.begun)
+	time.AfterFunc(50*time.Millisecond, s.release)
+	<-s.goOn
+	defer close(s.set)
+	return s.File.SetWriteDeadline(at)
+}
+
+// Write implements io.Writer: the caller goes away as all is written.
+func (s *slowDeadline) Write(b []byte) (int, error) {
+	n, err := s.File.Write(b)
+	<-s.begun
+	return n, err
+}
+
+type reading struct {
+	ended
+	in io.WriteCloser
+}
+
+func (p *reading) Stdin() io.WriteCloser { return p.in }
+
+// A writer that goes away as its write ends leaves the input to the next one.
+func TestAWriterThatGoesAwayLeavesTheInputOpen(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = r.Close(), w.Close() }()
+	in := &slowDeadline{File: w, begun: make(chan struct{}), goOn: make(chan struct{}), set: make(chan struct{})}
+	e := newExec(nil, "", record{})
+	e.stdin, e.process = true, &reading{in: in}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for e.Write(ctx, []byte("first"), false) != nil { // of two ways to go on either may be taken
+		select {
+		case <-in.begun:
+			t.Fatal("it was written, and is told as if not")
+		default:
+		}
+	}
+	if err := e.Write(t.Context(), []byte("second"), true); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(r); string(got) != "firstsecond" || err != nil && !errors.Is(err, io.EOF) {
+		t.Errorf("it read %q, %v", got, err)
+	}
+}
