@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -225,24 +226,24 @@ func (s *session) prune() {
 		return
 	}
 	defer s.mu.Unlock()
-	now, n := s.node.o.Now(), 0
-	var oldest *Exec
+	now := s.node.o.Now()
+	type old struct {
+		id string
+		at time.Time
+	}
+	var kept []old
 	for id, e := range s.execs {
-		ended, ok := e.ended()
-		if !ok {
-			continue
-		}
-		if now.Sub(ended) > s.node.o.KeepFor {
+		switch ended, ok := e.ended(); {
+		case !ok:
+		case now.Sub(ended) > s.node.o.KeepFor:
 			s.drop(id)
-			continue
-		}
-		n++
-		if oldest == nil || ended.Before(oldest.rec.Ended) {
-			oldest = e
+		default:
+			kept = append(kept, old{id, ended})
 		}
 	}
-	if n > s.node.o.KeepFinished && oldest != nil {
-		s.drop(oldest.rec.CallID)
+	slices.SortFunc(kept, func(a, b old) int { return a.at.Compare(b.at) })
+	for _, o := range kept[:max(len(kept)-s.node.o.KeepFinished, 0)] {
+		s.drop(o.id)
 	}
 	s.pruneAnswers(now)
 	s.pruneSettled(now)

@@ -1,6 +1,7 @@
 package box
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -42,5 +43,29 @@ func TestAnImportThatTakesLongHoldsUpNoHousekeeping(t *testing.T) {
 	<-tidied
 	if err := <-imported; err != nil {
 		t.Error(err)
+	}
+}
+
+// Of the results that nobody acknowledges there are as many as may be kept, however many
+// come in a minute.
+func TestAllResultsAboveTheNumberGo(t *testing.T) {
+	n := openNode(t, options(t, &fake{}))
+	ensure(t, n, testCall("").Key)
+	var last *Exec
+	for i := range 9 {
+		e, _, err := n.Start(t.Context(), testCall(fmt.Sprint("c", i)), 0, Spec{Argv: []string{"x"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-e.done
+		last = e
+	}
+	n.tidy()
+	kept, err := n.List(testCall("").Key)
+	if err != nil || len(kept) != n.o.KeepFinished {
+		t.Errorf("%d are kept, %v", len(kept), err)
+	}
+	if len(kept) == 0 || kept[len(kept)-1] != last {
+		t.Error("the last one is not among them")
 	}
 }
