@@ -1,7 +1,9 @@
 package sandbox_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -235,5 +237,30 @@ func TestAMoveIsMadeOnceAndWatchersAreTold(t *testing.T) {
 				delete(want, change.GetPath())
 			}
 		}
+	}
+}
+
+// A folder may come with more in it than fits into one message.
+func TestAWatchTellsOfAFolderWithManyFiles(t *testing.T) {
+	c := open(t, sandbox.LevelBasic)
+	const files = 5000
+	long := strings.Repeat(strings.Repeat("n", 250)+"/", 14)
+	c.bash(t, fmt.Sprintf("mkdir -p watched here/%[1]s; cd here/%[1]s; for i in {1..%[2]d}; do : > $i; done", long, files))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stream, err := c.files.WatchFiles(ctx, &sandboxv1.WatchFilesRequest{Session: c.session, Path: "watched"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	c.bash(t, "mv here watched/")
+	for told := 0; told < files+15; {
+		m, err := stream.Recv()
+		if err != nil {
+			t.Fatalf("after %d: %v", told, err)
+		}
+		told += len(m.GetChanges())
 	}
 }

@@ -68,7 +68,10 @@ func (t *Tree) watch(name string) (*watch, error) {
 		return nil, err
 	}
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err != nil {
+	switch {
+	case errors.Is(err, unix.EMFILE):
+		return nil, fmt.Errorf("%w on this machine: raise fs.inotify.max_user_instances", ErrTooMany)
+	case err != nil:
 		return nil, fmt.Errorf("watch files: %w", err)
 	}
 	w := &watch{fd: fd, file: os.NewFile(uintptr(fd), "inotify"), tree: t, top: name, names: map[int32]string{}}

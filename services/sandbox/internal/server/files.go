@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/metadata"
@@ -205,12 +206,28 @@ func (s *fileServer) WatchFiles(r *sandboxv1.WatchFilesRequest, stream sandboxv1
 		return err
 	}
 	return status(t.Watch(ctx, r.GetPath(), func(all []files.Changed) error {
-		resp := &sandboxv1.WatchFilesResponse{Changes: make([]*sandboxv1.WatchedChange, 0, len(all))}
-		for _, c := range all {
-			resp.Changes = append(resp.Changes, &sandboxv1.WatchedChange{
-				Kind: sandboxv1.WatchedChangeKind(c.Kind), Path: strings.ToValidUTF8(c.Path, "\uFFFD"),
-			})
+		if len(all) == 0 { // the watch has begun
+			return stream.Send(&sandboxv1.WatchFilesResponse{})
 		}
-		return stream.Send(resp)
+		for piece := range slices.Chunk(all, watchBatch) {
+			if err := stream.Send(changes(piece)); err != nil {
+				return err
+			}
+		}
+		return nil
 	}))
+}
+
+// watchBatch is how many changes are sent at once: a folder that comes with all that
+// is in it is many.
+const watchBatch = 1000
+
+func changes(all []files.Changed) *sandboxv1.WatchFilesResponse {
+	resp := &sandboxv1.WatchFilesResponse{Changes: make([]*sandboxv1.WatchedChange, 0, len(all))}
+	for _, c := range all {
+		resp.Changes = append(resp.Changes, &sandboxv1.WatchedChange{
+			Kind: sandboxv1.WatchedChangeKind(c.Kind), Path: strings.ToValidUTF8(c.Path, "\uFFFD"),
+		})
+	}
+	return resp
 }
