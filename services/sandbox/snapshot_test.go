@@ -272,3 +272,25 @@ func TestARestoreTakesNoMoreThanAWorkspaceMay(t *testing.T) {
 		}
 	})
 }
+
+// What a snapshot leaves out may have names so long that all of them fit into no message.
+func TestASnapshotIsToldOfWhateverNamesThereAre(t *testing.T) {
+	c := open(t, sandbox.LevelBasic)
+	c.bash(t, `export -n PWD OLDPWD; n=$(printf 'n%.0s' {1..250}); n=$n/$n/$n/$n/$n/$n/$n/$n/$n/$n/$n/$n/$n/$n/$n
+		for i in {1..60}; do mkdir -p $n && cd -P $n || exit; done; mkfifo {1..100}`)
+	one := c.snapshot(t, c.call())
+	if one.GetLeftOutCount() != 100 || len(one.GetLeftOut()) != 100 {
+		t.Errorf("left out %d, told of %d", one.GetLeftOutCount(), len(one.GetLeftOut()))
+	}
+	if ids := c.list(t.Context(), t); len(ids) != 1 {
+		t.Errorf("listed %v", ids)
+	}
+}
+
+// A name that is no text does not take the reason from an error.
+func TestAReasonIsToldWhateverNamesThereAre(t *testing.T) {
+	c := open(t, sandbox.LevelBasic)
+	c.bash(t, `mkdir -p $(for i in {1..1010}; do printf '\xff/'; done)`)
+	_, err := c.snapshots.CreateSnapshot(t.Context(), &sandboxv1.CreateSnapshotRequest{Call: c.call()})
+	wantReason(t, err, "WORKSPACE_FULL")
+}

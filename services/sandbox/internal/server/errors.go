@@ -124,7 +124,8 @@ func status(err error) error {
 	}
 	for _, r := range rules {
 		if errors.Is(err, r.err) {
-			return apierr.New(r.code, domain, reason(r.reason), plain(err.Error()), details(r, err)...)
+			text := plain(err.Error())
+			return apierr.New(r.code, domain, reason(r.reason), text, details(r, text)...)
 		}
 	}
 	return err
@@ -141,20 +142,20 @@ func editStatus(e *files.EditError) error {
 }
 
 // details adds the detail that goes with a code.
-func details(r rule, err error) []apierr.Option {
+func details(r rule, text string) []apierr.Option {
 	switch {
 	case r.reason == sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_EXECS:
-		return []apierr.Option{apierr.Quota("execs", err.Error()), apierr.RetryAfter(time.Second)}
+		return []apierr.Option{apierr.Quota("execs", text), apierr.RetryAfter(time.Second)}
 	case r.reason == sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_SANDBOXES:
-		return []apierr.Option{apierr.Quota("sandboxes", err.Error()), apierr.RetryAfter(time.Second)}
+		return []apierr.Option{apierr.Quota("sandboxes", text), apierr.RetryAfter(time.Second)}
 	case r.reason == sandboxv1.ErrorReason_ERROR_REASON_DISK_FULL:
-		return []apierr.Option{apierr.Quota("disk", err.Error()), apierr.RetryAfter(10 * time.Second)}
+		return []apierr.Option{apierr.Quota("disk", text), apierr.RetryAfter(10 * time.Second)}
 	case r.code == codes.Unavailable:
 		return []apierr.Option{apierr.RetryAfter(time.Second)}
 	case r.code == codes.ResourceExhausted:
-		return []apierr.Option{apierr.Quota("workspace", err.Error())}
+		return []apierr.Option{apierr.Quota("workspace", text)}
 	case r.code == codes.FailedPrecondition:
-		return []apierr.Option{apierr.Precondition(reason(r.reason), "workspace", err.Error())}
+		return []apierr.Option{apierr.Precondition(reason(r.reason), "workspace", text)}
 	}
 	return nil
 }

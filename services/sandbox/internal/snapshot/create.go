@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -127,7 +128,10 @@ func (r *Snapshot) count(state *state) {
 		}
 	}
 	r.LeftOut = int64(len(state.left))
-	r.Left = state.left[:min(len(state.left), maxLeft)]
+	r.Left = slices.Clone(state.left[:min(len(state.left), maxLeft)])
+	for i, l := range r.Left {
+		r.Left[i].Path = l.Path[:min(len(l.Path), maxLeftPath)]
+	}
 }
 
 // state is what a workspace is at a moment.

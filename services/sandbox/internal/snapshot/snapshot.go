@@ -62,7 +62,8 @@ type Snapshot struct {
 	Links       int64     `json:"links"`
 	Bytes       int64     `json:"bytes"` // of the files' contents
 	Added       int64     `json:"added"` // bytes that the store grew by
-	// Left are the paths that were left out, at most 100 of them, and why.
+	// Left are the paths that were left out, at most 100 of them, and why. Of a long one
+	// it is the beginning.
 	Left []Left `json:"left,omitempty"`
 	// LeftOut is how many there were.
 	LeftOut int64 `json:"left_out,omitempty"`
@@ -80,6 +81,7 @@ const (
 	indexFile    = "index"
 	recordSuffix = ".json"
 	maxLeft      = 100
+	maxLeftPath  = 1024 // bytes
 )
 
 var validID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
