@@ -416,3 +416,32 @@ func TestTheEndOfInputReachesAProgramOnATerminal(t *testing.T) {
 		}
 	})
 }
+
+// Arguments may be long, and a page of them more than fits into one message.
+func TestCommandsWithLongArgumentsAreListed(t *testing.T) {
+	c := open(t, sandbox.LevelBasic)
+	long := strings.Repeat("x", 130_000)
+	for range 15 {
+		argv := []string{"true"}
+		for range 10 {
+			argv = append(argv, long)
+		}
+		if _, err := follow(c.launch(t.Context(), t, &sandboxv1.ExecStart{Call: c.call(), Argv: argv})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := 0
+	for token := ""; ; {
+		r, err := c.execs.ListExecs(t.Context(), &sandboxv1.ListExecsRequest{Session: c.session, PageToken: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		told += len(r.GetExecs())
+		if token = r.GetNextPageToken(); token == "" {
+			break
+		}
+	}
+	if told != 15 {
+		t.Errorf("told of %d", told)
+	}
+}

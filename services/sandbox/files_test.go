@@ -264,3 +264,28 @@ func TestAWatchTellsOfAFolderWithManyFiles(t *testing.T) {
 		told += len(m.GetChanges())
 	}
 }
+
+// Names may be long, and a page of them more than fits into one message.
+func TestAPageIsNoLargerThanAMessage(t *testing.T) {
+	c := open(t, sandbox.LevelBasic)
+	const many = 5000
+	long := strings.Repeat(strings.Repeat("n", 250)+"/", 14)
+	c.bash(t, fmt.Sprintf("mkdir -p %[1]s; cd %[1]s; for i in {1..%[2]d}; do : > $i; done", long, many))
+	told := 0
+	for token := ""; ; {
+		r, err := c.files.ListFiles(t.Context(), &sandboxv1.ListFilesRequest{Session: c.session, Path: long, PageSize: 10_000, PageToken: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		told += len(r.GetFiles())
+		if token = r.GetNextPageToken(); token == "" {
+			break
+		}
+	}
+	if told != many {
+		t.Errorf("told of %d", told)
+	}
+	if r, err := c.files.GlobFiles(t.Context(), &sandboxv1.GlobFilesRequest{Session: c.session, Pattern: "*", Path: long, MaxResults: 10_000}); err != nil || !r.GetTruncated() {
+		t.Errorf("%v, %v", r.GetTruncated(), err)
+	}
+}

@@ -43,8 +43,9 @@ func (s *snapshotServer) DiffSnapshots(ctx context.Context, r *sandboxv1.DiffSna
 	for _, c := range changes {
 		resp.Changes = append(resp.Changes, changeMessage(c))
 	}
-	if more {
-		resp.NextPageToken = page.Encode(scope, []byte(changes[len(changes)-1].Path))
+	n := fits(resp.GetChanges())
+	if resp.Changes = resp.Changes[:n]; more || n < len(changes) {
+		resp.NextPageToken = page.Encode(scope, []byte(changes[n-1].Path))
 	}
 	return resp, nil
 }

@@ -213,18 +213,17 @@ func (s *execServer) ListExecs(ctx context.Context, r *sandboxv1.ListExecsReques
 	if found {
 		from++
 	}
-	size := page.Size(r.GetPageSize(), 50, 1000)
+	all = all[from:]
 	resp := &sandboxv1.ListExecsResponse{}
-	for _, e := range all[from:] {
-		if len(resp.Execs) == size {
-			resp.NextPageToken = page.Encode(scope, resp.Execs[size-1].GetCallId())
-			break
-		}
+	for _, e := range all[:min(len(all), page.Size(r.GetPageSize(), 50, 1000))] {
 		info := &sandboxv1.ExecInfo{CallId: e.ID(), Argv: e.Argv()}
 		if o := e.Outcome(); o != nil {
 			info.Exited = exited(*o)
 		}
 		resp.Execs = append(resp.Execs, info)
+	}
+	if n := fits(resp.GetExecs()); n < len(all) {
+		resp.Execs, resp.NextPageToken = resp.Execs[:n], page.Encode(scope, resp.Execs[n-1].GetCallId())
 	}
 	return resp, nil
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"google.golang.org/grpc/metadata"
@@ -92,8 +91,9 @@ func (s *fileServer) ListFiles(ctx context.Context, r *sandboxv1.ListFilesReques
 		return nil, status(err)
 	}
 	resp := &sandboxv1.ListFilesResponse{Files: fileInfos(all)}
-	if more {
-		last := all[len(all)-1].Path
+	n := fits(resp.GetFiles())
+	if resp.Files = resp.Files[:n]; more || n < len(all) {
+		last := all[n-1].Path
 		resp.NextPageToken = page.Encode(scope, []byte(last[strings.LastIndexByte(last, '/')+1:]))
 	}
 	return resp, nil
@@ -144,7 +144,10 @@ func (s *fileServer) GlobFiles(ctx context.Context, r *sandboxv1.GlobFilesReques
 	if err != nil {
 		return nil, status(err)
 	}
-	return &sandboxv1.GlobFilesResponse{Files: fileInfos(all), Truncated: more}, nil
+	resp := &sandboxv1.GlobFilesResponse{Files: fileInfos(all)}
+	n := fits(resp.GetFiles())
+	resp.Files, resp.Truncated = resp.Files[:n], more || n < len(all)
+	return resp, nil
 }
 
 // Matches are sent in batches of at most this many, or this many bytes of text.
@@ -209,25 +212,23 @@ func (s *fileServer) WatchFiles(r *sandboxv1.WatchFilesRequest, stream sandboxv1
 		if len(all) == 0 { // the watch has begun
 			return stream.Send(&sandboxv1.WatchFilesResponse{})
 		}
-		for piece := range slices.Chunk(all, watchBatch) {
-			if err := stream.Send(changes(piece)); err != nil {
+		for told := changes(all); len(told) > 0; { // a folder may have come with all that is in it
+			n := fits(told)
+			if err := stream.Send(&sandboxv1.WatchFilesResponse{Changes: told[:n]}); err != nil {
 				return err
 			}
+			told = told[n:]
 		}
 		return nil
 	}))
 }
 
-// watchBatch is how many changes are sent at once: a folder that comes with all that
-// is in it is many.
-const watchBatch = 1000
-
-func changes(all []files.Changed) *sandboxv1.WatchFilesResponse {
-	resp := &sandboxv1.WatchFilesResponse{Changes: make([]*sandboxv1.WatchedChange, 0, len(all))}
+func changes(all []files.Changed) []*sandboxv1.WatchedChange {
+	told := make([]*sandboxv1.WatchedChange, 0, len(all))
 	for _, c := range all {
-		resp.Changes = append(resp.Changes, &sandboxv1.WatchedChange{
+		told = append(told, &sandboxv1.WatchedChange{
 			Kind: sandboxv1.WatchedChangeKind(c.Kind), Path: strings.ToValidUTF8(c.Path, "\uFFFD"),
 		})
 	}
-	return resp
+	return told
 }

@@ -232,12 +232,11 @@ func (s *snapshotServer) ListSnapshots(ctx context.Context, r *sandboxv1.ListSna
 		return nil, status(err)
 	}
 	resp := &sandboxv1.ListSnapshotsResponse{}
-	for i, got := range list {
-		if i == n {
-			resp.NextPageToken = page.Encode(scope, list[n-1].Seq)
-			break
-		}
+	for _, got := range list {
 		resp.Snapshots = append(resp.Snapshots, snapshotMessage(got))
+	}
+	if n = min(n, fits(resp.GetSnapshots())); n < len(list) {
+		resp.Snapshots, resp.NextPageToken = resp.Snapshots[:n], page.Encode(scope, list[n-1].Seq)
 	}
 	return resp, nil
 }
