@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -326,4 +327,50 @@ func TestANewRepositoryIsMade(t *testing.T) {
 	wantReason(t, err, "REMOTE_NOT_ALLOWED")
 	_, err = c.repos.RemoveRepository(t.Context(), &sandboxv1.RemoveRepositoryRequest{Call: c.call(), Directory: "none"})
 	wantReason(t, err, "REPOSITORY_NOT_FOUND")
+}
+
+// What a repository says may run as long as it likes when Git looks at it. It takes no
+// more of the node's places for commands than the session has.
+func TestAHostileRepositoryTakesTheNodeFromNobody(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		const asked = 6
+		c := open(t, level, func(cfg *sandbox.Config) { cfg.Limits.Execs, cfg.Limits.SessionExecs = asked, 2 })
+		neighbor := *c
+		neighbor.session = "sessions/neighbor"
+		neighbor.ensure(t.Context(), t)
+		r := c.bash(t, `git init -q repos/slow && cd repos/slow && echo one > f && git add f && echo 'f filter=slow' > .gitattributes &&
+			git config filter.slow.clean 'echo >> /workspace/begun; while [ ! -e /workspace/go ]; do sleep 0.1; done; cat' && touch -d tomorrow f`)
+		if r.GetExitCode() != 0 {
+			t.Fatal(r.err)
+		}
+		ends := make(chan error, asked)
+		for range asked {
+			go func() {
+				_, err := c.repos.GetRepositoryStatus(t.Context(), &sandboxv1.GetRepositoryStatusRequest{Session: c.session, Directory: "slow"})
+				ends <- err
+			}()
+		}
+		refused := 0
+		for begun := 0; begun+refused < asked; {
+			select {
+			case err := <-ends:
+				wantReason(t, err, "TOO_MANY_EXECS")
+				refused++
+			case <-time.After(20 * time.Millisecond):
+				text, _ := c.read(t, "begun")
+				begun = strings.Count(text, "\n")
+			}
+		}
+		if _, err := neighbor.exec(t.Context(), "true", nil); err != nil {
+			t.Errorf("a neighbor's command: %v", err)
+		}
+		if _, err := c.write(t, "go", "", nil); err != nil {
+			t.Error(err)
+		}
+		for range asked - refused {
+			if err := <-ends; err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }

@@ -48,6 +48,7 @@ type session struct {
 	mu       sync.Mutex                        // guards what follows
 	tasks    map[int64]context.CancelCauseFunc // end the tasks that run
 	lastTask int64
+	inTasks  int   // commands that tasks run
 	deleting bool  // no task may begin
 	meta     *meta // nil when there is no workspace
 	execs    map[string]*Exec

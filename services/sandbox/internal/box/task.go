@@ -56,6 +56,11 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, count 
 		return Outcome{}, err
 	}
 	defer forget()
+	done, err := s.beginTask()
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer done()
 	if err := s.node.reserve(); err != nil {
 		return Outcome{}, err
 	}
@@ -83,6 +88,22 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, count 
 		return Outcome{}, err
 	}
 	return out, nil
+}
+
+// beginTask refuses a task's command above the number that a session may have of commands:
+// besides those, for they shall not be in its way.
+func (s *session) beginTask() (done func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inTasks >= s.node.o.MaxSessionExecs {
+		return nil, fmt.Errorf("%w for this session by the service itself: %d of %d", ErrTooManyExecs, s.inTasks, s.node.o.MaxSessionExecs)
+	}
+	s.inTasks++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.inTasks--
+	}, nil
 }
 
 // await follows a process that was started to its end, which limits and the
