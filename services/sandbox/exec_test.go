@@ -445,3 +445,28 @@ func TestCommandsWithLongArgumentsAreListed(t *testing.T) {
 		t.Errorf("told of %d", told)
 	}
 }
+
+// A terminal is closed a moment before the end is told: who counts the files meanwhile
+// takes a while.
+func TestAResizeAtTheEndHarmsNothing(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level)
+		c.bash(t, "touch {1..10000}")
+		for range 10 {
+			stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{
+				Call: c.call(), Argv: []string{"echo", "text"}, Terminal: &sandboxv1.TerminalSize{Rows: 10, Columns: 20},
+			})
+			go func() {
+				resize := &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Resize{Resize: &sandboxv1.TerminalSize{Rows: 11, Columns: 21}}}
+				for {
+					if stream.Send(resize) != nil {
+						return // it has ended
+					}
+				}
+			}()
+			if r, err := follow(stream); err != nil || r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_EXITED || !strings.HasPrefix(r.out, "text") {
+				t.Fatalf("%q, %v, %v", r.out, r.ExecExited, err)
+			}
+		}
+	})
+}

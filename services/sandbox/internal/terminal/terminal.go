@@ -36,15 +36,14 @@ func Resize(fd int, rows, columns uint16) error {
 	return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns})
 }
 
-// ResizeFile is Resize of a file.
+// ResizeFile is Resize of a file. For one that is closed it does nothing.
 func ResizeFile(f *os.File, rows, columns uint16) error {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return err
 	}
-	var fault error
-	err = raw.Control(func(fd uintptr) { fault = Resize(int(fd), rows, columns) })
-	return errors.Join(err, fault)
+	_ = raw.Control(func(fd uintptr) { err = Resize(int(fd), rows, columns) }) // it fails for closed ones alone
+	return err
 }
 
 // Input writes to a terminal; its end is the character for it.

@@ -58,7 +58,10 @@ func (p *process) Resize(size box.TerminalSize) error {
 		return box.ErrNoTerminal
 	}
 	if p.sb.init == 0 {
-		return p.sb.send(wire.EncodeResize(p.id, size.Rows, size.Columns))
+		if err := p.sb.send(wire.EncodeResize(p.id, size.Rows, size.Columns)); !errors.Is(err, errGone) {
+			return err
+		}
+		return nil // it has ended
 	}
 	return terminal.ResizeFile(p.terminal, size.Rows, size.Columns)
 }
