@@ -30,7 +30,7 @@ func resolve(ctx context.Context, name string) ([]netip.Addr, error) {
 
 // dial connects to a target: it finds the addresses, drops those that may not be
 // reached, and dials the others. Nothing is resolved after the check.
-func (p *Proxy) dial(ctx context.Context, policy *Policy, t target) (net.Conn, error) {
+func (p *Proxy) dial(ctx context.Context, policy *Policy, t target) (*net.TCPConn, error) {
 	addrs := []netip.Addr{t.addr}
 	if !t.addr.IsValid() {
 		found, err := p.lookup(ctx, t.name)
@@ -67,13 +67,13 @@ func (p *Proxy) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	return found, nil
 }
 
-func connect(ctx context.Context, addrs []netip.Addr, t target) (net.Conn, error) {
+func connect(ctx context.Context, addrs []netip.Addr, t target) (*net.TCPConn, error) {
 	d := net.Dialer{Timeout: dialTimeout}
 	var last error
 	for _, a := range addrs {
 		c, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(a, t.port).String())
 		if err == nil {
-			return c, nil
+			return c.(*net.TCPConn), nil //nolint:forcetypeassert // what tcp is
 		}
 		if last = err; ctx.Err() != nil {
 			break

@@ -5,7 +5,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -144,5 +146,41 @@ func TestBytesArriveAsTheyCome(t *testing.T) {
 	close(next)
 	if rest, err := io.ReadAll(resp.Body); err != nil || string(rest) != "two" {
 		t.Errorf("%q, %v", rest, err)
+	}
+}
+
+// A connection to the outside waits a while for the next request. So many hosts are no way
+// to have more of them than the sandbox may have itself.
+func TestConnectionsThatWaitAreBounded(t *testing.T) {
+	const most = 8
+	var open atomic.Int64
+	changed := make(chan struct{}, 1000)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			open.Add(1)
+		case http.StateClosed:
+			open.Add(-1)
+		}
+		changed <- struct{}{}
+	}
+	s.Start()
+	defer s.Close()
+	rules := []Rule{{Host: "*", Ports: []int{port(s)}}, opened(port(s))}
+	w := newWorld(t, func(int, int) []Rule { return rules }, func(_ *world, o *Options) { o.Ceiling, o.Limits.Connections = rules, most })
+	c := w.client(nil)
+	for i := range 100 {
+		if status, body := w.ask(c, "GET", fmt.Sprintf("http://h%d.org:%d/", i, port(s))); status != 200 {
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+	late := time.After(10 * time.Second)
+	for open.Load() > most {
+		select {
+		case <-changed:
+		case <-late:
+			t.Fatalf("%d connections are open", open.Load())
+		}
 	}
 }

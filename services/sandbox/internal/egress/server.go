@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -30,6 +31,8 @@ type Server struct {
 	secret       *handoff     // from outer to inner
 	forwarder    *httputil.ReverseProxy
 	transport    *http.Transport
+
+	outside atomic.Int64 // connections to the outside, those among them that wait for a request
 
 	ctx    context.Context //nolint:containedctx // the server's life, for what it dials
 	cancel context.CancelFunc
@@ -137,7 +140,8 @@ func (s *Server) forget(m *meter) {
 	delete(s.conns, m)
 }
 
-// dialUpstream is the only way to the outside. It ends with the server, too.
+// dialUpstream is the only way to the outside. It ends with the server, too. There are no
+// more connections than the sandbox may have itself: then those go that wait for a request.
 func (s *Server) dialUpstream(ctx context.Context, _, addr string) (net.Conn, error) {
 	t, err := parseAuthority(addr, 0)
 	if err != nil {
@@ -146,5 +150,25 @@ func (s *Server) dialUpstream(ctx context.Context, _, addr string) (net.Conn, er
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)() //nolint:contextcheck // both end it: the caller, and the server
-	return s.proxy.dial(ctx, s.policy, t)
+	c, err := s.proxy.dial(ctx, s.policy, t)
+	if err != nil {
+		return nil, err
+	}
+	if s.outside.Add(1) > int64(s.proxy.o.Limits.Connections) {
+		s.transport.CloseIdleConnections()
+	}
+	return &outgoing{TCPConn: c, s: s}, nil
+}
+
+// outgoing is a connection to the outside.
+type outgoing struct {
+	*net.TCPConn
+	s    *Server
+	once sync.Once
+}
+
+// Close implements net.Conn.
+func (o *outgoing) Close() error {
+	o.once.Do(func() { o.s.outside.Add(-1) })
+	return o.TCPConn.Close()
 }
