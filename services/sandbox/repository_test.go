@@ -152,3 +152,34 @@ func wantNowhere(t *testing.T, data string) {
 		look(filepath.Join(filepath.Dir(file), "cmdline"))
 	}
 }
+
+// Who looks at a repository sees what the user's commands see, and has them keep their
+// sandbox: with what is in its /tmp, and beside a command that runs.
+func TestLookingAtARepositoryLeavesTheSandboxAsItIs(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level, func(cfg *sandbox.Config) { cfg.Storage.Alias = "storage" })
+		if r := c.bash(t, "git init -q repos/mine && touch /tmp/kept"); r.GetExitCode() != 0 {
+			t.Fatal(r.err)
+		}
+		look := func() {
+			t.Helper()
+			all, err := c.repos.ListRepositories(t.Context(), &sandboxv1.ListRepositoriesRequest{Session: c.session})
+			if err != nil || len(all.GetRepositories()) != 1 {
+				t.Errorf("listed %v, %v", all, err)
+			}
+			if _, err := c.repos.GetRepositoryStatus(t.Context(), &sandboxv1.GetRepositoryStatusRequest{Session: c.session, Directory: "mine"}); err != nil {
+				t.Error(err)
+			}
+		}
+		look()
+		if r := c.bash(t, "ls /tmp"); r.out != "kept\n" {
+			t.Errorf("afterwards there is %q", r.out)
+		}
+		stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"cat"}, Stdin: true})
+		look()
+		send(t, stream, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Stdin{Stdin: &sandboxv1.ExecStdin{Close: true}}})
+		if _, err := follow(stream); err != nil {
+			t.Error(err)
+		}
+	})
+}

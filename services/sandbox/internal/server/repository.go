@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
 	"github.com/fairlead/fairlead/services/sandbox/internal/network"
@@ -296,8 +297,15 @@ func (s *repositoryServer) ListRepositories(ctx context.Context, r *sandboxv1.Li
 	if err != nil || len(names) == 0 {
 		return &sandboxv1.ListRepositoriesResponse{}, status(err)
 	}
-	all, err := s.describeAll(ctx, box.Call{Key: k, ID: "repositories"}, r.GetWorkspaceGeneration(), names)
+	all, err := s.describeAll(ctx, looker(ctx, k), r.GetWorkspaceGeneration(), names)
 	return &sandboxv1.ListRepositoriesResponse{Repositories: all}, status(err)
+}
+
+// looker is the call of who looks at repositories. It is the user who acts: another one's
+// mounts would take the sandbox from the user's commands.
+func looker(ctx context.Context, k box.Key) box.Call {
+	p, _ := principal.From(ctx)
+	return box.Call{Key: k, ID: "repositories", User: p.User}
 }
 
 // names are the directories that hold repositories.
@@ -331,7 +339,7 @@ func (s *repositoryServer) GetRepositoryStatus(ctx context.Context, r *sandboxv1
 	if err != nil {
 		return nil, status(err)
 	}
-	resp, err := s.status(ctx, box.Call{Key: k, ID: "repositories"}, r)
+	resp, err := s.status(ctx, looker(ctx, k), r)
 	return resp, status(err)
 }
 
