@@ -13,6 +13,7 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 )
@@ -24,7 +25,8 @@ type remote struct {
 	clones       map[string]*sandboxv1.CloneRepositoryRequest // by call id
 	asked        int                                          // clones that were asked for
 	pushes       []*sandboxv1.PushRepositoryRequest
-	refusal      error // of clones
+	pushers      []string // the users of pushes
+	refusal      error    // of clones
 	pushRefusal  error
 	heads        map[string]bool // branches that the remote has
 }
@@ -48,10 +50,11 @@ func (m *remote) CloneRepository(r *sandboxv1.CloneRepositoryRequest, stream san
 	}})
 }
 
-func (m *remote) PushRepository(_ context.Context, r *sandboxv1.PushRepositoryRequest) (*sandboxv1.PushRepositoryResponse, error) {
+func (m *remote) PushRepository(ctx context.Context, r *sandboxv1.PushRepositoryRequest) (*sandboxv1.PushRepositoryResponse, error) {
 	m.repositories.Lock()
 	defer m.repositories.Unlock()
-	m.pushes = append(m.pushes, r)
+	p, _ := principal.From(ctx)
+	m.pushes, m.pushers = append(m.pushes, r), append(m.pushers, p.User)
 	if m.pushRefusal != nil {
 		return nil, m.pushRefusal
 	}
@@ -115,6 +118,9 @@ func TestAnAgentsRepositoryIsClonedOnceAndPushedAtEachTurnsEnd(t *testing.T) {
 	}
 	f.turn(ctx, t, s, "two")
 	f.peers.set(func(m *remote) {
+		if len(m.pushers) == 0 || slices.ContainsFunc(m.pushers, func(user string) bool { return user != principal.Default().User }) {
+			t.Errorf("%q pushed: others see other mounts", m.pushers)
+		}
 		if len(m.clones) != 1 {
 			t.Errorf("%d clones, want one", len(m.clones))
 		}

@@ -21,6 +21,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/node"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/jobs"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -32,6 +33,8 @@ type Push struct {
 	Directory string `json:"directory"`
 	Branch    string `json:"branch,omitempty"` // empty: the one that the repository stands on
 	Epoch     int64  `json:"epoch"`
+	// User is who acts, as in the turn: the session's sandbox shows what that user may see.
+	User string `json:"user,omitempty"`
 }
 
 const (
@@ -55,6 +58,9 @@ func Handler(repositories sandboxv1.RepositoryServiceClient, s Store, log *slog.
 		var p Push
 		if err := json.Unmarshal(j.Body, &p); err != nil {
 			return nil, fmt.Errorf("read the push of job %s: %w", j.ID, err)
+		}
+		if p.User != "" { // a job of an older version does not say
+			ctx = principal.With(ctx, principal.Principal{Tenant: j.Tenant, User: p.User})
 		}
 		place, _, err := s.PlaceOf(ctx, store.Key{Tenant: j.Tenant, Session: j.Session})
 		if err != nil && !errors.Is(err, store.ErrNotFound) {

@@ -102,7 +102,7 @@ func (w *Worker) pushes(t *active) []store.Job {
 		if !r.PushedAtTurnEnd() || t.undo || t.turn.Steps == 0 {
 			continue
 		}
-		p := push.Push{Turn: t.turn.Name, URL: r.URL, Directory: r.Name(), Epoch: w.lease.Epoch}
+		p := push.Push{Turn: t.turn.Name, URL: r.URL, Directory: r.Name(), Epoch: w.lease.Epoch, User: t.run.User}
 		if r.OwnBranch() {
 			p.Branch = SessionBranch(w.deps.RepositoryBranch, w.lease.Session)
 		}
