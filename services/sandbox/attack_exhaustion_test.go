@@ -123,7 +123,7 @@ var exhaustionAttacks = []attack{
 			return out
 		}
 		return "less than 128 MiB"
-	}, want: "less than 128 MiB", unlike: map[string]string{sandbox.LevelBasic: `\d+ MiB`}},
+	}, want: "less than 128 MiB|OUT_OF_MEMORY", unlike: map[string]string{sandbox.LevelBasic: `\d+ MiB`}},
 	{name: "filling /tmp", run: shell("(head -c 5000000 /dev/zero > /tmp/x) 2>&1; rm -f /tmp/x"), want: ".*No space left on device"},
 	{name: "filling /dev/shm", run: shell("(head -c 5000000 /dev/zero > /dev/shm/x) 2>&1; rm -f /dev/shm/x"), want: ".*No space left on device"},
 	{name: "filling the disk", run: cleaned(shell("for i in $(seq 50); do head -c 4000000 /dev/urandom > f$i; done; sleep 20")), want: "WORKSPACE_LIMIT"},

@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,5 +91,26 @@ func TestWithoutIsolationItSaysSo(t *testing.T) {
 	}
 	if r := c.bash(t, "cat file; id -u"); r.out != "content"+strconv.Itoa(os.Getuid())+"\n" {
 		t.Errorf("%q %q %v", r.out, r.err, r.ExecExited)
+	}
+}
+
+// TestTheDataMayBeWhereOthersMountTheirDisks has it in folders that the driver hides from
+// what makes sandboxes.
+func TestTheDataMayBeWhereOthersMountTheirDisks(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("it needs root")
+	}
+	for _, folder := range []string{"/mnt", "/srv"} {
+		t.Run(strings.TrimPrefix(folder, "/"), func(t *testing.T) {
+			dir, err := os.MkdirTemp(folder, "fairlead-test-")
+			if err != nil {
+				t.Skip(err)
+			}
+			t.Cleanup(func() { _ = os.RemoveAll(dir) })
+			c := open(t, sandbox.LevelFull, func(c *sandbox.Config) { c.Data = filepath.Join(dir, "data") })
+			if r := c.bash(t, "echo x > f; cat f"); r.out != "x\n" {
+				t.Errorf("%v %q", r.ExecExited, r.err)
+			}
+		})
 	}
 }

@@ -61,9 +61,23 @@ func (e *etc) path() (string, error) {
 	if e.at != "" && slices.Equal(files, e.files) {
 		return e.at, nil
 	}
+	// The stage may hide where they are: they are opened here, not on its thread.
+	var trees []int
+	defer func() {
+		for _, tree := range trees {
+			_ = unix.Close(tree)
+		}
+	}()
+	for _, b := range e.binds {
+		tree, err := openReadOnly(b.Source)
+		if err != nil {
+			return "", fmt.Errorf("put /etc together: %w", err)
+		}
+		trees = append(trees, tree)
+	}
 	at := filepath.Join(e.stage.dir, fmt.Sprint("etc.", e.stage.next.Add(1)))
 	err := e.stage.spawn.do(func() error {
-		if err := e.build(at); err != nil {
+		if err := e.build(at, trees); err != nil {
 			return errors.Join(fmt.Errorf("put /etc together: %w", err), takeDown(at))
 		}
 		return takeDown(e.older)
@@ -75,8 +89,8 @@ func (e *etc) path() (string, error) {
 	return at, nil
 }
 
-// build puts it together, on the spawner's thread.
-func (e *etc) build(at string) error {
+// build puts it together of what was opened, on the spawner's thread.
+func (e *etc) build(at string, trees []int) error {
 	if err := os.Mkdir(at, 0o755); err != nil {
 		return err
 	}
@@ -89,29 +103,33 @@ func (e *etc) build(at string) error {
 			return err
 		}
 	}
-	for _, b := range e.binds {
-		if err := show(b.Source, at, strings.TrimPrefix(b.Path, etcPath+"/")); err != nil {
-			return err
+	for i, b := range e.binds {
+		if err := show(trees[i], at, strings.TrimPrefix(b.Path, etcPath+"/")); err != nil {
+			return &os.PathError{Op: "show", Path: b.Source, Err: err}
 		}
 	}
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
 	return os.NewSyscallError("mount_setattr", unix.MountSetattr(unix.AT_FDCWD, at, 0, &attr))
 }
 
-// show shows a file or folder read-only below a folder.
-func show(source, dir, name string) error {
+// openReadOnly opens a file or folder, with what is mounted below it, to be shown elsewhere.
+func openReadOnly(source string) (int, error) {
 	tree, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if err != nil {
-		return &os.PathError{Op: "show", Path: source, Err: err}
+		return -1, &os.PathError{Op: "show", Path: source, Err: err}
 	}
-	defer func() { _ = unix.Close(tree) }()
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
 	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
-		return &os.PathError{Op: "show read-only", Path: source, Err: err}
+		return -1, errors.Join(&os.PathError{Op: "show read-only", Path: source, Err: err}, unix.Close(tree))
 	}
+	return tree, nil
+}
+
+// show shows what was opened under a name below a folder.
+func show(tree int, dir, name string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(tree, &st); err != nil {
-		return &os.PathError{Op: "show", Path: source, Err: err}
+		return err
 	}
 	parts := strings.Split(name, "/")
 	at := dir
@@ -128,10 +146,7 @@ func show(source, dir, name string) error {
 	if err := makePoint(at, st.Mode&unix.S_IFMT == unix.S_IFDIR); err != nil {
 		return err
 	}
-	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-		return &os.PathError{Op: "show", Path: source, Err: err}
-	}
-	return nil
+	return unix.MoveMount(tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
 // takeDown undoes build, also one that failed.
