@@ -104,6 +104,7 @@ var calls = map[string]func() string{
 	"setgroups":             func() string { return raw(unix.SYS_SETGROUPS, 1, at(4096)) },
 	"no-new-privileges-off": func() string { return raw(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0) },
 	"seccomp-off":           func() string { return raw(unix.SYS_PRCTL, unix.PR_SET_SECCOMP, 0, 0, 0, 0) },
+	"number-of-64":          func() string { return raw(1<<32 | unix.SYS_KEYCTL) },
 	"ambient-capability": func() string {
 		return raw(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, unix.CAP_SYS_ADMIN, 0, 0)
 	},

@@ -15,7 +15,6 @@ func init() {
 		"x32-getpid":     func() string { return raw(0x40000000 + unix.SYS_GETPID) },
 		"x32-io-uring":   func() string { return raw(0x40000000+unix.SYS_IO_URING_SETUP, 8, at(4096)) },
 		"32-bit-call":    compat,
-		"number-of-64":   func() string { return raw(1<<32 | unix.SYS_KEYCTL) },
 		"negative-call":  func() string { return raw(^uintptr(0)) },
 		"inject-via-x32": func() string { return raw(0x40000000+514, 0, unix.TIOCSTI, at(0)) },
 	} {
