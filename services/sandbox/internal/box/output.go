@@ -156,11 +156,14 @@ func (e *Exec) awaitOutput(p Process, copied <-chan struct{}) {
 	<-copied
 }
 
-// copyRest keeps all output of a command that has ended.
+// copyRest keeps all output of a command that has ended. It reads both at once: one that
+// does not end takes nothing from the other.
 func (e *Exec) copyRest(p Process) {
 	defer e.boundOutput(p)()
+	var other sync.WaitGroup
+	other.Go(func() { e.keep(Stderr, p.Stderr(), e.limits) })
 	e.keep(Stdout, p.Stdout(), e.limits)
-	e.keep(Stderr, p.Stderr(), e.limits)
+	other.Wait()
 }
 
 // boundOutput has reading end in time. What it returns is called when all is read.
