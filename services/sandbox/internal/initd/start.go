@@ -168,8 +168,11 @@ func (s *starter) signal(packet []byte) error {
 		return err
 	}
 	for pid, c := range s.commands {
-		if c.id == id {
-			_ = unix.Kill(-pid, unix.Signal(number))
+		if c.id != id {
+			continue
+		}
+		if errors.Is(unix.Kill(-pid, unix.Signal(number)), unix.ESRCH) { // it has no group of its own yet
+			_ = unix.Kill(pid, unix.Signal(number))
 		}
 	}
 	return nil

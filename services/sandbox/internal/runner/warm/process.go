@@ -383,6 +383,9 @@ func (p *process) Signal(number int) error {
 		}
 		err = unix.Kill(-pid, s)
 	}
+	if errors.Is(err, unix.ESRCH) { // it has ended, or has no group of its own yet
+		err = unix.PidfdSendSignal(p.pidfd, s, nil, 0)
+	}
 	if err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("send signal %d: %w", s, err)
 	}

@@ -2,10 +2,14 @@ package warm
 
 import (
 	"io"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
@@ -37,5 +41,26 @@ func TestOnlyACommandThatDoesNotEndTakesItsSandboxAlong(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A command may get a signal as soon as it was said that it was started: its process may
+// not have a group of its own yet.
+func TestASignalFindsACommandThatHasNoGroupYet(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "sleep", "5")
+	pidfd := -1
+	cmd.SysProcAttr = &syscall.SysProcAttr{PidFD: &pidfd}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(pidfd) }()
+	p := &process{pidfd: pidfd, live: true, started: make(chan struct{})}
+	close(p.started)
+	if err := p.Signal(int(unix.SIGTERM)); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if got := cmd.ProcessState.Sys().(syscall.WaitStatus).Signal(); got != unix.SIGTERM {
+		t.Errorf("it ended by %v", got)
 	}
 }
