@@ -14,6 +14,7 @@ import (
 var siblingTests = []test{
 	{"commands side by side end one by one", nil, testSideBySide},
 	{"the first of two leaves nothing", nil, testFirstOfTwo},
+	{"one that cannot be executed is not started beside another either", []need{groups}, testCannotStartBeside},
 	{"a caller who goes away during a start ends nothing that runs", nil, testCallerLeaves},
 	{"a frozen sandbox stands still", []need{groups}, testFreeze},
 	{"without control groups nothing is frozen", nil, testNoFreeze},
@@ -57,6 +58,21 @@ func testFirstOfTwo(t *testing.T, s Subject) {
 	}
 	write(t, second)
 	finish(second).ran(t, "the other one", "unharmed\n")
+}
+
+// Such a command is over before it is in a group of its own, or after.
+func testCannotStartBeside(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	c := s.command(t, "sleep 600")
+	beside := start(t, r, c)
+	t.Cleanup(func() { beside.Kill(); finish(beside) })
+	c.Argv, c.Dir = []string{"true"}, "/workspace/none"
+	for range 200 {
+		want := "cannot enter the folder /workspace/none: no such file or directory"
+		if x := finish(start(t, r, c)); x.NotStarted != want {
+			t.Fatalf("%+v, want %s", x, want)
+		}
+	}
 }
 
 func testCallerLeaves(t *testing.T, s Subject) {

@@ -147,35 +147,57 @@ func (p *process) ask(c box.Command, alone bool, done func() error) (err error) 
 // must be before it runs.
 func (p *process) pass(gate *gate, done func() error) error {
 	if p.group != nil {
-		if over, err := p.join(); over || err != nil {
+		over, err := p.join()
+		if err != nil {
 			return err
+		}
+		if over {
+			return p.gone()
 		}
 	}
 	if err := done(); err != nil {
 		return err
 	}
-	p.mu.Lock()
-	lost := p.lost
-	p.mu.Unlock()
-	if lost {
-		return errGone
+	if err := p.gone(); err != nil {
+		return err
 	}
 	return gate.open()
 }
 
-// join moves the command into its group, unless it is over already.
+// gone is errGone when the sandbox has ended first.
+func (p *process) gone() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lost {
+		return errGone
+	}
+	return nil
+}
+
+// join moves the command into its group, unless it is over already: its folder may not
+// be there, and others in the sandbox may kill it.
 func (p *process) join() (over bool, err error) {
 	p.mu.Lock()
-	pidfd, failed := p.pidfd, p.reply.Kind == wire.Failed
+	pidfd := p.pidfd
 	p.mu.Unlock()
-	if failed {
-		return true, nil
+	if pidfd < 0 {
+		return true, nil // init said so at once
 	}
 	pid, err := hostPid(pidfd)
-	if err != nil {
-		return false, err
+	if err == nil {
+		err = p.group.Add(pid)
 	}
-	return false, p.group.Add(pid)
+	if err != nil && hasEnded(pidfd) {
+		p.abandon() // init says in time how it ended, or goes
+		return true, nil
+	}
+	return false, err
+}
+
+// hasEnded says whether a process has ended, waited for or not.
+func hasEnded(pidfd int) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0)
+	return err == nil && n > 0
 }
 
 // enlist takes a place among the sandbox's commands, and says whether it is the
@@ -241,12 +263,10 @@ func (p *process) awaitStart(gated bool) error {
 	case <-late.C:
 		return fmt.Errorf("start the command: the sandbox's init did not answer within %v", startTimeout)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.lost && gated {
-		return errGone
+	if gated {
+		return p.gone()
 	}
-	return nil // or it may have run
+	return nil // it may have run
 }
 
 // abandon ends a command whose gate is closed for good, and waits for its end.
