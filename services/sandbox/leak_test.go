@@ -79,6 +79,7 @@ func TestNothingLeaks(t *testing.T) {
 		if d.open != nil {
 			d.open(&cfg)
 		}
+		cfg.OCI.State = filepath.Join(t.TempDir(), "oci") // nobody else's files are counted
 		cfg.CgroupParent = "fairlead-leak-test-" + d.name + "-" + d.level
 		cfg.UIDBase = 10_000_000 + os.Getpid()*200 // nobody else's processes are counted
 		c := start(t, cfg)
