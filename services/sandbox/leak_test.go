@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -79,7 +80,7 @@ func TestNothingLeaks(t *testing.T) {
 		if d.open != nil {
 			d.open(&cfg)
 		}
-		cfg.OCI.State = filepath.Join(t.TempDir(), "oci") // nobody else's files are counted
+		cfg.OCI.State = passable(t) // nobody else's files are counted
 		cfg.CgroupParent = "fairlead-leak-test-" + d.name + "-" + d.level
 		cfg.UIDBase = 10_000_000 + os.Getpid()*200 // nobody else's processes are counted
 		c := start(t, cfg)
@@ -185,6 +186,16 @@ func takeFootprint(t *testing.T, cfg sandbox.Config) (f footprint) {
 	f.heap, f.goroutines = int64(m.HeapAlloc), runtime.NumGoroutine()
 	f.resident = statusKiB("VmRSS:") << 10
 	return f
+}
+
+// passable is a folder that other users can pass through.
+func passable(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 func statusKiB(key string) int64 {
