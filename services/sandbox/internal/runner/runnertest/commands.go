@@ -112,8 +112,10 @@ func testCannotStart(t *testing.T, s Subject) {
 	} {
 		c := s.command(t, "")
 		c.Argv, c.Dir = tc.argv, tc.dir
-		if x := finish(start(t, r, c)); x.NotStarted != tc.want || x.out != "" {
-			t.Errorf("%.40v: %+v, want %s", tc.argv, x, tc.want)
+		for _, c.Terminal = range []*box.TerminalSize{nil, {Rows: 24, Columns: 80}} {
+			if x := finish(start(t, r, c)); x.NotStarted != tc.want || x.out != "" {
+				t.Errorf("%.40v, terminal %v: %+v, want %s", tc.argv, c.Terminal, x, tc.want)
+			}
 		}
 	}
 }

@@ -124,7 +124,8 @@ func (p *process) ask(c box.Command, alone bool, done func() error) (err error) 
 	err = s.sendCommand(request, append(p.child(), theirs...))
 	closeAll(theirs)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = errGone // or as good as that
+		s.kill() // it hears nothing
+		err = errGone
 	}
 	if err != nil {
 		return err
@@ -261,6 +262,10 @@ func (p *process) awaitStart(gated bool) error {
 	select {
 	case <-p.started:
 	case <-late.C:
+		if !gated {
+			p.abandon() // its end is lost, or known
+			return nil
+		}
 		return fmt.Errorf("start the command: the sandbox's init did not answer within %v", startTimeout)
 	}
 	if gated {
