@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"strings"
 	"unsafe"
 
@@ -163,7 +164,7 @@ func find(c *wire.Command) (path string, err error) {
 	}
 	err = unix.ENOENT
 	for dir := range strings.SplitSeq(lookup(c.Env, "PATH"), ":") {
-		path := dir + "/" + name
+		path := cmp.Or(dir, ".") + "/" + name
 		if !strings.HasPrefix(path, "/") {
 			path = c.Dir + "/" + path
 		}

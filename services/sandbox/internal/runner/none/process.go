@@ -1,6 +1,7 @@
 package none
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -167,7 +168,7 @@ func execute(argv []string, attr *syscall.ProcAttr) (pid int, err error) {
 		for _, kv := range attr.Env {
 			if dirs, ok := strings.CutPrefix(kv, "PATH="); ok {
 				for _, dir := range strings.Split(dirs, ":") {
-					candidates = append(candidates, dir+"/"+argv[0])
+					candidates = append(candidates, cmp.Or(dir, ".")+"/"+argv[0])
 				}
 			}
 		}

@@ -90,6 +90,14 @@ func testEnvironment(t *testing.T, s Subject) {
 	if _, err := os.Stat(filepath.Join(c.Sandbox.Home, "there")); err != nil {
 		t.Error(err)
 	}
+	if err := os.WriteFile(filepath.Join(c.Sandbox.Workspace, "sub", "tool"), []byte("#!/bin/sh\necho found\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c.Argv = []string{"tool"}
+	for _, path := range []string{":/usr/bin:/bin", ".:/usr/bin:/bin", "/none:../" + filepath.Base(c.Dir)} {
+		c.Env = []string{"PATH=" + path}
+		run(t, r, c).ran(t, "a program in the folder, by "+path, "found\n")
+	}
 }
 
 // The threads of a sandbox's init may be less exact; commands may not inherit it.
