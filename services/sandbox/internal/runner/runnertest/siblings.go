@@ -15,6 +15,7 @@ var siblingTests = []test{
 	{"commands side by side end one by one", nil, testSideBySide},
 	{"the first of two leaves nothing", nil, testFirstOfTwo},
 	{"one that cannot be executed is not started beside another either", []need{groups}, testCannotStartBeside},
+	{"one that another kills before it runs has ended, and has not run", []need{groups}, testKilledAtItsGate},
 	{"a caller who goes away during a start ends nothing that runs", nil, testCallerLeaves},
 	{"a frozen sandbox stands still", []need{groups}, testFreeze},
 	{"without control groups nothing is frozen", nil, testNoFreeze},
@@ -72,6 +73,30 @@ func testCannotStartBeside(t *testing.T, s Subject) {
 		if x := finish(start(t, r, c)); x.NotStarted != want {
 			t.Fatalf("%+v, want %s", x, want)
 		}
+	}
+}
+
+// Its process waits at a gate, where others in the sandbox see it.
+func testKilledAtItsGate(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	c := s.command(t, "")
+	c.Stdin = true
+	killer := launch(t, r, with(c, "echo ready; read; kill -9 -1; echo ready; read"))
+	victim := with(c, "touch ran")
+	victim.Before = func() func() error {
+		return func() error {
+			write(t, killer)
+			readLine(t, killer.Stdout())
+			return nil
+		}
+	}
+	if x := run(t, r, victim); x.Signal != 9 || x.Lost || x.NotStarted != "" {
+		t.Errorf("it ended with %+v", x.Exit)
+	}
+	write(t, killer)
+	finish(killer).ran(t, "the other one", "")
+	if _, err := os.Stat(filepath.Join(c.Sandbox.Workspace, "ran")); err == nil {
+		t.Error("it ran")
 	}
 }
 
