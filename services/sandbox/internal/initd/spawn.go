@@ -52,7 +52,7 @@ type child struct {
 // there is no process.
 func spawn(calls *call, n int, failed *failure, flags, stack uintptr, masks *[2]uint64) (pid int)
 
-// Results of calls.
+// What starting takes.
 const (
 	shellPath   = "/bin/sh"
 	opened      = 1 // what is read at a gate that the service opens: one byte
