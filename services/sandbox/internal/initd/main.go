@@ -17,6 +17,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -48,6 +49,9 @@ func begin() {
 // all others, in nanoseconds: prctl(2), PR_SET_TIMERSLACK.
 const usualSlack = 50_000
 
+// shortName is what lists of processes show, which else is a number: prctl(2), PR_SET_NAME.
+var shortName = []byte("fairlead-init\x00")
+
 // link is init's end of its socket.
 var link = wire.FD
 
@@ -67,6 +71,9 @@ func run() error {
 		if err := alone(); err != nil {
 			return err
 		}
+	}
+	if err := unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&shortName[0])), 0, 0, 0); err != nil { //nolint:gosec // the kernel takes a pointer
+		return fmt.Errorf("have a name: %w", err)
 	}
 	// Nobody but this process may look into it.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
@@ -93,6 +100,11 @@ func run() error {
 			return err
 		}
 		link, long = socket, r.takeLong
+	}
+	// From here on it is the socket's end that tells of the service's: what made the sandbox
+	// is not needed any more, and its end not this one's.
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("outlive what made the sandbox: %w", err)
 	}
 	s := &starter{long: long, commands: map[int]*command{}}
 	if err := send(wire.Reply{Kind: wire.Ready}); err != nil {

@@ -1,14 +1,18 @@
 package bubblewrap
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
@@ -72,12 +76,95 @@ func TestConformsWithoutControlGroups(t *testing.T) {
 
 func TestAProgramThatIsNoInitIsRefused(t *testing.T) {
 	r := newRunner(t, Options{Init: "/bin/true"})
-	l := box.Limits{MemoryBytes: 1 << 30, Processes: 64, FileBytes: 1 << 20, OpenFiles: 128, TmpBytes: 1 << 20, ShmBytes: 1 << 20}
-	_, err := r.Start(t.Context(), box.Command{Argv: []string{"true"}, Dir: "/", Limits: l, Sandbox: box.Sandbox{
-		ID: "test", Owner: box.Self, Limits: l, Workspace: t.TempDir(), Home: t.TempDir(),
-	}})
+	spec := small(t)
+	_, err := r.Start(t.Context(), box.Command{Argv: []string{"true"}, Dir: "/", Limits: spec.Limits, Sandbox: spec})
 	if err == nil || !strings.Contains(err.Error(), "could not be completed") {
 		t.Errorf("%v", err)
+	}
+}
+
+// small is a sandbox for a workspace, of the service's own user.
+func small(t *testing.T) box.Sandbox {
+	l := box.Limits{MemoryBytes: 1 << 30, Processes: 64, FileBytes: 1 << 20, OpenFiles: 128, TmpBytes: 1 << 20, ShmBytes: 1 << 20}
+	return box.Sandbox{ID: "test", Owner: box.Self, Limits: l, Workspace: t.TempDir(), Home: t.TempDir()}
+}
+
+// TestBubblewrapIsNotKept makes a sandbox: what made it takes no memory while it lasts.
+func TestBubblewrapIsNotKept(t *testing.T) {
+	name := fmt.Sprintf("test-%d", os.Getpid())
+	r := newRunner(t, Options{Name: name})
+	spec := small(t)
+	if err := r.Warm(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	look, patience := time.NewTicker(5*time.Millisecond), time.NewTimer(10*time.Second)
+	defer look.Stop()
+	defer patience.Stop()
+	for processes(t, "bwrap-"+name) > 0 {
+		select {
+		case <-look.C:
+		case <-patience.C:
+			t.Fatal("bubblewrap is still there")
+		}
+	}
+	if n := processes(t, "/proc/self/fd/", initName("bwrap-"+name)); n != 1 {
+		t.Errorf("%d first processes", n)
+	}
+	p, err := r.Start(t.Context(), box.Command{Argv: []string{"true"}, Dir: "/", Limits: spec.Limits, Sandbox: spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := p.Wait(); e.Status != 0 || e.Lost || e.NotStarted != "" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// processes counts those whose command line begins with some words.
+func processes(t *testing.T, words ...string) (n int) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		raw, err := os.ReadFile(f)
+		has := strings.Split(string(raw), "\x00")
+		begins := err == nil && len(has) > len(words)
+		for i := 0; begins && i < len(words); i++ {
+			begins = strings.HasPrefix(has[i], words[i])
+		}
+		if begins {
+			n++
+		}
+	}
+	return n
+}
+
+// TestAContainersFirstProcessIsLeftNoChild is a service to which the kernel gives what has
+// lost its parent, as it does to a container's first process.
+func TestAContainersFirstProcessIsLeftNoChild(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("it needs root")
+	}
+	if os.Getpid() != 1 {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), "unshare", "--pid", "--fork", "--mount-proc", self, "-test.run=^"+t.Name()+"$")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	r := newRunner(t, Options{})
+	spec := small(t)
+	if err := r.Warm(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	r.Stop(spec.Workspace)
+	if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); !errors.Is(err, unix.ECHILD) {
+		t.Errorf("process %d is left: %v", pid, err)
 	}
 }
 

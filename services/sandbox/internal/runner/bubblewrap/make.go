@@ -23,6 +23,7 @@ type body struct {
 	init    int
 	unblock *os.File            // writing here lets init start
 	hide    func() <-chan error // the folders, which the sandbox has once init runs; tells when they are
+	part    func() <-chan error // with bubblewrap itself, which nobody needs once init runs; tells when it is gone
 	bound   func() error        // what only an init that runs can be given
 }
 
@@ -47,16 +48,14 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 		return nil, fmt.Errorf("start bubblewrap: %w", err)
 	}
 	v.closeInherited()
-	made := &body{spec: b.Spec, cmd: cmd, hide: later(f.hide)}
+	made := &body{spec: b.Spec, cmd: cmd, hide: later(f.hide), part: later(func() error { return end(cmd) })}
 	if made.init, err = v.identify(ctx); err != nil {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		_ = end(cmd)
 		return nil, err
 	}
 	held, err := unix.PidfdOpen(made.init, 0) // while it is certain to live
 	if err != nil {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		_ = end(cmd)
 		return nil, fmt.Errorf("take hold of the sandbox's first process: %w", err)
 	}
 	made.bound = sync.OnceValue(func() error {
@@ -126,18 +125,25 @@ func (b *body) Release() error {
 	return err
 }
 
-// Complete implements warm.Body.
+// Complete implements warm.Body. Bubblewrap would only wait for init's end from here on,
+// and takes as much memory meanwhile as a third of init does.
 func (b *body) Complete() error {
-	b.hide() // Wait waits for it
+	b.hide() // Wait waits for both
+	b.part()
 	return b.bound()
 }
 
-// Kill implements warm.Body. Bubblewrap itself ends with init; one that waits to
-// be let go takes init with it.
+// end ends bubblewrap. Until init runs, that ends the sandbox with it.
+func end(cmd *exec.Cmd) error {
+	_ = cmd.Process.Kill() // it may have ended by itself
+	_ = cmd.Wait()         // which is an error, as it was killed
+	return nil
+}
+
+// Kill implements warm.Body: a bubblewrap that waits to be let go takes init with it.
 func (b *body) Kill() { _ = b.cmd.Process.Kill() }
 
 // Wait implements warm.Body.
 func (b *body) Wait() error {
-	_ = b.cmd.Wait() // a sandbox that was killed ends with an error
-	return errors.Join(<-b.hide(), b.unblock.Close())
+	return errors.Join(<-b.part(), <-b.hide(), b.unblock.Close())
 }

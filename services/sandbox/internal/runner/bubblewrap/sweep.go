@@ -17,9 +17,9 @@ import (
 const sweepTimeout = 10 * time.Second
 
 // Sweep ends what an earlier runner of the same name left. Its sandboxes end with it, but
-// for one whose bubblewrap was killed while the two halves of it waited for each other:
-// the inner half has not asked for the same fate yet then, and waits for ever. Nothing
-// may have been started by this runner before.
+// each only when its init gets to see it; and one whose bubblewrap was killed while the two
+// halves of it waited for each other does not: the inner half has not asked for the same
+// fate yet then, and waits for ever. Nothing may have been started by this runner before.
 func (r *Runner) Sweep(context.Context) error {
 	if r.name == plainName {
 		return nil
@@ -65,11 +65,16 @@ func (r *Runner) end(pid int) error {
 	return awaitEnd(held)
 }
 
-// named says whether a process has the runner's name. One that has ended has none.
+// initName is the word by which init is known to be a runner's: what it is called is where
+// it was found.
+func initName(runner string) string { return "name:" + runner }
+
+// named says whether a process is a bubblewrap or an init of the runner's. One that has
+// ended has no name.
 func (r *Runner) named(pid int) bool {
 	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-	name, _, _ := bytes.Cut(raw, []byte{0})
-	return err == nil && string(name) == r.name
+	name, words, _ := bytes.Cut(raw, []byte{0})
+	return err == nil && (string(name) == r.name || string(words) == initName(r.name)+"\x00")
 }
 
 // awaitEnd waits until a process has ended.

@@ -1,18 +1,26 @@
 package bubblewrap
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
 
-// called is a process that goes by a name, as can be seen: it is not enough that it was
-// started.
-func called(t *testing.T, name string) *exec.Cmd {
+// called is a process that goes by a name and was given words, as can be seen: it is not
+// enough that it was started.
+func called(t *testing.T, name string, words ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "cat")
-	cmd.Args[0] = name
+	cmd.Args, cmd.Dir = append([]string{name}, words...), t.TempDir()
+	for _, w := range words {
+		if err := os.Symlink("/dev/stdin", filepath.Join(cmd.Dir, w)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -35,18 +43,21 @@ func called(t *testing.T, name string) *exec.Cmd {
 }
 
 func TestLeftoversOfTheSameNameAreEnded(t *testing.T) {
-	ours, others, nameless := called(t, "bwrap-ours"), called(t, "bwrap-others"), called(t, "bwrap")
+	ours := []*exec.Cmd{called(t, "bwrap-ours"), called(t, "/proc/self/fd/9", initName("bwrap-ours"))}
+	others := []*exec.Cmd{called(t, "bwrap-others"), called(t, "bwrap"), called(t, "/proc/self/fd/9", initName("bwrap-others"))}
 	r := &Runner{name: "bwrap-ours"}
 	if err := r.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_ = ours.Wait()
-	if s := ours.ProcessState.Sys().(interface{ Signal() unix.Signal }).Signal(); s != unix.SIGKILL {
-		t.Errorf("it ended by signal %v", s)
+	for _, cmd := range ours {
+		_ = cmd.Wait()
+		if s := cmd.ProcessState.Sys().(interface{ Signal() unix.Signal }).Signal(); s != unix.SIGKILL {
+			t.Errorf("%v ended by signal %v", cmd.Args, s)
+		}
 	}
-	for _, cmd := range []*exec.Cmd{others, nameless} {
-		if !(&Runner{name: cmd.Args[0]}).named(cmd.Process.Pid) {
-			t.Errorf("%s was ended", cmd.Args[0])
+	for _, cmd := range others {
+		if raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", cmd.Process.Pid)); err != nil || len(raw) == 0 {
+			t.Errorf("%v was ended", cmd.Args)
 		}
 	}
 	if err := r.Sweep(t.Context()); err != nil {

@@ -252,6 +252,9 @@ func (s *sandbox) awaitEnd() {
 		if n == 0 {
 			s.r.log.Error("a killed sandbox does not end", "pid", s.init)
 		}
+		// Where this service is the first process of its container, init is its child, once
+		// what made it has ended; else somebody else's.
+		_ = unix.Waitid(unix.P_PIDFD, s.pidfd, nil, unix.WEXITED|unix.WNOHANG, nil)
 		return
 	}
 }
