@@ -49,12 +49,19 @@ type Exec struct {
 	kept    int64         // output kept, both streams
 	written int64         // output written, kept or not
 	changed chan struct{} // closed, and made anew, when there is more to see
+
+	followers int // how many follow its output
 }
 
 // stream is one output of a command.
 type stream struct {
 	file *os.File // nil once it has ended
 	size int64
+	sent int64 // what the quickest of the followers has sent of it
+
+	// reached is closed, and nil again, when as much is sent as is awaited.
+	awaited int64
+	reached chan struct{}
 }
 
 // Output streams.

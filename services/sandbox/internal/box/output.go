@@ -76,34 +76,6 @@ func (e *Exec) keep(i int, from io.Reader, l Limits) {
 	}
 }
 
-// pace tells output that comes in bulk from other.
-type pace struct {
-	since time.Time
-	bytes int
-	bulk  bool
-}
-
-// Output comes in bulk while so many bytes come in such a time.
-const (
-	bulkBytes  = 1 << 20
-	bulkWindow = 10 * time.Millisecond
-)
-
-// bulkPause is how long a command that writes in bulk is left alone to fill the pipe:
-// who looked at once would look for each of its writes, and wake all who follow it.
-var bulkPause = unix.NsecToTimespec(int64(50 * time.Microsecond))
-
-// quick notes that bytes came, and says whether they come in bulk.
-func (p *pace) quick(bytes int) bool {
-	p.bytes += bytes
-	now := time.Now()
-	if took := now.Sub(p.since); took >= bulkWindow {
-		p.bulk = p.bytes >= bulkBytes && took < 2*bulkWindow
-		p.since, p.bytes = now, 0
-	}
-	return p.bulk
-}
-
 // add keeps some output of a stream, for which nobody else calls it.
 func (e *Exec) add(i int, b []byte, l Limits) {
 	e.mu.Lock()
@@ -124,6 +96,7 @@ func (e *Exec) add(i int, b []byte, l Limits) {
 		e.kept -= int64(len(b) - n)
 		e.wake()
 		e.mu.Unlock()
+		e.passWindow(i, int64(n))
 	}
 	if flood {
 		e.stop(overLimit(OutputLimit, hitFlood, fmt.Sprintf("the command was ended because it wrote more than %d bytes of output. Write to a file instead", l.FloodBytes)))
@@ -198,10 +171,13 @@ func (e *Exec) Follow(ctx context.Context, from Offsets, send func(Piece) error)
 				_ = f.Close()
 			}
 		}
+		e.unfollow()
 	}()
+	e.follow()
 	var buffer []byte // most commands say little
 	for {
 		e.mu.Lock()
+		e.noteSent(from)
 		sizes := Offsets{e.streams[Stdout].size, e.streams[Stderr].size}
 		end, changed := e.rec.Outcome, e.changed
 		e.mu.Unlock()

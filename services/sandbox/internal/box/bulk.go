@@ -1,0 +1,114 @@
+package box
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pace tells output that comes in bulk from other.
+type pace struct {
+	since time.Time
+	bytes int
+	bulk  bool
+}
+
+// Output comes in bulk while so many bytes come in such a time.
+const (
+	bulkBytes  = 1 << 20
+	bulkWindow = 10 * time.Millisecond
+)
+
+// bulkPause is how long a command that writes in bulk is left alone to fill the pipe:
+// who looked at once would look for each of its writes, and wake all who follow it.
+var bulkPause = unix.NsecToTimespec(int64(50 * time.Microsecond))
+
+// quick notes that bytes came, and says whether they come in bulk.
+func (p *pace) quick(bytes int) bool {
+	p.bytes += bytes
+	now := time.Now()
+	if took := now.Sub(p.since); took >= bulkWindow {
+		p.bulk = p.bytes >= bulkBytes && took < 2*bulkWindow
+		p.since, p.bytes = now, 0
+	}
+	return p.bulk
+}
+
+// outputWindow is how much of a stream's output is written to disk at a time.
+const outputWindow = 8 << 20
+
+// followPatience is how long a command that writes in bulk waits for who follows it, at
+// each window: one who is as quick as memory stays as near as that.
+const followPatience = 20 * time.Millisecond
+
+// passWindow is called when a stream has got longer. At the end of each window it has the
+// kernel write that to disk, and forget the one before: long output takes no memory that
+// others would have, nor do they wait for all of it to be written when they have theirs
+// written. Who follows it and is further behind reads from disk. What the kernel cannot
+// do is no error.
+func (e *Exec) passWindow(i int, more int64) {
+	s := &e.streams[i]
+	at := s.size / outputWindow * outputWindow
+	if s.size-more >= at {
+		return
+	}
+	fd := int(s.file.Fd())
+	_ = unix.SyncFileRange(fd, at-outputWindow, outputWindow, unix.SYNC_FILE_RANGE_WRITE)
+	if at > outputWindow {
+		e.awaitFollower(s, at-outputWindow)
+		_ = unix.Fadvise(fd, at-2*outputWindow, outputWindow, unix.FADV_DONTNEED)
+	}
+}
+
+// awaitFollower waits a little until somebody has sent so much of a stream, if anybody
+// follows.
+func (e *Exec) awaitFollower(s *stream, size int64) {
+	e.mu.Lock()
+	if e.followers == 0 || s.sent >= size {
+		e.mu.Unlock()
+		return
+	}
+	reached := make(chan struct{})
+	s.awaited, s.reached = size, reached
+	e.mu.Unlock()
+	patience := time.NewTimer(followPatience)
+	defer patience.Stop()
+	select {
+	case <-reached:
+	case <-patience.C:
+	}
+}
+
+// noteSent notes how much of the streams somebody has sent. mu is held.
+func (e *Exec) noteSent(sent Offsets) {
+	for i := range e.streams {
+		s := &e.streams[i]
+		s.sent = max(s.sent, sent[i])
+		if s.reached != nil && s.sent >= s.awaited {
+			s.letGo()
+		}
+	}
+}
+
+func (s *stream) letGo() {
+	if s.reached != nil {
+		close(s.reached)
+		s.reached = nil
+	}
+}
+
+// follow and unfollow count who follows the output.
+func (e *Exec) follow() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.followers++
+}
+
+func (e *Exec) unfollow() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.followers--
+	for i := range e.streams {
+		e.streams[i].letGo()
+	}
+}
