@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -108,7 +109,7 @@ func TestInitNeedsNoThreadLater(t *testing.T) {
 		var all errgroup.Group
 		for range 8 {
 			all.Go(func() error {
-				for range 10 {
+				for range 7 { // fewer than make garbage to collect
 					if _, err := c.exec(t.Context(), "for i in 1 2 3 4 5 6; do (kill -CONT 1; kill -STOP $BASHPID) & done; kill -CONT $(jobs -p); kill -9 $(jobs -p); wait", nil); err != nil {
 						return err
 					}
@@ -123,4 +124,62 @@ func TestInitNeedsNoThreadLater(t *testing.T) {
 			t.Errorf("before: %s; after: %s", before, after)
 		}
 	})
+}
+
+// TestInitKeepsNothingOfItsCommands gives init much to forget.
+func TestInitKeepsNothingOfItsCommands(t *testing.T) {
+	const most = 16 << 10 // KiB
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level)
+		for range 300 { // 30 MB, which init copies
+			if r, err := c.exec(t.Context(), "true", large); err != nil || r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_EXITED {
+				t.Fatalf("%+v, %v", r, err)
+			}
+		}
+		peak := strings.TrimSpace(c.bash(t, "grep VmHWM /proc/1/status | grep -o '[0-9]*'").out)
+		if kib, err := strconv.Atoi(peak); err != nil || kib > most {
+			t.Errorf("init took %s KiB, %v", peak, err)
+		}
+	})
+}
+
+// large makes a command that is long to tell.
+func large(s *sandboxv1.ExecStart) { s.Env = map[string]string{"LARGE": strings.Repeat("x", 100<<10)} }
+
+// TestInitForgetsNothingWhereItCannot has a command take all processes that the sandbox may
+// have, while init has much to forget, for which it may need one.
+func TestInitForgetsNothingWhereItCannot(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("without control groups a command has a sandbox of its own beside another")
+	}
+	c := open(t, sandbox.LevelFull, func(c *sandbox.Config) { c.Limits.Processes = 40 })
+	namespace := c.bash(t, "readlink /proc/self/ns/pid").out
+	stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{
+		Call: c.call(), Stdin: true,
+		Argv: []string{"bash", "-c", "while true; do sleep 1000 & done & cat > /dev/null"},
+	})
+	for said := ""; !strings.Contains(said, "fork"); { // bash, which tries again and again
+		m, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		said += string(m.GetStderr().GetData())
+	}
+	refused := 0
+	for range 200 {
+		r, err := c.exec(t.Context(), "true", large)
+		if err != nil || r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_EXITED {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("there was room for everything")
+	}
+	send(t, stream, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Stdin{Stdin: &sandboxv1.ExecStdin{Close: true}}})
+	if r, err := follow(stream); err != nil || r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_EXITED {
+		t.Errorf("%v, %v", r.ExecExited, err)
+	}
+	if r := c.bash(t, "readlink /proc/self/ns/pid"); r.out != namespace {
+		t.Errorf("init ended: %q, not %q", r.out, namespace)
+	}
 }

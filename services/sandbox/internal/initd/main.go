@@ -87,6 +87,9 @@ func run() error {
 		return err
 	}
 	bell = int32(rung)
+	if !streamed {
+		collectByHand()
+	}
 	if err := withstandSignals(); err != nil {
 		return err
 	}
@@ -110,13 +113,10 @@ func run() error {
 	if err := send(wire.Reply{Kind: wire.Ready}); err != nil {
 		return err
 	}
-	// Before the first command, but nobody waits for it.
-	threads := ownThreads
-	if streamed {
-		threads = relayThreads
-	}
-	if err := makeThreads(threads); err != nil {
-		return fmt.Errorf("make its threads: %w", err)
+	if streamed { // before the first command, but nobody waits for it
+		if err := makeThreads(relayThreads); err != nil {
+			return fmt.Errorf("make its threads: %w", err)
+		}
 	}
 	return s.serve()
 }

@@ -33,6 +33,7 @@ type starter struct {
 	commands map[int]*command
 	unsaid   int       // commands of which it has not been said that they were started
 	sayAt    time.Time // when that is to be said
+	garbage  int       // bytes, about, since it was last collected
 }
 
 // serve does what the service asks for, until it is gone.
@@ -40,6 +41,7 @@ func (s *starter) serve() error {
 	packet, rights := make([]byte, wire.MaxPacket), make([]byte, unix.CmsgSpace(5*4))
 	poll := []unix.PollFd{{Fd: int32(link), Events: unix.POLLIN}, {Fd: bell, Events: unix.POLLIN}}
 	for {
+		s.collect()
 		_, err := unix.Poll(poll, s.patience())
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			return err
@@ -143,6 +145,7 @@ func (s *starter) handle(packet, rights []byte) error {
 			return err
 		}
 	}
+	s.noteGarbage(packet)
 	c, err := wire.DecodeCommand(packet)
 	if err != nil {
 		return err

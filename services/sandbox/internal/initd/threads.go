@@ -7,14 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownThreads is how many threads the runtime may need beside main's and its monitor when
-// it has one processor: the one that works while main waits, and one to take over from it.
-// relayThreads are for what reads and writes the stream and the socket, each processor's,
-// and some to take over from any of them.
-const (
-	ownThreads   = 2
-	relayThreads = 10
-)
+// relayThreads is how many threads the runtime may need beside main's and its monitor where
+// init carries what is said: for what reads and writes the stream and the socket, each
+// processor's, and some to take over from any of them. Elsewhere it needs the one that it
+// begins with, see garbage.
+const relayThreads = 10
 
 // threadAttempts bounds how often threads are asked for. Mostly the first does.
 const threadAttempts = 20
