@@ -141,22 +141,24 @@ func (e *Exec) copyRest(p Process) {
 
 // boundOutput has reading end in time. What it returns is called when all is read.
 func (e *Exec) boundOutput(p Process) (read func()) {
-	closeAll := func() {
-		_ = p.Stdout().Close()
-		if p.Stderr() != nil {
-			_ = p.Stderr().Close()
-		}
-	}
 	late := time.AfterFunc(outputTimeout, func() {
 		e.node.o.Log.Error("the output of an ended command does not end", "call_id", e.rec.CallID)
-		closeAll()
+		closeOutputs(p)
 	})
 	return func() {
 		late.Stop()
-		closeAll()
+		closeOutputs(p)
 		e.mu.Lock()
 		e.closeOutput()
 		e.mu.Unlock()
+	}
+}
+
+// closeOutputs ends the reading of what a command writes.
+func closeOutputs(p Process) {
+	_ = p.Stdout().Close()
+	if p.Stderr() != nil { // there is none beside a terminal
+		_ = p.Stderr().Close()
 	}
 }
 

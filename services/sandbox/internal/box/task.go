@@ -156,13 +156,10 @@ func await(ctx context.Context, p Process, t Task, l Limits, count func() (*Usag
 // awaitCopies waits until all output was read. Nothing of the command runs any more,
 // so this is short; the limit is for a kernel that thinks otherwise.
 func awaitCopies(p Process, copies *sync.WaitGroup) {
-	late := time.AfterFunc(5*time.Second, func() { _ = p.Stdout().Close(); _ = p.Stderr().Close() })
+	late := time.AfterFunc(outputTimeout, func() { closeOutputs(p) })
 	copies.Wait()
 	late.Stop()
-	_ = p.Stdout().Close()
-	if p.Stderr() != nil {
-		_ = p.Stderr().Close()
-	}
+	closeOutputs(p)
 }
 
 // judgeTask is how a task ended, with why it was ended, if it was.

@@ -1,0 +1,229 @@
+package warm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
+	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
+)
+
+// start starts a command in the sandbox, in which it has a place booked: it gives
+// that back at its end, or on an error. errGone says that the sandbox had ended
+// before.
+func (s *sandbox) start(c box.Command) (*process, error) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	done := c.Begin()
+	ends, err := newStdio(c, s.r.null)
+	if err != nil {
+		s.r.leave(s, true)
+		return nil, fmt.Errorf("prepare the command's input and output: %w", err)
+	}
+	defer ends.closeChild()
+	p := &process{
+		stdio: ends, sb: s, pidfd: -1, dir: c.Dir, name: c.Argv[0], started: make(chan struct{}), ended: make(chan struct{}),
+	}
+	alone, err := s.enlist(p)
+	if err != nil {
+		ends.closeOurs()
+		s.r.leave(s, true)
+		return nil, err
+	}
+	if err := p.ask(c, alone, done); err != nil {
+		p.clear()
+		p.closeOurs()
+		return nil, err
+	}
+	return p, nil
+}
+
+// ask has init start the command, and sees to it that all is done that must be before it
+// runs, as done says. While that is being done init starts a process, which waits at a gate. Without
+// control groups process limits are all there is, and sandboxes may be elsewhere: there
+// it is done first. On an error nothing runs.
+func (p *process) ask(c box.Command, alone bool, done func() error) (err error) {
+	s := p.sb
+	if s.group != nil && (!alone || lowered(c)) {
+		if p.group, err = s.group.Below(strconv.FormatUint(p.id, 10), groupLimits(c)); err != nil {
+			return err
+		}
+	}
+	p.met = s.countsBefore(alone)
+	if s.group == nil {
+		if err := done(); err != nil {
+			return err
+		}
+	}
+	gated := p.group != nil || s.group != nil && c.Before != nil
+	gate, theirs, err := newGate(gated)
+	if err != nil {
+		return err
+	}
+	defer gate.close()
+	request := p.request(s.r.path, c)
+	request.Gate, request.Tell = gated, p.group != nil || c.Terminal != nil
+	err = s.sendCommand(request, append(p.child(), theirs...))
+	closeAll(theirs)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		s.kill() // it hears nothing
+		err = errGone
+	}
+	if err != nil {
+		return err
+	}
+	p.closeChild()
+	if request.Tell {
+		err = p.awaitStart(gated)
+	}
+	if err == nil && gated {
+		err = p.pass(gate, done)
+	}
+	if err != nil {
+		gate.close()
+		p.abandon()
+	}
+	return err
+}
+
+// pass lets the command through its gate once it is in its group, and all is done that
+// must be before it runs.
+func (p *process) pass(gate *gate, done func() error) error {
+	if p.group != nil {
+		over, err := p.join()
+		if err != nil {
+			return err
+		}
+		if over {
+			return p.gone()
+		}
+	}
+	if err := done(); err != nil {
+		return err
+	}
+	if err := p.gone(); err != nil {
+		return err
+	}
+	return gate.open()
+}
+
+// gone is errGone when the sandbox has ended first.
+func (p *process) gone() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lost {
+		return errGone
+	}
+	return nil
+}
+
+// join moves the command into its group, unless it is over already: its folder may not
+// be there, and others in the sandbox may kill it.
+func (p *process) join() (over bool, err error) {
+	p.mu.Lock()
+	pidfd := p.pidfd
+	p.mu.Unlock()
+	if pidfd < 0 {
+		return true, nil // init said so at once
+	}
+	pid, err := hostPid(pidfd)
+	if err == nil {
+		err = p.group.Add(pid)
+	}
+	if err != nil && hasEnded(pidfd) {
+		p.abandon() // init says in time how it ended, or goes
+		return true, nil
+	}
+	return false, err
+}
+
+// hasEnded says whether a process has ended, waited for or not.
+func hasEnded(pidfd int) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0)
+	return err == nil && n > 0
+}
+
+// enlist takes a place among the sandbox's commands, and says whether it is the
+// only one.
+func (s *sandbox) enlist(p *process) (alone bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.doomed {
+		return false, errGone
+	}
+	s.next++
+	p.id = s.next
+	alone = len(s.commands) == 0
+	s.commands[p.id] = p
+	return alone, nil
+}
+
+func (s *sandbox) forget(p *process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.commands, p.id)
+}
+
+// lowered says whether a command has limits of its own.
+func lowered(c box.Command) bool {
+	l, all := c.Limits, c.Sandbox.Limits
+	return l.MemoryBytes < all.MemoryBytes || l.Processes < all.Processes || l.CPUs < all.CPUs
+}
+
+// groupLimits are those of a command's own group. It has its own share of the
+// processors only when that is smaller than the sandbox's.
+func groupLimits(c box.Command) cgroup.Limits {
+	l := cgroup.Limits{MemoryBytes: c.Limits.MemoryBytes, Processes: c.Limits.Processes}
+	if c.Limits.CPUs < c.Sandbox.Limits.CPUs {
+		l.CPUs = c.Limits.CPUs
+	}
+	return l
+}
+
+func (p *process) request(path string, c box.Command) *wire.Command {
+	w := &wire.Command{ID: p.id, Terminal: c.Terminal != nil, Dir: c.Dir, Argv: c.Argv, Env: c.Environment(path, box.HomePath, c.Dir)}
+	w.Rows, w.Columns = terminalSize(c.Terminal)
+	if p.sb.group == nil {
+		w.AddressSpace, w.Processes = uint64(c.Limits.MemoryBytes), uint64(c.Limits.Processes)+p.sb.helpers()
+	}
+	if c.Limits.FileBytes < c.Sandbox.Limits.FileBytes {
+		w.FileSize = uint64(c.Limits.FileBytes)
+	}
+	if c.Limits.OpenFiles < c.Sandbox.Limits.OpenFiles {
+		w.OpenFiles = uint64(c.Limits.OpenFiles)
+	}
+	return w
+}
+
+// awaitStart waits until init has said that it started the command, or how that ended.
+// The caller's going away ends no wait: the sandbox, with all that runs in it, would
+// have to go as well, for nobody could tell whether init starts the command yet.
+func (p *process) awaitStart(gated bool) error {
+	late := time.NewTimer(startTimeout)
+	defer late.Stop()
+	select {
+	case <-p.started:
+	case <-late.C:
+		if !gated {
+			p.abandon() // its end is lost, or known
+			return nil
+		}
+		return fmt.Errorf("start the command: the sandbox's init did not answer within %v", startTimeout)
+	}
+	if gated {
+		return p.gone()
+	}
+	return nil // it may have run
+}
+
+// abandon ends a command whose gate is closed for good, and waits for its end.
+func (p *process) abandon() {
+	p.Kill()
+	<-p.ended
+}
