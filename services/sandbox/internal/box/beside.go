@@ -91,7 +91,7 @@ func (b *Beside) make(generation int64, network OperatorNetwork, withFiles bool)
 	if err := s.admitCall(b.call, generation); err != nil {
 		return err
 	}
-	used, err := s.usage.get(s.count)
+	used, err := s.usage.get(s.limits(), s.folders()...)
 	if err != nil {
 		return fmt.Errorf("count the workspace: %w", err)
 	}

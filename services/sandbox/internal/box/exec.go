@@ -168,14 +168,14 @@ func (e *Exec) run(p Process, started time.Time, watch watch) {
 		copied := e.copyOutput(p, e.limits)
 		exit = e.attend(p, func() {
 			e.remember()
-			e.look(watch, p.Deleted())
+			e.look(watch, false, p.Deleted())
 		})
 		e.awaitOutput(p, copied)
 	}
 	if in := p.Stdin(); in != nil {
 		_ = in.Close()
 	}
-	e.look(watch, 0) // a last time: what was written since the one before counts, too
+	e.look(watch, true, 0) // a last time: what was written since the one before counts, too
 	e.finish(exit, e.node.o.Now().Sub(started))
 }
 
@@ -195,13 +195,13 @@ func endsSoon(p Process) bool {
 }
 
 // watch counts a workspace and says which limit is exceeded, and how. deleted is
-// what a command holds in files without a name.
-type watch func(l Limits, deleted int64) (limit, why string)
+// what a command holds in files without a name; last says that it has ended.
+type watch func(l Limits, last bool, deleted int64) (limit, why string)
 
 // look ends the command when the workspace is too large.
-func (e *Exec) look(watch watch, deleted int64) {
+func (e *Exec) look(watch watch, last bool, deleted int64) {
 	e.lookAtQuota()
-	limit, why := watch(e.limits, deleted)
+	limit, why := watch(e.limits, last, deleted)
 	switch limit {
 	case "":
 	case hitStorage:

@@ -221,23 +221,21 @@ func (w *Workspace) ReserveMount(m Mount, bytes, inodes int64) error {
 	if limit := w.s.node.o.Limits.FileBytes; bytes > limit {
 		return fmt.Errorf("%w: a file may have at most %d bytes", ErrStorageFull, limit)
 	}
-	if m.Bytes == 0 || bytes <= 0 && inodes <= 0 {
+	if m.Bytes == 0 {
 		return nil
 	}
-	u, err := w.s.node.stored(m).get(func() (Usage, error) { return measure(m.limits(), m.Source) })
+	why, err := w.s.node.stored(m).reserve(m.limits(), bytes, inodes, m.Source)
 	if err != nil {
 		return err
 	}
-	u.Bytes += bytes
-	u.Inodes += inodes
-	if why := u.over(m.limits()); why != "" {
+	if why != "" {
 		return fmt.Errorf("%w: with this change %s", ErrStorageFull, why)
 	}
 	return nil
 }
 
 // RecountMount has a mount counted anew before the next change.
-func (w *Workspace) RecountMount(m Mount) { w.s.node.stored(m).set(nil) }
+func (w *Workspace) RecountMount(m Mount) { w.s.node.stored(m).forget() }
 
 // limits are a mount's bounds, in the form in which folders are counted.
 func (m Mount) limits() Limits { return Limits{WorkspaceBytes: m.Bytes, WorkspaceInodes: m.Inodes} }
@@ -284,7 +282,7 @@ func (s *session) watchMounts(all []Mount) (watch, error) {
 	}
 	bounds := make([]Limits, len(all))
 	for i, m := range all {
-		u, err := s.node.stored(m).get(func() (Usage, error) { return measure(m.limits(), m.Source) })
+		u, err := s.node.stored(m).near(m.limits(), m.Source)
 		if err != nil {
 			return nil, fmt.Errorf("count mount %s: %w", m.Name, err)
 		}
@@ -294,10 +292,10 @@ func (s *session) watchMounts(all []Mount) (watch, error) {
 			bounds[i].WorkspaceInodes = max(m.Inodes, u.Inodes) + slackInodes
 		}
 	}
-	return func(l Limits, deleted int64) (limit, why string) {
-		limit, why = s.watch(l, deleted)
+	return func(l Limits, last bool, deleted int64) (limit, why string) {
+		limit, why = s.watch(l, last, deleted)
 		for i, m := range all {
-			if w := s.watchMount(m, bounds[i]); w != "" && limit == "" {
+			if w := s.watchMount(m, bounds[i], last); w != "" && limit == "" {
 				limit, why = hitStorage, w
 			}
 		}
@@ -305,16 +303,14 @@ func (s *session) watchMounts(all []Mount) (watch, error) {
 	}, nil
 }
 
-func (s *session) watchMount(m Mount, bound Limits) string {
-	u, err := measure(bound, m.Source)
+func (s *session) watchMount(m Mount, bound Limits, last bool) string {
+	u, err := s.node.stored(m).look(last, bound, m.Source)
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) {
 			s.node.o.Log.Error("cannot count a mount", "mount", m.Name, "error", err)
 		}
-		s.node.stored(m).set(nil)
 		return ""
 	}
-	s.node.stored(m).set(&u)
 	if why := u.over(bound); why != "" {
 		return "mount " + m.Name + " is too large: " + why
 	}

@@ -120,7 +120,7 @@ func (s *session) remove(most int64, why string) error {
 		e.abandon()
 	}
 	s.meta, s.execs = nil, map[string]*Exec{}
-	s.usage.set(nil)
+	s.usage.forget()
 	return nil
 }
 

@@ -148,7 +148,7 @@ const (
 // may be the one that makes room; but it may hardly add to it. One that is far
 // over is refused.
 func (s *session) allowance(l Limits) (Limits, error) {
-	u, err := s.usage.get(s.count)
+	u, err := s.usage.near(s.limits(), s.folders()...)
 	if err != nil {
 		return l, fmt.Errorf("count the workspace: %w", err)
 	}
@@ -157,7 +157,7 @@ func (s *session) allowance(l Limits) (Limits, error) {
 	}
 	far := l
 	far.WorkspaceBytes, far.WorkspaceInodes = 4*l.WorkspaceBytes+farBytes, 4*l.WorkspaceInodes+farInodes
-	if u, err = s.measure(far); err != nil {
+	if u, err = measure(far, s.folders()...); err != nil {
 		return l, fmt.Errorf("count the workspace: %w", err)
 	}
 	if why := u.over(far); why != "" {
@@ -170,17 +170,14 @@ func (s *session) allowance(l Limits) (Limits, error) {
 
 // watch counts the workspace and says what is exceeded. deleted is what a command
 // holds in files without a name.
-func (s *session) watch(l Limits, deleted int64) (limit, why string) {
-	u, err := s.measure(l)
+func (s *session) watch(l Limits, last bool, deleted int64) (limit, why string) {
+	u, err := s.usage.look(last, l, s.folders()...)
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) {
 			s.node.o.Log.Error("cannot count a workspace", "error", err)
 		}
-		s.usage.set(nil)
 		return "", ""
 	}
-	known := u
-	s.usage.set(&known)
 	u.Bytes += deleted
 	return u.exceeds(l)
 }

@@ -43,7 +43,7 @@ func (n *Node) RunInside(ctx context.Context, c Call, generation int64, t Task) 
 	}
 	spec := s.sandbox(mounts)
 	s.mu.Unlock()
-	defer s.usage.set(nil)
+	defer s.usage.forget()
 	return s.task(ctx, c, t, spec, func() (*Usage, error) { return nil, nil }, spec.Limits)
 }
 

@@ -147,56 +147,13 @@ func openFolder(parent int, name string) (int, error) {
 	return unix.Openat(parent, name, flags, 0)
 }
 
-// tally remembers what a workspace takes between two countings.
-type tally struct {
-	mu    sync.Mutex
-	known *Usage // nil when it must be counted
-}
-
-// set keeps a copy of u: whoever counted goes on reading its own.
-func (t *tally) set(u *Usage) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if u == nil {
-		t.known = nil
-		return
-	}
-	known := *u
-	t.known = &known
-}
-
-func (t *tally) add(bytes, inodes int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.known != nil {
-		t.known.Bytes += bytes
-		t.known.Inodes += inodes
-	}
-}
-
-// get returns what is known, and counts when nothing is.
-func (t *tally) get(count func() (Usage, error)) (Usage, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.known == nil {
-		u, err := count()
-		if err != nil {
-			return Usage{}, err
-		}
-		t.known = &u
-	}
-	return *t.known, nil
-}
-
 // Reserve refuses a change that would make the workspace larger than it may be.
 func (w *Workspace) Reserve(bytes, inodes int64) error {
-	u, err := w.s.usage.get(func() (Usage, error) { return w.s.measure(w.limits) })
+	why, err := w.s.usage.reserve(w.limits, bytes, inodes, w.s.folders()...)
 	if err != nil {
 		return err
 	}
-	u.Bytes += bytes
-	u.Inodes += inodes
-	if why := u.over(w.limits); why != "" && (bytes > 0 || inodes > 0) {
+	if why != "" {
 		return fmt.Errorf("%w: with this change %s", ErrWorkspaceFull, why)
 	}
 	if err := w.s.node.reserveQuota(w.slot, bytes, inodes); err != nil {
@@ -227,11 +184,7 @@ func (w *Workspace) Room() error { return w.s.node.room() }
 func (w *Workspace) Changed(bytes, inodes int64) { w.s.usage.add(bytes, inodes) }
 
 // Recount has the workspace counted anew before the next change.
-func (w *Workspace) Recount() { w.s.usage.set(nil) }
+func (w *Workspace) Recount() { w.s.usage.forget() }
 
-// count counts up to the session's limits. mu is held.
-func (s *session) count() (Usage, error) { return s.measure(s.limits()) }
-
-func (s *session) measure(l Limits) (Usage, error) {
-	return measure(l, s.path("workspace"), s.path("home"))
-}
+// folders are what a workspace's limits bound together.
+func (s *session) folders() []string { return []string{s.path("workspace"), s.path("home")} }

@@ -142,7 +142,7 @@ func (s *session) become(w Want) error {
 		return fmt.Errorf("remember what the workspace is to be like: %w", err)
 	}
 	s.meta = &m
-	s.usage.set(nil) // it was counted up to the limits of then
+	s.usage.forget() // it was counted up to the limits of then
 	return nil
 }
 
@@ -173,7 +173,7 @@ func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err
 			}
 			s.node.o.Runner.Stop(s.path("workspace"))
 			s.meta = nil
-			s.usage.set(nil)
+			s.usage.forget()
 			_ = s.node.discard(s.dir)
 			s.node.freeSlot(slot)
 		}

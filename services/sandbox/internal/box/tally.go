@@ -1,0 +1,149 @@
+package box
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// tally remembers what some folders of one file system take between two countings.
+type tally struct {
+	mu    sync.Mutex
+	known *counted // nil when it must be counted
+	rough bool     // commands may have written since
+}
+
+// counted is what folders took once.
+type counted struct {
+	Usage
+	at   time.Time
+	took time.Duration
+	room room // of the file system, before
+}
+
+// room is what a file system has room for. Some do not say for how many files.
+type room struct{ bytes, inodes int64 }
+
+func roomAt(path string) (r room, known bool) {
+	var st unix.Statfs_t
+	if unix.Statfs(path, &st) != nil || st.Files == 0 {
+		return r, false
+	}
+	return room{int64(st.Bfree) * int64(st.Bsize), int64(st.Ffree)}, true //nolint:unconvert // the type is the architecture's
+}
+
+func take(l Limits, folders []string) (*counted, error) {
+	c := &counted{at: time.Now()}
+	c.room, _ = roomAt(folders[0])
+	var err error
+	c.Usage, err = measure(l, folders...)
+	c.took = time.Since(c.at)
+	return c, err
+}
+
+// count counts now. Others may use the tally meanwhile.
+func (t *tally) count(l Limits, folders ...string) (Usage, error) {
+	c, err := take(l, folders)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil {
+		t.known = nil
+		return Usage{}, err
+	}
+	t.known, t.rough = c, false
+	return c.Usage, nil
+}
+
+// get returns what is known, and counts when nothing is for certain.
+func (t *tally) get(l Limits, folders ...string) (Usage, error) {
+	return t.lookUp(l, folders, func() bool { return !t.rough })
+}
+
+// near is get for who can do with what is nearly so.
+func (t *tally) near(l Limits, folders ...string) (Usage, error) {
+	return t.lookUp(l, folders, func() bool { return !t.rough || t.known.stands(l, folders[0]) })
+}
+
+func (t *tally) lookUp(l Limits, folders []string, will func() bool) (Usage, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.known == nil || !will() {
+		c, err := take(l, folders)
+		if err != nil {
+			return Usage{}, err
+		}
+		t.known, t.rough = c, false
+	}
+	return t.known.Usage, nil
+}
+
+// look is what is taken while a command writes, or, at last, when it has ended.
+func (t *tally) look(last bool, l Limits, folders ...string) (Usage, error) {
+	if !last {
+		return t.count(l, folders...)
+	}
+	t.mu.Lock()
+	t.rough = true
+	t.mu.Unlock()
+	return t.near(l, folders...)
+}
+
+// reserve says which limit a change would exceed, and how. One that adds nothing exceeds none.
+func (t *tally) reserve(l Limits, bytes, inodes int64, folders ...string) (why string, err error) {
+	if bytes <= 0 && inodes <= 0 {
+		return "", nil
+	}
+	for _, find := range []func(Limits, ...string) (Usage, error){t.near, t.get} {
+		u, err := find(l, folders...)
+		if err != nil {
+			return "", err
+		}
+		u.Bytes += bytes
+		u.Inodes += inodes
+		if why = u.over(l); why == "" {
+			return "", nil
+		}
+	}
+	return why, nil
+}
+
+// forget has it counted before it is used again.
+func (t *tally) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.known = nil
+}
+
+// add notes what a change of the service's own added.
+func (t *tally) add(bytes, inodes int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.known != nil {
+		t.known.Bytes += bytes
+		t.known.Inodes += inodes
+	}
+}
+
+// A count is dear that takes so long. One of those stands for a while, or for as many times
+// as it took, if the file system has lost so little room meanwhile that what is counted would
+// be within its limits if it had got twice as much: most commands write nothing, and end in
+// less time than it takes to count some thousand files. Who else writes has it counted sooner,
+// who else deletes hides what was written, for that while. Further names of files take no room.
+const (
+	dearCount  = time.Millisecond
+	standsFor  = time.Second
+	standTimes = 20
+)
+
+// stands says whether a count of before is good enough still.
+func (c *counted) stands(l Limits, folder string) bool {
+	if c.took < dearCount || time.Since(c.at) > max(standsFor, standTimes*c.took) {
+		return false
+	}
+	now, known := roomAt(folder)
+	u := c.Usage
+	u.Bytes += 2 * max(c.room.bytes-now.bytes, 0)
+	u.Inodes += 2 * max(c.room.inodes-now.inodes, 0)
+	return known && u.over(l) == ""
+}

@@ -1,0 +1,107 @@
+package box
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// fill writes files of a block each.
+func fill(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, 4096), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// wide are limits that a test does not reach.
+var wide = Limits{WorkspaceBytes: 1 << 40, WorkspaceInodes: 1 << 30}
+
+// What a counter hands over it goes on reading, while changes are added.
+func TestATallySharesNothingWithWhoCounted(t *testing.T) {
+	var known tally
+	dir := t.TempDir()
+	fill(t, dir, "a")
+	u, err := known.count(wide, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known.add(10, 1)
+	if u.Bytes != 4096 || u.Inodes != 1 {
+		t.Errorf("the counter's own figures became %+v", u)
+	}
+	fill(t, dir, "b") // of which nobody told it
+	if got, err := known.get(wide, dir); err != nil || got.Bytes != 4106 || got.Inodes != 2 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	known.forget()
+	if got, err := known.get(wide, dir); err != nil || got.Bytes != 8192 || got.Inodes != 2 {
+		t.Errorf("after forgetting: %+v, %v", got, err)
+	}
+}
+
+func TestADearCountStandsForAWhile(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*counted)
+		stands bool
+	}{
+		"nothing of note was written":               {func(*counted) {}, true},
+		"it took no time":                           {func(c *counted) { c.took = dearCount - 1 }, false},
+		"it is long ago":                            {func(c *counted) { c.at = c.at.Add(-2 * standsFor) }, false},
+		"it is long ago, but took long":             {func(c *counted) { c.at, c.took = c.at.Add(-2*standsFor), standsFor }, true},
+		"it took long, but is too long ago":         {func(c *counted) { c.at, c.took = c.at.Add(-21*standsFor), standsFor }, false},
+		"half of what was left may be written":      {func(c *counted) { c.room.bytes += wide.WorkspaceBytes / 2 }, false},
+		"half of the files left may have been made": {func(c *counted) { c.room.inodes += wide.WorkspaceInodes / 2 }, false},
+		"others have deleted":                       {func(c *counted) { c.room = room{} }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var known tally
+			dir := t.TempDir()
+			fill(t, dir, "a")
+			if _, err := known.count(wide, dir); err != nil {
+				t.Fatal(err)
+			}
+			known.known.took = 2 * dearCount
+			c.change(known.known)
+			fill(t, dir, "b")
+			u, err := known.look(true, wide, dir)
+			if err != nil || (u.Inodes == 1) != c.stands {
+				t.Errorf("%+v, %v", u, err)
+			}
+			if u, err := known.get(wide, dir); err != nil || u.Inodes != 2 {
+				t.Errorf("who wants it for certain gets %+v, %v", u, err)
+			}
+		})
+	}
+}
+
+// While a command runs everything is counted, and so is all that a change may lack room for.
+func TestNobodyIsRefusedForAnOldCount(t *testing.T) {
+	var known tally
+	dir := t.TempDir()
+	fill(t, dir, "a", "b")
+	if _, err := known.count(wide, dir); err != nil {
+		t.Fatal(err)
+	}
+	known.known.took = time.Hour
+	if err := os.Remove(filepath.Join(dir, "a")); err != nil {
+		t.Fatal(err)
+	}
+	if u, err := known.look(true, wide, dir); err != nil || u.Inodes != 2 {
+		t.Fatalf("it does not stand: %+v, %v", u, err)
+	}
+	narrow := Limits{WorkspaceBytes: 1 << 30, WorkspaceInodes: 2}
+	if why, err := known.reserve(narrow, 1, 1, dir); why != "" || err != nil {
+		t.Errorf("refused: %q, %v", why, err)
+	}
+	fill(t, dir, "c", "d")
+	if u, err := known.look(false, wide, dir); err != nil || u.Inodes != 3 {
+		t.Errorf("while a command runs: %+v, %v", u, err)
+	}
+	if why, err := known.reserve(narrow, 1, 1, dir); why == "" || err != nil {
+		t.Errorf("let through: %v", err)
+	}
+}
