@@ -54,8 +54,8 @@ func (s *starter) collect() {
 // collectThreads is how many threads the runtime may make when it collects for the first time.
 const collectThreads = 2
 
-// room says whether the sandbox may have as many processes more. It has them made, to end at
-// once, and waits for them.
+// room says whether the sandbox may have as many processes more. It has them made, and ends
+// them: one that a command has stopped would not end by itself.
 func (s *starter) room() bool {
 	if len(s.commands) == 0 {
 		return true
@@ -67,6 +67,9 @@ func (s *starter) room() bool {
 		made[i], enough = pid, enough && err == nil
 	}
 	for _, pid := range made {
+		if pid > 0 {
+			_ = unix.Kill(pid, unix.SIGKILL) // nobody else's number: it was not waited for
+		}
 		for pid > 0 {
 			if _, err := unix.Wait4(pid, nil, unix.WALL, nil); !errors.Is(err, unix.EINTR) {
 				break
