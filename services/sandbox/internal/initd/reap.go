@@ -9,11 +9,15 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
+// reapAtOnce bounds how many processes are waited for before init looks what else there is to
+// do, as whether the service is still there: a command may have some end as fast as it waits.
+const reapAtOnce = 16
+
 // reap waits for whoever has ended since it was last called.
 func (s *starter) reap() error {
 	var count [8]byte
 	_, _ = unix.Read(int(bell), count[:])
-	for {
+	for range reapAtOnce {
 		var status unix.WaitStatus
 		var usage unix.Rusage
 		pid, err := unix.Wait4(-1, &status, unix.WALL|unix.WNOHANG, &usage)
@@ -29,6 +33,9 @@ func (s *starter) reap() error {
 			return err
 		}
 	}
+	count[0] = 1
+	_, err := unix.Write(int(bell), count[:]) // there may be more
+	return err
 }
 
 // ended notes a process's end. With the last command everything else ends, too.
