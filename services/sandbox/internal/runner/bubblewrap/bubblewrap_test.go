@@ -157,12 +157,17 @@ func TestAContainersFirstProcessIsLeftNoChild(t *testing.T) {
 		}
 		return
 	}
-	r := newRunner(t, Options{})
-	spec := small(t)
-	if err := r.Warm(t.Context(), spec); err != nil {
-		t.Fatal(err)
+	r, spec := newRunner(t, Options{}), small(t)
+	broken := newRunner(t, Options{Init: "/bin/false"})
+	for range 20 { // now bubblewrap is the first to end, now init
+		if err := r.Warm(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+		r.Stop(spec.Workspace)
+		if err := broken.Warm(t.Context(), spec); err == nil {
+			t.Fatal("it is no init")
+		}
 	}
-	r.Stop(spec.Workspace)
 	if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); !errors.Is(err, unix.ECHILD) {
 		t.Errorf("process %d is left: %v", pid, err)
 	}

@@ -119,9 +119,4 @@ func (b *body) Complete() error { return nil }
 func (b *body) Kill() {}
 
 // Wait implements warm.Body.
-func (b *body) Wait() error {
-	// The runtime has ended, and init is the child of whoever takes orphans in. If that
-	// is this service, nobody else waits for it.
-	_, _ = unix.Wait4(b.init, nil, unix.WNOHANG, nil)
-	return b.m.remove(context.Background(), b.name)
-}
+func (b *body) Wait() error { return b.m.remove(context.Background(), b.name) }

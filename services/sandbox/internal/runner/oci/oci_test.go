@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -154,6 +155,24 @@ func TestWhatACrashLeftIsRemoved(t *testing.T) {
 		if groups, err := filepath.Glob(filepath.Join(root, o.CgroupParent)); len(groups) > 0 || err != nil {
 			t.Errorf("control groups are left: %v, %v", groups, err)
 		}
+	}
+}
+
+// TestNobodyElseIsWaitedFor has the number of an init that has ended be another process's.
+func TestNobodyElseIsWaitedFor(t *testing.T) {
+	other := exec.CommandContext(t.Context(), "true")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Waitid(unix.P_PID, other.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	b := &body{m: &maker{state: t.TempDir()}, name: "gone", init: other.Process.Pid}
+	if err := b.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Wait(); err != nil {
+		t.Errorf("it was waited for: %v", err)
 	}
 }
 

@@ -206,6 +206,7 @@ func (s *sandbox) release() {
 		if err := errors.Join(s.body.Complete(), s.body.Wait()); err != nil {
 			s.r.log.Error("cannot tidy up after a sandbox", "error", err)
 		}
+		s.reap() // what made it may have ended after it
 		s.forgetBody()
 	}
 	if s.group != nil {
@@ -252,10 +253,16 @@ func (s *sandbox) awaitEnd() {
 		if n == 0 {
 			s.r.log.Error("a killed sandbox does not end", "pid", s.init)
 		}
-		// Where this service is the first process of its container, init is its child, once
-		// what made it has ended; else somebody else's.
-		_ = unix.Waitid(unix.P_PIDFD, s.pidfd, nil, unix.WEXITED|unix.WNOHANG, nil)
+		s.reap()
 		return
+	}
+}
+
+// reap waits for an init that has ended where this service is the first process of its
+// container: there it is the service's child once what made it has ended, else somebody else's.
+func (s *sandbox) reap() {
+	if s.pidfd >= 0 {
+		_ = unix.Waitid(unix.P_PIDFD, s.pidfd, nil, unix.WEXITED|unix.WNOHANG, nil)
 	}
 }
 
