@@ -109,7 +109,7 @@ func run() error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("outlive what made the sandbox: %w", err)
 	}
-	s := &starter{long: long, commands: map[int]*command{}}
+	s := &starter{long: long, commands: map[int]*command{}, threaded: streamed}
 	if err := send(wire.Reply{Kind: wire.Ready}); err != nil {
 		return err
 	}

@@ -34,6 +34,7 @@ type starter struct {
 	unsaid   int       // commands of which it has not been said that they were started
 	sayAt    time.Time // when that is to be said
 	garbage  int       // bytes, about, since it was last collected
+	threaded bool      // the runtime has the threads that it may ever need
 }
 
 // serve does what the service asks for, until it is gone.
@@ -213,6 +214,12 @@ func readAll(fd int) ([]byte, error) {
 
 // start starts a command. What stands in the way of one command is no error.
 func (s *starter) start(c *wire.Command, streams []int, gate int) error {
+	if !s.threaded { // nobody is there yet who could leave no room for them
+		if err := makeThreads(ownThreads); err != nil {
+			return fmt.Errorf("make its threads: %w", err)
+		}
+		s.threaded = true
+	}
 	master := none
 	if c.Terminal {
 		var slave int

@@ -7,11 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// relayThreads is how many threads the runtime may need beside main's and its monitor where
-// init carries what is said: for what reads and writes the stream and the socket, each
-// processor's, and some to take over from any of them. Elsewhere it needs the one that it
-// begins with, see garbage.
-const relayThreads = 10
+// ownThreads is how many threads the runtime may need beside main's and its monitor when
+// it has one processor: the one that it begins with, which works while main waits, and those
+// that take over from either while garbage is collected. relayThreads are for what reads and
+// writes the stream and the socket, each processor's, and some to take over from any of them.
+const (
+	ownThreads   = 3
+	relayThreads = 10
+)
 
 // threadAttempts bounds how often threads are asked for. Mostly the first does.
 const threadAttempts = 20
