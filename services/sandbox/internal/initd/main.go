@@ -15,6 +15,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"unsafe"
@@ -57,8 +58,9 @@ var link = wire.FD
 
 func run() error {
 	// This thread starts the commands, which inherit how exact their pauses are. Its other
-	// threads may have it from who made the sandbox that theirs are not.
-	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, usualSlack, 0, 0, 0); err != nil {
+	// threads may have it from who made the sandbox that theirs are not. Not every kernel
+	// knows of such a thing.
+	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, usualSlack, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("have the usual timer slack: %w", err)
 	}
 	words := os.Args[1:]

@@ -32,6 +32,9 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 	if b.Spec.Owner == box.Self {
 		return nil, errors.New("commands would run as root: give the workspace a user of its own")
 	}
+	if m.own {
+		return m.makeGuest(ctx, b)
+	}
 	made := &body{m: m, name: b.Name}
 	defer func() {
 		if err != nil {
@@ -102,10 +105,13 @@ func (b *body) show(s box.Sandbox, mounts []box.Mount) error {
 func (b *body) Init() int { return b.init }
 
 // Release implements warm.Body.
-func (b *body) Release() error {
+func (b *body) Release() error { return b.m.start(b.name) }
+
+// start lets a container's init go.
+func (m *maker) start(name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	if out, err := b.m.command(ctx, "start", b.name).CombinedOutput(); err != nil {
+	if out, err := m.command(ctx, "start", name).CombinedOutput(); err != nil {
 		return fmt.Errorf("start the container: %w: %s", err, strings.TrimSpace(string(out)))
 	}
 	return nil

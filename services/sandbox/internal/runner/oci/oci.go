@@ -20,6 +20,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -32,7 +33,11 @@ import (
 )
 
 // Runtimes are the names under which a runtime is searched, in this order.
-var Runtimes = []string{"runc", "crun"}
+var Runtimes = []string{"runc", "crun", "runsc"}
+
+// ownFlags have runsc make no network, leave control groups to the runner, and write
+// through to what is shown.
+var ownFlags = []string{"--network=none", "--ignore-cgroups", "--overlay2=none"}
 
 // deleteTimeout bounds how long the runtime may take to forget a container.
 const deleteTimeout = 30 * time.Second
@@ -77,6 +82,10 @@ type maker struct {
 	lock    *os.File
 	image   *os.File // init
 	layout  *rootfs.Layout
+	// own says that the runtime's containers have a kernel of their own.
+	own    bool
+	groups cgroup.Hierarchy // for such; nil without control groups
+	work   sync.WaitGroup   // the goroutines that carry what their inits say
 }
 
 // New finds the runtime, and removes what an earlier service left in the state
@@ -90,11 +99,17 @@ func New(ctx context.Context, o Options) (*warm.Runner, error) {
 	if err := m.open(ctx, o); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
+	if m.own {
+		m.groups, o.Groups = o.Groups, nil
+	}
 	return warm.New(warm.Options{Maker: m, Own: true, Path: m.layout.Path, Groups: o.Groups, Max: o.Max, Idle: o.Idle, Network: o.Network, Log: o.Log})
 }
 
 func (m *maker) open(ctx context.Context, o Options) (err error) {
 	if m.runtime, err = find(o.Runtime); err != nil {
+		return err
+	}
+	if m.own, err = ownKernel(ctx, m.runtime); err != nil {
 		return err
 	}
 	if m.layout, err = rootfs.Find(o.ReadOnly, []string{"/usr/local/go"}); err != nil {
@@ -119,7 +134,22 @@ func (m *maker) open(ctx context.Context, o Options) (err error) {
 	if err := m.sweep(ctx); err != nil {
 		return fmt.Errorf("remove what an earlier service left: %w", err)
 	}
-	return m.layout.Build(m.rootfs())
+	if err := m.layout.Build(m.rootfs()); err != nil || !m.own {
+		return err
+	}
+	return m.placeInit()
+}
+
+// placeInit puts init where containers that are handed no descriptor find it.
+func (m *maker) placeInit() error {
+	if err := os.WriteFile(m.rootfs()+initPath, nil, 0o644); err != nil {
+		return err
+	}
+	raw, err := io.ReadAll(io.NewSectionReader(m.image, 0, 1<<30))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(m.program(), raw, 0o555) //nolint:gosec // everybody's to execute
 }
 
 // find finds a runtime.
@@ -129,14 +159,20 @@ func find(name string) (string, error) {
 		names = []string{name}
 	}
 	for _, n := range names {
-		if strings.HasPrefix(filepath.Base(n), "runsc") {
-			return "", errors.New("runsc cannot be used: its kernel does not pass on the socket by which init is spoken to, see docs/sandbox.md")
-		}
 		if path, err := exec.LookPath(n); err == nil {
 			return filepath.Abs(path)
 		}
 	}
 	return "", fmt.Errorf("no OCI runtime was found, looked for %s: apt-get install -y runc, or name one with the key `oci.runtime`", strings.Join(names, ", "))
+}
+
+// ownKernel says whether a runtime's containers have a kernel of their own.
+func ownKernel(ctx context.Context, runtime string) (bool, error) {
+	out, err := exec.CommandContext(ctx, runtime, "--version").Output()
+	if err != nil {
+		return false, fmt.Errorf("the OCI runtime %s does not run: %w", runtime, err)
+	}
+	return strings.HasPrefix(string(out), "runsc"), nil
 }
 
 // passable says whether every user may pass through a folder.
@@ -169,8 +205,13 @@ func (m *maker) hold() error {
 func (m *maker) containers() string        { return filepath.Join(m.state, "containers") }
 func (m *maker) bundle(name string) string { return filepath.Join(m.state, "bundles", name) }
 func (m *maker) rootfs() string            { return filepath.Join(m.state, "root") }
+func (m *maker) program() string           { return filepath.Join(m.state, "init") }
 func (m *maker) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, m.runtime, append([]string{"--root", m.containers()}, args...)...) //nolint:gosec // the operator's
+	flags := []string{"--root", m.containers()}
+	if m.own {
+		flags = append(flags, ownFlags...)
+	}
+	cmd := exec.CommandContext(ctx, m.runtime, append(flags, args...)...) //nolint:gosec // the operator's
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	return cmd
 }
@@ -186,6 +227,7 @@ func (m *maker) sweep(ctx context.Context) error {
 			return err
 		}
 	}
+	m.unmount()
 	for _, dir := range []string{m.containers(), filepath.Join(m.state, "bundles"), m.rootfs()} {
 		if err := os.RemoveAll(dir); err != nil {
 			return err
@@ -208,10 +250,16 @@ func (m *maker) remove(ctx context.Context, name string) error {
 	return os.RemoveAll(m.bundle(name))
 }
 
+// unmount takes away what runsc mounts once for all containers: a network namespace with
+// nothing in it.
+func (m *maker) unmount() { _ = unix.Unmount(filepath.Join(m.containers(), "null-netns"), unix.MNT_DETACH) }
+
 // Close implements warm.Maker.
 func (m *maker) Close() error {
+	m.work.Wait()
 	var faults []error
 	if m.lock != nil {
+		m.unmount()
 		m.removeGroups()
 		faults = append(faults, os.RemoveAll(m.state), m.lock.Close())
 	}

@@ -49,7 +49,7 @@ func makePoint(at, source string) error {
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(at, os.O_CREATE|os.O_WRONLY, 0o600) // what is shown there has a mode of its own
+	f, err := os.OpenFile(at, os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // empty; what is shown there has a mode of its own
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (p *process) explain() string {
 	switch {
 	case p.reply.Dir:
 		return "cannot enter the folder " + p.dir + ": " + errno.Error()
-	case errno == unix.E2BIG:
+	case errno == unix.E2BIG, errno == unix.ENAMETOOLONG && len(p.name) < unix.PathMax: // gVisor says so of one that is too long
 		return "the arguments and the environment are too long together"
 	}
 	return "cannot execute " + p.name + ": " + errno.Error()

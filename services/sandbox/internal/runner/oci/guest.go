@@ -1,0 +1,194 @@
+package oci
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/remote"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
+)
+
+// initPath is where a container with a kernel of its own finds init, which it cannot be
+// handed as a descriptor.
+const initPath = "/.init"
+
+// A kernel of its own takes memory, threads and processes of the machine besides what it
+// gives to commands, which it bounds itself.
+const (
+	kernelMemory    = 256 << 20
+	kernelProcesses = 1024
+)
+
+// guest is a warm.Body: a container with a kernel of its own (gVisor's runsc), which is a
+// few processes of this machine. None of them is a command's or init's, and no file is
+// passed into it later: init carries everything over its standard input and output.
+type guest struct {
+	m       *maker
+	name    string
+	link    *remote.Link
+	group   cgroup.Group // nil without control groups
+	kernel  int          // a descriptor of the process that is it; -1 before that is known
+	pipes   [2]*os.File  // our ends: what init says, and what it hears
+	ended   chan struct{}
+	starved atomic.Bool
+}
+
+// makeGuest is Make for such a runtime.
+func (m *maker) makeGuest(ctx context.Context, b warm.Build) (_ warm.Body, err error) {
+	g := &guest{m: m, name: b.Name, kernel: -1, ended: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.discard(ctx))
+		}
+	}()
+	if err := m.writeGuest(b); err != nil {
+		return nil, err
+	}
+	hears, says, err := g.open()
+	if err != nil {
+		return nil, err
+	}
+	pidFile := filepath.Join(m.bundle(b.Name), "pid")
+	cmd := m.command(ctx, "create", "--bundle", m.bundle(b.Name), "--pid-file", pidFile, b.Name)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = hears, says, b.Errors
+	err = cmd.Run()
+	if err := errors.Join(err, hears.Close(), says.Close()); err != nil {
+		return nil, fmt.Errorf("create the container: %w", err)
+	}
+	if err := g.confine(pidFile, b.Spec.Limits); err != nil {
+		return nil, err
+	}
+	if g.link, err = remote.Join(b.Socket, g.pipes[0], g.pipes[1]); err != nil {
+		return nil, err
+	}
+	m.work.Go(func() {
+		_ = g.link.Run(g.Kill) // what broke it is told by init's end
+		g.Kill()
+		close(g.ended)
+		g.link.Wait()
+	})
+	return g, nil
+}
+
+// open makes the pipes to init and returns its ends.
+func (g *guest) open() (hears, says *os.File, err error) {
+	fromInit, says, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	hears, toInit, err := os.Pipe()
+	if err != nil {
+		return nil, nil, errors.Join(err, fromInit.Close(), says.Close())
+	}
+	g.pipes = [2]*os.File{fromInit, toInit}
+	return hears, says, nil
+}
+
+// confine takes hold of the container's kernel, and puts it into a control group.
+func (g *guest) confine(pidFile string, l box.Limits) error {
+	text, err := os.ReadFile(pidFile)
+	if err != nil {
+		return fmt.Errorf("find the container's kernel: %w", err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || pid <= 1 {
+		return fmt.Errorf("find the container's kernel: the runtime says %q", text)
+	}
+	if g.kernel, err = unix.PidfdOpen(pid, 0); err != nil {
+		return fmt.Errorf("take hold of the container's kernel: %w", err)
+	}
+	if g.m.groups == nil {
+		return nil
+	}
+	if g.group, err = g.m.groups.New(g.name, cgroup.Limits{MemoryBytes: l.MemoryBytes + kernelMemory, Processes: kernelProcesses + 4*l.Processes, CPUs: l.CPUs}); err != nil {
+		return err
+	}
+	return g.group.Add(pid)
+}
+
+// writeGuest writes what the runtime is to make.
+func (m *maker) writeGuest(b warm.Build) error {
+	mounts, err := b.Spec.MountList()
+	if err != nil {
+		return err
+	}
+	if len(mounts) > 0 {
+		return errors.New("mounts cannot be shown by a runtime with a kernel of its own: choose runc or crun with the key `oci.runtime`, or the driver `bubblewrap`")
+	}
+	bundle := m.bundle(b.Name)
+	if err := os.MkdirAll(bundle, 0o711); err != nil {
+		return err
+	}
+	spec := m.spec(b.Spec, b.Name)
+	spec.Process.Args = []string{initPath, "stream", "filter"}
+	for _, r := range warm.Resources(b.Spec.Limits) { // not all of them can be lowered from inside
+		spec.Process.Rlimits = append(spec.Process.Rlimits, specs.POSIXRlimit{Type: "RLIMIT_" + strings.ToUpper(r.Name), Hard: r.Value, Soft: r.Value})
+	}
+	spec.Process.Env = []string{"PATH=" + m.layout.Path, "GOMAXPROCS=3"}
+	spec.Mounts = append(spec.Mounts, show(initPath, m.program(), "ro"))
+	raw, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(bundle, "config.json"), raw, 0o600)
+}
+
+// Init implements warm.Body: it is no process of this machine.
+func (g *guest) Init() int { return 0 }
+
+// Release implements warm.Body.
+func (g *guest) Release() error { return g.m.start(g.name) }
+
+// Complete implements warm.Body.
+func (g *guest) Complete() error { return nil }
+
+// Kill implements warm.Body.
+func (g *guest) Kill() {
+	if g.kernel >= 0 {
+		_ = unix.PidfdSendSignal(g.kernel, unix.SIGKILL, nil, 0)
+	}
+}
+
+// Wait implements warm.Body.
+func (g *guest) Wait() error {
+	<-g.ended
+	return g.discard(context.Background())
+}
+
+// discard gives back what there is of it.
+func (g *guest) discard(ctx context.Context) error {
+	g.Kill()
+	faults := []error{g.m.remove(ctx, g.name)}
+	if g.group != nil {
+		g.starved.Store(g.group.Usage().OOMKills > 0)
+		faults = append(faults, g.group.Remove())
+	}
+	for _, f := range g.pipes {
+		if f != nil {
+			_ = f.Close() // the link may have closed it
+		}
+	}
+	if g.kernel >= 0 {
+		faults = append(faults, unix.Close(g.kernel))
+	}
+	return errors.Join(faults...)
+}
+
+// Listener implements warm.Elsewhere.
+func (g *guest) Listener() net.Listener { return g.link.Listener() }
+
+// OutOfMemory implements warm.Told.
+func (g *guest) OutOfMemory() bool { return g.starved.Load() }
