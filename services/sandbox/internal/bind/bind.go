@@ -27,6 +27,8 @@ type Options struct {
 	// belong to Disk. Other owners appear as nobody, and nothing of theirs can be
 	// changed. Both nil: owners are what they are.
 	Disk, Seen *IDs
+	// Maker also stays who it is: it makes files and gives them to Seen. Nil: there is none.
+	Maker *IDs
 }
 
 // Folder opens a folder by an absolute path in which no part is a link, without
@@ -84,7 +86,7 @@ func Clone(dir *os.File, o Options) (*os.File, error) {
 		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
 	}
 	if o.Disk != nil && *o.Disk != *o.Seen {
-		space, err := mapping(*o.Disk, *o.Seen)
+		space, err := mapping(*o.Disk, *o.Seen, o.Maker)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("map the owner of %s: %w", dir.Name(), err), tree.Close())
 		}
@@ -101,15 +103,21 @@ func Clone(dir *os.File, o Options) (*os.File, error) {
 	return tree, nil
 }
 
-// mapping is a user namespace in which disk is the host's seen. The kernel has them
-// only with a process: it is stopped before its first instruction, and ended.
-func mapping(disk, seen IDs) (*os.File, error) {
+// mapping is a user namespace in which disk is the host's seen, and maker itself, if there
+// is one. The kernel has them only with a process: it is stopped before its first
+// instruction, and ended.
+func mapping(disk, seen IDs, maker *IDs) (*os.File, error) {
+	uids := []syscall.SysProcIDMap{{ContainerID: disk.UID, HostID: seen.UID, Size: 1}}
+	gids := []syscall.SysProcIDMap{{ContainerID: disk.GID, HostID: seen.GID, Size: 1}}
+	if maker != nil {
+		uids = append(uids, syscall.SysProcIDMap{ContainerID: maker.UID, HostID: maker.UID, Size: 1})
+		gids = append(gids, syscall.SysProcIDMap{ContainerID: maker.GID, HostID: maker.GID, Size: 1})
+	}
 	runtime.LockOSThread() // the tracer is a thread
 	defer runtime.UnlockOSThread()
 	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{"mapping"}, Env: []string{}, Dir: "/", SysProcAttr: &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWUSER, Ptrace: true, Pdeathsig: syscall.SIGKILL,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: disk.UID, HostID: seen.UID, Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: disk.GID, HostID: seen.GID, Size: 1}},
+		UidMappings: uids, GidMappings: gids,
 	}}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("make a user namespace: %w", err)

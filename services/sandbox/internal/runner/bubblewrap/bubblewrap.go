@@ -25,8 +25,14 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/program"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/stage"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
+
+// monitorSlack is how late the monitor of the runtime in a sandbox's init may wake up: it would
+// wake up every 0.1 ms else while a command runs, and take time from it. Init has one goroutine,
+// there is nothing to monitor.
+const monitorSlack = 20 * time.Millisecond
 
 // plainName is bubblewrap's own name.
 const plainName = "bwrap"
@@ -67,9 +73,9 @@ type maker struct {
 	image  *os.File // init
 	layout *rootfs.Layout
 	name   string // of its processes
-	spawn  *spawner
-	stage  *stage // nil when all commands run as the service's own user
-	etc    *etc   // nil as well
+	thread *stage.Thread
+	stage  *stage.Stage // nil when all commands run as the service's own user
+	etc    *etc         // nil as well
 }
 
 // Runner runs commands in sandboxes that bubblewrap made.
@@ -115,14 +121,14 @@ func newMaker(ctx context.Context, o Options) (*maker, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &maker{path: path, image: image, layout: l, name: plainName, spawn: newSpawner()}
+	m := &maker{path: path, image: image, layout: l, name: plainName, thread: stage.NewThread(monitorSlack)}
 	if o.Name != "" {
 		m.name += "-" + o.Name
 	}
 	if o.OtherUsers {
-		if m.stage, err = newStage(m.spawn); err == nil {
+		if m.stage, err = stage.New(m.thread); err == nil {
 			m.etc = newETC(m.stage, l)
-			err = m.stage.showAll(l.Extra)
+			err = m.stage.ShowAll(l.Extra)
 		}
 	}
 	if err != nil {
@@ -133,7 +139,7 @@ func newMaker(ctx context.Context, o Options) (*maker, error) {
 
 // Close implements warm.Maker.
 func (m *maker) Close() error {
-	m.spawn.close()
+	m.thread.Close()
 	return m.image.Close()
 }
 

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/stage"
 )
 
 // etcPath is where sandboxes see it.
@@ -20,7 +21,7 @@ const etcPath = "/etc"
 // etc is the /etc of all sandboxes, put together on the stage once, read-only: to have
 // bubblewrap put it together each time is what took most of the mounts of a sandbox.
 type etc struct {
-	stage *stage
+	stage *stage.Stage
 	binds []rootfs.Bind
 
 	mu    sync.Mutex // guards what follows
@@ -33,7 +34,7 @@ type etc struct {
 type inode struct{ device, number uint64 }
 
 // newETC takes the part of a layout below /etc.
-func newETC(g *stage, l *rootfs.Layout) *etc {
+func newETC(g *stage.Stage, l *rootfs.Layout) *etc {
 	e := &etc{stage: g}
 	for _, b := range append(append([]rootfs.Bind{}, l.Binds...), l.Extra...) {
 		if below(b.Path) {
@@ -75,8 +76,8 @@ func (e *etc) path() (string, error) {
 		}
 		trees = append(trees, tree)
 	}
-	at := filepath.Join(e.stage.dir, fmt.Sprint("etc.", e.stage.next.Add(1)))
-	err := e.stage.spawn.do(func() error {
+	at := e.stage.Fresh("etc")
+	err := e.stage.Do(func() error {
 		if err := e.build(at, trees); err != nil {
 			return errors.Join(fmt.Errorf("put /etc together: %w", err), takeDown(at))
 		}
@@ -89,7 +90,7 @@ func (e *etc) path() (string, error) {
 	return at, nil
 }
 
-// build puts it together of what was opened, on the spawner's thread.
+// build puts it together of what was opened, on the stage's thread.
 func (e *etc) build(at string, trees []int) error {
 	if err := os.Mkdir(at, 0o755); err != nil {
 		return err
@@ -143,7 +144,7 @@ func show(tree int, dir, name string) error {
 		}
 	}
 	at = filepath.Join(dir, name)
-	if err := makePoint(at, st.Mode&unix.S_IFMT == unix.S_IFDIR); err != nil {
+	if err := stage.MakePoint(at, st.Mode&unix.S_IFMT == unix.S_IFDIR); err != nil {
 		return err
 	}
 	return unix.MoveMount(tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/stage"
 )
 
 // folders are the writable folders of a sandbox, as bubblewrap finds them.
@@ -36,22 +37,22 @@ func (m *maker) folders(s box.Sandbox) (folders, error) {
 	pieces, err := pieces(s, mounts)
 	defer func() {
 		for _, p := range pieces {
-			_ = unix.Close(p.tree)
+			_ = unix.Close(p.Tree)
 		}
 	}()
 	if err != nil {
 		return folders{}, err
 	}
-	f, err := m.stage.hang(pieces)
+	f, err := m.stage.Hang(pieces)
 	if err != nil {
 		return folders{}, err
 	}
 	all := folders{
-		workspace: f.at("workspace"), home: f.at("home"), tmp: f.at("tmp"), shm: f.at("shm"),
-		hide: func() error { return m.stage.spawn.do(f.remove) },
+		workspace: f.At("workspace"), home: f.At("home"), tmp: f.At("tmp"), shm: f.At("shm"),
+		hide: f.Remove,
 	}
 	for i, x := range mounts {
-		all.mounts = append(all.mounts, shown{x, f.at(mountName(i))})
+		all.mounts = append(all.mounts, shown{x, f.At(mountName(i))})
 	}
 	return all, nil
 }
@@ -60,21 +61,21 @@ func mountName(i int) string { return fmt.Sprint("mount.", i) }
 
 // pieces are the mounts of what a sandbox is shown, on an error as well. Mounts have no
 // more rights than it is to have: what bubblewrap makes of them cannot give any back.
-func pieces(s box.Sandbox, mounts []box.Mount) (all []piece, err error) {
+func pieces(s box.Sandbox, mounts []box.Mount) (all []stage.Piece, err error) {
 	add := func(name string, tree int, fault error) {
 		if fault != nil {
 			err = errors.Join(err, fault)
 			return
 		}
-		all = append(all, piece{name, tree})
+		all = append(all, stage.Piece{Name: name, Tree: tree})
 	}
-	tree, fault := clone(s.Workspace)
+	tree, fault := stage.Clone(s.Workspace)
 	add("workspace", tree, fault)
-	tree, fault = clone(s.Home)
+	tree, fault = stage.Clone(s.Home)
 	add("home", tree, fault)
-	tree, fault = scratch(s.Limits.TmpBytes, s.Owner)
+	tree, fault = stage.Scratch(s.Limits.TmpBytes, s.Owner)
 	add("tmp", tree, fault)
-	tree, fault = scratch(s.Limits.ShmBytes, s.Owner)
+	tree, fault = stage.Scratch(s.Limits.ShmBytes, s.Owner)
 	add("shm", tree, fault)
 	for i, m := range mounts {
 		if tree, fault = mountTree(s, m); fault != nil {

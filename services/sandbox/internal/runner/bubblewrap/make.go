@@ -44,7 +44,7 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 	}
 	defer v.close()
 	cmd := m.command(b.Spec.Owner, v, b.Errors)
-	if err := m.spawn.do(cmd.Start); err != nil {
+	if err := m.thread.Do(cmd.Start); err != nil {
 		return nil, fmt.Errorf("start bubblewrap: %w", err)
 	}
 	v.closeInherited()

@@ -2,22 +2,25 @@ package oci
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
+	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/remote"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/stage"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
@@ -42,6 +45,7 @@ type guest struct {
 	group   cgroup.Group // nil without control groups
 	kernel  int          // a descriptor of the process that is it; -1 before that is known
 	pipes   [2]*os.File  // our ends: what init says, and what it hears
+	hide    func() error // its mounts, which it has once it was made; nil before they are shown
 	ended   chan struct{}
 	starved atomic.Bool
 }
@@ -54,7 +58,16 @@ func (m *maker) makeGuest(ctx context.Context, b warm.Build) (_ warm.Body, err e
 			err = errors.Join(err, g.discard(ctx))
 		}
 	}()
-	if err := m.writeGuest(b); err != nil {
+	mounts, err := b.Spec.MountList()
+	if err != nil {
+		return nil, err
+	}
+	frame, shown, err := m.showGuest(b.Spec, mounts)
+	if err != nil {
+		return nil, fmt.Errorf("show mounts to the runtime: %w", err)
+	}
+	g.hide = sync.OnceValue(frame.Remove)
+	if err := m.writeGuest(b, originals(mounts), shown); err != nil {
 		return nil, err
 	}
 	hears, says, err := g.open()
@@ -64,7 +77,9 @@ func (m *maker) makeGuest(ctx context.Context, b warm.Build) (_ warm.Body, err e
 	pidFile := filepath.Join(m.bundle(b.Name), "pid")
 	cmd := m.command(ctx, "create", "--bundle", m.bundle(b.Name), "--pid-file", pidFile, b.Name)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = hears, says, b.Errors
-	err = cmd.Run()
+	if err = m.thread.Do(cmd.Start); err == nil {
+		err = cmd.Wait()
+	}
 	if err := errors.Join(err, hears.Close(), says.Close()); err != nil {
 		return nil, fmt.Errorf("create the container: %w", err)
 	}
@@ -119,31 +134,63 @@ func (g *guest) confine(pidFile string, l box.Limits) error {
 	return g.group.Add(pid)
 }
 
+// showGuest puts the sandbox's mounts where the runtime finds them, until it has them, and
+// says what it is to make of them.
+func (m *maker) showGuest(s box.Sandbox, mounts []box.Mount) (*stage.Frame, []specs.Mount, error) {
+	all, err := clones(s, mounts, &bind.IDs{UID: m.setup, GID: m.setup})
+	defer func() {
+		for _, x := range all {
+			_ = x.tree.Close()
+		}
+	}()
+	if err != nil {
+		return nil, nil, err
+	}
+	pieces := make([]stage.Piece, len(all))
+	for i, x := range all {
+		pieces[i] = stage.Piece{Name: strconv.Itoa(i), Tree: int(x.tree.Fd())}
+	}
+	frame, err := m.stage.Hang(pieces)
+	if err != nil {
+		return nil, nil, err
+	}
+	var to []specs.Mount
+	enclosed := map[string]bool{}
+	for i, x := range all {
+		at := x.Source
+		if !x.original {
+			at = path.Join(box.WorkspacePath, x.Alias)
+			if first, _, deep := strings.Cut(x.Alias, "/"); deep && !enclosed[first] {
+				enclosed[first] = true
+				to = append(to, enclosing(path.Join(box.WorkspacePath, first)))
+			}
+		}
+		mode := "ro"
+		if x.Writable {
+			mode = "rw"
+		}
+		to = append(to, show(at, frame.At(strconv.Itoa(i)), mode))
+	}
+	return frame, to, nil
+}
+
+// enclosing is a folder in memory for aliases of several parts: in the workspace, a command
+// could give such a folder another name, and the mount with it.
+func enclosing(at string) specs.Mount {
+	return specs.Mount{Destination: at, Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "nodev", "mode=755", fmt.Sprintf("size=%d", closedBytes)}}
+}
+
 // writeGuest writes what the runtime is to make.
-func (m *maker) writeGuest(b warm.Build) error {
-	mounts, err := b.Spec.MountList()
-	if err != nil {
-		return err
-	}
-	if len(mounts) > 0 {
-		return errors.New("mounts cannot be shown by a runtime with a kernel of its own: choose runc or crun with the key `oci.runtime`, or the driver `bubblewrap`")
-	}
-	bundle := m.bundle(b.Name)
-	if err := os.MkdirAll(bundle, 0o711); err != nil {
-		return err
-	}
-	spec := m.spec(b.Spec, b.Name)
-	spec.Process.Args = []string{initPath, "stream", "filter"}
-	for _, r := range warm.Resources(b.Spec.Limits) { // not all of them can be lowered from inside
-		spec.Process.Rlimits = append(spec.Process.Rlimits, specs.POSIXRlimit{Type: "RLIMIT_" + strings.ToUpper(r.Name), Hard: r.Value, Soft: r.Value})
-	}
-	spec.Process.Env = []string{"PATH=" + m.layout.Path, "GOMAXPROCS=3"}
-	spec.Mounts = append(spec.Mounts, show(initPath, m.program(), "ro"))
-	raw, err := json.Marshal(spec)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(bundle, "config.json"), raw, 0o600)
+func (m *maker) writeGuest(b warm.Build, originals []string, mounts []specs.Mount) error {
+	return m.writeBundle(m.bundle(b.Name), b, originals, func(spec *specs.Spec) error {
+		spec.Process.Args = []string{initPath, "stream", "filter"}
+		for _, r := range warm.Resources(b.Spec.Limits) { // not all of them can be lowered from inside
+			spec.Process.Rlimits = append(spec.Process.Rlimits, specs.POSIXRlimit{Type: "RLIMIT_" + strings.ToUpper(r.Name), Hard: r.Value, Soft: r.Value})
+		}
+		spec.Process.Env = []string{"PATH=" + m.layout.Path, "GOMAXPROCS=3"}
+		spec.Mounts = append(append(spec.Mounts, show(initPath, m.program(), "ro")), mounts...)
+		return m.placeInit(spec.Root.Path)
+	})
 }
 
 // Init implements warm.Body: it is no process of this machine.
@@ -153,7 +200,7 @@ func (g *guest) Init() int { return 0 }
 func (g *guest) Release() error { return g.m.start(g.name) }
 
 // Complete implements warm.Body.
-func (g *guest) Complete() error { return nil }
+func (g *guest) Complete() error { return g.hide() }
 
 // Kill implements warm.Body.
 func (g *guest) Kill() {
@@ -172,6 +219,9 @@ func (g *guest) Wait() error {
 func (g *guest) discard(ctx context.Context) error {
 	g.Kill()
 	faults := []error{g.m.remove(ctx, g.name)}
+	if g.hide != nil {
+		faults = append(faults, g.hide())
+	}
 	if g.group != nil {
 		g.starved.Store(g.group.Usage().OOMKills > 0)
 		faults = append(faults, g.group.Remove())

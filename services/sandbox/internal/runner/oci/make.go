@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
@@ -46,7 +47,7 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 		return nil, err
 	}
 	bundle := m.bundle(b.Name)
-	if err := m.writeBundle(bundle, b, originals(mounts)); err != nil {
+	if err := m.writeBundle(bundle, b, originals(mounts), func(*specs.Spec) error { return nil }); err != nil {
 		return nil, err
 	}
 	pidFile := filepath.Join(bundle, "pid")
@@ -69,8 +70,8 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 
 // writeBundle writes what the runtime is to make. A sandbox that shows mounts outside
 // of its workspace has a root of its own with the places for them, which others are
-// not to see.
-func (m *maker) writeBundle(bundle string, b warm.Build, originals []string) error {
+// not to see. change changes the description.
+func (m *maker) writeBundle(bundle string, b warm.Build, originals []string, change func(*specs.Spec) error) error {
 	if err := os.MkdirAll(bundle, 0o711); err != nil { // the user that is root of a container passes through
 		return err
 	}
@@ -80,6 +81,9 @@ func (m *maker) writeBundle(bundle string, b warm.Build, originals []string) err
 		if err := m.layout.Build(spec.Root.Path, originals...); err != nil {
 			return fmt.Errorf("make the container's root: %w", err)
 		}
+	}
+	if err := change(spec); err != nil {
+		return err
 	}
 	raw, err := json.Marshal(spec)
 	if err != nil {

@@ -39,7 +39,7 @@ type shown struct {
 // started, of whose first process it takes a descriptor. It does so itself: runtimes
 // differ in what they can show as another user's, and in which links they follow.
 func showMounts(s box.Sandbox, mounts []box.Mount, process int) error {
-	all, err := clones(s, mounts)
+	all, err := clones(s, mounts, nil)
 	defer func() {
 		for _, x := range all {
 			_ = x.tree.Close()
@@ -65,14 +65,15 @@ func showMounts(s box.Sandbox, mounts []box.Mount, process int) error {
 }
 
 // clones are mounts, one for each place, with no more rights than the sandbox is to
-// have. On an error those that were made are returned, too.
-func clones(s box.Sandbox, mounts []box.Mount) (all []shown, err error) {
+// have. On an error those that were made are returned, too. maker is who makes files for
+// commands; nil: they do.
+func clones(s box.Sandbox, mounts []box.Mount, maker *bind.IDs) (all []shown, err error) {
 	for _, m := range mounts {
 		for _, original := range []bool{true, false} {
 			if original && !m.Original || !original && m.Alias == "" {
 				continue
 			}
-			tree, err := clone(s, m)
+			tree, err := clone(s, m, maker)
 			if err != nil {
 				return all, fmt.Errorf("mount %s: %w", m.Name, err)
 			}
@@ -82,13 +83,15 @@ func clones(s box.Sandbox, mounts []box.Mount) (all []shown, err error) {
 	return all, nil
 }
 
-func clone(s box.Sandbox, m box.Mount) (*os.File, error) {
+func clone(s box.Sandbox, m box.Mount, maker *bind.IDs) (*os.File, error) {
 	f, err := m.Open(s.Workspace)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	return bind.Clone(f, m.Options(s.Owner))
+	o := m.Options(s.Owner)
+	o.Maker = maker
+	return bind.Clone(f, o)
 }
 
 // placer puts mounts where a sandbox finds them. It works in the sandbox's mount

@@ -29,6 +29,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/program"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/stage"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
@@ -85,6 +86,8 @@ type maker struct {
 	// own says that the runtime's containers have a kernel of their own.
 	own    bool
 	groups cgroup.Hierarchy // for such; nil without control groups
+	thread *stage.Thread    // that calls the runtime for such, and sees the stage
+	stage  *stage.Stage     // shows it mounts
 	work   sync.WaitGroup   // the goroutines that carry what their inits say
 }
 
@@ -137,19 +140,26 @@ func (m *maker) open(ctx context.Context, o Options) (err error) {
 	if err := m.layout.Build(m.rootfs()); err != nil || !m.own {
 		return err
 	}
-	return m.placeInit()
-}
-
-// placeInit puts init where containers that are handed no descriptor find it.
-func (m *maker) placeInit() error {
-	if err := os.WriteFile(m.rootfs()+initPath, nil, 0o644); err != nil {
+	if err := m.copyInit(); err != nil {
 		return err
 	}
+	m.thread = stage.NewThread(0)
+	m.stage, err = stage.New(m.thread)
+	return err
+}
+
+// copyInit puts init where containers that are handed no descriptor are shown it from.
+func (m *maker) copyInit() error {
 	raw, err := io.ReadAll(io.NewSectionReader(m.image, 0, 1<<30))
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(m.program(), raw, 0o555) //nolint:gosec // everybody's to execute
+}
+
+// placeInit makes the place in a root where init is shown.
+func (m *maker) placeInit(root string) error {
+	return os.WriteFile(root+initPath, nil, 0o644) //nolint:gosec // empty
 }
 
 // find finds a runtime.
@@ -227,7 +237,6 @@ func (m *maker) sweep(ctx context.Context) error {
 			return err
 		}
 	}
-	m.unmount()
 	for _, dir := range []string{m.containers(), filepath.Join(m.state, "bundles"), m.rootfs()} {
 		if err := os.RemoveAll(dir); err != nil {
 			return err
@@ -250,16 +259,14 @@ func (m *maker) remove(ctx context.Context, name string) error {
 	return os.RemoveAll(m.bundle(name))
 }
 
-// unmount takes away what runsc mounts once for all containers: a network namespace with
-// nothing in it.
-func (m *maker) unmount() { _ = unix.Unmount(filepath.Join(m.containers(), "null-netns"), unix.MNT_DETACH) }
-
 // Close implements warm.Maker.
 func (m *maker) Close() error {
 	m.work.Wait()
+	if m.thread != nil {
+		m.thread.Close()
+	}
 	var faults []error
 	if m.lock != nil {
-		m.unmount()
 		m.removeGroups()
 		faults = append(faults, os.RemoveAll(m.state), m.lock.Close())
 	}

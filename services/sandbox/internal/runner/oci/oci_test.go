@@ -101,7 +101,7 @@ func TestConformsWithAKernelOfItsOwn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			runnertest.Run(t, runnertest.Subject{
 				Owner: box.Owner{UID: 200777, GID: 200777},
-				Has:   runnertest.Features{Isolated: true, Network: true},
+				Has:   runnertest.Features{Isolated: true, Mounts: true, Mapped: true, Network: true},
 				New: func(t *testing.T, o runnertest.Options) box.Runner {
 					x := options(t)
 					x.Runtime, x.Max, x.Idle, x.Network = "runsc", o.Max, o.Idle, o.Network

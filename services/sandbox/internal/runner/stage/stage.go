@@ -1,4 +1,6 @@
-package bubblewrap
+// Package stage shows folders to programs that make sandboxes as other users, in a mount
+// namespace that nobody else is in.
+package stage
 
 import (
 	"errors"
@@ -14,31 +16,32 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 )
 
-// stage shows folders to a bubblewrap that runs as another user, who could not
+// Stage shows folders to a bubblewrap that runs as another user, who could not
 // reach them by their own path: a data directory below /root, say. It is a small
-// file system in a mount namespace that only the spawner's thread and what it
+// file system in a mount namespace that only the thread and what it
 // forks are in, so that the host's other processes never see it, and a crash
 // leaves nothing behind.
-type stage struct {
-	spawn *spawner
-	dir   string
-	next  atomic.Int64 // names what is shown
+type Stage struct {
+	thread *Thread
+	dir    string
+	next   atomic.Int64 // names what is shown
 }
 
-// stageFolders may be hidden from bubblewrap, which takes nothing from them.
-var stageFolders = []string{"/mnt", "/media", "/srv", "/tmp"}
+// hidden may be hidden from bubblewrap, which takes nothing from them.
+var hidden = []string{"/mnt", "/media", "/srv", "/tmp"}
 
-func newStage(s *spawner) (*stage, error) {
-	for _, dir := range stageFolders {
+// New makes a stage, whose mount namespace is the thread's from here on.
+func New(t *Thread) (*Stage, error) {
+	for _, dir := range hidden {
 		if st, err := os.Stat(dir); err == nil && st.IsDir() {
-			g := &stage{spawn: s, dir: dir}
-			return g, s.do(g.mount)
+			g := &Stage{thread: t, dir: dir}
+			return g, t.Do(g.mount)
 		}
 	}
-	return nil, fmt.Errorf("none of the folders %v exists: make one, it stays empty", stageFolders)
+	return nil, fmt.Errorf("none of the folders %v exists: make one, it stays empty", hidden)
 }
 
-func (g *stage) mount() error {
+func (g *Stage) mount() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("make a mount namespace: %w", err)
 	}
@@ -52,10 +55,18 @@ func (g *stage) mount() error {
 	return nil
 }
 
+// Fresh is a name on the stage that nothing else has.
+func (g *Stage) Fresh(kind string) string {
+	return filepath.Join(g.dir, fmt.Sprintf("%s.%d", kind, g.next.Add(1)))
+}
+
+// Do runs f where the stage is seen.
+func (g *Stage) Do(f func() error) error { return g.thread.Do(f) }
+
 // show makes a host path visible under a name and returns where. The name must be
 // free.
-func (g *stage) show(path, name string) (string, error) {
-	tree, err := clone(path)
+func (g *Stage) show(path, name string) (string, error) {
+	tree, err := Clone(path)
 	if err != nil {
 		return "", err
 	}
@@ -68,10 +79,10 @@ func (g *stage) show(path, name string) (string, error) {
 }
 
 // place puts a mount onto the stage, under a name, and returns where.
-func (g *stage) place(tree int, name string, directory bool) (string, error) {
+func (g *Stage) place(tree int, name string, directory bool) (string, error) {
 	at := filepath.Join(g.dir, name)
-	return at, g.spawn.do(func() error {
-		if err := makePoint(at, directory); err != nil {
+	return at, g.thread.Do(func() error {
+		if err := MakePoint(at, directory); err != nil {
 			return err
 		}
 		if err := unix.MoveMount(tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
@@ -81,7 +92,7 @@ func (g *stage) place(tree int, name string, directory bool) (string, error) {
 	})
 }
 
-func makePoint(at string, directory bool) error {
+func MakePoint(at string, directory bool) error {
 	if directory {
 		return os.Mkdir(at, 0o755)
 	}
@@ -92,8 +103,8 @@ func makePoint(at string, directory bool) error {
 	return f.Close()
 }
 
-// showAll makes the extra paths visible to bubblewrap as another user.
-func (g *stage) showAll(extra []rootfs.Bind) error {
+// ShowAll makes extra paths visible.
+func (g *Stage) ShowAll(extra []rootfs.Bind) error {
 	for i := range extra {
 		at, err := g.show(extra[i].Source, fmt.Sprintf("read-only.%d", i))
 		if err != nil {
@@ -104,23 +115,23 @@ func (g *stage) showAll(extra []rootfs.Bind) error {
 	return nil
 }
 
-// frame is a place on the stage for all that one sandbox is shown. It goes at once,
+// Frame is a place on the stage for all that one sandbox is shown. It goes at once,
 // for each unmount waits for every processor.
-type frame struct {
-	stage *stage
+type Frame struct {
+	stage *Stage
 	dir   string
 }
 
-// piece is a mount to be put into a frame.
-type piece struct {
-	name string
-	tree int // a descriptor
+// Piece is a mount to be put into a frame.
+type Piece struct {
+	Name string
+	Tree int // a descriptor
 }
 
-// hang makes a frame with some mounts in it.
-func (g *stage) hang(pieces []piece) (*frame, error) {
-	f := &frame{g, filepath.Join(g.dir, strconv.FormatInt(g.next.Add(1), 10))}
-	return f, g.spawn.do(func() error {
+// Hang makes a frame with some mounts in it.
+func (g *Stage) Hang(pieces []Piece) (*Frame, error) {
+	f := &Frame{g, filepath.Join(g.dir, strconv.FormatInt(g.next.Add(1), 10))}
+	return f, g.thread.Do(func() error {
 		if err := os.Mkdir(f.dir, 0o711); err != nil {
 			return err
 		}
@@ -128,29 +139,32 @@ func (g *stage) hang(pieces []piece) (*frame, error) {
 			return errors.Join(&os.PathError{Op: "mount a frame", Path: f.dir, Err: err}, os.Remove(f.dir))
 		}
 		for _, p := range pieces {
-			at := f.at(p.name)
+			at := f.At(p.Name)
 			err := os.Mkdir(at, 0o755)
 			if err == nil {
-				err = unix.MoveMount(p.tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
+				err = unix.MoveMount(p.Tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
 			}
 			if err != nil {
-				return errors.Join(&os.PathError{Op: "show", Path: p.name, Err: err}, f.remove())
+				return errors.Join(&os.PathError{Op: "show", Path: p.Name, Err: err}, f.remove())
 			}
 		}
 		return nil
 	})
 }
 
-// at is where bubblewrap finds a piece.
-func (f *frame) at(name string) string { return filepath.Join(f.dir, name) }
+// At is where bubblewrap finds a piece.
+func (f *Frame) At(name string) string { return filepath.Join(f.dir, name) }
 
-// remove undoes hang, on the spawner's thread.
-func (f *frame) remove() error {
+// Remove undoes Hang.
+func (f *Frame) Remove() error { return f.stage.thread.Do(f.remove) }
+
+// remove is Remove, on the thread.
+func (f *Frame) remove() error {
 	return errors.Join(unix.Unmount(f.dir, unix.MNT_DETACH), os.Remove(f.dir))
 }
 
-// clone is a mount of a folder of the host, of which the caller has the descriptor.
-func clone(path string) (int, error) {
+// Clone is a mount of a folder of the host, of which the caller has the descriptor.
+func Clone(path string) (int, error) {
 	tree, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil {
 		return -1, &os.PathError{Op: "show", Path: path, Err: err}
@@ -158,10 +172,10 @@ func clone(path string) (int, error) {
 	return tree, nil
 }
 
-// scratch is a file system in memory, of a size and with as many files as it has
+// Scratch is a file system in memory, of a size and with as many files as it has
 // room for with something in them. What is in it counts for the control group of who
 // writes it. The caller has its descriptor.
-func scratch(bytes int64, o box.Owner) (int, error) {
+func Scratch(bytes int64, o box.Owner) (int, error) {
 	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {
 		return -1, fmt.Errorf("make a file system in memory: %w", err)
