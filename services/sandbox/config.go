@@ -48,7 +48,7 @@ type Config struct {
 	Data           string        `key:"data" help:"directory that holds the workspaces"`
 	Node           string        `key:"node" help:"name of this node; empty takes the host's name"`
 	Level          string        `key:"level" help:"isolation of commands: full, basic, or auto, which is full as root and basic otherwise"`
-	Driver         string        `key:"driver" help:"what makes sandboxes: bubblewrap, oci (runc or crun), kubernetes (pods; experimental), or none, which isolates nothing and is for development alone"`
+	Driver         string        `key:"driver" help:"what makes sandboxes: bubblewrap, oci (runc, crun or gVisor's runsc), kubernetes (pods; experimental), or none, which isolates nothing and is for development alone"`
 	NoIsolation    bool          `key:"allow-no-isolation" help:"whether the driver none may be used: commands then run as the service's own user, with all that it may do"`
 	Bubblewrap     string        `key:"bubblewrap" help:"path of the bwrap program; empty searches PATH"`
 	OCI            OCI           `key:"oci"`
@@ -77,7 +77,7 @@ type Config struct {
 
 // OCI is how the driver `oci` makes sandboxes.
 type OCI struct {
-	Runtime string `key:"runtime" help:"path or name of the OCI runtime; empty searches PATH for runc and crun"`
+	Runtime string `key:"runtime" help:"path or name of the OCI runtime; empty searches PATH for runc, crun and runsc"`
 	State   string `key:"state" help:"folder for what containers are made of, best in memory; each service has one of its own in it"`
 }
 

@@ -83,7 +83,11 @@ func (s *Service) isolate(ctx context.Context, c Config, level, data, trust stri
 		return owners, nil, err
 	}
 	s.runner = r
-	return owners, includes(level, owners, s.groups), nil
+	included := includes(level, owners, s.groups)
+	if r, ok := r.(*oci.Runner); ok && r.OwnKernel {
+		included = append(included, "own-kernel")
+	}
+	return owners, included, nil
 }
 
 // nameOf names what is made on the machine for a data directory, so that two

@@ -43,7 +43,8 @@ type guest struct {
 	name    string
 	link    *remote.Link
 	group   cgroup.Group // nil without control groups
-	kernel  int          // a descriptor of the process that is it; -1 before that is known
+	pid     int          // of the process that is its kernel
+	kernel  int          // a descriptor of that; -1 before it is known
 	pipes   [2]*os.File  // our ends: what init says, and what it hears
 	hide    func() error // its mounts, which it has once it was made; nil before they are shown
 	ended   chan struct{}
@@ -118,11 +119,10 @@ func (g *guest) confine(pidFile string, l box.Limits) error {
 	if err != nil {
 		return fmt.Errorf("find the container's kernel: %w", err)
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil || pid <= 1 {
+	if g.pid, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil || g.pid <= 1 {
 		return fmt.Errorf("find the container's kernel: the runtime says %q", text)
 	}
-	if g.kernel, err = unix.PidfdOpen(pid, 0); err != nil {
+	if g.kernel, err = unix.PidfdOpen(g.pid, 0); err != nil {
 		return fmt.Errorf("take hold of the container's kernel: %w", err)
 	}
 	if g.m.groups == nil {
@@ -131,7 +131,7 @@ func (g *guest) confine(pidFile string, l box.Limits) error {
 	if g.group, err = g.m.groups.New(g.name, cgroup.Limits{MemoryBytes: l.MemoryBytes + kernelMemory, Processes: kernelProcesses + 4*l.Processes, CPUs: l.CPUs}); err != nil {
 		return err
 	}
-	return g.group.Add(pid)
+	return g.group.Add(g.pid)
 }
 
 // showGuest puts the sandbox's mounts where the runtime finds them, until it has them, and
@@ -236,6 +236,9 @@ func (g *guest) discard(ctx context.Context) error {
 	}
 	return errors.Join(faults...)
 }
+
+// Holder implements warm.Holder: the kernel holds all files that commands have open.
+func (g *guest) Holder() int { return g.pid }
 
 // Listener implements warm.Elsewhere.
 func (g *guest) Listener() net.Listener { return g.link.Listener() }

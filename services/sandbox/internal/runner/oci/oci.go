@@ -1,4 +1,4 @@
-// Package oci runs commands in sandboxes that an OCI runtime makes (runc, crun):
+// Package oci runs commands in sandboxes that an OCI runtime makes (runc, crun, runsc):
 // one long-lived container to a workspace, whose first process is our init. What
 // goes on in it is the package warm's.
 //
@@ -91,10 +91,17 @@ type maker struct {
 	work   sync.WaitGroup   // the goroutines that carry what their inits say
 }
 
+// Runner runs commands in containers of an OCI runtime.
+type Runner struct {
+	*warm.Runner
+	// OwnKernel says that each container has a kernel of its own.
+	OwnKernel bool
+}
+
 // New finds the runtime, and removes what an earlier service left in the state
 // folder. It needs root. The runner must be closed, after its last command has
 // ended.
-func New(ctx context.Context, o Options) (*warm.Runner, error) {
+func New(ctx context.Context, o Options) (*Runner, error) {
 	if os.Getuid() != 0 {
 		return nil, errors.New("it needs root: start the service as root, or choose the driver `bubblewrap`")
 	}
@@ -105,7 +112,11 @@ func New(ctx context.Context, o Options) (*warm.Runner, error) {
 	if m.own {
 		m.groups, o.Groups = o.Groups, nil
 	}
-	return warm.New(warm.Options{Maker: m, Own: true, Path: m.layout.Path, Groups: o.Groups, Max: o.Max, Idle: o.Idle, Network: o.Network, Log: o.Log})
+	r, err := warm.New(warm.Options{Maker: m, Own: true, Path: m.layout.Path, Groups: o.Groups, Max: o.Max, Idle: o.Idle, Network: o.Network, Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	return &Runner{Runner: r, OwnKernel: m.own}, nil
 }
 
 func (m *maker) open(ctx context.Context, o Options) (err error) {

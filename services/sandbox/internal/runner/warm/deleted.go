@@ -19,9 +19,10 @@ import (
 // A file that is only mapped into memory, and not open, counts with its size on the
 // disk where the service is root, and otherwise with as much of it as is mapped.
 // One that is under way in a local socket is not seen, nor is any of a sandbox that
-// is elsewhere.
+// is on another machine.
 func (p *process) Deleted() int64 {
-	if p.sb.init == 0 {
+	holder := p.sb.holder()
+	if holder == 0 {
 		return 0
 	}
 	h := held{device: p.sb.device, seen: map[uint64]bool{}}
@@ -30,7 +31,7 @@ func (p *process) Deleted() int64 {
 		who = box.Self
 	}
 	_ = As(who, func() error {
-		h.find(p.sb.init)
+		h.find(holder)
 		return nil
 	})
 	for _, m := range h.mapped {
@@ -40,6 +41,20 @@ func (p *process) Deleted() int64 {
 		}
 	}
 	return h.total
+}
+
+// holder is a process of the namespace whose processes hold the sandbox's files; zero when
+// it is not on this machine.
+func (s *sandbox) holder() int {
+	if s.init != 0 {
+		return s.init
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h, ok := s.body.(Holder); ok {
+		return h.Holder()
+	}
+	return 0
 }
 
 // held adds up the files of a file system that have no name any more and are in use.

@@ -83,6 +83,12 @@ type Told interface {
 	OutOfMemory() bool
 }
 
+// Holder is a Body whose init is no process of this machine, but whose files are held by
+// one, and others of its process namespace.
+type Holder interface {
+	Holder() int
+}
+
 // Elsewhere is a Body whose init hands no listener over, but serves it and carries its
 // connections, which come in here once init was asked to listen.
 type Elsewhere interface {
