@@ -7,10 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownThreads is how many threads the runtime may need beside main's and its monitor when
-// it has one processor: the one that it begins with, which works while main waits, and those
-// that take over from either while garbage is collected. relayThreads are for what reads and
-// writes the stream and the socket, each processor's, and some to take over from any of them.
+// ownThreads is how many threads the runtime may need beside main's, its monitor, and one
+// that makes others, when it has one processor: the one that it begins with, which works
+// while main waits, and those that take over from either while garbage is collected.
+// relayThreads are for what reads and writes the stream and the socket, each processor's,
+// and some to take over from any of them.
 const (
 	ownThreads   = 3
 	relayThreads = 10
@@ -21,43 +22,36 @@ const threadAttempts = 20
 
 // makeThreads has the runtime make the threads that it may ever need, while there is
 // room for them: it ends the process when it cannot have one, and a command may use up
-// the processes that the sandbox is allowed. Threads are not given back. It makes one
-// where all that it has wait in the kernel and a goroutine wants to go on.
+// the processes that the sandbox is allowed. Threads are not given back.
 func makeThreads(n int) error {
-	// With a processor for each, none has to wait for the runtime's monitor, which may be late,
-	// to take one from another.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(n + 1))
 	for range threadAttempts {
-		if err := waitInKernel(n - 1); err != nil {
-			return err
-		}
-		if made, err := threads(); err != nil || made >= n+2 {
+		occupyThreads(n - 1)
+		if made, err := threads(); err != nil || made >= n+3 {
 			return err
 		}
 	}
 	return errors.New("its runtime makes no threads")
 }
 
-// waitInKernel has goroutines wait in the kernel, until the caller comes to go on.
-func waitInKernel(n int) error {
-	var pipe [2]int
-	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
-		return err
-	}
-	began, ended := make(chan struct{}), make(chan struct{}, n)
+// occupyThreads has goroutines keep a thread each, until all have one. Main goes on by one
+// more. That takes less memory than a processor of the runtime for each, and is sooner
+// than the runtime's monitor, which may be late, sees that one waits in the kernel.
+func occupyThreads(n int) {
+	began, end, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}, n)
 	for range n {
 		go func() {
+			runtime.LockOSThread()
 			began <- struct{}{}
-			_, _ = unix.Read(pipe[0], make([]byte, 1))
+			<-end
+			runtime.UnlockOSThread()
 			ended <- struct{}{}
 		}()
 		<-began
 	}
-	err := unix.Close(pipe[1])
+	close(end)
 	for range n {
 		<-ended
 	}
-	return errors.Join(err, unix.Close(pipe[0]))
 }
 
 // threads is how many there are.

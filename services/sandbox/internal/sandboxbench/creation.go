@@ -33,12 +33,12 @@ func (b *bench) creation(ctx context.Context) error {
 		return err
 	}
 	row("a spare one taken over", "%s", spares)
-	row("memory of an idle one, all in", "%.2f MiB", one.memory)
+	row("memory of an idle one, all in", "%.2f MiB; %.2f when it has run a command", one.memory, one.used)
 	goal(one.took.at(0.5) < 15*time.Millisecond, "ready after %s at the median; goal: 15 ms", milliseconds(one.took.at(0.5)))
 	goal(spares.at(0.5) < time.Millisecond, "ready after %s from the spare ones; goal: 1 ms", milliseconds(spares.at(0.5)))
 	goal(one.rate >= 70, "%.0f a second; goal: 70", one.rate)
 	goal(four.rate >= 120, "%.0f a second with four makers; goal: 120", four.rate)
-	goal(one.memory <= 1.2, "%.2f MiB idle; goal: 1.2", one.memory)
+	goal(max(one.memory, one.used) <= 1.2, "%.2f MiB idle at most; goal: 1.2", max(one.memory, one.used))
 	return nil
 }
 
@@ -47,6 +47,7 @@ type made struct {
 	took   times
 	rate   float64 // a second
 	memory float64 // MiB each
+	used   float64 // the same once each has run a command
 }
 
 func (b *bench) create(ctx context.Context, makers int) (m made, err error) {
@@ -55,15 +56,12 @@ func (b *bench) create(ctx context.Context, makers int) (m made, err error) {
 		return m, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	all := make(chan box.Sandbox, b.sandboxes)
-	for range b.sandboxes {
-		s, err := b.sandbox()
-		if err != nil {
+	all := make([]box.Sandbox, b.sandboxes)
+	for i := range all {
+		if all[i], err = b.sandbox(); err != nil {
 			return m, err
 		}
-		all <- s
 	}
-	close(all)
 	first, err := b.sandbox()
 	if err != nil {
 		return m, err
@@ -77,7 +75,14 @@ func (b *bench) create(ctx context.Context, makers int) (m made, err error) {
 		return m, err
 	}
 	m.rate = float64(b.sandboxes) / time.Since(begun).Seconds()
-	m.memory = float64(heldMemory()-before) / float64(b.sandboxes) / (1 << 20)
+	each := func() float64 { return float64(heldMemory()-before) / float64(b.sandboxes) / (1 << 20) }
+	m.memory = each()
+	for _, s := range all {
+		if err := finish(r.Start(ctx, truth(s, s.Limits))); err != nil {
+			return m, err
+		}
+	}
+	m.used = each()
 	return m, nil
 }
 
@@ -116,12 +121,17 @@ func (b *bench) takeOver(ctx context.Context) (took times, err error) {
 	return took, nil
 }
 
-func makeAll(ctx context.Context, r *bubblewrap.Runner, all <-chan box.Sandbox, makers int) (took times, err error) {
+func makeAll(ctx context.Context, r *bubblewrap.Runner, all []box.Sandbox, makers int) (took times, err error) {
+	todo := make(chan box.Sandbox, len(all))
+	for _, s := range all {
+		todo <- s
+	}
+	close(todo)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	for range makers {
 		wg.Go(func() {
-			for s := range all {
+			for s := range todo {
 				begun := time.Now()
 				fault := r.Warm(ctx, s)
 				mu.Lock()

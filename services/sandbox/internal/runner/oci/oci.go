@@ -165,12 +165,12 @@ func (m *maker) copyInit() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(m.program(), raw, 0o555) //nolint:gosec // everybody's to execute
+	return os.WriteFile(m.program(), raw, 0o555)
 }
 
 // placeInit makes the place in a root where init is shown.
 func (m *maker) placeInit(root string) error {
-	return os.WriteFile(root+initPath, nil, 0o644) //nolint:gosec // empty
+	return os.WriteFile(root+initPath, nil, 0o644)
 }
 
 // find finds a runtime.

@@ -92,6 +92,7 @@ func (g *Stage) place(tree int, name string, directory bool) (string, error) {
 	})
 }
 
+// MakePoint makes an empty folder or file for something to be shown at.
 func MakePoint(at string, directory bool) error {
 	if directory {
 		return os.Mkdir(at, 0o755)
