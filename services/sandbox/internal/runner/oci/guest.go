@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,11 +45,13 @@ type guest struct {
 	link    *remote.Link
 	group   cgroup.Group // nil without control groups
 	pid     int          // of the process that is its kernel
-	kernel  int          // a descriptor of that; -1 before it is known
 	pipes   [2]*os.File  // our ends: what init says, and what it hears
 	hide    func() error // its mounts, which it has once it was made; nil before they are shown
 	ended   chan struct{}
 	starved atomic.Bool
+
+	mu     sync.Mutex // guards what follows
+	kernel int        // a descriptor of the kernel's process; -1 when there is none
 }
 
 // makeGuest is Make for such a runtime.
@@ -122,8 +125,16 @@ func (g *guest) confine(pidFile string, l box.Limits) error {
 	if g.pid, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil || g.pid <= 1 {
 		return fmt.Errorf("find the container's kernel: the runtime says %q", text)
 	}
-	if g.kernel, err = unix.PidfdOpen(g.pid, 0); err != nil {
+	kernel, err := unix.PidfdOpen(g.pid, 0)
+	if err != nil {
 		return fmt.Errorf("take hold of the container's kernel: %w", err)
+	}
+	g.mu.Lock()
+	g.kernel = kernel
+	g.mu.Unlock()
+	all := warm.Namespace(g.pid) // those in which commands are to run, too
+	if len(all) == 0 || slices.Contains(all, os.Getpid()) {
+		return errors.New("the container's kernel has no process namespace of its own")
 	}
 	if g.m.groups == nil {
 		return nil
@@ -131,7 +142,12 @@ func (g *guest) confine(pidFile string, l box.Limits) error {
 	if g.group, err = g.m.groups.New(g.name, cgroup.Limits{MemoryBytes: l.MemoryBytes + kernelMemory, Processes: kernelProcesses + 4*l.Processes, CPUs: l.CPUs}); err != nil {
 		return err
 	}
-	return g.group.Add(g.pid)
+	for _, pid := range all {
+		if err := g.group.Add(pid); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // showGuest puts the sandbox's mounts where the runtime finds them, until it has them, and
@@ -204,6 +220,8 @@ func (g *guest) Complete() error { return g.hide() }
 
 // Kill implements warm.Body.
 func (g *guest) Kill() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if g.kernel >= 0 {
 		_ = unix.PidfdSendSignal(g.kernel, unix.SIGKILL, nil, 0)
 	}
@@ -231,8 +249,11 @@ func (g *guest) discard(ctx context.Context) error {
 			_ = f.Close() // the link may have closed it
 		}
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if g.kernel >= 0 {
 		faults = append(faults, unix.Close(g.kernel))
+		g.kernel = -1
 	}
 	return errors.Join(faults...)
 }

@@ -85,24 +85,33 @@ func (m mapping) size() int64 {
 
 // find looks at every process of the process namespace of init.
 func (h *held) find(init int) {
-	space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", init))
+	for _, pid := range Namespace(init) {
+		dir := "/proc/" + strconv.Itoa(pid)
+		h.open(dir + "/fd")
+		h.maps(dir)
+	}
+}
+
+// Namespace is all processes of the process namespace that one is in.
+func Namespace(of int) (all []int) {
+	space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", of))
 	if err != nil {
-		return
+		return nil
 	}
 	processes, err := os.ReadDir("/proc")
 	if err != nil {
-		return
+		return nil
 	}
 	for _, d := range processes {
-		if _, err := strconv.Atoi(d.Name()); err != nil {
+		pid, err := strconv.Atoi(d.Name())
+		if err != nil {
 			continue
 		}
-		dir := "/proc/" + d.Name()
-		if other, err := os.Readlink(dir + "/ns/pid"); err == nil && other == space {
-			h.open(dir + "/fd")
-			h.maps(dir)
+		if other, err := os.Readlink("/proc/" + d.Name() + "/ns/pid"); err == nil && other == space {
+			all = append(all, pid)
 		}
 	}
+	return all
 }
 
 // open adds up what one process has open and was not seen before.
