@@ -40,6 +40,10 @@ var Runtimes = []string{"runc", "crun", "runsc"}
 // through to what is shown.
 var ownFlags = []string{"--network=none", "--ignore-cgroups", "--overlay2=none"}
 
+// ownState is what runsc has between a container's name and that of its kernel, which is
+// the same, in the name of what it keeps of it.
+const ownState = "_sandbox:"
+
 // deleteTimeout bounds how long the runtime may take to forget a container.
 const deleteTimeout = 30 * time.Second
 
@@ -244,7 +248,15 @@ func (m *maker) sweep(ctx context.Context) error {
 		return err
 	}
 	for _, d := range left {
-		if err := m.remove(ctx, d.Name()); err != nil {
+		name := d.Name()
+		if m.own { // files of several kinds, of which one names the container
+			container, _, found := strings.Cut(name, ownState)
+			if !found {
+				continue
+			}
+			name = container
+		}
+		if err := m.remove(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -261,7 +273,11 @@ func (m *maker) sweep(ctx context.Context) error {
 func (m *maker) remove(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTimeout)
 	defer cancel()
-	if _, err := os.Stat(filepath.Join(m.containers(), name)); errors.Is(err, os.ErrNotExist) {
+	state := filepath.Join(m.containers(), name)
+	if m.own {
+		state += ownState + name + ".state"
+	}
+	if _, err := os.Stat(state); errors.Is(err, os.ErrNotExist) {
 		return os.RemoveAll(m.bundle(name))
 	}
 	if out, err := m.command(ctx, "delete", "--force", name).CombinedOutput(); err != nil {
