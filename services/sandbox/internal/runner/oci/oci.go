@@ -40,10 +40,6 @@ var Runtimes = []string{"runc", "crun", "runsc"}
 // through to what is shown.
 var ownFlags = []string{"--network=none", "--ignore-cgroups", "--overlay2=none"}
 
-// ownState is what runsc has between a container's name and that of its kernel, which is
-// the same, in the name of what it keeps of it.
-const ownState = "_sandbox:"
-
 // deleteTimeout bounds how long the runtime may take to forget a container.
 const deleteTimeout = 30 * time.Second
 
@@ -243,20 +239,12 @@ func (m *maker) command(ctx context.Context, args ...string) *exec.Cmd {
 
 // sweep deletes containers of an earlier service, and what they were made of.
 func (m *maker) sweep(ctx context.Context) error {
-	left, err := os.ReadDir(m.containers())
+	left, err := os.ReadDir(m.bundle("")) // made before a container, and removed after it
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	for _, d := range left {
-		name := d.Name()
-		if m.own { // files of several kinds, of which one names the container
-			container, _, found := strings.Cut(name, ownState)
-			if !found {
-				continue
-			}
-			name = container
-		}
-		if err := m.remove(ctx, name); err != nil {
+		if err := m.remove(ctx, d.Name()); err != nil {
 			return err
 		}
 	}
@@ -273,12 +261,8 @@ func (m *maker) sweep(ctx context.Context) error {
 func (m *maker) remove(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTimeout)
 	defer cancel()
-	state := filepath.Join(m.containers(), name)
-	if m.own {
-		state += ownState + name + ".state"
-	}
-	if _, err := os.Stat(state); errors.Is(err, os.ErrNotExist) {
-		return os.RemoveAll(m.bundle(name))
+	if _, err := os.Stat(filepath.Join(m.containers(), name)); !m.own && errors.Is(err, os.ErrNotExist) {
+		return os.RemoveAll(m.bundle(name)) // runsc has another name for it, and minds nothing that it does not know
 	}
 	if out, err := m.command(ctx, "delete", "--force", name).CombinedOutput(); err != nil {
 		return fmt.Errorf("delete container %s: %w: %s", name, err, strings.TrimSpace(string(out)))
