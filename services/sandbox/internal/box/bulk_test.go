@@ -54,6 +54,17 @@ func addAll(e *Exec, all []byte) {
 	}
 }
 
+// came checks what a follower got that was cut off.
+func came(t *testing.T, err error, got, want []byte) {
+	t.Helper()
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%d bytes came, not the %d that were written", len(got), len(want))
+	}
+}
+
 func TestAWriterInBulkStaysNearItsFollower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, want := newExec(nil, t.TempDir(), record{}), bulk(6)
@@ -79,12 +90,7 @@ func TestAWriterInBulkStaysNearItsFollower(t *testing.T) {
 		}
 		synctest.Wait()
 		cancel()
-		if err := <-followed; !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		if !bytes.Equal(got, want) {
-			t.Errorf("%d bytes came, not the %d that were written", len(got), len(want))
-		}
+		came(t, <-followed, got, want)
 		if furthest > 2*outputWindow {
 			t.Errorf("the writer was %d bytes ahead", furthest)
 		}
@@ -117,12 +123,7 @@ func TestAFollowerThatStandsStillHoldsNobodyUp(t *testing.T) {
 		close(reads)
 		synctest.Wait()
 		cancel()
-		if err := <-followed; !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		if !bytes.Equal(got, want) {
-			t.Errorf("%d bytes came, not the %d that were written", len(got), len(want))
-		}
+		came(t, <-followed, got, want)
 		e.closeOutput()
 	})
 }
