@@ -12,7 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
+	"syscall"
+	"time"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
@@ -40,15 +41,14 @@ const (
 // few processes of this machine. None of them is a command's or init's, and no file is
 // passed into it later: init carries everything over its standard input and output.
 type guest struct {
-	m       *maker
-	name    string
-	link    *remote.Link
-	group   cgroup.Group // nil without control groups
-	pid     int          // of the process that is its kernel
-	pipes   [2]*os.File  // our ends: what init says, and what it hears
-	hide    func() error // its mounts, which it has once it was made; nil before they are shown
-	ended   chan struct{}
-	starved atomic.Bool
+	m     *maker
+	name  string
+	link  *remote.Link
+	group cgroup.Group // nil without control groups
+	pid   int          // of the process that is its kernel
+	pipes [2]*os.File  // our ends: what init says, and what it hears
+	hide  func() error // its mounts, which it has once it was made; nil before they are shown
+	ended chan struct{}
 
 	mu     sync.Mutex // guards what follows
 	kernel int        // a descriptor of the kernel's process; -1 when there is none
@@ -81,6 +81,9 @@ func (m *maker) makeGuest(ctx context.Context, b warm.Build) (_ warm.Body, err e
 	pidFile := filepath.Join(m.bundle(b.Name), "pid")
 	cmd := m.command(ctx, "create", "--bundle", m.bundle(b.Name), "--pid-file", pidFile, b.Name)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = hears, says, b.Errors
+	// One that outlived this service would make what the next one has looked for already.
+	// The thread lives as long as the service does.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err = m.thread.Do(cmd.Start); err == nil {
 		err = cmd.Wait()
 	}
@@ -116,7 +119,8 @@ func (g *guest) open() (hears, says *os.File, err error) {
 	return hears, says, nil
 }
 
-// confine takes hold of the container's kernel, and puts it into a control group.
+// confine takes hold of the container's kernel, and puts all that works for it into a control
+// group. Nothing runs in it yet that could have more be made meanwhile.
 func (g *guest) confine(pidFile string, l box.Limits) error {
 	text, err := os.ReadFile(pidFile)
 	if err != nil {
@@ -129,20 +133,21 @@ func (g *guest) confine(pidFile string, l box.Limits) error {
 	if err != nil {
 		return fmt.Errorf("take hold of the container's kernel: %w", err)
 	}
+	inside := warm.Namespace(g.pid) // those in which commands are to run, too
+	all := g.m.processes(g.name)    // and who opens files for it
+	if !slices.Contains(all, g.pid) || len(inside) == 0 || slices.Contains(inside, os.Getpid()) {
+		return errors.Join(fmt.Errorf("process %d is no container's kernel in a process namespace of its own", g.pid), unix.Close(kernel))
+	}
 	g.mu.Lock()
 	g.kernel = kernel
 	g.mu.Unlock()
-	all := warm.Namespace(g.pid) // those in which commands are to run, too
-	if len(all) == 0 || slices.Contains(all, os.Getpid()) {
-		return errors.New("the container's kernel has no process namespace of its own")
-	}
 	if g.m.groups == nil {
 		return nil
 	}
 	if g.group, err = g.m.groups.New(g.name, cgroup.Limits{MemoryBytes: l.MemoryBytes + kernelMemory, Processes: kernelProcesses + 4*l.Processes, CPUs: l.CPUs}); err != nil {
 		return err
 	}
-	for _, pid := range all {
+	for _, pid := range append(all, inside...) {
 		if err := g.group.Add(pid); err != nil {
 			return err
 		}
@@ -199,7 +204,7 @@ func enclosing(at string) specs.Mount {
 // writeGuest writes what the runtime is to make.
 func (m *maker) writeGuest(b warm.Build, originals []string, mounts []specs.Mount) error {
 	return m.writeBundle(m.bundle(b.Name), b, originals, func(spec *specs.Spec) error {
-		spec.Process.Args = []string{initPath, "stream", "filter"}
+		spec.Process.Args = []string{initPath, "stream", "filter", "rights"}
 		for _, r := range warm.Resources(b.Spec.Limits) { // not all of them can be lowered from inside
 			spec.Process.Rlimits = append(spec.Process.Rlimits, specs.POSIXRlimit{Type: "RLIMIT_" + strings.ToUpper(r.Name), Hard: r.Value, Soft: r.Value})
 		}
@@ -227,10 +232,22 @@ func (g *guest) Kill() {
 	}
 }
 
-// Wait implements warm.Body.
+// Wait implements warm.Body. The pipes are open as long as anybody has them: one whom the
+// kernel does not end, or who was never meant to.
 func (g *guest) Wait() error {
+	late := time.AfterFunc(g.m.patience, g.hangUp)
 	<-g.ended
+	late.Stop()
 	return g.discard(context.Background())
+}
+
+// hangUp ends what is said to init and by it.
+func (g *guest) hangUp() {
+	for _, f := range g.pipes {
+		if f != nil {
+			_ = f.Close() // the link, or this, may have closed it
+		}
+	}
 }
 
 // discard gives back what there is of it.
@@ -241,14 +258,9 @@ func (g *guest) discard(ctx context.Context) error {
 		faults = append(faults, g.hide())
 	}
 	if g.group != nil {
-		g.starved.Store(g.group.Usage().OOMKills > 0)
 		faults = append(faults, g.group.Remove())
 	}
-	for _, f := range g.pipes {
-		if f != nil {
-			_ = f.Close() // the link may have closed it
-		}
-	}
+	g.hangUp()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.kernel >= 0 {
@@ -264,5 +276,10 @@ func (g *guest) Holder() int { return g.pid }
 // Listener implements warm.Elsewhere.
 func (g *guest) Listener() net.Listener { return g.link.Listener() }
 
-// OutOfMemory implements warm.Told.
-func (g *guest) OutOfMemory() bool { return g.starved.Load() }
+// Counts implements warm.Counting.
+func (g *guest) Counts() cgroup.Counts {
+	if g.group == nil {
+		return cgroup.Counts{}
+	}
+	return g.group.Counts()
+}

@@ -47,7 +47,8 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 		return nil, err
 	}
 	bundle := m.bundle(b.Name)
-	if err := m.writeBundle(bundle, b, originals(mounts), func(*specs.Spec) error { return nil }); err != nil {
+	var spec *specs.Spec
+	if err := m.writeBundle(bundle, b, originals(mounts), func(s *specs.Spec) error { spec = s; return nil }); err != nil {
 		return nil, err
 	}
 	pidFile := filepath.Join(bundle, "pid")
@@ -65,7 +66,7 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 	if err != nil || made.init <= 1 {
 		return nil, fmt.Errorf("find the container's first process: the runtime says %q", text)
 	}
-	return made, made.show(b.Spec, mounts)
+	return made, made.show(spec, b.Spec, mounts)
 }
 
 // writeBundle writes what the runtime is to make. A sandbox that shows mounts outside
@@ -92,16 +93,16 @@ func (m *maker) writeBundle(bundle string, b warm.Build, originals []string, cha
 	return os.WriteFile(filepath.Join(bundle, "config.json"), raw, 0o600)
 }
 
-// show gives a container its mounts.
-func (b *body) show(s box.Sandbox, mounts []box.Mount) error {
-	if len(mounts) == 0 {
-		return nil
-	}
+// show gives a container its mounts, none of which allows more than it is to.
+func (b *body) show(spec *specs.Spec, s box.Sandbox, mounts []box.Mount) error {
 	held, err := unix.PidfdOpen(b.init, 0)
 	if err != nil {
 		return fmt.Errorf("take hold of the container's first process: %w", err)
 	}
 	defer func() { _ = unix.Close(held) }()
+	if err := restrict(spec.Mounts, held); err != nil || len(mounts) == 0 {
+		return err
+	}
 	return showMounts(s, mounts, held)
 }
 

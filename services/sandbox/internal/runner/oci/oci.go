@@ -40,8 +40,16 @@ var Runtimes = []string{"runc", "crun", "runsc"}
 // through to what is shown.
 var ownFlags = []string{"--network=none", "--ignore-cgroups", "--overlay2=none"}
 
-// deleteTimeout bounds how long the runtime may take to forget a container.
-const deleteTimeout = 30 * time.Second
+// versionTimeout bounds how long the runtime may take to say what it is, deleteTimeout
+// how long it may take to forget a container, and endTimeout how long the kernel may take to
+// end what was killed. What the runtime leaves that holds its output is waited for no longer
+// than lingerTimeout.
+const (
+	versionTimeout = 20 * time.Second
+	deleteTimeout  = 30 * time.Second
+	endTimeout     = 30 * time.Second
+	lingerTimeout  = 2 * time.Second
+)
 
 // Options of a Runner.
 type Options struct {
@@ -84,11 +92,12 @@ type maker struct {
 	image   *os.File // init
 	layout  *rootfs.Layout
 	// own says that the runtime's containers have a kernel of their own.
-	own    bool
-	groups cgroup.Hierarchy // for such; nil without control groups
-	thread *stage.Thread    // that calls the runtime for such, and sees the stage
-	stage  *stage.Stage     // shows it mounts
-	work   sync.WaitGroup   // the goroutines that carry what their inits say
+	own      bool
+	groups   cgroup.Hierarchy // for such; nil without control groups
+	thread   *stage.Thread    // that calls the runtime for such, and sees the stage
+	stage    *stage.Stage     // shows it mounts
+	work     sync.WaitGroup   // the goroutines that carry what their inits say
+	patience time.Duration    // with what was killed and does not end
 }
 
 // Runner runs commands in containers of an OCI runtime.
@@ -105,7 +114,7 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 	if os.Getuid() != 0 {
 		return nil, errors.New("it needs root: start the service as root, or choose the driver `bubblewrap`")
 	}
-	m := &maker{state: o.State, parent: o.CgroupParent, setup: o.Setup}
+	m := &maker{state: o.State, parent: o.CgroupParent, setup: o.Setup, patience: endTimeout}
 	if err := m.open(ctx, o); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
@@ -189,7 +198,11 @@ func find(name string) (string, error) {
 
 // ownKernel says whether a runtime's containers have a kernel of their own.
 func ownKernel(ctx context.Context, runtime string) (bool, error) {
-	out, err := exec.CommandContext(ctx, runtime, "--version").Output()
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, runtime, "--version")
+	cmd.WaitDelay = lingerTimeout
+	out, err := cmd.Output()
 	if err != nil {
 		return false, fmt.Errorf("the OCI runtime %s does not run: %w", runtime, err)
 	}
@@ -234,6 +247,7 @@ func (m *maker) command(ctx context.Context, args ...string) *exec.Cmd {
 	}
 	cmd := exec.CommandContext(ctx, m.runtime, append(flags, args...)...) //nolint:gosec // the operator's
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	cmd.WaitDelay = lingerTimeout
 	return cmd
 }
 
@@ -244,7 +258,11 @@ func (m *maker) sweep(ctx context.Context) error {
 		return err
 	}
 	for _, d := range left {
-		if err := m.remove(ctx, d.Name()); err != nil {
+		err := m.end(d.Name()) // whichever runtime made it, and however little that knows of it
+		if !m.own {
+			err = errors.Join(err, m.remove(ctx, d.Name()))
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -264,8 +282,15 @@ func (m *maker) remove(ctx context.Context, name string) error {
 	if _, err := os.Stat(filepath.Join(m.containers(), name)); !m.own && errors.Is(err, os.ErrNotExist) {
 		return os.RemoveAll(m.bundle(name)) // runsc has another name for it, and minds nothing that it does not know
 	}
-	if out, err := m.command(ctx, "delete", "--force", name).CombinedOutput(); err != nil {
-		return fmt.Errorf("delete container %s: %w: %s", name, err, strings.TrimSpace(string(out)))
+	out, err := m.command(ctx, "delete", "--force", name).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("delete container %s: %w: %s", name, err, strings.TrimSpace(string(out)))
+	}
+	if m.own { // it minds none either that was not made to the end
+		err = errors.Join(err, m.end(name))
+	}
+	if err != nil {
+		return err
 	}
 	return os.RemoveAll(m.bundle(name))
 }

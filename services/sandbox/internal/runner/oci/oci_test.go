@@ -65,29 +65,48 @@ func newRunner(t *testing.T, o Options) box.Runner {
 }
 
 func TestConformsWithControlGroups(t *testing.T) {
-	needRuntime(t)
-	runnertest.Run(t, runnertest.Subject{
-		Owner: box.Owner{UID: 200777, GID: 200777},
-		Has:   runnertest.Features{Isolated: true, Groups: true, LocalInit: true, Mounts: true, Mapped: true, Network: true},
-		New: func(t *testing.T, o runnertest.Options) box.Runner {
-			x := options(t)
-			x.Groups, x.Max, x.Idle, x.Network = groups(t), o.Max, o.Idle, o.Network
-			return newRunner(t, x)
-		},
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		runnertest.Run(t, runnertest.Subject{
+			Owner: box.Owner{UID: 200777, GID: 200777},
+			Has:   runnertest.Features{Isolated: true, Groups: true, LocalInit: true, Mounts: true, Mapped: true, Network: true},
+			New: func(t *testing.T, o runnertest.Options) box.Runner {
+				x := options(t)
+				x.Runtime, x.Groups, x.Max, x.Idle, x.Network = runtime, groups(t), o.Max, o.Idle, o.Network
+				return newRunner(t, x)
+			},
+		})
 	})
 }
 
 func TestConformsWithoutControlGroups(t *testing.T) {
-	needRuntime(t)
-	runnertest.Run(t, runnertest.Subject{
-		Owner: box.Owner{UID: 200777, GID: 200777},
-		Has:   runnertest.Features{Isolated: true, LocalInit: true, Mounts: true, Mapped: true, Network: true},
-		New: func(t *testing.T, o runnertest.Options) box.Runner {
-			x := options(t)
-			x.Max, x.Idle, x.Network = o.Max, o.Idle, o.Network
-			return newRunner(t, x)
-		},
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		runnertest.Run(t, runnertest.Subject{
+			Owner: box.Owner{UID: 200777, GID: 200777},
+			Has:   runnertest.Features{Isolated: true, LocalInit: true, Mounts: true, Mapped: true, Network: true},
+			New: func(t *testing.T, o runnertest.Options) box.Runner {
+				x := options(t)
+				x.Runtime, x.Max, x.Idle, x.Network = runtime, o.Max, o.Idle, o.Network
+				return newRunner(t, x)
+			},
+		})
 	})
+}
+
+// eachRuntime runs a test with every runtime on the path that makes containers of this
+// machine's processes. CI has the first.
+func eachRuntime(t *testing.T, test func(t *testing.T, runtime string)) {
+	needRuntime(t)
+	for _, name := range []string{"runc", "crun"} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := exec.LookPath(name); err != nil && (name != "runc" || os.Getenv("CI") == "") {
+				t.Skip(err)
+			}
+			if name == "crun" {
+				name = runnertest.Crun("../../../../../deploy/crun")
+			}
+			test(t, name)
+		})
+	}
 }
 
 // Containers of gVisor's runsc have a kernel of their own: what the suite asks of control

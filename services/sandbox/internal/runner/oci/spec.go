@@ -51,13 +51,13 @@ func (m *maker) spec(s box.Sandbox, name string) *specs.Spec {
 	}
 }
 
-// words has init confine itself, see its confine.
+// words has init confine itself, see its confine, and look whether the runtime did its part.
 func words(l box.Limits) []string {
 	all := []string{"/proc/self/fd/" + strconv.Itoa(imageFD)}
 	for _, r := range warm.Resources(l) {
 		all = append(all, fmt.Sprintf("limit:%d=%d", r.ID, r.Value))
 	}
-	return append(all, "filter")
+	return append(all, "filter", "rights", "user-namespace")
 }
 
 // mappings gives the sandbox two users: the one that commands are, and the one that

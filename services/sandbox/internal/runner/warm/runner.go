@@ -83,6 +83,12 @@ type Told interface {
 	OutOfMemory() bool
 }
 
+// Counting is a Body that sees to its control group itself.
+type Counting interface {
+	// Counts may be called until Wait.
+	Counts() cgroup.Counts
+}
+
 // Holder is a Body whose init is no process of this machine, but whose files are held by
 // one, and others of its process namespace.
 type Holder interface {

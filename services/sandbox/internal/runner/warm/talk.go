@@ -155,10 +155,15 @@ func (s *sandbox) take(reply wire.Reply, files *[]int) error {
 }
 
 func (s *sandbox) counts() cgroup.Counts {
-	if s.group == nil {
-		return cgroup.Counts{}
+	if s.group != nil {
+		return s.group.Counts()
 	}
-	return s.group.Counts()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if own, ok := s.body.(Counting); ok {
+		return own.Counts()
+	}
+	return cgroup.Counts{}
 }
 
 // countsBefore are what the sandbox's group has met before a command starts. With nothing but
