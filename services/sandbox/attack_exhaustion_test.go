@@ -46,31 +46,46 @@ func cleaned(run func(t *testing.T, s *scene) string) func(t *testing.T, s *scen
 // says what the neighbor's command comes to meanwhile.
 func besieged(script string, change func(*sandboxv1.ExecStart)) func(t *testing.T, s *scene) string {
 	return func(t *testing.T, s *scene) string {
-		start := &sandboxv1.ExecStart{Call: s.call(), Argv: []string{"bash", "-c", script}, Timeout: seconds(20)}
-		stream := s.launch(t.Context(), t, start)
-		for {
-			m, err := stream.Recv()
-			if err != nil || m.GetExited() != nil {
-				return fmt.Sprintf("the attack did not begin: %v %v", m, err)
-			}
-			if m.GetStdout() != nil {
-				break
-			}
-		}
-		begun := time.Now()
-		r, err := s.neighbor.exec(t.Context(), "echo fine", change)
-		outcome := fmt.Sprintf("%s %s %s", strings.TrimSpace(r.out), r.end(), r.GetMessage())
-		if took := time.Since(begun); err != nil || took > 10*time.Second {
-			outcome = fmt.Sprintf("%v after %v", err, took)
-		}
-		if _, err := s.execs.CancelExec(t.Context(), &sandboxv1.CancelExecRequest{Call: start.GetCall()}); err != nil {
-			t.Error(err)
-		}
-		if _, err := follow(stream); err != nil && !errors.Is(err, io.EOF) {
-			t.Error(err)
-		}
-		return strings.TrimSpace(outcome)
+		outcome, _ := s.siege(t, script, s.neighbor, "echo fine", change)
+		return outcome
 	}
+}
+
+// beside has the attacker run a script, as besieged does, and says what another command of the
+// attacker's own comes to meanwhile, and how the script ended.
+func beside(script, next string) func(t *testing.T, s *scene) string {
+	return func(t *testing.T, s *scene) string {
+		outcome, end := s.siege(t, script, s.client, next, nil)
+		return outcome + "; " + end
+	}
+}
+
+func (s *scene) siege(t *testing.T, script string, who *client, next string, change func(*sandboxv1.ExecStart)) (outcome, end string) {
+	start := &sandboxv1.ExecStart{Call: s.call(), Argv: []string{"bash", "-c", script}, Timeout: seconds(20)}
+	stream := s.launch(t.Context(), t, start)
+	for {
+		m, err := stream.Recv()
+		if err != nil || m.GetExited() != nil {
+			return fmt.Sprintf("the attack did not begin: %v %v", m, err), ""
+		}
+		if m.GetStdout() != nil {
+			break
+		}
+	}
+	begun := time.Now()
+	r, err := who.exec(t.Context(), next, change)
+	outcome = fmt.Sprintf("%s %s %s", strings.TrimSpace(r.out), r.end(), r.GetMessage())
+	if took := time.Since(begun); err != nil || took > 10*time.Second {
+		outcome = fmt.Sprintf("%v after %v", err, took)
+	}
+	if _, err := s.execs.CancelExec(t.Context(), &sandboxv1.CancelExecRequest{Call: start.GetCall()}); err != nil {
+		t.Error(err)
+	}
+	attack, err := follow(stream)
+	if err != nil && !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	return strings.TrimSpace(outcome), attack.end()
 }
 
 // onMemory is an attack on memory by the attacker program. It gets 64 MiB where that is
@@ -98,6 +113,7 @@ var exhaustionAttacks = []attack{
 	{name: "zombies", run: program("zombies 200"), want: "refused: EAGAIN"},
 	{name: "descriptors", run: program("descriptors 10000"), want: "EMFILE"},
 	{name: "open files that are under way in a socket", run: program("in-flight 10000"), want: "ETOOMANYREFS", unlike: map[string]string{gVisor: "never refused"}},
+	{name: "open files that are under way, beside another command", run: beside("exec ./attacker hold-in-flight 10000 20", "sleep 0.1; echo fine"), want: "fine; CANCELLED"},
 	{name: "memory", run: shell("(head -c 300M /dev/zero | tail -c 300M >/dev/null) 2>&1", limited(64<<20, 20)), want: ".*Killed.*OUT_OF_MEMORY", unlike: map[string]string{sandbox.LevelBasic: "tail: memory exhausted", gVisor: "tail: memory exhausted"}},
 	{name: "memory of many processes", run: func(t *testing.T, s *scene) string {
 		const script = "for i in $(seq 8); do ./attacker eat 20 2 >/dev/null & all=\"$all $!\"; done; for p in $all; do wait $p || killed=killed; done; echo ${killed:-never refused}"

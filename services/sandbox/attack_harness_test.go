@@ -23,6 +23,7 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/sandbox"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/runnertest"
 )
 
 // attacksTable is where TestAttacks writes what came of each attack: a table in
@@ -53,7 +54,10 @@ const gVisor = "oci gvisor"
 var drivers = []driver{
 	{name: "bubblewrap", level: sandbox.LevelFull, root: true},
 	{name: "bubblewrap", level: sandbox.LevelBasic},
-	{name: "oci", level: sandbox.LevelFull, root: true, program: "runc", open: func(c *sandbox.Config) { c.Driver = sandbox.DriverOCI }},
+	{name: "oci", level: sandbox.LevelFull, root: true, program: "runc", open: func(c *sandbox.Config) { c.Driver, c.OCI.Runtime = sandbox.DriverOCI, "runc" }},
+	{name: "oci crun", level: sandbox.LevelFull, root: true, program: "crun", leftOut: true, open: func(c *sandbox.Config) {
+		c.Driver, c.OCI.Runtime = sandbox.DriverOCI, runnertest.Crun("../../deploy/crun")
+	}},
 	{name: gVisor, level: sandbox.LevelFull, root: true, program: "runsc", leftOut: true, open: func(c *sandbox.Config) { c.Driver, c.OCI.Runtime = sandbox.DriverOCI, "runsc" }},
 }
 

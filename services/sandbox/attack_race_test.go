@@ -15,6 +15,7 @@ import (
 	"time"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/sandbox"
 )
 
 // race is a command that swaps a folder and a link to a folder of the host, while
@@ -164,4 +165,28 @@ func (r *race) snapshotAndRestore(ctx context.Context, t *testing.T, first strin
 	}
 	_, err = r.snapshots.RestoreSnapshot(ctx, &sandboxv1.RestoreSnapshotRequest{Call: r.call(), Snapshot: first})
 	r.check(t, "restoring", "", err)
+}
+
+// TestWhoIsAheadOfTheCountIsSeen has a command move what it wrote to where it was counted already.
+// It is seen when all stand still, or, where nobody can be stopped, when the command has ended; and told
+// to nobody else.
+func TestWhoIsAheadOfTheCountIsSeen(t *testing.T) {
+	program, err := os.ReadFile(attacker(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level, small, func(c *sandbox.Config) { c.Limits.WorkspaceInodes, c.Limits.Memory = 20_000, 2<<30 })
+		if _, err := c.write(t, "attacker", string(program), func(w *sandboxv1.WriteFileStart) { w.Mode = 0o755 }); err != nil {
+			t.Fatal(err)
+		}
+		r := c.bash(t, "exec ./attacker hide 10")
+		t.Logf("%q after %v", r.out, r.GetWallTime().AsDuration())
+		if r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_WORKSPACE_LIMIT {
+			t.Errorf("it ended %v %q %q", r.ExecExited, r.out, r.err)
+		}
+		if level == sandbox.LevelFull && r.out != "" {
+			t.Errorf("it came to %q after %v", r.out, r.GetWallTime().AsDuration())
+		}
+	})
 }

@@ -367,3 +367,29 @@ func TestEveryNameOfAFileCounts(t *testing.T) {
 		}
 	})
 }
+
+// A file may be larger than what it takes on the disk, or have other names: no more than it
+// took is given back when another takes its place.
+func TestAReplacedFileGivesBackWhatItTook(t *testing.T) {
+	for name, script := range map[string]string{
+		"holes":       "truncate -s 8000000 a b c d",
+		"other names": "head -c 7000000 /dev/zero > x; for n in a b c d; do ln x $n; done",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := open(t, sandbox.LevelBasic, small)
+			c.bash(t, script)
+			for _, n := range []string{"a", "b", "c", "d"} {
+				if _, err := c.write(t, n, "replaced", nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var err error
+			for _, n := range []string{"1", "2", "3"} { // 18 MB in 16 MiB
+				if err == nil {
+					_, err = c.write(t, n, strings.Repeat("x", 6_000_000), nil)
+				}
+			}
+			wantReason(t, err, "WORKSPACE_FULL")
+		})
+	}
+}

@@ -19,6 +19,7 @@ func init() {
 		"zombies":          zombies,
 		"descriptors":      descriptors,
 		"in-flight":        inFlight,
+		"hold-in-flight":   holdInFlight,
 		"eat":              eat,
 		"memfd":            memfd,
 		"shared-memory":    sharedMemory,
@@ -113,6 +114,13 @@ func inFlight(args []string) string {
 		}
 	}
 	return "never refused"
+}
+
+// holdInFlight is inFlight, and keeps them there for some seconds.
+func holdInFlight(args []string) string {
+	fmt.Println(inFlight(args))
+	time.Sleep(time.Duration(number(args[1:])) * time.Second) //nolint:forbidigo // an attack that lasts
+	return "over"
 }
 
 // touch has each page of some memory be there.

@@ -1,6 +1,12 @@
 package main
 
-import "runtime/debug"
+import (
+	"bytes"
+	"runtime/debug"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
 
 // Init collects its garbage itself, when it is not in anybody's way. The runtime would do it
 // every two minutes where nothing happens at all, and its first time takes a fifth of a
@@ -28,14 +34,75 @@ func (s *starter) noteGarbage(packet []byte) {
 	s.garbage += commandGarbage + packetGarbage*len(packet)
 }
 
+// collectAttempts bounds how often a collection is put off, and collectPause is how long, in
+// milliseconds, unless there is something to do.
+const (
+	collectAttempts = 16
+	collectPause    = 1
+)
+
 // collect gives memory back if there is enough of it.
 func (s *starter) collect() {
 	most := idleGarbage
 	if len(s.commands) > 0 {
 		most = busyGarbage
 	}
-	if s.garbage >= most {
-		s.garbage = 0
-		debug.FreeOSMemory()
+	if s.garbage < most {
+		return
 	}
+	if s.putOff < collectAttempts && !othersSleep() {
+		s.putOff++
+		return
+	}
+	s.garbage, s.putOff = 0, 0
+	freeMemory()
+}
+
+// freeMemory has another goroutine do it. A collection gives way hundreds of times, and this
+// goroutine keeps to its thread: each time another one would take over, and one more where
+// processors are short and that is not idle yet when it is to take over again.
+func freeMemory() {
+	done := make(chan struct{})
+	go func() {
+		debug.FreeOSMemory()
+		close(done)
+	}()
+	<-done
+}
+
+// othersSleep says whether all other threads do. One that does not may be about to, and is
+// none that could take over until then: it is known of no better way to tell.
+func othersSleep() bool {
+	dir, err := unix.Open("/proc/self/task", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return true
+	}
+	defer func() { _ = unix.Close(dir) }()
+	own := strconv.Itoa(unix.Gettid())
+	var buffer [1024]byte
+	for {
+		n, err := unix.ReadDirent(dir, buffer[:])
+		if err != nil || n <= 0 {
+			return true
+		}
+		_, _, names := unix.ParseDirent(buffer[:n], -1, nil)
+		for _, name := range names {
+			if name != own && !sleeps(dir, name) {
+				return false
+			}
+		}
+	}
+}
+
+// sleeps says whether a thread does, or is not there.
+func sleeps(dir int, name string) bool {
+	fd, err := unix.Openat(dir, name+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return true
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var stat [128]byte
+	n, _ := unix.Read(fd, stat[:])
+	_, after, _ := bytes.Cut(stat[:max(n, 0)], []byte(") "))
+	return bytes.HasPrefix(after, []byte("S"))
 }

@@ -28,7 +28,7 @@ func TestASignalFindsACommandThatHasNoGroupYet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &starter{commands: map[int]*command{pid: {id: 7, child: child}}}
+	s := &starter{commands: map[int]*command{pid: {id: 7, child: child, terminal: none}}}
 	if err := s.signal(wire.EncodeSignal(7, uint32(unix.SIGTERM))); err != nil {
 		t.Fatal(err)
 	}

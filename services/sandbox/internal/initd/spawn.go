@@ -190,8 +190,12 @@ func lookup(env []string, key string) string {
 	return value
 }
 
-// limit lowers the limits of the process itself.
+// limit lowers the limits of the process itself. That of open files may be lower already.
 func (p *child) limit(c *wire.Command) {
+	var files unix.Rlimit
+	if c.OpenFiles > 0 && unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil {
+		c.OpenFiles = min(c.OpenFiles, files.Max)
+	}
 	for i, l := range []struct {
 		id    uintptr
 		value uint64

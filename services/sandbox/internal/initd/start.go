@@ -20,11 +20,12 @@ const sayAfter = 2 * time.Millisecond
 
 // command is a command that runs.
 type command struct {
-	id     uint64
-	child  *child
-	said   bool // that it was started
-	cpu    int64
-	maxRSS int64
+	id       uint64
+	child    *child
+	said     bool // that it was started
+	terminal int  // its terminal's other end, until that was said; none for none
+	cpu      int64
+	maxRSS   int64
 }
 
 // starter starts commands and knows those that run.
@@ -34,6 +35,7 @@ type starter struct {
 	unsaid   int       // commands of which it has not been said that they were started
 	sayAt    time.Time // when that is to be said
 	garbage  int       // bytes, about, since it was last collected
+	putOff   int       // how often that was put off since
 	threaded bool      // the runtime has the threads that it may ever need
 }
 
@@ -75,17 +77,21 @@ func (s *starter) serve() error {
 
 // patience is how long to wait at most, in milliseconds.
 func (s *starter) patience() int {
-	if s.unsaid == 0 {
-		return -1
+	switch {
+	case s.unsaid > 0:
+		return int(max(time.Until(s.sayAt)+time.Millisecond-1, 0) / time.Millisecond)
+	case s.putOff > 0:
+		return collectPause
 	}
-	return int(max(time.Until(s.sayAt)+time.Millisecond-1, 0) / time.Millisecond)
+	return -1
 }
 
-// sayStarted says what has been left unsaid.
+// sayStarted says what has been left unsaid. What it cannot say it says later.
 func (s *starter) sayStarted() error {
+	s.sayAt = time.Now().Add(sayAfter)
 	for pid, c := range s.commands {
 		if !c.said {
-			if err := s.say(pid, c, none); err != nil {
+			if err := s.say(pid, c); err != nil {
 				return err
 			}
 		}
@@ -93,25 +99,38 @@ func (s *starter) sayStarted() error {
 	return nil
 }
 
-// say says that a command was started, and hands over its process and its terminal.
-func (s *starter) say(pid int, c *command, terminal int) error {
+// say says that a command was started, and hands over its process and its terminal. It says
+// nothing while that cannot be done: a user may have so many files under way in sockets, and
+// a command may see to it that there are as many.
+func (s *starter) say(pid int, c *command) error {
 	pidfd, err := unix.PidfdOpen(pid, 0) // it was not waited for
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unix.Close(pidfd) }()
-	s.noteSaid(c)
 	files := []int{pidfd}
-	if terminal != none {
-		files = append(files, terminal)
+	if c.terminal != none {
+		files = append(files, c.terminal)
 	}
-	return send(wire.Reply{Kind: wire.Started, ID: c.id}, files...)
+	switch err := send(wire.Reply{Kind: wire.Started, ID: c.id}, files...); {
+	case errors.Is(err, unix.ETOOMANYREFS):
+		return nil
+	case err != nil:
+		return err
+	}
+	s.noteSaid(c)
+	return nil
 }
 
 func (s *starter) noteSaid(c *command) {
-	if !c.said {
-		c.said = true
-		s.unsaid--
+	if c.said {
+		return
+	}
+	c.said = true
+	s.unsaid--
+	if c.terminal != none {
+		_ = unix.Close(c.terminal)
+		c.terminal = none
 	}
 }
 
@@ -227,7 +246,12 @@ func (s *starter) start(c *wire.Command, streams []int, gate int) error {
 		if master, slave, err = terminal.Open(c.Rows, c.Columns); err != nil {
 			return send(failed(c.ID, err, false))
 		}
-		defer func() { _, _ = unix.Close(master), unix.Close(slave) }()
+		defer func() {
+			_ = unix.Close(slave)
+			if master != none {
+				_ = unix.Close(master)
+			}
+		}()
 		streams = []int{slave, slave, slave}
 	}
 	child, err := newChild(c, streams, gate)
@@ -238,14 +262,15 @@ func (s *starter) start(c *wire.Command, streams []int, gate int) error {
 	if err != nil {
 		return send(failed(c.ID, err, false))
 	}
-	started := &command{id: c.ID, child: child}
+	started := &command{id: c.ID, child: child, terminal: master}
+	master = none // it has it
 	s.commands[pid] = started
 	if s.unsaid == 0 {
 		s.sayAt = time.Now().Add(sayAfter)
 	}
 	s.unsaid++
 	if c.Tell {
-		return s.say(pid, started, master)
+		return s.say(pid, started)
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ type Command struct {
 	AddressSpace  uint64 // bytes that each process may map; zero for no limit
 	Processes     uint64 // processes of the sandbox's user; zero for no limit
 	FileSize      uint64 // bytes of a file that it writes; zero for the sandbox's limit
-	OpenFiles     uint64 // of each process; zero for the sandbox's limit
+	OpenFiles     uint64 // of each process; zero for as many as init may have
 	Dir           string
 	Argv, Env     []string
 }

@@ -22,6 +22,11 @@ func (s *sandbox) helpers() uint64 {
 	return helpers
 }
 
+// ownFiles is how many more files init may have than commands. A user may have so many under
+// way in sockets as the process that sends one may have open: commands that keep theirs there
+// would leave none for init else, which hands processes over.
+const ownFiles = 4096
+
 // Resource is a limit on each process.
 type Resource struct {
 	Name  string // as setrlimit(2) has it: RLIMIT_CORE is `core`
@@ -31,12 +36,12 @@ type Resource struct {
 
 // Resources are the process limits of everything in a sandbox. Those for memory
 // and for the number of processes are not init's, and are set for each command
-// where no control group does better.
+// where no control group does better; so is the one for open files, of which init has more.
 func Resources(l box.Limits) []Resource {
 	return []Resource{
 		{"core", unix.RLIMIT_CORE, 1}, // at 0 the kernel would still start a program of the host's, see seccomp
 		{"fsize", unix.RLIMIT_FSIZE, uint64(l.FileBytes)},
-		{"nofile", unix.RLIMIT_NOFILE, uint64(l.OpenFiles)},
+		{"nofile", unix.RLIMIT_NOFILE, uint64(l.OpenFiles) + ownFiles},
 		{"memlock", unix.RLIMIT_MEMLOCK, 8 << 20},
 		{"msgqueue", unix.RLIMIT_MSGQUEUE, 1 << 20},
 		{"sigpending", unix.RLIMIT_SIGPENDING, 4096},

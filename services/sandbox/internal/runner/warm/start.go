@@ -195,9 +195,7 @@ func (p *process) request(path string, c box.Command) *wire.Command {
 	if c.Limits.FileBytes < c.Sandbox.Limits.FileBytes {
 		w.FileSize = uint64(c.Limits.FileBytes)
 	}
-	if c.Limits.OpenFiles < c.Sandbox.Limits.OpenFiles {
-		w.OpenFiles = uint64(c.Limits.OpenFiles)
-	}
+	w.OpenFiles = uint64(c.Limits.OpenFiles)
 	return w
 }
 
