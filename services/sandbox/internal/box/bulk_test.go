@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,4 +153,42 @@ func TestAWriterWaitsForNobodyWhoLeft(t *testing.T) {
 		}
 		e.closeOutput()
 	})
+}
+
+// Who comes late, or again, or goes, gets each byte from where it asks on once and in order,
+// wherever a window ends.
+func TestFollowersComeAndGo(t *testing.T) {
+	for _, more := range []int{-1, 0, 1} {
+		e := newExec(&Node{o: Options{Now: time.Now}}, t.TempDir(), record{})
+		want := append(bulk(2), 'x')[:2*outputWindow+more]
+		var all sync.WaitGroup
+		for n := range 4 {
+			all.Go(func() {
+				at, turns := Offsets{int64(n) * outputWindow / 2}, 0
+				for {
+					pieces := 0
+					_, err := e.Follow(t.Context(), at, func(p Piece) error {
+						if p.Offset != at[Stdout] || !bytes.Equal(p.Data, want[p.Offset:p.Offset+int64(len(p.Data))]) {
+							t.Errorf("at %d came what is not at %d", at[Stdout], p.Offset)
+						}
+						if pieces++; pieces > 50 && turns < 5 {
+							return context.Canceled // it did not take this one
+						}
+						at[Stdout] += int64(len(p.Data))
+						return nil
+					})
+					if turns++; err == nil {
+						break
+					}
+				}
+				if at[Stdout] != int64(len(want)) {
+					t.Errorf("%d bytes of %d came", at[Stdout], len(want))
+				}
+			})
+		}
+		addAll(e, want)
+		e.conclude(Exit{}, 0, false)
+		all.Wait()
+		e.closeOutput()
+	}
 }

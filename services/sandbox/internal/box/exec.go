@@ -48,6 +48,7 @@ type Exec struct {
 	streams [2]stream
 	kept    int64         // output kept, both streams
 	written int64         // output written, kept or not
+	unkept  bool          // some could not be kept, as on a full disk; none is since
 	changed chan struct{} // closed, and made anew, when there is more to see
 
 	followers int // how many follow its output
@@ -161,6 +162,7 @@ func (e *Exec) wake() {
 // run follows a process to its end. It owns it.
 func (e *Exec) run(p Process, started time.Time, watch watch) {
 	var exit Exit
+	looked := false
 	if p.Stderr() != nil && endsSoon(p) { // and is no terminal, which keeps little
 		exit = p.Wait()
 		e.copyRest(p)
@@ -169,13 +171,16 @@ func (e *Exec) run(p Process, started time.Time, watch watch) {
 		exit = e.attend(p, func() {
 			e.remember()
 			e.look(watch, false, p.Deleted())
+			looked = true
 		})
 		e.awaitOutput(p, copied)
 	}
 	if in := p.Stdin(); in != nil {
 		_ = in.Close()
 	}
-	e.look(watch, true, 0) // a last time: what was written since the one before counts, too
+	// A last time: what was written since the one before counts, too. Who saw that coming may have
+	// moved things out of its way.
+	e.look(watch, !looked, 0)
 	e.finish(exit, e.node.o.Now().Sub(started))
 }
 
@@ -195,13 +200,14 @@ func endsSoon(p Process) bool {
 }
 
 // watch counts a workspace and says which limit is exceeded, and how. deleted is
-// what a command holds in files without a name; last says that it has ended.
-type watch func(l Limits, last bool, deleted int64) (limit, why string)
+// what a command holds in files without a name; quick says that it has ended before anybody
+// looked.
+type watch func(l Limits, quick bool, deleted int64) (limit, why string)
 
 // look ends the command when the workspace is too large.
-func (e *Exec) look(watch watch, last bool, deleted int64) {
+func (e *Exec) look(watch watch, quick bool, deleted int64) {
 	e.lookAtQuota()
-	limit, why := watch(e.limits, last, deleted)
+	limit, why := watch(e.limits, quick, deleted)
 	switch limit {
 	case "":
 	case hitStorage:

@@ -70,7 +70,10 @@ func (e *Exec) met(exit Exit, o *Outcome, wall time.Duration) []Hit {
 	if e.filled.Limit != "" {
 		hit(e.filled.Limit, "%s", e.filled.Message)
 	}
-	if e.written > e.kept {
+	switch {
+	case e.unkept:
+		hit(hitOutput, "%d bytes of its output were thrown away, for the node's disk kept no more", e.written-e.kept)
+	case e.written > e.kept:
 		hit(hitOutput, "%d bytes of its output were thrown away: %d are kept", e.written-e.kept, l.OutputBytes)
 	}
 	if o.Reason == Exited && o.ExitCode != 0 {

@@ -288,14 +288,17 @@ func (s *session) watchMounts(all []Mount) (watch, error) {
 		}
 		bounds[i] = m.limits()
 		if u.over(bounds[i]) != "" {
+			if u, err = measure(bounds[i].far(), m.Source); err != nil {
+				return nil, fmt.Errorf("count mount %s: %w", m.Name, err)
+			}
 			bounds[i].WorkspaceBytes = max(m.Bytes, u.Bytes) + slackBytes
 			bounds[i].WorkspaceInodes = max(m.Inodes, u.Inodes) + slackInodes
 		}
 	}
-	return func(l Limits, last bool, deleted int64) (limit, why string) {
-		limit, why = s.watch(l, last, deleted)
+	return func(l Limits, quick bool, deleted int64) (limit, why string) {
+		limit, why = s.watch(l, quick, deleted)
 		for i, m := range all {
-			if w := s.watchMount(m, bounds[i], last); w != "" && limit == "" {
+			if w := s.watchMount(m, bounds[i], quick); w != "" && limit == "" {
 				limit, why = hitStorage, w
 			}
 		}
@@ -303,8 +306,8 @@ func (s *session) watchMounts(all []Mount) (watch, error) {
 	}, nil
 }
 
-func (s *session) watchMount(m Mount, bound Limits, last bool) string {
-	u, err := s.node.stored(m).look(last, bound, m.Source)
+func (s *session) watchMount(m Mount, bound Limits, quick bool) string {
+	u, err := s.node.stored(m).look(quick, bound, m.Source)
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) {
 			s.node.o.Log.Error("cannot count a mount", "mount", m.Name, "error", err)

@@ -76,7 +76,8 @@ func (e *Exec) keep(i int, from io.Reader, l Limits) {
 	}
 }
 
-// add keeps some output of a stream, for which nobody else calls it.
+// add keeps some output of a stream, for which nobody else calls it. What follows something
+// that could not be kept is not kept either: nobody could tell that it does not belong there.
 func (e *Exec) add(i int, b []byte, l Limits) {
 	e.mu.Lock()
 	e.written += int64(len(b))
@@ -84,14 +85,18 @@ func (e *Exec) add(i int, b []byte, l Limits) {
 	if room := l.OutputBytes - e.kept; int64(len(b)) > room {
 		b = b[:max(room, 0)]
 	}
+	if e.unkept {
+		b = nil
+	}
 	e.kept += int64(len(b))
 	e.mu.Unlock()
 	if len(b) > 0 {
 		n, err := e.write(i, b)
-		if err != nil {
+		e.mu.Lock()
+		if err != nil && !e.unkept {
+			e.unkept = true
 			e.node.o.Log.Error("cannot keep the output of a command", "call_id", e.rec.CallID, "error", err)
 		}
-		e.mu.Lock()
 		e.streams[i].size += int64(n)
 		e.kept -= int64(len(b) - n)
 		e.wake()

@@ -1,10 +1,17 @@
 package box
 
 import (
+	"bytes"
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // What a command leaves behind, where that cannot be ended, may keep one output from ever
@@ -30,4 +37,43 @@ func TestOneOutputThatDoesNotEndLosesNothingOfTheOther(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A full disk takes the rest of the output, which is told, and not something in its midst.
+func TestAFullDiskEndsWhatIsKept(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("none", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skip("a small disk is not to be had: ", err)
+	}
+	defer func() { _ = unix.Unmount(dir, 0) }()
+	var log strings.Builder
+	n := &Node{o: Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Now: time.Now}}
+	e := newExec(n, filepath.Join(dir, "exec"), record{})
+	e.limits = Limits{MemoryBytes: 1, OutputBytes: 1 << 30, FloodBytes: 1 << 30}
+	pad := filepath.Join(dir, "pad")
+	if err := os.WriteFile(pad, make([]byte, 512<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	written := bulk(1)[:2<<20]
+	for at := 0; at < len(written); at += keepSize {
+		if at == 1<<20 {
+			if err := os.Remove(pad); err != nil { // there is room again
+				t.Fatal(err)
+			}
+		}
+		e.add(Stdout, written[at:at+keepSize], e.limits)
+	}
+	e.closeOutput()
+	e.conclude(Exit{}, 0, false)
+	kept, err := os.ReadFile(filepath.Join(dir, "exec", streamFiles[Stdout]))
+	if err != nil || len(kept) == 0 || int64(len(kept)) != e.streams[Stdout].size || !bytes.HasPrefix(written, kept) {
+		t.Errorf("%d bytes are kept, %d are said to be, %v", len(kept), e.streams[Stdout].size, err)
+	}
+	o := e.Outcome()
+	if !o.Truncated || len(o.Hits) != 1 || !strings.Contains(o.Hits[0].Message, "disk") {
+		t.Errorf("%+v", o)
+	}
+	if lines := strings.Count(log.String(), "\n"); lines != 1 {
+		t.Errorf("%d lines in the log", lines)
+	}
 }

@@ -1,13 +1,15 @@
 package box
 
 import (
-	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 )
 
 // settledFile lists the acknowledged execs, one to a line: when, in seconds since
@@ -22,33 +24,49 @@ func (s *session) settle(id string) error {
 	if err != nil {
 		return fmt.Errorf("remember an acknowledged exec: %w", err)
 	}
-	_, err = fmt.Fprintf(f, "%d %s\n", now.Unix(), id)
-	if err := errors.Join(err, f.Close()); err != nil {
+	if err := errors.Join(appendLine(f, fmt.Sprintf("%d %s\n", now.Unix(), id)), f.Close()); err != nil {
 		return fmt.Errorf("remember an acknowledged exec: %w", err)
 	}
 	s.settled[id] = now
 	return nil
 }
 
-// loadSettled reads what settle wrote. mu is held.
+// appendLine adds a whole line or, on a disk that is full, nothing: the next one would be
+// part of it.
+func appendLine(f *os.File, line string) error {
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if n, err := f.WriteString(line); err != nil {
+		if n > 0 {
+			err = errors.Join(err, f.Truncate(st.Size()))
+		}
+		return err
+	}
+	return nil
+}
+
+// loadSettled reads what settle wrote, and takes a torn line away. mu is held.
 func (s *session) loadSettled() error {
-	f, err := os.Open(s.path(settledFile))
+	raw, err := os.ReadFile(s.path(settledFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read the acknowledged execs: %w", err)
 	}
-	defer func() { _ = f.Close() }()
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		at, id, _ := strings.Cut(lines.Text(), " ")
+	whole := bytes.LastIndexByte(raw, '\n') + 1
+	if whole < len(raw) {
+		if err := os.Truncate(s.path(settledFile), int64(whole)); err != nil {
+			return fmt.Errorf("take a torn line from the acknowledged execs: %w", err)
+		}
+	}
+	for line := range strings.Lines(string(raw[:whole])) {
+		at, id, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		if seconds, err := strconv.ParseInt(at, 10, 64); err == nil && callID.MatchString(id) {
 			s.settled[id] = time.Unix(seconds, 0)
 		}
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("read the acknowledged execs: %w", err)
 	}
 	return nil
 }
@@ -69,12 +87,7 @@ func (s *session) pruneSettled(now time.Time) {
 	for id, at := range kept {
 		fmt.Fprintf(&b, "%d %s\n", at.Unix(), id)
 	}
-	temp := s.path(settledFile + ".new")
-	err := os.WriteFile(temp, []byte(b.String()), 0o600)
-	if err == nil {
-		err = os.Rename(temp, s.path(settledFile))
-	}
-	if err != nil {
+	if err := durable.WriteFile(s.path(settledFile), []byte(b.String())); err != nil {
 		s.node.o.Log.Error("cannot forget old execs", "error", err)
 		return
 	}

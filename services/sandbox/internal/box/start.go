@@ -98,9 +98,10 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 		return nil, fmt.Errorf("%w: %w", ErrIsolation, err)
 	}
 	e.begin(p)
+	closely := s.closely(ctx, watch)
 	go func() {
 		defer s.node.unreserve()
-		e.run(p, e.rec.Started, watch)
+		e.run(p, e.rec.Started, closely)
 		ended(*e.Outcome())
 	}()
 	return e, nil
@@ -144,6 +145,12 @@ const (
 	farInodes = 1_000_000
 )
 
+// far are limits up to which is counted what is over its own.
+func (l Limits) far() Limits {
+	l.WorkspaceBytes, l.WorkspaceInodes = 4*l.WorkspaceBytes+farBytes, 4*l.WorkspaceInodes+farInodes
+	return l
+}
+
 // allowance lets a command start in a workspace that is over its limits, for it
 // may be the one that makes room; but it may hardly add to it. One that is far
 // over is refused.
@@ -155,8 +162,7 @@ func (s *session) allowance(l Limits) (Limits, error) {
 	if u.over(l) == "" {
 		return l, nil
 	}
-	far := l
-	far.WorkspaceBytes, far.WorkspaceInodes = 4*l.WorkspaceBytes+farBytes, 4*l.WorkspaceInodes+farInodes
+	far := l.far()
 	if u, err = measure(far, s.folders()...); err != nil {
 		return l, fmt.Errorf("count the workspace: %w", err)
 	}
@@ -170,8 +176,8 @@ func (s *session) allowance(l Limits) (Limits, error) {
 
 // watch counts the workspace and says what is exceeded. deleted is what a command
 // holds in files without a name.
-func (s *session) watch(l Limits, last bool, deleted int64) (limit, why string) {
-	u, err := s.usage.look(last, l, s.folders()...)
+func (s *session) watch(l Limits, quick bool, deleted int64) (limit, why string) {
+	u, err := s.usage.look(quick, l, s.folders()...)
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) {
 			s.node.o.Log.Error("cannot count a workspace", "error", err)

@@ -20,6 +20,7 @@ type counted struct {
 	at   time.Time
 	took time.Duration
 	room room // of the file system, before
+	cut  bool // there is more: it was counted until a limit was exceeded
 }
 
 // room is what a file system has room for. Some do not say for how many files.
@@ -38,7 +39,7 @@ func take(l Limits, folders []string) (*counted, error) {
 	c.room, _ = roomAt(folders[0])
 	var err error
 	c.Usage, err = measure(l, folders...)
-	c.took = time.Since(c.at)
+	c.took, c.cut = time.Since(c.at), c.over(l) != ""
 	return c, err
 }
 
@@ -68,7 +69,7 @@ func (t *tally) near(l Limits, folders ...string) (Usage, error) {
 func (t *tally) lookUp(l Limits, folders []string, will func() bool) (Usage, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.known == nil || !will() {
+	if t.known == nil || !t.known.tells(l) || !will() {
 		c, err := take(l, folders)
 		if err != nil {
 			return Usage{}, err
@@ -78,9 +79,10 @@ func (t *tally) lookUp(l Limits, folders []string, will func() bool) (Usage, err
 	return t.known.Usage, nil
 }
 
-// look is what is taken while a command writes, or, at last, when it has ended.
-func (t *tally) look(last bool, l Limits, folders ...string) (Usage, error) {
-	if !last {
+// look is what is taken while a command writes, and when it has ended. One that was quick did
+// not see anybody count: for it a count of before may do.
+func (t *tally) look(quick bool, l Limits, folders ...string) (Usage, error) {
+	if !quick {
 		return t.count(l, folders...)
 	}
 	t.mu.Lock()
@@ -135,6 +137,10 @@ const (
 	standsFor  = time.Second
 	standTimes = 20
 )
+
+// tells says whether it says anything of whether limits are exceeded: those of a command may be
+// lower than the workspace's.
+func (c *counted) tells(l Limits) bool { return !c.cut || c.over(l) != "" }
 
 // stands says whether a count of before is good enough still.
 func (c *counted) stands(l Limits, folder string) bool {

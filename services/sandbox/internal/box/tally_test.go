@@ -105,3 +105,29 @@ func TestNobodyIsRefusedForAnOldCount(t *testing.T) {
 		t.Errorf("let through: %v", err)
 	}
 }
+
+// Limits of a command may be lower than the workspace's: what was counted up to them is not all.
+func TestACountUpToALowerLimitIsNotTakenForAll(t *testing.T) {
+	var known tally
+	dir := t.TempDir()
+	fill(t, dir, "a", "b", "c", "d")
+	low := Limits{WorkspaceBytes: 1 << 40, WorkspaceInodes: 1}
+	if u, err := known.count(low, dir); err != nil || u.over(low) == "" {
+		t.Fatalf("%+v, %v", u, err)
+	}
+	known.known.took = time.Hour // it stands
+	for what, look := range map[string]func(Limits, ...string) (Usage, error){"nearly": known.near, "for certain": known.get} {
+		if u, err := look(low, dir); err != nil || u.over(low) == "" {
+			t.Errorf("below the lower limits, %s: %+v, %v", what, u, err)
+		}
+	}
+	if u, err := known.near(wide, dir); err != nil || u.Inodes != 4 {
+		t.Errorf("%+v, %v", u, err)
+	}
+	if _, err := known.count(low, dir); err != nil {
+		t.Fatal(err)
+	}
+	if why, err := known.reserve(Limits{WorkspaceBytes: 1 << 40, WorkspaceInodes: 4}, 1, 1, dir); why == "" || err != nil {
+		t.Errorf("a change is let through that would be too much: %v", err)
+	}
+}

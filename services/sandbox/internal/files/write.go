@@ -58,7 +58,7 @@ type Target struct {
 	IfEtag     string // puts only over this version; empty for any
 	CreateOnly bool   // puts only where there is nothing
 	// Before is called just before the file is put in place, with what is about to be
-	// done, the file, and the size of what it replaces, -1 if it replaces nothing.
+	// done, the file, and how much what it replaces gives back, -1 if it replaces nothing.
 	Before func(p Step, i Info, replaces int64) error
 }
 
@@ -187,7 +187,7 @@ func (p placing) rename(to Target) (Info, error) {
 	if to.Before != nil {
 		replaces := int64(-1)
 		if !p.created {
-			replaces = p.old.Size
+			replaces = freed(p.dir, p.last)
 		}
 		var err error
 		if p.step.File, err = mark(fd, ""); err != nil {
@@ -206,6 +206,16 @@ func (p placing) rename(to Target) (Info, error) {
 	}
 	_ = unix.Fstat(fd, &st) // it is done: what was known before is nearly right
 	return newInfo(p.name, &st), nil
+}
+
+// freed is how much of a file's size the disk has again when a name of it goes: nothing while
+// it has others, and nothing of holes.
+func freed(dir *os.File, name string) int64 {
+	var st unix.Stat_t
+	if err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Nlink > 1 {
+		return 0 // it is counted for certain in a while
+	}
+	return min(st.Size, st.Blocks*512)
 }
 
 // makeDirectories makes the directories of a path that do not exist.

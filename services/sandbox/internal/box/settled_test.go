@@ -1,0 +1,63 @@
+package box
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A line that was torn, by a crash or a full disk, is no part of the next one.
+func TestATornLineTakesNoOtherAlong(t *testing.T) {
+	n := &Node{o: Options{Now: time.Now}}
+	open := func(dir string) *session {
+		s := &session{node: n, dir: dir, settled: map[string]time.Time{}}
+		if err := s.loadSettled(); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, settledFile), []byte("1700000000 whole\n1700000001 to"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := open(dir)
+	if _, half := s.settled["to"]; half || len(s.settled) != 1 {
+		t.Errorf("it remembers %v", s.settled)
+	}
+	for _, id := range []string{"next", "last"} {
+		if err := s.settle(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var ids []string
+	for id := range open(dir).settled {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	if !slices.Equal(ids, []string{"last", "next", "whole"}) {
+		t.Errorf("it remembers %v", ids)
+	}
+}
+
+func TestAFullDiskTearsNoLine(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("none", dir, "tmpfs", 0, "size=4096"); err != nil {
+		t.Skip("a small disk is not to be had: ", err)
+	}
+	defer func() { _ = unix.Unmount(dir, 0) }()
+	path := filepath.Join(dir, settledFile)
+	if err := os.WriteFile(path, make([]byte, 4090), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &session{node: &Node{o: Options{Now: time.Now}}, dir: dir, settled: map[string]time.Time{}}
+	if err := s.settle("id"); err == nil || len(s.settled) > 0 {
+		t.Errorf("it remembers %v, %v", s.settled, err)
+	}
+	if st, err := os.Stat(path); err != nil || st.Size() != 4090 {
+		t.Errorf("the file is %v, %v", st, err)
+	}
+}
