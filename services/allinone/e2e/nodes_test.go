@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +37,7 @@ func startFleet(t *testing.T, further ...string) *fleet {
 		t.Fatal(err)
 	}
 	o := options{data: sandboxDir(t), scenario: scenario, addrs: map[string]string{}}
-	for _, name := range []string{"http", "session", "tools", "session-peer", "tools-peer", "node-a", "node-b"} {
+	for _, name := range []string{"http", "session", "tools", "session-peer", "session-ops", "tools-peer", "node-a", "node-b"} {
 		o.addrs[name] = freeAddress(t)
 	}
 	f := &fleet{system: &system{http: o.addrs["http"], grpc: o.addrs["session"], toolsGRPC: o.addrs["tools"], options: o}, nodes: map[string]*process{}}
@@ -48,7 +50,7 @@ func startFleet(t *testing.T, further ...string) *fleet {
 	a := o.addrs
 	list := "a=" + a["node-a"] + ",b=" + a["node-b"]
 	f.spawn(t, "tools", []string{"--public", a["tools"], "--peer", a["tools-peer"], "--ops", "", "--data", filepath.Join(o.data, "tools"), "--sandbox-nodes", list})
-	f.spawn(t, "session", append([]string{"--public", a["session"], "--peer", a["session-peer"], "--ops", "", "--data", filepath.Join(o.data, "session"),
+	f.spawn(t, "session", append([]string{"--public", a["session"], "--peer", a["session-peer"], "--ops", a["session-ops"], "--data", filepath.Join(o.data, "session"),
 		"--sandbox-nodes", list, "--sandbox-lost-after", "1s", "--tools", a["tools-peer"], "--config", writeConfig(t, f.sessionConfig())}, further...))
 	f.spawn(t, "gateway", []string{"--http", a["http"], "--session", a["session-peer"], "--tools", a["tools-peer"]})
 	f.waitReady(t)
@@ -108,12 +110,20 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// exported waits until the object store has a snapshot of a place.
-func (f *fleet) exported(t *testing.T, session, generation string, snapshots int) {
+// exports matches how many workspaces session has noted as exported.
+var exports = regexp.MustCompile(`fairlead_jobs_total\{[^}]*kind="export"[^}]*outcome="done"[^}]*\} (\d+)`)
+
+// exported waits until the object store has snapshots of a place, and session knows of the
+// fleet's so many exports: who is killed in between has the next one told of another.
+func (f *fleet) exported(t *testing.T, session, generation string, snapshots, noted int) {
 	t.Helper()
 	until(t, "an export of generation "+generation, func() bool {
 		got, _ := filepath.Glob(filepath.Join(f.objects, "default", strings.TrimPrefix(session, "sessions/"), "00000000000"+generation, "snapshots", "*"))
-		return len(got) >= snapshots
+		known := 0
+		if count := exports.FindStringSubmatch(f.metrics(t, "session")); count != nil {
+			known, _ = strconv.Atoi(count[1])
+		}
+		return len(got) >= snapshots && known >= noted
 	})
 }
 
@@ -176,7 +186,7 @@ func TestASessionOutlivesItsNodes(t *testing.T) {
 	}
 	session := f.session(t, "coder")
 	last(t, f.turn(t, session, "keep this"), "COMPLETE")
-	f.exported(t, session, "1", 2) // one from before the change, one from the end
+	f.exported(t, session, "1", 2, 1) // one from before the change, one from the end
 	first, second := f.home(t, session)
 
 	f.killNode(t, first)
@@ -196,7 +206,7 @@ func TestASessionOutlivesItsNodes(t *testing.T) {
 	if got := end.field("turnFinished", "finalText"); !strings.Contains(got, "one") || !strings.Contains(got, "empty") || !strings.Contains(got, "region="+secret) || strings.Contains(got, "two") {
 		t.Errorf("after the move there is %q", got)
 	}
-	f.exported(t, session, "2", 1)
+	f.exported(t, session, "2", 1, 2)
 
 	f.startNode(t, first)
 	f.refuses(t, first, session, 2)

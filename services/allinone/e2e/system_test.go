@@ -227,13 +227,17 @@ func (s *system) restart(t *testing.T) *system {
 	return start(t, s.options)
 }
 
-// waitReady waits until the gateway says that all is ready.
+// waitReady waits until the gateway says that all is ready, and the sandbox service, too, where
+// it is a process of its own: others are ready without it.
 func (s *system) waitReady(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for {
 		err := ready(ctx, "http://"+s.http+"/readyz")
+		if ops := s.options.addrs["sandbox-ops"]; err == nil && s.options.four {
+			err = ready(ctx, "http://"+ops+"/readyz")
+		}
 		for _, p := range s.processes {
 			select {
 			case e := <-p.done:

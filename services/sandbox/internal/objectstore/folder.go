@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // folder is a Store in a local folder, one file to an object.
@@ -22,7 +24,8 @@ func openFolder(dir string) (*folder, error) {
 	return &folder{dir: dir}, nil
 }
 
-// temporary begins the names of files that are being written.
+// temporary begins the names of files that are being written. Who writes one has it locked, so
+// that one that nobody has is known to be left over.
 const temporary = ".new-"
 
 func (f *folder) Put(ctx context.Context, key string, from io.Reader, size int64) error {
@@ -33,25 +36,53 @@ func (f *folder) Put(ctx context.Context, key string, from io.Reader, size int64
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
+	if err := place(ctx, path, from, size); err != nil {
+		f.prune(filepath.Dir(path))
+		return fmt.Errorf("object %s: %w", key, err)
+	}
+	return f.sync(filepath.Dir(key))
+}
+
+// place writes a file, whole or not at all.
+func place(ctx context.Context, path string, from io.Reader, size int64) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), temporary)
 	if err != nil {
 		return err
 	}
+	_ = unix.Flock(int(temp.Fd()), unix.LOCK_EX) // where there are no locks, nothing is taken to be left over
 	n, err := io.Copy(temp, &reader{ctx: ctx, from: from})
 	if err == nil && n != size {
-		err = fmt.Errorf("object %s has %d bytes, not %d: %w", key, n, size, io.ErrUnexpectedEOF)
+		err = fmt.Errorf("it has %d bytes, not %d: %w", n, size, io.ErrUnexpectedEOF)
 	}
 	if err == nil {
 		err = temp.Sync()
 	}
-	err = errors.Join(err, temp.Close())
 	if err == nil {
 		err = os.Rename(temp.Name(), path)
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(temp.Name()))
+		err = errors.Join(err, os.Remove(temp.Name()))
 	}
-	return f.sync(filepath.Dir(key))
+	return errors.Join(err, temp.Close())
+}
+
+// prune removes a folder, and those that lead to it, as far as they are empty.
+func (f *folder) prune(dir string) {
+	for dir != f.dir && os.Remove(dir) == nil {
+		dir = filepath.Dir(dir)
+	}
+}
+
+// pruneLeftover removes a file that somebody was writing who is not any more.
+func (f *folder) pruneLeftover(path string) {
+	left, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return
+	}
+	defer func() { _ = left.Close() }()
+	if unix.Flock(int(left.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && os.Remove(path) == nil {
+		f.prune(filepath.Dir(path))
+	}
 }
 
 // sync makes the names in a folder, and in those that lead to it, durable.
@@ -106,7 +137,11 @@ func (f *folder) List(ctx context.Context, prefix string) ([]string, error) {
 		if err != nil || ctx.Err() != nil {
 			return errors.Join(err, context.Cause(ctx))
 		}
-		if d.IsDir() || strings.HasPrefix(d.Name(), temporary) {
+		if d.IsDir() {
+			return nil
+		}
+		if strings.HasPrefix(d.Name(), temporary) {
+			f.pruneLeftover(path)
 			return nil
 		}
 		name, err := filepath.Rel(f.dir, path)
@@ -128,9 +163,6 @@ func (f *folder) Delete(_ context.Context, key string) error {
 		return err
 	}
 	// Folders that are empty by now go, too; one that is not stays.
-	dir := filepath.Dir(path)
-	for dir != f.dir && os.Remove(dir) == nil {
-		dir = filepath.Dir(dir)
-	}
+	f.prune(filepath.Dir(path))
 	return nil
 }
