@@ -105,6 +105,7 @@ func (v *invocation) root(l *rootfs.Layout, etc *etc) error {
 	for _, x := range l.Links {
 		v.add("--symlink", x.Target, x.Path)
 	}
+	empty := "" // a folder that is
 	if etc == nil {
 		if err := v.makeFiles(); err != nil {
 			return err
@@ -114,7 +115,8 @@ func (v *invocation) root(l *rootfs.Layout, etc *etc) error {
 		if err != nil {
 			return err
 		}
-		v.add("--ro-bind", at, etcPath)
+		v.add("--ro-bind", at+etcPart, etcPath)
+		empty = at + emptyPart
 	}
 	for _, x := range l.Extra {
 		if etc == nil || !below(x.Path) {
@@ -126,7 +128,11 @@ func (v *invocation) root(l *rootfs.Layout, etc *etc) error {
 		v.add("--ro-bind", os.DevNull, f) // a device that no mount lets anybody open
 	}
 	for _, f := range l.MaskedFolders {
-		v.add("--size", "4096", "--tmpfs", f, "--remount-ro", f)
+		if empty == "" {
+			v.add("--size", "4096", "--tmpfs", f, "--remount-ro", f)
+		} else {
+			v.add("--ro-bind", empty, f)
+		}
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -126,15 +127,35 @@ func newMaker(ctx context.Context, o Options) (*maker, error) {
 		m.name += "-" + o.Name
 	}
 	if o.OtherUsers {
-		if m.stage, err = stage.New(m.thread); err == nil {
-			m.etc = newETC(m.stage, l)
-			err = m.stage.ShowAll(l.Extra)
-		}
+		err = m.setUpStage()
 	}
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
+}
+
+// setUpStage makes the stage, with what every sandbox is shown on it.
+func (m *maker) setUpStage() (err error) {
+	if m.stage, err = stage.New(m.thread); err != nil {
+		return err
+	}
+	m.etc = newETC(m.stage, m.layout)
+	if err := m.stage.ShowAll(m.layout.Extra); err != nil {
+		return err
+	}
+	real, err := filepath.EvalSymlinks(m.path)
+	if err != nil {
+		return fmt.Errorf("find bubblewrap: %w", err)
+	}
+	// Its libraries may be beside it, as in /nix.
+	keep := []string{"/proc", "/dev/null", filepath.Join("/", strings.Split(real, "/")[1])}
+	for _, b := range m.layout.Binds {
+		if !below(b.Path) {
+			keep = append(keep, b.Source)
+		}
+	}
+	return m.stage.Keep(keep)
 }
 
 // Close implements warm.Maker.

@@ -18,6 +18,13 @@ import (
 // etcPath is where sandboxes see it.
 const etcPath = "/etc"
 
+// In what is put together: /etc, and an empty folder that hides others. It is no file system
+// of its own in each sandbox, for every one takes some kilobytes.
+const (
+	etcPart   = "/etc"
+	emptyPart = "/empty"
+)
+
 // etc is the /etc of all sandboxes, put together on the stage once, read-only: to have
 // bubblewrap put it together each time is what took most of the mounts of a sandbox.
 type etc struct {
@@ -30,8 +37,23 @@ type etc struct {
 	files []inode    // that it shows, by bind
 }
 
-// inode tells files apart.
-type inode struct{ device, number uint64 }
+// inode tells files apart, and what was written into one.
+type inode struct {
+	device, number uint64
+	size           int64
+	written        unix.Timespec
+}
+
+// copied is how many bytes a file has at most that is copied: each mount takes memory and time in
+// every sandbox.
+const copied = 1 << 20
+
+// part is what is shown of the machine: a copy of a file, or a mount of what is not copied.
+type part struct {
+	path    string // below /etc
+	content []byte
+	tree    int // a descriptor; -1 for a copy
+}
 
 // newETC takes the part of a layout below /etc.
 func newETC(g *stage.Stage, l *rootfs.Layout) *etc {
@@ -47,38 +69,49 @@ func newETC(g *stage.Stage, l *rootfs.Layout) *etc {
 func below(path string) bool { return strings.HasPrefix(path, etcPath+"/") }
 
 // path is where bubblewrap finds it. It is made anew when the machine has other files
-// than it shows: they are replaced, not written over.
+// than it shows.
 func (e *etc) path() (string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	files := make([]inode, len(e.binds))
+	files, copies := make([]inode, len(e.binds)), make([]bool, len(e.binds))
 	for i, b := range e.binds {
 		var st unix.Stat_t
 		if err := unix.Stat(b.Source, &st); err != nil {
 			return "", &os.PathError{Op: "show", Path: b.Source, Err: err}
 		}
-		files[i] = inode{uint64(st.Dev), st.Ino} //nolint:unconvert // the type is the architecture's
+		files[i] = inode{uint64(st.Dev), st.Ino, 0, unix.Timespec{}} //nolint:unconvert // the type is the architecture's
+		if copies[i] = st.Mode&unix.S_IFMT == unix.S_IFREG && st.Size <= copied; copies[i] {
+			files[i].size, files[i].written = st.Size, st.Mtim
+		}
 	}
 	if e.at != "" && slices.Equal(files, e.files) {
 		return e.at, nil
 	}
 	// The stage may hide where they are: they are opened here, not on its thread.
-	var trees []int
+	var parts []part
 	defer func() {
-		for _, tree := range trees {
-			_ = unix.Close(tree)
+		for _, p := range parts {
+			if p.tree >= 0 {
+				_ = unix.Close(p.tree)
+			}
 		}
 	}()
-	for _, b := range e.binds {
-		tree, err := openReadOnly(b.Source)
+	for i, b := range e.binds {
+		p := part{path: strings.TrimPrefix(b.Path, etcPath+"/"), tree: -1}
+		var err error
+		if copies[i] {
+			p.content, err = os.ReadFile(b.Source)
+		} else {
+			p.tree, err = openReadOnly(b.Source)
+		}
 		if err != nil {
 			return "", fmt.Errorf("put /etc together: %w", err)
 		}
-		trees = append(trees, tree)
+		parts = append(parts, p)
 	}
 	at := e.stage.Fresh("etc")
 	err := e.stage.Do(func() error {
-		if err := e.build(at, trees); err != nil {
+		if err := build(at, parts); err != nil {
 			return errors.Join(fmt.Errorf("put /etc together: %w", err), takeDown(at))
 		}
 		return takeDown(e.older)
@@ -90,23 +123,28 @@ func (e *etc) path() (string, error) {
 	return at, nil
 }
 
-// build puts it together of what was opened, on the stage's thread.
-func (e *etc) build(at string, trees []int) error {
+// build puts it together, on the stage's thread.
+func build(at string, parts []part) error {
 	if err := os.Mkdir(at, 0o755); err != nil {
 		return err
 	}
-	if err := unix.Mount("etc", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=1m"); err != nil {
+	if err := unix.Mount("etc", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=32m"); err != nil {
 		return &os.PathError{Op: "mount", Path: at, Err: err}
 	}
+	for _, dir := range []string{etcPart, emptyPart} {
+		if err := errors.Join(os.Mkdir(at+dir, 0o755), os.Chmod(at+dir, 0o755)); err != nil { //nolint:gosec // all may look into it
+			return err
+		}
+	}
 	for _, f := range rootfs.MadeFiles {
-		name := at + strings.TrimPrefix(f.Path, etcPath)
+		name := at + etcPart + strings.TrimPrefix(f.Path, etcPath)
 		if err := errors.Join(os.WriteFile(name, []byte(f.Text), 0o444), os.Chmod(name, 0o444)); err != nil { //nolint:gosec // all may read it
 			return err
 		}
 	}
-	for i, b := range e.binds {
-		if err := show(trees[i], at, strings.TrimPrefix(b.Path, etcPath+"/")); err != nil {
-			return &os.PathError{Op: "show", Path: b.Source, Err: err}
+	for _, p := range parts {
+		if err := p.show(at + etcPart); err != nil {
+			return &os.PathError{Op: "show", Path: filepath.Join(etcPath, p.path), Err: err}
 		}
 	}
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
@@ -126,16 +164,12 @@ func openReadOnly(source string) (int, error) {
 	return tree, nil
 }
 
-// show shows what was opened under a name below a folder.
-func show(tree int, dir, name string) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(tree, &st); err != nil {
-		return err
-	}
-	parts := strings.Split(name, "/")
+// show shows it below a folder.
+func (p *part) show(dir string) error {
 	at := dir
-	for _, part := range parts[:len(parts)-1] {
-		at = filepath.Join(at, part)
+	names := strings.Split(p.path, "/")
+	for _, name := range names[:len(names)-1] {
+		at = filepath.Join(at, name)
 		if err := os.Mkdir(at, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
@@ -143,11 +177,18 @@ func show(tree int, dir, name string) error {
 			return err
 		}
 	}
-	at = filepath.Join(dir, name)
+	at = filepath.Join(dir, p.path)
+	if p.tree < 0 {
+		return errors.Join(os.WriteFile(at, p.content, 0o444), os.Chmod(at, 0o444)) //nolint:gosec // all may read it
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(p.tree, &st); err != nil {
+		return err
+	}
 	if err := stage.MakePoint(at, st.Mode&unix.S_IFMT == unix.S_IFDIR); err != nil {
 		return err
 	}
-	return unix.MoveMount(tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	return unix.MoveMount(p.tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
 // takeDown undoes build, also one that failed.

@@ -1,0 +1,82 @@
+package bubblewrap
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/stage"
+)
+
+// A file of the machine is shown as it is when a sandbox is made, whether it was replaced since the
+// last one was or written over. A folder is shown itself.
+func TestSandboxesSeeFilesAsTheyAre(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("a stage takes root")
+	}
+	thread := stage.NewThread(0)
+	defer thread.Close()
+	g, err := stage.New(thread)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file, folder := filepath.Join(dir, "file"), filepath.Join(dir, "folder")
+	write := func(name, text string) {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	e := newETC(g, &rootfs.Layout{Binds: []rootfs.Bind{{Path: "/etc/deep/file", Source: file}, {Path: "/etc/folder", Source: folder}, {Path: "/usr", Source: "/usr"}}})
+	see := func(name string) (text string) {
+		at, err := e.path()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = g.Do(func() error {
+			raw, err := os.ReadFile(at + etcPart + "/" + name)
+			text = string(raw)
+			return err
+		})
+		return text
+	}
+	write(file, "one")
+	if got := see("deep/file"); got != "one" {
+		t.Errorf("at first: %q", got)
+	}
+	before, _ := e.path()
+	if again, _ := e.path(); again != before {
+		t.Error("it was made anew, and nothing had changed")
+	}
+	write(file, "two and more")
+	if got := see("deep/file"); got != "two and more" {
+		t.Errorf("written over: %q", got)
+	}
+	write(file+".new", "three")
+	if err := os.Rename(file+".new", file); err != nil {
+		t.Fatal(err)
+	}
+	write(filepath.Join(folder, "late"), "late")
+	if got := see("deep/file"); got != "three" {
+		t.Errorf("replaced: %q", got)
+	}
+	if got := see("folder/late"); got != "late" {
+		t.Errorf("in a folder: %q", got)
+	}
+	if got := see("passwd"); got != rootfs.MadeFiles[0].Text {
+		t.Errorf("what is made up: %q", got)
+	}
+	at, _ := e.path()
+	_ = g.Do(func() error {
+		for _, name := range []string{etcPart + "/x", emptyPart + "/x", etcPart + "/deep/file"} {
+			if err := os.WriteFile(at+name, nil, 0o600); err == nil {
+				t.Errorf("%s can be written", name)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,52 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Keep takes every mount from the stage's namespace that does not lead to one of some paths and is
+// not below one of them: bubblewrap reads the list of all mounts for each one that it makes. What
+// cannot be taken stays.
+func (g *Stage) Keep(paths []string) error {
+	return g.thread.Do(func() error {
+		raw, err := os.ReadFile("/proc/thread-self/mountinfo")
+		if err != nil {
+			return fmt.Errorf("list the stage's mounts: %w", err)
+		}
+		points := mountPoints(string(raw))
+		for _, at := range slices.Backward(points) { // the later ones may lie on the earlier ones
+			if at == "/" || wanted(at, append(paths, g.dir)) {
+				continue
+			}
+			err := unix.Unmount(at, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+			if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EPERM) {
+				return &os.PathError{Op: "unmount on the stage", Path: at, Err: err}
+			}
+		}
+		return nil
+	})
+}
+
+// wanted says whether a mount leads to one of the paths, or lies below it.
+func wanted(at string, paths []string) bool {
+	return slices.ContainsFunc(paths, func(p string) bool {
+		return at == p || strings.HasPrefix(p, at+"/") || strings.HasPrefix(at, p+"/")
+	})
+}
+
+// mountPoints are the paths of a list of mounts, as proc(5) describes it, in its order. Those with
+// characters that it writes otherwise are left out.
+func mountPoints(list string) (points []string) {
+	for line := range strings.Lines(list) {
+		if f := strings.Fields(line); len(f) > 4 && !strings.Contains(f[4], `\`) {
+			points = append(points, f[4])
+		}
+	}
+	return points
+}
