@@ -135,6 +135,9 @@ func newMaker(ctx context.Context, o Options) (*maker, error) {
 	return m, nil
 }
 
+// devices are what bubblewrap shows of the machine's /dev. In a container each may be a mount.
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+
 // setUpStage makes the stage, with what every sandbox is shown on it.
 func (m *maker) setUpStage() (err error) {
 	if m.stage, err = stage.New(m.thread); err != nil {
@@ -144,12 +147,12 @@ func (m *maker) setUpStage() (err error) {
 	if err := m.stage.ShowAll(m.layout.Extra); err != nil {
 		return err
 	}
-	real, err := filepath.EvalSymlinks(m.path)
+	at, err := filepath.EvalSymlinks(m.path)
 	if err != nil {
 		return fmt.Errorf("find bubblewrap: %w", err)
 	}
 	// Its libraries may be beside it, as in /nix.
-	keep := []string{"/proc", "/dev/null", filepath.Join("/", strings.Split(real, "/")[1])}
+	keep := append([]string{"/proc", "/etc/ld.so.cache", filepath.Join("/", strings.Split(at, "/")[1])}, devices...)
 	for _, b := range m.layout.Binds {
 		if !below(b.Path) {
 			keep = append(keep, b.Source)
