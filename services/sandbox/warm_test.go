@@ -162,7 +162,7 @@ func TestInitForgetsWhereThereIsNoRoom(t *testing.T) {
 	namespace := c.bash(t, "readlink /proc/self/ns/pid").out
 	stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{
 		Call: c.call(), Stdin: true,
-		Argv: []string{"bash", "-c", "while true; do sleep 1000 & done & for i in 1 2 3 4; do (while :; do :; done) & done; cat > /dev/null"},
+		Argv: []string{"bash", "-c", "for i in 1 2 3 4; do (while :; do :; done) & done; while true; do sleep 1000 & done & read"},
 	})
 	for said := ""; !strings.Contains(said, "fork"); { // bash, which tries again and again
 		m, err := stream.Recv()

@@ -14,24 +14,26 @@ import (
 // the runtime collects as well.
 
 // About how much becomes garbage between two collections, in bytes, when nothing runs and
-// when something does.
+// when something does. The first waits longer for a time when nothing does: it takes threads,
+// for which what runs may have left no room.
 const (
-	idleGarbage = 1 << 20
-	busyGarbage = 4 << 20
+	idleGarbage  = 1 << 20
+	busyGarbage  = 4 << 20
+	firstGarbage = 8 << 20
 )
 
-// Garbage of a command: so many bytes, and the packet that asked for it so many times.
-const (
-	commandGarbage = 8 << 10
-	packetGarbage  = 4
-)
+// commandGarbage is the garbage of a command besides the packet that asked for it, in bytes.
+const commandGarbage = 8 << 10
 
 // collectByHand has the runtime leave garbage to init.
 func collectByHand() { debug.SetGCPercent(-1) }
 
 // noteGarbage notes that a packet was read.
-func (s *starter) noteGarbage(packet []byte) {
-	s.garbage += commandGarbage + packetGarbage*len(packet)
+func (s *starter) noteGarbage(r request) {
+	s.garbage += commandGarbage
+	if !r.mapped {
+		s.garbage += len(r.packet)
+	}
 }
 
 // collectAttempts bounds how often a collection is put off, and collectPause is how long, in
@@ -42,20 +44,30 @@ const (
 )
 
 // collect gives memory back if there is enough of it.
-func (s *starter) collect() {
-	most := idleGarbage
-	if len(s.commands) > 0 {
-		most = busyGarbage
+func (s *starter) collect() error {
+	if s.garbage < s.mostGarbage() {
+		return nil
 	}
-	if s.garbage < most {
-		return
+	if err := s.haveThreads(collectThreads); err != nil {
+		return err
 	}
 	if s.putOff < collectAttempts && !othersSleep() {
 		s.putOff++
-		return
+		return nil
 	}
 	s.garbage, s.putOff = 0, 0
 	freeMemory()
+	return nil
+}
+
+func (s *starter) mostGarbage() int {
+	switch {
+	case len(s.commands) == 0:
+		return idleGarbage
+	case s.threads >= collectThreads:
+		return busyGarbage
+	}
+	return firstGarbage
 }
 
 // freeMemory has another goroutine do it. A collection gives way hundreds of times, and this

@@ -111,13 +111,13 @@ func run() error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("outlive what made the sandbox: %w", err)
 	}
-	s := &starter{long: long, commands: map[int]*command{}, threaded: streamed}
+	s := &starter{long: long, commands: map[int]*command{}}
 	if err := send(wire.Reply{Kind: wire.Ready}); err != nil {
 		return err
 	}
 	if streamed { // before the first command, but nobody waits for it
-		if err := makeThreads(relayThreads); err != nil {
-			return fmt.Errorf("make its threads: %w", err)
+		if err := s.haveThreads(relayThreads); err != nil {
+			return err
 		}
 	}
 	return s.serve()

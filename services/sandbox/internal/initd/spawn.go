@@ -54,9 +54,15 @@ func spawn(calls *call, n int, failed *failure, flags, stack uintptr, masks *[2]
 
 // What starting takes.
 const (
-	shellPath   = "/bin/sh"
 	opened      = 1 // what is read at a gate that the service opens: one byte
 	cloneMemory = unix.CLONE_VM | uintptr(unix.SIGCHLD)
+)
+
+// A script without a first line is the shell's, whose path and name these are.
+var (
+	shellPath = []byte("/bin/sh\x00")
+	shellName = []byte("sh\x00")
+	noText    = []byte{0}
 )
 
 // byDefault is the action of a signal that nothing was done about.
@@ -73,7 +79,8 @@ func (p *child) start() (pid int, err error) {
 	return pid, nil
 }
 
-// newChild prepares a command's process. gate is none where it need not wait.
+// newChild prepares a command's process, which reads the command's strings where they are. gate
+// is none where it need not wait.
 func newChild(c *wire.Command, streams []int, gate int) (*child, error) {
 	p := &child{calls: make([]call, 0, lastSignal+16)}
 	if err := p.name(c); err != nil {
@@ -122,14 +129,11 @@ func (p *child) name(c *wire.Command) error {
 	if err != nil {
 		return err
 	}
-	if p.program, err = unix.BytePtrFromString(path); err != nil {
+	if p.program, err = pointer(path); err != nil {
 		return unix.ENOENT
 	}
-	if p.dir, err = unix.BytePtrFromString(c.Dir); err != nil {
+	if p.dir, err = pointer(c.Dir); err != nil {
 		return unix.ENOENT
-	}
-	if p.shell, err = unix.BytePtrFromString(shellPath); err != nil {
-		return err
 	}
 	if p.argv, err = pointers(c.Argv); err != nil {
 		return err
@@ -137,26 +141,37 @@ func (p *child) name(c *wire.Command) error {
 	if p.env, err = pointers(c.Env); err != nil {
 		return err
 	}
-	// A script without a first line is the shell's.
-	name, err := unix.BytePtrFromString("sh")
-	p.shellArgv = append([]*byte{name, p.program}, p.argv[1:]...)
-	return err
+	p.shell, p.shellArgv = &shellPath[0], append([]*byte{&shellName[0], p.program}, p.argv[1:]...)
+	return nil
+}
+
+// pointer is a string as the kernel reads it: one behind which there is a zero byte, as there
+// is in a packet.
+func pointer(s string) (*byte, error) {
+	if strings.IndexByte(s, 0) >= 0 {
+		return nil, unix.EINVAL
+	}
+	if s == "" { // it may be anywhere
+		return &noText[0], nil
+	}
+	return unsafe.StringData(s), nil //nolint:gosec // the kernel takes a pointer
 }
 
 // pointers are strings as the kernel reads them, with the end that it looks for.
 func pointers(all []string) ([]*byte, error) {
 	list := make([]*byte, len(all)+1)
 	for i, s := range all {
-		p, err := unix.BytePtrFromString(s)
+		p, err := pointer(s)
 		if err != nil {
-			return nil, unix.EINVAL
+			return nil, err
 		}
 		list[i] = p
 	}
 	return list, nil
 }
 
-// find is where a program is: in the folders of PATH, unless it is named by a path.
+// find is where a program is: in the folders of PATH, unless it is named by a path. There is a
+// zero byte behind what it answers, as behind what it is given.
 func find(c *wire.Command) (path string, err error) {
 	name := c.Argv[0]
 	if strings.Contains(name, "/") {
@@ -173,7 +188,8 @@ func find(c *wire.Command) (path string, err error) {
 			continue
 		}
 		if st.Mode&unix.S_IFMT == unix.S_IFREG && unix.Access(path, unix.X_OK) == nil {
-			return path, nil
+			whole := path + "\x00"
+			return whole[:len(path)], nil
 		}
 		err = unix.EACCES
 	}

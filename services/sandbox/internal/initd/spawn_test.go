@@ -31,6 +31,9 @@ func spawned(t *testing.T, c *wire.Command, gate int, through func()) outcome {
 		t.Fatal(err)
 	}
 	defer func() { _ = null.Close() }()
+	if c, err = wire.DecodeCommand(c.Encode()); err != nil {
+		t.Fatal(err)
+	}
 	p, err := newChild(c, []int{int(null.Fd()), int(theirs.Fd()), int(theirs.Fd())}, gate)
 	if err != nil {
 		return outcome{fault: err}

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"syscall"
 	"time"
@@ -21,6 +21,7 @@ const sayAfter = 2 * time.Millisecond
 // command is a command that runs.
 type command struct {
 	id       uint64
+	request  request // which the child reads
 	child    *child
 	said     bool // that it was started
 	terminal int  // its terminal's other end, until that was said; none for none
@@ -36,7 +37,7 @@ type starter struct {
 	sayAt    time.Time // when that is to be said
 	garbage  int       // bytes, about, since it was last collected
 	putOff   int       // how often that was put off since
-	threaded bool      // the runtime has the threads that it may ever need
+	threads  int       // of the runtime, made before it needs them
 }
 
 // serve does what the service asks for, until it is gone.
@@ -44,7 +45,9 @@ func (s *starter) serve() error {
 	packet, rights := make([]byte, wire.MaxPacket), make([]byte, unix.CmsgSpace(5*4))
 	poll := []unix.PollFd{{Fd: int32(link), Events: unix.POLLIN}, {Fd: bell, Events: unix.POLLIN}}
 	for {
-		s.collect()
+		if err := s.collect(); err != nil {
+			return err
+		}
 		_, err := unix.Poll(poll, s.patience())
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			return err
@@ -144,29 +147,23 @@ func (s *starter) handle(packet, rights []byte) error {
 			_ = unix.Close(f)
 		}
 	}()
-	streams := files
 	switch wire.Kind(packet[0]) {
 	case wire.Signal:
 		return s.signal(packet)
 	case wire.Listen:
 		return listen()
-	case wire.Long:
-		if s.long != nil {
-			if packet, err = s.long(packet); err != nil {
-				return err
-			}
-			break
-		}
-		if len(files) == 0 {
-			return wire.ErrMalformed
-		}
-		streams = files[1:]
-		if packet, err = readAll(files[0]); err != nil {
-			return err
-		}
 	}
-	s.noteGarbage(packet)
-	c, err := wire.DecodeCommand(packet)
+	r, streams, err := s.request(packet, files)
+	if err != nil {
+		return err
+	}
+	held := false // by a command that runs
+	defer func() {
+		if !held {
+			r.release()
+		}
+	}()
+	c, err := wire.DecodeCommand(r.packet)
 	if err != nil {
 		return err
 	}
@@ -180,7 +177,38 @@ func (s *starter) handle(packet, rights []byte) error {
 	if len(streams) != want || c.Gate && gate == none {
 		return fmt.Errorf("%d files beside a command, not %d", len(files), want)
 	}
-	return s.start(c, streams, gate)
+	held, err = s.start(c, r, streams, gate)
+	return err
+}
+
+// request is a Start's packet. A command reads its strings there.
+type request struct {
+	packet []byte
+	mapped bool // it is a file's memory
+}
+
+// release gives the packet's memory back. Nobody reads there any more.
+func (r request) release() {
+	if r.mapped {
+		_ = unix.Munmap(r.packet)
+	}
+}
+
+// request is what a packet asks for, and what it brings besides.
+func (s *starter) request(packet []byte, files []int) (r request, streams []int, err error) {
+	switch {
+	case wire.Kind(packet[0]) != wire.Long:
+		r.packet = bytes.Clone(packet)
+	case s.long != nil:
+		r.packet, err = s.long(packet)
+	case len(files) == 0:
+		return r, nil, wire.ErrMalformed
+	default:
+		r.packet, err = mapAll(files[0])
+		r.mapped, files = err == nil, files[1:]
+	}
+	s.noteGarbage(r)
+	return r, files, err
 }
 
 // signal sends a signal to a command's process group. One that has ended takes no
@@ -212,39 +240,26 @@ func parseFiles(rights []byte) ([]int, error) {
 	return unix.ParseUnixRights(&messages[0])
 }
 
-func readAll(fd int) ([]byte, error) {
+// mapAll is what a file holds, in memory that is no garbage afterwards.
+func mapAll(fd int) ([]byte, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, err
 	}
-	b := make([]byte, st.Size)
-	for at := 0; at < len(b); {
-		n, err := unix.Pread(fd, b[at:], int64(at))
-		if err != nil {
-			return nil, err
-		}
-		if n == 0 {
-			return nil, io.ErrUnexpectedEOF
-		}
-		at += n
-	}
-	return b, nil
+	return unix.Mmap(fd, 0, int(st.Size), unix.PROT_READ, unix.MAP_PRIVATE)
 }
 
-// start starts a command. What stands in the way of one command is no error.
-func (s *starter) start(c *wire.Command, streams []int, gate int) error {
-	if !s.threaded { // nobody is there yet who could leave no room for them
-		if err := makeThreads(ownThreads); err != nil {
-			return fmt.Errorf("make its threads: %w", err)
-		}
-		s.threaded = true
+// start starts a command that was requested, and holds the request if there is a process. What
+// stands in the way of one command is no error.
+func (s *starter) start(c *wire.Command, r request, streams []int, gate int) (held bool, err error) {
+	if err := s.haveThreads(ownThreads); err != nil { // nobody is there yet who could leave no room for it
+		return false, err
 	}
 	master := none
 	if c.Terminal {
 		var slave int
-		var err error
 		if master, slave, err = terminal.Open(c.Rows, c.Columns); err != nil {
-			return send(failed(c.ID, err, false))
+			return false, send(failed(c.ID, err, false))
 		}
 		defer func() {
 			_ = unix.Close(slave)
@@ -256,13 +271,13 @@ func (s *starter) start(c *wire.Command, streams []int, gate int) error {
 	}
 	child, err := newChild(c, streams, gate)
 	if err != nil {
-		return send(failed(c.ID, err, false))
+		return false, send(failed(c.ID, err, false))
 	}
 	pid, err := child.start()
 	if err != nil {
-		return send(failed(c.ID, err, false))
+		return false, send(failed(c.ID, err, false))
 	}
-	started := &command{id: c.ID, child: child, terminal: master}
+	started := &command{id: c.ID, request: r, child: child, terminal: master}
 	master = none // it has it
 	s.commands[pid] = started
 	if s.unsaid == 0 {
@@ -270,9 +285,9 @@ func (s *starter) start(c *wire.Command, streams []int, gate int) error {
 	}
 	s.unsaid++
 	if c.Tell {
-		return s.say(pid, started)
+		return true, s.say(pid, started)
 	}
-	return nil
+	return true, nil
 }
 
 func failed(id uint64, err error, dir bool) wire.Reply {

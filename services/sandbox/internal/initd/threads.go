@@ -2,30 +2,45 @@ package main
 
 import (
 	"errors"
-	"runtime"
+	"fmt"
 
 	"golang.org/x/sys/unix"
 )
 
-// ownThreads is how many threads the runtime may need beside main's, its monitor, and one
-// that makes others, when it has one processor: the one that it begins with, which works
-// while main waits, and those that take over from either while garbage is collected.
-// relayThreads are for what reads and writes the stream and the socket, each processor's,
-// and some to take over from any of them.
+// How many threads the runtime may need beside main's, its monitor, and another that is there
+// from the beginning, when it has one processor. One takes over while main waits: ownThreads.
+// A collection of garbage gives way hundreds of times, and one that has given way is not idle
+// at once: collectThreads. relayThreads are for what reads and writes the stream and the
+// socket, each processor's, and some to take over from any of them.
 const (
-	ownThreads   = 3
-	relayThreads = 10
+	ownThreads     = 1
+	collectThreads = 3
+	relayThreads   = 10
 )
 
 // threadAttempts bounds how often threads are asked for. Mostly the first does.
 const threadAttempts = 20
 
-// makeThreads has the runtime make the threads that it may ever need, while there is
-// room for them: it ends the process when it cannot have one, and a command may use up
-// the processes that the sandbox is allowed. Threads are not given back.
+// haveThreads has the runtime have threads, unless it has as many.
+func (s *starter) haveThreads(n int) error {
+	if s.threads >= n {
+		return nil
+	}
+	if err := makeThreads(n); err != nil {
+		return fmt.Errorf("make its threads: %w", err)
+	}
+	s.threads = n
+	return nil
+}
+
+// makeThreads has the runtime make threads before it needs them, while there is room for
+// them: it ends the process when it cannot have one, and a command may use up the processes
+// that the sandbox is allowed. Threads are not given back.
 func makeThreads(n int) error {
 	for range threadAttempts {
-		occupyThreads(n - 1)
+		if err := occupyThreads(n); err != nil {
+			return err
+		}
 		if made, err := threads(); err != nil || made >= n+3 {
 			return err
 		}
@@ -33,25 +48,32 @@ func makeThreads(n int) error {
 	return errors.New("its runtime makes no threads")
 }
 
-// occupyThreads has goroutines keep a thread each, until all have one. Main goes on by one
-// more. That takes less memory than a processor of the runtime for each, and is sooner
-// than the runtime's monitor, which may be late, sees that one waits in the kernel.
-func occupyThreads(n int) {
-	began, end, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}, n)
+// occupyThreads has goroutines wait in the kernel until the runtime's monitor has given the
+// processor to another thread for each.
+func occupyThreads(n int) error {
+	gate, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_SEMAPHORE)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(gate) }()
+	began, ended := make(chan struct{}), make(chan struct{}, n)
 	for range n {
 		go func() {
-			runtime.LockOSThread()
 			began <- struct{}{}
-			<-end
-			runtime.UnlockOSThread()
+			var b [8]byte
+			_, _ = unix.Read(gate, b[:])
 			ended <- struct{}{}
 		}()
+	}
+	for range n {
 		<-began
 	}
-	close(end)
+	open := [8]byte{byte(n)}
+	_, err = unix.Write(gate, open[:])
 	for range n {
 		<-ended
 	}
+	return err
 }
 
 // threads is how many there are.

@@ -20,7 +20,7 @@ func TestCollect(t *testing.T) {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := makeThreads(ownThreads); err != nil {
+	if err := makeThreads(collectThreads); err != nil {
 		t.Fatal(err)
 	}
 	before, err := threads()
@@ -28,8 +28,14 @@ func TestCollect(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 1000 {
-		s := starter{garbage: idleGarbage}
-		for s.collect(); s.garbage > 0; s.collect() {
+		s := starter{garbage: idleGarbage, threads: collectThreads}
+		for {
+			if err := s.collect(); err != nil {
+				t.Fatal(err)
+			}
+			if s.garbage == 0 {
+				break
+			}
 			if _, err := unix.Poll(nil, s.patience()); err != nil && !errors.Is(err, unix.EINTR) {
 				t.Fatal(err)
 			}
@@ -53,5 +59,26 @@ func TestCollectingNeedsNoFurtherThread(t *testing.T) {
 	cmd.Env = append(os.Environ(), collecting+"=1", "GOMAXPROCS=1", "GOGC=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// The first collection takes threads: with a command there may be no room for them.
+func TestTheFirstCollectionIsPutOffWhileCommandsRun(t *testing.T) {
+	s := starter{garbage: busyGarbage, threads: ownThreads, commands: map[int]*command{1: {}}}
+	if err := s.collect(); err != nil || s.garbage == 0 || s.threads != ownThreads {
+		t.Fatalf("with a command: %v, %+v", err, s)
+	}
+	delete(s.commands, 1)
+	for s.garbage > 0 {
+		if err := s.collect(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.threads != collectThreads {
+		t.Errorf("it has collected with %d threads", s.threads)
+	}
+	s.commands[1], s.garbage, s.putOff = &command{}, busyGarbage, collectAttempts
+	if err := s.collect(); err != nil || s.garbage > 0 {
+		t.Errorf("with a command, and with threads: %v, %+v", err, s)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"time"
+	"unsafe"
 )
 
 // FD is the socket's descriptor in init.
@@ -125,17 +126,18 @@ func (c *Command) Encode() []byte {
 	for _, limit := range []uint64{c.Processes, c.FileSize, c.OpenFiles} {
 		b = binary.LittleEndian.AppendUint64(b, limit)
 	}
-	b = appendString(b, c.Dir)
+	b = appendText(b, c.Dir)
 	for _, list := range [][]string{c.Argv, c.Env} {
 		b = binary.LittleEndian.AppendUint32(b, uint32(len(list)))
 		for _, s := range list {
-			b = appendString(b, s)
+			b = appendText(b, s)
 		}
 	}
 	return b
 }
 
-// DecodeCommand reads a Start's packet.
+// DecodeCommand reads a Start's packet. The command's strings lie in there, each with a zero
+// byte behind it, as the kernel reads strings, and are good as long as the packet is.
 func DecodeCommand(b []byte) (*Command, error) {
 	r := reader{b: b}
 	if Kind(r.byte()) != Start {
@@ -145,11 +147,13 @@ func DecodeCommand(b []byte) (*Command, error) {
 	c := &Command{
 		Gate: flags&flagGate != 0, Tell: flags&flagTell != 0, Terminal: flags&flagTerminal != 0,
 		ID: r.uint64(), Rows: r.uint16(), Columns: r.uint16(), AddressSpace: r.uint64(), Processes: r.uint64(),
-		FileSize: r.uint64(), OpenFiles: r.uint64(), Dir: r.string(),
+		FileSize: r.uint64(), OpenFiles: r.uint64(), Dir: r.text(),
 	}
 	for _, list := range []*[]string{&c.Argv, &c.Env} {
-		for range r.count() {
-			*list = append(*list, r.string())
+		n := r.count()
+		*list = make([]string, 0, n)
+		for range n {
+			*list = append(*list, r.text())
 		}
 	}
 	if r.bad || len(r.b) > 0 || len(c.Argv) == 0 {
@@ -239,8 +243,8 @@ func bit(b bool) byte {
 	return 0
 }
 
-func appendString(b []byte, s string) []byte {
-	return append(binary.LittleEndian.AppendUint32(b, uint32(len(s))), s...)
+func appendText(b []byte, s string) []byte {
+	return append(append(binary.LittleEndian.AppendUint32(b, uint32(len(s))), s...), 0)
 }
 
 // reader takes values off the front of a packet. Once it is bad, all are zero.
@@ -272,21 +276,22 @@ func (r *reader) uint16() uint16 { return binary.LittleEndian.Uint16(r.take(2)) 
 func (r *reader) uint32() uint32 { return binary.LittleEndian.Uint32(r.take(4)) }
 func (r *reader) uint64() uint64 { return binary.LittleEndian.Uint64(r.take(8)) }
 
-// count is how many strings follow, each of at least four bytes.
+// count is how many strings follow, each of at least five bytes.
 func (r *reader) count() int {
 	n := int(r.uint32())
-	if n > len(r.b)/4 {
+	if n > len(r.b)/5 {
 		r.bad, r.b = true, nil
 		return 0
 	}
 	return n
 }
 
-func (r *reader) string() string {
+// text is what appendText has appended, where it is.
+func (r *reader) text() string {
 	n := int(r.uint32())
-	if r.bad || n > len(r.b) {
+	if r.bad || n >= len(r.b) || r.b[n] != 0 {
 		r.bad, r.b = true, nil
 		return ""
 	}
-	return string(r.take(n))
+	return unsafe.String(&r.take(n + 1)[0], n) //nolint:gosec // nobody writes there
 }
