@@ -3,23 +3,26 @@ package main
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// How many threads the runtime may need beside main's, its monitor, and another that is there
-// from the beginning, when it has one processor. One takes over while main waits: ownThreads.
-// A collection of garbage gives way hundreds of times, and one that has given way is not idle
-// at once: collectThreads. relayThreads are for what reads and writes the stream and the
-// socket, each processor's, and some to take over from any of them.
+// How many threads the runtime may need beside main's, its monitor, and another that there is
+// once main has waited, when it has one processor. One takes over from either, and one from
+// that: ownThreads. A collection of garbage gives way hundreds of times, and one that has given
+// way is not idle at once: collectThreads. relayThreads are for what reads and writes the stream
+// and the socket, each processor's, and some to take over from any of them.
 const (
-	ownThreads     = 1
+	ownThreads     = 2
 	collectThreads = 3
-	relayThreads   = 10
+	relayThreads   = 11
 )
 
-// threadAttempts bounds how often threads are asked for. Mostly the first does.
-const threadAttempts = 20
+// threadsWithin bounds how long the runtime may take to make threads: it does when its monitor
+// sees that one is needed, in less than a millisecond where a processor is free.
+const threadsWithin = 10 * time.Second
 
 // haveThreads has the runtime have threads, unless it has as many.
 func (s *starter) haveThreads(n int) error {
@@ -36,44 +39,43 @@ func (s *starter) haveThreads(n int) error {
 // makeThreads has the runtime make threads before it needs them, while there is room for
 // them: it ends the process when it cannot have one, and a command may use up the processes
 // that the sandbox is allowed. Threads are not given back.
+//
+// As many goroutines wait in the kernel at once, each in a thread.
 func makeThreads(n int) error {
-	for range threadAttempts {
-		if err := occupyThreads(n); err != nil {
-			return err
-		}
-		if made, err := threads(); err != nil || made >= n+3 {
-			return err
-		}
-	}
-	return errors.New("its runtime makes no threads")
-}
-
-// occupyThreads has goroutines wait in the kernel until the runtime's monitor has given the
-// processor to another thread for each.
-func occupyThreads(n int) error {
 	gate, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_SEMAPHORE)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unix.Close(gate) }()
-	began, ended := make(chan struct{}), make(chan struct{}, n)
+	ended := make(chan struct{}, n)
 	for range n {
 		go func() {
-			began <- struct{}{}
 			var b [8]byte
 			_, _ = unix.Read(gate, b[:])
 			ended <- struct{}{}
 		}()
 	}
-	for range n {
-		<-began
-	}
+	err = awaitThreads(n + 2)
 	open := [8]byte{byte(n)}
-	_, err = unix.Write(gate, open[:])
+	if _, fault := unix.Write(gate, open[:]); fault != nil {
+		return fault
+	}
 	for range n {
 		<-ended
 	}
 	return err
+}
+
+// awaitThreads waits until there are so many.
+func awaitThreads(n int) error {
+	pause := unix.NsecToTimespec(int64(20 * time.Microsecond))
+	for begun := time.Now(); time.Since(begun) < threadsWithin; _ = unix.Nanosleep(&pause, nil) {
+		runtime.Gosched()
+		if made, err := threads(); err != nil || made >= n {
+			return err
+		}
+	}
+	return errors.New("its runtime makes no threads")
 }
 
 // threads is how many there are.
