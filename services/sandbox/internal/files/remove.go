@@ -71,9 +71,24 @@ func (t *Tree) removeTree(fd int, last, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := unix.Renameat(fd, last, unix.AT_FDCWD, place+"/x"); err != nil {
+	err = unix.Renameat(fd, last, unix.AT_FDCWD, place+"/x")
+	if errors.Is(err, unix.EACCES) && unlock(fd, last) == nil {
+		err = unix.Renameat(fd, last, unix.AT_FDCWD, place+"/x")
+	}
+	if err != nil {
 		return errors.Join(refine(name, err), os.Remove(place))
 	}
 	_ = erase.All(place) // it is gone from the workspace; the rest goes with the staging folder's next clearing
 	return nil
+}
+
+// unlock gives a directory's owner all rights to it, without which it cannot be moved either.
+// When the service has the same user as the commands, one of them may have taken them away.
+func unlock(fd int, last string) error {
+	path, err := unix.Openat(fd, last, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(path) }()
+	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", path), 0o700) // by name, a command could have a link changed instead
 }
