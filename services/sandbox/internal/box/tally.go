@@ -127,16 +127,12 @@ func (t *tally) add(bytes, inodes int64) {
 	}
 }
 
-// A count is dear that takes so long. One of those stands for a while, or for as many times
-// as it took, if the file system has lost so little room meanwhile that what is counted would
-// be within its limits if it had got twice as much: most commands write nothing, and end in
-// less time than it takes to count some thousand files. Who else writes has it counted sooner,
-// who else deletes hides what was written, for that while. Further names of files take no room.
-const (
-	dearCount  = time.Millisecond
-	standsFor  = time.Second
-	standTimes = 20
-)
+// A count stands for as long as a running command is left alone, or for so many times as long
+// as it took, if the file system has lost so little room meanwhile that what is counted would be
+// within its limits if it had got twice as much: most commands write nothing, and end in less
+// time than it takes to count some thousand files. Who else writes has it counted sooner, who
+// else deletes hides what was written, for that while. Further names of files take no room.
+const standTimes = 60
 
 // tells says whether it says anything of whether limits are exceeded: those of a command may be
 // lower than the workspace's.
@@ -144,7 +140,7 @@ func (c *counted) tells(l Limits) bool { return !c.cut || c.over(l) != "" }
 
 // stands says whether a count of before is good enough still.
 func (c *counted) stands(l Limits, folder string) bool {
-	if c.took < dearCount || time.Since(c.at) > max(standsFor, standTimes*c.took) {
+	if time.Since(c.at) > max(watchPause, standTimes*c.took) {
 		return false
 	}
 	now, known := roomAt(folder)

@@ -43,16 +43,16 @@ func TestATallySharesNothingWithWhoCounted(t *testing.T) {
 	}
 }
 
-func TestADearCountStandsForAWhile(t *testing.T) {
+func TestACountStandsForAWhile(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*counted)
 		stands bool
 	}{
 		"nothing of note was written":               {func(*counted) {}, true},
-		"it took no time":                           {func(c *counted) { c.took = dearCount - 1 }, false},
-		"it is long ago":                            {func(c *counted) { c.at = c.at.Add(-2 * standsFor) }, false},
-		"it is long ago, but took long":             {func(c *counted) { c.at, c.took = c.at.Add(-2*standsFor), standsFor }, true},
-		"it took long, but is too long ago":         {func(c *counted) { c.at, c.took = c.at.Add(-21*standsFor), standsFor }, false},
+		"it took no time":                           {func(c *counted) { c.took = 0 }, true},
+		"it is long ago":                            {func(c *counted) { c.at = c.at.Add(-2 * watchPause) }, false},
+		"it is long ago, but took long":             {func(c *counted) { c.at, c.took = c.at.Add(-2*watchPause), watchPause }, true},
+		"it took long, but is too long ago":         {func(c *counted) { c.at, c.took = c.at.Add(-61*watchPause), watchPause }, false},
 		"half of what was left may be written":      {func(c *counted) { c.room.bytes += wide.WorkspaceBytes / 2 }, false},
 		"half of the files left may have been made": {func(c *counted) { c.room.inodes += wide.WorkspaceInodes / 2 }, false},
 		"others have deleted":                       {func(c *counted) { c.room = room{} }, true},
@@ -64,7 +64,7 @@ func TestADearCountStandsForAWhile(t *testing.T) {
 			if _, err := known.count(wide, dir); err != nil {
 				t.Fatal(err)
 			}
-			known.known.took = 2 * dearCount
+			known.known.took = time.Millisecond
 			c.change(known.known)
 			fill(t, dir, "b")
 			u, err := known.look(true, wide, dir)
