@@ -115,6 +115,7 @@ type Node struct {
 	lock    *os.File
 	boot    string // tells this start of the machine from others
 	journal *journal
+	late    lateness
 	spares  chan *spare
 	slots   *slots
 	execs   sync.WaitGroup // running commands

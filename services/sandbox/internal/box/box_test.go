@@ -53,6 +53,7 @@ func (p *ended) Signal(int) error          { return nil }
 func (p *ended) Resize(TerminalSize) error { return ErrNoTerminal }
 func (p *ended) Deleted() int64            { return 0 }
 func (p *ended) Kill()                     {}
+func (p *ended) Lasts() <-chan struct{}    { return nil }
 func (p *ended) Wait() Exit                { return Exit{Status: 5, NotStarted: p.unstarted} }
 func (p *ended) Ended() <-chan struct{} {
 	c := make(chan struct{})

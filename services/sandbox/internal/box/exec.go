@@ -163,7 +163,7 @@ func (e *Exec) wake() {
 func (e *Exec) run(p Process, started time.Time, watch watch) {
 	var exit Exit
 	looked := false
-	if p.Stderr() != nil && endsSoon(p) { // and is no terminal, which keeps little
+	if p.Stderr() != nil && e.node.late.endsSoon(p) { // and is no terminal, which keeps little
 		exit = p.Wait()
 		e.copyRest(p)
 	} else {
@@ -188,13 +188,27 @@ func (e *Exec) run(p Process, started time.Time, watch watch) {
 // then, and need be looked at once.
 const soon = 2 * time.Millisecond
 
-func endsSoon(p Process) bool {
-	late := time.NewTimer(soon)
-	defer late.Stop()
+func (l *lateness) endsSoon(p Process) bool {
+	lasts := p.Lasts()
+	if lasts == nil {
+		late := time.NewTimer(soon)
+		defer late.Stop()
+		select {
+		case <-p.Ended():
+			return true
+		case <-late.C:
+			return false
+		}
+	}
+	select {
+	case <-lasts:
+	case <-p.Ended():
+	case <-l.passed(): // who should have said so does not
+	}
 	select {
 	case <-p.Ended():
 		return true
-	case <-late.C:
+	default:
 		return false
 	}
 }

@@ -137,6 +137,10 @@ func (e *Exec) awaitOutput(p Process, copied <-chan struct{}) {
 // copyRest keeps all output of a command that has ended. It reads both at once: one that
 // does not end takes nothing from the other.
 func (e *Exec) copyRest(p Process) {
+	if e.keepNow(Stdout, p.Stdout()) && e.keepNow(Stderr, p.Stderr()) {
+		e.endOutput(p)
+		return
+	}
 	defer e.boundOutput(p)()
 	var other sync.WaitGroup
 	other.Go(func() { e.keep(Stderr, p.Stderr(), e.limits) })
@@ -152,11 +156,45 @@ func (e *Exec) boundOutput(p Process) (read func()) {
 	})
 	return func() {
 		late.Stop()
-		closeOutputs(p)
-		e.mu.Lock()
-		e.closeOutput()
-		e.mu.Unlock()
+		e.endOutput(p)
 	}
+}
+
+// endOutput closes what is read, and what it is kept in.
+func (e *Exec) endOutput(p Process) {
+	closeOutputs(p)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closeOutput()
+}
+
+// prompt is an output that says when there is nothing to read yet.
+type prompt interface {
+	// ReadNow is Read, but for that.
+	ReadNow(b []byte) (n int, wait bool, err error)
+}
+
+// promptReads is how often is read without a wait: more than a pipe holds.
+const promptReads = 8
+
+// keepNow keeps what there is of a stream, and says whether that was all.
+func (e *Exec) keepNow(i int, from io.Reader) bool {
+	f, ok := from.(prompt)
+	if !ok {
+		return false
+	}
+	pooled := keepBuffers.Get().(*[keepSize]byte)
+	defer keepBuffers.Put(pooled)
+	for range promptReads {
+		n, wait, err := f.ReadNow(pooled[:])
+		if n > 0 {
+			e.add(i, pooled[:n], e.limits)
+		}
+		if wait || err != nil {
+			return err != nil
+		}
+	}
+	return false
 }
 
 // closeOutputs ends the reading of what a command writes.

@@ -114,6 +114,9 @@ type Process interface {
 	Kill()
 	// Ended is closed when the command has ended: Wait is short from then on.
 	Ended() <-chan struct{}
+	// Lasts is closed once the command is known to have run for a moment, or has ended. Nil:
+	// that is not told.
+	Lasts() <-chan struct{}
 	// Wait waits until nothing of the command runs any more, and releases what
 	// bounded it.
 	Wait() Exit

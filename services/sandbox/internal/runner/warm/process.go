@@ -34,6 +34,7 @@ type process struct {
 	dir   string        // of the command
 	name  string
 
+	told    bool          // that it was started, at once
 	started chan struct{} // closed when init has said that it started it, or how it ended
 	ended   chan struct{} // closed when it has ended
 
@@ -124,8 +125,8 @@ func (p *process) finish(reply wire.Reply) {
 	if p.out == nil { // a terminal that never was
 		p.out = io.NopCloser(strings.NewReader(""))
 	}
-	p.begin()
 	close(p.ended)
+	p.begin()
 }
 
 // lose notes that the sandbox has ended. ooms is its group's count of kills at last;
@@ -204,6 +205,15 @@ func (p *process) Signal(number int) error {
 
 // Ended implements box.Process.
 func (p *process) Ended() <-chan struct{} { return p.ended }
+
+// Lasts implements box.Process. Init says of a command that it was started when it has run for
+// a moment, unless it is to say so at once.
+func (p *process) Lasts() <-chan struct{} {
+	if p.told {
+		return nil
+	}
+	return p.started
+}
 
 // Wait implements box.Process.
 func (p *process) Wait() box.Exit {

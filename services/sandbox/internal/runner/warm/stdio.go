@@ -96,6 +96,12 @@ func (o *output) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// ReadNow is Read, but for saying that it would wait.
+func (o *output) ReadNow(b []byte) (n int, wait bool, err error) {
+	n, file, err := o.tryRead(b)
+	return n, file != nil, err
+}
+
 // tryRead reads what there is, or answers the file to wait with.
 func (o *output) tryRead(b []byte) (n int, wait *os.File, err error) {
 	o.mu.Lock()
