@@ -14,7 +14,7 @@ type lateness struct {
 }
 
 // ring is how often it tells.
-const ring = 100 * time.Millisecond
+const ring = 20 * time.Millisecond
 
 // passed is closed when ring has passed, at least once and at most twice.
 func (l *lateness) passed() <-chan struct{} {

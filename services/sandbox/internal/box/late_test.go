@@ -14,7 +14,7 @@ func TestLatenessTellsEverybodyInTime(t *testing.T) {
 			done := make(chan time.Duration)
 			for i := range 20 {
 				go func() {
-					time.Sleep(time.Duration(i) * ring / 7)
+					<-time.After(time.Duration(i) * ring / 7)
 					begun := time.Now()
 					<-l.passed()
 					done <- time.Since(begun)
@@ -28,7 +28,7 @@ func TestLatenessTellsEverybodyInTime(t *testing.T) {
 					t.Errorf("somebody was told after %v", d)
 				}
 			}
-			time.Sleep(5 * ring)
+			<-time.After(5 * ring)
 			l.mu.Lock()
 			if l.timer != nil {
 				t.Error("it goes on though nobody waits")

@@ -132,7 +132,10 @@ func (t *tally) add(bytes, inodes int64) {
 // within its limits if it had got twice as much: most commands write nothing, and end in less
 // time than it takes to count some thousand files. Who else writes has it counted sooner, who
 // else deletes hides what was written, for that while. Further names of files take no room.
-const standTimes = 60
+const (
+	standTimes = 60
+	standsFor  = 10 * time.Second // at most
+)
 
 // tells says whether it says anything of whether limits are exceeded: those of a command may be
 // lower than the workspace's.
@@ -140,7 +143,7 @@ func (c *counted) tells(l Limits) bool { return !c.cut || c.over(l) != "" }
 
 // stands says whether a count of before is good enough still.
 func (c *counted) stands(l Limits, folder string) bool {
-	if time.Since(c.at) > max(watchPause, standTimes*c.took) {
+	if time.Since(c.at) > max(watchPause, min(standTimes*c.took, standsFor)) {
 		return false
 	}
 	now, known := roomAt(folder)

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
 // Init collects its garbage itself, when it is not in anybody's way. The runtime would do it
@@ -28,9 +30,9 @@ const commandGarbage = 8 << 10
 // collectByHand has the runtime leave garbage to init.
 func collectByHand() { debug.SetGCPercent(-1) }
 
-// noteGarbage notes that a packet was read.
-func (s *starter) noteGarbage(r request) {
-	s.garbage += commandGarbage
+// noteGarbage notes that a packet was read. Of each string two words are kept, and where it is.
+func (s *starter) noteGarbage(r request, c *wire.Command) {
+	s.garbage += commandGarbage + 32*(len(c.Argv)+len(c.Env))
 	if !r.mapped {
 		s.garbage += len(r.packet)
 	}
@@ -46,6 +48,7 @@ const (
 // collect gives memory back if there is enough of it.
 func (s *starter) collect() error {
 	if s.garbage < s.mostGarbage() {
+		s.putOff = 0
 		return nil
 	}
 	if err := s.haveThreads(collectThreads); err != nil {

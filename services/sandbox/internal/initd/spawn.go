@@ -178,18 +178,27 @@ func find(c *wire.Command) (path string, err error) {
 		return name, nil
 	}
 	err = unix.ENOENT
+	var buffer [unix.PathMax]byte // there may be many folders, and little memory
 	for dir := range strings.SplitSeq(lookup(c.Env, "PATH"), ":") {
-		path := cmp.Or(dir, ".") + "/" + name
-		if !strings.HasPrefix(path, "/") {
-			path = c.Dir + "/" + path
+		if len(c.Dir)+len(dir)+len(name)+4 > len(buffer) {
+			continue
 		}
+		whole := buffer[:0]
+		if !strings.HasPrefix(dir, "/") {
+			whole = append(append(whole, c.Dir...), '/')
+		}
+		whole = append(append(append(append(whole, cmp.Or(dir, ".")...), '/'), name...), 0)
+		here := unix.AT_FDCWD
+		if _, _, e := unix.Syscall(unix.SYS_FACCESSAT, uintptr(here), uintptr(unsafe.Pointer(&whole[0])), unix.F_OK); e != 0 { //nolint:gosec // the kernel takes a pointer
+			continue
+		}
+		path := string(whole)[:len(whole)-1]
 		var st unix.Stat_t
 		if unix.Stat(path, &st) != nil {
 			continue
 		}
 		if st.Mode&unix.S_IFMT == unix.S_IFREG && unix.Access(path, unix.X_OK) == nil {
-			whole := path + "\x00"
-			return whole[:len(path)], nil
+			return path, nil
 		}
 		err = unix.EACCES
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"syscall"
 	"time"
@@ -167,6 +168,7 @@ func (s *starter) handle(packet, rights []byte) error {
 	if err != nil {
 		return err
 	}
+	s.noteGarbage(r, c)
 	want, gate := 0, none
 	if !c.Terminal {
 		want = 3
@@ -184,7 +186,7 @@ func (s *starter) handle(packet, rights []byte) error {
 // request is a Start's packet. A command reads its strings there.
 type request struct {
 	packet []byte
-	mapped bool // it is a file's memory
+	mapped bool // its memory is its own
 }
 
 // release gives the packet's memory back. Nobody reads there any more.
@@ -207,7 +209,6 @@ func (s *starter) request(packet []byte, files []int) (r request, streams []int,
 		r.packet, err = mapAll(files[0])
 		r.mapped, files = err == nil, files[1:]
 	}
-	s.noteGarbage(r)
 	return r, files, err
 }
 
@@ -240,13 +241,28 @@ func parseFiles(rights []byte) ([]int, error) {
 	return unix.ParseUnixRights(&messages[0])
 }
 
-// mapAll is what a file holds, in memory that is no garbage afterwards.
+// mapAll is what a file holds, in memory of its own: it is no garbage afterwards, and the file's
+// memory, which is the service's, is not kept.
 func mapAll(fd int) ([]byte, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, err
 	}
-	return unix.Mmap(fd, 0, int(st.Size), unix.PROT_READ, unix.MAP_PRIVATE)
+	b, err := unix.Mmap(-1, 0, int(st.Size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return nil, err
+	}
+	for at := 0; at < len(b); {
+		n, err := unix.Pread(fd, b[at:], int64(at))
+		if err == nil && n == 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return nil, errors.Join(err, unix.Munmap(b))
+		}
+		at += n
+	}
+	return b, nil
 }
 
 // start starts a command that was requested, and holds the request if there is a process. What

@@ -20,9 +20,10 @@ const (
 	relayThreads   = 11
 )
 
-// threadsWithin bounds how long the runtime may take to make threads: it does when its monitor
-// sees that one is needed, in less than a millisecond where a processor is free.
-const threadsWithin = 10 * time.Second
+// threadPauses bounds how long the runtime may take to make threads: it does when its monitor
+// sees that one is needed, in less than a millisecond where a processor is free. While the
+// sandbox is frozen none counts.
+const threadPauses = 100_000
 
 // haveThreads has the runtime have threads, unless it has as many.
 func (s *starter) haveThreads(n int) error {
@@ -69,11 +70,12 @@ func makeThreads(n int) error {
 // awaitThreads waits until there are so many.
 func awaitThreads(n int) error {
 	pause := unix.NsecToTimespec(int64(20 * time.Microsecond))
-	for begun := time.Now(); time.Since(begun) < threadsWithin; _ = unix.Nanosleep(&pause, nil) {
+	for range threadPauses {
 		runtime.Gosched()
 		if made, err := threads(); err != nil || made >= n {
 			return err
 		}
+		_ = unix.Nanosleep(&pause, nil)
 	}
 	return errors.New("its runtime makes no threads")
 }
