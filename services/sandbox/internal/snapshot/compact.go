@@ -62,48 +62,64 @@ func (s *Store) Compact() error {
 	return s.packs.remove(old)
 }
 
+// reach is what the snapshots lead to.
+//
+// An object has no kind of its own. The same bytes can be a file's contents, a large
+// file's list of chunks and a list of files, and commands can make them so. What an
+// object leads to depends on what names it: one is left out because it was followed
+// already as what it is named as, never because it is live.
+type reach struct {
+	live   map[Hash]bool // result alone: nothing is decided by it
+	lists  map[Hash]bool // lists of files that were followed
+	chunks map[Hash]bool // lists of chunks that were followed
+}
+
 // live returns every object that a snapshot holds.
 func (s *Store) live() (map[Hash]bool, error) {
 	all, err := s.List(-1, 0)
 	if err != nil {
 		return nil, err
 	}
-	live := map[Hash]bool{}
+	to := reach{live: map[Hash]bool{}, lists: map[Hash]bool{}, chunks: map[Hash]bool{}}
 	for _, r := range all {
-		entries, err := s.readList(r.Root, func(h Hash) bool {
-			seen := live[h]
-			live[h] = true
-			return seen
-		})
-		if err != nil {
+		if err := s.follow(r.Root, to); err != nil {
 			return nil, fmt.Errorf("snapshot %s: %w", r.ID, err)
 		}
-		for _, e := range entries {
-			if err := s.mark(e, live); err != nil {
-				return nil, fmt.Errorf("snapshot %s: %w", r.ID, err)
-			}
-		}
 	}
-	return live, nil
+	return to.live, nil
 }
 
-// mark notes the objects of an entry.
-func (s *Store) mark(e Entry, live map[Hash]bool) error {
-	if e.Kind != Regular || live[e.Hash] {
-		return nil
-	}
-	live[e.Hash] = true
-	if e.Size <= chunkSize {
-		return nil
-	}
-	chunks, err := s.chunks(e)
+// follow notes the objects of a list of files, and of the files.
+func (s *Store) follow(root Hash, to reach) error {
+	entries, err := s.readList(root, func(h Hash) bool {
+		to.live[h] = true
+		return !first(to.lists, h)
+	})
 	if err != nil {
 		return err
 	}
-	for _, h := range chunks {
-		live[h] = true
+	for _, e := range entries {
+		if e.Kind != Regular || e.Size > chunkSize && !first(to.chunks, e.Hash) {
+			continue
+		}
+		objects, err := s.objects(e)
+		if err != nil {
+			return err
+		}
+		for _, h := range objects {
+			to.live[h] = true
+		}
 	}
 	return nil
+}
+
+// first says whether a hash was not seen before.
+func first(seen map[Hash]bool, h Hash) bool {
+	if seen[h] {
+		return false
+	}
+	seen[h] = true
+	return true
 }
 
 // wasteful returns the packs to get rid of: those of which at least half is of no

@@ -247,6 +247,19 @@ func (s *Store) chunks(e Entry) ([]Hash, error) {
 	return hashes, nil
 }
 
+// objects are those that hold a regular file: its contents, or its list of chunks and
+// the chunks.
+func (s *Store) objects(e Entry) ([]Hash, error) {
+	if e.Size <= chunkSize {
+		return []Hash{e.Hash}, nil
+	}
+	chunks, err := s.chunks(e)
+	if err != nil {
+		return nil, err
+	}
+	return append(slices.DeleteFunc(chunks, func(h Hash) bool { return h == Hash{} }), e.Hash), nil
+}
+
 // chunk reads a chunk; a hole is zeros.
 func (s *Store) chunk(h Hash, size int64) ([]byte, error) {
 	if h == (Hash{}) {

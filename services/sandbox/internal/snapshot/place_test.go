@@ -208,3 +208,35 @@ func (p *testPlace) sparse(name string, r *rand.Rand) {
 	_, err = f.WriteAt(bytes.Repeat([]byte("x"), 3*block), r.Int64N(4*chunkSize/block)*block)
 	p.must(errors.Join(err, f.Sync(), f.Close()))
 }
+
+// noise is content that does not compress.
+func noise(r *rand.Rand, n int) string {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	return string(b)
+}
+
+// chunkList is the list of a large file's chunks, as the store has it.
+func chunkList(content string) string {
+	var list []byte
+	for b := []byte(content); len(b) > 0; b = b[min(chunkSize, len(b)):] {
+		h := sha256.Sum256(b[:min(chunkSize, len(b))])
+		list = append(list, h[:]...)
+	}
+	return string(list)
+}
+
+// leaf is the list of files that a snapshot of the workspace would have, when it is a
+// short one.
+func (p *testPlace) leaf() string {
+	p.t.Helper()
+	now, err := p.store.look(p.t.Context(), p.tree, justHash)
+	p.must(err)
+	b, previous := []byte{leafLevel}, ""
+	for _, e := range now.entries {
+		b, previous = appendEntry(b, e, previous), e.Path
+	}
+	return string(b)
+}

@@ -226,7 +226,7 @@ func whole(dir string) error {
 	}
 	live, err := s.live()
 	for h := range live {
-		if err == nil && h != (Hash{}) && !s.packs.has(h) {
+		if err == nil && !s.packs.has(h) {
 			err = fmt.Errorf("%w: object %x is missing", ErrDamaged, h[:6])
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,6 +67,29 @@ func TestAStoreMovesThroughAnObjectStore(t *testing.T) {
 	}
 	if err := Pull(t.Context(), remote, "t/other/1/", filepath.Join(t.TempDir(), "x")); !errors.Is(err, ErrNotFound) {
 		t.Errorf("nothing to pull: %v", err)
+	}
+}
+
+// A file that is the list of another's chunks does not make a copy without the chunks
+// whole.
+func TestACopyThatLacksChunksIsDamaged(t *testing.T) {
+	t.Parallel()
+	p, remote := newPlace(t), objects(t)
+	large := noise(rand.New(rand.NewPCG(1, 1)), 2*chunkSize)
+	p.write("a file before it", chunkList(large))
+	p.create("one")
+	p.write("large", large)
+	p.reopen()
+	p.must(p.store.Prepare(p.t.Context(), p.tree)) // the list is there: the pack has nothing but chunks
+	packs := p.store.packs.all
+	chunks := packs[len(packs)-1]
+	p.create("two")
+	_, err := p.push(remote)
+	p.must(err)
+	p.must(Pull(t.Context(), remote, "t/s/1/", filepath.Join(t.TempDir(), "whole")))
+	p.must(remote.Delete(t.Context(), "t/s/1/"+packsDir+"/"+filepath.Base(chunks.path)))
+	if err := Pull(t.Context(), remote, "t/s/1/", filepath.Join(t.TempDir(), "lacking")); !errors.Is(err, ErrDamaged) {
+		t.Errorf("got %v", err)
 	}
 }
 

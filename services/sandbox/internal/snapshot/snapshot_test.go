@@ -295,6 +295,54 @@ func TestDeletingFreesWhatOnlyTheDeletedHeld(t *testing.T) {
 	}
 }
 
+// All that is in the store's lists is known to a command, so it can write a file that
+// is one, byte for byte.
+func TestAFileThatIsAListTakesNothingAway(t *testing.T) {
+	t.Parallel()
+	for name, write := range map[string]func(p *testPlace, r *rand.Rand){
+		"of chunks": func(p *testPlace, r *rand.Rand) {
+			large := noise(r, 2*chunkSize+5)
+			p.write("large", large)
+			p.write("a file before it", chunkList(large))
+			p.create("one")
+		},
+		"of files": func(p *testPlace, r *rand.Rand) {
+			p.write("large", noise(r, chunkSize))
+			p.create("one")
+			leaf := p.leaf()
+			p.must(os.Remove(p.path("large")))
+			p.write("of the snapshot before", leaf)
+			p.create("two")
+		},
+		"of lists": func(p *testPlace, r *rand.Rand) {
+			p.write("large", noise(r, chunkSize))
+			for i := range 2 * leafMost {
+				p.write(fmt.Sprintf("f%d", i), "")
+			}
+			root, err := p.store.packs.read(p.create("one").Root)
+			p.must(err)
+			p.must(os.Remove(p.path("large")))
+			p.write("of the snapshot before", string(root))
+			p.create("two")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			write(p, rand.New(rand.NewPCG(1, 1)))
+			p.restore("one")
+			want := p.capture()
+			p.create("deleted")
+			p.must(p.store.Delete("deleted"))
+			p.must(os.RemoveAll(p.path("large")))
+			p.restore("one")
+			if diff := cmp.Diff(want, p.capture()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestManySmallPacksBecomeOne(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
