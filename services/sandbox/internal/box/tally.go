@@ -12,6 +12,7 @@ type tally struct {
 	mu    sync.Mutex
 	known *counted // nil when it must be counted
 	rough bool     // commands may have written since
+	told  int      // how often it was told of a change
 }
 
 // counted is what folders took once.
@@ -45,15 +46,27 @@ func take(l Limits, folders []string) (*counted, error) {
 
 // count counts now. Others may use the tally meanwhile.
 func (t *tally) count(l Limits, folders ...string) (Usage, error) {
-	c, err := take(l, folders)
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	told := t.told
+	t.mu.Unlock()
+	c, err := take(l, folders)
 	if err != nil {
-		t.known = nil
+		t.forget()
 		return Usage{}, err
 	}
-	t.known, t.rough = c, false
+	t.keep(c, told)
 	return c.Usage, nil
+}
+
+// keep has what was counted be known, unless there was word of a change since: that may have
+// been in time to be counted, or not.
+func (t *tally) keep(c *counted, told int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.told != told {
+		c = nil
+	}
+	t.known, t.rough = c, false
 }
 
 // get returns what is known, and counts when nothing is for certain.
@@ -115,12 +128,14 @@ func (t *tally) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.known = nil
+	t.told++
 }
 
 // add notes what a change of the service's own added.
 func (t *tally) add(bytes, inodes int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.told++
 	if t.known != nil {
 		t.known.Bytes += bytes
 		t.known.Inodes += inodes

@@ -43,6 +43,31 @@ func TestATallySharesNothingWithWhoCounted(t *testing.T) {
 	}
 }
 
+// Who counts does not hold up changes of the service's own, and may see them or not.
+func TestAChangeDuringACountIsNotMissed(t *testing.T) {
+	for name, change := range map[string]func(*tally){
+		"added":     func(known *tally) { known.add(4096, 1) },
+		"forgotten": func(known *tally) { known.forget() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var known tally
+			dir := t.TempDir()
+			fill(t, dir, "a")
+			c, err := take(wide, []string{dir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := known.told
+			fill(t, dir, "b")
+			change(&known)
+			known.keep(c, told)
+			if u, err := known.near(wide, dir); err != nil || u.Inodes != 2 {
+				t.Errorf("%+v, %v", u, err)
+			}
+		})
+	}
+}
+
 func TestACountStandsForAWhile(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*counted)
