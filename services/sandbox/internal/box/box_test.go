@@ -234,6 +234,36 @@ func TestAFailureOfAChangeIsItsAnswer(t *testing.T) {
 	}
 }
 
+// A crash of the machine can leave an answer empty that says that nothing took effect. One of
+// which something is left, but not all, may have said anything.
+func TestADamagedAnswerIsMadeAgainOnlyIfNothingTookEffect(t *testing.T) {
+	n := openNode(t, options(t, &fake{}))
+	ensure(t, n, Key{"t", "s"})
+	done := 0
+	change := Change{
+		Method: "m", Request: []byte("r"),
+		Do:      func(*Workspace, func([]byte) error) ([]byte, error) { done++; return nil, errors.New("no match") },
+		Failure: func(err error) []byte { return []byte(err.Error()) },
+	}
+	place := func(id string) string { return filepath.Join(n.o.Dir, "t", "s", "mutations", "m", id) }
+	for id, c := range map[string]struct {
+		size int64
+		made int
+	}{"empty": {0, 2}, "torn": {10, 1}} {
+		done = 0
+		if _, err := n.Mutate(testCall(id), 0, change); err == nil {
+			t.Fatal("it did not fail")
+		}
+		if err := os.Truncate(place(id), c.size); err != nil {
+			t.Fatal(err)
+		}
+		_, err := n.Mutate(testCall(id), 0, change)
+		if done != c.made || errors.Is(err, ErrOutcomeUnknown) != (c.made == 1) {
+			t.Errorf("%s: made %d times, %v", id, done, err)
+		}
+	}
+}
+
 func TestWhoActsForAnOperationNeedsNoEpoch(t *testing.T) {
 	n := openNode(t, options(t, &fake{}))
 	ensure(t, n, Key{"t", "s"})

@@ -3,6 +3,7 @@ package box
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -139,7 +140,7 @@ func (s *session) recall(ch Change, place string) (known answer, err error) {
 	case begun: // it panicked
 		return answer{}, ErrOutcomeUnknown
 	default:
-		err = read(place, &known)
+		err = readAnswer(place, &known)
 	}
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -154,6 +155,21 @@ func (s *session) recall(ch Change, place string) (known answer, err error) {
 		return answer{}, &FailedBeforeError{known.Failure}
 	}
 	return known, nil
+}
+
+// readAnswer reads an answer. A crash of the machine can leave it empty if it says that nothing
+// took effect: of all else the journal knew, and it was written anew. What says neither is
+// damaged, and may have been anything.
+func readAnswer(place string, known *answer) error {
+	err := read(place, known)
+	damage := (*json.SyntaxError)(nil)
+	if !errors.As(err, &damage) {
+		return err
+	}
+	if st, bad := os.Stat(place); bad == nil && st.Size() == 0 {
+		return os.ErrNotExist
+	}
+	return fmt.Errorf("%w: what was remembered of it is damaged", ErrOutcomeUnknown)
 }
 
 // Answered is what a change answered, if it was made for this call before.
