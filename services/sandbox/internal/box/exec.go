@@ -27,6 +27,7 @@ type Exec struct {
 	// recorded says that its record is on the disk with its end, or that none is needed.
 	recorded atomic.Bool
 	start    startEntry // what the journal has of its start
+	turn     int64      // of the journal, when that was written; guarded by the journal's mu
 
 	disk sync.Mutex // held while the record is written; taken before mu
 	gone bool       // nothing is to be kept of it any more; guarded by disk
@@ -99,7 +100,7 @@ func (e *Exec) Outcome() *Outcome {
 func (e *Exec) mark() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.rec.Digest == nil
+	return e.rec.mark()
 }
 
 // ended is when the command ended, or the mark was set.
@@ -269,8 +270,10 @@ func (e *Exec) finish(exit Exit, wall time.Duration) {
 		}
 		if err := e.keepRecord(write); err != nil {
 			e.node.o.Log.Error("cannot record the end of a command", "call_id", e.rec.CallID, "error", err)
+			e.node.journal.owes(e)
+		} else {
+			e.node.journal.known(e)
 		}
-		e.node.journal.known(e)
 	}
 	close(e.done)
 }
@@ -317,7 +320,7 @@ func (e *Exec) keepRecord(write func(path string, value any) error) error {
 }
 
 // note is note, in less steps for a record that is not there yet: one that a crash
-// leaves empty counts as none.
+// tears counts as none, for the journal has its start.
 func (e *Exec) note(path string, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -333,6 +336,9 @@ func (e *Exec) note(path string, value any) error {
 	n, err := unix.Write(fd, raw)
 	if err == nil && n < len(raw) {
 		err = io.ErrShortWrite
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(path))
 	}
 	return errors.Join(err, unix.Close(fd))
 }

@@ -42,6 +42,7 @@ type journal struct {
 	current int
 	at      int64
 	written int64 // starts
+	turns   int64 // how often a file was begun
 	spare   chan error
 	// alone are the commands of which the journal knows something that is written nowhere
 	// else, maybe.
@@ -103,7 +104,7 @@ func readJournal(dir string) (all []startEntry, err error) {
 // openJournal makes an empty journal. What the one before stood for must be on the
 // disk.
 func openJournal(dir string) (*journal, error) {
-	j := &journal{dir: dir, spare: make(chan error, 1), alone: map[*Exec]struct{}{}, intents: map[string]*intent{}}
+	j := &journal{dir: dir, turns: 1, spare: make(chan error, 1), alone: map[*Exec]struct{}{}, intents: map[string]*intent{}}
 	j.spare <- nil
 	for i := range j.files {
 		f, err := os.OpenFile(journalPath(dir, i), os.O_CREATE|os.O_RDWR, 0o600)
@@ -132,7 +133,7 @@ func (j *journal) add(e startEntry, of *Exec) (synced func() error) {
 	if err != nil {
 		return func() error { return err }
 	}
-	return j.begin(packet, func() { j.alone[of] = struct{}{} })
+	return j.begin(packet, func() { j.alone[of], of.turn = struct{}{}, j.turns })
 }
 
 // begin is add, for any entry. noted is called with mu held.
@@ -154,8 +155,11 @@ func (j *journal) sync(mine int64, f *os.File) error {
 		return nil
 	}
 	j.mu.Lock()
-	upTo := j.written
+	upTo, turned := j.written, f != j.files[j.current]
 	j.mu.Unlock()
+	if turned { // which has it on the disk; what was written since is in the other file
+		return nil
+	}
 	if err := unix.Fdatasync(int(f.Fd())); err != nil {
 		return err
 	}
@@ -230,6 +234,21 @@ func (j *journal) known(e *Exec) {
 	delete(j.alone, e)
 }
 
+// owes notes that the record of a command's end could not be written: it is tried again.
+func (j *journal) owes(e *Exec) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.alone[e] = struct{}{}
+}
+
+// holds says whether the start of a command is in the journal. Unless it is, nothing but its
+// record, or that it was acknowledged, keeps it from running again.
+func (j *journal) holds(e *Exec) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return e != nil && e.turn == j.turns
+}
+
 // unrecorded are the commands that need a record still. mu is held.
 func (j *journal) unrecorded() []*Exec {
 	maps.DeleteFunc(j.alone, func(e *Exec, _ struct{}) bool { return e.recorded.Load() })
@@ -271,6 +290,7 @@ func (j *journal) turn() error {
 		j.spare <- nil
 		return err
 	}
+	j.turns++
 	alone := j.unrecorded()
 	go func() { j.spare <- clearOut(full, alone) }() // close waits for it
 	return nil
@@ -362,13 +382,10 @@ func (n *Node) recallOne(e startEntry) error {
 // missing is the record that an entry asks for, unless what is on the disk says as much.
 func (e startEntry) missing(path string) (record, bool) {
 	var old record
-	st, err := os.Stat(path)
-	there := err == nil && st.Size() > 0
+	there := read(path, &old) == nil // one that a crash tore is of no use
 	switch {
 	case e.End == nil:
 		return record{CallID: e.CallID, Digest: e.Digest, Argv: e.Argv, Started: e.Started}, !there
-	case there && read(path, &old) != nil:
-		return record{}, false // it is damaged, and whoever loads it says so
 	case there && (old.Outcome != nil || old.Digest == nil): // it has its end, or is a mark
 		return record{}, false
 	}

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestAStartThatTheDiskForgotIsLost(t *testing.T) {
@@ -223,6 +225,144 @@ func TestAnAcknowledgedCommandLeavesNoFolder(t *testing.T) {
 	}
 	if left, err := os.ReadDir(filepath.Join(o.Dir, "t", "s", "execs")); err != nil || len(left) != 0 {
 		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// One start waits for the disk while the next one begins the other file: what is on the disk of
+// the first file says nothing of the second.
+func TestAStartWaitsForTheFileThatItIsIn(t *testing.T) {
+	j, err := openJournal(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	packet := make([]byte, 100)
+	first := j.begin(packet, func() {})
+	j.at = journalSize
+	second := j.begin(packet, func() {})
+	if err := first(); err != nil {
+		t.Error(err)
+	}
+	cleared := <-j.spare // nobody else writes into the files
+	j.spare <- cleared
+	if err := j.files[1].Close(); err != nil { // it cannot be synced
+		t.Fatal(err)
+	}
+	if err := second(); err == nil {
+		t.Error("the second one is let go, and is not on the disk")
+	}
+	if err := j.files[0].Close(); err != nil || cleared != nil {
+		t.Error(cleared, err)
+	}
+}
+
+// restart is what a service does that is stopped in order and started again, when other commands
+// have filled its journal.
+func restart(t *testing.T, n *Node) *Node {
+	t.Helper()
+	packet := make([]byte, 100_000)
+	for range 2 * journalSize / len(packet) {
+		if err := n.journal.begin(packet, func() {})(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return openNode(t, n.o)
+}
+
+func TestAnEndThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
+	f := &fake{}
+	n := openNode(t, options(t, f))
+	ensure(t, n, Key{"t", "s"})
+	dir := filepath.Join(n.o.Dir, "t", "s", "execs", "a")
+	if err := os.WriteFile(dir, nil, 0o600); err != nil { // in the way of the record's folder
+		t.Fatal(err)
+	}
+	spec := Spec{Argv: []string{strings.Repeat("x", longEnd)}} // which the journal does not take
+	e, _, err := n.Start(t.Context(), testCall("a"), 0, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-e.done
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	n.tidy()
+	n = restart(t, n)
+	e, attached, err := n.Start(t.Context(), testCall("a"), 0, spec)
+	if err != nil || !attached || f.starts != 1 || e.Outcome().Reason != Exited {
+		t.Errorf("attached %v after %d starts, %v", attached, f.starts, err)
+	}
+}
+
+func TestADamagedRecordStandsForALostCommand(t *testing.T) {
+	f := &fake{}
+	n := openNode(t, options(t, f))
+	ensure(t, n, Key{"t", "s"})
+	for _, id := range []string{"known", "torn"} {
+		finish(t, n, id)
+	}
+	n.tidy()
+	if err := os.Truncate(filepath.Join(n.o.Dir, "t", "s", "execs", "torn", recordFile), 20); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // what it found is remembered
+		n = restart(t, n)
+		for id, want := range map[string]Reason{"known": Exited, "torn": Lost} {
+			e, attached, err := n.Start(t.Context(), testCall(id), 0, Spec{Argv: []string{"x"}})
+			if err != nil || !attached || f.starts != 2 || e.Outcome().Reason != want {
+				t.Fatalf("%s: attached %v after %d starts, %v", id, attached, f.starts, err)
+			}
+		}
+		if all, err := n.List(Key{"t", "s"}); err != nil || len(all) != 2 {
+			t.Errorf("%d commands, %v", len(all), err)
+		}
+	}
+	if err := n.Delete(Key{"t", "s"}, 0); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestARecordIsWholeOrNotThere(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("none", dir, "tmpfs", 0, "size=8192"); err != nil {
+		t.Skip("a small disk is not to be had: ", err)
+	}
+	defer func() { _ = unix.Unmount(dir, 0) }()
+	path := filepath.Join(dir, recordFile)
+	e := &Exec{}
+	if err := e.note(path, strings.Repeat("x", 16384)); err == nil {
+		t.Fatal("the disk is not small")
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("there is a part of it: %v", err)
+	}
+	if err := e.note(path, "short"); err != nil {
+		t.Error(err)
+	}
+}
+
+// The journal forgets a start in time, and then an acknowledgement alone keeps the command from
+// running again.
+func TestTheJournalKnowsWhichStartsItHolds(t *testing.T) {
+	n := openNode(t, options(t, &fake{}))
+	ensure(t, n, Key{"t", "s"})
+	e, _, err := n.Start(t.Context(), testCall("a"), 0, Spec{Argv: []string{"x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-e.done
+	if !n.journal.holds(e) {
+		t.Error("it does not hold one that has just begun")
+	}
+	n = restart(t, n)
+	e, err = n.Find(testCall("a"))
+	if err != nil || n.journal.holds(e) {
+		t.Errorf("a new journal holds an old start, %v", err)
+	}
+	if err := n.Acknowledge(testCall("a")); err != nil {
+		t.Error(err)
 	}
 }
 

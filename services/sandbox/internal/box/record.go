@@ -54,7 +54,11 @@ type record struct {
 	Ended     time.Time `json:"ended,omitzero"`
 	Outcome   *Outcome  `json:"outcome,omitempty"`
 	Cancelled bool      `json:"cancelled,omitempty"` // a later start is refused
+	Damaged   bool      `json:"damaged,omitempty"`   // the disk lost what it said: it may be of any command
 }
+
+// mark says whether this is only a mark that refuses a start.
+func (r *record) mark() bool { return r.Digest == nil && !r.Damaged }
 
 // Spec is a command as a caller asks for it.
 type Spec struct {
@@ -87,7 +91,7 @@ func (s Spec) environment() []string {
 }
 
 // matches says whether a record is of this command.
-func (r *record) matches(s Spec) bool { return bytes.Equal(r.Digest, s.digest()) }
+func (r *record) matches(s Spec) bool { return r.Damaged || bytes.Equal(r.Digest, s.digest()) }
 
 // loadExec reads an exec from disk. One without an end was running when the
 // service died: it is marked as lost. Nil stands for a folder without a record,
@@ -101,10 +105,14 @@ func loadExec(n *Node, dir string) (*Exec, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, os.RemoveAll(dir)
 	}
+	if damage := (*json.SyntaxError)(nil); errors.As(err, &damage) {
+		n.o.Log.Error("the record of a command is damaged: it counts as lost", "call_id", filepath.Base(dir), "error", err)
+		r, err = record{CallID: filepath.Base(dir), Damaged: true, Started: n.o.Now().UTC()}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	if r.Outcome == nil && r.Digest != nil {
+	if r.Outcome == nil && !r.mark() {
 		r.Ended = n.o.Now().UTC()
 		r.Outcome = &Outcome{Reason: Lost, Message: "the sandbox service was restarted while the command ran: it may have taken effect"}
 		if err := save(filepath.Join(dir, recordFile), r); err != nil {

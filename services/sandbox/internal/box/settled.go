@@ -17,14 +17,19 @@ import (
 // one that a crash can leave.
 const settledFile = "settled"
 
-// settle remembers that an exec was acknowledged. mu is held.
+// settle remembers that an exec was acknowledged, on the disk if nothing else there says that it
+// was started. mu is held.
 func (s *session) settle(id string) error {
 	now := s.node.o.Now()
 	f, err := os.OpenFile(s.path(settledFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("remember an acknowledged exec: %w", err)
 	}
-	if err := errors.Join(appendLine(f, fmt.Sprintf("%d %s\n", now.Unix(), id)), f.Close()); err != nil {
+	err = appendLine(f, fmt.Sprintf("%d %s\n", now.Unix(), id))
+	if err == nil && !s.node.journal.holds(s.execs[id]) {
+		err = errors.Join(f.Sync(), durable.SyncDir(s.path()))
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("remember an acknowledged exec: %w", err)
 	}
 	s.settled[id] = now

@@ -12,7 +12,7 @@ import (
 
 // A line that was torn, by a crash or a full disk, is no part of the next one.
 func TestATornLineTakesNoOtherAlong(t *testing.T) {
-	n := &Node{o: Options{Now: time.Now}}
+	n := &Node{o: Options{Now: time.Now}, journal: &journal{}}
 	open := func(dir string) *session {
 		s := &session{node: n, dir: dir, settled: map[string]time.Time{}}
 		if err := s.loadSettled(); err != nil {
@@ -53,7 +53,7 @@ func TestAFullDiskTearsNoLine(t *testing.T) {
 	if err := os.WriteFile(path, make([]byte, 4090), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &session{node: &Node{o: Options{Now: time.Now}}, dir: dir, settled: map[string]time.Time{}}
+	s := &session{node: &Node{o: Options{Now: time.Now}, journal: &journal{}}, dir: dir, settled: map[string]time.Time{}}
 	if err := s.settle("id"); err == nil || len(s.settled) > 0 {
 		t.Errorf("it remembers %v, %v", s.settled, err)
 	}
