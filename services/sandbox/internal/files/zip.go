@@ -48,12 +48,21 @@ func (w *zipWriter) Close() error                { return w.out.Close() }
 // UnpackZip is Unpack for a zip of so many bytes, which may have as many entries as
 // entries says: its directory is read into memory.
 func (t *Tree) UnpackZip(ctx context.Context, from io.ReaderAt, size, entries int64, reserve func(bytes int64) error) error {
+	entries = max(entries, 1)
 	if err := checkDirectory(from, size, entries); err != nil {
 		return err
 	}
-	in, err := zip.NewReader(from, size)
+	directory := &directoryReader{from: from, most: entries}
+	in, err := zip.NewReader(directory, size)
+	if errors.Is(err, io.EOF) { // in the midst of the directory
+		err = io.ErrUnexpectedEOF
+	}
 	if err != nil {
 		return broken(err)
+	}
+	directory.most = 0
+	if int64(len(in.File)) > entries {
+		return tooMany(entries)
 	}
 	if err := checkSizes(in, size); err != nil {
 		return err
@@ -74,41 +83,98 @@ func (t *Tree) UnpackZip(ctx context.Context, from io.ReaderAt, size, entries in
 // it may have: names are mostly short.
 const maxDirectory = 512
 
-// checkDirectory refuses a zip whose directory is too large, before it is read. The
-// end of the archive says how many entries there are, and how many bytes.
+// checkDirectory refuses a zip whose directory is too large, as the end of the archive says
+// how many entries there are, and how many bytes.
 func checkDirectory(from io.ReaderAt, size, most int64) error {
 	bad := fmt.Errorf("%w: it is not a zip, or its end is missing", ErrArchive)
 	tail := make([]byte, min(size, 22+1<<16))
 	if _, err := from.ReadAt(tail, size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	at := bytes.LastIndex(tail, []byte("PK\x05\x06"))
+	at := bytes.LastIndex(tail, []byte(endMark))
 	if at < 0 || len(tail)-at < 22 {
 		return bad
 	}
 	entries := uint64(binary.LittleEndian.Uint16(tail[at+10:]))
 	length := uint64(binary.LittleEndian.Uint32(tail[at+12:]))
-	if entries == 0xffff || length == 0xffffffff || binary.LittleEndian.Uint32(tail[at+16:]) == 0xffffffff {
-		if at < 20 || !bytes.HasPrefix(tail[at-20:], []byte("PK\x06\x07")) {
-			if entries == 0xffff || length == 0xffffffff {
-				return bad
-			}
-		} else {
-			end := make([]byte, 56)
-			place := binary.LittleEndian.Uint64(tail[at-12:])
-			if place > uint64(size) {
-				return bad
-			}
-			if _, err := from.ReadAt(end, int64(place)); err != nil || !bytes.HasPrefix(end, []byte("PK\x06\x06")) {
-				return bad
-			}
-			entries, length = binary.LittleEndian.Uint64(end[32:]), binary.LittleEndian.Uint64(end[40:])
+	switch {
+	case at >= 20 && bytes.HasPrefix(tail[at-20:], []byte("PK\x06\x07")): // there is an end of 64 bits, which readers may believe instead
+		end := make([]byte, 56)
+		place := binary.LittleEndian.Uint64(tail[at-12:])
+		if place > uint64(size) {
+			return bad
 		}
+		if _, err := from.ReadAt(end, int64(place)); err != nil || !bytes.HasPrefix(end, []byte("PK\x06\x06")) {
+			return bad
+		}
+		entries = wider(entries, 0xffff, binary.LittleEndian.Uint64(end[32:]))
+		length = wider(length, 0xffffffff, binary.LittleEndian.Uint64(end[40:]))
+	case entries == 0xffff, length == 0xffffffff:
+		return bad
 	}
-	if most := uint64(max(most, 1)); entries > most || length > most*maxDirectory {
+	if entries > uint64(most) || length > uint64(most)*maxDirectory {
 		return fmt.Errorf("%w: it has %d entries, and a directory of %d bytes: there may be %d entries", ErrArchive, entries, length, most)
 	}
 	return nil
+}
+
+// wider is the larger of a number of few bits and one of 64, which alone counts where the
+// other one refers to it.
+func wider(short, refers, long uint64) uint64 {
+	if short == refers {
+		return long
+	}
+	return max(short, long)
+}
+
+func tooMany(most int64) error {
+	return fmt.Errorf("%w: it has more than %d entries", ErrArchive, most)
+}
+
+// Marks of a zip: of an entry of its directory, and of its end.
+const (
+	entryMark = "PK\x01\x02"
+	endMark   = "PK\x05\x06"
+)
+
+// While the directory is looked for, the end of the archive is read, and perhaps an entry:
+// so many bytes, with the marks of so many entries that are read again.
+const (
+	endBytes = 512 << 10
+	endMarks = 2048
+)
+
+// directoryReader bounds what is read of a zip for its directory: the end says how large
+// that is, but readers go on as long as there are entries. Every entry that one finds has a
+// mark, so counting these needs no knowledge of where it looks.
+type directoryReader struct {
+	from  io.ReaderAt
+	most  int64 // entries; zero once the directory was read
+	bytes int64 // read so far
+	marks int64
+	at    int64  // where the last read ended
+	tail  []byte // and with what: a mark may lie across
+}
+
+func (d *directoryReader) ReadAt(b []byte, off int64) (int, error) {
+	n, err := d.from.ReadAt(b, off)
+	if d.most == 0 {
+		return n, err
+	}
+	if off != d.at {
+		d.tail = nil
+	}
+	d.bytes += int64(n)
+	seen := append(d.tail, b[:n]...)
+	d.marks += int64(bytes.Count(seen, []byte(entryMark)))
+	d.at, d.tail = off+int64(n), bytes.Clone(seen[max(len(seen)-len(entryMark)+1, 0):])
+	switch {
+	case d.marks > d.most+endMarks:
+		return 0, tooMany(d.most)
+	case d.bytes > d.most*maxDirectory+endBytes:
+		return 0, fmt.Errorf("%w: its directory is larger than %d bytes: there may be %d entries", ErrArchive, d.most*maxDirectory, d.most)
+	}
+	return n, err
 }
 
 // checkSizes refuses a zip whose parts lie over each other, or that unpacks to what

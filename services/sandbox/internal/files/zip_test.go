@@ -5,9 +5,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,6 +75,110 @@ func TestAZipThatLiesIsRefused(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// countedAt counts what is read.
+type countedAt struct {
+	io.ReaderAt
+	bytes int
+}
+
+func (c *countedAt) ReadAt(b []byte, off int64) (int, error) {
+	n, err := c.ReaderAt.ReadAt(b, off)
+	c.bytes += n
+	return n, err
+}
+
+// directoryOf is a zip's directory of so many entries, with names of so many bytes.
+func directoryOf(entries, name int) []byte {
+	header := make([]byte, 46+name)
+	copy(header, "PK\x01\x02")
+	binary.LittleEndian.PutUint16(header[28:], uint16(name))
+	return bytes.Repeat(header, entries)
+}
+
+// endOf is a zip's end that says where its directory is, and how large.
+func endOf(entries uint16, length, at uint32) []byte {
+	end := append([]byte("PK\x05\x06"), make([]byte, 18)...)
+	binary.LittleEndian.PutUint16(end[8:], entries)
+	binary.LittleEndian.PutUint16(end[10:], entries)
+	binary.LittleEndian.PutUint32(end[12:], length)
+	binary.LittleEndian.PutUint32(end[16:], at)
+	return end
+}
+
+// end64Of is the end of a large zip whose end is at a place. The short end behind it has
+// to refer to it.
+func end64Of(entries, length, at, place uint64) []byte {
+	b := append([]byte("PK\x06\x06"), make([]byte, 52)...)
+	binary.LittleEndian.PutUint64(b[24:], entries)
+	binary.LittleEndian.PutUint64(b[32:], entries)
+	binary.LittleEndian.PutUint64(b[40:], length)
+	binary.LittleEndian.PutUint64(b[48:], at)
+	b = append(b, "PK\x06\x07\x00\x00\x00\x00"...)
+	b = binary.LittleEndian.AppendUint64(b, place)
+	return binary.LittleEndian.AppendUint32(b, 1)
+}
+
+// The end of a zip may say less than its directory holds: whoever reads that goes on as long
+// as there are entries, and compares 16 bits of their number.
+func TestNoMoreOfAZipsDirectoryIsReadThanThereMayBe(t *testing.T) {
+	const most = 1000
+	many, long := directoryOf(1<<16+1, 1), directoryOf(300, 60_000)
+	before := []byte(strings.Repeat("before", 1000))
+	for name, tc := range map[string]struct {
+		parts [][]byte
+		want  string
+	}{
+		"more entries than its end says":    {[][]byte{many, endOf(1, 47, 0)}, "more than 1000 entries"},
+		"behind something else":             {[][]byte{before, many, endOf(1, uint32(len(many)), 0)}, "there may be 1000"},
+		"behind something else, short":      {[][]byte{before, many, endOf(1, 47, uint32(len(before)))}, "more than 1000 entries"},
+		"an end of 64 bits":                 {[][]byte{many, end64Of(1, 47, 0, uint64(len(many))), endOf(0xffff, 0xffffffff, 0xffffffff)}, "more than 1000 entries"},
+		"an end of 64 bits, half of it":     {[][]byte{many, end64Of(1, 47, 0, uint64(len(many))), endOf(1, 0xffff, 0)}, "more than 1000 entries"},
+		"an end of 64 bits that tells more": {[][]byte{many, end64Of(1<<16+1, 47, 0, uint64(len(many))), endOf(1, 0xffff, 0)}, "there may be 1000"},
+		"longer than its end says":          {[][]byte{long, endOf(300, 47, 0)}, "larger than"},
+		"entries to the very end":           {[][]byte{directoryOf(1, len(endOf(0, 0, 0)))[:46], endOf(1, 0, 0)}, "unexpected EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw := slices.Concat(tc.parts...)
+			tree, _ := emptyTree(t)
+			from := &countedAt{ReaderAt: bytes.NewReader(raw)}
+			err := tree.UnpackZip(t.Context(), from, int64(len(raw)), most, upTo(1<<30))
+			if !errors.Is(err, ErrArchive) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %s", err, tc.want)
+			}
+			if from.bytes > 2<<20 {
+				t.Errorf("it read %d bytes of %d", from.bytes, len(raw))
+			}
+		})
+	}
+}
+
+// As many entries as there may be are read, wherever the zip begins and whatever is in them.
+func TestAZipOfAsManyEntriesAsThereMayBeIsUnpacked(t *testing.T) {
+	all := make([]entry, 1000)
+	for i := range all {
+		all[i] = file(fmt.Sprintf("%04d", i), "PK\x01\x02")
+	}
+	plain := archiveAs(t, Zip, all)
+	for name, b := range map[string][]byte{"alone": plain, "behind something else": append([]byte("#!/bin/sh\n"), plain...)} {
+		t.Run(name, func(t *testing.T) {
+			tree, dir := emptyTree(t)
+			if err := unpackAs(t.Context(), tree, Zip, b, upTo(1<<30)); err != nil {
+				t.Fatal(err)
+			}
+			if made, err := os.ReadDir(dir); err != nil || len(made) != len(all) {
+				t.Errorf("%d files, %v", len(made), err)
+			}
+		})
+	}
+	const most = 70_000
+	raw := append(directoryOf(most+1, 1), endOf(most+1-1<<16, 47, 0)...)
+	tree, _ := emptyTree(t)
+	err := tree.UnpackZip(t.Context(), bytes.NewReader(raw), int64(len(raw)), most, upTo(1<<30))
+	if !errors.Is(err, ErrArchive) || !strings.Contains(err.Error(), "more than 70000 entries") {
+		t.Errorf("one more: %v", err)
 	}
 }
 
