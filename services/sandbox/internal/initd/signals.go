@@ -42,8 +42,7 @@ func withstandSignals() error {
 		case unix.SIGURG, unix.SIGPROF: // Go's own; it takes no harm by them
 			continue
 		case 32, 33, 34:
-			// Go leaves them to C libraries. A command inherits that they are ignored; its
-			// library sets its own handler when it uses one of them.
+			// Go leaves them to C libraries, and there is none here.
 			a = action{handler: ignore}
 		}
 		if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(n), uintptr(unsafe.Pointer(&a)), 0, 8, 0, 0); e != 0 { //nolint:gosec // the kernel takes a pointer
@@ -53,11 +52,10 @@ func withstandSignals() error {
 	return nil
 }
 
-// isCaught says whether init does something about a signal, or Go does, so that a command
-// must not: one that is ignored is inherited.
-func isCaught(n unix.Signal) bool {
-	return n != unix.SIGKILL && n != unix.SIGSTOP && (n < 32 || n > 34)
-}
+// isFixed says whether nothing can be done about a signal. About each of the others init or Go
+// does something, which a command must not inherit: a shell cannot trap what was ignored when
+// it started.
+func isFixed(n unix.Signal) bool { return n == unix.SIGKILL || n == unix.SIGSTOP }
 
 // action is the kernel's description of what is done about a signal.
 type action struct {

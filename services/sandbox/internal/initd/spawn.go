@@ -88,7 +88,7 @@ func newChild(c *wire.Command, streams []int, gate int) (*child, error) {
 	}
 	p.add(unix.SYS_SETSID)
 	for n := unix.Signal(1); n <= lastSignal; n++ {
-		if isCaught(n) {
+		if !isFixed(n) {
 			p.add(unix.SYS_RT_SIGACTION, uintptr(n), at(&byDefault), 0, 8)
 		}
 	}

@@ -22,6 +22,7 @@ var commandTests = []test{
 	{"one that may not run does not", nil, testForbidden},
 	{"a terminal is its own", nil, testTerminal},
 	{"a signal reaches it", nil, testSignal},
+	{"it starts with no signal ignored or blocked", []need{isolation}, testSignalsAreAsUsual},
 	{"its files are the workspace's", nil, testFiles},
 	{"long arguments arrive", nil, testLongArguments},
 	{"much output arrives", nil, testMuchOutput},
@@ -199,6 +200,18 @@ func testSignal(t *testing.T, s Subject) {
 	if err := p.Resize(box.TerminalSize{Rows: 1, Columns: 1}); !errors.Is(err, box.ErrNoTerminal) {
 		t.Errorf("the size of no terminal: %v", err)
 	}
+}
+
+// A shell cannot trap what was ignored when it started. Not every kernel shows the masks.
+func testSignalsAreAsUsual(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	c := s.command(t, `! grep -E '^Sig(Blk|Ign):.*[1-9a-f]' /proc/self/status && for n in 1 2 3 13 15 34 64; do trap "echo -n $n," $n; kill -$n $$; done`)
+	want := "1,2,3,13,15,34,64,"
+	run(t, r, c).ran(t, "one", want)
+	beside := launch(t, r, with(c, "echo ready; sleep 600"))
+	run(t, r, c).ran(t, "one beside another", want)
+	beside.Kill()
+	finish(beside)
 }
 
 func testFiles(t *testing.T, s Subject) {
