@@ -2,10 +2,12 @@ package files
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"strings"
@@ -18,8 +20,12 @@ import (
 // memory that all of the service's user share.
 const maxWatched = 4096
 
-// ErrTooMany says that there are more directories than may be watched.
-var ErrTooMany = errors.New("there are too many directories to watch")
+var (
+	// ErrTooMany says that there are more directories than may be watched.
+	ErrTooMany = errors.New("there are too many directories to watch")
+	// ErrGone says that the workspace is not there any more.
+	ErrGone = errors.New("the workspace was deleted")
+)
 
 // ChangeKind says what happened to a file.
 type ChangeKind int
@@ -42,10 +48,15 @@ type Changed struct {
 const watched = unix.IN_CREATE | unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_DELETE |
 	unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_MOVE_SELF | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
 
-// Watch reports what changes below a directory, in the order in which it happens,
-// until ctx ends, report returns an error, or the directory is gone (ErrNotFound).
-// It calls report once, with nothing, when it has begun. What happens to a file again and again counts once if it is
-// read together; a file that is renamed is deleted and created. Links are not
+// ends are the changes after which a workspace may be gone: of the folder that it lies
+// in, for one that is open tells nothing of its own end.
+const ends = unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
+
+// Watch reports what changes below a directory, in the order in which it happens, until
+// ctx ends, report returns an error, the directory is gone (ErrNotFound) or the workspace
+// (ErrGone). It calls report once, with nothing, when it has begun. What happens to a file
+// again and again counts once if it is read together; a file that is renamed is deleted
+// and created, and one in whose place another one is put at once is created. Links are not
 // followed.
 func (t *Tree) Watch(ctx context.Context, name string, report func([]Changed) error) error {
 	w, err := t.watch(name)
@@ -75,7 +86,12 @@ func (t *Tree) watch(name string) (*watch, error) {
 		return nil, fmt.Errorf("watch files: %w", err)
 	}
 	w := &watch{fd: fd, file: os.NewFile(uintptr(fd), "inotify"), tree: t, top: name, names: map[int32]string{}}
-	if err := w.begin(); err != nil {
+	above, err := unix.InotifyAddWatch(fd, fmt.Sprintf("/proc/self/fd/%d/..", t.root.Fd()), ends)
+	if err != nil {
+		return nil, errors.Join(refused(name, err), w.file.Close())
+	}
+	w.above = int32(above)
+	if err := cmp.Or(w.begin(), w.gone()); err != nil {
 		return nil, errors.Join(err, w.file.Close())
 	}
 	return w, nil
@@ -88,6 +104,7 @@ type watch struct {
 	tree  *Tree
 	top   string           // the directory that is watched, with all below it
 	names map[int32]string // of the directories, by descriptor of the watch
+	above int32            // the watch of the folder in which the workspace lies
 }
 
 // begin watches everything that is there.
@@ -123,13 +140,11 @@ func (w *watch) add(dir *os.File, name string, found func(Changed)) error {
 	}
 	// By the open directory, so that nobody can put a link in its place.
 	wd, err := unix.InotifyAddWatch(w.fd, fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), watched)
-	switch {
-	case errors.Is(err, unix.ENOENT):
+	if errors.Is(err, unix.ENOENT) {
 		return nil // it was removed
-	case errors.Is(err, unix.ENOSPC):
-		return fmt.Errorf("%w on this machine: raise fs.inotify.max_user_watches", ErrTooMany)
-	case err != nil:
-		return fmt.Errorf("watch %s: %w", name, err)
+	}
+	if err != nil {
+		return refused(name, err)
 	}
 	w.names[int32(wd)] = name
 	entries, err := dir.ReadDir(-1)
@@ -147,6 +162,26 @@ func (w *watch) add(dir *os.File, name string, found func(Changed)) error {
 		if err := w.enter(dir, e.Name(), full, found); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// refused says why the kernel does not watch a directory.
+func refused(name string, err error) error {
+	if errors.Is(err, unix.ENOSPC) {
+		return fmt.Errorf("%w on this machine: raise fs.inotify.max_user_watches", ErrTooMany)
+	}
+	return fmt.Errorf("watch %s: %w", name, err)
+}
+
+// gone says whether the workspace is still where it was opened.
+func (w *watch) gone() error {
+	var open, there unix.Stat_t
+	if err := unix.Fstat(int(w.tree.root.Fd()), &open); err != nil {
+		return fmt.Errorf("watch files: %w", err)
+	}
+	if unix.Lstat(w.tree.root.Name(), &there) != nil || identify(&there) != identify(&open) {
+		return fmt.Errorf("%w: the watch ends with it", ErrGone)
 	}
 	return nil
 }
@@ -182,7 +217,7 @@ func (w *watch) run(ctx context.Context, report func([]Changed) error) error {
 			}
 		}
 		if len(w.names) == 0 {
-			return fmt.Errorf("%w any more", ErrNotFound)
+			return cmp.Or(w.gone(), fmt.Errorf("%w any more: %s was deleted", ErrNotFound, w.top))
 		}
 	}
 }
@@ -206,7 +241,10 @@ func (w *watch) decode(raw []byte) ([]Changed, error) {
 func (w *watch) change(batch *changes, wd int32, mask uint32, last string) error {
 	if mask&unix.IN_Q_OVERFLOW != 0 {
 		batch.add(Changed{Kind: Lost})
-		return w.again()
+		return cmp.Or(w.gone(), w.again())
+	}
+	if wd == w.above {
+		return w.gone()
 	}
 	dir, known := w.names[wd]
 	if mask&unix.IN_IGNORED != 0 {
@@ -214,7 +252,7 @@ func (w *watch) change(batch *changes, wd int32, mask uint32, last string) error
 		return nil
 	}
 	if known && dir == w.top && mask&unix.IN_MOVE_SELF != 0 {
-		return fmt.Errorf("%w any more: %s was moved", ErrNotFound, w.top)
+		return cmp.Or(w.gone(), fmt.Errorf("%w any more: %s was moved", ErrNotFound, w.top))
 	}
 	if !known || last == "" {
 		return nil // of the directory itself: the one that it lies in tells
@@ -227,14 +265,34 @@ func (w *watch) change(batch *changes, wd int32, mask uint32, last string) error
 			return w.appeared(batch, name)
 		}
 	case mask&(unix.IN_DELETE|unix.IN_MOVED_FROM) != 0:
-		batch.add(Changed{Deleted, name})
-		if mask&unix.IN_ISDIR != 0 {
-			w.forget(name)
-		}
+		return w.went(batch, name, mask&unix.IN_ISDIR != 0)
 	default:
 		batch.add(Changed{Modified, name})
 	}
 	return nil
+}
+
+// went tells that a name was taken from a file, unless another file has it: when two
+// change places the kernel tells last that the old one went, and nothing tells afterwards
+// that the name is there. Of a directory it is told nevertheless, for what was in it.
+func (w *watch) went(batch *changes, name string, folder bool) error {
+	f, err := w.tree.open(name, unix.O_PATH|unix.O_NOFOLLOW)
+	there := err == nil
+	if there {
+		_ = f.Close()
+	}
+	if folder || !there {
+		batch.add(Changed{Deleted, name})
+	}
+	if folder {
+		w.forget(name)
+		batch.forget(name)
+	}
+	if !there {
+		return nil
+	}
+	batch.add(Changed{Created, name})
+	return w.appeared(batch, name) // if it is a directory
 }
 
 // appeared watches a directory that has come, and tells of what is in it.
@@ -273,4 +331,9 @@ func (c *changes) add(x Changed) {
 	}
 	c.last[x.Path] = x.Kind
 	c.all = append(c.all, x)
+}
+
+// forget has what is below a directory that went be told anew.
+func (c *changes) forget(name string) {
+	maps.DeleteFunc(c.last, func(below string, _ ChangeKind) bool { return strings.HasPrefix(below, name+"/") })
 }

@@ -226,3 +226,108 @@ func TestAWatchEndsWhenItsDirectoryIsMovedAway(t *testing.T) {
 		t.Error("it goes on, under a name that is not there any more")
 	}
 }
+
+// Files change places when a snapshot is restored. The kernel tells of the end of the old
+// one last, though the name is there all the time.
+func TestAWatchDoesNotTakeWhatWasReplacedForDeleted(t *testing.T) {
+	tree, dir := newTree(t, map[string]string{
+		"in/file": "1", "in/folder/a": "1", "in/other": "1", "in/was": "1", "in/is/b": "1",
+		"out/file": "2", "out/folder/b": "2",
+	})
+	w, err := tree.watch("in")
+	must(t, err)
+	defer func() { _ = w.file.Close() }()
+	swap := func(one, other string) {
+		t.Helper()
+		must(t, unix.Renameat2(unix.AT_FDCWD, filepath.Join(dir, one), unix.AT_FDCWD, filepath.Join(dir, other), unix.RENAME_EXCHANGE))
+	}
+	told := func(what string, want ...Changed) {
+		t.Helper()
+		if diff := cmp.Diff(want, w.readAll(t)); diff != "" {
+			t.Errorf("of %s (-want +got):\n%s", what, diff)
+		}
+	}
+	swap("out/file", "in/file")
+	told("a file from outside", Changed{Created, "in/file"})
+	swap("in/other", "in/file")
+	told("two files", Changed{Created, "in/other"}, Changed{Created, "in/file"})
+	must(t, os.Remove(filepath.Join(dir, "in/file")))
+	must(t, os.WriteFile(filepath.Join(dir, "in/file"), nil, 0o644))
+	told("a file that is made anew", Changed{Created, "in/file"})
+	must(t, os.Remove(filepath.Join(dir, "in/file")))
+	told("a file that is gone", Changed{Deleted, "in/file"})
+
+	swap("out/folder", "in/folder")
+	told("a folder from outside", Changed{Created, "in/folder"}, Changed{Created, "in/folder/b"},
+		Changed{Deleted, "in/folder"}, Changed{Created, "in/folder"}, Changed{Created, "in/folder/b"})
+	must(t, os.WriteFile(filepath.Join(dir, "in/folder/c"), nil, 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, "out/folder/c"), nil, 0o644))
+	told("what came into it, and not of the old one", Changed{Created, "in/folder/c"})
+
+	swap("in/was", "in/is")
+	got := w.readAll(t)
+	if !slices.Contains(got, Changed{Created, "in/was/b"}) || got[len(got)-1].Kind == Deleted {
+		t.Errorf("of a file and a folder: %v", got)
+	}
+	must(t, os.Remove(filepath.Join(dir, "in/was/b")))
+	told("what goes from it", Changed{Deleted, "in/was/b"})
+}
+
+func TestAWatchEndsWithItsWorkspace(t *testing.T) {
+	for _, name := range []string{".", "a"} {
+		for what, end := range map[string]func(session string) error{
+			"it is moved away with all of its session, and deleted then": func(session string) error {
+				if err := os.Rename(session, session+"-trash"); err != nil {
+					return err
+				}
+				return os.RemoveAll(session + "-trash")
+			},
+			"it is moved away": func(session string) error { return os.Rename(session+"/workspace", session+"/x") },
+			"it is deleted":    func(session string) error { return os.RemoveAll(session + "/workspace") },
+			"another one comes": func(session string) error {
+				return errors.Join(os.Rename(session, session+"-old"), os.MkdirAll(session+"/workspace/a", 0o755))
+			},
+		} {
+			t.Run(name+": "+what, func(t *testing.T) {
+				t.Parallel()
+				session := filepath.Join(t.TempDir(), "session")
+				must(t, os.MkdirAll(session+"/workspace/a", 0o755))
+				tree, err := Open(session+"/workspace", t.TempDir(), Owner{UID: -1, GID: -1})
+				must(t, err)
+				defer func() { _ = tree.Close() }()
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				err = tree.Watch(ctx, name, func(all []Changed) error {
+					if all == nil {
+						return end(session)
+					}
+					return nil
+				})
+				if !errors.Is(err, ErrGone) && (name == "." || !errors.Is(err, ErrNotFound)) {
+					t.Errorf("it ended with %v", err)
+				}
+			})
+		}
+	}
+}
+
+// Neither what happens beside a workspace, nor that its session is called something else
+// for a moment, ends a watch.
+func TestAWatchGoesOnWhileItsWorkspaceIsThere(t *testing.T) {
+	session := filepath.Join(t.TempDir(), "session")
+	must(t, os.MkdirAll(session+"/workspace", 0o755))
+	tree, err := Open(session+"/workspace", t.TempDir(), Owner{UID: -1, GID: -1})
+	must(t, err)
+	defer func() { _ = tree.Close() }()
+	w, err := tree.watch(".")
+	must(t, err)
+	defer func() { _ = w.file.Close() }()
+	must(t, os.WriteFile(session+"/new", nil, 0o644))
+	must(t, os.Rename(session+"/new", session+"/workspace.json"))
+	must(t, os.Rename(session, session+"-away"))
+	must(t, os.Rename(session+"-away", session))
+	must(t, os.WriteFile(session+"/workspace/f", nil, 0o644))
+	if diff := cmp.Diff([]Changed{{Created, "f"}}, w.readAll(t)); diff != "" {
+		t.Error(diff)
+	}
+}

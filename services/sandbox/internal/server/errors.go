@@ -61,6 +61,7 @@ var rules = []rule{
 	{box.ErrStorageFull, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_STORAGE_FULL},
 	{files.ErrReadOnly, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_READ_ONLY_MOUNT},
 	{files.ErrMountPoint, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_MOUNT_POINT},
+	{files.ErrGone, codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_NOT_FOUND},
 	{files.ErrNotFound, codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND},
 	{files.ErrEscapes, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_PATH_ESCAPES},
 	{files.ErrName, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_PATH_ESCAPES},

@@ -1768,7 +1768,7 @@ func (x *WatchFilesResponse) GetChanges() []*WatchedChange {
 }
 
 // WatchedChange is a change of a file, a directory or a symbolic link. One that is
-// renamed is deleted and created.
+// renamed is deleted and created; one that another takes the place of is created.
 type WatchedChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What happened.

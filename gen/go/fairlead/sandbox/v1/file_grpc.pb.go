@@ -63,9 +63,10 @@ type FileServiceClient interface {
 	// MoveFile gives a file, a symbolic link itself or a directory another name,
 	// atomically, and makes the directories that lead there.
 	MoveFile(ctx context.Context, in *MoveFileRequest, opts ...grpc.CallOption) (*MoveFileResponse, error)
-	// WatchFiles tells what changes below a directory, until the caller leaves.
-	// Symbolic links are not followed. More directories than can be watched (4096)
-	// are RESOURCE_EXHAUSTED.
+	// WatchFiles tells what changes below a directory, until the caller leaves, or
+	// until the directory is moved or deleted, or the workspace with it: that is
+	// NOT_FOUND. Symbolic links are not followed. More directories than can be
+	// watched (4096) are RESOURCE_EXHAUSTED.
 	WatchFiles(ctx context.Context, in *WatchFilesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchFilesResponse], error)
 	// GlobFiles finds files by pattern, the last changed first.
 	GlobFiles(ctx context.Context, in *GlobFilesRequest, opts ...grpc.CallOption) (*GlobFilesResponse, error)
@@ -243,9 +244,10 @@ type FileServiceServer interface {
 	// MoveFile gives a file, a symbolic link itself or a directory another name,
 	// atomically, and makes the directories that lead there.
 	MoveFile(context.Context, *MoveFileRequest) (*MoveFileResponse, error)
-	// WatchFiles tells what changes below a directory, until the caller leaves.
-	// Symbolic links are not followed. More directories than can be watched (4096)
-	// are RESOURCE_EXHAUSTED.
+	// WatchFiles tells what changes below a directory, until the caller leaves, or
+	// until the directory is moved or deleted, or the workspace with it: that is
+	// NOT_FOUND. Symbolic links are not followed. More directories than can be
+	// watched (4096) are RESOURCE_EXHAUSTED.
 	WatchFiles(*WatchFilesRequest, grpc.ServerStreamingServer[WatchFilesResponse]) error
 	// GlobFiles finds files by pattern, the last changed first.
 	GlobFiles(context.Context, *GlobFilesRequest) (*GlobFilesResponse, error)

@@ -163,9 +163,10 @@ class FileServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WatchFiles(self, request, context):
-        """WatchFiles tells what changes below a directory, until the caller leaves.
-        Symbolic links are not followed. More directories than can be watched (4096)
-        are RESOURCE_EXHAUSTED.
+        """WatchFiles tells what changes below a directory, until the caller leaves, or
+        until the directory is moved or deleted, or the workspace with it: that is
+        NOT_FOUND. Symbolic links are not followed. More directories than can be
+        watched (4096) are RESOURCE_EXHAUSTED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -860,7 +860,7 @@ export const WatchFilesResponseSchema: GenMessage<WatchFilesResponse> = /*@__PUR
 
 /**
  * WatchedChange is a change of a file, a directory or a symbolic link. One that is
- * renamed is deleted and created.
+ * renamed is deleted and created; one that another takes the place of is created.
  *
  * @generated from message fairlead.sandbox.v1.WatchedChange
  */
@@ -1359,9 +1359,10 @@ export const FileService: GenService<{
     output: typeof MoveFileResponseSchema;
   },
   /**
-   * WatchFiles tells what changes below a directory, until the caller leaves.
-   * Symbolic links are not followed. More directories than can be watched (4096)
-   * are RESOURCE_EXHAUSTED.
+   * WatchFiles tells what changes below a directory, until the caller leaves, or
+   * until the directory is moved or deleted, or the workspace with it: that is
+   * NOT_FOUND. Symbolic links are not followed. More directories than can be
+   * watched (4096) are RESOURCE_EXHAUSTED.
    *
    * @generated from rpc fairlead.sandbox.v1.FileService.WatchFiles
    */
