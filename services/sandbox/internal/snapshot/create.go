@@ -162,7 +162,7 @@ func (s *Store) take(ctx context.Context, t *Tree, w *walk, to sink, worth func(
 		if f.Kind != Regular {
 			continue
 		}
-		if k, ok := l.find(f.Path); ok && k.matches(&f.st) && s.packs.has(k.hash) {
+		if k, ok := l.find(f.Path); ok && k.matches(&f.st) && s.holds(k) {
 			f.Hash, f.Sparse = k.hash, k.sparse
 			continue
 		}
@@ -180,6 +180,13 @@ func (s *Store) take(ctx context.Context, t *Tree, w *walk, to sink, worth func(
 // matches says whether a file is still what it was.
 func (k known) matches(st *unix.Stat_t) bool {
 	return k.inode == st.Ino && k.size == st.Size && k.ctime == st.Ctim.Nano() && k.mtime == st.Mtim.Nano()
+}
+
+// holds says whether all that a file was lies in the store. That its list of chunks does
+// is not enough: chunks can be gone that lay in other packs.
+func (s *Store) holds(k known) bool {
+	objects, err := s.objects(Entry{Path: k.path, Size: k.size, Hash: k.hash})
+	return err == nil && !slices.ContainsFunc(objects, func(h Hash) bool { return !s.packs.has(h) })
 }
 
 // unsteady marks files in the index that must be read again in any case.

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -340,6 +341,36 @@ func TestAFileThatIsAListTakesNothingAway(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What is of no use goes pack by pack, so that a large file's list can outlive its
+// chunks.
+func TestAFileWhoseChunksAreGoneIsReadAgain(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	r := rand.New(rand.NewPCG(1, 1))
+	log := noise(r, 2*chunkSize)
+	p.write("log", log)
+	p.create("chunks")
+	log += noise(r, 5) // two of its chunks are in the first pack, its list in the second
+	p.write("log", log)
+	p.age("log")
+	p.write("stays", noise(r, 100_000))
+	p.create("list")
+	want := p.capture()
+	p.must(os.Remove(p.path("log")))
+	p.create("neither")
+	p.restore("list") // from now on the index knows the file
+	p.must(p.store.Delete("chunks", "list"))
+	if h := Hash(sha256.Sum256([]byte(chunkList(log)))); !p.store.packs.has(h) {
+		t.Fatal("the list has gone, too")
+	}
+	p.create("after")
+	p.must(os.Remove(p.path("log")))
+	p.restore("after")
+	if diff := cmp.Diff(want, p.capture()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
