@@ -6,6 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
@@ -18,6 +21,9 @@ var siblingTests = []test{
 	{"one that another kills before it runs has ended, and has not run", []need{groups}, testKilledAtItsGate},
 	{"a caller who goes away during a start ends nothing that runs", nil, testCallerLeaves},
 	{"a frozen sandbox stands still", []need{groups}, testFreeze},
+	{"one that is killed while it is frozen ends alone, afterwards", []need{groups}, testKilledFrozen},
+	{"a frozen sandbox can be stopped", []need{groups}, testStopFrozen},
+	{"a sandbox that is ending need not be frozen", []need{groups, localInit}, testFreezeEnding},
 	{"without control groups nothing is frozen", nil, testNoFreeze},
 }
 
@@ -144,6 +150,81 @@ func testFreeze(t *testing.T, s Subject) {
 	p.Kill()
 	if x := finish(p); x.Signal != 9 {
 		t.Errorf("afterwards: %+v", x.Exit)
+	}
+}
+
+// frozenFor is longer than a killed command may take to end before its sandbox goes with it.
+const frozenFor = 4 * time.Second
+
+func testKilledFrozen(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	c := s.command(t, "")
+	c.Limits.FileBytes, c.Sandbox.Limits.FileBytes = 1<<30, 1<<30
+	alone := launch(t, r, with(c, "echo ready; sleep 600"))
+	beside := launch(t, r, with(c, "echo ready; sleep 600"))
+	stays := launch(t, r, with(c, "echo x > alive; echo ready; while :; do echo x >> alive; done"))
+	frozen, thaw, err := r.Freeze(t.Context(), c.Sandbox.Workspace)
+	if err != nil || !frozen {
+		t.Fatalf("%v, %v", frozen, err)
+	}
+	alone.Kill()
+	beside.Kill()
+	if grows(t, c.Sandbox.Workspace, frozenFor) {
+		t.Error("the other one writes")
+	}
+	thaw()
+	begin := time.Now()
+	for _, goes := range []box.Process{alone, beside} {
+		if x := finish(goes); x.Signal != 9 || x.Lost {
+			t.Errorf("it ended with %+v", x.Exit)
+		}
+	}
+	if d := time.Since(begin); d > 2*time.Second {
+		t.Errorf("it ended after %v", d)
+	}
+	if !grows(t, c.Sandbox.Workspace, time.Minute) {
+		t.Error("the other one does not go on")
+	}
+	stays.Kill()
+	if x := finish(stays); x.Signal != 9 || x.Lost {
+		t.Errorf("the other one ended with %+v", x.Exit)
+	}
+}
+
+func testStopFrozen(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	c := s.command(t, "echo ready; sleep 600")
+	p := launch(t, r, c)
+	frozen, thaw, err := r.Freeze(t.Context(), c.Sandbox.Workspace)
+	if err != nil || !frozen {
+		t.Fatalf("%v, %v", frozen, err)
+	}
+	begin := time.Now()
+	r.Stop(c.Sandbox.Workspace)
+	if d := time.Since(begin); d > 2*time.Second {
+		t.Errorf("it was stopped after %v", d)
+	}
+	thaw()
+	if x := finish(p); !x.Lost {
+		t.Errorf("it ended with %+v", x.Exit)
+	}
+	run(t, r, with(c, "echo again")).ran(t, "the next one", "again\n")
+}
+
+func testFreezeEnding(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	c := s.command(t, "readlink /proc/self/ns/pid > ns; echo ready; sleep 600")
+	for range 5 {
+		p := launch(t, r, c)
+		_ = unix.Kill(initOf(t, c.Sandbox.Workspace), unix.SIGKILL)
+		_, thaw, err := r.Freeze(t.Context(), c.Sandbox.Workspace)
+		if err != nil {
+			t.Error(err)
+		}
+		thaw()
+		if x := finish(p); !x.Lost {
+			t.Errorf("it ended with %+v", x.Exit)
+		}
 	}
 }
 

@@ -24,6 +24,10 @@ const killTimeout = 3 * time.Second
 // signalGroup has pidfd_send_signal reach the process group (Linux 6.9).
 const signalGroup = 1 << 2
 
+// frozenPause is the shortest time between two looks whether a killed command has had that
+// time, in a sandbox that was frozen meanwhile.
+const frozenPause = 50 * time.Millisecond
+
 // process is a box.Process: a command in a sandbox.
 type process struct {
 	*stdio
@@ -43,10 +47,11 @@ type process struct {
 	live   bool       // it was said that it was started, and it was not waited for since
 	pidfd  int        // -1 when there is none, as of a sandbox that is elsewhere
 	killed bool
-	watch  *time.Timer // ends the sandbox of one that cannot be killed
-	reply  wire.Reply  // Exited or Failed; valid once ended is closed
-	lost   bool        // the sandbox ended first; valid once ended is closed
-	oom    bool        // of one that was lost
+	watch  *time.Timer   // ends the sandbox of one that cannot be killed
+	stood  time.Duration // of the sandbox, which the watch has waited for
+	reply  wire.Reply    // Exited or Failed; valid once ended is closed
+	lost   bool          // the sandbox ended first; valid once ended is closed
+	oom    bool          // of one that was lost
 }
 
 func (p *process) Stdin() io.WriteCloser { return p.in }
@@ -159,7 +164,8 @@ func (p *process) strike() {
 		return
 	}
 	if p.watch == nil {
-		p.watch = time.AfterFunc(killTimeout, p.sb.kill)
+		_, p.stood = p.sb.standing()
+		p.watch = time.AfterFunc(killTimeout, p.overdue)
 	}
 	if !p.live {
 		return
@@ -172,6 +178,31 @@ func (p *process) strike() {
 	} else {
 		_ = p.sb.send(wire.EncodeSignal(p.id, uint32(unix.SIGKILL))) // the watch sees to it that it ends
 	}
+}
+
+// overdue ends the sandbox of a killed command that has not ended in time. While the sandbox
+// stands still it cannot: it gets that time again.
+func (p *process) overdue() {
+	if p.late() {
+		p.sb.kill()
+	}
+}
+
+// late says whether a killed command has had its time; otherwise it is looked at again, if
+// it has not ended.
+func (p *process) late() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reply.Kind != 0 {
+		return false
+	}
+	frozen, stood := p.sb.standing()
+	if !frozen && stood == p.stood {
+		return true
+	}
+	p.watch.Reset(max(stood-p.stood, frozenPause))
+	p.stood = stood
+	return false
 }
 
 // Signal implements box.Process. A command that has ended takes no harm.

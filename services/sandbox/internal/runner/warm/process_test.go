@@ -1,6 +1,7 @@
 package warm
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
@@ -42,6 +44,62 @@ func TestOnlyACommandThatDoesNotEndTakesItsSandboxAlong(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// freezer is a control group that can be frozen, and nothing else.
+type freezer struct{ cgroup.Group }
+
+func (freezer) Freeze(context.Context) error { return nil }
+func (freezer) Thaw() error                  { return nil }
+
+// While its sandbox stands still a killed command cannot end: that takes none of the time
+// that it has for it. Of what it has had before, or between, nothing is given back.
+func TestTheTimeThatASandboxStandsStillIsNotItsCommands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sb := newSandbox(&Runner{}, box.Sandbox{})
+		sb.group = freezer{}
+		p := &process{
+			stdio: &stdio{out: io.NopCloser(strings.NewReader(""))}, sb: sb, pidfd: -1,
+			started: make(chan struct{}), ended: make(chan struct{}),
+		}
+		doomed := func() bool {
+			synctest.Wait()
+			sb.mu.Lock()
+			defer sb.mu.Unlock()
+			return sb.doomed
+		}
+		p.Kill()
+		for range 3 { // it runs for three quarters of its time
+			<-time.After(killTimeout / 4)
+			if err := sb.freeze(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(5*killTimeout + killTimeout/8)
+			sb.thaw()
+		}
+		if doomed() {
+			t.Fatal("its sandbox is ended though it stood still")
+		}
+		<-time.After(killTimeout/4 - time.Millisecond)
+		if doomed() {
+			t.Error("its sandbox is ended before its time")
+		}
+		<-time.After(frozenPause)
+		if !doomed() {
+			t.Error("its sandbox is not ended")
+		}
+	})
+}
+
+// Nobody can kill what stands still, on some kernels: a sandbox that was ended while it was
+// being stopped is let go.
+func TestASandboxThatIsEndedIsNotStopped(t *testing.T) {
+	sb := newSandbox(&Runner{}, box.Sandbox{})
+	sb.group = freezer{}
+	sb.kill()
+	if err := sb.freeze(t.Context()); !errors.Is(err, errGone) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -57,6 +57,8 @@ type sandbox struct {
 	commands map[uint64]*process
 	met      cgroup.Counts // of the group, while still
 	still    bool          // nothing but init is in the sandbox, and nothing was since met was read
+	frozen   time.Time     // since when it stands still, or is being stopped; zero when it is not
+	stood    time.Duration // how long it stood still before, in all
 }
 
 // newSandbox makes one that is not ready yet.

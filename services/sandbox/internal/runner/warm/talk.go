@@ -1,6 +1,7 @@
 package warm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -199,7 +200,11 @@ func (s *sandbox) sweep() {
 	if s.group == nil || len(s.strays()) == 0 {
 		return
 	}
-	if err := s.freeze(); err != nil {
+	err := s.freeze(context.Background())
+	if errors.Is(err, errGone) {
+		return
+	}
+	if err != nil {
 		s.r.log.Error("cannot tell what a command left from other commands: ending its sandbox", "error", err)
 		s.kill()
 		return
@@ -207,10 +212,7 @@ func (s *sandbox) sweep() {
 	for _, pid := range s.strays() {
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
-	if err := s.group.Thaw(); err != nil {
-		s.r.log.Error("cannot thaw a sandbox: ending it", "error", err)
-		s.kill()
-	}
+	s.thaw()
 }
 
 // strays are the processes in the sandbox's own group, but for init.

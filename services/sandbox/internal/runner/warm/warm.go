@@ -331,29 +331,78 @@ func (r *Runner) freezeOne(ctx context.Context, s *sandbox) (thaw func(), err er
 		return nil, nil //nolint:nilerr,nilnil // it was never made, so nothing runs in it
 	}
 	s.turn.Lock()
-	if err := s.freezeUntil(ctx); err != nil {
+	if err := s.freeze(ctx); err != nil {
 		s.turn.Unlock()
 		r.leave(s, false)
-		return nil, err
+		return nil, s.awaitGone(ctx, err)
 	}
 	return func() {
-		if err := s.group.Thaw(); err != nil {
-			s.r.log.Error("cannot thaw a sandbox: ending it", "error", err)
-			s.kill()
-		}
+		s.thaw()
 		s.turn.Unlock()
 		r.leave(s, false)
 	}, nil
 }
 
-// freeze stops everything in the sandbox. turn is held.
-func (s *sandbox) freeze() error { return s.freezeUntil(context.Background()) }
+// awaitGone makes nothing of an error that is the sandbox's end, once nothing runs in it.
+func (s *sandbox) awaitGone(ctx context.Context, err error) error {
+	if !errors.Is(err, errGone) {
+		return err
+	}
+	select {
+	case <-s.gone:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the end of a sandbox: %w", ctx.Err())
+	}
+}
 
-func (s *sandbox) freezeUntil(ctx context.Context) error {
+// freeze stops everything in the sandbox until thaw is called, unless it is an error:
+// errGone says that it is being ended. turn is held.
+func (s *sandbox) freeze(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, freezeTimeout)
 	defer cancel()
-	if err := s.group.Freeze(ctx); err != nil {
-		return errors.Join(err, s.group.Thaw())
+	s.mu.Lock()
+	s.frozen = time.Now()
+	s.mu.Unlock()
+	err := s.group.Freeze(ctx)
+	s.mu.Lock()
+	if s.doomed { // and what was killed may have been stopped after that
+		err = errGone
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return errors.Join(err, s.goOn())
 	}
 	return nil
+}
+
+// thaw undoes freeze. turn is held.
+func (s *sandbox) thaw() {
+	if err := s.goOn(); err != nil {
+		s.r.log.Error("cannot thaw a sandbox: ending it", "error", err)
+		s.kill()
+	}
+}
+
+// goOn thaws the sandbox, unless its end has done so.
+func (s *sandbox) goOn() error {
+	err := s.group.Thaw()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stood += time.Since(s.frozen)
+	s.frozen = time.Time{}
+	if s.doomed {
+		return nil // its group may be gone
+	}
+	return err
+}
+
+// standing says whether the sandbox stands still, and how long it has in all.
+func (s *sandbox) standing() (frozen bool, stood time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.frozen.IsZero() {
+		return false, s.stood
+	}
+	return true, s.stood + time.Since(s.frozen)
 }
