@@ -151,6 +151,31 @@ func TestAForkBombIsBounded(t *testing.T) {
 	})
 }
 
+// Others leave no process to start a command with.
+func TestACommandWithoutAProcessIsToldOfTheLimit(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		if level != sandbox.LevelFull {
+			t.Skip("only control groups count all processes together")
+		}
+		c := open(t, level, small)
+		others := c.launch(t.Context(), t, &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"python3", "-c", `
+import os, time
+try:
+    while True:
+        if os.fork() == 0: time.sleep(600)
+except BlockingIOError: print("full", flush=True)
+time.sleep(600)
+`}})
+		if m, err := others.Recv(); err != nil || string(m.GetStdout().GetData()) != "full\n" {
+			t.Fatalf("%v, %v", m, err)
+		}
+		r := c.bash(t, "echo hi")
+		if r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_NOT_STARTED || r.hits() != "processes" || !strings.Contains(r.GetMessage(), "40") || r.out != "" {
+			t.Errorf("%v, %q", r.ExecExited, r.out)
+		}
+	})
+}
+
 func TestCPUTimeIsShared(t *testing.T) {
 	eachLevel(t, func(t *testing.T, level string) {
 		if level != sandbox.LevelFull {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type fake struct {
 	err       error
 	unstarted string
+	crowded   bool
 	starts    int
 }
 
@@ -31,7 +33,7 @@ func (f *fake) Start(_ context.Context, c Command) (Process, error) {
 	if err := cmp.Or(f.err, c.Begin()()); err != nil {
 		return nil, err
 	}
-	return &ended{unstarted: f.unstarted, out: io.NopCloser(strings.NewReader("out")), err: io.NopCloser(strings.NewReader("err"))}, nil
+	return &ended{exit: Exit{Status: 5, NotStarted: f.unstarted, Crowded: f.crowded}, out: io.NopCloser(strings.NewReader("out")), err: io.NopCloser(strings.NewReader("err"))}, nil
 }
 
 func (f *fake) Warm(context.Context, Sandbox) error { return nil }
@@ -42,8 +44,8 @@ func (f *fake) Freeze(context.Context, string) (bool, func(), error) {
 }
 
 type ended struct {
-	unstarted string
-	out, err  io.ReadCloser
+	exit     Exit
+	out, err io.ReadCloser
 }
 
 func (p *ended) Stdin() io.WriteCloser     { return nil }
@@ -54,7 +56,7 @@ func (p *ended) Resize(TerminalSize) error { return ErrNoTerminal }
 func (p *ended) Deleted() int64            { return 0 }
 func (p *ended) Kill()                     {}
 func (p *ended) Lasts() <-chan struct{}    { return nil }
-func (p *ended) Wait() Exit                { return Exit{Status: 5, NotStarted: p.unstarted} }
+func (p *ended) Wait() Exit                { return p.exit }
 func (p *ended) Ended() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
@@ -122,7 +124,11 @@ func TestAnIsolationThatFailsLeavesNoTrace(t *testing.T) {
 		t.Errorf("%+v after %d starts", o, f.starts)
 	}
 	f.unstarted = "too long"
-	if o := finish(t, n, "b"); o.Reason != NotStarted || o.Message != "too long" {
+	if o := finish(t, n, "b"); o.Reason != NotStarted || o.Message != "too long" || len(o.Hits) > 0 {
+		t.Errorf("%+v", o)
+	}
+	f.unstarted, f.crowded = "too many", true
+	if o := finish(t, n, "c"); o.Reason != NotStarted || o.Message != "too many" || !slices.Equal(o.Hits, []Hit{{hitProcesses, "too many"}}) {
 		t.Errorf("%+v", o)
 	}
 }

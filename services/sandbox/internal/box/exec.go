@@ -392,6 +392,8 @@ func (e *Exec) conclude(exit Exit, wall time.Duration, journal bool) (journaled 
 // judge tells from all that is known why a command ended. mu is held.
 func (e *Exec) judge(exit Exit) Outcome {
 	switch {
+	case exit.NotStarted != "" && exit.Crowded:
+		return overLimit(NotStarted, hitProcesses, exit.NotStarted)
 	case exit.NotStarted != "":
 		return Outcome{Reason: NotStarted, Message: exit.NotStarted}
 	case e.stopped != nil:

@@ -128,6 +128,7 @@ type Exit struct {
 	Signal int // the signal that ended it; zero when it exited
 	// NotStarted is why the command could not be executed; empty: it was.
 	NotStarted string
+	Crowded    bool // whether that is because there were as many processes as may be
 	OOMKilled  bool // whether the kernel killed one of its processes for memory
 	// Lost says that the sandbox broke down, so that nothing else is known of the
 	// end but that nothing of the command runs.

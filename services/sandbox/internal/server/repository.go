@@ -74,6 +74,8 @@ func failed(o box.Outcome, said fmt.Stringer) error {
 	switch {
 	case o.Reason == box.Exited && o.ExitCode == 0:
 		return nil
+	case o.Reason == box.NotStarted && len(o.Hits) > 0:
+		return fmt.Errorf("%w: it cannot be started: %s", errGit, o.Message)
 	case o.Reason == box.NotStarted:
 		return fmt.Errorf("%w: it cannot be started: %s: install it on the sandbox's node", errGit, o.Message)
 	case o.Reason == box.WorkspaceLimit:

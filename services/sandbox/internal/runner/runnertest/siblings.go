@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ var siblingTests = []test{
 	{"commands side by side end one by one", nil, testSideBySide},
 	{"the first of two leaves nothing", nil, testFirstOfTwo},
 	{"one that cannot be executed is not started beside another either", []need{groups}, testCannotStartBeside},
+	{"one for which there is no process left is told of the limit", []need{groups}, testCannotStartForOthers},
 	{"one that another kills before it runs has ended, and has not run", []need{groups}, testKilledAtItsGate},
 	{"a caller who goes away during a start ends nothing that runs", nil, testCallerLeaves},
 	{"a frozen sandbox stands still", []need{groups}, testFreeze},
@@ -80,6 +82,36 @@ func testCannotStartBeside(t *testing.T, s Subject) {
 			t.Fatalf("%+v, want %s", x, want)
 		}
 	}
+}
+
+// Others may have all processes that there may be.
+func testCannotStartForOthers(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	c := s.command(t, `exec python3 -c "
+import os, time
+try:
+    while True:
+        if os.fork() == 0: os.execlp('sleep', 'sleep', '600')
+except BlockingIOError: print('ready', flush=True)
+time.sleep(600)
+"`)
+	others := launch(t, r, c)
+	for _, c.Terminal = range []*box.TerminalSize{nil, {Rows: 24, Columns: 80}} {
+		x := run(t, r, with(c, "touch ran"))
+		if !strings.Contains(x.NotStarted, "processes and threads") || !strings.Contains(x.NotStarted, "64") || !x.Crowded || x.out != "" {
+			t.Errorf("terminal %v: %+v", c.Terminal, x)
+		}
+	}
+	c.Terminal, c.Dir = nil, "/workspace/none"
+	others.Kill()
+	if x := finish(others); x.Crowded {
+		t.Errorf("the others ended with %+v", x.Exit)
+	}
+	if x := run(t, r, with(c, "true")); x.NotStarted == "" || x.Crowded {
+		t.Errorf("one that fails otherwise: %+v", x.Exit)
+	}
+	c.Dir = box.WorkspacePath
+	run(t, r, with(c, "test ! -e ran && echo fine")).ran(t, "the next one", "fine\n")
 }
 
 // Its process waits at a gate, where others in the sandbox see it.

@@ -71,16 +71,21 @@ func (p *process) Resize(size box.TerminalSize) error {
 	return terminal.ResizeFile(p.terminal, size.Rows, size.Columns)
 }
 
-// explain says why init could not execute the command.
-func (p *process) explain() string {
+// explain says why init could not execute the command, and whether that was for the sandbox's
+// limit of processes, which its group has refused by then.
+func (p *process) explain(refused int64) (why string, crowded bool) {
 	errno := unix.Errno(p.reply.Errno)
 	switch {
 	case p.reply.Dir:
-		return "cannot enter the folder " + p.dir + ": " + errno.Error()
+		return "cannot enter the folder " + p.dir + ": " + errno.Error(), false
 	case errno == unix.E2BIG, errno == unix.ENAMETOOLONG && len(p.name) < unix.PathMax: // gVisor says so of one that is too long
-		return "the arguments and the environment are too long together"
+		return "the arguments and the environment are too long together", false
+	case errno == unix.EAGAIN && refused > 0:
+		return fmt.Sprintf("the command was not started: other commands in the workspace have all the processes and threads that there may be at once, which is %d. Wait until some have ended, or end some", p.sb.spec.Limits.Processes), true
+	case errno == unix.EAGAIN:
+		return "the command was not started: the machine has no process or thread left for it. Try again later", false
 	}
-	return "cannot execute " + p.name + ": " + errno.Error()
+	return "cannot execute " + p.name + ": " + errno.Error(), false
 }
 
 // hear takes init's word. An error says that it makes no sense.
@@ -253,9 +258,6 @@ func (p *process) Wait() box.Exit {
 	reply, lost := p.reply, p.lost
 	p.mu.Unlock()
 	e := box.Exit{Lost: lost, OOMKilled: p.oom, CPU: reply.CPU, MaxMemory: reply.MaxRSS}
-	if reply.Kind == wire.Failed {
-		e.NotStarted = p.explain()
-	}
 	if status := unix.WaitStatus(reply.Status); !lost && status.Signaled() {
 		e.Signal = int(status.Signal())
 	} else if !lost {
@@ -276,6 +278,9 @@ func (p *process) Wait() box.Exit {
 			met := p.group.Counts()
 			e.Throttled, e.Refused = max(met.Throttled, e.Throttled), max(met.Refused, e.Refused)
 		}
+	}
+	if reply.Kind == wire.Failed {
+		e.NotStarted, e.Crowded = p.explain(e.Refused)
 	}
 	p.clear()
 	return e
