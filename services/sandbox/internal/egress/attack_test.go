@@ -172,11 +172,11 @@ func TestAddressesAreCheckedWhereTheyAreDialled(t *testing.T) {
 				w.names["rebind.example.com"] = append(w.names["rebind.example.com"], netip.MustParseAddr(a))
 			}
 			status, body := w.ask(w.client(w.roots), http.MethodGet, fmt.Sprintf("http://rebind.example.com:%d/", port(w.web)))
-			if e := w.event(); status != 403 || !strings.Contains(body, "special address") || e.Outcome != RefusedAddress || e.Address.IsValid() {
+			if e := w.event(); status != 403 || !strings.Contains(body, "special address") || e.Outcome != RefusedAddress || e.Address.IsValid() || e.Received != 0 {
 				t.Errorf("request: %d %q, event %+v", status, body, e)
 			}
 			resp, _, _ := w.raw(fmt.Sprintf("CONNECT rebind.example.com:%d HTTP/1.1\r\nHost: x\r\n\r\n", port(w.secure)))
-			if e := w.event(); resp.StatusCode != http.StatusForbidden || e.Outcome != RefusedAddress {
+			if e := w.event(); resp.StatusCode != http.StatusForbidden || e.Outcome != RefusedAddress || e.Received != 0 {
 				t.Errorf("tunnel: %d, event %+v", resp.StatusCode, e)
 			}
 		})

@@ -139,7 +139,7 @@ func TestSecretsGoToNoServerThatIsNotTheHost(t *testing.T) {
 	with, _, _ := withSecrets(t)
 	w := newWorld(t, credentialRules, with, func(_ *world, o *Options) { o.Roots = nil }) // the machine trusts no such server
 	status, body := w.ask(w.client(w.inside()), http.MethodGet, fmt.Sprintf("http://api.example.com:%d/v1/x", port(w.secure)))
-	if e := w.event(); status != 502 || !strings.Contains(body, "certificate") || e.Outcome != Failed {
+	if e := w.event(); status != 502 || !strings.Contains(body, "certificate") || e.Outcome != Failed || e.Received != 0 {
 		t.Errorf("got %d %q, event %+v", status, body, e)
 	}
 	if len(w.seen()) != 0 {

@@ -132,7 +132,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, out *route) {
 		complete = true
 		return
 	}
-	s.forwarder.ServeHTTP(&countedWriter{ResponseWriter: w, n: &out.received}, r)
+	s.forwarder.ServeHTTP(w, r)
 	complete = true
 }
 
@@ -191,7 +191,9 @@ func (s *Server) answered(r *http.Response) error {
 	if r.StatusCode == http.StatusSwitchingProtocols {
 		return errors.New("the server changed the protocol unasked")
 	}
-	routeOf(r.Request.Context()).Status = r.StatusCode
+	out := routeOf(r.Request.Context())
+	out.Status = r.StatusCode
+	r.Body = &countedBody{ReadCloser: r.Body, n: &out.received}
 	return nil
 }
 
@@ -253,7 +255,7 @@ func execOf(r *http.Request) string {
 
 func method(r *http.Request) string { return r.Method[:min(len(r.Method), 32)] }
 
-// countedBody counts what is sent. The transport reads it in a goroutine of its own.
+// countedBody counts what is sent, which the transport reads in a goroutine of its own, or received.
 type countedBody struct {
 	io.ReadCloser
 	n *atomic.Int64
@@ -264,18 +266,3 @@ func (c *countedBody) Read(b []byte) (int, error) {
 	c.n.Add(int64(n))
 	return n, err
 }
-
-// countedWriter counts what is received.
-type countedWriter struct {
-	http.ResponseWriter
-	n *atomic.Int64
-}
-
-func (c *countedWriter) Write(b []byte) (int, error) {
-	n, err := c.ResponseWriter.Write(b)
-	c.n.Add(int64(n))
-	return n, err
-}
-
-// Unwrap lets http.ResponseController find what it needs.
-func (c *countedWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter }

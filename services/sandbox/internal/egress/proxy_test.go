@@ -35,6 +35,9 @@ func TestRequestsGoWhereARuleAllows(t *testing.T) {
 			if e.Outcome != x.outcome || e.Exec != "call-1" || strings.Contains(fmt.Sprint(e), "token") {
 				t.Errorf("event %+v, want outcome %s, of call-1, without the query", e, x.outcome)
 			}
+			if want := int64(len(body)); x.outcome == Done && e.Received != want || x.outcome != Done && e.Received != 0 {
+				t.Errorf("%d bytes received, of %d", e.Received, want)
+			}
 		})
 	}
 }
