@@ -90,7 +90,7 @@ type Repositories struct {
 // Validate reports every fault but those of remotes, which New does.
 func (r Repositories) Validate() error {
 	if r.Timeout < time.Second {
-		return fmt.Errorf("repositories.timeout: %v is less than a second", r.Timeout)
+		return fmt.Errorf("timeout: %v is less than a second", r.Timeout)
 	}
 	return nil
 }
@@ -103,10 +103,14 @@ type Disk struct {
 
 // Validate reports every fault.
 func (d Disk) Validate() error {
-	if d.FreeBytes < 0 || d.FreeInodes < 0 {
-		return errors.New("disk.free-bytes, disk.free-inodes: must not be negative")
+	var faults []error
+	if d.FreeBytes < 0 {
+		faults = append(faults, fmt.Errorf("free-bytes: %d is negative", d.FreeBytes))
 	}
-	return nil
+	if d.FreeInodes < 0 {
+		faults = append(faults, fmt.Errorf("free-inodes: %d is negative", d.FreeInodes))
+	}
+	return errors.Join(faults...)
 }
 
 // Storage is the folder of each user that outlives sessions.
@@ -118,10 +122,17 @@ type Storage struct {
 
 // Validate reports every fault.
 func (s Storage) Validate() error {
-	if s.Alias != "" && (s.Bytes < 4096 || s.Inodes < 1) {
-		return fmt.Errorf("storage.bytes, storage.inodes: %d and %d: at least 4096 and 1", s.Bytes, s.Inodes)
+	if s.Alias == "" {
+		return nil
 	}
-	return nil
+	var faults []error
+	if s.Bytes < 4096 {
+		faults = append(faults, fmt.Errorf("bytes: %d is less than 4096", s.Bytes))
+	}
+	if s.Inodes < 1 {
+		faults = append(faults, fmt.Errorf("inodes: %d is less than 1", s.Inodes))
+	}
+	return errors.Join(faults...)
 }
 
 // mounts checks what commands see of the host.
@@ -152,13 +163,16 @@ type Egress struct {
 func (e Egress) Validate() error {
 	var faults []error
 	if e.Connections < 1 {
-		faults = append(faults, fmt.Errorf("egress.connections: %d is less than 1", e.Connections))
+		faults = append(faults, fmt.Errorf("connections: %d is less than 1", e.Connections))
 	}
-	if e.Idle < time.Second || e.Total < e.Idle {
-		faults = append(faults, fmt.Errorf("egress.idle, egress.total: %v and %v: at least a second, and the latter not shorter", e.Idle, e.Total))
+	if e.Idle < time.Second {
+		faults = append(faults, fmt.Errorf("idle: %v is less than a second", e.Idle))
+	}
+	if e.Total < e.Idle {
+		faults = append(faults, fmt.Errorf("total: %v is less than idle (%v)", e.Total, e.Idle))
 	}
 	if e.Bytes < 1<<20 {
-		faults = append(faults, fmt.Errorf("egress.bytes: %d is less than 1 MiB", e.Bytes))
+		faults = append(faults, fmt.Errorf("bytes: %d is less than 1 MiB", e.Bytes))
 	}
 	return errors.Join(faults...)
 }
@@ -218,8 +232,11 @@ func (o ObjectStore) Validate() error {
 	if o.URL == "" {
 		return nil
 	}
-	if (o.AccessKey == "") != (o.SecretKey == "") {
-		return errors.New("object-store: access-key and secret-key go together")
+	switch {
+	case o.AccessKey == "" && o.SecretKey != "":
+		return errors.New("access-key: is missing; it goes with secret-key")
+	case o.AccessKey != "" && o.SecretKey == "":
+		return errors.New("secret-key: is missing; it goes with access-key")
 	}
 	return nil
 }
@@ -339,11 +356,11 @@ func (l Limits) Validate() error {
 		{"keep-results", int64(l.KeepResults), 1}, {"snapshots", int64(l.Snapshots), 1}, {"snapshot-bytes", l.SnapshotBytes, 4096}, {"keep-for", int64(l.KeepFor), int64(time.Minute)},
 	} {
 		if x.value < x.least {
-			faults = append(faults, fmt.Errorf("limits.%s: %d is less than %d", x.name, x.value, x.least))
+			faults = append(faults, fmt.Errorf("%s: %d is less than %d", x.name, x.value, x.least))
 		}
 	}
 	if l.CPUs < 0.01 {
-		faults = append(faults, fmt.Errorf("limits.cpus: %g is less than 0.01", l.CPUs))
+		faults = append(faults, fmt.Errorf("cpus: %g is less than 0.01", l.CPUs))
 	}
 	return errors.Join(faults...)
 }

@@ -27,7 +27,13 @@ func TestABadConfigurationNamesTheKeyAndWhatItTakes(t *testing.T) {
 		"a driver that is none": {"driver: docker", "driver"},
 		"a level that is none":  {"level: most", "level"},
 		"a key that is none":    {"limits: {memroy: 1}", "memroy"},
-		"a limit below zero":    {"limits: {memory: -1}", "memory"},
+		"a limit below zero":    {"limits: {memory: -1}", "wrong: limits.memory: -1"},
+		"no way out":            {"egress: {connections: 0}", "wrong: egress.connections: 0"},
+		"little to be kept":     {"egress: {idle: 1ms}", "wrong: egress.idle: 1ms"},
+		"less than no room":     {"disk: {free-bytes: -1}", "wrong: disk.free-bytes: -1"},
+		"a folder of nothing":   {"storage: {alias: a, bytes: 1}", "wrong: storage.bytes: 1"},
+		"half a key":            {"object-store: {url: file:///a, access-key: b}", "wrong: object-store.secret-key: "},
+		"no time":               {"repositories: {timeout: 1ms}", "wrong: repositories.timeout: "},
 		"no isolation, unasked": {"driver: none", "allow-no-isolation"},
 		"a quota that is none":  {"workspace-quota: perhaps", "workspace-quota"},
 	} {
@@ -38,6 +44,16 @@ func TestABadConfigurationNamesTheKeyAndWhatItTakes(t *testing.T) {
 				t.Errorf("%v, want something about %s", err, c.says)
 			}
 		})
+	}
+}
+
+// A service that is made without a configuration file names them alike.
+func TestAServiceNamesWhatIsWrong(t *testing.T) {
+	c := sandbox.Defaults()
+	c.Limits.Memory, c.Egress.Connections = -1, 0
+	_, err := sandbox.New(t.Context(), c, sandbox.Deps{})
+	if want := "limits.memory: -1 is less than 16777216\negress.connections: 0 is less than 1"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel"
 	"google.golang.org/grpc"
 
+	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
@@ -57,7 +58,7 @@ const probeTimeout = 30 * time.Second
 // everything the level promises can be applied here. The error says what is
 // missing. The service must be closed.
 func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
-	if err := errors.Join(c.Validate(), c.Limits.Validate(), c.Disk.Validate(), c.ObjectStore.Validate(), c.Egress.Validate(), c.Storage.Validate(), c.Repositories.Validate()); err != nil {
+	if err := config.Check(&c); err != nil {
 		return nil, err
 	}
 	data, err := filepath.Abs(c.Data)

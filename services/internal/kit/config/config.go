@@ -90,7 +90,9 @@ func Load(dst any, o Options) error {
 	l.applyEnv(env)
 	l.applyFlags(flags)
 	if len(l.faults) == 0 { // A value that could not be read would only be complained about twice.
-		l.validate(dst)
+		for _, e := range flatten(Check(dst)) {
+			l.fault("%s", e)
+		}
 	}
 	if len(l.faults) == 0 {
 		return nil
@@ -173,9 +175,11 @@ func (l *loader) applyFlags(flags map[string][]string) {
 	}
 }
 
-// validate calls every Validate method below dst, inner first.
-func (l *loader) validate(dst any) {
-	walk(reflect.ValueOf(dst).Elem(), "", func(path string, v reflect.Value) {
+// Check is what every Validate method below c says, which is a pointer: inner ones first, with
+// the names that Load has.
+func Check(c any) error {
+	var faults []error
+	walk(reflect.ValueOf(c).Elem(), "", func(path string, v reflect.Value) {
 		val, ok := v.Interface().(Validator)
 		if !ok && v.CanAddr() {
 			val, ok = v.Addr().Interface().(Validator)
@@ -183,11 +187,11 @@ func (l *loader) validate(dst any) {
 		if !ok {
 			return
 		}
-		err := val.Validate()
-		for _, e := range flatten(err) {
-			l.fault("%s%s", path, e)
+		for _, e := range flatten(val.Validate()) {
+			faults = append(faults, fmt.Errorf("%s%w", path, e))
 		}
 	})
+	return errors.Join(faults...)
 }
 
 // flatten takes what errors.Join joined apart, so that each fault is a line.
