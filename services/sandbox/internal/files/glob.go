@@ -11,6 +11,8 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 )
 
 // Glob finds files by pattern below a directory, the last changed first. It
@@ -49,7 +51,7 @@ type glob struct {
 func (g *glob) walk(dir *os.File, name string, mounts func(string) bool) error {
 	w := &walker{ctx: g.ctx, skip: func(_, name string) bool { return mounts != nil && mounts(name) }}
 	w.visit = func(dir *os.File, last, full string, st *unix.Stat_t) error {
-		if st.Mode&unix.S_IFMT == unix.S_IFDIR || !doublestar.MatchUnvalidated(g.pattern, beneath(g.root, full)) {
+		if st.Mode&unix.S_IFMT == unix.S_IFDIR || !doublestar.MatchUnvalidated(g.pattern, filename.Encode(beneath(g.root, full))) {
 			return nil
 		}
 		i, err := describe(int(dir.Fd()), last, full)
@@ -88,7 +90,7 @@ func relativePattern(pattern, dir string) (string, error) {
 		return "", ErrPattern
 	}
 	if path.IsAbs(pattern) {
-		base := strings.TrimSuffix(path.Join(mount, dir), "/")
+		base := strings.TrimSuffix(path.Join(mount, filename.Encode(dir)), "/")
 		rest, ok := strings.CutPrefix(pattern, base+"/")
 		if !ok {
 			return "", ErrEscapes

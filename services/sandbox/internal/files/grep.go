@@ -10,6 +10,8 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 )
 
 // GrepMode says what a search sends.
@@ -221,8 +223,8 @@ func (g *grep) wanted(last, name string) bool {
 		return true
 	}
 	pattern := strings.TrimPrefix(g.q.Glob, "./")
-	if !strings.Contains(pattern, "/") && doublestar.MatchUnvalidated(pattern, last) {
+	if !strings.Contains(pattern, "/") && doublestar.MatchUnvalidated(pattern, filename.Encode(last)) {
 		return true
 	}
-	return doublestar.MatchUnvalidated(pattern, beneath(g.root, name)) || doublestar.MatchUnvalidated(pattern, name)
+	return doublestar.MatchUnvalidated(pattern, filename.Encode(beneath(g.root, name))) || doublestar.MatchUnvalidated(pattern, filename.Encode(name))
 }

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 )
 
 // Type says what a file is.
@@ -84,7 +85,7 @@ func describe(fd int, last, name string) (Info, error) {
 		if err != nil {
 			return Info{}, refine(name, err)
 		}
-		i.Target = strings.ToValidUTF8(string(buffer[:n]), "\uFFFD")
+		i.Target = string(buffer[:n])
 	}
 	return i, nil
 }
@@ -140,6 +141,10 @@ func (t *Tree) List(ctx context.Context, name, after string, limit int, ignore [
 }
 
 func ignored(patterns []string, last, full string) bool {
+	if len(patterns) == 0 {
+		return false
+	}
+	last, full = filename.Encode(last), filename.Encode(full)
 	for _, p := range patterns {
 		if doublestar.MatchUnvalidated(p, last) || doublestar.MatchUnvalidated(p, full) {
 			return true

@@ -13,6 +13,8 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 )
 
 // Bounds of a walk. A workspace can hold more; what lies beyond is reported as
@@ -123,16 +125,17 @@ func readEntries(fd int) (all []dirEntry, err error) {
 // tries each.
 const maxAlternatives = 1024
 
+// checkPattern checks a pattern, of names as package filename writes them.
 func checkPattern(p string) error {
 	if !doublestar.ValidatePattern(p) {
-		return fmt.Errorf("%w: %s: `[`, `{` and `\\` must be closed or followed by something", ErrPattern, p)
+		return fmt.Errorf("%w: %s: `[`, `{` and `\\` must be closed or followed by something", ErrPattern, filename.Decode(p))
 	}
 	total := 1
 	for group := range strings.SplitSeq(p, "{") {
 		inner, _, _ := strings.Cut(group, "}")
 		total *= 1 + strings.Count(inner, ",")
 		if total > maxAlternatives || strings.Count(p, "{") > 16 {
-			return fmt.Errorf("%w: %s has too many alternatives", ErrPattern, p)
+			return fmt.Errorf("%w: %s has too many alternatives", ErrPattern, filename.Decode(p))
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
 	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )
@@ -20,7 +21,7 @@ func (s *snapshotServer) DiffSnapshots(ctx context.Context, r *sandboxv1.DiffSna
 			return nil, status(err)
 		}
 	}
-	below, err := files.Clean(r.GetPath())
+	below, err := files.Clean(filename.Decode(r.GetPath()))
 	if err != nil {
 		return nil, status(err)
 	}
@@ -60,7 +61,7 @@ var statuses = map[snapshot.Status]sandboxv1.ChangeStatus{
 
 func changeMessage(c snapshot.Change) *sandboxv1.FileChange {
 	return &sandboxv1.FileChange{
-		Path: valid(c.Path), Status: statuses[c.Status], Before: changedFile(c.Before), After: changedFile(c.After),
+		Path: filename.Encode(c.Path), Status: statuses[c.Status], Before: changedFile(c.Before), After: changedFile(c.After),
 		Binary: c.Binary, Unified: c.Unified, Truncated: c.Truncated,
 	}
 }

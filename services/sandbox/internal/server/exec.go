@@ -12,6 +12,7 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
 )
 
@@ -86,7 +87,7 @@ func (s *execServer) open(ctx context.Context, first *sandboxv1.ExecRequest) (*b
 const maxArgument = 131_072
 
 func spec(s *sandboxv1.ExecStart) (box.Spec, error) {
-	dir, err := files.Clean(s.GetCwd())
+	dir, err := files.Clean(filename.Decode(s.GetCwd()))
 	if err != nil {
 		return box.Spec{}, err
 	}

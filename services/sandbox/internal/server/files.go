@@ -10,6 +10,7 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
 )
 
@@ -43,8 +44,8 @@ func (s *fileServer) view(ctx context.Context, session string, generation int64)
 
 func fileInfo(i files.Info) *sandboxv1.FileInfo {
 	return &sandboxv1.FileInfo{
-		Path: strings.ToValidUTF8(i.Path, "\uFFFD"), Type: sandboxv1.FileType(i.Type), Size: i.Size, Mode: i.Mode,
-		ModifyTime: timestamppb.New(i.Modified), LinkTarget: i.Target, Etag: i.Etag,
+		Path: filename.Encode(i.Path), Type: sandboxv1.FileType(i.Type), Size: i.Size, Mode: i.Mode,
+		ModifyTime: timestamppb.New(i.Modified), LinkTarget: filename.Encode(i.Target), Etag: i.Etag,
 	}
 }
 
@@ -62,7 +63,7 @@ func (s *fileServer) StatFile(ctx context.Context, r *sandboxv1.StatFileRequest)
 		return nil, status(err)
 	}
 	defer done()
-	i, err := t.Stat(r.GetPath())
+	i, err := t.Stat(filename.Decode(r.GetPath()))
 	if err != nil {
 		return nil, status(err)
 	}
@@ -86,7 +87,7 @@ func (s *fileServer) ListFiles(ctx context.Context, r *sandboxv1.ListFilesReques
 			return nil, status(err)
 		}
 	}
-	all, more, err := t.List(ctx, r.GetPath(), string(after), page.Size(r.GetPageSize(), 1000, 10000), r.GetIgnore())
+	all, more, err := t.List(ctx, filename.Decode(r.GetPath()), string(after), page.Size(r.GetPageSize(), 1000, 10000), r.GetIgnore())
 	if err != nil {
 		return nil, status(err)
 	}
@@ -108,7 +109,7 @@ func (s *fileServer) ReadFile(r *sandboxv1.ReadFileRequest, stream sandboxv1.Fil
 		return status(err)
 	}
 	defer done()
-	f, err := t.Read(r.GetPath())
+	f, err := t.Read(filename.Decode(r.GetPath()))
 	if err != nil {
 		return status(err)
 	}
@@ -140,7 +141,7 @@ func (s *fileServer) GlobFiles(ctx context.Context, r *sandboxv1.GlobFilesReques
 		return nil, status(err)
 	}
 	defer done()
-	all, more, err := t.Glob(ctx, r.GetPattern(), r.GetPath(), page.Size(r.GetMaxResults(), 100, 10000))
+	all, more, err := t.Glob(ctx, r.GetPattern(), filename.Decode(r.GetPath()), page.Size(r.GetMaxResults(), 100, 10000))
 	if err != nil {
 		return nil, status(err)
 	}
@@ -166,13 +167,13 @@ func (s *fileServer) GrepFiles(r *sandboxv1.GrepFilesRequest, stream sandboxv1.F
 	}
 	defer done()
 	q := files.GrepQuery{
-		Pattern: r.GetPattern(), Path: r.GetPath(), Glob: r.GetGlob(), IgnoreCase: r.GetIgnoreCase(), Multiline: r.GetMultiline(),
+		Pattern: r.GetPattern(), Path: filename.Decode(r.GetPath()), Glob: r.GetGlob(), IgnoreCase: r.GetIgnoreCase(), Multiline: r.GetMultiline(),
 		Before: int(r.GetBefore()), After: int(r.GetAfter()), Max: page.Size(r.GetMaxLines(), 1000, 100000), Mode: grepMode(r.GetMode()),
 	}
 	batch, size := &sandboxv1.GrepFilesResponse{}, 0
 	more, err := t.Grep(stream.Context(), q, func(m files.GrepMatch) error {
 		batch.Matches = append(batch.Matches, &sandboxv1.GrepMatch{
-			Path: strings.ToValidUTF8(m.Path, "\uFFFD"), Line: m.Line, Text: m.Text, Context: m.Context, Count: m.Count,
+			Path: filename.Encode(m.Path), Line: m.Line, Text: m.Text, Context: m.Context, Count: m.Count,
 		})
 		if size += len(m.Text) + len(m.Path); len(batch.Matches) < grepBatch && size < grepBatchBytes {
 			return nil
@@ -208,7 +209,7 @@ func (s *fileServer) WatchFiles(r *sandboxv1.WatchFilesRequest, stream sandboxv1
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
 		return err
 	}
-	return status(t.Watch(ctx, r.GetPath(), func(all []files.Changed) error {
+	return status(t.Watch(ctx, filename.Decode(r.GetPath()), func(all []files.Changed) error {
 		if len(all) == 0 { // the watch has begun
 			return stream.Send(&sandboxv1.WatchFilesResponse{})
 		}
@@ -227,7 +228,7 @@ func changes(all []files.Changed) []*sandboxv1.WatchedChange {
 	told := make([]*sandboxv1.WatchedChange, 0, len(all))
 	for _, c := range all {
 		told = append(told, &sandboxv1.WatchedChange{
-			Kind: sandboxv1.WatchedChangeKind(c.Kind), Path: strings.ToValidUTF8(c.Path, "\uFFFD"),
+			Kind: sandboxv1.WatchedChangeKind(c.Kind), Path: filename.Encode(c.Path),
 		})
 	}
 	return told

@@ -14,6 +14,7 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
 	"github.com/fairlead/fairlead/services/sandbox/internal/room"
 )
@@ -47,7 +48,7 @@ func (s *fileServer) WriteFile(stream sandboxv1.FileService_WriteFileServer) err
 		return status(err)
 	}
 	defer d.Discard()
-	sum, err := receive(stream, t.account(w, start.GetPath()), d)
+	sum, err := receive(stream, t.account(w, filename.Decode(start.GetPath())), d)
 	if err != nil {
 		return status(err)
 	}
@@ -93,7 +94,7 @@ func (s *fileServer) put(c box.Call, t *space, d *files.Draft, start *sandboxv1.
 		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
 			to := files.Target{Mode: start.GetMode(), IfEtag: start.GetIfEtag(), CreateOnly: start.GetCreateOnly()}
 			resp := &sandboxv1.WriteFileResponse{}
-			info, created, err := place(w, t, d, start.GetPath(), to, intend, func(i files.Info, created bool) proto.Message {
+			info, created, err := place(w, t, d, filename.Decode(start.GetPath()), to, intend, func(i files.Info, created bool) proto.Message {
 				resp.File, resp.Created = fileInfo(i), created
 				return resp
 			})
@@ -155,7 +156,7 @@ func (s *fileServer) EditFile(ctx context.Context, r *sandboxv1.EditFileRequest)
 	raw, err := s.node.Mutate(c, r.GetWorkspaceGeneration(), box.Change{
 		Method: "edit", Request: request, Failure: failure,
 		Do: func(w *box.Workspace, intend func([]byte) error) (got []byte, err error) {
-			d, got, err = edit(ctx, w, r.GetPath(), edits, intend)
+			d, got, err = edit(ctx, w, filename.Decode(r.GetPath()), edits, intend)
 			return got, err
 		},
 	})
@@ -222,8 +223,9 @@ func (s *fileServer) DeleteFile(ctx context.Context, r *sandboxv1.DeleteFileRequ
 				return nil, err
 			}
 			defer func() { _ = t.Close() }()
-			defer t.account(w, r.GetPath()).recount()
-			return nil, t.Remove(r.GetPath(), r.GetRecursive(), func(p files.Step) error { return step(p, nil, intend) })
+			name := filename.Decode(r.GetPath())
+			defer t.account(w, name).recount()
+			return nil, t.Remove(name, r.GetRecursive(), func(p files.Step) error { return step(p, nil, intend) })
 		},
 	})
 	if err != nil {
@@ -249,8 +251,9 @@ func (s *fileServer) MoveFile(ctx context.Context, r *sandboxv1.MoveFileRequest)
 				return nil, err
 			}
 			defer func() { _ = t.Close() }()
-			defer t.account(w, r.GetPath()).recount()
-			info, err := t.Move(r.GetPath(), r.GetNewPath(), r.GetOverwrite(), func(p files.Step) error {
+			from, to := filename.Decode(r.GetPath()), filename.Decode(r.GetNewPath())
+			defer t.account(w, from).recount()
+			info, err := t.Move(from, to, r.GetOverwrite(), func(p files.Step) error {
 				return step(p, &sandboxv1.MoveFileResponse{}, intend)
 			})
 			if err != nil {

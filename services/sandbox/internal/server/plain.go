@@ -3,15 +3,17 @@ package server
 import (
 	"strings"
 	"unicode"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 )
 
 // plain is a message for people. It may name a file or a host that a command chose:
-// what would steer a terminal, or is no text, is replaced.
+// what would steer a terminal is replaced, and what is no text is written as in paths.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
+		if r != '\n' && r != '\t' && !unicode.IsPrint(r) && !filename.Escapes(r) {
 			return unicode.ReplacementChar
 		}
 		return r
-	}, s)
+	}, filename.Encode(s))
 }

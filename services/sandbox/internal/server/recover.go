@@ -10,6 +10,7 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
 	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )
@@ -22,6 +23,7 @@ type stepIntent struct {
 
 // step writes down a step that is about to be taken, and what will be answered.
 func step(p files.Step, answer proto.Message, intend func([]byte) error) error {
+	p.From, p.To = filename.Encode(p.From), filename.Encode(p.To) // a name may be no text
 	n := stepIntent{Step: p}
 	var err error
 	if answer != nil {
@@ -34,6 +36,13 @@ func step(p files.Step, answer proto.Message, intend func([]byte) error) error {
 		return err
 	}
 	return intend(raw)
+}
+
+// readStep reads what step wrote down.
+func readStep(raw []byte) (n stepIntent, err error) {
+	err = json.Unmarshal(raw, &n)
+	n.Step.From, n.Step.To = filename.Decode(n.Step.From), filename.Decode(n.Step.To)
+	return n, err
 }
 
 // described are the answers that describe a file as it is afterwards.
@@ -51,13 +60,13 @@ func Recover(w *box.Workspace, i box.Interrupted) ([]byte, box.Fate) {
 	case "snapshot", "restore", "prune":
 		return recoverKept(w, i)
 	}
-	var n stepIntent
 	t, err := openSpaceFor(i.User, w)
 	if err != nil {
 		return nil, box.Unknown
 	}
 	defer func() { _ = t.Close() }()
-	if json.Unmarshal(i.Intent, &n) != nil {
+	n, err := readStep(i.Intent)
+	if err != nil {
 		return nil, box.Unknown
 	}
 	switch taken, known := t.Taken(n.Step, i.SameBoot); {

@@ -18,6 +18,7 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )
 
@@ -190,12 +191,10 @@ func snapshotMessage(r snapshot.Snapshot) *sandboxv1.Snapshot {
 		Files: r.Files, Directories: r.Directories, Links: r.Links, Bytes: r.Bytes, AddedBytes: r.Added, LeftOutCount: r.LeftOut,
 	}
 	for _, l := range r.Left {
-		m.LeftOut = append(m.LeftOut, &sandboxv1.LeftOut{Path: valid(l.Path), Why: l.Why})
+		m.LeftOut = append(m.LeftOut, &sandboxv1.LeftOut{Path: filename.Encode(l.Path), Why: l.Why})
 	}
 	return m
 }
-
-func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 func (s *snapshotServer) GetSnapshot(ctx context.Context, r *sandboxv1.GetSnapshotRequest) (*sandboxv1.GetSnapshotResponse, error) {
 	k, done, err := s.read(ctx, r.GetSession(), r.GetWorkspaceGeneration())

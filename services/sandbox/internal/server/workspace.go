@@ -9,6 +9,7 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
 )
 
@@ -70,8 +71,9 @@ func seed(w *box.Workspace, content map[string][]byte) error {
 		return err
 	}
 	defer func() { _ = t.Close() }()
-	for _, name := range slices.Sorted(maps.Keys(content)) {
-		if err := seedFile(w, t, name, content[name]); err != nil {
+	for _, path := range slices.Sorted(maps.Keys(content)) {
+		name := filename.Decode(path)
+		if err := seedFile(w, t, name, content[path]); err != nil {
 			return fmt.Errorf("seed file %s: %w", name, err)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 )
 
 // Status says how a file differs.
@@ -163,7 +165,7 @@ func (c *Change) explain(from, to side, most int) error {
 		c.Truncated = true
 		return nil
 	}
-	name := strings.ToValidUTF8(c.Path, "\uFFFD")
+	name := filename.Encode(c.Path)
 	old, now := "a/"+name, "b/"+name
 	if c.Before == nil {
 		old = "/dev/null"

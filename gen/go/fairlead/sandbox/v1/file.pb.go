@@ -206,7 +206,8 @@ func (GrepMode) EnumDescriptor() ([]byte, []int) {
 // FileInfo describes a file.
 type FileInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The path, relative to the workspace.
+	// The path, relative to the workspace. Bytes that are not valid UTF-8 are
+	// U+EF80 to U+EFFF.
 	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
 	// What it is.
 	Type FileType `protobuf:"varint,2,opt,name=type,proto3,enum=fairlead.sandbox.v1.FileType" json:"type,omitempty"`

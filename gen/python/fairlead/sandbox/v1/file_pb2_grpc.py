@@ -32,7 +32,9 @@ class FileServiceStub:
     A path is relative to the workspace, or absolute below `/workspace`. It is
     resolved beneath the workspace by the kernel: one that leads outside, by
     `..`, by a symbolic link or by a race, is INVALID_ARGUMENT with reason
-    PATH_ESCAPES.
+    PATH_ESCAPES. Of a name that is not valid UTF-8, each wrong byte is one
+    character in paths, links and patterns, given and taken: U+EF80 for 0x80 up to
+    U+EFFF for 0xFF. Such a character of a name itself is its bytes, each so.
 
     A mutation is done once per call id: repeating it answers as the first time.
     When a crash of the service left open whether it took effect, it is
@@ -104,7 +106,9 @@ class FileServiceServicer:
     A path is relative to the workspace, or absolute below `/workspace`. It is
     resolved beneath the workspace by the kernel: one that leads outside, by
     `..`, by a symbolic link or by a race, is INVALID_ARGUMENT with reason
-    PATH_ESCAPES.
+    PATH_ESCAPES. Of a name that is not valid UTF-8, each wrong byte is one
+    character in paths, links and patterns, given and taken: U+EF80 for 0x80 up to
+    U+EFFF for 0xFF. Such a character of a name itself is its bytes, each so.
 
     A mutation is done once per call id: repeating it answers as the first time.
     When a crash of the service left open whether it took effect, it is
@@ -254,7 +258,9 @@ class FileService:
     A path is relative to the workspace, or absolute below `/workspace`. It is
     resolved beneath the workspace by the kernel: one that leads outside, by
     `..`, by a symbolic link or by a race, is INVALID_ARGUMENT with reason
-    PATH_ESCAPES.
+    PATH_ESCAPES. Of a name that is not valid UTF-8, each wrong byte is one
+    character in paths, links and patterns, given and taken: U+EF80 for 0x80 up to
+    U+EFFF for 0xFF. Such a character of a name itself is its bytes, each so.
 
     A mutation is done once per call id: repeating it answers as the first time.
     When a crash of the service left open whether it took effect, it is

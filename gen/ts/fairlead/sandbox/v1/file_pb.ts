@@ -24,7 +24,8 @@ export const file_fairlead_sandbox_v1_file: GenFile = /*@__PURE__*/
  */
 export type FileInfo = Message<"fairlead.sandbox.v1.FileInfo"> & {
   /**
-   * The path, relative to the workspace.
+   * The path, relative to the workspace. Bytes that are not valid UTF-8 are
+   * U+EF80 to U+EFFF.
    *
    * @generated from field: string path = 1;
    */
@@ -1277,7 +1278,9 @@ export const GrepModeSchema: GenEnum<GrepMode> = /*@__PURE__*/
  * A path is relative to the workspace, or absolute below `/workspace`. It is
  * resolved beneath the workspace by the kernel: one that leads outside, by
  * `..`, by a symbolic link or by a race, is INVALID_ARGUMENT with reason
- * PATH_ESCAPES.
+ * PATH_ESCAPES. Of a name that is not valid UTF-8, each wrong byte is one
+ * character in paths, links and patterns, given and taken: U+EF80 for 0x80 up to
+ * U+EFFF for 0xFF. Such a character of a name itself is its bytes, each so.
  *
  * A mutation is done once per call id: repeating it answers as the first time.
  * When a crash of the service left open whether it took effect, it is
