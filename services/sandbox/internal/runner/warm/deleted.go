@@ -2,14 +2,32 @@ package warm
 
 import (
 	"bufio"
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+)
+
+const (
+	// lookTime bounds each half of a look at what a sandbox holds: who looks also ends commands whose
+	// time is up.
+	lookTime = 50 * time.Millisecond
+	// maxHeld is how many open files and mappings there may be in a sandbox, of all its processes
+	// together. More would take too long to look at: something could be hidden among them.
+	maxHeld = 1 << 20
+	// maxFiles is how many deleted files may be found there: they are remembered.
+	maxFiles = 1 << 16
+	// tooMuch is what a sandbox holds that has more: more than any may.
+	tooMuch = 1 << 60
 )
 
 // Deleted implements box.Process. It looks with the credentials of whom the
@@ -25,22 +43,11 @@ func (p *process) Deleted() int64 {
 	if holder == 0 {
 		return 0
 	}
-	h := held{device: p.sb.device, seen: map[uint64]bool{}}
 	who := p.sb.spec.Owner
 	if p.sb.r.own {
 		who = box.Self
 	}
-	_ = As(who, func() error {
-		h.find(holder)
-		return nil
-	})
-	for _, m := range h.mapped {
-		if !h.seen[m.inode] {
-			h.seen[m.inode] = true
-			h.total += m.size()
-		}
-	}
-	return h.total
+	return p.sb.held.look(who, func() []int { return Namespace(holder) }, lookTime)
 }
 
 // holder is a process of the namespace whose processes hold the sandbox's files; zero when
@@ -57,25 +64,219 @@ func (s *sandbox) holder() int {
 	return 0
 }
 
-// held adds up the files of a file system that have no name any more and are in use.
+// held adds up the files of a file system that have no name any more and are in use by
+// the processes of a sandbox. It goes round these, and on in the next look where the time for
+// one is over. It is safe for concurrent use.
 type held struct {
+	mu     sync.Mutex
 	device uint64
-	seen   map[uint64]bool // inodes that were counted
-	total  int64           // bytes
-	mapped []mapping       // those found in memory
+	number string // of the device, as a process's maps have it
+	most   int    // open files and mappings
+	files  int    // deleted ones
+	closed bool
+
+	last int64         // bytes that the last whole round found
+	at   time.Time     // when the last look ended
+	took time.Duration // and how long it took
+
+	// Of the round. seen is nil when none is under way.
+	rest   []int              // processes to look at yet
+	dir    string             // of the one that is being looked at
+	open   *os.File           // the folder of what it has open; nil when that was looked at
+	maps   *os.File           // what it has mapped; nil when that was looked at
+	lines  *bufio.Reader      // of maps
+	seen   map[uint64]int64   // bytes that were counted, by inode
+	mapped map[uint64]mapping // files in memory that were not counted yet, by inode
+	looked int                // at so many
+	total  int64              // bytes
+}
+
+// init prepares it for the files of a device.
+func (h *held) init(device uint64) {
+	h.device, h.most, h.files = device, maxHeld, maxFiles
+	h.number = fmt.Sprintf("%02x:%02x", unix.Major(device), unix.Minor(device))
+}
+
+// look goes on for a time, and says how many bytes are held: as many as the last whole round
+// found or, if that is more, as this one did so far. Who comes right after somebody else gets
+// the same answer: however many ask, a fifth of the time is spent on it.
+func (h *held) look(who box.Owner, processes func() []int, within time.Duration) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || !h.at.IsZero() && time.Since(h.at) < 4*h.took {
+		return max(h.last, h.total)
+	}
+	begin := time.Now()
+	_ = As(who, func() error {
+		if h.seen == nil {
+			h.seen, h.mapped, h.rest = map[uint64]int64{}, map[uint64]mapping{}, processes()
+		}
+		for scan := time.Now(); h.more(); {
+			if h.step(); time.Since(scan) >= within {
+				break
+			}
+		}
+		return nil
+	})
+	h.weigh(within)
+	switch {
+	case h.excess():
+		h.last = tooMuch
+		h.end()
+	case !h.more() && len(h.mapped) == 0:
+		h.last = h.total
+		h.end()
+	}
+	h.at, h.took = time.Now(), time.Since(begin)
+	return max(h.last, h.total)
+}
+
+// weigh counts for a time what was found in memory.
+func (h *held) weigh(within time.Duration) {
+	begin := time.Now()
+	for inode, m := range h.mapped {
+		h.count(inode, m.size())
+		delete(h.mapped, inode)
+		if time.Since(begin) >= within {
+			return
+		}
+	}
+}
+
+// end ends a round, whole or not.
+func (h *held) end() {
+	h.endProcess()
+	h.rest, h.seen, h.mapped, h.looked, h.total = nil, nil, nil, 0, 0
+}
+
+// endProcess ends the look at one process.
+func (h *held) endProcess() {
+	if h.open != nil {
+		_ = h.open.Close()
+	}
+	if h.maps != nil {
+		_ = h.maps.Close()
+	}
+	h.open, h.maps, h.lines = nil, nil, nil
+}
+
+// close gives back what it holds. Nothing is looked at any more.
+func (h *held) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.end()
+	h.last, h.closed = 0, true
+}
+
+// forget forgets what was found: whoever held it has ended.
+func (h *held) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.end()
+	h.last, h.at = 0, time.Time{}
+}
+
+// count counts a file. Of one that is counted again the larger size holds: a part of it may
+// have been mapped.
+func (h *held) count(inode uint64, bytes int64) {
+	if more := bytes - h.seen[inode]; more >= 0 {
+		h.seen[inode] = bytes
+		h.total += more
+	}
+}
+
+// excess says whether there is more than can be looked at.
+func (h *held) excess() bool { return h.looked > h.most || len(h.seen)+len(h.mapped) > h.files }
+
+// more says whether the round is to look at more.
+func (h *held) more() bool {
+	return !h.excess() && (h.open != nil || h.maps != nil || len(h.rest) > 0)
+}
+
+// step looks at a little more.
+func (h *held) step() {
+	switch {
+	case h.open != nil:
+		h.someOpen()
+	case h.maps != nil:
+		h.oneMapped()
+	default: // the next process, unless it has ended
+		h.dir, h.rest = "/proc/"+strconv.Itoa(h.rest[0]), h.rest[1:]
+		h.open, _ = os.Open(h.dir + "/fd")
+		if h.maps, _ = os.Open(h.dir + "/maps"); h.maps != nil {
+			h.lines = bufio.NewReader(h.maps)
+		}
+	}
+}
+
+// someOpen counts some of what a process has open.
+func (h *held) someOpen() {
+	names, err := h.open.Readdirnames(64)
+	for _, name := range names {
+		h.looked++
+		var st unix.Stat_t
+		if unix.Stat(h.dir+"/fd/"+name, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink > 0 {
+			continue
+		}
+		if uint64(st.Dev) == h.device { //nolint:unconvert // the type is the architecture's
+			h.count(st.Ino, st.Blocks*512)
+		}
+	}
+	if err != nil {
+		_ = h.open.Close()
+		h.open = nil
+	}
+}
+
+// oneMapped notes one part of a file that a process has mapped, unless the file is known.
+func (h *held) oneMapped() {
+	raw, length, err := readLine(h.lines)
+	h.looked += 1 + length/1024 // long names take time
+	if m, ok := parseMapping(raw, h.number); ok {
+		if _, known := h.seen[m.inode]; !known && m.length() > h.mapped[m.inode].length() {
+			m.dir = h.dir
+			h.mapped[m.inode] = m
+		}
+	}
+	if err != nil {
+		_ = h.maps.Close()
+		h.maps = nil
+	}
+}
+
+// readLine reads a line of any length: a name in it may be as long as folders are deep. Of one that
+// the reader cannot hold it answers the beginning and the end.
+func readLine(r *bufio.Reader) (line []byte, length int, err error) {
+	const ends = 1024
+	line, err = r.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return line, len(line), err
+	}
+	length = len(line)
+	begin, end := bytes.Clone(line[:ends]), []byte(nil)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		end = append(end, line...)
+		end = end[max(len(end)-ends, 0):]
+		line, err = r.ReadSlice('\n')
+		length += len(line)
+	}
+	return slices.Concat(begin, end, line), length, err
 }
 
 // mapping is a deleted file that is mapped into memory.
 type mapping struct {
-	file   string // which only root may look at
-	inode  uint64
-	length int64 // of the part that is mapped
+	dir      string // of the process
+	from, to uint64 // the part that is mapped
+	inode    uint64
 }
+
+func (m mapping) length() int64 { return int64(m.to - m.from) }
 
 func (m mapping) size() int64 {
 	var st unix.Stat_t
-	if unix.Stat(m.file, &st) != nil || st.Ino != m.inode {
-		return m.length
+	// Only root may look there. The kernel names it without leading zeroes.
+	if unix.Stat(fmt.Sprintf("%s/map_files/%x-%x", m.dir, m.from, m.to), &st) != nil || st.Ino != m.inode {
+		return m.length()
 	}
 	if st.Nlink > 0 {
 		return 0 // what its name says, and not the kernel
@@ -83,13 +284,26 @@ func (m mapping) size() int64 {
 	return st.Blocks * 512
 }
 
-// find looks at every process of the process namespace of init.
-func (h *held) find(init int) {
-	for _, pid := range Namespace(init) {
-		dir := "/proc/" + strconv.Itoa(pid)
-		h.open(dir + "/fd")
-		h.maps(dir)
+// parseMapping reads a line of a process's maps; ok when it is a deleted file of the
+// device, as maps have its number.
+func parseMapping(line []byte, device string) (m mapping, ok bool) {
+	if !bytes.HasSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte(" (deleted)")) {
+		return m, false
 	}
+	var fields [5]string // addresses, rights, offset, device, inode
+	for i := range fields {
+		field, rest, _ := bytes.Cut(line, []byte(" "))
+		fields[i], line = string(field), rest
+	}
+	if fields[3] != device {
+		return m, false
+	}
+	from, to, _ := strings.Cut(fields[0], "-")
+	var err1, err2, err3 error
+	m.from, err1 = strconv.ParseUint(from, 16, 64)
+	m.to, err2 = strconv.ParseUint(to, 16, 64)
+	m.inode, err3 = strconv.ParseUint(fields[4], 10, 64)
+	return m, errors.Join(err1, err2, err3) == nil
 }
 
 // Namespace is all processes of the process namespace that one is in.
@@ -112,60 +326,4 @@ func Namespace(of int) (all []int) {
 		}
 	}
 	return all
-}
-
-// open adds up what one process has open and was not seen before.
-func (h *held) open(dir string) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return // it ended
-	}
-	defer func() { _ = f.Close() }()
-	names, _ := f.Readdirnames(-1)
-	for _, name := range names {
-		var st unix.Stat_t
-		if unix.Stat(dir+"/"+name, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink > 0 {
-			continue
-		}
-		if uint64(st.Dev) == h.device && !h.seen[st.Ino] { //nolint:unconvert // the type is the architecture's
-			h.seen[st.Ino] = true
-			h.total += st.Blocks * 512
-		}
-	}
-}
-
-// maps notes what one process has mapped.
-func (h *held) maps(dir string) {
-	f, err := os.Open(dir + "/maps")
-	if err != nil {
-		return
-	}
-	defer func() { _ = f.Close() }()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if m, ok := parseMapping(lines.Text(), h.device); ok {
-			m.file = dir + "/map_files/" + m.file
-			h.mapped = append(h.mapped, m)
-		}
-	}
-}
-
-// parseMapping reads a line of a process's maps; ok when it is a deleted file of the
-// device.
-func parseMapping(line string, device uint64) (m mapping, ok bool) {
-	fields := strings.Fields(line) // addresses, rights, offset, device, inode, name
-	if len(fields) < 6 || !strings.HasSuffix(line, " (deleted)") {
-		return m, false
-	}
-	if fields[3] != fmt.Sprintf("%02x:%02x", unix.Major(device), unix.Minor(device)) {
-		return m, false
-	}
-	from, to, _ := strings.Cut(fields[0], "-")
-	begin, err1 := strconv.ParseUint(from, 16, 64)
-	end, err2 := strconv.ParseUint(to, 16, 64)
-	inode, err3 := strconv.ParseUint(fields[4], 10, 64)
-	if err1 != nil || err2 != nil || err3 != nil {
-		return m, false
-	}
-	// As map_files has it: without leading zeroes.
-	return mapping{file: fmt.Sprintf("%x-%x", begin, end), inode: inode, length: int64(end - begin)}, true
 }

@@ -1,27 +1,192 @@
 package warm
 
 import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
+
+// mapDeleted maps a deleted file of two pages so many times, so that no two mappings are
+// one, and returns what looks at the files of its device.
+func mapDeleted(t *testing.T, times int) *held {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "deleted"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	if _, err := f.Write(make([]byte, 8192)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range times {
+		b, err := unix.Mmap(int(f.Fd()), int64(4096*(i%2)), 4096, unix.PROT_READ, unix.MAP_SHARED)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Munmap(b) })
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		t.Fatal(err)
+	}
+	h := &held{}
+	h.init(uint64(st.Dev)) //nolint:unconvert // the type is the architecture's
+	t.Cleanup(h.close)
+	return h
+}
+
+// self is this process, as often as it says.
+func self(times int) func() []int {
+	return func() []int { return slices.Repeat([]int{os.Getpid()}, times) }
+}
+
+// whole says how many bytes a whole round finds, in looks of a time, and how many it took.
+func (h *held) whole(t *testing.T, processes func() []int, within time.Duration) (bytes int64, looks int) {
+	t.Helper()
+	for ; ; looks++ {
+		h.at = time.Time{} // somebody asks after a while
+		bytes = h.look(box.Self, processes, within)
+		if n := len(h.seen) + len(h.mapped); n > 1 {
+			t.Fatalf("it keeps %d files in mind: %v, %v", n, h.seen, h.mapped)
+		}
+		if h.seen == nil {
+			return bytes, looks + 1
+		}
+		if t.Context().Err() != nil {
+			t.Fatal("it comes to no end")
+		}
+	}
+}
+
+// A file that is mapped many times, by many processes, is one to remember and to count.
+func TestAFileThatIsMappedManyTimesIsOne(t *testing.T) {
+	h := mapDeleted(t, 20_000)
+	for range 2 {
+		if n, _ := h.whole(t, self(8), lookTime); n < 4096 || n > 8192 {
+			t.Errorf("%d bytes", n)
+		}
+	}
+}
+
+// What there is no time for is looked at the next time, and what was found is not forgotten
+// meanwhile.
+func TestALookThatTakesLongGoesOnInTheNext(t *testing.T) {
+	h := mapDeleted(t, 100)
+	first, looks := h.whole(t, self(1), 0)
+	if first == 0 || looks < 100 {
+		t.Errorf("%d bytes after %d looks", first, looks)
+	}
+	for range 10 {
+		h.at = time.Time{}
+		if n := h.look(box.Self, self(1), 0); n != first || h.seen == nil {
+			t.Errorf("in the midst of the next round: %d bytes", n)
+		}
+	}
+	if n, _ := h.whole(t, self(0), 0); n != first {
+		t.Errorf("at its end: %d bytes", n)
+	}
+	if n, _ := h.whole(t, self(0), 0); n != 0 {
+		t.Errorf("without a process: %d bytes", n)
+	}
+	h.look(box.Self, self(1), 0)
+	h.look(box.Self, self(1), 0)
+	h.close()
+	if n := h.look(box.Self, self(1), lookTime); n != 0 || h.open != nil || h.maps != nil {
+		t.Errorf("after its end: %d bytes", n)
+	}
+}
+
+// Who has more than can be looked at has something to hide.
+func TestWhatIsTooMuchToLookAtIsTooMuch(t *testing.T) {
+	for name, lower := range map[string]func(*held){
+		"mappings": func(h *held) { h.most = 500 },
+		"files":    func(h *held) { h.files = 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := mapDeleted(t, 1000)
+			lower(h)
+			if n, _ := h.whole(t, self(1), lookTime); n != tooMuch {
+				t.Errorf("%d bytes", n)
+			}
+			h.at, h.most, h.files = time.Time{}, maxHeld, maxFiles
+			if n, _ := h.whole(t, self(1), lookTime); n < 4096 || n > 8192 {
+				t.Errorf("afterwards: %d bytes", n)
+			}
+		})
+	}
+}
+
+// However many ask, a fifth of the time is spent on it.
+func TestWhoAsksRightAfterSomebodyElseGetsTheSameAnswer(t *testing.T) {
+	h := mapDeleted(t, 1)
+	first, _ := h.whole(t, self(1), lookTime)
+	h.took = time.Hour
+	if n := h.look(box.Self, func() []int { t.Error("it looks again"); return nil }, lookTime); n != first {
+		t.Errorf("%d bytes, not %d", n, first)
+	}
+}
+
+// What one command held is nothing to the next.
+func TestWhatIsHeldIsForgottenWithTheLastCommand(t *testing.T) {
+	sb := newSandbox(&Runner{}, box.Sandbox{})
+	first, second := &process{id: 1}, &process{id: 2}
+	sb.commands[1], sb.commands[2] = first, second
+	sb.held.last, sb.held.at, sb.held.took = tooMuch, time.Now(), time.Hour
+	ask := func() int64 { return sb.held.look(box.Self, self(0), lookTime) }
+	sb.forget(first)
+	if n := ask(); n != tooMuch {
+		t.Errorf("%d bytes while another one runs", n)
+	}
+	sb.forget(second)
+	if n := ask(); n != 0 {
+		t.Errorf("%d bytes afterwards", n)
+	}
+}
+
+func TestReadLineTakesALineOfAnyLength(t *testing.T) {
+	for _, length := range []int{10, 4094, 4095, 4096, 5000, 100_000} {
+		begin, end := "00400000-00401000 rw-s 00000000 fe:01 7   /", " (deleted)\n"
+		long := begin + strings.Repeat("x", length) + end
+		r := bufio.NewReader(strings.NewReader(long + "next\n"))
+		got, n, err := readLine(r)
+		if _, ok := parseMapping(got, "fe:01"); !ok || n != len(long) || err != nil {
+			t.Errorf("%d: %d bytes, %v: %q", length, n, err, got)
+		}
+		if len(got) > 8192 {
+			t.Errorf("%d: %d bytes are kept", length, len(got))
+		}
+		if next, _, err := readLine(r); string(next) != "next\n" || err != nil {
+			t.Errorf("%d: then %q, %v", length, next, err)
+		}
+	}
+}
 
 func TestParseMapping(t *testing.T) {
 	t.Parallel()
-	device := unix.Mkdev(254, 1)
 	for _, tc := range []struct {
 		name, line string
 		want       mapping
 		ok         bool
 	}{
-		{"a deleted file", "7f00aa000000-7f00aa400000 rw-s 00000000 fe:01 1234   /workspace/hidden (deleted)", mapping{"7f00aa000000-7f00aa400000", 1234, 4 << 20}, true},
-		{"addresses with leading zeroes", "00400000-00401000 rw-s 00000000 fe:01 7   /workspace/a b (deleted)", mapping{"400000-401000", 7, 4096}, true},
+		{"a deleted file", "7f00aa000000-7f00aa400000 rw-s 00000000 fe:01 1234   /workspace/hidden (deleted)", mapping{from: 0x7f00aa000000, to: 0x7f00aa400000, inode: 1234}, true},
+		{"addresses with leading zeroes", "00400000-00401000 rw-s 00000000 fe:01 7   /workspace/a b (deleted)", mapping{from: 0x400000, to: 0x401000, inode: 7}, true},
 		{"a file with a name", "7f00aa000000-7f00aa400000 rw-s 00000000 fe:01 1234   /workspace/file", mapping{}, false},
 		{"a file of another device", "7f00aa000000-7f00aa400000 rw-s 00000000 00:01 1234   /memfd:x (deleted)", mapping{}, false},
 		{"memory", "7f00aa000000-7f00aa400000 rw-p 00000000 00:00 0", mapping{}, false},
 		{"nonsense", "x y z fe:01 q (deleted)", mapping{}, false},
 	} {
-		if got, ok := parseMapping(tc.line, device); ok != tc.ok || got != tc.want {
+		if got, ok := parseMapping([]byte(tc.line+"\n"), "fe:01"); ok != tc.ok || got != tc.want {
 			t.Errorf("%s: %+v, %v", tc.name, got, ok)
 		}
 	}

@@ -26,7 +26,7 @@ const endTimeout = 30 * time.Second
 type sandbox struct {
 	r      *Runner
 	spec   box.Sandbox
-	device uint64   // of the file system that the workspace is on
+	held   held     // deleted files, of the file system that the workspace is on
 	errOut *os.File // what the sandbox and its init complain of
 	init   int      // the first process, as the host counts; zero for none of this machine's
 	group  cgroup.Group
@@ -76,7 +76,7 @@ func (s *sandbox) make(ctx context.Context, name string) (err error) {
 	if err := unix.Stat(s.spec.Workspace, &st); err != nil {
 		return fmt.Errorf("find the workspace: %w", err)
 	}
-	s.device = uint64(st.Dev) //nolint:unconvert // the type is the architecture's
+	s.held.init(uint64(st.Dev)) //nolint:unconvert // the type is the architecture's
 	if err := s.launch(ctx, name); err != nil {
 		s.kill()
 		s.release()
@@ -210,6 +210,7 @@ func (s *sandbox) release() {
 		}
 		s.reap() // what made it may have ended after it
 		s.forgetBody()
+		s.held.close()
 	}
 	if s.group != nil {
 		if err := s.group.Remove(); err != nil {

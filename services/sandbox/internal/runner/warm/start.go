@@ -167,8 +167,12 @@ func (s *sandbox) enlist(p *process) (alone bool, err error) {
 
 func (s *sandbox) forget(p *process) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.commands, p.id)
+	last := len(s.commands) == 0
+	s.mu.Unlock()
+	if last {
+		s.held.forget()
+	}
 }
 
 // lowered says whether a command has limits of its own.
