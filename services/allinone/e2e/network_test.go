@@ -64,7 +64,7 @@ egress:
 				t.Errorf("the agent is %s", r.body)
 			}
 			const trace = "4bf92f3577b34da6a3ce929d0e0e4737"
-			text := fmt.Sprintf("curl -sS --noproxy none http://127.0.0.1:%s/x?query=hidden; curl -sS http://refused.example.com/; env; ulimit -n", u.Port())
+			text := fmt.Sprintf("for i in 1 2; do curl -sS --noproxy none http://127.0.0.1:%s/x?query=hidden; done; curl -sS http://refused.example.com/; env; ulimit -n", u.Port())
 			frames := s.stream(t, http.MethodPost, "/v1/"+s.session(t, "surfer")+"/turns:stream", `{"text":"`+text+`"}`, nil, "traceparent", "00-"+trace+"-00f067aa0ba902b7-01")
 			last(t, frames, "COMPLETE")
 			checkNetwork(t, frames, u.Port())
@@ -93,8 +93,8 @@ egress:
 					requests++
 				}
 			}
-			if requests != 2 {
-				t.Errorf("%d spans of requests below the call, want 2:\n%s", requests, tree(found))
+			if requests != 3 {
+				t.Errorf("%d spans of requests below the call, want 3:\n%s", requests, tree(found))
 			}
 			if strings.Contains(told.String(), secret) {
 				t.Error("the secret is in an event, a log or a span")
@@ -119,12 +119,13 @@ func checkNetwork(t *testing.T, frames []frame, port string) {
 		}
 	}
 	slices.Sort(got)
-	want := []string{"127.0.0.1 " + port + " true done api vault 1 22", "refused.example.com 80  denied   1 "}
+	answered := "127.0.0.1 " + port + " true done api vault 1 22"
+	want := []string{answered, answered, "refused.example.com 80  denied   1 "}
 	if !slices.Equal(got, want) {
 		t.Errorf("the events say\n%q, want\n%q", got, want)
 	}
 	ended := slices.IndexFunc(frames, func(f frame) bool { return f.event == "tool_call.finished" })
-	if ended < 2 || frames[ended-1].event != "tool_call.network" || frames[ended-2].event != "tool_call.network" {
+	if ended < 3 || slices.ContainsFunc(frames[ended-3:ended], func(f frame) bool { return f.event != "tool_call.network" }) {
 		t.Errorf("they do not come before the call's end: %s", events(frames))
 	}
 }

@@ -64,17 +64,19 @@ type Network interface {
 	Uses(k Key, callID string) []Use
 }
 
-// Use is what a command did to one destination by one rule, with one outcome.
+// Use is one request or tunnel of a command, or several to one destination by one rule and with
+// one outcome.
 type Use struct {
-	Host        string `json:"host,omitempty"` // empty stands for all that are beyond the number that is kept
-	Port        int    `json:"port,omitempty"`
-	Rule        string `json:"rule,omitempty"`
-	Outcome     string `json:"outcome"`
-	Credential  string `json:"credential,omitempty"`
-	Message     string `json:"message,omitempty"` // why, for the last one that was refused or failed
-	Connections int64  `json:"connections"`       // requests and tunnels
-	Sent        int64  `json:"sent"`              // bytes to the outside
-	Received    int64  `json:"received"`
+	Host        string    `json:"host,omitempty"` // empty stands for all that are beyond the number that is kept
+	Port        int       `json:"port,omitempty"`
+	Rule        string    `json:"rule,omitempty"`
+	Outcome     string    `json:"outcome"`
+	Credential  string    `json:"credential,omitempty"`
+	Message     string    `json:"message,omitempty"` // why, for the last one that was refused or failed
+	Connections int64     `json:"connections"`       // how many
+	Sent        int64     `json:"sent"`              // bytes to the outside
+	Received    int64     `json:"received"`
+	Started     time.Time `json:"started,omitzero"` // of the first
 	// Duration is how long they took, added up.
 	Duration time.Duration `json:"duration"`
 }

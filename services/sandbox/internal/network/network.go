@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// maxUses is how many destinations are told of one command; the others are added
-	// up.
+	// maxUses is how many connections are told of one command one by one. Those beyond are
+	// added to one that is told and had the same destination, rule and outcome, or else up
+	// by outcome.
 	maxUses = 128
 	// settleTime is how long a command's end waits for that of its connections.
 	settleTime = 500 * time.Millisecond
@@ -42,7 +43,7 @@ type command struct {
 	open    int             // requests and tunnels
 	settled chan struct{}   // not nil: somebody waits for open to be zero
 	uses    []box.Use
-	index   map[box.Use]int // by what tells uses apart
+	index   map[box.Use]int // the last of each, by what tells uses apart
 }
 
 // New returns the network that a proxy gives.
@@ -134,10 +135,11 @@ func (c *command) add(e egress.Event) {
 		key = box.Use{Outcome: string(e.Outcome)}
 		i, known = c.index[key]
 	}
-	if !known {
+	if !known || len(c.uses) < maxUses {
 		i = len(c.uses)
 		c.index[key] = i
 		c.uses = append(c.uses, key)
+		c.uses[i].Started = e.Start.UTC()
 	}
 	u := &c.uses[i]
 	u.Connections++

@@ -39,11 +39,13 @@ func start(n *Network, call string) func() {
 	return func() { ended(box.Outcome{}) }
 }
 
+var begun = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+
 func event(host string, o egress.Outcome) egress.Event {
-	return egress.Event{Host: host, Port: 443, Outcome: o, Sent: 1, Received: 2, Duration: time.Second}
+	return egress.Event{Start: begun, Host: host, Port: 443, Outcome: o, Sent: 1, Received: 2, Duration: time.Second}
 }
 
-func TestUsesAreAddedUpByCommand(t *testing.T) {
+func TestEachConnectionIsToldWithItsCommand(t *testing.T) {
 	n := newNetwork(t)
 	defer start(n, "one")()
 	defer start(n, "two")()
@@ -59,12 +61,14 @@ func TestUsesAreAddedUpByCommand(t *testing.T) {
 	}
 	want := map[string][]box.Use{
 		"one": {
-			{Host: "a", Port: 443, Outcome: "done", Connections: 2, Sent: 2, Received: 4, Duration: 2 * time.Second},
-			{Host: "a", Port: 443, Outcome: "denied", Connections: 1, Sent: 1, Received: 2, Duration: time.Second},
+			{Host: "a", Port: 443, Outcome: "done", Connections: 1, Sent: 1, Received: 2, Started: begun, Duration: time.Second},
+			{Host: "a", Port: 443, Outcome: "done", Connections: 1, Sent: 1, Received: 2, Started: begun, Duration: time.Second},
+			{Host: "a", Port: 443, Outcome: "denied", Connections: 1, Sent: 1, Received: 2, Started: begun, Duration: time.Second},
 		},
 		"two": {
-			{Host: "b", Port: 443, Outcome: "done", Connections: 1, Sent: 1, Received: 2, Duration: time.Second},
-			{Host: "last", Port: 443, Outcome: "done", Connections: 2, Sent: 2, Received: 4, Duration: 2 * time.Second},
+			{Host: "b", Port: 443, Outcome: "done", Connections: 1, Sent: 1, Received: 2, Started: begun, Duration: time.Second},
+			{Host: "last", Port: 443, Outcome: "done", Connections: 1, Sent: 1, Received: 2, Started: begun, Duration: time.Second},
+			{Host: "last", Port: 443, Outcome: "done", Connections: 1, Sent: 1, Received: 2, Started: begun, Duration: time.Second},
 		},
 		"three": nil,
 	}
@@ -78,16 +82,21 @@ func TestUsesAreAddedUpByCommand(t *testing.T) {
 func TestManyDestinationsAreAddedUp(t *testing.T) {
 	n := newNetwork(t)
 	end := start(n, "one")
-	for i := range 1000 {
+	tell := func(host string, o egress.Outcome) {
 		_, told := n.begin(key, "one")
-		told(event(strconv.Itoa(i), egress.Denied))
+		told(event(host, o))
 	}
+	tell("a", egress.Done)
+	for i := range 998 {
+		tell(strconv.Itoa(i), egress.Denied)
+	}
+	tell("a", egress.Done)
 	uses := n.Uses(key, "one")
 	var all int64
 	for _, u := range uses {
 		all += u.Connections
 	}
-	if len(uses) != maxUses+1 || all != 1000 || uses[maxUses].Host != "" {
+	if len(uses) != maxUses+1 || all != 1000 || uses[0].Connections != 2 || uses[maxUses].Host != "" {
 		t.Errorf("%d uses of %d connections, the last %+v", len(uses), all, uses[len(uses)-1])
 	}
 	end()

@@ -2,8 +2,10 @@ package server
 
 import (
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
@@ -52,7 +54,16 @@ func uses(all []box.Use) []*sandboxv1.NetworkUse {
 			Host: strings.ToValidUTF8(u.Host, "\uFFFD"), Port: int32(u.Port), Rule: u.Rule, Credential: u.Credential,
 			Outcome: outcomes[egress.Outcome(u.Outcome)], Message: plain(u.Message),
 			Connections: u.Connections, SentBytes: u.Sent, ReceivedBytes: u.Received, Duration: durationpb.New(u.Duration),
+			StartTime: moment(u.Started),
 		})
 	}
 	return told
+}
+
+// moment is a time, or nothing for one that was not noted.
+func moment(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
 }

@@ -7,8 +7,8 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
-// networkEvents tell what the command of a turn's call did with the network, one for
-// each destination, rule and outcome. The sandbox bounds their number.
+// networkEvents tell what the command of a turn's call did with the network. The sandbox
+// bounds their number.
 func networkEvents(turn string, step int32, call string, told interface {
 	GetNetwork() []*sandboxv1.NetworkUse
 }) []*sessionv1.Event {
@@ -17,7 +17,7 @@ func networkEvents(turn string, step int32, call string, told interface {
 		events = append(events, &sessionv1.Event{Turn: turn, Step: step, Body: &sessionv1.Event_ToolCallNetwork{ToolCallNetwork: &sessionv1.ToolCallNetwork{
 			CallId: call, Host: n.Host, Port: n.Port, Allowed: allowed(n.Outcome), Outcome: networkOutcome(n.Outcome),
 			Rule: n.Rule, Credential: n.Credential, Message: n.Message, Connections: n.Connections,
-			SentBytes: n.SentBytes, ReceivedBytes: n.ReceivedBytes, DurationMs: n.GetDuration().AsDuration().Milliseconds(),
+			SentBytes: n.SentBytes, ReceivedBytes: n.ReceivedBytes, DurationMs: n.GetDuration().AsDuration().Milliseconds(), StartTime: n.StartTime,
 		}}})
 	}
 	return events

@@ -14,12 +14,12 @@ const maxRefusals = 5
 // no more than that a tunnel failed.
 func refusals(e *sandboxv1.ExecExited) string {
 	var b strings.Builder
-	told := 0
+	told := map[string]bool{}
 	for _, u := range e.GetNetwork() {
-		if u.GetOutcome() == sandboxv1.NetworkOutcome_NETWORK_OUTCOME_DONE || u.GetMessage() == "" {
+		if u.GetOutcome() == sandboxv1.NetworkOutcome_NETWORK_OUTCOME_DONE || u.GetMessage() == "" || told[u.GetMessage()] {
 			continue
 		}
-		if told++; told > maxRefusals {
+		if told[u.GetMessage()] = true; len(told) > maxRefusals {
 			b.WriteString("\n[The network refused or failed more than this.]")
 			break
 		}

@@ -12,6 +12,7 @@ func TestWhatTheNetworkRefusedIsTold(t *testing.T) {
 	e := &sandboxv1.ExecExited{Network: []*sandboxv1.NetworkUse{
 		{Host: "a.example.com", Outcome: sandboxv1.NetworkOutcome_NETWORK_OUTCOME_DONE},
 		{Host: "evil.org", Outcome: sandboxv1.NetworkOutcome_NETWORK_OUTCOME_DENIED, Message: "the host evil.org is not allowed"},
+		{Host: "evil.org", Outcome: sandboxv1.NetworkOutcome_NETWORK_OUTCOME_DENIED, Message: "the host evil.org is not allowed"},
 	}}
 	if got, want := refusals(e), "\n[The network: the host evil.org is not allowed]"; got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -12,6 +12,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -1041,8 +1042,9 @@ type ExecExited struct {
 	MaxMemoryBytes int64 `protobuf:"varint,7,opt,name=max_memory_bytes,json=maxMemoryBytes,proto3" json:"max_memory_bytes,omitempty"`
 	// Whether output was thrown away because of the output limit.
 	OutputTruncated bool `protobuf:"varint,8,opt,name=output_truncated,json=outputTruncated,proto3" json:"output_truncated,omitempty"`
-	// What it did with the network: one entry for each destination, rule and outcome,
-	// at most some 130. What lies beyond is added up by outcome, without a host.
+	// What it did with the network: one entry for each request and each tunnel, as they ended.
+	// From the 129th on they are added to the last one of the same destination, rule and
+	// outcome, or else to an entry of their outcome, without a host.
 	Network []*NetworkUse `protobuf:"bytes,9,rep,name=network,proto3" json:"network,omitempty"`
 	// How long it was held back because it wanted more of the processors than it may
 	// have; of all that ran in its sandbox meanwhile, unless it had a limit of its own.
@@ -1217,7 +1219,7 @@ func (x *LimitHit) GetMessage() string {
 	return ""
 }
 
-// NetworkUse is what a command did with one destination by one rule, with one
+// NetworkUse is a request or a tunnel of a command, or several of one destination, rule and
 // outcome. It has neither paths nor queries nor headers.
 type NetworkUse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1240,7 +1242,9 @@ type NetworkUse struct {
 	// Bytes of bodies and tunnels from the outside.
 	ReceivedBytes int64 `protobuf:"varint,9,opt,name=received_bytes,json=receivedBytes,proto3" json:"received_bytes,omitempty"`
 	// How long they took, added up.
-	Duration      *durationpb.Duration `protobuf:"bytes,10,opt,name=duration,proto3" json:"duration,omitempty"`
+	Duration *durationpb.Duration `protobuf:"bytes,10,opt,name=duration,proto3" json:"duration,omitempty"`
+	// When the first of them began; not set when an earlier version noted it.
+	StartTime     *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1341,6 +1345,13 @@ func (x *NetworkUse) GetReceivedBytes() int64 {
 func (x *NetworkUse) GetDuration() *durationpb.Duration {
 	if x != nil {
 		return x.Duration
+	}
+	return nil
+}
+
+func (x *NetworkUse) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
 	}
 	return nil
 }
@@ -1727,7 +1738,7 @@ var File_fairlead_sandbox_v1_exec_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\n" +
-	"\x1efairlead/sandbox/v1/exec.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\x1a\x1egoogle/protobuf/duration.proto\"\xbf\x02\n" +
+	"\x1efairlead/sandbox/v1/exec.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbf\x02\n" +
 	"\vExecRequest\x126\n" +
 	"\x05start\x18\x01 \x01(\v2\x1e.fairlead.sandbox.v1.ExecStartH\x00R\x05start\x129\n" +
 	"\x06attach\x18\x02 \x01(\v2\x1f.fairlead.sandbox.v1.ExecAttachH\x00R\x06attach\x126\n" +
@@ -1811,7 +1822,7 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"limits_hit\x18\v \x03(\v2\x1d.fairlead.sandbox.v1.LimitHitR\tlimitsHit\":\n" +
 	"\bLimitHit\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\tR\x05limit\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xe0\x02\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\x9b\x03\n" +
 	"\n" +
 	"NetworkUse\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x12\n" +
@@ -1827,7 +1838,9 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"sent_bytes\x18\b \x01(\x03R\tsentBytes\x12%\n" +
 	"\x0ereceived_bytes\x18\t \x01(\x03R\rreceivedBytes\x125\n" +
 	"\bduration\x18\n" +
-	" \x01(\v2\x19.google.protobuf.DurationR\bduration\"\xa6\x01\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\bduration\x129\n" +
+	"\n" +
+	"start_time\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\"\xa6\x01\n" +
 	"\x10ListExecsRequest\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12$\n" +
 	"\tpage_size\x18\x02 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\bpageSize\x12'\n" +
@@ -1919,6 +1932,7 @@ var file_fairlead_sandbox_v1_exec_proto_goTypes = []any{
 	nil,                             // 22: fairlead.sandbox.v1.ExecStart.EnvEntry
 	(*v1.CallRef)(nil),              // 23: fairlead.common.v1.CallRef
 	(*durationpb.Duration)(nil),     // 24: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),   // 25: google.protobuf.Timestamp
 }
 var file_fairlead_sandbox_v1_exec_proto_depIdxs = []int32{
 	3,  // 0: fairlead.sandbox.v1.ExecRequest.start:type_name -> fairlead.sandbox.v1.ExecStart
@@ -1944,24 +1958,25 @@ var file_fairlead_sandbox_v1_exec_proto_depIdxs = []int32{
 	13, // 20: fairlead.sandbox.v1.ExecExited.limits_hit:type_name -> fairlead.sandbox.v1.LimitHit
 	0,  // 21: fairlead.sandbox.v1.NetworkUse.outcome:type_name -> fairlead.sandbox.v1.NetworkOutcome
 	24, // 22: fairlead.sandbox.v1.NetworkUse.duration:type_name -> google.protobuf.Duration
-	17, // 23: fairlead.sandbox.v1.ListExecsResponse.execs:type_name -> fairlead.sandbox.v1.ExecInfo
-	12, // 24: fairlead.sandbox.v1.ExecInfo.exited:type_name -> fairlead.sandbox.v1.ExecExited
-	23, // 25: fairlead.sandbox.v1.AcknowledgeExecRequest.call:type_name -> fairlead.common.v1.CallRef
-	23, // 26: fairlead.sandbox.v1.CancelExecRequest.call:type_name -> fairlead.common.v1.CallRef
-	12, // 27: fairlead.sandbox.v1.CancelExecResponse.exited:type_name -> fairlead.sandbox.v1.ExecExited
-	2,  // 28: fairlead.sandbox.v1.ExecService.Exec:input_type -> fairlead.sandbox.v1.ExecRequest
-	15, // 29: fairlead.sandbox.v1.ExecService.ListExecs:input_type -> fairlead.sandbox.v1.ListExecsRequest
-	18, // 30: fairlead.sandbox.v1.ExecService.AcknowledgeExec:input_type -> fairlead.sandbox.v1.AcknowledgeExecRequest
-	20, // 31: fairlead.sandbox.v1.ExecService.CancelExec:input_type -> fairlead.sandbox.v1.CancelExecRequest
-	9,  // 32: fairlead.sandbox.v1.ExecService.Exec:output_type -> fairlead.sandbox.v1.ExecResponse
-	16, // 33: fairlead.sandbox.v1.ExecService.ListExecs:output_type -> fairlead.sandbox.v1.ListExecsResponse
-	19, // 34: fairlead.sandbox.v1.ExecService.AcknowledgeExec:output_type -> fairlead.sandbox.v1.AcknowledgeExecResponse
-	21, // 35: fairlead.sandbox.v1.ExecService.CancelExec:output_type -> fairlead.sandbox.v1.CancelExecResponse
-	32, // [32:36] is the sub-list for method output_type
-	28, // [28:32] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	25, // 23: fairlead.sandbox.v1.NetworkUse.start_time:type_name -> google.protobuf.Timestamp
+	17, // 24: fairlead.sandbox.v1.ListExecsResponse.execs:type_name -> fairlead.sandbox.v1.ExecInfo
+	12, // 25: fairlead.sandbox.v1.ExecInfo.exited:type_name -> fairlead.sandbox.v1.ExecExited
+	23, // 26: fairlead.sandbox.v1.AcknowledgeExecRequest.call:type_name -> fairlead.common.v1.CallRef
+	23, // 27: fairlead.sandbox.v1.CancelExecRequest.call:type_name -> fairlead.common.v1.CallRef
+	12, // 28: fairlead.sandbox.v1.CancelExecResponse.exited:type_name -> fairlead.sandbox.v1.ExecExited
+	2,  // 29: fairlead.sandbox.v1.ExecService.Exec:input_type -> fairlead.sandbox.v1.ExecRequest
+	15, // 30: fairlead.sandbox.v1.ExecService.ListExecs:input_type -> fairlead.sandbox.v1.ListExecsRequest
+	18, // 31: fairlead.sandbox.v1.ExecService.AcknowledgeExec:input_type -> fairlead.sandbox.v1.AcknowledgeExecRequest
+	20, // 32: fairlead.sandbox.v1.ExecService.CancelExec:input_type -> fairlead.sandbox.v1.CancelExecRequest
+	9,  // 33: fairlead.sandbox.v1.ExecService.Exec:output_type -> fairlead.sandbox.v1.ExecResponse
+	16, // 34: fairlead.sandbox.v1.ExecService.ListExecs:output_type -> fairlead.sandbox.v1.ListExecsResponse
+	19, // 35: fairlead.sandbox.v1.ExecService.AcknowledgeExec:output_type -> fairlead.sandbox.v1.AcknowledgeExecResponse
+	21, // 36: fairlead.sandbox.v1.ExecService.CancelExec:output_type -> fairlead.sandbox.v1.CancelExecResponse
+	33, // [33:37] is the sub-list for method output_type
+	29, // [29:33] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_sandbox_v1_exec_proto_init() }

@@ -2501,9 +2501,9 @@ func (x *ToolCallOutputDelta) GetData() []byte {
 	return nil
 }
 
-// ToolCallNetwork says what a call's command did with one destination, by one rule
-// and with one outcome. It comes right before the call's end. It has neither paths
-// nor queries nor headers, and never a secret.
+// ToolCallNetwork says of a request or a tunnel what a call's command did with the network.
+// Of one that made very many, the last such events stand for several each. It comes right
+// before the call's end. It has neither paths nor queries nor headers, and never a secret.
 type ToolCallNetwork struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call's id.
@@ -2531,7 +2531,9 @@ type ToolCallNetwork struct {
 	// Bytes from the outside.
 	ReceivedBytes int64 `protobuf:"varint,11,opt,name=received_bytes,json=receivedBytes,proto3" json:"received_bytes,omitempty"`
 	// How long they took, added up, in milliseconds.
-	DurationMs    int64 `protobuf:"varint,12,opt,name=duration_ms,json=durationMs,proto3" json:"duration_ms,omitempty"`
+	DurationMs int64 `protobuf:"varint,12,opt,name=duration_ms,json=durationMs,proto3" json:"duration_ms,omitempty"`
+	// When the first of them began.
+	StartTime     *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2648,6 +2650,13 @@ func (x *ToolCallNetwork) GetDurationMs() int64 {
 		return x.DurationMs
 	}
 	return 0
+}
+
+func (x *ToolCallNetwork) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
 }
 
 // ToolCallFinished says how a call ended.
@@ -3940,7 +3949,7 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x13ToolCallOutputDelta\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x16\n" +
 	"\x06stream\x18\x02 \x01(\tR\x06stream\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data\"\xdd\x02\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"\x98\x03\n" +
 	"\x0fToolCallNetwork\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x12\n" +
@@ -3958,7 +3967,9 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	" \x01(\x03R\tsentBytes\x12%\n" +
 	"\x0ereceived_bytes\x18\v \x01(\x03R\rreceivedBytes\x12\x1f\n" +
 	"\vduration_ms\x18\f \x01(\x03R\n" +
-	"durationMs\"\xf1\x01\n" +
+	"durationMs\x129\n" +
+	"\n" +
+	"start_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\"\xf1\x01\n" +
 	"\x10ToolCallFinished\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12:\n" +
@@ -4179,18 +4190,19 @@ var file_fairlead_session_v1_event_proto_depIdxs = []int32{
 	50, // 45: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
 	50, // 46: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
 	0,  // 47: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
-	51, // 48: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
-	46, // 49: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
-	1,  // 50: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
-	34, // 51: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
-	2,  // 52: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
-	45, // 53: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
-	52, // 54: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
-	55, // [55:55] is the sub-list for method output_type
-	55, // [55:55] is the sub-list for method input_type
-	55, // [55:55] is the sub-list for extension type_name
-	54, // [54:55] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	45, // 48: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
+	51, // 49: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
+	46, // 50: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
+	1,  // 51: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
+	34, // 52: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
+	2,  // 53: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
+	45, // 54: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
+	52, // 55: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
+	56, // [56:56] is the sub-list for method output_type
+	56, // [56:56] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	55, // [55:56] is the sub-list for extension extendee
+	0,  // [0:55] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_event_proto_init() }

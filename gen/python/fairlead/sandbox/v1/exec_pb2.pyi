@@ -3,6 +3,7 @@ import datetime
 from buf.validate import validate_pb2 as _validate_pb2
 from fairlead.common.v1 import call_pb2 as _call_pb2
 from google.protobuf import duration_pb2 as _duration_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -218,7 +219,7 @@ class LimitHit(_message.Message):
     def __init__(self, limit: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
 
 class NetworkUse(_message.Message):
-    __slots__ = ("host", "port", "rule", "credential", "outcome", "message", "connections", "sent_bytes", "received_bytes", "duration")
+    __slots__ = ("host", "port", "rule", "credential", "outcome", "message", "connections", "sent_bytes", "received_bytes", "duration", "start_time")
     HOST_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
     RULE_FIELD_NUMBER: _ClassVar[int]
@@ -229,6 +230,7 @@ class NetworkUse(_message.Message):
     SENT_BYTES_FIELD_NUMBER: _ClassVar[int]
     RECEIVED_BYTES_FIELD_NUMBER: _ClassVar[int]
     DURATION_FIELD_NUMBER: _ClassVar[int]
+    START_TIME_FIELD_NUMBER: _ClassVar[int]
     host: str
     port: int
     rule: str
@@ -239,7 +241,8 @@ class NetworkUse(_message.Message):
     sent_bytes: int
     received_bytes: int
     duration: _duration_pb2.Duration
-    def __init__(self, host: _Optional[str] = ..., port: _Optional[int] = ..., rule: _Optional[str] = ..., credential: _Optional[str] = ..., outcome: _Optional[_Union[NetworkOutcome, str]] = ..., message: _Optional[str] = ..., connections: _Optional[int] = ..., sent_bytes: _Optional[int] = ..., received_bytes: _Optional[int] = ..., duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    start_time: _timestamp_pb2.Timestamp
+    def __init__(self, host: _Optional[str] = ..., port: _Optional[int] = ..., rule: _Optional[str] = ..., credential: _Optional[str] = ..., outcome: _Optional[_Union[NetworkOutcome, str]] = ..., message: _Optional[str] = ..., connections: _Optional[int] = ..., sent_bytes: _Optional[int] = ..., received_bytes: _Optional[int] = ..., duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ListExecsRequest(_message.Message):
     __slots__ = ("session", "page_size", "page_token")

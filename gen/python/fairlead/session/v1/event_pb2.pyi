@@ -373,7 +373,7 @@ class ToolCallOutputDelta(_message.Message):
     def __init__(self, call_id: _Optional[str] = ..., stream: _Optional[str] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class ToolCallNetwork(_message.Message):
-    __slots__ = ("call_id", "host", "port", "allowed", "outcome", "rule", "credential", "message", "connections", "sent_bytes", "received_bytes", "duration_ms")
+    __slots__ = ("call_id", "host", "port", "allowed", "outcome", "rule", "credential", "message", "connections", "sent_bytes", "received_bytes", "duration_ms", "start_time")
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
@@ -386,6 +386,7 @@ class ToolCallNetwork(_message.Message):
     SENT_BYTES_FIELD_NUMBER: _ClassVar[int]
     RECEIVED_BYTES_FIELD_NUMBER: _ClassVar[int]
     DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    START_TIME_FIELD_NUMBER: _ClassVar[int]
     call_id: str
     host: str
     port: int
@@ -398,7 +399,8 @@ class ToolCallNetwork(_message.Message):
     sent_bytes: int
     received_bytes: int
     duration_ms: int
-    def __init__(self, call_id: _Optional[str] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., allowed: _Optional[bool] = ..., outcome: _Optional[str] = ..., rule: _Optional[str] = ..., credential: _Optional[str] = ..., message: _Optional[str] = ..., connections: _Optional[int] = ..., sent_bytes: _Optional[int] = ..., received_bytes: _Optional[int] = ..., duration_ms: _Optional[int] = ...) -> None: ...
+    start_time: _timestamp_pb2.Timestamp
+    def __init__(self, call_id: _Optional[str] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., allowed: _Optional[bool] = ..., outcome: _Optional[str] = ..., rule: _Optional[str] = ..., credential: _Optional[str] = ..., message: _Optional[str] = ..., connections: _Optional[int] = ..., sent_bytes: _Optional[int] = ..., received_bytes: _Optional[int] = ..., duration_ms: _Optional[int] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ToolCallFinished(_message.Message):
     __slots__ = ("call_id", "tool", "outcome", "content", "duration_ms", "operation")
