@@ -7,7 +7,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
+	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
 // Beside is a sandbox beside a session's own: it belongs to the session, counts
@@ -114,6 +117,9 @@ func (b *Beside) make(generation int64, network OperatorNetwork, withFiles bool)
 		return errors.Join(err, erase.All(b.dir))
 	}
 	if withFiles {
+		if err := rights.Keep(unix.AT_FDCWD, own.Workspace); err != nil {
+			return errors.Join(err, erase.All(b.dir))
+		}
 		b.spec.Home = own.Workspace
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
+	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
 // StandardFolders are made in every new workspace.
@@ -120,19 +121,19 @@ func (s *session) mounts(user string, prepare bool) ([]Mount, error) {
 // mountsFor is mounts, with what is asked for. prepare makes the folders that they
 // lie over; without it mounts that have none are left out.
 func (s *session) mountsFor(user string, asked []string, prepare bool) ([]Mount, error) {
-	if s.node.o.Mounts == nil {
-		return nil, nil
-	}
-	all, err := s.node.o.Mounts.For(s.key.Tenant, user, asked)
-	if err != nil || len(all) == 0 {
-		return nil, err
+	var all []Mount
+	if s.node.o.Mounts != nil {
+		var err error
+		if all, err = s.node.o.Mounts.For(s.key.Tenant, user, asked); err != nil {
+			return nil, err
+		}
 	}
 	return placed(s.path("workspace"), s.node.slots.owner(s.meta.Slot), all, prepare)
 }
 
 // placed returns the mounts that have their place in a workspace, and makes it.
 func placed(workspace string, o Owner, all []Mount, prepare bool) ([]Mount, error) {
-	dir, err := bind.Own(workspace)
+	dir, err := openOwn(workspace)
 	if err != nil {
 		return nil, fmt.Errorf("open the workspace: %w", err)
 	}
@@ -150,6 +151,21 @@ func placed(workspace string, o Owner, all []Mount, prepare bool) ([]Mount, erro
 	return kept, nil
 }
 
+// openOwn opens a workspace without the right to read it, and keeps it and the home directory
+// beside it: every command begins in the one and finds its settings in the other.
+func openOwn(workspace string) (*os.File, error) {
+	dir, err := bind.Own(workspace)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"", "../home"} {
+		if err := rights.Keep(int(dir.Fd()), name); err != nil {
+			return nil, errors.Join(err, dir.Close())
+		}
+	}
+	return dir, nil
+}
+
 // place makes the folders that a mount lies over. They are real ones: a link would
 // have the mount somewhere else.
 func place(dir *os.File, o Owner, m Mount, prepare bool) error {
@@ -157,6 +173,9 @@ func place(dir *os.File, o Owner, m Mount, prepare bool) error {
 		f, err := bind.Beneath(dir, point)
 		if errors.Is(err, unix.ENOENT) && prepare {
 			f, err = makePoint(dir, point, o)
+		}
+		if errors.Is(err, unix.EACCES) {
+			return fmt.Errorf("%w: mount %s cannot be shown at %s, for a folder that leads there is closed: open it with `chmod u+rwx`: %w", ErrMountPoint, m.Name, point, err)
 		}
 		if err != nil {
 			return fmt.Errorf("%w: mount %s cannot be shown at %s, where the workspace has something else than a folder: move it away: %w", ErrMountPoint, m.Name, point, err)

@@ -2,8 +2,11 @@ package box
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Paths inside a sandbox.
@@ -140,4 +143,13 @@ type Exit struct {
 	// sandbox meanwhile, unless the command has a group of its own.
 	Throttled time.Duration
 	Refused   int64
+}
+
+// CannotEnter is why a command was not started in a folder.
+func CannotEnter(dir string, err error) string {
+	why := "cannot enter the folder " + dir + ": " + err.Error()
+	if errors.Is(err, unix.EACCES) {
+		why += ": run `chmod u+rwx` on it, or on the folder above it that is closed, from one that is open, as " + WorkspacePath + " is"
+	}
+	return why
 }

@@ -3,10 +3,11 @@ package box
 import (
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
 // maxDepth is how deep folders may be nested. Deeper ones cannot be named in one
@@ -46,13 +47,14 @@ type meter struct {
 	linked map[uint64]bool // files with several names whose bytes were counted
 }
 
-// measure counts. It follows no link. What vanishes meanwhile is not counted.
+// measure counts what is in folders of the sandbox's own. It follows no link. What vanishes
+// meanwhile is not counted.
 func measure(l Limits, folders ...string) (Usage, error) {
 	m := &meter{limits: l}
 	for _, f := range folders {
-		fd, err := unix.Open(f, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		fd, err := rights.Open(f)
 		if err != nil {
-			return Usage{}, &os.PathError{Op: "open", Path: f, Err: err}
+			return Usage{}, err
 		}
 		if err := m.folder(fd, 0); err != nil {
 			return Usage{}, err

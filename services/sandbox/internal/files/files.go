@@ -17,6 +17,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
 // Errors of this package. Everything else is a failure of the disk.
@@ -56,9 +58,9 @@ type Tree struct {
 // Open opens a workspace. staging is a folder on the same file system, closed to
 // commands, in which files are written before they are put in place.
 func Open(dir, staging string, owner Owner) (*Tree, error) {
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := rights.Open(dir)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: dir, Err: err}
+		return nil, err
 	}
 	return &Tree{root: os.NewFile(uintptr(fd), dir), staging: staging, owner: owner}, nil
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
 // maxDepth is how deep folders may be nested; the same as of a workspace.
@@ -34,9 +36,9 @@ type Owner struct{ UID, GID int }
 // OpenTree opens a workspace. staging is a folder on the same file system, closed
 // to commands, in which files are written before they are put in place.
 func OpenTree(dir, staging string, owner Owner) (*Tree, error) {
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := rights.Open(dir)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: dir, Err: err}
+		return nil, err
 	}
 	return &Tree{root: os.NewFile(uintptr(fd), dir), staging: staging, owner: owner}, nil
 }
@@ -107,6 +109,9 @@ type walk struct {
 // scan lists everything in the workspace, in order, without reading a file.
 func (t *Tree) scan(ctx context.Context) (*walk, error) {
 	w := &walk{ctx: ctx, trusted: time.Now().Add(-settling).UnixNano()}
+	if err := rights.Keep(int(t.root.Fd()), ""); err != nil {
+		return nil, err
+	}
 	fd, err := unix.Dup(int(t.root.Fd()))
 	if err != nil {
 		return nil, err

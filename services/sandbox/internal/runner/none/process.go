@@ -47,7 +47,7 @@ func (p *process) Deleted() int64 { return 0 }
 func (p *process) start(c box.Command) (err error) {
 	dir := hostPath(c.Sandbox, c.Dir)
 	if err := checkFolder(dir); err != nil {
-		p.endUnstarted("cannot enter the folder " + c.Dir + ": " + err.Error())
+		p.endUnstarted(box.CannotEnter(c.Dir, err))
 		return nil
 	}
 	env := append(c.Environment(p.r.path, c.Sandbox.Home, dir), p.mark)

@@ -77,7 +77,7 @@ func (p *process) explain(refused int64) (why string, crowded bool) {
 	errno := unix.Errno(p.reply.Errno)
 	switch {
 	case p.reply.Dir:
-		return "cannot enter the folder " + p.dir + ": " + errno.Error(), false
+		return box.CannotEnter(p.dir, errno), false
 	case errno == unix.E2BIG, errno == unix.ENAMETOOLONG && len(p.name) < unix.PathMax: // gVisor says so of one that is too long
 		return "the arguments and the environment are too long together", false
 	case errno == unix.EAGAIN && refused > 0:

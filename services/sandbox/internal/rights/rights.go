@@ -1,0 +1,67 @@
+// Package rights has the service work on files whose owner has taken its own rights to
+// them away. The service may be that owner, and then the kernel refuses it, too.
+//
+// What is a command's stays as the command made it: the service takes the rights for a
+// moment and gives them back. The folders that are the sandbox's own always have them.
+package rights
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Modes.
+const (
+	bits = 0o7777
+	// own is what an owner may always do with a folder of the sandbox's own.
+	own = 0o700
+)
+
+// Keep sees to it that the owner of a folder has all rights to it. It is one of the sandbox's
+// own, without which no command can begin, and a command may have closed it. name is
+// resolved in dir; empty stands for dir itself.
+func Keep(dir int, name string) error {
+	var st unix.Stat_t
+	if err := unix.Fstatat(dir, name, &st, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	if st.Mode&own == own {
+		return nil
+	}
+	if name != "" {
+		at, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = unix.Close(at) }()
+		dir = at
+	}
+	return unix.Chmod(link(dir), st.Mode&bits|own)
+}
+
+// Open opens a folder of the sandbox's own for reading, and keeps it: by a path that is trusted
+// but for the last part, which may be no link.
+func Open(path string) (fd int, err error) {
+	fd, err = unix.Open(path, folder, 0)
+	if errors.Is(err, unix.EACCES) {
+		if Keep(unix.AT_FDCWD, path) == nil {
+			fd, err = unix.Open(path, folder, 0)
+		}
+	}
+	if err == nil {
+		if err = Keep(fd, ""); err == nil {
+			return fd, nil
+		}
+		_ = unix.Close(fd)
+	}
+	return -1, &os.PathError{Op: "open", Path: path, Err: err}
+}
+
+// folder are the flags with which a folder is opened for reading.
+const folder = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+
+// link is a name of an open file that nobody can give to another one.
+func link(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
