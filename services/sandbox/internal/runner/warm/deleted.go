@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,7 +81,8 @@ type held struct {
 	took time.Duration // and how long it took
 
 	// Of the round. seen is nil when none is under way.
-	rest   []int              // processes to look at yet
+	rest   []string           // processes to look at yet, and threads, by their folders
+	space  string             // the process namespace that they are in
 	dir    string             // of the one that is being looked at
 	open   *os.File           // the folder of what it has open; nil when that was looked at
 	maps   *os.File           // what it has mapped; nil when that was looked at
@@ -109,7 +111,7 @@ func (h *held) look(who box.Owner, processes func() []int, within time.Duration)
 	begin := time.Now()
 	_ = As(who, func() error {
 		if h.seen == nil {
-			h.seen, h.mapped, h.rest = map[uint64]int64{}, map[uint64]mapping{}, processes()
+			h.begin(processes())
 		}
 		for scan := time.Now(); h.more(); {
 			if h.step(); time.Since(scan) >= within {
@@ -129,6 +131,17 @@ func (h *held) look(who box.Owner, processes func() []int, within time.Duration)
 	}
 	h.at, h.took = time.Now(), time.Since(begin)
 	return max(h.last, h.total)
+}
+
+// begin begins a round.
+func (h *held) begin(processes []int) {
+	h.seen, h.mapped = map[uint64]int64{}, map[uint64]mapping{}
+	for _, pid := range processes {
+		h.rest = append(h.rest, "/proc/"+strconv.Itoa(pid))
+	}
+	if len(h.rest) > 0 {
+		h.space, _ = os.Readlink(h.rest[0] + "/ns/pid")
+	}
 }
 
 // weigh counts for a time what was found in memory.
@@ -200,13 +213,43 @@ func (h *held) step() {
 		h.someOpen()
 	case h.maps != nil:
 		h.oneMapped()
-	default: // the next process, unless it has ended
-		h.dir, h.rest = "/proc/"+strconv.Itoa(h.rest[0]), h.rest[1:]
-		h.open, _ = os.Open(h.dir + "/fd")
-		if h.maps, _ = os.Open(h.dir + "/maps"); h.maps != nil {
-			h.lines = bufio.NewReader(h.maps)
+	default:
+		h.next()
+	}
+}
+
+// next begins to look at the next process, or thread.
+func (h *held) next() {
+	h.dir, h.rest = h.rest[0], h.rest[1:]
+	h.open, _ = os.Open(h.dir + "/fd")
+	if h.maps, _ = os.Open(h.dir + "/maps"); h.maps != nil {
+		h.lines = bufio.NewReader(h.maps)
+	}
+	if space, err := os.Readlink(h.dir + "/ns/pid"); err != nil || space != h.space {
+		h.endProcess() // it has ended; another one may have its number
+		return
+	}
+	h.threads()
+}
+
+// threads has those of a process looked at that do not have open what their process has.
+func (h *held) threads() {
+	all, _ := os.ReadDir(h.dir + "/task") // a thread's folder has none
+	pid, _ := strconv.Atoi(filepath.Base(h.dir))
+	for _, d := range all {
+		h.looked++
+		if tid, _ := strconv.Atoi(d.Name()); tid != pid && apart(pid, tid) {
+			h.rest = append(h.rest, h.dir+"/task/"+d.Name())
 		}
 	}
+}
+
+// apart says whether two threads have files open each of its own. A kernel that does not tell is
+// believed to have none that do: with many threads, to look at the files of each would take too long.
+func apart(a, b int) bool {
+	const files = 2 // KCMP_FILES
+	order, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(a), uintptr(b), files, 0, 0, 0)
+	return errno == 0 && order != 0
 }
 
 // someOpen counts some of what a process has open.
@@ -215,7 +258,7 @@ func (h *held) someOpen() {
 	for _, name := range names {
 		h.looked++
 		var st unix.Stat_t
-		if unix.Stat(h.dir+"/fd/"+name, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink > 0 {
+		if unix.Fstatat(int(h.open.Fd()), name, &st, 0) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink > 0 {
 			continue
 		}
 		if uint64(st.Dev) == h.device { //nolint:unconvert // the type is the architecture's

@@ -2,8 +2,10 @@ package warm
 
 import (
 	"bufio"
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -134,6 +136,74 @@ func TestWhoAsksRightAfterSomebodyElseGetsTheSameAnswer(t *testing.T) {
 	h.took = time.Hour
 	if n := h.look(box.Self, func() []int { t.Error("it looks again"); return nil }, lookTime); n != first {
 		t.Errorf("%d bytes, not %d", n, first)
+	}
+}
+
+// onThread runs f on a thread that is not the process's first one, and ends with f.
+func onThread(f func()) {
+	runtime.LockOSThread() // never unlocked
+	if unix.Gettid() != os.Getpid() {
+		f()
+		return
+	}
+	ended := make(chan struct{})
+	go func() { // this thread is taken
+		defer close(ended)
+		runtime.LockOSThread()
+		f()
+	}()
+	<-ended
+	runtime.UnlockOSThread()
+}
+
+// A thread may have files open of its own.
+func TestWhatAThreadAloneHasOpenIsFound(t *testing.T) {
+	h := mapDeleted(t, 0)
+	path := filepath.Join(t.TempDir(), "deleted")
+	opened, done := make(chan error), make(chan struct{})
+	go onThread(func() {
+		defer close(opened)
+		if err := unix.Unshare(unix.CLONE_FILES); err != nil {
+			opened <- err
+			return
+		}
+		fd, err := unix.Open(path, unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+		if err != nil {
+			opened <- err
+			return
+		}
+		defer func() { _ = unix.Close(fd) }()
+		_, err = unix.Write(fd, make([]byte, 8192))
+		opened <- errors.Join(err, unix.Unlink(path))
+		<-done
+	})
+	if err := <-opened; err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := h.whole(t, self(1), lookTime); n != 8192 {
+		t.Errorf("%d bytes", n)
+	}
+	close(done)
+	if _, more := <-opened; more {
+		t.Error("it opened another one")
+	}
+	if n, _ := h.whole(t, self(1), lookTime); n != 0 {
+		t.Errorf("afterwards: %d bytes", n)
+	}
+}
+
+// A process that has ended may have left its number to one of another sandbox.
+func TestAProcessOfAnotherNamespaceIsNotLookedAt(t *testing.T) {
+	h := mapDeleted(t, 10)
+	h.look(box.Self, self(2), 0)
+	h.space = "another one"
+	if n, _ := h.whole(t, self(0), lookTime); n > 8192 || len(h.rest) > 0 {
+		t.Errorf("%d bytes, and %v are left", n, h.rest)
+	}
+	h.begin([]int{os.Getpid()})
+	h.space = "another one"
+	if n, _ := h.whole(t, self(0), lookTime); n != 0 {
+		t.Errorf("%d bytes", n)
 	}
 }
 
