@@ -64,7 +64,8 @@ egress:
 				t.Errorf("the agent is %s", r.body)
 			}
 			const trace = "4bf92f3577b34da6a3ce929d0e0e4737"
-			text := fmt.Sprintf("for i in 1 2; do curl -sS --noproxy none http://127.0.0.1:%s/x?query=hidden; done; curl -sS http://refused.example.com/; env; ulimit -n", u.Port())
+			ask := fmt.Sprintf("curl -sS --noproxy none http://127.0.0.1:%s/x?query=hidden; ", u.Port())
+			text := ask + ask + "curl -sS http://refused.example.com/; env; ulimit -n"
 			frames := s.stream(t, http.MethodPost, "/v1/"+s.session(t, "surfer")+"/turns:stream", `{"text":"`+text+`"}`, nil, "traceparent", "00-"+trace+"-00f067aa0ba902b7-01")
 			last(t, frames, "COMPLETE")
 			checkNetwork(t, frames, u.Port())
