@@ -101,3 +101,52 @@ func TestACommandIsToldHowToOpenItsFolder(t *testing.T) {
 		}
 	})
 }
+
+// The mode of a folder is its owner's, also of one that the service may look into only by
+// changing it.
+func TestLookingIntoAClosedFolderLeavesItsMode(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level)
+		const look = "stat -c '%a %n' d?"
+		const want = "0 d0\n311 d1\n77 d2\n400 d3\n600 d4\n"
+		made := c.bash(t, "umask 0; mkdir d0 d1 d2 d3 d4 && touch d0/f d4/f && chmod 0 d0/f d0 && chmod 311 d1 && chmod 77 d2 && chmod 400 d3 && chmod 600 d4; sleep 1; "+look)
+		if made.out != want {
+			t.Errorf("while they are counted: %q, %s", made.out, made.err)
+		}
+		one := c.snapshot(t, c.call()).GetId()
+		if got := c.bash(t, look).out; got != want {
+			t.Errorf("after a snapshot: %q", got)
+		}
+		c.bash(t, "chmod -R 755 d?; rmdir d1")
+		c.restore(t, one)
+		if got := c.bash(t, look).out; got != want {
+			t.Errorf("after a restore: %q", got)
+		}
+		r, err := c.snapshots.DiffSnapshots(t.Context(), &sandboxv1.DiffSnapshotsRequest{Session: c.session, From: one})
+		if err != nil || len(r.GetChanges()) > 0 {
+			t.Errorf("the restored workspace differs: %v, %v", r, err)
+		}
+		two := c.in("two")
+		if _, err := c.snapshots.ForkSnapshot(t.Context(), &sandboxv1.ForkSnapshotRequest{Call: two.call(), Source: c.session, Snapshot: one}); err != nil {
+			t.Fatal(err)
+		}
+		if got := two.bash(t, "sleep 0.6; "+look).out; got != want {
+			t.Errorf("in a fork: %q", got)
+		}
+		for _, c := range []*client{c, two} { // or the test could not remove them
+			c.bash(t, "chmod -R u+rwx d?")
+		}
+	})
+}
+
+// What is in a folder that can be listed, but not searched, counts.
+func TestAClosedFolderHidesNothingFromTheSize(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level, func(cfg *sandbox.Config) { cfg.Limits.WorkspaceBytes = 1 << 20 })
+		r := c.bash(t, "mkdir d && cd d && umask 0 && exec 3>f && chmod 600 . && head -c 3000000 /dev/zero >&3; sleep 20")
+		if r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_WORKSPACE_LIMIT {
+			t.Errorf("it ended: %v", r.ExecExited)
+		}
+		c.bash(t, "chmod 700 d")
+	})
+}

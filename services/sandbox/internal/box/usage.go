@@ -100,7 +100,7 @@ func (m *meter) folder(fd, depth int) error {
 func (m *meter) entry(parent int, name string, depth int) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(parent, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return nil //nolint:nilerr // it vanished
+		return nil // it vanished
 	}
 	// A further name of a file counts as a file: whoever walks the workspace remembers
 	// each, and in a snapshot it is one.
@@ -119,34 +119,15 @@ func (m *meter) entry(parent int, name string, depth int) error {
 	if !directory {
 		return nil
 	}
-	fd, err := openFolder(parent, name)
+	fd, back, err := rights.Folder(parent, name, st.Mode)
 	switch {
 	case err == nil:
+		defer back()
 		return m.folder(fd, depth+1)
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
 		return fmt.Errorf("count the workspace: %w", err)
 	}
 	return nil
-}
-
-// openFolder opens a folder in another. When the service has the same user as the
-// commands, one of them may have closed the folder to it.
-func openFolder(parent int, name string) (int, error) {
-	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	fd, err := unix.Openat(parent, name, flags, 0)
-	if !errors.Is(err, unix.EACCES) {
-		return fd, err
-	}
-	// By descriptor: by name, a command could have a link changed instead.
-	path, err := unix.Openat(parent, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return -1, err
-	}
-	defer func() { _ = unix.Close(path) }()
-	if err := unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", path), 0o700); err != nil {
-		return -1, err
-	}
-	return unix.Openat(parent, name, flags, 0)
 }
 
 // Reserve refuses a change that would make the workspace larger than it may be.

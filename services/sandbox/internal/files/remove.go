@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
+	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
 // Remove removes a file, a link itself, or a directory. before is called just before
@@ -72,23 +73,15 @@ func (t *Tree) removeTree(fd int, last, name string) error {
 		return err
 	}
 	err = unix.Renameat(fd, last, unix.AT_FDCWD, place+"/x")
-	if errors.Is(err, unix.EACCES) && unlock(fd, last) == nil {
-		err = unix.Renameat(fd, last, unix.AT_FDCWD, place+"/x")
+	if errors.Is(err, unix.EACCES) { // without all rights to it, its owner cannot move it either
+		if _, back, lendErr := rights.Lend(fd, last, 0o700); lendErr == nil {
+			err = unix.Renameat(fd, last, unix.AT_FDCWD, place+"/x")
+			back()
+		}
 	}
 	if err != nil {
 		return errors.Join(refine(name, err), os.Remove(place))
 	}
 	_ = erase.All(place) // it is gone from the workspace; the rest goes with the staging folder's next clearing
 	return nil
-}
-
-// unlock gives a directory's owner all rights to it, without which it cannot be moved either.
-// When the service has the same user as the commands, one of them may have taken them away.
-func unlock(fd int, last string) error {
-	path, err := unix.Openat(fd, last, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = unix.Close(path) }()
-	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", path), 0o700) // by name, a command could have a link changed instead
 }

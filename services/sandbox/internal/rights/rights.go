@@ -15,7 +15,8 @@ import (
 
 // Modes.
 const (
-	bits = 0o7777
+	bits   = 0o7777
+	search = 0o100
 	// own is what an owner may always do with a folder of the sandbox's own.
 	own = 0o700
 )

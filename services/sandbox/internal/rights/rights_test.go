@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -16,6 +17,16 @@ func modeOf(t *testing.T, path string) uint32 {
 	t.Helper()
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {
+		t.Fatal(err)
+	}
+	return st.Mode & bits
+}
+
+// owned is the mode that rights tell.
+func owned(t *testing.T, path string) uint32 {
+	t.Helper()
+	var st unix.Stat_t
+	if err := Stat(unix.AT_FDCWD, path, &st); err != nil {
 		t.Fatal(err)
 	}
 	return st.Mode & bits
@@ -51,6 +62,121 @@ func TestTheOwnerOfAFolderOfTheSandboxesOwnHasAllRights(t *testing.T) {
 	}
 	if _, err := Open(link); !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ELOOP) {
 		t.Errorf("a link: %v", err)
+	}
+}
+
+func TestALoanIsGivenBack(t *testing.T) {
+	t.Parallel()
+	plainUser(t)
+	for _, mode := range []uint32{0, 0o077, 0o311, 0o600, 0o4400} {
+		dir := shut(t, mode)
+		fd, back, err := Folder(unix.AT_FDCWD, dir, mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var st unix.Stat_t
+		if err := unix.Fstatat(fd, "f", &st, 0); err != nil {
+			t.Errorf("looking into a folder of mode %o: %v", mode, err)
+		}
+		if got := owned(t, dir); got != mode {
+			t.Errorf("meanwhile it has the mode %o, want %o", got, mode)
+		}
+		back()
+		if got := modeOf(t, dir); got != mode {
+			t.Errorf("afterwards it has the mode %o, want %o", got, mode)
+		}
+		_ = unix.Close(fd)
+	}
+}
+
+// What a command does meanwhile stays.
+func TestALoanLeavesWhatACommandHasSet(t *testing.T) {
+	t.Parallel()
+	plainUser(t)
+	for name, meanwhile := range map[string]struct {
+		do   func(dir string) error
+		want uint32
+	}{
+		"another mode":     {func(dir string) error { return unix.Chmod(dir, 0o755) }, 0o755},
+		"the mode on loan": {chmodSeen, 0o500},
+		"a new file": {func(dir string) error {
+			return errors.Join(unix.Chmod(dir, 0o700), os.WriteFile(dir+"/g", nil, 0o600), unix.Chmod(dir, 0o100))
+		}, 0o100},
+		"a mode of ours": {func(dir string) error { return Set(unix.AT_FDCWD, dir, 0o311) }, 0o311},
+		"ours, and a time": {func(dir string) error {
+			return errors.Join(Set(unix.AT_FDCWD, dir, 0), unix.Utimes(dir, make([]unix.Timeval, 2)))
+		}, 0},
+		"more rights": {func(dir string) error {
+			changed, err := Add(unix.AT_FDCWD, dir, 0o700)
+			if !changed {
+				err = errors.New("nothing was changed")
+			}
+			return err
+		}, 0o700},
+	} {
+		dir := shut(t, 0)
+		fd, back, err := Folder(unix.AT_FDCWD, dir, 0)
+		if err == nil {
+			err = meanwhile.do(dir)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		back()
+		_ = unix.Close(fd)
+		if got := modeOf(t, dir); got != meanwhile.want {
+			t.Errorf("%s: the mode is %o, want %o", name, got, meanwhile.want)
+		}
+	}
+}
+
+// chmodSeen sets the mode that the folder has on loan, once the file system's clock has moved on.
+func chmodSeen(dir string) error {
+	var was, st unix.Stat_t
+	err := unix.Lstat(dir, &was)
+	for st = was; err == nil && st.Ctim == was.Ctim; {
+		err = errors.Join(unix.Chmod(dir, 0o500), unix.Lstat(dir, &st))
+	}
+	return err
+}
+
+func TestSeveralBorrowAtATime(t *testing.T) {
+	t.Parallel()
+	plainUser(t)
+	dir := shut(t, 0)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 200 {
+				if got := owned(t, dir); got != 0 {
+					t.Errorf("its owner's mode is %o", got)
+					return
+				}
+				fd, back, err := Folder(unix.AT_FDCWD, dir, 0o700)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				var st unix.Stat_t
+				if err := unix.Fstatat(fd, "f", &st, 0); err != nil {
+					t.Errorf("what is in it: %v", err)
+				}
+				back()
+				_ = unix.Close(fd)
+			}
+		})
+	}
+	all.Wait()
+	if got := modeOf(t, dir); got != 0 {
+		t.Errorf("the mode is %o", got)
+	}
+}
+
+// plainUser leaves a test to TestAsAPlainUser: nothing is closed to root.
+func plainUser(t *testing.T) {
+	t.Helper()
+	if os.Getuid() == 0 {
+		t.Skip("nothing is closed to root")
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
 // chunkSize is the most of a file that one object holds. Of a larger file only the
@@ -56,8 +58,7 @@ func (t *Tree) openRegular(name string) (f *os.File, shut func(), err error) {
 // openClosed opens a file to which, or to whose directories, the owner has taken
 // its own rights. They are taken away again by shut.
 func (t *Tree) openClosed(name string) (_ *os.File, shut func(), err error) {
-	t.closed.Lock()
-	undo := []func(){t.closed.Unlock}
+	var undo []func()
 	shut = func() {
 		for _, f := range slices.Backward(undo) {
 			f()
@@ -71,11 +72,11 @@ func (t *Tree) openClosed(name string) (_ *os.File, shut func(), err error) {
 	dir := int(t.root.Fd())
 	parts := strings.Split(name, "/")
 	for _, part := range parts[:len(parts)-1] {
-		path, lock, err := unlock(dir, part, 0o700)
+		path, back, err := rights.Lend(dir, part, 0o500)
 		if err != nil {
 			return nil, nil, err
 		}
-		undo = append(undo, lock)
+		undo = append(undo, back)
 		dir, err = unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return nil, nil, err
@@ -83,11 +84,11 @@ func (t *Tree) openClosed(name string) (_ *os.File, shut func(), err error) {
 		opened := dir
 		undo = append(undo, func() { _ = unix.Close(opened) })
 	}
-	path, lock, err := unlock(dir, parts[len(parts)-1], 0o400)
+	path, back, err := rights.Lend(dir, parts[len(parts)-1], 0o400)
 	if err != nil {
 		return nil, nil, err
 	}
-	undo = append(undo, lock)
+	undo = append(undo, back)
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, err

@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
 // Restored says what a restore did.
@@ -192,11 +194,11 @@ func removeAll(dir int, last string) error {
 	if !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EACCES) {
 		return err
 	}
-	path, shut, err := unlock(dir, last, 0o700)
+	path, back, err := rights.Lend(dir, last, 0o700)
 	if err != nil {
 		return absent(err)
 	}
-	defer shut()
+	defer back()
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -278,12 +280,8 @@ func (re *restore) unlock(have []Entry) error {
 			continue
 		}
 		dir, last, err := re.parentOf(e.Path)
-		if err == nil && unix.Faccessat(dir, last, unix.R_OK|unix.W_OK|unix.X_OK, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW) == nil {
-			continue // to us it is open
-		}
 		if err == nil {
-			re.unlocked[e.Path] = true
-			err = chmod(dir, last, e.Mode|0o700)
+			re.unlocked[e.Path], err = rights.Add(dir, last, 0o700)
 		}
 		if err != nil {
 			return fmt.Errorf("open %.200s: %w", e.Path, err)
@@ -397,7 +395,7 @@ func (re *restore) finish(e Entry, present *Entry) error {
 		re.done.Changed++
 	}
 	if mode {
-		if err := chmod(dir, last, e.Mode); err != nil {
+		if err := rights.Set(dir, last, e.Mode); err != nil {
 			return err
 		}
 	}
@@ -421,16 +419,6 @@ func (re *restore) parentOf(name string) (int, string, error) {
 		delete(re.touched, where)
 	}
 	return dir, last, err
-}
-
-// chmod sets a file's permissions, never those of what a link leads to.
-func chmod(dir int, last string, mode uint32) error {
-	fd, err := unix.Openat(dir, last, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = unix.Close(fd) }()
-	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), mode)
 }
 
 // setTime sets a file's modification time, also a link's own.

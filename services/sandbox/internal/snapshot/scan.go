@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,7 +26,6 @@ type Tree struct {
 	root    *os.File
 	staging string
 	owner   Owner
-	closed  sync.Mutex // held while the rights of what its owner closed are changed
 }
 
 // Owner is who owns what is restored; -1 leaves it to the service's own user.
@@ -154,7 +152,7 @@ func (w *walk) directory(dir *os.File, name string, depth int) error {
 
 func (w *walk) entry(dir *os.File, last, name string, depth int) error {
 	f := found{Entry: Entry{Path: name}}
-	if err := unix.Fstatat(int(dir.Fd()), last, &f.st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	if err := rights.Stat(int(dir.Fd()), last, &f.st); err != nil {
 		return nil //nolint:nilerr // it vanished
 	}
 	f.Mode, f.Mtime = f.st.Mode&keptBits, f.st.Mtim.Nano()
@@ -172,7 +170,7 @@ func (w *walk) entry(dir *os.File, last, name string, depth int) error {
 	case unix.S_IFDIR:
 		f.Kind = Directory
 		w.files = append(w.files, f)
-		return w.enter(dir, last, name, depth)
+		return w.enter(dir, last, f, depth)
 	default:
 		w.left = append(w.left, Left{Path: name, Why: special(f.st.Mode)})
 		return nil
@@ -183,58 +181,19 @@ func (w *walk) entry(dir *os.File, last, name string, depth int) error {
 
 // enter walks a directory. When the service has the same user as the commands,
 // one of them may have closed it: then it is open while it is walked.
-func (w *walk) enter(dir *os.File, last, name string, depth int) error {
-	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	fd, err := unix.Openat(int(dir.Fd()), last, flags, 0)
-	if err == nil && !searchable(fd) {
-		_ = unix.Close(fd)
-		err = unix.EACCES
-	}
-	if errors.Is(err, unix.EACCES) {
-		closed, shut, openErr := unlock(int(dir.Fd()), last, 0o700)
-		if openErr != nil {
-			return fmt.Errorf("open %.200s: %w", name, openErr)
-		}
-		defer shut()
-		fd, err = unix.Open(closed, flags&^unix.O_NOFOLLOW, 0)
-	}
+func (w *walk) enter(dir *os.File, last string, f found, depth int) error {
+	fd, back, err := rights.Folder(int(dir.Fd()), last, f.Mode)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
 		w.files = w.files[:len(w.files)-1]
 		return nil // it vanished
 	case err != nil:
-		return fmt.Errorf("open %.200s: %w", name, err)
+		return fmt.Errorf("open %.200s: %w", f.Path, err)
 	}
-	sub := os.NewFile(uintptr(fd), name)
+	defer back()
+	sub := os.NewFile(uintptr(fd), f.Path)
 	defer func() { _ = sub.Close() }()
-	return w.directory(sub, name, depth+1)
-}
-
-// searchable says whether the files in an open directory can be reached.
-func searchable(dir int) bool {
-	var st unix.Stat_t
-	return !errors.Is(unix.Fstatat(dir, ".", &st, 0), unix.EACCES)
-}
-
-// unlock gives the owner rights to a file that it may have taken from itself, and
-// returns a name of it in /proc that no rename can change. shut sets the mode back.
-func unlock(dir int, last string, rights uint32) (name string, shut func(), err error) {
-	at, err := unix.Openat(dir, last, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return "", nil, err
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(at, &st); err != nil {
-		return "", nil, errors.Join(err, unix.Close(at))
-	}
-	name = fmt.Sprintf("/proc/self/fd/%d", at)
-	if err := unix.Chmod(name, st.Mode&0o7777|rights); err != nil {
-		return "", nil, errors.Join(err, unix.Close(at))
-	}
-	return name, func() {
-		_ = unix.Chmod(name, st.Mode&0o7777)
-		_ = unix.Close(at)
-	}, nil
+	return w.directory(sub, f.Path, depth+1)
 }
 
 // readLink reads where a link leads, as it is.

@@ -1,0 +1,230 @@
+package rights
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// loan is a file whose mode the service has changed for a moment. Several may look at it at
+// a time: the first one changes the mode, and the last one puts it back.
+type loan struct {
+	mode    uint32      // what it is to be afterwards
+	rights  uint32      // that were lent
+	given   unix.Stat_t // as it was made
+	settled bool        // mode is the service's own choice, whatever else has changed
+	holders int
+}
+
+type identity struct{ device, inode uint64 }
+
+// loans are all of this process: a workspace may be counted while a snapshot of it is made.
+var loans = struct {
+	mu  sync.Mutex
+	all map[identity]*loan
+
+	// For those who need know only whether there was any, without mu: how many there are,
+	// and how many there have ever been. Both are set before a mode is changed.
+	open, begun atomic.Int64
+}{all: map[identity]*loan{}}
+
+// undisturbed calls f, and says whether every mode was its owner's meanwhile.
+func undisturbed(f func()) bool {
+	begun, open := loans.begun.Load(), loans.open.Load()
+	f()
+	return open == 0 && loans.begun.Load() == begun
+}
+
+// Stat is a file's status, with the mode that its owner gave it. It follows no link.
+func Stat(dir int, name string, st *unix.Stat_t) (err error) {
+	look := func() { err = unix.Fstatat(dir, name, st, unix.AT_SYMLINK_NOFOLLOW) }
+	if undisturbed(look) {
+		return err
+	}
+	loans.mu.Lock()
+	defer loans.mu.Unlock()
+	if look(); err != nil {
+		return err
+	}
+	if l := loans.all[identify(st)]; l != nil && st.Mode == l.given.Mode {
+		st.Mode = st.Mode&^bits | l.mode
+	}
+	return nil
+}
+
+// Folder opens a folder in another to list it and to look at what is in it, until back is
+// called, which must be. It follows no link. mode is what was seen of it before.
+func Folder(dir int, name string, mode uint32) (fd int, back func(), err error) {
+	if undisturbed(func() { fd, err = unix.Openat(dir, name, folder, 0) }) && err == nil && (mode&search != 0 || searchable(fd)) {
+		return fd, func() {}, nil
+	}
+	switch {
+	case err == nil:
+		_ = unix.Close(fd)
+	case !errors.Is(err, unix.EACCES):
+		return -1, nil, err
+	}
+	path, back, err := lend(dir, name, 0o500, unix.O_DIRECTORY)
+	if err != nil {
+		return -1, nil, err
+	}
+	if fd, err = unix.Open(path, folder&^unix.O_NOFOLLOW, 0); err != nil {
+		back()
+		return -1, nil, err
+	}
+	return fd, back, nil
+}
+
+// searchable says whether the files in an open folder can be reached.
+func searchable(dir int) bool {
+	var st unix.Stat_t
+	return !errors.Is(unix.Fstatat(dir, ".", &st, 0), unix.EACCES)
+}
+
+// Lend gives the owner rights to a file, and returns a name of it that no rename can change. It
+// follows no link. back, which must be called, sets the mode to what it was, unless a command
+// has set another one meanwhile.
+func Lend(dir int, name string, rights uint32) (path string, back func(), err error) {
+	return lend(dir, name, rights, 0)
+}
+
+func lend(dir int, name string, rights uint32, flags int) (path string, back func(), err error) {
+	at, err := openPath(dir, name, flags)
+	if err != nil {
+		return "", nil, err
+	}
+	l, err := borrow(at, rights)
+	if err != nil {
+		return "", nil, errors.Join(err, unix.Close(at))
+	}
+	return link(at), func() {
+		l.back(at)
+		_ = unix.Close(at)
+	}, nil
+}
+
+func openPath(dir int, name string, flags int) (int, error) {
+	return unix.Openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC|flags, 0)
+}
+
+// borrow takes rights to an open file. Nil and no error: its owner has them.
+func borrow(at int, rights uint32) (*loan, error) {
+	loans.mu.Lock()
+	defer loans.mu.Unlock()
+	st, l, err := find(at)
+	if err != nil || l == nil && st.Mode&rights == rights {
+		return nil, err
+	}
+	begun := l == nil
+	if begun {
+		l = &loan{mode: st.Mode & bits, given: st}
+		loans.open.Add(1)
+	}
+	loans.begun.Add(1)
+	if st.Mode != l.given.Mode { // a command has changed it meanwhile
+		l.mode, l.given, l.settled = st.Mode&bits, st, false
+	}
+	if st.Mode&rights != rights {
+		err = l.give(at, st.Mode&bits|rights)
+	}
+	if err != nil {
+		if begun {
+			loans.open.Add(-1)
+		}
+		return nil, err
+	}
+	l.rights |= rights
+	l.holders++
+	loans.all[identify(&st)] = l
+	return l, nil
+}
+
+// give sets the mode of the file. mu is held.
+func (l *loan) give(at int, mode uint32) error {
+	if err := unix.Chmod(link(at), mode); err != nil {
+		return err
+	}
+	return unix.Fstat(at, &l.given)
+}
+
+// back ends the loan of one who holds it.
+func (l *loan) back(at int) {
+	if l == nil {
+		return
+	}
+	loans.mu.Lock()
+	defer loans.mu.Unlock()
+	if l.holders--; l.holders > 0 {
+		return
+	}
+	var now unix.Stat_t
+	if err := unix.Fstat(at, &now); err == nil && !l.changed(&now) {
+		_ = unix.Chmod(link(at), l.mode) // of a file that was the service's to change
+	}
+	delete(loans.all, identify(&l.given))
+	loans.open.Add(-1)
+}
+
+// changed says whether a command has set the mode since. To the one that it has on loan, too:
+// that changes the time of the status alone, and files that come and go change the other one.
+func (l *loan) changed(now *unix.Stat_t) bool {
+	return now.Mode != l.given.Mode || !l.settled && now.Ctim != l.given.Ctim && now.Mtim == l.given.Mtim
+}
+
+// find is the status of an open file, and its loan; nil for none. mu is held.
+func find(at int) (st unix.Stat_t, l *loan, err error) {
+	if err = unix.Fstat(at, &st); err == nil {
+		l = loans.all[identify(&st)]
+	}
+	return st, l, err
+}
+
+func identify(st *unix.Stat_t) identity {
+	return identity{uint64(st.Dev), st.Ino} //nolint:unconvert // the type is the architecture's
+}
+
+// Set sets a file's mode for good, never that of what a link leads to.
+func Set(dir int, name string, mode uint32) error {
+	_, err := change(dir, name, func(uint32) uint32 { return mode })
+	return err
+}
+
+// Add gives a folder's owner rights for good, unless the service has them anyway. It says
+// whether that changed anything.
+func Add(dir int, name string, rights uint32) (changed bool, err error) {
+	has := func() { err = unix.Faccessat(dir, name, rights>>6, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW) }
+	if undisturbed(has) && err == nil {
+		return false, nil
+	}
+	return change(dir, name, func(mode uint32) uint32 { return mode | rights })
+}
+
+// change sets the mode that a file has but for loans.
+func change(dir int, name string, to func(uint32) uint32) (changed bool, err error) {
+	at, err := openPath(dir, name, 0)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = unix.Close(at) }()
+	loans.mu.Lock()
+	defer loans.mu.Unlock()
+	st, l, err := find(at)
+	if err != nil {
+		return false, err
+	}
+	was := st.Mode & bits
+	if l != nil && st.Mode == l.given.Mode {
+		was = l.mode
+	}
+	mode := to(was)
+	switch {
+	case l != nil:
+		l.mode, l.settled = mode, true
+		err = l.give(at, mode|l.rights)
+	case mode != was:
+		err = unix.Chmod(link(at), mode)
+	}
+	return mode != was, err
+}
