@@ -50,8 +50,8 @@ func (f Format) writer(to io.Writer) archiveWriter {
 }
 
 // Pack writes everything in the workspace as an archive: files, directories and
-// links, following none. What is neither is left out. It fails rather than leave
-// out something that it cannot read.
+// links, following none. What is neither is left out, and what vanishes meanwhile. It
+// fails with ErrExport rather than leave out something that it cannot read.
 func (t *Tree) Pack(ctx context.Context, format Format, to io.Writer) error {
 	root, err := t.directory(".")
 	if err != nil {
@@ -59,17 +59,30 @@ func (t *Tree) Pack(ctx context.Context, format Format, to io.Writer) error {
 	}
 	defer func() { _ = root.Close() }()
 	p := packer{out: format.writer(to)}
-	w := &walker{ctx: ctx, visit: p.entry, skip: func(_, _ string) bool { return false }}
-	if err := w.walk(root, "", 0); err != nil && !errors.Is(err, errStop) {
+	w := p.walker(ctx)
+	if err := w.walk(root, "", 0); err != nil {
 		return err
-	}
-	if w.partial {
-		return fmt.Errorf("%w: a part of the workspace is closed to reading, nested too deep, or changed meanwhile", ErrWrongType)
 	}
 	return p.out.Close()
 }
 
 type packer struct{ out archiveWriter }
+
+func (p packer) walker(ctx context.Context) *walker {
+	return &walker{ctx: ctx, visit: p.entry, skip: func(_, _ string) bool { return false }, open: openFolder, refuse: unreadable}
+}
+
+// unreadable says what of a workspace cannot be packed, and why.
+func unreadable(name string, why error) error {
+	var errno unix.Errno
+	switch {
+	case errors.Is(why, unix.EACCES), errors.Is(why, unix.EPERM):
+		why = errClosed
+	case errors.As(why, &errno): // a failure of the disk
+		return fmt.Errorf("read %.200s: %w", name, why)
+	}
+	return fmt.Errorf("%w: %.200s %w", ErrExport, name, why)
+}
 
 // entry writes one file's header, and what it holds.
 func (p packer) entry(dir *os.File, last, name string, st *unix.Stat_t) error {
@@ -97,11 +110,11 @@ func (p packer) entry(dir *os.File, last, name string, st *unix.Stat_t) error {
 // regular writes a regular file, as long as it is now.
 func (p packer) regular(dir *os.File, last string, h *tar.Header) error {
 	f, err := openClosed(int(dir.Fd()), last)
-	if errors.Is(err, unix.ENOENT) {
-		return nil // it vanished
+	if vanished(err) {
+		return nil
 	}
 	if err != nil {
-		return refine(h.Name, err)
+		return unreadable(h.Name, err)
 	}
 	defer func() { _ = f.Close() }()
 	var st unix.Stat_t
@@ -120,7 +133,7 @@ func (p packer) regular(dir *os.File, last string, h *tar.Header) error {
 		return err
 	}
 	if n < st.Size {
-		return fmt.Errorf("%w: %s became shorter while it was read", ErrWrongType, h.Name)
+		return unreadable(h.Name, errShorter)
 	}
 	return nil
 }
@@ -130,40 +143,6 @@ func readLink(dir int, last string) (string, error) {
 	buffer := make([]byte, unix.PathMax)
 	n, err := unix.Readlinkat(dir, last, buffer)
 	return string(buffer[:max(n, 0)]), err
-}
-
-// openClosed opens a file to read it. When the service has the same user as the
-// commands, one of them may have closed the file to it.
-func openClosed(dir int, last string) (*os.File, error) {
-	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
-	fd, err := unix.Openat(dir, last, flags, 0)
-	if errors.Is(err, unix.EACCES) {
-		fd, err = reopen(dir, last, flags)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), last), nil
-}
-
-// reopen opens a file with the owner's right to read, and takes that right away
-// again. By descriptor: by name, a command could have a link changed instead.
-func reopen(dir int, last string, flags int) (int, error) {
-	at, err := unix.Openat(dir, last, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return -1, err
-	}
-	defer func() { _ = unix.Close(at) }()
-	var st unix.Stat_t
-	if err := unix.Fstat(at, &st); err != nil {
-		return -1, err
-	}
-	name := fmt.Sprintf("/proc/self/fd/%d", at)
-	if err := unix.Chmod(name, st.Mode&0o777|0o400); err != nil {
-		return -1, unix.EACCES
-	}
-	fd, err := unix.Open(name, flags&^unix.O_NOFOLLOW, 0)
-	return fd, errors.Join(err, unix.Chmod(name, st.Mode&0o777))
 }
 
 // Unpack puts what a tar holds into a workspace in which nothing runs and nothing

@@ -35,6 +35,7 @@ var (
 	ErrMountPoint = errors.New("the place belongs to a mount, and cannot be moved, replaced or removed")
 	ErrName       = errors.New("the path is not a valid name")
 	ErrNoRoom     = errors.New("the workspace is full, or the disk that it is on")
+	ErrExport     = errors.New("the workspace cannot be exported")
 )
 
 // mount is where commands see the workspace.

@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -27,6 +28,12 @@ const (
 // errStop ends a walk early.
 var errStop = errors.New("stop")
 
+// Why a walk leaves something out, after its name.
+var (
+	errTooDeep = fmt.Errorf("is nested more than %d directories deep: move it up, or remove it", maxDepth)
+	errTooMany = fmt.Errorf("is beyond the first %d files: remove some", maxVisited)
+)
+
 // visitor sees each file of a walk: the directory that it lies in, open, its name
 // there and its path from the workspace.
 type visitor func(dir *os.File, last, name string, st *unix.Stat_t) error
@@ -39,6 +46,20 @@ type walker struct {
 	types   bool                         // visit needs no more of a status than the type
 	visited int
 	partial bool // something was left out
+
+	// open opens a directory, which is left by calling shut; nil opens what is open to us.
+	open func(dir int, last string) (fd int, shut func(), err error)
+	// refuse is asked whether something may be left out; nil allows it.
+	refuse func(name string, why error) error
+}
+
+// leave leaves something out.
+func (w *walker) leave(name string, why error) error {
+	w.partial = true
+	if w.refuse == nil {
+		return nil
+	}
+	return w.refuse(name, why)
 }
 
 // walk visits everything below a directory.
@@ -53,8 +74,7 @@ func (w *walker) walk(dir *os.File, name string, depth int) error {
 			return err
 		}
 		if w.visited++; w.visited > maxVisited {
-			w.partial = true
-			return errStop
+			return cmp.Or(w.leave(path.Join(name, e.name), errTooMany), errStop)
 		}
 		if err := w.entry(dir, e, path.Join(name, e.name), depth); err != nil {
 			return err
@@ -67,7 +87,10 @@ func (w *walker) entry(dir *os.File, e dirEntry, name string, depth int) error {
 	st, last := unix.Stat_t{Mode: e.mode}, e.name
 	if !w.types || e.mode == 0 {
 		if err := unix.Fstatat(int(dir.Fd()), last, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-			return nil // it vanished
+			if vanished(err) {
+				return nil
+			}
+			return w.leave(name, err)
 		}
 	}
 	if err := w.visit(dir, last, name, &st); err != nil {
@@ -77,14 +100,28 @@ func (w *walker) entry(dir *os.File, e dirEntry, name string, depth int) error {
 		return nil
 	}
 	if depth >= maxDepth {
-		w.partial = true
-		return nil
+		return w.leave(name, errTooDeep)
 	}
-	fd, err := unix.Openat(int(dir.Fd()), last, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		w.partial = true // it vanished, or is closed
-		return nil
+	return w.enter(dir, last, name, depth)
+}
+
+// enter walks a directory in another one.
+func (w *walker) enter(dir *os.File, last, name string, depth int) error {
+	open := w.open
+	if open == nil {
+		open = func(dir int, last string) (int, func(), error) {
+			fd, err := unix.Openat(dir, last, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+			return fd, func() {}, err
+		}
 	}
+	fd, shut, err := open(int(dir.Fd()), last)
+	switch {
+	case vanished(err):
+		return nil
+	case err != nil:
+		return w.leave(name, err)
+	}
+	defer shut()
 	sub := os.NewFile(uintptr(fd), name)
 	defer func() { _ = sub.Close() }()
 	return w.walk(sub, name, depth+1)

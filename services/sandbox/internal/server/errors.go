@@ -66,6 +66,7 @@ var rules = []rule{
 	{files.ErrEscapes, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_PATH_ESCAPES},
 	{files.ErrName, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_PATH_ESCAPES},
 	{files.ErrWrongType, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE},
+	{files.ErrExport, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE},
 	{files.ErrExists, codes.AlreadyExists, sandboxv1.ErrorReason_ERROR_REASON_FILE_EXISTS},
 	{files.ErrEtag, codes.Aborted, sandboxv1.ErrorReason_ERROR_REASON_ETAG_MISMATCH},
 	{files.ErrPattern, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_BAD_PATTERN},

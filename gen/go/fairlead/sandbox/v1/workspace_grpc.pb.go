@@ -52,7 +52,9 @@ type WorkspaceServiceClient interface {
 	// their modes and times, directories (empty ones too) and symbolic links, which
 	// are not followed. A file with several names is in it once for each; devices,
 	// sockets and pipes are not. It is as consistent as what runs meanwhile lets it
-	// be. The home directory is not part of it.
+	// be: what vanishes is left out. What cannot be read, or is nested more than 256
+	// directories deep, is FAILED_PRECONDITION with reason WRONG_FILE_TYPE and named
+	// in the message. The home directory is not part of it.
 	ExportWorkspace(ctx context.Context, in *ExportWorkspaceRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportWorkspaceResponse], error)
 	// ImportWorkspace makes a session's workspace from such an archive. The first request
 	// is `open`, the others bring the archive. The workspace is there whole, or not
@@ -187,7 +189,9 @@ type WorkspaceServiceServer interface {
 	// their modes and times, directories (empty ones too) and symbolic links, which
 	// are not followed. A file with several names is in it once for each; devices,
 	// sockets and pipes are not. It is as consistent as what runs meanwhile lets it
-	// be. The home directory is not part of it.
+	// be: what vanishes is left out. What cannot be read, or is nested more than 256
+	// directories deep, is FAILED_PRECONDITION with reason WRONG_FILE_TYPE and named
+	// in the message. The home directory is not part of it.
 	ExportWorkspace(*ExportWorkspaceRequest, grpc.ServerStreamingServer[ExportWorkspaceResponse]) error
 	// ImportWorkspace makes a session's workspace from such an archive. The first request
 	// is `open`, the others bring the archive. The workspace is there whole, or not

@@ -111,7 +111,9 @@ class WorkspaceServiceServicer:
         their modes and times, directories (empty ones too) and symbolic links, which
         are not followed. A file with several names is in it once for each; devices,
         sockets and pipes are not. It is as consistent as what runs meanwhile lets it
-        be. The home directory is not part of it.
+        be: what vanishes is left out. What cannot be read, or is nested more than 256
+        directories deep, is FAILED_PRECONDITION with reason WRONG_FILE_TYPE and named
+        in the message. The home directory is not part of it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
