@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -136,6 +137,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metric
 	repositories := sandboxv1.NewRepositoryServiceClient(d.Sandbox)
 	replica := id.New()
 	d.Log.Info("session replica", "replica", replica)
+	warnOfAgents(d.Log, agents, c.Checkpoints)
 	s.dispatcher = dispatch.New(dispatch.Config{
 		Replica: replica, LeaseTTL: c.LeaseTTL, PollInterval: c.PollInterval, MaxSessions: c.MaxSessions, MaxPerTenant: c.MaxSessionsPerTenant,
 		SuspectAt: c.MaxClaims - 1, JobsWake: s.jobs.Wake,
@@ -217,6 +219,21 @@ func checkModels(agents *agent.Set, models *catalog.Catalog) error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// warnOfAgents tells of what agents say that may not be what was meant.
+func warnOfAgents(log *slog.Logger, agents *agent.Set, checkpoints []string) {
+	var tools []string
+	for _, a := range agents.All() {
+		for _, doubt := range a.Doubts() {
+			log.Warn("an agent may not be what was meant", "agent", a.ID, "doubt", doubt)
+		}
+		tools = append(tools, a.Spec.Tools...)
+	}
+	slices.Sort(tools)
+	for _, doubt := range agent.UnknownCheckpoints(checkpoints, slices.Compact(tools)) {
+		log.Warn("the checkpoints of agents that do not say may not be what was meant", "doubt", doubt)
+	}
 }
 
 // checkGuardrails refuses models whose profile of guardrails is not configured.
