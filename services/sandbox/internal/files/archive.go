@@ -157,7 +157,7 @@ func (t *Tree) Unpack(ctx context.Context, from io.Reader, reserve func(bytes in
 // files hold: holes are left out.
 func (t *Tree) unpack(ctx context.Context, from io.Reader, packed *counted, reserve func(bytes int64) error) error {
 	in := tar.NewReader(from)
-	u := unpacker{tree: t, in: &proportionate{in: in, packed: packed}, reserve: reserve, dirs: map[string]*tar.Header{}}
+	u := unpacker{tree: t, in: &proportionate{in: in, packed: packed}, reserve: reserve, dirs: map[string]folder{}, names: maxNames}
 	for {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
@@ -188,7 +188,18 @@ type unpacker struct {
 	tree    *Tree
 	in      io.Reader // what the entry holds
 	reserve func(bytes int64) error
-	dirs    map[string]*tar.Header // what they are to be in the end, by clean name
+	dirs    map[string]folder // what they are to be in the end, by clean name
+	names   int               // bytes that further names of them may have
+}
+
+// maxNames is how many bytes the names of all folders of an archive may have: they are kept
+// until its end.
+const maxNames = 64 << 20
+
+// folder is what a folder is to be in the end.
+type folder struct {
+	mode int64
+	time time.Time
 }
 
 func (u *unpacker) entry(h *tar.Header) error {
@@ -284,7 +295,12 @@ func (u *unpacker) directory(name string, h *tar.Header) error {
 	if err := u.tree.makeDirectories(name); err != nil {
 		return badEntry(h, err)
 	}
-	u.dirs[name] = &tar.Header{Name: h.Name, Mode: h.Mode, ModTime: h.ModTime}
+	if _, again := u.dirs[name]; !again {
+		if u.names -= len(name); u.names < 0 {
+			return fmt.Errorf("%w: the names of its folders are too long together", ErrArchive)
+		}
+	}
+	u.dirs[strings.Clone(name)] = folder{h.Mode, h.ModTime}
 	return nil
 }
 
@@ -334,7 +350,8 @@ func (u *unpacker) finish() error {
 	return nil
 }
 
-func (u *unpacker) finishDirectory(name string, h *tar.Header) error {
+func (u *unpacker) finishDirectory(name string, f folder) error {
+	h := &tar.Header{Name: name}
 	dir, last, err := u.tree.parent(name)
 	if err != nil {
 		return badEntry(h, err)
@@ -345,8 +362,8 @@ func (u *unpacker) finishDirectory(name string, h *tar.Header) error {
 		return badEntry(h, refine(name, err))
 	}
 	defer func() { _ = unix.Close(fd) }()
-	if err := unix.Fchmod(fd, uint32(h.Mode)&0o777); err != nil {
+	if err := unix.Fchmod(fd, uint32(f.mode)&0o777); err != nil {
 		return err
 	}
-	return setTimes(int(dir.Fd()), last, h.ModTime)
+	return setTimes(int(dir.Fd()), last, f.time)
 }

@@ -354,3 +354,29 @@ func header(t *testing.T, h tar.Header) []byte {
 	copy(b[148:], fmt.Sprintf("%06o\x00 ", sum))
 	return b
 }
+
+// The folders of an archive are kept in mind until its end, under names that compress well.
+func TestTheNamesOfAnArchivesFoldersAreBounded(t *testing.T) {
+	const folders = 40
+	parent := strings.Repeat(strings.Repeat("d", 200)+"/", 15)
+	all := make([]entry, folders)
+	for i := range all {
+		all[i] = entry{Header: tar.Header{Typeflag: tar.TypeDir, Name: fmt.Sprintf("%s%d/", parent, i), Mode: 0o755}}
+	}
+	for name, most := range map[string]int{"too long": folders * 15 * 200, "short enough": folders * 16 * 201} {
+		t.Run(name, func(t *testing.T) {
+			tree, _ := emptyTree(t)
+			u := unpacker{tree: tree, reserve: upTo(1 << 30), dirs: map[string]folder{}, names: most}
+			var err error
+			for i := range all {
+				err = errors.Join(err, u.entry(&all[i].Header), u.entry(&all[i].Header)) // one that comes again is the same
+			}
+			if tooLong := name == "too long"; errors.Is(err, ErrArchive) != tooLong || (err != nil) != tooLong {
+				t.Errorf("got %v", err)
+			}
+			if n := len(u.dirs); n > folders || n < folders/2 {
+				t.Errorf("it keeps %d folders in mind", n)
+			}
+		})
+	}
+}

@@ -67,7 +67,7 @@ func (t *Tree) UnpackZip(ctx context.Context, from io.ReaderAt, size, entries in
 	if err := checkSizes(in, size); err != nil {
 		return err
 	}
-	u := unpacker{tree: t, reserve: reserve, dirs: map[string]*tar.Header{}}
+	u := unpacker{tree: t, reserve: reserve, dirs: map[string]folder{}, names: maxNames}
 	for _, f := range in.File {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
