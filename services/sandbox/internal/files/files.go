@@ -167,7 +167,22 @@ func (t *Tree) regular(name string) (*os.File, unix.Stat_t, error) {
 
 // directory opens a directory for reading.
 func (t *Tree) directory(name string) (*os.File, error) {
-	return t.open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
+	f, err := t.open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
+	if errors.Is(err, ErrWrongType) && t.other(name) {
+		return nil, fmt.Errorf("%w: %s is not a directory", ErrWrongType, name)
+	}
+	return f, err
+}
+
+// other says whether a name is that of something else than a directory.
+func (t *Tree) other(name string) bool {
+	f, err := t.open(name, unix.O_PATH)
+	if err != nil {
+		return false // the name leads nowhere
+	}
+	defer func() { _ = f.Close() }()
+	var st unix.Stat_t
+	return unix.Fstat(int(f.Fd()), &st) == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR
 }
 
 // parent opens the directory that a name lies in, and returns the last part.

@@ -431,3 +431,36 @@ func TestAFullDiskIsOneWordWhateverTheFileSystemSays(t *testing.T) {
 		t.Errorf("writing is told as %v", err)
 	}
 }
+
+func TestWhatIsNoDirectoryIsSaidToBeNone(t *testing.T) {
+	tree, dir := newTree(t, map[string]string{"empty": "", "link": "->empty", "folder/inner": ""})
+	must(t, unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
+	uses := map[string]func(name string) error{
+		"list":  func(name string) error { _, _, err := tree.List(t.Context(), name, "", 1, nil); return err },
+		"glob":  func(name string) error { _, _, err := tree.Glob(t.Context(), "*", name, 1); return err },
+		"watch": func(name string) error { return tree.Watch(t.Context(), name, nil) },
+		"grep": func(name string) error {
+			_, err := tree.Grep(t.Context(), GrepQuery{Pattern: "x", Path: name, Max: 1}, func(GrepMatch) error { return nil })
+			return err
+		},
+	}
+	for name, want := range map[string]string{
+		"empty": "empty is not a directory", "link": "link is not a directory", "pipe": "pipe is not a directory",
+		"empty/x": "a part of empty/x is not a directory", "folder/inner/x/y": "a part of folder/inner/x/y is not a directory",
+	} {
+		for use, do := range uses {
+			want := want
+			if use == "grep" {
+				switch name {
+				case "empty", "link":
+					continue // it searches files, too
+				case "pipe":
+					want = "pipe is not a regular file"
+				}
+			}
+			if err := do(name); !errors.Is(err, ErrWrongType) || !strings.HasSuffix(err.Error(), ": "+want) {
+				t.Errorf("%s %s: %v", use, name, err)
+			}
+		}
+	}
+}

@@ -164,7 +164,8 @@ func (g *grep) deliver(ctx context.Context, send func(GrepMatch) error) (more bo
 // walk opens the files to search: what a tree has at a place, which is called name,
 // but not what is in mounts.
 func (g *grep) walk(ctx context.Context, t *Tree, place, name string, mounts func(string) bool) error {
-	if f, st, err := t.regular(place); err == nil {
+	f, st, err := t.regular(place)
+	if err == nil {
 		defer func() { _ = f.Close() }()
 		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
@@ -172,9 +173,9 @@ func (g *grep) walk(ctx context.Context, t *Tree, place, name string, mounts fun
 		}
 		return g.hand(ctx, &grepJob{fd: fd, name: name, size: st.Size})
 	}
-	dir, err := t.directory(place)
-	if err != nil {
-		return err
+	dir, none := t.directory(place)
+	if none != nil {
+		return err // why it is no regular file says more
 	}
 	defer func() { _ = dir.Close() }()
 	w := &walker{ctx: ctx, types: true, skip: func(last, name string) bool {
