@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -165,16 +166,50 @@ func (c *Change) explain(from, to side, most int) error {
 		c.Truncated = true
 		return nil
 	}
-	name := filename.Encode(c.Path)
-	old, now := "a/"+name, "b/"+name
-	if c.Before == nil {
-		old = "/dev/null"
-	}
-	if c.After == nil {
-		now = "/dev/null"
-	}
+	old, now := c.Before.header("a/"), c.After.header("b/")
 	c.Unified, c.Truncated = cut(udiff.Unified(old, now, string(before), string(after)), min(most, maxTold))
 	return nil
+}
+
+// header is what a unified diff calls one side of a change.
+func (e *Entry) header(prefix string) string {
+	switch {
+	case e == nil || e.Kind == Directory: // it has no contents
+		return "/dev/null"
+	case strings.ContainsFunc(e.Path, ambiguous):
+		return quote(prefix + e.Path)
+	}
+	return prefix + filename.Encode(e.Path)
+}
+
+// ambiguous says of a character that some reader may take it for the end of a line, or of a
+// quoted name.
+func ambiguous(r rune) bool {
+	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == '"' || r == '\\'
+}
+
+// quote writes a name as Git does that has such characters: as a string of C's.
+func quote(name string) string {
+	const escapes = "abtnvfr" // of the bytes from 7 on
+	b := []byte{'"'}
+	for len(name) > 0 {
+		r, size := utf8.DecodeRuneInString(name)
+		raw := name[:size]
+		name = name[size:]
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', raw[0])
+		case r >= '\a' && r <= '\r':
+			b = append(b, '\\', escapes[r-'\a'])
+		case ambiguous(r) || r == utf8.RuneError && size == 1:
+			for _, c := range []byte(raw) {
+				b = fmt.Appendf(b, "\\%03o", c)
+			}
+		default:
+			b = append(b, raw...)
+		}
+	}
+	return string(append(b, '"'))
 }
 
 // cut shortens a text to whole lines.

@@ -122,3 +122,40 @@ func TestADiffEndsWithWhoAskedForIt(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// What a file is called forges no line of a diff, and what is no file any more has no side in it.
+func TestTheHeadersOfADiffAreTheirOwnLines(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("folder", "was a file\n")
+	p.must(os.Mkdir(p.path("was"), 0o755))
+	p.create("one")
+	p.must(os.Remove(p.path("folder")))
+	p.must(os.Mkdir(p.path("folder"), 0o755))
+	p.must(os.Remove(p.path("was")))
+	p.write("was", "now a file\n")
+	quoted := map[string]string{
+		"new\nline":                  `"b/new\nline"`,
+		"\a\b\t\n\v\f\r\"\\\x01\x7f": `"b/\a\b\t\n\v\f\r\"\\\001\177"`,
+		"a\n+++ b\n@@ -0,0 +1 @@":    `"b/a\n+++ b\n@@ -0,0 +1 @@"`,
+		"next\u0085\u2028é":          `"b/next\302\205\342\200\250é"`,
+		"plain é ☃":                  "b/plain é ☃",
+		"'quoted'":                   "b/'quoted'",
+	}
+	want := map[string]string{
+		"folder": "--- a/folder\n+++ /dev/null\n@@ -1 +0,0 @@\n-was a file\n",
+		"was":    "--- /dev/null\n+++ b/was\n@@ -0,0 +1 @@\n+now a file\n",
+	}
+	for name, header := range quoted {
+		p.write(name, "x\n")
+		want[name] = "--- /dev/null\n+++ " + header + "\n@@ -0,0 +1 @@\n+x\n"
+	}
+	all, _ := p.diff(DiffRequest{From: "one", Unified: true, Most: 100})
+	got := map[string]string{}
+	for _, c := range all {
+		got[c.Path] = c.Unified
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

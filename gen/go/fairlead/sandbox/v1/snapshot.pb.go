@@ -663,7 +663,8 @@ type FileChange struct {
 	// Whether its contents are not text, so that there is no `unified`.
 	Binary bool `protobuf:"varint,5,opt,name=binary,proto3" json:"binary,omitempty"`
 	// How the contents differ, as a unified diff with three lines around each
-	// change; where a link leads counts as its contents. Empty when they do not
+	// change; where a link leads counts as its contents. A name with control
+	// characters, quotes or backslashes is quoted as by Git. Empty when they do not
 	// differ, when it was not asked for, and when it was left out.
 	Unified string `protobuf:"bytes,6,opt,name=unified,proto3" json:"unified,omitempty"`
 	// Whether `unified` was left out or cut because it, the file, or the answer

@@ -379,7 +379,8 @@ export type FileChange = Message<"fairlead.sandbox.v1.FileChange"> & {
 
   /**
    * How the contents differ, as a unified diff with three lines around each
-   * change; where a link leads counts as its contents. Empty when they do not
+   * change; where a link leads counts as its contents. A name with control
+   * characters, quotes or backslashes is quoted as by Git. Empty when they do not
    * differ, when it was not asked for, and when it was left out.
    *
    * @generated from field: string unified = 6;
