@@ -69,7 +69,7 @@ func (t *Tree) Pack(ctx context.Context, format Format, to io.Writer) error {
 type packer struct{ out archiveWriter }
 
 func (p packer) walker(ctx context.Context) *walker {
-	return &walker{ctx: ctx, visit: p.entry, skip: func(_, _ string) bool { return false }, open: openFolder, refuse: unreadable}
+	return &walker{ctx: ctx, visit: p.entry, skip: func(_, _ string) bool { return false }, closed: true, refuse: unreadable}
 }
 
 // unreadable says what of a workspace cannot be packed, and why.

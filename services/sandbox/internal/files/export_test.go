@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
@@ -80,21 +81,26 @@ func TestAnExportThatCannotBeSaysWhereAndWhy(t *testing.T) {
 	must(t, tree.Pack(t.Context(), Tar, io.Discard))
 }
 
+// owned gives a folder to a user to whom something can be closed, as nothing can to root.
+func owned(t *testing.T, dir string) bind.IDs {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return bind.IDs{UID: -1, GID: -1}
+	}
+	who := bind.IDs{UID: 65534, GID: 65534}
+	must(t, filepath.WalkDir(dir, func(name string, _ os.DirEntry, err error) error {
+		return errors.Join(err, os.Chown(name, who.UID, who.GID))
+	}))
+	return who
+}
+
 // What commands have closed to the service, which has their own user at level basic, is
 // in an archive as it is, and closed afterwards as before.
 func TestWhatIsClosedIsPacked(t *testing.T) {
 	for _, mode := range []os.FileMode{0, 0o444, 0o111, 0o300, 0o700 | os.ModeSticky, os.ModeSticky | os.ModeSetgid} {
 		t.Run(mode.String(), func(t *testing.T) {
 			tree, dir := newTree(t, map[string]string{"closed/inner/file": "1", "closed/secret": "2", "open": "3"})
-			who := bind.IDs{UID: os.Getuid(), GID: os.Getgid()}
-			if who.UID == 0 { // nothing is closed to root
-				who = bind.IDs{UID: 65534, GID: 65534}
-				must(t, filepath.WalkDir(dir, func(name string, _ os.DirEntry, err error) error {
-					return errors.Join(err, os.Chown(name, who.UID, who.GID))
-				}))
-			} else {
-				who.UID = -1
-			}
+			who := owned(t, dir)
 			for _, name := range []string{"closed/secret", "closed/inner", "closed"} {
 				must(t, os.Chmod(filepath.Join(dir, name), mode))
 			}
@@ -133,5 +139,32 @@ func TestWhatCannotBeOpenedIsNamed(t *testing.T) {
 	err := bind.As(bind.IDs{UID: 65534, GID: 65534}, func() error { return tree.Pack(context.Background(), Tar, io.Discard) })
 	if !errors.Is(err, ErrExport) || !strings.Contains(err.Error(), "a/closed is closed to reading") || !strings.Contains(err.Error(), "chmod") {
 		t.Errorf("it says %v", err)
+	}
+}
+
+// One export does not close what another one reads, nor take what that opened for the mode.
+func TestWhatIsClosedIsPackedManyTimesAtOnce(t *testing.T) {
+	tree, dir := newTree(t, map[string]string{"closed/a": "1", "closed/b/c": "2", "closed/d": "3"})
+	who := owned(t, dir)
+	place := filepath.Join(dir, "closed")
+	must(t, os.Chmod(place, 0))
+	t.Cleanup(func() { _ = os.Chmod(place, 0o700) })
+	archives := make([]bytes.Buffer, 100)
+	var all errgroup.Group
+	all.SetLimit(8)
+	for i := range archives {
+		all.Go(func() error {
+			return bind.As(who, func() error { return tree.Pack(context.Background(), Tar, &archives[i]) })
+		})
+	}
+	must(t, all.Wait())
+	for i := range archives {
+		names, modes := packed(t, &archives[i])
+		if len(names) != 5 || modes["closed/"] != 0 {
+			t.Errorf("in one is %q, with the modes %v", names, modes)
+		}
+	}
+	if is, err := os.Stat(place); err != nil || is.Mode().Perm() != 0 {
+		t.Errorf("afterwards it is %v, %v", is.Mode(), err)
 	}
 }

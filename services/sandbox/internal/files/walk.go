@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
+	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
 // Bounds of a walk. A workspace can hold more; what lies beyond is reported as
@@ -47,8 +48,8 @@ type walker struct {
 	visited int
 	partial bool // something was left out
 
-	// open opens a directory, which is left by calling shut; nil opens what is open to us.
-	open func(dir int, last string) (fd int, shut func(), err error)
+	// closed enters directories that a command has closed to a service of its own user, too.
+	closed bool
 	// refuse is asked whether something may be left out; nil allows it.
 	refuse func(name string, why error) error
 }
@@ -86,7 +87,7 @@ func (w *walker) walk(dir *os.File, name string, depth int) error {
 func (w *walker) entry(dir *os.File, e dirEntry, name string, depth int) error {
 	st, last := unix.Stat_t{Mode: e.mode}, e.name
 	if !w.types || e.mode == 0 {
-		if err := unix.Fstatat(int(dir.Fd()), last, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		if err := w.status(int(dir.Fd()), last, &st); err != nil {
 			if vanished(err) {
 				return nil
 			}
@@ -102,29 +103,39 @@ func (w *walker) entry(dir *os.File, e dirEntry, name string, depth int) error {
 	if depth >= maxDepth {
 		return w.leave(name, errTooDeep)
 	}
-	return w.enter(dir, last, name, depth)
+	return w.enter(dir, last, name, st.Mode, depth)
 }
 
 // enter walks a directory in another one.
-func (w *walker) enter(dir *os.File, last, name string, depth int) error {
-	open := w.open
-	if open == nil {
-		open = func(dir int, last string) (int, func(), error) {
-			fd, err := unix.Openat(dir, last, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-			return fd, func() {}, err
-		}
-	}
-	fd, shut, err := open(int(dir.Fd()), last)
+func (w *walker) enter(dir *os.File, last, name string, mode uint32, depth int) error {
+	fd, back, err := w.open(int(dir.Fd()), last, mode)
 	switch {
 	case vanished(err):
 		return nil
 	case err != nil:
 		return w.leave(name, err)
 	}
-	defer shut()
+	defer back()
 	sub := os.NewFile(uintptr(fd), name)
 	defer func() { _ = sub.Close() }()
 	return w.walk(sub, name, depth+1)
+}
+
+// open opens a directory in another one until back is called.
+func (w *walker) open(dir int, last string, mode uint32) (fd int, back func(), err error) {
+	if w.closed {
+		return rights.Folder(dir, last, mode)
+	}
+	fd, err = unix.Openat(dir, last, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	return fd, func() {}, err
+}
+
+// status is the status of a file in a directory.
+func (w *walker) status(dir int, last string, st *unix.Stat_t) error {
+	if w.closed { // with the mode that a command gave it
+		return rights.Stat(dir, last, st)
+	}
+	return unix.Fstatat(dir, last, st, unix.AT_SYMLINK_NOFOLLOW)
 }
 
 // dirEntry is what a directory says of a file.
