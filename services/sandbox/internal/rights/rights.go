@@ -43,13 +43,16 @@ func Keep(dir int, name string) error {
 	return unix.Chmod(link(dir), st.Mode&bits|own)
 }
 
+// attempts bounds how often a folder is opened again that a command closes again and again.
+const attempts = 64
+
 // Open opens a folder of the sandbox's own for reading, and keeps it: by a path that is trusted
 // but for the last part, which may be no link.
 func Open(path string) (fd int, err error) {
-	fd, err = unix.Open(path, folder, 0)
-	if errors.Is(err, unix.EACCES) {
-		if Keep(unix.AT_FDCWD, path) == nil {
-			fd, err = unix.Open(path, folder, 0)
+	for range attempts {
+		fd, err = unix.Open(path, folder, 0)
+		if !errors.Is(err, unix.EACCES) || Keep(unix.AT_FDCWD, path) != nil {
+			break
 		}
 	}
 	if err == nil {

@@ -65,6 +65,34 @@ func TestTheOwnerOfAFolderOfTheSandboxesOwnHasAllRights(t *testing.T) {
 	}
 }
 
+func TestAFolderIsOpenedThatACommandKeepsClosing(t *testing.T) {
+	t.Parallel()
+	plainUser(t)
+	dir := shut(t, 0)
+	done := make(chan struct{})
+	var closing sync.WaitGroup
+	closing.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				_ = unix.Chmod(dir, 0)
+			}
+		}
+	})
+	for range 2000 {
+		fd, err := Open(dir)
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		_ = unix.Close(fd)
+	}
+	close(done)
+	closing.Wait()
+}
+
 func TestALoanIsGivenBack(t *testing.T) {
 	t.Parallel()
 	plainUser(t)
