@@ -1,6 +1,10 @@
 package sandbox_test
 
 import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +27,30 @@ func TestWhatACommandHasClosedIsDeletedAllTheSame(t *testing.T) {
 		}
 		if _, err := c.workspaces.DeleteUserStorage(t.Context(), &sandboxv1.DeleteUserStorageRequest{}); err != nil {
 			t.Errorf("a user's storage: %v", err)
+		}
+	})
+}
+
+func TestWhatACommandHasClosedIsExportedAllTheSame(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level)
+		c.bash(t, closed)
+		modes := map[string]int64{}
+		for in := tar.NewReader(bytes.NewReader(c.export(t))); ; {
+			h, err := in.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			modes[h.Name] = h.Mode
+		}
+		if mode, there := modes["top/inner/"]; !there || mode != 0 || modes["top/"] != 0o500 || modes["top/inner/f"] == 0 {
+			t.Errorf("in it is %v", modes)
+		}
+		if got := c.bash(t, "stat -c %a top top/inner; chmod -R 700 top"); got.out != "500\n0\n" {
+			t.Errorf("afterwards the modes are %q", got.out)
 		}
 	})
 }
