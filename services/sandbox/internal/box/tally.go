@@ -54,8 +54,9 @@ func (t *tally) count(l Limits, folders ...string) (Usage, error) {
 		t.forget()
 		return Usage{}, err
 	}
+	u := c.Usage // once it is kept, others change it
 	t.keep(c, told)
-	return c.Usage, nil
+	return u, nil
 }
 
 // keep has what was counted be known, unless there was word of a change since: that may have

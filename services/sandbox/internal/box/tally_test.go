@@ -3,6 +3,7 @@ package box
 import (
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 )
@@ -155,4 +156,22 @@ func TestACountUpToALowerLimitIsNotTakenForAll(t *testing.T) {
 	if why, err := known.reserve(Limits{WorkspaceBytes: 1 << 40, WorkspaceInodes: 4}, 1, 1, dir); why == "" || err != nil {
 		t.Errorf("a change is let through that would be too much: %v", err)
 	}
+}
+
+func TestWhoCountedReadsItsFigureWhileOthersChangeIt(t *testing.T) {
+	var known tally
+	dir := t.TempDir()
+	fill(t, dir, "a")
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 400 {
+				if _, err := known.count(wide, dir); err != nil {
+					t.Error(err)
+				}
+				known.add(1, 1)
+			}
+		})
+	}
+	wg.Wait()
 }
