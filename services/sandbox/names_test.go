@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
@@ -100,6 +101,9 @@ func TestNamesThatAreNotTextAreTheSameEverywhere(t *testing.T) {
 	one := c.snapshot(t, c.call())
 	if left := one.GetLeftOut(); len(left) != 1 || left[0].GetPath() != "p\uEFFE" {
 		t.Errorf("left out is %v", left)
+	}
+	if kept, err := c.snapshots.GetSnapshot(t.Context(), &sandboxv1.GetSnapshotRequest{Session: c.session, Snapshot: one.GetId()}); err != nil || !proto.Equal(kept.GetSnapshot(), one) {
+		t.Errorf("kept is %v, %v", kept, err)
 	}
 	diff, err := c.snapshots.DiffSnapshots(t.Context(), &sandboxv1.DiffSnapshotsRequest{Session: c.session, From: was.GetId(), Path: folder, Unified: true})
 	if err != nil || len(diff.GetChanges()) != 2 || diff.GetChanges()[1].GetPath() != name || !strings.Contains(diff.GetChanges()[1].GetUnified(), "+++ b/"+name) {

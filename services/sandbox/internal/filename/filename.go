@@ -60,7 +60,8 @@ func odd(name string) int {
 	return len(name)
 }
 
-// Decode reads what Encode wrote.
+// Decode reads what Encode wrote. Whatever Encode does not write is a name as it is: a rule
+// for a path must not be passed by spelling the path in another way.
 func Decode(text string) string {
 	if strings.IndexByte(text, lead) < 0 {
 		return text
@@ -75,5 +76,8 @@ func Decode(text string) string {
 		}
 		at += size
 	}
-	return string(b)
+	if name := string(b); Encode(name) == text {
+		return name
+	}
+	return text
 }

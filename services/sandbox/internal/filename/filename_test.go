@@ -42,6 +42,15 @@ func TestEveryByteHasACharacterOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestALetterHasNoSecondSpelling(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"gr\uEFC3\uEFB6\uEFC3\uEF9Fe.txt", "\uEFE6\uEF97\uEFA5", "\uEF80/\uEFC3\uEFB6"} {
+		if got := Decode(text); got != text {
+			t.Errorf("%q is read %q", text, got)
+		}
+	}
+}
+
 // What is read back is what was written, so no two names are written alike.
 func FuzzNames(f *testing.F) {
 	for _, seed := range []string{"", "a/b", "ä\x80\xff", "\uEF80\xee\xbe\x80", "\xee", "\xee\xbe", "\xf0\x9f\x98", "\uFFFD\x00", "\xef\xbf\xbd\xef"} {
@@ -60,6 +69,9 @@ func FuzzNames(f *testing.F) {
 		}
 		if strings.Count(text, "/") != strings.Count(name, "/") || strings.Contains(text, "\x00") != strings.Contains(name, "\x00") {
 			t.Errorf("%q has other parts as %q", name, text)
+		}
+		if raw := Decode(name); raw != name && Encode(raw) != name {
+			t.Errorf("%q is read %q, which is written %q", name, raw, Encode(raw))
 		}
 		// Whatever is read has the same parts, and names no more than its bytes do.
 		if raw := Decode(name); strings.Count(raw, "/") != strings.Count(name, "/") || len(raw) > len(name) {

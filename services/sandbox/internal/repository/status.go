@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 )
 
 // maxChanges is how many changed files are told.
@@ -52,7 +54,7 @@ func ParseStatus(out []byte, cut bool) (Status, error) {
 				}
 				break
 			}
-			change.Old = text(string(old))
+			change.Old = filename.Encode(string(old))
 		}
 		if len(s.Changes) == maxChanges {
 			cut = true
@@ -103,7 +105,7 @@ func parseChange(entry string) (c Change, renamed bool, err error) {
 	if !known || len(parts) != before+1 || parts[before] == "" {
 		return Change{}, false, errOutput
 	}
-	c.Path = text(parts[before])
+	c.Path = filename.Encode(parts[before])
 	if kind == "?" {
 		c.Worktree = "?"
 		return c, false, nil
@@ -115,6 +117,3 @@ func parseChange(entry string) (c Change, renamed bool, err error) {
 	c.Index, c.Worktree = strings.Trim(letters[:1], "."), strings.Trim(letters[1:], ".")
 	return c, kind == "2", nil
 }
-
-// text is a path that may be told: what is not UTF-8 is replaced.
-func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -18,7 +18,6 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )
 
@@ -191,7 +190,7 @@ func snapshotMessage(r snapshot.Snapshot) *sandboxv1.Snapshot {
 		Files: r.Files, Directories: r.Directories, Links: r.Links, Bytes: r.Bytes, AddedBytes: r.Added, LeftOutCount: r.LeftOut,
 	}
 	for _, l := range r.Left {
-		m.LeftOut = append(m.LeftOut, &sandboxv1.LeftOut{Path: filename.Encode(l.Path), Why: l.Why})
+		m.LeftOut = append(m.LeftOut, &sandboxv1.LeftOut{Path: l.Path, Why: l.Why})
 	}
 	return m
 }

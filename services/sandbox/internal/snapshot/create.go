@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 )
 
 // settling is how young a file's change may be that the index does not trust: a
@@ -130,7 +132,7 @@ func (r *Snapshot) count(state *state) {
 	r.LeftOut = int64(len(state.left))
 	r.Left = slices.Clone(state.left[:min(len(state.left), maxLeft)])
 	for i, l := range r.Left {
-		r.Left[i].Path = l.Path[:min(len(l.Path), maxLeftPath)]
+		r.Left[i].Path = filename.Encode(l.Path[:min(len(l.Path), maxLeftPath)])
 	}
 }
 

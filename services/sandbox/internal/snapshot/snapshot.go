@@ -63,7 +63,7 @@ type Snapshot struct {
 	Bytes       int64     `json:"bytes"` // of the files' contents
 	Added       int64     `json:"added"` // bytes that the store grew by
 	// Left are the paths that were left out, at most 100 of them, and why. Of a long one
-	// it is the beginning.
+	// it is the beginning, and the names are as filename.Encode writes them.
 	Left []Left `json:"left,omitempty"`
 	// LeftOut is how many there were.
 	LeftOut int64 `json:"left_out,omitempty"`
