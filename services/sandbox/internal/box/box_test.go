@@ -1,6 +1,7 @@
 package box
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -267,6 +268,13 @@ func TestADamagedAnswerIsMadeAgainOnlyIfNothingTookEffect(t *testing.T) {
 		if done != c.made || errors.Is(err, ErrOutcomeUnknown) != (c.made == 1) {
 			t.Errorf("%s: made %d times, %v", id, done, err)
 		}
+	}
+}
+
+func TestCommandsInFoldersWhoseNamesAreNotTextAreToldApart(t *testing.T) {
+	a, b := Spec{Argv: []string{"x"}, Dir: "d\xfe"}, Spec{Argv: []string{"x"}, Dir: "d\xff"}
+	if bytes.Equal(a.digest(), b.digest()) {
+		t.Error("they are the same")
 	}
 }
 

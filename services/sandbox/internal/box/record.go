@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 )
 
 // Reason says why a command ended.
@@ -73,7 +75,7 @@ type Spec struct {
 // digest tells two commands apart. What only bounds a command is left out: a
 // caller that comes back has less time than it had.
 func (s Spec) digest() []byte {
-	raw, err := json.Marshal([]any{s.Argv, s.Env, s.Dir, s.Stdin, s.Terminal != nil})
+	raw, err := json.Marshal([]any{s.Argv, s.Env, filename.Encode(s.Dir), s.Stdin, s.Terminal != nil})
 	if err != nil {
 		panic(err) // strings and booleans always encode
 	}

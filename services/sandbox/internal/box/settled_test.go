@@ -61,3 +61,22 @@ func TestAFullDiskTearsNoLine(t *testing.T) {
 		t.Errorf("the file is %v, %v", st, err)
 	}
 }
+
+func TestAnAcknowledgementIsOnTheDiskUnlessTheJournalHasTheStart(t *testing.T) {
+	s := &session{node: &Node{o: Options{Now: time.Now}, journal: &journal{turns: 2}}, dir: t.TempDir(), settled: map[string]time.Time{}}
+	s.execs = map[string]*Exec{"held": {turn: 2}, "turned": {turn: 1}}
+	path := s.path(settledFile)
+	if err := unix.Mkfifo(path, 0o600); err != nil { // which takes a line, and cannot be synced
+		t.Fatal(err)
+	}
+	reader, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reader.Close() }()
+	for id, synced := range map[string]bool{"held": false, "turned": true, "of an earlier process": true} {
+		if err := s.settle(id); (err != nil) != synced {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+}
