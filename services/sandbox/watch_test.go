@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
@@ -10,16 +11,19 @@ import (
 )
 
 // watch begins to watch the workspace.
-func (c *client) watch(t *testing.T) sandboxv1.FileService_WatchFilesClient {
+func (c *client) watch(t *testing.T) sandboxv1.FileService_WatchFilesClient { return c.watchIn(t, "") }
+
+// watchIn begins to watch a folder.
+func (c *client) watchIn(t *testing.T, name string) sandboxv1.FileService_WatchFilesClient {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	stream, err := c.files.WatchFiles(ctx, &sandboxv1.WatchFilesRequest{Session: c.session})
+	stream, err := c.files.WatchFiles(ctx, &sandboxv1.WatchFilesRequest{Session: c.session, Path: name})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if begun, err := stream.Recv(); err != nil || len(begun.GetChanges()) != 0 {
-		t.Fatalf("%v, %v", begun, err)
+		t.Fatalf("of %q: %v, %v", name, begun, err)
 	}
 	return stream
 }
@@ -61,4 +65,46 @@ func TestAWatchEndsWithItsWorkspace(t *testing.T) {
 		_, err := stream.Recv()
 		wantReason(t, err, "WORKSPACE_NOT_FOUND")
 	})
+}
+
+func TestAWatchOfAMountTellsWhatChanges(t *testing.T) {
+	eachDriver(t, func(t *testing.T, d driver) {
+		c, dir := mounted(t, d)
+		// Whoever runs the service need not be able to read the folder in which a source lies.
+		if err := os.Chmod(dir, 0o311); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Chmod(dir, 0o755) })
+		c.watchIn(t, "workflows") // which shows no folder of the host
+		for name, source := range map[string]string{"mnt/books": dir + "/books", "shared": dir + "/shared"} {
+			stream := c.watchIn(t, name)
+			if err := os.WriteFile(source+"/new", nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			wantChange(t, stream, sandboxv1.WatchedChangeKind_WATCHED_CHANGE_KIND_CREATED, name+"/new")
+			if err := os.Remove(source + "/new"); err != nil {
+				t.Fatal(err)
+			}
+			wantChange(t, stream, sandboxv1.WatchedChangeKind_WATCHED_CHANGE_KIND_DELETED, name+"/new")
+		}
+		stream := c.watchIn(t, "shared")
+		c.bash(t, "mkdir shared/folder; echo 1 >shared/folder/file")
+		wantChange(t, stream, sandboxv1.WatchedChangeKind_WATCHED_CHANGE_KIND_CREATED, "shared/folder/file")
+	})
+}
+
+// wantChange waits until a watch tells of a change.
+func wantChange(t *testing.T, stream sandboxv1.FileService_WatchFilesClient, kind sandboxv1.WatchedChangeKind, name string) {
+	t.Helper()
+	for {
+		r, err := stream.Recv()
+		if err != nil {
+			t.Fatalf("never told that %s is %v: %v", name, kind, err)
+		}
+		for _, change := range r.GetChanges() {
+			if change.GetPath() == name && change.GetKind() == kind {
+				return
+			}
+		}
+	}
 }

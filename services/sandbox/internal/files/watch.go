@@ -86,12 +86,7 @@ func (t *Tree) watch(name string) (*watch, error) {
 		return nil, fmt.Errorf("watch files: %w", err)
 	}
 	w := &watch{fd: fd, file: os.NewFile(uintptr(fd), "inotify"), tree: t, top: name, names: map[int32]string{}}
-	above, err := unix.InotifyAddWatch(fd, fmt.Sprintf("/proc/self/fd/%d/..", t.root.Fd()), ends)
-	if err != nil {
-		return nil, errors.Join(refused(name, err), w.file.Close())
-	}
-	w.above = int32(above)
-	if err := cmp.Or(w.begin(), w.gone()); err != nil {
+	if err := cmp.Or(w.guard(), w.begin(), w.gone()); err != nil {
 		return nil, errors.Join(err, w.file.Close())
 	}
 	return w, nil
@@ -104,7 +99,21 @@ type watch struct {
 	tree  *Tree
 	top   string           // the directory that is watched, with all below it
 	names map[int32]string // of the directories, by descriptor of the watch
-	above int32            // the watch of the folder in which the workspace lies
+	above int32            // the watch of the folder in which the workspace lies; 0: none
+}
+
+// guard watches for the end of the workspace. For a mount it does not: what is above one
+// that lies nowhere is the mount itself, and above others is what not everyone may read.
+func (w *watch) guard() error {
+	if w.tree.foreign {
+		return nil
+	}
+	above, err := unix.InotifyAddWatch(w.fd, fmt.Sprintf("/proc/self/fd/%d/..", w.tree.root.Fd()), ends)
+	if err != nil {
+		return refused(w.top, err)
+	}
+	w.above = int32(above)
+	return nil
 }
 
 // begin watches everything that is there.
@@ -174,8 +183,12 @@ func refused(name string, err error) error {
 	return fmt.Errorf("watch %s: %w", name, err)
 }
 
-// gone says whether the workspace is still where it was opened.
+// gone says whether the workspace is still where it was opened. A mount stays what it
+// was opened as, wherever that is.
 func (w *watch) gone() error {
+	if w.tree.foreign {
+		return nil
+	}
 	var open, there unix.Stat_t
 	if err := unix.Fstat(int(w.tree.root.Fd()), &open); err != nil {
 		return fmt.Errorf("watch files: %w", err)
