@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path"
 	"strings"
@@ -331,22 +330,40 @@ func (w *watch) forget(name string) {
 // changes gathers what happened; what happens to a file again and again counts once.
 type changes struct {
 	all  []Changed
-	last map[string]ChangeKind
+	told told
+}
+
+// told is what was told last of a path, and of those below it: a tree, so that a folder
+// is forgotten without a look at everything else.
+type told struct {
+	last  ChangeKind
+	below map[string]*told
+}
+
+func (t *told) at(name string) *told {
+	for part := range strings.SplitSeq(name, "/") {
+		next := t.below[part]
+		if next == nil {
+			if t.below == nil {
+				t.below = map[string]*told{}
+			}
+			next = &told{}
+			t.below[part] = next
+		}
+		t = next
+	}
+	return t
 }
 
 func (c *changes) add(x Changed) {
-	if c.last == nil {
-		c.last = map[string]ChangeKind{}
-	}
+	was := c.told.at(x.Path)
 	// What was created and then written is created.
-	if before := c.last[x.Path]; before == x.Kind || before == Created && x.Kind == Modified {
+	if was.last == x.Kind || was.last == Created && x.Kind == Modified {
 		return
 	}
-	c.last[x.Path] = x.Kind
+	was.last = x.Kind
 	c.all = append(c.all, x)
 }
 
 // forget has what is below a directory that went be told anew.
-func (c *changes) forget(name string) {
-	maps.DeleteFunc(c.last, func(below string, _ ChangeKind) bool { return strings.HasPrefix(below, name+"/") })
-}
+func (c *changes) forget(name string) { c.told.at(name).below = nil }

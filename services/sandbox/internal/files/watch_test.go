@@ -117,6 +117,28 @@ func TestChangesThatAreReadTogether(t *testing.T) {
 	}
 }
 
+// Only what was in a folder that went is told anew: neither the folder itself, nor what
+// has a name that begins like its own.
+func TestChangesOfAFolderThatGoesAreToldAnew(t *testing.T) {
+	var c changes
+	all := []Changed{{Created, "a"}, {Created, "a/b"}, {Created, "a/b/c"}, {Created, "a/d"}, {Created, "a/be"}, {Created, "b"}}
+	for range 2 {
+		for _, x := range all {
+			c.add(x)
+		}
+		c.forget("a/b")
+		c.forget("never")
+	}
+	c.forget("a")
+	for _, x := range all {
+		c.add(x)
+	}
+	want := slices.Concat(all, []Changed{{Created, "a/b/c"}, {Created, "a/b"}, {Created, "a/b/c"}, {Created, "a/d"}, {Created, "a/be"}})
+	if diff := cmp.Diff(want, c.all); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestMove(t *testing.T) {
 	tests := []struct {
 		name      string
