@@ -1,10 +1,14 @@
 package egress
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"os"
 	"path/filepath"
 	"strings"
@@ -173,5 +177,42 @@ func TestInterceptedRequestsAreForTheConnectionsHost(t *testing.T) {
 	status, _ := w.ask(w.client(w.roots), http.MethodGet, fmt.Sprintf("https://key.example.com:%d/", b)) // trusts another authority
 	if status != 0 {
 		t.Errorf("a client that does not trust the node got %d", status)
+	}
+}
+
+// The target of a request inside TLS that was ended here is a path, or the address of the
+// very host: anything else would be another server's to some that serve several, and would
+// come with the credential.
+func TestInterceptedTargetsAreOfTheConnectionsHost(t *testing.T) {
+	with, _, _ := withSecrets(t)
+	w := newWorld(t, credentialRules, with)
+	b := port(w.secure)
+	for _, target := range []string{"https:http://evil.org/steal?x=1", "https:evil.org/x", "https:*", "http:x", "http://evil.org/x", "https://evil.org/x"} {
+		t.Run(target, func(t *testing.T) {
+			inside := w.tls("git.example.com", b)
+			fmt.Fprintf(inside, "GET %s HTTP/1.1\r\nHost: git.example.com:%d\r\n\r\n", target, b)
+			resp, err := http.ReadResponse(bufio.NewReader(inside), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if e := w.event(); resp.StatusCode != http.StatusBadRequest || e.Outcome != BadRequest || e.Credential != "" || e.Message == "" {
+				t.Errorf("%d, event %+v", resp.StatusCode, e)
+			}
+			for _, r := range w.seen() {
+				t.Errorf("%s came out, with %q", r.RequestURI, r.Header.Get("Authorization"))
+			}
+		})
+	}
+}
+
+// Whoever decides on a request, what is written anew has no opaque target.
+func TestRequestsAreWrittenWithoutOpaqueTargets(t *testing.T) {
+	in := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https:http://evil.org/steal", nil)
+	in = in.WithContext(context.WithValue(in.Context(), routeKey{}, &route{to: target{name: "git.example.com", port: 443}, scheme: "https"}))
+	out := in.Clone(in.Context())
+	rewrite(&httputil.ProxyRequest{In: in, Out: out})
+	if got := out.URL.String(); !strings.HasPrefix(got, "https://git.example.com") || strings.Contains(out.URL.RequestURI(), "evil") {
+		t.Errorf("written for %s, as %s", got, out.URL.RequestURI())
 	}
 }

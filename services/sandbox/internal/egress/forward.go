@@ -71,6 +71,10 @@ func (s *Server) intercepted(w http.ResponseWriter, r *http.Request) {
 	rec := s.begin(KindIntercept, method(r), c.exec)
 	defer rec.end()
 	rec.to(c.to)
+	if r.URL.Opaque != "" { // it would be the request's target outside, host and all
+		rec.refuse(w, &RefusalError{Outcome: BadRequest, Message: "the address is none of this host: ask for a path, such as /x"})
+		return
+	}
 	t, err := parseAuthority(r.Host, 443)
 	if err != nil || t != c.to || r.Method == http.MethodConnect || r.URL.User != nil || r.URL.Host != "" && r.URL.Scheme != "https" {
 		rec.refuse(w, &RefusalError{Outcome: BadRequest, Message: "the request is for another host than the connection, which is for " + c.to.authority()})
@@ -156,8 +160,8 @@ func limitOf(r *http.Request) error {
 func rewrite(p *httputil.ProxyRequest) {
 	to := routeOf(p.In.Context())
 	u := p.Out.URL
-	u.Scheme, u.Host, u.User = to.scheme, to.to.header(to.scheme), nil
-	u.RawQuery = p.In.URL.RawQuery // as it came: nothing is decided by it
+	u.Scheme, u.Host, u.User, u.Opaque = to.scheme, to.to.header(to.scheme), nil, "" // what is opaque would stand in the place of all others
+	u.RawQuery = p.In.URL.RawQuery                                                   // as it came: nothing is decided by it
 	p.Out.Host = u.Host
 	p.Out.Trailer = nil
 	for _, h := range []string{"Connection", "Upgrade", "Http2-Settings"} { // after an upgrade nobody could look at requests

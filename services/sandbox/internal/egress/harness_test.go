@@ -231,3 +231,13 @@ func (w *world) raw(text string) (*http.Response, net.Conn, *bufio.Reader) {
 	}
 	return resp, c, b
 }
+
+// tls is a connection to a host inside TLS that the proxy ends.
+func (w *world) tls(host string, port int) *tls.Conn {
+	w.t.Helper()
+	resp, c, _ := w.raw(fmt.Sprintf("CONNECT %s:%d HTTP/1.1\r\nHost: x\r\n\r\n", host, port))
+	if resp.StatusCode != http.StatusOK {
+		w.t.Fatalf("CONNECT: %d", resp.StatusCode)
+	}
+	return tls.Client(c, &tls.Config{RootCAs: w.inside(), ServerName: host, MinVersion: tls.VersionTLS12})
+}
