@@ -36,7 +36,7 @@ const (
 // holds that runs beside this one counts for both.
 //
 // A file that is only mapped into memory, and not open, counts with its size on the
-// disk where the service is root, and otherwise with as much of it as is mapped.
+// disk where the service is root, and otherwise with as much of it as one has mapped.
 // One that is under way in a local socket is not seen, nor is any of a sandbox that
 // is on another machine.
 func (p *process) Deleted() int64 {
@@ -144,12 +144,14 @@ func (h *held) begin(processes []int) {
 	}
 }
 
-// weigh counts for a time what was found in memory.
+// weigh counts for a time what was found in memory. A file whose size is not to be had waits for
+// the end of the round: one that is looked at later may have it open.
 func (h *held) weigh(within time.Duration) {
 	begin := time.Now()
 	for inode, m := range h.mapped {
-		h.count(inode, m.size())
-		delete(h.mapped, inode)
+		if bytes, exact := m.size(); exact || !h.more() {
+			h.count(inode, bytes)
+		}
 		if time.Since(begin) >= within {
 			return
 		}
@@ -189,13 +191,11 @@ func (h *held) forget() {
 	h.last, h.at = 0, time.Time{}
 }
 
-// count counts a file. Of one that is counted again the larger size holds: a part of it may
-// have been mapped.
+// count counts a file. Of one that is counted again the later size holds.
 func (h *held) count(inode uint64, bytes int64) {
-	if more := bytes - h.seen[inode]; more >= 0 {
-		h.seen[inode] = bytes
-		h.total += more
-	}
+	h.total += bytes - h.seen[inode]
+	h.seen[inode] = bytes
+	delete(h.mapped, inode)
 }
 
 // excess says whether there is more than can be looked at.
@@ -315,16 +315,17 @@ type mapping struct {
 
 func (m mapping) length() int64 { return int64(m.to - m.from) }
 
-func (m mapping) size() int64 {
+// size is the file's on the disk, or else, when that is not to be had, that of the mapping.
+func (m mapping) size() (bytes int64, exact bool) {
 	var st unix.Stat_t
 	// Only root may look there. The kernel names it without leading zeroes.
 	if unix.Stat(fmt.Sprintf("%s/map_files/%x-%x", m.dir, m.from, m.to), &st) != nil || st.Ino != m.inode {
-		return m.length()
+		return m.length(), false
 	}
 	if st.Nlink > 0 {
-		return 0 // what its name says, and not the kernel
+		return 0, true // what its name says, and not the kernel
 	}
-	return st.Blocks * 512
+	return st.Blocks * 512, true
 }
 
 // parseMapping reads a line of a process's maps; ok when it is a deleted file of the

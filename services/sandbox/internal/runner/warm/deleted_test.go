@@ -123,6 +123,46 @@ func TestAFileThatIsMappedManyTimesIsOne(t *testing.T) {
 	}
 }
 
+// Where the service may not look at what is mapped itself, a file that somebody else has open is as
+// large as it is there, whoever is looked at first.
+func TestASparseFileThatIsMappedAndOpenTakesWhatItDoesOnTheDisk(t *testing.T) {
+	f := createDeleted(t, undisturbed(t))
+	defer func() { _ = f.Close() }()
+	const length = 1 << 30
+	if err := f.Truncate(length); err != nil {
+		t.Fatal(err)
+	}
+	h := &held{}
+	h.init(deviceOf(t, f))
+	t.Cleanup(h.close)
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		t.Fatal(err)
+	}
+	// At what a process has mapped that there is none of, nobody may look.
+	m := mapping{dir: "/proc/0", to: length, inode: st.Ino}
+	for _, within := range []time.Duration{0, lookTime} {
+		h.begin([]int{os.Getpid()})
+		h.mapped[m.inode] = m
+		for looks := 0; h.seen != nil; looks++ {
+			h.at = time.Time{}
+			if n := h.look(box.Self, self(1), within); n > 1<<20 {
+				t.Fatalf("%v: %d bytes after %d looks", within, n, looks)
+			}
+		}
+	}
+	h.begin(nil)
+	h.mapped[m.inode], h.at = m, time.Time{}
+	if n := h.look(box.Self, self(0), lookTime); n != length {
+		t.Errorf("mapped only: %d bytes", n)
+	}
+	h.begin([]int{os.Getpid()})
+	h.count(m.inode, length) // it was larger
+	if n, _ := h.whole(t, self(1), lookTime); n > 1<<20 {
+		t.Errorf("truncated: %d bytes", n)
+	}
+}
+
 // Who starts the tests may have left them a deleted file.
 func TestADeletedFileThatWasInheritedDisturbsNoTest(t *testing.T) {
 	f := createDeleted(t, t.TempDir())
