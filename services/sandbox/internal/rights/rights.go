@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -43,17 +45,22 @@ func Keep(dir int, name string) error {
 	return unix.Chmod(link(dir), st.Mode&bits|own)
 }
 
-// attempts bounds how often a folder is opened again that a command closes again and again.
-const attempts = 64
+// A folder that a command closes again and again is opened again for patience: at once for a
+// few times, and then after pauses, for such a command is waiting for the service's own change
+// of the mode, and the next attempts would fare as the one before.
+const (
+	patience = time.Second
+	atOnce   = 12
+	pause    = 20 * time.Microsecond
+	longest  = 2 * time.Millisecond
+)
 
 // Open opens a folder of the sandbox's own for reading, and keeps it: by a path that is trusted
 // but for the last part, which may be no link.
 func Open(path string) (fd int, err error) {
-	for range attempts {
-		fd, err = unix.Open(path, folder, 0)
-		if !errors.Is(err, unix.EACCES) || Keep(unix.AT_FDCWD, path) != nil {
-			break
-		}
+	fd, err = unix.Open(path, folder, 0)
+	if errors.Is(err, unix.EACCES) {
+		fd, err = reopen(path)
 	}
 	if err == nil {
 		if err = Keep(fd, ""); err == nil {
@@ -62,6 +69,26 @@ func Open(path string) (fd int, err error) {
 		_ = unix.Close(fd)
 	}
 	return -1, &os.PathError{Op: "open", Path: path, Err: err}
+}
+
+// reopen opens a folder that is closed.
+func reopen(path string) (fd int, err error) {
+	begun, wait := time.Now(), pause
+	for try := 0; ; try++ {
+		if err = Keep(unix.AT_FDCWD, path); err != nil {
+			return -1, err
+		}
+		fd, err = unix.Open(path, folder, 0)
+		if !errors.Is(err, unix.EACCES) || time.Since(begun) > patience {
+			return fd, err
+		}
+		if try < atOnce {
+			runtime.Gosched()
+			continue
+		}
+		<-time.After(wait)
+		wait = min(wait*5/4, longest)
+	}
 }
 
 // folder are the flags with which a folder is opened for reading.
