@@ -152,16 +152,16 @@ func placed(workspace string, o Owner, all []Mount, prepare bool) ([]Mount, erro
 }
 
 // openOwn opens a workspace without the right to read it, and keeps it and the home directory
-// beside it: every command begins in the one and finds its settings in the other.
+// beside it: every command begins in the one and finds its settings in the other. Neither is
+// reached through the other, which a command may close at any moment.
 func openOwn(workspace string) (*os.File, error) {
 	dir, err := bind.Own(workspace)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"", "../home"} {
-		if err := rights.Keep(int(dir.Fd()), name); err != nil {
-			return nil, errors.Join(err, dir.Close())
-		}
+	home := filepath.Join(filepath.Dir(workspace), "home")
+	if err := errors.Join(rights.Keep(int(dir.Fd()), ""), rights.Keep(unix.AT_FDCWD, home)); err != nil {
+		return nil, errors.Join(err, dir.Close())
 	}
 	return dir, nil
 }
