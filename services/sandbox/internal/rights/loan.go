@@ -14,7 +14,6 @@ type loan struct {
 	mode    uint32      // what it is to be afterwards
 	rights  uint32      // that were lent
 	given   unix.Stat_t // as it was made
-	settled bool        // mode is the service's own choice, whatever else has changed
 	holders int
 }
 
@@ -85,7 +84,8 @@ func searchable(dir int) bool {
 
 // Lend gives the owner rights to a file, and returns a name of it that no rename can change. It
 // follows no link. back, which must be called, sets the mode to what it was, unless a command
-// has set another one meanwhile.
+// has set another one meanwhile. One that sets the very mode on loan cannot be told from one
+// that does nothing, and what was closed is closed again.
 func Lend(dir int, name string, rights uint32) (path string, back func(), err error) {
 	return lend(dir, name, rights, 0)
 }
@@ -124,7 +124,7 @@ func borrow(at int, rights uint32) (*loan, error) {
 	}
 	loans.begun.Add(1)
 	if st.Mode != l.given.Mode { // a command has changed it meanwhile
-		l.mode, l.given, l.settled = st.Mode&bits, st, false
+		l.mode, l.given = st.Mode&bits, st
 	}
 	if st.Mode&rights != rights {
 		err = l.give(at, st.Mode&bits|rights)
@@ -160,17 +160,11 @@ func (l *loan) back(at int) {
 		return
 	}
 	var now unix.Stat_t
-	if err := unix.Fstat(at, &now); err == nil && !l.changed(&now) {
+	if err := unix.Fstat(at, &now); err == nil && now.Mode == l.given.Mode {
 		_ = unix.Chmod(link(at), l.mode) // of a file that was the service's to change
 	}
 	delete(loans.all, identify(&l.given))
 	loans.open.Add(-1)
-}
-
-// changed says whether a command has set the mode since. To the one that it has on loan, too:
-// that changes the time of the status alone, and files that come and go change the other one.
-func (l *loan) changed(now *unix.Stat_t) bool {
-	return now.Mode != l.given.Mode || !l.settled && now.Ctim != l.given.Ctim && now.Mtim == l.given.Mtim
 }
 
 // find is the status of an open file, and its loan; nil for none. mu is held.
@@ -221,7 +215,7 @@ func change(dir int, name string, to func(uint32) uint32) (changed bool, err err
 	mode := to(was)
 	switch {
 	case l != nil:
-		l.mode, l.settled = mode, true
+		l.mode = mode
 		err = l.give(at, mode|l.rights)
 	case mode != was:
 		err = unix.Chmod(link(at), mode)

@@ -122,8 +122,12 @@ func TestALoanLeavesWhatACommandHasSet(t *testing.T) {
 		do   func(dir string) error
 		want uint32
 	}{
-		"another mode":     {func(dir string) error { return unix.Chmod(dir, 0o755) }, 0o755},
-		"the mode on loan": {chmodSeen, 0o500},
+		"another mode": {func(dir string) error { return unix.Chmod(dir, 0o755) }, 0o755},
+		"another name": {func(dir string) error {
+			return seen(dir, func() error {
+				return errors.Join(os.Rename(dir, dir+"2"), os.Rename(dir+"2", dir))
+			})
+		}, 0},
 		"a new file": {func(dir string) error {
 			return errors.Join(unix.Chmod(dir, 0o700), os.WriteFile(dir+"/g", nil, 0o600), unix.Chmod(dir, 0o100))
 		}, 0o100},
@@ -155,12 +159,33 @@ func TestALoanLeavesWhatACommandHasSet(t *testing.T) {
 	}
 }
 
-// chmodSeen sets the mode that the folder has on loan, once the file system's clock has moved on.
-func chmodSeen(dir string) error {
+func TestALoanOfAFileIsGivenBackWhenItIsLinked(t *testing.T) {
+	t.Parallel()
+	plainUser(t)
+	file := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(file, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	_, back, err := Lend(unix.AT_FDCWD, file, 0o400)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = seen(file, func() error { return errors.Join(os.Link(file, file+"2"), os.Remove(file+"2")) })
+	if err != nil {
+		t.Error(err)
+	}
+	back()
+	if got := modeOf(t, file); got != 0 {
+		t.Errorf("the mode is %o", got)
+	}
+}
+
+// seen does something to a file until the file system's clock has moved on.
+func seen(path string, do func() error) error {
 	var was, st unix.Stat_t
-	err := unix.Lstat(dir, &was)
+	err := unix.Lstat(path, &was)
 	for st = was; err == nil && st.Ctim == was.Ctim; {
-		err = errors.Join(unix.Chmod(dir, 0o500), unix.Lstat(dir, &st))
+		err = errors.Join(do(), unix.Lstat(path, &st))
 	}
 	return err
 }
