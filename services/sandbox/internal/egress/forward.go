@@ -142,13 +142,8 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, out *route) {
 
 // limitOf is why the connection of a request was ended, if a limit did.
 func limitOf(r *http.Request) error {
-	switch c := r.Context().Value(connKey{}).(type) {
-	case *meter:
-		if why := c.why.Load(); why != nil {
-			return why
-		}
-	case *intercept:
-		if why := c.meter.why.Load(); why != nil {
+	if m := meterOf(r.Context().Value(connKey{})); m != nil {
+		if why := m.why.Load(); why != nil {
 			return why
 		}
 	}

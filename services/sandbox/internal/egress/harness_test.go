@@ -41,6 +41,7 @@ type world struct {
 	got    []*http.Request // what the outside saw
 	bodies []string
 	told   chan struct{} // one for each event
+	deaf   chan struct{} // the outside reads nothing of a request for /deaf until it is closed
 	other  http.HandlerFunc
 }
 
@@ -57,7 +58,7 @@ func port(s *httptest.Server) int {
 // secure server. Names are at 127.0.0.1 unless the test says otherwise.
 func newWorld(t *testing.T, rules func(plain, secure int) []Rule, change ...func(*world, *Options)) *world {
 	t.Helper()
-	w := &world{t: t, names: map[string][]netip.Addr{}, told: make(chan struct{}, 10_000)}
+	w := &world{t: t, names: map[string][]netip.Addr{}, told: make(chan struct{}, 10_000), deaf: make(chan struct{})}
 	w.web = httptest.NewServer(http.HandlerFunc(w.outside))
 	t.Cleanup(w.web.Close)
 	w.authority = authority(t)
@@ -69,6 +70,7 @@ func newWorld(t *testing.T, rules func(plain, secure int) []Rule, change ...func
 	w.secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
 	w.secure.StartTLS()
 	t.Cleanup(w.secure.Close)
+	t.Cleanup(func() { close(w.deaf) })
 	w.roots = x509.NewCertPool()
 	w.roots.AppendCertsFromPEM(outer.PEM())
 	a, b := port(w.web), port(w.secure)
@@ -151,6 +153,10 @@ func (w *world) resolve(_ context.Context, name string) ([]netip.Addr, error) {
 
 // outside is every server outside: it remembers what it saw.
 func (w *world) outside(rw http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/deaf" {
+		<-w.deaf
+		return
+	}
 	body, _ := io.ReadAll(r.Body)
 	w.mu.Lock()
 	w.got = append(w.got, r.Clone(context.WithoutCancel(r.Context())))
@@ -240,4 +246,19 @@ func (w *world) tls(host string, port int) *tls.Conn {
 		w.t.Fatalf("CONNECT: %d", resp.StatusCode)
 	}
 	return tls.Client(c, &tls.Config{RootCAs: w.inside(), ServerName: host, MinVersion: tls.VersionTLS12})
+}
+
+// until waits for what comes soon.
+func (w *world) until(what string, is func() bool) {
+	w.t.Helper()
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	late := time.After(20 * time.Second)
+	for !is() {
+		select {
+		case <-again.C:
+		case <-late:
+			w.t.Fatalf("never: %s", what)
+		}
+	}
 }

@@ -56,6 +56,61 @@ func TestConnectionsEnd(t *testing.T) {
 	}
 }
 
+// A server that reads nothing holds up what is sent to it. That ends with the connection
+// all the same, and makes room outside as well as inside.
+func TestConnectionsEndWithAllThatIsDoneForThem(t *testing.T) {
+	const upload = "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Length: 99999999999\r\n\r\n"
+	for _, l := range []struct {
+		name   string
+		limits Limits
+		want   string
+	}{
+		{"idle", Limits{Idle: 200 * time.Millisecond}, "idle"},
+		{"old", Limits{Total: 500 * time.Millisecond}, "older"},
+	} {
+		for _, x := range []struct {
+			name string
+			dial func(*world) net.Conn
+		}{
+			{"a tunnel", func(w *world) net.Conn {
+				_, c, _ := w.raw(fmt.Sprintf("CONNECT raw.example.com:%d HTTP/1.1\r\nHost: x\r\n\r\n", port(w.web)))
+				fmt.Fprintf(c, upload, "/deaf", "x")
+				return c
+			}},
+			{"a request", func(w *world) net.Conn {
+				c, err := net.Dial("tcp", w.addr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				fmt.Fprintf(c, upload, fmt.Sprintf("http://web.example.com:%d/deaf", port(w.web)), "x")
+				return c
+			}},
+			{"a request inside TLS", func(w *world) net.Conn {
+				c := w.tls("cut.example.com", port(w.secure))
+				fmt.Fprintf(c, upload, "/deaf", fmt.Sprintf("cut.example.com:%d", port(w.secure)))
+				return c
+			}},
+		} {
+			t.Run(x.name+" that is "+l.name, func(t *testing.T) {
+				w := newWorld(t, func(a, b int) []Rule {
+					return append(rawRule(a, b), Rule{Host: "cut.example.com", Ports: []int{b}, TLS: Intercept})
+				}, limited(l.limits))
+				c := x.dial(w)
+				defer func() { _ = c.Close() }()
+				_, _ = io.Copy(c, endless{}) // until the proxy ends it
+				if e := w.event(); e.Outcome != Limited || !strings.Contains(e.Message, l.want) {
+					t.Errorf("event %+v", e)
+				}
+				w.until("no connection is left outside", func() bool { return w.server.outside.Load() == 0 })
+			})
+		}
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) { return len(b), nil }
+
 func TestBytesAreBounded(t *testing.T) {
 	w := newWorld(t, rawRule, limited(Limits{Bytes: 100 << 10}))
 	w.other = func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write(make([]byte, 1<<20)) }

@@ -1,16 +1,20 @@
 package egress
 
 import (
+	"context"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// meter is a client's connection that is ended when it is idle, old or too busy.
+// meter is a client's connection that is ended when it is idle, old or too busy. All that
+// is done for it ends with it.
 type meter struct {
 	net.Conn
 	s     *Server
+	ctx   context.Context //nolint:containedctx // the connection's life
+	end   context.CancelFunc
 	idle  *time.Timer
 	total *time.Timer
 	left  atomic.Int64 // bytes
@@ -20,6 +24,7 @@ type meter struct {
 
 func newMeter(c net.Conn, s *Server) *meter {
 	m := &meter{Conn: c, s: s}
+	m.ctx, m.end = context.WithCancel(s.ctx)
 	l := s.proxy.o.Limits
 	m.left.Store(l.Bytes)
 	m.idle = time.AfterFunc(l.Idle, func() { m.limit("the connection was idle for " + l.Idle.String()) })
@@ -59,11 +64,25 @@ func (m *meter) Write(b []byte) (int, error) {
 func (m *meter) Close() (err error) {
 	m.once.Do(func() {
 		err = m.Conn.Close()
-		m.idle.Stop()
-		m.total.Stop()
+		m.stop()
 		m.s.forget(m)
 	})
 	return err
+}
+
+// stop ends the work for it.
+func (m *meter) stop() {
+	m.idle.Stop()
+	m.total.Stop()
+	m.end()
+}
+
+// during is a context that ends with the connection, too. The server of HTTP sees the end
+// of a connection only when it has read all of a request.
+func (m *meter) during(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	context.AfterFunc(m.ctx, cancel)
+	return ctx
 }
 
 // CloseWrite says that no more bytes come, as TCP can.

@@ -74,7 +74,9 @@ func (s *Server) http(h http.HandlerFunc) *http.Server {
 		Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), Protocols: &only, ReadHeaderTimeout: headerTimeout, IdleTimeout: s.proxy.o.Limits.Idle, MaxHeaderBytes: maxHeader,
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return s.ctx },
-		ConnContext:                  func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return meterOf(c).during(context.WithValue(ctx, connKey{}, c))
+		},
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
@@ -85,6 +87,17 @@ func (s *Server) http(h http.HandlerFunc) *http.Server {
 			}
 		},
 	}
+}
+
+// meterOf is the sandbox's connection below what one of the servers of HTTP serves, nil for others.
+func meterOf(c any) *meter {
+	switch c := c.(type) {
+	case *meter:
+		return c
+	case *intercept:
+		return c.meter
+	}
+	return nil
 }
 
 func (s *Server) run(h *http.Server, l net.Listener) {
@@ -126,8 +139,7 @@ func (s *Server) admit(c net.Conn) *meter {
 	if !full {
 		return m
 	}
-	m.idle.Stop()
-	m.total.Stop()
+	m.stop()
 	r := s.begin(KindTunnel, "", "")
 	r.Outcome, r.Message = Limited, "the sandbox has as many connections as it may"
 	r.end()

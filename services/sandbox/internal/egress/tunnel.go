@@ -39,6 +39,9 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out, err := s.dialUpstream(r.Context(), "tcp", t.authority())
+	if why := limitOf(r); why != nil && err != nil {
+		err = why
+	}
 	if err != nil {
 		rec.refuse(w, err)
 		return
@@ -105,9 +108,10 @@ func (t *taken) Read(b []byte) (int, error) {
 	return t.meter.Read(b)
 }
 
-// tunnel moves bytes until both sides have ended.
+// tunnel moves bytes until both sides have ended, or the client's connection does: a side
+// that does not read keeps nothing.
 func (s *Server) tunnel(rec *record, r *rule, t target, in *taken, out net.Conn) {
-	defer context.AfterFunc(s.ctx, func() { _ = in.Close(); _ = out.Close() })()
+	defer context.AfterFunc(in.ctx, func() { _ = in.Close(); _ = out.Close() })()
 	if r.TLS == Pass {
 		if err := s.checkHello(in, t, r); err != nil {
 			rec.fail(err)
