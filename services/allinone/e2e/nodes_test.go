@@ -412,3 +412,51 @@ func TestWorkspacesOfSessionsThatRestLeaveANodeThatIsDrained(t *testing.T) {
 		t.Errorf("the next turn finds %q", got)
 	}
 }
+
+// objectsAway takes the object store away, until the returned function brings it back.
+func (f *fleet) objectsAway(t *testing.T) (back func()) {
+	t.Helper()
+	away := f.objects + ".away"
+	if err := errors.Join(os.Rename(f.objects, away), os.WriteFile(f.objects, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := errors.Join(os.Remove(f.objects), os.Rename(away, f.objects)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The node is lost in the middle of a turn, and the copy cannot be had then: the turn fails
+// and nothing else does.
+func TestAWorkspaceThatIsStillToBeRestoredIsNotTakenForAnEmptyOne(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, "--peer-patience", "2s")
+	session := f.session(t, "coder")
+	last(t, f.turn(t, session, "keep this"), "COMPLETE")
+	f.exported(t, session, "1", 2, 1)
+	first, second := f.home(t, session)
+	var back func()
+	frames := f.stream(t, http.MethodPost, "/v1/"+session+"/turns:stream", `{"text":"hang on"}`, func(e frame) bool {
+		if e.event == "tool_call.decision" && back == nil {
+			until(t, "the command runs", func() bool {
+				text, _ := os.ReadFile(filepath.Join(f.dir(first, session), "workspace", "kept"))
+				return strings.Contains(string(text), "lost")
+			})
+			back = f.objectsAway(t)
+			f.killNode(t, first)
+		}
+		return true
+	})
+	last(t, frames, "FAILED")
+
+	back()
+	frames = f.turn(t, session, "look now")
+	end := last(t, frames, "COMPLETE")
+	if e := moved(t, frames); e.field("workspaceMoved", "empty") != "" || e.field("workspaceMoved", "toNode") != second {
+		t.Errorf("it moved %s", e.data)
+	}
+	if got := end.field("turnFinished", "finalText"); !strings.Contains(got, "one") {
+		t.Errorf("after the move there is %q", got)
+	}
+}

@@ -330,6 +330,8 @@ func (w *Worker) loop(ctx, parent context.Context) error {
 		}
 		if moved, err := w.ensurePlace(ctx, parent); err != nil {
 			return err
+		} else if w.active != t {
+			return nil // the move failed, and the turn with it
 		} else if moved {
 			warm.stop()
 			warm = w.warmWorkspace(ctx)
