@@ -428,7 +428,7 @@ func (f *fleet) objectsAway(t *testing.T) (back func()) {
 }
 
 // The node is lost in the middle of a turn, and the copy cannot be had then: the turn fails
-// and nothing else does.
+// and nothing else does. Until a turn has brought the files, nobody takes the workspace for an empty one.
 func TestAWorkspaceThatIsStillToBeRestoredIsNotTakenForAnEmptyOne(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, "--peer-patience", "2s")
@@ -450,6 +450,19 @@ func TestAWorkspaceThatIsStillToBeRestoredIsNotTakenForAnEmptyOne(t *testing.T) 
 	})
 	last(t, frames, "FAILED")
 
+	for what, r := range map[string]reply{
+		"adding a repository": f.call(t, http.MethodPost, "/v1/"+session+"/repositories", `{"repositoryId":"mine"}`),
+		"their list":          f.call(t, http.MethodGet, "/v1/"+session+"/repositories", ""),
+		"a fork":              f.call(t, http.MethodPost, "/v1/"+session+":fork", `{"sessionId":"forked"}`),
+	} {
+		if r.code != http.StatusBadRequest || !strings.Contains(r.body, "NODE_LOST") || !strings.Contains(r.body, "Send a message") {
+			t.Errorf("%s while the files are to be restored is answered with %d %s", what, r.code, r.body)
+		}
+	}
+	if r := f.call(t, http.MethodGet, "/v1/sessions/forked", ""); r.code != http.StatusNotFound {
+		t.Errorf("the fork is there: %d %s", r.code, r.body)
+	}
+
 	back()
 	frames = f.turn(t, session, "look now")
 	end := last(t, frames, "COMPLETE")
@@ -458,5 +471,8 @@ func TestAWorkspaceThatIsStillToBeRestoredIsNotTakenForAnEmptyOne(t *testing.T) 
 	}
 	if got := end.field("turnFinished", "finalText"); !strings.Contains(got, "one") {
 		t.Errorf("after the move there is %q", got)
+	}
+	if r := f.call(t, http.MethodPost, "/v1/"+session+"/repositories", `{"repositoryId":"mine"}`); r.code != http.StatusOK {
+		t.Errorf("adding a repository afterwards: %d %s", r.code, r.body)
 	}
 }

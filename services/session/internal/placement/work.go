@@ -10,6 +10,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
@@ -192,11 +193,24 @@ func (w *Workspaces) DeleteWorkspace(ctx context.Context, r *sandboxv1.DeleteWor
 	return resp, err
 }
 
+// ToBeRestored refuses what needs the files of a workspace that has left its node and has
+// not arrived at the next one: they are in the object store only. Nobody but the holder
+// may make the workspace then: an empty one would take the place of those files.
+func ToBeRestored(session string) error {
+	return apierr.New(codes.FailedPrecondition, "session.fairlead.dev", "NODE_LOST",
+		"The machine that held the workspace of "+session+" is lost or drained, and its files are not on another one yet. "+
+			"Send a message: the workspace is made again from its last copy before the turn goes on. Then try again.",
+		apierr.Precondition("WORKSPACE_TO_BE_RESTORED", session, "its files are still to be brought to its new node"))
+}
+
 // ExportWorkspace reads the workspace from its node.
 func (w *Workspaces) ExportWorkspace(ctx context.Context, r *sandboxv1.ExportWorkspaceRequest, o ...grpc.CallOption) (grpc.ServerStreamingClient[sandboxv1.ExportWorkspaceResponse], error) {
 	p, _, err := w.Work.Store.PlaceOf(ctx, keyOf(ctx, r.GetSession()))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
+	}
+	if p.Restore {
+		return nil, ToBeRestored(r.GetSession())
 	}
 	r.WorkspaceGeneration = p.Generation
 	return w.WorkspaceServiceClient.ExportWorkspace(node.At(ctx, p.Node), r, o...)

@@ -18,6 +18,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn"
 )
@@ -42,6 +43,9 @@ func (s *repositoryService) repositoryCall(ctx context.Context, session, method,
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return ctx, nil, storeError(err, subject{session: session, requestID: requestID})
 	}
+	if place.Restore {
+		return ctx, nil, placement.ToBeRestored(session)
+	}
 	sum := sha256.Sum256([]byte(method + "\x00" + requestID))
 	call := &commonv1.CallRef{Session: session, Epoch: max(epoch, 1), CallId: "repository." + hex.EncodeToString(sum[:16])}
 	call.Node, call.WorkspaceGeneration = place.Node, place.Generation
@@ -53,6 +57,9 @@ func (s *repositoryService) at(ctx context.Context, session string) (context.Con
 	place, _, err := s.Store.PlaceOf(ctx, key(ctx, session))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return ctx, place, storeError(err, subject{session: session})
+	}
+	if place.Restore {
+		return ctx, place, placement.ToBeRestored(session)
 	}
 	return node.At(ctx, place.Node), place, nil
 }
