@@ -29,6 +29,7 @@ type route struct {
 	sent     atomic.Int64
 	received atomic.Int64
 	address  atomic.Pointer[netip.Addr]
+	life     context.Context //nolint:containedctx // ends with the request, also for what the transport does without it
 }
 
 type routeKey struct{}
@@ -105,6 +106,9 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, rec *record, t tar
 }
 
 func (s *Server) forward(w http.ResponseWriter, r *http.Request, out *route) {
+	life, end := context.WithCancel(r.Context())
+	defer end()
+	out.life = life
 	ctx := httptrace.WithClientTrace(context.WithValue(r.Context(), routeKey{}, out), &httptrace.ClientTrace{
 		GotConn: func(i httptrace.GotConnInfo) {
 			if a, err := netip.ParseAddrPort(i.Conn.RemoteAddr().String()); err == nil {

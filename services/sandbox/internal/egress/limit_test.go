@@ -1,14 +1,18 @@
 package egress
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -101,7 +105,7 @@ func TestConnectionsEndWithAllThatIsDoneForThem(t *testing.T) {
 				if e := w.event(); e.Outcome != Limited || !strings.Contains(e.Message, l.want) {
 					t.Errorf("event %+v", e)
 				}
-				w.until("no connection is left outside", func() bool { return w.server.outside.Load() == 0 })
+				w.until("no connection is left outside", func() bool { return len(w.server.places) == 0 })
 			})
 		}
 	}
@@ -238,4 +242,88 @@ func TestConnectionsThatWaitAreBounded(t *testing.T) {
 			t.Fatalf("%d connections are open", open.Load())
 		}
 	}
+}
+
+// Whoever asks and goes away leaves nothing behind that looks for the host, or dials it.
+func TestDialsEndWithTheirRequests(t *testing.T) {
+	var now, most atomic.Int64
+	began := make(chan struct{}, 1000)
+	w := newWorld(t, rawRule, limited(Limits{Connections: 2}), func(_ *world, o *Options) {
+		o.Resolve = func(ctx context.Context, _ string) ([]netip.Addr, error) {
+			defer now.Add(-1)
+			if n := now.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			began <- struct{}{}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+	})
+	for i := range 40 {
+		c, err := net.Dial("tcp", w.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i%2 == 0 {
+			fmt.Fprintf(c, "GET http://web.example.com:%d/ HTTP/1.1\r\nHost: x\r\n\r\n", port(w.web))
+		} else {
+			fmt.Fprintf(c, "CONNECT raw.example.com:%d HTTP/1.1\r\nHost: x\r\n\r\n", port(w.web))
+		}
+		<-began
+		_ = c.Close()
+		if e := w.event(); e.Outcome == Done {
+			t.Errorf("event %+v", e)
+		}
+		w.until("the connection is gone", func() bool {
+			w.server.mu.Lock()
+			defer w.server.mu.Unlock()
+			return len(w.server.conns) == 0
+		})
+	}
+	if n := most.Load(); n > 2 {
+		t.Errorf("%d dials at once, of a sandbox with 2 connections", n)
+	}
+	w.until("all places outside are free", func() bool { return len(w.server.places) == 0 && now.Load() == 0 })
+}
+
+func TestDialsThatFailLeaveTheirPlaces(t *testing.T) {
+	w := newWorld(t, rawRule, limited(Limits{Connections: 2}))
+	w.mu.Lock()
+	w.names["raw.example.com"] = []netip.Addr{}
+	w.mu.Unlock()
+	for range 5 {
+		resp, c, _ := w.raw(fmt.Sprintf("CONNECT raw.example.com:%d HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", port(w.web)))
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = c.Close()
+		w.until("the connection is gone", func() bool {
+			w.server.mu.Lock()
+			defer w.server.mu.Unlock()
+			return len(w.server.conns) == 0
+		})
+	}
+	if status, body := w.ask(w.client(nil), http.MethodGet, fmt.Sprintf("http://web.example.com:%d/", port(w.web))); status != http.StatusOK {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+func TestPlacesOutsideAreWaitedForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{places: make(chan struct{}, 1), transport: &http.Transport{}}
+		if err := s.takePlace(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(placeTimeout/2, func() { <-s.places })
+		if err := s.takePlace(t.Context()); err != nil {
+			t.Errorf("a place that gets free is not taken: %v", err)
+		}
+		var no *RefusalError
+		if err := s.takePlace(t.Context()); !errors.As(err, &no) || no.Outcome != Limited {
+			t.Errorf("without a place: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), placeTimeout/2)
+		defer cancel()
+		if err := s.takePlace(ctx); !errors.As(err, &no) || no.Outcome != Aborted {
+			t.Errorf("who goes away before: %v", err)
+		}
+	})
 }

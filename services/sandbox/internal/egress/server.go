@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -18,6 +17,8 @@ const (
 	maxHeader      = 256 << 10
 	upstreamIdle   = 30 * time.Second
 	upstreamUnused = 8 // connections to one host
+	placeTimeout   = 10 * time.Second
+	placeAgain     = 10 * time.Millisecond
 )
 
 // Server serves one sandbox's listener. Connections to the outside are never shared
@@ -32,7 +33,8 @@ type Server struct {
 	forwarder    *httputil.ReverseProxy
 	transport    *http.Transport
 
-	outside atomic.Int64 // connections to the outside, those among them that wait for a request
+	// places are taken by connections to the outside, from before they are dialed until they are closed.
+	places chan struct{}
 
 	ctx    context.Context //nolint:containedctx // the server's life, for what it dials
 	cancel context.CancelFunc
@@ -45,7 +47,9 @@ type Server struct {
 
 // Serve serves a listener under a policy, until Close. The server owns the listener.
 func (p *Proxy) Serve(l net.Listener, policy *Policy, c Client) *Server {
-	s := &Server{proxy: p, policy: policy, client: c, secret: newHandoff(l.Addr()), conns: map[*meter]struct{}{}}
+	s := &Server{
+		proxy: p, policy: policy, client: c, secret: newHandoff(l.Addr()), conns: map[*meter]struct{}{}, places: make(chan struct{}, p.o.Limits.Connections),
+	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.transport = &http.Transport{
 		DialContext: s.dialUpstream, DisableCompression: true, ForceAttemptHTTP2: true,
@@ -152,8 +156,8 @@ func (s *Server) forget(m *meter) {
 	delete(s.conns, m)
 }
 
-// dialUpstream is the only way to the outside. It ends with the server, too. There are no
-// more connections than the sandbox may have itself: then those go that wait for a request.
+// dialUpstream is the only way to the outside. It ends with the server, too, and with the
+// request that asked for it: the transport would go on, for others, but those dial as well.
 func (s *Server) dialUpstream(ctx context.Context, _, addr string) (net.Conn, error) {
 	t, err := parseAuthority(addr, 0)
 	if err != nil {
@@ -162,17 +166,47 @@ func (s *Server) dialUpstream(ctx context.Context, _, addr string) (net.Conn, er
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)() //nolint:contextcheck // both end it: the caller, and the server
-	c, err := s.proxy.dial(ctx, s.policy, t)
-	if err != nil {
+	if out, ok := ctx.Value(routeKey{}).(*route); ok {
+		defer context.AfterFunc(out.life, cancel)() //nolint:contextcheck // and the request
+	}
+	if err := s.takePlace(ctx); err != nil {
 		return nil, err
 	}
-	if s.outside.Add(1) > int64(s.proxy.o.Limits.Connections) {
-		s.transport.CloseIdleConnections()
+	c, err := s.proxy.dial(ctx, s.policy, t)
+	if err != nil {
+		<-s.places
+		return nil, err
 	}
 	return &outgoing{TCPConn: c, s: s}, nil
 }
 
-// outgoing is a connection to the outside.
+// takePlace waits for a place outside. There are no more than the sandbox may have connections
+// itself: when all are taken those go that wait for a request, or that nobody waits for.
+func (s *Server) takePlace(ctx context.Context) error {
+	select {
+	case s.places <- struct{}{}:
+		return nil
+	default:
+	}
+	late := time.NewTimer(placeTimeout)
+	defer late.Stop()
+	again := time.NewTicker(placeAgain) // a connection begins to wait a moment after its answer has ended
+	defer again.Stop()
+	for {
+		s.transport.CloseIdleConnections()
+		select {
+		case s.places <- struct{}{}:
+			return nil
+		case <-again.C:
+		case <-late.C:
+			return &RefusalError{Outcome: Limited, Message: "the sandbox has as many connections to the outside as it may: close some first"}
+		case <-ctx.Done():
+			return &RefusalError{Outcome: Aborted, Message: "the client went away, or the sandbox ended"}
+		}
+	}
+}
+
+// outgoing is a connection to the outside, with its place.
 type outgoing struct {
 	*net.TCPConn
 	s    *Server
@@ -181,6 +215,7 @@ type outgoing struct {
 
 // Close implements net.Conn.
 func (o *outgoing) Close() error {
-	o.once.Do(func() { o.s.outside.Add(-1) })
-	return o.TCPConn.Close()
+	err := o.TCPConn.Close()
+	o.once.Do(func() { <-o.s.places })
+	return err
 }
