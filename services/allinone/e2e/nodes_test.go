@@ -296,6 +296,40 @@ func (f *fleet) testDeletion(t *testing.T, session, dead string) {
 	f.refuses(t, dead, session, 9)
 }
 
+func TestARewoundWorkspaceIsNotUndoneByALostNode(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t)
+	session := f.session(t, "coder")
+	last(t, f.turn(t, session, "keep this"), "COMPLETE")
+	f.exported(t, session, "1", 2, 1)
+	last(t, f.turn(t, session, "look now"), "COMPLETE")
+	f.exported(t, session, "1", 3, 2)
+	if r := f.call(t, http.MethodPost, "/v1/"+session+":rewind", `{"checkpoint":"`+f.newestCheckpoint(t, session)+`"}`); r.code != http.StatusOK {
+		t.Fatalf("rewind: %d %s", r.code, r.body)
+	}
+	f.exported(t, session, "1", 2, 3)
+	first, second := f.home(t, session)
+	f.killNode(t, first)
+	frames := f.turn(t, session, "look now")
+	last(t, frames, "COMPLETE")
+	if event := moved(t, frames); event.field("workspaceMoved", "toNode") != second || strings.Contains(event.data, "has nothing") {
+		t.Errorf("the move tells %s", event.data)
+	}
+	if text, err := os.ReadFile(filepath.Join(f.dir(second, session), "workspace", "kept")); err != nil || string(text) != "one\n" {
+		t.Errorf("the new node has %q, %v", text, err)
+	}
+}
+
+// newestCheckpoint is the name of a session's last one.
+func (f *fleet) newestCheckpoint(t *testing.T, session string) string {
+	t.Helper()
+	var all struct{ Checkpoints []struct{ Name string } }
+	if r := f.call(t, http.MethodGet, "/v1/"+session+"/checkpoints", ""); json.Unmarshal([]byte(r.body), &all) != nil || len(all.Checkpoints) == 0 {
+		t.Fatalf("the checkpoints are %d %s", r.code, r.body)
+	}
+	return all.Checkpoints[0].Name
+}
+
 func TestASessionThatWasNeverExportedIsToldThatItsFilesAreGone(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, "--workspace-export", "off")

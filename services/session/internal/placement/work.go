@@ -43,15 +43,19 @@ type Work struct {
 type exporting struct {
 	Turn string `json:"turn"`
 	Seq  int64  `json:"seq"`
+	Name string `json:"name,omitempty"` // empty: Turn
 }
 
-// ExportJob exports the workspace after a turn. seq is the log's last number then.
+// ExportJob exports the workspace after a turn. seq is the log's last number then. What
+// the next turn does meanwhile may get into it.
 func ExportJob(k store.Key, turn string, seq int64) store.Job {
-	body, err := json.Marshal(exporting{turn, seq})
-	if err != nil {
-		panic(err) // a string and a number always encode
-	}
-	return store.Job{Tenant: k.Tenant, Kind: store.JobExport, ID: k.Session + "/" + turn, Session: k.Session, Body: body}
+	return store.Job{Tenant: k.Tenant, Kind: store.JobExport, ID: k.Session + "/" + turn, Session: k.Session, Body: encode(exporting{Turn: turn, Seq: seq})}
+}
+
+// RewoundJob exports the workspace once its files were brought back to what they were in,
+// or after, a turn, if there was any. name is unlike that of any other such job, and of any turn.
+func RewoundJob(k store.Key, name, turn string, seq int64) store.Job {
+	return store.Job{Tenant: k.Tenant, Kind: store.JobExport, ID: k.Session + "/" + name, Session: k.Session, Body: encode(exporting{turn, seq, name})}
 }
 
 // Export does an ExportJob. It acts under the session's epoch as it is now, for it
@@ -68,10 +72,10 @@ func (w *Work) Export(ctx context.Context, j store.Job) (*store.Job, error) {
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case epoch == 0 || p.Node == "" || p.Restore || p.Export.Turn != "" && p.Export.Seq >= what.Seq:
-		return nil, nil // it is gone, is about to be brought, or was exported since
+	case epoch == 0 || p.Node == "" || p.Restore || p.Export.Seq > what.Seq || p.Export.Seq == what.Seq && !p.Export.Void():
+		return nil, nil // it is gone, is about to be brought, was exported since, or its files were brought back
 	}
-	snapshot, err := w.export(node.At(ctx, p.Node), k, p, epoch, what.Turn)
+	snapshot, err := w.export(node.At(ctx, p.Node), k, p, epoch, what)
 	switch apierr.Reason(err) {
 	case "STALE_GENERATION", "WORKSPACE_NOT_FOUND":
 		return nil, nil // it is elsewhere by now, or nothing was ever done to it
@@ -90,15 +94,19 @@ func (w *Work) Export(ctx context.Context, j store.Job) (*store.Job, error) {
 
 // export makes a snapshot and copies it, and removes the one of the last export. When
 // there is no room it removes that one first; all others are of checkpoints.
-func (w *Work) export(ctx context.Context, k store.Key, p store.Place, epoch int64, turn string) (string, error) {
-	ref := func(what string) *commonv1.CallRef {
+func (w *Work) export(ctx context.Context, k store.Key, p store.Place, epoch int64, what exporting) (string, error) {
+	name, after := what.Turn, "after turns/"+what.Turn
+	if what.Name != "" {
+		name, after = what.Name, "after files were brought back"
+	}
+	ref := func(step string) *commonv1.CallRef {
 		return &commonv1.CallRef{
-			Session: "sessions/" + k.Session, Epoch: epoch, CallId: fmt.Sprintf("%s.export.%d.%s", turn, p.Generation, what),
+			Session: "sessions/" + k.Session, Epoch: epoch, CallId: fmt.Sprintf("%s.export.%d.%s", name, p.Generation, step),
 			Node: p.Node, WorkspaceGeneration: p.Generation,
 		}
 	}
 	create := func(call string) (string, error) {
-		made, err := w.Snapshots.CreateSnapshot(ctx, &sandboxv1.CreateSnapshotRequest{Call: ref(call), Description: "after turns/" + turn})
+		made, err := w.Snapshots.CreateSnapshot(ctx, &sandboxv1.CreateSnapshotRequest{Call: ref(call), Description: after})
 		return made.GetSnapshot().GetId(), err
 	}
 	id, err := create("snapshot")

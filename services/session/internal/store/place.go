@@ -14,17 +14,21 @@ type Place struct {
 	// Restore says that the files are still to be brought to the node from the last
 	// export. Whoever sets it false says that they are there.
 	Restore bool
-	// Export is the last one; its Turn is empty when there is none.
+	// Export is the last one; its Seq is zero when there is none.
 	Export Export
 }
 
 // Export is a copy of the workspace in the object store.
 type Export struct {
-	Turn     string    // at whose end it was made, or after it
-	Seq      int64     // the log's last number at that turn's end
+	Turn     string    // at whose end it was made, or after it; empty: it is not known, or there was none
+	Seq      int64     // the log's last number at that turn's end, or when files were brought back
 	Snapshot string    // in the sandbox
-	Time     time.Time // given by the store
+	Time     time.Time // given by the store; zero: see Void
 }
+
+// Void tells whether files were brought back since the export, or perhaps in the middle
+// of it, up to Seq: it may have changes that were undone.
+func (e Export) Void() bool { return e.Seq > 0 && e.Time.IsZero() }
 
 // Places keeps where workspaces are. A session that has none has never needed one,
 // or is of a time before there were several nodes. A holder sets the place with
@@ -40,8 +44,8 @@ type Places interface {
 	// generation stays.
 	ForgetPlace(ctx context.Context, k Key) error
 	// NoteExport records an export of a place of this generation. ErrNotFound when the
-	// session has another place by now. An older export than the last one changes
-	// nothing.
+	// session has another place by now. An older export than the last one, and
+	// one that is older than Write.VoidExports, changes nothing.
 	NoteExport(ctx context.Context, k Key, generation int64, e Export) error
 	// PlacedOn lists sessions on a node behind the key after, in the order of keys.
 	PlacedOn(ctx context.Context, node string, after Key, limit int) ([]Key, error)

@@ -236,6 +236,9 @@ type Write struct {
 	// Place, if not nil, is where the workspace is from now on. Its Export is not
 	// looked at: the last one stays.
 	Place *Place
+	// VoidExports, if not zero, is a number of the log: what was exported by then may have
+	// changes that were undone, see Export.Void.
+	VoidExports int64
 	// Jobs to put, of the session's tenant. A turn that ends in this write puts
 	// its JobTend by itself.
 	Jobs []Job

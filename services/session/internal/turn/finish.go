@@ -30,7 +30,9 @@ func (w *Worker) finish(ctx context.Context, write store.Write, state sessionv1.
 	queue, urgent := t.takeQueue()
 	t.clearStep()
 	write.Events = append(write.Events, w.event(0, &sessionv1.Event{Body: finishedBody(t.turn)}))
-	w.exportAfter(&write, t)
+	if !t.undo {
+		w.exportAfter(&write, t)
+	}
 	write.Turns = append(write.Turns, t.row())
 	write.Consume = append(write.Consume, t.consume...)
 	write.Waited = append(write.Waited, w.openCalls()...)
@@ -41,7 +43,11 @@ func (w *Worker) finish(ctx context.Context, write store.Write, state sessionv1.
 	}
 	var undone []*sessionv1.Message
 	if t.undo {
+		changed := w.changed(t)
 		undone = w.rewind(&write, t)
+		if changed {
+			w.exportRewound(&write, t.id+".undone")
+		}
 		if err := w.loadCheckpoints(ctx); err != nil {
 			return err
 		}

@@ -198,23 +198,34 @@ func (w *Worker) movedBody(p store.Place, found *sandboxv1.Snapshot) *sessionv1.
 		m.Message = begin + "There was no copy of the workspace: it is empty now, and all files that were in it are lost." + end
 		return m
 	}
-	at := found.GetCreateTime()
-	if found.GetId() != p.Export.Snapshot {
+	at, void := found.GetCreateTime(), p.Export.Void() || p.Export.Turn != "" && !w.onPath(p.Export.Turn)
+	if void || found.GetId() != p.Export.Snapshot {
 		p.Export = store.Export{} // it is another one: of which turn it has what, nobody knows
 	}
 	if p.Export.Turn != "" {
 		m.RestoredTurn, m.RestoredSeq = w.name("turns", p.Export.Turn), p.Export.Seq
 	}
-	if at == nil {
+	if at == nil && !p.Export.Time.IsZero() {
 		at = timestamppb.New(p.Export.Time)
 	}
 	m.RestoredTime = at
+	since := w.since(p)
+	if void {
+		since = ", and may be from before you were taken back to an earlier point: changes that were undone then may be there again, and files that were brought back may be missing"
+	}
 	m.Message = begin + fmt.Sprintf("The workspace was made again from its last copy, of %s%s. All that was done to its files since then is lost.",
-		at.AsTime().UTC().Format(time.RFC3339), w.since(p)) + end
+		at.AsTime().UTC().Format(time.RFC3339), since) + end
 	return m
 }
 
-// since says for the model which of its turns an export has seen.
+// onPath tells whether the conversation has something of a turn.
+func (w *Worker) onPath(turn string) bool {
+	name := w.name("turns", turn)
+	return slices.ContainsFunc(w.path, func(m *sessionv1.Message) bool { return m.Turn == name })
+}
+
+// since says for the model which of its turns an export has seen: that of its turn, and
+// what the next ones had done until it was made.
 func (w *Worker) since(p store.Place) string {
 	if p.Export.Turn == "" {
 		return ""
@@ -231,7 +242,7 @@ func (w *Worker) since(p store.Place) string {
 	if len(later) == 0 {
 		return ", which has everything up to your last answer"
 	}
-	return fmt.Sprintf(", which has nothing of the last %d turns in which you used tools", len(later))
+	return fmt.Sprintf(", which may have nothing, or only a part, of the last %d turns in which you used tools", len(later))
 }
 
 // exportAfter has the workspace exported once the turn's end is committed, if a call

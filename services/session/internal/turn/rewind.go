@@ -13,6 +13,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -111,8 +112,29 @@ func (w *Worker) moveHead(ctx context.Context, c store.Command, to *sessionv1.Ch
 			VoidFirstSeq: to.AfterSeq + 1, VoidLastSeq: w.log.Seq(), Head: to.Head, Checkpoint: to.Name, Rewind: c.CallID,
 		},
 	}}}}
+	w.exportRewound(&write, "rewind."+c.CallID)
 	w.dropCheckpoints(&write, func(c *sessionv1.Checkpoint) bool { return c.Seq > to.Seq })
 	return w.log.Commit(ctx, write)
+}
+
+// exportRewound says that what was exported so far may have what a write undoes, and has
+// the workspace exported anew. The path is the new one.
+func (w *Worker) exportRewound(write *store.Write, name string) {
+	p := w.where()
+	if p.Node == "" {
+		return
+	}
+	write.VoidExports = w.log.Seq() + int64(len(write.Events))
+	p.Export = store.Export{Seq: write.VoidExports, Snapshot: p.Export.Snapshot}
+	w.place.Store(&p)
+	if !w.deps.Export || p.Restore {
+		return
+	}
+	turn := ""
+	if last := w.last(); last != nil {
+		turn = lastSegment(last.Turn)
+	}
+	write.Jobs = append(write.Jobs, placement.RewoundJob(w.lease.Key, name, turn, write.VoidExports))
 }
 
 // noRewind tells who asked that nothing came of it.

@@ -55,6 +55,7 @@ type Commit struct {
 	Checkpoints     []Checkpoint
 	Jobs            []store.Job
 	Places          []Place
+	Voids           []Void
 	Wakes           []store.Wake
 	// Budgets is what changes in the ledger.
 	Budgets BudgetChange
@@ -287,6 +288,9 @@ func (p *planner) apply(w store.Write, rows *writeRows) {
 	}
 	if w.Place != nil {
 		p.place(Place{w.Key, *w.Place})
+	}
+	if w.VoidExports > 0 {
+		p.out.Voids = append(p.out.Voids, Void{w.Key, w.VoidExports})
 	}
 	applyHeader(s, w)
 	for _, id := range w.Consume {

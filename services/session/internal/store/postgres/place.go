@@ -71,6 +71,14 @@ func queuePlaces(b *pgx.Batch, places []backend.Place) {
 	}
 }
 
+// queueVoids writes that what was exported may have what was undone.
+func queueVoids(b *pgx.Batch, voids []backend.Void) {
+	for _, v := range voids { // rare
+		b.Queue(`update places set export_turn = '', export_seq = $3, export_time = null where tenant = $1 and session = $2 and export_seq < $3`,
+			v.Tenant, v.Session, v.Seq)
+	}
+}
+
 // ForgetPlace implements store.Places.
 func (s *Store) ForgetPlace(ctx context.Context, k store.Key) error {
 	return s.write(ctx, "forget a place", func(tx pgx.Tx) error {
@@ -87,7 +95,7 @@ func (s *Store) NoteExport(ctx context.Context, k store.Key, generation int64, e
 		if err == nil && (p.Generation != generation || p.Node == "") {
 			err = pgx.ErrNoRows
 		}
-		if err != nil || p.Export.Turn != "" && p.Export.Seq > e.Seq {
+		if err != nil || p.Export.Seq > e.Seq {
 			return err
 		}
 		_, err = tx.Exec(ctx, `update places set export_turn = $3, export_seq = $4, export_snapshot = $5, export_time = clock_timestamp()

@@ -56,6 +56,12 @@ func putPlaces(ctx context.Context, tx *sql.Tx, places []backend.Place) error {
 		places, func(p backend.Place) []any { return []any{p.Tenant, p.Session, p.Node, p.Generation, p.Restore} })
 }
 
+// voidExports writes that what was exported may have what was undone.
+func voidExports(ctx context.Context, tx *sql.Tx, voids []backend.Void) error {
+	return each(ctx, tx, `update places set export_turn = '', export_seq = ?, export_time = null where tenant = ? and session = ? and export_seq < ?`,
+		voids, func(v backend.Void) []any { return []any{v.Seq, v.Tenant, v.Session, v.Seq} })
+}
+
 // ForgetPlace implements store.Places.
 func (s *Store) ForgetPlace(ctx context.Context, k store.Key) error {
 	return s.write(ctx, "forget a place", func(tx *sql.Tx) ([]store.Wake, error) {
@@ -72,7 +78,7 @@ func (s *Store) NoteExport(ctx context.Context, k store.Key, generation int64, e
 		if err == nil && (p.Generation != generation || p.Node == "") {
 			err = sql.ErrNoRows
 		}
-		if err != nil || p.Export.Turn != "" && p.Export.Seq > e.Seq {
+		if err != nil || p.Export.Seq > e.Seq {
 			return nil, err
 		}
 		_, err = tx.ExecContext(ctx, `update places set export_turn = ?, export_seq = ?, export_snapshot = ?, export_time = ?

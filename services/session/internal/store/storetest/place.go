@@ -61,6 +61,27 @@ func testPlaces(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 	})
 
+	t.Run("exports of before a rewind are void, and are not noted any more", func(t *testing.T) {
+		f := newFixture(t, open)
+		l := f.active("s1")
+		f.commit(store.Write{Lease: l, VoidExports: 3}) // it has no place
+		f.commit(store.Write{Lease: l, LastSeq: f.session(l.Key).LastSeq, Place: &store.Place{Node: "a", Generation: 1}})
+		f.must(f.NoteExport(f.ctx(), l.Key, 1, store.Export{Turn: "t1", Seq: 7, Snapshot: "x"}))
+		if p := f.place(l); p.Export.Void() {
+			t.Errorf("before the rewind: %+v", p)
+		}
+		f.commit(store.Write{Lease: l, LastSeq: f.session(l.Key).LastSeq, VoidExports: 20})
+		f.must(f.NoteExport(f.ctx(), l.Key, 1, store.Export{Turn: "t2", Seq: 19, Snapshot: "late"}))
+		if p := f.place(l); !p.Export.Void() || p.Export != (store.Export{Seq: 20, Snapshot: "x"}) {
+			t.Errorf("after the rewind: %+v", p)
+		}
+		f.must(f.NoteExport(f.ctx(), l.Key, 1, store.Export{Seq: 20, Snapshot: "y"}))
+		f.must(f.NoteExport(f.ctx(), l.Key, 1, store.Export{Turn: "t2", Seq: 19, Snapshot: "late"}))
+		if p := f.place(l); p.Export.Void() || p.Export.Snapshot != "y" || p.Export.Seq != 20 {
+			t.Errorf("when it is exported again: %+v", p)
+		}
+	})
+
 	t.Run("the place outlives the session until it is forgotten, and the generation for ever", func(t *testing.T) {
 		f := newFixture(t, open)
 		k := f.create(key("s1"))
