@@ -44,6 +44,9 @@ func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 	}
 	rec := s.begin(KindHTTP, method(r), execOf(r))
 	defer rec.end()
+	if rec.refuseFields(w, r) {
+		return
+	}
 	t, err := address(r)
 	if err != nil {
 		rec.refuse(w, &RefusalError{Outcome: BadRequest, Message: err.Error()})
@@ -72,6 +75,9 @@ func (s *Server) intercepted(w http.ResponseWriter, r *http.Request) {
 	rec := s.begin(KindIntercept, method(r), c.exec)
 	defer rec.end()
 	rec.to(c.to)
+	if rec.refuseFields(w, r) {
+		return
+	}
 	if r.URL.Opaque != "" { // it would be the request's target outside, host and all
 		rec.refuse(w, &RefusalError{Outcome: BadRequest, Message: "the address is none of this host: ask for a path, such as /x"})
 		return
@@ -195,6 +201,9 @@ func (s *Server) answered(r *http.Response) error {
 		return errors.New("the server changed the protocol unasked")
 	}
 	out := routeOf(r.Request.Context())
+	if n := fields(r.Header); n > maxFields {
+		return &RefusalError{Outcome: Failed, Message: fmt.Sprintf("%s answered with %d header fields, more than %d", out.to.authority(), n, maxFields)}
+	}
 	out.Status = r.StatusCode
 	r.Body = &countedBody{ReadCloser: r.Body, n: &out.received}
 	return nil
@@ -238,11 +247,34 @@ var statuses = map[Outcome]struct {
 // refuse answers for the proxy itself, and remembers it.
 func (r *record) refuse(w http.ResponseWriter, err error) {
 	r.fail(err)
-	st := statuses[r.Outcome]
+	r.answer(w, statuses[r.Outcome].code)
+}
+
+func (r *record) answer(w http.ResponseWriter, code int) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Proxy-Status", "fairlead; error="+st.error)
-	w.WriteHeader(st.code)
+	w.Header().Set("Proxy-Status", "fairlead; error="+statuses[r.Outcome].error)
+	w.WriteHeader(code)
 	_, _ = io.WriteString(w, r.Message+"\n")
+}
+
+// refuseFields refuses a request with too many header fields.
+func (r *record) refuseFields(w http.ResponseWriter, req *http.Request) bool {
+	n := fields(req.Header)
+	if n <= maxFields {
+		return false
+	}
+	req.Header = nil // the server of HTTP keeps the request until its body has ended
+	r.fail(&RefusalError{Outcome: BadRequest, Message: fmt.Sprintf("the request has %d header fields, more than %d", n, maxFields)})
+	w.Header().Set("Connection", "close")
+	r.answer(w, http.StatusRequestHeaderFieldsTooLarge)
+	return true
+}
+
+func fields(h http.Header) (n int) {
+	for _, values := range h {
+		n += len(values)
+	}
+	return n
 }
 
 // execOf is the command that a client says it belongs to: the user name of its

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -326,4 +328,69 @@ func TestPlacesOutsideAreWaitedForAWhile(t *testing.T) {
 			t.Errorf("who goes away before: %v", err)
 		}
 	})
+}
+
+// A header of very many short fields takes up many times its length, for as long as the
+// request lasts.
+func TestHeaderFieldsAreBounded(t *testing.T) {
+	w := newWorld(t, func(a, b int) []Rule {
+		return append(rawRule(a, b), Rule{Host: "cut.example.com", Ports: []int{b}, TLS: Intercept})
+	})
+	w.other = func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/many" {
+			return
+		}
+		for i := range 300 {
+			rw.Header().Add("A", strconv.Itoa(i))
+		}
+	}
+	var distinct strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&distinct, "a%d:\r\n", i)
+	}
+	same, big := strings.Repeat("a:\r\n", 300), "a: "+strings.Repeat("x", 100<<10)+"\r\n"
+	web, secure := port(w.web), port(w.secure)
+	for _, x := range []struct {
+		name, head, header string
+		tls                bool
+		status             int
+		want               string
+	}{
+		{"distinct ones", fmt.Sprintf("POST http://web.example.com:%d/ HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n", web), distinct.String(), false, 431, "header fields, more than 256"},
+		{"the same one", fmt.Sprintf("GET http://web.example.com:%d/ HTTP/1.1\r\nHost: x\r\n", web), same, false, 431, "header fields, more than 256"},
+		{"a tunnel's", fmt.Sprintf("CONNECT raw.example.com:%d HTTP/1.1\r\nHost: x\r\n", web), same, false, 431, "header fields, more than 256"},
+		{"inside TLS", fmt.Sprintf("GET / HTTP/1.1\r\nHost: cut.example.com:%d\r\n", secure), same, true, 431, "header fields, more than 256"},
+		{"an answer's", fmt.Sprintf("GET http://web.example.com:%d/many HTTP/1.1\r\nHost: x\r\n", web), "", false, 502, "header fields, more than 256"},
+		{"a few", fmt.Sprintf("GET http://web.example.com:%d/ HTTP/1.1\r\nHost: x\r\n", web), strings.Repeat("a:\r\n", 200), false, 200, ""},
+		{"a long one", fmt.Sprintf("GET http://web.example.com:%d/ HTTP/1.1\r\nHost: x\r\n", web), big, false, 431, ""},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			var c net.Conn
+			if x.tls {
+				c = w.tls("cut.example.com", secure)
+			} else {
+				var err error
+				if c, err = net.Dial("tcp", w.addr); err != nil {
+					t.Fatal(err)
+				}
+			}
+			defer func() { _ = c.Close() }()
+			_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+			_, _ = io.WriteString(c, x.head+x.header+"\r\n")
+			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, _ := io.ReadAll(resp.Body)
+			if resp.StatusCode != x.status || !strings.Contains(string(body), x.want) {
+				t.Errorf("%d %q", resp.StatusCode, body)
+			}
+			if x.want == "" {
+				return
+			}
+			if e := w.event(); e.Outcome == Done || !strings.Contains(e.Message, x.want) {
+				t.Errorf("event %+v", e)
+			}
+		})
+	}
 }

@@ -14,7 +14,8 @@ import (
 
 const (
 	headerTimeout  = 30 * time.Second
-	maxHeader      = 256 << 10
+	maxHeader      = 64 << 10 // bytes
+	maxFields      = 256      // of a header: small ones take up many times their length
 	upstreamIdle   = 30 * time.Second
 	upstreamUnused = 8 // connections to one host
 	placeTimeout   = 10 * time.Second

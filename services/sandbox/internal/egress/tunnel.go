@@ -22,6 +22,9 @@ const established = "HTTP/1.1 200 Connection established\r\n\r\n"
 func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	rec := s.begin(KindTunnel, http.MethodConnect, execOf(r))
 	defer rec.end()
+	if rec.refuseFields(w, r) {
+		return
+	}
 	t, err := connectAddress(r)
 	if err != nil {
 		rec.refuse(w, &RefusalError{Outcome: BadRequest, Message: err.Error()})
