@@ -397,6 +397,41 @@ func TestAWorkspaceLeavesANodeThatIsDrained(t *testing.T) {
 	}
 }
 
+func TestWhatChangesWhileAWorkspaceIsDrainedIsTakenAlong(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, "--workspace-export", "off")
+	session := f.session(t, "coder")
+	last(t, f.turn(t, session, "keep this"), "COMPLETE")
+	first, second := f.home(t, session)
+	snapshots := func() int {
+		got, _ := filepath.Glob(filepath.Join(f.dir(first, session), "snapshots", "snapshots", "*"))
+		return len(got)
+	}
+	before := snapshots()
+	away := f.objects + ".away"
+	if err := errors.Join(os.Rename(f.objects, away), os.WriteFile(f.objects, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	f.cli(t, "nodes", "drain", first)
+	until(t, "the snapshot for the move is made", func() bool { return snapshots() > before })
+	if err := os.WriteFile(filepath.Join(f.dir(first, session), "workspace", "late"), []byte("late"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	made := time.Now()
+	until(t, "the object store was away for a while", func() bool { return time.Since(made) > 2*time.Second })
+	if err := errors.Join(os.Remove(f.objects), os.Rename(away, f.objects)); err != nil {
+		t.Fatal(err)
+	}
+	log := func() string { return f.call(t, http.MethodGet, "/v1/"+session+"/events?page_size=1000", "").body }
+	until(t, "it has moved", func() bool { return strings.Contains(log(), `"workspaceMoved"`) })
+	if text, err := os.ReadFile(filepath.Join(f.dir(second, session), "workspace", "late")); err != nil || string(text) != "late" {
+		t.Errorf("what was written while it was moved is %q, %v", text, err)
+	}
+	if text := log(); !strings.Contains(text, "with its files as they were at 20") || strings.Contains(text, "with all its files") {
+		t.Errorf("the log says %s", text)
+	}
+}
+
 func TestWorkspacesOfSessionsThatRestLeaveANodeThatIsDrained(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, "--workspace-export", "off")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -43,7 +44,7 @@ func (w *Worker) takeMove(ctx context.Context, c store.Command) error {
 	done.Place = &p
 	done.Events = []*sessionv1.Event{{Body: &sessionv1.Event_WorkspaceMoved{WorkspaceMoved: &sessionv1.WorkspaceMoved{
 		FromNode: from.Node, ToNode: p.Node, Generation: p.Generation, Empty: found == nil, Cause: sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_PLANNED,
-		Message: "The workspace is on another machine now, with all its files. Commands in the background have ended, and the home directory and /tmp are empty.",
+		Message: "The workspace is on another machine now, " + asOf(found) + ". Commands in the background have ended, and the home directory and /tmp are empty.",
 	}}}}
 	w.place.Store(&p)
 	return w.log.Commit(ctx, done)
@@ -70,18 +71,67 @@ func (w *Worker) leaveAtRest(ctx context.Context, was store.Place) (bool, error)
 	return true, nil
 }
 
-// takeAlong puts the workspace as it is into the object store.
+const (
+	// leaveTries is how often a workspace that is about to leave is copied at most, because
+	// the last copy took longer than leaveQuick: what is done meanwhile is not in it.
+	leaveTries = 4
+	leaveQuick = time.Second
+)
+
+// takeAlong puts the workspace as it is into the object store. Nothing keeps others from
+// changing it meanwhile: so one that took long to copy, or waited for the object store, is
+// copied once more, which takes what has changed since alone.
 func (w *Worker) takeAlong(ctx context.Context, p store.Place) error {
-	call := fmt.Sprintf("%s.leave.%d", w.lease.Session, p.Generation)
-	return w.patiently(ctx, nil, func() error {
-		_, err := w.deps.Snapshots.CreateSnapshot(ctx, &sandboxv1.CreateSnapshotRequest{
-			Call: w.callRef(fmt.Sprintf("%s.%d", call, w.lease.Epoch)), Description: "before the workspace leaves its node",
+	last := ""
+	for range leaveTries {
+		begun := time.Now()
+		// Each has an id of its own: what is asked again with the same one has the old answer.
+		call := fmt.Sprintf("%s.leave.%d.%d.%d", w.lease.Session, p.Generation, w.lease.Epoch, begun.UnixNano())
+		id := ""
+		err := w.patiently(ctx, nil, func() error {
+			made, err := w.deps.Snapshots.CreateSnapshot(ctx, &sandboxv1.CreateSnapshotRequest{Call: w.callRef(call), Description: "before the workspace leaves its node"})
+			id = made.GetSnapshot().GetId()
+			return err
 		})
-		if err == nil {
-			_, err = w.deps.Snapshots.ExportSnapshots(ctx, &sandboxv1.ExportSnapshotsRequest{Call: w.callRef(call)})
+		if last != "" && apierr.Reason(err) == "TOO_MANY_SNAPSHOTS" {
+			return nil // then the last copy is the one that counts
 		}
-		return err
-	})
+		if err != nil {
+			return err
+		}
+		if last != "" {
+			w.dropLeft(ctx, last, call+".last")
+		}
+		last = id
+		err = w.patiently(ctx, nil, func() error {
+			_, err := w.deps.Snapshots.ExportSnapshots(ctx, &sandboxv1.ExportSnapshotsRequest{Call: w.callRef(call)})
+			return err
+		})
+		if err != nil {
+			w.dropLeft(ctx, id, call+".failed")
+			return err
+		}
+		if time.Since(begun) < leaveQuick {
+			break
+		}
+	}
+	return nil
+}
+
+// dropLeft deletes a snapshot that was made for a move, and is not needed for it any more.
+func (w *Worker) dropLeft(ctx context.Context, id, call string) {
+	_, err := w.deps.Snapshots.DeleteSnapshots(ctx, &sandboxv1.DeleteSnapshotsRequest{Call: w.callRef(call), Snapshots: []string{id}})
+	if err != nil {
+		w.deps.Log.WarnContext(ctx, "a snapshot that was made for a move stays", "session", w.lease.Session, "snapshot", id, "error", err)
+	}
+}
+
+// asOf says for people, and for the model, what files a workspace has that was moved.
+func asOf(found *sandboxv1.Snapshot) string {
+	if found == nil {
+		return "and empty, for there were no files to bring"
+	}
+	return "with its files as they were at " + found.GetCreateTime().AsTime().UTC().Format(time.RFC3339)
 }
 
 // moveFailed gives up for now.

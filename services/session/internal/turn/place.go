@@ -187,7 +187,7 @@ func (w *Worker) movedBody(p store.Place, found *sandboxv1.Snapshot) *sessionv1.
 	}
 	if w.active.run.LeftPlanned && found != nil {
 		m.Cause = sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_PLANNED
-		m.Message = "Notice of the system, not of the user: the workspace is on another machine now, with all its files." +
+		m.Message = "Notice of the system, not of the user: the workspace is on another machine now, " + asOf(found) + "." +
 			" Commands in the background have ended, and the home directory and /tmp are empty."
 		return m
 	}
