@@ -237,7 +237,7 @@ func TestWhatIsToldOfTheNetworkIsShort(t *testing.T) {
 	}
 	r := c.bash(t, `for i in {1..90}; do
 		exec 3<>/dev/tcp/127.0.0.1/3128
-		printf '%0240000d http://h%d.example.com/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' 0 $i >&3
+		printf '%060000d http://h%d.example.com/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' 0 $i >&3
 		cat <&3 >/dev/null
 	done; echo done`)
 	if r.out != "done\n" || len(r.GetNetwork()) != 90 {
