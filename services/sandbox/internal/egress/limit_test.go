@@ -71,8 +71,8 @@ func TestConnectionsEndWithAllThatIsDoneForThem(t *testing.T) {
 		limits Limits
 		want   string
 	}{
-		{"idle", Limits{Idle: 200 * time.Millisecond}, "idle"},
-		{"old", Limits{Total: 500 * time.Millisecond}, "older"},
+		{"idle", Limits{Idle: 2 * time.Second}, "idle"},
+		{"old", Limits{Total: 5 * time.Second}, "older"},
 	} {
 		for _, x := range []struct {
 			name string
@@ -98,6 +98,7 @@ func TestConnectionsEndWithAllThatIsDoneForThem(t *testing.T) {
 			}},
 		} {
 			t.Run(x.name+" that is "+l.name, func(t *testing.T) {
+				t.Parallel()
 				w := newWorld(t, func(a, b int) []Rule {
 					return append(rawRule(a, b), Rule{Host: "cut.example.com", Ports: []int{b}, TLS: Intercept})
 				}, limited(l.limits))
