@@ -93,8 +93,8 @@ func (s *Server) intercepted(w http.ResponseWriter, r *http.Request) {
 // send decides on a request and forwards it.
 func (s *Server) send(w http.ResponseWriter, r *http.Request, rec *record, t target, secret bool) {
 	rec.to(t)
-	if r.Method == http.MethodTrace {
-		rec.refuse(w, deny("TRACE is not allowed: its answer shows what was put into the request"))
+	if repeats(r.Method) {
+		rec.refuse(w, deny("%.32s is not allowed: its answer shows what was put into the request", r.Method))
 		return
 	}
 	rule, to, err := s.policy.request(t, r.Method, r.URL.EscapedPath(), r.URL.Path, secret)

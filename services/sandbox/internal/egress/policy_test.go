@@ -209,12 +209,13 @@ func TestFaultyCredentialsAreExplained(t *testing.T) {
 func TestPathsThatCanBeReadInTwoWaysMatchNothing(t *testing.T) {
 	for _, p := range []string{
 		"/pub/../admin", "/pub/./x", "/pub/..;/admin", "/pub/%2e%2e/admin", "/pub/..%2fadmin", "/pub%2f..%2fadmin", "/pub/%252e%252e/admin", "/pub/%25252e%25252e/admin", "/pub/..\\admin", "/pub/%5c..%5cadmin", "/pub/x%00",
+		"/pub/.. /admin", "/pub/ ../admin", "/pub/. ./admin", "/pub/.. ./admin", "/pub/..\t/admin", "/pub/..\u00a0/admin", "/pub/.. ;x/admin", "/pub/.. ", "/pub/\xc0\xae\xc0\xae/admin", "/pub/\xff",
 	} {
 		if checkPath(p, p) == nil {
 			t.Errorf("%s is let through", p)
 		}
 	}
-	for _, p := range []string{"/", "", "/pub/a.b", "/pub/...", "/pub/.well-known/x", "/pub/a;b=c", "/pub//x", "/pub/ä"} {
+	for _, p := range []string{"/", "", "/pub/a.b", "/pub/...", "/pub/.well-known/x", "/pub/a;b=c", "/pub//x", "/pub/ä", "/pub/a .b", "/pub/ ", "/pub/.. x"} {
 		if err := checkPath(p, p); err != nil {
 			t.Errorf("%s: %v", p, err)
 		}

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
@@ -110,11 +112,16 @@ func checkMethods(all []string) error {
 		switch {
 		case m == "" || strings.Trim(m, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") != "" || len(m) > 32:
 			faults = append(faults, fmt.Errorf("methods: %q is not a method in capital letters", m))
-		case m == http.MethodConnect || m == http.MethodTrace:
+		case m == http.MethodConnect || repeats(m):
 			faults = append(faults, fmt.Errorf("methods: %s cannot be allowed", m))
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// repeats says whether servers answer a method with the request itself. To some its case does not matter.
+func repeats(method string) bool {
+	return strings.EqualFold(method, http.MethodTrace) || strings.EqualFold(method, "TRACK")
 }
 
 func checkPaths(all []string) error {
@@ -237,10 +244,24 @@ func checkPath(escaped, decoded string) error {
 			return fmt.Errorf("the path has %s, which servers read in different ways", s)
 		}
 	}
+	if !utf8.ValidString(decoded) { // such as a dot in more bytes than it needs
+		return errors.New("the path is not UTF-8")
+	}
 	for segment := range strings.SplitSeq(decoded, "/") {
-		if s, _, _ := strings.Cut(segment, ";"); s == "." || s == ".." {
+		if s, _, _ := strings.Cut(segment, ";"); dots(s) {
 			return errors.New("the path has segments of dots")
 		}
 	}
 	return nil
+}
+
+// dots says whether a segment goes nowhere or up, also for servers that drop blanks from it,
+// and dots behind them. Three dots alone are a name.
+func dots(segment string) bool {
+	if segment == "." || segment == ".." {
+		return true
+	}
+	rest := strings.Trim(segment, ".")
+	blank := strings.TrimFunc(rest, func(r rune) bool { return r == '.' || unicode.IsSpace(r) || unicode.IsControl(r) }) == ""
+	return rest != "" && blank && strings.Contains(segment, ".")
 }
