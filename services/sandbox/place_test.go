@@ -16,6 +16,33 @@ func (c *client) placed(node string, generation int64) *commonv1.CallRef {
 	return r
 }
 
+func TestAWorkspaceThatMustExistIsNotMade(t *testing.T) {
+	c := start(t, configuration(t, sandbox.LevelBasic))
+	ensure := func(r *commonv1.CallRef, must bool) (*sandboxv1.EnsureWorkspaceResponse, error) {
+		return c.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{Call: r, MustExist: must})
+	}
+	for range 2 { // the first has left nothing behind that the second finds
+		_, err := ensure(c.placed("here", 2), true)
+		wantReason(t, err, "WORKSPACE_NOT_FOUND")
+	}
+	_, err := ensure(c.placed("elsewhere", 2), true)
+	wantReason(t, err, "WRONG_NODE")
+	if made, err := ensure(c.placed("here", 2), false); err != nil || !made.GetCreated() {
+		t.Fatalf("it is made: %v, %v", made, err)
+	}
+	c.bash(t, "echo kept > f")
+	if found, err := ensure(c.placed("here", 2), true); err != nil || found.GetCreated() {
+		t.Fatalf("it is found: %v, %v", found, err)
+	}
+	_, err = ensure(c.placed("here", 3), true)
+	wantReason(t, err, "WORKSPACE_NOT_FOUND")
+	_, err = ensure(c.placed("here", 1), true)
+	wantReason(t, err, "STALE_GENERATION")
+	if text, err := c.read(t, "f"); err != nil || text != "kept\n" {
+		t.Errorf("the copy of an older place has %q, %v", text, err)
+	}
+}
+
 func TestAnotherGenerationIsRefusedWhereverAWorkspaceIsNamed(t *testing.T) {
 	c := start(t, configuration(t, sandbox.LevelBasic))
 	ensure := func(r *commonv1.CallRef) error {

@@ -482,6 +482,45 @@ func TestWorkspacesOfSessionsThatRestLeaveANodeThatIsDrained(t *testing.T) {
 	}
 }
 
+// The node comes back under its name, without what was on its disk.
+func TestANodeThatHasLostItsDiskIsNotTakenForOneThatHasTheWorkspace(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t)
+	session := f.session(t, "coder")
+	last(t, f.turn(t, session, "keep this"), "COMPLETE")
+	f.exported(t, session, "1", 2, 1)
+	first, _ := f.home(t, session)
+	f.killNode(t, first)
+	if err := os.RemoveAll(filepath.Join(f.options.data, first)); err != nil {
+		t.Fatal(err)
+	}
+	f.startNode(t, first)
+	until(t, "it answers", func() bool {
+		return !strings.Contains(f.cli(t, "nodes"), "LOST") && !strings.Contains(f.cli(t, "nodes"), "SILENT")
+	})
+	for what, r := range map[string]reply{
+		"adding a repository": f.call(t, http.MethodPost, "/v1/"+session+"/repositories", `{"repositoryId":"mine"}`),
+		"their list":          f.call(t, http.MethodGet, "/v1/"+session+"/repositories", ""),
+		"a fork":              f.call(t, http.MethodPost, "/v1/"+session+":fork", `{"sessionId":"forked"}`),
+	} {
+		if r.code != http.StatusBadRequest || !strings.Contains(r.body, "NODE_LOST") {
+			t.Errorf("%s while the files are to be restored is answered with %d %s", what, r.code, r.body)
+		}
+	}
+
+	frames := f.turn(t, session, "look now")
+	end := last(t, frames, "COMPLETE")
+	if e := moved(t, frames); e.field("workspaceMoved", "empty") != "" || e.field("workspaceMoved", "generation") != "2" || e.field("workspaceMoved", "restoredTurn") == "" {
+		t.Errorf("it moved %s", e.data)
+	}
+	if got := end.field("turnFinished", "finalText"); !strings.Contains(got, "one") || !strings.Contains(got, "empty") {
+		t.Errorf("after its disk was lost there is %q", got)
+	}
+	f.exported(t, session, "2", 1, 2)
+	last(t, f.turn(t, session, "look now"), "COMPLETE") // stays where it is
+	f.exported(t, session, "2", 1, 3)
+}
+
 // objectsAway takes the object store away, until the returned function brings it back.
 func (f *fleet) objectsAway(t *testing.T) (back func()) {
 	t.Helper()

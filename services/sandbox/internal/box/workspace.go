@@ -1,6 +1,7 @@
 package box
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -44,6 +45,9 @@ type Want struct {
 	Mounts *[]string
 	// Environment is what the acting user has in the environment of commands.
 	Environment *Environment
+	// Existing refuses with ErrNoWorkspace to make the workspace where there is none of
+	// the generation.
+	Existing bool
 }
 
 // Ensure makes a session's workspace, or finds it, and remembers the epoch and what
@@ -74,11 +78,16 @@ func (n *Node) ensure(c Call, generation int64, want Want, seed func(*Workspace)
 	}
 	defer leave()
 	generation = c.generation(generation)
-	if err := s.replace(c, generation); err != nil {
-		return Ensured{}, err
+	if !want.Existing {
+		if err := s.replace(c, generation); err != nil {
+			return Ensured{}, err
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if want.Existing && (s.meta == nil || s.meta.Generation < generation) {
+		return Ensured{}, cmp.Or(n.meant(c), ErrNoWorkspace)
+	}
 	if s.meta != nil {
 		if err := s.admitCall(c, generation); err != nil {
 			return Ensured{}, err

@@ -43,6 +43,7 @@ func (s *Server) want(c box.Call, r *sandboxv1.EnsureWorkspaceRequest) (box.Want
 	if err != nil {
 		return w, err
 	}
+	w.Existing = r.GetMustExist()
 	if r.GetNetwork() != nil {
 		policy, err := s.policy(r.GetNetwork())
 		if err != nil {

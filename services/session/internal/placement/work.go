@@ -206,7 +206,7 @@ func (w *Workspaces) DeleteWorkspace(ctx context.Context, r *sandboxv1.DeleteWor
 // may make the workspace then: an empty one would take the place of those files.
 func ToBeRestored(session string) error {
 	return apierr.New(codes.FailedPrecondition, "session.fairlead.dev", "NODE_LOST",
-		"The machine that held the workspace of "+session+" is lost or drained, and its files are not on another one yet. "+
+		"The machine that held the workspace of "+session+" is lost or drained, or has lost it, and its files are not on another one yet. "+
 			"Send a message: the workspace is made again from its last copy before the turn goes on. Then try again.",
 		apierr.Precondition("WORKSPACE_TO_BE_RESTORED", session, "its files are still to be brought to its new node"))
 }
@@ -221,7 +221,26 @@ func (w *Workspaces) ExportWorkspace(ctx context.Context, r *sandboxv1.ExportWor
 		return nil, ToBeRestored(r.GetSession())
 	}
 	r.WorkspaceGeneration = p.Generation
-	return w.WorkspaceServiceClient.ExportWorkspace(node.At(ctx, p.Node), r, o...)
+	stream, err := w.WorkspaceServiceClient.ExportWorkspace(node.At(ctx, p.Node), r, o...)
+	if err == nil && p.Exported() {
+		stream = existing{stream, r.GetSession()}
+	}
+	return stream, err
+}
+
+// existing is the stream of a workspace that was made: a node that does not have it has
+// lost it.
+type existing struct {
+	grpc.ServerStreamingClient[sandboxv1.ExportWorkspaceResponse]
+	session string
+}
+
+func (e existing) Recv() (*sandboxv1.ExportWorkspaceResponse, error) {
+	m, err := e.ServerStreamingClient.Recv()
+	if apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
+		err = ToBeRestored(e.session)
+	}
+	return m, err
 }
 
 // Place gives a session that is about to be made a place, unless it has one, and

@@ -99,6 +99,9 @@ func (s *repositoryService) ListRepositories(ctx context.Context, r *sessionv1.L
 		return nil, err
 	}
 	found, err := s.Repositories.ListRepositories(ctx, &sandboxv1.ListRepositoriesRequest{Session: r.Parent, WorkspaceGeneration: place.Generation})
+	if apierr.Reason(err) == "WORKSPACE_NOT_FOUND" && place.Exported() {
+		return nil, placement.ToBeRestored(r.Parent)
+	}
 	if apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
 		return &sessionv1.ListRepositoriesResponse{}, nil
 	}
@@ -180,10 +183,16 @@ func (s *repositoryService) ensureWorkspace(ctx context.Context, session *sessio
 	}
 	want := spec.Workspace(session, call, variables)
 	want.WorkspaceGeneration = call.WorkspaceGeneration
-	if _, err := s.Workspaces.EnsureWorkspace(ctx, want); err != nil {
-		return apierr.Forward(err)
+	place, _, err := s.Store.PlaceOf(ctx, key(ctx, session.Name))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return storeError(err, subject{session: session.Name})
 	}
-	return nil
+	want.MustExist = place.Exported()
+	_, err = s.Workspaces.EnsureWorkspace(ctx, want)
+	if want.MustExist && apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
+		return placement.ToBeRestored(session.Name)
+	}
+	return apierr.Forward(err)
 }
 
 // clone clones to the end.

@@ -18,6 +18,10 @@ type Place struct {
 	Export Export
 }
 
+// Exported tells whether the workspace was ever exported. It was made then, and unless
+// Restore is set its node has it, or has lost it.
+func (p Place) Exported() bool { return p.Export.Turn != "" }
+
 // Export is a copy of the workspace in the object store.
 type Export struct {
 	Turn     string    // at whose end it was made, or after it; empty: it is not known, or there was none

@@ -38,6 +38,9 @@ func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message, warm *
 	if ctx.Err() != nil {
 		return nil // the loop sees why; the workspace may still be in the making
 	}
+	if err != nil && w.isGone(w.where()) {
+		return nil // the loop brings it back
+	}
 	if err != nil {
 		return w.fail(parent, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
 			"The workspace could not be made: "+explain(err)+" "+workspaceAdvice(err))

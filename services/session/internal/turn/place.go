@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +55,10 @@ func (w *Worker) ensurePlace(ctx, parent context.Context) (moved bool, err error
 		if err := w.leave(parent, p, to); err != nil {
 			return false, err
 		}
+	case w.isGone(p):
+		if err := w.leave(parent, p, w.insteadOf(p.Node)); err != nil {
+			return false, err
+		}
 	case w.deps.Nodes.Drained(p.Node):
 		if left, err := w.handOver(ctx, parent, p); err != nil || !left {
 			return false, err
@@ -62,6 +67,30 @@ func (w *Worker) ensurePlace(ctx, parent context.Context) (moved bool, err error
 		return false, nil
 	}
 	return true, w.bring(ctx, parent)
+}
+
+// wasMade tells whether a call is for a place in which the workspace is known to have been
+// made. The node must have it then: one that has lost its disk would make an empty one, and
+// the next export would take the place of the last copy.
+func (w *Worker) wasMade(ref *commonv1.CallRef) bool {
+	p := w.where()
+	return w.deps.Nodes.Managed() && p.Node != "" && !p.Restore && p.Generation == ref.WorkspaceGeneration &&
+		(p.Exported() || w.made.Load() == p.Generation)
+}
+
+// isGone tells whether the node of a place has said that it does not have the workspace
+// which was made there.
+func (w *Worker) isGone(p store.Place) bool {
+	return p.Generation > 0 && p.Node != "" && !p.Restore && w.gone.Load() == p.Generation
+}
+
+// insteadOf is where a workspace goes whose node has lost it: that node answers, so it
+// stays there unless the node is drained.
+func (w *Worker) insteadOf(name string) string {
+	if !w.deps.Nodes.Drained(name) {
+		return name
+	}
+	return cmp.Or(w.deps.Nodes.Choose(w.lease.Key, name), name)
 }
 
 // placeNew gives a workspace its first place. It is on the disk before any call is:

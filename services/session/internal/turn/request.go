@@ -16,6 +16,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -114,8 +115,14 @@ func (w *Worker) ensureWorkspace(ctx context.Context, ref *commonv1.CallRef, tel
 			return status.Error(codes.Unavailable, "read the variables of the turn's user: "+err.Error())
 		}
 		want := w.spec.Workspace(w.session, ref, variables)
-		want.Warm = w.spec.RunsCommands()
+		want.Warm, want.MustExist = w.spec.RunsCommands(), w.wasMade(ref)
 		_, err = w.deps.Workspaces.EnsureWorkspace(ctx, want)
+		switch {
+		case err == nil:
+			w.made.Store(ref.WorkspaceGeneration)
+		case want.MustExist && apierr.Reason(err) == "WORKSPACE_NOT_FOUND":
+			w.gone.Store(ref.WorkspaceGeneration)
+		}
 		return err
 	})
 }

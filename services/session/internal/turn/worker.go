@@ -136,6 +136,8 @@ type Worker struct {
 	kept          []*sessionv1.Checkpoint // the oldest first; nil: not loaded
 
 	place    atomic.Pointer[store.Place] // of the workspace; nil: none yet
+	made     atomic.Int64                // the generation of the place in which this worker has seen the workspace
+	gone     atomic.Int64                // that of one whose node does not have it any more
 	staying  bool                        // the workspace cannot leave its node now
 	draining atomic.Bool                 // to stop before the next step
 	suspect  atomic.Bool                 // the session was, and has not got further since

@@ -166,6 +166,11 @@ type EnsureWorkspaceRequest struct {
 	// INVALID_ARGUMENT with reason LIMIT_ABOVE_CEILING; one that the node's level does
 	// not have is FAILED_PRECONDITION with reason LIMIT_UNAVAILABLE.
 	Limits *WorkspaceLimits `protobuf:"bytes,5,opt,name=limits,proto3" json:"limits,omitempty"`
+	// Refuses to make a workspace where there is none of this generation: nothing is
+	// made, changed or deleted then, and the answer is NOT_FOUND with reason
+	// WORKSPACE_NOT_FOUND. For whoever knows that it was made, so that a node that has
+	// lost its disk is not taken for one that has it.
+	MustExist bool `protobuf:"varint,13,opt,name=must_exist,json=mustExist,proto3" json:"must_exist,omitempty"`
 	// Makes the sandbox as well, so that the first command need not wait for it. The
 	// answer does not wait for it either, and says nothing about it.
 	Warm bool `protobuf:"varint,12,opt,name=warm,proto3" json:"warm,omitempty"`
@@ -244,6 +249,13 @@ func (x *EnsureWorkspaceRequest) GetLimits() *WorkspaceLimits {
 		return x.Limits
 	}
 	return nil
+}
+
+func (x *EnsureWorkspaceRequest) GetMustExist() bool {
+	if x != nil {
+		return x.MustExist
+	}
+	return false
 }
 
 func (x *EnsureWorkspaceRequest) GetWarm() bool {
@@ -1501,14 +1513,16 @@ var File_fairlead_sandbox_v1_workspace_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\n" +
-	"#fairlead/sandbox/v1/workspace.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\x1a\x1egoogle/protobuf/duration.proto\"\xcc\x04\n" +
+	"#fairlead/sandbox/v1/workspace.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\x1a\x1egoogle/protobuf/duration.proto\"\xeb\x04\n" +
 	"\x16EnsureWorkspaceRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12m\n" +
 	"\n" +
 	"seed_files\x18\x02 \x03(\v2:.fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntryB\x12\xbaH\x0f\x9a\x01\f\x10\x80\x02\"\ar\x05\x10\x01(\x80 R\tseedFiles\x121\n" +
 	"\x14workspace_generation\x18\x03 \x01(\x03R\x13workspaceGeneration\x12<\n" +
 	"\anetwork\x18\x04 \x01(\v2\".fairlead.sandbox.v1.NetworkPolicyR\anetwork\x12<\n" +
-	"\x06limits\x18\x05 \x01(\v2$.fairlead.sandbox.v1.WorkspaceLimitsR\x06limits\x12\x12\n" +
+	"\x06limits\x18\x05 \x01(\v2$.fairlead.sandbox.v1.WorkspaceLimitsR\x06limits\x12\x1d\n" +
+	"\n" +
+	"must_exist\x18\r \x01(\bR\tmustExist\x12\x12\n" +
 	"\x04warm\x18\f \x01(\bR\x04warm\x12<\n" +
 	"\x06mounts\x18\x06 \x01(\v2$.fairlead.sandbox.v1.WorkspaceMountsR\x06mounts\x12K\n" +
 	"\venvironment\x18\a \x01(\v2).fairlead.sandbox.v1.WorkspaceEnvironmentR\venvironment\x1a<\n" +

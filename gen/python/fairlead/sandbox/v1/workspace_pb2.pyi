@@ -37,7 +37,7 @@ ARCHIVE_FORMAT_ZIP: ArchiveFormat
 ARCHIVE_FORMAT_TAR_GZIP: ArchiveFormat
 
 class EnsureWorkspaceRequest(_message.Message):
-    __slots__ = ("call", "seed_files", "workspace_generation", "network", "limits", "warm", "mounts", "environment")
+    __slots__ = ("call", "seed_files", "workspace_generation", "network", "limits", "must_exist", "warm", "mounts", "environment")
     class SeedFilesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -50,6 +50,7 @@ class EnsureWorkspaceRequest(_message.Message):
     WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     NETWORK_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
+    MUST_EXIST_FIELD_NUMBER: _ClassVar[int]
     WARM_FIELD_NUMBER: _ClassVar[int]
     MOUNTS_FIELD_NUMBER: _ClassVar[int]
     ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
@@ -58,10 +59,11 @@ class EnsureWorkspaceRequest(_message.Message):
     workspace_generation: int
     network: NetworkPolicy
     limits: WorkspaceLimits
+    must_exist: bool
     warm: bool
     mounts: WorkspaceMounts
     environment: WorkspaceEnvironment
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., seed_files: _Optional[_Mapping[str, bytes]] = ..., workspace_generation: _Optional[int] = ..., network: _Optional[_Union[NetworkPolicy, _Mapping]] = ..., limits: _Optional[_Union[WorkspaceLimits, _Mapping]] = ..., warm: _Optional[bool] = ..., mounts: _Optional[_Union[WorkspaceMounts, _Mapping]] = ..., environment: _Optional[_Union[WorkspaceEnvironment, _Mapping]] = ...) -> None: ...
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., seed_files: _Optional[_Mapping[str, bytes]] = ..., workspace_generation: _Optional[int] = ..., network: _Optional[_Union[NetworkPolicy, _Mapping]] = ..., limits: _Optional[_Union[WorkspaceLimits, _Mapping]] = ..., must_exist: _Optional[bool] = ..., warm: _Optional[bool] = ..., mounts: _Optional[_Union[WorkspaceMounts, _Mapping]] = ..., environment: _Optional[_Union[WorkspaceEnvironment, _Mapping]] = ...) -> None: ...
 
 class WorkspaceLimits(_message.Message):
     __slots__ = ("memory_bytes", "processes", "cpu_millis", "file_bytes", "open_files", "output_bytes", "flood_bytes", "workspace_bytes", "workspace_inodes", "timeout", "max_timeout")
