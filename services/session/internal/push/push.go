@@ -23,6 +23,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/jobs"
+	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -66,13 +67,7 @@ func Handler(repositories sandboxv1.RepositoryServiceClient, s Store, log *slog.
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return nil, err
 		}
-		done, err := repositories.PushRepository(node.At(ctx, place.Node), &sandboxv1.PushRepositoryRequest{
-			Call: &commonv1.CallRef{
-				Session: "sessions/" + j.Session, Epoch: p.Epoch, CallId: "push." + strings.ReplaceAll(j.ID, "/", "."),
-				Node: place.Node, WorkspaceGeneration: place.Generation,
-			},
-			Directory: p.Directory, Url: p.URL, Branch: p.Branch, OnlyNew: true,
-		})
+		done, err := push(ctx, repositories, place, j, p)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return nil, err
@@ -90,6 +85,26 @@ func Handler(repositories sandboxv1.RepositoryServiceClient, s Store, log *slog.
 			Directory: p.Directory, Url: p.URL, Branch: p.Branch, Reason: apierr.Reason(err), Message: apierr.Message(err),
 		}}})
 	}
+}
+
+// push pushes from where the workspace is. While its files are still to be brought to its new
+// node there is nothing there, and that is no reason to take it for done.
+func push(ctx context.Context, repositories sandboxv1.RepositoryServiceClient, place store.Place, j store.Job, p Push) (*sandboxv1.PushRepositoryResponse, error) {
+	session := "sessions/" + j.Session
+	if place.Restore {
+		return nil, placement.ToBeRestored(session)
+	}
+	done, err := repositories.PushRepository(node.At(ctx, place.Node), &sandboxv1.PushRepositoryRequest{
+		Call: &commonv1.CallRef{
+			Session: session, Epoch: p.Epoch, CallId: "push." + strings.ReplaceAll(j.ID, "/", "."),
+			Node: place.Node, WorkspaceGeneration: place.Generation,
+		},
+		Directory: p.Directory, Url: p.URL, Branch: p.Branch, OnlyNew: true,
+	})
+	if apierr.Reason(err) == "WORKSPACE_NOT_FOUND" && place.Exported() {
+		err = placement.ToBeRestored(session)
+	}
+	return done, err
 }
 
 // nothing says that there is nothing to push: no tool call ever needed the workspace,
