@@ -17,6 +17,7 @@ var (
 	ErrAcknowledged     = errors.New("the exec's result was recorded and the exec forgotten")
 	ErrStaleEpoch       = errors.New("the caller no longer holds the session")
 	ErrStaleGeneration  = errors.New("the workspace's place has moved")
+	ErrSealed           = errors.New("the workspace is about to be moved to another machine, and nothing may change it meanwhile: try again in a moment")
 	ErrWrongNode        = errors.New("the request is for another node")
 	ErrWorkspaceFull    = errors.New("the workspace is as large as it may be")
 	ErrTooManyExecs     = errors.New("too many commands run")

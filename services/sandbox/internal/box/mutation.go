@@ -39,6 +39,8 @@ type Change struct {
 	Failure func(error) []byte
 	// Durable has the answer be on the disk before anybody is told.
 	Durable bool
+	// Aside says that it changes nothing but snapshots: a seal does not keep it out.
+	Aside bool
 }
 
 // FailedBeforeError says that a change failed before, and with what.
@@ -87,6 +89,9 @@ func (s *session) once(c Call, ch Change, w *Workspace) ([]byte, error) {
 	known, err := s.recall(ch, place)
 	if err != nil || known.Done {
 		return known.Answer, err
+	}
+	if err := s.unsealed(); err != nil && !ch.Aside {
+		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ type meta struct {
 	Slot       int       `json:"slot"`  // of its owner
 	Created    time.Time `json:"created"`
 	Import     string    `json:"import,omitempty"`  // the call that brought its first files
+	Sealed     bool      `json:"sealed,omitempty"`  // nothing may change it, for it is about to be moved
 	Network    string    `json:"network,omitempty"` // the policy of what its commands may reach; empty: nothing
 	Asked      []string  `json:"mounts,omitempty"`  // the names of mounts that were asked for
 	// Environment is what a user has in the environment of commands.
@@ -49,7 +50,7 @@ type session struct {
 	tasks    map[int64]context.CancelCauseFunc // end the tasks that run
 	lastTask int64
 	inTasks  int   // commands that tasks run
-	deleting bool  // no task may begin
+	barred   error // why no task may begin; nil: one may
 	meta     *meta // nil when there is no workspace
 	execs    map[string]*Exec
 	started  []*Exec // those of them that were started here, the ended ones as long as nobody asks for live
@@ -211,7 +212,7 @@ func (s *session) fence(epoch int64) error {
 		return nil
 	}
 	m := *s.meta
-	m.Epoch = epoch
+	m.Epoch, m.Sealed = epoch, false
 	if err := save(s.path(metaFile), m); err != nil {
 		return fmt.Errorf("remember the epoch: %w", err)
 	}

@@ -49,6 +49,9 @@ func (n *Node) Start(ctx context.Context, c Call, generation int64, spec Spec) (
 
 // start starts a command that was not started before. mu is held.
 func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
+	if err := s.meta.unsealed(); err != nil {
+		return nil, err
+	}
 	limits, err := s.limits().lowered(spec.Lower)
 	if err != nil {
 		return nil, err

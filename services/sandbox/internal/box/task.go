@@ -36,7 +36,11 @@ func (n *Node) RunInside(ctx context.Context, c Call, generation int64, t Task) 
 		s.mu.Unlock()
 		return Outcome{}, err
 	}
-	mounts, _, _, err := s.surroundings(c)
+	err = s.meta.unsealed()
+	var mounts string
+	if err == nil {
+		mounts, _, _, err = s.surroundings(c)
+	}
 	if err != nil {
 		s.mu.Unlock()
 		return Outcome{}, err
@@ -71,12 +75,10 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, count 
 	}
 	begin := time.Now()
 	ended := s.node.o.Observer.Started(ctx, c, t.Argv)
-	s.starts.RLock()
-	p, err := s.node.o.Runner.Start(ctx, Command{Sandbox: spec, Argv: t.Argv, Env: t.Env, Dir: t.Dir, Limits: limits})
-	s.starts.RUnlock()
+	p, err := s.startTask(ctx, Command{Sandbox: spec, Argv: t.Argv, Env: t.Env, Dir: t.Dir, Limits: limits})
 	if err != nil {
 		ended(Outcome{Reason: NotStarted, Message: err.Error()})
-		if errors.Is(err, ErrTooManySandboxes) || ctx.Err() != nil {
+		if errors.Is(err, ErrTooManySandboxes) || errors.Is(err, ErrSealed) || ctx.Err() != nil {
 			return Outcome{}, err
 		}
 		return Outcome{}, fmt.Errorf("%w: %w", ErrIsolation, err)
@@ -88,6 +90,15 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, count 
 		return Outcome{}, err
 	}
 	return out, nil
+}
+
+func (s *session) startTask(ctx context.Context, c Command) (Process, error) {
+	s.starts.RLock()
+	defer s.starts.RUnlock()
+	if err := s.unsealed(); err != nil {
+		return nil, err
+	}
+	return s.node.o.Runner.Start(ctx, c)
 }
 
 // beginTask refuses a task's command above the number that a session may have of commands:
@@ -197,8 +208,11 @@ func drain(from io.Reader, to io.Writer, most int64, flood chan<- struct{}) {
 func (s *session) addTask(cancel context.CancelCauseFunc) (forget func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.meta == nil || s.deleting {
+	if s.meta == nil {
 		return nil, ErrNoWorkspace
+	}
+	if s.barred != nil {
+		return nil, s.barred
 	}
 	s.lastTask++
 	number := s.lastTask
@@ -223,20 +237,22 @@ func (s *session) endTasks(why error) {
 }
 
 // clearTasks ends the tasks and waits for those that reach beyond the node, and keeps
-// others from beginning until allow is called.
-func (s *session) clearTasks() (allow func()) {
-	set := func(deleting bool) {
+// others from beginning until allow is called. All of them see why.
+func (s *session) clearTasks(why error) (allow func()) {
+	bar := func(why error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.deleting = deleting
+		s.barred = why
 	}
-	set(true)
-	s.endTasks(ErrNoWorkspace)
+	bar(why)
+	s.endTasks(why)
 	s.beside <- struct{}{}
 	s.pushes.Lock()
+	bar(why) // another one may have allowed them meanwhile
+	s.endTasks(why)
 	return func() {
+		bar(nil)
 		s.pushes.Unlock()
 		<-s.beside
-		set(false)
 	}
 }

@@ -98,6 +98,9 @@ func (n *Node) ensure(c Call, generation int64, want Want, seed func(*Workspace)
 		if importID != "" && importID != s.meta.Import {
 			return Ensured{}, ErrWorkspaceExists
 		}
+		if err := s.meta.unsealed(); err != nil && importID == "" {
+			return Ensured{}, err
+		}
 		if err := s.become(want); err != nil {
 			return Ensured{}, err
 		}

@@ -48,6 +48,7 @@ var rules = []rule{
 	{box.ErrCancelled, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_CALL_CANCELLED},
 	{box.ErrStaleEpoch, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_STALE_EPOCH},
 	{box.ErrStaleGeneration, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_STALE_GENERATION},
+	{box.ErrSealed, codes.Unavailable, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_SEALED},
 	{box.ErrWrongNode, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_WRONG_NODE},
 	{box.ErrWorkspaceFull, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_FULL},
 	{box.ErrTooManyExecs, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_EXECS},

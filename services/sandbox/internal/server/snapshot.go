@@ -80,6 +80,7 @@ type mutation struct {
 	generation int64
 	request    []any // what makes two requests the same
 	durable    bool  // its answer is on the disk before anybody is told
+	aside      bool  // it changes no files: it may be made though the workspace is sealed
 	do         func(k *kept, intend func(any) error) (proto.Message, error)
 }
 
@@ -90,7 +91,7 @@ func (s *snapshotServer) mutate(c box.Call, m mutation, resp proto.Message) erro
 		return err
 	}
 	raw, err := s.node.Mutate(c, m.generation, box.Change{
-		Method: m.method, Request: request, Failure: failure, Durable: m.durable,
+		Method: m.method, Request: request, Failure: failure, Durable: m.durable, Aside: m.aside,
 		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
 			k, err := openKept(w)
 			if err != nil {
@@ -126,7 +127,7 @@ func (s *snapshotServer) CreateSnapshot(ctx context.Context, r *sandboxv1.Create
 	}
 	resp := &sandboxv1.CreateSnapshotResponse{}
 	err = s.mutate(c, mutation{
-		method: "snapshot", generation: r.GetWorkspaceGeneration(), request: []any{r.GetDescription(), r.GetParent()},
+		method: "snapshot", generation: r.GetWorkspaceGeneration(), aside: true, request: []any{r.GetDescription(), r.GetParent()},
 		do: func(k *kept, intend func(any) error) (proto.Message, error) { return s.create(ctx, k, c.ID, r, intend) },
 	}, resp)
 	if err != nil {
@@ -291,7 +292,7 @@ func (s *snapshotServer) DeleteSnapshots(ctx context.Context, r *sandboxv1.Delet
 	}
 	resp := &sandboxv1.DeleteSnapshotsResponse{}
 	err = s.mutate(c, mutation{
-		method: "prune", generation: r.GetWorkspaceGeneration(), request: []any{r.GetSnapshots(), r.GetKeepLast()},
+		method: "prune", generation: r.GetWorkspaceGeneration(), aside: true, request: []any{r.GetSnapshots(), r.GetKeepLast()},
 		do: func(k *kept, intend func(any) error) (proto.Message, error) { return remove(k, r, intend) },
 	}, resp)
 	if err != nil {

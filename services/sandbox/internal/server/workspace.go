@@ -109,6 +109,28 @@ func (s *workspaceServer) FenceWorkspace(ctx context.Context, r *sandboxv1.Fence
 	return &sandboxv1.FenceWorkspaceResponse{}, nil
 }
 
+func (s *workspaceServer) SealWorkspace(ctx context.Context, r *sandboxv1.SealWorkspaceRequest) (*sandboxv1.SealWorkspaceResponse, error) {
+	c, err := call(ctx, r.GetCall())
+	if err == nil {
+		err = s.node.Seal(c)
+	}
+	if err != nil {
+		return nil, status(err)
+	}
+	return &sandboxv1.SealWorkspaceResponse{}, nil
+}
+
+func (s *workspaceServer) UnsealWorkspace(ctx context.Context, r *sandboxv1.UnsealWorkspaceRequest) (*sandboxv1.UnsealWorkspaceResponse, error) {
+	c, err := call(ctx, r.GetCall())
+	if err == nil {
+		err = s.node.Unseal(c)
+	}
+	if err != nil {
+		return nil, status(err)
+	}
+	return &sandboxv1.UnsealWorkspaceResponse{}, nil
+}
+
 func (s *workspaceServer) DeleteWorkspace(ctx context.Context, r *sandboxv1.DeleteWorkspaceRequest) (*sandboxv1.DeleteWorkspaceResponse, error) {
 	k, err := key(ctx, r.GetSession())
 	if err != nil {

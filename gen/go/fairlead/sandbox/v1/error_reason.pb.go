@@ -127,6 +127,9 @@ const (
 	// A crash interrupted the change, and whether it took effect cannot be told. It is
 	// not made again under this call id: look first.
 	ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN ErrorReason = 51
+	// The workspace is about to be moved to another node, and nothing may change
+	// it. What was asked for was not done: try again in a moment.
+	ErrorReason_ERROR_REASON_WORKSPACE_SEALED ErrorReason = 52
 )
 
 // Enum value maps for ErrorReason.
@@ -181,6 +184,7 @@ var (
 		39: "ERROR_REASON_STORAGE_FULL",
 		40: "ERROR_REASON_MOUNTS_IN_USE",
 		51: "ERROR_REASON_OUTCOME_UNKNOWN",
+		52: "ERROR_REASON_WORKSPACE_SEALED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":          0,
@@ -232,6 +236,7 @@ var (
 		"ERROR_REASON_STORAGE_FULL":         39,
 		"ERROR_REASON_MOUNTS_IN_USE":        40,
 		"ERROR_REASON_OUTCOME_UNKNOWN":      51,
+		"ERROR_REASON_WORKSPACE_SEALED":     52,
 	}
 )
 
@@ -266,7 +271,7 @@ var File_fairlead_sandbox_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xfd\f\n" +
+	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xa0\r\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12$\n" +
 	" ERROR_REASON_WORKSPACE_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -317,7 +322,8 @@ const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\x18ERROR_REASON_MOUNT_POINT\x10&\x12\x1d\n" +
 	"\x19ERROR_REASON_STORAGE_FULL\x10'\x12\x1e\n" +
 	"\x1aERROR_REASON_MOUNTS_IN_USE\x10(\x12 \n" +
-	"\x1cERROR_REASON_OUTCOME_UNKNOWN\x103BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
+	"\x1cERROR_REASON_OUTCOME_UNKNOWN\x103\x12!\n" +
+	"\x1dERROR_REASON_WORKSPACE_SEALED\x104BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
 	file_fairlead_sandbox_v1_error_reason_proto_rawDescOnce sync.Once

@@ -811,6 +811,172 @@ func (*FenceWorkspaceResponse) Descriptor() ([]byte, []int) {
 	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{8}
 }
 
+// SealWorkspaceRequest names a workspace, by its session.
+type SealWorkspaceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// On whose behalf. The call's id is the caller's choice, and of no call.
+	Call          *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SealWorkspaceRequest) Reset() {
+	*x = SealWorkspaceRequest{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SealWorkspaceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SealWorkspaceRequest) ProtoMessage() {}
+
+func (x *SealWorkspaceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SealWorkspaceRequest.ProtoReflect.Descriptor instead.
+func (*SealWorkspaceRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *SealWorkspaceRequest) GetCall() *v1.CallRef {
+	if x != nil {
+		return x.Call
+	}
+	return nil
+}
+
+// SealWorkspaceResponse says that the workspace stays as it is.
+type SealWorkspaceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SealWorkspaceResponse) Reset() {
+	*x = SealWorkspaceResponse{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SealWorkspaceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SealWorkspaceResponse) ProtoMessage() {}
+
+func (x *SealWorkspaceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SealWorkspaceResponse.ProtoReflect.Descriptor instead.
+func (*SealWorkspaceResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{10}
+}
+
+// UnsealWorkspaceRequest names a workspace, by its session.
+type UnsealWorkspaceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// On whose behalf. The call's id is the caller's choice, and of no call.
+	Call          *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnsealWorkspaceRequest) Reset() {
+	*x = UnsealWorkspaceRequest{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnsealWorkspaceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnsealWorkspaceRequest) ProtoMessage() {}
+
+func (x *UnsealWorkspaceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnsealWorkspaceRequest.ProtoReflect.Descriptor instead.
+func (*UnsealWorkspaceRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *UnsealWorkspaceRequest) GetCall() *v1.CallRef {
+	if x != nil {
+		return x.Call
+	}
+	return nil
+}
+
+// UnsealWorkspaceResponse says that the workspace may be changed.
+type UnsealWorkspaceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnsealWorkspaceResponse) Reset() {
+	*x = UnsealWorkspaceResponse{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnsealWorkspaceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnsealWorkspaceResponse) ProtoMessage() {}
+
+func (x *UnsealWorkspaceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnsealWorkspaceResponse.ProtoReflect.Descriptor instead.
+func (*UnsealWorkspaceResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{12}
+}
+
 // DeleteWorkspaceRequest names a workspace.
 type DeleteWorkspaceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -826,7 +992,7 @@ type DeleteWorkspaceRequest struct {
 
 func (x *DeleteWorkspaceRequest) Reset() {
 	*x = DeleteWorkspaceRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -838,7 +1004,7 @@ func (x *DeleteWorkspaceRequest) String() string {
 func (*DeleteWorkspaceRequest) ProtoMessage() {}
 
 func (x *DeleteWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -851,7 +1017,7 @@ func (x *DeleteWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DeleteWorkspaceRequest) GetSession() string {
@@ -877,7 +1043,7 @@ type DeleteWorkspaceResponse struct {
 
 func (x *DeleteWorkspaceResponse) Reset() {
 	*x = DeleteWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -889,7 +1055,7 @@ func (x *DeleteWorkspaceResponse) String() string {
 func (*DeleteWorkspaceResponse) ProtoMessage() {}
 
 func (x *DeleteWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -902,7 +1068,7 @@ func (x *DeleteWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{14}
 }
 
 // DeleteUserStorageRequest asks for the deletion; whose files is the principal's
@@ -915,7 +1081,7 @@ type DeleteUserStorageRequest struct {
 
 func (x *DeleteUserStorageRequest) Reset() {
 	*x = DeleteUserStorageRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[11]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -927,7 +1093,7 @@ func (x *DeleteUserStorageRequest) String() string {
 func (*DeleteUserStorageRequest) ProtoMessage() {}
 
 func (x *DeleteUserStorageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[11]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -940,7 +1106,7 @@ func (x *DeleteUserStorageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteUserStorageRequest.ProtoReflect.Descriptor instead.
 func (*DeleteUserStorageRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{15}
 }
 
 // DeleteUserStorageResponse says that the files are gone.
@@ -952,7 +1118,7 @@ type DeleteUserStorageResponse struct {
 
 func (x *DeleteUserStorageResponse) Reset() {
 	*x = DeleteUserStorageResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[12]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -964,7 +1130,7 @@ func (x *DeleteUserStorageResponse) String() string {
 func (*DeleteUserStorageResponse) ProtoMessage() {}
 
 func (x *DeleteUserStorageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[12]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -977,7 +1143,7 @@ func (x *DeleteUserStorageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteUserStorageResponse.ProtoReflect.Descriptor instead.
 func (*DeleteUserStorageResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{16}
 }
 
 // GetCapabilitiesRequest asks what isolates commands.
@@ -989,7 +1155,7 @@ type GetCapabilitiesRequest struct {
 
 func (x *GetCapabilitiesRequest) Reset() {
 	*x = GetCapabilitiesRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[13]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1001,7 +1167,7 @@ func (x *GetCapabilitiesRequest) String() string {
 func (*GetCapabilitiesRequest) ProtoMessage() {}
 
 func (x *GetCapabilitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[13]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1014,7 +1180,7 @@ func (x *GetCapabilitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCapabilitiesRequest.ProtoReflect.Descriptor instead.
 func (*GetCapabilitiesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{17}
 }
 
 // GetCapabilitiesResponse tells what isolates commands.
@@ -1045,7 +1211,7 @@ type GetCapabilitiesResponse struct {
 
 func (x *GetCapabilitiesResponse) Reset() {
 	*x = GetCapabilitiesResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[14]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1057,7 +1223,7 @@ func (x *GetCapabilitiesResponse) String() string {
 func (*GetCapabilitiesResponse) ProtoMessage() {}
 
 func (x *GetCapabilitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[14]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1070,7 +1236,7 @@ func (x *GetCapabilitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCapabilitiesResponse.ProtoReflect.Descriptor instead.
 func (*GetCapabilitiesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{14}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetCapabilitiesResponse) GetLevel() string {
@@ -1146,7 +1312,7 @@ type WorkspaceMount struct {
 
 func (x *WorkspaceMount) Reset() {
 	*x = WorkspaceMount{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[15]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1158,7 +1324,7 @@ func (x *WorkspaceMount) String() string {
 func (*WorkspaceMount) ProtoMessage() {}
 
 func (x *WorkspaceMount) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[15]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1171,7 +1337,7 @@ func (x *WorkspaceMount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkspaceMount.ProtoReflect.Descriptor instead.
 func (*WorkspaceMount) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{15}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WorkspaceMount) GetName() string {
@@ -1217,7 +1383,7 @@ type ExportWorkspaceRequest struct {
 
 func (x *ExportWorkspaceRequest) Reset() {
 	*x = ExportWorkspaceRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[16]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1229,7 +1395,7 @@ func (x *ExportWorkspaceRequest) String() string {
 func (*ExportWorkspaceRequest) ProtoMessage() {}
 
 func (x *ExportWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[16]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1242,7 +1408,7 @@ func (x *ExportWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*ExportWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ExportWorkspaceRequest) GetSession() string {
@@ -1277,7 +1443,7 @@ type ExportWorkspaceResponse struct {
 
 func (x *ExportWorkspaceResponse) Reset() {
 	*x = ExportWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[17]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1289,7 +1455,7 @@ func (x *ExportWorkspaceResponse) String() string {
 func (*ExportWorkspaceResponse) ProtoMessage() {}
 
 func (x *ExportWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[17]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1302,7 +1468,7 @@ func (x *ExportWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*ExportWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ExportWorkspaceResponse) GetData() []byte {
@@ -1328,7 +1494,7 @@ type ImportWorkspaceRequest struct {
 
 func (x *ImportWorkspaceRequest) Reset() {
 	*x = ImportWorkspaceRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[18]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1340,7 +1506,7 @@ func (x *ImportWorkspaceRequest) String() string {
 func (*ImportWorkspaceRequest) ProtoMessage() {}
 
 func (x *ImportWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[18]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1353,7 +1519,7 @@ func (x *ImportWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*ImportWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ImportWorkspaceRequest) GetKind() isImportWorkspaceRequest_Kind {
@@ -1414,7 +1580,7 @@ type ImportWorkspaceOpen struct {
 
 func (x *ImportWorkspaceOpen) Reset() {
 	*x = ImportWorkspaceOpen{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[19]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1426,7 +1592,7 @@ func (x *ImportWorkspaceOpen) String() string {
 func (*ImportWorkspaceOpen) ProtoMessage() {}
 
 func (x *ImportWorkspaceOpen) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[19]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1439,7 +1605,7 @@ func (x *ImportWorkspaceOpen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportWorkspaceOpen.ProtoReflect.Descriptor instead.
 func (*ImportWorkspaceOpen) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ImportWorkspaceOpen) GetCall() *v1.CallRef {
@@ -1474,7 +1640,7 @@ type ImportWorkspaceResponse struct {
 
 func (x *ImportWorkspaceResponse) Reset() {
 	*x = ImportWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[20]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1486,7 +1652,7 @@ func (x *ImportWorkspaceResponse) String() string {
 func (*ImportWorkspaceResponse) ProtoMessage() {}
 
 func (x *ImportWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[20]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1499,7 +1665,7 @@ func (x *ImportWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*ImportWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ImportWorkspaceResponse) GetCreated() bool {
@@ -1573,7 +1739,13 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\x14workspace_generation\x18\x03 \x01(\x03R\x13workspaceGeneration\"P\n" +
 	"\x15FenceWorkspaceRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\"\x18\n" +
-	"\x16FenceWorkspaceResponse\"\x99\x01\n" +
+	"\x16FenceWorkspaceResponse\"O\n" +
+	"\x14SealWorkspaceRequest\x127\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\"\x17\n" +
+	"\x15SealWorkspaceResponse\"Q\n" +
+	"\x16UnsealWorkspaceRequest\x127\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\"\x19\n" +
+	"\x17UnsealWorkspaceResponse\"\x99\x01\n" +
 	"\x16DeleteWorkspaceRequest\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12:\n" +
 	"\x14workspace_generation\x18\x02 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x13workspaceGeneration\"\x19\n" +
@@ -1624,10 +1796,12 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\x1aARCHIVE_FORMAT_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12ARCHIVE_FORMAT_TAR\x10\x01\x12\x16\n" +
 	"\x12ARCHIVE_FORMAT_ZIP\x10\x02\x12\x1b\n" +
-	"\x17ARCHIVE_FORMAT_TAR_GZIP\x10\x032\x9b\x06\n" +
+	"\x17ARCHIVE_FORMAT_TAR_GZIP\x10\x032\xf1\a\n" +
 	"\x10WorkspaceService\x12l\n" +
 	"\x0fEnsureWorkspace\x12+.fairlead.sandbox.v1.EnsureWorkspaceRequest\x1a,.fairlead.sandbox.v1.EnsureWorkspaceResponse\x12i\n" +
-	"\x0eFenceWorkspace\x12*.fairlead.sandbox.v1.FenceWorkspaceRequest\x1a+.fairlead.sandbox.v1.FenceWorkspaceResponse\x12l\n" +
+	"\x0eFenceWorkspace\x12*.fairlead.sandbox.v1.FenceWorkspaceRequest\x1a+.fairlead.sandbox.v1.FenceWorkspaceResponse\x12f\n" +
+	"\rSealWorkspace\x12).fairlead.sandbox.v1.SealWorkspaceRequest\x1a*.fairlead.sandbox.v1.SealWorkspaceResponse\x12l\n" +
+	"\x0fUnsealWorkspace\x12+.fairlead.sandbox.v1.UnsealWorkspaceRequest\x1a,.fairlead.sandbox.v1.UnsealWorkspaceResponse\x12l\n" +
 	"\x0fDeleteWorkspace\x12+.fairlead.sandbox.v1.DeleteWorkspaceRequest\x1a,.fairlead.sandbox.v1.DeleteWorkspaceResponse\x12n\n" +
 	"\x0fExportWorkspace\x12+.fairlead.sandbox.v1.ExportWorkspaceRequest\x1a,.fairlead.sandbox.v1.ExportWorkspaceResponse0\x01\x12n\n" +
 	"\x0fImportWorkspace\x12+.fairlead.sandbox.v1.ImportWorkspaceRequest\x1a,.fairlead.sandbox.v1.ImportWorkspaceResponse(\x01\x12r\n" +
@@ -1647,7 +1821,7 @@ func file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_sandbox_v1_workspace_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fairlead_sandbox_v1_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_fairlead_sandbox_v1_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_fairlead_sandbox_v1_workspace_proto_goTypes = []any{
 	(NetworkTls)(0),                   // 0: fairlead.sandbox.v1.NetworkTls
 	(ArchiveFormat)(0),                // 1: fairlead.sandbox.v1.ArchiveFormat
@@ -1660,60 +1834,70 @@ var file_fairlead_sandbox_v1_workspace_proto_goTypes = []any{
 	(*EnsureWorkspaceResponse)(nil),   // 8: fairlead.sandbox.v1.EnsureWorkspaceResponse
 	(*FenceWorkspaceRequest)(nil),     // 9: fairlead.sandbox.v1.FenceWorkspaceRequest
 	(*FenceWorkspaceResponse)(nil),    // 10: fairlead.sandbox.v1.FenceWorkspaceResponse
-	(*DeleteWorkspaceRequest)(nil),    // 11: fairlead.sandbox.v1.DeleteWorkspaceRequest
-	(*DeleteWorkspaceResponse)(nil),   // 12: fairlead.sandbox.v1.DeleteWorkspaceResponse
-	(*DeleteUserStorageRequest)(nil),  // 13: fairlead.sandbox.v1.DeleteUserStorageRequest
-	(*DeleteUserStorageResponse)(nil), // 14: fairlead.sandbox.v1.DeleteUserStorageResponse
-	(*GetCapabilitiesRequest)(nil),    // 15: fairlead.sandbox.v1.GetCapabilitiesRequest
-	(*GetCapabilitiesResponse)(nil),   // 16: fairlead.sandbox.v1.GetCapabilitiesResponse
-	(*WorkspaceMount)(nil),            // 17: fairlead.sandbox.v1.WorkspaceMount
-	(*ExportWorkspaceRequest)(nil),    // 18: fairlead.sandbox.v1.ExportWorkspaceRequest
-	(*ExportWorkspaceResponse)(nil),   // 19: fairlead.sandbox.v1.ExportWorkspaceResponse
-	(*ImportWorkspaceRequest)(nil),    // 20: fairlead.sandbox.v1.ImportWorkspaceRequest
-	(*ImportWorkspaceOpen)(nil),       // 21: fairlead.sandbox.v1.ImportWorkspaceOpen
-	(*ImportWorkspaceResponse)(nil),   // 22: fairlead.sandbox.v1.ImportWorkspaceResponse
-	nil,                               // 23: fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
-	nil,                               // 24: fairlead.sandbox.v1.WorkspaceEnvironment.VariablesEntry
-	(*v1.CallRef)(nil),                // 25: fairlead.common.v1.CallRef
-	(*durationpb.Duration)(nil),       // 26: google.protobuf.Duration
+	(*SealWorkspaceRequest)(nil),      // 11: fairlead.sandbox.v1.SealWorkspaceRequest
+	(*SealWorkspaceResponse)(nil),     // 12: fairlead.sandbox.v1.SealWorkspaceResponse
+	(*UnsealWorkspaceRequest)(nil),    // 13: fairlead.sandbox.v1.UnsealWorkspaceRequest
+	(*UnsealWorkspaceResponse)(nil),   // 14: fairlead.sandbox.v1.UnsealWorkspaceResponse
+	(*DeleteWorkspaceRequest)(nil),    // 15: fairlead.sandbox.v1.DeleteWorkspaceRequest
+	(*DeleteWorkspaceResponse)(nil),   // 16: fairlead.sandbox.v1.DeleteWorkspaceResponse
+	(*DeleteUserStorageRequest)(nil),  // 17: fairlead.sandbox.v1.DeleteUserStorageRequest
+	(*DeleteUserStorageResponse)(nil), // 18: fairlead.sandbox.v1.DeleteUserStorageResponse
+	(*GetCapabilitiesRequest)(nil),    // 19: fairlead.sandbox.v1.GetCapabilitiesRequest
+	(*GetCapabilitiesResponse)(nil),   // 20: fairlead.sandbox.v1.GetCapabilitiesResponse
+	(*WorkspaceMount)(nil),            // 21: fairlead.sandbox.v1.WorkspaceMount
+	(*ExportWorkspaceRequest)(nil),    // 22: fairlead.sandbox.v1.ExportWorkspaceRequest
+	(*ExportWorkspaceResponse)(nil),   // 23: fairlead.sandbox.v1.ExportWorkspaceResponse
+	(*ImportWorkspaceRequest)(nil),    // 24: fairlead.sandbox.v1.ImportWorkspaceRequest
+	(*ImportWorkspaceOpen)(nil),       // 25: fairlead.sandbox.v1.ImportWorkspaceOpen
+	(*ImportWorkspaceResponse)(nil),   // 26: fairlead.sandbox.v1.ImportWorkspaceResponse
+	nil,                               // 27: fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
+	nil,                               // 28: fairlead.sandbox.v1.WorkspaceEnvironment.VariablesEntry
+	(*v1.CallRef)(nil),                // 29: fairlead.common.v1.CallRef
+	(*durationpb.Duration)(nil),       // 30: google.protobuf.Duration
 }
 var file_fairlead_sandbox_v1_workspace_proto_depIdxs = []int32{
-	25, // 0: fairlead.sandbox.v1.EnsureWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
-	23, // 1: fairlead.sandbox.v1.EnsureWorkspaceRequest.seed_files:type_name -> fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
+	29, // 0: fairlead.sandbox.v1.EnsureWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
+	27, // 1: fairlead.sandbox.v1.EnsureWorkspaceRequest.seed_files:type_name -> fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
 	6,  // 2: fairlead.sandbox.v1.EnsureWorkspaceRequest.network:type_name -> fairlead.sandbox.v1.NetworkPolicy
 	3,  // 3: fairlead.sandbox.v1.EnsureWorkspaceRequest.limits:type_name -> fairlead.sandbox.v1.WorkspaceLimits
 	4,  // 4: fairlead.sandbox.v1.EnsureWorkspaceRequest.mounts:type_name -> fairlead.sandbox.v1.WorkspaceMounts
 	5,  // 5: fairlead.sandbox.v1.EnsureWorkspaceRequest.environment:type_name -> fairlead.sandbox.v1.WorkspaceEnvironment
-	26, // 6: fairlead.sandbox.v1.WorkspaceLimits.timeout:type_name -> google.protobuf.Duration
-	26, // 7: fairlead.sandbox.v1.WorkspaceLimits.max_timeout:type_name -> google.protobuf.Duration
-	24, // 8: fairlead.sandbox.v1.WorkspaceEnvironment.variables:type_name -> fairlead.sandbox.v1.WorkspaceEnvironment.VariablesEntry
+	30, // 6: fairlead.sandbox.v1.WorkspaceLimits.timeout:type_name -> google.protobuf.Duration
+	30, // 7: fairlead.sandbox.v1.WorkspaceLimits.max_timeout:type_name -> google.protobuf.Duration
+	28, // 8: fairlead.sandbox.v1.WorkspaceEnvironment.variables:type_name -> fairlead.sandbox.v1.WorkspaceEnvironment.VariablesEntry
 	7,  // 9: fairlead.sandbox.v1.NetworkPolicy.rules:type_name -> fairlead.sandbox.v1.NetworkRule
 	0,  // 10: fairlead.sandbox.v1.NetworkRule.tls:type_name -> fairlead.sandbox.v1.NetworkTls
-	25, // 11: fairlead.sandbox.v1.FenceWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
-	17, // 12: fairlead.sandbox.v1.GetCapabilitiesResponse.mounts:type_name -> fairlead.sandbox.v1.WorkspaceMount
-	1,  // 13: fairlead.sandbox.v1.ExportWorkspaceRequest.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
-	21, // 14: fairlead.sandbox.v1.ImportWorkspaceRequest.open:type_name -> fairlead.sandbox.v1.ImportWorkspaceOpen
-	25, // 15: fairlead.sandbox.v1.ImportWorkspaceOpen.call:type_name -> fairlead.common.v1.CallRef
-	1,  // 16: fairlead.sandbox.v1.ImportWorkspaceOpen.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
-	2,  // 17: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:input_type -> fairlead.sandbox.v1.EnsureWorkspaceRequest
-	9,  // 18: fairlead.sandbox.v1.WorkspaceService.FenceWorkspace:input_type -> fairlead.sandbox.v1.FenceWorkspaceRequest
-	11, // 19: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:input_type -> fairlead.sandbox.v1.DeleteWorkspaceRequest
-	18, // 20: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:input_type -> fairlead.sandbox.v1.ExportWorkspaceRequest
-	20, // 21: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:input_type -> fairlead.sandbox.v1.ImportWorkspaceRequest
-	13, // 22: fairlead.sandbox.v1.WorkspaceService.DeleteUserStorage:input_type -> fairlead.sandbox.v1.DeleteUserStorageRequest
-	15, // 23: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:input_type -> fairlead.sandbox.v1.GetCapabilitiesRequest
-	8,  // 24: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:output_type -> fairlead.sandbox.v1.EnsureWorkspaceResponse
-	10, // 25: fairlead.sandbox.v1.WorkspaceService.FenceWorkspace:output_type -> fairlead.sandbox.v1.FenceWorkspaceResponse
-	12, // 26: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:output_type -> fairlead.sandbox.v1.DeleteWorkspaceResponse
-	19, // 27: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:output_type -> fairlead.sandbox.v1.ExportWorkspaceResponse
-	22, // 28: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:output_type -> fairlead.sandbox.v1.ImportWorkspaceResponse
-	14, // 29: fairlead.sandbox.v1.WorkspaceService.DeleteUserStorage:output_type -> fairlead.sandbox.v1.DeleteUserStorageResponse
-	16, // 30: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:output_type -> fairlead.sandbox.v1.GetCapabilitiesResponse
-	24, // [24:31] is the sub-list for method output_type
-	17, // [17:24] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	29, // 11: fairlead.sandbox.v1.FenceWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
+	29, // 12: fairlead.sandbox.v1.SealWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
+	29, // 13: fairlead.sandbox.v1.UnsealWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
+	21, // 14: fairlead.sandbox.v1.GetCapabilitiesResponse.mounts:type_name -> fairlead.sandbox.v1.WorkspaceMount
+	1,  // 15: fairlead.sandbox.v1.ExportWorkspaceRequest.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
+	25, // 16: fairlead.sandbox.v1.ImportWorkspaceRequest.open:type_name -> fairlead.sandbox.v1.ImportWorkspaceOpen
+	29, // 17: fairlead.sandbox.v1.ImportWorkspaceOpen.call:type_name -> fairlead.common.v1.CallRef
+	1,  // 18: fairlead.sandbox.v1.ImportWorkspaceOpen.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
+	2,  // 19: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:input_type -> fairlead.sandbox.v1.EnsureWorkspaceRequest
+	9,  // 20: fairlead.sandbox.v1.WorkspaceService.FenceWorkspace:input_type -> fairlead.sandbox.v1.FenceWorkspaceRequest
+	11, // 21: fairlead.sandbox.v1.WorkspaceService.SealWorkspace:input_type -> fairlead.sandbox.v1.SealWorkspaceRequest
+	13, // 22: fairlead.sandbox.v1.WorkspaceService.UnsealWorkspace:input_type -> fairlead.sandbox.v1.UnsealWorkspaceRequest
+	15, // 23: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:input_type -> fairlead.sandbox.v1.DeleteWorkspaceRequest
+	22, // 24: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:input_type -> fairlead.sandbox.v1.ExportWorkspaceRequest
+	24, // 25: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:input_type -> fairlead.sandbox.v1.ImportWorkspaceRequest
+	17, // 26: fairlead.sandbox.v1.WorkspaceService.DeleteUserStorage:input_type -> fairlead.sandbox.v1.DeleteUserStorageRequest
+	19, // 27: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:input_type -> fairlead.sandbox.v1.GetCapabilitiesRequest
+	8,  // 28: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:output_type -> fairlead.sandbox.v1.EnsureWorkspaceResponse
+	10, // 29: fairlead.sandbox.v1.WorkspaceService.FenceWorkspace:output_type -> fairlead.sandbox.v1.FenceWorkspaceResponse
+	12, // 30: fairlead.sandbox.v1.WorkspaceService.SealWorkspace:output_type -> fairlead.sandbox.v1.SealWorkspaceResponse
+	14, // 31: fairlead.sandbox.v1.WorkspaceService.UnsealWorkspace:output_type -> fairlead.sandbox.v1.UnsealWorkspaceResponse
+	16, // 32: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:output_type -> fairlead.sandbox.v1.DeleteWorkspaceResponse
+	23, // 33: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:output_type -> fairlead.sandbox.v1.ExportWorkspaceResponse
+	26, // 34: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:output_type -> fairlead.sandbox.v1.ImportWorkspaceResponse
+	18, // 35: fairlead.sandbox.v1.WorkspaceService.DeleteUserStorage:output_type -> fairlead.sandbox.v1.DeleteUserStorageResponse
+	20, // 36: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:output_type -> fairlead.sandbox.v1.GetCapabilitiesResponse
+	28, // [28:37] is the sub-list for method output_type
+	19, // [19:28] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_sandbox_v1_workspace_proto_init() }
@@ -1721,7 +1905,7 @@ func file_fairlead_sandbox_v1_workspace_proto_init() {
 	if File_fairlead_sandbox_v1_workspace_proto != nil {
 		return
 	}
-	file_fairlead_sandbox_v1_workspace_proto_msgTypes[18].OneofWrappers = []any{
+	file_fairlead_sandbox_v1_workspace_proto_msgTypes[22].OneofWrappers = []any{
 		(*ImportWorkspaceRequest_Open)(nil),
 		(*ImportWorkspaceRequest_Data)(nil),
 	}
@@ -1731,7 +1915,7 @@ func file_fairlead_sandbox_v1_workspace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_sandbox_v1_workspace_proto_rawDesc), len(file_fairlead_sandbox_v1_workspace_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   23,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

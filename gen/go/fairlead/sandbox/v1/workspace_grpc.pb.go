@@ -21,6 +21,8 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	WorkspaceService_EnsureWorkspace_FullMethodName   = "/fairlead.sandbox.v1.WorkspaceService/EnsureWorkspace"
 	WorkspaceService_FenceWorkspace_FullMethodName    = "/fairlead.sandbox.v1.WorkspaceService/FenceWorkspace"
+	WorkspaceService_SealWorkspace_FullMethodName     = "/fairlead.sandbox.v1.WorkspaceService/SealWorkspace"
+	WorkspaceService_UnsealWorkspace_FullMethodName   = "/fairlead.sandbox.v1.WorkspaceService/UnsealWorkspace"
 	WorkspaceService_DeleteWorkspace_FullMethodName   = "/fairlead.sandbox.v1.WorkspaceService/DeleteWorkspace"
 	WorkspaceService_ExportWorkspace_FullMethodName   = "/fairlead.sandbox.v1.WorkspaceService/ExportWorkspace"
 	WorkspaceService_ImportWorkspace_FullMethodName   = "/fairlead.sandbox.v1.WorkspaceService/ImportWorkspace"
@@ -45,6 +47,17 @@ type WorkspaceServiceClient interface {
 	// stale is refused. Where there is no workspace there is nothing to fence:
 	// NOT_FOUND with reason WORKSPACE_NOT_FOUND.
 	FenceWorkspace(ctx context.Context, in *FenceWorkspaceRequest, opts ...grpc.CallOption) (*FenceWorkspaceResponse, error)
+	// SealWorkspace keeps a workspace as it is, for it is about to be moved to another
+	// node: what runs in it is ended, and until the seal is lifted whatever would start
+	// or change something in it is UNAVAILABLE with reason WORKSPACE_SEALED. It can be
+	// read, and its snapshots can be made, exported and deleted. When it returns,
+	// nothing changes the files any more, also after a restart of the node. A higher
+	// epoch lifts the seal: the holder who was about to move the workspace cannot do it
+	// any more. Repeating it changes nothing.
+	SealWorkspace(ctx context.Context, in *SealWorkspaceRequest, opts ...grpc.CallOption) (*SealWorkspaceResponse, error)
+	// UnsealWorkspace lifts the seal, for the workspace stays where it is. Without one
+	// it changes nothing.
+	UnsealWorkspace(ctx context.Context, in *UnsealWorkspaceRequest, opts ...grpc.CallOption) (*UnsealWorkspaceResponse, error)
 	// DeleteWorkspace kills what runs in a workspace and deletes its files. One
 	// that does not exist is deleted already.
 	DeleteWorkspace(ctx context.Context, in *DeleteWorkspaceRequest, opts ...grpc.CallOption) (*DeleteWorkspaceResponse, error)
@@ -97,6 +110,26 @@ func (c *workspaceServiceClient) FenceWorkspace(ctx context.Context, in *FenceWo
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(FenceWorkspaceResponse)
 	err := c.cc.Invoke(ctx, WorkspaceService_FenceWorkspace_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *workspaceServiceClient) SealWorkspace(ctx context.Context, in *SealWorkspaceRequest, opts ...grpc.CallOption) (*SealWorkspaceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SealWorkspaceResponse)
+	err := c.cc.Invoke(ctx, WorkspaceService_SealWorkspace_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *workspaceServiceClient) UnsealWorkspace(ctx context.Context, in *UnsealWorkspaceRequest, opts ...grpc.CallOption) (*UnsealWorkspaceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UnsealWorkspaceResponse)
+	err := c.cc.Invoke(ctx, WorkspaceService_UnsealWorkspace_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -182,6 +215,17 @@ type WorkspaceServiceServer interface {
 	// stale is refused. Where there is no workspace there is nothing to fence:
 	// NOT_FOUND with reason WORKSPACE_NOT_FOUND.
 	FenceWorkspace(context.Context, *FenceWorkspaceRequest) (*FenceWorkspaceResponse, error)
+	// SealWorkspace keeps a workspace as it is, for it is about to be moved to another
+	// node: what runs in it is ended, and until the seal is lifted whatever would start
+	// or change something in it is UNAVAILABLE with reason WORKSPACE_SEALED. It can be
+	// read, and its snapshots can be made, exported and deleted. When it returns,
+	// nothing changes the files any more, also after a restart of the node. A higher
+	// epoch lifts the seal: the holder who was about to move the workspace cannot do it
+	// any more. Repeating it changes nothing.
+	SealWorkspace(context.Context, *SealWorkspaceRequest) (*SealWorkspaceResponse, error)
+	// UnsealWorkspace lifts the seal, for the workspace stays where it is. Without one
+	// it changes nothing.
+	UnsealWorkspace(context.Context, *UnsealWorkspaceRequest) (*UnsealWorkspaceResponse, error)
 	// DeleteWorkspace kills what runs in a workspace and deletes its files. One
 	// that does not exist is deleted already.
 	DeleteWorkspace(context.Context, *DeleteWorkspaceRequest) (*DeleteWorkspaceResponse, error)
@@ -225,6 +269,12 @@ func (UnimplementedWorkspaceServiceServer) EnsureWorkspace(context.Context, *Ens
 }
 func (UnimplementedWorkspaceServiceServer) FenceWorkspace(context.Context, *FenceWorkspaceRequest) (*FenceWorkspaceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method FenceWorkspace not implemented")
+}
+func (UnimplementedWorkspaceServiceServer) SealWorkspace(context.Context, *SealWorkspaceRequest) (*SealWorkspaceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SealWorkspace not implemented")
+}
+func (UnimplementedWorkspaceServiceServer) UnsealWorkspace(context.Context, *UnsealWorkspaceRequest) (*UnsealWorkspaceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UnsealWorkspace not implemented")
 }
 func (UnimplementedWorkspaceServiceServer) DeleteWorkspace(context.Context, *DeleteWorkspaceRequest) (*DeleteWorkspaceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteWorkspace not implemented")
@@ -294,6 +344,42 @@ func _WorkspaceService_FenceWorkspace_Handler(srv interface{}, ctx context.Conte
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(WorkspaceServiceServer).FenceWorkspace(ctx, req.(*FenceWorkspaceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _WorkspaceService_SealWorkspace_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SealWorkspaceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WorkspaceServiceServer).SealWorkspace(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WorkspaceService_SealWorkspace_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WorkspaceServiceServer).SealWorkspace(ctx, req.(*SealWorkspaceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _WorkspaceService_UnsealWorkspace_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UnsealWorkspaceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WorkspaceServiceServer).UnsealWorkspace(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WorkspaceService_UnsealWorkspace_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WorkspaceServiceServer).UnsealWorkspace(ctx, req.(*UnsealWorkspaceRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -384,6 +470,14 @@ var WorkspaceService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "FenceWorkspace",
 			Handler:    _WorkspaceService_FenceWorkspace_Handler,
+		},
+		{
+			MethodName: "SealWorkspace",
+			Handler:    _WorkspaceService_SealWorkspace_Handler,
+		},
+		{
+			MethodName: "UnsealWorkspace",
+			Handler:    _WorkspaceService_UnsealWorkspace_Handler,
 		},
 		{
 			MethodName: "DeleteWorkspace",

@@ -55,6 +55,7 @@ class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_REASON_STORAGE_FULL: _ClassVar[ErrorReason]
     ERROR_REASON_MOUNTS_IN_USE: _ClassVar[ErrorReason]
     ERROR_REASON_OUTCOME_UNKNOWN: _ClassVar[ErrorReason]
+    ERROR_REASON_WORKSPACE_SEALED: _ClassVar[ErrorReason]
 ERROR_REASON_UNSPECIFIED: ErrorReason
 ERROR_REASON_WORKSPACE_NOT_FOUND: ErrorReason
 ERROR_REASON_FILE_NOT_FOUND: ErrorReason
@@ -104,3 +105,4 @@ ERROR_REASON_MOUNT_POINT: ErrorReason
 ERROR_REASON_STORAGE_FULL: ErrorReason
 ERROR_REASON_MOUNTS_IN_USE: ErrorReason
 ERROR_REASON_OUTCOME_UNKNOWN: ErrorReason
+ERROR_REASON_WORKSPACE_SEALED: ErrorReason

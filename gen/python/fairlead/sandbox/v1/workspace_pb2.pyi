@@ -154,6 +154,26 @@ class FenceWorkspaceResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class SealWorkspaceRequest(_message.Message):
+    __slots__ = ("call",)
+    CALL_FIELD_NUMBER: _ClassVar[int]
+    call: _call_pb2.CallRef
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ...) -> None: ...
+
+class SealWorkspaceResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class UnsealWorkspaceRequest(_message.Message):
+    __slots__ = ("call",)
+    CALL_FIELD_NUMBER: _ClassVar[int]
+    call: _call_pb2.CallRef
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ...) -> None: ...
+
+class UnsealWorkspaceResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class DeleteWorkspaceRequest(_message.Message):
     __slots__ = ("session", "workspace_generation")
     SESSION_FIELD_NUMBER: _ClassVar[int]

@@ -46,6 +46,16 @@ class WorkspaceServiceStub:
                 request_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.FenceWorkspaceRequest.SerializeToString,
                 response_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.FenceWorkspaceResponse.FromString,
                 _registered_method=True)
+        self.SealWorkspace = channel.unary_unary(
+                '/fairlead.sandbox.v1.WorkspaceService/SealWorkspace',
+                request_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.SealWorkspaceRequest.SerializeToString,
+                response_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.SealWorkspaceResponse.FromString,
+                _registered_method=True)
+        self.UnsealWorkspace = channel.unary_unary(
+                '/fairlead.sandbox.v1.WorkspaceService/UnsealWorkspace',
+                request_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.UnsealWorkspaceRequest.SerializeToString,
+                response_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.UnsealWorkspaceResponse.FromString,
+                _registered_method=True)
         self.DeleteWorkspace = channel.unary_unary(
                 '/fairlead.sandbox.v1.WorkspaceService/DeleteWorkspace',
                 request_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.DeleteWorkspaceRequest.SerializeToString,
@@ -93,6 +103,27 @@ class WorkspaceServiceServicer:
         node. What runs goes on. Repeating it changes nothing; an epoch that is itself
         stale is refused. Where there is no workspace there is nothing to fence:
         NOT_FOUND with reason WORKSPACE_NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SealWorkspace(self, request, context):
+        """SealWorkspace keeps a workspace as it is, for it is about to be moved to another
+        node: what runs in it is ended, and until the seal is lifted whatever would start
+        or change something in it is UNAVAILABLE with reason WORKSPACE_SEALED. It can be
+        read, and its snapshots can be made, exported and deleted. When it returns,
+        nothing changes the files any more, also after a restart of the node. A higher
+        epoch lifts the seal: the holder who was about to move the workspace cannot do it
+        any more. Repeating it changes nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UnsealWorkspace(self, request, context):
+        """UnsealWorkspace lifts the seal, for the workspace stays where it is. Without one
+        it changes nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -163,6 +194,16 @@ def add_WorkspaceServiceServicer_to_server(servicer, server):
                     servicer.FenceWorkspace,
                     request_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.FenceWorkspaceRequest.FromString,
                     response_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.FenceWorkspaceResponse.SerializeToString,
+            ),
+            'SealWorkspace': grpc.unary_unary_rpc_method_handler(
+                    servicer.SealWorkspace,
+                    request_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.SealWorkspaceRequest.FromString,
+                    response_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.SealWorkspaceResponse.SerializeToString,
+            ),
+            'UnsealWorkspace': grpc.unary_unary_rpc_method_handler(
+                    servicer.UnsealWorkspace,
+                    request_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.UnsealWorkspaceRequest.FromString,
+                    response_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.UnsealWorkspaceResponse.SerializeToString,
             ),
             'DeleteWorkspace': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteWorkspace,
@@ -246,6 +287,60 @@ class WorkspaceService:
             '/fairlead.sandbox.v1.WorkspaceService/FenceWorkspace',
             fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.FenceWorkspaceRequest.SerializeToString,
             fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.FenceWorkspaceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SealWorkspace(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.sandbox.v1.WorkspaceService/SealWorkspace',
+            fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.SealWorkspaceRequest.SerializeToString,
+            fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.SealWorkspaceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UnsealWorkspace(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.sandbox.v1.WorkspaceService/UnsealWorkspace',
+            fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.UnsealWorkspaceRequest.SerializeToString,
+            fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.UnsealWorkspaceResponse.FromString,
             options,
             channel_credentials,
             insecure,

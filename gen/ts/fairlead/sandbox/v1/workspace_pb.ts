@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/sandbox/v1/workspace.proto.
  */
 export const file_fairlead_sandbox_v1_workspace: GenFile = /*@__PURE__*/
-  fileDesc("CiNmYWlybGVhZC9zYW5kYm94L3YxL3dvcmtzcGFjZS5wcm90bxITZmFpcmxlYWQuc2FuZGJveC52MSKCBAoWRW5zdXJlV29ya3NwYWNlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARJiCgpzZWVkX2ZpbGVzGAIgAygLMjouZmFpcmxlYWQuc2FuZGJveC52MS5FbnN1cmVXb3Jrc3BhY2VSZXF1ZXN0LlNlZWRGaWxlc0VudHJ5QhK6SA+aAQwQgAIiB3IFEAEogCASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMSMwoHbmV0d29yaxgEIAEoCzIiLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1BvbGljeRI0CgZsaW1pdHMYBSABKAsyJC5mYWlybGVhZC5zYW5kYm94LnYxLldvcmtzcGFjZUxpbWl0cxISCgptdXN0X2V4aXN0GA0gASgIEgwKBHdhcm0YDCABKAgSNAoGbW91bnRzGAYgASgLMiQuZmFpcmxlYWQuc2FuZGJveC52MS5Xb3Jrc3BhY2VNb3VudHMSPgoLZW52aXJvbm1lbnQYByABKAsyKS5mYWlybGVhZC5zYW5kYm94LnYxLldvcmtzcGFjZUVudmlyb25tZW50GjAKDlNlZWRGaWxlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDDoCOAEilQMKD1dvcmtzcGFjZUxpbWl0cxIdCgxtZW1vcnlfYnl0ZXMYASABKANCB7pIBCICKAASGgoJcHJvY2Vzc2VzGAIgASgFQge6SAQaAigAEhsKCmNwdV9taWxsaXMYAyABKANCB7pIBCICKAASGwoKZmlsZV9ieXRlcxgEIAEoA0IHukgEIgIoABIbCgpvcGVuX2ZpbGVzGAUgASgFQge6SAQaAigAEh0KDG91dHB1dF9ieXRlcxgGIAEoA0IHukgEIgIoABIcCgtmbG9vZF9ieXRlcxgHIAEoA0IHukgEIgIoABIgCg93b3Jrc3BhY2VfYnl0ZXMYCCABKANCB7pIBCICKAASIQoQd29ya3NwYWNlX2lub2RlcxgJIAEoA0IHukgEIgIoABI0Cgd0aW1lb3V0GAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgi6SAWqAQIyABI4CgttYXhfdGltZW91dBgLIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECMgAiNAoPV29ya3NwYWNlTW91bnRzEiEKBW5hbWVzGAEgAygJQhK6SA+SAQwQQBgBIgZyBBABKEAizQEKFFdvcmtzcGFjZUVudmlyb25tZW50EoIBCgl2YXJpYWJsZXMYASADKAsyOC5mYWlybGVhZC5zYW5kYm94LnYxLldvcmtzcGFjZUVudmlyb25tZW50LlZhcmlhYmxlc0VudHJ5QjW6SDKaAS8QgAEiInIgMh5eW0EtWmEtel9dW0EtWmEtejAtOV9dezAsMTI3fSQqBnIEKICABBowCg5WYXJpYWJsZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIksKDU5ldHdvcmtQb2xpY3kSOgoFcnVsZXMYASADKAsyIC5mYWlybGVhZC5zYW5kYm94LnYxLk5ldHdvcmtSdWxlQgm6SAaSAQMQgAIi7AEKC05ldHdvcmtSdWxlEhYKBG5hbWUYASABKAlCCLpIBXIDKIAIEhgKBGhvc3QYAiABKAlCCrpIB3IFEAEogAgSIQoFcG9ydHMYAyADKAVCErpID5IBDBBAIggaBhj//wMoARIZCgdtZXRob2RzGAQgAygJQgi6SAWSAQIQQBIXCgVwYXRocxgFIAMoCUIIukgFkgECEEASNgoDdGxzGAYgASgOMh8uZmFpcmxlYWQuc2FuZGJveC52MS5OZXR3b3JrVGxzQgi6SAWCAQIQARIcCgpjcmVkZW50aWFsGAcgASgJQgi6SAVyAyiAAiJWChdFbnN1cmVXb3Jrc3BhY2VSZXNwb25zZRIPCgdjcmVhdGVkGAEgASgIEgwKBG5vZGUYAiABKAkSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMiSgoVRmVuY2VXb3Jrc3BhY2VSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBIhgKFkZlbmNlV29ya3NwYWNlUmVzcG9uc2UiewoWRGVsZXRlV29ya3NwYWNlUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIlChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgCIAEoA0IHukgEIgIoACIZChdEZWxldGVXb3Jrc3BhY2VSZXNwb25zZSIaChhEZWxldGVVc2VyU3RvcmFnZVJlcXVlc3QiGwoZRGVsZXRlVXNlclN0b3JhZ2VSZXNwb25zZSIYChZHZXRDYXBhYmlsaXRpZXNSZXF1ZXN0IswBChdHZXRDYXBhYmlsaXRpZXNSZXNwb25zZRINCgVsZXZlbBgBIAEoCRIOCgZkcml2ZXIYAiABKAkSEAoIaW5jbHVkZXMYAyADKAkSDwoHbmV0d29yaxgEIAEoCRIXCg93b3Jrc3BhY2VfcXVvdGEYBSABKAkSDAoEbm9kZRgKIAEoCRIzCgZtb3VudHMYBiADKAsyIy5mYWlybGVhZC5zYW5kYm94LnYxLldvcmtzcGFjZU1vdW50EhMKC2Vudmlyb25tZW50GAcgAygJIlMKDldvcmtzcGFjZU1vdW50EgwKBG5hbWUYASABKAkSDQoFcGF0aHMYAiADKAkSEAoId3JpdGFibGUYAyABKAgSEgoKb25fcmVxdWVzdBgEIAEoCCKwAQoWRXhwb3J0V29ya3NwYWNlUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgCIAEoAxI8CgZmb3JtYXQYAyABKA4yIi5mYWlybGVhZC5zYW5kYm94LnYxLkFyY2hpdmVGb3JtYXRCCLpIBYIBAhABIicKF0V4cG9ydFdvcmtzcGFjZVJlc3BvbnNlEgwKBGRhdGEYASABKAwifAoWSW1wb3J0V29ya3NwYWNlUmVxdWVzdBI4CgRvcGVuGAEgASgLMiguZmFpcmxlYWQuc2FuZGJveC52MS5JbXBvcnRXb3Jrc3BhY2VPcGVuSAASGQoEZGF0YRgCIAEoDEIJukgGegQYgIBASABCDQoEa2luZBIFukgCCAEipAEKE0ltcG9ydFdvcmtzcGFjZU9wZW4SMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAiABKAMSPAoGZm9ybWF0GAMgASgOMiIuZmFpcmxlYWQuc2FuZGJveC52MS5BcmNoaXZlRm9ybWF0Qgi6SAWCAQIQASIqChdJbXBvcnRXb3Jrc3BhY2VSZXNwb25zZRIPCgdjcmVhdGVkGAEgASgIKogBCgpOZXR3b3JrVGxzEhsKF05FVFdPUktfVExTX1VOU1BFQ0lGSUVEEAASFAoQTkVUV09SS19UTFNfUEFTUxABEhMKD05FVFdPUktfVExTX1JBVxACEhkKFU5FVFdPUktfVExTX0lOVEVSQ0VQVBADEhcKE05FVFdPUktfVExTX1VQR1JBREUQBCp8Cg1BcmNoaXZlRm9ybWF0Eh4KGkFSQ0hJVkVfRk9STUFUX1VOU1BFQ0lGSUVEEAASFgoSQVJDSElWRV9GT1JNQVRfVEFSEAESFgoSQVJDSElWRV9GT1JNQVRfWklQEAISGwoXQVJDSElWRV9GT1JNQVRfVEFSX0daSVAQAzKbBgoQV29ya3NwYWNlU2VydmljZRJsCg9FbnN1cmVXb3Jrc3BhY2USKy5mYWlybGVhZC5zYW5kYm94LnYxLkVuc3VyZVdvcmtzcGFjZVJlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLkVuc3VyZVdvcmtzcGFjZVJlc3BvbnNlEmkKDkZlbmNlV29ya3NwYWNlEiouZmFpcmxlYWQuc2FuZGJveC52MS5GZW5jZVdvcmtzcGFjZVJlcXVlc3QaKy5mYWlybGVhZC5zYW5kYm94LnYxLkZlbmNlV29ya3NwYWNlUmVzcG9uc2USbAoPRGVsZXRlV29ya3NwYWNlEisuZmFpcmxlYWQuc2FuZGJveC52MS5EZWxldGVXb3Jrc3BhY2VSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5EZWxldGVXb3Jrc3BhY2VSZXNwb25zZRJuCg9FeHBvcnRXb3Jrc3BhY2USKy5mYWlybGVhZC5zYW5kYm94LnYxLkV4cG9ydFdvcmtzcGFjZVJlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLkV4cG9ydFdvcmtzcGFjZVJlc3BvbnNlMAESbgoPSW1wb3J0V29ya3NwYWNlEisuZmFpcmxlYWQuc2FuZGJveC52MS5JbXBvcnRXb3Jrc3BhY2VSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5JbXBvcnRXb3Jrc3BhY2VSZXNwb25zZSgBEnIKEURlbGV0ZVVzZXJTdG9yYWdlEi0uZmFpcmxlYWQuc2FuZGJveC52MS5EZWxldGVVc2VyU3RvcmFnZVJlcXVlc3QaLi5mYWlybGVhZC5zYW5kYm94LnYxLkRlbGV0ZVVzZXJTdG9yYWdlUmVzcG9uc2USbAoPR2V0Q2FwYWJpbGl0aWVzEisuZmFpcmxlYWQuc2FuZGJveC52MS5HZXRDYXBhYmlsaXRpZXNSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5HZXRDYXBhYmlsaXRpZXNSZXNwb25zZUJDWkFnaXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC9zYW5kYm94L3YxO3NhbmRib3h2MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_common_v1_call, file_google_protobuf_duration]);
+  fileDesc("CiNmYWlybGVhZC9zYW5kYm94L3YxL3dvcmtzcGFjZS5wcm90bxITZmFpcmxlYWQuc2FuZGJveC52MSKCBAoWRW5zdXJlV29ya3NwYWNlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARJiCgpzZWVkX2ZpbGVzGAIgAygLMjouZmFpcmxlYWQuc2FuZGJveC52MS5FbnN1cmVXb3Jrc3BhY2VSZXF1ZXN0LlNlZWRGaWxlc0VudHJ5QhK6SA+aAQwQgAIiB3IFEAEogCASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMSMwoHbmV0d29yaxgEIAEoCzIiLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1BvbGljeRI0CgZsaW1pdHMYBSABKAsyJC5mYWlybGVhZC5zYW5kYm94LnYxLldvcmtzcGFjZUxpbWl0cxISCgptdXN0X2V4aXN0GA0gASgIEgwKBHdhcm0YDCABKAgSNAoGbW91bnRzGAYgASgLMiQuZmFpcmxlYWQuc2FuZGJveC52MS5Xb3Jrc3BhY2VNb3VudHMSPgoLZW52aXJvbm1lbnQYByABKAsyKS5mYWlybGVhZC5zYW5kYm94LnYxLldvcmtzcGFjZUVudmlyb25tZW50GjAKDlNlZWRGaWxlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDDoCOAEilQMKD1dvcmtzcGFjZUxpbWl0cxIdCgxtZW1vcnlfYnl0ZXMYASABKANCB7pIBCICKAASGgoJcHJvY2Vzc2VzGAIgASgFQge6SAQaAigAEhsKCmNwdV9taWxsaXMYAyABKANCB7pIBCICKAASGwoKZmlsZV9ieXRlcxgEIAEoA0IHukgEIgIoABIbCgpvcGVuX2ZpbGVzGAUgASgFQge6SAQaAigAEh0KDG91dHB1dF9ieXRlcxgGIAEoA0IHukgEIgIoABIcCgtmbG9vZF9ieXRlcxgHIAEoA0IHukgEIgIoABIgCg93b3Jrc3BhY2VfYnl0ZXMYCCABKANCB7pIBCICKAASIQoQd29ya3NwYWNlX2lub2RlcxgJIAEoA0IHukgEIgIoABI0Cgd0aW1lb3V0GAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgi6SAWqAQIyABI4CgttYXhfdGltZW91dBgLIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECMgAiNAoPV29ya3NwYWNlTW91bnRzEiEKBW5hbWVzGAEgAygJQhK6SA+SAQwQQBgBIgZyBBABKEAizQEKFFdvcmtzcGFjZUVudmlyb25tZW50EoIBCgl2YXJpYWJsZXMYASADKAsyOC5mYWlybGVhZC5zYW5kYm94LnYxLldvcmtzcGFjZUVudmlyb25tZW50LlZhcmlhYmxlc0VudHJ5QjW6SDKaAS8QgAEiInIgMh5eW0EtWmEtel9dW0EtWmEtejAtOV9dezAsMTI3fSQqBnIEKICABBowCg5WYXJpYWJsZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIksKDU5ldHdvcmtQb2xpY3kSOgoFcnVsZXMYASADKAsyIC5mYWlybGVhZC5zYW5kYm94LnYxLk5ldHdvcmtSdWxlQgm6SAaSAQMQgAIi7AEKC05ldHdvcmtSdWxlEhYKBG5hbWUYASABKAlCCLpIBXIDKIAIEhgKBGhvc3QYAiABKAlCCrpIB3IFEAEogAgSIQoFcG9ydHMYAyADKAVCErpID5IBDBBAIggaBhj//wMoARIZCgdtZXRob2RzGAQgAygJQgi6SAWSAQIQQBIXCgVwYXRocxgFIAMoCUIIukgFkgECEEASNgoDdGxzGAYgASgOMh8uZmFpcmxlYWQuc2FuZGJveC52MS5OZXR3b3JrVGxzQgi6SAWCAQIQARIcCgpjcmVkZW50aWFsGAcgASgJQgi6SAVyAyiAAiJWChdFbnN1cmVXb3Jrc3BhY2VSZXNwb25zZRIPCgdjcmVhdGVkGAEgASgIEgwKBG5vZGUYAiABKAkSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMiSgoVRmVuY2VXb3Jrc3BhY2VSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBIhgKFkZlbmNlV29ya3NwYWNlUmVzcG9uc2UiSQoUU2VhbFdvcmtzcGFjZVJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQEiFwoVU2VhbFdvcmtzcGFjZVJlc3BvbnNlIksKFlVuc2VhbFdvcmtzcGFjZVJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQEiGQoXVW5zZWFsV29ya3NwYWNlUmVzcG9uc2UiewoWRGVsZXRlV29ya3NwYWNlUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIlChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgCIAEoA0IHukgEIgIoACIZChdEZWxldGVXb3Jrc3BhY2VSZXNwb25zZSIaChhEZWxldGVVc2VyU3RvcmFnZVJlcXVlc3QiGwoZRGVsZXRlVXNlclN0b3JhZ2VSZXNwb25zZSIYChZHZXRDYXBhYmlsaXRpZXNSZXF1ZXN0IswBChdHZXRDYXBhYmlsaXRpZXNSZXNwb25zZRINCgVsZXZlbBgBIAEoCRIOCgZkcml2ZXIYAiABKAkSEAoIaW5jbHVkZXMYAyADKAkSDwoHbmV0d29yaxgEIAEoCRIXCg93b3Jrc3BhY2VfcXVvdGEYBSABKAkSDAoEbm9kZRgKIAEoCRIzCgZtb3VudHMYBiADKAsyIy5mYWlybGVhZC5zYW5kYm94LnYxLldvcmtzcGFjZU1vdW50EhMKC2Vudmlyb25tZW50GAcgAygJIlMKDldvcmtzcGFjZU1vdW50EgwKBG5hbWUYASABKAkSDQoFcGF0aHMYAiADKAkSEAoId3JpdGFibGUYAyABKAgSEgoKb25fcmVxdWVzdBgEIAEoCCKwAQoWRXhwb3J0V29ya3NwYWNlUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgCIAEoAxI8CgZmb3JtYXQYAyABKA4yIi5mYWlybGVhZC5zYW5kYm94LnYxLkFyY2hpdmVGb3JtYXRCCLpIBYIBAhABIicKF0V4cG9ydFdvcmtzcGFjZVJlc3BvbnNlEgwKBGRhdGEYASABKAwifAoWSW1wb3J0V29ya3NwYWNlUmVxdWVzdBI4CgRvcGVuGAEgASgLMiguZmFpcmxlYWQuc2FuZGJveC52MS5JbXBvcnRXb3Jrc3BhY2VPcGVuSAASGQoEZGF0YRgCIAEoDEIJukgGegQYgIBASABCDQoEa2luZBIFukgCCAEipAEKE0ltcG9ydFdvcmtzcGFjZU9wZW4SMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAiABKAMSPAoGZm9ybWF0GAMgASgOMiIuZmFpcmxlYWQuc2FuZGJveC52MS5BcmNoaXZlRm9ybWF0Qgi6SAWCAQIQASIqChdJbXBvcnRXb3Jrc3BhY2VSZXNwb25zZRIPCgdjcmVhdGVkGAEgASgIKogBCgpOZXR3b3JrVGxzEhsKF05FVFdPUktfVExTX1VOU1BFQ0lGSUVEEAASFAoQTkVUV09SS19UTFNfUEFTUxABEhMKD05FVFdPUktfVExTX1JBVxACEhkKFU5FVFdPUktfVExTX0lOVEVSQ0VQVBADEhcKE05FVFdPUktfVExTX1VQR1JBREUQBCp8Cg1BcmNoaXZlRm9ybWF0Eh4KGkFSQ0hJVkVfRk9STUFUX1VOU1BFQ0lGSUVEEAASFgoSQVJDSElWRV9GT1JNQVRfVEFSEAESFgoSQVJDSElWRV9GT1JNQVRfWklQEAISGwoXQVJDSElWRV9GT1JNQVRfVEFSX0daSVAQAzLxBwoQV29ya3NwYWNlU2VydmljZRJsCg9FbnN1cmVXb3Jrc3BhY2USKy5mYWlybGVhZC5zYW5kYm94LnYxLkVuc3VyZVdvcmtzcGFjZVJlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLkVuc3VyZVdvcmtzcGFjZVJlc3BvbnNlEmkKDkZlbmNlV29ya3NwYWNlEiouZmFpcmxlYWQuc2FuZGJveC52MS5GZW5jZVdvcmtzcGFjZVJlcXVlc3QaKy5mYWlybGVhZC5zYW5kYm94LnYxLkZlbmNlV29ya3NwYWNlUmVzcG9uc2USZgoNU2VhbFdvcmtzcGFjZRIpLmZhaXJsZWFkLnNhbmRib3gudjEuU2VhbFdvcmtzcGFjZVJlcXVlc3QaKi5mYWlybGVhZC5zYW5kYm94LnYxLlNlYWxXb3Jrc3BhY2VSZXNwb25zZRJsCg9VbnNlYWxXb3Jrc3BhY2USKy5mYWlybGVhZC5zYW5kYm94LnYxLlVuc2VhbFdvcmtzcGFjZVJlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLlVuc2VhbFdvcmtzcGFjZVJlc3BvbnNlEmwKD0RlbGV0ZVdvcmtzcGFjZRIrLmZhaXJsZWFkLnNhbmRib3gudjEuRGVsZXRlV29ya3NwYWNlUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuRGVsZXRlV29ya3NwYWNlUmVzcG9uc2USbgoPRXhwb3J0V29ya3NwYWNlEisuZmFpcmxlYWQuc2FuZGJveC52MS5FeHBvcnRXb3Jrc3BhY2VSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5FeHBvcnRXb3Jrc3BhY2VSZXNwb25zZTABEm4KD0ltcG9ydFdvcmtzcGFjZRIrLmZhaXJsZWFkLnNhbmRib3gudjEuSW1wb3J0V29ya3NwYWNlUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuSW1wb3J0V29ya3NwYWNlUmVzcG9uc2UoARJyChFEZWxldGVVc2VyU3RvcmFnZRItLmZhaXJsZWFkLnNhbmRib3gudjEuRGVsZXRlVXNlclN0b3JhZ2VSZXF1ZXN0Gi4uZmFpcmxlYWQuc2FuZGJveC52MS5EZWxldGVVc2VyU3RvcmFnZVJlc3BvbnNlEmwKD0dldENhcGFiaWxpdGllcxIrLmZhaXJsZWFkLnNhbmRib3gudjEuR2V0Q2FwYWJpbGl0aWVzUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuR2V0Q2FwYWJpbGl0aWVzUmVzcG9uc2VCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2FuZGJveC92MTtzYW5kYm94djFiBnByb3RvMw", [file_buf_validate_validate, file_fairlead_common_v1_call, file_google_protobuf_duration]);
 
 /**
  * EnsureWorkspaceRequest asks for a workspace.
@@ -411,6 +411,78 @@ export const FenceWorkspaceResponseSchema: GenMessage<FenceWorkspaceResponse> = 
   messageDesc(file_fairlead_sandbox_v1_workspace, 8);
 
 /**
+ * SealWorkspaceRequest names a workspace, by its session.
+ *
+ * @generated from message fairlead.sandbox.v1.SealWorkspaceRequest
+ */
+export type SealWorkspaceRequest = Message<"fairlead.sandbox.v1.SealWorkspaceRequest"> & {
+  /**
+   * On whose behalf. The call's id is the caller's choice, and of no call.
+   *
+   * @generated from field: fairlead.common.v1.CallRef call = 1;
+   */
+  call?: CallRef | undefined;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.SealWorkspaceRequest.
+ * Use `create(SealWorkspaceRequestSchema)` to create a new message.
+ */
+export const SealWorkspaceRequestSchema: GenMessage<SealWorkspaceRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 9);
+
+/**
+ * SealWorkspaceResponse says that the workspace stays as it is.
+ *
+ * @generated from message fairlead.sandbox.v1.SealWorkspaceResponse
+ */
+export type SealWorkspaceResponse = Message<"fairlead.sandbox.v1.SealWorkspaceResponse"> & {
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.SealWorkspaceResponse.
+ * Use `create(SealWorkspaceResponseSchema)` to create a new message.
+ */
+export const SealWorkspaceResponseSchema: GenMessage<SealWorkspaceResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 10);
+
+/**
+ * UnsealWorkspaceRequest names a workspace, by its session.
+ *
+ * @generated from message fairlead.sandbox.v1.UnsealWorkspaceRequest
+ */
+export type UnsealWorkspaceRequest = Message<"fairlead.sandbox.v1.UnsealWorkspaceRequest"> & {
+  /**
+   * On whose behalf. The call's id is the caller's choice, and of no call.
+   *
+   * @generated from field: fairlead.common.v1.CallRef call = 1;
+   */
+  call?: CallRef | undefined;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.UnsealWorkspaceRequest.
+ * Use `create(UnsealWorkspaceRequestSchema)` to create a new message.
+ */
+export const UnsealWorkspaceRequestSchema: GenMessage<UnsealWorkspaceRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 11);
+
+/**
+ * UnsealWorkspaceResponse says that the workspace may be changed.
+ *
+ * @generated from message fairlead.sandbox.v1.UnsealWorkspaceResponse
+ */
+export type UnsealWorkspaceResponse = Message<"fairlead.sandbox.v1.UnsealWorkspaceResponse"> & {
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.UnsealWorkspaceResponse.
+ * Use `create(UnsealWorkspaceResponseSchema)` to create a new message.
+ */
+export const UnsealWorkspaceResponseSchema: GenMessage<UnsealWorkspaceResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 12);
+
+/**
  * DeleteWorkspaceRequest names a workspace.
  *
  * @generated from message fairlead.sandbox.v1.DeleteWorkspaceRequest
@@ -438,7 +510,7 @@ export type DeleteWorkspaceRequest = Message<"fairlead.sandbox.v1.DeleteWorkspac
  * Use `create(DeleteWorkspaceRequestSchema)` to create a new message.
  */
 export const DeleteWorkspaceRequestSchema: GenMessage<DeleteWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 9);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 13);
 
 /**
  * DeleteWorkspaceResponse says that the workspace is gone.
@@ -453,7 +525,7 @@ export type DeleteWorkspaceResponse = Message<"fairlead.sandbox.v1.DeleteWorkspa
  * Use `create(DeleteWorkspaceResponseSchema)` to create a new message.
  */
 export const DeleteWorkspaceResponseSchema: GenMessage<DeleteWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 10);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 14);
 
 /**
  * DeleteUserStorageRequest asks for the deletion; whose files is the principal's
@@ -469,7 +541,7 @@ export type DeleteUserStorageRequest = Message<"fairlead.sandbox.v1.DeleteUserSt
  * Use `create(DeleteUserStorageRequestSchema)` to create a new message.
  */
 export const DeleteUserStorageRequestSchema: GenMessage<DeleteUserStorageRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 11);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 15);
 
 /**
  * DeleteUserStorageResponse says that the files are gone.
@@ -484,7 +556,7 @@ export type DeleteUserStorageResponse = Message<"fairlead.sandbox.v1.DeleteUserS
  * Use `create(DeleteUserStorageResponseSchema)` to create a new message.
  */
 export const DeleteUserStorageResponseSchema: GenMessage<DeleteUserStorageResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 12);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 16);
 
 /**
  * GetCapabilitiesRequest asks what isolates commands.
@@ -499,7 +571,7 @@ export type GetCapabilitiesRequest = Message<"fairlead.sandbox.v1.GetCapabilitie
  * Use `create(GetCapabilitiesRequestSchema)` to create a new message.
  */
 export const GetCapabilitiesRequestSchema: GenMessage<GetCapabilitiesRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 13);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 17);
 
 /**
  * GetCapabilitiesResponse tells what isolates commands.
@@ -572,7 +644,7 @@ export type GetCapabilitiesResponse = Message<"fairlead.sandbox.v1.GetCapabiliti
  * Use `create(GetCapabilitiesResponseSchema)` to create a new message.
  */
 export const GetCapabilitiesResponseSchema: GenMessage<GetCapabilitiesResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 14);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 18);
 
 /**
  * WorkspaceMount is a folder that commands see besides the workspace.
@@ -614,7 +686,7 @@ export type WorkspaceMount = Message<"fairlead.sandbox.v1.WorkspaceMount"> & {
  * Use `create(WorkspaceMountSchema)` to create a new message.
  */
 export const WorkspaceMountSchema: GenMessage<WorkspaceMount> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 15);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 19);
 
 /**
  * ExportWorkspaceRequest names a workspace.
@@ -649,7 +721,7 @@ export type ExportWorkspaceRequest = Message<"fairlead.sandbox.v1.ExportWorkspac
  * Use `create(ExportWorkspaceRequestSchema)` to create a new message.
  */
 export const ExportWorkspaceRequestSchema: GenMessage<ExportWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 16);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 20);
 
 /**
  * ExportWorkspaceResponse is one piece of the archive.
@@ -670,7 +742,7 @@ export type ExportWorkspaceResponse = Message<"fairlead.sandbox.v1.ExportWorkspa
  * Use `create(ExportWorkspaceResponseSchema)` to create a new message.
  */
 export const ExportWorkspaceResponseSchema: GenMessage<ExportWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 17);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 21);
 
 /**
  * ImportWorkspaceRequest is one piece of an import.
@@ -707,7 +779,7 @@ export type ImportWorkspaceRequest = Message<"fairlead.sandbox.v1.ImportWorkspac
  * Use `create(ImportWorkspaceRequestSchema)` to create a new message.
  */
 export const ImportWorkspaceRequestSchema: GenMessage<ImportWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 18);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 22);
 
 /**
  * ImportWorkspaceOpen begins an import.
@@ -742,7 +814,7 @@ export type ImportWorkspaceOpen = Message<"fairlead.sandbox.v1.ImportWorkspaceOp
  * Use `create(ImportWorkspaceOpenSchema)` to create a new message.
  */
 export const ImportWorkspaceOpenSchema: GenMessage<ImportWorkspaceOpen> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 19);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 23);
 
 /**
  * ImportWorkspaceResponse says that the workspace is there.
@@ -763,7 +835,7 @@ export type ImportWorkspaceResponse = Message<"fairlead.sandbox.v1.ImportWorkspa
  * Use `create(ImportWorkspaceResponseSchema)` to create a new message.
  */
 export const ImportWorkspaceResponseSchema: GenMessage<ImportWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 20);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 24);
 
 /**
  * NetworkTls says what happens with TLS.
@@ -888,6 +960,33 @@ export const WorkspaceService: GenService<{
     methodKind: "unary";
     input: typeof FenceWorkspaceRequestSchema;
     output: typeof FenceWorkspaceResponseSchema;
+  },
+  /**
+   * SealWorkspace keeps a workspace as it is, for it is about to be moved to another
+   * node: what runs in it is ended, and until the seal is lifted whatever would start
+   * or change something in it is UNAVAILABLE with reason WORKSPACE_SEALED. It can be
+   * read, and its snapshots can be made, exported and deleted. When it returns,
+   * nothing changes the files any more, also after a restart of the node. A higher
+   * epoch lifts the seal: the holder who was about to move the workspace cannot do it
+   * any more. Repeating it changes nothing.
+   *
+   * @generated from rpc fairlead.sandbox.v1.WorkspaceService.SealWorkspace
+   */
+  sealWorkspace: {
+    methodKind: "unary";
+    input: typeof SealWorkspaceRequestSchema;
+    output: typeof SealWorkspaceResponseSchema;
+  },
+  /**
+   * UnsealWorkspace lifts the seal, for the workspace stays where it is. Without one
+   * it changes nothing.
+   *
+   * @generated from rpc fairlead.sandbox.v1.WorkspaceService.UnsealWorkspace
+   */
+  unsealWorkspace: {
+    methodKind: "unary";
+    input: typeof UnsealWorkspaceRequestSchema;
+    output: typeof UnsealWorkspaceResponseSchema;
   },
   /**
    * DeleteWorkspace kills what runs in a workspace and deletes its files. One
