@@ -2,11 +2,13 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -136,4 +138,49 @@ func TestWorkspacesOfSessionsThatRestLeaveANodeThatIsDrained(t *testing.T) {
 	if got := end.field("turnFinished", "finalText"); got != "one\ntwo" && got != "one\ntwo\n" {
 		t.Errorf("the next turn finds %q", got)
 	}
+}
+
+// What is answered while a workspace moves has been done, and is there afterwards.
+func TestWhatIsAnsweredWhileAWorkspaceMovesIsNotLost(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, "--workspace-export", "off")
+	session := f.session(t, "coder")
+	last(t, f.turn(t, session, "keep this"), "COMPLETE")
+	first, second := f.home(t, session)
+	var answered sync.Map
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	for i := range 3 {
+		wg.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				name := fmt.Sprintf("r%d-%d", i, n)
+				switch r := f.call(t, http.MethodPost, "/v1/"+session+"/repositories", `{"repositoryId":"`+name+`"}`); {
+				case r.code == http.StatusOK:
+					answered.Store(name, true)
+				case !strings.Contains(r.body, "WORKSPACE_SEALED") && !strings.Contains(r.body, "NODE_LOST") &&
+					!strings.Contains(r.body, "STALE_GENERATION") && !strings.Contains(r.body, "WORKSPACE_NOT_FOUND"):
+					t.Errorf("%s: %d %s", name, r.code, r.body)
+				}
+			}
+		})
+	}
+	f.cli(t, "nodes", "drain", first)
+	log := func() string { return f.call(t, http.MethodGet, "/v1/"+session+"/events?page_size=1000", "").body }
+	until(t, "it has moved", func() bool { return strings.Contains(log(), `"workspaceMoved"`) })
+	close(stop)
+	wg.Wait()
+	count := 0
+	answered.Range(func(name, _ any) bool {
+		count++
+		if !exists(filepath.Join(f.dir(second, session), "workspace", "repos", name.(string), ".git")) {
+			t.Errorf("%s was answered, and is not there any more", name)
+		}
+		return true
+	})
+	t.Logf("%d were answered", count)
 }

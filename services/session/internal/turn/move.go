@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
@@ -72,55 +76,123 @@ func (w *Worker) leaveAtRest(ctx context.Context, was store.Place) (bool, error)
 }
 
 const (
-	// leaveTries is how often a workspace that is about to leave is copied at most, because
-	// the last copy took longer than leaveQuick: what is done meanwhile is not in it.
+	// leaveTries is how often a workspace that is about to leave is copied at most before
+	// it is sealed, because the last copy took longer than leaveQuick: what is done
+	// meanwhile is not in it, and would have to be copied while it is sealed.
 	leaveTries = 4
 	leaveQuick = time.Second
+	// leaveSealed bounds how long it is sealed before it leaves.
+	leaveSealed = time.Minute
 )
 
-// takeAlong puts the workspace as it is into the object store. Nothing keeps others from
-// changing it meanwhile: so one that took long to copy, or waited for the object store, is
-// copied once more, which takes what has changed since alone.
+// takeAlong puts the workspace as it is into the object store, and leaves it sealed: then
+// what was answered is in the copy, and nothing is answered any more. Whoever does not
+// leave after all must unseal it.
 func (w *Worker) takeAlong(ctx context.Context, p store.Place) error {
 	last := ""
 	for range leaveTries {
 		begun := time.Now()
-		// Each has an id of its own: what is asked again with the same one has the old answer.
-		call := fmt.Sprintf("%s.leave.%d.%d.%d", w.lease.Session, p.Generation, w.lease.Epoch, begun.UnixNano())
-		id := ""
-		err := w.patiently(ctx, nil, func() error {
-			made, err := w.deps.Snapshots.CreateSnapshot(ctx, &sandboxv1.CreateSnapshotRequest{Call: w.callRef(call), Description: "before the workspace leaves its node"})
-			id = made.GetSnapshot().GetId()
-			return err
-		})
-		if last != "" && apierr.Reason(err) == "TOO_MANY_SNAPSHOTS" {
-			return nil // then the last copy is the one that counts
-		}
+		id, err := w.copyOut(ctx, p, last)
 		if err != nil {
 			return err
-		}
-		if last != "" {
-			w.dropLeft(ctx, last, call+".last")
 		}
 		last = id
-		err = w.patiently(ctx, nil, func() error {
-			_, err := w.deps.Snapshots.ExportSnapshots(ctx, &sandboxv1.ExportSnapshotsRequest{Call: w.callRef(call)})
-			return err
-		})
-		if err != nil {
-			w.dropLeft(ctx, id, call+".failed")
-			return err
-		}
 		if time.Since(begun) < leaveQuick {
 			break
 		}
 	}
-	return nil
+	sealed, cancel := context.WithTimeout(ctx, leaveSealed)
+	defer cancel()
+	err := w.seal(sealed, p)
+	if err == nil {
+		_, err = w.copyOut(sealed, p, last)
+	}
+	if err != nil {
+		w.unseal(ctx)
+	}
+	return err
+}
+
+// copyOut copies the workspace, and forgets the last copy: what that has is not sent again.
+func (w *Worker) copyOut(ctx context.Context, p store.Place, last string) (string, error) {
+	// Each has an id of its own: what is asked again with the same one has the old answer.
+	call := func(step string) *commonv1.CallRef {
+		return w.callRef(fmt.Sprintf("%s.leave.%d.%d.%d.%s", w.lease.Session, p.Generation, w.lease.Epoch, time.Now().UnixNano(), step))
+	}
+	id, err := w.copyHere(ctx, call("copy"))
+	if last != "" && apierr.Reason(err) == "TOO_MANY_SNAPSHOTS" {
+		w.dropLeft(ctx, last, call("room"))
+		last = ""
+		id, err = w.copyHere(ctx, call("again"))
+	}
+	if err != nil {
+		return "", err
+	}
+	if last != "" {
+		w.dropLeft(ctx, last, call("last"))
+	}
+	err = w.patiently(ctx, nil, func() error {
+		_, err := w.deps.Snapshots.ExportSnapshots(ctx, &sandboxv1.ExportSnapshotsRequest{Call: call("export")})
+		return err
+	})
+	if err != nil {
+		w.dropLeft(context.WithoutCancel(ctx), id, call("failed"))
+	}
+	return id, err
+}
+
+// copyHere makes a snapshot of the workspace on its node.
+func (w *Worker) copyHere(ctx context.Context, call *commonv1.CallRef) (id string, err error) {
+	err = w.patiently(ctx, nil, func() error {
+		made, err := w.deps.Snapshots.CreateSnapshot(ctx, &sandboxv1.CreateSnapshotRequest{Call: call, Description: "before the workspace leaves its node"})
+		id = made.GetSnapshot().GetId()
+		return err
+	})
+	return id, err
+}
+
+// seal has nothing change in the workspace any more. A node of an older version cannot do
+// that: its workspaces leave without.
+func (w *Worker) seal(ctx context.Context, p store.Place) error {
+	call := w.callRef(fmt.Sprintf("%s.seal.%d", w.lease.Session, p.Generation))
+	w.sealed = p.Generation
+	err := w.patiently(ctx, nil, func() error {
+		_, err := w.deps.Workspaces.SealWorkspace(ctx, &sandboxv1.SealWorkspaceRequest{Call: call})
+		return err
+	})
+	if status.Code(err) == codes.Unimplemented {
+		w.deps.Log.WarnContext(ctx, "a workspace cannot be sealed before it leaves its node, for that runs an older version: what is changed there in the next moment may be lost", "session", w.lease.Session, "node", p.Node)
+		w.sealed = 0
+		return nil
+	}
+	return err
+}
+
+// unseal has a workspace that stays where it is be used again, if this worker has sealed
+// it. A node that does not answer is asked again before the workspace is next used. A later
+// holder need not ask.
+func (w *Worker) unseal(ctx context.Context) {
+	if w.sealed == 0 {
+		return
+	}
+	p := w.where()
+	if w.sealed == p.Generation {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fenceTimeout)
+		defer cancel()
+		_, err := w.deps.Workspaces.UnsealWorkspace(ctx, &sandboxv1.UnsealWorkspaceRequest{
+			Call: w.callRef(fmt.Sprintf("%s.unseal.%d", w.lease.Session, p.Generation)),
+		})
+		if err != nil {
+			w.deps.Log.WarnContext(ctx, "a workspace stays sealed, though it does not leave its node", "session", w.lease.Session, "node", p.Node, "error", err)
+			return
+		}
+	}
+	w.sealed = 0
 }
 
 // dropLeft deletes a snapshot that was made for a move, and is not needed for it any more.
-func (w *Worker) dropLeft(ctx context.Context, id, call string) {
-	_, err := w.deps.Snapshots.DeleteSnapshots(ctx, &sandboxv1.DeleteSnapshotsRequest{Call: w.callRef(call), Snapshots: []string{id}})
+func (w *Worker) dropLeft(ctx context.Context, id string, call *commonv1.CallRef) {
+	_, err := w.deps.Snapshots.DeleteSnapshots(ctx, &sandboxv1.DeleteSnapshotsRequest{Call: call, Snapshots: []string{id}})
 	if err != nil {
 		w.deps.Log.WarnContext(ctx, "a snapshot that was made for a move stays", "session", w.lease.Session, "snapshot", id, "error", err)
 	}

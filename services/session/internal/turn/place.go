@@ -42,6 +42,7 @@ func (w *Worker) ensurePlace(ctx, parent context.Context) (moved bool, err error
 	if !w.deps.Nodes.Managed() || len(w.spec.Tools) == 0 || ctx.Err() != nil {
 		return false, nil //nolint:nilerr // the loop sees why
 	}
+	w.unseal(ctx) // if it could not be done when the workspace stayed
 	p := w.where()
 	switch {
 	case p.Node == "":
@@ -113,12 +114,14 @@ func (w *Worker) handOver(ctx, parent context.Context, p store.Place) (bool, err
 	}
 	call := fmt.Sprintf("%s.leave.%d", w.lease.Session, p.Generation)
 	err := w.patiently(ctx, nil, func() error {
+		w.unseal(ctx)
 		if err := w.ensureWorkspace(ctx, w.callRef(call), nil); err != nil { // it may have been meant to be made just now
 			return err
 		}
 		return w.takeAlong(ctx, p)
 	})
 	if ctx.Err() != nil {
+		w.unseal(parent)
 		return false, nil //nolint:nilerr // the loop sees why
 	}
 	if err != nil {

@@ -139,6 +139,7 @@ type Worker struct {
 	made     atomic.Int64                // the generation of the place in which this worker has seen the workspace
 	gone     atomic.Int64                // that of one whose node does not have it any more
 	staying  bool                        // the workspace cannot leave its node now
+	sealed   int64                       // the generation of the place in which this worker has sealed the workspace, or may have
 	draining atomic.Bool                 // to stop before the next step
 	suspect  atomic.Bool                 // the session was, and has not got further since
 
