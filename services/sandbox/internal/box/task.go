@@ -78,7 +78,10 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, count 
 	p, err := s.startTask(ctx, Command{Sandbox: spec, Argv: t.Argv, Env: t.Env, Dir: t.Dir, Limits: limits})
 	if err != nil {
 		ended(Outcome{Reason: NotStarted, Message: err.Error()})
-		if errors.Is(err, ErrTooManySandboxes) || errors.Is(err, ErrSealed) || ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
+			return Outcome{}, context.Cause(ctx)
+		case errors.Is(err, ErrTooManySandboxes), errors.Is(err, ErrSealed):
 			return Outcome{}, err
 		}
 		return Outcome{}, fmt.Errorf("%w: %w", ErrIsolation, err)
