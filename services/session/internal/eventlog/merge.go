@@ -43,6 +43,7 @@ func merge(into *store.Write, w store.Write) {
 	if w.Place != nil {
 		into.Place = w.Place
 	}
+	into.Made = max(into.Made, w.Made) // of an earlier place nobody asks any more
 	into.VoidExports = max(into.VoidExports, w.VoidExports)
 	for _, gone := range w.DropCheckpoints { // the store drops before it adds
 		into.Checkpoints = slices.DeleteFunc(into.Checkpoints, func(c *sessionv1.Checkpoint) bool { return strings.HasSuffix(c.GetName(), "/"+gone) })

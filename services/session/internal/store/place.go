@@ -14,6 +14,11 @@ type Place struct {
 	// Restore says that the files are still to be brought to the node from the last
 	// export. Whoever sets it false says that they are there.
 	Restore bool
+	// Made says that the workspace was made in this place: its node has it, or has lost
+	// it. It is of this generation alone, and once it is set it stays.
+	Made bool
+	// Left is what the workspace comes from as long as Restore is set.
+	Left Left
 	// Export is the last one; its Seq is zero when there is none.
 	Export Export
 }
@@ -21,6 +26,25 @@ type Place struct {
 // Exported tells whether the workspace was ever exported. It was made then, and unless
 // Restore is set its node has it, or has lost it.
 func (p Place) Exported() bool { return p.Export.Turn != "" }
+
+// Left is the place that a workspace has left, and why.
+type Left struct {
+	Node string
+	Why  Why
+}
+
+// Why says why a workspace leaves a place.
+type Why string
+
+// The reasons. None is that of a replica of an older version, which did not say.
+const (
+	Planned  Why = "planned" // an operator's wish: what was copied last was copied for it
+	NodeLost Why = "lost"    // its node is lost
+	DiskLost Why = "emptied" // its node is there, and does not have it any more
+)
+
+// Lost tells whether the workspace was not there to be copied when it left.
+func (l Left) Lost() bool { return l.Why == NodeLost || l.Why == DiskLost }
 
 // Export is a copy of the workspace in the object store.
 type Export struct {
@@ -47,9 +71,12 @@ type Places interface {
 	// ForgetPlace says that the workspace and its exports were deleted. The
 	// generation stays.
 	ForgetPlace(ctx context.Context, k Key) error
+	// NoteMade records that the workspace was made in a place of this generation. It
+	// changes nothing when the session has another place by now.
+	NoteMade(ctx context.Context, k Key, generation int64) error
 	// NoteExport records an export of a place of this generation. ErrNotFound when the
 	// session has another place by now. An older export than the last one, and
-	// one that is older than Write.VoidExports, changes nothing.
+	// one that is older than Write.VoidExports, changes nothing. What is exported was made.
 	NoteExport(ctx context.Context, k Key, generation int64, e Export) error
 	// PlacedOn lists sessions on a node behind the key after, in the order of keys.
 	PlacedOn(ctx context.Context, node string, after Key, limit int) ([]Key, error)

@@ -236,6 +236,8 @@ type Write struct {
 	// Place, if not nil, is where the workspace is from now on. Its Export is not
 	// looked at: the last one stays.
 	Place *Place
+	// Made, if not zero, is the generation of a place in which the workspace was made.
+	Made int64
 	// VoidExports, if not zero, is a number of the log: what was exported by then may have
 	// changes that were undone, see Export.Void.
 	VoidExports int64
@@ -263,7 +265,7 @@ func (w *Write) OnlyEvents() bool {
 	return len(w.Messages) == 0 && w.Head == nil && len(w.Turns) == 0 && w.ActiveTurn == nil && w.AddUsage == nil && w.FinishedTurns == 0 &&
 		len(w.Consume) == 0 && len(w.Wait) == 0 && len(w.Waited) == 0 && !w.StepCommitted &&
 		len(w.Settle) == 0 && len(w.Reserve) == 0 && len(w.Checkpoints) == 0 && len(w.DropCheckpoints) == 0 && len(w.Jobs) == 0 &&
-		w.Place == nil
+		w.Place == nil && w.Made == 0
 }
 
 // Claim asks for leases.

@@ -55,6 +55,7 @@ type Commit struct {
 	Checkpoints     []Checkpoint
 	Jobs            []store.Job
 	Places          []Place
+	Made            []Made
 	Voids           []Void
 	Wakes           []store.Wake
 	// Budgets is what changes in the ledger.
@@ -288,6 +289,9 @@ func (p *planner) apply(w store.Write, rows *writeRows) {
 	}
 	if w.Place != nil {
 		p.place(Place{w.Key, *w.Place})
+	}
+	if w.Made > 0 {
+		p.out.Made = append(p.out.Made, Made{w.Key, w.Made})
 	}
 	if w.VoidExports > 0 {
 		p.out.Voids = append(p.out.Voids, Void{w.Key, w.VoidExports})

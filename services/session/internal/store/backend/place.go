@@ -12,6 +12,21 @@ type Place struct {
 	store.Place
 }
 
+// Made says that a session's workspace was made in a place.
+type Made struct {
+	store.Key
+	Generation int64
+}
+
+// MadeIn is the column of a place: the last generation in which the workspace is known
+// to have been made, for then nothing has to be forgotten when it gets another place.
+func MadeIn(p store.Place) int64 {
+	if p.Made {
+		return p.Generation
+	}
+	return 0
+}
+
 // Void says that a session's exports up to a number of the log may have what was undone.
 type Void struct {
 	store.Key

@@ -11,6 +11,7 @@ const (
 	PlaceOf     Method = "PlaceOf"
 	PlaceNew    Method = "PlaceNew"
 	ForgetPlace Method = "ForgetPlace"
+	NoteMade    Method = "NoteMade"
 	NoteExport  Method = "NoteExport"
 	PlacedOn    Method = "PlacedOn"
 	SetDraining Method = "SetDraining"
@@ -38,6 +39,11 @@ func (s *Store) PlaceNew(ctx context.Context, k store.Key, p store.Place) (store
 // ForgetPlace implements store.Places.
 func (s *Store) ForgetPlace(ctx context.Context, k store.Key) error {
 	return just(ctx, s, ForgetPlace, func() error { return s.inner.ForgetPlace(ctx, k) })
+}
+
+// NoteMade implements store.Places.
+func (s *Store) NoteMade(ctx context.Context, k store.Key, generation int64) error {
+	return just(ctx, s, NoteMade, func() error { return s.inner.NoteMade(ctx, k, generation) })
 }
 
 // NoteExport implements store.Places.

@@ -110,6 +110,7 @@ func queueCommit(b *pgx.Batch, c *backend.Commit) {
 	queueJobs(b, c.Jobs)
 	queueDeliveries(b, c.Turns)
 	queuePlaces(b, c.Places)
+	queueMade(b, c.Made)
 	queueVoids(b, c.Voids)
 	queueSessions(b, c.Sessions)
 	queueAdvanced(b, c.Advanced)

@@ -11,13 +11,13 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
 )
 
-const selectPlace = `select node, generation, restoring, export_turn, export_seq, export_snapshot, export_time
+const selectPlace = `select node, generation, restoring, made = generation, left_node, left_why, export_turn, export_seq, export_snapshot, export_time
 	from places where tenant = $1 and session = $2`
 
 // scanPlace reads a place, or pgx.ErrNoRows.
 func scanPlace(row pgx.Row) (p store.Place, err error) {
 	var at *time.Time
-	err = row.Scan(&p.Node, &p.Generation, &p.Restore, &p.Export.Turn, &p.Export.Seq, &p.Export.Snapshot, &at)
+	err = row.Scan(&p.Node, &p.Generation, &p.Restore, &p.Made, &p.Left.Node, &p.Left.Why, &p.Export.Turn, &p.Export.Seq, &p.Export.Snapshot, &at)
 	if at != nil {
 		p.Export.Time = at.UTC()
 	}
@@ -65,10 +65,28 @@ func (s *Store) PlaceNew(ctx context.Context, k store.Key, p store.Place) (out s
 // queuePlaces writes the places of a commit.
 func queuePlaces(b *pgx.Batch, places []backend.Place) {
 	for _, p := range places { // rare
-		b.Queue(`insert into places (tenant, session, node, generation, restoring) values ($1, $2, $3, $4, $5)
-			on conflict (tenant, session) do update set node = excluded.node, generation = excluded.generation, restoring = excluded.restoring`,
-			p.Tenant, p.Session, p.Node, p.Generation, p.Restore)
+		b.Queue(`insert into places as p (tenant, session, node, generation, restoring, made, left_node, left_why) values ($1, $2, $3, $4, $5, $6, $7, $8)
+			on conflict (tenant, session) do update set node = excluded.node, generation = excluded.generation, restoring = excluded.restoring,
+				made = greatest(p.made, excluded.made), left_node = excluded.left_node, left_why = excluded.left_why`,
+			p.Tenant, p.Session, p.Node, p.Generation, p.Restore, backend.MadeIn(p.Place), p.Left.Node, p.Left.Why)
 	}
+}
+
+const noteMade = "update places set made = generation where tenant = $1 and session = $2 and generation = $3 and node <> ''"
+
+// queueMade writes where workspaces were made.
+func queueMade(b *pgx.Batch, made []backend.Made) {
+	for _, m := range made { // once in each place
+		b.Queue(noteMade, m.Tenant, m.Session, m.Generation)
+	}
+}
+
+// NoteMade implements store.Places.
+func (s *Store) NoteMade(ctx context.Context, k store.Key, generation int64) error {
+	return s.write(ctx, "note that a workspace was made", func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, noteMade, k.Tenant, k.Session, generation)
+		return err
+	})
 }
 
 // queueVoids writes that what was exported may have what was undone.
@@ -82,7 +100,7 @@ func queueVoids(b *pgx.Batch, voids []backend.Void) {
 // ForgetPlace implements store.Places.
 func (s *Store) ForgetPlace(ctx context.Context, k store.Key) error {
 	return s.write(ctx, "forget a place", func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `update places set node = '', restoring = false, export_turn = '', export_seq = 0, export_snapshot = '', export_time = null
+		_, err := tx.Exec(ctx, `update places set node = '', restoring = false, made = 0, left_node = '', left_why = '', export_turn = '', export_seq = 0, export_snapshot = '', export_time = null
 			where tenant = $1 and session = $2`, k.Tenant, k.Session)
 		return err
 	})
@@ -98,7 +116,7 @@ func (s *Store) NoteExport(ctx context.Context, k store.Key, generation int64, e
 		if err != nil || p.Export.Seq > e.Seq {
 			return err
 		}
-		_, err = tx.Exec(ctx, `update places set export_turn = $3, export_seq = $4, export_snapshot = $5, export_time = clock_timestamp()
+		_, err = tx.Exec(ctx, `update places set export_turn = $3, export_seq = $4, export_snapshot = $5, export_time = clock_timestamp(), made = generation
 			where tenant = $1 and session = $2`, k.Tenant, k.Session, e.Turn, e.Seq, e.Snapshot)
 		return err
 	})

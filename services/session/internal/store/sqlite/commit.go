@@ -139,7 +139,7 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, c *backend.Commit) error 
 	if err := applyBudgets(ctx, tx, c.Budgets); err != nil {
 		return err
 	}
-	if err := errors.Join(insertJobs(ctx, tx, c.Jobs), putPlaces(ctx, tx, c.Places), voidExports(ctx, tx, c.Voids)); err != nil {
+	if err := errors.Join(insertJobs(ctx, tx, c.Jobs), putPlaces(ctx, tx, c.Places), putMade(ctx, tx, c.Made), voidExports(ctx, tx, c.Voids)); err != nil {
 		return err
 	}
 	if err := every(ctx, tx.StmtContext(ctx, s.prepared.advance), c.Advanced, func(s *backend.Session) []any {

@@ -12,9 +12,9 @@ import (
 func placeOf(ctx context.Context, q queryer, k store.Key) (store.Place, error) {
 	var p store.Place
 	var at sql.NullInt64
-	err := q.QueryRowContext(ctx, `select node, generation, restoring, export_turn, export_seq, export_snapshot, export_time
+	err := q.QueryRowContext(ctx, `select node, generation, restoring, made = generation, left_node, left_why, export_turn, export_seq, export_snapshot, export_time
 		from places where tenant = ? and session = ?`, k.Tenant, k.Session).
-		Scan(&p.Node, &p.Generation, &p.Restore, &p.Export.Turn, &p.Export.Seq, &p.Export.Snapshot, &at)
+		Scan(&p.Node, &p.Generation, &p.Restore, &p.Made, &p.Left.Node, &p.Left.Why, &p.Export.Turn, &p.Export.Seq, &p.Export.Snapshot, &at)
 	if at.Valid {
 		p.Export.Time = fromMicros(at.Int64)
 	}
@@ -51,9 +51,27 @@ func (s *Store) PlaceNew(ctx context.Context, k store.Key, p store.Place) (store
 
 // putPlaces writes the places of a commit.
 func putPlaces(ctx context.Context, tx *sql.Tx, places []backend.Place) error {
-	return each(ctx, tx, `insert into places (tenant, session, node, generation, restoring) values (?, ?, ?, ?, ?)
-		on conflict do update set node = excluded.node, generation = excluded.generation, restoring = excluded.restoring`,
-		places, func(p backend.Place) []any { return []any{p.Tenant, p.Session, p.Node, p.Generation, p.Restore} })
+	return each(ctx, tx, `insert into places (tenant, session, node, generation, restoring, made, left_node, left_why) values (?, ?, ?, ?, ?, ?, ?, ?)
+		on conflict do update set node = excluded.node, generation = excluded.generation, restoring = excluded.restoring,
+			made = max(made, excluded.made), left_node = excluded.left_node, left_why = excluded.left_why`,
+		places, func(p backend.Place) []any {
+			return []any{p.Tenant, p.Session, p.Node, p.Generation, p.Restore, backend.MadeIn(p.Place), p.Left.Node, p.Left.Why}
+		})
+}
+
+const noteMade = "update places set made = generation where tenant = ? and session = ? and generation = ? and node <> ''"
+
+// putMade writes where workspaces were made.
+func putMade(ctx context.Context, tx *sql.Tx, made []backend.Made) error {
+	return each(ctx, tx, noteMade, made, func(m backend.Made) []any { return []any{m.Tenant, m.Session, m.Generation} })
+}
+
+// NoteMade implements store.Places.
+func (s *Store) NoteMade(ctx context.Context, k store.Key, generation int64) error {
+	return s.write(ctx, "note that a workspace was made", func(tx *sql.Tx) ([]store.Wake, error) {
+		_, err := tx.ExecContext(ctx, noteMade, k.Tenant, k.Session, generation)
+		return nil, err
+	})
 }
 
 // voidExports writes that what was exported may have what was undone.
@@ -65,7 +83,7 @@ func voidExports(ctx context.Context, tx *sql.Tx, voids []backend.Void) error {
 // ForgetPlace implements store.Places.
 func (s *Store) ForgetPlace(ctx context.Context, k store.Key) error {
 	return s.write(ctx, "forget a place", func(tx *sql.Tx) ([]store.Wake, error) {
-		_, err := tx.ExecContext(ctx, `update places set node = '', restoring = 0, export_turn = '', export_seq = 0, export_snapshot = '', export_time = null
+		_, err := tx.ExecContext(ctx, `update places set node = '', restoring = 0, made = 0, left_node = '', left_why = '', export_turn = '', export_seq = 0, export_snapshot = '', export_time = null
 			where tenant = ? and session = ?`, k.Tenant, k.Session)
 		return nil, err
 	})
@@ -81,7 +99,7 @@ func (s *Store) NoteExport(ctx context.Context, k store.Key, generation int64, e
 		if err != nil || p.Export.Seq > e.Seq {
 			return nil, err
 		}
-		_, err = tx.ExecContext(ctx, `update places set export_turn = ?, export_seq = ?, export_snapshot = ?, export_time = ?
+		_, err = tx.ExecContext(ctx, `update places set export_turn = ?, export_seq = ?, export_snapshot = ?, export_time = ?, made = generation
 			where tenant = ? and session = ?`, e.Turn, e.Seq, e.Snapshot, micros(s.clock()), k.Tenant, k.Session)
 		return nil, err
 	})

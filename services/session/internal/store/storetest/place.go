@@ -20,7 +20,7 @@ func testPlaces(t *testing.T, open func(t *testing.T) store.Store) {
 		if _, _, err := f.PlaceOf(f.ctx(), l.Key); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("at first: %v", err)
 		}
-		for _, want := range []store.Place{{Node: "a", Generation: 1}, {Node: "b", Generation: 2, Restore: true}, {Node: "b", Generation: 2}} {
+		for _, want := range []store.Place{{Node: "a", Generation: 1}, {Node: "b", Generation: 2, Restore: true, Left: store.Left{Node: "a", Why: store.Planned}}, {Node: "b", Generation: 2, Made: true}} {
 			f.commit(store.Write{Lease: l, LastSeq: f.session(l.Key).LastSeq, Place: &want})
 			if d := cmp.Diff(want, f.place(l)); d != "" {
 				t.Error(d)
@@ -38,6 +38,38 @@ func testPlaces(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 	})
 
+	t.Run("that a workspace was made counts for its own place alone, and stays there", func(t *testing.T) {
+		f := newFixture(t, open)
+		l := f.active("s1")
+		f.must(f.NoteMade(f.ctx(), l.Key, 1)) // it has no place
+		commit := func(w store.Write) {
+			w.Lease, w.LastSeq = l, f.session(l.Key).LastSeq
+			f.commit(w)
+		}
+		commit(store.Write{Made: 1})
+		for _, c := range []struct {
+			what string
+			do   func()
+			want bool
+		}{
+			{"at first", func() { commit(store.Write{Place: &store.Place{Node: "a", Generation: 1}}) }, false},
+			{"by another place's", func() { commit(store.Write{Made: 2}); f.must(f.NoteMade(f.ctx(), l.Key, 2)) }, false},
+			{"by a request", func() { f.must(f.NoteMade(f.ctx(), l.Key, 1)) }, true},
+			{"by who has not heard of it", func() { commit(store.Write{Place: &store.Place{Node: "a", Generation: 1}}) }, true},
+			{"in the next place", func() { commit(store.Write{Place: &store.Place{Node: "b", Generation: 2, Restore: true}, Made: 1}) }, false},
+			{"by the old one's", func() { f.must(f.NoteMade(f.ctx(), l.Key, 1)) }, false},
+			{"by the holder", func() { commit(store.Write{Made: 2}) }, true},
+			{"with the place", func() { commit(store.Write{Place: &store.Place{Node: "c", Generation: 3, Made: true}}) }, true},
+			{"in another one", func() { commit(store.Write{Place: &store.Place{Node: "d", Generation: 4}}) }, false},
+			{"by its export", func() { f.must(f.NoteExport(f.ctx(), l.Key, 4, store.Export{Seq: 1, Snapshot: "x"})) }, true},
+			{"when it is forgotten", func() { f.must(f.ForgetPlace(f.ctx(), l.Key)) }, false},
+		} {
+			if c.do(); f.place(l).Made != c.want {
+				t.Errorf("%s: %+v", c.what, f.place(l))
+			}
+		}
+	})
+
 	t.Run("an export counts for its own place alone, and stays when the place changes", func(t *testing.T) {
 		f := newFixture(t, open)
 		l := f.active("s1")
@@ -50,13 +82,14 @@ func testPlaces(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 		f.must(f.NoteExport(f.ctx(), l.Key, 3, e))
 		f.must(f.NoteExport(f.ctx(), l.Key, 3, store.Export{Turn: "t0", Seq: 6, Snapshot: "old"}))
-		f.commit(store.Write{Lease: l, Place: &store.Place{Node: "b", Generation: 4, Restore: true}})
+		left := store.Left{Node: "a", Why: store.NodeLost}
+		f.commit(store.Write{Lease: l, Place: &store.Place{Node: "b", Generation: 4, Restore: true, Left: left}})
 		got := f.place(l)
 		if d := time.Since(got.Export.Time); d < -time.Minute || d > time.Minute {
 			t.Errorf("exported at %v", got.Export.Time)
 		}
 		got.Export.Time = time.Time{}
-		if d := cmp.Diff(store.Place{Node: "b", Generation: 4, Restore: true, Export: e}, got); d != "" {
+		if d := cmp.Diff(store.Place{Node: "b", Generation: 4, Restore: true, Left: left, Export: e}, got); d != "" {
 			t.Error(d)
 		}
 	})

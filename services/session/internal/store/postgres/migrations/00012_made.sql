@@ -1,0 +1,17 @@
+-- +goose Up
+
+-- The last generation in which the workspace is known to have been made: that of the
+-- place, if it was made there.
+alter table places add column made bigint not null default 0;
+-- From which node the workspace comes, and why it left it, while its files are still to
+-- be brought.
+alter table places add column left_node text collate "C" not null default '';
+alter table places add column left_why text not null default '';
+
+-- What was exported was made.
+update places set made = generation where export_turn <> '' and not restoring;
+
+-- +goose Down
+alter table places drop column left_why;
+alter table places drop column left_node;
+alter table places drop column made;
