@@ -34,6 +34,7 @@ type fixture struct {
 	peers  *peers
 	config session.Config
 	conn   *grpc.ClientConn
+	fleet  *fleet // the sandbox's nodes; nil: peers are the one that needs no name
 	drain  func(context.Context)
 	stop   func()
 }
@@ -42,6 +43,15 @@ var migrated = sqlitetest.NewTemplate(sqlite.Migrations())
 
 // start runs a service whose default model plays the scenario.
 func start(t *testing.T, scenario string, change ...func(*session.Config)) *fixture {
+	t.Helper()
+	f := prepare(t, scenario, change...)
+	f.run(t)
+	t.Cleanup(func() { f.stop() })
+	return f
+}
+
+// prepare is start without running it.
+func prepare(t *testing.T, scenario string, change ...func(*session.Config)) *fixture {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "test.yaml")
@@ -63,10 +73,7 @@ func start(t *testing.T, scenario string, change ...func(*session.Config)) *fixt
 	if c.DatabaseURL == "" {
 		migrated.Copy(t, filepath.Join(c.Data, "session.db"))
 	}
-	f := &fixture{peers: newPeers(), config: c}
-	f.run(t)
-	t.Cleanup(func() { f.stop() })
-	return f
+	return &fixture{peers: newPeers(), config: c}
 }
 
 // run starts the service on the fixture's data.
@@ -74,7 +81,11 @@ func (f *fixture) run(t *testing.T) {
 	t.Helper()
 	peers := rpctest.Dial(t, f.peers.register)
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	s, err := session.New(t.Context(), f.config, session.Deps{Sandbox: peers, Tools: peers, Log: log, Version: "test"})
+	deps := session.Deps{Sandbox: peers, Tools: peers, Log: log, Version: "test"}
+	if f.fleet != nil {
+		deps.Sandbox, deps.Nodes = f.fleet.dial(t)
+	}
+	s, err := session.New(t.Context(), f.config, deps)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,6 +93,9 @@ func (f *fixture) run(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	f.conn, f.drain = rpctest.Dial(t, s.RegisterPublic), s.Drain
+	if f.fleet != nil {
+		f.fleet.NodeServiceClient = sessionv1.NewNodeServiceClient(rpctest.Dial(t, s.RegisterPeer))
+	}
 	f.SessionServiceClient = sessionv1.NewSessionServiceClient(f.conn)
 	f.agents = sessionv1.NewAgentServiceClient(f.conn)
 	stopped := false

@@ -222,7 +222,7 @@ func (w *Workspaces) ExportWorkspace(ctx context.Context, r *sandboxv1.ExportWor
 	}
 	r.WorkspaceGeneration = p.Generation
 	stream, err := w.WorkspaceServiceClient.ExportWorkspace(node.At(ctx, p.Node), r, o...)
-	if err == nil && p.Exported() {
+	if err == nil && p.Made {
 		stream = existing{stream, r.GetSession()}
 	}
 	return stream, err
@@ -256,6 +256,15 @@ func (n *Nodes) Place(ctx context.Context, s store.Places, call *commonv1.CallRe
 	}
 	call.Node, call.WorkspaceGeneration = p.Node, p.Generation
 	return node.At(ctx, p.Node), nil
+}
+
+// Made says that the workspace was made where a call led that Place was asked for. It
+// comes before the answer to whoever had it made.
+func (n *Nodes) Made(ctx context.Context, s store.Places, call *commonv1.CallRef) error {
+	if n == nil {
+		return nil
+	}
+	return s.NoteMade(ctx, keyOf(ctx, call.GetSession()), call.GetWorkspaceGeneration())
 }
 
 func keyOf(ctx context.Context, session string) store.Key {

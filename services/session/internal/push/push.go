@@ -101,7 +101,7 @@ func push(ctx context.Context, repositories sandboxv1.RepositoryServiceClient, p
 		},
 		Directory: p.Directory, Url: p.URL, Branch: p.Branch, OnlyNew: true,
 	})
-	if apierr.Reason(err) == "WORKSPACE_NOT_FOUND" && place.Exported() {
+	if apierr.Reason(err) == "WORKSPACE_NOT_FOUND" && place.Made {
 		err = placement.ToBeRestored(session)
 	}
 	return done, err

@@ -54,7 +54,7 @@ func TestAPushWaitsForAWorkspaceThatIsStillToBeRestored(t *testing.T) {
 	}{
 		"nothing ever needed a workspace": {store.Place{Node: "n"}, 1, false},
 		"it is still to be restored":      {store.Place{Node: "n", Restore: true}, 0, true},
-		"its node has lost it":            {store.Place{Node: "n", Export: store.Export{Turn: "t"}}, 1, true},
+		"its node has lost it":            {store.Place{Node: "n", Made: true}, 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, s := &empty{}, &placed{place: c.place}

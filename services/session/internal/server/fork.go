@@ -217,7 +217,7 @@ func (s *Server) copyWorkspace(ctx context.Context, from, to string) (made bool,
 	if err != nil {
 		return false, apierr.Forward(err)
 	}
-	return resp.Created, nil
+	return resp.Created, s.Nodes.Made(ctx, s.Store, call)
 }
 
 // dropTimeout bounds the deletion of a workspace that no session has.

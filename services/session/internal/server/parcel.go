@@ -168,7 +168,7 @@ func (s *Server) unpackFiles(ctx context.Context, upload *os.File, to store.Key,
 	case err != nil:
 		return false, apierr.Forward(err)
 	}
-	return resp.GetCreated(), nil
+	return resp.GetCreated(), s.Nodes.Made(ctx, s.Store, call)
 }
 
 // sendFiles writes the archive's files as sandbox wants them.

@@ -38,18 +38,26 @@ func (s *Server) RepositoryService() sessionv1.RepositoryServiceServer {
 // repositoryCall says on whose behalf a request acts: the session's, as whoever holds
 // it. Repeating the request is repeating the call. Requests with the context that it
 // returns go where the workspace is.
-func (s *repositoryService) repositoryCall(ctx context.Context, session, method, requestID string) (context.Context, *commonv1.CallRef, error) {
+func (s *repositoryService) repositoryCall(ctx context.Context, session, method, requestID string) (context.Context, *commonv1.CallRef, store.Place, error) {
 	place, epoch, err := s.Store.PlaceOf(ctx, key(ctx, session))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return ctx, nil, storeError(err, subject{session: session, requestID: requestID})
+		return ctx, nil, place, storeError(err, subject{session: session, requestID: requestID})
 	}
 	if place.Restore {
-		return ctx, nil, placement.ToBeRestored(session)
+		return ctx, nil, place, placement.ToBeRestored(session)
 	}
 	sum := sha256.Sum256([]byte(method + "\x00" + requestID))
 	call := &commonv1.CallRef{Session: session, Epoch: max(epoch, 1), CallId: "repository." + hex.EncodeToString(sum[:16])}
 	call.Node, call.WorkspaceGeneration = place.Node, place.Generation
-	return node.At(ctx, place.Node), call, nil
+	return node.At(ctx, place.Node), call, place, nil
+}
+
+// lost is the error of a request in a workspace that was made, if its node has lost it.
+func lost(err error, place store.Place, session string) error {
+	if apierr.Reason(err) == "WORKSPACE_NOT_FOUND" && place.Made {
+		return placement.ToBeRestored(session)
+	}
+	return err
 }
 
 // at is where the session's workspace is.
@@ -99,9 +107,7 @@ func (s *repositoryService) ListRepositories(ctx context.Context, r *sessionv1.L
 		return nil, err
 	}
 	found, err := s.Repositories.ListRepositories(ctx, &sandboxv1.ListRepositoriesRequest{Session: r.Parent, WorkspaceGeneration: place.Generation})
-	if apierr.Reason(err) == "WORKSPACE_NOT_FOUND" && place.Exported() {
-		return nil, placement.ToBeRestored(r.Parent)
-	}
+	err = lost(err, place, r.Parent)
 	if apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
 		return &sessionv1.ListRepositoriesResponse{}, nil
 	}
@@ -124,7 +130,7 @@ func (s *repositoryService) AddRepository(ctx context.Context, r *sessionv1.AddR
 	if err != nil {
 		return nil, err
 	}
-	ctx, call, err := s.repositoryCall(ctx, r.Parent, "AddRepository", r.RequestId)
+	ctx, call, _, err := s.repositoryCall(ctx, r.Parent, "AddRepository", r.RequestId)
 	if err != nil {
 		return nil, err
 	}
@@ -187,12 +193,17 @@ func (s *repositoryService) ensureWorkspace(ctx context.Context, session *sessio
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return storeError(err, subject{session: session.Name})
 	}
-	want.MustExist = place.Exported()
-	_, err = s.Workspaces.EnsureWorkspace(ctx, want)
-	if want.MustExist && apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
+	if place.Generation != call.WorkspaceGeneration { // it has moved meanwhile
 		return placement.ToBeRestored(session.Name)
 	}
-	return apierr.Forward(err)
+	want.MustExist = place.Made
+	if _, err = s.Workspaces.EnsureWorkspace(ctx, want); err != nil {
+		return apierr.Forward(lost(err, place, session.Name))
+	}
+	if place.Made {
+		return nil
+	}
+	return storeError(s.Nodes.Made(ctx, s.Store, call), subject{session: session.Name})
 }
 
 // clone clones to the end.
@@ -232,7 +243,7 @@ func (s *repositoryService) GetRepositoryStatus(ctx context.Context, r *sessionv
 		Session: session, WorkspaceGeneration: place.Generation, Directory: directory,
 	})
 	if err != nil {
-		return nil, apierr.Forward(err)
+		return nil, apierr.Forward(lost(err, place, session))
 	}
 	resp := &sessionv1.GetRepositoryStatusResponse{
 		Repository: repositoryProto(session, st.GetRepository()), Upstream: st.GetUpstream(), Ahead: st.GetAhead(), Behind: st.GetBehind(), Truncated: st.GetTruncated(),
@@ -254,12 +265,12 @@ func (s *repositoryService) RemoveRepository(ctx context.Context, r *sessionv1.R
 			fmt.Sprintf("Session %s has an active turn, which may work in the repository. Wait until it has ended, or interrupt it.", name),
 			apierr.Precondition("TURN_ACTIVE", name, "a turn is active"))
 	}
-	ctx, call, err := s.repositoryCall(ctx, name, "RemoveRepository", r.RequestId)
+	ctx, call, place, err := s.repositoryCall(ctx, name, "RemoveRepository", r.RequestId)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := s.Repositories.RemoveRepository(ctx, &sandboxv1.RemoveRepositoryRequest{Call: call, Directory: directory}); err != nil {
-		return nil, forward(err, name, r.RequestId)
+		return nil, forward(lost(err, place, name), name, r.RequestId)
 	}
 	return &sessionv1.RemoveRepositoryResponse{}, nil
 }
@@ -269,13 +280,13 @@ func (s *repositoryService) PushRepository(ctx context.Context, r *sessionv1.Pus
 	if _, err := s.exists(ctx, session); err != nil {
 		return nil, err
 	}
-	ctx, call, err := s.repositoryCall(ctx, session, "PushRepository", r.RequestId)
+	ctx, call, place, err := s.repositoryCall(ctx, session, "PushRepository", r.RequestId)
 	if err != nil {
 		return nil, err
 	}
 	done, err := s.Repositories.PushRepository(ctx, &sandboxv1.PushRepositoryRequest{Call: call, Directory: directory, Url: r.Url, Branch: r.Branch})
 	if err != nil {
-		return nil, forward(err, session, r.RequestId)
+		return nil, forward(lost(err, place, session), session, r.RequestId)
 	}
 	return &sessionv1.PushRepositoryResponse{Ref: done.GetRef(), OldCommit: done.GetOldCommit(), NewCommit: done.GetNewCommit(), UpToDate: done.GetUpToDate()}, nil
 }

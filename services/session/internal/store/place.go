@@ -23,10 +23,6 @@ type Place struct {
 	Export Export
 }
 
-// Exported tells whether the workspace was ever exported. It was made then, and unless
-// Restore is set its node has it, or has lost it.
-func (p Place) Exported() bool { return p.Export.Turn != "" }
-
 // Left is the place that a workspace has left, and why.
 type Left struct {
 	Node string

@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"slices"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -235,8 +234,7 @@ func (w *Worker) placed(ctx context.Context) error {
 		}
 		return w.log.Flush(ctx)
 	case p.Restore || w.deps.Nodes.Lost(p.Node):
-		return apierr.New(codes.FailedPrecondition, "session.fairlead.dev", "NODE_LOST",
-			"The machine that held the workspace is lost. Send a message: the workspace is made again from its last copy then, with the checkpoints that this has.")
+		return placement.ToBeRestored("sessions/" + w.lease.Session)
 	}
 	return nil
 }

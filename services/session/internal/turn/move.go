@@ -26,7 +26,7 @@ func (w *Worker) takeMove(ctx context.Context, c store.Command) error {
 		return fmt.Errorf("read what a workspace is to leave: %w", err)
 	}
 	p, done := w.where(), store.Write{Consume: []int64{c.ID}}
-	arriving := p.Restore && p.Generation == from.Generation+1 // a holder before this one came so far
+	arriving := p.Restore && p.Generation == from.Generation+1 && !p.Left.Lost() // a holder before this one came so far
 	if w.active != nil || !w.deps.Nodes.Managed() || !arriving && (p.Restore || p.Node != from.Node || p.Generation != from.Generation) {
 		return w.log.Append(ctx, done)
 	}
@@ -38,13 +38,15 @@ func (w *Worker) takeMove(ctx context.Context, c store.Command) error {
 		if err != nil || !left {
 			return w.moveFailed(ctx, c, from, err)
 		}
-		p = w.where()
+		if p = w.where(); p.Left.Lost() {
+			return w.log.Append(ctx, done) // the next turn brings the last copy, and tells the model
+		}
 	}
 	found, err := w.fetch(ctx, p, "")
 	if err != nil {
 		return w.moveFailed(ctx, c, from, err)
 	}
-	p.Restore = false
+	p = arrived(p)
 	done.Place = &p
 	done.Events = []*sessionv1.Event{{Body: &sessionv1.Event_WorkspaceMoved{WorkspaceMoved: &sessionv1.WorkspaceMoved{
 		FromNode: from.Node, ToNode: p.Node, Generation: p.Generation, Empty: found == nil, Cause: sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_PLANNED,
@@ -65,12 +67,16 @@ func (w *Worker) leaveAtRest(ctx context.Context, was store.Place) (bool, error)
 	if err != nil && apierr.Reason(err) != "WORKSPACE_NOT_FOUND" { // one that was never made has nothing
 		return false, err
 	}
-	p := store.Place{Node: to, Generation: was.Generation + 1, Restore: true, Export: was.Export}
+	why := store.Planned
+	if err != nil && was.Made {
+		why = store.DiskLost
+	}
+	p := leaving(was, to, why)
 	err = w.log.Commit(ctx, store.Write{Place: &p, Jobs: []store.Job{placement.VacateJob(w.lease.Key, was)}})
 	if err != nil {
 		return false, err
 	}
-	w.deps.Log.InfoContext(ctx, "the workspace of a session that rests moves to another node", "session", w.lease.Session, "from", was.Node, "to", to, "generation", p.Generation)
+	w.deps.Log.InfoContext(ctx, "the workspace of a session that rests moves to another node", "session", w.lease.Session, "from", was.Node, "to", to, "generation", p.Generation, "why", why)
 	w.place.Store(&p)
 	return true, nil
 }
@@ -201,7 +207,7 @@ func (w *Worker) dropLeft(ctx context.Context, id string, call *commonv1.CallRef
 // asOf says for people, and for the model, what files a workspace has that was moved.
 func asOf(found *sandboxv1.Snapshot) string {
 	if found == nil {
-		return "and empty, for there were no files to bring"
+		return "and empty, for there was no copy of its files to bring"
 	}
 	return "with its files as they were at " + found.GetCreateTime().AsTime().UTC().Format(time.RFC3339)
 }

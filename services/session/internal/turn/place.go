@@ -53,11 +53,11 @@ func (w *Worker) ensurePlace(ctx, parent context.Context) (moved bool, err error
 		if to == "" {
 			return false, nil // nowhere to go: the turn waits for the node, and fails as it does without others
 		}
-		if err := w.leave(parent, p, to); err != nil {
+		if err := w.leave(parent, p, to, store.NodeLost); err != nil {
 			return false, err
 		}
 	case w.isGone(p):
-		if err := w.leave(parent, p, w.insteadOf(p.Node)); err != nil {
+		if err := w.leave(parent, p, w.insteadOf(p.Node), store.DiskLost); err != nil {
 			return false, err
 		}
 	case w.deps.Nodes.Drained(p.Node):
@@ -75,8 +75,24 @@ func (w *Worker) ensurePlace(ctx, parent context.Context) (moved bool, err error
 // the next export would take the place of the last copy.
 func (w *Worker) wasMade(ref *commonv1.CallRef) bool {
 	p := w.where()
-	return w.deps.Nodes.Managed() && p.Node != "" && !p.Restore && p.Generation == ref.WorkspaceGeneration &&
-		(p.Exported() || w.made.Load() == p.Generation)
+	return w.deps.Nodes.Managed() && p.Node != "" && p.Made && !p.Restore && p.Generation == ref.WorkspaceGeneration
+}
+
+// noteMade writes down, once, that the workspace was made in a place. What is appended
+// after it, as the results of calls in the workspace are, is not committed before it; and
+// of what dies with the worker before that nobody has heard.
+func (w *Worker) noteMade(ctx context.Context, generation int64) error {
+	p := w.place.Load()
+	if !w.deps.Nodes.Managed() || p == nil || p.Node == "" || p.Made || p.Restore || p.Generation != generation {
+		return nil
+	}
+	if err := w.log.Append(ctx, store.Write{Made: generation}); err != nil {
+		return err
+	}
+	made := *p
+	made.Made = true
+	w.place.CompareAndSwap(p, &made) // where something else was changed meanwhile, it is noted once more
+	return nil
 }
 
 // isGone tells whether the node of a place has said that it does not have the workspace
@@ -129,30 +145,40 @@ func (w *Worker) handOver(ctx, parent context.Context, p store.Place) (bool, err
 		w.deps.Log.WarnContext(ctx, "the workspace cannot leave its node, which is drained", "session", w.lease.Session, "node", p.Node, "error", err)
 		return false, nil
 	}
-	w.active.run.LeftPlanned = true
-	return true, w.leave(parent, p, to)
+	return true, w.leave(parent, p, to, store.Planned)
 }
 
 // leave commits that the workspace is somewhere else.
-func (w *Worker) leave(parent context.Context, was store.Place, to string) error {
-	p := store.Place{Node: to, Generation: was.Generation + 1, Restore: true, Export: was.Export}
-	w.active.run.LeftNode = was.Node
-	w.deps.Log.WarnContext(parent, "the workspace moves to another node", "session", w.lease.Session, "from", was.Node, "to", to, "generation", p.Generation, "planned", w.active.run.LeftPlanned)
-	err := w.log.Commit(parent, store.Write{
-		Place: &p, Turns: []*store.TurnRow{w.active.row()}, Jobs: []store.Job{placement.VacateJob(w.lease.Key, was)},
-	})
+func (w *Worker) leave(parent context.Context, was store.Place, to string, why store.Why) error {
+	p := leaving(was, to, why)
+	w.deps.Log.WarnContext(parent, "the workspace moves to another node", "session", w.lease.Session, "from", was.Node, "to", to, "generation", p.Generation, "why", why)
+	err := w.log.Commit(parent, store.Write{Place: &p, Jobs: []store.Job{placement.VacateJob(w.lease.Key, was)}})
 	if err == nil {
 		w.place.Store(&p)
 	}
 	return err
 }
 
+// leaving is the place of a workspace that leaves another one. Whoever brings its files
+// there, perhaps another turn, finds in it which copy counts and what there is to tell.
+func leaving(was store.Place, to string, why store.Why) store.Place {
+	return store.Place{
+		Node: to, Generation: was.Generation + 1, Restore: true, Left: store.Left{Node: was.Node, Why: why}, Export: was.Export,
+	}
+}
+
+// arrived is the place once the files are there.
+func arrived(p store.Place) store.Place {
+	p.Restore, p.Made, p.Left = false, true, store.Left{}
+	return p
+}
+
 // bring has the node fetch the last export, and tells the model and everybody what
 // is lost.
 func (w *Worker) bring(ctx, parent context.Context) error {
 	p := w.where()
-	var exported string // after a move that was planned, or that another turn has begun, the last one counts
-	if w.active.run.LeftNode != "" && !w.active.run.LeftPlanned {
+	var exported string // after a move that was planned the last one counts, which was made for it
+	if p.Left.Lost() {
 		exported = p.Export.Snapshot
 	}
 	found, err := w.fetch(ctx, p, exported)
@@ -161,19 +187,18 @@ func (w *Worker) bring(ctx, parent context.Context) error {
 	}
 	if err != nil {
 		return w.fail(parent, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
-			"The machine with the workspace was lost, and the workspace could not be made again from its last copy: "+explain(err)+" Check the object store, then send the message again.")
+			"The workspace could not be made again from its last copy ("+leftHow(p.Left)+"): "+explain(err)+" Check the object store, then send the message again.")
 	}
-	p.Restore = false
-	body := w.movedBody(p, found)
+	body, left := w.movedBody(p, found), p.Left
+	p = arrived(p)
 	write := store.Write{
 		Place: &p, StepCommitted: true,
 		Events: []*sessionv1.Event{w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_WorkspaceMoved{WorkspaceMoved: body}})},
 	}
-	if err := w.closeLost(ctx, &write); err != nil {
+	if err := w.closeLost(ctx, &write, left); err != nil {
 		return err
 	}
 	w.addMessage(&write, w.newMessage(sessionv1.Role_ROLE_USER, w.active.turn.Steps, []*sessionv1.Block{textBlock(body.Message)}))
-	w.active.run.LeftNode, w.active.run.LeftPlanned = "", false
 	write.Turns = []*store.TurnRow{w.active.row()}
 	w.place.Store(&p)
 	return w.log.Commit(parent, write)
@@ -198,7 +223,7 @@ func (w *Worker) fetch(ctx context.Context, p store.Place, exported string) (*sa
 
 // closeLost gives every call of the last message that has none a result. None of
 // them is made: the model asked for them before it knew. What had begun is lost.
-func (w *Worker) closeLost(ctx context.Context, write *store.Write) error {
+func (w *Worker) closeLost(ctx context.Context, write *store.Write, left store.Left) error {
 	last := w.last()
 	if len(toolUses(last)) == 0 {
 		return nil
@@ -206,18 +231,30 @@ func (w *Worker) closeLost(ctx context.Context, write *store.Write) error {
 	return w.endCalls(ctx, write, last, func(u *sessionv1.ToolUse) *sessionv1.ToolResult {
 		return &sessionv1.ToolResult{
 			CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_UNAVAILABLE,
-			Content: []*commonv1.Content{textContent("The call was not made: the machine with the workspace was lost before it. Look at the workspace as it is now, then decide anew.")},
+			Content: []*commonv1.Content{textContent("The call was not made: " + leftHow(left) + ". Look at the workspace as it is now, then decide anew.")},
 		}
 	})
+}
+
+// leftHow says how a workspace has left its node, for people and the model.
+func leftHow(left store.Left) string {
+	switch left.Why {
+	case store.Planned:
+		return "the workspace had to move to another machine"
+	case store.DiskLost:
+		return "the machine that held the workspace has lost it"
+	case store.NodeLost:
+	}
+	return "the machine that held the workspace is lost"
 }
 
 // movedBody tells what became of the workspace.
 func (w *Worker) movedBody(p store.Place, found *sandboxv1.Snapshot) *sessionv1.WorkspaceMoved {
 	m := &sessionv1.WorkspaceMoved{
-		FromNode: w.active.run.LeftNode, ToNode: p.Node, Generation: p.Generation, Empty: found == nil,
+		FromNode: p.Left.Node, ToNode: p.Node, Generation: p.Generation, Empty: found == nil,
 		Cause: sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_NODE_LOST,
 	}
-	if w.active.run.LeftPlanned && found != nil {
+	if p.Left.Why == store.Planned {
 		m.Cause = sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_PLANNED
 		m.Message = "Notice of the system, not of the user: the workspace is on another machine now, " + asOf(found) + "." +
 			" Commands in the background have ended, and the home directory and /tmp are empty."
@@ -225,7 +262,7 @@ func (w *Worker) movedBody(p store.Place, found *sandboxv1.Snapshot) *sessionv1.
 	}
 	const end = " What ran in the workspace has ended, commands in the background as well, and the home directory and /tmp are empty." +
 		" Commands that were running may have taken effect outside of the workspace: check before you repeat them."
-	const begin = "Notice of the system, not of the user: the machine that held the workspace is lost. "
+	begin := "Notice of the system, not of the user: " + leftHow(p.Left) + ". "
 	if found == nil {
 		m.Message = begin + "There was no copy of the workspace: it is empty now, and all files that were in it are lost." + end
 		return m

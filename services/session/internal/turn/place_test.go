@@ -37,8 +37,7 @@ func TestWhatIsToldOfALostNodeIsTrue(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := &Worker{lease: store.Lease{Key: store.Key{Session: "s"}}, session: &sessionv1.Session{Name: "sessions/s"}, active: &active{turn: &sessionv1.Turn{}}, path: c.path}
-			w.active.run.LeftNode = "a"
-			m := w.movedBody(store.Place{Node: "b", Export: c.export}, &sandboxv1.Snapshot{Id: "x", CreateTime: timestamppb.New(now)})
+			m := w.movedBody(store.Place{Node: "b", Left: store.Left{Node: "a", Why: store.NodeLost}, Export: c.export}, &sandboxv1.Snapshot{Id: "x", CreateTime: timestamppb.New(now)})
 			if m.RestoredTurn != c.turn || !strings.Contains(m.Message, c.says) || strings.Contains(m.Message, c.not) {
 				t.Errorf("it is of %q: %s", m.RestoredTurn, m.Message)
 			}

@@ -109,7 +109,7 @@ func (w *Worker) warmWorkspace(ctx context.Context) *warming {
 // ensureWorkspace makes the workspace, with the variables of the turn's user. tell may be nil.
 func (w *Worker) ensureWorkspace(ctx context.Context, ref *commonv1.CallRef, tell func(error)) error {
 	who, _ := principal.From(ctx)
-	return w.patiently(ctx, tell, func() error {
+	err := w.patiently(ctx, tell, func() error {
 		variables, err := w.deps.Store.Variables(ctx, store.Owner{Tenant: w.lease.Tenant, User: who.User})
 		if err != nil {
 			return status.Error(codes.Unavailable, "read the variables of the turn's user: "+err.Error())
@@ -117,14 +117,15 @@ func (w *Worker) ensureWorkspace(ctx context.Context, ref *commonv1.CallRef, tel
 		want := w.spec.Workspace(w.session, ref, variables)
 		want.Warm, want.MustExist = w.spec.RunsCommands(), w.wasMade(ref)
 		_, err = w.deps.Workspaces.EnsureWorkspace(ctx, want)
-		switch {
-		case err == nil:
-			w.made.Store(ref.WorkspaceGeneration)
-		case want.MustExist && apierr.Reason(err) == "WORKSPACE_NOT_FOUND":
+		if want.MustExist && apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
 			w.gone.Store(ref.WorkspaceGeneration)
 		}
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	return w.noteMade(ctx, ref.WorkspaceGeneration)
 }
 
 // workspaceAdvice says what to do about a workspace that could not be made: a refusal

@@ -38,17 +38,14 @@ type run struct {
 	Results   map[string][]byte   `json:"results,omitempty"` // ToolResult by call id, of the step under way
 	Asked     map[string]question `json:"asked,omitempty"`   // calls that a person must allow
 	Approvals map[string]answer   `json:"approvals,omitempty"`
-	Queue     []string            `json:"queue,omitempty"`     // ids of the turns that wait behind this one
-	Urgent    int                 `json:"urgent,omitempty"`    // how many of Queue, its first, came to stop a turn: they go before the others
-	Steer     []string            `json:"steer,omitempty"`     // those of Queue whose messages join before the next step
-	Steered   []string            `json:"steered,omitempty"`   // ids of the turns whose messages have joined
-	Finished  []byte              `json:"finished,omitempty"`  // StepFinished of the step whose calls run
-	Files     *filesKept          `json:"files,omitempty"`     // nil before the turn's first change
-	LeftNode  string              `json:"left_node,omitempty"` // from where the workspace is being moved
-	Began     int64               `json:"began,omitempty"`     // first number of the last attempt of the step under way, its calls included
-	// LeftPlanned says that the move is an operator's wish.
-	LeftPlanned bool `json:"left_planned,omitempty"`
-	unknown     unknown
+	Queue     []string            `json:"queue,omitempty"`    // ids of the turns that wait behind this one
+	Urgent    int                 `json:"urgent,omitempty"`   // how many of Queue, its first, came to stop a turn: they go before the others
+	Steer     []string            `json:"steer,omitempty"`    // those of Queue whose messages join before the next step
+	Steered   []string            `json:"steered,omitempty"`  // ids of the turns whose messages have joined
+	Finished  []byte              `json:"finished,omitempty"` // StepFinished of the step whose calls run
+	Files     *filesKept          `json:"files,omitempty"`    // nil before the turn's first change
+	Began     int64               `json:"began,omitempty"`    // first number of the last attempt of the step under way, its calls included
+	unknown   unknown
 }
 
 type question struct {

@@ -136,8 +136,7 @@ type Worker struct {
 	kept          []*sessionv1.Checkpoint // the oldest first; nil: not loaded
 
 	place    atomic.Pointer[store.Place] // of the workspace; nil: none yet
-	made     atomic.Int64                // the generation of the place in which this worker has seen the workspace
-	gone     atomic.Int64                // that of one whose node does not have it any more
+	gone     atomic.Int64                // the generation of a place whose node does not have it any more
 	staying  bool                        // the workspace cannot leave its node now
 	sealed   int64                       // the generation of the place in which this worker has sealed the workspace, or may have
 	draining atomic.Bool                 // to stop before the next step

@@ -1,0 +1,211 @@
+package session_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+const placing = `
+turns:
+  - when: ask
+    steps: [{tools: [{name: Write, input: {file_path: a}}]}, {text: [never]}]
+  - when: read
+    steps: [{text: [read]}]
+fallback: {steps: [{tools: [{name: Bash, input: {command: x}}]}, {text: [done]}]}
+`
+
+// movedOf is what a turn tells of a move; nil if there was none.
+func movedOf(events []*sessionv1.Event) *sessionv1.WorkspaceMoved {
+	for _, e := range events {
+		if m := e.GetWorkspaceMoved(); m != nil {
+			return m
+		}
+	}
+	return nil
+}
+
+func (f *fixture) addRepository(ctx context.Context, s string) error {
+	_, err := sessionv1.NewRepositoryServiceClient(f.conn).AddRepository(ctx, &sessionv1.AddRepositoryRequest{Parent: s, Url: "https://git.example.com/app.git"})
+	return err
+}
+
+// The node comes back under its name with an empty disk, and nothing was ever exported.
+func TestWhoeverMadeAWorkspaceTheNextOneAsksForItAndMakesNoOther(t *testing.T) {
+	for name, begin := range map[string]func(ctx context.Context, t *testing.T, f *fixture) string{
+		"a turn": func(ctx context.Context, t *testing.T, f *fixture) string {
+			s := f.session(ctx, t)
+			f.turn(ctx, t, s, "work")
+			return s
+		},
+		"a request for a repository": func(ctx context.Context, t *testing.T, f *fixture) string {
+			s := f.session(ctx, t)
+			if err := f.addRepository(ctx, s); err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+		"a checkpoint": func(ctx context.Context, t *testing.T, f *fixture) string {
+			s := f.session(ctx, t)
+			if _, err := f.points().CreateCheckpoint(ctx, &sessionv1.CreateCheckpointRequest{Parent: s}); err != nil {
+				t.Fatal(err)
+			}
+			f.followUntil(ctx, t, s, func(e *sessionv1.Event) bool { return e.GetCheckpointCreated() != nil })
+			return s
+		},
+		"a fork": func(ctx context.Context, t *testing.T, f *fixture) string {
+			from := f.session(ctx, t)
+			f.turn(ctx, t, from, "work")
+			made, err := f.ForkSession(ctx, &sessionv1.ForkSessionRequest{Name: from})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return made.Session.Name
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, ctx := startFleet(t, placing, withoutExports), deadline(t)
+			s := begin(ctx, t, f)
+			if p := f.fleet.place(ctx, t, s); !p.Made {
+				t.Fatalf("the place is %+v", p)
+			}
+			home, _ := f.fleet.home(t, s)
+			f.fleet.set(func() {
+				delete(home.has, s)
+				home.wanted = nil
+			})
+			if err := f.addRepository(ctx, s); apierr.Reason(err) != "NODE_LOST" {
+				t.Errorf("adding a repository: %v", err)
+			}
+			if _, err := f.ForkSession(ctx, &sessionv1.ForkSessionRequest{Name: s}); apierr.Reason(err) != "NODE_LOST" {
+				t.Errorf("a fork: %v", err)
+			}
+			m := movedOf(f.turn(ctx, t, s, "work"))
+			if m == nil {
+				t.Fatal("the turn works in an empty workspace, and does not know")
+			}
+			if m.FromNode != home.name || m.ToNode != home.name || !m.Empty || m.Cause != sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_NODE_LOST ||
+				!strings.Contains(m.Message, "the machine that held the workspace has lost it") {
+				t.Errorf("it is told %v", m)
+			}
+			if p := f.fleet.place(ctx, t, s); !p.Made || p.Restore || p.Generation != 2 || p.Left != (store.Left{}) {
+				t.Errorf("in the end the place is %+v", p)
+			}
+			if m := movedOf(f.turn(ctx, t, s, "work")); m != nil {
+				t.Errorf("it moves again: %v", m)
+			}
+		})
+	}
+}
+
+// TestALostNodeIsToldByWhicheverTurnBringsTheFiles lets the turn fail that leaves the node.
+func TestALostNodeIsToldByWhicheverTurnBringsTheFiles(t *testing.T) {
+	f, ctx := startFleet(t, placing), deadline(t)
+	s := f.session(ctx, t)
+	f.turn(ctx, t, s, "work")
+	noted := f.fleet.untilPlace(ctx, t, s, func(p store.Place) bool { return p.Export.Turn != "" }).Export
+	home, other := f.fleet.home(t, s)
+	f.fleet.set(func() {
+		f.fleet.objects[s] = append(f.fleet.objects[s], "later")
+		home.down, other.refusing = true, true
+	})
+	f.fleet.untilNode(ctx, t, home, func(n *sessionv1.Node) bool { return n.State == sessionv1.NodeState_NODE_STATE_LOST })
+	if end := finished(t, f.turn(ctx, t, s, "work")); end.State != sessionv1.TurnState_TURN_STATE_FAILED || !strings.Contains(end.GetError().GetMessage(), "OBJECT_STORE_REFUSES") {
+		t.Fatalf("the turn that cannot bring the files ends %v", end)
+	}
+	if p := f.fleet.place(ctx, t, s); !p.Restore || p.Made || p.Left != (store.Left{Node: home.name, Why: store.NodeLost}) {
+		t.Errorf("meanwhile the place is %+v", p)
+	}
+	f.fleet.set(func() { other.refusing = false })
+	m := movedOf(f.turn(ctx, t, s, "work"))
+	if m.GetFromNode() != home.name || m.GetCause() != sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_NODE_LOST ||
+		!strings.HasSuffix(m.GetRestoredTurn(), noted.Turn) || !strings.Contains(m.GetMessage(), "the machine that held the workspace is lost") {
+		t.Errorf("the next turn tells %v", m)
+	}
+	f.fleet.set(func() {
+		if got := other.imports[len(other.imports)-1].Snapshot; got != noted.Snapshot {
+			t.Errorf("brought %q, noted is %q", got, noted.Snapshot)
+		}
+	})
+}
+
+// leaveInATurn has a turn leave a node that is drained, and fail to bring the files.
+func leaveInATurn(t *testing.T, f *fixture, s string, home *machine) {
+	t.Helper()
+	ctx := deadline(t)
+	f.create(ctx, t, s, "ask")
+	asked := f.waitForAsk(ctx, t, s)
+	f.fleet.drained(ctx, t, home)
+	f.approve(t, s, asked)
+	f.untilEvent(t, s, func(e *sessionv1.Event) bool {
+		return e.GetTurnFinished().GetState() == sessionv1.TurnState_TURN_STATE_FAILED
+	})
+}
+
+// leaveAtRest has it leave while no turn runs. The next turn fails, too, which comes after
+// all that the move has tried.
+func leaveAtRest(t *testing.T, f *fixture, s string, home *machine) {
+	t.Helper()
+	ctx := deadline(t)
+	f.fleet.drained(ctx, t, home)
+	_, other := f.fleet.home(t, s)
+	until(ctx, t, func() (n int, _ error) { f.fleet.set(func() { n = len(other.imports) }); return n, nil }, func(n int) bool { return n > 0 })
+	if end := finished(t, f.turn(ctx, t, s, "read")); end.State != sessionv1.TurnState_TURN_STATE_FAILED {
+		t.Fatalf("the turn that cannot bring the files ends %v", end)
+	}
+}
+
+// TestAPlannedMoveIsToldAsOneByWhicheverTurnEndsIt lets it fail once its place is committed.
+func TestAPlannedMoveIsToldAsOneByWhicheverTurnEndsIt(t *testing.T) {
+	for name, leave := range map[string]func(t *testing.T, f *fixture, s string, home *machine){
+		"in a turn": leaveInATurn, "at rest": leaveAtRest,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, ctx := startFleet(t, placing), deadline(t)
+			s := f.session(ctx, t)
+			f.turn(ctx, t, s, "work")
+			f.fleet.untilPlace(ctx, t, s, func(p store.Place) bool { return p.Export.Turn != "" })
+			home, other := f.fleet.home(t, s)
+			f.fleet.set(func() { other.refusing = true })
+			leave(t, f, s, home)
+			if p := f.fleet.place(ctx, t, s); !p.Restore || p.Left != (store.Left{Node: home.name, Why: store.Planned}) {
+				t.Errorf("meanwhile the place is %+v", p)
+			}
+			f.restart(t)
+			f.fleet.set(func() { other.refusing = false })
+			m := movedOf(f.turn(ctx, t, s, "read"))
+			if m.GetFromNode() != home.name || m.GetToNode() != other.name || m.GetCause() != sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_PLANNED || m.GetEmpty() ||
+				!strings.Contains(m.GetMessage(), "the workspace is on another machine now, with its files as they were at") {
+				t.Errorf("the next turn tells %v", m)
+			}
+			f.fleet.set(func() {
+				if got := other.imports[len(other.imports)-1].Snapshot; got != "" {
+					t.Errorf("brought %q, and not what was copied for the move", got)
+				}
+			})
+		})
+	}
+}
+
+// A node that is drained turns out to have lost its disk: the older copy is no planned move.
+func TestAWorkspaceThatIsGoneWhenItsNodeIsDrainedIsToldToBeLost(t *testing.T) {
+	f, ctx := startFleet(t, placing), deadline(t)
+	s := f.session(ctx, t)
+	f.turn(ctx, t, s, "work")
+	f.fleet.untilPlace(ctx, t, s, func(p store.Place) bool { return p.Export.Turn != "" })
+	home, other := f.fleet.home(t, s)
+	f.fleet.set(func() { delete(home.has, s) })
+	f.fleet.drained(ctx, t, home)
+	f.fleet.untilPlace(ctx, t, s, func(p store.Place) bool {
+		return p.Node == other.name && p.Restore && p.Left == store.Left{Node: home.name, Why: store.DiskLost}
+	})
+	m := movedOf(f.turn(ctx, t, s, "read"))
+	if m.GetFromNode() != home.name || m.GetToNode() != other.name || m.GetCause() != sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_NODE_LOST ||
+		!strings.Contains(m.GetMessage(), "has lost it. The workspace was made again from its last copy") {
+		t.Errorf("the next turn tells %v", m)
+	}
+}
