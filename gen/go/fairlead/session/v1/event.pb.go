@@ -140,9 +140,11 @@ type WorkspaceMoveCause int32
 const (
 	// Not set.
 	WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_UNSPECIFIED WorkspaceMoveCause = 0
-	// Its node could not be reached any more.
+	// Its node could not be reached any more, or it was there and did not have the
+	// workspace any more: from_node may be to_node then.
 	WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_NODE_LOST WorkspaceMoveCause = 1
-	// An operator wanted it. Nothing was lost but running processes.
+	// An operator wanted it. The files are those of the copy that was made for it: what
+	// was done to them after that, and running processes, are lost.
 	WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_PLANNED WorkspaceMoveCause = 2
 )
 
@@ -3553,14 +3555,15 @@ type WorkspaceMoved struct {
 	Generation int64 `protobuf:"varint,3,opt,name=generation,proto3" json:"generation,omitempty"`
 	// Why it was moved.
 	Cause WorkspaceMoveCause `protobuf:"varint,4,opt,name=cause,proto3,enum=fairlead.session.v1.WorkspaceMoveCause" json:"cause,omitempty"`
-	// The turn at whose end the files were exported that it has now, as
-	// `sessions/{session}/turns/{turn}`. What was done to the workspace since then is
-	// lost. Empty: nothing was ever exported, and the workspace is empty; or nothing
-	// is lost.
+	// The turn after whose end the files were copied that it has now, as
+	// `sessions/{session}/turns/{turn}`. What was done to the workspace after that copy
+	// is lost; it may have a part of what later turns did. Empty: there was no copy, it
+	// is not known what the copy has, or the move was planned.
 	RestoredTurn string `protobuf:"bytes,5,opt,name=restored_turn,json=restoredTurn,proto3" json:"restored_turn,omitempty"`
 	// The log's last number when that turn ended.
 	RestoredSeq int64 `protobuf:"varint,6,opt,name=restored_seq,json=restoredSeq,proto3" json:"restored_seq,omitempty"`
-	// When they were exported.
+	// When they were copied. Not set when there was no copy, or when the move was
+	// planned: the message tells it then.
 	RestoredTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=restored_time,json=restoredTime,proto3" json:"restored_time,omitempty"`
 	// Whether nothing could be brought: the workspace is empty.
 	Empty bool `protobuf:"varint,8,opt,name=empty,proto3" json:"empty,omitempty"`

@@ -1883,10 +1883,10 @@ export type WorkspaceMoved = Message<"fairlead.session.v1.WorkspaceMoved"> & {
   cause: WorkspaceMoveCause;
 
   /**
-   * The turn at whose end the files were exported that it has now, as
-   * `sessions/{session}/turns/{turn}`. What was done to the workspace since then is
-   * lost. Empty: nothing was ever exported, and the workspace is empty; or nothing
-   * is lost.
+   * The turn after whose end the files were copied that it has now, as
+   * `sessions/{session}/turns/{turn}`. What was done to the workspace after that copy
+   * is lost; it may have a part of what later turns did. Empty: there was no copy, it
+   * is not known what the copy has, or the move was planned.
    *
    * @generated from field: string restored_turn = 5;
    */
@@ -1900,7 +1900,8 @@ export type WorkspaceMoved = Message<"fairlead.session.v1.WorkspaceMoved"> & {
   restoredSeq: bigint;
 
   /**
-   * When they were exported.
+   * When they were copied. Not set when there was no copy, or when the move was
+   * planned: the message tells it then.
    *
    * @generated from field: google.protobuf.Timestamp restored_time = 7;
    */
@@ -2073,14 +2074,16 @@ export enum WorkspaceMoveCause {
   UNSPECIFIED = 0,
 
   /**
-   * Its node could not be reached any more.
+   * Its node could not be reached any more, or it was there and did not have the
+   * workspace any more: from_node may be to_node then.
    *
    * @generated from enum value: WORKSPACE_MOVE_CAUSE_NODE_LOST = 1;
    */
   NODE_LOST = 1,
 
   /**
-   * An operator wanted it. Nothing was lost but running processes.
+   * An operator wanted it. The files are those of the copy that was made for it: what
+   * was done to them after that, and running processes, are lost.
    *
    * @generated from enum value: WORKSPACE_MOVE_CAUSE_PLANNED = 2;
    */
