@@ -355,7 +355,45 @@ func TestASessionThatWasNeverExportedIsToldThatItsFilesAreGone(t *testing.T) {
 	f.refuses(t, first, session, 9)
 }
 
-// The node comes back under its name, without what was on its disk.
+// loseDisk has a node come back under its name, without what was on its disk.
+func (f *fleet) loseDisk(t *testing.T, name string) {
+	t.Helper()
+	f.killNode(t, name)
+	if err := os.RemoveAll(filepath.Join(f.options.data, name)); err != nil {
+		t.Fatal(err)
+	}
+	f.startNode(t, name)
+	until(t, "it answers", func() bool {
+		return !strings.Contains(f.cli(t, "nodes"), "LOST") && !strings.Contains(f.cli(t, "nodes"), "SILENT")
+	})
+}
+
+func TestALostDiskIsNoticedWithoutAnyExport(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, "--workspace-export", "off")
+	session := f.session(t, "coder")
+	last(t, f.turn(t, session, "keep this"), "COMPLETE")
+	first, _ := f.home(t, session)
+	f.loseDisk(t, first)
+	for what, r := range map[string]reply{
+		"adding a repository": f.call(t, http.MethodPost, "/v1/"+session+"/repositories", `{"repositoryId":"mine"}`),
+		"a fork":              f.call(t, http.MethodPost, "/v1/"+session+":fork", `{"sessionId":"forked"}`),
+	} {
+		if r.code != http.StatusBadRequest || !strings.Contains(r.body, "NODE_LOST") {
+			t.Errorf("%s is answered with %d %s", what, r.code, r.body)
+		}
+	}
+	frames := f.turn(t, session, "look now")
+	last(t, frames, "COMPLETE")
+	if e := moved(t, frames); e.field("workspaceMoved", "empty") != "true" || e.field("workspaceMoved", "fromNode") != first || e.field("workspaceMoved", "toNode") != first ||
+		!strings.Contains(e.field("workspaceMoved", "message"), "has lost it") {
+		t.Errorf("it is told %s", e.data)
+	}
+	if r := f.call(t, http.MethodPost, "/v1/"+session+"/repositories", `{"repositoryId":"mine"}`); r.code != http.StatusOK {
+		t.Errorf("adding a repository afterwards: %d %s", r.code, r.body)
+	}
+}
+
 func TestANodeThatHasLostItsDiskIsNotTakenForOneThatHasTheWorkspace(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t)
@@ -363,14 +401,7 @@ func TestANodeThatHasLostItsDiskIsNotTakenForOneThatHasTheWorkspace(t *testing.T
 	last(t, f.turn(t, session, "keep this"), "COMPLETE")
 	f.exported(t, session, "1", 2, 1)
 	first, _ := f.home(t, session)
-	f.killNode(t, first)
-	if err := os.RemoveAll(filepath.Join(f.options.data, first)); err != nil {
-		t.Fatal(err)
-	}
-	f.startNode(t, first)
-	until(t, "it answers", func() bool {
-		return !strings.Contains(f.cli(t, "nodes"), "LOST") && !strings.Contains(f.cli(t, "nodes"), "SILENT")
-	})
+	f.loseDisk(t, first)
 	for what, r := range map[string]reply{
 		"adding a repository": f.call(t, http.MethodPost, "/v1/"+session+"/repositories", `{"repositoryId":"mine"}`),
 		"their list":          f.call(t, http.MethodGet, "/v1/"+session+"/repositories", ""),
