@@ -4,9 +4,11 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -131,6 +133,26 @@ func TestALostNodeIsToldByWhicheverTurnBringsTheFiles(t *testing.T) {
 			t.Errorf("brought %q, noted is %q", got, noted.Snapshot)
 		}
 	})
+}
+
+// TestAWorkspaceMovesOnFromANodeThatIsLostBeforeItsFilesAreThere loses one node, and then the other.
+func TestAWorkspaceMovesOnFromANodeThatIsLostBeforeItsFilesAreThere(t *testing.T) {
+	f, ctx := startFleet(t, placing, func(c *session.Config) { c.PeerPatience = 3 * time.Second }), deadline(t)
+	s := f.session(ctx, t)
+	f.turn(ctx, t, s, "work")
+	noted := f.fleet.untilPlace(ctx, t, s, func(p store.Place) bool { return p.Export.Turn != "" }).Export
+	home, other := f.fleet.home(t, s)
+	f.fleet.set(func() { home.down, other.refusing = true, true })
+	f.fleet.untilNode(ctx, t, home, func(n *sessionv1.Node) bool { return n.State == sessionv1.NodeState_NODE_STATE_LOST })
+	finished(t, f.turn(ctx, t, s, "read"))
+	f.fleet.set(func() { home.down, other.down = false, true })
+	for m, state := range map[*machine]sessionv1.NodeState{home: sessionv1.NodeState_NODE_STATE_READY, other: sessionv1.NodeState_NODE_STATE_LOST} {
+		f.fleet.untilNode(ctx, t, m, func(n *sessionv1.Node) bool { return n.State == state })
+	}
+	m := movedOf(f.turn(ctx, t, s, "read"))
+	if m.GetFromNode() != home.name || m.GetToNode() != home.name || m.GetGeneration() != 3 || !strings.HasSuffix(m.GetRestoredTurn(), noted.Turn) {
+		t.Errorf("the next turn tells %v", m)
+	}
 }
 
 // leaveInATurn has a turn leave a node that is drained, and fail to bring the files.

@@ -47,15 +47,17 @@ func (w *Worker) ensurePlace(ctx, parent context.Context) (moved bool, err error
 	switch {
 	case p.Node == "":
 		return false, w.placeNew(parent, p)
-	case p.Restore:
-	case w.deps.Nodes.Lost(p.Node):
+	case w.deps.Nodes.Lost(p.Node): // perhaps before the files were there
 		to := w.deps.Nodes.Choose(w.lease.Key, p.Node)
-		if to == "" {
+		if to == "" && !p.Restore {
 			return false, nil // nowhere to go: the turn waits for the node, and fails as it does without others
 		}
-		if err := w.leave(parent, p, to, store.NodeLost); err != nil {
-			return false, err
+		if to != "" {
+			if err := w.leave(parent, p, to, store.NodeLost); err != nil {
+				return false, err
+			}
 		}
+	case p.Restore:
 	case w.isGone(p):
 		if err := w.leave(parent, p, w.insteadOf(p.Node), store.DiskLost); err != nil {
 			return false, err
@@ -160,11 +162,14 @@ func (w *Worker) leave(parent context.Context, was store.Place, to string, why s
 }
 
 // leaving is the place of a workspace that leaves another one. Whoever brings its files
-// there, perhaps another turn, finds in it which copy counts and what there is to tell.
+// there, perhaps another turn, finds in it which copy counts and what there is to tell. From
+// where the files have not come yet nothing is left.
 func leaving(was store.Place, to string, why store.Why) store.Place {
-	return store.Place{
-		Node: to, Generation: was.Generation + 1, Restore: true, Left: store.Left{Node: was.Node, Why: why}, Export: was.Export,
+	left := store.Left{Node: was.Node, Why: why}
+	if was.Restore {
+		left = was.Left
 	}
+	return store.Place{Node: to, Generation: was.Generation + 1, Restore: true, Left: left, Export: was.Export}
 }
 
 // arrived is the place once the files are there.
