@@ -143,8 +143,8 @@ const (
 	// Its node could not be reached any more, or it was there and did not have the
 	// workspace any more: from_node may be to_node then.
 	WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_NODE_LOST WorkspaceMoveCause = 1
-	// An operator wanted it. The files are those of the copy that was made for it: what
-	// was done to them after that, and running processes, are lost.
+	// An operator wanted it. The files are those of the copy that was made for it, whose
+	// time the message names. Running processes are lost.
 	WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_PLANNED WorkspaceMoveCause = 2
 )
 

@@ -2082,8 +2082,8 @@ export enum WorkspaceMoveCause {
   NODE_LOST = 1,
 
   /**
-   * An operator wanted it. The files are those of the copy that was made for it: what
-   * was done to them after that, and running processes, are lost.
+   * An operator wanted it. The files are those of the copy that was made for it, whose
+   * time the message names. Running processes are lost.
    *
    * @generated from enum value: WORKSPACE_MOVE_CAUSE_PLANNED = 2;
    */
