@@ -3,23 +3,120 @@ package erase
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
-	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
 )
 
-// All deletes a tree that nobody can reach any more. A command may have taken the
-// owner's right to look into its own folders or to change them, which matters when the
-// service is that owner.
+// All deletes a tree that nobody can reach any more, or that the commands that still see it
+// cannot keep. A command may have taken the owner's right to look into its own folders or to
+// change them, which matters when the service is that owner, and may have nested them deeper
+// than files can be open.
 func All(dir string) error {
-	err := os.RemoveAll(dir)
-	if !errors.Is(err, os.ErrPermission) {
+	if os.RemoveAll(dir) == nil {
+		return nil
+	}
+	if err := flatten(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if d != nil && d.IsDir() && err == nil {
-			_ = os.Chmod(path, 0o700) //nolint:gosec // a directory needs the right to search
-		}
-		return nil
-	})
 	return os.RemoveAll(dir)
+}
+
+// flatten deletes what is in a folder. What its folders have in them is brought up to it first,
+// one after the other: so no path is long, and few files are open, however deep they were. No
+// link is followed, for a command may change what it still sees.
+func flatten(dir string) error {
+	top, err := open(unix.AT_FDCWD, dir)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: dir, Err: err}
+	}
+	defer func() { _ = top.Close() }()
+	left, err := top.Readdirnames(-1)
+	if err != nil {
+		return err
+	}
+	for made := 0; len(left) > 0; {
+		name := left[len(left)-1]
+		left = left[:len(left)-1]
+		raised, err := raise(top, name, &made)
+		if err != nil {
+			return fmt.Errorf("delete %s: %w", dir, err)
+		}
+		left = append(left, raised...)
+	}
+	return nil
+}
+
+// raise deletes a file in top, or a folder but for the folders in it that are not empty: these
+// are put beside it. It returns their names.
+func raise(top *os.File, name string, made *int) (raised []string, err error) {
+	to := int(top.Fd())
+	if removed(to, name) {
+		return nil, nil
+	}
+	dir, err := open(to, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dir.Close() }()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	for _, last := range names {
+		if removed(int(dir.Fd()), last) {
+			continue
+		}
+		sub, err := open(int(dir.Fd()), last) // a folder that is closed cannot be moved either
+		if err != nil {
+			return nil, err
+		}
+		_ = sub.Close()
+		if last, err = rename(int(dir.Fd()), last, to, made); err != nil {
+			return nil, err
+		}
+		raised = append(raised, last)
+	}
+	return raised, unix.Unlinkat(to, name, unix.AT_REMOVEDIR)
+}
+
+// rename gives a folder a name in another one that nothing there has.
+func rename(dir int, name string, to int, made *int) (string, error) {
+	for {
+		*made++
+		free := "erased-" + strconv.Itoa(*made)
+		err := unix.Renameat2(dir, name, to, free, unix.RENAME_NOREPLACE)
+		if !errors.Is(err, unix.EEXIST) {
+			return free, err
+		}
+	}
+}
+
+// removed removes a file or an empty folder, and says whether it is gone.
+func removed(dir int, name string) bool {
+	for _, flags := range []int{0, unix.AT_REMOVEDIR} {
+		if err := unix.Unlinkat(dir, name, flags); err == nil || errors.Is(err, unix.ENOENT) {
+			return true
+		}
+	}
+	return false
+}
+
+// open opens a folder with all rights of its owner, through no link.
+func open(dir int, name string) (*os.File, error) {
+	at, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.Close(at) }()
+	path := fmt.Sprintf("/proc/self/fd/%d", at)
+	_ = unix.Chmod(path, 0o700) // whether that was needed tells the next call
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
 }
