@@ -319,9 +319,14 @@ func TestGlob(t *testing.T) {
 			t.Errorf("%s: %s %v %v", tc.pattern, d, more, err)
 		}
 	}
-	for _, bad := range []string{"[", "{a", strings.Repeat("{a,b}", 12)} {
+	for _, bad := range []string{"[", "{a", strings.Repeat("{a,b}", 12), strings.Repeat("{{a},a,a,a}", 6), strings.Repeat("{[}],a,a,a}", 6)} {
 		if _, _, err := tree.Glob(t.Context(), bad, "", 1); !errors.Is(err, ErrPattern) {
 			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	for _, good := range []string{strings.Repeat("{a,b}", 10), "{" + strings.Repeat("a,", 1000) + "{b,c}}", `{[{,}],a}\{,,,,`, "{" + strings.Repeat("{a,b},", 16/2) + "c}"} {
+		if _, _, err := tree.Glob(t.Context(), good, "", 1); err != nil {
+			t.Errorf("%s: %v", good, err)
 		}
 	}
 	if _, _, err := tree.Glob(t.Context(), "/etc/*", "", 1); !errors.Is(err, ErrEscapes) {

@@ -178,13 +178,37 @@ func checkPattern(p string) error {
 	if !doublestar.ValidatePattern(p) {
 		return fmt.Errorf("%w: %s: `[`, `{` and `\\` must be closed or followed by something", ErrPattern, filename.Decode(p))
 	}
-	total := 1
-	for group := range strings.SplitSeq(p, "{") {
-		inner, _, _ := strings.Cut(group, "}")
-		total *= 1 + strings.Count(inner, ",")
-		if total > maxAlternatives || strings.Count(p, "{") > 16 {
-			return fmt.Errorf("%w: %s has too many alternatives", ErrPattern, filename.Decode(p))
-		}
+	if strings.Count(p, "{") > 16 || alternatives(p) > maxAlternatives {
+		return fmt.Errorf("%w: %s has too many alternatives", ErrPattern, filename.Decode(p))
 	}
 	return nil
+}
+
+// alternatives is what the alternatives of a valid pattern multiply to, or maxAlternatives and
+// one if that is less.
+func alternatives(p string) int {
+	type group struct{ done, now int } // of the alternatives before, and of the one under way
+	open := []group{{now: 1}}
+	for i := 0; i < len(p); i++ {
+		last := &open[len(open)-1]
+		switch p[i] {
+		case '\\':
+			i++
+		case '[': // what is in a class is no alternative
+			for i++; i < len(p) && p[i] != ']'; i++ {
+				if p[i] == '\\' {
+					i++
+				}
+			}
+		case '{':
+			open = append(open, group{now: 1})
+		case ',':
+			*last = group{min(last.done+last.now, maxAlternatives+1), 1}
+		case '}':
+			open = open[:len(open)-1]
+			above := &open[len(open)-1]
+			above.now = min(above.now*(last.done+last.now), maxAlternatives+1)
+		}
+	}
+	return open[0].now
 }
