@@ -60,9 +60,9 @@ func grepped(t *testing.T, tree *Tree, q GrepQuery) (all []string) {
 func TestGrepFindsWhatALineByLineSearchFinds(t *testing.T) {
 	patterns := []string{
 		"one", "ONE", "one two", "^one", "one$", "^$", "$", "^", "", "o.e", "[^a]", `\s`, `\n`, "one\ntwo", `one\s+two`, "(one|two)", "one+", "(one){2}",
-		`\bone\b`, `\Aone`, `one\z`, "(?s)one.*two", "x*", "k", "skin", "kiosk one", "[[:space:]]two", `(?i)One`, `(?-m)^one$`, "é", "ſ",
+		`\bone\b`, `\Aone`, `one\z`, "(?s)one.*two", "x*", "k", "skin", "kiosk one", "[[:space:]]two", `(?i)One`, `(?-m)^one$`, "é", "ſ", "İx",
 	}
-	words := []string{"one", "two", "One", "TWO", "", " ", "oneone", "kiosk", "\u212Aiosk", "ſkin", "é", "one two", "\t", "x"}
+	words := []string{"one", "two", "One", "TWO", "", " ", "oneone", "kiosk", "\u212Aiosk", "ſkin", "é", "one two", "\t", "x", "İx"}
 	r := rand.New(rand.NewPCG(1, 2))
 	dir := t.TempDir()
 	tree, err := Open(dir, t.TempDir(), Owner{-1, -1})

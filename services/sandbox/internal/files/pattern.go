@@ -147,11 +147,11 @@ func findNeedle(re *syntax.Regexp) *needle {
 }
 
 // foldedNeedle takes the longest part of a text in which a letter's other case is
-// one other byte. So it leaves out what is not ASCII, and k and s, which are also
-// the other case of U+212A and U+017F.
+// one other byte. So it leaves out what is not ASCII (which may be so in lower case), and k
+// and s, which are also the other case of U+212A and U+017F.
 func foldedNeedle(runes []rune) *needle {
 	longest := ""
-	parts := strings.FieldsFuncSeq(strings.ToLower(string(runes)), func(r rune) bool { return r >= 0x80 || r == 'k' || r == 's' })
+	parts := strings.FieldsFuncSeq(string(runes), func(r rune) bool { return r >= 0x80 || strings.ContainsRune("kKsS", r) })
 	for part := range parts {
 		if len(part) > len(longest) {
 			longest = part
@@ -160,7 +160,7 @@ func foldedNeedle(runes []rune) *needle {
 	if longest == "" {
 		return nil
 	}
-	return newNeedle(longest, true)
+	return newNeedle(strings.ToLower(longest), true)
 }
 
 func newNeedle(text string, fold bool) *needle { return &needle{text: text, fold: fold} }
