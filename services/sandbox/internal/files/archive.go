@@ -284,7 +284,10 @@ func setTimes(dir int, name string, at time.Time) error {
 	if at.IsZero() || at.Unix() < 0 || at.Year() > 9999 {
 		at = time.Unix(0, 0)
 	}
-	ts := unix.NsecToTimespec(at.UnixNano())
+	ts, err := unix.TimeToTimespec(at)
+	if err != nil {
+		return err
+	}
 	return unix.UtimesNanoAt(dir, name, []unix.Timespec{ts, ts}, unix.AT_SYMLINK_NOFOLLOW)
 }
 
@@ -305,7 +308,7 @@ func (u *unpacker) directory(name string, h *tar.Header) error {
 }
 
 func (u *unpacker) symlink(name string, h *tar.Header) error {
-	if h.Linkname == "" || len(h.Linkname) > 4000 || strings.ContainsRune(h.Linkname, 0) || name == "." {
+	if h.Linkname == "" || len(h.Linkname) >= unix.PathMax || strings.ContainsRune(h.Linkname, 0) || name == "." {
 		return fmt.Errorf("%w: the link %.200q leads to no valid name", ErrArchive, h.Name)
 	}
 	if err := u.reserve(int64(len(h.Linkname))); err != nil {

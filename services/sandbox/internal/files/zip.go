@@ -11,6 +11,8 @@ import (
 	"io"
 	"io/fs"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // zipWriter writes a zip, with modes and links as Unix tools keep them: in the
@@ -211,7 +213,7 @@ func (u *unpacker) zipped(f *zip.File) error {
 	}
 	defer func() { _ = content.Close() }()
 	if h.Typeflag == tar.TypeSymlink {
-		target, err := io.ReadAll(io.LimitReader(content, 4001))
+		target, err := io.ReadAll(io.LimitReader(content, unix.PathMax))
 		if err != nil {
 			return broken(err)
 		}
@@ -226,8 +228,8 @@ func zipHeader(f *zip.File) (*tar.Header, error) {
 	h := &tar.Header{Name: f.Name, Typeflag: tar.TypeReg, ModTime: f.Modified, Size: int64(f.UncompressedSize64)}
 	mode := f.Mode()
 	h.Mode = int64(mode.Perm())
-	const unix, macos = 3, 19
-	if creator := f.CreatorVersion >> 8; creator != unix && creator != macos {
+	const unixes, macos = 3, 19
+	if creator := f.CreatorVersion >> 8; creator != unixes && creator != macos {
 		h.Mode &^= 0o022 // it says only whether it may be written
 	}
 	switch {
