@@ -67,7 +67,16 @@ func (m Mount) Open(workspace string) (*os.File, error) {
 		return nil, err
 	}
 	defer func() { _ = w.Close() }()
-	return bind.Beneath(w, m.Alias)
+	return within(w, m.Alias)
+}
+
+// within opens a folder in a workspace, whatever a command does to the workspace's own mode.
+func within(workspace *os.File, name string) (f *os.File, err error) {
+	err = rights.Through(workspace, func() (err error) {
+		f, err = bind.Beneath(workspace, name)
+		return err
+	})
+	return f, err
 }
 
 // Options are how the mount is shown to commands of an owner.
@@ -144,6 +153,8 @@ func placed(workspace string, o Owner, all []Mount, prepare bool) ([]Mount, erro
 		switch {
 		case err == nil:
 			kept = append(kept, m)
+		case !errors.Is(err, ErrMountPoint): // below it may be what nobody is to see, or to change
+			return nil, err
 		case prepare && m.Source != "": // without a source there is nothing to hide, or to protect
 			return nil, err
 		}
@@ -170,15 +181,18 @@ func openOwn(workspace string) (*os.File, error) {
 // have the mount somewhere else.
 func place(dir *os.File, o Owner, m Mount, prepare bool) error {
 	for _, point := range m.Points() {
-		f, err := bind.Beneath(dir, point)
+		f, err := within(dir, point)
 		if errors.Is(err, unix.ENOENT) && prepare {
 			f, err = makePoint(dir, point, o)
 		}
 		if errors.Is(err, unix.EACCES) {
 			return fmt.Errorf("%w: mount %s cannot be shown at %s, for a folder that leads there is closed: open it with `chmod u+rwx`: %w", ErrMountPoint, m.Name, point, err)
 		}
-		if err != nil {
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
 			return fmt.Errorf("%w: mount %s cannot be shown at %s, where the workspace has something else than a folder: move it away: %w", ErrMountPoint, m.Name, point, err)
+		}
+		if err != nil {
+			return fmt.Errorf("find the place of mount %s: %w", m.Name, err)
 		}
 		_ = f.Close()
 	}
@@ -186,16 +200,18 @@ func place(dir *os.File, o Owner, m Mount, prepare bool) error {
 }
 
 func makePoint(dir *os.File, point string, o Owner) (*os.File, error) {
-	above, err := bind.Beneath(dir, path.Dir(point))
+	above, err := within(dir, path.Dir(point))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = above.Close() }()
-	last := path.Base(point)
-	if err := unix.Mkdirat(int(above.Fd()), last, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
+	err = rights.Through(dir, func() error { // above may be the workspace itself
+		return unix.Mkdirat(int(above.Fd()), path.Base(point), 0o755)
+	})
+	if err != nil && !errors.Is(err, unix.EEXIST) {
 		return nil, err
 	}
-	f, err := bind.Beneath(dir, point)
+	f, err := within(dir, point)
 	if err != nil || o == Self {
 		return f, err
 	}

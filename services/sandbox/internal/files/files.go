@@ -100,8 +100,16 @@ func (t *Tree) open(name string, flags uint64) (*os.File, error) {
 		Flags:   flags | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
 	}
+	var fd int
+	look := func() (err error) {
+		fd, err = unix.Openat2(int(t.root.Fd()), name, &how)
+		return err
+	}
 	for range attempts {
-		fd, err := unix.Openat2(int(t.root.Fd()), name, &how)
+		err := look()
+		if errors.Is(err, unix.EACCES) && !t.foreign {
+			err = rights.Through(t.root, look)
+		}
 		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
+	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
 // Mounted is a folder of the host that commands find below the workspace.
@@ -44,32 +45,42 @@ func identify(st *unix.Stat_t) identity {
 
 // With returns the workspace with mounts, and owns the tree. A mount for which the
 // workspace has no folder is left out.
-func (t *Tree) With(mounts []Mounted) *Space {
+func (t *Tree) With(mounts []Mounted) (*Space, error) {
 	s := &Space{Tree: t}
 	t.points = map[identity]bool{}
 	for _, m := range mounts {
-		if t.mark(m.Alias) {
+		there, err := t.mark(m.Alias)
+		if err != nil { // below it is a folder that nobody may see or change
+			return nil, errors.Join(fmt.Errorf("find the place of mount %s: %w", m.Alias, err), t.Close())
+		}
+		if there {
 			s.mounts = append(s.mounts, &m)
 		}
 	}
-	return s
+	return s, nil
 }
 
-// mark remembers the folders that an alias needs.
-func (t *Tree) mark(alias string) bool {
+// mark remembers the folders that an alias needs, and says whether they are there.
+func (t *Tree) mark(alias string) (bool, error) {
 	for point := alias; point != "."; point = path.Dir(point) {
-		f, err := bind.Beneath(t.root, point)
-		if err != nil {
-			return false
+		var f *os.File
+		err := rights.Through(t.root, func() (err error) {
+			f, err = bind.Beneath(t.root, point)
+			return err
+		})
+		switch {
+		case vanished(err), errors.Is(err, unix.EACCES):
+			return false, nil
+		case err != nil:
+			return false, err
 		}
 		var st unix.Stat_t
-		err = errors.Join(unix.Fstat(int(f.Fd()), &st), f.Close())
-		if err != nil {
-			return false
+		if err := errors.Join(unix.Fstat(int(f.Fd()), &st), f.Close()); err != nil {
+			return false, err
 		}
 		t.points[identify(&st)] = true
 	}
-	return true
+	return true, nil
 }
 
 // clear refuses a change in a folder over which a mount lies, or of such a folder.

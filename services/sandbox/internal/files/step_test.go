@@ -70,11 +70,12 @@ func TestWhatCanBeToldOfAStep(t *testing.T) {
 				want = []string{tc.after, tc.after2}
 			}
 			tree, dir := newTree(t, map[string]string{"from": "x"})
-			s := tree.With(nil)
+			s, err := tree.With(nil)
+			must(t, err)
 			var step Step
 			stop := errors.New("a crash")
 			kept := filepath.Join(t.TempDir(), "kept")
-			err := tc.step(s, func(p Step) error {
+			err = tc.step(s, func(p Step) error {
 				if step = p; taken {
 					return nil
 				}

@@ -27,27 +27,34 @@ const (
 // own, without which no command can begin, and a command may have closed it. name is
 // resolved in dir; empty stands for dir itself.
 func Keep(dir int, name string) error {
+	_, err := keep(dir, name)
+	return err
+}
+
+// keep is Keep, and says whether a right was missing.
+func keep(dir int, name string) (missing bool, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(dir, name, &st, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return err
+		return false, err
 	}
 	if st.Mode&own == own {
-		return nil
+		return false, nil
 	}
 	if name != "" {
 		at, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if err != nil {
-			return err
+			return true, err
 		}
 		defer func() { _ = unix.Close(at) }()
 		dir = at
 	}
-	return unix.Chmod(link(dir), st.Mode&bits|own)
+	return true, unix.Chmod(link(dir), st.Mode&bits|own)
 }
 
 // A folder that a command closes again and again is opened again for patience: at once for a
 // few times, and then after pauses, for such a command is waiting for the service's own change
-// of the mode, and the next attempts would fare as the one before.
+// of the mode, and the next attempts would fare as the one before. Where it was not closed a few
+// times in a row, it is something else that is.
 const (
 	patience = time.Second
 	atOnce   = 12
@@ -58,10 +65,10 @@ const (
 // Open opens a folder of the sandbox's own for reading, and keeps it: by a path that is trusted
 // but for the last part, which may be no link.
 func Open(path string) (fd int, err error) {
-	fd, err = unix.Open(path, folder, 0)
-	if errors.Is(err, unix.EACCES) {
-		fd, err = reopen(path)
-	}
+	err = through(unix.AT_FDCWD, path, func() (err error) {
+		fd, err = unix.Open(path, folder, 0)
+		return err
+	})
 	if err == nil {
 		if err = Keep(fd, ""); err == nil {
 			return fd, nil
@@ -71,16 +78,26 @@ func Open(path string) (fd int, err error) {
 	return -1, &os.PathError{Op: "open", Path: path, Err: err}
 }
 
-// reopen opens a folder that is closed.
-func reopen(path string) (fd int, err error) {
+// Through calls f, which reaches something through an open folder of the sandbox's own, and
+// again as long as that is closed to it.
+func Through(dir *os.File, f func() error) error { return through(int(dir.Fd()), "", f) }
+
+func through(dir int, name string, f func() error) error {
+	err := f()
+	if !errors.Is(err, unix.EACCES) {
+		return err
+	}
 	begun, wait := time.Now(), pause
-	for try := 0; ; try++ {
-		if err = Keep(unix.AT_FDCWD, path); err != nil {
-			return -1, err
+	for try, open := 0, 0; open <= atOnce && time.Since(begun) <= patience; try++ {
+		missing, bad := keep(dir, name)
+		if bad != nil {
+			return bad
 		}
-		fd, err = unix.Open(path, folder, 0)
-		if !errors.Is(err, unix.EACCES) || time.Since(begun) > patience {
-			return fd, err
+		if open++; missing {
+			open = 0
+		}
+		if err = f(); !errors.Is(err, unix.EACCES) {
+			return err
 		}
 		if try < atOnce {
 			runtime.Gosched()
@@ -89,6 +106,7 @@ func reopen(path string) (fd int, err error) {
 		<-time.After(wait)
 		wait = min(wait*5/4, longest)
 	}
+	return err
 }
 
 // folder are the flags with which a folder is opened for reading.

@@ -90,6 +90,27 @@ func TestAFolderIsOpenedThatACommandKeepsClosing(t *testing.T) {
 	}
 }
 
+// What is closed below such a folder is no affair of the service's, and nobody waits for it.
+func TestWhatIsClosedBelowIsToldSoon(t *testing.T) {
+	t.Parallel()
+	plainUser(t)
+	dir := shut(t, 0)
+	above, err := os.Open(filepath.Dir(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = above.Close() }()
+	tries := 0
+	err = Through(above, func() error {
+		tries++
+		var st unix.Stat_t
+		return unix.Fstatat(int(above.Fd()), "d/f", &st, 0)
+	})
+	if !errors.Is(err, unix.EACCES) || tries > 2*atOnce {
+		t.Errorf("after %d tries: %v", tries, err)
+	}
+}
+
 func TestALoanIsGivenBack(t *testing.T) {
 	t.Parallel()
 	plainUser(t)

@@ -54,7 +54,9 @@ func openSpaceFor(user string, w *box.Workspace) (*space, error) {
 			As: func(f func() error) error { return bind.As(bind.IDs{UID: w.Owner.UID, GID: w.Owner.GID}, f) },
 		})
 	}
-	s.Space = t.With(mounted)
+	if s.Space, err = t.With(mounted); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 
