@@ -54,6 +54,7 @@ type Tree struct {
 	owner   Owner
 	points  map[identity]bool // where mounts lie; see Space
 	foreign bool              // it is a mount's: files are written where they are to be
+	within  *Tree             // the workspace of a mount
 }
 
 // Open opens a workspace. staging is a folder on the same file system, closed to

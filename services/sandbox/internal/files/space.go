@@ -23,7 +23,8 @@ type Mounted struct {
 	// As calls a function with the rights that commands have.
 	As func(func() error) error
 
-	tree *Tree // once it was needed
+	tree   *Tree // once it was needed
+	within *Tree // the workspace
 }
 
 // Space is a workspace with its mounts: a path below an alias is one in the mount,
@@ -54,6 +55,7 @@ func (t *Tree) With(mounts []Mounted) (*Space, error) {
 			return nil, errors.Join(fmt.Errorf("find the place of mount %s: %w", m.Alias, err), t.Close())
 		}
 		if there {
+			m.within = t
 			s.mounts = append(s.mounts, &m)
 		}
 	}
@@ -141,7 +143,7 @@ func (m *Mounted) in(f func(*Tree) error) error {
 		if err != nil {
 			return fmt.Errorf("open mount %s: %w", m.Alias, err)
 		}
-		m.tree = &Tree{root: root, owner: Owner{UID: -1, GID: -1}, foreign: true}
+		m.tree = &Tree{root: root, owner: Owner{UID: -1, GID: -1}, foreign: true, within: m.within}
 	}
 	if err := m.As(func() error { return f(m.tree) }); err != nil {
 		return fmt.Errorf("in mount %s: %w", m.Alias, err)

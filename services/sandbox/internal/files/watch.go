@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
 // maxWatched bounds the directories that one watch looks at: each costs the kernel
@@ -98,20 +100,31 @@ type watch struct {
 	tree  *Tree
 	top   string           // the directory that is watched, with all below it
 	names map[int32]string // of the directories, by descriptor of the watch
-	above int32            // the watch of the folder in which the workspace lies; 0: none
+	above int32            // the watch of the folder in which the workspace lies
 }
 
-// guard watches for the end of the workspace. For a mount it does not: what is above one
-// that lies nowhere is the mount itself, and above others is what not everyone may read.
-func (w *watch) guard() error {
+// workspace is the root of the workspace, also of one in whose mount something is watched.
+func (w *watch) workspace() *os.File {
 	if w.tree.foreign {
-		return nil
+		return w.tree.within.root
 	}
-	above, err := unix.InotifyAddWatch(w.fd, fmt.Sprintf("/proc/self/fd/%d/..", w.tree.root.Fd()), ends)
+	return w.tree.root
+}
+
+// guard watches for the end of the workspace, with the service's own rights: what is above it
+// is not for commands.
+func (w *watch) guard() error {
+	root := w.workspace()
+	err := outside(func() error {
+		return rights.Through(root, func() error {
+			above, err := unix.InotifyAddWatch(w.fd, fmt.Sprintf("/proc/self/fd/%d/..", root.Fd()), ends)
+			w.above = int32(above)
+			return err
+		})
+	})
 	if err != nil {
 		return refused(w.top, err)
 	}
-	w.above = int32(above)
 	return nil
 }
 
@@ -182,20 +195,19 @@ func refused(name string, err error) error {
 	return fmt.Errorf("watch %s: %w", name, err)
 }
 
-// gone says whether the workspace is still where it was opened. A mount stays what it
-// was opened as, wherever that is.
+// gone says whether the workspace is still where it was opened.
 func (w *watch) gone() error {
-	if w.tree.foreign {
+	return outside(func() error {
+		root := w.workspace()
+		var open, there unix.Stat_t
+		if err := unix.Fstat(int(root.Fd()), &open); err != nil {
+			return fmt.Errorf("watch files: %w", err)
+		}
+		if unix.Lstat(root.Name(), &there) != nil || identify(&there) != identify(&open) {
+			return fmt.Errorf("%w: the watch ends with it", ErrGone)
+		}
 		return nil
-	}
-	var open, there unix.Stat_t
-	if err := unix.Fstat(int(w.tree.root.Fd()), &open); err != nil {
-		return fmt.Errorf("watch files: %w", err)
-	}
-	if unix.Lstat(w.tree.root.Name(), &there) != nil || identify(&there) != identify(&open) {
-		return fmt.Errorf("%w: the watch ends with it", ErrGone)
-	}
-	return nil
+	})
 }
 
 // enter watches a directory in another one, if it is there and no link.
