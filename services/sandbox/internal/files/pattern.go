@@ -17,6 +17,26 @@ type pattern struct {
 	needle *needle
 	// plain says that the needle is all there is to the pattern.
 	plain bool
+	// size is how much there may be to do for one byte of a text.
+	size int
+}
+
+// maxPattern is how large a pattern may be once what is repeated in it is written out.
+const maxPattern = 1 << 15
+
+// size is how large a pattern is then.
+func size(re *syntax.Regexp) int {
+	all := 1
+	if re.Op == syntax.OpLiteral {
+		all = max(len(re.Rune), 1)
+	}
+	for _, sub := range re.Sub {
+		all += size(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		all *= max(re.Min, re.Max, 1)
+	}
+	return all
 }
 
 func (q GrepQuery) compile() (*pattern, error) {
@@ -34,7 +54,10 @@ func (q GrepQuery) compile() (*pattern, error) {
 	if !q.Multiline {
 		tree = withinLine(tree)
 	}
-	p := &pattern{}
+	p := &pattern{size: size(tree)}
+	if p.size > maxPattern {
+		return nil, fmt.Errorf("%w: what is repeated in it makes it too large: repeat less", ErrPattern)
+	}
 	if p.re, err = regexp.Compile(tree.String()); err != nil {
 		return nil, badPattern(err)
 	}

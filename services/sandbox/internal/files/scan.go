@@ -121,7 +121,7 @@ func (s *scan) text(text []byte) error {
 		if err := s.ctx.Err(); err != nil {
 			return err
 		}
-		start, end := s.pattern.next(text, at)
+		start, end := s.pattern.next(s.ctx, text, at)
 		if start < 0 {
 			return s.between(text[at:], number, false)
 		}
@@ -140,14 +140,14 @@ func (s *scan) text(text []byte) error {
 var newline = []byte{'\n'}
 
 // next finds the next line that matches, from the beginning of a line on; -1 when
-// there is none.
-func (p *pattern) next(text []byte, at int) (start, end int) {
-	for at < len(text) {
-		hit := -1
+// there is none, or the search is over.
+func (p *pattern) next(ctx context.Context, text []byte, at int) (start, end int) {
+	for at < len(text) && ctx.Err() == nil {
+		var hit int
 		if p.needle != nil {
 			hit = p.needle.index(text[at:])
-		} else if m := p.re.FindIndex(text[at:]); m != nil {
-			hit = m[0]
+		} else {
+			hit = p.inLines(ctx, text[at:])
 		}
 		if hit < 0 || at+hit == len(text) && text[len(text)-1] == '\n' { // there is no line behind the last line feed
 			return -1, -1
@@ -156,7 +156,7 @@ func (p *pattern) next(text []byte, at int) (start, end int) {
 		if i := bytes.IndexByte(text[at+hit:], '\n'); i >= 0 {
 			end = at + hit + i
 		}
-		if p.needle == nil || p.plain || p.re.Match(text[start:end]) {
+		if p.needle == nil || p.plain || p.find(ctx, text[start:end]) >= 0 {
 			return start, end
 		}
 		at = end + 1
@@ -205,18 +205,18 @@ func (s *scan) lines(src *bufio.Reader) error {
 		if line, err = readLine(src, line[:0]); err != nil {
 			return ignoreEOF(err)
 		}
-		if err := s.line(number, line, s.pattern.match(line)); err != nil {
+		if err := s.line(number, line, s.pattern.match(s.ctx, line)); err != nil {
 			return err
 		}
 	}
 }
 
 // match tells whether a line matches.
-func (p *pattern) match(line []byte) bool {
+func (p *pattern) match(ctx context.Context, line []byte) bool {
 	if p.needle != nil && p.needle.index(line) < 0 {
 		return false
 	}
-	return p.plain || p.re.Match(line)
+	return p.plain || p.find(ctx, line) >= 0
 }
 
 // readLine reads a line without its line feed, as much of it as is looked at.
@@ -242,6 +242,9 @@ func readLine(src *bufio.Reader, line []byte) ([]byte, error) {
 func (s *scan) spans(text []byte) error {
 	if n := s.pattern.needle; n != nil && n.index(text) < 0 {
 		return nil
+	}
+	if most := maxSpanEffort / s.pattern.size; len(text) > most {
+		text, s.job.more = text[:most], true
 	}
 	all := s.pattern.re.FindAllIndex(text, maxGrepMatches)
 	s.job.more = s.job.more || len(all) == maxGrepMatches
