@@ -1,12 +1,15 @@
 package mount
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
@@ -88,15 +91,16 @@ func (s *Set) storage(tenant, user string) (*box.Mount, error) {
 	defer s.mu.Unlock()
 	dir := s.folder(tenant, user)
 	have, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("find the user's storage: %w", err)
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(have) == 0 {
+		if err := s.makeStorage(dir); err != nil {
+			return nil, fmt.Errorf("make the user's storage: %w", err)
+		}
+		have, err = os.ReadDir(dir)
 	}
-	var source string
-	if len(have) > 0 {
-		source = filepath.Join(dir, have[0].Name())
-	} else if source, err = s.makeStorage(dir); err != nil {
-		return nil, fmt.Errorf("make the user's storage: %w", err)
+	if err != nil || len(have) == 0 { // another node has just deleted it
+		return nil, fmt.Errorf("find the user's storage: %w", cmp.Or(err, os.ErrNotExist))
 	}
+	source := filepath.Join(dir, have[0].Name())
 	return &box.Mount{
 		Name: StorageName, Source: source, Alias: s.o.Storage.Alias, Writable: true, Disk: s.owner(),
 		Bytes: s.o.Storage.Bytes, Inodes: s.o.Storage.Inodes,
@@ -104,22 +108,28 @@ func (s *Set) storage(tenant, user string) (*box.Mount, error) {
 }
 
 // makeStorage makes a folder under a name that none had before: a sandbox that
-// still shows a removed one is not taken for one that shows this.
-func (s *Set) makeStorage(dir string) (string, error) {
+// still shows a removed one is not taken for one that shows this. It comes with the
+// folder that holds it, so that of several nodes one makes it.
+func (s *Set) makeStorage(dir string) error {
 	draft, err := os.MkdirTemp(s.removed(), "")
 	if err != nil {
-		return "", err
+		return err
 	}
-	if o := s.owner(); o != box.Self {
-		if err := os.Chown(draft, o.UID, o.GID); err != nil {
-			return "", err
-		}
+	source := filepath.Join(draft, filepath.Base(draft))
+	err = os.Mkdir(source, 0o700)
+	if o := s.owner(); err == nil && o != box.Self {
+		err = os.Chown(source, o.UID, o.GID)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
+	if err == nil {
+		err = unix.Rename(draft, dir)
 	}
-	source := filepath.Join(dir, filepath.Base(draft))
-	return source, os.Rename(draft, source)
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTEMPTY) { // another node was first
+		err = nil
+	}
+	return errors.Join(err, os.RemoveAll(draft))
 }
 
 // DeleteStorage deletes what a user has stored. Commands that run at the time find
