@@ -61,7 +61,15 @@ func raise(top *os.File, name string, made *int) (raised []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = dir.Close() }()
+	raised, err = empty(dir, to, made)
+	if err = errors.Join(err, dir.Close()); err != nil { // closed first: the end of an open folder takes long
+		return nil, err
+	}
+	return raised, unix.Unlinkat(to, name, unix.AT_REMOVEDIR)
+}
+
+// empty is raise for what is in a folder.
+func empty(dir *os.File, to int, made *int) (raised []string, err error) {
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
 		return nil, err
@@ -80,7 +88,7 @@ func raise(top *os.File, name string, made *int) (raised []string, err error) {
 		}
 		raised = append(raised, last)
 	}
-	return raised, unix.Unlinkat(to, name, unix.AT_REMOVEDIR)
+	return raised, nil
 }
 
 // rename gives a folder a name in another one that nothing there has.
