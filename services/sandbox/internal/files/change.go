@@ -151,7 +151,9 @@ func (d *Draft) copyInto(p placing, to Target) (Info, error) {
 	}
 	f := os.NewFile(uintptr(fd), draft)
 	var info Info
-	if _, err = io.Copy(f, io.NewSectionReader(d.file, 0, d.size)); err == nil {
+	if _, err = io.Copy(f, io.NewSectionReader(d.file, 0, d.size)); err != nil {
+		err = refine(p.name, err) // it may be on another disk, which is full
+	} else {
 		p.file, p.from = f, int(p.dir.Fd())
 		p.step.From, p.step.Staged = path.Join(path.Dir(p.name), draft), false
 		info, err = p.rename(to)
