@@ -38,6 +38,9 @@ var (
 	ErrExport     = errors.New("the workspace cannot be exported")
 )
 
+// errShut is the ErrWrongType of what cannot be looked for.
+var errShut = fmt.Errorf("%w", ErrWrongType)
+
 // mount is where commands see the workspace.
 const mount = "/workspace"
 
@@ -148,7 +151,7 @@ func refine(name string, err error) error {
 	case errors.Is(err, unix.ENAMETOOLONG):
 		return fmt.Errorf("%w: %s is too long", ErrName, name[:min(len(name), 64)])
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return fmt.Errorf("%w: %s is closed to reading or searching", ErrWrongType, name)
+		return fmt.Errorf("%w: %s is closed to reading or searching", errShut, name)
 	case full(err):
 		return fmt.Errorf("%w: %s", ErrNoRoom, name)
 	}

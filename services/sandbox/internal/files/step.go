@@ -61,7 +61,7 @@ func (s *Space) Taken(p Step, sameBoot bool) (taken, known bool) {
 	}
 	to, err := s.stands(p.To, false, p.File)
 	switch {
-	case err != nil:
+	case err != nil && !errors.Is(err, errShut):
 		return false, false
 	case !to: // it is nowhere: what has left the staging folder was where it was to go
 		return true, p.Staged && sameBoot
@@ -83,6 +83,8 @@ func (s *Space) stands(name string, staged bool, file Mark) (bool, error) {
 	}
 	for _, follow := range []bool{false, true} {
 		switch m, err := s.Mark(name, follow); {
+		case errors.Is(err, errShut):
+			return false, err
 		case errors.Is(err, ErrNotFound), errors.Is(err, ErrWrongType), errors.Is(err, ErrEscapes):
 		case err != nil:
 			return false, err
