@@ -53,7 +53,7 @@ func (p *Proxy) Serve(l net.Listener, policy *Policy, c Client) *Server {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.transport = &http.Transport{
-		DialContext: s.dialUpstream, DisableCompression: true, ForceAttemptHTTP2: true,
+		DialContext: s.dialUpstream, DisableCompression: true, Protocols: onlyHTTP1(),
 		TLSClientConfig:     &tls.Config{RootCAs: p.o.Roots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: dialTimeout, IdleConnTimeout: upstreamIdle, MaxIdleConnsPerHost: upstreamUnused,
 		ExpectContinueTimeout: time.Second, MaxResponseHeaderBytes: maxHeader,
@@ -71,12 +71,19 @@ func (p *Proxy) Serve(l net.Listener, policy *Policy, c Client) *Server {
 
 type connKey struct{}
 
-// http makes a server of HTTP/1 whose connections are waited for.
-func (s *Server) http(h http.HandlerFunc) *http.Server {
+// onlyHTTP1 is what is spoken on both sides. In HTTP/2 the proxy would keep megabytes
+// of each answer that nobody reads, and a server outside that does not read would hold up whoever reads, or
+// closes, another stream of its connection, for ever.
+func onlyHTTP1() *http.Protocols {
 	var only http.Protocols
 	only.SetHTTP1(true)
+	return &only
+}
+
+// http makes a server of HTTP/1 whose connections are waited for.
+func (s *Server) http(h http.HandlerFunc) *http.Server {
 	return &http.Server{
-		Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), Protocols: &only, ReadHeaderTimeout: headerTimeout, IdleTimeout: s.proxy.o.Limits.Idle, MaxHeaderBytes: maxHeader,
+		Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), Protocols: onlyHTTP1(), ReadHeaderTimeout: headerTimeout, IdleTimeout: s.proxy.o.Limits.Idle, MaxHeaderBytes: maxHeader,
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return s.ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
