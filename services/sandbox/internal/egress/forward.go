@@ -146,6 +146,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, out *route) {
 		complete = true
 		return
 	}
+	_ = http.NewResponseController(w).EnableFullDuplex() // else an early answer throws away what has not been sent on of the request
 	s.forwarder.ServeHTTP(w, r)
 	complete = true
 }

@@ -1,11 +1,13 @@
 package egress
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"testing"
 	"time"
 
@@ -44,6 +46,17 @@ func worldOf(t *testing.T, port int, issuer *Authority) *world {
 	})
 }
 
+// dial connects to the proxy.
+func (w *world) dial() net.Conn {
+	w.t.Helper()
+	c, err := net.Dial("tcp", w.addr)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
 // closes closes the server, which must not take long.
 func (w *world) closes() {
 	w.t.Helper()
@@ -71,11 +84,7 @@ func TestAServerThatDoesNotReadHoldsNobodyUp(t *testing.T) {
 		}}))
 	})
 	w := worldOf(t, port, issuer)
-	c, err := net.Dial("tcp", w.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
+	c := w.dial()
 	fmt.Fprintf(c, "POST http://up.example.com:%d/ HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n", port)
 	<-deaf
 	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
@@ -112,4 +121,77 @@ func answerAndGoDeaf(c *tls.Conn) {
 	for range 400 {
 		_ = f.WriteData(1, false, make([]byte, 10_000))
 	}
+}
+
+// Some servers answer while they still read: what they have not read yet is theirs all the same.
+func TestAnAnswerThatComesEarlyTakesNothingFromTheRequest(t *testing.T) {
+	const part, parts = "a part of the body", 100
+	w := newWorld(t, func(a, b int) []Rule {
+		return append(rawRule(a, b), Rule{Host: "cut.example.com", Ports: []int{b}, TLS: Intercept})
+	})
+	echo := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		both := http.NewResponseController(rw)
+		_, _ = both.EnableFullDuplex(), both.Flush()
+		b := make([]byte, len(part))
+		for {
+			if _, err := io.ReadFull(r.Body, b); err != nil {
+				return
+			}
+			_, _ = rw.Write(b)
+			_ = both.Flush()
+		}
+	})
+	w.web.Config.Handler, w.secure.Config.Handler = echo, echo
+	for _, x := range []struct {
+		name, target string
+		dial         func() net.Conn
+	}{
+		{"plain", fmt.Sprintf("http://web.example.com:%d/", port(w.web)), w.dial},
+		{"inside TLS", "/", func() net.Conn { return w.tls("cut.example.com", port(w.secure)) }},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			c := x.dial()
+			defer func() { _ = c.Close() }()
+			_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+			fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: cut.example.com:%d\r\nTransfer-Encoding: chunked\r\n\r\n", x.target, port(w.secure))
+			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := make([]byte, len(part))
+			for i := range parts {
+				fmt.Fprintf(c, "%x\r\n%s\r\n", len(part), part)
+				if _, err := io.ReadFull(resp.Body, b); err != nil || string(b) != part {
+					t.Fatalf("part %d: %q, %v", i, b, err)
+				}
+			}
+			_, _ = io.WriteString(c, "0\r\n\r\n")
+			if rest, err := io.ReadAll(resp.Body); err != nil || len(rest) > 0 {
+				t.Errorf("the end: %q, %v", rest, err)
+			}
+			if e := w.event(); e.Outcome != Done || e.Sent != int64(parts*len(part)) || e.Received != e.Sent {
+				t.Errorf("event %+v", e)
+			}
+		})
+	}
+}
+
+// Who refuses a request before its end is heard, although the rest still comes.
+func TestAnAnswerThatReadsNothingArrives(t *testing.T) {
+	port := hostile(t, func(c net.Conn) {
+		_, _ = c.Read(make([]byte, 100))
+		_, _ = io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\nConnection: close\r\n\r\nno\n")
+	})
+	w := worldOf(t, port, nil)
+	c := w.dial()
+	fmt.Fprintf(c, "POST http://web.example.com:%d/ HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n", port)
+	go func() { _, _ = io.CopyN(c, endless{}, 10_000_000) }()
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := io.ReadAll(resp.Body); resp.StatusCode != http.StatusRequestEntityTooLarge || string(body) != "no\n" || err != nil {
+		t.Errorf("%d %q, %v", resp.StatusCode, body, err)
+	}
+	w.closes()
 }
