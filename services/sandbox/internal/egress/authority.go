@@ -20,7 +20,7 @@ import (
 
 const (
 	authorityFor = 365 * 24 * time.Hour
-	renewBefore  = 30 * 24 * time.Hour // also the longest a sandbox should run
+	renewBefore  = 30 * 24 * time.Hour // also the longest a program may go by what it has read
 	leafFor      = 24 * time.Hour
 	maxLeaves    = 1024 // that are kept
 	clockSlack   = time.Hour
@@ -30,13 +30,15 @@ const (
 // node's: its key never leaves the node's data directory, and only the node's
 // sandboxes trust it. It is safe for concurrent use.
 type Authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pem  []byte
+	file string // that keeps it
 	now  func() time.Time
+	leaf *ecdsa.PrivateKey // of all the certificates, made at each start
 
-	mu     sync.Mutex
-	leaf   *ecdsa.PrivateKey // of all the certificates, made at each start
+	mu     sync.Mutex // guards what follows
+	cert   *x509.Certificate
+	key    *ecdsa.PrivateKey
+	pem    []byte
+	bundle string // the file that sandboxes see, if one was written
 	leaves map[string]*tls.Certificate
 }
 
@@ -50,23 +52,22 @@ func OpenAuthority(dir string, now func() time.Time) (*Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
-	a := &Authority{now: now, leaf: leaf, leaves: map[string]*tls.Certificate{}}
-	file := filepath.Join(dir, "authority.pem")
-	both, err := os.ReadFile(file)
-	if err == nil && a.read(both) == nil && now().Add(renewBefore).Before(a.cert.NotAfter) {
+	a := &Authority{file: filepath.Join(dir, "authority.pem"), now: now, leaf: leaf, leaves: map[string]*tls.Certificate{}}
+	both, err := os.ReadFile(a.file)
+	if err == nil && a.read(both) == nil && !a.endsSoon() {
 		return a, nil
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("read the egress authority: %w", err)
 	}
-	if both, err = a.create(); err != nil {
-		return nil, fmt.Errorf("make the egress authority: %w", err)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
 	}
-	if err := replace(file, both); err != nil {
-		return nil, fmt.Errorf("store the egress authority: %w", err)
-	}
-	return a, nil
+	return a, a.issue(key, nil)
 }
+
+func (a *Authority) endsSoon() bool { return !a.now().Add(renewBefore).Before(a.cert.NotAfter) }
 
 // replace writes a file that is there whole or not at all.
 func replace(file string, content []byte) error {
@@ -98,32 +99,59 @@ func (a *Authority) read(both []byte) error {
 	return nil
 }
 
-func (a *Authority) create() ([]byte, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
+// issue makes the authority's certificate and keeps it: under a subject that is given, or
+// under one of its own.
+func (a *Authority) issue(key *ecdsa.PrivateKey, subject []byte) error {
 	serial, err := serialNumber()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	now := a.now()
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: fmt.Sprintf("Fairlead egress %x", serial.Bytes()[:4])},
+		SerialNumber: serial, Subject: pkix.Name{CommonName: fmt.Sprintf("Fairlead egress %x", serial.Bytes()[:4])}, RawSubject: subject,
 		NotBefore: now.Add(-clockSlack), NotAfter: now.Add(authorityFor), IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 		KeyUsage: x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("make the egress authority: %w", err)
 	}
 	secret, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("make the egress authority: %w", err)
 	}
 	both := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	if err := a.show(both); err != nil {
+		return fmt.Errorf("show the egress authority: %w", err)
+	}
 	both = append(both, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret})...)
-	return both, a.read(both)
+	if err := replace(a.file, both); err != nil {
+		return fmt.Errorf("store the egress authority: %w", err)
+	}
+	return a.read(both)
+}
+
+// keep renews the certificate in time for a sandbox that begins. A fault is told when a
+// certificate is asked for.
+func (a *Authority) keep() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_ = a.renew()
+}
+
+// renew makes the certificate anew when it ends soon. Its key and subject stay: whoever has
+// read the old one trusts what is issued by the new one as well, as long as the old one is good.
+// When it cannot be made the old one serves to its end. mu is held.
+func (a *Authority) renew() error {
+	if !a.endsSoon() {
+		return nil
+	}
+	err := a.issue(a.key, a.cert.RawSubject)
+	if err != nil && a.now().Before(a.cert.NotAfter) {
+		return nil
+	}
+	clear(a.leaves)
+	return err
 }
 
 func serialNumber() (*big.Int, error) {
@@ -134,12 +162,19 @@ func serialNumber() (*big.Int, error) {
 }
 
 // PEM is the authority's certificate, which sandboxes are to trust.
-func (a *Authority) PEM() []byte { return a.pem }
+func (a *Authority) PEM() []byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.pem
+}
 
 // certificate is one for a host, made at its first use and again before it ends.
 func (a *Authority) certificate(host string) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err := a.renew(); err != nil {
+		return nil, err
+	}
 	now := a.now()
 	if c := a.leaves[host]; c != nil && now.Add(leafFor/2).Before(c.Leaf.NotAfter) {
 		return c, nil

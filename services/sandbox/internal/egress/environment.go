@@ -1,9 +1,11 @@
 package egress
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Address is where the listener is, inside a sandbox.
@@ -43,10 +45,19 @@ func Environment(exec string) []string {
 // machineRoots are where Linux distributions keep what they trust.
 var machineRoots = []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}
 
+// certificateRoom is the authority's part of the bundle, more than a certificate takes.
+const certificateRoom = 1 << 10
+
+func padded(cert []byte) []byte {
+	return append(slices.Clone(cert), bytes.Repeat([]byte{'\n'}, certificateRoom-len(cert))...)
+}
+
 // Bundle writes what sandboxes are to trust into a directory: what the machine
 // trusts, and the authority. It returns the file.
 func (a *Authority) Bundle(dir string) (string, error) {
-	all := append([]byte{}, a.pem...)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := padded(a.pem)
 	for _, f := range machineRoots {
 		b, err := os.ReadFile(f)
 		if errors.Is(err, os.ErrNotExist) {
@@ -55,12 +66,27 @@ func (a *Authority) Bundle(dir string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		all = append(append(all, '\n'), b...)
+		all = append(all, b...)
 		break
 	}
 	file := filepath.Join(dir, "certificates.pem")
 	if err := replace(file, all); err != nil {
 		return "", err
 	}
+	a.bundle = file
 	return file, os.Chmod(file, 0o644) //nolint:gosec // certificates are for everybody
+}
+
+// show writes the authority's certificate into the bundle, in the place of the one before. The
+// file stays the same one: sandboxes that are there see it change, and no reader sees a half of it.
+func (a *Authority) show(cert []byte) error {
+	if a.bundle == "" {
+		return nil
+	}
+	f, err := os.OpenFile(a.bundle, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(padded(cert), 0)
+	return errors.Join(err, f.Close())
 }

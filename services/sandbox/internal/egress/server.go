@@ -51,6 +51,9 @@ func (p *Proxy) Serve(l net.Listener, policy *Policy, c Client) *Server {
 	s := &Server{
 		proxy: p, policy: policy, client: c, secret: newHandoff(l.Addr()), conns: map[*meter]struct{}{}, places: make(chan struct{}, p.o.Limits.Connections),
 	}
+	if p.o.Authority != nil {
+		p.o.Authority.keep()
+	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.transport = &http.Transport{
 		DialContext: s.dialUpstream, DisableCompression: true, Protocols: onlyHTTP1(),

@@ -47,6 +47,9 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 	if err := m.endLeft(ctx, b.Spec.Workspace); err != nil {
 		return nil, err
 	}
+	if err := m.putTrust(); err != nil {
+		return nil, err
+	}
 	made := &body{m: m, name: objectName(rand.Text()), workspace: b.Spec.Workspace, ended: make(chan struct{})}
 	defer func() {
 		if err != nil {

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -20,11 +21,22 @@ func (m *maker) putFiles() error {
 	if err := m.put(filepath.Join(initFolder, filepath.Base(initFile)), raw, 0o555); err != nil {
 		return fmt.Errorf("put init on the volume: %w", err)
 	}
+	return m.putTrust()
+}
+
+// putTrust puts the certificates on the volume when they are others than those that are there:
+// the node renews its own while it runs.
+func (m *maker) putTrust() error {
 	if m.o.Trust == "" {
 		return nil
 	}
-	if raw, err = os.ReadFile(m.o.Trust); err == nil {
-		err = m.put(filepath.Join(trustFolder, filepath.Base(warm.TrustPath)), raw, 0o444)
+	name := filepath.Join(trustFolder, filepath.Base(warm.TrustPath))
+	raw, err := os.ReadFile(m.o.Trust)
+	if err == nil {
+		if there, bad := os.ReadFile(filepath.Join(m.data, name)); bad == nil && bytes.Equal(there, raw) {
+			return nil
+		}
+		err = m.put(name, raw, 0o444)
 	}
 	if err != nil {
 		return fmt.Errorf("put the trusted certificates on the volume: %w", err)
