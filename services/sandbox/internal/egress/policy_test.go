@@ -222,6 +222,25 @@ func TestPathsThatCanBeReadInTwoWaysMatchNothing(t *testing.T) {
 	}
 }
 
+// A star is one segment. An empty one is none to servers that merge slashes, and one of
+// parameters alone is none to those that take them out.
+func TestAStarIsNoSegmentThatServersDrop(t *testing.T) {
+	r, err := compile(Rule{Host: "a.com", Paths: []string{"/v1/*/items", "/pub/**", "/{a,b}/*/x", "/"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{"/v1//items", "/v1/;/items", "/v1/;x=y/items", "/a//x", "//v1/x/items", "/v1/items"} {
+		if r.path(p) {
+			t.Errorf("%s is let through", p)
+		}
+	}
+	for _, p := range []string{"/v1/x/items", "/v1/x;y/items", "/pub/", "/pub//", "/pub//x", "/pub/x//y/", "/pub/;x/y", "/b/1/x", "/"} {
+		if !r.path(p) {
+			t.Errorf("%s is not", p)
+		}
+	}
+}
+
 // Of a name that happens to be at a private address nobody knows what its requests do
 // there: a range that allows some of them alone is for those who name the address.
 func TestARangeThatLooksAtRequestsOpensNoName(t *testing.T) {

@@ -67,8 +67,25 @@ func (r *rule) sees() bool { return len(r.Methods)+len(r.Paths) > 0 }
 
 func (r *rule) method(m string) bool { return len(r.Methods) == 0 || slices.Contains(r.Methods, m) }
 
+// path says whether the rule allows a path, as it is and as servers read it that drop segments.
 func (r *rule) path(p string) bool {
-	return len(r.Paths) == 0 || slices.ContainsFunc(r.Paths, func(glob string) bool { return doublestar.MatchUnvalidated(glob, p) })
+	named := func(p string) bool {
+		return slices.ContainsFunc(r.Paths, func(glob string) bool { return doublestar.MatchUnvalidated(glob, p) })
+	}
+	return len(r.Paths) == 0 || named(p) && named(merged(p))
+}
+
+// merged is a path without empty segments, and without those of parameters alone: a star stands
+// for one of them, but to many servers there is none.
+func merged(p string) string {
+	all := strings.Split(p, "/")
+	var kept []string
+	for i, s := range all {
+		if i == 0 || i == len(all)-1 || s != "" && s[0] != ';' {
+			kept = append(kept, s)
+		}
+	}
+	return strings.Join(kept, "/")
 }
 
 // compile checks a rule. Every fault is told.
