@@ -198,8 +198,8 @@ func overrides(name string) bool {
 
 // answered looks at an answer before it goes in.
 func (s *Server) answered(r *http.Response) error {
-	if r.StatusCode == http.StatusSwitchingProtocols {
-		return errors.New("the server changed the protocol unasked")
+	if r.StatusCode < http.StatusOK { // the protocol was changed unasked, or it is no status: the server of HTTP would panic
+		return errors.New("the answer has no final status")
 	}
 	out := routeOf(r.Request.Context())
 	if n := fields(r.Header); n > maxFields {

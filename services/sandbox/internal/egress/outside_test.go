@@ -195,3 +195,16 @@ func TestAnAnswerThatReadsNothingArrives(t *testing.T) {
 	}
 	w.closes()
 }
+
+// A status that is none cannot be passed on.
+func TestAnswersWithoutAStatusAreToldAsSuch(t *testing.T) {
+	port := hostile(t, func(c net.Conn) {
+		_, _ = c.Read(make([]byte, 100))
+		_, _ = io.WriteString(c, "HTTP/1.1 099 What\r\nContent-Length: 0\r\n\r\n")
+	})
+	w := worldOf(t, port, nil)
+	status, body := w.ask(w.client(nil), http.MethodGet, fmt.Sprintf("http://web.example.com:%d/", port))
+	if e := w.event(); status != http.StatusBadGateway || e.Outcome != Failed || e.Status != 0 {
+		t.Errorf("%d %q, event %+v", status, body, e)
+	}
+}
