@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"strings"
 
 	"go.opentelemetry.io/otel/trace"
 )
@@ -30,3 +31,17 @@ func (h traced) Handle(ctx context.Context, r slog.Record) error {
 
 func (h traced) WithAttrs(attrs []slog.Attr) slog.Handler { return traced{h.Handler.WithAttrs(attrs)} }
 func (h traced) WithGroup(name string) slog.Handler       { return traced{h.Handler.WithGroup(name)} }
+
+// stray is for what libraries write without a logger of ours.
+type stray struct{ slog.Handler }
+
+// unasked begins what the client of HTTP writes of a server that sends more than it was asked
+// for, with a quotation: any host that is talked to could fill the log.
+const unasked = "Unsolicited response"
+
+func (h stray) Handle(ctx context.Context, r slog.Record) error {
+	if strings.HasPrefix(r.Message, unasked) {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}

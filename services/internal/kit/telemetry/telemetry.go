@@ -71,7 +71,7 @@ type Telemetry struct {
 }
 
 // Setup makes the process's telemetry and sets OpenTelemetry's globals: tracer provider, meter provider, error handler
-// and the W3C propagator. Logs go to w. Traces are sent by OTLP when OTEL_EXPORTER_OTLP_ENDPOINT or
+// and the W3C propagator; and those of the packages log and slog, for libraries. Logs go to w. Traces are sent by OTLP when OTEL_EXPORTER_OTLP_ENDPOINT or
 // OTEL_EXPORTER_OTLP_TRACES_ENDPOINT names a receiver, unless OTEL_SDK_DISABLED=true or OTEL_TRACES_EXPORTER=none; the
 // protocol is OTEL_EXPORTER_OTLP_PROTOCOL, http/protobuf if unset. A receiver that is not there delays and fails nothing.
 // Call Shutdown when everything else has ended, or the last spans are lost.
@@ -80,6 +80,8 @@ func Setup(ctx context.Context, service, version string, c Config, w io.Writer) 
 		return nil, err
 	}
 	log := slog.New(newHandler(c, w)).With("service", service)
+	slog.SetLogLoggerLevel(slog.LevelWarn)
+	slog.SetDefault(slog.New(stray{log.Handler()}))
 	t := &Telemetry{Log: log, registry: prometheus.NewRegistry()}
 	res, err := resource.New(ctx,
 		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithProcessPID(),
