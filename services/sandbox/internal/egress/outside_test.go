@@ -208,3 +208,36 @@ func TestAnswersWithoutAStatusAreToldAsSuch(t *testing.T) {
 		t.Errorf("%d %q, event %+v", status, body, e)
 	}
 }
+
+// A tunnel in which TLS was not begun is no fault of the client's when something else ended it.
+func TestTunnelsThatAreCutBeforeTLSAreToldAsSuch(t *testing.T) {
+	for _, host := range []string{"web.example.com", "cut.example.com"} {
+		for _, x := range []struct {
+			name string
+			by   func(*world, net.Conn)
+			want Outcome
+		}{
+			{"the end of the sandbox", func(w *world, _ net.Conn) { w.closes() }, Aborted},
+			{"a limit", func(*world, net.Conn) {}, Limited},
+			{"the client", func(_ *world, c net.Conn) { _ = c.Close() }, Aborted},
+		} {
+			t.Run(host+" by "+x.name, func(t *testing.T) {
+				l := Limits{}
+				if x.want == Limited {
+					l.Idle = 50 * time.Millisecond
+				}
+				w := newWorld(t, func(a, b int) []Rule {
+					return append(rawRule(a, b), Rule{Host: "cut.example.com", Ports: []int{a}, TLS: Intercept})
+				}, limited(l))
+				resp, c, _ := w.raw(fmt.Sprintf("CONNECT %s:%d HTTP/1.1\r\nHost: x\r\n\r\n", host, port(w.web)))
+				if resp.StatusCode != http.StatusOK {
+					t.Fatalf("CONNECT: %d", resp.StatusCode)
+				}
+				x.by(w, c)
+				if e := w.event(); e.Outcome != x.want {
+					t.Errorf("event %+v", e)
+				}
+			})
+		}
+	}
+}

@@ -156,9 +156,10 @@ func (s *Server) checkHello(in *taken, t target, r *rule) error {
 	}}).HandshakeContext(s.ctx)
 	_ = in.SetReadDeadline(time.Time{})
 	in.early = append(tape.read, in.early...)
-	switch {
-	case in.why.Load() != nil:
-		return in.why.Load()
+	gone := errors.Is(err, io.EOF) && len(tape.read) == 0
+	switch cut := s.cut(in, gone); {
+	case cut != nil:
+		return cut
 	case !errors.Is(err, seen):
 		return deny("rule %q lets TLS through, and this is not TLS: set the rule's tls to raw for other protocols", r.Name)
 	case t.addr.IsValid():
@@ -166,6 +167,20 @@ func (s *Server) checkHello(in *taken, t target, r *rule) error {
 	}
 	if named, err := parseHost(name); err != nil || named.name != t.name {
 		return deny("the TLS inside is for %.255q, and the connection for %s: rule %q allows only that", name, t.host(), r.Name)
+	}
+	return nil
+}
+
+// cut is why a tunnel ended before TLS was begun in it, nil when that is for what the client sent.
+func (s *Server) cut(in *taken, gone bool) error {
+	if why := in.why.Load(); why != nil {
+		return why
+	}
+	switch {
+	case s.ctx.Err() != nil:
+		return &RefusalError{Outcome: Aborted, Message: "the connection was cut off"}
+	case gone:
+		return &RefusalError{Outcome: Aborted, Message: "the client went away before it began TLS"}
 	}
 	return nil
 }
@@ -197,9 +212,11 @@ func (s *Server) intercept(w http.ResponseWriter, rec *record, t target) {
 		return
 	}
 	defer s.tasks.Done()
+	begun := false
 	c := tls.Server(in, &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, SessionTicketsDisabled: true,
 		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			begun = true
 			if named, err := parseHost(h.ServerName); h.ServerName != "" && (err != nil || named.name != t.host()) {
 				return nil, errOtherHost
 			}
@@ -208,7 +225,11 @@ func (s *Server) intercept(w http.ResponseWriter, rec *record, t target) {
 	})
 	ctx, cancel := context.WithTimeout(s.ctx, helloTimeout)
 	defer cancel()
-	switch err := c.HandshakeContext(ctx); {
+	err = c.HandshakeContext(ctx)
+	cut := s.cut(in, errors.Is(err, io.EOF) && !begun)
+	switch {
+	case cut != nil:
+		rec.fail(cut)
 	case errors.Is(err, errOtherHost):
 		rec.fail(deny("the TLS inside is for another host than the connection, which is for %s", t.host()))
 	case err != nil:
@@ -216,6 +237,8 @@ func (s *Server) intercept(w http.ResponseWriter, rec *record, t target) {
 	case s.secret.give(&intercept{Conn: c, meter: in.meter, to: t, exec: rec.Exec}):
 		rec.inside, rec.Outcome = true, Opened
 		return
+	default:
+		rec.Outcome, rec.Message = Aborted, "the connection was cut off"
 	}
 	_ = in.Close()
 }
