@@ -147,9 +147,23 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, out *route) {
 		return
 	}
 	_ = http.NewResponseController(w).EnableFullDuplex() // else an early answer throws away what has not been sent on of the request
-	s.forwarder.ServeHTTP(w, r)
+	s.forwarder.ServeHTTP(final{w}, r)
 	complete = true
 }
+
+// final passes on no answers that come before the answer: a header that nobody has looked at
+// would be held until the client has read it. The server of HTTP itself asks for a body.
+type final struct{ http.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (f final) WriteHeader(code int) {
+	if code >= http.StatusOK {
+		f.ResponseWriter.WriteHeader(code)
+	}
+}
+
+// Unwrap is for http.ResponseController.
+func (f final) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
 // limitOf is why the connection of a request was ended, if a limit did.
 func limitOf(r *http.Request) error {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -239,5 +240,31 @@ func TestTunnelsThatAreCutBeforeTLSAreToldAsSuch(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Nobody looks at what comes before an answer, and a client that does not read would keep the
+// proxy holding it.
+func TestWhatComesBeforeAnAnswerIsNotPassedOn(t *testing.T) {
+	port := hostile(t, func(c net.Conn) {
+		_, _ = c.Read(make([]byte, 1000))
+		_, _ = io.WriteString(c, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nProxy-Authenticate: Basic\r\n"+strings.Repeat("a: b\r\n", 3000)+"\r\n")
+		_, _ = c.Read(make([]byte, 1000))
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine")
+	})
+	w := worldOf(t, port, nil)
+	c := w.dial()
+	b := bufio.NewReader(c)
+	fmt.Fprintf(c, "POST http://web.example.com:%d/ HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n", port)
+	resp, err := http.ReadResponse(b, nil)
+	if err != nil || resp.StatusCode != http.StatusContinue {
+		t.Fatalf("nobody asks for the body: %+v, %v", resp, err)
+	}
+	_, _ = io.WriteString(c, "hello")
+	if resp, err = http.ReadResponse(b, nil); err != nil || resp.StatusCode != http.StatusOK || fields(resp.Header) > 10 {
+		t.Fatalf("got %.300s, %v", fmt.Sprint(resp), err)
+	}
+	if body, err := io.ReadAll(resp.Body); string(body) != "fine" || err != nil {
+		t.Errorf("%q, %v", body, err)
 	}
 }
