@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 )
 
 // route is where a request was decided to go.
@@ -138,7 +139,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, out *route) {
 	}()
 	r = r.WithContext(ctx)
 	if r.Body != nil && r.Body != http.NoBody {
-		r.Body = &countedBody{ReadCloser: r.Body, n: &out.sent}
+		r.Body = &sentBody{countedBody{ReadCloser: r.Body, n: &out.sent}}
 	}
 	var err error
 	if out.secret, err = s.proxy.secretFor(out.rule, out.to); err != nil { // before anything is sent
@@ -224,6 +225,8 @@ func (s *Server) answered(r *http.Response) error {
 	return nil
 }
 
+var errGone = &RefusalError{Outcome: Aborted, Message: "the client went away, or the sandbox ended"}
+
 // failed answers a request that got no answer.
 func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 	out := routeOf(r.Context())
@@ -234,7 +237,7 @@ func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.As(err, &no):
 	case r.Context().Err() != nil:
-		no = &RefusalError{Outcome: Aborted, Message: "the client went away, or the sandbox ended"}
+		no = errGone
 	case errors.As(err, &cert), errors.As(err, &unknown):
 		no = &RefusalError{Outcome: Failed, Message: "the certificate of " + out.to.host() + " is not valid for it, or its issuer is not trusted here"}
 	case errors.As(err, &timeout) && timeout.Timeout():
@@ -315,4 +318,18 @@ func (c *countedBody) Read(b []byte) (int, error) {
 	n, err := c.ReadCloser.Read(b)
 	c.n.Add(int64(n))
 	return n, err
+}
+
+// sentBody is what is sent. That it cannot be read is no fault of the host's.
+type sentBody struct{ countedBody }
+
+func (s *sentBody) Read(b []byte) (int, error) {
+	n, err := s.countedBody.Read(b)
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+		return n, err
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET):
+		return n, errGone
+	}
+	return n, &RefusalError{Outcome: BadRequest, Message: "the body of the request cannot be read"}
 }

@@ -268,3 +268,35 @@ func TestWhatComesBeforeAnAnswerIsNotPassedOn(t *testing.T) {
 		t.Errorf("%q, %v", body, err)
 	}
 }
+
+// What is wrong with a request is not told as a fault of the host.
+func TestRequestsThatDoNotEndAreToldAsSuch(t *testing.T) {
+	for _, x := range []struct {
+		name, rest string
+		gone       bool
+		want       Outcome
+	}{
+		{"a client that goes away", "Content-Length: 100\r\n\r\nhello", true, Aborted},
+		{"a client that goes away amid chunks", "Transfer-Encoding: chunked\r\n\r\n64\r\nhello", true, Aborted},
+		{"chunks that are none", "Transfer-Encoding: chunked\r\n\r\nzz\r\nhello", false, BadRequest},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			begun := make(chan struct{})
+			port := hostile(t, func(c net.Conn) {
+				_, _ = c.Read(make([]byte, 1000))
+				close(begun)
+				_, _ = io.Copy(io.Discard, c)
+			})
+			w := worldOf(t, port, nil)
+			c := w.dial()
+			fmt.Fprintf(c, "POST http://web.example.com:%d/ HTTP/1.1\r\nHost: x\r\n%s", port, x.rest)
+			if x.gone {
+				<-begun
+				_ = c.Close()
+			}
+			if e := w.event(); e.Outcome != x.want || e.Message == "" {
+				t.Errorf("event %+v", e)
+			}
+		})
+	}
+}
