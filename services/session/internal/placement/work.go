@@ -259,12 +259,17 @@ func (n *Nodes) Place(ctx context.Context, s store.Places, call *commonv1.CallRe
 }
 
 // Made says that the workspace was made where a call led that Place was asked for. It
-// comes before the answer to whoever had it made.
+// comes before the answer to whoever had it made. What was made in a place that the
+// workspace has left meanwhile does not count: ToBeRestored.
 func (n *Nodes) Made(ctx context.Context, s store.Places, call *commonv1.CallRef) error {
 	if n == nil {
 		return nil
 	}
-	return s.NoteMade(ctx, keyOf(ctx, call.GetSession()), call.GetWorkspaceGeneration())
+	err := s.NoteMade(ctx, keyOf(ctx, call.GetSession()), call.GetWorkspaceGeneration())
+	if errors.Is(err, store.ErrNotFound) {
+		return ToBeRestored(call.GetSession())
+	}
+	return err
 }
 
 func keyOf(ctx context.Context, session string) store.Key {

@@ -67,8 +67,8 @@ type Places interface {
 	// ForgetPlace says that the workspace and its exports were deleted. The
 	// generation stays.
 	ForgetPlace(ctx context.Context, k Key) error
-	// NoteMade records that the workspace was made in a place of this generation. It
-	// changes nothing when the session has another place by now.
+	// NoteMade records that the workspace was made in a place of this generation.
+	// ErrNotFound when the session has another place by now, or none.
 	NoteMade(ctx context.Context, k Key, generation int64) error
 	// NoteExport records an export of a place of this generation. ErrNotFound when the
 	// session has another place by now. An older export than the last one, and

@@ -63,13 +63,15 @@ func (w *Worker) leaveAtRest(ctx context.Context, was store.Place) (bool, error)
 	if to == "" {
 		return false, nil
 	}
-	err := w.takeAlong(ctx, was)
-	if err != nil && apierr.Reason(err) != "WORKSPACE_NOT_FOUND" { // one that was never made has nothing
-		return false, err
+	why, err := store.Planned, w.makeAtRest(ctx, was)
+	if err == nil {
+		err = w.takeAlong(ctx, was)
 	}
-	why := store.Planned
-	if err != nil && was.Made {
+	switch {
+	case was.Made && apierr.Reason(err) == "WORKSPACE_NOT_FOUND":
 		why = store.DiskLost
+	case err != nil:
+		return false, err
 	}
 	p := leaving(was, to, why)
 	err = w.log.Commit(ctx, store.Write{Place: &p, Jobs: []store.Job{placement.VacateJob(w.lease.Key, was)}})
@@ -79,6 +81,20 @@ func (w *Worker) leaveAtRest(ctx context.Context, was store.Place) (bool, error)
 	w.deps.Log.InfoContext(ctx, "the workspace of a session that rests moves to another node", "session", w.lease.Session, "from", was.Node, "to", to, "generation", p.Generation, "why", why)
 	w.place.Store(&p)
 	return true, nil
+}
+
+// makeAtRest makes a workspace that has a place and was not made yet: somebody may be about
+// to, and what there is not cannot be sealed.
+func (w *Worker) makeAtRest(ctx context.Context, p store.Place) error {
+	ref := w.callRef(fmt.Sprintf("%s.leave.%d", w.lease.Session, p.Generation))
+	err := w.patiently(ctx, nil, func() error {
+		_, err := w.deps.Workspaces.EnsureWorkspace(ctx, &sandboxv1.EnsureWorkspaceRequest{Call: ref, MustExist: w.wasMade(ref)})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return w.noteMade(ctx, p.Generation)
 }
 
 const (

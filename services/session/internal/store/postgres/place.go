@@ -84,7 +84,10 @@ func queueMade(b *pgx.Batch, made []backend.Made) {
 // NoteMade implements store.Places.
 func (s *Store) NoteMade(ctx context.Context, k store.Key, generation int64) error {
 	return s.write(ctx, "note that a workspace was made", func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, noteMade, k.Tenant, k.Session, generation)
+		tag, err := tx.Exec(ctx, noteMade, k.Tenant, k.Session, generation)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = pgx.ErrNoRows
+		}
 		return err
 	})
 }

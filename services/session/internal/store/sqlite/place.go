@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 
@@ -69,8 +70,14 @@ func putMade(ctx context.Context, tx *sql.Tx, made []backend.Made) error {
 // NoteMade implements store.Places.
 func (s *Store) NoteMade(ctx context.Context, k store.Key, generation int64) error {
 	return s.write(ctx, "note that a workspace was made", func(tx *sql.Tx) ([]store.Wake, error) {
-		_, err := tx.ExecContext(ctx, noteMade, k.Tenant, k.Session, generation)
-		return nil, err
+		done, err := tx.ExecContext(ctx, noteMade, k.Tenant, k.Session, generation)
+		if err != nil {
+			return nil, err
+		}
+		if n, err := done.RowsAffected(); err != nil || n == 0 {
+			return nil, cmp.Or(err, sql.ErrNoRows)
+		}
+		return nil, nil
 	})
 }
 
