@@ -17,6 +17,14 @@ import (
 // maxDepth is how deep folders may be nested; the same as of a workspace.
 const maxDepth = 1000
 
+// The names of a workspace's files and what its links hold are in memory together while it is
+// looked at. A folder's name is part of the name of each file in it: so there is a bound on all,
+// which grows with their number.
+const (
+	manyNames = 256 << 20 // bytes: twice what the deepest folders with the longest names take
+	meanName  = 256       // and for each file
+)
+
 // Tree is an open workspace.
 type Tree struct {
 	// Room is asked while a restore writes files beside the workspace, with how much it
@@ -102,6 +110,7 @@ type walk struct {
 	trusted int64           // a change at or after this time, in nanoseconds since 1970, is too young
 	files   []found
 	left    []Left
+	names   int64 // bytes of names, and of what links hold
 }
 
 // scan lists everything in the workspace, in order, without reading a file.
@@ -152,6 +161,9 @@ func (w *walk) directory(dir *os.File, name string, depth int) error {
 
 func (w *walk) entry(dir *os.File, last, name string, depth int) error {
 	f := found{Entry: Entry{Path: name}}
+	if err := w.holds(len(name)); err != nil {
+		return err
+	}
 	if err := rights.Stat(int(dir.Fd()), last, &f.st); err != nil {
 		return nil //nolint:nilerr // it vanished
 	}
@@ -167,6 +179,9 @@ func (w *walk) entry(dir *os.File, last, name string, depth int) error {
 		}
 		// A link's permissions mean nothing.
 		f.Kind, f.Target, f.Mode = Symlink, target, 0o777
+		if err := w.holds(len(target)); err != nil {
+			return err
+		}
 	case unix.S_IFDIR:
 		f.Kind = Directory
 		w.files = append(w.files, f)
@@ -176,6 +191,14 @@ func (w *walk) entry(dir *os.File, last, name string, depth int) error {
 		return nil
 	}
 	w.files = append(w.files, f)
+	return nil
+}
+
+// holds refuses a workspace whose names take too much memory.
+func (w *walk) holds(bytes int) error {
+	if w.names += int64(bytes); w.names > manyNames+meanName*int64(len(w.files)) {
+		return fmt.Errorf("%w: the names of the files in them, and what links hold, have more than %d bytes together", ErrTooDeep, manyNames)
+	}
 	return nil
 }
 
