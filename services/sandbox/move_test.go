@@ -132,6 +132,46 @@ func TestAWorkspaceIsMadeFromTheSnapshotThatIsAskedFor(t *testing.T) {
 	}
 }
 
+// A copy to a new place that breaks off has a part of the snapshots: those of the place before
+// are all there still.
+func TestAPlaceThatWasCopiedInPartIsNotMovedFrom(t *testing.T) {
+	objects := t.TempDir()
+	node := func() *client {
+		cfg := configuration(t, sandbox.LevelBasic)
+		cfg.ObjectStore.URL = "file://" + objects
+		return start(t, cfg)
+	}
+	first, second, third := node(), node(), node()
+	first.ensure(t.Context(), t)
+	first.bash(t, "echo one > f")
+	one := first.snapshot(t, first.call()).GetId()
+	first.exportSnapshots(t)
+	if _, err := second.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: second.call(), WorkspaceGeneration: 2}); err != nil {
+		t.Fatal(err)
+	}
+	second.bash(t, "echo two > f")
+	second.snapshot(t, second.named("second"))
+	places := filepath.Join(objects, "default", "one")
+	names, err := filepath.Glob(filepath.Join(places, "000000000001", "snapshots", "*"))
+	if err != nil || len(names) != 1 {
+		t.Fatalf("in the first place: %v, %v", names, err)
+	}
+	inTheWay := filepath.Join(places, "000000000002", "snapshots", filepath.Base(names[0]))
+	if err := os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.snapshots.ExportSnapshots(t.Context(), &sandboxv1.ExportSnapshotsRequest{Call: second.call()}); err == nil {
+		t.Fatal("the copy did not break off")
+	}
+	if err := os.RemoveAll(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	r, err := third.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: third.call(), WorkspaceGeneration: 3, Snapshot: one})
+	if err != nil || r.GetSnapshot().GetId() != one {
+		t.Errorf("made from %v, not %v: %v", r.GetSnapshot().GetId(), one, err)
+	}
+}
+
 func TestWithoutAnObjectStoreNothingMoves(t *testing.T) {
 	c := open(t, sandbox.LevelBasic)
 	_, err := c.snapshots.ExportSnapshots(t.Context(), &sandboxv1.ExportSnapshotsRequest{Call: c.call()})

@@ -26,6 +26,10 @@ func exported(k box.Key, generation int64) string {
 	return fmt.Sprintf("%s/%012d/", k.Path(), generation)
 }
 
+// whole is what a place has once all that there was to be copied is in it: until then the
+// places before it count, which are there as long.
+const whole = "whole"
+
 func (s *snapshotServer) ExportSnapshots(ctx context.Context, r *sandboxv1.ExportSnapshotsRequest) (*sandboxv1.ExportSnapshotsResponse, error) {
 	c, err := call(ctx, r.GetCall())
 	if err == nil && s.info.Objects == nil {
@@ -44,7 +48,11 @@ func (s *snapshotServer) ExportSnapshots(ctx context.Context, r *sandboxv1.Expor
 		return nil, status(err)
 	}
 	defer release()
-	did, err := snapshot.Push(ctx, w.Snapshots, w.ReadSnapshots, s.info.Objects, exported(c.Key, w.Generation))
+	place := exported(c.Key, w.Generation)
+	did, err := snapshot.Push(ctx, w.Snapshots, w.ReadSnapshots, s.info.Objects, place)
+	if err == nil {
+		err = s.info.Objects.Put(ctx, place+whole, strings.NewReader(whole), int64(len(whole)))
+	}
 	if err == nil {
 		err = s.dropPlaces(ctx, c.Key, w.Generation)
 	}
@@ -158,17 +166,29 @@ func (s *snapshotServer) fetch(ctx context.Context, key box.Key, w *box.Workspac
 	return w.Reserve(1, 0) // the limits may be lower by now
 }
 
-// lastPlace is the place with the highest generation, up to one, from which a
-// snapshot was copied.
+// lastPlace is the place with the highest generation, up to one, to which all was copied,
+// or if there is no such, from which a snapshot was.
 func (s *snapshotServer) lastPlace(ctx context.Context, k box.Key, most int64) (string, error) {
 	keys, err := s.info.Objects.List(ctx, k.Path()+"/")
 	if err != nil {
 		return "", err
 	}
+	last := ""
 	for _, key := range slices.Backward(keys) { // the numbers have leading zeros
-		if g, ok := generationOf(k, key); ok && g <= most && strings.HasPrefix(key, exported(k, g)+"snapshots/") {
-			return exported(k, g), nil
+		g, ok := generationOf(k, key)
+		if !ok || g > most {
+			continue
+		}
+		place := exported(k, g)
+		if key == place+whole {
+			return place, nil
+		}
+		if last == "" && strings.HasPrefix(key, place+"snapshots/") {
+			last = place
 		}
 	}
-	return "", fmt.Errorf("%w in the object store", snapshot.ErrNotFound)
+	if last == "" {
+		return "", fmt.Errorf("%w in the object store", snapshot.ErrNotFound)
+	}
+	return last, nil
 }
