@@ -37,6 +37,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
 
@@ -148,7 +149,7 @@ func Open(o Options) (*Node, error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, errors.Join(fmt.Errorf("data directory %s is used by another sandbox service: stop it, or choose another directory: %w", o.Dir, err), lock.Close())
 	}
-	n := &Node{o: o, lock: lock, boot: bootID(), open: map[Key]*session{}, storages: map[string]*tally{}, slots: newSlots(o.Owners), spares: make(chan *spare, max(o.Spares-1, 0))}
+	n := &Node{o: o, lock: lock, boot: durable.Boot(), open: map[Key]*session{}, storages: map[string]*tally{}, slots: newSlots(o.Owners), spares: make(chan *spare, max(o.Spares-1, 0))}
 	if err := erase.All(filepath.Join(o.Dir, spareFolder)); err != nil {
 		return nil, errors.Join(fmt.Errorf("remove spare sandboxes of an earlier run: %w", err), lock.Close())
 	}

@@ -129,15 +129,6 @@ func (j *journal) carry() error {
 	return nil
 }
 
-// bootID tells one start of the machine from another; empty when that is not known.
-func bootID() string {
-	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(raw))
-}
-
 // attempt tells the tries of a change apart.
 type attempt struct {
 	key          Key

@@ -21,10 +21,10 @@ type known struct {
 	hash   Hash
 }
 
-const indexMagic = "FLINDEX1"
+const indexMagic = "FLINDEX2"
 
-// loadIndex reads the index, in the order of a walk. One that is missing or
-// damaged is empty: it is only a shortcut.
+// loadIndex reads the index, in the order of a walk. One that is missing, damaged or of
+// another start of the machine is empty: it is only a shortcut.
 func (s *Store) loadIndex() []known {
 	raw, err := os.ReadFile(filepath.Join(s.dir, indexFile))
 	if err != nil || len(raw) < len(indexMagic)+sha256.Size || string(raw[:len(indexMagic)]) != indexMagic {
@@ -35,6 +35,9 @@ func (s *Store) loadIndex() []known {
 		return nil
 	}
 	r, previous := reading{b: body}, ""
+	if boot := string(r.bytes(r.uvarint())); boot == "" || boot != s.boot {
+		return nil
+	}
 	all := make([]known, 0, min(r.uvarint(), uint64(len(raw)/40)))
 	for len(r.b) > 0 && r.fail == nil {
 		e := r.entry(previous)
@@ -52,6 +55,7 @@ func (s *Store) loadIndex() []known {
 func (s *Store) saveIndex(all []known) error {
 	b := make([]byte, 0, 96*len(all)+64)
 	b = append(b, indexMagic...)
+	b = appendString(b, s.boot)
 	b = binary.AppendUvarint(b, uint64(len(all)))
 	previous := ""
 	for _, k := range all {

@@ -11,7 +11,8 @@
 // Everything but the index is durable before it is named, and a snapshot is named
 // last: one that a crash interrupted is not listed. The index is only a shortcut:
 // a file whose size, inode, change and modification time are those of the index is
-// not read again. A process that changes a file through a mapping that it made
+// not read again, until the machine starts anew: a crash of it may have taken back what
+// was written to a file, and not its times. A process that changes a file through a mapping that it made
 // writable before the snapshot can go unnoticed until the kernel writes the page.
 //
 // Kept are regular files with their contents and holes, directories, also empty
@@ -90,6 +91,7 @@ var validID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 type Store struct {
 	dir   string
 	packs *packs
+	boot  string // of the machine
 }
 
 // Open opens a store, and makes its folders when there are none.
@@ -103,7 +105,7 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the snapshot store: %w", err)
 	}
-	return &Store{dir: dir, packs: p}, nil
+	return &Store{dir: dir, packs: p, boot: durable.Boot()}, nil
 }
 
 // Close releases the store's files.
