@@ -152,6 +152,27 @@ func TestAfterACrashOfTheMachineLessIsSure(t *testing.T) {
 	}
 }
 
+// A change begins with what is written down of it: what began before that, while it waited for
+// the workspace to stand still, has not begun since.
+func TestACommandThatBeganBeforeAChangeIsNoLaterOne(t *testing.T) {
+	r := newRecovering(t, Done)
+	n := openNode(t, r.o)
+	ensure(t, n, Key{"t", "s"})
+	ch := r.change(func() error { return nil })
+	do := ch.Do
+	ch.Do = func(w *Workspace, intend func([]byte) error) ([]byte, error) {
+		finish(t, n, "other")
+		return do(w, intend)
+	}
+	if _, err := n.Mutate(testCall("a"), 0, ch); err != nil {
+		t.Fatal(err)
+	}
+	n = r.crash(t, n, "a")
+	if got, err := r.mutate(n, "a"); err != nil || got != "found" || len(r.asked) != 1 || !r.asked[0].Last {
+		t.Errorf("%q, %v, asked %+v", got, err, r.asked)
+	}
+}
+
 func TestTheJournalKeepsAChangeThatTakesLong(t *testing.T) {
 	r := newRecovering(t, Done)
 	n := openNode(t, r.o)

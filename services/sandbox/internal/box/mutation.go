@@ -96,9 +96,12 @@ func (s *session) once(c Call, ch Change, w *Workspace) ([]byte, error) {
 	if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {
 		return nil, err
 	}
-	e := startEntry{Key: s.key, CallID: c.ID, Digest: digest, Started: s.node.o.Now().UTC(), Created: w.created, Change: &changeEntry{Method: ch.Method, User: c.User, Boot: s.node.boot}}
+	e := startEntry{Key: s.key, CallID: c.ID, Digest: digest, Created: w.created, Change: &changeEntry{Method: ch.Method, User: c.User, Boot: s.node.boot}}
 	intended := false
 	got, err := ch.Do(w, func(intent []byte) error {
+		if !intended { // Do may have waited for commands to begin
+			e.Started = s.node.o.Now().UTC()
+		}
 		e.Change.Intent, intended = intent, true
 		if err := j.intend(e, place); err != nil {
 			return err
