@@ -31,28 +31,37 @@ func (n *Node) RunInside(ctx context.Context, c Call, generation int64, t Task) 
 		return Outcome{}, err
 	}
 	defer leave()
-	s.mu.Lock()
-	if err := s.admitCall(c, generation); err != nil {
-		s.mu.Unlock()
-		return Outcome{}, err
-	}
-	err = s.meta.unsealed()
-	var mounts string
-	if err == nil {
-		mounts, _, _, err = s.surroundings(c)
-	}
+	spec, room, w, err := s.inside(c, generation)
 	if err != nil {
-		s.mu.Unlock()
 		return Outcome{}, err
 	}
-	spec := s.sandbox(mounts)
-	s.mu.Unlock()
-	defer s.usage.forget()
-	return s.task(ctx, c, t, spec, func() (*Usage, error) { return nil, nil }, spec.Limits)
+	begin := time.Now()
+	return s.task(ctx, c, t, spec, func(deleted int64) string {
+		_, why := w(room, time.Since(begin) < watchPause, deleted)
+		return why
+	})
 }
 
-// task starts a command and follows it to its end.
-func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, count func() (*Usage, error), room Limits) (Outcome, error) {
+// inside is the sandbox of a task in the session's own, with what the workspace may hold
+// meanwhile, and who looks at that.
+func (s *session) inside(c Call, generation int64) (spec Sandbox, room Limits, w watch, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err = errors.Join(s.admitCall(c, generation), s.meta.unsealed()); err != nil {
+		return spec, room, nil, err
+	}
+	mounts, _, w, err := s.surroundings(c)
+	if err != nil {
+		return spec, room, nil, err
+	}
+	spec = s.sandbox(mounts)
+	room, err = s.allowance(spec.Limits)
+	return spec, room, w, err
+}
+
+// task starts a command and follows it to its end. over says which limit of the disk is
+// exceeded, with what the command holds in deleted files; empty: none.
+func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over func(deleted int64) string) (Outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	forget, err := s.addTask(cancel)
@@ -86,7 +95,7 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, count 
 		}
 		return Outcome{}, fmt.Errorf("%w: %w", ErrIsolation, err)
 	}
-	out := await(ctx, p, t, limits, count, room)
+	out := await(ctx, p, t, limits, over)
 	out.Wall = time.Since(begin)
 	ended(out)
 	if err := context.Cause(ctx); err != nil {
@@ -122,7 +131,7 @@ func (s *session) beginTask() (done func(), err error) {
 
 // await follows a process that was started to its end, which limits and the
 // context's end bring about.
-func await(ctx context.Context, p Process, t Task, l Limits, count func() (*Usage, error), room Limits) Outcome {
+func await(ctx context.Context, p Process, t Task, l Limits, over func(deleted int64) string) Outcome {
 	var why Outcome
 	stop := func(o Outcome) {
 		if why.Reason == "" {
@@ -146,8 +155,8 @@ func await(ctx context.Context, p Process, t Task, l Limits, count func() (*Usag
 		case <-p.Ended():
 			exit := p.Wait()
 			awaitCopies(p, &copies)
-			if u, err := count(); err == nil && u != nil && u.over(room) != "" && why.Reason == "" {
-				why = Outcome{Reason: WorkspaceLimit, Message: u.over(room)}
+			if full := over(0); full != "" && why.Reason == "" {
+				why = Outcome{Reason: WorkspaceLimit, Message: full}
 			}
 			return judgeTask(exit, why)
 		case <-gone:
@@ -159,8 +168,8 @@ func await(ctx context.Context, p Process, t Task, l Limits, count func() (*Usag
 			stop(Outcome{Reason: OutputLimit, Message: "it wrote more than " + strconv.FormatInt(l.FloodBytes, 10) + " bytes of output"})
 		case <-look.C:
 			before := time.Now()
-			if u, err := count(); err == nil && u != nil && u.over(room) != "" {
-				stop(Outcome{Reason: WorkspaceLimit, Message: u.over(room)})
+			if full := over(p.Deleted()); full != "" {
+				stop(Outcome{Reason: WorkspaceLimit, Message: full})
 			}
 			look.Reset(max(watchPause, 4*time.Since(before)))
 		}
