@@ -161,11 +161,18 @@ func (w *walk) directory(dir *os.File, name string, depth int) error {
 
 func (w *walk) entry(dir *os.File, last, name string, depth int) error {
 	f := found{Entry: Entry{Path: name}}
-	if err := w.holds(len(name)); err != nil {
-		return err
+	err := rights.Stat(int(dir.Fd()), last, &f.st)
+	if err == nil && f.st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		f.Target, err = readLink(int(dir.Fd()), last)
 	}
-	if err := rights.Stat(int(dir.Fd()), last, &f.st); err != nil {
-		return nil //nolint:nilerr // it vanished
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EINVAL):
+		return nil // it vanished, or is no link any more
+	case err != nil:
+		return fmt.Errorf("look at %.200s: %w", name, err)
+	}
+	if err := w.holds(len(name) + len(f.Target)); err != nil {
+		return err
 	}
 	f.Mode, f.Mtime = f.st.Mode&keptBits, f.st.Mtim.Nano()
 	switch f.st.Mode & unix.S_IFMT {
@@ -173,15 +180,7 @@ func (w *walk) entry(dir *os.File, last, name string, depth int) error {
 		f.Kind = Regular
 		f.Size, f.Sparse = f.st.Size, sparse(&f.st)
 	case unix.S_IFLNK:
-		target, err := readLink(int(dir.Fd()), last)
-		if err != nil {
-			return nil //nolint:nilerr // it vanished
-		}
-		// A link's permissions mean nothing.
-		f.Kind, f.Target, f.Mode = Symlink, target, 0o777
-		if err := w.holds(len(target)); err != nil {
-			return err
-		}
+		f.Kind, f.Mode = Symlink, 0o777 // a link's permissions mean nothing
 	case unix.S_IFDIR:
 		f.Kind = Directory
 		w.files = append(w.files, f)
