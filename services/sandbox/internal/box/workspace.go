@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
@@ -209,6 +211,16 @@ func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err
 	}
 	if err := seed(s.workspace()); err != nil {
 		return err
+	}
+	return s.exists(m)
+}
+
+// exists says, on the disk, that there is a workspace.
+func (s *session) exists(m *meta) error {
+	if m.Import != "" { // it counts from now on, and the next export removes what it was made from
+		if err := unix.Syncfs(int(s.node.lock.Fd())); err != nil {
+			return fmt.Errorf("sync the imported files: %w", err)
+		}
 	}
 	s.node.at(Call{Key: s.key, ID: m.Import}, "import", "intended")
 	if err := save(s.path(metaFile), m); err != nil {
