@@ -85,10 +85,13 @@ func (s *Store) Diff(ctx context.Context, t *Tree, r DiffRequest) (changes []Cha
 			if err := ctx.Err(); err != nil {
 				return nil, false, err
 			}
-			if err := c.explain(from, to, maxAnswer-told); err != nil {
+			left := maxAnswer - told
+			if err := c.explain(from, to, left); err != nil {
 				return nil, false, err
 			}
-			told += len(c.Unified)
+			if told += len(c.Unified); c.Truncated && left < maxTold {
+				told = maxAnswer // it is as good as full
+			}
 		}
 		changes = append(changes, c)
 	}
@@ -146,7 +149,8 @@ func differs(a, b *Entry) Status {
 	return ModeChanged
 }
 
-// explain says how the contents differ, in at most so many bytes.
+// explain says how the contents differ, in at most so many bytes. With none it does not look
+// for that, which takes hundreds of times the files' size.
 func (c *Change) explain(from, to side, most int) error {
 	before, tooLarge, err := text(c.Before, from.read)
 	if err != nil {
@@ -162,7 +166,7 @@ func (c *Change) explain(from, to side, most int) error {
 	case isBinary(before) || isBinary(after):
 		c.Binary = true
 		return nil
-	case tooLarge || large:
+	case tooLarge || large || most <= 0:
 		c.Truncated = true
 		return nil
 	}

@@ -3,8 +3,12 @@ package snapshot
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -157,5 +161,46 @@ func TestTheHeadersOfADiffAreTheirOwnLines(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// A difference of which nothing can be told is not looked for: it takes hundreds of times the
+// files' size.
+func TestAnAnswerThatIsFullCostsNoMore(t *testing.T) {
+	p := newPlace(t)
+	lines := func(seed uint64) string {
+		r := rand.New(rand.NewPCG(seed, seed))
+		var b strings.Builder
+		for range 128 << 10 {
+			b.WriteString(strconv.Itoa(r.IntN(10)) + "\n")
+		}
+		return b.String()
+	}
+	const files = 30
+	for n := range files {
+		p.write(fmt.Sprintf("f%02d", n), lines(1))
+	}
+	p.create("one")
+	for n := range files {
+		p.write(fmt.Sprintf("f%02d", n), lines(2))
+	}
+	p.create("two")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	changes, _, err := p.store.Diff(t.Context(), p.tree, DiffRequest{From: "one", To: "two", Unified: true, Most: 100})
+	runtime.ReadMemStats(&after)
+	p.must(err)
+	told := 0
+	for _, c := range changes {
+		told += len(c.Unified)
+		if !c.Truncated {
+			t.Errorf("%s is not cut", c.Path)
+		}
+	}
+	if len(changes) != files || told > maxAnswer || told < maxAnswer-maxTold {
+		t.Errorf("%d changes, of which %d bytes are told", len(changes), told)
+	}
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 1500 { // some 100 for each that is told
+		t.Errorf("it took %d MiB", took)
 	}
 }
