@@ -48,6 +48,19 @@ func (re *restore) prepare(ctx context.Context, want []Entry, present []*Entry) 
 	return g.Wait()
 }
 
+// sync has the written files on the disk. Else a crash of the machine could leave neither what
+// they are to replace, nor what is in them.
+func (re *restore) sync() error {
+	if len(re.drafts) == 0 {
+		return nil
+	}
+	staging, err := os.Open(re.tree.staging)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.Syncfs(int(staging.Fd())), staging.Close())
+}
+
 // takes asks for room before so many bytes are written.
 func (re *restore) takes(bytes int) error {
 	written := re.written.Add(int64(bytes))
