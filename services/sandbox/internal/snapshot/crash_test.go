@@ -11,6 +11,12 @@ import (
 
 // What a restore puts in the place of files is on the disk before they are gone.
 func TestACrashOfTheMachineAfterARestoreLeavesNoFileEmpty(t *testing.T) {
+	for _, files := range []int{20, syncedAlone + 1} {
+		t.Run(strconv.Itoa(files), func(t *testing.T) { crashAfterRestore(t, files) })
+	}
+}
+
+func crashAfterRestore(t *testing.T, files int) {
 	base := t.TempDir()
 	image, disk := filepath.Join(base, "image"), filepath.Join(base, "disk")
 	mount(t, image, disk, true)
@@ -25,7 +31,6 @@ func TestACrashOfTheMachineAfterARestoreLeavesNoFileEmpty(t *testing.T) {
 	s, err := Open(p.where)
 	p.must(err)
 	defer func() { _ = s.Close() }()
-	const files = 20
 	for _, content := range []string{"one", "behind"} {
 		for n := range files {
 			p.write(strconv.Itoa(n), content)

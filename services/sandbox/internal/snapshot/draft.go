@@ -14,16 +14,26 @@ import (
 // writers is how many files are written at a time.
 const writers = 4
 
-// prepare writes regular files, several at a time.
+// syncedAlone is how many files at most are synced one by one. For more it is quicker to sync
+// the file system once, with whatever others have written there.
+const syncedAlone = 256
+
+// prepare writes regular files, several at a time. They are on the disk then: else a crash of
+// the machine could leave neither what they are to replace, nor what is in them.
 func (re *restore) prepare(ctx context.Context, want []Entry, present []*Entry) error {
-	for i := range want {
+	files := 0
+	for i, e := range want {
 		if present[i] == nil {
 			re.names++
+		}
+		if e.Kind == Regular && !e.kept(present[i]) {
+			files++
 		}
 	}
 	if err := re.takes(0); err != nil {
 		return err
 	}
+	alone := files <= syncedAlone
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(writers)
@@ -35,7 +45,7 @@ func (re *restore) prepare(ctx context.Context, want []Entry, present []*Entry) 
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			draft, err := re.draft(e)
+			draft, err := re.draft(e, alone)
 			if err != nil {
 				return fmt.Errorf("restore %.200s: %w", e.Path, err)
 			}
@@ -45,14 +55,8 @@ func (re *restore) prepare(ctx context.Context, want []Entry, present []*Entry) 
 			return nil
 		})
 	}
-	return g.Wait()
-}
-
-// sync has the written files on the disk. Else a crash of the machine could leave neither what
-// they are to replace, nor what is in them.
-func (re *restore) sync() error {
-	if len(re.drafts) == 0 {
-		return nil
+	if err := g.Wait(); err != nil || alone {
+		return err
 	}
 	staging, err := os.Open(re.tree.staging)
 	if err != nil {
@@ -77,8 +81,9 @@ func (re *restore) discard() {
 	}
 }
 
-// draft writes a file beside the workspace, and returns its name.
-func (re *restore) draft(e Entry) (string, error) {
+// draft writes a file beside the workspace, to the disk if it is to be synced, and returns
+// its name.
+func (re *restore) draft(e Entry, synced bool) (string, error) {
 	f, err := os.CreateTemp(re.tree.staging, "restore-")
 	if err != nil {
 		return "", err
@@ -92,6 +97,9 @@ func (re *restore) draft(e Entry) (string, error) {
 	}
 	if err == nil {
 		err = setTime(unix.AT_FDCWD, f.Name(), e.Mtime)
+	}
+	if err == nil && synced {
+		err = f.Sync()
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		return "", errors.Join(err, os.Remove(f.Name()))

@@ -114,9 +114,6 @@ func (re *restore) run(ctx context.Context, have *state, want []Entry) error {
 	if err := re.prepare(ctx, want, present); err != nil {
 		return err
 	}
-	if err := re.sync(); err != nil {
-		return err
-	}
 	if err := re.remove(have.entries, surplus); err != nil {
 		return err
 	}
