@@ -154,13 +154,18 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, out *route) {
 
 // final passes on no answers that come before the answer: a header that nobody has looked at
 // would be held until the client has read it. The server of HTTP itself asks for a body.
+// And it guesses at no kind of answer that the host did not name.
 type final struct{ http.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.
 func (f final) WriteHeader(code int) {
-	if code >= http.StatusOK {
-		f.ResponseWriter.WriteHeader(code)
+	if code < http.StatusOK {
+		return
 	}
+	if h := f.Header(); h.Get("Content-Type") == "" {
+		h["Content-Type"] = nil // else the server of HTTP would set what the body looks like
+	}
+	f.ResponseWriter.WriteHeader(code)
 }
 
 // Unwrap is for http.ResponseController.
