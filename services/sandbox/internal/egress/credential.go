@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -124,11 +125,29 @@ func (c *credential) value() (string, error) {
 // injection is a header with a credential; the zero value is none.
 type injection struct{ name, value string }
 
-// put sets the header, in place of whatever the client sent under that name.
+// put sets the header, in place of whatever the client sent under that name, or under one
+// that a server may take for it.
 func (i injection) put(h http.Header) {
-	if i.name != "" {
-		h[i.name] = []string{i.value}
+	if i.name == "" {
+		return
 	}
+	same := folded(i.name)
+	maps.DeleteFunc(h, func(name string, _ []string) bool { return folded(name) == same })
+	h[i.name] = []string{i.value}
+}
+
+// folded is the name of a header as programs see it to which a server hands it by a variable:
+// all that is no letter and no digit has become one character there.
+func folded(name string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case 'A' <= c && c <= 'Z':
+			return c + 'a' - 'A'
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
+			return c
+		}
+		return '-'
+	}, name)
 }
 
 // secretFor is the credential that a rule puts into requests to a target.

@@ -73,6 +73,10 @@ func TestCredentialsComeInOutside(t *testing.T) {
 		},
 		{"another path gets nothing", "GET", fmt.Sprintf("http://api.example.com:%d/v2/x", b), nil, 403, "", "", ""},
 		{"TLS that is ended here brings the header", "GET", fmt.Sprintf("https://key.example.com:%d/x", b), nil, 200, "X-Api-Key", secret, "key"},
+		{
+			"nor has it another that servers take for it", "GET", fmt.Sprintf("https://key.example.com:%d/x", b),
+			[]string{"X_Api_Key", "mine", "x.api-key", "mine"}, 200, "X-Api-Key", secret, "key",
+		},
 		{"methods are seen inside TLS", "DELETE", fmt.Sprintf("https://key.example.com:%d/x", b), nil, 403, "", "", ""},
 		{"TRACE inside TLS is refused", "TRACE", fmt.Sprintf("https://git.example.com:%d/x", b), nil, 403, "", "", ""},
 		{
@@ -94,6 +98,9 @@ func TestCredentialsComeInOutside(t *testing.T) {
 			if x.header != "" {
 				if got := seen[0].Header.Get(x.header); got != x.want {
 					t.Errorf("%s: %q, want %q", x.header, got, x.want)
+				}
+				if strings.Contains(fmt.Sprint(seen[0].Header), "mine") {
+					t.Errorf("%v came out", seen[0].Header)
 				}
 				if p := seen[0].Header.Get("Proxy-Authorization"); p != "" {
 					t.Errorf("Proxy-Authorization %q came out", p)

@@ -210,11 +210,8 @@ func rewrite(p *httputil.ProxyRequest) {
 // overriding are headers from which some servers take the method or the path instead.
 var overriding = []string{"x-http-method-override", "x-http-method", "x-method-override", "x-original-method", "x-original-url", "x-rewrite-url"}
 
-// overrides says whether a header is one of them, also for servers to which an underscore
-// is a hyphen.
-func overrides(name string) bool {
-	return slices.Contains(overriding, strings.ReplaceAll(strings.ToLower(name), "_", "-"))
-}
+// overrides says whether a header is one of them, or may be taken for one.
+func overrides(name string) bool { return slices.Contains(overriding, folded(name)) }
 
 // answered looks at an answer before it goes in.
 func (s *Server) answered(r *http.Response) error {

@@ -125,6 +125,30 @@ func TestACommandsEndWaitsForItsConnectionsButNotForLong(t *testing.T) {
 	})
 }
 
+// A call's end may be asked for more than once at a time: by who waits for it, and by who
+// has attached.
+func TestAllWhoAskForACommandsConnectionsAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		defer start(n, "one")()
+		_, told := n.begin(key, "one")
+		before, waits := time.Now(), make(chan time.Duration)
+		for range 2 {
+			go func() {
+				n.Uses(key, "one")
+				waits <- time.Since(before)
+			}()
+		}
+		synctest.Wait()
+		told(event("a", egress.Done))
+		for range 2 {
+			if waited := <-waits; waited != 0 {
+				t.Errorf("waited %v", waited)
+			}
+		}
+	})
+}
+
 func TestOnlyValidPoliciesAreKept(t *testing.T) {
 	n := newNetwork(t)
 	if raw, err := n.Encode(nil); raw != "" || err != nil {
