@@ -244,7 +244,10 @@ func TestProtocolsDoNotChangeAfterTheCheck(t *testing.T) {
 // Some frameworks take the method or the path from a header instead: a rule that looks at
 // them would look at the wrong ones.
 func TestHeadersThatOverrideMethodsAndPathsDoNotLeave(t *testing.T) {
-	overriding := []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Original-URL", "X-Rewrite-URL", "X-Original-Method"}
+	overriding := []string{
+		"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Original-URL", "X-Rewrite-URL", "X-Original-Method",
+		"X-Forwarded-Method", "X-Forwarded-Uri", "X-Original-Uri", "X-Forwarded-Prefix", "Script-Name", "Path-Info",
+	}
 	var header []string
 	for _, name := range overriding {
 		header = append(header, name, "DELETE")

@@ -136,20 +136,6 @@ func (i injection) put(h http.Header) {
 	h[i.name] = []string{i.value}
 }
 
-// folded is the name of a header as programs see it to which a server hands it by a variable:
-// all that is no letter and no digit has become one character there.
-func folded(name string) string {
-	return strings.Map(func(c rune) rune {
-		switch {
-		case 'A' <= c && c <= 'Z':
-			return c + 'a' - 'A'
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
-			return c
-		}
-		return '-'
-	}, name)
-}
-
 // secretFor is the credential that a rule puts into requests to a target.
 func (p *Proxy) secretFor(r *rule, t target) (injection, error) {
 	if r.Credential == "" {

@@ -13,7 +13,6 @@ import (
 	"net/http/httptrace"
 	"net/http/httputil"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -198,20 +197,12 @@ func rewrite(p *httputil.ProxyRequest) {
 			p.Out.Header.Del(name)
 		}
 	}
-	if to.looked {
-		maps.DeleteFunc(p.Out.Header, func(name string, _ []string) bool { return overrides(name) })
-	}
+	maps.DeleteFunc(p.Out.Header, func(name string, values []string) bool { return overrides(name, values, to.looked) })
 	if _, set := p.In.Header["User-Agent"]; !set {
 		p.Out.Header["User-Agent"] = nil // none, rather than ours
 	}
 	to.secret.put(p.Out.Header)
 }
-
-// overriding are headers from which some servers take the method or the path instead.
-var overriding = []string{"x-http-method-override", "x-http-method", "x-method-override", "x-original-method", "x-original-url", "x-rewrite-url"}
-
-// overrides says whether a header is one of them, or may be taken for one.
-func overrides(name string) bool { return slices.Contains(overriding, folded(name)) }
 
 // answered looks at an answer before it goes in.
 func (s *Server) answered(r *http.Response) error {
