@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"golang.org/x/text/unicode/norm"
 )
 
 // How a rule treats TLS.
@@ -264,12 +265,25 @@ func checkPath(escaped, decoded string) error {
 	if !utf8.ValidString(decoded) { // such as a dot in more bytes than it needs
 		return errors.New("the path is not UTF-8")
 	}
+	if plain := norm.NFKC.String(decoded); structure(plain) != structure(decoded) {
+		return errors.New("the path has characters that some servers read as dots or separators")
+	}
 	for segment := range strings.SplitSeq(decoded, "/") {
 		if s, _, _ := strings.Cut(segment, ";"); dots(s) {
 			return errors.New("the path has segments of dots")
 		}
 	}
 	return nil
+}
+
+// structure is what of a path says where it leads, whatever the names are.
+func structure(path string) string {
+	return strings.Map(func(c rune) rune {
+		if strings.ContainsRune("./\\;%", c) {
+			return c
+		}
+		return -1
+	}, path)
 }
 
 // dots says whether a segment goes nowhere or up, also for servers that drop blanks from it,
