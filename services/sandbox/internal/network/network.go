@@ -162,8 +162,10 @@ func (n *Network) Uses(k box.Key, callID string) []box.Use {
 	}
 	var settled chan struct{}
 	if c.open > 0 {
-		settled = make(chan struct{})
-		c.settled = settled
+		if c.settled == nil {
+			c.settled = make(chan struct{})
+		}
+		settled = c.settled
 	}
 	n.mu.Unlock()
 	if settled != nil {
