@@ -395,3 +395,14 @@ func TestHeaderFieldsAreBounded(t *testing.T) {
 		})
 	}
 }
+
+// What was under way when a connection was closed does not keep it.
+func TestAClosedConnectionWaitsForNothing(t *testing.T) {
+	w := newWorld(t, rawRule)
+	m := newMeter(nil, w.server)
+	m.stop()
+	m.count(1)
+	if m.idle.Stop() {
+		t.Error("it is kept until it would have been idle")
+	}
+}

@@ -43,6 +43,9 @@ func (m *meter) count(n int) {
 		return
 	}
 	m.idle.Reset(m.s.proxy.o.Limits.Idle)
+	if m.ctx.Err() != nil { // it was closed meanwhile, and would be kept until then
+		m.idle.Stop()
+	}
 	if m.left.Add(-int64(n)) < 0 {
 		m.limit("the connection has moved as many bytes as one may")
 	}
@@ -70,11 +73,11 @@ func (m *meter) Close() (err error) {
 	return err
 }
 
-// stop ends the work for it.
+// stop ends the work for it. The end comes first, so that count sees it or is before it.
 func (m *meter) stop() {
+	m.end()
 	m.idle.Stop()
 	m.total.Stop()
-	m.end()
 }
 
 // during is a context that ends with the connection, too. The server of HTTP sees the end
