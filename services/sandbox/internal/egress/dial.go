@@ -16,9 +16,9 @@ const (
 	maxAddresses   = 8                // of a name that are tried
 )
 
-// resolve asks for the whole name first, and only then as the machine does, with its
-// own file of hosts and below its own domains: those must not take a name away from
-// the one who has it everywhere else.
+// resolve asks for the whole name first, and only then below the machine's own domains:
+// those must not take a name away from the one who has it everywhere else. The machine's
+// file of hosts, which is the operator's, comes before both.
 func resolve(ctx context.Context, name string) ([]netip.Addr, error) {
 	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name+".")
 	var dns *net.DNSError
