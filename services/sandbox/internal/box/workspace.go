@@ -270,3 +270,14 @@ func (n *Node) View(k Key, generation int64) (w *Workspace, release func(), err 
 	}
 	return s.workspace(), leave, nil
 }
+
+// Still refuses with ErrStaleGeneration when the workspace is not the one any more that View
+// returned: what was read of it meanwhile may be a part.
+func (w *Workspace) Still() error {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	if m := w.s.meta; m == nil || m.Generation != w.Generation || !m.Created.Equal(w.created) {
+		return fmt.Errorf("%w: the workspace was deleted, or moved to another machine, while it was read", ErrStaleGeneration)
+	}
+	return nil
+}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,8 @@ func (s *workspaceServer) ExportWorkspace(r *sandboxv1.ExportWorkspaceRequest, s
 	out := bufio.NewWriterSize(sender(func(b []byte) error {
 		return stream.Send(&sandboxv1.ExportWorkspaceResponse{Data: b})
 	}), archivePiece)
-	if err := t.Pack(stream.Context(), formats[r.GetFormat()], out); err != nil {
+	err = t.Pack(stream.Context(), formats[r.GetFormat()], out)
+	if err := cmp.Or(t.still(), err); err != nil { // what vanishes meanwhile is left out
 		return status(err)
 	}
 	return out.Flush()

@@ -14,6 +14,7 @@ import (
 type space struct {
 	*files.Space
 	mounts map[string]box.Mount // by alias
+	still  func() error         // see box.Workspace.Still
 }
 
 // folderBytes is what a new folder takes on most disks.
@@ -42,7 +43,7 @@ func openSpaceFor(user string, w *box.Workspace) (*space, error) {
 		w.Changed(folderBytes, 1)
 		return nil
 	}
-	s := &space{mounts: map[string]box.Mount{}}
+	s := &space{mounts: map[string]box.Mount{}, still: w.Still}
 	var mounted []files.Mounted
 	for _, m := range all {
 		if m.Alias == "" {
