@@ -1,6 +1,10 @@
 package box
 
-import "fmt"
+import (
+	"cmp"
+	"context"
+	"fmt"
+)
 
 // A workspace that is about to be moved to another node is sealed first: what is done to
 // it after its last snapshot would be lost, though it was answered. The seal is on the
@@ -9,7 +13,7 @@ import "fmt"
 
 // Seal keeps a workspace as it is: what runs in it is ended, and nothing starts there and
 // nothing is changed until Unseal. Snapshots can be made and deleted.
-func (n *Node) Seal(c Call) error {
+func (n *Node) Seal(ctx context.Context, c Call) error {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
 		return err
@@ -23,7 +27,7 @@ func (n *Node) Seal(c Call) error {
 	defer s.changes.Unlock()
 	s.starts.Lock()
 	defer s.starts.Unlock()
-	if err := s.setSeal(c, true); err != nil {
+	if err := s.setSeal(ctx, c, true); err != nil {
 		return err
 	}
 	s.stopAll("the workspace is about to be moved to another machine")
@@ -32,20 +36,21 @@ func (n *Node) Seal(c Call) error {
 }
 
 // Unseal lets a workspace be changed again.
-func (n *Node) Unseal(c Call) error {
+func (n *Node) Unseal(ctx context.Context, c Call) error {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	return s.setSeal(c, false)
+	return s.setSeal(ctx, c, false)
 }
 
-// setSeal remembers whether the workspace is sealed.
-func (s *session) setSeal(c Call, sealed bool) error {
+// setSeal remembers whether the workspace is sealed. A seal may have waited for long: if
+// nobody waits for it any more, it may have been lifted already.
+func (s *session) setSeal(ctx context.Context, c Call, sealed bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.admitCall(c, 0); err != nil {
+	if err := cmp.Or(ctx.Err(), s.admitCall(c, 0)); err != nil {
 		return err
 	}
 	if err := s.fence(c.Epoch); err != nil {

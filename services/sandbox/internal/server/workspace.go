@@ -112,7 +112,7 @@ func (s *workspaceServer) FenceWorkspace(ctx context.Context, r *sandboxv1.Fence
 func (s *workspaceServer) SealWorkspace(ctx context.Context, r *sandboxv1.SealWorkspaceRequest) (*sandboxv1.SealWorkspaceResponse, error) {
 	c, err := call(ctx, r.GetCall())
 	if err == nil {
-		err = s.node.Seal(c)
+		err = s.node.Seal(ctx, c)
 	}
 	if err != nil {
 		return nil, status(err)
@@ -123,7 +123,7 @@ func (s *workspaceServer) SealWorkspace(ctx context.Context, r *sandboxv1.SealWo
 func (s *workspaceServer) UnsealWorkspace(ctx context.Context, r *sandboxv1.UnsealWorkspaceRequest) (*sandboxv1.UnsealWorkspaceResponse, error) {
 	c, err := call(ctx, r.GetCall())
 	if err == nil {
-		err = s.node.Unseal(c)
+		err = s.node.Unseal(ctx, c)
 	}
 	if err != nil {
 		return nil, status(err)
