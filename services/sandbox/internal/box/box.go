@@ -269,6 +269,9 @@ func (n *Node) tidy() {
 		n.o.Log.Error("cannot record the ends of commands", "error", err)
 	}
 	for _, s := range sessions {
+		if err := s.answerLate(); err != nil {
+			n.o.Log.Error("an answer is in the journal alone", "session", s.key.Session, "error", err)
+		}
 		s.prune()
 		n.evict(s)
 	}

@@ -106,6 +106,20 @@ func (j *journal) left(place string) (a *answer, begun bool) {
 	return nil, false
 }
 
+// unanswered are the answers of a workspace's changes for which there was no room, by their
+// places.
+func (j *journal) unanswered(dir string) map[string]answer {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	all := map[string]answer{}
+	for place, i := range j.intents {
+		if i.answer != nil && strings.HasPrefix(place, dir+"/") {
+			all[place] = *i.answer
+		}
+	}
+	return all
+}
+
 // forget drops what is kept of a workspace's changes.
 func (j *journal) forget(dir string) {
 	j.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // recovering is a node whose changes are interrupted: what it is asked to find out, and
@@ -231,6 +232,45 @@ func TestAnAnswerForWhichThereIsNoRoomIsKept(t *testing.T) {
 	r.done = 1
 	if got, err := r.mutate(n, "a"); err != nil || got != "made" || r.done != 1 {
 		t.Errorf("%q, %v, made %d times", got, err, r.done)
+	}
+	n = r.crash(t, n)
+	if got, err := r.mutate(n, "a"); err != nil || got != "made" || r.done != 1 || len(r.asked) != 0 {
+		t.Errorf("%q, %v, made %d times, asked %v", got, err, r.done, r.asked)
+	}
+}
+
+// Each of them is written into the journal again and again until its answer is on the disk.
+func TestAnAnswerForWhichThereWasNoRoomIsWrittenWhenThereIs(t *testing.T) {
+	r := newRecovering(t, Done)
+	now := time.Now()
+	r.o.Now = func() time.Time { return now }
+	n := openNode(t, r.o)
+	ensure(t, n, Key{"t", "s"})
+	if err := os.MkdirAll(r.place("a.new"), 0o700); err != nil { // where it is written first
+		t.Fatal(err)
+	}
+	if got, err := r.mutate(n, "a"); err != nil || got != "made" {
+		t.Fatalf("%q, %v", got, err)
+	}
+	now = now.Add(time.Hour) // nobody uses the session
+	n.tidy()
+	if len(n.journal.intents) != 1 || len(n.open) != 1 {
+		t.Fatalf("%d answers are kept, %d sessions are known", len(n.journal.intents), len(n.open))
+	}
+	if err := os.Remove(r.place("a.new")); err != nil {
+		t.Fatal(err)
+	}
+	s, leave, err := n.enter(Key{"t", "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.changes.Lock() // a change that is under way is not waited for
+	n.tidy()
+	s.changes.Unlock()
+	leave()
+	n.tidy()
+	if len(n.journal.intents) != 0 {
+		t.Error("the journal still keeps it")
 	}
 	n = r.crash(t, n)
 	if got, err := r.mutate(n, "a"); err != nil || got != "made" || r.done != 1 || len(r.asked) != 0 {

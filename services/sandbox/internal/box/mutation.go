@@ -137,6 +137,22 @@ func (s *session) keep(place string, a answer, durable bool) {
 	s.node.journal.answered(place)
 }
 
+// answerLate writes down the answers for which there was no room on the disk: the journal has
+// to hold each of them until then. One that has to be durable is, like the others.
+func (s *session) answerLate() error {
+	if !s.changes.TryLock() { // a change is under way: the next time
+		return nil
+	}
+	defer s.changes.Unlock()
+	for place, a := range s.node.journal.unanswered(s.dir) {
+		if err := save(place, a); err != nil {
+			return fmt.Errorf("write down the answer of a change: %w", err) // the others have no more room
+		}
+		s.node.journal.answered(place)
+	}
+	return nil
+}
+
 // recall is what is remembered of a change; nothing of one that was not made. That it
 // failed, or may have been made, is an error.
 func (s *session) recall(ch Change, place string) (known answer, err error) {

@@ -159,9 +159,12 @@ func (s *session) running() []*Exec {
 	return all
 }
 
-// unwritten says whether there is a command that runs, or of which the journal alone
-// knows, or that may be: somebody works on the session.
+// unwritten says whether there is a command that runs, or a command or an answer of which
+// the journal alone knows, or that may be: somebody works on the session.
 func (s *session) unwritten() bool {
+	if len(s.node.journal.unanswered(s.dir)) > 0 {
+		return true
+	}
 	if !s.mu.TryLock() {
 		return true
 	}
