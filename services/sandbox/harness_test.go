@@ -7,11 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -23,6 +21,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc/rpctest"
 	"github.com/fairlead/fairlead/services/sandbox"
+	"github.com/fairlead/fairlead/services/sandbox/internal/plainuser"
 )
 
 func TestMain(m *testing.M) {
@@ -38,34 +37,14 @@ func TestMain(m *testing.M) {
 // privilege, where only the level `basic` is to be had.
 func TestAsAPlainUser(t *testing.T) {
 	t.Parallel()
-	if os.Getuid() != 0 {
-		t.Skip("this is that user")
-	}
-	const nobody = 65534
-	dir, err := os.MkdirTemp("/tmp", "fairlead-nobody-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	binary := filepath.Join(dir, "sandbox.test")
-	// Written by a process of its own: what other tests start at the same time would have the file open for writing, too.
-	if out, err := exec.CommandContext(t.Context(), "cp", fmt.Sprintf("/proc/%d/exe", os.Getpid()), binary).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(dir+"/tmp", 0o755), os.Chown(dir+"/tmp", nobody, nobody)); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), binary, "-test.timeout=15m")
-	cmd.Dir, cmd.Env = dir+"/tmp", []string{"TMPDIR=" + dir + "/tmp", "PATH=" + os.Getenv("PATH"), attackerProgram + "=" + attacker(t)}
+	dir := plainuser.Folder(t)
+	environment, arguments := []string{"PATH=" + os.Getenv("PATH"), attackerProgram + "=" + attacker(t)}, []string{"-test.timeout=15m"}
 	if *attacksTable != "" {
-		cmd.Args = append(cmd.Args, "-attacks="+dir+"/tmp/attacks", "-test.run=TestAttacks")
+		arguments = append(arguments, "-attacks="+dir+"/attacks", "-test.run=TestAttacks")
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	plainuser.Tests(t, dir, environment, arguments...)
 	if *attacksTable != "" {
-		b, err := os.ReadFile(dir + "/tmp/attacks")
+		b, err := os.ReadFile(dir + "/attacks")
 		if err := errors.Join(err, appendTo(*attacksTable, string(b))); err != nil {
 			t.Error(err)
 		}

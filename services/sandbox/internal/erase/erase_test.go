@@ -4,14 +4,14 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/plainuser"
 )
 
 // nest makes folders in one another, each with a file, and closes the last of them.
@@ -36,7 +36,7 @@ func nest(t *testing.T, dir string, depth int, name string) {
 }
 
 func TestATreeIsDeletedWhateverItsOwnerDidToIt(t *testing.T) {
-	plainUser(t)
+	plainuser.Need(t)
 	for name, spoil := range map[string]func(dir string){
 		"closed":      func(dir string) { nest(t, dir, 3, "d") },
 		"long paths":  func(dir string) { nest(t, dir, 20, strings.Repeat("d", 250)) },
@@ -77,7 +77,7 @@ func fewFiles(t *testing.T) {
 // A command that still sees the tree, as one does a user's storage, puts a link where a folder
 // was seen.
 func TestNoLinkIsFollowed(t *testing.T) {
-	plainUser(t)
+	plainuser.Need(t)
 	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "outside")
 	if err := os.WriteFile(outside, nil, 0o444); err != nil {
 		t.Fatal(err)
@@ -114,37 +114,7 @@ func TestNoLinkIsFollowed(t *testing.T) {
 	}
 }
 
-// plainUser leaves a test to TestAsAPlainUser: nothing is closed to root.
-func plainUser(t *testing.T) {
-	t.Helper()
-	if os.Getuid() == 0 {
-		t.Skip("nothing is closed to root")
-	}
-}
-
 // TestAsAPlainUser runs the other tests as a user to whom files can be closed.
 func TestAsAPlainUser(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("this is that user")
-	}
-	const nobody = 65534
-	dir, err := os.MkdirTemp("/tmp", "fairlead-nobody-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	self, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	binary := filepath.Join(dir, "erase.test")
-	if err := errors.Join(os.WriteFile(binary, self, 0o755), os.Chmod(dir, 0o755), os.Mkdir(dir+"/tmp", 0o755), os.Chown(dir+"/tmp", nobody, nobody)); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), binary, "-test.timeout=2m")
-	cmd.Dir, cmd.Env = dir+"/tmp", []string{"TMPDIR=" + dir + "/tmp"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	plainuser.Tests(t, plainuser.Folder(t), nil, "-test.timeout=2m")
 }

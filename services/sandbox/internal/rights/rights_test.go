@@ -3,14 +3,14 @@ package rights
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/plainuser"
 )
 
 // modeOf is a file's mode as anybody sees it.
@@ -70,7 +70,7 @@ func TestTheOwnerOfAFolderOfTheSandboxesOwnHasAllRights(t *testing.T) {
 // is needed afterwards.
 func TestAFolderIsOpenedThatACommandKeepsClosing(t *testing.T) {
 	t.Parallel()
-	plainUser(t)
+	plainuser.Need(t)
 	for range 5 {
 		dir := shut(t, 0)
 		var closing sync.WaitGroup
@@ -93,7 +93,7 @@ func TestAFolderIsOpenedThatACommandKeepsClosing(t *testing.T) {
 // What is closed below such a folder is no affair of the service's, and nobody waits for it.
 func TestWhatIsClosedBelowIsToldSoon(t *testing.T) {
 	t.Parallel()
-	plainUser(t)
+	plainuser.Need(t)
 	dir := shut(t, 0)
 	above, err := os.Open(filepath.Dir(dir))
 	if err != nil {
@@ -113,7 +113,7 @@ func TestWhatIsClosedBelowIsToldSoon(t *testing.T) {
 
 func TestALoanIsGivenBack(t *testing.T) {
 	t.Parallel()
-	plainUser(t)
+	plainuser.Need(t)
 	for _, mode := range []uint32{0, 0o077, 0o311, 0o600, 0o4400} {
 		dir := shut(t, mode)
 		fd, back, err := Folder(unix.AT_FDCWD, dir, mode)
@@ -138,7 +138,7 @@ func TestALoanIsGivenBack(t *testing.T) {
 // What a command does meanwhile stays.
 func TestALoanLeavesWhatACommandHasSet(t *testing.T) {
 	t.Parallel()
-	plainUser(t)
+	plainuser.Need(t)
 	for name, meanwhile := range map[string]struct {
 		do   func(dir string) error
 		want uint32
@@ -182,7 +182,7 @@ func TestALoanLeavesWhatACommandHasSet(t *testing.T) {
 
 func TestALoanOfAFileIsGivenBackWhenItIsLinked(t *testing.T) {
 	t.Parallel()
-	plainUser(t)
+	plainuser.Need(t)
 	file := filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(file, nil, 0); err != nil {
 		t.Fatal(err)
@@ -213,7 +213,7 @@ func seen(path string, do func() error) error {
 
 func TestSeveralBorrowAtATime(t *testing.T) {
 	t.Parallel()
-	plainUser(t)
+	plainuser.Need(t)
 	dir := shut(t, 0)
 	var all sync.WaitGroup
 	for range 8 {
@@ -243,37 +243,7 @@ func TestSeveralBorrowAtATime(t *testing.T) {
 	}
 }
 
-// plainUser leaves a test to TestAsAPlainUser: nothing is closed to root.
-func plainUser(t *testing.T) {
-	t.Helper()
-	if os.Getuid() == 0 {
-		t.Skip("nothing is closed to root")
-	}
-}
-
 // TestAsAPlainUser runs the other tests as a user to whom files can be closed.
 func TestAsAPlainUser(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("this is that user")
-	}
-	const nobody = 65534
-	dir, err := os.MkdirTemp("/tmp", "fairlead-nobody-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	self, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	binary := filepath.Join(dir, "rights.test")
-	if err := errors.Join(os.WriteFile(binary, self, 0o755), os.Chmod(dir, 0o755), os.Mkdir(dir+"/tmp", 0o755), os.Chown(dir+"/tmp", nobody, nobody)); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), binary, "-test.timeout=2m")
-	cmd.Dir, cmd.Env = dir+"/tmp", []string{"TMPDIR=" + dir + "/tmp"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	plainuser.Tests(t, plainuser.Folder(t), nil, "-test.timeout=2m")
 }

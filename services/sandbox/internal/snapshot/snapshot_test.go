@@ -8,16 +8,16 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/plainuser"
 )
 
 // TestAnyTreeIsRestoredExactly changes a tree at random, keeps its states, and goes
@@ -449,27 +449,5 @@ func TestWhatItsOwnerHasClosedIsKeptAndStaysClosed(t *testing.T) {
 
 // TestAsAPlainUser runs the other tests as a user to whom files can be closed.
 func TestAsAPlainUser(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("this is that user")
-	}
-	const nobody = 65534
-	dir, err := os.MkdirTemp("/tmp", "fairlead-nobody-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	self, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	binary := filepath.Join(dir, "snapshot.test")
-	if err := errors.Join(os.WriteFile(binary, self, 0o755), os.Chmod(dir, 0o755), os.Mkdir(dir+"/tmp", 0o755), os.Chown(dir+"/tmp", nobody, nobody)); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), binary, "-test.timeout=2m")
-	cmd.Dir, cmd.Env = dir+"/tmp", []string{"TMPDIR=" + dir + "/tmp"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	plainuser.Tests(t, plainuser.Folder(t), nil, "-test.timeout=2m")
 }

@@ -1,0 +1,59 @@
+// Package plainuser runs the tests of a package again as a user without privileges, for whoever
+// runs them as root: nothing is closed to root.
+package plainuser
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+const nobody = 65534
+
+// Need leaves a test to Tests.
+func Need(t testing.TB) {
+	t.Helper()
+	if os.Getuid() == 0 {
+		t.Skip("nothing is closed to root")
+	}
+}
+
+// Folder makes a folder that belongs to the user, and can be reached.
+func Folder(t testing.TB) string {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("this is that user")
+	}
+	above, err := os.MkdirTemp("/tmp", "fairlead-nobody-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(above) })
+	dir := filepath.Join(above, "tmp")
+	err = os.Chmod(above, 0o755) //nolint:gosec // the user is to reach what is below
+	if err := errors.Join(err, os.Mkdir(dir, 0o755), os.Chown(dir, nobody, nobody)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Tests runs all tests of the package as the user, who works in a folder of Folder's.
+func Tests(t testing.TB, dir string, environment []string, arguments ...string) {
+	t.Helper()
+	program := filepath.Join(filepath.Dir(dir), "package.test")
+	// Written by a process of its own: what other tests start at the same time would have the file open for writing, too.
+	cmd := exec.CommandContext(t.Context(), "cp", fmt.Sprintf("/proc/%d/exe", os.Getpid()), program) //nolint:gosec // the tests themselves
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	cmd = exec.CommandContext(t.Context(), program, arguments...) //nolint:gosec // the tests themselves
+	cmd.Dir, cmd.Env = dir, append([]string{"TMPDIR=" + dir}, environment...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
