@@ -124,15 +124,18 @@ func (s *Set) checkSource(source string) error {
 			return fmt.Errorf("%s would show %s, which is the service's own", source, private)
 		}
 	}
-	return noSockets(source)
+	return noSockets(source, maxLooked)
 }
 
-// noSockets refuses a folder with sockets: being read-only keeps nobody from
+// noSockets refuses a folder with sockets among the first files of it: being read-only keeps nobody from
 // talking to who listens there.
-func noSockets(source string) error {
+func noSockets(source string, most int) error {
 	looked := 0
 	return filepath.WalkDir(source, func(name string, d fs.DirEntry, err error) error {
-		if looked++; err != nil || looked > maxLooked {
+		if looked++; looked > most {
+			return fs.SkipAll
+		}
+		if err != nil {
 			return nil //nolint:nilerr // what the service cannot see, commands cannot either
 		}
 		if d.Type()&fs.ModeSocket != 0 {
