@@ -2,12 +2,15 @@ package mount
 
 import (
 	"cmp"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -50,12 +53,11 @@ func (s *Set) openStorage() error {
 	if s.o.Unmapped && s.o.Owners.Base >= 0 {
 		return fmt.Errorf("storage: %w", errUnmapped)
 	}
-	removed := s.removed()
-	if err := erase.All(removed); err != nil {
-		return fmt.Errorf("storage: finish an interrupted removal: %w", err)
-	}
-	if err := os.MkdirAll(removed, 0o700); err != nil {
+	if err := os.MkdirAll(s.removed(), 0o700); err != nil {
 		return fmt.Errorf("storage: %w", err)
+	}
+	if err := s.finishRemovals(); err != nil {
+		return fmt.Errorf("storage: finish an interrupted removal: %w", err)
 	}
 	dir, err := filepath.EvalSymlinks(s.o.Storage.Dir) // mounts are opened through no link
 	if err != nil {
@@ -70,6 +72,30 @@ func (s *Set) openStorage() error {
 		return fmt.Errorf("storage: %w", err)
 	}
 	return nil
+}
+
+const (
+	// drafts is how the names begin of what is to become somebody's folder.
+	drafts = "draft-"
+	// abandoned is how old a draft is that nobody makes anything of any more.
+	abandoned = time.Hour
+)
+
+// finishRemovals deletes what was taken away when a node ended, or what another one is just
+// deleting. A draft may be somebody's folder the next moment, on another node.
+func (s *Set) finishRemovals() error {
+	left, err := os.ReadDir(s.removed())
+	for _, d := range left {
+		if strings.HasPrefix(d.Name(), drafts) {
+			if st, bad := d.Info(); bad != nil || time.Since(st.ModTime()) < abandoned {
+				continue
+			}
+		}
+		if bad := erase.All(filepath.Join(s.removed(), d.Name())); !errors.Is(bad, os.ErrNotExist) {
+			err = errors.Join(err, bad)
+		}
+	}
+	return err
 }
 
 func (s *Set) removed() string { return filepath.Join(s.o.Storage.Dir, ".removed") }
@@ -111,7 +137,7 @@ func (s *Set) storage(tenant, user string) (*box.Mount, error) {
 // still shows a removed one is not taken for one that shows this. It comes with the
 // folder that holds it, so that of several nodes one makes it.
 func (s *Set) makeStorage(dir string) error {
-	draft, err := os.MkdirTemp(s.removed(), "")
+	draft, err := os.MkdirTemp(s.removed(), drafts)
 	if err != nil {
 		return err
 	}
@@ -154,13 +180,10 @@ func (s *Set) DeleteStorage(tenant, user string) error {
 func (s *Set) takeAway(tenant, user string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	place, err := os.MkdirTemp(s.removed(), "")
-	if err != nil {
-		return "", err
-	}
-	err = os.Rename(s.folder(tenant, user), filepath.Join(place, "x"))
+	place := filepath.Join(s.removed(), rand.Text())
+	err := os.Rename(s.folder(tenant, user), place)
 	if errors.Is(err, os.ErrNotExist) {
-		return "", os.Remove(place)
+		return "", nil
 	}
 	return place, err
 }

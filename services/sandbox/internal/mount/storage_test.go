@@ -1,6 +1,7 @@
 package mount
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -39,4 +40,39 @@ func TestNodesAgreeOnAUsersStorage(t *testing.T) {
 			t.Fatalf("one has %s, the other one %s", sources[0], sources[1])
 		}
 	}
+}
+
+// A node that starts finishes what others left, and breaks nothing that one does meanwhile.
+func TestANodesStartDisturbsNoOther(t *testing.T) {
+	t.Parallel()
+	o := Options{Storage: Storage{Dir: t.TempDir(), Alias: "storage"}, Owners: box.Owners{Base: -1}}
+	one, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	var starts sync.WaitGroup
+	starts.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if _, err := New(o); err != nil {
+				t.Errorf("the start: %v", err)
+				return
+			}
+		}
+	})
+	for n := range 300 {
+		user := fmt.Sprint("user", n)
+		_, err := one.storage("acme", user)
+		if err := errors.Join(err, one.DeleteStorage("acme", user)); err != nil {
+			t.Errorf("the other one: %v", err)
+			break
+		}
+	}
+	close(done)
+	starts.Wait()
 }
