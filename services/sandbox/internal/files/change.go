@@ -10,6 +10,8 @@ import (
 	"path"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
 
 // Put is Tree.Put.
@@ -166,12 +168,7 @@ func (d *Draft) copyInto(p placing, to Target) (Info, error) {
 
 // removeInPlace removes a directory with all that is in it, following no link.
 func removeInPlace(fd int, last, name string) error {
-	root, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", fd))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = root.Close() }()
-	if err := root.RemoveAll(last); err != nil {
+	if err := erase.All(fmt.Sprintf("/proc/self/fd/%d/%s", fd, last)); err != nil {
 		return refine(name, err)
 	}
 	return nil

@@ -1,0 +1,52 @@
+package files
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/plainuser"
+)
+
+// withMount is a workspace with a writable mount of a folder, at mnt.
+func withMount(t *testing.T) (s *Space, dir string) {
+	t.Helper()
+	tree, _ := newTree(t, map[string]string{"mnt/": ""})
+	dir = t.TempDir()
+	s, err := tree.With([]Mounted{{
+		Alias: "mnt", Writable: true, As: func(f func() error) error { return f() }, Open: func() (*os.File, error) { return os.Open(dir) },
+	}})
+	must(t, err)
+	return s, dir
+}
+
+// In a mount as well a command may nest folders deeper than files can be open, and close them.
+func TestATreeInAMountIsRemovedWhateverItsOwnerDidToIt(t *testing.T) {
+	plainuser.Need(t)
+	s, dir := withMount(t)
+	must(t, os.Mkdir(dir+"/x", 0o700))
+	at := dir + "/x"
+	for range 300 {
+		at += "/d"
+		must(t, os.Mkdir(at, 0o700))
+	}
+	must(t, os.WriteFile(at+"/f", nil, 0o600))
+	must(t, os.Chmod(at, 0))
+	var was unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &was))
+	t.Cleanup(func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &was) })
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 100, Max: was.Max}))
+	must(t, s.Remove("mnt/x", true, nil))
+	if _, err := os.Lstat(filepath.Join(dir, "x")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
+	}
+}
+
+// TestAsAPlainUser runs those of the other tests that root has to leave out.
+func TestAsAPlainUser(t *testing.T) {
+	plainuser.Tests(t, plainuser.Folder(t), nil, "-test.timeout=2m", "-test.run=OwnerDid")
+}
