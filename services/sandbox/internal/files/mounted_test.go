@@ -50,3 +50,18 @@ func TestATreeInAMountIsRemovedWhateverItsOwnerDidToIt(t *testing.T) {
 func TestAsAPlainUser(t *testing.T) {
 	plainuser.Tests(t, plainuser.Folder(t), nil, "-test.timeout=2m", "-test.run=OwnerDid")
 }
+
+// A command may put another file where the old name was just before it moves: it is that one that
+// has the new name then, and that is told of.
+func TestAMoveTellsOfWhatItMoved(t *testing.T) {
+	tree, dir := newTree(t, map[string]string{"old": "1", "other": "longer"})
+	i, err := tree.Move("old", "new", false, func(Step) error {
+		return errors.Join(os.Rename(dir+"/old", dir+"/away"), os.Rename(dir+"/other", dir+"/old"))
+	})
+	must(t, err)
+	now, err := tree.Stat("new")
+	must(t, err)
+	if i != now {
+		t.Errorf("it told of %+v, and there is %+v", i, now)
+	}
+}

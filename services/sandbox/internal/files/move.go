@@ -23,7 +23,7 @@ func (t *Tree) Move(from, to string, overwrite bool, before func(Step) error) (I
 		return Info{}, err
 	}
 	defer func() { _ = source.Close() }()
-	// Held open, it can be told of afterwards whatever is done to its new name.
+	// Held open, it can be told of afterwards even if its new name is gone by then.
 	fd, err := unix.Openat(int(source.Fd()), oldName, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return Info{}, refine(from, err)
@@ -53,6 +53,10 @@ func (t *Tree) Move(from, to string, overwrite bool, before func(Step) error) (I
 			return Info{}, fmt.Errorf("%w: %s cannot move into itself", ErrWrongType, from)
 		}
 		return Info{}, refine(to, err)
+	}
+	// A command may have put another file there, under either name.
+	if i, err := describe(int(target.Fd()), newName, to); err == nil {
+		return i, nil
 	}
 	return describe(fd, "", to)
 }
