@@ -3,7 +3,6 @@ package files
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -152,8 +151,12 @@ func (d *Draft) copyInto(p placing, to Target) (Info, error) {
 		return Info{}, refine(p.name, err)
 	}
 	f := os.NewFile(uintptr(fd), draft)
+	defer func() { _ = f.Close() }()
 	var info Info
-	if _, err = io.Copy(f, io.NewSectionReader(d.file, 0, d.size)); err != nil {
+	if _, err = io.Copy(f, io.NewSectionReader(d.file, 0, d.size)); err == nil {
+		err = taken(fd)
+	}
+	if err != nil {
 		err = refine(p.name, err) // it may be on another disk, which is full
 	} else {
 		p.file, p.from = f, int(p.dir.Fd())
@@ -163,7 +166,17 @@ func (d *Draft) copyInto(p placing, to Target) (Info, error) {
 	if err != nil {
 		_ = unix.Unlinkat(int(p.dir.Fd()), draft, 0)
 	}
-	return info, errors.Join(err, f.Close())
+	return info, err
+}
+
+// taken says whether the file system has taken what was written to an open file. One across a
+// network tells that only when the file is closed, which is too late once it is in place.
+func taken(fd int) error {
+	other, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	return unix.Close(other)
 }
 
 // removeInPlace removes a directory with all that is in it, following no link.
