@@ -110,10 +110,7 @@ func (t *Tree) open(name string, flags uint64) (*os.File, error) {
 		return err
 	}
 	for range attempts {
-		err := look()
-		if errors.Is(err, unix.EACCES) && !t.foreign {
-			err = rights.Through(t.root, look)
-		}
+		err := t.through(look)
 		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
 			continue
 		}
@@ -123,6 +120,15 @@ func (t *Tree) open(name string, flags uint64) (*os.File, error) {
 		return os.NewFile(uintptr(fd), name), nil
 	}
 	return nil, fmt.Errorf("%w: %s changes while it is looked up", ErrEscapes, name)
+}
+
+// through calls f, which looks for something in the workspace or changes it in one moment, and
+// again as long as a command closes the workspace to it.
+func (t *Tree) through(f func() error) error {
+	if t.foreign {
+		return f()
+	}
+	return rights.Through(t.root, f)
 }
 
 // refine says what an error of the kernel means for a name.

@@ -74,18 +74,35 @@ func (t *Tree) Stat(name string) (Info, error) {
 // describe describes a file in an open directory, or the open file itself if last
 // is empty.
 func describe(fd int, last, name string) (Info, error) {
+	i, err := look(fd, last, name)
+	if err != nil {
+		return Info{}, refine(name, err)
+	}
+	return i, nil
+}
+
+// describe is the function, for a directory that may be the workspace itself.
+func (t *Tree) describe(fd int, last, name string) (i Info, err error) {
+	err = t.through(func() (err error) { i, err = look(fd, last, name); return err })
+	if err != nil {
+		return Info{}, refine(name, err)
+	}
+	return i, nil
+}
+
+// look is describe, with the kernel's own errors.
+func look(fd int, last, name string) (Info, error) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(fd, last, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH); err != nil {
-		return Info{}, refine(name, err)
+		return Info{}, err
 	}
 	i := newInfo(name, &st)
 	if i.Type == Symlink {
-		buffer := make([]byte, unix.PathMax)
-		n, err := unix.Readlinkat(fd, last, buffer)
+		target, err := readLink(fd, last)
 		if err != nil {
-			return Info{}, refine(name, err)
+			return Info{}, err
 		}
-		i.Target = string(buffer[:n])
+		i.Target = target
 	}
 	return i, nil
 }

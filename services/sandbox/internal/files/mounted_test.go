@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -48,9 +49,68 @@ func TestATreeInAMountIsRemovedWhateverItsOwnerDidToIt(t *testing.T) {
 	}
 }
 
+// A command that closes the workspace all the time keeps nothing from being changed in it.
+func TestTheWorkspaceIsChangedThatACommandKeepsClosing(t *testing.T) {
+	plainuser.Need(t)
+	tree, dir := newTree(t, map[string]string{"mnt/": "", "here": "->."})
+	_, err := tree.With([]Mounted{{Alias: "mnt"}})
+	must(t, err)
+	done := make(chan struct{})
+	var closing sync.WaitGroup
+	for range 2 {
+		closing.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					_ = unix.Chmod(dir, 0)
+				}
+			}
+		})
+	}
+	for n := range 300 {
+		if err := makeMoveRemove(tree); err != nil {
+			t.Errorf("at the %dth time: %v", n, err)
+			break
+		}
+	}
+	close(done)
+	closing.Wait()
+	must(t, os.Chmod(dir, 0o700))
+}
+
+func makeMoveRemove(tree *Tree) error {
+	d, err := tree.Draft()
+	if err != nil {
+		return err
+	}
+	defer d.Discard()
+	if _, _, err := tree.Put(d, "f", Target{Before: func(Step, Info, int64) error { return nil }}); err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	if err := tree.makeDirectories("d/e"); err != nil {
+		return fmt.Errorf("making folders: %w", err)
+	}
+	before := func(Step) error { return nil }
+	if _, err := tree.Move("f", "g", false, before); err != nil {
+		return fmt.Errorf("moving: %w", err)
+	}
+	if err := tree.Remove("g", false, before); err != nil {
+		return fmt.Errorf("deleting: %w", err)
+	}
+	if err := tree.Remove("d", true, before); err != nil {
+		return fmt.Errorf("deleting folders: %w", err)
+	}
+	if _, err := tree.Move("here/mnt", "x", false, before); !errors.Is(err, ErrMountPoint) {
+		return fmt.Errorf("moving the place of a mount: %w", err)
+	}
+	return nil
+}
+
 // TestAsAPlainUser runs those of the other tests that root has to leave out.
 func TestAsAPlainUser(t *testing.T) {
-	plainuser.Tests(t, plainuser.Folder(t), nil, "-test.timeout=2m", "-test.run=OwnerDid")
+	plainuser.Tests(t, plainuser.Folder(t), nil, "-test.timeout=2m", "-test.run=OwnerDid|KeepsClosing")
 }
 
 // What is in place has been written, whatever comes of closing it.

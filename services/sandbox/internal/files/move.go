@@ -24,7 +24,11 @@ func (t *Tree) Move(from, to string, overwrite bool, before func(Step) error) (I
 	}
 	defer func() { _ = source.Close() }()
 	// Held open, it can be told of afterwards even if its new name is gone by then.
-	fd, err := unix.Openat(int(source.Fd()), oldName, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd := -1
+	err = t.through(func() (err error) {
+		fd, err = unix.Openat(int(source.Fd()), oldName, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		return err
+	})
 	if err != nil {
 		return Info{}, refine(from, err)
 	}
@@ -48,14 +52,15 @@ func (t *Tree) Move(from, to string, overwrite bool, before func(Step) error) (I
 	if overwrite {
 		flags = 0
 	}
-	if err := unix.Renameat2(int(source.Fd()), oldName, int(target.Fd()), newName, flags); err != nil {
+	err = t.through(func() error { return unix.Renameat2(int(source.Fd()), oldName, int(target.Fd()), newName, flags) })
+	if err != nil {
 		if errors.Is(err, unix.EINVAL) {
 			return Info{}, fmt.Errorf("%w: %s cannot move into itself", ErrWrongType, from)
 		}
 		return Info{}, refine(to, err)
 	}
 	// A command may have put another file there, under either name.
-	if i, err := describe(int(target.Fd()), newName, to); err == nil {
+	if i, err := t.describe(int(target.Fd()), newName, to); err == nil {
 		return i, nil
 	}
 	return describe(fd, "", to)

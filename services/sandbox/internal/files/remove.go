@@ -32,14 +32,14 @@ func (t *Tree) Remove(name string, recursive bool, before func(Step) error) erro
 			return err
 		}
 	}
-	err = unix.Unlinkat(fd, last, 0)
+	err = t.through(func() error { return unix.Unlinkat(fd, last, 0) })
 	if !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
 		if err != nil {
 			return refine(name, err)
 		}
 		return nil
 	}
-	err = unix.Unlinkat(fd, last, unix.AT_REMOVEDIR)
+	err = t.through(func() error { return unix.Unlinkat(fd, last, unix.AT_REMOVEDIR) })
 	if err == nil {
 		return nil
 	}
@@ -54,11 +54,12 @@ func (t *Tree) Remove(name string, recursive bool, before func(Step) error) erro
 
 // tell tells what is about to be removed.
 func (t *Tree) tell(fd int, last, name string, recursive bool, before func(Step) error) error {
-	i, err := describe(fd, last, name)
+	i, err := t.describe(fd, last, name)
 	if err != nil {
 		return err
 	}
-	file, err := mark(fd, last)
+	var file Mark
+	err = t.through(func() (err error) { file, err = mark(fd, last); return err })
 	if err != nil {
 		return refine(name, err)
 	}
@@ -72,10 +73,11 @@ func (t *Tree) removeTree(fd int, last, name string) error {
 	if err != nil {
 		return err
 	}
-	err = unix.Renameat(fd, last, unix.AT_FDCWD, place+"/x")
+	away := func() error { return unix.Renameat(fd, last, unix.AT_FDCWD, place+"/x") }
+	err = t.through(away)
 	if errors.Is(err, unix.EACCES) { // without all rights to it, its owner cannot move it either
 		if _, back, lendErr := rights.Lend(fd, last, 0o700); lendErr == nil {
-			err = unix.Renameat(fd, last, unix.AT_FDCWD, place+"/x")
+			err = t.through(away)
 			back()
 		}
 	}

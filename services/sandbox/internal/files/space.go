@@ -94,7 +94,11 @@ func (t *Tree) clear(dir *os.File, last string) error {
 	if t.points[identify(&st)] {
 		return ErrMountPoint
 	}
-	if unix.Fstatat(int(dir.Fd()), last, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && t.points[identify(&st)] {
+	err := t.through(func() error { return unix.Fstatat(int(dir.Fd()), last, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	switch {
+	case errors.Is(err, unix.EACCES): // it may be one
+		return errShut
+	case err == nil && t.points[identify(&st)]:
 		return ErrMountPoint
 	}
 	return nil

@@ -101,7 +101,7 @@ func (t *Tree) putAt(d *Draft, name, place string, to Target) (next string, _ In
 		return "", Info{}, false, err
 	}
 	defer func() { _ = dir.Close() }()
-	old, err := describe(int(dir.Fd()), last, name)
+	old, err := t.describe(int(dir.Fd()), last, name)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		created = true
@@ -127,7 +127,7 @@ func (t *Tree) putAt(d *Draft, name, place string, to Target) (next string, _ In
 		}
 	}
 	p := placing{
-		file: d.file, from: unix.AT_FDCWD, dir: dir, last: last, name: name, mode: mode, old: old, created: created,
+		tree: t, file: d.file, from: unix.AT_FDCWD, dir: dir, last: last, name: name, mode: mode, old: old, created: created,
 		step: Step{Size: d.size, From: filepath.Base(d.file.Name()), Staged: true, To: name},
 	}
 	info, err := t.rename(d, p, to)
@@ -164,6 +164,7 @@ func (t *Tree) rename(d *Draft, p placing, to Target) (Info, error) {
 
 // placing is a whole file that is to be put where its name says.
 type placing struct {
+	tree    *Tree
 	file    *os.File
 	from    int // the directory that the file's name is in
 	dir     *os.File
@@ -201,7 +202,8 @@ func (p placing) rename(to Target) (Info, error) {
 	if to.CreateOnly {
 		flags = unix.RENAME_NOREPLACE
 	}
-	if err := unix.Renameat2(p.from, p.file.Name(), int(p.dir.Fd()), p.last, flags); err != nil {
+	err := p.tree.through(func() error { return unix.Renameat2(p.from, p.file.Name(), int(p.dir.Fd()), p.last, flags) })
+	if err != nil {
 		return Info{}, refine(p.name, err)
 	}
 	_ = unix.Fstat(fd, &st) // it is done: what was known before is nearly right
@@ -238,7 +240,7 @@ func (t *Tree) makeDirectories(name string) error {
 			return err
 		}
 	}
-	err = unix.Mkdirat(int(dir.Fd()), last, 0o755)
+	err = t.through(func() error { return unix.Mkdirat(int(dir.Fd()), last, 0o755) })
 	if errors.Is(err, unix.EEXIST) {
 		return nil // made meanwhile; or a dangling link, at which the next step fails
 	}
