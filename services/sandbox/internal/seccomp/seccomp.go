@@ -7,7 +7,8 @@
 // namespaces, keys, io_uring, tracing, kernel modules, sockets that no network
 // namespace bounds. Of the calls that init needs it lets through no more than
 // init's arguments, for init is filtered as commands are; and none may set the
-// limits of init, which is process 1. Everything else is left to the namespaces.
+// limits of init, which is process 1, or say when it runs: commands to come have them
+// from it. Everything else is left to the namespaces.
 package seccomp
 
 import (
@@ -81,6 +82,11 @@ func program() []unix.SockFilter {
 	p = append(p, onCall(unix.SYS_IOCTL, ioctlRules())...)
 	p = append(p, onCall(unix.SYS_PERSONALITY, personalityRules())...)
 	p = append(p, onCall(unix.SYS_PRLIMIT64, limitRules())...)
+	for _, number := range []uint32{unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR} {
+		p = append(p, onCall(number, oneOf(offsetArgument, []uint32{first}, denied, allow))...)
+	}
+	p = append(p, onCall(unix.SYS_SETPRIORITY, priorityRules(unix.PRIO_USER))...)
+	p = append(p, onCall(unix.SYS_IOPRIO_SET, priorityRules(inputUser))...)
 	p = append(p, onCall(unix.SYS_SETRLIMIT, oneOf(offsetArgument, []uint32{unix.RLIMIT_CORE}, pretended, allow))...)
 	return append(p, answer(allow))
 }
@@ -139,24 +145,43 @@ func ioctlRules() []unix.SockFilter {
 	return oneOf(offsetArgument+8, terminalInjections, denied, allow)
 }
 
-// limitRules keep the limits of init, which is process 1, and the limit of core
-// files as they are. The latter is one byte, at which the kernel gives the memory of a
-// process that crashed to nobody; at none it would still start the program that
+// first is the number of init, and of its group.
+const first = 1
+
+// inputUser is IOPRIO_WHO_USER: all processes of a user.
+const inputUser = 3
+
+// limitRules keep the limits of other processes, and the limit of core files, as they
+// are. Each of init's threads has a number by which its limits can be set: which numbers
+// those are is not known here. The limit of core files is one byte, at which the kernel gives
+// the memory of a process that crashed to nobody; at none it would still start the program that
 // the host may have for that, outside. Programs that set it to none do so to keep
 // secrets, and mind being refused: they are told that it is done.
 func limitRules() []unix.SockFilter {
 	return []unix.SockFilter{
-		load(offsetArgument),
-		jumpEqual(1, 6, 0),
-		load(offsetArgument + 8),
-		jumpEqual(unix.RLIMIT_CORE, 0, 5),
 		load(offsetArgument + 16), // the new limit; without one it is a question
-		jumpEqual(0, 0, 4),
+		jumpEqual(0, 0, 2),
 		load(offsetArgument + 20),
-		jumpEqual(0, 1, 2),
+		jumpEqual(0, 5, 0),
+		load(offsetArgument),
+		jumpEqual(0, 0, 2),
+		load(offsetArgument + 8),
+		jumpEqual(unix.RLIMIT_CORE, 2, 1),
 		answer(denied),
 		answer(allow),
 		answer(pretended),
+	}
+}
+
+// priorityRules keep the priority of init, by its number, its group's or its user's.
+func priorityRules(user uint32) []unix.SockFilter {
+	return []unix.SockFilter{
+		load(offsetArgument),
+		jumpEqual(user, 3, 0),
+		load(offsetArgument + 8),
+		jumpEqual(first, 1, 0),
+		answer(allow),
+		answer(denied),
 	}
 }
 

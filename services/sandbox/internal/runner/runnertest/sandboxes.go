@@ -166,17 +166,22 @@ func testInit(t *testing.T, s Subject) {
 	r := s.New(t, Options{})
 	c := s.command(t, mark)
 	run(t, r, c)
+	// Commands are scheduled as init is, and have its limits.
+	place := with(c, `cut -d' ' -f19,41 /proc/self/stat; grep Cpus_allowed_list /proc/self/status; ionice; ulimit -a`)
+	before := run(t, r, place)
 	for name, script := range map[string]string{
 		"every signal, many times": `for i in $(seq 200); do for s in $(seq 64); do kill -$s 1 2>/dev/null; done; done; echo fine`,
 		"its limits":               `prlimit --pid 1 --nofile=1:1 2>/dev/null && echo BROKEN; prlimit --pid 1 --cpu=1:1 2>/dev/null && echo BROKEN; echo fine`,
+		"its limits, by a thread":  `for t in $(ls /proc/1/task); do prlimit --pid $t --nofile=64:64 && echo BROKEN; done; echo fine`,
 		"its memory and files":     `for f in mem environ fd fdinfo exe cwd root maps; do cat /proc/1/$f >/dev/null 2>&1 && echo BROKEN; ls /proc/1/$f/ >/dev/null 2>&1 && echo BROKEN; done; echo fine`,
 		"orphans, many":            `for i in $(seq 300); do (setsid true &); done; echo fine`,
 		"having it trace":          `exec python3 -c "import ctypes, os, signal; ctypes.CDLL(None).ptrace(0, 0, 0, 0); os.kill(os.getpid(), signal.SIGCONT); os.kill(os.getpid(), signal.SIGURG); print('fine')"`,
 		"its socket":               `exec 9<>/proc/1/fd/3 && echo BROKEN; echo fine`,
-		"its priority":             `renice -n 19 -p 1 >/dev/null 2>&1; echo fine`,
+		"its priority":             `{ renice -n 19 -p 1; renice -n 19 -g 1; renice -n 19 -u $(id -u); chrt -i -p 0 1; taskset -pc 0 1; ionice -c 3 -p 1; ionice -c 3 -P 1; ionice -c 3 -u $(id -u); } >/dev/null; echo fine`,
 	} {
 		run(t, r, with(c, "{ "+script+"; } 2>/dev/null")).ran(t, name, "fine\n")
 	}
+	run(t, r, place).ran(t, "what commands have from it", before.out)
 	under := start(t, r, with(c, `trap '' USR1; while :; do kill -USR1 -1; done`))
 	for range 50 { // their processes may be hit at any moment of their making
 		if x := finish(start(t, r, with(c, "echo fine"))); x.Signal != int(unix.SIGUSR1) {
