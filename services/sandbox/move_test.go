@@ -193,3 +193,31 @@ func TestWithoutAnObjectStoreNothingMoves(t *testing.T) {
 	_, err = bad.snapshots.ExportSnapshots(t.Context(), &sandboxv1.ExportSnapshotsRequest{Call: bad.call()})
 	wantReason(t, err, "OBJECT_STORE_FAILED")
 }
+
+// A workspace that could not be brought here has no snapshot yet: what there is of it in the
+// object store is all that is left of its files.
+func TestAnExportOfNothingLeavesWhatWasExportedBefore(t *testing.T) {
+	objects := t.TempDir()
+	node := func() *client {
+		cfg := configuration(t, sandbox.LevelBasic)
+		cfg.ObjectStore.URL = "file://" + objects
+		return start(t, cfg)
+	}
+	lost, empty, third := node(), node(), node()
+	lost.ensure(t.Context(), t)
+	lost.bash(t, "echo one > f")
+	lost.snapshot(t, lost.call())
+	lost.exportSnapshots(t)
+	if _, err := empty.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{Call: empty.call(), WorkspaceGeneration: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if r := empty.exportSnapshots(t); r.GetSnapshots() != 0 {
+		t.Errorf("exported %v", r)
+	}
+	if _, err := third.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: third.call(), WorkspaceGeneration: 3}); err != nil {
+		t.Fatal(err)
+	}
+	if got := third.bash(t, "cat f"); got.out != "one\n" {
+		t.Errorf("there is %q", got.out)
+	}
+}

@@ -50,11 +50,8 @@ func (s *snapshotServer) ExportSnapshots(ctx context.Context, r *sandboxv1.Expor
 	defer release()
 	place := exported(c.Key, w.Generation)
 	did, err := snapshot.Push(ctx, w.Snapshots, w.ReadSnapshots, s.info.Objects, place)
-	if err == nil {
-		err = s.info.Objects.Put(ctx, place+whole, strings.NewReader(whole), int64(len(whole)))
-	}
-	if err == nil {
-		err = s.dropPlaces(ctx, c.Key, w.Generation)
+	if err == nil && did.Snapshots > 0 { // without any, what was copied before is all that there is
+		err = s.complete(ctx, c.Key, w.Generation)
 	}
 	if why := context.Cause(ctx); err != nil && why != nil {
 		return nil, status(why)
@@ -63,6 +60,14 @@ func (s *snapshotServer) ExportSnapshots(ctx context.Context, r *sandboxv1.Expor
 		return nil, status(remoteError(err))
 	}
 	return &sandboxv1.ExportSnapshotsResponse{Snapshots: did.Snapshots, SentBytes: did.Bytes}, nil
+}
+
+// complete says that all of a place was copied, and removes the places before it.
+func (s *Server) complete(ctx context.Context, k box.Key, generation int64) error {
+	if err := s.info.Objects.Put(ctx, exported(k, generation)+whole, strings.NewReader(whole), int64(len(whole))); err != nil {
+		return err
+	}
+	return s.dropPlaces(ctx, k, generation)
 }
 
 // dropPlaces removes what was copied from places before a generation.
