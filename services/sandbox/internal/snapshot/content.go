@@ -128,7 +128,7 @@ func (t *Tree) once(e *Entry, to sink, buffer []byte) (st unix.Stat_t, steady bo
 	}
 	after, err := stat(f)
 	steady = after.Size == st.Size && after.Mtim == st.Mtim && after.Ctim == st.Ctim
-	e.Mtime = st.Mtim.Nano()
+	e.Mtime = nanoseconds(st.Mtim)
 	return st, steady, err
 }
 

@@ -181,7 +181,7 @@ func (s *Store) take(ctx context.Context, t *Tree, w *walk, to sink, worth func(
 
 // matches says whether a file is still what it was.
 func (k known) matches(st *unix.Stat_t) bool {
-	return k.inode == st.Ino && k.size == st.Size && k.ctime == st.Ctim.Nano() && k.mtime == st.Mtim.Nano()
+	return k.inode == st.Ino && k.size == st.Size && k.ctime == nanoseconds(st.Ctim) && k.mtime == nanoseconds(st.Mtim)
 }
 
 // holds says whether all that a file was lies in the store. That its list of chunks does
@@ -270,7 +270,7 @@ func (w *walk) state(left []Left) *state {
 			continue
 		}
 		k := known{
-			path: f.Path, inode: f.st.Ino, ctime: f.st.Ctim.Nano(), mtime: f.st.Mtim.Nano(), size: f.Size, sparse: f.Sparse, hash: f.Hash,
+			path: f.Path, inode: f.st.Ino, ctime: nanoseconds(f.st.Ctim), mtime: nanoseconds(f.st.Mtim), size: f.Size, sparse: f.Sparse, hash: f.Hash,
 		}
 		if k.ctime >= w.trusted {
 			k.ctime = unsteady

@@ -75,7 +75,7 @@ func (re *restore) index(was []known, want []Entry) []known {
 		k, ok := l.find(e.Path)
 		switch {
 		case changed:
-			k = known{path: e.Path, inode: st.Ino, ctime: st.Ctim.Nano(), mtime: st.Mtim.Nano(), size: st.Size, sparse: e.Sparse, hash: e.Hash}
+			k = known{path: e.Path, inode: st.Ino, ctime: nanoseconds(st.Ctim), mtime: nanoseconds(st.Mtim), size: st.Size, sparse: e.Sparse, hash: e.Hash}
 			if st.Size != e.Size || k.mtime != e.Mtime || k.mtime >= trusted {
 				k.ctime = unsteady
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -174,7 +175,7 @@ func (w *walk) entry(dir *os.File, last, name string, depth int) error {
 	if err := w.holds(len(name) + len(f.Target)); err != nil {
 		return err
 	}
-	f.Mode, f.Mtime = f.st.Mode&keptBits, f.st.Mtim.Nano()
+	f.Mode, f.Mtime = f.st.Mode&keptBits, nanoseconds(f.st.Mtim)
 	switch f.st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 		f.Kind = Regular
@@ -236,4 +237,17 @@ func special(mode uint32) string {
 		return "it is a socket"
 	}
 	return "it is a device"
+}
+
+// nanoseconds is a time in nanoseconds since 1970. One for which these are too many, which
+// programs can give a file, is the first or the last one there is.
+func nanoseconds(t unix.Timespec) int64 {
+	const last = math.MaxInt64 / int64(time.Second)
+	switch {
+	case t.Sec < -last:
+		return math.MinInt64
+	case t.Sec > last || t.Sec == last && t.Nsec > math.MaxInt64%int64(time.Second):
+		return math.MaxInt64
+	}
+	return t.Nano()
 }

@@ -17,7 +17,7 @@
 //
 // Kept are regular files with their contents and holes, directories, also empty
 // ones, and symbolic links as they are; permissions with the sticky bit, and the
-// modification times of all three, but the workspace's own. Set-user-id and set-group-id are not kept, nor
+// modification times of all three, from 1677 to 2262, but the workspace's own. Set-user-id and set-group-id are not kept, nor
 // are owners (a restored file belongs to the workspace's), extended attributes and
 // which names are links to the same file. FIFOs, sockets and devices are left out,
 // and named in what Create returns.
