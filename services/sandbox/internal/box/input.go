@@ -23,26 +23,28 @@ func (e *Exec) Write(ctx context.Context, data []byte, end bool) error {
 	if in == nil || !e.takesInput() {
 		return ErrNoStdin
 	}
+	if d, ok := in.(interface{ SetWriteDeadline(time.Time) error }); ok {
+		set := make(chan struct{})
+		stop := context.AfterFunc(ctx, func() { _ = d.SetWriteDeadline(time.Unix(1, 0)); close(set) })
+		defer func() {
+			if !stop() {
+				<-set // else it would be in the way of whoever writes next
+				_ = d.SetWriteDeadline(time.Time{})
+			}
+		}()
+	}
+	var err error
 	if len(data) > 0 {
-		if d, ok := in.(interface{ SetWriteDeadline(time.Time) error }); ok {
-			set := make(chan struct{})
-			stop := context.AfterFunc(ctx, func() { _ = d.SetWriteDeadline(time.Unix(1, 0)); close(set) })
-			defer func() {
-				if !stop() {
-					<-set // else it would be in the way of whoever writes next
-					_ = d.SetWriteDeadline(time.Time{})
-				}
-			}()
-		}
-		if _, err := in.Write(data); err != nil && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		// Any other error means that the command does not read any more, which is
-		// its own affair.
+		_, err = in.Write(data)
 	}
-	if end {
-		_ = in.Close()
+	if end && (err == nil || ctx.Err() == nil) {
+		err = in.Close() // which writes to a terminal
 	}
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	// Any other error means that the command does not read any more, which is
+	// its own affair.
 	return nil
 }
 

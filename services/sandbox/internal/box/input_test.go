@@ -1,6 +1,7 @@
 package box
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -8,6 +9,10 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/terminal"
 )
 
 // slowDeadline is an input whose deadline takes its time to be set: until somebody
@@ -73,4 +78,41 @@ func TestAWriterThatGoesAwayLeavesTheInputOpen(t *testing.T) {
 	if got, err := io.ReadAll(r); string(got) != "firstsecond" || err != nil && !errors.Is(err, io.EOF) {
 		t.Errorf("it read %q, %v", got, err)
 	}
+}
+
+// Where a program does not read its terminal there is no room for the end of its input either.
+func TestTheEndOfATerminalsInputWaitsNoLongerThanItsCaller(t *testing.T) {
+	master, slave, err := terminal.Open(24, 80)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(slave) }()
+	if err := unix.SetNonblock(master, true); err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(master), "terminal")
+	e := newExec(nil, "", record{})
+	e.stdin, e.process = true, &reading{in: &terminal.Input{File: f}}
+	for _, end := range []bool{false, true} {
+		data := bytes.Repeat([]byte("line\n"), 1<<16)
+		if end {
+			data = nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		told := make(chan error, 1)
+		go func() { told <- e.Write(ctx, data, end) }()
+		select {
+		case err := <-told:
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the end %v: %v", end, err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("the end %v: it still waits", end)
+			_ = f.Close()
+			<-told
+			return
+		}
+	}
+	_ = f.Close()
 }

@@ -65,10 +65,13 @@ func (t *Input) Write(b []byte) (int, error) {
 // character only has the program read what is there of it: there it takes two.
 func (t *Input) Close() error {
 	end := []byte{4, 4}
-	if !t.begun.Swap(false) {
+	if !t.begun.Load() {
 		end = end[1:]
 	}
-	_, err := t.File.Write(end)
+	n, err := t.File.Write(end)
+	if n > 0 {
+		t.begun.Store(false)
+	}
 	return err
 }
 
