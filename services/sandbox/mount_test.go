@@ -70,3 +70,31 @@ func TestMountsAreWhereTheyBelong(t *testing.T) {
 		}
 	})
 }
+
+// A snapshot may be older than the folder over which a mount lies. Without that folder the mount
+// would be gone from under the commands that run.
+func TestARestoreTakesNoMountFromACommandThatRuns(t *testing.T) {
+	eachDriver(t, func(t *testing.T, d driver) {
+		dir := sources(t, "asked")
+		c := d.start(t, func(c *sandbox.Config) {
+			c.Mounts = []mount.Rule{{Name: "asked", Source: dir + "/asked", Alias: "mnt/asked", OnRequest: true}}
+		})
+		c.bash(t, "echo one >f")
+		before := c.snapshot(t, c.call())
+		_, err := c.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{Call: c.call(), Mounts: &sandboxv1.WorkspaceMounts{Names: []string{"asked"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"sh", "-c", "cat f mnt/asked/file; read x; cat f mnt/asked/file"}, Stdin: true})
+		c.bash(t, "echo two >f; mkdir -p d/e")
+		c.restore(t, before.GetId())
+		send(t, stream, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Stdin{Stdin: &sandboxv1.ExecStdin{Data: []byte("\n"), Close: true}}})
+		r, err := follow(stream)
+		if err != nil || !strings.HasSuffix(r.out, "one\nasked\n") {
+			t.Errorf("it finds %q, %s, %v", r.out, r.err, err)
+		}
+		if r := c.bash(t, "cat mnt/asked/file; ls -d d"); r.out != "asked\n" {
+			t.Errorf("afterwards a command finds %q, %s", r.out, r.err)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -124,7 +125,39 @@ func (s Sandbox) MountList() ([]Mount, error) {
 
 // mounts are the session's for whoever acts. mu is held.
 func (s *session) mounts(user string, prepare bool) ([]Mount, error) {
-	return s.mountsFor(user, s.meta.Asked, prepare)
+	all, err := s.mountsFor(user, s.meta.Asked, prepare)
+	if prepare {
+		for _, m := range all {
+			s.shown(m)
+		}
+	}
+	return all, err
+}
+
+// shown remembers the folders over which a mount lies in a sandbox, perhaps. mu is held.
+func (s *session) shown(m Mount) {
+	if s.points == nil {
+		s.points = map[string]bool{}
+	}
+	for _, p := range m.Points() {
+		s.points[p] = true
+	}
+}
+
+// Points says which folders of the workspace mounts may lie over, or lead there: in a sandbox
+// that runs, whoever's commands it was made for, or in one of a user's.
+func (w *Workspace) Points(user string) (func(name string) bool, error) {
+	all, err := w.Mounts(user)
+	if err != nil {
+		return nil, err
+	}
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	for _, m := range all {
+		w.s.shown(m)
+	}
+	points := maps.Clone(w.s.points)
+	return func(name string) bool { return points[name] }, nil
 }
 
 // mountsFor is mounts, with what is asked for. prepare makes the folders that they

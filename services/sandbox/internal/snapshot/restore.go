@@ -171,6 +171,9 @@ func (re *restore) remove(have, surplus []Entry) error {
 }
 
 func (re *restore) removeOne(e Entry) error {
+	if e.Kind == Directory && re.tree.Point != nil && re.tree.Point(e.Path) {
+		return nil
+	}
 	dir, last, err := re.parent(e.Path)
 	if errors.Is(err, unix.ENOENT) {
 		return nil
