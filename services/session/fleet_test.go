@@ -48,6 +48,7 @@ type machine struct {
 	down     bool
 	refusing bool             // it cannot read the object store
 	has      map[string]files // by session
+	sealing                   // how it takes seals
 	wanted   []*sandboxv1.EnsureWorkspaceRequest
 	imports  []*sandboxv1.ImportSnapshotsRequest
 }
@@ -56,6 +57,7 @@ type machine struct {
 type files struct {
 	generation int64
 	snapshots  []string
+	sealed     int64 // the epoch of who did it
 }
 
 // startFleet runs a service with two nodes.
@@ -199,6 +201,11 @@ func (m *machine) EnsureWorkspace(_ context.Context, r *sandboxv1.EnsureWorkspac
 		return nil, refused(codes.NotFound, "WORKSPACE_NOT_FOUND")
 	case !there:
 		m.has[s] = files{generation: r.GetCall().GetWorkspaceGeneration()}
+	default:
+		err = m.changing(r.GetCall())
+	}
+	if err != nil {
+		return nil, err
 	}
 	return &sandboxv1.EnsureWorkspaceResponse{Created: !there}, nil
 }
@@ -250,6 +257,9 @@ func (m *machine) CreateSnapshot(_ context.Context, r *sandboxv1.CreateSnapshotR
 		return nil, err
 	}
 	id, w := r.GetCall().GetCallId(), m.has[s]
+	if w.sealed > 0 && strings.HasPrefix(r.Description, "before step") {
+		m.sealedSteps++
+	}
 	if !slices.Contains(w.snapshots, id) {
 		w.snapshots = append(w.snapshots, id)
 		m.has[s] = w
@@ -267,6 +277,9 @@ func (m *machine) ExportSnapshots(_ context.Context, r *sandboxv1.ExportSnapshot
 	defer leave()
 	if err != nil {
 		return nil, err
+	}
+	if m.has[s].sealed > 0 && m.leaveSealed {
+		return nil, refused(codes.FailedPrecondition, "OBJECT_STORE_REFUSES")
 	}
 	m.objects[s] = slices.Clone(m.has[s].snapshots)
 	return &sandboxv1.ExportSnapshotsResponse{}, nil
@@ -291,6 +304,6 @@ func (m *machine) ImportSnapshots(_ context.Context, r *sandboxv1.ImportSnapshot
 	if slices.Contains(kept, r.Snapshot) {
 		id = r.Snapshot
 	}
-	m.has[s] = files{r.WorkspaceGeneration, slices.Clone(kept)}
+	m.has[s] = files{generation: r.WorkspaceGeneration, snapshots: slices.Clone(kept)}
 	return &sandboxv1.ImportSnapshotsResponse{Created: true, Snapshot: &sandboxv1.Snapshot{Id: id, CreateTime: timestamppb.Now()}}, nil
 }

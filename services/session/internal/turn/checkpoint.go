@@ -224,6 +224,9 @@ func (w *Worker) noCheckpoint(ctx context.Context, asked store.Command, c *sessi
 // placed gives the workspace its place where no turn does. One that is lost is left
 // to the next turn, which tells the model, too.
 func (w *Worker) placed(ctx context.Context) error {
+	if err := w.unsealed(ctx); err != nil {
+		return err
+	}
 	p := w.where()
 	switch {
 	case !w.deps.Nodes.Managed():

@@ -158,12 +158,15 @@ func (w *Worker) restoreFiles(ctx context.Context, t *active) bool {
 	if t.run.Files.Snapshot == "" {
 		return false
 	}
-	err := w.patiently(ctx, w.tellAway(ctx, "The files cannot be brought back now"), func() error {
-		_, err := w.deps.Snapshots.RestoreSnapshot(ctx, &sandboxv1.RestoreSnapshotRequest{
-			Call: w.callRef(t.id + ".files.back"), Snapshot: t.run.Files.Snapshot,
+	err := w.unsealed(ctx)
+	if err == nil {
+		err = w.patiently(ctx, w.tellAway(ctx, "The files cannot be brought back now"), func() error {
+			_, err := w.deps.Snapshots.RestoreSnapshot(ctx, &sandboxv1.RestoreSnapshotRequest{
+				Call: w.callRef(t.id + ".files.back"), Snapshot: t.run.Files.Snapshot,
+			})
+			return err
 		})
-		return err
-	})
+	}
 	if err != nil {
 		w.deps.Log.WarnContext(ctx, "cannot bring back the files of a turn", "session", w.lease.Session, "turn", t.id, "error", err)
 	}

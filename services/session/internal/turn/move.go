@@ -130,7 +130,7 @@ func (w *Worker) takeAlong(ctx context.Context, p store.Place) error {
 		_, err = w.copyOut(sealed, p, last)
 	}
 	if err != nil {
-		w.unseal(ctx)
+		_ = w.unseal(ctx) // else before the workspace is next used
 	}
 	return err
 }
@@ -191,25 +191,39 @@ func (w *Worker) seal(ctx context.Context, p store.Place) error {
 }
 
 // unseal has a workspace that stays where it is be used again, if this worker has sealed
-// it. A node that does not answer is asked again before the workspace is next used. A later
-// holder need not ask.
-func (w *Worker) unseal(ctx context.Context) {
-	if w.sealed == 0 {
-		return
-	}
+// it. A later holder need not ask.
+func (w *Worker) unseal(ctx context.Context) error {
 	p := w.where()
-	if w.sealed == p.Generation {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fenceTimeout)
-		defer cancel()
-		_, err := w.deps.Workspaces.UnsealWorkspace(ctx, &sandboxv1.UnsealWorkspaceRequest{
-			Call: w.callRef(fmt.Sprintf("%s.unseal.%d", w.lease.Session, p.Generation)),
-		})
-		if err != nil {
-			w.deps.Log.WarnContext(ctx, "a workspace stays sealed, though it does not leave its node", "session", w.lease.Session, "node", p.Node, "error", err)
-			return
-		}
+	if w.sealed == 0 || w.sealed != p.Generation {
+		w.sealed = 0
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fenceTimeout)
+	defer cancel()
+	_, err := w.deps.Workspaces.UnsealWorkspace(ctx, &sandboxv1.UnsealWorkspaceRequest{
+		Call: w.callRef(fmt.Sprintf("%s.unseal.%d", w.lease.Session, p.Generation)),
+	})
+	if err != nil && apierr.Reason(err) != "WORKSPACE_NOT_FOUND" {
+		w.deps.Log.WarnContext(ctx, "a workspace stays sealed, though it does not leave its node", "session", w.lease.Session, "node", p.Node, "error", err)
+		return err
 	}
 	w.sealed = 0
+	return nil
+}
+
+// unsealed has no seal of this worker's be left before the workspace is used: its node may not
+// have answered when the seal was to be lifted. One that is lost is left as it is.
+func (w *Worker) unsealed(ctx context.Context) error {
+	if w.sealed == 0 {
+		return nil
+	}
+	ctx, stop := w.untilLost(ctx)
+	defer stop()
+	err := w.patiently(ctx, w.tellAway(ctx, "The workspace stays on its node, and cannot be used again now"), func() error { return w.unseal(ctx) })
+	if nodeLost(ctx) {
+		return nil
+	}
+	return err
 }
 
 // dropLeft deletes a snapshot that was made for a move, and is not needed for it any more.

@@ -42,7 +42,13 @@ func (w *Worker) ensurePlace(ctx, parent context.Context) (moved bool, err error
 	if !w.deps.Nodes.Managed() || len(w.spec.Tools) == 0 || ctx.Err() != nil {
 		return false, nil //nolint:nilerr // the loop sees why
 	}
-	w.unseal(ctx) // if it could not be done when the workspace stayed
+	if err := w.unsealed(ctx); err != nil {
+		if ctx.Err() != nil {
+			return false, nil //nolint:nilerr // the loop sees why
+		}
+		return false, w.fail(parent, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
+			"The workspace was about to move to another machine, stays where it is, and cannot be used again: "+explain(err)+" Send the message again later.")
+	}
 	p := w.where()
 	switch {
 	case p.Node == "":
@@ -132,15 +138,18 @@ func (w *Worker) handOver(ctx, parent context.Context, p store.Place) (bool, err
 	}
 	call := fmt.Sprintf("%s.leave.%d", w.lease.Session, p.Generation)
 	err := w.patiently(ctx, nil, func() error {
-		w.unseal(ctx)
-		if err := w.ensureWorkspace(ctx, w.callRef(call), nil); err != nil { // it may have been meant to be made just now
-			return err
+		err := w.unseal(ctx)
+		if err == nil {
+			err = w.ensureWorkspace(ctx, w.callRef(call), nil) // it may have been meant to be made just now
 		}
-		return w.takeAlong(ctx, p)
+		if err == nil {
+			err = w.takeAlong(ctx, p)
+		}
+		return err
 	})
 	if ctx.Err() != nil {
-		w.unseal(parent)
-		return false, nil //nolint:nilerr // the loop sees why
+		_ = w.unseal(parent) // else before the workspace is next used
+		return false, nil    //nolint:nilerr // the loop sees why
 	}
 	if err != nil {
 		w.staying = true
