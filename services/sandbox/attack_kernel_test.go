@@ -14,6 +14,7 @@ var kernelAttacks = []attack{
 	{name: "io_uring: register", run: program("io-uring-register"), want: "EPERM"},
 	{name: "userfaultfd", run: program("userfaultfd"), want: "EPERM"},
 	{name: "userfaultfd by its device", run: shell("ls /dev/userfaultfd 2>&1"), want: ".*No such file or directory"},
+	{name: "a lease on a file, whose end the service would wait for", run: shell("touch f && exec ./attacker lease <f"), want: "EPERM"},
 	{name: "performance counters", run: program("perf"), want: "EPERM"},
 	{name: "watching all files of a mount", run: program("fanotify"), want: "EPERM"},
 	{name: "loading a module from memory", run: program("init-module"), want: "EPERM"},

@@ -65,6 +65,7 @@ var calls = map[string]func() string{
 	"io-uring-enter":     func() string { return raw(unix.SYS_IO_URING_ENTER, 0, 1, 0, 0) },
 	"io-uring-register":  func() string { return raw(unix.SYS_IO_URING_REGISTER, 0, 0, 0, 0) },
 	"userfaultfd":        func() string { return raw(unix.SYS_USERFAULTFD, 1) },
+	"lease":              func() string { return raw(unix.SYS_FCNTL, 0, unix.F_SETLEASE, unix.F_RDLCK) },
 	"perf":               func() string { return raw(unix.SYS_PERF_EVENT_OPEN, at(4096), 0, ^uintptr(0), ^uintptr(0), 0) },
 	"fanotify":           func() string { return raw(unix.SYS_FANOTIFY_INIT, 0, 0) },
 	"init-module":        func() string { return raw(unix.SYS_INIT_MODULE, at(0), 64, text(128, "")) },

@@ -43,6 +43,10 @@ const cloneNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEW
 // reprogram it.
 var terminalInjections = []uint32{unix.TIOCSTI, 0x541C /* TIOCLINUX */, unix.TIOCSETD}
 
+// leases are the fcntl requests by which whoever opens a file waits, for 45 seconds, until
+// its owner agrees: the service does so for a snapshot, or to read it.
+var leases = []uint32{unix.F_SETLEASE, 0x410 /* F_SETDELEG */}
+
 // personalities a command may take: its own, a query, and one without address
 // randomisation, which the race detector asks for.
 var personalities = []uint32{0, 0xffffffff, 0x0040000}
@@ -80,6 +84,7 @@ func program() []unix.SockFilter {
 	p = append(p, onCall(unix.SYS_SOCKET, socketRules())...)
 	p = append(p, onCall(unix.SYS_SOCKETPAIR, socketpairRules())...)
 	p = append(p, onCall(unix.SYS_IOCTL, ioctlRules())...)
+	p = append(p, onCall(unix.SYS_FCNTL, oneOf(offsetArgument+8, leases, denied, allow))...)
 	p = append(p, onCall(unix.SYS_PERSONALITY, personalityRules())...)
 	p = append(p, onCall(unix.SYS_PRLIMIT64, limitRules())...)
 	for _, number := range []uint32{unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR} {
