@@ -320,8 +320,11 @@ func TestANewRepositoryIsMade(t *testing.T) {
 	if err != nil || !made.GetCreated() || made.GetRepository().GetBranch() != "trunk" || made.GetRepository().GetUrl() != f.Repo("app") || made.GetRepository().GetCommit() != "" {
 		t.Fatalf("%v, %v", made, err)
 	}
-	if again, err := add("new", ""); err != nil || again.GetCreated() {
+	if again, err := add("new", ""); err != nil || again.GetCreated() || again.GetRepository().GetUrl() != f.Repo("app") {
 		t.Errorf("again: %v, %v", again, err)
+	}
+	if r := c.bash(t, "cd repos/new && touch f && git add f && git status --short && git symbolic-ref HEAD"); r.out != "A  f\nrefs/heads/trunk\n" {
+		t.Errorf("a command finds %q, %s", r.out, r.err)
 	}
 	_, err = add("other", "https://example.com/x")
 	wantReason(t, err, "REMOTE_NOT_ALLOWED")

@@ -147,6 +147,16 @@ func interruptions(f *gittest.Forge) []interrupted {
 			}, running("if test -e repos/app; then mv repos/app gone; fi"),
 			after{files: "repos/app/f=one"}, after{files: "repos/app/f=one"}, after{files: "repos/app/f=one"}, after{files: "gone/f=one"},
 		},
+		{
+			"a repository is made of files", put("repos/r/f", "one"), func(t *testing.T, c *client) error {
+				made, err := c.repos.AddRepository(t.Context(), &sandboxv1.AddRepositoryRequest{Call: c.victim(), Directory: "r", Url: f.Repo("app")})
+				if err == nil && (!made.GetCreated() || made.GetRepository().GetUrl() != f.Repo("app")) {
+					t.Errorf("it is %v", made)
+				}
+				return err
+			}, running("if test -e repos/r/.git; then mv repos/r gone; fi"),
+			after{files: "repos/r/f=one"}, after{files: "repos/r/f=one"}, after{files: "repos/r/f=one"}, after{files: "gone/f=one"},
+		},
 		// A restore that has begun is finished, before anybody else comes.
 		{"a snapshot is restored", func(t *testing.T, c *client) {
 			put("f", "one")(t, c)

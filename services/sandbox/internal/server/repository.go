@@ -129,61 +129,6 @@ func (s *repositoryServer) admit(c box.Call, generation int64) error {
 	return err
 }
 
-func (s *repositoryServer) AddRepository(ctx context.Context, r *sandboxv1.AddRepositoryRequest) (*sandboxv1.AddRepositoryResponse, error) {
-	c, err := call(ctx, r.GetCall())
-	if err != nil {
-		return nil, status(err)
-	}
-	resp, err := s.add(ctx, c, r)
-	return resp, status(err)
-}
-
-func (s *repositoryServer) add(ctx context.Context, c box.Call, r *sandboxv1.AddRepositoryRequest) (*sandboxv1.AddRepositoryResponse, error) {
-	branch := r.GetBranch()
-	if branch == "" {
-		branch = "main"
-	}
-	if err := errors.Join(repository.CheckName(r.GetDirectory()), repository.CheckRef(branch)); err != nil {
-		return nil, err
-	}
-	if err := s.admit(c, r.GetWorkspaceGeneration()); err != nil {
-		return nil, err
-	}
-	_, repo, err := s.existing(c.Key, r.GetWorkspaceGeneration(), r.GetDirectory())
-	if err != nil {
-		return nil, err
-	}
-	resp := &sandboxv1.AddRepositoryResponse{Created: !repo}
-	if !repo {
-		if err := s.initialize(ctx, c, r, branch); err != nil {
-			return nil, err
-		}
-	}
-	resp.Repository, err = s.describe(ctx, c, r.GetWorkspaceGeneration(), r.GetDirectory())
-	return resp, err
-}
-
-func (s *repositoryServer) initialize(ctx context.Context, c box.Call, r *sandboxv1.AddRepositoryRequest, branch string) error {
-	dir := inside(r.GetDirectory())
-	commands := [][]string{repository.Init(dir, branch)}
-	if r.GetUrl() != "" {
-		u, err := repository.ParseURL(r.GetUrl())
-		if err != nil {
-			return err
-		}
-		if _, err := s.info.Repositories.Remotes.Way(u, repository.Fetch); err != nil {
-			return err
-		}
-		commands = append(commands, repository.SetRemote(dir, u))
-	}
-	for _, argv := range commands {
-		if _, err := s.run(ctx, c, r.GetWorkspaceGeneration(), box.WorkspacePath, argv, 0); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (s *repositoryServer) RemoveRepository(ctx context.Context, r *sandboxv1.RemoveRepositoryRequest) (*sandboxv1.RemoveRepositoryResponse, error) {
 	c, err := call(ctx, r.GetCall())
 	if err != nil {
