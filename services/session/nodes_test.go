@@ -173,8 +173,8 @@ func leaveInATurn(t *testing.T, f *fixture, s string, home *machine) {
 func leaveAtRest(t *testing.T, f *fixture, s string, home *machine) {
 	t.Helper()
 	ctx := deadline(t)
-	f.fleet.drained(ctx, t, home)
 	_, other := f.fleet.home(t, s)
+	f.fleet.drained(ctx, t, home)
 	until(ctx, t, func() (n int, _ error) { f.fleet.set(func() { n = len(other.imports) }); return n, nil }, func(n int) bool { return n > 0 })
 	if end := finished(t, f.turn(ctx, t, s, "read")); end.State != sessionv1.TurnState_TURN_STATE_FAILED {
 		t.Fatalf("the turn that cannot bring the files ends %v", end)
@@ -200,7 +200,7 @@ func TestAPlannedMoveIsToldAsOneByWhicheverTurnEndsIt(t *testing.T) {
 			f.restart(t)
 			f.fleet.set(func() { other.refusing = false })
 			m := movedOf(f.turn(ctx, t, s, "read"))
-			if m.GetFromNode() != home.name || m.GetToNode() != other.name || m.GetCause() != sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_PLANNED || m.GetEmpty() ||
+			if m.GetFromNode() != home.name || m.GetToNode() != other.name || m.GetCause() != sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_PLANNED || m.GetEmpty() || m.GetRestoredTime() == nil ||
 				!strings.Contains(m.GetMessage(), "the workspace is on another machine now, with its files as they were at") {
 				t.Errorf("the next turn tells %v", m)
 			}
@@ -230,4 +230,38 @@ func TestAWorkspaceThatIsGoneWhenItsNodeIsDrainedIsToldToBeLost(t *testing.T) {
 		!strings.Contains(m.GetMessage(), "has lost it. The workspace was made again from its last copy") {
 		t.Errorf("the next turn tells %v", m)
 	}
+}
+
+// What a turn did is not exported before the workspace moves; then the next node is lost.
+func TestWhatAMoveCopiedIsTheLastCopyUntilTheNextExport(t *testing.T) {
+	f, ctx := startFleet(t, placing), deadline(t)
+	s := f.session(ctx, t)
+	f.turn(ctx, t, s, "work")
+	f.fleet.untilPlace(ctx, t, s, func(p store.Place) bool { return p.Export.Turn != "" })
+	home, other := f.fleet.home(t, s)
+	f.fleet.drained(ctx, t, home)
+	arrived := f.untilEvent(t, s, func(e *sessionv1.Event) bool { return e.GetWorkspaceMoved() != nil }).GetWorkspaceMoved()
+	if arrived.RestoredTime == nil || arrived.RestoredTurn != "" {
+		t.Errorf("the move is told as %v", arrived)
+	}
+	copied := ""
+	f.fleet.set(func() {
+		kept := f.fleet.objects[s]
+		copied = kept[len(kept)-1]
+	})
+	if _, err := f.fleet.DrainNode(ctx, &sessionv1.DrainNodeRequest{Node: home.name}); err != nil {
+		t.Fatal(err)
+	}
+	f.fleet.untilNode(ctx, t, home, func(n *sessionv1.Node) bool { return !n.Draining })
+	f.fleet.set(func() { other.down = true })
+	f.fleet.untilNode(ctx, t, other, func(n *sessionv1.Node) bool { return n.State == sessionv1.NodeState_NODE_STATE_LOST })
+	m := movedOf(f.turn(ctx, t, s, "read"))
+	if m.GetRestoredTurn() == "" || !strings.Contains(m.GetMessage(), "which has everything up to your last answer") {
+		t.Errorf("the next turn tells %v", m)
+	}
+	f.fleet.set(func() {
+		if got := home.imports[len(home.imports)-1].Snapshot; got != copied {
+			t.Errorf("brought %q, copied for the move was %q", got, copied)
+		}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -42,6 +43,9 @@ func (w *Worker) takeMove(ctx context.Context, c store.Command) error {
 			return w.log.Append(ctx, done) // the next turn brings the last copy, and tells the model
 		}
 	}
+	if err := w.loadPath(ctx); err != nil {
+		return err
+	}
 	found, err := w.fetch(ctx, p, "")
 	if err != nil {
 		return w.moveFailed(ctx, c, from, err)
@@ -49,11 +53,45 @@ func (w *Worker) takeMove(ctx context.Context, c store.Command) error {
 	p = arrived(p)
 	done.Place = &p
 	done.Events = []*sessionv1.Event{{Body: &sessionv1.Event_WorkspaceMoved{WorkspaceMoved: &sessionv1.WorkspaceMoved{
-		FromNode: from.Node, ToNode: p.Node, Generation: p.Generation, Empty: found == nil, Cause: sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_PLANNED,
+		FromNode: from.Node, ToNode: p.Node, Generation: p.Generation, Empty: found == nil, RestoredTime: found.GetCreateTime(),
+		Cause:   sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_PLANNED,
 		Message: "The workspace is on another machine now, " + asOf(found) + ". Commands in the background have ended, and the home directory and /tmp are empty.",
 	}}}}
 	w.place.Store(&p)
-	return w.log.Commit(ctx, done)
+	if err := w.log.Commit(ctx, done); err != nil {
+		return err
+	}
+	w.noteCopied(ctx, found)
+	return nil
+}
+
+// noteCopied makes the copy that the workspace has moved with its last export, for it has
+// more than the one before: if the node is lost before the next one, that is the one to bring.
+func (w *Worker) noteCopied(ctx context.Context, found *sandboxv1.Snapshot) {
+	p := w.where()
+	old := p.Export.Snapshot
+	if found == nil || found.GetId() == old {
+		return
+	}
+	p.Export = store.Export{Turn: w.lastTurn(), Seq: w.log.Seq(), Snapshot: found.GetId(), Time: found.GetCreateTime().AsTime()}
+	if err := w.deps.Store.NoteExport(ctx, w.lease.Key, p.Generation, p.Export); err != nil {
+		w.deps.Log.WarnContext(ctx, "the copy that a workspace has moved with does not count as its last", "session", w.lease.Session, "error", err)
+		return
+	}
+	w.place.Store(&p)
+	if old != "" {
+		w.dropLeft(ctx, old, w.callRef(fmt.Sprintf("%s.place.%d.old", w.lease.Session, p.Generation)))
+	}
+}
+
+// lastTurn is the last one that has ended, as far as the conversation tells.
+func (w *Worker) lastTurn() string {
+	for _, m := range slices.Backward(w.path) {
+		if w.active == nil || !w.active.owns(m.Turn) {
+			return lastSegment(m.Turn)
+		}
+	}
+	return ""
 }
 
 // leaveAtRest exports the workspace and commits that it is somewhere else, if there is
@@ -226,11 +264,11 @@ func (w *Worker) unsealed(ctx context.Context) error {
 	return err
 }
 
-// dropLeft deletes a snapshot that was made for a move, and is not needed for it any more.
+// dropLeft deletes a snapshot that was made for a move or an export, and is not needed any more.
 func (w *Worker) dropLeft(ctx context.Context, id string, call *commonv1.CallRef) {
 	_, err := w.deps.Snapshots.DeleteSnapshots(ctx, &sandboxv1.DeleteSnapshotsRequest{Call: call, Snapshots: []string{id}})
 	if err != nil {
-		w.deps.Log.WarnContext(ctx, "a snapshot that was made for a move stays", "session", w.lease.Session, "snapshot", id, "error", err)
+		w.deps.Log.WarnContext(ctx, "a snapshot that is not needed any more stays", "session", w.lease.Session, "snapshot", id, "error", err)
 	}
 }
 

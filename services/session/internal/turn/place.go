@@ -215,7 +215,13 @@ func (w *Worker) bring(ctx, parent context.Context) error {
 	w.addMessage(&write, w.newMessage(sessionv1.Role_ROLE_USER, w.active.turn.Steps, []*sessionv1.Block{textBlock(body.Message)}))
 	write.Turns = []*store.TurnRow{w.active.row()}
 	w.place.Store(&p)
-	return w.log.Commit(parent, write)
+	if err := w.log.Commit(parent, write); err != nil {
+		return err
+	}
+	if left.Why == store.Planned {
+		w.noteCopied(ctx, found)
+	}
+	return nil
 }
 
 // fetch makes the workspace in its new place: from an exported snapshot, or when there is
@@ -269,7 +275,7 @@ func (w *Worker) movedBody(p store.Place, found *sandboxv1.Snapshot) *sessionv1.
 		Cause: sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_NODE_LOST,
 	}
 	if p.Left.Why == store.Planned {
-		m.Cause = sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_PLANNED
+		m.Cause, m.RestoredTime = sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_PLANNED, found.GetCreateTime()
 		m.Message = "Notice of the system, not of the user: the workspace is on another machine now, " + asOf(found) + "." +
 			" Commands in the background have ended, and the home directory and /tmp are empty."
 		return m

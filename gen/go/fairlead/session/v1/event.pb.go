@@ -3562,8 +3562,7 @@ type WorkspaceMoved struct {
 	RestoredTurn string `protobuf:"bytes,5,opt,name=restored_turn,json=restoredTurn,proto3" json:"restored_turn,omitempty"`
 	// The log's last number when that turn ended.
 	RestoredSeq int64 `protobuf:"varint,6,opt,name=restored_seq,json=restoredSeq,proto3" json:"restored_seq,omitempty"`
-	// When they were copied. Not set when there was no copy, or when the move was
-	// planned: the message tells it then.
+	// When they were copied. Not set when there was no copy.
 	RestoredTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=restored_time,json=restoredTime,proto3" json:"restored_time,omitempty"`
 	// Whether nothing could be brought: the workspace is empty.
 	Empty bool `protobuf:"varint,8,opt,name=empty,proto3" json:"empty,omitempty"`

@@ -1900,8 +1900,7 @@ export type WorkspaceMoved = Message<"fairlead.session.v1.WorkspaceMoved"> & {
   restoredSeq: bigint;
 
   /**
-   * When they were copied. Not set when there was no copy, or when the move was
-   * planned: the message tells it then.
+   * When they were copied. Not set when there was no copy.
    *
    * @generated from field: google.protobuf.Timestamp restored_time = 7;
    */
