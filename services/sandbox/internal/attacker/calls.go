@@ -91,14 +91,19 @@ var calls = map[string]func() string{
 		buffer[4096] = 128
 		return raw(unix.SYS_NAME_TO_HANDLE_AT, cwd, text(0, "/usr"), at(4096), at(64), 0)
 	},
-	"open-by-handle":        func() string { return raw(unix.SYS_OPEN_BY_HANDLE_AT, cwd, at(4096), 0) },
-	"ptrace-attach-init":    func() string { return raw(unix.SYS_PTRACE, unix.PTRACE_ATTACH, 1, 0, 0) },
-	"ptrace-seize-init":     func() string { return raw(unix.SYS_PTRACE, unix.PTRACE_SEIZE, 1, 0, 0) },
-	"read-init-memory":      func() string { return raw(unix.SYS_PROCESS_VM_READV, 1, at(0), 1, at(64), 1, 0) },
-	"write-init-memory":     func() string { return raw(unix.SYS_PROCESS_VM_WRITEV, 1, at(0), 1, at(64), 1, 0) },
-	"kcmp":                  func() string { return raw(unix.SYS_KCMP, 1, 1, 0, 0, 0) },
-	"move-pages":            func() string { return raw(unix.SYS_MOVE_PAGES, 1, 0, 0, 0, 0, 0) },
-	"process-madvise":       func() string { return raw(unix.SYS_PROCESS_MADVISE, 0, 0, 0, 0, 0) },
+	"open-by-handle":     func() string { return raw(unix.SYS_OPEN_BY_HANDLE_AT, cwd, at(4096), 0) },
+	"ptrace-attach-init": func() string { return raw(unix.SYS_PTRACE, unix.PTRACE_ATTACH, 1, 0, 0) },
+	"ptrace-seize-init":  func() string { return raw(unix.SYS_PTRACE, unix.PTRACE_SEIZE, 1, 0, 0) },
+	"read-init-memory":   func() string { return raw(unix.SYS_PROCESS_VM_READV, 1, at(0), 1, at(64), 1, 0) },
+	"write-init-memory":  func() string { return raw(unix.SYS_PROCESS_VM_WRITEV, 1, at(0), 1, at(64), 1, 0) },
+	"kcmp":               func() string { return raw(unix.SYS_KCMP, 1, 1, 0, 0, 0) },
+	"move-pages":         func() string { return raw(unix.SYS_MOVE_PAGES, 1, 0, 0, 0, 0, 0) },
+	"process-madvise":    func() string { return raw(unix.SYS_PROCESS_MADVISE, 0, 0, 0, 0, 0) },
+	"huge-pages-mapped": func() string {
+		const flags = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_HUGETLB | unix.MAP_NORESERVE
+		return raw(unix.SYS_MMAP, 0, 2<<20, unix.PROT_READ|unix.PROT_WRITE, flags, ^uintptr(0), 0)
+	},
+	"huge-pages-in-a-file":  func() string { return raw(unix.SYS_MEMFD_CREATE, text(0, "x"), unix.MFD_HUGETLB) },
 	"limit-init":            func() string { return raw(unix.SYS_PRLIMIT64, 1, unix.RLIMIT_NOFILE, at(4096), 0) },
 	"setuid-root":           func() string { return raw(unix.SYS_SETUID, 0) },
 	"setresuid-host":        func() string { return raw(unix.SYS_SETRESUID, 300_001, 300_001, 300_001) },

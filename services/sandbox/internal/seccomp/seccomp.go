@@ -31,7 +31,9 @@ const (
 	kill   = uint32(unix.SECCOMP_RET_KILL_PROCESS)
 	denied = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EPERM)
 	absent = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.ENOSYS)
-	family = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EAFNOSUPPORT)
+	// exhausted is what the kernel answers who wants huge pages where there are none.
+	exhausted = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.ENOMEM)
+	family    = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EAFNOSUPPORT)
 	// pretended does nothing and says that it is done.
 	pretended = uint32(unix.SECCOMP_RET_ERRNO)
 )
@@ -71,6 +73,8 @@ func program() []unix.SockFilter {
 		load(offsetNumber),
 	}
 	p = append(p, foreignABI()...)
+	// Before all others: programs map memory often.
+	p = append(p, onCall(unix.SYS_MMAP, without(offsetArgument+24, unix.MAP_HUGETLB))...)
 	for _, number := range sortedDenied() {
 		p = append(p, jumpEqual(number, 0, 1), answer(denied))
 	}
@@ -80,6 +84,8 @@ func program() []unix.SockFilter {
 	// The machine has a fixed number of slots for asynchronous input and output, which
 	// one sandbox would take from all others. What uses them does without.
 	p = append(p, jumpEqual(unix.SYS_IO_SETUP, 0, 1), answer(absent))
+	p = append(p, onCall(unix.SYS_MEMFD_CREATE, without(offsetArgument+8, unix.MFD_HUGETLB))...)
+	p = append(p, onCall(unix.SYS_SHMGET, without(offsetArgument+16, hugeSegment))...)
 	p = append(p, onCall(unix.SYS_CLONE, cloneRules())...)
 	p = append(p, onCall(unix.SYS_SOCKET, socketRules())...)
 	p = append(p, onCall(unix.SYS_SOCKETPAIR, socketpairRules())...)
@@ -107,6 +113,21 @@ func sortedDenied() []uint32 {
 // path, so the number stays loaded for whoever jumps over them.
 func onCall(number uint32, rules []unix.SockFilter) []unix.SockFilter {
 	return append([]unix.SockFilter{jumpEqual(number, 0, uint8(len(rules)))}, rules...)
+}
+
+// hugeSegment is SHM_HUGETLB.
+const hugeSegment = 0o4000
+
+// without refuses huge pages, which a flag in the word at an offset asks for: the machine
+// has a fixed number of them, kept for somebody else, and no group counts them as memory.
+// What asks for them does with others.
+func without(offset, flag uint32) []unix.SockFilter {
+	return []unix.SockFilter{
+		load(offset),
+		{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: flag, Jt: 0, Jf: 1},
+		answer(exhausted),
+		answer(allow),
+	}
 }
 
 func cloneRules() []unix.SockFilter {
