@@ -59,7 +59,7 @@ func (s *Store) Compact() error {
 	if err := s.packs.rewrite(old, live); err != nil {
 		return err
 	}
-	return s.packs.remove(old)
+	return s.packs.remove(append(old, s.packs.useless(live)...))
 }
 
 // reach is what the snapshots lead to.
@@ -140,6 +140,16 @@ func (p *packs) wasteful(useful map[*pack]int64) []*pack {
 	return old
 }
 
+// useless returns the damaged packs, unless something that is held may be in them.
+func (p *packs) useless(live map[Hash]bool) []*pack {
+	for h := range live {
+		if !p.has(h) {
+			return nil
+		}
+	}
+	return slices.Clone(p.damaged)
+}
+
 // rewrite stores what is of use in packs that are to go in new ones, as it is.
 func (p *packs) rewrite(old []*pack, live map[Hash]bool) error {
 	w := p.writer()
@@ -164,7 +174,8 @@ func (p *packs) remove(old []*pack) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var faults []error
-	p.all = slices.DeleteFunc(p.all, func(k *pack) bool { return slices.Contains(old, k) })
+	gone := func(k *pack) bool { return slices.Contains(old, k) }
+	p.all, p.damaged = slices.DeleteFunc(p.all, gone), slices.DeleteFunc(p.damaged, gone)
 	for _, k := range old {
 		k.once.Do(func() { k.err = os.ErrClosed })
 		if k.file != nil {

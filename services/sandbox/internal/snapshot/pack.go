@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -75,6 +76,7 @@ type packs struct {
 	dir     string
 	mu      sync.RWMutex // guards what follows
 	all     []*pack
+	damaged []*pack // with err: nothing that they hold is known
 	objects map[Hash]place
 }
 
@@ -96,7 +98,8 @@ func openPacks(dir string) (*packs, error) {
 	return p, nil
 }
 
-// load reads a pack's footer.
+// load reads a pack's footer. One that is damaged is none that the store cannot do without:
+// there may be snapshots that need nothing of it.
 func (p *packs) load(name string) error {
 	path := filepath.Join(p.dir, name+packSuffix)
 	f, err := os.Open(path)
@@ -108,15 +111,30 @@ func (p *packs) load(name string) error {
 	if err != nil {
 		return err
 	}
+	k := &pack{name: name, path: path, size: st.Size()}
 	footer, err := readFooter(f, st.Size())
+	if err == nil {
+		if sum := sha256.Sum256(footer); hex.EncodeToString(sum[:]) != name {
+			err = errors.New("it lists something else")
+		}
+	}
 	if err != nil {
-		return fmt.Errorf("%w: pack %s: %w", ErrDamaged, name, err)
+		k.err = fmt.Errorf("%w: pack %s: %w", ErrDamaged, name, err)
+		p.damaged = append(p.damaged, k)
+		return nil
 	}
-	if sum := sha256.Sum256(footer); hex.EncodeToString(sum[:]) != name {
-		return fmt.Errorf("%w: pack %s lists something else", ErrDamaged, name)
-	}
-	p.add(&pack{name: name, path: path, size: st.Size()}, footer)
+	p.add(k, footer)
 	return nil
+}
+
+// whole is the error of a pack that is damaged, if there is one.
+func (p *packs) whole() error {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if len(p.damaged) == 0 {
+		return nil
+	}
+	return p.damaged[0].err
 }
 
 func readFooter(f io.ReaderAt, size int64) ([]byte, error) {
@@ -141,6 +159,7 @@ func (p *packs) add(k *pack, footer []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.all = append(p.all, k)
+	p.damaged = slices.DeleteFunc(p.damaged, func(d *pack) bool { return d.path == k.path }) // it was made anew
 	for ; len(footer) > 0; footer = footer[footerItem:] {
 		p.objects[Hash(footer[:32])] = place{
 			pack: k, offset: int64(binary.LittleEndian.Uint64(footer[32:])),
@@ -160,7 +179,7 @@ func (p *packs) size() int64 {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	var n int64
-	for _, k := range p.all {
+	for _, k := range slices.Concat(p.all, p.damaged) {
 		n += k.size
 	}
 	return n
@@ -176,7 +195,7 @@ func (p *packs) close() error {
 			faults = append(faults, k.file.Close())
 		}
 	}
-	p.all, p.objects = nil, map[Hash]place{}
+	p.all, p.damaged, p.objects = nil, nil, map[Hash]place{}
 	return errors.Join(faults...)
 }
 
@@ -185,13 +204,21 @@ var (
 	encoder, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false))
 )
 
+// missing is the error of an object that is not there.
+func (p *packs) missing(h Hash) error {
+	if err := p.whole(); err != nil {
+		return fmt.Errorf("object %x is missing: %w", h[:6], err)
+	}
+	return fmt.Errorf("%w: object %x is missing", ErrDamaged, h[:6])
+}
+
 // stored reads an object's bytes as they lie in the pack.
 func (p *packs) stored(h Hash) ([]byte, place, error) {
 	p.mu.RLock()
 	at, ok := p.objects[h]
 	p.mu.RUnlock()
 	if !ok {
-		return nil, at, fmt.Errorf("%w: object %x is missing", ErrDamaged, h[:6])
+		return nil, at, p.missing(h)
 	}
 	f, err := at.pack.open()
 	if err != nil {

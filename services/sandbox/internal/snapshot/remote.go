@@ -97,6 +97,9 @@ func gather(dir, prefix string, there map[string]bool) (*load, error) {
 			return l, err
 		}
 	}
+	if err := intact(dir); err != nil {
+		return l, err
+	}
 	packs, err := os.ReadDir(filepath.Join(dir, packsDir))
 	if err != nil {
 		return l, err
@@ -110,6 +113,15 @@ func gather(dir, prefix string, there map[string]bool) (*load, error) {
 		}
 	}
 	return l, nil
+}
+
+// intact refuses a store with a damaged pack: the copy of it that is elsewhere may be better.
+func intact(dir string) error {
+	p, err := openPacks(filepath.Join(dir, packsDir))
+	if err != nil {
+		return err
+	}
+	return errors.Join(p.whole(), p.close())
 }
 
 // send sends what is missing, the names last.
@@ -217,8 +229,8 @@ func pull(ctx context.Context, from objectstore.Store, key, to string) error {
 	return errors.Join(err, f.Close())
 }
 
-// whole checks that a fetched store has every object that its snapshots need. What
-// is in them is checked when it is read.
+// whole checks that a fetched store has every object that its snapshots need, and drops what
+// is damaged besides. What is in the objects is checked when it is read.
 func whole(dir string) error {
 	s, err := Open(dir)
 	if err != nil {
@@ -227,8 +239,11 @@ func whole(dir string) error {
 	live, err := s.live()
 	for h := range live {
 		if err == nil && !s.packs.has(h) {
-			err = fmt.Errorf("%w: object %x is missing", ErrDamaged, h[:6])
+			err = s.packs.missing(h)
 		}
+	}
+	if err == nil {
+		err = s.packs.remove(s.packs.useless(live)) // the next push would refuse them
 	}
 	return errors.Join(err, s.Close())
 }
