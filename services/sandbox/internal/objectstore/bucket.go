@@ -93,21 +93,21 @@ func (b *bucket) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	return o, nil
 }
 
-func (b *bucket) List(ctx context.Context, prefix string) ([]string, error) {
+func (b *bucket) List(ctx context.Context, prefix string) ([]Object, error) {
 	if err := check(prefix + "x"); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx) // ends the listing when it is left early
 	defer cancel()
-	var keys []string
+	var all []Object
 	for o := range b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix + prefix, Recursive: true}) {
 		if o.Err != nil {
 			return nil, refine(prefix, o.Err)
 		}
-		keys = append(keys, strings.TrimPrefix(o.Key, b.prefix))
+		all = append(all, Object{Key: strings.TrimPrefix(o.Key, b.prefix), Size: o.Size})
 	}
-	slices.Sort(keys)
-	return keys, context.Cause(ctx)
+	slices.SortFunc(all, byKey)
+	return all, context.Cause(ctx)
 }
 
 func (b *bucket) Delete(ctx context.Context, key string) error {

@@ -123,13 +123,13 @@ func (f *folder) Get(_ context.Context, key string) (io.ReadCloser, error) {
 	return file, err
 }
 
-func (f *folder) List(ctx context.Context, prefix string) ([]string, error) {
+func (f *folder) List(ctx context.Context, prefix string) ([]Object, error) {
 	// The folder in which everything with the prefix lies.
 	top := prefix[:strings.LastIndexByte(prefix, '/')+1]
 	if err := check(top + "x"); err != nil {
 		return nil, err
 	}
-	var keys []string
+	var all []Object
 	err := filepath.WalkDir(filepath.Join(f.dir, top), func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, os.ErrNotExist) {
 			return nil
@@ -145,13 +145,20 @@ func (f *folder) List(ctx context.Context, prefix string) ([]string, error) {
 			return nil
 		}
 		name, err := filepath.Rel(f.dir, path)
-		if strings.HasPrefix(name, prefix) {
-			keys = append(keys, name)
+		if err != nil || !strings.HasPrefix(name, prefix) {
+			return err
+		}
+		st, err := d.Info()
+		if errors.Is(err, os.ErrNotExist) { // it was deleted meanwhile
+			return nil
+		}
+		if err == nil {
+			all = append(all, Object{Key: name, Size: st.Size()})
 		}
 		return err
 	})
-	slices.Sort(keys)
-	return keys, err
+	slices.SortFunc(all, byKey)
+	return all, err
 }
 
 func (f *folder) Delete(_ context.Context, key string) error {

@@ -29,11 +29,19 @@ type Store interface {
 	// Get reads an object. The reader must be closed. ErrNotFound when there is
 	// none.
 	Get(ctx context.Context, key string) (io.ReadCloser, error)
-	// List returns the keys that begin with a prefix, in order.
-	List(ctx context.Context, prefix string) ([]string, error)
+	// List returns the objects whose keys begin with a prefix, in the order of these.
+	List(ctx context.Context, prefix string) ([]Object, error)
 	// Delete removes an object. One that does not exist is removed already.
 	Delete(ctx context.Context, key string) error
 }
+
+// Object is what a store has under a key.
+type Object struct {
+	Key  string
+	Size int64 // in bytes
+}
+
+func byKey(a, b Object) int { return strings.Compare(a.Key, b.Key) }
 
 // Credentials are the keys for an S3-compatible service; empty ones are looked for
 // where the tools of AWS do: the environment, their file, the machine's role.

@@ -86,9 +86,16 @@ func TestEveryStoreKeepsObjects(t *testing.T) {
 				"a/b/t": {"a/b/two%20="}, "none/": nil, "a/none": nil,
 			}
 			for prefix, keys := range want {
-				got, err := s.List(t.Context(), prefix)
+				all, err := s.List(t.Context(), prefix)
 				if err != nil {
 					t.Errorf("%s: %v", prefix, err)
+				}
+				var got []string
+				for _, o := range all {
+					got = append(got, o.Key)
+					if want := int64(len(get(t, s, o.Key))); o.Size != want {
+						t.Errorf("%s: %d bytes are listed, %d are there", o.Key, o.Size, want)
+					}
 				}
 				if diff := cmp.Diff(keys, got); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", prefix, diff)

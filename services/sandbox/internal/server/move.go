@@ -72,13 +72,13 @@ func (s *Server) complete(ctx context.Context, k box.Key, generation int64) erro
 
 // dropPlaces removes what was copied from places before a generation.
 func (s *Server) dropPlaces(ctx context.Context, k box.Key, before int64) error {
-	keys, err := s.info.Objects.List(ctx, k.Path()+"/")
+	all, err := s.info.Objects.List(ctx, k.Path()+"/")
 	if err != nil {
 		return err
 	}
-	for _, key := range keys {
-		if g, ok := generationOf(k, key); ok && g < before {
-			if err := s.info.Objects.Delete(ctx, key); err != nil {
+	for _, o := range all {
+		if g, ok := generationOf(k, o.Key); ok && g < before {
+			if err := s.info.Objects.Delete(ctx, o.Key); err != nil {
 				return err
 			}
 		}
@@ -174,21 +174,21 @@ func (s *snapshotServer) fetch(ctx context.Context, key box.Key, w *box.Workspac
 // lastPlace is the place with the highest generation, up to one, to which all was copied,
 // or if there is no such, from which a snapshot was.
 func (s *snapshotServer) lastPlace(ctx context.Context, k box.Key, most int64) (string, error) {
-	keys, err := s.info.Objects.List(ctx, k.Path()+"/")
+	all, err := s.info.Objects.List(ctx, k.Path()+"/")
 	if err != nil {
 		return "", err
 	}
 	last := ""
-	for _, key := range slices.Backward(keys) { // the numbers have leading zeros
-		g, ok := generationOf(k, key)
+	for _, o := range slices.Backward(all) { // the numbers have leading zeros
+		g, ok := generationOf(k, o.Key)
 		if !ok || g > most {
 			continue
 		}
 		place := exported(k, g)
-		if key == place+whole {
+		if o.Key == place+whole {
 			return place, nil
 		}
-		if last == "" && strings.HasPrefix(key, place+"snapshots/") {
+		if last == "" && strings.HasPrefix(o.Key, place+"snapshots/") {
 			last = place
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -85,4 +86,40 @@ func TestASnapshotStoresAgainWhatIsDamaged(t *testing.T) {
 	p.must(p.store.Compact())
 	_, err := p.push(objects(t))
 	p.must(err)
+}
+
+// A copy that is shorter than what it is a copy of is made anew.
+func TestAPushMendsWhatIsDamagedElsewhere(t *testing.T) {
+	t.Parallel()
+	p, remote := newPlace(t), objects(t)
+	p.write("f", noise(rand.New(rand.NewPCG(3, 3)), 5000))
+	p.create("one")
+	_, err := p.push(remote)
+	p.must(err)
+	key := "t/s/1/" + packsDir + "/" + filepath.Base(p.only().path)
+	p.must(remote.Put(t.Context(), key, strings.NewReader("short"), 5))
+	if err := Pull(t.Context(), remote, "t/s/1/", filepath.Join(t.TempDir(), "damaged")); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a pull of it: %v", err)
+	}
+	if did, err := p.push(remote); err != nil || did.Packs != 1 {
+		t.Errorf("another push: %+v, %v", did, err)
+	}
+	p.must(Pull(t.Context(), remote, "t/s/1/", filepath.Join(t.TempDir(), "mended")))
+}
+
+// A damaged pack that nothing needs does not come along.
+func TestAPullLeavesOutWhatIsDamagedAndOfNoUse(t *testing.T) {
+	t.Parallel()
+	p, remote := newPlace(t), objects(t)
+	p.write("f", noise(rand.New(rand.NewPCG(4, 4)), 5000))
+	p.create("one")
+	_, err := p.push(remote)
+	p.must(err)
+	p.must(remote.Put(t.Context(), "t/s/1/"+packsDir+"/other"+packSuffix, strings.NewReader("short"), 5))
+	q := newPlace(t)
+	p.must(Pull(t.Context(), remote, "t/s/1/", q.where))
+	q.restore("one")
+	if _, err := q.push(objects(t)); err != nil {
+		t.Errorf("what was pulled cannot be pushed: %v", err)
+	}
 }

@@ -24,7 +24,7 @@ type Pushed struct {
 }
 
 // Push makes an object store hold under a prefix what the store in a folder holds:
-// what is missing goes there, then the snapshots' names, then what is of no use any
+// what is missing, or has another size, goes there, then the snapshots' names, then what is of no use any
 // more goes. Nobody else may push to the prefix, which ends with a slash. hold is
 // called to keep others from removing snapshots, and the release that it returns
 // before anything is sent: that may take long. Snapshots may be made meanwhile; they
@@ -65,7 +65,7 @@ type item struct {
 
 // gather opens what is missing. The names are looked for before the packs: a snapshot
 // is named when all that it holds is there.
-func gather(dir, prefix string, there map[string]bool) (*load, error) {
+func gather(dir, prefix string, there map[string]int64) (*load, error) {
 	l := &load{wanted: map[string]bool{}}
 	all, err := (&Store{dir: dir}).records()
 	if errors.Is(err, os.ErrNotExist) {
@@ -78,19 +78,19 @@ func gather(dir, prefix string, there map[string]bool) (*load, error) {
 	add := func(to *[]item, kind, name string) error {
 		key := prefix + kind + "/" + name
 		l.wanted[key] = true
-		if there[key] {
-			return nil
-		}
 		f, err := os.Open(filepath.Join(dir, kind, name))
 		if err != nil {
 			return err
 		}
-		*to = append(*to, item{key: key, file: f})
 		st, err := f.Stat()
-		if err == nil {
-			(*to)[len(*to)-1].size = st.Size()
+		if err != nil {
+			return errors.Join(err, f.Close())
 		}
-		return err
+		if size, ok := there[key]; ok && size == st.Size() {
+			return f.Close()
+		}
+		*to = append(*to, item{key: key, file: f, size: st.Size()})
+		return nil
 	}
 	for _, r := range all {
 		if err := add(&l.names, recordsDir, r.file); err != nil {
@@ -151,18 +151,18 @@ func (l *load) close() error {
 	return errors.Join(faults...)
 }
 
-// remote returns the keys under a prefix.
-func remote(ctx context.Context, in objectstore.Store, prefix string) (map[string]bool, error) {
-	keys, err := in.List(ctx, prefix)
-	there := make(map[string]bool, len(keys))
-	for _, k := range keys {
-		there[k] = true
+// remote returns the sizes of what is under a prefix, by key.
+func remote(ctx context.Context, in objectstore.Store, prefix string) (map[string]int64, error) {
+	all, err := in.List(ctx, prefix)
+	there := make(map[string]int64, len(all))
+	for _, o := range all {
+		there[o.Key] = o.Size
 	}
 	return there, err
 }
 
 // sweep removes what is not wanted any more: names before what they lead to.
-func sweep(ctx context.Context, in objectstore.Store, there, wanted map[string]bool) error {
+func sweep(ctx context.Context, in objectstore.Store, there map[string]int64, wanted map[string]bool) error {
 	for _, kind := range []string{recordsDir, packsDir} {
 		for key := range there {
 			if wanted[key] || path.Base(path.Dir(key)) != kind {
@@ -251,14 +251,15 @@ func whole(dir string) error {
 // Head is the last snapshot that an object store holds under a prefix, which ends
 // with a slash.
 func Head(ctx context.Context, in objectstore.Store, prefix string) (Snapshot, error) {
-	keys, err := in.List(ctx, prefix+recordsDir+"/")
+	all, err := in.List(ctx, prefix+recordsDir+"/")
 	if err != nil {
 		return Snapshot{}, err
 	}
-	if len(keys) == 0 {
+	if len(all) == 0 {
 		return Snapshot{}, fmt.Errorf("%w in the object store", ErrNotFound)
 	}
-	r, err := in.Get(ctx, slices.Max(keys)) // the numbers have leading zeros
+	last := all[len(all)-1].Key // the numbers have leading zeros
+	r, err := in.Get(ctx, last)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -268,7 +269,7 @@ func Head(ctx context.Context, in objectstore.Store, prefix string) (Snapshot, e
 	}
 	var head Snapshot
 	if err := json.Unmarshal(raw, &head); err != nil {
-		return Snapshot{}, fmt.Errorf("%w: the record %s cannot be read", ErrDamaged, slices.Max(keys))
+		return Snapshot{}, fmt.Errorf("%w: the record %s cannot be read", ErrDamaged, last)
 	}
 	return head, nil
 }
