@@ -125,6 +125,7 @@ var exhaustionAttacks = []attack{
 	{name: "memory in files without a name", run: onMemory("memfd 100"), want: "OUT_OF_MEMORY", unlike: unbounded},
 	{name: "memory in shared segments", run: onMemory("shared-memory 100"), want: "OUT_OF_MEMORY", unlike: unbounded},
 	{name: "shared segments that outlive their command", run: afterwards("./attacker shared-memory 20; ./attacker semaphores 100", "ipcs -ms | grep -c 0x"), want: "0"},
+	{name: "shared segments that nobody may look at, and outlive their command", run: afterwards("ipcmk -M 1000000 -p 0; ipcmk -S 4 -p 0; ipcmk -Q -p 0", "ipcs -qms | grep -c 0x"), want: "0"},
 	{name: "the machine's huge pages", run: program("huge-pages-mapped"), want: "ENOMEM"},
 	{name: "the machine's huge pages, in a file without a name", run: program("huge-pages-in-a-file"), want: "ENOMEM"},
 	{name: "memory in pipes", run: program("pipes 200"), want: "EMFILE"},

@@ -6,11 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Requests of shmctl, semctl and msgctl that list what there is, by index.
+// Requests of shmctl, semctl and msgctl that list what there is, by index: SHM_INFO and
+// SHM_STAT_ANY and the like. SHM_STAT does not show what its owner took the right to read from.
 const (
-	shmInfo, shmStat = 14, 13
-	semInfo, semStat = 19, 18
-	msgInfo, msgStat = 12, 11
+	shmInfo, shmStat = 14, 15
+	semInfo, semStat = 19, 20
+	msgInfo, msgStat = 12, 13
 )
 
 // removeShared removes the System V shared memory, semaphores and message queues of
