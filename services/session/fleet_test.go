@@ -47,6 +47,8 @@ type machine struct {
 	name     string
 	down     bool
 	refusing bool             // it cannot read the object store
+	dies     bool             // when it is to copy a workspace for a move
+	forgets  bool             // workspaces, when it is to make sure of one that is to leave
 	has      map[string]files // by session
 	sealing                   // how it takes seals
 	wanted   []*sandboxv1.EnsureWorkspaceRequest
@@ -195,6 +197,9 @@ func (m *machine) EnsureWorkspace(_ context.Context, r *sandboxv1.EnsureWorkspac
 	}
 	m.wanted = append(m.wanted, r)
 	s := r.GetCall().GetSession()
+	if m.forgets && strings.Contains(r.GetCall().GetCallId(), ".leave.") {
+		delete(m.has, s)
+	}
 	_, there := m.has[s]
 	switch {
 	case r.MustExist && !there:
@@ -255,6 +260,10 @@ func (m *machine) CreateSnapshot(_ context.Context, r *sandboxv1.CreateSnapshotR
 	defer leave()
 	if err != nil {
 		return nil, err
+	}
+	if m.dies && strings.HasPrefix(r.Description, "before the workspace leaves") {
+		m.down = true
+		return nil, refused(codes.Unavailable, "DOWN")
 	}
 	id, w := r.GetCall().GetCallId(), m.has[s]
 	if w.sealed > 0 && strings.HasPrefix(r.Description, "before step") {

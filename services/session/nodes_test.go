@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -264,4 +265,48 @@ func TestWhatAMoveCopiedIsTheLastCopyUntilTheNextExport(t *testing.T) {
 			t.Errorf("brought %q, copied for the move was %q", got, copied)
 		}
 	})
+}
+
+// A node that is drained dies as a turn is about to leave it.
+func TestANodeThatIsLostDuringAPlannedMoveIsNotWaitedFor(t *testing.T) {
+	f, ctx := startFleet(t, going), deadline(t)
+	s := f.session(ctx, t)
+	f.turn(ctx, t, s, "work")
+	f.fleet.untilPlace(ctx, t, s, func(p store.Place) bool { return p.Export.Turn != "" })
+	home, other := f.fleet.home(t, s)
+	turn := f.create(ctx, t, s, "ask")
+	asked := f.waitForAsk(ctx, t, s)
+	f.fleet.set(func() { home.dies = true })
+	f.fleet.drained(ctx, t, home)
+	f.approve(t, s, asked)
+	if end := f.waitForEnd(ctx, t, turn.Name); end.State != sessionv1.TurnState_TURN_STATE_COMPLETE {
+		t.Errorf("the turn ends %v", end)
+	}
+	m := movedOf(f.log(ctx, t, s))
+	if m.GetToNode() != other.name || m.GetCause() != sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_NODE_LOST || m.GetRestoredTurn() == "" {
+		t.Errorf("it is told %v", m)
+	}
+}
+
+// A node that is drained turns out to have lost its disk as a turn is about to leave it.
+func TestATurnThatWasToLeaveAnEmptyDiskIsToldBeforeTheModelIsAsked(t *testing.T) {
+	f, ctx := startFleet(t, going, withoutExports), deadline(t)
+	s := f.session(ctx, t)
+	turn := f.create(ctx, t, s, "ask")
+	asked := f.waitForAsk(ctx, t, s)
+	home, _ := f.fleet.home(t, s)
+	f.fleet.set(func() { home.forgets = true })
+	f.fleet.drained(ctx, t, home)
+	f.approve(t, s, asked)
+	f.waitForEnd(ctx, t, turn.Name)
+	log := f.log(ctx, t, s)
+	for _, e := range log[slices.IndexFunc(log, func(e *sessionv1.Event) bool { return e.GetToolCallFinished() != nil }):] {
+		if e.GetWorkspaceMoved() != nil {
+			return
+		}
+		if e.GetStepStarted() != nil {
+			t.Fatal("the model is asked, and was not told")
+		}
+	}
+	t.Error("nothing is told")
 }

@@ -252,7 +252,7 @@ func (w *Worker) unseal(ctx context.Context) error {
 // unsealed has no seal of this worker's be left before the workspace is used: its node may not
 // have answered when the seal was to be lifted. One that is lost is left as it is.
 func (w *Worker) unsealed(ctx context.Context) error {
-	if w.sealed == 0 {
+	if w.sealed == 0 || w.deps.Nodes.Lost(w.nodeName()) {
 		return nil
 	}
 	ctx, stop := w.untilLost(ctx)

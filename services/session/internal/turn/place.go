@@ -69,7 +69,11 @@ func (w *Worker) ensurePlace(ctx, parent context.Context) (moved bool, err error
 			return false, err
 		}
 	case w.deps.Nodes.Drained(p.Node):
-		if left, err := w.handOver(ctx, parent, p); err != nil || !left {
+		left, err := w.handOver(ctx, parent, p)
+		if err == nil && !left && (w.deps.Nodes.Lost(p.Node) || w.isGone(p)) { // it turns out
+			return w.ensurePlace(ctx, parent)
+		}
+		if err != nil || !left {
 			return false, err
 		}
 	default:
@@ -136,6 +140,8 @@ func (w *Worker) handOver(ctx, parent context.Context, p store.Place) (bool, err
 	if last := w.last(); to == "" || w.staying || last == nil || last.Role != sessionv1.Role_ROLE_USER {
 		return false, nil
 	}
+	ctx, stop := w.untilLost(ctx)
+	defer stop()
 	call := fmt.Sprintf("%s.leave.%d", w.lease.Session, p.Generation)
 	err := w.patiently(ctx, nil, func() error {
 		err := w.unseal(ctx)
@@ -147,11 +153,13 @@ func (w *Worker) handOver(ctx, parent context.Context, p store.Place) (bool, err
 		}
 		return err
 	})
-	if ctx.Err() != nil {
+	switch {
+	case nodeLost(ctx) && err != nil:
+		return false, nil
+	case ctx.Err() != nil && !nodeLost(ctx):
 		_ = w.unseal(parent) // else before the workspace is next used
-		return false, nil    //nolint:nilerr // the loop sees why
-	}
-	if err != nil {
+		return false, nil
+	case err != nil:
 		w.staying = true
 		w.deps.Log.WarnContext(ctx, "the workspace cannot leave its node, which is drained", "session", w.lease.Session, "node", p.Node, "error", err)
 		return false, nil
