@@ -24,7 +24,7 @@ func FuzzALeafIsReadOrRefused(f *testing.F) {
 	f.Add(seed[:len(seed)-3])
 	f.Add([]byte{byte(Regular), 0, 2, '.', '.'})
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		leaf, err := readLeaf(raw)
+		leaf, err := readLeaf(raw, &names{})
 		if err != nil {
 			return
 		}
@@ -36,7 +36,7 @@ func FuzzALeafIsReadOrRefused(f *testing.F) {
 			}
 			again, previous = appendEntry(again, e, previous), e.Path
 		}
-		back, err := readLeaf(again)
+		back, err := readLeaf(again, &names{})
 		if diff := cmp.Diff(leaf, back); err != nil || diff != "" {
 			t.Fatalf("%v (-read +read again):\n%s", err, diff)
 		}

@@ -83,7 +83,7 @@ func writeNodes(w *packWriter, level byte, below []Hash) ([]Hash, error) {
 // out; it may be nil.
 func (s *Store) readList(root Hash, skip func(Hash) bool) ([]Entry, error) {
 	var entries []Entry
-	err := s.visit(root, maxLevel, func(h Hash, leaf []Entry) (bool, error) {
+	err := s.visit(root, maxLevel, &names{}, func(h Hash, leaf []Entry) (bool, error) {
 		if skip != nil && skip(h) {
 			return false, nil
 		}
@@ -97,10 +97,22 @@ func (s *Store) readList(root Hash, skip func(Hash) bool) ([]Entry, error) {
 	return entries, err
 }
 
+// names are how many bytes of names are in memory together, and how many files have them.
+type names struct{ bytes, files int64 }
+
+// more says whether there may be those of another entry: of a list that was made of a
+// workspace there may (walk.holds), but what an object store has can be anything, and what
+// entries share takes no room in it.
+func (n *names) more(e Entry) bool {
+	n.bytes += int64(len(e.Path) + len(e.Target))
+	n.files++
+	return n.bytes <= manyNames+meanName*n.files
+}
+
 // visit calls see for each object of a list, with its entries when it is a leaf,
 // and goes below it if that returns true. Below the root none is empty, so that entries
 // come soon, however many objects there are.
-func (s *Store) visit(h Hash, most byte, see func(Hash, []Entry) (bool, error)) error {
+func (s *Store) visit(h Hash, most byte, all *names, see func(Hash, []Entry) (bool, error)) error {
 	raw, err := s.packs.read(h)
 	if err != nil {
 		return err
@@ -109,7 +121,7 @@ func (s *Store) visit(h Hash, most byte, see func(Hash, []Entry) (bool, error)) 
 		return fmt.Errorf("%w: object %x is no list of files", ErrDamaged, h[:6])
 	}
 	if raw[0] == leafLevel {
-		leaf, err := readLeaf(raw[1:])
+		leaf, err := readLeaf(raw[1:], all)
 		if err != nil {
 			return fmt.Errorf("%w: object %x: %w", ErrDamaged, h[:6], err)
 		}
@@ -121,14 +133,14 @@ func (s *Store) visit(h Hash, most byte, see func(Hash, []Entry) (bool, error)) 
 	}
 	r := reading{b: raw[1:]}
 	for len(r.b) > 0 {
-		if err := s.visit(r.hash(), raw[0]-1, see); err != nil {
+		if err := s.visit(r.hash(), raw[0]-1, all, see); err != nil {
 			return err
 		}
 	}
 	return r.fail
 }
 
-func readLeaf(raw []byte) ([]Entry, error) {
+func readLeaf(raw []byte, all *names) ([]Entry, error) {
 	r := reading{b: raw}
 	var leaf []Entry
 	previous := ""
@@ -137,7 +149,7 @@ func readLeaf(raw []byte) ([]Entry, error) {
 		if r.fail == nil {
 			r.fail = e.valid()
 		}
-		if r.fail == nil && len(leaf) > 0 && !before(previous, e.Path) {
+		if r.fail == nil && (len(leaf) > 0 && !before(previous, e.Path) || len(leaf) == leafMost || !all.more(e)) {
 			r.fail = errEncoding
 		}
 		if r.fail != nil {
