@@ -78,6 +78,7 @@ var rules = []rule{
 	{snapshot.ErrNotFound, codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_SNAPSHOT_NOT_FOUND},
 	{snapshot.ErrDamaged, codes.DataLoss, sandboxv1.ErrorReason_ERROR_REASON_SNAPSHOT_DAMAGED},
 	{snapshot.ErrTooDeep, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_FULL},
+	{snapshot.ErrTooLarge, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_SNAPSHOTS},
 	{errTooManySnapshots, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_SNAPSHOTS},
 	{errNoObjects, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_NO_OBJECT_STORE},
 	{errObjects, codes.Unavailable, sandboxv1.ErrorReason_ERROR_REASON_OBJECT_STORE_FAILED},

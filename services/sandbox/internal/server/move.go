@@ -97,7 +97,7 @@ func generationOf(k box.Key, key string) (int64, bool) {
 // remoteError tells what the object store did from what is wrong with the
 // snapshots.
 func remoteError(err error) error {
-	for _, ours := range []error{snapshot.ErrNotFound, snapshot.ErrDamaged, context.Canceled, context.DeadlineExceeded} {
+	for _, ours := range []error{snapshot.ErrNotFound, snapshot.ErrDamaged, snapshot.ErrTooLarge, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, ours) {
 			return err
 		}
@@ -152,7 +152,7 @@ func (s *snapshotServer) fetch(ctx context.Context, key box.Key, w *box.Workspac
 	if err != nil {
 		return remoteError(err)
 	}
-	if err := snapshot.Pull(ctx, s.info.Objects, from, w.Snapshots); err != nil {
+	if err := snapshot.Pull(ctx, s.info.Objects, from, w.Snapshots, s.most(w)); err != nil {
 		return remoteError(err)
 	}
 	k, err := openKept(w)
@@ -169,6 +169,14 @@ func (s *snapshotServer) fetch(ctx context.Context, key box.Key, w *box.Workspac
 	}
 	w.Recount()
 	return w.Reserve(1, 0) // the limits may be lower by now
+}
+
+// most is what a copy of a workspace's snapshots may be at most. The last one was begun when
+// there was room for others, and may have all of the workspace anew: twice, for what is read
+// before commands stand still may be read again (snapshot.Store.Prepare). And a push that
+// broke off has left what it was to take the place of.
+func (s *snapshotServer) most(w *box.Workspace) snapshot.Bounds {
+	return snapshot.Bounds{Snapshots: 2 * s.info.Snapshots, Bytes: 2*s.info.SnapshotBytes + 4*w.Limits().WorkspaceBytes}
 }
 
 // lastPlace is the place with the highest generation, up to one, to which all was copied,

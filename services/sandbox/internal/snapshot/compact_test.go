@@ -183,7 +183,7 @@ func (h *history) end() {
 	h.must(err)
 	q := newPlace(h.t)
 	h.must(os.RemoveAll(q.where))
-	h.must(Pull(h.t.Context(), h.remote, "t/s/1/", q.where))
+	h.must(Pull(h.t.Context(), h.remote, "t/s/1/", q.where, unbounded))
 	for _, id := range h.ids {
 		q.restore(id)
 		if diff := cmp.Diff(h.states[id], q.capture()); diff != "" {

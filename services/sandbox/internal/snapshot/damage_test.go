@@ -98,13 +98,13 @@ func TestAPushMendsWhatIsDamagedElsewhere(t *testing.T) {
 	p.must(err)
 	key := "t/s/1/" + packsDir + "/" + filepath.Base(p.only().path)
 	p.must(remote.Put(t.Context(), key, strings.NewReader("short"), 5))
-	if err := Pull(t.Context(), remote, "t/s/1/", filepath.Join(t.TempDir(), "damaged")); !errors.Is(err, ErrDamaged) {
+	if err := Pull(t.Context(), remote, "t/s/1/", filepath.Join(t.TempDir(), "damaged"), unbounded); !errors.Is(err, ErrDamaged) {
 		t.Errorf("a pull of it: %v", err)
 	}
 	if did, err := p.push(remote); err != nil || did.Packs != 1 {
 		t.Errorf("another push: %+v, %v", did, err)
 	}
-	p.must(Pull(t.Context(), remote, "t/s/1/", filepath.Join(t.TempDir(), "mended")))
+	p.must(Pull(t.Context(), remote, "t/s/1/", filepath.Join(t.TempDir(), "mended"), unbounded))
 }
 
 // A damaged pack that nothing needs does not come along.
@@ -117,7 +117,7 @@ func TestAPullLeavesOutWhatIsDamagedAndOfNoUse(t *testing.T) {
 	p.must(err)
 	p.must(remote.Put(t.Context(), "t/s/1/"+packsDir+"/other"+packSuffix, strings.NewReader("short"), 5))
 	q := newPlace(t)
-	p.must(Pull(t.Context(), remote, "t/s/1/", q.where))
+	p.must(Pull(t.Context(), remote, "t/s/1/", q.where, unbounded))
 	q.restore("one")
 	if _, err := q.push(objects(t)); err != nil {
 		t.Errorf("what was pulled cannot be pushed: %v", err)

@@ -176,10 +176,17 @@ func sweep(ctx context.Context, in objectstore.Store, there map[string]int64, wa
 	return nil
 }
 
+// Bounds are the most that a store that is pulled may be.
+type Bounds struct {
+	Snapshots int
+	Bytes     int64 // on disk
+}
+
 // Pull makes a store in a folder from what an object store holds under a prefix,
 // which ends with a slash. Nobody may use the folder, and after an error it is of
-// no use. ErrNotFound when there is no snapshot under the prefix.
-func Pull(ctx context.Context, from objectstore.Store, prefix, dir string) error {
+// no use. ErrNotFound when there is no snapshot under the prefix, ErrTooLarge when there is
+// more than may be.
+func Pull(ctx context.Context, from objectstore.Store, prefix, dir string, most Bounds) error {
 	there, err := remote(ctx, from, prefix)
 	if err != nil {
 		return err
@@ -192,6 +199,9 @@ func Pull(ctx context.Context, from objectstore.Store, prefix, dir string) error
 	if len(names[recordsDir+"/"]) == 0 {
 		return fmt.Errorf("%w in the object store", ErrNotFound)
 	}
+	if err := most.hold(len(names[recordsDir+"/"]), there); err != nil {
+		return err
+	}
 	for _, kind := range []string{packsDir, recordsDir} {
 		folder := filepath.Join(dir, kind)
 		if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -199,7 +209,8 @@ func Pull(ctx context.Context, from objectstore.Store, prefix, dir string) error
 		}
 		slices.Sort(names[kind+"/"])
 		for _, name := range names[kind+"/"] {
-			if err := pull(ctx, from, prefix+kind+"/"+name, filepath.Join(folder, name)); err != nil {
+			key := prefix + kind + "/" + name
+			if err := pull(ctx, from, key, there[key], filepath.Join(folder, name)); err != nil {
 				return err
 			}
 		}
@@ -210,9 +221,23 @@ func Pull(ctx context.Context, from objectstore.Store, prefix, dir string) error
 	return whole(dir)
 }
 
-// pull fetches one file. Its last name comes from the keys of the store, which have
+// hold refuses more than may be. However small an object is, a file of it takes a block.
+func (b Bounds) hold(snapshots int, there map[string]int64) error {
+	var bytes int64
+	for _, size := range there {
+		if bytes += max(size, block); bytes > b.Bytes || bytes < 0 {
+			return fmt.Errorf("%w: the object store has more than %d bytes", ErrTooLarge, b.Bytes)
+		}
+	}
+	if snapshots > b.Snapshots {
+		return fmt.Errorf("%w: the object store has %d, more than %d", ErrTooLarge, snapshots, b.Snapshots)
+	}
+	return nil
+}
+
+// pull fetches one file, of no more bytes than were listed. Its last name comes from the keys of the store, which have
 // no dots and slashes that would lead elsewhere.
-func pull(ctx context.Context, from objectstore.Store, key, to string) error {
+func pull(ctx context.Context, from objectstore.Store, key string, size int64, to string) error {
 	in, err := from.Get(ctx, key)
 	if err != nil {
 		return err
@@ -222,7 +247,10 @@ func pull(ctx context.Context, from objectstore.Store, key, to string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, in)
+	n, err := io.Copy(f, io.LimitReader(in, size+1))
+	if err == nil && n > size {
+		err = fmt.Errorf("%w: object %s has more bytes than were listed", ErrTooLarge, key)
+	}
 	if err == nil {
 		err = f.Sync()
 	}

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -24,6 +25,9 @@ func objects(t *testing.T) objectstore.Store {
 	}
 	return s
 }
+
+// unbounded is what no test comes up to.
+var unbounded = Bounds{Snapshots: 1000, Bytes: 1 << 40}
 
 func (p *testPlace) push(to objectstore.Store) (Pushed, error) {
 	return Push(p.t.Context(), p.where, func() func() { return func() {} }, to, "t/s/1/")
@@ -60,12 +64,12 @@ func TestAStoreMovesThroughAnObjectStore(t *testing.T) {
 	}
 	q := newPlace(t)
 	p.must(os.RemoveAll(p.where))
-	p.must(Pull(t.Context(), remote, "t/s/1/", q.where))
+	p.must(Pull(t.Context(), remote, "t/s/1/", q.where, unbounded))
 	q.restore("two")
 	if diff := cmp.Diff(want, q.capture()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if err := Pull(t.Context(), remote, "t/other/1/", filepath.Join(t.TempDir(), "x")); !errors.Is(err, ErrNotFound) {
+	if err := Pull(t.Context(), remote, "t/other/1/", filepath.Join(t.TempDir(), "x"), unbounded); !errors.Is(err, ErrNotFound) {
 		t.Errorf("nothing to pull: %v", err)
 	}
 }
@@ -86,9 +90,9 @@ func TestACopyThatLacksChunksIsDamaged(t *testing.T) {
 	p.create("two")
 	_, err := p.push(remote)
 	p.must(err)
-	p.must(Pull(t.Context(), remote, "t/s/1/", filepath.Join(t.TempDir(), "whole")))
+	p.must(Pull(t.Context(), remote, "t/s/1/", filepath.Join(t.TempDir(), "whole"), unbounded))
 	p.must(remote.Delete(t.Context(), "t/s/1/"+packsDir+"/"+filepath.Base(chunks.path)))
-	if err := Pull(t.Context(), remote, "t/s/1/", filepath.Join(t.TempDir(), "lacking")); !errors.Is(err, ErrDamaged) {
+	if err := Pull(t.Context(), remote, "t/s/1/", filepath.Join(t.TempDir(), "lacking"), unbounded); !errors.Is(err, ErrDamaged) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -131,7 +135,7 @@ func TestAPushThatBreaksOffLeavesWhatWasWhole(t *testing.T) {
 		p.must(p.store.Delete("one"))
 		_, broke := p.push(&breaking{remote, left})
 		q := newPlace(t)
-		if err := Pull(t.Context(), remote, "t/s/1/", q.where); err != nil {
+		if err := Pull(t.Context(), remote, "t/s/1/", q.where, unbounded); err != nil {
 			t.Fatalf("after %d writes: %v", left, err)
 		}
 		q.reopen()
@@ -175,9 +179,58 @@ func TestASnapshotThatIsMadeDuringAPushIsNotPushedInPart(t *testing.T) {
 	}})
 	p.must(err)
 	q := newPlace(t)
-	p.must(Pull(t.Context(), remote, "t/s/1/", q.where))
+	p.must(Pull(t.Context(), remote, "t/s/1/", q.where, unbounded))
 	q.restore("one")
 	if diff := cmp.Diff(want, q.capture()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// What an object store has takes no more of the disk than a session may.
+func TestAPullTakesNoMoreThanMayBe(t *testing.T) {
+	t.Parallel()
+	p, remote := newPlace(t), objects(t)
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, id := range []string{"one", "two"} {
+		p.write("f", noise(r, 100_000))
+		p.create(id)
+	}
+	_, err := p.push(remote)
+	p.must(err)
+	for name, x := range map[string]struct {
+		most Bounds
+		from objectstore.Store
+		want error
+	}{
+		"as much as there is": {Bounds{2, 300_000}, remote, nil},
+		"fewer snapshots":     {Bounds{1, 300_000}, remote, ErrTooLarge},
+		"less":                {Bounds{2, 100_000}, remote, ErrTooLarge},
+		"more than is listed": {Bounds{2, 300_000}, growing{remote}, ErrTooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := Pull(t.Context(), x.from, "t/s/1/", filepath.Join(t.TempDir(), "x"), x.most); !errors.Is(err, x.want) {
+				t.Errorf("got %v, want %v", err, x.want)
+			}
+		})
+	}
+	for i := range 50 { // files of no size take room as well
+		p.must(remote.Put(t.Context(), fmt.Sprintf("t/s/1/%s/%d%s", packsDir, i, packSuffix), strings.NewReader("x"), 1))
+	}
+	if err := Pull(t.Context(), remote, "t/s/1/", filepath.Join(t.TempDir(), "x"), Bounds{2, 300_000}); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("many small objects: %v", err)
+	}
+}
+
+// growing is an object store whose objects are larger than it lists.
+type growing struct{ objectstore.Store }
+
+func (g growing) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+	r, err := g.Store.Get(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(r, strings.NewReader("more")), r}, nil
 }

@@ -48,6 +48,7 @@ var (
 	ErrNotFound = errors.New("there is no such snapshot")
 	ErrDamaged  = errors.New("the snapshot store is damaged")
 	ErrTooDeep  = errors.New("folders are nested too deep")
+	ErrTooLarge = errors.New("the snapshots are more than the session may have")
 )
 
 // Snapshot describes one state of the workspace.
