@@ -20,6 +20,7 @@ var siblingTests = []test{
 	{"the first of two leaves nothing", nil, testFirstOfTwo},
 	{"one that cannot be executed is not started beside another either", []need{groups}, testCannotStartBeside},
 	{"one for which there is no process left is told of the limit", []need{groups}, testCannotStartForOthers},
+	{"one for which there is no terminal left is told so", []need{groups, localInit}, testNoTerminalForOthers},
 	{"one that another kills before it runs has ended, and has not run", []need{groups}, testKilledAtItsGate},
 	{"a caller who goes away during a start ends nothing that runs", nil, testCallerLeaves},
 	{"a frozen sandbox stands still", []need{groups}, testFreeze},
@@ -112,6 +113,26 @@ time.sleep(600)
 	}
 	c.Dir = box.WorkspacePath
 	run(t, r, with(c, "test ! -e ran && echo fine")).ran(t, "the next one", "fine\n")
+}
+
+// Others may have all terminals that there may be.
+func testNoTerminalForOthers(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	c := s.command(t, `exec python3 -c "
+import os, time
+try:
+    while True: os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY)
+except OSError: print('ready', flush=True)
+time.sleep(600)
+"`)
+	others := launch(t, r, c)
+	c.Terminal = &box.TerminalSize{Rows: 24, Columns: 80}
+	if x := run(t, r, with(c, "echo ran")); !strings.Contains(x.NotStarted, "terminals") || x.out != "" {
+		t.Errorf("%q, %+v", x.out, x.Exit)
+	}
+	others.Kill()
+	finish(others)
+	run(t, r, with(c, "echo fine")).ran(t, "afterwards", "fine\r\n")
 }
 
 // Its process waits at a gate, where others in the sandbox see it.
