@@ -140,6 +140,21 @@ func (p *packs) wasteful(useful map[*pack]int64) []*pack {
 	return old
 }
 
+// dropDamaged removes damaged packs of which all that is held was stored again.
+func (s *Store) dropDamaged() error {
+	if s.packs.whole() == nil {
+		return nil
+	}
+	live, err := s.live()
+	if errors.Is(err, ErrDamaged) { // a list of files is missing
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.packs.remove(s.packs.useless(live))
+}
+
 // useless returns the damaged packs, unless something that is held may be in them.
 func (p *packs) useless(live map[Hash]bool) []*pack {
 	for h := range live {

@@ -70,7 +70,7 @@ func (s *Store) Create(ctx context.Context, t *Tree, r Request) (Snapshot, error
 	if err := s.save(made); err != nil {
 		return Snapshot{}, err
 	}
-	return made, s.saveIndex(state.index)
+	return made, errors.Join(s.dropDamaged(), s.saveIndex(state.index))
 }
 
 // Prepare stores what a workspace holds without naming it, so that the next Create

@@ -73,9 +73,16 @@ func TestASnapshotStoresAgainWhatIsDamaged(t *testing.T) {
 	p.write("f", noise(rand.New(rand.NewPCG(2, 2)), 5000))
 	p.create("one")
 	want := p.capture()
-	p.cut(p.only())
-	p.create("two")
-	for _, id := range []string{"one", "two"} {
+	damaged := p.only()
+	p.cut(damaged)
+	p.write("g", "another file")
+	p.create("two") // in a pack of another name
+	p.must(os.Remove(p.path("g")))
+	p.create("three") // all of it is there again
+	if _, err := os.Stat(damaged.path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the damaged pack is still there: %v", err)
+	}
+	for _, id := range []string{"one", "two", "three"} {
 		p.write("f", "other")
 		p.must(os.Chtimes(filepath.Join(p.dir, "f"), time.Time{}, time.Unix(1, 0)))
 		p.restore(id)
@@ -83,7 +90,6 @@ func TestASnapshotStoresAgainWhatIsDamaged(t *testing.T) {
 			t.Errorf("%s: %s, want %s", id, got, want["f"])
 		}
 	}
-	p.must(p.store.Compact())
 	_, err := p.push(objects(t))
 	p.must(err)
 }

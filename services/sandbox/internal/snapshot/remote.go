@@ -271,7 +271,7 @@ func whole(dir string) error {
 		}
 	}
 	if err == nil {
-		err = s.packs.remove(s.packs.useless(live)) // the next push would refuse them
+		err = s.packs.remove(s.packs.useless(live)) // else the next push would fail
 	}
 	return errors.Join(err, s.Close())
 }
