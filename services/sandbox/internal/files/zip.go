@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,7 +26,7 @@ type zipWriter struct {
 
 // WriteHeader implements archiveWriter.
 func (w *zipWriter) WriteHeader(h *tar.Header) (err error) {
-	f := &zip.FileHeader{Name: h.Name, Modified: h.ModTime, Method: zip.Deflate}
+	f := &zip.FileHeader{Name: h.Name, Modified: zipTime(h.ModTime), Method: zip.Deflate}
 	mode := fs.FileMode(h.Mode & 0o777)
 	switch h.Typeflag {
 	case tar.TypeDir:
@@ -42,6 +44,11 @@ func (w *zipWriter) WriteHeader(h *tar.Header) (err error) {
 		_, err = io.WriteString(w.current, h.Linkname)
 	}
 	return err
+}
+
+// zipTime is the nearest time that a zip has: it counts seconds since 1970 in 32 bits.
+func zipTime(t time.Time) time.Time {
+	return time.Unix(min(max(t.Unix(), 0), math.MaxUint32), 0)
 }
 
 func (w *zipWriter) Write(b []byte) (int, error) { return w.current.Write(b) }

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/bomb"
 )
@@ -281,4 +283,23 @@ func FuzzUnpackZip(f *testing.F) {
 			t.Errorf("what was unpacked cannot be packed: %v", err)
 		}
 	})
+}
+
+func TestTimesThatAZipDoesNotHaveAreTheNearest(t *testing.T) {
+	tree, dir := newTree(t, map[string]string{"early": "", "late": ""})
+	late, last := time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(math.MaxUint32, 0)
+	must(t, os.Chtimes(dir+"/early", time.Unix(-1, 0), time.Unix(-1, 0)))
+	must(t, os.Chtimes(dir+"/late", late, late))
+	if st, err := os.Stat(dir + "/late"); err != nil || !st.ModTime().Equal(late) {
+		t.Skip("the file system does not have them either")
+	}
+	var packed bytes.Buffer
+	must(t, tree.Pack(t.Context(), Zip, &packed))
+	in, err := zip.NewReader(bytes.NewReader(packed.Bytes()), int64(packed.Len()))
+	must(t, err)
+	for i, want := range []time.Time{time.Unix(0, 0), last} {
+		if f := in.File[i]; !f.Modified.Equal(want) {
+			t.Errorf("%s is of %v, want %v", f.Name, f.Modified, want)
+		}
+	}
 }
