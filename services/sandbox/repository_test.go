@@ -2,6 +2,8 @@ package sandbox_test
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -182,4 +184,39 @@ func TestLookingAtARepositoryLeavesTheSandboxAsItIs(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A status is what Git says itself, though it does not run what the repository names.
+func TestAStatusIsGits(t *testing.T) {
+	f := gittest.New(t)
+	f.Publish("app", map[string]string{"f": "one\n", "g": "one\n"})
+	c := open(t, sandbox.LevelBasic, allow(f))
+	if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("app")}); err != nil {
+		t.Fatal(err)
+	}
+	r := c.bash(t, `cd repos/app && echo two >f && `+commit+` -am two && git pack-refs --all && git update-index --split-index &&
+		git config core.autocrlf input && printf 'one\r\n' >g && mkdir -p .git/info && echo hidden >.git/info/exclude && touch hidden seen && git config branch.a=b.remote 'x
+filter.y.clean z'
+		cd .. && git init -q --object-format=sha256 long && cd long && echo one >f && git add f && `+commit+` -m one && git checkout -q --detach`)
+	if r.GetExitCode() != 0 {
+		t.Fatal(r.err)
+	}
+	for _, name := range []string{"app", "long"} {
+		st, err := c.repos.GetRepositoryStatus(t.Context(), &sandboxv1.GetRepositoryStatusRequest{Session: c.session, Directory: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said strings.Builder
+		fmt.Fprintf(&said, "# branch.oid %s\n# branch.head %s\n", st.GetRepository().GetCommit(), cmp.Or(st.GetRepository().GetBranch(), "(detached)"))
+		if st.GetUpstream() != "" {
+			fmt.Fprintf(&said, "# branch.upstream %s\n# branch.ab +%d -%d\n", st.GetUpstream(), st.GetAhead(), st.GetBehind())
+		}
+		for _, x := range st.GetFiles() {
+			fmt.Fprintf(&said, "%s %s%s\n", x.GetPath(), x.GetIndex(), x.GetWorktree())
+		}
+		want := c.bash(t, "cd repos/"+name+` && git status --porcelain=v2 --branch | sed 's/^? \(.*\)/\1 ?/; s/^1 [.]\(.\) .* /\1 /; s/^\([MD]\) \(.*\)/\2 \1/'`).out
+		if said.String() != want || !strings.Contains(want, "branch.head") {
+			t.Errorf("%s: it is %s, and Git says %s", name, &said, want)
+		}
+	}
 }

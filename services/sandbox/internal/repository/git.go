@@ -116,9 +116,15 @@ func SetRemote(dir string, u URL) []string {
 	return git("-C", dir, "remote", "add", "origin", u.String())
 }
 
+// newBranch makes a branch, if there is a commit, and stands on it. It does not look at files, for
+// which Git runs filters that the repository names.
+const newBranch = `branch=refs/heads/$1; shift
+if at=$("$@" rev-parse -q --verify HEAD); then "$@" update-ref "$branch" "$at" "" || exit; fi
+"$@" symbolic-ref HEAD "$branch"`
+
 // NewBranch makes a branch where a repository stands, and switches to it.
 func NewBranch(dir, branch string) []string {
-	return git("-C", dir, "checkout", "--quiet", "--no-recurse-submodules", "-b", branch, "--")
+	return append([]string{"sh", "-c", newBranch, "sh", branch}, git("-C", dir)...)
 }
 
 // Branch prints the commit of a branch.
@@ -154,14 +160,10 @@ func PushCommit(u URL, commit, branch string) []string {
 		"--", u.String(), commit+":refs/heads/"+branch)
 }
 
-// StatusCommand prints what ParseStatus reads.
-func StatusCommand(dir string) []string {
-	return git("--no-optional-locks", "-C", dir, "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--ignore-submodules=all")
-}
-
-// describe prints four fields for each directory, each ended by a zero byte.
+// describe prints four fields for each directory, each ended by a zero byte. It reads no object:
+// for one that is missing Git would ask a remote, with helpers that the repository names.
 const describe = `for d in "$@"; do printf '%s\0%s\0%s\0%s\0' "$d" "$(git -C "$d" symbolic-ref -q --short HEAD)" ` +
-	`"$(git -C "$d" rev-parse -q --verify 'HEAD^{commit}')" "$(git -C "$d" config --get remote.origin.url)"; done`
+	`"$(git -C "$d" rev-parse -q --verify HEAD)" "$(git -C "$d" config --get remote.origin.url)"; done`
 
 // Describe prints what ParseDescription reads, of directories below the one in which
 // it runs.

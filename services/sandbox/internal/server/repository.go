@@ -36,6 +36,8 @@ const (
 	maxRepositories = 256
 	// maxStatus is how much of a status is read, in bytes.
 	maxStatus = 4 << 20
+	// maxConfiguration is how much of a repository's configuration counts, in bytes.
+	maxConfiguration = 64 << 10
 )
 
 // Repositories is what the operator says of them.
@@ -54,10 +56,10 @@ func inside(directory string) string { return box.WorkspacePath + "/" + reposito
 
 // run runs Git in the session's own sandbox, and returns what it printed. A failure
 // of Git's is an error.
-func (s *repositoryServer) run(ctx context.Context, c box.Call, generation int64, dir string, argv []string, most int) (*repository.Bounded, error) {
+func (s *repositoryServer) run(ctx context.Context, c box.Call, generation int64, dir string, argv []string, most int, env ...string) (*repository.Bounded, error) {
 	out, tail := &repository.Bounded{Most: most}, &repository.Tail{}
 	end, err := s.node.RunInside(ctx, c, generation, box.Task{
-		Argv: argv, Env: repository.Environment("/nonexistent"), Dir: dir, Timeout: quickTimeout, Stdout: out, Stderr: tail,
+		Argv: argv, Env: append(repository.Environment("/nonexistent"), env...), Dir: dir, Timeout: quickTimeout, Stdout: out, Stderr: tail,
 	})
 	if err != nil {
 		return nil, err
@@ -299,7 +301,12 @@ func (s *repositoryServer) status(ctx context.Context, c box.Call, r *sandboxv1.
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.run(ctx, c, generation, box.WorkspacePath, repository.StatusCommand(inside(directory)), maxStatus)
+	set, err := s.run(ctx, c, generation, box.WorkspacePath, repository.ConfigurationCommand(inside(directory)), maxConfiguration)
+	if err != nil {
+		return nil, err
+	}
+	counts := repository.ParseConfiguration(set.Kept)
+	out, err := s.run(ctx, c, generation, box.WorkspacePath, repository.StatusCommand(inside(directory), counts), maxStatus, counts.Environment()...)
 	if err != nil {
 		return nil, err
 	}
