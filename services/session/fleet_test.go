@@ -49,6 +49,7 @@ type machine struct {
 	refusing bool             // it cannot read the object store
 	dies     bool             // when it is to copy a workspace for a move
 	forgets  bool             // workspaces, when it is to make sure of one that is to leave
+	made     func()           // is told that it has made a workspace
 	has      map[string]files // by session
 	sealing                   // how it takes seals
 	wanted   []*sandboxv1.EnsureWorkspaceRequest
@@ -206,6 +207,9 @@ func (m *machine) EnsureWorkspace(_ context.Context, r *sandboxv1.EnsureWorkspac
 		return nil, refused(codes.NotFound, "WORKSPACE_NOT_FOUND")
 	case !there:
 		m.has[s] = files{generation: r.GetCall().GetWorkspaceGeneration()}
+		if m.made != nil {
+			m.made()
+		}
 	default:
 		err = m.changing(r.GetCall())
 	}

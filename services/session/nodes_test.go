@@ -9,6 +9,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -309,4 +310,26 @@ func TestATurnThatWasToLeaveAnEmptyDiskIsToldBeforeTheModelIsAsked(t *testing.T)
 		}
 	}
 	t.Error("nothing is told")
+}
+
+// The place is another one by the time that a request has made the workspace in it.
+func TestAWorkspaceThatIsMadeInAPlaceThatWasLeftGoesAgain(t *testing.T) {
+	f, ctx := startFleet(t, placing), deadline(t)
+	s := f.session(ctx, t)
+	f.fleet.set(func() {
+		for _, m := range f.fleet.nodes {
+			m.made = func() {
+				if err := f.fleet.store.ForgetPlace(ctx, store.Key{Tenant: principal.Default().Tenant, Session: strings.TrimPrefix(s, "sessions/")}); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	if err := f.addRepository(ctx, s); apierr.Reason(err) != "NODE_LOST" {
+		t.Errorf("adding a repository: %v", err)
+	}
+	until(ctx, t, func() (left int, _ error) {
+		f.fleet.set(func() { left = len(f.fleet.nodes[0].has) + len(f.fleet.nodes[1].has) })
+		return left, nil
+	}, func(left int) bool { return left == 0 })
 }

@@ -260,16 +260,24 @@ func (n *Nodes) Place(ctx context.Context, s store.Places, call *commonv1.CallRe
 
 // Made says that the workspace was made where a call led that Place was asked for. It
 // comes before the answer to whoever had it made. What was made in a place that the
-// workspace has left meanwhile does not count: ToBeRestored.
-func (n *Nodes) Made(ctx context.Context, s store.Places, call *commonv1.CallRef) error {
+// workspace has left meanwhile does not count, and is deleted: ToBeRestored.
+func (n *Nodes) Made(ctx context.Context, s interface {
+	store.Places
+	PutJobs(ctx context.Context, jobs []store.Job) error
+}, call *commonv1.CallRef,
+) error {
 	if n == nil {
 		return nil
 	}
-	err := s.NoteMade(ctx, keyOf(ctx, call.GetSession()), call.GetWorkspaceGeneration())
-	if errors.Is(err, store.ErrNotFound) {
-		return ToBeRestored(call.GetSession())
+	k, in := keyOf(ctx, call.GetSession()), store.Place{Node: call.GetNode(), Generation: call.GetWorkspaceGeneration()}
+	err := s.NoteMade(ctx, k, in.Generation)
+	if !errors.Is(err, store.ErrNotFound) {
+		return err
 	}
-	return err
+	if err := s.PutJobs(ctx, []store.Job{VacateJob(k, in)}); err != nil { // the one that the move left may be done
+		return err
+	}
+	return ToBeRestored(call.GetSession())
 }
 
 func keyOf(ctx context.Context, session string) store.Key {
