@@ -2,6 +2,8 @@ package session_test
 
 import (
 	"context"
+	"encoding/hex"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -332,4 +334,24 @@ func TestAWorkspaceThatIsMadeInAPlaceThatWasLeftGoesAgain(t *testing.T) {
 		f.fleet.set(func() { left = len(f.fleet.nodes[0].has) + len(f.fleet.nodes[1].has) })
 		return left, nil
 	}, func(left int) bool { return left == 0 })
+}
+
+// The transcript alone is more than goes into one message.
+func TestAnExportIsRefusedBeforeItsFirstByteWhileTheFilesAreToBeRestored(t *testing.T) {
+	f, ctx := startFleet(t, placing), deadline(t)
+	s := f.session(ctx, t)
+	long := make([]byte, 450<<10)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(long)
+	f.turn(ctx, t, s, hex.EncodeToString(long))
+	home, other := f.fleet.home(t, s)
+	f.fleet.set(func() { home.down, other.refusing = true, true })
+	f.fleet.untilNode(ctx, t, home, func(n *sessionv1.Node) bool { return n.State == sessionv1.NodeState_NODE_STATE_LOST })
+	finished(t, f.turn(ctx, t, s, "work"))
+	stream, err := f.ExportSession(ctx, &sessionv1.ExportSessionRequest{Name: s, Format: archive})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first, err := stream.Recv(); apierr.Reason(err) != "NODE_LOST" {
+		t.Errorf("%d bytes come, and %v", len(first.GetData()), err)
+	}
 }

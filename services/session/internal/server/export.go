@@ -3,6 +3,7 @@ package server
 import (
 	"archive/tar"
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -54,6 +55,16 @@ func (s *Server) ExportSession(r *sessionv1.ExportSessionRequest, stream grpc.Se
 	if err := s.spoolTranscript(ctx, key(ctx, r.Name), file); err != nil {
 		return storeError(err, subject{session: r.Name})
 	}
+	archive := r.Format == sessionv1.ExportFormat_EXPORT_FORMAT_ARCHIVE
+	var files io.Reader
+	if archive {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx) // ends the stream of the files, however this returns
+		defer cancel()
+		if files, err = s.openFiles(ctx, r.Name); err != nil { // before anything is sent
+			return err
+		}
+	}
 	if err := stream.SendHeader(nil); err != nil {
 		return err
 	}
@@ -62,11 +73,11 @@ func (s *Server) ExportSession(r *sessionv1.ExportSessionRequest, stream grpc.Se
 		return err
 	}
 	to := pieces(func(b []byte) error { return stream.Send(&sessionv1.ExportSessionResponse{Data: b}) })
-	if r.Format != sessionv1.ExportFormat_EXPORT_FORMAT_ARCHIVE {
+	if !archive {
 		_, err = io.CopyBuffer(to, struct{ io.Reader }{from}, make([]byte, pieceBytes))
 		return err
 	}
-	return s.sendArchive(ctx, r.Name, file, to)
+	return sendArchive(file, files, to)
 }
 
 // spoolTranscript writes a session's transcript into an empty file.
@@ -184,7 +195,7 @@ func (s *Server) writeEvents(ctx context.Context, k store.Key, last int64, w *tr
 }
 
 // sendArchive packs the transcript and the files of the workspace, as they come.
-func (s *Server) sendArchive(ctx context.Context, session string, file *os.File, to io.Writer) error {
+func sendArchive(file *os.File, files io.Reader, to io.Writer) error {
 	size, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
 		return fmt.Errorf("read a temporary file: %w", err)
@@ -202,7 +213,7 @@ func (s *Server) sendArchive(ctx context.Context, session string, file *os.File,
 	if _, err := io.Copy(out, from); err != nil {
 		return err
 	}
-	if err := s.packFiles(ctx, session, out); err != nil {
+	if err := packFiles(files, out); err != nil {
 		return err
 	}
 	// Only an archive that is whole gets its end.
@@ -212,25 +223,36 @@ func (s *Server) sendArchive(ctx context.Context, session string, file *os.File,
 	return sent.Flush()
 }
 
-// packFiles moves a workspace's files from sandbox's archive into another, below
-// a folder. A session without a workspace has none.
-func (s *Server) packFiles(ctx context.Context, session string, out *tar.Writer) error {
-	ctx, cancel := context.WithCancel(ctx) // ends the stream, however this returns
-	defer cancel()
+// openFiles begins to read a workspace's files as an archive; nothing of a session without
+// a workspace. What refuses that does so here.
+func (s *Server) openFiles(ctx context.Context, session string) (io.Reader, error) {
 	stream, err := s.Workspaces.ExportWorkspace(ctx, &sandboxv1.ExportWorkspaceRequest{Session: session})
 	if err != nil {
-		return apierr.Forward(err)
+		return nil, apierr.Forward(err)
 	}
-	in := tar.NewReader(&incoming{recv: func() ([]byte, error) {
+	first, err := stream.Recv()
+	switch {
+	case errors.Is(err, io.EOF) || apierr.Reason(err) == "WORKSPACE_NOT_FOUND":
+		return bytes.NewReader(nil), nil
+	case err != nil:
+		return nil, apierr.Forward(err)
+	}
+	return &incoming{rest: first.GetData(), recv: func() ([]byte, error) {
 		piece, err := stream.Recv()
 		if err != nil && !errors.Is(err, io.EOF) {
 			err = apierr.Forward(err)
 		}
 		return piece.GetData(), err
-	}})
+	}}, nil
+}
+
+// packFiles moves a workspace's files from sandbox's archive into another, below
+// a folder.
+func packFiles(files io.Reader, out *tar.Writer) error {
+	in := tar.NewReader(files)
 	for {
 		h, err := in.Next()
-		if errors.Is(err, io.EOF) || apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
