@@ -59,6 +59,7 @@ func (s *starter) ended(pid int, status unix.WaitStatus, usage *unix.Rusage) err
 		sweep(c)
 		removeShared()
 	}
+	closeAll(c.line)
 	if err, folder := c.child.fault(); err != nil {
 		return send(failed(c.id, err, folder))
 	}

@@ -26,6 +26,7 @@ type command struct {
 	child    *child
 	said     bool // that it was started
 	terminal int  // its terminal's other end, until that was said; none for none
+	line     int  // its terminal, until it has ended: it may close its own, and open it again; none for none
 	cpu      int64
 	maxRSS   int64
 }
@@ -132,9 +133,15 @@ func (s *starter) noteSaid(c *command) {
 	}
 	c.said = true
 	s.unsaid--
-	if c.terminal != none {
-		_ = unix.Close(c.terminal)
-		c.terminal = none
+	closeAll(c.terminal)
+	c.terminal = none
+}
+
+func closeAll(files ...int) {
+	for _, f := range files {
+		if f != none {
+			_ = unix.Close(f)
+		}
 	}
 }
 
@@ -143,11 +150,7 @@ func (s *starter) handle(packet, rights []byte) error {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		for _, f := range files {
-			_ = unix.Close(f)
-		}
-	}()
+	defer closeAll(files...)
 	switch wire.Kind(packet[0]) {
 	case wire.Signal:
 		return s.signal(packet)
@@ -271,17 +274,13 @@ func (s *starter) start(c *wire.Command, r request, streams []int, gate int) (he
 	if err := s.haveThreads(ownThreads); err != nil { // nobody is there yet who could leave no room for it
 		return false, err
 	}
-	master := none
+	master, slave := none, none
 	if c.Terminal {
-		var slave int
 		if master, slave, err = terminal.Open(c.Rows, c.Columns); err != nil {
 			return false, send(failed(c.ID, err, false))
 		}
 		defer func() {
-			_ = unix.Close(slave)
-			if master != none {
-				_ = unix.Close(master)
-			}
+			closeAll(master, slave)
 		}()
 		streams = []int{slave, slave, slave}
 	}
@@ -293,8 +292,8 @@ func (s *starter) start(c *wire.Command, r request, streams []int, gate int) (he
 	if err != nil {
 		return false, send(failed(c.ID, err, false))
 	}
-	started := &command{id: c.ID, request: r, child: child, terminal: master}
-	master = none // it has it
+	started := &command{id: c.ID, request: r, child: child, terminal: master, line: slave}
+	master, slave = none, none // it has them
 	s.commands[pid] = started
 	if s.unsaid == 0 {
 		s.sayAt = time.Now().Add(sayAfter)

@@ -29,6 +29,7 @@ type process struct {
 	in        io.WriteCloser
 	out, err  io.ReadCloser
 	master    *os.File      // of its terminal; nil for none
+	line      *os.File      // the terminal, until it has ended: it may close its own, and open it again
 	ended     chan struct{} // closed when nothing of it runs
 	exit      box.Exit      // valid once ended is closed
 
@@ -84,6 +85,8 @@ func (p *process) start(c box.Command) (err error) {
 		p.endUnstarted("the arguments and the environment are too long together")
 	case err != nil:
 		p.endUnstarted("cannot execute " + c.Argv[0] + ": " + err.Error())
+	case c.Terminal != nil:
+		p.line, theirs = theirs[0], nil
 	}
 	return nil
 }
@@ -237,6 +240,9 @@ func (p *process) follow() {
 	p.reaped = true
 	p.mu.Unlock()
 	p.sweep()
+	if p.line != nil {
+		_ = p.line.Close()
+	}
 	switch {
 	case err != nil:
 		p.exit.Lost = true

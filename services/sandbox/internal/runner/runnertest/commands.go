@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
@@ -21,6 +22,7 @@ var commandTests = []test{
 	{"one that cannot be executed is not started", nil, testCannotStart},
 	{"one that may not run does not", nil, testForbidden},
 	{"a terminal is its own", nil, testTerminal},
+	{"a terminal that it closes and opens again is still read", nil, testTerminalAgain},
 	{"a signal reaches it", nil, testSignal},
 	{"it starts with no signal ignored or blocked", []need{isolation}, testSignalsAreAsUsual},
 	{"its files are the workspace's", nil, testFiles},
@@ -182,6 +184,19 @@ func testTerminal(t *testing.T, s Subject) {
 	}
 	if x := finish(p); !strings.HasSuffix(x.out, "end\r\n") || x.Status != 0 {
 		t.Errorf("at the end of input: %q, %+v", x.out, x.Exit)
+	}
+}
+
+// As a program does that asks for a password, whatever its standard streams are.
+func testTerminalAgain(t *testing.T, s Subject) {
+	r := s.New(t, Options{})
+	c := s.command(t, "exec </dev/null >/dev/null 2>&1; sleep 0.2; head -c 200000 /dev/zero | tr '\\0' x >/dev/tty; echo end >/dev/tty; exit 7")
+	c.Terminal = &box.TerminalSize{Rows: 24, Columns: 80}
+	p := start(t, r, c)
+	late := time.AfterFunc(20*time.Second, p.Kill)
+	defer late.Stop()
+	if x := finish(p); len(x.out) != 200000+len("end\r\n") || x.Status != 7 {
+		t.Errorf("%d bytes, %+v", len(x.out), x.Exit)
 	}
 }
 
