@@ -50,7 +50,7 @@ func (t *Tree) With(mounts []Mounted) (*Space, error) {
 	s := &Space{Tree: t}
 	t.points = map[identity]bool{}
 	for _, m := range mounts {
-		there, err := t.mark(m.Alias)
+		there, err := t.mark(m.Alias, t.points)
 		if err != nil { // below it is a folder that nobody may see or change
 			return nil, errors.Join(fmt.Errorf("find the place of mount %s: %w", m.Alias, err), t.Close())
 		}
@@ -62,8 +62,20 @@ func (t *Tree) With(mounts []Mounted) (*Space, error) {
 	return s, nil
 }
 
+// Others names the folders over which mounts of others may lie. detach is called before one of
+// them is removed, moved or replaced.
+func (t *Tree) Others(names []string, detach func() error) error {
+	t.others, t.detach = map[identity]bool{}, detach
+	for _, name := range names {
+		if _, err := t.mark(name, t.others); err != nil {
+			return fmt.Errorf("find the place of a mount: %w", err)
+		}
+	}
+	return nil
+}
+
 // mark remembers the folders that an alias needs, and says whether they are there.
-func (t *Tree) mark(alias string) (bool, error) {
+func (t *Tree) mark(alias string, points map[identity]bool) (bool, error) {
 	for point := alias; point != "."; point = path.Dir(point) {
 		var f *os.File
 		err := rights.Through(t.root, func() (err error) {
@@ -80,7 +92,7 @@ func (t *Tree) mark(alias string) (bool, error) {
 		if err := errors.Join(unix.Fstat(int(f.Fd()), &st), f.Close()); err != nil {
 			return false, err
 		}
-		t.points[identify(&st)] = true
+		points[identify(&st)] = true
 	}
 	return true, nil
 }
@@ -100,6 +112,8 @@ func (t *Tree) clear(dir *os.File, last string) error {
 		return errShut
 	case err == nil && t.points[identify(&st)]:
 		return ErrMountPoint
+	case err == nil && t.others[identify(&st)]:
+		return t.detach()
 	}
 	return nil
 }

@@ -272,8 +272,8 @@ func (s *fileServer) MoveFile(ctx context.Context, r *sandboxv1.MoveFileRequest)
 // failure encodes what a change failed with, if it is about the change: then the
 // call ends with it.
 func failure(err error) []byte {
-	if errors.Is(err, room.ErrFull) {
-		return nil // there may be room the next time
+	if errors.Is(err, room.ErrFull) || errors.Is(err, box.ErrMountsInUse) {
+		return nil // it may be done the next time
 	}
 	told := status(err)
 	if apierr.ErrorDomain(told) != domain {

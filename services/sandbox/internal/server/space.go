@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"errors"
 	"os"
+	"slices"
 
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
@@ -13,8 +15,17 @@ import (
 // space is a workspace with the mounts of whoever acts.
 type space struct {
 	*files.Space
-	mounts map[string]box.Mount // by alias
-	still  func() error         // see box.Workspace.Still
+	mounts   map[string]box.Mount // by alias
+	still    func() error         // see box.Workspace.Still
+	detached func()               // has sandboxes show mounts again; nil: they do
+}
+
+// Close closes it.
+func (s *space) Close() error {
+	if s.detached != nil {
+		s.detached()
+	}
+	return s.Space.Close()
 }
 
 // folderBytes is what a new folder takes on most disks.
@@ -45,10 +56,12 @@ func openSpaceFor(user string, w *box.Workspace) (*space, error) {
 	}
 	s := &space{mounts: map[string]box.Mount{}, still: w.Still}
 	var mounted []files.Mounted
+	others := w.Shown()
 	for _, m := range all {
 		if m.Alias == "" {
 			continue
 		}
+		others = slices.DeleteFunc(others, func(p string) bool { return slices.Contains(m.Points(), p) })
 		s.mounts[m.Alias] = m
 		mounted = append(mounted, files.Mounted{
 			Alias: m.Alias, Writable: m.Writable, Open: func() (*os.File, error) { return openMount(w, m) },
@@ -58,7 +71,18 @@ func openSpaceFor(user string, w *box.Workspace) (*space, error) {
 	if s.Space, err = t.With(mounted); err != nil {
 		return nil, err
 	}
+	if err := s.Others(others, func() error { return s.detach(w) }); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	return s, nil
+}
+
+// detach has no sandbox show a mount until the space is closed.
+func (s *space) detach(w *box.Workspace) (err error) {
+	if s.detached == nil {
+		s.detached, err = w.Detach()
+	}
+	return err
 }
 
 // openMount opens what a mount shows as commands see it: where they are another
