@@ -27,6 +27,7 @@ type remote struct {
 	pushes       []*sandboxv1.PushRepositoryRequest
 	pushers      []string // the users of pushes
 	refusal      error    // of clones
+	refusals     int      // how many clones get it; zero: all
 	pushRefusal  error
 	heads        map[string]bool // branches that the remote has
 }
@@ -35,8 +36,11 @@ func (m *remote) CloneRepository(r *sandboxv1.CloneRepositoryRequest, stream san
 	m.repositories.Lock()
 	defer m.repositories.Unlock()
 	m.asked++
-	if m.refusal != nil {
-		return m.refusal
+	if refusal := m.refusal; refusal != nil {
+		if m.refusals--; m.refusals == 0 {
+			m.refusal = nil
+		}
+		return refusal
 	}
 	if known := m.clones[r.Call.CallId]; known != nil && known.Url != r.Url {
 		return apierr.New(codes.AlreadyExists, "sandbox.fairlead.dev", "CALL_ID_REUSED", "another")
@@ -220,5 +224,26 @@ func TestRepositoriesAreKeptOverTheAPI(t *testing.T) {
 	f.waitForAsk(ctx, t, s)
 	if _, err := api.RemoveRepository(ctx, &sessionv1.RemoveRepositoryRequest{Name: made.Repository.Name}); apierr.Reason(err) != "TURN_ACTIVE" {
 		t.Errorf("during a turn: %v", err)
+	}
+}
+
+// A request acts for whoever holds the session, also for one who takes it up meanwhile.
+func TestARepositoryRequestOutlivesAHolder(t *testing.T) {
+	f := start(t, reading)
+	ctx := t.Context()
+	name := f.session(ctx, t)
+	api := sessionv1.NewRepositoryServiceClient(f.conn)
+	for refusals, fine := range map[int]bool{3: true, 0: false} {
+		stale := apierr.New(codes.FailedPrecondition, "sandbox.fairlead.dev", "STALE_EPOCH", "another holds the session")
+		f.peers.set(func(m *remote) { m.asked, m.refusal, m.refusals = 0, stale, refusals })
+		_, err := api.AddRepository(ctx, &sessionv1.AddRepositoryRequest{Parent: name, Url: "https://git.example.com/org/app"})
+		if (err == nil) != fine || !fine && apierr.Reason(err) != "STALE_EPOCH" {
+			t.Errorf("refused %d times: %v", refusals, err)
+		}
+		f.peers.set(func(m *remote) {
+			if m.asked > 10 {
+				t.Errorf("it was asked %d times", m.asked)
+			}
+		})
 	}
 }

@@ -52,6 +52,20 @@ func (s *repositoryService) repositoryCall(ctx context.Context, session, method,
 	return node.At(ctx, place.Node), call, place, nil
 }
 
+// holders is how many holders may take a session up while a request is made on its behalf.
+const holders = 5
+
+// asHolder makes a request that acts as whoever holds the session, and again when somebody has
+// taken it up meanwhile. It is the same call to the sandbox, which makes it once.
+func asHolder[T any](do func() (T, error)) (done T, err error) {
+	for range holders {
+		if done, err = do(); apierr.Reason(err) != "STALE_EPOCH" {
+			break
+		}
+	}
+	return done, err
+}
+
 // lost is the error of a request in a workspace that was made, if its node has lost it.
 func lost(err error, place store.Place, session string) error {
 	if apierr.Reason(err) == "WORKSPACE_NOT_FOUND" && place.Made {
@@ -122,6 +136,10 @@ func (s *repositoryService) ListRepositories(ctx context.Context, r *sessionv1.L
 }
 
 func (s *repositoryService) AddRepository(ctx context.Context, r *sessionv1.AddRepositoryRequest) (*sessionv1.AddRepositoryResponse, error) {
+	return asHolder(func() (*sessionv1.AddRepositoryResponse, error) { return s.add(ctx, r) })
+}
+
+func (s *repositoryService) add(ctx context.Context, r *sessionv1.AddRepositoryRequest) (*sessionv1.AddRepositoryResponse, error) {
 	branch, err := s.branch(r)
 	if err != nil {
 		return nil, err
@@ -255,6 +273,10 @@ func (s *repositoryService) GetRepositoryStatus(ctx context.Context, r *sessionv
 }
 
 func (s *repositoryService) RemoveRepository(ctx context.Context, r *sessionv1.RemoveRepositoryRequest) (*sessionv1.RemoveRepositoryResponse, error) {
+	return asHolder(func() (*sessionv1.RemoveRepositoryResponse, error) { return s.remove(ctx, r) })
+}
+
+func (s *repositoryService) remove(ctx context.Context, r *sessionv1.RemoveRepositoryRequest) (*sessionv1.RemoveRepositoryResponse, error) {
 	name, directory := splitRepository(r.Name)
 	session, err := s.exists(ctx, name)
 	if err != nil {
@@ -276,6 +298,10 @@ func (s *repositoryService) RemoveRepository(ctx context.Context, r *sessionv1.R
 }
 
 func (s *repositoryService) PushRepository(ctx context.Context, r *sessionv1.PushRepositoryRequest) (*sessionv1.PushRepositoryResponse, error) {
+	return asHolder(func() (*sessionv1.PushRepositoryResponse, error) { return s.push(ctx, r) })
+}
+
+func (s *repositoryService) push(ctx context.Context, r *sessionv1.PushRepositoryRequest) (*sessionv1.PushRepositoryResponse, error) {
 	session, directory := splitRepository(r.Name)
 	if _, err := s.exists(ctx, session); err != nil {
 		return nil, err
