@@ -42,3 +42,12 @@ func (p *planner) place(row Place) {
 	}
 	p.out.Places[i] = row
 }
+
+// LeftFor is why a workspace left the place before, as long as its files are to be brought to the
+// one that this was written for. An older version, which does not know of it, leaves it as it was.
+func LeftFor(p store.Place, generation int64) store.Left {
+	if !p.Restore || p.Generation != generation {
+		return store.Left{}
+	}
+	return p.Left
+}

@@ -11,16 +11,18 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
 )
 
-const selectPlace = `select node, generation, restoring, made = generation, left_node, left_why, export_turn, export_seq, export_snapshot, export_time
+const selectPlace = `select node, generation, restoring, made = generation, left_node, left_why, left_for, export_turn, export_seq, export_snapshot, export_time
 	from places where tenant = $1 and session = $2`
 
 // scanPlace reads a place, or pgx.ErrNoRows.
 func scanPlace(row pgx.Row) (p store.Place, err error) {
+	var leftFor int64
 	var at *time.Time
-	err = row.Scan(&p.Node, &p.Generation, &p.Restore, &p.Made, &p.Left.Node, &p.Left.Why, &p.Export.Turn, &p.Export.Seq, &p.Export.Snapshot, &at)
+	err = row.Scan(&p.Node, &p.Generation, &p.Restore, &p.Made, &p.Left.Node, &p.Left.Why, &leftFor, &p.Export.Turn, &p.Export.Seq, &p.Export.Snapshot, &at)
 	if at != nil {
 		p.Export.Time = at.UTC()
 	}
+	p.Left = backend.LeftFor(p, leftFor)
 	return p, err
 }
 
@@ -65,9 +67,9 @@ func (s *Store) PlaceNew(ctx context.Context, k store.Key, p store.Place) (out s
 // queuePlaces writes the places of a commit.
 func queuePlaces(b *pgx.Batch, places []backend.Place) {
 	for _, p := range places { // rare
-		b.Queue(`insert into places as p (tenant, session, node, generation, restoring, made, left_node, left_why) values ($1, $2, $3, $4, $5, $6, $7, $8)
+		b.Queue(`insert into places as p (tenant, session, node, generation, restoring, made, left_node, left_why, left_for) values ($1, $2, $3, $4, $5, $6, $7, $8, $4)
 			on conflict (tenant, session) do update set node = excluded.node, generation = excluded.generation, restoring = excluded.restoring,
-				made = greatest(p.made, excluded.made), left_node = excluded.left_node, left_why = excluded.left_why`,
+				made = greatest(p.made, excluded.made), left_node = excluded.left_node, left_why = excluded.left_why, left_for = excluded.left_for`,
 			p.Tenant, p.Session, p.Node, p.Generation, p.Restore, backend.MadeIn(p.Place), p.Left.Node, p.Left.Why)
 	}
 }

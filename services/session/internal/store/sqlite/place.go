@@ -12,13 +12,15 @@ import (
 // placeOf reads a session's place, or sql.ErrNoRows.
 func placeOf(ctx context.Context, q queryer, k store.Key) (store.Place, error) {
 	var p store.Place
+	var leftFor int64
 	var at sql.NullInt64
-	err := q.QueryRowContext(ctx, `select node, generation, restoring, made = generation, left_node, left_why, export_turn, export_seq, export_snapshot, export_time
+	err := q.QueryRowContext(ctx, `select node, generation, restoring, made = generation, left_node, left_why, left_for, export_turn, export_seq, export_snapshot, export_time
 		from places where tenant = ? and session = ?`, k.Tenant, k.Session).
-		Scan(&p.Node, &p.Generation, &p.Restore, &p.Made, &p.Left.Node, &p.Left.Why, &p.Export.Turn, &p.Export.Seq, &p.Export.Snapshot, &at)
+		Scan(&p.Node, &p.Generation, &p.Restore, &p.Made, &p.Left.Node, &p.Left.Why, &leftFor, &p.Export.Turn, &p.Export.Seq, &p.Export.Snapshot, &at)
 	if at.Valid {
 		p.Export.Time = fromMicros(at.Int64)
 	}
+	p.Left = backend.LeftFor(p, leftFor)
 	return p, err
 }
 
@@ -52,11 +54,11 @@ func (s *Store) PlaceNew(ctx context.Context, k store.Key, p store.Place) (store
 
 // putPlaces writes the places of a commit.
 func putPlaces(ctx context.Context, tx *sql.Tx, places []backend.Place) error {
-	return each(ctx, tx, `insert into places (tenant, session, node, generation, restoring, made, left_node, left_why) values (?, ?, ?, ?, ?, ?, ?, ?)
+	return each(ctx, tx, `insert into places (tenant, session, node, generation, restoring, made, left_node, left_why, left_for) values (?, ?, ?, ?, ?, ?, ?, ?, ?)
 		on conflict do update set node = excluded.node, generation = excluded.generation, restoring = excluded.restoring,
-			made = max(made, excluded.made), left_node = excluded.left_node, left_why = excluded.left_why`,
+			made = max(made, excluded.made), left_node = excluded.left_node, left_why = excluded.left_why, left_for = excluded.left_for`,
 		places, func(p backend.Place) []any {
-			return []any{p.Tenant, p.Session, p.Node, p.Generation, p.Restore, backend.MadeIn(p.Place), p.Left.Node, p.Left.Why}
+			return []any{p.Tenant, p.Session, p.Node, p.Generation, p.Restore, backend.MadeIn(p.Place), p.Left.Node, p.Left.Why, p.Generation}
 		})
 }
 

@@ -4,14 +4,16 @@
 -- place, if it was made there.
 alter table places add column made bigint not null default 0;
 -- From which node the workspace comes, and why it left it, while its files are still to
--- be brought.
+-- be brought to the place of a generation: who does not know of this leaves it as it was.
 alter table places add column left_node text collate "C" not null default '';
 alter table places add column left_why text not null default '';
+alter table places add column left_for bigint not null default 0;
 
 -- What was exported was made.
 update places set made = generation where export_turn <> '' and not restoring;
 
 -- +goose Down
+alter table places drop column left_for;
 alter table places drop column left_why;
 alter table places drop column left_node;
 alter table places drop column made;
