@@ -280,7 +280,16 @@ func (m *machine) CreateSnapshot(_ context.Context, r *sandboxv1.CreateSnapshotR
 	return &sandboxv1.CreateSnapshotResponse{Snapshot: &sandboxv1.Snapshot{Id: id, CreateTime: timestamppb.Now()}}, nil
 }
 
-func (m *machine) DeleteSnapshots(context.Context, *sandboxv1.DeleteSnapshotsRequest) (*sandboxv1.DeleteSnapshotsResponse, error) {
+func (m *machine) DeleteSnapshots(_ context.Context, r *sandboxv1.DeleteSnapshotsRequest) (*sandboxv1.DeleteSnapshotsResponse, error) {
+	s := r.GetCall().GetSession()
+	leave, err := m.within(s)
+	defer leave()
+	if err != nil {
+		return nil, err
+	}
+	w := m.has[s]
+	w.snapshots = slices.DeleteFunc(slices.Clone(w.snapshots), func(id string) bool { return slices.Contains(r.GetSnapshots(), id) })
+	m.has[s] = w
 	return &sandboxv1.DeleteSnapshotsResponse{}, nil
 }
 

@@ -2,6 +2,8 @@ package session_test
 
 import (
 	"context"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -21,11 +23,15 @@ fallback: {steps: [{tools: [{name: Bash, input: {command: x}}]}, {text: [done]}]
 // sealing is how a machine takes seals.
 type sealing struct {
 	leaveSealed bool         // it copies no workspace that is sealed
+	refuse      bool         // it seals none
 	lift        func() error // says whether a seal can be lifted; nil: it can
 	sealedSteps int          // steps that were begun in a workspace that was sealed
 }
 
 func (m *machine) SealWorkspace(_ context.Context, r *sandboxv1.SealWorkspaceRequest) (*sandboxv1.SealWorkspaceResponse, error) {
+	if m.refuse {
+		return nil, refused(codes.FailedPrecondition, "REFUSED")
+	}
 	return &sandboxv1.SealWorkspaceResponse{}, m.seal(r.GetCall(), r.GetCall().GetEpoch())
 }
 
@@ -133,4 +139,47 @@ func TestARewindLiftsASealThatStayedBehind(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("the rewind: %v", err)
 	}
+}
+
+// A move of a session that rests fails, and nobody uses the workspace soon.
+func TestASealDoesNotStayBehindAtRest(t *testing.T) {
+	f, ctx := startFleet(t, placing, withoutExports), deadline(t)
+	s := f.session(ctx, t)
+	f.turn(ctx, t, s, "work")
+	home, _ := f.fleet.home(t, s)
+	var tries atomic.Int32
+	f.fleet.set(func() {
+		home.leaveSealed = true
+		home.lift = func() error {
+			if tries.Add(1) < 3 {
+				return refused(codes.Unavailable, "DOWN")
+			}
+			return nil
+		}
+	})
+	f.fleet.drained(ctx, t, home)
+	until(ctx, t, func() (lifted bool, _ error) {
+		f.fleet.set(func() { lifted = tries.Load() >= 3 && home.has[s].sealed == 0 })
+		return lifted, nil
+	}, func(lifted bool) bool { return lifted })
+}
+
+// What was copied for a move that fails is not kept.
+func TestAMoveThatFailsLeavesNoCopies(t *testing.T) {
+	f, ctx := startFleet(t, placing, withoutExports), deadline(t)
+	s := f.session(ctx, t)
+	f.turn(ctx, t, s, "work")
+	home, _ := f.fleet.home(t, s)
+	f.fleet.set(func() { home.refuse = true })
+	f.fleet.drained(ctx, t, home)
+	for range 3 {
+		f.turn(ctx, t, s, "work")
+	}
+	f.fleet.set(func() {
+		for _, id := range home.has[s].snapshots {
+			if strings.Contains(id, ".leave.") {
+				t.Errorf("%s is still there", id)
+			}
+		}
+	})
 }

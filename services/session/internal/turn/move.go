@@ -148,24 +148,28 @@ const (
 // takeAlong puts the workspace as it is into the object store, and leaves it sealed: then
 // what was answered is in the copy, and nothing is answered any more. Whoever does not
 // leave after all must unseal it.
-func (w *Worker) takeAlong(ctx context.Context, p store.Place) error {
+func (w *Worker) takeAlong(ctx context.Context, p store.Place) (err error) {
 	last := ""
+	defer func() {
+		if err != nil && last != "" {
+			rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), fenceTimeout)
+			defer cancel()
+			w.dropLeft(rest, last, w.leaveRef(p, "failed"))
+		}
+	}()
 	for range leaveTries {
 		begun := time.Now()
-		id, err := w.copyOut(ctx, p, last)
-		if err != nil {
+		if last, err = w.copyOut(ctx, p, last); err != nil {
 			return err
 		}
-		last = id
 		if time.Since(begun) < leaveQuick {
 			break
 		}
 	}
 	sealed, cancel := context.WithTimeout(ctx, leaveSealed)
 	defer cancel()
-	err := w.seal(sealed, p)
-	if err == nil {
-		_, err = w.copyOut(sealed, p, last)
+	if err = w.seal(sealed, p); err == nil {
+		last, err = w.copyOut(sealed, p, last)
 	}
 	if err != nil {
 		_ = w.unseal(ctx) // else before the workspace is next used
@@ -173,32 +177,31 @@ func (w *Worker) takeAlong(ctx context.Context, p store.Place) error {
 	return err
 }
 
-// copyOut copies the workspace, and forgets the last copy: what that has is not sent again.
+// leaveRef is of one request for a workspace that is about to leave. Each has an id of its own:
+// what is asked again with the same one has the old answer.
+func (w *Worker) leaveRef(p store.Place, step string) *commonv1.CallRef {
+	return w.callRef(fmt.Sprintf("%s.leave.%d.%d.%d.%s", w.lease.Session, p.Generation, w.lease.Epoch, time.Now().UnixNano(), step))
+}
+
+// copyOut copies the workspace, and forgets the last copy: what that has is not sent again. It
+// returns the copy that there is then, also with an error; empty: none.
 func (w *Worker) copyOut(ctx context.Context, p store.Place, last string) (string, error) {
-	// Each has an id of its own: what is asked again with the same one has the old answer.
-	call := func(step string) *commonv1.CallRef {
-		return w.callRef(fmt.Sprintf("%s.leave.%d.%d.%d.%s", w.lease.Session, p.Generation, w.lease.Epoch, time.Now().UnixNano(), step))
-	}
-	id, err := w.copyHere(ctx, call("copy"))
+	id, err := w.copyHere(ctx, w.leaveRef(p, "copy"))
 	if last != "" && apierr.Reason(err) == "TOO_MANY_SNAPSHOTS" {
-		w.dropLeft(ctx, last, call("room"))
+		w.dropLeft(ctx, last, w.leaveRef(p, "room"))
 		last = ""
-		id, err = w.copyHere(ctx, call("again"))
+		id, err = w.copyHere(ctx, w.leaveRef(p, "again"))
 	}
 	if err != nil {
-		return "", err
+		return last, err
 	}
 	if last != "" {
-		w.dropLeft(ctx, last, call("last"))
+		w.dropLeft(ctx, last, w.leaveRef(p, "last"))
 	}
-	err = w.patiently(ctx, nil, func() error {
-		_, err := w.deps.Snapshots.ExportSnapshots(ctx, &sandboxv1.ExportSnapshotsRequest{Call: call("export")})
+	return id, w.patiently(ctx, nil, func() error {
+		_, err := w.deps.Snapshots.ExportSnapshots(ctx, &sandboxv1.ExportSnapshotsRequest{Call: w.leaveRef(p, "export")})
 		return err
 	})
-	if err != nil {
-		w.dropLeft(context.WithoutCancel(ctx), id, call("failed"))
-	}
-	return id, err
 }
 
 // copyHere makes a snapshot of the workspace on its node.
@@ -287,6 +290,9 @@ func (w *Worker) moveFailed(ctx context.Context, c store.Command, from placement
 	}
 	if err != nil {
 		w.deps.Log.WarnContext(ctx, "the workspace cannot leave its node, which is drained", "session", w.lease.Session, "node", from.Node, "error", err)
+	}
+	if err := w.unsealed(ctx); err != nil { // this holder may be gone before the workspace is next used
+		w.deps.Log.WarnContext(ctx, "the workspace stays sealed until the next turn, or until it is asked to leave again", "session", w.lease.Session, "node", from.Node, "error", err)
 	}
 	return w.log.Append(ctx, store.Write{Consume: []int64{c.ID}})
 }
