@@ -76,7 +76,7 @@ func (s *Server) dropPlaces(ctx context.Context, k box.Key, before int64) error 
 	if err != nil {
 		return err
 	}
-	for _, o := range all {
+	for _, o := range slices.Backward(all) { // what says that a place is whole goes before the rest of it
 		if g, ok := generationOf(k, o.Key); ok && g < before {
 			if err := s.info.Objects.Delete(ctx, o.Key); err != nil {
 				return err
@@ -186,17 +186,19 @@ func (s *snapshotServer) lastPlace(ctx context.Context, k box.Key, most int64) (
 	if err != nil {
 		return "", err
 	}
-	last := ""
-	for _, o := range slices.Backward(all) { // the numbers have leading zeros
+	last, complete := "", ""
+	for _, o := range slices.Backward(all) { // the numbers have leading zeros, and whole comes after snapshots
 		g, ok := generationOf(k, o.Key)
 		if !ok || g > most {
 			continue
 		}
-		place := exported(k, g)
-		if o.Key == place+whole {
+		switch place := exported(k, g); {
+		case o.Key == place+whole:
+			complete = place
+		case !strings.HasPrefix(o.Key, place+"snapshots/"):
+		case place == complete:
 			return place, nil
-		}
-		if last == "" && strings.HasPrefix(o.Key, place+"snapshots/") {
+		case last == "":
 			last = place
 		}
 	}
