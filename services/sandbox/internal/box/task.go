@@ -104,12 +104,20 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over f
 	return out, nil
 }
 
+// startTask starts a task's command, unless the workspace is sealed by now. That its sandbox
+// shows mounts may have been forgotten since they were looked up.
 func (s *session) startTask(ctx context.Context, c Command) (Process, error) {
 	s.starts.RLock()
 	defer s.starts.RUnlock()
-	if err := s.unsealed(); err != nil {
+	mounts, err := c.Sandbox.MountList()
+	if err = errors.Join(err, s.unsealed()); err != nil {
 		return nil, err
 	}
+	s.mu.Lock()
+	for _, m := range mounts {
+		s.shown(m)
+	}
+	s.mu.Unlock()
 	return s.node.o.Runner.Start(ctx, c)
 }
 
