@@ -96,19 +96,16 @@ func (n *Node) Delete(k Key, generation int64) error {
 // remove ends and deletes the workspace if its generation is at most this one.
 // changes is held.
 func (s *session) remove(most int64, why string) error {
+	s.starts.Lock() // also what is made ahead is not to come after the end of the others
+	defer s.starts.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for {
-		if s.meta == nil || s.meta.Generation > most {
-			return nil
-		}
-		if !s.anyRunning() {
-			break
-		}
-		s.mu.Unlock()
-		s.stopAll(why)
-		s.mu.Lock() // one may have been started in between
+	if s.meta == nil || s.meta.Generation > most {
+		return nil
 	}
+	s.mu.Unlock()
+	s.stopAll(why)
+	s.mu.Lock()
 	n := s.node
 	n.o.Runner.Stop(s.path("workspace"))
 	if err := n.discard(s.dir); err != nil {
@@ -133,14 +130,4 @@ func (s *session) stopAll(why string) {
 	for _, e := range running {
 		<-e.done
 	}
-}
-
-// anyRunning tells whether a command runs. mu is held.
-func (s *session) anyRunning() bool {
-	for _, e := range s.execs {
-		if !e.settled() {
-			return true
-		}
-	}
-	return false
 }

@@ -97,19 +97,27 @@ func (n *Node) Warm(ctx context.Context, c Call) {
 		n.releaseWarm()
 		return
 	}
-	sandbox, err := s.wanted(c)
-	if err != nil {
-		leave()
-		n.releaseWarm()
-		return
-	}
 	go func() {
 		defer n.releaseWarm()
 		defer leave()
-		if err := n.o.Runner.Warm(context.WithoutCancel(ctx), sandbox); err != nil {
+		if err := s.warm(context.WithoutCancel(ctx), c); err != nil {
 			n.o.Log.DebugContext(ctx, "cannot make a sandbox ahead of its first command", "error", err)
 		}
 	}()
+}
+
+// warm makes the sandbox that a command of the caller's would have, unless somebody has nothing
+// start in the session, such as who deletes it: a wait for that would keep other sessions waiting.
+func (s *session) warm(ctx context.Context, c Call) error {
+	if !s.starts.TryRLock() {
+		return nil
+	}
+	defer s.starts.RUnlock()
+	sandbox, err := s.wanted(c)
+	if err != nil {
+		return err
+	}
+	return s.node.o.Runner.Warm(ctx, sandbox)
 }
 
 // wanted is the sandbox that a command of the caller's would have.
@@ -118,6 +126,9 @@ func (s *session) wanted(c Call) (Sandbox, error) {
 	defer s.mu.Unlock()
 	if s.meta == nil {
 		return Sandbox{}, ErrNoWorkspace
+	}
+	if err := s.meta.unsealed(); err != nil {
+		return Sandbox{}, err
 	}
 	mounts, _, _, err := s.surroundings(c)
 	return s.sandbox(mounts), err

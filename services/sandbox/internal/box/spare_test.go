@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // mover is a fake that remembers what was made ahead of time and taken over.
@@ -124,4 +125,68 @@ func TestABurstOfSessionsMakesOneSandboxAheadAtATime(t *testing.T) {
 		runtime.Gosched()
 	}
 	m.proceed <- ""
+}
+
+// slowWarmer says when a sandbox is being made ahead, and when one is ended.
+type slowWarmer struct {
+	slowMaker
+	stopped chan struct{}
+}
+
+func (w *slowWarmer) Stop(string) { w.stopped <- struct{}{} }
+
+// TestASandboxThatIsBeingMadeAheadIsEndedWithTheOthers has sandboxes be ended meanwhile: one that
+// comes after that would be of a workspace that is gone, or show mounts of which nobody knows.
+func TestASandboxThatIsBeingMadeAheadIsEndedWithTheOthers(t *testing.T) {
+	k := Key{"t", "s"}
+	for name, end := range map[string]func(*Node, *Workspace) error{
+		"deletion": func(n *Node, _ *Workspace) error { return n.Delete(k, 0) },
+		"detachment": func(_ *Node, w *Workspace) error {
+			done, err := w.Detach()
+			if err == nil {
+				done()
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &slowWarmer{slowMaker{begun: make(chan string, 1), proceed: make(chan string)}, make(chan struct{}, 1)}
+			n := openNode(t, options(t, m))
+			ensure(t, n, k)
+			w, release, err := n.View(k, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer release()
+			n.Warm(t.Context(), testCall("warm"))
+			<-m.begun
+			ended := make(chan error, 1)
+			go func() { ended <- end(n, w) }()
+			select {
+			case <-m.stopped:
+				t.Error("the others are ended, and it is still being made")
+			case <-time.After(50 * time.Millisecond):
+			}
+			m.proceed <- ""
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestNoSandboxIsMadeAheadInASealedWorkspace(t *testing.T) {
+	m := &mover{}
+	n := openNode(t, options(t, m))
+	ensure(t, n, Key{"t", "s"})
+	if err := n.Seal(t.Context(), testCall("seal")); err != nil {
+		t.Fatal(err)
+	}
+	n.Warm(t.Context(), testCall("warm"))
+	if err := n.Close(); err != nil { // it waits
+		t.Fatal(err)
+	}
+	if warmed, _ := m.seen(); len(warmed) > 0 {
+		t.Errorf("it is there: %v", warmed)
+	}
 }
