@@ -66,6 +66,29 @@ func TestAWorkspaceMovesToAnotherNodeWhenItsOwnIsLost(t *testing.T) {
 	})
 }
 
+// A command has made it larger than it may be. Where it is it can be used, to make room.
+func TestAWorkspaceThatIsTooLargeArrives(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		objects := t.TempDir()
+		node := func() *client {
+			cfg := configuration(t, level)
+			cfg.ObjectStore.URL, cfg.Limits.WorkspaceBytes = "file://"+objects, 2<<20
+			return start(t, cfg)
+		}
+		first, second := node(), node()
+		first.ensure(t.Context(), t)
+		first.bash(t, "head -c 3145728 /dev/urandom > f")
+		first.snapshot(t, first.call())
+		first.exportSnapshots(t)
+		if _, err := second.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: second.named("move"), WorkspaceGeneration: 2}); err != nil {
+			t.Fatal(err)
+		}
+		if r := second.bash(t, "stat -c %s f && rm f && head -c 1048576 /dev/urandom > g"); r.out != "3145728\n" || r.ExitCode != 0 {
+			t.Errorf("there is %q %q", r.out, r.err)
+		}
+	})
+}
+
 func TestANodeThatWasReplacedHarmsNothing(t *testing.T) {
 	objects := t.TempDir()
 	node := func() *client {

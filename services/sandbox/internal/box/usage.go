@@ -157,6 +157,15 @@ func (w *Workspace) Takes(bytes, inodes int64) error {
 	return w.Room()
 }
 
+// Brings refuses what is more than a workspace can hold in which commands still start. One that
+// they have made larger than it may be arrives as it is: where else could files be deleted?
+func (w *Workspace) Brings(bytes, inodes int64) error {
+	if why := (Usage{Bytes: bytes, Inodes: inodes}).over(w.limits.far()); why != "" {
+		return fmt.Errorf("%w: it alone %s", ErrWorkspaceFull, why)
+	}
+	return w.Room()
+}
+
 // Limits are what bounds it and all that runs in it.
 func (w *Workspace) Limits() Limits { return w.limits }
 

@@ -164,11 +164,12 @@ func (s *snapshotServer) fetch(ctx context.Context, key box.Key, w *box.Workspac
 	if err != nil {
 		return err
 	}
+	k.tree.Room = w.Brings
 	if _, err := k.store.Restore(ctx, k.tree, was.ID); err != nil {
 		return err
 	}
 	w.Recount()
-	return w.Reserve(1, 0) // the limits may be lower by now
+	return nil
 }
 
 // most is what a copy of a workspace's snapshots may be at most. The last one was begun when
