@@ -44,16 +44,17 @@ type machine struct {
 	remote
 
 	*fleet
-	name     string
-	down     bool
-	refusing bool             // it cannot read the object store
-	dies     bool             // when it is to copy a workspace for a move
-	forgets  bool             // workspaces, when it is to make sure of one that is to leave
-	made     func()           // is told that it has made a workspace
-	has      map[string]files // by session
-	sealing                   // how it takes seals
-	wanted   []*sandboxv1.EnsureWorkspaceRequest
-	imports  []*sandboxv1.ImportSnapshotsRequest
+	name      string
+	down      bool
+	refusing  bool             // it cannot read the object store
+	dies      bool             // when it is to copy a workspace for a move
+	storeAway bool             // the object store does not answer it
+	forgets   bool             // workspaces, when it is to make sure of one that is to leave
+	made      func()           // is told that it has made a workspace
+	has       map[string]files // by session
+	sealing                    // how it takes seals
+	wanted    []*sandboxv1.EnsureWorkspaceRequest
+	imports   []*sandboxv1.ImportSnapshotsRequest
 }
 
 // files is the workspace of a place.
@@ -299,6 +300,9 @@ func (m *machine) ExportSnapshots(_ context.Context, r *sandboxv1.ExportSnapshot
 	defer leave()
 	if err != nil {
 		return nil, err
+	}
+	if m.storeAway {
+		return nil, refused(codes.Unavailable, "OBJECT_STORE_FAILED")
 	}
 	if m.has[s].sealed > 0 && m.leaveSealed {
 		return nil, refused(codes.FailedPrecondition, "OBJECT_STORE_REFUSES")

@@ -139,6 +139,80 @@ func TestALostNodeIsToldByWhicheverTurnBringsTheFiles(t *testing.T) {
 	})
 }
 
+// A worker holds the session while turns are queued, and what the turns before have done is exported meanwhile.
+func TestALostNodeBringsWhatWasExportedLast(t *testing.T) {
+	f, ctx := startFleet(t, `
+turns:
+  - when: first
+    steps: [{tools: [{name: Bash, input: {command: x}}]}, {text: [done]}]
+fallback: {steps: [{tools: [{name: Bash, input: {command: block}}]}, {text: [done]}]}
+`), deadline(t)
+	s := f.session(ctx, t)
+	f.turn(ctx, t, s, "first")
+	one := f.fleet.untilPlace(ctx, t, s, func(p store.Place) bool { return p.Export.Turn != "" }).Export
+	f.create(ctx, t, s, "second")
+	second := <-f.peers.blocked
+	f.create(ctx, t, s, "third")
+	f.peers.release(second)
+	<-f.peers.blocked
+	two := f.fleet.untilPlace(ctx, t, s, func(p store.Place) bool { return p.Export.Turn != one.Turn }).Export
+	home, other := f.fleet.home(t, s)
+	f.fleet.set(func() { home.down = true })
+	m := f.untilEvent(t, s, func(e *sessionv1.Event) bool { return e.GetWorkspaceMoved() != nil }).GetWorkspaceMoved()
+	f.fleet.set(func() {
+		if got := other.imports[len(other.imports)-1].Snapshot; got != two.Snapshot {
+			t.Errorf("brought %q, noted last was %q, and before %q", got, two.Snapshot, one.Snapshot)
+		}
+	})
+	if !strings.HasSuffix(m.GetRestoredTurn(), two.Turn) {
+		t.Errorf("it is told %v", m)
+	}
+}
+
+// What was copied for a planned move does not arrive.
+func TestThePlaceThatWasLeftKeepsTheFilesUntilTheyHaveArrived(t *testing.T) {
+	f, ctx := startFleet(t, placing, withoutExports), deadline(t)
+	s := f.session(ctx, t)
+	f.turn(ctx, t, s, "work")
+	home, other := f.fleet.home(t, s)
+	f.fleet.set(func() { other.refusing = true })
+	f.fleet.drained(ctx, t, home)
+	f.fleet.untilPlace(ctx, t, s, func(p store.Place) bool { return p.Restore })
+	if end := finished(t, f.turn(ctx, t, s, "work")); end.State != sessionv1.TurnState_TURN_STATE_FAILED {
+		t.Fatalf("the turn that cannot bring the files ends %v", end)
+	}
+	f.fleet.set(func() {
+		if _, there := home.has[s]; !there {
+			t.Error("they are nowhere any more but in the object store, which refuses")
+		}
+		other.refusing = false
+	})
+	f.turn(ctx, t, s, "work")
+	until(ctx, t, func() (there bool, _ error) {
+		f.fleet.set(func() { _, there = home.has[s] })
+		return there, nil
+	}, func(there bool) bool { return !there })
+}
+
+// The object store is away for as long as a turn waits for what it needs.
+func TestATurnDoesNotWaitForAMove(t *testing.T) {
+	f, ctx := startFleet(t, going, withoutExports, func(c *session.Config) { c.PeerPatience = time.Hour }), deadline(t)
+	s := f.session(ctx, t)
+	f.turn(ctx, t, s, "work")
+	home, _ := f.fleet.home(t, s)
+	f.fleet.set(func() { home.storeAway = true })
+	turn := f.create(ctx, t, s, "ask")
+	asked := f.waitForAsk(ctx, t, s)
+	f.fleet.drained(ctx, t, home)
+	f.approve(t, s, asked)
+	if end := f.waitForEnd(ctx, t, turn.Name); end.State != sessionv1.TurnState_TURN_STATE_COMPLETE {
+		t.Errorf("the turn ends %v", end)
+	}
+	if m := movedOf(f.log(ctx, t, s)); m != nil {
+		t.Errorf("it is told %v", m)
+	}
+}
+
 // TestAWorkspaceMovesOnFromANodeThatIsLostBeforeItsFilesAreThere loses one node, and then the other.
 func TestAWorkspaceMovesOnFromANodeThatIsLostBeforeItsFilesAreThere(t *testing.T) {
 	f, ctx := startFleet(t, placing, func(c *session.Config) { c.PeerPatience = 3 * time.Second }), deadline(t)

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -40,6 +41,8 @@ const (
 	shortest, longest = 50 * time.Millisecond, 3 * time.Second
 	// probeTimeout bounds one question.
 	probeTimeout = 2 * time.Second
+	// stayFor is how long turns let a workspace stay that could not leave its node.
+	stayFor = 10 * time.Minute
 )
 
 // Config says which nodes there are.
@@ -63,7 +66,8 @@ type Nodes struct {
 	mu       sync.Mutex // guards what follows
 	states   map[string]*state
 	draining []string
-	changed  chan struct{} // closed, and made anew, when what Until waits for may have come
+	stays    map[store.Key]time.Time // see Stay
+	changed  chan struct{}           // closed, and made anew, when what Until waits for may have come
 }
 
 // state is what is known of a node.
@@ -78,7 +82,7 @@ func New(c Config) *Nodes {
 	if len(c.Names) == 0 {
 		return nil
 	}
-	n := &Nodes{Config: c, states: map[string]*state{}, changed: make(chan struct{})}
+	n := &Nodes{Config: c, states: map[string]*state{}, stays: map[store.Key]time.Time{}, changed: make(chan struct{})}
 	for _, name := range c.Names {
 		n.states[name] = &state{}
 	}
@@ -304,4 +308,21 @@ func (n *Nodes) Drained(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Contains(n.draining, name)
+}
+
+// Stay notes that a turn could not take a workspace away from a node that is drained. The turns
+// to come do not try for a while, for each would wait and have its commands in the background
+// ended. Those who move the workspaces of sessions that rest do not ask.
+func (n *Nodes) Stay(k store.Key) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	maps.DeleteFunc(n.stays, func(_ store.Key, until time.Time) bool { return time.Now().After(until) })
+	n.stays[k] = time.Now().Add(stayFor)
+}
+
+// Stays tells whether that was noted lately.
+func (n *Nodes) Stays(k store.Key) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return time.Now().Before(n.stays[k])
 }

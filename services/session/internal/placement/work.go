@@ -24,6 +24,9 @@ import (
 // again is how often a node that does not answer is asked to delete what it has.
 const again = time.Minute
 
+// arriving is after what time it is first asked whether a workspace has arrived; it doubles.
+const arriving = 100 * time.Millisecond
+
 // Store is what the jobs need of a store.
 type Store interface {
 	store.Places
@@ -149,7 +152,8 @@ func VacateJob(k store.Key, p store.Place) store.Job {
 }
 
 // Vacate does a VacateJob: as soon as the node answers, or until it is not configured
-// any more.
+// any more. After a planned move the files are deleted once they have arrived elsewhere: should
+// the copy in the object store turn out to be damaged, they are still there.
 func (w *Work) Vacate(ctx context.Context, j store.Job) (*store.Job, error) {
 	var what vacating
 	if err := json.Unmarshal(j.Body, &what); err != nil {
@@ -159,7 +163,14 @@ func (w *Work) Vacate(ctx context.Context, j store.Job) (*store.Job, error) {
 		w.Nodes.Log.InfoContext(ctx, "a node that is not configured any more keeps its copy of a workspace", "node", what.Node, "session", what.Session)
 		return nil, nil
 	}
-	_, err := w.Nodes.Sandbox.DeleteWorkspace(node.At(ctx, what.Node), &sandboxv1.DeleteWorkspaceRequest{
+	p, _, err := w.Store.PlaceOf(ctx, store.Key{Tenant: j.Tenant, Session: what.Session})
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	if p.Restore && !p.Left.Lost() && p.Generation > what.Generation {
+		return &store.Job{Body: j.Body, Attempt: j.Attempt, After: min(again, w.Nodes.LostAfter, arriving<<min(j.Attempt, 10))}, nil
+	}
+	_, err = w.Nodes.Sandbox.DeleteWorkspace(node.At(ctx, what.Node), &sandboxv1.DeleteWorkspaceRequest{
 		Session: "sessions/" + what.Session, WorkspaceGeneration: what.Generation,
 	})
 	if err == nil {

@@ -3,6 +3,7 @@ package turn
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -43,9 +44,10 @@ func (w *Worker) takeMove(ctx context.Context, c store.Command) error {
 			return w.log.Append(ctx, done) // the next turn brings the last copy, and tells the model
 		}
 	}
-	if err := w.loadPath(ctx); err != nil {
+	if err := errors.Join(w.loadPath(ctx), w.learnExport(ctx)); err != nil {
 		return err
 	}
+	p = w.where()
 	found, err := w.fetch(ctx, p, "")
 	if err != nil {
 		return w.moveFailed(ctx, c, from, err)
@@ -125,7 +127,7 @@ func (w *Worker) leaveAtRest(ctx context.Context, was store.Place) (bool, error)
 // to, and what there is not cannot be sealed.
 func (w *Worker) makeAtRest(ctx context.Context, p store.Place) error {
 	ref := w.callRef(fmt.Sprintf("%s.leave.%d", w.lease.Session, p.Generation))
-	err := w.patiently(ctx, nil, func() error {
+	err := w.briefly(ctx, func() error {
 		_, err := w.deps.Workspaces.EnsureWorkspace(ctx, &sandboxv1.EnsureWorkspaceRequest{Call: ref, MustExist: w.wasMade(ref)})
 		return err
 	})
@@ -143,6 +145,9 @@ const (
 	leaveQuick = time.Second
 	// leaveSealed bounds how long it is sealed before it leaves.
 	leaveSealed = time.Minute
+	// leavePatience is how long it is waited for a peer that is away: a move can wait, and
+	// whoever waits for the turn shall not wait for a move.
+	leavePatience = 5 * time.Second
 )
 
 // takeAlong puts the workspace as it is into the object store, and leaves it sealed: then
@@ -177,6 +182,11 @@ func (w *Worker) takeAlong(ctx context.Context, p store.Place) (err error) {
 	return err
 }
 
+// briefly is patiently, for a move.
+func (w *Worker) briefly(ctx context.Context, do func() error) error {
+	return w.patientFor(ctx, min(leavePatience, w.deps.PeerPatience), nil, do)
+}
+
 // leaveRef is of one request for a workspace that is about to leave. Each has an id of its own:
 // what is asked again with the same one has the old answer.
 func (w *Worker) leaveRef(p store.Place, step string) *commonv1.CallRef {
@@ -198,7 +208,7 @@ func (w *Worker) copyOut(ctx context.Context, p store.Place, last string) (strin
 	if last != "" {
 		w.dropLeft(ctx, last, w.leaveRef(p, "last"))
 	}
-	return id, w.patiently(ctx, nil, func() error {
+	return id, w.briefly(ctx, func() error {
 		_, err := w.deps.Snapshots.ExportSnapshots(ctx, &sandboxv1.ExportSnapshotsRequest{Call: w.leaveRef(p, "export")})
 		return err
 	})
@@ -206,7 +216,7 @@ func (w *Worker) copyOut(ctx context.Context, p store.Place, last string) (strin
 
 // copyHere makes a snapshot of the workspace on its node.
 func (w *Worker) copyHere(ctx context.Context, call *commonv1.CallRef) (id string, err error) {
-	err = w.patiently(ctx, nil, func() error {
+	err = w.briefly(ctx, func() error {
 		made, err := w.deps.Snapshots.CreateSnapshot(ctx, &sandboxv1.CreateSnapshotRequest{Call: call, Description: "before the workspace leaves its node"})
 		id = made.GetSnapshot().GetId()
 		return err
@@ -219,7 +229,7 @@ func (w *Worker) copyHere(ctx context.Context, call *commonv1.CallRef) (id strin
 func (w *Worker) seal(ctx context.Context, p store.Place) error {
 	call := w.callRef(fmt.Sprintf("%s.seal.%d", w.lease.Session, p.Generation))
 	w.sealed = p.Generation
-	err := w.patiently(ctx, nil, func() error {
+	err := w.briefly(ctx, func() error {
 		_, err := w.deps.Workspaces.SealWorkspace(ctx, &sandboxv1.SealWorkspaceRequest{Call: call})
 		return err
 	})

@@ -36,7 +36,12 @@ func (w *Worker) patience() time.Duration {
 // not fail a turn. It gives up when its patience is at an end, and when ctx ends. tell, if not nil, is called
 // once when it takes long.
 func (w *Worker) patiently(ctx context.Context, tell func(error), do func() error) error {
-	begun, patience := time.Now(), w.patience()
+	return w.patientFor(ctx, w.patience(), tell, do)
+}
+
+// patientFor is patiently with another patience.
+func (w *Worker) patientFor(ctx context.Context, patience time.Duration, tell func(error), do func() error) error {
+	begun := time.Now()
 	for tries := 0; ; tries++ {
 		err := do()
 		waited := time.Since(begun)

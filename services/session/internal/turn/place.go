@@ -137,22 +137,16 @@ func (w *Worker) placeNew(parent context.Context, was store.Place) error {
 // it did: not between calls of one message, and not when there is nowhere to go.
 func (w *Worker) handOver(ctx, parent context.Context, p store.Place) (bool, error) {
 	to := w.deps.Nodes.Choose(w.lease.Key, p.Node)
-	if last := w.last(); to == "" || w.staying || last == nil || last.Role != sessionv1.Role_ROLE_USER {
+	if last := w.last(); to == "" || w.deps.Nodes.Stays(w.lease.Key) || last == nil || last.Role != sessionv1.Role_ROLE_USER {
 		return false, nil
 	}
 	ctx, stop := w.untilLost(ctx)
 	defer stop()
 	call := fmt.Sprintf("%s.leave.%d", w.lease.Session, p.Generation)
-	err := w.patiently(ctx, nil, func() error {
-		err := w.unseal(ctx)
-		if err == nil {
-			err = w.ensureWorkspace(ctx, w.callRef(call), nil) // it may have been meant to be made just now
-		}
-		if err == nil {
-			err = w.takeAlong(ctx, p)
-		}
-		return err
-	})
+	err := w.ensureWorkspace(ctx, w.callRef(call), w.tellAway(ctx, "The workspace cannot be made now")) // it may have been meant to be made just now
+	if err == nil {
+		err = w.takeAlong(ctx, p)
+	}
 	switch {
 	case nodeLost(ctx) && err != nil:
 		return false, nil
@@ -160,7 +154,7 @@ func (w *Worker) handOver(ctx, parent context.Context, p store.Place) (bool, err
 		_ = w.unseal(parent) // else before the workspace is next used
 		return false, nil
 	case err != nil:
-		w.staying = true
+		w.deps.Nodes.Stay(w.lease.Key)
 		w.deps.Log.WarnContext(ctx, "the workspace cannot leave its node, which is drained", "session", w.lease.Session, "node", p.Node, "error", err)
 		return false, nil
 	}
@@ -198,6 +192,9 @@ func arrived(p store.Place) store.Place {
 // bring has the node fetch the last export, and tells the model and everybody what
 // is lost.
 func (w *Worker) bring(ctx, parent context.Context) error {
+	if err := w.learnExport(parent); err != nil {
+		return err
+	}
 	p := w.where()
 	var exported string // after a move that was planned the last one counts, which was made for it
 	if p.Left.Lost() {
@@ -229,6 +226,22 @@ func (w *Worker) bring(ctx, parent context.Context) error {
 	if left.Why == store.Planned {
 		w.noteCopied(ctx, found)
 	}
+	return nil
+}
+
+// learnExport reads what was exported last: jobs note that while a worker holds the session.
+// Of a place that was left nothing is noted any more.
+func (w *Worker) learnExport(ctx context.Context) error {
+	now, _, err := w.deps.Store.PlaceOf(ctx, w.lease.Key)
+	if err != nil {
+		return fmt.Errorf("read which copy of the workspace of session %s is the last: %w", w.lease.Session, err)
+	}
+	p := w.where()
+	if now.Generation != p.Generation {
+		return fmt.Errorf("%w: its workspace is in place %d, not in %d", store.ErrStaleEpoch, now.Generation, p.Generation)
+	}
+	p.Export = now.Export
+	w.place.Store(&p)
 	return nil
 }
 
