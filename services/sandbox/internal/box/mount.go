@@ -254,32 +254,6 @@ func makePoint(dir *os.File, point string, o Owner) (*os.File, error) {
 	return f, nil
 }
 
-// Shown are the folders over which mounts may lie in a sandbox, whoever's commands it was made
-// for, and those that lead there.
-func (w *Workspace) Shown() []string {
-	w.s.mu.Lock()
-	defer w.s.mu.Unlock()
-	return slices.Collect(maps.Keys(w.s.points))
-}
-
-// Detach has no sandbox show any mounts until release is called: somebody who does not have one
-// is about to remove or move the folder over which it lies, and the kernel would take the mount
-// from the sandbox of somebody who has. Commands to come would find the workspace's own folder in
-// its place. ErrMountsInUse while commands run.
-func (w *Workspace) Detach() (release func(), err error) {
-	s := w.s
-	s.starts.Lock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if live := s.live(); len(live) > 0 {
-		s.starts.Unlock()
-		return nil, fmt.Errorf("%w: command %s: wait for its end, or end it", ErrMountsInUse, live[0].ID())
-	}
-	s.node.o.Runner.Stop(s.path("workspace"))
-	clear(s.points)
-	return s.starts.Unlock, nil
-}
-
 // MakeStandardFolders makes the folders of a new workspace.
 func (w *Workspace) MakeStandardFolders() error {
 	for _, name := range StandardFolders {

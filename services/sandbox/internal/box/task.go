@@ -84,7 +84,7 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over f
 	}
 	begin := time.Now()
 	ended := s.node.o.Observer.Started(ctx, c, t.Argv)
-	p, err := s.startTask(ctx, Command{Sandbox: spec, Argv: t.Argv, Env: t.Env, Dir: t.Dir, Limits: limits})
+	p, gone, err := s.startTask(ctx, Command{Sandbox: spec, Argv: t.Argv, Env: t.Env, Dir: t.Dir, Limits: limits})
 	if err != nil {
 		ended(Outcome{Reason: NotStarted, Message: err.Error()})
 		switch {
@@ -95,6 +95,7 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over f
 		}
 		return Outcome{}, fmt.Errorf("%w: %w", ErrIsolation, err)
 	}
+	defer gone()
 	out := await(ctx, p, t, limits, over)
 	out.Wall = time.Since(begin)
 	ended(out)
@@ -105,20 +106,29 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over f
 }
 
 // startTask starts a task's command, unless the workspace is sealed by now. That its sandbox
-// shows mounts may have been forgotten since they were looked up.
-func (s *session) startTask(ctx context.Context, c Command) (Process, error) {
+// shows mounts may have been forgotten since they were looked up. gone is to be called when it
+// has ended.
+func (s *session) startTask(ctx context.Context, c Command) (p Process, gone func(), err error) {
 	s.starts.RLock()
 	defer s.starts.RUnlock()
 	mounts, err := c.Sandbox.MountList()
 	if err = errors.Join(err, s.unsealed()); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s.mu.Lock()
 	for _, m := range mounts {
 		s.shown(m)
 	}
 	s.mu.Unlock()
-	return s.node.o.Runner.Start(ctx, c)
+	gone = func() {}
+	if c.Sandbox.Workspace == s.path("workspace") { // and not in one beside
+		gone = s.addOwn()
+	}
+	if p, err = s.node.o.Runner.Start(ctx, c); err != nil {
+		gone()
+		return nil, nil, err
+	}
+	return p, gone, nil
 }
 
 // beginTask refuses a task's command above the number that a session may have of commands:
