@@ -4,34 +4,36 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 )
 
-// Shown are the folders over which mounts may lie in a sandbox, whoever's commands it was made
-// for, and those that lead there.
-func (w *Workspace) Shown() []string {
-	w.s.mu.Lock()
-	defer w.s.mu.Unlock()
-	return slices.Collect(maps.Keys(w.s.points))
-}
-
-// Detach has no sandbox show any mounts until release is called: somebody who does not have one
-// is about to remove or move the folder over which it lies, and the kernel would take the mount
-// from the sandbox of somebody who has. Commands to come would find the workspace's own folder in
-// its place. ErrMountsInUse while commands run; those of the service's own are short, and it
-// waits for them.
-func (w *Workspace) Detach() (release func(), err error) {
+// Shown says over which folders mounts may lie in a sandbox, whoever's commands it was made for,
+// and which lead there. No other comes until release is called, which may be called again: nothing
+// starts meanwhile. Only a Change may ask, because other changes wait for it.
+func (w *Workspace) Shown() (points []string, release func()) {
 	s := w.s
 	s.starts.Lock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.points)), sync.OnceFunc(s.starts.Unlock)
+}
+
+// Detach has no sandbox show any mounts, between a call of Shown and its release: somebody who does
+// not have one is about to remove or move the folder over which it lies, and the kernel would take
+// the mount from the sandbox of somebody who has. Commands to come would find the workspace's own
+// folder in its place. ErrMountsInUse while commands run; those of the service's own are short, and
+// it waits for them.
+func (w *Workspace) Detach() error {
+	s := w.s
 	if err := s.awaitOwn(); err != nil {
-		s.starts.Unlock()
-		return nil, err
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.node.o.Runner.Stop(s.path("workspace"))
 	clear(s.points)
-	return s.starts.Unlock, nil
+	return nil
 }
 
 // addOwn notes that a task's command runs in the session's own sandbox, until gone is called.

@@ -21,6 +21,13 @@ func (m annsMount) For(_, user string, _ []string) ([]Mount, error) {
 
 func (annsMount) Environment(string, string) ([]string, error) { return nil, nil }
 
+// detach has a workspace's mounts detached, for a moment.
+func detach(w *Workspace) error {
+	_, release := w.Shown()
+	defer release()
+	return w.Detach()
+}
+
 // before calls a function before a command starts.
 type before func()
 
@@ -35,12 +42,9 @@ func TestAMountOfATaskIsKnownToBeShown(t *testing.T) {
 	o := options(t, &fake{})
 	o.Mounts = annsMount{t.TempDir()}
 	o.Observer = before(func() {
-		done, err := w.Detach()
-		if err != nil {
+		if err := detach(w); err != nil {
 			t.Error(err)
-			return
 		}
-		done()
 	})
 	n := openNode(t, o)
 	k := Key{"t", "s"}
@@ -57,7 +61,9 @@ func TestAMountOfATaskIsKnownToBeShown(t *testing.T) {
 	if _, err := n.RunInside(t.Context(), c, 0, Task{Argv: []string{"x"}}); err != nil {
 		t.Fatal(err)
 	}
-	if len(w.Shown()) == 0 {
+	shown, free := w.Shown()
+	free()
+	if len(shown) == 0 {
 		t.Error("its sandbox shows the mount, and nobody knows")
 	}
 }
@@ -88,13 +94,7 @@ func detached(t *testing.T, run func(*Node) error) (l *lasting, detached chan er
 	ran, detached := make(chan error, 1), make(chan error, 1)
 	go func() { ran <- run(n) }()
 	synctest.Wait()
-	go func() {
-		done, err := w.Detach()
-		if err == nil {
-			done()
-		}
-		detached <- err
-	}()
+	go func() { detached <- detach(w) }()
 	synctest.Wait()
 	return l, detached, func() {
 		if err := <-ran; err != nil {

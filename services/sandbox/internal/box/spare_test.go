@@ -140,14 +140,8 @@ func (w *slowWarmer) Stop(string) { w.stopped <- struct{}{} }
 func TestASandboxThatIsBeingMadeAheadIsEndedWithTheOthers(t *testing.T) {
 	k := Key{"t", "s"}
 	for name, end := range map[string]func(*Node, *Workspace) error{
-		"deletion": func(n *Node, _ *Workspace) error { return n.Delete(k, 0) },
-		"detachment": func(_ *Node, w *Workspace) error {
-			done, err := w.Detach()
-			if err == nil {
-				done()
-			}
-			return err
-		},
+		"deletion":   func(n *Node, _ *Workspace) error { return n.Delete(k, 0) },
+		"detachment": func(_ *Node, w *Workspace) error { return detach(w) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &slowWarmer{slowMaker{begun: make(chan string, 1), proceed: make(chan string)}, make(chan struct{}, 1)}

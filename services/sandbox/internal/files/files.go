@@ -51,13 +51,13 @@ type Owner struct{ UID, GID int }
 type Tree struct {
 	// Folder is asked before a folder is made that leads to a file; nil allows all.
 	Folder func() error
+	// Others are asked before a directory is removed or moved; nil: there are none.
+	Others Others
 
 	root    *os.File
 	staging string
 	owner   Owner
 	points  map[identity]bool // where mounts lie; see Space
-	others  map[identity]bool // where mounts of others lie; see Others
-	detach  func() error      // see Others
 	foreign bool              // it is a mount's: files are written where they are to be
 	within  *Tree             // the workspace of a mount
 }
@@ -215,7 +215,7 @@ func (t *Tree) parent(name string) (*os.File, string, error) {
 		dir = "."
 	}
 	f, err := t.open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
-	if err == nil && len(t.points)+len(t.others) > 0 {
+	if err == nil && len(t.points) > 0 {
 		if err = t.clear(f, last); err != nil {
 			return nil, "", errors.Join(fmt.Errorf("%w: %s", err, name), f.Close())
 		}

@@ -39,6 +39,16 @@ func (t *Tree) Remove(name string, recursive bool, before func(Step) error) erro
 		}
 		return nil
 	}
+	return t.removeDirectory(dir, last, name, recursive)
+}
+
+func (t *Tree) removeDirectory(dir *os.File, last, name string, recursive bool) error {
+	fd := int(dir.Fd())
+	release, err := t.detach(place{dir, last})
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, name)
+	}
+	defer release()
 	err = t.through(func() error { return unix.Unlinkat(fd, last, unix.AT_REMOVEDIR) })
 	if err == nil {
 		return nil
@@ -49,7 +59,13 @@ func (t *Tree) Remove(name string, recursive bool, before func(Step) error) erro
 	if t.foreign {
 		return removeInPlace(fd, last, name)
 	}
-	return t.removeTree(fd, last, name)
+	away, err := t.takeAway(fd, last, name)
+	if err != nil {
+		return err
+	}
+	release()           // the rest may take long
+	_ = erase.All(away) // it is gone from the workspace; the rest goes with the staging folder's next clearing
+	return nil
 }
 
 // tell tells what is about to be removed.
@@ -66,12 +82,12 @@ func (t *Tree) tell(fd int, last, name string, recursive bool, before func(Step)
 	return before(Step{File: file, From: name, Piecemeal: t.foreign && recursive && i.Type == Directory})
 }
 
-// removeTree takes a directory out of the workspace first, where no command can
-// add to it or change it under the feet of its removal.
-func (t *Tree) removeTree(fd int, last, name string) error {
-	place, err := os.MkdirTemp(t.staging, "removed-")
+// takeAway takes a directory out of the workspace, to where no command can add to it or
+// change it under the feet of its removal.
+func (t *Tree) takeAway(fd int, last, name string) (place string, err error) {
+	place, err = os.MkdirTemp(t.staging, "removed-")
 	if err != nil {
-		return err
+		return "", err
 	}
 	away := func() error { return unix.Renameat(fd, last, unix.AT_FDCWD, place+"/x") }
 	err = t.through(away)
@@ -82,8 +98,7 @@ func (t *Tree) removeTree(fd int, last, name string) error {
 		}
 	}
 	if err != nil {
-		return errors.Join(refine(name, err), os.Remove(place))
+		return "", errors.Join(refine(name, err), os.Remove(place))
 	}
-	_ = erase.All(place) // it is gone from the workspace; the rest goes with the staging folder's next clearing
-	return nil
+	return place, nil
 }

@@ -62,18 +62,6 @@ func (t *Tree) With(mounts []Mounted) (*Space, error) {
 	return s, nil
 }
 
-// Others names the folders over which mounts of others may lie. detach is called before one of
-// them is removed, moved or replaced.
-func (t *Tree) Others(names []string, detach func() error) error {
-	t.others, t.detach = map[identity]bool{}, detach
-	for _, name := range names {
-		if _, err := t.mark(name, t.others); err != nil {
-			return fmt.Errorf("find the place of a mount: %w", err)
-		}
-	}
-	return nil
-}
-
 // mark remembers the folders that an alias needs, and says whether they are there.
 func (t *Tree) mark(alias string, points map[identity]bool) (bool, error) {
 	for point := alias; point != "."; point = path.Dir(point) {
@@ -112,8 +100,6 @@ func (t *Tree) clear(dir *os.File, last string) error {
 		return errShut
 	case err == nil && t.points[identify(&st)]:
 		return ErrMountPoint
-	case err == nil && t.others[identify(&st)]:
-		return t.detach()
 	}
 	return nil
 }

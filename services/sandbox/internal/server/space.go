@@ -2,9 +2,7 @@ package server
 
 import (
 	"context"
-	"errors"
 	"os"
-	"slices"
 
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
@@ -15,17 +13,8 @@ import (
 // space is a workspace with the mounts of whoever acts.
 type space struct {
 	*files.Space
-	mounts   map[string]box.Mount // by alias
-	still    func() error         // see box.Workspace.Still
-	detached func()               // has sandboxes show mounts again; nil: they do
-}
-
-// Close closes it.
-func (s *space) Close() error {
-	if s.detached != nil {
-		s.detached()
-	}
-	return s.Space.Close()
+	mounts map[string]box.Mount // by alias
+	still  func() error         // see box.Workspace.Still
 }
 
 // folderBytes is what a new folder takes on most disks.
@@ -56,33 +45,21 @@ func openSpaceFor(user string, w *box.Workspace) (*space, error) {
 	}
 	s := &space{mounts: map[string]box.Mount{}, still: w.Still}
 	var mounted []files.Mounted
-	others := w.Shown()
 	for _, m := range all {
 		if m.Alias == "" {
 			continue
 		}
-		others = slices.DeleteFunc(others, func(p string) bool { return slices.Contains(m.Points(), p) })
 		s.mounts[m.Alias] = m
 		mounted = append(mounted, files.Mounted{
 			Alias: m.Alias, Writable: m.Writable, Open: func() (*os.File, error) { return openMount(w, m) },
 			As: func(f func() error) error { return bind.As(bind.IDs{UID: w.Owner.UID, GID: w.Owner.GID}, f) },
 		})
 	}
+	t.Others = w
 	if s.Space, err = t.With(mounted); err != nil {
 		return nil, err
 	}
-	if err := s.Others(others, func() error { return s.detach(w) }); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
 	return s, nil
-}
-
-// detach has no sandbox show a mount until the space is closed.
-func (s *space) detach(w *box.Workspace) (err error) {
-	if s.detached == nil {
-		s.detached, err = w.Detach()
-	}
-	return err
 }
 
 // openMount opens what a mount shows as commands see it: where they are another
