@@ -38,7 +38,7 @@ func TestASnapshotBringsBackWhatCommandsChanged(t *testing.T) {
 	eachLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		const look = `find . -mindepth 1 -exec stat -c '%n %A %s %Y %U %N' {} + | sort; cat a/f`
-		c.bash(t, "mkdir -p a/empty b && echo one > a/f && chmod 640 a/f && ln -s a/f link && cp -a a c && chmod 700 c")
+		c.bash(t, "mkdir -p a/empty b && echo one > a/f && chmod 640 a/f && ln -s a/f link && cp -a a c && chmod 700 c && chmod 2775 a && chmod 6751 a/f")
 		before := c.bash(t, look).out
 		one := c.snapshot(t, c.call())
 		c.bash(t, "echo two >> a/f && rm -r c link && rmdir a/empty b && mkdir new && touch new/x && chmod 777 a && ln -s /etc b")
@@ -183,7 +183,7 @@ func TestADiffIsToldInPages(t *testing.T) {
 func TestAForkIsMadeOnceFromASnapshotAndGoesItsOwnWay(t *testing.T) {
 	eachLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
-		c.bash(t, "mkdir d && echo one > d/f")
+		c.bash(t, "mkdir d && echo one > d/f && chmod 2755 d && chmod 6755 d/f")
 		one := c.snapshot(t, c.call())
 		c.bash(t, "echo two > d/f")
 		c.session = "sessions/fork"
@@ -198,7 +198,7 @@ func TestAForkIsMadeOnceFromASnapshotAndGoesItsOwnWay(t *testing.T) {
 		if _, err := c.workspaces.DeleteWorkspace(t.Context(), &sandboxv1.DeleteWorkspaceRequest{Session: "sessions/one"}); err != nil {
 			t.Fatal(err)
 		}
-		if got := c.bash(t, "cat d/f; echo three > d/f; rm -r d"); got.out != "one\n" || got.ExitCode != 0 {
+		if got := c.bash(t, "stat -c %a d d/f; cat d/f; echo three > d/f; rm -r d"); got.out != "2755\n6755\none\n" || got.ExitCode != 0 {
 			t.Errorf("the fork has %q %q", got.out, got.err)
 		}
 		c.restore(t, one.GetId())

@@ -2,6 +2,7 @@ package rights
 
 import (
 	"errors"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -179,9 +180,19 @@ func identify(st *unix.Stat_t) identity {
 	return identity{uint64(st.Dev), st.Ino} //nolint:unconvert // the type is the architecture's
 }
 
-// Set sets a file's mode for good, never that of what a link leads to.
-func Set(dir int, name string, mode uint32) error {
-	_, err := change(dir, name, func(uint32) uint32 { return mode })
+// Set sets a file's mode for good, never that of what a link leads to. Set-user-id and
+// set-group-id are for what is the owner's alone, a command may have put something else in the
+// place: -1 stands for the service's own user.
+func Set(dir int, name string, mode uint32, owner int) error {
+	if owner < 0 {
+		owner = os.Geteuid()
+	}
+	_, err := change(dir, name, func(st *unix.Stat_t, _ uint32) uint32 {
+		if int(st.Uid) != owner {
+			return mode &^ identities
+		}
+		return mode
+	})
 	return err
 }
 
@@ -192,11 +203,11 @@ func Add(dir int, name string, rights uint32) (changed bool, err error) {
 	if undisturbed(has) && err == nil {
 		return false, nil
 	}
-	return change(dir, name, func(mode uint32) uint32 { return mode | rights })
+	return change(dir, name, func(_ *unix.Stat_t, mode uint32) uint32 { return mode | rights })
 }
 
 // change sets the mode that a file has but for loans.
-func change(dir int, name string, to func(uint32) uint32) (changed bool, err error) {
+func change(dir int, name string, to func(st *unix.Stat_t, mode uint32) uint32) (changed bool, err error) {
 	at, err := openPath(dir, name, 0)
 	if err != nil {
 		return false, err
@@ -212,7 +223,7 @@ func change(dir int, name string, to func(uint32) uint32) (changed bool, err err
 	if l != nil && st.Mode == l.given.Mode {
 		was = l.mode
 	}
-	mode := to(was)
+	mode := to(&st, was)
 	switch {
 	case l != nil:
 		l.mode = mode

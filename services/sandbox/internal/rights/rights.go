@@ -17,8 +17,10 @@ import (
 
 // Modes.
 const (
-	bits   = 0o7777
-	search = 0o100
+	bits = 0o7777
+	// identities are set-user-id and set-group-id.
+	identities = 0o6000
+	search     = 0o100
 	// own is what an owner may always do with a folder of the sandbox's own.
 	own = 0o700
 )

@@ -152,9 +152,9 @@ func TestALoanLeavesWhatACommandHasSet(t *testing.T) {
 		"a new file": {func(dir string) error {
 			return errors.Join(unix.Chmod(dir, 0o700), os.WriteFile(dir+"/g", nil, 0o600), unix.Chmod(dir, 0o100))
 		}, 0o100},
-		"a mode of ours": {func(dir string) error { return Set(unix.AT_FDCWD, dir, 0o311) }, 0o311},
+		"a mode of ours": {func(dir string) error { return Set(unix.AT_FDCWD, dir, 0o311, -1) }, 0o311},
 		"ours, and a time": {func(dir string) error {
-			return errors.Join(Set(unix.AT_FDCWD, dir, 0), unix.Utimes(dir, make([]unix.Timeval, 2)))
+			return errors.Join(Set(unix.AT_FDCWD, dir, 0, -1), unix.Utimes(dir, make([]unix.Timeval, 2)))
 		}, 0},
 		"more rights": {func(dir string) error {
 			changed, err := Add(unix.AT_FDCWD, dir, 0o700)
@@ -198,6 +198,19 @@ func TestALoanOfAFileIsGivenBackWhenItIsLinked(t *testing.T) {
 	back()
 	if got := modeOf(t, file); got != 0 {
 		t.Errorf("the mode is %o", got)
+	}
+}
+
+func TestWhoseFileItIsNotGetsNoIdentity(t *testing.T) {
+	t.Parallel()
+	dir, own := shut(t, 0o755), os.Geteuid()
+	for owner, want := range map[int]uint32{-1: 0o7755, own: 0o7755, own + 1: 0o1755} {
+		if err := Set(unix.AT_FDCWD, dir, 0o7755, owner); err != nil {
+			t.Fatal(err)
+		}
+		if got := modeOf(t, dir); got != want {
+			t.Errorf("for the user %d the mode is %o, want %o", owner, got, want)
+		}
 	}
 }
 

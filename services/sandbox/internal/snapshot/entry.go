@@ -17,15 +17,21 @@ const (
 	Symlink
 )
 
-// keptBits are the permission bits that are kept: all but set-user-id and
-// set-group-id.
-const keptBits = 0o1777
+// keptBits are the bits of a mode that are kept: all. A command can set set-user-id and
+// set-group-id itself on what is its user's, and nothing else is restored: so they give
+// nobody more than there was.
+const keptBits = 0o7777
+
+// lateBits are set-user-id and set-group-id, which versions before these bits were kept take
+// for damage. A list has them in the upper half of the number, which such a version
+// does not look at: it reads the list, and restores all but them.
+const lateBits, half = 0o6000, 32
 
 // Entry is one file of a snapshot.
 type Entry struct {
 	Path  string // from the workspace
 	Kind  Kind
-	Mode  uint32 // permissions and the sticky bit
+	Mode  uint32 // permissions, with keptBits
 	Mtime int64  // nanoseconds since 1970
 	Size  int64  // of a regular file
 	// Sparse says that the file had holes, which it shall have again. It is no part
@@ -88,7 +94,7 @@ func appendEntry(b []byte, e Entry, previous string) []byte {
 	}
 	b = binary.AppendUvarint(b, uint64(shared))
 	b = appendString(b, e.Path[shared:])
-	b = binary.AppendUvarint(b, uint64(e.Mode))
+	b = binary.AppendUvarint(b, uint64(e.Mode&^lateBits)|uint64(e.Mode&lateBits)<<half)
 	b = binary.AppendVarint(b, e.Mtime)
 	switch e.Kind {
 	case Regular:
@@ -154,6 +160,16 @@ func (r *reading) hash() (h Hash) {
 	return h
 }
 
+// mode reads the two halves of a mode.
+func (r *reading) mode() uint32 {
+	v := r.uvarint()
+	plain, late := uint32(v), uint32(v>>half)
+	if plain&lateBits != 0 || late&^lateBits != 0 {
+		r.bad()
+	}
+	return plain | late
+}
+
 // entry reads the entry after that of the path.
 func (r *reading) entry(previous string) Entry {
 	var e Entry
@@ -166,7 +182,7 @@ func (r *reading) entry(previous string) Entry {
 		return e
 	}
 	e.Path = previous[:shared] + string(r.bytes(r.uvarint()))
-	e.Mode = uint32(r.uvarint())
+	e.Mode = r.mode()
 	e.Mtime = r.varint()
 	switch e.Kind {
 	case Regular:

@@ -13,7 +13,7 @@ func FuzzALeafIsReadOrRefused(f *testing.F) {
 	var seed []byte
 	previous := ""
 	for _, e := range []Entry{
-		{Path: "a", Kind: Directory, Mode: 0o1755, Mtime: -1},
+		{Path: "a", Kind: Directory, Mode: 0o3755, Mtime: -1},
 		{Path: "a/b", Kind: Regular, Mode: 0o644, Mtime: 1 << 60, Size: 7, Hash: Hash{1}},
 		{Path: "a/c\xff", Kind: Regular, Size: 1 << 40, Sparse: true},
 		{Path: "a-b", Kind: Symlink, Mode: 0o777, Target: "../.."},

@@ -169,7 +169,7 @@ func (p *testPlace) change(r *rand.Rand) {
 		_ = os.Symlink([]string{"/etc/passwd", "../..", "a", "nowhere"}[r.IntN(4)], name)
 	case 3:
 		if err == nil && st.Mode()&fs.ModeSymlink == 0 {
-			_ = os.Chmod(name, fs.FileMode(r.IntN(0o1000))|own)
+			_ = unix.Chmod(name, uint32(r.IntN(0o10000))|uint32(own))
 		}
 	case 4:
 		_ = os.Rename(name, filepath.Join(p.dir, fmt.Sprintf("renamed-%d", r.IntN(5))))

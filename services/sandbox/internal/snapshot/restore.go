@@ -398,7 +398,7 @@ func (re *restore) finish(e Entry, present *Entry) error {
 		re.done.Changed++
 	}
 	if mode {
-		if err := rights.Set(dir, last, e.Mode); err != nil {
+		if err := rights.Set(dir, last, e.Mode, re.tree.owner.UID); err != nil {
 			return err
 		}
 	}

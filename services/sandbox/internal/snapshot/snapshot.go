@@ -16,10 +16,11 @@
 // writable before the snapshot can go unnoticed until the kernel writes the page.
 //
 // Kept are regular files with their contents and holes, directories, also empty
-// ones, and symbolic links as they are; permissions with the sticky bit, and the
-// modification times of all three, from 1677 to 2262, but the workspace's own. Set-user-id and set-group-id are not kept, nor
-// are owners (a restored file belongs to the workspace's), extended attributes and
-// which names are links to the same file. FIFOs, sockets and devices are left out,
+// ones, and symbolic links as they are; permissions with the set-user-id, set-group-id
+// and sticky bits, and the modification times of all three, from 1677 to 2262, but the
+// workspace's own. Owners are not kept (a restored file belongs to the workspace's), nor
+// are extended attributes, access control lists among them, and which names are links to
+// the same file. FIFOs, sockets and devices are left out,
 // and named in what Create returns.
 //
 // A Store may be read by several goroutines while one changes it, but for Delete,

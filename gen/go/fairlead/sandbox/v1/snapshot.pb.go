@@ -758,7 +758,7 @@ type ChangedFile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What it is.
 	Type FileType `protobuf:"varint,1,opt,name=type,proto3,enum=fairlead.sandbox.v1.FileType" json:"type,omitempty"`
-	// The permission bits.
+	// The permission bits, with set-user-id, set-group-id and sticky.
 	Mode uint32 `protobuf:"varint,2,opt,name=mode,proto3" json:"mode,omitempty"`
 	// The size, in bytes; of regular files.
 	Size          int64 `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`

@@ -30,9 +30,11 @@ class SnapshotServiceStub:
     internal: never served beside the public services.
 
     A snapshot holds every regular file, directory and symbolic link with its
-    permissions and modification time. It does not hold set-user-id and
-    set-group-id bits, owners, extended attributes, and which names are links to
-    the same file. FIFOs, sockets and devices are left out, and named.
+    permissions, which include set-user-id, set-group-id and sticky bits, and its
+    modification time. It does not hold owners, extended attributes, access
+    control lists, and which names are links to the same file. FIFOs, sockets and
+    devices are left out, and named. One that was made before set-user-id and
+    set-group-id bits were kept has none of them, and restoring it takes them away.
 
     A mutation is done once per call id: repeating it answers as the first time.
     A crash of the service leaves neither a restore nor a deletion half done:
@@ -100,9 +102,11 @@ class SnapshotServiceServicer:
     internal: never served beside the public services.
 
     A snapshot holds every regular file, directory and symbolic link with its
-    permissions and modification time. It does not hold set-user-id and
-    set-group-id bits, owners, extended attributes, and which names are links to
-    the same file. FIFOs, sockets and devices are left out, and named.
+    permissions, which include set-user-id, set-group-id and sticky bits, and its
+    modification time. It does not hold owners, extended attributes, access
+    control lists, and which names are links to the same file. FIFOs, sockets and
+    devices are left out, and named. One that was made before set-user-id and
+    set-group-id bits were kept has none of them, and restoring it takes them away.
 
     A mutation is done once per call id: repeating it answers as the first time.
     A crash of the service leaves neither a restore nor a deletion half done:
@@ -249,9 +253,11 @@ class SnapshotService:
     internal: never served beside the public services.
 
     A snapshot holds every regular file, directory and symbolic link with its
-    permissions and modification time. It does not hold set-user-id and
-    set-group-id bits, owners, extended attributes, and which names are links to
-    the same file. FIFOs, sockets and devices are left out, and named.
+    permissions, which include set-user-id, set-group-id and sticky bits, and its
+    modification time. It does not hold owners, extended attributes, access
+    control lists, and which names are links to the same file. FIFOs, sockets and
+    devices are left out, and named. One that was made before set-user-id and
+    set-group-id bits were kept has none of them, and restoring it takes them away.
 
     A mutation is done once per call id: repeating it answers as the first time.
     A crash of the service leaves neither a restore nor a deletion half done:
