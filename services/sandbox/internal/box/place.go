@@ -46,7 +46,7 @@ func (s *session) replace(c Call, generation int64) error {
 	if !old {
 		return nil
 	}
-	defer s.clearTasks(ErrNoWorkspace)()
+	defer s.clearTasks(ErrNoWorkspace, never)()
 	s.changes.Lock()
 	defer s.changes.Unlock()
 	return s.remove(generation-1, "the workspace was moved away from here")
@@ -87,7 +87,7 @@ func (n *Node) Delete(k Key, generation int64) error {
 	if nothing {
 		return nil
 	}
-	defer s.clearTasks(ErrNoWorkspace)()
+	defer s.clearTasks(ErrNoWorkspace, never)()
 	s.changes.Lock()
 	defer s.changes.Unlock()
 	return s.remove(generation, "the workspace was deleted")

@@ -3,6 +3,7 @@ package box
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -22,12 +23,13 @@ func (n *Node) Seal(ctx context.Context, c Call) error {
 	if _, err := s.begin(c, 0); err != nil {
 		return err
 	}
-	defer s.clearTasks(ErrSealed)()
+	lifted := s.untilUnsealed()
+	defer s.clearTasks(ErrSealed, lifted)()
 	s.changes.Lock()
 	defer s.changes.Unlock()
 	s.starts.Lock()
 	defer s.starts.Unlock()
-	if err := s.setSeal(ctx, c, true); err != nil {
+	if err := s.setSeal(ctx, c, true, lifted); err != nil {
 		return err
 	}
 	s.stopAll("the workspace is about to be moved to another machine")
@@ -42,19 +44,38 @@ func (n *Node) Unseal(ctx context.Context, c Call) error {
 		return err
 	}
 	defer leave()
-	return s.setSeal(ctx, c, false)
+	return s.setSeal(ctx, c, false, never)
 }
 
-// setSeal remembers whether the workspace is sealed. A seal may have waited for long: if
-// nobody waits for it any more, it may have been lifted already.
-func (s *session) setSeal(ctx context.Context, c Call, sealed bool) error {
+// untilUnsealed returns what says, where mu is held, whether there was an Unseal since.
+func (s *session) untilUnsealed() (lifted func() bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.unseals
+	return func() bool { return s.unseals != before }
+}
+
+func never() bool { return false }
+
+// setSeal remembers whether the workspace is sealed. A seal may have waited for long, and been
+// lifted meanwhile; if nobody waits for it any more, that may come yet, or have come.
+func (s *session) setSeal(ctx context.Context, c Call, sealed bool, lifted func() bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := cmp.Or(ctx.Err(), s.admitCall(c, 0)); err != nil {
 		return err
 	}
+	if lifted() {
+		return fmt.Errorf("%w: the workspace was unsealed while its seal waited", ErrCancelled)
+	}
 	if err := s.fence(c.Epoch); err != nil {
 		return err
+	}
+	if !sealed {
+		s.unseals++ // for seals that wait, and keep tasks from beginning
+		if errors.Is(s.barred, ErrSealed) {
+			s.barred = nil
+		}
 	}
 	if s.meta.Sealed == sealed {
 		return nil

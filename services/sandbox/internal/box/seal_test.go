@@ -3,6 +3,7 @@ package box
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 )
 
@@ -33,5 +34,51 @@ func TestASealThatWasGivenUpDoesNotComeLate(t *testing.T) {
 	}
 	if _, err := n.Mutate(testCall("next"), 0, Change{Method: "m", Do: func(*Workspace, func([]byte) error) ([]byte, error) { return nil, nil }}); err != nil {
 		t.Errorf("the next change: %v", err)
+	}
+}
+
+// A seal waits for a change that is under way, and is lifted before the node has heard that whoever
+// asked for it is gone.
+func TestASealThatWasLiftedWhileItWaitedDoesNotCome(t *testing.T) {
+	f := &fake{}
+	n := openNode(t, options(t, f))
+	ensure(t, n, Key{"t", "s"})
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	changed, sealed := make(chan error, 1), make(chan error, 1)
+	change := Change{Method: "m", Do: func(*Workspace, func([]byte) error) ([]byte, error) { return nil, nil }}
+	long := change
+	long.Do = func(*Workspace, func([]byte) error) ([]byte, error) {
+		close(begun)
+		<-goOn
+		return nil, nil
+	}
+	go func() {
+		_, err := n.Mutate(testCall("change"), 0, long)
+		changed <- err
+	}()
+	<-begun
+	go func() { sealed <- n.Seal(t.Context(), testCall("seal")) }()
+	task := func() error {
+		_, err := n.RunInside(t.Context(), testCall("task"), 0, Task{Argv: []string{"git"}})
+		return err
+	}
+	for !errors.Is(task(), ErrSealed) { // it has come in
+		runtime.Gosched()
+	}
+	if err := n.Unseal(t.Context(), testCall("unseal")); err != nil {
+		t.Fatal(err)
+	}
+	if err := task(); err != nil {
+		t.Errorf("a task before the seal has heard of it: %v", err)
+	}
+	close(goOn)
+	if err := errors.Join(<-changed, <-sealed); !errors.Is(err, ErrCancelled) {
+		t.Errorf("the change and the seal: %v", err)
+	}
+	if _, err := n.Mutate(testCall("next"), 0, change); err != nil {
+		t.Errorf("the next change: %v", err)
+	}
+	if err := n.Seal(t.Context(), testCall("again")); err != nil {
+		t.Errorf("the next seal: %v", err)
 	}
 }

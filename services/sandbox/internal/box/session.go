@@ -53,6 +53,7 @@ type session struct {
 	own      map[int64]chan struct{} // closed when a task's command has ended in the session's own sandbox
 	points   map[string]bool         // folders over which mounts may lie in a sandbox, and those that lead there
 	barred   error                   // why no task may begin; nil: one may
+	unseals  int64                   // how many there were
 	meta     *meta                   // nil when there is no workspace
 	execs    map[string]*Exec
 	started  []*Exec // those of them that were started here, the ended ones as long as nobody asks for live

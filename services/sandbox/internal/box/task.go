@@ -261,27 +261,37 @@ func (s *session) addTask(cancel context.CancelCauseFunc) (forget func(), err er
 func (s *session) endTasks(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.cancelTasks(why)
+}
+
+// cancelTasks is endTasks, where mu is held.
+func (s *session) cancelTasks(why error) {
 	for _, cancel := range s.tasks {
 		cancel(why)
 	}
 }
 
 // clearTasks ends the tasks and waits for those that reach beyond the node, and keeps
-// others from beginning until allow is called. All of them see why.
-func (s *session) clearTasks(why error) (allow func()) {
-	bar := func(why error) {
+// others from beginning until allow is called. All of them see why. Once void says so, where
+// mu is held, it does nothing to them any more.
+func (s *session) clearTasks(why error, void func() bool) (allow func()) {
+	end := func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		if void() {
+			return
+		}
 		s.barred = why
+		s.cancelTasks(why)
 	}
-	bar(why)
-	s.endTasks(why)
+	end()
 	s.beside <- struct{}{}
 	s.pushes.Lock()
-	bar(why) // another one may have allowed them meanwhile
-	s.endTasks(why)
+	end() // another one may have allowed them meanwhile
 	return func() {
-		bar(nil)
+		s.mu.Lock()
+		s.barred = nil
+		s.mu.Unlock()
 		s.pushes.Unlock()
 		<-s.beside
 	}
