@@ -20,9 +20,11 @@ import (
 
 const (
 	// maxUses is how many connections are told of one command one by one. Those beyond are
-	// added to one that is told and had the same destination, rule and outcome, or else up
-	// by outcome.
+	// added to one that is told and had the same destination, rule and outcome.
 	maxUses = 128
+	// maxDestinations is how many there are of both together: beyond it connections that are
+	// like none that is told are added up by outcome.
+	maxDestinations = 2 * maxUses
 	// settleTime is how long a command's end waits for that of its connections.
 	settleTime = 500 * time.Millisecond
 )
@@ -131,7 +133,7 @@ func (n *Network) begin(k box.Key, exec string) (context.Context, func(egress.Ev
 func (c *command) add(e egress.Event) {
 	key := box.Use{Host: e.Host, Port: int(e.Port), Rule: e.Rule, Outcome: string(e.Outcome), Credential: e.Credential}
 	i, known := c.index[key]
-	if !known && len(c.uses) >= maxUses {
+	if !known && len(c.uses) >= maxDestinations {
 		key = box.Use{Outcome: string(e.Outcome)}
 		i, known = c.index[key]
 	}

@@ -79,6 +79,23 @@ func TestEachConnectionIsToldWithItsCommand(t *testing.T) {
 	}
 }
 
+// A program makes many harmless connections before the one that it would rather not have told.
+func TestManyConnectionsHideNoOther(t *testing.T) {
+	n := newNetwork(t)
+	defer start(n, "one")()
+	for i := range 1000 {
+		_, told := n.begin(key, "one")
+		if i == 900 {
+			told(event("169.254.169.254", egress.Denied))
+			continue
+		}
+		told(event("a", egress.Done))
+	}
+	if uses := n.Uses(key, "one"); len(uses) != maxUses+1 || uses[maxUses].Host != "169.254.169.254" || uses[maxUses].Connections != 1 {
+		t.Errorf("%d uses, the last %+v", len(uses), uses[len(uses)-1])
+	}
+}
+
 func TestManyDestinationsAreAddedUp(t *testing.T) {
 	n := newNetwork(t)
 	end := start(n, "one")
@@ -96,7 +113,7 @@ func TestManyDestinationsAreAddedUp(t *testing.T) {
 	for _, u := range uses {
 		all += u.Connections
 	}
-	if len(uses) != maxUses+1 || all != 1000 || uses[0].Connections != 2 || uses[maxUses].Host != "" {
+	if len(uses) != maxDestinations+1 || all != 1000 || uses[0].Connections != 2 || uses[maxDestinations].Host != "" {
 		t.Errorf("%d uses of %d connections, the last %+v", len(uses), all, uses[len(uses)-1])
 	}
 	end()
