@@ -77,6 +77,7 @@ var rules = []rule{
 	{files.ErrTooMany, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_WATCHED},
 	{snapshot.ErrNotFound, codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_SNAPSHOT_NOT_FOUND},
 	{snapshot.ErrDamaged, codes.DataLoss, sandboxv1.ErrorReason_ERROR_REASON_SNAPSHOT_DAMAGED},
+	{snapshot.ErrChanged, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE},
 	{snapshot.ErrTooDeep, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_FULL},
 	{snapshot.ErrTooLarge, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_SNAPSHOTS},
 	{errTooManySnapshots, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_SNAPSHOTS},

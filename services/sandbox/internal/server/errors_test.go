@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
+	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )
 
 // TestEveryReasonIsUsed walks the contract: a reason that no error becomes is a
@@ -68,5 +71,18 @@ func TestWhatIsNotKnownIsLeftAlone(t *testing.T) {
 	}
 	if got := status(box.ErrClosed); apierr.Code(got) != codes.Unavailable {
 		t.Errorf("%v", got)
+	}
+}
+
+// A job repeats a call under its id until it succeeds: what a command is in the way of now may
+// be done later.
+func TestWhatACommandIsInTheWayOfIsNoAnswerForGood(t *testing.T) {
+	t.Parallel()
+	err := fmt.Errorf("%w: remove d: %w", snapshot.ErrChanged, unix.ENOTDIR)
+	if told := status(err); apierr.Code(told) != codes.FailedPrecondition || apierr.Reason(told) != "WRONG_FILE_TYPE" || !strings.Contains(told.Error(), "remove d") {
+		t.Errorf("callers are told %v", told)
+	}
+	if raw := failure(err); raw != nil {
+		t.Errorf("it is kept: %q", raw)
 	}
 }

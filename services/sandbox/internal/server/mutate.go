@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
 	"github.com/fairlead/fairlead/services/sandbox/internal/room"
+	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )
 
 func (s *fileServer) WriteFile(stream sandboxv1.FileService_WriteFileServer) error {
@@ -272,7 +273,7 @@ func (s *fileServer) MoveFile(ctx context.Context, r *sandboxv1.MoveFileRequest)
 // failure encodes what a change failed with, if it is about the change: then the
 // call ends with it.
 func failure(err error) []byte {
-	if errors.Is(err, room.ErrFull) || errors.Is(err, box.ErrMountsInUse) {
+	if errors.Is(err, room.ErrFull) || errors.Is(err, box.ErrMountsInUse) || errors.Is(err, snapshot.ErrChanged) {
 		return nil // it may be done the next time
 	}
 	told := status(err)

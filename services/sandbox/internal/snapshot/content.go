@@ -115,7 +115,7 @@ func (t *Tree) contents(e *Entry, to sink, buffer []byte) (now unix.Stat_t, stea
 func (t *Tree) once(e *Entry, to sink, buffer []byte) (st unix.Stat_t, steady bool, err error) {
 	f, shut, err := t.openRegular(e.Path)
 	if err != nil {
-		return st, false, err
+		return st, false, meanwhile(err)
 	}
 	defer func() { _ = f.Close() }()
 	defer shut()

@@ -262,7 +262,7 @@ func (t *Tree) content(e Entry) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %.200s: %w", e.Path, err)
+		return nil, fmt.Errorf("read %.200s: %w", e.Path, meanwhile(err))
 	}
 	defer func() { _ = f.Close() }()
 	defer shut()

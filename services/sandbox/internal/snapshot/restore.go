@@ -114,7 +114,12 @@ func (re *restore) run(ctx context.Context, have *state, want []Entry) error {
 	if err := re.prepare(ctx, want, present); err != nil {
 		return err
 	}
-	if err := re.remove(have.entries, surplus); err != nil {
+	return meanwhile(re.touch(ctx, have.entries, surplus, want, present))
+}
+
+// touch changes the workspace.
+func (re *restore) touch(ctx context.Context, have, surplus, want []Entry, present []*Entry) error {
+	if err := re.remove(have, surplus); err != nil {
 		return err
 	}
 	for i, e := range want {

@@ -136,7 +136,23 @@ func (t *Tree) scan(ctx context.Context) (*walk, error) {
 	}
 	root := os.NewFile(uintptr(own), ".")
 	defer func() { _ = root.Close() }()
-	return w, w.directory(root, "", 0)
+	return w, meanwhile(w.directory(root, "", 0))
+}
+
+// raced are what the kernel says when a path is not what was seen a moment ago: it is gone,
+// of another kind, there already or not empty, a link (whose mode cannot be set), renamed
+// again and again, or closed.
+var raced = []error{
+	unix.ENOENT, unix.ENOTDIR, unix.EISDIR, unix.EEXIST, unix.ENOTEMPTY, unix.ELOOP, unix.EOPNOTSUPP, unix.EAGAIN, unix.EACCES,
+}
+
+// meanwhile names an error of the workspace's files that a command has made, which is no
+// failure of the disk.
+func meanwhile(err error) error {
+	if slices.ContainsFunc(raced, func(r error) bool { return errors.Is(err, r) }) {
+		return fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	return err
 }
 
 func (w *walk) directory(dir *os.File, name string, depth int) error {

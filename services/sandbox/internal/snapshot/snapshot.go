@@ -50,6 +50,7 @@ var (
 	ErrDamaged  = errors.New("the snapshot store is damaged")
 	ErrTooDeep  = errors.New("folders are nested too deep")
 	ErrTooLarge = errors.New("the snapshots are more than the session may have")
+	ErrChanged  = errors.New("a command changed files meanwhile: end the commands, and try again")
 )
 
 // Snapshot describes one state of the workspace.

@@ -34,7 +34,8 @@ const (
 	ErrorReason_ERROR_REASON_FILE_NOT_FOUND ErrorReason = 2
 	// The path leads outside the workspace.
 	ErrorReason_ERROR_REASON_PATH_ESCAPES ErrorReason = 3
-	// The file is not what the request needs: a directory, a device.
+	// The file is not what the request needs: a directory, a device. Or it has
+	// become something else while it was looked at or restored.
 	ErrorReason_ERROR_REASON_WRONG_FILE_TYPE ErrorReason = 4
 	// There is already such a file.
 	ErrorReason_ERROR_REASON_FILE_EXISTS ErrorReason = 5

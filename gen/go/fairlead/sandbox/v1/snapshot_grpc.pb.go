@@ -48,6 +48,10 @@ const (
 // A crash of the service leaves neither a restore nor a deletion half done:
 // what was begun is finished before anything else is done. If it cannot be, it
 // is FAILED_PRECONDITION with reason OUTCOME_UNKNOWN.
+// Where commands cannot be stopped meanwhile, one that changes what a call is
+// about to look at or to restore can make it fail: FAILED_PRECONDITION with
+// reason WRONG_FILE_TYPE. A restore may have been made in part then. It may be
+// tried again, by the same call id too, when the command has ended.
 // It refuses an epoch lower than one that was seen (STALE_EPOCH) and another
 // generation than the workspace's (STALE_GENERATION).
 type SnapshotServiceClient interface {
@@ -200,6 +204,10 @@ func (c *snapshotServiceClient) ImportSnapshots(ctx context.Context, in *ImportS
 // A crash of the service leaves neither a restore nor a deletion half done:
 // what was begun is finished before anything else is done. If it cannot be, it
 // is FAILED_PRECONDITION with reason OUTCOME_UNKNOWN.
+// Where commands cannot be stopped meanwhile, one that changes what a call is
+// about to look at or to restore can make it fail: FAILED_PRECONDITION with
+// reason WRONG_FILE_TYPE. A restore may have been made in part then. It may be
+// tried again, by the same call id too, when the command has ended.
 // It refuses an epoch lower than one that was seen (STALE_EPOCH) and another
 // generation than the workspace's (STALE_GENERATION).
 type SnapshotServiceServer interface {

@@ -47,7 +47,8 @@ export enum ErrorReason {
   PATH_ESCAPES = 3,
 
   /**
-   * The file is not what the request needs: a directory, a device.
+   * The file is not what the request needs: a directory, a device. Or it has
+   * become something else while it was looked at or restored.
    *
    * @generated from enum value: ERROR_REASON_WRONG_FILE_TYPE = 4;
    */
