@@ -59,14 +59,14 @@ func (t *Tree) openRegular(name string) (f *os.File, shut func(), err error) {
 // its own rights. They are taken away again by shut.
 func (t *Tree) openClosed(name string) (_ *os.File, shut func(), err error) {
 	var undo []func()
-	shut = func() {
+	undoAll := func() {
 		for _, f := range slices.Backward(undo) {
 			f()
 		}
 	}
 	defer func() {
 		if err != nil {
-			shut()
+			undoAll()
 		}
 	}()
 	dir := int(t.root.Fd())
@@ -93,7 +93,7 @@ func (t *Tree) openClosed(name string) (_ *os.File, shut func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return os.NewFile(uintptr(fd), name), shut, nil
+	return os.NewFile(uintptr(fd), name), undoAll, nil
 }
 
 func stat(f *os.File) (st unix.Stat_t, err error) {

@@ -71,3 +71,15 @@ func TestARestoreThatACommandRunsAgainstSaysSo(t *testing.T) {
 		})
 	}
 }
+
+// A command may remove a closed file, or a folder above it, as it is opened.
+func TestAClosedFileIsGone(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("d/f", "x")
+	for _, name := range []string{"gone", "d/gone", "gone/f", "d/f/f"} {
+		if _, _, err := p.tree.openClosed(name); !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
