@@ -69,7 +69,7 @@ type Config struct {
 	Egress         Egress        `key:"egress"`
 	Repositories   Repositories  `key:"repositories"`
 
-	Mounts    []mount.Rule     `key:"mounts" help:"folders of the host that commands see: name, source, mode (ro or rw), alias below the workspace, original (at the same path, too), for (tenant/user or tenant/*; none means everybody), on-request (only for agents and sessions that name it)"`
+	Mounts    []mount.Rule     `key:"mounts" help:"folders of the host that commands see: name, source, mode (ro or rw), alias below the workspace (below mnt where it is not for everybody), original (at the same path, too), for (tenant/user or tenant/*; none means everybody), on-request (only for agents and sessions that name it)"`
 	Workflows string           `key:"workflows" help:"folder of the host that is shown as workflows, read-only; {tenant} in it stands for the tenant; empty shows the workspace's own"`
 	Storage   Storage          `key:"storage"`
 	Env       []mount.Variable `key:"env" help:"variables of commands: name, value or file, for (tenant/user or tenant/*; none means everybody)"`
@@ -142,7 +142,7 @@ func (c Config) mounts(data string, o box.Owners) (*mount.Set, error) {
 		private = append(private, at)
 	}
 	return mount.New(mount.Options{
-		Rules: c.Mounts, Variables: c.Env, Workflows: c.Workflows, Private: private, Owners: o, Hidden: c.Driver == DriverNone, Unmapped: c.Driver == DriverKubernetes,
+		Rules: c.Mounts, Variables: c.Env, Workflows: c.Workflows, Private: private, Owners: o, Hidden: c.Driver == DriverNone, Covers: filepath.Join(data, ".points"), Unmapped: c.Driver == DriverKubernetes,
 		Storage: mount.Storage{Dir: filepath.Join(data, ".storage"), Alias: c.Storage.Alias, Bytes: c.Storage.Bytes, Inodes: c.Storage.Inodes},
 	})
 }

@@ -2,6 +2,8 @@ package sandbox_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -43,8 +45,10 @@ func TestAMountThatShowsTooMuchIsRefusedAtTheStart(t *testing.T) {
 		{"an alias that is absolute", mount.Rule{Source: dir + "/books", Alias: "/x"}, "alias"},
 		{"a place of the sandbox's own", mount.Rule{Source: "/usr/share", Original: true}, "/usr"},
 		{"no place", mount.Rule{Source: dir + "/books"}, "shown nowhere"},
-		{"an audience without a tenant", mount.Rule{Source: dir + "/books", Alias: "x", For: []string{"ann"}}, "tenant/user"},
-		{"every tenant by a star", mount.Rule{Source: dir + "/books", Alias: "x", For: []string{"*/ann"}}, "tenant/user"},
+		{"a place that others would see", mount.Rule{Source: dir + "/books", Alias: "x", For: []string{"default/ann"}}, "others would see the place x"},
+		{"a deep place that others would see", mount.Rule{Source: dir + "/books", Alias: "anns/x", For: []string{"default/*"}}, "such as mnt/x"},
+		{"an audience without a tenant", mount.Rule{Source: dir + "/books", Alias: "mnt/x", For: []string{"ann"}}, "tenant/user"},
+		{"every tenant by a star", mount.Rule{Source: dir + "/books", Alias: "mnt/x", For: []string{"*/ann"}}, "tenant/user"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			x.rule.Name = "x"
@@ -83,14 +87,19 @@ func (c *client) says(t *testing.T, user, script string) result {
 	return r
 }
 
+// privateMounts are two of ann's, of which she gets one when she asks for it.
+func privateMounts(dir string) []mount.Rule {
+	return []mount.Rule{
+		{Name: "private", Source: dir + "/private", Alias: "mnt/private", For: []string{"default/ann"}},
+		{Name: "wanted", Source: dir + "/wanted", Alias: "mnt/deep/wanted", For: []string{"default/ann"}, OnRequest: true},
+	}
+}
+
 func TestWhoeverIsNotMeantSeesNothingOfAMount(t *testing.T) {
 	eachDriver(t, func(t *testing.T, d driver) {
 		dir := sources(t, "private", "wanted")
 		c := d.start(t, func(c *sandbox.Config) {
-			c.Mounts = []mount.Rule{
-				{Name: "private", Source: dir + "/private", Alias: "private", For: []string{"default/ann"}},
-				{Name: "wanted", Source: dir + "/wanted", Alias: "wanted", For: []string{"default/ann"}, OnRequest: true},
-			}
+			c.Mounts = privateMounts(dir)
 			c.Env = []mount.Variable{{Name: "MINE", Value: "for ann", For: []string{"default/ann"}}, {Name: "MINE", Value: "for all"}}
 		})
 		ask := func(user string, names ...string) error {
@@ -100,7 +109,7 @@ func TestWhoeverIsNotMeantSeesNothingOfAMount(t *testing.T) {
 		if err := ask("ann", "wanted"); err != nil {
 			t.Fatal(err)
 		}
-		if r := c.says(t, "ann", "cat private/file wanted/file; echo $MINE"); r.out != "private\nwanted\nfor ann\n" {
+		if r := c.says(t, "ann", "cat mnt/private/file mnt/deep/wanted/file; echo $MINE"); r.out != "private\nwanted\nfor ann\n" {
 			t.Errorf("ann sees %q, %s", r.out, r.err)
 		}
 		other := *c
@@ -114,18 +123,84 @@ func TestWhoeverIsNotMeantSeesNothingOfAMount(t *testing.T) {
 		if err := ask("bob"); err != nil {
 			t.Fatal(err)
 		}
-		if r := c.says(t, "bob", "cat /proc/self/mountinfo; ls -A; echo $MINE"); strings.Contains(r.out, "private") || strings.Contains(r.out, "wanted") || !strings.Contains(r.out, "for all") {
+		if r := c.says(t, "bob", "cat /proc/self/mountinfo; ls -AR; echo $MINE"); strings.Contains(r.out, "private") || strings.Contains(r.out, "wanted") || !strings.Contains(r.out, "for all") {
 			t.Errorf("bob sees %q", r.out)
 		}
 		got, err := c.workspaces.GetCapabilities(as(t.Context(), "bob"), &sandboxv1.GetCapabilitiesRequest{})
 		if err != nil || len(got.GetMounts()) != 1 || got.GetMounts()[0].GetName() != "workflows" || strings.Join(got.GetEnvironment(), " ") != "MINE" {
 			t.Errorf("bob is told %v, %v", got, err)
 		}
-		// In ann's own session he finds the places of her mounts, and nothing in them.
-		c.session = "sessions/one"
-		r, err := c.files.StatFile(as(t.Context(), "bob"), &sandboxv1.StatFileRequest{Session: c.session, Path: "private/file"})
-		wantReason(t, err, "FILE_NOT_FOUND")
-		_ = r
+	})
+}
+
+// looks is all that a user finds out about a session: what commands and the file API show, and what
+// becomes of changes where somebody else may have a mount.
+func (c *client) looks(t *testing.T, user string) string {
+	t.Helper()
+	ctx := as(t.Context(), user)
+	var all strings.Builder
+	tell := func(what string, answer any, err error) { fmt.Fprintf(&all, "%s: %v, %v\n", what, answer, err) }
+	r := c.says(t, user, `stat -c '%n %F %a %U %h' * mnt; ls -AR; mkdir mnt/private; rmdir mnt; mv mnt x; cat mnt/private/file; touch mnt/x; ls /tmp; cut -d' ' -f5,6 /proc/self/mountinfo`)
+	tell("a command", r.out, errors.New(r.err))
+	list, err := c.files.ListFiles(ctx, &sandboxv1.ListFilesRequest{Session: c.session, Path: "mnt"})
+	tell("a list", list.GetFiles(), err)
+	for _, name := range []string{"mnt/private", "mnt/private/file", "mnt/other"} {
+		_, err := c.files.StatFile(ctx, &sandboxv1.StatFileRequest{Session: c.session, Path: name})
+		tell("looking at "+name, nil, err)
+		_, err = c.files.DeleteFile(ctx, &sandboxv1.DeleteFileRequest{Call: c.call(), Path: name, Recursive: true})
+		tell("deleting "+name, nil, err)
+		_, err = c.files.MoveFile(ctx, &sandboxv1.MoveFileRequest{Call: c.call(), Path: name, NewPath: "away"})
+		tell("moving "+name, nil, err)
+		_, err = c.files.MoveFile(ctx, &sandboxv1.MoveFileRequest{Call: c.call(), Path: "repos", NewPath: name})
+		tell("moving onto "+name, nil, err)
+	}
+	glob, err := c.files.GlobFiles(ctx, &sandboxv1.GlobFilesRequest{Session: c.session, Pattern: "**"})
+	for _, f := range glob.GetFiles() {
+		tell("a pattern", f.GetPath(), err)
+	}
+	return all.String()
+}
+
+// Whoever shares a session with somebody who has a mount finds what there would be without it, before
+// it was first shown and afterwards, also in what is made of the workspace.
+func TestWhoSharesASessionLearnsNothingOfTheMountsOfOthers(t *testing.T) {
+	eachDriver(t, func(t *testing.T, d driver) {
+		dir := sources(t, "private", "wanted")
+		c := d.start(t, func(c *sandbox.Config) { c.Mounts = privateMounts(dir) })
+		before := c.looks(t, "bob")
+		if r := c.says(t, "ann", "cat mnt/private/file; touch /tmp/anns"); r.out != "private\n" {
+			t.Fatalf("ann sees %q, %s", r.out, r.err)
+		}
+		if after := c.looks(t, "bob"); after != before {
+			t.Errorf("bob finds\n%s\nand found before\n%s", after, before)
+		}
+		if r := c.says(t, "ann", "ls mnt; cat mnt/private/file"); r.out != "private\nprivate\n" {
+			t.Errorf("after that ann sees %q, %s", r.out, r.err)
+		}
+		got, err := c.files.ListFiles(as(t.Context(), "ann"), &sandboxv1.ListFilesRequest{Session: c.session, Path: "mnt"})
+		if err != nil || len(got.GetFiles()) != 1 || got.GetFiles()[0].GetPath() != "mnt/private" {
+			t.Errorf("ann lists %v, %v", got, err)
+		}
+		if archive := c.exported(t); strings.Contains(archive, "private") {
+			t.Error("the export has the place of ann's mount")
+		}
+	})
+}
+
+// That commands of two users wait for each other says nothing of what they have.
+func TestThatAnotherUsersCommandRunsTellsNothingOfMounts(t *testing.T) {
+	eachDriver(t, func(t *testing.T, d driver) {
+		dir := sources(t, "private", "wanted")
+		c := d.start(t, func(c *sandbox.Config) { c.Mounts = privateMounts(dir) })
+		for _, user := range []string{"ann", "carl"} {
+			stream := c.launch(as(t.Context(), user), t, &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"cat"}, Stdin: true})
+			_, err := c.exec(as(t.Context(), "bob"), "true", nil)
+			wantReason(t, err, "MOUNTS_IN_USE")
+			send(t, stream, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Stdin{Stdin: &sandboxv1.ExecStdin{Close: true}}})
+			if _, err := follow(stream); err != nil {
+				t.Fatal(err)
+			}
+		}
 	})
 }
 

@@ -377,14 +377,14 @@ func TestALookAtARepositoryShowsItsFiltersNoMount(t *testing.T) {
 	eachLevel(t, func(t *testing.T, level string) {
 		dir := sources(t, "private")
 		c := open(t, level, func(c *sandbox.Config) {
-			c.Mounts = []mount.Rule{{Name: "private", Source: dir + "/private", Alias: "private", For: []string{"default/ann"}}}
+			c.Mounts = []mount.Rule{{Name: "private", Source: dir + "/private", Alias: "mnt/private", For: []string{"default/ann"}}}
 		})
 		r := c.says(t, "bob", `git init -q repos/r && cd repos/r && echo '* filter=steal' >.gitattributes && echo one >f && git add . && `+commit+` -m one &&
-			git config filter.steal.clean 'cat /workspace/private/* >>/workspace/stolen; cat' && sed -i s/one/two/ f && touch -d 2001-01-01 .gitattributes`)
+			git config filter.steal.clean 'cat /workspace/mnt/private/* >>/workspace/stolen; cat' && sed -i s/one/two/ f && touch -d 2001-01-01 .gitattributes`)
 		if r.GetExitCode() != 0 {
 			t.Fatal(r.err)
 		}
-		if r := c.says(t, "ann", "cat private/file"); r.out != "private\n" {
+		if r := c.says(t, "ann", "cat mnt/private/file"); r.out != "private\n" {
 			t.Fatalf("ann sees %q", r.out)
 		}
 		st, err := c.repos.GetRepositoryStatus(as(t.Context(), "ann"), &sandboxv1.GetRepositoryStatusRequest{Session: c.session, Directory: "r"})

@@ -98,7 +98,7 @@ func (b *Beside) make(generation int64, network OperatorNetwork, withFiles bool)
 	if err != nil {
 		return fmt.Errorf("count the workspace: %w", err)
 	}
-	own := s.sandbox("") // it shows no mounts
+	own := s.sandbox("", "") // it shows no mounts
 	if why := used.over(own.Limits); why != "" {
 		return fmt.Errorf("%w: %s: delete files first", ErrWorkspaceFull, why)
 	}

@@ -25,7 +25,7 @@ var (
 	ErrIsolation        = errors.New("a part of the isolation could not be applied")
 	ErrNoMount          = errors.New("there is no such mount")
 	ErrMountPoint       = errors.New("the place belongs to a mount")
-	ErrMountsInUse      = errors.New("commands run that have other mounts")
+	ErrMountsInUse      = errors.New("commands run that are another user's, or have other mounts")
 	ErrStorageFull      = errors.New("the mount holds as much as it may")
 	ErrNoStdin          = errors.New("the command was started without standard input")
 	ErrNoTerminal       = errors.New("the command has no terminal")

@@ -44,6 +44,7 @@ type Exec struct {
 	stdin   bool    // whether standard input was asked for
 	network *Key    // whose network it has; nil for none
 	mounts  string  // of its sandbox
+	user    string  // whose own its sandbox is; empty: nobody's
 	process Process // nil when it does not run
 	stopped *Outcome
 	streams [2]stream

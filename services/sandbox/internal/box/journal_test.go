@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/fairlead/fairlead/services/sandbox/internal/smalldisk"
 )
 
 func TestAStartThatTheDiskForgotIsLost(t *testing.T) {
@@ -325,11 +325,7 @@ func TestADamagedRecordStandsForALostCommand(t *testing.T) {
 }
 
 func TestARecordIsWholeOrNotThere(t *testing.T) {
-	dir := t.TempDir()
-	if err := unix.Mount("none", dir, "tmpfs", 0, "size=8192"); err != nil {
-		t.Skip("a small disk is not to be had: ", err)
-	}
-	defer func() { _ = unix.Unmount(dir, 0) }()
+	dir := smalldisk.New(t, "size=8192")
 	path := filepath.Join(dir, recordFile)
 	e := &Exec{}
 	if err := e.note(path, strings.Repeat("x", 16384)); err == nil {

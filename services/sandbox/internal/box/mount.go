@@ -4,11 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -37,17 +36,11 @@ type Mount struct {
 	Inodes int64 `json:"inodes,omitempty"`
 }
 
-// Points are the folders that have to be there for the alias, the outermost first.
-func (m Mount) Points() []string {
-	if m.Alias == "" {
-		return nil
-	}
-	var all []string
-	for p := m.Alias; p != "."; p = path.Dir(p) {
-		all = append(all, p)
-	}
-	slices.Reverse(all)
-	return all
+// Point is the folder of the workspace that has to be there for the alias; empty: none. What an
+// alias of several parts lies in is another mount, before it in every list.
+func (m Mount) Point() string {
+	first, _, _ := strings.Cut(m.Alias, "/")
+	return first
 }
 
 // In is where the mount's source is on the host, for a workspace.
@@ -97,6 +90,9 @@ type Mounts interface {
 	// Environment is what the operator puts into the environment of a user's
 	// commands, as KEY=value.
 	Environment(tenant, user string) ([]string, error)
+	// Private says that some users have mounts of which others are not to learn, not even
+	// that there are any: each user's commands have a sandbox of their own.
+	Private() bool
 }
 
 // EncodeMounts writes mounts as a Sandbox has them.
@@ -125,38 +121,20 @@ func (s Sandbox) MountList() ([]Mount, error) {
 
 // mounts are the session's for whoever acts. mu is held.
 func (s *session) mounts(user string, prepare bool) ([]Mount, error) {
-	all, err := s.mountsFor(user, s.meta.Asked, prepare)
-	if prepare {
-		for _, m := range all {
-			s.shown(m)
-		}
-	}
-	return all, err
+	return s.mountsFor(user, s.meta.Asked, prepare)
 }
 
-// shown remembers the folders over which a mount lies in a sandbox, perhaps. mu is held.
-func (s *session) shown(m Mount) {
-	if s.points == nil {
-		s.points = map[string]bool{}
-	}
-	for _, p := range m.Points() {
-		s.points[p] = true
-	}
-}
-
-// Points says which folders of the workspace mounts may lie over, or lead there: in a sandbox
-// that runs, whoever's commands it was made for, or in one of a user's.
+// Points says which folders of the workspace mounts lie over. They are the same for everybody in the
+// session, whose commands may run at the time.
 func (w *Workspace) Points(user string) (func(name string) bool, error) {
 	all, err := w.Mounts(user)
 	if err != nil {
 		return nil, err
 	}
-	w.s.mu.Lock()
-	defer w.s.mu.Unlock()
+	points := map[string]bool{}
 	for _, m := range all {
-		w.s.shown(m)
+		points[m.Point()] = true
 	}
-	points := maps.Clone(w.s.points)
 	return func(name string) bool { return points[name] }, nil
 }
 
@@ -210,37 +188,31 @@ func openOwn(workspace string) (*os.File, error) {
 	return dir, nil
 }
 
-// place makes the folders that a mount lies over. They are real ones: a link would
-// have the mount somewhere else.
+// place makes the folder that a mount lies over. It is a real one: a link would have the
+// mount somewhere else.
 func place(dir *os.File, o Owner, m Mount, prepare bool) error {
-	for _, point := range m.Points() {
-		f, err := within(dir, point)
-		if errors.Is(err, unix.ENOENT) && prepare {
-			f, err = makePoint(dir, point, o)
-		}
-		if errors.Is(err, unix.EACCES) {
-			return fmt.Errorf("%w: mount %s cannot be shown at %s, for a folder that leads there is closed: open it with `chmod u+rwx`: %w", ErrMountPoint, m.Name, point, err)
-		}
-		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
-			return fmt.Errorf("%w: mount %s cannot be shown at %s, where the workspace has something else than a folder: move it away: %w", ErrMountPoint, m.Name, point, err)
-		}
-		if err != nil {
-			return fmt.Errorf("find the place of mount %s: %w", m.Name, err)
-		}
-		_ = f.Close()
+	point := m.Point()
+	if point == "" {
+		return nil
 	}
-	return nil
+	f, err := within(dir, point)
+	if errors.Is(err, unix.ENOENT) && prepare {
+		f, err = makePoint(dir, point, o)
+	}
+	if errors.Is(err, unix.EACCES) {
+		return fmt.Errorf("%w: mount %s cannot be shown at %s, for the workspace's folder is closed: open it with `chmod u+rwx`: %w", ErrMountPoint, m.Name, point, err)
+	}
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+		return fmt.Errorf("%w: mount %s cannot be shown at %s, where the workspace has something else than a folder: move it away: %w", ErrMountPoint, m.Name, point, err)
+	}
+	if err != nil {
+		return fmt.Errorf("find the place of mount %s: %w", m.Name, err)
+	}
+	return f.Close()
 }
 
 func makePoint(dir *os.File, point string, o Owner) (*os.File, error) {
-	above, err := within(dir, path.Dir(point))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = above.Close() }()
-	err = rights.Through(dir, func() error { // above may be the workspace itself
-		return unix.Mkdirat(int(above.Fd()), path.Base(point), 0o755)
-	})
+	err := rights.Through(dir, func() error { return unix.Mkdirat(int(dir.Fd()), point, 0o755) })
 	if err != nil && !errors.Is(err, unix.EEXIST) {
 		return nil, err
 	}
@@ -331,7 +303,7 @@ func (s *session) surroundings(c Call) (mounts string, env []string, w watch, er
 		return "", nil, nil, err
 	}
 	mounts = EncodeMounts(all)
-	if err := s.otherMounts(mounts); err != nil {
+	if err := s.otherMounts(mounts, s.apart(c.User)); err != nil {
 		return "", nil, nil, err
 	}
 	if env, err = s.environment(c.User); err != nil {
@@ -422,12 +394,21 @@ func (s *session) environment(user string) (env []string, err error) {
 	return env, nil
 }
 
+// apart is the user whose own a sandbox is to be; empty: users share it, as far as their mounts
+// are the same.
+func (s *session) apart(user string) string {
+	if s.node.o.Mounts == nil || !s.node.o.Mounts.Private() {
+		return ""
+	}
+	return user
+}
+
 // otherMounts refuses a command beside others that were given other mounts: one of
-// them could change the places over which the mounts of this one are to lie. mu is
-// held.
-func (s *session) otherMounts(mounts string) error {
+// them could change the places over which the mounts of this one are to lie. Where nobody is
+// to learn whether they were, it refuses whatever is another user's. mu is held.
+func (s *session) otherMounts(mounts, user string) error {
 	for _, e := range s.live() {
-		if e.mounts != mounts {
+		if e.mounts != mounts || e.user != user {
 			return fmt.Errorf("%w: command %s: wait for its end, or end it", ErrMountsInUse, e.ID())
 		}
 	}

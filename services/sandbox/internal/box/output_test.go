@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/fairlead/fairlead/services/sandbox/internal/smalldisk"
 )
 
 // What a command leaves behind, where that cannot be ended, may keep one output from ever
@@ -41,11 +41,7 @@ func TestOneOutputThatDoesNotEndLosesNothingOfTheOther(t *testing.T) {
 
 // A full disk takes the rest of the output, which is told, and not something in its midst.
 func TestAFullDiskEndsWhatIsKept(t *testing.T) {
-	dir := t.TempDir()
-	if err := unix.Mount("none", dir, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skip("a small disk is not to be had: ", err)
-	}
-	defer func() { _ = unix.Unmount(dir, 0) }()
+	dir := smalldisk.New(t, "size=1m")
 	var log strings.Builder
 	n := &Node{o: Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Now: time.Now}}
 	e := newExec(n, filepath.Join(dir, "exec"), record{})

@@ -54,6 +54,8 @@ type Sandbox struct {
 	// Mounts are what it shows besides; see MountList. A string, so that sandboxes can
 	// be compared.
 	Mounts string
+	// User is whose commands alone it is for; empty: everybody's in the session.
+	User string
 	// Operator says that the network is the operator's own, above any ceiling.
 	Operator bool
 	Tenant   string // whose it is, for what is told of its network

@@ -49,12 +49,10 @@ type session struct {
 	mu       sync.Mutex                        // guards what follows
 	tasks    map[int64]context.CancelCauseFunc // end the tasks that run
 	lastTask int64
-	inTasks  int                     // commands that tasks run
-	own      map[int64]chan struct{} // closed when a task's command has ended in the session's own sandbox
-	points   map[string]bool         // folders over which mounts may lie in a sandbox, and those that lead there
-	barred   error                   // why no task may begin; nil: one may
-	unseals  int64                   // how many there were
-	meta     *meta                   // nil when there is no workspace
+	inTasks  int   // commands that tasks run
+	barred   error // why no task may begin; nil: one may
+	unseals  int64 // how many there were
+	meta     *meta // nil when there is no workspace
 	execs    map[string]*Exec
 	started  []*Exec // those of them that were started here, the ended ones as long as nobody asks for live
 	// settled holds the calls whose execs were acknowledged, and when: whoever

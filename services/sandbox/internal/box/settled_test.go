@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/smalldisk"
 )
 
 // A line that was torn, by a crash or a full disk, is no part of the next one.
@@ -44,11 +46,7 @@ func TestATornLineTakesNoOtherAlong(t *testing.T) {
 }
 
 func TestAFullDiskTearsNoLine(t *testing.T) {
-	dir := t.TempDir()
-	if err := unix.Mount("none", dir, "tmpfs", 0, "size=4096"); err != nil {
-		t.Skip("a small disk is not to be had: ", err)
-	}
-	defer func() { _ = unix.Unmount(dir, 0) }()
+	dir := smalldisk.New(t, "size=4096")
 	path := filepath.Join(dir, settledFile)
 	if err := os.WriteFile(path, make([]byte, 4090), 0o600); err != nil {
 		t.Fatal(err)

@@ -131,7 +131,7 @@ func (s *session) wanted(c Call) (Sandbox, error) {
 		return Sandbox{}, err
 	}
 	mounts, _, _, err := s.surroundings(c)
-	return s.sandbox(mounts), err
+	return s.sandbox(mounts, c.User), err
 }
 
 // reserveWarm has Close wait for one more goroutine, unless there is one. releaseWarm

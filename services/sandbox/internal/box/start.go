@@ -74,7 +74,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 		s.node.unreserve()
 		return nil, err
 	}
-	e.limits, e.mounts = limits, shown
+	e.limits, e.mounts, e.user = limits, shown, s.apart(c.User)
 	s.watchQuota(e)
 	e.active.Store(true)
 	s.execs[c.ID], s.started = e, append(s.started, e)
@@ -227,7 +227,7 @@ func (s *session) command(c Call, spec Spec, l Limits, mounts string, env []stri
 		env = append(s.node.o.Network.Environment(c.ID), env...)
 	}
 	return Command{
-		Sandbox:  s.sandbox(mounts),
+		Sandbox:  s.sandbox(mounts, c.User),
 		Argv:     spec.Argv,
 		Env:      env,
 		Dir:      path.Join(WorkspacePath, spec.Dir),
@@ -237,8 +237,8 @@ func (s *session) command(c Call, spec Spec, l Limits, mounts string, env []stri
 	}
 }
 
-// sandbox is the one of the session's workspace, with some mounts. mu is held.
-func (s *session) sandbox(mounts string) Sandbox {
+// sandbox is the one of the session's workspace, with some mounts, for a user. mu is held.
+func (s *session) sandbox(mounts, user string) Sandbox {
 	id := sha256.Sum256([]byte(s.key.Tenant + "\x00" + s.key.Session))
 	return Sandbox{
 		ID:        hex.EncodeToString(id[:12]),
@@ -248,6 +248,7 @@ func (s *session) sandbox(mounts string) Sandbox {
 		Limits:    s.limits(),
 		Network:   s.meta.Network,
 		Mounts:    mounts,
+		User:      s.apart(user),
 		Tenant:    s.key.Tenant,
 		Session:   s.key.Session,
 	}

@@ -54,7 +54,7 @@ func (s *session) inside(c Call, generation int64) (spec Sandbox, room Limits, w
 	if err != nil {
 		return spec, room, nil, err
 	}
-	spec = s.sandbox(mounts)
+	spec = s.sandbox(mounts, c.User)
 	room, err = s.allowance(spec.Limits)
 	return spec, room, w, err
 }
@@ -84,7 +84,7 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over f
 	}
 	begin := time.Now()
 	ended := s.node.o.Observer.Started(ctx, c, t.Argv)
-	p, gone, err := s.startTask(ctx, Command{Sandbox: spec, Argv: t.Argv, Env: t.Env, Dir: t.Dir, Limits: limits})
+	p, err := s.startTask(ctx, Command{Sandbox: spec, Argv: t.Argv, Env: t.Env, Dir: t.Dir, Limits: limits})
 	if err != nil {
 		ended(Outcome{Reason: NotStarted, Message: err.Error()})
 		switch {
@@ -95,7 +95,6 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over f
 		}
 		return Outcome{}, fmt.Errorf("%w: %w", ErrIsolation, err)
 	}
-	defer gone()
 	out := await(ctx, p, t, limits, over)
 	out.Wall = time.Since(begin)
 	ended(out)
@@ -105,30 +104,14 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over f
 	return out, nil
 }
 
-// startTask starts a task's command, unless the workspace is sealed by now. That its sandbox
-// shows mounts may have been forgotten since they were looked up. gone is to be called when it
-// has ended.
-func (s *session) startTask(ctx context.Context, c Command) (p Process, gone func(), err error) {
+// startTask starts a task's command, unless the workspace is sealed by now.
+func (s *session) startTask(ctx context.Context, c Command) (Process, error) {
 	s.starts.RLock()
 	defer s.starts.RUnlock()
-	mounts, err := c.Sandbox.MountList()
-	if err = errors.Join(err, s.unsealed()); err != nil {
-		return nil, nil, err
+	if err := s.unsealed(); err != nil {
+		return nil, err
 	}
-	s.mu.Lock()
-	for _, m := range mounts {
-		s.shown(m)
-	}
-	s.mu.Unlock()
-	gone = func() {}
-	if c.Sandbox.Workspace == s.path("workspace") { // and not in one beside
-		gone = s.addOwn()
-	}
-	if p, err = s.node.o.Runner.Start(ctx, c); err != nil {
-		gone()
-		return nil, nil, err
-	}
-	return p, gone, nil
+	return s.node.o.Runner.Start(ctx, c)
 }
 
 // beginTask refuses a task's command above the number that a session may have of commands:

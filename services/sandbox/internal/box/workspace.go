@@ -149,6 +149,9 @@ func (s *session) become(w Want) error {
 	if !m.want(w) {
 		return nil
 	}
+	if live := s.live(); len(live) > 0 && !slices.Equal(m.Asked, s.meta.Asked) { // the places of their mounts are kept
+		return fmt.Errorf("%w: command %s: wait for its end, or end it", ErrMountsInUse, live[0].ID())
+	}
 	if err := s.keepSize(&m); err != nil {
 		return err
 	}
@@ -207,7 +210,7 @@ func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err
 		}
 	}
 	if sp != nil {
-		s.node.o.Runner.Move(sp.sandbox.Workspace, s.sandbox(EncodeMounts(mounts)))
+		s.node.o.Runner.Move(sp.sandbox.Workspace, s.sandbox(EncodeMounts(mounts), user))
 	}
 	if err := seed(s.workspace()); err != nil {
 		return err

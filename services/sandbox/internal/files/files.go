@@ -51,8 +51,6 @@ type Owner struct{ UID, GID int }
 type Tree struct {
 	// Folder is asked before a folder is made that leads to a file; nil allows all.
 	Folder func() error
-	// Others are asked before a directory is removed or moved; nil: there are none.
-	Others Others
 
 	root    *os.File
 	staging string

@@ -48,17 +48,6 @@ func (t *Tree) Move(from, to string, overwrite bool, before func(Step) error) (I
 	if err := before(Step{File: file, From: from, To: to}); err != nil {
 		return Info{}, err
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return Info{}, err
-	}
-	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		release, err := t.detach(place{source, oldName}, place{target, newName}) // which may be empty, and give way
-		if err != nil {
-			return Info{}, fmt.Errorf("%w: %s", err, from)
-		}
-		defer release()
-	}
 	flags := uint(unix.RENAME_NOREPLACE)
 	if overwrite {
 		flags = 0

@@ -44,12 +44,7 @@ func (t *Tree) Remove(name string, recursive bool, before func(Step) error) erro
 
 func (t *Tree) removeDirectory(dir *os.File, last, name string, recursive bool) error {
 	fd := int(dir.Fd())
-	release, err := t.detach(place{dir, last})
-	if err != nil {
-		return fmt.Errorf("%w: %s", err, name)
-	}
-	defer release()
-	err = t.through(func() error { return unix.Unlinkat(fd, last, unix.AT_REMOVEDIR) })
+	err := t.through(func() error { return unix.Unlinkat(fd, last, unix.AT_REMOVEDIR) })
 	if err == nil {
 		return nil
 	}
@@ -63,7 +58,6 @@ func (t *Tree) removeDirectory(dir *os.File, last, name string, recursive bool) 
 	if err != nil {
 		return err
 	}
-	release()           // the rest may take long
 	_ = erase.All(away) // it is gone from the workspace; the rest goes with the staging folder's next clearing
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -16,7 +17,8 @@ import (
 
 // Mounted is a folder of the host that commands find below the workspace.
 type Mounted struct {
-	Alias    string // where, from the workspace on, clean
+	// Alias is where, from the workspace on, clean. One that lies in another comes after it.
+	Alias    string
 	Writable bool
 	// Open opens the folder, as commands see it.
 	Open func() (*os.File, error)
@@ -50,6 +52,11 @@ func (t *Tree) With(mounts []Mounted) (*Space, error) {
 	s := &Space{Tree: t}
 	t.points = map[identity]bool{}
 	for _, m := range mounts {
+		if s.Alias(m.Alias) != "" { // it lies in another one
+			m.within = t
+			s.mounts = slices.Insert(s.mounts, 0, &m) // which is found first
+			continue
+		}
 		there, err := t.mark(m.Alias, t.points)
 		if err != nil { // below it is a folder that nobody may see or change
 			return nil, errors.Join(fmt.Errorf("find the place of mount %s: %w", m.Alias, err), t.Close())
@@ -244,7 +251,15 @@ func (s *Space) Glob(ctx context.Context, pattern, name string, limit int) ([]In
 	return all, more, err
 }
 
-// search walks the mount that a path is in, or the workspace and then the mounts
+// top calls f with the mount's files, or with the workspace's when there is none.
+func (s *Space) top(m *Mounted, f func(*Tree) error) error {
+	if m != nil {
+		return m.in(f)
+	}
+	return f(s.Tree)
+}
+
+// search walks the mount that a path is in, or the workspace, and then the mounts
 // below the path.
 func (s *Space) search(m *Mounted, full, rest string, walk func(*os.File, string, func(string) bool) error) error {
 	one := func(t *Tree, from, name string, mounts func(string) bool) error {
@@ -255,14 +270,12 @@ func (s *Space) search(m *Mounted, full, rest string, walk func(*os.File, string
 		defer func() { _ = dir.Close() }()
 		return walk(dir, name, mounts)
 	}
-	if m != nil {
-		return m.in(func(t *Tree) error { return one(t, rest, full, nil) })
-	}
-	if err := one(s.Tree, full, full, s.lies); err != nil {
+	top := func(t *Tree) error { return one(t, rest, full, s.lies) }
+	if err := s.top(m, top); err != nil {
 		return err
 	}
 	for _, m := range s.below(full) {
-		if err := m.in(func(t *Tree) error { return one(t, ".", m.Alias, nil) }); err != nil {
+		if err := m.in(func(t *Tree) error { return one(t, ".", m.Alias, s.lies) }); err != nil {
 			return err
 		}
 	}
@@ -280,14 +293,11 @@ func (s *Space) Grep(ctx context.Context, q GrepQuery, send func(GrepMatch) erro
 		return false, err
 	}
 	g.search = func(ctx context.Context) error {
-		if m != nil {
-			return m.in(func(t *Tree) error { return g.walk(ctx, t, rest, full, nil) })
-		}
-		if err := g.walk(ctx, s.Tree, full, full, s.lies); err != nil {
+		if err := s.top(m, func(t *Tree) error { return g.walk(ctx, t, rest, full, s.lies) }); err != nil {
 			return err
 		}
 		for _, m := range s.below(full) {
-			if err := m.in(func(t *Tree) error { return g.walk(ctx, t, ".", m.Alias, nil) }); err != nil {
+			if err := m.in(func(t *Tree) error { return g.walk(ctx, t, ".", m.Alias, s.lies) }); err != nil {
 				return err
 			}
 		}

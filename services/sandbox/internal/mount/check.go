@@ -62,6 +62,9 @@ func (s *Set) compile(r Rule) (rule, error) {
 		if err := checkAlias(r.Alias); err != nil {
 			return made, err
 		}
+		if err := made.checkPrivate(); err != nil {
+			return made, err
+		}
 	}
 	if r.Original {
 		if own := overlaps(r.Source, system); own != "" {

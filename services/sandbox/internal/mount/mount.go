@@ -59,6 +59,8 @@ type Options struct {
 	// Workflows is the folder that is shown as `workflows`. `{tenant}` in it stands
 	// for the tenant, whose folder may be missing. Empty: the workspace's own.
 	Workflows string
+	// Covers is for folders with nothing but places for mounts.
+	Covers string
 	// Private are folders of the service that no mount may show.
 	Private []string
 	// Hidden says that the driver cannot show some commands what others do not see:
@@ -76,9 +78,10 @@ const WorkflowsFolder = "workflows"
 
 // Set is what New has checked. It is a box.Mounts, and safe for concurrent use.
 type Set struct {
-	o     Options
-	rules []rule
-	mu    sync.Mutex // held while folders of users are made or removed
+	o      Options
+	rules  []rule
+	firsts []string   // of aliases that have several parts
+	mu     sync.Mutex // held while folders of users are made or removed
 }
 
 // rule is a Rule that was checked.
@@ -90,25 +93,38 @@ type rule struct {
 
 // For implements box.Mounts.
 func (s *Set) For(tenant, user string, asked []string) ([]box.Mount, error) {
-	all := make([]box.Mount, 0, len(s.rules)+2)
-	if !s.o.Hidden {
-		all = append(all, s.workflows(tenant))
+	if s.o.Hidden {
+		return nil, s.checkAsked(asked, nil, user)
 	}
+	all := make([]box.Mount, 0, len(s.rules)+2)
+	all = append(all, s.workflows(tenant))
 	for _, r := range s.rules {
 		if r.whom.includes(tenant, user) && (!r.onRequest || slices.Contains(asked, r.Name)) {
 			all = append(all, r.Mount)
 		}
 	}
-	for _, name := range asked {
-		if !slices.ContainsFunc(all, func(m box.Mount) bool { return m.Name == name }) && !s.isStorage(name, user) {
-			return nil, fmt.Errorf("%w: %s", box.ErrNoMount, name)
-		}
+	if err := s.checkAsked(asked, all, user); err != nil {
+		return nil, err
 	}
 	storage, err := s.storage(tenant, user)
-	if err != nil || storage == nil {
-		return all, err
+	if err != nil {
+		return nil, err
 	}
-	return append(all, *storage), nil
+	if storage != nil {
+		all = append(all, *storage)
+	}
+	covers, err := s.covers(all)
+	return append(covers, all...), err
+}
+
+// checkAsked refuses what was asked for by name and is not there.
+func (s *Set) checkAsked(asked []string, all []box.Mount, user string) error {
+	for _, name := range asked {
+		if !slices.ContainsFunc(all, func(m box.Mount) bool { return m.Name == name }) && !s.isStorage(name, user) {
+			return fmt.Errorf("%w: %s", box.ErrNoMount, name)
+		}
+	}
+	return nil
 }
 
 // Offer is a mount as it is told to who may have it.
@@ -185,7 +201,7 @@ func New(o Options) (*Set, error) {
 		taken[r.Name] = true
 		s.rules = append(s.rules, m)
 	}
-	faults = append(faults, s.checkPlaces(), s.checkWorkflows(), s.openStorage())
+	faults = append(faults, s.checkPlaces(), s.checkWorkflows(), s.openStorage(), s.openCovers())
 	for _, v := range o.Variables {
 		faults = append(faults, v.check())
 	}

@@ -55,7 +55,6 @@ func openSpaceFor(user string, w *box.Workspace) (*space, error) {
 			As: func(f func() error) error { return bind.As(bind.IDs{UID: w.Owner.UID, GID: w.Owner.GID}, f) },
 		})
 	}
-	t.Others = w
 	if s.Space, err = t.With(mounted); err != nil {
 		return nil, err
 	}

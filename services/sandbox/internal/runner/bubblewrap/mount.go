@@ -3,9 +3,6 @@ package bubblewrap
 import (
 	"fmt"
 	"path"
-	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
@@ -35,11 +32,8 @@ func ownMounts(s box.Sandbox) ([]shown, error) {
 	return mounts, nil
 }
 
-// mounts adds what the sandbox shows besides. An alias of several parts lies in a
-// folder that is a mount itself, closed to changes: otherwise a command could give
-// it another name, and the mount with it.
+// mounts adds what the sandbox shows besides.
 func (v *invocation) mounts(all []shown) {
-	var closed []string
 	for _, m := range all {
 		option := "--ro-bind"
 		if m.Writable {
@@ -48,19 +42,8 @@ func (v *invocation) mounts(all []shown) {
 		if m.Original {
 			v.add(option, m.from, m.Source)
 		}
-		if m.Alias == "" {
-			continue
+		if m.Alias != "" {
+			v.add(option, m.from, path.Join(box.WorkspacePath, m.Alias))
 		}
-		if first, _, deep := strings.Cut(m.Alias, "/"); deep {
-			if !slices.Contains(closed, first) {
-				closed = append(closed, first)
-				v.add("--size", "65536", "--perms", "0755", "--tmpfs", path.Join(box.WorkspacePath, first))
-			}
-			v.add("--dir", path.Join(box.WorkspacePath, m.Alias))
-		}
-		v.add(option, m.from, filepath.Join(box.WorkspacePath, m.Alias))
-	}
-	for _, first := range closed {
-		v.add("--remount-ro", path.Join(box.WorkspacePath, first))
 	}
 }

@@ -1,8 +1,6 @@
 package kubernetes
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -31,9 +29,6 @@ func (v Volume) Holds(name string) (sub string, ok bool) {
 	return filepath.Join(v.ClaimPath, rel), true
 }
 
-// coverFolder holds folders on the volume with nothing but places for mounts. See cover.
-const coverFolder = ".points"
-
 // shown is what a sandbox shows besides its own folders.
 type shown struct {
 	claim    string
@@ -42,7 +37,7 @@ type shown struct {
 	inode    uint64
 }
 
-// mounts are what a sandbox shows, those first that others lie in.
+// mounts are what a sandbox shows.
 func (m *maker) mounts(s box.Sandbox) ([]shown, error) {
 	list, err := s.MountList()
 	if err != nil {
@@ -52,10 +47,7 @@ func (m *maker) mounts(s box.Sandbox) ([]shown, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the workspace: %w", err)
 	}
-	all, err := m.covers(list)
-	if err != nil {
-		return nil, err
-	}
+	var all []shown
 	for _, x := range list {
 		one, err := m.show(s, workspace, x)
 		if err != nil {
@@ -107,47 +99,6 @@ func (m *maker) locate(f *os.File, name string) (shown, error) {
 		}
 	}
 	return shown{}, fmt.Errorf("%s is on no volume that sandboxes can be shown: name its claim with the key `kubernetes.volumes`", name)
-}
-
-// covers are for aliases of several parts: what those lie in is closed to changes.
-// Otherwise a command could give it another name, and the mount with it. The places of
-// mounts must be there, for nobody can make them in what is closed.
-func (m *maker) covers(list []box.Mount) (all []shown, err error) {
-	places := map[string][]string{}
-	for _, x := range list {
-		if first, rest, deep := strings.Cut(x.Alias, "/"); deep {
-			places[first] = append(places[first], rest)
-		}
-	}
-	for first, rests := range places {
-		one, err := m.cover(rests)
-		if err != nil {
-			return nil, fmt.Errorf("make places for mounts: %w", err)
-		}
-		one.at = path.Join(box.WorkspacePath, first)
-		all = append(all, one)
-	}
-	slices.SortFunc(all, func(a, b shown) int { return strings.Compare(a.at, b.at) }) // always the same pod
-	return all, nil
-}
-
-func (m *maker) cover(rests []string) (shown, error) {
-	slices.Sort(rests)
-	id := sha256.Sum256([]byte(strings.Join(rests, "\x00")))
-	dir := filepath.Join(m.data, coverFolder, hex.EncodeToString(id[:8]))
-	for _, rest := range rests {
-		if err := os.MkdirAll(filepath.Join(dir, rest), 0o755); err != nil {
-			return shown{}, err
-		}
-	}
-	f, err := os.Open(dir)
-	if err != nil {
-		return shown{}, err
-	}
-	defer func() { _ = f.Close() }()
-	one, err := m.locate(f, dir)
-	one.readOnly = true
-	return one, err
 }
 
 // addMounts adds what a sandbox shows to its pod. Each claim is one volume.

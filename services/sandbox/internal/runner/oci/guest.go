@@ -176,15 +176,10 @@ func (m *maker) showGuest(s box.Sandbox, mounts []box.Mount) (*stage.Frame, []sp
 		return nil, nil, err
 	}
 	var to []specs.Mount
-	enclosed := map[string]bool{}
 	for i, x := range all {
 		at := x.Source
 		if !x.original {
 			at = path.Join(box.WorkspacePath, x.Alias)
-			if first, _, deep := strings.Cut(x.Alias, "/"); deep && !enclosed[first] {
-				enclosed[first] = true
-				to = append(to, enclosing(path.Join(box.WorkspacePath, first)))
-			}
 		}
 		mode := "ro"
 		if x.Writable {
@@ -193,12 +188,6 @@ func (m *maker) showGuest(s box.Sandbox, mounts []box.Mount) (*stage.Frame, []sp
 		to = append(to, show(at, frame.At(strconv.Itoa(i)), mode))
 	}
 	return frame, to, nil
-}
-
-// enclosing is a folder in memory for aliases of several parts: in the workspace, a command
-// could give such a folder another name, and the mount with it.
-func enclosing(at string) specs.Mount {
-	return specs.Mount{Destination: at, Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "nodev", "mode=755", fmt.Sprintf("size=%d", closedBytes)}}
 }
 
 // writeGuest writes what the runtime is to make.

@@ -1,21 +1,12 @@
 package oci
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"path"
-	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
-
-// closedBytes is the size of the folder in memory in which aliases of several parts
-// lie. It holds nothing but empty folders.
-const closedBytes = 64 << 10
 
 // originals are the places outside of the workspace at which a sandbox shows mounts.
 func originals(all []box.Mount) []string {
@@ -53,14 +44,13 @@ func showMounts(s box.Sandbox, mounts []box.Mount, process int) error {
 		if err != nil {
 			return err
 		}
-		p := placer{workspace: workspace, owner: bind.IDs(s.Owner), closed: map[string]*os.File{}}
-		defer p.release()
+		defer func() { _ = workspace.Close() }()
 		for _, x := range all {
-			if err := p.put(x); err != nil {
+			if err := x.put(workspace); err != nil {
 				return fmt.Errorf("mount %s: %w", x.Name, err)
 			}
 		}
-		return p.close()
+		return nil
 	})
 }
 
@@ -94,37 +84,12 @@ func clone(s box.Sandbox, m box.Mount, maker *bind.IDs) (*os.File, error) {
 	return bind.Clone(f, o)
 }
 
-// placer puts mounts where a sandbox finds them. It works in the sandbox's mount
-// namespace, and follows no link.
-type placer struct {
-	workspace *os.File
-	owner     bind.IDs
-	// closed are folders in memory, by the first part of aliases that have several:
-	// closed to changes in the end, for otherwise a command could give such a folder
-	// another name, and the mount with it.
-	closed map[string]*os.File
-}
-
-func (p *placer) release() {
-	_ = p.workspace.Close()
-	for _, f := range p.closed {
-		_ = f.Close()
-	}
-}
-
-func (p *placer) close() error {
-	for _, f := range p.closed {
-		if err := bind.Close(f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *placer) put(x shown) error {
+// put puts the mount where the sandbox finds it, in whose mount namespace this is. It follows no
+// link.
+func (x shown) put(workspace *os.File) error {
 	open := func() (*os.File, error) { return bind.Folder(x.Source) }
 	if !x.original {
-		open = func() (*os.File, error) { return p.point(x.Mount) }
+		open = func() (*os.File, error) { return bind.Beneath(workspace, x.Alias) }
 	}
 	at, err := open()
 	if err != nil {
@@ -132,49 +97,4 @@ func (p *placer) put(x shown) error {
 	}
 	defer func() { _ = at.Close() }()
 	return bind.Onto(at, x.tree)
-}
-
-// point is the folder over which a mount lies in the workspace.
-func (p *placer) point(m box.Mount) (*os.File, error) {
-	first, rest, deep := strings.Cut(m.Alias, "/")
-	if !deep {
-		return bind.Beneath(p.workspace, m.Alias)
-	}
-	dir, err := p.enclosed(first)
-	if err != nil {
-		return nil, err
-	}
-	at := ""
-	for part := range strings.SplitSeq(rest, "/") {
-		at = path.Join(at, part)
-		err := unix.Mkdirat(int(dir.Fd()), at, 0o755)
-		if err == nil {
-			err = unix.Fchownat(int(dir.Fd()), at, p.owner.UID, p.owner.GID, unix.AT_SYMLINK_NOFOLLOW)
-		}
-		if err != nil && !errors.Is(err, unix.EEXIST) {
-			return nil, fmt.Errorf("make a place for it: %w", err)
-		}
-	}
-	return bind.Beneath(dir, at)
-}
-
-// enclosed is the folder in memory of a first part.
-func (p *placer) enclosed(first string) (*os.File, error) {
-	if dir := p.closed[first]; dir != nil {
-		return dir, nil
-	}
-	at, err := bind.Beneath(p.workspace, first)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = at.Close() }()
-	dir, err := bind.Memory(closedBytes, 0o755, p.owner)
-	if err != nil {
-		return nil, err
-	}
-	if err := bind.Onto(at, dir); err != nil {
-		return nil, errors.Join(err, dir.Close())
-	}
-	p.closed[first] = dir
-	return dir, nil
 }

@@ -52,7 +52,7 @@ func (s *sandbox) serveNetwork(l net.Listener) error {
 func (s *sandbox) become(to box.Sandbox) error {
 	was := s.spec
 	same := was
-	same.ID, same.Workspace, same.Home, same.Tenant, same.Session, same.Spare = to.ID, to.Workspace, to.Home, to.Tenant, to.Session, to.Spare
+	same.ID, same.Workspace, same.Home, same.Tenant, same.Session, same.User, same.Spare = to.ID, to.Workspace, to.Home, to.Tenant, to.Session, to.User, to.Spare
 	same.Network, same.Limits = to.Network, to.Limits
 	l := to.Limits
 	if same != to || l.TmpBytes != was.Limits.TmpBytes || l.ShmBytes != was.Limits.ShmBytes || (was.Network != "" && was.Network != to.Network) {
