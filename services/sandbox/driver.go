@@ -110,9 +110,9 @@ func (s *Service) newRunner(ctx context.Context, c Config, data, trust string, l
 		if s.groups != nil {
 			parent = filepath.Join(s.groups.Below(), parent) // as the runtime counts, from the root that it sees
 		}
-		return oci.New(ctx, oci.Options{
+		return oci.New(ctx, oci.Options{ // the id after those of workspaces is that of users' storage
 			Runtime: c.OCI.Runtime, State: filepath.Join(c.OCI.State, nameOf(data)), CgroupParent: parent,
-			Setup: c.UIDBase + c.UIDCount, Init: c.Init, ReadOnly: c.ReadOnlyPaths, Groups: s.groups,
+			Setup: c.UIDBase + c.UIDCount + 1, Init: c.Init, ReadOnly: c.ReadOnlyPaths, Groups: s.groups,
 			Network: s.network.Serve, Trust: trust, Max: c.MaxSandboxes, Idle: c.IdleTimeout, Log: log,
 		})
 	}

@@ -53,7 +53,7 @@ func TestMountsAreWhereTheyBelong(t *testing.T) {
 		if want := "books\nshared\nnew\nartifacts\nmnt\nrepos\nshared\nuploads\nworkflows\n"; r.out != want {
 			t.Errorf("got %q, want %q; %s", r.out, want, r.err)
 		}
-		for _, want := range []string{"'mnt/books/x': Read-only file system", "'workflows/x': Read-only file system", "cannot move 'mnt'", "failed to remove 'shared'", "'asked': No such file"} {
+		for _, want := range []string{"cannot touch 'mnt/books/x'", "'workflows/x': Read-only file system", "cannot move 'mnt'", "failed to remove 'shared'", "'asked': No such file"} {
 			if !strings.Contains(r.err, want) {
 				t.Errorf("%q is not in %s", want, r.err)
 			}
