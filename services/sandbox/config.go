@@ -154,16 +154,23 @@ type Egress struct {
 	Credentials map[string]egress.Credential `key:"credentials" help:"secrets that rules may name: hosts that may get it, header (default Authorization), prefix or username, secret or file"`
 	Roots       string                       `key:"roots" help:"file with further certificates (PEM) that are trusted outside, such as those of servers of your own; the machine's always are"`
 	Connections int                          `key:"connections" help:"connections that a sandbox may have at once"`
+	Requests    int                          `key:"requests" help:"requests and connections that one command may make; each is an event of the session"`
 	Idle        time.Duration                `key:"idle" help:"after what time a connection is closed on which nothing moves"`
 	Total       time.Duration                `key:"total" help:"after what time any connection is closed"`
 	Bytes       int64                        `key:"bytes" help:"bytes that may move over one connection, both directions added up"`
 }
+
+// maxRequests is what is told of in one message.
+const maxRequests = 20_000
 
 // Validate reports every fault but those of rules and credentials, which New does.
 func (e Egress) Validate() error {
 	var faults []error
 	if e.Connections < 1 {
 		faults = append(faults, fmt.Errorf("connections: %d is less than 1", e.Connections))
+	}
+	if e.Requests < 1 || e.Requests > maxRequests {
+		faults = append(faults, fmt.Errorf("requests: %d is not between 1 and %d", e.Requests, maxRequests))
 	}
 	if e.Idle < time.Second {
 		faults = append(faults, fmt.Errorf("idle: %v is less than a second", e.Idle))
@@ -270,7 +277,7 @@ func Defaults() Config {
 			Timeout: 2 * time.Minute, MaxTimeout: 24 * time.Hour,
 			Execs: 64, SessionExecs: 16, KeepResults: 1000, Snapshots: 1000, SnapshotBytes: 16 << 30, KeepFor: 48 * time.Hour,
 		},
-		Egress:       Egress{Connections: 128, Idle: 10 * time.Minute, Total: 6 * time.Hour, Bytes: 8 << 30},
+		Egress:       Egress{Connections: 128, Requests: 10_000, Idle: 10 * time.Minute, Total: 6 * time.Hour, Bytes: 8 << 30},
 		Storage:      Storage{Bytes: 1 << 30, Inodes: 100_000},
 		Repositories: Repositories{Timeout: 30 * time.Minute},
 		Disk:         Disk{FreeBytes: 512 << 20, FreeInodes: 10_000},

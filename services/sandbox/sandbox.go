@@ -175,7 +175,7 @@ func (s *Service) openNetwork(c Egress, data string, log *slog.Logger) (trust st
 	if err != nil {
 		return "", fmt.Errorf("egress: %w", err)
 	}
-	s.network = network.New(proxy)
+	s.network = network.New(proxy, c.Requests)
 	return authority.Bundle(dir)
 }
 

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/pem"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -129,5 +130,39 @@ func checkNetwork(t *testing.T, frames []frame, port string) {
 	ended := slices.IndexFunc(frames, func(f frame) bool { return f.event == "tool_call.finished" })
 	if ended < 3 || slices.ContainsFunc(frames[ended-3:ended], func(f frame) bool { return f.event != "tool_call.network" }) {
 		t.Errorf("they do not come before the call's end: %s", events(frames))
+	}
+}
+
+// TestEachOfManyRequestsIsAnEvent has a command make more requests than one may.
+func TestEachOfManyRequestsIsAnEvent(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil && os.Getenv("CI") == "" {
+		t.Skip("curl is not on this machine")
+	}
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(server.Close)
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most, made = 1000, 1200
+	s := start(t, options{
+		agents:  fmt.Sprintf("  surfer: {profile: full, tools: [Bash], network: [{host: 127.0.0.1/32, ports: [%s]}]}\n", port),
+		sandbox: fmt.Sprintf("egress:\n  requests: %d\n  ceiling: [{host: 127.0.0.1/32, ports: [%s]}]\n", most, port),
+	})
+	text := fmt.Sprintf("curl -s --noproxy none -o /dev/null http://127.0.0.1:%s/[1-%d]", port, made)
+	frames := s.stream(t, http.MethodPost, "/v1/"+s.session(t, "surfer")+"/turns:stream", `{"text":"`+text+`"}`, nil)
+	last(t, frames, "COMPLETE")
+	told := map[string]int{}
+	for _, f := range frames {
+		if f.event == "tool_call.network" {
+			told[f.field("toolCallNetwork", "outcome")+" "+f.field("toolCallNetwork", "connections")]++
+		}
+	}
+	if told["done 1"] != most || told[fmt.Sprintf("limited %d", made-most)] != 1 || len(told) != 2 {
+		t.Errorf("the events tell of %v", told)
+	}
+	if got := results(frames); len(got) != 1 || !strings.Contains(got[0], "have the operator raise egress.requests") {
+		t.Errorf("the model reads %q", got)
 	}
 }

@@ -63,12 +63,14 @@ type Network interface {
 	Environment(callID string) []string
 	// Uses is what a command of a session did with it, at the command's end.
 	Uses(k Key, callID string) []Use
+	// Note has each of a command's uses told as it ends, as well. note may be called by several
+	// goroutines.
+	Note(k Key, callID string, note func(Use))
 }
 
-// Use is one request or tunnel of a command, or several to one destination by one rule and with
-// one outcome.
+// Use is one request or tunnel of a command, or all that were refused because it may make no more.
 type Use struct {
-	Host        string    `json:"host,omitempty"` // empty stands for all that are beyond the number that is kept
+	Host        string    `json:"host,omitempty"` // empty when nothing was asked for, or for those beyond the number
 	Port        int       `json:"port,omitempty"`
 	Rule        string    `json:"rule,omitempty"`
 	Outcome     string    `json:"outcome"`

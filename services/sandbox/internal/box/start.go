@@ -79,6 +79,9 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 	e.active.Store(true)
 	s.execs[c.ID], s.started = e, append(s.started, e)
 	ended := s.node.o.Observer.Started(ctx, c, spec.Argv)
+	if e.network != nil {
+		s.node.o.Network.Note(s.key, c.ID, e.noteUse)
+	}
 	command := s.command(c, spec, limits, shown, env)
 	var unrecorded error
 	command.Before = sync.OnceValue(func() func() error {

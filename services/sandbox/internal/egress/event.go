@@ -62,9 +62,9 @@ type Client struct {
 	Tenant, Session string
 	// Begin is told of each request and tunnel: exec is the command's name, as the
 	// client says, or empty. It answers the context for the span, and who is told of
-	// the end; both may be nil. It is called by several goroutines, as is the end,
-	// and neither may block. Nil: nobody is told.
-	Begin func(exec string) (context.Context, func(Event))
+	// the end; both may be nil. An error, a RefusalError, has it refused. It is called by several
+	// goroutines, as is the end, and neither may block. Nil: nobody is told.
+	Begin func(exec string) (context.Context, func(Event), error)
 }
 
 // observer makes spans and metrics of events.
@@ -99,18 +99,21 @@ type record struct {
 	told func(Event)
 	// inside says that the requests inside the connection are told one by one.
 	inside bool
+	// banned is why it is refused, whatever it is; nil: it is not.
+	banned error
 }
 
 func (s *Server) begin(kind, method, exec string) *record {
 	ctx := context.Background()
 	var told func(Event)
+	var banned error
 	if s.client.Begin != nil {
-		known, end := s.client.Begin(exec)
-		if told = end; known != nil {
+		var known context.Context
+		if known, told, banned = s.client.Begin(exec); known != nil {
 			ctx = context.WithoutCancel(known)
 		}
 	}
-	r := &record{told: told, Event: Event{Start: time.Now(), Exec: exec, Kind: kind, Method: method, Outcome: Done}, s: s}
+	r := &record{told: told, banned: banned, Event: Event{Start: time.Now(), Exec: exec, Kind: kind, Method: method, Outcome: Done}, s: s}
 	r.ctx, r.span = s.proxy.observer.tracer.Start(ctx, "egress", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		attribute.String("fairlead.tenant", s.client.Tenant), attribute.String("fairlead.session", s.client.Session),
 		attribute.String("fairlead.egress.kind", kind),

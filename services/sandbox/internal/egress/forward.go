@@ -44,7 +44,7 @@ func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 	}
 	rec := s.begin(KindHTTP, method(r), execOf(r))
 	defer rec.end()
-	if rec.refuseFields(w, r) {
+	if rec.turnAway(w, r) {
 		return
 	}
 	t, err := address(r)
@@ -75,7 +75,7 @@ func (s *Server) intercepted(w http.ResponseWriter, r *http.Request) {
 	rec := s.begin(KindIntercept, method(r), c.exec)
 	defer rec.end()
 	rec.to(c.to)
-	if rec.refuseFields(w, r) {
+	if rec.turnAway(w, r) {
 		return
 	}
 	if r.URL.Opaque != "" { // it would be the request's target outside, host and all
@@ -268,8 +268,14 @@ func (r *record) answer(w http.ResponseWriter, code int) {
 	_, _ = io.WriteString(w, r.Message+"\n")
 }
 
-// refuseFields refuses a request with too many header fields.
-func (r *record) refuseFields(w http.ResponseWriter, req *http.Request) bool {
+// turnAway refuses a request that is not looked at: one too many, or with too many header fields.
+func (r *record) turnAway(w http.ResponseWriter, req *http.Request) bool {
+	req.Context().Value(connKey{}).(asker).asked().Store(true) //nolint:forcetypeassert // nothing else is served
+	if r.banned != nil {
+		w.Header().Set("Connection", "close")
+		r.refuse(w, r.banned)
+		return true
+	}
 	n := fields(req.Header)
 	if n <= maxFields {
 		return false

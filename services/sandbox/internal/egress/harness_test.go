@@ -100,7 +100,7 @@ func (w *world) serve(policy *Policy) {
 		w.t.Fatal(err)
 	}
 	w.addr = l.Addr().String()
-	w.server = w.proxy.Serve(l, policy, Client{Tenant: "t", Session: "s", Begin: func(string) (context.Context, func(Event)) { return nil, w.observe }})
+	w.server = w.proxy.Serve(l, policy, Client{Tenant: "t", Session: "s", Begin: func(string) (context.Context, func(Event), error) { return nil, w.observe, nil }})
 	w.t.Cleanup(func() {
 		if err := w.server.Close(); err != nil {
 			w.t.Error(err)

@@ -20,6 +20,8 @@ type meter struct {
 	left  atomic.Int64 // bytes
 	why   atomic.Pointer[RefusalError]
 	once  sync.Once
+
+	request atomic.Bool // whether one has come
 }
 
 func newMeter(c net.Conn, s *Server) *meter {

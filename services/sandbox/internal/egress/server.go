@@ -92,11 +92,12 @@ func (s *Server) http(h http.HandlerFunc) *http.Server {
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return meterOf(c).during(context.WithValue(ctx, connKey{}, c))
 		},
-		ConnState: func(_ net.Conn, state http.ConnState) {
+		ConnState: func(c net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
 				s.tasks.Add(1)
 			case http.StateClosed: // who hijacks a connection says so itself
+				s.silent(c)
 				s.tasks.Done()
 			case http.StateActive, http.StateIdle, http.StateHijacked:
 			}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,7 +23,7 @@ const established = "HTTP/1.1 200 Connection established\r\n\r\n"
 func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	rec := s.begin(KindTunnel, http.MethodConnect, execOf(r))
 	defer rec.end()
-	if rec.refuseFields(w, r) {
+	if rec.turnAway(w, r) {
 		return
 	}
 	t, err := connectAddress(r)
@@ -251,6 +252,8 @@ type intercept struct {
 	meter *meter
 	to    target
 	exec  string
+
+	request atomic.Bool // whether one has come
 }
 
 func (p *Proxy) certificate(t target) (*tls.Certificate, error) {

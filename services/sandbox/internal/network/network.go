@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,12 +20,8 @@ import (
 )
 
 const (
-	// maxUses is how many connections are told of one command one by one. Those beyond are
-	// added to one that is told and had the same destination, rule and outcome.
-	maxUses = 128
-	// maxDestinations is how many there are of both together: beyond it connections that are
-	// like none that is told are added up by outcome.
-	maxDestinations = 2 * maxUses
+	// maxMessage is how much is told of why one was refused or failed, in bytes.
+	maxMessage = 256
 	// settleTime is how long a command's end waits for that of its connections.
 	settleTime = 500 * time.Millisecond
 )
@@ -32,6 +29,7 @@ const (
 // Network is a node's. It is a box.Network, and safe for concurrent use.
 type Network struct {
 	proxy *egress.Proxy
+	most  int // requests and tunnels of a command
 
 	mu      sync.Mutex // guards what follows
 	running map[box.Key]map[string]*command
@@ -44,13 +42,17 @@ type command struct {
 	order   int64           // of its start
 	open    int             // requests and tunnels
 	settled chan struct{}   // not nil: somebody waits for open to be zero
+	taken   int             // uses, and those that are open and will be one
 	uses    []box.Use
-	index   map[box.Use]int // the last of each, by what tells uses apart
+	beyond  box.Use           // all that were refused because there may be no more
+	texts   map[string]string // those of uses, which have them in common
+	note    func(box.Use)     // is told of each; nil: nobody is
 }
 
-// New returns the network that a proxy gives.
-func New(p *egress.Proxy) *Network {
-	return &Network{proxy: p, running: map[box.Key]map[string]*command{}}
+// New returns the network that a proxy gives. A command may make so many requests and tunnels:
+// each is told.
+func New(p *egress.Proxy, most int) *Network {
+	return &Network{proxy: p, most: most, running: map[box.Key]map[string]*command{}}
 }
 
 // Encode checks rules and brings them into the form that a workspace keeps. None is
@@ -79,7 +81,7 @@ func (n *Network) Serve(s box.Sandbox, l net.Listener) (io.Closer, error) {
 	}
 	k := box.Key{Tenant: s.Tenant, Session: s.Session}
 	return n.proxy.Serve(l, policy, egress.Client{
-		Tenant: s.Tenant, Session: s.Session, Begin: func(exec string) (context.Context, func(egress.Event)) { return n.begin(k, exec) },
+		Tenant: s.Tenant, Session: s.Session, Begin: func(exec string) (context.Context, func(egress.Event), error) { return n.begin(k, exec) },
 	}), nil
 }
 
@@ -99,9 +101,12 @@ func (n *Network) policy(kept string) (*egress.Policy, error) {
 // Environment implements box.Network.
 func (n *Network) Environment(callID string) []string { return egress.Environment(callID) }
 
+// errIdle is for what no command can have asked for.
+var errIdle = &egress.RefusalError{Outcome: egress.Aborted, Message: "no command runs in the sandbox"}
+
 // begin notes that a command opened a connection. A name that is not a running
 // command's, or none, stands for the one that was started last.
-func (n *Network) begin(k box.Key, exec string) (context.Context, func(egress.Event)) {
+func (n *Network) begin(k box.Key, exec string) (context.Context, func(egress.Event), error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	c := n.running[k][exec]
@@ -113,44 +118,81 @@ func (n *Network) begin(k box.Key, exec string) (context.Context, func(egress.Ev
 		}
 	}
 	if c == nil {
-		return nil, nil
+		return nil, nil, errIdle
 	}
 	c.open++
-	return c.ctx, func(e egress.Event) {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if e.Outcome != egress.Opened {
-			c.add(e)
-		}
-		if c.open--; c.open == 0 && c.settled != nil {
-			close(c.settled)
-			c.settled = nil
-		}
+	if c.taken < n.most {
+		c.taken++
+		return c.ctx, func(e egress.Event) { n.end(c, e, c.add) }, nil
+	}
+	return c.ctx, func(e egress.Event) { n.end(c, e, c.addBeyond) }, &egress.RefusalError{
+		Outcome: egress.Limited,
+		Message: fmt.Sprintf("the command has made as many requests and connections as one may, which is %d: do the rest in another command, or have the operator raise egress.requests", n.most),
 	}
 }
 
-// add adds an event to a command's uses. mu is held.
-func (c *command) add(e egress.Event) {
-	key := box.Use{Host: e.Host, Port: int(e.Port), Rule: e.Rule, Outcome: string(e.Outcome), Credential: e.Credential}
-	i, known := c.index[key]
-	if !known && len(c.uses) >= maxDestinations {
-		key = box.Use{Outcome: string(e.Outcome)}
-		i, known = c.index[key]
+// end has a command's connection told.
+func (n *Network) end(c *command, e egress.Event, add func(egress.Event) *box.Use) {
+	n.mu.Lock()
+	made, note := add(e), c.note
+	n.mu.Unlock()
+	if made != nil && note != nil {
+		note(*made)
 	}
-	if !known || len(c.uses) < maxUses {
-		i = len(c.uses)
-		c.index[key] = i
-		c.uses = append(c.uses, key)
-		c.uses[i].Started = e.Start.UTC()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if c.open--; c.open == 0 && c.settled != nil {
+		close(c.settled)
+		c.settled = nil
 	}
-	u := &c.uses[i]
+}
+
+// add makes an event one of the command's uses, which it returns. Of TLS that was opened, the
+// requests inside are. mu is held.
+func (c *command) add(e egress.Event) *box.Use {
+	if e.Outcome == egress.Opened {
+		c.taken--
+		return nil
+	}
+	u := box.Use{
+		Host: c.text(e.Host), Port: int(e.Port), Rule: e.Rule, Outcome: string(e.Outcome), Credential: e.Credential, Message: c.text(shorten(e.Message)),
+		Connections: 1, Sent: e.Sent, Received: e.Received, Duration: e.Duration, Started: e.Start.UTC(),
+	}
+	c.uses = append(c.uses, u)
+	return &u
+}
+
+// addBeyond adds an event to those for which there was no room, which are one use. mu is held.
+func (c *command) addBeyond(e egress.Event) *box.Use {
+	u := &c.beyond
+	if u.Connections == 0 {
+		u.Outcome, u.Started = string(egress.Limited), e.Start.UTC()
+	}
 	u.Connections++
 	u.Sent += e.Sent
 	u.Received += e.Received
 	u.Duration += e.Duration
-	if e.Message != "" {
-		u.Message = e.Message
+	if e.Outcome == egress.Limited {
+		u.Message = shorten(e.Message)
 	}
+	return nil
+}
+
+// text is a text that is kept once.
+func (c *command) text(s string) string {
+	if kept, ok := c.texts[s]; ok {
+		return kept
+	}
+	s = strings.Clone(s) // it may be a part of a request, which is kept with it
+	c.texts[s] = s
+	return s
+}
+
+func shorten(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage], "") + "…"
 }
 
 // Uses implements box.Network. It waits a moment for connections that end with the
@@ -180,7 +222,20 @@ func (n *Network) Uses(k box.Key, callID string) []box.Use {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.Clone(c.uses)
+	uses := slices.Clone(c.uses)
+	if c.beyond.Connections > 0 {
+		uses = append(uses, c.beyond)
+	}
+	return uses
+}
+
+// Note implements box.Network.
+func (n *Network) Note(k box.Key, callID string, note func(box.Use)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if c := n.running[k][callID]; c != nil {
+		c.note = note
+	}
 }
 
 // Observer has the network know of each command, beside another observer.
@@ -201,7 +256,7 @@ func (o observer) Started(ctx context.Context, c box.Call, argv []string) func(b
 		o.n.running[c.Key] = of
 	}
 	o.n.next++
-	of[c.ID] = &command{ctx: context.WithoutCancel(ctx), order: o.n.next, index: map[box.Use]int{}}
+	of[c.ID] = &command{ctx: context.WithoutCancel(ctx), order: o.n.next, texts: map[string]string{}}
 	o.n.mu.Unlock()
 	return func(out box.Outcome) {
 		o.n.forget(c.Key, c.ID)

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"log/slog"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -28,8 +30,11 @@ func newNetwork(t *testing.T) *Network {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(p)
+	return New(p, most)
 }
+
+// most is how many connections a command may make.
+const most = 1000
 
 var key = box.Key{Tenant: "t", Session: "s"}
 
@@ -56,8 +61,7 @@ func TestEachConnectionIsToldWithItsCommand(t *testing.T) {
 		{"one", event("a", egress.Done)}, {"one", event("a", egress.Done)}, {"one", event("a", egress.Denied)}, {"two", event("b", egress.Done)},
 		{"", event("last", egress.Done)}, {"nobody", event("last", egress.Done)}, {"one", event("", egress.Opened)},
 	} {
-		_, end := n.begin(key, x.exec)
-		end(x.e)
+		begin(t, n, x.exec)(x.e)
 	}
 	want := map[string][]box.Use{
 		"one": {
@@ -79,49 +83,104 @@ func TestEachConnectionIsToldWithItsCommand(t *testing.T) {
 	}
 }
 
+// begin is Network.begin, of which nothing is refused.
+func begin(t *testing.T, n *Network, exec string) (told func(egress.Event)) {
+	t.Helper()
+	_, told, err := n.begin(key, exec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return told
+}
+
 // A program makes many harmless connections before the one that it would rather not have told.
 func TestManyConnectionsHideNoOther(t *testing.T) {
 	n := newNetwork(t)
 	defer start(n, "one")()
-	for i := range 1000 {
-		_, told := n.begin(key, "one")
-		if i == 900 {
-			told(event("169.254.169.254", egress.Denied))
-			continue
+	for i := range most {
+		e := event(strconv.Itoa(i%10), egress.Done)
+		if i == most-2 {
+			e = event("169.254.169.254", egress.Denied)
 		}
-		told(event("a", egress.Done))
+		begin(t, n, "one")(e)
 	}
-	if uses := n.Uses(key, "one"); len(uses) != maxUses+1 || uses[maxUses].Host != "169.254.169.254" || uses[maxUses].Connections != 1 {
-		t.Errorf("%d uses, the last %+v", len(uses), uses[len(uses)-1])
+	uses := n.Uses(key, "one")
+	if len(uses) != most || uses[most-2].Host != "169.254.169.254" {
+		t.Fatalf("%d uses, the last but one %+v", len(uses), uses[len(uses)-2])
+	}
+	for _, u := range uses {
+		if u.Connections != 1 {
+			t.Errorf("%+v is several", u)
+		}
 	}
 }
 
-func TestManyDestinationsAreAddedUp(t *testing.T) {
+// What was noted survives a crash, in which what is told at the end does not.
+func TestConnectionsAreNotedAsTheyEnd(t *testing.T) {
+	n := newNetwork(t)
+	defer start(n, "one")()
+	var noted []box.Use
+	n.Note(key, "one", func(u box.Use) { noted = append(noted, u) })
+	n.Note(key, "nobody", func(box.Use) { t.Error("a use of nobody") })
+	begin(t, n, "one")(event("a", egress.Done))
+	begin(t, n, "one")(event("", egress.Opened))
+	begin(t, n, "one")(event("b", egress.Denied))
+	if d := cmp.Diff(noted, n.Uses(key, "one")); d != "" || len(noted) != 2 {
+		t.Errorf("what was noted is not what is told: %s", d)
+	}
+}
+
+// What is not told one by one is not made.
+func TestConnectionsBeyondTheNumberAreRefusedAndCounted(t *testing.T) {
 	n := newNetwork(t)
 	end := start(n, "one")
-	tell := func(host string, o egress.Outcome) {
-		_, told := n.begin(key, "one")
-		told(event(host, o))
+	open := begin(t, n, "one")   // and still under way
+	inside := begin(t, n, "one") // TLS, of which requests are told
+	for range most - 2 {
+		begin(t, n, "one")(event("a", egress.Done))
 	}
-	tell("a", egress.Done)
-	for i := range 998 {
-		tell(strconv.Itoa(i), egress.Denied)
+	for range 3 {
+		_, told, err := n.begin(key, "one")
+		var no *egress.RefusalError
+		if !errors.As(err, &no) || no.Outcome != egress.Limited || !strings.Contains(no.Message, "which is 1000") {
+			t.Fatalf("it is refused by %v", err)
+		}
+		e := event("b", no.Outcome)
+		e.Message = no.Message
+		told(e)
 	}
-	tell("a", egress.Done)
+	inside(event("a", egress.Opened))
+	begin(t, n, "one")(event("inside", egress.Done))
+	open(event("first", egress.Done))
 	uses := n.Uses(key, "one")
-	var all int64
-	for _, u := range uses {
-		all += u.Connections
-	}
-	if len(uses) != maxDestinations+1 || all != 1000 || uses[0].Connections != 2 || uses[maxDestinations].Host != "" {
-		t.Errorf("%d uses of %d connections, the last %+v", len(uses), all, uses[len(uses)-1])
+	last := uses[len(uses)-1]
+	if len(uses) != most+1 || last.Host != "" || last.Connections != 3 || last.Outcome != "limited" || !strings.Contains(last.Message, "egress.requests") {
+		t.Errorf("%d uses, the last %+v", len(uses), last)
 	}
 	end()
 	if len(n.running) != 0 {
 		t.Errorf("it remembers %v", n.running)
 	}
-	if ctx, told := n.begin(key, "one"); ctx != nil || told != nil {
-		t.Error("somebody is told of a connection of no command")
+}
+
+func TestWhatNoCommandCanHaveAskedForIsRefused(t *testing.T) {
+	n := newNetwork(t)
+	start(n, "one")()
+	var no *egress.RefusalError
+	if _, _, err := n.begin(key, "one"); !errors.As(err, &no) || no.Outcome != egress.Aborted {
+		t.Error(err)
+	}
+}
+
+// What is told is bounded, whatever a request says.
+func TestALongMessageIsShortened(t *testing.T) {
+	n := newNetwork(t)
+	defer start(n, "one")()
+	e := event("a", egress.BadRequest)
+	e.Message = strings.Repeat("é", maxMessage)
+	begin(t, n, "one")(e)
+	if got := n.Uses(key, "one")[0].Message; len(got) > maxMessage+len("…") || !utf8.ValidString(got) {
+		t.Errorf("%d bytes: %q", len(got), got)
 	}
 }
 
@@ -129,12 +188,12 @@ func TestACommandsEndWaitsForItsConnectionsButNotForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		defer start(n, "one")()
-		_, told := n.begin(key, "one")
+		told := begin(t, n, "one")
 		time.AfterFunc(100*time.Millisecond, func() { told(event("a", egress.Done)) })
 		if uses := n.Uses(key, "one"); len(uses) != 1 {
 			t.Errorf("told %v before the connection's end", uses)
 		}
-		n.begin(key, "one") // never ends
+		begin(t, n, "one") // never ends
 		before := time.Now()
 		if n.Uses(key, "one"); time.Since(before) != settleTime {
 			t.Errorf("waited %v", time.Since(before))
@@ -148,7 +207,7 @@ func TestAllWhoAskForACommandsConnectionsAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		defer start(n, "one")()
-		_, told := n.begin(key, "one")
+		told := begin(t, n, "one")
 		before, waits := time.Now(), make(chan time.Duration)
 		for range 2 {
 			go func() {

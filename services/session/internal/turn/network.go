@@ -8,7 +8,7 @@ import (
 )
 
 // networkEvents tell what the command of a turn's call did with the network. The sandbox
-// bounds their number.
+// bounds their number, which the command may use up.
 func networkEvents(turn string, step int32, call string, told interface {
 	GetNetwork() []*sandboxv1.NetworkUse
 }) []*sessionv1.Event {

@@ -1043,8 +1043,8 @@ type ExecExited struct {
 	// Whether output was thrown away because of the output limit.
 	OutputTruncated bool `protobuf:"varint,8,opt,name=output_truncated,json=outputTruncated,proto3" json:"output_truncated,omitempty"`
 	// What it did with the network: one entry for each request and each tunnel, as they ended.
-	// From the 129th on they are added to the last one of the same destination, rule and
-	// outcome, or else to an entry of their outcome, without a host.
+	// The operator bounds their number (`egress.requests`): those beyond it are refused, and
+	// together the last entry, without a host.
 	Network []*NetworkUse `protobuf:"bytes,9,rep,name=network,proto3" json:"network,omitempty"`
 	// How long it was held back because it wanted more of the processors than it may
 	// have; of all that ran in its sandbox meanwhile, unless it had a limit of its own.
@@ -1219,11 +1219,12 @@ func (x *LimitHit) GetMessage() string {
 	return ""
 }
 
-// NetworkUse is a request or a tunnel of a command, or several of one destination, rule and
-// outcome. It has neither paths nor queries nor headers.
+// NetworkUse is a request or a tunnel of a command, or all that were refused because it may
+// make no more. It has neither paths nor queries nor headers.
 type NetworkUse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The name or the address that was asked for.
+	// The name or the address that was asked for; empty when nothing was, or for those
+	// beyond the number.
 	Host string `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
 	// The port.
 	Port int32 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`

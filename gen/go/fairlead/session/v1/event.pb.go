@@ -2504,13 +2504,14 @@ func (x *ToolCallOutputDelta) GetData() []byte {
 }
 
 // ToolCallNetwork says of a request or a tunnel what a call's command did with the network.
-// Of one that made very many, the last such events stand for several each. It comes right
-// before the call's end. It has neither paths nor queries nor headers, and never a secret.
+// A command may make as many as the operator lets it; one such event stands for all beyond
+// that, which were refused. It comes right before the call's end. It has neither paths nor queries nor headers, and never a secret.
 type ToolCallNetwork struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call's id.
 	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
-	// The name or the address that was asked for; empty for the rest of very many.
+	// The name or the address that was asked for; empty when nothing was, or for those
+	// beyond the number.
 	Host string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
 	// The port.
 	Port int32 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`

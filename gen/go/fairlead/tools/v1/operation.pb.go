@@ -130,8 +130,8 @@ type Operation struct {
 	OutputBytes int64 `protobuf:"varint,13,opt,name=output_bytes,json=outputBytes,proto3" json:"output_bytes,omitempty"`
 	// What it brought, as the model shall see it; set when it has ended.
 	Content []*v1.Content `protobuf:"bytes,14,rep,name=content,proto3" json:"content,omitempty"`
-	// What its command did with the network, one for each destination, rule and
-	// outcome; set when it has ended. Without an end that is known it is empty.
+	// What its command did with the network, one for each request and each tunnel;
+	// set when it has ended, and not in lists. Without an end that is known it is empty.
 	Network       []*v11.NetworkUse `protobuf:"bytes,15,rep,name=network,proto3" json:"network,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -530,8 +530,8 @@ export type ExecExited = Message<"fairlead.sandbox.v1.ExecExited"> & {
 
   /**
    * What it did with the network: one entry for each request and each tunnel, as they ended.
-   * From the 129th on they are added to the last one of the same destination, rule and
-   * outcome, or else to an entry of their outcome, without a host.
+   * The operator bounds their number (`egress.requests`): those beyond it are refused, and
+   * together the last entry, without a host.
    *
    * @generated from field: repeated fairlead.sandbox.v1.NetworkUse network = 9;
    */
@@ -591,14 +591,15 @@ export const LimitHitSchema: GenMessage<LimitHit> = /*@__PURE__*/
   messageDesc(file_fairlead_sandbox_v1_exec, 11);
 
 /**
- * NetworkUse is a request or a tunnel of a command, or several of one destination, rule and
- * outcome. It has neither paths nor queries nor headers.
+ * NetworkUse is a request or a tunnel of a command, or all that were refused because it may
+ * make no more. It has neither paths nor queries nor headers.
  *
  * @generated from message fairlead.sandbox.v1.NetworkUse
  */
 export type NetworkUse = Message<"fairlead.sandbox.v1.NetworkUse"> & {
   /**
-   * The name or the address that was asked for.
+   * The name or the address that was asked for; empty when nothing was, or for those
+   * beyond the number.
    *
    * @generated from field: string host = 1;
    */

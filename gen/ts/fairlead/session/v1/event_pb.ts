@@ -1230,8 +1230,8 @@ export const ToolCallOutputDeltaSchema: GenMessage<ToolCallOutputDelta> = /*@__P
 
 /**
  * ToolCallNetwork says of a request or a tunnel what a call's command did with the network.
- * Of one that made very many, the last such events stand for several each. It comes right
- * before the call's end. It has neither paths nor queries nor headers, and never a secret.
+ * A command may make as many as the operator lets it; one such event stands for all beyond
+ * that, which were refused. It comes right before the call's end. It has neither paths nor queries nor headers, and never a secret.
  *
  * @generated from message fairlead.session.v1.ToolCallNetwork
  */
@@ -1244,7 +1244,8 @@ export type ToolCallNetwork = Message<"fairlead.session.v1.ToolCallNetwork"> & {
   callId: string;
 
   /**
-   * The name or the address that was asked for; empty for the rest of very many.
+   * The name or the address that was asked for; empty when nothing was, or for those
+   * beyond the number.
    *
    * @generated from field: string host = 2;
    */

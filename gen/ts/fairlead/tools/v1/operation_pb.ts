@@ -129,8 +129,8 @@ export type Operation = Message<"fairlead.tools.v1.Operation"> & {
   content: Content[];
 
   /**
-   * What its command did with the network, one for each destination, rule and
-   * outcome; set when it has ended. Without an end that is known it is empty.
+   * What its command did with the network, one for each request and each tunnel;
+   * set when it has ended, and not in lists. Without an end that is known it is empty.
    *
    * @generated from field: repeated fairlead.sandbox.v1.NetworkUse network = 15;
    */
