@@ -103,7 +103,7 @@ func onMemory(arguments string) func(t *testing.T, s *scene) string {
 // At the level basic nothing bounds memory that no process has mapped, nor the memory
 // of all processes together: docs/sandbox.md says so. Attacks on that are small, and
 // what they come to there is in the table.
-var unbounded = map[string]string{sandbox.LevelBasic: "never refused", gVisor: "killed|.*failed to reserve.*"}
+var unbounded = map[string]string{sandbox.LevelBasic: "never refused", gVisor: "killed|.*failed to reserve.*", inPods: "killed|.*failed to reserve.*"}
 
 // exhaustionAttacks want more than their share.
 var exhaustionAttacks = []attack{
@@ -114,7 +114,7 @@ var exhaustionAttacks = []attack{
 	{name: "descriptors", run: program("descriptors 10000"), want: "EMFILE"},
 	{name: "open files that are under way in a socket", run: program("in-flight 10000"), want: "ETOOMANYREFS", unlike: map[string]string{gVisor: "never refused"}},
 	{name: "open files that are under way, beside another command", run: beside("exec ./attacker hold-in-flight 10000 20", "sleep 0.1; echo fine"), want: "fine; CANCELLED"},
-	{name: "memory", run: shell("(head -c 300M /dev/zero | tail -c 300M >/dev/null) 2>&1", limited(64<<20, 20)), want: ".*Killed.*OUT_OF_MEMORY", unlike: map[string]string{sandbox.LevelBasic: "tail: memory exhausted", gVisor: "tail: memory exhausted"}},
+	{name: "memory", run: shell("(head -c 300M /dev/zero | tail -c 300M >/dev/null) 2>&1", limited(64<<20, 20)), want: ".*Killed.*OUT_OF_MEMORY", unlike: map[string]string{sandbox.LevelBasic: "tail: memory exhausted", gVisor: "tail: memory exhausted", inPods: "tail: memory exhausted"}},
 	{name: "memory of many processes", run: func(t *testing.T, s *scene) string {
 		const script = "for i in $(seq 8); do ./attacker eat 20 2 >/dev/null & all=\"$all $!\"; done; for p in $all; do wait $p || killed=killed; done; echo ${killed:-never refused}"
 		if s.driver.level == sandbox.LevelBasic {
@@ -142,13 +142,13 @@ var exhaustionAttacks = []attack{
 			return out
 		}
 		return "less than 128 MiB"
-	}, want: "less than 128 MiB|OUT_OF_MEMORY", unlike: map[string]string{sandbox.LevelBasic: `\d+ MiB`, gVisor: `\d+ MiB`}},
+	}, want: "less than 128 MiB|OUT_OF_MEMORY", unlike: map[string]string{sandbox.LevelBasic: `\d+ MiB`, gVisor: `\d+ MiB`, inPods: `\d+ MiB`}},
 	{name: "filling /tmp", run: shell("(head -c 5000000 /dev/zero > /tmp/x) 2>&1; rm -f /tmp/x"), want: ".*No space left on device"},
 	{name: "filling /dev/shm", run: shell("(head -c 5000000 /dev/zero > /dev/shm/x) 2>&1; rm -f /dev/shm/x"), want: ".*No space left on device"},
 	{name: "filling the disk", run: cleaned(shell("for i in $(seq 50); do head -c 4000000 /dev/urandom > f$i; done; sleep 20")), want: "WORKSPACE_LIMIT"},
 	{name: "filling the disk from the home", run: cleaned(shell("cd; for i in $(seq 50); do head -c 4000000 /dev/urandom > f$i; done; sleep 20")), want: "WORKSPACE_LIMIT"},
-	{name: "filling the disk with deleted files", run: cleaned(shell("for i in $(seq 16); do exec {fd}>f; rm f; head -c 4000000 /dev/urandom >&$fd; done; sleep 20")), want: "WORKSPACE_LIMIT"},
-	{name: "filling the disk with deleted files that are only mapped", run: cleaned(program("mapped-deleted 16")), want: "WORKSPACE_LIMIT"},
+	{name: "filling the disk with deleted files", run: cleaned(shell("for i in $(seq 16); do exec {fd}>f; rm f; head -c 4000000 /dev/urandom >&$fd; done; sleep 20")), want: "WORKSPACE_LIMIT", unlike: map[string]string{inPods: ""}},
+	{name: "filling the disk with deleted files that are only mapped", run: cleaned(program("mapped-deleted 16")), want: "WORKSPACE_LIMIT", unlike: map[string]string{inPods: "never refused"}},
 	{name: "filling the disk with names", run: cleaned(shell("mkdir many; cd many; for i in $(seq 1000); do : > $i; done; sleep 20")), want: "WORKSPACE_LIMIT"},
 	{name: "folders without end", run: func(t *testing.T, s *scene) string {
 		outcome := shell("./attacker deep 5000; sleep 20")(t, s)
@@ -170,7 +170,7 @@ var exhaustionAttacks = []attack{
 			t.Skip("a service without privilege does not protect from it")
 		}
 		return besieged("for i in $(seq 16); do ./attacker hold-terminals 1000 >/dev/null & done; sleep 2; echo on; wait", terminal)(t, s)
-	}, want: "fine"},
+	}, want: "fine", unlike: map[string]string{inPods: "NOT_STARTED .*all the terminals.*|fine"}},
 	{name: "slots for asynchronous input and output", run: program("async-io 100"), want: "ENOSYS"},
 	{name: "signals that wait", run: program("queued-signals 100000"), want: "EAGAIN"},
 	{name: "a daemon", run: afterwards("setsid nohup sh -c 'trap \"\" TERM HUP INT; while :; do sleep 0.1; done' >/dev/null 2>&1 & echo started", "cat /proc/[0-9]*/comm | grep -cxE 'sh|sleep'"), want: "0"},

@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
@@ -48,6 +49,10 @@ type driver struct {
 // gVisor is the driver oci with gVisor's runtime. There is a kernel of its own around the
 // attackers: what is safe there often has another name, and the end of init ends it alone.
 const gVisor = "oci gvisor"
+
+// inPods is the driver kubernetes, whose pods are containers of runc here. What the cluster sees to is as
+// it is in one that sees to nothing; docs/sandbox.md says what that is.
+const inPods = "kubernetes"
 
 // drivers are those that are attacked. What isolates nothing is not among them: to
 // attack it would be to attack the machine that the tests run on.
@@ -259,7 +264,7 @@ type host struct {
 }
 
 func newHost(t *testing.T) *host {
-	h := &host{name: fmt.Sprintf("fairlead-host-%d", os.Getpid())}
+	h := &host{name: "fairlead-host-" + rand.Text()}
 	dir, err := os.MkdirTemp("/tmp", "fairlead-host-")
 	if err != nil {
 		t.Fatal(err)

@@ -93,34 +93,50 @@ func TestAClusterThatKeepsNoPoliciesIsRefused(t *testing.T) {
 	}
 }
 
-// TestAttacksOnTheNetworkOfPods makes those of the attacks that are about networks in
-// pods, without a way out and with one. The pods are as the tests' cluster isolates
-// them: what this shows is that what carries the way out opens nothing else.
-func TestAttacksOnTheNetworkOfPods(t *testing.T) {
-	needCurl(t)
-	for name, x := range map[string]struct {
-		rules []*sandboxv1.NetworkRule
-		want  string // of who asks for metadata by the way out
-	}{
-		"without a network": {nil, "Failed to connect"}, "with a network": {[]*sandboxv1.NetworkRule{{Host: "*.example.com"}}, "not allowed"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, change := pods(t)
-			d := driver{name: sandbox.DriverKubernetes, level: sandbox.LevelPod, open: func(c *sandbox.Config) { change(c); ceiling()(c) }}
-			s := newScene(t, d)
-			for _, c := range []*client{s.client, s.neighbor} {
-				if err := c.network(t, x.rules...); err != nil {
-					t.Fatal(err)
-				}
-			}
-			var b table
-			for _, a := range networkAttacks {
-				t.Run(a.name, func(t *testing.T) { s.judge(t, &b, category{name: "network"}, a) })
-			}
-			if r := s.bash(t, "curl -sS --noproxy '' -x http://127.0.0.1:3128 -m 10 http://169.254.169.254/latest/ 2>&1"); !strings.Contains(r.out, x.want) {
-				t.Errorf("metadata by the way out: %q", r.out)
+// podScene is where pods are attacked.
+func podScene(t *testing.T, change ...func(*sandbox.Config)) *scene {
+	t.Helper()
+	_, on := pods(t)
+	return newScene(t, driver{name: inPods, level: sandbox.LevelPod, open: func(c *sandbox.Config) {
+		on(c)
+		for _, f := range change {
+			f(c)
+		}
+	}})
+}
+
+// TestAttacksOnPods makes every attack in pods. They are as the tests' cluster isolates them: what this
+// shows is what the driver and init make of that, and that they open nothing.
+func TestAttacksOnPods(t *testing.T) {
+	t.Parallel() // as TestAttacks is
+	var b table
+	s := podScene(t)
+	for _, c := range attacks {
+		t.Run(c.name, func(t *testing.T) {
+			for _, a := range c.attacks {
+				t.Run(a.name, func(t *testing.T) { s.judge(t, &b, c, a) })
 			}
 		})
+	}
+	b.write(t)
+}
+
+// TestAttacksOnTheWayOutOfPods makes those about networks where there is a way out: what
+// carries it opens nothing else.
+func TestAttacksOnTheWayOutOfPods(t *testing.T) {
+	needCurl(t)
+	s := podScene(t, ceiling())
+	for _, c := range []*client{s.client, s.neighbor} {
+		if err := c.network(t, &sandboxv1.NetworkRule{Host: "*.example.com"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var b table
+	for _, a := range networkAttacks {
+		t.Run(a.name, func(t *testing.T) { s.judge(t, &b, category{name: "network"}, a) })
+	}
+	if r := s.bash(t, "curl -sS --noproxy '' -x http://127.0.0.1:3128 -m 10 http://169.254.169.254/latest/ 2>&1"); !strings.Contains(r.out, "not allowed") {
+		t.Errorf("metadata by the way out: %q", r.out)
 	}
 }
 

@@ -249,4 +249,8 @@ func TestAnOperationTellsOfItsNetworkOnce(t *testing.T) {
 	if a := f.must(ask("k1", "check_operation", `{"operation":"o1"}`), outcomeOK); len(a.result.GetNetwork()) > 0 {
 		t.Errorf("who looks at it is told of it as if it were its own: %v", a.result)
 	}
+	all, err := f.ops.ListOperations(t.Context(), &toolsv1.ListOperationsRequest{})
+	if err != nil || len(all.GetOperations()) != 1 || len(all.GetOperations()[0].GetNetwork()) > 0 {
+		t.Errorf("a list of many would be too large: %v, %v", all, err)
+	}
 }

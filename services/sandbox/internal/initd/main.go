@@ -65,7 +65,7 @@ func run() error {
 	}
 	words := os.Args[1:]
 	if len(words) > 0 && words[0] == "pause" {
-		return pause()
+		return pause(words[1:])
 	}
 	streamed := len(words) > 0 && words[0] == "stream"
 	if streamed {

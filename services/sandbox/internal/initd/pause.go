@@ -17,12 +17,16 @@ const visitTimeout = 2 * time.Minute
 const hearing = "hearing"
 
 // pause keeps a sandbox open, as its first process, that init is then run in beside
-// it. It ends, and so does everything else, when init says so, or when none comes.
-func pause() error {
+// it. It ends, and so does everything else, when init says so, or when none comes. words are as
+// of confine.
+func pause(words []string) error {
 	if os.Getpid() != 1 {
 		return errors.New("`pause` is for the first process of a sandbox")
 	}
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return err
+	}
+	if err := confine(words); err != nil {
 		return err
 	}
 	heard := make(chan os.Signal, 64)

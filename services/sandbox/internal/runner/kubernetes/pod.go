@@ -147,7 +147,7 @@ func (m *maker) container(s box.Sandbox, p place) corev1.Container {
 		mounts = append(mounts, corev1.VolumeMount{Name: volume, MountPath: filepath.Dir(warm.TrustPath), SubPath: filepath.Join(m.o.ClaimPath, trustFolder), ReadOnly: true})
 	}
 	return corev1.Container{
-		Name: container, Image: m.o.Image, Command: []string{initFile, "pause"}, WorkingDir: "/",
+		Name: container, Image: m.o.Image, Command: []string{initFile, "pause", "filter"}, WorkingDir: "/",
 		// Its two goroutines that wait in the kernel keep one processor each.
 		Env: []corev1.EnvVar{{Name: "GOMAXPROCS", Value: "3"}},
 		SecurityContext: &corev1.SecurityContext{
