@@ -54,8 +54,8 @@ func TestASessionSeesTheMountsThatItOrItsAgentAsksFor(t *testing.T) {
 				sandbox: fmt.Sprintf(`
 mounts:
   - {name: books, source: %q, alias: books, on-request: true}
-  - {name: drafts, source: %q, alias: drafts, mode: rw, for: [default/default], on-request: true}
-  - {name: secrets, source: %q, alias: secrets, for: [default/another], on-request: true}
+  - {name: drafts, source: %q, alias: mnt/drafts, mode: rw, for: [default/default], on-request: true}
+  - {name: secrets, source: %q, alias: mnt/secrets, for: [default/another], on-request: true}
 `, mountSource(t, dir, "books"), drafts, mountSource(t, dir, "secrets")),
 			})
 			session := s.withMounts(t, "reader", `["drafts"]`)
