@@ -142,7 +142,7 @@ func (c Config) mounts(data string, o box.Owners) (*mount.Set, error) {
 		private = append(private, at)
 	}
 	return mount.New(mount.Options{
-		Rules: c.Mounts, Variables: c.Env, Workflows: c.Workflows, Private: private, Owners: o, Hidden: c.Driver == DriverNone, Covers: filepath.Join(data, ".points"), Unmapped: c.Driver == DriverKubernetes,
+		Rules: c.Mounts, Variables: c.Env, Workflows: c.Workflows, Private: private, Owners: o, Hidden: c.Driver == DriverNone, Covers: filepath.Join(data, ".points"), Common: c.ReadOnlyPaths, Unmapped: c.Driver == DriverKubernetes,
 		Storage: mount.Storage{Dir: filepath.Join(data, ".storage"), Alias: c.Storage.Alias, Bytes: c.Storage.Bytes, Inodes: c.Storage.Inodes},
 	})
 }

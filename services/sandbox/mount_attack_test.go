@@ -63,6 +63,31 @@ func TestAMountThatShowsTooMuchIsRefusedAtTheStart(t *testing.T) {
 			}
 		})
 	}
+	for _, x := range []struct {
+		name  string
+		rules []mount.Rule
+		want  string
+	}{
+		{"what everybody sees is one's own", []mount.Rule{{Name: "x", Source: "/usr/share", Alias: "mnt/x", For: []string{"default/ann"}}}, "everybody sees"},
+		{"what others get is one's own", []mount.Rule{
+			{Name: "x", Source: dir + "/books", Alias: "mnt/x", For: []string{"default/ann"}}, {Name: "y", Source: dir, Alias: "mnt/y", For: []string{"default/*"}},
+		}, "mount x is not for everybody who gets mount y"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			if err := os.RemoveAll(filepath.Join(dir, "s")); err != nil { // the socket
+				t.Fatal(err)
+			}
+			c := configuration(t, sandbox.LevelBasic)
+			c.Mounts = x.rules
+			s, err := sandbox.New(t.Context(), c, sandbox.Deps{Log: discard()})
+			if err == nil {
+				_ = s.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), x.want) {
+				t.Errorf("got %v, want %q", err, x.want)
+			}
+		})
+	}
 	t.Run("the data directory", func(t *testing.T) {
 		c := configuration(t, sandbox.LevelBasic)
 		c.Mounts = []mount.Rule{{Name: "x", Source: filepath.Dir(c.Data), Alias: "x"}}

@@ -1,8 +1,10 @@
 package bind
 
 import (
+	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,6 +34,42 @@ func Onto(folder, tree *os.File) error {
 	err := unix.MoveMount(int(tree.Fd()), "", int(folder.Fd()), "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 	if err != nil {
 		return &os.PathError{Op: "mount over", Path: folder.Name(), Err: err}
+	}
+	return nil
+}
+
+// Memory makes a mount of a new, empty file system in memory, whose root belongs to a
+// user.
+func Memory(bytes int64, mode uint32, owner IDs) (*os.File, error) {
+	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("make a file system in memory: %w", err)
+	}
+	defer func() { _ = unix.Close(fs) }()
+	for _, x := range [][2]string{
+		{"size", strconv.FormatInt(bytes, 10)}, {"mode", strconv.FormatUint(uint64(mode), 8)},
+		{"uid", strconv.Itoa(owner.UID)}, {"gid", strconv.Itoa(owner.GID)},
+	} {
+		if err := unix.FsconfigSetString(fs, x[0], x[1]); err != nil {
+			return nil, fmt.Errorf("set %s of a file system in memory to %s: %w", x[0], x[1], err)
+		}
+	}
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return nil, fmt.Errorf("make a file system in memory: %w", err)
+	}
+	fd, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+	if err != nil {
+		return nil, fmt.Errorf("mount a file system in memory: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "memory"), nil
+}
+
+// Close takes the right to write to a mount from everybody, for good where nobody
+// may change mounts.
+func Close(mount *os.File) error {
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+	if err := unix.MountSetattr(int(mount.Fd()), "", unix.AT_EMPTY_PATH, &attr); err != nil {
+		return fmt.Errorf("close %s to changes: %w", mount.Name(), err)
 	}
 	return nil
 }

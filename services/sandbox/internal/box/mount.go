@@ -26,6 +26,9 @@ type Mount struct {
 	Source string `json:"source,omitempty"`
 	// Alias is where it is shown, from the workspace on, clean; empty: nowhere there.
 	Alias string `json:"alias,omitempty"`
+	// Cover says that it is a folder of each sandbox's own, read-only, with the places of the
+	// mounts that lie below its alias and nothing else. Source is one like it, outside of all.
+	Cover bool `json:"cover,omitempty"`
 	// Original says that it is also shown where it is on the host.
 	Original bool `json:"original,omitempty"`
 	Writable bool `json:"writable,omitempty"`
@@ -41,6 +44,16 @@ type Mount struct {
 func (m Mount) Point() string {
 	first, _, _ := strings.Cut(m.Alias, "/")
 	return first
+}
+
+// Places are where, of mounts of a list, those lie that a cover has: from its alias on.
+func (m Mount) Places(all []Mount) (places []string) {
+	for _, other := range all {
+		if rest, below := strings.CutPrefix(other.Alias, m.Alias+"/"); below {
+			places = append(places, rest)
+		}
+	}
+	return places
 }
 
 // In is where the mount's source is on the host, for a workspace.
@@ -124,18 +137,20 @@ func (s *session) mounts(user string, prepare bool) ([]Mount, error) {
 	return s.mountsFor(user, s.meta.Asked, prepare)
 }
 
-// Points says which folders of the workspace mounts lie over. They are the same for everybody in the
-// session, whose commands may run at the time.
-func (w *Workspace) Points(user string) (func(name string) bool, error) {
+// Points are the folders of the workspace that mounts lie over, true for covers, which have nothing
+// below them. They are the same for everybody in the session, whose commands may run at the time.
+func (w *Workspace) Points(user string) (map[string]bool, error) {
 	all, err := w.Mounts(user)
 	if err != nil {
 		return nil, err
 	}
 	points := map[string]bool{}
 	for _, m := range all {
-		points[m.Point()] = true
+		if m.Alias != "" {
+			points[m.Point()] = points[m.Point()] || m.Cover
+		}
 	}
-	return func(name string) bool { return points[name] }, nil
+	return points, nil
 }
 
 // mountsFor is mounts, with what is asked for. prepare makes the folders that they
@@ -148,10 +163,14 @@ func (s *session) mountsFor(user string, asked []string, prepare bool) ([]Mount,
 			return nil, err
 		}
 	}
+	if err := s.setAside(all); err != nil {
+		return nil, err
+	}
 	return placed(s.path("workspace"), s.node.slots.owner(s.meta.Slot), all, prepare)
 }
 
-// placed returns the mounts that have their place in a workspace, and makes it.
+// placed returns the mounts that have their place in a workspace. It makes that of covers, and with
+// prepare of all others.
 func placed(workspace string, o Owner, all []Mount, prepare bool) ([]Mount, error) {
 	dir, err := openOwn(workspace)
 	if err != nil {
@@ -160,11 +179,11 @@ func placed(workspace string, o Owner, all []Mount, prepare bool) ([]Mount, erro
 	defer func() { _ = dir.Close() }()
 	kept := make([]Mount, 0, len(all))
 	for _, m := range all {
-		err := place(dir, o, m, prepare)
+		err := place(dir, o, m, prepare || m.Cover)
 		switch {
 		case err == nil:
 			kept = append(kept, m)
-		case !errors.Is(err, ErrMountPoint): // below it may be what nobody is to see, or to change
+		case !errors.Is(err, ErrMountPoint), m.Cover: // below it may be what nobody is to see, or to change
 			return nil, err
 		case prepare && m.Source != "": // without a source there is nothing to hide, or to protect
 			return nil, err

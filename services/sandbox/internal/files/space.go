@@ -275,7 +275,7 @@ func (s *Space) search(m *Mounted, full, rest string, walk func(*os.File, string
 		return err
 	}
 	for _, m := range s.below(full) {
-		if err := m.in(func(t *Tree) error { return one(t, ".", m.Alias, s.lies) }); err != nil {
+		if err := m.in(func(t *Tree) error { return one(t, ".", m.Alias, s.lies) }); err != nil && !errors.Is(err, errShut) {
 			return err
 		}
 	}
@@ -297,7 +297,7 @@ func (s *Space) Grep(ctx context.Context, q GrepQuery, send func(GrepMatch) erro
 			return err
 		}
 		for _, m := range s.below(full) {
-			if err := m.in(func(t *Tree) error { return g.walk(ctx, t, ".", m.Alias, s.lies) }); err != nil {
+			if err := m.in(func(t *Tree) error { return g.walk(ctx, t, ".", m.Alias, s.lies) }); err != nil && !errors.Is(err, errShut) {
 				return err
 			}
 		}

@@ -191,6 +191,27 @@ func tryMapping(m box.Mount, o box.Owner) error {
 	return tree.Close()
 }
 
+// checkSecrecy refuses mounts that are not for everybody and whose files others see elsewhere.
+func (s *Set) checkSecrecy() error {
+	var faults []error
+	for i, r := range s.rules {
+		if len(r.whom) == 0 {
+			continue
+		}
+		for _, dir := range append(slices.Clone(s.o.Common), "/usr", "/bin", "/sbin", "/lib") {
+			if within(r.Source, dir) {
+				faults = append(faults, fmt.Errorf("mount %s is not for everybody, and everybody sees %s: choose a source that is not in %s", r.Name, r.Source, dir))
+			}
+		}
+		for j, other := range s.rules {
+			if i != j && within(r.Source, other.Source) && !slices.Equal(r.whom, other.whom) {
+				faults = append(faults, fmt.Errorf("mount %s is not for everybody who gets mount %s, which shows %s as well: choose a source that is not in %s", r.Name, other.Name, r.Source, other.Source))
+			}
+		}
+	}
+	return errors.Join(faults...)
+}
+
 // checkPlaces refuses mounts that would lie over one another, whoever gets them.
 func (s *Set) checkPlaces() error {
 	var faults []error

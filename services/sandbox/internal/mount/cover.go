@@ -23,21 +23,18 @@ const coverMode = 0o755
 // covers are what aliases of several parts lie in: over their first part, in every workspace, lies
 // a folder with the places of those mounts that are shown and nothing else. No command can give such a
 // place another name, and the mount with it, and of those that somebody else has there is nothing, not
-// even in the workspace's own folder.
+// even in the workspace's own folder. Each sandbox has one of its own; the folder here is what the
+// service itself looks at, and no command sees what it does there.
 func (s *Set) covers(shown []box.Mount) ([]box.Mount, error) {
 	all := make([]box.Mount, 0, len(s.firsts)+len(shown))
 	for _, first := range s.firsts {
-		var places []string
-		for _, m := range shown {
-			if rest, ok := strings.CutPrefix(m.Alias, first+"/"); ok {
-				places = append(places, rest)
-			}
-		}
-		dir, err := s.cover(places)
+		c := box.Mount{Name: first, Alias: first, Cover: true}
+		var err error
+		c.Source, err = s.cover(c.Places(shown))
 		if err != nil {
 			return nil, fmt.Errorf("make the places of mounts in %s: %w", first, err)
 		}
-		all = append(all, box.Mount{Name: first, Source: dir, Alias: first})
+		all = append(all, c)
 	}
 	return all, nil
 }

@@ -61,6 +61,8 @@ type Options struct {
 	Workflows string
 	// Covers is for folders with nothing but places for mounts.
 	Covers string
+	// Common are folders of the host that every sandbox shows.
+	Common []string
 	// Private are folders of the service that no mount may show.
 	Private []string
 	// Hidden says that the driver cannot show some commands what others do not see:
@@ -201,7 +203,7 @@ func New(o Options) (*Set, error) {
 		taken[r.Name] = true
 		s.rules = append(s.rules, m)
 	}
-	faults = append(faults, s.checkPlaces(), s.checkWorkflows(), s.openStorage(), s.openCovers())
+	faults = append(faults, s.checkPlaces(), s.checkSecrecy(), s.checkWorkflows(), s.openStorage(), s.openCovers())
 	for _, v := range o.Variables {
 		faults = append(faults, v.check())
 	}

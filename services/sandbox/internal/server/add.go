@@ -126,7 +126,7 @@ func (a *addition) adopt(w *box.Workspace, b *box.Beside, intend func([]byte) er
 	if err := w.Reserve(u.Bytes, u.Inodes); err != nil {
 		return nil, err
 	}
-	t, err := openTree(w)
+	t, err := openSpaceFor(a.call.User, w) // a link may lead to where mounts lie
 	if err != nil {
 		return nil, err
 	}

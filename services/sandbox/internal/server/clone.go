@@ -137,7 +137,7 @@ func (p *clone) adopt(w *box.Workspace, b *box.Beside, made *sandboxv1.Repositor
 	if err != nil {
 		return nil, err
 	}
-	t, err := openTree(w)
+	t, err := openSpaceFor(p.call.User, w) // a link may lead to where mounts lie
 	if err != nil {
 		return nil, err
 	}

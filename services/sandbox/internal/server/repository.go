@@ -143,7 +143,7 @@ func (s *repositoryServer) RemoveRepository(ctx context.Context, r *sandboxv1.Re
 	_, err = s.node.Mutate(c, r.GetWorkspaceGeneration(), box.Change{
 		Method: "remove-repository", Request: request, Failure: failure,
 		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
-			t, err := openTree(w)
+			t, err := openSpaceFor(c.User, w) // a link may lead to where mounts lie
 			if err != nil {
 				return nil, err
 			}

@@ -260,7 +260,7 @@ func (s *snapshotServer) RestoreSnapshot(ctx context.Context, r *sandboxv1.Resto
 			if release, err = k.Hold(ctx); err != nil {
 				return nil, err
 			}
-			if k.tree.Point, err = k.Points(c.User); err != nil {
+			if k.tree.Points, err = k.Points(c.User); err != nil {
 				return nil, err
 			}
 			if err := intend(r.GetSnapshot()); err != nil {

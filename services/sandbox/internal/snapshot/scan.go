@@ -31,9 +31,9 @@ type Tree struct {
 	// Room is asked while a restore writes files beside the workspace, with how much it
 	// will have written and how many names it makes; nil allows everything.
 	Room func(bytes, names int64) error
-	// Point says which folders a restore does not remove, for the kernel would take away the
-	// mounts that lie over them; nil for none.
-	Point func(name string) bool
+	// Points are folders of the workspace itself that a restore neither removes nor replaces, for the
+	// kernel would take away the mounts that lie over them. True: nor does it touch what is below.
+	Points map[string]bool
 
 	root    *os.File
 	staging string

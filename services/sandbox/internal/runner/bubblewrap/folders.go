@@ -78,6 +78,9 @@ func pieces(s box.Sandbox, mounts []box.Mount) (all []stage.Piece, err error) {
 	tree, fault = stage.Scratch(s.Limits.ShmBytes, s.Owner)
 	add("shm", tree, fault)
 	for i, m := range mounts {
+		if m.Cover { // there is nothing outside
+			continue
+		}
 		if tree, fault = mountTree(s, m); fault != nil {
 			fault = fmt.Errorf("mount %s: %w", m.Name, fault)
 		}

@@ -22,6 +22,10 @@ func ownMounts(s box.Sandbox) ([]shown, error) {
 	}
 	mounts := make([]shown, 0, len(all))
 	for _, m := range all {
+		if m.Cover { // there is nothing outside
+			mounts = append(mounts, shown{m, ""})
+			continue
+		}
 		f, err := m.Open(s.Workspace)
 		if err != nil {
 			return nil, fmt.Errorf("mount %s: %w", m.Name, err)
@@ -34,6 +38,7 @@ func ownMounts(s box.Sandbox) ([]shown, error) {
 
 // mounts adds what the sandbox shows besides.
 func (v *invocation) mounts(all []shown) {
+	var covers []string
 	for _, m := range all {
 		option := "--ro-bind"
 		if m.Writable {
@@ -42,8 +47,20 @@ func (v *invocation) mounts(all []shown) {
 		if m.Original {
 			v.add(option, m.from, m.Source)
 		}
-		if m.Alias != "" {
-			v.add(option, m.from, path.Join(box.WorkspacePath, m.Alias))
+		at := path.Join(box.WorkspacePath, m.Alias)
+		switch {
+		case m.Alias == "":
+			continue
+		case m.Cover:
+			covers = append(covers, at)
+			v.add("--size", "65536", "--perms", "0755", "--tmpfs", at)
+			continue
+		case m.Point() != m.Alias:
+			v.add("--dir", at)
 		}
+		v.add(option, m.from, at)
+	}
+	for _, at := range covers {
+		v.add("--remount-ro", at)
 	}
 }

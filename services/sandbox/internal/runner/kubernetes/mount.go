@@ -1,6 +1,8 @@
 package kubernetes
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -29,6 +31,10 @@ func (v Volume) Holds(name string) (sub string, ok bool) {
 	return filepath.Join(v.ClaimPath, rel), true
 }
 
+// coverFolder holds folders on the volume with nothing but places for mounts. See cover. Only pods
+// see them: what the service itself looks at tells them nothing.
+const coverFolder = ".covers"
+
 // shown is what a sandbox shows besides its own folders.
 type shown struct {
 	claim    string
@@ -37,7 +43,7 @@ type shown struct {
 	inode    uint64
 }
 
-// mounts are what a sandbox shows.
+// mounts are what a sandbox shows, those first that others lie in.
 func (m *maker) mounts(s box.Sandbox) ([]shown, error) {
 	list, err := s.MountList()
 	if err != nil {
@@ -47,8 +53,14 @@ func (m *maker) mounts(s box.Sandbox) ([]shown, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the workspace: %w", err)
 	}
-	var all []shown
+	all, err := m.covers(list)
+	if err != nil {
+		return nil, err
+	}
 	for _, x := range list {
+		if x.Cover {
+			continue
+		}
 		one, err := m.show(s, workspace, x)
 		if err != nil {
 			return nil, fmt.Errorf("mount %s: %w", x.Name, err)
@@ -99,6 +111,42 @@ func (m *maker) locate(f *os.File, name string) (shown, error) {
 		}
 	}
 	return shown{}, fmt.Errorf("%s is on no volume that sandboxes can be shown: name its claim with the key `kubernetes.volumes`", name)
+}
+
+// covers are what aliases of several parts lie in, closed to changes. The places of mounts must be
+// there, for nobody can make them in what is closed.
+func (m *maker) covers(list []box.Mount) (all []shown, err error) {
+	for _, c := range list {
+		if !c.Cover {
+			continue
+		}
+		one, err := m.cover(c.Places(list))
+		if err != nil {
+			return nil, fmt.Errorf("make places for mounts: %w", err)
+		}
+		one.at = path.Join(box.WorkspacePath, c.Alias)
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func (m *maker) cover(rests []string) (shown, error) {
+	slices.Sort(rests)
+	id := sha256.Sum256([]byte(strings.Join(rests, "\x00")))
+	dir := filepath.Join(m.data, coverFolder, hex.EncodeToString(id[:8]))
+	for _, rest := range append([]string{"."}, rests...) {
+		if err := os.MkdirAll(filepath.Join(dir, rest), 0o755); err != nil {
+			return shown{}, err
+		}
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return shown{}, err
+	}
+	defer func() { _ = f.Close() }()
+	one, err := m.locate(f, dir)
+	one.readOnly = true
+	return one, err
 }
 
 // addMounts adds what a sandbox shows to its pod. Each claim is one volume.

@@ -1,12 +1,20 @@
 package oci
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
+
+// coverBytes is the size of a cover, which is in memory and holds nothing but empty folders.
+const coverBytes = 64 << 10
 
 // originals are the places outside of the workspace at which a sandbox shows mounts.
 func originals(all []box.Mount) []string {
@@ -59,6 +67,14 @@ func showMounts(s box.Sandbox, mounts []box.Mount, process int) error {
 // commands; nil: they do.
 func clones(s box.Sandbox, mounts []box.Mount, maker *bind.IDs) (all []shown, err error) {
 	for _, m := range mounts {
+		if m.Cover {
+			tree, err := cover(s.Owner, m.Places(mounts))
+			if err != nil {
+				return all, fmt.Errorf("mount %s: %w", m.Name, err)
+			}
+			all = append(all, shown{m, false, tree})
+			continue
+		}
 		for _, original := range []bool{true, false} {
 			if original && !m.Original || !original && m.Alias == "" {
 				continue
@@ -82,6 +98,40 @@ func clone(s box.Sandbox, m box.Mount, maker *bind.IDs) (*os.File, error) {
 	o := m.Options(s.Owner)
 	o.Maker = maker
 	return bind.Clone(f, o)
+}
+
+// cover is a folder in memory with the places of mounts, closed to changes: otherwise a command
+// could give one another name, and the mount with it. The runtime has no part in it, for one
+// makes such places in what lies below.
+func cover(o box.Owner, places []string) (*os.File, error) {
+	dir, err := bind.Memory(coverBytes, 0o755, bind.IDs(o))
+	if err != nil {
+		return nil, err
+	}
+	for _, place := range places {
+		at := ""
+		for part := range strings.SplitSeq(place, "/") {
+			at = path.Join(at, part)
+			if err := makePlace(dir, at, o); err != nil {
+				return nil, errors.Join(fmt.Errorf("make the place %s: %w", place, err), dir.Close())
+			}
+		}
+	}
+	if err := bind.Close(dir); err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return dir, nil
+}
+
+func makePlace(dir *os.File, at string, o box.Owner) error {
+	err := unix.Mkdirat(int(dir.Fd()), at, 0o755)
+	if errors.Is(err, unix.EEXIST) {
+		return nil
+	}
+	if err == nil {
+		err = unix.Fchownat(int(dir.Fd()), at, o.UID, o.GID, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	return err
 }
 
 // put puts the mount where the sandbox finds it, in whose mount namespace this is. It follows no

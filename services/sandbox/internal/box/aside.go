@@ -1,0 +1,72 @@
+package box
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
+)
+
+// asideName is what something is called that was where a cover is to lie.
+const asideName = "aside"
+
+// setAside gives another name to what a workspace has itself where a cover is to lie: hidden below
+// it nobody could reach it, but by a link, and it would be what somebody else takes for a mount. It
+// is from before there was the cover, or came with an import. mu is held.
+func (s *session) setAside(all []Mount) error {
+	var full []string
+	for _, m := range all {
+		if m.Cover && !vacant(s.path("workspace", m.Alias)) {
+			full = append(full, m.Alias)
+		}
+	}
+	if len(full) == 0 || len(s.live()) > 0 || s.inTasks > 0 { // a mount would move along
+		return nil
+	}
+	s.node.o.Runner.Stop(s.path("workspace"))
+	dir, err := openOwn(s.path("workspace"))
+	if err != nil {
+		return fmt.Errorf("open the workspace: %w", err)
+	}
+	defer func() { _ = dir.Close() }()
+	for _, name := range full {
+		to, err := renameAside(dir, name)
+		if err != nil {
+			return fmt.Errorf("set aside %s, where mounts are to lie: %w", name, err)
+		}
+		s.node.o.Log.Info("what a workspace had where mounts are to lie was set aside", "session", s.key.Session, "from", name, "to", to)
+	}
+	return nil
+}
+
+// vacant says whether there is an empty folder, or nothing.
+func vacant(name string) bool {
+	st, err := os.Lstat(name)
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist)
+	}
+	if !st.IsDir() {
+		return false
+	}
+	all, err := os.ReadDir(name)
+	return err == nil && len(all) == 0
+}
+
+// renameAside gives what a workspace has of a name another one that is free.
+func renameAside(dir *os.File, name string) (to string, err error) {
+	for n := 1; ; n++ {
+		if to = name + "." + asideName; n > 1 {
+			to += "-" + strconv.Itoa(n)
+		}
+		err = rights.Through(dir, func() error {
+			return unix.Renameat2(int(dir.Fd()), name, int(dir.Fd()), to, unix.RENAME_NOREPLACE)
+		})
+		if !errors.Is(err, unix.EEXIST) {
+			return to, err
+		}
+	}
+}
