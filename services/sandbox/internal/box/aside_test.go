@@ -76,3 +76,34 @@ func TestNothingIsSetAsideWhileACommandRuns(t *testing.T) {
 		t.Error("it was not set aside beside what is there")
 	}
 }
+
+// What is about to be moved is read as it is.
+func TestNothingIsSetAsideInASealedWorkspace(t *testing.T) {
+	o := options(t, &fake{})
+	cover := t.TempDir()
+	n := openNode(t, o)
+	ensure(t, n, Key{"t", "s"})
+	w, release, err := n.View(Key{"t", "s"}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	for _, change := range []error{os.Mkdir(filepath.Join(w.Dir, "mnt"), 0o700), os.WriteFile(filepath.Join(w.Dir, "mnt", "f"), nil, 0o600), n.Seal(t.Context(), testCall("seal"))} {
+		if change != nil {
+			t.Fatal(change)
+		}
+	}
+	n.o.Mounts = coverMount{cover}
+	if all, err := w.Mounts("ann"); err != nil || len(all) != 1 {
+		t.Errorf("%v, %v", all, err)
+	}
+	if err := os.RemoveAll(filepath.Join(w.Dir, "mnt")); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := w.Mounts("ann"); err != nil || len(all) != 0 {
+		t.Errorf("without its place: %v, %v", all, err)
+	}
+	if left, err := os.ReadDir(w.Dir); err != nil || len(left) != 0 {
+		t.Errorf("it has %v, %v", left, err)
+	}
+}

@@ -162,7 +162,7 @@ func (n *Node) commonMounts(s Sandbox) (string, error) {
 	}
 	all, err := n.o.Mounts.For("", "", nil)
 	if err == nil {
-		all, err = placed(s.Workspace, s.Owner, all, true)
+		all, err = placed(s.Workspace, s.Owner, all, func(Mount) bool { return true })
 	}
 	return EncodeMounts(all), err
 }
