@@ -123,7 +123,7 @@ const (
 	ErrorReason_ERROR_REASON_MOUNT_POINT ErrorReason = 38
 	// The mount holds as much as it may.
 	ErrorReason_ERROR_REASON_STORAGE_FULL ErrorReason = 39
-	// Commands run in the session that have other mounts.
+	// Commands run in the session that have other mounts, or are another user's.
 	ErrorReason_ERROR_REASON_MOUNTS_IN_USE ErrorReason = 40
 	// A crash interrupted the change, and whether it took effect cannot be told. It is
 	// not made again under this call id: look first.

@@ -41,7 +41,7 @@ const (
 	NetworkOutcome_NETWORK_OUTCOME_BAD_REQUEST NetworkOutcome = 4
 	// The other side did not answer, or not properly.
 	NetworkOutcome_NETWORK_OUTCOME_FAILED NetworkOutcome = 5
-	// A limit of time, bytes or connections ended it.
+	// A limit of time, bytes, connections or requests ended or refused it.
 	NetworkOutcome_NETWORK_OUTCOME_LIMITED NetworkOutcome = 6
 	// One side, or the end of the sandbox, cut it off.
 	NetworkOutcome_NETWORK_OUTCOME_ABORTED NetworkOutcome = 7

@@ -351,7 +351,7 @@ export enum ErrorReason {
   STORAGE_FULL = 39,
 
   /**
-   * Commands run in the session that have other mounts.
+   * Commands run in the session that have other mounts, or are another user's.
    *
    * @generated from enum value: ERROR_REASON_MOUNTS_IN_USE = 40;
    */

@@ -924,7 +924,7 @@ export enum NetworkOutcome {
   FAILED = 5,
 
   /**
-   * A limit of time, bytes or connections ended it.
+   * A limit of time, bytes, connections or requests ended or refused it.
    *
    * @generated from enum value: NETWORK_OUTCOME_LIMITED = 6;
    */
