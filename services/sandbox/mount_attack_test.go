@@ -72,6 +72,7 @@ func TestAMountThatShowsTooMuchIsRefusedAtTheStart(t *testing.T) {
 		{"what others get is one's own", []mount.Rule{
 			{Name: "x", Source: dir + "/books", Alias: "mnt/x", For: []string{"default/ann"}}, {Name: "y", Source: dir, Alias: "mnt/y", For: []string{"default/*"}},
 		}, "mount x is not for everybody who gets mount y"},
+		{"what a tenant's workflows show is one's own", []mount.Rule{{Name: "x", Source: dir + "/books", Alias: "mnt/x", For: []string{"default/ann"}}}, "everybody sees"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			if err := os.RemoveAll(filepath.Join(dir, "s")); err != nil { // the socket
@@ -79,6 +80,9 @@ func TestAMountThatShowsTooMuchIsRefusedAtTheStart(t *testing.T) {
 			}
 			c := configuration(t, sandbox.LevelBasic)
 			c.Mounts = x.rules
+			if strings.Contains(x.name, "workflows") {
+				c.Workflows = dir + "/{tenant}"
+			}
 			s, err := sandbox.New(t.Context(), c, sandbox.Deps{Log: discard()})
 			if err == nil {
 				_ = s.Close()

@@ -127,7 +127,7 @@ func TestARestoreLeavesThePlacesOfMountsAsTheyAre(t *testing.T) {
 			if out != "one\n" {
 				t.Errorf("ann's command says %q", out)
 			}
-			if r := c.says(t, "bob", "ls -A mnt; ln -sfn mnt around; ls -A around"); r.out != "" {
+			if r := c.says(t, "bob", "ls -A mnt; ln -sfn mnt around; ls -A around; cat mnt.aside mnt.aside/below 2>/dev/null"); r.out != map[string]string{file.GetId(): "a file\n", folder.GetId(): "below\n"}[id] {
 				t.Errorf("bob finds %q", r.out)
 			}
 		}
@@ -171,6 +171,7 @@ func TestWhatLiesWhereMountsAreToLieIsSetAside(t *testing.T) {
 			if _, err := one.importing(t, "import", packed(t, entry)); err != nil {
 				t.Fatal(err)
 			}
+			one.restore(t, one.snapshot(t, one.call()).GetId())
 			if r := one.says(t, "bob", "ls -A mnt; ls -d mnt.aside"); r.out != "mnt.aside\n" {
 				t.Errorf("%s: bob finds %q, %s", session, r.out, r.err)
 			}
@@ -183,9 +184,7 @@ func TestWhatLiesWhereMountsAreToLieIsSetAside(t *testing.T) {
 
 // Who has a folder open in common with another sandbox can leave signs there.
 func TestNoSandboxHasACoverInCommonWithAnother(t *testing.T) {
-	eachDriver(t, func(t *testing.T, d driver) {
-		dir := sources(t, "private")
-		c := d.start(t, func(c *sandbox.Config) { c.Mounts = sharedMount(dir) })
+	test := func(t *testing.T, c *client) {
 		eve := principal.With(t.Context(), principal.Principal{Tenant: "other", User: "eve"})
 		other := *c
 		other.session = "sessions/two"
@@ -199,5 +198,15 @@ func TestNoSandboxHasACoverInCommonWithAnother(t *testing.T) {
 		if out != "done\n" {
 			t.Errorf("bob's command says %q", out)
 		}
+	}
+	eachDriver(t, func(t *testing.T, d driver) {
+		dir := sources(t, "private")
+		test(t, d.start(t, func(c *sandbox.Config) { c.Mounts = sharedMount(dir) }))
+	})
+	t.Run("pod", func(t *testing.T) {
+		dir, change := shelved(t, "private")
+		test(t, open(t, sandbox.LevelAuto, change, func(c *sandbox.Config) {
+			c.Mounts = []mount.Rule{{Name: "private", Source: dir + "/private", Alias: "mnt/private", For: []string{"default/ann"}}}
+		}))
 	})
 }

@@ -11,23 +11,31 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
-// asideName is what something is called that was where a cover is to lie.
-const asideName = "aside"
+// AsideName ends the name of what was where a cover is to lie.
+const AsideName = "aside"
 
 // setAside gives another name to what a workspace has itself where a cover is to lie: hidden below
 // it nobody could reach it, but by a link, and it would be what somebody else takes for a mount. It
-// is from before there was the cover, or came with an import. mu is held.
-func (s *session) setAside(all []Mount) error {
+// is from before there was the cover, or came with an import or with the first files. Nobody else has
+// the session yet. mu is held.
+func (s *session) setAside() error {
+	if s.node.o.Mounts == nil || s.meta.unsealed() != nil {
+		return nil
+	}
+	all, err := s.node.o.Mounts.For(s.key.Tenant, "", nil) // everybody has the same covers
+	if err != nil {
+		return err
+	}
 	var full []string
 	for _, m := range all {
 		if m.Cover && !vacant(s.path("workspace", m.Alias)) {
 			full = append(full, m.Alias)
 		}
 	}
-	if len(full) == 0 || len(s.live()) > 0 || s.inTasks > 0 { // a mount would move along
+	if len(full) == 0 {
 		return nil
 	}
-	s.node.o.Runner.Stop(s.path("workspace"))
+	s.node.o.Runner.Stop(s.path("workspace")) // a mount would move along
 	dir, err := openOwn(s.path("workspace"))
 	if err != nil {
 		return fmt.Errorf("open the workspace: %w", err)
@@ -53,13 +61,16 @@ func vacant(name string) bool {
 		return false
 	}
 	all, err := os.ReadDir(name)
+	if errors.Is(err, os.ErrPermission) { // it is the commands' own, who have closed it
+		return os.Remove(name) == nil
+	}
 	return err == nil && len(all) == 0
 }
 
 // renameAside gives what a workspace has of a name another one that is free.
 func renameAside(dir *os.File, name string) (to string, err error) {
 	for n := 1; ; n++ {
-		if to = name + "." + asideName; n > 1 {
+		if to = name + "." + AsideName; n > 1 {
 			to += "-" + strconv.Itoa(n)
 		}
 		err = rights.Through(dir, func() error {

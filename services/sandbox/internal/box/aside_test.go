@@ -1,12 +1,8 @@
 package box
 
 import (
-	"context"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -19,61 +15,42 @@ func (m coverMount) For(string, string, []string) ([]Mount, error) {
 func (coverMount) Environment(string, string) ([]string, error) { return nil, nil }
 func (coverMount) Private() bool                                { return true }
 
-// lasting is a runner whose command runs until it is killed.
-type lasting struct {
-	fake
-	command *stuck
-}
-
-func (l *lasting) Start(context.Context, Command) (Process, error) { return l.command, nil }
-
-// A mount that lies over a folder would move along with it.
-func TestNothingIsSetAsideWhileACommandRuns(t *testing.T) {
-	l := &lasting{command: &stuck{over: make(chan struct{})}}
-	l.command.out, l.command.err = io.NopCloser(strings.NewReader("")), io.NopCloser(strings.NewReader(""))
-	o := options(t, l)
-	o.Mounts = coverMount{t.TempDir()}
-	n := openNode(t, o)
+// There was no cover when the files were made.
+func TestWhatLiesWhereACoverIsToLieIsSetAsideWhenTheNodeStarts(t *testing.T) {
+	o := options(t, &fake{})
 	k := Key{"t", "s"}
+	n := openNode(t, o)
 	ensure(t, n, k)
-	w, release, err := n.View(k, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release()
-	put := func() {
-		if err := os.WriteFile(filepath.Join(w.Dir, "mnt", "f"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	there := func(name string) bool {
-		if _, err := w.Mounts("ann"); err != nil {
-			t.Fatal(err)
-		}
+	there := func(w *Workspace, name string) bool {
 		_, err := os.Lstat(filepath.Join(w.Dir, name))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			t.Fatal(err)
-		}
 		return err == nil
 	}
-	e, _, err := n.Start(t.Context(), testCall("a"), 0, Spec{Argv: []string{"x"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	put()
-	if there("mnt.aside") {
-		t.Error("it was set aside while a command ran")
-	}
-	l.command.Kill()
-	if _, err := e.Follow(t.Context(), Offsets{}, func(Piece) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
-	if !there("mnt.aside/f") || there("mnt/f") {
-		t.Error("it was not set aside")
-	}
-	put()
-	if !there("mnt.aside-2/f") || !there("mnt.aside/f") {
-		t.Error("it was not set aside beside what is there")
+	for _, aside := range []string{"mnt.aside", "mnt.aside-2"} {
+		w, release, err := n.View(k, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range []error{os.MkdirAll(filepath.Join(w.Dir, "mnt"), 0o700), os.WriteFile(filepath.Join(w.Dir, "mnt", "f"), nil, 0o600)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := w.Mounts("ann"); err != nil || !there(w, "mnt/f") {
+			t.Errorf("a look at the mounts changes the workspace: %v", err)
+		}
+		release()
+		if err := n.Close(); err != nil {
+			t.Fatal(err)
+		}
+		o.Mounts = coverMount{t.TempDir()}
+		n = openNode(t, o)
+		if w, release, err = n.View(k, 0); err != nil {
+			t.Fatal(err)
+		}
+		if !there(w, aside+"/f") || there(w, "mnt/f") {
+			t.Errorf("%s: it was not set aside", aside)
+		}
+		release()
 	}
 }
 
@@ -100,7 +77,7 @@ func TestNothingIsSetAsideInASealedWorkspace(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(w.Dir, "mnt")); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := w.Mounts("ann"); err != nil || len(all) != 0 {
+	if all, err := w.Mounts("ann"); err != nil || len(all) != 1 {
 		t.Errorf("without its place: %v, %v", all, err)
 	}
 	if left, err := os.ReadDir(w.Dir); err != nil || len(left) != 0 {

@@ -154,8 +154,7 @@ func (w *Workspace) Points(user string) (map[string]bool, error) {
 }
 
 // mountsFor is mounts, with what is asked for. prepare makes the folders that they
-// lie over; without it only those of covers are made, unless nothing may change the workspace, and
-// mounts that have none are left out.
+// lie over; without it mounts that have none are left out, but for covers, which need none.
 func (s *session) mountsFor(user string, asked []string, prepare bool) ([]Mount, error) {
 	var all []Mount
 	if s.node.o.Mounts != nil {
@@ -164,19 +163,13 @@ func (s *session) mountsFor(user string, asked []string, prepare bool) ([]Mount,
 			return nil, err
 		}
 	}
-	if s.meta.unsealed() == nil {
-		if err := s.setAside(all); err != nil {
-			return nil, err
-		}
-	}
-	return placed(s.path("workspace"), s.node.slots.owner(s.meta.Slot), all, func(m Mount) bool {
-		return prepare || m.Cover && s.meta.unsealed() == nil
-	})
+	return placed(s.path("workspace"), s.node.slots.owner(s.meta.Slot), all, prepare)
 }
 
-// placed returns the mounts that have their place in a workspace, and makes those that are to be
-// made.
-func placed(workspace string, o Owner, all []Mount, prepare func(Mount) bool) ([]Mount, error) {
+// placed returns the mounts that have their place in a workspace, and makes it. Without prepare it
+// makes none, and keeps covers, and what lies in them, in any case: nothing of what may be below is
+// to be seen or changed.
+func placed(workspace string, o Owner, all []Mount, prepare bool) ([]Mount, error) {
 	dir, err := openOwn(workspace)
 	if err != nil {
 		return nil, fmt.Errorf("open the workspace: %w", err)
@@ -184,13 +177,13 @@ func placed(workspace string, o Owner, all []Mount, prepare func(Mount) bool) ([
 	defer func() { _ = dir.Close() }()
 	kept := make([]Mount, 0, len(all))
 	for _, m := range all {
-		err := place(dir, o, m, prepare(m))
+		err := place(dir, o, m, prepare)
 		switch {
-		case err == nil:
+		case err == nil, !prepare && (m.Cover || m.Point() != m.Alias):
 			kept = append(kept, m)
 		case !errors.Is(err, ErrMountPoint): // below it may be what nobody is to see, or to change
 			return nil, err
-		case prepare(m) && m.Source != "": // without a source there is nothing to hide, or to protect
+		case prepare && m.Source != "": // without a source there is nothing to hide, or to protect
 			return nil, err
 		}
 	}

@@ -73,7 +73,7 @@ func TestMountsHaveTheirPlacesWhateverTheWorkspaceIs(t *testing.T) {
 	mounts := []Mount{{Name: "workflows", Alias: "workflows"}, {Name: "books", Source: "/usr", Alias: "mnt/books"}}
 	whileClosing(t, func(workspace string) {
 		for i := range 500 {
-			got, err := placed(workspace, Self, mounts, func(Mount) bool { return i%2 == 0 })
+			got, err := placed(workspace, Self, mounts, i%2 == 0)
 			if err != nil || len(got) != len(mounts) {
 				t.Errorf("the mounts are %v: %v", got, err)
 				return

@@ -90,6 +90,12 @@ func (s *session) load() error {
 		if err := s.clearStaging(); err != nil {
 			return err
 		}
+		s.mu.Lock()
+		err := s.setAside()
+		s.mu.Unlock()
+		if err != nil {
+			return err
+		}
 	}
 	s.loaded = true
 	return nil

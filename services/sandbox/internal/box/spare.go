@@ -162,7 +162,7 @@ func (n *Node) commonMounts(s Sandbox) (string, error) {
 	}
 	all, err := n.o.Mounts.For("", "", nil)
 	if err == nil {
-		all, err = placed(s.Workspace, s.Owner, all, func(Mount) bool { return true })
+		all, err = placed(s.Workspace, s.Owner, all, true)
 	}
 	return EncodeMounts(all), err
 }
@@ -194,6 +194,9 @@ func (s *session) adopt(sp *spare) error {
 		if err := os.Rename(from, to); err != nil {
 			return err
 		}
+	}
+	if err := os.Rename(filepath.Join(sp.dir(), "covers"), s.path("covers")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err // what a driver has made beside the workspace
 	}
 	return os.Remove(sp.dir())
 }

@@ -215,6 +215,9 @@ func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err
 	if err := seed(s.workspace()); err != nil {
 		return err
 	}
+	if err := s.setAside(); err != nil {
+		return err
+	}
 	return s.exists(m)
 }
 

@@ -20,6 +20,7 @@ type Mounted struct {
 	// Alias is where, from the workspace on, clean. One that lies in another comes after it.
 	Alias    string
 	Writable bool
+	Cover    bool // it needs no folder of the workspace
 	// Open opens the folder, as commands see it.
 	Open func() (*os.File, error)
 	// As calls a function with the rights that commands have.
@@ -61,7 +62,7 @@ func (t *Tree) With(mounts []Mounted) (*Space, error) {
 		if err != nil { // below it is a folder that nobody may see or change
 			return nil, errors.Join(fmt.Errorf("find the place of mount %s: %w", m.Alias, err), t.Close())
 		}
-		if there {
+		if there || m.Cover {
 			m.within = t
 			s.mounts = append(s.mounts, &m)
 		}

@@ -82,6 +82,9 @@ func checkAlias(alias string) error {
 	if len(parts) > maxParts || slices.ContainsFunc(parts, func(p string) bool { return !partForm.MatchString(p) }) {
 		return fmt.Errorf("alias: %q is not 1 to %d names of letters, digits and `._-`, that begin with no dot, with `/` between them", alias, maxParts)
 	}
+	if strings.HasSuffix(parts[0], "."+box.AsideName) {
+		return fmt.Errorf("alias: %s is what a workspace's own files are called that lie in the way of mounts", parts[0])
+	}
 	if parts[0] == WorkflowsFolder || slices.Contains(box.StandardFolders, parts[0]) {
 		return fmt.Errorf("alias: %s is a standard folder of the workspace", parts[0])
 	}
@@ -198,18 +201,35 @@ func (s *Set) checkSecrecy() error {
 		if len(r.whom) == 0 {
 			continue
 		}
-		for _, dir := range append(slices.Clone(s.o.Common), "/usr", "/bin", "/sbin", "/lib") {
+		for _, dir := range s.common() {
 			if within(r.Source, dir) {
 				faults = append(faults, fmt.Errorf("mount %s is not for everybody, and everybody sees %s: choose a source that is not in %s", r.Name, r.Source, dir))
 			}
 		}
 		for j, other := range s.rules {
-			if i != j && within(r.Source, other.Source) && !slices.Equal(r.whom, other.whom) {
+			if i != j && within(r.Source, other.Source) && !r.whom.covers(other.whom) {
 				faults = append(faults, fmt.Errorf("mount %s is not for everybody who gets mount %s, which shows %s as well: choose a source that is not in %s", r.Name, other.Name, r.Source, other.Source))
 			}
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// common are folders of the host that others see whatever they may have: their links resolved, as
+// sources are.
+func (s *Set) common() []string {
+	workflows, _, _ := strings.Cut(s.o.Workflows, tenantMark)
+	all := []string{"/usr", "/bin", "/sbin", "/lib"}
+	for _, dir := range append(slices.Clone(s.o.Common), workflows) {
+		if dir = strings.TrimSuffix(dir, "/"); dir == "" {
+			continue
+		}
+		if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+			dir = resolved
+		}
+		all = append(all, dir)
+	}
+	return all
 }
 
 // checkPlaces refuses mounts that would lie over one another, whoever gets them.

@@ -172,6 +172,14 @@ func (a audience) includes(tenant, user string) bool {
 	return user != "" && (slices.Contains(a, tenant+"/*") || slices.Contains(a, tenant+"/"+user))
 }
 
+// covers says whether everybody in another audience is in this one, which is not everybody.
+func (a audience) covers(other audience) bool {
+	return len(other) > 0 && !slices.ContainsFunc(other, func(who string) bool {
+		tenant, _, _ := strings.Cut(who, "/")
+		return !slices.Contains(a, who) && !slices.Contains(a, tenant+"/*")
+	})
+}
+
 // check says what is wrong with an audience.
 func (a audience) check() error {
 	for _, who := range a {

@@ -121,7 +121,9 @@ func recoverKept(w *box.Workspace, i box.Interrupted) ([]byte, box.Fate) {
 		if !i.Last || json.Unmarshal(i.Intent, &id) != nil {
 			return nil, box.Unknown
 		}
-		did, err = restore(context.Background(), k, id)
+		if err = k.avoid(i.User); err == nil {
+			did, err = restore(context.Background(), k, id)
+		}
 	case "prune":
 		var ids []string
 		if json.Unmarshal(i.Intent, &ids) != nil {

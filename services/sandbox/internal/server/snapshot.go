@@ -260,7 +260,7 @@ func (s *snapshotServer) RestoreSnapshot(ctx context.Context, r *sandboxv1.Resto
 			if release, err = k.Hold(ctx); err != nil {
 				return nil, err
 			}
-			if k.tree.Points, err = k.Points(c.User); err != nil {
+			if err := k.avoid(c.User); err != nil {
 				return nil, err
 			}
 			if err := intend(r.GetSnapshot()); err != nil {
@@ -277,6 +277,13 @@ func (s *snapshotServer) RestoreSnapshot(ctx context.Context, r *sandboxv1.Resto
 		return nil, status(err)
 	}
 	return resp, nil
+}
+
+// avoid has a restore leave the places of mounts as they are.
+func (k *kept) avoid(user string) (err error) {
+	k.tree.Points, err = k.Points(user)
+	k.tree.Aside = box.AsideName
+	return err
 }
 
 func restore(ctx context.Context, k *kept, id string) (proto.Message, error) {

@@ -51,7 +51,7 @@ func openSpaceFor(user string, w *box.Workspace) (*space, error) {
 		}
 		s.mounts[m.Alias] = m
 		mounted = append(mounted, files.Mounted{
-			Alias: m.Alias, Writable: m.Writable, Open: func() (*os.File, error) { return openMount(w, m) },
+			Alias: m.Alias, Writable: m.Writable, Cover: m.Cover, Open: func() (*os.File, error) { return openMount(w, m) },
 			As: func(f func() error) error { return bind.As(bind.IDs{UID: w.Owner.UID, GID: w.Owner.GID}, f) },
 		})
 	}

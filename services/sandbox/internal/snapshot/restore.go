@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -36,25 +34,12 @@ func (s *Store) Restore(ctx context.Context, t *Tree, id string) (Restored, erro
 	if err != nil {
 		return Restored{}, err
 	}
-	want, have.entries = t.without(want, true), t.without(have.entries, false)
+	want, have.entries = t.besides(want), t.without(have.entries)
 	re := &restore{store: s, tree: t, touched: map[string]bool{}, drafts: map[string]string{}, unlocked: map[string]bool{}, stats: map[string]unix.Stat_t{}}
 	if err := re.run(ctx, have, want); err != nil {
 		return re.done, err
 	}
 	return re.done, s.saveIndex(re.index(have.index, want))
-}
-
-// without leaves out what a restore does not touch; of what is wanted, that is also what would stand
-// in the place of a folder over which a mount lies.
-func (t *Tree) without(all []Entry, wanted bool) []Entry {
-	if len(t.Points) == 0 {
-		return all
-	}
-	return slices.DeleteFunc(slices.Clone(all), func(e Entry) bool {
-		first, _, below := strings.Cut(e.Path, "/")
-		covered, point := t.Points[first]
-		return below && covered || !below && point && wanted && e.Kind != Directory
-	})
 }
 
 // compare lists what is wanted and what there is. Of the files that the index does

@@ -34,6 +34,8 @@ type Tree struct {
 	// Points are folders of the workspace itself that a restore neither removes nor replaces, for the
 	// kernel would take away the mounts that lie over them. True: nor does it touch what is below.
 	Points map[string]bool
+	// Aside ends the name of what a restore puts beside them instead.
+	Aside string
 
 	root    *os.File
 	staging string

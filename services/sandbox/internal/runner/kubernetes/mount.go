@@ -31,9 +31,8 @@ func (v Volume) Holds(name string) (sub string, ok bool) {
 	return filepath.Join(v.ClaimPath, rel), true
 }
 
-// coverFolder holds folders on the volume with nothing but places for mounts. See cover. Only pods
-// see them: what the service itself looks at tells them nothing.
-const coverFolder = ".covers"
+// coverFolder holds, beside a workspace, folders with nothing but places for mounts. See cover.
+const coverFolder = "covers"
 
 // shown is what a sandbox shows besides its own folders.
 type shown struct {
@@ -53,7 +52,7 @@ func (m *maker) mounts(s box.Sandbox) ([]shown, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the workspace: %w", err)
 	}
-	all, err := m.covers(list)
+	all, err := m.covers(filepath.Dir(workspace), s.User, list)
 	if err != nil {
 		return nil, err
 	}
@@ -115,12 +114,12 @@ func (m *maker) locate(f *os.File, name string) (shown, error) {
 
 // covers are what aliases of several parts lie in, closed to changes. The places of mounts must be
 // there, for nobody can make them in what is closed.
-func (m *maker) covers(list []box.Mount) (all []shown, err error) {
+func (m *maker) covers(beside, user string, list []box.Mount) (all []shown, err error) {
 	for _, c := range list {
 		if !c.Cover {
 			continue
 		}
-		one, err := m.cover(c.Places(list))
+		one, err := m.cover(filepath.Join(beside, coverFolder), user, c.Places(list))
 		if err != nil {
 			return nil, fmt.Errorf("make places for mounts: %w", err)
 		}
@@ -130,13 +129,23 @@ func (m *maker) covers(list []box.Mount) (all []shown, err error) {
 	return all, nil
 }
 
-func (m *maker) cover(rests []string) (shown, error) {
-	slices.Sort(rests)
-	id := sha256.Sum256([]byte(strings.Join(rests, "\x00")))
-	dir := filepath.Join(m.data, coverFolder, hex.EncodeToString(id[:8]))
-	for _, rest := range append([]string{"."}, rests...) {
-		if err := os.MkdirAll(filepath.Join(dir, rest), 0o755); err != nil {
+// cover is a folder of a sandbox's own.
+func (m *maker) cover(in, user string, places []string) (shown, error) {
+	slices.Sort(places)
+	id := sha256.Sum256([]byte(user + "\x00" + strings.Join(places, "\x00")))
+	dir := filepath.Join(in, hex.EncodeToString(id[:8]))
+	for _, at := range []string{in, dir} {
+		if err := makeOpen(at); err != nil {
 			return shown{}, err
+		}
+	}
+	for _, place := range places {
+		at := dir
+		for part := range strings.SplitSeq(place, "/") {
+			at = filepath.Join(at, part)
+			if err := makeOpen(at); err != nil {
+				return shown{}, err
+			}
 		}
 	}
 	f, err := os.Open(dir)
@@ -147,6 +156,19 @@ func (m *maker) cover(rests []string) (shown, error) {
 	one, err := m.locate(f, dir)
 	one.readOnly = true
 	return one, err
+}
+
+// makeOpen makes a folder that everybody may look into, whatever the mask is with which the service
+// was started.
+func makeOpen(dir string) error {
+	err := os.Mkdir(dir, 0o755)
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o755) //nolint:gosec // everybody is to look
 }
 
 // addMounts adds what a sandbox shows to its pod. Each claim is one volume.
