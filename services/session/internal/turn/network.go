@@ -15,7 +15,7 @@ func networkEvents(turn string, step int32, call string, told interface {
 	var events []*sessionv1.Event
 	for _, n := range told.GetNetwork() {
 		events = append(events, &sessionv1.Event{Turn: turn, Step: step, Body: &sessionv1.Event_ToolCallNetwork{ToolCallNetwork: &sessionv1.ToolCallNetwork{
-			CallId: call, Host: n.Host, Port: n.Port, Allowed: allowed(n.Outcome), Outcome: networkOutcome(n.Outcome),
+			CallId: call, Host: n.Host, Port: n.Port, Allowed: allowed(n), Outcome: networkOutcome(n.Outcome),
 			Rule: n.Rule, Credential: n.Credential, Message: n.Message, Connections: n.Connections,
 			SentBytes: n.SentBytes, ReceivedBytes: n.ReceivedBytes, DurationMs: n.GetDuration().AsDuration().Milliseconds(), StartTime: n.StartTime,
 		}}})
@@ -23,13 +23,13 @@ func networkEvents(turn string, step int32, call string, told interface {
 	return events
 }
 
-// allowed says whether requests with an outcome went out, or would have if the other
-// side had been there.
-func allowed(o sandboxv1.NetworkOutcome) bool {
-	switch o {
+// allowed says whether requests went out, or would have if the other side had been there.
+// Without a rule nothing does: a limit, or an end, came before any rule was asked.
+func allowed(n *sandboxv1.NetworkUse) bool {
+	switch n.Outcome {
 	case sandboxv1.NetworkOutcome_NETWORK_OUTCOME_DONE, sandboxv1.NetworkOutcome_NETWORK_OUTCOME_FAILED,
 		sandboxv1.NetworkOutcome_NETWORK_OUTCOME_LIMITED, sandboxv1.NetworkOutcome_NETWORK_OUTCOME_ABORTED:
-		return true
+		return n.Rule != ""
 	default:
 		return false
 	}

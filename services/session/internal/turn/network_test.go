@@ -21,7 +21,7 @@ func TestEveryOutcomeOfTheNetworkHasAName(t *testing.T) {
 	names := map[sandboxv1.NetworkOutcome]string{}
 	for n := range sandboxv1.NetworkOutcome_name {
 		if n > 1 {
-			told.Network = append(told.Network, &sandboxv1.NetworkUse{Outcome: sandboxv1.NetworkOutcome(n), Message: "why"})
+			told.Network = append(told.Network, &sandboxv1.NetworkUse{Outcome: sandboxv1.NetworkOutcome(n), Rule: "r", Message: "why"})
 		}
 	}
 	events := networkEvents("sessions/s/turns/t", 2, "c", told)
@@ -44,6 +44,12 @@ func TestEveryOutcomeOfTheNetworkHasAName(t *testing.T) {
 	}
 	if len(names) != 7 || len(events) != 7 {
 		t.Errorf("the names are %v", names)
+	}
+	for n := range sandboxv1.NetworkOutcome_name {
+		told.Network = []*sandboxv1.NetworkUse{{Outcome: sandboxv1.NetworkOutcome(n)}}
+		if networkEvents("", 0, "", told)[0].GetToolCallNetwork().Allowed {
+			t.Errorf("outcome %d is allowed, and by no rule", n)
+		}
 	}
 	if got := networkEvents("", 0, "", (*toolsv1.CallResult)(nil)); got != nil {
 		t.Errorf("without a word of tools there are %v", got)
