@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/sandbox"
+	"github.com/fairlead/fairlead/services/sandbox/gittest"
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 )
 
@@ -246,6 +248,75 @@ func TestWhatIsToldOfTheNetworkIsShort(t *testing.T) {
 	for _, u := range r.GetNetwork() {
 		if len(u.GetMessage()) > 2000 || !strings.Contains(u.GetMessage(), "000") {
 			t.Fatalf("%d bytes: %.300s", len(u.GetMessage()), u.GetMessage())
+		}
+	}
+}
+
+// A command may end and leave something open that the outside does not end.
+func TestWhatIsOpenAtACommandsEndIsItsOwn(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() }) // it accepts nothing, and so answers nothing
+	port := l.Addr().(*net.TCPAddr).Port
+	c := open(t, sandbox.LevelFull, ceiling(port))
+	if err := c.network(t, &sandboxv1.NetworkRule{Host: "127.0.0.0/8", Ports: []int32{int32(port)}}, &sandboxv1.NetworkRule{
+		Host: "localhost", Ports: []int32{int32(port)}, Tls: sandboxv1.NetworkTls_NETWORK_TLS_RAW,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	const proxy = `exec 3<>/dev/tcp/127.0.0.1/3128; `
+	for name, tc := range map[string]struct {
+		script string
+		told   int
+	}{
+		"a tunnel":                  {proxy + fmt.Sprintf(`printf 'CONNECT localhost:%d HTTP/1.1\r\nHost: x\r\n\r\n' >&3; read -r l <&3; printf secret >&3`, port), 1},
+		"a request, and half a one": {proxy + fmt.Sprintf(`printf 'GET http://127.0.0.1:%d/ HTTP/1.1\r\nHost: x\r\n\r\n' >&3; sleep 0.1; printf 'GET http' >&3; sleep 0.1`, port), 1},
+		"silent ones":               {`for i in {10..59}; do eval "exec $i<>/dev/tcp/127.0.0.1/3128"; printf 'GET http' >&$i; done; sleep 0.2`, 50},
+	} {
+		if r := c.bash(t, tc.script); len(r.GetNetwork()) != tc.told || r.err != "" {
+			t.Errorf("%s: told %d: %v %q", name, len(r.GetNetwork()), r.GetNetwork(), r.err)
+		}
+		if r := c.bash(t, "true"); len(r.GetNetwork()) != 0 {
+			t.Errorf("%s: the next command is told %v", name, r.GetNetwork())
+		}
+	}
+}
+
+// What the service runs in a sandbox for itself is nobody's command: nothing is counted for it.
+func TestCommandsOfTheServiceTakeNoConnections(t *testing.T) {
+	needCurl(t)
+	f := gittest.New(t)
+	f.Publish("app", map[string]string{"README.md": "hello\n"})
+	_, port := outside(t)
+	c := open(t, sandbox.LevelFull, ceiling(port), allow(f))
+	if err := c.network(t, &sandboxv1.NetworkRule{Host: "127.0.0.0/8", Ports: []int32{int32(port)}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("app")}); err != nil {
+		t.Fatal(err)
+	}
+	const asked = 40
+	told := make(chan int)
+	go func() {
+		r, err := c.exec(t.Context(), fmt.Sprintf("for ((i = 0; i < %d; i++)); do %s --proxy http://repositories:x@127.0.0.1:3128 http://127.0.0.1:%d/; done", asked, curl, port), nil)
+		if err != nil {
+			t.Error(err)
+		}
+		told <- len(r.GetNetwork())
+	}()
+	for {
+		select {
+		case n := <-told:
+			if n != asked {
+				t.Errorf("told %d of %d", n, asked)
+			}
+			return
+		default:
+			if _, err := c.repos.GetRepositoryStatus(t.Context(), &sandboxv1.GetRepositoryStatusRequest{Session: c.session, Directory: "app"}); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

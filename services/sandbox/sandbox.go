@@ -107,7 +107,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 		MaxExecs: c.Limits.Execs, MaxSessionExecs: c.Limits.SessionExecs, Spares: c.SpareSandboxes,
 		KeepFinished: c.Limits.KeepResults, KeepFor: c.Limits.KeepFor, Network: s.network,
 		Mounts: s.mounts, Room: s.room, Reclaim: server.Reclaim, Recover: server.Recover, Quota: keep, Fault: d.fault,
-		Observer: s.network.Observer(observer), Log: d.Log,
+		Observer: observer, Log: d.Log,
 	})
 	if err != nil {
 		return nil, err

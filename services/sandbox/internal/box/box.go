@@ -61,11 +61,21 @@ type Observer interface {
 type Network interface {
 	// Environment is what makes a command use it.
 	Environment(callID string) []string
-	// Uses is what a command of a session did with it, at the command's end.
-	Uses(k Key, callID string) []Use
-	// Note has each of a command's uses told as it ends, as well. note may be called by several
-	// goroutines.
-	Note(k Key, callID string, note func(Use))
+	// Follow has what comes by a sandbox's way out counted for a command that is about to
+	// start in it, and that alone: what nobody follows can use none. The context is that of its
+	// call. note is told of each use, by a number of the command's, when it is open to the
+	// outside, as if that were all, and when it has ended. It may be called by several
+	// goroutines. Nil: nobody is told.
+	Follow(ctx context.Context, s Sandbox, callID string, note func(number int64, u Use)) Followed
+}
+
+// Followed is a command whose use of the network is followed.
+type Followed interface {
+	// Uses ends what is still open of it, and is all that it did. Nothing of the command may
+	// run any more. It may be called by several goroutines.
+	Uses() []Use
+	// Forget must be called in the end.
+	Forget()
 }
 
 // Use is one request or tunnel of a command, or all that were refused because it may make no more.
@@ -97,7 +107,7 @@ type Options struct {
 	KeepFinished    int           // results kept per session, acknowledged or not
 	KeepFor         time.Duration // how long results, marks and answers are kept
 	Observer        Observer
-	Network         Network // nil: no workspace is given one
+	Network         Network // nil: no sandbox is given one
 	Mounts          Mounts  // nil: there are none
 	Room            Room    // nil: disks are not watched
 	Quota           Quota   // nil: the size of workspaces is counted, not kept

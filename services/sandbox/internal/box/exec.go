@@ -40,12 +40,12 @@ type Exec struct {
 
 	mu      sync.Mutex // guards what follows
 	rec     record
-	end     *record // with its end, of which nobody need have been told yet
-	stdin   bool    // whether standard input was asked for
-	network *Key    // whose network it has; nil for none
-	mounts  string  // of its sandbox
-	user    string  // whose own its sandbox is; empty: nobody's
-	process Process // nil when it does not run
+	end     *record  // with its end, of which nobody need have been told yet
+	stdin   bool     // whether standard input was asked for
+	network Followed // of one that was started here
+	mounts  string   // of its sandbox
+	user    string   // whose own its sandbox is; empty: nobody's
+	process Process  // nil when it does not run
 	stopped *Outcome
 	streams [2]stream
 	kept    int64         // output kept, both streams
@@ -77,7 +77,7 @@ var streamFiles = [2]string{"stdout", "stderr"}
 
 func newExec(n *Node, dir string, r record) *Exec {
 	e := &Exec{
-		node: n, dir: dir, rec: r,
+		node: n, dir: dir, rec: r, network: unfollowed{},
 		done: make(chan struct{}), input: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
 	e.input <- struct{}{}
@@ -364,10 +364,7 @@ func (e *Exec) abandon() {
 // conclude tells whoever follows how the command ended. With journal, it is written
 // there before; it answers whether that was done.
 func (e *Exec) conclude(exit Exit, wall time.Duration, journal bool) (journaled bool) {
-	var uses []Use
-	if e.network != nil {
-		uses = e.node.o.Network.Uses(*e.network, e.rec.CallID)
-	}
+	uses := e.network.Uses()
 	e.mu.Lock()
 	o := e.judge(exit)
 	o.Network = uses

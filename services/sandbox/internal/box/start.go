@@ -78,11 +78,9 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 	s.watchQuota(e)
 	e.active.Store(true)
 	s.execs[c.ID], s.started = e, append(s.started, e)
-	ended := s.node.o.Observer.Started(ctx, c, spec.Argv)
-	if e.network != nil {
-		s.node.o.Network.Note(s.key, c.ID, e.noteUse)
-	}
 	command := s.command(c, spec, limits, shown, env)
+	e.network = s.node.follow(ctx, command.Sandbox, c.ID, e.noteUse)
+	ended := s.node.o.Observer.Started(ctx, c, spec.Argv)
 	var unrecorded error
 	command.Before = sync.OnceValue(func() func() error {
 		synced := s.node.journal.add(e.start, e)
@@ -93,6 +91,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 		e.closeOutput()
 		e.active.Store(false)
 		s.forget(c.ID)
+		e.network.Forget()
 		ended(Outcome{Reason: NotStarted, Message: err.Error()})
 		s.node.unreserve()
 		switch {
@@ -108,10 +107,25 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 	go func() {
 		defer s.node.unreserve()
 		e.run(p, e.rec.Started, closely)
+		e.network.Forget()
 		ended(*e.Outcome())
 	}()
 	return e, nil
 }
+
+// follow is Network.Follow, also for a sandbox that has no network.
+func (n *Node) follow(ctx context.Context, s Sandbox, callID string, note func(int64, Use)) Followed {
+	if s.Network == "" {
+		return unfollowed{}
+	}
+	return n.o.Network.Follow(ctx, s, callID, note)
+}
+
+// unfollowed is a command without a network.
+type unfollowed struct{}
+
+func (unfollowed) Uses() []Use { return nil }
+func (unfollowed) Forget()     {}
 
 // begin lets the world know the process.
 func (e *Exec) begin(p Process) {
@@ -207,9 +221,6 @@ func (s *session) newExec(c Call, spec Spec) (*Exec, error) {
 	r := record{CallID: c.ID, Digest: spec.digest(), Argv: spec.Argv, Started: s.node.o.Now()}
 	e := newExec(s.node, s.path("execs", c.ID), r)
 	e.stdin = spec.Stdin
-	if s.meta.Network != "" {
-		e.network = &s.key
-	}
 	e.start = startEntry{Key: s.key, CallID: c.ID, Digest: r.Digest, Started: r.Started, Created: s.meta.Created}
 	if length(spec.Argv) < longArgv {
 		e.start.Argv = spec.Argv

@@ -83,6 +83,10 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over f
 		limits.Timeout = min(t.Timeout, limits.MaxTimeout)
 	}
 	begin := time.Now()
+	if spec.Operator { // in a session's own sandbox it has no network of its own
+		followed := s.node.follow(ctx, spec, c.ID, nil)
+		defer followed.Forget()
+	}
 	ended := s.node.o.Observer.Started(ctx, c, t.Argv)
 	p, err := s.startTask(ctx, Command{Sandbox: spec, Argv: t.Argv, Env: t.Env, Dir: t.Dir, Limits: limits})
 	if err != nil {

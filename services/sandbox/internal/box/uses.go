@@ -1,7 +1,7 @@
 package box
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -13,20 +13,27 @@ import (
 // is known of it then is lost with the service.
 const usesFile = "network"
 
+// notedUse is a line. Of a use there is one when it is open to the outside, as if that were all,
+// and one with the same number when it has ended.
+type notedUse struct {
+	Number int64 `json:"number,omitempty"`
+	Use
+}
+
 // noteUse keeps a use. It is only for a crash: at the command's end the network tells of all.
-func (e *Exec) noteUse(u Use) {
+func (e *Exec) noteUse(number int64, u Use) {
 	e.disk.Lock()
 	defer e.disk.Unlock()
 	if e.gone {
 		return
 	}
-	if err := e.appendUse(u); err != nil {
+	if err := e.appendUse(notedUse{number, u}); err != nil {
 		e.node.o.Log.Error("cannot note what a command did with the network", "call_id", e.rec.CallID, "error", err)
 	}
 }
 
 // appendUse writes a line. disk is held.
-func (e *Exec) appendUse(u Use) error {
+func (e *Exec) appendUse(u notedUse) error {
 	line, err := json.Marshal(u)
 	if err != nil {
 		return err
@@ -45,22 +52,26 @@ func (e *Exec) appendUse(u Use) error {
 // readUses are those that were noted of a command whose end nobody saw. What a crash tore, the last
 // one alone, is left out.
 func readUses(dir string) ([]Use, error) {
-	f, err := os.Open(filepath.Join(dir, usesFile))
+	raw, err := os.ReadFile(filepath.Join(dir, usesFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }()
 	var all []Use
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		var u Use
-		if json.Unmarshal(lines.Bytes(), &u) != nil {
+	known := map[int64]int{} // where in all
+	for line := range bytes.Lines(raw) {
+		var u notedUse
+		if json.Unmarshal(line, &u) != nil {
 			break
 		}
-		all = append(all, u)
+		if at, begun := known[u.Number]; begun && u.Number != 0 {
+			all[at] = u.Use
+			continue
+		}
+		known[u.Number] = len(all)
+		all = append(all, u.Use)
 	}
-	return all, lines.Err()
+	return all, nil
 }

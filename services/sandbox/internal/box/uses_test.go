@@ -20,8 +20,9 @@ func TestWhatALostCommandDidWithTheNetworkIsKnown(t *testing.T) {
 		{Host: "a.example.com", Port: 443, Rule: "r", Outcome: "done", Connections: 1, Sent: 1, Received: 2, Started: time.Unix(1, 0).UTC(), Duration: time.Second},
 		{Host: "b.example.com", Port: 80, Outcome: "denied", Message: "no rule\nallows it", Connections: 1},
 	}
-	for _, u := range want {
-		e.noteUse(u)
+	e.noteUse(1, Use{Host: "a.example.com", Outcome: "aborted", Connections: 1}) // when it was open
+	for i, u := range want {
+		e.noteUse(int64(i+1), u)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, usesFile), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -49,7 +50,7 @@ func TestNothingIsNotedOfACommandThatIsForgotten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "exec")
 	e := newExec(n, dir, record{CallID: "exec"})
 	e.abandon()
-	e.noteUse(Use{Host: "a", Connections: 1})
+	e.noteUse(1, Use{Host: "a", Connections: 1})
 	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its folder is there again: %v", err)
 	}

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ const (
 type Event struct {
 	Start      time.Time
 	Duration   time.Duration
-	Exec       string // of the command, as the client says; empty when it does not
+	Exec       string // of the command, as the client says, or who counts; empty when neither does
 	Kind       string
 	Method     string
 	Host       string // in its normal form; as it was asked for when there is none
@@ -60,11 +61,24 @@ type Event struct {
 // Client is who is served.
 type Client struct {
 	Tenant, Session string
-	// Begin is told of each request and tunnel: exec is the command's name, as the
-	// client says, or empty. It answers the context for the span, and who is told of
-	// the end; both may be nil. An error, a RefusalError, has it refused. It is called by several
-	// goroutines, as is the end, and neither may block. Nil: nobody is told.
-	Begin func(exec string) (context.Context, func(Event), error)
+	// Begin is told of each request and tunnel, and, with asked false, of each connection that
+	// waits for a request: exec is the command's name, as the client says, or empty. Of a
+	// connection the end is told as well, as Opened when requests came, which are told one by
+	// one. An error, a RefusalError, has it refused. It is called by several goroutines, as is
+	// what it answers, and neither may block. Nil: nobody is told.
+	Begin func(exec string, asked bool) (Use, error)
+}
+
+// Use is what who counts requests, tunnels and connections makes of one.
+type Use struct {
+	// Exec is whose it is: whatever comes over the same connection and names nobody is that
+	// command's, too. Empty: the one's that the client names.
+	Exec string
+	// Context is for the span, and the connection is cut off when it ends. Nil: nothing ends it.
+	Context context.Context //nolint:containedctx // of the command
+	// Dialed is told of a connection to the outside before anything is sent over it, and Ended
+	// of the end. Nil: nobody is.
+	Dialed, Ended func(Event)
 }
 
 // observer makes spans and metrics of events.
@@ -93,32 +107,69 @@ func newObserver() (*observer, error) {
 // record is an event that is not over. One goroutine fills it.
 type record struct {
 	Event
-	ctx  context.Context //nolint:containedctx // only for the span's end and its metrics
-	span trace.Span
+	ctx  context.Context //nolint:containedctx // only for the span and its metrics
+	span trace.Span      // nil until the end of a connection that waits: it may turn out to be none
 	s    *Server
-	told func(Event)
+	use  Use
+	keep func() bool // has the command's end not cut the connection any more; nil: it does not anyway
 	// inside says that the requests inside the connection are told one by one.
 	inside bool
 	// banned is why it is refused, whatever it is; nil: it is not.
 	banned error
 }
 
-func (s *Server) begin(kind, method, exec string) *record {
-	ctx := context.Background()
-	var told func(Event)
-	var banned error
+// begin begins the record of a request or a tunnel over a connection.
+func (s *Server) begin(m *meter, kind, method, exec string) *record {
+	r := s.newRecord(m, kind, exec, true)
+	r.Method = method
+	r.startSpan()
+	return r
+}
+
+// newRecord has who counts know of one. The command's end cuts the connection off, so that
+// nothing of the command goes on, and all of it can be told.
+func (s *Server) newRecord(m *meter, kind, exec string, asked bool) *record {
+	r := &record{Event: Event{Start: time.Now(), Exec: exec, Kind: kind, Outcome: Done}, ctx: context.Background(), s: s}
 	if s.client.Begin != nil {
-		var known context.Context
-		if known, told, banned = s.client.Begin(exec); known != nil {
-			ctx = context.WithoutCancel(known)
+		r.use, r.banned = s.client.Begin(exec, asked)
+	}
+	r.Exec = cmp.Or(r.use.Exec, exec)
+	if known := r.use.Context; known != nil {
+		r.ctx = context.WithoutCancel(known)
+		if m != nil {
+			r.keep = context.AfterFunc(known, m.cut)
 		}
 	}
-	r := &record{told: told, banned: banned, Event: Event{Start: time.Now(), Exec: exec, Kind: kind, Method: method, Outcome: Done}, s: s}
-	r.ctx, r.span = s.proxy.observer.tracer.Start(ctx, "egress", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-		attribute.String("fairlead.tenant", s.client.Tenant), attribute.String("fairlead.session", s.client.Session),
-		attribute.String("fairlead.egress.kind", kind),
-	))
 	return r
+}
+
+func (r *record) startSpan() {
+	r.ctx, r.span = r.s.proxy.observer.tracer.Start(r.ctx, "egress", trace.WithTimestamp(r.Start), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+		attribute.String("fairlead.tenant", r.s.client.Tenant), attribute.String("fairlead.session", r.s.client.Session),
+		attribute.String("fairlead.egress.kind", r.Kind),
+	))
+}
+
+// dialed tells that there is a connection to the outside.
+func (r *record) dialed() {
+	if r.use.Dialed != nil {
+		r.use.Dialed(r.Event)
+	}
+}
+
+// drop ends the record of a connection over which requests came: they have their own.
+func (r *record) drop() {
+	r.Outcome = Opened
+	r.tell()
+}
+
+func (r *record) tell() {
+	if r.keep != nil {
+		r.keep()
+	}
+	if r.use.Ended != nil {
+		r.use.Ended(r.Event)
+	}
 }
 
 func (r *record) to(t target) { r.Host, r.Port = t.host(), t.port }
@@ -142,6 +193,9 @@ func (r *record) fail(err error) {
 // end tells of it.
 func (r *record) end() {
 	r.Duration = time.Since(r.Start)
+	if r.span == nil {
+		r.startSpan()
+	}
 	kind, outcome := attribute.String("kind", r.Kind), attribute.String("outcome", string(r.Outcome))
 	r.span.SetAttributes(
 		attribute.String("server.address", r.Host), attribute.Int("server.port", int(r.Port)),
@@ -159,9 +213,7 @@ func (r *record) end() {
 		r.span.SetStatus(codes.Error, string(r.Outcome))
 	}
 	r.span.End()
-	if r.told != nil {
-		defer func() { r.told(r.Event) }()
-	}
+	defer r.tell()
 	if r.inside {
 		return
 	}

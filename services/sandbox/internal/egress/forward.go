@@ -42,7 +42,7 @@ func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 		s.connect(w, r)
 		return
 	}
-	rec := s.begin(KindHTTP, method(r), execOf(r))
+	rec := s.ask(r, KindHTTP, execOf(r))
 	defer rec.end()
 	if rec.turnAway(w, r) {
 		return
@@ -72,7 +72,7 @@ func address(r *http.Request) (target, error) {
 // intercepted answers what comes out of TLS that was ended here.
 func (s *Server) intercepted(w http.ResponseWriter, r *http.Request) {
 	c := r.Context().Value(connKey{}).(*intercept) //nolint:forcetypeassert // nothing else is handed over
-	rec := s.begin(KindIntercept, method(r), c.exec)
+	rec := s.ask(r, KindIntercept, "")
 	defer rec.end()
 	rec.to(c.to)
 	if rec.turnAway(w, r) {
@@ -121,6 +121,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, out *route) {
 				addr := a.Addr().Unmap()
 				out.address.Store(&addr)
 			}
+			out.dialed()
 		},
 	})
 	complete := false
@@ -270,7 +271,6 @@ func (r *record) answer(w http.ResponseWriter, code int) {
 
 // turnAway refuses a request that is not looked at: one too many, or with too many header fields.
 func (r *record) turnAway(w http.ResponseWriter, req *http.Request) bool {
-	req.Context().Value(connKey{}).(asker).asked().Store(true) //nolint:forcetypeassert // nothing else is served
 	if r.banned != nil {
 		w.Header().Set("Connection", "close")
 		r.refuse(w, r.banned)
@@ -295,7 +295,7 @@ func fields(h http.Header) (n int) {
 }
 
 // execOf is the command that a client says it belongs to: the user name of its
-// proxy's address. It is a note for the reader of events and decides nothing.
+// proxy's address. It decides only for whom it is counted, and under which call it is told.
 func execOf(r *http.Request) string {
 	as := http.Request{Header: http.Header{"Authorization": r.Header["Proxy-Authorization"]}}
 	name, _, _ := as.BasicAuth()

@@ -43,6 +43,8 @@ type world struct {
 	told   chan struct{} // one for each event
 	deaf   chan struct{} // the outside reads nothing of a request for /deaf until it is closed
 	other  http.HandlerFunc
+
+	counted func(exec string, asked bool) (Use, error) // Client.Begin; every use is told
 }
 
 // opened opens loopback, which a ceiling must do as well as a policy.
@@ -59,6 +61,7 @@ func port(s *httptest.Server) int {
 func newWorld(t *testing.T, rules func(plain, secure int) []Rule, change ...func(*world, *Options)) *world {
 	t.Helper()
 	w := &world{t: t, names: map[string][]netip.Addr{}, told: make(chan struct{}, 10_000), deaf: make(chan struct{})}
+	w.counted = func(string, bool) (Use, error) { return Use{Ended: w.observe}, nil }
 	w.web = httptest.NewServer(http.HandlerFunc(w.outside))
 	t.Cleanup(w.web.Close)
 	w.authority = authority(t)
@@ -100,7 +103,7 @@ func (w *world) serve(policy *Policy) {
 		w.t.Fatal(err)
 	}
 	w.addr = l.Addr().String()
-	w.server = w.proxy.Serve(l, policy, Client{Tenant: "t", Session: "s", Begin: func(string) (context.Context, func(Event), error) { return nil, w.observe, nil }})
+	w.server = w.proxy.Serve(l, policy, Client{Tenant: "t", Session: "s", Begin: w.counted})
 	w.t.Cleanup(func() {
 		if err := w.server.Close(); err != nil {
 			w.t.Error(err)

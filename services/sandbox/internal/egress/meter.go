@@ -21,7 +21,7 @@ type meter struct {
 	why   atomic.Pointer[RefusalError]
 	once  sync.Once
 
-	request atomic.Bool // whether one has come
+	requests
 }
 
 func newMeter(c net.Conn, s *Server) *meter {
@@ -37,6 +37,15 @@ func newMeter(c net.Conn, s *Server) *meter {
 // limit ends the connection for a reason.
 func (m *meter) limit(why string) {
 	m.why.CompareAndSwap(nil, &RefusalError{Outcome: Limited, Message: why + ": make a new one"})
+	_ = m.Close()
+}
+
+// errCut is why a connection ended that was still open when its command had ended.
+var errCut = &RefusalError{Outcome: Aborted, Message: "the command ended while it was open"}
+
+// cut ends the connection because its command has ended.
+func (m *meter) cut() {
+	m.why.CompareAndSwap(nil, errCut)
 	_ = m.Close()
 }
 
@@ -60,6 +69,7 @@ func (m *meter) Read(b []byte) (int, error) {
 }
 
 func (m *meter) Write(b []byte) (int, error) {
+	m.written()
 	n, err := m.Conn.Write(b)
 	m.count(n)
 	return n, err

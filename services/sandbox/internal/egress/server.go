@@ -96,10 +96,14 @@ func (s *Server) http(h http.HandlerFunc) *http.Server {
 			switch state {
 			case http.StateNew:
 				s.tasks.Add(1)
+			case http.StateActive: // a request has come, or what is none, which no handler sees
+				c.(line).state().unseen.Store(true) //nolint:forcetypeassert // nothing else is served
+			case http.StateIdle:
+				s.await(c.(line)) //nolint:forcetypeassert // as above
 			case http.StateClosed: // who hijacks a connection says so itself
-				s.silent(c)
+				s.silent(c.(line)) //nolint:forcetypeassert // as above
 				s.tasks.Done()
-			case http.StateActive, http.StateIdle, http.StateHijacked:
+			case http.StateHijacked:
 			}
 		},
 	}
@@ -153,10 +157,11 @@ func (s *Server) admit(c net.Conn) *meter {
 	}
 	s.mu.Unlock()
 	if !full {
+		s.await(m)
 		return m
 	}
 	m.stop()
-	r := s.begin(KindTunnel, "", "")
+	r := s.begin(nil, KindTunnel, "", "")
 	r.Outcome, r.Message = Limited, "the sandbox has as many connections as it may"
 	r.end()
 	return nil

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -21,7 +20,7 @@ const established = "HTTP/1.1 200 Connection established\r\n\r\n"
 
 // connect answers CONNECT.
 func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
-	rec := s.begin(KindTunnel, http.MethodConnect, execOf(r))
+	rec := s.ask(r, KindTunnel, execOf(r))
 	defer rec.end()
 	if rec.turnAway(w, r) {
 		return
@@ -54,6 +53,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	if a, err := netip.ParseAddrPort(out.RemoteAddr().String()); err == nil {
 		rec.Address = a.Addr().Unmap()
 	}
+	rec.dialed()
 	in, ok := s.hijack(w, rec)
 	if !ok {
 		return
@@ -90,6 +90,9 @@ func (s *Server) hijack(w http.ResponseWriter, rec *record) (*taken, bool) {
 	}
 	if err != nil {
 		rec.Outcome, rec.Message = Aborted, "the client went away"
+		if why := m.why.Load(); why != nil {
+			rec.fail(why)
+		}
 		_ = c.Close()
 		s.tasks.Done()
 		return nil, false
@@ -235,7 +238,7 @@ func (s *Server) intercept(w http.ResponseWriter, rec *record, t target) {
 		rec.fail(deny("the TLS inside is for another host than the connection, which is for %s", t.host()))
 	case err != nil:
 		rec.fail(&RefusalError{Outcome: Failed, Message: "the client does not speak TLS, or does not trust the node's authority: see SSL_CERT_FILE"})
-	case s.secret.give(&intercept{Conn: c, meter: in.meter, to: t, exec: rec.Exec}):
+	case s.handOver(&intercept{Conn: c, meter: in.meter, to: t, requests: requests{exec: rec.Exec}}):
 		rec.inside, rec.Outcome = true, Opened
 		return
 	default:
@@ -251,9 +254,24 @@ type intercept struct {
 	net.Conn
 	meter *meter
 	to    target
-	exec  string
 
-	request atomic.Bool // whether one has come
+	requests
+}
+
+// Write implements net.Conn.
+func (i *intercept) Write(b []byte) (int, error) {
+	i.written()
+	return i.Conn.Write(b)
+}
+
+// handOver hands a connection to the inner server.
+func (s *Server) handOver(i *intercept) bool {
+	s.await(i)
+	if s.secret.give(i) {
+		return true
+	}
+	i.waiting.drop()
+	return false
 }
 
 func (p *Proxy) certificate(t target) (*tls.Certificate, error) {

@@ -4,14 +4,11 @@
 package network
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +21,8 @@ const (
 	maxMessage = 256
 	// settleTime is how long a command's end waits for that of its connections.
 	settleTime = 500 * time.Millisecond
+	// cutTime is how long it waits for those that it has cut off then.
+	cutTime = 5 * time.Second
 )
 
 // Network is a node's. It is a box.Network, and safe for concurrent use.
@@ -31,28 +30,27 @@ type Network struct {
 	proxy *egress.Proxy
 	most  int // requests and tunnels of a command
 
-	mu      sync.Mutex // guards what follows
-	running map[box.Key]map[string]*command
+	mu      sync.Mutex // guards what follows, and all commands
+	running map[way]map[string]*command
 	next    int64
 }
 
-// command is one that runs.
-type command struct {
-	ctx     context.Context //nolint:containedctx // of its call: spans of its connections hang below
-	order   int64           // of its start
-	open    int             // requests and tunnels
-	settled chan struct{}   // not nil: somebody waits for open to be zero
-	taken   int             // uses, and those that are open and will be one
-	uses    []box.Use
-	beyond  box.Use           // all that were refused because there may be no more
-	texts   map[string]string // those of uses, which have them in common
-	note    func(box.Use)     // is told of each; nil: nobody is
+// way is a sandbox's way out. What comes by it can only be of a command that has it, too.
+type way struct {
+	box.Key
+
+	network, mounts, user string
+	operator              bool
+}
+
+func wayOf(s box.Sandbox) way {
+	return way{Key: box.Key{Tenant: s.Tenant, Session: s.Session}, network: s.Network, mounts: s.Mounts, user: s.User, operator: s.Operator}
 }
 
 // New returns the network that a proxy gives. A command may make so many requests and tunnels:
 // each is told.
 func New(p *egress.Proxy, most int) *Network {
-	return &Network{proxy: p, most: most, running: map[box.Key]map[string]*command{}}
+	return &Network{proxy: p, most: most, running: map[way]map[string]*command{}}
 }
 
 // Encode checks rules and brings them into the form that a workspace keeps. None is
@@ -79,9 +77,9 @@ func (n *Network) Serve(s box.Sandbox, l net.Listener) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := box.Key{Tenant: s.Tenant, Session: s.Session}
+	w := wayOf(s)
 	return n.proxy.Serve(l, policy, egress.Client{
-		Tenant: s.Tenant, Session: s.Session, Begin: func(exec string) (context.Context, func(egress.Event), error) { return n.begin(k, exec) },
+		Tenant: s.Tenant, Session: s.Session, Begin: func(exec string, asked bool) (egress.Use, error) { return n.begin(w, exec, asked) },
 	}), nil
 }
 
@@ -104,172 +102,50 @@ func (n *Network) Environment(callID string) []string { return egress.Environmen
 // errIdle is for what no command can have asked for.
 var errIdle = &egress.RefusalError{Outcome: egress.Aborted, Message: "no command runs in the sandbox"}
 
-// begin notes that a command opened a connection. A name that is not a running
-// command's, or none, stands for the one that was started last.
-func (n *Network) begin(k box.Key, exec string) (context.Context, func(egress.Event), error) {
+// begin notes that a command opened a connection, or asked for something over one. A name that
+// is not a running command's, or none, stands for the one that was started last.
+func (n *Network) begin(w way, exec string, asked bool) (egress.Use, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	c := n.running[k][exec]
-	if c == nil {
-		for _, x := range n.running[k] {
-			if c == nil || x.order > c.order {
-				c = x
-			}
+	c := n.find(w, exec)
+	if c == nil || c.closed {
+		return egress.Use{}, errIdle
+	}
+	c.begun++
+	u := &use{c: c, number: c.begun}
+	var enough error
+	switch {
+	case !asked:
+		u.add = c.addSilent
+	case c.taken < n.most:
+		c.taken++
+		u.add = c.add
+	default:
+		u.add, enough = c.addBeyond, n.enough()
+	}
+	c.open[u] = struct{}{}
+	return egress.Use{Exec: c.id, Context: c.ctx, Dialed: u.dialed, Ended: u.ended}, enough
+}
+
+// find is the command that something is counted for. One whose end is waited for can have begun
+// nothing that names nobody, unless no other can. mu is held.
+func (n *Network) find(w way, exec string) *command {
+	if c := n.running[w][exec]; c != nil {
+		return c
+	}
+	var last *command
+	for _, c := range n.running[w] {
+		if last == nil || !c.ending() && last.ending() || c.ending() == last.ending() && c.order > last.order {
+			last = c
 		}
 	}
-	if c == nil {
-		return nil, nil, errIdle
-	}
-	c.open++
-	if c.taken < n.most {
-		c.taken++
-		return c.ctx, func(e egress.Event) { n.end(c, e, c.add) }, nil
-	}
-	return c.ctx, func(e egress.Event) { n.end(c, e, c.addBeyond) }, &egress.RefusalError{
+	return last
+}
+
+// enough is for what a command may not begin any more.
+func (n *Network) enough() *egress.RefusalError {
+	return &egress.RefusalError{
 		Outcome: egress.Limited,
 		Message: fmt.Sprintf("the command has made as many requests and connections as one may, which is %d: do the rest in another command, or have the operator raise egress.requests", n.most),
-	}
-}
-
-// end has a command's connection told.
-func (n *Network) end(c *command, e egress.Event, add func(egress.Event) *box.Use) {
-	n.mu.Lock()
-	made, note := add(e), c.note
-	n.mu.Unlock()
-	if made != nil && note != nil {
-		note(*made)
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if c.open--; c.open == 0 && c.settled != nil {
-		close(c.settled)
-		c.settled = nil
-	}
-}
-
-// add makes an event one of the command's uses, which it returns. Of TLS that was opened, the
-// requests inside are. mu is held.
-func (c *command) add(e egress.Event) *box.Use {
-	if e.Outcome == egress.Opened {
-		c.taken--
-		return nil
-	}
-	u := box.Use{
-		Host: c.text(e.Host), Port: int(e.Port), Rule: e.Rule, Outcome: string(e.Outcome), Credential: e.Credential, Message: c.text(shorten(e.Message)),
-		Connections: 1, Sent: e.Sent, Received: e.Received, Duration: e.Duration, Started: e.Start.UTC(),
-	}
-	c.uses = append(c.uses, u)
-	return &u
-}
-
-// addBeyond adds an event to those for which there was no room, which are one use. mu is held.
-func (c *command) addBeyond(e egress.Event) *box.Use {
-	u := &c.beyond
-	if u.Connections == 0 {
-		u.Outcome, u.Started = string(egress.Limited), e.Start.UTC()
-	}
-	u.Connections++
-	u.Sent += e.Sent
-	u.Received += e.Received
-	u.Duration += e.Duration
-	if e.Outcome == egress.Limited {
-		u.Message = shorten(e.Message)
-	}
-	return nil
-}
-
-// text is a text that is kept once.
-func (c *command) text(s string) string {
-	if kept, ok := c.texts[s]; ok {
-		return kept
-	}
-	s = strings.Clone(s) // it may be a part of a request, which is kept with it
-	c.texts[s] = s
-	return s
-}
-
-func shorten(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxMessage], "") + "…"
-}
-
-// Uses implements box.Network. It waits a moment for connections that end with the
-// command.
-func (n *Network) Uses(k box.Key, callID string) []box.Use {
-	n.mu.Lock()
-	c := n.running[k][callID]
-	if c == nil {
-		n.mu.Unlock()
-		return nil
-	}
-	var settled chan struct{}
-	if c.open > 0 {
-		if c.settled == nil {
-			c.settled = make(chan struct{})
-		}
-		settled = c.settled
-	}
-	n.mu.Unlock()
-	if settled != nil {
-		late := time.NewTimer(settleTime)
-		defer late.Stop()
-		select {
-		case <-settled:
-		case <-late.C:
-		}
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	uses := slices.Clone(c.uses)
-	if c.beyond.Connections > 0 {
-		uses = append(uses, c.beyond)
-	}
-	return uses
-}
-
-// Note implements box.Network.
-func (n *Network) Note(k box.Key, callID string, note func(box.Use)) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if c := n.running[k][callID]; c != nil {
-		c.note = note
-	}
-}
-
-// Observer has the network know of each command, beside another observer.
-func (n *Network) Observer(o box.Observer) box.Observer { return observer{o, n} }
-
-type observer struct {
-	box.Observer
-	n *Network
-}
-
-// Started implements box.Observer.
-func (o observer) Started(ctx context.Context, c box.Call, argv []string) func(box.Outcome) {
-	ended := o.Observer.Started(ctx, c, argv)
-	o.n.mu.Lock()
-	of := o.n.running[c.Key]
-	if of == nil {
-		of = map[string]*command{}
-		o.n.running[c.Key] = of
-	}
-	o.n.next++
-	of[c.ID] = &command{ctx: context.WithoutCancel(ctx), order: o.n.next, texts: map[string]string{}}
-	o.n.mu.Unlock()
-	return func(out box.Outcome) {
-		o.n.forget(c.Key, c.ID)
-		ended(out)
-	}
-}
-
-// forget drops a command that ended, or never started.
-func (n *Network) forget(k box.Key, callID string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.running[k], callID)
-	if len(n.running[k]) == 0 {
-		delete(n.running, k)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,17 +13,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 )
-
-type silent struct{}
-
-func (silent) Started(context.Context, box.Call, []string) func(box.Outcome) {
-	return func(box.Outcome) {}
-}
 
 func newNetwork(t *testing.T) *Network {
 	t.Helper()
@@ -36,12 +30,12 @@ func newNetwork(t *testing.T) *Network {
 // most is how many connections a command may make.
 const most = 1000
 
-var key = box.Key{Tenant: "t", Session: "s"}
+// sandbox is where the tests' commands run.
+var sandbox = box.Sandbox{Tenant: "t", Session: "s", Network: "some"}
 
-// start has the network know of a command, until what it returns is called.
-func start(n *Network, call string) func() {
-	ended := n.Observer(silent{}).Started(context.Background(), box.Call{Key: key, ID: call}, []string{"true"})
-	return func() { ended(box.Outcome{}) }
+// start has the network know of a command, until what it returns is forgotten.
+func start(n *Network, call string) box.Followed {
+	return n.Follow(context.Background(), sandbox, call, nil)
 }
 
 var begun = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
@@ -52,8 +46,7 @@ func event(host string, o egress.Outcome) egress.Event {
 
 func TestEachConnectionIsToldWithItsCommand(t *testing.T) {
 	n := newNetwork(t)
-	defer start(n, "one")()
-	defer start(n, "two")()
+	one, two := start(n, "one"), start(n, "two")
 	for _, x := range []struct {
 		exec string
 		e    egress.Event
@@ -63,40 +56,44 @@ func TestEachConnectionIsToldWithItsCommand(t *testing.T) {
 	} {
 		begin(t, n, x.exec)(x.e)
 	}
-	want := map[string][]box.Use{
-		"one": {
+	want := map[box.Followed][]box.Use{
+		one: {
 			{Host: "a", Port: 443, Outcome: "done", Connections: 1, Sent: 1, Received: 2, Started: begun, Duration: time.Second},
 			{Host: "a", Port: 443, Outcome: "done", Connections: 1, Sent: 1, Received: 2, Started: begun, Duration: time.Second},
 			{Host: "a", Port: 443, Outcome: "denied", Connections: 1, Sent: 1, Received: 2, Started: begun, Duration: time.Second},
 		},
-		"two": {
+		two: {
 			{Host: "b", Port: 443, Outcome: "done", Connections: 1, Sent: 1, Received: 2, Started: begun, Duration: time.Second},
 			{Host: "last", Port: 443, Outcome: "done", Connections: 1, Sent: 1, Received: 2, Started: begun, Duration: time.Second},
 			{Host: "last", Port: 443, Outcome: "done", Connections: 1, Sent: 1, Received: 2, Started: begun, Duration: time.Second},
 		},
-		"three": nil,
 	}
-	for call, uses := range want {
-		if d := cmp.Diff(uses, n.Uses(key, call), cmpopts.EquateEmpty()); d != "" {
-			t.Errorf("%s: %s", call, d)
+	for c, uses := range want {
+		if d := cmp.Diff(uses, c.Uses()); d != "" {
+			t.Error(d)
 		}
 	}
 }
 
-// begin is Network.begin, of which nothing is refused.
-func begin(t *testing.T, n *Network, exec string) (told func(egress.Event)) {
+// begin is Network.begin of a request of which nothing is refused.
+func begin(t *testing.T, n *Network, exec string) (ended func(egress.Event)) {
 	t.Helper()
-	_, told, err := n.begin(key, exec)
+	return opened(t, n, exec, true).Ended
+}
+
+func opened(t *testing.T, n *Network, exec string, asked bool) egress.Use {
+	t.Helper()
+	u, err := n.begin(wayOf(sandbox), exec, asked)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return told
+	return u
 }
 
 // A program makes many harmless connections before the one that it would rather not have told.
 func TestManyConnectionsHideNoOther(t *testing.T) {
 	n := newNetwork(t)
-	defer start(n, "one")()
+	one := start(n, "one")
 	for i := range most {
 		e := event(strconv.Itoa(i%10), egress.Done)
 		if i == most-2 {
@@ -104,7 +101,7 @@ func TestManyConnectionsHideNoOther(t *testing.T) {
 		}
 		begin(t, n, "one")(e)
 	}
-	uses := n.Uses(key, "one")
+	uses := one.Uses()
 	if len(uses) != most || uses[most-2].Host != "169.254.169.254" {
 		t.Fatalf("%d uses, the last but one %+v", len(uses), uses[len(uses)-2])
 	}
@@ -116,16 +113,19 @@ func TestManyConnectionsHideNoOther(t *testing.T) {
 }
 
 // What was noted survives a crash, in which what is told at the end does not.
-func TestConnectionsAreNotedAsTheyEnd(t *testing.T) {
+func TestConnectionsAreNotedAsTheyOpenAndEnd(t *testing.T) {
 	n := newNetwork(t)
-	defer start(n, "one")()
-	var noted []box.Use
-	n.Note(key, "one", func(u box.Use) { noted = append(noted, u) })
-	n.Note(key, "nobody", func(box.Use) { t.Error("a use of nobody") })
+	noted := map[int64]box.Use{}
+	one := n.Follow(t.Context(), sandbox, "one", func(number int64, u box.Use) { noted[number] = u })
 	begin(t, n, "one")(event("a", egress.Done))
 	begin(t, n, "one")(event("", egress.Opened))
-	begin(t, n, "one")(event("b", egress.Denied))
-	if d := cmp.Diff(noted, n.Uses(key, "one")); d != "" || len(noted) != 2 {
+	open := opened(t, n, "one", true)
+	open.Dialed(event("b", egress.Done))
+	if u := noted[3]; len(noted) != 2 || u.Host != "b" || u.Outcome != "aborted" || u.Message == "" {
+		t.Errorf("while it is open %+v is noted", noted)
+	}
+	open.Ended(event("b", egress.Denied))
+	if d := cmp.Diff([]box.Use{noted[1], noted[3]}, one.Uses()); d != "" || len(noted) != 2 {
 		t.Errorf("what was noted is not what is told: %s", d)
 	}
 }
@@ -133,31 +133,33 @@ func TestConnectionsAreNotedAsTheyEnd(t *testing.T) {
 // What is not told one by one is not made.
 func TestConnectionsBeyondTheNumberAreRefusedAndCounted(t *testing.T) {
 	n := newNetwork(t)
-	end := start(n, "one")
+	one := start(n, "one")
 	open := begin(t, n, "one")   // and still under way
 	inside := begin(t, n, "one") // TLS, of which requests are told
 	for range most - 2 {
 		begin(t, n, "one")(event("a", egress.Done))
 	}
 	for range 3 {
-		_, told, err := n.begin(key, "one")
+		u, err := n.begin(wayOf(sandbox), "one", true)
 		var no *egress.RefusalError
 		if !errors.As(err, &no) || no.Outcome != egress.Limited || !strings.Contains(no.Message, "which is 1000") {
 			t.Fatalf("it is refused by %v", err)
 		}
 		e := event("b", no.Outcome)
 		e.Message = no.Message
-		told(e)
+		u.Ended(e)
 	}
 	inside(event("a", egress.Opened))
 	begin(t, n, "one")(event("inside", egress.Done))
 	open(event("first", egress.Done))
-	uses := n.Uses(key, "one")
+	opened(t, n, "one", false).Ended(event("", egress.Opened))
+	opened(t, n, "one", false).Ended(event("", egress.Aborted))
+	uses := one.Uses()
 	last := uses[len(uses)-1]
-	if len(uses) != most+1 || last.Host != "" || last.Connections != 3 || last.Outcome != "limited" || !strings.Contains(last.Message, "egress.requests") {
+	if len(uses) != most+1 || last.Host != "" || last.Connections != 4 || last.Outcome != "limited" || !strings.Contains(last.Message, "egress.requests") {
 		t.Errorf("%d uses, the last %+v", len(uses), last)
 	}
-	end()
+	one.Forget()
 	if len(n.running) != 0 {
 		t.Errorf("it remembers %v", n.running)
 	}
@@ -165,38 +167,100 @@ func TestConnectionsBeyondTheNumberAreRefusedAndCounted(t *testing.T) {
 
 func TestWhatNoCommandCanHaveAskedForIsRefused(t *testing.T) {
 	n := newNetwork(t)
-	start(n, "one")()
-	var no *egress.RefusalError
-	if _, _, err := n.begin(key, "one"); !errors.As(err, &no) || no.Outcome != egress.Aborted {
-		t.Error(err)
+	other := sandbox
+	other.Network = "another"
+	operator := sandbox
+	operator.Operator = true
+	mine, theirs := start(n, "one"), n.Follow(t.Context(), operator, "one", nil)
+	n.Follow(t.Context(), other, "three", nil)
+	theirs.Forget()
+	mine.Uses()
+	for _, forgotten := range []bool{false, true} {
+		if forgotten {
+			mine.Forget()
+		}
+		for _, w := range []box.Sandbox{sandbox, operator} {
+			var no *egress.RefusalError
+			if _, err := n.begin(wayOf(w), "one", true); !errors.As(err, &no) || no.Outcome != egress.Aborted {
+				t.Errorf("forgotten %v: %+v: %v", forgotten, w, err)
+			}
+		}
 	}
 }
 
 // What is told is bounded, whatever a request says.
-func TestALongMessageIsShortened(t *testing.T) {
+func TestLongMessagesAndNamesAreShortened(t *testing.T) {
 	n := newNetwork(t)
-	defer start(n, "one")()
+	one := start(n, "one")
 	e := event("a", egress.BadRequest)
 	e.Message = strings.Repeat("é", maxMessage)
 	begin(t, n, "one")(e)
-	if got := n.Uses(key, "one")[0].Message; len(got) > maxMessage+len("…") || !utf8.ValidString(got) {
-		t.Errorf("%d bytes: %q", len(got), got)
+	u := one.Uses()[0]
+	for got, most := range map[string]int{u.Message: maxMessage} {
+		if len(got) > most+len("…") || !utf8.ValidString(got) {
+			t.Errorf("%d bytes: %q", len(got), got)
+		}
 	}
 }
 
-func TestACommandsEndWaitsForItsConnectionsButNotForLong(t *testing.T) {
+func TestACommandsEndWaitsForItsConnectionsAndCutsTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
-		defer start(n, "one")()
-		told := begin(t, n, "one")
-		time.AfterFunc(100*time.Millisecond, func() { told(event("a", egress.Done)) })
-		if uses := n.Uses(key, "one"); len(uses) != 1 {
-			t.Errorf("told %v before the connection's end", uses)
-		}
-		begin(t, n, "one") // never ends
+		one, other := start(n, "one"), start(n, "other")
+		soon, cut, stuck, theirs := opened(t, n, "one", true), opened(t, n, "one", false), opened(t, n, "one", true), opened(t, n, "other", true)
+		stuck.Dialed(event("stuck", egress.Done))
+		time.AfterFunc(100*time.Millisecond, func() { soon.Ended(event("soon", egress.Done)) })
 		before := time.Now()
-		if n.Uses(key, "one"); time.Since(before) != settleTime {
-			t.Errorf("waited %v", time.Since(before))
+		context.AfterFunc(cut.Context, func() {
+			if waited := time.Since(before); waited != settleTime {
+				t.Errorf("it was cut after %v", waited)
+			}
+			cut.Ended(event("cut", egress.Aborted))
+		})
+		uses := one.Uses()
+		if waited := time.Since(before); waited != settleTime+cutTime {
+			t.Errorf("waited %v", waited)
+		}
+		if theirs.Context.Err() != nil {
+			t.Error("another command's was cut")
+		}
+		stuck.Ended(event("stuck", egress.Done))
+		if d := cmp.Diff(uses, one.Uses()); d != "" {
+			t.Errorf("told otherwise later: %s", d)
+		}
+		var told []string
+		for _, u := range uses {
+			told = append(told, u.Host+" "+u.Outcome)
+		}
+		if want := []string{"soon done", "cut aborted", "stuck aborted"}; !slices.Equal(told, want) {
+			t.Errorf("told %v, not %v", told, want)
+		}
+		one.Forget()
+		other.Forget()
+	})
+}
+
+// What names nobody is not of a command that has ended, when another can have done it.
+func TestWhatNamesNobodyIsOfACommandThatRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		start(n, "first")
+		last := start(n, "last")
+		open := begin(t, n, "last")
+		told := make(chan []box.Use)
+		go func() { told <- last.Uses() }()
+		synctest.Wait()
+		if u := opened(t, n, "", true); u.Exec != "first" {
+			t.Errorf("it is %s's", u.Exec)
+		}
+		if u := opened(t, n, "last", true); u.Exec != "last" {
+			t.Errorf("what names it is %s's", u.Exec)
+		} else {
+			u.Ended(event("a", egress.Done))
+		}
+		open(event("a", egress.Done))
+		if uses := <-told; len(uses) != 2 {
+			t.Errorf("told %v", uses)
 		}
 	})
 }
@@ -206,12 +270,12 @@ func TestACommandsEndWaitsForItsConnectionsButNotForLong(t *testing.T) {
 func TestAllWhoAskForACommandsConnectionsAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
-		defer start(n, "one")()
+		one := start(n, "one")
 		told := begin(t, n, "one")
 		before, waits := time.Now(), make(chan time.Duration)
 		for range 2 {
 			go func() {
-				n.Uses(key, "one")
+				one.Uses()
 				waits <- time.Since(before)
 			}()
 		}
