@@ -31,6 +31,7 @@ type Exec struct {
 
 	disk sync.Mutex // held while the record is written; taken before mu
 	gone bool       // nothing is to be kept of it any more; guarded by disk
+	torn bool       // a use of the network could not be noted, or but half of it; guarded by disk
 
 	// Of who follows the process alone.
 	noted  bool       // a record was written while it ran

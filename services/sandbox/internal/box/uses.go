@@ -20,16 +20,19 @@ type notedUse struct {
 	Use
 }
 
-// noteUse keeps a use. It is only for a crash: at the command's end the network tells of all.
+// noteUse keeps a use. It is only for a crash: at the command's end the network tells of all. So
+// a disk that is full is no fault of a request's, and is told of once.
 func (e *Exec) noteUse(number int64, u Use) {
 	e.disk.Lock()
 	defer e.disk.Unlock()
 	if e.gone {
 		return
 	}
-	if err := e.appendUse(notedUse{number, u}); err != nil {
-		e.node.o.Log.Error("cannot note what a command did with the network", "call_id", e.rec.CallID, "error", err)
+	err := e.appendUse(notedUse{number, u})
+	if err != nil && !e.torn {
+		e.node.o.Log.Error("cannot note all that a command does with the network: should the service die while it runs, it is not told", "call_id", e.rec.CallID, "error", err)
 	}
+	e.torn = e.torn || err != nil
 }
 
 // appendUse writes a line. disk is held.
@@ -37,6 +40,9 @@ func (e *Exec) appendUse(u notedUse) error {
 	line, err := json.Marshal(u)
 	if err != nil {
 		return err
+	}
+	if e.torn { // the one before may have no end
+		line = append([]byte{'\n'}, line...)
 	}
 	if err := e.makeFolder(); err != nil {
 		return err
@@ -49,8 +55,8 @@ func (e *Exec) appendUse(u notedUse) error {
 	return errors.Join(err, f.Close())
 }
 
-// readUses are those that were noted of a command whose end nobody saw. What a crash tore, the last
-// one alone, is left out.
+// readUses are those that were noted of a command whose end nobody saw. Lines that a crash tore, or
+// a disk that was full, are left out.
 func readUses(dir string) ([]Use, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, usesFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,7 +70,7 @@ func readUses(dir string) ([]Use, error) {
 	for line := range bytes.Lines(raw) {
 		var u notedUse
 		if json.Unmarshal(line, &u) != nil {
-			break
+			continue
 		}
 		if at, begun := known[u.Number]; begun && u.Number != 0 {
 			all[at] = u.Use

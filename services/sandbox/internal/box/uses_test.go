@@ -2,8 +2,10 @@ package box
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,5 +55,33 @@ func TestNothingIsNotedOfACommandThatIsForgotten(t *testing.T) {
 	e.noteUse(1, Use{Host: "a", Connections: 1})
 	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its folder is there again: %v", err)
+	}
+}
+
+// A disk that was full for a moment takes nothing but what was noted then.
+func TestATornNoteHidesNoOther(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "exec")
+	var log strings.Builder
+	o := options(t, &fake{})
+	o.Log = slog.New(slog.NewTextHandler(&log, nil))
+	e := newExec(openNode(t, o), dir, record{CallID: "exec"})
+	if err := os.MkdirAll(filepath.Join(dir, usesFile), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		e.noteUse(1, Use{Host: "not noted", Connections: 1}) // in the file's place is a folder
+	}
+	if n := strings.Count(log.String(), "cannot note"); n != 1 {
+		t.Errorf("it is logged %d times: %s", n, log.String())
+	}
+	err := errors.Join(os.Remove(filepath.Join(dir, usesFile)), os.WriteFile(filepath.Join(dir, usesFile), []byte(`{"number":2,"host":"torn`), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(2) {
+		e.noteUse(3+i, Use{Host: "b", Connections: 1})
+	}
+	if uses, err := readUses(dir); len(uses) != 2 || err != nil {
+		t.Errorf("known is %v, %v", uses, err)
 	}
 }
