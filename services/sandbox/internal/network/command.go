@@ -226,7 +226,7 @@ func (c *command) addBeyond(e egress.Event) *box.Use {
 // make is an event as it is told. mu is held.
 func (c *command) make(e egress.Event) box.Use {
 	return box.Use{
-		Host: c.text(e.Host), Port: int(e.Port), Rule: e.Rule, Outcome: string(e.Outcome), Credential: e.Credential,
+		Host: c.text(e.Host), Port: int(e.Port), Rule: c.text(shorten(e.Rule, maxRule)), Outcome: string(e.Outcome), Credential: e.Credential,
 		Message: c.text(shorten(e.Message, maxMessage)), Connections: 1, Sent: e.Sent, Received: e.Received, Duration: e.Duration, Started: e.Start.UTC(),
 	}
 }

@@ -19,6 +19,8 @@ import (
 const (
 	// maxMessage is how much is told of why one was refused or failed, in bytes.
 	maxMessage = 256
+	// maxRule is how much is told of a rule's name, in bytes.
+	maxRule = 128
 	// settleTime is how long a command's end waits for that of its connections.
 	settleTime = 500 * time.Millisecond
 	// cutTime is how long it waits for those that it has cut off then.

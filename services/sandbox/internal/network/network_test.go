@@ -193,10 +193,10 @@ func TestLongMessagesAndNamesAreShortened(t *testing.T) {
 	n := newNetwork(t)
 	one := start(n, "one")
 	e := event("a", egress.BadRequest)
-	e.Message = strings.Repeat("é", maxMessage)
+	e.Message, e.Rule = strings.Repeat("é", maxMessage), strings.Repeat("é", 512)
 	begin(t, n, "one")(e)
 	u := one.Uses()[0]
-	for got, most := range map[string]int{u.Message: maxMessage} {
+	for got, most := range map[string]int{u.Message: maxMessage, u.Rule: maxRule} {
 		if len(got) > most+len("…") || !utf8.ValidString(got) {
 			t.Errorf("%d bytes: %q", len(got), got)
 		}
