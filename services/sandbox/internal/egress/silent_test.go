@@ -11,6 +11,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
 
 // Every connection is told of, also one over which nothing is asked for.
@@ -97,6 +101,23 @@ func TestAConnectionIsWhoseItWasWhenItBegan(t *testing.T) {
 	w.until("the connections are closed", func() bool { w.server.mu.Lock(); defer w.server.mu.Unlock(); return len(w.server.conns) == 0 })
 	if len(w.told) > 0 || len(begun) > 0 {
 		t.Errorf("besides, %+v is told", w.event())
+	}
+}
+
+// A connection is told of when nothing else over it is.
+func TestOnlyAConnectionWithoutRequestsHasASpan(t *testing.T) {
+	spans, before := tracetest.NewInMemoryExporter(), otel.GetTracerProvider()
+	otel.SetTracerProvider(trace.NewTracerProvider(trace.WithSyncer(spans)))
+	t.Cleanup(func() { otel.SetTracerProvider(before) })
+	w := newWorld(t, cut)
+	w.sayAfter("")
+	w.until("the connection is closed", func() bool { w.server.mu.Lock(); defer w.server.mu.Unlock(); return len(w.server.conns) == 0 })
+	if n := len(spans.GetSpans()); n != 1 {
+		t.Errorf("a request has %d spans", n)
+	}
+	w.say("")
+	if e := w.event(); e.Outcome != Aborted || len(spans.GetSpans()) != 2 {
+		t.Errorf("%+v, and %d spans", e, len(spans.GetSpans()))
 	}
 }
 
