@@ -2,7 +2,9 @@ package egress
 
 import (
 	"context"
+	"errors"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -122,6 +124,10 @@ const busy = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nCo
 func (d door) Accept() (net.Conn, error) {
 	for {
 		c, err := d.Listener.Accept()
+		if b, ok := d.Listener.(backlog); ok && errors.Is(err, os.ErrDeadlineExceeded) {
+			d.s.caughtUp(b)
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

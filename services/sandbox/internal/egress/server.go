@@ -29,6 +29,7 @@ type Server struct {
 	policy *Policy
 	client Client
 
+	listener     net.Listener
 	outer, inner *http.Server // the sandbox's connections; what is inside TLS that was ended
 	secret       *handoff     // from outer to inner
 	forwarder    *httputil.ReverseProxy
@@ -43,13 +44,14 @@ type Server struct {
 
 	mu     sync.Mutex // guards what follows
 	conns  map[*meter]struct{}
+	behind []chan struct{} // closed once all that was accepted is among conns
 	closed bool
 }
 
 // Serve serves a listener under a policy, until Close. The server owns the listener.
 func (p *Proxy) Serve(l net.Listener, policy *Policy, c Client) *Server {
 	s := &Server{
-		proxy: p, policy: policy, client: c, secret: newHandoff(l.Addr()), conns: map[*meter]struct{}{}, places: make(chan struct{}, p.o.Limits.Connections),
+		proxy: p, policy: policy, client: c, listener: l, secret: newHandoff(l.Addr()), conns: map[*meter]struct{}{}, places: make(chan struct{}, p.o.Limits.Connections),
 	}
 	if p.o.Authority != nil {
 		p.o.Authority.keep()

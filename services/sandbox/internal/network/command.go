@@ -23,6 +23,7 @@ type command struct {
 	over  chan struct{}        // closed when all uses are known; nil: nobody has asked for them
 
 	// Guarded by the network's mu, as over and texts are.
+	ending  bool              // its processes have ended, and what they began is known
 	closed  bool              // nothing of it can begin any more
 	open    map[*use]struct{} // what has not ended
 	settled chan struct{}     // not nil: somebody waits for open to be empty
@@ -71,9 +72,6 @@ func (c *command) Forget() {
 	}
 }
 
-// ending says whether all of its processes have ended. mu is held.
-func (c *command) ending() bool { return c.over != nil }
-
 // Uses implements box.Followed. It waits a moment for connections that end with the command,
 // and cuts the others off, so that nothing of it goes on that is not told.
 func (c *command) Uses() []box.Use {
@@ -100,6 +98,15 @@ func (c *command) Uses() []box.Use {
 
 // settle returns when nothing of the command is open, and nothing can begin.
 func (c *command) settle() {
+	c.n.mu.Lock()
+	servers := c.n.served[c.way]
+	c.n.mu.Unlock()
+	for _, s := range servers {
+		s.CatchUp()
+	}
+	c.n.mu.Lock()
+	c.ending = true
+	c.n.mu.Unlock()
 	if c.await(settleTime) {
 		return
 	}

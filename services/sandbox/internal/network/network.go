@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +35,7 @@ type Network struct {
 
 	mu      sync.Mutex // guards what follows, and all commands
 	running map[way]map[string]*command
+	served  map[way][]*egress.Server
 	next    int64
 }
 
@@ -52,7 +54,7 @@ func wayOf(s box.Sandbox) way {
 // New returns the network that a proxy gives. A command may make so many requests and tunnels:
 // each is told.
 func New(p *egress.Proxy, most int) *Network {
-	return &Network{proxy: p, most: most, running: map[way]map[string]*command{}}
+	return &Network{proxy: p, most: most, running: map[way]map[string]*command{}, served: map[way][]*egress.Server{}}
 }
 
 // Encode checks rules and brings them into the form that a workspace keeps. None is
@@ -80,9 +82,32 @@ func (n *Network) Serve(s box.Sandbox, l net.Listener) (io.Closer, error) {
 		return nil, err
 	}
 	w := wayOf(s)
-	return n.proxy.Serve(l, policy, egress.Client{
+	server := n.proxy.Serve(l, policy, egress.Client{
 		Tenant: s.Tenant, Session: s.Session, Begin: func(exec string, asked bool) (egress.Use, error) { return n.begin(w, exec, asked) },
-	}), nil
+	})
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.served[w] = append(n.served[w], server)
+	return served{server, n, w}, nil
+}
+
+// served is a listener that is served.
+type served struct {
+	*egress.Server
+
+	n *Network
+	w way
+}
+
+// Close implements io.Closer.
+func (s served) Close() error {
+	s.n.mu.Lock()
+	left := slices.DeleteFunc(slices.Clone(s.n.served[s.w]), func(x *egress.Server) bool { return x == s.Server })
+	if s.n.served[s.w] = left; len(left) == 0 {
+		delete(s.n.served, s.w)
+	}
+	s.n.mu.Unlock()
+	return s.Server.Close()
 }
 
 // policy reads what Encode wrote.
@@ -137,7 +162,7 @@ func (n *Network) find(w way, exec string) *command {
 	}
 	var last *command
 	for _, c := range n.running[w] {
-		if last == nil || !c.ending() && last.ending() || c.ending() == last.ending() && c.order > last.order {
+		if last == nil || !c.ending && last.ending || c.ending == last.ending && c.order > last.order {
 			last = c
 		}
 	}
