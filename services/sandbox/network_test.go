@@ -271,7 +271,7 @@ func TestWhatIsOpenAtACommandsEndIsItsOwn(t *testing.T) {
 		script string
 		told   int
 	}{
-		"a tunnel":                  {proxy + fmt.Sprintf(`printf 'CONNECT localhost:%d HTTP/1.1\r\nHost: x\r\n\r\n' >&3; read -r l <&3; printf secret >&3`, port), 1},
+		"a tunnel":                  {proxy + fmt.Sprintf(`printf 'CONNECT localhost:%d HTTP/1.1\r\nHost: x\r\n\r\n' >&3; read -r l <&3; read -r l <&3; printf secret >&3`, port), 1},
 		"a request, and half a one": {proxy + fmt.Sprintf(`printf 'GET http://127.0.0.1:%d/ HTTP/1.1\r\nHost: x\r\n\r\n' >&3; sleep 0.1; printf 'GET http' >&3; sleep 0.1`, port), 1},
 		"silent ones":               {`for i in {10..59}; do eval "exec $i<>/dev/tcp/127.0.0.1/3128"; printf 'GET http' >&$i; done`, 50},
 	} {
