@@ -72,7 +72,7 @@ func waiting(l backlog) (some bool) {
 		return false
 	}
 	err = raw.Control(func(fd uintptr) {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0) //nolint:gosec // a file's number
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 		some = err == nil && n > 0
 	})
 	return some && err == nil
