@@ -260,7 +260,7 @@ func TestWhatIsOpenAtACommandsEndIsItsOwn(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = l.Close() }) // it accepts nothing, and so answers nothing
 	port := l.Addr().(*net.TCPAddr).Port
-	c := open(t, sandbox.LevelFull, ceiling(port))
+	c := open(t, sandbox.LevelAuto, ceiling(port))
 	if err := c.network(t, &sandboxv1.NetworkRule{Host: "127.0.0.0/8", Ports: []int32{int32(port)}}, &sandboxv1.NetworkRule{
 		Host: "localhost", Ports: []int32{int32(port)}, Tls: sandboxv1.NetworkTls_NETWORK_TLS_RAW,
 	}); err != nil {
@@ -290,7 +290,7 @@ func TestCommandsOfTheServiceTakeNoConnections(t *testing.T) {
 	f := gittest.New(t)
 	f.Publish("app", map[string]string{"README.md": "hello\n"})
 	_, port := outside(t)
-	c := open(t, sandbox.LevelFull, ceiling(port), allow(f))
+	c := open(t, sandbox.LevelAuto, ceiling(port), allow(f))
 	if err := c.network(t, &sandboxv1.NetworkRule{Host: "127.0.0.0/8", Ports: []int32{int32(port)}}); err != nil {
 		t.Fatal(err)
 	}

@@ -102,7 +102,7 @@ func (p *peers) GetOperation(_ context.Context, r *toolsv1.GetOperationRequest) 
 	if p.looks[r.Name]++; p.looks[r.Name] > 1 {
 		o.State = toolsv1.OperationState_OPERATION_STATE_SUCCEEDED
 		o.Network = []*sandboxv1.NetworkUse{
-			{Host: "a.example.com", Port: 443, Outcome: sandboxv1.NetworkOutcome_NETWORK_OUTCOME_DONE, Connections: 2},
+			{Host: "a.example.com", Port: 443, Rule: "r", Outcome: sandboxv1.NetworkOutcome_NETWORK_OUTCOME_DONE, Connections: 2},
 			{Host: "b.example.com", Port: 443, Outcome: sandboxv1.NetworkOutcome_NETWORK_OUTCOME_DENIED, Message: "no rule"},
 		}
 	}
@@ -145,7 +145,7 @@ fallback: {steps: [{text: [ok]}]}
 		}
 	}
 	want := []*sessionv1.ToolCallNetwork{
-		{Host: "a.example.com", Port: 443, Allowed: true, Outcome: "done", Connections: 2},
+		{Host: "a.example.com", Port: 443, Rule: "r", Allowed: true, Outcome: "done", Connections: 2},
 		{Host: "b.example.com", Port: 443, Outcome: "denied", Message: "no rule"},
 	}
 	var got []*sessionv1.ToolCallNetwork
