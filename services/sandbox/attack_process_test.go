@@ -2,7 +2,7 @@ package sandbox_test
 
 // endsInit are outcomes where init is a process like others: the sandbox is gone then, and nothing
 // else.
-var endsInit = map[string]string{gVisor: "(sent )?LOST|(SIGNALED 9)?", inPods: "(sent )?LOST"}
+var endsInit = map[string]string{gVisor: "(sent )?LOST|(SIGNALED 9)?", inPods: "(sent ?)?(LOST)?"}
 
 // processAttacks want other processes, or what /proc tells of them.
 var processAttacks = []attack{
