@@ -21,12 +21,7 @@ const secret = "hush-7c1f0d9a"
 // TestWhatCommandsDoWithTheNetworkIsInTheLog has an agent's command ask a server
 // outside, with a credential that the proxy adds, and one that is refused.
 func TestWhatCommandsDoWithTheNetworkIsInTheLog(t *testing.T) {
-	if _, err := exec.LookPath("curl"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("curl is not on this machine: install it")
-		}
-		t.Skip("curl is not on this machine")
-	}
+	needCurl(t)
 	for _, four := range []bool{false, true} {
 		t.Run(map[bool]string{false: "all in one", true: "four processes"}[four], func(t *testing.T) {
 			t.Parallel()
@@ -106,6 +101,16 @@ egress:
 	}
 }
 
+func needCurl(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("curl"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("curl is not on this machine: install it")
+		}
+		t.Skip("curl is not on this machine")
+	}
+}
+
 // checkNetwork checks the events of the network: they come right before the end of
 // their call.
 func checkNetwork(t *testing.T, frames []frame, port string) {
@@ -135,9 +140,7 @@ func checkNetwork(t *testing.T, frames []frame, port string) {
 
 // TestEachOfManyRequestsIsAnEvent has a command make more requests than one may.
 func TestEachOfManyRequestsIsAnEvent(t *testing.T) {
-	if _, err := exec.LookPath("curl"); err != nil && os.Getenv("CI") == "" {
-		t.Skip("curl is not on this machine")
-	}
+	needCurl(t)
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(server.Close)

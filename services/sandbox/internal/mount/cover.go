@@ -1,9 +1,6 @@
 package mount
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -12,13 +9,11 @@ import (
 	"strings"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/cover"
 )
 
 // PrivateFolder is the folder of the workspace below which mounts lie that are not for everybody.
 const PrivateFolder = "mnt"
-
-// coverMode lets every command look.
-const coverMode = 0o755
 
 // covers are what aliases of several parts lie in: over their first part, in every workspace, lies
 // a folder with the places of those mounts that are shown and nothing else. No command can give such a
@@ -30,43 +25,13 @@ func (s *Set) covers(shown []box.Mount) ([]box.Mount, error) {
 	for _, first := range s.firsts {
 		c := box.Mount{Name: first, Alias: first, Cover: true}
 		var err error
-		c.Source, err = s.cover(c.Places(shown))
+		c.Source, err = cover.Make(s.o.Covers, "", c.Places(shown))
 		if err != nil {
 			return nil, fmt.Errorf("make the places of mounts in %s: %w", first, err)
 		}
 		all = append(all, c)
 	}
 	return all, nil
-}
-
-// cover is a folder with nothing but some places, which is there already unless it is the first
-// with them.
-func (s *Set) cover(places []string) (string, error) {
-	slices.Sort(places)
-	id := sha256.Sum256([]byte(strings.Join(places, "\x00")))
-	dir := filepath.Join(s.o.Covers, hex.EncodeToString(id[:8]))
-	for _, place := range append([]string{"."}, places...) {
-		at := dir
-		for part := range strings.SplitSeq(place, "/") {
-			at = filepath.Join(at, part)
-			if err := makeOpen(at); err != nil {
-				return "", err
-			}
-		}
-	}
-	return dir, nil
-}
-
-// makeOpen makes a folder that everybody may look into, if there is none.
-func makeOpen(dir string) error {
-	st, err := os.Lstat(dir)
-	if err == nil && st.Mode() == os.ModeDir|coverMode {
-		return nil
-	}
-	if err := os.Mkdir(dir, coverMode); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	return os.Chmod(dir, coverMode) // whatever the mask is with which the service was started
 }
 
 // openCovers makes the folder of all covers, and finds the first parts over which one lies.

@@ -1,8 +1,6 @@
 package kubernetes
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -16,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/cover"
 )
 
 // Volume is a claim that the service's own pod shows at Path, from ClaimPath in it on.
@@ -131,22 +130,12 @@ func (m *maker) covers(beside, user string, list []box.Mount) (all []shown, err 
 
 // cover is a folder of a sandbox's own.
 func (m *maker) cover(in, user string, places []string) (shown, error) {
-	slices.Sort(places)
-	id := sha256.Sum256([]byte(user + "\x00" + strings.Join(places, "\x00")))
-	dir := filepath.Join(in, hex.EncodeToString(id[:8]))
-	for _, at := range []string{in, dir} {
-		if err := makeOpen(at); err != nil {
-			return shown{}, err
-		}
+	if err := os.MkdirAll(in, 0o755); err != nil {
+		return shown{}, err
 	}
-	for _, place := range places {
-		at := dir
-		for part := range strings.SplitSeq(place, "/") {
-			at = filepath.Join(at, part)
-			if err := makeOpen(at); err != nil {
-				return shown{}, err
-			}
-		}
+	dir, err := cover.Make(in, user, places)
+	if err != nil {
+		return shown{}, err
 	}
 	f, err := os.Open(dir)
 	if err != nil {
@@ -156,19 +145,6 @@ func (m *maker) cover(in, user string, places []string) (shown, error) {
 	one, err := m.locate(f, dir)
 	one.readOnly = true
 	return one, err
-}
-
-// makeOpen makes a folder that everybody may look into, whatever the mask is with which the service
-// was started.
-func makeOpen(dir string) error {
-	err := os.Mkdir(dir, 0o755)
-	if errors.Is(err, os.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return os.Chmod(dir, 0o755) //nolint:gosec // everybody is to look
 }
 
 // addMounts adds what a sandbox shows to its pod. Each claim is one volume.
