@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -176,6 +177,20 @@ func TestPodsShowMountsOfOtherClaims(t *testing.T) {
 	}
 	if r := c.bash(t, "cat asked/file"); r.out != "asked\n" {
 		t.Errorf("got %q, %s", r.out, r.err)
+	}
+}
+
+// Terminals are the node's: nothing refuses them, but who has too many is ended.
+func TestACommandInAPodThatHasTooManyTerminalsIsEnded(t *testing.T) {
+	_, change := pods(t)
+	c := open(t, sandbox.LevelAuto, change)
+	const take = "import os, time\nkept = [os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY) for _ in range(%d)]\ntime.sleep(%d)"
+	r := c.bash(t, fmt.Sprintf("python3 -c \"%s\"", fmt.Sprintf(take, 100, 20)))
+	if hits := r.GetLimitsHit(); r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_TERMINAL_LIMIT || len(hits) != 1 || hits[0].GetLimit() != "terminals" || !strings.Contains(r.GetMessage(), "100 pseudo-terminals") {
+		t.Errorf("%v %v", r.ExecExited, r.err)
+	}
+	if r := c.bash(t, fmt.Sprintf("python3 -c \"%s\"; echo done", fmt.Sprintf(take, 60, 1))); r.out != "done\n" || r.err != "" {
+		t.Errorf("%v %v", r.ExecExited, r.err)
 	}
 }
 

@@ -29,6 +29,9 @@ const (
 
 const cwd = ^uintptr(99) // AT_FDCWD
 
+// thread is how threads are made, but for what the kernel answers EINVAL without: none is made in any case.
+const thread = unix.CLONE_VM | unix.CLONE_THREAD | unix.CLONE_FILES | unix.CLONE_FS
+
 // calls are attacks that are one system call.
 var calls = map[string]func() string{
 	"mount":              func() string { return raw(unix.SYS_MOUNT, text(0, "x"), text(64, "/tmp"), text(128, "tmpfs"), 0, 0) },
@@ -53,6 +56,8 @@ var calls = map[string]func() string{
 	"unshare-time":       func() string { return raw(unix.SYS_UNSHARE, unix.CLONE_NEWTIME) },
 	"clone-user":         func() string { return raw(unix.SYS_CLONE, unix.CLONE_NEWUSER|uintptr(unix.SIGCHLD)) },
 	"clone-mount":        func() string { return raw(unix.SYS_CLONE, unix.CLONE_NEWNS|uintptr(unix.SIGCHLD)) },
+	"clone-own-files":    func() string { return raw(unix.SYS_CLONE, thread&^unix.CLONE_FILES, 0) },
+	"clone-own-folder":   func() string { return raw(unix.SYS_CLONE, thread&^unix.CLONE_FS, 0) },
 	"clone3":             func() string { return raw(unix.SYS_CLONE3, at(0), 88) },
 	"add-key":            func() string { return raw(unix.SYS_ADD_KEY, text(0, "user"), text(64, "a"), at(128), 1, ^uintptr(3)) },
 	"request-key":        func() string { return raw(unix.SYS_REQUEST_KEY, text(0, "user"), text(64, "a"), 0, 0) },
@@ -86,6 +91,7 @@ var calls = map[string]func() string{
 	"vhangup":            func() string { return raw(unix.SYS_VHANGUP) },
 	"personality-exec":   func() string { return raw(unix.SYS_PERSONALITY, 0x0400000) },
 	"personality-compat": func() string { return raw(unix.SYS_PERSONALITY, 0x0200000) },
+	"landlock":           func() string { return raw(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, 1) },
 	"io-setup":           func() string { return raw(unix.SYS_IO_SETUP, 128, at(4096)) },
 	"name-to-handle": func() string {
 		buffer[4096] = 128

@@ -153,11 +153,11 @@ func (b *Beside) Close() {
 // Run runs a command in it, to its end. The error says that it did not run; how it
 // ended is in the outcome.
 func (b *Beside) Run(t Task) (Outcome, error) {
-	return b.session.task(b.ctx, b.call, t, b.spec, func(deleted int64) string {
+	return b.session.task(b.ctx, b.call, t, b.spec, func(deleted int64) (limit, why string) {
 		u, err := b.Usage()
 		if u.Bytes += deleted; err != nil {
-			return ""
+			return "", ""
 		}
-		return u.over(b.room)
+		return u.exceeds(b.room)
 	})
 }

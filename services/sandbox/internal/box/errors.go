@@ -22,6 +22,8 @@ var (
 	ErrWorkspaceFull    = errors.New("the workspace is as large as it may be")
 	ErrTooManyExecs     = errors.New("too many commands run")
 	ErrTooManySandboxes = errors.New("too many sandboxes are in use")
+	// ErrTerminalsTaken says that the machine has no terminal left for a moment.
+	ErrTerminalsTaken   = errors.New("other commands have all the terminals that there may be at once")
 	ErrIsolation        = errors.New("a part of the isolation could not be applied")
 	ErrNoMount          = errors.New("there is no such mount")
 	ErrMountPoint       = errors.New("the place belongs to a mount")

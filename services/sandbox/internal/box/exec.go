@@ -166,6 +166,7 @@ func (e *Exec) wake() {
 func (e *Exec) run(p Process, started time.Time, watch watch) {
 	var exit Exit
 	looked := false
+	over := sure(func(deleted int64) (limit, why string) { return watch(e.limits, false, deleted) })
 	if p.Stderr() != nil && e.node.late.endsSoon(p) { // and is no terminal, which keeps little
 		exit = p.Wait()
 		e.copyRest(p)
@@ -173,7 +174,9 @@ func (e *Exec) run(p Process, started time.Time, watch watch) {
 		copied := e.copyOutput(p, e.limits)
 		exit = e.attend(p, func() {
 			e.remember()
-			e.look(watch, false, p.Deleted())
+			sum := p.Held()
+			e.lookAtTerminals(sum.Terminals)
+			e.look(over(sum.Deleted))
 			looked = true
 		})
 		e.awaitOutput(p, copied)
@@ -183,7 +186,7 @@ func (e *Exec) run(p Process, started time.Time, watch watch) {
 	}
 	// A last time: what was written since the one before counts, too. Who saw that coming may have
 	// moved things out of its way.
-	e.look(watch, !looked, 0)
+	e.look(watch(e.limits, !looked, 0))
 	e.finish(exit, e.node.o.Now().Sub(started))
 }
 
@@ -221,10 +224,25 @@ func (l *lateness) endsSoon(p Process) bool {
 // looked.
 type watch func(l Limits, quick bool, deleted int64) (limit, why string)
 
-// look ends the command when the workspace is too large.
-func (e *Exec) look(watch watch, quick bool, deleted int64) {
+// sure says what is exceeded as over does, which looks with what a command holds in files without a name: but only
+// once more than it may hold with those was found in two looks, one after the other. One that was found before
+// the others were counted may be among them: it has got a name in between.
+func sure(over func(deleted int64) (limit, why string)) func(deleted int64) (limit, why string) {
+	found := false
+	return func(deleted int64) (limit, why string) {
+		before := found
+		limit, why = over(deleted)
+		found = limit != "" && deleted > 0
+		if found && !before {
+			return over(0)
+		}
+		return limit, why
+	}
+}
+
+// look ends the command when a limit of the disk is exceeded.
+func (e *Exec) look(limit, why string) {
 	e.lookAtQuota()
-	limit, why := watch(e.limits, quick, deleted)
 	switch limit {
 	case "":
 	case hitStorage:
@@ -232,6 +250,26 @@ func (e *Exec) look(watch watch, quick bool, deleted int64) {
 	default:
 		e.stop(overLimit(WorkspaceLimit, limit, "the command was ended because the workspace is too large: "+why+". Delete files that are not needed"))
 	}
+}
+
+// MaxTerminals is how many pseudo-terminals a sandbox may have open. The machine has a fixed
+// number for all of them together, some thousands.
+const MaxTerminals = 64
+
+// lookAtTerminals ends the command when its sandbox has too many terminals, which it can have only
+// where nothing refuses them.
+func (e *Exec) lookAtTerminals(n int) {
+	if why := tooManyTerminals(n); why != "" {
+		e.stop(overLimit(TerminalLimit, hitTerminals, "the command was ended because "+why))
+	}
+}
+
+// tooManyTerminals is empty when there are not.
+func tooManyTerminals(n int) string {
+	if n <= MaxTerminals {
+		return ""
+	}
+	return fmt.Sprintf("%d pseudo-terminals were open in its sandbox, which may have %d at once. Have fewer programs on terminals of their own", n, MaxTerminals)
 }
 
 // attend waits for the end, and brings it about when the time is up. It looks at the

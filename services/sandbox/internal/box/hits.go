@@ -27,6 +27,7 @@ const (
 	hitBytes     = "workspace-bytes"
 	hitInodes    = "workspace-inodes"
 	hitTmp       = "tmp"
+	hitTerminals = "terminals"
 	hitTimeout   = "timeout"
 )
 

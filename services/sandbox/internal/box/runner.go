@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 )
 
 // Paths inside a sandbox.
@@ -74,6 +76,10 @@ type Command struct {
 	Limits   Limits        // of the command, at most the sandbox's
 	Stdin    bool          // whether standard input will be written
 	Terminal *TerminalSize // nil for none
+	// Patient has Start answer ErrTerminalsTaken, rather than a process that was not started for
+	// that, where nothing bounds the terminals of a sandbox: somebody may have all of the machine's,
+	// until it is ended for that.
+	Patient bool
 	// Before is called when the command's sandbox is there, and again when that is made
 	// anew. It begins what must be done before the command is executed, and returns what
 	// waits for it: an error of that is Start's, and nothing runs. Nil: nothing need be done.
@@ -112,9 +118,9 @@ type Process interface {
 	Signal(number int) error
 	// Resize sets the size of its terminal.
 	Resize(TerminalSize) error
-	// Deleted is how many bytes its processes hold in deleted files of the
-	// workspace, which no count of the folders finds.
-	Deleted() int64
+	// Held is what its processes hold that no count of the workspace's folders finds, as
+	// far as that is known by now.
+	Held() held.Sum
 	// Kill ends the command and everything that it started, at once.
 	Kill()
 	// Ended is closed when the command has ended: Wait is short from then on.

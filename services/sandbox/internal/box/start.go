@@ -11,11 +11,33 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+)
+
+// A command waits so long for one of the machine's terminals, and so long between two tries.
+const (
+	terminalPatience = 2 * time.Second
+	terminalPause    = 100 * time.Millisecond
 )
 
 // Start starts a command, or finds the one that was started for the call before.
 // The command does not end with the context, which only bounds the start.
 func (n *Node) Start(ctx context.Context, c Call, generation int64, spec Spec) (e *Exec, attached bool, err error) {
+	for patience := terminalPatience; ; patience -= terminalPause {
+		e, attached, err = n.startNow(ctx, c, generation, spec, patience > 0)
+		if !errors.Is(err, ErrTerminalsTaken) {
+			return e, attached, err
+		}
+		select {
+		case <-time.After(terminalPause):
+		case <-ctx.Done():
+			return nil, false, fmt.Errorf("wait for a terminal: %w", ctx.Err())
+		}
+	}
+}
+
+// startNow is Start without a wait for a terminal, for which a patient one tries again.
+func (n *Node) startNow(ctx context.Context, c Call, generation int64, spec Spec, patient bool) (e *Exec, attached bool, err error) {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
 		return nil, false, err
@@ -43,12 +65,12 @@ func (n *Node) Start(ctx context.Context, c Call, generation int64, spec Spec) (
 	if _, gone := s.settled[c.ID]; gone {
 		return nil, false, ErrAcknowledged
 	}
-	e, err = s.start(ctx, c, spec)
+	e, err = s.start(ctx, c, spec, patient)
 	return e, false, err
 }
 
 // start starts a command that was not started before. mu is held.
-func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
+func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*Exec, error) {
 	if err := s.meta.unsealed(); err != nil {
 		return nil, err
 	}
@@ -80,6 +102,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 	s.execs[c.ID], s.started = e, append(s.started, e)
 	command := s.command(c, spec, limits, shown, env)
 	e.network = s.node.follow(ctx, command.Sandbox, c.ID, e.noteUse)
+	command.Patient = patient
 	ended := s.node.o.Observer.Started(ctx, c, spec.Argv)
 	var unrecorded error
 	command.Before = sync.OnceValue(func() func() error {
@@ -95,7 +118,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec) (*Exec, error) {
 		ended(Outcome{Reason: NotStarted, Message: err.Error()})
 		s.node.unreserve()
 		switch {
-		case errors.Is(err, ErrTooManySandboxes):
+		case errors.Is(err, ErrTooManySandboxes), errors.Is(err, ErrTerminalsTaken):
 			return nil, err
 		case unrecorded != nil:
 			return nil, fmt.Errorf("record the command: %w", unrecorded)

@@ -36,9 +36,8 @@ func (n *Node) RunInside(ctx context.Context, c Call, generation int64, t Task) 
 		return Outcome{}, err
 	}
 	begin := time.Now()
-	return s.task(ctx, c, t, spec, func(deleted int64) string {
-		_, why := w(room, time.Since(begin) < watchPause, deleted)
-		return why
+	return s.task(ctx, c, t, spec, func(deleted int64) (limit, why string) {
+		return w(room, time.Since(begin) < watchPause, deleted)
 	})
 }
 
@@ -60,8 +59,8 @@ func (s *session) inside(c Call, generation int64) (spec Sandbox, room Limits, w
 }
 
 // task starts a command and follows it to its end. over says which limit of the disk is
-// exceeded, with what the command holds in deleted files; empty: none.
-func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over func(deleted int64) string) (Outcome, error) {
+// exceeded, and how, with what the command holds in deleted files; empty: none.
+func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over func(deleted int64) (limit, why string)) (Outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	forget, err := s.addTask(cancel)
@@ -83,12 +82,13 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over f
 		limits.Timeout = min(t.Timeout, limits.MaxTimeout)
 	}
 	begin := time.Now()
+	command := Command{Sandbox: spec, Argv: t.Argv, Env: t.Env, Dir: t.Dir, Limits: limits}
 	if spec.Operator { // in a session's own sandbox it has no network of its own
 		followed := s.node.follow(ctx, spec, c.ID, nil)
 		defer followed.Forget()
 	}
 	ended := s.node.o.Observer.Started(ctx, c, t.Argv)
-	p, err := s.startTask(ctx, Command{Sandbox: spec, Argv: t.Argv, Env: t.Env, Dir: t.Dir, Limits: limits})
+	p, err := s.startTask(ctx, command)
 	if err != nil {
 		ended(Outcome{Reason: NotStarted, Message: err.Error()})
 		switch {
@@ -99,7 +99,7 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over f
 		}
 		return Outcome{}, fmt.Errorf("%w: %w", ErrIsolation, err)
 	}
-	out := await(ctx, p, t, limits, over)
+	out := await(ctx, p, t, limits, sure(over))
 	out.Wall = time.Since(begin)
 	ended(out)
 	if err := context.Cause(ctx); err != nil {
@@ -136,7 +136,7 @@ func (s *session) beginTask() (done func(), err error) {
 
 // await follows a process that was started to its end, which limits and the
 // context's end bring about.
-func await(ctx context.Context, p Process, t Task, l Limits, over func(deleted int64) string) Outcome {
+func await(ctx context.Context, p Process, t Task, l Limits, over func(deleted int64) (limit, why string)) Outcome {
 	var why Outcome
 	stop := func(o Outcome) {
 		if why.Reason == "" {
@@ -160,7 +160,7 @@ func await(ctx context.Context, p Process, t Task, l Limits, over func(deleted i
 		case <-p.Ended():
 			exit := p.Wait()
 			awaitCopies(p, &copies)
-			if full := over(0); full != "" && why.Reason == "" {
+			if _, full := over(0); full != "" && why.Reason == "" {
 				why = Outcome{Reason: WorkspaceLimit, Message: full}
 			}
 			return judgeTask(exit, why)
@@ -173,7 +173,11 @@ func await(ctx context.Context, p Process, t Task, l Limits, over func(deleted i
 			stop(Outcome{Reason: OutputLimit, Message: "it wrote more than " + strconv.FormatInt(l.FloodBytes, 10) + " bytes of output"})
 		case <-look.C:
 			before := time.Now()
-			if full := over(p.Deleted()); full != "" {
+			sum := p.Held()
+			if many := tooManyTerminals(sum.Terminals); many != "" {
+				stop(Outcome{Reason: TerminalLimit, Message: "it was ended because " + many})
+			}
+			if _, full := over(sum.Deleted); full != "" {
 				stop(Outcome{Reason: WorkspaceLimit, Message: full})
 			}
 			look.Reset(max(watchPause, 4*time.Since(before)))

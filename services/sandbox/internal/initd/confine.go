@@ -12,30 +12,34 @@ import (
 
 // confine does to init, and so to whatever it starts, what the program that made
 // the sandbox leaves to it: `limit:ID=VALUE` lowers a process limit, `filter`
-// installs the system call filter, `name:NAME` only tells whose it is to who looks at its
-// processes; others are verify's.
+// installs the system call filter and `visible` the one that keeps commands from hiding
+// what they have open, `held:FOLDER` has init look at that, of the folder's file system,
+// `name:NAME` only tells whose it is to who looks at its processes; others are verify's.
 func confine(words []string) error {
 	for _, w := range words {
-		if strings.HasPrefix(w, "name:") {
-			continue
-		}
-		if w == "filter" {
-			if err := seccomp.Install(); err != nil {
-				return err
-			}
-			continue
-		}
-		if known, err := verify(w); known {
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		if err := lower(w); err != nil {
+		if err := obey(w); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func obey(word string) error {
+	name, value, _ := strings.Cut(word, ":")
+	switch name {
+	case "name":
+		return nil
+	case "filter":
+		return seccomp.Install()
+	case "visible":
+		return seccomp.StayVisible()
+	case "held":
+		return countIn(value)
+	}
+	if known, err := verify(word); known {
+		return err
+	}
+	return lower(word)
 }
 
 func lower(word string) error {

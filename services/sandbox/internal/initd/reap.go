@@ -52,6 +52,7 @@ func (s *starter) ended(pid int, status unix.WaitStatus, usage *unix.Rusage) err
 	}
 	c.add(usage)
 	delete(s.commands, pid)
+	over(pid)
 	defer c.request.release()
 	s.noteSaid(c)
 	swept := len(s.commands) == 0

@@ -35,6 +35,7 @@ type relay struct {
 	long map[uint64][]byte
 
 	outlet *outlet // nil until it is asked for
+	looks  looks
 }
 
 // startRelay makes the socket of an init whose service is elsewhere, and serves its
@@ -50,6 +51,7 @@ func startRelay() (socket int, r *relay, err error) {
 		Read: os.Stdin, Write: os.Stdout, MaxPacket: stream.MaxRequest, Packet: r.request,
 		Heard: func() { deaf.Reset(deafTimeout) },
 	})
+	r.looks.mux = r.mux
 	go func() {
 		if err := r.mux.Run(); !errors.Is(err, io.EOF) {
 			endAll(fmt.Sprint("the stream broke: ", err))
@@ -85,6 +87,8 @@ func (r *relay) request(p []byte) error {
 		return r.listen()
 	case wire.Unlisten:
 		return r.unlisten()
+	case wire.Look:
+		return r.looks.answer(p)
 	}
 	return unix.Sendmsg(r.socket, p, nil, nil, unix.MSG_NOSIGNAL)
 }

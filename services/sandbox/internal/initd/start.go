@@ -288,7 +288,9 @@ func (s *starter) start(c *wire.Command, r request, streams []int, gate int) (he
 	if err != nil {
 		return false, send(failed(c.ID, err, false))
 	}
+	made := beginning()
 	pid, err := child.start()
+	made(pid)
 	if err != nil {
 		return false, send(failed(c.ID, err, false))
 	}

@@ -13,11 +13,11 @@ import (
 // once main has waited, when it has one processor. One takes over from either, and one from
 // that: ownThreads. A collection of garbage gives way hundreds of times, and one that has given
 // way is not idle at once: collectThreads. relayThreads are for what reads and writes the stream
-// and the socket, each processor's, and some to take over from any of them.
+// and the socket, what looks at the processes, each processor's, and some to take over from any of them.
 const (
 	ownThreads     = 2
 	collectThreads = 3
-	relayThreads   = 11
+	relayThreads   = 12
 )
 
 // threadPauses bounds how long the runtime may take to make threads: it does when its monitor

@@ -10,11 +10,38 @@ import (
 // Install puts this process, all of its threads and whatever they start under the
 // filter. It must not be able to gain privileges any more.
 func Install() error {
-	p := program()
+	if err := install(program()); err != nil {
+		return fmt.Errorf("install the system call filter: %w", err)
+	}
+	return nil
+}
+
+// visible is a filter beside the other one.
+var visible = [...]unix.SockFilter{
+	load(offsetNumber),
+	jumpEqual(unix.SYS_PRCTL, 0, 3),
+	load(offsetArgument),
+	jumpEqual(unix.PR_SET_DUMPABLE, 0, 1),
+	answer(pretended),
+	answer(allow),
+}
+
+// StayVisible keeps this process, all of its threads and whatever they start from changing who may
+// look at them: they are told that it is done. Programs that let nobody look do so to keep
+// secrets from others of their user. Here all of that user are of one sandbox, and who looks at what processes
+// have open may have no other rights than that user's. Init comes first: commands are not to look at it.
+func StayVisible() error {
+	if err := install(visible[:]); err != nil {
+		return fmt.Errorf("keep processes visible: %w", err)
+	}
+	return nil
+}
+
+func install(p []unix.SockFilter) error {
 	f := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
 	_, _, e := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&f))) //nolint:gosec // the kernel takes a pointer
 	if e != 0 {
-		return fmt.Errorf("install the system call filter: %w", e)
+		return e
 	}
 	return nil
 }

@@ -56,8 +56,9 @@ var personalities = []uint32{0, 0xffffffff, 0x0040000}
 // Filter returns the filter for this machine's architecture as an array of
 // struct sock_filter, as bubblewrap's --seccomp reads it.
 func Filter() []byte {
-	raw := make([]byte, 0, 8*len(program()))
-	for _, in := range program() {
+	p := program()
+	raw := make([]byte, 0, 8*len(p))
+	for _, in := range p {
 		raw = binary.NativeEndian.AppendUint16(raw, in.Code)
 		raw = append(raw, in.Jt, in.Jf)
 		raw = binary.NativeEndian.AppendUint32(raw, in.K)
@@ -73,8 +74,10 @@ func program() []unix.SockFilter {
 		load(offsetNumber),
 	}
 	p = append(p, foreignABI()...)
-	// Before all others: programs map memory often.
-	p = append(p, onCall(unix.SYS_MMAP, without(offsetArgument+24, unix.MAP_HUGETLB))...)
+	// That of memory comes before all others: programs map it often.
+	// Huge pages are refused: the machine has a fixed number of them, kept for somebody else, and no
+	// group counts them as memory. What asks for them does with others.
+	p = append(p, onCall(unix.SYS_MMAP, without(offsetArgument+24, unix.MAP_HUGETLB, exhausted))...)
 	for _, number := range sortedDenied() {
 		p = append(p, jumpEqual(number, 0, 1), answer(denied))
 	}
@@ -84,9 +87,12 @@ func program() []unix.SockFilter {
 	// The machine has a fixed number of slots for asynchronous input and output, which
 	// one sandbox would take from all others. What uses them does without.
 	p = append(p, jumpEqual(unix.SYS_IO_SETUP, 0, 1), answer(absent))
-	p = append(p, onCall(unix.SYS_MEMFD_CREATE, without(offsetArgument+8, unix.MFD_HUGETLB))...)
-	p = append(p, onCall(unix.SYS_SHMGET, without(offsetArgument+16, hugeSegment))...)
+	// A set of rules of Landlock keeps deleted files on the disk, and none can see which.
+	p = append(p, jumpEqual(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 1), answer(absent))
+	p = append(p, onCall(unix.SYS_MEMFD_CREATE, without(offsetArgument+8, unix.MFD_HUGETLB, exhausted))...)
+	p = append(p, onCall(unix.SYS_SHMGET, without(offsetArgument+16, hugeSegment, exhausted))...)
 	p = append(p, onCall(unix.SYS_CLONE, cloneRules())...)
+	p = append(p, onCall(unix.SYS_CLOSE_RANGE, without(offsetArgument+16, unix.CLOSE_RANGE_UNSHARE, denied))...)
 	p = append(p, onCall(unix.SYS_SOCKET, socketRules())...)
 	p = append(p, onCall(unix.SYS_SOCKETPAIR, socketpairRules())...)
 	p = append(p, onCall(unix.SYS_IOCTL, ioctlRules())...)
@@ -118,22 +124,26 @@ func onCall(number uint32, rules []unix.SockFilter) []unix.SockFilter {
 // hugeSegment is SHM_HUGETLB.
 const hugeSegment = 0o4000
 
-// without refuses huge pages, which a flag in the word at an offset asks for: the machine
-// has a fixed number of them, kept for somebody else, and no group counts them as memory.
-// What asks for them does with others.
-func without(offset, flag uint32) []unix.SockFilter {
+// without gives an answer to who has a flag in the word at an offset.
+func without(offset, flag, otherwise uint32) []unix.SockFilter {
 	return []unix.SockFilter{
 		load(offset),
 		{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: flag, Jt: 0, Jf: 1},
-		answer(exhausted),
+		answer(otherwise),
 		answer(allow),
 	}
 }
 
+// cloneRules keep whoever starts something from giving it namespaces of its own; and a thread from
+// having files or a folder of its own, as do those of close_range: who looks at what processes have open, and
+// at where they are, looks at one thread of each.
 func cloneRules() []unix.SockFilter {
 	return []unix.SockFilter{
 		load(offsetArgument),
-		{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: cloneNamespaces, Jt: 0, Jf: 1},
+		{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: cloneNamespaces, Jt: 3, Jf: 0},
+		{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: unix.CLONE_THREAD, Jt: 0, Jf: 3},
+		{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: unix.CLONE_FILES, Jt: 0, Jf: 1},
+		{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: unix.CLONE_FS, Jt: 1, Jf: 0},
 		answer(denied),
 		answer(allow),
 	}

@@ -67,6 +67,7 @@ func TestFilterAnswers(t *testing.T) {
 		copy(c.args[:], args)
 		return c
 	}
+	const thread = unix.CLONE_VM | unix.CLONE_SIGHAND | unix.CLONE_THREAD | unix.CLONE_FILES | unix.CLONE_FS
 	for _, tc := range []struct {
 		name string
 		call call
@@ -78,7 +79,17 @@ func TestFilterAnswers(t *testing.T) {
 		{"io_uring is refused", here(unix.SYS_IO_URING_SETUP), denied},
 		{"mounting is refused", here(unix.SYS_MOUNT), denied},
 		{"clone3 is absent", here(unix.SYS_CLONE3), absent},
-		{"a thread may be made", here(unix.SYS_CLONE, unix.CLONE_VM|unix.CLONE_THREAD), allow},
+		{"a thread may be made", here(unix.SYS_CLONE, thread), allow},
+		{"as Go makes it", here(unix.SYS_CLONE, thread|unix.CLONE_SYSVSEM|unix.CLONE_SETTLS), allow},
+		{"as glibc and musl make it", here(unix.SYS_CLONE, thread|unix.CLONE_SYSVSEM|unix.CLONE_SETTLS|unix.CLONE_PARENT_SETTID|unix.CLONE_CHILD_CLEARTID), allow},
+		{"one that has files of its own is refused", here(unix.SYS_CLONE, thread&^unix.CLONE_FILES), denied},
+		{"one that has a folder of its own is refused", here(unix.SYS_CLONE, thread&^unix.CLONE_FS), denied},
+		{"one that has both is refused", here(unix.SYS_CLONE, thread&^(unix.CLONE_FILES|unix.CLONE_FS)), denied},
+		{"a thread in a namespace is refused", here(unix.SYS_CLONE, thread|unix.CLONE_NEWUSER), denied},
+		{"a process may be made", here(unix.SYS_CLONE, uint64(unix.SIGCHLD)), allow},
+		{"one that shares memory, as vfork makes it", here(unix.SYS_CLONE, unix.CLONE_VM|unix.CLONE_VFORK|uint64(unix.SIGCHLD)), allow},
+		{"descriptors may be closed", here(unix.SYS_CLOSE_RANGE, 3, 1<<32-1, unix.CLOSE_RANGE_CLOEXEC), allow},
+		{"a thread does not get files of its own so", here(unix.SYS_CLOSE_RANGE, 3, 1<<32-1, unix.CLOSE_RANGE_UNSHARE), denied},
 		{"a user namespace is refused", here(unix.SYS_CLONE, unix.CLONE_NEWUSER), denied},
 		{"a network namespace is refused", here(unix.SYS_CLONE, unix.CLONE_NEWNET), denied},
 		{"memory may be mapped", here(unix.SYS_MMAP, 0, 4096, 3, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE), allow},
@@ -113,6 +124,7 @@ func TestFilterAnswers(t *testing.T) {
 		{"it may be asked for", here(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_CORE, 0, 0x1000), allow},
 		{"the older call only says so as well", here(unix.SYS_SETRLIMIT, unix.RLIMIT_CORE, 0x1000), pretended},
 		{"other limits may be set by it", here(unix.SYS_SETRLIMIT, unix.RLIMIT_NOFILE, 0x1000), allow},
+		{"Landlock is absent", here(unix.SYS_LANDLOCK_CREATE_RULESET), absent},
 		{"asynchronous input and output is absent", here(unix.SYS_IO_SETUP, 1), absent},
 		{"those of init may not", here(unix.SYS_PRLIMIT64, 1, unix.RLIMIT_NOFILE, 0x1000), denied},
 		{"nor by the number of a thread of it", here(unix.SYS_PRLIMIT64, 3, unix.RLIMIT_NOFILE, 0x7fff00000000), denied},
@@ -136,6 +148,27 @@ func TestFilterAnswers(t *testing.T) {
 				t.Errorf("answer %#x, want %#x", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestProcessesStayVisible(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name           string
+		number, option uint64
+		want           uint32
+	}{
+		{"that nobody may look is only said to be set", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, pretended},
+		{"high bits do not hide that", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE | 1<<40, pretended},
+		{"whether anybody may look may be asked", unix.SYS_PRCTL, unix.PR_GET_DUMPABLE, allow},
+		{"one's name may be set", unix.SYS_PRCTL, unix.PR_SET_NAME, allow},
+		{"other calls are the other filter's", unix.SYS_CLOSE, unix.PR_SET_DUMPABLE, allow},
+	} {
+		c := call{arch: auditArch, number: uint32(tc.number)}
+		c.args[0] = tc.option
+		if got := run(t, visible[:], c); got != tc.want {
+			t.Errorf("%s: answer %#x, want %#x", tc.name, got, tc.want)
+		}
 	}
 }
 

@@ -124,6 +124,9 @@ const (
 	ExitReason_EXIT_REASON_LOST ExitReason = 9
 	// It wrote a file larger than it may, and was ended by SIGXFSZ.
 	ExitReason_EXIT_REASON_FILE_LIMIT ExitReason = 10
+	// It had more pseudo-terminals open than it may, where opening them is not
+	// refused.
+	ExitReason_EXIT_REASON_TERMINAL_LIMIT ExitReason = 11
 )
 
 // Enum value maps for ExitReason.
@@ -140,6 +143,7 @@ var (
 		8:  "EXIT_REASON_NOT_STARTED",
 		9:  "EXIT_REASON_LOST",
 		10: "EXIT_REASON_FILE_LIMIT",
+		11: "EXIT_REASON_TERMINAL_LIMIT",
 	}
 	ExitReason_value = map[string]int32{
 		"EXIT_REASON_UNSPECIFIED":     0,
@@ -153,6 +157,7 @@ var (
 		"EXIT_REASON_NOT_STARTED":     8,
 		"EXIT_REASON_LOST":            9,
 		"EXIT_REASON_FILE_LIMIT":      10,
+		"EXIT_REASON_TERMINAL_LIMIT":  11,
 	}
 )
 
@@ -1167,7 +1172,7 @@ func (x *ExecExited) GetLimitsHit() []*LimitHit {
 type LimitHit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The limit: `memory`, `processes`, `cpus`, `file-size`, `open-files`, `output`,
-	// `flood`, `workspace-bytes`, `workspace-inodes`, `tmp` or `timeout`.
+	// `flood`, `workspace-bytes`, `workspace-inodes`, `storage`, `tmp`, `terminals` or `timeout`.
 	Limit string `protobuf:"bytes,1,opt,name=limit,proto3" json:"limit,omitempty"`
 	// What happened, with the limit's value, and what can be done; for people and models.
 	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
@@ -1871,7 +1876,7 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\x1bNETWORK_OUTCOME_BAD_REQUEST\x10\x04\x12\x1a\n" +
 	"\x16NETWORK_OUTCOME_FAILED\x10\x05\x12\x1b\n" +
 	"\x17NETWORK_OUTCOME_LIMITED\x10\x06\x12\x1b\n" +
-	"\x17NETWORK_OUTCOME_ABORTED\x10\a*\xbe\x02\n" +
+	"\x17NETWORK_OUTCOME_ABORTED\x10\a*\xde\x02\n" +
 	"\n" +
 	"ExitReason\x12\x1b\n" +
 	"\x17EXIT_REASON_UNSPECIFIED\x10\x00\x12\x16\n" +
@@ -1885,7 +1890,8 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\x17EXIT_REASON_NOT_STARTED\x10\b\x12\x14\n" +
 	"\x10EXIT_REASON_LOST\x10\t\x12\x1a\n" +
 	"\x16EXIT_REASON_FILE_LIMIT\x10\n" +
-	"2\x87\x03\n" +
+	"\x12\x1e\n" +
+	"\x1aEXIT_REASON_TERMINAL_LIMIT\x10\v2\x87\x03\n" +
 	"\vExecService\x12O\n" +
 	"\x04Exec\x12 .fairlead.sandbox.v1.ExecRequest\x1a!.fairlead.sandbox.v1.ExecResponse(\x010\x01\x12Z\n" +
 	"\tListExecs\x12%.fairlead.sandbox.v1.ListExecsRequest\x1a&.fairlead.sandbox.v1.ListExecsResponse\x12l\n" +

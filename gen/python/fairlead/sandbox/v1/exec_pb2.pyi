@@ -37,6 +37,7 @@ class ExitReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     EXIT_REASON_NOT_STARTED: _ClassVar[ExitReason]
     EXIT_REASON_LOST: _ClassVar[ExitReason]
     EXIT_REASON_FILE_LIMIT: _ClassVar[ExitReason]
+    EXIT_REASON_TERMINAL_LIMIT: _ClassVar[ExitReason]
 NETWORK_OUTCOME_UNSPECIFIED: NetworkOutcome
 NETWORK_OUTCOME_DONE: NetworkOutcome
 NETWORK_OUTCOME_DENIED: NetworkOutcome
@@ -56,6 +57,7 @@ EXIT_REASON_WORKSPACE_LIMIT: ExitReason
 EXIT_REASON_NOT_STARTED: ExitReason
 EXIT_REASON_LOST: ExitReason
 EXIT_REASON_FILE_LIMIT: ExitReason
+EXIT_REASON_TERMINAL_LIMIT: ExitReason
 
 class ExecRequest(_message.Message):
     __slots__ = ("start", "attach", "stdin", "signal", "resize")

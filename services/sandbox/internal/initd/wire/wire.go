@@ -46,6 +46,8 @@ const (
 	// Unlisten closes the listener of a sandbox's way out that init serves itself, with
 	// id zero. Connections that there are go on.
 	Unlisten
+	// Look asks what commands hold, of an init that alone can see it. The id is the question's.
+	Look
 )
 
 // From init to the service.
@@ -66,6 +68,8 @@ const (
 	// Connected says that somebody has connected to the listener that init serves. The
 	// id is the connection's: larger than that of any before.
 	Connected
+	// Held answers Look.
+	Held
 )
 
 // Command is a Start.
@@ -99,6 +103,9 @@ type Reply struct {
 	// Swept says that nothing of the command is left. It is not said while another
 	// command runs.
 	Swept bool
+	// Of Held: bytes in deleted files, and terminals.
+	Deleted   uint64
+	Terminals uint32
 }
 
 const (
@@ -213,6 +220,9 @@ func (p *Reply) Encode() []byte {
 		b = binary.LittleEndian.AppendUint64(b, uint64(p.CPU))
 		b = binary.LittleEndian.AppendUint64(b, uint64(p.MaxRSS))
 		return append(b, bit(p.Swept))
+	case Held:
+		b = binary.LittleEndian.AppendUint64(b, p.Deleted)
+		return binary.LittleEndian.AppendUint32(b, p.Terminals)
 	}
 	return b
 }
@@ -227,6 +237,8 @@ func DecodeReply(b []byte) (Reply, error) {
 		p.Errno, p.Dir = r.uint32(), r.byte() == 1
 	case Exited:
 		p.Status, p.CPU, p.MaxRSS, p.Swept = r.uint32(), time.Duration(r.uint64()), int64(r.uint64()), r.byte() == 1
+	case Held:
+		p.Deleted, p.Terminals = r.uint64(), r.uint32()
 	default:
 		return Reply{}, ErrMalformed
 	}

@@ -74,7 +74,7 @@ func initName(runner string) string { return "name:" + runner }
 func (r *Runner) named(pid int) bool {
 	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 	name, words, _ := bytes.Cut(raw, []byte{0})
-	return err == nil && (string(name) == r.name || string(words) == initName(r.name)+"\x00")
+	return err == nil && (string(name) == r.name || bytes.HasPrefix(words, []byte(initName(r.name)+"\x00")))
 }
 
 // awaitEnd waits until a process has ended.

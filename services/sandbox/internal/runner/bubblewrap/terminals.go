@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
 // boundTerminals bounds the pseudo-terminals of a sandbox whose first process runs, of
@@ -41,7 +41,7 @@ func reconfigureTerminals(init, pidfd int) error {
 		return os.NewSyscallError("fspick", err)
 	}
 	defer func() { _ = unix.Close(fs) }()
-	for _, x := range [][2]string{{"mode", "620"}, {"ptmxmode", "666"}, {"max", strconv.Itoa(rootfs.Terminals)}} {
+	for _, x := range [][2]string{{"mode", "620"}, {"ptmxmode", "666"}, {"max", strconv.Itoa(box.MaxTerminals)}} {
 		if err := unix.FsconfigSetString(fs, x[0], x[1]); err != nil {
 			return fmt.Errorf("set %s to %s: %w", x[0], x[1], err)
 		}

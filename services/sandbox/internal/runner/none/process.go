@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 	"github.com/fairlead/fairlead/services/sandbox/internal/terminal"
 )
 
@@ -41,8 +42,8 @@ func (p *process) Stdin() io.WriteCloser { return p.in }
 func (p *process) Stdout() io.ReadCloser { return p.out }
 func (p *process) Stderr() io.ReadCloser { return p.err }
 
-// Deleted implements box.Process: it is not looked for.
-func (p *process) Deleted() int64 { return 0 }
+// Held implements box.Process: it is not looked for.
+func (p *process) Held() held.Sum { return held.Sum{} }
 
 // start starts the command. Why it cannot be executed is its end.
 func (p *process) start(c box.Command) (err error) {

@@ -21,6 +21,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
+	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/remote"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/stage"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
@@ -133,8 +134,8 @@ func (g *guest) confine(pidFile string, l box.Limits) error {
 	if err != nil {
 		return fmt.Errorf("take hold of the container's kernel: %w", err)
 	}
-	inside := warm.Namespace(g.pid) // those in which commands are to run, too
-	all := g.m.processes(g.name)    // and who opens files for it
+	inside := held.Namespace(g.pid).All // those in which commands are to run, too
+	all := g.m.processes(g.name)        // and who opens files for it
 	if !slices.Contains(all, g.pid) || len(inside) == 0 || slices.Contains(inside, os.Getpid()) {
 		return errors.Join(fmt.Errorf("process %d is no container's kernel in a process namespace of its own", g.pid), unix.Close(kernel))
 	}

@@ -57,7 +57,7 @@ func words(l box.Limits) []string {
 	for _, r := range warm.Resources(l) {
 		all = append(all, fmt.Sprintf("limit:%d=%d", r.ID, r.Value))
 	}
-	return append(all, "filter", "rights", "user-namespace")
+	return append(all, "filter", "visible", "rights", "user-namespace")
 }
 
 // mappings gives the sandbox two users: the one that commands are, and the one that
@@ -78,7 +78,7 @@ func (m *maker) mounts(s box.Sandbox) []specs.Mount {
 		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
 		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "noexec", "strictatime", "mode=755", "size=65536"}},
 		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{
-			"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", fmt.Sprintf("max=%d", rootfs.Terminals),
+			"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", fmt.Sprintf("max=%d", box.MaxTerminals),
 		}},
 		{Destination: "/dev/shm", Type: "tmpfs", Source: "shm", Options: scratch(s.Limits.ShmBytes)},
 		{Destination: "/tmp", Type: "tmpfs", Source: "tmpfs", Options: scratch(s.Limits.TmpBytes)},

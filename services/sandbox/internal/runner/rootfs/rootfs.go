@@ -37,10 +37,6 @@ var MadeFiles = []File{
 	{"/etc/resolv.conf", ""},
 }
 
-// Terminals is how many pseudo-terminals a sandbox may have. The machine has a fixed
-// number for all of them together, some thousands.
-const Terminals = 64
-
 // ScratchFiles is how many files, directories and links may be in a file system in
 // memory: one to each page, and some for those that are empty.
 func ScratchFiles(bytes int64) int64 { return max(bytes/4096, 1024) }

@@ -44,6 +44,8 @@ type Features struct {
 	Groups bool
 	// LocalInit: the first process of a sandbox is one of this machine.
 	LocalInit bool
+	// Held: what commands hold that no folder shows is looked at.
+	Held bool
 	// Mounts: sandboxes show folders of the host besides.
 	Mounts bool
 	// Mapped: the files of writable mounts may be another user's than the commands.
@@ -85,6 +87,7 @@ var (
 	groups    = need{"control groups", func(f Features) bool { return f.Groups }}
 	mounts    = need{"mounts", func(f Features) bool { return f.Mounts }}
 	networks  = need{"network", func(f Features) bool { return f.Network }}
+	holding   = need{"look at what commands hold", func(f Features) bool { return f.Held }}
 	localInit = need{"init on this machine", func(f Features) bool { return f.LocalInit }}
 )
 

@@ -82,12 +82,19 @@ func (p *process) explain(refused int64) (why string, crowded bool) {
 		return "the arguments and the environment are too long together", false
 	case errno == unix.EAGAIN && refused > 0:
 		return fmt.Sprintf("the command was not started: other commands in the workspace have all the processes and threads that there may be at once, which is %d. Wait until some have ended, or end some", p.sb.spec.Limits.Processes), true
-	case errno == unix.ENOSPC: // executing takes none
+	case p.lacksTerminal():
 		return "the command was not started: other commands have all the terminals that there may be at once. Wait until some have ended, or end some", false
 	case errno == unix.EAGAIN:
 		return "the command was not started: the machine has no process or thread left for it. Try again later", false
 	}
 	return "cannot execute " + p.name + ": " + errno.Error(), false
+}
+
+// lacksTerminal says whether the command was not started because there was no terminal for it.
+func (p *process) lacksTerminal() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reply.Kind == wire.Failed && unix.Errno(p.reply.Errno) == unix.ENOSPC // executing takes no room
 }
 
 // hear takes init's word. An error says that it makes no sense.

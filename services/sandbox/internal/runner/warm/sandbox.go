@@ -16,6 +16,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
+	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 )
 
 // endTimeout bounds how long the kernel may take to end a killed sandbox.
@@ -26,9 +27,9 @@ const endTimeout = 30 * time.Second
 type sandbox struct {
 	r      *Runner
 	spec   box.Sandbox
-	held   held     // deleted files, of the file system that the workspace is on
-	errOut *os.File // what the sandbox and its init complain of
-	init   int      // the first process, as the host counts; zero for none of this machine's
+	held   *held.Counter // of the file system that the workspace is on
+	errOut *os.File      // what the sandbox and its init complain of
+	init   int           // the first process, as the host counts; zero for none of this machine's
 	group  cgroup.Group
 	socket *net.UnixConn
 	out    io.Closer // serves its way out; nil without a network
@@ -55,6 +56,7 @@ type sandbox struct {
 	starved  bool       // it ended for want of memory, as its maker was told
 	next     uint64
 	commands map[uint64]*process
+	asked    asked         // of init, what commands hold
 	met      cgroup.Counts // of the group, while still
 	still    bool          // nothing but init is in the sandbox, and nothing was since met was read
 	frozen   time.Time     // since when it stands still, or is being stopped; zero when it is not
@@ -76,7 +78,7 @@ func (s *sandbox) make(ctx context.Context, name string) (err error) {
 	if err := unix.Stat(s.spec.Workspace, &st); err != nil {
 		return fmt.Errorf("find the workspace: %w", err)
 	}
-	s.held.init(uint64(st.Dev)) //nolint:unconvert // the type is the architecture's
+	s.held = held.New(uint64(st.Dev)) //nolint:unconvert // the type is the architecture's
 	if err := s.launch(ctx, name); err != nil {
 		s.kill()
 		s.release()
@@ -203,6 +205,7 @@ func (s *sandbox) kill() {
 // release waits for the end of a sandbox that was killed, and gives back what the
 // machine keeps for it.
 func (s *sandbox) release() {
+	defer s.held.Close()
 	if s.body != nil {
 		s.awaitEnd()
 		if err := errors.Join(s.body.Complete(), s.body.Wait()); err != nil {
@@ -210,7 +213,6 @@ func (s *sandbox) release() {
 		}
 		s.reap() // what made it may have ended after it
 		s.forgetBody()
-		s.held.close()
 	}
 	if s.group != nil {
 		if err := s.group.Remove(); err != nil {

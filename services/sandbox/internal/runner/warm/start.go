@@ -171,7 +171,7 @@ func (s *sandbox) forget(p *process) {
 	last := len(s.commands) == 0
 	s.mu.Unlock()
 	if last {
-		s.held.forget()
+		s.forgetHeld()
 	}
 }
 

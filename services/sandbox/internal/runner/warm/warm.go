@@ -22,6 +22,11 @@ func (r *Runner) Start(ctx context.Context, c box.Command) (box.Process, error) 
 			return nil, err
 		}
 		p, err := s.start(c)
+		if err == nil && c.Patient && p.lacksTerminal() && s.openTerminals() {
+			p.Wait() //nolint:contextcheck // nothing of it runs
+			p.closeOurs()
+			return nil, box.ErrTerminalsTaken
+		}
 		if err == nil {
 			return p, nil
 		}
@@ -35,6 +40,12 @@ func (r *Runner) Start(ctx context.Context, c box.Command) (box.Process, error) 
 			return nil, fmt.Errorf("start the command: %w", ctx.Err())
 		}
 	}
+}
+
+// openTerminals says whether nothing bounds the sandbox's terminals: they are the machine's.
+func (s *sandbox) openTerminals() bool {
+	_, elsewhere := s.holder()
+	return elsewhere || s.spec.Owner == box.Self && !s.r.own
 }
 
 // Warm implements box.Runner.

@@ -1,0 +1,267 @@
+// Package held adds up what the processes of a sandbox hold and no look at its folders finds:
+// files that were deleted, and terminals.
+//
+// Init has it, too, where the sandbox's processes are not the service's machine's.
+package held
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// LookTime bounds each half of a look: who looks also ends commands whose time is up.
+	LookTime = 50 * time.Millisecond
+	// TooMuch is how many bytes a sandbox holds, or seems to, of which not all can be looked at:
+	// more than any may.
+	TooMuch = 1 << 60
+
+	// maxHeld is how many open files and mappings there may be in a sandbox, of all its processes
+	// together. More would take too long to look at: something could be hidden among them.
+	maxHeld = 1 << 20
+	// maxFiles is how many deleted files and terminals may be found there: they are remembered.
+	maxFiles = 1 << 16
+	// maxHidden is in how many rounds, one after the other, a process may keep others from looking
+	// at it. What init starts does so until it is known.
+	maxHidden = 2
+	// maxLists is how often processes are listed in a round: again at its end, for those that have come
+	// since. There is no end of them where something is built.
+	maxLists = 4
+)
+
+// Processes are those of a sandbox.
+type Processes struct {
+	Space string // their process namespace, as links of /proc say it
+	All   []int
+	// First are those that init has started, which nobody can look at until they execute their
+	// program, and Starting is how many more of them there may be.
+	First    []int
+	Starting int
+	// Unknown says that there may be others: not all could be listed.
+	Unknown bool
+}
+
+// Sum is what processes hold.
+type Sum struct {
+	Deleted   int64 // bytes of deleted files
+	Terminals int   // pseudo-terminals, by either end
+}
+
+// Counter adds up the files of a file system that have no name any more and are in use by
+// the processes of a sandbox, and its terminals. It goes round the processes, and on in the next
+// look where the time for one is over. It is safe for concurrent use.
+//
+// It believes that all threads of a process have the same files open, and are in the same folder, which the
+// filter of sandboxes sees to. A file that is only mapped into memory, and not open, counts with its size on
+// the disk where root looks, and otherwise with as much of it as one has mapped. One that is under way
+// in a local socket is not seen, nor is one terminal of each process that it has open as its own. A process
+// that does not let others look at it, three rounds long, counts as holding too much.
+type Counter struct {
+	mu     sync.Mutex
+	device uint64
+	number string // of the device, as a process's maps have it
+	most   int    // open files and mappings
+	files  int    // deleted ones, and terminals
+	closed bool
+
+	found  Sum           // that the last whole round found
+	hidden int           // rounds until then, one after the other, in which a process was hidden
+	at     time.Time     // when the last look ended
+	took   time.Duration // and how long it took
+
+	// Of the round. seen is nil when none is under way.
+	rest      []string            // processes to look at yet, by their folders
+	lists     int                 // how often they were listed
+	listed    map[int]struct{}    // all that were
+	of        Processes           // as they were listed last
+	process   string              // the one that is being looked at; empty: none is
+	dir       string              // and the thread of it
+	open      *os.File            // the folder of what it has open; nil when that was looked at
+	maps      *os.File            // what it has mapped; nil when that was looked at
+	lines     *bufio.Reader       // of maps
+	seen      map[uint64]int64    // bytes that were counted, by inode
+	mapped    map[uint64]mapping  // files in memory that were not counted yet, by inode
+	terminals map[uint32]struct{} // by number
+	others    int                 // terminals whose number is not known
+	owns      bool                // the process has its own terminal open
+	looked    int                 // at so many
+	hides     bool                // one of the processes does not let others look at it
+	blind     bool                // something kept it from looking that is nobody's doing here
+	total     int64               // bytes
+}
+
+// New makes one, for the deleted files of a device. Close must be called.
+func New(device uint64) *Counter {
+	return &Counter{
+		device: device, most: maxHeld, files: maxFiles,
+		number: fmt.Sprintf("%02x:%02x", unix.Major(device), unix.Minor(device)),
+	}
+}
+
+// Look goes on for a time, and says what is held: as much as the last whole round
+// found or, if that is more, as this one did so far. Who comes right after somebody else gets
+// the same answer: however many ask, a fifth of the time is spent on it. It looks by as, as
+// whoever may look into the processes; those are called for at the beginning of a round and at its end,
+// not by as.
+func (c *Counter) Look(as func(func() error) error, processes func() Processes, within time.Duration) Sum {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || !c.at.IsZero() && time.Since(c.at) < 4*c.took {
+		return c.sum()
+	}
+	begin := time.Now()
+	if c.seen == nil {
+		c.begin(processes())
+	}
+	for whole := true; whole; {
+		whole = c.scan(as, within) && c.again(processes) && time.Since(begin) < within
+	}
+	switch {
+	case c.excess():
+		c.found.Deleted = TooMuch
+		c.end()
+	case !c.more() && len(c.mapped) == 0 && c.lists == maxLists:
+		c.conclude()
+	}
+	c.at, c.took = time.Now(), time.Since(begin)
+	return c.sum()
+}
+
+// scan goes on for a time, and says whether it has looked at all that was listed.
+func (c *Counter) scan(as func(func() error) error, within time.Duration) bool {
+	_ = as(func() error {
+		for begin := time.Now(); c.more(); {
+			if c.step(); time.Since(begin) >= within {
+				break
+			}
+		}
+		return nil
+	})
+	c.weigh(within)
+	return !c.excess() && !c.more() && len(c.mapped) == 0
+}
+
+// again lists the processes once more, and says whether there are some that were not listed before in
+// this round.
+func (c *Counter) again(processes func() Processes) bool {
+	if c.lists < maxLists && c.list(processes()) {
+		return true
+	}
+	c.lists = maxLists
+	return false
+}
+
+// list has those processes looked at that were not listed before, and says whether there are any.
+func (c *Counter) list(p Processes) (some bool) {
+	c.of = p
+	c.lists++
+	c.blind = c.blind || p.Unknown
+	for _, pid := range p.All {
+		if _, known := c.listed[pid]; !known {
+			c.listed[pid] = struct{}{}
+			c.rest = append(c.rest, "/proc/"+strconv.Itoa(pid))
+			some = true
+		}
+	}
+	return some
+}
+
+// sum is what is known now.
+func (c *Counter) sum() Sum {
+	return Sum{Deleted: max(c.found.Deleted, c.total), Terminals: max(c.found.Terminals, len(c.terminals)+c.others)}
+}
+
+// conclude ends a whole round. One in which not all could be looked at finds no less than the one before.
+func (c *Counter) conclude() {
+	if c.blind {
+		c.found = c.sum()
+		c.end()
+		return
+	}
+	c.found = Sum{Deleted: c.total, Terminals: len(c.terminals) + c.others}
+	c.hidden++
+	if !c.hides {
+		c.hidden = 0
+	}
+	if c.hidden > maxHidden {
+		c.found.Deleted = TooMuch
+	}
+	c.end()
+}
+
+// Close gives back what it holds. Nothing is looked at any more.
+func (c *Counter) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.end()
+	c.found, c.closed = Sum{}, true
+}
+
+// Forget forgets what was found: whoever held it has ended.
+func (c *Counter) Forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.end()
+	c.found, c.hidden, c.at = Sum{}, 0, time.Time{}
+}
+
+// begin begins a round.
+func (c *Counter) begin(p Processes) {
+	c.seen, c.mapped, c.terminals, c.listed = map[uint64]int64{}, map[uint64]mapping{}, map[uint32]struct{}{}, map[int]struct{}{}
+	c.list(p)
+}
+
+// end ends a round, whole or not.
+func (c *Counter) end() {
+	c.endProcess()
+	c.rest, c.process, c.seen, c.mapped, c.terminals, c.listed, c.of = nil, "", nil, nil, nil, nil, Processes{}
+	c.lists, c.others, c.looked, c.hides, c.blind, c.total = 0, 0, 0, false, false, 0
+}
+
+// endProcess ends the look at one process.
+func (c *Counter) endProcess() {
+	if c.open != nil {
+		_ = c.open.Close()
+	}
+	if c.maps != nil {
+		_ = c.maps.Close()
+	}
+	c.open, c.maps, c.lines = nil, nil, nil
+}
+
+// count counts a file. Of one that is counted again the later size holds.
+func (c *Counter) count(inode uint64, bytes int64) {
+	c.total += bytes - c.seen[inode]
+	c.seen[inode] = bytes
+	delete(c.mapped, inode)
+}
+
+// weigh counts for a time what was found in memory. A file whose size is not to be had waits for
+// the end of the round: one that is looked at later may have it open.
+func (c *Counter) weigh(within time.Duration) {
+	begin := time.Now()
+	for inode, m := range c.mapped {
+		if bytes, exact := m.size(); exact || !c.more() {
+			c.count(inode, bytes)
+		}
+		if time.Since(begin) >= within {
+			return
+		}
+	}
+}
+
+// excess says whether there is more than can be looked at.
+func (c *Counter) excess() bool {
+	return c.looked > c.most || len(c.seen)+len(c.mapped)+len(c.terminals) > c.files
+}
+
+// more says whether the round is to look at more.
+func (c *Counter) more() bool {
+	return !c.excess() && (c.process != "" || len(c.rest) > 0)
+}

@@ -1,0 +1,245 @@
+package held
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// step looks at a little more.
+func (c *Counter) step() {
+	switch {
+	case c.open != nil:
+		c.someOpen()
+	case c.maps != nil:
+		c.oneMapped()
+	case c.process != "":
+		c.leave()
+	default:
+		c.next()
+	}
+}
+
+// next begins to look at the next process.
+func (c *Counter) next() {
+	c.looked++
+	process := c.rest[0]
+	c.rest = c.rest[1:]
+	dir := c.living(process)
+	if dir == "" {
+		return // it has ended
+	}
+	space, err := os.Readlink(dir + "/ns/pid")
+	if err == nil && space != c.of.Space {
+		return // it has ended; another one has its number
+	}
+	var err2, err3 error
+	c.open, err2 = os.Open(dir + "/fd")
+	if c.maps, err3 = os.Open(dir + "/maps"); c.maps != nil {
+		c.lines = bufio.NewReader(c.maps)
+	}
+	if err := errors.Join(err, err2, err3); err != nil && c.lives(dir) {
+		c.unseen(process, err)
+	}
+	for _, kept := range []string{"/exe", "/cwd", "/root"} { // whether it has them open or not
+		var st unix.Stat_t
+		if unix.Stat(dir+kept, &st) == nil {
+			c.some(&st, dir+kept)
+		}
+	}
+	c.process, c.dir, c.owns = process, dir, false
+}
+
+// unseen notes that there was an error in the look at a process that lives. Not all are its doing: it hides nothing
+// where the machine, or whoever looks, can open no more files.
+func (c *Counter) unseen(process string, err error) {
+	switch {
+	case unrelated(err):
+		c.blind = true
+	case !c.starts(process):
+		c.hides = true
+	}
+}
+
+// starts says whether a process is one that init has started, and has not executed its program yet: it
+// is in init's memory still, which nobody is to look at.
+func (c *Counter) starts(process string) bool {
+	if f, err := flags(process); err != nil || f&unexecuted == 0 {
+		return false
+	}
+	pid, err := strconv.Atoi(filepath.Base(process))
+	if err == nil && slices.Contains(c.of.First, pid) {
+		return true
+	}
+	c.of.Starting--
+	return c.of.Starting >= 0
+}
+
+// leave ends the look at a process. It looks again by another thread if the one that it looked at
+// has ended meanwhile, with which went what it had open.
+func (c *Counter) leave() {
+	if !c.lives(c.dir) && c.living(c.process) != "" {
+		c.rest = append(c.rest, c.process)
+	}
+	c.process = ""
+}
+
+// living is the folder of a thread of a process that lives: the first one may end before the
+// others. Empty: the process has ended.
+func (c *Counter) living(process string) string {
+	if c.lives(process) {
+		return process
+	}
+	threads, err := os.Open(process + "/task")
+	if err != nil {
+		if !ended(err) {
+			c.unseen(process, err)
+		}
+		return ""
+	}
+	defer func() { _ = threads.Close() }()
+	for err == nil {
+		var names []string
+		names, err = threads.Readdirnames(64)
+		for _, name := range names {
+			c.looked++
+			if dir := process + "/task/" + name; c.lives(dir) {
+				return dir
+			}
+		}
+	}
+	return ""
+}
+
+// Flags of threads, as the kernel names them: PF_EXITING of one that is on its way to its end, which can
+// neither open anything any more nor turn back, and PF_FORKNOEXEC of one that has executed nothing
+// yet, which cannot be had again.
+const ending, unexecuted = 0x4, 0x40
+
+// lives says whether a thread has not begun to end. One that cannot be asked is believed to live: it is looked at.
+func (c *Counter) lives(dir string) bool {
+	f, err := flags(dir)
+	c.blind = c.blind || unrelated(err)
+	return f&ending == 0
+}
+
+// flags are a thread's. Anybody may ask, also for one that lets nobody look at it. There are those of one
+// that ends where there is none.
+func flags(dir string) (uint64, error) {
+	raw, err := os.ReadFile(dir + "/stat")
+	switch {
+	case ended(err):
+		return ending, nil
+	case err != nil:
+		return 0, err
+	}
+	all := bytes.Fields(raw[bytes.LastIndexByte(raw, ')')+1:]) // from the state on: proc_pid_stat(5)
+	if len(all) < 7 {
+		return 0, fmt.Errorf("the kernel says %q of %s", raw, dir)
+	}
+	return strconv.ParseUint(string(all[6]), 10, 64)
+}
+
+// ended says whether an error means that a process, or a thread, is not there any more.
+func ended(err error) bool { return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) }
+
+// unrelated says whether an error is neither a process's end nor its doing: nobody can open a file now.
+func unrelated(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
+}
+
+// someOpen counts some of what a process has open.
+func (c *Counter) someOpen() {
+	names, err := c.open.Readdirnames(64)
+	for _, name := range names {
+		c.looked++
+		var st unix.Stat_t
+		if unix.Fstatat(int(c.open.Fd()), name, &st, 0) != nil {
+			continue
+		}
+		if st.Mode&unix.S_IFMT == unix.S_IFCHR {
+			c.someTerminal(name, uint64(st.Rdev)) //nolint:unconvert // the type is the architecture's
+		}
+		c.some(&st, c.dir+"/fd/"+name)
+	}
+	if err != nil {
+		_ = c.open.Close()
+		c.open = nil
+	}
+}
+
+// some counts a file, or a folder, if it is a deleted one of the device, which a process has by a path.
+func (c *Counter) some(st *unix.Stat_t, path string) {
+	if kind := st.Mode & unix.S_IFMT; (kind == unix.S_IFREG || kind == unix.S_IFDIR) && st.Nlink == 0 && uint64(st.Dev) == c.device && !readOnly(path) { //nolint:unconvert // the type is the architecture's
+		c.count(st.Ino, st.Blocks*512)
+	}
+}
+
+// readOnly says whether a file is one of a mount that nobody in the sandbox can change: who deletes files there
+// is outside. A workspace is no such mount.
+func readOnly(path string) bool {
+	var fs unix.Statfs_t
+	return unix.Statfs(path, &fs) == nil && fs.Flags&unix.ST_RDONLY != 0
+}
+
+// Numbers of devices (Linux's devices.txt): the one by which a terminal's master is opened, which all
+// masters have in common; the first and the last of those of the other ends; and the one by which a
+// process opens its own terminal, whichever that is.
+var ptmx, own = unix.Mkdev(5, 2), unix.Mkdev(5, 0)
+
+const firstEnd, lastEnd = 136, 143
+
+// someTerminal counts a character device that is an end of a pseudo-terminal. What a process has open as its
+// own terminal may be any: one is believed to be counted elsewhere, or the same as that of others; who has more
+// of them open has them of different ones.
+func (c *Counter) someTerminal(name string, device uint64) {
+	major := unix.Major(device)
+	switch {
+	case major >= firstEnd && major <= lastEnd:
+		c.terminals[(major-firstEnd)<<8+unix.Minor(device)] = struct{}{}
+	case device == own && c.owns:
+		c.others++
+	case device == own:
+		c.owns = true
+	case device == ptmx:
+		if number, ok := c.master(name); ok {
+			c.terminals[number] = struct{}{}
+		}
+	}
+}
+
+// master is the number of the pseudo-terminal that a descriptor is the master of.
+func (c *Counter) master(name string) (number uint32, ok bool) {
+	info, err := os.ReadFile(c.dir + "/fdinfo/" + name)
+	c.blind = c.blind || unrelated(err)
+	if err != nil {
+		return 0, false
+	}
+	_, text, ok := bytes.Cut(info, []byte("tty-index:"))
+	text, _, _ = bytes.Cut(text, []byte("\n"))
+	n, err := strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 32)
+	return uint32(n), ok && err == nil
+}
+
+// oneMapped notes one part of a file that a process has mapped, unless the file is known.
+func (c *Counter) oneMapped() {
+	raw, length, err := readLine(c.lines)
+	c.looked += 1 + length/1024 // long names take time
+	if m, ok := parseMapping(raw, c.number); ok {
+		if _, known := c.seen[m.inode]; !known && m.length() > c.mapped[m.inode].length() {
+			m.dir = "/proc/" + filepath.Base(c.dir) // threads have no such folder below their process's
+			c.mapped[m.inode] = m
+		}
+	}
+	if err != nil {
+		_ = c.maps.Close()
+		c.maps = nil
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/held"
+	"github.com/fairlead/fairlead/services/sandbox/internal/initd/stream"
+	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
+)
+
+// counter is nil where init is not told to look at what commands hold: where the service sees it.
+var counter *held.Counter
+
+// countIn has init look at what commands hold, of the files of a folder's file system.
+func countIn(folder string) error {
+	var st unix.Stat_t
+	if err := unix.Stat(folder, &st); err != nil {
+		return fmt.Errorf("count what is held of %s: %w", folder, err)
+	}
+	counter = held.New(uint64(st.Dev)) //nolint:unconvert // the type is the architecture's
+	return nil
+}
+
+// begun are the first processes of commands, which are in init's memory until they have executed their
+// programs, and how many are being made.
+var begun struct {
+	sync.Mutex
+
+	pids   map[int]struct{}
+	making int
+}
+
+// beginning notes that a process is about to be made, of whom made is told; zero: there is none.
+func beginning() (made func(pid int)) {
+	if counter == nil {
+		return func(int) {}
+	}
+	begun.Lock()
+	defer begun.Unlock()
+	begun.making++
+	return func(pid int) {
+		begun.Lock()
+		defer begun.Unlock()
+		begun.making--
+		if pid == 0 {
+			return
+		}
+		if begun.pids == nil {
+			begun.pids = map[int]struct{}{}
+		}
+		begun.pids[pid] = struct{}{}
+	}
+}
+
+// over notes that a process has ended.
+func over(pid int) {
+	begun.Lock()
+	defer begun.Unlock()
+	delete(begun.pids, pid)
+}
+
+// beside are all processes but init. Who has begun is asked for after them: one that is listed is known then.
+func beside() held.Processes {
+	all := held.Beside()
+	begun.Lock()
+	defer begun.Unlock()
+	all.First, all.Starting = slices.Collect(maps.Keys(begun.pids)), begun.making
+	return all
+}
+
+// looks answers what commands hold. One question is answered at a time.
+type looks struct {
+	mux   *stream.Mux
+	under sync.Mutex // held while one is
+}
+
+// answer looks, and says what it has found, while the stream goes on. Whoever does not wait for
+// the answer is no service of ours.
+func (l *looks) answer(packet []byte) error {
+	id, err := wire.DecodeID(packet)
+	if err != nil || counter == nil || !l.under.TryLock() {
+		return errors.Join(wire.ErrMalformed, err)
+	}
+	go func() {
+		sum := counter.Look(directly, beside, held.LookTime)
+		p := wire.Reply{Kind: wire.Held, ID: id, Deleted: uint64(sum.Deleted), Terminals: uint32(sum.Terminals)}
+		l.under.Unlock()           // the next question comes after the answer
+		_ = l.mux.Send(p.Encode()) // the stream's end is seen elsewhere
+	}()
+	return nil
+}
+
+func directly(f func() error) error { return f() }
