@@ -80,41 +80,62 @@ func TestNothingLeaks(t *testing.T) {
 		if d.open != nil {
 			d.open(&cfg)
 		}
-		cfg.OCI.State = passable(t) // nobody else's files are counted
 		cfg.CgroupParent = "fairlead-leak-test-" + d.name + "-" + d.level
-		cfg.UIDBase = 10_000_000 + os.Getpid()*200 // nobody else's processes are counted
-		c := start(t, cfg)
-		const workers = 4
-		play := func(rounds int) {
-			var wg sync.WaitGroup
-			for w := range workers {
-				wg.Go(func() {
-					for i := w; i < rounds; i += workers {
-						leakRound(t, c, i)
-					}
-				})
-			}
-			wg.Wait()
-		}
-		play(2 * workers * len(leakKinds)) // threads, pools and buffers that stay
-		before := settled(t, cfg, nil)
-		begun := time.Now()
-		play(rounds)
-		t.Logf("%d rounds in %v", rounds, time.Since(begun).Round(time.Second))
-		after := settled(t, cfg, &before)
-		t.Logf("before: %s", before)
-		t.Logf("after:  %s", after)
-		if after.machine() != before.machine() {
-			t.Errorf("the machine is not as it was")
-		}
+		before, after := nothingLeaks(t, cfg, rounds)
 		// Each of these has some play, which does not grow with the rounds.
-		if after.descriptors > before.descriptors+20 || after.goroutines > before.goroutines+20 || after.threads > before.threads+20 {
+		if after.goroutines > before.goroutines+20 || after.threads > before.threads+20 {
 			t.Errorf("the service holds more than before")
 		}
 		if after.heap > before.heap+(8<<20) || after.resident > before.resident+(48<<20) {
 			t.Errorf("the service has grown")
 		}
 	})
+	t.Run(inPods, func(t *testing.T) {
+		if os.Getenv(leakRounds) == "" {
+			t.Skip("it takes long: make leaks runs it")
+		}
+		_, change := pods(t)
+		cfg := configuration(t, sandbox.LevelPod)
+		change(&cfg)
+		cfg.CgroupParent = "fairlead-leak-test-pods"
+		nothingLeaks(t, cfg, rounds) // memory is what the API server of the tests remembers
+	})
+}
+
+// nothingLeaks plays the rounds, and compares what is left on the machine, and open in the service.
+func nothingLeaks(t *testing.T, cfg sandbox.Config, rounds int) (before, after footprint) {
+	t.Helper()
+	ceiling()(&cfg)
+	cfg.OCI.State = passable(t)                // nobody else's files are counted
+	cfg.UIDBase = 10_000_000 + os.Getpid()*200 // nobody else's processes are counted
+	c := start(t, cfg)
+	const workers = 4
+	play := func(rounds int) {
+		var wg sync.WaitGroup
+		for w := range workers {
+			wg.Go(func() {
+				for i := w; i < rounds; i += workers {
+					leakRound(t, c, i)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	play(2 * workers * len(leakKinds)) // threads, pools and buffers that stay
+	before = settled(t, cfg, nil)
+	begun := time.Now()
+	play(rounds)
+	t.Logf("%d rounds in %v", rounds, time.Since(begun).Round(time.Second))
+	after = settled(t, cfg, &before)
+	t.Logf("before: %s", before)
+	t.Logf("after:  %s", after)
+	if after.machine() != before.machine() {
+		t.Errorf("the machine is not as it was")
+	}
+	if after.descriptors > before.descriptors+20 { // there is some play, which does not grow with the rounds
+		t.Errorf("the service has more open than before")
+	}
+	return before, after
 }
 
 // leakKinds are commands that end, or leave something, in different ways.
@@ -129,6 +150,9 @@ var leakKinds = []func(*sandboxv1.ExecStart){
 	func(s *sandboxv1.ExecStart) {
 		s.Argv, s.Limits = []string{"bash", "-c", "sleep 600 & kill -9 $$"}, &sandboxv1.ExecLimits{Processes: 20}
 	},
+	func(s *sandboxv1.ExecStart) { // one that is left open, one that waits to be accepted, and a request that no rule allows
+		s.Argv = []string{"bash", "-c", `exec 3<>/dev/tcp/127.0.0.1/3128 && printf 'GET http://192.0.2.1/ HTTP/1.1\r\nHost: x\r\n\r\n' >&3 && read -r <&3 && exec 4<>/dev/tcp/127.0.0.1/3128; kill -9 $$`}
+	},
 	func(s *sandboxv1.ExecStart) {
 		s.Argv = []string{"bash", "-c", "mkdir -p a/b /tmp/x; head -c 300000 /dev/zero | tee a/b/c > /tmp/x/y; ln -s / link"}
 	},
@@ -138,7 +162,11 @@ var leakKinds = []func(*sandboxv1.ExecStart){
 func leakRound(t *testing.T, shared *client, i int) {
 	c := *shared
 	c.session = fmt.Sprintf("sessions/leak-%d", i%64)
-	if _, err := c.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{Call: c.call()}); err != nil {
+	ensure := &sandboxv1.EnsureWorkspaceRequest{Call: c.call()}
+	if i%2 == 0 {
+		ensure.Network = &sandboxv1.NetworkPolicy{Rules: []*sandboxv1.NetworkRule{{Host: "a.example.com"}}}
+	}
+	if _, err := c.workspaces.EnsureWorkspace(t.Context(), ensure); err != nil {
 		t.Error(err)
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -282,6 +283,80 @@ func TestWhatIsOpenAtACommandsEndIsItsOwn(t *testing.T) {
 			t.Errorf("%s: the next command is told %v", name, r.GetNetwork())
 		}
 	}
+}
+
+// A command connects and has ended before anybody could accept that, with whom nobody will ever ask
+// for anything: it is told with that command, wherever the sandbox is, and with no other.
+func TestWhatComesInTheLastMomentIsTold(t *testing.T) {
+	scripts := []struct {
+		made, rounds int
+		script       string
+	}{
+		{60, 10, `for i in {1..60}; do exec {fd}<>/dev/tcp/127.0.0.1/3128; done; kill -KILL $$`},
+		{1500, 2, `for i in {1..1500}; do exec {fd}<>/dev/tcp/127.0.0.1/3128; exec {fd}>&-; done; kill -KILL $$`}, // more than may be open
+	}
+	test := func(t *testing.T, c *client) {
+		if err := c.network(t, &sandboxv1.NetworkRule{Host: "127.0.0.0/8", Ports: []int32{1}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range scripts {
+			for round := range s.rounds {
+				r := c.bash(t, s.script)
+				if n := connections(r); n != s.made || r.err != "" {
+					t.Errorf("round %d: told %d of %d: %q", round, n, s.made, r.err)
+				}
+				if r := c.bash(t, "true"); len(r.GetNetwork()) != 0 {
+					t.Errorf("round %d of %d: the next command is told %v", round, s.made, r.GetNetwork())
+				}
+			}
+		}
+	}
+	eachDriver(t, func(t *testing.T, d driver) { test(t, d.start(t, ceiling(1))) })
+	t.Run(inPods, func(t *testing.T) {
+		_, change := pods(t)
+		test(t, open(t, sandbox.LevelPod, change, ceiling(1)))
+	})
+}
+
+// connections is how many a command has made, as is told.
+func connections(r result) (n int) {
+	for _, u := range r.GetNetwork() {
+		n += int(u.GetConnections())
+	}
+	return n
+}
+
+// What names no command is told with one that runs in the same sandbox, also where each has its
+// own.
+func TestWhatNamesNobodyIsToldWithACommandOfItsSandbox(t *testing.T) {
+	test := func(t *testing.T, c *client, apart bool) {
+		if err := c.network(t, &sandboxv1.NetworkRule{Host: "127.0.0.0/8", Ports: []int32{1}}); err != nil {
+			t.Fatal(err)
+		}
+		first := make(chan result)
+		go func() {
+			r, err := c.exec(t.Context(), `: > here; until [ -e go ]; do sleep 0.01; done; exec {fd}<>/dev/tcp/127.0.0.1/3128; : > came`, nil)
+			if err != nil {
+				t.Error(err)
+			}
+			first <- r
+		}()
+		for _, err := c.read(t, "here"); err != nil && t.Context().Err() == nil; _, err = c.read(t, "here") {
+			runtime.Gosched()
+		}
+		second := c.bash(t, `: > go; until [ -e came ]; do sleep 0.01; done`)
+		n, m := connections(<-first), connections(second)
+		if want := map[bool][2]int{true: {1, 0}, false: {0, 1}}[apart]; want != [2]int{n, m} { // the last one that was started, or the only one
+			t.Errorf("the first is told %d, the second %d", n, m)
+		}
+	}
+	eachDriver(t, func(t *testing.T, d driver) {
+		test(t, d.start(t, ceiling(1)), d.level == sandbox.LevelBasic || d.name == gVisor)
+	})
+	t.Run(inPods, func(t *testing.T) {
+		_, change := pods(t)
+		test(t, open(t, sandbox.LevelPod, change, ceiling(1)), true)
+	})
 }
 
 // What the service runs in a sandbox for itself is nobody's command: nothing is counted for it.

@@ -30,6 +30,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -71,6 +72,9 @@ type Network interface {
 
 // Followed is a command whose use of the network is followed.
 type Followed interface {
+	// Enter must be called before the command starts, with what serves the way out of its
+	// sandbox, and again when that is made anew.
+	Enter(out io.Closer)
 	// Uses ends what is still open of it, and is all that it did. Nothing of the command may
 	// run any more. It may be called by several goroutines.
 	Uses() []Use

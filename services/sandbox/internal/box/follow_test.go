@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"testing"
@@ -33,8 +34,9 @@ type follower struct {
 	id string
 }
 
-func (f *follower) Uses() []Use { return []Use{{Host: f.id}} }
-func (f *follower) Forget()     { f.of.note(f.id + " is over") }
+func (f *follower) Enter(io.Closer) {}
+func (f *follower) Uses() []Use     { return []Use{{Host: f.id}} }
+func (f *follower) Forget()         { f.of.note(f.id + " is over") }
 
 // What comes by a way out is counted for the commands that were given it, and for nothing else
 // that runs in the session.

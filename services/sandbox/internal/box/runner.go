@@ -84,6 +84,9 @@ type Command struct {
 	// anew. It begins what must be done before the command is executed, and returns what
 	// waits for it: an error of that is Start's, and nothing runs. Nil: nothing need be done.
 	Before func() (done func() error)
+	// Enter is called before that, with what serves the way out of the command's sandbox: what
+	// the runner was given for it, nil for none. It must not block. Nil: nobody need know.
+	Enter func(out io.Closer)
 }
 
 // Begin calls Before.

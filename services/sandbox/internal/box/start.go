@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"slices"
@@ -102,7 +103,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 	s.execs[c.ID], s.started = e, append(s.started, e)
 	command := s.command(c, spec, limits, shown, env)
 	e.network = s.node.follow(ctx, command.Sandbox, c.ID, e.noteUse)
-	command.Patient = patient
+	command.Enter, command.Patient = e.network.Enter, patient
 	ended := s.node.o.Observer.Started(ctx, c, spec.Argv)
 	var unrecorded error
 	command.Before = sync.OnceValue(func() func() error {
@@ -147,8 +148,9 @@ func (n *Node) follow(ctx context.Context, s Sandbox, callID string, note func(i
 // unfollowed is a command without a network.
 type unfollowed struct{}
 
-func (unfollowed) Uses() []Use { return nil }
-func (unfollowed) Forget()     {}
+func (unfollowed) Enter(io.Closer) {}
+func (unfollowed) Uses() []Use     { return nil }
+func (unfollowed) Forget()         {}
 
 // begin lets the world know the process.
 func (e *Exec) begin(p Process) {

@@ -86,6 +86,7 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over f
 	if spec.Operator { // in a session's own sandbox it has no network of its own
 		followed := s.node.follow(ctx, spec, c.ID, nil)
 		defer followed.Forget()
+		command.Enter = followed.Enter
 	}
 	ended := s.node.o.Observer.Started(ctx, c, t.Argv)
 	p, err := s.startTask(ctx, command)

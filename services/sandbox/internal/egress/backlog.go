@@ -1,7 +1,11 @@
 package egress
 
 import (
+	"errors"
+	"math"
 	"net"
+	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -9,71 +13,257 @@ import (
 )
 
 const (
-	backlogTimeout = 100 * time.Millisecond
+	// backlogTimeout bounds how long a command's end waits until all is accepted that has
+	// connected before, of which the kernel keeps some thousands at most.
+	backlogTimeout = 10 * time.Second
 	backlogAgain   = time.Millisecond
+	// filesPause is how long a listener without descriptors waits for a connection, or for its
+	// spare one, which somebody else has taken.
+	filesPause = 10 * time.Millisecond
 )
 
-// backlog is a listener that can be asked for connections which nobody has accepted yet.
+// backlog is a listener that can be asked for connections which nobody has accepted yet. They are
+// accepted in their order.
 type backlog interface {
+	net.Listener
+	// Waiting is how many connections wait to be accepted.
+	Waiting() int
+	// SetDeadline with a time that is over has Accept answer os.ErrDeadlineExceeded, until it
+	// is called with none.
+	SetDeadline(t time.Time) error
+}
+
+// backlogOf is a listener as a backlog, nil for one that does not tell.
+func backlogOf(l net.Listener) backlog {
+	switch l := l.(type) {
+	case backlog:
+		return l
+	case polled:
+		return newSocket(l)
+	}
+	return nil
+}
+
+// polled is a listener of the kernel's.
+type polled interface {
 	net.Listener
 	syscall.Conn
 	SetDeadline(t time.Time) error
 }
 
-// CatchUp returns when what has connected before is accepted, but soon in any case: who ends a
-// command must know of all that it began. It does nothing where the listener does not tell.
-func (s *Server) CatchUp() {
-	l, ok := s.listener.(backlog)
-	if !ok {
-		return
-	}
-	late := time.NewTimer(backlogTimeout)
-	defer late.Stop()
-	again := time.NewTicker(backlogAgain)
-	defer again.Stop()
-	for waiting(l) { // others may connect without end
-		select {
-		case <-again.C:
-			continue
-		case <-late.C:
-		}
-		break
-	}
-	admitted := make(chan struct{})
-	s.mu.Lock()
-	s.behind = append(s.behind, admitted)
-	err := l.SetDeadline(time.Unix(1, 0)) // who accepts has admitted the one before when it sees that
-	s.mu.Unlock()
-	if err != nil {
-		return // it is closed
-	}
-	select {
-	case <-admitted:
-	case <-s.ctx.Done():
-	case <-time.After(backlogTimeout):
-	}
+// socket is a backlog of the kernel's. It goes on to accept where the service has no descriptor
+// left: connections are lost then, but known.
+type socket struct {
+	polled
+
+	mu     sync.Mutex // guards what follows
+	spare  int        // a descriptor to accept with; -1 for none
+	late   bool       // the deadline is over
+	closed bool
 }
 
-// caughtUp tells those who wait that what was accepted is admitted.
-func (s *Server) caughtUp(l backlog) {
+func newSocket(l polled) *socket {
+	s := &socket{polled: l, spare: -1}
+	s.save()
+	return s
+}
+
+// save has a spare descriptor, if it can. mu is held.
+func (s *socket) save() bool {
+	if s.spare < 0 {
+		fd, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return false
+		}
+		s.spare = fd
+	}
+	return true
+}
+
+// spend gives the spare descriptor back. mu is held.
+func (s *socket) spend() error {
+	if s.spare < 0 {
+		return nil
+	}
+	fd := s.spare
+	s.spare = -1
+	return unix.Close(fd)
+}
+
+// Close implements net.Listener. Only the first time counts.
+func (s *socket) Close() error {
+	s.mu.Lock()
+	again := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if again {
+		return nil
+	}
+	err := s.polled.Close() // which waits for lose
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = l.SetDeadline(time.Time{}) // an error says that it is closed
-	for _, admitted := range s.behind {
-		close(admitted)
-	}
-	s.behind = nil
+	return errors.Join(err, s.spend())
 }
 
-// waiting says whether a connection waits to be accepted.
-func waiting(l backlog) (some bool) {
-	raw, err := l.SyscallConn()
+// SetDeadline implements backlog.
+func (s *socket) SetDeadline(t time.Time) error {
+	s.mu.Lock()
+	s.late = !t.IsZero()
+	s.mu.Unlock()
+	return s.polled.SetDeadline(t)
+}
+
+// Accept implements net.Listener. A connection may be lost.
+func (s *socket) Accept() (net.Conn, error) {
+	for {
+		sound, late := s.sound()
+		switch {
+		case sound:
+			c, err := s.polled.Accept()
+			if !noFile(err) {
+				return c, err
+			}
+			if s.lose() {
+				return lostHere{}, nil
+			}
+		case late:
+			return nil, os.ErrDeadlineExceeded
+		}
+		<-time.After(filesPause)
+	}
+}
+
+// sound says whether there is a spare descriptor, without which the last one must not go to a
+// connection that may last; or it need not be, for the listener is closed. It says, too, whether
+// the deadline is over.
+func (s *socket) sound() (sound, late bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed || s.save(), s.late
+}
+
+// noFile says whether the service, or the machine, has no descriptor left, or no memory for one.
+func noFile(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.ENOMEM)
+}
+
+// lose accepts the next connection with the spare descriptor, and closes it. It has not when there
+// is none, nor when somebody else takes the descriptor away.
+func (s *socket) lose() (done bool) {
+	raw, err := s.SyscallConn()
 	if err != nil {
 		return false
 	}
 	err = raw.Control(func(fd uintptr) {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-		some = err == nil && n > 0
+		done = readable(fd) && s.loseNext(int(fd))
 	})
-	return some && err == nil
+	return err == nil && done
+}
+
+func (s *socket) loseNext(listener int) (done bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.spend()
+	c, _, err := unix.Accept4(listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+	if err == nil {
+		_, _ = unix.Write(c, []byte(noFiles)) // it fits into the socket's buffer
+		_ = unix.Close(c)
+	}
+	s.save()
+	return err == nil
+}
+
+// noFiles is what a client of a lost connection reads.
+const noFiles = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n" +
+	"the sandbox service has as many files open as it may: try again later\n"
+
+// lostHere is a connection that is closed already.
+type lostHere struct{ net.Conn }
+
+// Lost implements lost.
+func (lostHere) Lost() string { return "the sandbox service has as many files open as it may" }
+
+// Close implements net.Conn.
+func (lostHere) Close() error { return nil }
+
+// Waiting implements backlog.
+func (s *socket) Waiting() (n int) {
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	err = raw.Control(func(fd uintptr) {
+		// Of one that listens, this is the queue's length (tcp_get_info in the kernel).
+		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			n = int(info.Unacked)
+		} else if readable(fd) {
+			n = math.MaxInt32
+		}
+	})
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func readable(fd uintptr) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+	return err == nil && n > 0
+}
+
+// CatchUp returns when what has connected before is accepted, but in a while in any case: who ends
+// a command must know of all that it began. It does nothing where the listener does not tell.
+func (s *Server) CatchUp() {
+	if s.backlog == nil {
+		return
+	}
+	late := time.NewTimer(backlogTimeout)
+	defer late.Stop()
+	if n := s.backlog.Waiting(); n > 0 {
+		s.awaitAccepted(s.accepted.Load()+uint64(n)+1, late.C) // one may be accepted, and not be counted yet
+	}
+	admitted := make(chan struct{})
+	s.mu.Lock()
+	if s.deaf {
+		s.mu.Unlock()
+		return
+	}
+	s.behind = append(s.behind, admitted)
+	_ = s.backlog.SetDeadline(time.Unix(1, 0)) // who accepts has admitted the one before when it sees that, or that it is closed
+	s.mu.Unlock()
+	select {
+	case <-admitted:
+	case <-s.ctx.Done():
+	case <-late.C:
+	}
+}
+
+// awaitAccepted returns when so many have been accepted, or nobody waits for that. Others may
+// connect without end.
+func (s *Server) awaitAccepted(most uint64, late <-chan time.Time) {
+	again := time.NewTicker(backlogAgain)
+	defer again.Stop()
+	for s.accepted.Load() < most && s.backlog.Waiting() > 0 {
+		select {
+		case <-again.C:
+		case <-s.ctx.Done():
+			return
+		case <-late:
+			return
+		}
+	}
+}
+
+// caughtUp tells those who wait that what was accepted is admitted; with deaf, that nothing else
+// will be.
+func (s *Server) caughtUp(deaf bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deaf = deaf; !deaf {
+		_ = s.backlog.SetDeadline(time.Time{}) // an error says that it is closed
+	}
+	for _, admitted := range s.behind {
+		close(admitted)
+	}
+	s.behind = nil
 }

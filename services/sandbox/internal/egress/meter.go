@@ -2,9 +2,7 @@ package egress
 
 import (
 	"context"
-	"errors"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -108,36 +106,6 @@ func (m *meter) CloseWrite() error {
 		return c.CloseWrite()
 	}
 	return m.Close()
-}
-
-// door accepts connections, up to the sandbox's number.
-type door struct {
-	net.Listener
-	s *Server
-}
-
-// busy is what a client beyond the number reads.
-const busy = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n" +
-	"this sandbox has as many connections as it may: close some first\n"
-
-// Accept implements net.Listener.
-func (d door) Accept() (net.Conn, error) {
-	for {
-		c, err := d.Listener.Accept()
-		if b, ok := d.Listener.(backlog); ok && errors.Is(err, os.ErrDeadlineExceeded) {
-			d.s.caughtUp(b)
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if m := d.s.admit(c); m != nil {
-			return m, nil
-		}
-		_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // it fits into the socket's buffer
-		_, _ = c.Write([]byte(busy))
-		_ = c.Close()
-	}
 }
 
 // handoff is a listener of connections that are at hand already.

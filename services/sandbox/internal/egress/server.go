@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,9 +30,10 @@ type Server struct {
 	policy *Policy
 	client Client
 
-	listener     net.Listener
-	outer, inner *http.Server // the sandbox's connections; what is inside TLS that was ended
-	secret       *handoff     // from outer to inner
+	backlog      backlog       // of the listener; nil: it does not tell
+	accepted     atomic.Uint64 // connections, refused ones as well
+	outer, inner *http.Server  // the sandbox's connections; what is inside TLS that was ended
+	secret       *handoff      // from outer to inner
 	forwarder    *httputil.ReverseProxy
 	transport    *http.Transport
 
@@ -45,13 +47,17 @@ type Server struct {
 	mu     sync.Mutex // guards what follows
 	conns  map[*meter]struct{}
 	behind []chan struct{} // closed once all that was accepted is among conns
+	deaf   bool            // none is accepted any more, and all that was is
 	closed bool
 }
 
 // Serve serves a listener under a policy, until Close. The server owns the listener.
 func (p *Proxy) Serve(l net.Listener, policy *Policy, c Client) *Server {
 	s := &Server{
-		proxy: p, policy: policy, client: c, listener: l, secret: newHandoff(l.Addr()), conns: map[*meter]struct{}{}, places: make(chan struct{}, p.o.Limits.Connections),
+		proxy: p, policy: policy, client: c, secret: newHandoff(l.Addr()), conns: map[*meter]struct{}{}, places: make(chan struct{}, p.o.Limits.Connections),
+	}
+	if s.backlog = backlogOf(l); s.backlog != nil {
+		l = s.backlog
 	}
 	if p.o.Authority != nil {
 		p.o.Authority.keep()
@@ -149,7 +155,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// admit takes a new connection in, if there is room.
+// admit takes a new connection in; nil: there is no room.
 func (s *Server) admit(c net.Conn) *meter {
 	m := newMeter(c, s)
 	s.mu.Lock()
@@ -163,9 +169,6 @@ func (s *Server) admit(c net.Conn) *meter {
 		return m
 	}
 	m.stop()
-	r := s.begin(nil, KindTunnel, "", "")
-	r.Outcome, r.Message = Limited, "the sandbox has as many connections as it may"
-	r.end()
 	return nil
 }
 

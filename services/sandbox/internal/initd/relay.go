@@ -231,17 +231,21 @@ func (r *relay) pump(id uint64, which int, from io.ReadCloser) {
 	r.outputs[id] = append(r.outputs[id], sent)
 }
 
-// exited tells of a command's end once all that it wrote is on its way: the service
-// may end the sandbox then. Nothing of the command is left that could write more,
+// exited tells of a command's end once all that it wrote is on its way, and the connections are
+// told of that it made: the service may end the sandbox then. Nothing of the command is left that could write more,
 // unless others run beside it.
 func (r *relay) exited(id uint64, p []byte) {
 	r.mu.Lock()
 	outputs := r.outputs[id]
 	delete(r.outputs, id)
+	o := r.outlet
 	r.mu.Unlock()
 	go func() {
 		for _, sent := range outputs {
 			<-sent
+		}
+		if o != nil {
+			o.catchUp()
 		}
 		_ = r.mux.Send(p) // the stream's end is seen elsewhere
 	}()

@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ type command struct {
 	over  chan struct{}        // closed when all uses are known; nil: nobody has asked for them
 
 	// Guarded by the network's mu, as over and texts are.
+	at      *outlet           // its sandbox's; nil before that is known
 	ending  bool              // its processes have ended, and what they began is known
 	closed  bool              // nothing of it can begin any more
 	open    map[*use]struct{} // what has not ended
@@ -54,6 +56,13 @@ func (n *Network) Follow(ctx context.Context, s box.Sandbox, callID string, note
 	c.order = n.next
 	n.running[c.way][callID] = c
 	return c
+}
+
+// Enter implements box.Followed.
+func (c *command) Enter(out io.Closer) {
+	c.n.mu.Lock()
+	defer c.n.mu.Unlock()
+	c.at, _ = out.(*outlet)
 }
 
 // Forget implements box.Followed.
@@ -99,10 +108,10 @@ func (c *command) Uses() []box.Use {
 // settle returns when nothing of the command is open, and nothing can begin.
 func (c *command) settle() {
 	c.n.mu.Lock()
-	servers := c.n.served[c.way]
+	at := c.at
 	c.n.mu.Unlock()
-	for _, s := range servers {
-		s.CatchUp()
+	if at != nil {
+		at.server.CatchUp()
 	}
 	c.n.mu.Lock()
 	c.ending = true

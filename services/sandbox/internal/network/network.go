@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
@@ -35,11 +34,10 @@ type Network struct {
 
 	mu      sync.Mutex // guards what follows, and all commands
 	running map[way]map[string]*command
-	served  map[way][]*egress.Server
 	next    int64
 }
 
-// way is a sandbox's way out. What comes by it can only be of a command that has it, too.
+// way is what sandboxes have in common whose commands may name each other.
 type way struct {
 	box.Key
 
@@ -54,7 +52,7 @@ func wayOf(s box.Sandbox) way {
 // New returns the network that a proxy gives. A command may make so many requests and tunnels:
 // each is told.
 func New(p *egress.Proxy, most int) *Network {
-	return &Network{proxy: p, most: most, running: map[way]map[string]*command{}, served: map[way][]*egress.Server{}}
+	return &Network{proxy: p, most: most, running: map[way]map[string]*command{}}
 }
 
 // Encode checks rules and brings them into the form that a workspace keeps. None is
@@ -70,8 +68,8 @@ func (n *Network) Encode(rules []egress.Rule) (string, error) {
 	return string(raw), err
 }
 
-// Serve serves a sandbox's listener until what it returns is closed. A policy that
-// the operator allows no longer is an error.
+// Serve serves a sandbox's listener until what it returns is closed, which is what commands of
+// the sandbox Enter. A policy that the operator allows no longer is an error.
 func (n *Network) Serve(s box.Sandbox, l net.Listener) (io.Closer, error) {
 	read := n.policy
 	if s.Operator {
@@ -81,33 +79,24 @@ func (n *Network) Serve(s box.Sandbox, l net.Listener) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := wayOf(s)
-	server := n.proxy.Serve(l, policy, egress.Client{
-		Tenant: s.Tenant, Session: s.Session, Begin: func(exec string, asked bool) (egress.Use, error) { return n.begin(w, exec, asked) },
+	out := &outlet{way: wayOf(s)}
+	out.server = n.proxy.Serve(l, policy, egress.Client{
+		Tenant: s.Tenant, Session: s.Session, Begin: func(exec string, asked bool) (egress.Use, error) { return n.begin(out, exec, asked) },
 	})
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.served[w] = append(n.served[w], server)
-	return served{server, n, w}, nil
+	return out, nil
 }
 
-// served is a listener that is served.
-type served struct {
-	*egress.Server
-
-	n *Network
-	w way
+// outlet is one sandbox's way out.
+type outlet struct {
+	way    way
+	server *egress.Server
 }
 
-// Close implements io.Closer.
-func (s served) Close() error {
-	s.n.mu.Lock()
-	left := slices.DeleteFunc(slices.Clone(s.n.served[s.w]), func(x *egress.Server) bool { return x == s.Server })
-	if s.n.served[s.w] = left; len(left) == 0 {
-		delete(s.n.served, s.w)
-	}
-	s.n.mu.Unlock()
-	return s.Server.Close()
+// Close implements io.Closer. What has come before is counted: it may be of a command whose
+// sandbox broke down.
+func (o *outlet) Close() error {
+	o.server.CatchUp()
+	return o.server.Close()
 }
 
 // policy reads what Encode wrote.
@@ -130,11 +119,11 @@ func (n *Network) Environment(callID string) []string { return egress.Environmen
 var errIdle = &egress.RefusalError{Outcome: egress.Aborted, Message: "no command runs in the sandbox"}
 
 // begin notes that a command opened a connection, or asked for something over one. A name that
-// is not a running command's, or none, stands for the one that was started last.
-func (n *Network) begin(w way, exec string, asked bool) (egress.Use, error) {
+// is not a running command's, or none, stands for the one that was started last in the sandbox.
+func (n *Network) begin(at *outlet, exec string, asked bool) (egress.Use, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	c := n.find(w, exec)
+	c := n.find(at, exec)
 	if c == nil || c.closed {
 		return egress.Use{}, errIdle
 	}
@@ -156,12 +145,16 @@ func (n *Network) begin(w way, exec string, asked bool) (egress.Use, error) {
 
 // find is the command that something is counted for. One whose end is waited for can have begun
 // nothing that names nobody, unless no other can. mu is held.
-func (n *Network) find(w way, exec string) *command {
-	if c := n.running[w][exec]; c != nil {
+func (n *Network) find(at *outlet, exec string) *command {
+	running := n.running[at.way]
+	if c := running[exec]; c != nil {
 		return c
 	}
 	var last *command
-	for _, c := range n.running[w] {
+	for _, c := range running {
+		if c.at != at {
+			continue
+		}
 		if last == nil || !c.ending && last.ending || c.ending == last.ending && c.order > last.order {
 			last = c
 		}

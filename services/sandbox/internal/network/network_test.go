@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,24 +19,65 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 )
 
-func newNetwork(t *testing.T) *Network {
+// tested is a network with one sandbox.
+type tested struct {
+	*Network
+
+	out *outlet
+}
+
+func newNetwork(t *testing.T) *tested {
 	t.Helper()
 	p, err := egress.New(egress.Options{Ceiling: []egress.Rule{{Host: "*.example.com"}}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(p, most)
+	n := &tested{Network: New(p, most)}
+	n.out = n.serve(t, sandbox)
+	return n
 }
+
+// serve serves a sandbox's way out, by which nobody comes.
+func (n *tested) serve(t *testing.T, s box.Sandbox) *outlet {
+	t.Helper()
+	out, err := n.Serve(s, deserted(make(chan struct{})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := out.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return out.(*outlet) //nolint:forcetypeassert // it is
+}
+
+// deserted is a listener to which nobody comes, until it is closed.
+type deserted chan struct{}
+
+func (d deserted) Accept() (net.Conn, error) {
+	<-d
+	return nil, net.ErrClosed
+}
+
+func (d deserted) Close() error {
+	close(d)
+	return nil
+}
+
+func (deserted) Addr() net.Addr { return &net.TCPAddr{} }
 
 // most is how many connections a command may make.
 const most = 1000
 
 // sandbox is where the tests' commands run.
-var sandbox = box.Sandbox{Tenant: "t", Session: "s", Network: "some"}
+var sandbox = box.Sandbox{Tenant: "t", Session: "s", Network: "[]"}
 
 // start has the network know of a command, until what it returns is forgotten.
-func start(n *Network, call string) box.Followed {
-	return n.Follow(context.Background(), sandbox, call, nil)
+func start(n *tested, call string) box.Followed {
+	c := n.Follow(context.Background(), sandbox, call, nil)
+	c.Enter(n.out)
+	return c
 }
 
 var begun = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
@@ -76,14 +118,14 @@ func TestEachConnectionIsToldWithItsCommand(t *testing.T) {
 }
 
 // begin is Network.begin of a request of which nothing is refused.
-func begin(t *testing.T, n *Network, exec string) (ended func(egress.Event)) {
+func begin(t *testing.T, n *tested, exec string) (ended func(egress.Event)) {
 	t.Helper()
 	return opened(t, n, exec, true).Ended
 }
 
-func opened(t *testing.T, n *Network, exec string, asked bool) egress.Use {
+func opened(t *testing.T, n *tested, exec string, asked bool) egress.Use {
 	t.Helper()
-	u, err := n.begin(wayOf(sandbox), exec, asked)
+	u, err := n.begin(n.out, exec, asked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +182,7 @@ func TestConnectionsBeyondTheNumberAreRefusedAndCounted(t *testing.T) {
 		begin(t, n, "one")(event("a", egress.Done))
 	}
 	for range 3 {
-		u, err := n.begin(wayOf(sandbox), "one", true)
+		u, err := n.begin(n.out, "one", true)
 		var no *egress.RefusalError
 		if !errors.As(err, &no) || no.Outcome != egress.Limited || !strings.Contains(no.Message, "which is 1000") {
 			t.Fatalf("it is refused by %v", err)
@@ -181,7 +223,7 @@ func TestWhatNoCommandCanHaveAskedForIsRefused(t *testing.T) {
 		}
 		for _, w := range []box.Sandbox{sandbox, operator} {
 			var no *egress.RefusalError
-			if _, err := n.begin(wayOf(w), "one", true); !errors.As(err, &no) || no.Outcome != egress.Aborted {
+			if _, err := n.begin(&outlet{way: wayOf(w)}, "one", true); !errors.As(err, &no) || no.Outcome != egress.Aborted {
 				t.Errorf("forgotten %v: %+v: %v", forgotten, w, err)
 			}
 		}
@@ -263,6 +305,26 @@ func TestWhatNamesNobodyIsOfACommandThatRuns(t *testing.T) {
 			t.Errorf("told %v", uses)
 		}
 	})
+}
+
+// Commands that run at once may each have a sandbox of their own.
+func TestWhatNamesNobodyIsOfACommandInItsSandbox(t *testing.T) {
+	n := newNetwork(t)
+	first := start(n, "first")
+	second := n.Follow(t.Context(), sandbox, "second", nil)
+	second.Enter(n.serve(t, sandbox))
+	n.Follow(t.Context(), sandbox, "third", nil) // whose sandbox is being made
+	begin(t, n, "")(event("a", egress.Done))
+	begin(t, n, "second")(event("b", egress.Done))
+	for c, host := range map[box.Followed]string{first: "a", second: "b"} {
+		if uses := c.Uses(); len(uses) != 1 || uses[0].Host != host {
+			t.Errorf("of %s, told %v", host, uses)
+		}
+	}
+	first.Forget()
+	if u, err := n.begin(n.out, "", false); err == nil {
+		t.Errorf("in a sandbox in which nothing runs it is %s's", u.Exec)
+	}
 }
 
 // A call's end may be asked for more than once at a time: by who waits for it, and by who

@@ -163,14 +163,21 @@ func (m *Mux) Drain(channel uint64, to io.WriteCloser) {
 }
 
 // Stop has the other side send nothing more on a channel: what still comes is thrown
-// away by whoever it was for. Without a receiver it does nothing.
+// away by whoever it was for. Without a receiver it does nothing. It does not wait for the
+// other side, which may be deaf: the receiver's file stays open until that was told.
 func (m *Mux) Stop(channel uint64) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	r := m.receivers[channel]
-	m.mu.Unlock()
-	if r != nil {
-		_ = m.send(frame{kind: stop, channel: channel}) // who cannot hear it is gone
+	if r == nil || r.told != nil || m.ended {
+		return
 	}
+	told := make(chan struct{})
+	r.told = told
+	m.work.Go(func() {
+		_ = m.send(frame{kind: stop, channel: channel}) // who cannot hear it is gone, or has not begun to send
+		close(told)
+	})
 }
 
 // sender is a channel's end that sends.
@@ -205,11 +212,11 @@ func (s *sender) run() {
 			break
 		}
 	}
-	_ = s.from.Close()
 	s.m.mu.Lock()
 	delete(s.m.senders, s.channel)
 	s.m.mu.Unlock()
 	_ = s.m.send(frame{kind: end, channel: s.channel}) // who cannot hear it is gone
+	_ = s.from.Close()
 }
 
 // await waits until something may be sent, and says how much; zero: nothing any
@@ -252,6 +259,8 @@ type receiver struct {
 	channel uint64
 	to      io.WriteCloser
 	changed *sync.Cond
+
+	told chan struct{} // closed when Stop was sent; nil: nobody wants that. The mux's mu guards it
 
 	mu    sync.Mutex // guards what follows
 	kept  []byte     // received, and not yet written
@@ -297,10 +306,14 @@ func (r *receiver) run() {
 		_ = r.m.send(frame{grant, r.channel, binary.LittleEndian.AppendUint32(nil, uint32(len(b)))})
 		spare = b[:0]
 	}
-	_ = r.to.Close()
 	r.m.mu.Lock()
 	delete(r.m.receivers, r.channel)
+	told := r.told
 	r.m.mu.Unlock()
+	if told != nil {
+		<-told
+	}
+	_ = r.to.Close()
 }
 
 // next takes what was received, and leaves a buffer in its place; false at the end.

@@ -70,6 +70,9 @@ const (
 	Connected
 	// Held answers Look.
 	Held
+	// Turned says that others have connected whom init has turned away, for want of room: their
+	// number is in the id's place.
+	Turned
 )
 
 // Command is a Start.
@@ -232,7 +235,7 @@ func DecodeReply(b []byte) (Reply, error) {
 	r := reader{b: b}
 	p := Reply{Kind: Kind(r.byte()), ID: r.uint64()}
 	switch p.Kind {
-	case Ready, Started, Listening, Connected:
+	case Ready, Started, Listening, Connected, Turned:
 	case Failed:
 		p.Errno, p.Dir = r.uint32(), r.byte() == 1
 	case Exited:

@@ -43,6 +43,7 @@ func FuzzWhatInitSays(f *testing.F) {
 		{reply(wire.Started, 2), reply(wire.Started, 2), frame(3, 9, nil), frame(2, 9, []byte("x"))},
 		{reply(wire.Failed, 2), frame(5, 4, nil), frame(3, 5, nil), frame(3, 6, nil)},
 		{reply(wire.Connected, 1), frame(2, 7, []byte("GET")), frame(3, 7, nil), frame(5, 7, nil), reply(wire.Connected, 1)},
+		{reply(wire.Turned, 3), reply(wire.Connected, 1), reply(wire.Turned, 1<<63)},
 		{frame(6, 0, nil), reply(wire.Listening, 0), frame(1, 0, nil), {0}},
 	} {
 		f.Add(bytes.Join(seed, nil))
@@ -91,7 +92,7 @@ func FuzzWhatInitSays(f *testing.F) {
 	})
 }
 
-// requests is what init is sent: all is closed when that is both requests.
+// requests is what init is sent: all is closed when that is all three requests.
 type requests struct {
 	packets int // frames are written one by one
 	all     chan struct{}
@@ -99,14 +100,14 @@ type requests struct {
 
 func (r *requests) Write(b []byte) (int, error) {
 	if b[0] == 1 {
-		if r.packets++; r.packets == 2 {
+		if r.packets++; r.packets == 3 {
 			close(r.all)
 		}
 	}
 	return len(b), nil
 }
 
-// ask asks for a command and a terminal, and returns what is the service's of the former's
+// ask asks for a command, a terminal and a way out, and returns what is the service's of the former's
 // output.
 func ask(t *testing.T, service *net.UnixConn) []*os.File {
 	t.Helper()
@@ -120,7 +121,8 @@ func ask(t *testing.T, service *net.UnixConn) []*os.File {
 	terminal := wire.Command{ID: 2, Argv: []string{"x"}, Terminal: true}
 	_, _, err1 = service.WriteMsgUnix(command.Encode(), unix.UnixRights(int(in.Fd()), int(outWrite.Fd()), int(errWrite.Fd())), nil)
 	_, _, err2 = service.WriteMsgUnix(terminal.Encode(), nil, nil)
-	if err := errors.Join(err1, err2, in.Close(), outWrite.Close(), errWrite.Close(), inWrite.Close()); err != nil {
+	_, _, err3 = service.WriteMsgUnix(wire.EncodeID(wire.Listen, 0), nil, nil)
+	if err := errors.Join(err1, err2, err3, in.Close(), outWrite.Close(), errWrite.Close(), inWrite.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return []*os.File{out, errOut}

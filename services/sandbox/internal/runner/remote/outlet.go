@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -21,36 +23,155 @@ const (
 	maxTaken = 4 * stream.MaxConnections
 )
 
+// maxLost is how many connections init may turn away at a command's end.
+const maxLost = 1 << 14
+
 var errRefused = errors.New("the connection was refused")
 
 // outlet is where the connections of a sandbox's way out come in that init elsewhere
 // carries.
 type outlet struct {
 	arrived chan *connection
+	changed chan struct{} // holds a token when connections were lost
+	late    chan struct{} // holds one token while the listener's deadline is over
 
 	mu     sync.Mutex    // guards what follows
-	closed chan struct{} // closed when nobody takes connections any more
+	asked  bool          // for a listener: who has that takes what comes, or closes it
+	closed chan struct{} // closed when none arrives any more
 	last   uint64        // the latest connection
-	taken  int           // connections that have not ended, refused ones as well
+	taken  int           // connections that have not ended, lost ones as well
+	lost   uint64        // connections that cannot be carried, of which nobody knows yet
+	turned bool          // init has told of some since a command ended
 }
 
 func newOutlet() *outlet {
-	return &outlet{arrived: make(chan *connection, maxOpen), closed: make(chan struct{})}
+	return &outlet{arrived: make(chan *connection, maxOpen), changed: make(chan struct{}, 1), late: make(chan struct{}, 1), closed: make(chan struct{})}
 }
 
 // Listener is the sandbox's way out, once init was asked to Listen. Closing it closes it
-// inside, too. It ends with the link.
+// inside, too. It ends with the link, but for what has come before.
 func (l *Link) Listener() net.Listener { return listener{l} }
 
 type listener struct{ l *Link }
 
-// Accept implements net.Listener.
+// Accept implements net.Listener. A connection may be lost.
 func (n listener) Accept() (net.Conn, error) {
+	o := n.l.outlet
+	for {
+		select {
+		case <-o.late:
+			o.expire()
+			return nil, os.ErrDeadlineExceeded
+		default:
+		}
+		if c := o.next(); c != nil {
+			return c, nil
+		}
+		select {
+		case c := <-o.arrived:
+			return c, nil
+		case <-o.changed:
+		case <-o.late:
+			o.expire()
+			return nil, os.ErrDeadlineExceeded
+		case <-o.closed:
+			if c := o.next(); c != nil { // it came before
+				return c, nil
+			}
+			return nil, net.ErrClosed
+		}
+	}
+}
+
+// next is a connection that is there, or nil.
+func (o *outlet) next() net.Conn {
 	select {
-	case c := <-n.l.outlet.arrived:
-		return c, nil
+	case c := <-o.arrived:
+		return c
+	default:
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.lost == 0 {
+		return nil
+	}
+	o.lost--
+	c, other := net.Pipe()
+	_ = other.Close()
+	return lost{c}
+}
+
+// lost is a connection that is over.
+type lost struct{ net.Conn }
+
+// Lost says why.
+func (lost) Lost() string { return "the sandbox service had no room to carry the connection" }
+
+// turn notes connections that init has turned away. It says so once before it tells of a command's
+// end: more would be more than there can be.
+func (o *outlet) turn(n uint64) error {
+	o.mu.Lock()
+	again := o.turned || !o.asked || n > maxLost
+	o.turned = true
+	o.mu.Unlock()
+	if again {
+		return stream.ErrMalformed
+	}
+	o.lose(n)
+	return nil
+}
+
+// exited notes that a command has ended.
+func (o *outlet) exited() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.turned = false
+}
+
+// lose notes connections that cannot be carried.
+func (o *outlet) lose(n uint64) {
+	o.mu.Lock()
+	o.lost = min(o.lost+n, 2*maxLost)
+	o.mu.Unlock()
+	select {
+	case o.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Waiting is how many connections wait to be accepted. Init tells of those that it took
+// before it tells of a command's end.
+func (n listener) Waiting() int {
+	o := n.l.outlet
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.arrived) + int(o.lost)
+}
+
+// SetDeadline has Accept fail with os.ErrDeadlineExceeded, until it is called with no time.
+// No time may be one to come.
+func (n listener) SetDeadline(t time.Time) error {
+	select {
 	case <-n.l.outlet.closed:
-		return nil, net.ErrClosed
+		return net.ErrClosed
+	default:
+	}
+	if t.IsZero() {
+		select {
+		case <-n.l.outlet.late:
+		default:
+		}
+		return nil
+	}
+	n.l.outlet.expire()
+	return nil
+}
+
+// expire has the deadline be over.
+func (o *outlet) expire() {
+	select {
+	case o.late <- struct{}{}:
+	default:
 	}
 }
 
@@ -58,6 +179,9 @@ func (n listener) Accept() (net.Conn, error) {
 func (n listener) Close() error {
 	if n.l.outlet.shut() {
 		_ = n.l.mux.Send(wire.EncodeID(wire.Unlisten, 0)) // who cannot hear it is gone
+	}
+	for c := n.l.outlet.next(); c != nil; c = n.l.outlet.next() {
+		_ = c.Close()
 	}
 	return nil
 }
@@ -75,14 +199,14 @@ func (o *outlet) shut() bool {
 	default:
 	}
 	close(o.closed)
-	for {
-		select {
-		case c := <-o.arrived:
-			_ = c.UnixConn.Close()
-		default:
-			return true
-		}
-	}
+	return true
+}
+
+// ask notes that init is asked to listen.
+func (o *outlet) ask() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.asked = true
 }
 
 // take counts a connection in, and says whether there is room for it. Numbers that come
@@ -90,7 +214,7 @@ func (o *outlet) shut() bool {
 func (o *outlet) take(id uint64) (room bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if id <= o.last || id > 1<<61 || o.taken >= maxTaken {
+	if !o.asked || id <= o.last || id > 1<<61 || o.taken >= maxTaken {
 		return false, stream.ErrMalformed
 	}
 	o.last = id
@@ -113,8 +237,10 @@ func (l *Link) connected(id uint64) error {
 	}
 	channel := stream.Channel(id, stream.Connection)
 	if !room || !l.join(channel) {
-		l.mux.Drain(channel, refused{l.outlet})
-		l.mux.Pump(channel, refused{})
+		from, to := l.outlet.refuse()
+		l.mux.Drain(channel, to)
+		l.mux.Pump(channel, from)
+		l.outlet.lose(1)
 	}
 	return nil
 }
@@ -178,17 +304,27 @@ func (c *connection) Close() error {
 	return err
 }
 
-// refused stands for a connection that there is no room for: it takes nothing, and has
-// nothing to say.
-type refused struct{ of *outlet }
+// refused stands for one direction of a connection that there is no room for: it takes nothing,
+// and has nothing to say.
+type refused struct{ ended func() }
+
+// refuse makes both directions of one. With both it is counted out.
+func (o *outlet) refuse() (from, to refused) {
+	var left atomic.Int32
+	left.Store(2)
+	ended := func() {
+		if left.Add(-1) == 0 {
+			o.ended()
+		}
+	}
+	return refused{sync.OnceFunc(ended)}, refused{sync.OnceFunc(ended)}
+}
 
 func (refused) Read([]byte) (int, error)  { return 0, io.EOF }
 func (refused) Write([]byte) (int, error) { return 0, errRefused }
 
-// Close counts it out.
+// Close implements io.Closer. Only the first time counts.
 func (r refused) Close() error {
-	if r.of != nil {
-		r.of.ended()
-	}
+	r.ended()
 	return nil
 }

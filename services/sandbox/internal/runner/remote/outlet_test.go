@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +23,19 @@ type far struct {
 	link    *Link
 	packets chan []byte // what the service asks for
 	ended   chan error  // why the link ended
+	hearing sync.Mutex  // held by who wants it to be deaf
+}
+
+// ear is what a far end hears by.
+type ear struct {
+	io.Reader
+	of *far
+}
+
+func (e ear) Read(b []byte) (int, error) {
+	e.of.hearing.Lock()
+	e.of.hearing.Unlock() //nolint:staticcheck // it only waits
+	return e.Reader.Read(b)
 }
 
 func newFar(t *testing.T) *far {
@@ -33,7 +48,7 @@ func newFar(t *testing.T) *far {
 	fromInit, out := io.Pipe()
 	in, toInit := io.Pipe()
 	f := &far{packets: make(chan []byte, 10), ended: make(chan error, 1)}
-	f.Mux = stream.New(stream.Options{Read: in, Write: out, MaxPacket: stream.MaxRequest, Packet: func(p []byte) error {
+	f.Mux = stream.New(stream.Options{Read: ear{in, f}, Write: out, MaxPacket: stream.MaxRequest, Packet: func(p []byte) error {
 		f.packets <- p
 		return nil
 	}})
@@ -41,6 +56,7 @@ func newFar(t *testing.T) *far {
 	if err := errors.Join(err, socket.Close()); err != nil {
 		t.Fatal(err)
 	}
+	f.link.outlet.ask()
 	end := func() { _ = errors.Join(out.CloseWithError(io.EOF), in.CloseWithError(io.ErrClosedPipe)) }
 	init := make(chan error, 1)
 	go func() { init <- f.Run() }()
@@ -116,6 +132,45 @@ func TestAConnectionThatIsClosedOutsideEndsInside(t *testing.T) {
 	}
 }
 
+// Whoever accepts can be told when all that had come is accepted.
+func TestAListenerTellsWhatWaitsAndWhenItsDeadlineIsOver(t *testing.T) {
+	f := newFar(t)
+	l := f.link.Listener().(listener) //nolint:forcetypeassert // it is
+	if l.Waiting() > 0 {
+		t.Error("somebody waits that has not come")
+	}
+	f.carry(t, 1)
+	for l.Waiting() == 0 {
+		if t.Context().Err() != nil {
+			t.Fatal("nobody comes")
+		}
+		runtime.Gosched()
+	}
+	if err := l.SetDeadline(time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // until it is called off
+		if _, err := l.Accept(); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatal(err)
+		}
+	}
+	if err := l.SetDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	accept(t, l)
+	if n := l.Waiting(); n > 0 {
+		t.Errorf("%d wait", n)
+	}
+	f.carry(t, 2)
+	accept(t, l)
+	if err := errors.Join(l.Close(), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.SetDeadline(time.Time{}); !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+}
+
 func TestAListenerThatIsClosedIsClosedInside(t *testing.T) {
 	f := newFar(t)
 	waiting := f.carry(t, 1)
@@ -138,7 +193,7 @@ func TestAListenerThatIsClosedIsClosedInside(t *testing.T) {
 	}
 }
 
-func TestConnectionsBeyondTheNumberAreRefused(t *testing.T) {
+func TestConnectionsBeyondTheNumberAreRefusedAndKnown(t *testing.T) {
 	f := newFar(t)
 	l := f.link.Listener()
 	for id := range maxOpen {
@@ -152,23 +207,102 @@ func TestConnectionsBeyondTheNumberAreRefused(t *testing.T) {
 	if _, err := first.Write([]byte("x")); err != nil {
 		t.Error(err)
 	}
+	for range maxOpen - 1 {
+		accept(t, l)
+	}
+	awaitLost(t, l, 1)
+}
+
+// awaitLost accepts connections that are lost, so many and no more.
+func awaitLost(t *testing.T, l net.Listener, most int) {
+	t.Helper()
+	for range most {
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := c.(lost); !ok {
+			t.Errorf("%T is accepted", c)
+		}
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("it reads %v", err)
+		}
+		_ = c.Close()
+	}
+	if n := l.(listener).Waiting(); n > 0 { //nolint:forcetypeassert // it is
+		t.Errorf("%d more wait", n)
+	}
+}
+
+// Init has no room for a flood, but knows how many there were.
+func TestConnectionsThatInitTurnsAwayAreKnown(t *testing.T) {
+	f := newFar(t)
+	l := f.link.Listener()
+	for _, n := range []uint64{3, maxLost} { // with the ends of two commands
+		for _, p := range []wire.Reply{{Kind: wire.Turned, ID: n}, {Kind: wire.Exited, ID: 1}} {
+			if err := f.Send(p.Encode()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	awaitLost(t, l, 3+maxLost)
+}
+
+// A sandbox that breaks down takes nothing with it that had come before.
+func TestWhatHasComeOutlivesTheLink(t *testing.T) {
+	f := newFar(t)
+	l := f.link.Listener()
+	f.carry(t, 1)
+	f.connect(t, 0) // no init of ours says so
+	if err := <-f.ended; !errors.Is(err, stream.ErrMalformed) {
+		t.Errorf("the link ended with %v", err)
+	}
+	accept(t, l)
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("accepting: %v", err)
+	}
+}
+
+// Who has taken an init over does not read any more: closing a connection does not wait for that.
+func TestClosingAConnectionDoesNotWaitForADeafInit(t *testing.T) {
+	f := newFar(t)
+	var open []net.Conn
+	for id := range uint64(3) { // it may hear of the first: it is listening
+		f.carry(t, id+1)
+		open = append(open, accept(t, f.link.Listener()))
+	}
+	f.hearing.Lock()
+	for _, c := range open {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	f.hearing.Unlock()
 }
 
 func TestAnInitThatIsNoneEndsTheLink(t *testing.T) {
-	for name, ids := range map[string][]uint64{
-		"a number that comes again":       {1, 1},
-		"a number that is smaller":        {2, 1},
-		"a number that is zero":           {0},
-		"a number that no channel has":    {1 << 62},
-		"more connections than init says": make([]uint64, maxTaken+1),
+	said := func(k wire.Kind, ids ...uint64) (all []wire.Reply) {
+		for _, id := range ids {
+			all = append(all, wire.Reply{Kind: k, ID: id})
+		}
+		return all
+	}
+	var many []uint64
+	for id := range uint64(maxTaken + 1) {
+		many = append(many, id+1)
+	}
+	for name, replies := range map[string][]wire.Reply{
+		"a number that comes again":       said(wire.Connected, 1, 1),
+		"a number that is smaller":        said(wire.Connected, 2, 1),
+		"a number that is zero":           said(wire.Connected, 0),
+		"a number that no channel has":    said(wire.Connected, 1<<62),
+		"more connections than init says": said(wire.Connected, many...),
+		"turned away twice before an end": said(wire.Turned, 1, 1),
+		"more turned away than can be":    said(wire.Turned, maxLost+1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFar(t)
-			for i, id := range ids {
-				if len(ids) > maxTaken {
-					id = uint64(i + 1)
-				}
-				p := wire.Reply{Kind: wire.Connected, ID: id}
+			for _, p := range replies {
 				if f.Send(p.Encode()) != nil {
 					break // it has ended
 				}
@@ -177,6 +311,37 @@ func TestAnInitThatIsNoneEndsTheLink(t *testing.T) {
 				t.Errorf("it ended with %v", err)
 			}
 		})
+	}
+}
+
+// Who has taken an init over connects again and again, and reads nothing: what the service has of
+// that is bounded, and in the end the sandbox's end.
+func TestADeafInitDoesNotFillTheService(t *testing.T) {
+	f := newFar(t)
+	go func() {
+		for l := f.link.Listener(); ; {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.Close()
+		}
+	}()
+	f.hearing.Lock()
+	before, most := runtime.NumGoroutine(), 0
+	for id := uint64(1); ; id++ {
+		if p := (wire.Reply{Kind: wire.Connected, ID: id}); f.Send(p.Encode()) != nil {
+			break
+		}
+		f.Pump(stream.Channel(id, stream.Connection), io.NopCloser(strings.NewReader("")))
+		most = max(most, runtime.NumGoroutine())
+	}
+	f.hearing.Unlock()
+	if err := <-f.ended; !errors.Is(err, stream.ErrMalformed) {
+		t.Errorf("it ended with %v", err)
+	}
+	if most > before+4*maxTaken {
+		t.Errorf("there were %d goroutines, %d before", most, before)
 	}
 }
 

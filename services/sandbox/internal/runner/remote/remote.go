@@ -55,8 +55,8 @@ func (l *Link) Run(end func()) error {
 	work.Go(func() { l.ping(stopped) })
 	err := l.mux.Run()
 	close(stopped)
-	_ = l.socket.Close()
 	l.outlet.shut()
+	_ = l.socket.Close()
 	work.Wait()
 	return errors.Join(err, <-asked)
 }
@@ -119,6 +119,9 @@ func (l *Link) request(packet []byte, files []*os.File) error {
 		}
 		packet, files, kind = long, files[1:], wire.Start
 	}
+	if kind == wire.Listen {
+		l.outlet.ask()
+	}
 	if kind != wire.Start {
 		closeAll(files)
 		return l.mux.Send(packet)
@@ -149,13 +152,15 @@ func (l *Link) reply(packet []byte) error {
 	if err != nil {
 		return err
 	}
-	if reply.Kind == wire.Connected {
+	switch reply.Kind {
+	case wire.Connected:
 		return l.connected(reply.ID)
+	case wire.Turned:
+		return l.outlet.turn(reply.ID)
+	case wire.Exited:
+		l.outlet.exited()
 	}
-	l.mu.Lock()
-	terminal := l.terminals[reply.ID]
-	delete(l.terminals, reply.ID)
-	l.mu.Unlock()
+	terminal := reply.Kind != wire.Held && l.takeTerminal(reply.ID)
 	if reply.Kind != wire.Started || !terminal {
 		_, _, err := l.socket.WriteMsgUnix(packet, nil, nil)
 		return err
@@ -166,6 +171,16 @@ func (l *Link) reply(packet []byte) error {
 	}
 	_, _, err = l.socket.WriteMsgUnix(packet, unix.UnixRights(theirs), nil)
 	return errors.Join(err, unix.Close(theirs))
+}
+
+// takeTerminal says whether a command is to have a terminal, of which it is the first that is
+// heard.
+func (l *Link) takeTerminal(command uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	terminal := l.terminals[command]
+	delete(l.terminals, command)
+	return terminal
 }
 
 // openTerminal makes what stands for a terminal here: a socket.

@@ -20,6 +20,9 @@ import (
 func (s *sandbox) start(c box.Command) (*process, error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
+	if c.Enter != nil {
+		c.Enter(s.out)
+	}
 	done := c.Begin()
 	ends, err := newStdio(c, s.r.null)
 	if err != nil {
