@@ -14,8 +14,8 @@
 //	snapshots/       earlier states of the workspace
 //
 // Besides, `.starts-0` and `.starts-1` say which commands were started lately, and how the
-// quick ones ended: of each start they alone are synced, and for up to a minute they alone
-// know of it. They also say which changes of files were about to be made.
+// quick ones ended: of a start they alone are synced, unless its caller vouches for it, and for
+// up to a minute they alone know of it. They also say which changes of files were about to be made.
 //
 // It promises: a command is started at most once per call id, and a change made at most
 // once, also across a crash; what ran when the service died is reported as lost, never as

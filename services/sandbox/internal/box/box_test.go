@@ -33,7 +33,7 @@ type fake struct {
 
 func (f *fake) Start(_ context.Context, c Command) (Process, error) {
 	f.starts++
-	if err := cmp.Or(f.err, c.Begin()()); err != nil {
+	if err := cmp.Or(f.err, c.Prepare()); err != nil {
 		return nil, err
 	}
 	return &ended{exit: Exit{Status: 5, NotStarted: f.unstarted, Crowded: f.crowded}, out: io.NopCloser(strings.NewReader("out")), err: io.NopCloser(strings.NewReader("err"))}, nil

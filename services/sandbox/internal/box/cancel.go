@@ -76,6 +76,12 @@ func (s *session) refuse(c Call) (*Exec, error) {
 		return nil, err
 	}
 	e := s.execs[c.ID]
+	if _, gone := s.settled[c.ID]; e == nil && !gone && s.doubtful() {
+		var err error
+		if e, err = s.lose(c.ID); err != nil {
+			return nil, err
+		}
+	}
 	if e == nil {
 		return nil, s.setMark(c.ID)
 	}

@@ -25,7 +25,7 @@ const journalSize = 512 << 10
 // synced write into a file whose place on the disk is reserved. Without it a crash
 // of the machine could forget that a command was started: everything else that is
 // remembered of one is written later, and when the kernel likes: so a command waits
-// for one sync and for nothing else.
+// for one sync and for nothing else, and for none when its caller vouches for it.
 //
 // The end of a quick command is written there as well, before anybody is told of it: a
 // crash of the service does not forget it, and the next start's sync has it on the disk.
@@ -127,13 +127,21 @@ func empty(f *os.File) error {
 }
 
 // add writes down the start of a command. What it returns waits until it is on the disk,
-// to which it is on its way meanwhile.
-func (j *journal) add(e startEntry, of *Exec) (synced func() error) {
+// to which it is on its way meanwhile. It is nil for one that its caller vouches for: a crash
+// of the machine may forget that.
+func (j *journal) add(e startEntry, of *Exec, vouched bool) (synced func() error) {
 	packet, err := e.encode()
 	if err != nil {
 		return func() error { return err }
 	}
-	return j.begin(packet, func() { j.alone[of], of.turn = struct{}{}, j.turns })
+	noted := func() { j.alone[of], of.turn = struct{}{}, j.turns }
+	if !vouched {
+		return j.begin(packet, noted)
+	}
+	if _, _, err := j.write(packet, noted); err != nil {
+		return func() error { return err }
+	}
+	return nil
 }
 
 // begin is add, for any entry. noted is called with mu held.

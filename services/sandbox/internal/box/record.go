@@ -71,6 +71,9 @@ type Spec struct {
 	Stdin    bool
 	Terminal *TerminalSize
 	Lower    Lower
+	// First says that the caller asks for the first time, and vouches that it will not say so
+	// again. It is no part of the command.
+	First bool
 }
 
 // digest tells two commands apart. What only bounds a command is left out: a

@@ -82,19 +82,28 @@ type Command struct {
 	Patient bool
 	// Before is called when the command's sandbox is there, and again when that is made
 	// anew. It begins what must be done before the command is executed, and returns what
-	// waits for it: an error of that is Start's, and nothing runs. Nil: nothing need be done.
+	// waits for it: an error of that is Start's, and nothing runs. Nil, either: nothing need be
+	// done, or waited for.
 	Before func() (done func() error)
 	// Enter is called before that, with what serves the way out of the command's sandbox: what
 	// the runner was given for it, nil for none. It must not block. Nil: nobody need know.
 	Enter func(out io.Closer)
 }
 
-// Begin calls Before.
+// Begin calls Before. It returns nil where there is nothing to wait for.
 func (c *Command) Begin() (done func() error) {
 	if c.Before == nil {
-		return func() error { return nil }
+		return nil
 	}
 	return c.Before()
+}
+
+// Prepare is Begin, and waits.
+func (c *Command) Prepare() error {
+	if done := c.Begin(); done != nil {
+		return done()
+	}
+	return nil
 }
 
 // Owner is the host user that owns a workspace and runs its commands. UID -1 is

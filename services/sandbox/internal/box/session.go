@@ -26,6 +26,11 @@ type meta struct {
 	// Environment is what a user has in the environment of commands.
 	Environment Environment `json:"environment,omitzero"`
 	Limits      *Lower      `json:"limits,omitempty"` // what it may have less of than the operator gives; nil: nothing
+	// Unsynced is the start of the machine in which commands were started that a crash of it
+	// may forget; empty: none.
+	Unsynced string `json:"unsynced,omitempty"`
+	// Doubted is when it was found that the machine had been started again since.
+	Doubted time.Time `json:"doubted,omitzero"`
 }
 
 // session is one session's part of the node.
@@ -117,8 +122,7 @@ func (s *session) readAll() error {
 	if err := s.loadSettled(); err != nil {
 		return err
 	}
-	s.meta = &m
-	return nil
+	return s.doubt(&m)
 }
 
 // clearStaging deletes what a crash interrupted. Nobody writes there yet: whoever

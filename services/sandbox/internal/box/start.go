@@ -66,6 +66,10 @@ func (n *Node) startNow(ctx context.Context, c Call, generation int64, spec Spec
 	if _, gone := s.settled[c.ID]; gone {
 		return nil, false, ErrAcknowledged
 	}
+	if !spec.First && s.doubtful() {
+		e, err = s.lose(c.ID)
+		return e, true, err
+	}
 	e, err = s.start(ctx, c, spec, patient)
 	return e, false, err
 }
@@ -89,6 +93,10 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 	if err != nil {
 		return nil, err
 	}
+	vouched, err := s.vouched(spec)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.node.reserve(); err != nil {
 		return nil, err
 	}
@@ -107,7 +115,10 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 	ended := s.node.o.Observer.Started(ctx, c, spec.Argv)
 	var unrecorded error
 	command.Before = sync.OnceValue(func() func() error {
-		synced := s.node.journal.add(e.start, e)
+		synced := s.node.journal.add(e.start, e, vouched)
+		if synced == nil {
+			return nil
+		}
 		return func() error { unrecorded = synced(); return unrecorded }
 	})
 	p, err := s.node.o.Runner.Start(ctx, command)
@@ -308,6 +319,9 @@ func (n *Node) Find(c Call) (*Exec, error) {
 	e := s.execs[c.ID]
 	if _, gone := s.settled[c.ID]; gone && e == nil {
 		return nil, ErrAcknowledged
+	}
+	if e == nil && s.meta != nil && s.doubtful() {
+		return s.lose(c.ID)
 	}
 	if e == nil {
 		return nil, fmt.Errorf("%w: call %s", ErrNoExec, c.ID)

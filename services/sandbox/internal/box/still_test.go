@@ -30,7 +30,7 @@ func (p *endless) Ended() <-chan struct{} { return p.end }
 
 func (f *freezer) Start(_ context.Context, c Command) (Process, error) {
 	f.starts++
-	if err := c.Begin()(); err != nil {
+	if err := c.Prepare(); err != nil {
 		return nil, err
 	}
 	none := func() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }

@@ -37,7 +37,7 @@ type holding struct {
 }
 
 func (r *holding) Start(ctx context.Context, c Command) (Process, error) {
-	if err := c.Begin()(); err != nil {
+	if err := c.Prepare(); err != nil {
 		return nil, err
 	}
 	if _, err := r.filling.Start(ctx, c); err != nil {

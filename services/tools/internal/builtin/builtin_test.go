@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/tools/internal/sandboxtest"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
@@ -182,6 +184,33 @@ func TestAResumedCommandThatIsGoneIsStartedOnlyWhileItsCallIsOpen(t *testing.T) 
 	c.Open = func(context.Context) error { return nil }
 	if r, err := w.tools["Bash"].Runner.Run(w.ctx(), c, &sink{}); err != nil || tool.Text(r) != "a" || w.sandbox.Starts("c1") != 1 {
 		t.Errorf("an open call: got %v, %v, and %d starts", r, err, w.sandbox.Starts("c1"))
+	}
+}
+
+// Only who asks for a call that nobody can have asked for says so, and only once.
+func TestACallIsForTheFirstTimeOnce(t *testing.T) {
+	w := newWorld(t)
+	args, err := w.tools["Bash"].Arguments(`{"command":"out a"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := apierr.New(codes.Unavailable, apierr.Domain, apierr.ReasonDraining, "gone")
+	for name, tc := range map[string]struct {
+		call   tool.Call
+		faults []error
+		want   []bool
+	}{
+		"new":         {tool.Call{First: true}, nil, []bool{true}},
+		"again":       {tool.Call{}, nil, []bool{false}},
+		"resumed":     {tool.Call{Resumed: true}, nil, []bool{false}},
+		"interrupted": {tool.Call{First: true}, []error{gone, gone}, []bool{true, false, false}},
+	} {
+		c := tc.call
+		c.Session, c.Epoch, c.ID, c.Arguments = session, 1, name, args.Raw
+		w.sandbox.Fail(tc.faults...)
+		if r, err := w.tools["Bash"].Runner.Run(w.ctx(), c, &sink{}); err != nil || tool.Text(r) != "a" || !slices.Equal(w.sandbox.Asked(name), tc.want) {
+			t.Errorf("%s: asked %v, got %v, %v", name, w.sandbox.Asked(name), r, err)
+		}
 	}
 }
 

@@ -38,6 +38,7 @@ type execution struct {
 	wished bool
 
 	output  output
+	asked   bool  // the sandbox was, maybe, asked for it
 	started bool  // the sandbox said that it runs
 	stdout  int64 // bytes seen
 	stderr  int64
@@ -187,12 +188,15 @@ func (e *execution) first(attach bool) *sandboxv1.ExecRequest {
 			Call: ref(e.call), StdoutOffset: e.stdout, StderrOffset: e.stderr,
 		}}}
 	}
+	first := e.call.First && !e.asked
+	e.asked = true
 	return &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Start{Start: &sandboxv1.ExecStart{
 		Call:                ref(e.call),
 		Argv:                []string{"/bin/bash", "-c", e.command},
 		Timeout:             durationpb.New(e.timeout),
 		ShortenTimeout:      e.wished,
 		WorkspaceGeneration: e.call.WorkspaceGeneration,
+		FirstAttempt:        first,
 	}}}
 }
 

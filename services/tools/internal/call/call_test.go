@@ -142,7 +142,7 @@ func TestARunThatCannotBeRecordedIsTakenUpAgain(t *testing.T) {
 	if err != nil || tool.Text(got) != "done" {
 		t.Fatalf("got %v, %v", got, err)
 	}
-	if len(w.runner.runs) != 2 || w.runner.runs[0].Resumed || !w.runner.runs[1].Resumed {
+	if runs := w.runner.runs; len(runs) != 2 || runs[0].Resumed || !runs[0].First || !runs[1].Resumed || runs[1].First {
 		t.Errorf("runs: %+v", w.runner.runs)
 	}
 }
@@ -193,6 +193,9 @@ func TestATakeoverHandsTheNewEpochToARunningCall(t *testing.T) {
 	wg.Wait()
 	if err != nil || tool.Text(got) != "under the new epoch" {
 		t.Errorf("got %v, %v", got, err)
+	}
+	if runs := w.runner.runs; len(runs) != 2 || !runs[0].First || runs[1].First {
+		t.Errorf("runs: %+v", runs)
 	}
 }
 

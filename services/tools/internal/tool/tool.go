@@ -87,6 +87,9 @@ type Call struct {
 	// Resumed says that the call had been started before, perhaps by a process
 	// that is no more: what it started may still run, or have ended.
 	Resumed bool
+	// First says that nobody has asked the sandbox for the call before, and that the journal
+	// keeps whoever makes it again from saying so.
+	First bool
 	// Begun says that the sandbox was seen to have what the call started: if it
 	// has it no more, the call's end is not known.
 	Begun bool

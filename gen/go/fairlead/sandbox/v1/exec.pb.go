@@ -350,8 +350,15 @@ type ExecStart struct {
 	WorkspaceGeneration int64 `protobuf:"varint,9,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
 	// Takes the ceiling for `timeout` when that is above it, instead of refusing.
 	ShortenTimeout bool `protobuf:"varint,10,opt,name=shorten_timeout,json=shortenTimeout,proto3" json:"shorten_timeout,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The caller asks for this call for the first time, and will not say so again
+	// for it, come what may: it has on a disk of its own that it asks. Such a start
+	// does not wait for the node's disk. When the machine breaks down it may forget
+	// the start; from then on, as long as results are kept, a call of the workspace
+	// that the node does not know counts as lost (EXIT_REASON_LOST) for whoever
+	// starts it without this, attaches to it or cancels it: it may have run.
+	FirstAttempt  bool `protobuf:"varint,11,opt,name=first_attempt,json=firstAttempt,proto3" json:"first_attempt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExecStart) Reset() {
@@ -450,6 +457,13 @@ func (x *ExecStart) GetWorkspaceGeneration() int64 {
 func (x *ExecStart) GetShortenTimeout() bool {
 	if x != nil {
 		return x.ShortenTimeout
+	}
+	return false
+}
+
+func (x *ExecStart) GetFirstAttempt() bool {
+	if x != nil {
+		return x.FirstAttempt
 	}
 	return false
 }
@@ -1751,7 +1765,7 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\x05stdin\x18\x03 \x01(\v2\x1e.fairlead.sandbox.v1.ExecStdinH\x00R\x05stdin\x129\n" +
 	"\x06signal\x18\x04 \x01(\v2\x1f.fairlead.sandbox.v1.ExecSignalH\x00R\x06signal\x12;\n" +
 	"\x06resize\x18\x05 \x01(\v2!.fairlead.sandbox.v1.TerminalSizeH\x00R\x06resizeB\r\n" +
-	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xd4\x04\n" +
+	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xf9\x04\n" +
 	"\tExecStart\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1f\n" +
 	"\x04argv\x18\x02 \x03(\tB\v\xbaH\b\x92\x01\x05\b\x01\x10\x80 R\x04argv\x12p\n" +
@@ -1763,7 +1777,8 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\x05stdin\x18\b \x01(\bR\x05stdin\x121\n" +
 	"\x14workspace_generation\x18\t \x01(\x03R\x13workspaceGeneration\x12'\n" +
 	"\x0fshorten_timeout\x18\n" +
-	" \x01(\bR\x0eshortenTimeout\x1a6\n" +
+	" \x01(\bR\x0eshortenTimeout\x12#\n" +
+	"\rfirst_attempt\x18\v \x01(\bR\ffirstAttempt\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x93\x03\n" +

@@ -74,7 +74,7 @@ class ExecRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[ExecStart, _Mapping]] = ..., attach: _Optional[_Union[ExecAttach, _Mapping]] = ..., stdin: _Optional[_Union[ExecStdin, _Mapping]] = ..., signal: _Optional[_Union[ExecSignal, _Mapping]] = ..., resize: _Optional[_Union[TerminalSize, _Mapping]] = ...) -> None: ...
 
 class ExecStart(_message.Message):
-    __slots__ = ("call", "argv", "env", "cwd", "timeout", "limits", "terminal", "stdin", "workspace_generation", "shorten_timeout")
+    __slots__ = ("call", "argv", "env", "cwd", "timeout", "limits", "terminal", "stdin", "workspace_generation", "shorten_timeout", "first_attempt")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -92,6 +92,7 @@ class ExecStart(_message.Message):
     STDIN_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     SHORTEN_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    FIRST_ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
     argv: _containers.RepeatedScalarFieldContainer[str]
     env: _containers.ScalarMap[str, str]
@@ -102,7 +103,8 @@ class ExecStart(_message.Message):
     stdin: bool
     workspace_generation: int
     shorten_timeout: bool
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., argv: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., limits: _Optional[_Union[ExecLimits, _Mapping]] = ..., terminal: _Optional[_Union[TerminalSize, _Mapping]] = ..., stdin: _Optional[bool] = ..., workspace_generation: _Optional[int] = ..., shorten_timeout: _Optional[bool] = ...) -> None: ...
+    first_attempt: bool
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., argv: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., limits: _Optional[_Union[ExecLimits, _Mapping]] = ..., terminal: _Optional[_Union[TerminalSize, _Mapping]] = ..., stdin: _Optional[bool] = ..., workspace_generation: _Optional[int] = ..., shorten_timeout: _Optional[bool] = ..., first_attempt: _Optional[bool] = ...) -> None: ...
 
 class ExecLimits(_message.Message):
     __slots__ = ("memory_bytes", "processes", "output_bytes", "cpu_millis", "file_bytes", "open_files", "flood_bytes", "workspace_bytes", "workspace_inodes")

@@ -56,7 +56,7 @@ func (r *Runner) Start(ctx context.Context, c box.Command) (box.Process, error) 
 	if c.Sandbox.Network != "" {
 		return nil, errors.New("the workspace has rules for its network, which the driver `none` cannot keep: commands would have all of the machine's")
 	}
-	if err := c.Begin()(); err != nil {
+	if err := c.Prepare(); err != nil {
 		return nil, err
 	}
 	p := &process{r: r, workspace: c.Sandbox.Workspace, mark: markName + "=" + rand.Text(), ended: make(chan struct{})}

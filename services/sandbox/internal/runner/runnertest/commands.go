@@ -149,6 +149,12 @@ func testForbidden(t *testing.T, s Subject) {
 		}
 		c.Before = nil
 		run(t, r, with(c, "test ! -e ran && echo fine")).ran(t, "the next one", "fine\n")
+		begun = 0
+		c.Before = func() func() error { begun++; return nil } // nothing to wait for
+		run(t, r, with(c, "echo fine")).ran(t, "one that waits for nothing", "fine\n")
+		if begun != 1 {
+			t.Errorf("begun %d times", begun)
+		}
 	}
 }
 

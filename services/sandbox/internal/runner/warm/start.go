@@ -48,7 +48,7 @@ func (s *sandbox) start(c box.Command) (*process, error) {
 }
 
 // ask has init start the command, and sees to it that all is done that must be before it
-// runs, as done says. While that is being done init starts a process, which waits at a gate. Without
+// runs, as done says, unless that is nil. While that is being done init starts a process, which waits at a gate. Without
 // control groups process limits are all there is, and sandboxes may be elsewhere: there
 // it is done first. On an error nothing runs.
 func (p *process) ask(c box.Command, alone bool, done func() error) (err error) {
@@ -59,12 +59,13 @@ func (p *process) ask(c box.Command, alone bool, done func() error) (err error) 
 		}
 	}
 	p.met = s.countsBefore(alone)
-	if s.group == nil {
+	if s.group == nil && done != nil {
 		if err := done(); err != nil {
 			return err
 		}
+		done = nil
 	}
-	gated := p.group != nil || s.group != nil && c.Before != nil
+	gated := p.group != nil || done != nil
 	gate, theirs, err := newGate(gated)
 	if err != nil {
 		return err
@@ -108,8 +109,10 @@ func (p *process) pass(gate *gate, done func() error) error {
 			return p.gone()
 		}
 	}
-	if err := done(); err != nil {
-		return err
+	if done != nil {
+		if err := done(); err != nil {
+			return err
+		}
 	}
 	if err := p.gone(); err != nil {
 		return err
