@@ -40,7 +40,7 @@ func TestACommandThatTheMachineForgotIsLost(t *testing.T) {
 		if r := run("new", true); r.attached || r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_EXITED {
 			t.Errorf("a new one: %v", r.ExecExited)
 		}
-		if b, err := c.read(t, "ran"); err != nil || string(b) != "forgotten\nnew\n" {
+		if b, err := c.read(t, "ran"); err != nil || b != "forgotten\nnew\n" {
 			t.Errorf("ran: %q, %v", b, err)
 		}
 	})
