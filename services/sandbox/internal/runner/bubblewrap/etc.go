@@ -31,28 +31,10 @@ type etc struct {
 	stage *stage.Stage
 	binds []rootfs.Bind
 
-	mu    sync.Mutex // guards what follows
-	at    string     // empty: there is none
-	older string     // the one before, which a sandbox that is being made may want yet
-	files []inode    // that it shows, by bind
-}
-
-// inode tells files apart, and what was written into one.
-type inode struct {
-	device, number uint64
-	size           int64
-	written        unix.Timespec
-}
-
-// copied is how many bytes a file has at most that is copied: each mount takes memory and time in
-// every sandbox.
-const copied = 1 << 20
-
-// part is what is shown of the machine: a copy of a file, or a mount of what is not copied.
-type part struct {
-	path    string // below /etc
-	content []byte
-	tree    int // a descriptor; -1 for a copy
+	mu      sync.Mutex // guards what follows
+	at      string     // empty: there is none
+	older   string     // the one before, which a sandbox that is being made may want yet
+	watched []watched  // what it shows, as it was then
 }
 
 // newETC takes the part of a layout below /etc.
@@ -68,46 +50,28 @@ func newETC(g *stage.Stage, l *rootfs.Layout) *etc {
 
 func below(path string) bool { return strings.HasPrefix(path, etcPath+"/") }
 
-// path is where bubblewrap finds it. It is made anew when the machine has other files
+// path is where bubblewrap finds it. It is made anew when the machine has something else
 // than it shows.
 func (e *etc) path() (string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	files, copies := make([]inode, len(e.binds)), make([]bool, len(e.binds))
-	for i, b := range e.binds {
-		var st unix.Stat_t
-		if err := unix.Stat(b.Source, &st); err != nil {
-			return "", &os.PathError{Op: "show", Path: b.Source, Err: err}
-		}
-		files[i] = inode{uint64(st.Dev), st.Ino, 0, unix.Timespec{}} //nolint:unconvert // the type is the architecture's
-		if copies[i] = st.Mode&unix.S_IFMT == unix.S_IFREG && st.Size <= copied; copies[i] {
-			files[i].size, files[i].written = st.Size, st.Mtim
-		}
-	}
-	if e.at != "" && slices.Equal(files, e.files) {
+	if e.at != "" && !slices.ContainsFunc(e.watched, watched.changed) {
 		return e.at, nil
 	}
 	// The stage may hide where they are: they are opened here, not on its thread.
 	var parts []part
+	var all []watched
 	defer func() {
 		for _, p := range parts {
-			if p.tree >= 0 {
-				_ = unix.Close(p.tree)
-			}
+			p.close()
 		}
 	}()
-	for i, b := range e.binds {
-		p := part{path: strings.TrimPrefix(b.Path, etcPath+"/"), tree: -1}
-		var err error
-		if copies[i] {
-			p.content, err = os.ReadFile(b.Source)
-		} else {
-			p.tree, err = openReadOnly(b.Source)
-		}
-		if err != nil {
+	for _, b := range e.binds {
+		c := collection{}
+		if err := c.collect(b.Source, strings.TrimPrefix(b.Path, etcPath+"/")); err != nil {
 			return "", fmt.Errorf("put /etc together: %w", err)
 		}
-		parts = append(parts, p)
+		parts, all = append(parts, c.parts...), append(all, c.watched...)
 	}
 	at := e.stage.Fresh("etc")
 	err := e.stage.Do(func() error {
@@ -119,7 +83,7 @@ func (e *etc) path() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	e.older, e.at, e.files = e.at, at, files
+	e.older, e.at, e.watched = e.at, at, all
 	return at, nil
 }
 
@@ -142,53 +106,24 @@ func build(at string, parts []part) error {
 			return err
 		}
 	}
-	for _, p := range parts {
-		if err := p.show(at + etcPart); err != nil {
-			return &os.PathError{Op: "show", Path: filepath.Join(etcPath, p.path), Err: err}
-		}
+	if err := showAll(at+etcPart, parts); err != nil {
+		return err
 	}
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
 	return os.NewSyscallError("mount_setattr", unix.MountSetattr(unix.AT_FDCWD, at, 0, &attr))
 }
 
-// openReadOnly opens a file or folder, with what is mounted below it, to be shown elsewhere.
-func openReadOnly(source string) (int, error) {
-	tree, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+func showAll(dir string, parts []part) error {
+	folder, err := os.OpenRoot(dir)
 	if err != nil {
-		return -1, &os.PathError{Op: "show", Path: source, Err: err}
-	}
-	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
-	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
-		return -1, errors.Join(&os.PathError{Op: "show read-only", Path: source, Err: err}, unix.Close(tree))
-	}
-	return tree, nil
-}
-
-// show shows it below a folder.
-func (p *part) show(dir string) error {
-	at := dir
-	names := strings.Split(p.path, "/")
-	for _, name := range names[:len(names)-1] {
-		at = filepath.Join(at, name)
-		if err := os.Mkdir(at, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-			return err
-		}
-		if err := os.Chmod(at, 0o755); err != nil { //nolint:gosec // all pass through
-			return err
-		}
-	}
-	at = filepath.Join(dir, p.path)
-	if p.tree < 0 {
-		return errors.Join(os.WriteFile(at, p.content, 0o444), os.Chmod(at, 0o444)) //nolint:gosec // all may read it
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(p.tree, &st); err != nil {
 		return err
 	}
-	if err := stage.MakePoint(at, st.Mode&unix.S_IFMT == unix.S_IFDIR); err != nil {
-		return err
+	for _, p := range parts {
+		if err := p.show(folder); err != nil {
+			return errors.Join(&os.PathError{Op: "show", Path: filepath.Join(etcPath, p.path), Err: err}, folder.Close())
+		}
 	}
-	return unix.MoveMount(p.tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	return folder.Close()
 }
 
 // takeDown undoes build, also one that failed.

@@ -18,14 +18,17 @@ type folders struct {
 	// only the sandbox itself can make them, which knows no such number.
 	tmp, shm string
 	mounts   []shown
-	hide     func() error
+	hide     func() error // from other sandboxes, once this one has mounts of its own
+	remove   func() error // after hide, once it has put them where it shows them
 }
 
-// folders shows the writable folders of a sandbox, until it has them.
+// folders shows the writable folders of a sandbox, until it has them. Bubblewrap reads the list of
+// all mounts for each that it makes: those of others are to be there as short as can be.
 func (m *maker) folders(s box.Sandbox) (folders, error) {
 	if s.Owner == box.Self {
 		mounts, err := ownMounts(s)
-		return folders{workspace: s.Workspace, home: s.Home, mounts: mounts, hide: func() error { return nil }}, err
+		nothing := func() error { return nil }
+		return folders{workspace: s.Workspace, home: s.Home, mounts: mounts, hide: nothing, remove: nothing}, err
 	}
 	if m.stage == nil {
 		return folders{}, errors.New("the runner was made for commands of the service's own user only")
@@ -49,7 +52,7 @@ func (m *maker) folders(s box.Sandbox) (folders, error) {
 	}
 	all := folders{
 		workspace: f.At("workspace"), home: f.At("home"), tmp: f.At("tmp"), shm: f.At("shm"),
-		hide: f.Remove,
+		hide: f.Hide, remove: f.Clear,
 	}
 	for i, x := range mounts {
 		all.mounts = append(all.mounts, shown{x, f.At(mountName(i))})

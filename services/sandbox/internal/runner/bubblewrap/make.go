@@ -22,7 +22,8 @@ type body struct {
 	cmd     *exec.Cmd
 	init    int
 	unblock *os.File            // writing here lets init start
-	hide    func() <-chan error // the folders, which the sandbox has once init runs; tells when they are
+	hide    func() <-chan error // the folders, of which the sandbox has mounts of its own by now; tells when they are
+	clear   func() <-chan error // removes their place, when init runs; tells when that is done
 	part    func() <-chan error // with bubblewrap itself, which nobody needs once init runs; tells when it is gone
 	bound   func() error        // what only an init that runs can be given
 }
@@ -35,7 +36,7 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, f.hide())
+			err = errors.Join(err, f.hide(), f.remove())
 		}
 	}()
 	v, err := m.invoke(b.Spec, f, b.Socket)
@@ -49,6 +50,7 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 	}
 	v.closeInherited()
 	made := &body{spec: b.Spec, cmd: cmd, hide: later(f.hide), part: later(func() error { return end(cmd) })}
+	made.clear = later(func() error { return errors.Join(<-made.hide(), f.remove()) })
 	if made.init, err = v.identify(ctx); err != nil {
 		_ = end(cmd)
 		return nil, err
@@ -66,6 +68,7 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 		return boundTerminals(made.init, held)
 	})
 	made.unblock, v.unblock = v.unblock, nil
+	made.hide() // clear waits for it
 	return made, nil
 }
 
@@ -128,7 +131,7 @@ func (b *body) Release() error {
 // Complete implements warm.Body. Bubblewrap would only wait for init's end from here on,
 // and takes as much memory meanwhile as a third of init does.
 func (b *body) Complete() error {
-	b.hide() // Wait waits for both
+	b.clear() // Wait waits for both
 	b.part()
 	return b.bound()
 }
@@ -145,5 +148,5 @@ func (b *body) Kill() { _ = b.cmd.Process.Kill() }
 
 // Wait implements warm.Body.
 func (b *body) Wait() error {
-	return errors.Join(<-b.part(), <-b.hide(), b.unblock.Close())
+	return errors.Join(<-b.part(), <-b.clear(), b.unblock.Close())
 }

@@ -156,6 +156,15 @@ func (g *Stage) Hang(pieces []Piece) (*Frame, error) {
 // At is where bubblewrap finds a piece.
 func (f *Frame) At(name string) string { return filepath.Join(f.dir, name) }
 
+// Hide takes the frame from the stage. A mount namespace that was made before keeps it.
+func (f *Frame) Hide() error {
+	return f.stage.thread.Do(func() error { return os.NewSyscallError("umount", unix.Unmount(f.dir, unix.MNT_DETACH)) })
+}
+
+// Clear removes a hidden frame's place. The frame is gone from all mount namespaces then, but for
+// what these show elsewhere.
+func (f *Frame) Clear() error { return f.stage.thread.Do(func() error { return os.Remove(f.dir) }) }
+
 // Remove undoes Hang.
 func (f *Frame) Remove() error { return f.stage.thread.Do(f.remove) }
 
