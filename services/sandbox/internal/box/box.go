@@ -16,6 +16,7 @@
 // Besides, `.starts-0` and `.starts-1` say which commands were started lately, and how the
 // quick ones ended: of a start they alone are synced, unless its caller vouches for it, and for
 // up to a minute they alone know of it. They also say which changes of files were about to be made.
+// `.life` tells whether the machine may have forgotten what was not synced.
 //
 // It promises: a command is started at most once per call id, and a change made at most
 // once, also across a crash; what ran when the service died is reported as lost, never as
@@ -133,6 +134,7 @@ type Node struct {
 	o       Options
 	lock    *os.File
 	boot    string // tells this start of the machine from others
+	life    life
 	journal *journal
 	late    lateness
 	spares  chan *spare
@@ -168,6 +170,9 @@ func Open(o Options) (*Node, error) {
 	n := &Node{o: o, lock: lock, boot: durable.Boot(), open: map[Key]*session{}, storages: map[string]*tally{}, slots: newSlots(o.Owners), spares: make(chan *spare, max(o.Spares-1, 0))}
 	if err := erase.All(filepath.Join(o.Dir, spareFolder)); err != nil {
 		return nil, errors.Join(fmt.Errorf("remove spare sandboxes of an earlier run: %w", err), lock.Close())
+	}
+	if n.life, err = beginLife(filepath.Join(o.Dir, lifeFile), n.boot); err != nil { // the disk may be full: then each start is synced
+		o.Log.Error("no caller's word is taken for the start of a command", "error", err)
 	}
 	if err := n.survey(); err != nil {
 		return nil, errors.Join(err, lock.Close())
@@ -214,7 +219,11 @@ func (n *Node) Close() error {
 		}
 	}
 	n.execs.Wait()
-	return errors.Join(n.journal.settle(), n.journal.close(), n.lock.Close())
+	err := errors.Join(n.journal.settle(), n.journal.close())
+	if err == nil {
+		err = n.endLife()
+	}
+	return errors.Join(err, n.lock.Close())
 }
 
 // at is a point at which a test may have the service die.

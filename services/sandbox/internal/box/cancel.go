@@ -42,7 +42,8 @@ func (n *Node) Acknowledge(c Call) error {
 
 // Cancel kills a command and everything that it started, and refuses its call from
 // now on. When it returns, nothing of the command runs. It answers nil for a
-// command that had not been started.
+// command that had not been started, and that it is lost for one that the machine may have
+// forgotten, which a change of a file may be as well.
 func (n *Node) Cancel(ctx context.Context, c Call) (*Outcome, error) {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
@@ -56,7 +57,7 @@ func (n *Node) Cancel(ctx context.Context, c Call) (*Outcome, error) {
 	if e == nil {
 		s.changes.Lock() // a change of a file that is under way ends first
 		defer s.changes.Unlock()
-		return nil, nil //nolint:nilnil // nothing ended: nothing had been started
+		return s.unstarted(c.ID), nil
 	}
 	e.stop(Outcome{Reason: Cancelled, Message: "the command was cancelled"})
 	select {
@@ -65,6 +66,16 @@ func (n *Node) Cancel(ctx context.Context, c Call) (*Outcome, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// unstarted is how a call ended of which there was no command: nil for one that had not been started.
+func (s *session) unstarted(id string) *Outcome {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, gone := s.settled[id]; !gone && s.meta != nil && s.meta.Doubted {
+		return forgottenOutcome()
+	}
+	return nil
 }
 
 // refuse writes down that a call is cancelled, and returns its exec, if there is
@@ -76,12 +87,6 @@ func (s *session) refuse(c Call) (*Exec, error) {
 		return nil, err
 	}
 	e := s.execs[c.ID]
-	if _, gone := s.settled[c.ID]; e == nil && !gone && s.doubtful() {
-		var err error
-		if e, err = s.lose(c.ID); err != nil {
-			return nil, err
-		}
-	}
 	if e == nil {
 		return nil, s.setMark(c.ID)
 	}

@@ -1,71 +1,118 @@
 package box
 
 import (
+	"crypto/rand"
 	"fmt"
-
-	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
+	"path/filepath"
 )
 
 // A start that its caller vouches for is not synced: who asks for a call for the first time, and
 // has that on a disk of its own, need not be kept from starting it again, for it will not say again
 // that it is the first time. The kernel has the start, so that a crash of the service does not
-// forget it. What a crash of the machine forgot is lost to all who do not say so: the workspace
-// remembers, synced once, in which start of the machine there were such commands.
+// forget it. What a crash of the machine forgot is lost to all who do not say so, for good: the
+// workspace remembers that there were such starts, synced before the second of them.
 
-// vouched says whether a command's start need not be synced, once it is on the disk that there are
-// such. mu is held.
-func (s *session) vouched(spec Spec) (bool, error) {
-	if !spec.First || s.node.boot == "" {
-		return false, nil
-	}
-	if s.meta.Unsynced == s.node.boot {
-		return true, nil
-	}
-	m := *s.meta
-	m.Unsynced = s.node.boot
-	if err := save(s.path(metaFile), m); err != nil {
-		return false, fmt.Errorf("remember that starts are not synced: %w", err)
-	}
-	s.meta = &m
-	return true, nil
+// vouched says whether a command's start need not be synced: its caller vouches for it, and it is on
+// the disk that there are such. mu is held.
+func (s *session) vouched(spec Spec) bool {
+	return spec.First && s.node.life.ID != "" && s.meta.Unsynced == s.node.life.ID
 }
 
-// doubt takes what the disk says of the workspace, and notes if the machine may have forgotten
-// starts of commands there. mu is held.
-func (s *session) doubt(m *meta) error {
-	if m.Unsynced != "" && m.Unsynced != s.node.boot {
-		m.Unsynced, m.Doubted = "", s.node.o.Now().UTC()
-		if err := save(s.path(metaFile), m); err != nil {
-			return fmt.Errorf("remember that the machine may have forgotten commands: %w", err)
-		}
+// vouch has it on the disk that starts are not synced from now on, once a caller has vouched for
+// one, so that nobody waits for that.
+func (n *Node) vouch(k Key) error {
+	s, leave, err := n.enter(k)
+	if err != nil {
+		return err
 	}
-	s.meta = m
+	defer leave()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.meta == nil || n.life.ID == "" || s.meta.Unsynced == n.life.ID {
+		return nil
+	}
+	m := *s.meta
+	m.Unsynced = n.life.ID
+	if err := save(s.path(metaFile), m); err != nil {
+		return fmt.Errorf("remember that starts are not synced: %w", err)
+	}
+	s.meta = &m
 	return nil
 }
 
-// doubtful says whether a call that is not known may have been started. mu is held, and there is a
-// workspace.
-func (s *session) doubtful() bool {
-	return !s.meta.Doubted.IsZero() && s.node.o.Now().Sub(s.meta.Doubted) <= s.node.o.KeepFor
+// forgetful says whether the machine may have forgotten commands of a workspace.
+func (n *Node) forgetful(m *meta) bool { return m.Unsynced != "" && m.Unsynced != n.life.ID }
+
+// doubt takes what the disk says of the workspace, and notes if the machine may have forgotten
+// commands there. On a full disk it has that found out again when the workspace is read again: some
+// who come may be about to make room. mu is held.
+func (s *session) doubt(m *meta) {
+	if s.meta = m; !s.node.forgetful(m) {
+		return
+	}
+	m.Unsynced, m.Doubted = "", true
+	if err := save(s.path(metaFile), m); err != nil {
+		s.node.o.Log.Error("cannot note that the machine may have forgotten commands", "session", s.key.Session, "error", err)
+	}
 }
 
-// lose makes a lost command of a call that the machine may have forgotten. mu is held.
-func (s *session) lose(id string) (*Exec, error) {
+// forgotten is a command that the machine may have forgotten, of which nothing else is known. It is
+// nowhere remembered, for the doubt does not end.
+func (s *session) forgotten(id string) (*Exec, error) {
 	if !callID.MatchString(id) {
 		return nil, fmt.Errorf("call id %q is not valid", id)
 	}
 	now := s.node.o.Now().UTC()
-	e := newExec(s.node, s.path("execs", id), record{
-		CallID: id, Damaged: true, Started: now, Ended: now,
-		Outcome: &Outcome{Reason: Lost, Message: "the machine was started again, and whether it had started the command before is not known: it may have taken effect"},
-	})
-	if err := e.keepRecord(save); err != nil {
-		return nil, fmt.Errorf("remember a lost command: %w", err)
-	}
-	if err := durable.SyncDir(s.path("execs")); err != nil {
-		return nil, fmt.Errorf("remember a lost command: %w", err)
-	}
+	e := newExec(s.node, s.path("execs", id), record{CallID: id, Damaged: true, Started: now, Ended: now, Outcome: forgottenOutcome()})
+	e.gone = true
+	e.recorded.Store(true)
 	close(e.done)
-	s.execs[id] = e
 	return e, nil
+}
+
+func forgottenOutcome() *Outcome {
+	return &Outcome{Reason: Lost, Message: "the machine broke down, and whether it had started the command before is not known: it may have taken effect"}
+}
+
+// life is what tells a node's lives apart, between which a crash of the machine may lie: its file
+// is synced.
+type life struct {
+	ID string `json:"id"`
+	// Boot is the start of the machine in which it is lived.
+	Boot string `json:"boot"`
+	// Over says that it was ended with all starts on the disk: the next start of the machine
+	// goes on with it.
+	Over bool `json:"over,omitempty"`
+}
+
+const lifeFile = ".life"
+
+// beginLife goes on with a node's life, or begins another. Its id is empty where starts of the machine
+// cannot be told apart.
+func beginLife(path, boot string) (life, error) {
+	var l life
+	if boot == "" {
+		return l, nil
+	}
+	if err := read(path, &l); err != nil || l.ID == "" || l.Boot != boot && !l.Over { // a damaged one is over, in doubt
+		l.ID = rand.Text()
+	}
+	l.Boot, l.Over = boot, false
+	if err := save(path, l); err != nil {
+		return life{}, fmt.Errorf("remember which start of the machine this is: %w", err)
+	}
+	return l, nil
+}
+
+// endLife says on the disk that all starts are there.
+func (n *Node) endLife() error {
+	if n.life.ID == "" {
+		return nil
+	}
+	l := n.life
+	l.Over = true
+	if err := save(filepath.Join(n.o.Dir, lifeFile), l); err != nil {
+		return fmt.Errorf("remember that all starts are on the disk: %w", err)
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -42,38 +43,82 @@ func TestAStartThatIsVouchedForDoesNotWaitForTheDisk(t *testing.T) {
 	o := options(t, r)
 	n := openNode(t, o)
 	ensure(t, n, Key{"t", "s"})
-	ask(t, n, "a", true)
-	ask(t, n, "b", false)
-	n.boot = "" // who cannot tell one start of the machine from another takes nobody's word
-	ask(t, n, "c", true)
-	if len(r.waited) != 3 || r.waited[0] || !r.waited[1] || !r.waited[2] {
-		t.Errorf("waited: %v", r.waited)
+	for _, x := range []struct {
+		id    string
+		first bool
+		waits bool
+	}{
+		{"a", true, true}, // for it is not on the disk yet that there are such
+		{"b", true, false},
+		{"c", false, true},
+		{"d", true, false},
+	} {
+		ask(t, n, x.id, x.first)
+		n.execs.Wait()
+		if got := r.waited[len(r.waited)-1]; got != x.waits {
+			t.Errorf("%s waits: %v", x.id, got)
+		}
+	}
+	n.life.ID = "" // who cannot tell one start of the machine from another takes nobody's word
+	if ask(t, n, "e", true); !r.waited[len(r.waited)-1] {
+		t.Error("a word is taken that cannot be checked")
 	}
 	all, err := readJournal(o.Dir)
-	if err != nil || len(all) != 6 || all[0].CallID != "a" || all[0].End != nil {
+	if err != nil || len(all) != 10 || all[2].CallID != "b" || all[2].End != nil {
 		t.Errorf("the journal has %+v, %v", all, err)
 	}
 }
 
-// crashed is a node after a crash of the machine that forgot all that was not synced.
-func crashed(t *testing.T, n *Node, boot string) *Node {
+// Where the disk has no room to say that starts are not synced, they are.
+func TestWithoutRoomEachStartIsSynced(t *testing.T) {
+	r := &patient{}
+	n := openNode(t, options(t, r))
+	ensure(t, n, Key{"t", "s"})
+	if err := os.Mkdir(filepath.Join(n.o.Dir, "t", "s", metaFile+".new"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"a", "b"} {
+		if got, _ := ask(t, n, id, true); got.Reason != Exited {
+			t.Errorf("%+v", got)
+		}
+		n.execs.Wait()
+	}
+	if slices.Contains(r.waited, false) {
+		t.Errorf("waited: %v", r.waited)
+	}
+}
+
+// powerCut is a node after a crash of the machine that forgot all that was not synced.
+func powerCut(t *testing.T, n *Node, life string) *Node {
 	t.Helper()
+	n.execs.Wait()
 	execs := filepath.Join(n.o.Dir, "t", "s", "execs")
 	err := errors.Join(n.Close(), os.RemoveAll(execs), os.Mkdir(execs, 0o700), os.Remove(journalPath(n.o.Dir, 0)), os.Remove(journalPath(n.o.Dir, 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return restarted(t, n, boot)
+	return restarted(t, n, life)
 }
 
 // restarted is a node after a restart of the service alone.
-func restarted(t *testing.T, n *Node, boot string) *Node {
+func restarted(t *testing.T, n *Node, life string) *Node {
 	t.Helper()
+	n.execs.Wait()
 	if err := n.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		t.Fatal(err)
 	}
 	n = openNode(t, n.o)
-	n.boot = boot
+	n.life.ID = life
+	return n
+}
+
+// vouching is a node with a workspace in which starts are not synced.
+func vouching(t *testing.T, o Options) *Node {
+	t.Helper()
+	n := openNode(t, o)
+	ensure(t, n, Key{"t", "s"})
+	ask(t, n, "made-known", true)
+	n.execs.Wait()
 	return n
 }
 
@@ -82,10 +127,9 @@ func TestWhatTheMachineForgotIsLost(t *testing.T) {
 	o := options(t, r)
 	now := time.Now()
 	o.Now = func() time.Time { return now }
-	n := openNode(t, o)
-	ensure(t, n, Key{"t", "s"})
+	n := vouching(t, o)
 	ask(t, n, "forgotten", true)
-	n = crashed(t, n, "second")
+	n = powerCut(t, n, "second")
 	lost := func(when, id string) {
 		t.Helper()
 		starts := r.starts
@@ -97,8 +141,14 @@ func TestWhatTheMachineForgotIsLost(t *testing.T) {
 	if got, _ := ask(t, n, "new", true); got.Reason != Exited {
 		t.Errorf("one that is asked for the first time: %+v", got)
 	}
-	if e, err := n.Find(testCall("sought")); err != nil || e.Outcome().Reason != Lost {
+	if e, err := n.Find(testCall("forgotten")); err != nil || e.Outcome().Reason != Lost {
 		t.Errorf("one that somebody attaches to: %v", err)
+	}
+	if _, err := n.Find(testCall("no id")); err == nil {
+		t.Error("what is no id is lost")
+	}
+	if all, err := n.List(Key{"t", "s"}); err != nil || len(all) != 1 {
+		t.Errorf("%d are listed, %v", len(all), err)
 	}
 	if got, err := n.Cancel(t.Context(), testCall("cancelled")); err != nil || got == nil || got.Reason != Lost {
 		t.Errorf("one that is cancelled: %+v, %v", got, err)
@@ -106,20 +156,60 @@ func TestWhatTheMachineForgotIsLost(t *testing.T) {
 	if _, _, err := n.Start(t.Context(), testCall("cancelled"), 0, Spec{Argv: []string{"x"}}); !errors.Is(err, ErrCancelled) {
 		t.Errorf("one that was cancelled: %v", err)
 	}
+	if err := n.Acknowledge(testCall("forgotten")); err != nil {
+		t.Error(err)
+	}
+	lost("acknowledged", "forgotten")
 	n = restarted(t, n, "second")
 	lost("after a restart", "forgotten")
-	lost("after a restart", "another")
-	if err := n.Acknowledge(testCall("another")); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := n.Start(t.Context(), testCall("another"), 0, Spec{Argv: []string{"x"}}); !errors.Is(err, ErrAcknowledged) {
-		t.Errorf("one that was acknowledged: %v", err)
-	}
 	n = restarted(t, n, "third")
-	lost("after a third start of the machine", "late")
-	now = now.Add(o.KeepFor + time.Second)
-	if got, _ := ask(t, n, "later", false); got.Reason != Exited {
-		t.Errorf("when nothing of then is remembered any more: %+v", got)
+	lost("in a third life", "forgotten")
+	now = now.Add(20 * time.Minute)
+	n.tidy() // nobody has used the session for a while: it is read again
+	if len(n.open) != 0 {
+		t.Fatal("not evicted")
+	}
+	now = now.Add(2 * o.KeepFor)
+	lost("much later", "forgotten")
+}
+
+// Whoever changes what is remembered of a workspace keeps in it that starts were not synced.
+func TestNothingTakesTheDoubtAway(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, n *Node){
+		"nothing": func(*testing.T, *Node) {},
+		"another epoch": func(t *testing.T, n *Node) {
+			c := testCall("x")
+			c.Epoch = 2
+			if _, err := n.Find(c); !errors.Is(err, ErrNoExec) {
+				t.Error(err)
+			}
+		},
+		"other wishes": func(t *testing.T, n *Node) {
+			w := Want{Environment: &Environment{Variables: map[string]string{"A": "b"}}}
+			if _, err := n.Ensure(testCall("ensure"), 0, w, func(*Workspace) error { return nil }); err != nil {
+				t.Error(err)
+			}
+		},
+		"a seal": func(t *testing.T, n *Node) {
+			if err := n.Seal(t.Context(), testCall("seal")); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := vouching(t, options(t, &fake{}))
+			change(t, n)
+			n = powerCut(t, n, "second")
+			c := testCall("forgotten")
+			c.Epoch = 3
+			if e, attached, err := n.Start(t.Context(), c, 0, Spec{Argv: []string{"x"}}); err != nil || !attached || e.Outcome().Reason != Lost {
+				t.Errorf("attached: %v, %v", attached, err)
+			}
+			var m meta
+			if err := read(filepath.Join(n.o.Dir, "t", "s", metaFile), &m); err != nil || !m.Doubted || m.Unsynced != "" {
+				t.Errorf("%+v, %v", m, err)
+			}
+		})
 	}
 }
 
@@ -127,7 +217,7 @@ func TestNothingIsDoubtedWhereAllStartsAreSynced(t *testing.T) {
 	n := openNode(t, options(t, &fake{}))
 	ensure(t, n, Key{"t", "s"})
 	finish(t, n, "a")
-	n = crashed(t, n, "second")
+	n = powerCut(t, n, "second")
 	if got, attached := ask(t, n, "b", false); got.Reason != Exited || attached {
 		t.Errorf("%+v, attached: %v", got, attached)
 	}
@@ -136,28 +226,164 @@ func TestNothingIsDoubtedWhereAllStartsAreSynced(t *testing.T) {
 	}
 }
 
+// A full disk after a crash keeps nobody from making room.
+func TestWithoutRoomADoubtIsKeptInMemory(t *testing.T) {
+	n := powerCut(t, vouching(t, options(t, &fake{})), "second")
+	if err := os.Mkdir(filepath.Join(n.o.Dir, "t", "s", metaFile+".new"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := ask(t, n, "new", true); got.Reason != Exited {
+		t.Errorf("%+v", got)
+	}
+	if got, _ := ask(t, n, "forgotten", false); got.Reason != Lost {
+		t.Errorf("%+v", got)
+	}
+	if err := n.Delete(Key{"t", "s"}, 0); err != nil {
+		t.Error(err)
+	}
+}
+
+// A change of a file has ended when its cancellation has, in doubt as well.
+func TestInDoubtACancellationWaitsForAChange(t *testing.T) {
+	n := powerCut(t, vouching(t, options(t, &fake{})), "second")
+	began, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = n.Mutate(testCall("change"), 0, Change{Method: "write", Do: func(*Workspace, func([]byte) error) ([]byte, error) {
+			close(began)
+			<-goOn
+			return nil, nil
+		}})
+	}()
+	<-began
+	cancelled := make(chan struct{})
+	go func() {
+		defer close(cancelled)
+		if _, err := n.Cancel(t.Context(), testCall("change")); err != nil {
+			t.Error(err)
+		}
+	}()
+	select {
+	case <-cancelled:
+		t.Error("it is cancelled, and still being made")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(goOn)
+	<-ended
+	<-cancelled
+}
+
 // A crash of the service forgets no start, whoever asked for it.
 func TestTheServiceForgetsNoStart(t *testing.T) {
 	r := &fake{}
-	n := openNode(t, options(t, r))
-	boot := n.boot
-	ensure(t, n, Key{"t", "s"})
-	ask(t, n, "a", true)
-	raw, err := os.ReadFile(journalPath(n.o.Dir, 0))
+	n := vouching(t, options(t, r))
+	id := n.life.ID
+	ask(t, n, "ended", true)
+	ask(t, n, "started", true)
+	n.execs.Wait()
+	all, err := readJournal(n.o.Dir)
 	if err != nil {
 		t.Fatal(err)
+	}
+	var raw []byte
+	for _, e := range all {
+		if e.CallID == "started" && e.End != nil {
+			continue // it was killed before
+		}
+		packet, err := e.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw = append(raw, packet...)
 	}
 	if err := n.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.RemoveAll(filepath.Join(n.o.Dir, "t", "s", "execs", "a")), os.WriteFile(journalPath(n.o.Dir, 0), raw, 0o600)); err != nil {
+	execs := filepath.Join(n.o.Dir, "t", "s", "execs")
+	if err := errors.Join(os.RemoveAll(execs), os.Mkdir(execs, 0o700), os.WriteFile(journalPath(n.o.Dir, 0), raw, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	n = restarted(t, n, boot)
-	if got, attached := ask(t, n, "a", false); got.Reason != Exited || !attached || r.starts != 1 {
-		t.Errorf("%+v, attached: %v, %d starts", got, attached, r.starts)
+	n = restarted(t, n, id)
+	starts := r.starts
+	for call, want := range map[string]Reason{"ended": Exited, "started": Lost} {
+		if got, attached := ask(t, n, call, false); got.Reason != want || !attached || r.starts != starts {
+			t.Errorf("%s: %+v, attached: %v", call, got, attached)
+		}
 	}
 	if got, attached := ask(t, n, "b", false); got.Reason != Exited || attached {
 		t.Errorf("one that was never asked for: %+v, attached: %v", got, attached)
+	}
+}
+
+// What was begun after a change is not known where starts are not synced.
+func TestAfterACrashNoChangeIsTheLastForSure(t *testing.T) {
+	r := newRecovering(t, Undone)
+	n := openNode(t, r.o)
+	ensure(t, n, Key{"t", "s"})
+	for _, id := range []string{"before", "last"} {
+		if _, err := r.mutate(n, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := n.life
+	n.life.ID = "before the crash"
+	if err := n.vouch(Key{"t", "s"}); err != nil {
+		t.Fatal(err)
+	}
+	n.life = now
+	n = r.crash(t, n, "last")
+	if _, err := n.List(Key{"t", "s"}); err != nil || len(r.asked) != 1 {
+		t.Fatalf("asked for %d, %v", len(r.asked), err)
+	}
+	for _, i := range r.asked {
+		if i.Last {
+			t.Errorf("%s is taken for the last", i.ID)
+		}
+	}
+}
+
+func TestLivesOfANode(t *testing.T) {
+	path := filepath.Join(t.TempDir(), lifeFile)
+	begin := func(boot string) string {
+		t.Helper()
+		l, err := beginLife(path, boot)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l.ID
+	}
+	first := begin("a")
+	if again := begin("a"); first == "" || again != first {
+		t.Errorf("after a restart of the service: %q, %q", first, again)
+	}
+	second := begin("b")
+	if second == first {
+		t.Error("after a crash of the machine")
+	}
+	if third := begin("a"); third == first || third == second {
+		t.Error("after another machine had the disk")
+	}
+	n := &Node{o: Options{Dir: filepath.Dir(path)}}
+	var err error
+	if n.life, err = beginLife(path, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.endLife(); err != nil {
+		t.Fatal(err)
+	}
+	if next := begin("c"); next != n.life.ID {
+		t.Error("what was ended with all on the disk does not go on")
+	}
+	if next := begin("d"); next == n.life.ID {
+		t.Error("it goes on after a crash that came later")
+	}
+	if err := os.WriteFile(path, []byte("torn"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if next := begin("d"); next == n.life.ID || next == "" {
+		t.Error("what is damaged goes on")
+	}
+	if next := begin(""); next != "" {
+		t.Error("starts of the machine cannot be told apart")
 	}
 }

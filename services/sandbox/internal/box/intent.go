@@ -73,8 +73,7 @@ func (j *journal) withdraw(e startEntry, place string) error {
 	if err != nil {
 		return err
 	}
-	_, _, err = j.write(packet, func() { delete(j.intents, place) })
-	return err
+	return j.begin(packet, func() { delete(j.intents, place) })() // no start need come that would bring it to the disk
 }
 
 // answered says that the answer of a change is in its place.
@@ -172,14 +171,18 @@ func (n *Node) recallChanges(all []startEntry) error {
 			last[e.Key] = e.Started
 		}
 	}
-	open := map[Key][]startEntry{}
+	open, forgetful := map[Key][]startEntry{}, map[Key]bool{}
 	for _, e := range all {
 		if e.Change == nil || over[e.attempt()] {
 			continue
 		}
 		over[e.attempt()] = true
 		if newSession(n, e.Key).lacksAnswer(e) {
-			e.Change.Last = !e.Started.Before(last[e.Key])
+			if _, known := forgetful[e.Key]; !known {
+				var m meta
+				forgetful[e.Key] = read(newSession(n, e.Key).path(metaFile), &m) != nil || n.forgetful(&m)
+			}
+			e.Change.Last = !e.Started.Before(last[e.Key]) && !forgetful[e.Key]
 			open[e.Key] = append(open[e.Key], e)
 		}
 	}

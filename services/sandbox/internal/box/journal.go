@@ -25,10 +25,10 @@ const journalSize = 512 << 10
 // synced write into a file whose place on the disk is reserved. Without it a crash
 // of the machine could forget that a command was started: everything else that is
 // remembered of one is written later, and when the kernel likes: so a command waits
-// for one sync and for nothing else, and for none when its caller vouches for it.
+// for one sync and for nothing else, and for none when its caller vouches for it (vouched).
 //
 // The end of a quick command is written there as well, before anybody is told of it: a
-// crash of the service does not forget it, and the next start's sync has it on the disk.
+// crash of the service does not forget it, and the next sync has it on the disk.
 // A folder for its record is made when the journal is turned over, or within a minute,
 // unless it was acknowledged by then, as most are.
 //
@@ -195,7 +195,7 @@ func (j *journal) write(packet []byte, noted func()) (mine int64, f *os.File, er
 const longEnd = 4096
 
 // end writes down the end of a command. It is safe from a crash of the service when this
-// returns true, and from one of the machine with the next start. False says that its
+// returns true, and from one of the machine with the next sync. False says that its
 // record must be written.
 func (j *journal) end(e startEntry, of *Exec) bool {
 	packet, err := e.encode()
@@ -323,7 +323,7 @@ func (j *journal) close() error {
 	faults := []error{err}
 	for _, f := range j.files {
 		if f != nil {
-			faults = append(faults, f.Close())
+			faults = append(faults, f.Sync(), f.Close()) // starts for which somebody vouched
 		}
 	}
 	return errors.Join(faults...)

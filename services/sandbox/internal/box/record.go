@@ -106,7 +106,7 @@ func loadExec(n *Node, dir string) (*Exec, error) {
 	var r record
 	err := read(filepath.Join(dir, recordFile), &r)
 	if st, bad := os.Stat(filepath.Join(dir, recordFile)); bad == nil && st.Size() == 0 {
-		err = os.ErrNotExist // a crash of the machine; had it started, the journal would have known
+		err = os.ErrNotExist // a crash of the machine; had it started, the journal would have known, or the workspace that it may not
 	}
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, os.RemoveAll(dir)

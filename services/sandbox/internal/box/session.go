@@ -26,11 +26,11 @@ type meta struct {
 	// Environment is what a user has in the environment of commands.
 	Environment Environment `json:"environment,omitzero"`
 	Limits      *Lower      `json:"limits,omitempty"` // what it may have less of than the operator gives; nil: nothing
-	// Unsynced is the start of the machine in which commands were started that a crash of it
+	// Unsynced is the node's life in which commands were started that a crash of the machine
 	// may forget; empty: none.
 	Unsynced string `json:"unsynced,omitempty"`
-	// Doubted is when it was found that the machine had been started again since.
-	Doubted time.Time `json:"doubted,omitzero"`
+	// Doubted says that it may have.
+	Doubted bool `json:"doubted,omitempty"`
 }
 
 // session is one session's part of the node.
@@ -122,7 +122,8 @@ func (s *session) readAll() error {
 	if err := s.loadSettled(); err != nil {
 		return err
 	}
-	return s.doubt(&m)
+	s.doubt(&m)
+	return nil
 }
 
 // clearStaging deletes what a crash interrupted. Nobody writes there yet: whoever

@@ -66,8 +66,8 @@ func (n *Node) startNow(ctx context.Context, c Call, generation int64, spec Spec
 	if _, gone := s.settled[c.ID]; gone {
 		return nil, false, ErrAcknowledged
 	}
-	if !spec.First && s.doubtful() {
-		e, err = s.lose(c.ID)
+	if !spec.First && s.meta.Doubted {
+		e, err = s.forgotten(c.ID)
 		return e, true, err
 	}
 	e, err = s.start(ctx, c, spec, patient)
@@ -93,10 +93,6 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 	if err != nil {
 		return nil, err
 	}
-	vouched, err := s.vouched(spec)
-	if err != nil {
-		return nil, err
-	}
 	if err := s.node.reserve(); err != nil {
 		return nil, err
 	}
@@ -113,6 +109,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 	e.network = s.node.follow(ctx, command.Sandbox, c.ID, e.noteUse)
 	command.Enter, command.Patient = e.network.Enter, patient
 	ended := s.node.o.Observer.Started(ctx, c, spec.Argv)
+	vouched := s.vouched(spec)
 	var unrecorded error
 	command.Before = sync.OnceValue(func() func() error {
 		synced := s.node.journal.add(e.start, e, vouched)
@@ -144,6 +141,11 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 		e.run(p, e.rec.Started, closely)
 		e.network.Forget()
 		ended(*e.Outcome())
+		if spec.First && !vouched {
+			if err := s.node.vouch(s.key); err != nil { // the next one is synced as well
+				s.node.o.Log.Error("starts are synced", "error", err)
+			}
+		}
 	}()
 	return e, nil
 }
@@ -320,8 +322,8 @@ func (n *Node) Find(c Call) (*Exec, error) {
 	if _, gone := s.settled[c.ID]; gone && e == nil {
 		return nil, ErrAcknowledged
 	}
-	if e == nil && s.meta != nil && s.doubtful() {
-		return s.lose(c.ID)
+	if e == nil && s.meta != nil && s.meta.Doubted {
+		return s.forgotten(c.ID)
 	}
 	if e == nil {
 		return nil, fmt.Errorf("%w: call %s", ErrNoExec, c.ID)

@@ -203,7 +203,8 @@ func TestACallIsForTheFirstTimeOnce(t *testing.T) {
 		"new":         {tool.Call{First: true}, nil, []bool{true}},
 		"again":       {tool.Call{}, nil, []bool{false}},
 		"resumed":     {tool.Call{Resumed: true}, nil, []bool{false}},
-		"interrupted": {tool.Call{First: true}, []error{gone, gone}, []bool{true, false, false}},
+		"refused":     {tool.Call{First: true}, []error{gone, gone}, []bool{true, true, true}},
+		"interrupted": {tool.Call{First: true}, []error{sandboxtest.ErrBroken, gone}, []bool{true, false, false}},
 	} {
 		c := tc.call
 		c.Session, c.Epoch, c.ID, c.Arguments = session, 1, name, args.Raw

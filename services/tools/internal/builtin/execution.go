@@ -38,7 +38,7 @@ type execution struct {
 	wished bool
 
 	output  output
-	asked   bool  // the sandbox was, maybe, asked for it
+	asked   bool  // the sandbox was, maybe, asked to start it, and did not refuse
 	started bool  // the sandbox said that it runs
 	stdout  int64 // bytes seen
 	stderr  int64
@@ -96,8 +96,11 @@ func (e *execution) follow(ctx context.Context) (*sandboxv1.ExecExited, error) {
 	attach, wait := e.call.Resumed, reattachWait
 	var down time.Time // since when the sandbox is out of reach
 	for {
-		seen := e.stdout + e.stderr
+		seen, asked := e.stdout+e.stderr, e.asked
 		exited, err := e.once(ctx, attach)
+		if !e.started && refused(err) {
+			e.asked = asked
+		}
 		switch {
 		case err == nil:
 			return exited, nil
@@ -138,6 +141,11 @@ func (e *execution) open(ctx context.Context) error {
 		return nil
 	}
 	return e.call.Open(ctx)
+}
+
+// refused says whether the sandbox itself says why it has not begun what it was asked for.
+func refused(err error) bool {
+	return err != nil && apierr.Reason(err) != "" && apierr.Code(err) != codes.Internal
 }
 
 func pause(ctx context.Context, d time.Duration) bool {

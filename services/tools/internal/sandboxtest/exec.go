@@ -2,6 +2,7 @@ package sandboxtest
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"sync"
@@ -88,6 +89,9 @@ func (s *Sandbox) play(e *exec, script string) {
 	e.end(&sandboxv1.ExecExited{Reason: sandboxv1.ExitReason_EXIT_REASON_EXITED})
 }
 
+// ErrBroken has a stream end without a word, when Fail is given it.
+var ErrBroken = errors.New("broken")
+
 // Exec implements ExecService.
 func (s *Sandbox) Exec(stream grpc.BidiStreamingServer[sandboxv1.ExecRequest, sandboxv1.ExecResponse]) error {
 	q, err := stream.Recv()
@@ -95,6 +99,9 @@ func (s *Sandbox) Exec(stream grpc.BidiStreamingServer[sandboxv1.ExecRequest, sa
 		return err
 	}
 	e, attached, err := s.open(stream.Context(), q)
+	if errors.Is(err, ErrBroken) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

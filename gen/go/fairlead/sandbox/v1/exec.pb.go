@@ -351,11 +351,12 @@ type ExecStart struct {
 	// Takes the ceiling for `timeout` when that is above it, instead of refusing.
 	ShortenTimeout bool `protobuf:"varint,10,opt,name=shorten_timeout,json=shortenTimeout,proto3" json:"shorten_timeout,omitempty"`
 	// The caller asks for this call for the first time, and will not say so again
-	// for it, come what may: it has on a disk of its own that it asks. Such a start
-	// does not wait for the node's disk. When the machine breaks down it may forget
-	// the start; from then on, as long as results are kept, a call of the workspace
-	// that the node does not know counts as lost (EXIT_REASON_LOST) for whoever
-	// starts it without this, attaches to it or cancels it: it may have run.
+	// for it, come what may, unless this node has refused it with an error that has
+	// a reason: it has on a disk of its own that it asks. Such a start does not wait
+	// for the node's disk. When the machine breaks down it may forget the start;
+	// from then on a call of the workspace that the node does not know counts as
+	// lost (EXIT_REASON_LOST) for whoever starts it without this, attaches to it or
+	// cancels it: it may have run.
 	FirstAttempt  bool `protobuf:"varint,11,opt,name=first_attempt,json=firstAttempt,proto3" json:"first_attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1711,7 +1712,9 @@ func (x *CancelExecRequest) GetOperation() bool {
 // CancelExecResponse says that nothing of the exec runs any more.
 type CancelExecResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How it ended; not set when it had not been started.
+	// How it ended; not set when it had not been started. Lost where the machine
+	// may have forgotten it (ExecStart.first_attempt), also for another call than
+	// one of Exec.
 	Exited        *ExecExited `protobuf:"bytes,1,opt,name=exited,proto3" json:"exited,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -157,11 +157,12 @@ export type ExecStart = Message<"fairlead.sandbox.v1.ExecStart"> & {
 
   /**
    * The caller asks for this call for the first time, and will not say so again
-   * for it, come what may: it has on a disk of its own that it asks. Such a start
-   * does not wait for the node's disk. When the machine breaks down it may forget
-   * the start; from then on, as long as results are kept, a call of the workspace
-   * that the node does not know counts as lost (EXIT_REASON_LOST) for whoever
-   * starts it without this, attaches to it or cancels it: it may have run.
+   * for it, come what may, unless this node has refused it with an error that has
+   * a reason: it has on a disk of its own that it asks. Such a start does not wait
+   * for the node's disk. When the machine breaks down it may forget the start;
+   * from then on a call of the workspace that the node does not know counts as
+   * lost (EXIT_REASON_LOST) for whoever starts it without this, attaches to it or
+   * cancels it: it may have run.
    *
    * @generated from field: bool first_attempt = 11;
    */
@@ -873,7 +874,9 @@ export const CancelExecRequestSchema: GenMessage<CancelExecRequest> = /*@__PURE_
  */
 export type CancelExecResponse = Message<"fairlead.sandbox.v1.CancelExecResponse"> & {
   /**
-   * How it ended; not set when it had not been started.
+   * How it ended; not set when it had not been started. Lost where the machine
+   * may have forgotten it (ExecStart.first_attempt), also for another call than
+   * one of Exec.
    *
    * @generated from field: fairlead.sandbox.v1.ExecExited exited = 1;
    */
