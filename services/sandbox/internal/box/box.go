@@ -171,14 +171,17 @@ func Open(o Options) (*Node, error) {
 	if err := erase.All(filepath.Join(o.Dir, spareFolder)); err != nil {
 		return nil, errors.Join(fmt.Errorf("remove spare sandboxes of an earlier run: %w", err), lock.Close())
 	}
-	if n.life, err = beginLife(filepath.Join(o.Dir, lifeFile), n.boot); err != nil { // the disk may be full: then each start is synced
-		o.Log.Error("no caller's word is taken for the start of a command", "error", err)
+	if n.life, err = readLife(filepath.Join(o.Dir, lifeFile), n.boot); err != nil {
+		return nil, errors.Join(err, lock.Close())
 	}
 	if err := n.survey(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	if err := n.recall(); err != nil {
 		return nil, errors.Join(err, lock.Close())
+	}
+	if err := n.live(); err != nil { // the disk may be full
+		o.Log.Error("no caller's word is taken for the start of a command: each is synced", "error", err)
 	}
 	return n, nil
 }
@@ -249,10 +252,15 @@ func (n *Node) reserve() error {
 }
 
 func (n *Node) unreserve() {
+	n.leavePlace()
+	n.execs.Done()
+}
+
+// leavePlace gives a command's place back, of which something is left to do.
+func (n *Node) leavePlace() {
 	n.mu.Lock()
 	n.active--
 	n.mu.Unlock()
-	n.execs.Done()
 }
 
 // enter returns a session, read from disk, and keeps it in memory until leave is

@@ -2,7 +2,10 @@ package box
 
 import (
 	"crypto/rand"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 )
 
@@ -15,7 +18,7 @@ import (
 // vouched says whether a command's start need not be synced: its caller vouches for it, and it is on
 // the disk that there are such. mu is held.
 func (s *session) vouched(spec Spec) bool {
-	return spec.First && s.node.life.ID != "" && s.meta.Unsynced == s.node.life.ID
+	return spec.First && s.node.trusting() && s.meta.Unsynced == s.node.life.ID
 }
 
 // vouch has it on the disk that starts are not synced from now on, once a caller has vouched for
@@ -28,7 +31,7 @@ func (n *Node) vouch(k Key) error {
 	defer leave()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.meta == nil || n.life.ID == "" || s.meta.Unsynced == n.life.ID {
+	if s.meta == nil || !n.trusting() || s.meta.Unsynced == n.life.ID {
 		return nil
 	}
 	m := *s.meta
@@ -83,30 +86,44 @@ type life struct {
 	// Over says that it was ended with all starts on the disk: the next start of the machine
 	// goes on with it.
 	Over bool `json:"over,omitempty"`
+
+	unsaved bool // it is not on the disk as it is
 }
 
 const lifeFile = ".life"
 
-// beginLife goes on with a node's life, or begins another. Its id is empty where starts of the machine
-// cannot be told apart.
-func beginLife(path, boot string) (life, error) {
-	var l life
+// readLife goes on with the node's life that a file tells of, or begins another. Its id is empty where
+// starts of the machine cannot be told apart.
+func readLife(path, boot string) (life, error) {
 	if boot == "" {
-		return l, nil
+		return life{}, nil
 	}
-	if err := read(path, &l); err != nil || l.ID == "" || l.Boot != boot && !l.Over { // a damaged one is over, in doubt
-		l.ID = rand.Text()
+	var l life
+	err := read(path, &l)
+	damaged := (*json.SyntaxError)(nil)
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.As(err, &damaged) {
+		return life{}, fmt.Errorf("read which start of the machine it was: %w", err)
 	}
-	l.Boot, l.Over = boot, false
-	if err := save(path, l); err != nil {
-		return life{}, fmt.Errorf("remember which start of the machine this is: %w", err)
+	if err != nil || l.ID == "" || l.Boot != boot && !l.Over { // a damaged one is over, in doubt
+		return life{ID: rand.Text(), Boot: boot, unsaved: true}, nil //nolint:nilerr // so it begins another
 	}
-	return l, nil
+	return life{ID: l.ID, Boot: boot, unsaved: l.Boot != boot || l.Over}, nil
+}
+
+// live has it on the disk that the life is not over: nobody's word is taken before.
+func (n *Node) live() error {
+	if n.life.unsaved {
+		if err := save(filepath.Join(n.o.Dir, lifeFile), n.life); err != nil {
+			return fmt.Errorf("remember which start of the machine this is: %w", err)
+		}
+		n.life.unsaved = false
+	}
+	return nil
 }
 
 // endLife says on the disk that all starts are there.
 func (n *Node) endLife() error {
-	if n.life.ID == "" {
+	if !n.trusting() {
 		return nil
 	}
 	l := n.life
@@ -116,3 +133,6 @@ func (n *Node) endLife() error {
 	}
 	return nil
 }
+
+// trusting says whether a caller's word is taken.
+func (n *Node) trusting() bool { return n.life.ID != "" && !n.life.unsaved }

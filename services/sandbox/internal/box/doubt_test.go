@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // patient notes which commands waited for something before they ran.
@@ -59,7 +61,7 @@ func TestAStartThatIsVouchedForDoesNotWaitForTheDisk(t *testing.T) {
 			t.Errorf("%s waits: %v", x.id, got)
 		}
 	}
-	n.life.ID = "" // who cannot tell one start of the machine from another takes nobody's word
+	n.life = life{} // who cannot tell one start of the machine from another takes nobody's word
 	if ask(t, n, "e", true); !r.waited[len(r.waited)-1] {
 		t.Error("a word is taken that cannot be checked")
 	}
@@ -343,47 +345,94 @@ func TestAfterACrashNoChangeIsTheLastForSure(t *testing.T) {
 }
 
 func TestLivesOfANode(t *testing.T) {
-	path := filepath.Join(t.TempDir(), lifeFile)
-	begin := func(boot string) string {
+	dir := t.TempDir()
+	path := filepath.Join(dir, lifeFile)
+	begin := func(boot string) *Node {
 		t.Helper()
-		l, err := beginLife(path, boot)
-		if err != nil {
+		n := &Node{o: Options{Dir: dir}}
+		var err error
+		if n.life, err = readLife(path, boot); err != nil {
 			t.Fatal(err)
 		}
-		return l.ID
+		if err := n.live(); err != nil {
+			t.Fatal(err)
+		}
+		return n
 	}
-	first := begin("a")
-	if again := begin("a"); first == "" || again != first {
+	first := begin("a").life.ID
+	if again := begin("a").life.ID; first == "" || again != first {
 		t.Errorf("after a restart of the service: %q, %q", first, again)
 	}
-	second := begin("b")
+	second := begin("b").life.ID
 	if second == first {
 		t.Error("after a crash of the machine")
 	}
-	if third := begin("a"); third == first || third == second {
+	n := begin("a")
+	if n.life.ID == first || n.life.ID == second {
 		t.Error("after another machine had the disk")
-	}
-	n := &Node{o: Options{Dir: filepath.Dir(path)}}
-	var err error
-	if n.life, err = beginLife(path, "a"); err != nil {
-		t.Fatal(err)
 	}
 	if err := n.endLife(); err != nil {
 		t.Fatal(err)
 	}
-	if next := begin("c"); next != n.life.ID {
+	if l, err := readLife(path, "c"); err != nil || l.ID != n.life.ID {
+		t.Errorf("a service that could not begin leaves another one: %v", err)
+	}
+	if next := begin("c").life.ID; next != n.life.ID {
 		t.Error("what was ended with all on the disk does not go on")
 	}
-	if next := begin("d"); next == n.life.ID {
+	if next := begin("d").life.ID; next == n.life.ID {
 		t.Error("it goes on after a crash that came later")
 	}
 	if err := os.WriteFile(path, []byte("torn"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if next := begin("d"); next == n.life.ID || next == "" {
+	if next := begin("d").life.ID; next == n.life.ID || next == "" {
 		t.Error("what is damaged goes on")
 	}
-	if next := begin(""); next != "" {
+	if n := begin(""); n.life.ID != "" || n.trusting() {
 		t.Error("starts of the machine cannot be told apart")
+	}
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readLife(path, "d"); err == nil {
+		t.Error("what cannot be read is over")
+	}
+}
+
+// Where there is no room to say which life it is, the service goes on with it, and takes nobody's word.
+func TestWithoutRoomALifeGoesOn(t *testing.T) {
+	o := options(t, &patient{})
+	n := vouching(t, o)
+	l := n.life
+	if err := errors.Join(n.Close(), os.Mkdir(filepath.Join(o.Dir, lifeFile+".new"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	n = openNode(t, o)
+	if n.life.ID != l.ID || n.trusting() {
+		t.Errorf("%+v goes on as %+v", l, n.life)
+	}
+	if got, attached := ask(t, n, "unknown", false); got.Reason != Exited || attached {
+		t.Errorf("%+v, attached: %v", got, attached)
+	}
+}
+
+// Of what the disk has not kept the kernel tells once.
+func TestAfterAFailedSyncNothingStarts(t *testing.T) {
+	o := options(t, &fake{})
+	n := vouching(t, o)
+	n.journal.mu.Lock()
+	_ = n.journal.fail(unix.EIO)
+	n.journal.mu.Unlock()
+	for _, first := range []bool{true, false} {
+		if _, _, err := n.Start(t.Context(), testCall("a"), 0, Spec{Argv: []string{"x"}, First: first}); !errors.Is(err, unix.EIO) {
+			t.Errorf("first: %v: %v", first, err)
+		}
+	}
+	if err := n.Close(); !errors.Is(err, unix.EIO) {
+		t.Errorf("closed: %v", err)
+	}
+	if l, err := readLife(filepath.Join(o.Dir, lifeFile), "another boot"); err != nil || l.ID == n.life.ID {
+		t.Errorf("the life goes on: %v", err)
 	}
 }

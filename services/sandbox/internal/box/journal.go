@@ -50,6 +50,9 @@ type journal struct {
 	// intents are the changes of files whose answers are not on the disk, by the answers'
 	// places.
 	intents map[string]*intent
+	// failed is why the disk has not kept what was synced. The kernel says so once and takes it for
+	// written from then on, so nothing is begun any more: the next service reads what the kernel has.
+	failed error
 
 	flush  sync.Mutex // held by who syncs; guards what follows
 	synced int64      // starts that are on the disk
@@ -163,21 +166,37 @@ func (j *journal) sync(mine int64, f *os.File) error {
 		return nil
 	}
 	j.mu.Lock()
-	upTo, turned := j.written, f != j.files[j.current]
+	upTo, turned, failed := j.written, f != j.files[j.current], j.failed
 	j.mu.Unlock()
+	if failed != nil {
+		return failed
+	}
 	if turned { // which has it on the disk; what was written since is in the other file
 		return nil
 	}
 	if err := unix.Fdatasync(int(f.Fd())); err != nil {
-		return err
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return j.fail(err)
 	}
 	j.synced = max(j.synced, upTo)
 	return nil
 }
 
+// fail has nothing begun any more. mu is held.
+func (j *journal) fail(err error) error {
+	if j.failed == nil {
+		j.failed = fmt.Errorf("the disk has not kept the journal of starts, so nothing starts until the sandbox service is started again: %w", err)
+	}
+	return j.failed
+}
+
 func (j *journal) write(packet []byte, noted func()) (mine int64, f *os.File, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.failed != nil {
+		return 0, nil, j.failed
+	}
 	if !j.fits(packet) {
 		if err := j.turn(); err != nil {
 			return 0, nil, err
@@ -289,7 +308,7 @@ func (j *journal) turn() error {
 	// Who syncs the next file has this one's starts counted as well.
 	if err := unix.Fdatasync(int(full.Fd())); err != nil {
 		j.spare <- nil
-		return err
+		return j.fail(err)
 	}
 	j.current, j.at = 1-j.current, 0
 	if err := j.carry(); err != nil {
@@ -320,7 +339,9 @@ func clearOut(full *os.File, alone []*Exec) error {
 func (j *journal) close() error {
 	err := <-j.spare // a turn that is under way
 	j.spare <- err
-	faults := []error{err}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	faults := []error{err, j.failed}
 	for _, f := range j.files {
 		if f != nil {
 			faults = append(faults, f.Sync(), f.Close()) // starts for which somebody vouched

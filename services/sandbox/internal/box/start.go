@@ -137,10 +137,11 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 	e.begin(p)
 	closely := s.closely(ctx, watch)
 	go func() {
-		defer s.node.unreserve()
+		defer s.node.execs.Done()
 		e.run(p, e.rec.Started, closely)
 		e.network.Forget()
 		ended(*e.Outcome())
+		s.node.leavePlace()
 		if spec.First && !vouched {
 			if err := s.node.vouch(s.key); err != nil { // the next one is synced as well
 				s.node.o.Log.Error("starts are synced", "error", err)

@@ -31,10 +31,28 @@ type etc struct {
 	stage *stage.Stage
 	binds []rootfs.Bind
 
-	mu      sync.Mutex // guards what follows
-	at      string     // empty: there is none
-	older   string     // the one before, which a sandbox that is being made may want yet
-	watched []watched  // what it shows, as it was then
+	mu    sync.Mutex // guards what follows
+	at    string     // empty: there is none
+	older string     // the one before, which a sandbox that is being made may want yet
+	files []inode    // that it shows, by bind
+}
+
+// inode tells files apart, and what was written into one.
+type inode struct {
+	device, number uint64
+	size           int64
+	written        unix.Timespec
+}
+
+// copied is how many bytes a file has at most that is copied: each mount takes memory and time in
+// every sandbox.
+const copied = 1 << 20
+
+// part is what is shown of the machine: a copy of a file, or a mount of what is not copied.
+type part struct {
+	path    string // below /etc
+	content []byte
+	tree    int // a descriptor; -1 for a copy
 }
 
 // newETC takes the part of a layout below /etc.
@@ -50,28 +68,46 @@ func newETC(g *stage.Stage, l *rootfs.Layout) *etc {
 
 func below(path string) bool { return strings.HasPrefix(path, etcPath+"/") }
 
-// path is where bubblewrap finds it. It is made anew when the machine has something else
+// path is where bubblewrap finds it. It is made anew when the machine has other files
 // than it shows.
 func (e *etc) path() (string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.at != "" && !slices.ContainsFunc(e.watched, watched.changed) {
+	files, copies := make([]inode, len(e.binds)), make([]bool, len(e.binds))
+	for i, b := range e.binds {
+		var st unix.Stat_t
+		if err := unix.Stat(b.Source, &st); err != nil {
+			return "", &os.PathError{Op: "show", Path: b.Source, Err: err}
+		}
+		files[i] = inode{uint64(st.Dev), st.Ino, 0, unix.Timespec{}} //nolint:unconvert // the type is the architecture's
+		if copies[i] = st.Mode&unix.S_IFMT == unix.S_IFREG && st.Size <= copied; copies[i] {
+			files[i].size, files[i].written = st.Size, st.Mtim
+		}
+	}
+	if e.at != "" && slices.Equal(files, e.files) {
 		return e.at, nil
 	}
 	// The stage may hide where they are: they are opened here, not on its thread.
 	var parts []part
-	var all []watched
 	defer func() {
 		for _, p := range parts {
-			p.close()
+			if p.tree >= 0 {
+				_ = unix.Close(p.tree)
+			}
 		}
 	}()
-	for _, b := range e.binds {
-		c := collection{}
-		if err := c.collect(b.Source, strings.TrimPrefix(b.Path, etcPath+"/")); err != nil {
+	for i, b := range e.binds {
+		p := part{path: strings.TrimPrefix(b.Path, etcPath+"/"), tree: -1}
+		var err error
+		if copies[i] {
+			p.content, err = os.ReadFile(b.Source)
+		} else {
+			p.tree, err = openReadOnly(b.Source)
+		}
+		if err != nil {
 			return "", fmt.Errorf("put /etc together: %w", err)
 		}
-		parts, all = append(parts, c.parts...), append(all, c.watched...)
+		parts = append(parts, p)
 	}
 	at := e.stage.Fresh("etc")
 	err := e.stage.Do(func() error {
@@ -83,7 +119,7 @@ func (e *etc) path() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	e.older, e.at, e.watched = e.at, at, all
+	e.older, e.at, e.files = e.at, at, files
 	return at, nil
 }
 
@@ -106,24 +142,53 @@ func build(at string, parts []part) error {
 			return err
 		}
 	}
-	if err := showAll(at+etcPart, parts); err != nil {
-		return err
+	for _, p := range parts {
+		if err := p.show(at + etcPart); err != nil {
+			return &os.PathError{Op: "show", Path: filepath.Join(etcPath, p.path), Err: err}
+		}
 	}
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
 	return os.NewSyscallError("mount_setattr", unix.MountSetattr(unix.AT_FDCWD, at, 0, &attr))
 }
 
-func showAll(dir string, parts []part) error {
-	folder, err := os.OpenRoot(dir)
+// openReadOnly opens a file or folder, with what is mounted below it, to be shown elsewhere.
+func openReadOnly(source string) (int, error) {
+	tree, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if err != nil {
-		return err
+		return -1, &os.PathError{Op: "show", Path: source, Err: err}
 	}
-	for _, p := range parts {
-		if err := p.show(folder); err != nil {
-			return errors.Join(&os.PathError{Op: "show", Path: filepath.Join(etcPath, p.path), Err: err}, folder.Close())
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
+		return -1, errors.Join(&os.PathError{Op: "show read-only", Path: source, Err: err}, unix.Close(tree))
+	}
+	return tree, nil
+}
+
+// show shows it below a folder.
+func (p *part) show(dir string) error {
+	at := dir
+	names := strings.Split(p.path, "/")
+	for _, name := range names[:len(names)-1] {
+		at = filepath.Join(at, name)
+		if err := os.Mkdir(at, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+		if err := os.Chmod(at, 0o755); err != nil { //nolint:gosec // all pass through
+			return err
 		}
 	}
-	return folder.Close()
+	at = filepath.Join(dir, p.path)
+	if p.tree < 0 {
+		return errors.Join(os.WriteFile(at, p.content, 0o444), os.Chmod(at, 0o444)) //nolint:gosec // all may read it
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(p.tree, &st); err != nil {
+		return err
+	}
+	if err := stage.MakePoint(at, st.Mode&unix.S_IFMT == unix.S_IFDIR); err != nil {
+		return err
+	}
+	return unix.MoveMount(p.tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
 // takeDown undoes build, also one that failed.
