@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -435,4 +436,32 @@ func TestAfterAFailedSyncNothingStarts(t *testing.T) {
 	if l, err := readLife(filepath.Join(o.Dir, lifeFile), "another boot"); err != nil || l.ID == n.life.ID {
 		t.Errorf("the life goes on: %v", err)
 	}
+}
+
+// What is left to do after a command's end takes no place of the node's.
+func TestToRememberAWordTakesNoPlace(t *testing.T) {
+	o := options(t, &filling{})
+	o.MaxExecs = 1
+	n := openNode(t, o)
+	ensure(t, n, Key{"t", "s"})
+	e, _, err := n.Start(t.Context(), testCall("a"), 0, Spec{Argv: []string{"x"}, First: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, leave, err := n.enter(Key{"t", "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock() // it cannot be remembered
+	e.stop(Outcome{Reason: Cancelled})
+	<-e.done
+	active := func() int { n.mu.Lock(); defer n.mu.Unlock(); return n.active }
+	for end := time.Now().Add(5 * time.Second); active() > 0 && time.Now().Before(end); {
+		runtime.Gosched()
+	}
+	if active() > 0 {
+		t.Error("the place is taken")
+	}
+	s.mu.Unlock()
+	leave()
 }
