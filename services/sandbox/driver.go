@@ -84,8 +84,11 @@ func (s *Service) isolate(ctx context.Context, c Config, level, data, trust stri
 	}
 	s.runner = r
 	included := includes(level, owners, s.groups)
-	if r, ok := r.(*oci.Runner); ok && r.OwnKernel {
+	switch r, ok := r.(*oci.Runner); {
+	case ok && r.OwnKernel:
 		included = append(included, "own-kernel")
+	case level == LevelBasic: // of what such a kernel has, processes' memory is a part
+		included = append(included, "memory-watch")
 	}
 	return owners, included, nil
 }

@@ -130,6 +130,43 @@ func TestAMemoryHogIsEnded(t *testing.T) {
 	})
 }
 
+func TestProcessesMayHaveSoMuchMemoryTogether(t *testing.T) {
+	const script = `for i in 1 2 3 4; do python3 -c 'x = bytearray(100 << 20); import time; time.sleep(15)' & done; wait`
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level, small)
+		answers := c.bystander(t)
+		r := c.bash(t, script)
+		if r.hits() != "memory" || level == sandbox.LevelBasic && r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_OUT_OF_MEMORY {
+			t.Errorf("%v", r.ExecExited)
+		}
+		answers()
+		if r := c.bash(t, "echo on"); r.out != "on\n" || r.end() != "" {
+			t.Errorf("the next command: %q %v", r.out, r.ExecExited)
+		}
+	})
+}
+
+// A process has its parent's memory until it writes there, and, on its way to another program, the parent's very own.
+func TestMemoryThatProcessesShareCountsOnce(t *testing.T) {
+	const script = `exec python3 -c '
+import os, subprocess, time
+x = bytearray(150 << 20)
+for i in range(3):
+    if os.fork() == 0:
+        time.sleep(2)
+        os._exit(0)
+until = time.time() + 2
+while time.time() < until:
+    subprocess.run(["true"], close_fds=False)
+print("unharmed")'`
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level, small)
+		if r := c.bash(t, script); r.out != "unharmed\n" || r.hits() != "" {
+			t.Errorf("%q %q %v", r.out, r.err, r.ExecExited)
+		}
+	})
+}
+
 func TestAForkBombIsBounded(t *testing.T) {
 	eachLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, small)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -96,19 +97,24 @@ func descriptors(args []string) string {
 	return "never refused"
 }
 
-// inFlight hides open files in sockets, where no table of descriptors shows them.
+// inFlight hides open files in sockets, where no table of descriptors shows them: pipes, with what is in them.
 func inFlight(args []string) string {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return told(err)
-	}
+	pair := [2]int{-1, -1}
+	some := make([]byte, 64<<10)
 	for range number(args) {
-		fd, err := unix.Open("/dev/null", unix.O_RDONLY, 0)
-		if err != nil {
+		var p [2]int
+		if err := unix.Pipe2(p[:], unix.O_NONBLOCK); err != nil {
 			return told(err)
 		}
-		err = unix.Sendmsg(pair[0], []byte("x"), unix.UnixRights(fd), nil, 0)
-		_ = unix.Close(fd)
+		_, _ = unix.Write(p[1], some)
+		rights := unix.UnixRights(p[0])
+		err := unix.Sendmsg(pair[0], []byte("x"), rights, nil, 0)
+		if errors.Is(err, unix.EBADF) || errors.Is(err, unix.EAGAIN) { // there is none yet, or it is full
+			if pair, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0); err == nil {
+				err = unix.Sendmsg(pair[0], []byte("x"), rights, nil, 0)
+			}
+		}
+		_, _ = unix.Close(p[0]), unix.Close(p[1])
 		if err != nil {
 			return told(err)
 		}
@@ -130,6 +136,14 @@ func touch(b []byte) {
 	}
 }
 
+// keepFor has an attack last, for so many seconds as it is told behind what it is told else.
+func keepFor(args []string) string {
+	if len(args) > 0 {
+		time.Sleep(time.Duration(number(args)) * time.Second) //nolint:forbidigo // an attack that lasts
+	}
+	return "never refused"
+}
+
 // eat takes megabytes of memory, and keeps them for some seconds.
 func eat(args []string) string {
 	for range number(args) {
@@ -139,28 +153,25 @@ func eat(args []string) string {
 		}
 		touch(b)
 	}
-	if len(args) > 1 {
-		time.Sleep(time.Duration(number(args[1:])) * time.Second) //nolint:forbidigo // an attack that lasts
-	}
-	return "never refused"
+	return keepFor(args[1:])
 }
 
-// memfd takes megabytes in files that have no name.
+// memfd takes as often eight megabytes in files that have no name, and keeps them for some seconds.
 func memfd(args []string) string {
-	megabyte := make([]byte, 1<<20)
+	some := make([]byte, 8<<20)
 	for range number(args) {
 		fd, err := unix.MemfdCreate("x", 0)
 		if err != nil {
 			return told(err)
 		}
-		if _, err := unix.Write(fd, megabyte); err != nil {
+		if _, err := unix.Write(fd, some); err != nil {
 			return told(err)
 		}
 	}
-	return "never refused"
+	return keepFor(args[1:])
 }
 
-// sharedMemory takes megabytes in segments that outlive their maker.
+// sharedMemory takes megabytes in segments that outlive their maker, and lasts some seconds.
 func sharedMemory(args []string) string {
 	for range number(args) {
 		id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 1<<20, 0o600)
@@ -176,7 +187,7 @@ func sharedMemory(args []string) string {
 			return told(err)
 		}
 	}
-	return "never refused"
+	return keepFor(args[1:])
 }
 
 // pipes fills pipes, whose memory is the kernel's.
@@ -278,14 +289,14 @@ func holdTerminals(args []string) string {
 	return "end"
 }
 
-// semaphores makes arrays of semaphores, which outlive their maker.
+// semaphores makes arrays of as many semaphores as there may be in one, which outlive their maker, and lasts some seconds.
 func semaphores(args []string) string {
 	for range number(args) {
-		if _, err := call(unix.SYS_SEMGET, 0, 250, 0o600); err != nil {
+		if _, err := call(unix.SYS_SEMGET, 0, 32000, 0o600); err != nil {
 			return told(err)
 		}
 	}
-	return "never refused"
+	return keepFor(args[1:])
 }
 
 // queuedSignals has signals wait for itself.

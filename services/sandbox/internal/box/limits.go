@@ -10,7 +10,7 @@ import (
 // Limits bound the commands of a workspace. Every one of them is positive, but for
 // CPUs, which is zero where processors cannot be bounded.
 type Limits struct {
-	MemoryBytes     int64         // all processes together (level `full`) or each (level `basic`)
+	MemoryBytes     int64         // all processes together; at level `basic` each, and all when they are looked at
 	Processes       int64         // processes and threads
 	CPUs            float64       // processors' worth of time; level `full` only
 	FileBytes       int64         // the size of one file

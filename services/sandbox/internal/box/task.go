@@ -178,6 +178,9 @@ func await(ctx context.Context, p Process, t Task, l Limits, over func(deleted i
 			if many := tooManyTerminals(sum.Terminals); many != "" {
 				stop(Outcome{Reason: TerminalLimit, Message: "it was ended because " + many})
 			}
+			if much := tooMuchMemory(sum.Memory, l); much != "" {
+				stop(Outcome{Reason: OutOfMemory, Message: "it was ended because " + much})
+			}
 			if _, full := over(sum.Deleted); full != "" {
 				stop(Outcome{Reason: WorkspaceLimit, Message: full})
 			}

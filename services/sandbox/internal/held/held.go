@@ -51,6 +51,9 @@ type Processes struct {
 type Sum struct {
 	Deleted   int64 // bytes of deleted files
 	Terminals int   // pseudo-terminals, by either end
+	// Memory is bytes in memory, where nothing else counts them: by a Counter alone, of files that have no
+	// name and are open.
+	Memory int64
 }
 
 // Counter adds up the files of a file system that have no name any more and are in use by
@@ -66,6 +69,7 @@ type Counter struct {
 	mu     sync.Mutex
 	device uint64
 	number string // of the device, as a process's maps have it
+	memory uint64 // the device of files in memory; zero: they do not count
 	most   int    // open files and mappings
 	files  int    // deleted ones, and terminals
 	closed bool
@@ -88,6 +92,7 @@ type Counter struct {
 	seen      map[uint64]int64    // bytes that were counted, by inode
 	mapped    map[uint64]mapping  // files in memory that were not counted yet, by inode
 	terminals map[uint32]struct{} // by number
+	unnamed   map[uint64]int64    // bytes of files in memory, by inode
 	others    int                 // terminals whose number is not known
 	owns      bool                // the process has its own terminal open
 	looked    int                 // at so many
@@ -102,6 +107,14 @@ func New(device uint64) *Counter {
 		device: device, most: maxHeld, files: maxFiles,
 		number: fmt.Sprintf("%02x:%02x", unix.Major(device), unix.Minor(device)),
 	}
+}
+
+// CountMemory has it count files in memory, too, that have no name and are open.
+func (c *Counter) CountMemory() (err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.memory, err = memoryDevice()
+	return err
 }
 
 // Look goes on for a time, and says what is held: as much as the last whole round
@@ -174,7 +187,17 @@ func (c *Counter) list(p Processes) (some bool) {
 
 // sum is what is known now.
 func (c *Counter) sum() Sum {
-	return Sum{Deleted: max(c.found.Deleted, c.total), Terminals: max(c.found.Terminals, len(c.terminals)+c.others)}
+	now := c.now()
+	return Sum{Deleted: max(c.found.Deleted, now.Deleted), Terminals: max(c.found.Terminals, now.Terminals), Memory: max(c.found.Memory, now.Memory)}
+}
+
+// now is what this round has found so far.
+func (c *Counter) now() Sum {
+	s := Sum{Deleted: c.total, Terminals: len(c.terminals) + c.others}
+	for _, bytes := range c.unnamed {
+		s.Memory += bytes
+	}
+	return s
 }
 
 // conclude ends a whole round. One in which not all could be looked at finds no less than the one before.
@@ -184,7 +207,7 @@ func (c *Counter) conclude() {
 		c.end()
 		return
 	}
-	c.found = Sum{Deleted: c.total, Terminals: len(c.terminals) + c.others}
+	c.found = c.now()
 	c.hidden++
 	if !c.hides {
 		c.hidden = 0
@@ -214,13 +237,14 @@ func (c *Counter) Forget() {
 // begin begins a round.
 func (c *Counter) begin(p Processes) {
 	c.seen, c.mapped, c.terminals, c.listed = map[uint64]int64{}, map[uint64]mapping{}, map[uint32]struct{}{}, map[int]struct{}{}
+	c.unnamed = map[uint64]int64{}
 	c.list(p)
 }
 
 // end ends a round, whole or not.
 func (c *Counter) end() {
 	c.endProcess()
-	c.rest, c.process, c.seen, c.mapped, c.terminals, c.listed, c.of = nil, "", nil, nil, nil, nil, Processes{}
+	c.rest, c.process, c.seen, c.mapped, c.terminals, c.unnamed, c.listed, c.of = nil, "", nil, nil, nil, nil, nil, Processes{}
 	c.lists, c.others, c.looked, c.hides, c.blind, c.total = 0, 0, 0, false, false, 0
 }
 
@@ -258,7 +282,7 @@ func (c *Counter) weigh(within time.Duration) {
 
 // excess says whether there is more than can be looked at.
 func (c *Counter) excess() bool {
-	return c.looked > c.most || len(c.seen)+len(c.mapped)+len(c.terminals) > c.files
+	return c.looked > c.most || len(c.seen)+len(c.mapped)+len(c.terminals)+len(c.unnamed) > c.files
 }
 
 // more says whether the round is to look at more.

@@ -156,6 +156,8 @@ func (s *starter) handle(packet, rights []byte) error {
 		return s.signal(packet)
 	case wire.Listen:
 		return listen()
+	case wire.Look:
+		return tellShared(packet)
 	}
 	r, streams, err := s.request(packet, files)
 	if err != nil {

@@ -46,7 +46,7 @@ const (
 	// Unlisten closes the listener of a sandbox's way out that init serves itself, with
 	// id zero. Connections that there are go on.
 	Unlisten
-	// Look asks what commands hold, of an init that alone can see it. The id is the question's.
+	// Look asks what commands hold of which init alone knows. The id is the question's.
 	Look
 )
 
@@ -106,9 +106,11 @@ type Reply struct {
 	// Swept says that nothing of the command is left. It is not said while another
 	// command runs.
 	Swept bool
-	// Of Held: bytes in deleted files, and terminals.
+	// Of Held: bytes in deleted files, and terminals, of an init that alone can see them; and bytes in
+	// shared memory, semaphores and messages of System V, of one whose service sees the rest.
 	Deleted   uint64
 	Terminals uint32
+	Shared    uint64
 }
 
 const (
@@ -225,7 +227,8 @@ func (p *Reply) Encode() []byte {
 		return append(b, bit(p.Swept))
 	case Held:
 		b = binary.LittleEndian.AppendUint64(b, p.Deleted)
-		return binary.LittleEndian.AppendUint32(b, p.Terminals)
+		b = binary.LittleEndian.AppendUint32(b, p.Terminals)
+		return binary.LittleEndian.AppendUint64(b, p.Shared)
 	}
 	return b
 }
@@ -241,7 +244,7 @@ func DecodeReply(b []byte) (Reply, error) {
 	case Exited:
 		p.Status, p.CPU, p.MaxRSS, p.Swept = r.uint32(), time.Duration(r.uint64()), int64(r.uint64()), r.byte() == 1
 	case Held:
-		p.Deleted, p.Terminals = r.uint64(), r.uint32()
+		p.Deleted, p.Terminals, p.Shared = r.uint64(), r.uint32(), r.uint64()
 	default:
 		return Reply{}, ErrMalformed
 	}

@@ -33,7 +33,7 @@ func TestAReplySurvivesTheWire(t *testing.T) {
 		{Kind: Ready},
 		{Kind: Started, ID: 3},
 		{Kind: Listening},
-		{Kind: Held, ID: 6, Deleted: 1 << 60, Terminals: 64},
+		{Kind: Held, ID: 6, Deleted: 1 << 60, Terminals: 64, Shared: 1 << 50},
 		{Kind: Failed, ID: 4, Errno: 2, Dir: true},
 		{Kind: Exited, ID: 5, Status: 0x8b00, CPU: time.Second, MaxRSS: 1 << 33, Swept: true},
 	} {

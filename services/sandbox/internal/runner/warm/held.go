@@ -36,7 +36,7 @@ func (p *process) Held() held.Sum {
 		who = box.Self
 	}
 	as := func(f func() error) error { return As(who, f) }
-	return s.held.Look(as, func() held.Processes {
+	processes := func() held.Processes {
 		// Root sees more than the owner: processes that nobody else can look at are not left out.
 		all := held.Namespace(holder)
 		if all.Space == "" {
@@ -49,7 +49,25 @@ func (p *process) Held() held.Sum {
 		all.All = slices.DeleteFunc(all.All, func(pid int) bool { return pid == s.init })
 		all.First, all.Starting = s.firsts() // afterwards: one that is listed is known by now
 		return all
-	}, held.LookTime)
+	}
+	sum := s.held.Look(as, processes, held.LookTime)
+	if s.weighed() {
+		sum.Memory = s.memory(as, processes().All, sum.Memory, p.memory)
+	}
+	return sum
+}
+
+// weighed says whether nobody but this service sees to it that commands have no more memory than they may: their
+// processes are this machine's, and in no control group.
+func (s *sandbox) weighed() bool { return s.init != 0 && s.group == nil }
+
+// memory is what the sandbox's processes have in memory, where no group counts it, of which unnamed is in files without
+// a name that they have open. Such files, and segments of System V, may be mapped, and so be counted already:
+// of the two counts the larger one holds.
+func (s *sandbox) memory(as func(func() error) error, pids []int, unnamed, limit int64) int64 {
+	segments := s.askHeld().Memory
+	own, mapped := held.Memory(as, pids, limit-unnamed-segments)
+	return own + max(mapped, unnamed+segments)
 }
 
 // firsts are the first processes of commands, and how many commands there are of which it is not
@@ -134,7 +152,7 @@ func (s *sandbox) hearHeld(reply wire.Reply) error {
 	}
 	a.since = time.Time{}
 	if reply.ID >= a.valid {
-		a.sum = held.Sum{Deleted: int64(min(reply.Deleted, held.TooMuch)), Terminals: int(reply.Terminals)}
+		a.sum = held.Sum{Deleted: int64(min(reply.Deleted, held.TooMuch)), Terminals: int(reply.Terminals), Memory: int64(min(reply.Shared, held.TooMuch))}
 	}
 	return nil
 }

@@ -33,10 +33,12 @@ type process struct {
 	*stdio
 	sb    *sandbox
 	id    uint64
-	group cgroup.Group  // of its own; nil for none
-	met   cgroup.Counts // of the sandbox's group when it started
-	dir   string        // of the command
-	name  string
+	group cgroup.Group // of its own; nil for none
+	// memory is how many bytes it may have, where no group sees to that.
+	memory int64
+	met    cgroup.Counts // of the sandbox's group when it started
+	dir    string        // of the command
+	name   string
 
 	told    bool          // that it was started, at once
 	started chan struct{} // closed when init has said that it started it, or how it ended

@@ -170,6 +170,11 @@ func (s *sandbox) confine() error {
 			return err
 		}
 	}
+	if s.weighed() {
+		if err := s.held.CountMemory(); err != nil {
+			return fmt.Errorf("count memory: %w", err)
+		}
+	}
 	return s.body.Release()
 }
 

@@ -31,7 +31,7 @@ func (s *sandbox) start(c box.Command) (*process, error) {
 	}
 	defer ends.closeChild()
 	p := &process{
-		stdio: ends, sb: s, pidfd: -1, dir: c.Dir, name: c.Argv[0], started: make(chan struct{}), ended: make(chan struct{}),
+		stdio: ends, sb: s, memory: c.Limits.MemoryBytes, pidfd: -1, dir: c.Dir, name: c.Argv[0], started: make(chan struct{}), ended: make(chan struct{}),
 	}
 	alone, err := s.enlist(p)
 	if err != nil {
