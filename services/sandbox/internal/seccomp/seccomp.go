@@ -34,6 +34,8 @@ const (
 	// exhausted is what the kernel answers who wants huge pages where there are none.
 	exhausted = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.ENOMEM)
 	family    = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EAFNOSUPPORT)
+	// unsupported is what a file system answers that cannot do it.
+	unsupported = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EOPNOTSUPP)
 	// pretended does nothing and says that it is done.
 	pretended = uint32(unix.SECCOMP_RET_ERRNO)
 )

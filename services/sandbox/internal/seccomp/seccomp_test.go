@@ -172,6 +172,29 @@ func TestProcessesStayVisible(t *testing.T) {
 	}
 }
 
+func TestRoomIsNotReserved(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name            string
+		number, request uint64
+		want            uint32
+	}{
+		{"room cannot be reserved", unix.SYS_FALLOCATE, 0, unsupported},
+		{"nor by a request", unix.SYS_IOCTL, 0x40305828, unsupported},
+		{"high bits do not hide that", unix.SYS_IOCTL, 0x4030582A | 1<<40, unsupported},
+		{"nor by zeroes that nobody writes", unix.SYS_IOCTL, 0x40305839, unsupported},
+		{"other requests are allowed", unix.SYS_IOCTL, unix.FICLONE, allow},
+		{"files may have holes", unix.SYS_FTRUNCATE, 0, allow},
+		{"writing is allowed", unix.SYS_WRITE, 0, allow},
+	} {
+		c := call{arch: auditArch, number: uint32(tc.number)}
+		c.args[1] = tc.request
+		if got := run(t, unreserved, c); got != tc.want {
+			t.Errorf("%s: answer %#x, want %#x", tc.name, got, tc.want)
+		}
+	}
+}
+
 func TestEveryDeniedCallIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, number := range sortedDenied() {
