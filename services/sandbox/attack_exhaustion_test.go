@@ -158,7 +158,15 @@ var exhaustionAttacks = []attack{
 	{name: "filling the disk with deleted files of processes that let nobody look at them", run: cleaned(shell(keptBy("./attacker keep unseen"))), want: "WORKSPACE_LIMIT"},
 	{name: "filling the disk with deleted files of programs that nobody may read", run: cleaned(shell("cp attacker unread; chmod 111 unread; (./unread) >/dev/null 2>&1; [ $? = 126 ] && echo not executed && exit; " + keptBy("./unread keep unread"))), want: "WORKSPACE_LIMIT", unlike: map[string]string{gVisor: "WORKSPACE_LIMIT|not executed"}},
 	{name: "filling the disk with deleted files of processes whose first threads have ended", run: cleaned(shell(keptBy("./attacker keep beheaded"))), want: "WORKSPACE_LIMIT"},
-	{name: "filling the disk with deleted files of which a page is mapped, once the first thread has ended", run: cleaned(program("keep beheaded-mapping")), want: "WORKSPACE_LIMIT", unlike: map[string]string{asAPlainUser: "never refused", inPods: "never refused"}},
+	{name: "filling the disk with deleted files of which a page is mapped, once the first thread has ended", run: cleaned(program("keep beheaded-mapping")), want: "WORKSPACE_LIMIT"},
+	{name: "filling the disk with deleted files of which a page is mapped", run: cleaned(program("keep mapping")), want: "WORKSPACE_LIMIT"},
+	{name: "filling the disk with deleted files of which a page is mapped, and whose room is reserved", run: cleaned(program("keep reserved-mapping")), want: "WORKSPACE_LIMIT", unlike: map[string]string{asAPlainUser: "ENOTSUP", inPods: "ENOTSUP"}},
+	{name: "filling the disk with deleted files of which a page is mapped, and that another command writes", run: cleaned(func(t *testing.T, s *scene) string {
+		write := "for i in $(seq 16); do dd if=/dev/zero of=new bs=1M count=4 status=none; mv new found-$i; sleep 0.1; done; sleep 20"
+		_, end := s.siege(t, "echo on; exec ./attacker keep found-mapping", s.client, "timeout 6 bash -c '"+write+"'", nil)
+		return end
+	}), want: "WORKSPACE_LIMIT"},
+	{name: "filling the disk with deleted files of which a page is mapped, and that others wrote for whom nobody waits", run: cleaned(program("keep orphaned-mapping")), want: "WORKSPACE_LIMIT", unlike: map[string]string{asAPlainUser: "never refused", inPods: "never refused"}},
 	{name: "filling the disk with deleted files of a process that is always somebody else", run: cleaned(shell("(" + openDeleted + "hand() { hand & }; hand) 2>/dev/null & sleep 20")), want: "WORKSPACE_LIMIT"},
 	{name: "filling the disk with names", run: cleaned(shell("mkdir many; cd many; for i in $(seq 1000); do : > $i; done; sleep 20")), want: "WORKSPACE_LIMIT"},
 	{name: "folders without end", run: func(t *testing.T, s *scene) string {

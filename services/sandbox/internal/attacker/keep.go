@@ -1,9 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -12,24 +17,28 @@ import (
 func init() { attacks["keep"] = keep }
 
 // keep keeps what it was started with open for a while, and from whoever looks for that: it lets nobody look
-// at it (`unseen`), or its first thread has nothing (`beheaded`), nor of a large file that is deleted, of which one
-// page is mapped (`beheaded-mapping`). It needs do nothing where its file cannot be read (`unread`).
+// at it (`unseen`), or its first thread has nothing (`beheaded`), nor of large files that are deleted, of which one
+// page is mapped (`beheaded-mapping`). Such files it keeps with its first thread, too: that it wrote itself
+// (`mapping`), that were reserved room on the disk (`reserved-mapping`), that others wrote for whom nobody
+// waits (`orphaned-mapping`), or that were there (`found-mapping`). It needs do nothing where its file cannot be
+// read (`unread`).
 func keep(args []string) string {
-	long := 20 * time.Second
+	const long = 20 * time.Second
+	for _, fill := range fillings[args[0]] {
+		if err := mapOnePage(fill); err != nil {
+			return told(err)
+		}
+	}
 	switch args[0] {
 	case "unseen":
 		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 			return told(err)
 		}
-	case "beheaded-mapping":
-		long = 5 * time.Second // in some places nobody sees it
-		for range 16 {
-			if err := mapOnePage(4 << 20); err != nil {
-				return told(err)
-			}
+	case "found-mapping":
+		if err := mapFound(); err != nil {
+			return told(err)
 		}
-		fallthrough
-	case "beheaded":
+	case "beheaded", "beheaded-mapping":
 		go func() { time.Sleep(long); fmt.Println("never refused"); os.Exit(0) }() //nolint:forbidigo // an attack that lasts
 		_, _, err := unix.Syscall(unix.SYS_EXIT, 0, 0, 0)
 		return told(err)
@@ -38,13 +47,64 @@ func keep(args []string) string {
 	return "never refused"
 }
 
+// size is how large each of the files is of which a page is mapped.
+const size = 4 << 20
+
+// fillings are how the files get their size of which a page is mapped.
+var fillings = map[string][]func(f *os.File) error{
+	"mapping":          slices.Repeat([]func(f *os.File) error{write}, 16),
+	"beheaded-mapping": slices.Repeat([]func(f *os.File) error{write}, 16),
+	"reserved-mapping": slices.Repeat([]func(f *os.File) error{reserve}, 16),
+	"orphaned-mapping": slices.Repeat([]func(f *os.File) error{haveWritten}, 16),
+}
+
+func write(f *os.File) error {
+	_, err := f.Write(make([]byte, size))
+	return err
+}
+
+func reserve(f *os.File) error { return unix.Fallocate(int(f.Fd()), 0, 0, size) }
+
+// haveWritten has another process write, for which nobody waits: what is ignored when it ends ends at once.
+func haveWritten(f *os.File) error {
+	signal.Ignore(unix.SIGCHLD)
+	child := exec.CommandContext(context.Background(), "dd", "if=/dev/zero", "bs=1M", "count=4", "status=none")
+	child.Stdout = f
+	if err := child.Start(); err != nil {
+		return err
+	}
+	_ = child.Wait() // until there is none
+	return nil
+}
+
 // mapOnePage maps a page of a file that it makes and deletes.
-func mapOnePage(size int) error {
+func mapOnePage(fill func(f *os.File) error) error {
 	f, err := os.Create("hidden")
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(make([]byte, size))
+	err = fill(f)
 	_, err2 := unix.Mmap(int(f.Fd()), 0, 4096, unix.PROT_READ, unix.MAP_SHARED)
 	return errors.Join(err, err2, f.Close(), os.Remove("hidden"))
+}
+
+// mapFound maps a page of each file that comes, and deletes it.
+func mapFound() error {
+	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) { //nolint:forbidigo // an attack that lasts
+		found, err := filepath.Glob("found-*")
+		if err != nil {
+			return err
+		}
+		for _, name := range found {
+			f, err := os.Open(name)
+			if err != nil {
+				return err
+			}
+			_, err = unix.Mmap(int(f.Fd()), 0, 4096, unix.PROT_READ, unix.MAP_SHARED)
+			if err := errors.Join(err, f.Close(), os.Remove(name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -25,6 +25,7 @@ type Beside struct {
 	dir     string
 	spec    Sandbox
 	room    Limits          // what is left of the session's
+	used    int64           // bytes that the session had then
 	ctx     context.Context //nolint:containedctx // its life: everything that runs in it ends with it
 	leave   func()
 }
@@ -109,7 +110,7 @@ func (b *Beside) make(generation int64, network OperatorNetwork, withFiles bool)
 		ID: own.ID + ".beside", Workspace: filepath.Join(b.dir, "workspace"), Home: filepath.Join(b.dir, "home"),
 		Owner: own.Owner, Limits: own.Limits, Network: string(network), Operator: network != "", Tenant: own.Tenant, Session: own.Session,
 	}
-	b.room = own.Limits
+	b.room, b.used = own.Limits, used.Bytes
 	b.room.WorkspaceBytes -= used.Bytes
 	b.room.WorkspaceInodes -= used.Inodes
 	err = errors.Join(makeOwned(b.spec.Workspace, own.Owner), makeOwned(b.spec.Home, own.Owner))
@@ -153,11 +154,12 @@ func (b *Beside) Close() {
 // Run runs a command in it, to its end. The error says that it did not run; how it
 // ended is in the outcome.
 func (b *Beside) Run(t Task) (Outcome, error) {
-	return b.session.task(b.ctx, b.call, t, b.spec, func(deleted int64) (limit, why string) {
+	t.used = b.used
+	return b.session.task(b.ctx, b.call, t, b.spec, func(h nameless) (limit, why string) {
 		u, err := b.Usage()
-		if u.Bytes += deleted; err != nil {
+		if err != nil {
 			return "", ""
 		}
-		return u.exceeds(b.room)
+		return u.with(h).exceeds(b.room)
 	})
 }

@@ -74,7 +74,7 @@ func options(t *testing.T, r Runner) Options {
 	return Options{
 		Dir: filepath.Join(t.TempDir(), "data"), Runner: r, Owners: Owners{Base: -1},
 		Limits: Limits{
-			MemoryBytes: 1, Processes: 1, OutputBytes: 100, FloodBytes: 1000, WorkspaceBytes: 1 << 20, WorkspaceInodes: 100,
+			MemoryBytes: 1, Processes: 1, OutputBytes: 100, FloodBytes: 1000, WorkspaceBytes: 1 << 20, WorkspaceInodes: 100, FileBytes: 1 << 20,
 			Timeout: time.Minute, MaxTimeout: time.Minute,
 		},
 		MaxExecs: 10, MaxSessionExecs: 10, KeepFinished: 2, KeepFor: time.Hour, Observer: unobserved{},

@@ -8,8 +8,8 @@ import "context"
 func (s *session) closely(ctx context.Context, w watch) watch {
 	ctx = context.WithoutCancel(ctx) // whoever started the command may be gone
 	since, known := roomAt(s.dir)
-	return func(l Limits, quick bool, deleted int64) (limit, why string) {
-		if limit, why = w(l, quick, deleted); limit != "" || quick || !known {
+	return func(l Limits, quick bool, h nameless) (limit, why string) {
+		if limit, why = w(l, quick, h); limit != "" || quick || !known {
 			return limit, why
 		}
 		now, ok := roomAt(s.dir)
@@ -25,6 +25,6 @@ func (s *session) closely(ctx context.Context, w watch) watch {
 		if !frozen {
 			return "", ""
 		}
-		return w(l, quick, deleted)
+		return w(l, quick, h)
 	}
 }

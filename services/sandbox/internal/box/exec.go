@@ -44,6 +44,7 @@ type Exec struct {
 	end     *record  // with its end, of which nobody need have been told yet
 	stdin   bool     // whether standard input was asked for
 	network Followed // of one that was started here
+	account *account // likewise
 	mounts  string   // of its sandbox
 	user    string   // whose own its sandbox is; empty: nobody's
 	process Process  // nil when it does not run
@@ -166,7 +167,7 @@ func (e *Exec) wake() {
 func (e *Exec) run(p Process, started time.Time, watch watch) {
 	var exit Exit
 	looked := false
-	over := sure(func(deleted int64) (limit, why string) { return watch(e.limits, false, deleted) })
+	over := sure(func(h nameless) (limit, why string) { return watch(e.limits, false, h) })
 	if p.Stderr() != nil && e.node.late.endsSoon(p) { // and is no terminal, which keeps little
 		exit = p.Wait()
 		e.copyRest(p)
@@ -177,7 +178,7 @@ func (e *Exec) run(p Process, started time.Time, watch watch) {
 			sum := p.Held()
 			e.lookAtTerminals(sum.Terminals)
 			e.lookAtMemory(sum.Memory)
-			e.look(over(sum.Deleted))
+			e.look(over(e.account.nameless(sum)))
 			looked = true
 		})
 		e.awaitOutput(p, copied)
@@ -185,9 +186,10 @@ func (e *Exec) run(p Process, started time.Time, watch watch) {
 	if in := p.Stdin(); in != nil {
 		_ = in.Close()
 	}
+	e.account.leave(exit)
 	// A last time: what was written since the one before counts, too. Who saw that coming may have
 	// moved things out of its way.
-	e.look(watch(e.limits, !looked, 0))
+	e.look(watch(e.limits, !looked, nameless{}))
 	e.finish(exit, e.node.o.Now().Sub(started))
 }
 
@@ -220,22 +222,22 @@ func (l *lateness) endsSoon(p Process) bool {
 	}
 }
 
-// watch counts a workspace and says which limit is exceeded, and how. deleted is
+// watch counts a workspace and says which limit is exceeded, and how, with
 // what a command holds in files without a name; quick says that it has ended before anybody
 // looked.
-type watch func(l Limits, quick bool, deleted int64) (limit, why string)
+type watch func(l Limits, quick bool, h nameless) (limit, why string)
 
 // sure says what is exceeded as over does, which looks with what a command holds in files without a name: but only
 // once more than it may hold with those was found in two looks, one after the other. One that was found before
 // the others were counted may be among them: it has got a name in between.
-func sure(over func(deleted int64) (limit, why string)) func(deleted int64) (limit, why string) {
+func sure(over func(h nameless) (limit, why string)) func(h nameless) (limit, why string) {
 	found := false
-	return func(deleted int64) (limit, why string) {
+	return func(h nameless) (limit, why string) {
 		before := found
-		limit, why = over(deleted)
-		found = limit != "" && deleted > 0
+		limit, why = over(h)
+		found = limit != "" && h.some()
 		if found && !before {
-			return over(0)
+			return over(nameless{})
 		}
 		return limit, why
 	}

@@ -288,6 +288,7 @@ func (w *Workspace) ReserveMount(m Mount, bytes, inodes int64) error {
 	if why != "" {
 		return fmt.Errorf("%w: with this change %s", ErrStorageFull, why)
 	}
+	w.s.books.bring(bytes)
 	return nil
 }
 
@@ -352,8 +353,8 @@ func (s *session) watchMounts(all []Mount) (watch, error) {
 			bounds[i].WorkspaceInodes = max(m.Inodes, u.Inodes) + slackInodes
 		}
 	}
-	return func(l Limits, quick bool, deleted int64) (limit, why string) {
-		limit, why = s.watch(l, quick, deleted)
+	return func(l Limits, quick bool, h nameless) (limit, why string) {
+		limit, why = s.watch(l, quick, h)
 		for i, m := range all {
 			if w := s.watchMount(m, bounds[i], quick); w != "" && limit == "" {
 				limit, why = hitStorage, w

@@ -158,6 +158,7 @@ type Exit struct {
 	Lost      bool
 	CPU       time.Duration
 	MaxMemory int64 // bytes, zero when not known
+	Written   int64 // bytes that its processes had written to disks, as far as that is known
 	// Throttled is how long processes waited for processors that they may not have,
 	// and Refused how many were not made for there being too many: of all in the
 	// sandbox meanwhile, unless the command has a group of its own.

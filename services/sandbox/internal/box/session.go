@@ -47,6 +47,7 @@ type session struct {
 	starts  sync.RWMutex  // held to write while nothing may start; taken after changes, before mu
 	beside  chan struct{} // holds a token while there is a sandbox beside the session's own
 	usage   tally
+	books   books
 
 	loading sync.Mutex // guards loaded; taken before mu
 	loaded  bool
@@ -66,11 +67,13 @@ type session struct {
 }
 
 func newSession(n *Node, k Key) *session {
-	return &session{
+	s := &session{
 		node: n, key: k, dir: filepath.Join(n.o.Dir, k.folder(), k.Session),
 		idle: n.o.Now(), execs: map[string]*Exec{}, settled: map[string]time.Time{},
 		beside: make(chan struct{}, 1),
 	}
+	s.books.usage = &s.usage
+	return s
 }
 
 func (s *session) path(name ...string) string {

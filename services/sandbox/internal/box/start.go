@@ -86,7 +86,8 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 	if err := errors.Join(s.room(), s.node.room()); err != nil {
 		return nil, err
 	}
-	if limits, err = s.allowance(limits); err != nil {
+	limits, used, err := s.allowance(limits)
+	if err != nil {
 		return nil, err
 	}
 	shown, env, watch, err := s.surroundings(c)
@@ -134,6 +135,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 		}
 		return nil, fmt.Errorf("%w: %w", ErrIsolation, err)
 	}
+	e.account = s.books.enter(used, s.node.o.Limits)
 	e.begin(p)
 	closely := s.closely(ctx, watch)
 	go func() {
@@ -212,30 +214,29 @@ func (l Limits) far() Limits {
 
 // allowance lets a command start in a workspace that is over its limits, for it
 // may be the one that makes room; but it may hardly add to it. One that is far
-// over is refused.
-func (s *session) allowance(l Limits) (Limits, error) {
+// over is refused. It says how many bytes there are, at most.
+func (s *session) allowance(l Limits) (_ Limits, used int64, err error) {
 	u, err := s.usage.near(s.limits(), s.folders()...)
 	if err != nil {
-		return l, fmt.Errorf("count the workspace: %w", err)
+		return l, 0, fmt.Errorf("count the workspace: %w", err)
 	}
 	if u.over(l) == "" {
-		return l, nil
+		return l, s.usage.most(u.Bytes), nil
 	}
 	far := l.far()
 	if u, err = measure(far, s.folders()...); err != nil {
-		return l, fmt.Errorf("count the workspace: %w", err)
+		return l, 0, fmt.Errorf("count the workspace: %w", err)
 	}
 	if why := u.over(far); why != "" {
-		return l, fmt.Errorf("%w: %s: delete files first", ErrWorkspaceFull, why)
+		return l, 0, fmt.Errorf("%w: %s: delete files first", ErrWorkspaceFull, why)
 	}
 	l.WorkspaceBytes = max(l.WorkspaceBytes, u.Bytes+slackBytes)
 	l.WorkspaceInodes = max(l.WorkspaceInodes, u.Inodes+slackInodes)
-	return l, nil
+	return l, u.Bytes, nil
 }
 
-// watch counts the workspace and says what is exceeded. deleted is what a command
-// holds in files without a name.
-func (s *session) watch(l Limits, quick bool, deleted int64) (limit, why string) {
+// watch counts the workspace and says what is exceeded, with what a command holds in files without a name.
+func (s *session) watch(l Limits, quick bool, h nameless) (limit, why string) {
 	u, err := s.usage.look(quick, l, s.folders()...)
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) {
@@ -243,8 +244,7 @@ func (s *session) watch(l Limits, quick bool, deleted int64) (limit, why string)
 		}
 		return "", ""
 	}
-	u.Bytes += deleted
-	return u.exceeds(l)
+	return u.with(h).exceeds(l)
 }
 
 // longArgv is from how many bytes on the arguments of a command are left out of the

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 )
 
 // tally remembers what some folders of one file system take between two countings.
@@ -12,6 +14,7 @@ type tally struct {
 	mu    sync.Mutex
 	known *counted // nil when it must be counted
 	rough bool     // commands may have written since
+	since int64    // bytes that those have which have ended, at most
 	told  int      // how often it was told of a change
 }
 
@@ -67,7 +70,7 @@ func (t *tally) keep(c *counted, told int) {
 	if t.told != told {
 		c = nil
 	}
-	t.known, t.rough = c, false
+	t.known, t.rough, t.since = c, false, 0
 }
 
 // get returns what is known, and counts when nothing is for certain.
@@ -88,7 +91,7 @@ func (t *tally) lookUp(l Limits, folders []string, will func() bool) (Usage, err
 		if err != nil {
 			return Usage{}, err
 		}
-		t.known, t.rough = c, false
+		t.known, t.rough, t.since = c, false, 0
 	}
 	return t.known.Usage, nil
 }
@@ -130,6 +133,20 @@ func (t *tally) forget() {
 	defer t.mu.Unlock()
 	t.known = nil
 	t.told++
+}
+
+// wrote notes what a command has written that has ended.
+func (t *tally) wrote(bytes int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.since = min(t.since+bytes, held.TooMuch)
+}
+
+// most is what there can be at most where something was counted, if that was near.
+func (t *tally) most(counted int64) int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return min(counted+t.since, held.TooMuch)
 }
 
 // add notes what a change of the service's own added.

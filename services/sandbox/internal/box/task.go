@@ -20,6 +20,8 @@ type Task struct {
 	// Stdout and Stderr get its output, each from one goroutine. Nil: it is thrown
 	// away.
 	Stdout, Stderr io.Writer
+
+	used int64 // what the workspace held before
 }
 
 // RunInside runs a command in the session's own sandbox, to its end: one of the service's
@@ -31,36 +33,37 @@ func (n *Node) RunInside(ctx context.Context, c Call, generation int64, t Task) 
 		return Outcome{}, err
 	}
 	defer leave()
-	spec, room, w, err := s.inside(c, generation)
+	spec, room, used, w, err := s.inside(c, generation)
 	if err != nil {
 		return Outcome{}, err
 	}
+	t.used = used
 	begin := time.Now()
-	return s.task(ctx, c, t, spec, func(deleted int64) (limit, why string) {
-		return w(room, time.Since(begin) < watchPause, deleted)
+	return s.task(ctx, c, t, spec, func(h nameless) (limit, why string) {
+		return w(room, time.Since(begin) < watchPause, h)
 	})
 }
 
 // inside is the sandbox of a task in the session's own, with what the workspace may hold
 // meanwhile, and who looks at that.
-func (s *session) inside(c Call, generation int64) (spec Sandbox, room Limits, w watch, err error) {
+func (s *session) inside(c Call, generation int64) (spec Sandbox, room Limits, used int64, w watch, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err = errors.Join(s.admitCall(c, generation), s.meta.unsealed()); err != nil {
-		return spec, room, nil, err
+		return spec, room, 0, nil, err
 	}
 	mounts, _, w, err := s.surroundings(c)
 	if err != nil {
-		return spec, room, nil, err
+		return spec, room, 0, nil, err
 	}
 	spec = s.sandbox(mounts, c.User)
-	room, err = s.allowance(spec.Limits)
-	return spec, room, w, err
+	room, used, err = s.allowance(spec.Limits)
+	return spec, room, used, w, err
 }
 
 // task starts a command and follows it to its end. over says which limit of the disk is
 // exceeded, and how, with what the command holds in deleted files; empty: none.
-func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over func(deleted int64) (limit, why string)) (Outcome, error) {
+func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over func(h nameless) (limit, why string)) (Outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	forget, err := s.addTask(cancel)
@@ -100,7 +103,7 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over f
 		}
 		return Outcome{}, fmt.Errorf("%w: %w", ErrIsolation, err)
 	}
-	out := await(ctx, p, t, limits, sure(over))
+	out := await(ctx, p, t, limits, s.books.enter(t.used, s.node.o.Limits), sure(over))
 	out.Wall = time.Since(begin)
 	ended(out)
 	if err := context.Cause(ctx); err != nil {
@@ -137,7 +140,7 @@ func (s *session) beginTask() (done func(), err error) {
 
 // await follows a process that was started to its end, which limits and the
 // context's end bring about.
-func await(ctx context.Context, p Process, t Task, l Limits, over func(deleted int64) (limit, why string)) Outcome {
+func await(ctx context.Context, p Process, t Task, l Limits, a *account, over func(h nameless) (limit, why string)) Outcome {
 	var why Outcome
 	stop := func(o Outcome) {
 		if why.Reason == "" {
@@ -160,8 +163,9 @@ func await(ctx context.Context, p Process, t Task, l Limits, over func(deleted i
 		select {
 		case <-p.Ended():
 			exit := p.Wait()
+			a.leave(exit)
 			awaitCopies(p, &copies)
-			if _, full := over(0); full != "" && why.Reason == "" {
+			if _, full := over(nameless{}); full != "" && why.Reason == "" {
 				why = Outcome{Reason: WorkspaceLimit, Message: full}
 			}
 			return judgeTask(exit, why)
@@ -181,7 +185,7 @@ func await(ctx context.Context, p Process, t Task, l Limits, over func(deleted i
 			if much := tooMuchMemory(sum.Memory, l); much != "" {
 				stop(Outcome{Reason: OutOfMemory, Message: "it was ended because " + much})
 			}
-			if _, full := over(sum.Deleted); full != "" {
+			if _, full := over(a.nameless(sum)); full != "" {
 				stop(Outcome{Reason: WorkspaceLimit, Message: full})
 			}
 			look.Reset(max(watchPause, 4*time.Since(before)))

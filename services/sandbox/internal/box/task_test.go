@@ -49,8 +49,11 @@ func TestWhatRunsInsideIsEndedWhenItTakesTooMuch(t *testing.T) {
 
 		want Reason
 	}{
-		"files":               {filling{bytes: 2 << 20}, WorkspaceLimit},
-		"deleted files":       {filling{holds: held.Sum{Deleted: 2 << 20}}, WorkspaceLimit},
+		"files":         {filling{bytes: 2 << 20}, WorkspaceLimit},
+		"deleted files": {filling{holds: held.Sum{Deleted: 2 << 20}}, WorkspaceLimit},
+		"files that nobody sees, of who wrote much":    {filling{holds: held.Sum{Unsure: 100, Written: 2 << 20}}, WorkspaceLimit},
+		"files that nobody sees, of who wrote little":  {filling{holds: held.Sum{Unsure: 100, Written: 1 << 10}}, TimedOut},
+		"files that nobody sees, of who wrote no more": {filling{bytes: 700 << 10, holds: held.Sum{Unsure: 100, Written: 700 << 10}}, TimedOut},
 		"terminals":           {filling{holds: held.Sum{Terminals: MaxTerminals + 1}}, TerminalLimit},
 		"no more than it may": {filling{bytes: 1 << 10, holds: held.Sum{Deleted: 1 << 10, Terminals: MaxTerminals}}, TimedOut},
 	} {

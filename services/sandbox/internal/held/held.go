@@ -6,6 +6,7 @@ package held
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -54,6 +55,12 @@ type Sum struct {
 	// Memory is bytes in memory, where nothing else counts them: by a Counter alone, of files that have no
 	// name and are open.
 	Memory int64
+	// Unsure is how many of the deleted files are only mapped, and may not be looked at: of them there is what is
+	// mapped in Deleted, and there may be more.
+	Unsure int
+	// Written is how many bytes those that are left have had written to disks, and whom they have waited for; where
+	// no file can be Unsure it is not looked for.
+	Written int64
 }
 
 // Counter adds up the files of a file system that have no name any more and are in use by
@@ -62,9 +69,9 @@ type Sum struct {
 //
 // It believes that all threads of a process have the same files open, and are in the same folder, which the
 // filter of sandboxes sees to. A file that is only mapped into memory, and not open, counts with its size on
-// the disk where root looks, and otherwise with as much of it as one has mapped. One that is under way
-// in a local socket is not seen, nor is one terminal of each process that it has open as its own. A process
-// that does not let others look at it, three rounds long, counts as holding too much.
+// the disk where root looks, and otherwise with as much of it as one has mapped, and as one that it is not sure
+// of. One that is under way in a local socket is not seen, nor is one terminal of each process that it has open
+// as its own. A process that does not let others look at it, three rounds long, counts as holding too much.
 type Counter struct {
 	mu     sync.Mutex
 	device uint64
@@ -73,6 +80,11 @@ type Counter struct {
 	most   int    // open files and mappings
 	files  int    // deleted ones, and terminals
 	closed bool
+	sure   bool // it may look at files that are only mapped
+	silent bool // the kernel does not note what is written to the device
+
+	written  int64            // as the last look found
+	unwaited map[int]struct{} // processes that had ended then, and were not waited for
 
 	found  Sum           // that the last whole round found
 	hidden int           // rounds until then, one after the other, in which a process was hidden
@@ -91,6 +103,7 @@ type Counter struct {
 	lines     *bufio.Reader       // of maps
 	seen      map[uint64]int64    // bytes that were counted, by inode
 	mapped    map[uint64]mapping  // files in memory that were not counted yet, by inode
+	unsure    map[uint64]struct{} // files that were counted by what is mapped, for nobody may look at them, by inode
 	terminals map[uint32]struct{} // by number
 	unnamed   map[uint64]int64    // bytes of files in memory, by inode
 	others    int                 // terminals whose number is not known
@@ -104,7 +117,7 @@ type Counter struct {
 // New makes one, for the deleted files of a device. Close must be called.
 func New(device uint64) *Counter {
 	return &Counter{
-		device: device, most: maxHeld, files: maxFiles,
+		device: device, most: maxHeld, files: maxFiles, sure: SeesMapped(),
 		number: fmt.Sprintf("%02x:%02x", unix.Major(device), unix.Minor(device)),
 	}
 }
@@ -116,6 +129,21 @@ func (c *Counter) CountMemory() (err error) {
 	c.memory, err = memoryDevice()
 	return err
 }
+
+// Of makes one for the file system of a folder, as New does.
+func Of(folder string) (*Counter, error) {
+	var st unix.Stat_t
+	var fs unix.Statfs_t
+	if err := errors.Join(unix.Stat(folder, &st), unix.Statfs(folder, &fs)); err != nil {
+		return nil, err
+	}
+	c := New(uint64(st.Dev))          //nolint:unconvert // the type is the architecture's
+	c.silent = silent(int64(fs.Type)) //nolint:unconvert // likewise
+	return c, nil
+}
+
+// Sure says whether it may look at all files, so that none is one that it is not sure of.
+func (c *Counter) Sure() bool { return c.sure }
 
 // Look goes on for a time, and says what is held: as much as the last whole round
 // found or, if that is more, as this one did so far. Who comes right after somebody else gets
@@ -134,6 +162,9 @@ func (c *Counter) Look(as func(func() error) error, processes func() Processes, 
 	}
 	for whole := true; whole; {
 		whole = c.scan(as, within) && c.again(processes) && time.Since(begin) < within
+	}
+	if !c.sure {
+		c.written = c.addWritten(as)
 	}
 	switch {
 	case c.excess():
@@ -188,12 +219,15 @@ func (c *Counter) list(p Processes) (some bool) {
 // sum is what is known now.
 func (c *Counter) sum() Sum {
 	now := c.now()
-	return Sum{Deleted: max(c.found.Deleted, now.Deleted), Terminals: max(c.found.Terminals, now.Terminals), Memory: max(c.found.Memory, now.Memory)}
+	return Sum{
+		Deleted: max(c.found.Deleted, now.Deleted), Terminals: max(c.found.Terminals, now.Terminals), Memory: max(c.found.Memory, now.Memory),
+		Unsure: max(c.found.Unsure, now.Unsure), Written: c.written,
+	}
 }
 
 // now is what this round has found so far.
 func (c *Counter) now() Sum {
-	s := Sum{Deleted: c.total, Terminals: len(c.terminals) + c.others}
+	s := Sum{Deleted: c.total, Terminals: len(c.terminals) + c.others, Unsure: len(c.unsure)}
 	for _, bytes := range c.unnamed {
 		s.Memory += bytes
 	}
@@ -223,7 +257,7 @@ func (c *Counter) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.end()
-	c.found, c.closed = Sum{}, true
+	c.found, c.written, c.unwaited, c.closed = Sum{}, 0, nil, true
 }
 
 // Forget forgets what was found: whoever held it has ended.
@@ -231,20 +265,20 @@ func (c *Counter) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.end()
-	c.found, c.hidden, c.at = Sum{}, 0, time.Time{}
+	c.found, c.written, c.unwaited, c.hidden, c.at = Sum{}, 0, nil, 0, time.Time{}
 }
 
 // begin begins a round.
 func (c *Counter) begin(p Processes) {
-	c.seen, c.mapped, c.terminals, c.listed = map[uint64]int64{}, map[uint64]mapping{}, map[uint32]struct{}{}, map[int]struct{}{}
-	c.unnamed = map[uint64]int64{}
+	c.seen, c.mapped, c.unsure = map[uint64]int64{}, map[uint64]mapping{}, map[uint64]struct{}{}
+	c.terminals, c.listed, c.unnamed = map[uint32]struct{}{}, map[int]struct{}{}, map[uint64]int64{}
 	c.list(p)
 }
 
 // end ends a round, whole or not.
 func (c *Counter) end() {
 	c.endProcess()
-	c.rest, c.process, c.seen, c.mapped, c.terminals, c.unnamed, c.listed, c.of = nil, "", nil, nil, nil, nil, nil, Processes{}
+	c.rest, c.process, c.seen, c.mapped, c.unsure, c.terminals, c.unnamed, c.listed, c.of = nil, "", nil, nil, nil, nil, nil, nil, Processes{}
 	c.lists, c.others, c.looked, c.hides, c.blind, c.total = 0, 0, 0, false, false, 0
 }
 
@@ -264,6 +298,7 @@ func (c *Counter) count(inode uint64, bytes int64) {
 	c.total += bytes - c.seen[inode]
 	c.seen[inode] = bytes
 	delete(c.mapped, inode)
+	delete(c.unsure, inode)
 }
 
 // weigh counts for a time what was found in memory. A file whose size is not to be had waits for
@@ -271,8 +306,11 @@ func (c *Counter) count(inode uint64, bytes int64) {
 func (c *Counter) weigh(within time.Duration) {
 	begin := time.Now()
 	for inode, m := range c.mapped {
-		if bytes, exact := m.size(); exact || !c.more() {
+		if bytes, err := m.size(); err == nil || !c.more() {
 			c.count(inode, bytes)
+			if errors.Is(err, os.ErrPermission) {
+				c.unsure[inode] = struct{}{}
+			}
 		}
 		if time.Since(begin) >= within {
 			return

@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,19 +42,40 @@ type mapping struct {
 
 func (m mapping) length() int64 { return int64(m.to - m.from) }
 
-// size is the file's on the disk, or else, when that is not to be had, that of the mapping.
-func (m mapping) size() (bytes int64, exact bool) {
+// errMoved says that something else is mapped by now.
+var errMoved = errors.New("another file is mapped there")
+
+// size is the file's on the disk, or else, when that is not to be had, that of the mapping, and why.
+func (m mapping) size() (bytes int64, err error) {
 	var st unix.Stat_t
-	// Only root may look there. The kernel names it without leading zeroes.
+	// Only root may look there. The kernel names it without leading zeroes, and says first whether it is there.
 	path := fmt.Sprintf("%s/map_files/%x-%x", m.dir, m.from, m.to)
-	switch {
-	case unix.Stat(path, &st) != nil || st.Ino != m.inode:
-		return m.length(), false
-	case st.Nlink > 0 || readOnly(path): // the first: what its name says, and not the kernel
-		return 0, true
+	if err := unix.Stat(path, &st); err != nil {
+		return m.length(), err
 	}
-	return st.Blocks * 512, true
+	switch {
+	case st.Ino != m.inode:
+		return m.length(), errMoved
+	case st.Nlink > 0 || readOnly(path): // the first: what its name says, and not the kernel
+		return 0, nil
+	}
+	return st.Blocks * 512, nil
 }
+
+// SeesMapped says whether this process may look at files that are mapped, and not open: each has some mapped.
+var SeesMapped = sync.OnceValue(func() bool {
+	const own = "/proc/self/map_files"
+	entries, err := os.ReadDir(own)
+	if err != nil {
+		return false
+	}
+	for _, d := range entries {
+		if unix.Stat(own+"/"+d.Name(), &unix.Stat_t{}) == nil {
+			return true
+		}
+	}
+	return false
+})
 
 // parseMapping reads a line of a process's maps; ok when it is a deleted file of the
 // device, as maps have its number.

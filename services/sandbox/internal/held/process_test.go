@@ -2,6 +2,7 @@ package held
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -41,8 +42,14 @@ func act(what string) error {
 		return err
 	}
 	err = errors.Join(f.Sync(), os.Remove(f.Name()))
-	if what == "hide" {
+	switch what {
+	case "hide":
 		err = errors.Join(err, unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
+	case "map a page":
+		_, err2 := unix.Mmap(int(f.Fd()), 0, 4096, unix.PROT_READ, unix.MAP_SHARED)
+		err = errors.Join(err, err2, f.Close())
+	case "wait":
+		err = errors.Join(err, exec.CommandContext(context.Background(), "/bin/sh", "-c", "PATH=/bin:/usr/bin; head -c 1000000 /dev/zero > waited; rm waited").Run())
 	}
 	if err != nil {
 		return err
@@ -113,6 +120,131 @@ func TestWhatAProcessHasOpenWhoseFirstThreadEndedIsFound(t *testing.T) {
 	}
 }
 
+// Where nobody may look at what is only mapped, a file counts as one that may be larger.
+func TestAFileOfAProcessThatMapsAPageOfItIsSureOrNot(t *testing.T) {
+	dir := undisturbed(t)
+	pid, c := actor(t, "map a page", dir), counterOf(t, dir)
+	for range 2 {
+		n, _ := c.whole(t, only(pid), LookTime)
+		want, bytes := 0, n >= 8192 // all of the file
+		if !SeesMapped() {
+			want, bytes = 1, n == 4096
+		}
+		if sum := c.sum(); sum.Unsure != want || !bytes {
+			t.Errorf("%+v", sum)
+		}
+	}
+	if c.whole(t, self(0), LookTime); c.sum() != (Sum{}) {
+		t.Errorf("when it has ended: %+v", c.sum())
+	}
+	if c.whole(t, only(pid), LookTime); !SeesMapped() && c.sum().Unsure == 0 {
+		t.Error("there is none any more")
+	}
+	if c.Forget(); c.sum() != (Sum{}) {
+		t.Errorf("when it was forgotten: %+v", c.sum())
+	}
+}
+
+// A mapping that is gone by the time that somebody looks at the file is no file that nobody may see.
+func TestAFileOfAProcessThatHasUnmappedItIsSure(t *testing.T) {
+	dir := undisturbed(t)
+	pid, c := actor(t, "stay", dir), counterOf(t, dir)
+	c.begin(only(pid)())
+	c.mapped[7] = mapping{dir: fmt.Sprintf("/proc/%d", pid), from: 4096, to: 8192, inode: 7}
+	if c.whole(t, only(pid), LookTime); c.sum().Unsure != 0 {
+		t.Errorf("%+v", c.sum())
+	}
+}
+
+// One that another process has open is as large as it is there.
+func TestAFileOfAProcessThatIsOpenElsewhereIsSure(t *testing.T) {
+	dir := undisturbed(t)
+	f := createDeleted(t, dir)
+	defer func() { _ = f.Close() }()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		t.Fatal(err)
+	}
+	c := counterOf(t, dir)
+	c.begin(self(1)())
+	c.count(st.Ino, 1<<30)
+	c.unsure[st.Ino] = struct{}{}
+	if n, _ := c.whole(t, self(1), LookTime); n > 1<<20 || c.sum().Unsure != 0 {
+		t.Errorf("%+v", c.sum())
+	}
+}
+
+// What a process has written counts, and what those have for whom it has waited.
+func TestWhatAProcessHasWrittenIsAddedUp(t *testing.T) {
+	for what, want := range map[string][2]int64{"stay": {8192, 500_000}, "end the first thread": {8192, 500_000}, "wait": {1_000_000, 2_000_000}} {
+		dir := undisturbed(t)
+		pid, c := actor(t, what, dir), counterOf(t, dir)
+		if c.whole(t, only(pid), LookTime); c.sure && c.sum().Written != 0 {
+			t.Errorf("%q: it is looked for in vain: %d bytes", what, c.sum().Written)
+		}
+		c.sure = false
+		if c.whole(t, only(pid), LookTime); c.sum().Written < want[0] || c.sum().Written > want[1] {
+			t.Errorf("%q: %d bytes", what, c.sum().Written)
+		}
+		if c.whole(t, self(0), LookTime); c.sum().Written != 0 {
+			t.Errorf("%q, when it has ended: %d bytes", what, c.sum().Written)
+		}
+	}
+}
+
+// One that has ended is its parent's, who waits for it; until then nobody may ask what it has written.
+func TestWhatAProcessHasWrittenForWhomNobodyWaitsIsTooMuch(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "/bin/true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Wait() }()
+	for new(Counter).lives(fmt.Sprintf("/proc/%d", cmd.Process.Pid)) {
+		if t.Context().Err() != nil {
+			t.Fatal("it does not end")
+		}
+	}
+	c := counterOf(t, t.TempDir())
+	c.sure = false
+	for look, want := range []int64{0, TooMuch, TooMuch} {
+		if c.whole(t, only(cmd.Process.Pid), LookTime); c.sum().Written != want {
+			t.Errorf("look %d: %+v", look, c.sum())
+		}
+	}
+	_ = cmd.Wait()
+	if c.whole(t, only(cmd.Process.Pid), LookTime); c.sum().Written != 0 {
+		t.Errorf("afterwards: %+v", c.sum())
+	}
+}
+
+// There are file systems of which the kernel does not note who writes there.
+func TestWhatIsWrittenWhereTheKernelDoesNotNoteItIsTooMuch(t *testing.T) {
+	for kind, want := range map[int64]bool{unix.FUSE_SUPER_MAGIC: true, unix.V9FS_MAGIC: true, unix.EXT4_SUPER_MAGIC: false, unix.NFS_SUPER_MAGIC: false} {
+		if silent(kind) != want {
+			t.Errorf("%x", kind)
+		}
+	}
+	c, err := Of(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.sure, c.silent = false, true
+	if c.whole(t, self(0), LookTime); c.sum().Written != TooMuch {
+		t.Errorf("%+v", c.sum())
+	}
+}
+
+// Where it cannot be known it may be anything.
+func TestWhatAProcessHasWrittenThatLetsNobodyLookIsTooMuch(t *testing.T) {
+	plainuser.Need(t)
+	dir := undisturbed(t)
+	c := counterOf(t, dir)
+	if c.whole(t, only(actor(t, "hide", dir)), LookTime); c.sum().Written != TooMuch {
+		t.Errorf("%+v", c.sum())
+	}
+}
+
 // What nobody can look at may hold anything. Each process is so for a moment, while it starts.
 func TestAProcessThatLetsNobodyLookHoldsTooMuch(t *testing.T) {
 	plainuser.Need(t)
@@ -138,7 +270,7 @@ func TestALookThatCanOpenNothingSaysNothingNew(t *testing.T) {
 	if !aFile(first) {
 		t.Fatalf("%d bytes", first)
 	}
-	c.hidden = 1
+	c.hidden, c.sure, c.written = 1, false, 7
 	for name, processes := range map[string]func() Processes{
 		"a process":  self(1),
 		"all":        func() Processes { return Namespace(os.Getpid()) },
@@ -150,8 +282,8 @@ func TestALookThatCanOpenNothingSaysNothingNew(t *testing.T) {
 				n, _ := c.whole(t, processes, LookTime)
 				return n
 			}()
-			if n != first || c.hidden != 1 {
-				t.Errorf("%s: %d bytes, not %d, and it was hidden %d times", name, n, first, c.hidden)
+			if n != first || c.hidden != 1 || c.written != 7 {
+				t.Errorf("%s: %d bytes, not %d, and it was hidden %d times; %d were written", name, n, first, c.hidden, c.written)
 			}
 		}
 	}

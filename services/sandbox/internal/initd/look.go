@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/stream"
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
@@ -19,11 +17,10 @@ var counter *held.Counter
 
 // countIn has init look at what commands hold, of the files of a folder's file system.
 func countIn(folder string) error {
-	var st unix.Stat_t
-	if err := unix.Stat(folder, &st); err != nil {
+	var err error
+	if counter, err = held.Of(folder); err != nil {
 		return fmt.Errorf("count what is held of %s: %w", folder, err)
 	}
-	counter = held.New(uint64(st.Dev)) //nolint:unconvert // the type is the architecture's
 	return nil
 }
 
@@ -89,7 +86,10 @@ func (l *looks) answer(packet []byte) error {
 	}
 	go func() {
 		sum := counter.Look(directly, beside, held.LookTime)
-		p := wire.Reply{Kind: wire.Held, ID: id, Deleted: uint64(sum.Deleted), Terminals: uint32(sum.Terminals)}
+		p := wire.Reply{
+			Kind: wire.Held, ID: id, Deleted: uint64(sum.Deleted), Terminals: uint32(sum.Terminals),
+			Unsure: uint32(sum.Unsure), Written: uint64(sum.Written + written.Load()),
+		}
 		l.under.Unlock()           // the next question comes after the answer
 		_ = l.mux.Send(p.Encode()) // the stream's end is seen elsewhere
 	}()

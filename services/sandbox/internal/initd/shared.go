@@ -67,13 +67,14 @@ var scratch [512]byte
 
 func scratchAddress() uintptr { return uintptr(unsafe.Pointer(&scratch[0])) } //nolint:gosec // the kernel takes an address
 
-// tellShared says how much memory what is shared takes.
-func tellShared(question []byte) error {
+// tellHeld says how much memory what is shared takes, and what those have had written that have ended: the service looks
+// at the others itself.
+func tellHeld(question []byte) error {
 	id, err := wire.DecodeID(question)
 	if err != nil {
 		return err
 	}
-	p := wire.Reply{Kind: wire.Held, ID: id}
+	p := wire.Reply{Kind: wire.Held, ID: id, Written: uint64(written.Load())}
 	for _, k := range kinds {
 		if _, e := k.control(0, k.info, scratchAddress()); e == 0 {
 			p.Shared += k.memory(scratch[:])

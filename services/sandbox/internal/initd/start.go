@@ -157,7 +157,7 @@ func (s *starter) handle(packet, rights []byte) error {
 	case wire.Listen:
 		return listen()
 	case wire.Look:
-		return tellShared(packet)
+		return tellHeld(packet)
 	}
 	r, streams, err := s.request(packet, files)
 	if err != nil {

@@ -46,7 +46,8 @@ const (
 	// Unlisten closes the listener of a sandbox's way out that init serves itself, with
 	// id zero. Connections that there are go on.
 	Unlisten
-	// Look asks what commands hold of which init alone knows. The id is the question's.
+	// Look asks what commands hold of which init alone knows, and what those have had written that have ended. The id
+	// is the question's.
 	Look
 )
 
@@ -111,6 +112,10 @@ type Reply struct {
 	Deleted   uint64
 	Terminals uint32
 	Shared    uint64
+	Unsure    uint32 // how many of the files may be larger
+	// Of Exited: bytes that those have had written to disks who have ended since it was said before. Of Held: those,
+	// and of an init that looks, others.
+	Written uint64
 }
 
 const (
@@ -224,11 +229,14 @@ func (p *Reply) Encode() []byte {
 		b = binary.LittleEndian.AppendUint32(b, p.Status)
 		b = binary.LittleEndian.AppendUint64(b, uint64(p.CPU))
 		b = binary.LittleEndian.AppendUint64(b, uint64(p.MaxRSS))
-		return append(b, bit(p.Swept))
+		b = append(b, bit(p.Swept))
+		return binary.LittleEndian.AppendUint64(b, p.Written)
 	case Held:
 		b = binary.LittleEndian.AppendUint64(b, p.Deleted)
 		b = binary.LittleEndian.AppendUint32(b, p.Terminals)
-		return binary.LittleEndian.AppendUint64(b, p.Shared)
+		b = binary.LittleEndian.AppendUint64(b, p.Shared)
+		b = binary.LittleEndian.AppendUint32(b, p.Unsure)
+		return binary.LittleEndian.AppendUint64(b, p.Written)
 	}
 	return b
 }
@@ -243,8 +251,10 @@ func DecodeReply(b []byte) (Reply, error) {
 		p.Errno, p.Dir = r.uint32(), r.byte() == 1
 	case Exited:
 		p.Status, p.CPU, p.MaxRSS, p.Swept = r.uint32(), time.Duration(r.uint64()), int64(r.uint64()), r.byte() == 1
+		p.Written = r.uint64()
 	case Held:
 		p.Deleted, p.Terminals, p.Shared = r.uint64(), r.uint32(), r.uint64()
+		p.Unsure, p.Written = r.uint32(), r.uint64()
 	default:
 		return Reply{}, ErrMalformed
 	}

@@ -51,8 +51,15 @@ func (p *process) Held() held.Sum {
 		return all
 	}
 	sum := s.held.Look(as, processes, held.LookTime)
+	var told held.Sum
+	if s.weighed() || !s.held.Sure() {
+		told = s.askHeld()
+	}
 	if s.weighed() {
-		sum.Memory = s.memory(as, processes().All, sum.Memory, p.memory)
+		sum.Memory = memory(as, processes().All, sum.Memory, told.Memory, p.memory)
+	}
+	if !s.held.Sure() { // nobody outside sees what init has waited for
+		sum.Written = min(sum.Written+told.Written, held.TooMuch)
 	}
 	return sum
 }
@@ -61,11 +68,10 @@ func (p *process) Held() held.Sum {
 // processes are this machine's, and in no control group.
 func (s *sandbox) weighed() bool { return s.init != 0 && s.group == nil }
 
-// memory is what the sandbox's processes have in memory, where no group counts it, of which unnamed is in files without
+// memory is what a sandbox's processes have in memory, where no group counts it, of which unnamed is in files without
 // a name that they have open. Such files, and segments of System V, may be mapped, and so be counted already:
 // of the two counts the larger one holds.
-func (s *sandbox) memory(as func(func() error) error, pids []int, unnamed, limit int64) int64 {
-	segments := s.askHeld().Memory
+func memory(as func(func() error) error, pids []int, unnamed, segments, limit int64) int64 {
 	own, mapped := held.Memory(as, pids, limit-unnamed-segments)
 	return own + max(mapped, unnamed+segments)
 }
@@ -152,7 +158,10 @@ func (s *sandbox) hearHeld(reply wire.Reply) error {
 	}
 	a.since = time.Time{}
 	if reply.ID >= a.valid {
-		a.sum = held.Sum{Deleted: int64(min(reply.Deleted, held.TooMuch)), Terminals: int(reply.Terminals), Memory: int64(min(reply.Shared, held.TooMuch))}
+		a.sum = held.Sum{
+			Deleted: int64(min(reply.Deleted, held.TooMuch)), Terminals: int(reply.Terminals), Memory: int64(min(reply.Shared, held.TooMuch)),
+			Unsure: int(reply.Unsure), Written: int64(min(reply.Written, held.TooMuch)),
+		}
 	}
 	return nil
 }

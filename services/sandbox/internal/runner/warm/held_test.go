@@ -61,7 +61,7 @@ func question(t *testing.T, init *net.UnixConn) uint64 {
 func TestInitIsAskedWhatCommandsHoldElsewhere(t *testing.T) {
 	s, p, init, body := elsewhere(t)
 	say := func(id, deleted uint64) error {
-		return s.take(wire.Reply{Kind: wire.Held, ID: id, Deleted: deleted, Terminals: 3}, &[]int{})
+		return s.take(wire.Reply{Kind: wire.Held, ID: id, Deleted: deleted, Terminals: 3, Unsure: 2, Written: deleted}, &[]int{})
 	}
 	for range 3 { // it is asked once
 		if sum := p.Held(); sum != (held.Sum{}) {
@@ -78,13 +78,13 @@ func TestInitIsAskedWhatCommandsHoldElsewhere(t *testing.T) {
 	if err := say(first, 7); err == nil {
 		t.Error("it answers twice, and is believed")
 	}
-	if sum := p.Held(); sum != (held.Sum{Deleted: 7, Terminals: 3}) {
+	if sum := p.Held(); sum != (held.Sum{Deleted: 7, Terminals: 3, Unsure: 2, Written: 7}) {
 		t.Errorf("%+v", sum)
 	}
 	if err := say(question(t, init), 1<<63+7); err != nil {
 		t.Fatal(err)
 	}
-	if sum := p.Held(); sum.Deleted != held.TooMuch {
+	if sum := p.Held(); sum.Deleted != held.TooMuch || sum.Written != held.TooMuch {
 		t.Errorf("%+v", sum)
 	}
 	late := question(t, init)

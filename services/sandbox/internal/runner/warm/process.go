@@ -13,6 +13,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
+	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 	"github.com/fairlead/fairlead/services/sandbox/internal/terminal"
 )
@@ -268,7 +269,7 @@ func (p *process) Wait() box.Exit {
 	p.mu.Lock()
 	reply, lost := p.reply, p.lost
 	p.mu.Unlock()
-	e := box.Exit{Lost: lost, OOMKilled: p.oom, CPU: reply.CPU, MaxMemory: reply.MaxRSS}
+	e := box.Exit{Lost: lost, OOMKilled: p.oom, CPU: reply.CPU, MaxMemory: reply.MaxRSS, Written: int64(min(reply.Written, held.TooMuch))}
 	if status := unix.WaitStatus(reply.Status); !lost && status.Signaled() {
 		e.Signal = int(status.Signal())
 	} else if !lost {

@@ -74,11 +74,9 @@ func newSandbox(r *Runner, s box.Sandbox) *sandbox {
 func (s *sandbox) make(ctx context.Context, name string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.r.within)
 	defer cancel()
-	var st unix.Stat_t
-	if err := unix.Stat(s.spec.Workspace, &st); err != nil {
+	if s.held, err = held.Of(s.spec.Workspace); err != nil {
 		return fmt.Errorf("find the workspace: %w", err)
 	}
-	s.held = held.New(uint64(st.Dev)) //nolint:unconvert // the type is the architecture's
 	if err := s.launch(ctx, name); err != nil {
 		s.kill()
 		s.release()

@@ -1,0 +1,110 @@
+package box
+
+import (
+	"sync"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/held"
+)
+
+// books are what is known of where a workspace's bytes come from: those that were there when the first of the
+// commands began that run, those that came since by the service and by commands that have ended, and those
+// that the others have written. All files together are no larger, whether they have a name or not, for commands
+// cannot reserve room where this is needed (seccomp.NoReserving), and clones share what exists.
+//
+// What others write into a mount that they share with the session is not known here.
+type books struct {
+	mu    sync.Mutex
+	usage *tally // hears of what commands wrote; nil: nobody does
+	began int64
+	came  int64
+	open  map[*account]struct{}
+}
+
+// account is a command's part in the books.
+type account struct {
+	books   *books
+	file    int64 // how large a file may be
+	written int64 // by its processes, as far as that is known
+}
+
+// enter opens an account for a command, before which the workspace held some bytes.
+func (b *books) enter(bytes int64, l Limits) *account {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.open) == 0 {
+		b.began, b.came, b.open = bytes, 0, map[*account]struct{}{}
+	}
+	a := &account{books: b, file: l.FileBytes}
+	b.open[a] = struct{}{}
+	return a
+}
+
+// bring notes what the service adds, at most.
+func (b *books) bring(bytes int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.came = min(b.came+max(bytes, 0), held.TooMuch)
+}
+
+// all is how many bytes there can be.
+func (b *books) all() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	sum := b.began + b.came
+	for a := range b.open {
+		sum = min(sum+a.written, held.TooMuch)
+	}
+	return sum
+}
+
+// note notes what a look has found.
+func (a *account) note(written int64) {
+	a.books.mu.Lock()
+	defer a.books.mu.Unlock()
+	a.written = written
+}
+
+// leave closes the account, once, before the workspace is counted for the last time. Of a command that was lost nobody knows what it had written last.
+func (a *account) leave(x Exit) {
+	b := a.books
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if x.Lost {
+		x.Written = held.TooMuch
+	}
+	b.came = min(b.came+x.Written, held.TooMuch)
+	delete(b.open, a)
+	if b.usage != nil {
+		b.usage.wrote(x.Written)
+	}
+}
+
+// nameless is what a command holds in files without a name.
+type nameless struct {
+	bytes int64 // for certain
+	more  int64 // at most, beside them, in files whose size nobody may see
+	all   int64 // that the workspace can hold with those
+}
+
+// nameless tells from what a look has found what a command may hold. A file whose size nobody may see is no larger
+// than a file may be, and all of them together take no more than what there can be and is not found elsewhere. So
+// nobody else brings about that a command is ended, or hides what it has; and a program whose libraries are
+// replaced while it runs is ended for that only if as much was written, beside what is there, as the workspace may hold.
+func (a *account) nameless(sum held.Sum) nameless {
+	a.note(sum.Written)
+	h := nameless{bytes: sum.Deleted, all: a.books.all()}
+	if sum.Unsure > 0 {
+		h.more = min(a.file, held.TooMuch/int64(sum.Unsure)) * int64(sum.Unsure)
+	}
+	return h
+}
+
+// some says whether there may be any.
+func (h nameless) some() bool { return h.bytes > 0 || h.more > 0 }
+
+// with is what is taken with files without a name.
+func (u Usage) with(h nameless) Usage {
+	u.Bytes += h.bytes
+	u.Bytes += min(h.more, max(h.all-u.Bytes, 0))
+	return u
+}
