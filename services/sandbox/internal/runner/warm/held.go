@@ -36,18 +36,10 @@ func (p *process) Held() held.Sum {
 		who = box.Self
 	}
 	as := func(f func() error) error { return As(who, f) }
+	var listed []int
 	processes := func() held.Processes {
-		// Root sees more than the owner: processes that nobody else can look at are not left out.
-		all := held.Namespace(holder)
-		if all.Space == "" {
-			_ = as(func() error {
-				all = held.Namespace(holder)
-				return nil
-			})
-		}
-		// Init lets nobody look at it, and keeps nothing.
-		all.All = slices.DeleteFunc(all.All, func(pid int) bool { return pid == s.init })
-		all.First, all.Starting = s.firsts() // afterwards: one that is listed is known by now
+		all := s.processes(holder, as)
+		listed = all.All
 		return all
 	}
 	sum := s.held.Look(as, processes, held.LookTime)
@@ -56,12 +48,30 @@ func (p *process) Held() held.Sum {
 		told = s.askHeld()
 	}
 	if s.weighed() {
-		sum.Memory = memory(as, processes().All, sum.Memory, told.Memory, p.memory)
+		if listed == nil {
+			listed = processes().All
+		}
+		sum.Memory = memory(as, listed, sum.Memory, told.Memory, p.memory)
 	}
 	if !s.held.Sure() { // nobody outside sees what init has waited for
 		sum.Written = min(sum.Written+told.Written, held.TooMuch)
 	}
 	return sum
+}
+
+// processes are the sandbox's, without init, which lets nobody look at it and keeps nothing.
+func (s *sandbox) processes(holder int, as func(func() error) error) held.Processes {
+	// Root sees more than the owner: processes that nobody else can look at are not left out.
+	all := held.Namespace(holder)
+	if all.Space == "" {
+		_ = as(func() error {
+			all = held.Namespace(holder)
+			return nil
+		})
+	}
+	all.All = slices.DeleteFunc(all.All, func(pid int) bool { return pid == s.init })
+	all.First, all.Starting = s.firsts() // afterwards: one that is listed is known by now
+	return all
 }
 
 // weighed says whether nobody but this service sees to it that commands have no more memory than they may: their
