@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,22 +39,59 @@ func Memory(as func(func() error) error, pids []int, limit int64) (own, shared i
 	return own, shared
 }
 
-// shares adds up what processes have in memory, where a page that several have counts once.
+// shares adds up what processes have in memory, where a page that several have counts once. They are looked at one after
+// the other: what one had a part of that ended meanwhile, or executed something, counts with those that have all of it since.
 func shares(all map[int]inMemory) (own, shared int64) {
+	return still(parts(all))
+}
+
+// part is what a process has in memory, with its part of what it shares.
+type part struct {
+	own, shared int64
+	stack       string // where that begins, which is elsewhere in each program that it executes; empty: not to be known
+}
+
+// parts are those of processes.
+func parts(all map[int]inMemory) map[int]part {
+	found := make(map[int]part, len(all))
 	for pid, m := range all {
 		if _, known := all[m.parent]; known && sameMemory(pid, m.parent) {
 			continue // it is about to execute something: vfork(2)
 		}
+		p := part{own: m.own, shared: m.shared, stack: stack(pid)} // before the look: it may execute something in that
 		sum, err := fields(m.dir+"/smaps_rollup", "Pss_Anon:", "SwapPss:", "Pss_Shmem:")
 		switch {
 		case err == nil:
-			m.own, m.shared = sum[0]+sum[1], sum[2]
+			p.own, p.shared = sum[0]+sum[1], sum[2]
 		case ended(err):
 			continue
 		}
-		own, shared = own+m.own, shared+m.shared
+		found[pid] = p
+	}
+	return found
+}
+
+// still adds up the parts of processes that have that memory still.
+func still(found map[int]part) (own, shared int64) {
+	for pid, p := range found {
+		if _, lives := memoryOf("/proc/" + strconv.Itoa(pid)); lives && stack(pid) == p.stack {
+			own, shared = own+p.own, shared+p.shared
+		}
 	}
 	return own, shared
+}
+
+// stack is where a process's stack begins.
+func stack(pid int) string {
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return ""
+	}
+	all := bytes.Fields(raw[bytes.LastIndexByte(raw, ')')+1:]) // from the state on: proc_pid_stat(5)
+	if len(all) < 26 {
+		return ""
+	}
+	return string(all[25])
 }
 
 // memoryOf is what a process has in memory, as everybody may know. The first of its threads may have ended, with
@@ -117,7 +153,7 @@ func sameMemory(a, b int) bool {
 }
 
 // memoryDevice is the number of the file system in which files are that are made in memory without a name: memfd_create(2).
-var memoryDevice = sync.OnceValues(func() (uint64, error) {
+func memoryDevice() (uint64, error) {
 	fd, err := unix.MemfdCreate("device", unix.MFD_CLOEXEC)
 	if err != nil {
 		return 0, err
@@ -126,4 +162,4 @@ var memoryDevice = sync.OnceValues(func() (uint64, error) {
 	var st unix.Stat_t
 	err = unix.Fstat(fd, &st)
 	return uint64(st.Dev), err //nolint:unconvert // the type is the architecture's
-})
+}

@@ -1,9 +1,12 @@
 package held
 
 import (
+	"context"
 	"os"
+	"os/exec"
 	"strconv"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -101,6 +104,61 @@ func TestMemoryOfAChildThatHasItsParentsCountsOnce(t *testing.T) {
 	all[other] = inMemory{dir: "/proc/self", parent: self}
 	if three, _ := shares(all); three-alone < 64<<20 {
 		t.Errorf("a child with memory of its own has %d bytes", three-alone)
+	}
+}
+
+// Others have all of what they shared with it since, and may have been looked at since.
+func TestMemoryCountsNoMoreThatWasLetGoOfInTheLook(t *testing.T) {
+	for _, c := range []struct{ name, script string }{
+		{"ended", "read x"},
+		{"executed something", "read x; exec sleep 20"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), "sh", "-c", c.script)
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = cmd.Wait() }()
+			defer func() { _ = cmd.Process.Kill() }()
+			pid := cmd.Process.Pid
+			m, ok := memoryOf("/proc/" + strconv.Itoa(pid))
+			found := parts(map[int]inMemory{pid: m})
+			if own, _ := still(found); !ok || own <= 0 {
+				t.Fatalf("%d bytes", own)
+			}
+			if _, err := in.Write([]byte("\n")); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			for own := int64(1); own != 0; own, _ = still(found) {
+				if ctx.Err() != nil {
+					t.Fatalf("%d bytes", own)
+				}
+			}
+		})
+	}
+}
+
+// The machine may have no more open files for a moment.
+func TestCountingMemoryMayFailOnce(t *testing.T) {
+	var most unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &most); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: most.Max}); err != nil {
+		t.Fatal(err)
+	}
+	failed := New(1).CountMemory()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &most); err != nil {
+		t.Fatal(err)
+	}
+	if err := New(1).CountMemory(); failed == nil || err != nil {
+		t.Errorf("%v, then %v", failed, err)
 	}
 }
 
