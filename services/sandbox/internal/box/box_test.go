@@ -57,6 +57,7 @@ func (p *ended) Stderr() io.ReadCloser     { return p.err }
 func (p *ended) Signal(int) error          { return nil }
 func (p *ended) Resize(TerminalSize) error { return ErrNoTerminal }
 func (p *ended) Held() held.Sum            { return held.Sum{} }
+func (p *ended) Weigh() func() int64       { return nil }
 func (p *ended) Kill()                     {}
 func (p *ended) Lasts() <-chan struct{}    { return nil }
 func (p *ended) Wait() Exit                { return p.exit }

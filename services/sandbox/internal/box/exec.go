@@ -173,14 +173,17 @@ func (e *Exec) run(p Process, started time.Time, watch watch) {
 		e.copyRest(p)
 	} else {
 		copied := e.copyOutput(p, e.limits)
+		weighed := weigh(p, e.limits, func(why string) {
+			e.stop(overLimit(OutOfMemory, hitMemory, "the command was ended because "+why))
+		})
 		exit = e.attend(p, func() {
 			e.remember()
 			sum := p.Held()
 			e.lookAtTerminals(sum.Terminals)
-			e.lookAtMemory(sum.Memory)
 			e.look(over(e.account.nameless(sum)))
 			looked = true
 		})
+		weighed()
 		e.awaitOutput(p, copied)
 	}
 	if in := p.Stdin(); in != nil {
@@ -265,22 +268,6 @@ func (e *Exec) lookAtTerminals(n int) {
 	if why := tooManyTerminals(n); why != "" {
 		e.stop(overLimit(TerminalLimit, hitTerminals, "the command was ended because "+why))
 	}
-}
-
-// lookAtMemory ends the command when it has too much memory, which it can have only where no control
-// group keeps it from that.
-func (e *Exec) lookAtMemory(bytes int64) {
-	if why := tooMuchMemory(bytes, e.limits); why != "" {
-		e.stop(overLimit(OutOfMemory, hitMemory, "the command was ended because "+why))
-	}
-}
-
-// tooMuchMemory is empty when it is not.
-func tooMuchMemory(bytes int64, l Limits) string {
-	if bytes <= l.MemoryBytes {
-		return ""
-	}
-	return fmt.Sprintf("its processes had %d bytes of memory together, and may have %d. Work on less at a time", bytes, l.MemoryBytes)
 }
 
 // tooManyTerminals is empty when there are not.

@@ -133,6 +133,9 @@ type Process interface {
 	// Held is what its processes hold that no count of the workspace's folders finds, as
 	// far as that is known by now.
 	Held() held.Sum
+	// Weigh is how to learn how many bytes its processes have in memory together, which may take seconds. Nil: nobody
+	// need know.
+	Weigh() func() int64
 	// Kill ends the command and everything that it started, at once.
 	Kill()
 	// Ended is closed when the command has ended: Wait is short from then on.

@@ -148,7 +148,13 @@ func await(ctx context.Context, p Process, t Task, l Limits, a *account, over fu
 			p.Kill()
 		}
 	}
-	flood := make(chan struct{}, 2)
+	flood, heavy := make(chan struct{}, 2), make(chan string, 1)
+	weighed := weigh(p, l, func(why string) {
+		select {
+		case heavy <- why:
+		default:
+		}
+	})
 	var copies sync.WaitGroup
 	copies.Go(func() { drain(p.Stdout(), t.Stdout, l.FloodBytes, flood) })
 	if p.Stderr() != nil {
@@ -163,6 +169,7 @@ func await(ctx context.Context, p Process, t Task, l Limits, a *account, over fu
 		select {
 		case <-p.Ended():
 			exit := p.Wait()
+			weighed()
 			a.leave(exit)
 			awaitCopies(p, &copies)
 			if _, full := over(nameless{}); full != "" && why.Reason == "" {
@@ -176,14 +183,13 @@ func await(ctx context.Context, p Process, t Task, l Limits, a *account, over fu
 			stop(Outcome{Reason: TimedOut, Message: "it was ended after " + l.Timeout.String() + ", its time limit"})
 		case <-flood:
 			stop(Outcome{Reason: OutputLimit, Message: "it wrote more than " + strconv.FormatInt(l.FloodBytes, 10) + " bytes of output"})
+		case much := <-heavy:
+			stop(Outcome{Reason: OutOfMemory, Message: "it was ended because " + much})
 		case <-look.C:
 			before := time.Now()
 			sum := p.Held()
 			if many := tooManyTerminals(sum.Terminals); many != "" {
 				stop(Outcome{Reason: TerminalLimit, Message: "it was ended because " + many})
-			}
-			if much := tooMuchMemory(sum.Memory, l); much != "" {
-				stop(Outcome{Reason: OutOfMemory, Message: "it was ended because " + much})
 			}
 			if _, full := over(a.nameless(sum)); full != "" {
 				stop(Outcome{Reason: WorkspaceLimit, Message: full})

@@ -17,27 +17,30 @@ import (
 // filling is a runner whose commands write to the workspace and go on until they are killed.
 type filling struct {
 	fake
-	bytes int
-	holds held.Sum
+	bytes  int
+	holds  held.Sum
+	weight int64
 }
 
 func (f *filling) Start(_ context.Context, c Command) (Process, error) {
 	if err := os.WriteFile(filepath.Join(c.Sandbox.Workspace, "full"), make([]byte, f.bytes), 0o600); err != nil {
 		return nil, err
 	}
-	p := &stuck{holds: f.holds, over: make(chan struct{})}
+	p := &stuck{holds: f.holds, weight: f.weight, over: make(chan struct{})}
 	p.exit.Signal, p.out, p.err = 9, io.NopCloser(strings.NewReader("")), io.NopCloser(strings.NewReader(""))
 	return p, nil
 }
 
 type stuck struct {
 	ended
-	holds held.Sum
-	kill  sync.Once
-	over  chan struct{}
+	holds  held.Sum
+	weight int64
+	kill   sync.Once
+	over   chan struct{}
 }
 
 func (p *stuck) Held() held.Sum         { return p.holds }
+func (p *stuck) Weigh() func() int64    { return func() int64 { return p.weight } }
 func (p *stuck) Kill()                  { p.kill.Do(func() { close(p.over) }) }
 func (p *stuck) Ended() <-chan struct{} { return p.over }
 
@@ -55,7 +58,8 @@ func TestWhatRunsInsideIsEndedWhenItTakesTooMuch(t *testing.T) {
 		"files that nobody sees, of who wrote little":  {filling{holds: held.Sum{Unsure: 100, Written: 1 << 10}}, TimedOut},
 		"files that nobody sees, of who wrote no more": {filling{bytes: 700 << 10, holds: held.Sum{Unsure: 100, Written: 700 << 10}}, TimedOut},
 		"terminals":           {filling{holds: held.Sum{Terminals: MaxTerminals + 1}}, TerminalLimit},
-		"no more than it may": {filling{bytes: 1 << 10, holds: held.Sum{Deleted: 1 << 10, Terminals: MaxTerminals}}, TimedOut},
+		"memory":              {filling{weight: 2}, OutOfMemory},
+		"no more than it may": {filling{bytes: 1 << 10, weight: 1, holds: held.Sum{Deleted: 1 << 10, Terminals: MaxTerminals}}, TimedOut},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -52,9 +52,6 @@ type Processes struct {
 type Sum struct {
 	Deleted   int64 // bytes of deleted files
 	Terminals int   // pseudo-terminals, by either end
-	// Memory is bytes in memory, where nothing else counts them: by a Counter alone, of files that have no
-	// name and are open.
-	Memory int64
 	// Unsure is how many of the deleted files are only mapped, and may not be looked at: of them there is what is
 	// mapped in Deleted, and there may be more.
 	Unsure int
@@ -76,7 +73,6 @@ type Counter struct {
 	mu     sync.Mutex
 	device uint64
 	number string // of the device, as a process's maps have it
-	memory uint64 // the device of files in memory; zero: they do not count
 	most   int    // open files and mappings
 	files  int    // deleted ones, and terminals
 	closed bool
@@ -105,7 +101,6 @@ type Counter struct {
 	mapped    map[uint64]mapping  // files in memory that were not counted yet, by inode
 	unsure    map[uint64]struct{} // files that were counted by what is mapped, for nobody may look at them, by inode
 	terminals map[uint32]struct{} // by number
-	unnamed   map[uint64]int64    // bytes of files in memory, by inode
 	others    int                 // terminals whose number is not known
 	owns      bool                // the process has its own terminal open
 	looked    int                 // at so many
@@ -120,14 +115,6 @@ func New(device uint64) *Counter {
 		device: device, most: maxHeld, files: maxFiles, sure: SeesMapped(),
 		number: fmt.Sprintf("%02x:%02x", unix.Major(device), unix.Minor(device)),
 	}
-}
-
-// CountMemory has it count files in memory, too, that have no name and are open.
-func (c *Counter) CountMemory() (err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.memory, err = memoryDevice()
-	return err
 }
 
 // Of makes one for the file system of a folder, as New does.
@@ -220,7 +207,7 @@ func (c *Counter) list(p Processes) (some bool) {
 func (c *Counter) sum() Sum {
 	now := c.now()
 	return Sum{
-		Deleted: max(c.found.Deleted, now.Deleted), Terminals: max(c.found.Terminals, now.Terminals), Memory: max(c.found.Memory, now.Memory),
+		Deleted: max(c.found.Deleted, now.Deleted), Terminals: max(c.found.Terminals, now.Terminals),
 		Unsure: max(c.found.Unsure, now.Unsure), Written: c.written,
 	}
 }
@@ -228,9 +215,6 @@ func (c *Counter) sum() Sum {
 // now is what this round has found so far.
 func (c *Counter) now() Sum {
 	s := Sum{Deleted: c.total, Terminals: len(c.terminals) + c.others, Unsure: len(c.unsure)}
-	for _, bytes := range c.unnamed {
-		s.Memory += bytes
-	}
 	return s
 }
 
@@ -271,14 +255,14 @@ func (c *Counter) Forget() {
 // begin begins a round.
 func (c *Counter) begin(p Processes) {
 	c.seen, c.mapped, c.unsure = map[uint64]int64{}, map[uint64]mapping{}, map[uint64]struct{}{}
-	c.terminals, c.listed, c.unnamed = map[uint32]struct{}{}, map[int]struct{}{}, map[uint64]int64{}
+	c.terminals, c.listed = map[uint32]struct{}{}, map[int]struct{}{}
 	c.list(p)
 }
 
 // end ends a round, whole or not.
 func (c *Counter) end() {
 	c.endProcess()
-	c.rest, c.process, c.seen, c.mapped, c.unsure, c.terminals, c.unnamed, c.listed, c.of = nil, "", nil, nil, nil, nil, nil, nil, Processes{}
+	c.rest, c.process, c.seen, c.mapped, c.unsure, c.terminals, c.listed, c.of = nil, "", nil, nil, nil, nil, nil, Processes{}
 	c.lists, c.others, c.looked, c.hides, c.blind, c.total = 0, 0, 0, false, false, 0
 }
 
@@ -320,7 +304,7 @@ func (c *Counter) weigh(within time.Duration) {
 
 // excess says whether there is more than can be looked at.
 func (c *Counter) excess() bool {
-	return c.looked > c.most || len(c.seen)+len(c.mapped)+len(c.terminals)+len(c.unnamed) > c.files
+	return c.looked > c.most || len(c.seen)+len(c.mapped)+len(c.terminals) > c.files
 }
 
 // more says whether the round is to look at more.

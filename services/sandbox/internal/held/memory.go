@@ -2,6 +2,7 @@ package held
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -9,33 +10,70 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inMemory is what a process has in memory, in bytes: its own, also what of it is swapped out, and what it
-// has mapped of files in memory.
+// Weigher says what the processes of a sandbox have in memory together. A look takes as long as it takes: some
+// hundreds of processes with some gigabytes take seconds.
+type Weigher struct {
+	As        func(func() error) error // has something done by whoever may look into the processes
+	Processes func() Processes         // are those of the sandbox
+	Segments  func() int64             // is how many bytes segments of System V and the like take, now
+	Limit     int64                    // bytes that they may have
+}
+
+// Weigh is how many bytes the processes have in memory: what is their own, also what of it is swapped out, with the tables
+// of their pages; what they have mapped of files in memory; and such files that have no name and are open. The last two, and
+// segments, may be the same: of the two counts the larger one holds.
+//
+// While all is within the limit, a page that several processes have counts for each: that is quick to learn. Beyond, such
+// a page counts once. Processes are looked at one after the other, and go on meanwhile: so it is only too much what was
+// so twice.
+func (w Weigher) Weigh() (int64, error) {
+	first, err := w.once()
+	if err != nil || first <= w.Limit {
+		return first, err
+	}
+	second, err := w.once()
+	return min(first, second), err
+}
+
+func (w Weigher) once() (int64, error) {
+	before, p := w.Segments(), w.Processes()
+	all := make(map[int]inMemory, len(p.All))
+	for _, pid := range p.All {
+		if space, err := spaceOf(strconv.Itoa(pid)); err == nil && space != p.Space {
+			continue // it has ended; another one has its number
+		}
+		if m, ok := memoryOf("/proc/" + strconv.Itoa(pid)); ok {
+			all[pid] = m
+		}
+	}
+	var unnamed int64
+	err := w.As(func() (err error) {
+		unnamed, err = openInMemory(all)
+		return err
+	})
+	own, mapped := total(all)
+	if sum := own + max(mapped, unnamed+before); err != nil || sum <= w.Limit {
+		return sum, err
+	}
+	err = w.As(func() error {
+		own, mapped = shares(all)
+		return nil
+	})
+	return own + max(mapped, unnamed+min(before, w.Segments())), err
+}
+
+// inMemory is what a process has in memory, in bytes: its own, and what it has mapped of files in memory.
 type inMemory struct {
 	own, shared int64
+	tables      int64 // of own: those of its pages
 	parent      int
 	dir         string // of the thread that tells
 }
 
-// Memory adds up what processes have in memory, in bytes: what is their own, and what they have mapped of files in
-// memory. While all of it together is no more than a limit, a page that several have counts for each:
-// that is quick to learn. Beyond, such a page counts once. It looks by as, as whoever may look into them. Of a process that lets
-// nobody look into it, all counts.
-func Memory(as func(func() error) error, pids []int, limit int64) (own, shared int64) {
-	all := make(map[int]inMemory, len(pids))
-	for _, pid := range pids {
-		if m, ok := memoryOf("/proc/" + strconv.Itoa(pid)); ok {
-			all[pid] = m
-			own, shared = own+m.own, shared+m.shared
-		}
+func total(all map[int]inMemory) (own, shared int64) {
+	for _, m := range all {
+		own, shared = own+m.own, shared+m.shared
 	}
-	if own+shared <= limit {
-		return own, shared
-	}
-	_ = as(func() error {
-		own, shared = shares(all)
-		return nil
-	})
 	return own, shared
 }
 
@@ -51,18 +89,18 @@ type part struct {
 	stack       string // where that begins, which is elsewhere in each program that it executes; empty: not to be known
 }
 
-// parts are those of processes.
+// parts are those of processes. Of a process that lets nobody look into it, all counts.
 func parts(all map[int]inMemory) map[int]part {
 	found := make(map[int]part, len(all))
 	for pid, m := range all {
-		if _, known := all[m.parent]; known && sameMemory(pid, m.parent) {
+		if parent, known := all[m.parent]; known && sameMemory(pid, m, m.parent, parent) {
 			continue // it is about to execute something: vfork(2)
 		}
 		p := part{own: m.own, shared: m.shared, stack: stack(pid)} // before the look: it may execute something in that
 		sum, err := fields(m.dir+"/smaps_rollup", "Pss_Anon:", "SwapPss:", "Pss_Shmem:")
 		switch {
 		case err == nil:
-			p.own, p.shared = sum[0]+sum[1], sum[2]
+			p.own, p.shared = sum[0]+sum[1]+m.tables, sum[2]
 		case ended(err):
 			continue
 		}
@@ -113,11 +151,11 @@ func memoryOf(dir string) (m inMemory, ok bool) {
 }
 
 func threadMemory(dir string) (m inMemory, ok bool) {
-	sum, err := fields(dir+"/status", "RssAnon:", "VmSwap:", "RssShmem:", "PPid:")
+	sum, err := fields(dir+"/status", "RssAnon:", "VmSwap:", "VmPTE:", "RssShmem:", "PPid:")
 	if err != nil {
 		return m, false
 	}
-	return inMemory{own: sum[0] + sum[1], shared: sum[2], parent: int(sum[3]), dir: dir}, true
+	return inMemory{own: sum[0] + sum[1] + sum[2], tables: sum[2], shared: sum[3], parent: int(sum[4]), dir: dir}, true
 }
 
 // fields are numbers of a file of a process's that has one in a line, behind its name. Those in kB are
@@ -144,19 +182,58 @@ func fields(path string, names ...string) (all []int64, err error) {
 	return all, nil
 }
 
-// sameMemory says whether two processes have one memory: kcmp(2), KCMP_VM. That is not known where they let nobody
-// look at them.
-func sameMemory(a, b int) bool {
+// sameMemory says whether two processes have one memory: kcmp(2), KCMP_VM. Some containers have no such call: there
+// those have that look as if they had, to the last byte.
+func sameMemory(a int, of inMemory, b int, other inMemory) bool {
 	const vm = 1
 	differ, _, e := unix.Syscall6(unix.SYS_KCMP, uintptr(a), uintptr(b), vm, 0, 0, 0)
-	return e == 0 && differ == 0
+	if e == 0 {
+		return differ == 0
+	}
+	if _, _, e := unix.Syscall6(unix.SYS_KCMP, uintptr(unix.Getpid()), uintptr(unix.Getpid()), vm, 0, 0, 0); e == 0 {
+		return false
+	}
+	one, err := os.ReadFile(of.dir + "/smaps_rollup")
+	two, err2 := os.ReadFile(other.dir + "/smaps_rollup")
+	return errors.Join(err, err2) == nil && bytes.Equal(one, two)
 }
 
-// memoryDevice is the number of the file system in which files are that are made in memory without a name: memfd_create(2).
+// openInMemory is how many bytes the files have that processes have open, and that are in memory without a name:
+// memfd_create(2).
+func openInMemory(all map[int]inMemory) (sum int64, err error) {
+	device, err := memoryDevice()
+	if err != nil {
+		return 0, err
+	}
+	seen := map[uint64]int64{}
+	for _, m := range all {
+		open, err := os.Open(m.dir + "/fd")
+		if err != nil {
+			continue // it has ended, or lets nobody look: such a one is in the way of who looks at what is on the disk
+		}
+		for err == nil {
+			var names []string
+			names, err = open.Readdirnames(64)
+			for _, name := range names {
+				var st unix.Stat_t
+				if unix.Fstatat(int(open.Fd()), name, &st, 0) == nil && st.Nlink == 0 && uint64(st.Dev) == device { //nolint:unconvert // the type is the architecture's
+					seen[st.Ino] = st.Blocks * 512
+				}
+			}
+		}
+		_ = open.Close()
+	}
+	for _, bytes := range seen {
+		sum += bytes
+	}
+	return sum, nil
+}
+
+// memoryDevice is the number of the file system in which those files are.
 func memoryDevice() (uint64, error) {
 	fd, err := unix.MemfdCreate("device", unix.MFD_CLOEXEC)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("find the device of files in memory: %w", err)
 	}
 	defer func() { _ = unix.Close(fd) }()
 	var st unix.Stat_t

@@ -34,20 +34,33 @@ func about(bytes int64, megabytes int64) bool {
 	return bytes>>20 > megabytes-few && bytes>>20 < megabytes+few
 }
 
+// memory is what processes have, as everybody knows it, or as who looks into them.
+func memory(exactly bool, pids ...int) (own, shared int64) {
+	all := map[int]inMemory{}
+	for _, pid := range pids {
+		if m, ok := memoryOf("/proc/" + strconv.Itoa(pid)); ok {
+			all[pid] = m
+		}
+	}
+	if exactly {
+		return shares(all)
+	}
+	return total(all)
+}
+
 func TestMemoryIsAProcesssOwnOrShared(t *testing.T) {
-	pids := []int{os.Getpid()}
-	for _, limit := range []int64{1 << 40, 0} { // as everybody knows it, and as who looks into the process
-		own, shared := Memory(directly, pids, limit)
+	for _, exactly := range []bool{false, true} {
+		own, shared := memory(exactly, os.Getpid())
 		if own < 64<<10 || own > 1<<30 {
 			t.Fatalf("at first %d and %d bytes", own, shared)
 		}
 		take(t, 64, unix.MAP_PRIVATE)
-		own2, shared2 := Memory(directly, pids, limit)
+		own2, shared2 := memory(exactly, os.Getpid())
 		if !about(own2-own, 64) || !about(shared2-shared, 0) {
 			t.Errorf("64 MiB more are %d bytes more, and %d shared ones", own2-own, shared2-shared)
 		}
 		take(t, 64, unix.MAP_SHARED)
-		own3, shared3 := Memory(directly, pids, limit)
+		own3, shared3 := memory(exactly, os.Getpid())
 		if !about(own3-own2, 0) || !about(shared3-shared2, 64) {
 			t.Errorf("64 shared MiB more are %d bytes more, and %d shared ones", own3-own2, shared3-shared2)
 		}
@@ -56,8 +69,8 @@ func TestMemoryIsAProcesssOwnOrShared(t *testing.T) {
 
 func TestMemoryOfAProcessWhoseFirstThreadEndedCounts(t *testing.T) {
 	pid := actor(t, "end the first thread", undisturbed(t))
-	for _, limit := range []int64{1 << 40, 0} {
-		if own, _ := Memory(directly, []int{pid}, limit); own < 64<<10 {
+	for _, exactly := range []bool{false, true} {
+		if own, _ := memory(exactly, pid); own < 64<<10 {
 			t.Errorf("%d bytes", own)
 		}
 	}
@@ -65,15 +78,15 @@ func TestMemoryOfAProcessWhoseFirstThreadEndedCounts(t *testing.T) {
 
 func TestMemoryOfAProcessThatLetsNobodyLookCounts(t *testing.T) {
 	pid := actor(t, "hide", undisturbed(t))
-	for _, limit := range []int64{1 << 40, 0} {
-		if own, _ := Memory(directly, []int{pid}, limit); own < 64<<10 {
+	for _, exactly := range []bool{false, true} {
+		if own, _ := memory(exactly, pid); own < 64<<10 {
 			t.Errorf("%d bytes", own)
 		}
 	}
 }
 
 func TestNobodyHasNoMemory(t *testing.T) {
-	if own, shared := Memory(directly, []int{1 << 30}, 0); own != 0 || shared != 0 {
+	if own, shared := memory(true, 1<<30); own != 0 || shared != 0 {
 		t.Errorf("%d and %d bytes", own, shared)
 	}
 }
@@ -91,7 +104,8 @@ func TestMemoryOfAChildThatHasItsParentsCountsOnce(t *testing.T) {
 		}
 	}
 	other := actor(t, "stay", undisturbed(t))
-	if !sameMemory(self, child) || sameMemory(self, other) {
+	mine := inMemory{dir: "/proc/self"}
+	if !sameMemory(self, mine, child, mine) || sameMemory(self, mine, other, inMemory{dir: "/proc/" + strconv.Itoa(other)}) {
 		t.Error("it is not known who has the same")
 	}
 	all := map[int]inMemory{self: {dir: "/proc/self"}}
@@ -144,30 +158,17 @@ func TestMemoryCountsNoMoreThatWasLetGoOfInTheLook(t *testing.T) {
 	}
 }
 
-// The machine may have no more open files for a moment.
-func TestCountingMemoryMayFailOnce(t *testing.T) {
-	var most unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &most); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: most.Max}); err != nil {
-		t.Fatal(err)
-	}
-	failed := New(1).CountMemory()
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &most); err != nil {
-		t.Fatal(err)
-	}
-	if err := New(1).CountMemory(); failed == nil || err != nil {
-		t.Errorf("%v, then %v", failed, err)
-	}
-}
-
 func TestFilesInMemoryThatAreOpenCount(t *testing.T) {
-	c := New(1)
-	defer c.Close()
-	if err := c.CountMemory(); err != nil {
-		t.Fatal(err)
+	mine := map[int]inMemory{1: {dir: "/proc/self"}, 2: {dir: "/proc/self"}} // another one may have the same
+	count := func() int64 {
+		t.Helper()
+		n, err := openInMemory(mine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
 	}
+	before := count()
 	fd, err := unix.MemfdCreate("x", unix.MFD_CLOEXEC)
 	if err != nil {
 		t.Fatal(err)
@@ -179,9 +180,7 @@ func TestFilesInMemoryThatAreOpenCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	processes := func() Processes { return Processes{Space: ownSpace(), All: []int{os.Getpid()}} }
-	c.whole(t, processes, LookTime)
-	if n := c.sum().Memory; n < 16<<20 || n > 24<<20 {
+	if n := count() - before; n != 16<<20 {
 		t.Errorf("%d bytes", n)
 	}
 	for _, fd := range []int{fd, duplicate} {
@@ -189,9 +188,64 @@ func TestFilesInMemoryThatAreOpenCount(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.whole(t, processes, LookTime)
-	if n := c.sum().Memory; n >= 16<<20 {
+	if n := count() - before; n != 0 {
 		t.Errorf("%d bytes afterwards", n)
+	}
+}
+
+// weigher weighs this process, which may have so many bytes.
+func weigher(limit int64, segments ...int64) Weigher {
+	processes := func() Processes { return Processes{Space: ownSpace(), All: []int{os.Getpid()}} }
+	return Weigher{As: directly, Processes: processes, Limit: limit, Segments: func() int64 {
+		now := segments[0]
+		if len(segments) > 1 {
+			segments = segments[1:]
+		}
+		return now
+	}}
+}
+
+// What was there when it began, and is not any more, was let go of.
+func TestOnlyWhatIsTooMuchTwiceIsTooMuch(t *testing.T) {
+	own, err := weigher(1<<40, 0).Weigh()
+	if err != nil || own < 64<<10 {
+		t.Fatalf("%d bytes, %v", own, err)
+	}
+	limit := own + 64<<20
+	for name, tc := range map[string]struct {
+		segments []int64
+		much     bool
+	}{
+		"segments that are too much":               {[]int64{1 << 30}, true},
+		"segments that went":                       {[]int64{1 << 30, 0}, false},
+		"segments that went and came back":         {[]int64{1 << 30, 1 << 30, 0}, false},
+		"segments that are little":                 {[]int64{1 << 20}, false},
+		"segments that went after the second look": {[]int64{1 << 30, 1 << 30, 1 << 30, 1 << 30, 0}, true},
+	} {
+		if bytes, err := weigher(limit, tc.segments...).Weigh(); err != nil || bytes > limit != tc.much {
+			t.Errorf("%s: %d bytes of %d, %v", name, bytes, limit, err)
+		}
+	}
+}
+
+func TestMemoryOfAnotherNamespaceDoesNotCount(t *testing.T) {
+	w := weigher(1<<40, 0)
+	w.Processes = func() Processes { return Processes{Space: "pid:[1]", All: []int{os.Getpid()}} }
+	if bytes, err := w.Weigh(); err != nil || bytes != 0 {
+		t.Errorf("%d bytes, %v", bytes, err)
+	}
+}
+
+// The machine may have no more open files for a moment.
+func TestThatMemoryCannotBeLookedAtIsAnError(t *testing.T) {
+	again := openNothing(t)
+	_, err := weigher(1<<40, 0).Weigh()
+	again()
+	if err == nil {
+		t.Error("it is none")
+	}
+	if bytes, err := weigher(1<<40, 0).Weigh(); err != nil || bytes == 0 {
+		t.Errorf("afterwards: %d bytes, %v", bytes, err)
 	}
 }
 

@@ -177,9 +177,6 @@ func (c *Counter) someOpen() {
 
 // some counts a file, or a folder, if it is a deleted one of the device, which a process has by a path.
 func (c *Counter) some(st *unix.Stat_t, path string) {
-	if st.Nlink == 0 && c.memory != 0 && uint64(st.Dev) == c.memory { //nolint:unconvert // the type is the architecture's
-		c.unnamed[st.Ino] = st.Blocks * 512
-	}
 	if kind := st.Mode & unix.S_IFMT; (kind == unix.S_IFREG || kind == unix.S_IFDIR) && st.Nlink == 0 && uint64(st.Dev) == c.device && !readOnly(path) { //nolint:unconvert // the type is the architecture's
 		c.count(st.Ino, st.Blocks*512)
 	}

@@ -67,14 +67,13 @@ var scratch [512]byte
 
 func scratchAddress() uintptr { return uintptr(unsafe.Pointer(&scratch[0])) } //nolint:gosec // the kernel takes an address
 
-// tellHeld says how much memory what is shared takes, and what those have had written that have ended: the service looks
-// at the others itself.
-func tellHeld(question []byte) error {
+// tellWeight says how much memory what is shared takes.
+func tellWeight(question []byte) error {
 	id, err := wire.DecodeID(question)
 	if err != nil {
 		return err
 	}
-	p := wire.Reply{Kind: wire.Held, ID: id, Written: uint64(written.Load())}
+	p := wire.Reply{Kind: wire.Weight, ID: id}
 	for _, k := range kinds {
 		if _, e := k.control(0, k.info, scratchAddress()); e == 0 {
 			p.Shared += k.memory(scratch[:])

@@ -157,7 +157,9 @@ func (s *starter) handle(packet, rights []byte) error {
 	case wire.Listen:
 		return listen()
 	case wire.Look:
-		return tellHeld(packet)
+		return tellWritten(packet)
+	case wire.Weigh:
+		return tellWeight(packet)
 	}
 	r, streams, err := s.request(packet, files)
 	if err != nil {

@@ -49,6 +49,9 @@ const (
 	// Look asks what commands hold of which init alone knows, and what those have had written that have ended. The id
 	// is the question's.
 	Look
+	// Weigh asks how much memory System V's segments and the like take, of which init alone knows. The id is the
+	// question's.
+	Weigh
 )
 
 // From init to the service.
@@ -74,6 +77,8 @@ const (
 	// Turned says that others have connected whom init has turned away, for want of room: their
 	// number is in the id's place.
 	Turned
+	// Weight answers Weigh.
+	Weight
 )
 
 // Command is a Start.
@@ -107,15 +112,15 @@ type Reply struct {
 	// Swept says that nothing of the command is left. It is not said while another
 	// command runs.
 	Swept bool
-	// Of Held: bytes in deleted files, and terminals, of an init that alone can see them; and bytes in
-	// shared memory, semaphores and messages of System V, of one whose service sees the rest.
+	// Of Held: bytes in deleted files, and terminals, of an init that alone can see them.
 	Deleted   uint64
 	Terminals uint32
-	Shared    uint64
 	Unsure    uint32 // how many of the files may be larger
 	// Of Exited: bytes that those have had written to disks who have ended since it was said before. Of Held: those,
 	// and of an init that looks, others.
 	Written uint64
+	// Of Weight: bytes.
+	Shared uint64
 }
 
 const (
@@ -234,9 +239,10 @@ func (p *Reply) Encode() []byte {
 	case Held:
 		b = binary.LittleEndian.AppendUint64(b, p.Deleted)
 		b = binary.LittleEndian.AppendUint32(b, p.Terminals)
-		b = binary.LittleEndian.AppendUint64(b, p.Shared)
 		b = binary.LittleEndian.AppendUint32(b, p.Unsure)
 		return binary.LittleEndian.AppendUint64(b, p.Written)
+	case Weight:
+		return binary.LittleEndian.AppendUint64(b, p.Shared)
 	}
 	return b
 }
@@ -253,8 +259,9 @@ func DecodeReply(b []byte) (Reply, error) {
 		p.Status, p.CPU, p.MaxRSS, p.Swept = r.uint32(), time.Duration(r.uint64()), int64(r.uint64()), r.byte() == 1
 		p.Written = r.uint64()
 	case Held:
-		p.Deleted, p.Terminals, p.Shared = r.uint64(), r.uint32(), r.uint64()
-		p.Unsure, p.Written = r.uint32(), r.uint64()
+		p.Deleted, p.Terminals, p.Unsure, p.Written = r.uint64(), r.uint32(), r.uint32(), r.uint64()
+	case Weight:
+		p.Shared = r.uint64()
 	default:
 		return Reply{}, ErrMalformed
 	}

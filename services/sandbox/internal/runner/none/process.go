@@ -43,7 +43,8 @@ func (p *process) Stdout() io.ReadCloser { return p.out }
 func (p *process) Stderr() io.ReadCloser { return p.err }
 
 // Held implements box.Process: it is not looked for.
-func (p *process) Held() held.Sum { return held.Sum{} }
+func (p *process) Held() held.Sum      { return held.Sum{} }
+func (p *process) Weigh() func() int64 { return nil }
 
 // start starts the command. Why it cannot be executed is its end.
 func (p *process) start(c box.Command) (err error) {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
@@ -31,40 +30,27 @@ func (p *process) Held() held.Sum {
 	case holder == 0:
 		return held.Sum{}
 	}
-	who := s.spec.Owner
-	if s.r.own {
-		who = box.Self
-	}
-	as := func(f func() error) error { return As(who, f) }
-	var listed []int
-	processes := func() held.Processes {
-		all := s.processes(holder, as)
-		listed = all.All
-		return all
-	}
-	sum := s.held.Look(as, processes, held.LookTime)
-	var told held.Sum
-	if s.weighed() || !s.held.Sure() {
-		told = s.askHeld()
-	}
-	if s.weighed() {
-		if listed == nil {
-			listed = processes().All
-		}
-		sum.Memory = memory(as, listed, sum.Memory, told.Memory, p.memory)
-	}
+	sum := s.held.Look(s.as, func() held.Processes { return s.processes(holder) }, held.LookTime)
 	if !s.held.Sure() { // nobody outside sees what init has waited for
-		sum.Written = min(sum.Written+told.Written, held.TooMuch)
+		sum.Written = min(sum.Written+s.askHeld().Written, held.TooMuch)
 	}
 	return sum
 }
 
+// as does something with the credentials of whom the sandbox's namespaces belong to.
+func (s *sandbox) as(f func() error) error {
+	if s.r.own {
+		return f()
+	}
+	return As(s.spec.Owner, f)
+}
+
 // processes are the sandbox's, without init, which lets nobody look at it and keeps nothing.
-func (s *sandbox) processes(holder int, as func(func() error) error) held.Processes {
+func (s *sandbox) processes(holder int) held.Processes {
 	// Root sees more than the owner: processes that nobody else can look at are not left out.
 	all := held.Namespace(holder)
 	if all.Space == "" {
-		_ = as(func() error {
+		_ = s.as(func() error {
 			all = held.Namespace(holder)
 			return nil
 		})
@@ -72,18 +58,6 @@ func (s *sandbox) processes(holder int, as func(func() error) error) held.Proces
 	all.All = slices.DeleteFunc(all.All, func(pid int) bool { return pid == s.init })
 	all.First, all.Starting = s.firsts() // afterwards: one that is listed is known by now
 	return all
-}
-
-// weighed says whether nobody but this service sees to it that commands have no more memory than they may: their
-// processes are this machine's, and in no control group.
-func (s *sandbox) weighed() bool { return s.init != 0 && s.group == nil }
-
-// memory is what a sandbox's processes have in memory, where no group counts it, of which unnamed is in files without
-// a name that they have open. Such files, and segments of System V, may be mapped, and so be counted already:
-// of the two counts the larger one holds.
-func memory(as func(func() error) error, pids []int, unnamed, segments, limit int64) int64 {
-	own, mapped := held.Memory(as, pids, limit-unnamed-segments)
-	return own + max(mapped, unnamed+segments)
 }
 
 // firsts are the first processes of commands, and how many commands there are of which it is not
@@ -169,7 +143,7 @@ func (s *sandbox) hearHeld(reply wire.Reply) error {
 	a.since = time.Time{}
 	if reply.ID >= a.valid {
 		a.sum = held.Sum{
-			Deleted: int64(min(reply.Deleted, held.TooMuch)), Terminals: int(reply.Terminals), Memory: int64(min(reply.Shared, held.TooMuch)),
+			Deleted: int64(min(reply.Deleted, held.TooMuch)), Terminals: int(reply.Terminals),
 			Unsure: int(reply.Unsure), Written: int64(min(reply.Written, held.TooMuch)),
 		}
 	}

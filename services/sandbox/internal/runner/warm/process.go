@@ -32,11 +32,10 @@ const frozenPause = 50 * time.Millisecond
 // process is a box.Process: a command in a sandbox.
 type process struct {
 	*stdio
-	sb    *sandbox
-	id    uint64
-	group cgroup.Group // of its own; nil for none
-	// memory is how many bytes it may have, where no group sees to that.
-	memory int64
+	sb     *sandbox
+	id     uint64
+	group  cgroup.Group  // of its own; nil for none
+	memory int64         // bytes that it may have
 	met    cgroup.Counts // of the sandbox's group when it started
 	dir    string        // of the command
 	name   string

@@ -57,6 +57,7 @@ type sandbox struct {
 	next     uint64
 	commands map[uint64]*process
 	asked    asked         // of init, what commands hold
+	weight   weight        // of segments
 	met      cgroup.Counts // of the group, while still
 	still    bool          // nothing but init is in the sandbox, and nothing was since met was read
 	frozen   time.Time     // since when it stands still, or is being stopped; zero when it is not
@@ -166,11 +167,6 @@ func (s *sandbox) confine() error {
 	if s.group != nil {
 		if err := s.group.Add(s.init); err != nil {
 			return err
-		}
-	}
-	if s.weighed() {
-		if err := s.held.CountMemory(); err != nil {
-			return fmt.Errorf("count memory: %w", err)
 		}
 	}
 	return s.body.Release()

@@ -146,8 +146,11 @@ func (s *sandbox) complain() {
 // take tells a command's process what init says of it. It removes the files that
 // it keeps from the list.
 func (s *sandbox) take(reply wire.Reply, files *[]int) error {
-	if reply.Kind == wire.Held {
+	switch reply.Kind {
+	case wire.Held:
 		return s.hearHeld(reply)
+	case wire.Weight:
+		return s.hearWeight(reply)
 	}
 	s.mu.Lock()
 	p := s.commands[reply.ID]

@@ -1,0 +1,77 @@
+package warm
+
+import (
+	"sync"
+	"time"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/held"
+	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
+)
+
+// weightPatience is how long init may take to say what segments take: what it said before holds otherwise.
+const weightPatience = time.Second
+
+// Weigh implements box.Process. Where a control group bounds memory, or the processes are not this machine's, nobody else
+// need do so, or can.
+func (p *process) Weigh() func() int64 {
+	s := p.sb
+	if s.init == 0 || s.group != nil {
+		return nil
+	}
+	w := held.Weigher{As: s.as, Processes: func() held.Processes { return s.processes(s.init) }, Segments: s.segments, Limit: p.memory}
+	return func() int64 {
+		bytes, err := w.Weigh()
+		if err != nil {
+			s.r.log.Error("cannot look at what a command has in memory", "error", err)
+		}
+		return bytes
+	}
+}
+
+// weight is what init says that segments take.
+type weight struct {
+	asking  sync.Mutex    // held by who asks: one question is asked at a time
+	answers chan struct{} // one is there, of the last question
+	number  uint64        // of that; the sandbox's mu is held where it is used, and the next
+	bytes   int64
+}
+
+// segments are how many bytes System V's segments and the like take in the sandbox, now.
+func (s *sandbox) segments() int64 {
+	w := &s.weight
+	w.asking.Lock()
+	defer w.asking.Unlock()
+	s.mu.Lock()
+	w.number++
+	w.answers = make(chan struct{})
+	question, answered := wire.EncodeID(wire.Weigh, w.number), w.answers
+	s.mu.Unlock()
+	late := time.NewTimer(weightPatience)
+	defer late.Stop()
+	if s.send(question) == nil {
+		select {
+		case <-answered:
+		case <-late.C:
+		case <-s.gone:
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return w.bytes
+}
+
+// hearWeight notes what init says. What it says too late says nothing.
+func (s *sandbox) hearWeight(reply wire.Reply) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := &s.weight
+	switch {
+	case reply.ID > w.number || w.answers == nil:
+		return wire.ErrMalformed
+	case reply.ID == w.number:
+		w.bytes = int64(min(reply.Shared, held.TooMuch))
+		close(w.answers)
+		w.answers = nil
+	}
+	return nil
+}
