@@ -44,6 +44,8 @@ type driver struct {
 	leftOut bool
 	// open changes the configuration so that it is this driver's.
 	open func(*sandbox.Config)
+	// again is the driver for one more service, where each needs its own; nil: any may have it.
+	again func(t *testing.T) driver
 }
 
 // gVisor is the driver oci with gVisor's runtime. There is a kernel of its own around the

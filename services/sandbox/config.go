@@ -205,7 +205,7 @@ func (e Egress) roots() (*x509.CertPool, error) {
 
 // Limits of commands, and the operator's ceiling for what one may ask for.
 type Limits struct {
-	Memory          int64         `key:"memory" help:"memory of a workspace's commands together, in bytes; at level basic of each command's processes together, looked at four times a second, and of each of them"`
+	Memory          int64         `key:"memory" help:"memory of a workspace's commands together, in bytes; at level basic of each command's processes together, which are looked at now and then, and of each of them"`
 	Processes       int64         `key:"processes" help:"processes and threads of a workspace's commands together"`
 	CPUs            float64       `key:"cpus" help:"processors' worth of time for a workspace's commands together (level full)"`
 	FileSize        int64         `key:"file-size" help:"size of one file that a command writes, in bytes"`

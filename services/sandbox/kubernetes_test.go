@@ -97,13 +97,22 @@ func TestAClusterThatKeepsNoPoliciesIsRefused(t *testing.T) {
 // podScene is where pods are attacked.
 func podScene(t *testing.T, change ...func(*sandbox.Config)) *scene {
 	t.Helper()
+	return newScene(t, podDriver(t, change...))
+}
+
+// podDriver is the driver for a service, with a cluster of its own.
+func podDriver(t *testing.T, change ...func(*sandbox.Config)) driver {
+	t.Helper()
 	_, on := pods(t)
-	return newScene(t, driver{name: inPods, level: sandbox.LevelPod, open: func(c *sandbox.Config) {
-		on(c)
-		for _, f := range change {
-			f(c)
-		}
-	}})
+	return driver{
+		name: inPods, level: sandbox.LevelPod, again: func(t *testing.T) driver { t.Helper(); return podDriver(t, change...) },
+		open: func(c *sandbox.Config) {
+			on(c)
+			for _, f := range change {
+				f(c)
+			}
+		},
+	}
 }
 
 // TestAttacksOnPods makes every attack in pods. They are as the tests' cluster isolates them: what this

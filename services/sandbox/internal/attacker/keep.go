@@ -55,7 +55,7 @@ var fillings = map[string][]func(f *os.File) error{
 	"mapping":          slices.Repeat([]func(f *os.File) error{write}, 16),
 	"beheaded-mapping": slices.Repeat([]func(f *os.File) error{write}, 16),
 	"reserved-mapping": slices.Repeat([]func(f *os.File) error{reserve}, 16),
-	"orphaned-mapping": slices.Repeat([]func(f *os.File) error{haveWritten}, 16),
+	"orphaned-mapping": slices.Repeat([]func(f *os.File) error{haveWritten}, 48),
 }
 
 func write(f *os.File) error {

@@ -13,6 +13,7 @@ import (
 //
 // What others write into a mount that they share with the session is not known here.
 type books struct {
+	full  func() bool // says that the disk is; nil: nobody knows
 	mu    sync.Mutex
 	usage *tally // hears of what commands wrote; nil: nobody does
 	began int64
@@ -90,11 +91,19 @@ type nameless struct {
 // than a file may be, and all of them together take no more than what there can be and is not found elsewhere. So
 // nobody else brings about that a command is ended, or hides what it has; and a program whose libraries are
 // replaced while it runs is ended for that only if as much was written, beside what is there, as the workspace may hold.
+//
+// What processes wrote whose parents do not want to wait for them, or other sessions into a mount that they share,
+// is in no books. So where the disk is full such files are believed to be as large as files may be: whoever
+// fills it by them is ended before others have nothing left.
 func (a *account) nameless(sum held.Sum) nameless {
 	a.note(sum.Written)
 	h := nameless{bytes: sum.Deleted, all: a.books.all()}
-	if sum.Unsure > 0 {
-		h.more = min(a.file, held.TooMuch/int64(sum.Unsure)) * int64(sum.Unsure)
+	if sum.Unsure == 0 {
+		return h
+	}
+	h.more = min(a.file, held.TooMuch/int64(sum.Unsure)) * int64(sum.Unsure)
+	if full := a.books.full; full != nil && full() {
+		h.all = held.TooMuch
 	}
 	return h
 }

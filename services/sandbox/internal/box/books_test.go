@@ -42,6 +42,17 @@ func TestFilesThatNobodySeesCountAsWhatThereCanBe(t *testing.T) {
 	}
 }
 
+// What is in no books fills no disk.
+func TestFilesThatNobodySeesAreLargeWhereTheDiskIsFull(t *testing.T) {
+	a := (&books{full: func() bool { return true }}).enter(100, Limits{FileBytes: 10})
+	if got := (Usage{Bytes: 60}).with(a.nameless(held.Sum{Unsure: 9})); got.Bytes != 60+9*10 {
+		t.Errorf("%d bytes", got.Bytes)
+	}
+	if got := (Usage{Bytes: 60}).with(a.nameless(held.Sum{Deleted: 5})); got.Bytes != 65 {
+		t.Errorf("%d bytes, of which all are seen", got.Bytes)
+	}
+}
+
 // What was found deleted, and seen by nobody, may have had a name by the time that files with names were counted.
 func TestFilesThatNobodySeesAreFoundTwice(t *testing.T) {
 	over := sure(func(h nameless) (limit, why string) {

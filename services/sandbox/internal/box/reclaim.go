@@ -30,6 +30,9 @@ func (n *Node) room() error {
 	return n.o.Room.Check()
 }
 
+// full says whether there is no room.
+func (n *Node) full() bool { return n.room() != nil }
+
 // Ready says whether the node takes new work.
 func (n *Node) Ready() error { return n.room() }
 

@@ -72,7 +72,7 @@ func newSession(n *Node, k Key) *session {
 		idle: n.o.Now(), execs: map[string]*Exec{}, settled: map[string]time.Time{},
 		beside: make(chan struct{}, 1),
 	}
-	s.books.usage = &s.usage
+	s.books.usage, s.books.full = &s.usage, n.full
 	return s
 }
 

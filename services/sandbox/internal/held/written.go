@@ -49,8 +49,10 @@ func (c *Counter) addWritten(as func(func() error) error) (bytes int64) {
 
 // silent says of a kind of file system whether the kernel notes who writes there. It does not where a page is sent away as
 // soon as it is written, and never waits for that in memory: FUSE, as long as it is not told to keep them, which nobody
-// sees, and virtiofs, which has the same number; and 9p.
-func silent(kind int64) bool { return kind == unix.FUSE_SUPER_MAGIC || kind == unix.V9FS_MAGIC }
+// sees, and virtiofs, which has the same number; and 9p. Nor does it where files are in memory.
+func silent(kind int64) bool {
+	return slices.Contains([]int64{unix.FUSE_SUPER_MAGIC, unix.V9FS_MAGIC, unix.TMPFS_MAGIC, unix.RAMFS_MAGIC}, kind)
+}
 
 // errUnwaited says that a process has ended, and that nobody waits for it: nobody but root may ask what it has written.
 var errUnwaited = errors.New("it has ended, and is not waited for")
