@@ -25,14 +25,17 @@ type Weigher struct {
 //
 // While all is within the limit, a page that several processes have counts for each: that is quick to learn. Beyond, such
 // a page counts once. Processes are looked at one after the other, and go on meanwhile: so it is only too much what was
-// so twice.
+// so twice. With an error nothing is known: it is no command's doing.
 func (w Weigher) Weigh() (int64, error) {
 	first, err := w.once()
 	if err != nil || first <= w.Limit {
 		return first, err
 	}
 	second, err := w.once()
-	return min(first, second), err
+	if err != nil {
+		return 0, err
+	}
+	return min(first, second), nil
 }
 
 func (w Weigher) once() (int64, error) {
@@ -51,15 +54,21 @@ func (w Weigher) once() (int64, error) {
 		unnamed, err = openInMemory(all)
 		return err
 	})
-	own, mapped := total(all)
-	if sum := own + max(mapped, unnamed+before); err != nil || sum <= w.Limit {
-		return sum, err
+	if err != nil {
+		return 0, err
 	}
-	err = w.As(func() error {
-		own, mapped = shares(all)
-		return nil
+	own, mapped := total(all)
+	if sum := own + max(mapped, unnamed+before); sum <= w.Limit {
+		return sum, nil
+	}
+	err = w.As(func() (err error) {
+		own, mapped, err = shares(all)
+		return err
 	})
-	return own + max(mapped, unnamed+min(before, w.Segments())), err
+	if err != nil {
+		return 0, err
+	}
+	return own + max(mapped, unnamed+min(before, w.Segments())), nil
 }
 
 // inMemory is what a process has in memory, in bytes: its own, and what it has mapped of files in memory.
@@ -79,8 +88,13 @@ func total(all map[int]inMemory) (own, shared int64) {
 
 // shares adds up what processes have in memory, where a page that several have counts once. They are looked at one after
 // the other: what one had a part of that ended meanwhile, or executed something, counts with those that have all of it since.
-func shares(all map[int]inMemory) (own, shared int64) {
-	return still(parts(all))
+func shares(all map[int]inMemory) (own, shared int64, err error) {
+	found, err := parts(all)
+	if err != nil {
+		return 0, 0, err
+	}
+	own, shared = still(found)
+	return own, shared, nil
 }
 
 // part is what a process has in memory, with its part of what it shares.
@@ -89,8 +103,9 @@ type part struct {
 	stack       string // where that begins, which is elsewhere in each program that it executes; empty: not to be known
 }
 
-// parts are those of processes. Of a process that lets nobody look into it, all counts.
-func parts(all map[int]inMemory) map[int]part {
+// parts are those of processes. Of a process that lets nobody look into it, all counts. The error says that nobody can open
+// a file now.
+func parts(all map[int]inMemory) (map[int]part, error) {
 	found := make(map[int]part, len(all))
 	for pid, m := range all {
 		if parent, known := all[m.parent]; known && sameMemory(pid, m, m.parent, parent) {
@@ -103,10 +118,12 @@ func parts(all map[int]inMemory) map[int]part {
 			p.own, p.shared = sum[0]+sum[1]+m.tables, sum[2]
 		case ended(err):
 			continue
+		case unrelated(err):
+			return nil, err
 		}
 		found[pid] = p
 	}
-	return found
+	return found, nil
 }
 
 // still adds up the parts of processes that have that memory still.

@@ -43,7 +43,8 @@ func memory(exactly bool, pids ...int) (own, shared int64) {
 		}
 	}
 	if exactly {
-		return shares(all)
+		own, shared, _ = shares(all)
+		return own, shared
 	}
 	return total(all)
 }
@@ -110,13 +111,13 @@ func TestMemoryOfAChildThatHasItsParentsCountsOnce(t *testing.T) {
 	}
 	all := map[int]inMemory{self: {dir: "/proc/self"}}
 	take(t, 64, unix.MAP_PRIVATE)
-	alone, _ := shares(all)
+	alone, _, _ := shares(all)
 	all[child] = inMemory{dir: "/proc/self", parent: self}
-	if both, _ := shares(all); !about(both-alone, 0) {
+	if both, _, _ := shares(all); !about(both-alone, 0) {
 		t.Errorf("%d bytes more", both-alone)
 	}
 	all[other] = inMemory{dir: "/proc/self", parent: self}
-	if three, _ := shares(all); three-alone < 64<<20 {
+	if three, _, _ := shares(all); three-alone < 64<<20 {
 		t.Errorf("a child with memory of its own has %d bytes", three-alone)
 	}
 }
@@ -140,9 +141,9 @@ func TestMemoryCountsNoMoreThatWasLetGoOfInTheLook(t *testing.T) {
 			defer func() { _ = cmd.Process.Kill() }()
 			pid := cmd.Process.Pid
 			m, ok := memoryOf("/proc/" + strconv.Itoa(pid))
-			found := parts(map[int]inMemory{pid: m})
-			if own, _ := still(found); !ok || own <= 0 {
-				t.Fatalf("%d bytes", own)
+			found, err := parts(map[int]inMemory{pid: m})
+			if own, _ := still(found); !ok || err != nil || own <= 0 {
+				t.Fatalf("%d bytes, %v", own, err)
 			}
 			if _, err := in.Write([]byte("\n")); err != nil {
 				t.Fatal(err)
@@ -246,6 +247,27 @@ func TestThatMemoryCannotBeLookedAtIsAnError(t *testing.T) {
 	}
 	if bytes, err := weigher(1<<40, 0).Weigh(); err != nil || bytes == 0 {
 		t.Errorf("afterwards: %d bytes, %v", bytes, err)
+	}
+}
+
+// What was found until then counts a page that several have for each: nobody is to be ended for that.
+func TestMemoryThatCannotBeLookedAtIsNotTooMuch(t *testing.T) {
+	for look := 1; look <= 4; look++ { // two are what a page is shared by
+		for what, hinder := range map[string]func(f func() error) error{
+			"may not look":     func(func() error) error { return unix.EPERM },
+			"can open nothing": func(f func() error) error { defer openNothing(t)(); return f() },
+		} {
+			w, looks := weigher(1, 0), 0
+			w.As = func(f func() error) error {
+				if looks++; looks == look {
+					return hinder(f)
+				}
+				return f()
+			}
+			if bytes, err := w.Weigh(); err == nil || bytes != 0 {
+				t.Errorf("who %s at look %d: %d bytes, %v", what, look, bytes, err)
+			}
+		}
 	}
 }
 
