@@ -73,3 +73,28 @@ func TestWhatRunsInsideIsEndedWhenItTakesTooMuch(t *testing.T) {
 		})
 	}
 }
+
+// What the session has is no file without a name of who runs beside it.
+func TestWhatRunsBesideIsNotEndedForWhatTheSessionHas(t *testing.T) {
+	for written, want := range map[int64]Reason{1 << 10: TimedOut, 2 << 20: WorkspaceLimit} {
+		n := openNode(t, options(t, &filling{bytes: 1 << 10, holds: held.Sum{Unsure: 100, Written: written}}))
+		ensure(t, n, Key{"t", "s"})
+		s, leave, err := n.enter(Key{"t", "s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer leave()
+		if err := os.WriteFile(s.path("workspace", "large"), make([]byte, 700<<10), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.usage.forget()
+		b, err := n.Beside(t.Context(), testCall("a"), 0, "", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		if o, err := b.Run(Task{Argv: []string{"x"}, Timeout: time.Second}); err != nil || o.Reason != want {
+			t.Errorf("of who wrote %d bytes: %+v, %v", written, o, err)
+		}
+	}
+}
