@@ -65,19 +65,24 @@ func (a *account) note(written int64) {
 	a.written = written
 }
 
-// leave closes the account, once, before the workspace is counted for the last time. Of a command that was lost nobody knows what it had written last.
+// leave closes the account, once, before the workspace is counted for the last time. Of a command that was lost nobody
+// knows what it had written last: it is counted before the next one begins.
 func (a *account) leave(x Exit) {
 	b := a.books
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if x.Lost {
 		x.Written = held.TooMuch
 	}
+	switch {
+	case b.usage == nil:
+	case x.Lost:
+		b.usage.forget()
+	default:
+		b.usage.wrote(x.Written) // others need not wait while that counts
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.came = min(b.came+x.Written, held.TooMuch)
 	delete(b.open, a)
-	if b.usage != nil {
-		b.usage.wrote(x.Written)
-	}
 }
 
 // nameless is what a command holds in files without a name.

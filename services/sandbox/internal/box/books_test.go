@@ -84,3 +84,19 @@ func TestWhatWasThereIsWithWhatWasNotCountedYet(t *testing.T) {
 		t.Errorf("once it is counted: %d bytes", n)
 	}
 }
+
+// What a command had written last that was lost is known once it is counted, which is before the next one begins.
+func TestWhatIsThereIsCountedAfterACommandThatWasLost(t *testing.T) {
+	u, dir, l := &tally{}, t.TempDir(), Limits{WorkspaceBytes: 1 << 30, WorkspaceInodes: 100}
+	b := &books{usage: u}
+	if _, err := u.count(l, dir); err != nil {
+		t.Fatal(err)
+	}
+	b.enter(0, Limits{}).leave(Exit{Lost: true})
+	if _, err := u.look(true, l, dir); err != nil {
+		t.Fatal(err)
+	}
+	if n := u.most(100); n != 100 {
+		t.Errorf("%d bytes", n)
+	}
+}
