@@ -30,7 +30,7 @@ func (n *Node) room() error {
 	return n.o.Room.Check()
 }
 
-// full says whether there is no room.
+// full says whether there is no room, or nobody knows.
 func (n *Node) full() bool { return n.room() != nil }
 
 // Ready says whether the node takes new work.

@@ -292,7 +292,8 @@ func (c *Counter) weigh(within time.Duration) {
 	for inode, m := range c.mapped {
 		if bytes, err := m.size(); err == nil || !c.more() {
 			c.count(inode, bytes)
-			if errors.Is(err, os.ErrPermission) {
+			// One that is not there any more may have been moved meanwhile.
+			if errors.Is(err, os.ErrPermission) || err != nil && !c.sure && c.lives(m.dir) {
 				c.unsure[inode] = struct{}{}
 			}
 		}

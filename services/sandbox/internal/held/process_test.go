@@ -146,13 +146,18 @@ func TestAFileOfAProcessThatMapsAPageOfItIsSureOrNot(t *testing.T) {
 }
 
 // A mapping that is gone by the time that somebody looks at the file is no file that nobody may see.
-func TestAFileOfAProcessThatHasUnmappedItIsSure(t *testing.T) {
+// One that has moved it looks the same: nobody can tell without the right to look.
+func TestAFileThatIsNotMappedAnyMoreIsSureWhereTheMappingIsSeen(t *testing.T) {
 	dir := undisturbed(t)
-	pid, c := actor(t, "stay", dir), counterOf(t, dir)
-	c.begin(only(pid)())
-	c.mapped[7] = mapping{dir: fmt.Sprintf("/proc/%d", pid), from: 4096, to: 8192, inode: 7}
-	if c.whole(t, only(pid), LookTime); c.sum().Unsure != 0 {
-		t.Errorf("%+v", c.sum())
+	pid := actor(t, "stay", dir)
+	for sure, want := range map[bool]int{true: 0, false: 1} {
+		c := counterOf(t, dir)
+		c.sure = sure
+		c.begin(only(pid)())
+		c.mapped[7] = mapping{dir: fmt.Sprintf("/proc/%d", pid), from: 4096, to: 8192, inode: 7}
+		if c.whole(t, only(pid), LookTime); c.sum().Unsure != want {
+			t.Errorf("%v: %+v", sure, c.sum())
+		}
 	}
 }
 

@@ -114,6 +114,9 @@ func (s *sandbox) askHeld() held.Sum {
 	a := &s.asked
 	ask := a.since.IsZero()
 	a.tries++
+	if !s.frozen.IsZero() {
+		a.tries = 0 // it cannot answer
+	}
 	late := !ask && a.tries > lookTries && time.Since(a.since) > lookPatience
 	if ask {
 		a.number++
