@@ -18,7 +18,6 @@ type books struct {
 	usage *tally // hears of what commands wrote; nil: nobody does
 	began int64
 	came  int64
-	told  int // how often it was told of what came, or who
 	open  map[*account]struct{}
 }
 
@@ -27,15 +26,12 @@ type account struct {
 	books   *books
 	file    int64 // how large a file may be
 	written int64 // by its processes, as far as that is known
-	counted int64 // of that, what had been by the time that began was counted
-	sure    bool  // in the last look it had no file whose size nobody may see
 }
 
 // enter opens an account for a command, before which the workspace held some bytes.
 func (b *books) enter(bytes int64, l Limits) *account {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.told++
 	if len(b.open) == 0 {
 		b.began, b.came, b.open = bytes, 0, map[*account]struct{}{}
 	}
@@ -48,42 +44,20 @@ func (b *books) enter(bytes int64, l Limits) *account {
 func (b *books) bring(bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.told++
 	b.came = min(b.came+max(bytes, 0), held.TooMuch)
 }
 
-// found notes how many bytes there are, as was just counted, with files that have no name. While no command that runs has
-// one whose size nobody may see there are no others: what was written over before, or deleted, is gone, and the books begin
-// anew. told is what they had been told of before the count.
-func (b *books) found(bytes int64, told int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if told != b.told {
-		return
-	}
-	for a := range b.open {
-		if !a.sure {
-			return
-		}
-	}
-	b.began, b.came = bytes, 0
-	for a := range b.open {
-		a.counted = a.written
-	}
-}
-
-// note notes what a look has found of a command, and says how many bytes there can be, and what the books have been
-// told of.
-func (a *account) note(sum held.Sum) (all int64, told int) {
+// note notes what a command has written, and says how many bytes there can be.
+func (a *account) note(written int64) (all int64) {
 	b := a.books
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	a.written, a.sure = sum.Written, sum.Unsure == 0
+	a.written = written
 	all = b.began + b.came
 	for a := range b.open {
-		all = min(all+max(a.written-a.counted, 0), held.TooMuch)
+		all = min(all+a.written, held.TooMuch)
 	}
-	return all, b.told
+	return all
 }
 
 // leave closes the account, once, before the workspace is counted for the last time. Of a command that was lost nobody
@@ -102,8 +76,7 @@ func (a *account) leave(x Exit) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.told++
-	b.came = min(b.came+max(x.Written-a.counted, 0), held.TooMuch)
+	b.came = min(b.came+x.Written, held.TooMuch)
 	delete(b.open, a)
 }
 
@@ -112,21 +85,18 @@ type nameless struct {
 	bytes int64 // for certain
 	more  int64 // at most, beside them, in files whose size nobody may see
 	all   int64 // that the workspace can hold with those
-	books *books
-	told  int // of those
 }
 
 // nameless tells from what a look has found what a command may hold. A file whose size nobody may see is no larger
 // than a file may be, and all of them together take no more than what there can be and is not found elsewhere. So
 // nobody else brings about that a command is ended, or hides what it has, while the disk has room; and a program whose libraries are
-// replaced while it runs is ended for that only if as much is written from then on, beside what is there, as the workspace may hold.
+// replaced while it runs is ended for that only if as much is written while it runs, beside what is there, as the workspace may hold.
 //
 // What processes wrote whose parents do not want to wait for them, or other sessions into a mount that they share,
 // is in no books. So where the disk is full, by whomever, such files are believed to be as large as files may be: who
 // fills it by them is ended before others have nothing left, and so is who has some of them for another reason.
 func (a *account) nameless(sum held.Sum) nameless {
-	h := nameless{bytes: sum.Deleted, books: a.books}
-	h.all, h.told = a.note(sum)
+	h := nameless{bytes: sum.Deleted, all: a.note(sum.Written)}
 	if sum.Unsure == 0 {
 		return h
 	}

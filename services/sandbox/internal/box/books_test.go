@@ -21,7 +21,7 @@ func TestFilesThatNobodySeesCountAsWhatThereCanBe(t *testing.T) {
 		"they are small, whatever it wrote":    {nil, held.Sum{Unsure: 9, Written: held.TooMuch}, seen + 9*file},
 		"others are known":                     {nil, held.Sum{Unsure: 9, Deleted: 7, Written: 30}, there + 30},
 		"the service brought them":             {func(b *books, _ *account) { b.bring(20); b.bring(-7) }, held.Sum{Unsure: 9}, there + 20},
-		"another command writes them":          {func(b *books, _ *account) { b.enter(5, Limits{}).note(held.Sum{Written: 20}) }, held.Sum{Unsure: 9}, there + 20},
+		"another command writes them":          {func(b *books, _ *account) { b.enter(5, Limits{}).note(20) }, held.Sum{Unsure: 9}, there + 20},
 		"another command wrote them":           {func(b *books, _ *account) { b.enter(5, Limits{}).leave(Exit{Written: 20}) }, held.Sum{Unsure: 9}, there + 20},
 		"another command was lost":             {func(b *books, _ *account) { b.enter(5, Limits{}).leave(Exit{Lost: true}) }, held.Sum{Unsure: 9}, seen + 9*file},
 		"all that were there before had ended": {func(b *books, a *account) { a.leave(Exit{Written: 1000}); *a = *b.enter(70, Limits{FileBytes: file}) }, held.Sum{Unsure: 9}, 70},
@@ -39,60 +39,6 @@ func TestFilesThatNobodySeesCountAsWhatThereCanBe(t *testing.T) {
 	a := (&books{}).enter(0, Limits{FileBytes: 1 << 62})
 	if h := a.nameless(held.Sum{Unsure: 1000, Written: held.TooMuch}); h.more < 0 || h.more > held.TooMuch {
 		t.Errorf("%+v", h)
-	}
-}
-
-// What was written over, or deleted, before anything is out of sight is not there any more.
-func TestBooksBeginAnewWhileAllIsSeen(t *testing.T) {
-	b := &books{}
-	server := b.enter(100, Limits{FileBytes: 1000})
-	look := func(sum held.Sum, found int64) (all int64) {
-		h := server.nameless(sum)
-		b.found(found, h.told)
-		return server.nameless(sum).all
-	}
-	for range 20 {
-		b.enter(0, Limits{}).leave(Exit{Written: 205})
-	}
-	if all := look(held.Sum{Written: 50}, 60); all != 60 {
-		t.Errorf("%d bytes, of which 60 are found", all)
-	}
-	if all := look(held.Sum{Written: 70, Unsure: 1}, 60); all != 80 {
-		t.Errorf("%d bytes, though one may be out of sight", all)
-	}
-	b.enter(0, Limits{}).leave(Exit{Written: 10})
-	server.leave(Exit{Written: 75})
-	server = b.enter(7, Limits{})
-	if all := server.nameless(held.Sum{}).all; all != 7 {
-		t.Errorf("%d bytes, of which 7 are there when nothing ran", all)
-	}
-}
-
-// What comes while it is counted may be missing in the count, and who runs may have something out of sight.
-func TestBooksGoOnWhileNotAllIsSeen(t *testing.T) {
-	for name, happens := range map[string]func(b *books){
-		"the service brings something":             func(b *books) { b.bring(10) },
-		"a command begins":                         func(b *books) { b.enter(0, Limits{}) },
-		"another command ends":                     func(b *books) { b.enter(0, Limits{}).leave(Exit{Written: 10}) },
-		"another has a file that nobody sees":      nil,
-		"another was not looked at since it began": nil,
-	} {
-		b := &books{}
-		a, other := b.enter(100, Limits{}), b.enter(0, Limits{})
-		if name != "another was not looked at since it began" {
-			other.note(held.Sum{})
-		}
-		if name == "another has a file that nobody sees" {
-			other.note(held.Sum{Unsure: 1})
-		}
-		h := a.nameless(held.Sum{Written: 5})
-		if happens != nil {
-			happens(b)
-		}
-		b.found(1, h.told)
-		if h = a.nameless(held.Sum{Written: 5}); h.all < 105 {
-			t.Errorf("%s: %d bytes", name, h.all)
-		}
 	}
 }
 

@@ -244,9 +244,6 @@ func (s *session) watch(l Limits, quick bool, h nameless) (limit, why string) {
 		}
 		return "", ""
 	}
-	if h.books != nil {
-		h.books.found(u.Bytes+h.bytes, h.told)
-	}
 	return u.with(h).exceeds(l)
 }
 
