@@ -161,6 +161,6 @@ func (b *Beside) Run(t Task) (Outcome, error) {
 			return "", ""
 		}
 		h.all = max(h.all-b.used, 0) // without what is the session's own, which is not in this room
-		return u.with(h).exceeds(b.room)
+		return h.exceed(u, b.room)
 	})
 }

@@ -60,8 +60,8 @@ func (a *account) note(written int64) (all int64) {
 	return all
 }
 
-// leave closes the account, once, before the workspace is counted for the last time. Of a command that was lost nobody
-// knows what it had written last: it is counted before the next one begins.
+// leave closes the account, once, before the workspace is counted for the last time. Of a command that was lost
+// nobody knows what it had written last: it is counted before the next one begins.
 func (a *account) leave(x Exit) {
 	b := a.books
 	if x.Lost {
@@ -89,8 +89,9 @@ type nameless struct {
 
 // nameless tells from what a look has found what a command may hold. A file whose size nobody may see is no larger
 // than a file may be, and all of them together take no more than what there can be and is not found elsewhere. So
-// nobody else brings about that a command is ended, or hides what it has, while the disk has room; and a program whose libraries are
-// replaced while it runs is ended for that only if as much is written while it runs, beside what is there, as the workspace may hold.
+// nobody else brings about that a command is ended, or hides what it has, while the disk has room; and a program
+// whose libraries are replaced while it runs is ended for that only if as much is written while it runs, beside
+// what is there, as the workspace may hold.
 //
 // What processes wrote whose parents do not want to wait for them, or other sessions into a mount that they share,
 // is in no books. So where the disk is full, by whomever, such files are believed to be as large as files may be: who
@@ -109,6 +110,17 @@ func (a *account) nameless(sum held.Sum) nameless {
 
 // some says whether there may be any.
 func (h nameless) some() bool { return h.bytes > 0 || h.more > 0 }
+
+// exceed says what is exceeded with files without a name, and names those where it is because of them.
+func (h nameless) exceed(u Usage, l Limits) (limit, why string) {
+	if limit, why = u.exceeds(l); limit != "" || !h.some() {
+		return limit, why
+	}
+	if limit, why = u.with(h).exceeds(l); limit != "" {
+		why += ", with deleted and replaced files that processes still use: these take room until the processes close them or end"
+	}
+	return limit, why
+}
 
 // with is what is taken with files without a name.
 func (u Usage) with(h nameless) Usage {

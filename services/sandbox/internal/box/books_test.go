@@ -1,6 +1,7 @@
 package box
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/held"
@@ -50,6 +51,26 @@ func TestFilesThatNobodySeesAreLargeWhereTheDiskIsFull(t *testing.T) {
 	}
 	if got := (Usage{Bytes: 60}).with(a.nameless(held.Sum{Deleted: 5})); got.Bytes != 65 {
 		t.Errorf("%d bytes, of which all are seen", got.Bytes)
+	}
+}
+
+// Who sees no large file is told where the bytes are, and nobody else is.
+func TestFilesWithoutANameAreNamedWhereTheyAreTooMuch(t *testing.T) {
+	for name, tc := range map[string]struct {
+		usage int64
+		held  nameless
+		limit string
+		told  bool
+	}{
+		"there is room":                  {90, nameless{bytes: 10}, "", false},
+		"those with a name are too much": {101, nameless{bytes: 10}, hitBytes, false},
+		"both are":                       {90, nameless{bytes: 11}, hitBytes, true},
+		"they may be":                    {90, nameless{more: 11, all: 200}, hitBytes, true},
+	} {
+		limit, why := tc.held.exceed(Usage{Bytes: tc.usage}, Limits{WorkspaceBytes: 100, WorkspaceInodes: 1})
+		if limit != tc.limit || strings.Contains(why, "deleted and replaced files") != tc.told {
+			t.Errorf("%s: %q because %q", name, limit, why)
+		}
 	}
 }
 

@@ -244,7 +244,7 @@ func (s *session) watch(l Limits, quick bool, h nameless) (limit, why string) {
 		}
 		return "", ""
 	}
-	return u.with(h).exceeds(l)
+	return h.exceed(u, l)
 }
 
 // longArgv is from how many bytes on the arguments of a command are left out of the

@@ -214,8 +214,7 @@ func (c *Counter) sum() Sum {
 
 // now is what this round has found so far.
 func (c *Counter) now() Sum {
-	s := Sum{Deleted: c.total, Terminals: len(c.terminals) + c.others, Unsure: len(c.unsure)}
-	return s
+	return Sum{Deleted: c.total, Terminals: len(c.terminals) + c.others, Unsure: len(c.unsure)}
 }
 
 // conclude ends a whole round. One in which not all could be looked at finds no less than the one before.

@@ -151,45 +151,31 @@ func TestFilterAnswers(t *testing.T) {
 	}
 }
 
-func TestProcessesStayVisible(t *testing.T) {
+func TestFiltersBeside(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name           string
-		number, option uint64
+		filter         []unix.SockFilter
+		number         uint64
+		first, request uint64
 		want           uint32
 	}{
-		{"that nobody may look is only said to be set", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, pretended},
-		{"high bits do not hide that", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE | 1<<40, pretended},
-		{"whether anybody may look may be asked", unix.SYS_PRCTL, unix.PR_GET_DUMPABLE, allow},
-		{"one's name may be set", unix.SYS_PRCTL, unix.PR_SET_NAME, allow},
-		{"other calls are the other filter's", unix.SYS_CLOSE, unix.PR_SET_DUMPABLE, allow},
+		{"that nobody may look is only said to be set", visible[:], unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, pretended},
+		{"high bits do not hide that", visible[:], unix.SYS_PRCTL, unix.PR_SET_DUMPABLE | 1<<40, 0, pretended},
+		{"whether anybody may look may be asked", visible[:], unix.SYS_PRCTL, unix.PR_GET_DUMPABLE, 0, allow},
+		{"one's name may be set", visible[:], unix.SYS_PRCTL, unix.PR_SET_NAME, 0, allow},
+		{"other calls are the other filter's", visible[:], unix.SYS_CLOSE, unix.PR_SET_DUMPABLE, 0, allow},
+		{"room cannot be reserved", unreserved, unix.SYS_FALLOCATE, 0, 0, unsupported},
+		{"nor by a request", unreserved, unix.SYS_IOCTL, 0, 0x40305828, unsupported},
+		{"high bits do not hide the request", unreserved, unix.SYS_IOCTL, 0, 0x4030582A | 1<<40, unsupported},
+		{"nor by zeroes that nobody writes", unreserved, unix.SYS_IOCTL, 0, 0x40305839, unsupported},
+		{"other requests are allowed", unreserved, unix.SYS_IOCTL, 0, unix.FICLONE, allow},
+		{"files may have holes", unreserved, unix.SYS_FTRUNCATE, 0, 0, allow},
+		{"writing is allowed", unreserved, unix.SYS_WRITE, 0, 0, allow},
 	} {
 		c := call{arch: auditArch, number: uint32(tc.number)}
-		c.args[0] = tc.option
-		if got := run(t, visible[:], c); got != tc.want {
-			t.Errorf("%s: answer %#x, want %#x", tc.name, got, tc.want)
-		}
-	}
-}
-
-func TestRoomIsNotReserved(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		name            string
-		number, request uint64
-		want            uint32
-	}{
-		{"room cannot be reserved", unix.SYS_FALLOCATE, 0, unsupported},
-		{"nor by a request", unix.SYS_IOCTL, 0x40305828, unsupported},
-		{"high bits do not hide that", unix.SYS_IOCTL, 0x4030582A | 1<<40, unsupported},
-		{"nor by zeroes that nobody writes", unix.SYS_IOCTL, 0x40305839, unsupported},
-		{"other requests are allowed", unix.SYS_IOCTL, unix.FICLONE, allow},
-		{"files may have holes", unix.SYS_FTRUNCATE, 0, allow},
-		{"writing is allowed", unix.SYS_WRITE, 0, allow},
-	} {
-		c := call{arch: auditArch, number: uint32(tc.number)}
-		c.args[1] = tc.request
-		if got := run(t, unreserved, c); got != tc.want {
+		c.args[0], c.args[1] = tc.first, tc.request
+		if got := run(t, tc.filter, c); got != tc.want {
 			t.Errorf("%s: answer %#x, want %#x", tc.name, got, tc.want)
 		}
 	}
