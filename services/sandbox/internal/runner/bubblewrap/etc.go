@@ -147,8 +147,25 @@ func build(at string, parts []part) error {
 			return &os.PathError{Op: "show", Path: filepath.Join(etcPath, p.path), Err: err}
 		}
 	}
-	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
-	return os.NewSyscallError("mount_setattr", unix.MountSetattr(unix.AT_FDCWD, at, 0, &attr))
+	return finish(at)
+}
+
+// finish has nobody write to it any more. A process that the service starts meanwhile may have a file still open
+// that was written, until it executes its program, and the kernel makes no mount read-only while somebody writes
+// through it. So it is shown by another one, through which nobody ever wrote.
+func finish(at string) error {
+	tree, err := openReadOnly(at)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(tree) }()
+	if err := unix.Unmount(at, unix.MNT_DETACH); err != nil {
+		return &os.PathError{Op: "unmount", Path: at, Err: err}
+	}
+	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return &os.PathError{Op: "mount", Path: at, Err: err}
+	}
+	return nil
 }
 
 // openReadOnly opens a file or folder, with what is mounted below it, to be shown elsewhere.

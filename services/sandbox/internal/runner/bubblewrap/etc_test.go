@@ -1,9 +1,12 @@
 package bubblewrap
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/stage"
@@ -79,4 +82,42 @@ func TestSandboxesSeeFilesAsTheyAre(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// Who still has a file open that was written, as a process that is being started may, keeps no sandbox from being made.
+func TestALateWriterKeepsNothingFromBeingReadOnly(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("a stage takes root")
+	}
+	thread := stage.NewThread(0)
+	defer thread.Close()
+	g, err := stage.New(thread)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = g.Do(func() error {
+		at := g.Fresh("late")
+		if err := os.Mkdir(at, 0o755); err != nil {
+			return err
+		}
+		defer func() { _ = takeDown(at) }()
+		if err := unix.Mount("late", at, "tmpfs", 0, "size=1m"); err != nil {
+			return err
+		}
+		late, err := os.Create(filepath.Join(at, "late"))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = late.Close() }()
+		if err := finish(at); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(at, "later"), nil, 0o600); !errors.Is(err, unix.EROFS) {
+			t.Errorf("a file was made, and %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
