@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/sandbox"
@@ -121,7 +123,8 @@ func keptBy(program string) string {
 }
 
 // onAFullDisk is an attack in a service of its own, whose disk is full once the attack has taken half of what it takes:
-// nearly 200 MB. Others use that disk, too, and may make room meanwhile: that is tried again.
+// nearly 200 MB. Others use that disk, too, and may make room or take it
+// meanwhile: that is tried again.
 func onAFullDisk(arguments string) func(t *testing.T, s *scene) string {
 	const half = 96 << 20
 	return func(t *testing.T, s *scene) (outcome string) {
@@ -142,6 +145,11 @@ func onAFullDisk(arguments string) func(t *testing.T, s *scene) string {
 			program, err := os.ReadFile(attacker(t))
 			if err == nil {
 				_, err = c.write(t, "attacker", string(program), func(w *sandboxv1.WriteFileStart) { w.Mode = 0o755 })
+			}
+			if status.Code(err) == codes.ResourceExhausted { // others took as much before it began
+				outcome = err.Error()
+				c.stop()
+				continue
 			}
 			if err != nil {
 				t.Fatal(err)
