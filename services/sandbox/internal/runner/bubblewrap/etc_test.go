@@ -15,15 +15,7 @@ import (
 // A file of the machine is shown as it is when a sandbox is made, whether it was replaced since the
 // last one was or written over. A folder is shown itself.
 func TestSandboxesSeeFilesAsTheyAre(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("a stage takes root")
-	}
-	thread := stage.NewThread(0)
-	defer thread.Close()
-	g, err := stage.New(thread)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := newStage(t)
 	dir := t.TempDir()
 	file, folder := filepath.Join(dir, "file"), filepath.Join(dir, "folder")
 	write := func(name, text string) {
@@ -86,16 +78,8 @@ func TestSandboxesSeeFilesAsTheyAre(t *testing.T) {
 
 // Who still has a file open that was written, as a process that is being started may, keeps no sandbox from being made.
 func TestALateWriterKeepsNothingFromBeingReadOnly(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("a stage takes root")
-	}
-	thread := stage.NewThread(0)
-	defer thread.Close()
-	g, err := stage.New(thread)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = g.Do(func() error {
+	g := newStage(t)
+	err := g.Do(func() error {
 		at := g.Fresh("late")
 		if err := os.Mkdir(at, 0o755); err != nil {
 			return err
@@ -120,4 +104,17 @@ func TestALateWriterKeepsNothingFromBeingReadOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func newStage(t *testing.T) *stage.Stage {
+	if os.Getuid() != 0 {
+		t.Skip("a stage takes root")
+	}
+	thread := stage.NewThread(0)
+	t.Cleanup(thread.Close)
+	g, err := stage.New(thread)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
 }
