@@ -154,7 +154,7 @@ func (d *Draft) copyInto(p placing, to Target) (Info, error) {
 	defer func() { _ = f.Close() }()
 	var info Info
 	if _, err = io.Copy(f, io.NewSectionReader(d.file, 0, d.size)); err == nil {
-		err = taken(fd)
+		f, err = finish(f)
 	}
 	if err != nil {
 		err = refine(p.name, err) // it may be on another disk, which is full
@@ -167,16 +167,6 @@ func (d *Draft) copyInto(p placing, to Target) (Info, error) {
 		_ = unix.Unlinkat(int(p.dir.Fd()), draft, 0)
 	}
 	return info, err
-}
-
-// taken says whether the file system has taken what was written to an open file. One across a
-// network tells that only when the file is closed, which is too late once it is in place.
-func taken(fd int) error {
-	other, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	return unix.Close(other)
 }
 
 // removeInPlace removes a directory with all that is in it, following no link.

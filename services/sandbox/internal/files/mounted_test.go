@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"testing"
 
@@ -111,33 +110,6 @@ func makeMoveRemove(tree *Tree) error {
 // TestAsAPlainUser runs those of the other tests that root has to leave out.
 func TestAsAPlainUser(t *testing.T) {
 	plainuser.Tests(t, plainuser.Folder(t), nil, "-test.timeout=2m", "-test.run=OwnerDid|KeepsClosing")
-}
-
-// What is in place has been written, whatever comes of closing it.
-func TestAFileInAMountIsWrittenOnceItIsInPlace(t *testing.T) {
-	s, dir := withMount(t)
-	d, err := s.Draft()
-	must(t, err)
-	defer d.Discard()
-	if _, err := d.Write([]byte("x")); err != nil {
-		t.Fatal(err)
-	}
-	_, _, err = s.Put(d, "mnt/f", Target{Before: func(p Step, _ Info, _ int64) error { return closeNamed(dir + "/" + filepath.Base(p.From)) }})
-	if raw, bad := os.ReadFile(dir + "/f"); err != nil || bad != nil || string(raw) != "x" {
-		t.Errorf("the answer is %v, and in place is %q, %v", err, raw, bad)
-	}
-}
-
-// closeNamed closes the file that is open under a name.
-func closeNamed(name string) error {
-	open, err := os.ReadDir("/proc/self/fd")
-	for _, d := range open {
-		if at, bad := os.Readlink("/proc/self/fd/" + d.Name()); bad == nil && at == name {
-			fd, bad := strconv.Atoi(d.Name())
-			return errors.Join(bad, unix.Close(fd))
-		}
-	}
-	return errors.Join(err, fmt.Errorf("%s is not open", name))
 }
 
 // A command may put another file where the old name was just before it moves: it is that one that

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/forks"
 )
 
 // Draft is a file that is being written. It is not in the workspace yet: Put puts
@@ -39,6 +41,22 @@ func (d *Draft) Write(b []byte) (int, error) {
 		err = fmt.Errorf("%w: %w", ErrNoRoom, err)
 	}
 	return n, err
+}
+
+// finish ends the writing of a file, so that it can be executed from the moment in which it
+// has a name. It returns the same file, open for reading, which is to be closed also after an
+// error: file systems across a network may tell only here that they have not taken what was written.
+func finish(f *os.File) (*os.File, error) {
+	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return f, &os.PathError{Op: "open", Path: f.Name(), Err: err}
+	}
+	finished := os.NewFile(uintptr(fd), f.Name())
+	if err := f.Close(); err != nil {
+		return finished, err
+	}
+	forks.Await()
+	return finished, nil
 }
 
 // Size is how much was written.
@@ -81,6 +99,9 @@ func (t *Tree) Put(d *Draft, name string, to Target) (Info, bool, error) {
 	}
 	if err := t.makeDirectories(path.Dir(name)); err != nil {
 		return Info{}, false, err
+	}
+	if d.file, err = finish(d.file); err != nil {
+		return Info{}, false, fmt.Errorf("finish a file: %w", err)
 	}
 	place := name // with links at the end followed
 	for range maxLinks {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"github.com/fairlead/fairlead/services/sandbox/internal/forks"
 	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
@@ -115,6 +116,7 @@ func (re *restore) run(ctx context.Context, have *state, want []Entry) error {
 	if err := re.prepare(ctx, want, present); err != nil {
 		return err
 	}
+	forks.Await() // whatever is restored may be executed at once
 	return meanwhile(re.touch(ctx, have.entries, surplus, want, present))
 }
 
