@@ -29,7 +29,7 @@ type backlog interface {
 	// Waiting is how many connections wait to be accepted.
 	Waiting() int
 	// SetDeadline with a time that is over has Accept answer os.ErrDeadlineExceeded, until it
-	// is called with none.
+	// is called with none, even if its answer is that it is closed.
 	SetDeadline(t time.Time) error
 }
 

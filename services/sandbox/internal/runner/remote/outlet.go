@@ -148,22 +148,25 @@ func (n listener) Waiting() int {
 	return len(o.arrived) + int(o.lost)
 }
 
-// SetDeadline has Accept fail with os.ErrDeadlineExceeded, until it is called with no time.
-// No time may be one to come.
+// SetDeadline has Accept fail with os.ErrDeadlineExceeded, until it is called with no time, by who
+// accepts. No time may be one to come. One of a listener that was closed meanwhile can be taken back as
+// well: else Accept would never say that it is closed.
 func (n listener) SetDeadline(t time.Time) error {
+	o := n.l.outlet
+	if t.IsZero() {
+		select {
+		case <-o.late:
+		default:
+		}
+	}
 	select {
-	case <-n.l.outlet.closed:
+	case <-o.closed:
 		return net.ErrClosed
 	default:
 	}
-	if t.IsZero() {
-		select {
-		case <-n.l.outlet.late:
-		default:
-		}
-		return nil
+	if !t.IsZero() {
+		o.expire()
 	}
-	n.l.outlet.expire()
 	return nil
 }
 

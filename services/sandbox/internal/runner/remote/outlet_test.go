@@ -171,6 +171,21 @@ func TestAListenerTellsWhatWaitsAndWhenItsDeadlineIsOver(t *testing.T) {
 	}
 }
 
+// Who is told that the deadline is over takes it back, and hears then that there is nothing to come.
+func TestAListenerThatIsClosedWhenItsDeadlineIsOverEnds(t *testing.T) {
+	f := newFar(t)
+	l := f.link.Listener().(listener) //nolint:forcetypeassert // it is
+	if err := errors.Join(l.SetDeadline(time.Unix(1, 0)), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.SetDeadline(time.Time{}); !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("accepting: %v", err)
+	}
+}
+
 func TestAListenerThatIsClosedIsClosedInside(t *testing.T) {
 	f := newFar(t)
 	waiting := f.carry(t, 1)
