@@ -100,9 +100,6 @@ func (t *Tree) Put(d *Draft, name string, to Target) (Info, bool, error) {
 	if err := t.makeDirectories(path.Dir(name)); err != nil {
 		return Info{}, false, err
 	}
-	if d.file, err = finish(d.file); err != nil {
-		return Info{}, false, fmt.Errorf("finish a file: %w", err)
-	}
 	place := name // with links at the end followed
 	for range maxLinks {
 		next, info, created, err := t.putAt(d, name, place, to)
@@ -175,6 +172,11 @@ func (t *Tree) rename(d *Draft, p placing, to Target) (Info, error) {
 	if t.foreign {
 		return d.copyInto(p, to)
 	}
+	var err error
+	if d.file, err = finish(d.file); err != nil {
+		return Info{}, fmt.Errorf("finish a file: %w", err)
+	}
+	p.file = d.file
 	if t.owner.UID >= 0 {
 		if err := unix.Fchown(int(d.file.Fd()), t.owner.UID, t.owner.GID); err != nil {
 			return Info{}, fmt.Errorf("give the file to the workspace's user: %w", err)
