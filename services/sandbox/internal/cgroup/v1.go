@@ -125,15 +125,10 @@ func (g *group1) Limit(l Limits) error {
 		if err := write(g.dirs["memory"], "memory.limit_in_bytes", limit); err != nil {
 			return err
 		}
-		// Memory and swap together: the file is there only where swap is accounted.
-		const withSwap = "memory.memsw.limit_in_bytes"
-		if unix.Access(filepath.Join(g.dirs["memory"], withSwap), unix.F_OK) == nil {
-			if err := write(g.dirs["memory"], withSwap, limit); err != nil {
-				return err
-			}
+		// Memory and swap together.
+		if err := closeSwap(g.dirs["memory"], "memory.memsw.limit_in_bytes", limit, swaps); err != nil {
+			return err
 		}
-	}
-	if l.MemoryBytes > 0 {
 		if err := g.limitSockets(l.MemoryBytes); err != nil {
 			return err
 		}

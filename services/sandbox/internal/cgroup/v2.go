@@ -103,8 +103,8 @@ func limit2(dir string, l Limits) error {
 	settings := [][2]string{}
 	if l.MemoryBytes > 0 {
 		settings = append(settings, [2]string{"memory.max", strconv.FormatInt(l.MemoryBytes, 10)})
-		if _, err := os.Stat(filepath.Join(dir, "memory.swap.max")); err == nil {
-			settings = append(settings, [2]string{"memory.swap.max", "0"})
+		if err := closeSwap(dir, "memory.swap.max", "0", swaps); err != nil {
+			return err
 		}
 	}
 	if l.Processes > 0 {

@@ -1,0 +1,33 @@
+package cgroup
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// swaps is where the kernel lists what it swaps to.
+const swaps = "/proc/swaps"
+
+// closeSwap bounds a group's swap by a value in a file of it, without which it would have so much more memory than
+// its limit says. A kernel that does not account for swap has no such file: that is well as long as the
+// machine has no swap, and an error when the list of it says otherwise.
+func closeSwap(dir, file, value, list string) error {
+	if unix.Access(filepath.Join(dir, file), unix.F_OK) == nil {
+		return write(dir, file, value)
+	}
+	raw, err := os.ReadFile(list)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // there is none where the kernel cannot swap
+		return fmt.Errorf("look whether the machine swaps: %w", err)
+	}
+	if bytes.Count(raw, []byte("\n")) > 1 { // below the line with the columns' names
+		return fmt.Errorf("memory cannot be bounded: this machine has swap (%s), and its kernel does not account for it, for there is no %s; "+
+			"start the kernel with swapaccount=1, or turn swap off (swapoff -a)", list, file)
+	}
+	return nil
+}
