@@ -203,6 +203,7 @@ var exhaustionAttacks = []attack{
 	{name: "filling /tmp", run: shell("(head -c 5000000 /dev/zero > /tmp/x) 2>&1; rm -f /tmp/x"), want: ".*No space left on device"},
 	{name: "filling /dev/shm", run: shell("(head -c 5000000 /dev/zero > /dev/shm/x) 2>&1; rm -f /dev/shm/x"), want: ".*No space left on device"},
 	{name: "filling the disk", run: cleaned(shell("for i in $(seq 50); do head -c 4000000 /dev/urandom > f$i; done; sleep 20")), want: "WORKSPACE_LIMIT"},
+	{name: "filling the disk with room that is reserved", run: cleaned(program("reserve 16")), want: "ENOTSUP"},
 	{name: "filling the disk from the home", run: cleaned(shell("cd; for i in $(seq 50); do head -c 4000000 /dev/urandom > f$i; done; sleep 20")), want: "WORKSPACE_LIMIT"},
 	{name: "filling the disk with deleted files", run: cleaned(shell(openDeleted + "sleep 20")), want: "WORKSPACE_LIMIT"},
 	{name: "filling the disk with deleted files that are only mapped", run: cleaned(program("mapped-deleted 16")), want: "WORKSPACE_LIMIT"},
@@ -211,7 +212,7 @@ var exhaustionAttacks = []attack{
 	{name: "filling the disk with deleted files of processes whose first threads have ended", run: cleaned(shell(keptBy("./attacker keep beheaded"))), want: "WORKSPACE_LIMIT"},
 	{name: "filling the disk with deleted files of which a page is mapped, once the first thread has ended", run: cleaned(program("keep beheaded-mapping")), want: "WORKSPACE_LIMIT"},
 	{name: "filling the disk with deleted files of which a page is mapped", run: cleaned(program("keep mapping")), want: "WORKSPACE_LIMIT"},
-	{name: "filling the disk with deleted files of which a page is mapped, and whose room is reserved", run: cleaned(program("keep reserved-mapping")), want: "WORKSPACE_LIMIT", unlike: map[string]string{asAPlainUser: "ENOTSUP", inPods: "ENOTSUP"}},
+	{name: "filling the disk with deleted files of which a page is mapped, and whose room is reserved", run: program("keep reserved-mapping"), want: "ENOTSUP"},
 	{name: "filling the disk with deleted files of which a page is mapped, and that another command writes", run: cleaned(func(t *testing.T, s *scene) string {
 		write := "for i in $(seq 16); do dd if=/dev/zero of=new bs=1M count=4 status=none; mv new found-$i; sleep 0.1; done; sleep 20"
 		writer, end := s.siege(t, "echo on; exec ./attacker keep found-mapping", s.client, "timeout 6 bash -c '"+write+"'", nil)

@@ -14,6 +14,7 @@ var namespaceAttacks = []attack{
 	{name: "a process in a mount namespace", run: program("clone-mount"), want: "EPERM"},
 	{name: "a thread with files of its own, at which nobody would look", run: program("clone-own-files"), want: "EPERM"},
 	{name: "a thread with a folder of its own", run: program("clone-own-folder"), want: "EPERM"},
+	{name: "moving what a process is known by to who looks at its memory", run: program("move-stack"), want: "EPERM"},
 	{name: "a process by the call whose flags no filter sees", run: program("clone3"), want: "ENOSYS"},
 	{name: "a namespace by the usual tool", run: shell("unshare -r id 2>&1; unshare -Urm true 2>&1"), want: ".*Operation not permitted.*Operation not permitted"},
 	{name: "entering namespaces", run: program("setns"), want: "EPERM", unlike: map[string]string{gVisor: ".*ENOENT"}},

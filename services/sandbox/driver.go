@@ -133,7 +133,7 @@ func includes(level string, o box.Owners, g cgroup.Hierarchy) []string {
 		all = append(all, "tmp-inode-limit")
 	}
 	if level == LevelFull {
-		return append(all, g.Name(), "memory-cgroup", "pids-cgroup", "cpu-cgroup", "uid-per-workspace")
+		return append(all, g.Name(), "memory-cgroup", "no-swap", "pids-cgroup", "cpu-cgroup", "uid-per-workspace")
 	}
 	all = append(all, "memory-rlimit", "processes-rlimit")
 	if o.Base >= 0 {

@@ -58,6 +58,7 @@ var calls = map[string]func() string{
 	"clone-mount":        func() string { return raw(unix.SYS_CLONE, unix.CLONE_NEWNS|uintptr(unix.SIGCHLD)) },
 	"clone-own-files":    func() string { return raw(unix.SYS_CLONE, thread&^unix.CLONE_FILES, 0) },
 	"clone-own-folder":   func() string { return raw(unix.SYS_CLONE, thread&^unix.CLONE_FS, 0) },
+	"move-stack":         func() string { return raw(unix.SYS_PRCTL, unix.PR_SET_MM, unix.PR_SET_MM_MAP_SIZE, at(0), 0, 0) }, // a question, which needs no right
 	"clone3":             func() string { return raw(unix.SYS_CLONE3, at(0), 88) },
 	"add-key":            func() string { return raw(unix.SYS_ADD_KEY, text(0, "user"), text(64, "a"), at(128), 1, ^uintptr(3)) },
 	"request-key":        func() string { return raw(unix.SYS_REQUEST_KEY, text(0, "user"), text(64, "a"), 0, 0) },

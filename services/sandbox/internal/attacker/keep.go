@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func init() { attacks["keep"] = keep }
+func init() { attacks["keep"], attacks["reserve"] = keep, reserveMany }
 
 // keep keeps what it was started with open for a while, and from whoever looks for that: it lets nobody look
 // at it (`unseen`), or its first thread has nothing (`beheaded`), nor of large files that are deleted, of which one
@@ -61,6 +61,21 @@ var fillings = map[string][]func(f *os.File) error{
 func write(f *os.File) error {
 	_, err := f.Write(make([]byte, size))
 	return err
+}
+
+// reserveMany takes room on the disk for as many files as it is told, without writing to them.
+func reserveMany(args []string) string {
+	for i := range number(args) {
+		f, err := os.Create(fmt.Sprintf("reserved-%d", i))
+		if err != nil {
+			return told(err)
+		}
+		err = reserve(f)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return told(err)
+		}
+	}
+	return "never refused"
 }
 
 func reserve(f *os.File) error { return unix.Fallocate(int(f.Fd()), 0, 0, size) }

@@ -9,7 +9,7 @@ import (
 // books are what is known of where a workspace's bytes come from: those that were there when the first of the
 // commands began that run, those that came since by the service and by commands that have ended, and those
 // that the others have written. All files together are no larger, whether they have a name or not, for commands
-// cannot reserve room where this is needed (seccomp.NoReserving), and clones share what exists.
+// cannot reserve room (package seccomp), and clones share what exists.
 //
 // What others write into a mount that they share with the session is not known here.
 type books struct {

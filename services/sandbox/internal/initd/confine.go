@@ -12,8 +12,8 @@ import (
 
 // confine does to init, and so to whatever it starts, what the program that made
 // the sandbox leaves to it: `limit:ID=VALUE` lowers a process limit, `filter`
-// installs the system call filter, `visible` the one that keeps commands from hiding
-// what they have open and `unreserved` the one by which they take room on a disk by writing alone, `held:FOLDER` has init look at that, of the folder's file system,
+// installs the system call filter and `visible` the one that keeps commands from hiding
+// what they have open, `held:FOLDER` has init look at that, of the folder's file system,
 // `name:NAME` only tells whose it is to who looks at its processes; others are verify's.
 func confine(words []string) error {
 	for _, w := range words {
@@ -33,8 +33,6 @@ func obey(word string) error {
 		return seccomp.Install()
 	case "visible":
 		return seccomp.StayVisible()
-	case "unreserved":
-		return seccomp.NoReserving()
 	case "held":
 		return countIn(value)
 	}

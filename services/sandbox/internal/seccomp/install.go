@@ -2,7 +2,6 @@ package seccomp
 
 import (
 	"fmt"
-	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -34,28 +33,6 @@ var visible = [...]unix.SockFilter{
 func StayVisible() error {
 	if err := install(visible[:]); err != nil {
 		return fmt.Errorf("keep processes visible: %w", err)
-	}
-	return nil
-}
-
-// reservations are the ioctl requests that do what fallocate does: RESVSP, RESVSP64 and ZERO_RANGE of any file system,
-// and XFS's ALLOCSP and ALLOCSP64, of older kernels.
-var reservations = []uint32{0x40305828, 0x4030582A, 0x40305839, 0x4030580A, 0x40305824}
-
-// unreserved is a filter beside the others.
-var unreserved = slices.Concat(
-	[]unix.SockFilter{load(offsetNumber), jumpEqual(unix.SYS_FALLOCATE, 0, 1), answer(unsupported)},
-	onCall(unix.SYS_IOCTL, oneOf(offsetArgument+8, reservations, unsupported, allow)),
-	[]unix.SockFilter{answer(allow)},
-)
-
-// NoReserving keeps this process, all of its threads and whatever they start from taking room on a disk without
-// writing there, as where a file system cannot do that: programs write zeroes, or go without. It is for where
-// what they have written is what bounds the files that nobody may see the size of. Clones of files
-// (FICLONE, copy_file_range) share room with what they are of, which is counted: they stay.
-func NoReserving() error {
-	if err := install(unreserved); err != nil {
-		return fmt.Errorf("keep room from being reserved: %w", err)
 	}
 	return nil
 }

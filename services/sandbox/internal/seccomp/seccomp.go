@@ -51,6 +51,10 @@ var terminalInjections = []uint32{unix.TIOCSTI, 0x541C /* TIOCLINUX */, unix.TIO
 // its owner agrees: the service does so for a snapshot, or to read it.
 var leases = []uint32{unix.F_SETLEASE, 0x410 /* F_SETDELEG */}
 
+// reservations are the ioctl requests that do what fallocate does: RESVSP, RESVSP64 and ZERO_RANGE of any file system,
+// and XFS's ALLOCSP and ALLOCSP64, of older kernels.
+var reservations = []uint32{0x40305828, 0x4030582A, 0x40305839, 0x4030580A, 0x40305824}
+
 // personalities a command may take: its own, a query, and one without address
 // randomisation, which the race detector asks for.
 var personalities = []uint32{0, 0xffffffff, 0x0040000}
@@ -91,6 +95,12 @@ func program() []unix.SockFilter {
 	p = append(p, jumpEqual(unix.SYS_IO_SETUP, 0, 1), answer(absent))
 	// A set of rules of Landlock keeps deleted files on the disk, and none can see which.
 	p = append(p, jumpEqual(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 1), answer(absent))
+	// Room on a disk is taken by writing alone: gigabytes could be reserved between two looks at how large a
+	// workspace is, and what was written bounds the files that nobody may see the size of. Programs write zeroes,
+	// or go without. Clones of files (FICLONE, copy_file_range) share room with what they are of.
+	p = append(p, jumpEqual(unix.SYS_FALLOCATE, 0, 1), answer(unsupported))
+	// Where a program's parts lie in its memory is what a process is known by between two looks.
+	p = append(p, onCall(unix.SYS_PRCTL, oneOf(offsetArgument, []uint32{unix.PR_SET_MM}, denied, allow))...)
 	p = append(p, onCall(unix.SYS_MEMFD_CREATE, without(offsetArgument+8, unix.MFD_HUGETLB, exhausted))...)
 	p = append(p, onCall(unix.SYS_SHMGET, without(offsetArgument+16, hugeSegment, exhausted))...)
 	p = append(p, onCall(unix.SYS_CLONE, cloneRules())...)
@@ -180,7 +190,14 @@ func socketpairRules() []unix.SockFilter {
 // ioctlRules compare the low 32 bits, as the kernel does: a request with high
 // bits set would otherwise slip through.
 func ioctlRules() []unix.SockFilter {
-	return oneOf(offsetArgument+8, terminalInjections, denied, allow)
+	p := []unix.SockFilter{load(offsetArgument + 8)}
+	for _, request := range terminalInjections {
+		p = append(p, jumpEqual(request, 0, 1), answer(denied))
+	}
+	for _, request := range reservations {
+		p = append(p, jumpEqual(request, 0, 1), answer(unsupported))
+	}
+	return append(p, answer(allow))
 }
 
 // first is the number of init, and of its group.

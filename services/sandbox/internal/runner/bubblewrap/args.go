@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 	"github.com/fairlead/fairlead/services/sandbox/internal/seccomp"
 )
@@ -92,9 +91,6 @@ func (m *maker) invoke(s box.Sandbox, f folders, socket *os.File) (_ *invocation
 		return nil, err
 	}
 	v.add("--chdir", "/", "--", "/proc/self/fd/"+v.pass(m.image), initName(m.name), "visible")
-	if !held.SeesMapped() {
-		v.add("unreserved")
-	}
 	return v, nil
 }
 

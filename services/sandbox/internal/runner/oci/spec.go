@@ -8,7 +8,6 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
@@ -58,11 +57,7 @@ func words(l box.Limits) []string {
 	for _, r := range warm.Resources(l) {
 		all = append(all, fmt.Sprintf("limit:%d=%d", r.ID, r.Value))
 	}
-	all = append(all, "filter", "visible", "rights", "user-namespace")
-	if !held.SeesMapped() {
-		all = append(all, "unreserved")
-	}
-	return all
+	return append(all, "filter", "visible", "rights", "user-namespace")
 }
 
 // mappings gives the sandbox two users: the one that commands are, and the one that

@@ -39,7 +39,7 @@ func (m *maker) Make(_ context.Context, b warm.Build) (warm.Body, error) {
 		args = append(args, "--symlink", x.Target, x.Path)
 	}
 	args = append(args, "--ro-bind", "/dev/null", "/etc/passwd", "--bind", b.Spec.Home, box.HomePath, "--bind", b.Spec.Workspace, box.WorkspacePath)
-	cmd := exec.Command("bwrap", append(args, "--", "/proc/self/fd/3", "stream", "filter", "visible", "unreserved", "held:"+box.WorkspacePath)...)
+	cmd := exec.Command("bwrap", append(args, "--", "/proc/self/fd/3", "stream", "filter", "visible", "held:"+box.WorkspacePath)...)
 	cmd.ExtraFiles, cmd.Stderr = []*os.File{m.image}, b.Errors
 	in, err := cmd.StdinPipe()
 	if err != nil {
