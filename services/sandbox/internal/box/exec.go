@@ -281,16 +281,22 @@ func tooManyTerminals(n int) string {
 // attend waits for the end, and brings it about when the time is up. It looks at the
 // workspace now and then.
 func (e *Exec) attend(p Process, look func()) Exit {
-	deadline := time.NewTimer(e.limits.Timeout)
-	defer deadline.Stop()
+	over := make(chan struct{})
+	deadline := time.AfterFunc(e.limits.Timeout, func() { // in the midst of a look, too: that of many files takes long
+		defer close(over)
+		e.stop(overLimit(TimedOut, hitTimeout, "the command was ended after "+e.limits.Timeout.String()+", its time limit"))
+	})
+	defer func() {
+		if !deadline.Stop() {
+			<-over
+		}
+	}()
 	pause := time.NewTimer(watchPause)
 	defer pause.Stop()
 	for {
 		select {
 		case <-p.Ended():
 			return p.Wait()
-		case <-deadline.C:
-			e.stop(overLimit(TimedOut, hitTimeout, "the command was ended after "+e.limits.Timeout.String()+", its time limit"))
 		case <-pause.C:
 			before := time.Now()
 			look()
