@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/fairlead/fairlead/services/internal/kit/config"
@@ -138,7 +137,7 @@ func (s Storage) Validate() error {
 // mounts checks what commands see of the host.
 func (c Config) mounts(data string, o box.Owners) (*mount.Set, error) {
 	private := []string{data}
-	if at, ok := strings.CutPrefix(c.ObjectStore.URL, "file://"); ok {
+	if at := c.ObjectStore.folder(); at != "" {
 		private = append(private, at)
 	}
 	return mount.New(mount.Options{

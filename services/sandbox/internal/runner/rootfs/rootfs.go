@@ -61,11 +61,12 @@ type Bind struct {
 // Link is a symbolic link.
 type Link struct{ Path, Target string }
 
-// maskedFiles and maskedFolders tell of the machine, and of keys.
+// maskedFiles and maskedFolders tell of the machine, and of keys. Some machines are given secrets by the line that their
+// kernel is started with.
 var (
 	maskedFiles = []string{
 		"/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/latency_stats", "/proc/timer_list", "/proc/timer_stats",
-		"/proc/sched_debug", "/proc/kallsyms", "/proc/modules", "/proc/kmsg", "/proc/interrupts", "/proc/iomem", "/proc/ioports",
+		"/proc/sched_debug", "/proc/kallsyms", "/proc/modules", "/proc/kmsg", "/proc/interrupts", "/proc/iomem", "/proc/ioports", "/proc/cmdline",
 	}
 	maskedFolders = []string{"/proc/acpi", "/proc/asound", "/proc/scsi", "/proc/fs", "/proc/driver"}
 )
