@@ -295,3 +295,18 @@ func TestVariablesThatAreReservedAreRefused(t *testing.T) {
 		t.Errorf("bob has %q", r.out)
 	}
 }
+
+// The name of an object store's folder may be escaped in its URL.
+func TestAnObjectStoreIsNotShownHoweverItIsNamed(t *testing.T) {
+	dir := sources(t, "my objects")
+	c := configuration(t, sandbox.LevelBasic)
+	c.ObjectStore.URL = "file://" + strings.ReplaceAll(dir, " ", "%20") + "/my%20objects"
+	c.Mounts = []mount.Rule{{Name: "x", Source: dir + "/my objects", Alias: "x"}}
+	s, err := sandbox.New(t.Context(), c, sandbox.Deps{Log: discard()})
+	if err == nil {
+		_ = s.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "the service's own") {
+		t.Errorf("got %v", err)
+	}
+}
