@@ -136,7 +136,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 		Network: s.network, Mounts: s.mounts, Snapshots: c.Limits.Snapshots, SnapshotBytes: c.Limits.SnapshotBytes, Objects: objects,
 		Repositories: server.Repositories{Remotes: remotes, Timeout: c.Repositories.Timeout},
 	}
-	d.Log.InfoContext(ctx, "sandbox ready", "driver", c.Driver, "level", level, "why", why, "includes", info.Includes, "data", data)
+	d.Log.InfoContext(ctx, "sandbox ready", "driver", c.Driver, "isolation_level", level, "why", why, "includes", info.Includes, "data", data)
 	s.server = server.New(s.node, info)
 	return s, nil
 }

@@ -53,7 +53,7 @@ egress:
     vault: {hosts: [127.0.0.1], prefix: "Bearer ", secret: %s}
 `, u.Port(), secret),
 			})
-			if r := s.call(t, http.MethodGet, "/v1/capabilities", ""); !strings.Contains(r.body, `"network":"allowlist"`) || !strings.Contains(r.body, `"workspaceQuota":`) {
+			if r := s.call(t, http.MethodGet, "/v1/capabilities", ""); !strings.Contains(r.body, `"network":"allowlist"`) || !strings.Contains(r.body, `"workspaceQuota":`) || !strings.Contains(r.body, `"includes":["user-namespace"`) {
 				t.Errorf("the capabilities are %s", r.body)
 			}
 			if r := s.call(t, http.MethodGet, "/v1/agents/surfer", ""); !strings.Contains(r.body, `"limits":{"openFiles":64}`) {
