@@ -63,6 +63,46 @@ func TestANodeHasOnlySoManySandboxes(t *testing.T) {
 	})
 }
 
+// TestAWorkspacesOwnOldSandboxMakesRoomForItsNext has commands, or an idle sandbox of another
+// session, in all the others that there may be.
+func TestAWorkspacesOwnOldSandboxMakesRoomForItsNext(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		for _, others := range []string{"exec sleep 600 > /dev/null", "true"} {
+			c := open(t, level, func(c *sandbox.Config) { c.MaxSandboxes, c.SpareSandboxes = 2, 0 })
+			c.bash(t, "true")
+			other := *c
+			other.session = "sessions/two"
+			other.ensure(t.Context(), t)
+			stream := other.launch(t.Context(), t, &sandboxv1.ExecStart{
+				Call: other.call(), Argv: []string{"bash", "-c", "touch /tmp/kept; echo ready; " + others},
+			})
+			if _, err := stream.Recv(); err != nil {
+				t.Fatal(err)
+			}
+			if others == "true" {
+				if _, err := follow(stream); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range 5 {
+				want := &sandboxv1.EnsureWorkspaceRequest{Call: c.call(), Limits: &sandboxv1.WorkspaceLimits{OpenFiles: int32(64 + i)}}
+				if _, err := c.workspaces.EnsureWorkspace(t.Context(), want); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := c.exec(t.Context(), "true", nil); err != nil {
+					t.Fatalf("beside %q: %v", others, err)
+				}
+			}
+			if others != "true" {
+				continue
+			}
+			if r := other.bash(t, "ls /tmp"); r.out != "kept\n" {
+				t.Errorf("the other session's sandbox had to go: %q", r.out)
+			}
+		}
+	})
+}
+
 // TestAnIdleSandboxComesBackUnseen waits until it has ended.
 func TestAnIdleSandboxComesBackUnseen(t *testing.T) {
 	c := open(t, sandbox.LevelBasic, func(c *sandbox.Config) { c.IdleTimeout = time.Second })

@@ -142,7 +142,8 @@ type Runner struct {
 
 	mu     sync.Mutex            // guards what follows
 	warm   map[string][]*sandbox // by workspace
-	count  int                   // sandboxes that are, or are being made or ended
+	count  int                   // places of sandboxes that are, or are being made or ended
+	ending []*sandbox            // nobody finds them any more, and their places are nobody else's yet
 	next   int64                 // tells control groups of one workspace apart
 	closed bool
 }

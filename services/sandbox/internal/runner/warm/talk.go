@@ -129,7 +129,7 @@ func (s *sandbox) follow() {
 	for _, p := range lost {
 		p.lose(oom, s.starved)
 	}
-	s.r.ended()
+	s.r.ended(s)
 	close(s.gone)
 }
 

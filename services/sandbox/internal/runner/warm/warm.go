@@ -68,8 +68,7 @@ func (r *Runner) enter(ctx context.Context, spec box.Sandbox, command bool) (*sa
 	}
 	for _, s := range slices.Clone(r.warm[spec.Workspace]) {
 		if s.spec != spec && s.users == 0 { // it was made for what the workspace was to have before
-			r.remove(s)
-			s.kill()
+			r.doom(s)
 			continue
 		}
 		// Without control groups one command at a time is all that can be told apart.
@@ -79,14 +78,13 @@ func (r *Runner) enter(ctx context.Context, spec box.Sandbox, command bool) (*sa
 			return s, r.await(ctx, s, command)
 		}
 	}
-	evicted, err := r.makeRoom(spec.Spare)
+	before, err := r.makeRoom(spec.Spare)
 	if err != nil {
 		r.mu.Unlock()
 		return nil, err
 	}
 	s := newSandbox(r, spec)
 	s.book(command)
-	r.count++
 	r.next++
 	group := spec.ID + "." + strconv.FormatInt(r.next, 10)
 	r.warm[spec.Workspace] = append(r.warm[spec.Workspace], s)
@@ -94,9 +92,8 @@ func (r *Runner) enter(ctx context.Context, spec box.Sandbox, command bool) (*sa
 	r.mu.Unlock()
 	go func() {
 		defer r.work.Done()
-		if evicted != nil {
-			evicted.kill()
-			<-evicted.gone
+		if before != nil {
+			<-before.gone
 		}
 		r.build(context.WithoutCancel(ctx), s, group)
 	}()
@@ -117,7 +114,7 @@ func (r *Runner) build(ctx context.Context, s *sandbox, group string) {
 	if err := s.make(ctx, group); err != nil {
 		s.fault = err
 		r.drop(s)
-		r.ended()
+		r.ended(s)
 		close(s.ready)
 		close(s.gone)
 		return
@@ -141,26 +138,35 @@ func (r *Runner) await(ctx context.Context, s *sandbox, command bool) error {
 	return err
 }
 
-// makeRoom takes the longest idle sandbox out when there are as many as may be,
-// for the caller to end; but none for a spare one. mu is held.
-func (r *Runner) makeRoom(spare bool) (*sandbox, error) {
+// makeRoom takes a place for a sandbox. When there are as many as may be it is that of
+// another, which ends and for which the caller waits: of one that ends anyway, or of the
+// longest idle one. A spare one waits for none. mu is held.
+func (r *Runner) makeRoom(spare bool) (before *sandbox, err error) {
 	if r.max == 0 || r.count < r.max {
+		r.count++
 		return nil, nil //nolint:nilnil // nothing need be ended
 	}
-	var idle *sandbox
+	if idle := r.longestIdle(); len(r.ending) == 0 && !spare && idle != nil {
+		r.doom(idle)
+	}
+	if len(r.ending) == 0 || spare {
+		return nil, fmt.Errorf("%w on this node: %d of %d, and commands run in all of them: try again later, or raise `max-sandboxes`",
+			box.ErrTooManySandboxes, r.count, r.max)
+	}
+	before, r.ending = r.ending[0], r.ending[1:]
+	return before, nil
+}
+
+// longestIdle is nil when none is idle. mu is held.
+func (r *Runner) longestIdle() (idle *sandbox) {
 	for _, all := range r.warm {
 		for _, s := range all {
-			if !spare && s.users == 0 && (idle == nil || s.since.Before(idle.since)) {
+			if s.users == 0 && (idle == nil || s.since.Before(idle.since)) {
 				idle = s
 			}
 		}
 	}
-	if idle == nil {
-		return nil, fmt.Errorf("%w on this node: %d of %d, and commands run in all of them: try again later, or raise `max-sandboxes`",
-			box.ErrTooManySandboxes, r.count, r.max)
-	}
-	r.remove(idle)
-	return idle, nil
+	return idle
 }
 
 // leave gives a place in a sandbox back. The last one to leave starts its time of
@@ -179,8 +185,7 @@ func (r *Runner) leave(s *sandbox, command bool) {
 	s.since = time.Now()
 	same := func(other *sandbox) bool { return other.spec == s.spec }
 	if slices.ContainsFunc(r.warm[s.spec.Workspace][:at], same) { // one is enough for an idle workspace
-		r.remove(s)
-		s.kill()
+		r.doom(s)
 		return
 	}
 	r.rest(s)
@@ -211,9 +216,19 @@ func (r *Runner) retire(s *sandbox) {
 	if s.users > 0 || time.Since(s.since) < r.idle || !slices.Contains(r.warm[s.spec.Workspace], s) {
 		return
 	}
+	r.doom(s)
+}
+
+// doom ends a sandbox that is to be found. mu is held.
+func (r *Runner) doom(s *sandbox) {
 	r.remove(s)
+	r.expect(s)
 	s.kill()
 }
+
+// expect notes that a sandbox ends that is not to be found any more: another one may have
+// its place then. mu is held.
+func (r *Runner) expect(s *sandbox) { r.ending = append(r.ending, s) }
 
 // remove has nobody find a sandbox any more. mu is held.
 func (r *Runner) remove(s *sandbox) {
@@ -229,14 +244,21 @@ func (r *Runner) remove(s *sandbox) {
 func (r *Runner) drop(s *sandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.remove(s)
+	if slices.Contains(r.warm[s.spec.Workspace], s) {
+		r.remove(s)
+		r.expect(s)
+	}
 }
 
-// ended counts a sandbox out, of which nothing is left.
-func (r *Runner) ended() {
+// ended gives back the place of a sandbox of which nothing is left, unless another one
+// has it already.
+func (r *Runner) ended(s *sandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.count--
+	if at := slices.Index(r.ending, s); at >= 0 {
+		r.ending = slices.Delete(r.ending, at, at+1)
+		r.count--
+	}
 }
 
 // Move implements box.Runner.
@@ -244,13 +266,14 @@ func (r *Runner) Move(from string, to box.Sandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range slices.Clone(r.warm[from]) {
-		r.remove(s)
 		if len(r.warm[to.Workspace]) > 0 {
-			s.kill()
+			r.doom(s)
 			continue
 		}
+		r.remove(s)
 		if err := s.become(to); err != nil {
 			r.log.Debug("a sandbox cannot be what another session wants: ending it", "error", err)
+			r.expect(s)
 			s.kill()
 			continue
 		}
@@ -266,6 +289,7 @@ func (r *Runner) Stop(workspace string) {
 	all := slices.Clone(r.warm[workspace])
 	for _, s := range all {
 		r.remove(s)
+		r.expect(s)
 	}
 	r.mu.Unlock()
 	end(all)
@@ -295,6 +319,7 @@ func (r *Runner) Close() error {
 	}
 	for _, s := range all {
 		r.remove(s)
+		r.expect(s)
 	}
 	r.mu.Unlock()
 	end(all)
