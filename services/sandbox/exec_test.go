@@ -86,6 +86,63 @@ func TestASignalEndsTheCommand(t *testing.T) {
 	}
 }
 
+func TestASignalDoesNotWaitForInputThatNobodyReads(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level)
+		for name, sizes := range map[string][]int{"a message": {300_000}, "several": {300_000, 700_000, 300_000}} {
+			stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"bash", "-c", "echo ready; exec sleep 60"}, Stdin: true, Timeout: seconds(10)})
+			if _, err := stream.Recv(); err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range sizes {
+				send(t, stream, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Stdin{Stdin: &sandboxv1.ExecStdin{Data: make([]byte, n)}}})
+			}
+			send(t, stream, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Signal{Signal: &sandboxv1.ExecSignal{Signal: 15}}})
+			if r, err := follow(stream); err != nil || r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_SIGNALED || r.GetSignal() != 15 {
+				t.Errorf("behind %s: %v, %v", name, r.ExecExited, err)
+			}
+		}
+	})
+}
+
+func TestATerminalIsResizedThoughNobodyReadsItsInput(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level string) {
+		c := open(t, level)
+		stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{
+			Call: c.call(), Argv: []string{"bash", "-c", `trap 'echo resized; exit' WINCH; echo ready; while :; do sleep 0.05; done`}, Stdin: true,
+			Terminal: &sandboxv1.TerminalSize{Rows: 10, Columns: 20}, Timeout: seconds(10),
+		})
+		if _, err := stream.Recv(); err != nil {
+			t.Fatal(err)
+		}
+		send(t, stream, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Stdin{Stdin: &sandboxv1.ExecStdin{Data: []byte(strings.Repeat("line\n", 10_000))}}})
+		send(t, stream, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Resize{Resize: &sandboxv1.TerminalSize{Rows: 11, Columns: 21}}})
+		if r, err := follow(stream); err != nil || !strings.Contains(r.out, "resized") {
+			t.Errorf("%v, %v", r.ExecExited, err)
+		}
+	})
+}
+
+// A caller goes away whose input nobody reads: the command is another caller's then.
+func TestACallerGoesAwayThoughItsInputIsNotRead(t *testing.T) {
+	c := open(t, sandbox.LevelBasic)
+	ctx, drop := context.WithCancel(t.Context())
+	s := &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"bash", "-c", "until [ -e go ]; do sleep 0.02; done; exec tail -c 1"}, Stdin: true}
+	first := c.launch(ctx, t, s)
+	for range 2 {
+		send(t, first, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Stdin{Stdin: &sandboxv1.ExecStdin{Data: make([]byte, 300_000)}}})
+	}
+	drop()
+	again := c.launch(t.Context(), t, s)
+	send(t, again, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Stdin{Stdin: &sandboxv1.ExecStdin{Data: []byte("x"), Close: true}}})
+	if _, err := c.write(t, "go", "", nil); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := follow(again); err != nil || r.out != "x" {
+		t.Errorf("%q, %v, %v", r.out, r.ExecExited, err)
+	}
+}
+
 func TestATerminalIsResized(t *testing.T) {
 	eachLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)

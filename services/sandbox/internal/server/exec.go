@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -38,14 +39,23 @@ func (s *execServer) Exec(stream sandboxv1.ExecService_ExecServer) error {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(stream.Context())
-	defer cancel(nil)
+	in := newInput()
 	s.readers.Add(1)
 	go func() { // ends with the stream
 		defer s.readers.Done()
-		if err := feed(ctx, stream, e); err != nil {
+		defer in.end()
+		if err := feed(ctx, stream, e, in); err != nil {
 			cancel(err)
 		}
 	}()
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		if err := write(ctx, e, in); err != nil {
+			cancel(err)
+		}
+	})
+	defer writer.Wait()
+	defer cancel(nil) // first: the command need not read what is left
 	end, err := e.Follow(ctx, from, func(p box.Piece) error { return stream.Send(piece(p)) })
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && stream.Context().Err() == nil {
@@ -131,8 +141,9 @@ func terminal(t *sandboxv1.TerminalSize) *box.TerminalSize {
 	return &box.TerminalSize{Rows: uint16(t.GetRows()), Columns: uint16(t.GetColumns())}
 }
 
-// feed hands the further requests on to the command, until the stream ends.
-func feed(ctx context.Context, stream sandboxv1.ExecService_ExecServer, e *box.Exec) error {
+// feed hands the further requests on to the command, until the stream ends. Nothing but more input
+// waits for the command to read its input: a signal may be to end one that does not.
+func feed(ctx context.Context, stream sandboxv1.ExecService_ExecServer, e *box.Exec, in *input) error {
 	for {
 		r, err := stream.Recv()
 		if err != nil {
@@ -140,7 +151,7 @@ func feed(ctx context.Context, stream sandboxv1.ExecService_ExecServer, e *box.E
 		}
 		switch k := r.GetKind().(type) {
 		case *sandboxv1.ExecRequest_Stdin:
-			err = e.Write(ctx, k.Stdin.GetData(), k.Stdin.GetClose())
+			err = in.put(ctx, k.Stdin)
 		case *sandboxv1.ExecRequest_Signal:
 			err = e.Signal(int(k.Signal.GetSignal()))
 		case *sandboxv1.ExecRequest_Resize:
@@ -148,13 +159,31 @@ func feed(ctx context.Context, stream sandboxv1.ExecService_ExecServer, e *box.E
 		default:
 			err = invalid("kind", "only the first request may be `start` or `attach`")
 		}
-		switch {
-		case errors.Is(err, box.ErrNoStdin), errors.Is(err, box.ErrNoTerminal):
-			return invalid("kind", "%v", err)
-		case err != nil:
-			return err
+		if err != nil {
+			return misused(err)
 		}
 	}
+}
+
+// write writes input to the command, until none comes any more.
+func write(ctx context.Context, e *box.Exec, in *input) error {
+	for {
+		m, err := in.take(ctx)
+		if err != nil || m == nil {
+			return err
+		}
+		if err := e.Write(ctx, m.GetData(), m.GetClose()); err != nil {
+			return misused(err)
+		}
+	}
+}
+
+// misused says of an error that the caller sent what the command does not take.
+func misused(err error) error {
+	if errors.Is(err, box.ErrNoStdin) || errors.Is(err, box.ErrNoTerminal) {
+		return invalid("kind", "%v", err)
+	}
+	return err
 }
 
 func piece(p box.Piece) *sandboxv1.ExecResponse {

@@ -1,0 +1,85 @@
+package server
+
+import (
+	"context"
+	"sync"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+)
+
+// mostInput is how much input of one stream may wait until the command reads what came before: two
+// of the largest messages. What comes after more than that waits in the stream, also a signal.
+const mostInput = 2 << 20
+
+// inputCost is what a message takes of that besides its bytes, for it may have none.
+const inputCost = 64
+
+// input is the input of one stream that was received, and is not written yet. So a signal behind
+// input that nobody reads arrives. It has one reader and one writer.
+type input struct {
+	mu      sync.Mutex // guards what follows
+	waiting []*sandboxv1.ExecStdin
+	bytes   int           // what they take
+	over    bool          // none comes any more
+	changed chan struct{} // closed, and made anew, with each change
+}
+
+func newInput() *input { return &input{changed: make(chan struct{})} }
+
+// put adds a message once there is room for it, unless the context ends before.
+func (in *input) put(ctx context.Context, m *sandboxv1.ExecStdin) error {
+	cost := len(m.GetData()) + inputCost
+	return in.await(ctx, func() bool {
+		if len(in.waiting) > 0 && in.bytes+cost > mostInput {
+			return false
+		}
+		in.waiting, in.bytes = append(in.waiting, m), in.bytes+cost
+		return true
+	})
+}
+
+// end says that none comes any more.
+func (in *input) end() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.over = true
+	in.wake()
+}
+
+// take removes the first message once there is one; nil when none comes any more.
+func (in *input) take(ctx context.Context) (m *sandboxv1.ExecStdin, err error) {
+	err = in.await(ctx, func() bool {
+		if len(in.waiting) == 0 {
+			return in.over
+		}
+		m, in.waiting = in.waiting[0], in.waiting[1:]
+		in.bytes -= len(m.GetData()) + inputCost
+		return true
+	})
+	return m, err
+}
+
+// await tries to change something until it can, or the context ends.
+func (in *input) await(ctx context.Context, change func() bool) error {
+	for ctx.Err() == nil {
+		in.mu.Lock()
+		if change() {
+			in.wake()
+			in.mu.Unlock()
+			return nil
+		}
+		changed := in.changed
+		in.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// wake tells who waits that something has changed. mu is held.
+func (in *input) wake() {
+	close(in.changed)
+	in.changed = make(chan struct{})
+}
