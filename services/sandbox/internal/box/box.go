@@ -236,15 +236,22 @@ func (n *Node) at(c Call, method, point string) {
 	}
 }
 
-// reserve takes a place for a running command.
-func (n *Node) reserve() error {
+// reserve takes a place for a running command. The last quarter of the places is for sessions
+// in which nothing runs: a few with many commands leave something to all others. Of less than
+// four places none is kept.
+func (n *Node) reserve(first bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
 		return ErrClosed
 	}
-	if n.active >= n.o.MaxExecs {
+	kept := n.o.MaxExecs / 4
+	switch {
+	case n.active >= n.o.MaxExecs:
 		return fmt.Errorf("%w on this node: %d of %d", ErrTooManyExecs, n.active, n.o.MaxExecs)
+	case !first && n.active >= n.o.MaxExecs-kept:
+		return fmt.Errorf("%w on this node: %d of %d, and the last %d are for sessions in which nothing runs. Wait until commands of this session have ended, or end some",
+			ErrTooManyExecs, n.active, n.o.MaxExecs, kept)
 	}
 	n.active++
 	n.execs.Add(1)

@@ -94,7 +94,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := s.node.reserve(); err != nil {
+	if err := s.node.reserve(len(s.live())+s.inTasks == 0); err != nil {
 		return nil, err
 	}
 	e, err := s.newExec(c, spec)

@@ -71,12 +71,12 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over f
 		return Outcome{}, err
 	}
 	defer forget()
-	done, err := s.beginTask()
+	first, done, err := s.beginTask()
 	if err != nil {
 		return Outcome{}, err
 	}
 	defer done()
-	if err := s.node.reserve(); err != nil {
+	if err := s.node.reserve(first); err != nil {
 		return Outcome{}, err
 	}
 	defer s.node.unreserve()
@@ -123,15 +123,16 @@ func (s *session) startTask(ctx context.Context, c Command) (Process, error) {
 }
 
 // beginTask refuses a task's command above the number that a session may have of commands:
-// besides those, for they shall not be in its way.
-func (s *session) beginTask() (done func(), err error) {
+// besides those, for they shall not be in its way. It says whether nothing else runs in the session.
+func (s *session) beginTask() (first bool, done func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.inTasks >= s.node.o.MaxSessionExecs {
-		return nil, fmt.Errorf("%w for this session by the service itself: %d of %d", ErrTooManyExecs, s.inTasks, s.node.o.MaxSessionExecs)
+		return false, nil, fmt.Errorf("%w for this session by the service itself: %d of %d", ErrTooManyExecs, s.inTasks, s.node.o.MaxSessionExecs)
 	}
+	first = len(s.live())+s.inTasks == 0
 	s.inTasks++
-	return func() {
+	return first, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.inTasks--
