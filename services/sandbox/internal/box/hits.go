@@ -77,8 +77,8 @@ func (e *Exec) met(exit Exit, o *Outcome, wall time.Duration) []Hit {
 	case e.written > e.kept:
 		hit(hitOutput, "%d bytes of its output were thrown away: %d are kept", e.written-e.kept, l.OutputBytes)
 	}
-	if o.Reason == Exited && o.ExitCode != 0 {
-		e.readLastWords(o.ExitCode, hit)
+	if o.Reason == Signaled || o.Reason == Exited && o.ExitCode != 0 {
+		e.readLastWords(o.ExitCode, exit.Counted, hit)
 	}
 	return hits
 }
@@ -87,27 +87,28 @@ func (e *Exec) met(exit Exit, o *Outcome, wall time.Duration) []Hit {
 // too large.
 const sigxfszStatus = 128 + 25
 
-// lastWords is how much of the end of the output is looked at, in bytes.
-const lastWords = 4096
+// lastWords is how much of the end of the output is looked at, in bytes. Programs that
+// abort write where they were after the reason: Go several kilobytes.
+const lastWords = 16 << 10
 
-// readLastWords tells of limits that only programs hear of: the kernel's texts for
-// the errors with which it refuses. LANG is C.UTF-8 unless a command changes it. mu
-// is held.
-func (e *Exec) readLastWords(status int, hit func(limit, format string, args ...any)) {
+// readLastWords tells of limits that only programs hear of, by what they say. Of memory
+// and processes nobody need be asked where the kernel counts what it refuses: there the
+// same words are about something else. mu is held.
+func (e *Exec) readLastWords(status int, counted bool, hit func(limit, format string, args ...any)) {
 	text, l := e.tail(), e.limits
-	if status == sigxfszStatus || strings.Contains(text, "File too large") || strings.Contains(text, "File size limit exceeded") {
+	if status == sigxfszStatus || says(text, fileWords) {
 		hit(hitFile, "a file was to be larger than the %d bytes that a file may have", l.FileBytes)
 	}
-	if strings.Contains(text, "Too many open files") {
+	if says(text, openFilesWords) {
 		hit(hitOpenFiles, "a process wanted more open files than the %d that it may have", l.OpenFiles)
 	}
-	if strings.Contains(text, "Cannot allocate memory") || strings.Contains(text, "MemoryError") {
-		hit(hitMemory, "it got no more memory: it may have %d bytes", l.MemoryBytes)
+	if !counted && says(text, memoryWords) {
+		hit(hitMemory, "it seems that it got no more memory: it may have %d bytes", l.MemoryBytes)
 	}
-	if strings.Contains(text, "Resource temporarily unavailable") {
-		hit(hitProcesses, "it seems that it could not make a process or thread: there may be %d at once", l.Processes)
+	if !counted && saysCrowded(text) {
+		hit(hitProcesses, "it seems that it could not make a process or thread: there may be %d at once, and a thread takes some of the %d bytes of memory that a process may have", l.Processes, l.MemoryBytes)
 	}
-	quota, space := strings.Contains(text, "Disk quota exceeded"), strings.Contains(text, "No space left on device")
+	quota, space := says(text, quotaWords), says(text, spaceWords)
 	switch full := cmp.Or(e.filled, e.before); { // some file systems have the same word for both
 	case (quota || space) && full.Limit != "":
 		hit(full.Limit, "%s", full.Message)
@@ -120,7 +121,7 @@ func (e *Exec) readLastWords(status int, hit func(limit, format string, args ...
 	}
 }
 
-// tail is the end of what is kept of both outputs. mu is held.
+// tail is the end of what is kept of both outputs, in small letters. mu is held.
 func (e *Exec) tail() string {
 	var b strings.Builder
 	for i, name := range streamFiles {
@@ -138,5 +139,5 @@ func (e *Exec) tail() string {
 		b.Write(raw[:read])
 		b.WriteByte('\n')
 	}
-	return b.String()
+	return strings.ToLower(b.String())
 }

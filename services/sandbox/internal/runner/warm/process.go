@@ -268,7 +268,7 @@ func (p *process) Wait() box.Exit {
 	p.mu.Lock()
 	reply, lost := p.reply, p.lost
 	p.mu.Unlock()
-	e := box.Exit{Lost: lost, OOMKilled: p.oom, CPU: reply.CPU, MaxMemory: reply.MaxRSS, Written: int64(min(reply.Written, held.TooMuch))}
+	e := box.Exit{Lost: lost, OOMKilled: p.oom, Counted: p.sb.group != nil, CPU: reply.CPU, MaxMemory: reply.MaxRSS, Written: int64(min(reply.Written, held.TooMuch))}
 	if status := unix.WaitStatus(reply.Status); !lost && status.Signaled() {
 		e.Signal = int(status.Signal())
 	} else if !lost {

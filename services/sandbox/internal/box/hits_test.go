@@ -1,0 +1,90 @@
+package box
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// spoken is a command that has written something.
+func spoken(t *testing.T, text string) *Exec {
+	t.Helper()
+	e := newExec(openNode(t, options(t, &fake{})), t.TempDir(), record{})
+	e.limits = e.node.o.Limits
+	if err := os.WriteFile(filepath.Join(e.dir, streamFiles[1]), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e.streams[1].size = int64(len(text))
+	return e
+}
+
+// told are the limits that a command is said to have met, without which ended it.
+func told(e *Exec, exit Exit) (reason Reason, limits string) {
+	o := e.judge(exit)
+	for _, h := range append(o.Hits, e.met(exit, &o, 0)...) {
+		limits += h.Limit + " "
+	}
+	return o.Reason, limits
+}
+
+func TestWhatProgramsSayOfLimitsIsUnderstood(t *testing.T) {
+	const traceback = "  File \"subprocess.py\", line 1901, in _execute_child\n    self.pid = _fork_exec(\n               ^^^^^^^^^^^\n"
+	for says, want := range map[string]string{
+		"head: error writing: No space left on device":                                "tmp ",
+		"write /tmp/x: no space left on device":                                       "tmp ",
+		"Error: ENOSPC: no space left on device, write":                               "tmp ",
+		"Error: ENOSPC: System limit for number of file watchers reached, watch '/x'": "",
+		"open /dev/null: too many open files":                                         "open-files ",
+		"Error: EMFILE: too many open files, open '/dev/null'":                        "open-files ",
+		"Error: spawn /bin/true EMFILE":                                               "open-files ",
+		"no such class: SystemFile":                                                   "",
+		"write x: file too large":                                                     "file-size ",
+		"Error: Unknown system error -122: Unknown system error -122, write":          "workspace-bytes ",
+		"fork/exec /bin/true: cannot allocate memory":                                 "memory ",
+		"Out of memory!":            "memory ",
+		"  what():  std::bad_alloc": "memory ",
+		"FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory": "memory ",
+		"# Fatal process OOM in Failed to reserve virtual memory for CodeRange":             "memory ",
+		"runtime: out of memory: cannot allocate 67108864-byte block (272367616 in use)":    "memory ",
+		"fatal error: failed to reserve page summary memory":                                "memory ",
+		"memory allocation of 1073741824 bytes failed":                                      "memory ",
+		"MemoryError":                                                              "memory ",
+		"RuntimeError: can't start new thread":                                     "processes ",
+		"bash: fork: retry: Resource temporarily unavailable":                      "processes ",
+		"sh: 1: Cannot fork":                                                       "processes ",
+		"fork/exec /bin/true: resource temporarily unavailable":                    "processes ",
+		traceback + "BlockingIOError: [Errno 11] Resource temporarily unavailable": "processes ",
+		"Error: spawn sh EAGAIN":                                                   "processes ",
+		"runtime: failed to create new OS thread (have 9 already; errno=11)":       "processes ",
+		"curl: (7) Failed to connect: Resource temporarily unavailable":            "",
+		"read: EAGAIN: resource temporarily unavailable, read":                     "",
+	} {
+		e := spoken(t, "as ever\n"+says+"\n")
+		if _, got := told(e, Exit{Status: 1}); got != want {
+			t.Errorf("%q is told as %q, want %q", says, got, want)
+		}
+		if _, got := told(e, Exit{}); got != "" {
+			t.Errorf("%q of one that did not fail is told as %q", says, got)
+		}
+		if reason, got := told(e, Exit{Signal: int(unix.SIGABRT)}); reason != Signaled || got != want {
+			t.Errorf("%q of one that aborted is told as %q, %v", says, got, reason)
+		}
+	}
+}
+
+// Where the kernel counts what it refuses of memory and processes, words about these are
+// about something else.
+func TestWordsTellNothingThatTheKernelCounts(t *testing.T) {
+	for says, want := range map[string]string{
+		"bash: fork: retry: Resource temporarily unavailable": "",
+		"mmap: Cannot allocate memory":                        "",
+		"open: Too many open files":                           "open-files ",
+		"write: No space left on device":                      "tmp ",
+	} {
+		if _, got := told(spoken(t, says), Exit{Status: 1, Counted: true}); got != want {
+			t.Errorf("%q is told as %q, want %q", says, got, want)
+		}
+	}
+}
