@@ -121,6 +121,9 @@ func TestAMemoryHogIsEnded(t *testing.T) {
 			if r := c.bash(t, `python3 -c "x = bytearray(900 << 20)"; echo on; exit 0`); r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_EXITED || r.hits() != "memory" {
 				t.Errorf("%v", r.ExecExited)
 			}
+			if r := c.bash(t, `python3 -c "x = bytearray(900 << 20)"; exit 3`); r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_EXITED || r.GetExitCode() != 3 || r.hits() != "memory" {
+				t.Errorf("%v", r.ExecExited)
+			}
 		default:
 			if r.GetExitCode() == 0 || !strings.Contains(r.err, "MemoryError") || r.hits() != "memory" {
 				t.Errorf("%v, %q", r.ExecExited, r.err)

@@ -438,6 +438,10 @@ func (e *Exec) conclude(exit Exit, wall time.Duration, journal bool) (journaled 
 	return journaled
 }
 
+// sigkillStatus is what a shell exits with when its last command was killed. One that makes
+// something else of that has gone on, and has an end of its own.
+const sigkillStatus = 128 + 9
+
 // judge tells from all that is known why a command ended. mu is held.
 func (e *Exec) judge(exit Exit) Outcome {
 	switch {
@@ -447,7 +451,7 @@ func (e *Exec) judge(exit Exit) Outcome {
 		return Outcome{Reason: NotStarted, Message: exit.NotStarted}
 	case e.stopped != nil:
 		return *e.stopped
-	case exit.OOMKilled && (exit.Status != 0 || exit.Signal != 0 || exit.Lost):
+	case exit.OOMKilled && (exit.Signal == int(unix.SIGKILL) || exit.Status == sigkillStatus || exit.Lost):
 		o := overLimit(OutOfMemory, hitMemory, fmt.Sprintf("the command wanted more memory than it may have, which is %d bytes. Work on less at a time", e.limits.MemoryBytes))
 		o.ExitCode = exit.Status
 		return o

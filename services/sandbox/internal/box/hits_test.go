@@ -88,3 +88,22 @@ func TestWordsTellNothingThatTheKernelCounts(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyACommandThatWasKilledForMemoryIsOutOfMemory(t *testing.T) {
+	for name, tc := range map[string]struct {
+		exit Exit
+		want Reason
+	}{
+		"it was killed":                            {Exit{Signal: int(unix.SIGKILL)}, OutOfMemory},
+		"a shell passes on that its last one was":  {Exit{Status: 137}, OutOfMemory},
+		"its sandbox went with it":                 {Exit{Lost: true}, OutOfMemory},
+		"it went on, and failed for another cause": {Exit{Status: 3}, Exited},
+		"it went on, and was ended":                {Exit{Signal: int(unix.SIGTERM)}, Signaled},
+		"it went on":                               {Exit{}, Exited},
+	} {
+		tc.exit.OOMKilled, tc.exit.Counted = true, true
+		if reason, limits := told(spoken(t, ""), tc.exit); reason != tc.want || limits != "memory " {
+			t.Errorf("%s: %v, met %q", name, reason, limits)
+		}
+	}
+}
