@@ -23,6 +23,7 @@ type Exec struct {
 	done   chan struct{} // closed when nothing of it runs, and its end is recorded
 	input  chan struct{} // holds one token: who has it may write standard input
 	limits Limits        // of one that was started here
+	common Limits        // of all in its sandbox together, likewise
 	active atomic.Bool   // it is being started, or runs
 	// recorded says that its record is on the disk with its end, or that none is needed.
 	recorded atomic.Bool
@@ -419,7 +420,7 @@ func (e *Exec) conclude(exit Exit, wall time.Duration, journal bool) (journaled 
 	e.mu.Lock()
 	o := e.judge(exit)
 	o.Network = uses
-	o.Throttled = exit.Throttled
+	o.Throttled = max(exit.Throttled, e.heldBack(exit, wall))
 	o.Hits = append(o.Hits, e.met(exit, &o, wall)...)
 	o.Wall, o.CPU, o.MaxMemory = wall, exit.CPU, exit.MaxMemory
 	o.Truncated = e.written > e.kept

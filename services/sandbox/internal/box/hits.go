@@ -68,6 +68,7 @@ func (e *Exec) met(exit Exit, o *Outcome, wall time.Duration) []Hit {
 	if exit.Throttled >= throttledLeast && exit.Throttled >= wall/throttledShare {
 		hit(hitCPUs, "it was held back for %v: it may use as much time as %g processors give", exit.Throttled.Round(time.Millisecond), l.CPUs)
 	}
+	e.metTogether(exit, wall, hit)
 	if e.filled.Limit != "" {
 		hit(e.filled.Limit, "%s", e.filled.Message)
 	}
@@ -81,6 +82,26 @@ func (e *Exec) met(exit Exit, o *Outcome, wall time.Duration) []Hit {
 		e.readLastWords(o.ExitCode, exit.Counted, hit)
 	}
 	return hits
+}
+
+// metTogether tells of limits of all commands in the sandbox, which the kernel cannot tell
+// which of them met: of those that this one met by what it says, or did. mu is held.
+func (e *Exec) metTogether(exit Exit, wall time.Duration, hit func(limit, format string, args ...any)) {
+	if exit.Common.Refused > 0 && saysCrowded(e.tail()) {
+		hit(hitProcesses, "it could not make a process or thread: all commands of the workspace together may have %d at once", e.common.Processes)
+	}
+	if t := e.heldBack(exit, wall); t >= throttledLeast && t >= wall/throttledShare {
+		hit(hitCPUs, "the commands of the workspace were held back for %v: together they may use as much time as %g processors give", t.Round(time.Millisecond), e.common.CPUs)
+	}
+}
+
+// heldBack is how long all commands in the sandbox waited for processors, if this one used
+// a part of these that is worth a word: others did not wait. mu is held.
+func (e *Exec) heldBack(exit Exit, wall time.Duration) time.Duration {
+	if exit.CPU.Seconds() < e.common.CPUs*wall.Seconds()/throttledShare {
+		return 0
+	}
+	return exit.Common.Throttled
 }
 
 // sigxfszStatus is what a shell exits with when a file of its last command became

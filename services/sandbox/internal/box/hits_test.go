@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -94,7 +95,7 @@ func TestOnlyACommandThatWasKilledForMemoryIsOutOfMemory(t *testing.T) {
 		exit Exit
 		want Reason
 	}{
-		"it was killed":                            {Exit{Signal: int(unix.SIGKILL)}, OutOfMemory},
+		"it was killed": {Exit{Signal: int(unix.SIGKILL)}, OutOfMemory},
 		"a shell passes on that its last one was":  {Exit{Status: 137}, OutOfMemory},
 		"its sandbox went with it":                 {Exit{Lost: true}, OutOfMemory},
 		"it went on, and failed for another cause": {Exit{Status: 3}, Exited},
@@ -104,6 +105,33 @@ func TestOnlyACommandThatWasKilledForMemoryIsOutOfMemory(t *testing.T) {
 		tc.exit.OOMKilled, tc.exit.Counted = true, true
 		if reason, limits := told(spoken(t, ""), tc.exit); reason != tc.want || limits != "memory " {
 			t.Errorf("%s: %v, met %q", name, reason, limits)
+		}
+	}
+}
+
+// Of what all commands in a sandbox met together one is told that met it as well.
+func TestACommandIsNotToldWhatItsNeighborsMet(t *testing.T) {
+	common := Met{Throttled: time.Second, Refused: 3}
+	for name, tc := range map[string]struct {
+		says string
+		exit Exit
+		want string
+	}{
+		"one that sleeps":             {"", Exit{Common: common}, ""},
+		"one that got no process":     {"bash: fork: retry: Resource temporarily unavailable", Exit{Common: common}, "processes "},
+		"one that wanted processors":  {"", Exit{Common: common, CPU: time.Second}, "cpus "},
+		"one that was alone":          {"", Exit{Met: common}, "processes cpus "},
+		"one that nobody was refused": {"bash: fork: retry: Resource temporarily unavailable", Exit{}, ""},
+	} {
+		e := spoken(t, tc.says)
+		e.common.CPUs = 1
+		tc.exit.Counted = true
+		o, limits := e.judge(tc.exit), ""
+		for _, h := range e.met(tc.exit, &o, 2*time.Second) {
+			limits += h.Limit + " "
+		}
+		if limits != tc.want {
+			t.Errorf("%s is told %q, want %q", name, limits, tc.want)
 		}
 	}
 }

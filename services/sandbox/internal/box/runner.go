@@ -163,11 +163,16 @@ type Exit struct {
 	CPU       time.Duration
 	MaxMemory int64 // bytes, zero when not known
 	Written   int64 // bytes that its processes had written to disks, as far as that is known
-	// Throttled is how long processes waited for processors that they may not have,
-	// and Refused how many were not made for there being too many: of all in the
-	// sandbox meanwhile, unless the command has a group of its own.
-	Throttled time.Duration
-	Refused   int64
+	// Met is the command's own: of its group, or of the sandbox's while nothing else ran there.
+	Met
+	// Common is what all in the sandbox met together, when others ran beside the command.
+	Common Met
+}
+
+// Met is how often, or how long, processes met a limit.
+type Met struct {
+	Throttled time.Duration // that they waited for processors that they may not have
+	Refused   int64         // that were not made for there being too many
 }
 
 // CannotEnter is why a command was not started in a folder.

@@ -102,7 +102,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 		s.node.unreserve()
 		return nil, err
 	}
-	e.limits, e.mounts, e.user = limits, shown, s.apart(c.User)
+	e.limits, e.common, e.mounts, e.user = limits, s.limits(), shown, s.apart(c.User)
 	s.watchQuota(e)
 	e.active.Store(true)
 	s.execs[c.ID], s.started = e, append(s.started, e)

@@ -1067,7 +1067,8 @@ type ExecExited struct {
 	// together the last entry, without a host.
 	Network []*NetworkUse `protobuf:"bytes,9,rep,name=network,proto3" json:"network,omitempty"`
 	// How long it was held back because it wanted more of the processors than it may
-	// have; of all that ran in its sandbox meanwhile, unless it had a limit of its own.
+	// have; where others ran beside it, of all in its sandbox together, if it used much of
+	// what they may have, unless it had a limit of its own.
 	CpuThrottledTime *durationpb.Duration `protobuf:"bytes,10,opt,name=cpu_throttled_time,json=cpuThrottledTime,proto3" json:"cpu_throttled_time,omitempty"`
 	// The limits that it met, or by its last words seems to have met. The one that
 	// ended it, if one did, comes first.

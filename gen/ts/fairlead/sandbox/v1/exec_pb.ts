@@ -552,7 +552,8 @@ export type ExecExited = Message<"fairlead.sandbox.v1.ExecExited"> & {
 
   /**
    * How long it was held back because it wanted more of the processors than it may
-   * have; of all that ran in its sandbox meanwhile, unless it had a limit of its own.
+   * have; where others ran beside it, of all in its sandbox together, if it used much of
+   * what they may have, unless it had a limit of its own.
    *
    * @generated from field: google.protobuf.Duration cpu_throttled_time = 10;
    */

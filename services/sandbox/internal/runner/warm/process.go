@@ -39,6 +39,7 @@ type process struct {
 	met    cgroup.Counts // of the sandbox's group when it started
 	dir    string        // of the command
 	name   string
+	beside bool // whether another command was in the sandbox meanwhile; the sandbox's mu is held where it is used
 
 	told    bool          // that it was started, at once
 	started chan struct{} // closed when init has said that it started it, or how it ended
@@ -280,7 +281,11 @@ func (p *process) Wait() box.Exit {
 		}
 		met := p.sb.countsAfter(reply.Swept).Since(p.met)
 		e.OOMKilled = met.OOMKills > 0 && p.group == nil
-		e.Throttled, e.Refused = met.Throttled, met.Refused
+		of := &e.Met
+		if p.sb.hadOthers(p) {
+			of = &e.Common
+		}
+		of.Throttled, of.Refused = met.Throttled, met.Refused
 	}
 	if p.group != nil {
 		_ = p.group.Kill()
@@ -291,7 +296,7 @@ func (p *process) Wait() box.Exit {
 		}
 	}
 	if reply.Kind == wire.Failed {
-		e.NotStarted, e.Crowded = p.explain(e.Refused)
+		e.NotStarted, e.Crowded = p.explain(e.Refused + e.Common.Refused)
 	}
 	p.clear()
 	return e

@@ -172,3 +172,29 @@ func TestASandboxThatHearsNothingIsEnded(t *testing.T) {
 		t.Errorf("%v, it is being ended: %v", err, sb.doomed)
 	}
 }
+
+// What the sandbox's group counts is a command's own only where nothing else ran beside it.
+func TestWhoHadOthersBesideItIsKnown(t *testing.T) {
+	sb := newSandbox(&Runner{}, box.Sandbox{})
+	first, second, third := &process{}, &process{}, &process{}
+	enlist := func(p *process) {
+		p.sb = sb
+		if _, err := sb.enlist(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	enlist(first)
+	if sb.hadOthers(first) {
+		t.Error("the first one, alone")
+	}
+	enlist(second)
+	if !sb.hadOthers(first) || !sb.hadOthers(second) {
+		t.Error("two beside each other")
+	}
+	delete(sb.commands, first.id)
+	delete(sb.commands, second.id)
+	enlist(third)
+	if sb.hadOthers(third) {
+		t.Error("one after the others")
+	}
+}

@@ -167,8 +167,19 @@ func (s *sandbox) enlist(p *process) (alone bool, err error) {
 	s.next++
 	p.id = s.next
 	alone = len(s.commands) == 0
+	for _, other := range s.commands {
+		other.beside = true
+	}
+	p.beside = !alone
 	s.commands[p.id] = p
 	return alone, nil
+}
+
+// hadOthers says whether another command was in the sandbox while this one was.
+func (s *sandbox) hadOthers(p *process) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return p.beside
 }
 
 func (s *sandbox) forget(p *process) {
