@@ -3,6 +3,7 @@ package box
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,10 +25,15 @@ func spoken(t *testing.T, text string) *Exec {
 // told are the limits that a command is said to have met, without which ended it.
 func told(e *Exec, exit Exit) (reason Reason, limits string) {
 	o := e.judge(exit)
-	for _, h := range append(o.Hits, e.met(exit, &o, 0)...) {
-		limits += h.Limit + " "
+	return o.Reason, names(append(o.Hits, e.met(exit, &o, 0)...))
+}
+
+func names(hits []Hit) string {
+	var b strings.Builder
+	for _, h := range hits {
+		b.WriteString(h.Limit + " ")
 	}
-	return o.Reason, limits
+	return b.String()
 }
 
 func TestWhatProgramsSayOfLimitsIsUnderstood(t *testing.T) {
@@ -126,11 +132,8 @@ func TestACommandIsNotToldWhatItsNeighborsMet(t *testing.T) {
 		e := spoken(t, tc.says)
 		e.common.CPUs = 1
 		tc.exit.Counted = true
-		o, limits := e.judge(tc.exit), ""
-		for _, h := range e.met(tc.exit, &o, 2*time.Second) {
-			limits += h.Limit + " "
-		}
-		if limits != tc.want {
+		o := e.judge(tc.exit)
+		if limits := names(e.met(tc.exit, &o, 2*time.Second)); limits != tc.want {
 			t.Errorf("%s is told %q, want %q", name, limits, tc.want)
 		}
 	}
