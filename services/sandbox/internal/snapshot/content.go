@@ -100,36 +100,44 @@ func stat(f *os.File) (st unix.Stat_t, err error) {
 	return st, unix.Fstat(int(f.Fd()), &st)
 }
 
-// contents reads a file into a sink: as long as it was when the reading began, and
-// again when it changed meanwhile. steady is false when it never held still.
-func (t *Tree) contents(e *Entry, to sink, buffer []byte) (now unix.Stat_t, steady bool, err error) {
-	for range readAttempts {
-		now, steady, err = t.once(e, to, buffer)
-		if err != nil || steady {
-			return now, steady, err
-		}
-	}
-	return now, false, nil
+// seen is what a file was when the reading of it began.
+type seen struct {
+	st     unix.Stat_t
+	steady bool // it held still while it was read
+	told   bool // whatever is stored to it later shows in its times
 }
 
-func (t *Tree) once(e *Entry, to sink, buffer []byte) (st unix.Stat_t, steady bool, err error) {
+// contents reads a file into a sink: as long as it was when the reading began, and
+// again when it changed meanwhile.
+func (t *Tree) contents(e *Entry, to sink, buffer []byte) (now seen, err error) {
+	for range readAttempts {
+		now, err = t.once(e, to, buffer)
+		if err != nil || now.steady {
+			return now, err
+		}
+	}
+	return now, nil
+}
+
+func (t *Tree) once(e *Entry, to sink, buffer []byte) (now seen, err error) {
 	f, shut, err := t.openRegular(e.Path)
 	if err != nil {
-		return st, false, meanwhile(err)
+		return now, meanwhile(err)
 	}
 	defer func() { _ = f.Close() }()
 	defer shut()
-	if st, err = stat(f); err != nil {
-		return st, false, err
+	now.told = t.tell(f)
+	if now.st, err = stat(f); err != nil {
+		return now, err
 	}
-	e.Size, e.Sparse = st.Size, sparse(&st)
-	if e.Hash, err = digest(f, st.Size, e.Sparse, to, buffer); err != nil {
-		return st, false, err
+	e.Size, e.Sparse = now.st.Size, sparse(&now.st)
+	if e.Hash, err = digest(f, e.Size, e.Sparse, to, buffer); err != nil {
+		return now, err
 	}
 	after, err := stat(f)
-	steady = after.Size == st.Size && after.Mtim == st.Mtim && after.Ctim == st.Ctim
-	e.Mtime = nanoseconds(st.Mtim)
-	return st, steady, err
+	now.steady = after.Size == now.st.Size && after.Mtim == now.st.Mtim && after.Ctim == now.st.Ctim
+	e.Mtime = nanoseconds(now.st.Mtim)
+	return now, err
 }
 
 // digest hands a file's first size bytes on, a chunk at a time, and returns the

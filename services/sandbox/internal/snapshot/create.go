@@ -233,7 +233,7 @@ func (t *Tree) readAll(ctx context.Context, todo []*found, to sink) ([]Left, err
 
 // read reads one file of a walk.
 func (t *Tree) read(f *found, to sink, buffer []byte, leave func(*found, string)) error {
-	now, steady, err := t.contents(&f.Entry, to, buffer)
+	now, err := t.contents(&f.Entry, to, buffer)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		f.Kind = 0 // it vanished
@@ -245,9 +245,11 @@ func (t *Tree) read(f *found, to sink, buffer []byte, leave func(*found, string)
 	case err != nil:
 		return fmt.Errorf("read %.200s: %w", f.Path, err)
 	}
-	f.st = now
-	if !steady {
+	f.st = now.st
+	if !now.steady || !now.told {
 		f.st.Ctim = unix.NsecToTimespec(unsteady)
+	}
+	if !now.steady {
 		leave(f, "it was written to while it was read: what is kept of it may never have been its contents")
 	}
 	return nil

@@ -77,8 +77,9 @@ func (re *restore) index(was []known, want []Entry) []known {
 		k, ok := l.find(e.Path)
 		switch {
 		case changed:
+			doubted := ok && k.inode == st.Ino && k.ctime == unsteady // and kept as it was
 			k = known{path: e.Path, inode: st.Ino, ctime: nanoseconds(st.Ctim), mtime: nanoseconds(st.Mtim), size: st.Size, sparse: e.Sparse, hash: e.Hash}
-			if st.Size != e.Size || k.mtime != e.Mtime || k.mtime >= trusted {
+			if doubted || st.Size != e.Size || k.mtime != e.Mtime || k.mtime >= trusted {
 				k.ctime = unsteady
 			}
 		case !ok:

@@ -38,6 +38,7 @@ type Tree struct {
 	Aside string
 
 	root    *os.File
+	kind    int64 // of its file system
 	staging string
 	owner   Owner
 }
@@ -52,7 +53,13 @@ func OpenTree(dir, staging string, owner Owner) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Tree{root: os.NewFile(uintptr(fd), dir), staging: staging, owner: owner}, nil
+	t := &Tree{root: os.NewFile(uintptr(fd), dir), staging: staging, owner: owner}
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(fd, &fs); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	t.kind = int64(fs.Type) //nolint:unconvert // not the same type on every machine
+	return t, nil
 }
 
 // Close closes the tree.
