@@ -109,17 +109,38 @@ func (s *Service) newRunner(ctx context.Context, c Config, data, trust string, l
 			Network: s.network.Serve, Trust: trust, Max: c.MaxSandboxes, Idle: c.IdleTimeout, Log: log,
 		})
 	case DriverOCI:
-		parent := filepath.Join(c.CgroupParent+"-oci", nameOf(data))
-		if s.groups != nil {
-			parent = filepath.Join(s.groups.Below(), parent) // as the runtime counts, from the root that it sees
-		}
-		return oci.New(ctx, oci.Options{ // the id after those of workspaces is that of users' storage
-			Runtime: c.OCI.Runtime, State: filepath.Join(c.OCI.State, nameOf(data)), CgroupParent: parent,
-			Setup: c.UIDBase + c.UIDCount + 1, Init: c.Init, ReadOnly: c.ReadOnlyPaths, Groups: s.groups,
-			Network: s.network.Serve, Trust: trust, Max: c.MaxSandboxes, Idle: c.IdleTimeout, Log: log,
-		})
+		o := s.containers(c, data)
+		o.Init, o.ReadOnly, o.Groups = c.Init, c.ReadOnlyPaths, s.groups
+		o.Network, o.Trust, o.Max, o.Idle, o.Log = s.network.Serve, trust, c.MaxSandboxes, c.IdleTimeout, log
+		return oci.New(ctx, o)
 	}
 	return nil, fmt.Errorf("there is no driver %q", c.Driver)
+}
+
+// containers says where the driver oci has what it makes for a data directory.
+func (s *Service) containers(c Config, data string) oci.Options {
+	parent := filepath.Join(c.CgroupParent+"-oci", nameOf(data))
+	if s.groups != nil {
+		parent = filepath.Join(s.groups.Below(), parent) // as the runtime counts, from the root that it sees
+	}
+	return oci.Options{ // the id after those of workspaces is that of users' storage
+		Runtime: c.OCI.Runtime, State: filepath.Join(c.OCI.State, nameOf(data)), CgroupParent: parent, Setup: c.UIDBase + c.UIDCount + 1,
+	}
+}
+
+// sweep removes what an earlier service left on the machine. Only the holder of the data directory
+// may: all of it is named after that. Control groups come first, for what stands still does
+// not end otherwise.
+func (s *Service) sweep(ctx context.Context) error {
+	if s.groups != nil {
+		if err := s.groups.Sweep(); err != nil {
+			return err
+		}
+	}
+	if r, ok := s.runner.(interface{ Sweep(context.Context) error }); ok {
+		return r.Sweep(ctx)
+	}
+	return nil
 }
 
 // includes lists what a level applies to every command.

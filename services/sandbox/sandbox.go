@@ -112,16 +112,8 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Only the holder of the directory may sweep: the groups are named after it.
-	if s.groups != nil {
-		if err := s.groups.Sweep(); err != nil {
-			return nil, err
-		}
-	}
-	if r, ok := s.runner.(interface{ Sweep(context.Context) error }); ok { // as above
-		if err := r.Sweep(ctx); err != nil {
-			return nil, err
-		}
+	if err := s.sweep(ctx); err != nil {
+		return nil, err
 	}
 	if err := s.probe(ctx, c, data, owners, limits); err != nil {
 		return nil, err

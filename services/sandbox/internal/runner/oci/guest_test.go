@@ -24,7 +24,7 @@ import (
 func openMaker(t *testing.T, o Options) *maker {
 	t.Helper()
 	m := &maker{state: o.State, parent: o.CgroupParent, setup: o.Setup, patience: 10 * time.Second}
-	if err := m.open(t.Context(), o); err != nil {
+	if err := m.begin(t.Context(), o); err != nil {
 		t.Fatal(errors.Join(err, m.Close()))
 	}
 	m.groups = o.Groups

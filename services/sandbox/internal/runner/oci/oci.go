@@ -89,6 +89,7 @@ type maker struct {
 	parent  string
 	setup   int
 	lock    *os.File
+	swept   bool     // nothing is left of an earlier service
 	image   *os.File // init
 	layout  *rootfs.Layout
 	// own says that the runtime's containers have a kernel of their own.
@@ -105,11 +106,11 @@ type Runner struct {
 	*warm.Runner
 	// OwnKernel says that each container has a kernel of its own.
 	OwnKernel bool
+	maker     *maker
 }
 
-// New finds the runtime, and removes what an earlier service left in the state
-// folder. It needs root. The runner must be closed, after its last command has
-// ended.
+// New finds the runtime, and takes hold of the state folder. It needs root. Sweep must be called
+// before the first command. The runner must be closed, after its last command has ended.
 func New(ctx context.Context, o Options) (*Runner, error) {
 	if os.Getuid() != 0 {
 		return nil, errors.New("it needs root: start the service as root, or choose the driver `bubblewrap`")
@@ -125,8 +126,13 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Runner{Runner: r, OwnKernel: m.own}, nil
+	return &Runner{Runner: r, OwnKernel: m.own, maker: m}, nil
 }
+
+// Sweep removes what an earlier service left in the state folder, and makes what containers
+// are made of. No process may be left of that service's that stands still, for none such ends:
+// control groups are swept before.
+func (r *Runner) Sweep(ctx context.Context) error { return r.maker.prepare(ctx) }
 
 func (m *maker) open(ctx context.Context, o Options) (err error) {
 	if m.runtime, err = find(o.Runtime); err != nil {
@@ -151,9 +157,10 @@ func (m *maker) open(ctx context.Context, o Options) (err error) {
 	if err := passable(m.state); err != nil {
 		return err
 	}
-	if err := m.hold(); err != nil {
-		return err
-	}
+	return m.hold()
+}
+
+func (m *maker) prepare(ctx context.Context) (err error) {
 	if err := m.sweep(ctx); err != nil {
 		return fmt.Errorf("remove what an earlier service left: %w", err)
 	}
@@ -271,6 +278,7 @@ func (m *maker) sweep(ctx context.Context) error {
 			return err
 		}
 	}
+	m.swept = true
 	return nil
 }
 
@@ -303,13 +311,22 @@ func (m *maker) Close() error {
 	}
 	var faults []error
 	if m.lock != nil {
-		m.removeGroups()
-		faults = append(faults, os.RemoveAll(m.state), m.lock.Close())
+		faults = append(faults, m.discard(), m.lock.Close())
 	}
 	if m.image != nil {
 		faults = append(faults, m.image.Close())
 	}
 	return errors.Join(faults...)
+}
+
+// discard removes the state folder, unless there is something in it of an earlier service: the next
+// start removes that, for which the runtime needs its notes.
+func (m *maker) discard() error {
+	if left, err := os.ReadDir(m.bundle("")); !m.swept && (len(left) > 0 || err != nil && !errors.Is(err, os.ErrNotExist)) {
+		return err
+	}
+	m.removeGroups()
+	return os.RemoveAll(m.state)
 }
 
 // removeGroups removes the control groups above those that the runtime made and

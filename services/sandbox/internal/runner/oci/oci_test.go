@@ -61,7 +61,18 @@ func newRunner(t *testing.T, o Options) box.Runner {
 			t.Error(err)
 		}
 	})
+	if err := r.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	return r
+}
+
+// begin does what New and Sweep do.
+func (m *maker) begin(ctx context.Context, o Options) error {
+	if err := m.open(ctx, o); err != nil {
+		return err
+	}
+	return m.prepare(ctx)
 }
 
 func TestConformsWithControlGroups(t *testing.T) {
@@ -174,19 +185,19 @@ func TestWhatACrashLeftIsRemoved(t *testing.T) {
 	needRuntime(t)
 	o := options(t)
 	crashed, next := &maker{state: o.State, parent: o.CgroupParent, setup: o.Setup}, &maker{state: o.State, parent: o.CgroupParent, setup: o.Setup}
-	if err := crashed.open(t.Context(), o); err != nil {
+	if err := crashed.begin(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = crashed.image.Close() }()
 	left := makeOne(t, crashed)
-	if err := next.open(t.Context(), o); err == nil {
+	if err := next.begin(t.Context(), o); err == nil {
 		t.Error("two services have one folder")
 	}
 	_ = next.image.Close()
 	if err := crashed.lock.Close(); err != nil { // as the kernel does
 		t.Fatal(err)
 	}
-	if err := next.open(t.Context(), o); err != nil {
+	if err := next.begin(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	if raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", left.Init())); err == nil && !strings.Contains(string(raw), ") Z ") {
@@ -204,6 +215,42 @@ func TestWhatACrashLeftIsRemoved(t *testing.T) {
 		if groups, err := filepath.Glob(filepath.Join(root, o.CgroupParent)); len(groups) > 0 || err != nil {
 			t.Errorf("control groups are left: %v, %v", groups, err)
 		}
+	}
+}
+
+// Without what the runtime has noted it could not remove a container the next time.
+func TestWhatCannotBeRemovedIsTheNextStarts(t *testing.T) {
+	needRuntime(t)
+	o := options(t)
+	crashed := &maker{state: o.State, parent: o.CgroupParent, setup: o.Setup}
+	if err := crashed.begin(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	left := makeOne(t, crashed)
+	if err := errors.Join(crashed.image.Close(), crashed.lock.Close()); err != nil { // as the kernel does
+		t.Fatal(err)
+	}
+	broken := o
+	broken.Runtime = filepath.Join(t.TempDir(), "runc")
+	if err := os.WriteFile(broken.Runtime, []byte("#!/bin/sh\ntest \"$1\" = --version\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	next := &maker{state: o.State, parent: o.CgroupParent, setup: o.Setup}
+	if err := next.begin(t.Context(), broken); err == nil {
+		t.Error("a runtime that removes nothing has removed it")
+	}
+	if err := next.Close(); err != nil {
+		t.Error(err)
+	}
+	last := &maker{state: o.State, parent: o.CgroupParent, setup: o.Setup}
+	if err := errors.Join(last.begin(t.Context(), o), last.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", left.Init())); err == nil && !strings.Contains(string(raw), ") Z ") {
+		t.Errorf("it still runs: %s", raw)
+	}
+	if _, err := os.Stat(o.State); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder is there: %v", err)
 	}
 }
 

@@ -26,7 +26,7 @@ func TestMountsAllowNoMoreThanIsAskedForWhateverTheRuntimeDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := &maker{state: o.State, parent: o.CgroupParent, setup: o.Setup}
-	if err := m.open(t.Context(), o); err != nil {
+	if err := m.begin(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
