@@ -154,3 +154,12 @@ func freeze(t *testing.T, state string) {
 		}
 	}
 }
+
+// Who goes back to the default driver after a crash keeps nothing of the one before.
+func TestAnotherDriverRemovesTheContainersThatACrashLeft(t *testing.T) {
+	dir, name := crashed(t, func(string) {})
+	cfg := containersIn(t, dir)
+	cfg.Driver = sandbox.DriverBubblewrap
+	start(t, cfg)
+	nothingLeft(t, dir, name)
+}

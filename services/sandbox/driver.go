@@ -131,10 +131,15 @@ func (s *Service) containers(c Config, data string) oci.Options {
 // sweep removes what an earlier service left on the machine. Only the holder of the data directory
 // may: all of it is named after that. Control groups come first, for what stands still does
 // not end otherwise.
-func (s *Service) sweep(ctx context.Context) error {
+func (s *Service) sweep(ctx context.Context, c Config, data string) error {
 	if s.groups != nil {
 		if err := s.groups.Sweep(); err != nil {
 			return err
+		}
+	}
+	if c.Driver != DriverOCI && os.Getuid() == 0 {
+		if err := oci.Clear(ctx, s.containers(c, data)); err != nil { // none of them is in the way of another driver's
+			s.log.WarnContext(ctx, "cannot remove what an earlier service left that had the driver `oci`", "error", err)
 		}
 	}
 	if r, ok := s.runner.(interface{ Sweep(context.Context) error }); ok {

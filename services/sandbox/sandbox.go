@@ -112,7 +112,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.sweep(ctx); err != nil {
+	if err := s.sweep(ctx, c, data); err != nil {
 		return nil, err
 	}
 	if err := s.probe(ctx, c, data, owners, limits); err != nil {

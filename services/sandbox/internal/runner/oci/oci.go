@@ -134,6 +134,26 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 // control groups are swept before.
 func (r *Runner) Sweep(ctx context.Context) error { return r.maker.prepare(ctx) }
 
+// Clear removes what an earlier service left in the state folder, which had this driver, and that
+// folder. Where there is none it needs nothing. It is otherwise as Sweep is.
+func Clear(ctx context.Context, o Options) (err error) {
+	if _, err := os.Stat(o.State); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	m := &maker{state: o.State, parent: o.CgroupParent, setup: o.Setup, patience: endTimeout}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	if err := m.hold(); err != nil {
+		return err
+	}
+	if m.runtime, err = find(o.Runtime); err != nil {
+		return err
+	}
+	if m.own, err = ownKernel(ctx, m.runtime); err != nil {
+		return err
+	}
+	return m.sweep(ctx)
+}
+
 func (m *maker) open(ctx context.Context, o Options) (err error) {
 	if m.runtime, err = find(o.Runtime); err != nil {
 		return err

@@ -242,8 +242,7 @@ func TestWhatCannotBeRemovedIsTheNextStarts(t *testing.T) {
 	if err := next.Close(); err != nil {
 		t.Error(err)
 	}
-	last := &maker{state: o.State, parent: o.CgroupParent, setup: o.Setup}
-	if err := errors.Join(last.begin(t.Context(), o), last.Close()); err != nil {
+	if err := Clear(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	if raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", left.Init())); err == nil && !strings.Contains(string(raw), ") Z ") {
