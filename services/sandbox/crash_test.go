@@ -139,3 +139,14 @@ func TestTheMachinesToolsWork(t *testing.T) {
 		}
 	})
 }
+
+// A crash in that moment leaves it where the next start looks.
+func TestTheFirstCommandRunsBelowTheDataDirectory(t *testing.T) {
+	cfg := configuration(t, sandbox.LevelAuto)
+	t.Setenv("TMPDIR", filepath.Join(cfg.Data, "no such folder"))
+	start(t, cfg)
+	left, err := filepath.Glob(filepath.Join(cfg.Data, ".probe-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}

@@ -30,6 +30,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
 	"github.com/fairlead/fairlead/services/sandbox/internal/room"
 	"github.com/fairlead/fairlead/services/sandbox/internal/server"
+	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )
 
 // Deps are what the service takes from its program.
@@ -106,7 +107,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 		Dir: data, Name: nodeName(c.Node), Runner: s.runner, Owners: owners, Limits: limits,
 		MaxExecs: c.Limits.Execs, MaxSessionExecs: c.Limits.SessionExecs, Spares: c.SpareSandboxes,
 		KeepFinished: c.Limits.KeepResults, KeepFor: c.Limits.KeepFor, Network: s.network,
-		Mounts: s.mounts, Room: s.room, Reclaim: server.Reclaim, Recover: server.Recover, Quota: keep, Fault: d.fault,
+		Mounts: s.mounts, Room: s.room, Reclaim: server.Reclaim, Tidy: snapshot.Tidy, Recover: server.Recover, Quota: keep, Fault: d.fault,
 		Observer: observer, Log: d.Log,
 	})
 	if err != nil {
@@ -173,13 +174,13 @@ func (s *Service) openNetwork(c Egress, data string, log *slog.Logger) (trust st
 
 // probe runs a command just as every other is run.
 func (s *Service) probe(ctx context.Context, c Config, data string, owners box.Owners, l box.Limits) error {
-	timeout, at := probeTimeout, ""
-	if c.Driver == DriverKubernetes { // whose sandboxes see folders of the volume alone
-		timeout, at = probeTimeout+c.Kubernetes.StartTimeout, data
+	timeout := probeTimeout
+	if c.Driver == DriverKubernetes {
+		timeout += c.Kubernetes.StartTimeout
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	dir, err := os.MkdirTemp(at, ".probe-")
+	dir, err := box.PassingFolder(data)
 	if err != nil {
 		return err
 	}

@@ -119,6 +119,9 @@ type Options struct {
 	// Reclaim removes what is of no use any more from a workspace's snapshots, which
 	// nobody else uses meanwhile; nil: nothing is removed.
 	Reclaim func(*Workspace) error
+	// Tidy removes what a crash left in a folder of snapshots, if it is there, which nobody uses;
+	// nil: nothing is removed.
+	Tidy func(snapshots string) error
 	// Recover finds out what became of a change that a crash interrupted, and what it is
 	// to answer if it was done. It may also finish it. Nobody else has used the workspace
 	// since the crash. Nil: it is not known.
@@ -171,6 +174,9 @@ func Open(o Options) (*Node, error) {
 	if err := erase.All(filepath.Join(o.Dir, spareFolder)); err != nil {
 		return nil, errors.Join(fmt.Errorf("remove spare sandboxes of an earlier run: %w", err), lock.Close())
 	}
+	if err := n.clearPassing(); err != nil {
+		return nil, errors.Join(fmt.Errorf("remove what an earlier start left: %w", err), lock.Close())
+	}
 	if n.life, err = readLife(filepath.Join(o.Dir, lifeFile), n.boot); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -183,6 +189,7 @@ func Open(o Options) (*Node, error) {
 	if err := n.live(); err != nil { // the disk may be full
 		o.Log.Error("no caller's word is taken for the start of a command: each is synced", "error", err)
 	}
+	n.clearLeft()
 	return n, nil
 }
 

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // What a restore puts in the place of files is on the disk before they are gone.
@@ -79,4 +81,33 @@ func mount(t *testing.T, image, folder string, empty bool) {
 			t.Errorf("umount: %v %s", err, out)
 		}
 	})
+}
+
+// Nobody may use a workspace for long, and a torn pack is large.
+func TestWhatACrashLeftOfAStoreIsRemovedWithoutOpeningIt(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("f", "x")
+	p.create("one")
+	want := p.capture()
+	torn := []string{filepath.Join(p.where, packsDir, "new-1"), filepath.Join(p.where, recordsDir, "000000000002.two.json.new")}
+	for _, name := range torn {
+		p.must(os.WriteFile(name, []byte("torn"), 0o600))
+	}
+	p.must(Tidy(p.where))
+	for _, name := range torn {
+		if _, err := os.Lstat(name); !os.IsNotExist(err) {
+			t.Errorf("%s is left: %v", name, err)
+		}
+	}
+	p.must(os.Remove(p.path("f")))
+	p.restore("one")
+	if diff := cmp.Diff(want, p.capture()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	nowhere := filepath.Join(t.TempDir(), "none")
+	p.must(Tidy(nowhere))
+	if _, err := os.Lstat(nowhere); !os.IsNotExist(err) {
+		t.Errorf("a store was made: %v", err)
+	}
 }

@@ -89,18 +89,21 @@ func (s *Store) Prepare(ctx context.Context, t *Tree) error {
 }
 
 // tidy removes what an interrupted change of the store left.
-func (s *Store) tidy() error {
+func (s *Store) tidy() error { return Tidy(s.dir) }
+
+// Tidy removes what an interrupted change of a store left, if there is one. Nobody may use it.
+func Tidy(store string) error {
 	for dir, old := range map[string]func(string) bool{
 		packsDir:   func(n string) bool { return strings.HasPrefix(n, "new-") },
 		recordsDir: func(n string) bool { return strings.HasSuffix(n, ".new") },
 	} {
-		entries, err := os.ReadDir(filepath.Join(s.dir, dir))
-		if err != nil {
+		entries, err := os.ReadDir(filepath.Join(store, dir))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 		for _, e := range entries {
 			if old(e.Name()) {
-				if err := os.Remove(filepath.Join(s.dir, dir, e.Name())); err != nil {
+				if err := os.Remove(filepath.Join(store, dir, e.Name())); err != nil {
 					return err
 				}
 			}

@@ -1,0 +1,59 @@
+package box
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
+)
+
+// passing begins the names of folders that are made below the data directory to find out what works
+// here, and removed at once: by the service itself, and by the package quota.
+var passing = []string{".probe-", ".quota-"}
+
+// PassingFolder makes a folder below a data directory, which the next start removes if a crash leaves it.
+func PassingFolder(data string) (string, error) { return os.MkdirTemp(data, passing[0]) }
+
+// clearPassing removes such folders of an earlier service.
+func (n *Node) clearPassing() error {
+	entries, err := os.ReadDir(n.o.Dir)
+	if err != nil {
+		return fmt.Errorf("read the data directory: %w", err)
+	}
+	for _, d := range entries {
+		for _, p := range passing {
+			if strings.HasPrefix(d.Name(), p) {
+				err = errors.Join(err, erase.All(filepath.Join(n.o.Dir, d.Name())))
+			}
+		}
+	}
+	return err
+}
+
+// clearLeft removes what a crash interrupted in workspaces, for nobody may use them for long: an
+// upload is as large as a file may be. What remains is removed as a workspace is used. Nobody is
+// on the node yet.
+func (n *Node) clearLeft() {
+	keys, err := n.byAge()
+	if err != nil {
+		n.o.Log.Error("cannot list the workspaces to remove what a crash left", "error", err)
+	}
+	for _, k := range keys {
+		if err := newSession(n, k).clearLeft(); err != nil {
+			n.o.Log.Warn("cannot remove what a crash left in a workspace", "session", k.Session, "error", err)
+		}
+	}
+}
+
+func (s *session) clearLeft() (err error) {
+	if s.node.o.Tidy != nil {
+		err = s.node.o.Tidy(s.path("snapshots"))
+	}
+	if _, at := os.Lstat(s.path(interruptedFile)); !errors.Is(at, os.ErrNotExist) {
+		return errors.Join(err, at) // what is in the staging folder tells what became of changes
+	}
+	return errors.Join(err, s.clearStaging())
+}
