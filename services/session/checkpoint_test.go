@@ -224,6 +224,51 @@ func TestCheckpointsAreMadeBeforeTheToolsThatTheConfigurationNames(t *testing.T)
 	}
 }
 
+func TestACheckpointIsBeforeAllChangesOfItsStep(t *testing.T) {
+	for name, c := range map[string]struct {
+		tools []string
+		steps string
+	}{
+		"a change, then the tool that is named": {[]string{"Read"}, "Bash Read"},
+		"a change between two of them":          {[]string{"Read"}, "Read Bash Read"},
+		"a change, then another that is named":  {[]string{"Fail"}, "Bash Fail"},
+		"the named tool in the second step":     {[]string{"Fail"}, "Read Bash, Bash Fail"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t, callsOf(c.steps), func(cfg *session.Config) {
+				spec := cfg.Agents["tester"]
+				spec.Tools, spec.Checkpoints = append(slices.Clone(spec.Tools), "Fail"), c.tools
+				cfg.Agents = map[string]agent.Spec{"tester": spec}
+			})
+			ctx := deadline(t)
+			s := f.session(ctx, t)
+			f.turn(ctx, t, s, "go")
+			all := f.checkpoints(ctx, t, s)
+			if len(all) != 1 || int(all[0].Step) != strings.Count(c.steps, ",")+1 {
+				t.Fatalf("checkpoints %v", all)
+			}
+			f.rewind(ctx, t, &sessionv1.RewindSessionRequest{Name: s, Checkpoint: all[0].Name})
+			if err := agree(f.peers, f.messages(ctx, t, s)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// callsOf is a turn whose steps call these tools: `A B, C` are two steps.
+func callsOf(steps string) string {
+	var turn strings.Builder
+	turn.WriteString("turns:\n  - when: go\n    steps:\n")
+	for step := range strings.SplitSeq(steps, ", ") {
+		var calls []string
+		for tool := range strings.FieldsSeq(step) {
+			calls = append(calls, fmt.Sprintf("{name: %s, input: {command: x}}", tool))
+		}
+		fmt.Fprintf(&turn, "      - tools: [%s]\n", strings.Join(calls, ", "))
+	}
+	return turn.String() + "      - text: [done]\nfallback: {steps: [{text: [ok]}]}\n"
+}
+
 func TestWithoutCheckpointsARollbackLeavesTheFilesAndSaysSo(t *testing.T) {
 	f := start(t, building, func(c *session.Config) { c.Checkpoints = []string{} })
 	ctx := deadline(t)

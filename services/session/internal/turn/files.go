@@ -26,8 +26,9 @@ type filesKept struct {
 	unknown unknown
 }
 
-// keepFiles makes the step's checkpoint before the first of its calls that the
-// agent wants one for. uses are those that are about to be made, of the message m.
+// keepFiles makes the checkpoint of a step that the agent wants one for: before the first
+// of its calls that may change something, whichever the agent's list names, for it leads
+// back to before all of them. uses are those that are about to be made, of the message m.
 // A successor asks by the same call id and gets the same snapshot, also when the
 // calls have begun meanwhile. The error is one that ends the worker.
 func (w *Worker) keepFiles(ctx, parent context.Context, m *sessionv1.Message, uses []*sessionv1.ToolUse) error {
@@ -36,8 +37,9 @@ func (w *Worker) keepFiles(ctx, parent context.Context, m *sessionv1.Message, us
 	if kept != nil && (kept.Step == n || kept.Step == 0 && w.answered != m.Name) {
 		return nil
 	}
-	if !slices.ContainsFunc(uses, func(u *sessionv1.ToolUse) bool { return w.wantsCheckpoint(t, u.Tool) }) {
-		if kept == nil && slices.ContainsFunc(uses, func(u *sessionv1.ToolUse) bool { return w.mayChange(t, u.Tool) }) {
+	changes, named := w.mayChangeOne(t, uses), w.wantsOne(t, uses)
+	if !named && !(changes && w.wantsOne(t, toolUses(m))) {
+		if kept == nil && changes {
 			t.run.Files = &filesKept{Step: -1} // written with the next result at the latest
 		}
 		return nil
@@ -71,14 +73,7 @@ func (w *Worker) knowFiles(ctx context.Context, m *sessionv1.Message) error {
 	if w.answered == m.Name {
 		return nil // this worker knows what it has begun
 	}
-	// One by one, as if they were made: one without a checkpoint may have changed what a
-	// later one's would hold.
-	for _, u := range w.mayHaveBegun(m) {
-		if err := w.keepFiles(ctx, ctx, m, []*sessionv1.ToolUse{u}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return w.keepFiles(ctx, ctx, m, w.mayHaveBegun(m))
 }
 
 // filesNotKept notes that a step has no checkpoint. It is synced before the step's
@@ -176,6 +171,19 @@ func (w *Worker) restoreFiles(ctx context.Context, t *active) bool {
 // mayChange tells whether a call of a tool may change something.
 func (w *Worker) mayChange(t *active, tool string) bool {
 	return tool != todoTool && !w.readOnlyTools[tool] && t.client[tool] == nil
+}
+
+// mayChangeOne tells whether one of several calls may change something.
+func (w *Worker) mayChangeOne(t *active, uses []*sessionv1.ToolUse) bool {
+	return slices.ContainsFunc(uses, func(u *sessionv1.ToolUse) bool { return w.mayChange(t, u.Tool) })
+}
+
+// wantsOne tells whether a checkpoint is to be made before one of several calls. The
+// client's own and the turn's end are none that are made here.
+func (w *Worker) wantsOne(t *active, uses []*sessionv1.ToolUse) bool {
+	return slices.ContainsFunc(uses, func(u *sessionv1.ToolUse) bool {
+		return t.client[u.Tool] == nil && !w.isFinish(u) && w.wantsCheckpoint(t, u.Tool)
+	})
 }
 
 // wantsCheckpoint tells whether a checkpoint is to be made before a tool's calls.
