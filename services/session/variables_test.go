@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
@@ -52,6 +54,61 @@ func TestCommandsGetTheVariablesOfWhoeverActs(t *testing.T) {
 		t.Fatal(err)
 	}
 	get(ann, map[string]string{"REGION": "north"})
+}
+
+// What another user asks for in the middle of a turn leaves the turn its user's variables.
+func TestATurnKeepsItsVariablesWhateverOthersAskFor(t *testing.T) {
+	for name, ask := range map[string]func(f *fixture, bob context.Context, s string) error{
+		"a checkpoint": func(f *fixture, bob context.Context, s string) error {
+			_, err := f.points().CreateCheckpoint(bob, &sessionv1.CreateCheckpointRequest{Parent: s})
+			return err
+		},
+		"a repository": func(f *fixture, bob context.Context, s string) error {
+			_, err := sessionv1.NewRepositoryServiceClient(f.conn).AddRepository(bob, &sessionv1.AddRepositoryRequest{Parent: s, Url: "https://git.example.com/org/app"})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t, strings.ReplaceAll(building, "command: two", "command: block"))
+			ctx := deadline(t)
+			ann := principal.With(ctx, principal.Principal{Tenant: "acme", User: "ann"})
+			bob := principal.With(ctx, principal.Principal{Tenant: "acme", User: "bob"})
+			users := sessionv1.NewUserServiceClient(f.conn)
+			if _, err := users.SetUserVariable(ann, &sessionv1.SetUserVariableRequest{Name: "users/ann/variables/TOKEN", Value: "of ann"}); err != nil {
+				t.Fatal(err)
+			}
+			s := f.session(ann, t)
+			turn := f.create(ann, t, s, "build")
+			call := <-f.peers.blocked
+			updated := func() (time.Time, error) {
+				got, err := f.GetSession(ann, &sessionv1.GetSessionRequest{Name: s})
+				return got.GetSession().GetUpdateTime().AsTime(), err
+			}
+			quiet, err := updated()
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked := make(chan error, 1)
+			go func() { asked <- ask(f, bob, s) }()
+			until(ann, t, updated, func(at time.Time) bool { return at.After(quiet) || len(asked) > 0 }) // in the inbox, or done
+			f.peers.release(call)
+			f.waitForEnd(ann, t, turn.Name)
+			if err := <-asked; err != nil {
+				t.Error(err)
+			}
+			f.peers.mu.Lock()
+			defer f.peers.mu.Unlock()
+			var has map[string]string // as sandbox keeps it: who sets none leaves it
+			for _, r := range f.peers.wanted {
+				if e := r.GetEnvironment(); e != nil {
+					has = e.GetVariables()
+				}
+			}
+			if !maps.Equal(has, map[string]string{"TOKEN": "of ann"}) {
+				t.Errorf("in the end the turn's commands have %v", has)
+			}
+		})
+	}
 }
 
 func TestVariablesAreListedWithoutValuesAndByPages(t *testing.T) {

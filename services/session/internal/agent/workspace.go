@@ -36,16 +36,17 @@ func checkMounts(names []string) error {
 
 // Workspace asks for the workspace of a session of the agent's. Whoever makes or
 // changes it asks for the same, so that nobody takes away what another one asked for.
-// The variables are those of the user who acts.
-func (s Spec) Workspace(session *sessionv1.Session, call *commonv1.CallRef, variables []store.Variable) *sandboxv1.EnsureWorkspaceRequest {
+// It has no environment, which leaves the workspace the one that it has: only who is
+// about to run commands of a user's asks for that user's.
+func (s Spec) Workspace(session *sessionv1.Session, call *commonv1.CallRef) *sandboxv1.EnsureWorkspaceRequest {
 	return &sandboxv1.EnsureWorkspaceRequest{
-		Call: call, Network: s.NetworkPolicy(), Limits: s.WorkspaceLimits(), Mounts: s.workspaceMounts(session.GetMounts()), Environment: environment(variables),
+		Call: call, Network: s.NetworkPolicy(), Limits: s.WorkspaceLimits(), Mounts: s.workspaceMounts(session.GetMounts()),
 	}
 }
 
-// environment is what a user has in the environment of commands. Without any variable
+// Environment is what a user has in the environment of commands. Without any variable
 // it takes those away that there were before.
-func environment(variables []store.Variable) *sandboxv1.WorkspaceEnvironment {
+func Environment(variables []store.Variable) *sandboxv1.WorkspaceEnvironment {
 	e := &sandboxv1.WorkspaceEnvironment{Variables: map[string]string{}}
 	for _, v := range variables {
 		e.Variables[v.Name] = v.Value

@@ -33,15 +33,28 @@ func TestAWorkspaceIsAskedForWithTheMountsOfBoth(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := &sandboxv1.EnsureWorkspaceRequest{
 				Call: call, Network: &sandboxv1.NetworkPolicy{}, Limits: &sandboxv1.WorkspaceLimits{}, Mounts: &sandboxv1.WorkspaceMounts{Names: x.want},
-				Environment: &sandboxv1.WorkspaceEnvironment{Variables: map[string]string{"A": "1"}},
 			}
-			if d := cmp.Diff(want, x.spec.Workspace(&sessionv1.Session{Mounts: x.session}, call, []store.Variable{{Name: "A", Value: "1"}}), protocmp.Transform()); d != "" {
+			if d := cmp.Diff(want, x.spec.Workspace(&sessionv1.Session{Mounts: x.session}, call), protocmp.Transform()); d != "" {
 				t.Error(d)
 			}
 		})
 	}
 	if strings.Contains(string(Spec{}.Marshal()), "mounts") {
 		t.Error("an agent without mounts has another revision than before there were any")
+	}
+}
+
+func TestAnEnvironmentWithoutVariablesIsNotNone(t *testing.T) {
+	for name, x := range map[string]struct {
+		variables []store.Variable
+		want      map[string]string
+	}{
+		"of one variable": {[]store.Variable{{Name: "A", Value: "1"}}, map[string]string{"A": "1"}},
+		"of no variables": {},
+	} {
+		if d := cmp.Diff(&sandboxv1.WorkspaceEnvironment{Variables: x.want}, Environment(x.variables), protocmp.Transform()); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
 	}
 }
 

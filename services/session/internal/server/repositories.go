@@ -191,7 +191,8 @@ func (s *repositoryService) branch(r *sessionv1.AddRepositoryRequest) (string, e
 	return r.Branch, nil
 }
 
-// ensureWorkspace makes the session's workspace as its first turn would.
+// ensureWorkspace makes the session's workspace as its first turn would, but for the
+// variables: nothing of the user's runs, and a turn of another one's may be under way.
 func (s *repositoryService) ensureWorkspace(ctx context.Context, session *sessionv1.Session, call *commonv1.CallRef) error {
 	kept, err := s.Store.GetAgentRevision(ctx, principal.Tenant(ctx), session.Agent, session.AgentRevision)
 	if err != nil {
@@ -201,11 +202,7 @@ func (s *repositoryService) ensureWorkspace(ctx context.Context, session *sessio
 	if err != nil {
 		return err
 	}
-	variables, err := s.Store.Variables(ctx, store.Owner{Tenant: principal.Tenant(ctx), User: user(ctx)})
-	if err != nil {
-		return storeError(err, subject{})
-	}
-	want := spec.Workspace(session, call, variables)
+	want := spec.Workspace(session, call)
 	want.WorkspaceGeneration = call.WorkspaceGeneration
 	place, _, err := s.Store.PlaceOf(ctx, key(ctx, session.Name))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {

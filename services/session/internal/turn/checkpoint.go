@@ -190,7 +190,7 @@ func (w *Worker) makeOne(ctx, parent context.Context, asked store.Command) error
 	call := "checkpoint." + asked.CallID
 	err := w.placed(parent)
 	if err == nil {
-		err = w.ensureWorkspace(ctx, w.callRef(call+".workspace"), nil)
+		err = w.ensureFiles(ctx, w.callRef(call+".workspace"))
 	}
 	if err == nil {
 		c.Snapshot, err = w.takeSnapshot(ctx, call, "checkpoint "+asked.CallID)

@@ -14,10 +14,12 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -106,17 +108,35 @@ func (w *Worker) warmWorkspace(ctx context.Context) *warming {
 	return g
 }
 
-// ensureWorkspace makes the workspace, with the variables of the turn's user. tell may be nil.
+// ensureWorkspace makes the workspace for commands of whoever acts, with their variables.
+// tell may be nil.
 func (w *Worker) ensureWorkspace(ctx context.Context, ref *commonv1.CallRef, tell func(error)) error {
 	who, _ := principal.From(ctx)
-	err := w.patiently(ctx, tell, func() error {
+	return w.ensure(ctx, ref, tell, func(want *sandboxv1.EnsureWorkspaceRequest) error {
 		variables, err := w.deps.Store.Variables(ctx, store.Owner{Tenant: w.lease.Tenant, User: who.User})
 		if err != nil {
 			return status.Error(codes.Unavailable, "read the variables of the turn's user: "+err.Error())
 		}
-		want := w.spec.Workspace(w.session, ref, variables)
-		want.Warm, want.MustExist = w.spec.RunsCommands(), w.wasMade(ref)
-		_, err = w.deps.Workspaces.EnsureWorkspace(ctx, want)
+		want.Environment, want.Warm = agent.Environment(variables), w.spec.RunsCommands()
+		return nil
+	})
+}
+
+// ensureFiles makes the workspace for what runs no command: its variables and its sandbox
+// may be those of a turn under way, whose user is another one than who asks for this.
+func (w *Worker) ensureFiles(ctx context.Context, ref *commonv1.CallRef) error {
+	return w.ensure(ctx, ref, nil, func(*sandboxv1.EnsureWorkspaceRequest) error { return nil })
+}
+
+// ensure makes the workspace. add puts what commands need besides into each try.
+func (w *Worker) ensure(ctx context.Context, ref *commonv1.CallRef, tell func(error), add func(*sandboxv1.EnsureWorkspaceRequest) error) error {
+	err := w.patiently(ctx, tell, func() error {
+		want := w.spec.Workspace(w.session, ref)
+		want.MustExist = w.wasMade(ref)
+		if err := add(want); err != nil {
+			return err
+		}
+		_, err := w.deps.Workspaces.EnsureWorkspace(ctx, want)
 		if want.MustExist && apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
 			w.gone.Store(ref.WorkspaceGeneration)
 		}

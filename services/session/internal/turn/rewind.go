@@ -85,7 +85,7 @@ func (w *Worker) bringBack(ctx context.Context, rewind, snapshot string) error {
 	for {
 		err := w.placed(ctx)
 		if err == nil {
-			err = w.ensureWorkspace(ctx, w.callRef(call+".workspace"), nil)
+			err = w.ensureFiles(ctx, w.callRef(call+".workspace"))
 		}
 		if err == nil {
 			err = w.patiently(ctx, nil, func() error {
