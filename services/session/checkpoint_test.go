@@ -269,6 +269,22 @@ func callsOf(steps string) string {
 	return turn.String() + "      - text: [done]\nfallback: {steps: [{text: [ok]}]}\n"
 }
 
+func TestEachStepWithoutItsCheckpointIsTold(t *testing.T) {
+	f := start(t, building)
+	ctx := deadline(t)
+	s := f.session(ctx, t)
+	f.peers.refuseSnapshots = true
+	var steps []string
+	for _, e := range f.turn(ctx, t, s, "build") {
+		if w := e.GetWarning(); w.GetReason() == "FILES_NOT_KEPT" {
+			steps = append(steps, fmt.Sprint(e.Step))
+		}
+	}
+	if got := strings.Join(steps, " "); got != "1 3" {
+		t.Errorf("told of the steps %q", got)
+	}
+}
+
 func TestWithoutCheckpointsARollbackLeavesTheFilesAndSaysSo(t *testing.T) {
 	f := start(t, building, func(c *session.Config) { c.Checkpoints = []string{} })
 	ctx := deadline(t)

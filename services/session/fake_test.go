@@ -28,34 +28,35 @@ type peers struct {
 	sandboxv1.UnimplementedSnapshotServiceServer
 	remote // of repositories
 
-	mu        sync.Mutex
-	results   map[string]*toolsv1.CallResult
-	cancelled map[string]bool
-	executed  map[string]int // by call id
-	cancels   map[string]context.CancelFunc
-	broken    map[string]int // tool or method: RPCs that fail before anything is done
-	epochs    []int64
-	highest   map[string]int64  // epoch by session
-	users     map[string]string // by call id
-	blocked   chan string       // ids of Block calls that run
-	telling   bool              // Tell has begun
-	deleted   []string
-	news      int               // calls that were the first to bring a higher epoch
-	fences    []string          // who was told of a takeover, of which session
-	keeping   bool              // tools and sandbox cannot be told to delete
-	asked     int               // answers that were ASK
-	archives  map[string][]byte // the files, by session
-	snapshots map[string]int    // how often each was asked for, by call id
-	restored  []string          // snapshots, by the call id that made them
-	full      bool              // there is no room for another snapshot
-	changes   []string          // what was done to them: the ids of the calls that changed something
-	states    map[string]string // what the files were, by snapshot
-	answered  map[string]bool   // restores that were done, by call id
-	cleared   []string          // snapshots that were deleted
-	wanted    []*sandboxv1.EnsureWorkspaceRequest
-	unknown   string         // a mount that sandbox does not know
-	looks     map[string]int // how often an operation was looked at; it runs at the first look
-	emptied   []string       // whose storage was deleted, as tenant/user
+	mu              sync.Mutex
+	results         map[string]*toolsv1.CallResult
+	cancelled       map[string]bool
+	executed        map[string]int // by call id
+	cancels         map[string]context.CancelFunc
+	broken          map[string]int // tool or method: RPCs that fail before anything is done
+	epochs          []int64
+	highest         map[string]int64  // epoch by session
+	users           map[string]string // by call id
+	blocked         chan string       // ids of Block calls that run
+	telling         bool              // Tell has begun
+	deleted         []string
+	news            int               // calls that were the first to bring a higher epoch
+	fences          []string          // who was told of a takeover, of which session
+	keeping         bool              // tools and sandbox cannot be told to delete
+	asked           int               // answers that were ASK
+	archives        map[string][]byte // the files, by session
+	snapshots       map[string]int    // how often each was asked for, by call id
+	restored        []string          // snapshots, by the call id that made them
+	full            bool              // there is no room for another snapshot
+	refuseSnapshots bool              // for another reason
+	changes         []string          // what was done to them: the ids of the calls that changed something
+	states          map[string]string // what the files were, by snapshot
+	answered        map[string]bool   // restores that were done, by call id
+	cleared         []string          // snapshots that were deleted
+	wanted          []*sandboxv1.EnsureWorkspaceRequest
+	unknown         string         // a mount that sandbox does not know
+	looks           map[string]int // how often an operation was looked at; it runs at the first look
+	emptied         []string       // whose storage was deleted, as tenant/user
 }
 
 func newPeers() *peers {
@@ -88,6 +89,9 @@ func (p *peers) CreateSnapshot(_ context.Context, r *sandboxv1.CreateSnapshotReq
 	p.snapshots[call]++
 	if p.full {
 		return nil, apierr.New(codes.ResourceExhausted, "sandbox.fairlead.dev", "TOO_MANY_SNAPSHOTS", "full")
+	}
+	if p.refuseSnapshots {
+		return nil, apierr.New(codes.FailedPrecondition, "sandbox.fairlead.dev", "WRONG_FILE_TYPE", "a file was closed meanwhile")
 	}
 	if _, made := p.states[call]; !made {
 		p.states[call] = strings.Join(p.changes, " ")

@@ -80,11 +80,14 @@ func (w *Worker) knowFiles(ctx context.Context, m *sessionv1.Message) error {
 // calls begin: a successor must not keep files that they have changed.
 func (w *Worker) filesNotKept(ctx, parent context.Context, first bool, err error) error {
 	write := store.Write{Turns: []*store.TurnRow{w.active.row()}}
-	if first && status.Code(err) != codes.Unimplemented {
-		w.deps.Log.WarnContext(ctx, "cannot keep the files of a turn", "session", w.lease.Session, "turn", w.active.id, "error", err)
+	if status.Code(err) != codes.Unimplemented { // else there are none at all
+		w.deps.Log.WarnContext(ctx, "cannot keep the files of a turn", "session", w.lease.Session, "turn", w.active.id, "step", w.stepNumber(), "error", err)
+		what, then := "step", "There is no checkpoint of this step to rewind to."
+		if first {
+			what, then = "turn", "There is no checkpoint to rewind to, and rolling the turn back will leave the files as they are."
+		}
 		write.Events = []*sessionv1.Event{w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
-			Reason:  "FILES_NOT_KEPT",
-			Message: "What the files were before this turn could not be kept: " + explain(err) + " There is no checkpoint to rewind to, and rolling the turn back will leave the files as they are.",
+			Reason: "FILES_NOT_KEPT", Message: "What the files were before this " + what + " could not be kept: " + explain(err) + " " + then,
 		}}})}
 	}
 	return w.log.Commit(parent, write)
