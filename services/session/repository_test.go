@@ -26,8 +26,9 @@ type remote struct {
 	asked        int                                          // clones that were asked for
 	pushes       []*sandboxv1.PushRepositoryRequest
 	pushers      []string // the users of pushes
-	refusal      error    // of clones
-	refusals     int      // how many clones get it; zero: all
+	branched     []*sandboxv1.CreateBranchRequest
+	refusal      error // of clones
+	refusals     int   // how many clones get it; zero: all
 	pushRefusal  error
 	heads        map[string]bool // branches that the remote has
 }
@@ -68,6 +69,13 @@ func (m *remote) PushRepository(ctx context.Context, r *sandboxv1.PushRepository
 	}
 	m.heads[r.Branch] = true
 	return &sandboxv1.PushRepositoryResponse{Ref: "refs/heads/" + r.Branch, NewCommit: strings.Repeat("a", 40), UpToDate: known}, nil
+}
+
+func (m *remote) CreateBranch(_ context.Context, r *sandboxv1.CreateBranchRequest) (*sandboxv1.CreateBranchResponse, error) {
+	m.repositories.Lock()
+	defer m.repositories.Unlock()
+	m.branched = append(m.branched, r)
+	return &sandboxv1.CreateBranchResponse{}, nil
 }
 
 func (*remote) RemoveRepository(context.Context, *sandboxv1.RemoveRepositoryRequest) (*sandboxv1.RemoveRepositoryResponse, error) {
@@ -162,6 +170,25 @@ func TestARepositoryThatCannotBeClonedIsTold(t *testing.T) {
 	f.peers.set(func(m *remote) {
 		if len(m.clones) != 1 {
 			t.Errorf("%d clones in the next turn", len(m.clones))
+		}
+	})
+}
+
+func TestASessionThatBeganWithARepositoryGetsABranchOfItsOwn(t *testing.T) {
+	f := start(t, reading, withRepository)
+	ctx := t.Context()
+	f.peers.set(func(m *remote) {
+		m.refusal = apierr.New(codes.AlreadyExists, "sandbox.fairlead.dev", "REPOSITORY_EXISTS", "it is there")
+	})
+	s := f.session(ctx, t)
+	for _, e := range f.turn(ctx, t, s, "one") {
+		if e.GetWarning() != nil {
+			t.Errorf("it warns: %v", e)
+		}
+	}
+	f.peers.set(func(m *remote) {
+		if len(m.branched) != 1 || m.branched[0].Directory != "app" || m.branched[0].Branch != "fairlead/"+strings.TrimPrefix(s, "sessions/") {
+			t.Errorf("branches %v", m.branched)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -70,5 +71,39 @@ repositories:
 				t.Errorf("list: %d %s", r.code, r.body)
 			}
 		})
+	}
+}
+
+// TestAForkPushesABranchOfItsOwn forks a session that works on a branch of its own: what the
+// fork does goes to the fork's.
+func TestAForkPushesABranchOfItsOwn(t *testing.T) {
+	forge := gittest.New(t)
+	forge.Publish("one", map[string]string{"README.md": "hello\n"})
+	s := start(t, options{
+		agents: fmt.Sprintf("  fixer: {profile: full, tools: [Bash], repositories: [{url: %q, directory: app, branch: session, push: turn_end}]}\n", forge.Repo("one")),
+		sandbox: fmt.Sprintf(`
+egress:
+  roots: %q
+  credentials:
+    forge: {hosts: [127.0.0.1], username: %s, secret: %s}
+repositories:
+  remotes:
+    - {host: 127.0.0.1, ports: [%d], paths: ["/org/*"], credential: forge, addresses: [127.0.0.0/8], push: true}
+`, forge.PEM, gittest.User, gittest.Secret, forge.Port),
+	})
+	session := s.session(t, "fixer")
+	s.turn(t, session, "change the repository")
+	r := s.call(t, http.MethodPost, "/v1/"+session+":fork", `{}`)
+	var made struct{ Name string }
+	if err := json.Unmarshal([]byte(r.body), &made); err != nil || made.Name == "" {
+		t.Fatalf("fork: %d %s", r.code, r.body)
+	}
+	s.turn(t, made.Name, "change the repository")
+	log := s.stream(t, http.MethodGet, "/v1/"+made.Name+"/events", "", func(f frame) bool {
+		return f.event != "repository.pushed" && f.event != "repository.push_failed"
+	})
+	ref := "refs/heads/fairlead/" + strings.TrimPrefix(made.Name, "sessions/")
+	if end := log[len(log)-1]; end.field("repositoryPushed", "ref") != ref {
+		t.Errorf("%s %s", end.event, end.data)
 	}
 }

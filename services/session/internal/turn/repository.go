@@ -31,7 +31,14 @@ func SessionBranch(pattern, session string) string {
 func (w *Worker) cloneRepositories(ctx context.Context) (failed []string) {
 	for _, r := range w.spec.Repositories {
 		err := w.patiently(ctx, nil, func() error { return w.clone(ctx, r) })
-		if err == nil || ctx.Err() != nil || apierr.Reason(err) == "REPOSITORY_EXISTS" {
+		if apierr.Reason(err) == "REPOSITORY_EXISTS" {
+			if err = w.patiently(ctx, nil, func() error { return w.ownBranch(ctx, r) }); err != nil && ctx.Err() == nil {
+				w.deps.Log.WarnContext(ctx, "cannot put a repository of a session on its branch", "session", w.lease.Session, "directory", r.Name(), "error", err)
+				failed = append(failed, fmt.Sprintf("The repository in repos/%s could not be put on the session's own branch: %s", r.Name(), explain(err)))
+			}
+			continue
+		}
+		if err == nil || ctx.Err() != nil {
 			continue
 		}
 		w.deps.Log.WarnContext(ctx, "cannot clone a repository of a session", "session", w.lease.Session, "directory", r.Name(), "error", err)
@@ -54,6 +61,23 @@ func (w *Worker) clone(ctx context.Context, r agent.Repository) error {
 		_, err = stream.Recv()
 	}
 	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// ownBranch gives the session its branch in a repository that it did not clone itself, as
+// a fork's or an import's, which is on another session's: from where it stands. What is no
+// repository, or has the branch already and is on another one, is as somebody made it.
+func (w *Worker) ownBranch(ctx context.Context, r agent.Repository) error {
+	if !r.OwnBranch() {
+		return nil
+	}
+	_, err := w.deps.Repositories.CreateBranch(ctx, &sandboxv1.CreateBranchRequest{
+		Call: w.callRef(cloneCall(r) + ".branch"), Directory: r.Name(), Branch: SessionBranch(w.deps.RepositoryBranch, w.lease.Session),
+	})
+	switch apierr.Reason(err) {
+	case "BRANCH_EXISTS", "REPOSITORY_NOT_FOUND":
 		return nil
 	}
 	return err
