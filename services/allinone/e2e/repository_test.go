@@ -74,6 +74,38 @@ repositories:
 	}
 }
 
+// TestARepositoryComesBackAfterARewindToBeforeItsClone rewinds to a checkpoint of before the
+// first turn: the next turn clones again.
+func TestARepositoryComesBackAfterARewindToBeforeItsClone(t *testing.T) {
+	forge := gittest.New(t)
+	forge.Publish("one", map[string]string{"README.md": "hello\n"})
+	s := start(t, options{
+		agents: fmt.Sprintf("  fixer: {profile: full, tools: [Bash], repositories: [{url: %q, directory: app}]}\n", forge.Repo("one")),
+		sandbox: fmt.Sprintf(`
+egress:
+  roots: %q
+  credentials:
+    forge: {hosts: [127.0.0.1], username: %s, secret: %s}
+repositories:
+  remotes:
+    - {host: 127.0.0.1, ports: [%d], paths: ["/org/*"], credential: forge, addresses: [127.0.0.0/8]}
+`, forge.PEM, gittest.User, gittest.Secret, forge.Port),
+	})
+	session := s.session(t, "fixer")
+	r := s.call(t, http.MethodPost, "/v1/"+session+"/checkpoints", `{}`)
+	var made struct{ Name string }
+	if err := json.Unmarshal([]byte(r.body), &made); err != nil || made.Name == "" {
+		t.Fatalf("checkpoint: %d %s", r.code, r.body)
+	}
+	for range 2 {
+		s.turn(t, session, "change the repository")
+		if list := s.call(t, http.MethodGet, "/v1/"+session+"/repositories", "").body; !strings.Contains(list, "repositories/app") {
+			t.Fatalf("there is no repository: %s", list)
+		}
+		s.rewind(t, session, `{"checkpoint":"`+made.Name+`"}`)
+	}
+}
+
 // TestAForkPushesABranchOfItsOwn forks a session that works on a branch of its own: what the
 // fork does goes to the fork's.
 func TestAForkPushesABranchOfItsOwn(t *testing.T) {

@@ -19,11 +19,37 @@ type answer struct {
 	Failure []byte `json:"failure,omitempty"`
 	// Unknown says that the change may have been made; it will not be made again.
 	Unknown bool `json:"unknown,omitempty"`
+	// Void says that what the change made was taken back: it is made when it is asked for
+	// again. The journal, which may still have the change, finds that it was answered.
+	Void bool `json:"void,omitempty"`
 }
 
 // KeptMethod is the method whose changes are remembered as long as the workspace is:
-// who repeats one a month later has not asked for another.
+// who repeats one a month later has not asked for another. Only VoidKept ends that.
 const KeptMethod = "clone"
+
+// VoidKept voids what is remembered of KeptMethod's changes whose work is gone, by their
+// answers. It is for a Change that brings the files of an earlier time back.
+func (w *Workspace) VoidKept(gone func(answer []byte) bool) error {
+	all, err := os.ReadDir(w.s.path("mutations", KeptMethod))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, a := range all {
+		place, known := w.s.answerPlace(KeptMethod, a.Name()), answer{}
+		if readAnswer(place, &known) != nil || !known.Done || known.Failure != nil || known.Unknown || known.Void || !gone(known.Answer) {
+			continue
+		}
+		known.Void = true
+		if err := save(place, known); err != nil {
+			return fmt.Errorf("void the answer of a clone: %w", err)
+		}
+	}
+	return nil
+}
 
 // Change is one file change, done at most once per call and method.
 type Change struct {
@@ -177,6 +203,8 @@ func (s *session) recall(ch Change, place string) (known answer, err error) {
 		return answer{}, ErrOutcomeUnknown
 	case known.Failure != nil:
 		return answer{}, &FailedBeforeError{known.Failure}
+	case known.Void:
+		return answer{}, nil
 	}
 	return known, nil
 }

@@ -18,6 +18,7 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/files"
 	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )
 
@@ -289,10 +290,31 @@ func (k *kept) avoid(user string) (err error) {
 func restore(ctx context.Context, k *kept, id string) (proto.Message, error) {
 	defer k.Recount()
 	did, err := k.store.Restore(ctx, k.tree, id)
+	if err == nil {
+		err = voidClones(k.Workspace)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return &sandboxv1.RestoreSnapshotResponse{Written: did.Written, Removed: did.Removed, Changed: did.Changed}, nil
+}
+
+// voidClones has the clones made again, when they are asked for again, whose repositories a
+// restore has taken away.
+func voidClones(w *box.Workspace) error {
+	t, err := openTree(w)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = t.Close() }()
+	return w.VoidKept(func(raw []byte) bool {
+		made, err := cloned(raw)
+		if err != nil {
+			return false
+		}
+		_, err = t.Stat(repositories + "/" + made.GetRepository().GetDirectory())
+		return errors.Is(err, files.ErrNotFound)
+	})
 }
 
 func (s *snapshotServer) DeleteSnapshots(ctx context.Context, r *sandboxv1.DeleteSnapshotsRequest) (*sandboxv1.DeleteSnapshotsResponse, error) {

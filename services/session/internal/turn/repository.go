@@ -27,7 +27,7 @@ func SessionBranch(pattern, session string) string {
 
 // cloneRepositories clones the agent's repositories that are not there, and tells of
 // those that cannot be. The call ids are the session's: one that was cloned once is not
-// cloned again, even when it was removed since.
+// cloned again, even when it was removed since; sandbox forgets those that a restore takes away.
 func (w *Worker) cloneRepositories(ctx context.Context) (failed []string) {
 	for _, r := range w.spec.Repositories {
 		err := w.patiently(ctx, nil, func() error { return w.clone(ctx, r) })
