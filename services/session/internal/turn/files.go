@@ -38,7 +38,7 @@ func (w *Worker) keepFiles(ctx, parent context.Context, m *sessionv1.Message, us
 		return nil
 	}
 	changes, named := w.mayChangeOne(t, uses), w.wantsOne(t, uses)
-	if !named && !(changes && w.wantsOne(t, toolUses(m))) {
+	if wanted := named || changes && w.wantsOne(t, toolUses(m)); !wanted {
 		if kept == nil && changes {
 			t.run.Files = &filesKept{Step: -1} // written with the next result at the latest
 		}
