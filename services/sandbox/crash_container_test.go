@@ -1,7 +1,6 @@
 package sandbox_test
 
 import (
-	"bufio"
 	"io"
 	"io/fs"
 	"os"
@@ -62,32 +61,14 @@ func crashed(t *testing.T, before func(name string)) (dir, name string) {
 	if err := os.Chmod(dir, 0o711); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestRunContainerUntilKilled$")
-	cmd.Env = append(os.Environ(), crashContainers+"="+dir)
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = stdin.Close() }()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() && lines.Text() != "READY" {
-		t.Log(lines.Text())
-	}
+	kill := child(t, "TestRunContainerUntilKilled", crashContainers+"="+dir)
 	made, err := os.ReadDir(filepath.Join(dir, "state"))
 	if err != nil || len(made) != 1 {
 		t.Fatalf("the folder of containers has %v, %v", made, err)
 	}
 	name = made[0].Name()
 	before(name)
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
+	kill()
 	return dir, name
 }
 

@@ -1,12 +1,10 @@
 package sandbox_test
 
 import (
-	"bufio"
 	"bytes"
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -48,27 +46,9 @@ func TestRunUntilKilled(t *testing.T) {
 func TestACrashLeavesNothingBehind(t *testing.T) {
 	cfg := configuration(t, sandbox.LevelAuto)
 	cfg.CgroupParent = "fairlead-crash-test"
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestRunUntilKilled$")
-	cmd.Env = append(os.Environ(), crashDirectory+"="+cfg.Data)
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = stdin.Close() }()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() && lines.Text() != "READY" {
-		t.Log(lines.Text())
-	}
+	kill := child(t, "TestRunUntilKilled", crashDirectory+"="+cfg.Data)
 	awaitSleepers(t, 4)
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
+	kill()
 	awaitSleepers(t, 0)
 	c := start(t, cfg)
 	r, err := c.execs.ListExecs(t.Context(), &sandboxv1.ListExecsRequest{Session: c.session})

@@ -2,7 +2,6 @@ package sandbox_test
 
 import (
 	"archive/tar"
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -15,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -406,32 +404,5 @@ func (c *client) look(t *testing.T) string {
 // killAmidChanges has a service of its own make the changes, and kills it in their midst.
 func killAmidChanges(t *testing.T, level, data, shared string, f *gittest.Forge) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "/proc/self/exe", "-test.run=^TestDieAmidChanges$", "-test.v")
-	cmd.Env = append(os.Environ(), crashDirectory+"="+data, crashLevel+"="+level, fmt.Sprintf("%s=%s|%d|%s|%s", crashForge, f.URL, f.Port, f.PEM, shared))
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = stdin.Close() }()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	ready := false
-	for !ready && lines.Scan() {
-		if ready = lines.Text() == "READY"; !ready {
-			t.Log(lines.Text())
-		}
-	}
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-	if !ready {
-		t.Fatal("the changes were not all under way")
-	}
+	child(t, "TestDieAmidChanges", crashDirectory+"="+data, crashLevel+"="+level, fmt.Sprintf("%s=%s|%d|%s|%s", crashForge, f.URL, f.Port, f.PEM, shared))()
 }

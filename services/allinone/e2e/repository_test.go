@@ -11,6 +11,29 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/gittest"
 )
 
+// repositories has sandbox know the repositories of a server, and a credential for them.
+func repositories(forge *gittest.Forge) string {
+	return fmt.Sprintf(`
+egress:
+  roots: %q
+  credentials:
+    forge: {hosts: [127.0.0.1], username: %s, secret: %s}
+repositories:
+  remotes:
+    - {host: 127.0.0.1, ports: [%d], paths: ["/org/*"], credential: forge, addresses: [127.0.0.0/8], push: true}
+`, forge.PEM, gittest.User, gittest.Secret, forge.Port)
+}
+
+// made is the name of what an answer says was made.
+func made(t *testing.T, r reply) string {
+	t.Helper()
+	var m struct{ Name string }
+	if err := json.Unmarshal([]byte(r.body), &m); err != nil || m.Name == "" {
+		t.Fatalf("%d %s", r.code, r.body)
+	}
+	return m.Name
+}
+
 // TestAnAgentChangesARepositoryAndItsBranchIsPushed has an agent begin with a
 // repository of a real server's: it is cloned beside the first model call, a command
 // commits to the session's branch, and the end of the turn pushes it.
@@ -26,15 +49,7 @@ func TestAnAgentChangesARepositoryAndItsBranchIsPushed(t *testing.T) {
 				four: four,
 				agents: fmt.Sprintf("  fixer: {profile: full, tools: [Bash], repositories: [{url: %q, directory: app, branch: session, push: turn_end}, {url: %q, directory: gone}]}\n",
 					forge.Repo(app), forge.Repo("nothing")),
-				sandbox: fmt.Sprintf(`
-egress:
-  roots: %q
-  credentials:
-    forge: {hosts: [127.0.0.1], username: %s, secret: %s}
-repositories:
-  remotes:
-    - {host: 127.0.0.1, ports: [%d], paths: ["/org/*"], credential: forge, addresses: [127.0.0.0/8], push: true}
-`, forge.PEM, gittest.User, gittest.Secret, forge.Port),
+				sandbox: repositories(forge),
 			})
 			session := s.session(t, "fixer")
 			branch := "fairlead/" + strings.TrimPrefix(session, "sessions/")
@@ -80,29 +95,17 @@ func TestARepositoryComesBackAfterARewindToBeforeItsClone(t *testing.T) {
 	forge := gittest.New(t)
 	forge.Publish("one", map[string]string{"README.md": "hello\n"})
 	s := start(t, options{
-		agents: fmt.Sprintf("  fixer: {profile: full, tools: [Bash], repositories: [{url: %q, directory: app}]}\n", forge.Repo("one")),
-		sandbox: fmt.Sprintf(`
-egress:
-  roots: %q
-  credentials:
-    forge: {hosts: [127.0.0.1], username: %s, secret: %s}
-repositories:
-  remotes:
-    - {host: 127.0.0.1, ports: [%d], paths: ["/org/*"], credential: forge, addresses: [127.0.0.0/8]}
-`, forge.PEM, gittest.User, gittest.Secret, forge.Port),
+		agents:  fmt.Sprintf("  fixer: {profile: full, tools: [Bash], repositories: [{url: %q, directory: app}]}\n", forge.Repo("one")),
+		sandbox: repositories(forge),
 	})
 	session := s.session(t, "fixer")
-	r := s.call(t, http.MethodPost, "/v1/"+session+"/checkpoints", `{}`)
-	var made struct{ Name string }
-	if err := json.Unmarshal([]byte(r.body), &made); err != nil || made.Name == "" {
-		t.Fatalf("checkpoint: %d %s", r.code, r.body)
-	}
+	checkpoint := made(t, s.call(t, http.MethodPost, "/v1/"+session+"/checkpoints", `{}`))
 	for range 2 {
 		s.turn(t, session, "change the repository")
 		if list := s.call(t, http.MethodGet, "/v1/"+session+"/repositories", "").body; !strings.Contains(list, "repositories/app") {
 			t.Fatalf("there is no repository: %s", list)
 		}
-		s.rewind(t, session, `{"checkpoint":"`+made.Name+`"}`)
+		s.rewind(t, session, `{"checkpoint":"`+checkpoint+`"}`)
 	}
 }
 
@@ -112,29 +115,17 @@ func TestAForkPushesABranchOfItsOwn(t *testing.T) {
 	forge := gittest.New(t)
 	forge.Publish("one", map[string]string{"README.md": "hello\n"})
 	s := start(t, options{
-		agents: fmt.Sprintf("  fixer: {profile: full, tools: [Bash], repositories: [{url: %q, directory: app, branch: session, push: turn_end}]}\n", forge.Repo("one")),
-		sandbox: fmt.Sprintf(`
-egress:
-  roots: %q
-  credentials:
-    forge: {hosts: [127.0.0.1], username: %s, secret: %s}
-repositories:
-  remotes:
-    - {host: 127.0.0.1, ports: [%d], paths: ["/org/*"], credential: forge, addresses: [127.0.0.0/8], push: true}
-`, forge.PEM, gittest.User, gittest.Secret, forge.Port),
+		agents:  fmt.Sprintf("  fixer: {profile: full, tools: [Bash], repositories: [{url: %q, directory: app, branch: session, push: turn_end}]}\n", forge.Repo("one")),
+		sandbox: repositories(forge),
 	})
 	session := s.session(t, "fixer")
 	s.turn(t, session, "change the repository")
-	r := s.call(t, http.MethodPost, "/v1/"+session+":fork", `{}`)
-	var made struct{ Name string }
-	if err := json.Unmarshal([]byte(r.body), &made); err != nil || made.Name == "" {
-		t.Fatalf("fork: %d %s", r.code, r.body)
-	}
-	s.turn(t, made.Name, "change the repository")
-	log := s.stream(t, http.MethodGet, "/v1/"+made.Name+"/events", "", func(f frame) bool {
+	fork := made(t, s.call(t, http.MethodPost, "/v1/"+session+":fork", `{}`))
+	s.turn(t, fork, "change the repository")
+	log := s.stream(t, http.MethodGet, "/v1/"+fork+"/events", "", func(f frame) bool {
 		return f.event != "repository.pushed" && f.event != "repository.push_failed"
 	})
-	ref := "refs/heads/fairlead/" + strings.TrimPrefix(made.Name, "sessions/")
+	ref := "refs/heads/fairlead/" + strings.TrimPrefix(fork, "sessions/")
 	if end := log[len(log)-1]; end.field("repositoryPushed", "ref") != ref {
 		t.Errorf("%s %s", end.event, end.data)
 	}
