@@ -55,7 +55,7 @@ func finish(f *os.File) (*os.File, error) {
 	if err := f.Close(); err != nil {
 		return finished, err
 	}
-	forks.Await()
+	forks.Await(finished)
 	return finished, nil
 }
 

@@ -5,16 +5,40 @@
 // just written and closed could so be refused because of a process that has nothing to do with it.
 package forks
 
-import "syscall"
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
 
-// Await waits until no process has copies of descriptors that were closed before: at most for as
-// long as processes that are being started at the moment take to execute their programs, which is
-// below a millisecond.
+	"golang.org/x/sys/unix"
+)
+
+// Patience is for the last microseconds of a start, which are longer when all processors are busy.
+const (
+	tries = 2000
+	pause = 50 * time.Microsecond
+)
+
+// Await waits until no process has a file open that was written and closed before, which nobody else
+// can have open: at most for as long as processes that are being started take to execute their programs, which
+// is below a millisecond. The file is open for reading.
 //
-// Go holds syscall.ForkLock from the fork until the child's execve has the new program's memory,
-// microseconds before it closes descriptors. For a child in a user namespace of its own (package bind) it holds it only until the
-// child may go on to execve.
-func Await() {
+// Go holds syscall.ForkLock from the fork until the child's execve has the new program's memory, and the
+// descriptors are closed after that. That all of them are is said by a lease, which the kernel grants to who
+// reads what nobody has open for writing. Where there are none (fcntl(2): of file systems that have
+// none, of files of others without CAP_LEASE) that moment is not waited for.
+func Await(f *os.File) {
 	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock() // nothing is done under it: that those before are through is all
+	syscall.ForkLock.RUnlock() //nolint:staticcheck // nothing is done under it: that those before are through is all
+	for range tries {
+		_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+		if err == nil {
+			_, _ = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+		}
+		if !errors.Is(err, unix.EAGAIN) {
+			return
+		}
+		time.Sleep(pause) //nolint:forbidigo // nobody is told when it is over
+	}
 }

@@ -117,8 +117,23 @@ func (re *restore) run(ctx context.Context, have *state, want []Entry) error {
 	if err := re.prepare(ctx, want, present); err != nil {
 		return err
 	}
-	forks.Await() // whatever is restored may be executed at once
+	re.awaitPrograms(want)
 	return meanwhile(re.touch(ctx, have.entries, surplus, want, present))
+}
+
+// awaitPrograms waits until programs that were written may be executed: there may be a command that
+// waits for one. Those that the service may not read are their owner's to wait for.
+func (re *restore) awaitPrograms(want []Entry) {
+	for _, e := range want {
+		draft, written := re.drafts[e.Path]
+		if !written || e.Mode&0o111 == 0 {
+			continue
+		}
+		if f, err := os.Open(draft); err == nil {
+			forks.Await(f)
+			_ = f.Close()
+		}
+	}
 }
 
 // touch changes the workspace.

@@ -42,23 +42,23 @@ func stall(ctx context.Context, program string) (<-chan error, error) {
 	if err := os.WriteFile(program, []byte("#!/bin/true\n"), 0o700); err != nil {
 		return nil, err
 	}
-	forks.Await() // there is no lease on what anybody may write
-	fd, err := unix.Open(program, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	f, err := os.Open(program)
 	if err != nil {
 		return nil, err
 	}
+	forks.Await(f) // there is no lease on what anybody may write
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, unix.SIGIO)
 	defer signal.Stop(told)
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
-		return nil, errors.Join(fmt.Errorf("take a lease: %w", err), unix.Close(fd))
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+		return nil, errors.Join(fmt.Errorf("take a lease: %w", err), f.Close())
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- exec.CommandContext(ctx, program).Run() }()
 	<-told
 	time.AfterFunc(while, func() { // to close it is not enough: the process has a copy
-		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_UNLCK)
-		_ = unix.Close(fd)
+		_, _ = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+		_ = f.Close()
 	})
 	return ended, nil
 }
