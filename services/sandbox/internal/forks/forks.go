@@ -14,9 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Patience is for the last microseconds of a start, which are longer when all processors are busy.
+// The last microseconds of a start are longer when all processors are busy. Some file systems answer that somebody
+// writes whenever they cannot tell (NFS): there each file waits for all of it.
 const (
-	tries = 2000
+	tries = 200
 	pause = 50 * time.Microsecond
 )
 
