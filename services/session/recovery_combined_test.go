@@ -32,6 +32,9 @@ turns:
     steps: [{text: [because]}]
 `
 
+// oneByOne has the calls of arrivals' block in a step each.
+var oneByOne = strings.Replace(arrivals, "{name: Bash, input: {}}, {name: Block", "{name: Bash, input: {}}]}, {tools: [{name: Block", 1)
+
 // dear has turns whose second step is above the soft part of a small budget, and
 // a summary that takes a minute.
 var dear = `
@@ -96,7 +99,7 @@ assistant: "because"`))
 user: "mind this"
 assistant: "ok"`))
 		}},
-	{name: "a rollback of a turn whose first change has no checkpoint", scenario: arrivals, change: func(c *session.Config) { c.Checkpoints = []string{"Block"} },
+	{name: "a rollback of a turn whose first change has no checkpoint", scenario: oneByOne, change: func(c *session.Config) { c.Checkpoints = []string{"Block"} },
 		play: func(ctx context.Context, c *cluster) error {
 			return errors.Join(c.send(ctx, "block"), c.callRuns(ctx), c.arrive(ctx, "why?", rollsBack), c.ended(ctx, 2))
 		},
@@ -107,6 +110,13 @@ assistant: "ok"`))
 				}
 			}
 			return errors.Join(c.executedOnce(), ends(log, interrupted, complete), happens(log, "warning", 1))
+		}},
+	{name: "a rollback of a turn whose list of checkpoints names a later call of its step", scenario: arrivals, change: func(c *session.Config) { c.Checkpoints = []string{"Block"} },
+		play: func(ctx context.Context, c *cluster) error {
+			return errors.Join(c.send(ctx, "block"), c.callRuns(ctx), c.arrive(ctx, "why?", rollsBack), c.ended(ctx, 2))
+		},
+		check: func(c *cluster, log []*sessionv1.Event, conversation []*sessionv1.Message) error {
+			return errors.Join(c.executedOnce(), ends(log, interrupted, complete), agree(c.first.peers, conversation), happens(log, "session.rewound", 1))
 		}},
 	{name: "a rollback of a turn whose view was shortened", scenario: strings.Replace(shortened, "{text: [Done]}", "{text: [Done], pause: 1m}", 1) + `
   - when: why
