@@ -168,7 +168,7 @@ func (s *Service) openNetwork(c Egress, data string, log *slog.Logger) (trust st
 	if err != nil {
 		return "", fmt.Errorf("egress: %w", err)
 	}
-	s.network = network.New(proxy, c.Requests)
+	s.network = network.New(proxy, c.Requests, log)
 	return authority.Bundle(dir)
 }
 

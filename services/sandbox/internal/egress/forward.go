@@ -44,10 +44,13 @@ func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 	}
 	rec := s.ask(r, KindHTTP, execOf(r))
 	defer rec.end()
+	t, err := address(r)
+	if err == nil {
+		rec.to(t) // told also of one that is turned away
+	}
 	if rec.turnAway(w, r) {
 		return
 	}
-	t, err := address(r)
 	if err != nil {
 		rec.refuse(w, &RefusalError{Outcome: BadRequest, Message: err.Error()})
 		return

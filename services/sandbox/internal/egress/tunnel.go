@@ -22,15 +22,17 @@ const established = "HTTP/1.1 200 Connection established\r\n\r\n"
 func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	rec := s.ask(r, KindTunnel, execOf(r))
 	defer rec.end()
+	t, err := connectAddress(r)
+	if err == nil {
+		rec.to(t) // told also of one that is turned away
+	}
 	if rec.turnAway(w, r) {
 		return
 	}
-	t, err := connectAddress(r)
 	if err != nil {
 		rec.refuse(w, &RefusalError{Outcome: BadRequest, Message: err.Error()})
 		return
 	}
-	rec.to(t)
 	rule, err := s.policy.connect(t)
 	if err != nil {
 		rec.refuse(w, err)

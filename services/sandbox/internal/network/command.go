@@ -93,6 +93,7 @@ func (c *command) Uses() []box.Use {
 	c.n.mu.Unlock()
 	if first {
 		c.settle()
+		c.takeStrays()
 		close(over)
 	}
 	<-over
@@ -103,6 +104,15 @@ func (c *command) Uses() []box.Use {
 		uses = append(uses, c.beyond)
 	}
 	return uses
+}
+
+// takeStrays has the command tell of what was refused in its sandbox and is no command's.
+func (c *command) takeStrays() {
+	c.n.mu.Lock()
+	defer c.n.mu.Unlock()
+	if c.at != nil {
+		c.uses = append(c.uses, c.at.strays.take()...)
+	}
 }
 
 // settle returns when nothing of the command is open, and nothing can begin.
@@ -239,11 +249,17 @@ func (c *command) addBeyond(e egress.Event) *box.Use {
 	return nil
 }
 
-// make is an event as it is told. mu is held.
+// make is an event as it is told, with texts that are kept once. mu is held.
 func (c *command) make(e egress.Event) box.Use {
+	u := makeUse(e)
+	u.Host, u.Rule, u.Message = c.text(u.Host), c.text(u.Rule), c.text(u.Message)
+	return u
+}
+
+func makeUse(e egress.Event) box.Use {
 	return box.Use{
-		Host: c.text(e.Host), Port: int(e.Port), Rule: c.text(shorten(e.Rule, maxRule)), Outcome: string(e.Outcome), Credential: e.Credential,
-		Message: c.text(shorten(e.Message, maxMessage)), Connections: 1, Sent: e.Sent, Received: e.Received, Duration: e.Duration, Started: e.Start.UTC(),
+		Host: e.Host, Port: int(e.Port), Rule: shorten(e.Rule, maxRule), Outcome: string(e.Outcome), Credential: e.Credential,
+		Message: shorten(e.Message, maxMessage), Connections: 1, Sent: e.Sent, Received: e.Received, Duration: e.Duration, Started: e.Start.UTC(),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"sync"
 	"time"
@@ -31,6 +32,7 @@ const (
 type Network struct {
 	proxy *egress.Proxy
 	most  int // requests and tunnels of a command
+	log   *slog.Logger
 
 	mu      sync.Mutex // guards what follows, and all commands
 	running map[way]map[string]*command
@@ -51,8 +53,8 @@ func wayOf(s box.Sandbox) way {
 
 // New returns the network that a proxy gives. A command may make so many requests and tunnels:
 // each is told.
-func New(p *egress.Proxy, most int) *Network {
-	return &Network{proxy: p, most: most, running: map[way]map[string]*command{}}
+func New(p *egress.Proxy, most int, log *slog.Logger) *Network {
+	return &Network{proxy: p, most: most, log: log, running: map[way]map[string]*command{}}
 }
 
 // Encode checks rules and brings them into the form that a workspace keeps. None is
@@ -90,6 +92,7 @@ func (n *Network) Serve(s box.Sandbox, l net.Listener) (io.Closer, error) {
 type outlet struct {
 	way    way
 	server *egress.Server
+	strays strays // guarded by the network's mu
 }
 
 // Close implements io.Closer. What has come before is counted: it may be of a command whose
@@ -115,17 +118,14 @@ func (n *Network) policy(kept string) (*egress.Policy, error) {
 // Environment implements box.Network.
 func (n *Network) Environment(callID string) []string { return egress.Environment(callID) }
 
-// errIdle is for what no command can have asked for.
-var errIdle = &egress.RefusalError{Outcome: egress.Aborted, Message: "no command runs in the sandbox"}
-
 // begin notes that a command opened a connection, or asked for something over one. A name that
 // is not a running command's, or none, stands for the one that was started last in the sandbox.
 func (n *Network) begin(at *outlet, exec string, asked bool) (egress.Use, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	c := n.find(at, exec)
-	if c == nil || c.closed {
-		return egress.Use{}, errIdle
+	if c == nil {
+		return n.stray(at, n.running[at.way][exec], asked)
 	}
 	c.begun++
 	u := &use{c: c, number: c.begun}
@@ -143,16 +143,17 @@ func (n *Network) begin(at *outlet, exec string, asked bool) (egress.Use, error)
 	return egress.Use{Exec: c.id, Context: c.ctx, Dialed: u.dialed, Ended: u.ended}, enough
 }
 
-// find is the command that something is counted for. One whose end is waited for can have begun
-// nothing that names nobody, unless no other can. mu is held.
+// find is the command that something is counted for, nil for none: one of which all is told by now
+// is none. One whose end is waited for can have begun nothing that names nobody, unless no other
+// can. mu is held.
 func (n *Network) find(at *outlet, exec string) *command {
 	running := n.running[at.way]
-	if c := running[exec]; c != nil {
+	if c := running[exec]; c != nil && !c.closed {
 		return c
 	}
 	var last *command
 	for _, c := range running {
-		if c.at != at {
+		if c.at != at || c.closed {
 			continue
 		}
 		if last == nil || !c.ending && last.ending || c.ending == last.ending && c.order > last.order {

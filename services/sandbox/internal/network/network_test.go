@@ -28,11 +28,14 @@ type tested struct {
 
 func newNetwork(t *testing.T) *tested {
 	t.Helper()
-	p, err := egress.New(egress.Options{Ceiling: []egress.Rule{{Host: "*.example.com"}}, Log: slog.New(slog.DiscardHandler)})
+	p, err := egress.New(egress.Options{
+		Ceiling: []egress.Rule{{Host: "*.example.com"}}, Log: slog.New(slog.DiscardHandler),
+		Limits: egress.Limits{Connections: 8, Idle: time.Minute, Total: time.Minute, Bytes: 1 << 20},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &tested{Network: New(p, most)}
+	n := &tested{Network: New(p, most, slog.New(slog.DiscardHandler))}
 	n.out = n.serve(t, sandbox)
 	return n
 }
