@@ -1,9 +1,11 @@
 package files
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -12,7 +14,8 @@ import (
 // Move gives a file, a link itself or a directory another name, and makes the
 // directories that lead there. What has that name already is ErrExists, unless it
 // is to be overwritten: then a file gives way to a file, and an empty directory to
-// a directory. before is called just before the move takes effect.
+// a directory, and where both are names of one file the old one goes. before is called
+// just before the move takes effect.
 func (t *Tree) Move(from, to string, overwrite bool, before func(Step) error) (Info, error) {
 	from, to, err := cleanMove(from, to)
 	if err != nil {
@@ -52,7 +55,11 @@ func (t *Tree) Move(from, to string, overwrite bool, before func(Step) error) (I
 	if overwrite {
 		flags = 0
 	}
-	err = t.through(func() error { return unix.Renameat2(int(source.Fd()), oldName, int(target.Fd()), newName, flags) })
+	old, there := place{int(source.Fd()), oldName}, place{int(target.Fd()), newName}
+	err = t.renameAt(old, there, flags)
+	if err == nil && overwrite {
+		err = t.dropTwin(old, there, fd)
+	}
 	if err != nil {
 		if errors.Is(err, unix.EINVAL) {
 			return Info{}, fmt.Errorf("%w: %s cannot move into itself", ErrWrongType, from)
@@ -64,6 +71,67 @@ func (t *Tree) Move(from, to string, overwrite bool, before func(Step) error) (I
 		return i, nil
 	}
 	return describe(fd, "", to)
+}
+
+// place is a name in an open directory.
+type place struct {
+	dir  int
+	name string
+}
+
+func (t *Tree) renameAt(from, to place, flags uint) error {
+	return t.through(func() error { return unix.Renameat2(from.dir, from.name, to.dir, to.name, flags) })
+}
+
+// dropTwin removes the old name of a file that the new one was a name of before: the kernel says
+// that it has moved it, and does nothing.
+func (t *Tree) dropTwin(old, there place, file int) error {
+	if twins, err := t.areTwins(old, there, file); err != nil || !twins {
+		return err
+	}
+	return t.moveAgain(old, there)
+}
+
+// moveAgain takes a name aside, moves it from there, and removes what is left of it then. So if
+// there is but one entry (in a folder that does not tell upper from lower case) it stays, and if
+// others have put something in either place meanwhile it is moved, or gives way, as in any move.
+func (t *Tree) moveAgain(old, there place) error {
+	aside := place{old.dir, ".fairlead-" + rand.Text()}
+	if !t.foreign {
+		aside = place{unix.AT_FDCWD, filepath.Join(t.staging, "moved-"+rand.Text())}
+	}
+	switch err := t.renameAt(old, aside, unix.RENAME_NOREPLACE); {
+	case errors.Is(err, unix.ENOENT):
+		return nil // somebody else has removed it
+	case err != nil:
+		return err
+	}
+	if err := t.renameAt(aside, there, 0); err != nil {
+		return errors.Join(err, t.renameAt(aside, old, unix.RENAME_NOREPLACE))
+	}
+	if err := unix.Unlinkat(aside.dir, aside.name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	return nil
+}
+
+// areTwins says whether two places have two names of an open file, which is no directory.
+func (t *Tree) areTwins(old, there place, file int) (bool, error) {
+	var is, a, b, from, to unix.Stat_t
+	if err := unix.Fstat(file, &is); err != nil || is.Nlink < 2 || is.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return false, err
+	}
+	err := t.through(func() error {
+		return errors.Join(
+			unix.Fstatat(old.dir, old.name, &a, unix.AT_SYMLINK_NOFOLLOW), unix.Fstatat(there.dir, there.name, &b, unix.AT_SYMLINK_NOFOLLOW),
+			unix.Fstat(old.dir, &from), unix.Fstat(there.dir, &to),
+		)
+	})
+	if errors.Is(err, unix.ENOENT) {
+		return false, nil // it has moved
+	}
+	same := func(x, y *unix.Stat_t) bool { return x.Dev == y.Dev && x.Ino == y.Ino }
+	return same(&a, &b) && (!same(&from, &to) || old.name != there.name), err
 }
 
 func cleanMove(from, to string) (string, string, error) {
