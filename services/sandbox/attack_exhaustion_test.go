@@ -182,6 +182,7 @@ var exhaustionAttacks = []attack{
 	{name: "memory in files without a name", run: onMemory("exec ./attacker memfd $((take/8)) 2"), want: "OUT_OF_MEMORY", unlike: map[string]string{gVisor: reserving, inPods: reserving}},
 	{name: "memory in shared segments", run: onMemory("exec ./attacker shared-memory $take 2"), want: "OUT_OF_MEMORY", unlike: map[string]string{gVisor: reserving, inPods: reserving}},
 	{name: "shared segments that outlive their command", run: afterwards("./attacker shared-memory 20; ./attacker semaphores 100", "ipcs -ms | grep -c 0x"), want: "0"},
+	{name: "message queues that outlive their command", run: afterwards("./attacker message-queue", "./attacker find-message-queue"), want: "ENOSYS"},
 	{name: "shared segments that nobody may look at, and outlive their command", run: afterwards("ipcmk -M 1000000 -p 0; ipcmk -S 4 -p 0; ipcmk -Q -p 0", "ipcs -qms | grep -c 0x"), want: "0"},
 	{name: "the machine's huge pages", run: program("huge-pages-mapped"), want: "ENOMEM"},
 	{name: "the machine's huge pages, in a file without a name", run: program("huge-pages-in-a-file"), want: "ENOMEM"},

@@ -93,6 +93,8 @@ var calls = map[string]func() string{
 	"personality-exec":   func() string { return raw(unix.SYS_PERSONALITY, 0x0400000) },
 	"personality-compat": func() string { return raw(unix.SYS_PERSONALITY, 0x0200000) },
 	"landlock":           func() string { return raw(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, 1) },
+	"message-queue":      func() string { return raw(unix.SYS_MQ_OPEN, text(0, "left"), unix.O_RDWR|unix.O_CREAT, 0o600, 0) },
+	"find-message-queue": func() string { return raw(unix.SYS_MQ_OPEN, text(0, "left"), unix.O_RDWR) },
 	"io-setup":           func() string { return raw(unix.SYS_IO_SETUP, 128, at(4096)) },
 	"name-to-handle": func() string {
 		buffer[4096] = 128

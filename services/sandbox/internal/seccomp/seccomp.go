@@ -95,6 +95,9 @@ func program() []unix.SockFilter {
 	p = append(p, jumpEqual(unix.SYS_IO_SETUP, 0, 1), answer(absent))
 	// A set of rules of Landlock keeps deleted files on the disk, and none can see which.
 	p = append(p, jumpEqual(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 1), answer(absent))
+	// A queue of messages by name outlives whoever made it, for commands to come, and nobody can list
+	// those of a namespace without a mount that shows them. System V's, which init removes, are there.
+	p = append(p, jumpEqual(unix.SYS_MQ_OPEN, 0, 1), answer(absent))
 	// Room on a disk is taken by writing alone: gigabytes could be reserved between two looks at how large a
 	// workspace is, and what was written bounds the files that nobody may see the size of. Programs write zeroes,
 	// or go without. Clones of files (FICLONE, copy_file_range) share room with what they are of.

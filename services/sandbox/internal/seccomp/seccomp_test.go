@@ -134,6 +134,8 @@ func TestFilterAnswers(t *testing.T) {
 		{"the older call only says so as well", here(unix.SYS_SETRLIMIT, unix.RLIMIT_CORE, 0x1000), pretended},
 		{"other limits may be set by it", here(unix.SYS_SETRLIMIT, unix.RLIMIT_NOFILE, 0x1000), allow},
 		{"Landlock is absent", here(unix.SYS_LANDLOCK_CREATE_RULESET), absent},
+		{"queues of messages by name are absent", here(unix.SYS_MQ_OPEN), absent},
+		{"those of System V are not", here(unix.SYS_MSGGET), allow},
 		{"asynchronous input and output is absent", here(unix.SYS_IO_SETUP, 1), absent},
 		{"those of init may not", here(unix.SYS_PRLIMIT64, 1, unix.RLIMIT_NOFILE, 0x1000), denied},
 		{"nor by the number of a thread of it", here(unix.SYS_PRLIMIT64, 3, unix.RLIMIT_NOFILE, 0x7fff00000000), denied},
