@@ -1,6 +1,7 @@
 package box
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,6 +36,36 @@ func names(hits []Hit) string {
 	}
 	return b.String()
 }
+
+// Where the node's disk is full, that is what a program met in the workspace, and no limit of its
+// own: unless the file system said that the workspace was.
+func TestAFullDiskIsNoLimitOfTheCommands(t *testing.T) {
+	for _, tc := range []struct {
+		full   error
+		filled string
+		says   string
+		want   string
+	}{
+		{nil, "", "no space left on device", "tmp "},
+		{errors.New("full"), "", "no space left on device", "disk "},
+		{errors.New("full"), hitBytes, "no space left on device", "workspace-bytes "},
+		{errors.New("full"), "", "disk quota exceeded", "workspace-bytes "},
+		{errors.New("full"), "", "", ""},
+	} {
+		e := spoken(t, tc.says)
+		e.node.o.Room = fullness{tc.full}
+		e.filled = Hit{Limit: tc.filled}
+		if _, got := told(e, Exit{Status: 1}); got != tc.want {
+			t.Errorf("%+v: told %q", tc, got)
+		}
+	}
+}
+
+// fullness is a disk's.
+type fullness struct{ error }
+
+func (f fullness) Check() error { return f.error }
+func (fullness) Tight() bool    { return false }
 
 func TestWhatProgramsSayOfLimitsIsUnderstood(t *testing.T) {
 	const traceback = "  File \"subprocess.py\", line 1901, in _execute_child\n    self.pid = _fork_exec(\n               ^^^^^^^^^^^\n"
