@@ -6,7 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/sandbox"
 )
 
@@ -107,4 +111,24 @@ func wantChange(t *testing.T, stream sandboxv1.FileService_WatchFilesClient, kin
 			}
 		}
 	}
+}
+
+// Whoever watches too much is told what that is, how much may be watched, and what to do.
+func TestAWatchOfTooManyFoldersSaysWhatToDo(t *testing.T) {
+	c := open(t, sandbox.LevelBasic)
+	c.bash(t, "mkdir -p many/{1..4100} few")
+	for name, what := range map[string]string{"": "the workspace", "many": "many"} {
+		stream, err := c.files.WatchFiles(t.Context(), &sandboxv1.WatchFilesRequest{Session: c.session, Path: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = stream.Recv()
+		want := "there are too many directories to watch: " + what + " has more than 4096 with those below it, which is the most for one watch: watch a folder in it that has less, several with a watch each"
+		if status.Code(err) != codes.ResourceExhausted || apierr.Reason(err) != "TOO_MANY_WATCHED" || apierr.Message(err) != want {
+			t.Errorf("of %q: %v", name, err)
+		}
+	}
+	stream := c.watchIn(t, "few")
+	c.bash(t, "mkdir few/new")
+	wantChange(t, stream, sandboxv1.WatchedChangeKind_WATCHED_CHANGE_KIND_CREATED, "few/new")
 }

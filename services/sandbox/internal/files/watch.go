@@ -157,7 +157,11 @@ func (w *watch) again() error {
 // already: they may have come before they were watched.
 func (w *watch) add(dir *os.File, name string, found func(Changed)) error {
 	if len(w.names) >= maxWatched {
-		return fmt.Errorf("%w: more than %d", ErrTooMany, maxWatched)
+		below := w.top
+		if below == "." {
+			below = "the workspace"
+		}
+		return fmt.Errorf("%w: %s has more than %d with those below it, which is the most for one watch: watch a folder in it that has less, several with a watch each", ErrTooMany, below, maxWatched)
 	}
 	// By the open directory, so that nobody can put a link in its place.
 	wd, err := unix.InotifyAddWatch(w.fd, fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), watched)
