@@ -1064,7 +1064,8 @@ type ExecExited struct {
 	OutputTruncated bool `protobuf:"varint,8,opt,name=output_truncated,json=outputTruncated,proto3" json:"output_truncated,omitempty"`
 	// What it did with the network: one entry for each request and each tunnel, as they ended.
 	// The operator bounds their number (`egress.requests`): those beyond it are refused, and
-	// together the last entry, without a host.
+	// together the last entry, without a host. What was refused in its sandbox because no
+	// command ran that it could be of is told with the next one that ends there.
 	Network []*NetworkUse `protobuf:"bytes,9,rep,name=network,proto3" json:"network,omitempty"`
 	// How long it was held back because it wanted more of the processors than it may
 	// have; where others ran beside it, of all in its sandbox together, if it used much of
@@ -1188,7 +1189,8 @@ func (x *ExecExited) GetLimitsHit() []*LimitHit {
 type LimitHit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The limit: `memory`, `processes`, `cpus`, `file-size`, `open-files`, `output`,
-	// `flood`, `workspace-bytes`, `workspace-inodes`, `storage`, `tmp`, `terminals` or `timeout`.
+	// `flood`, `workspace-bytes`, `workspace-inodes`, `storage`, `tmp`, `terminals` or `timeout`;
+	// `disk` when it was the node's disk that was full.
 	Limit string `protobuf:"bytes,1,opt,name=limit,proto3" json:"limit,omitempty"`
 	// What happened, with the limit's value, and what can be done; for people and models.
 	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`

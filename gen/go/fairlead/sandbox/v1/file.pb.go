@@ -1538,7 +1538,8 @@ type MoveFileRequest struct {
 	// The new path, not the directory to move to. What is there already is
 	// ALREADY_EXISTS.
 	NewPath string `protobuf:"bytes,3,opt,name=new_path,json=newPath,proto3" json:"new_path,omitempty"`
-	// Replaces a file that is there already, or an empty directory by a directory.
+	// Replaces a file that is there already, or an empty directory by a directory. Where
+	// both are names of one file (hard links) the old one is removed.
 	Overwrite bool `protobuf:"varint,4,opt,name=overwrite,proto3" json:"overwrite,omitempty"`
 	// The generation of the workspace's place.
 	WorkspaceGeneration int64 `protobuf:"varint,5,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`

@@ -544,7 +544,8 @@ export type ExecExited = Message<"fairlead.sandbox.v1.ExecExited"> & {
   /**
    * What it did with the network: one entry for each request and each tunnel, as they ended.
    * The operator bounds their number (`egress.requests`): those beyond it are refused, and
-   * together the last entry, without a host.
+   * together the last entry, without a host. What was refused in its sandbox because no
+   * command ran that it could be of is told with the next one that ends there.
    *
    * @generated from field: repeated fairlead.sandbox.v1.NetworkUse network = 9;
    */
@@ -583,7 +584,8 @@ export const ExecExitedSchema: GenMessage<ExecExited> = /*@__PURE__*/
 export type LimitHit = Message<"fairlead.sandbox.v1.LimitHit"> & {
   /**
    * The limit: `memory`, `processes`, `cpus`, `file-size`, `open-files`, `output`,
-   * `flood`, `workspace-bytes`, `workspace-inodes`, `storage`, `tmp`, `terminals` or `timeout`.
+   * `flood`, `workspace-bytes`, `workspace-inodes`, `storage`, `tmp`, `terminals` or `timeout`;
+   * `disk` when it was the node's disk that was full.
    *
    * @generated from field: string limit = 1;
    */

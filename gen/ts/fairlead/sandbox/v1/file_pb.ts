@@ -760,7 +760,8 @@ export type MoveFileRequest = Message<"fairlead.sandbox.v1.MoveFileRequest"> & {
   newPath: string;
 
   /**
-   * Replaces a file that is there already, or an empty directory by a directory.
+   * Replaces a file that is there already, or an empty directory by a directory. Where
+   * both are names of one file (hard links) the old one is removed.
    *
    * @generated from field: bool overwrite = 4;
    */
