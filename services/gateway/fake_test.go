@@ -150,7 +150,7 @@ func (f *fake) ListAgents(ctx context.Context, r *sessionv1.ListAgentsRequest) (
 }
 
 func (f *fake) GetCapabilities(ctx context.Context, r *sessionv1.GetCapabilitiesRequest) (*sessionv1.GetCapabilitiesResponse, error) {
-	return &sessionv1.GetCapabilitiesResponse{Version: "v0"}, f.note(ctx, r)
+	return &sessionv1.GetCapabilitiesResponse{Version: "v0", SandboxUnavailable: "away"}, f.note(ctx, r)
 }
 
 func (f *fake) GetTool(ctx context.Context, r *toolsv1.GetToolRequest) (*toolsv1.GetToolResponse, error) {

@@ -93,7 +93,7 @@ func TestRequestsReachTheirRPC(t *testing.T) {
 		{"an agent is read", request{"GET", "/v1/agents/coder", "", nil}, &sessionv1.GetAgentRequest{Name: "agents/coder"}, ""},
 		{"agents are listed", request{"GET", "/v1/agents", "", nil}, &sessionv1.ListAgentsRequest{}, ""},
 		{"budgets are listed", request{"GET", "/v1/budgets?session=sessions/s1", "", nil}, &sessionv1.ListBudgetsRequest{Session: "sessions/s1"}, ""},
-		{"capabilities are told", request{"GET", "/v1/capabilities", "", nil}, &sessionv1.GetCapabilitiesRequest{}, `{"version":"v0"}`},
+		{"capabilities are told", request{"GET", "/v1/capabilities", "", nil}, &sessionv1.GetCapabilitiesRequest{}, `{"version":"v0","sandboxUnavailable":"away"}`},
 		{"a tool is read", request{"GET", "/v1/tools/Bash", "", nil}, &toolsv1.GetToolRequest{Name: "tools/Bash"}, ""},
 		{"tools are listed", request{"GET", "/v1/tools", "", nil}, &toolsv1.ListToolsRequest{}, ""},
 		{"an operation is read", request{"GET", "/v1/operations/t1.1.0", "", nil}, &toolsv1.GetOperationRequest{Name: "operations/t1.1.0"}, ""},

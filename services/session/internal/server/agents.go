@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -71,17 +73,39 @@ func (a *AgentServer) ListAgents(_ context.Context, r *sessionv1.ListAgentsReque
 	return resp, nil
 }
 
-// GetCapabilities tells what this server can do. Without the sandbox service it
-// tells the rest.
+// capabilitiesTimeout is how long the sandbox service has to tell what it can do.
+const capabilitiesTimeout = 5 * time.Second
+
+// GetCapabilities tells what this server can do. Where the sandbox service does not tell, it says
+// so and tells the rest.
 func (a *AgentServer) GetCapabilities(ctx context.Context, _ *sessionv1.GetCapabilitiesRequest) (*sessionv1.GetCapabilitiesResponse, error) {
 	resp := &sessionv1.GetCapabilitiesResponse{Version: a.s.Version, Models: a.s.Models, DefaultModel: a.s.DefaultModel}
-	sandbox, err := a.s.Workspaces.GetCapabilities(ctx, &sandboxv1.GetCapabilitiesRequest{})
+	asking, cancel := context.WithTimeout(ctx, capabilitiesTimeout)
+	defer cancel()
+	sandbox, err := a.s.Workspaces.GetCapabilities(asking, &sandboxv1.GetCapabilitiesRequest{})
 	if err != nil {
+		if left := ctx.Err(); left != nil {
+			return nil, left
+		}
 		a.s.Log.WarnContext(ctx, "cannot ask the sandbox service what it can do", "error", err)
+		resp.SandboxUnavailable = unavailable(err)
 		return resp, nil
 	}
 	resp.Sandbox = &sessionv1.SandboxCapabilities{
 		Level: sandbox.Level, Driver: sandbox.Driver, Includes: sandbox.Includes, Network: sandbox.Network, WorkspaceQuota: sandbox.WorkspaceQuota,
 	}
 	return resp, nil
+}
+
+// unavailable says why the sandbox service told nothing, without what is the operator's to know:
+// the log has that.
+func unavailable(err error) string {
+	why := "failed to tell what it can do"
+	switch status.Code(err) { //nolint:exhaustive // all others are failures
+	case codes.Unavailable:
+		why = "cannot be reached"
+	case codes.DeadlineExceeded:
+		why = "did not answer within " + capabilitiesTimeout.String()
+	}
+	return "The sandbox service " + why + ": commands, files and repositories cannot be used until that is mended. Try again later; the log of the session service has the cause."
 }

@@ -271,10 +271,15 @@ type GetCapabilitiesResponse struct {
 	Models []string `protobuf:"bytes,2,rep,name=models,proto3" json:"models,omitempty"`
 	// The model of the default agent.
 	DefaultModel string `protobuf:"bytes,3,opt,name=default_model,json=defaultModel,proto3" json:"default_model,omitempty"`
-	// What isolates commands.
-	Sandbox       *SandboxCapabilities `protobuf:"bytes,4,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// What isolates commands. Not set when the sandbox service does not tell, which
+	// `sandbox_unavailable` says then.
+	Sandbox *SandboxCapabilities `protobuf:"bytes,4,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
+	// Why `sandbox` is not set: the sandbox service cannot be reached, does not answer or
+	// fails, and what that means; for people. Empty when `sandbox` is set. Until the service
+	// is back, what needs a workspace waits for it or fails.
+	SandboxUnavailable string `protobuf:"bytes,5,opt,name=sandbox_unavailable,json=sandboxUnavailable,proto3" json:"sandbox_unavailable,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *GetCapabilitiesResponse) Reset() {
@@ -333,6 +338,13 @@ func (x *GetCapabilitiesResponse) GetSandbox() *SandboxCapabilities {
 		return x.Sandbox
 	}
 	return nil
+}
+
+func (x *GetCapabilitiesResponse) GetSandboxUnavailable() string {
+	if x != nil {
+		return x.SandboxUnavailable
+	}
+	return ""
 }
 
 // SandboxCapabilities tells what isolates commands.
@@ -435,12 +447,13 @@ const file_fairlead_session_v1_agent_service_proto_rawDesc = "" +
 	"\x12ListAgentsResponse\x122\n" +
 	"\x06agents\x18\x01 \x03(\v2\x1a.fairlead.session.v1.AgentR\x06agents\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x18\n" +
-	"\x16GetCapabilitiesRequest\"\xb4\x01\n" +
+	"\x16GetCapabilitiesRequest\"\xe5\x01\n" +
 	"\x17GetCapabilitiesResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x16\n" +
 	"\x06models\x18\x02 \x03(\tR\x06models\x12#\n" +
 	"\rdefault_model\x18\x03 \x01(\tR\fdefaultModel\x12B\n" +
-	"\asandbox\x18\x04 \x01(\v2(.fairlead.session.v1.SandboxCapabilitiesR\asandbox\"\xa2\x01\n" +
+	"\asandbox\x18\x04 \x01(\v2(.fairlead.session.v1.SandboxCapabilitiesR\asandbox\x12/\n" +
+	"\x13sandbox_unavailable\x18\x05 \x01(\tR\x12sandboxUnavailable\"\xa2\x01\n" +
 	"\x13SandboxCapabilities\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x16\n" +
 	"\x06driver\x18\x02 \x01(\tR\x06driver\x12\x1a\n" +

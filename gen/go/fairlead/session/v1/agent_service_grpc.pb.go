@@ -35,7 +35,7 @@ type AgentServiceClient interface {
 	// ListAgents lists the agents by name.
 	ListAgents(ctx context.Context, in *ListAgentsRequest, opts ...grpc.CallOption) (*ListAgentsResponse, error)
 	// GetCapabilities tells what this server can do: its models and the level of
-	// its sandboxes.
+	// its sandboxes. Where the sandbox service does not tell, it says so and tells the rest.
 	GetCapabilities(ctx context.Context, in *GetCapabilitiesRequest, opts ...grpc.CallOption) (*GetCapabilitiesResponse, error)
 }
 
@@ -88,7 +88,7 @@ type AgentServiceServer interface {
 	// ListAgents lists the agents by name.
 	ListAgents(context.Context, *ListAgentsRequest) (*ListAgentsResponse, error)
 	// GetCapabilities tells what this server can do: its models and the level of
-	// its sandboxes.
+	// its sandboxes. Where the sandbox service does not tell, it says so and tells the rest.
 	GetCapabilities(context.Context, *GetCapabilitiesRequest) (*GetCapabilitiesResponse, error)
 	mustEmbedUnimplementedAgentServiceServer()
 }

@@ -42,16 +42,18 @@ class GetCapabilitiesRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetCapabilitiesResponse(_message.Message):
-    __slots__ = ("version", "models", "default_model", "sandbox")
+    __slots__ = ("version", "models", "default_model", "sandbox", "sandbox_unavailable")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     MODELS_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_MODEL_FIELD_NUMBER: _ClassVar[int]
     SANDBOX_FIELD_NUMBER: _ClassVar[int]
+    SANDBOX_UNAVAILABLE_FIELD_NUMBER: _ClassVar[int]
     version: str
     models: _containers.RepeatedScalarFieldContainer[str]
     default_model: str
     sandbox: SandboxCapabilities
-    def __init__(self, version: _Optional[str] = ..., models: _Optional[_Iterable[str]] = ..., default_model: _Optional[str] = ..., sandbox: _Optional[_Union[SandboxCapabilities, _Mapping]] = ...) -> None: ...
+    sandbox_unavailable: str
+    def __init__(self, version: _Optional[str] = ..., models: _Optional[_Iterable[str]] = ..., default_model: _Optional[str] = ..., sandbox: _Optional[_Union[SandboxCapabilities, _Mapping]] = ..., sandbox_unavailable: _Optional[str] = ...) -> None: ...
 
 class SandboxCapabilities(_message.Message):
     __slots__ = ("level", "driver", "includes", "network", "workspace_quota")

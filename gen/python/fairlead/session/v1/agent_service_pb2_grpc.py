@@ -72,7 +72,7 @@ class AgentServiceServicer:
 
     def GetCapabilities(self, request, context):
         """GetCapabilities tells what this server can do: its models and the level of
-        its sandboxes.
+        its sandboxes. Where the sandbox service does not tell, it says so and tells the rest.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

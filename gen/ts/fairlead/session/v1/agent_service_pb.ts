@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/agent_service.proto.
  */
 export const file_fairlead_session_v1_agent_service: GenFile = /*@__PURE__*/
-  fileDesc("CidmYWlybGVhZC9zZXNzaW9uL3YxL2FnZW50X3NlcnZpY2UucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEiRQoPR2V0QWdlbnRSZXF1ZXN0EjIKBG5hbWUYASABKAlCJLpIIXIfMh1eYWdlbnRzL1thLXpdW2EtejAtOS1dezAsNjJ9JCI9ChBHZXRBZ2VudFJlc3BvbnNlEikKBWFnZW50GAEgASgLMhouZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudCJNChFMaXN0QWdlbnRzUmVxdWVzdBIaCglwYWdlX3NpemUYASABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAgiWQoSTGlzdEFnZW50c1Jlc3BvbnNlEioKBmFnZW50cxgBIAMoCzIaLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIhgKFkdldENhcGFiaWxpdGllc1JlcXVlc3QijAEKF0dldENhcGFiaWxpdGllc1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSDgoGbW9kZWxzGAIgAygJEhUKDWRlZmF1bHRfbW9kZWwYAyABKAkSOQoHc2FuZGJveBgEIAEoCzIoLmZhaXJsZWFkLnNlc3Npb24udjEuU2FuZGJveENhcGFiaWxpdGllcyJwChNTYW5kYm94Q2FwYWJpbGl0aWVzEg0KBWxldmVsGAEgASgJEg4KBmRyaXZlchgCIAEoCRIQCghpbmNsdWRlcxgDIAMoCRIPCgduZXR3b3JrGAQgASgJEhcKD3dvcmtzcGFjZV9xdW90YRgFIAEoCTKHAwoMQWdlbnRTZXJ2aWNlEnsKCEdldEFnZW50EiQuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRBZ2VudFJlcXVlc3QaJS5mYWlybGVhZC5zZXNzaW9uLnYxLkdldEFnZW50UmVzcG9uc2UiIoLT5JMCHGIFYWdlbnQSEy92MS97bmFtZT1hZ2VudHMvKn0ScQoKTGlzdEFnZW50cxImLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdEFnZW50c1JlcXVlc3QaJy5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RBZ2VudHNSZXNwb25zZSISgtPkkwIMEgovdjEvYWdlbnRzEoYBCg9HZXRDYXBhYmlsaXRpZXMSKy5mYWlybGVhZC5zZXNzaW9uLnYxLkdldENhcGFiaWxpdGllc1JlcXVlc3QaLC5mYWlybGVhZC5zZXNzaW9uLnYxLkdldENhcGFiaWxpdGllc1Jlc3BvbnNlIhiC0+STAhISEC92MS9jYXBhYmlsaXRpZXNCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_buf_validate_validate, file_fairlead_session_v1_agent, file_google_api_annotations]);
+  fileDesc("CidmYWlybGVhZC9zZXNzaW9uL3YxL2FnZW50X3NlcnZpY2UucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEiRQoPR2V0QWdlbnRSZXF1ZXN0EjIKBG5hbWUYASABKAlCJLpIIXIfMh1eYWdlbnRzL1thLXpdW2EtejAtOS1dezAsNjJ9JCI9ChBHZXRBZ2VudFJlc3BvbnNlEikKBWFnZW50GAEgASgLMhouZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudCJNChFMaXN0QWdlbnRzUmVxdWVzdBIaCglwYWdlX3NpemUYASABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAgiWQoSTGlzdEFnZW50c1Jlc3BvbnNlEioKBmFnZW50cxgBIAMoCzIaLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIhgKFkdldENhcGFiaWxpdGllc1JlcXVlc3QiqQEKF0dldENhcGFiaWxpdGllc1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSDgoGbW9kZWxzGAIgAygJEhUKDWRlZmF1bHRfbW9kZWwYAyABKAkSOQoHc2FuZGJveBgEIAEoCzIoLmZhaXJsZWFkLnNlc3Npb24udjEuU2FuZGJveENhcGFiaWxpdGllcxIbChNzYW5kYm94X3VuYXZhaWxhYmxlGAUgASgJInAKE1NhbmRib3hDYXBhYmlsaXRpZXMSDQoFbGV2ZWwYASABKAkSDgoGZHJpdmVyGAIgASgJEhAKCGluY2x1ZGVzGAMgAygJEg8KB25ldHdvcmsYBCABKAkSFwoPd29ya3NwYWNlX3F1b3RhGAUgASgJMocDCgxBZ2VudFNlcnZpY2USewoIR2V0QWdlbnQSJC5mYWlybGVhZC5zZXNzaW9uLnYxLkdldEFnZW50UmVxdWVzdBolLmZhaXJsZWFkLnNlc3Npb24udjEuR2V0QWdlbnRSZXNwb25zZSIigtPkkwIcYgVhZ2VudBITL3YxL3tuYW1lPWFnZW50cy8qfRJxCgpMaXN0QWdlbnRzEiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5MaXN0QWdlbnRzUmVxdWVzdBonLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdEFnZW50c1Jlc3BvbnNlIhKC0+STAgwSCi92MS9hZ2VudHMShgEKD0dldENhcGFiaWxpdGllcxIrLmZhaXJsZWFkLnNlc3Npb24udjEuR2V0Q2FwYWJpbGl0aWVzUmVxdWVzdBosLmZhaXJsZWFkLnNlc3Npb24udjEuR2V0Q2FwYWJpbGl0aWVzUmVzcG9uc2UiGILT5JMCEhIQL3YxL2NhcGFiaWxpdGllc0JDWkFnaXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC9zZXNzaW9uL3YxO3Nlc3Npb252MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_session_v1_agent, file_google_api_annotations]);
 
 /**
  * GetAgentRequest names an agent.
@@ -157,11 +157,21 @@ export type GetCapabilitiesResponse = Message<"fairlead.session.v1.GetCapabiliti
   defaultModel: string;
 
   /**
-   * What isolates commands.
+   * What isolates commands. Not set when the sandbox service does not tell, which
+   * `sandbox_unavailable` says then.
    *
    * @generated from field: fairlead.session.v1.SandboxCapabilities sandbox = 4;
    */
   sandbox?: SandboxCapabilities | undefined;
+
+  /**
+   * Why `sandbox` is not set: the sandbox service cannot be reached, does not answer or
+   * fails, and what that means; for people. Empty when `sandbox` is set. Until the service
+   * is back, what needs a workspace waits for it or fails.
+   *
+   * @generated from field: string sandbox_unavailable = 5;
+   */
+  sandboxUnavailable: string;
 };
 
 /**
@@ -250,7 +260,7 @@ export const AgentService: GenService<{
   },
   /**
    * GetCapabilities tells what this server can do: its models and the level of
-   * its sandboxes.
+   * its sandboxes. Where the sandbox service does not tell, it says so and tells the rest.
    *
    * @generated from rpc fairlead.session.v1.AgentService.GetCapabilities
    */

@@ -1,0 +1,71 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+)
+
+// telling is a sandbox service that tells what it can do, or does not.
+type telling struct {
+	sandboxv1.WorkspaceServiceClient
+	tell func(context.Context) error
+}
+
+func (t telling) GetCapabilities(ctx context.Context, _ *sandboxv1.GetCapabilitiesRequest, _ ...grpc.CallOption) (*sandboxv1.GetCapabilitiesResponse, error) {
+	return &sandboxv1.GetCapabilitiesResponse{Level: "basic", Driver: "fake"}, t.tell(ctx)
+}
+
+// A sandbox service that does not tell is none that is not there, and its text is the operator's.
+func TestCapabilitiesSayThatTheSandboxServiceIsAway(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tell func(context.Context) error
+		want string
+	}{
+		"it tells":            {func(context.Context) error { return nil }, ""},
+		"it is away":          {func(context.Context) error { return status.Error(codes.Unavailable, "dial tcp 10.0.0.7:9192: refused") }, "cannot be reached"},
+		"it fails":            {func(context.Context) error { return status.Error(codes.Internal, "at 10.0.0.7") }, "failed to tell"},
+		"it does not answer":  {func(ctx context.Context) error { <-ctx.Done(); return status.FromContextError(ctx.Err()).Err() }, "did not answer within 5s"},
+		"nobody knows of one": {func(context.Context) error { return errors.New("no node at 10.0.0.7") }, "failed to tell"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := New(Config{Workspaces: telling{tell: tc.tell}, Log: slog.New(slog.DiscardHandler), Version: "v"}).AgentService()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				r, err := s.GetCapabilities(ctx, &sessionv1.GetCapabilitiesRequest{})
+				if err != nil || r.GetVersion() != "v" {
+					t.Fatalf("%v, %v", r, err)
+				}
+				why := r.GetSandboxUnavailable()
+				if (r.GetSandbox() == nil) != (tc.want != "") || (why == "") != (tc.want == "") || !strings.Contains(why, tc.want) || strings.Contains(why, "10.0.0.7") {
+					t.Errorf("told %v", r)
+				}
+			})
+		})
+	}
+}
+
+// Nothing is answered to who does not wait for it.
+func TestWhoAsksForCapabilitiesMayLeave(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	s := New(Config{Log: slog.New(slog.DiscardHandler), Workspaces: telling{tell: func(ctx context.Context) error {
+		leave()
+		<-ctx.Done()
+		return status.FromContextError(ctx.Err()).Err()
+	}}}).AgentService()
+	if r, err := s.GetCapabilities(ctx, &sessionv1.GetCapabilitiesRequest{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", r, err)
+	}
+}
