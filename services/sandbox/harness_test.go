@@ -73,7 +73,7 @@ func configuration(t *testing.T, level string) sandbox.Config {
 }
 
 // standardFolders is what ls tells of a new workspace.
-const standardFolders = "artifacts\nrepos\nuploads\nworkflows\n"
+const standardFolders = "artifacts\nmnt\nrepos\nuploads\nworkflows\n"
 
 // client calls a service over the wire.
 type client struct {

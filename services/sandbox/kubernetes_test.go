@@ -170,7 +170,7 @@ func TestPodsShowMountsOfOtherClaims(t *testing.T) {
 		}
 	})
 	r := c.bash(t, "cat mnt/books/file workflows/file; ls; touch mnt/books/x; touch mnt/x; touch workflows/x; mv mnt other; mv workflows other; ls asked")
-	if want := "books\nflows\nartifacts\nmnt\nrepos\nuploads\nworkflows\n"; r.out != want {
+	if want := "books\nflows\n" + standardFolders; r.out != want {
 		t.Errorf("got %q, want %q; %s", r.out, want, r.err)
 	}
 	for _, want := range []string{"'mnt/books/x': Read-only file system", "'mnt/x': Read-only file system", "'workflows/x': Read-only file system", "cannot move 'mnt'", "cannot move 'workflows'", "'asked': No such file"} {

@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"archive/tar"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,7 @@ func TestAMountThatShowsTooMuchIsRefusedAtTheStart(t *testing.T) {
 		{"a folder with a socket", mount.Rule{Source: dir, Alias: "x"}, "socket"},
 		{"the sandbox's programs", mount.Rule{Source: dir + "/books", Original: true, Alias: "workflows"}, "standard folder"},
 		{"a standard folder", mount.Rule{Source: dir + "/books", Alias: "repos/x"}, "standard folder"},
+		{"the folder that mounts lie in", mount.Rule{Source: dir + "/books", Alias: "mnt"}, "such as mnt/books"},
 		{"an alias that leads out", mount.Rule{Source: dir + "/books", Alias: "../x"}, "alias"},
 		{"an alias that is absolute", mount.Rule{Source: dir + "/books", Alias: "/x"}, "alias"},
 		{"a place of the sandbox's own", mount.Rule{Source: "/usr/share", Original: true}, "/usr"},
@@ -213,6 +215,45 @@ func TestWhoSharesASessionLearnsNothingOfTheMountsOfOthers(t *testing.T) {
 		if archive := c.exported(t); strings.Contains(archive, "private") {
 			t.Error("the export has the place of ann's mount")
 		}
+	})
+}
+
+// No workspace tells whether somebody has a mount of one's own on the machine.
+func TestAWorkspaceIsTheSameWhetherAnybodyHasAMountOfOnesOwnOrNot(t *testing.T) {
+	eachDriver(t, func(t *testing.T, d driver) {
+		dir := sources(t, "private", "wanted")
+		find := func(mounts []mount.Rule) string {
+			c := d.start(t, func(c *sandbox.Config) { c.Mounts = mounts })
+			defer c.stop()
+			var all strings.Builder
+			all.WriteString(c.looks(t, "bob"))
+			kept := c.snapshot(t, c.call())
+			fmt.Fprintf(&all, "a snapshot has %d files, %d folders, %d links\n", kept.GetFiles(), kept.GetDirectories(), kept.GetLinks())
+			in := tar.NewReader(strings.NewReader(c.exported(t)))
+			for h, err := in.Next(); err == nil; h, err = in.Next() {
+				fmt.Fprintf(&all, "an export has %s %o\n", h.Name, h.Mode)
+			}
+			return all.String()
+		}
+		nobody, somebody := find(nil), find(privateMounts(dir))
+		if nobody != somebody {
+			t.Errorf("where nobody has a mount bob finds\n%s\nand where somebody has\n%s", nobody, somebody)
+		}
+	})
+}
+
+// Users of a tenant share sandboxes unless somebody of theirs has a mount of one's own.
+func TestThatCommandsRunBesideEachOtherTellsNothingOfAnotherTenantsMounts(t *testing.T) {
+	eachDriver(t, func(t *testing.T, d driver) {
+		dir := sources(t, "private")
+		c := d.start(t, func(c *sandbox.Config) {
+			c.Mounts = []mount.Rule{{Name: "private", Source: dir + "/private", Alias: "mnt/private", For: []string{"acme/ann"}}}
+		})
+		c.waits(t, "carl", "touch /tmp/carls", "true", func() {
+			if r := c.says(t, "bob", "ls /tmp"); r.out != "carls\n" && d.level != sandbox.LevelBasic && d.name != gVisor {
+				t.Errorf("bob finds %q, %s", r.out, r.err)
+			}
+		})
 	})
 }
 

@@ -2,7 +2,9 @@ package sandbox_test
 
 import (
 	"archive/tar"
+	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -32,9 +34,9 @@ func (c *client) waits(t *testing.T, user, before, script string, meanwhile func
 	return r.out + r.err
 }
 
-// kept is a service by the driver, with a workspace, and how to start it again with other
-// mounts.
-func (d driver) kept(t *testing.T) (c *client, again func(mounts []mount.Rule) *client) {
+// kept is a service by the driver, with a workspace, which lies in dir, and how to start it again
+// with other mounts.
+func (d driver) kept(t *testing.T) (c *client, dir string, again func(mounts []mount.Rule) *client) {
 	t.Helper()
 	cfg := configuration(t, d.level)
 	if d.open != nil {
@@ -42,7 +44,7 @@ func (d driver) kept(t *testing.T) (c *client, again func(mounts []mount.Rule) *
 	}
 	c = start(t, cfg)
 	c.ensure(t.Context(), t)
-	return c, func(mounts []mount.Rule) *client {
+	return c, filepath.Join(cfg.Data, "default", "one", "workspace"), func(mounts []mount.Rule) *client {
 		c.stop()
 		cfg.Mounts = mounts
 		next := start(t, cfg)
@@ -104,15 +106,22 @@ func TestNobodyTakesAMountFromACommandThatRuns(t *testing.T) {
 	})
 }
 
-// A snapshot may have something else in the place of a mount, and files below it.
+// A snapshot may have something else in the place of a mount, and files below it: from before that
+// was one.
 func TestARestoreLeavesThePlacesOfMountsAsTheyAre(t *testing.T) {
 	eachDriver(t, func(t *testing.T, d driver) {
 		dir := sources(t, "private")
-		c, again := d.kept(t)
-		c.bash(t, "echo a file >mnt; echo one >f")
-		file := c.snapshot(t, c.call())
-		c.bash(t, "rm mnt; mkdir mnt; echo below >mnt/below")
-		folder := c.snapshot(t, c.call())
+		c, own, again := d.kept(t)
+		c.bash(t, "echo one >f")
+		put := func(content string, at ...string) *sandboxv1.Snapshot {
+			err := errors.Join(os.RemoveAll(filepath.Join(own, "mnt")), os.MkdirAll(filepath.Dir(filepath.Join(at...)), 0o755), os.WriteFile(filepath.Join(at...), []byte(content), 0o644))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c.snapshot(t, c.call())
+		}
+		file := put("a file\n", own, "mnt")
+		folder := put("below\n", own, "mnt", "below")
 		c = again(sharedMount(dir))
 		for _, id := range []string{file.GetId(), folder.GetId()} {
 			out := c.waits(t, "ann", "true", "echo secret >mnt/private/notes; cat f", func() {
@@ -141,7 +150,7 @@ func TestARestoreLeavesThePlacesOfMountsAsTheyAre(t *testing.T) {
 func TestAFileGoesToTheMountAlsoBeforeItWasEverShown(t *testing.T) {
 	eachDriver(t, func(t *testing.T, d driver) {
 		dir := sources(t, "private")
-		c, again := d.kept(t)
+		c, _, again := d.kept(t)
 		c.bash(t, "true")
 		c = again(sharedMount(dir))
 		if err := c.asksToWrite(t, "ann", "mnt/private/notes", "secret\n"); err != nil {

@@ -56,7 +56,7 @@ func TestRemotesThatAreNotAllowedAreRefused(t *testing.T) {
 			t.Errorf("the directory %q: %v", directory, err)
 		}
 	}
-	if r := c.bash(t, "ls -A /workspace /workspace/repos"); r.out != "/workspace:\nartifacts\nrepos\nuploads\nworkflows\n\n/workspace/repos:\n" {
+	if r := c.bash(t, "ls -A /workspace /workspace/repos"); r.out != "/workspace:\n"+standardFolders+"\n/workspace/repos:\n" {
 		t.Errorf("left %q", r.out)
 	}
 	if left, err := filepath.Glob(filepath.Join(data, "*", "*", "staging", "*")); err != nil || len(left) > 0 {

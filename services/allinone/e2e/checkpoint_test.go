@@ -61,14 +61,14 @@ func TestASessionIsRewoundWithItsFiles(t *testing.T) {
 				t.Errorf("the files are %q, want %q", got, want)
 			}
 		}
-		files("a.txt artifacts d link repos uploads workflows two")
+		files("a.txt artifacts d link mnt repos uploads workflows two")
 		s.rewind(t, session, `{"checkpoint":"`+all[0].Name+`"}`)
 		if n := s.messages(t, session); n != 5 {
 			t.Errorf("before the third step there are %d messages", n)
 		}
 		s.kill()
 		s = s.restart(t)
-		files("a.txt artifacts repos uploads workflows one")
+		files("a.txt artifacts mnt repos uploads workflows one")
 		if left := s.points(t, session); len(left) != 3 || left[1].Name != all[0].Name { // the look at the files was a command, too
 			t.Errorf("left are %v", left)
 		}

@@ -26,27 +26,24 @@ func (s *session) setAside() error {
 	if err != nil {
 		return err
 	}
-	var full []string
-	for _, m := range all {
-		if m.Cover && !vacant(s.path("workspace", m.Alias)) {
-			full = append(full, m.Alias)
-		}
-	}
-	if len(full) == 0 {
+	dir, err := openOwn(s.path("workspace")) // before it is looked into: a command may have closed it
+	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	s.node.o.Runner.Stop(s.path("workspace")) // a mount would move along
-	dir, err := openOwn(s.path("workspace"))
 	if err != nil {
 		return fmt.Errorf("open the workspace: %w", err)
 	}
 	defer func() { _ = dir.Close() }()
-	for _, name := range full {
-		to, err := renameAside(dir, name)
-		if err != nil {
-			return fmt.Errorf("set aside %s, where mounts are to lie: %w", name, err)
+	for _, m := range all {
+		if !m.Cover || vacant(s.path("workspace", m.Alias)) {
+			continue
 		}
-		s.node.o.Log.Info("what a workspace had where mounts are to lie was set aside", "session", s.key.Session, "from", name, "to", to)
+		s.node.o.Runner.Stop(s.path("workspace")) // a mount would move along
+		to, err := renameAside(dir, m.Alias)
+		if err != nil {
+			return fmt.Errorf("set aside %s, where mounts are to lie: %w", m.Alias, err)
+		}
+		s.node.o.Log.Info("what a workspace had where mounts are to lie was set aside", "session", s.key.Session, "from", m.Alias, "to", to)
 	}
 	return nil
 }

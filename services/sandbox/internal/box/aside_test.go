@@ -13,7 +13,7 @@ func (m coverMount) For(string, string, []string) ([]Mount, error) {
 	return []Mount{{Name: "mnt", Source: m.source, Alias: "mnt", Cover: true}}, nil
 }
 func (coverMount) Environment(string, string) ([]string, error) { return nil, nil }
-func (coverMount) Private() bool                                { return true }
+func (coverMount) Private(string) bool                          { return true }
 
 // There was no cover when the files were made.
 func TestWhatLiesWhereACoverIsToLieIsSetAsideWhenTheNodeStarts(t *testing.T) {

@@ -103,9 +103,9 @@ type Mounts interface {
 	// Environment is what the operator puts into the environment of a user's
 	// commands, as KEY=value.
 	Environment(tenant, user string) ([]string, error)
-	// Private says that some users have mounts of which others are not to learn, not even
-	// that there are any: each user's commands have a sandbox of their own.
-	Private() bool
+	// Private says that some users of a tenant have mounts of which others are not to learn, not
+	// even that there are any: each user's commands have a sandbox of their own.
+	Private(tenant string) bool
 }
 
 // EncodeMounts writes mounts as a Sandbox has them.
@@ -415,7 +415,7 @@ func (s *session) environment(user string) (env []string, err error) {
 // apart is the user whose own a sandbox is to be; empty: users share it, as far as their mounts
 // are the same.
 func (s *session) apart(user string) string {
-	if s.node.o.Mounts == nil || !s.node.o.Mounts.Private() {
+	if s.node.o.Mounts == nil || !s.node.o.Mounts.Private(s.key.Tenant) {
 		return ""
 	}
 	return user

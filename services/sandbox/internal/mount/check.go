@@ -85,6 +85,9 @@ func checkAlias(alias string) error {
 	if strings.HasSuffix(parts[0], "."+box.AsideName) {
 		return fmt.Errorf("alias: %s is what a workspace's own files are called that lie in the way of mounts", parts[0])
 	}
+	if alias == PrivateFolder {
+		return fmt.Errorf("alias: %s is the folder of every workspace that mounts lie in: choose a place below it, such as %s/books", alias, alias)
+	}
 	if parts[0] == WorkflowsFolder || slices.Contains(box.StandardFolders, parts[0]) {
 		return fmt.Errorf("alias: %s is a standard folder of the workspace", parts[0])
 	}

@@ -12,10 +12,11 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/cover"
 )
 
-// PrivateFolder is the folder of the workspace below which mounts lie that are not for everybody.
+// PrivateFolder is the folder of the workspace below which mounts lie that are not for everybody. It
+// is in every workspace, so that it tells nobody that there are any.
 const PrivateFolder = "mnt"
 
-// covers are what aliases of several parts lie in: over their first part, in every workspace, lies
+// covers are what aliases of several parts lie in, and what private ones would: over their first part, in every workspace, lies
 // a folder with the places of those mounts that are shown and nothing else. No command can give such a
 // place another name, and the mount with it, and of those that somebody else has there is nothing, not
 // even in the workspace's own folder. Each sandbox has one of its own; the folder here is what the
@@ -36,6 +37,7 @@ func (s *Set) covers(shown []box.Mount) ([]box.Mount, error) {
 
 // openCovers makes the folder of all covers, and finds the first parts over which one lies.
 func (s *Set) openCovers() error {
+	s.firsts = []string{PrivateFolder}
 	aliases := []string{s.o.Storage.Alias}
 	for _, r := range s.rules {
 		aliases = append(aliases, r.Alias)
@@ -46,9 +48,6 @@ func (s *Set) openCovers() error {
 		}
 	}
 	slices.Sort(s.firsts)
-	if len(s.firsts) == 0 {
-		return nil
-	}
 	if err := os.MkdirAll(s.o.Covers, 0o700); err != nil {
 		return fmt.Errorf("make the folder for the places of mounts: %w", err)
 	}
@@ -61,8 +60,8 @@ func (s *Set) openCovers() error {
 }
 
 // Private implements box.Mounts.
-func (s *Set) Private() bool {
-	return slices.ContainsFunc(s.rules, func(r rule) bool { return len(r.whom) > 0 })
+func (s *Set) Private(tenant string) bool {
+	return slices.ContainsFunc(s.rules, func(r rule) bool { return r.whom.concerns(tenant) })
 }
 
 // checkPrivate refuses an alias that others would see. A mount at its original place has no place

@@ -82,7 +82,7 @@ const WorkflowsFolder = "workflows"
 type Set struct {
 	o      Options
 	rules  []rule
-	firsts []string   // of aliases that have several parts
+	firsts []string   // of aliases that have several parts, and PrivateFolder
 	mu     sync.Mutex // held while folders of users are made or removed
 }
 
@@ -170,6 +170,11 @@ func (a audience) includes(tenant, user string) bool {
 		return true
 	}
 	return user != "" && (slices.Contains(a, tenant+"/*") || slices.Contains(a, tenant+"/"+user))
+}
+
+// concerns says whether it is of somebody of a tenant, and not everybody.
+func (a audience) concerns(tenant string) bool {
+	return slices.ContainsFunc(a, func(who string) bool { return strings.HasPrefix(who, tenant+"/") })
 }
 
 // covers says whether everybody in another audience is in this one, which is not everybody.

@@ -13,7 +13,7 @@ import (
 // another one nobody would see again.
 func TestNodesAgreeOnAUsersStorage(t *testing.T) {
 	t.Parallel()
-	o := Options{Storage: Storage{Dir: t.TempDir(), Alias: "storage"}, Owners: box.Owners{Base: -1}}
+	o := Options{Storage: Storage{Dir: t.TempDir(), Alias: "storage"}, Covers: t.TempDir(), Owners: box.Owners{Base: -1}}
 	var nodes [2]*Set
 	for i := range nodes {
 		var err error
@@ -45,7 +45,7 @@ func TestNodesAgreeOnAUsersStorage(t *testing.T) {
 // A node that starts finishes what others left, and breaks nothing that one does meanwhile.
 func TestANodesStartDisturbsNoOther(t *testing.T) {
 	t.Parallel()
-	o := Options{Storage: Storage{Dir: t.TempDir(), Alias: "storage"}, Owners: box.Owners{Base: -1}}
+	o := Options{Storage: Storage{Dir: t.TempDir(), Alias: "storage"}, Covers: t.TempDir(), Owners: box.Owners{Base: -1}}
 	one, err := New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ package kubernetes
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -105,6 +106,7 @@ type maker struct {
 	data        string // the data directory, without links
 	id          string // the service's, in labels
 	node        string
+	secret      string                 // in the names of folders that commands see
 	owner       *metav1.OwnerReference // nil for none
 	unreachable []netip.AddrPort
 	work        sync.WaitGroup // of what carries the output of commands that ended
@@ -122,7 +124,7 @@ type Runner struct {
 // New asks the API server for what it needs and puts init on the volume. The runner
 // must be closed, after its last command has ended.
 func New(ctx context.Context, o Options) (*Runner, error) {
-	m := &maker{o: o, left: map[string]string{}}
+	m := &maker{o: o, secret: rand.Text(), left: map[string]string{}}
 	if err := m.open(ctx); err != nil {
 		return nil, err
 	}

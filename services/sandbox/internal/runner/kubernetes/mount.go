@@ -128,12 +128,13 @@ func (m *maker) covers(beside, user string, list []box.Mount) (all []shown, err 
 	return all, nil
 }
 
-// cover is a folder of a sandbox's own.
+// cover is a folder of a sandbox's own. Commands find its name in their list of mounts, and are not
+// to tell from it whether it is of one user.
 func (m *maker) cover(in, user string, places []string) (shown, error) {
 	if err := os.MkdirAll(in, 0o755); err != nil {
 		return shown{}, err
 	}
-	dir, err := cover.Make(in, user, places)
+	dir, err := cover.Make(in, m.secret+user, places)
 	if err != nil {
 		return shown{}, err
 	}
