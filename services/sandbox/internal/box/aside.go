@@ -14,15 +14,16 @@ import (
 // AsideName ends the name of what was where a cover is to lie.
 const AsideName = "aside"
 
-// setAside gives another name to what a workspace has itself where a cover is to lie: hidden below
-// it nobody could reach it, but by a link, and it would be what somebody else takes for a mount. It
-// is from before there was the cover, or came with an import or with the first files. Nobody else has
-// the session yet. mu is held.
-func (s *session) setAside() error {
+// setAside gives another name to what a workspace has itself where a mount of a user's is to lie: in a
+// cover's place whatever there is, for hidden below it nobody could reach it, but by a link, and it
+// would be what somebody else takes for a mount; elsewhere what is no folder, and would have the mount
+// left out. It is from before there was the mount, or came with an import or with the first files.
+// Nobody else has the session yet. No user stands for what everybody gets. mu is held.
+func (s *session) setAside(user string) error {
 	if s.node.o.Mounts == nil || s.meta.unsealed() != nil {
 		return nil
 	}
-	all, err := s.node.o.Mounts.For(s.key.Tenant, "", nil) // everybody has the same covers
+	all, err := s.node.o.Mounts.For(s.key.Tenant, user, nil)
 	if err != nil {
 		return err
 	}
@@ -35,7 +36,7 @@ func (s *session) setAside() error {
 	}
 	defer func() { _ = dir.Close() }()
 	for _, m := range all {
-		if !m.Cover || vacant(s.path("workspace", m.Alias)) {
+		if m.Point() != m.Alias || m.Alias == "" || m.fits(s.path("workspace", m.Alias)) {
 			continue
 		}
 		s.node.o.Runner.Stop(s.path("workspace")) // a mount would move along
@@ -48,14 +49,15 @@ func (s *session) setAside() error {
 	return nil
 }
 
-// vacant says whether there is an empty folder, or nothing.
-func vacant(name string) bool {
+// fits says whether the mount can lie over what has a name: a folder, which has to be empty below a
+// cover, or nothing.
+func (m Mount) fits(name string) bool {
 	st, err := os.Lstat(name)
 	if err != nil {
 		return errors.Is(err, os.ErrNotExist)
 	}
-	if !st.IsDir() {
-		return false
+	if !st.IsDir() || !m.Cover {
+		return st.IsDir()
 	}
 	all, err := os.ReadDir(name)
 	if errors.Is(err, os.ErrPermission) { // it is the commands' own, who have closed it

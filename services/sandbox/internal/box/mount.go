@@ -132,9 +132,9 @@ func (s Sandbox) MountList() ([]Mount, error) {
 	return all, nil
 }
 
-// mounts are the session's for whoever acts. mu is held.
-func (s *session) mounts(user string, prepare bool) ([]Mount, error) {
-	return s.mountsFor(user, s.meta.Asked, prepare)
+// mounts are the session's for whoever acts, each with its place. mu is held.
+func (s *session) mounts(user string) ([]Mount, error) {
+	return s.mountsFor(user, s.meta.Asked, true)
 }
 
 // Points are the folders of the workspace that mounts lie over, true for covers, which have nothing
@@ -233,21 +233,39 @@ func makePoint(dir *os.File, point string, o Owner) (*os.File, error) {
 	if err != nil && !errors.Is(err, unix.EEXIST) {
 		return nil, err
 	}
+	made := err == nil
 	f, err := within(dir, point)
-	if err != nil || o == Self {
+	if err != nil || !made {
 		return f, err
 	}
-	if err := unix.Fchownat(int(f.Fd()), "", o.UID, o.GID, unix.AT_EMPTY_PATH); err != nil {
-		return nil, errors.Join(err, f.Close())
+	err = os.Chmod(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), 0o755) //nolint:gosec // whatever the mask is with which the service was started
+	if err == nil && o != Self {
+		err = unix.Fchownat(int(f.Fd()), "", o.UID, o.GID, unix.AT_EMPTY_PATH)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("give the folder %s to user %d: %w", point, o.UID, err), f.Close())
 	}
 	return f, nil
 }
 
-// MakeStandardFolders makes the folders of a new workspace.
+// MakeStandardFolders makes those that are missing. What a workspace has of their names is its own
+// and stays, whatever it is: a link is not followed. Without room for them they are left out, for
+// whoever puts something there makes them.
 func (w *Workspace) MakeStandardFolders() error {
+	dir, err := openOwn(w.Dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }()
 	for _, name := range StandardFolders {
-		if err := makeOwned(filepath.Join(w.Dir, name), w.Owner); err != nil {
-			return err
+		f, err := makePoint(dir, name, w.Owner)
+		switch {
+		case err == nil:
+			_ = f.Close()
+		case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOENT): // the workspace's own, or taken away by a command
+		case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		default:
+			return fmt.Errorf("make the folder %s: %w", name, err)
 		}
 	}
 	w.Recount()
@@ -316,7 +334,7 @@ const hitStorage = "storage"
 // surroundings are what a command of the caller's finds: its mounts, its environment,
 // and what watches the folders that it may fill. mu is held.
 func (s *session) surroundings(c Call) (mounts string, env []string, w watch, err error) {
-	all, err := s.mounts(c.User, true)
+	all, err := s.mounts(c.User)
 	if err != nil {
 		return "", nil, nil, err
 	}

@@ -99,7 +99,7 @@ func (s *session) load() error {
 			return err
 		}
 		s.mu.Lock()
-		err := s.setAside()
+		err := s.setAside("")
 		s.mu.Unlock()
 		if err != nil {
 			return err

@@ -106,7 +106,7 @@ func (n *Node) ensure(c Call, generation int64, want Want, seed func(*Workspace)
 		if err := s.become(want); err != nil {
 			return Ensured{}, err
 		}
-		if _, err := s.mounts(c.User, true); err != nil {
+		if _, err := s.mounts(c.User); err != nil {
 			return Ensured{}, err
 		}
 		return Ensured{Generation: s.meta.Generation}, nil
@@ -205,7 +205,7 @@ func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err
 	s.meta = m
 	var mounts []Mount
 	if m.Import == "" {
-		if mounts, err = s.mounts(user, true); err != nil {
+		if mounts, err = s.mounts(user); err != nil {
 			return err
 		}
 	}
@@ -215,10 +215,21 @@ func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err
 	if err := seed(s.workspace()); err != nil {
 		return err
 	}
-	if err := s.setAside(); err != nil {
+	if err := s.furnish(user); err != nil {
 		return err
 	}
 	return s.exists(m)
+}
+
+// furnish gives a new workspace what each has, whatever it was made from.
+func (s *session) furnish(user string) error {
+	if err := s.setAside(user); err != nil {
+		return err
+	}
+	if _, err := s.mounts(user); err != nil {
+		return err
+	}
+	return s.workspace().MakeStandardFolders()
 }
 
 // exists says, on the disk, that there is a workspace.
