@@ -56,8 +56,8 @@ func TestAnArchiveOfSomebodyElsesBecomesAWorkspaceLikeOthers(t *testing.T) {
 	})
 }
 
-// A snapshot may be of a workspace from before it had these folders.
-func TestWhatIsMadeOfASnapshotIsAWorkspaceLikeOthers(t *testing.T) {
+// A snapshot is exact, but for what is in the place of a protected folder.
+func TestWhatIsMadeOfASnapshotHasItsFoldersAndProtectedOnes(t *testing.T) {
 	eachDriver(t, func(t *testing.T, d driver) {
 		c, own, _ := d.kept(t)
 		c.bash(t, "rmdir artifacts uploads")
@@ -75,10 +75,10 @@ func TestWhatIsMadeOfASnapshotIsAWorkspaceLikeOthers(t *testing.T) {
 		if _, err := c.snapshots.ForkSnapshot(t.Context(), &sandboxv1.ForkSnapshotRequest{Call: fork.call(), Source: c.session, Snapshot: old}); err != nil {
 			t.Fatal(err)
 		}
-		if got := fork.names(t, ""); got != "artifacts mnt repos uploads workflows workflows.aside" {
+		if got := fork.names(t, ""); got != "mnt repos workflows workflows.aside" {
 			t.Errorf("the fork holds %s", got)
 		}
-		if got := c.names(t, ""); got != "artifacts mnt repos uploads workflows workflows.aside" {
+		if got := c.names(t, ""); got != "mnt repos workflows workflows.aside" {
 			t.Errorf("after the restore there is %s", got)
 		}
 		if r := fork.bash(t, "cat workflows.aside; touch workflows/x"); r.out != "mine\n" || r.ExitCode == 0 {

@@ -215,21 +215,13 @@ func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err
 	if err := seed(s.workspace()); err != nil {
 		return err
 	}
-	if err := s.furnish(user); err != nil {
-		return err
-	}
-	return s.exists(m)
-}
-
-// furnish gives a new workspace what each has, whatever it was made from.
-func (s *session) furnish(user string) error {
 	if err := s.setAside(user); err != nil {
 		return err
 	}
 	if _, err := s.mounts(user); err != nil {
 		return err
 	}
-	return s.workspace().MakeStandardFolders()
+	return s.exists(m)
 }
 
 // exists says, on the disk, that there is a workspace.

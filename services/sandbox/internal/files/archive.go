@@ -156,13 +156,17 @@ func (t *Tree) Unpack(ctx context.Context, from io.Reader, reserve func(bytes in
 // unpack is Unpack of a tar that comes in so many bytes. It need not have all that its
 // files hold: holes are left out.
 func (t *Tree) unpack(ctx context.Context, from io.Reader, packed *counted, reserve func(bytes int64) error) error {
-	in := tar.NewReader(from)
+	source := &ending{from: from}
+	in := tar.NewReader(source)
 	u := unpacker{tree: t, in: &proportionate{in: in, packed: packed}, reserve: reserve, dirs: map[string]folder{}, names: maxNames}
 	for {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
 		h, err := in.Next()
+		if errors.Is(err, io.EOF) && source.over {
+			return fmt.Errorf("%w: it stops before the two empty blocks that end a tar, so it may have been cut off", ErrArchive)
+		}
 		if errors.Is(err, io.EOF) {
 			return u.finish()
 		}
@@ -173,6 +177,19 @@ func (t *Tree) unpack(ctx context.Context, from io.Reader, packed *counted, rese
 			return err
 		}
 	}
+}
+
+// ending notes that more was asked for than there is. A tar.Reader takes an archive that stops between
+// two entries for a whole one; POSIX (pax, "ustar Interchange Format") ends it with two blocks of zeros.
+type ending struct {
+	from io.Reader
+	over bool
+}
+
+func (e *ending) Read(p []byte) (int, error) {
+	n, err := e.from.Read(p)
+	e.over = e.over || n == 0 && len(p) > 0 && errors.Is(err, io.EOF)
+	return n, err
 }
 
 // broken tells an archive that cannot be read from a source that broke.

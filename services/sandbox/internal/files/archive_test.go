@@ -266,6 +266,22 @@ func TestAnArchiveIsUnpackedOnlyAsFarAsThereIsRoom(t *testing.T) {
 	}
 }
 
+// A tar.Reader takes what stops between two entries for a whole archive.
+func TestAnArchiveWithoutItsEndIsRefused(t *testing.T) {
+	whole := archive(t, []entry{file("a", strings.Repeat("x", 1000))})
+	for _, size := range []int{0, 3 * 512, 4 * 512} { // nothing, without its end, with half of it
+		tree, _ := emptyTree(t)
+		err := tree.Unpack(t.Context(), bytes.NewReader(whole[:size]), upTo(1<<20))
+		if !errors.Is(err, ErrArchive) || !strings.Contains(err.Error(), "cut off") {
+			t.Errorf("%d bytes of it: %v", size, err)
+		}
+	}
+	tree, _ := emptyTree(t)
+	if err := tree.Unpack(t.Context(), bytes.NewReader(whole), upTo(1<<20)); err != nil {
+		t.Errorf("the whole: %v", err)
+	}
+}
+
 func TestRightsOfOthersAreNotUnpacked(t *testing.T) {
 	tree, dir := emptyTree(t)
 	e := file("a", "x")

@@ -109,8 +109,10 @@ func unpack(w *box.Workspace, format files.Format, in *receiver) error {
 	if err := w.Reserve(1, 0); err != nil { // on the disk it may be more than was said
 		return err
 	}
-	_, err = io.Copy(io.Discard, in)
-	return err
+	if _, err := io.Copy(io.Discard, in); err != nil {
+		return err
+	}
+	return w.MakeStandardFolders() // which an archive that was not packed here does not have
 }
 
 // unzip unpacks a zip. Its directory comes last, so the whole is kept in a file that

@@ -293,9 +293,6 @@ func restore(ctx context.Context, k *kept, id string) (proto.Message, error) {
 	if err == nil {
 		err = voidClones(k.Workspace)
 	}
-	if err == nil { // a snapshot may be of a workspace that had none
-		err = k.MakeStandardFolders()
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -64,6 +64,9 @@ func (s *Server) want(c box.Call, r *sandboxv1.EnsureWorkspaceRequest) (box.Want
 
 // seed puts the first files into a new workspace, in which nothing runs yet.
 func seed(w *box.Workspace, content map[string][]byte) error {
+	if err := w.MakeStandardFolders(); err != nil {
+		return err
+	}
 	t, err := openTree(w)
 	if err != nil {
 		return err
