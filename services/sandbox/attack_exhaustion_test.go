@@ -205,6 +205,7 @@ var exhaustionAttacks = []attack{
 	{name: "filling /dev/shm", run: shell("(head -c 5000000 /dev/zero > /dev/shm/x) 2>&1; rm -f /dev/shm/x"), want: ".*No space left on device"},
 	{name: "filling the disk", run: cleaned(shell("for i in $(seq 50); do head -c 4000000 /dev/urandom > f$i; done; sleep 20")), want: "WORKSPACE_LIMIT"},
 	{name: "filling the disk with room that is reserved", run: cleaned(program("reserve 16")), want: "ENOTSUP"},
+	{name: "filling the disk with room that each byte takes", run: cleaned(program("extent-size")), want: "ENOTSUP, ENOSYS"},
 	{name: "filling the disk from the home", run: cleaned(shell("cd; for i in $(seq 50); do head -c 4000000 /dev/urandom > f$i; done; sleep 20")), want: "WORKSPACE_LIMIT"},
 	{name: "filling the disk with deleted files", run: cleaned(shell(openDeleted + "sleep 20")), want: "WORKSPACE_LIMIT"},
 	{name: "filling the disk with deleted files that are only mapped", run: cleaned(program("mapped-deleted 16")), want: "WORKSPACE_LIMIT"},

@@ -25,6 +25,7 @@ func text(offset int, s string) uintptr {
 const (
 	sysStatmount    = 457
 	sysOpenTreeAttr = 467
+	sysFileSetattr  = 469
 )
 
 const cwd = ^uintptr(99) // AT_FDCWD

@@ -10,11 +10,15 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-func init() { attacks["keep"], attacks["reserve"] = keep, reserveMany }
+func init() {
+	attacks["keep"], attacks["reserve"] = keep, reserveMany
+	attacks["extent-size"], attacks["volumes"] = extentSize, volumes
+}
 
 // keep keeps what it was started with open for a while, and from whoever looks for that: it lets nobody look
 // at it (`unseen`), or its first thread has nothing (`beheaded`), nor of large files that are deleted, of which one
@@ -76,6 +80,42 @@ func reserveMany(args []string) string {
 		}
 	}
 	return "never refused"
+}
+
+// extentSize says that one byte of a file takes a gigabyte of the disk: by a request, and by the call that does the same.
+func extentSize([]string) string {
+	const getAttributes, setAttributes, sized = 0x801c581f, 0x401c5820, 0x800
+	f, err := os.Create("extent")
+	if err != nil {
+		return told(err)
+	}
+	defer func() { _ = f.Close() }()
+	old := struct{ flags, size, extents, project, copied, _, _ uint32 }{}             // fsxattr
+	_, _ = call(unix.SYS_IOCTL, f.Fd(), getAttributes, uintptr(unsafe.Pointer(&old))) //nolint:gosec // the kernel takes a pointer
+	old.flags, old.size = old.flags|sized, 1<<30
+	byRequest := raw(unix.SYS_IOCTL, f.Fd(), setAttributes, uintptr(unsafe.Pointer(&old))) //nolint:gosec // as above
+	attributes := struct {
+		flags                          uint64
+		size, extents, project, copied uint32
+	}{flags: sized, size: 1 << 30} // file_attr
+	return byRequest + ", " + raw(sysFileSetattr, cwd, text(0, "extent"), uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes), 0) //nolint:gosec // as above
+}
+
+// volumes makes volumes and snapshots of btrfs and of bcachefs, also read-only ones. A file system that
+// does not know them answers ENOTTY.
+func volumes([]string) string {
+	dir, err := os.Open(".")
+	if err != nil {
+		return told(err)
+	}
+	defer func() { _ = dir.Close() }()
+	worst := "EPERM"
+	for _, request := range []uintptr{0x5000940e, 0x50009401, 0x50009417, 0x50009418, 0x4008941a, 0x4008941a | 1<<32, 0x4020bc10} {
+		if got := raw(unix.SYS_IOCTL, dir.Fd(), request, at(0)); got != "EPERM" {
+			worst = got
+		}
+	}
+	return worst
 }
 
 func reserve(f *os.File) error { return unix.Fallocate(int(f.Fd()), 0, 0, size) }

@@ -52,8 +52,17 @@ var terminalInjections = []uint32{unix.TIOCSTI, 0x541C /* TIOCLINUX */, unix.TIO
 var leases = []uint32{unix.F_SETLEASE, 0x410 /* F_SETDELEG */}
 
 // reservations are the ioctl requests that do what fallocate does: RESVSP, RESVSP64 and ZERO_RANGE of any file system,
-// and XFS's ALLOCSP and ALLOCSP64, of older kernels.
-var reservations = []uint32{0x40305828, 0x4030582A, 0x40305839, 0x4030580A, 0x40305824}
+// and XFS's ALLOCSP and ALLOCSP64, of older kernels. FSSETXATTR has a file take room by the gigabyte: that is of the size
+// that one byte written takes (FS_XFLAG_EXTSIZE).
+var reservations = []uint32{0x40305828, 0x4030582A, 0x40305839, 0x4030580A, 0x40305824, 0x401c5820 /* FS_IOC_FSSETXATTR */}
+
+// volumeTypes are the types of requests of file systems in which whoever owns a folder may make volumes, read-only ones,
+// too: of what is in those not even root can delete anything. They are btrfs's and bcachefs's, and refused but for
+// clonings.
+var volumeTypes = []uint32{0x94 << 8, 0xbc << 8}
+
+// clonings are requests of btrfs's type that other file systems have as well: files share what they hold.
+var clonings = []uint32{unix.FICLONE, unix.FICLONERANGE, unix.FIDEDUPERANGE}
 
 // personalities a command may take: its own, a query, and one without address
 // randomisation, which the race detector asks for.
@@ -102,6 +111,8 @@ func program() []unix.SockFilter {
 	// workspace is, and what was written bounds the files that nobody may see the size of. Programs write zeroes,
 	// or go without. Clones of files (FICLONE, copy_file_range) share room with what they are of.
 	p = append(p, jumpEqual(unix.SYS_FALLOCATE, 0, 1), answer(unsupported))
+	// What FS_IOC_FSSETXATTR does, as a call.
+	p = append(p, jumpEqual(unix.SYS_FILE_SETATTR, 0, 1), answer(absent))
 	// Where a program's parts lie in its memory is what a process is known by between two looks.
 	p = append(p, onCall(unix.SYS_PRCTL, oneOf(offsetArgument, []uint32{unix.PR_SET_MM}, denied, allow))...)
 	p = append(p, onCall(unix.SYS_MEMFD_CREATE, without(offsetArgument+8, unix.MFD_HUGETLB, exhausted))...)
@@ -199,6 +210,13 @@ func ioctlRules() []unix.SockFilter {
 	}
 	for _, request := range reservations {
 		p = append(p, jumpEqual(request, 0, 1), answer(unsupported))
+	}
+	for _, request := range clonings {
+		p = append(p, jumpEqual(request, 0, 1), answer(allow))
+	}
+	p = append(p, unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: 0xff << 8})
+	for _, kind := range volumeTypes {
+		p = append(p, jumpEqual(kind, 0, 1), answer(denied))
 	}
 	return append(p, answer(allow))
 }

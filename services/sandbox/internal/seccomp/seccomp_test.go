@@ -39,6 +39,9 @@ func run(t *testing.T, p []unix.SockFilter, c call) uint32 {
 		case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
 			acc = word(in.K)
 			continue
+		case unix.BPF_ALU | unix.BPF_AND | unix.BPF_K:
+			acc &= in.K
+			continue
 		case unix.BPF_RET | unix.BPF_K:
 			return in.K
 		case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K:
@@ -115,7 +118,21 @@ func TestFilterAnswers(t *testing.T) {
 		{"nor by a request", here(unix.SYS_IOCTL, 0, 0x40305828), unsupported},
 		{"high bits do not hide the request", here(unix.SYS_IOCTL, 0, 0x4030582A|1<<40), unsupported},
 		{"nor by zeroes that nobody writes", here(unix.SYS_IOCTL, 0, 0x40305839), unsupported},
+		{"nor by what one byte takes", here(unix.SYS_IOCTL, 0, 0x401c5820), unsupported},
+		{"nor by that as a call", here(unix.SYS_FILE_SETATTR), absent},
+		{"what a byte takes may be asked for", here(unix.SYS_IOCTL, 0, 0x801c581f), allow},
 		{"files may be cloned", here(unix.SYS_IOCTL, 0, unix.FICLONE), allow},
+		{"parts of files, too", here(unix.SYS_IOCTL, 0, unix.FICLONERANGE), allow},
+		{"files that are the same may be one", here(unix.SYS_IOCTL, 0, unix.FIDEDUPERANGE), allow},
+		{"a volume of btrfs is refused", here(unix.SYS_IOCTL, 0, 0x5000940e), denied},
+		{"one in a group is refused", here(unix.SYS_IOCTL, 0, 0x50009418), denied},
+		{"a snapshot is refused", here(unix.SYS_IOCTL, 0, 0x50009401), denied},
+		{"one that may be read-only is refused", here(unix.SYS_IOCTL, 0, 0x50009417), denied},
+		{"a volume is not made read-only", here(unix.SYS_IOCTL, 0, 0x4008941a), denied},
+		{"high bits do not hide that", here(unix.SYS_IOCTL, 0, 0x4008941a|1<<40), denied},
+		{"nor do other bits of a request", here(unix.SYS_IOCTL, 0, 0xffff94ff), denied},
+		{"a volume of bcachefs is refused", here(unix.SYS_IOCTL, 0, 0x4020bc10), denied},
+		{"a file's attributes may be changed", here(unix.SYS_IOCTL, 0, 0x40086602), allow},
 		{"files may have holes", here(unix.SYS_FTRUNCATE), allow},
 		{"nobody moves what a process is known by", here(unix.SYS_PRCTL, unix.PR_SET_MM), denied},
 		{"high bits do not hide that", here(unix.SYS_PRCTL, unix.PR_SET_MM|1<<40), denied},
