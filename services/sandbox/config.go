@@ -12,6 +12,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
+	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 	"github.com/fairlead/fairlead/services/sandbox/internal/mount"
 	"github.com/fairlead/fairlead/services/sandbox/internal/objectstore"
 	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
@@ -135,13 +136,13 @@ func (s Storage) Validate() error {
 }
 
 // mounts checks what commands see of the host.
-func (c Config) mounts(data string, o box.Owners) (*mount.Set, error) {
+func (c Config) mounts(data string, o box.Owners, left *erase.Later) (*mount.Set, error) {
 	private := []string{data}
 	if at := c.ObjectStore.folder(); at != "" {
 		private = append(private, at)
 	}
 	return mount.New(mount.Options{
-		Rules: c.Mounts, Variables: c.Env, Workflows: c.Workflows, Private: private, Owners: o, Hidden: c.Driver == DriverNone, Covers: filepath.Join(data, ".points"), Common: c.ReadOnlyPaths, Unmapped: c.Driver == DriverKubernetes,
+		Rules: c.Mounts, Variables: c.Env, Workflows: c.Workflows, Private: private, Owners: o, Leftovers: left, Hidden: c.Driver == DriverNone, Covers: filepath.Join(data, ".points"), Common: c.ReadOnlyPaths, Unmapped: c.Driver == DriverKubernetes,
 		Storage: mount.Storage{Dir: filepath.Join(data, ".storage"), Alias: c.Storage.Alias, Bytes: c.Storage.Bytes, Inodes: c.Storage.Inodes},
 	})
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
+	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 	"github.com/fairlead/fairlead/services/sandbox/internal/mount"
 	"github.com/fairlead/fairlead/services/sandbox/internal/network"
 	"github.com/fairlead/fairlead/services/sandbox/internal/observe"
@@ -93,7 +94,11 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.mounts, err = c.mounts(data, owners); err != nil {
+	leftovers := erase.NewLater(d.Log)
+	if err := observe.Leftovers(leftovers.Left); err != nil {
+		return nil, err
+	}
+	if s.mounts, err = c.mounts(data, owners, leftovers); err != nil {
 		return nil, err
 	}
 	if s.room, err = c.watch(data); err != nil {
@@ -107,7 +112,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 		Dir: data, Name: nodeName(c.Node), Runner: s.runner, Owners: owners, Limits: limits,
 		MaxExecs: c.Limits.Execs, MaxSessionExecs: c.Limits.SessionExecs, Spares: c.SpareSandboxes,
 		KeepFinished: c.Limits.KeepResults, KeepFor: c.Limits.KeepFor, Network: s.network,
-		Mounts: s.mounts, Room: s.room, Reclaim: server.Reclaim, Tidy: snapshot.Tidy, Recover: server.Recover, Quota: keep, Fault: d.fault,
+		Mounts: s.mounts, Room: s.room, Reclaim: server.Reclaim, Tidy: snapshot.Tidy, Recover: server.Recover, Quota: keep, Leftovers: leftovers, Fault: d.fault,
 		Observer: observer, Log: d.Log,
 	})
 	if err != nil {

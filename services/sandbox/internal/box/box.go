@@ -126,6 +126,8 @@ type Options struct {
 	// to answer if it was done. It may also finish it. Nobody else has used the workspace
 	// since the crash. Nil: it is not known.
 	Recover func(*Workspace, Interrupted) ([]byte, Fate)
+	// Leftovers knows what could not be deleted; nil: those of the node are its own.
+	Leftovers *erase.Later
 	// Fault is for tests, which have the service die at a point of a change; nil: nothing.
 	Fault func(c Call, method, point string)
 	Log   *slog.Logger
@@ -159,6 +161,9 @@ type Node struct {
 func Open(o Options) (*Node, error) {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Leftovers == nil {
+		o.Leftovers = erase.NewLater(o.Log)
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data directory: %w", err)
@@ -315,6 +320,7 @@ func (n *Node) tidy() {
 	if err := n.journal.settle(); err != nil {
 		n.o.Log.Error("cannot record the ends of commands", "error", err)
 	}
+	n.o.Leftovers.Again()
 	for _, s := range sessions {
 		if err := s.answerLate(); err != nil {
 			n.o.Log.Error("an answer is in the journal alone", "session", s.key.Session, "error", err)

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
-	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
 
 const (
@@ -54,9 +53,9 @@ func read(path string, value any) error {
 }
 
 // survey reads which user each workspace has, and finishes deletions that a crash
-// interrupted.
+// interrupted. What cannot be deleted, which a command may have brought about, keeps nobody from starting.
 func (n *Node) survey() error {
-	if err := erase.All(filepath.Join(n.o.Dir, trash)); err != nil {
+	if err := n.emptyTrash(); err != nil {
 		return fmt.Errorf("finish an interrupted deletion: %w", err)
 	}
 	tenants, err := os.ReadDir(n.o.Dir)
@@ -95,7 +94,7 @@ func (n *Node) surveySession(tenant, session string) error {
 	err := read(filepath.Join(dir, metaFile), &m)
 	if errors.Is(err, os.ErrNotExist) {
 		if err := n.discard(dir); err != nil {
-			return fmt.Errorf("remove what an interrupted start left: %w", err)
+			n.o.Log.Error("cannot remove what an interrupted start left", "folder", dir, "error", err)
 		}
 		return nil
 	}
@@ -105,8 +104,21 @@ func (n *Node) surveySession(tenant, session string) error {
 	return n.slots.claim(m.Slot)
 }
 
+// emptyTrash deletes what is left of folders that were discarded.
+func (n *Node) emptyTrash() error {
+	dir := filepath.Join(n.o.Dir, trash)
+	left, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, d := range left {
+		n.o.Leftovers.All(filepath.Join(dir, d.Name()))
+	}
+	return nil
+}
+
 // discard deletes a folder. It is out of the way at once, and gone when this
-// returns.
+// returns, or left over, if the file system does not delete it.
 func (n *Node) discard(dir string) error {
 	if err := os.MkdirAll(filepath.Join(n.o.Dir, trash), 0o700); err != nil {
 		return err
@@ -118,5 +130,6 @@ func (n *Node) discard(dir string) error {
 	if err := os.Rename(dir, filepath.Join(place, "x")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return erase.All(place)
+	n.o.Leftovers.All(place)
+	return nil
 }

@@ -5,6 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
+	"github.com/fairlead/fairlead/services/sandbox/internal/smalldisk"
 )
 
 // leave leaves a file as a crash does.
@@ -73,5 +76,63 @@ func TestAStartLeavesADraftByWhichAChangeIsDecided(t *testing.T) {
 	}
 	if there(draft) {
 		t.Error("it is left when the change has been decided")
+	}
+}
+
+func TestWhatCannotBeDeletedKeepsNobodyFromStarting(t *testing.T) {
+	o := options(t, &fake{})
+	n := openNode(t, o)
+	for _, session := range []string{"s", "other"} {
+		ensure(t, n, Key{"t", session})
+	}
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	gone := []string{
+		leave(t, o.Dir, trash, "a", "f"), leave(t, o.Dir, trash, "z", "f"), leave(t, o.Dir, "t", "half", "f"),
+		leave(t, o.Dir, "t", "s", "staging", "a", "f"), leave(t, o.Dir, "t", "s", "staging", "z", "f"), leave(t, o.Dir, "t", "other", "staging", "f"),
+	}
+	var free []func()
+	for _, dir := range []string{trash + "/m/x", "t/unmade/x", "t/s/staging/m/x"} {
+		free = append(free, smalldisk.Lasting(t, filepath.Join(o.Dir, dir)))
+	}
+	o.Leftovers = erase.NewLater(o.Log)
+	n = openNode(t, o)
+	for _, name := range gone {
+		if there(name) {
+			t.Errorf("%s is left", name)
+		}
+	}
+	for _, session := range []string{"s", "other", "unmade"} {
+		ensure(t, n, Key{"t", session})
+	}
+	if left := o.Leftovers.Left(); left != 3 {
+		t.Errorf("%d folders are left", left)
+	}
+	free[0]()
+	if n.tidy(); o.Leftovers.Left() != 2 {
+		t.Errorf("once one can be deleted %d folders are left", o.Leftovers.Left())
+	}
+	free[1]()
+	free[2]()
+	n.tidy()
+	if left, err := os.ReadDir(filepath.Join(o.Dir, trash)); len(left) != 0 || err != nil || o.Leftovers.Left() != 0 {
+		t.Errorf("once all can be deleted %v is left, %v", left, err)
+	}
+}
+
+func TestAWorkspaceIsDeletedWhateverCannotBeDeletedInIt(t *testing.T) {
+	o := options(t, &fake{})
+	o.Leftovers = erase.NewLater(o.Log)
+	n := openNode(t, o)
+	ensure(t, n, Key{"t", "s"})
+	free := smalldisk.Lasting(t, filepath.Join(o.Dir, "t", "s", "workspace", "x"))
+	if err := n.Delete(Key{"t", "s"}, 0); err != nil || o.Leftovers.Left() != 1 {
+		t.Errorf("%v, %d folders are left", err, o.Leftovers.Left())
+	}
+	ensure(t, n, Key{"t", "s"})
+	free()
+	if n.tidy(); o.Leftovers.Left() != 0 {
+		t.Error("a folder is left")
 	}
 }

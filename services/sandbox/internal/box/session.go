@@ -137,8 +137,12 @@ func (s *session) clearStaging() error {
 		return fmt.Errorf("read the staging folder: %w", err)
 	}
 	for _, d := range left {
-		if err := erase.All(s.path("staging", d.Name())); err != nil {
-			return fmt.Errorf("clear the staging folder: %w", err)
+		dir := s.path("staging", d.Name())
+		if erase.All(dir) == nil {
+			continue
+		}
+		if err := s.node.discard(dir); err != nil { // it takes room, but is in nobody's way
+			s.node.o.Log.Error("cannot clear the staging folder of a workspace", "session", s.key.Session, "error", err)
 		}
 	}
 	return nil

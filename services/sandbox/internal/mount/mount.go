@@ -14,6 +14,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
 
 // Modes of a mount.
@@ -73,6 +74,8 @@ type Options struct {
 	Unmapped bool
 	// Owners says whose commands run.
 	Owners box.Owners
+	// Leftovers knows what of users' storage could not be deleted.
+	Leftovers *erase.Later
 }
 
 // WorkflowsFolder is where commands find workflows, which they cannot change.

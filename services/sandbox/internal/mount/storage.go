@@ -82,7 +82,8 @@ const (
 )
 
 // finishRemovals deletes what was taken away when a node ended, or what another one is just
-// deleting. A draft may be somebody's folder the next moment, on another node.
+// deleting. A draft may be somebody's folder the next moment, on another node. What cannot be deleted, which a
+// command may have brought about, keeps nobody from starting.
 func (s *Set) finishRemovals() error {
 	left, err := os.ReadDir(s.removed())
 	for _, d := range left {
@@ -91,9 +92,7 @@ func (s *Set) finishRemovals() error {
 				continue
 			}
 		}
-		if bad := erase.All(filepath.Join(s.removed(), d.Name())); !errors.Is(bad, os.ErrNotExist) {
-			err = errors.Join(err, bad)
-		}
+		s.o.Leftovers.All(filepath.Join(s.removed(), d.Name()))
 	}
 	return err
 }
@@ -173,6 +172,7 @@ func (s *Set) DeleteStorage(tenant, user string) error {
 			return nil
 		}
 	}
+	s.o.Leftovers.All(place)
 	return fmt.Errorf("delete the user's storage, to which a command writes: end it and try again: %w", err)
 }
 

@@ -3,17 +3,21 @@ package mount
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"path/filepath"
 	"sync"
 	"testing"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
+	"github.com/fairlead/fairlead/services/sandbox/internal/smalldisk"
 )
 
 // Two nodes with one file system for storage make a user's folder once: what was written to
 // another one nobody would see again.
 func TestNodesAgreeOnAUsersStorage(t *testing.T) {
 	t.Parallel()
-	o := Options{Storage: Storage{Dir: t.TempDir(), Alias: "storage"}, Covers: t.TempDir(), Owners: box.Owners{Base: -1}}
+	o := Options{Storage: Storage{Dir: t.TempDir(), Alias: "storage"}, Covers: t.TempDir(), Owners: box.Owners{Base: -1}, Leftovers: erase.NewLater(slog.New(slog.DiscardHandler))}
 	var nodes [2]*Set
 	for i := range nodes {
 		var err error
@@ -45,7 +49,7 @@ func TestNodesAgreeOnAUsersStorage(t *testing.T) {
 // A node that starts finishes what others left, and breaks nothing that one does meanwhile.
 func TestANodesStartDisturbsNoOther(t *testing.T) {
 	t.Parallel()
-	o := Options{Storage: Storage{Dir: t.TempDir(), Alias: "storage"}, Covers: t.TempDir(), Owners: box.Owners{Base: -1}}
+	o := Options{Storage: Storage{Dir: t.TempDir(), Alias: "storage"}, Covers: t.TempDir(), Owners: box.Owners{Base: -1}, Leftovers: erase.NewLater(slog.New(slog.DiscardHandler))}
 	one, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -75,4 +79,16 @@ func TestANodesStartDisturbsNoOther(t *testing.T) {
 	}
 	close(done)
 	starts.Wait()
+}
+
+func TestAStorageThatCannotBeDeletedKeepsNobodyFromStarting(t *testing.T) {
+	o := Options{Storage: Storage{Dir: t.TempDir(), Alias: "storage"}, Covers: t.TempDir(), Owners: box.Owners{Base: -1}, Leftovers: erase.NewLater(slog.New(slog.DiscardHandler))}
+	free := smalldisk.Lasting(t, filepath.Join(o.Storage.Dir, ".removed", "x", "y"))
+	if _, err := New(o); err != nil || o.Leftovers.Left() != 1 {
+		t.Errorf("%d are left, %v", o.Leftovers.Left(), err)
+	}
+	free()
+	if o.Leftovers.Again(); o.Leftovers.Left() != 0 {
+		t.Error("it is left still")
+	}
 }

@@ -53,6 +53,19 @@ func New(level string) (*Observer, error) {
 	return o, nil
 }
 
+// Leftovers has counted what could not be deleted.
+func Leftovers(count func() int) error {
+	_, err := otel.Meter(scope).Int64ObservableGauge("fairlead.sandbox.leftovers", metric.WithDescription("folders that nobody uses any more and that could not be deleted"),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(int64(count()))
+			return nil
+		}))
+	if err != nil {
+		return fmt.Errorf("make the metric of what could not be deleted: %w", err)
+	}
+	return nil
+}
+
 // Started implements box.Observer.
 func (o *Observer) Started(ctx context.Context, c box.Call, argv []string) func(box.Outcome) {
 	_, span := o.tracer.Start(ctx, "exec", trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(

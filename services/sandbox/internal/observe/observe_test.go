@@ -37,8 +37,15 @@ func TestACommandIsASpanAndCounted(t *testing.T) {
 			t.Errorf("%s is %v", key, v.AsString())
 		}
 	}
+	if err := Leftovers(func() int { return 3 }); err != nil {
+		t.Fatal(err)
+	}
 	var m metricdata.ResourceMetrics
-	if err := reader.Collect(t.Context(), &m); err != nil || len(m.ScopeMetrics) != 1 || len(m.ScopeMetrics[0].Metrics) != 4 {
-		t.Errorf("metrics %v, %v", m, err)
+	if err := reader.Collect(t.Context(), &m); err != nil || len(m.ScopeMetrics) != 1 || len(m.ScopeMetrics[0].Metrics) != 5 {
+		t.Fatalf("metrics %v, %v", m, err)
+	}
+	left, _ := m.ScopeMetrics[0].Metrics[4].Data.(metricdata.Gauge[int64])
+	if len(left.DataPoints) != 1 || left.DataPoints[0].Value != 3 {
+		t.Errorf("what could not be deleted is %v", left)
 	}
 }

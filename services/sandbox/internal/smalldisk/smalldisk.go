@@ -2,6 +2,10 @@
 package smalldisk
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -17,4 +21,27 @@ func New(t *testing.T, options string) string {
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 	return dir
+}
+
+// Lasting makes a folder that nobody can delete, not even root, until it is set free. Who cannot mount skips the test.
+func Lasting(t *testing.T, dir string) (free func()) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("none", dir, "tmpfs", 0, "size=4096"); err != nil {
+		t.Skip("a folder that lasts is not to be had: ", err)
+	}
+	inside, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free = sync.OnceFunc(func() {
+		at, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", inside.Fd())) // it may have been moved
+		if err := errors.Join(err, unix.Unmount(at, unix.MNT_DETACH), inside.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(free)
+	return free
 }
