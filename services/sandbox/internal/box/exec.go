@@ -282,27 +282,40 @@ func tooManyTerminals(n int) string {
 // attend waits for the end, and brings it about when the time is up. It looks at the
 // workspace now and then.
 func (e *Exec) attend(p Process, look func()) Exit {
-	over := make(chan struct{})
-	deadline := time.AfterFunc(e.limits.Timeout, func() { // in the midst of a look, too: that of many files takes long
-		defer close(over)
+	inTime := limitTime(p, e.limits.Timeout, func() {
 		e.stop(overLimit(TimedOut, hitTimeout, "the command was ended after "+e.limits.Timeout.String()+", its time limit"))
 	})
-	defer func() {
-		if !deadline.Stop() {
-			<-over
-		}
-	}()
 	pause := time.NewTimer(watchPause)
 	defer pause.Stop()
 	for {
 		select {
 		case <-p.Ended():
+			inTime()
 			return p.Wait()
 		case <-pause.C:
 			before := time.Now()
 			look()
 			// A large workspace takes long to count: spend a fifth of the time on it.
 			pause.Reset(max(watchPause, 4*time.Since(before)))
+		}
+	}
+}
+
+// limitTime has a process stopped once its time is up, in the midst of a look, too: that of many files takes long. One
+// that has ended by then ended in time, whoever still has to hear of it. What it returns is called when it has ended.
+func limitTime(p Process, most time.Duration, stop func()) (ended func()) {
+	over := make(chan struct{})
+	deadline := time.AfterFunc(most, func() {
+		defer close(over)
+		select {
+		case <-p.Ended():
+		default:
+			stop()
+		}
+	})
+	return func() {
+		if !deadline.Stop() {
+			<-over
 		}
 	}
 }

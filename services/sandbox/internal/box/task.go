@@ -142,8 +142,11 @@ func (s *session) beginTask() (first bool, done func(), err error) {
 // await follows a process that was started to its end, which limits and the
 // context's end bring about.
 func await(ctx context.Context, p Process, t Task, l Limits, a *account, over func(h nameless) (limit, why string)) Outcome {
+	var mu sync.Mutex // guards why until the end
 	var why Outcome
 	stop := func(o Outcome) {
+		mu.Lock()
+		defer mu.Unlock()
 		if why.Reason == "" {
 			why = o
 			p.Kill()
@@ -161,14 +164,16 @@ func await(ctx context.Context, p Process, t Task, l Limits, a *account, over fu
 	if p.Stderr() != nil {
 		copies.Go(func() { drain(p.Stderr(), t.Stderr, l.FloodBytes, flood) })
 	}
-	deadline := time.NewTimer(l.Timeout)
-	defer deadline.Stop()
+	inTime := limitTime(p, l.Timeout, func() {
+		stop(Outcome{Reason: TimedOut, Message: "it was ended after " + l.Timeout.String() + ", its time limit"})
+	})
 	look := time.NewTimer(watchPause)
 	defer look.Stop()
 	gone := ctx.Done()
 	for {
 		select {
 		case <-p.Ended():
+			inTime()
 			exit := p.Wait()
 			weighed()
 			a.leave(exit)
@@ -180,8 +185,6 @@ func await(ctx context.Context, p Process, t Task, l Limits, a *account, over fu
 		case <-gone:
 			gone = nil
 			stop(Outcome{Reason: Cancelled, Message: "nobody waits for the command any more"})
-		case <-deadline.C:
-			stop(Outcome{Reason: TimedOut, Message: "it was ended after " + l.Timeout.String() + ", its time limit"})
 		case <-flood:
 			stop(Outcome{Reason: OutputLimit, Message: "it wrote more than " + strconv.FormatInt(l.FloodBytes, 10) + " bytes of output"})
 		case much := <-heavy:
