@@ -150,6 +150,7 @@ type Node struct {
 	// storages is how much bounded mounts hold, by source.
 	storages map[string]*tally
 	active   int  // running commands
+	busy     int  // sessions that have some
 	warming  bool // a sandbox is being made ahead of its first command
 	closed   bool
 
@@ -248,38 +249,52 @@ func (n *Node) at(c Call, method, point string) {
 	}
 }
 
-// reserve takes a place for a running command. The last quarter of the places is for sessions
-// in which nothing runs: a few with many commands leave something to all others. Of less than
-// four places none is kept.
-func (n *Node) reserve(first bool) error {
+// reserve takes a place for a running command of a session. The last quarter of the places is for sessions
+// that have less of them than their share, which is what each would have if there were one more, and two at least: a
+// few with many commands leave something to all others, and no place stays empty while many have a few.
+// Of less than four places none is kept.
+func (n *Node) reserve(s *session) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
 		return ErrClosed
 	}
-	kept := n.o.MaxExecs / 4
+	kept, share := n.o.MaxExecs/4, n.share()
 	switch {
 	case n.active >= n.o.MaxExecs:
 		return fmt.Errorf("%w on this node: %d of %d", ErrTooManyExecs, n.active, n.o.MaxExecs)
-	case !first && n.active >= n.o.MaxExecs-kept:
-		return fmt.Errorf("%w on this node: %d of %d, and the last %d are for sessions in which nothing runs. Wait until commands of this session have ended, or end some",
-			ErrTooManyExecs, n.active, n.o.MaxExecs, kept)
+	case s.places >= share && n.active >= n.o.MaxExecs-kept:
+		return fmt.Errorf("%w on this node: %d of %d, and the last %d are for sessions in which less than %d run. Wait until commands of this session have ended, or end some",
+			ErrTooManyExecs, n.active, n.o.MaxExecs, kept, share)
 	}
+	if s.places == 0 {
+		n.busy++
+	}
+	s.places++
 	n.active++
 	n.execs.Add(1)
 	return nil
 }
 
-func (n *Node) unreserve() {
-	n.leavePlace()
+// share is how many commands a session may run of those that each could if one session more ran some. mu is held.
+func (n *Node) share() int {
+	sessions := n.busy + 1
+	return max(2, (n.o.MaxExecs+sessions-1)/sessions)
+}
+
+func (n *Node) unreserve(s *session) {
+	n.leavePlace(s)
 	n.execs.Done()
 }
 
 // leavePlace gives a command's place back, of which something is left to do.
-func (n *Node) leavePlace() {
+func (n *Node) leavePlace(s *session) {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.active--
-	n.mu.Unlock()
+	if s.places--; s.places == 0 {
+		n.busy--
+	}
 }
 
 // enter returns a session, read from disk, and keeps it in memory until leave is

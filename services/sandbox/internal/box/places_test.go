@@ -7,56 +7,92 @@ import (
 	"testing"
 )
 
-func TestTheLastQuarterOfANodesPlacesIsForSessionsInWhichNothingRuns(t *testing.T) {
-	for _, tc := range []struct{ places, one int }{{1, 1}, {2, 2}, {3, 3}, {4, 3}, {7, 6}, {8, 6}} {
-		t.Run(fmt.Sprintf("of %d places one session may have %d", tc.places, tc.one), func(t *testing.T) {
-			o := options(t, &filling{})
-			o.MaxExecs = tc.places
-			n := openNode(t, o)
-			begin := func(session, id string) error {
-				c := Call{Key: Key{"t", session}, Epoch: 1, ID: id}
-				_, _, err := n.Start(t.Context(), c, 0, Spec{Argv: []string{"x"}})
-				return err
-			}
-			ensure(t, n, Key{"t", "s"})
-			for i := range tc.one {
-				if err := begin("s", fmt.Sprint("c", i)); err != nil {
-					t.Fatal(err)
+func TestTheLastQuarterOfANodesPlacesIsForSessionsThatHaveLessThanTheirShare(t *testing.T) {
+	for _, tc := range []struct {
+		places int
+		have   []int // what sessions run
+		more   int   // what the last of them may run besides
+		share  bool  // whether it is refused more for its share
+	}{
+		{1, []int{0}, 1, false},
+		{3, []int{0}, 3, false},
+		{4, []int{0}, 3, true},
+		{7, []int{0}, 6, true},
+		{8, []int{0}, 6, true},
+		{8, []int{6, 0}, 2, false}, // however many another one has
+		{4, []int{1, 1, 1}, 1, false},
+		{8, []int{3, 3}, 0, true},
+		{8, []int{5, 1}, 2, false},
+		{64, []int{0}, 48, true},
+		{64, []int{24, 24}, 0, true},
+		{64, []int{40, 8}, 14, true},
+		{64, []int{16, 16, 16}, 0, true},
+		{64, []int{12, 12, 12, 12}, 1, true},
+		{64, []int{44, 1, 1, 1, 1}, 10, true},
+		{64, of(24, 2), 1, true},
+		{64, of(48, 1), 1, true}, // of those that have something in the background, each may run something
+		{64, of(63, 1), 1, false},
+		{64, append(of(62, 1), 2, 0), 0, false}, // all are in use
+	} {
+		t.Run(fmt.Sprintf("of %d places %.20q are in use", tc.places, fmt.Sprint(tc.have)), func(t *testing.T) {
+			n := &Node{o: Options{MaxExecs: tc.places}}
+			var last *session
+			for _, have := range tc.have {
+				last = &session{}
+				if last.places = have; have > 0 { // it had less than its share then
+					n.active, n.busy = n.active+have, n.busy+1
 				}
 			}
-			err := begin("s", "more")
-			if !errors.Is(err, ErrTooManyExecs) || strings.Contains(err.Error(), "in which nothing runs") != (tc.one < tc.places) {
-				t.Errorf("one more: %v", err)
+			more := -1
+			var err error
+			for ; err == nil; more++ {
+				err = n.reserve(last)
 			}
-			for i := range tc.places - tc.one {
-				other := fmt.Sprint("other-", i)
-				ensure(t, n, Key{"t", other})
-				if err := begin(other, "first"); err != nil {
-					t.Errorf("the first command of another session: %v", err)
-				}
-				if err := begin(other, "second"); !errors.Is(err, ErrTooManyExecs) {
-					t.Errorf("its second: %v", err)
-				}
-			}
-			ensure(t, n, Key{"t", "last"})
-			if err := begin("last", "first"); !errors.Is(err, ErrTooManyExecs) {
-				t.Errorf("there is no place: %v", err)
+			if more != tc.more || !errors.Is(err, ErrTooManyExecs) || strings.Contains(err.Error(), "in which less than") != tc.share {
+				t.Errorf("it may run %d more: %v", more, err)
 			}
 		})
 	}
 }
 
-func TestATaskOfTheServicesIsSomethingThatRuns(t *testing.T) {
+// Whatever ends, the node counts as it did before.
+func TestPlacesComeBack(t *testing.T) {
 	n := openNode(t, options(t, &filling{}))
 	s := newSession(n, Key{"t", "s"})
-	first, done, err := s.beginTask()
-	if err != nil || !first {
-		t.Errorf("the first: %v, %v", first, err)
+	for range 3 {
+		if err := n.reserve(s); err != nil {
+			t.Fatal(err)
+		}
 	}
-	second, done2, err := s.beginTask()
-	if err != nil || second {
-		t.Errorf("the second counts as the first: %v, %v", second, err)
+	for range 3 {
+		n.unreserve(s)
 	}
-	done()
-	done2()
+	if n.active != 0 || n.busy != 0 || s.places != 0 {
+		t.Errorf("%d places are in use, of %d sessions, and %d of one", n.active, n.busy, s.places)
+	}
+}
+
+// What the service itself runs in a session takes a place as its commands do.
+func TestATaskTakesAPlaceOfItsSession(t *testing.T) {
+	o := options(t, &filling{})
+	o.MaxExecs = 4
+	n := openNode(t, o)
+	ensure(t, n, testCall("").Key)
+	for i := range 3 {
+		if _, _, err := n.Start(t.Context(), testCall(fmt.Sprint("c", i)), 0, Spec{Argv: []string{"x"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := n.RunInside(t.Context(), testCall("task"), 0, Task{Argv: []string{"x"}}); !errors.Is(err, ErrTooManyExecs) {
+		t.Errorf("a fourth: %v", err)
+	}
+}
+
+// of is a number of sessions that all run as much.
+func of(sessions, each int) []int {
+	have := make([]int, sessions)
+	for i := range have {
+		have[i] = each
+	}
+	return have
 }

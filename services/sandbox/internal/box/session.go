@@ -40,6 +40,8 @@ type session struct {
 	dir   string
 	users int       // guarded by the node's mu
 	idle  time.Time // guarded by the node's mu
+	// places are how many of the node's its commands have; guarded by the node's mu.
+	places int
 
 	changes sync.Mutex    // serializes file changes; taken before mu
 	kept    sync.RWMutex  // held to write while snapshots are removed; taken after changes

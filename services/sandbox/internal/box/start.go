@@ -94,12 +94,12 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := s.node.reserve(len(s.live())+s.inTasks == 0); err != nil {
+	if err := s.node.reserve(s); err != nil {
 		return nil, err
 	}
 	e, err := s.newExec(c, spec)
 	if err != nil {
-		s.node.unreserve()
+		s.node.unreserve(s)
 		return nil, err
 	}
 	e.limits, e.common, e.mounts, e.user = limits, s.limits(), shown, s.apart(c.User)
@@ -126,7 +126,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 		s.forget(c.ID)
 		e.network.Forget()
 		ended(Outcome{Reason: NotStarted, Message: err.Error()})
-		s.node.unreserve()
+		s.node.unreserve(s)
 		switch {
 		case errors.Is(err, ErrTooManySandboxes), errors.Is(err, ErrTerminalsTaken):
 			return nil, err
@@ -143,7 +143,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 		e.run(p, e.rec.Started, closely)
 		e.network.Forget()
 		ended(*e.Outcome())
-		s.node.leavePlace()
+		s.node.leavePlace(s)
 		if spec.First && !vouched {
 			if err := s.node.vouch(s.key); err != nil { // the next one is synced as well
 				s.node.o.Log.Error("starts are synced", "error", err)

@@ -71,15 +71,15 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over f
 		return Outcome{}, err
 	}
 	defer forget()
-	first, done, err := s.beginTask()
+	done, err := s.beginTask()
 	if err != nil {
 		return Outcome{}, err
 	}
 	defer done()
-	if err := s.node.reserve(first); err != nil {
+	if err := s.node.reserve(s); err != nil {
 		return Outcome{}, err
 	}
-	defer s.node.unreserve()
+	defer s.node.unreserve(s)
 	limits := spec.Limits
 	if t.Timeout > 0 {
 		limits.Timeout = min(t.Timeout, limits.MaxTimeout)
@@ -123,16 +123,15 @@ func (s *session) startTask(ctx context.Context, c Command) (Process, error) {
 }
 
 // beginTask refuses a task's command above the number that a session may have of commands:
-// besides those, for they shall not be in its way. It says whether nothing else runs in the session.
-func (s *session) beginTask() (first bool, done func(), err error) {
+// besides those, for they shall not be in its way.
+func (s *session) beginTask() (done func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.inTasks >= s.node.o.MaxSessionExecs {
-		return false, nil, fmt.Errorf("%w for this session by the service itself: %d of %d", ErrTooManyExecs, s.inTasks, s.node.o.MaxSessionExecs)
+		return nil, fmt.Errorf("%w for this session by the service itself: %d of %d", ErrTooManyExecs, s.inTasks, s.node.o.MaxSessionExecs)
 	}
-	first = len(s.live())+s.inTasks == 0
 	s.inTasks++
-	return first, func() {
+	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.inTasks--
