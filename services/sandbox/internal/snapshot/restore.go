@@ -63,8 +63,9 @@ func (s *Store) compare(ctx context.Context, t *Tree, root Hash) (want []Entry, 
 	return want, have, err
 }
 
-// index is what the index is to be after a restore. A restored file whose old
-// time was set is trusted at once: a write to it sets another.
+// index is what the index is to be after a restore. A file that was put in place with its
+// old time is trusted at once: a write to it sets another. One that was kept, and given its
+// old time, is in the index as it was before that, so that it is read again.
 func (re *restore) index(was []known, want []Entry) []known {
 	trusted := time.Now().Add(-settling).UnixNano()
 	l := lookup{rest: was}
@@ -98,7 +99,7 @@ type restore struct {
 	touched map[string]bool   // directories whose own time has changed
 	// unlocked are the directories to which the service gave itself the right.
 	unlocked map[string]bool
-	stats    map[string]unix.Stat_t // of regular files that were written or changed
+	stats    map[string]unix.Stat_t // of regular files that were written, or of which the permissions alone were set
 	names    int64                  // that are made
 	written  atomic.Int64           // bytes of drafts
 	done     Restored
@@ -426,12 +427,25 @@ func (re *restore) finish(e Entry, present *Entry) error {
 			return err
 		}
 	}
-	if err := setTime(dir, last, e.Mtime); err != nil || e.Kind != Regular {
-		return err
+	if e.Kind == Regular {
+		return re.retime(e, present, dir, last)
 	}
+	return setTime(dir, last, e.Mtime)
+}
+
+// retime gives a file that was kept its time. Where commands are not stopped, one may have
+// written to it since it was read: its time is to go on telling that. Of a write between the
+// look at it and the setting nothing would tell, so such a file is not trusted afterwards.
+func (re *restore) retime(e Entry, present *Entry, dir int, last string) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(dir, last, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
+	}
+	switch {
+	case nanoseconds(st.Mtim) != present.Mtime || st.Size != present.Size:
+		return nil
+	case present.Mtime != e.Mtime:
+		return setTime(dir, last, e.Mtime)
 	}
 	re.stats[e.Path] = st
 	return nil
