@@ -45,6 +45,8 @@ type changeEntry struct {
 	User   string `json:"user,omitempty"`
 	Boot   string `json:"boot,omitempty"`
 	Intent []byte `json:"intent,omitempty"`
+	// Round is that of the answer that it will have.
+	Round int `json:"round,omitempty"`
 	// Withdrawn says that nothing of it took effect.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 	Last      bool `json:"last,omitempty"` // found out when it is recalled
@@ -208,7 +210,7 @@ func (s *session) lacksAnswer(e startEntry) bool {
 		return false
 	}
 	var known answer
-	return read(s.answerPlace(e.Change.Method, e.CallID), &known) != nil || !known.Done
+	return read(s.answerPlace(e.Change.Method, e.CallID), &known) != nil || !known.ends(e.Change.Round)
 }
 
 func (s *session) answerPlace(method, call string) string { return s.path("mutations", method, call) }
@@ -240,9 +242,12 @@ func (s *session) recoverOne(e startEntry) error {
 		Call: Call{Key: s.key, ID: e.CallID, User: e.Change.User}, Method: e.Change.Method, Intent: e.Change.Intent,
 		SameBoot: e.Change.Boot != "" && e.Change.Boot == s.node.boot, Last: e.Change.Last,
 	}
-	a, fate := answer{Digest: e.Digest, Done: true}, Unknown
+	a, fate := answer{Digest: e.Digest, Done: true, Round: e.Change.Round}, Unknown
 	if s.node.o.Recover != nil {
 		a.Answer, fate = s.node.o.Recover(s.workspace(), i)
+	}
+	if fate == Undone && e.Change.Round > 0 {
+		return nil // the answer before it stays, as void as it is
 	}
 	if fate == Undone {
 		if err := os.Remove(place); err != nil && !errors.Is(err, os.ErrNotExist) { // what a crash of the machine tore

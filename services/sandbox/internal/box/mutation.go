@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // answer is what is remembered of a file change.
@@ -22,33 +24,70 @@ type answer struct {
 	// Void says that what the change made was taken back: it is made when it is asked for
 	// again. The journal, which may still have the change, finds that it was answered.
 	Void bool `json:"void,omitempty"`
+	// Round is how often what the change made had been taken back when it was made.
+	Round int `json:"round,omitempty"`
 }
+
+// ends says whether an answer is that of an attempt that was made in a round. One that is void
+// is the answer of all rounds up to its own; the next one has none yet.
+func (a answer) ends(round int) bool { return a.Done && (!a.Void || round <= a.Round) }
 
 // KeptMethod is the method whose changes are remembered as long as the workspace is:
 // who repeats one a month later has not asked for another. Only VoidKept ends that.
 const KeptMethod = "clone"
 
-// VoidKept voids what is remembered of KeptMethod's changes whose work is gone, by their
-// answers. It is for a Change that brings the files of an earlier time back.
-func (w *Workspace) VoidKept(gone func(answer []byte) bool) error {
-	all, err := os.ReadDir(w.s.path("mutations", KeptMethod))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
+// Kept are the calls whose KeptMethod's changes are made, and not void. It is for a Change:
+// nobody makes one meanwhile.
+func (w *Workspace) Kept() ([]string, error) {
+	all, err := w.s.keptAnswers()
+	calls := make([]string, 0, len(all))
+	for call := range all {
+		calls = append(calls, call)
 	}
+	slices.Sort(calls)
+	return calls, err
+}
+
+// VoidKept voids what is remembered of KeptMethod's changes whose work is gone, by their
+// calls and answers. It is for a Change that brings the files of an earlier time back.
+func (w *Workspace) VoidKept(gone func(call string, answer []byte) bool) error {
+	all, err := w.s.keptAnswers()
 	if err != nil {
 		return err
 	}
-	for _, a := range all {
-		place, known := w.s.answerPlace(KeptMethod, a.Name()), answer{}
-		if readAnswer(place, &known) != nil || !known.Done || known.Failure != nil || known.Unknown || known.Void || !gone(known.Answer) {
+	for call, known := range all {
+		if !gone(call, known.Answer) {
 			continue
 		}
 		known.Void = true
+		place := w.s.answerPlace(KeptMethod, call)
 		if err := save(place, known); err != nil {
 			return fmt.Errorf("void the answer of a clone: %w", err)
 		}
+		w.s.node.journal.answered(place) // it may have been for lack of room that it was there alone
 	}
 	return nil
+}
+
+// keptAnswers are those of KeptMethod's changes that are made, and not void, by their calls.
+func (s *session) keptAnswers() (map[string]answer, error) {
+	dir := s.path("mutations", KeptMethod)
+	files, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	all := map[string]answer{}
+	for _, f := range files {
+		var known answer
+		if readAnswer(s.answerPlace(KeptMethod, f.Name()), &known) == nil {
+			all[f.Name()] = known
+		}
+	}
+	for place, known := range s.node.journal.unanswered(dir) {
+		all[filepath.Base(place)] = known
+	}
+	maps.DeleteFunc(all, func(_ string, a answer) bool { return !a.Done || a.Failure != nil || a.Unknown || a.Void })
+	return all, nil
 }
 
 // Change is one file change, done at most once per call and method.
@@ -122,7 +161,11 @@ func (s *session) once(c Call, ch Change, w *Workspace) ([]byte, error) {
 	if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {
 		return nil, err
 	}
-	e := startEntry{Key: s.key, CallID: c.ID, Digest: digest, Created: w.created, Change: &changeEntry{Method: ch.Method, User: c.User, Boot: s.node.boot}}
+	e := startEntry{
+		Key: s.key, CallID: c.ID, Digest: digest, Created: w.created,
+		Change: &changeEntry{Method: ch.Method, User: c.User, Boot: s.node.boot, Round: known.Round},
+	}
+	durable := ch.Durable || known.Round > 0 // the answer before it, which it takes the place of, ends earlier attempts
 	intended := false
 	got, err := ch.Do(w, func(intent []byte) error {
 		if !intended { // Do may have waited for commands to begin
@@ -140,27 +183,31 @@ func (s *session) once(c Call, ch Change, w *Workspace) ([]byte, error) {
 			err = errors.Join(err, j.withdraw(e, place))
 		}
 		if failure := ch.failure(err); failure != nil {
-			err = errors.Join(err, note(place, answer{Digest: digest, Done: true, Failure: failure}))
+			err = errors.Join(err, writer(durable)(place, answer{Digest: digest, Done: true, Failure: failure, Round: known.Round}))
 		}
 		return nil, err
 	}
 	s.node.at(c, ch.Method, "made")
-	s.keep(place, answer{Digest: digest, Done: true, Answer: got}, ch.Durable)
+	s.keep(place, answer{Digest: digest, Done: true, Answer: got, Round: known.Round}, durable)
 	return got, nil
 }
 
 // keep remembers a change's answer: in memory, if the disk does not take it.
 func (s *session) keep(place string, a answer, durable bool) {
-	write := note
-	if durable {
-		write = save
-	}
-	if err := write(place, a); err != nil {
+	if err := writer(durable)(place, a); err != nil {
 		s.node.o.Log.Error("cannot write down the answer of a change", "error", err)
 		s.node.journal.leave(place, a)
 		return
 	}
 	s.node.journal.answered(place)
+}
+
+// writer is what writes an answer down.
+func writer(durable bool) func(string, any) error {
+	if durable {
+		return save
+	}
+	return note
 }
 
 // answerLate writes down the answers for which there was no room on the disk: the journal has
@@ -179,14 +226,14 @@ func (s *session) answerLate() error {
 	return nil
 }
 
-// recall is what is remembered of a change; nothing of one that was not made. That it
-// failed, or may have been made, is an error.
+// recall is what is remembered of a change; of one that is not made, the round in which it will
+// be. That it failed, or may have been made, is an error.
 func (s *session) recall(ch Change, place string) (known answer, err error) {
 	left, begun := s.node.journal.left(place)
 	switch {
 	case left != nil:
 		known = *left
-		s.keep(place, known, ch.Durable)
+		s.keep(place, known, ch.Durable || known.Round > 0)
 	case begun: // it panicked
 		return answer{}, ErrOutcomeUnknown
 	default:
@@ -204,7 +251,7 @@ func (s *session) recall(ch Change, place string) (known answer, err error) {
 	case known.Failure != nil:
 		return answer{}, &FailedBeforeError{known.Failure}
 	case known.Void:
-		return answer{}, nil
+		return answer{Round: known.Round + 1}, nil
 	}
 	return known, nil
 }

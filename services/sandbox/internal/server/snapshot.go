@@ -149,6 +149,10 @@ func (s *snapshotServer) create(ctx context.Context, k *kept, call string, r *sa
 			return nil, err
 		}
 	}
+	clones, err := k.Kept()
+	if err != nil {
+		return nil, err
+	}
 	if err := intend(id); err != nil {
 		return nil, err
 	}
@@ -158,7 +162,7 @@ func (s *snapshotServer) create(ctx context.Context, k *kept, call string, r *sa
 	}
 	defer release()
 	made, err := k.store.Create(ctx, k.tree, snapshot.Request{
-		ID: id, Parent: r.GetParent(), Description: r.GetDescription(), Now: time.Now(), Read: func() { release() },
+		ID: id, Parent: r.GetParent(), Description: r.GetDescription(), Clones: clones, Now: time.Now(), Read: func() { release() },
 	})
 	if err != nil {
 		return nil, err
@@ -289,9 +293,13 @@ func (k *kept) avoid(user string) (err error) {
 
 func restore(ctx context.Context, k *kept, id string) (proto.Message, error) {
 	defer k.Recount()
+	was, err := k.store.Get(id)
+	if err != nil {
+		return nil, err
+	}
 	did, err := k.store.Restore(ctx, k.tree, id)
 	if err == nil {
-		err = voidClones(k.Workspace)
+		err = voidClones(k.Workspace, was.Clones)
 	}
 	if err != nil {
 		return nil, err
@@ -299,20 +307,33 @@ func restore(ctx context.Context, k *kept, id string) (proto.Message, error) {
 	return &sandboxv1.RestoreSnapshotResponse{Written: did.Written, Removed: did.Removed, Changed: did.Changed}, nil
 }
 
-// voidClones has the clones made again, when they are asked for again, whose repositories a
-// restore has taken away.
-func voidClones(w *box.Workspace) error {
+// requested begins the ids of calls that session makes for one request of a user's. A late retry
+// of one is to find what was answered, whatever has become of the repository. All others ask for
+// what an agent has always.
+const requested = "repository."
+
+// voidClones has the clones made again, when they are asked for again, that a restore has taken
+// back: those that had not been made when the snapshot was. Of one that had been, and whose
+// repository is not in it, somebody had removed that. Where a snapshot does not say, those
+// count as taken back whose repository is not there.
+func voidClones(w *box.Workspace, made []string) error {
 	t, err := openTree(w)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = t.Close() }()
-	return w.VoidKept(func(raw []byte) bool {
-		made, err := cloned(raw)
+	return w.VoidKept(func(call string, raw []byte) bool {
+		switch {
+		case strings.HasPrefix(call, requested):
+			return false
+		case made != nil:
+			return !slices.Contains(made, call)
+		}
+		answer, err := cloned(raw)
 		if err != nil {
 			return false
 		}
-		_, err = t.Stat(repositories + "/" + made.GetRepository().GetDirectory())
+		_, err = t.Stat(repositories + "/" + answer.GetRepository().GetDirectory())
 		return errors.Is(err, files.ErrNotFound)
 	})
 }

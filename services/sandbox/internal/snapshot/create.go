@@ -27,6 +27,7 @@ type Request struct {
 	ID          string
 	Parent      string
 	Description string
+	Clones      []string // what the snapshot is to say of them
 	Now         time.Time
 	// Read is called when the workspace has been read, and before what was read is
 	// durable; nil for nobody.
@@ -58,7 +59,7 @@ func (s *Store) Create(ctx context.Context, t *Tree, r Request) (Snapshot, error
 	if r.Read != nil {
 		r.Read()
 	}
-	made := Snapshot{ID: r.ID, Seq: seq, Parent: r.Parent, Description: r.Description, Created: r.Now.UTC()}
+	made := Snapshot{ID: r.ID, Seq: seq, Parent: r.Parent, Description: r.Description, Created: r.Now.UTC(), Clones: r.Clones}
 	made.count(state)
 	if made.Root, err = writeList(out, state.entries); err != nil {
 		return Snapshot{}, err

@@ -38,7 +38,7 @@ func (s *Store) CopyTo(ctx context.Context, dir, id string) error {
 	if err != nil {
 		return err
 	}
-	r.Parent, r.Seq = "", 1
+	r.Parent, r.Seq, r.Clones = "", 1, []string{} // none of whoever has the copy
 	err = other.save(r)
 	if err == nil {
 		err = other.Compact()

@@ -71,6 +71,8 @@ type Snapshot struct {
 	Left []Left `json:"left,omitempty"`
 	// LeftOut is how many there were.
 	LeftOut int64 `json:"left_out,omitempty"`
+	// Clones are the calls whose clones had been made; nil: that is not known.
+	Clones []string `json:"clones"`
 }
 
 // Left is something that a snapshot does not hold as it was.
