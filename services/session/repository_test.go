@@ -30,7 +30,10 @@ type remote struct {
 	refusal      error // of clones
 	refusals     int   // how many clones get it; zero: all
 	pushRefusal  error
-	heads        map[string]bool // branches that the remote has
+	branching    error                   // what a branch is refused with
+	present      []*sandboxv1.Repository // those that are listed
+	blind        error                   // what a list is refused with
+	heads        map[string]bool         // branches that the remote has
 }
 
 func (m *remote) CloneRepository(r *sandboxv1.CloneRepositoryRequest, stream sandboxv1.RepositoryService_CloneRepositoryServer) error {
@@ -75,7 +78,7 @@ func (m *remote) CreateBranch(_ context.Context, r *sandboxv1.CreateBranchReques
 	m.repositories.Lock()
 	defer m.repositories.Unlock()
 	m.branched = append(m.branched, r)
-	return &sandboxv1.CreateBranchResponse{}, nil
+	return &sandboxv1.CreateBranchResponse{}, m.branching
 }
 
 func (*remote) RemoveRepository(context.Context, *sandboxv1.RemoveRepositoryRequest) (*sandboxv1.RemoveRepositoryResponse, error) {

@@ -119,8 +119,17 @@ func exists(taken bool, directory string) error {
 func (p *clone) change(do func(*box.Workspace, func([]byte) error) ([]byte, error)) (box.Change, error) {
 	request, err := json.Marshal([]any{p.r.GetUrl(), p.r.GetRef(), p.directory, p.r.GetDepth(), p.r.GetBranch()})
 	return box.Change{
-		Method: box.KeptMethod, Request: request, Failure: failure, Do: do,
+		Method: box.KeptMethod, Request: request, Failure: cloneFailure, Do: do,
 	}, err
+}
+
+// cloneFailure is failure for what is remembered as long as the workspace is: that there is
+// something in the way, or no room, holds no longer than it does.
+func cloneFailure(err error) []byte {
+	if errors.Is(err, errRepositoryExists) || errors.Is(err, box.ErrWorkspaceFull) {
+		return nil
+	}
+	return failure(err)
 }
 
 // adopt puts the clone in its place, if it fits.

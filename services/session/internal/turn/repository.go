@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
@@ -27,16 +29,21 @@ func SessionBranch(pattern, session string) string {
 
 // cloneRepositories clones the agent's repositories that are not there, and tells of
 // those that cannot be. The call ids are the session's: one that was cloned once is not
-// cloned again, even when it was removed since; sandbox forgets those that a restore takes away.
+// cloned again, even when it was removed since. A restore takes both back: sandbox knows of a
+// clone what it knew when the files were as they are then.
 func (w *Worker) cloneRepositories(ctx context.Context) (failed []string) {
 	for _, r := range w.spec.Repositories {
 		err := w.patiently(ctx, nil, func() error { return w.clone(ctx, r) })
 		if apierr.Reason(err) == "REPOSITORY_EXISTS" {
-			if err = w.patiently(ctx, nil, func() error { return w.ownBranch(ctx, r) }); err != nil && ctx.Err() == nil {
-				w.deps.Log.WarnContext(ctx, "cannot put a repository of a session on its branch", "session", w.lease.Session, "directory", r.Name(), "error", err)
-				failed = append(failed, fmt.Sprintf("The repository in repos/%s could not be put on the session's own branch: %s", r.Name(), explain(err)))
+			bad := w.patiently(ctx, nil, func() error { return w.ownBranch(ctx, r) })
+			if bad == nil || ctx.Err() != nil {
+				continue
 			}
-			continue
+			if apierr.Reason(bad) != "REPOSITORY_NOT_FOUND" {
+				w.deps.Log.WarnContext(ctx, "cannot put a repository of a session on its branch", "session", w.lease.Session, "directory", r.Name(), "error", bad)
+				failed = append(failed, fmt.Sprintf("The repository in repos/%s could not be put on the session's own branch: %s", r.Name(), explain(bad)))
+				continue
+			}
 		}
 		if err == nil || ctx.Err() != nil {
 			continue
@@ -67,20 +74,36 @@ func (w *Worker) clone(ctx context.Context, r agent.Repository) error {
 }
 
 // ownBranch gives the session its branch in a repository that it did not clone itself, as
-// a fork's or an import's, which is on another session's: from where it stands. What is no
-// repository, or has the branch already and is on another one, is as somebody made it.
+// a fork's or an import's, which is on another session's: from where it stands. One that has
+// the branch already and is on another one is as somebody made it. What is no repository is
+// REPOSITORY_NOT_FOUND, also where no branch is asked for.
 func (w *Worker) ownBranch(ctx context.Context, r agent.Repository) error {
 	if !r.OwnBranch() {
-		return nil
+		return w.present(ctx, r)
 	}
 	_, err := w.deps.Repositories.CreateBranch(ctx, &sandboxv1.CreateBranchRequest{
 		Call: w.callRef(cloneCall(r) + ".branch"), Directory: r.Name(), Branch: SessionBranch(w.deps.RepositoryBranch, w.lease.Session),
 	})
-	switch apierr.Reason(err) {
-	case "BRANCH_EXISTS", "REPOSITORY_NOT_FOUND":
+	if apierr.Reason(err) == "BRANCH_EXISTS" {
 		return nil
 	}
 	return err
+}
+
+// present is the error REPOSITORY_NOT_FOUND if what is in a repository's place is none. That it
+// cannot be looked at says nothing.
+func (w *Worker) present(ctx context.Context, r agent.Repository) error {
+	found, err := w.deps.Repositories.ListRepositories(ctx, &sandboxv1.ListRepositoriesRequest{
+		Session: "sessions/" + w.lease.Session, WorkspaceGeneration: w.where().Generation,
+	})
+	if err != nil {
+		w.deps.Log.WarnContext(ctx, "cannot look at the repositories of a session", "session", w.lease.Session, "error", err)
+		return nil
+	}
+	if slices.ContainsFunc(found.GetRepositories(), func(f *sandboxv1.Repository) bool { return f.GetDirectory() == r.Name() }) {
+		return nil
+	}
+	return apierr.New(codes.NotFound, "sandbox.fairlead.dev", "REPOSITORY_NOT_FOUND", "what is there is no repository")
 }
 
 // cloneCall is the id of the call that clones a repository: the same in every turn.
