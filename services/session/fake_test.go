@@ -54,15 +54,18 @@ type peers struct {
 	answered        map[string]bool   // restores that were done, by call id
 	cleared         []string          // snapshots that were deleted
 	wanted          []*sandboxv1.EnsureWorkspaceRequest
-	unknown         string         // a mount that sandbox does not know
-	looks           map[string]int // how often an operation was looked at; it runs at the first look
-	emptied         []string       // whose storage was deleted, as tenant/user
+	unknown         string                       // a mount that sandbox does not know
+	looks           map[string]int               // how often an operation was looked at; it runs at the first look
+	emptied         []string                     // whose storage was deleted, as tenant/user
+	environment     map[string]string            // that commands have: who sets none leaves it
+	given           map[string]map[string]string // the environment of each call, by its id
 }
 
 func newPeers() *peers {
 	return &peers{
 		results: map[string]*toolsv1.CallResult{}, cancelled: map[string]bool{}, executed: map[string]int{}, cancels: map[string]context.CancelFunc{},
 		highest: map[string]int64{}, broken: map[string]int{}, users: map[string]string{}, looks: map[string]int{}, archives: map[string][]byte{}, snapshots: map[string]int{}, states: map[string]string{}, answered: map[string]bool{}, blocked: make(chan string, 100),
+		given: map[string]map[string]string{},
 	}
 }
 
@@ -188,6 +191,9 @@ func (p *peers) EnsureWorkspace(_ context.Context, r *sandboxv1.EnsureWorkspaceR
 	if slices.Contains(r.GetMounts().GetNames(), p.unknown) {
 		return nil, apierr.New(codes.NotFound, "sandbox.fairlead.dev", "MOUNT_NOT_FOUND", "there is no such mount: "+p.unknown)
 	}
+	if e := r.GetEnvironment(); e != nil {
+		p.environment = e.GetVariables()
+	}
 	return &sandboxv1.EnsureWorkspaceResponse{Created: true}, nil
 }
 
@@ -306,6 +312,7 @@ func (p *peers) execute(r *toolsv1.CallToolRequest, stream grpc.ServerStreamingS
 		p.mu.Lock()
 		if r.Tool != "Block" || p.cancels[id] == nil { // one that runs is attached to
 			p.executed[id]++
+			p.given[id] = p.environment
 		}
 		if r.Tool == "Bash" || r.Tool == "Write" {
 			p.changes = append(p.changes, id)

@@ -15,6 +15,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
 )
 
 // lastWanted is what a workspace was last asked to be.
@@ -98,16 +99,64 @@ func TestATurnKeepsItsVariablesWhateverOthersAskFor(t *testing.T) {
 			}
 			f.peers.mu.Lock()
 			defer f.peers.mu.Unlock()
-			var has map[string]string // as sandbox keeps it: who sets none leaves it
-			for _, r := range f.peers.wanted {
-				if e := r.GetEnvironment(); e != nil {
-					has = e.GetVariables()
-				}
-			}
-			if !maps.Equal(has, map[string]string{"TOKEN": "of ann"}) {
+			if has := f.peers.environment; !maps.Equal(has, map[string]string{"TOKEN": "of ann"}) {
 				t.Errorf("in the end the turn's commands have %v", has)
 			}
 		})
+	}
+}
+
+// talking has a turn whose second step is under way until it is released, with enough before it
+// to be shortened, and goes on with a command.
+var talking = `
+turns:` + summarizes + `
+  - when: conversation so far
+    steps: [{text: [lost]}, {tools: [{name: Bash, input: {command: after}}]}, {text: [done]}]
+  - when: talk
+    steps:
+      - text: ["` + filler + `"]
+        tools: [{name: Read, input: {n: 1}}]
+      - tools: [{name: Bash, input: {command: block}}]
+`
+
+// The hook of a compaction that another user asks for has that user's variables, and the
+// commands after it have those of the turn's own again.
+func TestATurnHasItsVariablesAgainAfterAnothersCompaction(t *testing.T) {
+	f := start(t, talking, withSpec(func(s *agent.Spec) { s.PreCompaction = "cat notes" }))
+	ctx := deadline(t)
+	users := sessionv1.NewUserServiceClient(f.conn)
+	as := func(user string) context.Context {
+		ctx := principal.With(ctx, principal.Principal{Tenant: "acme", User: user})
+		if _, err := users.SetUserVariable(ctx, &sessionv1.SetUserVariableRequest{Name: "users/" + user + "/variables/TOKEN", Value: "of " + user}); err != nil {
+			t.Fatal(err)
+		}
+		return ctx
+	}
+	ann, bob := as("ann"), as("bob")
+	s := f.session(ann, t)
+	turn := f.create(ann, t, s, "talk")
+	call := <-f.peers.blocked
+	if _, err := f.CompactSession(bob, &sessionv1.CompactSessionRequest{Name: s}); err != nil {
+		t.Fatal(err)
+	}
+	f.peers.release(call)
+	if end := f.waitForEnd(ann, t, turn.Name); end.FinalText != "done" {
+		t.Fatalf("the turn ended %v", end)
+	}
+	f.peers.mu.Lock()
+	defer f.peers.mu.Unlock()
+	hooks := 0
+	for call, has := range f.peers.given {
+		want := "of ann"
+		if strings.HasPrefix(call, "compact.") {
+			hooks, want = hooks+1, "of bob"
+		}
+		if !maps.Equal(has, map[string]string{"TOKEN": want}) {
+			t.Errorf("call %s has %v, not the token %s", call, has, want)
+		}
+	}
+	if hooks != 1 || len(f.peers.given) != 4 {
+		t.Errorf("%d hooks in %d calls", hooks, len(f.peers.given))
 	}
 }
 

@@ -30,11 +30,11 @@ const (
 
 // calls makes the calls of an assistant message that have no result yet, and
 // commits the results when all have one; otherwise the turn waits.
-func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message, warm *warming) error {
+func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message) error {
 	t := w.active
 	ctx, stop := w.untilLost(ctx)
 	defer stop()
-	err := warm.wait(ctx, w.tellAway(ctx, "The workspace cannot be made now"))
+	err := w.warm.wait(ctx, w.tellAway(ctx, "The workspace cannot be made now"))
 	if ctx.Err() != nil {
 		return nil // the loop sees why; the workspace may still be in the making
 	}
@@ -45,7 +45,7 @@ func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message, warm *
 		return w.fail(parent, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
 			"The workspace could not be made: "+explain(err)+" "+workspaceAdvice(err))
 	}
-	if err := w.tellRepositories(parent, warm); err != nil {
+	if err := w.tellRepositories(parent); err != nil {
 		return err
 	}
 	if w.parallelTools == nil { // a successor has not asked for the tools yet

@@ -189,6 +189,30 @@ func (w *Worker) compactAsked(ctx, parent context.Context) error {
 	return nil
 }
 
+// compactMeanwhile is compactAsked during a turn. The hook has the variables of whoever
+// asked, and a workspace has those of one user: it is not to get the turn's before the hook
+// has run, and gets them again after it.
+func (w *Worker) compactMeanwhile(ctx, parent context.Context) error {
+	t, asked := w.active, w.compacts[len(w.compacts)-1]
+	if w.spec.PreCompaction == "" || asked.User == t.run.User {
+		return w.compactAsked(ctx, parent)
+	}
+	made, stop := w.untilLost(ctx)
+	err := w.warm.wait(made, w.tellAway(made, "The workspace cannot be made now"))
+	over := made.Err() != nil
+	stop()
+	if over {
+		return nil // the loop sees why
+	}
+	failed := err != nil // the turn's calls are told
+	if err := w.compactAsked(ctx, parent); err != nil || failed || w.active != t {
+		return err
+	}
+	w.warm.stop()
+	w.warm = w.warmAgain(ctx, w.warm)
+	return nil
+}
+
 // compactFirst does what was asked for before the files are replaced or moved: a
 // worker before this one may have begun it, and then its hook may run in them.
 func (w *Worker) compactFirst(ctx context.Context) error {

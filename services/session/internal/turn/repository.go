@@ -114,12 +114,12 @@ func cloneCall(r agent.Repository) string {
 
 // tellRepositories warns of repositories that could not be cloned, once in a turn. The
 // model reads it with the results of the calls that waited for them.
-func (w *Worker) tellRepositories(ctx context.Context, warm *warming) error {
-	failed := warm.failed
+func (w *Worker) tellRepositories(ctx context.Context) error {
+	failed := w.warm.failed
 	if len(failed) == 0 {
 		return nil
 	}
-	warm.failed, w.untold = nil, strings.Join(failed, "\n")
+	w.warm.failed, w.untold = nil, strings.Join(failed, "\n")
 	var write store.Write
 	for _, text := range failed {
 		write.Events = append(write.Events, w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{

@@ -90,8 +90,20 @@ type warming struct {
 	failed []string   // repositories that could not be cloned, told to the turn once
 }
 
-// warmWorkspace makes the workspace in the background if the agent has tools.
+// warmWorkspace makes the workspace in the background if the agent has tools, with what
+// belongs into it.
 func (w *Worker) warmWorkspace(ctx context.Context) *warming {
+	return w.warmWith(ctx, w.cloneRepositories)
+}
+
+// warmAgain makes the workspace anew that was made before, because another user has run a
+// command since: it has that one's variables. What there is to tell still is.
+func (w *Worker) warmAgain(ctx context.Context, before *warming) *warming {
+	return w.warmWith(ctx, func(context.Context) []string { return before.failed })
+}
+
+// warmWith is both of them. fill tells what failed.
+func (w *Worker) warmWith(ctx context.Context, fill func(context.Context) []string) *warming {
 	ctx, cancel := context.WithCancel(ctx)
 	g := &warming{done: make(chan struct{}), cancel: cancel, away: make(chan error, 1)}
 	if len(w.spec.Tools) == 0 {
@@ -102,7 +114,7 @@ func (w *Worker) warmWorkspace(ctx context.Context) *warming {
 	go func() {
 		defer close(g.done)
 		if g.err = w.ensureWorkspace(ctx, ref, func(err error) { g.away <- err }); g.err == nil {
-			g.failed = w.cloneRepositories(ctx)
+			g.failed = fill(ctx)
 		}
 	}()
 	return g

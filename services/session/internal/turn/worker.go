@@ -124,6 +124,7 @@ type Worker struct {
 	active        *active
 	claims        int
 	taken         map[int64]bool          // commands that were seen
+	warm          *warming                // of the turn that runs
 	parallelTools map[string]bool         // tools whose calls may run at the same time
 	readOnlyTools map[string]bool         // tools that change nothing
 	answered      string                  // the assistant message whose calls this worker began
@@ -314,8 +315,8 @@ func (w *Worker) loop(ctx, parent context.Context) error {
 	if _, err := w.ensurePlace(ctx, parent); err != nil || w.active != t {
 		return err
 	}
-	warm := w.warmWorkspace(ctx)
-	defer func() { warm.stop() }()
+	w.warm = w.warmWorkspace(ctx)
+	defer func() { w.warm.stop() }()
 	for w.active == t && !t.waiting() {
 		if err := w.takeCommands(parent); err != nil {
 			return err
@@ -334,11 +335,11 @@ func (w *Worker) loop(ctx, parent context.Context) error {
 		} else if w.active != t {
 			return nil // the move failed, and the turn with it
 		} else if moved {
-			warm.stop()
-			warm = w.warmWorkspace(ctx)
+			w.warm.stop()
+			w.warm = w.warmWorkspace(ctx)
 			continue
 		}
-		if err := w.advance(ctx, parent, warm); err != nil {
+		if err := w.advance(ctx, parent); err != nil {
 			return err
 		}
 	}
@@ -346,11 +347,11 @@ func (w *Worker) loop(ctx, parent context.Context) error {
 }
 
 // advance does one thing: a step, a step's calls, or the end.
-func (w *Worker) advance(ctx, parent context.Context, warm *warming) error {
+func (w *Worker) advance(ctx, parent context.Context) error {
 	last := w.last()
 	switch {
 	case len(toolUses(last)) > 0:
-		return w.calls(ctx, parent, last, warm)
+		return w.calls(ctx, parent, last)
 	case len(w.active.run.Steer) > 0 && w.mayStep():
 		return w.takeIn(parent)
 	case last.Role == sessionv1.Role_ROLE_USER && w.draining.Load():
@@ -358,7 +359,7 @@ func (w *Worker) advance(ctx, parent context.Context, warm *warming) error {
 	case last.Role == sessionv1.Role_ROLE_USER && len(w.wanted) > 0:
 		return w.makeWanted(ctx, parent)
 	case last.Role == sessionv1.Role_ROLE_USER && len(w.compacts) > 0:
-		return w.compactAsked(ctx, parent)
+		return w.compactMeanwhile(ctx, parent)
 	case last.Role == sessionv1.Role_ROLE_USER:
 		return w.step(ctx, parent)
 	default:
