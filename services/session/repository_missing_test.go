@@ -2,14 +2,12 @@ package session_test
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
-	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session"
 )
@@ -30,14 +28,14 @@ func TestWhatIsInTheWayOfARepositoryIsTold(t *testing.T) {
 		branching error
 		present   []*sandboxv1.Repository
 		blind     error
-		told      bool
+		told      string // the reason
 	}{
-		"no repository":               {branching: refusal("REPOSITORY_NOT_FOUND"), told: true},
+		"no repository":               {branching: refusal("REPOSITORY_NOT_FOUND"), told: "REPOSITORY_NOT_CLONED"},
 		"one that has the branch":     {branching: refusal("BRANCH_EXISTS")},
-		"none, and no branch":         {branch: "none", present: app[:1], told: true},
+		"none, and no branch":         {branch: "none", present: app[:1], told: "REPOSITORY_NOT_CLONED"},
 		"one, and no branch":          {branch: "none", present: app},
 		"one that cannot be seen":     {branch: "none", blind: refusal("GIT_FAILED")},
-		"one that cannot be branched": {branching: refusal("GIT_FAILED"), told: true},
+		"one that cannot be branched": {branching: refusal("GIT_FAILED"), told: "REPOSITORY_BRANCH_NOT_MADE"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := start(t, reading, withRepository, func(c *session.Config) { c.Agents["tester"].Repositories[0].Branch = tc.branch })
@@ -46,11 +44,14 @@ func TestWhatIsInTheWayOfARepositoryIsTold(t *testing.T) {
 				m.branching, m.present, m.blind = tc.branching, tc.present, tc.blind
 			})
 			events := f.turn(t.Context(), t, f.session(t.Context(), t), "one")
-			told := slices.ContainsFunc(events, func(e *sessionv1.Event) bool {
-				return e.GetWarning().GetReason() == "REPOSITORY_NOT_CLONED" && strings.Contains(e.GetWarning().GetMessage(), "repos/app")
-			})
+			told := ""
+			for _, e := range events {
+				if strings.Contains(e.GetWarning().GetMessage(), "repos/app") {
+					told += e.GetWarning().GetReason()
+				}
+			}
 			if told != tc.told {
-				t.Errorf("told: %v, want %v: %v", told, tc.told, events)
+				t.Errorf("told: %q, want %q: %v", told, tc.told, events)
 			}
 		})
 	}

@@ -196,6 +196,30 @@ func TestASessionThatBeganWithARepositoryGetsABranchOfItsOwn(t *testing.T) {
 	})
 }
 
+func TestABranchThatASessionCannotBeGivenIsTold(t *testing.T) {
+	f := start(t, reading, withRepository)
+	ctx := t.Context()
+	f.peers.set(func(m *remote) {
+		m.refusal = apierr.New(codes.AlreadyExists, "sandbox.fairlead.dev", "REPOSITORY_EXISTS", "it is there")
+		m.branching = apierr.New(codes.FailedPrecondition, "sandbox.fairlead.dev", "GIT_FAILED", "the index is locked")
+	})
+	s := f.session(ctx, t)
+	wantWarning(t, f.turn(ctx, t, s, "one"), "REPOSITORY_BRANCH_NOT_MADE")
+	conversation := text(f.log(ctx, t, s))
+	for _, m := range f.messages(ctx, t, s) {
+		conversation += m.String()
+	}
+	if !strings.Contains(conversation, "could not be made in repos/app") || !strings.Contains(conversation, "the index is locked") {
+		t.Errorf("the model is not told why: %s", conversation)
+	}
+	f.peers.set(func(m *remote) { m.branching = nil })
+	for _, e := range f.turn(ctx, t, s, "two") {
+		if e.GetWarning() != nil {
+			t.Errorf("it warns again: %v", e)
+		}
+	}
+}
+
 func TestAPushThatIsRejectedIsToldOnce(t *testing.T) {
 	f := start(t, reading, withRepository)
 	ctx := t.Context()

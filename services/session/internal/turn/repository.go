@@ -22,6 +22,15 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
+// The reasons of warnings of an agent's repositories.
+const (
+	notCloned     = "REPOSITORY_NOT_CLONED"
+	branchNotMade = "REPOSITORY_BRANCH_NOT_MADE"
+)
+
+// repositoryFailure is what a repository of the agent's is not as it should be for.
+type repositoryFailure struct{ reason, text string }
+
 // SessionBranch is the name of a session's own branch, by the operator's pattern.
 func SessionBranch(pattern, session string) string {
 	return strings.ReplaceAll(pattern, "{session}", session)
@@ -31,7 +40,7 @@ func SessionBranch(pattern, session string) string {
 // those that cannot be. The call ids are the session's: one that was cloned once is not
 // cloned again, even when it was removed since. A restore takes both back: sandbox knows of a
 // clone what it knew when the files were as they are then.
-func (w *Worker) cloneRepositories(ctx context.Context) (failed []string) {
+func (w *Worker) cloneRepositories(ctx context.Context) (failed []repositoryFailure) {
 	for _, r := range w.spec.Repositories {
 		err := w.patiently(ctx, nil, func() error { return w.clone(ctx, r) })
 		if apierr.Reason(err) == "REPOSITORY_EXISTS" {
@@ -41,7 +50,8 @@ func (w *Worker) cloneRepositories(ctx context.Context) (failed []string) {
 			}
 			if apierr.Reason(bad) != "REPOSITORY_NOT_FOUND" {
 				w.deps.Log.WarnContext(ctx, "cannot put a repository of a session on its branch", "session", w.lease.Session, "directory", r.Name(), "error", bad)
-				failed = append(failed, fmt.Sprintf("The repository in repos/%s could not be put on the session's own branch: %s", r.Name(), explain(bad)))
+				failed = append(failed, repositoryFailure{branchNotMade, fmt.Sprintf("The session's own branch, %s, could not be made in repos/%s, which stays on the branch that it is on: %s",
+					SessionBranch(w.deps.RepositoryBranch, w.lease.Session), r.Name(), explain(bad))})
 				continue
 			}
 		}
@@ -49,7 +59,7 @@ func (w *Worker) cloneRepositories(ctx context.Context) (failed []string) {
 			continue
 		}
 		w.deps.Log.WarnContext(ctx, "cannot clone a repository of a session", "session", w.lease.Session, "directory", r.Name(), "error", err)
-		failed = append(failed, fmt.Sprintf("The repository %s could not be cloned to repos/%s: %s", r.URL, r.Name(), explain(err)))
+		failed = append(failed, repositoryFailure{notCloned, fmt.Sprintf("The repository %s could not be cloned to repos/%s: %s", r.URL, r.Name(), explain(err))})
 	}
 	return failed
 }
@@ -112,20 +122,23 @@ func cloneCall(r agent.Repository) string {
 	return "clone." + hex.EncodeToString(sum[:12])
 }
 
-// tellRepositories warns of repositories that could not be cloned, once in a turn. The
-// model reads it with the results of the calls that waited for them.
+// tellRepositories warns of repositories that are not as they should be, once in a turn.
+// The model reads it with the results of the calls that waited for them.
 func (w *Worker) tellRepositories(ctx context.Context) error {
 	failed := w.warm.failed
 	if len(failed) == 0 {
 		return nil
 	}
-	w.warm.failed, w.untold = nil, strings.Join(failed, "\n")
+	w.warm.failed = nil
 	var write store.Write
-	for _, text := range failed {
+	var told []string
+	for _, f := range failed {
+		told = append(told, f.text)
 		write.Events = append(write.Events, w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
-			Reason: "REPOSITORY_NOT_CLONED", Message: text + " It is tried again in the next turn.",
+			Reason: f.reason, Message: f.text + " It is tried again in the next turn.",
 		}}}))
 	}
+	w.untold = strings.Join(told, "\n")
 	return w.log.Append(ctx, write)
 }
 

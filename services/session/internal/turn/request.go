@@ -86,8 +86,8 @@ type warming struct {
 	done   chan struct{}
 	cancel context.CancelFunc
 	err    error
-	away   chan error // gets why it takes so long, if it does
-	failed []string   // repositories that could not be cloned, told to the turn once
+	away   chan error          // gets why it takes so long, if it does
+	failed []repositoryFailure // told to the turn once
 }
 
 // warmWorkspace makes the workspace in the background if the agent has tools, with what
@@ -99,11 +99,11 @@ func (w *Worker) warmWorkspace(ctx context.Context) *warming {
 // warmAgain makes the workspace anew that was made before, because another user has run a
 // command since: it has that one's variables. What there is to tell still is.
 func (w *Worker) warmAgain(ctx context.Context, before *warming) *warming {
-	return w.warmWith(ctx, func(context.Context) []string { return before.failed })
+	return w.warmWith(ctx, func(context.Context) []repositoryFailure { return before.failed })
 }
 
 // warmWith is both of them. fill tells what failed.
-func (w *Worker) warmWith(ctx context.Context, fill func(context.Context) []string) *warming {
+func (w *Worker) warmWith(ctx context.Context, fill func(context.Context) []repositoryFailure) *warming {
 	ctx, cancel := context.WithCancel(ctx)
 	g := &warming{done: make(chan struct{}), cancel: cancel, away: make(chan error, 1)}
 	if len(w.spec.Tools) == 0 {

@@ -245,6 +245,8 @@ export const AgentLimitsSchema: GenMessage<AgentLimits> = /*@__PURE__*/
  * cloned when the session's workspace is made, beside the first model call; a tool call
  * waits for it. One that cannot be cloned is told in a warning
  * (REPOSITORY_NOT_CLONED) and to the model, and tried again in the next turn.
+ * So is the session's own branch where it could not be made in one that was there already
+ * (REPOSITORY_BRANCH_NOT_MADE).
  *
  * @generated from message fairlead.session.v1.AgentRepository
  */
