@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -144,6 +145,34 @@ func interruptions(f *gittest.Forge) []interrupted {
 				return err
 			}, running("if test -e repos/app; then mv repos/app gone; fi"),
 			after{files: "repos/app/f=one"}, after{files: "repos/app/f=one"}, after{files: "repos/app/f=one"}, after{files: "gone/f=one"},
+		},
+		{
+			"a repository is cloned again that a restore took away", func(t *testing.T, c *client) {
+				before := c.snapshot(t, c.call()).GetId()
+				if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Call: c.victim(), Url: f.Repo("app")}); err != nil {
+					t.Error(err)
+				}
+				c.restore(t, before)
+			}, func(t *testing.T, c *client) error {
+				_, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Call: c.victim(), Url: f.Repo("app")})
+				return err
+			}, running("if test -e repos/app; then mv repos/app gone; fi"),
+			after{files: "repos/app/f=one snapshots=1"}, after{files: "repos/app/f=one snapshots=1"}, after{files: "repos/app/f=one snapshots=1"}, after{files: "gone/f=one snapshots=1"},
+		},
+		{
+			"a snapshot of before a clone is restored", func(t *testing.T, c *client) {
+				c.snapshot(t, c.call())
+				if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Call: c.named("clone"), Url: f.Repo("app")}); err != nil {
+					t.Error(err)
+				}
+			}, func(t *testing.T, c *client) error {
+				if _, err := c.snapshots.RestoreSnapshot(t.Context(), &sandboxv1.RestoreSnapshotRequest{Call: c.victim(), Snapshot: c.oldest(t)}); err != nil {
+					return err
+				}
+				_, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Call: c.named("clone"), Url: f.Repo("app")})
+				return err
+			}, running("test ! -e repos/app"),
+			after{files: "repos/app/f=one snapshots=1"}, after{files: "repos/app/f=one snapshots=1"}, after{files: "repos/app/f=one snapshots=1"}, after{files: "repos/app/f=one snapshots=1"},
 		},
 		{
 			"a repository is made of files", put("repos/r/f", "one"), func(t *testing.T, c *client) error {
@@ -286,9 +315,9 @@ func TestDieAmidChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &gittest.Forge{URL: forge[0], Port: port, PEM: forge[2]}
-	reached := make(chan struct{})
+	reached, prepared := make(chan struct{}), atomic.Bool{}
 	deps := sandbox.Deps{Log: discard()}.WithFault(func(session, call, point string) {
-		if call == "victim" && strings.HasSuffix(session, "-"+point) {
+		if call == "victim" && strings.HasSuffix(session, "-"+point) && prepared.Load() {
 			reached <- struct{}{}
 			select {} // until it is killed
 		}
@@ -298,8 +327,10 @@ func TestDieAmidChanges(t *testing.T) {
 		c := c.in(session)
 		if i.prepare != nil {
 			c.ensure(t.Context(), t)
+			prepared.Store(false) // the changes before this one stand still
 			i.prepare(t, c)
 		}
+		prepared.Store(true)
 		go func() {
 			fmt.Printf("%s: %s ended: %v\n", i.name, session, i.do(t, c))
 			os.Exit(1)
