@@ -118,20 +118,24 @@ func (re *restore) run(ctx context.Context, have *state, want []Entry) error {
 	if err := re.prepare(ctx, want, present); err != nil {
 		return err
 	}
-	re.awaitPrograms(want)
+	re.awaitPrograms(ctx, want)
 	return meanwhile(re.touch(ctx, have.entries, surplus, want, present))
 }
 
 // awaitPrograms waits until programs that were written may be executed: there may be a command that
-// waits for one. Those that the service may not read are their owner's to wait for.
-func (re *restore) awaitPrograms(want []Entry) {
+// waits for one. All of them together are waited for as long as one is: the sandbox may stand still meanwhile. Those that the service may not read are their owner's to wait for.
+func (re *restore) awaitPrograms(ctx context.Context, want []Entry) {
+	wait := forks.Begin()
 	for _, e := range want {
+		if ctx.Err() != nil || wait.Over() {
+			return
+		}
 		draft, written := re.drafts[e.Path]
 		if !written || e.Mode&0o111 == 0 {
 			continue
 		}
 		if f, err := os.Open(draft); err == nil {
-			forks.Await(f)
+			wait.Await(ctx, f)
 			_ = f.Close()
 		}
 	}
