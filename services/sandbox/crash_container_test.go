@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -46,7 +47,7 @@ func TestRunContainerUntilKilled(t *testing.T) {
 	_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
 }
 
-// crashed is a folder of a service whose command ran in a container when it was killed, and how
+// crashed is a folder of a service whose command ran in a container when it was killed, whose data lies behind a link, and how
 // what it made on the machine is called. before is called just before, with that.
 func crashed(t *testing.T, before func(name string)) (dir, name string) {
 	t.Helper()
@@ -58,7 +59,7 @@ func crashed(t *testing.T, before func(name string)) (dir, name string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o711); err != nil {
+	if err := errors.Join(os.Chmod(dir, 0o711), os.Mkdir(filepath.Join(dir, "real"), 0o755), os.Symlink("real", filepath.Join(dir, "data"))); err != nil {
 		t.Fatal(err)
 	}
 	kill := child(t, "TestRunContainerUntilKilled", crashContainers+"="+dir)
@@ -104,7 +105,9 @@ func TestACrashWhileASandboxIsFrozenIsNoneForGood(t *testing.T) {
 			freeze(t, g)
 		}
 	})
-	s, err := sandbox.New(t.Context(), containersIn(t, dir), sandbox.Deps{Log: discard()})
+	cfg := containersIn(t, dir)
+	cfg.Data = filepath.Join(dir, "real") // the same folder
+	s, err := sandbox.New(t.Context(), cfg, sandbox.Deps{Log: discard()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	if err := config.Check(&c); err != nil {
 		return nil, err
 	}
-	data, err := filepath.Abs(c.Data)
+	data, err := realPath(c.Data)
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -137,6 +137,19 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	d.Log.InfoContext(ctx, "sandbox ready", "driver", c.Driver, "isolation_level", level, "why", why, "includes", info.Includes, "data", data)
 	s.server = server.New(s.node, info)
 	return s, nil
+}
+
+// realPath is the one path of a folder, which is made if there is none: what a crash leaves on the machine has its
+// name after it, and must be found by whatever path the next start knows the folder.
+func realPath(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(dir)
 }
 
 // watch watches the disks that the node writes to.
