@@ -24,6 +24,7 @@ type remote struct {
 	repositories sync.Mutex
 	clones       map[string]*sandboxv1.CloneRepositoryRequest // by call id
 	asked        int                                          // clones that were asked for
+	cloned       int                                          // clones that were made
 	pushes       []*sandboxv1.PushRepositoryRequest
 	pushers      []string // the users of pushes
 	branched     []*sandboxv1.CreateBranchRequest
@@ -51,6 +52,9 @@ func (m *remote) CloneRepository(r *sandboxv1.CloneRepositoryRequest, stream san
 	}
 	if m.clones == nil {
 		m.clones = map[string]*sandboxv1.CloneRepositoryRequest{}
+	}
+	if m.clones[r.Call.CallId] == nil {
+		m.cloned++
 	}
 	m.clones[r.Call.CallId] = r
 	return stream.Send(&sandboxv1.CloneRepositoryResponse{Kind: &sandboxv1.CloneRepositoryResponse_Repository{
@@ -194,6 +198,29 @@ func TestASessionThatBeganWithARepositoryGetsABranchOfItsOwn(t *testing.T) {
 			t.Errorf("branches %v", m.branched)
 		}
 	})
+}
+
+// A rewind takes away what was cloned since, and sandbox voids the clone's answer: the next
+// turn asks for it, by the same call id, as often as it does else.
+func TestARepositoryThatARewindTakesAwayIsClonedAgainOnce(t *testing.T) {
+	f := start(t, reading, withRepository)
+	ctx := t.Context()
+	s := f.session(ctx, t)
+	made, err := f.points().CreateCheckpoint(ctx, &sessionv1.CreateCheckpointRequest{Parent: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 3 {
+		f.turn(ctx, t, s, "go")
+		f.turn(ctx, t, s, "go on")
+		f.peers.set(func(m *remote) {
+			if len(m.clones) != 1 || m.cloned != n+1 {
+				t.Errorf("cloned %d times by %d calls after %d rewinds", m.cloned, len(m.clones), n)
+			}
+			clear(m.clones)
+		})
+		f.rewind(ctx, t, &sessionv1.RewindSessionRequest{Name: s, Checkpoint: made.Checkpoint.Name})
+	}
 }
 
 func TestABranchThatASessionCannotBeGivenIsTold(t *testing.T) {
