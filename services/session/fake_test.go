@@ -40,19 +40,20 @@ type peers struct {
 	blocked         chan string       // ids of Block calls that run
 	telling         bool              // Tell has begun
 	deleted         []string
-	news            int               // calls that were the first to bring a higher epoch
-	fences          []string          // who was told of a takeover, of which session
-	keeping         bool              // tools and sandbox cannot be told to delete
-	asked           int               // answers that were ASK
-	archives        map[string][]byte // the files, by session
-	snapshots       map[string]int    // how often each was asked for, by call id
-	restored        []string          // snapshots, by the call id that made them
-	full            bool              // there is no room for another snapshot
-	refuseSnapshots bool              // for another reason
-	changes         []string          // what was done to them: the ids of the calls that changed something
-	states          map[string]string // what the files were, by snapshot
-	answered        map[string]bool   // restores that were done, by call id
-	cleared         []string          // snapshots that were deleted
+	news            int                                 // calls that were the first to bring a higher epoch
+	fences          []string                            // who was told of a takeover, of which session
+	keeping         bool                                // tools and sandbox cannot be told to delete
+	asked           int                                 // answers that were ASK
+	archives        map[string][]byte                   // the files, by session
+	snapshots       map[string]int                      // how often each was asked for, by call id
+	restored        []string                            // snapshots, by the call id that made them
+	full            bool                                // there is no room for another snapshot
+	refuseSnapshots bool                                // for another reason
+	changes         []string                            // what was done to them: the ids of the calls that changed something
+	states          map[string]string                   // what the files were, by snapshot
+	answered        map[string]bool                     // restores that were done, by call id
+	cleared         []string                            // snapshots that were deleted
+	ensuring        func(context.Context) (made func()) // is called when a workspace is to be made
 	wanted          []*sandboxv1.EnsureWorkspaceRequest
 	unknown         string                       // a mount that sandbox does not know
 	looks           map[string]int               // how often an operation was looked at; it runs at the first look
@@ -181,9 +182,15 @@ func (p *peers) ListTools(context.Context, *toolsv1.ListToolsRequest) (*toolsv1.
 	return resp, nil
 }
 
-func (p *peers) EnsureWorkspace(_ context.Context, r *sandboxv1.EnsureWorkspaceRequest) (*sandboxv1.EnsureWorkspaceResponse, error) {
+func (p *peers) EnsureWorkspace(ctx context.Context, r *sandboxv1.EnsureWorkspaceRequest) (*sandboxv1.EnsureWorkspaceResponse, error) {
 	if err := p.away("EnsureWorkspace"); err != nil {
 		return nil, err
+	}
+	p.mu.Lock()
+	ensuring := p.ensuring
+	p.mu.Unlock()
+	if ensuring != nil {
+		defer ensuring(ctx)()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -119,20 +120,23 @@ turns:` + summarizes + `
       - tools: [{name: Bash, input: {command: block}}]
 `
 
+// withToken is a user with a variable that tells whose it is.
+func (f *fixture) withToken(ctx context.Context, t *testing.T, user string) context.Context {
+	t.Helper()
+	ctx = principal.With(ctx, principal.Principal{Tenant: "acme", User: user})
+	set := &sessionv1.SetUserVariableRequest{Name: "users/" + user + "/variables/TOKEN", Value: "of " + user}
+	if _, err := sessionv1.NewUserServiceClient(f.conn).SetUserVariable(ctx, set); err != nil {
+		t.Fatal(err)
+	}
+	return ctx
+}
+
 // The hook of a compaction that another user asks for has that user's variables, and the
 // commands after it have those of the turn's own again.
 func TestATurnHasItsVariablesAgainAfterAnothersCompaction(t *testing.T) {
 	f := start(t, talking, withSpec(func(s *agent.Spec) { s.PreCompaction = "cat notes" }))
 	ctx := deadline(t)
-	users := sessionv1.NewUserServiceClient(f.conn)
-	as := func(user string) context.Context {
-		ctx := principal.With(ctx, principal.Principal{Tenant: "acme", User: user})
-		if _, err := users.SetUserVariable(ctx, &sessionv1.SetUserVariableRequest{Name: "users/" + user + "/variables/TOKEN", Value: "of " + user}); err != nil {
-			t.Fatal(err)
-		}
-		return ctx
-	}
-	ann, bob := as("ann"), as("bob")
+	ann, bob := f.withToken(ctx, t, "ann"), f.withToken(ctx, t, "bob")
 	s := f.session(ann, t)
 	turn := f.create(ann, t, s, "talk")
 	call := <-f.peers.blocked
@@ -157,6 +161,49 @@ func TestATurnHasItsVariablesAgainAfterAnothersCompaction(t *testing.T) {
 	}
 	if hooks != 1 || len(f.peers.given) != 4 {
 		t.Errorf("%d hooks in %d calls", hooks, len(f.peers.given))
+	}
+}
+
+// A turn that begins has its workspace made in the background: the hook of another user's
+// compaction is not to come in between.
+func TestAnothersHookHasNotTheVariablesOfTheTurnThatBegins(t *testing.T) {
+	f := start(t, talking+"fallback: {steps: [{text: [ok]}]}\n", withSpec(func(s *agent.Spec) { s.PreCompaction = "cat notes" }))
+	ctx := deadline(t)
+	ann, bob := f.withToken(ctx, t, "ann"), f.withToken(ctx, t, "bob")
+	s := f.session(ann, t)
+	first := f.create(ann, t, s, "talk")
+	<-f.peers.blocked
+	before, asked := make(chan struct{}), make(chan struct{}) // ann's second one is made; bob's is asked for
+	f.peers.mu.Lock()
+	var once, other sync.Once
+	f.peers.ensuring = func(ctx context.Context) func() {
+		if who, _ := principal.From(ctx); who.User == "bob" {
+			other.Do(func() { close(asked) })
+			return func() { <-before }
+		}
+		select {
+		case <-asked: // it comes in between, if it may
+		case <-time.After(200 * time.Millisecond):
+		}
+		return func() { once.Do(func() { close(before) }) }
+	}
+	f.peers.mu.Unlock()
+	second := f.create(ann, t, s, "next")
+	if _, err := f.CompactSession(bob, &sessionv1.CompactSessionRequest{Name: s}); err != nil {
+		t.Fatal(err)
+	}
+	f.interrupt(ann, t, &sessionv1.InterruptSessionRequest{Name: s})
+	f.waitForEnd(ann, t, first.Name)
+	f.waitForEnd(ann, t, second.Name)
+	f.peers.mu.Lock()
+	defer f.peers.mu.Unlock()
+	for call, has := range f.peers.given {
+		if strings.HasPrefix(call, "compact.") && has["TOKEN"] != "of bob" {
+			t.Errorf("the hook has %v", has)
+		}
+	}
+	if has := f.peers.environment["TOKEN"]; has != "of ann" {
+		t.Errorf("in the end the turn's commands have the token %s", has)
 	}
 }
 
