@@ -35,23 +35,30 @@ func Zip(t testing.TB, megabytes int) []byte {
 }
 
 // TarGzip is a compressed tar whose one file unpacks to so many MiB of zeros: a
-// member of gzip for its header, and one for its content.
+// member of gzip for its header, one for its content, and one for its end.
 func TarGzip(t testing.TB, megabytes int) []byte {
 	t.Helper()
 	var header, b bytes.Buffer
 	err := tar.NewWriter(&header).WriteHeader(&tar.Header{Name: Name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(megabytes) << 20})
-	w := gzip.NewWriter(&b)
-	if err == nil {
-		_, err = w.Write(header.Bytes())
-	}
-	if err := errors.Join(err, w.Close()); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
+	member(t, &b, header.Bytes())
 	body, sum := zeros(t, megabytes)
 	b.Write([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff})
 	b.Write(body)
 	b.Write(binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, sum), uint32(megabytes)<<20))
+	member(t, &b, make([]byte, 1024))
 	return b.Bytes()
+}
+
+func member(t testing.TB, to *bytes.Buffer, content []byte) {
+	t.Helper()
+	w := gzip.NewWriter(to)
+	_, err := w.Write(content)
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // zeros are so many MiB of zeros, deflated, and their checksum. One of them is
