@@ -63,7 +63,7 @@ func (c *client) importAs(t *testing.T, call string, format sandboxv1.ArchiveFor
 }
 
 func TestAWorkspaceIsImportedOnceAndBelongsToItsCommands(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		c.bash(t, "mkdir -p a/empty && echo hello > a/run && chmod 750 a/run && ln -s a/run link")
 		archive := c.export(t)
@@ -127,7 +127,7 @@ func TestAnImportThatFailsLeavesNoWorkspace(t *testing.T) {
 }
 
 func TestAWorkspaceMovesInAnyFormat(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, small)
 		const look = "cat d/a; stat -c %a d/a d/e; readlink l; find . | sort"
 		before := c.bash(t, "mkdir -p d/e; echo text > d/a; chmod 751 d/a; chmod 700 d/e; ln -s d/a l; "+look)

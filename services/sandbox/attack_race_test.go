@@ -183,7 +183,7 @@ func TestWhoIsAheadOfTheCountIsSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, small, func(c *sandbox.Config) {
 			c.Limits.WorkspaceInodes, c.Limits.Memory = 20_000, 2<<30
 			if level == sandbox.LevelFull { // where others delete, less is seen

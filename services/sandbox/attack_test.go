@@ -45,7 +45,7 @@ func TestAttacks(t *testing.T) {
 
 // TestNeighboursAreOutOfReach runs two sessions side by side.
 func TestNeighboursAreOutOfReach(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		victim := c.launch(t.Context(), t, &sandboxv1.ExecStart{
 			Call: c.call(), Argv: []string{"bash", "-c", "echo private > file; echo ready; until [ -e stop ]; do sleep 0.05; done; echo unharmed"},
@@ -101,7 +101,7 @@ func TestWorkspacesHaveUsersOfTheirOwn(t *testing.T) {
 // TestServicesThatShareUsersAreOutOfReach runs two services whose first workspaces
 // have the same user, as two services of one machine may.
 func TestServicesThatShareUsersAreOutOfReach(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c, other := open(t, level), open(t, level)
 		victim := c.launch(t.Context(), t, &sandboxv1.ExecStart{
 			Call: c.call(), Argv: []string{"bash", "-c", "echo private > file; exec 3> held; echo ready; until [ -e stop ]; do sleep 0.05; done; echo unharmed"},

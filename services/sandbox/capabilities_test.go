@@ -21,7 +21,7 @@ func TestCapabilitiesAreTold(t *testing.T) {
 		sandbox.LevelFull:  {"memory-cgroup", "no-swap", "pids-cgroup", "cpu-cgroup", "uid-per-workspace"},
 		sandbox.LevelBasic: {"memory-rlimit", "processes-rlimit", "memory-watch"},
 	}
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		var log bytes.Buffer
 		c := startWith(t, configuration(t, level), sandbox.Deps{Log: slog.New(slog.NewJSONHandler(&log, nil))})
 		r, err := c.workspaces.GetCapabilities(t.Context(), &sandboxv1.GetCapabilitiesRequest{})

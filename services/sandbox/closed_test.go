@@ -19,7 +19,7 @@ import (
 const closed = "mkdir -p top/inner && touch top/inner/f && chmod 0 top/inner && chmod 500 top"
 
 func TestWhatACommandHasClosedIsDeletedAllTheSame(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, func(cfg *sandbox.Config) { cfg.Storage.Alias = "storage" })
 		c.bash(t, "mkdir -p top/inner && touch top/inner/f && chmod 0 top/inner; cd storage && "+closed)
 		if _, err := c.files.DeleteFile(t.Context(), &sandboxv1.DeleteFileRequest{Call: c.call(), Path: "top", Recursive: true}); err != nil {
@@ -32,7 +32,7 @@ func TestWhatACommandHasClosedIsDeletedAllTheSame(t *testing.T) {
 }
 
 func TestWhatACommandHasClosedIsExportedAllTheSame(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		c.bash(t, closed)
 		modes := map[string]int64{}
@@ -57,7 +57,7 @@ func TestWhatACommandHasClosedIsExportedAllTheSame(t *testing.T) {
 
 // A service that died while it deleted something begins with the rest.
 func TestWhatACommandHasClosedKeepsNoServiceFromStarting(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		cfg := configuration(t, level)
 		cfg.Storage.Alias = "storage"
 		first := start(t, cfg)

@@ -101,7 +101,7 @@ func sleepers() int {
 
 // TestTheMachinesToolsWork runs what coders use, where the machine has it.
 func TestTheMachinesToolsWork(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		for _, tool := range []struct{ path, script, want string }{
 			{"/usr/bin/python3", "python3 -c 'print(6 * 7)'", "42"},

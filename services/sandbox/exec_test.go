@@ -147,7 +147,7 @@ func TestListsHavePages(t *testing.T) {
 }
 
 func TestCancellingKillsAllAndRefusesALaterStart(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		ref := c.named("cancelled")
 		s := &sandboxv1.ExecStart{Call: ref, Argv: []string{"bash", "-c", "trap '' TERM; (while :; do date >> alive; sleep 0.02; done) & setsid sleep 100 & echo ready; wait"}}
@@ -188,7 +188,7 @@ func TestCancellingKillsAllAndRefusesALaterStart(t *testing.T) {
 }
 
 func TestTwoTenantsNeverMeet(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		cfg := configuration(t, level)
 		c := start(t, cfg)
 		for _, tenant := range []string{"blue", "red"} {
@@ -212,7 +212,7 @@ func TestTwoTenantsNeverMeet(t *testing.T) {
 }
 
 func TestADeletedWorkspaceIsGone(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"bash", "-c", "mkdir -p a/b; chmod 0 a/b a; sleep 100"}})
 		for range 2 {
@@ -300,7 +300,7 @@ func TestMalformedStartsAreRefused(t *testing.T) {
 }
 
 func TestManyCommandsRunAtOnce(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		answers := make(chan string, 12)
 		began := time.Now()

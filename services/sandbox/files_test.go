@@ -19,7 +19,7 @@ import (
 )
 
 func TestCommandsAndFilesShareTheWorkspace(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		big := strings.Repeat("0123456789abcdef", 200_000)
 		r, err := c.write(t, "/workspace/a/b/script", "#!/bin/sh\necho from the script\n", func(s *sandboxv1.WriteFileStart) { s.Mode = 0o755 })

@@ -12,7 +12,7 @@ import (
 
 // A crash of the machine may forget a command whose caller vouched for it: nobody starts it again.
 func TestACommandThatTheMachineForgotIsLost(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		cfg := configuration(t, level)
 		c := start(t, cfg)
 		c.ensure(t.Context(), t)

@@ -16,7 +16,7 @@ import (
 )
 
 func TestInputGoesToTheCommand(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"wc", "-c"}, Stdin: true})
 		for range 5 {
@@ -53,7 +53,7 @@ func TestASignalEndsTheCommand(t *testing.T) {
 }
 
 func TestASignalDoesNotWaitForInputThatNobodyReads(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		for name, sizes := range map[string][]int{"a message": {300_000}, "several": {300_000, 700_000, 300_000}} {
 			stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"bash", "-c", "echo ready; exec sleep 60"}, Stdin: true, Timeout: seconds(10)})
@@ -72,7 +72,7 @@ func TestASignalDoesNotWaitForInputThatNobodyReads(t *testing.T) {
 }
 
 func TestATerminalIsResizedThoughNobodyReadsItsInput(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{
 			Call: c.call(), Argv: []string{"bash", "-c", `trap 'echo resized; exit' WINCH; echo ready; while :; do sleep 0.05; done`}, Stdin: true,
@@ -109,7 +109,7 @@ func TestACallerGoesAwayThoughItsInputIsNotRead(t *testing.T) {
 }
 
 func TestATerminalIsResized(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{
 			Call: c.call(), Argv: []string{"bash", "-c", `trap 'stty size; exit' WINCH; stty size; read line; echo "got $line"`}, Stdin: true,
@@ -129,7 +129,7 @@ func TestATerminalIsResized(t *testing.T) {
 }
 
 func TestTheEndOfInputReachesAProgramOnATerminal(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		for _, input := range []string{"", "a line\n", "no line", "one\ntwo"} {
 			stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{
@@ -146,7 +146,7 @@ func TestTheEndOfInputReachesAProgramOnATerminal(t *testing.T) {
 }
 
 func TestAResizeAtTheEndHarmsNothing(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		c.bash(t, "touch {1..10000}")
 		for range 10 {

@@ -40,7 +40,7 @@ func cluster(t *testing.T, claims map[string]string) (*apitest.Server, func(*san
 
 // everywhere runs a test at every level that the user may have, and in pods.
 func everywhere(t *testing.T, test func(t *testing.T, level string, change func(*sandbox.Config))) {
-	eachLevel(t, func(t *testing.T, level string) { test(t, level, func(*sandbox.Config) {}) })
+	atLevel(t, func(t *testing.T, level string) { test(t, level, func(*sandbox.Config) {}) })
 	t.Run(sandbox.LevelPod, func(t *testing.T) {
 		_, change := pods(t)
 		test(t, sandbox.LevelPod, change)

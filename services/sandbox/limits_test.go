@@ -57,7 +57,7 @@ func TestLimitsHaveTheirReasons(t *testing.T) {
 		flooded  = sandboxv1.ExitReason_EXIT_REASON_OUTPUT_LIMIT
 		full     = sandboxv1.ExitReason_EXIT_REASON_WORKSPACE_LIMIT
 	)
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, small)
 		answers := c.bystander(t)
 		for _, tc := range []struct {
@@ -108,7 +108,7 @@ func TestLimitsHaveTheirReasons(t *testing.T) {
 
 func TestAMemoryHogIsEnded(t *testing.T) {
 	const hog = `exec python3 -c "x = bytearray(900 << 20)"`
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, small)
 		answers := c.bystander(t)
 		r := c.bash(t, hog)
@@ -135,7 +135,7 @@ func TestAMemoryHogIsEnded(t *testing.T) {
 
 func TestProcessesMayHaveSoMuchMemoryTogether(t *testing.T) {
 	const script = `for i in 1 2 3 4; do python3 -c 'x = bytearray(100 << 20); import time; time.sleep(15)' & done; wait`
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, small)
 		answers := c.bystander(t)
 		r := c.bash(t, script)
@@ -162,7 +162,7 @@ until = time.time() + 2
 while time.time() < until:
     subprocess.run(["true"], close_fds=False)
 print("unharmed")'`
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, small)
 		if r := c.bash(t, script); r.out != "unharmed\n" || r.hits() != "" {
 			t.Errorf("%q %q %v", r.out, r.err, r.ExecExited)
@@ -171,7 +171,7 @@ print("unharmed")'`
 }
 
 func TestAForkBombIsBounded(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, small)
 		answers := c.bystander(t)
 		r, err := c.exec(t.Context(), "b() { b | b & }; b; for i in $(seq 100); do sleep 9 & done; sleep 9", func(s *sandboxv1.ExecStart) { s.Timeout = seconds(2) })
@@ -193,7 +193,7 @@ func TestAForkBombIsBounded(t *testing.T) {
 
 // Others leave no process to start a command with.
 func TestACommandWithoutAProcessIsToldOfTheLimit(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		if level != sandbox.LevelFull {
 			t.Skip("only control groups count all processes together")
 		}
@@ -217,7 +217,7 @@ time.sleep(600)
 }
 
 func TestCPUTimeIsShared(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		if level != sandbox.LevelFull {
 			t.Skip("only control groups share the processors")
 		}
@@ -238,7 +238,7 @@ func TestCPUTimeIsShared(t *testing.T) {
 }
 
 func TestOutputAboveTheLimitIsDroppedAndTold(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		r := open(t, level, small).bash(t, "head -c 200000 /dev/zero | tr '\\0' x; echo end >&2; exit 4")
 		if !r.GetOutputTruncated() || len(r.out)+len(r.err) != 64<<10 || r.GetExitCode() != 4 {
 			t.Errorf("%v with %d bytes", r.ExecExited, len(r.out))
@@ -316,7 +316,7 @@ var lowered = []struct {
 }
 
 func TestACommandMayHaveLowerLimits(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, small)
 		answers := c.bystander(t)
 		for _, tc := range lowered {
@@ -337,7 +337,7 @@ func TestACommandMayHaveLowerLimits(t *testing.T) {
 }
 
 func TestAWorkspaceMayHaveLowerLimits(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, small, func(c *sandbox.Config) { c.SpareSandboxes = 0 })
 		answers := c.bystander(t)
 		ensure := func(l *sandboxv1.WorkspaceLimits) error {
@@ -381,7 +381,7 @@ func TestAWorkspaceMayHaveLowerLimits(t *testing.T) {
 }
 
 func TestASpareTakesLowerLimits(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := start(t, func() sandbox.Config { c := configuration(t, level); small(&c); c.SpareSandboxes = 1; return c }())
 		_, err := c.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{
 			Call: c.call(), Limits: &sandboxv1.WorkspaceLimits{OpenFiles: 64, FileBytes: 1 << 20, WorkspaceInodes: 40}, Warm: true,
@@ -424,7 +424,7 @@ func TestCommandsAboveTheNumberAreRefused(t *testing.T) {
 
 // Whoever walks a workspace remembers each name: those of one file count, too.
 func TestEveryNameOfAFileCounts(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, func(cfg *sandbox.Config) { cfg.Limits.WorkspaceInodes = 500 })
 		r := c.bash(t, "touch f; for i in {1..1000}; do echo $i; done | xargs -I{} ln f l{}; sleep 10")
 		if r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_WORKSPACE_LIMIT {

@@ -10,7 +10,7 @@ func TestFilesInMemoryAreBoundedInNumber(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may make such a file system")
 	}
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		answers := c.bystander(t)
 		for _, dir := range []string{"/tmp", "/dev/shm"} {

@@ -19,7 +19,7 @@ func (c *client) exportSnapshots(t *testing.T) *sandboxv1.ExportSnapshotsRespons
 }
 
 func TestAWorkspaceMovesToAnotherNodeWhenItsOwnIsLost(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		objects := t.TempDir()
 		node := func() *client {
 			cfg := configuration(t, level)
@@ -68,7 +68,7 @@ func TestAWorkspaceMovesToAnotherNodeWhenItsOwnIsLost(t *testing.T) {
 
 // A command has made it larger than it may be. Where it is it can be used, to make room.
 func TestAWorkspaceThatIsTooLargeArrives(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		objects := t.TempDir()
 		node := func() *client {
 			cfg := configuration(t, level)

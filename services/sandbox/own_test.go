@@ -14,7 +14,7 @@ import (
 func TestTheSandboxesOwnFoldersAreOpenedAgain(t *testing.T) {
 	for _, shut := range []string{"chmod -R 644 .", "chmod 000 /workspace", "chmod 000 ~", "chmod 000 ~ /workspace"} {
 		t.Run(shut, func(t *testing.T) {
-			eachLevel(t, func(t *testing.T, level string) {
+			atLevel(t, func(t *testing.T, level string) {
 				c := open(t, level, func(cfg *sandbox.Config) { cfg.Storage.Alias = "storage" })
 				c.bash(t, "echo one > f")
 				one := c.snapshot(t, c.call()).GetId()
@@ -87,7 +87,7 @@ func (c *client) operations(t *testing.T, snapshot string) []operation {
 
 // What a command has closed below is its own, and it is told how to open it.
 func TestACommandIsToldHowToOpenItsFolder(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		c.bash(t, "mkdir -p a/b && chmod 0 a")
 		in := func(s *sandboxv1.ExecStart) { s.Cwd = "a/b" }
@@ -105,7 +105,7 @@ func TestACommandIsToldHowToOpenItsFolder(t *testing.T) {
 // The mode of a folder is its owner's, also of one that the service may look into only by
 // changing it.
 func TestLookingIntoAClosedFolderLeavesItsMode(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		const want = "0 d0\n311 d1\n77 d2\n400 d3\n600 d4\n"
 		// It looks again for a while: just when the service looks, too, the modes are others.
@@ -148,7 +148,7 @@ func TestLookingIntoAClosedFolderLeavesItsMode(t *testing.T) {
 
 // What is in a folder that can be listed, but not searched, counts.
 func TestAClosedFolderHidesNothingFromTheSize(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, func(cfg *sandbox.Config) { cfg.Limits.WorkspaceBytes = 1 << 20 })
 		r := c.bash(t, "mkdir d && cd d && umask 0 && exec 3>f && chmod 600 . && head -c 3000000 /dev/zero >&3; sleep 20")
 		if r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_WORKSPACE_LIMIT {

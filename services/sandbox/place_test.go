@@ -97,7 +97,7 @@ func TestAnotherGenerationIsRefusedWhereverAWorkspaceIsNamed(t *testing.T) {
 }
 
 func TestACopyOfAnOlderPlaceMakesRoom(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		began := make(chan struct{})
 		ended := make(chan sandboxv1.ExitReason, 1)

@@ -336,7 +336,7 @@ func TestANewRepositoryIsMade(t *testing.T) {
 // A repository may keep Git waiting as long as it likes when that looks at it. It takes no
 // more of the node's places for commands than the session has.
 func TestAHostileRepositoryTakesTheNodeFromNobody(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		const asked = 6
 		c := open(t, level, func(cfg *sandbox.Config) { cfg.Limits.Execs, cfg.Limits.SessionExecs = asked, 2 })
 		neighbor := *c
@@ -374,7 +374,7 @@ func TestAHostileRepositoryTakesTheNodeFromNobody(t *testing.T) {
 // In a shared session a repository's filters are what any member wrote. Who looks at it has
 // mounts that the member has not.
 func TestALookAtARepositoryShowsItsFiltersNoMount(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		dir := sources(t, "private")
 		c := open(t, level, func(c *sandbox.Config) {
 			c.Mounts = []mount.Rule{{Name: "private", Source: dir + "/private", Alias: "mnt/private", For: []string{"default/ann"}}}

@@ -158,7 +158,7 @@ func wantNowhere(t *testing.T, data string) {
 // Who looks at a repository sees what the user's commands see, and has them keep their
 // sandbox: with what is in its /tmp, and beside a command that runs.
 func TestLookingAtARepositoryLeavesTheSandboxAsItIs(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, func(cfg *sandbox.Config) { cfg.Storage.Alias = "storage" })
 		if r := c.bash(t, "git init -q repos/mine && touch /tmp/kept"); r.GetExitCode() != 0 {
 			t.Fatal(r.err)

@@ -70,7 +70,7 @@ func (c *client) changes(t *testing.T, snapshot string) []operation {
 }
 
 func TestASealedWorkspaceStaysAsItIs(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		cfg := configuration(t, level)
 		cfg.ObjectStore.URL = "file://" + t.TempDir()
 		known := &sandboxv1.ExecStart{Argv: []string{"bash", "-c", "echo one > f; echo done"}}
@@ -154,7 +154,7 @@ func TestALaterHolderLiftsASeal(t *testing.T) {
 
 // Whatever was answered before a seal, or beside it, is in the snapshot that follows.
 func TestWhatWasAnsweredIsInTheSnapshotOfASealedWorkspace(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		const writers, before = 4, 10
 		var done sync.Map

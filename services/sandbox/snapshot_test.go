@@ -35,7 +35,7 @@ func (c *client) restore(t *testing.T, id string) *sandboxv1.RestoreSnapshotResp
 }
 
 func TestASnapshotBringsBackWhatCommandsChanged(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		const look = `find . -mindepth 1 -exec stat -c '%n %A %s %Y %U %N' {} + | sort; cat a/f`
 		c.bash(t, "mkdir -p a/empty b && echo one > a/f && chmod 640 a/f && ln -s a/f link && cp -a a c && chmod 700 c && chmod 2775 a && chmod 6751 a/f")
@@ -181,7 +181,7 @@ func TestADiffIsToldInPages(t *testing.T) {
 }
 
 func TestAForkIsMadeOnceFromASnapshotAndGoesItsOwnWay(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		c.bash(t, "mkdir d && echo one > d/f && chmod 2755 d && chmod 6755 d/f")
 		one := c.snapshot(t, c.call())
@@ -260,7 +260,7 @@ func TestWhatRunsStandsStillWhileItsFilesAreKept(t *testing.T) {
 
 // The names of one file are files of their own in a snapshot, and so they are restored.
 func TestARestoreTakesNoMoreThanAWorkspaceMay(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, func(cfg *sandbox.Config) { cfg.Limits.WorkspaceBytes = 4 << 20 })
 		c.bash(t, "head -c 1048576 /dev/urandom > f; for i in {1..20}; do ln f l$i; done")
 		one := c.snapshot(t, c.call())

@@ -342,7 +342,7 @@ func TestDieAmidChanges(t *testing.T) {
 }
 
 func TestNoChangeIsMadeTwice(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		f := gittest.New(t)
 		f.Publish("app", map[string]string{"f": "one"})
 		data, shared := filepath.Join(t.TempDir(), "data"), sources(t, "shared")+"/shared"

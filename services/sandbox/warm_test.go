@@ -16,7 +16,7 @@ import (
 )
 
 func TestAnExitStatusIsNoSignal(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		for _, tc := range []struct {
 			script string
@@ -39,7 +39,7 @@ func TestAnExitStatusIsNoSignal(t *testing.T) {
 
 // TestANodeHasOnlySoManySandboxes has a command in every one that there may be.
 func TestANodeHasOnlySoManySandboxes(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, func(c *sandbox.Config) { c.MaxSandboxes = 1 })
 		ref := c.call()
 		c.launch(t.Context(), t, &sandboxv1.ExecStart{Call: ref, Argv: []string{"sleep", "600"}})
@@ -66,7 +66,7 @@ func TestANodeHasOnlySoManySandboxes(t *testing.T) {
 // TestAWorkspacesOwnOldSandboxMakesRoomForItsNext has commands, or an idle sandbox of another
 // session, in all the others that there may be.
 func TestAWorkspacesOwnOldSandboxMakesRoomForItsNext(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		for _, others := range []string{"exec sleep 600 > /dev/null", "true"} {
 			c := open(t, level, func(c *sandbox.Config) { c.MaxSandboxes, c.SpareSandboxes = 2, 0 })
 			c.bash(t, "true")
@@ -139,7 +139,7 @@ func inNamespace(name string) bool {
 // TestInitNeedsNoThreadLater makes init busy, and looks whether it has made threads: it could
 // not where a command has used up the processes of its sandbox, and would end with all in it.
 func TestInitNeedsNoThreadLater(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		threads := func() string { return c.bash(t, "grep Threads /proc/1/status").out }
 		before := threads()
@@ -168,7 +168,7 @@ func TestInitNeedsNoThreadLater(t *testing.T) {
 
 // TestInitKeepsNothingOfItsCommands gives init much to forget.
 func TestInitKeepsNothingOfItsCommands(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		for range 300 { // 30 MB, which init copies
 			if r, err := c.exec(t.Context(), "true", large); err != nil || r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_EXITED {

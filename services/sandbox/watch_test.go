@@ -59,7 +59,7 @@ func TestAWatchTellsWhatARestoreBringsBack(t *testing.T) {
 }
 
 func TestAWatchEndsWithItsWorkspace(t *testing.T) {
-	eachLevel(t, func(t *testing.T, level string) {
+	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		stream := c.watch(t)
 		if _, err := c.workspaces.DeleteWorkspace(t.Context(), &sandboxv1.DeleteWorkspaceRequest{Session: c.session}); err != nil {
