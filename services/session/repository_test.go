@@ -188,16 +188,26 @@ func TestASessionThatBeganWithARepositoryGetsABranchOfItsOwn(t *testing.T) {
 		m.refusal = apierr.New(codes.AlreadyExists, "sandbox.fairlead.dev", "REPOSITORY_EXISTS", "it is there")
 	})
 	s := f.session(ctx, t)
-	for _, e := range f.turn(ctx, t, s, "one") {
-		if e.GetWarning() != nil {
-			t.Errorf("it warns: %v", e)
+	quiet := func() {
+		t.Helper()
+		for _, e := range f.turn(ctx, t, s, "one") {
+			if e.GetWarning() != nil {
+				t.Errorf("it warns: %v", e)
+			}
 		}
 	}
+	quiet()
 	f.peers.set(func(m *remote) {
 		if len(m.branched) != 1 || m.branched[0].Directory != "app" || m.branched[0].Branch != "fairlead/"+strings.TrimPrefix(s, "sessions/") {
 			t.Errorf("branches %v", m.branched)
 		}
 	})
+	for _, reason := range []string{"BRANCH_EXISTS", "REPOSITORY_NOT_FOUND"} { // it is as somebody made it
+		f.peers.set(func(m *remote) {
+			m.branchRefusal = apierr.New(codes.FailedPrecondition, "sandbox.fairlead.dev", reason, "as it is")
+		})
+		quiet()
+	}
 }
 
 // A rewind takes away what was cloned since, and sandbox voids the clone's answer: the next
@@ -232,12 +242,11 @@ func TestABranchThatASessionCannotBeGivenIsTold(t *testing.T) {
 	})
 	s := f.session(ctx, t)
 	wantWarning(t, f.turn(ctx, t, s, "one"), "REPOSITORY_BRANCH_NOT_MADE")
-	conversation := text(f.log(ctx, t, s))
-	for _, m := range f.messages(ctx, t, s) {
-		conversation += m.String()
-	}
-	if !strings.Contains(conversation, "could not be made in repos/app") || !strings.Contains(conversation, "the index is locked") {
-		t.Errorf("the model is not told why: %s", conversation)
+	messages := f.messages(ctx, t, s)
+	if !slices.ContainsFunc(messages, func(m *sessionv1.Message) bool {
+		return strings.Contains(m.String(), "could not be made in repos/app") && strings.Contains(m.String(), "the index is locked")
+	}) {
+		t.Errorf("the model is not told why: %v", messages)
 	}
 	f.peers.set(func(m *remote) { m.branching = nil })
 	for _, e := range f.turn(ctx, t, s, "two") {

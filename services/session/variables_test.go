@@ -207,6 +207,24 @@ func TestAnothersHookHasNotTheVariablesOfTheTurnThatBegins(t *testing.T) {
 	}
 }
 
+// Nothing of a user's runs in a rewind.
+func TestARewindAsksForNoVariables(t *testing.T) {
+	f := start(t, building)
+	ctx := deadline(t)
+	ann, bob := f.withToken(ctx, t, "ann"), f.withToken(ctx, t, "bob")
+	s := f.session(ann, t)
+	f.turn(ann, t, s, "build")
+	f.rewind(bob, t, &sessionv1.RewindSessionRequest{Name: s, Checkpoint: f.checkpoints(ann, t, s)[0].Name})
+	f.peers.mu.Lock()
+	defer f.peers.mu.Unlock()
+	if has := f.peers.environment["TOKEN"]; has != "of ann" {
+		t.Errorf("the workspace has the token %s", has)
+	}
+	if last := f.peers.wanted[len(f.peers.wanted)-1]; !strings.HasPrefix(last.Call.CallId, "rewind.") || last.Warm {
+		t.Errorf("asked for last: %v", last)
+	}
+}
+
 func TestVariablesAreListedWithoutValuesAndByPages(t *testing.T) {
 	f := start(t, hello)
 	users := sessionv1.NewUserServiceClient(f.conn)

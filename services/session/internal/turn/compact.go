@@ -202,7 +202,7 @@ func (w *Worker) compactMeanwhile(ctx, parent context.Context) error {
 	over := made.Err() != nil
 	stop()
 	if over {
-		return nil // the loop sees why
+		return nil //nolint:nilerr // the loop sees why
 	}
 	failed := err != nil // the turn's calls are told
 	if err := w.compactAsked(ctx, parent); err != nil || failed || w.active != t {
