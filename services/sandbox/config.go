@@ -218,7 +218,7 @@ type Limits struct {
 	WorkspaceInodes int64         `key:"workspace-inodes" help:"files and directories in a workspace with its home directory"`
 	Timeout         time.Duration `key:"timeout" help:"how long a command may run that does not say"`
 	MaxTimeout      time.Duration `key:"max-timeout" help:"how long a command may ask to run"`
-	Execs           int           `key:"execs" help:"commands that may run at once on this node; the last quarter of these places is for sessions that run less than two, or less than each could if one session more ran some"`
+	Execs           int           `key:"execs" help:"commands that may run at once on this node; the last quarter of these places is for sessions that run less than each could if one session more ran some, the last eighth for those that run less than two"`
 	SessionExecs    int           `key:"session-execs" help:"commands that may run at once in one session"`
 	KeepResults     int           `key:"keep-results" help:"results of commands kept per session until they are acknowledged"`
 	Snapshots       int           `key:"snapshots" help:"snapshots that a session may have"`

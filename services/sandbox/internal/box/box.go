@@ -250,8 +250,9 @@ func (n *Node) at(c Call, method, point string) {
 }
 
 // reserve takes a place for a running command of a session. The last quarter of the places is for sessions
-// that have less of them than their share, which is what each would have if there were one more, and two at least: a
-// few with many commands leave something to all others, and no place stays empty while many have a few.
+// that have less of them than their share, which is what each would have if there were one more, and two at least: and the
+// last half of that quarter for those that have less than two: whoever begins many sessions with many commands leaves
+// something to all others, and no place stays empty while many have a few.
 // Of less than four places none is kept.
 func (n *Node) reserve(s *session) error {
 	n.mu.Lock()
@@ -260,6 +261,9 @@ func (n *Node) reserve(s *session) error {
 		return ErrClosed
 	}
 	kept, share := n.o.MaxExecs/4, n.share()
+	if n.active >= n.o.MaxExecs-kept/2 {
+		kept, share = kept/2, 2
+	}
 	switch {
 	case n.active >= n.o.MaxExecs:
 		return fmt.Errorf("%w on this node: %d of %d", ErrTooManyExecs, n.active, n.o.MaxExecs)

@@ -22,16 +22,18 @@ func TestTheLastQuarterOfANodesPlacesIsForSessionsThatHaveLessThanTheirShare(t *
 		{8, []int{6, 0}, 2, false}, // however many another one has
 		{4, []int{1, 1, 1}, 1, false},
 		{8, []int{3, 3}, 0, true},
-		{8, []int{5, 1}, 2, false},
+		{8, []int{5, 1}, 1, true},
 		{64, []int{0}, 48, true},
 		{64, []int{24, 24}, 0, true},
-		{64, []int{40, 8}, 14, true},
+		{64, []int{40, 8}, 8, true},
 		{64, []int{16, 16, 16}, 0, true},
 		{64, []int{12, 12, 12, 12}, 1, true},
-		{64, []int{44, 1, 1, 1, 1}, 10, true},
+		{64, []int{44, 1, 1, 1, 1}, 8, true},
 		{64, of(24, 2), 1, true},
 		{64, of(48, 1), 1, true}, // of those that have something in the background, each may run something
 		{64, of(63, 1), 1, false},
+		{64, []int{16, 16, 16, 8}, 0, true}, // whoever has many sessions leaves some to others
+		{64, []int{16, 16, 16, 8, 0}, 2, true},
 		{64, append(of(62, 1), 2, 0), 0, false}, // all are in use
 	} {
 		t.Run(fmt.Sprintf("of %d places %.20q are in use", tc.places, fmt.Sprint(tc.have)), func(t *testing.T) {
