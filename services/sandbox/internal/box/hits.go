@@ -137,7 +137,7 @@ func (e *Exec) readLastWords(status int, counted bool, hit func(limit, format st
 	case quota:
 		hit(hitBytes, "the workspace is full: with the home directory it may have %d bytes and %d files and directories", l.WorkspaceBytes, l.WorkspaceInodes)
 	case space && e.node.full():
-		hit(hitDisk, "a file system was full, and the node's disk, which the workspace is on, is full or nearly so, whoever has filled it: try again later, or ask the operator to make room. If it was /tmp, which may have %d bytes, or /dev/shm, which may have %d, delete files there", l.TmpBytes, l.ShmBytes)
+		hit(hitDisk, "a file system was full, and a disk of the node is full or nearly so, whoever has filled it: try again later, or ask the operator to make room. If it was /tmp, which may have %d bytes, or /dev/shm, which may have %d, delete files there", l.TmpBytes, l.ShmBytes)
 	case space && e.full != nil:
 		hit(hitTmp, "a file system was full: /tmp has %d bytes and /dev/shm %d, and each as many files as fit 4096 bytes each; the workspace may have %d bytes and %d files", l.TmpBytes, l.ShmBytes, l.WorkspaceBytes, l.WorkspaceInodes)
 	case space:

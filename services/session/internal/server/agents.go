@@ -12,6 +12,7 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 )
@@ -80,9 +81,7 @@ const capabilitiesTimeout = 5 * time.Second
 // so and tells the rest.
 func (a *AgentServer) GetCapabilities(ctx context.Context, _ *sessionv1.GetCapabilitiesRequest) (*sessionv1.GetCapabilitiesResponse, error) {
 	resp := &sessionv1.GetCapabilitiesResponse{Version: a.s.Version, Models: a.s.Models, DefaultModel: a.s.DefaultModel}
-	asking, cancel := context.WithTimeout(ctx, capabilitiesTimeout)
-	defer cancel()
-	sandbox, err := a.s.Workspaces.GetCapabilities(asking, &sandboxv1.GetCapabilitiesRequest{})
+	sandbox, err := a.sandbox(ctx)
 	if err != nil {
 		if left := ctx.Err(); left != nil {
 			return nil, left
@@ -95,6 +94,23 @@ func (a *AgentServer) GetCapabilities(ctx context.Context, _ *sessionv1.GetCapab
 		Level: sandbox.Level, Driver: sandbox.Driver, Includes: sandbox.Includes, Network: sandbox.Network, WorkspaceQuota: sandbox.WorkspaceQuota,
 	}
 	return resp, nil
+}
+
+// sandbox is what the first of the sandbox service's nodes can do that answers.
+func (a *AgentServer) sandbox(ctx context.Context) (resp *sandboxv1.GetCapabilitiesResponse, err error) {
+	nodes := []string{""} // the only one
+	if a.s.Nodes.Managed() {
+		nodes = a.s.Nodes.Names
+	}
+	for _, name := range nodes {
+		asking, cancel := context.WithTimeout(node.At(ctx, name), capabilitiesTimeout/time.Duration(len(nodes)))
+		resp, err = a.s.Workspaces.GetCapabilities(asking, &sandboxv1.GetCapabilitiesRequest{})
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return resp, err
 }
 
 // unavailable says why the sandbox service told nothing, without what is the operator's to know:

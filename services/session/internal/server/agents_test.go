@@ -15,6 +15,7 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/placement"
 )
 
 // telling is a sandbox service that tells what it can do, or does not.
@@ -67,5 +68,29 @@ func TestWhoAsksForCapabilitiesMayLeave(t *testing.T) {
 	}}}).AgentService()
 	if r, err := s.GetCapabilities(ctx, &sessionv1.GetCapabilitiesRequest{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, %v", r, err)
+	}
+}
+
+// A node that is away is asked first, and does not speak for the others.
+func TestCapabilitiesAreThoseOfANodeThatAnswers(t *testing.T) {
+	for name, away := range map[string]func(context.Context) error{
+		"one refuses":         func(context.Context) error { return status.Error(codes.Unavailable, "refused") },
+		"one does not answer": func(ctx context.Context) error { <-ctx.Done(); return status.FromContextError(ctx.Err()).Err() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asked := 0
+				s := New(Config{Log: slog.New(slog.DiscardHandler), Nodes: placement.New(placement.Config{Names: []string{"a", "b"}}), Workspaces: telling{tell: func(ctx context.Context) error {
+					if asked++; asked == 1 {
+						return away(ctx)
+					}
+					return nil
+				}}}).AgentService()
+				r, err := s.GetCapabilities(t.Context(), &sessionv1.GetCapabilitiesRequest{})
+				if err != nil || asked != 2 || r.GetSandbox().GetDriver() != "fake" || r.GetSandboxUnavailable() != "" {
+					t.Errorf("asked %d: %v, %v", asked, r, err)
+				}
+			})
+		})
 	}
 }
