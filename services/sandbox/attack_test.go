@@ -28,7 +28,7 @@ var attacks = []category{
 // process must not have been reached, its next command must run, and what is open to
 // everybody on the host must not have been touched.
 func TestAttacks(t *testing.T) {
-	t.Parallel() // to TestAsAPlainUser, which takes as long: both wait most of the time
+	t.Parallel() // to the attacks on pods: both wait most of the time
 	var b table
 	eachDriver(t, func(t *testing.T, d driver) {
 		s := newScene(t, d)

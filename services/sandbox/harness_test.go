@@ -21,7 +21,6 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc/rpctest"
 	"github.com/fairlead/fairlead/services/sandbox"
-	"github.com/fairlead/fairlead/services/sandbox/internal/plainuser"
 )
 
 func TestMain(m *testing.M) {
@@ -31,24 +30,6 @@ func TestMain(m *testing.M) {
 		removeAttacker()
 		os.Exit(code)
 	}))
-}
-
-// TestAsAPlainUser runs the other tests of this package as a user without any
-// privilege, where only the level `basic` is to be had.
-func TestAsAPlainUser(t *testing.T) {
-	t.Parallel()
-	dir := plainuser.Folder(t)
-	environment, arguments := []string{"PATH=" + os.Getenv("PATH"), attackerProgram + "=" + attacker(t)}, []string{"-test.timeout=15m"}
-	if *attacksTable != "" {
-		arguments = append(arguments, "-attacks="+dir+"/attacks", "-test.run=TestAttacks")
-	}
-	plainuser.Tests(t, dir, environment, arguments...)
-	if *attacksTable != "" {
-		b, err := os.ReadFile(dir + "/attacks")
-		if err := errors.Join(err, appendTo(*attacksTable, string(b))); err != nil {
-			t.Error(err)
-		}
-	}
 }
 
 // atLevel runs a test at the level that is the user's: full as root, basic as anybody

@@ -204,7 +204,7 @@ func TestASessionThatBeganWithARepositoryGetsABranchOfItsOwn(t *testing.T) {
 	})
 	for _, reason := range []string{"BRANCH_EXISTS", "REPOSITORY_NOT_FOUND"} { // it is as somebody made it
 		f.peers.set(func(m *remote) {
-			m.branchRefusal = apierr.New(codes.FailedPrecondition, "sandbox.fairlead.dev", reason, "as it is")
+			m.branching = apierr.New(codes.FailedPrecondition, "sandbox.fairlead.dev", reason, "as it is")
 		})
 		quiet()
 	}

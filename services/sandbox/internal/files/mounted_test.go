@@ -109,7 +109,7 @@ func makeMoveRemove(tree *Tree) error {
 
 // TestAsAPlainUser runs those of the other tests that root has to leave out.
 func TestAsAPlainUser(t *testing.T) {
-	plainuser.Tests(t, plainuser.Folder(t), nil, "-test.timeout=2m", "-test.run=OwnerDid|KeepsClosing")
+	plainuser.Tests(t, plainuser.Folder(t), nil, "-test.timeout=10m", "-test.run=OwnerDid|KeepsClosing")
 }
 
 // A command may put another file where the old name was just before it moves: it is that one that

@@ -3,6 +3,7 @@
 package plainuser
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -41,8 +42,9 @@ func Folder(t testing.TB) string {
 	return dir
 }
 
-// Tests runs all tests of the package as the user, who works in a folder of Folder's.
-func Tests(t testing.TB, dir string, environment []string, arguments ...string) {
+// Tests runs all tests of the package as the user, who works in a folder of Folder's, beside those
+// that have not run yet: the test is parallel from here on.
+func Tests(t *testing.T, dir string, environment []string, arguments ...string) {
 	t.Helper()
 	program := filepath.Join(filepath.Dir(dir), "package.test")
 	// Written by a process of its own: what other tests start at the same time would have the file open for writing, too.
@@ -50,10 +52,15 @@ func Tests(t testing.TB, dir string, environment []string, arguments ...string) 
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	var out bytes.Buffer
 	cmd = exec.CommandContext(t.Context(), program, arguments...) //nolint:gosec // the tests themselves
-	cmd.Dir, cmd.Env = dir, append([]string{"TMPDIR=" + dir}, environment...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, append([]string{"TMPDIR=" + dir}, environment...), &out, &out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Parallel()
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, out.String())
 	}
 }

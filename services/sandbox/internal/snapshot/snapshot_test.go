@@ -434,5 +434,5 @@ func TestWhatItsOwnerHasClosedIsKeptAndStaysClosed(t *testing.T) {
 
 // TestAsAPlainUser runs the other tests as a user to whom files can be closed.
 func TestAsAPlainUser(t *testing.T) {
-	plainuser.Tests(t, plainuser.Folder(t), nil, "-test.timeout=2m")
+	plainuser.Tests(t, plainuser.Folder(t), nil, "-test.timeout=10m")
 }
