@@ -107,7 +107,11 @@ func (t *Tree) moveAgain(old, there place) error {
 		return err
 	}
 	if err := t.renameAt(aside, there, 0); err != nil {
-		return errors.Join(err, t.renameAt(aside, old, unix.RENAME_NOREPLACE))
+		back := t.renameAt(aside, old, unix.RENAME_NOREPLACE)
+		if errors.Is(back, unix.EEXIST) { // others have put something there meanwhile: it stays in the workspace all the same
+			back = t.renameAt(aside, place{old.dir, "moved-" + rand.Text()}, unix.RENAME_NOREPLACE)
+		}
+		return errors.Join(err, back)
 	}
 	if err := unix.Unlinkat(aside.dir, aside.name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 		return err

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -83,5 +84,51 @@ func TestAMoveThatFailsHalfwayLeavesTheOldName(t *testing.T) {
 	}
 	if text, err := os.ReadFile(dir + "/f"); err != nil || string(text) != "text" {
 		t.Errorf("there is %q: %v", text, err)
+	}
+}
+
+// Others may take the old name and make a folder of the new one while the file is aside: it stays in
+// the workspace.
+func TestAFileThatCannotMoveStaysWhateverTookItsName(t *testing.T) {
+	tree, dir := newTree(t, map[string]string{"d/x": ""})
+	parent, _, err := tree.parent("f")
+	must(t, err)
+	defer func() { _ = parent.Close() }()
+	for range 200 {
+		must(t, os.WriteFile(dir+"/f", []byte("text"), 0o644))
+		stop, others := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(others)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if f, err := os.OpenFile(dir+"/f", os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644); err == nil {
+					_ = f.Close()
+					return
+				}
+			}
+		}()
+		if tree.moveAgain(place{int(parent.Fd()), "f"}, place{int(parent.Fd()), "d"}) == nil {
+			t.Fatal("a file takes the place of a folder")
+		}
+		close(stop)
+		<-others
+		found := 0
+		for _, pattern := range []string{"/f", "/moved-*"} {
+			names, err := filepath.Glob(dir + pattern)
+			must(t, err)
+			for _, name := range names {
+				text, err := os.ReadFile(name)
+				must(t, err)
+				found += strings.Count(string(text), "text")
+				must(t, os.Remove(name))
+			}
+		}
+		if found != 1 {
+			t.Fatalf("%d files are left of it", found)
+		}
 	}
 }

@@ -163,27 +163,45 @@ func (s *Set) DeleteStorage(tenant, user string) error {
 	if s.o.Storage.Alias == "" {
 		return nil
 	}
-	place, err := s.takeAway(tenant, user)
-	if err != nil || place == "" {
+	places, err := s.takeAway(tenant, user)
+	if err != nil {
 		return err
 	}
-	for range 10 { // a command may add to it meanwhile
-		if err = erase.All(place); err == nil {
-			return nil
+	for _, place := range places {
+		for range 10 { // a command may add to it meanwhile
+			if err = erase.All(place); err == nil {
+				break
+			}
+		}
+		if err != nil {
+			s.o.Leftovers.All(place)
+			return fmt.Errorf("delete the user's storage, to which a command writes: end it and try again: %w", err)
 		}
 	}
-	s.o.Leftovers.All(place)
-	return fmt.Errorf("delete the user's storage, to which a command writes: end it and try again: %w", err)
+	return nil
 }
 
-// takeAway takes a user's folder out of everybody's sight; empty: there was none.
-func (s *Set) takeAway(tenant, user string) (string, error) {
+// takeAway takes a user's folder out of everybody's sight, and finds what is left of those that were taken
+// away before.
+func (s *Set) takeAway(tenant, user string) ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	place := filepath.Join(s.removed(), rand.Text())
-	err := os.Rename(s.folder(tenant, user), place)
-	if errors.Is(err, os.ErrNotExist) {
-		return "", nil
+	folder := s.folder(tenant, user)
+	prefix := filepath.Join(s.removed(), filepath.Base(folder)) + "."
+	if err := os.Rename(folder, prefix+rand.Text()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
 	}
-	return place, err
+	return withPrefix(prefix)
+}
+
+// withPrefix are the files and folders whose path begins so.
+func withPrefix(path string) (all []string, err error) {
+	dir, begin := filepath.Split(path)
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), begin) {
+			all = append(all, filepath.Join(dir, e.Name()))
+		}
+	}
+	return all, err
 }

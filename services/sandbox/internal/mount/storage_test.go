@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -90,5 +91,35 @@ func TestAStorageThatCannotBeDeletedKeepsNobodyFromStarting(t *testing.T) {
 	free()
 	if o.Leftovers.Again(); o.Leftovers.Left() != 0 {
 		t.Error("it is left still")
+	}
+}
+
+// What could not be deleted is asked for again, and is not said to be gone before it is.
+func TestAStorageIsDeletedWhenNothingOfItIsLeft(t *testing.T) {
+	o := Options{Storage: Storage{Dir: t.TempDir(), Alias: "storage"}, Covers: t.TempDir(), Owners: box.Owners{Base: -1}, Leftovers: erase.NewLater(slog.New(slog.DiscardHandler))}
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range []string{"ann", "bob"} {
+		if m, err := s.storage("acme", user); err != nil || m == nil {
+			t.Fatalf("%v, %v", m, err)
+		}
+	}
+	free := smalldisk.Lasting(t, filepath.Join(s.folder("acme", "ann"), "x", "y"))
+	for range 2 {
+		if err := s.DeleteStorage("acme", "ann"); err == nil {
+			t.Error("it is said to be deleted")
+		}
+	}
+	if err := s.DeleteStorage("acme", "bob"); err != nil {
+		t.Errorf("another one's: %v", err)
+	}
+	free()
+	if err := s.DeleteStorage("acme", "ann"); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(s.removed()); err != nil || len(left) > 0 {
+		t.Errorf("there is %v: %v", left, err)
 	}
 }
