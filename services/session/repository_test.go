@@ -202,12 +202,10 @@ func TestASessionThatBeganWithARepositoryGetsABranchOfItsOwn(t *testing.T) {
 			t.Errorf("branches %v", m.branched)
 		}
 	})
-	for _, reason := range []string{"BRANCH_EXISTS", "REPOSITORY_NOT_FOUND"} { // it is as somebody made it
-		f.peers.set(func(m *remote) {
-			m.branching = apierr.New(codes.FailedPrecondition, "sandbox.fairlead.dev", reason, "as it is")
-		})
-		quiet()
-	}
+	f.peers.set(func(m *remote) { // it is as somebody made it
+		m.branching = apierr.New(codes.FailedPrecondition, "sandbox.fairlead.dev", "BRANCH_EXISTS", "as it is")
+	})
+	quiet()
 }
 
 // A rewind takes away what was cloned since, and sandbox voids the clone's answer: the next
