@@ -115,6 +115,7 @@ func (s *sandbox) follow() {
 		}
 		closeAll(files)
 		if err != nil {
+			s.tell(err)
 			break
 		}
 	}
@@ -131,6 +132,16 @@ func (s *sandbox) follow() {
 	}
 	s.r.ended(s)
 	close(s.gone)
+}
+
+// tell writes into the log why a sandbox ends that nobody ended.
+func (s *sandbox) tell(err error) {
+	s.mu.Lock()
+	asked, commands := s.doomed, len(s.commands)
+	s.mu.Unlock()
+	if !asked {
+		s.r.log.Warn("a sandbox ends that nobody ended", "commands", commands, "error", err)
+	}
 }
 
 // complain writes what init said at last into the log: it says nothing unless it
