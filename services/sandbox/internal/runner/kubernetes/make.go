@@ -35,6 +35,7 @@ type body struct {
 	cancel    context.CancelFunc // ends the connection to init
 	ended     chan struct{}      // closed when the connection has ended
 	starved   atomic.Bool
+	killed    atomic.Bool
 	fate      string // what was said of a pod that ended by itself; remove's alone
 }
 
@@ -172,7 +173,10 @@ func (b *body) connect(ctx context.Context, build warm.Build, pod string, words 
 	}()
 	go func() {
 		defer b.m.work.Done()
-		_ = link.Run(b.cancel) // what broke it is told by the other end
+		err := link.Run(b.cancel)
+		if err != nil && !b.killed.Load() {
+			b.m.o.Log.WarnContext(ctx, "the stream of a sandbox broke", "sandbox", b.name, "error", err)
+		}
 		b.cancel()
 		_ = errors.Join(fromInit.Close(), toInit.Close())
 		close(b.ended)
@@ -201,7 +205,10 @@ func (b *body) Complete() error { return nil }
 
 // Kill implements warm.Body. Init ends everything when it hears nobody any more; the
 // pod's end, which Wait sees to, does in any case.
-func (b *body) Kill() { b.cancel() }
+func (b *body) Kill() {
+	b.killed.Store(true)
+	b.cancel()
+}
 
 // Wait implements warm.Body.
 func (b *body) Wait() error {

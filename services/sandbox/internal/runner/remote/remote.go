@@ -43,8 +43,8 @@ func Join(socket *os.File, r io.Reader, w io.Writer) (*Link, error) {
 }
 
 // Run carries everything to and fro until the stream ends, which an error of either
-// side makes it do; close is called to end it. What commands wrote is written for a
-// while longer, which Wait waits for.
+// side makes it do, and returns what broke it; end is called to end it. What commands
+// wrote is written for a while longer, which Wait waits for.
 func (l *Link) Run(end func()) error {
 	stopped, asked := make(chan struct{}), make(chan error, 1)
 	var work sync.WaitGroup
@@ -58,6 +58,9 @@ func (l *Link) Run(end func()) error {
 	l.outlet.shut()
 	_ = l.socket.Close()
 	work.Wait()
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
 	return errors.Join(err, <-asked)
 }
 
