@@ -166,7 +166,10 @@ func (b *body) connect(ctx context.Context, build warm.Build, pod string, words 
 	go func() {
 		defer b.m.work.Done()
 		err := run.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: in, Stdout: out, Stderr: complaints})
-		if err != nil && ctx.Err() == nil {
+		if ctx.Err() == nil {
+			if err == nil { // what is cut off between two frames has none
+				err = errors.New("it ended")
+			}
 			_, _ = fmt.Fprintf(complaints, "the connection to the pod: %v\n", err)
 		}
 		_ = errors.Join(out.CloseWithError(io.EOF), in.CloseWithError(io.ErrClosedPipe), complaints.Close())
