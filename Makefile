@@ -97,7 +97,7 @@ need-postgres:
 # Vet is left to `make lint`, which runs all of it.
 # Nobody debugs these programs: linking a hundred of them without tables for that is a quarter quicker.
 # The race detector leaves out SQLite, which is C by origin and would take most of the time of the tests that use it.
-TESTFLAGS ?= -p $$(($$(nproc) + 2)) -vet=off -race -gcflags=modernc.org/...=-race=false -ldflags=-w -timeout 20m
+TESTFLAGS ?= -p $$(nproc) -vet=off -race -gcflags=modernc.org/...=-race=false -ldflags=-w -timeout 20m
 LONGEST := ./services/sandbox ./services/session ./services/allinone/e2e ./services/session/internal/store/sqlite
 WITH_POSTGRES = go run $(PREFIX)/services/internal/kit/cmd/withpostgres
 

@@ -2,6 +2,7 @@ package held
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -87,7 +88,25 @@ func actor(t *testing.T, what, dir string) (pid int) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
+	if what == "end the first thread" { // another one was ready
+		awaitZombie(t, cmd.Process.Pid)
+	}
 	return cmd.Process.Pid
+}
+
+// awaitZombie waits until a process's first thread has ended.
+func awaitZombie(t *testing.T, pid int) {
+	t.Helper()
+	for t.Context().Err() == nil {
+		status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(status, []byte("\nState:\tZ")) {
+			return
+		}
+		runtime.Gosched()
+	}
 }
 
 func counterOf(t *testing.T, dir string) *Counter {
