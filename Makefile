@@ -92,8 +92,8 @@ need-postgres:
 ## --- tests --------------------------------------------------------------------
 
 # One set of flags for all tests: each further set is a second full compile.
-# Tests wait more than they compute (for disks, leases, processes), so two packages more than there are processors run,
-# and those that take longest begin first.
+# As many packages as processors run beside each other: those that take longest begin first, and their own tests
+# fill the processors.
 # Vet is left to `make lint`, which runs all of it.
 # Nobody debugs these programs: linking a hundred of them without tables for that is a quarter quicker.
 # The race detector leaves out SQLite, which is C by origin and would take most of the time of the tests that use it.

@@ -44,13 +44,13 @@ func TestWhatIsInTheWayOfARepositoryIsTold(t *testing.T) {
 				m.branching, m.present, m.blind = tc.branching, tc.present, tc.blind
 			})
 			events := f.turn(t.Context(), t, f.session(t.Context(), t), "one")
-			told := ""
+			var told []string
 			for _, e := range events {
 				if strings.Contains(e.GetWarning().GetMessage(), "repos/app") {
-					told += e.GetWarning().GetReason()
+					told = append(told, e.GetWarning().GetReason())
 				}
 			}
-			if told != tc.told {
+			if strings.Join(told, " ") != tc.told {
 				t.Errorf("told: %q, want %q: %v", told, tc.told, events)
 			}
 		})
