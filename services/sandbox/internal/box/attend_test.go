@@ -68,7 +68,7 @@ func TestATimeLimitDoesNotWaitForALook(t *testing.T) {
 func TestWhatEndsInTimeDuringALookHasEndedInTime(t *testing.T) {
 	eachWay(t, func(t *testing.T, p *endless, why func(*endless, time.Duration, func()) Reason) {
 		time.AfterFunc(400*time.Millisecond, p.Kill) // by itself
-		if got := why(p, time.Second, func() { time.Sleep(2 * time.Second) }); got != "" {
+		if got := why(p, time.Second, func() { <-time.After(2 * time.Second) }); got != "" {
 			t.Errorf("it was ended for %q", got)
 		}
 	})
