@@ -173,7 +173,7 @@ func (t *Tree) unpack(ctx context.Context, from io.Reader, packed *counted, rese
 		if err != nil {
 			return broken(err)
 		}
-		if err := u.entry(h); err != nil { //nolint:contextcheck // what waits below is bounded by itself
+		if err := u.entry(h); err != nil {
 			return err
 		}
 	}

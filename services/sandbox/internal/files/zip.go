@@ -81,7 +81,7 @@ func (t *Tree) UnpackZip(ctx context.Context, from io.ReaderAt, size, entries in
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if err := u.zipped(f); err != nil { //nolint:contextcheck // what waits below is bounded by itself
+		if err := u.zipped(f); err != nil {
 			return err
 		}
 	}

@@ -33,7 +33,7 @@ var unleased = []int64{unix.NFS_SUPER_MAGIC, unix.SMB_SUPER_MAGIC, unix.CIFS_SUP
 // descriptors are closed after that. That all of them are is said by a lease, which the kernel grants to who
 // reads what nobody has open for writing. Where there are none (fcntl(2): of file systems that have
 // none, of files of others without CAP_LEASE) that moment is not waited for.
-func Await(f *os.File) { Begin().Await(context.Background(), f) }
+func Await(f *os.File) { Begin().await(f, func() bool { return false }) }
 
 // Wait is Await for several files, all of which were closed before it began, and which are waited for together.
 type Wait struct{ end time.Time }
@@ -50,12 +50,17 @@ func (w Wait) Over() bool { return !time.Now().Before(w.end) }
 
 // Await waits for one of the files; the context ends it.
 func (w Wait) Await(ctx context.Context, f *os.File) {
+	w.await(f, func() bool { return ctx.Err() != nil })
+}
+
+// await waits for one of the files, unless it is called off.
+func (w Wait) await(f *os.File, off func() bool) {
 	for tried := false; ; tried = true {
 		_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
 		if err == nil {
 			_, _ = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
 		}
-		if !errors.Is(err, unix.EAGAIN) || ctx.Err() != nil || w.Over() || !tried && !leased(f) {
+		if !errors.Is(err, unix.EAGAIN) || off() || w.Over() || !tried && !leased(f) {
 			return
 		}
 		time.Sleep(pause) //nolint:forbidigo // nobody is told when it is over

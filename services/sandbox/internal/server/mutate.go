@@ -188,7 +188,7 @@ func edit(ctx context.Context, w *box.Workspace, name string, edits []files.Edit
 	}
 	resp := &sandboxv1.EditFileResponse{Replacements: e.Replacements, Snippet: e.Snippet, SnippetFirstLine: e.FirstLine}
 	to := files.Target{IfEtag: e.Etag, CreateOnly: e.Etag == ""}
-	info, _, err := place(w, t, d, name, to, intend, func(i files.Info, _ bool) proto.Message { //nolint:contextcheck // what waits below is bounded by itself
+	info, _, err := place(w, t, d, name, to, intend, func(i files.Info, _ bool) proto.Message {
 		short := &sandboxv1.EditFileResponse{File: fileInfo(i), Replacements: e.Replacements}
 		if len(e.Snippet) <= longSnippet {
 			short.Snippet, short.SnippetFirstLine = e.Snippet, e.FirstLine
