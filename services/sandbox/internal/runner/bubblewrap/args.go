@@ -74,12 +74,16 @@ func (m *maker) invoke(s box.Sandbox, f folders, socket *os.File) (_ *invocation
 	v.pass(socket) // the first is wire.FD
 	v.add("--unshare-all", "--unshare-user", "--unshare-cgroup", "--disable-userns", "--uid", insideID, "--gid", insideID,
 		"--hostname", "sandbox", "--cap-drop", "ALL", "--die-with-parent", "--as-pid-1", "--new-session", "--clearenv")
-	if err := v.root(m.layout, m.etc); err != nil {
+	root := m.ownRoot
+	if s.Owner != box.Self {
+		root = m.stageRoot
+	}
+	if err := root(v); err != nil {
 		return nil, err
 	}
 	v.writable(s.Limits, f)
 	v.mounts(f.mounts)
-	v.add("--remount-ro", "/dev", "--remount-ro", "/")
+	v.add("--remount-ro", "/")
 	// Its two goroutines mostly wait in the kernel; each processor takes memory.
 	v.add("--setenv", "GOMAXPROCS", "1")
 	filter, err := v.data(seccomp.Filter())
@@ -94,47 +98,56 @@ func (m *maker) invoke(s box.Sandbox, f folders, socket *os.File) (_ *invocation
 	return v, nil
 }
 
-// root adds the curated, read-only part of the tree. The part below /etc is there
-// already, unless etc is nil.
-func (v *invocation) root(l *rootfs.Layout, etc *etc) error {
-	for _, b := range l.Binds {
-		if etc == nil || !below(b.Path) {
+// stageRoot adds the curated, read-only part of the tree for whom there is a stage: most of it is
+// on that, and furnish puts what is missing into the sandbox.
+func (m *maker) stageRoot(v *invocation) error {
+	v.show(m.layout.Binds, outsideETC)
+	v.links(m.layout.Links)
+	at, err := m.etc.path()
+	if err != nil {
+		return err
+	}
+	v.add("--ro-bind", at, etcPath)
+	v.show(m.layout.Extra, outsideETC)
+	v.add("--proc", "/proc", "--dev-bind", m.fixtures.at+devicesPart, "/dev")
+	return nil
+}
+
+// ownRoot adds it for the service's own user.
+func (m *maker) ownRoot(v *invocation) error {
+	everything := func(rootfs.Bind) bool { return true }
+	v.show(m.layout.Binds, everything)
+	v.links(m.layout.Links)
+	if err := v.makeFiles(); err != nil {
+		return err
+	}
+	v.show(m.layout.Extra, everything)
+	v.add("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev")
+	for _, f := range m.layout.MaskedFiles {
+		v.add("--ro-bind", os.DevNull, f) // a device that no mount lets anybody open
+	}
+	for _, f := range m.layout.MaskedFolders {
+		v.add("--size", "4096", "--tmpfs", f, "--remount-ro", f)
+	}
+	return nil
+}
+
+// outsideETC says that the stage's /etc does not have it.
+func outsideETC(b rootfs.Bind) bool { return !below(b.Path) }
+
+// show adds the machine's folders and files that are wanted.
+func (v *invocation) show(all []rootfs.Bind, wanted func(rootfs.Bind) bool) {
+	for _, b := range all {
+		if wanted(b) {
 			v.add("--ro-bind", b.Source, b.Path)
 		}
 	}
-	for _, x := range l.Links {
+}
+
+func (v *invocation) links(all []rootfs.Link) {
+	for _, x := range all {
 		v.add("--symlink", x.Target, x.Path)
 	}
-	empty := "" // a folder that is
-	if etc == nil {
-		if err := v.makeFiles(); err != nil {
-			return err
-		}
-	} else {
-		at, err := etc.path()
-		if err != nil {
-			return err
-		}
-		v.add("--ro-bind", at+etcPart, etcPath)
-		empty = at + emptyPart
-	}
-	for _, x := range l.Extra {
-		if etc == nil || !below(x.Path) {
-			v.add("--ro-bind", x.Source, x.Path)
-		}
-	}
-	v.add("--proc", "/proc", "--dev", "/dev")
-	for _, f := range l.MaskedFiles {
-		v.add("--ro-bind", os.DevNull, f) // a device that no mount lets anybody open
-	}
-	for _, f := range l.MaskedFolders {
-		if empty == "" {
-			v.add("--size", "4096", "--tmpfs", f, "--remount-ro", f)
-		} else {
-			v.add("--ro-bind", empty, f)
-		}
-	}
-	return nil
 }
 
 // makeFiles adds the files of /etc that are made up.

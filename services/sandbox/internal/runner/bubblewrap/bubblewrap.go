@@ -70,13 +70,14 @@ type Options struct {
 
 // maker is a warm.Maker.
 type maker struct {
-	path   string
-	image  *os.File // init
-	layout *rootfs.Layout
-	name   string // of its processes
-	thread *stage.Thread
-	stage  *stage.Stage // nil when all commands run as the service's own user
-	etc    *etc         // nil as well
+	path     string
+	image    *os.File // init
+	layout   *rootfs.Layout
+	name     string // of its processes
+	thread   *stage.Thread
+	stage    *stage.Stage // nil when all commands run as the service's own user
+	etc      *etc         // nil as well
+	fixtures *fixtures    // nil as well
 }
 
 // Runner runs commands in sandboxes that bubblewrap made.
@@ -135,15 +136,15 @@ func newMaker(ctx context.Context, o Options) (*maker, error) {
 	return m, nil
 }
 
-// devices are what bubblewrap shows of the machine's /dev. In a container each may be a mount.
-var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
-
 // setUpStage makes the stage, with what every sandbox is shown on it.
 func (m *maker) setUpStage() (err error) {
 	if m.stage, err = stage.New(m.thread); err != nil {
 		return err
 	}
 	m.etc = newETC(m.stage, m.layout)
+	if m.fixtures, err = newFixtures(m.stage); err != nil {
+		return err
+	}
 	if err := m.stage.ShowAll(m.layout.Extra); err != nil {
 		return err
 	}

@@ -18,13 +18,6 @@ import (
 // etcPath is where sandboxes see it.
 const etcPath = "/etc"
 
-// In what is put together: /etc, and an empty folder that hides others. It is no file system
-// of its own in each sandbox, for every one takes some kilobytes.
-const (
-	etcPart   = "/etc"
-	emptyPart = "/empty"
-)
-
 // etc is the /etc of all sandboxes, put together on the stage once, read-only: to have
 // bubblewrap put it together each time is what took most of the mounts of a sandbox.
 type etc struct {
@@ -131,19 +124,14 @@ func build(at string, parts []part) error {
 	if err := unix.Mount("etc", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=32m"); err != nil {
 		return &os.PathError{Op: "mount", Path: at, Err: err}
 	}
-	for _, dir := range []string{etcPart, emptyPart} {
-		if err := errors.Join(os.Mkdir(at+dir, 0o755), os.Chmod(at+dir, 0o755)); err != nil { //nolint:gosec // all may look into it
-			return err
-		}
-	}
 	for _, f := range rootfs.MadeFiles {
-		name := at + etcPart + strings.TrimPrefix(f.Path, etcPath)
+		name := at + strings.TrimPrefix(f.Path, etcPath)
 		if err := errors.Join(os.WriteFile(name, []byte(f.Text), 0o444), os.Chmod(name, 0o444)); err != nil { //nolint:gosec // all may read it
 			return err
 		}
 	}
 	for _, p := range parts {
-		if err := p.show(at + etcPart); err != nil {
+		if err := p.show(at); err != nil {
 			return &os.PathError{Op: "show", Path: filepath.Join(etcPath, p.path), Err: err}
 		}
 	}

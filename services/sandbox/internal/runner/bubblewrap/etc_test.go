@@ -33,7 +33,7 @@ func TestSandboxesSeeFilesAsTheyAre(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = g.Do(func() error {
-			raw, err := os.ReadFile(at + etcPart + "/" + name)
+			raw, err := os.ReadFile(at + "/" + name)
 			text = string(raw)
 			return err
 		})
@@ -67,7 +67,7 @@ func TestSandboxesSeeFilesAsTheyAre(t *testing.T) {
 	}
 	at, _ := e.path()
 	_ = g.Do(func() error {
-		for _, name := range []string{etcPart + "/x", emptyPart + "/x", etcPart + "/deep/file"} {
+		for _, name := range []string{"/x", "/deep/file"} {
 			if err := os.WriteFile(at+name, nil, 0o600); err == nil {
 				t.Errorf("%s can be written", name)
 			}

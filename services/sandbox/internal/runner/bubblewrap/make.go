@@ -25,7 +25,7 @@ type body struct {
 	hide    func() <-chan error // the folders, of which the sandbox has mounts of its own by now; tells when they are
 	clear   func() <-chan error // removes their place, when init runs; tells when that is done
 	part    func() <-chan error // with bubblewrap itself, which nobody needs once init runs; tells when it is gone
-	bound   func() error        // what only an init that runs can be given
+	furnish func() error        // what only a sandbox that is there can be given
 }
 
 // Make implements warm.Maker.
@@ -60,12 +60,12 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 		_ = end(cmd)
 		return nil, fmt.Errorf("take hold of the sandbox's first process: %w", err)
 	}
-	made.bound = sync.OnceValue(func() error {
+	made.furnish = sync.OnceValue(func() error {
 		defer func() { _ = unix.Close(held) }()
 		if b.Spec.Owner == box.Self {
 			return nil // that takes root
 		}
-		return boundTerminals(made.init, held)
+		return m.furnish(held)
 	})
 	made.unblock, v.unblock = v.unblock, nil
 	made.hide() // clear waits for it
@@ -133,7 +133,7 @@ func (b *body) Release() error {
 func (b *body) Complete() error {
 	b.clear() // Wait waits for both
 	b.part()
-	return b.bound()
+	return b.furnish()
 }
 
 // end ends bubblewrap. Until init runs, that ends the sandbox with it.

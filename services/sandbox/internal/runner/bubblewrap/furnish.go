@@ -1,0 +1,181 @@
+package bubblewrap
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/stage"
+)
+
+// terminalsPath is where sandboxes see theirs.
+const terminalsPath = "/dev/pts"
+
+// fixtures are what every sandbox is shown, the same as all others: a tree on the stage that nobody
+// can change, made once.
+type fixtures struct {
+	stage *stage.Stage
+	at    string // of the tree
+}
+
+// In the tree: /dev, but for terminals and shared memory, and an empty folder.
+const (
+	devicesPart = "/dev"
+	emptyPart   = "/empty"
+)
+
+// devices are what sandboxes see of the machine's /dev. In a container each may be a mount.
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+
+// deviceLinks are the links that programs expect beside them.
+var deviceLinks = [][2]string{
+	{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"}, {"/proc/self/fd/2", "stderr"},
+	{"pts/ptmx", "ptmx"},
+}
+
+func newFixtures(g *stage.Stage) (*fixtures, error) {
+	f := &fixtures{g, g.Fresh("fixtures")}
+	if err := g.Do(f.build); err != nil {
+		return nil, fmt.Errorf("put /dev together: %w", err)
+	}
+	return f, nil
+}
+
+// build makes the tree, on the stage's thread.
+func (f *fixtures) build() error {
+	if err := os.Mkdir(f.at, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("fixtures", f.at, "tmpfs", unix.MS_NOSUID, "mode=0755,size=64k"); err != nil {
+		return &os.PathError{Op: "mount", Path: f.at, Err: err}
+	}
+	dev := f.at + devicesPart
+	for _, dir := range []string{f.at + emptyPart, dev, dev + "/pts", dev + "/shm"} {
+		if err := errors.Join(os.Mkdir(dir, 0o755), os.Chmod(dir, 0o755)); err != nil { //nolint:gosec // all may look into it
+			return err
+		}
+	}
+	for _, x := range deviceLinks {
+		if err := os.Symlink(x[0], dev+"/"+x[1]); err != nil {
+			return err
+		}
+	}
+	for _, d := range devices {
+		if err := showDevice(d, f.at+d); err != nil {
+			return err
+		}
+	}
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID}
+	err := unix.MountSetattr(unix.AT_FDCWD, f.at, unix.AT_RECURSIVE, &attr)
+	return os.NewSyscallError("mount_setattr", err)
+}
+
+// showDevice shows a device of the machine elsewhere: as one of its own, so that it takes no mount
+// in every sandbox, or by a mount for root of a user namespace, who can make none.
+func showDevice(source, at string) error {
+	var st unix.Stat_t
+	if err := unix.Stat(source, &st); err != nil {
+		return &os.PathError{Op: "show", Path: source, Err: err}
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFCHR {
+		return &os.PathError{Op: "show", Path: source, Err: errors.New("it is no device")}
+	}
+	switch err := unix.Mknod(at, unix.S_IFCHR|0o666, int(st.Rdev)); {
+	case err == nil:
+		return os.Chmod(at, 0o666) //nolint:gosec // as everywhere
+	case !errors.Is(err, unix.EPERM):
+		return &os.PathError{Op: "mknod", Path: at, Err: err}
+	}
+	// No file is opened for its place, for a process that starts meanwhile would have it open for
+	// writing, and keep the tree from being read-only.
+	if err := unix.Mknod(at, unix.S_IFREG|0o444, 0); err != nil {
+		return &os.PathError{Op: "mknod", Path: at, Err: err}
+	}
+	return os.NewSyscallError("mount", unix.Mount(source, at, "", unix.MS_BIND, ""))
+}
+
+// mask is a mount of a part of the tree that hides what it is put on. A device is none to whom it
+// hides something from: no mount lets anybody open it.
+func (f *fixtures) mask(part string) (int, error) {
+	tree, err := stage.Clone(f.at + part)
+	if err != nil {
+		return -1, err
+	}
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+		return -1, errors.Join(os.NewSyscallError("mount_setattr", err), unix.Close(tree))
+	}
+	return tree, nil
+}
+
+// furnish puts into a sandbox, of whose first process it takes a descriptor, what bubblewrap has no
+// option for or takes long for: it reads the list of all mounts for each that it makes. Init runs,
+// and no command has yet.
+func (m *maker) furnish(init int) error {
+	return m.stage.Do(func() error {
+		var trees [3]int
+		for i, open := range []func() (int, error){
+			terminals,
+			func() (int, error) { return m.fixtures.mask(devices[0]) },
+			func() (int, error) { return m.fixtures.mask(emptyPart) },
+		} {
+			tree, err := open()
+			if err != nil {
+				return fmt.Errorf("furnish the sandbox: %w", err)
+			}
+			defer func() { _ = unix.Close(tree) }()
+			trees[i] = tree
+		}
+		return m.thread.Within(init, func() error {
+			return errors.Join(
+				put(trees[0], []string{terminalsPath}),
+				put(trees[1], m.layout.MaskedFiles),
+				put(trees[2], m.layout.MaskedFolders),
+			)
+		})
+	})
+}
+
+// put shows a mount at each of some places.
+func put(tree int, places []string) error {
+	for i, at := range places {
+		var err error
+		if i == 0 {
+			err = unix.MoveMount(tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
+		} else {
+			err = unix.Mount(places[0], at, "", unix.MS_BIND, "")
+		}
+		if err != nil {
+			return &os.PathError{Op: "furnish the sandbox: mount", Path: at, Err: err}
+		}
+	}
+	return nil
+}
+
+// terminals are pseudo-terminals of a sandbox's own, and so many at most: bubblewrap has no option
+// for that. The machine's reserve is for those that are made in its own mount namespace, which the
+// stage's thread is not in.
+func terminals() (int, error) {
+	fs, err := unix.Fsopen("devpts", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, os.NewSyscallError("fsopen", err)
+	}
+	defer func() { _ = unix.Close(fs) }()
+	for _, x := range [][2]string{{"mode", "620"}, {"ptmxmode", "666"}, {"max", strconv.Itoa(box.MaxTerminals)}} {
+		if err := unix.FsconfigSetString(fs, x[0], x[1]); err != nil {
+			return -1, fmt.Errorf("set %s of terminals to %s: %w", x[0], x[1], err)
+		}
+	}
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return -1, fmt.Errorf("make terminals: %w", err)
+	}
+	mount, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
+	if err != nil {
+		return -1, fmt.Errorf("mount terminals: %w", err)
+	}
+	return mount, nil
+}
