@@ -263,10 +263,21 @@ type host struct {
 	port    int    // of a TCP listener at loopback
 	process int
 	reached atomic.Int64
+	null    string // whose the machine's /dev/null is, and who may use it
+}
+
+// ownerOfNull tells it as host does.
+func ownerOfNull(t *testing.T) string {
+	t.Helper()
+	var st unix.Stat_t
+	if err := unix.Stat(os.DevNull, &st); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%d:%d %o", st.Uid, st.Gid, st.Mode)
 }
 
 func newHost(t *testing.T) *host {
-	h := &host{name: "fairlead-host-" + rand.Text()}
+	h := &host{name: "fairlead-host-" + rand.Text(), null: ownerOfNull(t)}
 	dir, err := os.MkdirTemp("/tmp", "fairlead-host-")
 	if err != nil {
 		t.Fatal(err)
@@ -330,6 +341,9 @@ func (s *scene) unharmed(t *testing.T) {
 	r, err := s.neighbor.exec(t.Context(), "echo fine", nil)
 	if err != nil || r.out != "fine\n" {
 		t.Errorf("the neighbor's next command: %q %q %v %v", r.out, r.err, r.ExecExited, err)
+	}
+	if now := ownerOfNull(t); now != s.host.null {
+		t.Errorf("the machine's /dev/null was %s, and is %s", s.host.null, now)
 	}
 	if n := s.host.reached.Load(); n != 0 {
 		t.Errorf("the host's services were reached %d times", n)

@@ -26,6 +26,7 @@ type body struct {
 	clear   func() <-chan error // removes their place, when init runs; tells when that is done
 	part    func() <-chan error // with bubblewrap itself, which nobody needs once init runs; tells when it is gone
 	furnish func() error        // what only a sandbox that is there can be given
+	letGo   func() error        // of init, which furnish takes hold of
 }
 
 // Make implements warm.Maker.
@@ -60,13 +61,13 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 		_ = end(cmd)
 		return nil, fmt.Errorf("take hold of the sandbox's first process: %w", err)
 	}
-	made.furnish = sync.OnceValue(func() error {
-		defer func() { _ = unix.Close(held) }()
+	made.letGo = sync.OnceValue(func() error { return unix.Close(held) })
+	made.furnish = func() error {
 		if b.Spec.Owner == box.Self {
 			return nil // that takes root
 		}
 		return m.furnish(held)
-	})
+	}
 	made.unblock, v.unblock = v.unblock, nil
 	made.hide() // clear waits for it
 	return made, nil
@@ -133,7 +134,7 @@ func (b *body) Release() error {
 func (b *body) Complete() error {
 	b.clear() // Wait waits for both
 	b.part()
-	return b.furnish()
+	return errors.Join(b.furnish(), b.letGo())
 }
 
 // end ends bubblewrap. Until init runs, that ends the sandbox with it.
@@ -148,5 +149,5 @@ func (b *body) Kill() { _ = b.cmd.Process.Kill() }
 
 // Wait implements warm.Body.
 func (b *body) Wait() error {
-	return errors.Join(<-b.part(), <-b.clear(), b.unblock.Close())
+	return errors.Join(<-b.part(), <-b.clear(), b.letGo(), b.unblock.Close())
 }

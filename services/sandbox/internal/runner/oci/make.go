@@ -53,7 +53,13 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 	}
 	pidFile := filepath.Join(bundle, "pid")
 	cmd := m.command(ctx, "create", "--bundle", bundle, "--pid-file", pidFile, "--preserve-fds", "2", b.Name)
-	cmd.Stderr = b.Errors
+	// Runtimes give what they are given here to the container's user, the machine's /dev/null as well.
+	nothing, err := ended()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = nothing.Close() }()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = nothing, b.Errors, b.Errors
 	cmd.ExtraFiles = []*os.File{b.Socket, m.image} // the first is wire.FD, the second imageFD
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("create the container: %w", err)
@@ -67,6 +73,15 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 		return nil, fmt.Errorf("find the container's first process: the runtime says %q", text)
 	}
 	return made, made.show(spec, b.Spec, mounts)
+}
+
+// ended is input that has ended.
+func ended() (*os.File, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	return r, w.Close()
 }
 
 // writeBundle writes what the runtime is to make. A sandbox that shows mounts outside

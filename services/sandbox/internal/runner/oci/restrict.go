@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -34,6 +35,19 @@ func restrict(mounts []specs.Mount, process int) error {
 				return fmt.Errorf("restrict the mount %s: %w", m.Destination, err)
 			}
 		}
-		return nil
+		return restrictDevices()
 	})
+}
+
+// restrictDevices has nobody change devices that are the machine's own: in a user namespace a
+// runtime cannot make any, and shows these. It runs in the container's mount namespace.
+func restrictDevices() error {
+	for _, d := range []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"} {
+		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID}
+		err := unix.MountSetattr(unix.AT_FDCWD, d, unix.AT_SYMLINK_NOFOLLOW, &attr)
+		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) { // EINVAL: it is no mount
+			return fmt.Errorf("restrict the mount %s: %w", d, err)
+		}
+	}
+	return nil
 }

@@ -24,6 +24,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -66,8 +67,8 @@ type Body interface {
 	Init() int
 	// Release lets init go.
 	Release() error
-	// Complete gives back what was needed only until init ran. It is called then, or
-	// before Wait.
+	// Complete gives the sandbox what only one whose init runs can be given, and gives back
+	// what was needed until then. It is called then, or not at all.
 	Complete() error
 	// Kill ends what Init's end does not, at once. It may be called at any time before
 	// Wait has returned, and again.
@@ -148,10 +149,28 @@ type Runner struct {
 	closed bool
 }
 
+// openNull opens what commands without input read. It is the machine's own, and nobody may change
+// its times or rights by it, whoever it belongs to: without root that is left to whom it belongs to.
+func openNull() (*os.File, error) {
+	tree, err := unix.OpenTree(unix.AT_FDCWD, os.DevNull, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if errors.Is(err, unix.EPERM) {
+		return os.Open(os.DevNull)
+	}
+	if err != nil {
+		return nil, &os.PathError{Op: "show", Path: os.DevNull, Err: err}
+	}
+	defer func() { _ = unix.Close(tree) }()
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID}
+	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+		return nil, &os.PathError{Op: "show read-only", Path: os.DevNull, Err: err}
+	}
+	return os.Open("/proc/self/fd/" + strconv.Itoa(tree)) // through that mount
+}
+
 // New makes a runner, which must be closed after its last command has ended. It
 // owns the maker, also on an error.
 func New(o Options) (*Runner, error) {
-	null, err := os.Open(os.DevNull)
+	null, err := openNull()
 	if err != nil {
 		return nil, errors.Join(err, o.Maker.Close())
 	}

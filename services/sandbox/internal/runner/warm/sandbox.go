@@ -122,8 +122,11 @@ func (s *sandbox) launch(ctx context.Context, name string) error {
 	}
 	_ = socket.Close() // or its end would never be seen
 	deadline, _ := ctx.Deadline()
-	if err := errors.Join(s.awaitReady(deadline), s.body.Complete()); err != nil {
+	if err := s.awaitReady(deadline); err != nil {
 		return err
+	}
+	if err := s.body.Complete(); err != nil {
+		return fmt.Errorf("%w: %s", err, s.complaint())
 	}
 	return s.openNetwork(deadline)
 }
@@ -207,7 +210,7 @@ func (s *sandbox) release() {
 	defer s.held.Close()
 	if s.body != nil {
 		s.awaitEnd()
-		if err := errors.Join(s.body.Complete(), s.body.Wait()); err != nil {
+		if err := s.body.Wait(); err != nil {
 			s.r.log.Error("cannot tidy up after a sandbox", "error", err)
 		}
 		s.reap() // what made it may have ended after it

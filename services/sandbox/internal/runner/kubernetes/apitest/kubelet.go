@@ -73,6 +73,7 @@ func (k *kubelet) run(args ...string) error {
 	}
 	defer func() { _ = log.Close() }()
 	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Stdin = new(bytes.Buffer) // a pipe: runc gives what it is given to the pod's user, the machine's /dev/null as well
 	if err := cmd.Run(); err != nil {
 		raw, _ := os.ReadFile(log.Name())
 		return fmt.Errorf("runc %s: %w: %s%s", args[0], err, raw, said.String())
