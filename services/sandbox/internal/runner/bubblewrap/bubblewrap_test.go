@@ -1,6 +1,7 @@
 package bubblewrap
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -74,12 +75,30 @@ func TestConformsWithoutControlGroups(t *testing.T) {
 	runnertest.Run(t, s)
 }
 
+// That is all there is to say of a sandbox that ended before it was complete: nothing is wrong with what is left of it.
 func TestAProgramThatIsNoInitIsRefused(t *testing.T) {
-	r := newRunner(t, Options{Init: "/bin/true"})
-	spec := small(t)
-	_, err := r.Start(t.Context(), box.Command{Argv: []string{"true"}, Dir: "/", Limits: spec.Limits, Sandbox: spec})
-	if err == nil || !strings.Contains(err.Error(), "could not be completed") {
-		t.Errorf("%v", err)
+	owners := []box.Owner{box.Self}
+	if os.Getuid() == 0 {
+		owners = append(owners, otherUser)
+	}
+	for _, owner := range owners {
+		var faults bytes.Buffer
+		r, err := New(t.Context(), Options{
+			Init: "/bin/true", OtherUsers: owner != box.Self,
+			Log: slog.New(slog.NewTextHandler(&faults, &slog.HandlerOptions{Level: slog.LevelError})),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec := small(t)
+		spec.Owner = owner
+		_, err = r.Start(t.Context(), box.Command{Argv: []string{"true"}, Dir: "/", Limits: spec.Limits, Sandbox: spec})
+		if err == nil || !strings.Contains(err.Error(), "could not be completed") || strings.Contains(err.Error(), "namespace") {
+			t.Errorf("%v", err)
+		}
+		if err := r.Close(); err != nil || faults.Len() > 0 {
+			t.Errorf("%v; it is told as a fault: %s", err, faults.String())
+		}
 	}
 }
 
