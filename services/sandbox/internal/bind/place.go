@@ -38,28 +38,38 @@ func Onto(folder, tree *os.File) error {
 	return nil
 }
 
-// Memory makes a mount of a new, empty file system in memory, whose root belongs to a
-// user.
-func Memory(bytes int64, mode uint32, owner IDs) (*os.File, error) {
-	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
+// Make makes a mount of a new file system of a kind, with its options (key and value) and the mount's
+// attributes (MOUNT_ATTR_…). The caller has its descriptor.
+func Make(kind string, options [][2]string, attributes int) (int, error) {
+	fs, err := unix.Fsopen(kind, unix.FSOPEN_CLOEXEC)
 	if err != nil {
-		return nil, fmt.Errorf("make a file system in memory: %w", err)
+		return -1, fmt.Errorf("make a file system, %s: %w", kind, err)
 	}
 	defer func() { _ = unix.Close(fs) }()
-	for _, x := range [][2]string{
-		{"size", strconv.FormatInt(bytes, 10)}, {"mode", strconv.FormatUint(uint64(mode), 8)},
-		{"uid", strconv.Itoa(owner.UID)}, {"gid", strconv.Itoa(owner.GID)},
-	} {
+	for _, x := range options {
 		if err := unix.FsconfigSetString(fs, x[0], x[1]); err != nil {
-			return nil, fmt.Errorf("set %s of a file system in memory to %s: %w", x[0], x[1], err)
+			return -1, fmt.Errorf("set %s of a file system, %s, to %s: %w", x[0], kind, x[1], err)
 		}
 	}
 	if err := unix.FsconfigCreate(fs); err != nil {
-		return nil, fmt.Errorf("make a file system in memory: %w", err)
+		return -1, fmt.Errorf("make a file system, %s: %w", kind, err)
 	}
-	fd, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+	mount, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, attributes)
 	if err != nil {
-		return nil, fmt.Errorf("mount a file system in memory: %w", err)
+		return -1, fmt.Errorf("mount a file system, %s: %w", kind, err)
+	}
+	return mount, nil
+}
+
+// Memory makes a mount of a new, empty file system in memory, whose root belongs to a
+// user.
+func Memory(bytes int64, mode uint32, owner IDs) (*os.File, error) {
+	fd, err := Make("tmpfs", [][2]string{
+		{"size", strconv.FormatInt(bytes, 10)}, {"mode", strconv.FormatUint(uint64(mode), 8)},
+		{"uid", strconv.Itoa(owner.UID)}, {"gid", strconv.Itoa(owner.GID)},
+	}, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+	if err != nil {
+		return nil, err
 	}
 	return os.NewFile(uintptr(fd), "memory"), nil
 }

@@ -153,7 +153,7 @@ func (m *maker) setUpStage() (err error) {
 		return fmt.Errorf("find bubblewrap: %w", err)
 	}
 	// Its libraries may be beside it, as in /nix.
-	keep := append([]string{"/proc", "/etc/ld.so.cache", filepath.Join("/", strings.Split(at, "/")[1])}, devices...)
+	keep := append([]string{"/proc", "/etc/ld.so.cache", filepath.Join("/", strings.Split(at, "/")[1])}, rootfs.Devices...)
 	for _, b := range m.layout.Binds {
 		if !below(b.Path) {
 			keep = append(keep, b.Source)

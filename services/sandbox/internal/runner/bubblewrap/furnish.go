@@ -8,7 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/stage"
 )
 
@@ -27,9 +29,6 @@ const (
 	devicesPart = "/dev"
 	emptyPart   = "/empty"
 )
-
-// devices are what sandboxes see of the machine's /dev. In a container each may be a mount.
-var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
 // deviceLinks are the links that programs expect beside them.
 var deviceLinks = [][2]string{
@@ -64,7 +63,7 @@ func (f *fixtures) build() error {
 			return err
 		}
 	}
-	for _, d := range devices {
+	for _, d := range rootfs.Devices {
 		if err := showDevice(d, f.at+d); err != nil {
 			return err
 		}
@@ -98,8 +97,8 @@ func showDevice(source, at string) error {
 	return os.NewSyscallError("mount", unix.Mount(source, at, "", unix.MS_BIND, ""))
 }
 
-// mask is a mount of a part of the tree that hides what it is put on. A device is none to whom it
-// hides something from: no mount lets anybody open it.
+// mask is a mount of a part of the tree, which hides what it is put on. That of a device lets nobody
+// open it.
 func (f *fixtures) mask(part string) (int, error) {
 	tree, err := stage.Clone(f.at + part)
 	if err != nil {
@@ -116,28 +115,56 @@ func (f *fixtures) mask(part string) (int, error) {
 // option for or takes long for: it reads the list of all mounts for each that it makes. Init runs,
 // and no command has yet.
 func (m *maker) furnish(init int) error {
-	return m.stage.Do(func() error {
-		var trees [3]int
-		for i, open := range []func() (int, error){
-			terminals,
-			func() (int, error) { return m.fixtures.mask(devices[0]) },
-			func() (int, error) { return m.fixtures.mask(emptyPart) },
-		} {
-			tree, err := open()
-			if err != nil {
-				return fmt.Errorf("furnish the sandbox: %w", err)
-			}
-			defer func() { _ = unix.Close(tree) }()
-			trees[i] = tree
+	pieces, err := m.furniture()
+	defer func() {
+		for _, p := range pieces {
+			_ = unix.Close(p.tree)
 		}
-		return m.thread.Within(init, func() error {
-			return errors.Join(
-				put(trees[0], []string{terminalsPath}),
-				put(trees[1], m.layout.MaskedFiles),
-				put(trees[2], m.layout.MaskedFolders),
-			)
+	}()
+	if err == nil {
+		err = bind.In(init, func() error {
+			for _, p := range pieces {
+				if err := put(p.tree, p.places); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
+	}
+	if err != nil {
+		return fmt.Errorf("furnish the sandbox: %w", err)
+	}
+	return nil
+}
+
+// furniture is a mount, and where sandboxes see it.
+type furniture struct {
+	tree   int // a descriptor
+	places []string
+}
+
+// furniture makes what a sandbox is furnished with, on an error as well, on the stage: only there
+// are the fixtures seen.
+func (m *maker) furniture() (all []furniture, err error) {
+	makers := []struct {
+		tree   func() (int, error)
+		places []string
+	}{
+		{terminals, []string{terminalsPath}},
+		{func() (int, error) { return m.fixtures.mask(rootfs.Null) }, m.layout.MaskedFiles},
+		{func() (int, error) { return m.fixtures.mask(emptyPart) }, m.layout.MaskedFolders},
+	}
+	err = m.stage.Do(func() error {
+		for _, x := range makers {
+			tree, err := x.tree()
+			if err != nil {
+				return err
+			}
+			all = append(all, furniture{tree, x.places})
+		}
+		return nil
 	})
+	return all, err
 }
 
 // put shows a mount at each of some places.
@@ -150,7 +177,7 @@ func put(tree int, places []string) error {
 			err = unix.Mount(places[0], at, "", unix.MS_BIND, "")
 		}
 		if err != nil {
-			return &os.PathError{Op: "furnish the sandbox: mount", Path: at, Err: err}
+			return &os.PathError{Op: "mount", Path: at, Err: err}
 		}
 	}
 	return nil
@@ -160,22 +187,6 @@ func put(tree int, places []string) error {
 // for that. The machine's reserve is for those that are made in its own mount namespace, which the
 // stage's thread is not in.
 func terminals() (int, error) {
-	fs, err := unix.Fsopen("devpts", unix.FSOPEN_CLOEXEC)
-	if err != nil {
-		return -1, os.NewSyscallError("fsopen", err)
-	}
-	defer func() { _ = unix.Close(fs) }()
-	for _, x := range [][2]string{{"mode", "620"}, {"ptmxmode", "666"}, {"max", strconv.Itoa(box.MaxTerminals)}} {
-		if err := unix.FsconfigSetString(fs, x[0], x[1]); err != nil {
-			return -1, fmt.Errorf("set %s of terminals to %s: %w", x[0], x[1], err)
-		}
-	}
-	if err := unix.FsconfigCreate(fs); err != nil {
-		return -1, fmt.Errorf("make terminals: %w", err)
-	}
-	mount, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
-	if err != nil {
-		return -1, fmt.Errorf("mount terminals: %w", err)
-	}
-	return mount, nil
+	return bind.Make("devpts", [][2]string{{"mode", "620"}, {"ptmxmode", "666"}, {"max", strconv.Itoa(box.MaxTerminals)}},
+		unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
 }

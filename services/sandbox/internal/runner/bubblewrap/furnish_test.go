@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 )
 
 // What all sandboxes are shown is the machine's devices, and nobody's to change.
@@ -17,7 +19,7 @@ func TestFixturesAreDevicesThatNobodyCanChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = g.Do(func() error {
-		for _, d := range devices {
+		for _, d := range rootfs.Devices {
 			var ours, theirs unix.Stat_t
 			if err := errors.Join(unix.Stat(d, &theirs), unix.Stat(f.at+d, &ours)); err != nil {
 				return err
@@ -94,7 +96,7 @@ func TestMasksHideWhatTheyAreOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = g.Do(func() error {
-		file, err := f.mask(devices[0])
+		file, err := f.mask(rootfs.Null)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 )
 
 // restrictions are the options of a mount that take something away.
@@ -42,7 +43,7 @@ func restrict(mounts []specs.Mount, process int) error {
 // restrictDevices has nobody change devices that are the machine's own: in a user namespace a
 // runtime cannot make any, and shows these. It runs in the container's mount namespace.
 func restrictDevices() error {
-	for _, d := range []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"} {
+	for _, d := range rootfs.Devices {
 		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID}
 		err := unix.MountSetattr(unix.AT_FDCWD, d, unix.AT_SYMLINK_NOFOLLOW, &attr)
 		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) { // EINVAL: it is no mount

@@ -37,6 +37,12 @@ var MadeFiles = []File{
 	{"/etc/resolv.conf", ""},
 }
 
+// Devices are what sandboxes see of the machine's /dev. In a container each may be a mount.
+var Devices = []string{Null, "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+
+// Null is the device with nothing in it.
+const Null = "/dev/null"
+
 // ScratchFiles is how many files, directories and links may be in a file system in
 // memory: one to each page, and some for those that are empty.
 func ScratchFiles(bytes int64) int64 { return max(bytes/4096, 1024) }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 )
@@ -186,25 +187,8 @@ func Clone(path string) (int, error) {
 // room for with something in them. What is in it counts for the control group of who
 // writes it. The caller has its descriptor.
 func Scratch(bytes int64, o box.Owner) (int, error) {
-	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
-	if err != nil {
-		return -1, fmt.Errorf("make a file system in memory: %w", err)
-	}
-	defer func() { _ = unix.Close(fs) }()
-	for _, x := range [][2]string{
+	return bind.Make("tmpfs", [][2]string{
 		{"size", strconv.FormatInt(bytes, 10)}, {"nr_inodes", strconv.FormatInt(rootfs.ScratchFiles(bytes), 10)}, {"mode", "1777"},
 		{"uid", strconv.Itoa(o.UID)}, {"gid", strconv.Itoa(o.GID)},
-	} {
-		if err := unix.FsconfigSetString(fs, x[0], x[1]); err != nil {
-			return -1, fmt.Errorf("set %s of a file system in memory to %s: %w", x[0], x[1], err)
-		}
-	}
-	if err := unix.FsconfigCreate(fs); err != nil {
-		return -1, fmt.Errorf("make a file system in memory: %w", err)
-	}
-	mount, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
-	if err != nil {
-		return -1, fmt.Errorf("mount a file system in memory: %w", err)
-	}
-	return mount, nil
+	}, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
 }

@@ -1,9 +1,6 @@
 package stage
 
 import (
-	"errors"
-	"fmt"
-	"os"
 	"runtime"
 	"sync"
 	"time"
@@ -19,7 +16,6 @@ type Thread struct {
 	jobs chan func()
 	done chan struct{}
 	once sync.Once
-	lost error // it is where it must not be; only the thread looks at it
 }
 
 // NewThread starts one. What it forks inherits how late its pauses may end, the timer
@@ -43,33 +39,8 @@ func (t *Thread) run(slack time.Duration) {
 // Do runs f on the thread. It must not be called after Close.
 func (t *Thread) Do(f func() error) error {
 	answer := make(chan error, 1)
-	t.jobs <- func() {
-		if t.lost != nil {
-			answer <- t.lost
-			return
-		}
-		answer <- f()
-	}
+	t.jobs <- func() { answer <- f() }
 	return <-answer
-}
-
-// Within runs f in the mount namespace of a process, of which it takes a descriptor. It is called
-// on the thread, which has a mount namespace of its own: others may not see what it does there. A
-// thread that does not find back, for which the kernel has to be out of memory, does nothing more.
-func (t *Thread) Within(pidfd int, f func() error) error {
-	own, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return &os.PathError{Op: "open", Path: "/proc/thread-self/ns/mnt", Err: err}
-	}
-	defer func() { _ = unix.Close(own) }()
-	if err := unix.Setns(pidfd, unix.CLONE_NEWNS); err != nil {
-		return fmt.Errorf("enter the mount namespace of a process: %w", err)
-	}
-	err = f()
-	if back := unix.Setns(own, unix.CLONE_NEWNS); back != nil {
-		t.lost = fmt.Errorf("cannot leave the mount namespace of a process, restart the service: %w", back)
-	}
-	return errors.Join(err, t.lost)
 }
 
 // Close ends the thread, and with it whatever still runs.
