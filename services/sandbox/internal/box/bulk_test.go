@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestOutputIsInBulkWhileMuchComes(t *testing.T) {
@@ -190,5 +193,25 @@ func TestFollowersComeAndGo(t *testing.T) {
 		e.conclude(Exit{}, 0, false)
 		all.Wait()
 		e.closeOutput()
+	}
+}
+
+// What a window takes of the disk beforehand is given back, whatever is in it.
+func TestLongOutputTakesNoMoreOfTheDiskThanItIsLong(t *testing.T) {
+	e := newExec(nil, t.TempDir(), record{})
+	addAll(e, bulk(2)[:outputWindow+keepSize+1])
+	var s unix.Stat_t
+	if err := unix.Stat(filepath.Join(e.dir, streamFiles[Stdout]), &s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Blocks*512 < 2*outputWindow {
+		t.Skipf("no place was taken beforehand: %d bytes for %d", s.Blocks*512, s.Size)
+	}
+	e.closeOutput()
+	if err := unix.Stat(filepath.Join(e.dir, streamFiles[Stdout]), &s); err != nil {
+		t.Fatal(err)
+	}
+	if more := s.Blocks*512 - s.Size; more > keepSize {
+		t.Errorf("%d bytes of the disk are taken for nothing", more)
 	}
 }

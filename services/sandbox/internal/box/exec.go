@@ -65,6 +65,8 @@ type stream struct {
 	size int64
 	sent int64 // what the quickest of the followers has sent of it
 
+	reserved bool // whether the file may have place on the disk beyond size
+
 	// reached is closed, and nil again, when as much is sent as is awaited.
 	awaited int64
 	reached chan struct{}

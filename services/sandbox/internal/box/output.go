@@ -14,8 +14,8 @@ import (
 )
 
 // pieceSize is the most output in one Piece: with what goes around it, one still
-// fits the 32 KiB that gRPC keeps buffers of; the next size is 1 MiB.
-const pieceSize = 32<<10 - 256
+// fits the 64 KiB that package rpc keeps buffers of.
+const pieceSize = 64<<10 - 256
 
 // Offsets are positions in both outputs.
 type Offsets [2]int64
@@ -29,10 +29,13 @@ type Piece struct {
 
 func (e *Exec) closeOutput() {
 	for i := range e.streams {
-		if f := e.streams[i].file; f != nil {
-			_ = f.Close()
-			e.streams[i].file = nil
+		s := &e.streams[i]
+		if s.file == nil {
+			continue
 		}
+		s.giveBack()
+		_ = s.file.Close()
+		s.file = nil
 	}
 }
 

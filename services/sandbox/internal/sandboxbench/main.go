@@ -16,17 +16,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fairlead/fairlead/services/internal/kit/program"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/bubblewrap"
 )
 
-func main() {
-	if err := run(context.Background(), os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "sandboxbench:", err)
-		os.Exit(1)
-	}
-}
+// main is as every program's: what is measured collects its garbage as seldom as they do.
+func main() { program.Main(run) }
 
 // bench is what the measurements share.
 type bench struct {
