@@ -55,11 +55,16 @@ func (e *Exec) passWindow(i int, more int64) {
 	}
 	fd := int(s.file.Fd())
 	s.reserved = unix.Fallocate(fd, unix.FALLOC_FL_KEEP_SIZE, s.size, at+outputWindow-s.size) == nil || s.reserved
-	_ = unix.SyncFileRange(fd, at-outputWindow, outputWindow, unix.SYNC_FILE_RANGE_WRITE)
 	if at > outputWindow {
 		e.awaitFollower(s, at-outputWindow)
-		_ = unix.Fadvise(fd, at-2*outputWindow, outputWindow, unix.FADV_DONTNEED)
 	}
+	s.passing.Wait()
+	s.passing.Go(func() { // or the command would wait, once the pipe is full
+		_ = unix.SyncFileRange(fd, at-outputWindow, outputWindow, unix.SYNC_FILE_RANGE_WRITE)
+		if at > outputWindow {
+			_ = unix.Fadvise(fd, at-2*outputWindow, outputWindow, unix.FADV_DONTNEED)
+		}
+	})
 }
 
 // giveBack frees what of the last window on the disk is not used.

@@ -33,6 +33,7 @@ func (e *Exec) closeOutput() {
 		if s.file == nil {
 			continue
 		}
+		s.passing.Wait()
 		s.giveBack()
 		_ = s.file.Close()
 		s.file = nil

@@ -23,15 +23,15 @@ const (
 	firstBytes  = 64 << 20
 )
 
-// streams searches a large workspace, beside ripgrep, and follows a command that
-// writes much, both through gRPC.
+// streams follows a command that writes much, and searches a large workspace, beside
+// ripgrep, both through gRPC.
 func (b *bench) streams(ctx context.Context) (err error) {
 	r, err := b.dial(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	return errors.Join(b.search(ctx, r), b.among(ctx, r), b.output(ctx, r))
+	return errors.Join(b.output(ctx, r), b.search(ctx, r), b.among(ctx, r))
 }
 
 // among runs commands in the workspace that search has filled.
