@@ -194,11 +194,12 @@ func TestCancelQueuedAlsoEndsTurnsThatCameDuringAnAnswer(t *testing.T) {
 	f := start(t, slow)
 	ctx := t.Context()
 	s := f.session(ctx, t)
-	f.create(ctx, t, s, "slow")
+	first := f.create(ctx, t, s, "slow")
 	f.followUntil(ctx, t, s, func(e *sessionv1.Event) bool { return e.GetTextDelta() != nil })
 	second := f.create(ctx, t, s, "second")
 	f.interrupt(ctx, t, &sessionv1.InterruptSessionRequest{Name: s, CancelQueued: true})
-	f.waitForEnd(ctx, t, second.Name)
+	f.waitForEnd(ctx, t, second.Name) // the queued one ends before the running one
+	f.waitForEnd(ctx, t, first.Name)
 	if got := f.states(ctx, t, s); got != "INTERRUPTED INTERRUPTED" {
 		t.Errorf("the turns ended %s", got)
 	}
