@@ -362,10 +362,16 @@ func (f *fleet) loseDisk(t *testing.T, name string) {
 	if err := os.RemoveAll(filepath.Join(f.options.data, name)); err != nil {
 		t.Fatal(err)
 	}
+	until(t, "it is missed", func() bool { return !f.allAnswer(t) })
 	f.startNode(t, name)
-	until(t, "it answers", func() bool {
-		return !strings.Contains(f.cli(t, "nodes"), "LOST") && !strings.Contains(f.cli(t, "nodes"), "SILENT")
-	})
+	until(t, "it answers", func() bool { return f.allAnswer(t) })
+}
+
+// allAnswer tells whether session knows of no node that does not answer.
+func (f *fleet) allAnswer(t *testing.T) bool {
+	t.Helper()
+	nodes := f.cli(t, "nodes")
+	return !strings.Contains(nodes, "LOST") && !strings.Contains(nodes, "SILENT")
 }
 
 func TestALostDiskIsNoticedWithoutAnyExport(t *testing.T) {
