@@ -44,9 +44,8 @@ const followPatience = 20 * time.Millisecond
 // passWindow is called when a stream has got longer. At the end of each window it has the
 // kernel write that to disk, and forget the one before: long output takes no memory that
 // others would have, nor do they wait for all of it to be written when they have theirs
-// written. Who follows it and is further behind reads from disk. The next window has its
-// place on the disk at once: to find one for each page costs more. What the kernel cannot
-// do is no error.
+// written. Who follows it and is further behind reads from disk. What the kernel cannot do
+// is no error.
 func (e *Exec) passWindow(i int, more int64) {
 	s := &e.streams[i]
 	at := s.size / outputWindow * outputWindow
@@ -54,7 +53,6 @@ func (e *Exec) passWindow(i int, more int64) {
 		return
 	}
 	fd := int(s.file.Fd())
-	s.reserved = unix.Fallocate(fd, unix.FALLOC_FL_KEEP_SIZE, s.size, at+outputWindow-s.size) == nil || s.reserved
 	if at > outputWindow {
 		e.awaitFollower(s, at-outputWindow)
 	}
@@ -65,14 +63,6 @@ func (e *Exec) passWindow(i int, more int64) {
 			_ = unix.Fadvise(fd, at-2*outputWindow, outputWindow, unix.FADV_DONTNEED)
 		}
 	})
-}
-
-// giveBack frees what of the last window on the disk is not used.
-func (s *stream) giveBack() {
-	if s.reserved {
-		_ = s.file.Truncate(s.size)
-		s.reserved = false
-	}
 }
 
 // awaitFollower waits a little until somebody has sent so much of a stream, if anybody

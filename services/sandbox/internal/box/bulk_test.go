@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"path/filepath"
+	"io"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 func TestOutputIsInBulkWhileMuchComes(t *testing.T) {
@@ -196,22 +195,27 @@ func TestFollowersComeAndGo(t *testing.T) {
 	}
 }
 
-// What a window takes of the disk beforehand is given back, whatever is in it.
-func TestLongOutputTakesNoMoreOfTheDiskThanItIsLong(t *testing.T) {
-	e := newExec(nil, t.TempDir(), record{})
-	addAll(e, bulk(2)[:outputWindow+keepSize+1])
-	var s unix.Stat_t
-	if err := unix.Stat(filepath.Join(e.dir, streamFiles[Stdout]), &s); err != nil {
-		t.Fatal(err)
-	}
-	if s.Blocks*512 < 2*outputWindow {
-		t.Skipf("no place was taken beforehand: %d bytes for %d", s.Blocks*512, s.Size)
-	}
-	e.closeOutput()
-	if err := unix.Stat(filepath.Join(e.dir, streamFiles[Stdout]), &s); err != nil {
-		t.Fatal(err)
-	}
-	if more := s.Blocks*512 - s.Size; more > keepSize {
-		t.Errorf("%d bytes of the disk are taken for nothing", more)
-	}
+// Who asks about a command, or follows it, does not wait for the disk with it.
+func TestNobodyWaitsWhileOutputIsWrittenToDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newExec(nil, t.TempDir(), record{})
+		addAll(e, []byte("some"))
+		busy, closed := make(chan struct{}), false
+		e.streams[Stdout].passing.Go(func() { <-busy })
+		nothing := io.NopCloser(strings.NewReader(""))
+		go func() { e.endOutput(&ended{out: nothing, err: nothing}); closed = true }()
+		synctest.Wait()
+		if closed {
+			t.Error("the output was closed while the disk was busy with it")
+		}
+		if !e.mu.TryLock() {
+			t.Fatal("who asks about the command waits for the disk")
+		}
+		e.mu.Unlock()
+		close(busy)
+		synctest.Wait()
+		if !closed {
+			t.Error("the output is not closed")
+		}
+	})
 }

@@ -65,8 +65,7 @@ type stream struct {
 	size int64
 	sent int64 // what the quickest of the followers has sent of it
 
-	reserved bool           // whether the file may have place on the disk beyond size
-	passing  sync.WaitGroup // what is done with a window that is full
+	passing sync.WaitGroup // what is done with a window that is full
 
 	// reached is closed, and nil again, when as much is sent as is awaited.
 	awaited int64

@@ -27,6 +27,8 @@ type Piece struct {
 	Data   []byte // valid until send returns
 }
 
+// closeOutput closes the files that keep the streams, to which nobody adds any more. It may
+// wait for the disk: nobody calls it who holds a lock.
 func (e *Exec) closeOutput() {
 	for i := range e.streams {
 		s := &e.streams[i]
@@ -34,7 +36,6 @@ func (e *Exec) closeOutput() {
 			continue
 		}
 		s.passing.Wait()
-		s.giveBack()
 		_ = s.file.Close()
 		s.file = nil
 	}
@@ -167,8 +168,6 @@ func (e *Exec) boundOutput(p Process) (read func()) {
 // endOutput closes what is read, and what it is kept in.
 func (e *Exec) endOutput(p Process) {
 	closeOutputs(p)
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.closeOutput()
 }
 

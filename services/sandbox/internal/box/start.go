@@ -121,7 +121,6 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 	})
 	p, err := s.node.o.Runner.Start(ctx, command)
 	if err != nil {
-		e.closeOutput()
 		e.active.Store(false)
 		s.forget(c.ID)
 		e.network.Forget()
