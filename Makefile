@@ -47,7 +47,10 @@ check-generate: generate ## Fail when gen/ is not what proto/ makes
 MODULES := gen services/internal/kit services/session services/sandbox services/tools services/gateway services/allinone
 PREFIX := github.com/fairlead/fairlead
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-PROGRAMS := $(PREFIX)/services/allinone/cmd/fairlead $(foreach s,session tools sandbox gateway,$(PREFIX)/services/$(s)/cmd/$(s))
+# Without tables for debuggers the programs are a third smaller; stack traces keep their lines.
+LDFLAGS := -s -w -X main.version=$(VERSION)
+FAIRLEAD := $(PREFIX)/services/allinone/cmd/fairlead
+PROGRAMS := $(FAIRLEAD) $(foreach s,session tools sandbox gateway,$(PREFIX)/services/$(s)/cmd/$(s))
 
 # The first process of every sandbox, which the programs carry. It is small and static.
 INIT := services/sandbox/internal/initd/program/bin/init
@@ -60,14 +63,20 @@ init: $(INIT) ## Build the sandbox's init alone, for tests by hand
 .PHONY: build
 build: $(INIT) ## Build bin/fairlead, bin/session, bin/tools, bin/sandbox and bin/gateway
 	@mkdir -p bin
-	go build -ldflags "-X main.version=$(VERSION)" -o bin/ $(PROGRAMS)
+	go build -ldflags "$(LDFLAGS)" -o bin/ $(PROGRAMS)
+
+.PHONY: fairlead
+fairlead: $(INIT) ## Build bin/fairlead alone: the four services in one program, and the command line
+	@echo "building bin/fairlead; the first build also downloads its modules and takes a few minutes"
+	@mkdir -p bin
+	@go build -ldflags "$(LDFLAGS)" -o bin/ $(FAIRLEAD)
 
 .PHONY: run
-run: build need-bubblewrap ## Serve everything on 127.0.0.1 (REST 8080, gRPC 9090)
+run: fairlead need-bubblewrap ## Serve everything on 127.0.0.1 (REST 8080, gRPC 9090)
 	bin/fairlead serve
 
 .PHONY: demo
-demo: build need-bubblewrap ## Watch a coder turn repair a small program whose test fails
+demo: fairlead need-bubblewrap ## Watch a coder turn repair a small program whose test fails
 	bin/fairlead demo
 
 .PHONY: clean
@@ -101,14 +110,28 @@ TESTFLAGS ?= -p $$(nproc) -vet=off -race -gcflags=modernc.org/...=-race=false -l
 LONGEST := ./services/sandbox ./services/session ./services/allinone/e2e ./services/session/internal/store/sqlite
 WITH_POSTGRES = go run $(PREFIX)/services/internal/kit/cmd/withpostgres
 
+# suite FLAGS: runs all tests, then prints which were skipped and why. Its exit code is that of the tests.
+define suite
+	@mkdir -p bin; status=0; $(WITH_POSTGRES) bin/gotestsum --format pkgname-and-test-fails --hide-summary skipped --jsonfile bin/tests.json -- \
+	  $(TESTFLAGS) $(1) $(LONGEST) $(foreach m,$(MODULES),./$(m)/...) || status=$$?; \
+	  go run $(PREFIX)/services/internal/kit/cmd/skipped bin/tests.json; exit $$status
+endef
+
 .PHONY: test
-test: $(INIT) need-bubblewrap need-postgres ## Run every test, with a throw-away Postgres
-	$(WITH_POSTGRES) go test $(TESTFLAGS) $(LONGEST) $(foreach m,$(MODULES),./$(m)/...)
-	$(MAKE) --no-print-directory prove
+test: bin/gotestsum $(INIT) need-bubblewrap need-postgres ## Run the tests, with a throw-away Postgres; `make prove` runs those that it leaves out
+	$(call suite,-short)
 
 .PHONY: prove
-prove: $(INIT) need-postgres ## Kill a replica at every point between two writes; a thousand turns against one budget
+prove: bin/gotestsum $(INIT) need-bubblewrap need-postgres ## Run every test: all drivers, shapes and users, every point at which a replica can die, a thousand turns against one budget
+	$(call suite,-count=1)
 	$(WITH_POSTGRES) go test -count=1 -vet=off -timeout 20m -run 'TestATurnEndsOnceWhereverItsReplicaDies|TestManyTurns|TestWhatArrivesTakesEffectOnce' ./services/session/
+
+.PHONY: slowest
+slowest: bin/gotestsum ## List the twenty slowest tests of the last run of `make test` or `make prove`
+	@bin/gotestsum tool slowest --num 20 --jsonfile bin/tests.json
+
+bin/gotestsum: deploy/tools/gotestsum/go.mod deploy/tools/gotestsum/go.sum
+	GOWORK=off go -C deploy/tools/gotestsum build -o $(ROOT)/bin/gotestsum gotest.tools/gotestsum && touch $@
 
 .PHONY: e2e
 e2e: $(INIT) need-bubblewrap need-postgres ## Run the end-to-end tests alone

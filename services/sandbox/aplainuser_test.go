@@ -14,8 +14,11 @@ import (
 func TestAsAPlainUser(t *testing.T) {
 	dir := plainuser.Folder(t)
 	environment, arguments := []string{"PATH=" + os.Getenv("PATH"), attackerProgram + "=" + attacker(t)}, []string{"-test.timeout=15m"}
-	if *attacksTable != "" {
+	switch {
+	case *attacksTable != "":
 		arguments = append(arguments, "-attacks="+dir+"/attacks", "-test.run=TestAttacks")
+	case testing.Short(): // make prove runs all of them
+		arguments = append(arguments, "-test.run=^(TestNeighboursAreOutOfReach|TestExec|TestFiles|TestCapabilities)")
 	}
 	plainuser.Tests(t, dir, environment, arguments...)
 	if *attacksTable != "" {

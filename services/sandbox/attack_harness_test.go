@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/prove"
 	"github.com/fairlead/fairlead/services/sandbox"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/runnertest"
 )
@@ -74,6 +75,9 @@ func (d driver) String() string { return d.name + " " + d.level }
 func eachDriver(t *testing.T, test func(t *testing.T, d driver)) {
 	for _, d := range drivers {
 		t.Run(strings.ReplaceAll(d.String(), " ", "/"), func(t *testing.T) {
+			if d.program != "" {
+				prove.Only(t, d.name+" is not the default driver")
+			}
 			if d.root && os.Getuid() != 0 {
 				t.Skip("it needs root")
 			}

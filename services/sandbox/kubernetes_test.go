@@ -11,6 +11,7 @@ import (
 	"time"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/prove"
 	"github.com/fairlead/fairlead/services/sandbox"
 	"github.com/fairlead/fairlead/services/sandbox/internal/mount"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/kubernetes/apitest"
@@ -25,6 +26,7 @@ func pods(t *testing.T) (*apitest.Server, func(*sandbox.Config)) {
 // cluster is pods, with further claims.
 func cluster(t *testing.T, claims map[string]string) (*apitest.Server, func(*sandbox.Config)) {
 	t.Helper()
+	prove.Only(t, "pods are not the default driver")
 	if _, err := exec.LookPath("runc"); os.Getuid() != 0 || err != nil && os.Getenv("CI") == "" {
 		t.Skip("it needs root and runc")
 	}

@@ -22,6 +22,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/prove"
 	"github.com/fairlead/fairlead/services/sandbox"
 	"github.com/fairlead/fairlead/services/sandbox/gittest"
 	"github.com/fairlead/fairlead/services/sandbox/internal/mount"
@@ -342,6 +343,7 @@ func TestDieAmidChanges(t *testing.T) {
 }
 
 func TestNoChangeIsMadeTwice(t *testing.T) {
+	prove.Only(t, "it cuts off every change at every point")
 	atLevel(t, func(t *testing.T, level string) {
 		f := gittest.New(t)
 		f.Publish("app", map[string]string{"f": "one"})

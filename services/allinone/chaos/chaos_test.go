@@ -11,9 +11,6 @@ import (
 
 // TestChaos is the short form of `make chaos`.
 func TestChaos(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes half a minute")
-	}
 	dir, err := os.MkdirTemp("", "fairlead-chaos-") // t.TempDir is closed to the users of sandboxes
 	if err != nil {
 		t.Fatal(err)

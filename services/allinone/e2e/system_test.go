@@ -76,10 +76,23 @@ type process struct {
 	done chan error
 }
 
-// shapes are the four ways in which the suite runs.
+// shapes runs a test in the four ways in which the programs run. `make test` leaves two of them to `make prove`: each
+// program shape and each store is in the other two.
 func shapes(t *testing.T, test func(t *testing.T, o options)) {
+	eachShape(t, func(four, postgres bool) bool { return four == postgres || !testing.Short() }, test)
+}
+
+// everyShape runs a test in all four ways, also in `make test`.
+func everyShape(t *testing.T, test func(t *testing.T, o options)) {
+	eachShape(t, func(bool, bool) bool { return true }, test)
+}
+
+func eachShape(t *testing.T, wanted func(four, postgres bool) bool, test func(t *testing.T, o options)) {
 	for _, four := range []bool{false, true} {
 		for _, postgres := range []bool{false, true} {
+			if !wanted(four, postgres) {
+				continue
+			}
 			name := map[bool]string{false: "all in one", true: "four processes"}[four] + " on " + map[bool]string{false: "SQLite", true: "Postgres"}[postgres]
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

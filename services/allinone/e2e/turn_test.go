@@ -9,7 +9,7 @@ import (
 )
 
 func TestACoderTurnRunsItsToolsInTheSandbox(t *testing.T) {
-	shapes(t, func(t *testing.T, o options) {
+	everyShape(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		session := s.session(t, "coder")
 		frames := s.turn(t, session, "work")

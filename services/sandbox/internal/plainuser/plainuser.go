@@ -52,6 +52,9 @@ func Tests(t *testing.T, dir string, environment []string, arguments ...string) 
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	if testing.Short() {
+		arguments = append(arguments, "-test.short")
+	}
 	var out bytes.Buffer
 	cmd = exec.CommandContext(t.Context(), program, arguments...) //nolint:gosec // the tests themselves
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, append([]string{"TMPDIR=" + dir}, environment...), &out, &out

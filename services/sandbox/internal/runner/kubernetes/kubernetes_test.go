@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/fairlead/fairlead/services/internal/kit/prove"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/kubernetes"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/kubernetes/apitest"
@@ -51,6 +52,7 @@ var owner = box.Owner{UID: 1000, GID: 1000}
 // needKubelet skips a test where nothing can run a pod, but not in CI.
 func needKubelet(t *testing.T) {
 	t.Helper()
+	prove.Only(t, "pods are not the default driver")
 	if os.Getuid() != 0 {
 		t.Skip("it needs root")
 	}

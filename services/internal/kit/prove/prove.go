@@ -1,0 +1,14 @@
+// Package prove marks the tests that `make test` leaves to `make prove`: those that take long, exhaust a matrix, or need
+// a program that few machines have.
+package prove
+
+import "testing"
+
+// Only skips the test under `go test -short`, which `make test` uses. The reason completes the sentence "make prove runs
+// it: …".
+func Only(t testing.TB, reason string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("make prove runs it: " + reason)
+	}
+}
