@@ -30,6 +30,7 @@ type Deps struct {
 // Service is the gateway: an rpc.Component without RPCs of its own, and an rpc.HTTPComponent.
 type Service struct {
 	handler http.Handler
+	origins []string
 	health  healthv1.HealthClient
 }
 
@@ -61,7 +62,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the gateway: %w", err)
 	}
-	return &Service{handler: handler, health: healthv1.NewHealthClient(d.Session)}, nil
+	return &Service{handler: handler, origins: c.AllowedOrigins, health: healthv1.NewHealthClient(d.Session)}, nil
 }
 
 // RegisterPublic implements rpc.Component: the gateway has no RPCs.
@@ -72,6 +73,9 @@ func (*Service) RegisterPeer(grpc.ServiceRegistrar) {}
 
 // Handler implements rpc.HTTPComponent.
 func (s *Service) Handler() http.Handler { return s.handler }
+
+// AllowedOrigins implements rpc.HTTPComponent.
+func (s *Service) AllowedOrigins() []string { return s.origins }
 
 // Run implements rpc.Component: the gateway has no background work.
 func (*Service) Run(context.Context) error { return nil }

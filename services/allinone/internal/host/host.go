@@ -27,6 +27,7 @@ type Config struct {
 	GRPC             string        `key:"grpc" help:"address of the public gRPC services"`
 	Ops              string        `key:"ops" help:"address of /healthz, /readyz and /metrics instead, when they shall not be beside REST"`
 	AllowNonLoopback bool          `key:"allow-non-loopback" help:"allow listeners that other machines can reach, although nothing authenticates callers yet"`
+	AllowedHosts     []string      `key:"allowed-hosts" help:"names by which requests may call the HTTP listeners, besides localhost and their own addresses, such as api.example.com or *.example.com; * allows every name"`
 	Grace            time.Duration `key:"grace" help:"how long running requests may take to end when the program is told to stop"`
 	Data             string        `key:"data" help:"the directory in which everything is kept"`
 
@@ -90,7 +91,10 @@ func (c Config) Validate() error {
 }
 
 func (c Config) server() rpc.Config {
-	return rpc.Config{Public: c.GRPC, HTTP: c.HTTP, Ops: c.Ops, AllowNonLoopback: c.AllowNonLoopback, Grace: c.Grace}
+	return rpc.Config{
+		Public: c.GRPC, HTTP: c.HTTP, Ops: c.Ops,
+		AllowNonLoopback: c.AllowNonLoopback, AllowedHosts: c.AllowedHosts, Grace: c.Grace,
+	}
 }
 
 // Host is the four services, ready to run.

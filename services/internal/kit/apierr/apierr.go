@@ -30,6 +30,8 @@ const (
 	ReasonPrincipalMalformed = "PRINCIPAL_MALFORMED"
 	ReasonDraining           = "DRAINING"
 	ReasonTransport          = "TRANSPORT"
+	ReasonHostNotAllowed     = "HOST_NOT_ALLOWED"
+	ReasonOriginNotAllowed   = "ORIGIN_NOT_ALLOWED"
 )
 
 // Error is an error of the API. Make one with New; servers return it from handlers as it is or wrapped with %w, in which

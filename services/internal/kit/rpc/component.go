@@ -31,7 +31,11 @@ type Component interface {
 //
 // A handler that streams must end its streams when Draining(r.Context()) is closed; other requests have until the grace
 // is half over, then their contexts end.
-type HTTPComponent interface{ Handler() http.Handler }
+type HTTPComponent interface {
+	Handler() http.Handler
+	// AllowedOrigins returns the origins of pages on other hosts that may call the handler.
+	AllowedOrigins() []string
+}
 
 // ReadyChecker is what a Component may be besides: all must return nil for /readyz and the health service to say yes.
 // Ready is called often and from several goroutines; ctx limits it to a second or two.

@@ -15,6 +15,7 @@ type Config struct {
 	HTTP             string        `key:"http" help:"address of the REST and web listener; empty for none"`
 	Ops              string        `key:"ops" help:"address of /healthz, /readyz and /metrics; empty puts them on the http listener"`
 	AllowNonLoopback bool          `key:"allow-non-loopback" help:"allow listeners that other machines can reach, although nothing authenticates callers yet"`
+	AllowedHosts     []string      `key:"allowed-hosts" help:"names by which requests may call the HTTP listeners, besides localhost and their own addresses, such as api.example.com or *.example.com; * allows every name"`
 	Grace            time.Duration `key:"grace" help:"how long running requests may take to end when the program is told to stop"`
 
 	// OnListen is told the address that each face was bound to, before anything is served: "public", "peer", "http", "ops".
@@ -36,6 +37,11 @@ func (c Config) Validate() error {
 		}
 		if err := c.checkAddress(f.address); err != nil {
 			faults = append(faults, fmt.Errorf("%s: %w", f.name, err))
+		}
+	}
+	for _, host := range c.AllowedHosts {
+		if err := checkHost(host); err != nil {
+			faults = append(faults, fmt.Errorf("allowed-hosts: %w", err))
 		}
 	}
 	if c.Grace <= 0 {

@@ -29,24 +29,26 @@ const (
 
 func (s *serving) serveHTTP() {
 	root := http.NewServeMux()
+	var origins []string
 	for _, c := range s.components {
 		if h, ok := c.(HTTPComponent); ok {
 			root.Handle("/", h.Handler())
+			origins = append(origins, h.AllowedOrigins()...)
 		}
 	}
 	if l := s.listeners["ops"]; l != nil {
 		ops := http.NewServeMux()
 		s.registerOps(ops)
-		s.serveHTTPOn(l, ops)
+		s.serveHTTPOn(l, newHostGuard(s.Config, s.Ops, l, nil, ops))
 	} else {
 		s.registerOps(root)
 	}
 	if l := s.listeners["http"]; l != nil {
-		s.serveHTTPOn(l, root)
+		s.serveHTTPOn(l, newHostGuard(s.Config, s.HTTP, l, origins, root))
 	}
 }
 
-func (s *serving) serveHTTPOn(l net.Listener, h http.Handler) {
+func (s *serving) serveHTTPOn(l net.Listener, h *hostGuard) {
 	srv := &http.Server{
 		Handler: h, BaseContext: func(net.Listener) context.Context { return s.requests },
 		ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,

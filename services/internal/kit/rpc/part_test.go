@@ -54,6 +54,9 @@ type web struct{ *part }
 
 func (w web) Handler() http.Handler { return w.handler }
 
+// AllowedOrigins implements rpc.HTTPComponent.
+func (web) AllowedOrigins() []string { return []string{"https://app.example"} }
+
 type diary struct {
 	mu  sync.Mutex
 	all []string

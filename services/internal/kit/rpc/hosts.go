@@ -1,0 +1,136 @@
+package rpc
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+)
+
+// hostGuard refuses requests that name another host than this listener. A page can point its own name at this address
+// (DNS rebinding); its browser then takes both for one site, and the name in Host and Origin is all that differs.
+//
+// The gRPC listeners need no guard: they speak HTTP/2 alone, without an upgrade, and browsers start that only inside TLS.
+type hostGuard struct {
+	next    http.Handler
+	bound   netip.Addr // where the listener is bound; invalid when that is no IP address
+	names   []string   // lower case; may begin with "*."
+	origins []string   // of pages on other hosts that may call
+}
+
+func newHostGuard(c Config, address string, l net.Listener, origins []string, next http.Handler) *hostGuard {
+	g := &hostGuard{next: next, names: []string{"localhost"}, origins: origins}
+	if tcp, ok := l.Addr().(*net.TCPAddr); ok {
+		g.bound = plainIP(tcp.AddrPort().Addr())
+	}
+	if host, _, err := net.SplitHostPort(address); err == nil && host != "" {
+		g.names = append(g.names, strings.ToLower(host))
+	}
+	for _, name := range c.AllowedHosts {
+		g.names = append(g.names, strings.ToLower(name))
+	}
+	return g
+}
+
+// ServeHTTP implements http.Handler.
+func (g *hostGuard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	local := localIP(r)
+	// Only HTTP/1.0 has requests without a host, and no browser makes them.
+	if r.Host != "" && !g.own(r.Host, local) {
+		refuse(w, http.StatusMisdirectedRequest, apierr.ReasonHostNotAllowed, fmt.Sprintf(
+			"this server does not answer for the host %q; call it by its address or as localhost, or add the name to allowed-hosts", short(r.Host)))
+		return
+	}
+	for _, origin := range r.Header.Values("Origin") {
+		if !g.ownOrigin(origin, local) {
+			refuse(w, http.StatusForbidden, apierr.ReasonOriginNotAllowed, fmt.Sprintf(
+				"pages from %q may not call this server; add the origin to the gateway's allowed-origins, or its host to allowed-hosts", short(origin)))
+			return
+		}
+	}
+	g.next.ServeHTTP(w, r)
+}
+
+// own reports whether host, with or without a port, is a name of this listener.
+func (g *hostGuard) own(host string, local netip.Addr) bool {
+	name := strings.ToLower(strings.TrimSuffix((&url.URL{Host: host}).Hostname(), "."))
+	if ip, err := netip.ParseAddr(name); err == nil {
+		ip = plainIP(ip)
+		if ip.IsLoopback() || ip == g.bound || ip == local {
+			return true
+		}
+		name = ip.String()
+	}
+	return slices.ContainsFunc(g.names, func(pattern string) bool { return matchesHost(pattern, name) })
+}
+
+func (g *hostGuard) ownOrigin(origin string, local netip.Addr) bool {
+	if slices.Contains(g.origins, origin) {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && g.own(u.Host, local)
+}
+
+// matchesHost reports whether a pattern covers a name: "*" covers all, "*.example.com" what ends in .example.com.
+func matchesHost(pattern, name string) bool {
+	if suffix, ok := strings.CutPrefix(pattern, "*"); ok {
+		return strings.HasSuffix(name, suffix) && len(name) > len(suffix)
+	}
+	return pattern == name
+}
+
+// checkHost reports what is wrong with an entry of allowed-hosts.
+func checkHost(pattern string) error {
+	name := strings.TrimPrefix(pattern, "*.")
+	if _, err := netip.ParseAddr(name); err == nil || pattern == "*" {
+		return nil
+	}
+	if name == "" || strings.ContainsAny(name, "*/:@[] \t") || strings.HasPrefix(name, ".") {
+		return fmt.Errorf("%q is not a host such as api.example.com or *.example.com; leave out scheme and port", pattern)
+	}
+	return nil
+}
+
+// localIP returns the address that the client connected to.
+func localIP(r *http.Request) netip.Addr {
+	if tcp, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
+		return plainIP(tcp.AddrPort().Addr())
+	}
+	return netip.Addr{}
+}
+
+// plainIP removes what makes one address have two forms.
+func plainIP(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
+
+// maxShown is how much of a client's header an error repeats, in bytes.
+const maxShown = 200
+
+func short(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxShown)], "\uFFFD") }
+
+// refuse answers with a google.rpc.Status as JSON, the form of every error of the REST interface.
+func refuse(w http.ResponseWriter, code int, reason, message string) {
+	st := status.Convert(apierr.New(codes.PermissionDenied, apierr.Domain, reason, message))
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(code)
+	var body bytes.Buffer
+	if b, err := protojson.Marshal(st.Proto()); err == nil {
+		_ = json.Compact(&body, b) // protojson varies its white space
+	}
+	body.WriteByte('\n')
+	_, _ = w.Write(body.Bytes())
+}
