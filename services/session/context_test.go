@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/structpb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
@@ -129,7 +128,7 @@ func TestWhatCannotFitIsRefusedBeforeATurnIsAccepted(t *testing.T) {
 	f := start(t, "fallback: {steps: [{text: [ok]}]}", small)
 	s := f.session(t.Context(), t)
 	tool := func(description string) []*sessionv1.ClientTool {
-		return []*sessionv1.ClientTool{{Name: "mine", Description: description, InputSchema: &structpb.Struct{}}}
+		return []*sessionv1.ClientTool{{Name: "mine", Description: description, InputSchemaJson: "{}"}}
 	}
 	_, err := f.CreateTurn(t.Context(), &sessionv1.CreateTurnRequest{Parent: s, Text: "hi", ClientTools: tool(strings.Repeat("word ", 800))})
 	if status.Code(err) != codes.InvalidArgument || apierr.Reason(err) != "CONTEXT_FULL" || !strings.Contains(err.Error(), "the model's context has 1000") {

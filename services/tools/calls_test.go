@@ -70,8 +70,8 @@ func TestWhatAModelCanMendIsAResult(t *testing.T) {
 		{"an unknown parameter", ask("c8", "Bash", `{"command":"x","in_background":true}`), "'in_background' not allowed"},
 		{"a name twice", ask("c9", "Bash", `{"command":"ls","command":"rm"}`), "occurs twice"},
 		{"a time-out above the limit", ask("c10", "Bash", `{"command":"x","timeout":600001}`), "timeout: maximum"},
-		{"a number without end", ask("c11", "Bash", `{"command":"x","timeout":1e999999999}`), "not a JSON object"},
-		{"deep nesting", ask("c12", "Bash", strings.Repeat("[", 100_000)), "nested more than 64 deep"},
+		{"a number without end", ask("c11", "Bash", `{"command":"x","timeout":1e999999999}`), "is beyond 1000"},
+		{"deep nesting", ask("c12", "Bash", strings.Repeat("[", 100_000)), "nested more than 128 deep"},
 		{"a NUL in a command", ask("c13", "Bash", `{"command":"a\u0000b"}`), "NUL"},
 		{"a NUL in a path", ask("c14", "Read", `{"file_path":"a\u0000b"}`), "NUL"},
 	}

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"strings"
@@ -59,9 +60,12 @@ func TestGetTool(t *testing.T) {
 	if !got.GetReadOnly() || !got.GetParallel() || got.GetProvider() != "builtin" || got.GetDescription() == "" {
 		t.Errorf("got %v", got)
 	}
-	properties := got.GetInputSchema().GetFields()["properties"].GetStructValue().GetFields()
+	var schema struct{ Properties map[string]any }
+	if err := json.Unmarshal([]byte(got.GetInputSchemaJson()), &schema); err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{"pattern", "path", "glob", "type", "output_mode", "-A", "-B", "-C", "-n", "-i", "head_limit", "multiline"} {
-		if properties[name] == nil {
+		if schema.Properties[name] == nil {
 			t.Errorf("the schema has no %s", name)
 		}
 	}

@@ -102,7 +102,7 @@ func TestOnlyJSONIsABody(t *testing.T) {
 func FuzzUnmarshal(f *testing.F) {
 	for _, s := range []string{
 		``, `{}`, `{"text":"hi"}`, `{"text":"hi","content":[{"text":{"text":"x"}},{"image":{"mediaType":"image/png","data":"AAAA"}}]}`,
-		`{"limits":{"maxSteps":"5","maxWallTime":"1.5s"}}`, `{"clientTools":[{"name":"a","inputSchema":{"type":["object",null,1e9]}}]}`,
+		`{"limits":{"maxSteps":"5","maxWallTime":"1.5s"}}`, `{"clientTools":[{"name":"a","inputSchemaJson":"{\"type\":[\"object\",null,1e9]}"}]}`,
 		`{"afterSeq":"-9223372036854775808"}`, `{"onActive":"ON_ACTIVE_QUEUE"}`, `[`, "{\"text\":\"\xff\"}", `{"text":"\ud800"}`, `{"a":1}`,
 	} {
 		f.Add([]byte(s))

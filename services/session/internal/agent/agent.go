@@ -15,8 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/types/known/structpb"
-
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
@@ -199,17 +197,10 @@ func (a Agent) Proto(defaultModel string, isDefault bool) *sessionv1.Agent {
 	if model == "" {
 		model = defaultModel
 	}
-	schema, err := structpb.NewStruct(a.Spec.outputSchema())
-	if err != nil {
-		panic(err) // NewSet has checked it
-	}
-	if len(schema.Fields) == 0 {
-		schema = nil
-	}
 	return &sessionv1.Agent{
 		Name: a.Name(), Revision: a.Revision, Description: a.Spec.Description, Model: model,
 		Tools: a.Spec.Tools, Profile: a.Spec.Profile, Greeting: a.Spec.Greeting, Default: isDefault,
-		Verdict: cmp.Or(a.Spec.Verdict, VerdictNone), OutputSchema: schema,
+		Verdict: cmp.Or(a.Spec.Verdict, VerdictNone), OutputSchemaJson: a.Spec.OutputSchemaJSON(),
 		Network: a.Spec.networkProto(), Limits: a.Spec.limitsProto(), Mounts: a.Spec.Mounts, Repositories: a.Spec.repositoriesProto(),
 	}
 }

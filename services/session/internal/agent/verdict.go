@@ -35,20 +35,18 @@ func (s Spec) checkVerdict() error {
 	if s.Finishes() && slices.Contains(s.Tools, verdict.Tool) {
 		return fmt.Errorf("tools has %s, which is the name of the session's own tool for a verdict", verdict.Tool)
 	}
-	_, err := verdict.Compile(s.OutputSchema)
+	_, err := verdict.Compile(s.OutputSchemaJSON())
 	return err
 }
 
-// outputSchema is the schema as JSON reads it: a configuration's numbers are of
-// other types.
-func (s Spec) outputSchema() map[string]any {
-	var doc map[string]any
+// OutputSchemaJSON is the schema of the agent's output as JSON text; empty: it owes none.
+func (s Spec) OutputSchemaJSON() string {
+	if len(s.OutputSchema) == 0 {
+		return ""
+	}
 	b, err := json.Marshal(s.OutputSchema)
-	if err == nil {
-		err = json.Unmarshal(b, &doc)
-	}
 	if err != nil {
-		panic(err) // checkVerdict has read it
+		panic(err) // plain values always marshal
 	}
-	return doc
+	return string(b)
 }

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/types/known/structpb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
@@ -29,7 +27,7 @@ func (s *Server) checkFits(ctx context.Context, k store.Key, session *sessionv1.
 	}
 	fixed := view.TextTokens(spec.Prompt) + s.toolTokens(ctx, k.Tenant+"\x00"+session.Agent+"\x00"+session.AgentRevision, spec.Tools)
 	for _, t := range r.ClientTools {
-		fixed += sizeOfTool(t.Name, t.Description, t.InputSchema)
+		fixed += sizeOfTool(t.Name, t.Description, t.InputSchemaJson)
 	}
 	if fixed <= view.MostFixed(most) {
 		return nil
@@ -40,12 +38,8 @@ func (s *Server) checkFits(ctx context.Context, k store.Key, session *sessionv1.
 }
 
 // sizeOfTool estimates what a tool takes of a model's context, in tokens.
-func sizeOfTool(name, description string, schema *structpb.Struct) int64 {
-	b, err := protojson.Marshal(schema)
-	if err != nil {
-		return 0 // what cannot be written is not sent: the turn will say so
-	}
-	return view.TextTokens(name) + view.TextTokens(description) + view.TextTokens(string(b))
+func sizeOfTool(name, description, schema string) int64 {
+	return view.TextTokens(name) + view.TextTokens(description) + view.TextTokens(schema)
 }
 
 const (
@@ -104,7 +98,7 @@ func (s *Server) askToolTokens(ctx context.Context, names []string) (tokens int6
 		}
 		for _, t := range page.Tools {
 			if name := strings.TrimPrefix(t.Name, "tools/"); slices.Contains(names, name) {
-				tokens += sizeOfTool(name, t.Description, t.InputSchema)
+				tokens += sizeOfTool(name, t.Description, t.InputSchemaJson)
 			}
 		}
 		if token = page.NextPageToken; token == "" {

@@ -24,7 +24,6 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn"
-	"github.com/fairlead/fairlead/services/session/internal/verdict"
 )
 
 // CreateTurn puts a message into the session's inbox.
@@ -158,26 +157,6 @@ func (s *Server) spec(ctx context.Context, tenant string, session *sessionv1.Ses
 		return agent.Spec{}, storeError(err, subject{session: session.Name})
 	}
 	return agent.Unmarshal(rev.Spec)
-}
-
-// checkClientTools refuses names that are taken.
-func checkClientTools(spec agent.Spec, r *sessionv1.CreateTurnRequest) error {
-	taken := map[string]bool{}
-	for _, name := range spec.Tools {
-		taken[name] = true
-	}
-	if spec.Finishes() {
-		taken[verdict.Tool] = true
-	}
-	for i, t := range r.ClientTools {
-		if taken[t.Name] {
-			return fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_TOOL_NAME_TAKEN,
-				fmt.Sprintf("The agent has a tool %s already. Give the client's tool another name.", t.Name),
-				apierr.Field(fmt.Sprintf("client_tools[%d].name", i), "is taken"))
-		}
-		taken[t.Name] = true
-	}
-	return nil
 }
 
 // limits joins what a request asks for with the agent's and the server's

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,8 +10,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -18,6 +17,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/model"
@@ -45,7 +45,7 @@ func (w *Worker) modelTools(ctx context.Context) ([]model.Tool, error) {
 				continue
 			}
 			parallel[name], readOnly[name] = t.Parallel, t.ReadOnly
-			if tools, err = appendTool(tools, name, t.Description, t.InputSchema); err != nil {
+			if tools, err = appendTool(tools, name, t.Description, t.InputSchemaJson); err != nil {
 				return nil, err
 			}
 		}
@@ -55,7 +55,7 @@ func (w *Worker) modelTools(ctx context.Context) ([]model.Tool, error) {
 	}
 	for name, t := range w.active.client {
 		var err error
-		if tools, err = appendTool(tools, name, t.Description, t.InputSchema); err != nil {
+		if tools, err = appendTool(tools, name, t.Description, t.InputSchemaJson); err != nil {
 			return nil, err
 		}
 	}
@@ -69,16 +69,17 @@ func (w *Worker) modelTools(ctx context.Context) ([]model.Tool, error) {
 	return tools, nil
 }
 
-func appendTool(tools []model.Tool, name, description string, schema *structpb.Struct) ([]model.Tool, error) {
-	if schema == nil {
-		schema = &structpb.Struct{Fields: map[string]*structpb.Value{"type": structpb.NewStringValue("object")}}
+// appendTool adds a tool whose schema is JSON text; none stands for any object. The schema goes to the model as it was
+// written, so that its bytes are the same in every request.
+func appendTool(tools []model.Tool, name, description, schema string) ([]model.Tool, error) {
+	if schema == "" {
+		schema = `{"type":"object"}`
 	}
-	// structpb's own MarshalJSON puts spaces at random; plain values sort and do not.
-	b, err := marshalStable(schema)
+	text, err := jsontext.Compact(schema)
 	if err != nil {
-		return nil, fmt.Errorf("the schema of tool %s: %w", name, err)
+		return nil, fmt.Errorf("the schema of tool %s is %w", name, err)
 	}
-	return append(tools, model.Tool{Name: name, Description: description, InputSchema: b}), nil
+	return append(tools, model.Tool{Name: name, Description: description, InputSchema: json.RawMessage(text)}), nil
 }
 
 // warming is a workspace that is being made beside the first model call.
@@ -233,12 +234,3 @@ func ensureUsage(u **sessionv1.Usage) *sessionv1.Usage {
 func lastSegment(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
 func now() *timestamppb.Timestamp { return timestamppb.Now() }
-
-// marshalStable writes the same bytes for the same value, every time.
-func marshalStable(s *structpb.Struct) ([]byte, error) {
-	b, err := protojson.Marshal(s)
-	if err != nil {
-		return nil, err
-	}
-	return compact(b)
-}

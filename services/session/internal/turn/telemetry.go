@@ -1,9 +1,7 @@
 package turn
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -182,13 +180,4 @@ func (m *Metrics) modelCall(ctx context.Context, r Resolved, resp *model.Respons
 	kind := attribute.Key("gen_ai.token.type")
 	m.tokens.Add(ctx, promptTokens(resp.Usage), metric.WithAttributes(provider, kind.String("input")))
 	m.tokens.Add(ctx, resp.Usage.GetOutputTokens(), metric.WithAttributes(provider, kind.String("output")))
-}
-
-// compact takes the white space out of JSON.
-func compact(b []byte) ([]byte, error) {
-	var out bytes.Buffer
-	if err := json.Compact(&out, b); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
 }

@@ -27,15 +27,11 @@ func (w *Worker) finishTool() ([]model.Tool, error) {
 	if !w.spec.Finishes() {
 		return nil, nil
 	}
-	schema, err := verdict.Compile(w.spec.OutputSchema)
+	schema, err := verdict.Compile(w.spec.OutputSchemaJSON())
 	if err != nil {
 		return nil, err
 	}
-	arguments, err := verdict.ToolSchema(schema)
-	if err != nil {
-		return nil, err
-	}
-	return []model.Tool{{Name: verdict.Tool, Description: verdict.ToolDescription, InputSchema: arguments}}, nil
+	return []model.Tool{{Name: verdict.Tool, Description: verdict.ToolDescription, InputSchema: verdict.ToolSchema(schema)}}, nil
 }
 
 // answerFinish gives a result to the calls of finish in an assistant message
@@ -72,7 +68,7 @@ func (w *Worker) answerFinish(ctx context.Context, write *store.Write, m *sessio
 }
 
 func (w *Worker) parseFinish(u *sessionv1.ToolUse) (verdict.Verdict, error) {
-	schema, err := verdict.Compile(w.spec.OutputSchema)
+	schema, err := verdict.Compile(w.spec.OutputSchemaJSON())
 	if err != nil {
 		return verdict.Verdict{}, err
 	}

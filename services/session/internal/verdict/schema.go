@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
 
 // maxFaults is how many faults of an output one message names.
@@ -17,7 +19,7 @@ const maxFaults = 10
 // Schema is what an agent's structured output keeps to. It is safe for
 // concurrent use.
 type Schema struct {
-	doc      map[string]any
+	text     string // compact
 	compiled *jsonschema.Schema
 }
 
@@ -29,33 +31,34 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("a reference to another document (%s) is not followed", url)
 }
 
-// Compile checks a JSON Schema (2020-12 unless it says otherwise). Nothing
-// gives nil: the agent owes no output.
-func Compile(doc map[string]any) (*Schema, error) {
+// Compile checks the text of a JSON Schema (2020-12 unless it says otherwise).
+// Empty text and an empty object give nil: the agent owes no output.
+func Compile(text string) (*Schema, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // no schema is a valid one
+	}
+	doc, err := jsontext.Object(text)
+	if err != nil {
+		return nil, fmt.Errorf("output-schema is %w", err)
+	}
 	if len(doc) == 0 {
 		return nil, nil //nolint:nilnil // no schema is a valid one
 	}
-	// A configuration's numbers are not all JSON's.
-	text, err := json.Marshal(doc)
-	if err != nil {
-		return nil, fmt.Errorf("output-schema: is not JSON: %w", err)
-	}
-	plain, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		return nil, fmt.Errorf("output-schema: %w", err)
+	if text, err = jsontext.Compact(text); err != nil {
+		return nil, fmt.Errorf("output-schema is %w", err)
 	}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(noLoader{})
 	const url = "fairlead:///output"
-	if err := c.AddResource(url, plain); err != nil {
+	if err := c.AddResource(url, doc); err != nil {
 		return nil, fmt.Errorf("output-schema: %w", err)
 	}
 	compiled, err := c.Compile(url)
 	if err != nil {
 		return nil, fmt.Errorf("output-schema: %w", err)
 	}
-	return &Schema{doc: doc, compiled: compiled}, nil
+	return &Schema{text: text, compiled: compiled}, nil
 }
 
 // check says what is wrong with an output, in words for the model.

@@ -52,19 +52,18 @@ func (v Verdict) Error() *sessionv1.TurnError {
 }
 
 // ToolSchema is the schema of the tool's arguments for an agent whose output
-// keeps to s; nil if it owes none.
-func ToolSchema(s *Schema) (json.RawMessage, error) {
-	properties := map[string]any{
-		"request_status": map[string]any{"type": "string", "enum": []string{"COMPLETE", "PARTIAL", "FAILED"}, "description": "How much of the task is done."},
-		"summary":        map[string]any{"type": "string", "description": "What you did and found, for the user; unless it is COMPLETE, what is missing and why."},
-	}
+// keeps to s; nil if it owes none. The output's schema is in it as it was written.
+func ToolSchema(s *Schema) json.RawMessage {
+	output := ""
 	if s != nil {
-		properties["output"] = s.doc
+		output = `"output":` + s.text + `,`
 	}
-	return json.Marshal(map[string]any{
-		"type": "object", "properties": properties, "required": []string{"request_status", "summary"}, "additionalProperties": false,
-	})
+	return json.RawMessage(`{"additionalProperties":false,"properties":{` + output + ownProperties + `},"required":["request_status","summary"],"type":"object"}`)
 }
+
+// ownProperties are the arguments that every call of the tool has.
+const ownProperties = `"request_status":{"description":"How much of the task is done.","enum":["COMPLETE","PARTIAL","FAILED"],"type":"string"},` +
+	`"summary":{"description":"What you did and found, for the user; unless it is COMPLETE, what is missing and why.","type":"string"}`
 
 // Parse reads the tool's arguments. Its error is for the model, which may call
 // again. A verdict of COMPLETE needs the output that s describes; the others may

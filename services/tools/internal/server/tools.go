@@ -62,7 +62,7 @@ func (s *Tools) ListTools(ctx context.Context, q *toolsv1.ListToolsRequest) (*to
 
 func toProto(t *tool.Tool) *toolsv1.Tool {
 	return &toolsv1.Tool{
-		Name: namePrefix + t.Name, Description: t.Description, InputSchema: t.Schema(), Provider: t.Provider,
+		Name: namePrefix + t.Name, Description: t.Description, InputSchemaJson: t.InputSchema, Provider: t.Provider,
 		ReadOnly: t.ReadOnly, Parallel: t.Parallel, Idempotent: t.Idempotent,
 	}
 }

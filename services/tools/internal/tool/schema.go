@@ -1,13 +1,14 @@
 package tool
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sort"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
 
 // maxFaults is how many faults of the arguments one message names.
@@ -27,9 +28,9 @@ func (noLoader) Load(url string) (any, error) {
 // CompileSchema compiles the JSON Schema of a tool's arguments. The name is for
 // messages only.
 func CompileSchema(name, text string) (*Schema, error) {
-	var doc any
-	if err := json.Unmarshal([]byte(text), &doc); err != nil {
-		return nil, fmt.Errorf("schema of %s: %w", name, err)
+	doc, err := jsontext.Object(text)
+	if err != nil {
+		return nil, fmt.Errorf("the schema of %s is %w", name, err)
 	}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)

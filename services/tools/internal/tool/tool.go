@@ -12,10 +12,8 @@ import (
 	"fmt"
 	"regexp"
 
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/types/known/structpb"
-
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
 
 // Builtin is the provider of the tools that are part of this service.
@@ -58,7 +56,8 @@ type Spec struct {
 	Name string
 	// Description is what the model reads.
 	Description string
-	// InputSchema is the JSON Schema (2020-12) of the arguments, an object.
+	// InputSchema is the JSON Schema (2020-12) of the arguments, the text of an
+	// object; New takes its white space out.
 	InputSchema string
 	// Provider is where the tool comes from: Builtin, or a provider's name.
 	Provider string
@@ -150,7 +149,6 @@ type Tool struct {
 	Runner Runner
 
 	schema *Schema
-	input  *structpb.Struct
 }
 
 // New checks a tool's name and schema and makes the tool. A nil runner makes a
@@ -163,15 +161,11 @@ func New(spec Spec, runner Runner) (*Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	input := &structpb.Struct{}
-	if err := protojson.Unmarshal([]byte(spec.InputSchema), input); err != nil {
-		return nil, fmt.Errorf("schema of tool %s: %w", spec.Name, err)
+	if spec.InputSchema, err = jsontext.Compact(spec.InputSchema); err != nil {
+		return nil, fmt.Errorf("the schema of %s is %w", spec.Name, err)
 	}
-	return &Tool{Spec: spec, Runner: runner, schema: schema, input: input}, nil
+	return &Tool{Spec: spec, Runner: runner, schema: schema}, nil
 }
-
-// Schema is the InputSchema as a message. It is shared: nobody may change it.
-func (t *Tool) Schema() *structpb.Struct { return t.input }
 
 // Delegated reports whether the caller runs the tool itself.
 func (t *Tool) Delegated() bool { return t.Runner == nil }

@@ -11,7 +11,6 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
-	structpb "google.golang.org/protobuf/types/known/structpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -46,9 +45,10 @@ type Agent struct {
 	// How the agent says how its work went: `none`, `tool` (it calls the tool
 	// finish) or `header` (its final message begins with `request_status: …`).
 	Verdict string `protobuf:"bytes,9,opt,name=verdict,proto3" json:"verdict,omitempty"`
-	// The JSON Schema (2020-12) of the agent's structured output, if it owes one;
-	// a turn has it in output_json.
-	OutputSchema *structpb.Struct `protobuf:"bytes,10,opt,name=output_schema,json=outputSchema,proto3" json:"output_schema,omitempty"`
+	// The JSON Schema (2020-12) of the agent's structured output, as JSON text with
+	// every number as it was configured. Empty: the agent owes no output. A turn has
+	// its output in output_json.
+	OutputSchemaJson string `protobuf:"bytes,10,opt,name=output_schema_json,json=outputSchemaJson,proto3" json:"output_schema_json,omitempty"`
 	// What the agent's commands may reach; none means no network. The operator of the
 	// sandbox service may allow less: then the agent's turns have no workspace and
 	// say why.
@@ -166,11 +166,11 @@ func (x *Agent) GetVerdict() string {
 	return ""
 }
 
-func (x *Agent) GetOutputSchema() *structpb.Struct {
+func (x *Agent) GetOutputSchemaJson() string {
 	if x != nil {
-		return x.OutputSchema
+		return x.OutputSchemaJson
 	}
-	return nil
+	return ""
 }
 
 func (x *Agent) GetNetwork() []*AgentNetworkRule {
@@ -552,7 +552,7 @@ var File_fairlead_session_v1_agent_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xe4\x04\n" +
+	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\"\xd4\x04\n" +
 	"\x05Agent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12 \n" +
@@ -562,9 +562,9 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\aprofile\x18\x06 \x01(\tR\aprofile\x12\x1a\n" +
 	"\bgreeting\x18\a \x01(\tR\bgreeting\x12\x18\n" +
 	"\adefault\x18\b \x01(\bR\adefault\x12\x18\n" +
-	"\averdict\x18\t \x01(\tR\averdict\x12<\n" +
-	"\routput_schema\x18\n" +
-	" \x01(\v2\x17.google.protobuf.StructR\foutputSchema\x12?\n" +
+	"\averdict\x18\t \x01(\tR\averdict\x12,\n" +
+	"\x12output_schema_json\x18\n" +
+	" \x01(\tR\x10outputSchemaJson\x12?\n" +
 	"\anetwork\x18\v \x03(\v2%.fairlead.session.v1.AgentNetworkRuleR\anetwork\x128\n" +
 	"\x06limits\x18\f \x01(\v2 .fairlead.session.v1.AgentLimitsR\x06limits\x12\x16\n" +
 	"\x06mounts\x18\r \x03(\tR\x06mounts\x12H\n" +
@@ -625,21 +625,19 @@ var file_fairlead_session_v1_agent_proto_goTypes = []any{
 	(*AgentLimits)(nil),         // 1: fairlead.session.v1.AgentLimits
 	(*AgentRepository)(nil),     // 2: fairlead.session.v1.AgentRepository
 	(*AgentNetworkRule)(nil),    // 3: fairlead.session.v1.AgentNetworkRule
-	(*structpb.Struct)(nil),     // 4: google.protobuf.Struct
-	(*durationpb.Duration)(nil), // 5: google.protobuf.Duration
+	(*durationpb.Duration)(nil), // 4: google.protobuf.Duration
 }
 var file_fairlead_session_v1_agent_proto_depIdxs = []int32{
-	4, // 0: fairlead.session.v1.Agent.output_schema:type_name -> google.protobuf.Struct
-	3, // 1: fairlead.session.v1.Agent.network:type_name -> fairlead.session.v1.AgentNetworkRule
-	1, // 2: fairlead.session.v1.Agent.limits:type_name -> fairlead.session.v1.AgentLimits
-	2, // 3: fairlead.session.v1.Agent.repositories:type_name -> fairlead.session.v1.AgentRepository
-	5, // 4: fairlead.session.v1.AgentLimits.timeout:type_name -> google.protobuf.Duration
-	5, // 5: fairlead.session.v1.AgentLimits.max_timeout:type_name -> google.protobuf.Duration
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	3, // 0: fairlead.session.v1.Agent.network:type_name -> fairlead.session.v1.AgentNetworkRule
+	1, // 1: fairlead.session.v1.Agent.limits:type_name -> fairlead.session.v1.AgentLimits
+	2, // 2: fairlead.session.v1.Agent.repositories:type_name -> fairlead.session.v1.AgentRepository
+	4, // 3: fairlead.session.v1.AgentLimits.timeout:type_name -> google.protobuf.Duration
+	4, // 4: fairlead.session.v1.AgentLimits.max_timeout:type_name -> google.protobuf.Duration
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_agent_proto_init() }

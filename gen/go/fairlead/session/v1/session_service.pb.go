@@ -13,7 +13,6 @@ import (
 	status "google.golang.org/genproto/googleapis/rpc/status"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
-	structpb "google.golang.org/protobuf/types/known/structpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -574,10 +573,11 @@ type ClientTool struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// What the tool does, for the model.
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
-	// The JSON Schema (2020-12) of the arguments.
-	InputSchema   *structpb.Struct `protobuf:"bytes,3,opt,name=input_schema,json=inputSchema,proto3" json:"input_schema,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// The JSON Schema (2020-12) of the arguments, as the text of a JSON object. The
+	// model gets it as it is, without white space. Empty: any object.
+	InputSchemaJson string `protobuf:"bytes,3,opt,name=input_schema_json,json=inputSchemaJson,proto3" json:"input_schema_json,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *ClientTool) Reset() {
@@ -624,11 +624,11 @@ func (x *ClientTool) GetDescription() string {
 	return ""
 }
 
-func (x *ClientTool) GetInputSchema() *structpb.Struct {
+func (x *ClientTool) GetInputSchemaJson() string {
 	if x != nil {
-		return x.InputSchema
+		return x.InputSchemaJson
 	}
-	return nil
+	return ""
 }
 
 // CreateTurnRequest brings a message.
@@ -3181,7 +3181,7 @@ var File_fairlead_session_v1_session_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\n" +
-	")fairlead/session/v1/session_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1ffairlead/session/v1/event.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"\xc8\x01\n" +
+	")fairlead/session/v1/session_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1ffairlead/session/v1/event.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"\xc8\x01\n" +
 	"\x14CreateSessionRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.fairlead.session.v1.SessionR\asession\x12B\n" +
 	"\n" +
@@ -3206,12 +3206,12 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x04name\x124\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"\x17\n" +
-	"\x15DeleteSessionResponse\"\xaf\x01\n" +
+	"\x15DeleteSessionResponse\"\xaa\x01\n" +
 	"\n" +
 	"ClientTool\x128\n" +
 	"\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f2\x1d^[A-Za-z][A-Za-z0-9_-]{0,63}$R\x04name\x12+\n" +
-	"\vdescription\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01R\vdescription\x12:\n" +
-	"\finput_schema\x18\x03 \x01(\v2\x17.google.protobuf.StructR\vinputSchema\"\xaf\x05\n" +
+	"\vdescription\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01R\vdescription\x125\n" +
+	"\x11input_schema_json\x18\x03 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x0finputSchemaJson\"\xaf\x05\n" +
 	"\x11CreateTurnRequest\x12A\n" +
 	"\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x06parent\x12\x1d\n" +
 	"\x04text\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x04text\x12?\n" +
@@ -3482,103 +3482,101 @@ var file_fairlead_session_v1_session_service_proto_goTypes = []any{
 	(*ConverseAccepted)(nil),         // 47: fairlead.session.v1.ConverseAccepted
 	(*ConverseRejected)(nil),         // 48: fairlead.session.v1.ConverseRejected
 	(*Session)(nil),                  // 49: fairlead.session.v1.Session
-	(*structpb.Struct)(nil),          // 50: google.protobuf.Struct
-	(*v1.Content)(nil),               // 51: fairlead.common.v1.Content
-	(*TurnLimits)(nil),               // 52: fairlead.session.v1.TurnLimits
-	(*Turn)(nil),                     // 53: fairlead.session.v1.Turn
-	(*Event)(nil),                    // 54: fairlead.session.v1.Event
-	(*Message)(nil),                  // 55: fairlead.session.v1.Message
-	(Role)(0),                        // 56: fairlead.session.v1.Role
-	(*timestamppb.Timestamp)(nil),    // 57: google.protobuf.Timestamp
-	(*status.Status)(nil),            // 58: google.rpc.Status
+	(*v1.Content)(nil),               // 50: fairlead.common.v1.Content
+	(*TurnLimits)(nil),               // 51: fairlead.session.v1.TurnLimits
+	(*Turn)(nil),                     // 52: fairlead.session.v1.Turn
+	(*Event)(nil),                    // 53: fairlead.session.v1.Event
+	(*Message)(nil),                  // 54: fairlead.session.v1.Message
+	(Role)(0),                        // 55: fairlead.session.v1.Role
+	(*timestamppb.Timestamp)(nil),    // 56: google.protobuf.Timestamp
+	(*status.Status)(nil),            // 57: google.rpc.Status
 }
 var file_fairlead_session_v1_session_service_proto_depIdxs = []int32{
 	49, // 0: fairlead.session.v1.CreateSessionRequest.session:type_name -> fairlead.session.v1.Session
 	49, // 1: fairlead.session.v1.CreateSessionResponse.session:type_name -> fairlead.session.v1.Session
 	49, // 2: fairlead.session.v1.GetSessionResponse.session:type_name -> fairlead.session.v1.Session
 	49, // 3: fairlead.session.v1.ListSessionsResponse.sessions:type_name -> fairlead.session.v1.Session
-	50, // 4: fairlead.session.v1.ClientTool.input_schema:type_name -> google.protobuf.Struct
-	51, // 5: fairlead.session.v1.CreateTurnRequest.content:type_name -> fairlead.common.v1.Content
-	0,  // 6: fairlead.session.v1.CreateTurnRequest.on_active:type_name -> fairlead.session.v1.OnActive
-	52, // 7: fairlead.session.v1.CreateTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
-	10, // 8: fairlead.session.v1.CreateTurnRequest.client_tools:type_name -> fairlead.session.v1.ClientTool
-	53, // 9: fairlead.session.v1.CreateTurnResponse.turn:type_name -> fairlead.session.v1.Turn
-	51, // 10: fairlead.session.v1.RunTurnRequest.content:type_name -> fairlead.common.v1.Content
-	0,  // 11: fairlead.session.v1.RunTurnRequest.on_active:type_name -> fairlead.session.v1.OnActive
-	52, // 12: fairlead.session.v1.RunTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
-	10, // 13: fairlead.session.v1.RunTurnRequest.client_tools:type_name -> fairlead.session.v1.ClientTool
-	54, // 14: fairlead.session.v1.RunTurnResponse.event:type_name -> fairlead.session.v1.Event
-	15, // 15: fairlead.session.v1.RunTurnResponse.progress:type_name -> fairlead.session.v1.Progress
-	53, // 16: fairlead.session.v1.GetTurnResponse.turn:type_name -> fairlead.session.v1.Turn
-	53, // 17: fairlead.session.v1.ListTurnsResponse.turns:type_name -> fairlead.session.v1.Turn
-	54, // 18: fairlead.session.v1.ListEventsResponse.events:type_name -> fairlead.session.v1.Event
-	54, // 19: fairlead.session.v1.StreamEventsResponse.event:type_name -> fairlead.session.v1.Event
-	15, // 20: fairlead.session.v1.StreamEventsResponse.progress:type_name -> fairlead.session.v1.Progress
-	55, // 21: fairlead.session.v1.ListMessagesResponse.messages:type_name -> fairlead.session.v1.Message
-	51, // 22: fairlead.session.v1.SubmitToolResultRequest.content:type_name -> fairlead.common.v1.Content
-	49, // 23: fairlead.session.v1.ForkSessionResponse.session:type_name -> fairlead.session.v1.Session
-	1,  // 24: fairlead.session.v1.ExportSessionRequest.format:type_name -> fairlead.session.v1.ExportFormat
-	39, // 25: fairlead.session.v1.ImportSessionRequest.open:type_name -> fairlead.session.v1.ImportOpen
-	49, // 26: fairlead.session.v1.ImportSessionResponse.session:type_name -> fairlead.session.v1.Session
-	43, // 27: fairlead.session.v1.SearchMessagesResponse.messages:type_name -> fairlead.session.v1.FoundMessage
-	56, // 28: fairlead.session.v1.FoundMessage.role:type_name -> fairlead.session.v1.Role
-	57, // 29: fairlead.session.v1.FoundMessage.create_time:type_name -> google.protobuf.Timestamp
-	45, // 30: fairlead.session.v1.ConverseRequest.open:type_name -> fairlead.session.v1.ConverseOpen
-	11, // 31: fairlead.session.v1.ConverseRequest.create_turn:type_name -> fairlead.session.v1.CreateTurnRequest
-	26, // 32: fairlead.session.v1.ConverseRequest.interrupt:type_name -> fairlead.session.v1.InterruptSessionRequest
-	28, // 33: fairlead.session.v1.ConverseRequest.resolve_approval:type_name -> fairlead.session.v1.ResolveApprovalRequest
-	30, // 34: fairlead.session.v1.ConverseRequest.submit_tool_result:type_name -> fairlead.session.v1.SubmitToolResultRequest
-	54, // 35: fairlead.session.v1.ConverseResponse.event:type_name -> fairlead.session.v1.Event
-	15, // 36: fairlead.session.v1.ConverseResponse.progress:type_name -> fairlead.session.v1.Progress
-	47, // 37: fairlead.session.v1.ConverseResponse.accepted:type_name -> fairlead.session.v1.ConverseAccepted
-	48, // 38: fairlead.session.v1.ConverseResponse.rejected:type_name -> fairlead.session.v1.ConverseRejected
-	53, // 39: fairlead.session.v1.ConverseAccepted.turn:type_name -> fairlead.session.v1.Turn
-	58, // 40: fairlead.session.v1.ConverseRejected.status:type_name -> google.rpc.Status
-	2,  // 41: fairlead.session.v1.SessionService.CreateSession:input_type -> fairlead.session.v1.CreateSessionRequest
-	4,  // 42: fairlead.session.v1.SessionService.GetSession:input_type -> fairlead.session.v1.GetSessionRequest
-	6,  // 43: fairlead.session.v1.SessionService.ListSessions:input_type -> fairlead.session.v1.ListSessionsRequest
-	8,  // 44: fairlead.session.v1.SessionService.DeleteSession:input_type -> fairlead.session.v1.DeleteSessionRequest
-	11, // 45: fairlead.session.v1.SessionService.CreateTurn:input_type -> fairlead.session.v1.CreateTurnRequest
-	13, // 46: fairlead.session.v1.SessionService.RunTurn:input_type -> fairlead.session.v1.RunTurnRequest
-	16, // 47: fairlead.session.v1.SessionService.GetTurn:input_type -> fairlead.session.v1.GetTurnRequest
-	18, // 48: fairlead.session.v1.SessionService.ListTurns:input_type -> fairlead.session.v1.ListTurnsRequest
-	20, // 49: fairlead.session.v1.SessionService.ListEvents:input_type -> fairlead.session.v1.ListEventsRequest
-	22, // 50: fairlead.session.v1.SessionService.StreamEvents:input_type -> fairlead.session.v1.StreamEventsRequest
-	24, // 51: fairlead.session.v1.SessionService.ListMessages:input_type -> fairlead.session.v1.ListMessagesRequest
-	26, // 52: fairlead.session.v1.SessionService.InterruptSession:input_type -> fairlead.session.v1.InterruptSessionRequest
-	28, // 53: fairlead.session.v1.SessionService.ResolveApproval:input_type -> fairlead.session.v1.ResolveApprovalRequest
-	30, // 54: fairlead.session.v1.SessionService.SubmitToolResult:input_type -> fairlead.session.v1.SubmitToolResultRequest
-	32, // 55: fairlead.session.v1.SessionService.ForkSession:input_type -> fairlead.session.v1.ForkSessionRequest
-	34, // 56: fairlead.session.v1.SessionService.CompactSession:input_type -> fairlead.session.v1.CompactSessionRequest
-	36, // 57: fairlead.session.v1.SessionService.ExportSession:input_type -> fairlead.session.v1.ExportSessionRequest
-	38, // 58: fairlead.session.v1.SessionService.ImportSession:input_type -> fairlead.session.v1.ImportSessionRequest
-	41, // 59: fairlead.session.v1.SessionService.SearchMessages:input_type -> fairlead.session.v1.SearchMessagesRequest
-	44, // 60: fairlead.session.v1.SessionService.Converse:input_type -> fairlead.session.v1.ConverseRequest
-	3,  // 61: fairlead.session.v1.SessionService.CreateSession:output_type -> fairlead.session.v1.CreateSessionResponse
-	5,  // 62: fairlead.session.v1.SessionService.GetSession:output_type -> fairlead.session.v1.GetSessionResponse
-	7,  // 63: fairlead.session.v1.SessionService.ListSessions:output_type -> fairlead.session.v1.ListSessionsResponse
-	9,  // 64: fairlead.session.v1.SessionService.DeleteSession:output_type -> fairlead.session.v1.DeleteSessionResponse
-	12, // 65: fairlead.session.v1.SessionService.CreateTurn:output_type -> fairlead.session.v1.CreateTurnResponse
-	14, // 66: fairlead.session.v1.SessionService.RunTurn:output_type -> fairlead.session.v1.RunTurnResponse
-	17, // 67: fairlead.session.v1.SessionService.GetTurn:output_type -> fairlead.session.v1.GetTurnResponse
-	19, // 68: fairlead.session.v1.SessionService.ListTurns:output_type -> fairlead.session.v1.ListTurnsResponse
-	21, // 69: fairlead.session.v1.SessionService.ListEvents:output_type -> fairlead.session.v1.ListEventsResponse
-	23, // 70: fairlead.session.v1.SessionService.StreamEvents:output_type -> fairlead.session.v1.StreamEventsResponse
-	25, // 71: fairlead.session.v1.SessionService.ListMessages:output_type -> fairlead.session.v1.ListMessagesResponse
-	27, // 72: fairlead.session.v1.SessionService.InterruptSession:output_type -> fairlead.session.v1.InterruptSessionResponse
-	29, // 73: fairlead.session.v1.SessionService.ResolveApproval:output_type -> fairlead.session.v1.ResolveApprovalResponse
-	31, // 74: fairlead.session.v1.SessionService.SubmitToolResult:output_type -> fairlead.session.v1.SubmitToolResultResponse
-	33, // 75: fairlead.session.v1.SessionService.ForkSession:output_type -> fairlead.session.v1.ForkSessionResponse
-	35, // 76: fairlead.session.v1.SessionService.CompactSession:output_type -> fairlead.session.v1.CompactSessionResponse
-	37, // 77: fairlead.session.v1.SessionService.ExportSession:output_type -> fairlead.session.v1.ExportSessionResponse
-	40, // 78: fairlead.session.v1.SessionService.ImportSession:output_type -> fairlead.session.v1.ImportSessionResponse
-	42, // 79: fairlead.session.v1.SessionService.SearchMessages:output_type -> fairlead.session.v1.SearchMessagesResponse
-	46, // 80: fairlead.session.v1.SessionService.Converse:output_type -> fairlead.session.v1.ConverseResponse
-	61, // [61:81] is the sub-list for method output_type
-	41, // [41:61] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	50, // 4: fairlead.session.v1.CreateTurnRequest.content:type_name -> fairlead.common.v1.Content
+	0,  // 5: fairlead.session.v1.CreateTurnRequest.on_active:type_name -> fairlead.session.v1.OnActive
+	51, // 6: fairlead.session.v1.CreateTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
+	10, // 7: fairlead.session.v1.CreateTurnRequest.client_tools:type_name -> fairlead.session.v1.ClientTool
+	52, // 8: fairlead.session.v1.CreateTurnResponse.turn:type_name -> fairlead.session.v1.Turn
+	50, // 9: fairlead.session.v1.RunTurnRequest.content:type_name -> fairlead.common.v1.Content
+	0,  // 10: fairlead.session.v1.RunTurnRequest.on_active:type_name -> fairlead.session.v1.OnActive
+	51, // 11: fairlead.session.v1.RunTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
+	10, // 12: fairlead.session.v1.RunTurnRequest.client_tools:type_name -> fairlead.session.v1.ClientTool
+	53, // 13: fairlead.session.v1.RunTurnResponse.event:type_name -> fairlead.session.v1.Event
+	15, // 14: fairlead.session.v1.RunTurnResponse.progress:type_name -> fairlead.session.v1.Progress
+	52, // 15: fairlead.session.v1.GetTurnResponse.turn:type_name -> fairlead.session.v1.Turn
+	52, // 16: fairlead.session.v1.ListTurnsResponse.turns:type_name -> fairlead.session.v1.Turn
+	53, // 17: fairlead.session.v1.ListEventsResponse.events:type_name -> fairlead.session.v1.Event
+	53, // 18: fairlead.session.v1.StreamEventsResponse.event:type_name -> fairlead.session.v1.Event
+	15, // 19: fairlead.session.v1.StreamEventsResponse.progress:type_name -> fairlead.session.v1.Progress
+	54, // 20: fairlead.session.v1.ListMessagesResponse.messages:type_name -> fairlead.session.v1.Message
+	50, // 21: fairlead.session.v1.SubmitToolResultRequest.content:type_name -> fairlead.common.v1.Content
+	49, // 22: fairlead.session.v1.ForkSessionResponse.session:type_name -> fairlead.session.v1.Session
+	1,  // 23: fairlead.session.v1.ExportSessionRequest.format:type_name -> fairlead.session.v1.ExportFormat
+	39, // 24: fairlead.session.v1.ImportSessionRequest.open:type_name -> fairlead.session.v1.ImportOpen
+	49, // 25: fairlead.session.v1.ImportSessionResponse.session:type_name -> fairlead.session.v1.Session
+	43, // 26: fairlead.session.v1.SearchMessagesResponse.messages:type_name -> fairlead.session.v1.FoundMessage
+	55, // 27: fairlead.session.v1.FoundMessage.role:type_name -> fairlead.session.v1.Role
+	56, // 28: fairlead.session.v1.FoundMessage.create_time:type_name -> google.protobuf.Timestamp
+	45, // 29: fairlead.session.v1.ConverseRequest.open:type_name -> fairlead.session.v1.ConverseOpen
+	11, // 30: fairlead.session.v1.ConverseRequest.create_turn:type_name -> fairlead.session.v1.CreateTurnRequest
+	26, // 31: fairlead.session.v1.ConverseRequest.interrupt:type_name -> fairlead.session.v1.InterruptSessionRequest
+	28, // 32: fairlead.session.v1.ConverseRequest.resolve_approval:type_name -> fairlead.session.v1.ResolveApprovalRequest
+	30, // 33: fairlead.session.v1.ConverseRequest.submit_tool_result:type_name -> fairlead.session.v1.SubmitToolResultRequest
+	53, // 34: fairlead.session.v1.ConverseResponse.event:type_name -> fairlead.session.v1.Event
+	15, // 35: fairlead.session.v1.ConverseResponse.progress:type_name -> fairlead.session.v1.Progress
+	47, // 36: fairlead.session.v1.ConverseResponse.accepted:type_name -> fairlead.session.v1.ConverseAccepted
+	48, // 37: fairlead.session.v1.ConverseResponse.rejected:type_name -> fairlead.session.v1.ConverseRejected
+	52, // 38: fairlead.session.v1.ConverseAccepted.turn:type_name -> fairlead.session.v1.Turn
+	57, // 39: fairlead.session.v1.ConverseRejected.status:type_name -> google.rpc.Status
+	2,  // 40: fairlead.session.v1.SessionService.CreateSession:input_type -> fairlead.session.v1.CreateSessionRequest
+	4,  // 41: fairlead.session.v1.SessionService.GetSession:input_type -> fairlead.session.v1.GetSessionRequest
+	6,  // 42: fairlead.session.v1.SessionService.ListSessions:input_type -> fairlead.session.v1.ListSessionsRequest
+	8,  // 43: fairlead.session.v1.SessionService.DeleteSession:input_type -> fairlead.session.v1.DeleteSessionRequest
+	11, // 44: fairlead.session.v1.SessionService.CreateTurn:input_type -> fairlead.session.v1.CreateTurnRequest
+	13, // 45: fairlead.session.v1.SessionService.RunTurn:input_type -> fairlead.session.v1.RunTurnRequest
+	16, // 46: fairlead.session.v1.SessionService.GetTurn:input_type -> fairlead.session.v1.GetTurnRequest
+	18, // 47: fairlead.session.v1.SessionService.ListTurns:input_type -> fairlead.session.v1.ListTurnsRequest
+	20, // 48: fairlead.session.v1.SessionService.ListEvents:input_type -> fairlead.session.v1.ListEventsRequest
+	22, // 49: fairlead.session.v1.SessionService.StreamEvents:input_type -> fairlead.session.v1.StreamEventsRequest
+	24, // 50: fairlead.session.v1.SessionService.ListMessages:input_type -> fairlead.session.v1.ListMessagesRequest
+	26, // 51: fairlead.session.v1.SessionService.InterruptSession:input_type -> fairlead.session.v1.InterruptSessionRequest
+	28, // 52: fairlead.session.v1.SessionService.ResolveApproval:input_type -> fairlead.session.v1.ResolveApprovalRequest
+	30, // 53: fairlead.session.v1.SessionService.SubmitToolResult:input_type -> fairlead.session.v1.SubmitToolResultRequest
+	32, // 54: fairlead.session.v1.SessionService.ForkSession:input_type -> fairlead.session.v1.ForkSessionRequest
+	34, // 55: fairlead.session.v1.SessionService.CompactSession:input_type -> fairlead.session.v1.CompactSessionRequest
+	36, // 56: fairlead.session.v1.SessionService.ExportSession:input_type -> fairlead.session.v1.ExportSessionRequest
+	38, // 57: fairlead.session.v1.SessionService.ImportSession:input_type -> fairlead.session.v1.ImportSessionRequest
+	41, // 58: fairlead.session.v1.SessionService.SearchMessages:input_type -> fairlead.session.v1.SearchMessagesRequest
+	44, // 59: fairlead.session.v1.SessionService.Converse:input_type -> fairlead.session.v1.ConverseRequest
+	3,  // 60: fairlead.session.v1.SessionService.CreateSession:output_type -> fairlead.session.v1.CreateSessionResponse
+	5,  // 61: fairlead.session.v1.SessionService.GetSession:output_type -> fairlead.session.v1.GetSessionResponse
+	7,  // 62: fairlead.session.v1.SessionService.ListSessions:output_type -> fairlead.session.v1.ListSessionsResponse
+	9,  // 63: fairlead.session.v1.SessionService.DeleteSession:output_type -> fairlead.session.v1.DeleteSessionResponse
+	12, // 64: fairlead.session.v1.SessionService.CreateTurn:output_type -> fairlead.session.v1.CreateTurnResponse
+	14, // 65: fairlead.session.v1.SessionService.RunTurn:output_type -> fairlead.session.v1.RunTurnResponse
+	17, // 66: fairlead.session.v1.SessionService.GetTurn:output_type -> fairlead.session.v1.GetTurnResponse
+	19, // 67: fairlead.session.v1.SessionService.ListTurns:output_type -> fairlead.session.v1.ListTurnsResponse
+	21, // 68: fairlead.session.v1.SessionService.ListEvents:output_type -> fairlead.session.v1.ListEventsResponse
+	23, // 69: fairlead.session.v1.SessionService.StreamEvents:output_type -> fairlead.session.v1.StreamEventsResponse
+	25, // 70: fairlead.session.v1.SessionService.ListMessages:output_type -> fairlead.session.v1.ListMessagesResponse
+	27, // 71: fairlead.session.v1.SessionService.InterruptSession:output_type -> fairlead.session.v1.InterruptSessionResponse
+	29, // 72: fairlead.session.v1.SessionService.ResolveApproval:output_type -> fairlead.session.v1.ResolveApprovalResponse
+	31, // 73: fairlead.session.v1.SessionService.SubmitToolResult:output_type -> fairlead.session.v1.SubmitToolResultResponse
+	33, // 74: fairlead.session.v1.SessionService.ForkSession:output_type -> fairlead.session.v1.ForkSessionResponse
+	35, // 75: fairlead.session.v1.SessionService.CompactSession:output_type -> fairlead.session.v1.CompactSessionResponse
+	37, // 76: fairlead.session.v1.SessionService.ExportSession:output_type -> fairlead.session.v1.ExportSessionResponse
+	40, // 77: fairlead.session.v1.SessionService.ImportSession:output_type -> fairlead.session.v1.ImportSessionResponse
+	42, // 78: fairlead.session.v1.SessionService.SearchMessages:output_type -> fairlead.session.v1.SearchMessagesResponse
+	46, // 79: fairlead.session.v1.SessionService.Converse:output_type -> fairlead.session.v1.ConverseResponse
+	60, // [60:80] is the sub-list for method output_type
+	40, // [40:60] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_session_service_proto_init() }

@@ -10,7 +10,6 @@ import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
-	structpb "google.golang.org/protobuf/types/known/structpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -30,8 +29,9 @@ type Tool struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// What the tool does, as the model reads it.
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
-	// The JSON Schema (2020-12) of the arguments.
-	InputSchema *structpb.Struct `protobuf:"bytes,3,opt,name=input_schema,json=inputSchema,proto3" json:"input_schema,omitempty"`
+	// The JSON Schema (2020-12) of the arguments, as the text of a JSON object. The
+	// model gets it as it is, without white space.
+	InputSchemaJson string `protobuf:"bytes,3,opt,name=input_schema_json,json=inputSchemaJson,proto3" json:"input_schema_json,omitempty"`
 	// Where the tool comes from: `builtin` or the name of a provider.
 	Provider string `protobuf:"bytes,4,opt,name=provider,proto3" json:"provider,omitempty"`
 	// The tool changes nothing.
@@ -88,11 +88,11 @@ func (x *Tool) GetDescription() string {
 	return ""
 }
 
-func (x *Tool) GetInputSchema() *structpb.Struct {
+func (x *Tool) GetInputSchemaJson() string {
 	if x != nil {
-		return x.InputSchema
+		return x.InputSchemaJson
 	}
-	return nil
+	return ""
 }
 
 func (x *Tool) GetProvider() string {
@@ -127,11 +127,11 @@ var File_fairlead_tools_v1_tool_proto protoreflect.FileDescriptor
 
 const file_fairlead_tools_v1_tool_proto_rawDesc = "" +
 	"\n" +
-	"\x1cfairlead/tools/v1/tool.proto\x12\x11fairlead.tools.v1\x1a\x19google/api/resource.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xa0\x02\n" +
+	"\x1cfairlead/tools/v1/tool.proto\x12\x11fairlead.tools.v1\x1a\x19google/api/resource.proto\"\x90\x02\n" +
 	"\x04Tool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
-	"\vdescription\x18\x02 \x01(\tR\vdescription\x12:\n" +
-	"\finput_schema\x18\x03 \x01(\v2\x17.google.protobuf.StructR\vinputSchema\x12\x1a\n" +
+	"\vdescription\x18\x02 \x01(\tR\vdescription\x12*\n" +
+	"\x11input_schema_json\x18\x03 \x01(\tR\x0finputSchemaJson\x12\x1a\n" +
 	"\bprovider\x18\x04 \x01(\tR\bprovider\x12\x1b\n" +
 	"\tread_only\x18\x05 \x01(\bR\breadOnly\x12\x1a\n" +
 	"\bparallel\x18\x06 \x01(\bR\bparallel\x12\x1e\n" +
@@ -154,16 +154,14 @@ func file_fairlead_tools_v1_tool_proto_rawDescGZIP() []byte {
 
 var file_fairlead_tools_v1_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
 var file_fairlead_tools_v1_tool_proto_goTypes = []any{
-	(*Tool)(nil),            // 0: fairlead.tools.v1.Tool
-	(*structpb.Struct)(nil), // 1: google.protobuf.Struct
+	(*Tool)(nil), // 0: fairlead.tools.v1.Tool
 }
 var file_fairlead_tools_v1_tool_proto_depIdxs = []int32{
-	1, // 0: fairlead.tools.v1.Tool.input_schema:type_name -> google.protobuf.Struct
-	1, // [1:1] is the sub-list for method output_type
-	1, // [1:1] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	0, // [0:0] is the sub-list for method output_type
+	0, // [0:0] is the sub-list for method input_type
+	0, // [0:0] is the sub-list for extension type_name
+	0, // [0:0] is the sub-list for extension extendee
+	0, // [0:0] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_tools_v1_tool_proto_init() }

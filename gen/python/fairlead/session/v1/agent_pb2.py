@@ -24,10 +24,9 @@ _sym_db = _symbol_database.Default()
 
 from google.api import resource_pb2 as google_dot_api_dot_resource__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
-from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x66\x61irlead/session/v1/agent.proto\x12\x13\x66\x61irlead.session.v1\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xd2\x03\n\x05\x41gent\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12\r\n\x05tools\x18\x05 \x03(\t\x12\x0f\n\x07profile\x18\x06 \x01(\t\x12\x10\n\x08greeting\x18\x07 \x01(\t\x12\x0f\n\x07\x64\x65\x66\x61ult\x18\x08 \x01(\x08\x12\x0f\n\x07verdict\x18\t \x01(\t\x12.\n\routput_schema\x18\n \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x36\n\x07network\x18\x0b \x03(\x0b\x32%.fairlead.session.v1.AgentNetworkRule\x12\x30\n\x06limits\x18\x0c \x01(\x0b\x32 .fairlead.session.v1.AgentLimits\x12\x0e\n\x06mounts\x18\r \x03(\t\x12:\n\x0crepositories\x18\x10 \x03(\x0b\x32$.fairlead.session.v1.AgentRepository\x12\x13\n\x0b\x63heckpoints\x18\x11 \x03(\t:6\xea\x41\x33\n\x12\x66\x61irlead.dev/Agent\x12\x0e\x61gents/{agent}*\x06\x61gents2\x05\x61gent\"\xac\x02\n\x0b\x41gentLimits\x12\x14\n\x0cmemory_bytes\x18\x01 \x01(\x03\x12\x11\n\tprocesses\x18\x02 \x01(\x05\x12\x12\n\ncpu_millis\x18\x03 \x01(\x03\x12\x12\n\nfile_bytes\x18\x04 \x01(\x03\x12\x12\n\nopen_files\x18\x05 \x01(\x05\x12\x14\n\x0coutput_bytes\x18\x06 \x01(\x03\x12\x13\n\x0b\x66lood_bytes\x18\x07 \x01(\x03\x12\x17\n\x0fworkspace_bytes\x18\x08 \x01(\x03\x12\x18\n\x10workspace_inodes\x18\t \x01(\x03\x12*\n\x07timeout\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\x0bmax_timeout\x18\x0b \x01(\x0b\x32\x19.google.protobuf.Duration\"k\n\x0f\x41gentRepository\x12\x0b\n\x03url\x18\x01 \x01(\t\x12\x0b\n\x03ref\x18\x02 \x01(\t\x12\x11\n\tdirectory\x18\x03 \x01(\t\x12\r\n\x05\x64\x65pth\x18\x04 \x01(\x05\x12\x0e\n\x06\x62ranch\x18\x05 \x01(\t\x12\x0c\n\x04push\x18\x06 \x01(\t\"~\n\x10\x41gentNetworkRule\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\r\n\x05ports\x18\x03 \x03(\x05\x12\x0f\n\x07methods\x18\x04 \x03(\t\x12\r\n\x05paths\x18\x05 \x03(\t\x12\x0b\n\x03tls\x18\x06 \x01(\t\x12\x12\n\ncredential\x18\x07 \x01(\tBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x66\x61irlead/session/v1/agent.proto\x12\x13\x66\x61irlead.session.v1\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\"\xbe\x03\n\x05\x41gent\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12\r\n\x05tools\x18\x05 \x03(\t\x12\x0f\n\x07profile\x18\x06 \x01(\t\x12\x10\n\x08greeting\x18\x07 \x01(\t\x12\x0f\n\x07\x64\x65\x66\x61ult\x18\x08 \x01(\x08\x12\x0f\n\x07verdict\x18\t \x01(\t\x12\x1a\n\x12output_schema_json\x18\n \x01(\t\x12\x36\n\x07network\x18\x0b \x03(\x0b\x32%.fairlead.session.v1.AgentNetworkRule\x12\x30\n\x06limits\x18\x0c \x01(\x0b\x32 .fairlead.session.v1.AgentLimits\x12\x0e\n\x06mounts\x18\r \x03(\t\x12:\n\x0crepositories\x18\x10 \x03(\x0b\x32$.fairlead.session.v1.AgentRepository\x12\x13\n\x0b\x63heckpoints\x18\x11 \x03(\t:6\xea\x41\x33\n\x12\x66\x61irlead.dev/Agent\x12\x0e\x61gents/{agent}*\x06\x61gents2\x05\x61gent\"\xac\x02\n\x0b\x41gentLimits\x12\x14\n\x0cmemory_bytes\x18\x01 \x01(\x03\x12\x11\n\tprocesses\x18\x02 \x01(\x05\x12\x12\n\ncpu_millis\x18\x03 \x01(\x03\x12\x12\n\nfile_bytes\x18\x04 \x01(\x03\x12\x12\n\nopen_files\x18\x05 \x01(\x05\x12\x14\n\x0coutput_bytes\x18\x06 \x01(\x03\x12\x13\n\x0b\x66lood_bytes\x18\x07 \x01(\x03\x12\x17\n\x0fworkspace_bytes\x18\x08 \x01(\x03\x12\x18\n\x10workspace_inodes\x18\t \x01(\x03\x12*\n\x07timeout\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\x0bmax_timeout\x18\x0b \x01(\x0b\x32\x19.google.protobuf.Duration\"k\n\x0f\x41gentRepository\x12\x0b\n\x03url\x18\x01 \x01(\t\x12\x0b\n\x03ref\x18\x02 \x01(\t\x12\x11\n\tdirectory\x18\x03 \x01(\t\x12\r\n\x05\x64\x65pth\x18\x04 \x01(\x05\x12\x0e\n\x06\x62ranch\x18\x05 \x01(\t\x12\x0c\n\x04push\x18\x06 \x01(\t\"~\n\x10\x41gentNetworkRule\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\r\n\x05ports\x18\x03 \x03(\x05\x12\x0f\n\x07methods\x18\x04 \x03(\t\x12\r\n\x05paths\x18\x05 \x03(\t\x12\x0b\n\x03tls\x18\x06 \x01(\t\x12\x12\n\ncredential\x18\x07 \x01(\tBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,12 +36,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'ZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1'
   _globals['_AGENT']._loaded_options = None
   _globals['_AGENT']._serialized_options = b'\352A3\n\022fairlead.dev/Agent\022\016agents/{agent}*\006agents2\005agent'
-  _globals['_AGENT']._serialized_start=146
-  _globals['_AGENT']._serialized_end=612
-  _globals['_AGENTLIMITS']._serialized_start=615
-  _globals['_AGENTLIMITS']._serialized_end=915
-  _globals['_AGENTREPOSITORY']._serialized_start=917
-  _globals['_AGENTREPOSITORY']._serialized_end=1024
-  _globals['_AGENTNETWORKRULE']._serialized_start=1026
-  _globals['_AGENTNETWORKRULE']._serialized_end=1152
+  _globals['_AGENT']._serialized_start=116
+  _globals['_AGENT']._serialized_end=562
+  _globals['_AGENTLIMITS']._serialized_start=565
+  _globals['_AGENTLIMITS']._serialized_end=865
+  _globals['_AGENTREPOSITORY']._serialized_start=867
+  _globals['_AGENTREPOSITORY']._serialized_end=974
+  _globals['_AGENTNETWORKRULE']._serialized_start=976
+  _globals['_AGENTNETWORKRULE']._serialized_end=1102
 # @@protoc_insertion_point(module_scope)

@@ -7,7 +7,6 @@ from fairlead.session.v1 import message_pb2 as _message_pb2
 from fairlead.session.v1 import session_pb2 as _session_pb2
 from fairlead.session.v1 import turn_pb2 as _turn_pb2
 from google.api import annotations_pb2 as _annotations_pb2
-from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.rpc import status_pb2 as _status_pb2
 from google.protobuf.internal import containers as _containers
@@ -102,14 +101,14 @@ class DeleteSessionResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class ClientTool(_message.Message):
-    __slots__ = ("name", "description", "input_schema")
+    __slots__ = ("name", "description", "input_schema_json")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
-    INPUT_SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    INPUT_SCHEMA_JSON_FIELD_NUMBER: _ClassVar[int]
     name: str
     description: str
-    input_schema: _struct_pb2.Struct
-    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., input_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
+    input_schema_json: str
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., input_schema_json: _Optional[str] = ...) -> None: ...
 
 class CreateTurnRequest(_message.Message):
     __slots__ = ("parent", "text", "content", "on_active", "limits", "client_tools", "request_id", "resume")

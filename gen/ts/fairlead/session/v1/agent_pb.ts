@@ -6,14 +6,14 @@ import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_google_api_resource } from "../../../google/api/resource_pb.js";
 import type { Duration } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_duration, file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
-import type { JsonObject, Message } from "@bufbuild/protobuf";
+import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
+import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file fairlead/session/v1/agent.proto.
  */
 export const file_fairlead_session_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("Ch9mYWlybGVhZC9zZXNzaW9uL3YxL2FnZW50LnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxItIDCgVBZ2VudBIMCgRuYW1lGAEgASgJEhAKCHJldmlzaW9uGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEg0KBW1vZGVsGAQgASgJEg0KBXRvb2xzGAUgAygJEg8KB3Byb2ZpbGUYBiABKAkSEAoIZ3JlZXRpbmcYByABKAkSDwoHZGVmYXVsdBgIIAEoCBIPCgd2ZXJkaWN0GAkgASgJEi4KDW91dHB1dF9zY2hlbWEYCiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjYKB25ldHdvcmsYCyADKAsyJS5mYWlybGVhZC5zZXNzaW9uLnYxLkFnZW50TmV0d29ya1J1bGUSMAoGbGltaXRzGAwgASgLMiAuZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudExpbWl0cxIOCgZtb3VudHMYDSADKAkSOgoMcmVwb3NpdG9yaWVzGBAgAygLMiQuZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudFJlcG9zaXRvcnkSEwoLY2hlY2twb2ludHMYESADKAk6NupBMwoSZmFpcmxlYWQuZGV2L0FnZW50Eg5hZ2VudHMve2FnZW50fSoGYWdlbnRzMgVhZ2VudCKsAgoLQWdlbnRMaW1pdHMSFAoMbWVtb3J5X2J5dGVzGAEgASgDEhEKCXByb2Nlc3NlcxgCIAEoBRISCgpjcHVfbWlsbGlzGAMgASgDEhIKCmZpbGVfYnl0ZXMYBCABKAMSEgoKb3Blbl9maWxlcxgFIAEoBRIUCgxvdXRwdXRfYnl0ZXMYBiABKAMSEwoLZmxvb2RfYnl0ZXMYByABKAMSFwoPd29ya3NwYWNlX2J5dGVzGAggASgDEhgKEHdvcmtzcGFjZV9pbm9kZXMYCSABKAMSKgoHdGltZW91dBgKIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIuCgttYXhfdGltZW91dBgLIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJrCg9BZ2VudFJlcG9zaXRvcnkSCwoDdXJsGAEgASgJEgsKA3JlZhgCIAEoCRIRCglkaXJlY3RvcnkYAyABKAkSDQoFZGVwdGgYBCABKAUSDgoGYnJhbmNoGAUgASgJEgwKBHB1c2gYBiABKAkifgoQQWdlbnROZXR3b3JrUnVsZRIMCgRuYW1lGAEgASgJEgwKBGhvc3QYAiABKAkSDQoFcG9ydHMYAyADKAUSDwoHbWV0aG9kcxgEIAMoCRINCgVwYXRocxgFIAMoCRILCgN0bHMYBiABKAkSEgoKY3JlZGVudGlhbBgHIAEoCUJDWkFnaXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC9zZXNzaW9uL3YxO3Nlc3Npb252MWIGcHJvdG8z", [file_google_api_resource, file_google_protobuf_duration, file_google_protobuf_struct]);
+  fileDesc("Ch9mYWlybGVhZC9zZXNzaW9uL3YxL2FnZW50LnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIr4DCgVBZ2VudBIMCgRuYW1lGAEgASgJEhAKCHJldmlzaW9uGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEg0KBW1vZGVsGAQgASgJEg0KBXRvb2xzGAUgAygJEg8KB3Byb2ZpbGUYBiABKAkSEAoIZ3JlZXRpbmcYByABKAkSDwoHZGVmYXVsdBgIIAEoCBIPCgd2ZXJkaWN0GAkgASgJEhoKEm91dHB1dF9zY2hlbWFfanNvbhgKIAEoCRI2CgduZXR3b3JrGAsgAygLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudE5ldHdvcmtSdWxlEjAKBmxpbWl0cxgMIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnRMaW1pdHMSDgoGbW91bnRzGA0gAygJEjoKDHJlcG9zaXRvcmllcxgQIAMoCzIkLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnRSZXBvc2l0b3J5EhMKC2NoZWNrcG9pbnRzGBEgAygJOjbqQTMKEmZhaXJsZWFkLmRldi9BZ2VudBIOYWdlbnRzL3thZ2VudH0qBmFnZW50czIFYWdlbnQirAIKC0FnZW50TGltaXRzEhQKDG1lbW9yeV9ieXRlcxgBIAEoAxIRCglwcm9jZXNzZXMYAiABKAUSEgoKY3B1X21pbGxpcxgDIAEoAxISCgpmaWxlX2J5dGVzGAQgASgDEhIKCm9wZW5fZmlsZXMYBSABKAUSFAoMb3V0cHV0X2J5dGVzGAYgASgDEhMKC2Zsb29kX2J5dGVzGAcgASgDEhcKD3dvcmtzcGFjZV9ieXRlcxgIIAEoAxIYChB3b3Jrc3BhY2VfaW5vZGVzGAkgASgDEioKB3RpbWVvdXQYCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoLbWF4X3RpbWVvdXQYCyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iawoPQWdlbnRSZXBvc2l0b3J5EgsKA3VybBgBIAEoCRILCgNyZWYYAiABKAkSEQoJZGlyZWN0b3J5GAMgASgJEg0KBWRlcHRoGAQgASgFEg4KBmJyYW5jaBgFIAEoCRIMCgRwdXNoGAYgASgJIn4KEEFnZW50TmV0d29ya1J1bGUSDAoEbmFtZRgBIAEoCRIMCgRob3N0GAIgASgJEg0KBXBvcnRzGAMgAygFEg8KB21ldGhvZHMYBCADKAkSDQoFcGF0aHMYBSADKAkSCwoDdGxzGAYgASgJEhIKCmNyZWRlbnRpYWwYByABKAlCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_google_api_resource, file_google_protobuf_duration]);
 
 /**
  * Agent is a named configuration of what answers in a session.
@@ -86,12 +86,13 @@ export type Agent = Message<"fairlead.session.v1.Agent"> & {
   verdict: string;
 
   /**
-   * The JSON Schema (2020-12) of the agent's structured output, if it owes one;
-   * a turn has it in output_json.
+   * The JSON Schema (2020-12) of the agent's structured output, as JSON text with
+   * every number as it was configured. Empty: the agent owes no output. A turn has
+   * its output in output_json.
    *
-   * @generated from field: google.protobuf.Struct output_schema = 10;
+   * @generated from field: string output_schema_json = 10;
    */
-  outputSchema?: JsonObject | undefined;
+  outputSchemaJson: string;
 
   /**
    * What the agent's commands may reach; none means no network. The operator of the

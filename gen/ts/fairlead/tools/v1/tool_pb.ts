@@ -5,14 +5,13 @@
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_google_api_resource } from "../../../google/api/resource_pb.js";
-import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
-import type { JsonObject, Message } from "@bufbuild/protobuf";
+import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file fairlead/tools/v1/tool.proto.
  */
 export const file_fairlead_tools_v1_tool: GenFile = /*@__PURE__*/
-  fileDesc("ChxmYWlybGVhZC90b29scy92MS90b29sLnByb3RvEhFmYWlybGVhZC50b29scy52MSLWAQoEVG9vbBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEi0KDGlucHV0X3NjaGVtYRgDIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSEAoIcHJvdmlkZXIYBCABKAkSEQoJcmVhZF9vbmx5GAUgASgIEhAKCHBhcmFsbGVsGAYgASgIEhIKCmlkZW1wb3RlbnQYByABKAg6MepBLgoRZmFpcmxlYWQuZGV2L1Rvb2wSDHRvb2xzL3t0b29sfSoFdG9vbHMyBHRvb2xCP1o9Z2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvdG9vbHMvdjE7dG9vbHN2MWIGcHJvdG8z", [file_google_api_resource, file_google_protobuf_struct]);
+  fileDesc("ChxmYWlybGVhZC90b29scy92MS90b29sLnByb3RvEhFmYWlybGVhZC50b29scy52MSLCAQoEVG9vbBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhkKEWlucHV0X3NjaGVtYV9qc29uGAMgASgJEhAKCHByb3ZpZGVyGAQgASgJEhEKCXJlYWRfb25seRgFIAEoCBIQCghwYXJhbGxlbBgGIAEoCBISCgppZGVtcG90ZW50GAcgASgIOjHqQS4KEWZhaXJsZWFkLmRldi9Ub29sEgx0b29scy97dG9vbH0qBXRvb2xzMgR0b29sQj9aPWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Rvb2xzL3YxO3Rvb2xzdjFiBnByb3RvMw", [file_google_api_resource]);
 
 /**
  * Tool is something that an agent may call.
@@ -35,11 +34,12 @@ export type Tool = Message<"fairlead.tools.v1.Tool"> & {
   description: string;
 
   /**
-   * The JSON Schema (2020-12) of the arguments.
+   * The JSON Schema (2020-12) of the arguments, as the text of a JSON object. The
+   * model gets it as it is, without white space.
    *
-   * @generated from field: google.protobuf.Struct input_schema = 3;
+   * @generated from field: string input_schema_json = 3;
    */
-  inputSchema?: JsonObject | undefined;
+  inputSchemaJson: string;
 
   /**
    * Where the tool comes from: `builtin` or the name of a provider.

@@ -1,0 +1,50 @@
+package server
+
+import (
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/verdict"
+)
+
+// checkClientTools refuses names that are taken and schemas that are not JSON objects.
+func checkClientTools(spec agent.Spec, r *sessionv1.CreateTurnRequest) error {
+	taken := map[string]bool{}
+	for _, name := range spec.Tools {
+		taken[name] = true
+	}
+	if spec.Finishes() {
+		taken[verdict.Tool] = true
+	}
+	for i, t := range r.ClientTools {
+		if taken[t.Name] {
+			return fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_TOOL_NAME_TAKEN,
+				fmt.Sprintf("The agent has a tool %s already. Give the client's tool another name.", t.Name),
+				apierr.Field(fmt.Sprintf("client_tools[%d].name", i), "is taken"))
+		}
+		taken[t.Name] = true
+		if err := checkSchema(i, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkSchema refuses a schema that is not the text of a JSON object; empty text is no schema.
+func checkSchema(i int, t *sessionv1.ClientTool) error {
+	if t.InputSchemaJson == "" {
+		return nil
+	}
+	if _, err := jsontext.Object(t.InputSchemaJson); err != nil {
+		field := fmt.Sprintf("client_tools[%d].input_schema_json", i)
+		return apierr.New(codes.InvalidArgument, domain, apierr.ReasonInvalidRequest,
+			fmt.Sprintf("The input schema of the tool %s is %v. Send the JSON Schema of an object as text.", t.Name, err),
+			apierr.Field(field, "is "+err.Error()))
+	}
+	return nil
+}
