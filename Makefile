@@ -210,8 +210,9 @@ breaking: bin/buf .protodeps/.stamp ## Look for breaking changes of proto/
 	  elif [ $$fail = 1 ]; then exit 1; else echo "breaking: reported only, for nothing is released yet"; fi
 
 .PHONY: check-modules
-check-modules: ## Fail when a module does not build alone or is not tidy
+check-modules: ## Fail when a module does not build alone or is not tidy, or the client does not build for macOS
 	@set -e; for m in $(MODULES); do echo "module $$m"; (cd $$m && GOWORK=off go build ./... && GOWORK=off go mod tidy -diff); done
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 go build -o /dev/null $(PREFIX)/services/allinone/cmd/fairlead
 
 .PHONY: check-docs
 check-docs: build ## Fail when docs/configuration.md is not what the programs say

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package sandbox runs the commands of sessions in isolation and works on their
 // files. It owns the workspaces of one node; the directory is the truth, there is
 // no database.
@@ -52,6 +54,9 @@ type Service struct {
 	mounts  *mount.Set
 	log     *slog.Logger
 }
+
+// Supported returns nil: this system has what sandboxes are made of.
+func Supported() error { return nil }
 
 // probeTimeout bounds the first command, which shows that isolation works.
 const probeTimeout = 30 * time.Second

@@ -16,7 +16,6 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/internal/client"
 	"github.com/fairlead/fairlead/services/allinone/internal/host"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/program"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/internal/kit/sqlite"
@@ -106,7 +105,7 @@ func (t target) load(s stdio) (host.Config, error) {
 	if t.Data != "" {
 		args = append(args, "--data="+t.Data)
 	}
-	if err := config.Load(&conf, loadOptions(args, io.Discard)); err != nil {
+	if err := load(&conf, loadOptions(args, io.Discard)); err != nil {
 		return conf, err
 	}
 	conf.HTTP, conf.GRPC, conf.Ops = "", "", ""

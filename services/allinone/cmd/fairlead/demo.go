@@ -87,7 +87,7 @@ func (c demoCommand) load(data string) (host.Config, error) {
 	})
 	o := loadOptions(nil, io.Discard)
 	o.Environ = own
-	if err := config.Load(&conf, o); err != nil {
+	if err := load(&conf, o); err != nil {
 		return conf, err
 	}
 	conf.Data, conf.HTTP, conf.GRPC, conf.Ops = data, "127.0.0.1:0", "", ""

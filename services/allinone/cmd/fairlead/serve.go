@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/internal/host"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
+	"github.com/fairlead/fairlead/services/sandbox"
 )
 
 // flushTimeout is how long the last spans may take to leave.
@@ -29,6 +30,14 @@ const dataHome = "~/.local/share/fairlead"
 // FAIRLEAD_SERVER is a client's.
 func loadOptions(args []string, out io.Writer) config.Options {
 	return config.Options{Name: "fairlead serve", Prefix: "FAIRLEAD_", Args: args, IgnoreEnv: []string{"FAIRLEAD_SERVER"}, Usage: out}
+}
+
+// load reads the configuration of a server, on a system that can run one.
+func load(conf *host.Config, o config.Options) error {
+	if err := sandbox.Supported(); err != nil {
+		return err
+	}
+	return config.Load(conf, o)
 }
 
 // dataDir is the user's data directory.
@@ -51,7 +60,7 @@ type serveCommand struct {
 // Run serves until ctx ends.
 func (c serveCommand) Run(ctx context.Context, s stdio) (err error) {
 	conf := host.Defaults(dataDir(s.env))
-	if err := config.Load(&conf, loadOptions(c.Args, s.out)); err != nil {
+	if err := load(&conf, loadOptions(c.Args, s.out)); err != nil {
 		return err
 	}
 	return withTelemetry(ctx, conf, s.err, func(tel *telemetry.Telemetry) error {

@@ -4,17 +4,13 @@ import (
 	"io"
 	"os"
 
-	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 )
 
-// IsTerminal says whether v, a reader or writer, is a terminal.
+// IsTerminal reports whether v, a reader or writer, is a terminal.
 func IsTerminal(v any) bool {
 	f, ok := v.(*os.File)
-	if !ok {
-		return false
-	}
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // Colors says whether to use colors on w: it is a terminal, and neither
