@@ -69,9 +69,7 @@ turns:
 }
 
 func schemaSpec(s *agent.Spec) {
-	s.OutputSchema = map[string]any{
-		"type": "object", "required": []any{"n"}, "properties": map[string]any{"n": map[string]any{"type": "integer", "minimum": 1}},
-	}
+	s.OutputSchema = `{"type":"object","required":["n"],"properties":{"n":{"type":"integer","minimum":1}}}`
 }
 
 func TestStructuredOutputIsCheckedMendedAndAskedFor(t *testing.T) {
@@ -140,7 +138,7 @@ func TestFaultsOfAVerdictAreFoundAtStart(t *testing.T) {
 	}{
 		"a verdict that there is not":   {func(s *agent.Spec) { s.Verdict = "oracle" }, `verdict "oracle" is not none, tool or header`},
 		"a tool of the same name":       {func(s *agent.Spec) { s.Verdict, s.Tools = "tool", []string{"finish"} }, "the name of the session's own tool"},
-		"a schema that is none":         {func(s *agent.Spec) { s.OutputSchema = map[string]any{"type": 5} }, "output-schema"},
+		"a schema that is none":         {func(s *agent.Spec) { s.OutputSchema = `{"type":5}` }, "output-schema"},
 		"a header and an output schema": {func(s *agent.Spec) { schemaSpec(s); s.Verdict = "header" }, "exclude each other"},
 	} {
 		t.Run(name, func(t *testing.T) {

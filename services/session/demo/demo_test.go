@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,7 +36,7 @@ func TestScriptRepairsTheProgram(t *testing.T) {
 	for _, step := range scenario.Turns[0].Steps {
 		for _, call := range step.Tools {
 			if call.Name == "Edit" {
-				edit(t, dir, call.Input)
+				edit(t, dir, call)
 			}
 		}
 	}
@@ -45,18 +46,26 @@ func TestScriptRepairsTheProgram(t *testing.T) {
 }
 
 // edit does what the tool Edit does.
-func edit(t *testing.T, dir string, input map[string]any) {
+func edit(t *testing.T, dir string, call scripted.ToolCall) {
 	t.Helper()
-	path := filepath.Join(dir, filepath.Base(input["file_path"].(string)))
+	arguments, err := call.Arguments(func(text string) string { return text })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var input map[string]string
+	if err := json.Unmarshal([]byte(arguments), &input); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, filepath.Base(input["file_path"]))
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := input["old_string"].(string)
+	before := input["old_string"]
 	if n := strings.Count(string(text), before); n != 1 {
 		t.Fatalf("%q is %d times in %s", before, n, path)
 	}
-	repaired := strings.Replace(string(text), before, input["new_string"].(string), 1)
+	repaired := strings.Replace(string(text), before, input["new_string"], 1)
 	if err := os.WriteFile(path, []byte(repaired), 0o600); err != nil {
 		t.Fatal(err)
 	}

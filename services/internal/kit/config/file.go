@@ -3,30 +3,65 @@ package config
 import (
 	"fmt"
 	"maps"
+	"os"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/knadh/koanf/parsers/yaml"
-	"github.com/knadh/koanf/providers/file"
-	"github.com/knadh/koanf/v2"
-)
+	yaml "go.yaml.in/yaml/v3"
 
-// noDelimiter keeps koanf from taking keys apart: names of agents and providers may hold any character but this one.
-const noDelimiter = "\x00"
+	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
+)
 
 func (l *loader) applyFile(dst reflect.Value, name string) {
 	if name == "" {
 		return
 	}
-	k := koanf.New(noDelimiter)
-	if err := k.Load(file.Provider(name), yaml.Parser()); err != nil {
+	root, err := parse(name)
+	if err != nil {
 		l.fault("the file %s cannot be read: %v", name, err)
 		return
 	}
-	l.fromFile(source{name}, dst, k.Raw())
+	if root != nil {
+		l.structure(source{name}, "", dst, entries(root))
+	}
+}
+
+// parse reads the file's mapping; nil if the file says nothing. Decoding all of it first finds names that occur twice and
+// values that contain themselves.
+func parse(name string) (*yaml.Node, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var all map[string]any
+	if err := yaml.Unmarshal(text, &all); err != nil {
+		return nil, err
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return resolve(document.Content[0]), nil
+}
+
+// resolve follows an alias to what it stands for.
+func resolve(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+// entries are the values of a mapping by their names, with what `<<` merges.
+func entries(mapping *yaml.Node) map[string]*yaml.Node {
+	all := map[string]*yaml.Node{}
+	for _, p := range jsontext.Pairs(mapping) {
+		all[p.Name] = resolve(p.Value)
+	}
+	return all
 }
 
 // source is the file being read, for messages.
@@ -34,11 +69,8 @@ type source struct{ name string }
 
 func (f source) at(path string) string { return f.name + ": " + path }
 
-// fromFile sets the struct dst from the mapping of the file.
-func (l *loader) fromFile(f source, dst reflect.Value, m map[string]any) { l.structure(f, "", dst, m) }
-
 // structure sets the members of a struct. Keys of m that no member has are faults.
-func (l *loader) structure(f source, path string, dst reflect.Value, m map[string]any) {
+func (l *loader) structure(f source, path string, dst reflect.Value, m map[string]*yaml.Node) {
 	known := map[string]bool{}
 	l.membersFrom(f, path, dst, m, known)
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -48,7 +80,7 @@ func (l *loader) structure(f source, path string, dst reflect.Value, m map[strin
 	}
 }
 
-func (l *loader) membersFrom(f source, path string, dst reflect.Value, m map[string]any, known map[string]bool) {
+func (l *loader) membersFrom(f source, path string, dst reflect.Value, m map[string]*yaml.Node, known map[string]bool) {
 	for _, mem := range members(dst) {
 		if mem.name == "" {
 			l.membersFrom(f, path, mem.value, m, known)
@@ -62,9 +94,9 @@ func (l *loader) membersFrom(f source, path string, dst reflect.Value, m map[str
 	}
 }
 
-// assign sets v to a value as the YAML parser gives it.
-func (l *loader) assign(f source, path string, v reflect.Value, raw any, secret bool) {
-	if raw == nil {
+// assign sets v to a value of the file.
+func (l *loader) assign(f source, path string, v reflect.Value, raw *yaml.Node, secret bool) {
+	if raw.ShortTag() == "!!null" {
 		if v.Kind() != reflect.Struct { // An empty section says nothing; an empty value might mean anything.
 			l.fault("%s has no value: remove the key, or write \"\" for an empty text", f.at(path))
 		}
@@ -74,6 +106,10 @@ func (l *loader) assign(f source, path string, v reflect.Value, raw any, secret 
 		p := reflect.New(v.Type().Elem())
 		l.assign(f, path, p.Elem(), raw, secret)
 		v.Set(p)
+		return
+	}
+	if v.Type() == reflect.TypeFor[JSON]() && raw.Kind == yaml.MappingNode {
+		l.object(f, path, v, raw)
 		return
 	}
 	if _, ok := v.Addr().Interface().(textual); ok {
@@ -89,23 +125,32 @@ func (l *loader) assign(f source, path string, v reflect.Value, raw any, secret 
 		l.mapFrom(f, path, v, raw, secret)
 	case reflect.Slice:
 		l.sliceFrom(f, path, v, raw, secret)
-	case reflect.Interface:
-		v.Set(reflect.ValueOf(raw))
 	default:
 		l.leaf(f, path, v, raw, secret)
 	}
 }
 
-func (l *loader) mapping(f source, path string, raw any) (map[string]any, bool) {
-	m, ok := raw.(map[string]any)
-	if !ok {
-		l.fault("%s is %s and should be a mapping of keys to values", f.at(path), describe(raw))
+// object writes a mapping of the file as the text of a JSON object.
+func (l *loader) object(f source, path string, v reflect.Value, raw *yaml.Node) {
+	text, err := jsontext.FromYAML(raw, nil)
+	if err == nil {
+		err = setText(v, text)
 	}
-	return m, ok
+	if err != nil {
+		l.fault("%s: %v", f.at(path), err)
+	}
+}
+
+func (l *loader) mapping(f source, path string, raw *yaml.Node) (map[string]*yaml.Node, bool) {
+	if raw.Kind != yaml.MappingNode {
+		l.fault("%s is %s and should be a mapping of keys to values", f.at(path), describe(raw))
+		return nil, false
+	}
+	return entries(raw), true
 }
 
 // mapFrom adds the entries of the file to those that v already holds; an entry named in both starts from the one in v.
-func (l *loader) mapFrom(f source, path string, v reflect.Value, raw any, secret bool) {
+func (l *loader) mapFrom(f source, path string, v reflect.Value, raw *yaml.Node, secret bool) {
 	m, ok := l.mapping(f, path, raw)
 	if !ok {
 		return
@@ -127,22 +172,21 @@ func (l *loader) mapFrom(f source, path string, v reflect.Value, raw any, secret
 }
 
 // sliceFrom replaces a list.
-func (l *loader) sliceFrom(f source, path string, v reflect.Value, raw any, secret bool) {
-	list, ok := raw.([]any)
-	if !ok {
+func (l *loader) sliceFrom(f source, path string, v reflect.Value, raw *yaml.Node, secret bool) {
+	if raw.Kind != yaml.SequenceNode {
 		l.fault("%s is %s and should be a list", f.at(path), describe(raw))
 		return
 	}
-	s := reflect.MakeSlice(v.Type(), len(list), len(list))
-	for i, e := range list {
-		l.assign(f, path+"["+strconv.Itoa(i)+"]", s.Index(i), e, secret)
+	s := reflect.MakeSlice(v.Type(), len(raw.Content), len(raw.Content))
+	for i, e := range raw.Content {
+		l.assign(f, path+"["+strconv.Itoa(i)+"]", s.Index(i), resolve(e), secret)
 	}
 	v.Set(s)
 }
 
 // leaf sets a single value. A number or a truth value where a text is due is a fault: YAML has read it already, and what
 // it was written like (010, 1e3, yes) is lost.
-func (l *loader) leaf(f source, path string, v reflect.Value, raw any, secret bool) {
+func (l *loader) leaf(f source, path string, v reflect.Value, raw *yaml.Node, secret bool) {
 	text, ok := scalarText(v, raw)
 	if !ok {
 		l.fault("%s is %s and should be %s", f.at(path), describe(raw), wanted(v))
@@ -158,10 +202,10 @@ func (l *loader) leaf(f source, path string, v reflect.Value, raw any, secret bo
 }
 
 // scalarText returns raw as setText takes it, when its kind fits v.
-func scalarText(v reflect.Value, raw any) (string, bool) {
+func scalarText(v reflect.Value, n *yaml.Node) (string, bool) {
 	_, custom := v.Addr().Interface().(textual)
 	duration := v.Type() == reflect.TypeFor[time.Duration]()
-	switch r := raw.(type) {
+	switch r := plain(n).(type) {
 	case string:
 		return r, custom || duration || v.Kind() == reflect.String
 	case bool:
@@ -178,14 +222,26 @@ func scalarText(v reflect.Value, raw any) (string, bool) {
 	return "", false
 }
 
-func describe(raw any) string {
-	switch r := raw.(type) {
+// plain is the value of a scalar as YAML reads it.
+func plain(n *yaml.Node) any {
+	var value any
+	if n.Kind != yaml.ScalarNode || n.Decode(&value) != nil {
+		return nil
+	}
+	return value
+}
+
+func describe(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	default:
+	}
+	switch r := plain(n).(type) {
 	case nil:
 		return "empty"
-	case map[string]any, map[any]any:
-		return "a mapping"
-	case []any:
-		return "a list"
 	case bool:
 		return "a truth value"
 	case string:

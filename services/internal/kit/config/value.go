@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
 
 // Secret is a text that prints as "[redacted]" in fmt, slog and JSON. Reveal returns it.
@@ -85,6 +87,24 @@ func (s *Size) UnmarshalText(text []byte) error {
 		return nil
 	}
 	return errors.New("is not a number of bytes such as 4096, 16MiB or 2GB")
+}
+
+// JSON is the text of a JSON object, without white space. In the file it is a mapping, whose numbers keep every digit, or
+// a text that holds the object.
+type JSON string
+
+// UnmarshalText reads the text of an object; empty text is no object.
+func (j *JSON) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*j = ""
+		return nil
+	}
+	if _, err := jsontext.Object(string(text)); err != nil {
+		return fmt.Errorf("is %w", err)
+	}
+	compact, err := jsontext.Compact(string(text))
+	*j = JSON(compact)
+	return err
 }
 
 // textual is what a type of the configuration may implement to read itself from a text.

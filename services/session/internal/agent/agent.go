@@ -16,6 +16,7 @@ import (
 	"time"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/config"
 )
 
 // Spec is one agent. An empty field means the server's default.
@@ -27,9 +28,9 @@ type Spec struct {
 	Profile     string   `key:"profile" json:"profile,omitempty" help:"the permission profile that decides on the agent's calls"`
 	Greeting    string   `key:"greeting" json:"greeting,omitempty" help:"what the agent says when its session starts"`
 
-	Verdict       string         `key:"verdict" json:"verdict,omitempty" help:"how the agent says how its work went: none, tool (it calls finish) or header (its final message begins with it)"`
-	OutputSchema  map[string]any `key:"output-schema" json:"output_schema,omitempty" help:"the JSON Schema (2020-12) of the structured output that the agent owes; it hands it over by the tool finish"`
-	PreCompaction string         `key:"pre-compaction" json:"pre_compaction,omitempty" help:"a shell command that runs in the workspace before the conversation is shortened; what it prints is kept in the summary"`
+	Verdict       string      `key:"verdict" json:"verdict,omitempty" help:"how the agent says how its work went: none, tool (it calls finish) or header (its final message begins with it)"`
+	OutputSchema  config.JSON `key:"output-schema" json:"output_schema_json,omitempty" help:"the JSON Schema (2020-12) of the structured output that the agent owes; it hands it over by the tool finish"`
+	PreCompaction string      `key:"pre-compaction" json:"pre_compaction,omitempty" help:"a shell command that runs in the workspace before the conversation is shortened; what it prints is kept in the summary"`
 
 	// Checkpoints that are nil are the server's; none at all switches them off.
 	Checkpoints []string `key:"checkpoints" json:"checkpoints,omitzero" help:"the tools before whose calls a step makes a checkpoint: names, beginnings such as mcp__files__*, or * for every tool that may change something; an empty list: none, and files stay when a turn is rolled back; not set: the server's"`
@@ -197,10 +198,14 @@ func (a Agent) Proto(defaultModel string, isDefault bool) *sessionv1.Agent {
 	if model == "" {
 		model = defaultModel
 	}
+	schema := ""
+	if a.Spec.OwesOutput() {
+		schema = string(a.Spec.OutputSchema)
+	}
 	return &sessionv1.Agent{
 		Name: a.Name(), Revision: a.Revision, Description: a.Spec.Description, Model: model,
 		Tools: a.Spec.Tools, Profile: a.Spec.Profile, Greeting: a.Spec.Greeting, Default: isDefault,
-		Verdict: cmp.Or(a.Spec.Verdict, VerdictNone), OutputSchemaJson: a.Spec.OutputSchemaJSON(),
+		Verdict: cmp.Or(a.Spec.Verdict, VerdictNone), OutputSchemaJson: schema,
 		Network: a.Spec.networkProto(), Limits: a.Spec.limitsProto(), Mounts: a.Spec.Mounts, Repositories: a.Spec.repositoriesProto(),
 	}
 }

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,7 +16,7 @@ const (
 )
 
 // Finishes tells whether the agent has the session's own tool finish.
-func (s Spec) Finishes() bool { return s.Verdict == VerdictTool || len(s.OutputSchema) > 0 }
+func (s Spec) Finishes() bool { return s.Verdict == VerdictTool || s.OwesOutput() }
 
 // Heads tells whether the agent's final message may begin with a header.
 func (s Spec) Heads() bool { return s.Verdict == VerdictHeader }
@@ -26,7 +25,7 @@ func (s Spec) checkVerdict() error {
 	switch s.Verdict {
 	case "", VerdictNone, VerdictTool:
 	case VerdictHeader:
-		if len(s.OutputSchema) > 0 {
+		if s.OwesOutput() {
 			return errors.New("output-schema and verdict: header exclude each other; the output is handed over by the tool finish")
 		}
 	default:
@@ -35,18 +34,9 @@ func (s Spec) checkVerdict() error {
 	if s.Finishes() && slices.Contains(s.Tools, verdict.Tool) {
 		return fmt.Errorf("tools has %s, which is the name of the session's own tool for a verdict", verdict.Tool)
 	}
-	_, err := verdict.Compile(s.OutputSchemaJSON())
+	_, err := verdict.Compile(string(s.OutputSchema))
 	return err
 }
 
-// OutputSchemaJSON is the schema of the agent's output as JSON text; empty: it owes none.
-func (s Spec) OutputSchemaJSON() string {
-	if len(s.OutputSchema) == 0 {
-		return ""
-	}
-	b, err := json.Marshal(s.OutputSchema)
-	if err != nil {
-		panic(err) // plain values always marshal
-	}
-	return string(b)
-}
+// OwesOutput reports whether the agent has an output to hand over; an empty schema is none.
+func (s Spec) OwesOutput() bool { return s.OutputSchema != "" && s.OutputSchema != "{}" }

@@ -27,7 +27,7 @@ func (w *Worker) finishTool() ([]model.Tool, error) {
 	if !w.spec.Finishes() {
 		return nil, nil
 	}
-	schema, err := verdict.Compile(w.spec.OutputSchemaJSON())
+	schema, err := verdict.Compile(string(w.spec.OutputSchema))
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (w *Worker) answerFinish(ctx context.Context, write *store.Write, m *sessio
 }
 
 func (w *Worker) parseFinish(u *sessionv1.ToolUse) (verdict.Verdict, error) {
-	schema, err := verdict.Compile(w.spec.OutputSchemaJSON())
+	schema, err := verdict.Compile(string(w.spec.OutputSchema))
 	if err != nil {
 		return verdict.Verdict{}, err
 	}
@@ -88,13 +88,13 @@ func (w *Worker) finishWith(ctx context.Context, write store.Write, v verdict.Ve
 func (w *Worker) conclude(ctx context.Context, write store.Write) error {
 	t := w.active
 	switch {
-	case len(w.spec.OutputSchema) > 0 && t.run.OutputAsks < maxOutputAsks:
+	case w.spec.OwesOutput() && t.run.OutputAsks < maxOutputAsks:
 		t.run.OutputAsks++
 		w.addMessage(&write, w.newMessage(sessionv1.Role_ROLE_USER, t.turn.Steps, []*sessionv1.Block{textBlock(
 			"Note by the session: you have ended without handing over the output that is asked for. Call the tool finish with it.")}))
 		write.Turns = append(write.Turns, t.row())
 		return w.log.Commit(ctx, write)
-	case len(w.spec.OutputSchema) > 0:
+	case w.spec.OwesOutput():
 		return w.fail(ctx, write, sessionv1.ErrorReason_ERROR_REASON_OUTPUT_MISSING, fmt.Sprintf(
 			"The agent ended without the structured output that it owes, also after it was asked for it %d times. Its text is kept; send another message to ask for the output.", maxOutputAsks))
 	default:

@@ -1,8 +1,6 @@
 package verdict
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -62,12 +60,8 @@ func Compile(text string) (*Schema, error) {
 }
 
 // check says what is wrong with an output, in words for the model.
-func (s *Schema) check(output json.RawMessage) error {
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(output))
-	if err != nil {
-		return fmt.Errorf("output is not JSON: %w", err)
-	}
-	err = s.compiled.Validate(value)
+func (s *Schema) check(output any) error {
+	err := s.compiled.Validate(output)
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
 		return err

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
 
 // Tool is the name of the session's own tool.
@@ -69,33 +70,39 @@ const ownProperties = `"request_status":{"description":"How much of the task is 
 // again. A verdict of COMPLETE needs the output that s describes; the others may
 // leave it out.
 func Parse(arguments string, s *Schema) (Verdict, error) {
-	var args struct {
-		Status  *string         `json:"request_status"`
-		Summary *string         `json:"summary"`
-		Output  json.RawMessage `json:"output"`
+	args, err := jsontext.Object(arguments)
+	if err != nil {
+		return Verdict{}, fmt.Errorf("the arguments of %s are %w", Tool, err)
 	}
-	if err := json.Unmarshal([]byte(arguments), &args); err != nil {
-		return Verdict{}, fmt.Errorf("the arguments of %s are not a JSON object with request_status and summary", Tool)
-	}
-	if args.Status == nil || args.Summary == nil {
+	status, ok := args["request_status"].(string)
+	summary, said := args["summary"].(string)
+	if !ok || !said {
 		return Verdict{}, errors.New("request_status and summary are both needed")
 	}
-	state, ok := states[*args.Status]
+	state, ok := states[status]
 	if !ok {
-		return Verdict{}, fmt.Errorf("request_status is %q and must be COMPLETE, PARTIAL or FAILED", clip(*args.Status, 50))
+		return Verdict{}, fmt.Errorf("request_status is %q and must be COMPLETE, PARTIAL or FAILED", clip(status, 50))
 	}
-	v := Verdict{State: state, Summary: *args.Summary}
-	given := len(args.Output) > 0 && (s == nil || string(args.Output) != "null" || s.check(args.Output) == nil)
+	v := Verdict{State: state, Summary: summary}
+	output, given := args["output"]
+	given = given && (s == nil || output != nil || s.check(output) == nil)
 	switch {
 	case s == nil && given:
 		return Verdict{}, errors.New("output is not asked for; say what you have to say in summary")
 	case s != nil && !given && state == sessionv1.TurnState_TURN_STATE_COMPLETE:
 		return Verdict{}, errors.New("output is missing; it is needed when request_status is COMPLETE")
 	case given:
-		if err := s.check(args.Output); err != nil {
+		if err := s.check(output); err != nil {
 			return Verdict{}, err
 		}
-		v.OutputJSON = string(args.Output)
+		v.OutputJSON, err = outputText(arguments)
 	}
-	return v, nil
+	return v, err
+}
+
+// outputText is the output as the agent wrote it.
+func outputText(arguments string) (string, error) {
+	var args map[string]json.RawMessage
+	err := json.Unmarshal([]byte(arguments), &args)
+	return string(args["output"]), err
 }

@@ -35,12 +35,46 @@ func TestParseReadsAVerdictOrSaysWhatIsWrong(t *testing.T) {
 		"an output that nobody asked for": {`{"request_status":"COMPLETE","summary":"x","output":1}`, nil, Verdict{}, "output is not asked for"},
 		"a status that there is not":      {`{"request_status":"DONE","summary":"x"}`, nil, Verdict{}, `"DONE" and must be COMPLETE, PARTIAL or FAILED`},
 		"no summary":                      {`{"request_status":"COMPLETE"}`, nil, Verdict{}, "request_status and summary are both needed"},
-		"no JSON":                         {`{"request_status":`, nil, Verdict{}, "are not a JSON object"},
+		"no JSON":                         {`{"request_status":`, nil, Verdict{}, "are not valid JSON"},
+		"a name twice":                    {`{"request_status":"COMPLETE","request_status":"FAILED","summary":"x"}`, nil, Verdict{}, `"request_status" occurs twice`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Parse(tt.args, tt.schema)
 			if tt.fault == "" && (err != nil || got != tt.want) || tt.fault != "" && (err == nil || !strings.Contains(err.Error(), tt.fault)) {
 				t.Errorf("got %+v, %v; want %+v, %q", got, err, tt.want, tt.fault)
+			}
+		})
+	}
+}
+
+func TestAnOutputKeepsEveryDigitAndIsComparedExactly(t *testing.T) {
+	finish := func(output string) string {
+		return `{"request_status":"COMPLETE","summary":"x","output": ` + output + `}`
+	}
+	for _, n := range []string{"9007199254740993", "123456789012345678901234567890", "0.1000000000000000055511151231257827", "1e400", "-0", "1.0"} {
+		schema := compile(t, `{"const":`+n+`}`)
+		if got, err := Parse(finish(n), schema); err != nil || got.OutputJSON != n {
+			t.Errorf("%s came as %s (%v)", n, got.OutputJSON, err)
+		}
+		if text := string(ToolSchema(schema)); !strings.Contains(text, `"output":{"const":`+n+`}`) {
+			t.Errorf("the model is told %s", text)
+		}
+	}
+	for name, c := range map[string]struct{ schema, good, bad string }{
+		"minimum":    {`{"minimum":9007199254740993}`, "9007199254740993", "9007199254740992"},
+		"maximum":    {`{"exclusiveMaximum":1e400}`, "9e399", "1e400"},
+		"const":      {`{"const":9007199254740993}`, "9007199254740993.0", "9007199254740992"},
+		"enum":       {`{"enum":[123456789012345678901234567890]}`, "123456789012345678901234567890", "123456789012345678901234567891"},
+		"multipleOf": {`{"multipleOf":0.01}`, "123456789012345678.91", "123456789012345678.915"},
+		"unique":     {`{"uniqueItems":true}`, "[9007199254740992,9007199254740993]", "[9007199254740993,9007199254740993.0]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			schema := compile(t, c.schema)
+			if _, err := Parse(finish(c.good), schema); err != nil {
+				t.Errorf("%s: %v", c.good, err)
+			}
+			if _, err := Parse(finish(c.bad), schema); err == nil {
+				t.Errorf("%s was taken", c.bad)
 			}
 		})
 	}

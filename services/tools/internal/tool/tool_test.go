@@ -44,6 +44,33 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+func TestSchemasCompareEveryDigit(t *testing.T) {
+	for name, c := range map[string]struct{ schema, good, bad string }{
+		"minimum":    {`{"minimum":9007199254740993}`, "9007199254740993", "9007199254740992"},
+		"maximum":    {`{"exclusiveMaximum":1e400}`, "9e399", "1e400"},
+		"const":      {`{"const":9007199254740993}`, "9007199254740993.0", "9007199254740992"},
+		"enum":       {`{"enum":[123456789012345678901234567890]}`, "123456789012345678901234567890", "123456789012345678901234567891"},
+		"multipleOf": {`{"multipleOf":0.01}`, "123456789012345678.91", "123456789012345678.915"},
+		"integer":    {`{"type":"integer"}`, "123456789012345678901234567890", "123456789012345678901234567890.5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made, err := New(Spec{Name: "T", InputSchema: `{"type": "object", "properties": {"n": ` + c.schema + `}}`}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := `{"type":"object","properties":{"n":` + c.schema + `}}`; made.InputSchema != want {
+				t.Errorf("the schema is told as %s, want %s", made.InputSchema, want)
+			}
+			if _, err := made.Arguments(`{"n":` + c.good + `}`); err != nil {
+				t.Errorf("%s: %v", c.good, err)
+			}
+			if _, err := made.Arguments(`{"n":` + c.bad + `}`); err == nil {
+				t.Errorf("%s was taken", c.bad)
+			}
+		})
+	}
+}
+
 func TestNewRefusesWhatModelsCannotCall(t *testing.T) {
 	for name, spec := range map[string]Spec{
 		"a name with a space":       {Name: "a b", InputSchema: schema},

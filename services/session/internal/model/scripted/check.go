@@ -161,7 +161,7 @@ func (c *ToolCall) check(l lines, path []any) error {
 		return l.fault(path, "a tool call has input or raw, not both")
 	}
 	var bad error
-	_, err := c.arguments(func(s string) string {
+	_, err := c.Arguments(func(s string) string {
 		if e := checkTemplate(s); e != nil {
 			bad = e
 		}

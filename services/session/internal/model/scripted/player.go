@@ -139,7 +139,7 @@ func (p *player) text(ctx context.Context) error {
 
 func (p *player) tool(ctx context.Context, i int) error {
 	call := &p.step.Tools[i]
-	args, err := call.arguments(p.talk.fill)
+	args, err := call.Arguments(p.talk.fill)
 	if err != nil {
 		return &model.Error{Kind: model.Refused, Message: "the scenario's tool input cannot be written as JSON", Err: err}
 	}

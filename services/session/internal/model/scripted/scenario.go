@@ -2,7 +2,6 @@ package scripted
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	yaml "go.yaml.in/yaml/v3"
+
+	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
 
 // The most that a scenario may hold. The bounds keep a scenario of unknown
@@ -86,7 +87,7 @@ type ToolCall struct {
 	// ID is the provider's call id; made from turn, step and index when empty.
 	ID string `yaml:"id"`
 	// Input is the arguments.
-	Input map[string]any `yaml:"input"`
+	Input *Input `yaml:"input"`
 	// Raw is the arguments' text instead, which need not be JSON.
 	Raw *string `yaml:"raw"`
 }
@@ -153,6 +154,19 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
+// Input is a mapping that becomes JSON text, with its order and every digit.
+type Input struct{ node *yaml.Node }
+
+// UnmarshalYAML keeps the mapping as it was written. Decoding it finds what YAML refuses.
+func (i *Input) UnmarshalYAML(n *yaml.Node) error {
+	var plain map[string]any
+	if err := n.Decode(&plain); err != nil {
+		return err
+	}
+	i.node = n
+	return nil
+}
+
 // Parse reads a scenario. Its errors name the line of the fault. Unknown keys
 // are errors.
 func Parse(data []byte) (*Scenario, error) {
@@ -191,36 +205,14 @@ func plain(err error) error {
 	return errors.New(string(unknownField.ReplaceAll(text, []byte("unknown key $1"))))
 }
 
-// arguments gives the call's arguments as text, with the templates in its
+// Arguments gives the call's arguments as text, with the templates in its
 // strings filled in.
-func (c *ToolCall) arguments(fill func(string) string) (string, error) {
+func (c *ToolCall) Arguments(fill func(string) string) (string, error) {
 	if c.Raw != nil {
 		return fill(*c.Raw), nil
 	}
 	if c.Input == nil {
 		return "{}", nil
 	}
-	b, err := json.Marshal(mapStrings(c.Input, fill))
-	return string(b), err
-}
-
-// mapStrings copies v with f applied to all strings in it.
-func mapStrings(v any, f func(string) string) any {
-	switch v := v.(type) {
-	case string:
-		return f(v)
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = mapStrings(e, f)
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, e := range v {
-			out[k] = mapStrings(e, f)
-		}
-		return out
-	}
-	return v
+	return jsontext.FromYAML(c.Input.node, fill)
 }

@@ -89,7 +89,7 @@ func FuzzParse(f *testing.F) {
 		for _, turn := range append(s.Turns, deref(s.Fallback)...) {
 			for i := range turn.Steps {
 				for j := range turn.Steps[i].Tools {
-					if _, err := turn.Steps[i].Tools[j].arguments(func(s string) string { return s }); err != nil {
+					if _, err := turn.Steps[i].Tools[j].Arguments(func(s string) string { return s }); err != nil {
 						t.Errorf("an accepted input cannot be written: %v", err)
 					}
 				}
@@ -103,4 +103,23 @@ func deref(t *Turn) []Turn {
 		return nil
 	}
 	return []Turn{*t}
+}
+
+func TestAnInputKeepsEveryDigitAndItsOrder(t *testing.T) {
+	s, err := Parse([]byte(`
+name: digits
+fallback:
+  steps:
+    - tools:
+        - name: T
+          input: {z: 9007199254740993, a: [123456789012345678901234567890, 0.1000000000000000055511151231257827, 1e400, -0, 1.0], s: "{{ .UserText }} 1.0"}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Fallback.Steps[0].Tools[0].Arguments(func(s string) string { return strings.Replace(s, "{{ .UserText }}", "<b>", 1) })
+	want := `{"z":9007199254740993,"a":[123456789012345678901234567890,0.1000000000000000055511151231257827,1e400,-0,1.0],"s":"<b> 1.0"}`
+	if err != nil || got != want {
+		t.Errorf("got %s (%v)\nwant %s", got, err, want)
+	}
 }
