@@ -15,7 +15,8 @@ import (
 // Model streams answers.
 type Model interface {
 	// Stream sends one request and calls emit for every piece of the answer, in
-	// order, from the calling goroutine. It makes no retries. The answer counts
+	// order, from the calling goroutine. It makes no retries, save for a request that
+	// the provider refuses for the way it is written. The answer counts
 	// only when Stream returns without an error; then the pieces add up to it.
 	// An error of emit ends the stream and is returned as it is; a cancelled
 	// ctx ends it with ctx's error. All other errors are *Error.
@@ -82,8 +83,11 @@ type Response struct {
 	// StopReason is `end_turn`, `tool_use`, `max_tokens`, `stop_sequence` or
 	// `refusal`.
 	StopReason string
-	// Usage without cost.
+	// Usage without cost. A provider's own package estimates what is missing and
+	// what cannot be.
 	Usage *sessionv1.Usage
+	// Warning tells people what was odd about the answer; most often it is empty.
+	Warning string
 	// ID is the provider's id of the answer; may be empty.
 	ID string
 }

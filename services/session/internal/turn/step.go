@@ -244,7 +244,7 @@ func (w *Worker) commitAnswer(parent context.Context, r Resolved, resp *model.Re
 	usage.CostNanoUsd = r.Cost(usage)
 	eventlog.AddUsage(ensureUsage(&t.turn.Usage), usage)
 	write := store.Write{AddUsage: usage, StepCommitted: true}
-	w.settle(&write, resp.Usage)
+	w.settle(&write, believed(w, &write, resp))
 	if len(resp.Blocks) == 0 {
 		// An assistant message must not be empty; an empty answer ends the turn.
 		resp.Blocks = []*sessionv1.Block{textBlock("(The model gave no answer.)")}

@@ -2,30 +2,35 @@ package anthropic
 
 import (
 	"encoding/json"
-	"fmt"
+	"slices"
 	"strings"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/model/wire"
 )
 
 // answer adds up the events of a stream.
 type answer struct {
 	provider string
 	emit     func(model.Delta) error
+	watch    *wire.Watch
+	limits   wire.Limits
+	sent     int // bytes of the request
 
 	id     string
 	stop   string
 	usage  sessionv1.Usage
 	blocks []*sessionv1.Block
 	open   *block
+	bytes  int // of all that came, for estimates
 }
 
 // block is the content block that is being streamed.
 type block struct {
-	index   int64 // the provider's
+	index   wire.Count // the provider's
 	kind    string
 	text    strings.Builder
 	started bool // the start was emitted
@@ -35,51 +40,23 @@ type block struct {
 	input   string // what a tool use began with
 }
 
-// event takes one event in; done says that the answer is complete.
-func (a *answer) event(e event) (done bool, err error) {
-	switch e.Type {
-	case "message_start":
-		a.id = e.Message.ID
-		a.count(e.Message.Usage)
-	case "content_block_start":
-		return false, a.start(e.Index, e.ContentBlock)
-	case "content_block_delta":
-		return false, a.delta(e.Index, e.Delta)
-	case "content_block_stop":
-		return false, a.end(e.Index)
-	case "message_delta":
-		a.messageDelta(e)
-	case "message_stop":
-		if a.stop == "" || a.open != nil {
-			return false, a.malformed("it ended without a stop reason or inside a block")
-		}
-		return true, nil
-	}
-	return false, nil // The API may add kinds of events at any time.
-}
-
 // messageDelta takes the stop reason and the final usage.
 func (a *answer) messageDelta(e event) {
 	if e.Delta.StopReason != "" {
 		a.stop = stopReason(e.Delta.StopReason)
+		a.watch.Complete()
 	}
 	a.count(e.Usage)
 }
 
-// count takes a usage. Its fields override earlier ones, if they are there.
+// count takes a usage in: the larger number holds.
 func (a *answer) count(u usage) {
-	override := func(dst, v *int64) {
-		if v != nil {
-			*dst = max(0, *v)
-		}
-	}
-	override(&a.usage.InputTokens, u.Input)
-	override(&a.usage.OutputTokens, u.Output)
-	override(&a.usage.CacheReadTokens, u.CacheRead)
-	override(&a.usage.CacheWriteTokens, u.CacheWrite)
-	if u.Details != nil {
-		a.usage.ThinkingTokens = max(0, u.Details.Thinking)
-	}
+	larger := func(dst *int64, v wire.Count) { *dst = max(*dst, int64(v)) }
+	larger(&a.usage.InputTokens, u.Input)
+	larger(&a.usage.OutputTokens, u.Output)
+	larger(&a.usage.CacheReadTokens, u.CacheRead)
+	larger(&a.usage.CacheWriteTokens, u.CacheWrite)
+	larger(&a.usage.ThinkingTokens, u.Details.Thinking)
 }
 
 // stopReason maps the API's reasons to ours. We use no server tools, so
@@ -94,7 +71,7 @@ func stopReason(s string) string {
 	return "end_turn"
 }
 
-func (a *answer) start(index int64, b contentBlock) error {
+func (a *answer) start(index wire.Count, b contentBlock) error {
 	if a.open != nil {
 		return a.malformed("a block began inside another")
 	}
@@ -138,10 +115,11 @@ func (a *answer) grow(start model.DeltaKind, text string) error {
 		return a.first(model.Delta{Kind: start}, text)
 	}
 	a.open.text.WriteString(text)
+	a.bytes += len(text)
 	return a.emit(model.Delta{Kind: start + 1, Block: len(a.blocks), Text: text})
 }
 
-func (a *answer) delta(index int64, d delta) error {
+func (a *answer) delta(index wire.Count, d delta) error {
 	if a.open == nil || a.open.index != index {
 		return a.malformed("a piece belongs to no open block")
 	}
@@ -158,7 +136,7 @@ func (a *answer) delta(index int64, d delta) error {
 	return nil
 }
 
-func (a *answer) end(index int64) error {
+func (a *answer) end(index wire.Count) error {
 	if a.open == nil || a.open.index != index {
 		return a.malformed("a block ended that was not open")
 	}
@@ -201,10 +179,16 @@ func (a *answer) finished(b *block) (*sessionv1.Block, model.DeltaKind) {
 	return thinking, model.ThinkingStart
 }
 
+// response gives the answer. Calls end it with tool_use, whatever the server
+// says, unless its limit cut the answer.
 func (a *answer) response() *model.Response {
-	return &model.Response{Blocks: a.blocks, StopReason: a.stop, Usage: &a.usage, ID: a.id}
-}
-
-func (a *answer) malformed(what string) error {
-	return &model.Error{Kind: model.Unavailable, Midway: true, Message: fmt.Sprintf("the stream of the model provider %s is malformed: %s", a.provider, what)}
+	calls := slices.ContainsFunc(a.blocks, func(b *sessionv1.Block) bool { return b.GetToolUse() != nil })
+	switch {
+	case calls && a.stop == "end_turn":
+		a.stop = "tool_use"
+	case !calls && a.stop == "tool_use":
+		a.stop = "end_turn"
+	}
+	warning := a.limits.Believe(&a.usage, a.sent, a.bytes)
+	return &model.Response{Blocks: a.blocks, StopReason: a.stop, Usage: &a.usage, ID: a.id, Warning: warning}
 }

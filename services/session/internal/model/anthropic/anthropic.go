@@ -9,7 +9,6 @@ import (
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
-	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/model/wire"
@@ -34,6 +33,8 @@ type Config struct {
 	Adaptive bool
 	// MaxOutputTokens is the model's own limit, at least 1.
 	MaxOutputTokens int64
+	// ContextTokens is the model's context; 0 when not known.
+	ContextTokens int64
 }
 
 // Model streams from one provider. It is safe for concurrent use.
@@ -63,7 +64,7 @@ func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Del
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	watched, w := wire.Begin(ctx, m.cfg.Provider, m.cfg.Idle)
+	watched, w := wire.Begin(ctx, m.cfg.Provider, m.cfg.Key, m.cfg.Idle)
 	defer w.End()
 	body, err := m.body(r, wire.NewConversation(r, m.own))
 	if err != nil { // as of a tool whose schema is no JSON
@@ -71,17 +72,11 @@ func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Del
 	}
 	var raw *http.Response
 	err = m.client.Post(watched, "v1/messages", nil, &raw, option.WithHTTPClient(w), option.WithRequestBody("application/json", body))
-	stream := ssestream.NewStream[event](ssestream.NewDecoder(raw), err)
-	defer func() { _ = stream.Close() }() // The answer is complete or void by now.
-	a := answer{provider: m.cfg.Provider, emit: emit}
-	for stream.Next() {
-		done, err := a.event(stream.Current())
-		if err != nil {
-			return nil, err
-		}
-		if done {
-			return a.response(), nil
-		}
+	if err != nil {
+		return nil, w.Fail(ctx, err)
 	}
-	return nil, m.failure(ctx, w, stream.Err())
+	defer func() { _ = raw.Body.Close() }() // The answer is complete or void by now.
+	a := &answer{provider: m.cfg.Provider, emit: emit, watch: w, sent: len(body)}
+	a.limits = wire.Limits{Context: m.cfg.ContextTokens, Output: m.cfg.MaxOutputTokens}
+	return a.read(ctx, raw.Body)
 }

@@ -3,21 +3,28 @@ package anthropic
 import (
 	"encoding/json"
 	"errors"
+
+	"github.com/fairlead/fairlead/services/session/internal/model/wire"
 )
 
 // event is what we need of an event of the stream, as the Messages API writes
 // it. A model sends one for each token: the SDK's own type of all events takes
-// several times as long to decode. A pointer is nil when the field is not there.
+// several times as long to decode.
 type event struct {
-	Type    string `json:"type"`
-	Index   int64  `json:"index"`
-	Message struct {
-		ID    string `json:"id"`
-		Usage usage  `json:"usage"`
-	} `json:"message"`
+	Type         string       `json:"type"`
+	Index        wire.Count   `json:"index"`
+	Message      message      `json:"message"`
 	ContentBlock contentBlock `json:"content_block"`
 	Delta        delta        `json:"delta"`
 	Usage        usage        `json:"usage"`
+}
+
+// message is a message as it begins, or a whole one.
+type message struct {
+	ID         string         `json:"id"`
+	Content    []contentBlock `json:"content"`
+	StopReason string         `json:"stop_reason"`
+	Usage      usage          `json:"usage"`
 }
 
 // UnmarshalJSON lets events of kinds that we do not know have fields of any form:
@@ -62,13 +69,20 @@ type delta struct {
 	StopReason  string `json:"stop_reason"`
 }
 
-// usage counts tokens.
+// usage counts tokens. The counts of later events are sums.
 type usage struct {
-	Input      *int64 `json:"input_tokens"`
-	Output     *int64 `json:"output_tokens"`
-	CacheRead  *int64 `json:"cache_read_input_tokens"`
-	CacheWrite *int64 `json:"cache_creation_input_tokens"`
-	Details    *struct {
-		Thinking int64 `json:"thinking_tokens"`
+	Input      wire.Count `json:"input_tokens"`
+	Output     wire.Count `json:"output_tokens"`
+	CacheRead  wire.Count `json:"cache_read_input_tokens"`
+	CacheWrite wire.Count `json:"cache_creation_input_tokens"`
+	Details    struct {
+		Thinking wire.Count `json:"thinking_tokens"`
 	} `json:"output_tokens_details"`
+}
+
+// UnmarshalJSON takes what has another form as not told.
+func (u *usage) UnmarshalJSON(raw []byte) error {
+	type plain usage
+	_ = json.Unmarshal(raw, (*plain)(u))
+	return nil
 }

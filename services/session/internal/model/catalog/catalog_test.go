@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -186,6 +187,24 @@ func TestCost(t *testing.T) {
 				t.Errorf("got %d, want %d", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestNoCostOverflows(t *testing.T) {
+	dear := Prices{Input: 999_999, Output: 999_999, CacheRead: 999_999, CacheWrite: 999_999, LongAfter: 1, LongInput: 999_999, LongOutput: 999_999}
+	for _, n := range []int64{2_000_000_000_000_000, math.MaxInt64, -1, math.MinInt64} {
+		u := &sessionv1.Usage{InputTokens: n, OutputTokens: n, CacheReadTokens: n, CacheWriteTokens: n}
+		if got := dear.Cost(u); n > 0 && got != maxCost || n < 0 && got != 0 {
+			t.Errorf("%d tokens cost %d", n, got)
+		}
+	}
+}
+
+func TestReasoningIsOneOfThree(t *testing.T) {
+	for setting, ok := range map[string]bool{"": true, "auto": true, "always": true, "never": true, "send": false} {
+		if err := (Provider{Kind: KindOpenAI, Reasoning: setting}).Validate(); (err == nil) != ok {
+			t.Errorf("%q: %v", setting, err)
+		}
 	}
 }
 

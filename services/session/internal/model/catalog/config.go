@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/fairlead/fairlead/services/internal/kit/config"
+
+	"github.com/fairlead/fairlead/services/session/internal/model/openai"
 )
 
 // Config says which providers and models there are. Its zero value, with a key
@@ -45,6 +47,7 @@ type Provider struct {
 	NoKey          bool          `key:"no-key" help:"the server wants no key"`
 	Scenario       string        `key:"scenario" help:"for kind scripted: a YAML file with a scenario, a model named as the scenario"`
 	MaxTokensField string        `key:"max-tokens-field" help:"for kind openai: max_completion_tokens, or max_tokens for older servers"`
+	Reasoning      string        `key:"reasoning" help:"for kind openai: when reasoning goes back to the model that sent it: auto (with the messages of a tool loop, and as the server then wants it), always or never; auto when empty"`
 }
 
 // Limits are a model's limits and prices.
@@ -101,6 +104,9 @@ func (p Provider) Validate() error {
 	}
 	if fields := []string{"", "max_completion_tokens", "max_tokens"}; !slices.Contains(fields, p.MaxTokensField) {
 		faults = append(faults, fmt.Errorf("max-tokens-field: %q is not one of %s", p.MaxTokensField, strings.Join(fields[1:], ", ")))
+	}
+	if values := []string{"", openai.Auto, openai.Always, openai.Never}; !slices.Contains(values, p.Reasoning) {
+		faults = append(faults, fmt.Errorf("reasoning: %q is not one of %s", p.Reasoning, strings.Join(values[1:], ", ")))
 	}
 	faults = append(faults, checkURL("base-url", p.BaseURL))
 	return errors.Join(faults...)

@@ -8,18 +8,23 @@ import (
 
 // Cost gives what a model call costs by the price table, in billionths of a US
 // dollar; 0 for a model without prices. It takes the usage of one call: the
-// price may depend on the length of the request.
+// price may depend on the length of the request. No call costs less than nothing
+// or more than maxCost.
 func (p Prices) Cost(u *sessionv1.Usage) int64 {
 	in, out := 1.0, 1.0
-	if prompt := u.GetInputTokens() + u.GetCacheReadTokens() + u.GetCacheWriteTokens(); p.LongAfter > 0 && prompt > p.LongAfter {
+	input, cacheRead, cacheWrite := tokens(u.GetInputTokens()), tokens(u.GetCacheReadTokens()), tokens(u.GetCacheWriteTokens())
+	if p.LongAfter > 0 && input+cacheRead+cacheWrite > float64(p.LongAfter) {
 		in, out = factor(p.LongInput), factor(p.LongOutput)
 	}
-	dollarsPerMillion := in*(float64(u.GetInputTokens())*p.Input+
-		float64(u.GetCacheReadTokens())*p.CacheRead+
-		float64(u.GetCacheWriteTokens())*p.CacheWrite) +
-		out*float64(u.GetOutputTokens())*p.Output
-	return int64(math.Round(dollarsPerMillion * 1000))
+	dollarsPerMillion := in*(input*p.Input+cacheRead*p.CacheRead+cacheWrite*p.CacheWrite) + out*tokens(u.GetOutputTokens())*p.Output
+	return int64(math.Round(min(dollarsPerMillion*1000, maxCost)))
 }
+
+// maxCost is a million US dollars in billionths: thousands of such calls can be
+// added up.
+const maxCost = 1e15
+
+func tokens(n int64) float64 { return float64(max(0, n)) }
 
 func factor(f float64) float64 {
 	if f == 0 {

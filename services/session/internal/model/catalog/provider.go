@@ -58,6 +58,7 @@ func (p *provider) merge(set Provider) {
 	keep(&p.NoKey, set.NoKey)
 	keep(&p.Scenario, set.Scenario)
 	keep(&p.MaxTokensField, set.MaxTokensField)
+	keep(&p.Reasoning, set.Reasoning)
 }
 
 // wellKnown applies the keys that have names of their own; the environment and
@@ -123,12 +124,13 @@ func (c Config) model(p *provider, name string, l Limits) (model.Model, error) {
 	if p.Kind == KindAnthropic {
 		return anthropic.New(anthropic.Config{
 			Provider: p.name, BaseURL: p.BaseURL, Key: p.key.Reveal(), Idle: c.IdleTimeout,
-			Adaptive: l.Thinking == "adaptive", MaxOutputTokens: l.MaxOutputTokens,
+			Adaptive: l.Thinking == "adaptive", MaxOutputTokens: l.MaxOutputTokens, ContextTokens: l.ContextTokens,
 		}), nil
 	}
 	return openai.New(openai.Config{
 		Provider: p.name, BaseURL: p.BaseURL, Key: p.key.Reveal(), Idle: c.IdleTimeout,
-		LegacyMaxTokens: p.MaxTokensField == "max_tokens", ReasoningEffort: l.ReasoningEffort, MaxOutputTokens: l.MaxOutputTokens,
+		LegacyMaxTokens: p.MaxTokensField == "max_tokens", ReasoningEffort: l.ReasoningEffort, Reasoning: p.Reasoning,
+		MaxOutputTokens: l.MaxOutputTokens, ContextTokens: l.ContextTokens,
 	}), nil
 }
 

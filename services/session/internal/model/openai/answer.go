@@ -2,25 +2,32 @@ package openai
 
 import (
 	"encoding/json"
+	"math"
+	"slices"
 	"strings"
-
-	sdk "github.com/sashabaranov/go-openai"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/model/wire"
 )
 
 // answer adds up the pieces of a stream.
 type answer struct {
-	provider string
-	emit     func(model.Delta) error
+	provider, model string
+	emit            func(model.Delta) error
+	watch           *wire.Watch
+	limits          wire.Limits
+	sent            int // bytes of the request
 
 	id      string
-	finish  string
+	finish  string // in lower case
+	message bool   // it came whole, not as a stream
 	refused bool
-	usage   *sdk.Usage
+	usage   usage
+	field   string            // of the reasoning
+	details []json.RawMessage // pieces of reasoning details
 	blocks  []*sessionv1.Block
 
 	text   *strings.Builder // the open block of text or thinking
@@ -69,20 +76,28 @@ func (a *answer) closeText() error {
 	}}}
 	if a.kind == model.ThinkingStart {
 		b = &sessionv1.Block{Kind: &sessionv1.Block_Thinking{Thinking: &sessionv1.Thinking{Text: a.text.String()}}}
+		if a.field != "" {
+			b.ProviderData = a.keep(opaque{Field: a.field})
+		}
 	}
 	a.text = nil
 	a.blocks = append(a.blocks, b)
 	return a.emit(model.Delta{Kind: a.kind + 2, Block: len(a.blocks) - 1})
 }
 
-func toolUse(c *call, args string) *sessionv1.Block {
-	return &sessionv1.Block{Kind: &sessionv1.Block_ToolUse{ToolUse: &sessionv1.ToolUse{
+// toolUse makes the block of a call.
+func (a *answer) toolUse(c *call, args string) *sessionv1.Block {
+	b := &sessionv1.Block{Kind: &sessionv1.Block_ToolUse{ToolUse: &sessionv1.ToolUse{
 		ProviderCallId: c.id, Tool: c.name, ArgumentsJson: args,
 	}}}
+	if c.extra != nil {
+		b.ProviderData = a.keep(opaque{Extra: c.extra})
+	}
+	return b
 }
 
 // end closes what is open and gives the answer.
-func (a *answer) end(req sdk.ChatCompletionRequest) (*model.Response, error) {
+func (a *answer) end() (*model.Response, error) {
 	if err := a.closeText(); err != nil {
 		return nil, err
 	}
@@ -98,16 +113,43 @@ func (a *answer) end(req sdk.ChatCompletionRequest) (*model.Response, error) {
 	if err := a.closeText(); err != nil {
 		return nil, err
 	}
-	return &model.Response{Blocks: a.blocks, StopReason: stop, Usage: a.used(req), ID: a.id}, nil
+	if err := a.keepDetails(); err != nil {
+		return nil, err
+	}
+	r := &model.Response{Blocks: a.blocks, StopReason: stop, ID: a.id}
+	r.Usage, r.Warning = a.used()
+	return r, nil
+}
+
+// keepDetails puts the reasoning details into the last block of thinking; without
+// one, they get an empty block of their own.
+func (a *answer) keepDetails() error {
+	details := mergeDetails(a.details)
+	if len(details) == 0 {
+		return nil
+	}
+	for _, b := range slices.Backward(a.blocks) {
+		if b.GetThinking() != nil {
+			b.ProviderData = a.keep(opaque{Field: a.field, Details: details})
+			return nil
+		}
+	}
+	if err := a.emit(model.Delta{Kind: model.ThinkingStart, Block: len(a.blocks)}); err != nil {
+		return err
+	}
+	a.blocks = append(a.blocks, &sessionv1.Block{
+		Kind: &sessionv1.Block_Thinking{Thinking: &sessionv1.Thinking{}}, ProviderData: a.keep(opaque{Details: details}),
+	})
+	return a.emit(model.Delta{Kind: model.ThinkingEnd, Block: len(a.blocks) - 1})
 }
 
 // stopReason maps the finish reason. With calls it is tool_use whatever the
 // server says, unless its limit cut the answer.
 func (a *answer) stopReason() string {
 	switch {
-	case a.finish == "length":
+	case slices.Contains([]string{"length", "max_tokens", "max_output_tokens", "model_length"}, a.finish):
 		return "max_tokens"
-	case a.refused || a.finish == "content_filter":
+	case a.refused, slices.Contains([]string{"content_filter", "refusal", "safety", "sensitive"}, a.finish):
 		return "refusal"
 	case len(a.calls) > 0:
 		return "tool_use"
@@ -115,26 +157,17 @@ func (a *answer) stopReason() string {
 	return "end_turn"
 }
 
-// used gives the usage. The server's prompt tokens include the cached ones; of
-// a server that tells nothing, it is estimated at four bytes a token.
-func (a *answer) used(req sdk.ChatCompletionRequest) *sessionv1.Usage {
-	if a.usage == nil {
-		prompt, err := json.Marshal(req)
-		if err != nil {
-			prompt = nil
-		}
-		for _, b := range a.blocks {
-			a.bytes += len(b.GetToolUse().GetArgumentsJson())
-		}
-		return &sessionv1.Usage{InputTokens: int64(len(prompt)+3) / 4, OutputTokens: int64(a.bytes+3) / 4}
+// used gives the usage. The server's prompt tokens include the cached ones.
+func (a *answer) used() (u *sessionv1.Usage, warning string) {
+	t := a.usage
+	prompt, completion, reasoning := int64(max(0, t.Prompt)), int64(max(0, t.Completion)), int64(max(0, t.CompletionDetails.Reasoning))
+	if reasoning > completion || reasoning > 0 && t.Total > 0 && int64(t.Total)-prompt-reasoning == completion {
+		completion += min(reasoning, math.MaxInt64-completion) // some servers count it beside the rest
 	}
-	u := &sessionv1.Usage{InputTokens: int64(max(0, a.usage.PromptTokens)), OutputTokens: int64(max(0, a.usage.CompletionTokens))}
-	if d := a.usage.PromptTokensDetails; d != nil {
-		u.CacheReadTokens = max(0, min(int64(d.CachedTokens), u.InputTokens))
-		u.InputTokens -= u.CacheReadTokens
+	cached := max(0, min(int64(t.Cached), prompt))
+	u = &sessionv1.Usage{InputTokens: prompt - cached, CacheReadTokens: cached, OutputTokens: completion, ThinkingTokens: reasoning}
+	for _, b := range a.blocks {
+		a.bytes += len(b.GetToolUse().GetArgumentsJson())
 	}
-	if d := a.usage.CompletionTokensDetails; d != nil {
-		u.ThinkingTokens = int64(max(0, d.ReasoningTokens))
-	}
-	return u
+	return u, a.limits.Believe(u, a.sent, a.bytes)
 }

@@ -3,16 +3,20 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/model/wire"
 )
 
 // call is a tool call that is being streamed or held back.
 type call struct {
-	index    int // the server's; -1 when it sends none
+	index    wire.Count // the server's; -1 when it sends none
 	id, name string
 	args     bytes.Buffer
-	sent     int // bytes of args that were emitted
+	extra    json.RawMessage // what the server wants back beside the call
+	sent     int             // bytes of args that were emitted
 	started  bool
 }
 
@@ -20,12 +24,22 @@ type call struct {
 // late to be told.
 func (c *call) take(p piece) {
 	if c.id == "" && !c.started {
-		c.id = p.ID
+		c.id = string(p.ID)
 	}
 	if c.name == "" {
-		c.name = p.Function.Name
+		c.name = string(p.Function.Name)
 	}
-	c.args.WriteString(p.Function.Arguments)
+	if e := string(bytes.TrimSpace(p.Extra)); e != "" && e != "null" {
+		c.extra = p.Extra
+	}
+	c.args.WriteString(string(p.Function.Arguments))
+}
+
+// ended reports whether the arguments may be complete: there are none, or they
+// are JSON.
+func (c *call) ended() bool {
+	b := bytes.TrimSpace(c.args.Bytes())
+	return len(b) == 0 || json.Valid(b)
 }
 
 // whole says whether the arguments are complete: a JSON object cannot grow.
@@ -37,39 +51,50 @@ func (c *call) whole() bool {
 // find gives the call that a piece belongs to: by index, else by id, else the
 // last one, unless the piece has the name of a new one.
 func (a *answer) find(p piece) *call {
-	if p.Index != nil {
-		for i := len(a.calls) - 1; i >= 0; i-- {
-			if c := a.calls[i]; c.index == *p.Index && !c.other(p) {
+	same := func(match func(*call) bool) *call {
+		for _, c := range slices.Backward(a.calls) {
+			if match(c) && !c.other(p) {
 				return c
 			}
+		}
+		return nil
+	}
+	byID := func(c *call) bool { return p.ID != "" && c.id == string(p.ID) }
+	if p.Index != nil {
+		if c := same(func(c *call) bool { return c.index == *p.Index }); c != nil {
+			return c
+		}
+		if c := same(byID); c != nil && p.Function.Name == "" { // a server that numbers the pieces
+			return c
 		}
 		return a.add(*p.Index)
 	}
-	if p.ID != "" {
-		for _, c := range a.calls {
-			if c.id == p.ID {
-				return c
-			}
-		}
+	if c := same(byID); c != nil {
+		return c
 	}
 	if n := len(a.calls); n > 0 {
 		last := a.calls[n-1]
-		newID := p.ID != "" && last.id != "" && last.id != p.ID
-		newName := p.Function.Name != "" && (p.Function.Name != last.name || last.whole())
-		if !newID && !newName {
+		newID := p.ID != "" && last.id != "" && last.id != string(p.ID)
+		if !newID && !last.other(p) && (p.Function.Name == "" || !last.whole()) {
 			return last
 		}
 	}
 	return a.add(-1)
 }
 
-// other says whether a piece with c's index is of another call all the same, as
-// from servers that number all their calls 0.
+// other reports whether a piece with the index or the id of c belongs to another
+// call all the same, as from servers that number all their calls 0: it has a name,
+// and another id or name, or c is complete and the piece has arguments.
 func (c *call) other(p piece) bool {
-	return p.ID != "" && c.id != "" && p.ID != c.id && p.Function.Name != ""
+	name := string(p.Function.Name)
+	if name == "" || c.name == "" {
+		return false
+	}
+	return p.ID != "" && c.id != "" && string(p.ID) != c.id || name != c.name ||
+		c.whole() && strings.TrimSpace(string(p.Function.Arguments)) != ""
 }
 
-func (a *answer) add(index int) *call {
+func (a *answer) add(index wire.Count) *call {
 	c := &call{index: index}
 	a.calls = append(a.calls, c)
 	return c
@@ -122,7 +147,7 @@ func (a *answer) closeCall(c *call) error {
 	if args == "" {
 		args = "{}"
 	}
-	a.blocks = append(a.blocks, toolUse(c, args))
+	a.blocks = append(a.blocks, a.toolUse(c, args))
 	return a.emit(model.Delta{Kind: model.ToolUseEnd, Block: len(a.blocks) - 1})
 }
 

@@ -1,103 +1,118 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
-	"fmt"
+	"strings"
 
-	sdk "github.com/sashabaranov/go-openai"
-
-	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/model/wire"
 )
 
-// chunk is a piece of a stream. The SDK's own type lacks fields that compatible
-// servers send.
+// chunk is a piece of a stream, or a whole answer that a server sends in place of
+// one. It takes what compatible servers write differently.
 type chunk struct {
-	ID      string        `json:"id"`
-	Choices []choice      `json:"choices"`
-	Usage   *sdk.Usage    `json:"usage"`
-	Error   *sdk.APIError `json:"error"`
+	ID      text            `json:"id"`
+	Object  text            `json:"object"`
+	Choices []choice        `json:"choices"`
+	Usage   json.RawMessage `json:"usage"`
+	Error   json.RawMessage `json:"error"`
 }
 
 type choice struct {
-	Index int `json:"index"`
-	Delta struct {
-		Content          string  `json:"content"`
-		Refusal          string  `json:"refusal"`
-		ReasoningContent string  `json:"reasoning_content"`
-		Reasoning        string  `json:"reasoning"`
-		ToolCalls        []piece `json:"tool_calls"`
-	} `json:"delta"`
-	FinishReason string `json:"finish_reason"`
+	Index        wire.Count      `json:"index"`
+	Delta        message         `json:"delta"`
+	Message      *message        `json:"message"` // of a whole answer
+	FinishReason text            `json:"finish_reason"`
+	Usage        json.RawMessage `json:"usage"` // some servers put it here
+}
+
+type message struct {
+	Content          content           `json:"content"`
+	Refusal          text              `json:"refusal"`
+	ReasoningContent text              `json:"reasoning_content"`
+	Reasoning        text              `json:"reasoning"`
+	ReasoningDetails []json.RawMessage `json:"reasoning_details"`
+	ToolCalls        []piece           `json:"tool_calls"`
 }
 
 // piece is a piece of a tool call, or a whole one.
 type piece struct {
-	Index    *int   `json:"index"`
-	ID       string `json:"id"`
+	Index    *wire.Count `json:"index"`
+	ID       text        `json:"id"`
 	Function struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
+		Name      text `json:"name"`
+		Arguments text `json:"arguments"` // an object at some servers
 	} `json:"function"`
+	Extra json.RawMessage `json:"extra_content"`
 }
 
-// toldError is an error that the stream told instead of going on.
-type toldError struct{ api *sdk.APIError }
+// text is a string. Other values are their JSON; null and booleans are empty.
+type text string
 
-func (e *toldError) Error() string { return e.api.Error() }
+// UnmarshalJSON reads any value.
+func (t *text) UnmarshalJSON(b []byte) error {
+	switch string(b) {
+	case "null", "false", "true":
+		return nil
+	}
+	if b[0] == '"' {
+		return json.Unmarshal(b, (*string)(t))
+	}
+	*t = text(b)
+	return nil
+}
 
-// chunk takes one piece of the stream in.
-func (a *answer) chunk(raw []byte) error {
-	var c chunk
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return a.malformed("a piece is not the JSON of a chunk")
+// content is a string, or parts of text and thinking.
+type content struct{ text, thinking string }
+
+// UnmarshalJSON reads both forms.
+func (c *content) UnmarshalJSON(b []byte) error {
+	if b[0] != '[' {
+		var t text
+		err := t.UnmarshalJSON(b)
+		c.text = string(t)
+		return err
 	}
-	if c.Error != nil {
-		return &toldError{c.Error}
+	var parts []struct {
+		Text     text    `json:"text"`
+		Thinking content `json:"thinking"`
 	}
-	if c.ID != "" {
-		a.id = c.ID
+	if err := json.Unmarshal(b, &parts); err != nil {
+		return err
 	}
-	if c.Usage != nil {
-		a.usage = c.Usage
-	}
-	for _, ch := range c.Choices {
-		if ch.Index != 0 { // We ask for one answer.
-			continue
-		}
-		if err := a.choice(ch); err != nil {
-			return err
-		}
+	for _, p := range parts {
+		c.text += string(p.Text)
+		c.thinking += p.Thinking.text
 	}
 	return nil
 }
 
-func (a *answer) choice(ch choice) error {
-	d := ch.Delta
-	thought := d.ReasoningContent
-	if thought == "" {
-		thought = d.Reasoning
-	}
-	if err := a.say(model.ThinkingStart, thought); err != nil {
-		return err
-	}
-	if err := a.say(model.TextStart, d.Content); err != nil {
-		return err
-	}
-	if d.Refusal != "" {
-		a.refused = true
-		if err := a.say(model.TextStart, d.Refusal); err != nil {
-			return err
-		}
-	}
-	for _, p := range d.ToolCalls {
-		a.find(p).take(p)
-	}
-	if ch.FinishReason != "" {
-		a.finish = ch.FinishReason
-	}
-	return a.pump()
+// usage counts tokens. Servers tell it once, or the sum so far again and again.
+type usage struct {
+	Prompt        wire.Count `json:"prompt_tokens"`
+	Completion    wire.Count `json:"completion_tokens"`
+	Total         wire.Count `json:"total_tokens"`
+	PromptDetails struct {
+		Cached wire.Count `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	CompletionDetails struct {
+		Reasoning wire.Count `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+	Cached   wire.Count `json:"cached_tokens"`
+	CacheHit wire.Count `json:"prompt_cache_hit_tokens"`
 }
 
-func (a *answer) malformed(what string) error {
-	return &model.Error{Kind: model.Unavailable, Midway: true, Message: fmt.Sprintf("the stream of the model provider %s is malformed: %s", a.provider, what)}
+// add takes in a later usage: the larger number holds.
+func (u *usage) add(raw json.RawMessage) {
+	var v usage
+	_ = json.Unmarshal(raw, &v) // What has another form counts as not told.
+	u.Prompt, u.Completion, u.Total = max(u.Prompt, v.Prompt), max(u.Completion, v.Completion), max(u.Total, v.Total)
+	u.Cached = max(u.Cached, v.Cached, v.CacheHit, v.PromptDetails.Cached)
+	u.CompletionDetails.Reasoning = max(u.CompletionDetails.Reasoning, v.CompletionDetails.Reasoning)
+}
+
+// failed reports whether a chunk may be an error.
+func (c *chunk) failed() bool {
+	e := string(bytes.TrimSpace(c.Error))
+	return e != "" && e != "null" || strings.EqualFold(string(c.Object), "error") || c.Choices == nil && len(c.Usage) == 0
 }

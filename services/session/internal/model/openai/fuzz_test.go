@@ -2,56 +2,70 @@ package openai
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"io"
 	"strings"
 	"testing"
 
-	sdk "github.com/sashabaranov/go-openai"
-
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/model/streamtest"
+	"github.com/fairlead/fairlead/services/session/internal/model/wire"
 )
 
 // replay is a model whose stream is the given bytes.
 type replay string
 
-func (r replay) Stream(_ context.Context, _ model.Request, emit func(model.Delta) error) (*model.Response, error) {
-	done := false
-	body, err := io.ReadAll(newLines(io.NopCloser(strings.NewReader(string(r))), &done))
-	if err != nil {
-		return nil, err
-	}
-	a := answer{provider: "fuzz", emit: emit}
-	for line := range strings.Lines(string(body)) {
-		data := strings.TrimSpace(strings.TrimPrefix(line, "data:"))
-		if data == "[DONE]" {
-			break
-		}
-		if err := a.chunk([]byte(data)); err != nil {
-			return nil, err
-		}
-	}
-	return a.end(sdk.ChatCompletionRequest{})
+func (r replay) Stream(ctx context.Context, _ model.Request, emit func(model.Delta) error) (*model.Response, error) {
+	ctx, w := wire.Begin(ctx, "fuzz", "sk-of-the-fuzzer", 0)
+	defer w.End()
+	a := &answer{provider: "fuzz", model: "m", emit: emit, watch: w, sent: 400, limits: wire.Limits{Context: 1000, Output: 100}}
+	return a.read(ctx, strings.NewReader(string(r)))
 }
 
 // FuzzStream checks that no stream of a server makes pieces interleave or miss
-// in the answer, and that its faults are errors.
+// in the answer, that its faults are errors, that an answer without a finish
+// reason and without [DONE] is none, and that its usage is one that can be.
 func FuzzStream(f *testing.F) {
-	f.Add(": hello\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"a\",\"reasoning\":\"b\"}}]}\n\ndata: [DONE]\n")
-	f.Add(`data: {"choices":[{"delta":{"tool_calls":[{"index":1,"id":"x","function":{"name":"n","arguments":"{}"}},{"index":0,"function":{"name":"m","arguments":"{"}}]}}]}` + "\n" +
-		`data: {"choices":[{"delta":{"content":"late","tool_calls":[{"id":"x"},{"function":{"name":"m"}}]},"finish_reason":"length"}],"usage":{"prompt_tokens":1,"prompt_tokens_details":{"cached_tokens":5}}}`)
-	f.Add(`data: {"choices":[{"delta":{"tool_calls":[{"function":{"name":"m"}}]}}]}` + "\n" + `data: {"choices":[{"delta":{"tool_calls":[{"id":"late"}]}}]}`)
-	f.Add(`data: {"error":{"message":"m","code":7}}`)
+	for _, s := range oddStreams {
+		f.Add(s)
+	}
 	f.Fuzz(func(t *testing.T, stream string) {
 		resp, _, err := streamtest.Play(t.Context(), t, replay(stream), model.Request{})
 		var e *model.Error
-		var told *toldError
-		if err != nil && !errors.As(err, &e) && !errors.As(err, &told) {
-			t.Errorf("the error is %T: %v", err, err)
+		if err != nil {
+			if !errors.As(err, &e) || e.Message == "" || strings.Contains(e.Message, "sk-of-the-fuzzer") {
+				t.Errorf("the error is %T: %v", err, err)
+			}
+			return
 		}
-		if err == nil && (resp.StopReason == "" || resp.Usage.GetInputTokens() < 0) {
-			t.Errorf("the answer is %+v", resp)
+		streamtest.Believable(t, resp, 400+len(stream)+10_000)
+		lower := strings.ToLower(stream)
+		finish := strings.Contains(lower, "finish") || strings.Contains(lower, `\u00`) // a key may be written in escapes
+		if !finish && !strings.Contains(stream, "[DONE]") && !strings.Contains(lower, "message") {
+			t.Errorf("an answer without an end: %+v", resp)
+		}
+		for i, b := range resp.Blocks {
+			if u := b.GetToolUse(); u != nil && !finish && !json.Valid([]byte(u.GetArgumentsJson())) && i == len(resp.Blocks)-1 {
+				t.Errorf("the last call is not whole: %v", u)
+			}
 		}
 	})
+}
+
+// oddStreams are streams as servers send them.
+var oddStreams = []string{
+	": hello\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"a\",\"reasoning\":\"b\"}}]}\n\ndata: [DONE]\n",
+	`data: {"choices":[{"delta":{"tool_calls":[{"index":1,"id":"x","function":{"name":"n","arguments":"{}"}},{"index":0,"function":{"name":"m","arguments":"{"}}]}}]}` + "\n" +
+		`data: {"choices":[{"delta":{"content":"late","tool_calls":[{"id":"x"},{"function":{"name":"m"}}]},"finish_reason":"length"}],"usage":{"prompt_tokens":1,"prompt_tokens_details":{"cached_tokens":5}}}`,
+	`data: {"choices":[{"delta":{"tool_calls":[{"function":{"name":"m"}}]}}]}` + "\n" + `data: {"choices":[{"delta":{"tool_calls":[{"id":"late"}]}}]}` + "\ndata: [DONE]\n",
+	`data: {"error":{"message":"m","code":7}}`,
+	`{"error":{"message":"m","code":"insufficient_quota"}}`,
+	`data: {"object":"error","message":"m","code":400}`,
+	`{"detail":[{"loc":["body",0],"msg":"m"}]}`,
+	`[{"error":{"code":429,"status":"RESOURCE_EXHAUSTED"}}]`,
+	"<html><title>no</title>", "data: plain text\n\n", "event: error\n\n", "data: [DONE]",
+	"\ufeffdata:{\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}],\ndata:\"usage\":{\"prompt_tokens\":2e15,\"completion_tokens\":-4}}\r\rdata:[DO",
+	`{"choices":[{"message":{"content":[{"type":"thinking","thinking":[{"text":"t"}]},{"text":"a"}],"tool_calls":[{"id":1,"function":{"name":"n","arguments":{"a":1}}}]}}],"usage":{"total_tokens":"9"}}`,
+	`data: {"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","index":0,"text":"a"}],"tool_calls":[{"index":0,"extra_content":{"google":{}},"function":{"name":"n"}}]}}]}` + "\n" +
+		`data: {"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","index":0,"text":"b","signature":"s"}]},"finish_reason":"stop"}]}`,
 }

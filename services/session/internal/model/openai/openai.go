@@ -1,16 +1,18 @@
 // Package openai streams from models that speak OpenAI's Chat Completions API,
 // OpenAI's own and those of compatible servers, whose habits differ: it takes
-// calls that come whole, without index, with repeated names or with empty ids.
+// calls that come whole, without index, with repeated names or with empty ids, and
+// gives reasoning back to servers that want it.
 package openai
 
 import (
+	"bytes"
 	"context"
-	"errors"
-	"io"
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"time"
-
-	sdk "github.com/sashabaranov/go-openai"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/model/wire"
@@ -21,7 +23,8 @@ const DefaultBaseURL = "https://api.openai.com/v1"
 
 // Config says how a model is reached.
 type Config struct {
-	// Provider is the configured name, for errors.
+	// Provider is the configured name, under which reasoning is kept and goes back;
+	// it is in errors as well.
 	Provider string
 	// BaseURL with its /v1; DefaultBaseURL when empty.
 	BaseURL string
@@ -33,12 +36,19 @@ type Config struct {
 	LegacyMaxTokens bool
 	// ReasoningEffort is sent as it is; nothing when empty.
 	ReasoningEffort string
+	// Reasoning says when reasoning goes back to the server; Auto when empty.
+	Reasoning string
 	// MaxOutputTokens is the model's own limit, at least 1.
 	MaxOutputTokens int64
+	// ContextTokens is the model's context; 0 when not known.
+	ContextTokens int64
 }
 
 // Model streams from one provider. It is safe for concurrent use.
-type Model struct{ cfg Config }
+type Model struct {
+	cfg  Config
+	back atomic.Int32 // the level of reasoning that the server takes, as far as we know
+}
 
 var _ model.Model = (*Model)(nil)
 
@@ -47,64 +57,68 @@ func New(c Config) *Model {
 	if c.BaseURL == "" {
 		c.BaseURL = DefaultBaseURL
 	}
-	return &Model{cfg: c}
+	m := &Model{cfg: c}
+	m.back.Store(int32(firstLevel(c.Reasoning)))
+	return m
 }
 
-// Stream sends the request and streams the answer, as model.Model has it. Usage
-// is estimated when the server tells none.
+// Stream sends the request and streams the answer, as model.Model has it. A
+// server that refuses the request because of the reasoning in it, or for lack of
+// it, is asked once more in another way.
 func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Delta) error) (*model.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	watched, w := wire.Begin(ctx, m.cfg.Provider, m.cfg.Idle)
-	defer w.End()
-	lines := &doer{watch: w}
-	cfg := sdk.DefaultConfig(m.cfg.Key)
-	cfg.BaseURL, cfg.HTTPClient = m.cfg.BaseURL, lines
-	req := m.request(r)
-	stream, err := sdk.NewClientWithConfig(cfg).CreateChatCompletionStream(watched, req)
-	if err != nil {
-		return nil, m.failure(ctx, w, err)
+	begun := false
+	counted := func(d model.Delta) error {
+		begun = true
+		return emit(d)
 	}
-	defer func() { _ = stream.Close() }() // The answer is complete or void by now.
-	a := answer{provider: m.cfg.Provider, emit: emit}
+	t := trial{level: level(m.back.Load())}
 	for {
-		raw, err := stream.RecvRaw()
-		switch {
-		case errors.Is(err, io.EOF) && (lines.done || a.finish != ""):
-			return a.end(req)
-		case errors.Is(err, io.EOF):
-			return nil, m.failure(ctx, w, nil)
-		case err != nil:
-			return nil, m.failure(ctx, w, err)
+		body, err := m.body(r, t.level)
+		if err != nil { // as of a tool whose schema is no JSON
+			return nil, &model.Error{Kind: model.Refused, Message: fmt.Sprintf("the request to the model provider %s could not be written: %v", m.cfg.Provider, err), Err: err}
 		}
-		if err := a.chunk(raw); err != nil {
-			return nil, m.passed(ctx, w, err)
+		var resp *model.Response
+		if !bytes.Equal(t.sent, body) {
+			resp, t.err = m.ask(ctx, r, body, counted)
+			t.sent = body
+		}
+		if t.err == nil {
+			m.back.Store(int32(t.level))
+			return resp, nil
+		}
+		if begun || m.cfg.Reasoning == Always || m.cfg.Reasoning == Never || !t.next() {
+			return nil, t.err
 		}
 	}
 }
 
-// passed gives errors of emit as they are, and maps errors that the stream told.
-func (m *Model) passed(ctx context.Context, w *wire.Watch, err error) error {
-	var told *toldError
-	if errors.As(err, &told) {
-		return m.failure(ctx, w, told.api)
+// ask makes one request.
+func (m *Model) ask(ctx context.Context, r model.Request, body []byte, emit func(model.Delta) error) (*model.Response, error) {
+	watched, w := wire.Begin(ctx, m.cfg.Provider, m.cfg.Key, m.cfg.Idle)
+	defer w.End()
+	req, err := http.NewRequestWithContext(watched, http.MethodPost, strings.TrimRight(m.cfg.BaseURL, "/")+"/chat/completions", bytes.NewReader(body))
+	if err != nil {
+		return nil, w.Fail(ctx, err)
 	}
-	return err
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream")
+	if m.cfg.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+m.cfg.Key)
+	}
+	resp, err := w.Do(req)
+	if err != nil {
+		return nil, w.Fail(ctx, err)
+	}
+	defer func() { _ = resp.Body.Close() }() // The answer is complete or void by now.
+	a := &answer{provider: m.cfg.Provider, model: r.Model, emit: emit, watch: w, sent: len(body)}
+	a.limits = wire.Limits{Context: m.cfg.ContextTokens, Output: m.cfg.MaxOutputTokens}
+	return a.read(ctx, resp.Body)
 }
 
-// doer is the HTTP client of one request. It lets through only the lines of the
-// stream that carry data: the SDK stumbles over comments.
-type doer struct {
-	watch *wire.Watch
-	done  bool // [DONE] came
-}
-
-// Do sends the request.
-func (d *doer) Do(req *http.Request) (*http.Response, error) {
-	resp, err := d.watch.Do(req)
-	if err == nil && resp.StatusCode/100 == 2 {
-		resp.Body = newLines(resp.Body, &d.done)
-	}
-	return resp, err
+// body writes the whole request.
+func (m *Model) body(r model.Request, l level) ([]byte, error) {
+	return json.Marshal(m.request(r, l))
 }

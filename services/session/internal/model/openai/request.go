@@ -14,14 +14,40 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/model/wire"
 )
 
-// request builds the request. Thinking never goes back: the API takes none.
-func (m *Model) request(r model.Request) sdk.ChatCompletionRequest {
-	c := wire.NewConversation(r, func(*sessionv1.Block) bool { return false })
-	req := sdk.ChatCompletionRequest{
-		Model:           r.Model,
+// request is the SDK's, with messages that may have what its own cannot.
+type request struct {
+	sdk.ChatCompletionRequest
+	Messages []any `json:"messages"`
+}
+
+// assistantMessage is a message of the model.
+type assistantMessage struct {
+	Role             string            `json:"role"`
+	Content          string            `json:"content,omitempty"`
+	ReasoningContent *string           `json:"reasoning_content,omitempty"`
+	Reasoning        *string           `json:"reasoning,omitempty"`
+	ReasoningDetails []json.RawMessage `json:"reasoning_details,omitempty"`
+	ToolCalls        []toolCall        `json:"tool_calls,omitempty"`
+}
+
+type toolCall struct {
+	ID       string           `json:"id"`
+	Type     string           `json:"type"`
+	Function sdk.FunctionCall `json:"function"`
+	Extra    json.RawMessage  `json:"extra_content,omitempty"`
+}
+
+// request builds the request, with reasoning as the level has it.
+func (m *Model) request(r model.Request, l level) request {
+	c := wire.NewConversation(r, func(b *sessionv1.Block) bool {
+		_, ok := m.own(r.Model, b)
+		return ok && l != none
+	})
+	req := request{ChatCompletionRequest: sdk.ChatCompletionRequest{
+		Model: r.Model, Stream: true,
 		StreamOptions:   &sdk.StreamOptions{IncludeUsage: true},
 		ReasoningEffort: m.cfg.ReasoningEffort,
-	}
+	}}
 	limit := max(m.cfg.MaxOutputTokens, 1)
 	if r.MaxOutputTokens > 0 {
 		limit = min(r.MaxOutputTokens, limit)
@@ -43,26 +69,34 @@ func (m *Model) request(r model.Request) sdk.ChatCompletionRequest {
 	if c.System != "" {
 		req.Messages = append(req.Messages, sdk.ChatCompletionMessage{Role: sdk.ChatMessageRoleSystem, Content: c.System})
 	}
-	for _, msg := range c.Messages {
-		if msg.Role == sessionv1.Role_ROLE_ASSISTANT {
-			req.Messages = append(req.Messages, assistant(c, msg.Blocks))
-		} else {
-			req.Messages = append(req.Messages, user(c, msg.Blocks)...)
+	start := loopStart(c)
+	for i, msg := range c.Messages {
+		if msg.Role != sessionv1.Role_ROLE_ASSISTANT {
+			for _, u := range user(c, msg.Blocks) {
+				req.Messages = append(req.Messages, u)
+			}
+			continue
 		}
+		a := m.assistant(c, r, msg.Blocks)
+		if l == all || l == loop && i >= start {
+			m.reason(&a, r, msg.Blocks, l)
+		}
+		req.Messages = append(req.Messages, a)
 	}
 	return req
 }
 
-func assistant(c *wire.Conversation, blocks []*sessionv1.Block) sdk.ChatCompletionMessage {
-	msg := sdk.ChatCompletionMessage{Role: sdk.ChatMessageRoleAssistant}
+func (m *Model) assistant(c *wire.Conversation, r model.Request, blocks []*sessionv1.Block) assistantMessage {
+	msg := assistantMessage{Role: sdk.ChatMessageRoleAssistant}
 	var said []string
 	for _, b := range blocks {
 		if t := b.GetContent().GetText(); t != nil {
 			said = append(said, t.GetText())
 		}
 		if u := b.GetToolUse(); u != nil {
-			msg.ToolCalls = append(msg.ToolCalls, sdk.ToolCall{
-				ID: c.ID(u.GetCallId()), Type: sdk.ToolTypeFunction,
+			o, _ := m.own(r.Model, b)
+			msg.ToolCalls = append(msg.ToolCalls, toolCall{
+				ID: c.ID(u.GetCallId()), Type: string(sdk.ToolTypeFunction), Extra: o.Extra,
 				Function: sdk.FunctionCall{Name: u.GetTool(), Arguments: string(wire.Arguments(u.GetArgumentsJson()))},
 			})
 		}

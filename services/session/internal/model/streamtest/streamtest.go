@@ -130,3 +130,24 @@ func User(blocks ...*sessionv1.Block) *sessionv1.Message {
 func Assistant(blocks ...*sessionv1.Block) *sessionv1.Message {
 	return &sessionv1.Message{Role: sessionv1.Role_ROLE_ASSISTANT, Blocks: blocks}
 }
+
+// Believable checks the usage and the stop reason of an answer. No number of the
+// usage may be above the limit, in tokens.
+func Believable(t testing.TB, resp *model.Response, limit int) {
+	t.Helper()
+	u := resp.Usage
+	for _, n := range []int64{u.GetInputTokens(), u.GetOutputTokens(), u.GetCacheReadTokens(), u.GetCacheWriteTokens(), u.GetThinkingTokens()} {
+		if n < 0 || n > int64(limit) {
+			t.Errorf("the usage is %v", u)
+		}
+	}
+	calls := 0
+	for _, b := range resp.Blocks {
+		if b.GetToolUse() != nil {
+			calls++
+		}
+	}
+	if resp.StopReason == "" || calls == 0 && resp.StopReason == "tool_use" || calls > 0 && resp.StopReason == "end_turn" {
+		t.Errorf("the answer stops for %q with %d calls", resp.StopReason, calls)
+	}
+}

@@ -37,7 +37,7 @@ func NewConversation(r model.Request, own func(*sessionv1.Block) bool) *Conversa
 	var greeting []string
 	for _, m := range r.Messages {
 		blocks := usable(m, own)
-		if len(blocks) == 0 {
+		if !slices.ContainsFunc(blocks, speaks) { // The APIs refuse thinking alone.
 			continue
 		}
 		if len(c.Messages) == 0 && m.GetRole() == sessionv1.Role_ROLE_ASSISTANT {
@@ -84,6 +84,9 @@ func sendable(b *sessionv1.Block, own func(*sessionv1.Block) bool) bool {
 	return b.GetKind() != nil
 }
 
+// speaks reports whether a block is more than thinking.
+func speaks(b *sessionv1.Block) bool { return b.GetThinking() == nil }
+
 func texts(blocks []*sessionv1.Block) []string {
 	var out []string
 	for _, b := range blocks {
@@ -127,11 +130,25 @@ func (c *Conversation) name(blocks []*sessionv1.Block, used map[string]bool) {
 		}
 		id := u.GetProviderCallId()
 		if !goodID.MatchString(id) || used[id] {
-			id = "call_" + badRune.ReplaceAllString(u.GetCallId(), "_")
+			id = made(u.GetCallId(), used)
 		}
 		used[id] = true
 		c.ids[u.GetCallId()] = id
 	}
+}
+
+// maxMade bounds the part of an id that is our own: an id has at most 40 bytes.
+const maxMade = 31
+
+// made gives an id that the APIs take and that was not sent before.
+func made(callID string, used map[string]bool) string {
+	base := badRune.ReplaceAllString(callID, "_")
+	base = "call_" + base[max(0, len(base)-maxMade):]
+	id := base
+	for n := 2; used[id]; n++ {
+		id = fmt.Sprintf("%s_%d", base, n)
+	}
+	return id
 }
 
 // ID gives the id under which the provider knows a call.

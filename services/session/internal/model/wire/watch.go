@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +23,9 @@ const (
 	maxStream = 64 << 20
 	maxError  = 1 << 20
 )
+
+// maxEnd is how long a server may take to end the stream of a complete answer.
+const maxEnd = 2 * time.Second
 
 var (
 	errIdle   = errors.New("silent for too long")
@@ -46,26 +48,29 @@ func CloseIdle() { client.CloseIdleConnections() }
 // for a while. A Watch is the HTTP client of its request.
 type Watch struct {
 	provider string
+	key      string // never in an error
 	idle     time.Duration
 	cancel   context.CancelFunc
 	timer    *time.Timer
 	silent   atomic.Bool // the idle limit ended it
 	began    atomic.Bool
-	header   http.Header
 }
 
 // Begin starts to watch. The request must be made with the context that it
-// returns, and the caller must call End. An idle of 0 is no limit.
-func Begin(ctx context.Context, provider string, idle time.Duration) (context.Context, *Watch) {
-	w := &Watch{provider: provider, idle: idle}
+// returns, and the caller must call End. The key is kept out of errors. An idle
+// of 0 is no limit.
+func Begin(ctx context.Context, provider, key string, idle time.Duration) (context.Context, *Watch) {
+	w := &Watch{provider: provider, key: key, idle: idle}
 	ctx, w.cancel = context.WithCancel(ctx)
 	if idle > 0 {
-		w.timer = time.AfterFunc(idle, func() {
-			w.silent.Store(true)
-			w.cancel()
-		})
+		w.timer = time.AfterFunc(idle, w.expire)
 	}
 	return ctx, w
+}
+
+func (w *Watch) expire() {
+	w.silent.Store(true)
+	w.cancel()
 }
 
 // End stops watching and ends the request if it still runs.
@@ -82,32 +87,38 @@ func (w *Watch) Silent() bool { return w.silent.Load() }
 // Began says whether the server agreed to stream an answer.
 func (w *Watch) Began() bool { return w.began.Load() }
 
-// Header gives the header of the answer; nil before there is one.
-func (w *Watch) Header() http.Header { return w.header }
+// Complete notes that the answer is complete and only the end of its stream, and
+// perhaps its usage, is to come: the server gets maxEnd for it.
+func (w *Watch) Complete() {
+	switch {
+	case w.timer == nil:
+		w.idle = maxEnd
+		w.timer = time.AfterFunc(maxEnd, w.expire)
+	case w.idle > maxEnd:
+		w.idle = maxEnd
+		w.touch()
+	}
+}
 
-// Do sends the request; the SDKs call it.
+// Do sends the request; the SDKs call it. An answer whose status is an error is a
+// *model.Error.
 func (w *Watch) Do(req *http.Request) (*http.Response, error) {
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err
 	}
 	w.touch()
-	w.header = resp.Header
-	limit := int64(maxError)
+	if t, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); resp.StatusCode/100 == 2 && t != "text/html" {
+		w.began.Store(true)
+		resp.Body = &body{ReadCloser: resp.Body, watch: w, left: maxStream}
+		return resp, nil
+	}
+	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode/100 == 3 {
-		_ = resp.Body.Close()
 		return nil, &model.Error{Kind: model.Refused, Status: resp.StatusCode, Message: fmt.Sprintf("the model provider %s answered with a redirection; check its base URL", w.provider)}
 	}
-	if resp.StatusCode/100 == 2 {
-		if t, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); t == "text/html" {
-			_ = resp.Body.Close()
-			return nil, &model.Error{Kind: model.Refused, Status: resp.StatusCode, Message: fmt.Sprintf("the model provider %s answered with a web page; check its base URL", w.provider)}
-		}
-		w.began.Store(true)
-		limit = maxStream
-	}
-	resp.Body = &body{ReadCloser: resp.Body, watch: w, left: limit}
-	return resp, nil
+	said, _ := io.ReadAll(io.LimitReader(&body{ReadCloser: resp.Body, watch: w, left: maxError}, maxError)) // A part of it tells enough.
+	return nil, w.refused(resp.StatusCode, resp.Header, said)
 }
 
 func (w *Watch) touch() {
@@ -185,18 +196,4 @@ func span(seconds float64) time.Duration {
 		return 0
 	}
 	return time.Duration(min(seconds, 24*3600) * float64(time.Second))
-}
-
-// Quote makes a provider's message fit for people: on one line, not too long,
-// without the key.
-func Quote(message, key string) string {
-	if key != "" {
-		message = strings.ReplaceAll(message, key, "[key]")
-	}
-	message = strings.Join(strings.Fields(message), " ")
-	const most = 300
-	if r := []rune(message); len(r) > most {
-		message = string(r[:most]) + "…"
-	}
-	return message
 }

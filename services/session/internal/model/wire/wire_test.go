@@ -99,7 +99,7 @@ func TestQuoteHidesTheKeyAndIsShort(t *testing.T) {
 // get makes a request through a Watch and reads the answer to its end.
 func get(ctx context.Context, t *testing.T, url string, idle time.Duration) error {
 	t.Helper()
-	watched, w := Begin(ctx, "fake", idle)
+	watched, w := Begin(ctx, "fake", "", idle)
 	t.Cleanup(w.End)
 	req, err := http.NewRequestWithContext(watched, http.MethodGet, url, nil)
 	if err != nil {

@@ -1,0 +1,146 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+)
+
+// read reads a stream to its end. The answer is whole after a finish reason,
+// however the stream ends; without one, after [DONE].
+func (a *answer) read(ctx context.Context, body io.Reader) (*model.Response, error) {
+	events := wire.NewEvents(body)
+	for {
+		ev, err := events.Next()
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil && a.finish != "":
+			return a.end()
+		case errors.Is(err, io.EOF) && a.message: // in place of a stream
+			return a.done()
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return nil, a.watch.Fail(ctx, nil)
+		case malformed(err):
+			return nil, a.malformed("it is not JSON")
+		case err != nil:
+			return nil, a.watch.Fail(ctx, err)
+		case string(ev.Data) == "[DONE]":
+			return a.done()
+		}
+		if err := a.event(ev); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func malformed(err error) bool {
+	var syntax *json.SyntaxError
+	return errors.As(err, &syntax)
+}
+
+// done ends an answer at [DONE]. Servers that send no finish reason send nothing
+// else to tell a whole answer by, so its last call must be complete.
+func (a *answer) done() (*model.Response, error) {
+	switch {
+	case a.finish != "":
+	case a.text == nil && len(a.blocks) == 0 && len(a.calls) == 0:
+		return nil, &model.Error{Kind: model.Unavailable, Midway: true, Message: fmt.Sprintf("the model provider %s gave no answer", a.provider)}
+	case len(a.calls) > 0 && !a.calls[len(a.calls)-1].ended():
+		return nil, a.malformed("it ended inside a tool call")
+	}
+	return a.end()
+}
+
+// event takes one event of the stream in.
+func (a *answer) event(ev wire.Event) error {
+	if ev.Name == "error" || !ev.JSON {
+		return a.watch.Told(wire.ReadError(ev.Data), 0)
+	}
+	var c chunk
+	err := json.Unmarshal(ev.Data, &c)
+	if err != nil || c.failed() {
+		if told, ok := wire.FindError(ev.Data); ok {
+			return a.watch.Told(told, 0)
+		}
+	}
+	if err != nil {
+		return a.malformed("a piece is not the JSON of a chunk")
+	}
+	return a.chunk(c)
+}
+
+// chunk takes one piece of the stream in.
+func (a *answer) chunk(c chunk) error {
+	if c.ID != "" {
+		a.id = string(c.ID)
+	}
+	a.usage.add(c.Usage)
+	for _, ch := range c.Choices {
+		if ch.Index != 0 { // We ask for one answer.
+			continue
+		}
+		a.usage.add(ch.Usage)
+		if ch.Message != nil {
+			a.message, ch.Delta = true, *ch.Message
+		}
+		if err := a.choice(ch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *answer) choice(ch choice) error {
+	d := ch.Delta
+	a.details = append(a.details, d.ReasoningDetails...)
+	thought, field := string(d.ReasoningContent), "reasoning_content"
+	if thought == "" && d.Reasoning != "" {
+		thought, field = string(d.Reasoning), "reasoning"
+	}
+	if thought != "" {
+		a.field = field
+	}
+	if err := a.say(model.ThinkingStart, thought+d.Content.thinking); err != nil {
+		return err
+	}
+	if err := a.say(model.TextStart, d.Content.text); err != nil {
+		return err
+	}
+	if d.Refusal != "" {
+		a.refused = true
+		if err := a.say(model.TextStart, string(d.Refusal)); err != nil {
+			return err
+		}
+	}
+	for _, p := range d.ToolCalls {
+		a.find(p).take(p)
+	}
+	if err := a.finishes(strings.ToLower(string(ch.FinishReason))); err != nil {
+		return err
+	}
+	return a.pump()
+}
+
+// finishes notes the finish reason. Some of them are failures of the server.
+func (a *answer) finishes(reason string) error {
+	switch reason {
+	case "":
+		return nil
+	case "error", "network_error", "abort", "aborted", "cancelled", "canceled", "timeout", "insufficient_system_resource":
+		return &model.Error{Kind: model.Unavailable, Midway: true, Message: fmt.Sprintf("the model provider %s broke the answer off: its finish reason is %s", a.provider, reason)}
+	}
+	a.finish = reason
+	a.watch.Complete()
+	return nil
+}
+
+func (a *answer) malformed(what string) error {
+	return &model.Error{Kind: model.Unavailable, Midway: true, Message: fmt.Sprintf("the stream of the model provider %s is malformed: %s", a.provider, what)}
+}

@@ -1,0 +1,184 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+
+	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+)
+
+// When reasoning goes back to the server that sent it.
+const (
+	Auto   = "auto"   // within a tool loop, until the server refuses it or wants more
+	Always = "always" // with every message of the model
+	Never  = "never"
+)
+
+// level says with which messages reasoning goes back.
+type level int32
+
+const (
+	none level = iota // with no message
+	loop              // with those of the current tool loop
+	all               // with every one; empty where a message with calls has none
+)
+
+func firstLevel(setting string) level {
+	switch setting {
+	case Always:
+		return all
+	case Never:
+		return none
+	}
+	return loop
+}
+
+// opaque is the provider data of a block: what goes back beside its text.
+type opaque struct {
+	Model   string            `json:"model"`
+	Field   string            `json:"field,omitempty"`         // of the text of thinking
+	Details []json.RawMessage `json:"details,omitempty"`       // reasoning_details
+	Extra   json.RawMessage   `json:"extra_content,omitempty"` // of a tool call
+}
+
+// own gives the provider data of a block that the provider and the model of this
+// request sent.
+func (m *Model) own(modelName string, b *sessionv1.Block) (opaque, bool) {
+	var o opaque
+	d := b.GetProviderData()
+	if d.GetProvider() != m.cfg.Provider || json.Unmarshal(d.GetData(), &o) != nil || o.Model != modelName || o.Model == "" {
+		return opaque{}, false
+	}
+	return o, true
+}
+
+// keep gives the provider data for a block of this answer.
+func (a *answer) keep(o opaque) *sessionv1.ProviderData {
+	o.Model = a.model
+	data, err := json.Marshal(o)
+	if err != nil { // extra content that is no JSON cannot have come
+		return nil
+	}
+	return &sessionv1.ProviderData{Provider: a.provider, Data: data}
+}
+
+// loopStart is the index of the first message of the current tool loop: what
+// follows the last message of the user that brings no results.
+func loopStart(c *wire.Conversation) int {
+	for i := len(c.Messages) - 1; i >= 0; i-- {
+		msg := c.Messages[i]
+		if msg.Role != sessionv1.Role_ROLE_ASSISTANT && msg.Blocks[0].GetToolResult() == nil {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// reason adds the reasoning of an assistant's message to it.
+func (m *Model) reason(msg *assistantMessage, r model.Request, blocks []*sessionv1.Block, l level) {
+	var text strings.Builder
+	field := ""
+	for _, b := range blocks {
+		o, ok := m.own(r.Model, b)
+		if b.GetThinking() == nil || !ok {
+			continue
+		}
+		text.WriteString(b.GetThinking().GetText())
+		msg.ReasoningDetails = append(msg.ReasoningDetails, o.Details...)
+		if o.Field != "" {
+			field = o.Field
+		}
+	}
+	if field == "" && l == all && len(msg.ToolCalls) > 0 && msg.ReasoningDetails == nil {
+		field = "reasoning_content"
+	}
+	s := text.String()
+	switch field {
+	case "reasoning_content":
+		msg.ReasoningContent = &s
+	case "reasoning":
+		msg.Reasoning = &s
+	}
+}
+
+// trial is a request that is tried with one level of reasoning after another.
+type trial struct {
+	level level
+	tried [all + 1]bool
+	sent  []byte
+	err   error
+}
+
+var (
+	aboutReasoning = regexp.MustCompile(`\breasoning(_content|_details)?\b`)
+	unwanted       = regexp.MustCompile(`(?i)unknown|unexpected|unrecogni|not permitted|not allowed|not support|unsupported|extra|additional|invalid|must not|should not|remove`)
+	demanded       = regexp.MustCompile(`(?i)missing|require|must|pass(ed)? back|provide|expected`)
+)
+
+// next chooses another level after the server refused the request. It reports
+// false when the refusal is not about reasoning, or nothing is left to try.
+func (t *trial) next() bool {
+	var e *model.Error
+	var told *wire.ToldError
+	if !errors.As(t.err, &e) || e.Kind != model.Refused || !errors.As(t.err, &told) || !aboutReasoning.MatchString(told.Message) {
+		return false
+	}
+	t.tried[t.level] = true
+	order := []level{none, all}
+	if !unwanted.MatchString(told.Message) && demanded.MatchString(told.Message) {
+		order = []level{all, loop}
+	}
+	for _, l := range order {
+		if !t.tried[l] {
+			t.level = l
+			return true
+		}
+	}
+	return false
+}
+
+// mergeDetails joins the pieces of reasoning details. Pieces of one detail follow
+// each other with equal type and index.
+func mergeDetails(pieces []json.RawMessage) []json.RawMessage {
+	var out []json.RawMessage
+	var open map[string]any
+	texts := map[string]*strings.Builder{}
+	closeOpen := func() {
+		for key, b := range texts {
+			open[key] = b.String()
+		}
+		if raw, err := json.Marshal(open); err == nil && open != nil {
+			out = append(out, raw)
+		}
+		open, texts = nil, map[string]*strings.Builder{}
+	}
+	for _, p := range pieces {
+		var d map[string]any
+		if json.Unmarshal(p, &d) != nil {
+			continue
+		}
+		if open == nil || d["index"] == nil || d["index"] != open["index"] || d["type"] != open["type"] {
+			closeOpen()
+			open = map[string]any{}
+		}
+		for key, v := range d {
+			s, isText := v.(string)
+			switch {
+			case isText && (key == "text" || key == "summary" || key == "data"):
+				if texts[key] == nil {
+					texts[key] = &strings.Builder{}
+				}
+				texts[key].WriteString(s)
+			case v != nil:
+				open[key] = v
+			}
+		}
+	}
+	closeOpen()
+	return out
+}

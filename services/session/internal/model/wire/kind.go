@@ -1,0 +1,106 @@
+package wire
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/fairlead/fairlead/services/session/internal/model"
+)
+
+// What codes and types of providers mean, as word writes them.
+var (
+	billingWords = []string{
+		"insufficientquota", "billinghardlimitreached", "billingnotactive", "billingerror", "insufficientbalance", "insufficientcredits",
+		"insufficientfunds", "paymentrequired", "exceededcurrentquotaerror", "insufficientuserquota", "arrearage", "creditsexhausted",
+	}
+	contextWords = []string{"contextlengthexceeded", "requesttoolarge", "contextwindowexceeded", "stringabovemaxlength", "modelcontextwindowexceeded"}
+	keyWords     = []string{
+		"invalidapikey", "authenticationerror", "permissionerror", "permissiondenied", "permissiondeniederror", "unauthenticated", "unauthorized",
+		"forbidden", "invalidauthenticationerror", "invalidauthentication", "invalidissuer", "accessdenied", "incorrectapikeyerror", "noapikey",
+	}
+	busyWords = []string{
+		"overloadederror", "overloaded", "timeouterror", "ratelimiterror", "ratelimitexceeded", "engineoverloadederror", "serviceunavailable", "slowdown",
+	}
+	badWords = []string{
+		"invalidrequesterror", "invalidrequest", "badrequest", "badrequesterror", "invalidargument", "invalidparameter", "invalidparametererror",
+		"modelnotfound", "notfounderror", "notfound", "modelnotexist", "unprocessableentity", "unprocessableentityerror", "validationerror",
+		"unsupportedparameter", "unsupportedvalue", "invalidmodel", "extraforbidden", "missing",
+	}
+	billingTexts = []string{"credit balance is too low", "insufficient balance", "insufficient credit", "insufficient funds", "exceeded your current quota", "insufficient_quota"}
+	contextTexts = []string{"prompt is too long", "exceed context limit", "maximum context length", "context window", "exceeds the available context"}
+	keyTexts     = []string{"invalid api key", "incorrect api key", "invalid_api_key", "unauthorized", "invalid x-api-key", "api key not valid", "no api key"}
+	badTexts     = []string{"unknown model", "no such model", "model not found", "unknown field", "unrecognized request argument"}
+)
+
+// kind finds the kind of an error: what its codes mean, then its status, which is
+// HTTP's or else one that the body names, then what its text says.
+func (t Told) kind(status int) model.ErrorKind {
+	if status < http.StatusBadRequest {
+		status = t.Status
+	}
+	text := strings.ToLower(t.Message)
+	has := func(texts []string) bool {
+		for _, s := range texts {
+			if strings.Contains(text, s) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case t.is(contextWords...), has(contextTexts), status == http.StatusRequestEntityTooLarge:
+		return model.ContextFull
+	case t.is(billingWords...), status == http.StatusPaymentRequired, has(billingTexts) && !t.is("resourceexhausted"):
+		return model.Billing
+	case t.is(keyWords...), status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return model.Authentication
+	case t.is(busyWords...), status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests, status >= 500:
+		return model.Unavailable
+	case status != 0, t.is(badWords...), t.Page:
+		return model.Refused
+	case has(keyTexts):
+		return model.Authentication
+	case has(badTexts), strings.Contains(text, "model") && (strings.Contains(text, "not found") || strings.Contains(text, "does not exist")):
+		return model.Refused
+	}
+	return model.Unavailable
+}
+
+// Told gives the model's error for one that the provider told, with its words.
+// The status is HTTP's; 0 for an error in a stream.
+func (w *Watch) Told(t Told, status int) *model.Error {
+	e := &model.Error{Kind: t.kind(status), Status: status, Midway: w.Began(), Err: &ToldError{t}}
+	what := map[model.ErrorKind]string{
+		model.Unavailable:    "is not available at the moment",
+		model.Authentication: "refused the key; check it and what it may use",
+		model.Refused:        "refused the request",
+		model.ContextFull:    "says that the conversation is longer than the model's context",
+		model.Billing:        "wants to be paid: a quota, a limit or a balance is used up",
+	}[e.Kind]
+	if t.Page && e.Kind == model.Refused {
+		what = "answered with a web page; check its base URL"
+	}
+	if said := Quote(t.Message, w.key); said != "" {
+		what += ": " + said
+	}
+	e.Message = fmt.Sprintf("the model provider %s %s", w.provider, what)
+	return e
+}
+
+// refused gives the error for an answer whose status is an error.
+func (w *Watch) refused(status int, h http.Header, body []byte) *model.Error {
+	t := ReadError(body)
+	e := w.Told(t, status)
+	e.RetryAfter = RetryAfter(h, time.Now())
+	switch advice := h.Get("x-should-retry"); { // It wins over the status.
+	case e.Kind == model.Unavailable && t.is("enforcedspendlimitreached") && h.Get("retry-after") == "":
+		e.Kind = model.Billing
+	case advice == "true" && e.Kind == model.Refused:
+		e.Kind = model.Unavailable
+	case advice == "false" && e.Kind == model.Unavailable:
+		e.Kind = model.Refused
+	}
+	return e
+}
