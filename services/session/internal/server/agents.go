@@ -60,19 +60,25 @@ func (a *AgentServer) ListAgents(_ context.Context, r *sessionv1.ListAgentsReque
 		}
 	}
 	size := page.Size(r.PageSize, 50, 1000)
-	resp := &sessionv1.ListAgentsResponse{}
-	for _, found := range a.s.Agents.All() {
-		if found.ID <= after {
-			continue
+	agents, more, _ := page.Fill(size, func(last *sessionv1.Agent, n int) (some []*sessionv1.Agent, _ error) {
+		if last != nil {
+			after = agentID(last)
 		}
-		if len(resp.Agents) == size {
-			resp.NextPageToken = page.Encode("ListAgents", strings.TrimPrefix(resp.Agents[size-1].Name, "agents/"))
-			break
+		for _, found := range a.s.Agents.All() {
+			if found.ID > after && len(some) < n {
+				some = append(some, a.show(found))
+			}
 		}
-		resp.Agents = append(resp.Agents, a.show(found))
+		return some, nil
+	})
+	resp := &sessionv1.ListAgentsResponse{Agents: agents}
+	if more {
+		resp.NextPageToken = page.Encode("ListAgents", agentID(agents[len(agents)-1]))
 	}
 	return resp, nil
 }
+
+func agentID(a *sessionv1.Agent) string { return strings.TrimPrefix(a.Name, "agents/") }
 
 // capabilitiesTimeout is how long the sandbox service has to tell what it can do.
 const capabilitiesTimeout = 5 * time.Second

@@ -101,14 +101,18 @@ func (x *CheckpointServer) ListCheckpoints(ctx context.Context, r *sessionv1.Lis
 		}
 	}
 	size := page.Size(r.PageSize, 50, 1000)
-	all, err := x.s.Store.ListCheckpoints(ctx, k, before, size+1)
+	all, more, err := page.Fill(size, func(last *sessionv1.Checkpoint, n int) ([]*sessionv1.Checkpoint, error) {
+		if last != nil {
+			before = last.Seq
+		}
+		return x.s.Store.ListCheckpoints(ctx, k, before, n)
+	})
 	if err != nil {
 		return nil, storeError(err, subject{session: r.Parent})
 	}
 	resp := &sessionv1.ListCheckpointsResponse{Checkpoints: all}
-	if len(all) > size {
-		resp.Checkpoints = all[:size]
-		resp.NextPageToken = page.Encode(scope, all[size-1].Seq)
+	if more {
+		resp.NextPageToken = page.Encode(scope, all[len(all)-1].Seq)
 	}
 	return resp, nil
 }

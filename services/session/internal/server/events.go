@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/proto"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
@@ -22,11 +21,6 @@ const (
 	// pageEvents and pageBytes bound what is read from the store at one time.
 	pageEvents = 500
 	pageBytes  = 1 << 20
-	// replyBytes bounds a page that goes to a client: gRPC clients take 4 MiB
-	// unless they are told otherwise.
-	replyBytes = 3 << 20
-	// pageMessages is how many messages are read at one time.
-	pageMessages = 50
 )
 
 // ListEvents reads a page of a session's log.
@@ -38,7 +32,7 @@ func (s *Server) ListEvents(ctx context.Context, r *sessionv1.ListEventsRequest)
 		return nil, err
 	}
 	size := page.Size(r.PageSize, 200, 1000)
-	events, err := s.Store.ListEvents(ctx, k, after, size+1, replyBytes)
+	events, err := s.Store.ListEvents(ctx, k, after, size+1, page.MaxBytes)
 	if err != nil {
 		return nil, storeError(err, subject{session: r.Parent})
 	}
@@ -293,7 +287,12 @@ func (s *Server) ListMessages(ctx context.Context, r *sessionv1.ListMessagesRequ
 		return resp, nil
 	}
 	size := page.Size(r.PageSize, 50, 1000)
-	messages, more, err := s.messages(ctx, k, c, size)
+	messages, more, err := page.Fill(size, func(last *sessionv1.Message, n int) ([]*sessionv1.Message, error) {
+		if last != nil {
+			c.After = lastSegment(last.Name)
+		}
+		return s.Store.ListMessages(ctx, k, c.Head, c.After, n)
+	})
 	if err != nil {
 		return nil, storeError(err, subject{session: r.Parent})
 	}
@@ -302,30 +301,4 @@ func (s *Server) ListMessages(ctx context.Context, r *sessionv1.ListMessagesRequ
 		resp.NextPageToken = page.Encode(scope, messageCursor{Head: c.Head, After: lastSegment(messages[len(messages)-1].Name)})
 	}
 	return resp, nil
-}
-
-// messages reads a page of at most size messages and about replyBytes, but at
-// least one message, and tells whether there are more.
-func (s *Server) messages(ctx context.Context, k store.Key, c messageCursor, size int) (all []*sessionv1.Message, more bool, err error) {
-	bytes := 0
-	for {
-		n := min(size-len(all), pageMessages) + 1 // one more shows whether the path goes on
-		some, err := s.Store.ListMessages(ctx, k, c.Head, c.After, n)
-		if err != nil {
-			return nil, false, err
-		}
-		for i, m := range some {
-			if bytes += proto.Size(m); len(all) == size || len(all) > 0 && bytes > replyBytes {
-				return all, true, nil
-			}
-			if i == n-1 {
-				bytes -= proto.Size(m) // it is read again
-				break
-			}
-			all, c.After = append(all, m), lastSegment(m.Name)
-		}
-		if len(some) < n {
-			return all, false, nil
-		}
-	}
 }

@@ -148,6 +148,9 @@ func turnNotEnded(turn, why string) error {
 		"Turn "+turn+" "+why, apierr.Precondition("TURN", turn, "not ended"))
 }
 
+// pageMessages is how many messages are read at one time.
+const pageMessages = 50
+
 // copyMessages reads the path to head, renamed into the new session. The messages
 // belong to no turn there. Call ids stay as they are: they only tie results to
 // uses, and no call is made by an old one.

@@ -138,14 +138,18 @@ func (x *ScheduleServer) ListSchedules(ctx context.Context, r *sessionv1.ListSch
 		}
 	}
 	size := page.Size(r.PageSize, 50, 1000)
-	all, err := x.s.Store.ListSchedules(ctx, k, after, size+1)
+	all, more, err := page.Fill(size, func(last *sessionv1.Schedule, n int) ([]*sessionv1.Schedule, error) {
+		if last != nil {
+			_, after = splitSchedule(last.Name)
+		}
+		return x.s.Store.ListSchedules(ctx, k, after, n)
+	})
 	if err != nil {
 		return nil, storeError(err, subject{session: r.Parent})
 	}
 	resp := &sessionv1.ListSchedulesResponse{Schedules: all}
-	if len(all) > size {
-		resp.Schedules = all[:size]
-		_, last := splitSchedule(all[size-1].Name)
+	if more {
+		_, last := splitSchedule(all[len(all)-1].Name)
 		resp.NextPageToken = page.Encode(scope, last)
 	}
 	return resp, nil

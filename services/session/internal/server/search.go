@@ -39,30 +39,38 @@ func (s *Server) SearchMessages(ctx context.Context, r *sessionv1.SearchMessages
 		return nil, badInput("query", "The query has no words to look for. Give at least one letter or digit.")
 	}
 	size := page.Size(r.PageSize, 50, 1000)
-	found, err := s.Store.SearchMessages(ctx, store.MessageSearch{
-		Tenant: k.Tenant, Session: k.Session, Words: words, Limit: size + 1,
-		AfterTime: c.Time, AfterSession: c.Session, AfterMessage: c.Message,
+	found, more, err := page.Fill(size, func(last *sessionv1.FoundMessage, n int) ([]*sessionv1.FoundMessage, error) {
+		if last != nil {
+			c = searchCursorAt(last)
+		}
+		messages, err := s.Store.SearchMessages(ctx, store.MessageSearch{
+			Tenant: k.Tenant, Session: k.Session, Words: words, Limit: n,
+			AfterTime: c.Time, AfterSession: c.Session, AfterMessage: c.Message,
+		})
+		return foundMessages(messages, words), err
 	})
 	if err != nil {
 		return nil, storeError(err, subject{session: r.Session})
 	}
-	resp := &sessionv1.SearchMessagesResponse{}
-	for i, m := range found {
-		if i == size {
-			last := found[size-1]
-			session, id := splitMessage(last.Name)
-			resp.NextPageToken = page.Encode(scope, searchCursor{Time: last.CreateTime.AsTime(), Session: session, Message: id})
-			break
-		}
-		resp.Messages = append(resp.Messages, &sessionv1.FoundMessage{
-			Message: m.Name, Turn: m.Turn, Role: m.Role, CreateTime: m.CreateTime, Snippet: search.Snippet(backend.Text(m), words),
-		})
+	resp := &sessionv1.SearchMessagesResponse{Messages: found}
+	if more {
+		resp.NextPageToken = page.Encode(scope, searchCursorAt(found[len(found)-1]))
 	}
 	return resp, nil
 }
 
-// splitMessage takes `sessions/{session}/messages/{message}` apart.
-func splitMessage(name string) (session, message string) {
-	parts := strings.Split(name, "/")
-	return parts[1], parts[3]
+func foundMessages(messages []*sessionv1.Message, words []search.Word) []*sessionv1.FoundMessage {
+	found := make([]*sessionv1.FoundMessage, len(messages))
+	for i, m := range messages {
+		found[i] = &sessionv1.FoundMessage{
+			Message: m.Name, Turn: m.Turn, Role: m.Role, CreateTime: m.CreateTime, Snippet: search.Snippet(backend.Text(m), words),
+		}
+	}
+	return found
+}
+
+// searchCursorAt is the place of `sessions/{session}/messages/{message}`.
+func searchCursorAt(m *sessionv1.FoundMessage) searchCursor {
+	parts := strings.Split(m.Message, "/")
+	return searchCursor{Time: m.CreateTime.AsTime(), Session: parts[1], Message: parts[3]}
 }

@@ -109,17 +109,24 @@ func (s *Server) ListSessions(ctx context.Context, r *sessionv1.ListSessionsRequ
 		}
 	}
 	size := page.Size(r.PageSize, 50, 1000)
-	sessions, err := s.Store.ListSessions(ctx, store.SessionPage{Tenant: tenant, Agent: name, AfterTime: c.Time, AfterID: c.ID, Limit: size + 1})
+	sessions, more, err := page.Fill(size, func(last *sessionv1.Session, n int) ([]*sessionv1.Session, error) {
+		if last != nil {
+			c = sessionCursorAt(last)
+		}
+		return s.Store.ListSessions(ctx, store.SessionPage{Tenant: tenant, Agent: name, AfterTime: c.Time, AfterID: c.ID, Limit: n})
+	})
 	if err != nil {
 		return nil, storeError(err, subject{})
 	}
 	resp := &sessionv1.ListSessionsResponse{Sessions: sessions}
-	if len(sessions) > size {
-		last := sessions[size-1]
-		resp.Sessions = sessions[:size]
-		resp.NextPageToken = page.Encode(scope, sessionCursor{Time: last.CreateTime.AsTime(), ID: key(ctx, last.Name).Session})
+	if more {
+		resp.NextPageToken = page.Encode(scope, sessionCursorAt(sessions[len(sessions)-1]))
 	}
 	return resp, nil
+}
+
+func sessionCursorAt(s *sessionv1.Session) sessionCursor {
+	return sessionCursor{Time: s.CreateTime.AsTime(), ID: lastSegment(s.Name)}
 }
 
 // deleteWait is how long DeleteSession waits for tools and sandbox to delete

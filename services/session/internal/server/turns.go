@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/propagation"
@@ -218,18 +219,36 @@ func (s *Server) ListTurns(ctx context.Context, r *sessionv1.ListTurnsRequest) (
 		return nil, err
 	}
 	size := page.Size(r.PageSize, 50, 1000)
-	turns, err := s.Store.ListTurns(ctx, k, after, size+1)
+	turns, more, err := page.Fill(size, func(last *sessionv1.Turn, n int) ([]*sessionv1.Turn, error) {
+		if last != nil {
+			after = lastSegment(last.Name)
+		}
+		some, err := s.Store.ListTurns(ctx, k, after, n)
+		shorten(some)
+		return some, err
+	})
 	if err != nil {
 		return nil, storeError(err, subject{session: r.Parent})
 	}
 	resp := &sessionv1.ListTurnsResponse{Turns: turns}
-	if len(turns) > size {
-		resp.Turns = turns[:size]
-		_, last := splitTurn(turns[size-1].Name)
-		resp.NextPageToken = page.Encode(scope, last)
+	if more {
+		resp.NextPageToken = page.Encode(scope, lastSegment(turns[len(turns)-1].Name))
 	}
 	return resp, nil
 }
+
+// shorten makes turns that are larger than a page small enough for one. GetTurn shows them whole.
+func shorten(turns []*sessionv1.Turn) {
+	for _, t := range turns {
+		if proto.Size(t) > page.MaxBytes {
+			t.Shortened, t.OutputJson = true, ""
+			t.FinalText = strings.ToValidUTF8(t.FinalText[:min(len(t.FinalText), shortText)], "")
+		}
+	}
+}
+
+// shortText is how much of a final text a shortened turn has, in bytes.
+const shortText = 64 << 10
 
 // list begins a list below a session: the session must be there, the token the list's.
 func (s *Server) list(ctx context.Context, k store.Key, session, token, scope string, cursor any) error {

@@ -84,7 +84,7 @@ func (x *UserServer) ListUserVariables(ctx context.Context, r *sessionv1.ListUse
 	}
 	all = slices.DeleteFunc(all, func(v store.Variable) bool { return v.Name <= after })
 	resp := &sessionv1.ListUserVariablesResponse{}
-	if size := page.Size(r.PageSize, 50, 1000); len(all) > size {
+	if size := page.Size(r.PageSize, 50, 1000); len(all) > size { // names alone: a page is small
 		all = all[:size]
 		resp.NextPageToken = page.Encode(scope, all[size-1].Name)
 	}

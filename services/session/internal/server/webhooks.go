@@ -102,14 +102,18 @@ func (x *WebhookServer) ListWebhooks(ctx context.Context, r *sessionv1.ListWebho
 		}
 	}
 	size := page.Size(r.PageSize, 50, 1000)
-	all, err := x.s.Store.ListWebhooks(ctx, tenant, after, size+1)
+	all, more, err := page.Fill(size, func(last *sessionv1.Webhook, n int) ([]*sessionv1.Webhook, error) {
+		if last != nil {
+			_, after = webhookOf(ctx, last.Name)
+		}
+		return x.s.Store.ListWebhooks(ctx, tenant, after, n)
+	})
 	if err != nil {
 		return nil, storeError(err, subject{})
 	}
 	resp := &sessionv1.ListWebhooksResponse{Webhooks: all}
-	if len(all) > size {
-		resp.Webhooks = all[:size]
-		_, last := webhookOf(ctx, all[size-1].Name)
+	if more {
+		_, last := webhookOf(ctx, all[len(all)-1].Name)
 		resp.NextPageToken = page.Encode(scope, last)
 	}
 	return resp, nil
@@ -136,14 +140,18 @@ func (x *WebhookServer) ListDeliveries(ctx context.Context, r *sessionv1.ListDel
 		}
 	}
 	size := page.Size(r.PageSize, 50, 1000)
-	all, err := x.s.Store.ListDeliveries(ctx, tenant, id, after, size+1)
+	all, more, err := page.Fill(size, func(last *sessionv1.Delivery, n int) ([]*sessionv1.Delivery, error) {
+		if last != nil {
+			after = last.Id
+		}
+		return x.s.Store.ListDeliveries(ctx, tenant, id, after, n)
+	})
 	if err != nil {
 		return nil, webhookError(err, r.Parent, "")
 	}
 	resp := &sessionv1.ListDeliveriesResponse{Deliveries: all}
-	if len(all) > size {
-		resp.Deliveries = all[:size]
-		resp.NextPageToken = page.Encode(scope, all[size-1].Id)
+	if more {
+		resp.NextPageToken = page.Encode(scope, all[len(all)-1].Id)
 	}
 	return resp, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
@@ -59,32 +60,51 @@ func (s *Operations) ListOperations(ctx context.Context, q *toolsv1.ListOperatio
 	}
 	scope := "ListOperations\x00" + tenant + "\x00" + q.GetSession()
 	size := page.Size(q.GetPageSize(), defaultPage, maxPage)
-	want := store.OperationPage{Tenant: tenant, Session: q.GetSession(), Limit: size + 1}
+	want := store.OperationPage{Tenant: tenant, Session: q.GetSession()}
 	if q.GetPageToken() != "" {
 		want.Before = &store.OperationCursor{}
 		if err := page.Decode(q.GetPageToken(), scope, want.Before); err != nil {
 			return nil, outward(err, "")
 		}
 	}
+	listed, more, err := page.Fill(size, func(last *toolsv1.Operation, n int) ([]*toolsv1.Operation, error) {
+		if last != nil {
+			want.Before = cursorAt(last)
+		}
+		want.Limit = n
+		return s.listOperations(ctx, want)
+	})
+	if err != nil {
+		return nil, err
+	}
+	answer := &toolsv1.ListOperationsResponse{Operations: listed}
+	if more {
+		answer.NextPageToken = page.Encode(scope, cursorAt(listed[len(listed)-1]))
+	}
+	return answer, nil
+}
+
+func cursorAt(o *toolsv1.Operation) *store.OperationCursor {
+	return &store.OperationCursor{CreateTime: o.GetCreateTime().AsTime(), ID: o.GetCallId()}
+}
+
+// listOperations reads operations as lists show them.
+func (s *Operations) listOperations(ctx context.Context, want store.OperationPage) ([]*toolsv1.Operation, error) {
 	found, err := s.store.ListOperations(ctx, want)
 	if err != nil {
 		return nil, outward(err, "")
 	}
-	answer := &toolsv1.ListOperationsResponse{}
-	if len(found) > size {
-		found = found[:size]
-		last := found[size-1]
-		answer.NextPageToken = page.Encode(scope, store.OperationCursor{CreateTime: last.CreateTime, ID: last.ID})
-	}
-	for _, o := range found {
-		message, err := operationToProto(o)
-		if err != nil {
+	listed := make([]*toolsv1.Operation, len(found))
+	for i, o := range found {
+		if listed[i], err = operationToProto(o); err != nil {
 			return nil, err
 		}
-		message.Network = nil // a page of those that made many requests would be too large
-		answer.Operations = append(answer.Operations, message)
+		listed[i].Network = nil
+		if proto.Size(listed[i]) > page.MaxBytes {
+			listed[i].Content, listed[i].Shortened = nil, true
+		}
 	}
-	return answer, nil
+	return listed, nil
 }
 
 // CancelOperation implements OperationService.

@@ -49,16 +49,25 @@ func (s *Tools) ListTools(ctx context.Context, q *toolsv1.ListToolsRequest) (*to
 			return nil, outward(err, "")
 		}
 	}
-	found, more := s.registry.After(after, page.Size(q.GetPageSize(), defaultPage, maxPage))
-	answer := &toolsv1.ListToolsResponse{}
-	for _, t := range found {
-		answer.Tools = append(answer.Tools, toProto(t))
-	}
+	size := page.Size(q.GetPageSize(), defaultPage, maxPage)
+	listed, more, _ := page.Fill(size, func(last *toolsv1.Tool, n int) (some []*toolsv1.Tool, _ error) {
+		if last != nil {
+			after = toolID(last)
+		}
+		found, _ := s.registry.After(after, n)
+		for _, t := range found {
+			some = append(some, toProto(t))
+		}
+		return some, nil
+	})
+	answer := &toolsv1.ListToolsResponse{Tools: listed}
 	if more {
-		answer.NextPageToken = page.Encode(scope, found[len(found)-1].Name)
+		answer.NextPageToken = page.Encode(scope, toolID(listed[len(listed)-1]))
 	}
 	return answer, nil
 }
+
+func toolID(t *toolsv1.Tool) string { return strings.TrimPrefix(t.GetName(), namePrefix) }
 
 func toProto(t *tool.Tool) *toolsv1.Tool {
 	return &toolsv1.Tool{

@@ -360,7 +360,8 @@ type ListCheckpointsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session, as `sessions/{session}`.
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
-	// The most checkpoints to return: 0 means 50; above 1000 means 1000.
+	// The most checkpoints to return: 0 means 50; above 1000 means 1000. A page also
+	// ends at about 1 MiB; the last one is the one without next_page_token.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The `next_page_token` of the page before.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`

@@ -358,7 +358,8 @@ func (x *GetSessionResponse) GetSession() *Session {
 // ListSessionsRequest asks for a page of sessions.
 type ListSessionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The most sessions to return: 0 means 50; above 1000 means 1000.
+	// The most sessions to return: 0 means 50; above 1000 means 1000. A page also
+	// ends at about 1 MiB; the last one is the one without next_page_token.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The `next_page_token` of the page before.
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
@@ -1140,7 +1141,8 @@ type ListTurnsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session, as `sessions/{session}`.
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
-	// The most turns to return: 0 means 50; above 1000 means 1000.
+	// The most turns to return: 0 means 50; above 1000 means 1000. A page also
+	// ends at about 1 MiB; the last one is the one without next_page_token.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The `next_page_token` of the page before.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
@@ -1261,7 +1263,8 @@ type ListEventsRequest struct {
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
 	// Only events after this sequence number.
 	AfterSeq int64 `protobuf:"varint,2,opt,name=after_seq,json=afterSeq,proto3" json:"after_seq,omitempty"`
-	// The most events to return: 0 means 200; above 1000 means 1000.
+	// The most events to return: 0 means 200; above 1000 means 1000. A page also
+	// ends at about 1 MiB; the last one is the one without next_page_token.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The `next_page_token` of the page before.
 	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
@@ -1531,7 +1534,8 @@ type ListMessagesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session, as `sessions/{session}`.
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
-	// The most messages to return: 0 means 50; above 1000 means 1000.
+	// The most messages to return: 0 means 50; above 1000 means 1000. A page also
+	// ends at about 1 MiB; the last one is the one without next_page_token.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The `next_page_token` of the page before.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
@@ -2550,7 +2554,8 @@ type SearchMessagesRequest struct {
 	Query string `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
 	// Only messages of this session, as `sessions/{session}`.
 	Session string `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
-	// The most messages to return: 0 means 50; above 1000 means 1000.
+	// The most messages to return: 0 means 50; above 1000 means 1000. A page also
+	// ends at about 1 MiB; the last one is the one without next_page_token.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The `next_page_token` of the page before.
 	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`

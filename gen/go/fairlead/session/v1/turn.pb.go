@@ -142,7 +142,10 @@ type Turn struct {
 	// The last message of the conversation when the turn had ended, as
 	// `sessions/{session}/messages/{message}`: what a fork from the turn goes on
 	// from. Also set for a turn that was undone; empty for one that never began.
-	Head          string `protobuf:"bytes,18,opt,name=head,proto3" json:"head,omitempty"`
+	Head string `protobuf:"bytes,18,opt,name=head,proto3" json:"head,omitempty"`
+	// Whether a list left something out: of a turn of more than 1 MiB it shows the
+	// first 64 KiB of final_text and no output_json. GetTurn shows both whole.
+	Shortened     bool `protobuf:"varint,19,opt,name=shortened,proto3" json:"shortened,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -303,6 +306,13 @@ func (x *Turn) GetHead() string {
 	return ""
 }
 
+func (x *Turn) GetShortened() bool {
+	if x != nil {
+		return x.Shortened
+	}
+	return false
+}
+
 // TurnError says why a turn did not end COMPLETE.
 type TurnError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -457,7 +467,7 @@ var File_fairlead_session_v1_turn_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_turn_proto_rawDesc = "" +
 	"\n" +
-	"\x1efairlead/session/v1/turn.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a!fairlead/session/v1/session.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf1\x05\n" +
+	"\x1efairlead/session/v1/turn.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a!fairlead/session/v1/session.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8f\x06\n" +
 	"\x04Turn\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1e.fairlead.session.v1.TurnStateR\x05state\x124\n" +
@@ -481,7 +491,8 @@ const file_fairlead_session_v1_turn_proto_rawDesc = "" +
 	"outputJson\x12\x1a\n" +
 	"\bschedule\x18\x10 \x01(\tR\bschedule\x12\x12\n" +
 	"\x04user\x18\x11 \x01(\tR\x04user\x12\x12\n" +
-	"\x04head\x18\x12 \x01(\tR\x04head:D\xeaAA\n" +
+	"\x04head\x18\x12 \x01(\tR\x04head\x12\x1c\n" +
+	"\tshortened\x18\x13 \x01(\bR\tshortened:D\xeaAA\n" +
 	"\x11fairlead.dev/Turn\x12\x1fsessions/{session}/turns/{turn}*\x05turns2\x04turn\"=\n" +
 	"\tTurnError\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +

@@ -132,7 +132,10 @@ type Operation struct {
 	Content []*v1.Content `protobuf:"bytes,14,rep,name=content,proto3" json:"content,omitempty"`
 	// What its command did with the network, one for each request and each tunnel;
 	// set when it has ended, and not in lists. Without an end that is known it is empty.
-	Network       []*v11.NetworkUse `protobuf:"bytes,15,rep,name=network,proto3" json:"network,omitempty"`
+	Network []*v11.NetworkUse `protobuf:"bytes,15,rep,name=network,proto3" json:"network,omitempty"`
+	// Whether a list left content out: it does for an operation of more than 1 MiB.
+	// GetOperation shows it.
+	Shortened     bool `protobuf:"varint,16,opt,name=shortened,proto3" json:"shortened,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -272,11 +275,18 @@ func (x *Operation) GetNetwork() []*v11.NetworkUse {
 	return nil
 }
 
+func (x *Operation) GetShortened() bool {
+	if x != nil {
+		return x.Shortened
+	}
+	return false
+}
+
 var File_fairlead_tools_v1_operation_proto protoreflect.FileDescriptor
 
 const file_fairlead_tools_v1_operation_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/tools/v1/operation.proto\x12\x11fairlead.tools.v1\x1a fairlead/common/v1/content.proto\x1a\x1efairlead/sandbox/v1/exec.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbf\x05\n" +
+	"!fairlead/tools/v1/operation.proto\x12\x11fairlead.tools.v1\x1a fairlead/common/v1/content.proto\x1a\x1efairlead/sandbox/v1/exec.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdd\x05\n" +
 	"\tOperation\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12\x17\n" +
@@ -297,7 +307,8 @@ const file_fairlead_tools_v1_operation_proto_rawDesc = "" +
 	"outputTail\x12!\n" +
 	"\foutput_bytes\x18\r \x01(\x03R\voutputBytes\x125\n" +
 	"\acontent\x18\x0e \x03(\v2\x1b.fairlead.common.v1.ContentR\acontent\x129\n" +
-	"\anetwork\x18\x0f \x03(\v2\x1f.fairlead.sandbox.v1.NetworkUseR\anetwork:J\xeaAG\n" +
+	"\anetwork\x18\x0f \x03(\v2\x1f.fairlead.sandbox.v1.NetworkUseR\anetwork\x12\x1c\n" +
+	"\tshortened\x18\x10 \x01(\bR\tshortened:J\xeaAG\n" +
 	"\x16fairlead.dev/Operation\x12\x16operations/{operation}*\n" +
 	"operations2\toperationB\f\n" +
 	"\n" +

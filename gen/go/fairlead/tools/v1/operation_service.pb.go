@@ -121,7 +121,8 @@ type ListOperationsRequest struct {
 	// The session whose operations to list, as `sessions/{session}`; empty lists
 	// those of all the caller's sessions.
 	Session string `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// The most operations to return: 0 means 50; above 1000 means 1000.
+	// The most operations to return: 0 means 50; above 1000 means 1000. A page also
+	// ends at about 1 MiB; the last one is the one without next_page_token.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The `next_page_token` of the page before, for the same session.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`

@@ -33,7 +33,7 @@ TURN_STATE_FAILED: TurnState
 TURN_STATE_INTERRUPTED: TurnState
 
 class Turn(_message.Message):
-    __slots__ = ("name", "state", "error", "limits", "create_time", "start_time", "end_time", "steps", "usage", "final_text", "trace_id", "after_seq", "model", "steered_into", "output_json", "schedule", "user", "head")
+    __slots__ = ("name", "state", "error", "limits", "create_time", "start_time", "end_time", "steps", "usage", "final_text", "trace_id", "after_seq", "model", "steered_into", "output_json", "schedule", "user", "head", "shortened")
     NAME_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
@@ -52,6 +52,7 @@ class Turn(_message.Message):
     SCHEDULE_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
+    SHORTENED_FIELD_NUMBER: _ClassVar[int]
     name: str
     state: TurnState
     error: TurnError
@@ -70,7 +71,8 @@ class Turn(_message.Message):
     schedule: str
     user: str
     head: str
-    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[TurnState, str]] = ..., error: _Optional[_Union[TurnError, _Mapping]] = ..., limits: _Optional[_Union[TurnLimits, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., steps: _Optional[int] = ..., usage: _Optional[_Union[_session_pb2.Usage, _Mapping]] = ..., final_text: _Optional[str] = ..., trace_id: _Optional[str] = ..., after_seq: _Optional[int] = ..., model: _Optional[str] = ..., steered_into: _Optional[str] = ..., output_json: _Optional[str] = ..., schedule: _Optional[str] = ..., user: _Optional[str] = ..., head: _Optional[str] = ...) -> None: ...
+    shortened: bool
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[TurnState, str]] = ..., error: _Optional[_Union[TurnError, _Mapping]] = ..., limits: _Optional[_Union[TurnLimits, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., steps: _Optional[int] = ..., usage: _Optional[_Union[_session_pb2.Usage, _Mapping]] = ..., final_text: _Optional[str] = ..., trace_id: _Optional[str] = ..., after_seq: _Optional[int] = ..., model: _Optional[str] = ..., steered_into: _Optional[str] = ..., output_json: _Optional[str] = ..., schedule: _Optional[str] = ..., user: _Optional[str] = ..., head: _Optional[str] = ..., shortened: _Optional[bool] = ...) -> None: ...
 
 class TurnError(_message.Message):
     __slots__ = ("reason", "message")

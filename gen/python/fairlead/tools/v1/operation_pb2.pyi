@@ -31,7 +31,7 @@ OPERATION_STATE_UNKNOWN: OperationState
 OPERATION_STATE_EXPIRED: OperationState
 
 class Operation(_message.Message):
-    __slots__ = ("name", "session", "call_id", "tool", "state", "create_time", "end_time", "expire_time", "progress", "exit_code", "output_head", "output_tail", "output_bytes", "content", "network")
+    __slots__ = ("name", "session", "call_id", "tool", "state", "create_time", "end_time", "expire_time", "progress", "exit_code", "output_head", "output_tail", "output_bytes", "content", "network", "shortened")
     NAME_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
@@ -47,6 +47,7 @@ class Operation(_message.Message):
     OUTPUT_BYTES_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     NETWORK_FIELD_NUMBER: _ClassVar[int]
+    SHORTENED_FIELD_NUMBER: _ClassVar[int]
     name: str
     session: str
     call_id: str
@@ -62,4 +63,5 @@ class Operation(_message.Message):
     output_bytes: int
     content: _containers.RepeatedCompositeFieldContainer[_content_pb2.Content]
     network: _containers.RepeatedCompositeFieldContainer[_exec_pb2.NetworkUse]
-    def __init__(self, name: _Optional[str] = ..., session: _Optional[str] = ..., call_id: _Optional[str] = ..., tool: _Optional[str] = ..., state: _Optional[_Union[OperationState, str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., progress: _Optional[str] = ..., exit_code: _Optional[int] = ..., output_head: _Optional[str] = ..., output_tail: _Optional[str] = ..., output_bytes: _Optional[int] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., network: _Optional[_Iterable[_Union[_exec_pb2.NetworkUse, _Mapping]]] = ...) -> None: ...
+    shortened: bool
+    def __init__(self, name: _Optional[str] = ..., session: _Optional[str] = ..., call_id: _Optional[str] = ..., tool: _Optional[str] = ..., state: _Optional[_Union[OperationState, str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., progress: _Optional[str] = ..., exit_code: _Optional[int] = ..., output_head: _Optional[str] = ..., output_tail: _Optional[str] = ..., output_bytes: _Optional[int] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., network: _Optional[_Iterable[_Union[_exec_pb2.NetworkUse, _Mapping]]] = ..., shortened: _Optional[bool] = ...) -> None: ...

@@ -65,7 +65,8 @@ export const GetAgentResponseSchema: GenMessage<GetAgentResponse> = /*@__PURE__*
  */
 export type ListAgentsRequest = Message<"fairlead.session.v1.ListAgentsRequest"> & {
   /**
-   * The most agents to return: 0 means 50; above 1000 means 1000.
+   * The most agents to return: 0 means 50; above 1000 means 1000. A page also
+   * ends at about 1 MiB; the last one is the one without next_page_token.
    *
    * @generated from field: int32 page_size = 1;
    */

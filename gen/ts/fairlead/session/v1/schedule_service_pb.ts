@@ -238,7 +238,8 @@ export type ListSchedulesRequest = Message<"fairlead.session.v1.ListSchedulesReq
   parent: string;
 
   /**
-   * The most schedules to return: 0 means 50; above 1000 means 1000.
+   * The most schedules to return: 0 means 50; above 1000 means 1000. A page also
+   * ends at about 1 MiB; the last one is the one without next_page_token.
    *
    * @generated from field: int32 page_size = 2;
    */

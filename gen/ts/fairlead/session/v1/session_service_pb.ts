@@ -133,7 +133,8 @@ export const GetSessionResponseSchema: GenMessage<GetSessionResponse> = /*@__PUR
  */
 export type ListSessionsRequest = Message<"fairlead.session.v1.ListSessionsRequest"> & {
   /**
-   * The most sessions to return: 0 means 50; above 1000 means 1000.
+   * The most sessions to return: 0 means 50; above 1000 means 1000. A page also
+   * ends at about 1 MiB; the last one is the one without next_page_token.
    *
    * @generated from field: int32 page_size = 1;
    */
@@ -556,7 +557,8 @@ export type ListTurnsRequest = Message<"fairlead.session.v1.ListTurnsRequest"> &
   parent: string;
 
   /**
-   * The most turns to return: 0 means 50; above 1000 means 1000.
+   * The most turns to return: 0 means 50; above 1000 means 1000. A page also
+   * ends at about 1 MiB; the last one is the one without next_page_token.
    *
    * @generated from field: int32 page_size = 2;
    */
@@ -626,7 +628,8 @@ export type ListEventsRequest = Message<"fairlead.session.v1.ListEventsRequest">
   afterSeq: bigint;
 
   /**
-   * The most events to return: 0 means 200; above 1000 means 1000.
+   * The most events to return: 0 means 200; above 1000 means 1000. A page also
+   * ends at about 1 MiB; the last one is the one without next_page_token.
    *
    * @generated from field: int32 page_size = 3;
    */
@@ -756,7 +759,8 @@ export type ListMessagesRequest = Message<"fairlead.session.v1.ListMessagesReque
   parent: string;
 
   /**
-   * The most messages to return: 0 means 50; above 1000 means 1000.
+   * The most messages to return: 0 means 50; above 1000 means 1000. A page also
+   * ends at about 1 MiB; the last one is the one without next_page_token.
    *
    * @generated from field: int32 page_size = 2;
    */
@@ -1291,7 +1295,8 @@ export type SearchMessagesRequest = Message<"fairlead.session.v1.SearchMessagesR
   session: string;
 
   /**
-   * The most messages to return: 0 means 50; above 1000 means 1000.
+   * The most messages to return: 0 means 50; above 1000 means 1000. A page also
+   * ends at about 1 MiB; the last one is the one without next_page_token.
    *
    * @generated from field: int32 page_size = 3;
    */

@@ -247,7 +247,8 @@ export const GetWebhookResponseSchema: GenMessage<GetWebhookResponse> = /*@__PUR
  */
 export type ListWebhooksRequest = Message<"fairlead.session.v1.ListWebhooksRequest"> & {
   /**
-   * The most webhooks to return: 0 means 50; above 1000 means 1000.
+   * The most webhooks to return: 0 means 50; above 1000 means 1000. A page also
+   * ends at about 1 MiB; the last one is the one without next_page_token.
    *
    * @generated from field: int32 page_size = 1;
    */
@@ -353,7 +354,8 @@ export type ListDeliveriesRequest = Message<"fairlead.session.v1.ListDeliveriesR
   parent: string;
 
   /**
-   * The most deliveries to return: 0 means 50; above 1000 means 1000.
+   * The most deliveries to return: 0 means 50; above 1000 means 1000. A page also
+   * ends at about 1 MiB; the last one is the one without next_page_token.
    *
    * @generated from field: int32 page_size = 2;
    */

@@ -73,7 +73,8 @@ export type ListOperationsRequest = Message<"fairlead.tools.v1.ListOperationsReq
   session: string;
 
   /**
-   * The most operations to return: 0 means 50; above 1000 means 1000.
+   * The most operations to return: 0 means 50; above 1000 means 1000. A page also
+   * ends at about 1 MiB; the last one is the one without next_page_token.
    *
    * @generated from field: int32 page_size = 2;
    */

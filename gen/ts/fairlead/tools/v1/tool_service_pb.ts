@@ -65,7 +65,8 @@ export const GetToolResponseSchema: GenMessage<GetToolResponse> = /*@__PURE__*/
  */
 export type ListToolsRequest = Message<"fairlead.tools.v1.ListToolsRequest"> & {
   /**
-   * The most tools to return: 0 means 50; above 1000 means 1000.
+   * The most tools to return: 0 means 50; above 1000 means 1000. A page also
+   * ends at about 1 MiB; the last one is the one without next_page_token.
    *
    * @generated from field: int32 page_size = 1;
    */

@@ -1,0 +1,277 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// heavy is a store whose lists have entries of about 300 KB, in the order of their ids, which count from 001.
+type heavy struct {
+	store.Store
+	most int // entries that one read returned
+}
+
+const (
+	heavyEntries = 120
+	heavyBytes   = 300 << 10
+)
+
+var heavyText = strings.Repeat("word ", heavyBytes/5)
+
+// rows makes the entries behind an id.
+func rows[M any](h *heavy, after string, limit int, entry func(id string) M) (all []M, _ error) {
+	last, _ := strconv.Atoi(strings.TrimLeft(after, "0"))
+	for n := last + 1; n <= heavyEntries && len(all) < limit; n++ {
+		all = append(all, entry(fmt.Sprintf("%03d", n)))
+	}
+	h.most = max(h.most, len(all))
+	return all, nil
+}
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func (h *heavy) GetSession(context.Context, store.Key) (*sessionv1.Session, error) {
+	return &sessionv1.Session{Name: "sessions/s", Head: "sessions/s/messages/120"}, nil
+}
+
+func (h *heavy) ListSessions(_ context.Context, p store.SessionPage) ([]*sessionv1.Session, error) {
+	return rows(h, p.AfterID, p.Limit, func(id string) *sessionv1.Session {
+		return &sessionv1.Session{Name: "sessions/" + id, CreateTime: timestamppb.New(start), Labels: map[string]string{"x": heavyText}}
+	})
+}
+
+func (h *heavy) ListTurns(_ context.Context, _ store.Key, after string, limit int) ([]*sessionv1.Turn, error) {
+	return rows(h, after, limit, func(id string) *sessionv1.Turn {
+		return &sessionv1.Turn{Name: "sessions/s/turns/" + id, FinalText: heavyText}
+	})
+}
+
+func (h *heavy) ListEvents(_ context.Context, _ store.Key, after int64, limit, bytes int) ([]*sessionv1.Event, error) {
+	if bytes > 0 {
+		limit = min(limit, max(1, bytes/(heavyBytes+100)))
+	}
+	return rows(h, strconv.FormatInt(after, 10), limit, func(id string) *sessionv1.Event {
+		n, _ := strconv.ParseInt(id, 10, 64)
+		return &sessionv1.Event{Seq: n, FirstSeq: n, Body: &sessionv1.Event_TextDelta{TextDelta: &sessionv1.TextDelta{Text: heavyText}}}
+	})
+}
+
+var heavyContent = &commonv1.Content{Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: heavyText}}}
+
+func heavyMessage(id string) *sessionv1.Message {
+	return &sessionv1.Message{Name: "sessions/s/messages/" + id, CreateTime: timestamppb.New(start), Blocks: []*sessionv1.Block{{Kind: &sessionv1.Block_Content{Content: heavyContent}}}}
+}
+
+func (h *heavy) ListMessages(_ context.Context, _ store.Key, _, after string, limit int) ([]*sessionv1.Message, error) {
+	return rows(h, after, limit, heavyMessage)
+}
+
+func (h *heavy) SearchMessages(_ context.Context, s store.MessageSearch) ([]*sessionv1.Message, error) {
+	return rows(h, s.AfterMessage, s.Limit, heavyMessage)
+}
+
+func (h *heavy) ListSchedules(_ context.Context, _ store.Key, after string, limit int) ([]*sessionv1.Schedule, error) {
+	return rows(h, after, limit, func(id string) *sessionv1.Schedule {
+		return &sessionv1.Schedule{Name: "sessions/s/schedules/" + id, Text: heavyText}
+	})
+}
+
+func (h *heavy) ListCheckpoints(_ context.Context, _ store.Key, before int64, limit int) ([]*sessionv1.Checkpoint, error) {
+	return rows(h, strconv.FormatInt(before, 10), limit, func(id string) *sessionv1.Checkpoint {
+		n, _ := strconv.ParseInt(id, 10, 64)
+		return &sessionv1.Checkpoint{Name: "sessions/s/checkpoints/" + id, Seq: n, Description: heavyText}
+	})
+}
+
+func (h *heavy) ListWebhooks(_ context.Context, _, after string, limit int) ([]*sessionv1.Webhook, error) {
+	return rows(h, after, limit, func(id string) *sessionv1.Webhook {
+		return &sessionv1.Webhook{Name: "webhooks/" + id, Url: heavyText}
+	})
+}
+
+func (h *heavy) ListDeliveries(_ context.Context, _, _, after string, limit int) ([]*sessionv1.Delivery, error) {
+	return rows(h, after, limit, func(id string) *sessionv1.Delivery { return &sessionv1.Delivery{Id: id, LastError: heavyText} })
+}
+
+// heavyAgents are as many agents, each of that size.
+func heavyAgents(t *testing.T) *agent.Set {
+	t.Helper()
+	specs := map[string]agent.Spec{}
+	for n := 1; n <= heavyEntries; n++ {
+		specs[fmt.Sprintf("a%03d", n)] = agent.Spec{Prompt: "p", Greeting: heavyText, Profile: "full"}
+	}
+	set, err := agent.NewSet(specs, "a001")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// paged calls RPCs that list in pages.
+var paged = map[protoreflect.FullName]func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error){
+	"SessionService.ListSessions": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.ListSessions(ctx, &sessionv1.ListSessionsRequest{PageSize: size, PageToken: token})
+	},
+	"SessionService.ListTurns": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
+	},
+	"SessionService.ListEvents": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.ListEvents(ctx, &sessionv1.ListEventsRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
+	},
+	"SessionService.ListMessages": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.ListMessages(ctx, &sessionv1.ListMessagesRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
+	},
+	"SessionService.SearchMessages": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.SearchMessages(ctx, &sessionv1.SearchMessagesRequest{Query: "word", PageSize: size, PageToken: token})
+	},
+	"AgentService.ListAgents": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.AgentService().ListAgents(ctx, &sessionv1.ListAgentsRequest{PageSize: size, PageToken: token})
+	},
+	"CheckpointService.ListCheckpoints": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.CheckpointService().ListCheckpoints(ctx, &sessionv1.ListCheckpointsRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
+	},
+	"ScheduleService.ListSchedules": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.ScheduleService().ListSchedules(ctx, &sessionv1.ListSchedulesRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
+	},
+	"WebhookService.ListWebhooks": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.WebhookService().ListWebhooks(ctx, &sessionv1.ListWebhooksRequest{PageSize: size, PageToken: token})
+	},
+	"WebhookService.ListDeliveries": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.WebhookService().ListDeliveries(ctx, &sessionv1.ListDeliveriesRequest{Parent: "webhooks/w", PageSize: size, PageToken: token})
+	},
+}
+
+// bounded are lists that stay small by what they list, with the reason.
+var bounded = map[protoreflect.FullName]string{
+	"UserService.ListUserVariables":      "names and times; 1000 of them weigh less than 200 KB",
+	"BudgetService.ListBudgets":          "at most one for the tenant, the user and the session",
+	"NodeService.ListNodes":              "the nodes of the configuration",
+	"RepositoryService.ListRepositories": "the repositories of one workspace",
+}
+
+// lists are the RPCs of the session service that list.
+func lists(t *testing.T) []protoreflect.FullName {
+	t.Helper()
+	var all []protoreflect.FullName
+	protoregistry.GlobalFiles.RangeFilesByPackage("fairlead.session.v1", func(f protoreflect.FileDescriptor) bool {
+		for i := range f.Services().Len() {
+			methods := f.Services().Get(i).Methods()
+			for j := range methods.Len() {
+				if name := methods.Get(j).Name(); strings.HasPrefix(string(name), "List") || strings.HasPrefix(string(name), "Search") {
+					all = append(all, protoreflect.FullName(f.Services().Get(i).Name()).Append(name))
+				}
+			}
+		}
+		return true
+	})
+	if len(all) < len(paged) {
+		t.Fatalf("found only %s", all)
+	}
+	return all
+}
+
+func TestPagesOfEveryListEndAtASize(t *testing.T) {
+	ctx := principal.With(t.Context(), principal.Default())
+	for _, name := range lists(t) {
+		read, ok := paged[name]
+		if !ok {
+			if bounded[name] == "" {
+				t.Errorf("%s is not tested: add it to paged, or to bounded with a reason", name)
+			}
+			continue
+		}
+		t.Run(string(name), func(t *testing.T) {
+			h := &heavy{}
+			s := New(Config{Store: h, Agents: heavyAgents(t)})
+			entries := map[string]bool{}
+			for token, first := "", true; token != "" || first; first = false {
+				answer, err := read(ctx, s, 1000, token)
+				if err != nil {
+					t.Fatal(err)
+				}
+				size, count := readPage(answer, entries)
+				if size > page.MaxBytes+1000 || count == 0 {
+					t.Fatalf("a page has %d entries and %d bytes", count, size)
+				}
+				token = answer.ProtoReflect().Get(answer.ProtoReflect().Descriptor().Fields().ByName("next_page_token")).String()
+			}
+			// Agents are the built-in ones, too.
+			if len(entries) < heavyEntries || len(entries) > heavyEntries+5 || h.most > 51 {
+				t.Errorf("read %d entries, and %d at one time", len(entries), h.most)
+			}
+			if answer, err := read(ctx, s, 2, ""); err != nil {
+				t.Error(err)
+			} else if _, count := readPage(answer, map[string]bool{}); count != 2 {
+				t.Errorf("a page of 2 has %d entries", count)
+			}
+		})
+	}
+}
+
+// readPage returns the size of a page and the number of its entries, and adds them to all.
+func readPage(answer proto.Message, all map[string]bool) (size, count int) {
+	m := answer.ProtoReflect()
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if f.IsList() {
+			count = v.List().Len()
+			for i := range count {
+				b, _ := proto.MarshalOptions{Deterministic: true}.Marshal(v.List().Get(i).Message().Interface())
+				all[string(b[:min(len(b), 200)])] = true
+			}
+		}
+		return true
+	})
+	return proto.Size(answer), count
+}
+
+// A turn is as large as its model's answers, and a client has to be able to list it.
+func TestATurnThatIsLargerThanAPageIsListedShortened(t *testing.T) {
+	text := strings.Repeat("é", 2<<20)
+	huge := &huge{turns: []*sessionv1.Turn{
+		{Name: "sessions/s/turns/1", FinalText: "small", OutputJson: "{}"},
+		{Name: "sessions/s/turns/2", FinalText: "x" + text, OutputJson: `"` + text + `"`},
+		{Name: "sessions/s/turns/3", FinalText: "small"},
+	}}
+	ctx := principal.With(t.Context(), principal.Default())
+	answer, err := New(Config{Store: huge}).ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: "sessions/s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(answer.Turns) != 3 || proto.Size(answer) > page.MaxBytes || answer.NextPageToken != "" {
+		t.Fatalf("%d turns and %d bytes", len(answer.Turns), proto.Size(answer))
+	}
+	for i, turn := range answer.Turns {
+		if turn.Shortened != (i == 1) || !utf8.ValidString(turn.FinalText) || (turn.OutputJson == "{}") != (i == 0) {
+			t.Errorf("turn %d is shortened: %t, with %d bytes of text and output %.20q", i+1, turn.Shortened, len(turn.FinalText), turn.OutputJson)
+		}
+	}
+	if n := len(answer.Turns[1].FinalText); n < 60<<10 || n > 64<<10 {
+		t.Errorf("the shortened text has %d bytes", n)
+	}
+}
+
+type huge struct {
+	heavy
+	turns []*sessionv1.Turn
+}
+
+func (h *huge) ListTurns(context.Context, store.Key, string, int) ([]*sessionv1.Turn, error) {
+	return h.turns, nil
+}
