@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -83,6 +84,17 @@ func TestWhatAModelCanMendIsAResult(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestNumbersBeyondEveryBoundAreCut(t *testing.T) {
+	f := newFixture(t, nil)
+	f.must(ask("c0", "Write", `{"file_path":"a","content":"x\n"}`), outcomeOK)
+	for i, arguments := range []string{`"offset":1e400`, `"limit":1e400`, `"offset":1.0`, `"limit":123456789012345678901234567890`} {
+		f.must(ask(fmt.Sprint("r", i), "Read", `{"file_path":"a",`+arguments+`}`), outcomeOK)
+	}
+	for i, arguments := range []string{`"head_limit":1e400`, `"-A":1e400,"-B":9007199254740993`, `"-C":1.0`} {
+		f.must(ask(fmt.Sprint("g", i), "Grep", `{"pattern":"x","output_mode":"content",`+arguments+`}`), outcomeOK)
 	}
 }
 

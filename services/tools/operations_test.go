@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -86,6 +87,9 @@ func TestACommandRunsOnAsAnOperation(t *testing.T) {
 	f.sandbox.Release("g")
 	if a := f.must(ask("k2", "check_operation", `{"operation":"o1","wait_seconds":20}`), outcomeOK); !strings.Contains(a.text(), "failed, exit code 3") || !strings.HasSuffix(a.text(), "\nafter") || strings.Contains(a.text(), "before") {
 		t.Errorf("checked when it had ended: %q", a.text())
+	}
+	for i, offset := range []string{"0.0", "1e400", "9223372036854775808"} {
+		f.must(ask(fmt.Sprint("far", i), "check_operation", `{"operation":"o1","offset":`+offset+`}`), outcomeOK)
 	}
 	if a := f.must(ask("k3", "check_operation", `{"operation":"o1","offset":0}`), outcomeOK); !strings.Contains(a.text(), "before\nafter") {
 		t.Errorf("from the beginning: %q", a.text())

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
 
 // How many characters of a call's arguments are shown, and of other texts on
@@ -95,21 +96,22 @@ func (r *Renderer) approval(a *sessionv1.ApprovalRequested) {
 	}
 }
 
-// Arguments is a short form of a call's arguments: the values that say most.
+// Arguments is a short form of a call's arguments: the values that say most, with every digit.
 func Arguments(text string) string {
-	var args map[string]any
+	var args map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &args) != nil {
 		return Line(text, argumentWidth)
 	}
 	for _, key := range []string{"command", "file_path", "path", "pattern", "query", "url", "prompt"} {
-		if v, ok := args[key].(string); ok {
-			return Line(v, argumentWidth)
+		var v *string
+		if json.Unmarshal(args[key], &v) == nil && v != nil {
+			return Line(*v, argumentWidth)
 		}
 	}
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(args)) {
-		if v, err := json.Marshal(args[key]); err == nil {
-			parts = append(parts, key+"="+string(v))
+		if v, err := jsontext.Compact(string(args[key])); err == nil {
+			parts = append(parts, key+"="+v)
 		}
 	}
 	return Line(strings.Join(parts, " "), argumentWidth)

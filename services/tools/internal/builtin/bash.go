@@ -50,7 +50,7 @@ type bash struct{ effects }
 func (b bash) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Result, error) {
 	var p struct {
 		Command     string
-		Timeout     float64
+		Timeout     tool.Number
 		Description string
 		Background  bool `json:"run_in_background"`
 	}
@@ -67,7 +67,7 @@ func (b bash) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Result
 	if p.Timeout == 0 {
 		p.Timeout = bashDefaultTimeout
 	}
-	timeout := time.Duration(whole(p.Timeout, 1, bashMaxTimeout)) * time.Millisecond
+	timeout := time.Duration(p.Timeout.Within(1, bashMaxTimeout)) * time.Millisecond
 	if p.Background {
 		timeout = b.background
 	}

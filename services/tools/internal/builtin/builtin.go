@@ -61,6 +61,3 @@ func params(c tool.Call, into any) error {
 	}
 	return nil
 }
-
-// whole makes a number of the arguments an integer within bounds.
-func whole(n, low, high float64) int64 { return int64(min(max(n, low), high)) }

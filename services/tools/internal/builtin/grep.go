@@ -56,13 +56,13 @@ type grepParams struct {
 	Path       string
 	Glob       string
 	Type       string
-	OutputMode string  `json:"output_mode"`
-	After      float64 `json:"-A"`
-	Before     float64 `json:"-B"`
-	Around     float64 `json:"-C"`
-	Numbers    *bool   `json:"-n"`
-	IgnoreCase bool    `json:"-i"`
-	HeadLimit  float64 `json:"head_limit"`
+	OutputMode string      `json:"output_mode"`
+	After      tool.Number `json:"-A"`
+	Before     tool.Number `json:"-B"`
+	Around     tool.Number `json:"-C"`
+	Numbers    *bool       `json:"-n"`
+	IgnoreCase bool        `json:"-i"`
+	HeadLimit  tool.Number `json:"head_limit"`
 	Multiline  bool
 }
 
@@ -115,14 +115,14 @@ func (p grepParams) request(c tool.Call) (*sandboxv1.GrepFilesRequest, func(stri
 		Session: c.Session, WorkspaceGeneration: c.WorkspaceGeneration,
 		Pattern: p.Pattern, Path: p.Path, Glob: pattern,
 		IgnoreCase: p.IgnoreCase, Multiline: p.Multiline,
-		MaxLines: int32(whole(limit, 1, grepMaxLimit)),
+		MaxLines: int32(limit.Within(1, grepMaxLimit)),
 		Mode:     sandboxv1.GrepMode_GREP_MODE_FILES,
 	}
 	switch p.OutputMode {
 	case "content":
 		req.Mode = sandboxv1.GrepMode_GREP_MODE_LINES
-		req.Before = int32(whole(max(p.Before, p.Around), 0, grepMaxContext))
-		req.After = int32(whole(max(p.After, p.Around), 0, grepMaxContext))
+		req.Before = int32(max(p.Before, p.Around).Within(0, grepMaxContext))
+		req.After = int32(max(p.After, p.Around).Within(0, grepMaxContext))
 	case "count":
 		req.Mode = sandboxv1.GrepMode_GREP_MODE_COUNT
 	}

@@ -53,8 +53,8 @@ type read struct{ *sandbox }
 func (r read) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, error) {
 	var p struct {
 		FilePath string `json:"file_path"`
-		Offset   float64
-		Limit    float64
+		Offset   tool.Number
+		Limit    tool.Number
 	}
 	if err := params(c, &p); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (r read) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, 
 		p.Limit = readDefaultLines
 	}
 	lines := &sandboxv1.LineRange{
-		First: whole(p.Offset, 1, maxLineNo), Count: whole(p.Limit, 1, maxLineNo),
+		First: p.Offset.Within(1, maxLineNo), Count: p.Limit.Within(1, maxLineNo),
 		MaxLineBytes: 4 * (readLineChars + 1), MaxBytes: readMaxBytes,
 	}
 	data, end, err := r.read(ctx, &sandboxv1.ReadFileRequest{

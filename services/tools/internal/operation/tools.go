@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -61,8 +62,8 @@ func (m *Manager) Tools() ([]*tool.Tool, error) {
 
 type arguments struct {
 	Operation   string
-	WaitSeconds float64 `json:"wait_seconds"`
-	Offset      *int64
+	WaitSeconds tool.Number `json:"wait_seconds"`
+	Offset      *tool.Number
 }
 
 // find reads an operation of the call's session. A nil one comes with what to tell
@@ -91,7 +92,7 @@ func (m checker) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Resul
 	if o == nil {
 		return none, err
 	}
-	wait := time.Duration(min(p.WaitSeconds, maxWait) * float64(time.Second))
+	wait := time.Duration(min(p.WaitSeconds, maxWait) * tool.Number(time.Second))
 	if wait > 0 && o.State == store.Running {
 		waiting, cancel := context.WithTimeout(ctx, wait)
 		_, err := m.Await(waiting, o.OperationKey)
@@ -108,7 +109,7 @@ func (m checker) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Resul
 		return nil, err
 	}
 	if p.Offset != nil {
-		from = *p.Offset
+		from = p.Offset.Within(0, math.MaxInt64)
 	}
 	return observed(now, from), nil
 }

@@ -1,6 +1,8 @@
 package tool
 
 import (
+	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 )
@@ -111,4 +113,18 @@ func FuzzParseArguments(f *testing.F) {
 			t.Errorf("%q: neither arguments nor an error", text)
 		}
 	})
+}
+
+func TestANumberBeyondFloat64IsCutByTheToolsBounds(t *testing.T) {
+	for in, want := range map[string]int64{
+		"1e400": 1 << 40, "-1e400": 1, "1.0": 1, "7.0": 7, "2e1": 20, "1e-400": 1, "123456789012345678901234567890": 1 << 40, "-0": 1, "null": 1,
+	} {
+		var n Number
+		if err := json.Unmarshal([]byte(in), &n); err != nil || n.Within(1, 1<<40) != want {
+			t.Errorf("%s came as %d (%v), want %d", in, n.Within(1, 1<<40), err, want)
+		}
+	}
+	if n := Number(math.Inf(1)); n.Within(0, math.MaxInt64) != math.MaxInt64 {
+		t.Errorf("got %d", n.Within(0, math.MaxInt64))
+	}
 }
