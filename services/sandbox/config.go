@@ -48,7 +48,7 @@ const (
 // Config of the service. Sizes are in bytes.
 type Config struct {
 	Data           string        `key:"data" help:"directory that holds the workspaces"`
-	Node           string        `key:"node" help:"name of this node; empty takes the host's name"`
+	Node           string        `key:"node" help:"name of this node; empty takes the host's name, or in fairlead serve on Postgres one that the data directory keeps"`
 	Level          string        `key:"level" help:"isolation of commands: full, basic, or auto, which is full as root and basic otherwise"`
 	Driver         string        `key:"driver" help:"what makes sandboxes: bubblewrap, oci (runc, crun or gVisor's runsc), kubernetes (pods; experimental), or none, which isolates nothing and is for development alone"`
 	NoIsolation    bool          `key:"allow-no-isolation" help:"whether the driver none may be used: commands then run as the service's own user, with all that it may do"`

@@ -61,7 +61,7 @@ type Config struct {
 	ImportMaxBytes         config.Size   `key:"import-max-bytes" help:"how large a file may be from which a session is imported; it lies in the temporary directory meanwhile"`
 	RepositoryBranch       string        `key:"repository-branch" help:"the name of the branch on which a session works in its repositories; {session} stands for the session's id"`
 	FollowerBuffer         config.Size   `key:"follower-buffer" help:"how many bytes of events may wait in memory for one client that reads slowly; beyond that it is served from the database"`
-	SandboxLostAfter       time.Duration `key:"sandbox-lost-after" help:"how long a sandbox node may not answer before it counts as lost and its workspaces are made again on another one, from their last export (with sandbox-nodes); above 1m turns fail in the meantime instead of waiting"`
+	SandboxLostAfter       time.Duration `key:"sandbox-lost-after" help:"how long a sandbox node may not answer before it counts as lost and its workspaces are made again on another one, from their last export (with sandbox-nodes, or several servers on one Postgres); above 1m turns fail in the meantime instead of waiting"`
 	WorkspaceExport        string        `key:"workspace-export" help:"when a workspace is copied to the object store, with sandbox-nodes: turn, after each turn that may have changed it, beside what comes next; or off: a lost node takes its workspaces with it"`
 	StreamProgressInterval time.Duration `key:"stream-progress-interval" help:"how often a quiet stream says how far it is"`
 }

@@ -51,7 +51,10 @@ type Deps struct {
 	Sandbox, Tools grpc.ClientConnInterface
 	// Nodes are the names of the sandbox nodes that Sandbox reaches (kit/node). None:
 	// there is one, which needs no name, and no place is kept.
-	Nodes   []string
+	Nodes []string
+	// Server is in place of Nodes for a program that is a sandbox node itself and shares
+	// its database with others of its kind.
+	Server  *Server
 	Log     *slog.Logger
 	Version string
 }
@@ -108,17 +111,23 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
 	}
 	s := &Service{store: st, webhooks: webhooks, models: models, stopGrace: c.StopGrace, guardrails: guardrails}
+	group, err := d.Server.group(st)
+	if err != nil {
+		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
+	}
 	s.nodes = placement.New(placement.Config{
-		Names: d.Nodes, LostAfter: c.SandboxLostAfter, Sandbox: sandboxv1.NewWorkspaceServiceClient(d.Sandbox),
+		Names: d.Nodes, Group: group, LostAfter: c.SandboxLostAfter, Sandbox: sandboxv1.NewWorkspaceServiceClient(d.Sandbox),
 		Health: healthpb.NewHealthClient(d.Sandbox), Store: st, Log: d.Log,
 	})
 	s.work = &placement.Work{Nodes: s.nodes, Store: st, Snapshots: sandboxv1.NewSnapshotServiceClient(d.Sandbox)}
 	s.jobs = jobs.New(jobs.Config{Concurrency: c.JobConcurrency, Poll: c.PollInterval, Timeout: c.JobTimeout},
 		st, s.handlers(c, d), otel.Tracer(scope), jobMetrics, d.Log)
-	if c.Retention > 0 {
-		if err := st.PutJobs(ctx, []store.Job{deletion.RetainJob()}); err != nil {
-			return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
-		}
+	err = s.nodes.Join(ctx)
+	if err == nil && c.Retention > 0 {
+		err = st.PutJobs(ctx, []store.Job{deletion.RetainJob()})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
 	}
 	s.wire(c, d, agents, metrics)
 	return s, nil
@@ -288,7 +297,7 @@ func (s *Service) RegisterPeer(r grpc.ServiceRegistrar) {
 func (s *Service) Run(ctx context.Context) error {
 	// The committer outlives the workers, whose last words it writes.
 	commit, stopCommitting := context.WithCancel(context.WithoutCancel(ctx))
-	var g errgroup.Group
+	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.committer.Run(commit) })
 	g.Go(func() error { return s.jobs.Run(ctx) })
 	g.Go(func() error { return s.nodes.Run(ctx) })

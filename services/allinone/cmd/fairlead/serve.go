@@ -121,11 +121,7 @@ type listeners struct {
 
 func newListeners(conf host.Config) *listeners {
 	l := &listeners{addresses: map[string]string{}, all: make(chan struct{})}
-	for _, address := range []string{conf.HTTP, conf.GRPC, conf.Ops} {
-		if address != "" {
-			l.want++
-		}
-	}
+	l.want = conf.Faces()
 	if l.want == 0 {
 		close(l.all)
 	}
@@ -151,6 +147,7 @@ func banner(conf host.Config, addresses map[string]string, box *sandboxv1.GetCap
 	fmt.Fprintf(&b, "\nFairlead %s is ready.\n\n", version)
 	for _, face := range []struct{ face, name, format string }{
 		{"http", "REST", "http://%s (specification: /openapi.json, state: /readyz, /metrics)"}, {"public", "gRPC", "%s"}, {"ops", "ops", "http://%s"},
+		{"peer", "peer", "%s (for the other servers on this database, and fairlead nodes)"},
 	} {
 		if address, ok := addresses[face.face]; ok {
 			line(face.name, face.format, address)

@@ -25,6 +25,7 @@ import (
 type Config struct {
 	HTTP             string        `key:"http" help:"address of REST and the event streams, with /healthz, /readyz and /metrics"`
 	GRPC             string        `key:"grpc" help:"address of the public gRPC services"`
+	Peer             string        `key:"peer" help:"with Postgres: address at which the other servers on the same database reach this one; it must be loopback, or an address that they reach, with allow-non-loopback"`
 	Ops              string        `key:"ops" help:"address of /healthz, /readyz and /metrics instead, when they shall not be beside REST"`
 	AllowNonLoopback bool          `key:"allow-non-loopback" help:"allow listeners that other machines can reach, although nothing authenticates callers yet"`
 	AllowedHosts     []string      `key:"allowed-hosts" help:"names by which requests may call the HTTP listeners, besides localhost and their own addresses, such as api.example.com or *.example.com; * allows every name"`
@@ -45,13 +46,18 @@ const inData = "{data}"
 // Defaults is the configuration where nothing is said. dataDir is the user's.
 func Defaults(dataDir string) Config {
 	c := Config{
-		HTTP: "127.0.0.1:8080", GRPC: "127.0.0.1:9090", Grace: rpc.DefaultGrace, Data: dataDir, Log: telemetry.DefaultConfig(),
+		HTTP: "127.0.0.1:8080", GRPC: "127.0.0.1:9090", Peer: "127.0.0.1:0", Grace: rpc.DefaultGrace, Data: dataDir, Log: telemetry.DefaultConfig(),
 		Session: session.Defaults(), Tools: tools.Defaults(), Sandbox: sandbox.Defaults(), Gateway: gateway.DefaultConfig(),
 	}
 	c.Log.Format = "text"
+	c.Session.SandboxLostAfter = lostAfter
 	c.Session.Data, c.Tools.Data, c.Sandbox.Data = inData, inData, inData+"/sandbox"
 	return c
 }
+
+// lostAfter is long enough for a server that is stopped for an upgrade: with its disk it
+// would lose the only copy of its workspaces.
+const lostAfter = 10 * time.Minute
 
 // place puts the services' data where they say, or below the one directory.
 func (c *Config) place() error {
@@ -84,15 +90,34 @@ const kindScripted = "scripted"
 
 // Validate checks what is not one service's alone.
 func (c Config) Validate() error {
+	var faults []error
 	if c.Data == "" {
-		return errors.Join(errors.New("data: is empty; it is the directory in which everything is kept"), c.server().Validate())
+		faults = append(faults, errors.New("data: is empty; it is the directory in which everything is kept"))
 	}
-	return c.server().Validate()
+	if c.shared() {
+		faults = append(faults, c.validateShared())
+	}
+	return errors.Join(append(faults, c.server().Validate())...)
+}
+
+// Faces returns how many listeners there are.
+func (c Config) Faces() int {
+	n := 0
+	for _, address := range []string{c.GRPC, c.HTTP, c.Ops, c.server().Peer} {
+		if address != "" {
+			n++
+		}
+	}
+	return n
 }
 
 func (c Config) server() rpc.Config {
+	peer := c.Peer
+	if !c.shared() {
+		peer = ""
+	}
 	return rpc.Config{
-		Public: c.GRPC, HTTP: c.HTTP, Ops: c.Ops,
+		Public: c.GRPC, HTTP: c.HTTP, Ops: c.Ops, Peer: peer,
 		AllowNonLoopback: c.AllowNonLoopback, AllowedHosts: c.AllowedHosts, Grace: c.Grace,
 	}
 }
@@ -111,6 +136,7 @@ type Host struct {
 	config     Config
 	tel        *telemetry.Telemetry
 	local      *rpc.Local
+	shared     *shared // nil: the database is this server's alone
 	components []rpc.Component
 }
 
@@ -127,17 +153,24 @@ func New(ctx context.Context, c Config, tel *telemetry.Telemetry, version string
 			h = nil
 		}
 	}()
+	deps := session.Deps{Sandbox: h.Peers, Tools: h.Peers, Log: tel.Log.With("component", "session"), Version: version}
+	if c.shared() {
+		if h.shared, err = c.share(ctx, h.Peers); err != nil {
+			return h, err
+		}
+		deps.Sandbox, deps.Server = h.shared.nodes, h.shared.server()
+	}
 	box, err := sandbox.New(ctx, c.Sandbox, sandbox.Deps{Log: tel.Log.With("component", "sandbox")})
 	if err != nil {
 		return h, err
 	}
 	h.components = append(h.components, box)
-	tool, err := tools.New(ctx, c.Tools, tools.Deps{Sandbox: h.Peers, Log: tel.Log.With("component", "tools")})
+	tool, err := tools.New(ctx, c.Tools, tools.Deps{Sandbox: deps.Sandbox, Log: tel.Log.With("component", "tools")})
 	if err != nil {
 		return h, err
 	}
 	h.components = append(h.components, tool)
-	sess, err := session.New(ctx, c.Session, session.Deps{Sandbox: h.Peers, Tools: h.Peers, Log: tel.Log.With("component", "session"), Version: version})
+	sess, err := session.New(ctx, c.Session, deps)
 	if err != nil {
 		return h, err
 	}
@@ -156,9 +189,13 @@ func New(ctx context.Context, c Config, tel *telemetry.Telemetry, version string
 func (h *Host) Run(ctx context.Context, listening func(face, address string)) error {
 	c := h.config.server()
 	c.OnListen = listening
-	components, local := h.components, h.local
-	h.components, h.local = nil, nil
-	return rpc.Serve(ctx, c, h.tel, local, components...)
+	components, local, shared := h.components, h.local, h.shared
+	h.components, h.local, h.shared = nil, nil, nil
+	if shared == nil {
+		return rpc.Serve(ctx, c, h.tel, local, components...)
+	}
+	c.PeerListener = shared.listener
+	return errors.Join(rpc.Serve(ctx, c, h.tel, local, components...), shared.nodes.Close())
 }
 
 // Close gives back what New took, if Run was never called.
@@ -168,6 +205,10 @@ func (h *Host) Close() error {
 		errs = append(errs, h.components[i].Close())
 	}
 	h.components = nil
+	if h.shared != nil {
+		errs = append(errs, h.shared.listener.Close(), h.shared.nodes.Close())
+		h.shared = nil
+	}
 	if h.local != nil {
 		errs = append(errs, h.local.Close())
 		h.local = nil

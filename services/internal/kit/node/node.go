@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -39,7 +40,10 @@ func of(ctx context.Context) string {
 // Set is connections to nodes. It is a grpc.ClientConnInterface and safe for
 // concurrent use.
 type Set struct {
-	names []string
+	names []string // in the order of the list; the first stands for an empty name
+	group *group   // of nodes that learn of each other; nil: the list is all there is
+
+	mu    sync.RWMutex // guards conns, which only a group adds to
 	conns map[string]*grpc.ClientConn
 }
 
@@ -90,11 +94,15 @@ func (s *Set) Names() []string {
 	return slices.Clone(s.names)
 }
 
-// Close closes all connections.
+// Close closes all connections that the set has made.
 func (s *Set) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var faults []error
-	for _, c := range s.conns {
-		faults = append(faults, c.Close())
+	for name, c := range s.conns {
+		if s.group == nil || name != s.names[0] {
+			faults = append(faults, c.Close())
+		}
 	}
 	return errors.Join(faults...)
 }
@@ -102,32 +110,40 @@ func (s *Set) Close() error {
 // ReasonUnknownNode is the reason of calls to a node that is not in the list.
 const ReasonUnknownNode = "UNKNOWN_NODE"
 
-func (s *Set) conn(ctx context.Context) (*grpc.ClientConn, error) {
+// conn returns the connection for a call, and the name of its node.
+func (s *Set) conn(ctx context.Context) (*grpc.ClientConn, string, error) {
 	name := of(ctx)
 	if name == "" || s.names[0] == "" {
 		name = s.names[0]
 	}
-	if c := s.conns[name]; c != nil {
-		return c, nil
+	s.mu.RLock()
+	c := s.conns[name]
+	s.mu.RUnlock()
+	switch {
+	case c != nil:
+		return c, name, nil
+	case s.group != nil:
+		return nil, name, apierr.New(codes.Unavailable, apierr.Domain, ReasonUnknownNode, s.group.away(name))
 	}
-	return nil, apierr.New(codes.Unavailable, apierr.Domain, ReasonUnknownNode,
+	return nil, name, apierr.New(codes.Unavailable, apierr.Domain, ReasonUnknownNode,
 		fmt.Sprintf("the node %q is not among those that are configured here (%s)", name, strings.Join(s.names, ", ")))
 }
 
 // Invoke implements grpc.ClientConnInterface.
 func (s *Set) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
-	c, err := s.conn(ctx)
+	c, name, err := s.conn(ctx)
 	if err != nil {
 		return err
 	}
-	return c.Invoke(ctx, method, args, reply, opts...)
+	return s.explain(name, c.Invoke(ctx, method, args, reply, opts...))
 }
 
 // NewStream implements grpc.ClientConnInterface.
 func (s *Set) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	c, err := s.conn(ctx)
+	c, name, err := s.conn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return c.NewStream(ctx, desc, method, opts...)
+	stream, err := c.NewStream(ctx, desc, method, opts...)
+	return stream, s.explain(name, err)
 }

@@ -3,6 +3,7 @@ package node_test
 import (
 	"context"
 	"net"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -85,5 +86,49 @@ func TestAListOfNodesIsChecked(t *testing.T) {
 	names, addresses, err := node.Parse([]string{" a=x:1", "b=y=z"})
 	if err != nil || len(names) != 2 || names[0] != "a" || addresses[0] != "x:1" || addresses[1] != "y=z" {
 		t.Errorf("%v %v %v", names, addresses, err)
+	}
+}
+
+func TestAGroupFollowsItsNodesToTheirAddresses(t *testing.T) {
+	t.Parallel()
+	a, b := healthpb.HealthCheckResponse_SERVING, healthpb.HealthCheckResponse_NOT_SERVING
+	self, err := rpc.Dial(serve(t, a))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = self.Close() })
+	set := node.NewGroup("self", self, func(address string) (*grpc.ClientConn, func(string), error) { return rpc.DialMoving(address) })
+	t.Cleanup(func() { _ = set.Close() })
+	ask := func(name string) (healthpb.HealthCheckResponse_ServingStatus, error) {
+		r, err := healthpb.NewHealthClient(set).Check(node.At(t.Context(), name), &healthpb.HealthCheckRequest{}, grpc.WaitForReady(false))
+		return r.GetStatus(), err
+	}
+	if got, err := ask(""); err != nil || got != a {
+		t.Errorf("this program answers %v, %v", got, err)
+	}
+	if _, err := ask("other"); apierr.Reason(err) != node.ReasonUnknownNode || !strings.Contains(apierr.Message(err), `the server "other", which does not run`) {
+		t.Errorf("a node that was never heard of: %v", err)
+	}
+	dead := "127.0.0.1:1"
+	for _, at := range []string{dead, serve(t, a), dead, "", serve(t, b)} {
+		if err := set.Learn("other", at); err != nil {
+			t.Fatal(err)
+		}
+		if at != dead && at != "" {
+			continue
+		}
+		// The connection that it had ends after Learn has returned.
+		for {
+			_, err := ask("other")
+			if apierr.Reason(err) == node.ReasonNodeAway && strings.Contains(apierr.Message(err), `the server "other"`) {
+				break
+			}
+			if t.Context().Err() != nil {
+				t.Fatalf("at %q: %v", at, err)
+			}
+		}
+	}
+	if got, err := healthpb.NewHealthClient(set).Check(node.At(t.Context(), "other"), &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true)); err != nil || got.GetStatus() != b {
+		t.Errorf("at its last address it answers %v, %v", got, err)
 	}
 }

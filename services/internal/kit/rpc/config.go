@@ -18,6 +18,8 @@ type Config struct {
 	AllowedHosts     []string      `key:"allowed-hosts" help:"names by which requests may call the HTTP listeners, besides localhost and their own addresses, such as api.example.com or *.example.com; * allows every name"`
 	Grace            time.Duration `key:"grace" help:"how long running requests may take to end when the program is told to stop"`
 
+	// PeerListener is the listener of Peer, where its address had to be known before Serve, which closes it.
+	PeerListener net.Listener
 	// OnListen is told the address that each face was bound to, before anything is served: "public", "peer", "http", "ops".
 	OnListen func(face, address string)
 }

@@ -109,7 +109,7 @@ func (s *serving) listen() error {
 		if f.address == "" {
 			continue
 		}
-		l, err := new(net.ListenConfig).Listen(s.background, "tcp", f.address)
+		l, err := s.bind(f)
 		if err != nil {
 			return fmt.Errorf("listen for %s on %s: %w", f.name, f.address, err)
 		}
@@ -125,6 +125,13 @@ func (s *serving) listen() error {
 		}
 	}
 	return nil
+}
+
+func (s *serving) bind(f face) (net.Listener, error) {
+	if f.name == "peer" && s.PeerListener != nil {
+		return s.PeerListener, nil
+	}
+	return new(net.ListenConfig).Listen(s.background, "tcp", f.address)
 }
 
 func (s *serving) serveGRPC() {

@@ -48,6 +48,7 @@ const (
 // Config says which nodes there are.
 type Config struct {
 	Names     []string // in the order of the configuration
+	Group     *Group   // in place of Names: the servers that share the store
 	LostAfter time.Duration
 	// Sandbox reaches the nodes by their names (kit/node).
 	Sandbox sandboxv1.WorkspaceServiceClient
@@ -64,10 +65,12 @@ type Nodes struct {
 	Config
 
 	mu       sync.Mutex // guards what follows
+	names    []string
 	states   map[string]*state
 	draining []string
 	stays    map[store.Key]time.Time // see Stay
 	changed  chan struct{}           // closed, and made anew, when what Until waits for may have come
+	hurry    chan struct{}           // has one when a node was named that is not known: it may be new
 }
 
 // state is what is known of a node.
@@ -75,36 +78,60 @@ type state struct {
 	known bool      // it answered last time, by its name
 	since time.Time // when it did not answer first; zero: it does
 	lost  bool
+	beats bool // it is of a group, and notes in the store that it runs
 }
 
 // New makes Nodes that take every node for reachable. Run finds out.
 func New(c Config) *Nodes {
+	if c.Group != nil {
+		c.Names = []string{c.Group.Self.Name}
+	}
 	if len(c.Names) == 0 {
 		return nil
 	}
-	n := &Nodes{Config: c, states: map[string]*state{}, stays: map[store.Key]time.Time{}, changed: make(chan struct{})}
-	for _, name := range c.Names {
-		n.states[name] = &state{}
-	}
+	n := &Nodes{Config: c, states: map[string]*state{}, stays: map[store.Key]time.Time{}, changed: make(chan struct{}), hurry: make(chan struct{}, 1)}
+	n.name(c.Names)
 	return n
+}
+
+// name sets which nodes there are. mu is held, or n is not shared yet.
+func (n *Nodes) name(names []string) {
+	n.names = names
+	for _, name := range names {
+		if n.states[name] == nil {
+			n.states[name] = &state{}
+		}
+	}
+}
+
+// List returns the names of the nodes.
+func (n *Nodes) List() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.names
 }
 
 // Managed says whether places are kept at all.
 func (n *Nodes) Managed() bool { return n != nil }
 
-// Run asks the nodes until ctx ends.
+// Run asks the nodes until ctx ends, or until another server has taken this one's name.
 func (n *Nodes) Run(ctx context.Context) error {
 	if n == nil {
 		return nil
 	}
+	defer n.Group.leave(ctx, n.Log)
 	tick := time.NewTicker(min(max(n.LostAfter/looks, shortest), longest))
 	defer tick.Stop()
 	for {
+		if err := n.meet(ctx); err != nil {
+			return err
+		}
 		n.look(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		case <-n.hurry:
 		}
 	}
 }
@@ -112,7 +139,8 @@ func (n *Nodes) Run(ctx context.Context) error {
 // look asks all nodes once.
 func (n *Nodes) look(ctx context.Context) {
 	var wg sync.WaitGroup
-	for _, name := range n.Names {
+	names := n.List()
+	for _, name := range names {
 		wg.Go(func() {
 			err := n.probe(ctx, name)
 			if ctx.Err() == nil {
@@ -132,7 +160,7 @@ func (n *Nodes) look(ctx context.Context) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for name, s := range n.states {
-		if !slices.Contains(n.Names, name) {
+		if !slices.Contains(names, name) {
 			n.age(ctx, name, s)
 		}
 	}
@@ -179,7 +207,10 @@ func (n *Nodes) note(ctx context.Context, name string, err error) {
 
 // age lets a node that does not answer be lost once its time is up. mu is held.
 func (n *Nodes) age(ctx context.Context, name string, s *state) {
-	if time.Since(s.since) >= n.LostAfter && !s.lost {
+	if s.since.IsZero() { // it is not listed any more
+		s.since = time.Now()
+	}
+	if time.Since(s.since) >= n.LostAfter && !s.lost && !s.beats {
 		n.Log.ErrorContext(ctx, "sandbox node is lost: its workspaces are made again from their last export as they are needed", "node", name)
 		s.lost = true
 		n.tell()
@@ -200,6 +231,10 @@ func (n *Nodes) of(name string) *state {
 	if s == nil {
 		s = &state{since: time.Now()}
 		n.states[name] = s
+		select {
+		case n.hurry <- struct{}{}:
+		default:
+		}
 	}
 	return s
 }
@@ -235,7 +270,7 @@ func (n *Nodes) State(name string) State {
 }
 
 // Known says whether a node is configured.
-func (n *Nodes) Known(name string) bool { return slices.Contains(n.Names, name) }
+func (n *Nodes) Known(name string) bool { return slices.Contains(n.List(), name) }
 
 // Until returns a context that ends with ErrLost when the node of a session's workspace
 // is lost and there is another one to go to. Without one the node is waited for. stop
@@ -276,7 +311,7 @@ func (n *Nodes) Choose(k store.Key, avoid string) string {
 // choose is Choose. mu is held.
 func (n *Nodes) choose(k store.Key, avoid string) string {
 	best, score, answers := "", uint64(0), false
-	for _, name := range n.Names {
+	for _, name := range n.names {
 		s := n.states[name]
 		if name == avoid || slices.Contains(n.draining, name) || s.lost {
 			continue
@@ -284,6 +319,9 @@ func (n *Nodes) choose(k store.Key, avoid string) string {
 		up := s.since.IsZero()
 		if got := weight(k, name); best == "" || up && !answers || up == answers && got > score {
 			best, score, answers = name, got, up
+		}
+		if n.Group != nil && best == n.Group.Self.Name { // the first; its files are the nearest
+			break
 		}
 	}
 	return best

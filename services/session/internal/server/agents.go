@@ -106,7 +106,7 @@ func (a *AgentServer) GetCapabilities(ctx context.Context, _ *sessionv1.GetCapab
 func (a *AgentServer) sandbox(ctx context.Context) (resp *sandboxv1.GetCapabilitiesResponse, err error) {
 	nodes := []string{""} // the only one
 	if a.s.Nodes.Managed() {
-		nodes = a.s.Nodes.Names
+		nodes = a.s.Nodes.List()
 	}
 	for _, name := range nodes {
 		asking, cancel := context.WithTimeout(node.At(ctx, name), capabilitiesTimeout/time.Duration(len(nodes)))

@@ -33,7 +33,7 @@ func (n *nodeService) ListNodes(ctx context.Context, _ *sessionv1.ListNodesReque
 		return nil, noNodes()
 	}
 	resp := &sessionv1.ListNodesResponse{}
-	for _, name := range n.s.Nodes.Names {
+	for _, name := range n.s.Nodes.List() {
 		count, err := n.count(ctx, name)
 		if err != nil {
 			return nil, storeError(err, subject{})
@@ -64,7 +64,7 @@ func (n *nodeService) DrainNode(ctx context.Context, r *sessionv1.DrainNodeReque
 	}
 	if !n.s.Nodes.Known(r.Node) {
 		return nil, fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_NODE_NOT_FOUND,
-			fmt.Sprintf("There is no sandbox node %q among those of sandbox-nodes: %v.", r.Node, n.s.Nodes.Names), apierr.Resource("node", r.Node, "not configured"))
+			fmt.Sprintf("There is no sandbox node %q; there are %v.", r.Node, n.s.Nodes.List()), apierr.Resource("node", r.Node, "not configured"))
 	}
 	if err := n.s.Store.SetDraining(ctx, r.Node, r.Draining); err != nil {
 		return nil, storeError(err, subject{})
@@ -80,5 +80,5 @@ func (n *nodeService) DrainNode(ctx context.Context, r *sessionv1.DrainNodeReque
 
 func noNodes() error {
 	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_NO_NODES,
-		"There is one sandbox node, which needs no list. Set sandbox-nodes to have several.", apierr.Precondition("NODES", "sandbox-nodes", "not set"))
+		"There is one sandbox node, which needs no list. Set sandbox-nodes to have several, or run several servers on one Postgres.", apierr.Precondition("NODES", "sandbox-nodes", "not set"))
 }

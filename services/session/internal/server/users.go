@@ -29,7 +29,7 @@ func (x *UserServer) DeleteUserStorage(ctx context.Context, r *sessionv1.DeleteU
 	}
 	var nodes []string
 	if x.s.Nodes.Managed() {
-		nodes = x.s.Nodes.Names
+		nodes = x.s.Nodes.List()
 	}
 	tenant := key(ctx, "").Tenant
 	jobs := deletion.StorageJobs(tenant, user(ctx), nodes)

@@ -1,0 +1,83 @@
+package node
+
+import (
+	"fmt"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+)
+
+// Dialer makes a connection to an address, and returns how the address is changed.
+type Dialer func(address string) (conn *grpc.ClientConn, move func(address string), err error)
+
+// group is what a Set knows of nodes that learn of each other at run time.
+type group struct {
+	dial Dialer
+
+	mu        sync.Mutex // guards what follows
+	moves     map[string]func(address string)
+	addresses map[string]string // empty: the node was stopped
+}
+
+// NewGroup makes a set of one node, which is this program: conn reaches it, and stays the caller's. Learn adds others.
+func NewGroup(self string, conn *grpc.ClientConn, dial Dialer) *Set {
+	return &Set{
+		names: []string{self}, conns: map[string]*grpc.ClientConn{self: conn},
+		group: &group{dial: dial, moves: map[string]func(string){}, addresses: map[string]string{}},
+	}
+}
+
+// Learn notes at which address a node of the group is. An empty address means that the node was stopped.
+func (s *Set) Learn(name, address string) error {
+	g := s.group
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	was, known := g.addresses[name]
+	if name == s.names[0] || known && was == address {
+		return nil
+	}
+	if move := g.moves[name]; move != nil && address != "" {
+		move(address)
+	} else if address != "" {
+		conn, move, err := g.dial(address)
+		if err != nil {
+			return fmt.Errorf("node %s: %w", name, err)
+		}
+		g.moves[name] = move
+		s.mu.Lock()
+		s.conns[name] = conn
+		s.mu.Unlock()
+	}
+	g.addresses[name] = address
+	return nil
+}
+
+// ReasonNodeAway is the reason of calls to a node of a group that cannot be reached.
+const ReasonNodeAway = "NODE_AWAY"
+
+// explain tells which server did not answer, and what to do about it. An answer of the node itself stays as it is.
+func (s *Set) explain(name string, err error) error {
+	if s.group == nil || name == s.names[0] || status.Code(err) != codes.Unavailable || apierr.Reason(err) != "" {
+		return err
+	}
+	return apierr.New(codes.Unavailable, apierr.Domain, ReasonNodeAway, s.group.away(name))
+}
+
+// away tells what is known of a node that cannot be reached.
+func (g *group) away(name string) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	address, known := g.addresses[name]
+	switch {
+	case !known:
+		return fmt.Sprintf("the session's files are on the server %q, which does not run: start it again with its data directory", name)
+	case address == "":
+		return fmt.Sprintf("the session's files are on the server %q, which was stopped: start it again with its data directory", name)
+	}
+	return fmt.Sprintf("the session's files are on the server %q, which cannot be reached at %s: start it again with its data directory; "+
+		"if it runs on another machine, set its key peer to an address that this server reaches", name, address)
+}

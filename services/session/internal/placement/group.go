@@ -1,0 +1,242 @@
+package placement
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+const (
+	// silence is after what time without a beat a server of a group does not run.
+	silence = 2*longest + time.Second
+	// leaveTimeout bounds noting that this server stops.
+	leaveTimeout = 2 * time.Second
+)
+
+// Group is the servers that share one store and hold workspaces on their own disks. Each
+// notes in the store that it runs, and where the others reach it: its beat.
+//
+// A server is lost when it neither answers nor beats for Config.LostAfter. One that beats
+// and cannot be reached is waited for: its files are there.
+type Group struct {
+	Self  store.Member
+	Store store.Members
+	// Learn is told where a server is (kit/node).
+	Learn func(name, address string) error
+	// Ask asks the server at an address for its name.
+	Ask func(ctx context.Context, address string) (name string, err error)
+
+	met time.Time // when the members were read last
+}
+
+// meet beats, and reads who else is there.
+func (n *Nodes) meet(ctx context.Context) error {
+	g := n.Group
+	if g == nil {
+		return nil
+	}
+	err := g.Store.Beat(ctx, g.Self)
+	if errors.Is(err, store.ErrReplaced) {
+		return fmt.Errorf("%w, %q: give each server its own data directory, or its own sandbox.node", err, g.Self.Name)
+	}
+	var members []store.Member
+	if err == nil {
+		members, err = g.Store.Members(ctx)
+	}
+	if err == nil {
+		err = g.learn(members)
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			n.Log.WarnContext(ctx, "the servers that share the database cannot be listed", "error", err)
+		}
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.count(members)
+	return nil
+}
+
+// learn notes where the members are.
+func (g *Group) learn(members []store.Member) error {
+	var faults []error
+	for _, m := range members {
+		if m.Name != g.Self.Name {
+			faults = append(faults, g.Learn(m.Name, m.Address))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// count sets which members there are, and which beat. After a time in which the store
+// could not be read, every member gets the time to beat again. mu is held.
+func (n *Nodes) count(members []store.Member) {
+	g, now := n.Group, time.Now()
+	blind := now.Sub(g.met) > silence
+	g.met = now
+	names := []string{g.Self.Name}
+	for _, m := range members {
+		if m.Name != g.Self.Name {
+			names = append(names, m.Name)
+		}
+	}
+	n.name(names)
+	for _, m := range members {
+		s := n.states[m.Name]
+		s.beats = runs(m)
+		if (s.beats || blind) && !s.since.IsZero() {
+			s.since = now
+		}
+		if s.beats && s.lost {
+			s.lost = false
+			n.tell()
+		}
+	}
+}
+
+// runs reports whether a member has beaten lately.
+func runs(m store.Member) bool { return m.Address != "" && m.Silent < silence }
+
+// leave notes that this server stops, so that the next start waits for no answer of it.
+func (g *Group) leave(ctx context.Context, log *slog.Logger) {
+	if g == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+	defer cancel()
+	gone := g.Self
+	gone.Address = ""
+	if err := g.Store.Beat(ctx, gone); err != nil && !errors.Is(err, store.ErrReplaced) {
+		log.WarnContext(ctx, "it cannot be noted that this server stops", "error", err)
+	}
+}
+
+// Join enlists this server. It is refused where the others could not use its files, nor it
+// theirs: two servers under one name, and servers on several machines whose peer listeners
+// are on loopback.
+func (n *Nodes) Join(ctx context.Context) error {
+	if n == nil || n.Group == nil {
+		return nil
+	}
+	g := n.Group
+	members, err := g.Store.Members(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		if !runs(m) || m.Address == g.Self.Address { // the latter: its port is this server's now
+			continue
+		}
+		if err := n.check(ctx, m); err != nil {
+			return err
+		}
+	}
+	return g.Store.Enlist(ctx, g.Self)
+}
+
+// check refuses to run beside a member. One that beat lately and does not answer may have
+// died: it is asked until it has been silent for long, or has beaten twice.
+func (n *Nodes) check(ctx context.Context, m store.Member) error {
+	for beats := 0; beats < 2; {
+		name, err := n.ask(ctx, m.Address)
+		switch {
+		case err == nil && name == m.Name && name == n.Group.Self.Name:
+			return fmt.Errorf("a server named %q runs already, at %s: give each server its own data directory, or its own sandbox.node", name, m.Address)
+		case err == nil && name == m.Name:
+			return checkReach(ctx, n.Group.Self, m)
+		case m.Name == n.Group.Self.Name:
+			return nil // it has died, and this is its next start
+		case !Loopback(m.Address):
+			n.Log.WarnContext(ctx, "another server cannot be reached: sessions whose files it has wait for it", "server", m.Name, "address", m.Address, "error", err)
+			return nil
+		}
+		if err := pause(ctx, looks*shortest); err != nil {
+			return err
+		}
+		last := m.Silent
+		if m, err = n.Group.member(ctx, m.Name); err != nil || !runs(m) {
+			return err
+		}
+		if m.Silent < last {
+			beats++
+		}
+	}
+	return fmt.Errorf("the server %q uses the same database, and its peer listener %s cannot be reached from here, so each of the two would miss the files of the other's sessions: "+
+		"set peer on both servers to an address that the other reaches (with allow-non-loopback, in a network that keeps strangers away)", m.Name, m.Address)
+}
+
+// ask asks what the server at an address is named.
+func (n *Nodes) ask(ctx context.Context, address string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	return n.Group.Ask(ctx, address)
+}
+
+// member reads one member; without a name if it is gone.
+func (g *Group) member(ctx context.Context, name string) (store.Member, error) {
+	members, err := g.Store.Members(ctx)
+	for _, m := range members {
+		if m.Name == name {
+			return m, err
+		}
+	}
+	return store.Member{}, err
+}
+
+// checkReach refuses to listen where a member on another machine cannot reach this server.
+func checkReach(ctx context.Context, self, m store.Member) error {
+	if !Loopback(self.Address) || Loopback(m.Address) || isHere(ctx, m.Address) {
+		return nil
+	}
+	return fmt.Errorf("the server %q uses the same database and runs on another machine, at %s, from where the peer listener %s of this one cannot be reached. "+
+		"Set peer to an address that it reaches (with allow-non-loopback, in a network that keeps strangers away)", m.Name, m.Address, self.Address)
+}
+
+// Loopback reports whether only this machine reaches an address.
+func Loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// isHere reports whether an address is one of this machine's.
+func isHere(ctx context.Context, address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ips, err := net.DefaultResolver.LookupIPAddr(ctx, host)
+	own, failed := net.InterfaceAddrs()
+	if cmp.Or(err, failed) != nil {
+		return false
+	}
+	for _, ip := range ips {
+		for _, a := range own {
+			if network, ok := a.(*net.IPNet); ok && network.IP.Equal(ip.IP) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

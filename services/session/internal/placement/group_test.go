@@ -1,0 +1,163 @@
+package placement
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/fairlead/fairlead/services/internal/kit/pg/pgtest"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/postgres"
+)
+
+// join is a server that is about to start, on a database that others use.
+type join struct {
+	*Nodes
+	store *postgres.Store
+}
+
+func joining(t *testing.T, self store.Member, answers map[string]string) join {
+	t.Helper()
+	s, err := postgres.Open(t.Context(), pgtest.New(t), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	group := &Group{
+		Self: self, Store: s, Learn: func(string, string) error { return nil },
+		Ask: func(_ context.Context, address string) (string, error) {
+			if name, ok := answers[address]; ok {
+				return name, nil
+			}
+			return "", grpc.ErrServerStopped
+		},
+	}
+	return join{New(Config{Group: group, LostAfter: time.Minute, Store: s, Log: slog.New(slog.DiscardHandler)}), s}
+}
+
+// runs has another server beat until the test ends.
+func (j join) runs(t *testing.T, m store.Member) {
+	t.Helper()
+	if err := j.store.Enlist(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var beating sync.WaitGroup
+	beating.Go(func() {
+		for pause(ctx, 50*time.Millisecond) == nil {
+			_ = j.store.Beat(ctx, m)
+		}
+	})
+	t.Cleanup(func() { stop(); beating.Wait() })
+}
+
+func TestAServerThatOthersCannotReachDoesNotStart(t *testing.T) {
+	self := store.Member{Name: "self", Address: "127.0.0.1:1", Instance: "i"}
+	for _, c := range []struct {
+		name  string
+		other store.Member
+		want  string // empty: it starts
+	}{
+		{"the other is on another machine's loopback", store.Member{Name: "other", Address: "127.0.0.1:2", Instance: "j"}, "set peer on both servers"},
+		{"the other is here", store.Member{Name: "other", Address: "127.0.0.1:3", Instance: "j"}, ""},
+		{"another one has the port of the other now", store.Member{Name: "other", Address: "127.0.0.1:4", Instance: "j"}, "set peer on both servers"},
+		{"the other is on another machine, and this one on loopback", store.Member{Name: "other", Address: "192.0.2.1:3", Instance: "j"}, "Set peer to an address"},
+		{"the other cannot be reached now", store.Member{Name: "other", Address: "192.0.2.1:4", Instance: "j"}, ""},
+		{"one of this name runs", store.Member{Name: "self", Address: "127.0.0.1:5", Instance: "j"}, "runs already"},
+		{"one of this name has died", store.Member{Name: "self", Address: "127.0.0.1:6", Instance: "j"}, ""},
+		{"one of this name had this address", store.Member{Name: "self", Address: "127.0.0.1:1", Instance: "j"}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			j := joining(t, self, map[string]string{"127.0.0.1:3": "other", "192.0.2.1:3": "other", "127.0.0.1:4": "third", "127.0.0.1:5": "self"})
+			j.runs(t, c.other)
+			err := j.Join(t.Context())
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestAServerStartsBesideOneThatStoppedOrDied(t *testing.T) {
+	t.Parallel()
+	self := store.Member{Name: "self", Address: "127.0.0.1:1", Instance: "i"}
+	for name, address := range map[string]string{"stopped": "", "died": "127.0.0.1:2"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := joining(t, self, nil)
+			if err := j.store.Enlist(t.Context(), store.Member{Name: "other", Address: address, Instance: "j"}); err != nil {
+				t.Fatal(err)
+			}
+			if err := j.Join(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestAServerStopsWhenAnotherHasItsName(t *testing.T) {
+	t.Parallel()
+	j := joining(t, store.Member{Name: "self", Address: "127.0.0.1:1", Instance: "i"}, nil)
+	if err := j.Join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.store.Enlist(t.Context(), store.Member{Name: "self", Address: "127.0.0.1:2", Instance: "j"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "sandbox.node") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A server that beats is not lost, however long it cannot be reached: it has the files.
+func TestAServerThatBeatsIsNotLost(t *testing.T) {
+	t.Parallel()
+	j := joining(t, store.Member{Name: "self", Address: "127.0.0.1:1", Instance: "i"}, nil)
+	j.LostAfter = 10 * time.Millisecond
+	beats := []store.Member{{Name: "other", Address: "127.0.0.1:2", Silent: time.Second}}
+	silent := []store.Member{{Name: "other", Address: "127.0.0.1:2", Silent: time.Hour}}
+	away := func(members []store.Member) State {
+		j.mu.Lock()
+		j.count(members)
+		j.mu.Unlock()
+		j.note(t.Context(), "other", net.ErrClosed)
+		if err := pause(t.Context(), 20*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		j.note(t.Context(), "other", net.ErrClosed)
+		return j.State("other")
+	}
+	if got := away(beats); got != Silent {
+		t.Errorf("while it beats its state is %d", got)
+	}
+	if got := away(silent); got != Lost {
+		t.Errorf("when it is silent its state is %d", got)
+	}
+	if got := away(beats); got != Silent {
+		t.Errorf("when it beats again its state is %d", got)
+	}
+}
+
+// Of a time in which nobody could write to the database a server knows nothing.
+func TestNoServerIsLostForAnOutageOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	j := joining(t, store.Member{Name: "self", Address: "127.0.0.1:1", Instance: "i"}, nil)
+	j.LostAfter = time.Hour
+	other := []store.Member{{Name: "other", Address: "127.0.0.1:2", Silent: 2 * time.Hour}}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.count(other)
+	j.states["other"].since = time.Now().Add(-2 * time.Hour)
+	j.Group.met = time.Now().Add(-2 * time.Hour)
+	j.count(other)
+	if j.age(t.Context(), "other", j.states["other"]); j.states["other"].lost {
+		t.Error("it is lost at once")
+	}
+}

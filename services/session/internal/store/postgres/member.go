@@ -1,0 +1,48 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+var _ store.Members = (*Store)(nil)
+
+// Enlist implements store.Members.
+func (s *Store) Enlist(ctx context.Context, m store.Member) error {
+	return s.write(ctx, "enlist this server", func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `delete from nodes n where name <> $1 and seen < clock_timestamp() - interval '1 day'
+			and not exists (select from places p where p.node = n.name)`, m.Name); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `insert into nodes (name, address, instance, seen) values ($1, $2, $3, clock_timestamp())
+			on conflict (name) do update set address = excluded.address, instance = excluded.instance, seen = excluded.seen`,
+			m.Name, m.Address, m.Instance)
+		return err
+	})
+}
+
+// Beat implements store.Members.
+func (s *Store) Beat(ctx context.Context, m store.Member) error {
+	tag, err := s.pool.Exec(ctx, `insert into nodes as n (name, address, instance, seen) values ($1, $2, $3, clock_timestamp())
+		on conflict (name) do update set address = excluded.address, seen = excluded.seen where n.instance = excluded.instance`,
+		m.Name, m.Address, m.Instance)
+	if err == nil && tag.RowsAffected() == 0 {
+		return store.ErrReplaced
+	}
+	return fail("note that this server runs", err)
+}
+
+// Members implements store.Members.
+func (s *Store) Members(ctx context.Context) ([]store.Member, error) {
+	all, err := collect(ctx, s.pool, func(r pgx.CollectableRow) (m store.Member, err error) {
+		var silent float64
+		err = r.Scan(&m.Name, &m.Address, &m.Instance, &silent)
+		m.Silent = time.Duration(silent * float64(time.Second))
+		return m, err
+	}, "select name, address, instance, extract(epoch from clock_timestamp() - seen)::float8 from nodes order by name")
+	return all, fail("list the servers", err)
+}

@@ -1,0 +1,36 @@
+package session
+
+import (
+	"context"
+	"errors"
+
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/session/internal/placement"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// Server is a program that is a sandbox node itself, and shares its database with others
+// of its kind: each has the workspaces on its own disk, and reaches those of the others.
+type Server struct {
+	Name    string // of its sandbox node
+	Address string // at which the others reach its peer listener
+	// Learn is told where the others are: those of Deps.Sandbox.
+	Learn func(name, address string) error
+	// Ask asks the server at an address for its name.
+	Ask func(ctx context.Context, address string) (name string, err error)
+}
+
+// group is the server as one of those that share a store.
+func (s *Server) group(st store.Store) (*placement.Group, error) {
+	if s == nil {
+		return nil, nil //nolint:nilnil // it is alone
+	}
+	members, ok := st.(store.Members)
+	if !ok {
+		return nil, errors.New("servers cannot share this database")
+	}
+	return &placement.Group{
+		Self:  store.Member{Name: s.Name, Address: s.Address, Instance: id.New()},
+		Store: members, Learn: s.Learn, Ask: s.Ask,
+	}, nil
+}
