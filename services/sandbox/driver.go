@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
+	"github.com/fairlead/fairlead/services/sandbox/internal/prerequisite"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/bubblewrap"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/kubernetes"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/none"
@@ -60,6 +62,11 @@ func (s *Service) isolate(ctx context.Context, c Config, level, data, trust stri
 		s.runner = r
 		return owners, c.podIncludes(owners), nil
 	}
+	if root {
+		if err := prerequisite.Capabilities(); err != nil {
+			return owners, nil, err
+		}
+	}
 	if level == LevelFull {
 		if !root {
 			return owners, nil, errors.New("it needs root: start the service as root, or choose the level `basic`")
@@ -93,6 +100,25 @@ func (s *Service) isolate(ctx context.Context, c Config, level, data, trust stri
 		included = append(included, "memory-watch")
 	}
 	return owners, included, nil
+}
+
+// advise adds to an error what this machine lacks for sandboxes, and what to do about it.
+func (c Config) advise(ctx context.Context, level string, err error) error {
+	if err == nil || c.Driver != DriverBubblewrap && c.Driver != DriverOCI {
+		return err
+	}
+	root := os.Getuid() == 0
+	s := prerequisite.Sandboxes{Groups: root && level == LevelFull, OtherUsers: root, FirstUser: c.UIDBase, Users: 1}
+	if level == LevelFull {
+		s.Users = c.UIDCount
+	}
+	if c.Driver == DriverBubblewrap {
+		s.Bubblewrap = cmp.Or(c.Bubblewrap, "bwrap")
+	}
+	if advice := prerequisite.Advice(ctx, s); advice != "" {
+		return fmt.Errorf("%w%s", err, advice)
+	}
+	return err
 }
 
 // nameOf names what is made on the machine for a data directory, so that two

@@ -93,7 +93,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	}
 	owners, included, err := s.isolate(ctx, c, level, data, trust, d.Log)
 	if err != nil {
-		return nil, err
+		return nil, c.advise(ctx, level, err)
 	}
 	observer, err := observe.New(level)
 	if err != nil {
@@ -127,7 +127,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 		return nil, err
 	}
 	if err := s.probe(ctx, c, data, owners, limits); err != nil {
-		return nil, err
+		return nil, c.advise(ctx, level, err)
 	}
 	objects, err := c.ObjectStore.open()
 	if err != nil {

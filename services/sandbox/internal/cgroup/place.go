@@ -84,14 +84,14 @@ const moveTries = 50
 func (p place) open() error {
 	err := enable(p.dir)
 	if !occupied(err) {
-		return explain(err)
+		return err
 	}
 	if !p.given {
 		return fmt.Errorf("%w: processes %v are in it", err, members(p.dir))
 	}
 	below := filepath.Join(p.dir, serviceGroup)
 	if err := makeGroup(below); err != nil {
-		return explain(err)
+		return err
 	}
 	for range moveTries {
 		for _, pid := range members(p.dir) {
@@ -114,11 +114,3 @@ func (p place) open() error {
 // occupied says that there are processes in a group. The second is the kernel's word when
 // somebody had it hand on processors alone before, which it may with processes in it.
 func occupied(err error) bool { return errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EOPNOTSUPP) }
-
-// explain says what an operator can do.
-func explain(err error) error {
-	if errors.Is(err, unix.EROFS) {
-		return fmt.Errorf("%w: have control groups mounted writable, which a privileged container has, or choose the level `basic`", err)
-	}
-	return err
-}

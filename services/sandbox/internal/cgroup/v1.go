@@ -33,7 +33,7 @@ func openV1(root, prefix string) (*v1, error) {
 		mount := filepath.Join(root, c)
 		var st unix.Stat_t
 		if err := unix.Stat(filepath.Join(mount, "cgroup.procs"), &st); err != nil {
-			return nil, fmt.Errorf("control group controller %q is not mounted at %s: mount it, or choose the level `basic`", c, mount)
+			return nil, fmt.Errorf("control group controller %q is not mounted at %s", c, mount)
 		}
 		id := [2]uint64{uint64(st.Dev), st.Ino} //nolint:unconvert // the type is the architecture's
 		dir := filepath.Join(mount, prefix)

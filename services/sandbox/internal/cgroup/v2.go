@@ -27,7 +27,7 @@ func openV2(root, self, prefix string) (*v2, error) {
 	dir := p.dir
 	for part := range strings.SplitSeq(prefix, "/") {
 		dir = filepath.Join(dir, part)
-		if err := errors.Join(explain(makeGroup(dir)), enable(dir)); err != nil {
+		if err := errors.Join(makeGroup(dir), enable(dir)); err != nil {
 			return nil, err
 		}
 	}
@@ -48,7 +48,7 @@ func enable(dir string) error {
 	var missing []string
 	for _, c := range controllers2 {
 		if !slices.Contains(strings.Fields(string(raw)), c) {
-			return fmt.Errorf("control group controller %q is not available in %s: enable it (in a unit of systemd, by Delegate=yes), or choose the level `basic`", c, dir)
+			return fmt.Errorf("control group controller %q is not available in %s", c, dir)
 		}
 		if !slices.Contains(strings.Fields(string(handed)), c) {
 			missing = append(missing, "+"+c)
