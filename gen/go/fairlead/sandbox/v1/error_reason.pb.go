@@ -131,6 +131,14 @@ const (
 	// The workspace is about to be moved to another node, and nothing may change
 	// it. What was asked for was not done: try again in a moment.
 	ErrorReason_ERROR_REASON_WORKSPACE_SEALED ErrorReason = 52
+	// The path cannot be one: a name or the whole is too long, it is nested too deep,
+	// or it contains a NUL.
+	ErrorReason_ERROR_REASON_BAD_PATH ErrorReason = 53
+	// The path leads elsewhere than where it led when it was decided on. Nothing was
+	// done: try again.
+	ErrorReason_ERROR_REASON_PATH_CHANGED ErrorReason = 54
+	// The file, or the text for it, is in an encoding that the edit would break.
+	ErrorReason_ERROR_REASON_NOT_TEXT ErrorReason = 55
 )
 
 // Enum value maps for ErrorReason.
@@ -186,6 +194,9 @@ var (
 		40: "ERROR_REASON_MOUNTS_IN_USE",
 		51: "ERROR_REASON_OUTCOME_UNKNOWN",
 		52: "ERROR_REASON_WORKSPACE_SEALED",
+		53: "ERROR_REASON_BAD_PATH",
+		54: "ERROR_REASON_PATH_CHANGED",
+		55: "ERROR_REASON_NOT_TEXT",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":          0,
@@ -238,6 +249,9 @@ var (
 		"ERROR_REASON_MOUNTS_IN_USE":        40,
 		"ERROR_REASON_OUTCOME_UNKNOWN":      51,
 		"ERROR_REASON_WORKSPACE_SEALED":     52,
+		"ERROR_REASON_BAD_PATH":             53,
+		"ERROR_REASON_PATH_CHANGED":         54,
+		"ERROR_REASON_NOT_TEXT":             55,
 	}
 )
 
@@ -272,7 +286,7 @@ var File_fairlead_sandbox_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xa0\r\n" +
+	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xf5\r\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12$\n" +
 	" ERROR_REASON_WORKSPACE_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -324,7 +338,10 @@ const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\x19ERROR_REASON_STORAGE_FULL\x10'\x12\x1e\n" +
 	"\x1aERROR_REASON_MOUNTS_IN_USE\x10(\x12 \n" +
 	"\x1cERROR_REASON_OUTCOME_UNKNOWN\x103\x12!\n" +
-	"\x1dERROR_REASON_WORKSPACE_SEALED\x104BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
+	"\x1dERROR_REASON_WORKSPACE_SEALED\x104\x12\x19\n" +
+	"\x15ERROR_REASON_BAD_PATH\x105\x12\x1d\n" +
+	"\x19ERROR_REASON_PATH_CHANGED\x106\x12\x19\n" +
+	"\x15ERROR_REASON_NOT_TEXT\x107BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
 	file_fairlead_sandbox_v1_error_reason_proto_rawDescOnce sync.Once

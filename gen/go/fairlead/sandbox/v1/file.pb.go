@@ -414,6 +414,117 @@ func (x *StatFileResponse) GetFile() *FileInfo {
 	return nil
 }
 
+// ResolvePathRequest names a file, which need not exist.
+type ResolvePathRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session, as `sessions/{session}`.
+	Session string `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	// The path; empty is the workspace.
+	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// The generation of the workspace's place.
+	WorkspaceGeneration int64 `protobuf:"varint,3,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *ResolvePathRequest) Reset() {
+	*x = ResolvePathRequest{}
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResolvePathRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResolvePathRequest) ProtoMessage() {}
+
+func (x *ResolvePathRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResolvePathRequest.ProtoReflect.Descriptor instead.
+func (*ResolvePathRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ResolvePathRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *ResolvePathRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *ResolvePathRequest) GetWorkspaceGeneration() int64 {
+	if x != nil {
+		return x.WorkspaceGeneration
+	}
+	return 0
+}
+
+// ResolvePathResponse says where the path leads.
+type ResolvePathResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The path without symbolic links, relative to the workspace. The part that does
+	// not exist is as it was given.
+	Path          string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResolvePathResponse) Reset() {
+	*x = ResolvePathResponse{}
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResolvePathResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResolvePathResponse) ProtoMessage() {}
+
+func (x *ResolvePathResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResolvePathResponse.ProtoReflect.Descriptor instead.
+func (*ResolvePathResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ResolvePathResponse) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
 // ListFilesRequest names a directory.
 type ListFilesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -429,13 +540,20 @@ type ListFilesRequest struct {
 	Ignore []string `protobuf:"bytes,5,rep,name=ignore,proto3" json:"ignore,omitempty"`
 	// The generation of the workspace's place.
 	WorkspaceGeneration int64 `protobuf:"varint,6,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// The answer of ResolvePath for the path; empty follows symbolic links. The file
+	// is opened there and through no symbolic link: one that is there by now is
+	// FAILED_PRECONDITION with reason PATH_CHANGED.
+	ResolvedPath string `protobuf:"bytes,7,opt,name=resolved_path,json=resolvedPath,proto3" json:"resolved_path,omitempty"`
+	// Leaves out files whose path matches one of these globs, as it is given or
+	// where it leads, and does not enter such directories.
+	Denied        []string `protobuf:"bytes,8,rep,name=denied,proto3" json:"denied,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListFilesRequest) Reset() {
 	*x = ListFilesRequest{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[3]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -447,7 +565,7 @@ func (x *ListFilesRequest) String() string {
 func (*ListFilesRequest) ProtoMessage() {}
 
 func (x *ListFilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[3]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -460,7 +578,7 @@ func (x *ListFilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFilesRequest.ProtoReflect.Descriptor instead.
 func (*ListFilesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListFilesRequest) GetSession() string {
@@ -505,6 +623,20 @@ func (x *ListFilesRequest) GetWorkspaceGeneration() int64 {
 	return 0
 }
 
+func (x *ListFilesRequest) GetResolvedPath() string {
+	if x != nil {
+		return x.ResolvedPath
+	}
+	return ""
+}
+
+func (x *ListFilesRequest) GetDenied() []string {
+	if x != nil {
+		return x.Denied
+	}
+	return nil
+}
+
 // ListFilesResponse is a page of a directory.
 type ListFilesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -512,13 +644,15 @@ type ListFilesResponse struct {
 	Files []*FileInfo `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
 	// Where the next page begins; empty on the last one.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// Whether files were left out that match a glob of `denied`.
+	LeftOut       bool `protobuf:"varint,3,opt,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListFilesResponse) Reset() {
 	*x = ListFilesResponse{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[4]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -530,7 +664,7 @@ func (x *ListFilesResponse) String() string {
 func (*ListFilesResponse) ProtoMessage() {}
 
 func (x *ListFilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[4]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -543,7 +677,7 @@ func (x *ListFilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFilesResponse.ProtoReflect.Descriptor instead.
 func (*ListFilesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListFilesResponse) GetFiles() []*FileInfo {
@@ -558,6 +692,13 @@ func (x *ListFilesResponse) GetNextPageToken() string {
 		return x.NextPageToken
 	}
 	return ""
+}
+
+func (x *ListFilesResponse) GetLeftOut() bool {
+	if x != nil {
+		return x.LeftOut
+	}
+	return false
 }
 
 // ReadFileRequest names a file, or a part of it.
@@ -576,13 +717,17 @@ type ReadFileRequest struct {
 	Range isReadFileRequest_Range `protobuf_oneof:"range"`
 	// The generation of the workspace's place.
 	WorkspaceGeneration int64 `protobuf:"varint,5,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// The answer of ResolvePath for the path; empty follows symbolic links. The file
+	// is opened there and through no symbolic link: one that is there by now is
+	// FAILED_PRECONDITION with reason PATH_CHANGED.
+	ResolvedPath  string `protobuf:"bytes,6,opt,name=resolved_path,json=resolvedPath,proto3" json:"resolved_path,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReadFileRequest) Reset() {
 	*x = ReadFileRequest{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[5]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -594,7 +739,7 @@ func (x *ReadFileRequest) String() string {
 func (*ReadFileRequest) ProtoMessage() {}
 
 func (x *ReadFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[5]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -607,7 +752,7 @@ func (x *ReadFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadFileRequest.ProtoReflect.Descriptor instead.
 func (*ReadFileRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ReadFileRequest) GetSession() string {
@@ -656,6 +801,13 @@ func (x *ReadFileRequest) GetWorkspaceGeneration() int64 {
 	return 0
 }
 
+func (x *ReadFileRequest) GetResolvedPath() string {
+	if x != nil {
+		return x.ResolvedPath
+	}
+	return ""
+}
+
 type isReadFileRequest_Range interface {
 	isReadFileRequest_Range()
 }
@@ -687,7 +839,7 @@ type ByteRange struct {
 
 func (x *ByteRange) Reset() {
 	*x = ByteRange{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[6]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -699,7 +851,7 @@ func (x *ByteRange) String() string {
 func (*ByteRange) ProtoMessage() {}
 
 func (x *ByteRange) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[6]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -712,7 +864,7 @@ func (x *ByteRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ByteRange.ProtoReflect.Descriptor instead.
 func (*ByteRange) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{6}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ByteRange) GetOffset() int64 {
@@ -747,7 +899,7 @@ type LineRange struct {
 
 func (x *LineRange) Reset() {
 	*x = LineRange{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[7]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -759,7 +911,7 @@ func (x *LineRange) String() string {
 func (*LineRange) ProtoMessage() {}
 
 func (x *LineRange) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[7]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -772,7 +924,7 @@ func (x *LineRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LineRange.ProtoReflect.Descriptor instead.
 func (*LineRange) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{7}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *LineRange) GetFirst() int64 {
@@ -820,7 +972,7 @@ type ReadFileResponse struct {
 
 func (x *ReadFileResponse) Reset() {
 	*x = ReadFileResponse{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[8]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -832,7 +984,7 @@ func (x *ReadFileResponse) String() string {
 func (*ReadFileResponse) ProtoMessage() {}
 
 func (x *ReadFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[8]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -845,7 +997,7 @@ func (x *ReadFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadFileResponse.ProtoReflect.Descriptor instead.
 func (*ReadFileResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ReadFileResponse) GetKind() isReadFileResponse_Kind {
@@ -922,7 +1074,7 @@ type ReadFileEnd struct {
 
 func (x *ReadFileEnd) Reset() {
 	*x = ReadFileEnd{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[9]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -934,7 +1086,7 @@ func (x *ReadFileEnd) String() string {
 func (*ReadFileEnd) ProtoMessage() {}
 
 func (x *ReadFileEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[9]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -947,7 +1099,7 @@ func (x *ReadFileEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadFileEnd.ProtoReflect.Descriptor instead.
 func (*ReadFileEnd) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ReadFileEnd) GetLines() int64 {
@@ -987,7 +1139,7 @@ type WriteFileRequest struct {
 
 func (x *WriteFileRequest) Reset() {
 	*x = WriteFileRequest{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[10]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -999,7 +1151,7 @@ func (x *WriteFileRequest) String() string {
 func (*WriteFileRequest) ProtoMessage() {}
 
 func (x *WriteFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[10]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1012,7 +1164,7 @@ func (x *WriteFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteFileRequest.ProtoReflect.Descriptor instead.
 func (*WriteFileRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *WriteFileRequest) GetKind() isWriteFileRequest_Kind {
@@ -1074,13 +1226,17 @@ type WriteFileStart struct {
 	CreateOnly bool `protobuf:"varint,5,opt,name=create_only,json=createOnly,proto3" json:"create_only,omitempty"`
 	// The generation of the workspace's place.
 	WorkspaceGeneration int64 `protobuf:"varint,6,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// The answer of ResolvePath for the path; empty follows symbolic links. The file
+	// is opened there and through no symbolic link: one that is there by now is
+	// FAILED_PRECONDITION with reason PATH_CHANGED.
+	ResolvedPath  string `protobuf:"bytes,7,opt,name=resolved_path,json=resolvedPath,proto3" json:"resolved_path,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WriteFileStart) Reset() {
 	*x = WriteFileStart{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[11]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1092,7 +1248,7 @@ func (x *WriteFileStart) String() string {
 func (*WriteFileStart) ProtoMessage() {}
 
 func (x *WriteFileStart) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[11]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1105,7 +1261,7 @@ func (x *WriteFileStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteFileStart.ProtoReflect.Descriptor instead.
 func (*WriteFileStart) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *WriteFileStart) GetCall() *v1.CallRef {
@@ -1150,6 +1306,13 @@ func (x *WriteFileStart) GetWorkspaceGeneration() int64 {
 	return 0
 }
 
+func (x *WriteFileStart) GetResolvedPath() string {
+	if x != nil {
+		return x.ResolvedPath
+	}
+	return ""
+}
+
 // WriteFileResponse says what was written.
 type WriteFileResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1163,7 +1326,7 @@ type WriteFileResponse struct {
 
 func (x *WriteFileResponse) Reset() {
 	*x = WriteFileResponse{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[12]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1175,7 +1338,7 @@ func (x *WriteFileResponse) String() string {
 func (*WriteFileResponse) ProtoMessage() {}
 
 func (x *WriteFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[12]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1188,7 +1351,7 @@ func (x *WriteFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteFileResponse.ProtoReflect.Descriptor instead.
 func (*WriteFileResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *WriteFileResponse) GetFile() *FileInfo {
@@ -1216,13 +1379,17 @@ type EditFileRequest struct {
 	Edits []*Edit `protobuf:"bytes,3,rep,name=edits,proto3" json:"edits,omitempty"`
 	// The generation of the workspace's place.
 	WorkspaceGeneration int64 `protobuf:"varint,4,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// The answer of ResolvePath for the path; empty follows symbolic links. The file
+	// is opened there and through no symbolic link: one that is there by now is
+	// FAILED_PRECONDITION with reason PATH_CHANGED.
+	ResolvedPath  string `protobuf:"bytes,5,opt,name=resolved_path,json=resolvedPath,proto3" json:"resolved_path,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *EditFileRequest) Reset() {
 	*x = EditFileRequest{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[13]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1234,7 +1401,7 @@ func (x *EditFileRequest) String() string {
 func (*EditFileRequest) ProtoMessage() {}
 
 func (x *EditFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[13]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1247,7 +1414,7 @@ func (x *EditFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditFileRequest.ProtoReflect.Descriptor instead.
 func (*EditFileRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *EditFileRequest) GetCall() *v1.CallRef {
@@ -1278,15 +1445,26 @@ func (x *EditFileRequest) GetWorkspaceGeneration() int64 {
 	return 0
 }
 
+func (x *EditFileRequest) GetResolvedPath() string {
+	if x != nil {
+		return x.ResolvedPath
+	}
+	return ""
+}
+
 // Edit replaces a piece of text.
 type Edit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The text to find, exactly. Empty creates the file, which must not exist or
-	// be empty, and only as the first edit.
+	// The text to find, exactly, but for line ends: a text without carriage returns
+	// matches lines that end with CR LF, or with CR in a file that has no line feed.
+	// Places that overlap count. Empty creates the file, which must not exist or be
+	// empty, and only as the first edit.
 	OldText string `protobuf:"bytes,1,opt,name=old_text,json=oldText,proto3" json:"old_text,omitempty"`
-	// The text to put there.
+	// The text to put there. If neither text has a carriage return, its line ends
+	// become those of the place.
 	NewText string `protobuf:"bytes,2,opt,name=new_text,json=newText,proto3" json:"new_text,omitempty"`
-	// Replaces every occurrence. Otherwise there must be exactly one.
+	// Replaces every occurrence, from the first on, none that overlaps the one before.
+	// Otherwise there must be exactly one.
 	ReplaceAll    bool `protobuf:"varint,3,opt,name=replace_all,json=replaceAll,proto3" json:"replace_all,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1294,7 +1472,7 @@ type Edit struct {
 
 func (x *Edit) Reset() {
 	*x = Edit{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[14]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1306,7 +1484,7 @@ func (x *Edit) String() string {
 func (*Edit) ProtoMessage() {}
 
 func (x *Edit) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[14]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1319,7 +1497,7 @@ func (x *Edit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edit.ProtoReflect.Descriptor instead.
 func (*Edit) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{14}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Edit) GetOldText() string {
@@ -1345,7 +1523,8 @@ func (x *Edit) GetReplaceAll() bool {
 
 // EditFileResponse says what was replaced. An edit whose text is not found, or
 // not unique, is FAILED_PRECONDITION with reason EDIT_NO_MATCH or
-// EDIT_NOT_UNIQUE and the edit's index in the metadata.
+// EDIT_NOT_UNIQUE and the edit's index in the metadata. A file or a text whose
+// encoding an edit would break is FAILED_PRECONDITION with reason NOT_TEXT.
 type EditFileResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The file.
@@ -1362,7 +1541,7 @@ type EditFileResponse struct {
 
 func (x *EditFileResponse) Reset() {
 	*x = EditFileResponse{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[15]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1374,7 +1553,7 @@ func (x *EditFileResponse) String() string {
 func (*EditFileResponse) ProtoMessage() {}
 
 func (x *EditFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[15]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1387,7 +1566,7 @@ func (x *EditFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditFileResponse.ProtoReflect.Descriptor instead.
 func (*EditFileResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{15}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *EditFileResponse) GetFile() *FileInfo {
@@ -1435,7 +1614,7 @@ type DeleteFileRequest struct {
 
 func (x *DeleteFileRequest) Reset() {
 	*x = DeleteFileRequest{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[16]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1447,7 +1626,7 @@ func (x *DeleteFileRequest) String() string {
 func (*DeleteFileRequest) ProtoMessage() {}
 
 func (x *DeleteFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[16]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1460,7 +1639,7 @@ func (x *DeleteFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFileRequest.ProtoReflect.Descriptor instead.
 func (*DeleteFileRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DeleteFileRequest) GetCall() *v1.CallRef {
@@ -1500,7 +1679,7 @@ type DeleteFileResponse struct {
 
 func (x *DeleteFileResponse) Reset() {
 	*x = DeleteFileResponse{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[17]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1512,7 +1691,7 @@ func (x *DeleteFileResponse) String() string {
 func (*DeleteFileResponse) ProtoMessage() {}
 
 func (x *DeleteFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[17]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1525,7 +1704,7 @@ func (x *DeleteFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFileResponse.ProtoReflect.Descriptor instead.
 func (*DeleteFileResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{19}
 }
 
 // MoveFileRequest names a file and where it goes.
@@ -1549,7 +1728,7 @@ type MoveFileRequest struct {
 
 func (x *MoveFileRequest) Reset() {
 	*x = MoveFileRequest{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[18]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1561,7 +1740,7 @@ func (x *MoveFileRequest) String() string {
 func (*MoveFileRequest) ProtoMessage() {}
 
 func (x *MoveFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[18]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1574,7 +1753,7 @@ func (x *MoveFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveFileRequest.ProtoReflect.Descriptor instead.
 func (*MoveFileRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *MoveFileRequest) GetCall() *v1.CallRef {
@@ -1623,7 +1802,7 @@ type MoveFileResponse struct {
 
 func (x *MoveFileResponse) Reset() {
 	*x = MoveFileResponse{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[19]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1635,7 +1814,7 @@ func (x *MoveFileResponse) String() string {
 func (*MoveFileResponse) ProtoMessage() {}
 
 func (x *MoveFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[19]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1648,7 +1827,7 @@ func (x *MoveFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveFileResponse.ProtoReflect.Descriptor instead.
 func (*MoveFileResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *MoveFileResponse) GetFile() *FileInfo {
@@ -1673,7 +1852,7 @@ type WatchFilesRequest struct {
 
 func (x *WatchFilesRequest) Reset() {
 	*x = WatchFilesRequest{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[20]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1685,7 +1864,7 @@ func (x *WatchFilesRequest) String() string {
 func (*WatchFilesRequest) ProtoMessage() {}
 
 func (x *WatchFilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[20]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1698,7 +1877,7 @@ func (x *WatchFilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchFilesRequest.ProtoReflect.Descriptor instead.
 func (*WatchFilesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WatchFilesRequest) GetSession() string {
@@ -1734,7 +1913,7 @@ type WatchFilesResponse struct {
 
 func (x *WatchFilesResponse) Reset() {
 	*x = WatchFilesResponse{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[21]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1746,7 +1925,7 @@ func (x *WatchFilesResponse) String() string {
 func (*WatchFilesResponse) ProtoMessage() {}
 
 func (x *WatchFilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[21]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1759,7 +1938,7 @@ func (x *WatchFilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchFilesResponse.ProtoReflect.Descriptor instead.
 func (*WatchFilesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{21}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WatchFilesResponse) GetChanges() []*WatchedChange {
@@ -1783,7 +1962,7 @@ type WatchedChange struct {
 
 func (x *WatchedChange) Reset() {
 	*x = WatchedChange{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[22]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1795,7 +1974,7 @@ func (x *WatchedChange) String() string {
 func (*WatchedChange) ProtoMessage() {}
 
 func (x *WatchedChange) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[22]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1808,7 +1987,7 @@ func (x *WatchedChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchedChange.ProtoReflect.Descriptor instead.
 func (*WatchedChange) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{22}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *WatchedChange) GetKind() WatchedChangeKind {
@@ -1830,7 +2009,8 @@ type GlobFilesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session, as `sessions/{session}`.
 	Session string `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// The pattern: `*`, `?`, `[a-z]`, `{a,b}` and `**`.
+	// The pattern: `*`, `?`, `[a-z]`, `{a,b}` and `**`. It also finds files in whose
+	// paths the brackets, braces and backslashes of the pattern stand themselves.
 	Pattern string `protobuf:"bytes,2,opt,name=pattern,proto3" json:"pattern,omitempty"`
 	// Where to search; empty is the workspace.
 	Path string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
@@ -1838,13 +2018,20 @@ type GlobFilesRequest struct {
 	MaxResults int32 `protobuf:"varint,4,opt,name=max_results,json=maxResults,proto3" json:"max_results,omitempty"`
 	// The generation of the workspace's place.
 	WorkspaceGeneration int64 `protobuf:"varint,5,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// The answer of ResolvePath for the path; empty follows symbolic links. The file
+	// is opened there and through no symbolic link: one that is there by now is
+	// FAILED_PRECONDITION with reason PATH_CHANGED.
+	ResolvedPath string `protobuf:"bytes,6,opt,name=resolved_path,json=resolvedPath,proto3" json:"resolved_path,omitempty"`
+	// Leaves out files whose path matches one of these globs, as it is given or
+	// where it leads, and does not enter such directories.
+	Denied        []string `protobuf:"bytes,7,rep,name=denied,proto3" json:"denied,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GlobFilesRequest) Reset() {
 	*x = GlobFilesRequest{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[23]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1856,7 +2043,7 @@ func (x *GlobFilesRequest) String() string {
 func (*GlobFilesRequest) ProtoMessage() {}
 
 func (x *GlobFilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[23]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1869,7 +2056,7 @@ func (x *GlobFilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GlobFilesRequest.ProtoReflect.Descriptor instead.
 func (*GlobFilesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{23}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GlobFilesRequest) GetSession() string {
@@ -1907,20 +2094,36 @@ func (x *GlobFilesRequest) GetWorkspaceGeneration() int64 {
 	return 0
 }
 
+func (x *GlobFilesRequest) GetResolvedPath() string {
+	if x != nil {
+		return x.ResolvedPath
+	}
+	return ""
+}
+
+func (x *GlobFilesRequest) GetDenied() []string {
+	if x != nil {
+		return x.Denied
+	}
+	return nil
+}
+
 // GlobFilesResponse brings the files.
 type GlobFilesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The files.
 	Files []*FileInfo `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
 	// Whether there are more.
-	Truncated     bool `protobuf:"varint,2,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	Truncated bool `protobuf:"varint,2,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	// Whether files were left out that match a glob of `denied`.
+	LeftOut       bool `protobuf:"varint,3,opt,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GlobFilesResponse) Reset() {
 	*x = GlobFilesResponse{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[24]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1932,7 +2135,7 @@ func (x *GlobFilesResponse) String() string {
 func (*GlobFilesResponse) ProtoMessage() {}
 
 func (x *GlobFilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[24]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1945,7 +2148,7 @@ func (x *GlobFilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GlobFilesResponse.ProtoReflect.Descriptor instead.
 func (*GlobFilesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{24}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GlobFilesResponse) GetFiles() []*FileInfo {
@@ -1962,6 +2165,13 @@ func (x *GlobFilesResponse) GetTruncated() bool {
 	return false
 }
 
+func (x *GlobFilesResponse) GetLeftOut() bool {
+	if x != nil {
+		return x.LeftOut
+	}
+	return false
+}
+
 // GrepFilesRequest asks to search files.
 type GrepFilesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1971,7 +2181,7 @@ type GrepFilesRequest struct {
 	Pattern string `protobuf:"bytes,2,opt,name=pattern,proto3" json:"pattern,omitempty"`
 	// Where to search: a file or a directory; empty is the workspace.
 	Path string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
-	// Only files whose path matches this glob.
+	// Only files whose path matches this glob, read as by GlobFiles.
 	Glob string `protobuf:"bytes,4,opt,name=glob,proto3" json:"glob,omitempty"`
 	// Letters match in both cases.
 	IgnoreCase bool `protobuf:"varint,5,opt,name=ignore_case,json=ignoreCase,proto3" json:"ignore_case,omitempty"`
@@ -1987,13 +2197,20 @@ type GrepFilesRequest struct {
 	Mode GrepMode `protobuf:"varint,10,opt,name=mode,proto3,enum=fairlead.sandbox.v1.GrepMode" json:"mode,omitempty"`
 	// The generation of the workspace's place.
 	WorkspaceGeneration int64 `protobuf:"varint,11,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// The answer of ResolvePath for the path; empty follows symbolic links. The file
+	// is opened there and through no symbolic link: one that is there by now is
+	// FAILED_PRECONDITION with reason PATH_CHANGED.
+	ResolvedPath string `protobuf:"bytes,12,opt,name=resolved_path,json=resolvedPath,proto3" json:"resolved_path,omitempty"`
+	// Leaves out files whose path matches one of these globs, as it is given or
+	// where it leads, and does not enter such directories.
+	Denied        []string `protobuf:"bytes,13,rep,name=denied,proto3" json:"denied,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GrepFilesRequest) Reset() {
 	*x = GrepFilesRequest{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[25]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2005,7 +2222,7 @@ func (x *GrepFilesRequest) String() string {
 func (*GrepFilesRequest) ProtoMessage() {}
 
 func (x *GrepFilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[25]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2018,7 +2235,7 @@ func (x *GrepFilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrepFilesRequest.ProtoReflect.Descriptor instead.
 func (*GrepFilesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{25}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GrepFilesRequest) GetSession() string {
@@ -2098,20 +2315,36 @@ func (x *GrepFilesRequest) GetWorkspaceGeneration() int64 {
 	return 0
 }
 
+func (x *GrepFilesRequest) GetResolvedPath() string {
+	if x != nil {
+		return x.ResolvedPath
+	}
+	return ""
+}
+
+func (x *GrepFilesRequest) GetDenied() []string {
+	if x != nil {
+		return x.Denied
+	}
+	return nil
+}
+
 // GrepFilesResponse is one piece of a search.
 type GrepFilesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The lines, files or counts.
 	Matches []*GrepMatch `protobuf:"bytes,1,rep,name=matches,proto3" json:"matches,omitempty"`
 	// Whether there are more; on the last piece.
-	Truncated     bool `protobuf:"varint,2,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	Truncated bool `protobuf:"varint,2,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	// Whether files were left out that match a glob of `denied`.
+	LeftOut       bool `protobuf:"varint,3,opt,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GrepFilesResponse) Reset() {
 	*x = GrepFilesResponse{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[26]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2123,7 +2356,7 @@ func (x *GrepFilesResponse) String() string {
 func (*GrepFilesResponse) ProtoMessage() {}
 
 func (x *GrepFilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[26]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2136,7 +2369,7 @@ func (x *GrepFilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrepFilesResponse.ProtoReflect.Descriptor instead.
 func (*GrepFilesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{26}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GrepFilesResponse) GetMatches() []*GrepMatch {
@@ -2149,6 +2382,13 @@ func (x *GrepFilesResponse) GetMatches() []*GrepMatch {
 func (x *GrepFilesResponse) GetTruncated() bool {
 	if x != nil {
 		return x.Truncated
+	}
+	return false
+}
+
+func (x *GrepFilesResponse) GetLeftOut() bool {
+	if x != nil {
+		return x.LeftOut
 	}
 	return false
 }
@@ -2173,7 +2413,7 @@ type GrepMatch struct {
 
 func (x *GrepMatch) Reset() {
 	*x = GrepMatch{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[27]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2185,7 +2425,7 @@ func (x *GrepMatch) String() string {
 func (*GrepMatch) ProtoMessage() {}
 
 func (x *GrepMatch) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[27]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2198,7 +2438,7 @@ func (x *GrepMatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrepMatch.ProtoReflect.Descriptor instead.
 func (*GrepMatch) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{27}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GrepMatch) GetPath() string {
@@ -2256,7 +2496,13 @@ const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\x04path\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80 R\x04path\x121\n" +
 	"\x14workspace_generation\x18\x03 \x01(\x03R\x13workspaceGeneration\"E\n" +
 	"\x10StatFileResponse\x121\n" +
-	"\x04file\x18\x01 \x01(\v2\x1d.fairlead.sandbox.v1.FileInfoR\x04file\"\xa0\x02\n" +
+	"\x04file\x18\x01 \x01(\v2\x1d.fairlead.sandbox.v1.FileInfoR\x04file\"\xaa\x01\n" +
+	"\x12ResolvePathRequest\x12C\n" +
+	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12\x1c\n" +
+	"\x04path\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80 R\x04path\x121\n" +
+	"\x14workspace_generation\x18\x03 \x01(\x03R\x13workspaceGeneration\")\n" +
+	"\x13ResolvePathResponse\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\"\xfa\x02\n" +
 	"\x10ListFilesRequest\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12\x1c\n" +
 	"\x04path\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80 R\x04path\x12$\n" +
@@ -2264,16 +2510,20 @@ const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\n" +
 	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80@R\tpageToken\x12'\n" +
 	"\x06ignore\x18\x05 \x03(\tB\x0f\xbaH\f\x92\x01\t\x10@\"\x05r\x03(\x80\bR\x06ignore\x121\n" +
-	"\x14workspace_generation\x18\x06 \x01(\x03R\x13workspaceGeneration\"p\n" +
+	"\x14workspace_generation\x18\x06 \x01(\x03R\x13workspaceGeneration\x12-\n" +
+	"\rresolved_path\x18\a \x01(\tB\b\xbaH\x05r\x03(\x80 R\fresolvedPath\x12)\n" +
+	"\x06denied\x18\b \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x90N\"\x06r\x04(\x80\x80\x01R\x06denied\"\x8b\x01\n" +
 	"\x11ListFilesResponse\x123\n" +
 	"\x05files\x18\x01 \x03(\v2\x1d.fairlead.sandbox.v1.FileInfoR\x05files\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa0\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x19\n" +
+	"\bleft_out\x18\x03 \x01(\bR\aleftOut\"\xcf\x02\n" +
 	"\x0fReadFileRequest\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12\x1c\n" +
 	"\x04path\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80 R\x04path\x126\n" +
 	"\x05bytes\x18\x03 \x01(\v2\x1e.fairlead.sandbox.v1.ByteRangeH\x00R\x05bytes\x126\n" +
 	"\x05lines\x18\x04 \x01(\v2\x1e.fairlead.sandbox.v1.LineRangeH\x00R\x05lines\x121\n" +
-	"\x14workspace_generation\x18\x05 \x01(\x03R\x13workspaceGenerationB\a\n" +
+	"\x14workspace_generation\x18\x05 \x01(\x03R\x13workspaceGeneration\x12-\n" +
+	"\rresolved_path\x18\x06 \x01(\tB\b\xbaH\x05r\x03(\x80 R\fresolvedPathB\a\n" +
 	"\x05range\"K\n" +
 	"\tByteRange\x12\x1f\n" +
 	"\x06offset\x18\x01 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x06offset\x12\x1d\n" +
@@ -2295,7 +2545,7 @@ const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\x10WriteFileRequest\x12;\n" +
 	"\x05start\x18\x01 \x01(\v2#.fairlead.sandbox.v1.WriteFileStartH\x00R\x05start\x12\x1f\n" +
 	"\x04data\x18\x02 \x01(\fB\t\xbaH\x06z\x04\x18\x80\x80@H\x00R\x04dataB\r\n" +
-	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xfe\x01\n" +
+	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xad\x02\n" +
 	"\x0eWriteFileStart\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1e\n" +
 	"\x04path\x18\x02 \x01(\tB\n" +
@@ -2304,16 +2554,18 @@ const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\aif_etag\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\x06ifEtag\x12\x1f\n" +
 	"\vcreate_only\x18\x05 \x01(\bR\n" +
 	"createOnly\x121\n" +
-	"\x14workspace_generation\x18\x06 \x01(\x03R\x13workspaceGeneration\"`\n" +
+	"\x14workspace_generation\x18\x06 \x01(\x03R\x13workspaceGeneration\x12-\n" +
+	"\rresolved_path\x18\a \x01(\tB\b\xbaH\x05r\x03(\x80 R\fresolvedPath\"`\n" +
 	"\x11WriteFileResponse\x121\n" +
 	"\x04file\x18\x01 \x01(\v2\x1d.fairlead.sandbox.v1.FileInfoR\x04file\x12\x18\n" +
-	"\acreated\x18\x02 \x01(\bR\acreated\"\xdb\x01\n" +
+	"\acreated\x18\x02 \x01(\bR\acreated\"\x8a\x02\n" +
 	"\x0fEditFileRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1e\n" +
 	"\x04path\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01(\x80 R\x04path\x12<\n" +
 	"\x05edits\x18\x03 \x03(\v2\x19.fairlead.sandbox.v1.EditB\v\xbaH\b\x92\x01\x05\b\x01\x10\xe8\aR\x05edits\x121\n" +
-	"\x14workspace_generation\x18\x04 \x01(\x03R\x13workspaceGeneration\"u\n" +
+	"\x14workspace_generation\x18\x04 \x01(\x03R\x13workspaceGeneration\x12-\n" +
+	"\rresolved_path\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80 R\fresolvedPath\"u\n" +
 	"\x04Edit\x12%\n" +
 	"\bold_text\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05(\x80\x80\x80\x04R\aoldText\x12%\n" +
@@ -2351,7 +2603,7 @@ const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\achanges\x18\x01 \x03(\v2\".fairlead.sandbox.v1.WatchedChangeR\achanges\"_\n" +
 	"\rWatchedChange\x12:\n" +
 	"\x04kind\x18\x01 \x01(\x0e2&.fairlead.sandbox.v1.WatchedChangeKindR\x04kind\x12\x12\n" +
-	"\x04path\x18\x02 \x01(\tR\x04path\"\xf8\x01\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\"\xd2\x02\n" +
 	"\x10GlobFilesRequest\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12$\n" +
 	"\apattern\x18\x02 \x01(\tB\n" +
@@ -2359,10 +2611,13 @@ const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\x04path\x18\x03 \x01(\tB\b\xbaH\x05r\x03(\x80 R\x04path\x12(\n" +
 	"\vmax_results\x18\x04 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\n" +
 	"maxResults\x121\n" +
-	"\x14workspace_generation\x18\x05 \x01(\x03R\x13workspaceGeneration\"f\n" +
+	"\x14workspace_generation\x18\x05 \x01(\x03R\x13workspaceGeneration\x12-\n" +
+	"\rresolved_path\x18\x06 \x01(\tB\b\xbaH\x05r\x03(\x80 R\fresolvedPath\x12)\n" +
+	"\x06denied\x18\a \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x90N\"\x06r\x04(\x80\x80\x01R\x06denied\"\x81\x01\n" +
 	"\x11GlobFilesResponse\x123\n" +
 	"\x05files\x18\x01 \x03(\v2\x1d.fairlead.sandbox.v1.FileInfoR\x05files\x12\x1c\n" +
-	"\ttruncated\x18\x02 \x01(\bR\ttruncated\"\xd2\x03\n" +
+	"\ttruncated\x18\x02 \x01(\bR\ttruncated\x12\x19\n" +
+	"\bleft_out\x18\x03 \x01(\bR\aleftOut\"\xac\x04\n" +
 	"\x10GrepFilesRequest\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12$\n" +
 	"\apattern\x18\x02 \x01(\tB\n" +
@@ -2377,10 +2632,13 @@ const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\tmax_lines\x18\t \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\bmaxLines\x12;\n" +
 	"\x04mode\x18\n" +
 	" \x01(\x0e2\x1d.fairlead.sandbox.v1.GrepModeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04mode\x121\n" +
-	"\x14workspace_generation\x18\v \x01(\x03R\x13workspaceGeneration\"k\n" +
+	"\x14workspace_generation\x18\v \x01(\x03R\x13workspaceGeneration\x12-\n" +
+	"\rresolved_path\x18\f \x01(\tB\b\xbaH\x05r\x03(\x80 R\fresolvedPath\x12)\n" +
+	"\x06denied\x18\r \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x90N\"\x06r\x04(\x80\x80\x01R\x06denied\"\x86\x01\n" +
 	"\x11GrepFilesResponse\x128\n" +
 	"\amatches\x18\x01 \x03(\v2\x1e.fairlead.sandbox.v1.GrepMatchR\amatches\x12\x1c\n" +
-	"\ttruncated\x18\x02 \x01(\bR\ttruncated\"w\n" +
+	"\ttruncated\x18\x02 \x01(\bR\ttruncated\x12\x19\n" +
+	"\bleft_out\x18\x03 \x01(\bR\aleftOut\"w\n" +
 	"\tGrepMatch\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\x03R\x04line\x12\x12\n" +
@@ -2403,9 +2661,10 @@ const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\x15GREP_MODE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fGREP_MODE_LINES\x10\x01\x12\x13\n" +
 	"\x0fGREP_MODE_FILES\x10\x02\x12\x13\n" +
-	"\x0fGREP_MODE_COUNT\x10\x032\xa7\a\n" +
+	"\x0fGREP_MODE_COUNT\x10\x032\x89\b\n" +
 	"\vFileService\x12W\n" +
-	"\bStatFile\x12$.fairlead.sandbox.v1.StatFileRequest\x1a%.fairlead.sandbox.v1.StatFileResponse\x12Z\n" +
+	"\bStatFile\x12$.fairlead.sandbox.v1.StatFileRequest\x1a%.fairlead.sandbox.v1.StatFileResponse\x12`\n" +
+	"\vResolvePath\x12'.fairlead.sandbox.v1.ResolvePathRequest\x1a(.fairlead.sandbox.v1.ResolvePathResponse\x12Z\n" +
 	"\tListFiles\x12%.fairlead.sandbox.v1.ListFilesRequest\x1a&.fairlead.sandbox.v1.ListFilesResponse\x12Y\n" +
 	"\bReadFile\x12$.fairlead.sandbox.v1.ReadFileRequest\x1a%.fairlead.sandbox.v1.ReadFileResponse0\x01\x12\\\n" +
 	"\tWriteFile\x12%.fairlead.sandbox.v1.WriteFileRequest\x1a&.fairlead.sandbox.v1.WriteFileResponse(\x01\x12W\n" +
@@ -2431,7 +2690,7 @@ func file_fairlead_sandbox_v1_file_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_sandbox_v1_file_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_fairlead_sandbox_v1_file_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_fairlead_sandbox_v1_file_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_fairlead_sandbox_v1_file_proto_goTypes = []any{
 	(FileType)(0),                 // 0: fairlead.sandbox.v1.FileType
 	(WatchedChangeKind)(0),        // 1: fairlead.sandbox.v1.WatchedChangeKind
@@ -2439,79 +2698,83 @@ var file_fairlead_sandbox_v1_file_proto_goTypes = []any{
 	(*FileInfo)(nil),              // 3: fairlead.sandbox.v1.FileInfo
 	(*StatFileRequest)(nil),       // 4: fairlead.sandbox.v1.StatFileRequest
 	(*StatFileResponse)(nil),      // 5: fairlead.sandbox.v1.StatFileResponse
-	(*ListFilesRequest)(nil),      // 6: fairlead.sandbox.v1.ListFilesRequest
-	(*ListFilesResponse)(nil),     // 7: fairlead.sandbox.v1.ListFilesResponse
-	(*ReadFileRequest)(nil),       // 8: fairlead.sandbox.v1.ReadFileRequest
-	(*ByteRange)(nil),             // 9: fairlead.sandbox.v1.ByteRange
-	(*LineRange)(nil),             // 10: fairlead.sandbox.v1.LineRange
-	(*ReadFileResponse)(nil),      // 11: fairlead.sandbox.v1.ReadFileResponse
-	(*ReadFileEnd)(nil),           // 12: fairlead.sandbox.v1.ReadFileEnd
-	(*WriteFileRequest)(nil),      // 13: fairlead.sandbox.v1.WriteFileRequest
-	(*WriteFileStart)(nil),        // 14: fairlead.sandbox.v1.WriteFileStart
-	(*WriteFileResponse)(nil),     // 15: fairlead.sandbox.v1.WriteFileResponse
-	(*EditFileRequest)(nil),       // 16: fairlead.sandbox.v1.EditFileRequest
-	(*Edit)(nil),                  // 17: fairlead.sandbox.v1.Edit
-	(*EditFileResponse)(nil),      // 18: fairlead.sandbox.v1.EditFileResponse
-	(*DeleteFileRequest)(nil),     // 19: fairlead.sandbox.v1.DeleteFileRequest
-	(*DeleteFileResponse)(nil),    // 20: fairlead.sandbox.v1.DeleteFileResponse
-	(*MoveFileRequest)(nil),       // 21: fairlead.sandbox.v1.MoveFileRequest
-	(*MoveFileResponse)(nil),      // 22: fairlead.sandbox.v1.MoveFileResponse
-	(*WatchFilesRequest)(nil),     // 23: fairlead.sandbox.v1.WatchFilesRequest
-	(*WatchFilesResponse)(nil),    // 24: fairlead.sandbox.v1.WatchFilesResponse
-	(*WatchedChange)(nil),         // 25: fairlead.sandbox.v1.WatchedChange
-	(*GlobFilesRequest)(nil),      // 26: fairlead.sandbox.v1.GlobFilesRequest
-	(*GlobFilesResponse)(nil),     // 27: fairlead.sandbox.v1.GlobFilesResponse
-	(*GrepFilesRequest)(nil),      // 28: fairlead.sandbox.v1.GrepFilesRequest
-	(*GrepFilesResponse)(nil),     // 29: fairlead.sandbox.v1.GrepFilesResponse
-	(*GrepMatch)(nil),             // 30: fairlead.sandbox.v1.GrepMatch
-	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
-	(*v1.CallRef)(nil),            // 32: fairlead.common.v1.CallRef
+	(*ResolvePathRequest)(nil),    // 6: fairlead.sandbox.v1.ResolvePathRequest
+	(*ResolvePathResponse)(nil),   // 7: fairlead.sandbox.v1.ResolvePathResponse
+	(*ListFilesRequest)(nil),      // 8: fairlead.sandbox.v1.ListFilesRequest
+	(*ListFilesResponse)(nil),     // 9: fairlead.sandbox.v1.ListFilesResponse
+	(*ReadFileRequest)(nil),       // 10: fairlead.sandbox.v1.ReadFileRequest
+	(*ByteRange)(nil),             // 11: fairlead.sandbox.v1.ByteRange
+	(*LineRange)(nil),             // 12: fairlead.sandbox.v1.LineRange
+	(*ReadFileResponse)(nil),      // 13: fairlead.sandbox.v1.ReadFileResponse
+	(*ReadFileEnd)(nil),           // 14: fairlead.sandbox.v1.ReadFileEnd
+	(*WriteFileRequest)(nil),      // 15: fairlead.sandbox.v1.WriteFileRequest
+	(*WriteFileStart)(nil),        // 16: fairlead.sandbox.v1.WriteFileStart
+	(*WriteFileResponse)(nil),     // 17: fairlead.sandbox.v1.WriteFileResponse
+	(*EditFileRequest)(nil),       // 18: fairlead.sandbox.v1.EditFileRequest
+	(*Edit)(nil),                  // 19: fairlead.sandbox.v1.Edit
+	(*EditFileResponse)(nil),      // 20: fairlead.sandbox.v1.EditFileResponse
+	(*DeleteFileRequest)(nil),     // 21: fairlead.sandbox.v1.DeleteFileRequest
+	(*DeleteFileResponse)(nil),    // 22: fairlead.sandbox.v1.DeleteFileResponse
+	(*MoveFileRequest)(nil),       // 23: fairlead.sandbox.v1.MoveFileRequest
+	(*MoveFileResponse)(nil),      // 24: fairlead.sandbox.v1.MoveFileResponse
+	(*WatchFilesRequest)(nil),     // 25: fairlead.sandbox.v1.WatchFilesRequest
+	(*WatchFilesResponse)(nil),    // 26: fairlead.sandbox.v1.WatchFilesResponse
+	(*WatchedChange)(nil),         // 27: fairlead.sandbox.v1.WatchedChange
+	(*GlobFilesRequest)(nil),      // 28: fairlead.sandbox.v1.GlobFilesRequest
+	(*GlobFilesResponse)(nil),     // 29: fairlead.sandbox.v1.GlobFilesResponse
+	(*GrepFilesRequest)(nil),      // 30: fairlead.sandbox.v1.GrepFilesRequest
+	(*GrepFilesResponse)(nil),     // 31: fairlead.sandbox.v1.GrepFilesResponse
+	(*GrepMatch)(nil),             // 32: fairlead.sandbox.v1.GrepMatch
+	(*timestamppb.Timestamp)(nil), // 33: google.protobuf.Timestamp
+	(*v1.CallRef)(nil),            // 34: fairlead.common.v1.CallRef
 }
 var file_fairlead_sandbox_v1_file_proto_depIdxs = []int32{
 	0,  // 0: fairlead.sandbox.v1.FileInfo.type:type_name -> fairlead.sandbox.v1.FileType
-	31, // 1: fairlead.sandbox.v1.FileInfo.modify_time:type_name -> google.protobuf.Timestamp
+	33, // 1: fairlead.sandbox.v1.FileInfo.modify_time:type_name -> google.protobuf.Timestamp
 	3,  // 2: fairlead.sandbox.v1.StatFileResponse.file:type_name -> fairlead.sandbox.v1.FileInfo
 	3,  // 3: fairlead.sandbox.v1.ListFilesResponse.files:type_name -> fairlead.sandbox.v1.FileInfo
-	9,  // 4: fairlead.sandbox.v1.ReadFileRequest.bytes:type_name -> fairlead.sandbox.v1.ByteRange
-	10, // 5: fairlead.sandbox.v1.ReadFileRequest.lines:type_name -> fairlead.sandbox.v1.LineRange
+	11, // 4: fairlead.sandbox.v1.ReadFileRequest.bytes:type_name -> fairlead.sandbox.v1.ByteRange
+	12, // 5: fairlead.sandbox.v1.ReadFileRequest.lines:type_name -> fairlead.sandbox.v1.LineRange
 	3,  // 6: fairlead.sandbox.v1.ReadFileResponse.file:type_name -> fairlead.sandbox.v1.FileInfo
-	12, // 7: fairlead.sandbox.v1.ReadFileResponse.end:type_name -> fairlead.sandbox.v1.ReadFileEnd
-	14, // 8: fairlead.sandbox.v1.WriteFileRequest.start:type_name -> fairlead.sandbox.v1.WriteFileStart
-	32, // 9: fairlead.sandbox.v1.WriteFileStart.call:type_name -> fairlead.common.v1.CallRef
+	14, // 7: fairlead.sandbox.v1.ReadFileResponse.end:type_name -> fairlead.sandbox.v1.ReadFileEnd
+	16, // 8: fairlead.sandbox.v1.WriteFileRequest.start:type_name -> fairlead.sandbox.v1.WriteFileStart
+	34, // 9: fairlead.sandbox.v1.WriteFileStart.call:type_name -> fairlead.common.v1.CallRef
 	3,  // 10: fairlead.sandbox.v1.WriteFileResponse.file:type_name -> fairlead.sandbox.v1.FileInfo
-	32, // 11: fairlead.sandbox.v1.EditFileRequest.call:type_name -> fairlead.common.v1.CallRef
-	17, // 12: fairlead.sandbox.v1.EditFileRequest.edits:type_name -> fairlead.sandbox.v1.Edit
+	34, // 11: fairlead.sandbox.v1.EditFileRequest.call:type_name -> fairlead.common.v1.CallRef
+	19, // 12: fairlead.sandbox.v1.EditFileRequest.edits:type_name -> fairlead.sandbox.v1.Edit
 	3,  // 13: fairlead.sandbox.v1.EditFileResponse.file:type_name -> fairlead.sandbox.v1.FileInfo
-	32, // 14: fairlead.sandbox.v1.DeleteFileRequest.call:type_name -> fairlead.common.v1.CallRef
-	32, // 15: fairlead.sandbox.v1.MoveFileRequest.call:type_name -> fairlead.common.v1.CallRef
+	34, // 14: fairlead.sandbox.v1.DeleteFileRequest.call:type_name -> fairlead.common.v1.CallRef
+	34, // 15: fairlead.sandbox.v1.MoveFileRequest.call:type_name -> fairlead.common.v1.CallRef
 	3,  // 16: fairlead.sandbox.v1.MoveFileResponse.file:type_name -> fairlead.sandbox.v1.FileInfo
-	25, // 17: fairlead.sandbox.v1.WatchFilesResponse.changes:type_name -> fairlead.sandbox.v1.WatchedChange
+	27, // 17: fairlead.sandbox.v1.WatchFilesResponse.changes:type_name -> fairlead.sandbox.v1.WatchedChange
 	1,  // 18: fairlead.sandbox.v1.WatchedChange.kind:type_name -> fairlead.sandbox.v1.WatchedChangeKind
 	3,  // 19: fairlead.sandbox.v1.GlobFilesResponse.files:type_name -> fairlead.sandbox.v1.FileInfo
 	2,  // 20: fairlead.sandbox.v1.GrepFilesRequest.mode:type_name -> fairlead.sandbox.v1.GrepMode
-	30, // 21: fairlead.sandbox.v1.GrepFilesResponse.matches:type_name -> fairlead.sandbox.v1.GrepMatch
+	32, // 21: fairlead.sandbox.v1.GrepFilesResponse.matches:type_name -> fairlead.sandbox.v1.GrepMatch
 	4,  // 22: fairlead.sandbox.v1.FileService.StatFile:input_type -> fairlead.sandbox.v1.StatFileRequest
-	6,  // 23: fairlead.sandbox.v1.FileService.ListFiles:input_type -> fairlead.sandbox.v1.ListFilesRequest
-	8,  // 24: fairlead.sandbox.v1.FileService.ReadFile:input_type -> fairlead.sandbox.v1.ReadFileRequest
-	13, // 25: fairlead.sandbox.v1.FileService.WriteFile:input_type -> fairlead.sandbox.v1.WriteFileRequest
-	16, // 26: fairlead.sandbox.v1.FileService.EditFile:input_type -> fairlead.sandbox.v1.EditFileRequest
-	19, // 27: fairlead.sandbox.v1.FileService.DeleteFile:input_type -> fairlead.sandbox.v1.DeleteFileRequest
-	21, // 28: fairlead.sandbox.v1.FileService.MoveFile:input_type -> fairlead.sandbox.v1.MoveFileRequest
-	23, // 29: fairlead.sandbox.v1.FileService.WatchFiles:input_type -> fairlead.sandbox.v1.WatchFilesRequest
-	26, // 30: fairlead.sandbox.v1.FileService.GlobFiles:input_type -> fairlead.sandbox.v1.GlobFilesRequest
-	28, // 31: fairlead.sandbox.v1.FileService.GrepFiles:input_type -> fairlead.sandbox.v1.GrepFilesRequest
-	5,  // 32: fairlead.sandbox.v1.FileService.StatFile:output_type -> fairlead.sandbox.v1.StatFileResponse
-	7,  // 33: fairlead.sandbox.v1.FileService.ListFiles:output_type -> fairlead.sandbox.v1.ListFilesResponse
-	11, // 34: fairlead.sandbox.v1.FileService.ReadFile:output_type -> fairlead.sandbox.v1.ReadFileResponse
-	15, // 35: fairlead.sandbox.v1.FileService.WriteFile:output_type -> fairlead.sandbox.v1.WriteFileResponse
-	18, // 36: fairlead.sandbox.v1.FileService.EditFile:output_type -> fairlead.sandbox.v1.EditFileResponse
-	20, // 37: fairlead.sandbox.v1.FileService.DeleteFile:output_type -> fairlead.sandbox.v1.DeleteFileResponse
-	22, // 38: fairlead.sandbox.v1.FileService.MoveFile:output_type -> fairlead.sandbox.v1.MoveFileResponse
-	24, // 39: fairlead.sandbox.v1.FileService.WatchFiles:output_type -> fairlead.sandbox.v1.WatchFilesResponse
-	27, // 40: fairlead.sandbox.v1.FileService.GlobFiles:output_type -> fairlead.sandbox.v1.GlobFilesResponse
-	29, // 41: fairlead.sandbox.v1.FileService.GrepFiles:output_type -> fairlead.sandbox.v1.GrepFilesResponse
-	32, // [32:42] is the sub-list for method output_type
-	22, // [22:32] is the sub-list for method input_type
+	6,  // 23: fairlead.sandbox.v1.FileService.ResolvePath:input_type -> fairlead.sandbox.v1.ResolvePathRequest
+	8,  // 24: fairlead.sandbox.v1.FileService.ListFiles:input_type -> fairlead.sandbox.v1.ListFilesRequest
+	10, // 25: fairlead.sandbox.v1.FileService.ReadFile:input_type -> fairlead.sandbox.v1.ReadFileRequest
+	15, // 26: fairlead.sandbox.v1.FileService.WriteFile:input_type -> fairlead.sandbox.v1.WriteFileRequest
+	18, // 27: fairlead.sandbox.v1.FileService.EditFile:input_type -> fairlead.sandbox.v1.EditFileRequest
+	21, // 28: fairlead.sandbox.v1.FileService.DeleteFile:input_type -> fairlead.sandbox.v1.DeleteFileRequest
+	23, // 29: fairlead.sandbox.v1.FileService.MoveFile:input_type -> fairlead.sandbox.v1.MoveFileRequest
+	25, // 30: fairlead.sandbox.v1.FileService.WatchFiles:input_type -> fairlead.sandbox.v1.WatchFilesRequest
+	28, // 31: fairlead.sandbox.v1.FileService.GlobFiles:input_type -> fairlead.sandbox.v1.GlobFilesRequest
+	30, // 32: fairlead.sandbox.v1.FileService.GrepFiles:input_type -> fairlead.sandbox.v1.GrepFilesRequest
+	5,  // 33: fairlead.sandbox.v1.FileService.StatFile:output_type -> fairlead.sandbox.v1.StatFileResponse
+	7,  // 34: fairlead.sandbox.v1.FileService.ResolvePath:output_type -> fairlead.sandbox.v1.ResolvePathResponse
+	9,  // 35: fairlead.sandbox.v1.FileService.ListFiles:output_type -> fairlead.sandbox.v1.ListFilesResponse
+	13, // 36: fairlead.sandbox.v1.FileService.ReadFile:output_type -> fairlead.sandbox.v1.ReadFileResponse
+	17, // 37: fairlead.sandbox.v1.FileService.WriteFile:output_type -> fairlead.sandbox.v1.WriteFileResponse
+	20, // 38: fairlead.sandbox.v1.FileService.EditFile:output_type -> fairlead.sandbox.v1.EditFileResponse
+	22, // 39: fairlead.sandbox.v1.FileService.DeleteFile:output_type -> fairlead.sandbox.v1.DeleteFileResponse
+	24, // 40: fairlead.sandbox.v1.FileService.MoveFile:output_type -> fairlead.sandbox.v1.MoveFileResponse
+	26, // 41: fairlead.sandbox.v1.FileService.WatchFiles:output_type -> fairlead.sandbox.v1.WatchFilesResponse
+	29, // 42: fairlead.sandbox.v1.FileService.GlobFiles:output_type -> fairlead.sandbox.v1.GlobFilesResponse
+	31, // 43: fairlead.sandbox.v1.FileService.GrepFiles:output_type -> fairlead.sandbox.v1.GrepFilesResponse
+	33, // [33:44] is the sub-list for method output_type
+	22, // [22:33] is the sub-list for method input_type
 	22, // [22:22] is the sub-list for extension type_name
 	22, // [22:22] is the sub-list for extension extendee
 	0,  // [0:22] is the sub-list for field type_name
@@ -2522,16 +2785,16 @@ func file_fairlead_sandbox_v1_file_proto_init() {
 	if File_fairlead_sandbox_v1_file_proto != nil {
 		return
 	}
-	file_fairlead_sandbox_v1_file_proto_msgTypes[5].OneofWrappers = []any{
+	file_fairlead_sandbox_v1_file_proto_msgTypes[7].OneofWrappers = []any{
 		(*ReadFileRequest_Bytes)(nil),
 		(*ReadFileRequest_Lines)(nil),
 	}
-	file_fairlead_sandbox_v1_file_proto_msgTypes[8].OneofWrappers = []any{
+	file_fairlead_sandbox_v1_file_proto_msgTypes[10].OneofWrappers = []any{
 		(*ReadFileResponse_File)(nil),
 		(*ReadFileResponse_Data)(nil),
 		(*ReadFileResponse_End)(nil),
 	}
-	file_fairlead_sandbox_v1_file_proto_msgTypes[10].OneofWrappers = []any{
+	file_fairlead_sandbox_v1_file_proto_msgTypes[12].OneofWrappers = []any{
 		(*WriteFileRequest_Start)(nil),
 		(*WriteFileRequest_Data)(nil),
 	}
@@ -2541,7 +2804,7 @@ func file_fairlead_sandbox_v1_file_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_sandbox_v1_file_proto_rawDesc), len(file_fairlead_sandbox_v1_file_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   28,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

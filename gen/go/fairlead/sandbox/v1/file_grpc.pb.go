@@ -19,16 +19,17 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	FileService_StatFile_FullMethodName   = "/fairlead.sandbox.v1.FileService/StatFile"
-	FileService_ListFiles_FullMethodName  = "/fairlead.sandbox.v1.FileService/ListFiles"
-	FileService_ReadFile_FullMethodName   = "/fairlead.sandbox.v1.FileService/ReadFile"
-	FileService_WriteFile_FullMethodName  = "/fairlead.sandbox.v1.FileService/WriteFile"
-	FileService_EditFile_FullMethodName   = "/fairlead.sandbox.v1.FileService/EditFile"
-	FileService_DeleteFile_FullMethodName = "/fairlead.sandbox.v1.FileService/DeleteFile"
-	FileService_MoveFile_FullMethodName   = "/fairlead.sandbox.v1.FileService/MoveFile"
-	FileService_WatchFiles_FullMethodName = "/fairlead.sandbox.v1.FileService/WatchFiles"
-	FileService_GlobFiles_FullMethodName  = "/fairlead.sandbox.v1.FileService/GlobFiles"
-	FileService_GrepFiles_FullMethodName  = "/fairlead.sandbox.v1.FileService/GrepFiles"
+	FileService_StatFile_FullMethodName    = "/fairlead.sandbox.v1.FileService/StatFile"
+	FileService_ResolvePath_FullMethodName = "/fairlead.sandbox.v1.FileService/ResolvePath"
+	FileService_ListFiles_FullMethodName   = "/fairlead.sandbox.v1.FileService/ListFiles"
+	FileService_ReadFile_FullMethodName    = "/fairlead.sandbox.v1.FileService/ReadFile"
+	FileService_WriteFile_FullMethodName   = "/fairlead.sandbox.v1.FileService/WriteFile"
+	FileService_EditFile_FullMethodName    = "/fairlead.sandbox.v1.FileService/EditFile"
+	FileService_DeleteFile_FullMethodName  = "/fairlead.sandbox.v1.FileService/DeleteFile"
+	FileService_MoveFile_FullMethodName    = "/fairlead.sandbox.v1.FileService/MoveFile"
+	FileService_WatchFiles_FullMethodName  = "/fairlead.sandbox.v1.FileService/WatchFiles"
+	FileService_GlobFiles_FullMethodName   = "/fairlead.sandbox.v1.FileService/GlobFiles"
+	FileService_GrepFiles_FullMethodName   = "/fairlead.sandbox.v1.FileService/GrepFiles"
 )
 
 // FileServiceClient is the client API for FileService service.
@@ -41,7 +42,9 @@ const (
 // A path is relative to the workspace, or absolute below `/workspace`. It is
 // resolved beneath the workspace by the kernel: one that leads outside, by
 // `..`, by a symbolic link or by a race, is INVALID_ARGUMENT with reason
-// PATH_ESCAPES. Of a name that is not valid UTF-8, each wrong byte is one
+// PATH_ESCAPES; one that cannot be a path, because it is too long or contains a NUL,
+// with reason BAD_PATH. Where a path is not found and one exists that differs only
+// in its Unicode form, the error's metadata has that one as `similar`. Of a name that is not valid UTF-8, each wrong byte is one
 // character in paths, links and patterns, given and taken: U+EF80 for 0x80 up to
 // U+EFFF for 0xFF. Such a character of a name itself is its bytes, each so.
 //
@@ -51,6 +54,10 @@ const (
 type FileServiceClient interface {
 	// StatFile describes a file, without following a symbolic link at its end.
 	StatFile(ctx context.Context, in *StatFileRequest, opts ...grpc.CallOption) (*StatFileResponse, error)
+	// ResolvePath follows the symbolic links of a path and answers where it leads. A
+	// caller that decides by path decides on that, too, and passes it on as
+	// `resolved_path`.
+	ResolvePath(ctx context.Context, in *ResolvePathRequest, opts ...grpc.CallOption) (*ResolvePathResponse, error)
 	// ListFiles lists a directory, by name.
 	ListFiles(ctx context.Context, in *ListFilesRequest, opts ...grpc.CallOption) (*ListFilesResponse, error)
 	// ReadFile reads a regular file, whole or in part.
@@ -88,6 +95,16 @@ func (c *fileServiceClient) StatFile(ctx context.Context, in *StatFileRequest, o
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(StatFileResponse)
 	err := c.cc.Invoke(ctx, FileService_StatFile_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *fileServiceClient) ResolvePath(ctx context.Context, in *ResolvePathRequest, opts ...grpc.CallOption) (*ResolvePathResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResolvePathResponse)
+	err := c.cc.Invoke(ctx, FileService_ResolvePath_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +241,9 @@ type FileService_GrepFilesClient = grpc.ServerStreamingClient[GrepFilesResponse]
 // A path is relative to the workspace, or absolute below `/workspace`. It is
 // resolved beneath the workspace by the kernel: one that leads outside, by
 // `..`, by a symbolic link or by a race, is INVALID_ARGUMENT with reason
-// PATH_ESCAPES. Of a name that is not valid UTF-8, each wrong byte is one
+// PATH_ESCAPES; one that cannot be a path, because it is too long or contains a NUL,
+// with reason BAD_PATH. Where a path is not found and one exists that differs only
+// in its Unicode form, the error's metadata has that one as `similar`. Of a name that is not valid UTF-8, each wrong byte is one
 // character in paths, links and patterns, given and taken: U+EF80 for 0x80 up to
 // U+EFFF for 0xFF. Such a character of a name itself is its bytes, each so.
 //
@@ -234,6 +253,10 @@ type FileService_GrepFilesClient = grpc.ServerStreamingClient[GrepFilesResponse]
 type FileServiceServer interface {
 	// StatFile describes a file, without following a symbolic link at its end.
 	StatFile(context.Context, *StatFileRequest) (*StatFileResponse, error)
+	// ResolvePath follows the symbolic links of a path and answers where it leads. A
+	// caller that decides by path decides on that, too, and passes it on as
+	// `resolved_path`.
+	ResolvePath(context.Context, *ResolvePathRequest) (*ResolvePathResponse, error)
 	// ListFiles lists a directory, by name.
 	ListFiles(context.Context, *ListFilesRequest) (*ListFilesResponse, error)
 	// ReadFile reads a regular file, whole or in part.
@@ -269,6 +292,9 @@ type UnimplementedFileServiceServer struct{}
 
 func (UnimplementedFileServiceServer) StatFile(context.Context, *StatFileRequest) (*StatFileResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method StatFile not implemented")
+}
+func (UnimplementedFileServiceServer) ResolvePath(context.Context, *ResolvePathRequest) (*ResolvePathResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResolvePath not implemented")
 }
 func (UnimplementedFileServiceServer) ListFiles(context.Context, *ListFilesRequest) (*ListFilesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListFiles not implemented")
@@ -332,6 +358,24 @@ func _FileService_StatFile_Handler(srv interface{}, ctx context.Context, dec fun
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(FileServiceServer).StatFile(ctx, req.(*StatFileRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FileService_ResolvePath_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResolvePathRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FileServiceServer).ResolvePath(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FileService_ResolvePath_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FileServiceServer).ResolvePath(ctx, req.(*ResolvePathRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -476,6 +520,10 @@ var FileService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "StatFile",
 			Handler:    _FileService_StatFile_Handler,
+		},
+		{
+			MethodName: "ResolvePath",
+			Handler:    _FileService_ResolvePath_Handler,
 		},
 		{
 			MethodName: "ListFiles",

@@ -56,6 +56,9 @@ class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_REASON_MOUNTS_IN_USE: _ClassVar[ErrorReason]
     ERROR_REASON_OUTCOME_UNKNOWN: _ClassVar[ErrorReason]
     ERROR_REASON_WORKSPACE_SEALED: _ClassVar[ErrorReason]
+    ERROR_REASON_BAD_PATH: _ClassVar[ErrorReason]
+    ERROR_REASON_PATH_CHANGED: _ClassVar[ErrorReason]
+    ERROR_REASON_NOT_TEXT: _ClassVar[ErrorReason]
 ERROR_REASON_UNSPECIFIED: ErrorReason
 ERROR_REASON_WORKSPACE_NOT_FOUND: ErrorReason
 ERROR_REASON_FILE_NOT_FOUND: ErrorReason
@@ -106,3 +109,6 @@ ERROR_REASON_STORAGE_FULL: ErrorReason
 ERROR_REASON_MOUNTS_IN_USE: ErrorReason
 ERROR_REASON_OUTCOME_UNKNOWN: ErrorReason
 ERROR_REASON_WORKSPACE_SEALED: ErrorReason
+ERROR_REASON_BAD_PATH: ErrorReason
+ERROR_REASON_PATH_CHANGED: ErrorReason
+ERROR_REASON_NOT_TEXT: ErrorReason

@@ -83,43 +83,67 @@ class StatFileResponse(_message.Message):
     file: FileInfo
     def __init__(self, file: _Optional[_Union[FileInfo, _Mapping]] = ...) -> None: ...
 
+class ResolvePathRequest(_message.Message):
+    __slots__ = ("session", "path", "workspace_generation")
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    session: str
+    path: str
+    workspace_generation: int
+    def __init__(self, session: _Optional[str] = ..., path: _Optional[str] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+
+class ResolvePathResponse(_message.Message):
+    __slots__ = ("path",)
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    def __init__(self, path: _Optional[str] = ...) -> None: ...
+
 class ListFilesRequest(_message.Message):
-    __slots__ = ("session", "path", "page_size", "page_token", "ignore", "workspace_generation")
+    __slots__ = ("session", "path", "page_size", "page_token", "ignore", "workspace_generation", "resolved_path", "denied")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     IGNORE_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    RESOLVED_PATH_FIELD_NUMBER: _ClassVar[int]
+    DENIED_FIELD_NUMBER: _ClassVar[int]
     session: str
     path: str
     page_size: int
     page_token: str
     ignore: _containers.RepeatedScalarFieldContainer[str]
     workspace_generation: int
-    def __init__(self, session: _Optional[str] = ..., path: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., ignore: _Optional[_Iterable[str]] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+    resolved_path: str
+    denied: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, session: _Optional[str] = ..., path: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., ignore: _Optional[_Iterable[str]] = ..., workspace_generation: _Optional[int] = ..., resolved_path: _Optional[str] = ..., denied: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ListFilesResponse(_message.Message):
-    __slots__ = ("files", "next_page_token")
+    __slots__ = ("files", "next_page_token", "left_out")
     FILES_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     files: _containers.RepeatedCompositeFieldContainer[FileInfo]
     next_page_token: str
-    def __init__(self, files: _Optional[_Iterable[_Union[FileInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    left_out: bool
+    def __init__(self, files: _Optional[_Iterable[_Union[FileInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., left_out: _Optional[bool] = ...) -> None: ...
 
 class ReadFileRequest(_message.Message):
-    __slots__ = ("session", "path", "bytes", "lines", "workspace_generation")
+    __slots__ = ("session", "path", "bytes", "lines", "workspace_generation", "resolved_path")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
     LINES_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    RESOLVED_PATH_FIELD_NUMBER: _ClassVar[int]
     session: str
     path: str
     bytes: ByteRange
     lines: LineRange
     workspace_generation: int
-    def __init__(self, session: _Optional[str] = ..., path: _Optional[str] = ..., bytes: _Optional[_Union[ByteRange, _Mapping]] = ..., lines: _Optional[_Union[LineRange, _Mapping]] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+    resolved_path: str
+    def __init__(self, session: _Optional[str] = ..., path: _Optional[str] = ..., bytes: _Optional[_Union[ByteRange, _Mapping]] = ..., lines: _Optional[_Union[LineRange, _Mapping]] = ..., workspace_generation: _Optional[int] = ..., resolved_path: _Optional[str] = ...) -> None: ...
 
 class ByteRange(_message.Message):
     __slots__ = ("offset", "limit")
@@ -170,20 +194,22 @@ class WriteFileRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[WriteFileStart, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class WriteFileStart(_message.Message):
-    __slots__ = ("call", "path", "mode", "if_etag", "create_only", "workspace_generation")
+    __slots__ = ("call", "path", "mode", "if_etag", "create_only", "workspace_generation", "resolved_path")
     CALL_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     IF_ETAG_FIELD_NUMBER: _ClassVar[int]
     CREATE_ONLY_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    RESOLVED_PATH_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
     path: str
     mode: int
     if_etag: str
     create_only: bool
     workspace_generation: int
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., path: _Optional[str] = ..., mode: _Optional[int] = ..., if_etag: _Optional[str] = ..., create_only: _Optional[bool] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+    resolved_path: str
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., path: _Optional[str] = ..., mode: _Optional[int] = ..., if_etag: _Optional[str] = ..., create_only: _Optional[bool] = ..., workspace_generation: _Optional[int] = ..., resolved_path: _Optional[str] = ...) -> None: ...
 
 class WriteFileResponse(_message.Message):
     __slots__ = ("file", "created")
@@ -194,16 +220,18 @@ class WriteFileResponse(_message.Message):
     def __init__(self, file: _Optional[_Union[FileInfo, _Mapping]] = ..., created: _Optional[bool] = ...) -> None: ...
 
 class EditFileRequest(_message.Message):
-    __slots__ = ("call", "path", "edits", "workspace_generation")
+    __slots__ = ("call", "path", "edits", "workspace_generation", "resolved_path")
     CALL_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     EDITS_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    RESOLVED_PATH_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
     path: str
     edits: _containers.RepeatedCompositeFieldContainer[Edit]
     workspace_generation: int
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., path: _Optional[str] = ..., edits: _Optional[_Iterable[_Union[Edit, _Mapping]]] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+    resolved_path: str
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., path: _Optional[str] = ..., edits: _Optional[_Iterable[_Union[Edit, _Mapping]]] = ..., workspace_generation: _Optional[int] = ..., resolved_path: _Optional[str] = ...) -> None: ...
 
 class Edit(_message.Message):
     __slots__ = ("old_text", "new_text", "replace_all")
@@ -288,29 +316,35 @@ class WatchedChange(_message.Message):
     def __init__(self, kind: _Optional[_Union[WatchedChangeKind, str]] = ..., path: _Optional[str] = ...) -> None: ...
 
 class GlobFilesRequest(_message.Message):
-    __slots__ = ("session", "pattern", "path", "max_results", "workspace_generation")
+    __slots__ = ("session", "pattern", "path", "max_results", "workspace_generation", "resolved_path", "denied")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     PATTERN_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     MAX_RESULTS_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    RESOLVED_PATH_FIELD_NUMBER: _ClassVar[int]
+    DENIED_FIELD_NUMBER: _ClassVar[int]
     session: str
     pattern: str
     path: str
     max_results: int
     workspace_generation: int
-    def __init__(self, session: _Optional[str] = ..., pattern: _Optional[str] = ..., path: _Optional[str] = ..., max_results: _Optional[int] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+    resolved_path: str
+    denied: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, session: _Optional[str] = ..., pattern: _Optional[str] = ..., path: _Optional[str] = ..., max_results: _Optional[int] = ..., workspace_generation: _Optional[int] = ..., resolved_path: _Optional[str] = ..., denied: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GlobFilesResponse(_message.Message):
-    __slots__ = ("files", "truncated")
+    __slots__ = ("files", "truncated", "left_out")
     FILES_FIELD_NUMBER: _ClassVar[int]
     TRUNCATED_FIELD_NUMBER: _ClassVar[int]
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     files: _containers.RepeatedCompositeFieldContainer[FileInfo]
     truncated: bool
-    def __init__(self, files: _Optional[_Iterable[_Union[FileInfo, _Mapping]]] = ..., truncated: _Optional[bool] = ...) -> None: ...
+    left_out: bool
+    def __init__(self, files: _Optional[_Iterable[_Union[FileInfo, _Mapping]]] = ..., truncated: _Optional[bool] = ..., left_out: _Optional[bool] = ...) -> None: ...
 
 class GrepFilesRequest(_message.Message):
-    __slots__ = ("session", "pattern", "path", "glob", "ignore_case", "multiline", "before", "after", "max_lines", "mode", "workspace_generation")
+    __slots__ = ("session", "pattern", "path", "glob", "ignore_case", "multiline", "before", "after", "max_lines", "mode", "workspace_generation", "resolved_path", "denied")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     PATTERN_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
@@ -322,6 +356,8 @@ class GrepFilesRequest(_message.Message):
     MAX_LINES_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    RESOLVED_PATH_FIELD_NUMBER: _ClassVar[int]
+    DENIED_FIELD_NUMBER: _ClassVar[int]
     session: str
     pattern: str
     path: str
@@ -333,15 +369,19 @@ class GrepFilesRequest(_message.Message):
     max_lines: int
     mode: GrepMode
     workspace_generation: int
-    def __init__(self, session: _Optional[str] = ..., pattern: _Optional[str] = ..., path: _Optional[str] = ..., glob: _Optional[str] = ..., ignore_case: _Optional[bool] = ..., multiline: _Optional[bool] = ..., before: _Optional[int] = ..., after: _Optional[int] = ..., max_lines: _Optional[int] = ..., mode: _Optional[_Union[GrepMode, str]] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+    resolved_path: str
+    denied: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, session: _Optional[str] = ..., pattern: _Optional[str] = ..., path: _Optional[str] = ..., glob: _Optional[str] = ..., ignore_case: _Optional[bool] = ..., multiline: _Optional[bool] = ..., before: _Optional[int] = ..., after: _Optional[int] = ..., max_lines: _Optional[int] = ..., mode: _Optional[_Union[GrepMode, str]] = ..., workspace_generation: _Optional[int] = ..., resolved_path: _Optional[str] = ..., denied: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GrepFilesResponse(_message.Message):
-    __slots__ = ("matches", "truncated")
+    __slots__ = ("matches", "truncated", "left_out")
     MATCHES_FIELD_NUMBER: _ClassVar[int]
     TRUNCATED_FIELD_NUMBER: _ClassVar[int]
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     matches: _containers.RepeatedCompositeFieldContainer[GrepMatch]
     truncated: bool
-    def __init__(self, matches: _Optional[_Iterable[_Union[GrepMatch, _Mapping]]] = ..., truncated: _Optional[bool] = ...) -> None: ...
+    left_out: bool
+    def __init__(self, matches: _Optional[_Iterable[_Union[GrepMatch, _Mapping]]] = ..., truncated: _Optional[bool] = ..., left_out: _Optional[bool] = ...) -> None: ...
 
 class GrepMatch(_message.Message):
     __slots__ = ("path", "line", "text", "context", "count")

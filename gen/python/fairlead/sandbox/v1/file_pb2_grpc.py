@@ -32,7 +32,9 @@ class FileServiceStub:
     A path is relative to the workspace, or absolute below `/workspace`. It is
     resolved beneath the workspace by the kernel: one that leads outside, by
     `..`, by a symbolic link or by a race, is INVALID_ARGUMENT with reason
-    PATH_ESCAPES. Of a name that is not valid UTF-8, each wrong byte is one
+    PATH_ESCAPES; one that cannot be a path, because it is too long or contains a NUL,
+    with reason BAD_PATH. Where a path is not found and one exists that differs only
+    in its Unicode form, the error's metadata has that one as `similar`. Of a name that is not valid UTF-8, each wrong byte is one
     character in paths, links and patterns, given and taken: U+EF80 for 0x80 up to
     U+EFFF for 0xFF. Such a character of a name itself is its bytes, each so.
 
@@ -51,6 +53,11 @@ class FileServiceStub:
                 '/fairlead.sandbox.v1.FileService/StatFile',
                 request_serializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.StatFileRequest.SerializeToString,
                 response_deserializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.StatFileResponse.FromString,
+                _registered_method=True)
+        self.ResolvePath = channel.unary_unary(
+                '/fairlead.sandbox.v1.FileService/ResolvePath',
+                request_serializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.ResolvePathRequest.SerializeToString,
+                response_deserializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.ResolvePathResponse.FromString,
                 _registered_method=True)
         self.ListFiles = channel.unary_unary(
                 '/fairlead.sandbox.v1.FileService/ListFiles',
@@ -106,7 +113,9 @@ class FileServiceServicer:
     A path is relative to the workspace, or absolute below `/workspace`. It is
     resolved beneath the workspace by the kernel: one that leads outside, by
     `..`, by a symbolic link or by a race, is INVALID_ARGUMENT with reason
-    PATH_ESCAPES. Of a name that is not valid UTF-8, each wrong byte is one
+    PATH_ESCAPES; one that cannot be a path, because it is too long or contains a NUL,
+    with reason BAD_PATH. Where a path is not found and one exists that differs only
+    in its Unicode form, the error's metadata has that one as `similar`. Of a name that is not valid UTF-8, each wrong byte is one
     character in paths, links and patterns, given and taken: U+EF80 for 0x80 up to
     U+EFFF for 0xFF. Such a character of a name itself is its bytes, each so.
 
@@ -117,6 +126,15 @@ class FileServiceServicer:
 
     def StatFile(self, request, context):
         """StatFile describes a file, without following a symbolic link at its end.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResolvePath(self, request, context):
+        """ResolvePath follows the symbolic links of a path and answers where it leads. A
+        caller that decides by path decides on that, too, and passes it on as
+        `resolved_path`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -198,6 +216,11 @@ def add_FileServiceServicer_to_server(servicer, server):
                     request_deserializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.StatFileRequest.FromString,
                     response_serializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.StatFileResponse.SerializeToString,
             ),
+            'ResolvePath': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResolvePath,
+                    request_deserializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.ResolvePathRequest.FromString,
+                    response_serializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.ResolvePathResponse.SerializeToString,
+            ),
             'ListFiles': grpc.unary_unary_rpc_method_handler(
                     servicer.ListFiles,
                     request_deserializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.ListFilesRequest.FromString,
@@ -258,7 +281,9 @@ class FileService:
     A path is relative to the workspace, or absolute below `/workspace`. It is
     resolved beneath the workspace by the kernel: one that leads outside, by
     `..`, by a symbolic link or by a race, is INVALID_ARGUMENT with reason
-    PATH_ESCAPES. Of a name that is not valid UTF-8, each wrong byte is one
+    PATH_ESCAPES; one that cannot be a path, because it is too long or contains a NUL,
+    with reason BAD_PATH. Where a path is not found and one exists that differs only
+    in its Unicode form, the error's metadata has that one as `similar`. Of a name that is not valid UTF-8, each wrong byte is one
     character in paths, links and patterns, given and taken: U+EF80 for 0x80 up to
     U+EFFF for 0xFF. Such a character of a name itself is its bytes, each so.
 
@@ -284,6 +309,33 @@ class FileService:
             '/fairlead.sandbox.v1.FileService/StatFile',
             fairlead_dot_sandbox_dot_v1_dot_file__pb2.StatFileRequest.SerializeToString,
             fairlead_dot_sandbox_dot_v1_dot_file__pb2.StatFileResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResolvePath(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.sandbox.v1.FileService/ResolvePath',
+            fairlead_dot_sandbox_dot_v1_dot_file__pb2.ResolvePathRequest.SerializeToString,
+            fairlead_dot_sandbox_dot_v1_dot_file__pb2.ResolvePathResponse.FromString,
             options,
             channel_credentials,
             insecure,

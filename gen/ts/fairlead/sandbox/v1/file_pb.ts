@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/sandbox/v1/file.proto.
  */
 export const file_fairlead_sandbox_v1_file: GenFile = /*@__PURE__*/
-  fileDesc("Ch5mYWlybGVhZC9zYW5kYm94L3YxL2ZpbGUucHJvdG8SE2ZhaXJsZWFkLnNhbmRib3gudjEitQEKCEZpbGVJbmZvEgwKBHBhdGgYASABKAkSKwoEdHlwZRgCIAEoDjIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZVR5cGUSDAoEc2l6ZRgDIAEoAxIMCgRtb2RlGAQgASgNEi8KC21vZGlmeV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtsaW5rX3RhcmdldBgGIAEoCRIMCgRldGFnGAcgASgJIoMBCg9TdGF0RmlsZVJlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSFgoEcGF0aBgCIAEoCUIIukgFcgMogCASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMiPwoQU3RhdEZpbGVSZXNwb25zZRIrCgRmaWxlGAEgASgLMh0uZmFpcmxlYWQuc2FuZGJveC52MS5GaWxlSW5mbyLfAQoQTGlzdEZpbGVzUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIWCgRwYXRoGAIgASgJQgi6SAVyAyiAIBIaCglwYWdlX3NpemUYAyABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgEIAEoCUIIukgFcgMYgEASHwoGaWdub3JlGAUgAygJQg+6SAySAQkQQCIFcgMogAgSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YBiABKAMiWgoRTGlzdEZpbGVzUmVzcG9uc2USLAoFZmlsZXMYASADKAsyHS5mYWlybGVhZC5zYW5kYm94LnYxLkZpbGVJbmZvEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSLuAQoPUmVhZEZpbGVSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhYKBHBhdGgYAiABKAlCCLpIBXIDKIAgEi8KBWJ5dGVzGAMgASgLMh4uZmFpcmxlYWQuc2FuZGJveC52MS5CeXRlUmFuZ2VIABIvCgVsaW5lcxgEIAEoCzIeLmZhaXJsZWFkLnNhbmRib3gudjEuTGluZVJhbmdlSAASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YBSABKANCBwoFcmFuZ2UiPAoJQnl0ZVJhbmdlEhcKBm9mZnNldBgBIAEoA0IHukgEIgIoABIWCgVsaW1pdBgCIAEoA0IHukgEIgIoACJ4CglMaW5lUmFuZ2USFgoFZmlyc3QYASABKANCB7pIBCICKAASFgoFY291bnQYAiABKANCB7pIBCICKAASHwoObWF4X2xpbmVfYnl0ZXMYAyABKANCB7pIBCICKAASGgoJbWF4X2J5dGVzGAQgASgDQge6SAQiAigAIooBChBSZWFkRmlsZVJlc3BvbnNlEi0KBGZpbGUYASABKAsyHS5mYWlybGVhZC5zYW5kYm94LnYxLkZpbGVJbmZvSAASDgoEZGF0YRgCIAEoDEgAEi8KA2VuZBgDIAEoCzIgLmZhaXJsZWFkLnNhbmRib3gudjEuUmVhZEZpbGVFbmRIAEIGCgRraW5kIj0KC1JlYWRGaWxlRW5kEg0KBWxpbmVzGAEgASgDEgwKBG1vcmUYAiABKAgSEQoJY3V0X2xpbmVzGAMgASgDInIKEFdyaXRlRmlsZVJlcXVlc3QSNAoFc3RhcnQYASABKAsyIy5mYWlybGVhZC5zYW5kYm94LnYxLldyaXRlRmlsZVN0YXJ0SAASGQoEZGF0YRgCIAEoDEIJukgGegQYgIBASABCDQoEa2luZBIFukgCCAEiwwEKDldyaXRlRmlsZVN0YXJ0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEhgKBHBhdGgYAiABKAlCCrpIB3IFEAEogCASFgoEbW9kZRgDIAEoDUIIukgFKgMY/wMSGQoHaWZfZXRhZxgEIAEoCUIIukgFcgMYgAESEwoLY3JlYXRlX29ubHkYBSABKAgSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YBiABKAMiUQoRV3JpdGVGaWxlUmVzcG9uc2USKwoEZmlsZRgBIAEoCzIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZUluZm8SDwoHY3JlYXRlZBgCIAEoCCKzAQoPRWRpdEZpbGVSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEhgKBHBhdGgYAiABKAlCCrpIB3IFEAEogCASNQoFZWRpdHMYAyADKAsyGS5mYWlybGVhZC5zYW5kYm94LnYxLkVkaXRCC7pICJIBBQgBEOgHEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAQgASgDIlcKBEVkaXQSHAoIb2xkX3RleHQYASABKAlCCrpIB3IFKICAgAQSHAoIbmV3X3RleHQYAiABKAlCCrpIB3IFKICAgAQSEwoLcmVwbGFjZV9hbGwYAyABKAgiggEKEEVkaXRGaWxlUmVzcG9uc2USKwoEZmlsZRgBIAEoCzIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZUluZm8SFAoMcmVwbGFjZW1lbnRzGAIgAygFEg8KB3NuaXBwZXQYAyABKAkSGgoSc25pcHBldF9maXJzdF9saW5lGAQgASgDIpEBChFEZWxldGVGaWxlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARIYCgRwYXRoGAIgASgJQgq6SAdyBRABKIAgEhEKCXJlY3Vyc2l2ZRgDIAEoCBIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgEIAEoAyIUChJEZWxldGVGaWxlUmVzcG9uc2UirQEKD01vdmVGaWxlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARIYCgRwYXRoGAIgASgJQgq6SAdyBRABKIAgEhwKCG5ld19wYXRoGAMgASgJQgq6SAdyBRABKIAgEhEKCW92ZXJ3cml0ZRgEIAEoCBIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgFIAEoAyI/ChBNb3ZlRmlsZVJlc3BvbnNlEisKBGZpbGUYASABKAsyHS5mYWlybGVhZC5zYW5kYm94LnYxLkZpbGVJbmZvIoUBChFXYXRjaEZpbGVzUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIWCgRwYXRoGAIgASgJQgi6SAVyAyiAIBIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgDIAEoAyJJChJXYXRjaEZpbGVzUmVzcG9uc2USMwoHY2hhbmdlcxgBIAMoCzIiLmZhaXJsZWFkLnNhbmRib3gudjEuV2F0Y2hlZENoYW5nZSJTCg1XYXRjaGVkQ2hhbmdlEjQKBGtpbmQYASABKA4yJi5mYWlybGVhZC5zYW5kYm94LnYxLldhdGNoZWRDaGFuZ2VLaW5kEgwKBHBhdGgYAiABKAkivwEKEEdsb2JGaWxlc1JlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSGwoHcGF0dGVybhgCIAEoCUIKukgHcgUQASiAIBIWCgRwYXRoGAMgASgJQgi6SAVyAyiAIBIcCgttYXhfcmVzdWx0cxgEIAEoBUIHukgEGgIoABIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgFIAEoAyJUChFHbG9iRmlsZXNSZXNwb25zZRIsCgVmaWxlcxgBIAMoCzIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZUluZm8SEQoJdHJ1bmNhdGVkGAIgASgIIukCChBHcmVwRmlsZXNSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhsKB3BhdHRlcm4YAiABKAlCCrpIB3IFEAEogCASFgoEcGF0aBgDIAEoCUIIukgFcgMogCASFgoEZ2xvYhgEIAEoCUIIukgFcgMogCASEwoLaWdub3JlX2Nhc2UYBSABKAgSEQoJbXVsdGlsaW5lGAYgASgIEhkKBmJlZm9yZRgHIAEoBUIJukgGGgQYZCgAEhgKBWFmdGVyGAggASgFQgm6SAYaBBhkKAASGgoJbWF4X2xpbmVzGAkgASgFQge6SAQaAigAEjUKBG1vZGUYCiABKA4yHS5mYWlybGVhZC5zYW5kYm94LnYxLkdyZXBNb2RlQgi6SAWCAQIQARIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgLIAEoAyJXChFHcmVwRmlsZXNSZXNwb25zZRIvCgdtYXRjaGVzGAEgAygLMh4uZmFpcmxlYWQuc2FuZGJveC52MS5HcmVwTWF0Y2gSEQoJdHJ1bmNhdGVkGAIgASgIIlUKCUdyZXBNYXRjaBIMCgRwYXRoGAEgASgJEgwKBGxpbmUYAiABKAMSDAoEdGV4dBgDIAEoDBIPCgdjb250ZXh0GAQgASgIEg0KBWNvdW50GAUgASgDKoEBCghGaWxlVHlwZRIZChVGSUxFX1RZUEVfVU5TUEVDSUZJRUQQABIVChFGSUxFX1RZUEVfUkVHVUxBUhABEhcKE0ZJTEVfVFlQRV9ESVJFQ1RPUlkQAhIVChFGSUxFX1RZUEVfU1lNTElOSxADEhMKD0ZJTEVfVFlQRV9PVEhFUhAEKroBChFXYXRjaGVkQ2hhbmdlS2luZBIjCh9XQVRDSEVEX0NIQU5HRV9LSU5EX1VOU1BFQ0lGSUVEEAASHwobV0FUQ0hFRF9DSEFOR0VfS0lORF9DUkVBVEVEEAESIAocV0FUQ0hFRF9DSEFOR0VfS0lORF9NT0RJRklFRBACEh8KG1dBVENIRURfQ0hBTkdFX0tJTkRfREVMRVRFRBADEhwKGFdBVENIRURfQ0hBTkdFX0tJTkRfTE9TVBAEKmQKCEdyZXBNb2RlEhkKFUdSRVBfTU9ERV9VTlNQRUNJRklFRBAAEhMKD0dSRVBfTU9ERV9MSU5FUxABEhMKD0dSRVBfTU9ERV9GSUxFUxACEhMKD0dSRVBfTU9ERV9DT1VOVBADMqcHCgtGaWxlU2VydmljZRJXCghTdGF0RmlsZRIkLmZhaXJsZWFkLnNhbmRib3gudjEuU3RhdEZpbGVSZXF1ZXN0GiUuZmFpcmxlYWQuc2FuZGJveC52MS5TdGF0RmlsZVJlc3BvbnNlEloKCUxpc3RGaWxlcxIlLmZhaXJsZWFkLnNhbmRib3gudjEuTGlzdEZpbGVzUmVxdWVzdBomLmZhaXJsZWFkLnNhbmRib3gudjEuTGlzdEZpbGVzUmVzcG9uc2USWQoIUmVhZEZpbGUSJC5mYWlybGVhZC5zYW5kYm94LnYxLlJlYWRGaWxlUmVxdWVzdBolLmZhaXJsZWFkLnNhbmRib3gudjEuUmVhZEZpbGVSZXNwb25zZTABElwKCVdyaXRlRmlsZRIlLmZhaXJsZWFkLnNhbmRib3gudjEuV3JpdGVGaWxlUmVxdWVzdBomLmZhaXJsZWFkLnNhbmRib3gudjEuV3JpdGVGaWxlUmVzcG9uc2UoARJXCghFZGl0RmlsZRIkLmZhaXJsZWFkLnNhbmRib3gudjEuRWRpdEZpbGVSZXF1ZXN0GiUuZmFpcmxlYWQuc2FuZGJveC52MS5FZGl0RmlsZVJlc3BvbnNlEl0KCkRlbGV0ZUZpbGUSJi5mYWlybGVhZC5zYW5kYm94LnYxLkRlbGV0ZUZpbGVSZXF1ZXN0GicuZmFpcmxlYWQuc2FuZGJveC52MS5EZWxldGVGaWxlUmVzcG9uc2USVwoITW92ZUZpbGUSJC5mYWlybGVhZC5zYW5kYm94LnYxLk1vdmVGaWxlUmVxdWVzdBolLmZhaXJsZWFkLnNhbmRib3gudjEuTW92ZUZpbGVSZXNwb25zZRJfCgpXYXRjaEZpbGVzEiYuZmFpcmxlYWQuc2FuZGJveC52MS5XYXRjaEZpbGVzUmVxdWVzdBonLmZhaXJsZWFkLnNhbmRib3gudjEuV2F0Y2hGaWxlc1Jlc3BvbnNlMAESWgoJR2xvYkZpbGVzEiUuZmFpcmxlYWQuc2FuZGJveC52MS5HbG9iRmlsZXNSZXF1ZXN0GiYuZmFpcmxlYWQuc2FuZGJveC52MS5HbG9iRmlsZXNSZXNwb25zZRJcCglHcmVwRmlsZXMSJS5mYWlybGVhZC5zYW5kYm94LnYxLkdyZXBGaWxlc1JlcXVlc3QaJi5mYWlybGVhZC5zYW5kYm94LnYxLkdyZXBGaWxlc1Jlc3BvbnNlMAFCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2FuZGJveC92MTtzYW5kYm94djFiBnByb3RvMw", [file_buf_validate_validate, file_fairlead_common_v1_call, file_google_protobuf_timestamp]);
+  fileDesc("Ch5mYWlybGVhZC9zYW5kYm94L3YxL2ZpbGUucHJvdG8SE2ZhaXJsZWFkLnNhbmRib3gudjEitQEKCEZpbGVJbmZvEgwKBHBhdGgYASABKAkSKwoEdHlwZRgCIAEoDjIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZVR5cGUSDAoEc2l6ZRgDIAEoAxIMCgRtb2RlGAQgASgNEi8KC21vZGlmeV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtsaW5rX3RhcmdldBgGIAEoCRIMCgRldGFnGAcgASgJIoMBCg9TdGF0RmlsZVJlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSFgoEcGF0aBgCIAEoCUIIukgFcgMogCASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMiPwoQU3RhdEZpbGVSZXNwb25zZRIrCgRmaWxlGAEgASgLMh0uZmFpcmxlYWQuc2FuZGJveC52MS5GaWxlSW5mbyKGAQoSUmVzb2x2ZVBhdGhSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhYKBHBhdGgYAiABKAlCCLpIBXIDKIAgEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAMgASgDIiMKE1Jlc29sdmVQYXRoUmVzcG9uc2USDAoEcGF0aBgBIAEoCSKjAgoQTGlzdEZpbGVzUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIWCgRwYXRoGAIgASgJQgi6SAVyAyiAIBIaCglwYWdlX3NpemUYAyABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgEIAEoCUIIukgFcgMYgEASHwoGaWdub3JlGAUgAygJQg+6SAySAQkQQCIFcgMogAgSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YBiABKAMSHwoNcmVzb2x2ZWRfcGF0aBgHIAEoCUIIukgFcgMogCASIQoGZGVuaWVkGAggAygJQhG6SA6SAQsQkE4iBnIEKICAASJsChFMaXN0RmlsZXNSZXNwb25zZRIsCgVmaWxlcxgBIAMoCzIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZUluZm8SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhAKCGxlZnRfb3V0GAMgASgIIo8CCg9SZWFkRmlsZVJlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSFgoEcGF0aBgCIAEoCUIIukgFcgMogCASLwoFYnl0ZXMYAyABKAsyHi5mYWlybGVhZC5zYW5kYm94LnYxLkJ5dGVSYW5nZUgAEi8KBWxpbmVzGAQgASgLMh4uZmFpcmxlYWQuc2FuZGJveC52MS5MaW5lUmFuZ2VIABIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgFIAEoAxIfCg1yZXNvbHZlZF9wYXRoGAYgASgJQgi6SAVyAyiAIEIHCgVyYW5nZSI8CglCeXRlUmFuZ2USFwoGb2Zmc2V0GAEgASgDQge6SAQiAigAEhYKBWxpbWl0GAIgASgDQge6SAQiAigAIngKCUxpbmVSYW5nZRIWCgVmaXJzdBgBIAEoA0IHukgEIgIoABIWCgVjb3VudBgCIAEoA0IHukgEIgIoABIfCg5tYXhfbGluZV9ieXRlcxgDIAEoA0IHukgEIgIoABIaCgltYXhfYnl0ZXMYBCABKANCB7pIBCICKAAiigEKEFJlYWRGaWxlUmVzcG9uc2USLQoEZmlsZRgBIAEoCzIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZUluZm9IABIOCgRkYXRhGAIgASgMSAASLwoDZW5kGAMgASgLMiAuZmFpcmxlYWQuc2FuZGJveC52MS5SZWFkRmlsZUVuZEgAQgYKBGtpbmQiPQoLUmVhZEZpbGVFbmQSDQoFbGluZXMYASABKAMSDAoEbW9yZRgCIAEoCBIRCgljdXRfbGluZXMYAyABKAMicgoQV3JpdGVGaWxlUmVxdWVzdBI0CgVzdGFydBgBIAEoCzIjLmZhaXJsZWFkLnNhbmRib3gudjEuV3JpdGVGaWxlU3RhcnRIABIZCgRkYXRhGAIgASgMQgm6SAZ6BBiAgEBIAEINCgRraW5kEgW6SAIIASLkAQoOV3JpdGVGaWxlU3RhcnQSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESGAoEcGF0aBgCIAEoCUIKukgHcgUQASiAIBIWCgRtb2RlGAMgASgNQgi6SAUqAxj/AxIZCgdpZl9ldGFnGAQgASgJQgi6SAVyAxiAARITCgtjcmVhdGVfb25seRgFIAEoCBIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgGIAEoAxIfCg1yZXNvbHZlZF9wYXRoGAcgASgJQgi6SAVyAyiAICJRChFXcml0ZUZpbGVSZXNwb25zZRIrCgRmaWxlGAEgASgLMh0uZmFpcmxlYWQuc2FuZGJveC52MS5GaWxlSW5mbxIPCgdjcmVhdGVkGAIgASgIItQBCg9FZGl0RmlsZVJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESGAoEcGF0aBgCIAEoCUIKukgHcgUQASiAIBI1CgVlZGl0cxgDIAMoCzIZLmZhaXJsZWFkLnNhbmRib3gudjEuRWRpdEILukgIkgEFCAEQ6AcSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YBCABKAMSHwoNcmVzb2x2ZWRfcGF0aBgFIAEoCUIIukgFcgMogCAiVwoERWRpdBIcCghvbGRfdGV4dBgBIAEoCUIKukgHcgUogICABBIcCghuZXdfdGV4dBgCIAEoCUIKukgHcgUogICABBITCgtyZXBsYWNlX2FsbBgDIAEoCCKCAQoQRWRpdEZpbGVSZXNwb25zZRIrCgRmaWxlGAEgASgLMh0uZmFpcmxlYWQuc2FuZGJveC52MS5GaWxlSW5mbxIUCgxyZXBsYWNlbWVudHMYAiADKAUSDwoHc25pcHBldBgDIAEoCRIaChJzbmlwcGV0X2ZpcnN0X2xpbmUYBCABKAMikQEKEURlbGV0ZUZpbGVSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEhgKBHBhdGgYAiABKAlCCrpIB3IFEAEogCASEQoJcmVjdXJzaXZlGAMgASgIEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAQgASgDIhQKEkRlbGV0ZUZpbGVSZXNwb25zZSKtAQoPTW92ZUZpbGVSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEhgKBHBhdGgYAiABKAlCCrpIB3IFEAEogCASHAoIbmV3X3BhdGgYAyABKAlCCrpIB3IFEAEogCASEQoJb3ZlcndyaXRlGAQgASgIEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAUgASgDIj8KEE1vdmVGaWxlUmVzcG9uc2USKwoEZmlsZRgBIAEoCzIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZUluZm8ihQEKEVdhdGNoRmlsZXNSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhYKBHBhdGgYAiABKAlCCLpIBXIDKIAgEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAMgASgDIkkKEldhdGNoRmlsZXNSZXNwb25zZRIzCgdjaGFuZ2VzGAEgAygLMiIuZmFpcmxlYWQuc2FuZGJveC52MS5XYXRjaGVkQ2hhbmdlIlMKDVdhdGNoZWRDaGFuZ2USNAoEa2luZBgBIAEoDjImLmZhaXJsZWFkLnNhbmRib3gudjEuV2F0Y2hlZENoYW5nZUtpbmQSDAoEcGF0aBgCIAEoCSKDAgoQR2xvYkZpbGVzUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIbCgdwYXR0ZXJuGAIgASgJQgq6SAdyBRABKIAgEhYKBHBhdGgYAyABKAlCCLpIBXIDKIAgEhwKC21heF9yZXN1bHRzGAQgASgFQge6SAQaAigAEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAUgASgDEh8KDXJlc29sdmVkX3BhdGgYBiABKAlCCLpIBXIDKIAgEiEKBmRlbmllZBgHIAMoCUIRukgOkgELEJBOIgZyBCiAgAEiZgoRR2xvYkZpbGVzUmVzcG9uc2USLAoFZmlsZXMYASADKAsyHS5mYWlybGVhZC5zYW5kYm94LnYxLkZpbGVJbmZvEhEKCXRydW5jYXRlZBgCIAEoCBIQCghsZWZ0X291dBgDIAEoCCKtAwoQR3JlcEZpbGVzUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIbCgdwYXR0ZXJuGAIgASgJQgq6SAdyBRABKIAgEhYKBHBhdGgYAyABKAlCCLpIBXIDKIAgEhYKBGdsb2IYBCABKAlCCLpIBXIDKIAgEhMKC2lnbm9yZV9jYXNlGAUgASgIEhEKCW11bHRpbGluZRgGIAEoCBIZCgZiZWZvcmUYByABKAVCCbpIBhoEGGQoABIYCgVhZnRlchgIIAEoBUIJukgGGgQYZCgAEhoKCW1heF9saW5lcxgJIAEoBUIHukgEGgIoABI1CgRtb2RlGAogASgOMh0uZmFpcmxlYWQuc2FuZGJveC52MS5HcmVwTW9kZUIIukgFggECEAESHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YCyABKAMSHwoNcmVzb2x2ZWRfcGF0aBgMIAEoCUIIukgFcgMogCASIQoGZGVuaWVkGA0gAygJQhG6SA6SAQsQkE4iBnIEKICAASJpChFHcmVwRmlsZXNSZXNwb25zZRIvCgdtYXRjaGVzGAEgAygLMh4uZmFpcmxlYWQuc2FuZGJveC52MS5HcmVwTWF0Y2gSEQoJdHJ1bmNhdGVkGAIgASgIEhAKCGxlZnRfb3V0GAMgASgIIlUKCUdyZXBNYXRjaBIMCgRwYXRoGAEgASgJEgwKBGxpbmUYAiABKAMSDAoEdGV4dBgDIAEoDBIPCgdjb250ZXh0GAQgASgIEg0KBWNvdW50GAUgASgDKoEBCghGaWxlVHlwZRIZChVGSUxFX1RZUEVfVU5TUEVDSUZJRUQQABIVChFGSUxFX1RZUEVfUkVHVUxBUhABEhcKE0ZJTEVfVFlQRV9ESVJFQ1RPUlkQAhIVChFGSUxFX1RZUEVfU1lNTElOSxADEhMKD0ZJTEVfVFlQRV9PVEhFUhAEKroBChFXYXRjaGVkQ2hhbmdlS2luZBIjCh9XQVRDSEVEX0NIQU5HRV9LSU5EX1VOU1BFQ0lGSUVEEAASHwobV0FUQ0hFRF9DSEFOR0VfS0lORF9DUkVBVEVEEAESIAocV0FUQ0hFRF9DSEFOR0VfS0lORF9NT0RJRklFRBACEh8KG1dBVENIRURfQ0hBTkdFX0tJTkRfREVMRVRFRBADEhwKGFdBVENIRURfQ0hBTkdFX0tJTkRfTE9TVBAEKmQKCEdyZXBNb2RlEhkKFUdSRVBfTU9ERV9VTlNQRUNJRklFRBAAEhMKD0dSRVBfTU9ERV9MSU5FUxABEhMKD0dSRVBfTU9ERV9GSUxFUxACEhMKD0dSRVBfTU9ERV9DT1VOVBADMokICgtGaWxlU2VydmljZRJXCghTdGF0RmlsZRIkLmZhaXJsZWFkLnNhbmRib3gudjEuU3RhdEZpbGVSZXF1ZXN0GiUuZmFpcmxlYWQuc2FuZGJveC52MS5TdGF0RmlsZVJlc3BvbnNlEmAKC1Jlc29sdmVQYXRoEicuZmFpcmxlYWQuc2FuZGJveC52MS5SZXNvbHZlUGF0aFJlcXVlc3QaKC5mYWlybGVhZC5zYW5kYm94LnYxLlJlc29sdmVQYXRoUmVzcG9uc2USWgoJTGlzdEZpbGVzEiUuZmFpcmxlYWQuc2FuZGJveC52MS5MaXN0RmlsZXNSZXF1ZXN0GiYuZmFpcmxlYWQuc2FuZGJveC52MS5MaXN0RmlsZXNSZXNwb25zZRJZCghSZWFkRmlsZRIkLmZhaXJsZWFkLnNhbmRib3gudjEuUmVhZEZpbGVSZXF1ZXN0GiUuZmFpcmxlYWQuc2FuZGJveC52MS5SZWFkRmlsZVJlc3BvbnNlMAESXAoJV3JpdGVGaWxlEiUuZmFpcmxlYWQuc2FuZGJveC52MS5Xcml0ZUZpbGVSZXF1ZXN0GiYuZmFpcmxlYWQuc2FuZGJveC52MS5Xcml0ZUZpbGVSZXNwb25zZSgBElcKCEVkaXRGaWxlEiQuZmFpcmxlYWQuc2FuZGJveC52MS5FZGl0RmlsZVJlcXVlc3QaJS5mYWlybGVhZC5zYW5kYm94LnYxLkVkaXRGaWxlUmVzcG9uc2USXQoKRGVsZXRlRmlsZRImLmZhaXJsZWFkLnNhbmRib3gudjEuRGVsZXRlRmlsZVJlcXVlc3QaJy5mYWlybGVhZC5zYW5kYm94LnYxLkRlbGV0ZUZpbGVSZXNwb25zZRJXCghNb3ZlRmlsZRIkLmZhaXJsZWFkLnNhbmRib3gudjEuTW92ZUZpbGVSZXF1ZXN0GiUuZmFpcmxlYWQuc2FuZGJveC52MS5Nb3ZlRmlsZVJlc3BvbnNlEl8KCldhdGNoRmlsZXMSJi5mYWlybGVhZC5zYW5kYm94LnYxLldhdGNoRmlsZXNSZXF1ZXN0GicuZmFpcmxlYWQuc2FuZGJveC52MS5XYXRjaEZpbGVzUmVzcG9uc2UwARJaCglHbG9iRmlsZXMSJS5mYWlybGVhZC5zYW5kYm94LnYxLkdsb2JGaWxlc1JlcXVlc3QaJi5mYWlybGVhZC5zYW5kYm94LnYxLkdsb2JGaWxlc1Jlc3BvbnNlElwKCUdyZXBGaWxlcxIlLmZhaXJsZWFkLnNhbmRib3gudjEuR3JlcEZpbGVzUmVxdWVzdBomLmZhaXJsZWFkLnNhbmRib3gudjEuR3JlcEZpbGVzUmVzcG9uc2UwAUJDWkFnaXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC9zYW5kYm94L3YxO3NhbmRib3h2MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_common_v1_call, file_google_protobuf_timestamp]);
 
 /**
  * FileInfo describes a file.
@@ -138,6 +138,63 @@ export const StatFileResponseSchema: GenMessage<StatFileResponse> = /*@__PURE__*
   messageDesc(file_fairlead_sandbox_v1_file, 2);
 
 /**
+ * ResolvePathRequest names a file, which need not exist.
+ *
+ * @generated from message fairlead.sandbox.v1.ResolvePathRequest
+ */
+export type ResolvePathRequest = Message<"fairlead.sandbox.v1.ResolvePathRequest"> & {
+  /**
+   * The session, as `sessions/{session}`.
+   *
+   * @generated from field: string session = 1;
+   */
+  session: string;
+
+  /**
+   * The path; empty is the workspace.
+   *
+   * @generated from field: string path = 2;
+   */
+  path: string;
+
+  /**
+   * The generation of the workspace's place.
+   *
+   * @generated from field: int64 workspace_generation = 3;
+   */
+  workspaceGeneration: bigint;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.ResolvePathRequest.
+ * Use `create(ResolvePathRequestSchema)` to create a new message.
+ */
+export const ResolvePathRequestSchema: GenMessage<ResolvePathRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_file, 3);
+
+/**
+ * ResolvePathResponse says where the path leads.
+ *
+ * @generated from message fairlead.sandbox.v1.ResolvePathResponse
+ */
+export type ResolvePathResponse = Message<"fairlead.sandbox.v1.ResolvePathResponse"> & {
+  /**
+   * The path without symbolic links, relative to the workspace. The part that does
+   * not exist is as it was given.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.ResolvePathResponse.
+ * Use `create(ResolvePathResponseSchema)` to create a new message.
+ */
+export const ResolvePathResponseSchema: GenMessage<ResolvePathResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_file, 4);
+
+/**
  * ListFilesRequest names a directory.
  *
  * @generated from message fairlead.sandbox.v1.ListFilesRequest
@@ -184,6 +241,23 @@ export type ListFilesRequest = Message<"fairlead.sandbox.v1.ListFilesRequest"> &
    * @generated from field: int64 workspace_generation = 6;
    */
   workspaceGeneration: bigint;
+
+  /**
+   * The answer of ResolvePath for the path; empty follows symbolic links. The file
+   * is opened there and through no symbolic link: one that is there by now is
+   * FAILED_PRECONDITION with reason PATH_CHANGED.
+   *
+   * @generated from field: string resolved_path = 7;
+   */
+  resolvedPath: string;
+
+  /**
+   * Leaves out files whose path matches one of these globs, as it is given or
+   * where it leads, and does not enter such directories.
+   *
+   * @generated from field: repeated string denied = 8;
+   */
+  denied: string[];
 };
 
 /**
@@ -191,7 +265,7 @@ export type ListFilesRequest = Message<"fairlead.sandbox.v1.ListFilesRequest"> &
  * Use `create(ListFilesRequestSchema)` to create a new message.
  */
 export const ListFilesRequestSchema: GenMessage<ListFilesRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 3);
+  messageDesc(file_fairlead_sandbox_v1_file, 5);
 
 /**
  * ListFilesResponse is a page of a directory.
@@ -212,6 +286,13 @@ export type ListFilesResponse = Message<"fairlead.sandbox.v1.ListFilesResponse">
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
+
+  /**
+   * Whether files were left out that match a glob of `denied`.
+   *
+   * @generated from field: bool left_out = 3;
+   */
+  leftOut: boolean;
 };
 
 /**
@@ -219,7 +300,7 @@ export type ListFilesResponse = Message<"fairlead.sandbox.v1.ListFilesResponse">
  * Use `create(ListFilesResponseSchema)` to create a new message.
  */
 export const ListFilesResponseSchema: GenMessage<ListFilesResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 4);
+  messageDesc(file_fairlead_sandbox_v1_file, 6);
 
 /**
  * ReadFileRequest names a file, or a part of it.
@@ -270,6 +351,15 @@ export type ReadFileRequest = Message<"fairlead.sandbox.v1.ReadFileRequest"> & {
    * @generated from field: int64 workspace_generation = 5;
    */
   workspaceGeneration: bigint;
+
+  /**
+   * The answer of ResolvePath for the path; empty follows symbolic links. The file
+   * is opened there and through no symbolic link: one that is there by now is
+   * FAILED_PRECONDITION with reason PATH_CHANGED.
+   *
+   * @generated from field: string resolved_path = 6;
+   */
+  resolvedPath: string;
 };
 
 /**
@@ -277,7 +367,7 @@ export type ReadFileRequest = Message<"fairlead.sandbox.v1.ReadFileRequest"> & {
  * Use `create(ReadFileRequestSchema)` to create a new message.
  */
 export const ReadFileRequestSchema: GenMessage<ReadFileRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 5);
+  messageDesc(file_fairlead_sandbox_v1_file, 7);
 
 /**
  * ByteRange is a part of a file, in bytes.
@@ -305,7 +395,7 @@ export type ByteRange = Message<"fairlead.sandbox.v1.ByteRange"> & {
  * Use `create(ByteRangeSchema)` to create a new message.
  */
 export const ByteRangeSchema: GenMessage<ByteRange> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 6);
+  messageDesc(file_fairlead_sandbox_v1_file, 8);
 
 /**
  * LineRange is a part of a file, in lines. A line ends with a line feed, which
@@ -348,7 +438,7 @@ export type LineRange = Message<"fairlead.sandbox.v1.LineRange"> & {
  * Use `create(LineRangeSchema)` to create a new message.
  */
 export const LineRangeSchema: GenMessage<LineRange> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 7);
+  messageDesc(file_fairlead_sandbox_v1_file, 9);
 
 /**
  * ReadFileResponse is one piece of a file.
@@ -393,7 +483,7 @@ export type ReadFileResponse = Message<"fairlead.sandbox.v1.ReadFileResponse"> &
  * Use `create(ReadFileResponseSchema)` to create a new message.
  */
 export const ReadFileResponseSchema: GenMessage<ReadFileResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 8);
+  messageDesc(file_fairlead_sandbox_v1_file, 10);
 
 /**
  * ReadFileEnd says what a part in lines left out.
@@ -428,7 +518,7 @@ export type ReadFileEnd = Message<"fairlead.sandbox.v1.ReadFileEnd"> & {
  * Use `create(ReadFileEndSchema)` to create a new message.
  */
 export const ReadFileEndSchema: GenMessage<ReadFileEnd> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 9);
+  messageDesc(file_fairlead_sandbox_v1_file, 11);
 
 /**
  * WriteFileRequest is one piece of a file to write.
@@ -465,7 +555,7 @@ export type WriteFileRequest = Message<"fairlead.sandbox.v1.WriteFileRequest"> &
  * Use `create(WriteFileRequestSchema)` to create a new message.
  */
 export const WriteFileRequestSchema: GenMessage<WriteFileRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 10);
+  messageDesc(file_fairlead_sandbox_v1_file, 12);
 
 /**
  * WriteFileStart says which file to write.
@@ -515,6 +605,15 @@ export type WriteFileStart = Message<"fairlead.sandbox.v1.WriteFileStart"> & {
    * @generated from field: int64 workspace_generation = 6;
    */
   workspaceGeneration: bigint;
+
+  /**
+   * The answer of ResolvePath for the path; empty follows symbolic links. The file
+   * is opened there and through no symbolic link: one that is there by now is
+   * FAILED_PRECONDITION with reason PATH_CHANGED.
+   *
+   * @generated from field: string resolved_path = 7;
+   */
+  resolvedPath: string;
 };
 
 /**
@@ -522,7 +621,7 @@ export type WriteFileStart = Message<"fairlead.sandbox.v1.WriteFileStart"> & {
  * Use `create(WriteFileStartSchema)` to create a new message.
  */
 export const WriteFileStartSchema: GenMessage<WriteFileStart> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 11);
+  messageDesc(file_fairlead_sandbox_v1_file, 13);
 
 /**
  * WriteFileResponse says what was written.
@@ -550,7 +649,7 @@ export type WriteFileResponse = Message<"fairlead.sandbox.v1.WriteFileResponse">
  * Use `create(WriteFileResponseSchema)` to create a new message.
  */
 export const WriteFileResponseSchema: GenMessage<WriteFileResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 12);
+  messageDesc(file_fairlead_sandbox_v1_file, 14);
 
 /**
  * EditFileRequest asks to replace pieces of a file.
@@ -585,6 +684,15 @@ export type EditFileRequest = Message<"fairlead.sandbox.v1.EditFileRequest"> & {
    * @generated from field: int64 workspace_generation = 4;
    */
   workspaceGeneration: bigint;
+
+  /**
+   * The answer of ResolvePath for the path; empty follows symbolic links. The file
+   * is opened there and through no symbolic link: one that is there by now is
+   * FAILED_PRECONDITION with reason PATH_CHANGED.
+   *
+   * @generated from field: string resolved_path = 5;
+   */
+  resolvedPath: string;
 };
 
 /**
@@ -592,7 +700,7 @@ export type EditFileRequest = Message<"fairlead.sandbox.v1.EditFileRequest"> & {
  * Use `create(EditFileRequestSchema)` to create a new message.
  */
 export const EditFileRequestSchema: GenMessage<EditFileRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 13);
+  messageDesc(file_fairlead_sandbox_v1_file, 15);
 
 /**
  * Edit replaces a piece of text.
@@ -601,22 +709,26 @@ export const EditFileRequestSchema: GenMessage<EditFileRequest> = /*@__PURE__*/
  */
 export type Edit = Message<"fairlead.sandbox.v1.Edit"> & {
   /**
-   * The text to find, exactly. Empty creates the file, which must not exist or
-   * be empty, and only as the first edit.
+   * The text to find, exactly, but for line ends: a text without carriage returns
+   * matches lines that end with CR LF, or with CR in a file that has no line feed.
+   * Places that overlap count. Empty creates the file, which must not exist or be
+   * empty, and only as the first edit.
    *
    * @generated from field: string old_text = 1;
    */
   oldText: string;
 
   /**
-   * The text to put there.
+   * The text to put there. If neither text has a carriage return, its line ends
+   * become those of the place.
    *
    * @generated from field: string new_text = 2;
    */
   newText: string;
 
   /**
-   * Replaces every occurrence. Otherwise there must be exactly one.
+   * Replaces every occurrence, from the first on, none that overlaps the one before.
+   * Otherwise there must be exactly one.
    *
    * @generated from field: bool replace_all = 3;
    */
@@ -628,12 +740,13 @@ export type Edit = Message<"fairlead.sandbox.v1.Edit"> & {
  * Use `create(EditSchema)` to create a new message.
  */
 export const EditSchema: GenMessage<Edit> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 14);
+  messageDesc(file_fairlead_sandbox_v1_file, 16);
 
 /**
  * EditFileResponse says what was replaced. An edit whose text is not found, or
  * not unique, is FAILED_PRECONDITION with reason EDIT_NO_MATCH or
- * EDIT_NOT_UNIQUE and the edit's index in the metadata.
+ * EDIT_NOT_UNIQUE and the edit's index in the metadata. A file or a text whose
+ * encoding an edit would break is FAILED_PRECONDITION with reason NOT_TEXT.
  *
  * @generated from message fairlead.sandbox.v1.EditFileResponse
  */
@@ -672,7 +785,7 @@ export type EditFileResponse = Message<"fairlead.sandbox.v1.EditFileResponse"> &
  * Use `create(EditFileResponseSchema)` to create a new message.
  */
 export const EditFileResponseSchema: GenMessage<EditFileResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 15);
+  messageDesc(file_fairlead_sandbox_v1_file, 17);
 
 /**
  * DeleteFileRequest names a file to remove.
@@ -714,7 +827,7 @@ export type DeleteFileRequest = Message<"fairlead.sandbox.v1.DeleteFileRequest">
  * Use `create(DeleteFileRequestSchema)` to create a new message.
  */
 export const DeleteFileRequestSchema: GenMessage<DeleteFileRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 16);
+  messageDesc(file_fairlead_sandbox_v1_file, 18);
 
 /**
  * DeleteFileResponse says that the file is gone.
@@ -729,7 +842,7 @@ export type DeleteFileResponse = Message<"fairlead.sandbox.v1.DeleteFileResponse
  * Use `create(DeleteFileResponseSchema)` to create a new message.
  */
 export const DeleteFileResponseSchema: GenMessage<DeleteFileResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 17);
+  messageDesc(file_fairlead_sandbox_v1_file, 19);
 
 /**
  * MoveFileRequest names a file and where it goes.
@@ -780,7 +893,7 @@ export type MoveFileRequest = Message<"fairlead.sandbox.v1.MoveFileRequest"> & {
  * Use `create(MoveFileRequestSchema)` to create a new message.
  */
 export const MoveFileRequestSchema: GenMessage<MoveFileRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 18);
+  messageDesc(file_fairlead_sandbox_v1_file, 20);
 
 /**
  * MoveFileResponse describes the file under its new name.
@@ -801,7 +914,7 @@ export type MoveFileResponse = Message<"fairlead.sandbox.v1.MoveFileResponse"> &
  * Use `create(MoveFileResponseSchema)` to create a new message.
  */
 export const MoveFileResponseSchema: GenMessage<MoveFileResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 19);
+  messageDesc(file_fairlead_sandbox_v1_file, 21);
 
 /**
  * WatchFilesRequest names a directory.
@@ -836,7 +949,7 @@ export type WatchFilesRequest = Message<"fairlead.sandbox.v1.WatchFilesRequest">
  * Use `create(WatchFilesRequestSchema)` to create a new message.
  */
 export const WatchFilesRequestSchema: GenMessage<WatchFilesRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 20);
+  messageDesc(file_fairlead_sandbox_v1_file, 22);
 
 /**
  * WatchFilesResponse brings changes that were seen together, in their order. The
@@ -858,7 +971,7 @@ export type WatchFilesResponse = Message<"fairlead.sandbox.v1.WatchFilesResponse
  * Use `create(WatchFilesResponseSchema)` to create a new message.
  */
 export const WatchFilesResponseSchema: GenMessage<WatchFilesResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 21);
+  messageDesc(file_fairlead_sandbox_v1_file, 23);
 
 /**
  * WatchedChange is a change of a file, a directory or a symbolic link. One that is
@@ -887,7 +1000,7 @@ export type WatchedChange = Message<"fairlead.sandbox.v1.WatchedChange"> & {
  * Use `create(WatchedChangeSchema)` to create a new message.
  */
 export const WatchedChangeSchema: GenMessage<WatchedChange> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 22);
+  messageDesc(file_fairlead_sandbox_v1_file, 24);
 
 /**
  * GlobFilesRequest asks for files by pattern.
@@ -903,7 +1016,8 @@ export type GlobFilesRequest = Message<"fairlead.sandbox.v1.GlobFilesRequest"> &
   session: string;
 
   /**
-   * The pattern: `*`, `?`, `[a-z]`, `{a,b}` and `**`.
+   * The pattern: `*`, `?`, `[a-z]`, `{a,b}` and `**`. It also finds files in whose
+   * paths the brackets, braces and backslashes of the pattern stand themselves.
    *
    * @generated from field: string pattern = 2;
    */
@@ -929,6 +1043,23 @@ export type GlobFilesRequest = Message<"fairlead.sandbox.v1.GlobFilesRequest"> &
    * @generated from field: int64 workspace_generation = 5;
    */
   workspaceGeneration: bigint;
+
+  /**
+   * The answer of ResolvePath for the path; empty follows symbolic links. The file
+   * is opened there and through no symbolic link: one that is there by now is
+   * FAILED_PRECONDITION with reason PATH_CHANGED.
+   *
+   * @generated from field: string resolved_path = 6;
+   */
+  resolvedPath: string;
+
+  /**
+   * Leaves out files whose path matches one of these globs, as it is given or
+   * where it leads, and does not enter such directories.
+   *
+   * @generated from field: repeated string denied = 7;
+   */
+  denied: string[];
 };
 
 /**
@@ -936,7 +1067,7 @@ export type GlobFilesRequest = Message<"fairlead.sandbox.v1.GlobFilesRequest"> &
  * Use `create(GlobFilesRequestSchema)` to create a new message.
  */
 export const GlobFilesRequestSchema: GenMessage<GlobFilesRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 23);
+  messageDesc(file_fairlead_sandbox_v1_file, 25);
 
 /**
  * GlobFilesResponse brings the files.
@@ -957,6 +1088,13 @@ export type GlobFilesResponse = Message<"fairlead.sandbox.v1.GlobFilesResponse">
    * @generated from field: bool truncated = 2;
    */
   truncated: boolean;
+
+  /**
+   * Whether files were left out that match a glob of `denied`.
+   *
+   * @generated from field: bool left_out = 3;
+   */
+  leftOut: boolean;
 };
 
 /**
@@ -964,7 +1102,7 @@ export type GlobFilesResponse = Message<"fairlead.sandbox.v1.GlobFilesResponse">
  * Use `create(GlobFilesResponseSchema)` to create a new message.
  */
 export const GlobFilesResponseSchema: GenMessage<GlobFilesResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 24);
+  messageDesc(file_fairlead_sandbox_v1_file, 26);
 
 /**
  * GrepFilesRequest asks to search files.
@@ -994,7 +1132,7 @@ export type GrepFilesRequest = Message<"fairlead.sandbox.v1.GrepFilesRequest"> &
   path: string;
 
   /**
-   * Only files whose path matches this glob.
+   * Only files whose path matches this glob, read as by GlobFiles.
    *
    * @generated from field: string glob = 4;
    */
@@ -1048,6 +1186,23 @@ export type GrepFilesRequest = Message<"fairlead.sandbox.v1.GrepFilesRequest"> &
    * @generated from field: int64 workspace_generation = 11;
    */
   workspaceGeneration: bigint;
+
+  /**
+   * The answer of ResolvePath for the path; empty follows symbolic links. The file
+   * is opened there and through no symbolic link: one that is there by now is
+   * FAILED_PRECONDITION with reason PATH_CHANGED.
+   *
+   * @generated from field: string resolved_path = 12;
+   */
+  resolvedPath: string;
+
+  /**
+   * Leaves out files whose path matches one of these globs, as it is given or
+   * where it leads, and does not enter such directories.
+   *
+   * @generated from field: repeated string denied = 13;
+   */
+  denied: string[];
 };
 
 /**
@@ -1055,7 +1210,7 @@ export type GrepFilesRequest = Message<"fairlead.sandbox.v1.GrepFilesRequest"> &
  * Use `create(GrepFilesRequestSchema)` to create a new message.
  */
 export const GrepFilesRequestSchema: GenMessage<GrepFilesRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 25);
+  messageDesc(file_fairlead_sandbox_v1_file, 27);
 
 /**
  * GrepFilesResponse is one piece of a search.
@@ -1076,6 +1231,13 @@ export type GrepFilesResponse = Message<"fairlead.sandbox.v1.GrepFilesResponse">
    * @generated from field: bool truncated = 2;
    */
   truncated: boolean;
+
+  /**
+   * Whether files were left out that match a glob of `denied`.
+   *
+   * @generated from field: bool left_out = 3;
+   */
+  leftOut: boolean;
 };
 
 /**
@@ -1083,7 +1245,7 @@ export type GrepFilesResponse = Message<"fairlead.sandbox.v1.GrepFilesResponse">
  * Use `create(GrepFilesResponseSchema)` to create a new message.
  */
 export const GrepFilesResponseSchema: GenMessage<GrepFilesResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 26);
+  messageDesc(file_fairlead_sandbox_v1_file, 28);
 
 /**
  * GrepMatch is one line, file or count.
@@ -1133,7 +1295,7 @@ export type GrepMatch = Message<"fairlead.sandbox.v1.GrepMatch"> & {
  * Use `create(GrepMatchSchema)` to create a new message.
  */
 export const GrepMatchSchema: GenMessage<GrepMatch> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 27);
+  messageDesc(file_fairlead_sandbox_v1_file, 29);
 
 /**
  * FileType says what a file is.
@@ -1279,7 +1441,9 @@ export const GrepModeSchema: GenEnum<GrepMode> = /*@__PURE__*/
  * A path is relative to the workspace, or absolute below `/workspace`. It is
  * resolved beneath the workspace by the kernel: one that leads outside, by
  * `..`, by a symbolic link or by a race, is INVALID_ARGUMENT with reason
- * PATH_ESCAPES. Of a name that is not valid UTF-8, each wrong byte is one
+ * PATH_ESCAPES; one that cannot be a path, because it is too long or contains a NUL,
+ * with reason BAD_PATH. Where a path is not found and one exists that differs only
+ * in its Unicode form, the error's metadata has that one as `similar`. Of a name that is not valid UTF-8, each wrong byte is one
  * character in paths, links and patterns, given and taken: U+EF80 for 0x80 up to
  * U+EFFF for 0xFF. Such a character of a name itself is its bytes, each so.
  *
@@ -1299,6 +1463,18 @@ export const FileService: GenService<{
     methodKind: "unary";
     input: typeof StatFileRequestSchema;
     output: typeof StatFileResponseSchema;
+  },
+  /**
+   * ResolvePath follows the symbolic links of a path and answers where it leads. A
+   * caller that decides by path decides on that, too, and passes it on as
+   * `resolved_path`.
+   *
+   * @generated from rpc fairlead.sandbox.v1.FileService.ResolvePath
+   */
+  resolvePath: {
+    methodKind: "unary";
+    input: typeof ResolvePathRequestSchema;
+    output: typeof ResolvePathResponseSchema;
   },
   /**
    * ListFiles lists a directory, by name.
