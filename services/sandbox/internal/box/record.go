@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 )
 
 // Reason says why a command ended.

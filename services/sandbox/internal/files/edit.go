@@ -18,10 +18,14 @@ type Edit struct {
 // EditError says which edit could not be made.
 type EditError struct {
 	Index int
-	Found int // how often its text is there: 0, or more than one
+	Found int    // how often its text is there: 0, or more than one
+	Why   string // what may keep it from being found; empty if that is not known
 }
 
 func (e *EditError) Error() string {
+	if e.Found == 0 && e.Why != "" {
+		return fmt.Sprintf("edit %d: the text to replace is not in the file: %s", e.Index, e.Why)
+	}
 	if e.Found == 0 {
 		return fmt.Sprintf("edit %d: the text to replace is not in the file: read the file and copy the text exactly, with its white space", e.Index)
 	}
@@ -60,9 +64,10 @@ func (t *Tree) Edit(name string, edits []Edit) (Edited, error) {
 	return e, nil
 }
 
-// Apply makes the edits, each on the result of the one before.
+// Apply makes the edits, each on the result of the one before. Bytes outside the places
+// that match stay as they are.
 func Apply(name string, content []byte, edits []Edit) ([]byte, []int32, error) {
-	counts := make([]int32, 0, len(edits))
+	counts, encoded := make([]int32, 0, len(edits)), findEncoding(content)
 	for i, e := range edits {
 		if e.Old == "" {
 			if i > 0 {
@@ -75,15 +80,22 @@ func Apply(name string, content []byte, edits []Edit) ([]byte, []int32, error) {
 			counts = append(counts, 1)
 			continue
 		}
-		n := bytes.Count(content, []byte(e.Old))
-		if n == 0 || n > 1 && !e.All {
+		if err := encoded.takes(name, e); err != nil {
+			return nil, nil, err
+		}
+		r := newReplacement(content, e)
+		switch n := r.found(); {
+		case n == 0:
+			return nil, nil, &EditError{Index: i, Why: whyMissing(content, e.Old)}
+		case n > 1 && !e.All:
 			return nil, nil, &EditError{Index: i, Found: n}
+		default:
+			counts = append(counts, int32(n))
+			if grown := int64(len(content)) + int64(n)*(r.longest()-int64(len(e.Old))); grown > MaxEditBytes {
+				return nil, nil, fmt.Errorf("%w: the edited %s would have %d bytes, more than %d", ErrTooLarge, name, grown, MaxEditBytes)
+			}
 		}
-		if grown := int64(len(content)) + int64(n)*int64(len(e.New)-len(e.Old)); grown > MaxEditBytes {
-			return nil, nil, fmt.Errorf("%w: the edited %s would have %d bytes, more than %d", ErrTooLarge, name, grown, MaxEditBytes)
-		}
-		content = bytes.ReplaceAll(content, []byte(e.Old), []byte(e.New))
-		counts = append(counts, int32(n))
+		content = r.make()
 	}
 	if len(content) > MaxEditBytes {
 		return nil, nil, tooLarge(name, MaxEditBytes)

@@ -33,13 +33,17 @@ var (
 	ErrNotEmpty   = errors.New("the directory is not empty")
 	ErrReadOnly   = errors.New("the mount is read-only")
 	ErrMountPoint = errors.New("the place belongs to a mount, and cannot be moved, replaced or removed")
-	ErrName       = errors.New("the path is not a valid name")
+	ErrName       = errors.New("the path is not valid")
 	ErrNoRoom     = errors.New("the workspace is full, or the disk that it is on")
+	ErrNotText    = errors.New("the file cannot be edited as text")
 	ErrExport     = errors.New("the workspace cannot be exported")
 )
 
-// errShut is the ErrWrongType of what cannot be looked for.
-var errShut = fmt.Errorf("%w", ErrWrongType)
+// Kinds of ErrWrongType.
+var (
+	errShut         = fmt.Errorf("%w", ErrWrongType) // of what cannot be looked for
+	errNotDirectory = fmt.Errorf("%w", ErrWrongType) // of a part of a path
+)
 
 // mount is where commands see the workspace.
 const mount = "/workspace"
@@ -51,6 +55,8 @@ type Owner struct{ UID, GID int }
 type Tree struct {
 	// Folder is asked before a folder is made that leads to a file; nil allows all.
 	Folder func() error
+	// Rules bind the request that the tree is opened for.
+	Rules *Rules
 
 	root    *os.File
 	staging string
@@ -58,6 +64,7 @@ type Tree struct {
 	points  map[identity]bool // where mounts lie; see Space
 	foreign bool              // it is a mount's: files are written where they are to be
 	within  *Tree             // the workspace of a mount
+	alias   string            // of a mount
 }
 
 // Open opens a workspace. staging is a folder on the same file system, closed to
@@ -78,7 +85,7 @@ func (t *Tree) Close() error { return t.root.Close() }
 // path inside, only what gives each file one name.
 func Clean(name string) (string, error) {
 	if strings.ContainsRune(name, 0) {
-		return "", fmt.Errorf("%w: it contains a zero byte", ErrName)
+		return "", fmt.Errorf("%w: it contains a NUL", ErrName)
 	}
 	if path.IsAbs(name) {
 		absolute := path.Clean(name)
@@ -100,9 +107,17 @@ const attempts = 64
 
 // open resolves a name beneath the workspace. The name is not cleaned again.
 func (t *Tree) open(name string, flags uint64) (*os.File, error) {
+	if t.Rules.noLinks() {
+		return t.openWith(name, flags, unix.RESOLVE_NO_SYMLINKS)
+	}
+	return t.openWith(name, flags, 0)
+}
+
+// openWith is open with a further way to resolve the name.
+func (t *Tree) openWith(name string, flags, resolve uint64) (*os.File, error) {
 	how := unix.OpenHow{
 		Flags:   flags | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
+		Resolve: resolve | unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
 	}
 	var fd int
 	look := func() (err error) {
@@ -113,6 +128,9 @@ func (t *Tree) open(name string, flags uint64) (*os.File, error) {
 		err := t.through(look)
 		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
 			continue
+		}
+		if errors.Is(err, unix.ELOOP) && resolve&unix.RESOLVE_NO_SYMLINKS != 0 {
+			return nil, fmt.Errorf("%w: a part of %s is a symbolic link", ErrChanged, name)
 		}
 		if err != nil {
 			return nil, refine(name, err)
@@ -139,7 +157,7 @@ func refine(name string, err error) error {
 	case errors.Is(err, unix.ENOENT):
 		return fmt.Errorf("%w: %s", ErrNotFound, name)
 	case errors.Is(err, unix.ENOTDIR):
-		return fmt.Errorf("%w: a part of %s is not a directory", ErrWrongType, name)
+		return fmt.Errorf("%w: a part of %s is not a directory", errNotDirectory, name)
 	case errors.Is(err, unix.EISDIR):
 		return fmt.Errorf("%w: %s is a directory", ErrWrongType, name)
 	case errors.Is(err, unix.ELOOP):
@@ -155,13 +173,26 @@ func refine(name string, err error) error {
 	case errors.Is(err, unix.ENOTEMPTY):
 		return fmt.Errorf("%w: %s", ErrNotEmpty, name)
 	case errors.Is(err, unix.ENAMETOOLONG):
-		return fmt.Errorf("%w: %s is too long", ErrName, name[:min(len(name), 64)])
+		return tooLong(name)
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		return fmt.Errorf("%w: %s is closed to reading or searching", errShut, name)
 	case full(err):
 		return fmt.Errorf("%w: %s", ErrNoRoom, name)
 	}
 	return &os.PathError{Op: "open", Path: name, Err: err}
+}
+
+// maxName is how many bytes a name may have on most file systems.
+const maxName = 255
+
+// tooLong names the part of a path that is too long, or the path.
+func tooLong(name string) error {
+	for part := range strings.SplitSeq(name, "/") {
+		if len(part) > maxName {
+			return fmt.Errorf("%w: a name in it is too long, with %d bytes: %d are the most: %.64s…", ErrName, len(part), maxName, part)
+		}
+	}
+	return fmt.Errorf("%w: it is too long, with %d bytes: %d are the most: %.64s…", ErrName, len(name), unix.PathMax-1, name)
 }
 
 // full says whether an error is one of the words that file systems have for a quota.
@@ -172,7 +203,7 @@ func (t *Tree) regular(name string) (*os.File, unix.Stat_t, error) {
 	var st unix.Stat_t
 	f, err := t.open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
-		return nil, st, err
+		return nil, st, t.orSimilar(name, err)
 	}
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		return nil, st, errors.Join(err, f.Close())
@@ -189,7 +220,7 @@ func (t *Tree) directory(name string) (*os.File, error) {
 	if errors.Is(err, ErrWrongType) && t.other(name) {
 		return nil, fmt.Errorf("%w: %s is not a directory", ErrWrongType, name)
 	}
-	return f, err
+	return f, t.orSimilar(name, err)
 }
 
 // other says whether a name is that of something else than a directory.

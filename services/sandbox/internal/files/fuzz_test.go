@@ -78,21 +78,3 @@ func FuzzGrep(f *testing.F) {
 		}
 	})
 }
-
-func FuzzEdit(f *testing.F) {
-	f.Add("a\nb\nc", "b", "x", false)
-	f.Add("", "", "new", false)
-	f.Add("aaa", "a", "", true)
-	f.Fuzz(func(t *testing.T, text, old, replacement string, all bool) {
-		got, counts, err := Apply("f", []byte(text), []Edit{{Old: old, New: replacement, All: all}})
-		if err != nil {
-			return
-		}
-		if old != "" && !all && (counts[0] != 1 || strings.Replace(text, old, replacement, 1) != string(got)) {
-			t.Errorf("%q became %q", text, got)
-		}
-		if part, first := snippet([]byte(text), got); first < 1 || len(part) > 3*snippetBytes {
-			t.Errorf("a snippet of %d bytes from line %d", len(part), first)
-		}
-	})
-}

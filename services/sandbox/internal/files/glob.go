@@ -9,10 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/sys/unix"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 )
 
 // Glob finds files by pattern below a directory, the last changed first. It
@@ -22,7 +21,8 @@ func (t *Tree) Glob(ctx context.Context, pattern, name string, limit int) ([]Inf
 	if err != nil {
 		return nil, false, err
 	}
-	if pattern, err = relativePattern(pattern, name); err != nil {
+	wanted, err := relativePattern(pattern, name)
+	if err != nil {
 		return nil, false, err
 	}
 	dir, err := t.directory(name)
@@ -30,28 +30,29 @@ func (t *Tree) Glob(ctx context.Context, pattern, name string, limit int) ([]Inf
 		return nil, false, err
 	}
 	defer func() { _ = dir.Close() }()
-	g := &glob{ctx: ctx, pattern: pattern, root: name, limit: limit}
+	g := &glob{ctx: ctx, pattern: wanted, root: name, limit: limit, rules: t.Rules}
 	if err := g.walk(dir, name, nil); err != nil {
 		return nil, false, err
 	}
-	all, more := g.result()
-	return all, more, nil
+	return g.result()
 }
 
 // glob is one search by pattern.
 type glob struct {
-	ctx           context.Context //nolint:containedctx // lives as long as one search
-	pattern, root string
-	limit         int
-	found         []Info
-	partial       bool
+	ctx     context.Context //nolint:containedctx // lives as long as one search
+	pattern reading
+	root    string
+	limit   int
+	rules   *Rules
+	found   []Info
+	partial bool
 }
 
 // walk searches below an open directory, whose path is name, but not in mounts.
 func (g *glob) walk(dir *os.File, name string, mounts func(string) bool) error {
-	w := &walker{ctx: g.ctx, skip: func(_, name string) bool { return mounts != nil && mounts(name) }}
+	w := &walker{ctx: g.ctx, root: g.root, rules: g.rules, skip: func(_, name string) bool { return mounts != nil && mounts(name) }}
 	w.visit = func(dir *os.File, last, full string, st *unix.Stat_t) error {
-		if st.Mode&unix.S_IFMT == unix.S_IFDIR || !doublestar.MatchUnvalidated(g.pattern, filename.Encode(beneath(g.root, full))) {
+		if st.Mode&unix.S_IFMT == unix.S_IFDIR || !g.pattern.match(filename.Encode(beneath(g.root, full))) {
 			return nil
 		}
 		i, err := describe(int(dir.Fd()), last, full)
@@ -72,8 +73,11 @@ func (g *glob) walk(dir *os.File, name string, mounts func(string) bool) error {
 	return err
 }
 
-func (g *glob) result() ([]Info, bool) {
-	return newest(g.found, g.limit), g.partial || len(g.found) > g.limit
+func (g *glob) result() ([]Info, bool, error) {
+	if len(g.found) == 0 && g.pattern.fault != nil {
+		return nil, false, g.pattern.fault
+	}
+	return newest(g.found, g.limit), g.partial || len(g.found) > g.limit, nil
 }
 
 func newest(all []Info, limit int) []Info {
@@ -85,20 +89,19 @@ func newest(all []Info, limit int) []Info {
 
 // relativePattern makes a pattern relative to the directory that is searched; one
 // may also be given as an absolute path below it.
-func relativePattern(pattern, dir string) (string, error) {
+func relativePattern(pattern, dir string) (reading, error) {
 	if strings.ContainsRune(pattern, 0) {
-		return "", ErrPattern
+		return reading{}, ErrPattern
 	}
 	if path.IsAbs(pattern) {
 		base := strings.TrimSuffix(path.Join(mount, filename.Encode(dir)), "/")
 		rest, ok := strings.CutPrefix(pattern, base+"/")
 		if !ok {
-			return "", ErrEscapes
+			return reading{}, ErrEscapes
 		}
 		pattern = rest
 	}
-	pattern = strings.TrimPrefix(pattern, "./")
-	return pattern, checkPattern(pattern)
+	return readPattern(strings.TrimPrefix(pattern, "./")), nil
 }
 
 // beneath is a path from a directory.

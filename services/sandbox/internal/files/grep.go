@@ -7,11 +7,10 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 )
 
 // GrepMode says what a search sends.
@@ -58,7 +57,7 @@ type GrepMatch struct {
 // binary files and everything below `.git`, and tells whether there is more.
 // Several files are searched at the same time; send is called by one goroutine.
 func (t *Tree) Grep(ctx context.Context, q GrepQuery, send func(GrepMatch) error) (bool, error) {
-	g, err := q.begin()
+	g, err := q.begin(t.Rules)
 	if err != nil {
 		return false, err
 	}
@@ -67,7 +66,7 @@ func (t *Tree) Grep(ctx context.Context, q GrepQuery, send func(GrepMatch) error
 }
 
 // begin checks a search.
-func (q GrepQuery) begin() (*grep, error) {
+func (q GrepQuery) begin(rules *Rules) (*grep, error) {
 	p, err := q.compile()
 	if err != nil {
 		return nil, err
@@ -76,12 +75,8 @@ func (q GrepQuery) begin() (*grep, error) {
 	if err != nil {
 		return nil, err
 	}
-	if q.Glob != "" {
-		if err := checkPattern(q.Glob); err != nil {
-			return nil, err
-		}
-	}
-	return &grep{q: q, pattern: p, root: name, jobs: make(chan *grepJob, grepAhead), order: make(chan *grepJob, grepAhead)}, nil
+	q.Glob = strings.TrimPrefix(q.Glob, "./")
+	return &grep{q: q, pattern: p, glob: readPattern(q.Glob), root: name, rules: rules, jobs: make(chan *grepJob, grepAhead), order: make(chan *grepJob, grepAhead)}, nil
 }
 
 // grep is a search: one goroutine walks and opens files, some search them, and the
@@ -89,8 +84,11 @@ func (q GrepQuery) begin() (*grep, error) {
 type grep struct {
 	search  func(context.Context) error // walks what is to be searched
 	q       GrepQuery
+	glob    reading
+	globbed bool // the walk found a file that the glob matches; valid when it has ended
 	pattern *pattern
 	root    string
+	rules   *Rules
 	jobs    chan *grepJob // to be searched; in the same order as below, so that the first one is always under way
 	order   chan *grepJob // to be sent
 	partial bool          // the walk left something out; valid when it has ended
@@ -131,6 +129,8 @@ func (g *grep) run(ctx context.Context, send func(GrepMatch) error) (more bool, 
 		return true, nil
 	case fault != nil && !errors.Is(fault, context.Canceled):
 		return false, fault
+	case err == nil && g.q.Glob != "" && !g.globbed && g.glob.fault != nil:
+		return false, g.glob.fault
 	}
 	return g.partial, err
 }
@@ -178,7 +178,7 @@ func (g *grep) walk(ctx context.Context, t *Tree, place, name string, mounts fun
 		return err // why it is no regular file says more
 	}
 	defer func() { _ = dir.Close() }()
-	w := &walker{ctx: ctx, types: true, skip: func(last, name string) bool {
+	w := &walker{ctx: ctx, root: g.root, rules: g.rules, types: true, skip: func(last, name string) bool {
 		return last == ".git" || mounts != nil && mounts(name)
 	}}
 	w.visit = func(dir *os.File, last, name string, st *unix.Stat_t) error { return g.visit(ctx, dir, last, name, st) }
@@ -223,9 +223,8 @@ func (g *grep) wanted(last, name string) bool {
 	if g.q.Glob == "" {
 		return true
 	}
-	pattern := strings.TrimPrefix(g.q.Glob, "./")
-	if !strings.Contains(pattern, "/") && doublestar.MatchUnvalidated(pattern, filename.Encode(last)) {
-		return true
-	}
-	return doublestar.MatchUnvalidated(pattern, filename.Encode(beneath(g.root, name))) || doublestar.MatchUnvalidated(pattern, filename.Encode(name))
+	match := !strings.Contains(g.q.Glob, "/") && g.glob.match(filename.Encode(last)) ||
+		g.glob.match(filename.Encode(beneath(g.root, name))) || g.glob.match(filename.Encode(name))
+	g.globbed = g.globbed || match
+	return match
 }

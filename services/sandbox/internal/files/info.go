@@ -8,10 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/sys/unix"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 )
 
 // Type says what a file is.
@@ -114,10 +113,13 @@ func (t *Tree) List(ctx context.Context, name, after string, limit int, ignore [
 	if err != nil {
 		return nil, false, err
 	}
+	skip := make([]reading, 0, len(ignore))
 	for _, p := range ignore {
-		if err := checkPattern(p); err != nil {
-			return nil, false, err
+		r := readPattern(p)
+		if r.fault != nil {
+			return nil, false, r.fault
 		}
+		skip = append(skip, r)
 	}
 	dir, err := t.directory(name)
 	if err != nil {
@@ -139,7 +141,7 @@ func (t *Tree) List(ctx context.Context, name, after string, limit int, ignore [
 			return nil, false, ctx.Err()
 		}
 		full := path.Join(name, last)
-		if ignored(ignore, last, full) {
+		if ignored(skip, last, full) || t.Rules.denies(path.Join(t.alias, name), path.Join(t.alias, full)) {
 			continue
 		}
 		if len(all) == limit {
@@ -157,13 +159,13 @@ func (t *Tree) List(ctx context.Context, name, after string, limit int, ignore [
 	return all, false, nil
 }
 
-func ignored(patterns []string, last, full string) bool {
+func ignored(patterns []reading, last, full string) bool {
 	if len(patterns) == 0 {
 		return false
 	}
 	last, full = filename.Encode(last), filename.Encode(full)
 	for _, p := range patterns {
-		if doublestar.MatchUnvalidated(p, last) || doublestar.MatchUnvalidated(p, full) {
+		if p.match(last) || p.match(full) {
 			return true
 		}
 	}

@@ -155,7 +155,7 @@ func (m *Mounted) in(f func(*Tree) error) error {
 		if err != nil {
 			return fmt.Errorf("open mount %s: %w", m.Alias, err)
 		}
-		m.tree = &Tree{root: root, owner: Owner{UID: -1, GID: -1}, foreign: true, within: m.within}
+		m.tree = &Tree{root: root, owner: Owner{UID: -1, GID: -1}, foreign: true, within: m.within, alias: m.Alias, Rules: m.within.Rules}
 	}
 	if err := m.As(func() error { return f(m.tree) }); err != nil {
 		return fmt.Errorf("in mount %s: %w", m.Alias, err)
@@ -243,13 +243,15 @@ func (s *Space) Glob(ctx context.Context, pattern, name string, limit int) ([]In
 	if err != nil {
 		return nil, false, err
 	}
-	if pattern, err = relativePattern(pattern, full); err != nil {
+	wanted, err := relativePattern(pattern, full)
+	if err != nil {
 		return nil, false, err
 	}
-	g := &glob{ctx: ctx, pattern: pattern, root: full, limit: limit}
-	err = s.search(m, full, rest, g.walk)
-	all, more := g.result()
-	return all, more, err
+	g := &glob{ctx: ctx, pattern: wanted, root: full, limit: limit, rules: s.Rules}
+	if err := s.search(m, full, rest, g.walk); err != nil {
+		return nil, false, err
+	}
+	return g.result()
 }
 
 // top calls f with the mount's files, or with the workspace's when there is none.
@@ -289,7 +291,7 @@ func (s *Space) Grep(ctx context.Context, q GrepQuery, send func(GrepMatch) erro
 	if err != nil {
 		return false, err
 	}
-	g, err := q.begin()
+	g, err := q.begin(s.Rules)
 	if err != nil {
 		return false, err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/sys/unix"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
@@ -47,6 +47,8 @@ type walker struct {
 	types   bool                         // visit needs no more of a status than the type
 	visited int
 	partial bool // something was left out
+	root    string
+	rules   *Rules
 
 	// closed enters directories that a command has closed to a service of its own user, too.
 	closed bool
@@ -85,6 +87,9 @@ func (w *walker) walk(dir *os.File, name string, depth int) error {
 }
 
 func (w *walker) entry(dir *os.File, e dirEntry, name string, depth int) error {
+	if w.rules.denies(w.root, name) {
+		return nil
+	}
 	st, last := unix.Stat_t{Mode: e.mode}, e.name
 	if !w.types || e.mode == 0 {
 		if err := w.status(int(dir.Fd()), last, &st); err != nil {

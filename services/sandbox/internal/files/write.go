@@ -125,6 +125,8 @@ func (t *Tree) putAt(d *Draft, name, place string, to Target) (next string, _ In
 		created = true
 	case err != nil:
 		return "", Info{}, false, err
+	case old.Type == Symlink && t.Rules.noLinks():
+		return "", Info{}, false, fmt.Errorf("%w: %s is a symbolic link", ErrChanged, name)
 	case old.Type == Symlink:
 		if strings.HasPrefix(old.Target, "/") {
 			return "", Info{}, false, fmt.Errorf("%w: %s is an absolute link", ErrEscapes, name)
@@ -201,7 +203,7 @@ type placing struct {
 
 func (p placing) rename(to Target) (Info, error) {
 	fd := int(p.file.Fd())
-	if err := unix.Fchmod(fd, p.mode&0o777); err != nil {
+	if err := unix.Fchmod(fd, p.mode&0o7777); err != nil { // after the owner, which takes bits away
 		return Info{}, err
 	}
 	var st unix.Stat_t

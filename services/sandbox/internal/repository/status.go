@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 )
 
 // maxChanges is how many changed files are told.

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
-	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
 	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )

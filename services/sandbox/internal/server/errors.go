@@ -15,6 +15,7 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
@@ -65,7 +66,9 @@ var rules = []rule{
 	{files.ErrGone, codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_NOT_FOUND},
 	{files.ErrNotFound, codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND},
 	{files.ErrEscapes, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_PATH_ESCAPES},
-	{files.ErrName, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_PATH_ESCAPES},
+	{files.ErrName, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_BAD_PATH},
+	{files.ErrChanged, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_PATH_CHANGED},
+	{files.ErrNotText, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_NOT_TEXT},
 	{files.ErrWrongType, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE},
 	{files.ErrExport, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE},
 	{files.ErrExists, codes.AlreadyExists, sandboxv1.ErrorReason_ERROR_REASON_FILE_EXISTS},
@@ -107,6 +110,7 @@ func status(err error) error {
 	var ceiling *box.CeilingError
 	var floor *box.FloorError
 	var edit *files.EditError
+	var similar *files.SimilarError
 	var before *box.FailedBeforeError
 	switch {
 	case errors.As(err, &before):
@@ -122,6 +126,9 @@ func status(err error) error {
 		return invalid(floor.Field, "%s", strings.TrimPrefix(err.Error(), floor.Field+" "))
 	case errors.As(err, &edit):
 		return editStatus(edit)
+	case errors.As(err, &similar):
+		return apierr.New(codes.NotFound, domain, reason(sandboxv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND), plain(err.Error()),
+			apierr.Metadata(map[string]string{"similar": filename.Encode(similar.Similar)}))
 	case errors.Is(err, errNoPrincipal):
 		return apierr.New(codes.Unauthenticated, domain, apierr.ReasonPrincipalMissing, err.Error())
 	case errors.Is(err, box.ErrClosed):
@@ -142,7 +149,7 @@ func editStatus(e *files.EditError) error {
 		r = sandboxv1.ErrorReason_ERROR_REASON_EDIT_NOT_UNIQUE
 	}
 	return apierr.New(codes.FailedPrecondition, domain, reason(r), e.Error(), apierr.Metadata(map[string]string{
-		"index": strconv.Itoa(e.Index), "found": strconv.Itoa(e.Found),
+		"index": strconv.Itoa(e.Index), "found": strconv.Itoa(e.Found), "why": e.Why,
 	}))
 }
 

@@ -8,9 +8,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
 )
 
@@ -70,6 +70,19 @@ func (s *fileServer) StatFile(ctx context.Context, r *sandboxv1.StatFileRequest)
 	return &sandboxv1.StatFileResponse{File: fileInfo(i)}, nil
 }
 
+func (s *fileServer) ResolvePath(ctx context.Context, r *sandboxv1.ResolvePathRequest) (*sandboxv1.ResolvePathResponse, error) {
+	t, done, err := s.view(ctx, r.GetSession(), r.GetWorkspaceGeneration())
+	if err != nil {
+		return nil, status(err)
+	}
+	defer done()
+	to, err := t.Resolve(filename.Decode(r.GetPath()))
+	if err != nil {
+		return nil, status(err)
+	}
+	return &sandboxv1.ResolvePathResponse{Path: filename.Encode(to)}, nil
+}
+
 func (s *fileServer) ListFiles(ctx context.Context, r *sandboxv1.ListFilesRequest) (*sandboxv1.ListFilesResponse, error) {
 	t, done, err := s.view(ctx, r.GetSession(), r.GetWorkspaceGeneration())
 	if err != nil {
@@ -80,18 +93,22 @@ func (s *fileServer) ListFiles(ctx context.Context, r *sandboxv1.ListFilesReques
 	if err != nil {
 		return nil, status(err)
 	}
-	scope := strings.Join(append([]string{"ListFiles", k.Tenant, k.Session, r.GetPath()}, r.GetIgnore()...), "\x00")
+	scope := strings.Join(append([]string{"ListFiles", k.Tenant, k.Session, r.GetPath(), r.GetResolvedPath()}, r.GetIgnore()...), "\x00")
 	var after []byte // bytes: a name may be anything
 	if r.GetPageToken() != "" {
 		if err := page.Decode(r.GetPageToken(), scope, &after); err != nil {
 			return nil, status(err)
 		}
 	}
-	all, more, err := t.List(ctx, filename.Decode(r.GetPath()), string(after), page.Size(r.GetPageSize(), 1000, 10000), r.GetIgnore())
+	name, err := t.bind(r)
 	if err != nil {
 		return nil, status(err)
 	}
-	resp := &sandboxv1.ListFilesResponse{Files: fileInfos(all)}
+	all, more, err := t.List(ctx, name, string(after), page.Size(r.GetPageSize(), 1000, 10000), r.GetIgnore())
+	if err != nil {
+		return nil, status(err)
+	}
+	resp := &sandboxv1.ListFilesResponse{Files: fileInfos(all), LeftOut: t.Rules.LeftOut}
 	n := fits(resp.GetFiles())
 	if resp.Files = resp.Files[:n]; more || n < len(all) {
 		last := all[n-1].Path
@@ -109,7 +126,11 @@ func (s *fileServer) ReadFile(r *sandboxv1.ReadFileRequest, stream sandboxv1.Fil
 		return status(err)
 	}
 	defer done()
-	f, err := t.Read(filename.Decode(r.GetPath()))
+	name, err := t.bind(r)
+	if err != nil {
+		return status(err)
+	}
+	f, err := t.Read(name)
 	if err != nil {
 		return status(err)
 	}
@@ -141,11 +162,15 @@ func (s *fileServer) GlobFiles(ctx context.Context, r *sandboxv1.GlobFilesReques
 		return nil, status(err)
 	}
 	defer done()
-	all, more, err := t.Glob(ctx, r.GetPattern(), filename.Decode(r.GetPath()), page.Size(r.GetMaxResults(), 100, 10000))
+	name, err := t.bind(r)
 	if err != nil {
 		return nil, status(err)
 	}
-	resp := &sandboxv1.GlobFilesResponse{Files: fileInfos(all)}
+	all, more, err := t.Glob(ctx, r.GetPattern(), name, page.Size(r.GetMaxResults(), 100, 10000))
+	if err != nil {
+		return nil, status(err)
+	}
+	resp := &sandboxv1.GlobFilesResponse{Files: fileInfos(all), LeftOut: t.Rules.LeftOut}
 	n := fits(resp.GetFiles())
 	resp.Files, resp.Truncated = resp.Files[:n], more || n < len(all)
 	return resp, nil
@@ -166,8 +191,12 @@ func (s *fileServer) GrepFiles(r *sandboxv1.GrepFilesRequest, stream sandboxv1.F
 		return status(err)
 	}
 	defer done()
+	name, err := t.bind(r)
+	if err != nil {
+		return status(err)
+	}
 	q := files.GrepQuery{
-		Pattern: r.GetPattern(), Path: filename.Decode(r.GetPath()), Glob: r.GetGlob(), IgnoreCase: r.GetIgnoreCase(), Multiline: r.GetMultiline(),
+		Pattern: r.GetPattern(), Path: name, Glob: r.GetGlob(), IgnoreCase: r.GetIgnoreCase(), Multiline: r.GetMultiline(),
 		Before: int(r.GetBefore()), After: int(r.GetAfter()), Max: page.Size(r.GetMaxLines(), 1000, 100000), Mode: grepMode(r.GetMode()),
 	}
 	batch, size := &sandboxv1.GrepFilesResponse{}, 0
@@ -185,7 +214,7 @@ func (s *fileServer) GrepFiles(r *sandboxv1.GrepFilesRequest, stream sandboxv1.F
 	if err != nil {
 		return status(err)
 	}
-	batch.Truncated = more
+	batch.Truncated, batch.LeftOut = more, t.Rules.LeftOut
 	return stream.Send(batch)
 }
 

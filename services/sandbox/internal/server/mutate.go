@@ -13,8 +13,8 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
 	"github.com/fairlead/fairlead/services/sandbox/internal/room"
 	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
@@ -49,11 +49,15 @@ func (s *fileServer) WriteFile(stream sandboxv1.FileService_WriteFileServer) err
 		return status(err)
 	}
 	defer d.Discard()
-	sum, err := receive(stream, t.account(w, filename.Decode(start.GetPath())), d)
+	name, err := t.bind(start)
 	if err != nil {
 		return status(err)
 	}
-	resp, err := s.put(c, t, d, start, sum)
+	sum, err := receive(stream, t.account(w, name), d)
+	if err != nil {
+		return status(err)
+	}
+	resp, err := s.put(c, t, d, name, start, sum)
 	if err != nil {
 		return status(err)
 	}
@@ -85,7 +89,7 @@ func receive(stream sandboxv1.FileService_WriteFileServer, to account, d *files.
 	}
 }
 
-func (s *fileServer) put(c box.Call, t *space, d *files.Draft, start *sandboxv1.WriteFileStart, sum []byte) (*sandboxv1.WriteFileResponse, error) {
+func (s *fileServer) put(c box.Call, t *space, d *files.Draft, name string, start *sandboxv1.WriteFileStart, sum []byte) (*sandboxv1.WriteFileResponse, error) {
 	request, err := json.Marshal([]any{start.GetPath(), start.GetMode(), start.GetIfEtag(), start.GetCreateOnly(), sum})
 	if err != nil {
 		return nil, err
@@ -95,7 +99,7 @@ func (s *fileServer) put(c box.Call, t *space, d *files.Draft, start *sandboxv1.
 		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
 			to := files.Target{Mode: start.GetMode(), IfEtag: start.GetIfEtag(), CreateOnly: start.GetCreateOnly()}
 			resp := &sandboxv1.WriteFileResponse{}
-			info, created, err := place(w, t, d, filename.Decode(start.GetPath()), to, intend, func(i files.Info, created bool) proto.Message {
+			info, created, err := place(w, t, d, name, to, intend, func(i files.Info, created bool) proto.Message {
 				resp.File, resp.Created = fileInfo(i), created
 				return resp
 			})
@@ -157,7 +161,7 @@ func (s *fileServer) EditFile(ctx context.Context, r *sandboxv1.EditFileRequest)
 	raw, err := s.node.Mutate(c, r.GetWorkspaceGeneration(), box.Change{
 		Method: "edit", Request: request, Failure: failure,
 		Do: func(w *box.Workspace, intend func([]byte) error) (got []byte, err error) {
-			d, got, err = edit(ctx, w, filename.Decode(r.GetPath()), edits, intend)
+			d, got, err = edit(ctx, w, r, edits, intend)
 			return got, err
 		},
 	})
@@ -169,12 +173,16 @@ func (s *fileServer) EditFile(ctx context.Context, r *sandboxv1.EditFileRequest)
 }
 
 // edit edits a file, if nobody else changes it meanwhile. The draft is to be discarded.
-func edit(ctx context.Context, w *box.Workspace, name string, edits []files.Edit, intend func([]byte) error) (*files.Draft, []byte, error) {
+func edit(ctx context.Context, w *box.Workspace, r *sandboxv1.EditFileRequest, edits []files.Edit, intend func([]byte) error) (*files.Draft, []byte, error) {
 	t, err := openSpace(ctx, w)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { _ = t.Close() }()
+	name, err := t.bind(r)
+	if err != nil {
+		return nil, nil, err
+	}
 	e, err := t.Edit(name, edits)
 	if err != nil {
 		return nil, nil, err

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 )
 
 // plain is a message for people. It may name a file or a host that a command chose:

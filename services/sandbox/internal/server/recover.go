@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
 	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 	"golang.org/x/sys/unix"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/filename"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 )
 
 // Status says how a file differs.

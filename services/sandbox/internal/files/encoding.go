@@ -1,0 +1,62 @@
+package files
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// encoding is what an edit must know of a content that is not valid UTF-8.
+type encoding struct {
+	utf16   bool
+	invalid bool // some bytes are not UTF-8
+	wide    bool // some characters have several bytes: it is UTF-8 with faults
+	marked  bool // it has U+FFFD itself
+}
+
+func findEncoding(content []byte) encoding {
+	e := encoding{utf16: bytes.HasPrefix(content, []byte("\xff\xfe")) || bytes.HasPrefix(content, []byte("\xfe\xff"))}
+	if e.invalid = !utf8.Valid(content); !e.invalid {
+		return e
+	}
+	e.marked = bytes.Contains(content, []byte("\uFFFD"))
+	for at := 0; at < len(content) && !e.wide; {
+		_, size := utf8.DecodeRune(content[at:])
+		e.wide, at = size > 1, at+size
+	}
+	return e
+}
+
+// takes refuses an edit that would mix encodings in a file, or put the marks in place
+// of the bytes that Read shows as such.
+func (e encoding) takes(name string, edit Edit) error {
+	switch {
+	case e.utf16:
+		return fmt.Errorf("%w: %s is UTF-16: convert it first, with iconv -f UTF-16 -t UTF-8", ErrNotText, name)
+	case !e.invalid:
+		return nil
+	case !e.marked && strings.Contains(edit.Old+edit.New, "\uFFFD"):
+		return fmt.Errorf("%w: %s has bytes that are not UTF-8, which are shown as U+FFFD (%s): leave them out of the text to replace and of the new one", ErrNotText, name, "\uFFFD")
+	case !e.wide && isWide(edit.New):
+		return fmt.Errorf("%w: %s is not UTF-8, perhaps Latin-1: it takes ASCII only, or convert it first, with iconv -t UTF-8", ErrNotText, name)
+	}
+	return nil
+}
+
+// normalizable is how large a content may be to be searched in another Unicode form.
+const normalizable = 1 << 20
+
+// whyMissing tells what may keep a text from being found; empty if it does not know.
+func whyMissing(content []byte, old string) string {
+	switch {
+	case bytes.IndexByte(content, 0) >= 0:
+		return "the file has NUL bytes: it is no text, or in another encoding than UTF-8"
+	case len(content) <= normalizable && isWide(old) &&
+		bytes.Contains(norm.NFC.Bytes(content), norm.NFC.Bytes([]byte(old))):
+		return "the file has it in another Unicode form: a letter and its accent are one character there and two here, or the other way round"
+	}
+	return ""
+}

@@ -1,0 +1,178 @@
+package files
+
+import (
+	"bytes"
+	"strings"
+)
+
+// replacement makes one edit of a content. Line ends are the only bytes in which the
+// text of an edit and that of the file may differ: models write LF, whatever a file has.
+type replacement struct {
+	Edit
+	content []byte
+	// text is what is searched. It is the content, or the content with LF for each line
+	// end; then at follows the places of the one in the other.
+	text []byte
+	at   position
+	ends lineEnds
+}
+
+func newReplacement(content []byte, e Edit) *replacement {
+	r := &replacement{Edit: e, content: content, text: content, ends: findLineEnds(content)}
+	if strings.Contains(e.Old, "\n") && !strings.Contains(e.Old, "\r") {
+		r.text = r.ends.fold(content)
+	}
+	r.at = position{content: content, same: len(r.text) == len(content)}
+	return r
+}
+
+// found is how often the text to replace is there. A place that overlaps another one
+// makes a single replacement ambiguous, and counts.
+func (r *replacement) found() int {
+	old := []byte(r.Old)
+	n := bytes.Count(r.text, old)
+	if n == 1 && !r.All {
+		if first := bytes.Index(r.text, old); bytes.Contains(r.text[first+1:], old) {
+			return 2
+		}
+	}
+	return n
+}
+
+// longest is how long the new text can become.
+func (r *replacement) longest() int64 {
+	if r.verbatim() || r.ends.single != crlf && !r.ends.mixed {
+		return int64(len(r.New))
+	}
+	return int64(len(r.New) + strings.Count(r.New, "\n"))
+}
+
+// verbatim reports whether the new text is put in place as it is.
+func (r *replacement) verbatim() bool {
+	return !strings.Contains(r.New, "\n") || strings.Contains(r.Old, "\r") || strings.Contains(r.New, "\r")
+}
+
+// make returns the content with every place replaced, from the first on.
+func (r *replacement) make() []byte {
+	var out bytes.Buffer
+	old, copied := []byte(r.Old), 0
+	for from := 0; ; {
+		i := bytes.Index(r.text[from:], old)
+		if i < 0 {
+			break
+		}
+		begin, end := r.at.to(from+i), r.at.to(from+i+len(old))
+		out.Write(r.content[copied:begin])
+		out.WriteString(r.textAt(begin, end))
+		copied, from = end, from+i+len(old)
+	}
+	out.Write(r.content[copied:])
+	return out.Bytes()
+}
+
+// textAt is the new text for a place, with the line ends of that place.
+func (r *replacement) textAt(begin, end int) string {
+	if r.verbatim() {
+		return r.New
+	}
+	if e := r.ends.near(r.content, begin, end); e != lf {
+		return strings.ReplaceAll(r.New, lf, e)
+	}
+	return r.New
+}
+
+// Line ends.
+const (
+	lf   = "\n"
+	crlf = "\r\n"
+	cr   = "\r"
+)
+
+// lineEnds are those of a content.
+type lineEnds struct {
+	single string // of every line, unless mixed
+	mixed  bool   // some are LF, some CR LF
+	last   int    // where the last LF is; -1 if there is none
+	next   int    // where the next LF is that near found
+}
+
+// findLineEnds finds the line ends of a content. A CR is one only where there is no LF.
+func findLineEnds(content []byte) lineEnds {
+	e := lineEnds{single: lf, last: bytes.LastIndexByte(content, '\n'), next: -1}
+	if e.last < 0 {
+		if bytes.IndexByte(content, '\r') >= 0 {
+			e.single = cr
+		}
+		return e
+	}
+	switch n := bytes.Count(content, []byte(crlf)); n {
+	case 0:
+	case bytes.Count(content, []byte(lf)):
+		e.single = crlf
+	default:
+		e.mixed = true
+	}
+	return e
+}
+
+// fold returns a content with LF for each line end.
+func (e *lineEnds) fold(content []byte) []byte {
+	switch {
+	case e.single == cr:
+		return bytes.ReplaceAll(content, []byte(cr), []byte(lf))
+	case e.single == crlf || e.mixed:
+		return bytes.ReplaceAll(content, []byte(crlf), []byte(lf))
+	}
+	return content
+}
+
+// near is the line end in a place, or else the next one, or else the last one. Places
+// come in order.
+func (e *lineEnds) near(content []byte, begin, end int) string {
+	if !e.mixed {
+		return e.single
+	}
+	if i := bytes.IndexByte(content[begin:end], '\n'); i >= 0 {
+		return endAt(content, begin+i)
+	}
+	if e.next < end {
+		if e.next = len(content); end <= e.last {
+			e.next = end + bytes.IndexByte(content[end:], '\n')
+		}
+	}
+	if e.next < len(content) {
+		return endAt(content, e.next)
+	}
+	return endAt(content, e.last)
+}
+
+func endAt(content []byte, i int) string {
+	if i > 0 && content[i-1] == '\r' {
+		return crlf
+	}
+	return lf
+}
+
+// position follows places of a folded content in the content. Places come in order.
+type position struct {
+	content         []byte
+	same            bool // they are the same
+	folded, through int
+}
+
+// to is the place in the content of a place in the folded one.
+func (p *position) to(folded int) int {
+	if p.same {
+		return folded
+	}
+	for p.folded < folded {
+		left := folded - p.folded
+		i := bytes.Index(p.content[p.through:min(len(p.content), p.through+left+1)], []byte(crlf))
+		if i < 0 {
+			p.folded, p.through = folded, p.through+left
+			break
+		}
+		p.folded, p.through = p.folded+i+1, p.through+i+2
+	}
+	return p.through
+}

@@ -1,0 +1,65 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"path"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
+)
+
+// ErrChanged reports a symbolic link on a path that had none when it was resolved.
+var ErrChanged = errors.New("the path leads elsewhere now")
+
+// Rules keep a request to what its caller decided on. Nil rules allow everything.
+type Rules struct {
+	// NoLinks opens nothing through a symbolic link: the path is a resolved one.
+	NoLinks bool
+	// LeftOut reports whether a search or a list left out a denied file.
+	LeftOut bool
+
+	denied []string
+	given  string
+}
+
+// NewRules makes the rules of a request. given is the path before it was resolved:
+// a file that is found below it has two paths, and is denied by either.
+func NewRules(given string, noLinks bool, denied []string) (*Rules, error) {
+	given, err := Clean(given)
+	if err != nil {
+		return nil, err
+	}
+	for _, glob := range denied {
+		if !doublestar.ValidatePattern(glob) {
+			return nil, fmt.Errorf("%w: %s", ErrPattern, glob)
+		}
+	}
+	return &Rules{NoLinks: noLinks, denied: denied, given: given}, nil
+}
+
+// denies reports whether a file below root is denied, and notes that it is left out.
+func (r *Rules) denies(root, name string) bool {
+	if r == nil || len(r.denied) == 0 {
+		return false
+	}
+	if r.matches(name) || r.given != root && r.matches(path.Join(r.given, beneath(root, name))) {
+		r.LeftOut = true
+		return true
+	}
+	return false
+}
+
+func (r *Rules) matches(name string) bool {
+	text := filename.Encode(name)
+	for _, glob := range r.denied {
+		if doublestar.MatchUnvalidated(glob, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// noLinks reports whether links are not followed.
+func (r *Rules) noLinks() bool { return r != nil && r.NoLinks }
