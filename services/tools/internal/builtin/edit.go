@@ -10,6 +10,7 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
@@ -18,6 +19,7 @@ var editSpec = tool.Spec{
 	Description: `Replaces text in a file of the workspace, exactly.
 
 - Read the file first. old_string must be in it exactly as it stands there, with its indentation, and without the line numbers that Read puts before it.
+- Line breaks keep the form that the file has, such as CR LF; write them as \n.
 - old_string must occur once: add lines around it until it does, or set replace_all to change every occurrence.
 - An empty old_string makes a new file of new_string.`,
 	InputSchema: `{
@@ -56,10 +58,11 @@ func (e edit) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, 
 
 // change makes all edits of a file, or none.
 func (s *sandbox) change(ctx context.Context, c tool.Call, file string, edits []replacement) (*tool.Result, error) {
+	file = filename.Parse(file)
 	if bad := badPath(file); bad != nil {
 		return bad, nil
 	}
-	req := &sandboxv1.EditFileRequest{Call: ref(c), Path: file, WorkspaceGeneration: c.WorkspaceGeneration}
+	req := &sandboxv1.EditFileRequest{Call: ref(c), Path: file, ResolvedPath: c.Leads, WorkspaceGeneration: c.WorkspaceGeneration}
 	for i, e := range edits {
 		if e.OldString == e.NewString {
 			return tool.Failed(which(i, edits) + "No changes to make: old_string and new_string are exactly the same."), nil
@@ -93,25 +96,25 @@ func changed(done *sandboxv1.EditFileResponse, edits []replacement) string {
 	b.WriteString(" Here's the result of running `cat -n` on a snippet of the edited file:\n")
 	line := done.GetSnippetFirstLine()
 	for text := range strings.Lines(clip(done.GetSnippet(), 8000)) {
-		fmt.Fprintf(&b, "%6d\t%s\n", line, shortLine(strings.TrimSuffix(text, "\n")))
+		fmt.Fprintf(&b, "%6d\t%s\n", line, shortLine(withoutEnd(text)))
 		line++
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
 func editFailure(ctx context.Context, err error, file string, edits []replacement) (*tool.Result, error) {
-	i := failedEdit(err, len(edits))
+	i, name := failedEdit(err, len(edits)), filename.Show(file)
 	switch apierr.Reason(err) {
 	case "EDIT_NO_MATCH":
-		return tool.Failed(fmt.Sprintf("%sString to replace not found in file. It must be there exactly, with its indentation and line breaks, and without the line numbers of Read. Read %s again and copy it from there. Nothing was changed.\nString: %s",
-			which(i, edits), file, clip(edits[i].OldString, 500))), nil
+		return tool.Failed(fmt.Sprintf("%sString to replace not found in file%s. It must be there exactly, with its indentation and line breaks, and without the line numbers of Read. Read %s again and copy it from there. Nothing was changed.\nString: %s",
+			which(i, edits), why(err), name, clip(edits[i].OldString, 500))), nil
 	case "EDIT_NOT_UNIQUE":
 		return tool.Failed(fmt.Sprintf("%sFound %s matches of the string to replace, but replace_all is false. To replace every occurrence, set replace_all to true; to replace one, add lines around it until it is unique. Nothing was changed.\nString: %s",
 			which(i, edits), matches(err), clip(edits[i].OldString, 500))), nil
 	case "FILE_EXISTS":
-		return tool.Failed(which(i, edits) + "Cannot create a new file: " + file + " exists and is not empty. Give the text to replace in old_string, or use Write."), nil
-	case "WRONG_FILE_TYPE":
-		return tool.Failed(fmt.Sprintf("%s cannot be edited: %s", file, apierr.Message(err))), nil
+		return tool.Failed(which(i, edits) + "Cannot create a new file: " + name + " exists and is not empty. Give the text to replace in old_string, or use Write."), nil
+	case "WRONG_FILE_TYPE", "NOT_TEXT":
+		return tool.Failed(fmt.Sprintf("%s cannot be edited: %s", name, apierr.Message(err))), nil
 	}
 	return failure(ctx, err, file)
 }
@@ -123,6 +126,15 @@ func failedEdit(err error, edits int) int {
 		return i
 	}
 	return 0
+}
+
+// why is what may keep the text to replace from being found, when the sandbox says it.
+func why(err error) string {
+	info, _ := apierr.Detail[*errdetails.ErrorInfo](err)
+	if text := info.GetMetadata()["why"]; text != "" {
+		return " (" + text + ")"
+	}
+	return ""
 }
 
 // matches is how often the text to replace was found, when the sandbox says it.

@@ -6,11 +6,13 @@ import (
 	"path"
 	"strings"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
@@ -37,9 +39,13 @@ func failure(ctx context.Context, err error, file string) (*tool.Result, error) 
 	message := apierr.Message(err)
 	switch apierr.Reason(err) {
 	case "FILE_NOT_FOUND":
-		return tool.Failed(fmt.Sprintf("File does not exist: %s. Paths are relative to %s, or absolute below it.", file, workspace)), nil
+		return tool.Failed(fmt.Sprintf("File does not exist: %s. %s", filename.Show(file), elsewhere(err))), nil
 	case "PATH_ESCAPES":
-		return tool.Failed(fmt.Sprintf("The path %s leads outside the workspace. Use a path below %s.", file, workspace)), nil
+		return tool.Failed(fmt.Sprintf("The path %s leads outside the workspace. Use a path below %s.", filename.Show(file), workspace)), nil
+	case "BAD_PATH":
+		return tool.Failed(fmt.Sprintf("The path cannot be used: %s.", message)), nil
+	case "PATH_CHANGED":
+		return tool.Failed(fmt.Sprintf("A symbolic link on the path %s changed while the call was made. Nothing was done. Make the call again.", filename.Show(file))), nil
 	case "CALL_CANCELLED":
 		return tool.Ended(toolsv1.CallOutcome_CALL_OUTCOME_CANCELLED, cancelledText), nil
 	case "OUTCOME_UNKNOWN":
@@ -64,6 +70,15 @@ func failure(ctx context.Context, err error, file string) (*tool.Result, error) 
 	}
 }
 
+// elsewhere says where a file may be that was not found.
+func elsewhere(err error) string {
+	info, _ := apierr.Detail[*errdetails.ErrorInfo](err)
+	if similar := info.GetMetadata()["similar"]; similar != "" {
+		return fmt.Sprintf("There is one whose name differs only in its Unicode form: %s opens it.", shownBytes(similar))
+	}
+	return fmt.Sprintf("Paths are relative to %s, or absolute below it.", workspace)
+}
+
 // badPath refuses a path that the sandbox's contract does not take.
 func badPath(p string) *tool.Result {
 	switch {
@@ -77,7 +92,12 @@ func badPath(p string) *tool.Result {
 }
 
 // shown is a path as the model shall use it.
-func shown(rel string) string {
+func shown(rel string) string { return filename.Show(absolute(rel)) }
+
+// shownBytes is shown with each byte outside ASCII escaped.
+func shownBytes(rel string) string { return filename.ShowBytes(absolute(rel)) }
+
+func absolute(rel string) string {
 	if path.IsAbs(rel) {
 		return rel
 	}

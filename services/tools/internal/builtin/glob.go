@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
@@ -35,6 +36,7 @@ func (g glob) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, 
 	if err := params(c, &p); err != nil {
 		return nil, err
 	}
+	p.Pattern, p.Path = filename.ParsePattern(p.Pattern), filename.Parse(p.Path)
 	for _, s := range []string{p.Pattern, p.Path} {
 		if bad := badPath(s); bad != nil {
 			return bad, nil
@@ -53,21 +55,26 @@ func (g glob) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, 
 	}
 	found, err := g.files.GlobFiles(ctx, &sandboxv1.GlobFilesRequest{
 		Session: c.Session, Pattern: p.Pattern, Path: p.Path, WorkspaceGeneration: c.WorkspaceGeneration,
+		ResolvedPath: c.Leads, Denied: c.Withheld,
 	})
 	if err != nil {
 		return failure(ctx, err, p.Path)
 	}
 	var b strings.Builder
+	var paths []string
 	for _, f := range found.GetFiles() {
-		if c.Hidden == nil || !c.Hidden(f.GetPath()) {
-			b.WriteString(shown(f.GetPath()) + "\n")
-		}
+		paths = append(paths, f.GetPath())
+		b.WriteString(shown(f.GetPath()) + "\n")
 	}
-	if b.Len() == 0 {
-		return tool.OK("No files found"), nil
+	if len(paths) == 0 {
+		b.WriteString("No files found\n")
 	}
 	if found.GetTruncated() {
-		b.WriteString("(There are more files. Use a narrower path or pattern.)")
+		b.WriteString("(There are more files. Use a narrower path or pattern.)\n")
+	}
+	b.WriteString(alike(paths))
+	if found.GetLeftOut() {
+		b.WriteString(leftOut)
 	}
 	return tool.OK(strings.TrimSuffix(b.String(), "\n")), nil
 }

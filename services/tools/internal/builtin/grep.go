@@ -11,6 +11,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
@@ -74,6 +75,7 @@ func (g grep) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, 
 	if err := params(c, &p); err != nil {
 		return nil, err
 	}
+	p.Path, p.Glob = filename.Parse(p.Path), filename.ParsePattern(p.Glob)
 	for _, s := range []string{p.Pattern, p.Path, p.Glob} {
 		if bad := badPath(s); bad != nil {
 			return tool.Failed("pattern, path or glob: " + tool.Text(bad)), nil
@@ -83,13 +85,11 @@ func (g grep) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, 
 	if bad != nil {
 		return bad, nil
 	}
-	matches, more, err := g.search(ctx, req, func(file string) bool {
-		return filter(file) && (c.Hidden == nil || !c.Hidden(file))
-	})
+	found, err := g.search(ctx, req, filter)
 	if err != nil {
 		return failure(ctx, err, p.Path)
 	}
-	return tool.OK(p.show(matches, more)), nil
+	return tool.OK(p.show(found)), nil
 }
 
 // request makes the sandbox's request, and a filter for what it cannot express.
@@ -113,7 +113,7 @@ func (p grepParams) request(c tool.Call) (*sandboxv1.GrepFilesRequest, func(stri
 	}
 	req := &sandboxv1.GrepFilesRequest{
 		Session: c.Session, WorkspaceGeneration: c.WorkspaceGeneration,
-		Pattern: p.Pattern, Path: p.Path, Glob: pattern,
+		Pattern: p.Pattern, Path: p.Path, Glob: pattern, ResolvedPath: c.Leads, Denied: c.Withheld,
 		IgnoreCase: p.IgnoreCase, Multiline: p.Multiline,
 		MaxLines: int32(limit.Within(1, grepMaxLimit)),
 		Mode:     sandboxv1.GrepMode_GREP_MODE_FILES,
@@ -129,50 +129,67 @@ func (p grepParams) request(c tool.Call) (*sandboxv1.GrepFilesRequest, func(stri
 	return req, filter, nil
 }
 
+// grepFound is what a search found.
+type grepFound struct {
+	matches       []*sandboxv1.GrepMatch
+	more, leftOut bool
+}
+
 // search collects the matches in files that the filter lets through, in bounded
 // memory.
-func (g grep) search(ctx context.Context, req *sandboxv1.GrepFilesRequest, filter func(string) bool) (matches []*sandboxv1.GrepMatch, more bool, err error) {
+func (g grep) search(ctx context.Context, req *sandboxv1.GrepFilesRequest, filter func(string) bool) (found grepFound, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := g.files.GrepFiles(ctx, req)
 	if err != nil {
-		return nil, false, err
+		return found, err
 	}
 	size := 0
 	for {
 		m, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
-			return matches, more, nil
+			return found, nil
 		}
 		if err != nil {
-			return nil, false, err
+			return found, err
 		}
-		more = more || m.GetTruncated()
+		found.more = found.more || m.GetTruncated()
+		found.leftOut = found.leftOut || m.GetLeftOut()
 		for _, match := range m.GetMatches() {
 			if !filter(match.GetPath()) {
 				continue
 			}
 			if size += len(match.GetPath()) + len(match.GetText()) + 24; size > grepMaxText {
-				return matches, true, nil
+				found.more = true
+				return found, nil
 			}
-			matches = append(matches, match)
+			found.matches = append(found.matches, match)
 		}
 	}
 }
 
 // show writes matches as ripgrep does.
-func (p grepParams) show(matches []*sandboxv1.GrepMatch, more bool) string {
-	if len(matches) == 0 {
-		if p.OutputMode == "content" || p.OutputMode == "count" {
-			return "No matches found"
-		}
-		return "No files found"
-	}
+func (p grepParams) show(found grepFound) string {
 	var b strings.Builder
+	matches, paths := found.matches, []string(nil)
+	for _, m := range matches {
+		if len(paths) == 0 || paths[len(paths)-1] != m.GetPath() {
+			paths = append(paths, m.GetPath())
+		}
+	}
+	switch lines := p.OutputMode == "content" || p.OutputMode == "count"; {
+	case len(matches) == 0 && lines:
+		b.WriteString("No matches found\n")
+	case len(matches) == 0:
+		b.WriteString("No files found\n")
+	}
 	switch p.OutputMode {
 	case "content":
 		p.showLines(&b, matches)
 	case "count":
+		if len(matches) == 0 {
+			break
+		}
 		total := int64(0)
 		for _, m := range matches {
 			fmt.Fprintf(&b, "%s:%d\n", shown(m.GetPath()), m.GetCount())
@@ -180,13 +197,20 @@ func (p grepParams) show(matches []*sandboxv1.GrepMatch, more bool) string {
 		}
 		fmt.Fprintf(&b, "\nFound %d matching lines in %d files.\n", total, len(matches))
 	default:
+		if len(matches) == 0 {
+			break
+		}
 		fmt.Fprintf(&b, "Found %d files\n", len(matches))
 		for _, m := range matches {
 			b.WriteString(shown(m.GetPath()) + "\n")
 		}
 	}
-	if more {
-		b.WriteString("(There is more. Use a narrower pattern, path or glob, or a higher head_limit.)")
+	if found.more {
+		b.WriteString("(There is more. Use a narrower pattern, path or glob, or a higher head_limit.)\n")
+	}
+	b.WriteString(alike(paths))
+	if found.leftOut {
+		b.WriteString(leftOut)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -8,6 +9,7 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
@@ -39,10 +41,12 @@ type ls struct{ *sandbox }
 
 // tree is a directory that is being listed.
 type tree struct {
-	root    string // relative to the workspace
+	given   string // as the model names it
+	root    string // relative to the workspace, and where given leads if that is known
 	entries map[string][]*sandboxv1.FileInfo
-	files   int
+	paths   []string
 	more    bool
+	leftOut bool
 }
 
 // Run lists level by level, so that a deep directory does not use up what a
@@ -55,6 +59,10 @@ func (l ls) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, er
 	if err := params(c, &p); err != nil {
 		return nil, err
 	}
+	p.Path = filename.Parse(p.Path)
+	for i, s := range p.Ignore {
+		p.Ignore[i] = filename.ParsePattern(s)
+	}
 	for _, s := range append([]string{p.Path}, p.Ignore...) {
 		if bad := badPath(s); bad != nil {
 			return bad, nil
@@ -64,10 +72,10 @@ func (l ls) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, er
 	if path.IsAbs(p.Path) && p.Path != workspace && !strings.HasPrefix(p.Path, workspace+"/") {
 		root = p.Path // the sandbox refuses it
 	}
-	t := &tree{root: root, entries: map[string][]*sandboxv1.FileInfo{}}
-	queue := []string{root}
+	t := &tree{given: root, root: cmp.Or(c.Leads, root), entries: map[string][]*sandboxv1.FileInfo{}}
+	queue := []string{t.root}
 	for n := 0; len(queue) > 0; n++ {
-		if n == lsMaxDirs || t.files >= lsMaxFiles {
+		if n == lsMaxDirs || len(t.paths) >= lsMaxFiles {
 			t.more = true
 			break
 		}
@@ -97,25 +105,23 @@ func lsFailure(ctx context.Context, err error, dir string) (*tool.Result, error)
 
 // list lists one directory and returns those in it.
 func (l ls) list(ctx context.Context, c tool.Call, t *tree, dir string, ignore []string) (below []string, err error) {
-	sent := dir
-	if sent == "." {
-		sent = ""
+	q := &sandboxv1.ListFilesRequest{
+		Session: c.Session, Path: dir, Ignore: ignore, WorkspaceGeneration: c.WorkspaceGeneration,
+		PageSize: int32(lsMaxFiles - len(t.paths)), Denied: c.Withheld,
 	}
-	page, err := l.files.ListFiles(ctx, &sandboxv1.ListFilesRequest{
-		Session: c.Session, Path: sent, Ignore: ignore, WorkspaceGeneration: c.WorkspaceGeneration,
-		PageSize: int32(lsMaxFiles - t.files),
-	})
+	if c.Leads != "" {
+		q.Path, q.ResolvedPath = path.Join(t.given, t.beneath(dir)), dir
+	}
+	page, err := l.files.ListFiles(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	t.more = t.more || page.GetNextPageToken() != ""
+	t.leftOut = t.leftOut || page.GetLeftOut()
 	for _, f := range page.GetFiles() {
 		name := path.Base(f.GetPath())
 		full := path.Join(dir, name)
-		if c.Hidden != nil && c.Hidden(full) {
-			continue
-		}
-		t.files++
+		t.paths = append(t.paths, full)
 		t.entries[dir] = append(t.entries[dir], f)
 		if f.GetType() == sandboxv1.FileType_FILE_TYPE_DIRECTORY && !bulky[name] {
 			below = append(below, full)
@@ -124,16 +130,28 @@ func (l ls) list(ctx context.Context, c tool.Call, t *tree, dir string, ignore [
 	return below, nil
 }
 
+// beneath is a directory of the tree, from its root.
+func (t *tree) beneath(dir string) string {
+	if t.root == "." {
+		return dir
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(dir, t.root), "/")
+}
+
 // String draws the tree.
 func (t *tree) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "- %s/\n", shown(t.root))
-	if t.files == 0 {
+	if len(t.paths) == 0 {
 		b.WriteString("  (empty)\n")
 	}
 	t.draw(&b, t.root, "  ")
 	if t.more {
-		b.WriteString("(There are more files. Use a narrower path, or Glob.)")
+		b.WriteString("(There are more files. Use a narrower path, or Glob.)\n")
+	}
+	b.WriteString(alike(t.paths))
+	if t.leftOut {
+		b.WriteString(leftOut)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
@@ -141,14 +159,15 @@ func (t *tree) String() string {
 func (t *tree) draw(b *strings.Builder, dir, indent string) {
 	for _, f := range t.entries[dir] {
 		name := path.Base(f.GetPath())
+		fmt.Fprintf(b, "%s- %s", indent, filename.Show(name))
 		switch f.GetType() {
 		case sandboxv1.FileType_FILE_TYPE_DIRECTORY:
-			fmt.Fprintf(b, "%s- %s/\n", indent, name)
+			b.WriteString("/\n")
 			t.draw(b, path.Join(dir, name), indent+"  ")
 		case sandboxv1.FileType_FILE_TYPE_SYMLINK:
-			fmt.Fprintf(b, "%s- %s -> %s\n", indent, name, f.GetLinkTarget())
+			b.WriteString(" -> " + filename.Show(f.GetLinkTarget()) + "\n")
 		default:
-			fmt.Fprintf(b, "%s- %s\n", indent, name)
+			b.WriteString("\n")
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
@@ -59,6 +60,7 @@ func (r read) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, 
 	if err := params(c, &p); err != nil {
 		return nil, err
 	}
+	p.FilePath = filename.Parse(p.FilePath)
 	if bad := badPath(p.FilePath); bad != nil {
 		return bad, nil
 	}
@@ -74,7 +76,7 @@ func (r read) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, 
 		MaxLineBytes: 4 * (readLineChars + 1), MaxBytes: readMaxBytes,
 	}
 	data, end, err := r.read(ctx, &sandboxv1.ReadFileRequest{
-		Session: c.Session, Path: p.FilePath, WorkspaceGeneration: c.WorkspaceGeneration,
+		Session: c.Session, Path: p.FilePath, ResolvedPath: c.Leads, WorkspaceGeneration: c.WorkspaceGeneration,
 		Range: &sandboxv1.ReadFileRequest_Lines{Lines: lines},
 	}, readMaxBytes+1)
 	if err != nil {
@@ -85,7 +87,7 @@ func (r read) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, 
 
 func (r read) image(ctx context.Context, c tool.Call, file string) (*tool.Result, error) {
 	data, _, err := r.read(ctx, &sandboxv1.ReadFileRequest{
-		Session: c.Session, Path: file, WorkspaceGeneration: c.WorkspaceGeneration,
+		Session: c.Session, Path: file, ResolvedPath: c.Leads, WorkspaceGeneration: c.WorkspaceGeneration,
 		Range: &sandboxv1.ReadFileRequest_Bytes{Bytes: &sandboxv1.ByteRange{Limit: readMaxImage + 1}},
 	}, readMaxImage+1)
 	if err != nil {
@@ -100,7 +102,7 @@ func (r read) image(ctx context.Context, c tool.Call, file string) (*tool.Result
 	case media != "image/png" && media != "image/jpeg" && media != "image/gif" && media != "image/webp":
 		return tool.Failed("The file has the name of an image, but is none (" + media + ")."), nil
 	}
-	return tool.Image(media, path.Base(file), data), nil
+	return tool.Image(media, filename.Show(path.Base(file)), data), nil
 }
 
 // read collects a file's pieces, at most limit bytes of them.
@@ -133,7 +135,7 @@ func (r read) read(ctx context.Context, req *sandboxv1.ReadFileRequest, limit in
 
 func readFailure(ctx context.Context, err error, file string) (*tool.Result, error) {
 	if apierr.Reason(err) == "WRONG_FILE_TYPE" {
-		return tool.Failed(fmt.Sprintf("%s cannot be read: %s. Read reads regular files; use LS for a directory.", file, strings.TrimRight(apierr.Message(err), "."))), nil
+		return tool.Failed(fmt.Sprintf("%s cannot be read: %s. Read reads regular files; use LS for a directory.", filename.Show(file), strings.TrimRight(apierr.Message(err), "."))), nil
 	}
 	return failure(ctx, err, file)
 }
@@ -147,7 +149,10 @@ func numbered(data []byte, end *sandboxv1.ReadFileEnd, first int64) *tool.Result
 		return tool.OK("Warning: the file exists but its contents are empty.")
 	}
 	if bytes.IndexByte(data, 0) >= 0 {
-		return tool.Failed("The file is not text: it contains NUL bytes. Look at it with a command, such as xxd or file.")
+		return tool.Failed(notText(data))
+	}
+	if first == 1 {
+		data = bytes.TrimPrefix(data, []byte("\uFEFF")) // an Edit of the first line keeps it
 	}
 	var b strings.Builder
 	next, more := first, end.GetMore()
@@ -156,13 +161,26 @@ func numbered(data []byte, end *sandboxv1.ReadFileEnd, first int64) *tool.Result
 			more = true
 			break
 		}
-		fmt.Fprintf(&b, "%6d\t%s\n", next, shortLine(strings.TrimSuffix(line, "\n")))
+		fmt.Fprintf(&b, "%6d\t%s\n", next, shortLine(withoutEnd(line)))
 		next++
 	}
 	if more {
 		fmt.Fprintf(&b, "\n[The file has more lines. Go on with offset %d.]", next)
 	}
 	return tool.OK(strings.TrimSuffix(b.String(), "\n"))
+}
+
+// notText says what a file is that contains NUL bytes.
+func notText(data []byte) string {
+	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
+		return "The file is UTF-16, which Read does not show. Look at it with iconv -f UTF-16 -t UTF-8."
+	}
+	return "The file is not text: it contains NUL bytes. Look at it with a command, such as xxd or file."
+}
+
+// withoutEnd is a line without its end, of which Edit keeps the form.
+func withoutEnd(line string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
 }
 
 func shortLine(line string) string {

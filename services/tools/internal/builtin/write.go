@@ -9,6 +9,7 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
@@ -48,6 +49,7 @@ func (w write) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result,
 	if err := params(c, &p); err != nil {
 		return nil, err
 	}
+	p.FilePath = filename.Parse(p.FilePath)
 	if bad := badPath(p.FilePath); bad != nil {
 		return bad, nil
 	}
@@ -58,7 +60,7 @@ func (w write) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result,
 	defer cancel()
 	done, err := w.send(change, c, p.FilePath, p.Content)
 	if apierr.Reason(err) == "WRONG_FILE_TYPE" {
-		return tool.Failed(fmt.Sprintf("%s cannot be written: %s", p.FilePath, apierr.Message(err))), nil
+		return tool.Failed(fmt.Sprintf("%s cannot be written: %s", filename.Show(p.FilePath), apierr.Message(err))), nil
 	}
 	if err != nil {
 		return failure(change, err, p.FilePath)
@@ -75,7 +77,7 @@ func (w write) send(ctx context.Context, c tool.Call, file, content string) (*sa
 	if err != nil {
 		return nil, err
 	}
-	start := &sandboxv1.WriteFileStart{Call: ref(c), Path: file, WorkspaceGeneration: c.WorkspaceGeneration}
+	start := &sandboxv1.WriteFileStart{Call: ref(c), Path: file, ResolvedPath: c.Leads, WorkspaceGeneration: c.WorkspaceGeneration}
 	err = stream.Send(&sandboxv1.WriteFileRequest{Kind: &sandboxv1.WriteFileRequest_Start{Start: start}})
 	for err == nil && content != "" {
 		n := min(len(content), writeChunk)

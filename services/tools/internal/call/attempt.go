@@ -1,7 +1,6 @@
 package call
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +23,9 @@ type attempt struct {
 	rec    store.Record
 	send   Send
 	span   trace.Span
+	// Of the call as it was decided on; see tool.Call.
+	leads    string
+	withheld []string
 }
 
 func (a *attempt) advance(ctx context.Context) error {
@@ -63,7 +65,10 @@ func (a *attempt) begin(ctx context.Context, profile *permission.Profile) error 
 	if fault != nil {
 		return a.end(ctx, nil, fault)
 	}
-	d := profile.Decide(request(a.Tool, args))
+	d, err := a.decide(ctx, profile, t, args)
+	if err != nil {
+		return err
+	}
 	if a.Approval != nil && !a.Approval.GetApproved() {
 		d.Rule = "refused by " + a.approver()
 		return a.end(ctx, decisionPiece(permission.Deny, d.Rule), refused(a.Approval))
@@ -80,7 +85,7 @@ func (a *attempt) begin(ctx context.Context, profile *permission.Profile) error 
 	case t.Delegated():
 		return a.delegate(ctx, d)
 	default:
-		return a.start(ctx, t, args, profile, d)
+		return a.start(ctx, t, args, d)
 	}
 }
 
@@ -108,15 +113,6 @@ func (a *attempt) check() (*tool.Tool, tool.Arguments, *tool.Result) {
 		return nil, args, tool.Failed(fmt.Sprintf("The call of %s was not made: %s.", a.Tool, strings.TrimSuffix(err.Error(), ".")))
 	}
 	return t, args, nil
-}
-
-// request is what a profile decides on.
-func request(name string, args tool.Arguments) permission.Request {
-	q := permission.Request{Tool: name, Command: args.String("command"), Path: args.String("file_path")}
-	if q.Path == "" {
-		q.Path = args.String("path")
-	}
-	return q
 }
 
 // end records the result of a call that does not run, and sends it.
@@ -168,8 +164,8 @@ func (a *attempt) move(ctx context.Context, to store.State, result []byte) error
 }
 
 // start journals the call as started, and runs it.
-func (a *attempt) start(ctx context.Context, t *tool.Tool, args tool.Arguments, profile *permission.Profile, d permission.Decision) error {
-	r, other, err := a.claim(ctx, t, args, profile)
+func (a *attempt) start(ctx context.Context, t *tool.Tool, args tool.Arguments, d permission.Decision) error {
+	r, other, err := a.claim(ctx, t, args)
 	if err != nil || other != nil {
 		return errors.Join(err, a.attach(ctx, other))
 	}
@@ -200,7 +196,14 @@ func (a *attempt) resume(ctx context.Context, profile *permission.Profile) error
 		return a.end(ctx, nil, tool.Ended(toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN,
 			fmt.Sprintf("The tool %s is gone, and how this call ended is not known. It may have taken effect: check before repeating it.", a.Tool)))
 	}
-	r, other, err := a.claim(ctx, t, args, profile)
+	refused, err := a.decideAgain(ctx, profile, t, args)
+	if err != nil {
+		return err
+	}
+	if refused != nil {
+		return a.end(ctx, nil, refused)
+	}
+	r, other, err := a.claim(ctx, t, args)
 	if err != nil || other != nil {
 		return errors.Join(err, a.attach(ctx, other))
 	}
@@ -229,7 +232,7 @@ func (e *Engine) stillMine(ctx context.Context, r *run) error {
 
 // claim waits for a slot and makes a run for the call, or finds that another one
 // has it.
-func (a *attempt) claim(ctx context.Context, t *tool.Tool, args tool.Arguments, profile *permission.Profile) (mine, other *run, err error) {
+func (a *attempt) claim(ctx context.Context, t *tool.Tool, args tool.Arguments) (mine, other *run, err error) {
 	if other := a.find(a.Ref); other != nil {
 		return nil, other, nil
 	}
@@ -238,11 +241,9 @@ func (a *attempt) claim(ctx context.Context, t *tool.Tool, args tool.Arguments, 
 		return nil, nil, err
 	}
 	r := newRun(ctx, a.Ref, a.digest, t, a.Limits.OutputBytes, release)
-	r.call = tool.Call{
-		Session: a.Ref.Session, ID: a.Ref.CallID, WorkspaceGeneration: cmp.Or(a.WorkspaceGeneration, a.Ref.Generation), Node: a.Ref.Node,
-		Arguments: args.Raw, Hidden: profile.Hides(), Seen: func() { r.begun.Store(true) },
-		Open: func(ctx context.Context) error { return a.stillMine(ctx, r) },
-	}
+	r.call = a.call(args)
+	r.call.Seen = func() { r.begun.Store(true) }
+	r.call.Open = func(ctx context.Context) error { return a.stillMine(ctx, r) }
 	got, err := a.register(r)
 	if err != nil || got != r {
 		release()

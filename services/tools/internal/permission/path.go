@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 )
 
 // workspace is where commands and the model see the workspace.
@@ -13,12 +15,14 @@ const workspace = "/workspace"
 
 // pathPattern is what stands in Read(…) and its like: a pattern relative to the
 // workspace or absolute below it, as in a .gitignore file: without a slash in
-// the middle it matches at any depth, and a directory covers all that is in it.
+// the middle it matches at any depth, and a directory covers all that is in it. It
+// also matches paths in which its brackets, braces and backslashes stand themselves:
+// `[id]` is a directory of that name as well as `i` and `d`.
 type pathPattern struct{ globs []string }
 
 func newPathPattern(spec string) (*pathPattern, error) {
 	anchored := strings.Contains(strings.TrimSuffix(spec, "/"), "/")
-	rel, ok := workspacePath(spec)
+	rel, ok := workspacePath(filename.ParsePattern(spec))
 	if !ok {
 		return nil, errors.New("the path leads outside /workspace and would never match")
 	}
@@ -31,8 +35,17 @@ func newPathPattern(spec string) (*pathPattern, error) {
 	if !doublestar.ValidatePattern(rel) {
 		return nil, errors.New("the path pattern is not valid")
 	}
-	return &pathPattern{globs: []string{rel, strings.TrimSuffix(rel, "/**") + "/**"}}, nil
+	p := &pathPattern{}
+	for _, glob := range []string{rel, literally.Replace(rel)} {
+		if len(p.globs) == 0 || glob != rel {
+			p.globs = append(p.globs, glob, strings.TrimSuffix(glob, "/**")+"/**")
+		}
+	}
+	return p, nil
 }
+
+// literally takes the meaning from brackets, braces and backslashes.
+var literally = strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`)
 
 // match reports whether the pattern covers a path that workspacePath returned.
 func (p *pathPattern) match(rel string) bool {

@@ -3,11 +3,12 @@
 // A profile is a set of rules that allow, ask or deny, in the syntax that users
 // of Claude Code know; their order means nothing. Deny beats ask, ask beats
 // allow, and what no rule allows is denied. The package decides by what a call
-// says, not by what it does: a rule on a path looks at the path's name, a rule
-// on a command at the command's words. A rule on paths says nothing of commands:
-// a profile that keeps files from being read must not allow every command; nor of
-// links, which may lead from a name that is allowed to one that is not. A rule on
-// a program covers whatever that program can be told to run: `Bash(git *)` allows
+// says, not by what it does: a rule on a command looks at the command's words, a
+// rule on a path at the path as it is written and, without symbolic links, where
+// it leads: one of the two is enough to deny or to ask, and both must be allowed.
+// A rule on paths does not cover commands: a profile that keeps files from being
+// read must not allow every command. Nor does it cover a hard link, which is
+// another name of the same file. A rule on a program covers whatever that program can be told to run: `Bash(git *)` allows
 // `git -c core.pager=…` and the hooks of a repository. What a permitted call can
 // reach is bounded by the sandbox, not here.
 //
@@ -60,12 +61,21 @@ type Request struct {
 	// Command is what Bash is to run.
 	Command string
 	// Path is the file or directory of a tool that has one, as the model wrote
-	// it; empty is the workspace.
+	// it, with its escapes read; empty is the workspace.
 	Path string
+	// Leads is where the path leads, without symbolic links; empty when no rule
+	// asks for it.
+	Leads string
+	// Doubt is why Leads cannot be told; empty when it can.
+	Doubt string
 }
 
 // Rules are a profile's rules, as they are written in the configuration.
 type Rules struct {
+	//
+	// A rule on paths, such as Read(./secret/**), holds for a path as it is written
+	// and where its symbolic links lead. It does not hold for hard links, which are
+	// other names of the same file, nor for what a command of Bash opens.
 	Allow []string `key:"allow" json:"allow" help:"rules that let a call run, such as Read or Bash(git *)"`
 	Ask   []string `key:"ask" json:"ask" help:"rules that make a person decide"`
 	Deny  []string `key:"deny" json:"deny" help:"rules that refuse a call; they beat all others"`
@@ -120,12 +130,12 @@ func (p *Profile) Decide(q Request) Decision {
 	s := newSubject(q, p)
 	for _, r := range p.deny {
 		if s.restricts(r) {
-			return Decision{Deny, "deny " + r.text + s.doubt(r)}
+			return Decision{Deny, "deny " + r.text + s.reason(r)}
 		}
 	}
 	for _, r := range p.ask {
 		if s.restricts(r) {
-			return Decision{Ask, "ask " + r.text + s.doubt(r)}
+			return Decision{Ask, "ask " + r.text + s.reason(r)}
 		}
 	}
 	if rules, ok := s.allowed(p.allow); ok {
@@ -134,31 +144,36 @@ func (p *Profile) Decide(q Request) Decision {
 	return Decision{Deny, fmt.Sprintf("no rule of the profile %s allows %s", p.name, s.missing(p.allow))}
 }
 
-// Hides returns a function that reports whether a deny rule on reading covers a
-// path, relative to the workspace; nil when no rule does. Tools that search
-// leave out what it covers.
-func (p *Profile) Hides() func(path string) bool {
-	var rules []rule
-	for _, r := range p.deny {
-		if r.paths != nil && r.covers("Read") {
-			rules = append(rules, r)
-		}
-	}
-	if len(rules) == 0 {
-		return nil
-	}
-	return func(path string) bool {
-		clean, ok := workspacePath(path)
-		if !ok {
-			return true
-		}
+// AsksWhereItLeads reports whether a rule on paths covers a tool, so that a decision
+// needs Request.Leads.
+func (p *Profile) AsksWhereItLeads(tool string) bool {
+	for _, rules := range [][]rule{p.allow, p.ask, p.deny} {
 		for _, r := range rules {
-			if r.paths.match(clean) {
+			if r.paths != nil && r.covers(tool) {
 				return true
 			}
 		}
-		return false
 	}
+	return false
+}
+
+// Withheld returns globs of the paths that a tool that searches must leave out of its
+// result: those that a rule denies, and those that need a question that the request
+// itself does not raise.
+func (p *Profile) Withheld(q Request) []string {
+	s := newSubject(q, p)
+	var globs []string
+	for _, r := range p.deny {
+		if r.paths != nil && r.covers(q.Tool) {
+			globs = append(globs, r.paths.globs...)
+		}
+	}
+	for _, r := range p.ask {
+		if r.paths != nil && r.covers(q.Tool) && !s.restricts(r) {
+			globs = append(globs, r.paths.globs...)
+		}
+	}
+	return globs
 }
 
 // Set is all profiles, by name.

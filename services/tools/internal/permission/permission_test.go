@@ -206,14 +206,64 @@ func TestNewSetNamesEveryFault(t *testing.T) {
 	}
 }
 
-func TestHides(t *testing.T) {
-	if profile(t, Rules{Allow: []string{"Read"}, Deny: []string{"Read", "Edit(x)"}}).Hides() != nil {
-		t.Error("a profile without a rule on reading a path hides something")
+func TestSearchesLeaveOutWhatRulesWithhold(t *testing.T) {
+	p := profile(t, Rules{
+		Allow: []string{"Read", "Grep"}, Ask: []string{"Read(private/**)"}, Deny: []string{"Read", "Edit(x)", "Read(.env)", "Grep(logs/**)"},
+	})
+	for path, want := range map[string]struct{ grep, asked, read bool }{
+		"a/.env": {true, true, true}, "logs/x": {true, true, false}, "private/x": {true, false, true}, "src/x": {}, "x": {},
+	} {
+		for q, want := range map[Request]bool{{Tool: "Grep", Path: "."}: want.grep, {Tool: "Grep", Path: "private"}: want.asked, {Tool: "Read", Path: "src"}: want.read} {
+			if got := (&pathPattern{p.Withheld(q)}).match(path); got != want {
+				t.Errorf("%s on %s withholds %s: %v, want %v", q.Tool, q.Path, path, got, want)
+			}
+		}
 	}
-	hides := profile(t, Rules{Deny: []string{"Read(.env)", "Read(secrets/**)"}}).Hides()
-	for path, want := range map[string]bool{"a/.env": true, "secrets/x": true, "src/x": false, "../x": true, "/workspace/.env": true} {
-		if hides(path) != want {
-			t.Errorf("%s: got %v, want %v", path, !want, want)
+	if p.AsksWhereItLeads("Bash") || !p.AsksWhereItLeads("LS") {
+		t.Error("the rules on reading cover LS, and not Bash")
+	}
+}
+
+func TestARuleHoldsWhereAPathLeads(t *testing.T) {
+	secret := Rules{Allow: []string{"Read", "Edit"}, Deny: []string{"Read(./secret/**)", "Edit(./secret/**)"}}
+	askSecret := Rules{Allow: []string{"Read"}, Ask: []string{"Read(./secret/**)"}}
+	source := Rules{Allow: []string{"Read(./src/**)", "Read(./lib/**)"}}
+	for _, tc := range []struct {
+		name  string
+		rules Rules
+		q     Request
+		want  Kind
+		says  string
+	}{
+		{"a link to what is denied", secret, Request{Tool: "Read", Path: "open/k", Leads: "secret/k"}, Deny, `leads to "secret/k"`},
+		{"a link to the directory that is denied", secret, Request{Tool: "Grep", Path: "open", Leads: "secret"}, Deny, "deny Read"},
+		{"writing through such a link", secret, Request{Tool: "Write", Path: "open/new", Leads: "secret/new"}, Deny, "deny Edit"},
+		{"a link out of what is denied", secret, Request{Tool: "Read", Path: "secret/link", Leads: "a"}, Deny, "deny Read"},
+		{"a link to something else", secret, Request{Tool: "Read", Path: "a", Leads: "b"}, Allow, "allow Read"},
+		{"no link", secret, Request{Tool: "Read", Path: "./a", Leads: "a"}, Allow, "allow Read"},
+		{"listing what is asked about", askSecret, Request{Tool: "LS", Path: "open", Leads: "secret"}, Ask, `leads to "secret"`},
+		{"a link to what is asked about, allowed", askSecret, Request{Tool: "Read", Path: "open/k", Leads: "secret/k"}, Ask, `leads to "secret/k"`},
+		{"a link out of what is allowed", source, Request{Tool: "Read", Path: "src/link", Leads: "other"}, Deny, `"src/link", which leads to "other"`},
+		{"a link into what is allowed", source, Request{Tool: "Read", Path: "other", Leads: "src/a"}, Deny, "no rule"},
+		{"a link between what two rules allow", source, Request{Tool: "Read", Path: "src/a", Leads: "lib/a"}, Allow, "Read(./src/**), Read(./lib/**)"},
+		{"where it leads cannot be told", secret, Request{Tool: "Read", Path: "a", Doubt: "links go in circles"}, Deny, "links go in circles"},
+		{"where it leads cannot be told, and a rule allows some", source, Request{Tool: "Read", Path: "src/a", Doubt: "links go in circles"}, Deny, "links go in circles"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if d := profile(t, tc.rules).Decide(tc.q); d.Kind != tc.want || !strings.Contains(d.Rule, tc.says) {
+				t.Errorf("%s: %s", d.Kind, d.Rule)
+			}
+		})
+	}
+}
+
+func TestARuleMatchesBracketsInNames(t *testing.T) {
+	p := profile(t, Rules{Allow: []string{"Read"}, Deny: []string{"Read(./app/[id]/**)", "Read({a,b}.txt)", `Read(./x\x0ay)`}})
+	for path, want := range map[string]Kind{
+		"app/[id]/page.tsx": Deny, "app/i/page.tsx": Deny, "app/x/page.tsx": Allow, "d/{a,b}.txt": Deny, "a.txt": Deny, "c.txt": Allow, "x\ny": Deny,
+	} {
+		if d := p.Decide(Request{Tool: "Read", Path: path}); d.Kind != want {
+			t.Errorf("%q: %s", path, d.Rule)
 		}
 	}
 }
@@ -235,10 +285,8 @@ func FuzzCompile(f *testing.F) {
 			return
 		}
 		p.Decide(Request{Tool: "Bash", Command: command})
-		p.Decide(Request{Tool: "Grep", Path: path})
-		if hides := p.Hides(); hides != nil {
-			hides(path)
-		}
+		p.Decide(Request{Tool: "Grep", Path: path, Leads: path})
+		p.Withheld(Request{Tool: "Grep", Path: path})
 	})
 }
 

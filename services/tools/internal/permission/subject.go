@@ -9,7 +9,9 @@ import (
 type subject struct {
 	Request
 	path   string // relative to the workspace
-	inside bool   // whether the path is
+	leads  string // where it leads; the path when that was not asked
+	inside bool   // whether both are, as far as is known
+	doubt  string // why that is not known, or not so
 	parsed *script
 }
 
@@ -21,9 +23,29 @@ func newSubject(q Request, p *Profile) subject {
 	case q.Tool == "Bash" && p.looksIntoCommands():
 		s.parsed = parseScript(q.Command)
 	case pathTools[q.Tool] != nil:
-		s.path, s.inside = workspacePath(q.Path)
+		s.place()
 	}
 	return s
+}
+
+// place finds the path and where it leads.
+func (s *subject) place() {
+	if s.path, s.inside = workspacePath(s.Path); !s.inside {
+		s.doubt = "the path leads outside the workspace"
+		return
+	}
+	s.leads = s.path
+	if s.Leads != "" {
+		s.leads, s.inside = workspacePath(s.Leads)
+	}
+	if s.doubt = s.Doubt; s.doubt != "" {
+		s.inside = false
+	}
+}
+
+// covers reports whether a rule on paths matches the path, or where it leads.
+func (s subject) covers(r rule) bool {
+	return r.paths.match(s.path) || r.paths.match(s.leads)
 }
 
 // restricts reports whether a deny or ask rule matches; in doubt it does.
@@ -34,19 +56,21 @@ func (s subject) restricts(r rule) bool {
 	case r.command != nil:
 		return s.parsed.opaque != "" || s.parsed.anyMatches(r)
 	case r.paths != nil:
-		return !s.inside || r.paths.match(s.path)
+		return !s.inside || s.covers(r)
 	default:
 		return true
 	}
 }
 
-// doubt explains why a rule was taken to match.
-func (s subject) doubt(r rule) string {
+// reason explains why a rule matches that does not match what is written.
+func (s subject) reason(r rule) string {
 	switch {
 	case r.command != nil && s.parsed.opaque != "" && !s.parsed.anyMatches(r):
 		return " (cannot be ruled out: " + s.parsed.opaque + ")"
 	case r.paths != nil && !s.inside:
-		return " (cannot be ruled out: the path leads outside the workspace)"
+		return " (cannot be ruled out: " + s.doubt + ")"
+	case r.paths != nil && !r.paths.match(s.path):
+		return fmt.Sprintf(" (the path leads to %q)", clip(s.leads))
 	default:
 		return ""
 	}
@@ -54,13 +78,8 @@ func (s subject) doubt(r rule) string {
 
 // allowed reports whether the rules together allow the request, and which did.
 func (s subject) allowed(rules []rule) (string, bool) {
-	for _, r := range rules {
-		if !r.covers(s.Tool) || r.command != nil {
-			continue
-		}
-		if r.paths == nil || s.inside && r.paths.match(s.path) {
-			return r.text, true
-		}
+	if text, ok := s.allowedPath(rules); ok {
+		return text, true
 	}
 	if s.parsed == nil || s.parsed.complex != "" || len(s.parsed.commands) == 0 {
 		return "", false
@@ -76,6 +95,30 @@ func (s subject) allowed(rules []rule) (string, bool) {
 		}
 	}
 	return strings.Join(used, ", "), true
+}
+
+// allowedPath reports whether a rule allows every call of the tool, or rules allow the
+// path and where it leads.
+func (s subject) allowedPath(rules []rule) (string, bool) {
+	written, leads := "", ""
+	for _, r := range rules {
+		switch {
+		case !r.covers(s.Tool) || r.command != nil:
+		case r.paths == nil:
+			return r.text, true
+		case s.inside:
+			if written == "" && r.paths.match(s.path) {
+				written = r.text
+			}
+			if leads == "" && r.paths.match(s.leads) {
+				leads = r.text
+			}
+		}
+	}
+	if written == leads {
+		return written, written != ""
+	}
+	return written + ", " + leads, written != "" && leads != ""
 }
 
 // missing says what no rule allows.
@@ -96,7 +139,9 @@ func (s subject) missing(rules []rule) string {
 		}
 		return "an empty command"
 	case byPath && !s.inside:
-		return s.Tool + " outside the workspace"
+		return s.Tool + ": " + s.doubt
+	case byPath && s.leads != s.path:
+		return fmt.Sprintf("%s on %q, which leads to %q", s.Tool, clip(s.path), clip(s.leads))
 	case byPath:
 		return fmt.Sprintf("%s on %q", s.Tool, clip(s.path))
 	default:

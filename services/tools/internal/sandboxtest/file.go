@@ -221,6 +221,17 @@ func (s *Sandbox) EditFile(ctx context.Context, q *sandboxv1.EditFileRequest) (*
 	})
 }
 
+// ResolvePath implements FileService: there are no links.
+func (s *Sandbox) ResolvePath(ctx context.Context, q *sandboxv1.ResolvePathRequest) (*sandboxv1.ResolvePathResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.enter(ctx, nil); err != nil {
+		return nil, err
+	}
+	name, err := rel(q.GetPath())
+	return &sandboxv1.ResolvePathResponse{Path: name}, err
+}
+
 // GlobFiles implements FileService.
 func (s *Sandbox) GlobFiles(ctx context.Context, q *sandboxv1.GlobFilesRequest) (*sandboxv1.GlobFilesResponse, error) {
 	s.mu.Lock()
@@ -238,7 +249,9 @@ func (s *Sandbox) GlobFiles(ctx context.Context, q *sandboxv1.GlobFilesRequest) 
 	}
 	answer := &sandboxv1.GlobFilesResponse{}
 	for _, p := range s.below(tenant + "/" + q.GetSession() + "/") {
-		if doublestar.MatchUnvalidated(path.Join(root, q.GetPattern()), p) {
+		if ignored(q.GetDenied(), p) {
+			answer.LeftOut = true
+		} else if doublestar.MatchUnvalidated(path.Join(root, q.GetPattern()), p) {
 			answer.Files = append(answer.Files, &sandboxv1.FileInfo{Path: p})
 		}
 	}
@@ -278,6 +291,10 @@ func (s *Sandbox) grep(ctx context.Context, q *sandboxv1.GrepFilesRequest) (*san
 	for _, p := range s.below(prefix) {
 		inside := root == "." || p == root || strings.HasPrefix(p, root+"/")
 		if !inside || q.GetGlob() != "" && !doublestar.MatchUnvalidated(q.GetGlob(), p) && !doublestar.MatchUnvalidated(q.GetGlob(), path.Base(p)) {
+			continue
+		}
+		if ignored(q.GetDenied(), p) {
+			answer.LeftOut = true
 			continue
 		}
 		answer.Matches = append(answer.Matches, grepFile(re, q, p, s.files[prefix+p])...)
@@ -343,6 +360,10 @@ func (s *Sandbox) ListFiles(ctx context.Context, q *sandboxv1.ListFilesRequest) 
 		}
 		name, _, isDir := strings.Cut(rest, "/")
 		if !ok || seen[name] || ignored(q.GetIgnore(), name) {
+			continue
+		}
+		if ignored(q.GetDenied(), path.Join(dir, name)) {
+			answer.LeftOut = true
 			continue
 		}
 		seen[name] = true

@@ -100,9 +100,12 @@ type Call struct {
 	// called lost: it may be gone because its result was recorded. The error is
 	// returned as it is.
 	Open func(ctx context.Context) error
-	// Hidden reports whether the permission profile hides a path, relative to
-	// the workspace, from tools that search; nil hides nothing.
-	Hidden func(path string) bool
+	// Leads is where the call's path leads without symbolic links, when the permission
+	// profile decided on that: the tool opens it there, through no link. Empty follows
+	// links.
+	Leads string
+	// Withheld are globs of paths that a tool that searches leaves out.
+	Withheld []string
 }
 
 // Sink takes what a running call tells. Its methods may be called from one
@@ -139,6 +142,13 @@ type Canceller interface {
 	// Cancel stops whatever runs for the call, started by any process, and
 	// returns when its effects have ended.
 	Cancel(ctx context.Context, c Call) error
+}
+
+// Resolver is a Runner whose calls have a path.
+type Resolver interface {
+	// Resolve returns where a call's path leads without symbolic links, or why
+	// that cannot be told. An error means that it could not be asked.
+	Resolve(ctx context.Context, c Call, path string) (leads, doubt string, err error)
 }
 
 // Tool is a tool that can be called.

@@ -1,0 +1,50 @@
+package call
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
+	"github.com/fairlead/fairlead/services/tools/internal/permission"
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
+)
+
+// decide decides on a call by its arguments and, if a rule of the profile looks at
+// paths, by where its path leads. The tool then opens just what was decided on.
+func (a *attempt) decide(ctx context.Context, profile *permission.Profile, t *tool.Tool, args tool.Arguments) (permission.Decision, error) {
+	q := permission.Request{Tool: a.Tool, Command: args.String("command"), Path: filename.Parse(cmp.Or(args.String("file_path"), args.String("path")))}
+	refused := a.Approval != nil && !a.Approval.GetApproved()
+	if r, ok := t.Runner.(tool.Resolver); ok && !refused && profile.AsksWhereItLeads(a.Tool) {
+		var err error
+		if q.Leads, q.Doubt, err = r.Resolve(there(ctx, a.Ref.Node), a.call(args), q.Path); err != nil {
+			return permission.Decision{}, err
+		}
+		a.leads, a.withheld = q.Leads, profile.Withheld(q)
+	}
+	return profile.Decide(q), nil
+}
+
+// decideAgain decides on a call that was started and has not ended, where a rule looks at
+// paths: its path may lead elsewhere by now. It returns the result of a call that may not
+// go on.
+func (a *attempt) decideAgain(ctx context.Context, profile *permission.Profile, t *tool.Tool, args tool.Arguments) (*tool.Result, error) {
+	if !profile.AsksWhereItLeads(a.Tool) {
+		return nil, nil //nolint:nilnil // the call goes on
+	}
+	d, err := a.decide(ctx, profile, t, args)
+	if err != nil || d.Kind == permission.Allow || d.Kind == permission.Ask && a.Approval.GetApproved() {
+		return nil, err
+	}
+	return tool.Ended(toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN, fmt.Sprintf(
+		"The call was interrupted, and may not go on: %s. It may have taken effect: check before repeating it.", d.Rule)), nil
+}
+
+// call is the call as a tool sees it.
+func (a *attempt) call(args tool.Arguments) tool.Call {
+	return tool.Call{
+		Session: a.Ref.Session, ID: a.Ref.CallID, WorkspaceGeneration: cmp.Or(a.WorkspaceGeneration, a.Ref.Generation), Node: a.Ref.Node,
+		Arguments: args.Raw, Leads: a.leads, Withheld: a.withheld,
+	}
+}
