@@ -157,7 +157,7 @@ func TestEditKeepsAFileAsItIs(t *testing.T) {
 		"latin": {map[string]any{"old_string": "one", "new_string": "two"}},
 		"link":  {map[string]any{"old_string": "one", "new_string": "two"}},
 	} {
-		if a := f.call("full", "MultiEdit", map[string]any{"file_path": path, "edits": edits}); a.outcome != "OK" || strings.Contains(a.text, "\r") {
+		if a := f.call("full", "MultiEdit", map[string]any{"file_path": path, "edits": edits}); a.outcome != "OK" || strings.ContainsAny(a.text, "\r\ufeff") {
 			t.Errorf("%s: %s %q", path, a.outcome, a.text)
 		}
 	}

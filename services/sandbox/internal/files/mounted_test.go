@@ -26,6 +26,46 @@ func withMount(t *testing.T) (s *Space, dir string) {
 	return s, dir
 }
 
+// A link does not lead into a mount nor out of one, and what is denied is so in mounts.
+func TestRulesHoldInMounts(t *testing.T) {
+	s, dir := withMount(t)
+	must(t, errors.Join(os.Mkdir(dir+"/secret", 0o700), os.WriteFile(dir+"/secret/k", []byte("needle"), 0o600), os.WriteFile(dir+"/plain", []byte("needle"), 0o600)))
+	must(t, errors.Join(os.Symlink("secret", dir+"/open"), os.Symlink("../x", dir+"/out"), os.Symlink("mnt/plain", s.root.Name()+"/in")))
+	for name, want := range map[string]string{"mnt": "mnt", "mnt/open/k": "mnt/secret/k", "/workspace/mnt/open/new": "mnt/secret/new"} {
+		if got, err := s.Resolve(name); err != nil || got != want {
+			t.Errorf("%s leads to %q, %v", name, got, err)
+		}
+	}
+	for name, want := range map[string]error{"in": ErrNotFound, "mnt/out": ErrEscapes} {
+		if got, err := s.Resolve(name); !errors.Is(err, want) {
+			t.Errorf("%s leads to %q, %v", name, got, err)
+		}
+	}
+	rules, err := NewRules(".", true, []string{"mnt/secret/**"})
+	must(t, err)
+	s.Rules = rules
+	if _, err := s.Read("mnt/open/k"); !errors.Is(err, ErrChanged) {
+		t.Errorf("a link in the mount: %v", err)
+	}
+	var got []string
+	_, err = s.Grep(t.Context(), GrepQuery{Pattern: "needle", Max: 9, Mode: GrepFiles}, func(m GrepMatch) error { got = append(got, m.Path); return nil })
+	if err != nil || len(got) != 1 || got[0] != "mnt/plain" || !rules.LeftOut {
+		t.Errorf("grep finds %v, %v", got, err)
+	}
+	if all, _, err := s.Glob(t.Context(), "**/k", "", 9); err != nil || len(all) != 0 {
+		t.Errorf("glob finds %v, %v", all, err)
+	}
+	all, _, err := s.List(t.Context(), "mnt", "", 9, nil)
+	for _, i := range all {
+		if i.Path == "mnt/secret" {
+			t.Error("list has mnt/secret")
+		}
+	}
+	if err != nil || len(all) != 3 {
+		t.Errorf("list has %v, %v", all, err)
+	}
+}
+
 // In a mount as well a command may nest folders deeper than files can be open, and close them.
 func TestATreeInAMountIsRemovedWhateverItsOwnerDidToIt(t *testing.T) {
 	plainuser.Need(t)

@@ -30,12 +30,18 @@ func readPattern(p string) reading {
 	if literal := literally.Replace(p); literal != p || r.fault != nil {
 		r.globs = append(r.globs, literal)
 	}
-	for _, glob := range r.globs {
+	r.forms = composed(r.globs)
+	return r
+}
+
+// composed returns those globs that have characters outside ASCII, with letters composed.
+func composed(globs []string) (forms []string) {
+	for _, glob := range globs {
 		if isWide(glob) {
-			r.forms = append(r.forms, norm.NFC.String(glob))
+			forms = append(forms, norm.NFC.String(glob))
 		}
 	}
-	return r
+	return forms
 }
 
 func isWide(s string) bool {
@@ -44,16 +50,22 @@ func isWide(s string) bool {
 
 // match reports whether a path matches the pattern in one of its meanings.
 func (r reading) match(text string) bool {
-	for _, glob := range r.globs {
+	return matches(r.globs, r.forms, text)
+}
+
+// matches reports whether a path matches one of the globs, or one of their composed
+// forms in its own composed form.
+func matches(globs, forms []string, text string) bool {
+	for _, glob := range globs {
 		if doublestar.MatchUnvalidated(glob, text) {
 			return true
 		}
 	}
-	if len(r.forms) == 0 || !isWide(text) {
+	if len(forms) == 0 || !isWide(text) {
 		return false
 	}
 	text = norm.NFC.String(text)
-	for _, glob := range r.forms {
+	for _, glob := range forms {
 		if doublestar.MatchUnvalidated(glob, text) {
 			return true
 		}

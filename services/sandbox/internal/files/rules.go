@@ -21,6 +21,7 @@ type Rules struct {
 	LeftOut bool
 
 	denied []string
+	forms  []string // the same, with letters composed
 	given  string
 }
 
@@ -36,7 +37,7 @@ func NewRules(given string, noLinks bool, denied []string) (*Rules, error) {
 			return nil, fmt.Errorf("%w: %s", ErrPattern, glob)
 		}
 	}
-	return &Rules{NoLinks: noLinks, denied: denied, given: given}, nil
+	return &Rules{NoLinks: noLinks, denied: denied, forms: composed(denied), given: given}, nil
 }
 
 // denies reports whether a file below root is denied, and notes that it is left out.
@@ -52,13 +53,7 @@ func (r *Rules) denies(root, name string) bool {
 }
 
 func (r *Rules) matches(name string) bool {
-	text := filename.Encode(name)
-	for _, glob := range r.denied {
-		if doublestar.MatchUnvalidated(glob, text) {
-			return true
-		}
-	}
-	return false
+	return matches(r.denied, r.forms, filename.Encode(name))
 }
 
 // noLinks reports whether links are not followed.

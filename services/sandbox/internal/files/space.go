@@ -155,8 +155,9 @@ func (m *Mounted) in(f func(*Tree) error) error {
 		if err != nil {
 			return fmt.Errorf("open mount %s: %w", m.Alias, err)
 		}
-		m.tree = &Tree{root: root, owner: Owner{UID: -1, GID: -1}, foreign: true, within: m.within, alias: m.Alias, Rules: m.within.Rules}
+		m.tree = &Tree{root: root, owner: Owner{UID: -1, GID: -1}, foreign: true, within: m.within, alias: m.Alias}
 	}
+	m.tree.Rules = m.within.Rules
 	if err := m.As(func() error { return f(m.tree) }); err != nil {
 		return fmt.Errorf("in mount %s: %w", m.Alias, err)
 	}

@@ -95,7 +95,7 @@ func changed(done *sandboxv1.EditFileResponse, edits []replacement) string {
 	}
 	b.WriteString(" Here's the result of running `cat -n` on a snippet of the edited file:\n")
 	line := done.GetSnippetFirstLine()
-	for text := range strings.Lines(clip(done.GetSnippet(), 8000)) {
+	for text := range strings.Lines(clip(strings.TrimPrefix(done.GetSnippet(), byteOrderMark), 8000)) {
 		fmt.Fprintf(&b, "%6d\t%s\n", line, shortLine(withoutEnd(text)))
 		line++
 	}
@@ -114,7 +114,7 @@ func editFailure(ctx context.Context, err error, file string, edits []replacemen
 	case "FILE_EXISTS":
 		return tool.Failed(which(i, edits) + "Cannot create a new file: " + name + " exists and is not empty. Give the text to replace in old_string, or use Write."), nil
 	case "WRONG_FILE_TYPE", "NOT_TEXT":
-		return tool.Failed(fmt.Sprintf("%s cannot be edited: %s", name, apierr.Message(err))), nil
+		return tool.Failed(fmt.Sprintf("%s cannot be edited: %s", name, message(err))), nil
 	}
 	return failure(ctx, err, file)
 }

@@ -36,7 +36,7 @@ func ref(c tool.Call) *commonv1.CallRef {
 // failure makes of a sandbox's error what the model should know, or the error
 // that says why the call could not be made.
 func failure(ctx context.Context, err error, file string) (*tool.Result, error) {
-	message := apierr.Message(err)
+	message := message(err)
 	switch apierr.Reason(err) {
 	case "FILE_NOT_FOUND":
 		return tool.Failed(fmt.Sprintf("File does not exist: %s. %s", filename.Show(file), elsewhere(err))), nil
@@ -69,6 +69,9 @@ func failure(ctx context.Context, err error, file string) (*tool.Result, error) 
 		return tool.Failed("The sandbox could not do this: " + message), nil
 	}
 }
+
+// message is what the sandbox says of a fault. It may have the name of a file.
+func message(err error) string { return filename.Show(apierr.Message(err)) }
 
 // elsewhere says where a file may be that was not found.
 func elsewhere(err error) string {

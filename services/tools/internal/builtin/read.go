@@ -135,7 +135,7 @@ func (r read) read(ctx context.Context, req *sandboxv1.ReadFileRequest, limit in
 
 func readFailure(ctx context.Context, err error, file string) (*tool.Result, error) {
 	if apierr.Reason(err) == "WRONG_FILE_TYPE" {
-		return tool.Failed(fmt.Sprintf("%s cannot be read: %s. Read reads regular files; use LS for a directory.", filename.Show(file), strings.TrimRight(apierr.Message(err), "."))), nil
+		return tool.Failed(fmt.Sprintf("%s cannot be read: %s. Read reads regular files; use LS for a directory.", filename.Show(file), strings.TrimRight(message(err), "."))), nil
 	}
 	return failure(ctx, err, file)
 }
@@ -152,7 +152,7 @@ func numbered(data []byte, end *sandboxv1.ReadFileEnd, first int64) *tool.Result
 		return tool.Failed(notText(data))
 	}
 	if first == 1 {
-		data = bytes.TrimPrefix(data, []byte("\uFEFF")) // an Edit of the first line keeps it
+		data = bytes.TrimPrefix(data, []byte(byteOrderMark))
 	}
 	var b strings.Builder
 	next, more := first, end.GetMore()
@@ -169,6 +169,9 @@ func numbered(data []byte, end *sandboxv1.ReadFileEnd, first int64) *tool.Result
 	}
 	return tool.OK(strings.TrimSuffix(b.String(), "\n"))
 }
+
+// byteOrderMark begins some files. It is not shown: an Edit of the first line keeps it.
+const byteOrderMark = "\uFEFF"
 
 // notText says what a file is that contains NUL bytes.
 func notText(data []byte) string {

@@ -60,7 +60,7 @@ func (w write) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result,
 	defer cancel()
 	done, err := w.send(change, c, p.FilePath, p.Content)
 	if apierr.Reason(err) == "WRONG_FILE_TYPE" {
-		return tool.Failed(fmt.Sprintf("%s cannot be written: %s", filename.Show(p.FilePath), apierr.Message(err))), nil
+		return tool.Failed(fmt.Sprintf("%s cannot be written: %s", filename.Show(p.FilePath), message(err))), nil
 	}
 	if err != nil {
 		return failure(change, err, p.FilePath)

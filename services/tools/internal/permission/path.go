@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/fairlead/fairlead/services/internal/kit/filename"
 )
@@ -17,7 +18,8 @@ const workspace = "/workspace"
 // workspace or absolute below it, as in a .gitignore file: without a slash in
 // the middle it matches at any depth, and a directory covers all that is in it. It
 // also matches paths in which its brackets, braces and backslashes stand themselves:
-// `[id]` is a directory of that name as well as `i` and `d`.
+// `[id]` is a directory of that name as well as `i` and `d`. Letters match in every
+// Unicode form.
 type pathPattern struct{ globs []string }
 
 func newPathPattern(spec string) (*pathPattern, error) {
@@ -49,8 +51,9 @@ var literally = strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `{`, `\{`, 
 
 // match reports whether the pattern covers a path that workspacePath returned.
 func (p *pathPattern) match(rel string) bool {
+	form := norm.NFC.String(rel)
 	for _, g := range p.globs {
-		if ok, err := doublestar.Match(g, rel); err == nil && ok {
+		if doublestar.MatchUnvalidated(g, rel) || doublestar.MatchUnvalidated(norm.NFC.String(g), form) {
 			return true
 		}
 	}

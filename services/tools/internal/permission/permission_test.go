@@ -257,10 +257,10 @@ func TestARuleHoldsWhereAPathLeads(t *testing.T) {
 	}
 }
 
-func TestARuleMatchesBracketsInNames(t *testing.T) {
-	p := profile(t, Rules{Allow: []string{"Read"}, Deny: []string{"Read(./app/[id]/**)", "Read({a,b}.txt)", `Read(./x\x0ay)`}})
+func TestARuleMatchesNamesHoweverTheyAreWritten(t *testing.T) {
+	p := profile(t, Rules{Allow: []string{"Read"}, Deny: []string{"Read(./app/[id]/**)", "Read({a,b}.txt)", `Read(./x\x0ay)`, "Read(caf\u00e9)"}})
 	for path, want := range map[string]Kind{
-		"app/[id]/page.tsx": Deny, "app/i/page.tsx": Deny, "app/x/page.tsx": Allow, "d/{a,b}.txt": Deny, "a.txt": Deny, "c.txt": Allow, "x\ny": Deny,
+		"app/[id]/page.tsx": Deny, "app/i/page.tsx": Deny, "app/x/page.tsx": Allow, "d/{a,b}.txt": Deny, "a.txt": Deny, "c.txt": Allow, "x\ny": Deny, "caf\u00e9": Deny, "cafe\u0301": Deny,
 	} {
 		if d := p.Decide(Request{Tool: "Read", Path: path}); d.Kind != want {
 			t.Errorf("%q: %s", path, d.Rule)
