@@ -14,11 +14,11 @@ import (
 
 // answer adds up the events of a stream.
 type answer struct {
-	provider string
-	emit     func(model.Delta) error
-	watch    *wire.Watch
-	limits   wire.Limits
-	sent     int // bytes of the request
+	provider, model string
+	emit            func(model.Delta) error
+	watch           *wire.Watch
+	limits          wire.Limits
+	sent            int // bytes of the request
 
 	id     string
 	stop   string
@@ -35,6 +35,7 @@ type block struct {
 	text    strings.Builder
 	started bool // the start was emitted
 	opaque  opaque
+	proof   strings.Builder // the signature
 	id      string
 	tool    string
 	input   string // what a tool use began with
@@ -80,7 +81,8 @@ func (a *answer) start(index wire.Count, b contentBlock) error {
 	case "text":
 		return a.grow(model.TextStart, b.Text)
 	case "thinking":
-		a.open.opaque = opaque{Type: b.Type, Signature: b.Signature}
+		a.open.opaque = opaque{Type: b.Type}
+		a.open.proof.WriteString(b.Signature)
 		return a.first(model.Delta{Kind: model.ThinkingStart}, b.Thinking)
 	case "redacted_thinking":
 		a.open.opaque = opaque{Type: b.Type, Data: b.Data}
@@ -129,7 +131,7 @@ func (a *answer) delta(index wire.Count, d delta) error {
 	case d.Type == "thinking_delta" && a.open.kind == "thinking":
 		return a.grow(model.ThinkingStart, d.Thinking)
 	case d.Type == "signature_delta" && a.open.kind == "thinking":
-		a.open.opaque.Signature += d.Signature
+		a.open.proof.WriteString(d.Signature)
 	case d.Type == "input_json_delta" && a.open.kind == "tool_use":
 		return a.grow(model.ToolUseStart, d.PartialJSON)
 	}
@@ -173,6 +175,7 @@ func (a *answer) finished(b *block) (*sessionv1.Block, model.DeltaKind) {
 		}}}, model.ToolUseStart
 	}
 	thinking := &sessionv1.Block{Kind: &sessionv1.Block_Thinking{Thinking: &sessionv1.Thinking{Text: text}}}
+	b.opaque.Model, b.opaque.Signature = a.model, b.proof.String()
 	if data, err := json.Marshal(b.opaque); err == nil {
 		thinking.ProviderData = &sessionv1.ProviderData{Provider: a.provider, Data: data}
 	}

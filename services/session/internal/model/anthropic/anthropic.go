@@ -66,7 +66,7 @@ func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Del
 	}
 	watched, w := wire.Begin(ctx, m.cfg.Provider, m.cfg.Key, m.cfg.Idle)
 	defer w.End()
-	body, err := m.body(r, wire.NewConversation(r, m.own))
+	body, err := m.body(r, wire.NewConversation(r, m.own(r.Model)))
 	if err != nil { // as of a tool whose schema is no JSON
 		return nil, &model.Error{Kind: model.Refused, Message: fmt.Sprintf("the request to the model provider %s could not be written: %v", m.cfg.Provider, err), Err: err}
 	}
@@ -76,7 +76,7 @@ func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Del
 		return nil, w.Fail(ctx, err)
 	}
 	defer func() { _ = raw.Body.Close() }() // The answer is complete or void by now.
-	a := &answer{provider: m.cfg.Provider, emit: emit, watch: w, sent: len(body)}
+	a := &answer{provider: m.cfg.Provider, model: r.Model, emit: emit, watch: w, sent: len(body)}
 	a.limits = wire.Limits{Context: m.cfg.ContextTokens, Output: m.cfg.MaxOutputTokens}
 	return a.read(ctx, raw.Body)
 }

@@ -73,7 +73,9 @@ func TestStream(t *testing.T) {
 }
 
 func TestThinkingGoesBackUnchanged(t *testing.T) {
-	for name, provider := range map[string]string{"to the same provider": "anthropic", "not to another": "other"} {
+	for name, to := range map[string]struct{ provider, model string }{
+		"to the same model": {"anthropic", "claude"}, "not to another provider": {"other", "claude"}, "not to another model": {"anthropic", "claude-2"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := modeltest.Anthropic(t, modeltest.Sequence(
 				modeltest.Step{Thinking: "hm", Redacted: "cmVk", Text: []string{"ok"}, Calls: []modeltest.Call{{ID: "toolu_1", Name: "LS", Input: "{}"}}},
@@ -91,7 +93,8 @@ func TestThinkingGoesBackUnchanged(t *testing.T) {
 				}
 			}
 			r.Messages = append(r.Messages, streamtest.Assistant(resp.Blocks...), streamtest.User(streamtest.Result("turn.1.1", ok, "a file")))
-			if _, _, err := streamtest.Play(t.Context(), t, newModel(s, func(c *Config) { c.Provider = provider }), r); err != nil {
+			r.Model = to.model
+			if _, _, err := streamtest.Play(t.Context(), t, newModel(s, func(c *Config) { c.Provider = to.provider }), r); err != nil {
 				t.Fatal(err)
 			}
 			all := s.Requests()
@@ -101,7 +104,7 @@ func TestThinkingGoesBackUnchanged(t *testing.T) {
 				kinds = append(kinds, b.(map[string]any)["type"].(string))
 			}
 			want, thinking := []string{"thinking", "redacted_thinking", "text", "tool_use"}, true
-			if provider == "other" {
+			if to.provider == "other" || to.model != "claude" {
 				want, thinking = want[2:], false
 			}
 			if diff := cmp.Diff(want, kinds); diff != "" {

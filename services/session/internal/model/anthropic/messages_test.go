@@ -98,7 +98,7 @@ func corpus(s string) []*sessionv1.Message {
 // same compares our messages with the SDK's as whoever parses them sees them.
 func same(t *testing.T, m *Model, r model.Request) {
 	t.Helper()
-	c := wire.NewConversation(r, m.own)
+	c := wire.NewConversation(r, m.own(r.Model))
 	ours, err := m.body(r, c)
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func BenchmarkBody(b *testing.B) {
 	m := New(Config{Provider: "anthropic", MaxOutputTokens: 8000})
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := m.body(r, wire.NewConversation(r, m.own)); err != nil {
+		if _, err := m.body(r, wire.NewConversation(r, m.own(r.Model))); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -21,14 +21,18 @@ const minBudget = 1024
 // the block itself.
 type opaque struct {
 	Type      string `json:"type"` // thinking or redacted_thinking
+	Model     string `json:"model,omitempty"`
 	Signature string `json:"signature,omitempty"`
 	Data      string `json:"data,omitempty"`
 }
 
-// own says whether a block is thinking of ours that can go back.
-func (m *Model) own(b *sessionv1.Block) bool {
-	_, ok := m.opaque(b)
-	return ok
+// own gives a function that reports whether a block is thinking that can go back
+// to a model: its own, or of a log that does not name the model.
+func (m *Model) own(modelName string) func(*sessionv1.Block) bool {
+	return func(b *sessionv1.Block) bool {
+		o, ok := m.opaque(b)
+		return ok && (o.Model == "" || o.Model == modelName)
+	}
 }
 
 func (m *Model) opaque(b *sessionv1.Block) (opaque, bool) {

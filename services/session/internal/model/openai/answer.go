@@ -33,9 +33,9 @@ type answer struct {
 	text   *strings.Builder // the open block of text or thinking
 	kind   model.DeltaKind  // what it started with
 	calls  []*call
-	active int    // the call whose turn it is
-	late   string // text that came after calls
-	bytes  int    // of all text, for estimates
+	active int             // the call whose turn it is
+	late   strings.Builder // text that came after calls
+	bytes  int             // of all text, for estimates
 }
 
 // say appends to the open block of text or thinking, or opens one. What comes
@@ -44,10 +44,9 @@ func (a *answer) say(start model.DeltaKind, s string) error {
 	if s == "" {
 		return nil
 	}
-	a.bytes += len(s)
 	if len(a.calls) > 0 {
 		if start == model.TextStart {
-			a.late += s
+			a.late.WriteString(s)
 		}
 		return nil
 	}
@@ -63,6 +62,7 @@ func (a *answer) say(start model.DeltaKind, s string) error {
 		}
 	}
 	a.text.WriteString(s)
+	a.bytes += len(s)
 	return a.emit(model.Delta{Kind: start + 1, Block: len(a.blocks), Text: s})
 }
 
@@ -105,9 +105,8 @@ func (a *answer) end() (*model.Response, error) {
 		return nil, err
 	}
 	stop := a.stopReason()
-	late := a.late
-	a.calls, a.active, a.late = nil, 0, ""
-	if err := a.say(model.TextStart, late); err != nil {
+	a.calls, a.active = nil, 0
+	if err := a.say(model.TextStart, a.late.String()); err != nil {
 		return nil, err
 	}
 	if err := a.closeText(); err != nil {

@@ -18,7 +18,12 @@ type call struct {
 	extra    json.RawMessage // what the server wants back beside the call
 	sent     int             // bytes of args that were emitted
 	started  bool
+	checked  int // the length of args for which valid holds
+	valid    bool
 }
+
+// maxCalls bounds the calls of one answer.
+const maxCalls = 1000
 
 // take appends a piece. An id that comes after the call was announced is too
 // late to be told.
@@ -44,8 +49,11 @@ func (c *call) ended() bool {
 
 // whole says whether the arguments are complete: a JSON object cannot grow.
 func (c *call) whole() bool {
-	b := bytes.TrimSpace(c.args.Bytes())
-	return len(b) > 1 && b[len(b)-1] == '}' && json.Valid(b)
+	if c.checked != c.args.Len() {
+		b := bytes.TrimSpace(c.args.Bytes())
+		c.checked, c.valid = c.args.Len(), len(b) > 1 && b[len(b)-1] == '}' && json.Valid(b)
+	}
+	return c.valid
 }
 
 // find gives the call that a piece belongs to: by index, else by id, else the

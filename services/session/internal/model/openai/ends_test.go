@@ -309,3 +309,27 @@ func TestWhichCallIsWhich(t *testing.T) {
 		}
 	}
 }
+
+// TestAWildServerIsReadInLinearTime has streams in which work for each piece could
+// grow with all that came before.
+func TestAWildServerIsReadInLinearTime(t *testing.T) {
+	call := func(index int, args string) string {
+		return fmt.Sprintf(`{"index":%d,"function":{"name":"LS","arguments":%q}}`, index, args)
+	}
+	chunk := func(delta string) string { return `data: {"choices":[{"delta":{` + delta + `}}]}` + "\n\n" }
+	big := "{" + strings.Repeat(`{},`, 200_000) + "}"
+	for name, stream := range map[string]string{
+		"a call behind one that is not whole": chunk(`"tool_calls":[`+call(0, big)+`]`) + strings.Repeat(chunk(`"tool_calls":[`+call(1, " ")+`]`), 20_000),
+		"text behind calls":                   chunk(`"tool_calls":[`+call(0, "{}")+`]`) + strings.Repeat(chunk(`"content":"a"`), 100_000),
+		"details":                             strings.Repeat(chunk(`"reasoning_details":[{"type":"t","index":0,"text":"a"}]`), 50_000),
+		"calls without end":                   "data: {\"choices\":[{\"delta\":{\"tool_calls\":[" + strings.Repeat(`{"index":0,"function":{"name":"A","arguments":"{}"}},{"index":0,"function":{"name":"B","arguments":"{}"}},`, 5_000) + call(2, "") + "]}}]}\n\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := play(t, streamtest.Reply{Body: stream})
+			var e *model.Error
+			if !errors.As(err, &e) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}

@@ -120,7 +120,10 @@ func (a *answer) choice(ch choice) error {
 		}
 	}
 	for _, p := range d.ToolCalls {
-		a.find(p).take(p)
+		if a.find(p).take(p); len(a.calls) <= maxCalls {
+			continue
+		}
+		return &model.Error{Kind: model.Refused, Midway: true, Message: fmt.Sprintf("the model provider %s sent more than %d tool calls in one answer", a.provider, maxCalls)}
 	}
 	if err := a.finishes(strings.ToLower(string(ch.FinishReason))); err != nil {
 		return err
