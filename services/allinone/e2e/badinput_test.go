@@ -161,3 +161,22 @@ func TestConverseTakesInputsAndSendsEvents(t *testing.T) {
 		}
 	})
 }
+
+// TestANulInAToolsNameIsTheSameOnBothStores has the model write a NUL where a text becomes
+// a column: in a tool's name, and in the description of a command that outlives its call.
+func TestANulInAToolsNameIsTheSameOnBothStores(t *testing.T) {
+	shapes(t, func(t *testing.T, o options) {
+		s := start(t, o)
+		session := s.session(t, "coder")
+		frames := s.turn(t, session, "a name with a NUL")
+		last(t, frames, "COMPLETE")
+		if got := results(frames); len(got) != 1 || !strings.HasPrefix(got[0], `Ba`+"\x00"+`sh ERROR There is no tool "Ba\x00sh" for this agent.`) {
+			t.Errorf("the call ended %q", got)
+		}
+		operation := last(t, s.turn(t, session, "a description with a NUL"), "COMPLETE").field("turnFinished", "finalText")
+		until(t, "the command ends", func() bool {
+			return strings.Contains(s.call(t, http.MethodGet, "/v1/"+operation, "").body, "SUCCEEDED")
+		})
+		last(t, s.turn(t, session, "hello"), "COMPLETE")
+	})
+}

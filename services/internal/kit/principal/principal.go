@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -27,13 +28,13 @@ func Default() Principal { return Principal{Tenant: "default", User: "default"} 
 var tenantForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 
 // Validate says what is wrong with p: a tenant is 1 to 63 lower-case letters, digits, '-' and '_', beginning with a letter
-// or digit (it becomes a directory name); a user is 1 to 256 bytes of UTF-8.
+// or digit (it becomes a directory name); a user is 1 to 256 bytes of UTF-8 without NUL, which no database column takes.
 func (p Principal) Validate() error {
 	if !tenantForm.MatchString(p.Tenant) {
 		return fmt.Errorf("tenant %q is not 1 to 63 lower-case letters, digits, '-' and '_'", p.Tenant)
 	}
-	if p.User == "" || len(p.User) > 256 || !utf8.ValidString(p.User) {
-		return errors.New("user is not 1 to 256 bytes of UTF-8")
+	if p.User == "" || len(p.User) > 256 || !utf8.ValidString(p.User) || strings.Contains(p.User, "\x00") {
+		return errors.New("user is not 1 to 256 bytes of UTF-8 without NUL")
 	}
 	return nil
 }

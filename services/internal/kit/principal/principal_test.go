@@ -36,6 +36,7 @@ func TestValidate(t *testing.T) {
 		"a tenant in upper case":       {principal.Principal{Tenant: "Acme", User: "u"}, false},
 		"a tenant that looks a flag":   {principal.Principal{Tenant: "-rf", User: "u"}, false},
 		"a tenant with a line break":   {principal.Principal{Tenant: "a\n", User: "u"}, false},
+		"a user with a NUL":            {principal.Principal{Tenant: "t", User: "a\x00b"}, false},
 		"a user that is not UTF-8":     {principal.Principal{Tenant: "t", User: "\xff"}, false},
 		"a user longer than 256 bytes": {principal.Principal{Tenant: "t", User: strings.Repeat("u", 257)}, false},
 	} {

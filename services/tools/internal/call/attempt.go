@@ -102,7 +102,7 @@ func (a *attempt) check() (*tool.Tool, tool.Arguments, *tool.Result) {
 	t, ok := a.Tools.Get(a.Tool)
 	if !ok || !slices.Contains(a.Allowed, a.Tool) {
 		names := slices.DeleteFunc(a.Tools.Names(), func(n string) bool { return !slices.Contains(a.Allowed, n) })
-		text := fmt.Sprintf("There is no tool %q for this agent.", a.Tool)
+		text := fmt.Sprintf("There is no tool \"%s\" for this agent.", store.Text(a.Tool))
 		if len(names) > 0 {
 			text += " It has: " + strings.Join(names, ", ") + "."
 		}

@@ -26,7 +26,7 @@ const (
 type NewOperation struct {
 	// Tool is the name of the tool that started it.
 	Tool string
-	// Progress says for people what it does.
+	// Progress says for people what it does. Text shortens it, and the tool's name.
 	Progress string
 	// TTL is how long it may run.
 	TTL time.Duration

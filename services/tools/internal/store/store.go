@@ -77,8 +77,8 @@ type Record struct {
 	Session string
 	// State is None for a call that was never heard of.
 	State State
-	// Tool and Digest identify the tool and the exact arguments; both are empty
-	// for a call that was cancelled before it was made.
+	// Tool, by Text, and Digest identify the tool and the exact arguments; both are
+	// empty for a call that was cancelled before it was made.
 	Tool   string
 	Digest string
 	// Handed says that the call was delegated at some time.

@@ -3290,12 +3290,11 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"request_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\x12#\n" +
 	"\rcancel_queued\x18\x03 \x01(\bR\fcancelQueued\".\n" +
 	"\x18InterruptSessionResponse\x12\x12\n" +
-	"\x04turn\x18\x01 \x01(\tR\x04turn\"\xba\x02\n" +
+	"\x04turn\x18\x01 \x01(\tR\x04turn\"\xc5\x02\n" +
 	"\x16ResolveApprovalRequest\x12A\n" +
 	"\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x06parent\x12B\n" +
-	"\acall_id\x18\x02 \x01(\tB)\xbaH&r$2\"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$R\x06callId\x12\"\n" +
-	"\x06digest\x18\x03 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\x06digest\x12\x1a\n" +
+	"\acall_id\x18\x02 \x01(\tB)\xbaH&r$2\"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$R\x06callId\x12-\n" +
+	"\x06digest\x18\x03 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{1,128}$R\x06digest\x12\x1a\n" +
 	"\bapproved\x18\x04 \x01(\bR\bapproved\x12#\n" +
 	"\acomment\x18\x05 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01R\acomment\x124\n" +
 	"\n" +

@@ -147,6 +147,14 @@ func testScheduleFired(f *fixture) {
 	if row := f.schedule(k, "a"); !row.Due.Equal(next) || row.Schedule.LastTurn != "sessions/s/turns/t1" || row.Schedule.LastError != "" {
 		f.Errorf("row %+v", row)
 	}
+	for text, want := range strangeTexts() {
+		after := next.Add(time.Hour)
+		f.must(f.ScheduleFired(f.ctx(), store.ScheduleFired{Key: k, ID: "a", Due: next, Next: after, Error: text}))
+		if row := f.schedule(k, "a"); row.Schedule.LastError != want {
+			f.Errorf("the error %q is %q", text, row.Schedule.LastError)
+		}
+		next = after
+	}
 	f.must(f.ScheduleFired(f.ctx(), store.ScheduleFired{Key: k, ID: "a", Due: next, Error: "left\nout"}))
 	if row := f.schedule(k, "a"); !row.Due.IsZero() || row.Schedule.NextTime != nil || row.Schedule.LastTurn != "sessions/s/turns/t1" || row.Schedule.LastError != "left out" {
 		f.Errorf("row %+v", row)

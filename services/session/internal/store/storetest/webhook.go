@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -200,10 +201,25 @@ func testDelivered(f *fixture) {
 	if x := d.Delivery; x.State != "PENDING" || x.Attempts != 1 || x.LastError != "no" || x.LastStatus != 500 || x.NextTime.AsTime().Sub(next).Abs() > time.Millisecond {
 		f.Errorf("delivery %v", x)
 	}
+	for text, want := range strangeTexts() {
+		f.must(f.Delivered(f.ctx(), store.Delivered{Tenant: "acme", ID: "a_t1", State: store.DeliveryPending, Attempts: 1, LastError: text, Next: next}))
+		if d, err = f.GetDelivery(f.ctx(), "acme", "a_t1"); err != nil || d.Delivery.LastError != want {
+			f.Errorf("the error %q is %q, %v", text, d.Delivery.GetLastError(), err)
+		}
+	}
 	f.must(f.Delivered(f.ctx(), store.Delivered{Tenant: "acme", ID: "a_t1", State: store.DeliveryDelivered, Attempts: 2, LastStatus: 200}))
 	d, err = f.GetDelivery(f.ctx(), "acme", "a_t1")
 	f.must(err)
 	if x := d.Delivery; x.State != "DELIVERED" || x.Attempts != 2 || x.LastError != "" || x.LastStatus != 200 || x.NextTime != nil {
 		f.Errorf("delivery %v", x)
+	}
+}
+
+// strangeTexts are texts from outside that not every database takes, and what every backend
+// keeps of them.
+func strangeTexts() map[string]string {
+	return map[string]string{
+		"a\x00b": "a b", "a\xffb": "a\uFFFDb", "lone \xed\xa0\xbd": "lone \uFFFD\uFFFD\uFFFD", "two\nlines": "two lines",
+		strings.Repeat("x", 1<<20): strings.Repeat("x", 500) + "…",
 	}
 }

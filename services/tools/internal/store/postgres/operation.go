@@ -17,7 +17,7 @@ func begin(ctx context.Context, tx pgx.Tx, ref store.Ref, o *store.NewOperation)
 	_, err := tx.Exec(ctx, `
 		insert into operations (tenant, id, session, tool, progress, state, create_time, expire_time, node, generation)
 		values ($1, $2, $3, $4, $5, 'running', clock_timestamp(), clock_timestamp() + $6::interval, $7, $8)`,
-		ref.Tenant, ref.CallID, ref.Session, o.Tool, o.Progress, o.TTL, ref.Node, ref.Generation)
+		ref.Tenant, ref.CallID, ref.Session, store.Text(o.Tool), store.Text(o.Progress), o.TTL, ref.Node, ref.Generation)
 	return err
 }
 

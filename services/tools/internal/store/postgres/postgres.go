@@ -107,7 +107,7 @@ func (s *Store) Move(ctx context.Context, ref store.Ref, c store.Change) error {
 func move(ctx context.Context, tx pgx.Tx, ref store.Ref, c store.Change) (int64, error) {
 	args := pgx.NamedArgs{
 		"tenant": ref.Tenant, "call": ref.CallID, "session": ref.Session, "epoch": ref.Epoch, "from": c.From, "state": c.To,
-		"tool": c.Tool, "digest": c.Digest, "handed": c.To == store.Delegated, "result": c.Result, "at": c.At.UTC(),
+		"tool": store.Text(c.Tool), "digest": c.Digest, "handed": c.To == store.Delegated, "result": c.Result, "at": c.At.UTC(),
 		"owner": "", "address": "", "first": 0, "ttl": time.Duration(0), "claim": c.Claim,
 		"node": ref.Node, "generation": ref.Generation,
 	}

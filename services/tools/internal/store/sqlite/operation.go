@@ -15,7 +15,7 @@ func begin(ctx context.Context, tx *sql.Tx, ref store.Ref, o *store.NewOperation
 	_, err := tx.ExecContext(ctx, `
 		insert into operations (tenant, id, session, tool, progress, state, create_time, expire_time, node, generation)
 		values (?, ?, ?, ?, ?, 'running', `+now+`, `+now+` + ?, ?, ?)`,
-		ref.Tenant, ref.CallID, ref.Session, o.Tool, o.Progress, o.TTL.Microseconds(), ref.Node, ref.Generation)
+		ref.Tenant, ref.CallID, ref.Session, store.Text(o.Tool), store.Text(o.Progress), o.TTL.Microseconds(), ref.Node, ref.Generation)
 	return err
 }
 

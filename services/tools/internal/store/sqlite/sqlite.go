@@ -144,7 +144,7 @@ func move(ctx context.Context, tx *sql.Tx, ref store.Ref, c store.Change) (sql.R
 	}
 	return tx.ExecContext(ctx, query,
 		sql.Named("tenant", ref.Tenant), sql.Named("call", ref.CallID), sql.Named("session", ref.Session), sql.Named("epoch", ref.Epoch),
-		sql.Named("from", c.From), sql.Named("state", c.To), sql.Named("tool", c.Tool), sql.Named("digest", c.Digest),
+		sql.Named("from", c.From), sql.Named("state", c.To), sql.Named("tool", store.Text(c.Tool)), sql.Named("digest", c.Digest),
 		sql.Named("handed", c.To == store.Delegated), sql.Named("result", c.Result), sql.Named("at", c.At.UnixMicro()),
 		sql.Named("owner", owner.ID), sql.Named("address", owner.Address), sql.Named("first", first), sql.Named("ttl", ttl), sql.Named("claim", c.Claim),
 		sql.Named("node", ref.Node), sql.Named("generation", ref.Generation))

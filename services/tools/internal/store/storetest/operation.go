@@ -12,6 +12,7 @@ import (
 
 var operations = []testCase{
 	{"an operation begins with the result that hands it back, or not at all", handedBack},
+	{"texts of the model's are kept as far as a column takes them", strangeTexts},
 	{"an operation is watched by one replica at a time", watched},
 	{"a note of a lost watcher is refused", lostWatcher},
 	{"an operation ends once and is kept for a while", endsOnce},
