@@ -89,7 +89,7 @@ func (a *answer) start(index wire.Count, b contentBlock) error {
 		return a.first(model.Delta{Kind: model.ThinkingStart}, "")
 	case "tool_use":
 		a.open.id, a.open.tool = b.ID, b.Name
-		if raw := string(b.Input); raw != "{}" && raw != "null" {
+		if raw := strings.ToValidUTF8(string(b.Input), "\ufffd"); raw != "{}" && raw != "null" {
 			a.open.input = raw
 		}
 		return a.first(model.Delta{Kind: model.ToolUseStart, ToolName: b.Name, ProviderCallID: b.ID}, "")

@@ -63,6 +63,8 @@ var oddStreams = []string{
 	events(`{"type":"news","delta":"of another form","index":"0"}`, `{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`, `{"type":"message_stop"}`),
 	events(`{"type":"message_delta","delta":{"stop_reason":null}}`, `{"type":"message_stop"}`),
 	"event: error\r\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"m\"}}\r\n\r\n",
+	events("{\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"id\":\"\xff\",\"name\":\"n\",\"input\":{\"a\":\"\xff\"}}}", `{"type":"content_block_stop","index":0}`,
+		`{"type":"message_delta","delta":{"stop_reason":"tool_use"}}`),
 	"event: error\rdata: plain\r\r", "event: ping\ndata: {}\n\n", "<html>", `{"error":"m"}`, `{"type":"error","error":{"type":"billing_error"}}`,
 	`{"type":"message","id":"m","content":[{"type":"text","text":"a"},{"type":"tool_use","id":"i","name":"n","input":{}}],"stop_reason":"end_turn","usage":{"input_tokens":"7"}}`,
 	"\ufeffdata:{\"type\":\"message_delta\",\ndata:\"delta\":{\"stop_reason\":\"max_tokens\"}}\n\ndata:{\"type",

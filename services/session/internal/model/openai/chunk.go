@@ -58,7 +58,7 @@ func (t *text) UnmarshalJSON(b []byte) error {
 	if b[0] == '"' {
 		return json.Unmarshal(b, (*string)(t))
 	}
-	*t = text(b)
+	*t = text(bytes.ToValidUTF8(b, []byte("\ufffd")))
 	return nil
 }
 

@@ -63,6 +63,7 @@ var oddStreams = []string{
 	`data: {"object":"error","message":"m","code":400}`,
 	`{"detail":[{"loc":["body",0],"msg":"m"}]}`,
 	`[{"error":{"code":429,"status":"RESOURCE_EXHAUSTED"}}]`,
+	"data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"function\":{\"name\":\"\xff\",\"arguments\":{\"a\":\"\xff\"}}}]},\"finish_reason\":\"\xff\"}]}\n",
 	"<html><title>no</title>", "data: plain text\n\n", "event: error\n\n", "data: [DONE]",
 	"\ufeffdata:{\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}],\ndata:\"usage\":{\"prompt_tokens\":2e15,\"completion_tokens\":-4}}\r\rdata:[DO",
 	`{"choices":[{"message":{"content":[{"type":"thinking","thinking":[{"text":"t"}]},{"text":"a"}],"tool_calls":[{"id":1,"function":{"name":"n","arguments":{"a":1}}}]}}],"usage":{"total_tokens":"9"}}`,

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
@@ -131,7 +133,8 @@ func Assistant(blocks ...*sessionv1.Block) *sessionv1.Message {
 	return &sessionv1.Message{Role: sessionv1.Role_ROLE_ASSISTANT, Blocks: blocks}
 }
 
-// Believable checks the usage and the stop reason of an answer. No number of the
+// Believable checks the usage and the stop reason of an answer, and that its
+// blocks can be stored. No number of the
 // usage may be above the limit, in tokens.
 func Believable(t testing.TB, resp *model.Response, limit int) {
 	t.Helper()
@@ -143,6 +146,9 @@ func Believable(t testing.TB, resp *model.Response, limit int) {
 	}
 	calls := 0
 	for _, b := range resp.Blocks {
+		if _, err := proto.Marshal(b); err != nil {
+			t.Errorf("the block %v cannot be stored: %v", b, err)
+		}
 		if b.GetToolUse() != nil {
 			calls++
 		}

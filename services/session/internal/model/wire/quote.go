@@ -3,6 +3,7 @@ package wire
 import (
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 // keyLike are the keys of well-known providers, also in part or masked, and what
@@ -15,7 +16,7 @@ const maxQuoted = 16 << 10
 // Quote makes a provider's message fit for people: on one line, not too long,
 // without the key, a part of it, or what looks like another.
 func Quote(message, key string) string {
-	message = message[:min(len(message), maxQuoted)]
+	message = strings.Map(printable, message[:min(len(message), maxQuoted)])
 	if key != "" {
 		message = strings.ReplaceAll(message, key, "[key]")
 	}
@@ -26,12 +27,20 @@ func Quote(message, key string) string {
 			words[i] = "[key]"
 		}
 	}
-	message = strings.ToValidUTF8(strings.Join(words, " "), "\ufffd")
+	message = strings.Join(words, " ")
 	const most = 300
 	if r := []rune(message); len(r) > most {
 		message = string(r[:most]) + "…"
 	}
 	return message
+}
+
+// printable drops control characters, which a terminal would obey.
+func printable(r rune) rune {
+	if unicode.IsPrint(r) || unicode.IsSpace(r) {
+		return r
+	}
+	return -1
 }
 
 // partOf reports whether a word is a long part of the key.

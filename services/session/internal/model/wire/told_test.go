@@ -94,6 +94,7 @@ func TestQuoteHidesWhatLooksLikeAKey(t *testing.T) {
 		"Authorization: Bearer xyz123":                "Authorization: [key]",
 		"Bearer authentication is required":           "Bearer authentication is required",
 		"the key is unknown":                          "the key is unknown",
+		"\x1b[31mred\x1b[0m \x00 and\u2028\xffblue":   "[31mred[0m and \ufffdblue",
 	} {
 		if got := Quote(in, key); got != want {
 			t.Errorf("%q became %q, want %q", in, got, want)
