@@ -65,7 +65,7 @@ func TestWhatAModelCanMendIsAResult(t *testing.T) {
 		{"no JSON", ask("c2", "Read", `{"file_path":`), "not valid JSON"},
 		{"JSON with more behind it", ask("c3", "Read", `{"file_path":"x"} x`), "something follows"},
 		{"no object", ask("c4", "Read", `[]`), "not a JSON object"},
-		{"null", ask("c5", "Read", `null`), "not a JSON object"},
+		{"null", ask("c5", "Read", `null`), "missing property 'file_path'"},
 		{"nothing where something is required", ask("c6", "Read", ``), "missing property 'file_path'"},
 		{"a wrong type", ask("c7", "Read", `{"file_path":1}`), "file_path: got number, want string"},
 		{"an unknown parameter", ask("c8", "Bash", `{"command":"x","in_background":true}`), "'in_background' not allowed"},

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
+	"github.com/fairlead/fairlead/services/internal/kit/schema"
 )
 
 // Tool is the name of the session's own tool.
@@ -70,12 +70,17 @@ const ownProperties = `"request_status":{"description":"How much of the task is 
 // again. A verdict of COMPLETE needs the output that s describes; the others may
 // leave it out.
 func Parse(arguments string, s *Schema) (Verdict, error) {
-	args, err := jsontext.Object(arguments)
+	args, err := schema.ParseArguments(arguments)
 	if err != nil {
-		return Verdict{}, fmt.Errorf("the arguments of %s are %w", Tool, err)
+		return Verdict{}, err
 	}
-	status, ok := args["request_status"].(string)
-	summary, said := args["summary"].(string)
+	for name := range args.Value {
+		if name != "request_status" && name != "summary" && name != "output" {
+			return Verdict{}, fmt.Errorf("%s has no argument %q", Tool, clip(name, 50))
+		}
+	}
+	status, ok := args.Value["request_status"].(string)
+	summary, said := args.Value["summary"].(string)
 	if !ok || !said {
 		return Verdict{}, errors.New("request_status and summary are both needed")
 	}
@@ -84,7 +89,7 @@ func Parse(arguments string, s *Schema) (Verdict, error) {
 		return Verdict{}, fmt.Errorf("request_status is %q and must be COMPLETE, PARTIAL or FAILED", clip(status, 50))
 	}
 	v := Verdict{State: state, Summary: summary}
-	output, given := args["output"]
+	output, given := args.Value["output"]
 	given = given && (s == nil || output != nil || s.check(output) == nil)
 	switch {
 	case s == nil && given:

@@ -36,7 +36,10 @@ func TestParseReadsAVerdictOrSaysWhatIsWrong(t *testing.T) {
 		"a status that there is not":      {`{"request_status":"DONE","summary":"x"}`, nil, Verdict{}, `"DONE" and must be COMPLETE, PARTIAL or FAILED`},
 		"no summary":                      {`{"request_status":"COMPLETE"}`, nil, Verdict{}, "request_status and summary are both needed"},
 		"no JSON":                         {`{"request_status":`, nil, Verdict{}, "are not valid JSON"},
-		"a name twice":                    {`{"request_status":"COMPLETE","request_status":"FAILED","summary":"x"}`, nil, Verdict{}, `"request_status" occurs twice`},
+		"a name twice":                    {`{"request_status":"COMPLETE","summary":"a","summary":"b"}`, nil, Verdict{}, `the name "summary" occurs twice`},
+		"an argument that there is not":   {`{"request_status":"COMPLETE","Summary":"b"}`, nil, Verdict{}, `finish has no argument "Summary"`},
+		"an exponent without end":         {`{"request_status":"COMPLETE","summary":"x","output":{"n":1e999999999}}`, schema, Verdict{}, "is beyond 1000"},
+		"null":                            {`null`, nil, Verdict{}, "request_status and summary are both needed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Parse(tt.args, tt.schema)

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/schema"
 	"github.com/fairlead/fairlead/services/tools/internal/permission"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
@@ -98,7 +99,7 @@ func (a *attempt) approver() string {
 
 // check finds the tool and checks the arguments. What is wrong with them is a
 // result, which the model can mend.
-func (a *attempt) check() (*tool.Tool, tool.Arguments, *tool.Result) {
+func (a *attempt) check() (*tool.Tool, schema.Arguments, *tool.Result) {
 	t, ok := a.Tools.Get(a.Tool)
 	if !ok || !slices.Contains(a.Allowed, a.Tool) {
 		names := slices.DeleteFunc(a.Tools.Names(), func(n string) bool { return !slices.Contains(a.Allowed, n) })
@@ -106,7 +107,7 @@ func (a *attempt) check() (*tool.Tool, tool.Arguments, *tool.Result) {
 		if len(names) > 0 {
 			text += " It has: " + strings.Join(names, ", ") + "."
 		}
-		return nil, tool.Arguments{}, tool.Failed(text)
+		return nil, schema.Arguments{}, tool.Failed(text)
 	}
 	args, err := t.Arguments(a.Arguments)
 	if err != nil {
@@ -164,7 +165,7 @@ func (a *attempt) move(ctx context.Context, to store.State, result []byte) error
 }
 
 // start journals the call as started, and runs it.
-func (a *attempt) start(ctx context.Context, t *tool.Tool, args tool.Arguments, d permission.Decision) error {
+func (a *attempt) start(ctx context.Context, t *tool.Tool, args schema.Arguments, d permission.Decision) error {
 	r, other, err := a.claim(ctx, t, args)
 	if err != nil || other != nil {
 		return errors.Join(err, a.attach(ctx, other))
@@ -191,7 +192,7 @@ func (a *attempt) resume(ctx context.Context, profile *permission.Profile) error
 		return a.elsewhere(ctx)
 	}
 	t, ok := a.Tools.Get(a.Tool)
-	args, err := tool.ParseArguments(a.Arguments)
+	args, err := schema.ParseArguments(a.Arguments)
 	if !ok || err != nil || t.Delegated() {
 		return a.end(ctx, nil, tool.Ended(toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN,
 			fmt.Sprintf("The tool %s is gone, and how this call ended is not known. It may have taken effect: check before repeating it.", a.Tool)))
@@ -232,7 +233,7 @@ func (e *Engine) stillMine(ctx context.Context, r *run) error {
 
 // claim waits for a slot and makes a run for the call, or finds that another one
 // has it.
-func (a *attempt) claim(ctx context.Context, t *tool.Tool, args tool.Arguments) (mine, other *run, err error) {
+func (a *attempt) claim(ctx context.Context, t *tool.Tool, args schema.Arguments) (mine, other *run, err error) {
 	if other := a.find(a.Ref); other != nil {
 		return nil, other, nil
 	}

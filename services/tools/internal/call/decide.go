@@ -7,13 +7,14 @@ import (
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/filename"
+	"github.com/fairlead/fairlead/services/internal/kit/schema"
 	"github.com/fairlead/fairlead/services/tools/internal/permission"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
 // decide decides on a call by its arguments and, if a rule of the profile looks at
 // paths, by where its path leads. The tool then opens just what was decided on.
-func (a *attempt) decide(ctx context.Context, profile *permission.Profile, t *tool.Tool, args tool.Arguments) (permission.Decision, error) {
+func (a *attempt) decide(ctx context.Context, profile *permission.Profile, t *tool.Tool, args schema.Arguments) (permission.Decision, error) {
 	q := permission.Request{Tool: a.Tool, Command: args.String("command"), Path: filename.Parse(cmp.Or(args.String("file_path"), args.String("path")))}
 	refused := a.Approval != nil && !a.Approval.GetApproved()
 	if r, ok := t.Runner.(tool.Resolver); ok && !refused && profile.AsksWhereItLeads(a.Tool) {
@@ -29,7 +30,7 @@ func (a *attempt) decide(ctx context.Context, profile *permission.Profile, t *to
 // decideAgain decides on a call that was started and has not ended, where a rule looks at
 // paths: its path may lead elsewhere by now. It returns the result of a call that may not
 // go on.
-func (a *attempt) decideAgain(ctx context.Context, profile *permission.Profile, t *tool.Tool, args tool.Arguments) (*tool.Result, error) {
+func (a *attempt) decideAgain(ctx context.Context, profile *permission.Profile, t *tool.Tool, args schema.Arguments) (*tool.Result, error) {
 	if !profile.AsksWhereItLeads(a.Tool) {
 		return nil, nil //nolint:nilnil // the call goes on
 	}
@@ -42,7 +43,7 @@ func (a *attempt) decideAgain(ctx context.Context, profile *permission.Profile, 
 }
 
 // call is the call as a tool sees it.
-func (a *attempt) call(args tool.Arguments) tool.Call {
+func (a *attempt) call(args schema.Arguments) tool.Call {
 	return tool.Call{
 		Session: a.Ref.Session, ID: a.Ref.CallID, WorkspaceGeneration: cmp.Or(a.WorkspaceGeneration, a.Ref.Generation), Node: a.Ref.Node,
 		Arguments: args.Raw, Leads: a.leads, Withheld: a.withheld,

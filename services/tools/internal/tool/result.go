@@ -55,3 +55,14 @@ func Text(r *Result) string {
 	}
 	return b.String()
 }
+
+// clip cuts a text for a message, on a character's border.
+func clip(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit] + "…"
+}

@@ -13,7 +13,7 @@ import (
 	"regexp"
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
+	"github.com/fairlead/fairlead/services/internal/kit/schema"
 )
 
 // Builtin is the provider of the tools that are part of this service.
@@ -57,7 +57,7 @@ type Spec struct {
 	// Description is what the model reads.
 	Description string
 	// InputSchema is the JSON Schema (2020-12) of the arguments, the text of an
-	// object; New takes its white space out.
+	// object; New writes it as models are told of it.
 	InputSchema string
 	// Provider is where the tool comes from: Builtin, or a provider's name.
 	Provider string
@@ -158,7 +158,7 @@ type Tool struct {
 	// reports the result.
 	Runner Runner
 
-	schema *Schema
+	schema *schema.Schema
 }
 
 // New checks a tool's name and schema and makes the tool. A nil runner makes a
@@ -167,14 +167,14 @@ func New(spec Spec, runner Runner) (*Tool, error) {
 	if len(spec.Name) > MaxNameBytes || !namePattern.MatchString(spec.Name) {
 		return nil, fmt.Errorf("tool name %q: want a letter, then letters, digits, _ or -, at most %d in all", spec.Name, MaxNameBytes)
 	}
-	schema, err := CompileSchema(spec.Name, spec.InputSchema)
+	compiled, err := schema.Compile(spec.InputSchema)
 	if err != nil {
-		return nil, err
-	}
-	if spec.InputSchema, err = jsontext.Compact(spec.InputSchema); err != nil {
 		return nil, fmt.Errorf("the schema of %s is %w", spec.Name, err)
 	}
-	return &Tool{Spec: spec, Runner: runner, schema: schema}, nil
+	if spec.InputSchema, err = schema.Object(spec.InputSchema); err != nil {
+		return nil, fmt.Errorf("the schema of %s is %w", spec.Name, err)
+	}
+	return &Tool{Spec: spec, Runner: runner, schema: compiled}, nil
 }
 
 // Delegated reports whether the caller runs the tool itself.
@@ -182,10 +182,10 @@ func (t *Tool) Delegated() bool { return t.Runner == nil }
 
 // Arguments parses arguments as a model wrote them and checks them against the
 // tool's schema. The error is written for the model, who can mend it.
-func (t *Tool) Arguments(text string) (Arguments, error) {
-	args, err := ParseArguments(text)
+func (t *Tool) Arguments(text string) (schema.Arguments, error) {
+	args, err := schema.ParseArguments(text)
 	if err != nil {
-		return Arguments{}, err
+		return schema.Arguments{}, err
 	}
-	return args, t.schema.Check(args)
+	return args, t.schema.CheckArguments(args)
 }

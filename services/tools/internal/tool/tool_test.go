@@ -7,44 +7,7 @@ import (
 	"testing"
 )
 
-const schema = `{"type":"object","properties":{"a":{"type":"string"},"n":{"type":"integer"}},"required":["a"],"additionalProperties":false}`
-
-func TestArguments(t *testing.T) {
-	made, err := New(Spec{Name: "T", InputSchema: schema}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct{ name, in, want string }{
-		{"an object that fits is taken", `{"a":"x","n":1.0}`, ""},
-		{"white space around it is taken", " {\"a\":\"x\"}\n", ""},
-		{"a lone surrogate is taken", `{"a":"\ud800"}`, ""},
-		{"nothing is an empty object", "  ", "missing property 'a'"},
-		{"every fault is named", `{"n":"x","z":1}`, "additional properties 'z' not allowed; missing property 'a'; n: got string, want integer"},
-		{"a name twice is refused", `{"a":"x","a":"y"}`, `the name "a" occurs twice`},
-		{"a name twice further in is refused", `{"a":"x","z":[{"b":{},"b":[]}]}`, `the name "b" occurs twice`},
-		{"the same name in two objects is not", `{"a":"x","z":[{"b":1},{"b":1}],"n":{"a":1}}`, "additional properties 'z'"},
-		{"names are not folded", `{"a":"x","A":"y"}`, "additional properties 'A'"},
-		{"two values are refused", `{"a":"x"}{"a":"y"}`, "something follows the first value"},
-		{"half an object is refused", `{"a":`, "unexpected end"},
-		{"a bare word is refused", `rm`, "not valid JSON"},
-		{"a string is refused", `"x"`, "not a JSON object"},
-		{"a huge exponent is refused", `{"a":"x","n":1e99999999999}`, "is beyond 1000"},
-		{"a tiny exponent is refused", `{"a":"x","n":1e-999999999999}`, "is beyond 1000"},
-		{"a number beyond float64 is taken", `{"a":"x","n":1e400}`, ""},
-		{"invalid UTF-8 is refused", "{\"a\":\"\xff\"}", "not valid UTF-8"},
-		{"deep nesting is refused", `{"a":` + strings.Repeat("[", 1_000_000), "nested more than 128 deep"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, err := made.Arguments(c.in)
-			switch {
-			case c.want == "" && err != nil:
-				t.Errorf("got %v", err)
-			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
-				t.Errorf("got %v, want %q in it", err, c.want)
-			}
-		})
-	}
-}
+const input = `{"type":"object","properties":{"a":{"type":"string"}}}`
 
 func TestSchemasCompareEveryDigit(t *testing.T) {
 	for name, c := range map[string]struct{ schema, good, bad string }{
@@ -75,8 +38,8 @@ func TestSchemasCompareEveryDigit(t *testing.T) {
 
 func TestNewRefusesWhatModelsCannotCall(t *testing.T) {
 	for name, spec := range map[string]Spec{
-		"a name with a space":       {Name: "a b", InputSchema: schema},
-		"a name that is too long":   {Name: strings.Repeat("a", 129), InputSchema: schema},
+		"a name with a space":       {Name: "a b", InputSchema: input},
+		"a name that is too long":   {Name: strings.Repeat("a", 129), InputSchema: input},
 		"a schema that is no JSON":  {Name: "T", InputSchema: "{"},
 		"a schema that is none":     {Name: "T", InputSchema: `{"type":"nothing"}`},
 		"a schema from elsewhere":   {Name: "T", InputSchema: `{"$ref":"file:///etc/passwd"}`},
@@ -101,18 +64,6 @@ func TestResultsFitTheContract(t *testing.T) {
 	if got := Text(Failed("a\xff")); got != "a\uFFFD" {
 		t.Errorf("got %q", got)
 	}
-}
-
-func FuzzParseArguments(f *testing.F) {
-	for _, seed := range []string{`{}`, `{"a":[{"b":1,"b":2}]}`, `[[`, `{"a":1e999}`, `{"a":"\u0000"}`, "", "}"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		args, err := ParseArguments(text)
-		if err == nil && args.Value == nil {
-			t.Errorf("%q: neither arguments nor an error", text)
-		}
-	})
 }
 
 func TestANumberBeyondFloat64IsCutByTheToolsBounds(t *testing.T) {

@@ -1,4 +1,4 @@
-package tool
+package schema
 
 import (
 	"encoding/json"
@@ -13,26 +13,33 @@ import (
 
 // Arguments are a call's arguments: one JSON object.
 type Arguments struct {
-	// Raw is the text, as it is decoded by the tool.
+	// Raw is the text, as a tool decodes it.
 	Raw json.RawMessage
 	// Value is the same, decoded; its numbers are json.Number.
 	Value map[string]any
 }
 
-// String returns the string under a name; empty when there is none.
+// String returns the string under a name, or "" if there is none.
 func (a Arguments) String(name string) string {
 	s, _ := a.Value[name].(string)
 	return s
 }
 
-// ParseArguments reads arguments as a model wrote them: one JSON object, in
-// which no name occurs twice, for two readers could take different ones, and a
-// person would approve another call than the one that runs. Nothing at all is an
-// empty object. The error is written for the model.
-func ParseArguments(text string) (Arguments, error) {
-	if strings.TrimSpace(text) == "" {
-		text = "{}"
+// Plain returns arguments as they are kept: no text and the word null mean the
+// empty object, and everything else stays as the model wrote it.
+func Plain(text string) string {
+	if t := strings.TrimSpace(text); t == "" || t == "null" {
+		return "{}"
 	}
+	return text
+}
+
+// ParseArguments reads arguments as a model wrote them: one JSON object, in
+// which no name occurs twice. Two readers could take different values of such a
+// name, so a person could approve another call than the one that runs. No text
+// and null are the empty object. The error is written for the model.
+func ParseArguments(text string) (Arguments, error) {
+	text = Plain(text)
 	value, err := jsontext.Object(text)
 	if err != nil {
 		return Arguments{}, fmt.Errorf("the arguments are %w. Send one JSON object", err)
