@@ -7,12 +7,12 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
+	"github.com/fairlead/fairlead/services/internal/kit/schema"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/verdict"
 )
 
-// checkClientTools refuses names that are taken and schemas that are not JSON objects.
+// checkClientTools refuses names that are taken and schemas that no tool can have.
 func checkClientTools(spec agent.Spec, r *sessionv1.CreateTurnRequest) error {
 	taken := map[string]bool{}
 	for _, name := range spec.Tools {
@@ -35,12 +35,13 @@ func checkClientTools(spec agent.Spec, r *sessionv1.CreateTurnRequest) error {
 	return nil
 }
 
-// checkSchema refuses a schema that is not the text of a JSON object; empty text is no schema.
+// checkSchema refuses a schema that is not valid, or not that of an object: a provider would refuse the whole request
+// for it. Empty text is no schema.
 func checkSchema(i int, t *sessionv1.ClientTool) error {
 	if t.InputSchemaJson == "" {
 		return nil
 	}
-	if _, err := jsontext.Object(t.InputSchemaJson); err != nil {
+	if _, err := schema.Object(t.InputSchemaJson); err != nil {
 		field := fmt.Sprintf("client_tools[%d].input_schema_json", i)
 		return apierr.New(codes.InvalidArgument, domain, apierr.ReasonInvalidRequest,
 			fmt.Sprintf("The input schema of the tool %s is %v. Send the JSON Schema of an object as text.", t.Name, err),

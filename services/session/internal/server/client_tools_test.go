@@ -23,6 +23,11 @@ func TestASchemaOfAClientToolIsTheTextOfAnObject(t *testing.T) {
 		"two objects":            {`{}{}`, "something follows"},
 		"words":                  {`an object`, "not valid JSON"},
 		"an endless exponent":    {`{"minimum":1e999999999}`, "is beyond 1000"},
+		"nothing said":           {`{}`, ""},
+		"properties alone":       {`{"properties":{}}`, ""},
+		"alternatives":           {`{"oneOf":[{"required":["a"]},{"required":["b"]}]}`, ""},
+		"a wrong type":           {`{"type":"wrong"}`, "not valid"},
+		"an array's":             {`{"type":"array"}`, "not that of an object"},
 		"an object with a comma": {`{"a":1,}`, "not valid JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,8 +18,8 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/internal/kit/schema"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -69,18 +70,18 @@ func (w *Worker) modelTools(ctx context.Context) ([]model.Tool, error) {
 	return tools, nil
 }
 
-// appendTool adds a tool whose schema is JSON text; none stands for any object. The schema goes to the model as it was
-// written, so that its bytes are the same in every request.
-func appendTool(tools []model.Tool, name, description, schema string) ([]model.Tool, error) {
-	if schema == "" {
-		schema = `{"type":"object"}`
-	}
-	text, err := jsontext.Compact(schema)
+// appendTool adds a tool whose schema is JSON text; none stands for any object. Its bytes are the same in every
+// request.
+func appendTool(tools []model.Tool, name, description, input string) ([]model.Tool, error) {
+	text, err := schema.Typed(cmp.Or(input, anyObject))
 	if err != nil {
 		return nil, fmt.Errorf("the schema of tool %s is %w", name, err)
 	}
 	return append(tools, model.Tool{Name: name, Description: description, InputSchema: json.RawMessage(text)}), nil
 }
+
+// anyObject is the schema of a tool that has none.
+const anyObject = `{"type":"object"}`
 
 // warming is a workspace that is being made beside the first model call.
 type warming struct {

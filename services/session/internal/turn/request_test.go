@@ -8,9 +8,9 @@ func TestASchemaGoesToTheModelAsItWasWritten(t *testing.T) {
 			`{ "type": "object",  "properties": {"z": {"minimum": 9007199254740993, "multipleOf": 0.10}, "a": {"const": 1e400, "enum": [-0, 1.0]}} }`,
 			`{"type":"object","properties":{"z":{"minimum":9007199254740993,"multipleOf":0.10},"a":{"const":1e400,"enum":[-0,1.0]}}}`,
 		},
-		"characters of HTML":  {`{"description":"a < b && c > d"}`, `{"description":"a < b && c > d"}`},
+		"characters of HTML":  {`{"description":"a < b && c > d"}`, `{"type":"object","description":"a < b && c > d"}`},
 		"no schema":           {"", `{"type":"object"}`},
-		"white space in text": {`{"description":"a  b"}`, `{"description":"a  b"}`},
+		"white space in text": {`{"description":"a  b"}`, `{"type":"object","description":"a  b"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tools, err := appendTool(nil, "T", "", c.schema)
