@@ -41,6 +41,13 @@ var recoveries = []recovery{
 		check: func(c *cluster, log []*sessionv1.Event, conversation []*sessionv1.Message) error {
 			return errors.Join(c.executed(4), isWorked(log, conversation))
 		}},
+	{name: "a turn whose answer was cut off in a call", scenario: cutShort,
+		play: func(ctx context.Context, c *cluster) error {
+			return errors.Join(c.send(ctx, "work"), c.ended(ctx, 1))
+		},
+		check: func(c *cluster, log []*sessionv1.Event, conversation []*sessionv1.Message) error {
+			return errors.Join(c.executed(1), ends(log, sessionv1.TurnState_TURN_STATE_COMPLETE), looks(conversation, cutShortShape))
+		}},
 	{name: "a turn that asks a person", scenario: asking,
 		play: func(ctx context.Context, c *cluster) error {
 			return errors.Join(c.send(ctx, "write"), c.approve(ctx), c.ended(ctx, 1))

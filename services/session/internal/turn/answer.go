@@ -8,6 +8,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/schema"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/verdict"
@@ -123,11 +124,7 @@ func (a *partialAnswer) toolEvent(d model.Delta, block int32) (*sessionv1.Event,
 		a.args = append(a.args, d.Text...)
 		return &sessionv1.Event{Body: &sessionv1.Event_ToolCallArgumentsDelta{ToolCallArgumentsDelta: &sessionv1.ToolCallArgumentsDelta{CallId: a.callID, Json: d.Text}}}, nil
 	case model.ToolUseEnd:
-		args := string(a.args)
-		if args == "" {
-			args = "{}"
-		}
-		return &sessionv1.Event{Body: &sessionv1.Event_ToolCallArguments{ToolCallArguments: &sessionv1.ToolCallArguments{CallId: a.callID, Tool: a.tool, ArgumentsJson: args}}}, nil
+		return &sessionv1.Event{Body: &sessionv1.Event_ToolCallArguments{ToolCallArguments: &sessionv1.ToolCallArguments{CallId: a.callID, Tool: a.tool, ArgumentsJson: schema.Plain(string(a.args))}}}, nil
 	default:
 		return nil, fmt.Errorf("the model sent a piece of the unknown kind %d", d.Kind)
 	}

@@ -56,6 +56,9 @@ func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message) error 
 	if w.answered != m.Name {
 		w.begun = nil // another worker committed the message
 	}
+	if err := refuseUnfit(parent, w, m); err != nil {
+		return err
+	}
 	c := &caller{w: w, parent: parent}
 	for _, wave := range w.waves(w.openUses(m)) {
 		if err := w.keepFiles(ctx, parent, m, wave); err != nil {

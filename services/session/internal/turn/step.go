@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/schema"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -235,7 +236,7 @@ func (w *Worker) commitAnswer(parent context.Context, r Resolved, resp *model.Re
 	t := w.active
 	n := w.stepNumber()
 	for i, u := range toolUsesOf(resp.Blocks) {
-		u.CallId = callID(t.id, n, i)
+		u.CallId, u.ArgumentsJson = callID(t.id, n, i), schema.Plain(u.ArgumentsJson)
 	}
 	usage := resp.Usage
 	if usage == nil {
@@ -262,6 +263,9 @@ func (w *Worker) commitAnswer(parent context.Context, r Resolved, resp *model.Re
 			return fmt.Errorf("marshal the end of step %d: %w", n, err)
 		}
 		w.answered, w.begun = message.Name, map[string]bool{}
+		if err := refuseCut(w, &write, resp); err != nil {
+			return err
+		}
 		write.Turns = []*store.TurnRow{t.row()}
 		return w.log.Commit(parent, write)
 	}

@@ -39,6 +39,10 @@ func (w *Worker) finishTool() ([]model.Tool, error) {
 // somebody has said something meanwhile that the agent has not seen.
 func (w *Worker) answerFinish(ctx context.Context, write *store.Write, m *sessionv1.Message) (*verdict.Verdict, error) {
 	var found *verdict.Verdict
+	cut, err := wasCut(w.active)
+	if err != nil {
+		return nil, err
+	}
 	for _, u := range toolUses(m) {
 		if !w.isFinish(u) {
 			continue
@@ -53,6 +57,8 @@ func (w *Worker) answerFinish(ctx context.Context, write *store.Write, m *sessio
 			outcome, text = sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR, "The turn ends by another call of finish."
 		case err != nil:
 			outcome, text = sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR, "The turn goes on: "+err.Error()+". Mend it and call finish again."
+		case cut:
+			outcome, text = sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR, "The turn goes on: your answer was cut off after this call. Call finish again when all is done."
 		case w.steerComes(ctx):
 			text = "The turn goes on: the user has sent another message meanwhile. Call finish again when that is done too."
 		default:

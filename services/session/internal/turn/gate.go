@@ -1,0 +1,98 @@
+package turn
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/schema"
+	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// cutTexts tell the model that its answer was cut off in a call, by stop reason.
+var cutTexts = map[string]string{
+	"max_tokens": "This call was not made: your answer reached the limit of output tokens and was cut off in it. Make the call again; if its arguments are long, divide the work into several shorter calls.",
+	"refusal":    "This call was not made: a filter of the model's provider cut your answer off in it.",
+}
+
+// cutCall returns the call in which an answer was cut off, or nil. It is the last
+// one. Its arguments may be whole JSON by chance and still not what the model meant.
+func cutCall(stopReason string, blocks []*sessionv1.Block) *sessionv1.ToolUse {
+	uses := toolUsesOf(blocks)
+	if cutTexts[stopReason] == "" || len(uses) == 0 {
+		return nil
+	}
+	return uses[len(uses)-1]
+}
+
+// refuseCut gives a result to the call in which an answer was cut off. The write
+// is the one that commits the answer, so that a successor does not make the call either.
+func refuseCut(w *Worker, write *store.Write, resp *model.Response) error {
+	u := cutCall(resp.StopReason, resp.Blocks)
+	if u == nil {
+		return nil
+	}
+	return refuseCall(w, write, u, cutTexts[resp.StopReason])
+}
+
+// wasCut reports whether the answer whose calls are under way was cut off in one of them.
+func wasCut(t *active) (bool, error) {
+	end := &sessionv1.StepFinished{}
+	if err := proto.Unmarshal(t.run.Finished, end); err != nil {
+		return false, fmt.Errorf("read the end of the step: %w", err)
+	}
+	return cutTexts[end.StopReason] != "", nil
+}
+
+// refuseUnfit gives an error result to the calls of the client's tools whose
+// arguments do not fit the tool's schema. The client is not asked to run them, as
+// no tool of ours runs with such arguments.
+func refuseUnfit(ctx context.Context, w *Worker, m *sessionv1.Message) error {
+	var write store.Write
+	for _, u := range toolUses(m) {
+		t := w.active.client[u.Tool]
+		if _, done := w.active.run.Results[u.CallId]; done || t == nil {
+			continue
+		}
+		if fault := unfit(t, u.ArgumentsJson); fault != nil {
+			text := fmt.Sprintf("The call of %s was not made: %s.", u.Tool, strings.TrimSuffix(fault.Error(), "."))
+			if err := refuseCall(w, &write, u, text); err != nil {
+				return err
+			}
+		}
+	}
+	if len(write.Events) == 0 {
+		return nil
+	}
+	write.Turns = []*store.TurnRow{w.active.row()}
+	return w.log.Append(ctx, write)
+}
+
+// unfit reports what is wrong with the arguments of a call of the client's tool.
+func unfit(t *sessionv1.ClientTool, arguments string) error {
+	args, err := schema.ParseArguments(arguments)
+	if err != nil {
+		return err
+	}
+	s, err := schema.Compile(cmp.Or(t.InputSchemaJson, anyObject))
+	if err != nil {
+		return fmt.Errorf("the tool's schema is %w", err)
+	}
+	return s.CheckArguments(args)
+}
+
+// refuseCall gives a call that is not made its result, an error for the model.
+func refuseCall(w *Worker, write *store.Write, u *sessionv1.ToolUse, text string) error {
+	r := &sessionv1.ToolResult{CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR, Content: []*commonv1.Content{textContent(text)}}
+	if err := w.active.setResult(u.CallId, r); err != nil {
+		return err
+	}
+	write.Events = append(write.Events, w.finishedCall(u.Tool, r, 0))
+	return nil
+}
