@@ -9,6 +9,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/media/mediatest"
 )
 
 const arrivals = `
@@ -103,7 +104,7 @@ func TestMessagesThatSteerATurnThatWaitsJoinItInOrderOnceItGoesOn(t *testing.T) 
 	asked := f.waitForAsk(ctx, t, s)
 	queued := f.arrive(ctx, t, s, "later", sessionv1.OnActive_ON_ACTIVE_QUEUE)
 	first := f.arrive(ctx, t, s, "mind this", sessionv1.OnActive_ON_ACTIVE_STEER)
-	image := &commonv1.Content{Kind: &commonv1.Content_Image{Image: &commonv1.Media{MediaType: "image/png", Data: []byte("png")}}}
+	image := &commonv1.Content{Kind: &commonv1.Content_Image{Image: &commonv1.Media{MediaType: "image/png", Data: mediatest.Picture("image/png")}}}
 	resp, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{
 		Parent: s, Text: "why?", Content: []*commonv1.Content{image}, OnActive: sessionv1.OnActive_ON_ACTIVE_STEER,
 		Limits:      &sessionv1.TurnLimits{MaxSteps: 1},

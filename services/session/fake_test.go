@@ -176,7 +176,7 @@ func (p *peers) ListTools(context.Context, *toolsv1.ListToolsRequest) (*toolsv1.
 		return nil, err
 	}
 	resp := &toolsv1.ListToolsResponse{Tools: []*toolsv1.Tool{{Name: "tools/Huge", Description: strings.Repeat("word ", 800)}}}
-	for _, name := range []string{"Background", "Bash", "Block", "Broken", "Fail", "Long", "Read", "TodoWrite", "Write"} {
+	for _, name := range []string{"Background", "Bash", "Block", "Broken", "Fail", "Long", "Picture", "Read", "TodoWrite", "Write"} {
 		resp.Tools = append(resp.Tools, &toolsv1.Tool{Name: "tools/" + name, Description: name, Parallel: name == "Read" || name == "Block", ReadOnly: name == "Read"})
 	}
 	return resp, nil
@@ -346,6 +346,10 @@ func (p *peers) execute(r *toolsv1.CallToolRequest, stream grpc.ServerStreamingS
 		p.blocked <- id
 		<-ctx.Done()
 		return stream.Context().Err()
+	case "Picture":
+		done := p.finish(id, toolsv1.CallOutcome_CALL_OUTCOME_OK, "")
+		done.Content = []*commonv1.Content{picture("image/png", []byte("no picture"))}
+		return stream.Send(result(done))
 	case "Long":
 		return stream.Send(result(p.finish(id, toolsv1.CallOutcome_CALL_OUTCOME_OK, longResult)))
 	case "Background":

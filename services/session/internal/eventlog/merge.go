@@ -18,6 +18,9 @@ const maxDelta = 64 << 10
 func merge(into *store.Write, w store.Write) {
 	into.Events = append(into.Events, w.Events...)
 	into.Messages = append(into.Messages, w.Messages...)
+	for _, m := range w.Revised {
+		revise(into, m)
+	}
 	if w.Head != nil {
 		into.Head = w.Head
 	}
@@ -50,6 +53,17 @@ func merge(into *store.Write, w store.Write) {
 	}
 	into.DropCheckpoints = append(into.DropCheckpoints, w.DropCheckpoints...)
 	into.Checkpoints = append(into.Checkpoints, w.Checkpoints...)
+}
+
+// revise takes in a revision: of a message that still waits, it is the message.
+func revise(into *store.Write, m *sessionv1.Message) {
+	for i := range into.Messages {
+		if into.Messages[i].GetName() == m.GetName() {
+			into.Messages[i] = m
+			return
+		}
+	}
+	into.Revised = append(into.Revised, m)
 }
 
 func replaceTurn(turns []*store.TurnRow, t *store.TurnRow) []*store.TurnRow {

@@ -15,7 +15,7 @@ import (
 func TestNothingOfAWriteIsLostWhenItJoinsAnother(t *testing.T) {
 	head, active := "m1", "t1"
 	full := store.Write{
-		Lease: store.Lease{Epoch: 1}, LastSeq: 1, Events: []*sessionv1.Event{{}}, Messages: []*sessionv1.Message{{}}, Head: &head,
+		Lease: store.Lease{Epoch: 1}, LastSeq: 1, Events: []*sessionv1.Event{{}}, Messages: []*sessionv1.Message{{Name: "a"}}, Revised: []*sessionv1.Message{{Name: "b"}}, Head: &head,
 		Turns: []*store.TurnRow{{ID: "t1"}}, ActiveTurn: &active, AddUsage: &sessionv1.Usage{InputTokens: 1}, FinishedTurns: 1,
 		Consume: []int64{1}, Wait: []store.PendingCall{{CallID: "c"}}, Waited: []string{"d"}, StepCommitted: true,
 		Settle: []store.Settle{{}}, Reserve: []*store.Reserve{{}}, Jobs: []store.Job{{ID: "j"}}, Place: &store.Place{Node: "a"}, Made: 1, VoidExports: 1,
@@ -29,6 +29,14 @@ func TestNothingOfAWriteIsLostWhenItJoinsAnother(t *testing.T) {
 		} else if reflect.ValueOf(into).FieldByIndex(f.Index).IsZero() != reflect.ValueOf(full).FieldByIndex(f.Index).IsZero() {
 			t.Errorf("%s of the later write is lost", f.Name)
 		}
+	}
+}
+
+func TestMergeRevisesAMessageThatWaits(t *testing.T) {
+	into := store.Write{Messages: []*sessionv1.Message{{Name: "a"}}}
+	merge(&into, store.Write{Revised: []*sessionv1.Message{{Name: "a", Turn: "revised"}, {Name: "old", Turn: "revised"}}})
+	if len(into.Messages) != 1 || into.Messages[0].Turn != "revised" || len(into.Revised) != 1 || into.Revised[0].Name != "old" {
+		t.Errorf("added %v, revised %v", into.Messages, into.Revised)
 	}
 }
 

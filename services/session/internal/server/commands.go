@@ -49,6 +49,9 @@ func (s *Server) ResolveApproval(ctx context.Context, r *sessionv1.ResolveApprov
 
 // SubmitToolResult puts the result of a client's tool into the inbox.
 func (s *Server) SubmitToolResult(ctx context.Context, r *sessionv1.SubmitToolResultRequest) (*sessionv1.SubmitToolResultResponse, error) {
+	if err := checkContent(r.Content); err != nil {
+		return nil, err
+	}
 	_, err := s.command(ctx, r.Parent, "SubmitToolResult", r.RequestId, r, store.Submit{
 		Command: store.Command{Kind: store.CommandToolResult, CallID: r.CallId},
 	})

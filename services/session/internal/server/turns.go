@@ -73,6 +73,9 @@ func (s *Server) accept(ctx context.Context, method string, r *sessionv1.CreateT
 
 // acceptFrom is accept for a turn that a schedule sends, if schedule names one.
 func (s *Server) acceptFrom(ctx context.Context, method, schedule string, r *sessionv1.CreateTurnRequest, after int64) (*sessionv1.Turn, error) {
+	if err := checkContent(r.Content); err != nil {
+		return nil, err
+	}
 	k := key(ctx, r.Parent)
 	session, err := s.Store.GetSession(ctx, k)
 	if err != nil {

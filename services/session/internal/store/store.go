@@ -206,6 +206,8 @@ type Write struct {
 	Events  []*sessionv1.Event
 	// Messages to add to the tree; Name and Parent are full resource names.
 	Messages []*sessionv1.Message
+	// Revised replaces messages of the tree, by name. Their parents stay.
+	Revised []*sessionv1.Message
 	// Head, if not nil, is the new head (a message's id, without the session).
 	Head *string
 	// Turns to update, by id.
@@ -262,7 +264,7 @@ type Salvage struct {
 // OnlyEvents tells whether the write brings events and nothing else, as one does
 // for each token.
 func (w *Write) OnlyEvents() bool {
-	return len(w.Messages) == 0 && w.Head == nil && len(w.Turns) == 0 && w.ActiveTurn == nil && w.AddUsage == nil && w.FinishedTurns == 0 &&
+	return len(w.Messages) == 0 && len(w.Revised) == 0 && w.Head == nil && len(w.Turns) == 0 && w.ActiveTurn == nil && w.AddUsage == nil && w.FinishedTurns == 0 &&
 		len(w.Consume) == 0 && len(w.Wait) == 0 && len(w.Waited) == 0 && !w.StepCommitted &&
 		len(w.Settle) == 0 && len(w.Reserve) == 0 && len(w.Checkpoints) == 0 && len(w.DropCheckpoints) == 0 && len(w.Jobs) == 0 &&
 		w.Place == nil && w.Made == 0

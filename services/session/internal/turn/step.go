@@ -123,6 +123,8 @@ func (w *Worker) attempt(ctx, parent context.Context, resolved Resolved, tools [
 			return !shorter, e
 		}
 		return true, w.failModel(parent, store.Write{}, err)
+	case failed != nil:
+		return refused(parent, w, answer, failed)
 	default:
 		return true, w.commitPartial(answer, func(write store.Write) error { return w.failModel(parent, write, err) })
 	}

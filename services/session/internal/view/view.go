@@ -16,9 +16,12 @@ import (
 )
 
 // Of gives the view of a conversation, oldest message first: from its last
-// compaction on the summary, the kept messages before it, and what follows.
-// Messages that are not shortened are those of path.
-func Of(path []*sessionv1.Message) []*sessionv1.Message {
+// compaction on the summary, the kept messages before it, and what follows, with
+// notes in place of what no provider takes. Messages that do not change are those
+// of path.
+func Of(path []*sessionv1.Message) []*sessionv1.Message { return sendable(compacted(path)) }
+
+func compacted(path []*sessionv1.Message) []*sessionv1.Message {
 	for at := len(path) - 1; at >= 0; at-- {
 		if c := path[at].Compaction; c != nil {
 			return slices.Concat(path[at:at+1], apply(kept(path[:at], c), c), path[at+1:])

@@ -14,6 +14,7 @@ import (
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/media/mediatest"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/tools/internal/sandboxtest"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
@@ -247,7 +248,9 @@ func TestRead(t *testing.T) {
 	put("bin", "a\x00b")
 	put("latin", "caf\xe9\n")
 	put("dir/file", "x")
-	put("pic.png", "\x89PNG\r\n\x1a\n0000")
+	picture := string(mediatest.Picture("image/png"))
+	put("pic.png", picture)
+	put("damaged.png", picture[:20])
 	put("fake.png", "text")
 	put("none.png", "")
 	put("huge.png", "\x89PNG\r\n\x1a\n"+strings.Repeat("0", 4<<20))
@@ -266,7 +269,8 @@ func TestRead(t *testing.T) {
 	w.contains("Read", `{"file_path":"../../etc/passwd"}`, failing, "leads outside the workspace")
 	w.contains("Read", `{"file_path":"/etc/passwd"}`, failing, "leads outside the workspace")
 	w.contains("Read", `{"file_path":"`+strings.Repeat("x", 5000)+`"}`, failing, "longer than 4096 bytes")
-	w.contains("Read", `{"file_path":"fake.png"}`, failing, "but is none")
+	w.contains("Read", `{"file_path":"fake.png"}`, failing, "cannot be shown as one: it is text/plain")
+	w.contains("Read", `{"file_path":"damaged.png"}`, failing, "is damaged")
 	w.contains("Read", `{"file_path":"none.png"}`, failing, "empty")
 	w.contains("Read", `{"file_path":"huge.png"}`, failing, "larger than 3145728 bytes")
 
@@ -275,7 +279,7 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	image := r.GetContent()[0].GetImage()
-	if image.GetMediaType() != "image/png" || string(image.GetData()) != "\x89PNG\r\n\x1a\n0000" || image.GetTitle() != "pic.png" {
+	if image.GetMediaType() != "image/png" || string(image.GetData()) != picture || image.GetTitle() != "pic.png" {
 		t.Errorf("got %v", r)
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"path"
 	"strings"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/filename"
+	"github.com/fairlead/fairlead/services/internal/kit/media"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
@@ -23,9 +23,7 @@ const (
 	readMaxBytes = 400 << 10
 	// readMaxText bounds the numbered text.
 	readMaxText = 600 << 10
-	// readMaxImage is the contract's limit for an image.
-	readMaxImage = 3 << 20
-	maxLineNo    = 1 << 40
+	maxLineNo   = 1 << 40
 )
 
 var readSpec = tool.Spec{
@@ -88,21 +86,22 @@ func (r read) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, 
 func (r read) image(ctx context.Context, c tool.Call, file string) (*tool.Result, error) {
 	data, _, err := r.read(ctx, &sandboxv1.ReadFileRequest{
 		Session: c.Session, Path: file, ResolvedPath: c.Leads, WorkspaceGeneration: c.WorkspaceGeneration,
-		Range: &sandboxv1.ReadFileRequest_Bytes{Bytes: &sandboxv1.ByteRange{Limit: readMaxImage + 1}},
-	}, readMaxImage+1)
+		Range: &sandboxv1.ReadFileRequest_Bytes{Bytes: &sandboxv1.ByteRange{Limit: media.MaxBytes + 1}},
+	}, media.MaxBytes+1)
 	if err != nil {
 		return readFailure(ctx, err, file)
 	}
-	media := http.DetectContentType(data)
+	is := media.Type(data)
+	_, bad := media.Image(is, data)
 	switch {
 	case len(data) == 0:
 		return tool.Failed("The image file is empty."), nil
-	case len(data) > readMaxImage:
-		return tool.Failed(fmt.Sprintf("The image is larger than %d bytes, which is the most that can be shown. Make a smaller copy of it and read that.", readMaxImage)), nil
-	case media != "image/png" && media != "image/jpeg" && media != "image/gif" && media != "image/webp":
-		return tool.Failed("The file has the name of an image, but is none (" + media + ")."), nil
+	case len(data) > media.MaxBytes:
+		return tool.Failed(fmt.Sprintf("The image is larger than %d bytes, which is the most that can be shown. Make a smaller copy of it and read that.", media.MaxBytes)), nil
+	case bad != nil:
+		return tool.Failed("The file has the name of an image, but cannot be shown as one: it " + bad.Error() + "."), nil //nolint:nilerr // the model is told
 	}
-	return tool.Image(media, filename.Show(path.Base(file)), data), nil
+	return tool.Image(is, filename.Show(path.Base(file)), data), nil
 }
 
 // read collects a file's pieces, at most limit bytes of them.

@@ -111,12 +111,14 @@ type Content_Text struct {
 }
 
 type Content_Image struct {
-	// An image.
+	// An image: PNG, JPEG, GIF or WebP, at most 8000 pixels wide and high. A
+	// message may have 20 images and documents, of 15 MiB together.
 	Image *Media `protobuf:"bytes,2,opt,name=image,proto3,oneof"`
 }
 
 type Content_Document struct {
-	// A document, such as a PDF.
+	// A document, such as a PDF or a text. A document of another type the model
+	// knows by its name alone.
 	Document *Media `protobuf:"bytes,3,opt,name=document,proto3,oneof"`
 }
 

@@ -368,7 +368,12 @@ type Block struct {
 	Kind isBlock_Kind `protobuf_oneof:"kind"`
 	// The provider's own bytes for this block (a signature, redacted thinking),
 	// replayed to the same provider only.
-	ProviderData  *ProviderData `protobuf:"bytes,5,opt,name=provider_data,json=providerData,proto3" json:"provider_data,omitempty"`
+	ProviderData *ProviderData `protobuf:"bytes,5,opt,name=provider_data,json=providerData,proto3" json:"provider_data,omitempty"`
+	// What the model provider said when it refused a request because of the
+	// block. Set: the model no longer sees the block, but a note with these words.
+	// Of a tool result, it no longer sees the images and documents; where it has
+	// none, the whole result.
+	Refused       string `protobuf:"bytes,6,opt,name=refused,proto3" json:"refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -451,6 +456,13 @@ func (x *Block) GetProviderData() *ProviderData {
 		return x.ProviderData
 	}
 	return nil
+}
+
+func (x *Block) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
 }
 
 type isBlock_Kind interface {
@@ -747,14 +759,15 @@ const file_fairlead_session_v1_message_proto_rawDesc = "" +
 	"\rtokens_before\x18\x02 \x01(\x03R\ftokensBefore\x12!\n" +
 	"\ftokens_after\x18\x03 \x01(\x03R\vtokensAfter\x12#\n" +
 	"\rresults_until\x18\x04 \x01(\tR\fresultsUntil\x12&\n" +
-	"\x0fmax_block_bytes\x18\x05 \x01(\x03R\rmaxBlockBytes\"\xcc\x02\n" +
+	"\x0fmax_block_bytes\x18\x05 \x01(\x03R\rmaxBlockBytes\"\xe6\x02\n" +
 	"\x05Block\x127\n" +
 	"\acontent\x18\x01 \x01(\v2\x1b.fairlead.common.v1.ContentH\x00R\acontent\x12;\n" +
 	"\bthinking\x18\x02 \x01(\v2\x1d.fairlead.session.v1.ThinkingH\x00R\bthinking\x129\n" +
 	"\btool_use\x18\x03 \x01(\v2\x1c.fairlead.session.v1.ToolUseH\x00R\atoolUse\x12B\n" +
 	"\vtool_result\x18\x04 \x01(\v2\x1f.fairlead.session.v1.ToolResultH\x00R\n" +
 	"toolResult\x12F\n" +
-	"\rprovider_data\x18\x05 \x01(\v2!.fairlead.session.v1.ProviderDataR\fproviderDataB\x06\n" +
+	"\rprovider_data\x18\x05 \x01(\v2!.fairlead.session.v1.ProviderDataR\fproviderData\x12\x18\n" +
+	"\arefused\x18\x06 \x01(\tR\arefusedB\x06\n" +
 	"\x04kind\"\x1e\n" +
 	"\bThinking\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\"\x87\x01\n" +

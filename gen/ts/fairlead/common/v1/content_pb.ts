@@ -34,7 +34,8 @@ export type Content = Message<"fairlead.common.v1.Content"> & {
     case: "text";
   } | {
     /**
-     * An image.
+     * An image: PNG, JPEG, GIF or WebP, at most 8000 pixels wide and high. A
+     * message may have 20 images and documents, of 15 MiB together.
      *
      * @generated from field: fairlead.common.v1.Media image = 2;
      */
@@ -42,7 +43,8 @@ export type Content = Message<"fairlead.common.v1.Content"> & {
     case: "image";
   } | {
     /**
-     * A document, such as a PDF.
+     * A document, such as a PDF or a text. A document of another type the model
+     * knows by its name alone.
      *
      * @generated from field: fairlead.common.v1.Media document = 3;
      */

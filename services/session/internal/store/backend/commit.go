@@ -45,7 +45,8 @@ type Commit struct {
 	Advanced []*Session // of which only the log goes on; none of Sessions; in the order of their keys
 	Events   []Event
 	Messages []Message
-	Turns    []Turn // each once
+	Revised  []Message // replaces bodies; after Messages
+	Turns    []Turn    // each once
 	Consume  []CommandID
 	// Waited is to be deleted before Wait is put in.
 	Waited []ID
@@ -94,7 +95,7 @@ func NeedsOf(writes []store.Write) Needs {
 		if w.Head != nil && *w.Head != "" {
 			n.Messages = append(n.Messages, ID{w.Key, *w.Head})
 		}
-		for _, m := range w.Messages {
+		for _, m := range slices.Concat(w.Messages, w.Revised) {
 			for _, name := range []string{m.GetName(), m.GetParent()} {
 				if id, err := MessageID(w.Session, name); err == nil && id != "" {
 					n.Messages = append(n.Messages, ID{w.Key, id})
@@ -149,6 +150,7 @@ func PlanCommit(writes []store.Write, f Facts) (*Commit, []error) {
 type writeRows struct {
 	events      []Event
 	messages    []Message
+	revised     []Message
 	turns       []Turn
 	checkpoints []Checkpoint
 }
@@ -164,6 +166,9 @@ func (p *planner) check(w store.Write) (*writeRows, error) {
 		return nil, err
 	}
 	if rows.messages, err = p.checkMessages(w); err != nil {
+		return nil, err
+	}
+	if rows.revised, err = p.checkRevised(w); err != nil {
 		return nil, err
 	}
 	for _, c := range w.Checkpoints {
@@ -256,6 +261,22 @@ func (p *planner) checkMessages(w store.Write) ([]Message, error) {
 	return rows, nil
 }
 
+// checkRevised refuses a message that is not in the tree.
+func (p *planner) checkRevised(w store.Write) ([]Message, error) {
+	var rows []Message
+	for _, m := range w.Revised {
+		row, err := messageRow(w.Key, m)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := p.facts.Messages[ID{w.Key, row.ID}]; !ok {
+			return nil, fmt.Errorf("message %q: %w", row.ID, store.ErrNotFound)
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
 func (p *planner) apply(w store.Write, rows *writeRows) {
 	s := p.facts.Sessions[w.Key]
 	p.changed[w.Key] = p.changed[w.Key] || !w.OnlyEvents()
@@ -269,6 +290,7 @@ func (p *planner) apply(w store.Write, rows *writeRows) {
 		p.facts.Messages[ID{w.Key, m.ID}] = m.Depth
 	}
 	p.out.Messages = append(p.out.Messages, rows.messages...)
+	p.out.Revised = append(p.out.Revised, rows.revised...)
 	for _, t := range rows.turns {
 		id := ID{w.Key, t.ID}
 		if i, ok := p.turns[id]; ok {

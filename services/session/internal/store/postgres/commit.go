@@ -102,6 +102,7 @@ func splitIDs(ids []backend.ID) (tenants, sessions, names []string) {
 // work depends on the rest.
 func queueCommit(b *pgx.Batch, c *backend.Commit) {
 	queueMessages(b, c.Messages)
+	queueRevised(b, c.Revised)
 	queueTurns(b, c.Turns)
 	queueConsume(b, c.Consume)
 	queueCalls(b, c)
@@ -160,6 +161,13 @@ func queueMessages(b *pgx.Batch, messages []backend.Message) {
 	b.Queue(`insert into messages (tenant, session, message, parent, depth, body)
 		select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bytea[])`,
 		tenants, sessions, ids, parents, depths, bodies)
+}
+
+// queueRevised replaces the bodies of messages. They are few.
+func queueRevised(b *pgx.Batch, messages []backend.Message) {
+	for _, m := range messages {
+		b.Queue("update messages set body = $1 where tenant = $2 and session = $3 and message = $4", m.Body, m.Tenant, m.Session, m.ID)
+	}
 }
 
 func queueTurns(b *pgx.Batch, turns []backend.Turn) {

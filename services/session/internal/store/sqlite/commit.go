@@ -117,7 +117,7 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, c *backend.Commit) error 
 	if err := every(ctx, tx.StmtContext(ctx, s.prepared.event), c.Events, eventArgs); err != nil {
 		return err
 	}
-	if err := insertMessages(ctx, tx, c.Messages); err != nil {
+	if err := errors.Join(insertMessages(ctx, tx, c.Messages), reviseMessages(ctx, tx, c.Revised)); err != nil {
 		return err
 	}
 	if err := each(ctx, tx, "update turns set state = ?, body = ?, run = ? where tenant = ? and session = ? and turn = ?",
@@ -190,6 +190,11 @@ func eventArgs(e backend.Event) []any {
 func insertMessages(ctx context.Context, tx *sql.Tx, messages []backend.Message) error {
 	return each(ctx, tx, "insert into messages (tenant, session, message, parent, depth, body) values (?, ?, ?, ?, ?, ?)",
 		messages, func(m backend.Message) []any { return []any{m.Tenant, m.Session, m.ID, m.Parent, m.Depth, m.Body} })
+}
+
+func reviseMessages(ctx context.Context, tx *sql.Tx, messages []backend.Message) error {
+	return each(ctx, tx, "update messages set body = ? where tenant = ? and session = ? and message = ?",
+		messages, func(m backend.Message) []any { return []any{m.Body, m.Tenant, m.Session, m.ID} })
 }
 
 // each executes a statement for every row.

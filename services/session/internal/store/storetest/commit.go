@@ -128,6 +128,21 @@ func testCommit(t *testing.T, open func(t *testing.T) store.Store) {
 			t.Errorf("snapshot %+v", snap)
 		}
 	})
+	t.Run("a message is revised in its place", func(t *testing.T) {
+		f := newFixture(t, open)
+		l := f.active("s1")
+		head := "m2"
+		one, two := message(l.Key, "m1", "", "one"), message(l.Key, "m2", "m1", "two")
+		f.commit(store.Write{Lease: l, Messages: []*sessionv1.Message{one, two}, Head: &head})
+		one = proto.CloneOf(one)
+		one.Blocks[0].Refused = "not this"
+		f.commit(store.Write{Lease: l, Revised: []*sessionv1.Message{one}})
+		got, err := f.ListMessages(f.ctx(), l.Key, "", "", 0)
+		f.must(err)
+		if d := cmp.Diff([]*sessionv1.Message{one, two}, got, protocmp.Transform()); d != "" {
+			t.Error(d)
+		}
+	})
 	testMistakes(t, open)
 	testLimits(t, open)
 
@@ -219,6 +234,9 @@ func testMistakes(t *testing.T, open func(t *testing.T) store.Store) {
 		}},
 		{"a message without its parent", func(l store.Lease) store.Write {
 			return store.Write{Messages: []*sessionv1.Message{message(l.Key, "m", "none", "x")}}
+		}},
+		{"a revision of what is not there", func(l store.Lease) store.Write {
+			return store.Write{Revised: []*sessionv1.Message{message(l.Key, "m", "", "x")}}
 		}},
 		{"a message twice", func(l store.Lease) store.Write {
 			return store.Write{Messages: []*sessionv1.Message{message(l.Key, "m", "", "x"), message(l.Key, "m", "", "x")}}

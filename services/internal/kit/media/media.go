@@ -1,0 +1,93 @@
+// Package media finds pictures and documents that no model provider takes. A
+// provider refuses a whole request for one of them, and a conversation is sent
+// again with each request, so they must not get into it.
+package media
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	_ "image/gif"  // reads the header
+	_ "image/jpeg" // reads the header
+	_ "image/png"  // reads the header
+	"net/http"
+
+	_ "golang.org/x/image/webp" // reads the header
+)
+
+// What the providers take, by the narrowest of them.
+const (
+	// MaxBytes bounds one picture or document.
+	MaxBytes = 3 << 20
+	// MaxSide bounds the width and the height of a picture, in pixels.
+	MaxSide = 8000
+	// MaxCount bounds the pictures and documents of one message.
+	MaxCount = 20
+	// MaxTogether bounds the bytes of all pictures and documents of one message.
+	MaxTogether = 15 << 20
+	// ManySide bounds the sides of pictures in a request with more than MaxCount.
+	ManySide = 2000
+)
+
+// PDF is the media type of the documents that are not text.
+const PDF = "application/pdf"
+
+// formats are the types of pictures by the names that package image has for them.
+var formats = map[string]string{"png": "image/png", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp"}
+
+// Error says why a picture or a document cannot be sent to a model.
+type Error struct {
+	// Field is what is wrong: `media_type` or `data`.
+	Field string
+	// Problem completes the sentence "the picture …".
+	Problem string
+}
+
+// Error gives the problem.
+func (e *Error) Error() string { return e.Problem }
+
+func fault(field, format string, args ...any) *Error {
+	return &Error{Field: field, Problem: fmt.Sprintf(format, args...)}
+}
+
+// Type gives the media type that the first bytes of data tell.
+func Type(data []byte) string { return http.DetectContentType(data) }
+
+// Image reads the size of a picture from its header. The error is a *Error.
+func Image(mediaType string, data []byte) (image.Config, error) {
+	known := false
+	for _, t := range formats {
+		known = known || t == mediaType
+	}
+	if !known {
+		return image.Config{}, fault("media_type", "is %s, and no model takes that; send PNG, JPEG, GIF or WebP", mediaType)
+	}
+	if len(data) > MaxBytes {
+		return image.Config{}, fault("data", "has %d bytes; the most is %d", len(data), MaxBytes)
+	}
+	if is := Type(data); is != mediaType {
+		return image.Config{}, fault("data", "is said to be %s, but begins as %s", mediaType, is)
+	}
+	size, format, err := image.DecodeConfig(bytes.NewReader(data))
+	switch {
+	case err != nil || formats[format] != mediaType:
+		return size, fault("data", "is damaged: its header cannot be read")
+	case size.Width < 1 || size.Height < 1:
+		return size, fault("data", "is empty: it has %d×%d pixels", size.Width, size.Height)
+	case size.Width > MaxSide || size.Height > MaxSide:
+		return size, fault("data", "has %d×%d pixels; the most is %d×%d", size.Width, size.Height, MaxSide, MaxSide)
+	}
+	return size, nil
+}
+
+// Document looks at a document. Documents that are no PDF are sent as text or told
+// by their names, so any bytes will do. The error is a *Error.
+func Document(mediaType string, data []byte) error {
+	switch {
+	case len(data) > MaxBytes:
+		return fault("data", "has %d bytes; the most is %d", len(data), MaxBytes)
+	case mediaType == PDF && !bytes.HasPrefix(data, []byte("%PDF-")):
+		return fault("data", "is said to be a PDF, but does not begin with %%PDF-")
+	}
+	return nil
+}

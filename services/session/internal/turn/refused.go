@@ -1,0 +1,62 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/view"
+)
+
+// maxSaid bounds what is kept of a provider's words, in bytes.
+const maxSaid = 1 << 10
+
+// withhold marks what the provider has refused of the conversation, so that the next
+// request has a note in its place: what came once is sent again with each request, and
+// would fail them all. The write is empty when nothing is known to be refused; persons
+// tells whether a person sent any of it, and not tools alone.
+func withhold(w *Worker, failed *model.Error) (write store.Write, persons bool) {
+	said := failed.Error()
+	r := view.Refusal{Said: strings.ToValidUTF8(said[:min(len(said), maxSaid)], "")}
+	if failed.AboutMedia() || failed.Unexplained() {
+		r.Media, r.Older = true, failed.AboutMedia()
+		write.Revised, persons = view.Refuse(w.path, r)
+	}
+	if len(write.Revised) == 0 && failed.AboutText() {
+		r.Media = false
+		write.Revised, persons = view.Refuse(w.path, r)
+	}
+	for _, m := range write.Revised {
+		for i := range w.path {
+			if w.path[i].Name == m.Name {
+				w.path[i] = m
+			}
+		}
+	}
+	if len(write.Revised) > 0 {
+		write.Events = []*sessionv1.Event{w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
+			Reason:  "CONTENT_REFUSED",
+			Message: fmt.Sprintf("The model provider refuses what %d of the messages brought. From now on the model sees a note in its place.", len(write.Revised)),
+		}}})}
+	}
+	return write, persons
+}
+
+// refused is the end of an attempt whose request the provider refused, and tells
+// whether the step is done. What a person sent ends the turn, for the person to send
+// something else. Of what tools brought, the model is told at once.
+func refused(parent context.Context, w *Worker, a *partialAnswer, failed *model.Error) (bool, error) {
+	revised, persons := withhold(w, failed)
+	if len(revised.Revised) > 0 && !persons {
+		write := w.voidStep()
+		write.Revised, write.Events = revised.Revised, append(revised.Events, write.Events...)
+		return false, w.log.Append(parent, write)
+	}
+	return true, w.commitPartial(a, func(write store.Write) error {
+		write.Revised, write.Events = revised.Revised, append(write.Events, revised.Events...)
+		return w.failModel(parent, write, failed)
+	})
+}
