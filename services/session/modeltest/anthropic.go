@@ -123,12 +123,12 @@ func stopReason(step Step) string {
 // readMessages reads a request and checks the rules that the real API enforces.
 func readMessages(body []byte) (Request, error) {
 	var m struct {
-		Model     string           `json:"model"`
-		MaxTokens int64            `json:"max_tokens"`
-		Stream    bool             `json:"stream"`
-		System    json.RawMessage  `json:"system"`
-		Messages  []message        `json:"messages"`
-		Tools     []map[string]any `json:"tools"`
+		Model     string          `json:"model"`
+		MaxTokens int64           `json:"max_tokens"`
+		Stream    bool            `json:"stream"`
+		System    json.RawMessage `json:"system"`
+		Messages  []message       `json:"messages"`
+		Tools     []tool          `json:"tools"`
 		Thinking  struct {
 			Type   string `json:"type"`
 			Budget int64  `json:"budget_tokens"`
@@ -138,7 +138,7 @@ func readMessages(body []byte) (Request, error) {
 	if err := json.Unmarshal(body, &m); err != nil {
 		return req, fmt.Errorf("the body is not the JSON of a request: %w", err)
 	}
-	if err := json.Unmarshal(body, &req.Body); err != nil {
+	if err := req.keep(body); err != nil {
 		return req, err
 	}
 	req.Model = m.Model
@@ -167,18 +167,28 @@ func readMessages(body []byte) (Request, error) {
 	return req, checkMessages(&req, m.Messages, m.Thinking.Type == "enabled")
 }
 
-func checkTools(req *Request, tools []map[string]any) error {
+// tool is a tool that is offered to the model.
+type tool struct {
+	Name   string `json:"name"`
+	Schema schema `json:"input_schema"`
+}
+
+// schema is what is looked at of a JSON Schema.
+type schema struct {
+	Type any `json:"type"`
+}
+
+func checkTools(req *Request, tools []tool) error {
 	seen := map[string]bool{}
 	for i, t := range tools {
-		name, _ := t["name"].(string)
-		if !toolName.MatchString(name) || seen[name] {
+		if !toolName.MatchString(t.Name) || seen[t.Name] {
 			return fmt.Errorf("tools.%d.name: must be unique and match ^[a-zA-Z0-9_-]{1,128}$", i)
 		}
-		if s, ok := t["input_schema"].(map[string]any); !ok || s["type"] != "object" {
+		if t.Schema.Type != "object" {
 			return fmt.Errorf("tools.%d.input_schema.type: must be object", i)
 		}
-		seen[name] = true
-		req.Tools = append(req.Tools, name)
+		seen[t.Name] = true
+		req.Tools = append(req.Tools, t.Name)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ package modeltest
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -171,6 +172,17 @@ func (s *Server) refuse(reason string) {
 	s.refused = append(s.refused, reason)
 }
 
+// keep keeps the whole request. A number beyond float64 is in Raw alone.
+func (r *Request) keep(body []byte) error {
+	r.Raw = body
+	err := json.Unmarshal(body, &r.Body)
+	var form *json.UnmarshalTypeError
+	if errors.As(err, &form) {
+		return nil
+	}
+	return err
+}
+
 // next records a request and asks the script.
 func (s *Server) next(r Request) Step {
 	s.mu.Lock()
@@ -182,8 +194,9 @@ func (s *Server) next(r Request) Step {
 // Request is what a client sent, in terms that both formats share.
 type Request struct {
 	Header http.Header
-	// Body is the whole request.
+	// Body is the whole request, its numbers as float64. Raw is the same as it was sent.
 	Body map[string]any
+	Raw  []byte
 	// Model, System and Tools (names) as they were sent.
 	Model, System string
 	Tools         []string

@@ -232,15 +232,15 @@ func readChat(body []byte) (req Request, usage bool, err error) {
 		Tools []struct {
 			Type     string `json:"type"`
 			Function struct {
-				Name       string         `json:"name"`
-				Parameters map[string]any `json:"parameters"`
+				Name       string `json:"name"`
+				Parameters schema `json:"parameters"`
 			} `json:"function"`
 		} `json:"tools"`
 	}
 	if err := json.Unmarshal(body, &c); err != nil {
 		return req, false, fmt.Errorf("the body is not the JSON of a request: %w", err)
 	}
-	if err := json.Unmarshal(body, &req.Body); err != nil {
+	if err := req.keep(body); err != nil {
 		return req, false, err
 	}
 	req.Model = c.Model
@@ -252,7 +252,7 @@ func readChat(body []byte) (req Request, usage bool, err error) {
 	}
 	seen := map[string]bool{}
 	for i, t := range c.Tools {
-		if t.Type != "function" || !toolName.MatchString(t.Function.Name) || seen[t.Function.Name] || t.Function.Parameters["type"] != "object" {
+		if t.Type != "function" || !toolName.MatchString(t.Function.Name) || seen[t.Function.Name] || t.Function.Parameters.Type != "object" {
 			return req, false, fmt.Errorf("tools[%d] is not a function with a unique name and an object as parameters", i)
 		}
 		seen[t.Function.Name] = true
@@ -286,7 +286,7 @@ func checkChat(req *Request, messages []chatMessage) error {
 		case m.Role == "assistant" && (text != "" || len(m.ToolCalls) > 0):
 			req.Step++
 			for _, c := range m.ToolCalls {
-				var args map[string]any
+				var args map[string]json.RawMessage
 				if c.ID == "" || len(c.ID) > 40 || seen[c.ID] || c.Type != "function" || json.Unmarshal([]byte(c.Function.Arguments), &args) != nil {
 					return fmt.Errorf("messages[%d].tool_calls: %+v is wrong", i, c)
 				}

@@ -144,7 +144,7 @@ func checkAssistant(at string, blocks content, seen map[string]bool) (open []str
 			if !callID.MatchString(b.ID) || seen[b.ID] {
 				return nil, fmt.Errorf("%s: tool_use ids must be unique and match %s", at, callID)
 			}
-			var input map[string]any
+			var input map[string]json.RawMessage
 			if json.Unmarshal(b.Input, &input) != nil || input == nil {
 				return nil, fmt.Errorf("%s.input: should be an object", at)
 			}
