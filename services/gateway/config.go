@@ -11,7 +11,7 @@ import (
 
 // Config says what the gateway allows. Where it listens is rpc.Config's matter, and where its peers are its caller's.
 type Config struct {
-	Heartbeat           time.Duration `key:"heartbeat" help:"how often a quiet event stream is kept alive with a comment"`
+	Heartbeat           time.Duration `key:"heartbeat" help:"how often a quiet event stream is kept alive with a comment; proxies cut streams that stay silent"`
 	Reconnect           time.Duration `key:"reconnect" help:"after how long clients of event streams reconnect (the retry field)"`
 	WriteTimeout        time.Duration `key:"write-timeout" help:"how long a stream waits for a reader that takes nothing before it cuts it off"`
 	Timeout             time.Duration `key:"timeout" help:"how long a service may take to answer a request, or to open a stream"`
@@ -30,7 +30,7 @@ const minBody = 4 << 10
 // DefaultConfig returns what holds unless something else is said.
 func DefaultConfig() Config {
 	return Config{
-		Heartbeat:           15 * time.Second,
+		Heartbeat:           5 * time.Second,
 		Reconnect:           time.Second,
 		WriteTimeout:        30 * time.Second,
 		Timeout:             time.Minute,

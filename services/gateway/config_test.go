@@ -17,6 +17,13 @@ func TestTheDefaultsAreValid(t *testing.T) {
 	}
 }
 
+// Proxies cut streams that are silent for 15 seconds, and some for 10.
+func TestAQuietStreamSpeaksEveryFewSeconds(t *testing.T) {
+	if c := gateway.DefaultConfig(); c.Heartbeat > 6*time.Second {
+		t.Errorf("a quiet stream is silent for %v", c.Heartbeat)
+	}
+}
+
 func TestEveryFaultOfAConfigurationIsNamed(t *testing.T) {
 	c := gateway.Config{
 		Heartbeat: -time.Second, MaxBody: 100, MaxStreams: -1, MaxStreamsPerClient: -1, Rate: math.NaN(),

@@ -71,7 +71,7 @@ func TestEventsAreSentAsFrames(t *testing.T) {
 	}}
 	srv := serve(t, f)
 	resp := send(t, t.Context(), srv, request{"GET", eventsPath, "", wantSSE})
-	for k, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"} {
+	for k, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-cache, no-store, no-transform", "X-Accel-Buffering": "no"} {
 		if got := resp.Header.Get(k); got != want {
 			t.Errorf("%s: %q, want %q", k, got, want)
 		}

@@ -63,7 +63,7 @@ type Config struct {
 	FollowerBuffer         config.Size   `key:"follower-buffer" help:"how many bytes of events may wait in memory for one client that reads slowly; beyond that it is served from the database"`
 	SandboxLostAfter       time.Duration `key:"sandbox-lost-after" help:"how long a sandbox node may not answer before it counts as lost and its workspaces are made again on another one, from their last export (with sandbox-nodes, or several servers on one Postgres); above 1m turns fail in the meantime instead of waiting"`
 	WorkspaceExport        string        `key:"workspace-export" help:"when a workspace is copied to the object store, with sandbox-nodes: turn, after each turn that may have changed it, beside what comes next; or off: a lost node takes its workspaces with it"`
-	StreamProgressInterval time.Duration `key:"stream-progress-interval" help:"how often a quiet stream says how far it is"`
+	StreamProgressInterval time.Duration `key:"stream-progress-interval" help:"how often a quiet stream says how far it is; proxies cut streams that stay silent"`
 }
 
 // Defaults is the configuration where nothing is said.
@@ -75,7 +75,7 @@ func Defaults() Config {
 		MaxSteps: 100, MaxWallTime: 30 * time.Minute, MaxOutputTokens: 200_000,
 		CeilingSteps: 1000, CeilingWallTime: 24 * time.Hour, CeilingOutputTokens: 5_000_000,
 		LeaseTTL: 8 * time.Second, PollInterval: time.Second, StopGrace: 5 * time.Second, MaxSessions: 1000, MaxClaims: 5, PeerPatience: 15 * time.Minute,
-		Webhooks: webhook.Defaults(), StreamProgressInterval: 15 * time.Second, FollowerBuffer: 4 << 20,
+		Webhooks: webhook.Defaults(), StreamProgressInterval: 5 * time.Second, FollowerBuffer: 4 << 20,
 		JobConcurrency: 16, JobTimeout: 20 * time.Second, FoldAfter: time.Minute, ImportMaxBytes: 1 << 30,
 		SandboxLostAfter: 30 * time.Second, WorkspaceExport: ExportTurn,
 		RepositoryBranch: "fairlead/{session}",

@@ -65,6 +65,13 @@ func TestATakeoverTakesTenSecondsAtMost(t *testing.T) {
 	}
 }
 
+// Proxies cut streams that are silent for 15 seconds, and some for 10.
+func TestAQuietStreamSpeaksEveryFewSeconds(t *testing.T) {
+	if c := session.Defaults(); c.StreamProgressInterval > 6*time.Second {
+		t.Errorf("a quiet stream is silent for %v", c.StreamProgressInterval)
+	}
+}
+
 func TestEveryFaultOfAConfigurationIsReported(t *testing.T) {
 	err := session.Config{DatabaseURL: config.Secret(":")}.Validate()
 	for _, key := range []string{"database-url", "max-steps", "max-wall-time", "max-output-tokens", "lease-ttl", "poll-interval", "max-sessions", "max-claims", "stream-progress-interval", "default-agent"} {

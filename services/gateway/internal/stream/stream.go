@@ -62,7 +62,8 @@ const keyHeader = "Idempotency-Key"
 func (s *Server) begin(o *output, src *source) error {
 	h := o.w.Header()
 	h.Set("Content-Type", o.enc.contentType())
-	h.Set("Cache-Control", "no-store")
+	// A proxy that compresses may hold events back.
+	h.Set("Cache-Control", "no-cache, no-store, no-transform")
 	h.Set("X-Accel-Buffering", "no") // proxies in front shall not collect events
 	if key := src.key(); key != "" {
 		h.Set(keyHeader, key)

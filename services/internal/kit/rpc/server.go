@@ -24,7 +24,9 @@ const (
 	maxPeerStreams = 1 << 16  // per connection of a peer: one carries all that a gateway follows
 	maxHeaderList  = 64 << 10 // bytes of metadata
 	keepaliveTime  = 30 * time.Second
-	keepaliveWait  = 20 * time.Second
+	// A server says something on a silent connection this often, so that a proxy in between does not cut it.
+	quietTime     = 8 * time.Second
+	keepaliveWait = 20 * time.Second
 )
 
 // NewPeerServer returns a server with the interceptors and limits of the peer face. Its caller registers, serves and
@@ -56,7 +58,7 @@ func newServer(face string, log *slog.Logger, draining context.Context) *grpc.Se
 			streamPrincipal, noteStream, requestIDStream, v.stream),
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
 		grpc.MaxConcurrentStreams(streams), grpc.MaxHeaderListSize(maxHeaderList),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveWait}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: quietTime, Timeout: keepaliveWait}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveTime / 3, PermitWithoutStream: true}),
 		grpc.ConnectionTimeout(20*time.Second),
 		grpc.WaitForHandlers(true), // or Stop returns while handlers still use what Close frees
