@@ -66,7 +66,7 @@ func TestEventsAreSentAsFrames(t *testing.T) {
 	f := &fake{events: func(_ *sessionv1.StreamEventsRequest, st eventStream) error {
 		started := &sessionv1.Event{FirstSeq: 1, Seq: 1, Body: &sessionv1.Event_TurnStarted{TurnStarted: &sessionv1.TurnStarted{Model: "m"}}}
 		progress := &sessionv1.StreamEventsResponse{Kind: &sessionv1.StreamEventsResponse_Progress{Progress: &sessionv1.Progress{Seq: 9}}}
-		return errors.Join(st.Send(eventResponse(started)), st.Send(eventResponse(textEvent(7, "a\r\nb\u2028c"))),
+		return errors.Join(st.Send(eventResponse(started)), st.Send(eventResponse(textEvent(7, "a\r\nb\u2028c\u2029d\u0085e"))),
 			st.Send(progress), st.Send(eventResponse(&sessionv1.Event{FirstSeq: 10, Seq: 10})))
 	}}
 	srv := serve(t, f)
@@ -78,7 +78,7 @@ func TestEventsAreSentAsFrames(t *testing.T) {
 	}
 	want := []streamtest.Frame{
 		{ID: "1", Event: "turn.started", Data: `{"firstSeq":"1","seq":"1","turnStarted":{"model":"m"}}`},
-		{ID: "7", Event: "text.delta", Data: `{"firstSeq":"7","seq":"7","turn":"sessions/s1/turns/t1","step":1,"textDelta":{"text":"a\r\nb` + "\u2028" + `c"}}`},
+		{ID: "7", Event: "text.delta", Data: `{"firstSeq":"7","seq":"7","turn":"sessions/s1/turns/t1","step":1,"textDelta":{"text":"a\r\nb\u2028c\u2029d\u0085e"}}`},
 		{ID: "7", Comment: "progress 9"},
 		{ID: "10", Event: "message", Data: `{"firstSeq":"10","seq":"10"}`},
 	}

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"io"
 
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
 
 // jsonLines shows events as one JSON object a line.
@@ -38,15 +36,10 @@ func printJSON[M proto.Message](w io.Writer, all []M) error {
 }
 
 func writeJSON(w io.Writer, m proto.Message) error {
-	data, err := protojson.Marshal(m)
+	line, err := jsontext.AppendMessage(nil, m)
 	if err != nil {
 		return err
 	}
-	var line bytes.Buffer
-	if err := json.Compact(&line, data); err != nil { // protojson's spaces differ from build to build
-		return err
-	}
-	line.WriteByte('\n')
-	_, err = w.Write(line.Bytes())
+	_, err = w.Write(append(line, '\n'))
 	return err
 }

@@ -20,6 +20,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
 
 func TestABodyThatBreaksOffIsMalformed(t *testing.T) {
@@ -116,11 +117,11 @@ func FuzzUnmarshal(f *testing.F) {
 			}
 			return
 		}
-		out, err := AppendJSON([]byte("x"), m)
+		out, err := jsontext.AppendMessage([]byte("x"), m)
 		if err != nil {
 			t.Fatalf("what was read cannot be written: %v", err)
 		}
-		if strings.ContainsAny(string(out), "\r\n") {
+		if strings.ContainsAny(string(out), "\r\n\u0085\u2028\u2029") {
 			t.Fatalf("more than one line: %q", out)
 		}
 		again := &sessionv1.RunTurnRequest{}

@@ -1,34 +1,18 @@
 package codec
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"reflect"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
 
 // ContentType is the media type of bodies in both directions.
 const ContentType = "application/json"
-
-// AppendJSON appends m as JSON in one line: lowerCamelCase names, no fields with their default value. The same message
-// gives the same bytes.
-func AppendJSON(dst []byte, m proto.Message) ([]byte, error) {
-	b, err := protojson.Marshal(m)
-	if err != nil {
-		return dst, err
-	}
-	// protojson adds white space at its whim, so that nobody relies on its bytes; here they are the same in every build.
-	buf := bytes.NewBuffer(dst)
-	if err := json.Compact(buf, b); err != nil {
-		return dst, err
-	}
-	return buf.Bytes(), nil
-}
 
 // Marshaler reads and writes bodies for grpc-gateway. It decodes only a Body.
 type Marshaler struct{}
@@ -44,7 +28,7 @@ func (Marshaler) Marshal(v any) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("%T is not a message", v)
 	}
-	b, err := AppendJSON(nil, m)
+	b, err := jsontext.AppendMessage(nil, m)
 	return append(b, '\n'), err
 }
 

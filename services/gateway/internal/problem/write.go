@@ -1,8 +1,6 @@
 package problem
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -15,6 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
 
 // excerpt is the most that is repeated of what a client sent, in bytes.
@@ -69,11 +69,9 @@ func JSON(st *status.Status) []byte {
 	return oneLine(b)
 }
 
-// oneLine removes the white space that protojson adds at its whim.
 func oneLine(b []byte) []byte {
-	var buf bytes.Buffer
-	if err := json.Compact(&buf, b); err != nil {
-		return b
+	if line, err := jsontext.AppendLine(nil, b); err == nil {
+		return line
 	}
-	return buf.Bytes()
+	return b
 }

@@ -3,6 +3,7 @@ package stream
 import (
 	"bytes"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/status"
@@ -11,6 +12,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
 
 // Message is one piece of a stream: an event, or how far the stream has come.
@@ -53,7 +55,7 @@ func (e sse) message(dst []byte, m Message) ([]byte, error) {
 		dst = strconv.AppendInt(dst, m.GetProgress().GetSeq(), 10)
 		return append(dst, "\n\n"...), nil
 	}
-	data, err := codec.AppendJSON(nil, ev)
+	data, err := jsontext.AppendMessage(nil, ev)
 	if err != nil {
 		return dst, err
 	}
@@ -68,7 +70,8 @@ func (sse) failure(dst []byte, st *status.Status) []byte {
 
 // AppendFrame appends one server-sent event. An empty id leaves the client's last id as it is; an empty name makes the
 // frame a "message". Whatever the data holds, the frame stays one frame: every line end in it begins a new line of data,
-// which the client joins by line feeds. Line ends and NUL, which neither an id nor a name can hold, are left out of both.
+// which the client joins by line feeds. Data that is JSON comes from jsontext, which escapes the further characters at
+// which readers split. Line ends of every reader and NUL, which neither an id nor a name can hold, are left out of both.
 func AppendFrame(dst []byte, id, name string, data []byte) []byte {
 	if id != "" {
 		dst = appendField(dst, "id: ", id)
@@ -91,14 +94,12 @@ func AppendFrame(dst []byte, id, name string, data []byte) []byte {
 	return append(dst, "\n\n"...)
 }
 
+var fieldCleaner = strings.NewReplacer("\r", "", "\n", "", "\x00", "", "\u0085", "", "\u2028", "", "\u2029", "",
+	"\v", "", "\f", "", "\x1c", "", "\x1d", "", "\x1e", "")
+
 func appendField(dst []byte, field, value string) []byte {
 	dst = append(dst, field...)
-	for i := range len(value) {
-		if c := value[i]; c != '\r' && c != '\n' && c != 0 {
-			dst = append(dst, c)
-		}
-	}
-	return append(dst, '\n')
+	return append(append(dst, fieldCleaner.Replace(value)...), '\n')
 }
 
 // ndjson writes one JSON object a line: {"result": …}, and {"error": …} as the last one of a stream that breaks off.
@@ -111,7 +112,7 @@ func (ndjson) begin(dst []byte) []byte { return dst }
 func (ndjson) message(dst []byte, m Message) ([]byte, error) { return appendLine(dst, m) }
 
 func appendLine(dst []byte, m proto.Message) ([]byte, error) {
-	data, err := codec.AppendJSON(nil, m)
+	data, err := jsontext.AppendMessage(nil, m)
 	if err != nil {
 		return dst, err
 	}

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/testing/protocmp"
 
@@ -38,6 +40,36 @@ func TestFrames(t *testing.T) {
 		if got := string(AppendFrame(nil, c.id, c.event, []byte(c.data))); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+// splitters are the characters at which Python's str.splitlines, and readers built on it, end a line.
+const splitters = "\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029"
+
+func TestEveryReaderOfLinesFindsTheSameLines(t *testing.T) {
+	text := "a" + splitters + "b"
+	event := &sessionv1.StreamEventsResponse{Kind: &sessionv1.StreamEventsResponse_Event{Event: &sessionv1.Event{
+		Seq: 7, Body: &sessionv1.Event_TextDelta{TextDelta: &sessionv1.TextDelta{Text: text}},
+	}}}
+	refused := status.New(codes.InvalidArgument, text)
+	for _, c := range []struct {
+		name  string
+		enc   encoder
+		lines [2]int // of a message and of a failure
+	}{{"server-sent events", sse{}, [2]int{4, 3}}, {"lines of JSON", ndjson{}, [2]int{1, 1}}} {
+		message, err := c.enc.message(nil, event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, b := range [][]byte{message, c.enc.failure(nil, refused)} {
+			plain, all := strings.Count(string(b), "\n"), strings.FieldsFunc(string(b), func(r rune) bool { return strings.ContainsRune(splitters, r) })
+			if n := strings.Count(string(b), "\n\n"); plain != c.lines[i] || len(all) != plain-n {
+				t.Errorf("%s: %d lines, and %d for a reader that splits everywhere: %q", c.name, plain, len(all), b)
+			}
+		}
+	}
+	if got := string(AppendFrame(nil, "1"+splitters+"2", "x"+splitters+"y", []byte("{}"))); got != "id: 12\nevent: xy\ndata: {}\n\n" {
+		t.Errorf("an id and a name with line ends: %q", got)
 	}
 }
 
@@ -72,7 +104,7 @@ func FuzzAppendFrame(f *testing.F) {
 		if got.Data != want {
 			t.Fatalf("data %q, want %q", got.Data, want)
 		}
-		clean := strings.NewReplacer("\r", "", "\n", "", "\x00", "")
+		clean := fieldCleaner
 		if got.ID != clean.Replace(id) || (name != "" && clean.Replace(name) != "" && got.Event != clean.Replace(name)) {
 			t.Fatalf("id %q and name %q of %q", got.ID, got.Event, b)
 		}

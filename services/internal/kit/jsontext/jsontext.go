@@ -1,5 +1,5 @@
 // Package jsontext reads JSON that is kept as text: arguments, results and schemas. Text keeps every digit, the order of
-// names and their number; Go's plain values keep none of these.
+// names and their number; Go's plain values keep none of these. It also writes messages as one line of JSON.
 package jsontext
 
 import (

@@ -1,8 +1,6 @@
 package rpc
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,9 +11,9 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
 
 // hostGuard refuses requests that name another host than this listener. A page can point its own name at this address
@@ -127,10 +125,6 @@ func refuse(w http.ResponseWriter, code int, reason, message string) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
-	var body bytes.Buffer
-	if b, err := protojson.Marshal(st.Proto()); err == nil {
-		_ = json.Compact(&body, b) // protojson varies its white space
-	}
-	body.WriteByte('\n')
-	_, _ = w.Write(body.Bytes())
+	body, _ := jsontext.AppendMessage(nil, st.Proto()) // valid text and known details cannot fail
+	_, _ = w.Write(append(body, '\n'))
 }

@@ -29,6 +29,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
@@ -130,15 +131,11 @@ func (w *Writer) Event(e *sessionv1.Event) error {
 }
 
 func (w *Writer) object(kind string, m proto.Message) error {
-	data, err := protojson.Marshal(m)
+	data, err := jsontext.AppendMessage(nil, m)
 	if err != nil {
 		return fmt.Errorf("write a %s: %w", kind, err)
 	}
-	fmt.Fprintf(&w.line, "{%q:%q,%q:", "type", kind, kind)
-	if err := json.Compact(&w.line, data); err != nil { // protojson's spaces differ from build to build
-		return fmt.Errorf("write a %s: %w", kind, err)
-	}
-	w.line.WriteString("}\n")
+	fmt.Fprintf(&w.line, "{%q:%q,%q:%s}\n", "type", kind, kind, data)
 	return w.flush()
 }
 

@@ -107,6 +107,24 @@ func TestAFileIsBelievedOnlyWhole(t *testing.T) {
 	}
 }
 
+// Python's str.splitlines, and readers built on it, end lines at more characters than LF.
+func TestEveryReaderOfLinesFindsTheSameLines(t *testing.T) {
+	const splitters = "\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029"
+	var file bytes.Buffer
+	w, err := NewWriter(&file, &sessionv1.Session{Name: "sessions/s", Title: "a" + splitters + "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	event := &sessionv1.Event{FirstSeq: 1, Seq: 1, Body: &sessionv1.Event_TextDelta{TextDelta: &sessionv1.TextDelta{Text: splitters}}}
+	if err := errors.Join(w.Event(event), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.FieldsFunc(file.String(), func(r rune) bool { return strings.ContainsRune(splitters, r) })
+	if len(lines) != 4 || strings.Count(file.String(), "\n") != 4 {
+		t.Errorf("%d lines: %q", len(lines), lines)
+	}
+}
+
 func TestAFileThatIsNotAsItWasIsFoundOut(t *testing.T) {
 	file := corpus(t)
 	if _, err := check(file); err != nil {

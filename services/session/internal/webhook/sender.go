@@ -17,9 +17,9 @@ import (
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
-	"google.golang.org/protobuf/encoding/protojson"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
 
 const (
@@ -66,7 +66,7 @@ type message struct {
 
 // newBody is what a webhook is told of a turn.
 func newBody(t *sessionv1.Turn) ([]byte, error) {
-	turn, err := protojson.Marshal(t)
+	turn, err := jsontext.AppendMessage(nil, t)
 	if err != nil {
 		return nil, fmt.Errorf("write turn %s as JSON: %w", t.GetName(), err)
 	}

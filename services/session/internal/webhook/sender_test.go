@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -39,6 +40,18 @@ func TestBodyIsTheTurnAsREST(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestABodyIsOneLineForEveryReader(t *testing.T) {
+	const splitters = "\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029"
+	body, err := newBody(&sessionv1.Turn{Name: "sessions/s/turns/t", FinalText: splitters})
+	if err != nil || bytes.ContainsAny(body, splitters) {
+		t.Errorf("%q, %v", body, err)
+	}
+	var got struct{ Data struct{ FinalText string } }
+	if err := json.Unmarshal(body, &got); err != nil || got.Data.FinalText != splitters {
+		t.Errorf("%q, %v", got.Data.FinalText, err)
 	}
 }
 
