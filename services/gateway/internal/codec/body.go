@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -110,7 +111,7 @@ func Unmarshal(data []byte, m proto.Message) error {
 	if err == nil {
 		return nil
 	}
-	return problem.BodyMalformed(explain(err.Error()))
+	return problem.BodyMalformed(explain(data, err.Error()))
 }
 
 // UnmarshalInput is Unmarshal for the n-th line of a body of lines, counted from 1.
@@ -119,7 +120,7 @@ func UnmarshalInput(n int, data []byte, m proto.Message) error {
 	if err == nil {
 		return nil
 	}
-	field, what := explain(err.Error())
+	field, what := explain(data, err.Error())
 	return problem.BodyMalformed(field, fmt.Sprintf("input %d: %s", n, what))
 }
 
@@ -135,14 +136,21 @@ var (
 	}
 )
 
-// explain takes protojson's words apart: the field that is wrong and what is wrong where.
-func explain(text string) (field, what string) {
+// explain takes protojson's words about data apart: the field that is wrong and what is wrong where.
+func explain(data []byte, text string) (field, what string) {
 	at := place.FindStringSubmatch(text)
 	if at == nil {
 		return "", text
 	}
-	if what = text[len(at[0]):]; what == io.ErrUnexpectedEOF.Error() {
-		return "", "it ends in the middle of its JSON"
+	what = text[len(at[0]):]
+	if unfinished := what == io.ErrUnexpectedEOF.Error(); unfinished || strings.HasPrefix(what, "invalid escape code") {
+		// protojson takes half of a surrogate pair for the end, or for no escape.
+		if field, what := loneSurrogate(data); what != "" {
+			return field, what
+		}
+		if unfinished {
+			return "", "it ends in the middle of its JSON"
+		}
 	}
 	for _, f := range fields {
 		if match := f.FindStringSubmatch(what); match != nil {

@@ -76,6 +76,17 @@ func CheckContentType(h http.Header, types ...string) error {
 	return problem.UnsupportedMediaType(strings.Join(values, ", "), types[0])
 }
 
+// CheckContentEncoding refuses a body that is compressed, or encoded in another way.
+func CheckContentEncoding(h http.Header) error {
+	all := strings.Join(h.Values("Content-Encoding"), ", ")
+	for coding := range strings.SplitSeq(all, ",") {
+		if coding = strings.TrimSpace(coding); coding != "" && !strings.EqualFold(coding, "identity") {
+			return problem.UnsupportedEncoding(all)
+		}
+	}
+	return nil
+}
+
 // ResumePoint returns the sequence number that a stream shall resume after, and whether the request says one: in the
 // header Last-Event-ID, else in the query parameter after_seq.
 func ResumePoint(h http.Header, query url.Values) (seq int64, ok bool, err error) {

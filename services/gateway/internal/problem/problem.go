@@ -32,6 +32,7 @@ const (
 	ReasonBodyTooLarge         = "BODY_TOO_LARGE"
 	ReasonBodyTimeout          = "BODY_TIMEOUT"
 	ReasonUnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE"
+	ReasonUnsupportedEncoding  = "UNSUPPORTED_ENCODING"
 	ReasonBadParameter         = "BAD_PARAMETER"
 	ReasonBadLastEventID       = "BAD_LAST_EVENT_ID"
 	ReasonBadIdempotencyKey    = "BAD_IDEMPOTENCY_KEY"
@@ -56,6 +57,12 @@ func withStatus(httpStatus int, err error) error {
 func PathNotFound(path string) error {
 	return apierr.New(codes.NotFound, Domain, ReasonPathNotFound,
 		fmt.Sprintf("there is nothing at %s; GET /openapi.json lists the paths", Excerpt(path)))
+}
+
+// SlashAtTheEnd is for a path that is a route without the slash at its end.
+func SlashAtTheEnd(path string) error {
+	return apierr.New(codes.NotFound, Domain, ReasonPathNotFound,
+		fmt.Sprintf("there is nothing at %s; leave out the slash at the end: %s", Excerpt(path), Excerpt(strings.TrimRight(path, "/"))))
 }
 
 // MethodNotAllowed is for a method that a path does not have.
@@ -93,6 +100,12 @@ func UnsupportedMediaType(got, want string) error {
 	}
 	return withStatus(http.StatusUnsupportedMediaType, apierr.New(codes.InvalidArgument, Domain, ReasonUnsupportedMediaType,
 		fmt.Sprintf("Content-Type says %s; send the body as JSON, with Content-Type: %s", Excerpt(got), want)))
+}
+
+// UnsupportedEncoding is for a body that is compressed, or encoded in another way.
+func UnsupportedEncoding(got string) error {
+	return withStatus(http.StatusUnsupportedMediaType, apierr.New(codes.InvalidArgument, Domain, ReasonUnsupportedEncoding,
+		fmt.Sprintf("Content-Encoding says %s; send the body as it is, without that header", Excerpt(got))))
 }
 
 // BadParameter is for a query parameter that is unknown or malformed.

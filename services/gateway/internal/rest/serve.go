@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/route"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
+	"github.com/fairlead/fairlead/services/gateway/internal/transfer"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
 
@@ -51,7 +52,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	candidates := a.table.Match(r.URL.Path)
 	if len(candidates) == 0 || !utf8.ValidString(r.URL.Path) { // gRPC could not carry the name
-		problem.Write(w, problem.PathNotFound(r.URL.Path))
+		problem.Write(w, a.notFound(r.URL.Path))
 		return
 	}
 	if r.Method == http.MethodOptions {
@@ -67,6 +68,16 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.answer(w, r, rt)
+}
+
+// notFound is the error for a path without a route.
+func (a *api) notFound(path string) error {
+	bare := strings.TrimRight(path, "/")
+	_, file := transfer.Match(bare)
+	if bare != path && (len(a.table.Match(bare)) > 0 || file != "" || bare == specificationPath) {
+		return problem.SlashAtTheEnd(path)
+	}
+	return problem.PathNotFound(path)
 }
 
 // choose returns the route for a method; nil when there is none. HEAD is GET without the body, which the server drops.
@@ -145,6 +156,9 @@ func (a *api) checkBody(w http.ResponseWriter, r *http.Request, rt *route.Route)
 		b := codec.NewBody(w, r, min(int64(smallBody), a.cfg.MaxBody), a.cfg.BodyTimeout)
 		r.Body = b
 		return b.Discard()
+	}
+	if err := codec.CheckContentEncoding(r.Header); err != nil {
+		return err
 	}
 	types := []string{codec.ContentType}
 	if rt.RPC == converse {

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/fairlead/fairlead/services/gateway/internal/codec"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/transfer"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
@@ -22,6 +23,10 @@ func (a *api) serveTransfer(w http.ResponseWriter, r *http.Request) bool {
 	allowed := []string{http.MethodOptions, method}
 	switch r.Method {
 	case method:
+		if err := codec.CheckContentEncoding(r.Header); err != nil {
+			problem.Write(w, err)
+			return true
+		}
 		r.Pattern = method + " " + template
 		trace.SpanFromContext(r.Context()).SetAttributes(attribute.String("http.route", template))
 		a.transfer.Serve(w, r.WithContext(principal.With(r.Context(), principal.Default())))
