@@ -214,8 +214,8 @@ type Limits struct {
 	OpenFiles       int64         `key:"open-files" help:"open files of one process"`
 	Output          int64         `key:"output" help:"output of a command that is kept, in bytes"`
 	Flood           int64         `key:"flood" help:"output, kept or not, after which a command is ended, in bytes"`
-	Tmp             int64         `key:"tmp" help:"size of a sandbox's /tmp, in bytes"`
-	Shm             int64         `key:"shm" help:"size of a sandbox's /dev/shm, in bytes"`
+	Tmp             int64         `key:"tmp" help:"size of a sandbox's /tmp, in bytes; at most half of its memory"`
+	Shm             int64         `key:"shm" help:"size of a sandbox's /dev/shm, in bytes; at most an eighth of its memory"`
 	WorkspaceBytes  int64         `key:"workspace-bytes" help:"size of a workspace with its home directory, in bytes on disk"`
 	WorkspaceInodes int64         `key:"workspace-inodes" help:"files and directories in a workspace with its home directory"`
 	Timeout         time.Duration `key:"timeout" help:"how long a command may run that does not say"`
@@ -379,7 +379,7 @@ func (l Limits) box() box.Limits {
 		MemoryBytes: l.Memory, Processes: l.Processes, CPUs: l.CPUs, FileBytes: l.FileSize, OpenFiles: l.OpenFiles,
 		OutputBytes: l.Output, FloodBytes: l.Flood, TmpBytes: l.Tmp, ShmBytes: l.Shm,
 		WorkspaceBytes: l.WorkspaceBytes, WorkspaceInodes: l.WorkspaceInodes, Timeout: l.Timeout, MaxTimeout: l.MaxTimeout,
-	}
+	}.BoundScratch()
 }
 
 // level is the level that was chosen, and why.

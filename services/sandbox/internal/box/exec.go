@@ -468,7 +468,7 @@ func (e *Exec) judge(exit Exit) Outcome {
 	case e.stopped != nil:
 		return *e.stopped
 	case exit.OOMKilled && (exit.Signal == int(unix.SIGKILL) || exit.Status == sigkillStatus || exit.Lost):
-		o := overLimit(OutOfMemory, hitMemory, fmt.Sprintf("the command wanted more memory than it may have, which is %d bytes. Work on less at a time", e.limits.MemoryBytes))
+		o := overLimit(OutOfMemory, hitMemory, fmt.Sprintf("the command wanted more memory than it may have, which is %d bytes. Work on less at a time", e.limits.MemoryBytes)+scratchNote(exit))
 		o.ExitCode = exit.Status
 		return o
 	case exit.Lost:

@@ -61,7 +61,7 @@ func (e *Exec) met(exit Exit, o *Outcome, wall time.Duration) []Hit {
 		hits = append(hits, Hit{limit, fmt.Sprintf(format, args...)})
 	}
 	if exit.OOMKilled {
-		hit(hitMemory, "one of its processes was killed because together they wanted more memory than the %d bytes that they may have", l.MemoryBytes)
+		hit(hitMemory, "one of its processes was killed because together they wanted more memory than the %d bytes that they may have%s", l.MemoryBytes, scratchNote(exit))
 	}
 	if exit.Refused > 0 {
 		hit(hitProcesses, "%d times it could not make a process or thread: there may be %d at once", exit.Refused, l.Processes)
@@ -83,6 +83,14 @@ func (e *Exec) met(exit Exit, o *Outcome, wall time.Duration) []Hit {
 		e.readLastWords(o.ExitCode, exit.Counted, hit)
 	}
 	return hits
+}
+
+// scratchNote is a sentence about what files in memory have taken of the memory that a command wanted.
+func scratchNote(exit Exit) string {
+	if exit.ScratchBytes < 1<<20 {
+		return ""
+	}
+	return fmt.Sprintf(". Files in /tmp and /dev/shm count as memory and take %d bytes of it: delete those that are not needed", exit.ScratchBytes)
 }
 
 // metTogether tells of limits of all commands in the sandbox, which the kernel cannot tell

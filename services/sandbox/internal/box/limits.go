@@ -179,6 +179,14 @@ func (l Limits) under(by *Lower) Limits {
 	}
 	l.Timeout = min(l.Timeout, l.MaxTimeout)
 	l.OutputBytes = min(l.OutputBytes, l.FloodBytes)
+	return l.BoundScratch()
+}
+
+// BoundScratch returns l with /tmp and /dev/shm well below the memory that their files count as.
+// Were they larger, full ones would leave no memory to delete the files with.
+func (l Limits) BoundScratch() Limits {
+	l.TmpBytes = min(l.TmpBytes, l.MemoryBytes/2)
+	l.ShmBytes = min(l.ShmBytes, l.MemoryBytes/8)
 	return l
 }
 

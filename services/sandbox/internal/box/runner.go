@@ -156,7 +156,9 @@ type Exit struct {
 	NotStarted string
 	Crowded    bool // whether that is because there were as many processes as may be
 	OOMKilled  bool // whether the kernel killed one of its processes for memory
-	Counted    bool // whether the kernel counts what it refuses of memory and processes, so that nothing told is nothing refused
+	// ScratchBytes are those of files in /tmp and /dev/shm, which count as memory, after such a kill; zero when not known.
+	ScratchBytes int64
+	Counted      bool // whether the kernel counts what it refuses of memory and processes, so that nothing told is nothing refused
 	// Lost says that the sandbox broke down, so that nothing else is known of the
 	// end but that nothing of the command runs.
 	Lost      bool

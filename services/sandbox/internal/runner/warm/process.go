@@ -295,6 +295,9 @@ func (p *process) Wait() box.Exit {
 			e.Throttled, e.Refused = max(met.Throttled, e.Throttled), max(met.Refused, e.Refused)
 		}
 	}
+	if e.OOMKilled {
+		e.ScratchBytes = p.sb.scratchBytes()
+	}
 	if reply.Kind == wire.Failed {
 		e.NotStarted, e.Crowded = p.explain(e.Refused + e.Common.Refused)
 	}
