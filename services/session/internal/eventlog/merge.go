@@ -92,12 +92,12 @@ func mergeWaits(into *store.Write, w store.Write) {
 
 // AddUsage adds b to a.
 func AddUsage(a, b *sessionv1.Usage) {
-	a.InputTokens += b.GetInputTokens()
-	a.OutputTokens += b.GetOutputTokens()
-	a.CacheReadTokens += b.GetCacheReadTokens()
-	a.CacheWriteTokens += b.GetCacheWriteTokens()
-	a.ThinkingTokens += b.GetThinkingTokens()
-	a.CostNanoUsd += b.GetCostNanoUsd()
+	a.InputTokens = store.Sum(a.InputTokens, b.GetInputTokens())
+	a.OutputTokens = store.Sum(a.OutputTokens, b.GetOutputTokens())
+	a.CacheReadTokens = store.Sum(a.CacheReadTokens, b.GetCacheReadTokens())
+	a.CacheWriteTokens = store.Sum(a.CacheWriteTokens, b.GetCacheWriteTokens())
+	a.ThinkingTokens = store.Sum(a.ThinkingTokens, b.GetThinkingTokens())
+	a.CostNanoUsd = store.Sum(a.CostNanoUsd, b.GetCostNanoUsd())
 }
 
 // MergeDeltas joins neighbors that are deltas of the same thing and follow each

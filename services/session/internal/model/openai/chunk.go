@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/fairlead/fairlead/services/session/internal/model/wire"
 )
@@ -56,6 +57,10 @@ func (t *text) UnmarshalJSON(b []byte) error {
 		return nil
 	}
 	if b[0] == '"' {
+		if plain := b[1 : len(b)-1]; bytes.IndexByte(plain, '\\') < 0 && utf8.Valid(plain) { // most are
+			*t = text(plain)
+			return nil
+		}
 		return json.Unmarshal(b, (*string)(t))
 	}
 	*t = text(bytes.ToValidUTF8(b, []byte("\ufffd")))
@@ -104,6 +109,9 @@ type usage struct {
 
 // add takes in a later usage: the larger number holds.
 func (u *usage) add(raw json.RawMessage) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return
+	}
 	var v usage
 	_ = json.Unmarshal(raw, &v) // What has another form counts as not told.
 	u.Prompt, u.Completion, u.Total = max(u.Prompt, v.Prompt), max(u.Completion, v.Completion), max(u.Total, v.Total)

@@ -16,6 +16,9 @@ type Count int64
 
 // UnmarshalJSON never fails.
 func (c *Count) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		return nil
+	}
 	s := strings.Trim(string(b), `"`)
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		*c = Count(n)

@@ -39,12 +39,12 @@ type Usage struct {
 
 // Add adds u, which may be nil.
 func (s *Usage) Add(u *sessionv1.Usage) {
-	s.Input += u.GetInputTokens()
-	s.Output += u.GetOutputTokens()
-	s.CacheRead += u.GetCacheReadTokens()
-	s.CacheWrite += u.GetCacheWriteTokens()
-	s.Thinking += u.GetThinkingTokens()
-	s.CostNanoUSD += u.GetCostNanoUsd()
+	s.Input = store.Sum(s.Input, u.GetInputTokens())
+	s.Output = store.Sum(s.Output, u.GetOutputTokens())
+	s.CacheRead = store.Sum(s.CacheRead, u.GetCacheReadTokens())
+	s.CacheWrite = store.Sum(s.CacheWrite, u.GetCacheWriteTokens())
+	s.Thinking = store.Sum(s.Thinking, u.GetThinkingTokens())
+	s.CostNanoUSD = store.Sum(s.CostNanoUSD, u.GetCostNanoUsd())
 }
 
 func (s Usage) proto() *sessionv1.Usage {

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -16,6 +17,20 @@ import (
 )
 
 func testCommit(t *testing.T, open func(t *testing.T) store.Store) {
+	t.Run("a sum of usages that does not fit is the largest number", func(t *testing.T) {
+		f := newFixture(t, open)
+		l := f.held("s1", "t1")
+		const most = math.MaxInt64
+		used := &sessionv1.Usage{InputTokens: most, OutputTokens: most - 1, CacheReadTokens: most, CacheWriteTokens: most, ThinkingTokens: 1, CostNanoUsd: most}
+		f.commit(start(l, "t1", f.inbox(l)...))
+		for range 2 {
+			f.commit(store.Write{Lease: l, AddUsage: used})
+		}
+		want := &sessionv1.Usage{InputTokens: most, OutputTokens: most, CacheReadTokens: most, CacheWriteTokens: most, ThinkingTokens: 2, CostNanoUsd: most}
+		if d := cmp.Diff(want, f.session(l.Key).Usage, protocmp.Transform()); d != "" {
+			t.Error(d)
+		}
+	})
 	t.Run("a write changes all that it names", func(t *testing.T) {
 		f := newFixture(t, open)
 		l := f.held("s1", "t1")
