@@ -78,3 +78,31 @@ func FuzzGrep(f *testing.F) {
 		}
 	})
 }
+
+// A resolved path leads, without links, to the file to which the kernel leads the path.
+func FuzzResolve(f *testing.F) {
+	for _, seed := range []string{"a/file", "in/file", "in/d/up/in/file", "chain/file", "loop", "dangling/x", "a/d/d/file", "out", "in/../in/file", "up/a", "abs/etc", "a/file/x"} {
+		f.Add(seed)
+	}
+	links := map[string]string{
+		"a/file": "text", "in": "->a", "out": "->../secret", "abs": "->/", "up": "->..", "a/d": "->.", "a/up": "->..", "chain": "->in/d/up/in", "loop": "->loop",
+		"dangling": "->none", "twice": "->a/./d//file", "back": "->a/../in/file",
+	}
+	follows, _ := newTree(f, links)
+	strict := *follows
+	strict.Rules = &Rules{NoLinks: true}
+	f.Fuzz(func(t *testing.T, name string) {
+		to, fault := follows.Resolve(name)
+		clean, err := Clean(name)
+		if err != nil {
+			return
+		}
+		want, err := follows.Mark(clean, true)
+		if err != nil {
+			return
+		}
+		if got, err := strict.Mark(to, true); fault != nil || err != nil || got != want {
+			t.Errorf("%q leads to %q: %v, %v", name, to, fault, err)
+		}
+	})
+}

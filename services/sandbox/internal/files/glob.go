@@ -61,7 +61,7 @@ func (g *glob) walk(dir *os.File, name string, mounts func(string) bool) error {
 		}
 		g.found = append(g.found, i)
 		if len(g.found) >= 2*g.limit+1024 { // memory is bounded, whatever matches
-			g.found, w.partial = newest(g.found, g.limit), true
+			g.found, w.partial = g.newest(), true
 		}
 		return nil
 	}
@@ -77,14 +77,22 @@ func (g *glob) result() ([]Info, bool, error) {
 	if len(g.found) == 0 && g.pattern.fault != nil {
 		return nil, false, g.pattern.fault
 	}
-	return newest(g.found, g.limit), g.partial || len(g.found) > g.limit, nil
+	return g.newest(), g.partial || len(g.found) > g.limit, nil
 }
 
-func newest(all []Info, limit int) []Info {
-	slices.SortFunc(all, func(a, b Info) int {
-		return cmp.Or(b.Modified.Compare(a.Modified), strings.Compare(a.Path, b.Path))
+// newest returns the files that changed last, after the one that the pattern names itself.
+func (g *glob) newest() []Info {
+	named := path.Join(g.root, filename.Decode(g.pattern.text))
+	after := func(i Info) int {
+		if i.Path == named {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(g.found, func(a, b Info) int {
+		return cmp.Or(after(a)-after(b), b.Modified.Compare(a.Modified), strings.Compare(a.Path, b.Path))
 	})
-	return all[:min(len(all), limit)]
+	return g.found[:min(len(g.found), g.limit)]
 }
 
 // relativePattern makes a pattern relative to the directory that is searched; one

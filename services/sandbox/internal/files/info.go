@@ -113,13 +113,9 @@ func (t *Tree) List(ctx context.Context, name, after string, limit int, ignore [
 	if err != nil {
 		return nil, false, err
 	}
-	skip := make([]reading, 0, len(ignore))
-	for _, p := range ignore {
-		r := readPattern(p)
-		if r.fault != nil {
-			return nil, false, r.fault
-		}
-		skip = append(skip, r)
+	skip, err := readPatterns(ignore)
+	if err != nil {
+		return nil, false, err
 	}
 	dir, err := t.directory(name)
 	if err != nil {

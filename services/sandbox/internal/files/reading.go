@@ -11,6 +11,7 @@ import (
 // reading is a pattern in the ways in which it can be meant: a directory may be called
 // `[id]`, and `{a,b}` may be the name of a file. Letters match in every Unicode form.
 type reading struct {
+	text  string
 	globs []string
 	forms []string // the globs with letters composed, if they have such
 	// fault is why the pattern is not valid as a glob; its literal reading still is.
@@ -23,7 +24,7 @@ var literally = strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `{`, `\{`, 
 
 // readPattern reads a pattern, of names as package filename writes them.
 func readPattern(p string) reading {
-	r := reading{fault: checkPattern(p)}
+	r := reading{text: p, fault: checkPattern(p)}
 	if r.fault == nil {
 		r.globs = append(r.globs, p)
 	}
@@ -32,6 +33,19 @@ func readPattern(p string) reading {
 	}
 	r.forms = composed(r.globs)
 	return r
+}
+
+// readPatterns reads patterns that must be valid as globs.
+func readPatterns(patterns []string) ([]reading, error) {
+	all := make([]reading, 0, len(patterns))
+	for _, p := range patterns {
+		r := readPattern(p)
+		if r.fault != nil {
+			return nil, r.fault
+		}
+		all = append(all, r)
+	}
+	return all, nil
 }
 
 // composed returns those globs that have characters outside ASCII, with letters composed.

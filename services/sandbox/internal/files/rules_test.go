@@ -183,6 +183,9 @@ func TestNamesWithBracketsAreFound(t *testing.T) {
 			}
 		}
 	}
+	if all, more, err := tree.Glob(t.Context(), "{a,b}.txt", "", 1); err != nil || !more || all[0].Path != "{a,b}.txt" {
+		t.Errorf("the file that a pattern names itself is not first: %v, %v", all, err)
+	}
 	for _, pattern := range []string{"none[", "{", `\`, strings.Repeat("{a,b}", 17)} {
 		if _, _, err := tree.Glob(t.Context(), pattern, "", 9); !errors.Is(err, ErrPattern) {
 			t.Errorf("%s: %v", pattern, err)

@@ -42,24 +42,37 @@ func (g glob) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, 
 			return bad, nil
 		}
 	}
-	// The profile decided on path, and a pattern must not lead out of it.
-	if slices.Contains(strings.FieldsFunc(p.Pattern, func(r rune) bool { return strings.ContainsRune("/{},", r) }), "..") {
-		return tool.Failed("The pattern must not contain `..`. Give the directory in path."), nil
-	}
-	if path.IsAbs(p.Pattern) {
-		rel, ok := strings.CutPrefix(p.Pattern, workspace+"/")
-		if !ok || rel == "" || p.Path != "" {
-			return tool.Failed("The pattern must be relative to path, or absolute below " + workspace + " without a path."), nil
-		}
-		p.Pattern = rel
+	pattern, bad := relativePattern(p.Pattern, p.Path)
+	if bad != nil {
+		return bad, nil
 	}
 	found, err := g.files.GlobFiles(ctx, &sandboxv1.GlobFilesRequest{
-		Session: c.Session, Pattern: p.Pattern, Path: p.Path, WorkspaceGeneration: c.WorkspaceGeneration,
+		Session: c.Session, Pattern: pattern, Path: p.Path, WorkspaceGeneration: c.WorkspaceGeneration,
 		ResolvedPath: c.Leads, Denied: c.Withheld,
 	})
 	if err != nil {
 		return failure(ctx, err, p.Path)
 	}
+	return tool.OK(showFiles(found)), nil
+}
+
+// relativePattern makes a pattern one below a path. The profile decided on the path,
+// and a pattern must not lead out of it.
+func relativePattern(pattern, below string) (string, *tool.Result) {
+	if slices.Contains(strings.FieldsFunc(pattern, func(r rune) bool { return strings.ContainsRune("/{},", r) }), "..") {
+		return "", tool.Failed("The pattern must not contain `..`. Give the directory in path.")
+	}
+	if !path.IsAbs(pattern) {
+		return pattern, nil
+	}
+	rel, ok := strings.CutPrefix(pattern, workspace+"/")
+	if !ok || rel == "" || below != "" {
+		return "", tool.Failed("The pattern must be relative to path, or absolute below " + workspace + " without a path.")
+	}
+	return rel, nil
+}
+
+func showFiles(found *sandboxv1.GlobFilesResponse) string {
 	var b strings.Builder
 	var paths []string
 	for _, f := range found.GetFiles() {
@@ -76,5 +89,5 @@ func (g glob) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, 
 	if found.GetLeftOut() {
 		b.WriteString(leftOut)
 	}
-	return tool.OK(strings.TrimSuffix(b.String(), "\n")), nil
+	return strings.TrimSuffix(b.String(), "\n")
 }

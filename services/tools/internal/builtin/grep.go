@@ -171,48 +171,44 @@ func (g grep) search(ctx context.Context, req *sandboxv1.GrepFilesRequest, filte
 // show writes matches as ripgrep does.
 func (p grepParams) show(found grepFound) string {
 	var b strings.Builder
-	matches, paths := found.matches, []string(nil)
-	for _, m := range matches {
-		if len(paths) == 0 || paths[len(paths)-1] != m.GetPath() {
-			paths = append(paths, m.GetPath())
-		}
-	}
-	switch lines := p.OutputMode == "content" || p.OutputMode == "count"; {
-	case len(matches) == 0 && lines:
+	switch {
+	case len(found.matches) == 0 && (p.OutputMode == "content" || p.OutputMode == "count"):
 		b.WriteString("No matches found\n")
-	case len(matches) == 0:
+	case len(found.matches) == 0:
 		b.WriteString("No files found\n")
-	}
-	switch p.OutputMode {
-	case "content":
-		p.showLines(&b, matches)
-	case "count":
-		if len(matches) == 0 {
-			break
-		}
+	case p.OutputMode == "content":
+		p.showLines(&b, found.matches)
+	case p.OutputMode == "count":
 		total := int64(0)
-		for _, m := range matches {
+		for _, m := range found.matches {
 			fmt.Fprintf(&b, "%s:%d\n", shown(m.GetPath()), m.GetCount())
 			total += m.GetCount()
 		}
-		fmt.Fprintf(&b, "\nFound %d matching lines in %d files.\n", total, len(matches))
+		fmt.Fprintf(&b, "\nFound %d matching lines in %d files.\n", total, len(found.matches))
 	default:
-		if len(matches) == 0 {
-			break
-		}
-		fmt.Fprintf(&b, "Found %d files\n", len(matches))
-		for _, m := range matches {
+		fmt.Fprintf(&b, "Found %d files\n", len(found.matches))
+		for _, m := range found.matches {
 			b.WriteString(shown(m.GetPath()) + "\n")
 		}
 	}
 	if found.more {
 		b.WriteString("(There is more. Use a narrower pattern, path or glob, or a higher head_limit.)\n")
 	}
-	b.WriteString(alike(paths))
+	b.WriteString(alike(found.paths()))
 	if found.leftOut {
 		b.WriteString(leftOut)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// paths are those of the files in which something was found.
+func (f grepFound) paths() (paths []string) {
+	for _, m := range f.matches {
+		if len(paths) == 0 || paths[len(paths)-1] != m.GetPath() {
+			paths = append(paths, m.GetPath())
+		}
+	}
+	return paths
 }
 
 func (p grepParams) showLines(b *strings.Builder, matches []*sandboxv1.GrepMatch) {
