@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"time"
 
 	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/tools/internal/permission"
 )
 
@@ -16,7 +16,7 @@ type Profile = permission.Rules
 
 // Config says how the tools service works. Defaults makes one.
 type Config struct {
-	DatabaseURL  config.Secret `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"Postgres, as postgres://user:password@host/database; empty: SQLite in the data directory"`
+	DatabaseURL  config.Secret `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"Postgres, as postgres://user:password@host/database, or with several hosts, separated by commas, of which the one is taken that takes writes; empty: SQLite in the data directory"`
 	DatabaseWait time.Duration `key:"database-wait" env:"FAIRLEAD_DATABASE_WAIT" help:"how long a start may wait for a Postgres that cannot be reached; until it is there nothing is served; 0: not at all"`
 	Data         string        `key:"data" help:"the directory for SQLite's file tools.db"`
 
@@ -49,8 +49,8 @@ func (c Config) Validate() error {
 	}
 	fault(c.DatabaseWait < 0, "database-wait: %v is negative", c.DatabaseWait)
 	if raw := c.DatabaseURL.Reveal(); raw != "" {
-		u, err := url.Parse(raw)
-		fault(err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql"), "database-url: is not of the form postgres://user:password@host/database")
+		err := pg.CheckURL(raw)
+		fault(err != nil, "database-url: %v", err)
 	} else {
 		fault(c.Data == "", "data: is missing; it is where SQLite keeps its file (or set database-url)")
 	}

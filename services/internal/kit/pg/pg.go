@@ -30,12 +30,15 @@ const (
 	idleInTransaction = "5s"
 )
 
+var schemeForm = regexp.MustCompile(`^postgres(ql)?://`)
+
 var schemaForm = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
 // Open returns a pool on the database of url, after one successful connection. Every connection has schema as its
 // search path and UTC as its time zone; statements become spans, without their arguments. A connection whose network
 // falls silent is lost within some 15 seconds, and a transaction in which nothing is said for 5 seconds is undone. The
-// caller closes the pool.
+// caller closes the pool. When the server becomes read-only or shuts down, every connection is made anew; where the URL
+// names several servers, connections go to the one that takes writes.
 // The schema need not exist before Migrate.
 func Open(ctx context.Context, url, schema string, log *slog.Logger) (*pgxpool.Pool, error) {
 	if !schemaForm.MatchString(schema) {
@@ -57,6 +60,9 @@ func Open(ctx context.Context, url, schema string, log *slog.Logger) (*pgxpool.P
 		c.ConnConfig.ConnectTimeout = connectTimeout
 	}
 	c.ConnConfig.DialFunc = dialer(silence).DialContext
+	choose(&c.ConnConfig.Config)
+	away := &failover{log: log}
+	away.watch(&c.ConnConfig.Config)
 	c.MaxConns = max(c.MaxConns, 4) // Migrate holds one connection while it works on another.
 	c.ConnConfig.Tracer = otelpgx.NewTracer()
 	pool, err := pgxpool.NewWithConfig(ctx, c)
@@ -67,6 +73,7 @@ func Open(ctx context.Context, url, schema string, log *slog.Logger) (*pgxpool.P
 		pool.Close()
 		return nil, fmt.Errorf("open postgres: no connection to %s: %w", c.ConnConfig.Host, err)
 	}
+	away.pool.Store(pool)
 	log.DebugContext(ctx, "postgres opened", "host", c.ConnConfig.Host, "database", c.ConnConfig.Database, "schema", schema, "max_conns", c.MaxConns)
 	return pool, nil
 }

@@ -447,7 +447,7 @@ type Store interface {
 	// Listen sends wakes until ctx ends, then closes the channel. A slow
 	// receiver loses wakes and gets one WakeLost instead.
 	Listen(ctx context.Context) (<-chan Wake, error)
-	// Ping tells whether the database can be reached.
+	// Ping tells whether the database takes writes.
 	Ping(ctx context.Context) error
 	// Close gives everything back; Listen's channels are closed.
 	Close() error

@@ -166,7 +166,7 @@ type Store interface {
 
 	Operations
 
-	// Ping says whether the database can be reached.
+	// Ping says whether the database takes writes.
 	Ping(ctx context.Context) error
 
 	// Close frees the database.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
 )
@@ -25,8 +26,8 @@ const (
 	everything = "*"
 
 	// checkEvery is how long a quiet connection is trusted, checkFor how long it
-	// may take to prove that it lives.
-	checkEvery = 30 * time.Second
+	// may take to prove that it lives, and that its server is still the primary.
+	checkEvery = 5 * time.Second
 	checkFor   = 10 * time.Second
 	// firstRetry and lastRetry bound the wait between attempts to connect.
 	firstRetry = 100 * time.Millisecond
@@ -190,6 +191,9 @@ func (l *listener) hear(ctx context.Context, ready func()) error {
 	if _, err := conn.Exec(listening, "listen "+channel); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
+	if err := pg.CheckWritable(listening, conn); err != nil {
+		return fmt.Errorf("check the server: %w", err)
+	}
 	ready()
 	for {
 		if err := l.next(ctx, conn); err != nil {
@@ -213,7 +217,7 @@ func (l *listener) next(ctx context.Context, conn *pgx.Conn) error {
 	}
 	check, cancel := context.WithTimeout(ctx, checkFor)
 	defer cancel()
-	if err := conn.Ping(check); err != nil {
+	if err := pg.CheckWritable(check, conn); err != nil { // on a server that takes no writes nobody notifies
 		return fmt.Errorf("check the connection: %w", err)
 	}
 	return nil

@@ -71,9 +71,9 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Ping tells whether the database answers.
+// Ping tells whether the database takes writes.
 func (s *Store) Ping(ctx context.Context) error {
-	return fail("ping", s.pool.Ping(ctx))
+	return fail("write", pg.Writable(ctx, s.pool))
 }
 
 // Listen sends the wakes of all replicas.

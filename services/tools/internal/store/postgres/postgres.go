@@ -151,7 +151,7 @@ func (s *Store) DeleteSession(ctx context.Context, tenant, session string, next 
 }
 
 // Ping implements store.Store.
-func (s *Store) Ping(ctx context.Context) error { return failed(s.pool.Ping(ctx), "ping") }
+func (s *Store) Ping(ctx context.Context) error { return failed(pg.Writable(ctx, s.pool), "write") }
 
 // Close implements store.Store.
 func (s *Store) Close() error {

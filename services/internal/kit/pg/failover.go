@@ -1,0 +1,91 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// A database that fails over leaves connections behind: to a server that takes no writes any more, or that shuts down.
+// The first refusal closes the connection that met it, and all others of the pool, so that the next statement finds
+// the new primary.
+
+// resetEvery is how often a pool is emptied at most, while a server refuses every connection.
+const resetEvery = time.Second
+
+// failover empties a pool whose server takes no writes any more.
+type failover struct {
+	pool atomic.Pointer[pgxpool.Pool] // nil until it is open
+	last atomic.Int64                 // of the last reset, in nanoseconds
+	log  *slog.Logger
+}
+
+// watch has every connection of the pool to come report what its server refuses.
+func (f *failover) watch(c *pgconn.Config) {
+	usual := c.OnPgError
+	c.OnPgError = func(conn *pgconn.PgConn, err *pgconn.PgError) bool {
+		if !moved(err.Code) {
+			return usual(conn, err)
+		}
+		f.reset(err)
+		return false
+	}
+}
+
+// moved reports whether a code says that the server takes no writes: it is a standby or read-only, or shuts down.
+func moved(code string) bool {
+	return code == "25006" || code == "57P01" || code == "57P02" || code == "57P03"
+}
+
+func (f *failover) reset(cause error) {
+	pool, now, last := f.pool.Load(), time.Now().UnixNano(), f.last.Load()
+	if pool == nil || now-last < int64(resetEvery) || !f.last.CompareAndSwap(last, now) {
+		return
+	}
+	f.log.Warn("the database takes no writes here; every connection to it is made anew", "error", cause)
+	pool.Reset()
+}
+
+// Writable reports, as an error, that the database takes no writes. It writes nothing. The schema must be migrated.
+func Writable(ctx context.Context, pool *pgxpool.Pool) error {
+	_, err := pool.Exec(ctx, "delete from goose_db_version where false")
+	return err
+}
+
+// errReadOnly is Unavailable.
+var errReadOnly = &pgconn.PgError{Severity: "ERROR", Code: "25006", Message: "the server takes no writes: it is a standby, or read-only"}
+
+// CheckWritable reports, as an error, that the server of a single connection takes no writes.
+func CheckWritable(ctx context.Context, conn *pgx.Conn) error {
+	var readOnly string
+	if err := conn.QueryRow(ctx, "show transaction_read_only").Scan(&readOnly); err != nil {
+		return err
+	}
+	if readOnly == "on" {
+		return errReadOnly
+	}
+	return nil
+}
+
+// choose makes connections go to the primary where the URL names several servers and not which of them to take.
+func choose(c *pgconn.Config) {
+	for _, f := range c.Fallbacks {
+		if (f.Host != c.Host || f.Port != c.Port) && c.ValidateConnect == nil {
+			c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+		}
+	}
+}
+
+// CheckURL returns what is wrong with a database URL.
+func CheckURL(url string) error {
+	if _, err := pgx.ParseConfig(url); err != nil || !schemeForm.MatchString(url) {
+		return errors.New("is not of the form postgres://user:password@host/database")
+	}
+	return nil
+}
