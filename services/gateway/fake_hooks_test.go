@@ -38,6 +38,10 @@ func (f *fake) ListWebhooks(ctx context.Context, r *sessionv1.ListWebhooksReques
 	return &sessionv1.ListWebhooksResponse{}, f.note(ctx, r)
 }
 
+func (f *fake) RotateWebhookSecret(ctx context.Context, r *sessionv1.RotateWebhookSecretRequest) (*sessionv1.RotateWebhookSecretResponse, error) {
+	return &sessionv1.RotateWebhookSecretResponse{Webhook: &sessionv1.Webhook{Name: r.GetName()}, Secret: "whsec_y"}, f.note(ctx, r)
+}
+
 func (f *fake) DeleteWebhook(ctx context.Context, r *sessionv1.DeleteWebhookRequest) (*sessionv1.DeleteWebhookResponse, error) {
 	return &sessionv1.DeleteWebhookResponse{}, f.note(ctx, r)
 }

@@ -140,6 +140,14 @@ func TestRequestsReachTheirRPC(t *testing.T) {
 			}, `{"webhook":{"name":"webhooks/w1"},"secret":"whsec_x"}`,
 		},
 		{"a webhook is read", request{"GET", "/v1/webhooks/w1", "", nil}, &sessionv1.GetWebhookRequest{Name: "webhooks/w1"}, `{"name":"webhooks/w1"}`},
+		{
+			"a webhook's secret is rotated", request{"POST", "/v1/webhooks/w1:rotateSecret", `{"revokeOld":true}`, key},
+			&sessionv1.RotateWebhookSecretRequest{Name: "webhooks/w1", RevokeOld: true, RequestId: "k1"}, `{"webhook":{"name":"webhooks/w1"},"secret":"whsec_y"}`,
+		},
+		{
+			"a rotation needs no body", request{"POST", "/v1/webhooks/w1:rotateSecret", "", key},
+			&sessionv1.RotateWebhookSecretRequest{Name: "webhooks/w1", RequestId: "k1"}, "",
+		},
 		{"webhooks are listed", request{"GET", "/v1/webhooks?page_token=x", "", nil}, &sessionv1.ListWebhooksRequest{PageToken: "x"}, `{}`},
 		{"a webhook is deleted", request{"DELETE", "/v1/webhooks/w1", "", key}, &sessionv1.DeleteWebhookRequest{Name: "webhooks/w1", RequestId: "k1"}, `{}`},
 		{

@@ -301,6 +301,45 @@ func receiver(t *testing.T, secret func() string, n int) (*httptest.Server, chan
 	return server, got
 }
 
+func TestAReceiverVerifiesAcrossARotation(t *testing.T) {
+	var known string // what the receiver verifies with
+	server, got := receiver(t, func() string { return known }, 0)
+	f := start(t, talk, func(c *session.Config) { c.Webhooks.AllowHTTP, c.Webhooks.AllowPrivate = true, true })
+	ctx := deadline(t)
+	webhooks := sessionv1.NewWebhookServiceClient(f.conn)
+	made, err := webhooks.CreateWebhook(ctx, &sessionv1.CreateWebhookRequest{WebhookId: "w", Webhook: &sessionv1.Webhook{Url: server.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := f.session(ctx, t)
+	rotate := &sessionv1.RotateWebhookSecretRequest{Name: "webhooks/w", RequestId: "r"}
+	rotated, err := webhooks.RotateWebhookSecret(ctx, rotate)
+	if err != nil || rotated.Secret == made.Secret || time.Until(rotated.Webhook.OldSecretExpireTime.AsTime()) < 23*time.Hour {
+		t.Fatalf("%v, %v", rotated.GetWebhook(), err)
+	}
+	if again, err := webhooks.RotateWebhookSecret(ctx, rotate); err != nil || again.Secret != rotated.Secret {
+		t.Errorf("the same request again: %v", err)
+	}
+	for name, secret := range map[string]string{"the old secret": made.Secret, "the new secret": rotated.Secret} {
+		known = secret
+		f.turn(ctx, t, parent, "hello")
+		if m := <-got; m.err != nil {
+			t.Errorf("%s: %v", name, m.err)
+		}
+	}
+	rotate = &sessionv1.RotateWebhookSecretRequest{Name: "webhooks/w", RevokeOld: true}
+	if rotated, err = webhooks.RotateWebhookSecret(ctx, rotate); err != nil || rotated.Webhook.OldSecretExpireTime != nil {
+		t.Fatalf("%v, %v", rotated.GetWebhook(), err)
+	}
+	f.turn(ctx, t, parent, "hello") // known is a secret that was revoked, or one before it
+	if m := <-got; m.err == nil {
+		t.Error("a revoked secret still signs")
+	}
+	if _, err := webhooks.RotateWebhookSecret(ctx, &sessionv1.RotateWebhookSecretRequest{Name: "webhooks/none"}); apierr.Reason(err) != "WEBHOOK_NOT_FOUND" {
+		t.Errorf("a webhook that is not there: %v", err)
+	}
+}
+
 func TestAWebhookIsToldOnceThoughItFailsTwice(t *testing.T) {
 	var secret string
 	server, got := receiver(t, func() string { return secret }, 2)

@@ -118,6 +118,14 @@ var mutations = map[string]repeated{
 		}
 		return &sessionv1.DeleteUserVariableRequest{Name: "users/default/variables/B", RequestId: "r"}, nil
 	},
+	"WebhookService.RotateWebhookSecret": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		made, err := sessionv1.NewWebhookServiceClient(f.conn).CreateWebhook(ctx, newWebhook())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &sessionv1.RotateWebhookSecretRequest{Name: made.Webhook.Name, RequestId: "r"},
+			&sessionv1.RotateWebhookSecretRequest{Name: made.Webhook.Name, RevokeOld: true, RequestId: "r"}
+	},
 	"WebhookService.DeleteWebhook": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
 		made, err := sessionv1.NewWebhookServiceClient(f.conn).CreateWebhook(ctx, newWebhook())
 		if err != nil {

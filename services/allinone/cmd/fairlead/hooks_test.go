@@ -97,6 +97,11 @@ func (f *fakeHooks) CreateWebhook(_ context.Context, r *sessionv1.CreateWebhookR
 	return &sessionv1.CreateWebhookResponse{Webhook: aWebhook(), Secret: "whsec_aHVzaA=="}, nil
 }
 
+func (f *fakeHooks) RotateWebhookSecret(_ context.Context, r *sessionv1.RotateWebhookSecretRequest) (*sessionv1.RotateWebhookSecretResponse, error) {
+	f.last = r
+	return &sessionv1.RotateWebhookSecretResponse{Webhook: aWebhook(), Secret: "whsec_bmV3"}, nil
+}
+
 func (f *fakeHooks) GetWebhook(_ context.Context, r *sessionv1.GetWebhookRequest) (*sessionv1.GetWebhookResponse, error) {
 	f.last = r
 	return &sessionv1.GetWebhookResponse{Webhook: aWebhook()}, nil
@@ -198,6 +203,16 @@ url      https://example.com/hook
 session  all
 created  -
 `, &sessionv1.GetWebhookRequest{Name: "webhooks/w1"}},
+		{"its secret is rotated", []string{"rotate", "w1"}, `
+webhook  w1
+url      https://example.com/hook
+session  all
+created  -
+secret   whsec_bmV3
+`, &sessionv1.RotateWebhookSecretRequest{Name: "webhooks/w1"}},
+		{"its old secret is revoked", []string{"rotate", "w1", "--revoke", "--json"}, `
+{"webhook":{"name":"webhooks/w1","url":"https://example.com/hook"},"secret":"whsec_bmV3"}
+`, &sessionv1.RotateWebhookSecretRequest{Name: "webhooks/w1", RevokeOld: true}},
 		{"one is deleted", []string{"delete", "w1"}, "\ndeleted\n", &sessionv1.DeleteWebhookRequest{Name: "webhooks/w1"}},
 		{"its deliveries are listed", []string{"deliveries", "w1", "--limit=7"}, `
 SESSION  TURN  STATE      SENT  STATUS  CREATED  NEXT  LAST ERROR

@@ -17,6 +17,7 @@ type webhooksCommand struct {
 	Create     createWebhookCommand  `cmd:"" help:"Tell an address when turns end; prints the key of its signatures, this once."`
 	List       listWebhooksCommand   `cmd:"" help:"List the webhooks."`
 	Get        getWebhookCommand     `cmd:"" help:"Show a webhook."`
+	Rotate     rotateWebhookCommand  `cmd:"" help:"Make a new key of a webhook's signatures; prints it, this once."`
 	Delete     deleteWebhookCommand  `cmd:"" help:"Delete a webhook. What was not delivered yet is dropped."`
 	Deliveries listDeliveriesCommand `cmd:"" help:"List a webhook's deliveries, the newest first."`
 }
@@ -56,7 +57,11 @@ func (c createWebhookCommand) Run(ctx context.Context, s stdio) error {
 }
 
 func webhookRows(x *sessionv1.Webhook) [][]string {
-	return [][]string{{"webhook", bare(x.GetName())}, {"url", x.GetUrl()}, {"session", about(x)}, {"created", stamp(x.GetCreateTime())}}
+	rows := [][]string{{"webhook", bare(x.GetName())}, {"url", x.GetUrl()}, {"session", about(x)}, {"created", stamp(x.GetCreateTime())}}
+	if until := x.GetOldSecretExpireTime(); until != nil {
+		rows = append(rows, []string{"old secret until", stamp(until)})
+	}
+	return rows
 }
 
 // about is the session whose turns a webhook is told of.
@@ -114,6 +119,33 @@ func (c getWebhookCommand) Run(ctx context.Context, s stdio) error {
 			return printJSON(s.out, []*sessionv1.Webhook{resp.GetWebhook()})
 		}
 		return columns(s.out, webhookRows(resp.GetWebhook()))
+	})
+}
+
+// rotateWebhookCommand rotates a webhook's secret.
+type rotateWebhookCommand struct {
+	ID     string `arg:"" help:"The webhook."`
+	Revoke bool   `help:"End the old key at once, as after it became known to others. Otherwise messages are signed with both for a while."`
+	JSON   bool   `name:"json" help:"Print the webhook and its new secret as JSON."`
+	target
+}
+
+// Run rotates a webhook's secret.
+func (c rotateWebhookCommand) Run(ctx context.Context, s stdio) error {
+	r := &sessionv1.RotateWebhookSecretRequest{Name: webhookName(c.ID), RevokeOld: c.Revoke, RequestId: id.New()}
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		var resp *sessionv1.RotateWebhookSecretResponse
+		err := client.Retry(ctx, quick(), func() (err error) {
+			resp, err = b.webhooks.RotateWebhookSecret(ctx, r)
+			return err
+		})
+		if err != nil {
+			return client.Explained(err)
+		}
+		if c.JSON {
+			return printJSON(s.out, []*sessionv1.RotateWebhookSecretResponse{resp})
+		}
+		return columns(s.out, append(webhookRows(resp.GetWebhook()), []string{"secret", resp.GetSecret()}))
 	})
 }
 

@@ -37,10 +37,8 @@ func (x *WebhookServer) CreateWebhook(ctx context.Context, r *sessionv1.CreateWe
 			fmt.Sprintf("The webhook's address cannot be used: %v. It must be an https:// URL at a public address, unless the operator allows others.", err),
 			apierr.Field("webhook.url", err.Error()))
 	}
-	secret := make([]byte, secretBytes)
-	_, _ = rand.Read(secret) // it never fails
 	n := store.NewWebhook{
-		Tenant: key(ctx, "").Tenant, ID: r.WebhookId, Webhook: r.Webhook, Secret: secret,
+		Tenant: key(ctx, "").Tenant, ID: r.WebhookId, Webhook: r.Webhook, Secret: newSecret(),
 		Request: keepForADay(request("CreateWebhook", "", r.RequestId, r)),
 	}
 	if n.ID == "" {
@@ -63,7 +61,36 @@ func (x *WebhookServer) CreateWebhook(ctx context.Context, r *sessionv1.CreateWe
 	if err != nil {
 		return nil, webhookError(err, "webhooks/"+answer.Value, "")
 	}
-	return &sessionv1.CreateWebhookResponse{Webhook: row.Webhook, Secret: "whsec_" + base64.StdEncoding.EncodeToString(row.Secret)}, nil
+	return &sessionv1.CreateWebhookResponse{Webhook: row.Webhook, Secret: showSecret(row.Secret)}, nil
+}
+
+func newSecret() []byte {
+	secret := make([]byte, secretBytes)
+	_, _ = rand.Read(secret) // it never fails
+	return secret
+}
+
+// showSecret writes a secret as the Standard Webhooks specification does.
+func showSecret(secret []byte) string { return "whsec_" + base64.StdEncoding.EncodeToString(secret) }
+
+// RotateWebhookSecret makes a new secret. The same request again answers the same one, as long as no other follows.
+func (x *WebhookServer) RotateWebhookSecret(ctx context.Context, r *sessionv1.RotateWebhookSecretRequest) (*sessionv1.RotateWebhookSecretResponse, error) {
+	tenant, id := webhookOf(ctx, r.Name)
+	rotation := store.RotateWebhook{
+		Tenant: tenant, ID: id, Secret: newSecret(), Overlap: x.s.Webhooks.SecretOverlap,
+		Request: keepForADay(request("RotateWebhookSecret", r.Name, r.RequestId, r)),
+	}
+	if r.RevokeOld {
+		rotation.Overlap = 0
+	}
+	if _, err := x.s.Store.RotateWebhook(ctx, rotation); err != nil {
+		return nil, webhookError(err, r.Name, r.RequestId)
+	}
+	row, err := x.s.Store.GetWebhook(ctx, tenant, id)
+	if err != nil {
+		return nil, webhookError(err, r.Name, "")
+	}
+	return &sessionv1.RotateWebhookSecretResponse{Webhook: row.Webhook, Secret: showSecret(row.Secret)}, nil
 }
 
 // webhookError is storeError for a request about one webhook.

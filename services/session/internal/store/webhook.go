@@ -24,10 +24,22 @@ type NewWebhook struct {
 	Request Request
 }
 
+// RotateWebhook is a new secret for a webhook.
+type RotateWebhook struct {
+	Tenant, ID string
+	Secret     []byte
+	// Overlap is how long the old secret signs beside the new one; 0: no longer.
+	Overlap time.Duration
+	Request Request
+}
+
 // WebhookRow is a webhook with its secret.
 type WebhookRow struct {
 	Webhook *sessionv1.Webhook
 	Secret  []byte
+	// OldSecret signs, too, until OldUntil. Both are zero when there is none.
+	OldSecret []byte
+	OldUntil  time.Time
 }
 
 // The states of a Delivery.
@@ -71,6 +83,9 @@ type Webhooks interface {
 	GetWebhook(ctx context.Context, tenant, id string) (*WebhookRow, error)
 	// ListWebhooks lists a tenant's webhooks behind the one with the id after, by id.
 	ListWebhooks(ctx context.Context, tenant, after string, limit int) ([]*sessionv1.Webhook, error)
+	// RotateWebhook makes the secret the old one, in place of an older one, and sets
+	// the new one. ErrNotFound, ErrRequestIDReused.
+	RotateWebhook(ctx context.Context, r RotateWebhook) (Answer, error)
 	// DeleteWebhook deletes a webhook with its deliveries and their jobs.
 	// ErrNotFound, ErrRequestIDReused.
 	DeleteWebhook(ctx context.Context, tenant, id string, r Request) (Answer, error)

@@ -122,7 +122,7 @@ func TestANameIsJudgedByTheAddressThatIsDialled(t *testing.T) {
 	s := newSender(Config{AllowHTTP: true}, "test")
 	defer s.client.CloseIdleConnections()
 	for _, host := range []string{"localhost", "127.0.0.1", "[::ffff:127.0.0.1]", "0.0.0.0"} {
-		a := s.send(context.Background(), message{id: "m", url: "http://" + net.JoinHostPort(strings.Trim(host, "[]"), port) + "/", secret: []byte("k")})
+		a := s.send(context.Background(), message{id: "m", url: "http://" + net.JoinHostPort(strings.Trim(host, "[]"), port) + "/", secrets: [][]byte{[]byte("k")}})
 		if a.err == nil || a.err.Error() != errNotPublic.Error() || a.status != 0 {
 			t.Errorf("%s: %+v", host, a)
 		}

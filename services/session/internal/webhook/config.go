@@ -5,20 +5,27 @@ import (
 	"time"
 )
 
+// maxOverlap bounds the time in which a secret that was replaced still signs.
+const maxOverlap = 90 * 24 * time.Hour
+
 // Config says which addresses may be called, and how often.
 type Config struct {
-	AllowHTTP    bool          `key:"allow-http" help:"allow webhooks at http:// addresses"`
-	AllowPrivate bool          `key:"allow-private" help:"allow webhooks at addresses that are not public, such as those of this machine and this network"`
-	FirstPause   time.Duration `key:"first-pause" help:"how long after a failure a webhook's message is sent again; each further pause is four times as long, up to 4h, for a day"`
+	AllowHTTP     bool          `key:"allow-http" help:"allow webhooks at http:// addresses"`
+	AllowPrivate  bool          `key:"allow-private" help:"allow webhooks at addresses that are not public, such as those of this machine and this network"`
+	FirstPause    time.Duration `key:"first-pause" help:"how long after a failure a webhook's message is sent again; each further pause is four times as long, up to 4h, for a day"`
+	SecretOverlap time.Duration `key:"secret-overlap" help:"how long after a rotation messages are signed with the old secret, too"`
 }
 
 // Defaults is the configuration where nothing is said.
-func Defaults() Config { return Config{FirstPause: 5 * time.Second} }
+func Defaults() Config { return Config{FirstPause: 5 * time.Second, SecretOverlap: 24 * time.Hour} }
 
 // Validate tells what is wrong.
 func (c Config) Validate() error {
 	if c.FirstPause < time.Millisecond || c.FirstPause > lastPause {
 		return fmt.Errorf("webhooks.first-pause: %v is not between 1ms and %v", c.FirstPause, lastPause)
+	}
+	if c.SecretOverlap < 0 || c.SecretOverlap > maxOverlap {
+		return fmt.Errorf("webhooks.secret-overlap: %v is not between 0 and %v", c.SecretOverlap, maxOverlap)
 	}
 	return nil
 }

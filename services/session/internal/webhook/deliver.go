@@ -86,11 +86,19 @@ func (d *Deliverer) Deliver(ctx context.Context, j store.Job) (*store.Job, error
 	if err != nil {
 		return nil, err
 	}
-	a := d.send(ctx, message{id: row.Delivery.Id, url: row.Webhook.GetUrl(), secret: row.Secret, body: body})
+	a := d.send(ctx, message{id: row.Delivery.Id, url: row.Webhook.GetUrl(), secrets: secretsOf(row), body: body})
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx) // the server stops: that was no attempt
 	}
 	return d.note(ctx, row, a)
+}
+
+// secretsOf returns the keys that sign a message now, the newest first.
+func secretsOf(row *store.DeliveryRow) [][]byte {
+	if len(row.OldSecret) > 0 && row.Now.Before(row.OldUntil) {
+		return [][]byte{row.Secret, row.OldSecret}
+	}
+	return [][]byte{row.Secret}
 }
 
 // send leaves some of the job's time for noting how it went.

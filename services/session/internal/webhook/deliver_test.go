@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"go.opentelemetry.io/otel/attribute"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -168,6 +169,41 @@ func counted(t *testing.T, r *sdkmetric.ManualReader) map[string]int64 {
 		}
 	}
 	return out
+}
+
+func TestAMessageIsSignedWithTheOldSecretTooWhileItLasts(t *testing.T) {
+	for name, c := range map[string]struct {
+		until time.Duration // after now
+		old   bool          // whether the old secret signs
+	}{
+		"before its end": {time.Second, true}, "at its end": {0, false}, "after it": {-time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			verified := make(chan [3]error, 1)
+			server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				var errs [3]error
+				for i, secret := range []string{"hush", "old hush", "another"} {
+					wh, err := standardwebhooks.NewWebhookRaw([]byte(secret))
+					if err == nil {
+						err = wh.Verify(body, r.Header)
+					}
+					errs[i] = err
+				}
+				verified <- errs
+			}))
+			defer server.Close()
+			s := newRows(server.URL, 0, 0)
+			s.row.OldSecret, s.row.OldUntil = []byte("old hush"), s.row.Now.Add(c.until)
+			d, _ := newDeliverer(t, s)
+			if _, err := d.Deliver(t.Context(), job); err != nil {
+				t.Fatal(err)
+			}
+			if errs := <-verified; errs[0] != nil || (errs[1] == nil) != c.old || errs[2] == nil {
+				t.Errorf("verified with the new secret, the old and another: %v", errs)
+			}
+		})
+	}
 }
 
 func TestNothingIsSentForWhatIsGoneOrDone(t *testing.T) {

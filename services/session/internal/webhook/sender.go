@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
@@ -60,7 +61,7 @@ func newSender(c Config, version string) *sender {
 // message is one message to one webhook.
 type message struct {
 	id, url string
-	secret  []byte
+	secrets [][]byte // each signs
 	body    []byte
 }
 
@@ -115,14 +116,16 @@ func (s *sender) send(ctx context.Context, m message) answer {
 }
 
 func (s *sender) request(ctx context.Context, m message) (*http.Request, error) {
-	signer, err := standardwebhooks.NewWebhookRaw(m.secret)
-	if err != nil {
-		return nil, fmt.Errorf("the secret cannot be used: %w", err)
-	}
 	now := time.Now()
-	signature, err := signer.Sign(m.id, now, m.body)
-	if err != nil {
-		return nil, fmt.Errorf("the message cannot be signed: %w", err)
+	signatures := make([]string, len(m.secrets))
+	for i, secret := range m.secrets {
+		signer, err := standardwebhooks.NewWebhookRaw(secret)
+		if err != nil {
+			return nil, fmt.Errorf("the secret cannot be used: %w", err)
+		}
+		if signatures[i], err = signer.Sign(m.id, now, m.body); err != nil {
+			return nil, fmt.Errorf("the message cannot be signed: %w", err)
+		}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(m.body))
 	if err != nil {
@@ -132,7 +135,7 @@ func (s *sender) request(ctx context.Context, m message) (*http.Request, error) 
 	req.Header.Set("User-Agent", s.agent)
 	req.Header.Set(standardwebhooks.HeaderWebhookID, m.id)
 	req.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
-	req.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
+	req.Header.Set(standardwebhooks.HeaderWebhookSignature, strings.Join(signatures, " "))
 	return req, nil
 }
 

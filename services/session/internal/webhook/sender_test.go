@@ -89,7 +89,7 @@ func TestSend(t *testing.T) {
 			defer server.Close()
 			s := newSender(Config{AllowHTTP: true, AllowPrivate: true}, "test")
 			defer s.client.CloseIdleConnections()
-			a := s.send(context.Background(), message{id: "m", url: server.URL + "/hook?token=hush", secret: []byte("k"), body: []byte("{}")})
+			a := s.send(context.Background(), message{id: "m", url: server.URL + "/hook?token=hush", secrets: [][]byte{[]byte("k")}, body: []byte("{}")})
 			if a.status != c.status || a.wait != c.wait {
 				t.Errorf("answer %+v", a)
 			}
@@ -123,7 +123,7 @@ func TestSignatureVerifiesWithTheLibrary(t *testing.T) {
 	defer server.Close()
 	s := newSender(Config{AllowHTTP: true, AllowPrivate: true}, "test")
 	defer s.client.CloseIdleConnections()
-	if a := s.send(context.Background(), message{id: "w_t", url: server.URL, secret: secret, body: []byte(`{"a":1}`)}); a.err != nil {
+	if a := s.send(context.Background(), message{id: "w_t", url: server.URL, secrets: [][]byte{secret}, body: []byte(`{"a":1}`)}); a.err != nil {
 		t.Fatal(a.err)
 	}
 	if err := <-verified; err != nil {
@@ -146,7 +146,7 @@ func TestAnUnreachableHostTellsNothingOfTheAddress(t *testing.T) {
 	url := server.URL + "/path/hush?token=hush"
 	server.Close()
 	s := newSender(Config{AllowHTTP: true, AllowPrivate: true}, "test")
-	a := s.send(context.Background(), message{id: "m", url: url, secret: []byte("k")})
+	a := s.send(context.Background(), message{id: "m", url: url, secrets: [][]byte{[]byte("k")}})
 	if a.err == nil || a.status != 0 || strings.Contains(a.err.Error(), "hush") || !strings.Contains(a.err.Error(), "refused") {
 		t.Errorf("answer %+v", a)
 	}

@@ -39,9 +39,12 @@ type Webhook struct {
 	// Only turns of this session, as `sessions/{session}`; empty: of all sessions.
 	Session string `protobuf:"bytes,3,opt,name=session,proto3" json:"session,omitempty"`
 	// When it was made.
-	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// Until when messages are signed with the secret before the last rotation, too.
+	// Not set when no rotation left an old secret.
+	OldSecretExpireTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=old_secret_expire_time,json=oldSecretExpireTime,proto3" json:"old_secret_expire_time,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *Webhook) Reset() {
@@ -98,6 +101,13 @@ func (x *Webhook) GetSession() string {
 func (x *Webhook) GetCreateTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *Webhook) GetOldSecretExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.OldSecretExpireTime
 	}
 	return nil
 }
@@ -533,6 +543,125 @@ func (x *ListWebhooksResponse) GetNextPageToken() string {
 	return ""
 }
 
+// RotateWebhookSecretRequest asks for a new secret.
+type RotateWebhookSecretRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The webhook, as `webhooks/{webhook}`.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Whether the old secret ends at once, as after it became known to others.
+	RevokeOld bool `protobuf:"varint,2,opt,name=revoke_old,json=revokeOld,proto3" json:"revoke_old,omitempty"`
+	// The request's idempotency key.
+	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateWebhookSecretRequest) Reset() {
+	*x = RotateWebhookSecretRequest{}
+	mi := &file_fairlead_session_v1_webhook_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateWebhookSecretRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateWebhookSecretRequest) ProtoMessage() {}
+
+func (x *RotateWebhookSecretRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_webhook_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateWebhookSecretRequest.ProtoReflect.Descriptor instead.
+func (*RotateWebhookSecretRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_webhook_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *RotateWebhookSecretRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RotateWebhookSecretRequest) GetRevokeOld() bool {
+	if x != nil {
+		return x.RevokeOld
+	}
+	return false
+}
+
+func (x *RotateWebhookSecretRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// RotateWebhookSecretResponse brings the new secret.
+type RotateWebhookSecretResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The webhook.
+	Webhook *Webhook `protobuf:"bytes,1,opt,name=webhook,proto3" json:"webhook,omitempty"`
+	// The new key of the signatures, as `whsec_` and base64. It is shown this once.
+	Secret        string `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateWebhookSecretResponse) Reset() {
+	*x = RotateWebhookSecretResponse{}
+	mi := &file_fairlead_session_v1_webhook_service_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateWebhookSecretResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateWebhookSecretResponse) ProtoMessage() {}
+
+func (x *RotateWebhookSecretResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_webhook_service_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateWebhookSecretResponse.ProtoReflect.Descriptor instead.
+func (*RotateWebhookSecretResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_webhook_service_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *RotateWebhookSecretResponse) GetWebhook() *Webhook {
+	if x != nil {
+		return x.Webhook
+	}
+	return nil
+}
+
+func (x *RotateWebhookSecretResponse) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
 // DeleteWebhookRequest names the webhook to delete.
 type DeleteWebhookRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -546,7 +675,7 @@ type DeleteWebhookRequest struct {
 
 func (x *DeleteWebhookRequest) Reset() {
 	*x = DeleteWebhookRequest{}
-	mi := &file_fairlead_session_v1_webhook_service_proto_msgTypes[8]
+	mi := &file_fairlead_session_v1_webhook_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -558,7 +687,7 @@ func (x *DeleteWebhookRequest) String() string {
 func (*DeleteWebhookRequest) ProtoMessage() {}
 
 func (x *DeleteWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_webhook_service_proto_msgTypes[8]
+	mi := &file_fairlead_session_v1_webhook_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -571,7 +700,7 @@ func (x *DeleteWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWebhookRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_webhook_service_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_session_v1_webhook_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DeleteWebhookRequest) GetName() string {
@@ -597,7 +726,7 @@ type DeleteWebhookResponse struct {
 
 func (x *DeleteWebhookResponse) Reset() {
 	*x = DeleteWebhookResponse{}
-	mi := &file_fairlead_session_v1_webhook_service_proto_msgTypes[9]
+	mi := &file_fairlead_session_v1_webhook_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -609,7 +738,7 @@ func (x *DeleteWebhookResponse) String() string {
 func (*DeleteWebhookResponse) ProtoMessage() {}
 
 func (x *DeleteWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_webhook_service_proto_msgTypes[9]
+	mi := &file_fairlead_session_v1_webhook_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -622,7 +751,7 @@ func (x *DeleteWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWebhookResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_webhook_service_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_session_v1_webhook_service_proto_rawDescGZIP(), []int{11}
 }
 
 // ListDeliveriesRequest asks for a page of deliveries.
@@ -641,7 +770,7 @@ type ListDeliveriesRequest struct {
 
 func (x *ListDeliveriesRequest) Reset() {
 	*x = ListDeliveriesRequest{}
-	mi := &file_fairlead_session_v1_webhook_service_proto_msgTypes[10]
+	mi := &file_fairlead_session_v1_webhook_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -653,7 +782,7 @@ func (x *ListDeliveriesRequest) String() string {
 func (*ListDeliveriesRequest) ProtoMessage() {}
 
 func (x *ListDeliveriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_webhook_service_proto_msgTypes[10]
+	mi := &file_fairlead_session_v1_webhook_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -666,7 +795,7 @@ func (x *ListDeliveriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeliveriesRequest.ProtoReflect.Descriptor instead.
 func (*ListDeliveriesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_webhook_service_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_session_v1_webhook_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListDeliveriesRequest) GetParent() string {
@@ -703,7 +832,7 @@ type ListDeliveriesResponse struct {
 
 func (x *ListDeliveriesResponse) Reset() {
 	*x = ListDeliveriesResponse{}
-	mi := &file_fairlead_session_v1_webhook_service_proto_msgTypes[11]
+	mi := &file_fairlead_session_v1_webhook_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -715,7 +844,7 @@ func (x *ListDeliveriesResponse) String() string {
 func (*ListDeliveriesResponse) ProtoMessage() {}
 
 func (x *ListDeliveriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_webhook_service_proto_msgTypes[11]
+	mi := &file_fairlead_session_v1_webhook_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -728,7 +857,7 @@ func (x *ListDeliveriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeliveriesResponse.ProtoReflect.Descriptor instead.
 func (*ListDeliveriesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_webhook_service_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_session_v1_webhook_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListDeliveriesResponse) GetDeliveries() []*Delivery {
@@ -749,14 +878,15 @@ var File_fairlead_session_v1_webhook_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_webhook_service_proto_rawDesc = "" +
 	"\n" +
-	")fairlead/session/v1/webhook_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x95\x02\n" +
+	")fairlead/session/v1/webhook_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xeb\x02\n" +
 	"\aWebhook\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x12\"\n" +
 	"\x03url\x18\x02 \x01(\tB\x10\xe0A\x05\xbaH\n" +
 	"r\b\x10\x01\x18\x80\x10\x88\x01\x01R\x03url\x12I\n" +
 	"\asession\x18\x03 \x01(\tB/\xe0A\x05\xbaH)r'2%^$|^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12@\n" +
 	"\vcreate_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampB\x03\xe0A\x03R\n" +
-	"createTime:@\xeaA=\n" +
+	"createTime\x12T\n" +
+	"\x16old_secret_expire_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampB\x03\xe0A\x03R\x13oldSecretExpireTime:@\xeaA=\n" +
 	"\x14fairlead.dev/Webhook\x12\x12webhooks/{webhook}*\bwebhooks2\awebhook\"\x96\x02\n" +
 	"\bDelivery\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -789,7 +919,16 @@ const file_fairlead_session_v1_webhook_service_proto_rawDesc = "" +
 	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\"x\n" +
 	"\x14ListWebhooksResponse\x128\n" +
 	"\bwebhooks\x18\x01 \x03(\v2\x1c.fairlead.session.v1.WebhookR\bwebhooks\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8b\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb0\x01\n" +
+	"\x1aRotateWebhookSecretRequest\x12=\n" +
+	"\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^webhooks/[a-z0-9][a-z0-9-]{0,62}$R\x04name\x12\x1d\n" +
+	"\n" +
+	"revoke_old\x18\x02 \x01(\bR\trevokeOld\x124\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"m\n" +
+	"\x1bRotateWebhookSecretResponse\x126\n" +
+	"\awebhook\x18\x01 \x01(\v2\x1c.fairlead.session.v1.WebhookR\awebhook\x12\x16\n" +
+	"\x06secret\x18\x02 \x01(\tR\x06secret\"\x8b\x01\n" +
 	"\x14DeleteWebhookRequest\x12=\n" +
 	"\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^webhooks/[a-z0-9][a-z0-9-]{0,62}$R\x04name\x124\n" +
 	"\n" +
@@ -804,12 +943,13 @@ const file_fairlead_session_v1_webhook_service_proto_rawDesc = "" +
 	"\n" +
 	"deliveries\x18\x01 \x03(\v2\x1d.fairlead.session.v1.DeliveryR\n" +
 	"deliveries\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xbb\x05\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xe5\x06\n" +
 	"\x0eWebhookService\x12\x85\x01\n" +
 	"\rCreateWebhook\x12).fairlead.session.v1.CreateWebhookRequest\x1a*.fairlead.session.v1.CreateWebhookResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\awebhook\"\f/v1/webhooks\x12\x85\x01\n" +
 	"\n" +
 	"GetWebhook\x12&.fairlead.session.v1.GetWebhookRequest\x1a'.fairlead.session.v1.GetWebhookResponse\"&\x82\xd3\xe4\x93\x02 b\awebhook\x12\x15/v1/{name=webhooks/*}\x12y\n" +
-	"\fListWebhooks\x12(.fairlead.session.v1.ListWebhooksRequest\x1a).fairlead.session.v1.ListWebhooksResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/webhooks\x12\x85\x01\n" +
+	"\fListWebhooks\x12(.fairlead.session.v1.ListWebhooksRequest\x1a).fairlead.session.v1.ListWebhooksResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/webhooks\x12\xa7\x01\n" +
+	"\x13RotateWebhookSecret\x12/.fairlead.session.v1.RotateWebhookSecretRequest\x1a0.fairlead.session.v1.RotateWebhookSecretResponse\"-\x82\xd3\xe4\x93\x02':\x01*\"\"/v1/{name=webhooks/*}:rotateSecret\x12\x85\x01\n" +
 	"\rDeleteWebhook\x12).fairlead.session.v1.DeleteWebhookRequest\x1a*.fairlead.session.v1.DeleteWebhookResponse\"\x1d\x82\xd3\xe4\x93\x02\x17*\x15/v1/{name=webhooks/*}\x12\x95\x01\n" +
 	"\x0eListDeliveries\x12*.fairlead.session.v1.ListDeliveriesRequest\x1a+.fairlead.session.v1.ListDeliveriesResponse\"*\x82\xd3\xe4\x93\x02$\x12\"/v1/{parent=webhooks/*}/deliveriesBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
@@ -825,46 +965,52 @@ func file_fairlead_session_v1_webhook_service_proto_rawDescGZIP() []byte {
 	return file_fairlead_session_v1_webhook_service_proto_rawDescData
 }
 
-var file_fairlead_session_v1_webhook_service_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_fairlead_session_v1_webhook_service_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_fairlead_session_v1_webhook_service_proto_goTypes = []any{
-	(*Webhook)(nil),                // 0: fairlead.session.v1.Webhook
-	(*Delivery)(nil),               // 1: fairlead.session.v1.Delivery
-	(*CreateWebhookRequest)(nil),   // 2: fairlead.session.v1.CreateWebhookRequest
-	(*CreateWebhookResponse)(nil),  // 3: fairlead.session.v1.CreateWebhookResponse
-	(*GetWebhookRequest)(nil),      // 4: fairlead.session.v1.GetWebhookRequest
-	(*GetWebhookResponse)(nil),     // 5: fairlead.session.v1.GetWebhookResponse
-	(*ListWebhooksRequest)(nil),    // 6: fairlead.session.v1.ListWebhooksRequest
-	(*ListWebhooksResponse)(nil),   // 7: fairlead.session.v1.ListWebhooksResponse
-	(*DeleteWebhookRequest)(nil),   // 8: fairlead.session.v1.DeleteWebhookRequest
-	(*DeleteWebhookResponse)(nil),  // 9: fairlead.session.v1.DeleteWebhookResponse
-	(*ListDeliveriesRequest)(nil),  // 10: fairlead.session.v1.ListDeliveriesRequest
-	(*ListDeliveriesResponse)(nil), // 11: fairlead.session.v1.ListDeliveriesResponse
-	(*timestamppb.Timestamp)(nil),  // 12: google.protobuf.Timestamp
+	(*Webhook)(nil),                     // 0: fairlead.session.v1.Webhook
+	(*Delivery)(nil),                    // 1: fairlead.session.v1.Delivery
+	(*CreateWebhookRequest)(nil),        // 2: fairlead.session.v1.CreateWebhookRequest
+	(*CreateWebhookResponse)(nil),       // 3: fairlead.session.v1.CreateWebhookResponse
+	(*GetWebhookRequest)(nil),           // 4: fairlead.session.v1.GetWebhookRequest
+	(*GetWebhookResponse)(nil),          // 5: fairlead.session.v1.GetWebhookResponse
+	(*ListWebhooksRequest)(nil),         // 6: fairlead.session.v1.ListWebhooksRequest
+	(*ListWebhooksResponse)(nil),        // 7: fairlead.session.v1.ListWebhooksResponse
+	(*RotateWebhookSecretRequest)(nil),  // 8: fairlead.session.v1.RotateWebhookSecretRequest
+	(*RotateWebhookSecretResponse)(nil), // 9: fairlead.session.v1.RotateWebhookSecretResponse
+	(*DeleteWebhookRequest)(nil),        // 10: fairlead.session.v1.DeleteWebhookRequest
+	(*DeleteWebhookResponse)(nil),       // 11: fairlead.session.v1.DeleteWebhookResponse
+	(*ListDeliveriesRequest)(nil),       // 12: fairlead.session.v1.ListDeliveriesRequest
+	(*ListDeliveriesResponse)(nil),      // 13: fairlead.session.v1.ListDeliveriesResponse
+	(*timestamppb.Timestamp)(nil),       // 14: google.protobuf.Timestamp
 }
 var file_fairlead_session_v1_webhook_service_proto_depIdxs = []int32{
-	12, // 0: fairlead.session.v1.Webhook.create_time:type_name -> google.protobuf.Timestamp
-	12, // 1: fairlead.session.v1.Delivery.create_time:type_name -> google.protobuf.Timestamp
-	12, // 2: fairlead.session.v1.Delivery.next_time:type_name -> google.protobuf.Timestamp
-	0,  // 3: fairlead.session.v1.CreateWebhookRequest.webhook:type_name -> fairlead.session.v1.Webhook
-	0,  // 4: fairlead.session.v1.CreateWebhookResponse.webhook:type_name -> fairlead.session.v1.Webhook
-	0,  // 5: fairlead.session.v1.GetWebhookResponse.webhook:type_name -> fairlead.session.v1.Webhook
-	0,  // 6: fairlead.session.v1.ListWebhooksResponse.webhooks:type_name -> fairlead.session.v1.Webhook
-	1,  // 7: fairlead.session.v1.ListDeliveriesResponse.deliveries:type_name -> fairlead.session.v1.Delivery
-	2,  // 8: fairlead.session.v1.WebhookService.CreateWebhook:input_type -> fairlead.session.v1.CreateWebhookRequest
-	4,  // 9: fairlead.session.v1.WebhookService.GetWebhook:input_type -> fairlead.session.v1.GetWebhookRequest
-	6,  // 10: fairlead.session.v1.WebhookService.ListWebhooks:input_type -> fairlead.session.v1.ListWebhooksRequest
-	8,  // 11: fairlead.session.v1.WebhookService.DeleteWebhook:input_type -> fairlead.session.v1.DeleteWebhookRequest
-	10, // 12: fairlead.session.v1.WebhookService.ListDeliveries:input_type -> fairlead.session.v1.ListDeliveriesRequest
-	3,  // 13: fairlead.session.v1.WebhookService.CreateWebhook:output_type -> fairlead.session.v1.CreateWebhookResponse
-	5,  // 14: fairlead.session.v1.WebhookService.GetWebhook:output_type -> fairlead.session.v1.GetWebhookResponse
-	7,  // 15: fairlead.session.v1.WebhookService.ListWebhooks:output_type -> fairlead.session.v1.ListWebhooksResponse
-	9,  // 16: fairlead.session.v1.WebhookService.DeleteWebhook:output_type -> fairlead.session.v1.DeleteWebhookResponse
-	11, // 17: fairlead.session.v1.WebhookService.ListDeliveries:output_type -> fairlead.session.v1.ListDeliveriesResponse
-	13, // [13:18] is the sub-list for method output_type
-	8,  // [8:13] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	14, // 0: fairlead.session.v1.Webhook.create_time:type_name -> google.protobuf.Timestamp
+	14, // 1: fairlead.session.v1.Webhook.old_secret_expire_time:type_name -> google.protobuf.Timestamp
+	14, // 2: fairlead.session.v1.Delivery.create_time:type_name -> google.protobuf.Timestamp
+	14, // 3: fairlead.session.v1.Delivery.next_time:type_name -> google.protobuf.Timestamp
+	0,  // 4: fairlead.session.v1.CreateWebhookRequest.webhook:type_name -> fairlead.session.v1.Webhook
+	0,  // 5: fairlead.session.v1.CreateWebhookResponse.webhook:type_name -> fairlead.session.v1.Webhook
+	0,  // 6: fairlead.session.v1.GetWebhookResponse.webhook:type_name -> fairlead.session.v1.Webhook
+	0,  // 7: fairlead.session.v1.ListWebhooksResponse.webhooks:type_name -> fairlead.session.v1.Webhook
+	0,  // 8: fairlead.session.v1.RotateWebhookSecretResponse.webhook:type_name -> fairlead.session.v1.Webhook
+	1,  // 9: fairlead.session.v1.ListDeliveriesResponse.deliveries:type_name -> fairlead.session.v1.Delivery
+	2,  // 10: fairlead.session.v1.WebhookService.CreateWebhook:input_type -> fairlead.session.v1.CreateWebhookRequest
+	4,  // 11: fairlead.session.v1.WebhookService.GetWebhook:input_type -> fairlead.session.v1.GetWebhookRequest
+	6,  // 12: fairlead.session.v1.WebhookService.ListWebhooks:input_type -> fairlead.session.v1.ListWebhooksRequest
+	8,  // 13: fairlead.session.v1.WebhookService.RotateWebhookSecret:input_type -> fairlead.session.v1.RotateWebhookSecretRequest
+	10, // 14: fairlead.session.v1.WebhookService.DeleteWebhook:input_type -> fairlead.session.v1.DeleteWebhookRequest
+	12, // 15: fairlead.session.v1.WebhookService.ListDeliveries:input_type -> fairlead.session.v1.ListDeliveriesRequest
+	3,  // 16: fairlead.session.v1.WebhookService.CreateWebhook:output_type -> fairlead.session.v1.CreateWebhookResponse
+	5,  // 17: fairlead.session.v1.WebhookService.GetWebhook:output_type -> fairlead.session.v1.GetWebhookResponse
+	7,  // 18: fairlead.session.v1.WebhookService.ListWebhooks:output_type -> fairlead.session.v1.ListWebhooksResponse
+	9,  // 19: fairlead.session.v1.WebhookService.RotateWebhookSecret:output_type -> fairlead.session.v1.RotateWebhookSecretResponse
+	11, // 20: fairlead.session.v1.WebhookService.DeleteWebhook:output_type -> fairlead.session.v1.DeleteWebhookResponse
+	13, // 21: fairlead.session.v1.WebhookService.ListDeliveries:output_type -> fairlead.session.v1.ListDeliveriesResponse
+	16, // [16:22] is the sub-list for method output_type
+	10, // [10:16] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_webhook_service_proto_init() }
@@ -878,7 +1024,7 @@ func file_fairlead_session_v1_webhook_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_webhook_service_proto_rawDesc), len(file_fairlead_session_v1_webhook_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

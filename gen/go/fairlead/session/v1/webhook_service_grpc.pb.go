@@ -19,11 +19,12 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	WebhookService_CreateWebhook_FullMethodName  = "/fairlead.session.v1.WebhookService/CreateWebhook"
-	WebhookService_GetWebhook_FullMethodName     = "/fairlead.session.v1.WebhookService/GetWebhook"
-	WebhookService_ListWebhooks_FullMethodName   = "/fairlead.session.v1.WebhookService/ListWebhooks"
-	WebhookService_DeleteWebhook_FullMethodName  = "/fairlead.session.v1.WebhookService/DeleteWebhook"
-	WebhookService_ListDeliveries_FullMethodName = "/fairlead.session.v1.WebhookService/ListDeliveries"
+	WebhookService_CreateWebhook_FullMethodName       = "/fairlead.session.v1.WebhookService/CreateWebhook"
+	WebhookService_GetWebhook_FullMethodName          = "/fairlead.session.v1.WebhookService/GetWebhook"
+	WebhookService_ListWebhooks_FullMethodName        = "/fairlead.session.v1.WebhookService/ListWebhooks"
+	WebhookService_RotateWebhookSecret_FullMethodName = "/fairlead.session.v1.WebhookService/RotateWebhookSecret"
+	WebhookService_DeleteWebhook_FullMethodName       = "/fairlead.session.v1.WebhookService/DeleteWebhook"
+	WebhookService_ListDeliveries_FullMethodName      = "/fairlead.session.v1.WebhookService/ListDeliveries"
 )
 
 // WebhookServiceClient is the client API for WebhookService service.
@@ -38,6 +39,9 @@ type WebhookServiceClient interface {
 	GetWebhook(ctx context.Context, in *GetWebhookRequest, opts ...grpc.CallOption) (*GetWebhookResponse, error)
 	// ListWebhooks lists the webhooks by id.
 	ListWebhooks(ctx context.Context, in *ListWebhooksRequest, opts ...grpc.CallOption) (*ListWebhooksResponse, error)
+	// RotateWebhookSecret makes a new secret. The answer is the only one that holds it. For
+	// a day, unless the operator says otherwise, messages are signed with the old secret, too.
+	RotateWebhookSecret(ctx context.Context, in *RotateWebhookSecretRequest, opts ...grpc.CallOption) (*RotateWebhookSecretResponse, error)
 	// DeleteWebhook deletes a webhook. What was not delivered yet is dropped.
 	DeleteWebhook(ctx context.Context, in *DeleteWebhookRequest, opts ...grpc.CallOption) (*DeleteWebhookResponse, error)
 	// ListDeliveries lists a webhook's latest deliveries, the newest first. They are kept
@@ -83,6 +87,16 @@ func (c *webhookServiceClient) ListWebhooks(ctx context.Context, in *ListWebhook
 	return out, nil
 }
 
+func (c *webhookServiceClient) RotateWebhookSecret(ctx context.Context, in *RotateWebhookSecretRequest, opts ...grpc.CallOption) (*RotateWebhookSecretResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RotateWebhookSecretResponse)
+	err := c.cc.Invoke(ctx, WebhookService_RotateWebhookSecret_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *webhookServiceClient) DeleteWebhook(ctx context.Context, in *DeleteWebhookRequest, opts ...grpc.CallOption) (*DeleteWebhookResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DeleteWebhookResponse)
@@ -115,6 +129,9 @@ type WebhookServiceServer interface {
 	GetWebhook(context.Context, *GetWebhookRequest) (*GetWebhookResponse, error)
 	// ListWebhooks lists the webhooks by id.
 	ListWebhooks(context.Context, *ListWebhooksRequest) (*ListWebhooksResponse, error)
+	// RotateWebhookSecret makes a new secret. The answer is the only one that holds it. For
+	// a day, unless the operator says otherwise, messages are signed with the old secret, too.
+	RotateWebhookSecret(context.Context, *RotateWebhookSecretRequest) (*RotateWebhookSecretResponse, error)
 	// DeleteWebhook deletes a webhook. What was not delivered yet is dropped.
 	DeleteWebhook(context.Context, *DeleteWebhookRequest) (*DeleteWebhookResponse, error)
 	// ListDeliveries lists a webhook's latest deliveries, the newest first. They are kept
@@ -138,6 +155,9 @@ func (UnimplementedWebhookServiceServer) GetWebhook(context.Context, *GetWebhook
 }
 func (UnimplementedWebhookServiceServer) ListWebhooks(context.Context, *ListWebhooksRequest) (*ListWebhooksResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListWebhooks not implemented")
+}
+func (UnimplementedWebhookServiceServer) RotateWebhookSecret(context.Context, *RotateWebhookSecretRequest) (*RotateWebhookSecretResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RotateWebhookSecret not implemented")
 }
 func (UnimplementedWebhookServiceServer) DeleteWebhook(context.Context, *DeleteWebhookRequest) (*DeleteWebhookResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteWebhook not implemented")
@@ -220,6 +240,24 @@ func _WebhookService_ListWebhooks_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _WebhookService_RotateWebhookSecret_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RotateWebhookSecretRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WebhookServiceServer).RotateWebhookSecret(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WebhookService_RotateWebhookSecret_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WebhookServiceServer).RotateWebhookSecret(ctx, req.(*RotateWebhookSecretRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _WebhookService_DeleteWebhook_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteWebhookRequest)
 	if err := dec(in); err != nil {
@@ -274,6 +312,10 @@ var WebhookService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListWebhooks",
 			Handler:    _WebhookService_ListWebhooks_Handler,
+		},
+		{
+			MethodName: "RotateWebhookSecret",
+			Handler:    _WebhookService_RotateWebhookSecret_Handler,
 		},
 		{
 			MethodName: "DeleteWebhook",

@@ -14,16 +14,18 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Webhook(_message.Message):
-    __slots__ = ("name", "url", "session", "create_time")
+    __slots__ = ("name", "url", "session", "create_time", "old_secret_expire_time")
     NAME_FIELD_NUMBER: _ClassVar[int]
     URL_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    OLD_SECRET_EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
     name: str
     url: str
     session: str
     create_time: _timestamp_pb2.Timestamp
-    def __init__(self, name: _Optional[str] = ..., url: _Optional[str] = ..., session: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    old_secret_expire_time: _timestamp_pb2.Timestamp
+    def __init__(self, name: _Optional[str] = ..., url: _Optional[str] = ..., session: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., old_secret_expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Delivery(_message.Message):
     __slots__ = ("id", "turn", "state", "attempts", "last_error", "last_status", "create_time", "next_time")
@@ -90,6 +92,24 @@ class ListWebhooksResponse(_message.Message):
     webhooks: _containers.RepeatedCompositeFieldContainer[Webhook]
     next_page_token: str
     def __init__(self, webhooks: _Optional[_Iterable[_Union[Webhook, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class RotateWebhookSecretRequest(_message.Message):
+    __slots__ = ("name", "revoke_old", "request_id")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REVOKE_OLD_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    revoke_old: bool
+    request_id: str
+    def __init__(self, name: _Optional[str] = ..., revoke_old: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class RotateWebhookSecretResponse(_message.Message):
+    __slots__ = ("webhook", "secret")
+    WEBHOOK_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    webhook: Webhook
+    secret: str
+    def __init__(self, webhook: _Optional[_Union[Webhook, _Mapping]] = ..., secret: _Optional[str] = ...) -> None: ...
 
 class DeleteWebhookRequest(_message.Message):
     __slots__ = ("name", "request_id")

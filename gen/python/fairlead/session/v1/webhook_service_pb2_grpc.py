@@ -50,6 +50,11 @@ class WebhookServiceStub:
                 request_serializer=fairlead_dot_session_dot_v1_dot_webhook__service__pb2.ListWebhooksRequest.SerializeToString,
                 response_deserializer=fairlead_dot_session_dot_v1_dot_webhook__service__pb2.ListWebhooksResponse.FromString,
                 _registered_method=True)
+        self.RotateWebhookSecret = channel.unary_unary(
+                '/fairlead.session.v1.WebhookService/RotateWebhookSecret',
+                request_serializer=fairlead_dot_session_dot_v1_dot_webhook__service__pb2.RotateWebhookSecretRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_webhook__service__pb2.RotateWebhookSecretResponse.FromString,
+                _registered_method=True)
         self.DeleteWebhook = channel.unary_unary(
                 '/fairlead.session.v1.WebhookService/DeleteWebhook',
                 request_serializer=fairlead_dot_session_dot_v1_dot_webhook__service__pb2.DeleteWebhookRequest.SerializeToString,
@@ -87,6 +92,14 @@ class WebhookServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RotateWebhookSecret(self, request, context):
+        """RotateWebhookSecret makes a new secret. The answer is the only one that holds it. For
+        a day, unless the operator says otherwise, messages are signed with the old secret, too.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteWebhook(self, request, context):
         """DeleteWebhook deletes a webhook. What was not delivered yet is dropped.
         """
@@ -119,6 +132,11 @@ def add_WebhookServiceServicer_to_server(servicer, server):
                     servicer.ListWebhooks,
                     request_deserializer=fairlead_dot_session_dot_v1_dot_webhook__service__pb2.ListWebhooksRequest.FromString,
                     response_serializer=fairlead_dot_session_dot_v1_dot_webhook__service__pb2.ListWebhooksResponse.SerializeToString,
+            ),
+            'RotateWebhookSecret': grpc.unary_unary_rpc_method_handler(
+                    servicer.RotateWebhookSecret,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_webhook__service__pb2.RotateWebhookSecretRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_webhook__service__pb2.RotateWebhookSecretResponse.SerializeToString,
             ),
             'DeleteWebhook': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteWebhook,
@@ -213,6 +231,33 @@ class WebhookService:
             '/fairlead.session.v1.WebhookService/ListWebhooks',
             fairlead_dot_session_dot_v1_dot_webhook__service__pb2.ListWebhooksRequest.SerializeToString,
             fairlead_dot_session_dot_v1_dot_webhook__service__pb2.ListWebhooksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RotateWebhookSecret(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.WebhookService/RotateWebhookSecret',
+            fairlead_dot_session_dot_v1_dot_webhook__service__pb2.RotateWebhookSecretRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_webhook__service__pb2.RotateWebhookSecretResponse.FromString,
             options,
             channel_credentials,
             insecure,

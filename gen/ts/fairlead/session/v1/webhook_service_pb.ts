@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/webhook_service.proto.
  */
 export const file_fairlead_session_v1_webhook_service: GenFile = /*@__PURE__*/
-  fileDesc("CilmYWlybGVhZC9zZXNzaW9uL3YxL3dlYmhvb2tfc2VydmljZS5wcm90bxITZmFpcmxlYWQuc2Vzc2lvbi52MSL1AQoHV2ViaG9vaxIRCgRuYW1lGAEgASgJQgPgQQMSHQoDdXJsGAIgASgJQhDgQQW6SApyCBABGIAQiAEBEkAKB3Nlc3Npb24YAyABKAlCL+BBBbpIKXInMiVeJHxec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEjQKC2NyZWF0ZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDOkDqQT0KFGZhaXJsZWFkLmRldi9XZWJob29rEhJ3ZWJob29rcy97d2ViaG9va30qCHdlYmhvb2tzMgd3ZWJob29rIs4BCghEZWxpdmVyeRIKCgJpZBgBIAEoCRIMCgR0dXJuGAIgASgJEg0KBXN0YXRlGAMgASgJEhAKCGF0dGVtcHRzGAQgASgFEhIKCmxhc3RfZXJyb3IYBSABKAkSEwoLbGFzdF9zdGF0dXMYBiABKAUSLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KCW5leHRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAisQEKFENyZWF0ZVdlYmhvb2tSZXF1ZXN0EjUKB3dlYmhvb2sYASABKAsyHC5mYWlybGVhZC5zZXNzaW9uLnYxLldlYmhvb2tCBrpIA8gBARI3Cgp3ZWJob29rX2lkGAIgASgJQiO6SCByHjIcXiR8XlthLXowLTldW2EtejAtOS1dezAsNjJ9JBIpCgpyZXF1ZXN0X2lkGAMgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQiVgoVQ3JlYXRlV2ViaG9va1Jlc3BvbnNlEi0KB3dlYmhvb2sYASABKAsyHC5mYWlybGVhZC5zZXNzaW9uLnYxLldlYmhvb2sSDgoGc2VjcmV0GAIgASgJIkwKEUdldFdlYmhvb2tSZXF1ZXN0EjcKBG5hbWUYASABKAlCKbpIJnIkMiJed2ViaG9va3MvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kIkMKEkdldFdlYmhvb2tSZXNwb25zZRItCgd3ZWJob29rGAEgASgLMhwuZmFpcmxlYWQuc2Vzc2lvbi52MS5XZWJob29rIk8KE0xpc3RXZWJob29rc1JlcXVlc3QSGgoJcGFnZV9zaXplGAEgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAIIl8KFExpc3RXZWJob29rc1Jlc3BvbnNlEi4KCHdlYmhvb2tzGAEgAygLMhwuZmFpcmxlYWQuc2Vzc2lvbi52MS5XZWJob29rEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJ6ChREZWxldGVXZWJob29rUmVxdWVzdBI3CgRuYW1lGAEgASgJQim6SCZyJDIiXndlYmhvb2tzL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIpCgpyZXF1ZXN0X2lkGAIgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQiFwoVRGVsZXRlV2ViaG9va1Jlc3BvbnNlIowBChVMaXN0RGVsaXZlcmllc1JlcXVlc3QSOQoGcGFyZW50GAEgASgJQim6SCZyJDIiXndlYmhvb2tzL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIaCglwYWdlX3NpemUYAiABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgDIAEoCUIIukgFcgMYgAgiZAoWTGlzdERlbGl2ZXJpZXNSZXNwb25zZRIxCgpkZWxpdmVyaWVzGAEgAygLMh0uZmFpcmxlYWQuc2Vzc2lvbi52MS5EZWxpdmVyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkyuwUKDldlYmhvb2tTZXJ2aWNlEoUBCg1DcmVhdGVXZWJob29rEikuZmFpcmxlYWQuc2Vzc2lvbi52MS5DcmVhdGVXZWJob29rUmVxdWVzdBoqLmZhaXJsZWFkLnNlc3Npb24udjEuQ3JlYXRlV2ViaG9va1Jlc3BvbnNlIh2C0+STAhc6B3dlYmhvb2siDC92MS93ZWJob29rcxKFAQoKR2V0V2ViaG9vaxImLmZhaXJsZWFkLnNlc3Npb24udjEuR2V0V2ViaG9va1JlcXVlc3QaJy5mYWlybGVhZC5zZXNzaW9uLnYxLkdldFdlYmhvb2tSZXNwb25zZSImgtPkkwIgYgd3ZWJob29rEhUvdjEve25hbWU9d2ViaG9va3MvKn0SeQoMTGlzdFdlYmhvb2tzEiguZmFpcmxlYWQuc2Vzc2lvbi52MS5MaXN0V2ViaG9va3NSZXF1ZXN0GikuZmFpcmxlYWQuc2Vzc2lvbi52MS5MaXN0V2ViaG9va3NSZXNwb25zZSIUgtPkkwIOEgwvdjEvd2ViaG9va3MShQEKDURlbGV0ZVdlYmhvb2sSKS5mYWlybGVhZC5zZXNzaW9uLnYxLkRlbGV0ZVdlYmhvb2tSZXF1ZXN0GiouZmFpcmxlYWQuc2Vzc2lvbi52MS5EZWxldGVXZWJob29rUmVzcG9uc2UiHYLT5JMCFyoVL3YxL3tuYW1lPXdlYmhvb2tzLyp9EpUBCg5MaXN0RGVsaXZlcmllcxIqLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdERlbGl2ZXJpZXNSZXF1ZXN0GisuZmFpcmxlYWQuc2Vzc2lvbi52MS5MaXN0RGVsaXZlcmllc1Jlc3BvbnNlIiqC0+STAiQSIi92MS97cGFyZW50PXdlYmhvb2tzLyp9L2RlbGl2ZXJpZXNCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_api_resource, file_google_protobuf_timestamp]);
+  fileDesc("CilmYWlybGVhZC9zZXNzaW9uL3YxL3dlYmhvb2tfc2VydmljZS5wcm90bxITZmFpcmxlYWQuc2Vzc2lvbi52MSK2AgoHV2ViaG9vaxIRCgRuYW1lGAEgASgJQgPgQQMSHQoDdXJsGAIgASgJQhDgQQW6SApyCBABGIAQiAEBEkAKB3Nlc3Npb24YAyABKAlCL+BBBbpIKXInMiVeJHxec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEjQKC2NyZWF0ZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEj8KFm9sZF9zZWNyZXRfZXhwaXJlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQM6QOpBPQoUZmFpcmxlYWQuZGV2L1dlYmhvb2sSEndlYmhvb2tzL3t3ZWJob29rfSoId2ViaG9va3MyB3dlYmhvb2sizgEKCERlbGl2ZXJ5EgoKAmlkGAEgASgJEgwKBHR1cm4YAiABKAkSDQoFc3RhdGUYAyABKAkSEAoIYXR0ZW1wdHMYBCABKAUSEgoKbGFzdF9lcnJvchgFIAEoCRITCgtsYXN0X3N0YXR1cxgGIAEoBRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJbmV4dF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKxAQoUQ3JlYXRlV2ViaG9va1JlcXVlc3QSNQoHd2ViaG9vaxgBIAEoCzIcLmZhaXJsZWFkLnNlc3Npb24udjEuV2ViaG9va0IGukgDyAEBEjcKCndlYmhvb2tfaWQYAiABKAlCI7pIIHIeMhxeJHxeW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEikKCnJlcXVlc3RfaWQYAyABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JCJWChVDcmVhdGVXZWJob29rUmVzcG9uc2USLQoHd2ViaG9vaxgBIAEoCzIcLmZhaXJsZWFkLnNlc3Npb24udjEuV2ViaG9vaxIOCgZzZWNyZXQYAiABKAkiTAoRR2V0V2ViaG9va1JlcXVlc3QSNwoEbmFtZRgBIAEoCUIpukgmciQyIl53ZWJob29rcy9bYS16MC05XVthLXowLTktXXswLDYyfSQiQwoSR2V0V2ViaG9va1Jlc3BvbnNlEi0KB3dlYmhvb2sYASABKAsyHC5mYWlybGVhZC5zZXNzaW9uLnYxLldlYmhvb2siTwoTTGlzdFdlYmhvb2tzUmVxdWVzdBIaCglwYWdlX3NpemUYASABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAgiXwoUTGlzdFdlYmhvb2tzUmVzcG9uc2USLgoId2ViaG9va3MYASADKAsyHC5mYWlybGVhZC5zZXNzaW9uLnYxLldlYmhvb2sSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpQBChpSb3RhdGVXZWJob29rU2VjcmV0UmVxdWVzdBI3CgRuYW1lGAEgASgJQim6SCZyJDIiXndlYmhvb2tzL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBISCgpyZXZva2Vfb2xkGAIgASgIEikKCnJlcXVlc3RfaWQYAyABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JCJcChtSb3RhdGVXZWJob29rU2VjcmV0UmVzcG9uc2USLQoHd2ViaG9vaxgBIAEoCzIcLmZhaXJsZWFkLnNlc3Npb24udjEuV2ViaG9vaxIOCgZzZWNyZXQYAiABKAkiegoURGVsZXRlV2ViaG9va1JlcXVlc3QSNwoEbmFtZRgBIAEoCUIpukgmciQyIl53ZWJob29rcy9bYS16MC05XVthLXowLTktXXswLDYyfSQSKQoKcmVxdWVzdF9pZBgCIAEoCUIVukgSchAyDl5bIS1+XXswLDEyOH0kIhcKFURlbGV0ZVdlYmhvb2tSZXNwb25zZSKMAQoVTGlzdERlbGl2ZXJpZXNSZXF1ZXN0EjkKBnBhcmVudBgBIAEoCUIpukgmciQyIl53ZWJob29rcy9bYS16MC05XVthLXowLTktXXswLDYyfSQSGgoJcGFnZV9zaXplGAIgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAyABKAlCCLpIBXIDGIAIImQKFkxpc3REZWxpdmVyaWVzUmVzcG9uc2USMQoKZGVsaXZlcmllcxgBIAMoCzIdLmZhaXJsZWFkLnNlc3Npb24udjEuRGVsaXZlcnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJMuUGCg5XZWJob29rU2VydmljZRKFAQoNQ3JlYXRlV2ViaG9vaxIpLmZhaXJsZWFkLnNlc3Npb24udjEuQ3JlYXRlV2ViaG9va1JlcXVlc3QaKi5mYWlybGVhZC5zZXNzaW9uLnYxLkNyZWF0ZVdlYmhvb2tSZXNwb25zZSIdgtPkkwIXOgd3ZWJob29rIgwvdjEvd2ViaG9va3MShQEKCkdldFdlYmhvb2sSJi5mYWlybGVhZC5zZXNzaW9uLnYxLkdldFdlYmhvb2tSZXF1ZXN0GicuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRXZWJob29rUmVzcG9uc2UiJoLT5JMCIGIHd2ViaG9vaxIVL3YxL3tuYW1lPXdlYmhvb2tzLyp9EnkKDExpc3RXZWJob29rcxIoLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdFdlYmhvb2tzUmVxdWVzdBopLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdFdlYmhvb2tzUmVzcG9uc2UiFILT5JMCDhIML3YxL3dlYmhvb2tzEqcBChNSb3RhdGVXZWJob29rU2VjcmV0Ei8uZmFpcmxlYWQuc2Vzc2lvbi52MS5Sb3RhdGVXZWJob29rU2VjcmV0UmVxdWVzdBowLmZhaXJsZWFkLnNlc3Npb24udjEuUm90YXRlV2ViaG9va1NlY3JldFJlc3BvbnNlIi2C0+STAic6ASoiIi92MS97bmFtZT13ZWJob29rcy8qfTpyb3RhdGVTZWNyZXQShQEKDURlbGV0ZVdlYmhvb2sSKS5mYWlybGVhZC5zZXNzaW9uLnYxLkRlbGV0ZVdlYmhvb2tSZXF1ZXN0GiouZmFpcmxlYWQuc2Vzc2lvbi52MS5EZWxldGVXZWJob29rUmVzcG9uc2UiHYLT5JMCFyoVL3YxL3tuYW1lPXdlYmhvb2tzLyp9EpUBCg5MaXN0RGVsaXZlcmllcxIqLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdERlbGl2ZXJpZXNSZXF1ZXN0GisuZmFpcmxlYWQuc2Vzc2lvbi52MS5MaXN0RGVsaXZlcmllc1Jlc3BvbnNlIiqC0+STAiQSIi92MS97cGFyZW50PXdlYmhvb2tzLyp9L2RlbGl2ZXJpZXNCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_api_resource, file_google_protobuf_timestamp]);
 
 /**
  * Webhook is an address that is told when turns end. A message is a POST with
@@ -56,6 +56,14 @@ export type Webhook = Message<"fairlead.session.v1.Webhook"> & {
    * @generated from field: google.protobuf.Timestamp create_time = 4;
    */
   createTime?: Timestamp | undefined;
+
+  /**
+   * Until when messages are signed with the secret before the last rotation, too.
+   * Not set when no rotation left an old secret.
+   *
+   * @generated from field: google.protobuf.Timestamp old_secret_expire_time = 5;
+   */
+  oldSecretExpireTime?: Timestamp | undefined;
 };
 
 /**
@@ -298,6 +306,69 @@ export const ListWebhooksResponseSchema: GenMessage<ListWebhooksResponse> = /*@_
   messageDesc(file_fairlead_session_v1_webhook_service, 7);
 
 /**
+ * RotateWebhookSecretRequest asks for a new secret.
+ *
+ * @generated from message fairlead.session.v1.RotateWebhookSecretRequest
+ */
+export type RotateWebhookSecretRequest = Message<"fairlead.session.v1.RotateWebhookSecretRequest"> & {
+  /**
+   * The webhook, as `webhooks/{webhook}`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Whether the old secret ends at once, as after it became known to others.
+   *
+   * @generated from field: bool revoke_old = 2;
+   */
+  revokeOld: boolean;
+
+  /**
+   * The request's idempotency key.
+   *
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.RotateWebhookSecretRequest.
+ * Use `create(RotateWebhookSecretRequestSchema)` to create a new message.
+ */
+export const RotateWebhookSecretRequestSchema: GenMessage<RotateWebhookSecretRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_webhook_service, 8);
+
+/**
+ * RotateWebhookSecretResponse brings the new secret.
+ *
+ * @generated from message fairlead.session.v1.RotateWebhookSecretResponse
+ */
+export type RotateWebhookSecretResponse = Message<"fairlead.session.v1.RotateWebhookSecretResponse"> & {
+  /**
+   * The webhook.
+   *
+   * @generated from field: fairlead.session.v1.Webhook webhook = 1;
+   */
+  webhook?: Webhook | undefined;
+
+  /**
+   * The new key of the signatures, as `whsec_` and base64. It is shown this once.
+   *
+   * @generated from field: string secret = 2;
+   */
+  secret: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.RotateWebhookSecretResponse.
+ * Use `create(RotateWebhookSecretResponseSchema)` to create a new message.
+ */
+export const RotateWebhookSecretResponseSchema: GenMessage<RotateWebhookSecretResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_webhook_service, 9);
+
+/**
  * DeleteWebhookRequest names the webhook to delete.
  *
  * @generated from message fairlead.session.v1.DeleteWebhookRequest
@@ -323,7 +394,7 @@ export type DeleteWebhookRequest = Message<"fairlead.session.v1.DeleteWebhookReq
  * Use `create(DeleteWebhookRequestSchema)` to create a new message.
  */
 export const DeleteWebhookRequestSchema: GenMessage<DeleteWebhookRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_webhook_service, 8);
+  messageDesc(file_fairlead_session_v1_webhook_service, 10);
 
 /**
  * DeleteWebhookResponse says that the webhook is deleted.
@@ -338,7 +409,7 @@ export type DeleteWebhookResponse = Message<"fairlead.session.v1.DeleteWebhookRe
  * Use `create(DeleteWebhookResponseSchema)` to create a new message.
  */
 export const DeleteWebhookResponseSchema: GenMessage<DeleteWebhookResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_webhook_service, 9);
+  messageDesc(file_fairlead_session_v1_webhook_service, 11);
 
 /**
  * ListDeliveriesRequest asks for a page of deliveries.
@@ -374,7 +445,7 @@ export type ListDeliveriesRequest = Message<"fairlead.session.v1.ListDeliveriesR
  * Use `create(ListDeliveriesRequestSchema)` to create a new message.
  */
 export const ListDeliveriesRequestSchema: GenMessage<ListDeliveriesRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_webhook_service, 10);
+  messageDesc(file_fairlead_session_v1_webhook_service, 12);
 
 /**
  * ListDeliveriesResponse is a page of deliveries.
@@ -402,7 +473,7 @@ export type ListDeliveriesResponse = Message<"fairlead.session.v1.ListDeliveries
  * Use `create(ListDeliveriesResponseSchema)` to create a new message.
  */
 export const ListDeliveriesResponseSchema: GenMessage<ListDeliveriesResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_webhook_service, 11);
+  messageDesc(file_fairlead_session_v1_webhook_service, 13);
 
 /**
  * WebhookService tells other systems when turns end.
@@ -439,6 +510,17 @@ export const WebhookService: GenService<{
     methodKind: "unary";
     input: typeof ListWebhooksRequestSchema;
     output: typeof ListWebhooksResponseSchema;
+  },
+  /**
+   * RotateWebhookSecret makes a new secret. The answer is the only one that holds it. For
+   * a day, unless the operator says otherwise, messages are signed with the old secret, too.
+   *
+   * @generated from rpc fairlead.session.v1.WebhookService.RotateWebhookSecret
+   */
+  rotateWebhookSecret: {
+    methodKind: "unary";
+    input: typeof RotateWebhookSecretRequestSchema;
+    output: typeof RotateWebhookSecretResponseSchema;
   },
   /**
    * DeleteWebhook deletes a webhook. What was not delivered yet is dropped.

@@ -14,6 +14,8 @@ type Webhook struct {
 	Tenant, ID, Session, URL string // Session is an id; empty: all
 	Secret                   []byte
 	CreateTime               time.Time
+	OldSecret                []byte
+	OldUntil                 *time.Time // nil: there is no old secret
 }
 
 // PlanWebhook makes the row of a new webhook at the time now; the session is the
@@ -22,13 +24,27 @@ func PlanWebhook(n store.NewWebhook, session string, now time.Time) *Webhook {
 	return &Webhook{Tenant: n.Tenant, ID: n.ID, Session: session, URL: n.Webhook.GetUrl(), Secret: n.Secret, CreateTime: now}
 }
 
+// OldUntil is when the secret before a rotation at the time now ends; nil: at once.
+func OldUntil(r store.RotateWebhook, now time.Time) *time.Time {
+	if r.Overlap <= 0 {
+		return nil
+	}
+	until := now.Add(r.Overlap)
+	return &until
+}
+
 // Row is the webhook with its secret.
 func (w *Webhook) Row() *store.WebhookRow {
 	out := &sessionv1.Webhook{Name: WebhookName(w.ID), Url: w.URL, CreateTime: timestamppb.New(w.CreateTime)}
 	if w.Session != "" {
 		out.Session = SessionName(w.Session)
 	}
-	return &store.WebhookRow{Webhook: out, Secret: w.Secret}
+	row := &store.WebhookRow{Webhook: out, Secret: w.Secret}
+	if w.OldUntil != nil {
+		row.OldSecret, row.OldUntil = w.OldSecret, *w.OldUntil
+		out.OldSecretExpireTime = timestamppb.New(*w.OldUntil)
+	}
+	return row
 }
 
 // WebhookName is the resource name of the webhook with this id.

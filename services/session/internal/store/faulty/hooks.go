@@ -18,6 +18,7 @@ const (
 	CreateWebhook  Method = "CreateWebhook"
 	GetWebhook     Method = "GetWebhook"
 	ListWebhooks   Method = "ListWebhooks"
+	RotateWebhook  Method = "RotateWebhook"
 	DeleteWebhook  Method = "DeleteWebhook"
 	GetDelivery    Method = "GetDelivery"
 	ListDeliveries Method = "ListDeliveries"
@@ -67,6 +68,11 @@ func (s *Store) GetWebhook(ctx context.Context, tenant, id string) (*store.Webho
 // ListWebhooks implements store.Webhooks.
 func (s *Store) ListWebhooks(ctx context.Context, tenant, after string, limit int) ([]*sessionv1.Webhook, error) {
 	return do(ctx, s, ListWebhooks, func() ([]*sessionv1.Webhook, error) { return s.inner.ListWebhooks(ctx, tenant, after, limit) })
+}
+
+// RotateWebhook implements store.Webhooks.
+func (s *Store) RotateWebhook(ctx context.Context, r store.RotateWebhook) (store.Answer, error) {
+	return do(ctx, s, RotateWebhook, func() (store.Answer, error) { return s.inner.RotateWebhook(ctx, r) })
 }
 
 // DeleteWebhook implements store.Webhooks.

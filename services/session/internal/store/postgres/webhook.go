@@ -40,10 +40,10 @@ func queueDeliveries(b *pgx.Batch, turns []backend.Turn) {
 		tenants, sessions, ids, store.JobWebhook)
 }
 
-const webhookColumns = "w.tenant, w.webhook, w.session, w.url, w.secret, w.create_time"
+const webhookColumns = "w.tenant, w.webhook, w.session, w.url, w.secret, w.create_time, w.old_secret, w.old_until"
 
 func webhookFields(w *backend.Webhook) []any {
-	return []any{&w.Tenant, &w.ID, &w.Session, &w.URL, &w.Secret, &w.CreateTime}
+	return []any{&w.Tenant, &w.ID, &w.Session, &w.URL, &w.Secret, &w.CreateTime, &w.OldSecret, &w.OldUntil}
 }
 
 func scanWebhook(row pgx.CollectableRow) (*backend.Webhook, error) {
@@ -121,6 +121,19 @@ func (s *Store) ListWebhooks(ctx context.Context, tenant, after string, n int) (
 		return w.Row().Webhook, err
 	}, "select "+webhookColumns+" from webhooks w where tenant = $1 and webhook > $2 order by webhook limit $3", tenant, after, limit(n))
 	return out, fail("list webhooks", err)
+}
+
+// RotateWebhook implements store.Store.
+func (s *Store) RotateWebhook(ctx context.Context, r store.RotateWebhook) (store.Answer, error) {
+	return s.changeWebhooks(ctx, "rotate webhook", r.Tenant, r.Request, r.ID, func(tx pgx.Tx, now time.Time) error {
+		tag, err := tx.Exec(ctx, `
+			update webhooks set secret = $3, old_secret = case when $4::timestamptz is null then null else secret end, old_until = $4
+			where tenant = $1 and webhook = $2`, r.Tenant, r.ID, r.Secret, backend.OldUntil(r, now))
+		if err == nil && tag.RowsAffected() == 0 {
+			err = store.ErrNotFound
+		}
+		return err
+	})
 }
 
 // DeleteWebhook implements store.Store.

@@ -40,20 +40,21 @@ func insertDeliveries(ctx context.Context, tx *sql.Tx, turns []backend.Turn, now
 		ended, func(t backend.Turn) []any { return []any{t.Tenant, t.Session, t.ID, micros(now)} })
 }
 
-const webhookColumns = "w.tenant, w.webhook, w.session, w.url, w.secret, w.create_time"
+const webhookColumns = "w.tenant, w.webhook, w.session, w.url, w.secret, w.create_time, w.old_secret, w.old_until"
 
 // webhookScan is where the columns of a webhook go.
 type webhookScan struct {
 	row     backend.Webhook
 	created int64
+	until   *int64
 }
 
 func (w *webhookScan) fields() []any {
-	return []any{&w.row.Tenant, &w.row.ID, &w.row.Session, &w.row.URL, &w.row.Secret, &w.created}
+	return []any{&w.row.Tenant, &w.row.ID, &w.row.Session, &w.row.URL, &w.row.Secret, &w.created, &w.row.OldSecret, &w.until}
 }
 
 func (w *webhookScan) result() *store.WebhookRow {
-	w.row.CreateTime = fromMicros(w.created)
+	w.row.CreateTime, w.row.OldUntil = fromMicros(w.created), timeOrNil(w.until)
 	return w.row.Row()
 }
 
@@ -129,6 +130,20 @@ func (s *Store) ListWebhooks(ctx context.Context, tenant, after string, n int) (
 		return w.Webhook, nil
 	}, "select "+webhookColumns+" from webhooks w where tenant = ? and webhook > ? order by webhook limit ?", tenant, after, limit(n))
 	return out, s.fail("list webhooks", err)
+}
+
+// RotateWebhook implements store.Store.
+func (s *Store) RotateWebhook(ctx context.Context, r store.RotateWebhook) (store.Answer, error) {
+	return s.changeWebhooks(ctx, "rotate webhook", r.Tenant, r.Request, r.ID, func(tx *sql.Tx, now time.Time) error {
+		until := backend.OldUntil(r, now)
+		changed, err := affected(tx.ExecContext(ctx, `
+			update webhooks set secret = ?3, old_secret = case when ?4 is null then null else secret end, old_until = ?4
+			where tenant = ?1 and webhook = ?2`, r.Tenant, r.ID, r.Secret, microsOrNull(until)))
+		if err == nil && changed == 0 {
+			err = store.ErrNotFound
+		}
+		return err
+	})
 }
 
 // DeleteWebhook implements store.Store.

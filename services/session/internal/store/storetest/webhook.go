@@ -37,6 +37,7 @@ func (f *fixture) deliveries(webhook string) []string {
 
 func testWebhooks(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("a webhook is created once", func(t *testing.T) { testWebhookRow(newFixture(t, open)) })
+	t.Run("a secret is rotated, and the old one kept for a while", func(t *testing.T) { testRotateWebhook(newFixture(t, open)) })
 	t.Run("a turn's end makes a message for each webhook that wants it", func(t *testing.T) { testTurnEnds(newFixture(t, open)) })
 	t.Run("what became of a message is noted", func(t *testing.T) { testDelivered(newFixture(t, open)) })
 
@@ -129,6 +130,52 @@ func testWebhookRow(f *fixture) {
 	}
 	if _, err := f.GetWebhook(f.ctx(), "acme", "a"); err != nil {
 		f.Errorf("the other tenant deleted it: %v", err)
+	}
+}
+
+func testRotateWebhook(f *fixture) {
+	f.webhook(newWebhook("acme", "a", ""))
+	f.webhook(newWebhook("other", "a", ""))
+	f.commit(finish(f.active("s"), "t1"))
+	rotate := func(secret string, overlap time.Duration, r store.Request) (store.Answer, error) {
+		return f.RotateWebhook(f.ctx(), store.RotateWebhook{Tenant: "acme", ID: "a", Secret: []byte(secret), Overlap: overlap, Request: r})
+	}
+	// check compares the secrets of the webhook, and those that a delivery is signed with.
+	check := func(secret, old string) {
+		f.Helper()
+		row, err := f.GetWebhook(f.ctx(), "acme", "a")
+		f.must(err)
+		d, err := f.GetDelivery(f.ctx(), "acme", "a_t1")
+		f.must(err)
+		for _, w := range []*store.WebhookRow{row, &d.WebhookRow} {
+			if string(w.Secret) != secret || string(w.OldSecret) != old || w.OldUntil.IsZero() != (old == "") || (w.Webhook.OldSecretExpireTime == nil) != (old == "") {
+				f.Errorf("secrets %q and %q until %v, shown as %v", w.Secret, w.OldSecret, w.OldUntil, w.Webhook)
+			}
+			if left := w.OldUntil.Sub(d.Now); old != "" && (left > time.Hour || left < time.Hour-time.Minute) {
+				f.Errorf("the old secret ends in %v", left)
+			}
+		}
+	}
+	check("secret of a", "")
+	if a, err := rotate("two", time.Hour, request("r")); err != nil || a != (store.Answer{Value: "a"}) {
+		f.Error(a, err)
+	}
+	check("two", "secret of a")
+	if a, err := rotate("lost", time.Hour, request("r")); err != nil || a != (store.Answer{Value: "a", Replayed: true}) {
+		f.Error(a, err)
+	}
+	check("two", "secret of a")
+	_, err := rotate("three", time.Hour, store.Request{})
+	f.must(err)
+	check("three", "two")
+	_, err = rotate("four", 0, store.Request{})
+	f.must(err)
+	check("four", "")
+	if _, err := f.RotateWebhook(f.ctx(), store.RotateWebhook{Tenant: "acme", ID: "none", Secret: []byte("x")}); !errors.Is(err, store.ErrNotFound) {
+		f.Errorf("a webhook that is not there: %v", err)
+	}
+	if row, err := f.GetWebhook(f.ctx(), "other", "a"); err != nil || string(row.Secret) != "secret of a" {
+		f.Errorf("the other tenant's: %v, %v", row, err)
 	}
 }
 
