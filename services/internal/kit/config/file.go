@@ -1,7 +1,10 @@
 package config
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"reflect"
@@ -38,11 +41,25 @@ func parse(name string) (*yaml.Node, error) {
 	}
 	var all map[string]any
 	if err := yaml.Unmarshal(text, &all); err != nil {
+		if bytes.Contains(text, []byte("\n\t")) {
+			return nil, fmt.Errorf("%w; indent with spaces, for YAML takes no tabs there", err)
+		}
 		return nil, err
 	}
-	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil || len(all) == 0 {
+	var document, second yaml.Node
+	documents := yaml.NewDecoder(bytes.NewReader(text))
+	if err := documents.Decode(&document); errors.Is(err, io.EOF) {
+		return nil, nil
+	} else if err != nil {
 		return nil, err
+	}
+	if err := documents.Decode(&second); err == nil {
+		return nil, fmt.Errorf("a second document begins in line %d, and would be ignored: remove the --- to make them one", second.Line)
+	} else if !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, nil
 	}
 	return resolve(document.Content[0]), nil
 }
