@@ -72,6 +72,7 @@ type Service struct {
 	guardrails guard.Profiles
 	nodes      *placement.Nodes
 	work       *placement.Work
+	agents     *agents
 }
 
 // New opens the store and puts the service together; Run makes it work.
@@ -83,7 +84,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
-	agents, err := agent.NewSet(c.Agents, c.DefaultAgent)
+	set, err := agent.NewSet(c.Agents, c.DefaultAgent)
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
@@ -91,7 +92,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
-	if err := errors.Join(checkModels(agents, models), checkGuardrails(models, guardrails)); err != nil {
+	if err := errors.Join(checkModels(set, models), checkGuardrails(models, guardrails)); err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
 	metrics, err := turn.NewMetrics(otel.Meter(scope))
@@ -129,7 +130,8 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
 	}
-	s.wire(c, d, agents, metrics)
+	s.agents = newAgents(set, toolsv1.NewCallServiceClient(d.Tools), d.Log)
+	s.wire(c, d, set, metrics)
 	return s, nil
 }
 
@@ -301,6 +303,7 @@ func (s *Service) Run(ctx context.Context) error {
 	g.Go(func() error { return s.committer.Run(commit) })
 	g.Go(func() error { return s.jobs.Run(ctx) })
 	g.Go(func() error { return s.nodes.Run(ctx) })
+	g.Go(func() error { return s.agents.run(ctx) })
 	g.Go(func() error {
 		defer stopCommitting()
 		return s.dispatcher.Run(ctx)
@@ -320,8 +323,17 @@ func (s *Service) Drain(ctx context.Context) {
 	jobs.Wait()
 }
 
-// Ready tells whether the store can be reached.
-func (s *Service) Ready(ctx context.Context) error { return s.store.Ping(ctx) }
+// Ready tells whether the store can be reached, and the agents need nothing that
+// the tools service does not have.
+func (s *Service) Ready(ctx context.Context) error {
+	if err := s.agents.fit(); err != nil {
+		return err
+	}
+	return s.store.Ping(ctx)
+}
+
+// AgentNeeds is what the agents need of the tools service.
+func (s *Service) AgentNeeds() *toolsv1.CheckAgentsRequest { return s.agents.needs }
 
 // DefaultModel is the model of agents that name none, as `provider:model`.
 func (s *Service) DefaultModel() string { return s.models.Default().Name }

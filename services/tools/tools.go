@@ -99,6 +99,10 @@ func assemble(c Config, d Deps, profiles permission.Set, journal store.Store) (*
 	if err != nil {
 		return nil, err
 	}
+	if err := profiles.CheckTools(all.Names()); err != nil {
+		return nil, err
+	}
+	known := server.Known{Tools: all.Names(), Profiles: profiles.Names()}
 	engine, err := call.New(call.Config{
 		Store: journal, Tools: all, Profiles: profiles, Log: d.Log, Now: time.Now,
 		Self: self, Lease: c.LeaseTTL, Peers: peer.New(d.Dial), OperationTTL: c.OperationTTL, Begun: watch.Kick,
@@ -109,7 +113,7 @@ func assemble(c Config, d Deps, profiles permission.Set, journal store.Store) (*
 	}
 	return &Service{
 		store: journal, engine: engine, watch: watch, tools: server.NewTools(all),
-		calls: server.NewCalls(engine, watch), operations: server.NewOperations(journal, watch),
+		calls: server.NewCalls(engine, watch, known), operations: server.NewOperations(journal, watch),
 	}, nil
 }
 
@@ -127,6 +131,12 @@ func open(ctx context.Context, c Config, log *slog.Logger) (store.Store, error) 
 		return nil, err
 	}
 	return s, nil
+}
+
+// CheckAgents tells what agents need and is not there, one sentence for each fault.
+func (s *Service) CheckAgents(ctx context.Context, q *toolsv1.CheckAgentsRequest) ([]string, error) {
+	resp, err := s.calls.CheckAgents(ctx, q)
+	return resp.GetFaults(), err
 }
 
 // RegisterPublic registers what clients may call.

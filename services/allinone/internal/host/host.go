@@ -177,6 +177,13 @@ func New(ctx context.Context, c Config, tel *telemetry.Telemetry, version string
 	h.Model = sess.DefaultModel()
 	h.Scripted = c.Scripted(h.Model)
 	h.components = append(h.components, sess)
+	faults, err := tool.CheckAgents(ctx, sess.AgentNeeds())
+	if err == nil && len(faults) > 0 {
+		err = fmt.Errorf("session.agents: %s", strings.Join(faults, "; "))
+	}
+	if err != nil {
+		return h, err
+	}
 	gw, err := gateway.New(ctx, c.Gateway, gateway.Deps{Session: h.Peers, Tools: h.Peers, Log: tel.Log.With("component", "gateway")})
 	if err != nil {
 		return h, err

@@ -70,6 +70,34 @@ func TestScripted(t *testing.T) {
 	}
 }
 
+func TestTypingErrorsInAgentsAndProfilesRefuseTheStart(t *testing.T) {
+	for name, tt := range map[string]struct{ config, want string }{
+		"a tool":            {"session: {agents: {mine: {profile: full, tools: [bash]}}}", `agent "mine": tools: there is no tool "bash"; did you mean Bash?`},
+		"a profile":         {"session: {agents: {mine: {profile: readonly}}}", `agent "mine": profile: there is no permission profile "readonly"; did you mean read-only?`},
+		"a name of nothing": {"session: {agents: {mine: {profile: nonesuch, tools: [Telepathy]}}}", `there is no tool "Telepathy"`},
+		"a rule":            {"tools: {profiles: {mine: {allow: [Read], deny: [bash]}}}", `profile mine: rule "bash": there is no such tool; did you mean Bash?`},
+		"names that are":    {"tools: {profiles: {mine: {allow: [Read, 'mcp__files__*', '*']}}}\nsession: {agents: {mine: {profile: mine, tools: [Read]}}}", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conf := Defaults(t.TempDir())
+			conf.Sandbox.Driver, conf.Sandbox.NoIsolation = "none", true
+			if err := config.Load(&conf, config.Options{Name: "test", Environ: []string{"A=b"}, Args: []string{"--config=" + file(t, tt.config)}}); err != nil {
+				t.Fatal(err)
+			}
+			h, err := New(t.Context(), conf, telemetry.Discard(slog.New(slog.DiscardHandler)), "1")
+			switch {
+			case err == nil:
+				err = h.Close()
+				if tt.want != "" || err != nil {
+					t.Errorf("it starts; %v", err)
+				}
+			case tt.want == "" || !strings.Contains(err.Error(), tt.want):
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
 func file(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "config.yaml")

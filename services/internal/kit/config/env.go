@@ -120,6 +120,10 @@ func nearestFlag(set *flag.FlagSet, name string, names []string) string {
 	return nearest(name, names)
 }
 
+// Nearest proposes the known name that is closest to a mistyped one, as the end of a
+// sentence; empty if none is close.
+func Nearest(name string, known []string) string { return nearest(name, known) }
+
 // nearest proposes the known name that is closest to a mistyped one.
 func nearest(name string, known []string) string {
 	best, at := "", max(2, len(name)/4)+1

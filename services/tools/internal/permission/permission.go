@@ -20,8 +20,11 @@ package permission
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
+
+	"github.com/fairlead/fairlead/services/internal/kit/config"
 )
 
 // Kind is what was decided.
@@ -220,6 +223,21 @@ func NewSet(configured map[string]Rules) (Set, error) {
 		return nil, errors.Join(faults...)
 	}
 	return set, nil
+}
+
+// CheckTools refuses rules about tools that there are not: a rule with a typing error
+// would deny nothing. Tools of MCP servers may come later. The error names every fault.
+func (s Set) CheckTools(tools []string) error {
+	var faults []error
+	for _, name := range s.Names() {
+		p := s[name]
+		for _, r := range slices.Concat(p.allow, p.ask, p.deny) {
+			if !strings.HasPrefix(r.tool, "mcp__") && !slices.ContainsFunc(tools, r.about) {
+				faults = append(faults, fmt.Errorf("profile %s: rule %.100q: there is no such tool%s", name, r.text, config.Nearest(r.tool, tools)))
+			}
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // Names lists the profiles, sorted.

@@ -119,6 +119,11 @@ var pathTools = map[string][]string{
 	"MultiEdit": {"MultiEdit", "Edit"},
 }
 
+// about reports whether the rule names a tool, with or without what it says besides.
+func (r rule) about(tool string) bool {
+	return r.tool == tool || r.glob != nil && r.glob.MatchString(tool)
+}
+
 // covers reports whether the rule is about a tool, whatever the call says.
 func (r rule) covers(tool string) bool {
 	switch {

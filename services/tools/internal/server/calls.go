@@ -23,10 +23,13 @@ type Calls struct {
 	toolsv1.UnimplementedCallServiceServer
 	engine     *call.Engine
 	operations *operation.Manager
+	known      Known
 }
 
 // NewCalls makes the server of CallService.
-func NewCalls(e *call.Engine, m *operation.Manager) *Calls { return &Calls{engine: e, operations: m} }
+func NewCalls(e *call.Engine, m *operation.Manager, k Known) *Calls {
+	return &Calls{engine: e, operations: m, known: k}
+}
 
 // CallTool implements CallService.
 func (s *Calls) CallTool(q *toolsv1.CallToolRequest, stream grpc.ServerStreamingServer[toolsv1.CallToolResponse]) error {

@@ -1171,6 +1171,163 @@ func (*FenceSessionResponse) Descriptor() ([]byte, []int) {
 	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{15}
 }
 
+// CheckAgentsRequest says what agents need.
+type CheckAgentsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The agents.
+	Agents        []*AgentNeeds `protobuf:"bytes,1,rep,name=agents,proto3" json:"agents,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckAgentsRequest) Reset() {
+	*x = CheckAgentsRequest{}
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckAgentsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckAgentsRequest) ProtoMessage() {}
+
+func (x *CheckAgentsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckAgentsRequest.ProtoReflect.Descriptor instead.
+func (*CheckAgentsRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *CheckAgentsRequest) GetAgents() []*AgentNeeds {
+	if x != nil {
+		return x.Agents
+	}
+	return nil
+}
+
+// AgentNeeds is what one agent needs.
+type AgentNeeds struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The agent's id, without `agents/`.
+	Agent string `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
+	// The permission profile that decides on its calls.
+	Profile string `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
+	// The names of its tools, without `tools/`.
+	Tools         []string `protobuf:"bytes,3,rep,name=tools,proto3" json:"tools,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AgentNeeds) Reset() {
+	*x = AgentNeeds{}
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AgentNeeds) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AgentNeeds) ProtoMessage() {}
+
+func (x *AgentNeeds) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AgentNeeds.ProtoReflect.Descriptor instead.
+func (*AgentNeeds) Descriptor() ([]byte, []int) {
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *AgentNeeds) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *AgentNeeds) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
+}
+
+func (x *AgentNeeds) GetTools() []string {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
+// CheckAgentsResponse says what is missing.
+type CheckAgentsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One sentence for each fault, which names the agent, the field, the value and
+	// names near it. Empty: all agents fit.
+	Faults        []string `protobuf:"bytes,1,rep,name=faults,proto3" json:"faults,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckAgentsResponse) Reset() {
+	*x = CheckAgentsResponse{}
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckAgentsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckAgentsResponse) ProtoMessage() {}
+
+func (x *CheckAgentsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckAgentsResponse.ProtoReflect.Descriptor instead.
+func (*CheckAgentsResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *CheckAgentsResponse) GetFaults() []string {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
 // DeleteSessionCallsRequest names the session that was deleted.
 type DeleteSessionCallsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1187,7 +1344,7 @@ type DeleteSessionCallsRequest struct {
 
 func (x *DeleteSessionCallsRequest) Reset() {
 	*x = DeleteSessionCallsRequest{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[16]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1199,7 +1356,7 @@ func (x *DeleteSessionCallsRequest) String() string {
 func (*DeleteSessionCallsRequest) ProtoMessage() {}
 
 func (x *DeleteSessionCallsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[16]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1212,7 +1369,7 @@ func (x *DeleteSessionCallsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionCallsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteSessionCallsRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DeleteSessionCallsRequest) GetSession() string {
@@ -1238,7 +1395,7 @@ type DeleteSessionCallsResponse struct {
 
 func (x *DeleteSessionCallsResponse) Reset() {
 	*x = DeleteSessionCallsResponse{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[17]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1250,7 +1407,7 @@ func (x *DeleteSessionCallsResponse) String() string {
 func (*DeleteSessionCallsResponse) ProtoMessage() {}
 
 func (x *DeleteSessionCallsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[17]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1263,7 +1420,7 @@ func (x *DeleteSessionCallsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionCallsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteSessionCallsResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{20}
 }
 
 var File_fairlead_tools_v1_call_service_proto protoreflect.FileDescriptor
@@ -1331,7 +1488,16 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\x06result\x18\x01 \x01(\v2\x1d.fairlead.tools.v1.CallResultR\x06result\"N\n" +
 	"\x13FenceSessionRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\"\x16\n" +
-	"\x14FenceSessionResponse\"\x88\x01\n" +
+	"\x14FenceSessionResponse\"K\n" +
+	"\x12CheckAgentsRequest\x125\n" +
+	"\x06agents\x18\x01 \x03(\v2\x1d.fairlead.tools.v1.AgentNeedsR\x06agents\"R\n" +
+	"\n" +
+	"AgentNeeds\x12\x14\n" +
+	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x18\n" +
+	"\aprofile\x18\x02 \x01(\tR\aprofile\x12\x14\n" +
+	"\x05tools\x18\x03 \x03(\tR\x05tools\"-\n" +
+	"\x13CheckAgentsResponse\x12\x16\n" +
+	"\x06faults\x18\x01 \x03(\tR\x06faults\"\x88\x01\n" +
 	"\x19DeleteSessionCallsRequest\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12&\n" +
 	"\n" +
@@ -1349,13 +1515,14 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\x13CALL_OUTCOME_DENIED\x10\x03\x12\x18\n" +
 	"\x14CALL_OUTCOME_REFUSED\x10\x04\x12\x1a\n" +
 	"\x16CALL_OUTCOME_CANCELLED\x10\x05\x12\x18\n" +
-	"\x14CALL_OUTCOME_UNKNOWN\x10\x062\xf4\x03\n" +
+	"\x14CALL_OUTCOME_UNKNOWN\x10\x062\xd2\x04\n" +
 	"\vCallService\x12U\n" +
 	"\bCallTool\x12\".fairlead.tools.v1.CallToolRequest\x1a#.fairlead.tools.v1.CallToolResponse0\x01\x12_\n" +
 	"\fReportResult\x12&.fairlead.tools.v1.ReportResultRequest\x1a'.fairlead.tools.v1.ReportResultResponse\x12Y\n" +
 	"\n" +
 	"CancelCall\x12$.fairlead.tools.v1.CancelCallRequest\x1a%.fairlead.tools.v1.CancelCallResponse\x12_\n" +
-	"\fFenceSession\x12&.fairlead.tools.v1.FenceSessionRequest\x1a'.fairlead.tools.v1.FenceSessionResponse\x12q\n" +
+	"\fFenceSession\x12&.fairlead.tools.v1.FenceSessionRequest\x1a'.fairlead.tools.v1.FenceSessionResponse\x12\\\n" +
+	"\vCheckAgents\x12%.fairlead.tools.v1.CheckAgentsRequest\x1a&.fairlead.tools.v1.CheckAgentsResponse\x12q\n" +
 	"\x12DeleteSessionCalls\x12,.fairlead.tools.v1.DeleteSessionCallsRequest\x1a-.fairlead.tools.v1.DeleteSessionCallsResponseB?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3"
 
 var (
@@ -1371,7 +1538,7 @@ func file_fairlead_tools_v1_call_service_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_tools_v1_call_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fairlead_tools_v1_call_service_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_fairlead_tools_v1_call_service_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_fairlead_tools_v1_call_service_proto_goTypes = []any{
 	(CallDecisionKind)(0),              // 0: fairlead.tools.v1.CallDecisionKind
 	(CallOutcome)(0),                   // 1: fairlead.tools.v1.CallOutcome
@@ -1391,15 +1558,18 @@ var file_fairlead_tools_v1_call_service_proto_goTypes = []any{
 	(*CancelCallResponse)(nil),         // 15: fairlead.tools.v1.CancelCallResponse
 	(*FenceSessionRequest)(nil),        // 16: fairlead.tools.v1.FenceSessionRequest
 	(*FenceSessionResponse)(nil),       // 17: fairlead.tools.v1.FenceSessionResponse
-	(*DeleteSessionCallsRequest)(nil),  // 18: fairlead.tools.v1.DeleteSessionCallsRequest
-	(*DeleteSessionCallsResponse)(nil), // 19: fairlead.tools.v1.DeleteSessionCallsResponse
-	(*v1.CallRef)(nil),                 // 20: fairlead.common.v1.CallRef
-	(*v1.Content)(nil),                 // 21: fairlead.common.v1.Content
-	(*v11.NetworkUse)(nil),             // 22: fairlead.sandbox.v1.NetworkUse
-	(OperationState)(0),                // 23: fairlead.tools.v1.OperationState
+	(*CheckAgentsRequest)(nil),         // 18: fairlead.tools.v1.CheckAgentsRequest
+	(*AgentNeeds)(nil),                 // 19: fairlead.tools.v1.AgentNeeds
+	(*CheckAgentsResponse)(nil),        // 20: fairlead.tools.v1.CheckAgentsResponse
+	(*DeleteSessionCallsRequest)(nil),  // 21: fairlead.tools.v1.DeleteSessionCallsRequest
+	(*DeleteSessionCallsResponse)(nil), // 22: fairlead.tools.v1.DeleteSessionCallsResponse
+	(*v1.CallRef)(nil),                 // 23: fairlead.common.v1.CallRef
+	(*v1.Content)(nil),                 // 24: fairlead.common.v1.Content
+	(*v11.NetworkUse)(nil),             // 25: fairlead.sandbox.v1.NetworkUse
+	(OperationState)(0),                // 26: fairlead.tools.v1.OperationState
 }
 var file_fairlead_tools_v1_call_service_proto_depIdxs = []int32{
-	20, // 0: fairlead.tools.v1.CallToolRequest.call:type_name -> fairlead.common.v1.CallRef
+	23, // 0: fairlead.tools.v1.CallToolRequest.call:type_name -> fairlead.common.v1.CallRef
 	3,  // 1: fairlead.tools.v1.CallToolRequest.approval:type_name -> fairlead.tools.v1.Approval
 	5,  // 2: fairlead.tools.v1.CallToolResponse.decision:type_name -> fairlead.tools.v1.CallDecision
 	6,  // 3: fairlead.tools.v1.CallToolResponse.progress:type_name -> fairlead.tools.v1.CallProgress
@@ -1409,30 +1579,33 @@ var file_fairlead_tools_v1_call_service_proto_depIdxs = []int32{
 	11, // 7: fairlead.tools.v1.CallToolResponse.delegated:type_name -> fairlead.tools.v1.CallDelegated
 	0,  // 8: fairlead.tools.v1.CallDecision.decision:type_name -> fairlead.tools.v1.CallDecisionKind
 	1,  // 9: fairlead.tools.v1.CallResult.outcome:type_name -> fairlead.tools.v1.CallOutcome
-	21, // 10: fairlead.tools.v1.CallResult.content:type_name -> fairlead.common.v1.Content
+	24, // 10: fairlead.tools.v1.CallResult.content:type_name -> fairlead.common.v1.Content
 	9,  // 11: fairlead.tools.v1.CallResult.observed:type_name -> fairlead.tools.v1.OperationStatus
-	22, // 12: fairlead.tools.v1.CallResult.network:type_name -> fairlead.sandbox.v1.NetworkUse
-	23, // 13: fairlead.tools.v1.OperationStatus.state:type_name -> fairlead.tools.v1.OperationState
-	20, // 14: fairlead.tools.v1.ReportResultRequest.call:type_name -> fairlead.common.v1.CallRef
+	25, // 12: fairlead.tools.v1.CallResult.network:type_name -> fairlead.sandbox.v1.NetworkUse
+	26, // 13: fairlead.tools.v1.OperationStatus.state:type_name -> fairlead.tools.v1.OperationState
+	23, // 14: fairlead.tools.v1.ReportResultRequest.call:type_name -> fairlead.common.v1.CallRef
 	8,  // 15: fairlead.tools.v1.ReportResultRequest.result:type_name -> fairlead.tools.v1.CallResult
-	20, // 16: fairlead.tools.v1.CancelCallRequest.call:type_name -> fairlead.common.v1.CallRef
+	23, // 16: fairlead.tools.v1.CancelCallRequest.call:type_name -> fairlead.common.v1.CallRef
 	8,  // 17: fairlead.tools.v1.CancelCallResponse.result:type_name -> fairlead.tools.v1.CallResult
-	20, // 18: fairlead.tools.v1.FenceSessionRequest.call:type_name -> fairlead.common.v1.CallRef
-	2,  // 19: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
-	12, // 20: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
-	14, // 21: fairlead.tools.v1.CallService.CancelCall:input_type -> fairlead.tools.v1.CancelCallRequest
-	16, // 22: fairlead.tools.v1.CallService.FenceSession:input_type -> fairlead.tools.v1.FenceSessionRequest
-	18, // 23: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
-	4,  // 24: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
-	13, // 25: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
-	15, // 26: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
-	17, // 27: fairlead.tools.v1.CallService.FenceSession:output_type -> fairlead.tools.v1.FenceSessionResponse
-	19, // 28: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
-	24, // [24:29] is the sub-list for method output_type
-	19, // [19:24] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	23, // 18: fairlead.tools.v1.FenceSessionRequest.call:type_name -> fairlead.common.v1.CallRef
+	19, // 19: fairlead.tools.v1.CheckAgentsRequest.agents:type_name -> fairlead.tools.v1.AgentNeeds
+	2,  // 20: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
+	12, // 21: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
+	14, // 22: fairlead.tools.v1.CallService.CancelCall:input_type -> fairlead.tools.v1.CancelCallRequest
+	16, // 23: fairlead.tools.v1.CallService.FenceSession:input_type -> fairlead.tools.v1.FenceSessionRequest
+	18, // 24: fairlead.tools.v1.CallService.CheckAgents:input_type -> fairlead.tools.v1.CheckAgentsRequest
+	21, // 25: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
+	4,  // 26: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
+	13, // 27: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
+	15, // 28: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
+	17, // 29: fairlead.tools.v1.CallService.FenceSession:output_type -> fairlead.tools.v1.FenceSessionResponse
+	20, // 30: fairlead.tools.v1.CallService.CheckAgents:output_type -> fairlead.tools.v1.CheckAgentsResponse
+	22, // 31: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
+	26, // [26:32] is the sub-list for method output_type
+	20, // [20:26] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_tools_v1_call_service_proto_init() }
@@ -1455,7 +1628,7 @@ func file_fairlead_tools_v1_call_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_tools_v1_call_service_proto_rawDesc), len(file_fairlead_tools_v1_call_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   18,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

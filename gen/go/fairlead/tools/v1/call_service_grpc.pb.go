@@ -23,6 +23,7 @@ const (
 	CallService_ReportResult_FullMethodName       = "/fairlead.tools.v1.CallService/ReportResult"
 	CallService_CancelCall_FullMethodName         = "/fairlead.tools.v1.CallService/CancelCall"
 	CallService_FenceSession_FullMethodName       = "/fairlead.tools.v1.CallService/FenceSession"
+	CallService_CheckAgents_FullMethodName        = "/fairlead.tools.v1.CallService/CheckAgents"
 	CallService_DeleteSessionCalls_FullMethodName = "/fairlead.tools.v1.CallService/DeleteSessionCalls"
 )
 
@@ -57,6 +58,8 @@ type CallServiceClient interface {
 	// the old holder can start no call any more. Calls that have started go on.
 	// Repeating it changes nothing; an epoch that is itself stale is refused.
 	FenceSession(ctx context.Context, in *FenceSessionRequest, opts ...grpc.CallOption) (*FenceSessionResponse, error)
+	// CheckAgents tells which tools and permission profiles of agents there are not.
+	CheckAgents(ctx context.Context, in *CheckAgentsRequest, opts ...grpc.CallOption) (*CheckAgentsResponse, error)
 	// DeleteSessionCalls forgets the calls of a session that was deleted.
 	DeleteSessionCalls(ctx context.Context, in *DeleteSessionCallsRequest, opts ...grpc.CallOption) (*DeleteSessionCallsResponse, error)
 }
@@ -118,6 +121,16 @@ func (c *callServiceClient) FenceSession(ctx context.Context, in *FenceSessionRe
 	return out, nil
 }
 
+func (c *callServiceClient) CheckAgents(ctx context.Context, in *CheckAgentsRequest, opts ...grpc.CallOption) (*CheckAgentsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CheckAgentsResponse)
+	err := c.cc.Invoke(ctx, CallService_CheckAgents_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *callServiceClient) DeleteSessionCalls(ctx context.Context, in *DeleteSessionCallsRequest, opts ...grpc.CallOption) (*DeleteSessionCallsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DeleteSessionCallsResponse)
@@ -159,6 +172,8 @@ type CallServiceServer interface {
 	// the old holder can start no call any more. Calls that have started go on.
 	// Repeating it changes nothing; an epoch that is itself stale is refused.
 	FenceSession(context.Context, *FenceSessionRequest) (*FenceSessionResponse, error)
+	// CheckAgents tells which tools and permission profiles of agents there are not.
+	CheckAgents(context.Context, *CheckAgentsRequest) (*CheckAgentsResponse, error)
 	// DeleteSessionCalls forgets the calls of a session that was deleted.
 	DeleteSessionCalls(context.Context, *DeleteSessionCallsRequest) (*DeleteSessionCallsResponse, error)
 	mustEmbedUnimplementedCallServiceServer()
@@ -182,6 +197,9 @@ func (UnimplementedCallServiceServer) CancelCall(context.Context, *CancelCallReq
 }
 func (UnimplementedCallServiceServer) FenceSession(context.Context, *FenceSessionRequest) (*FenceSessionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method FenceSession not implemented")
+}
+func (UnimplementedCallServiceServer) CheckAgents(context.Context, *CheckAgentsRequest) (*CheckAgentsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CheckAgents not implemented")
 }
 func (UnimplementedCallServiceServer) DeleteSessionCalls(context.Context, *DeleteSessionCallsRequest) (*DeleteSessionCallsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteSessionCalls not implemented")
@@ -272,6 +290,24 @@ func _CallService_FenceSession_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CallService_CheckAgents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CheckAgentsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CallServiceServer).CheckAgents(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CallService_CheckAgents_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CallServiceServer).CheckAgents(ctx, req.(*CheckAgentsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _CallService_DeleteSessionCalls_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteSessionCallsRequest)
 	if err := dec(in); err != nil {
@@ -308,6 +344,10 @@ var CallService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "FenceSession",
 			Handler:    _CallService_FenceSession_Handler,
+		},
+		{
+			MethodName: "CheckAgents",
+			Handler:    _CallService_CheckAgents_Handler,
 		},
 		{
 			MethodName: "DeleteSessionCalls",

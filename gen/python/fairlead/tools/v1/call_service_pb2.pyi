@@ -184,6 +184,28 @@ class FenceSessionResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class CheckAgentsRequest(_message.Message):
+    __slots__ = ("agents",)
+    AGENTS_FIELD_NUMBER: _ClassVar[int]
+    agents: _containers.RepeatedCompositeFieldContainer[AgentNeeds]
+    def __init__(self, agents: _Optional[_Iterable[_Union[AgentNeeds, _Mapping]]] = ...) -> None: ...
+
+class AgentNeeds(_message.Message):
+    __slots__ = ("agent", "profile", "tools")
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
+    TOOLS_FIELD_NUMBER: _ClassVar[int]
+    agent: str
+    profile: str
+    tools: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, agent: _Optional[str] = ..., profile: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class CheckAgentsResponse(_message.Message):
+    __slots__ = ("faults",)
+    FAULTS_FIELD_NUMBER: _ClassVar[int]
+    faults: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, faults: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class DeleteSessionCallsRequest(_message.Message):
     __slots__ = ("session", "next_epoch")
     SESSION_FIELD_NUMBER: _ClassVar[int]

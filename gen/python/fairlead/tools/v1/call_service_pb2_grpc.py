@@ -59,6 +59,11 @@ class CallServiceStub:
                 request_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.FenceSessionRequest.SerializeToString,
                 response_deserializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.FenceSessionResponse.FromString,
                 _registered_method=True)
+        self.CheckAgents = channel.unary_unary(
+                '/fairlead.tools.v1.CallService/CheckAgents',
+                request_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.CheckAgentsRequest.SerializeToString,
+                response_deserializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.CheckAgentsResponse.FromString,
+                _registered_method=True)
         self.DeleteSessionCalls = channel.unary_unary(
                 '/fairlead.tools.v1.CallService/DeleteSessionCalls',
                 request_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.DeleteSessionCallsRequest.SerializeToString,
@@ -115,6 +120,13 @@ class CallServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CheckAgents(self, request, context):
+        """CheckAgents tells which tools and permission profiles of agents there are not.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteSessionCalls(self, request, context):
         """DeleteSessionCalls forgets the calls of a session that was deleted.
         """
@@ -144,6 +156,11 @@ def add_CallServiceServicer_to_server(servicer, server):
                     servicer.FenceSession,
                     request_deserializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.FenceSessionRequest.FromString,
                     response_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.FenceSessionResponse.SerializeToString,
+            ),
+            'CheckAgents': grpc.unary_unary_rpc_method_handler(
+                    servicer.CheckAgents,
+                    request_deserializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.CheckAgentsRequest.FromString,
+                    response_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.CheckAgentsResponse.SerializeToString,
             ),
             'DeleteSessionCalls': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteSessionCalls,
@@ -264,6 +281,33 @@ class CallService:
             '/fairlead.tools.v1.CallService/FenceSession',
             fairlead_dot_tools_dot_v1_dot_call__service__pb2.FenceSessionRequest.SerializeToString,
             fairlead_dot_tools_dot_v1_dot_call__service__pb2.FenceSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CheckAgents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.tools.v1.CallService/CheckAgents',
+            fairlead_dot_tools_dot_v1_dot_call__service__pb2.CheckAgentsRequest.SerializeToString,
+            fairlead_dot_tools_dot_v1_dot_call__service__pb2.CheckAgentsResponse.FromString,
             options,
             channel_credentials,
             insecure,

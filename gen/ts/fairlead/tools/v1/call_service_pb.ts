@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/tools/v1/call_service.proto.
  */
 export const file_fairlead_tools_v1_call_service: GenFile = /*@__PURE__*/
-  fileDesc("CiRmYWlybGVhZC90b29scy92MS9jYWxsX3NlcnZpY2UucHJvdG8SEWZhaXJsZWFkLnRvb2xzLnYxIqACCg9DYWxsVG9vbFJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESFwoEdG9vbBgCIAEoCUIJukgGcgQogIBAEiIKDmFyZ3VtZW50c19qc29uGAMgASgJQgq6SAdyBSiAgIAEEi4KB3Byb2ZpbGUYBCABKAlCHbpIGnIYMhZeW2Etel1bYS16MC05LV17MCw2Mn0kEiAKDWFsbG93ZWRfdG9vbHMYBSADKAlCCbpIBpIBAxCACBItCghhcHByb3ZhbBgGIAEoCzIbLmZhaXJsZWFkLnRvb2xzLnYxLkFwcHJvdmFsEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAcgASgDIl8KCEFwcHJvdmFsEhcKBmRpZ2VzdBgBIAEoCUIHukgEcgIQARIQCghhcHByb3ZlZBgCIAEoCBIaCgdjb21tZW50GAMgASgJQgm6SAZyBCiAgAESDAoEdXNlchgEIAEoCSLIAgoQQ2FsbFRvb2xSZXNwb25zZRIzCghkZWNpc2lvbhgBIAEoCzIfLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxEZWNpc2lvbkgAEjMKCHByb2dyZXNzGAIgASgLMh8uZmFpcmxlYWQudG9vbHMudjEuQ2FsbFByb2dyZXNzSAASLwoGb3V0cHV0GAMgASgLMh0uZmFpcmxlYWQudG9vbHMudjEuQ2FsbE91dHB1dEgAEi8KBnJlc3VsdBgEIAEoCzIdLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxSZXN1bHRIABIpCgNhc2sYBSABKAsyGi5mYWlybGVhZC50b29scy52MS5DYWxsQXNrSAASNQoJZGVsZWdhdGVkGAYgASgLMiAuZmFpcmxlYWQudG9vbHMudjEuQ2FsbERlbGVnYXRlZEgAQgYKBGtpbmQiUwoMQ2FsbERlY2lzaW9uEjUKCGRlY2lzaW9uGAEgASgOMiMuZmFpcmxlYWQudG9vbHMudjEuQ2FsbERlY2lzaW9uS2luZBIMCgRydWxlGAIgASgJIh8KDENhbGxQcm9ncmVzcxIPCgdtZXNzYWdlGAEgASgJIioKCkNhbGxPdXRwdXQSDgoGc3RyZWFtGAEgASgJEgwKBGRhdGEYAiABKAwi+wEKCkNhbGxSZXN1bHQSLwoHb3V0Y29tZRgBIAEoDjIeLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxPdXRjb21lEiwKB2NvbnRlbnQYAiADKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ29udGVudBITCgtkdXJhdGlvbl9tcxgDIAEoAxIRCglvcGVyYXRpb24YBCABKAkSNAoIb2JzZXJ2ZWQYBSABKAsyIi5mYWlybGVhZC50b29scy52MS5PcGVyYXRpb25TdGF0dXMSMAoHbmV0d29yaxgGIAMoCzIfLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1VzZSJoCg9PcGVyYXRpb25TdGF0dXMSEQoJb3BlcmF0aW9uGAEgASgJEjAKBXN0YXRlGAIgASgOMiEuZmFpcmxlYWQudG9vbHMudjEuT3BlcmF0aW9uU3RhdGUSEAoIcHJvZ3Jlc3MYAyABKAkiJwoHQ2FsbEFzaxIOCgZkaWdlc3QYASABKAkSDAoEcnVsZRgCIAEoCSI1Cg1DYWxsRGVsZWdhdGVkEgwKBHRvb2wYASABKAkSFgoOYXJndW1lbnRzX2pzb24YAiABKAkifwoTUmVwb3J0UmVzdWx0UmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARI1CgZyZXN1bHQYAiABKAsyHS5mYWlybGVhZC50b29scy52MS5DYWxsUmVzdWx0Qga6SAPIAQEiFgoUUmVwb3J0UmVzdWx0UmVzcG9uc2UiRgoRQ2FuY2VsQ2FsbFJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQEiQwoSQ2FuY2VsQ2FsbFJlc3BvbnNlEi0KBnJlc3VsdBgBIAEoCzIdLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxSZXN1bHQiSAoTRmVuY2VTZXNzaW9uUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBASIWChRGZW5jZVNlc3Npb25SZXNwb25zZSJ0ChlEZWxldGVTZXNzaW9uQ2FsbHNSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhsKCm5leHRfZXBvY2gYAiABKANCB7pIBCICKAAiHAoaRGVsZXRlU2Vzc2lvbkNhbGxzUmVzcG9uc2UqjQEKEENhbGxEZWNpc2lvbktpbmQSIgoeQ0FMTF9ERUNJU0lPTl9LSU5EX1VOU1BFQ0lGSUVEEAASHAoYQ0FMTF9ERUNJU0lPTl9LSU5EX0FMTE9XEAESGgoWQ0FMTF9ERUNJU0lPTl9LSU5EX0FTSxACEhsKF0NBTExfREVDSVNJT05fS0lORF9ERU5ZEAMqwQEKC0NhbGxPdXRjb21lEhwKGENBTExfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhMKD0NBTExfT1VUQ09NRV9PSxABEhYKEkNBTExfT1VUQ09NRV9FUlJPUhACEhcKE0NBTExfT1VUQ09NRV9ERU5JRUQQAxIYChRDQUxMX09VVENPTUVfUkVGVVNFRBAEEhoKFkNBTExfT1VUQ09NRV9DQU5DRUxMRUQQBRIYChRDQUxMX09VVENPTUVfVU5LTk9XThAGMvQDCgtDYWxsU2VydmljZRJVCghDYWxsVG9vbBIiLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxUb29sUmVxdWVzdBojLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxUb29sUmVzcG9uc2UwARJfCgxSZXBvcnRSZXN1bHQSJi5mYWlybGVhZC50b29scy52MS5SZXBvcnRSZXN1bHRSZXF1ZXN0GicuZmFpcmxlYWQudG9vbHMudjEuUmVwb3J0UmVzdWx0UmVzcG9uc2USWQoKQ2FuY2VsQ2FsbBIkLmZhaXJsZWFkLnRvb2xzLnYxLkNhbmNlbENhbGxSZXF1ZXN0GiUuZmFpcmxlYWQudG9vbHMudjEuQ2FuY2VsQ2FsbFJlc3BvbnNlEl8KDEZlbmNlU2Vzc2lvbhImLmZhaXJsZWFkLnRvb2xzLnYxLkZlbmNlU2Vzc2lvblJlcXVlc3QaJy5mYWlybGVhZC50b29scy52MS5GZW5jZVNlc3Npb25SZXNwb25zZRJxChJEZWxldGVTZXNzaW9uQ2FsbHMSLC5mYWlybGVhZC50b29scy52MS5EZWxldGVTZXNzaW9uQ2FsbHNSZXF1ZXN0Gi0uZmFpcmxlYWQudG9vbHMudjEuRGVsZXRlU2Vzc2lvbkNhbGxzUmVzcG9uc2VCP1o9Z2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvdG9vbHMvdjE7dG9vbHN2MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_common_v1_call, file_fairlead_common_v1_content, file_fairlead_sandbox_v1_exec, file_fairlead_tools_v1_operation]);
+  fileDesc("CiRmYWlybGVhZC90b29scy92MS9jYWxsX3NlcnZpY2UucHJvdG8SEWZhaXJsZWFkLnRvb2xzLnYxIqACCg9DYWxsVG9vbFJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESFwoEdG9vbBgCIAEoCUIJukgGcgQogIBAEiIKDmFyZ3VtZW50c19qc29uGAMgASgJQgq6SAdyBSiAgIAEEi4KB3Byb2ZpbGUYBCABKAlCHbpIGnIYMhZeW2Etel1bYS16MC05LV17MCw2Mn0kEiAKDWFsbG93ZWRfdG9vbHMYBSADKAlCCbpIBpIBAxCACBItCghhcHByb3ZhbBgGIAEoCzIbLmZhaXJsZWFkLnRvb2xzLnYxLkFwcHJvdmFsEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAcgASgDIl8KCEFwcHJvdmFsEhcKBmRpZ2VzdBgBIAEoCUIHukgEcgIQARIQCghhcHByb3ZlZBgCIAEoCBIaCgdjb21tZW50GAMgASgJQgm6SAZyBCiAgAESDAoEdXNlchgEIAEoCSLIAgoQQ2FsbFRvb2xSZXNwb25zZRIzCghkZWNpc2lvbhgBIAEoCzIfLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxEZWNpc2lvbkgAEjMKCHByb2dyZXNzGAIgASgLMh8uZmFpcmxlYWQudG9vbHMudjEuQ2FsbFByb2dyZXNzSAASLwoGb3V0cHV0GAMgASgLMh0uZmFpcmxlYWQudG9vbHMudjEuQ2FsbE91dHB1dEgAEi8KBnJlc3VsdBgEIAEoCzIdLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxSZXN1bHRIABIpCgNhc2sYBSABKAsyGi5mYWlybGVhZC50b29scy52MS5DYWxsQXNrSAASNQoJZGVsZWdhdGVkGAYgASgLMiAuZmFpcmxlYWQudG9vbHMudjEuQ2FsbERlbGVnYXRlZEgAQgYKBGtpbmQiUwoMQ2FsbERlY2lzaW9uEjUKCGRlY2lzaW9uGAEgASgOMiMuZmFpcmxlYWQudG9vbHMudjEuQ2FsbERlY2lzaW9uS2luZBIMCgRydWxlGAIgASgJIh8KDENhbGxQcm9ncmVzcxIPCgdtZXNzYWdlGAEgASgJIioKCkNhbGxPdXRwdXQSDgoGc3RyZWFtGAEgASgJEgwKBGRhdGEYAiABKAwi+wEKCkNhbGxSZXN1bHQSLwoHb3V0Y29tZRgBIAEoDjIeLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxPdXRjb21lEiwKB2NvbnRlbnQYAiADKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ29udGVudBITCgtkdXJhdGlvbl9tcxgDIAEoAxIRCglvcGVyYXRpb24YBCABKAkSNAoIb2JzZXJ2ZWQYBSABKAsyIi5mYWlybGVhZC50b29scy52MS5PcGVyYXRpb25TdGF0dXMSMAoHbmV0d29yaxgGIAMoCzIfLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1VzZSJoCg9PcGVyYXRpb25TdGF0dXMSEQoJb3BlcmF0aW9uGAEgASgJEjAKBXN0YXRlGAIgASgOMiEuZmFpcmxlYWQudG9vbHMudjEuT3BlcmF0aW9uU3RhdGUSEAoIcHJvZ3Jlc3MYAyABKAkiJwoHQ2FsbEFzaxIOCgZkaWdlc3QYASABKAkSDAoEcnVsZRgCIAEoCSI1Cg1DYWxsRGVsZWdhdGVkEgwKBHRvb2wYASABKAkSFgoOYXJndW1lbnRzX2pzb24YAiABKAkifwoTUmVwb3J0UmVzdWx0UmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARI1CgZyZXN1bHQYAiABKAsyHS5mYWlybGVhZC50b29scy52MS5DYWxsUmVzdWx0Qga6SAPIAQEiFgoUUmVwb3J0UmVzdWx0UmVzcG9uc2UiRgoRQ2FuY2VsQ2FsbFJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQEiQwoSQ2FuY2VsQ2FsbFJlc3BvbnNlEi0KBnJlc3VsdBgBIAEoCzIdLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxSZXN1bHQiSAoTRmVuY2VTZXNzaW9uUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBASIWChRGZW5jZVNlc3Npb25SZXNwb25zZSJDChJDaGVja0FnZW50c1JlcXVlc3QSLQoGYWdlbnRzGAEgAygLMh0uZmFpcmxlYWQudG9vbHMudjEuQWdlbnROZWVkcyI7CgpBZ2VudE5lZWRzEg0KBWFnZW50GAEgASgJEg8KB3Byb2ZpbGUYAiABKAkSDQoFdG9vbHMYAyADKAkiJQoTQ2hlY2tBZ2VudHNSZXNwb25zZRIOCgZmYXVsdHMYASADKAkidAoZRGVsZXRlU2Vzc2lvbkNhbGxzUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIbCgpuZXh0X2Vwb2NoGAIgASgDQge6SAQiAigAIhwKGkRlbGV0ZVNlc3Npb25DYWxsc1Jlc3BvbnNlKo0BChBDYWxsRGVjaXNpb25LaW5kEiIKHkNBTExfREVDSVNJT05fS0lORF9VTlNQRUNJRklFRBAAEhwKGENBTExfREVDSVNJT05fS0lORF9BTExPVxABEhoKFkNBTExfREVDSVNJT05fS0lORF9BU0sQAhIbChdDQUxMX0RFQ0lTSU9OX0tJTkRfREVOWRADKsEBCgtDYWxsT3V0Y29tZRIcChhDQUxMX09VVENPTUVfVU5TUEVDSUZJRUQQABITCg9DQUxMX09VVENPTUVfT0sQARIWChJDQUxMX09VVENPTUVfRVJST1IQAhIXChNDQUxMX09VVENPTUVfREVOSUVEEAMSGAoUQ0FMTF9PVVRDT01FX1JFRlVTRUQQBBIaChZDQUxMX09VVENPTUVfQ0FOQ0VMTEVEEAUSGAoUQ0FMTF9PVVRDT01FX1VOS05PV04QBjLSBAoLQ2FsbFNlcnZpY2USVQoIQ2FsbFRvb2wSIi5mYWlybGVhZC50b29scy52MS5DYWxsVG9vbFJlcXVlc3QaIy5mYWlybGVhZC50b29scy52MS5DYWxsVG9vbFJlc3BvbnNlMAESXwoMUmVwb3J0UmVzdWx0EiYuZmFpcmxlYWQudG9vbHMudjEuUmVwb3J0UmVzdWx0UmVxdWVzdBonLmZhaXJsZWFkLnRvb2xzLnYxLlJlcG9ydFJlc3VsdFJlc3BvbnNlElkKCkNhbmNlbENhbGwSJC5mYWlybGVhZC50b29scy52MS5DYW5jZWxDYWxsUmVxdWVzdBolLmZhaXJsZWFkLnRvb2xzLnYxLkNhbmNlbENhbGxSZXNwb25zZRJfCgxGZW5jZVNlc3Npb24SJi5mYWlybGVhZC50b29scy52MS5GZW5jZVNlc3Npb25SZXF1ZXN0GicuZmFpcmxlYWQudG9vbHMudjEuRmVuY2VTZXNzaW9uUmVzcG9uc2USXAoLQ2hlY2tBZ2VudHMSJS5mYWlybGVhZC50b29scy52MS5DaGVja0FnZW50c1JlcXVlc3QaJi5mYWlybGVhZC50b29scy52MS5DaGVja0FnZW50c1Jlc3BvbnNlEnEKEkRlbGV0ZVNlc3Npb25DYWxscxIsLmZhaXJsZWFkLnRvb2xzLnYxLkRlbGV0ZVNlc3Npb25DYWxsc1JlcXVlc3QaLS5mYWlybGVhZC50b29scy52MS5EZWxldGVTZXNzaW9uQ2FsbHNSZXNwb25zZUI/Wj1naXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC90b29scy92MTt0b29sc3YxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_call, file_fairlead_common_v1_content, file_fairlead_sandbox_v1_exec, file_fairlead_tools_v1_operation]);
 
 /**
  * CallToolRequest asks for a call.
@@ -546,6 +546,84 @@ export const FenceSessionResponseSchema: GenMessage<FenceSessionResponse> = /*@_
   messageDesc(file_fairlead_tools_v1_call_service, 15);
 
 /**
+ * CheckAgentsRequest says what agents need.
+ *
+ * @generated from message fairlead.tools.v1.CheckAgentsRequest
+ */
+export type CheckAgentsRequest = Message<"fairlead.tools.v1.CheckAgentsRequest"> & {
+  /**
+   * The agents.
+   *
+   * @generated from field: repeated fairlead.tools.v1.AgentNeeds agents = 1;
+   */
+  agents: AgentNeeds[];
+};
+
+/**
+ * Describes the message fairlead.tools.v1.CheckAgentsRequest.
+ * Use `create(CheckAgentsRequestSchema)` to create a new message.
+ */
+export const CheckAgentsRequestSchema: GenMessage<CheckAgentsRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_tools_v1_call_service, 16);
+
+/**
+ * AgentNeeds is what one agent needs.
+ *
+ * @generated from message fairlead.tools.v1.AgentNeeds
+ */
+export type AgentNeeds = Message<"fairlead.tools.v1.AgentNeeds"> & {
+  /**
+   * The agent's id, without `agents/`.
+   *
+   * @generated from field: string agent = 1;
+   */
+  agent: string;
+
+  /**
+   * The permission profile that decides on its calls.
+   *
+   * @generated from field: string profile = 2;
+   */
+  profile: string;
+
+  /**
+   * The names of its tools, without `tools/`.
+   *
+   * @generated from field: repeated string tools = 3;
+   */
+  tools: string[];
+};
+
+/**
+ * Describes the message fairlead.tools.v1.AgentNeeds.
+ * Use `create(AgentNeedsSchema)` to create a new message.
+ */
+export const AgentNeedsSchema: GenMessage<AgentNeeds> = /*@__PURE__*/
+  messageDesc(file_fairlead_tools_v1_call_service, 17);
+
+/**
+ * CheckAgentsResponse says what is missing.
+ *
+ * @generated from message fairlead.tools.v1.CheckAgentsResponse
+ */
+export type CheckAgentsResponse = Message<"fairlead.tools.v1.CheckAgentsResponse"> & {
+  /**
+   * One sentence for each fault, which names the agent, the field, the value and
+   * names near it. Empty: all agents fit.
+   *
+   * @generated from field: repeated string faults = 1;
+   */
+  faults: string[];
+};
+
+/**
+ * Describes the message fairlead.tools.v1.CheckAgentsResponse.
+ * Use `create(CheckAgentsResponseSchema)` to create a new message.
+ */
+export const CheckAgentsResponseSchema: GenMessage<CheckAgentsResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_tools_v1_call_service, 18);
+
+/**
  * DeleteSessionCallsRequest names the session that was deleted.
  *
  * @generated from message fairlead.tools.v1.DeleteSessionCallsRequest
@@ -574,7 +652,7 @@ export type DeleteSessionCallsRequest = Message<"fairlead.tools.v1.DeleteSession
  * Use `create(DeleteSessionCallsRequestSchema)` to create a new message.
  */
 export const DeleteSessionCallsRequestSchema: GenMessage<DeleteSessionCallsRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 16);
+  messageDesc(file_fairlead_tools_v1_call_service, 19);
 
 /**
  * DeleteSessionCallsResponse says that the calls are forgotten.
@@ -589,7 +667,7 @@ export type DeleteSessionCallsResponse = Message<"fairlead.tools.v1.DeleteSessio
  * Use `create(DeleteSessionCallsResponseSchema)` to create a new message.
  */
 export const DeleteSessionCallsResponseSchema: GenMessage<DeleteSessionCallsResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 17);
+  messageDesc(file_fairlead_tools_v1_call_service, 20);
 
 /**
  * CallDecisionKind says whether a call may run.
@@ -756,6 +834,16 @@ export const CallService: GenService<{
     methodKind: "unary";
     input: typeof FenceSessionRequestSchema;
     output: typeof FenceSessionResponseSchema;
+  },
+  /**
+   * CheckAgents tells which tools and permission profiles of agents there are not.
+   *
+   * @generated from rpc fairlead.tools.v1.CallService.CheckAgents
+   */
+  checkAgents: {
+    methodKind: "unary";
+    input: typeof CheckAgentsRequestSchema;
+    output: typeof CheckAgentsResponseSchema;
   },
   /**
    * DeleteSessionCalls forgets the calls of a session that was deleted.

@@ -1,0 +1,84 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
+)
+
+// checkAgentsEvery is the wait between two questions to the tools service.
+const checkAgentsEvery = 5 * time.Second
+
+// agents asks the tools service whether it has what the agents need, until it has.
+type agents struct {
+	needs *toolsv1.CheckAgentsRequest
+	every time.Duration // between two questions
+	tools toolsv1.CallServiceClient
+	log   *slog.Logger
+
+	mu     sync.Mutex
+	faults []string
+}
+
+func newAgents(set *agent.Set, tools toolsv1.CallServiceClient, log *slog.Logger) *agents {
+	a := &agents{every: checkAgentsEvery, needs: &toolsv1.CheckAgentsRequest{}, tools: tools, log: log}
+	for _, x := range set.All() {
+		a.needs.Agents = append(a.needs.Agents, &toolsv1.AgentNeeds{Agent: x.ID, Profile: x.Spec.Profile, Tools: x.Spec.Tools})
+	}
+	return a
+}
+
+// run asks until all agents fit. That tools is away is no fault of the agents.
+func (a *agents) run(ctx context.Context) error {
+	ctx = principal.With(ctx, principal.Principal{Tenant: "default", User: "default"}) // names are no tenant's
+	again := time.NewTicker(a.every)
+	defer again.Stop()
+	for {
+		resp, err := a.tools.CheckAgents(ctx, a.needs, grpc.WaitForReady(true))
+		if ctx.Err() != nil || err == nil && len(resp.Faults) == 0 || status.Code(err) == codes.Unimplemented {
+			a.note(ctx, nil)
+			return nil
+		}
+		if err == nil {
+			a.note(ctx, resp.Faults)
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// note keeps the faults, and logs those that are new.
+func (a *agents) note(ctx context.Context, faults []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if strings.Join(faults, "\n") != strings.Join(a.faults, "\n") {
+		for _, f := range faults {
+			a.log.WarnContext(ctx, "an agent does not fit the tools service; this replica is not ready", "fault", f)
+		}
+	}
+	a.faults = faults
+}
+
+// fit tells what does not fit.
+func (a *agents) fit() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.faults) == 0 {
+		return nil
+	}
+	return fmt.Errorf("agents that the tools service does not fit: %s", strings.Join(a.faults, "; "))
+}
