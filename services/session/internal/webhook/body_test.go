@@ -13,8 +13,8 @@ func TestABodyKeepsTheOutputAsItWasWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got struct{ Data struct{ OutputJson string } }
-	if err := json.Unmarshal(body, &got); err != nil || got.Data.OutputJson != output {
-		t.Errorf("got %s (%v)", got.Data.OutputJson, err)
+	var got struct{ Data struct{ OutputJSON string } }
+	if err := json.Unmarshal(body, &got); err != nil || got.Data.OutputJSON != output {
+		t.Errorf("got %s (%v)", got.Data.OutputJSON, err)
 	}
 }
