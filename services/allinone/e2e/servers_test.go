@@ -185,3 +185,27 @@ func TestAServerKilledInTheMiddleOfACallGoesOnWithItsFiles(t *testing.T) {
 		t.Errorf("it finds %q", got)
 	}
 }
+
+// TestACallIsCancelledThroughTheOtherServer interrupts a turn whose command runs on the
+// disk of one server by a request to the other.
+func TestACallIsCancelledThroughTheOtherServer(t *testing.T) {
+	t.Parallel()
+	database := pgtest.New(t)
+	a := startServer(t, database)
+	session := a.session(t, "coder")
+	a.says(t, session, "echo kept > f")
+	b := startServer(t, database)
+	for _, at := range []*system{a, b} {
+		turn := made(t, at.call(t, http.MethodPost, "/v1/"+session+"/turns", `{"text":"touch runs; sleep 600"}`))
+		until(t, "the command runs", func() bool { return exists(a.file(session, "runs")) })
+		if r := b.call(t, http.MethodPost, "/v1/"+session+":interrupt", `{}`); r.code != http.StatusOK {
+			t.Fatalf("interrupt: %d %s", r.code, r.body)
+		}
+		if got := a.waitFor(t, turn); got.State != "TURN_STATE_INTERRUPTED" && got.State != "TURN_STATE_CANCELLED" {
+			t.Errorf("the turn ended %s", got.State)
+		}
+		if got := b.says(t, session, "rm runs; cat f"); got != "kept" {
+			t.Errorf("afterwards there is %q", got)
+		}
+	}
+}
