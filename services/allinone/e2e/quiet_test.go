@@ -38,7 +38,7 @@ func TestQuietStreamsOutliveAProxyThatCutsSilentOnes(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	sessions := sessionv1.NewSessionServiceClient(conn)
-	quiet := s.session(t, "coder")
+	quiet, asksSSE, asksLines, asksRPC := s.session(t, "coder"), s.session(t, "asker"), s.session(t, "asker"), s.session(t, "asker")
 	for name, stream := range map[string]func(ctx context.Context, t *testing.T) int{
 		"StreamEvents as server-sent events": func(ctx context.Context, t *testing.T) int {
 			return s.heartbeats(ctx, t, web, "GET", "/v1/"+quiet+"/events:stream", "", "text/event-stream")
@@ -47,10 +47,10 @@ func TestQuietStreamsOutliveAProxyThatCutsSilentOnes(t *testing.T) {
 			return s.heartbeats(ctx, t, web, "GET", "/v1/"+quiet+"/events:stream", "", "application/x-ndjson")
 		},
 		"RunTurn as server-sent events": func(ctx context.Context, t *testing.T) int {
-			return s.heartbeats(ctx, t, web, "POST", "/v1/"+s.session(t, "asker")+"/turns:stream", `{"text":"ask"}`, "text/event-stream")
+			return s.heartbeats(ctx, t, web, "POST", "/v1/"+asksSSE+"/turns:stream", `{"text":"ask"}`, "text/event-stream")
 		},
 		"RunTurn as lines": func(ctx context.Context, t *testing.T) int {
-			return s.heartbeats(ctx, t, web, "POST", "/v1/"+s.session(t, "asker")+"/turns:stream", `{"text":"ask"}`, "application/x-ndjson")
+			return s.heartbeats(ctx, t, web, "POST", "/v1/"+asksLines+"/turns:stream", `{"text":"ask"}`, "application/x-ndjson")
 		},
 		"Converse as lines": func(ctx context.Context, t *testing.T) int {
 			return s.heartbeats(ctx, t, web, "POST", "/v1/sessions:converse", `{"open":{"session":"`+quiet+`"}}`, "application/x-ndjson")
@@ -60,7 +60,7 @@ func TestQuietStreamsOutliveAProxyThatCutsSilentOnes(t *testing.T) {
 			return progress(t, err, func() (*sessionv1.Progress, error) { r, err := st.Recv(); return r.GetProgress(), err })
 		},
 		"RunTurn over gRPC": func(ctx context.Context, t *testing.T) int {
-			st, err := sessions.RunTurn(ctx, &sessionv1.RunTurnRequest{Parent: s.session(t, "asker"), Text: "ask"})
+			st, err := sessions.RunTurn(ctx, &sessionv1.RunTurnRequest{Parent: asksRPC, Text: "ask"})
 			return progress(t, err, func() (*sessionv1.Progress, error) { r, err := st.Recv(); return r.GetProgress(), err })
 		},
 		"Converse over gRPC": func(ctx context.Context, t *testing.T) int {

@@ -126,5 +126,5 @@ func refuse(w http.ResponseWriter, code int, reason, message string) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
 	body, _ := jsontext.AppendMessage(nil, st.Proto()) // valid text and known details cannot fail
-	_, _ = w.Write(append(body, '\n'))
+	_, _ = w.Write(append(body, '\n'))                 //nolint:gosec // JSON, of a type that no browser takes for a page
 }
