@@ -66,7 +66,7 @@ func beside(script, next string) func(t *testing.T, s *scene) string {
 }
 
 func (s *scene) siege(t *testing.T, script string, who *client, next string, change func(*sandboxv1.ExecStart)) (outcome, end string) {
-	start := &sandboxv1.ExecStart{Call: s.call(), Argv: []string{"bash", "-c", script}, Timeout: seconds(20)}
+	start := &sandboxv1.ExecStart{Call: s.call(), Argv: []string{"bash", "-c", script}, Timeout: seconds(60)}
 	stream := s.launch(t.Context(), t, start)
 	for {
 		m, err := stream.Recv()
@@ -80,7 +80,7 @@ func (s *scene) siege(t *testing.T, script string, who *client, next string, cha
 	begun := time.Now()
 	r, err := who.exec(t.Context(), next, change)
 	outcome = fmt.Sprintf("%s %s %s", strings.TrimSpace(r.out), r.end(), r.GetMessage())
-	if took := time.Since(begun); err != nil || took > 10*time.Second {
+	if took := time.Since(begun); err != nil || took > 30*time.Second { // long before the attack ends by itself
 		outcome = fmt.Sprintf("%v after %v", err, took)
 	}
 	if _, err := s.execs.CancelExec(t.Context(), &sandboxv1.CancelExecRequest{Call: start.GetCall()}); err != nil {
@@ -102,7 +102,7 @@ func onMemory(script string) func(t *testing.T, s *scene) string {
 		if s.driver.level == sandbox.LevelBasic {
 			have, take = 1600<<20, "2000"
 		}
-		return shell("take="+take+"; ("+script+") 2>&1", limited(have, 20))(t, s)
+		return shell("take="+take+"; ("+script+") 2>&1", limited(have, 90))(t, s)
 	}
 }
 
@@ -168,26 +168,26 @@ func onAFullDisk(arguments string) func(t *testing.T, s *scene) string {
 var exhaustionAttacks = []attack{
 	{name: "more processes than it may have", run: program("fork 200"), want: "refused: EAGAIN"},
 	{name: "a fork bomb, and its end", run: afterwards("b() { b | b & }; b; sleep 1", "ls -d /proc/[0-9]* | wc -l"), want: "[2-6]"},
-	{name: "a fork bomb beside a neighbor", run: besieged("echo on; b() { b | b & }; b 2>/dev/null; sleep 9", nil), want: "fine"},
+	{name: "a fork bomb beside a neighbor", run: besieged("echo on; b() { b | b & }; b 2>/dev/null; sleep 50", nil), want: "fine"},
 	{name: "zombies", run: program("zombies 200"), want: "refused: EAGAIN"},
 	{name: "descriptors", run: program("descriptors 10000"), want: "EMFILE"},
 	{name: "open files that are under way in a socket", run: program("in-flight 100000"), want: "ETOOMANYREFS", unlike: map[string]string{gVisor: "OUT_OF_MEMORY"}},
-	{name: "open files that are under way, beside another command", run: beside("exec ./attacker hold-in-flight 10000 20", "sleep 0.1; echo fine"), want: "fine; CANCELLED"},
+	{name: "open files that are under way, beside another command", run: beside("exec ./attacker hold-in-flight 10000 50", "sleep 0.1; echo fine"), want: "fine; CANCELLED"},
 	{name: "memory", run: shell("(head -c 300M /dev/zero | tail -c 300M >/dev/null) 2>&1", limited(64<<20, 20)), want: ".*Killed.*OUT_OF_MEMORY", unlike: map[string]string{sandbox.LevelBasic: "tail: memory exhausted", gVisor: "tail: memory exhausted", inPods: "tail: memory exhausted"}},
 	{
 		name: "memory of many processes",
-		run:  onMemory("for i in $(seq 8); do ./attacker eat $((take/8)) 2 >/dev/null & all=\"$all $!\"; done; for p in $all; do wait $p || killed=killed; done; echo ${killed:-never refused}"),
+		run:  onMemory("for i in $(seq 8); do ./attacker eat $((take/8)) 90 >/dev/null & all=\"$all $!\"; done; wait -n || killed=killed; kill $all 2>/dev/null; echo ${killed:-never refused}"),
 		want: ".*killed|OUT_OF_MEMORY", unlike: map[string]string{gVisor: reserving, inPods: reserving},
 	},
-	{name: "memory in files without a name", run: onMemory("exec ./attacker memfd $((take/8)) 2"), want: "OUT_OF_MEMORY", unlike: map[string]string{gVisor: reserving, inPods: reserving}},
-	{name: "memory in shared segments", run: onMemory("exec ./attacker shared-memory $take 2"), want: "OUT_OF_MEMORY", unlike: map[string]string{gVisor: reserving, inPods: reserving}},
+	{name: "memory in files without a name", run: onMemory("exec ./attacker memfd $((take/8)) 90"), want: "OUT_OF_MEMORY", unlike: map[string]string{gVisor: reserving, inPods: reserving}},
+	{name: "memory in shared segments", run: onMemory("exec ./attacker shared-memory $take 90"), want: "OUT_OF_MEMORY", unlike: map[string]string{gVisor: reserving, inPods: reserving}},
 	{name: "shared segments that outlive their command", run: afterwards("./attacker shared-memory 20; ./attacker semaphores 100", "ipcs -ms | grep -c 0x"), want: "0"},
 	{name: "message queues that outlive their command", run: afterwards("./attacker message-queue", "./attacker find-message-queue"), want: "ENOSYS"},
 	{name: "shared segments that nobody may look at, and outlive their command", run: afterwards("ipcmk -M 1000000 -p 0; ipcmk -S 4 -p 0; ipcmk -Q -p 0", "ipcs -qms | grep -c 0x"), want: "0"},
 	{name: "the machine's huge pages", run: program("huge-pages-mapped"), want: "ENOMEM"},
 	{name: "the machine's huge pages, in a file without a name", run: program("huge-pages-in-a-file"), want: "ENOMEM"},
 	{name: "memory in pipes", run: program("pipes 200"), want: "EMFILE"},
-	{name: "memory in semaphores", run: onMemory("exec ./attacker semaphores $((take/2)) 2"), want: "OUT_OF_MEMORY|ENOMEM|ENOSPC", unlike: map[string]string{gVisor: reserving, inPods: reserving}},
+	{name: "memory in semaphores", run: onMemory("exec ./attacker semaphores $((take/2)) 90"), want: "OUT_OF_MEMORY|ENOMEM|ENOSPC", unlike: map[string]string{gVisor: reserving, inPods: reserving}},
 	{name: "memory in buffers of sockets", run: func(t *testing.T, s *scene) string {
 		var megabytes int
 		fill := program("loopback-buffers 100")

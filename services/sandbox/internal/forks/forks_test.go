@@ -27,7 +27,7 @@ func written(t *testing.T) *os.File {
 }
 
 func TestNobodyIsWaitedForLong(t *testing.T) {
-	const slack = 50 * time.Millisecond // of a busy machine
+	const slack = 20 * Patience // of a busy machine, and far less than a hundred files would take one after the other
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, tc := range map[string]struct {

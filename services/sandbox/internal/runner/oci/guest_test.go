@@ -186,6 +186,7 @@ func TestARuntimeEndsWithTheService(t *testing.T) {
 
 // TestAStrangersProcessIsLeftAlone has the runtime name a process that is no container's.
 func TestAStrangersProcessIsLeftAlone(t *testing.T) {
+	needRuntime(t) // before anything starts that has to be waited for
 	stranger := exec.CommandContext(t.Context(), "sleep", "60")
 	if err := stranger.Start(); err != nil {
 		t.Fatal(err)
