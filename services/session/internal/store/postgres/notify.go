@@ -188,11 +188,11 @@ func (l *listener) hear(ctx context.Context, ready func()) error {
 	}()
 	listening, cancel := context.WithTimeout(ctx, checkFor)
 	defer cancel()
-	if _, err := conn.Exec(listening, "listen "+channel); err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
 	if err := pg.CheckWritable(listening, conn); err != nil {
 		return fmt.Errorf("check the server: %w", err)
+	}
+	if _, err := conn.Exec(listening, "listen "+channel); err != nil {
+		return fmt.Errorf("listen: %w", err)
 	}
 	ready()
 	for {
