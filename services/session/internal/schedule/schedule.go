@@ -1,8 +1,8 @@
 // Package schedule reads the times of schedules: when the next one is, in the
 // time zone that the schedule keeps to.
 //
-// Where clocks are put forward, a time that the day does not have comes an hour
-// later by the clock. Where they are put back, a time that the day has twice
+// Where clocks are put forward, a time that the day does not have comes as much
+// later as they were put forward. Where they are put back, a time that the day has twice
 // comes at the first; schedules whose hour is `*` come in both. The zones are
 // those that the program brings along if the machine has none.
 package schedule
@@ -74,14 +74,58 @@ func (t *Times) Next(due, now time.Time) time.Time {
 	if t.every > 0 {
 		return after(due, now, t.every).UTC()
 	}
-	next := t.fields.Next(now)
-	for !next.IsZero() && t.fixedHour() && repeated(next.In(t.fields.Location)) {
-		next = t.fields.Next(next)
+	if t.fixedHour() {
+		return t.named(now)
 	}
+	next := t.fields.Next(now)
 	if next.IsZero() {
 		return next
 	}
 	return next.UTC()
+}
+
+// longestGap is the most by which clocks were ever put forward: the day that Samoa left out.
+const longestGap = 25 * time.Hour
+
+// named is Next for hours that are named. It reads the fields by the clock on the wall, and
+// finds out when the clock shows that.
+func (t *Times) named(now time.Time) time.Time {
+	loc := t.fields.Location
+	byClock := *t.fields
+	byClock.Location = time.UTC
+	var best time.Time
+	for shown := byClock.Next(clock(now, loc).Add(-longestGap)); !shown.IsZero(); shown = byClock.Next(shown) {
+		if at := moment(shown, loc); at.After(now) && (best.IsZero() || at.Before(best)) {
+			best = at
+		}
+		if !best.IsZero() && shown.After(clock(best, loc)) {
+			break // no time comes earlier than the clock shows it
+		}
+	}
+	return best
+}
+
+// clock is what clocks show at a moment, as if it were UTC.
+func clock(at time.Time, loc *time.Location) time.Time {
+	_, offset := at.In(loc).Zone()
+	return at.UTC().Add(time.Duration(offset) * time.Second)
+}
+
+// moment is when clocks first show a time. One that they leave out is counted on
+// from before they were put forward.
+func moment(shown time.Time, loc *time.Location) time.Time {
+	near := time.Date(shown.Year(), shown.Month(), shown.Day(), shown.Hour(), shown.Minute(), shown.Second(), 0, loc)
+	start, _ := near.ZoneBounds()
+	_, offset := near.Zone()
+	if !start.IsZero() {
+		_, before := start.Add(-time.Second).Zone()
+		at := shown.Add(-time.Duration(before) * time.Second)
+		leftOut := !at.Before(start) && shown.Before(clock(start, loc))
+		if at.Before(start) || leftOut {
+			return at
+		}
+	}
+	return shown.Add(-time.Duration(offset) * time.Second) // also of a time that is left out where this offset ends
 }
 
 // after is the first of due, due+every, due+2·every … after now.
@@ -96,15 +140,4 @@ func after(due, now time.Time, every time.Duration) time.Time {
 func (t *Times) fixedHour() bool {
 	const star = 1 << 63
 	return t.fields.Hour&star == 0
-}
-
-// repeated tells whether clocks showed this time already, before they were put back.
-func repeated(t time.Time) bool {
-	start, _ := t.ZoneBounds()
-	if start.IsZero() {
-		return false
-	}
-	_, before := start.Add(-time.Second).Zone()
-	_, since := t.Zone()
-	return t.Sub(start) < time.Duration(before-since)*time.Second
 }

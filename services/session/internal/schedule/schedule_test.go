@@ -47,6 +47,22 @@ func TestNext(t *testing.T) {
 			"45 1 * * *", "Australia/Lord_Howe", "2026-04-04T00:00:00Z",
 			[]string{"2026-04-04T14:45:00Z", "2026-04-05T15:15:00Z"},
 		},
+		"a zone that is put forward by half an hour leaves out half an hour": {
+			"15 2 * * *", "Australia/Lord_Howe", "2026-10-03T00:00:00Z",
+			[]string{"2026-10-03T15:45:00Z", "2026-10-04T15:15:00Z"}, // 02:45, 02:15
+		},
+		"a zone that is put forward by two hours": {
+			"30 1 * * *", "Antarctica/Troll", "2026-03-28T12:00:00Z",
+			[]string{"2026-03-29T01:30:00Z", "2026-03-29T23:30:00Z"}, // 03:30, 01:30
+		},
+		"a day that begins an hour late has its midnight then": {
+			"0 0 * * *", "Africa/Cairo", "2026-04-23T12:00:00Z",
+			[]string{"2026-04-23T22:00:00Z", "2026-04-24T21:00:00Z"}, // 01:00, 00:00
+		},
+		"the time of a day that was left out is that of the next day": {
+			"0 9 * * *", "Pacific/Apia", "2011-12-29T00:00:00Z",
+			[]string{"2011-12-29T19:00:00Z", "2011-12-30T19:00:00Z", "2011-12-31T19:00:00Z"},
+		},
 		"a day matches by the month or by the week": {
 			"0 0 13 * 5", "", "2026-01-01T00:00:00Z",
 			[]string{"2026-01-02T00:00:00Z", "2026-01-09T00:00:00Z", "2026-01-13T00:00:00Z"},
