@@ -186,7 +186,7 @@ func TestASoftLimitAsksAPerson(t *testing.T) {
 		if end := f.waitForEnd(t.Context(), t, turn); end.State != sessionv1.TurnState_TURN_STATE_INTERRUPTED {
 			t.Errorf("the turn ended %v", end)
 		}
-		if err := resolve(f, s, asked, true); apierr.Reason(err) != "CALL_NOT_WAITING" {
+		if err := resolve(f, s, asked, true); apierr.Reason(err) != "CALL_ENDED" {
 			t.Errorf("an answer after the end: %v", err)
 		}
 	})

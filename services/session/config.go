@@ -53,6 +53,7 @@ type Config struct {
 	MaxSessions            int           `key:"max-sessions" help:"the most sessions that a replica works on at the same time"`
 	MaxSessionsPerTenant   int           `key:"max-sessions-per-tenant" help:"the most of them of one tenant; 0: as many as max-sessions"`
 	PeerPatience           time.Duration `key:"peer-patience" help:"how long a turn waits for the tools and sandbox services while they cannot be reached; after that a turn that needs them fails, and calls of one that is being stopped count as unknown"`
+	AnswerTTL              time.Duration `key:"answer-ttl" help:"how long a turn waits for a person's answer to an approval, and for a client's result of its own tool; then the call ends as EXPIRED and the turn goes on; 0: for ever"`
 	MaxClaims              int           `key:"max-claims" help:"how often a turn is tried, each time by a new claim, without a new committed step; the next claim only ends it, FAILED with CRASH_LOOP; a replica gives one turn at a time its last try"`
 	JobConcurrency         int           `key:"job-concurrency" help:"the most jobs beside the turns that a replica does at the same time: deletions, folding, indexing, schedules, webhooks"`
 	JobTimeout             time.Duration `key:"job-timeout" help:"the most time of one try of a job; another replica takes over one and a half times later"`
@@ -74,7 +75,7 @@ func Defaults() Config {
 		CompactAt: 80, CompactSummaryTokens: 4000,
 		MaxSteps: 100, MaxWallTime: 30 * time.Minute, MaxOutputTokens: 200_000,
 		CeilingSteps: 1000, CeilingWallTime: 24 * time.Hour, CeilingOutputTokens: 5_000_000,
-		LeaseTTL: 8 * time.Second, PollInterval: time.Second, StopGrace: 5 * time.Second, MaxSessions: 1000, MaxClaims: 5, PeerPatience: 15 * time.Minute,
+		LeaseTTL: 8 * time.Second, PollInterval: time.Second, StopGrace: 5 * time.Second, MaxSessions: 1000, MaxClaims: 5, PeerPatience: 15 * time.Minute, AnswerTTL: 7 * 24 * time.Hour,
 		Webhooks: webhook.Defaults(), StreamProgressInterval: 5 * time.Second, FollowerBuffer: 4 << 20,
 		JobConcurrency: 16, JobTimeout: 20 * time.Second, FoldAfter: time.Minute, ImportMaxBytes: 1 << 30,
 		SandboxLostAfter: 30 * time.Second, WorkspaceExport: ExportTurn,
@@ -114,6 +115,7 @@ func (c Config) Validate() error {
 	fault(c.MaxSessions < 1, "max-sessions: %d is less than 1", c.MaxSessions)
 	fault(c.MaxSessionsPerTenant < 0, "max-sessions-per-tenant: %d is negative", c.MaxSessionsPerTenant)
 	fault(c.PeerPatience < time.Second, "peer-patience: %v is less than 1s", c.PeerPatience)
+	fault(c.AnswerTTL < 0, "answer-ttl: %v is negative", c.AnswerTTL)
 	fault(c.MaxClaims < 1, "max-claims: %d is less than 1", c.MaxClaims)
 	fault(c.JobConcurrency < 1, "job-concurrency: %d is less than 1", c.JobConcurrency)
 	fault(c.FoldAfter < 0, "fold-after: %v is negative", c.FoldAfter)

@@ -7,6 +7,7 @@ import (
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/session/internal/attend"
 	"github.com/fairlead/fairlead/services/session/internal/deletion"
+	"github.com/fairlead/fairlead/services/session/internal/expiry"
 	"github.com/fairlead/fairlead/services/session/internal/jobs"
 	"github.com/fairlead/fairlead/services/session/internal/push"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -20,6 +21,7 @@ func (s *Service) handlers(c Config, d Deps) map[store.JobKind]jobs.Handler {
 		store.JobTend:      tend.New(s.store, c.FoldAfter).Handle,
 		store.JobSchedule:  func(ctx context.Context, j store.Job) (*store.Job, error) { return s.server.Fire(ctx, j) },
 		store.JobAttend:    attend.Handler(toolsv1.NewOperationServiceClient(d.Tools), s.store),
+		store.JobExpire:    expiry.Handler(s.store),
 		store.JobPush:      push.Handler(sandboxv1.NewRepositoryServiceClient(d.Sandbox), s.store, d.Log),
 		store.JobWebhook:   s.webhooks.Deliver,
 		store.JobStorage:   deletion.Storage(sandboxv1.NewWorkspaceServiceClient(d.Sandbox), func(n string) bool { return s.nodes.Managed() && s.nodes.Known(n) }),

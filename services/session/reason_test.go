@@ -70,7 +70,9 @@ var refusals = map[sessionv1.ErrorReason]struct {
 		return err
 	}},
 	sessionv1.ErrorReason_ERROR_REASON_CALL_NOT_WAITING: {codes.FailedPrecondition, func(ctx context.Context, t *testing.T, f *fixture, _ *faulty.Store) error {
-		_, err := f.SubmitToolResult(ctx, &sessionv1.SubmitToolResultRequest{Parent: f.session(ctx, t), CallId: "none"})
+		s := f.session(ctx, t)
+		f.create(ctx, t, s, "write")
+		_, err := f.SubmitToolResult(ctx, &sessionv1.SubmitToolResultRequest{Parent: s, CallId: f.waitForAsk(ctx, t, s).CallId})
 		return err
 	}},
 	sessionv1.ErrorReason_ERROR_REASON_DIGEST_MISMATCH: {codes.FailedPrecondition, func(ctx context.Context, t *testing.T, f *fixture, _ *faulty.Store) error {

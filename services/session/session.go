@@ -154,7 +154,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metric
 		SuspectAt: c.MaxClaims - 1, JobsWake: s.jobs.Wake,
 	}, &turn.Deps{
 		Store: s.store, Committer: s.committer, Resolve: s.resolve, Calls: calls, Tools: toolsv1.NewToolServiceClient(d.Tools),
-		Workspaces: workspaces, Snapshots: sandboxv1.NewSnapshotServiceClient(d.Sandbox), Tracer: otel.Tracer(scope), Metrics: metrics, Log: d.Log, MaxClaims: c.MaxClaims, PeerPatience: c.PeerPatience,
+		Workspaces: workspaces, Snapshots: sandboxv1.NewSnapshotServiceClient(d.Sandbox), Tracer: otel.Tracer(scope), Metrics: metrics, Log: d.Log, MaxClaims: c.MaxClaims, PeerPatience: c.PeerPatience, AnswerTTL: c.AnswerTTL,
 		Nodes: s.nodes, Export: c.WorkspaceExport == ExportTurn,
 		Repositories: repositories, RepositoryBranch: c.RepositoryBranch,
 		Budgets: c.Budgets, BudgetLines: &budget.Lines{},

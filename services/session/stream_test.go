@@ -208,7 +208,7 @@ func TestAConversationTakesEveryInput(t *testing.T) {
 		t.Errorf("the approval got no request id: %v", a)
 	}
 	say(t, stream, &sessionv1.ConverseRequest{Kind: &sessionv1.ConverseRequest_SubmitToolResult{SubmitToolResult: &sessionv1.SubmitToolResultRequest{Parent: s, CallId: "none"}}})
-	if r := hear(t, stream, answers).GetRejected(); apierr.Reason(status.ErrorProto(r.GetStatus())) != "CALL_NOT_WAITING" {
+	if r := hear(t, stream, answers).GetRejected(); apierr.Reason(status.ErrorProto(r.GetStatus())) != "CALL_NOT_FOUND" {
 		t.Errorf("a result that nobody waits for was answered with %v", r)
 	}
 	say(t, stream, &sessionv1.ConverseRequest{Kind: &sessionv1.ConverseRequest_Interrupt{Interrupt: &sessionv1.InterruptSessionRequest{Name: "sessions/other"}}})

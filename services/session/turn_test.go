@@ -216,8 +216,8 @@ func TestATurnWaitsForAnApprovalAlsoAcrossARestart(t *testing.T) {
 			if got := shape(ms[2:3]); got != "user: "+tc.want {
 				t.Errorf("the results are %q, want %s", got, tc.want)
 			}
-			answer.RequestId = ""
-			if _, err := f.ResolveApproval(ctx, answer); apierr.Reason(err) != "CALL_NOT_WAITING" {
+			answer.RequestId, answer.Approved = "", !tc.approved
+			if _, err := f.ResolveApproval(ctx, answer); apierr.Reason(err) != "CALL_ANSWERED" {
 				t.Errorf("a second answer: %v", err)
 			}
 			f.log(ctx, t, s)

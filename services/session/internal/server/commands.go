@@ -38,10 +38,10 @@ func (s *Server) CompactSession(ctx context.Context, r *sessionv1.CompactSession
 
 // ResolveApproval puts a person's answer into the inbox.
 func (s *Server) ResolveApproval(ctx context.Context, r *sessionv1.ResolveApprovalRequest) (*sessionv1.ResolveApprovalResponse, error) {
-	_, err := s.command(ctx, r.Parent, "ResolveApproval", r.RequestId, r, store.Submit{
+	_, err := s.submit(ctx, r.Parent, "ResolveApproval", r.RequestId, r, store.Submit{
 		Command: store.Command{Kind: store.CommandApproval, CallID: r.CallId}, Digest: r.Digest,
 	})
-	if err != nil {
+	if err := s.answerError(ctx, err, given{session: r.Parent, call: r.CallId, requestID: r.RequestId, approval: r}); err != nil {
 		return nil, err
 	}
 	return &sessionv1.ResolveApprovalResponse{}, nil
@@ -52,17 +52,26 @@ func (s *Server) SubmitToolResult(ctx context.Context, r *sessionv1.SubmitToolRe
 	if err := checkContent(r.Content); err != nil {
 		return nil, err
 	}
-	_, err := s.command(ctx, r.Parent, "SubmitToolResult", r.RequestId, r, store.Submit{
+	_, err := s.submit(ctx, r.Parent, "SubmitToolResult", r.RequestId, r, store.Submit{
 		Command: store.Command{Kind: store.CommandToolResult, CallID: r.CallId},
 	})
-	if err != nil {
+	if err := s.answerError(ctx, err, given{session: r.Parent, call: r.CallId, requestID: r.RequestId, result: r}); err != nil {
 		return nil, err
 	}
 	return &sessionv1.SubmitToolResultResponse{}, nil
 }
 
-// command submits what is not a turn.
+// command submits what is neither a turn nor the answer to a call.
 func (s *Server) command(ctx context.Context, session, method, requestID string, r proto.Message, submit store.Submit) (store.Answer, error) {
+	answer, err := s.submit(ctx, session, method, requestID, r, submit)
+	if errors.Is(err, store.ErrTurnActive) {
+		return answer, turnActive(session)
+	}
+	return answer, storeError(err, subject{session: session, call: submit.Command.CallID, requestID: requestID})
+}
+
+// submit puts a command into the inbox. Its errors are the store's.
+func (s *Server) submit(ctx context.Context, session, method, requestID string, r proto.Message, submit store.Submit) (store.Answer, error) {
 	body, err := proto.Marshal(r)
 	if err != nil {
 		return store.Answer{}, fmt.Errorf("marshal the request: %w", err)
@@ -70,11 +79,7 @@ func (s *Server) command(ctx context.Context, session, method, requestID string,
 	submit.Key = key(ctx, session)
 	submit.Command.Body, submit.Command.User = body, user(ctx)
 	submit.Request = keepForADay(request(method, session, requestID, r))
-	answer, err := s.Store.Submit(ctx, submit)
-	if errors.Is(err, store.ErrTurnActive) {
-		return answer, turnActive(session)
-	}
-	return answer, storeError(err, subject{session: session, call: submit.Command.CallID, requestID: requestID})
+	return s.Store.Submit(ctx, submit)
 }
 
 // splitTurn splits `sessions/{session}/turns/{turn}`; the schema has checked the form.

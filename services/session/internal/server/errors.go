@@ -54,7 +54,7 @@ func storeError(err error, s subject) error {
 			apierr.Metadata(map[string]string{"request_id": s.requestID}))
 	case errors.Is(err, store.ErrCallNotWaiting):
 		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_CALL_NOT_WAITING,
-			fmt.Sprintf("Call %s does not wait for this answer: it was answered, it ended, or there is no such call.", s.call),
+			fmt.Sprintf("Call %s does not wait for this answer: it runs, or it waits for another kind of answer. Follow the session's events to see what it waits for.", s.call),
 			apierr.Precondition("CALL", s.call, "does not wait"))
 	case errors.Is(err, store.ErrDigestMismatch):
 		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_DIGEST_MISMATCH,

@@ -19,9 +19,15 @@ const (
 	JobExport    JobKind = "export" // copy a workspace to the object store
 	JobVacate    JobKind = "vacate" // delete what a node has of a workspace that was moved away
 	JobDrain     JobKind = "drain"  // have workspaces leave a node
+	// JobExpire ends a call that waits too long for an answer; its ID is ExpiryID.
+	JobExpire JobKind = "expire"
 	// JobStorage deletes what a user has stored on one node.
 	JobStorage JobKind = "storage"
 )
+
+// ExpiryID is the ID of the JobExpire of a call that waits. The job goes as soon as
+// the call waits no more (Write.Waited).
+func ExpiryID(session, call string) string { return session + "/" + call }
 
 // Job is durable work that is no part of a turn's loop. It is done at least
 // once, so doing it must be idempotent.

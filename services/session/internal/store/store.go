@@ -37,6 +37,16 @@ var (
 	ErrUnavailable     = errors.New("the database cannot be reached")
 )
 
+// AnsweredError says that the answer to a call is in the inbox already. It is an
+// ErrCallNotWaiting.
+type AnsweredError struct{ Command Command }
+
+// Error says what happened.
+func (*AnsweredError) Error() string { return "the call was answered before" }
+
+// Is reports whether target is ErrCallNotWaiting.
+func (*AnsweredError) Is(target error) bool { return target == ErrCallNotWaiting }
+
 // DeleteGrace is when after the deletion of a session its JobDelete is due.
 const DeleteGrace = 2 * time.Second
 
@@ -115,6 +125,7 @@ const (
 	CommandRollback   CommandKind = "rollback"    // stop and undo TurnID, if it is still active
 	CommandApproval   CommandKind = "approval"    // the answer to CallID's approval
 	CommandToolResult CommandKind = "tool_result" // the result of CallID, of a client's tool
+	CommandExpire     CommandKind = "expire"      // the time for an answer to CallID is up
 	CommandCompact    CommandKind = "compact"     // shorten the model's view
 	CommandRepository CommandKind = "repository"  // append the event in the body, which tells of a repository
 	CommandOperation  CommandKind = "operation"   // tell what an operation did with the network, by the body
@@ -221,7 +232,7 @@ type Write struct {
 	// Consume removes these commands from the inbox.
 	Consume []int64
 	// Wait adds calls that wait; Waited removes calls (by id) that do not any
-	// more, before Wait adds. A call that is added again, waiting for the same,
+	// more, with their JobExpire, before Wait and Jobs add. A call that is added again, waiting for the same,
 	// keeps the answer that is on its way.
 	Wait   []PendingCall
 	Waited []string
@@ -360,7 +371,9 @@ type Store interface {
 	// id of the turn that it stops (or nothing) for an interrupt. An interrupt
 	// with nothing to stop puts no command, nor does one whose turn is about to be
 	// stopped anyway. One answer is taken for each waiting
-	// call; the next is ErrCallNotWaiting. A rewind is ErrTurnActive when a turn is
+	// call; the next is an *AnsweredError until the first is consumed, and then
+	// ErrCallNotWaiting. A CommandExpire changes nothing unless the call waits without
+	// an answer. A rewind is ErrTurnActive when a turn is
 	// active or queued. The value for a rewind and for a checkpoint is
 	// `{CallID}.{seq}`, with the number behind which the log tells what became of it. A turn gets its state, create time and
 	// after_seq here.

@@ -34,8 +34,8 @@ func (w *Worker) askBudget(ctx context.Context, d *store.Denial) error {
 		Events: []*sessionv1.Event{w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_ApprovalRequested{ApprovalRequested: &sessionv1.ApprovalRequested{
 			CallId: q.CallID, Digest: digest, Rule: q.Limit, Kind: sessionv1.ApprovalKind_APPROVAL_KIND_BUDGET, Message: askToPass(d),
 		}}})},
-		Wait: []store.PendingCall{{CallID: q.CallID, TurnID: t.id, Answer: store.CommandApproval, Digest: digest}},
 	}
+	awaitAnswer(w, &write, store.PendingCall{CallID: q.CallID, Answer: store.CommandApproval, Digest: digest})
 	return w.wait(ctx, write, q.CallID)
 }
 
@@ -60,7 +60,9 @@ func (w *Worker) takeBudgetAnswer(ctx context.Context, write *store.Write) (bool
 		return true, nil
 	}
 	message := fmt.Sprintf("%s did not want the turn to use more of the %s's budget. Its work so far is kept.", people(answer.User), q.Limit)
-	if answer.Comment != "" {
+	if answer.Expired {
+		message = fmt.Sprintf("The turn asked whether it may use more of the %s's budget. %s Its work so far is kept.", q.Limit, answer.Comment)
+	} else if answer.Comment != "" {
 		message += " They said: " + answer.Comment
 	}
 	return false, w.partial(ctx, *write, sessionv1.ErrorReason_ERROR_REASON_BUDGET_REFUSED, message)

@@ -312,10 +312,9 @@ func (c *caller) ask(u *sessionv1.ToolUse, a *toolsv1.CallAsk) error {
 	e := c.w.event(c.w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_ApprovalRequested{ApprovalRequested: &sessionv1.ApprovalRequested{
 		CallId: u.CallId, Tool: u.Tool, ArgumentsJson: u.ArgumentsJson, Digest: a.Digest, Rule: a.Rule,
 	}}})
-	return c.w.log.Append(c.parent, store.Write{
-		Events: []*sessionv1.Event{e}, Turns: []*store.TurnRow{t.row()},
-		Wait: []store.PendingCall{{CallID: u.CallId, TurnID: t.id, Answer: store.CommandApproval, Digest: a.Digest}},
-	})
+	write := store.Write{Events: []*sessionv1.Event{e}, Turns: []*store.TurnRow{t.row()}}
+	awaitAnswer(c.w, &write, store.PendingCall{CallID: u.CallId, Answer: store.CommandApproval, Digest: a.Digest})
+	return c.w.log.Append(c.parent, write)
 }
 
 // record keeps a call's result with the turn, and says that the call ended.
@@ -355,32 +354,6 @@ func (c *caller) cancel(u *sessionv1.ToolUse) ended {
 	default: // it may have ended well just before, and handed back an operation
 		return ended{result: toolResult(u.CallId, resp.Result), told: resp.Result}
 	}
-}
-
-// park lets the turn wait: from here on it is rows, and no memory.
-func (w *Worker) park(ctx context.Context, open []*sessionv1.ToolUse) error {
-	t := w.active
-	var ids []string
-	var write store.Write
-	for _, u := range open {
-		ids = append(ids, u.CallId)
-		if _, asked := t.run.Asked[u.CallId]; !asked {
-			write.Wait = append(write.Wait, store.PendingCall{CallID: u.CallId, TurnID: t.id, Answer: store.CommandToolResult})
-		}
-	}
-	return w.wait(ctx, write, ids...)
-}
-
-// wait commits the write with which the turn begins to wait for these calls.
-func (w *Worker) wait(ctx context.Context, write store.Write, ids ...string) error {
-	t := w.active
-	t.run.WallUsed = t.wallUsed()
-	w.settleTime(&write)
-	t.turn.State = sessionv1.TurnState_TURN_STATE_WAITING
-	write.Events = append(write.Events, w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_TurnWaiting{TurnWaiting: &sessionv1.TurnWaiting{CallIds: ids}}}))
-	write.Turns = []*store.TurnRow{t.row()}
-	write.StepCommitted = true
-	return w.log.Commit(ctx, write)
 }
 
 // callRef says on whose behalf a call is made.

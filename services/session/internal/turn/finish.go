@@ -140,7 +140,9 @@ func (w *Worker) closeCalls(ctx context.Context, write *store.Write, text string
 	if err := w.knowFiles(ctx, last); err != nil {
 		return err
 	}
-	return w.endCalls(ctx, write, last, func(u *sessionv1.ToolUse) *sessionv1.ToolResult { return interruptedCall(u, text) })
+	return w.endCalls(ctx, write, last, func(u *sessionv1.ToolUse) *sessionv1.ToolResult {
+		return interruptedCall(u, stoppedText(w.active, u, text))
+	})
 }
 
 // endCalls cancels the calls of a message that may have begun, gives those that
@@ -171,7 +173,8 @@ func (w *Worker) mayHaveBegun(m *sessionv1.Message) []*sessionv1.ToolUse {
 	var uses []*sessionv1.ToolUse
 	for _, u := range toolUses(m) {
 		_, done := w.active.run.Results[u.CallId]
-		if !done && w.active.client[u.Tool] == nil && !w.isFinish(u) && (w.answered != m.Name || w.begun[u.CallId]) {
+		_, asked := w.active.run.Asked[u.CallId] // and not allowed: it has not begun
+		if !done && !asked && w.active.client[u.Tool] == nil && !w.isFinish(u) && (w.answered != m.Name || w.begun[u.CallId]) {
 			uses = append(uses, u)
 		}
 	}

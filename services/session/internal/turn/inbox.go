@@ -43,6 +43,8 @@ func (w *Worker) take(ctx context.Context, c store.Command) error {
 		return w.takeApproval(ctx, c)
 	case store.CommandToolResult:
 		return w.takeToolResult(ctx, c)
+	case store.CommandExpire:
+		return takeExpiry(ctx, w, c)
 	case store.CommandRepository:
 		return w.takeRepository(ctx, c)
 	case store.CommandOperation:

@@ -59,6 +59,7 @@ type answer struct {
 	Approved bool   `json:"approved"`
 	Comment  string `json:"comment,omitempty"`
 	User     string `json:"user"`
+	Expired  bool   `json:"expired,omitempty"` // no person has answered
 	unknown  unknown
 }
 

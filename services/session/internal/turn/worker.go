@@ -91,6 +91,8 @@ type Deps struct {
 	MaxClaims int
 	// PeerPatience is how long a turn waits for tools and sandbox when they are away.
 	PeerPatience time.Duration
+	// AnswerTTL is how long a call waits for an answer; 0: for ever.
+	AnswerTTL time.Duration
 }
 
 // inboxBackoff is the wait before an inbox that could not be read is read again.

@@ -43,7 +43,7 @@ const (
 	ErrorReason_ERROR_REASON_SESSION_ACTIVE ErrorReason = 6
 	// The session has an active turn and the message asked to be refused then.
 	ErrorReason_ERROR_REASON_TURN_ACTIVE ErrorReason = 7
-	// No call with that id waits for this answer.
+	// The call with that id does not wait for this answer, now or at all.
 	ErrorReason_ERROR_REASON_CALL_NOT_WAITING ErrorReason = 8
 	// The approval is for other arguments.
 	ErrorReason_ERROR_REASON_DIGEST_MISMATCH ErrorReason = 9
@@ -145,6 +145,13 @@ const (
 	ErrorReason_ERROR_REASON_OTHER_USER ErrorReason = 79
 	// There is no such variable of the user's.
 	ErrorReason_ERROR_REASON_VARIABLE_NOT_FOUND ErrorReason = 80
+	// The call has another answer already. The error's metadata has `user` and
+	// `time`, and of an approval `approved`.
+	ErrorReason_ERROR_REASON_CALL_ANSWERED ErrorReason = 86
+	// The call ended, or its turn, before the answer came.
+	ErrorReason_ERROR_REASON_CALL_ENDED ErrorReason = 87
+	// There is no call with that id.
+	ErrorReason_ERROR_REASON_CALL_NOT_FOUND ErrorReason = 88
 )
 
 // Enum value maps for ErrorReason.
@@ -208,6 +215,9 @@ var (
 		76: "ERROR_REASON_NODE_NOT_FOUND",
 		79: "ERROR_REASON_OTHER_USER",
 		80: "ERROR_REASON_VARIABLE_NOT_FOUND",
+		86: "ERROR_REASON_CALL_ANSWERED",
+		87: "ERROR_REASON_CALL_ENDED",
+		88: "ERROR_REASON_CALL_NOT_FOUND",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":           0,
@@ -268,6 +278,9 @@ var (
 		"ERROR_REASON_NODE_NOT_FOUND":        76,
 		"ERROR_REASON_OTHER_USER":            79,
 		"ERROR_REASON_VARIABLE_NOT_FOUND":    80,
+		"ERROR_REASON_CALL_ANSWERED":         86,
+		"ERROR_REASON_CALL_ENDED":            87,
+		"ERROR_REASON_CALL_NOT_FOUND":        88,
 	}
 )
 
@@ -302,7 +315,7 @@ var File_fairlead_session_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\x86\x0f\n" +
+	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xe4\x0f\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eERROR_REASON_SESSION_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -362,7 +375,10 @@ const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\x15ERROR_REASON_NO_NODES\x10K\x12\x1f\n" +
 	"\x1bERROR_REASON_NODE_NOT_FOUND\x10L\x12\x1b\n" +
 	"\x17ERROR_REASON_OTHER_USER\x10O\x12#\n" +
-	"\x1fERROR_REASON_VARIABLE_NOT_FOUND\x10PBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"\x1fERROR_REASON_VARIABLE_NOT_FOUND\x10P\x12\x1e\n" +
+	"\x1aERROR_REASON_CALL_ANSWERED\x10V\x12\x1b\n" +
+	"\x17ERROR_REASON_CALL_ENDED\x10W\x12\x1f\n" +
+	"\x1bERROR_REASON_CALL_NOT_FOUND\x10XBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_error_reason_proto_rawDescOnce sync.Once

@@ -2864,7 +2864,9 @@ type ApprovalResolved struct {
 	// Who answered.
 	User string `protobuf:"bytes,3,opt,name=user,proto3" json:"user,omitempty"`
 	// What the person said to the model, if anything.
-	Comment       string `protobuf:"bytes,4,opt,name=comment,proto3" json:"comment,omitempty"`
+	Comment string `protobuf:"bytes,4,opt,name=comment,proto3" json:"comment,omitempty"`
+	// The time for an answer ran out. The call ends as EXPIRED, and the turn goes on.
+	Expired       bool `protobuf:"varint,5,opt,name=expired,proto3" json:"expired,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2925,6 +2927,13 @@ func (x *ApprovalResolved) GetComment() string {
 		return x.Comment
 	}
 	return ""
+}
+
+func (x *ApprovalResolved) GetExpired() bool {
+	if x != nil {
+		return x.Expired
+	}
+	return false
 }
 
 // TodoUpdated brings the agent's whole list of things to do.
@@ -3988,12 +3997,13 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x06digest\x18\x04 \x01(\tR\x06digest\x12\x12\n" +
 	"\x04rule\x18\x05 \x01(\tR\x04rule\x125\n" +
 	"\x04kind\x18\x06 \x01(\x0e2!.fairlead.session.v1.ApprovalKindR\x04kind\x12\x18\n" +
-	"\amessage\x18\a \x01(\tR\amessage\"u\n" +
+	"\amessage\x18\a \x01(\tR\amessage\"\x8f\x01\n" +
 	"\x10ApprovalResolved\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x1a\n" +
 	"\bapproved\x18\x02 \x01(\bR\bapproved\x12\x12\n" +
 	"\x04user\x18\x03 \x01(\tR\x04user\x12\x18\n" +
-	"\acomment\x18\x04 \x01(\tR\acomment\">\n" +
+	"\acomment\x18\x04 \x01(\tR\acomment\x12\x18\n" +
+	"\aexpired\x18\x05 \x01(\bR\aexpired\">\n" +
 	"\vTodoUpdated\x12/\n" +
 	"\x05todos\x18\x01 \x03(\v2\x19.fairlead.session.v1.TodoR\x05todos\"Y\n" +
 	"\x04Todo\x12\x18\n" +

@@ -90,9 +90,11 @@ type SessionServiceClient interface {
 	// InterruptSession stops the active turn, at any moment, and cancels the
 	// queued ones when asked to. With nothing to stop it changes nothing.
 	InterruptSession(ctx context.Context, in *InterruptSessionRequest, opts ...grpc.CallOption) (*InterruptSessionResponse, error)
-	// ResolveApproval answers the question whether a call may run.
+	// ResolveApproval answers the question whether a call may run. One answer counts: another is FAILED_PRECONDITION
+	// with reason CALL_ANSWERED, and the same answer again, by anybody, succeeds and changes nothing. An answer
+	// that comes too late is CALL_ENDED, and one to a call that there is not is NOT_FOUND with CALL_NOT_FOUND.
 	ResolveApproval(ctx context.Context, in *ResolveApprovalRequest, opts ...grpc.CallOption) (*ResolveApprovalResponse, error)
-	// SubmitToolResult brings the result of a tool that the client runs.
+	// SubmitToolResult brings the result of a tool that the client runs. One result counts, as for ResolveApproval.
 	SubmitToolResult(ctx context.Context, in *SubmitToolResultRequest, opts ...grpc.CallOption) (*SubmitToolResultResponse, error)
 	// ForkSession makes a new session that continues a conversation from the end
 	// of one of its turns, with the same agent revision. The files of the
@@ -414,9 +416,11 @@ type SessionServiceServer interface {
 	// InterruptSession stops the active turn, at any moment, and cancels the
 	// queued ones when asked to. With nothing to stop it changes nothing.
 	InterruptSession(context.Context, *InterruptSessionRequest) (*InterruptSessionResponse, error)
-	// ResolveApproval answers the question whether a call may run.
+	// ResolveApproval answers the question whether a call may run. One answer counts: another is FAILED_PRECONDITION
+	// with reason CALL_ANSWERED, and the same answer again, by anybody, succeeds and changes nothing. An answer
+	// that comes too late is CALL_ENDED, and one to a call that there is not is NOT_FOUND with CALL_NOT_FOUND.
 	ResolveApproval(context.Context, *ResolveApprovalRequest) (*ResolveApprovalResponse, error)
-	// SubmitToolResult brings the result of a tool that the client runs.
+	// SubmitToolResult brings the result of a tool that the client runs. One result counts, as for ResolveApproval.
 	SubmitToolResult(context.Context, *SubmitToolResultRequest) (*SubmitToolResultResponse, error)
 	// ForkSession makes a new session that continues a conversation from the end
 	// of one of its turns, with the same agent revision. The files of the

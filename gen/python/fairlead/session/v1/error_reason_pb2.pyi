@@ -64,6 +64,9 @@ class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_REASON_NODE_NOT_FOUND: _ClassVar[ErrorReason]
     ERROR_REASON_OTHER_USER: _ClassVar[ErrorReason]
     ERROR_REASON_VARIABLE_NOT_FOUND: _ClassVar[ErrorReason]
+    ERROR_REASON_CALL_ANSWERED: _ClassVar[ErrorReason]
+    ERROR_REASON_CALL_ENDED: _ClassVar[ErrorReason]
+    ERROR_REASON_CALL_NOT_FOUND: _ClassVar[ErrorReason]
 ERROR_REASON_UNSPECIFIED: ErrorReason
 ERROR_REASON_SESSION_NOT_FOUND: ErrorReason
 ERROR_REASON_TURN_NOT_FOUND: ErrorReason
@@ -122,3 +125,6 @@ ERROR_REASON_NO_NODES: ErrorReason
 ERROR_REASON_NODE_NOT_FOUND: ErrorReason
 ERROR_REASON_OTHER_USER: ErrorReason
 ERROR_REASON_VARIABLE_NOT_FOUND: ErrorReason
+ERROR_REASON_CALL_ANSWERED: ErrorReason
+ERROR_REASON_CALL_ENDED: ErrorReason
+ERROR_REASON_CALL_NOT_FOUND: ErrorReason

@@ -437,16 +437,18 @@ class ApprovalRequested(_message.Message):
     def __init__(self, call_id: _Optional[str] = ..., tool: _Optional[str] = ..., arguments_json: _Optional[str] = ..., digest: _Optional[str] = ..., rule: _Optional[str] = ..., kind: _Optional[_Union[ApprovalKind, str]] = ..., message: _Optional[str] = ...) -> None: ...
 
 class ApprovalResolved(_message.Message):
-    __slots__ = ("call_id", "approved", "user", "comment")
+    __slots__ = ("call_id", "approved", "user", "comment", "expired")
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     APPROVED_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     COMMENT_FIELD_NUMBER: _ClassVar[int]
+    EXPIRED_FIELD_NUMBER: _ClassVar[int]
     call_id: str
     approved: bool
     user: str
     comment: str
-    def __init__(self, call_id: _Optional[str] = ..., approved: _Optional[bool] = ..., user: _Optional[str] = ..., comment: _Optional[str] = ...) -> None: ...
+    expired: bool
+    def __init__(self, call_id: _Optional[str] = ..., approved: _Optional[bool] = ..., user: _Optional[str] = ..., comment: _Optional[str] = ..., expired: _Optional[bool] = ...) -> None: ...
 
 class TodoUpdated(_message.Message):
     __slots__ = ("todos",)

@@ -254,14 +254,16 @@ class SessionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ResolveApproval(self, request, context):
-        """ResolveApproval answers the question whether a call may run.
+        """ResolveApproval answers the question whether a call may run. One answer counts: another is FAILED_PRECONDITION
+        with reason CALL_ANSWERED, and the same answer again, by anybody, succeeds and changes nothing. An answer
+        that comes too late is CALL_ENDED, and one to a call that there is not is NOT_FOUND with CALL_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SubmitToolResult(self, request, context):
-        """SubmitToolResult brings the result of a tool that the client runs.
+        """SubmitToolResult brings the result of a tool that the client runs. One result counts, as for ResolveApproval.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

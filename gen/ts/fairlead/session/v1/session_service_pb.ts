@@ -1836,7 +1836,9 @@ export const SessionService: GenService<{
     output: typeof InterruptSessionResponseSchema;
   },
   /**
-   * ResolveApproval answers the question whether a call may run.
+   * ResolveApproval answers the question whether a call may run. One answer counts: another is FAILED_PRECONDITION
+   * with reason CALL_ANSWERED, and the same answer again, by anybody, succeeds and changes nothing. An answer
+   * that comes too late is CALL_ENDED, and one to a call that there is not is NOT_FOUND with CALL_NOT_FOUND.
    *
    * @generated from rpc fairlead.session.v1.SessionService.ResolveApproval
    */
@@ -1846,7 +1848,7 @@ export const SessionService: GenService<{
     output: typeof ResolveApprovalResponseSchema;
   },
   /**
-   * SubmitToolResult brings the result of a tool that the client runs.
+   * SubmitToolResult brings the result of a tool that the client runs. One result counts, as for ResolveApproval.
    *
    * @generated from rpc fairlead.session.v1.SessionService.SubmitToolResult
    */

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"strings"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -12,7 +13,7 @@ import (
 // denied says whether a person refused a call.
 func denied(c *reduce.Call) bool { return len(c.Answers) == 1 && !c.Answers[0] }
 
-// answers checks that of the answers about a call one was accepted, and that the log tells the same one, once.
+// answers checks that the accepted answers about a call say the same, and that the log tells it once.
 func (c *checker) answers(s *record.Session, state *reduce.State) {
 	accepted, late := map[string][]record.Answer{}, map[string][]record.Answer{}
 	for _, a := range s.Answers {
@@ -51,7 +52,7 @@ func (c *checker) answer(s *record.Session, t *reduce.Turn, call *reduce.Call, a
 	if len(accepted) == 0 && len(call.Answers) == 0 && interrupted {
 		return
 	}
-	if len(accepted) != 1 {
+	if len(accepted) == 0 || slices.ContainsFunc(accepted, func(a record.Answer) bool { return a.Approved != accepted[0].Approved }) {
 		c.fault(Asked, s, "about call %s %d answers were accepted, %d came too late", call.ID, len(accepted), len(late))
 		return
 	}

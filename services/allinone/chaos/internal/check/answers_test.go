@@ -41,7 +41,7 @@ func TestPersonsAllowAndRefuse(t *testing.T) {
 	run, sc := recorded(t, askedAbout)
 	s := run.Sessions[0]
 	deny(t, s)
-	s.Answers = append(s.Answers, record.Answer{RequestID: "other", CallID: s.Answers[0].CallID, Approved: true, TooLate: "CALL_NOT_WAITING"})
+	s.Answers = append(s.Answers, record.Answer{RequestID: "other", CallID: s.Answers[0].CallID, Approved: true, TooLate: "CALL_ANSWERED"})
 	rep := check.Run(run, sc, limits)
 	for _, v := range rep.Violations {
 		t.Error(v)
@@ -86,10 +86,10 @@ func TestPlantedFaultsAboutAnswersAreFound(t *testing.T) {
 			_, e := find(t, s.Log, isResolved)
 			e.Body = &sessionv1.Event_Warning{Warning: &sessionv1.Warning{}}
 		}},
-		{"two answers were accepted", check.Asked, func(_ *testing.T, s *record.Session) {
+		{"two different answers were accepted", check.Asked, func(_ *testing.T, s *record.Session) {
 			s.Answers = append(s.Answers, record.Answer{RequestID: "other", CallID: s.Answers[0].CallID})
 		}},
-		{"the answer that counts was called too late", check.Asked, func(_ *testing.T, s *record.Session) { s.Answers[0].TooLate = "CALL_NOT_WAITING" }},
+		{"the answer that counts was called too late", check.Asked, func(_ *testing.T, s *record.Session) { s.Answers[0].TooLate = "CALL_ANSWERED" }},
 		{"an answer was accepted about a call that nobody knows", check.Asked, func(_ *testing.T, s *record.Session) {
 			s.Answers = append(s.Answers, record.Answer{RequestID: "other", CallID: "t9.1.0"})
 		}},

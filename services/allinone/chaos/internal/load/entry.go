@@ -21,9 +21,8 @@ var errAgain = errors.New("try again")
 // errRefused is an answer that says that what was asked for does not fit what there is.
 var errRefused = errors.New("refused")
 
-// refusals are the reasons of such answers: nobody waits for an approval any more, for another one came before or the call
-// is over; a session that is at work cannot be rewound; a checkpoint has made room for others; a turn never began.
-var refusals = []string{"CALL_NOT_WAITING", "TURN_ACTIVE", "CHECKPOINT_NOT_FOUND", "TURN_NOT_ENDED"}
+// refusals are the reasons of such answers: a call has another answer, or is over; a session that is at work cannot be rewound; a checkpoint has made room for others; a turn never began.
+var refusals = []string{"CALL_ANSWERED", "CALL_ENDED", "CALL_NOT_WAITING", "TURN_ACTIVE", "CHECKPOINT_NOT_FOUND", "TURN_NOT_ENDED"}
 
 // rewinding is the reason of an answer that asks to wait.
 const rewinding = "SESSION_REWINDING"

@@ -26,7 +26,7 @@ type InboxState struct {
 	Answered bool
 	// Last is the state of the turn that was accepted last; unspecified without one.
 	Last sessionv1.TurnState
-	// Commands is the inbox; only those that stop turns need it (NeedsInbox).
+	// Commands is the inbox; see NeedsInbox.
 	Commands []store.Command
 	Now      time.Time
 }
@@ -49,6 +49,8 @@ func PlanSubmit(s store.Submit, st InboxState) (*Submission, error) {
 		return planInterrupt(s, st), nil
 	case store.CommandApproval, store.CommandToolResult:
 		return planAnswer(s, st)
+	case store.CommandExpire:
+		return planExpiry(s, st), nil
 	case store.CommandCheckpoint, store.CommandRewind:
 		return planAwaited(s, st)
 	case store.CommandCompact, store.CommandRepository, store.CommandOperation, store.CommandMove:
@@ -113,9 +115,10 @@ func planInterrupt(s store.Submit, st InboxState) *Submission {
 	return out
 }
 
-// NeedsInbox tells whether PlanSubmit has to know the inbox.
-func NeedsInbox(s store.Submit) bool {
-	return s.Command.Kind == store.CommandInterrupt || s.InterruptActive || s.RollbackActive
+// NeedsInbox tells whether PlanSubmit has to know the inbox. answered says that the
+// answer to the command's call is there.
+func NeedsInbox(s store.Submit, answered bool) bool {
+	return answered || s.Command.Kind == store.CommandInterrupt || s.InterruptActive || s.RollbackActive
 }
 
 // stopping tells whether the inbox holds already what another interrupt of the
@@ -149,17 +152,44 @@ func cancelsQueued(c store.Command) bool {
 
 func planAnswer(s store.Submit, st InboxState) (*Submission, error) {
 	p := st.Pending
-	if p == nil || p.Answer != s.Command.Kind || st.Answered {
+	switch {
+	case p == nil || p.Answer != s.Command.Kind:
 		return nil, store.ErrCallNotWaiting
+	case st.Answered:
+		return nil, &store.AnsweredError{Command: st.answer(p.CallID)}
 	}
 	if s.Command.Kind == store.CommandApproval && p.Digest != s.Digest {
 		return nil, store.ErrDigestMismatch
 	}
-	out := &Submission{Answered: p.CallID, Value: p.CallID}
-	cmd := s.Command
-	cmd.TurnID = p.TurnID
-	out.put(st, cmd)
+	out := &Submission{}
+	out.answer(st, s.Command)
 	return out, nil
+}
+
+// planExpiry ends the wait of a call that still has no answer.
+func planExpiry(s store.Submit, st InboxState) *Submission {
+	out := &Submission{}
+	if st.Pending != nil && !st.Answered {
+		out.answer(st, s.Command)
+	}
+	return out
+}
+
+// answer puts the answer to the waiting call.
+func (s *Submission) answer(st InboxState, c store.Command) {
+	s.Answered, s.Value = st.Pending.CallID, st.Pending.CallID
+	c.TurnID = st.Pending.TurnID
+	s.put(st, c)
+}
+
+// answer is the one to a call that is in the inbox.
+func (st InboxState) answer(call string) store.Command {
+	for _, c := range st.Commands {
+		if c.CallID == call && (c.Kind == store.CommandApproval || c.Kind == store.CommandToolResult || c.Kind == store.CommandExpire) {
+			return c
+		}
+	}
+	return store.Command{}
 }
 
 func (s *Submission) put(st InboxState, c store.Command) {

@@ -207,6 +207,11 @@ func queueCalls(b *pgx.Batch, c *backend.Commit) {
 		tenants, sessions, calls := splitIDs(c.Waited)
 		b.Queue("delete from pending_calls where (tenant, session, call) in (select * from unnest($1::text[], $2::text[], $3::text[]))",
 			tenants, sessions, calls)
+		jobs := make([]string, len(calls))
+		for i := range calls {
+			jobs[i] = store.ExpiryID(sessions[i], calls[i])
+		}
+		b.Queue("delete from jobs where kind = $1 and (tenant, job) in (select * from unnest($2::text[], $3::text[]))", store.JobExpire, tenants, jobs)
 	}
 	if len(c.Wait) == 0 {
 		return

@@ -48,7 +48,7 @@ func submit(ctx context.Context, tx pgx.Tx, n store.Submit) (store.Answer, error
 	if st.Pending, st.Answered, err = pendingCall(ctx, tx, n.Key, n.Command.CallID); err != nil {
 		return store.Answer{}, err
 	}
-	if backend.NeedsInbox(n) {
+	if backend.NeedsInbox(n, st.Answered) {
 		if st.Commands, err = commands(ctx, tx, n.Key); err != nil {
 			return store.Answer{}, err
 		}

@@ -170,6 +170,12 @@ func applyCalls(ctx context.Context, tx *sql.Tx, c *backend.Commit) error {
 		c.Waited, func(id backend.ID) []any { return []any{id.Tenant, id.Session, id.ID} }); err != nil {
 		return err
 	}
+	if err := each(ctx, tx, "delete from jobs where tenant = ? and kind = ? and job = ?",
+		c.Waited, func(id backend.ID) []any {
+			return []any{id.Tenant, string(store.JobExpire), store.ExpiryID(id.Session, id.ID)}
+		}); err != nil {
+		return err
+	}
 	return each(ctx, tx, `
 		insert into pending_calls (tenant, session, call, turn, answer, digest) values (?, ?, ?, ?, ?, ?)
 		on conflict do update set turn = excluded.turn, answer = excluded.answer, digest = excluded.digest,

@@ -34,7 +34,7 @@ func (s *Store) Submit(ctx context.Context, n store.Submit) (store.Answer, error
 		if st.Pending, st.Answered, err = pendingCall(ctx, tx, n.Key, n.Command.CallID); err != nil {
 			return nil, err
 		}
-		if backend.NeedsInbox(n) {
+		if backend.NeedsInbox(n, st.Answered) {
 			if st.Commands, err = commands(ctx, tx, n.Key); err != nil {
 				return nil, err
 			}

@@ -320,6 +320,48 @@ func testAnswers(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 	})
 
+	t.Run("a second answer learns of the first as long as that is in the inbox", func(t *testing.T) {
+		f, l := waiting(t)
+		_, err := f.Submit(f.ctx(), answerTo(l.Key, store.CommandApproval, "c1", "d1"))
+		f.must(err)
+		_, err = f.Submit(f.ctx(), answerTo(l.Key, store.CommandApproval, "c1", "d2"))
+		var before *store.AnsweredError
+		if !errors.As(err, &before) || string(before.Command.Body) != "answer" || before.Command.Time.IsZero() || !errors.Is(err, store.ErrCallNotWaiting) {
+			t.Errorf("got %v", err)
+		}
+	})
+
+	t.Run("the time for an answer ends once, and not after an answer", func(t *testing.T) {
+		f, l := waiting(t)
+		_, err := f.Submit(f.ctx(), answerTo(l.Key, store.CommandApproval, "c1", "d1"))
+		f.must(err)
+		for _, call := range []string{"c1", "c2", "c2", "c3"} {
+			_, err := f.Submit(f.ctx(), answerTo(l.Key, store.CommandExpire, call, ""))
+			f.must(err)
+		}
+		if got := f.inbox(l); len(got) != 2 || got[1].Kind != store.CommandExpire || got[1].CallID != "c2" || got[1].TurnID != "t1" {
+			t.Errorf("the inbox is %v", got)
+		}
+		if _, err := f.Submit(f.ctx(), answerTo(l.Key, store.CommandToolResult, "c2", "")); !errors.Is(err, store.ErrCallNotWaiting) {
+			t.Errorf("a result after the time: %v", err)
+		}
+	})
+
+	t.Run("a call that waits no more needs no end of its time", func(t *testing.T) {
+		f, l := waiting(t)
+		for _, c := range []store.PendingCall{approval, result} {
+			f.must(f.PutJobs(f.ctx(), []store.Job{{Tenant: l.Tenant, Kind: store.JobExpire, ID: store.ExpiryID(l.Session, c.CallID), Session: l.Session}}))
+		}
+		w := wait(l, "t1")
+		w.Waited = []string{"c1"}
+		f.commit(w)
+		jobs, err := f.ClaimJobs(f.ctx(), store.JobClaim{Kinds: []store.JobKind{store.JobExpire}, Limit: 10, TTL: time.Hour})
+		f.must(err)
+		if len(jobs) != 1 || jobs[0].ID != store.ExpiryID(l.Session, "c2") {
+			t.Errorf("the jobs are %v", jobs)
+		}
+	})
+
 	t.Run("a call that waits again for the same keeps its answer, for another not", func(t *testing.T) {
 		f, l := waiting(t)
 		_, err := f.Submit(f.ctx(), answerTo(l.Key, store.CommandApproval, "c1", "d1"))

@@ -1,0 +1,202 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// given is an answer to a call: an approval or a result.
+type given struct {
+	session, call, requestID string
+	approval                 *sessionv1.ResolveApprovalRequest
+	result                   *sessionv1.SubmitToolResultRequest
+}
+
+// fate is what became of a call.
+type fate struct {
+	known    bool // there is such a call
+	ended    bool // the turn has ended
+	digest   string
+	resolved *sessionv1.ApprovalResolved
+	finished *sessionv1.ToolCallFinished
+	user     string
+	time     *timestamppb.Timestamp
+}
+
+// answerError tells why an answer was not taken, and takes one that was given
+// before as given.
+func (s *Server) answerError(ctx context.Context, err error, g given) error {
+	if !errors.Is(err, store.ErrCallNotWaiting) {
+		return storeError(err, subject{session: g.session, call: g.call, requestID: g.requestID})
+	}
+	var f fate
+	var before *store.AnsweredError
+	if errors.As(err, &before) {
+		f, err = fateOfCommand(before.Command)
+	} else {
+		f, err = s.fateOf(ctx, key(ctx, g.session), g.call)
+	}
+	if err != nil {
+		return storeError(err, subject{session: g.session})
+	}
+	return f.refuse(g)
+}
+
+// refuse tells why the call does not take the answer; nil if it has this very one.
+func (f fate) refuse(g given) error {
+	switch {
+	case !f.known:
+		return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_CALL_NOT_FOUND,
+			fmt.Sprintf("There is no call %s in %s. Take the call's id from the session's events.", g.call, g.session), apierr.Resource("fairlead.dev/Call", g.call, "not found"))
+	case f.same(g):
+		return nil
+	case f.resolved.GetExpired() || f.finished.GetOutcome() == sessionv1.ToolOutcome_TOOL_OUTCOME_EXPIRED:
+		return callEnded(g.call, "the time for an answer ran out")
+	case g.approval != nil && f.resolved != nil:
+		decided := "refused"
+		if f.resolved.Approved {
+			decided = "allowed"
+		}
+		return answered(g.call, fmt.Sprintf("%s was %s before, by %s at %s.", g.call, decided, f.user, at(f.time)), map[string]string{
+			"approved": strconv.FormatBool(f.resolved.Approved), "user": f.user, "time": at(f.time),
+		})
+	case f.finished != nil && byTool(f.finished.Outcome):
+		return answered(g.call, fmt.Sprintf("%s has another result since %s.", g.call, at(f.time)), map[string]string{"user": f.user, "time": at(f.time)})
+	case f.finished != nil:
+		return callEnded(g.call, "it ended as "+strings.TrimPrefix(f.finished.Outcome.String(), "TOOL_OUTCOME_"))
+	case f.ended:
+		return callEnded(g.call, "its turn ended")
+	default:
+		return storeError(store.ErrCallNotWaiting, subject{session: g.session, call: g.call})
+	}
+}
+
+// same reports whether the call has the answer that is given. A comment of its own
+// makes an approval another answer: the model was not told of it.
+func (f fate) same(g given) bool {
+	if g.approval != nil {
+		return f.resolved != nil && !f.resolved.Expired && f.resolved.Approved == g.approval.Approved && f.digest == g.approval.Digest &&
+			(g.approval.Comment == "" || g.approval.Comment == f.resolved.Comment)
+	}
+	if f.finished == nil || len(f.finished.Content) != len(g.result.Content) || f.finished.Outcome != outcome(g.result.IsError) {
+		return false
+	}
+	for i, c := range f.finished.Content {
+		if !proto.Equal(c, g.result.Content[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func outcome(isError bool) sessionv1.ToolOutcome {
+	if isError {
+		return sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR
+	}
+	return sessionv1.ToolOutcome_TOOL_OUTCOME_OK
+}
+
+// byTool reports whether a call ended by a result of its tool.
+func byTool(o sessionv1.ToolOutcome) bool { return o == outcome(true) || o == outcome(false) }
+
+func at(t *timestamppb.Timestamp) string { return t.AsTime().Format(time.RFC3339) }
+
+func answered(call, message string, metadata map[string]string) error {
+	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_CALL_ANSWERED, "The call "+message+" One answer counts.",
+		apierr.Metadata(metadata), apierr.Precondition("CALL", call, "has an answer"))
+}
+
+func callEnded(call, why string) error {
+	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_CALL_ENDED,
+		fmt.Sprintf("The call %s takes no answer any more: %s.", call, why), apierr.Precondition("CALL", call, why))
+}
+
+// fateOfCommand reads the answer that is in the inbox, and not in the log yet.
+func fateOfCommand(c store.Command) (fate, error) {
+	f := fate{known: true, user: c.User, time: timestamppb.New(c.Time)}
+	switch c.Kind {
+	case store.CommandApproval:
+		r := &sessionv1.ResolveApprovalRequest{}
+		if err := proto.Unmarshal(c.Body, r); err != nil {
+			return f, fmt.Errorf("read the answer to call %s: %w", c.CallID, err)
+		}
+		f.digest, f.resolved = r.Digest, &sessionv1.ApprovalResolved{Approved: r.Approved, Comment: r.Comment}
+	case store.CommandToolResult:
+		r := &sessionv1.SubmitToolResultRequest{}
+		if err := proto.Unmarshal(c.Body, r); err != nil {
+			return f, fmt.Errorf("read the answer to call %s: %w", c.CallID, err)
+		}
+		f.finished = &sessionv1.ToolCallFinished{Outcome: outcome(r.IsError), Content: r.Content}
+	default:
+		f.resolved = &sessionv1.ApprovalResolved{Expired: true}
+	}
+	return f, nil
+}
+
+// callPageBytes is about how much of a log is read at a time.
+const callPageBytes = 1 << 20
+
+// fateOf reads from the log what became of a call. The call's id begins with its turn's.
+func (s *Server) fateOf(ctx context.Context, k store.Key, call string) (fate, error) {
+	var f fate
+	if _, err := s.Store.GetSession(ctx, k); err != nil {
+		return f, err
+	}
+	id, _, _ := strings.Cut(call, ".")
+	turn, err := s.Store.GetTurn(ctx, k, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return f, nil
+	}
+	if err != nil {
+		return f, err
+	}
+	for after := turn.AfterSeq; ; {
+		events, err := s.Store.ListEvents(ctx, k, after, 0, callPageBytes)
+		if err != nil || len(events) == 0 {
+			return f, err
+		}
+		for _, e := range events {
+			if e.Turn == turn.Name && e.GetTurnFinished() != nil {
+				f.ended = true
+				return f, nil
+			}
+			f.see(e, call)
+		}
+		after = events[len(events)-1].Seq
+	}
+}
+
+// see notes what an event tells of the call.
+func (f *fate) see(e *sessionv1.Event, call string) {
+	switch b := e.Body.(type) {
+	case *sessionv1.Event_ToolCallStarted:
+		f.known = f.known || b.ToolCallStarted.CallId == call
+	case *sessionv1.Event_ApprovalRequested:
+		if r := b.ApprovalRequested; r.CallId == call {
+			f.known, f.digest, f.resolved = true, r.Digest, nil
+		}
+	case *sessionv1.Event_ApprovalResolved:
+		if r := b.ApprovalResolved; r.CallId == call {
+			f.resolved, f.user, f.time = r, r.User, e.Time
+		}
+	case *sessionv1.Event_ToolCallFinished:
+		if r := b.ToolCallFinished; r.CallId == call {
+			f.finished = r
+			if f.resolved == nil {
+				f.time = e.Time
+			}
+		}
+	}
+}
