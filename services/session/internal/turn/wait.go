@@ -59,7 +59,7 @@ func takeExpiry(ctx context.Context, w *Worker, c store.Command) error {
 	}
 	q, asked := t.run.Asked[c.CallID]
 	tool := w.toolName(c.CallID)
-	if !asked && !(w.callOpen(c.CallID) && t.client[tool] != nil) {
+	if !asked && (t.client[tool] == nil || !w.callOpen(c.CallID)) {
 		return w.log.Append(ctx, write)
 	}
 	why := fmt.Sprintf("No answer came within %v.", w.deps.AnswerTTL)
