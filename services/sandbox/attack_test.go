@@ -132,7 +132,7 @@ func TestAWriteCannotCloseTheWorkspace(t *testing.T) {
 	if err == nil {
 		t.Error("the file was written")
 	}
-	wantReason(t, err, "PATH_ESCAPES")
+	wantReason(t, err, "BAD_PATH")
 	if _, err := c.write(t, strings.Repeat("a/", 200)+"file", "x", nil); err != nil {
 		t.Error(err)
 	}

@@ -189,14 +189,20 @@ func (f *fixture) log(ctx context.Context, t *testing.T, session string) []*sess
 	return all
 }
 
-// messages reads the conversation.
+// messages reads the conversation, page by page.
 func (f *fixture) messages(ctx context.Context, t *testing.T, session string) []*sessionv1.Message {
 	t.Helper()
-	resp, err := f.ListMessages(ctx, &sessionv1.ListMessagesRequest{Parent: session, PageSize: 1000})
-	if err != nil {
-		t.Fatal(err)
+	var all []*sessionv1.Message
+	for token := ""; ; {
+		resp, err := f.ListMessages(ctx, &sessionv1.ListMessagesRequest{Parent: session, PageSize: 1000, PageToken: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, resp.Messages...)
+		if token = resp.NextPageToken; token == "" {
+			return all
+		}
 	}
-	return resp.Messages
 }
 
 // names are the events' names, deltas of the same kind written once.
