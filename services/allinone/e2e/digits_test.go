@@ -95,12 +95,12 @@ func (s *system) countedSession(t *testing.T) string {
 		if f.event != "turn.waiting" {
 			return true
 		}
-		var e struct{ TurnWaiting struct{ CallIds []string } }
-		if err := json.Unmarshal([]byte(f.data), &e); err != nil || len(e.TurnWaiting.CallIds) != 1 {
+		var e struct{ TurnWaiting struct{ CallIDs []string } }
+		if err := json.Unmarshal([]byte(f.data), &e); err != nil || len(e.TurnWaiting.CallIDs) != 1 {
 			t.Fatalf("the turn waits: %s (%v)", f.data, err)
 		}
 		r := s.call(t, http.MethodPost, "/v1/"+created.Name+"/toolResults",
-			`{"callId":"`+e.TurnWaiting.CallIds[0]+`","content":[{"text":{"text":`+strconv.Quote(digits)+`}}]}`)
+			`{"callId":"`+e.TurnWaiting.CallIDs[0]+`","content":[{"text":{"text":`+strconv.Quote(digits)+`}}]}`)
 		if r.code != http.StatusOK {
 			t.Errorf("the client's result: %d %s", r.code, r.body)
 		}

@@ -82,7 +82,7 @@ func (w *yamlWriter) array(n *yaml.Node) error {
 func (w *yamlWriter) text(s string) {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // A string and a buffer cannot fail.
+	_ = e.Encode(s) //nolint:errchkjson // a string and a buffer cannot fail
 	w.Truncate(w.Len() - 1)
 }
 
