@@ -441,13 +441,20 @@ func TestEndlessOutputIsBounded(t *testing.T) {
 	}
 }
 
+// A model can leave a name out, which it is told as it is told of a wrong one.
+func TestACallWithoutAToolsNameIsAResult(t *testing.T) {
+	f := newFixture(t, nil)
+	q := bashCall("c1", "out x")
+	q.Tool = ""
+	f.must(q, toolsv1.CallOutcome_CALL_OUTCOME_ERROR)
+}
+
 func TestRequestsAreValidated(t *testing.T) {
 	f := newFixture(t, nil)
 	for name, change := range map[string]func(*toolsv1.CallToolRequest){
 		"no call":       func(q *toolsv1.CallToolRequest) { q.Call = nil },
 		"no epoch":      func(q *toolsv1.CallToolRequest) { q.Call.Epoch = 0 },
 		"a bad call id": func(q *toolsv1.CallToolRequest) { q.Call.CallId = "../x" },
-		"no tool":       func(q *toolsv1.CallToolRequest) { q.Tool = "" },
 		"no profile":    func(q *toolsv1.CallToolRequest) { q.Profile = "" },
 		"no digest":     func(q *toolsv1.CallToolRequest) { q.Approval = &toolsv1.Approval{Approved: true} },
 	} {
