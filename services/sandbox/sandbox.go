@@ -258,14 +258,14 @@ func (s *Service) RegisterPublic(grpc.ServiceRegistrar) {}
 // RegisterPeer registers the internal services.
 func (s *Service) RegisterPeer(r grpc.ServiceRegistrar) { s.server.Register(r) }
 
-// Ready says whether the node takes new work.
+// Ready returns an error if the node takes no new work.
 func (s *Service) Ready(context.Context) error { return s.node.Ready() }
 
-// Run tidies up, until the context ends.
+// Run does background cleaning until the context ends.
 func (s *Service) Run(ctx context.Context) error { return s.node.Run(ctx) }
 
-// Close kills what runs, waits for its end, and removes what the service made on
-// the machine besides its data. No RPC may run any more.
+// Close kills running commands, waits for their end, and removes what the service made on the machine
+// besides its data. No RPC may run any more.
 func (s *Service) Close() error { return s.release() }
 
 func (s *Service) release() error {
