@@ -59,8 +59,7 @@ func fork(args []string) string {
 	return "never refused"
 }
 
-// runner goes on as a child and ends, again and again: whoever kills by looking for
-// processes comes late.
+// runner repeatedly forks and exits, so that a kill that first looks for processes comes late.
 func runner(args []string) string {
 	n := number(args)
 	if n == 0 {
@@ -77,7 +76,7 @@ func runner(args []string) string {
 	return "on"
 }
 
-// zombies makes processes end that nobody waits for.
+// zombies makes processes end and does not reap them.
 func zombies(args []string) string {
 	for range number(args) {
 		if _, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{}); err != nil {
@@ -237,8 +236,7 @@ func loopbackBuffers(args []string) string {
 	return fmt.Sprintf("%d MiB", total>>20)
 }
 
-// mappedDeleted fills files that have no name and that nobody has open: they are
-// only mapped into memory.
+// mappedDeleted fills files that have no name and are not open: they are only mapped into memory.
 func mappedDeleted(args []string) string {
 	for range number(args) {
 		f, err := os.Create("hidden")

@@ -14,8 +14,8 @@ import (
 
 func init() { attacks["hide"] = hide }
 
-// hide writes files of four megabytes into a folder, and has it where whoever counts has been already: it
-// sees which folder is opened.
+// hide writes files of four megabytes into a folder and moves the folder to a place that the count has
+// already passed. It watches which folder is opened.
 func hide(args []string) string {
 	order, watch, err := hidingPlaces()
 	if err != nil {
@@ -80,7 +80,7 @@ func hidingPlaces() (order []string, watch int, err error) {
 	return order, watch, err
 }
 
-// watched reads events, and says whether any was one.
+// watched reads events and reports whether the first is an open.
 func watched(watch int) bool {
 	events := make([]byte, 4096)
 	n, err := unix.Read(watch, events)

@@ -20,12 +20,16 @@ func init() {
 	attacks["extent-size"], attacks["volumes"] = extentSize, volumes
 }
 
-// keep keeps what it was started with open for a while, and from whoever looks for that: it lets nobody look
-// at it (`unseen`), or its first thread has nothing (`beheaded`), nor of large files that are deleted, of which one
-// page is mapped (`beheaded-mapping`). Such files it keeps with its first thread, too: that it wrote itself
-// (`mapping`), that were reserved room on the disk (`reserved-mapping`), that others wrote for whom nobody
-// waits (`orphaned-mapping`), or that were there (`found-mapping`). It needs do nothing where its file cannot be
-// read (`unread`).
+// keep keeps files open for a while and hides that from an inspection. Its argument selects how:
+//
+//   - unseen: the process cannot be inspected.
+//   - beheaded: its first thread has nothing open.
+//   - beheaded-mapping: likewise, and it maps one page of each of some large deleted files.
+//   - mapping: it maps a page, with its first thread, of files that it wrote itself.
+//   - reserved-mapping: likewise, of files with reserved room on the disk.
+//   - orphaned-mapping: likewise, of files that an unreaped process wrote.
+//   - found-mapping: likewise, of existing files.
+//   - unread: it does nothing more, because its file cannot be read.
 func keep(args []string) string {
 	const long = 20 * time.Second
 	for _, fill := range fillings[args[0]] {
@@ -120,7 +124,7 @@ func volumes([]string) string {
 
 func reserve(f *os.File) error { return unix.Fallocate(int(f.Fd()), 0, 0, size) }
 
-// haveWritten has another process write, for which nobody waits: what is ignored when it ends ends at once.
+// haveWritten makes a child write that is not reaped: with SIGCHLD ignored, it vanishes as it ends.
 func haveWritten(f *os.File) error {
 	signal.Ignore(unix.SIGCHLD)
 	child := exec.CommandContext(context.Background(), "dd", "if=/dev/zero", "bs=1M", "count=4", "status=none")
