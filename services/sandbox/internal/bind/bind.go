@@ -1,8 +1,7 @@
-// Package bind shows a folder of the host elsewhere, with fewer rights: as a mount
-// that is in no mount namespace. Whoever holds it may look into it by its
-// descriptor, or put it somewhere. What it does not allow is refused by the kernel,
-// whoever asks: writing, if it is read-only; set-user-id programs and devices in
-// any case. File systems mounted below the folder are not part of it.
+// Package bind shows a folder of the host elsewhere, with fewer rights: as a mount outside all mount
+// namespaces. The holder of its descriptor may look into it or attach it somewhere. The kernel refuses what
+// the mount does not allow: writing if it is read-only, and always set-user-id programs and devices. File
+// systems mounted below the folder are not part of it.
 package bind
 
 import (
@@ -23,16 +22,16 @@ type IDs struct{ UID, GID int }
 // Options of a clone.
 type Options struct {
 	Writable bool
-	// Disk and Seen have what belongs to Disk appear as Seen's, and what Seen makes
-	// belong to Disk. Other owners appear as nobody, and nothing of theirs can be
-	// changed. Both nil: owners are what they are.
+	// Disk and Seen map owners: files of Disk appear as Seen's, and files made by Seen belong to Disk.
+	// Other owners appear as the user nobody, and their files cannot be changed. If both are nil, owners
+	// are not mapped.
 	Disk, Seen *IDs
-	// Maker also stays who it is: it makes files and gives them to Seen. Nil: there is none.
+	// Maker keeps its own identity: it makes files and gives them to Seen. It may be nil.
 	Maker *IDs
 }
 
-// Folder opens a folder by an absolute path in which no part is a link, without
-// the right to read it.
+// Folder opens a folder by an absolute path in which no part is a link. The descriptor gives no right to
+// read the folder.
 func Folder(path string) (*os.File, error) {
 	how := unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,

@@ -74,8 +74,7 @@ func Memory(bytes int64, mode uint32, owner IDs) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "memory"), nil
 }
 
-// Close takes the right to write to a mount from everybody, for good where nobody
-// may change mounts.
+// Close makes a mount read-only for all processes. It is final where no process may change mounts.
 func Close(mount *os.File) error {
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
 	if err := unix.MountSetattr(int(mount.Fd()), "", unix.AT_EMPTY_PATH, &attr); err != nil {
