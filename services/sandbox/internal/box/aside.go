@@ -14,11 +14,11 @@ import (
 // AsideName ends the name of what was where a cover is to lie.
 const AsideName = "aside"
 
-// setAside gives another name to what a workspace has itself where a mount of a user's is to lie: in a
-// cover's place whatever there is, for hidden below it nobody could reach it, but by a link, and it
-// would be what somebody else takes for a mount; elsewhere what is no folder, and would have the mount
-// left out. It is from before there was the mount, or came with an import or with the first files.
-// Nobody else has the session yet. No user stands for what everybody gets. mu is held.
+// setAside renames files of the workspace that lie where a user's mount is to appear. In a cover's place it
+// renames everything: files hidden below a cover can be reached only through a link, and another reader
+// would take them for the mount. Elsewhere it renames only non-folders, which would make the mount fail.
+// Such files predate the mount, or came with an import or the first files. The caller has exclusive use of
+// the session. An empty user stands for the mounts that every user gets. mu is held.
 func (s *session) setAside(user string) error {
 	if s.node.o.Mounts == nil || s.meta.unsealed() != nil {
 		return nil
@@ -49,8 +49,8 @@ func (s *session) setAside(user string) error {
 	return nil
 }
 
-// fits says whether the mount can lie over what has a name: a folder, which has to be empty below a
-// cover, or nothing.
+// fits reports whether the mount can lie over name: over a missing file or a folder, which must be empty
+// for a cover.
 func (m Mount) fits(name string) bool {
 	st, err := os.Lstat(name)
 	if err != nil {
@@ -60,7 +60,7 @@ func (m Mount) fits(name string) bool {
 		return st.IsDir()
 	}
 	all, err := os.ReadDir(name)
-	if errors.Is(err, os.ErrPermission) { // it is the commands' own, who have closed it
+	if errors.Is(err, os.ErrPermission) { // a command has closed its own folder
 		return os.Remove(name) == nil
 	}
 	return err == nil && len(all) == 0

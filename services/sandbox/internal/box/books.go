@@ -13,9 +13,9 @@ import (
 //
 // What others write into a mount that they share with the session is not known here.
 type books struct {
-	full  func() bool // says that the disk is; nil: nobody knows
+	full  func() bool // reports whether the disk is full; nil: unknown
 	mu    sync.Mutex
-	usage *tally // hears of what commands wrote; nil: nobody does
+	usage *tally // receives the bytes that commands wrote; nil: not counted
 	began int64
 	came  int64
 	open  map[*account]struct{}
@@ -60,8 +60,8 @@ func (a *account) note(written int64) (all int64) {
 	return all
 }
 
-// leave closes the account, once, before the workspace is counted for the last time. Of a command that was lost
-// nobody knows what it had written last: it is counted before the next one begins.
+// leave closes the account, once, before the final count of the workspace. The last writes of a lost
+// command are unknown, so the workspace is counted again before the next command starts.
 func (a *account) leave(x Exit) {
 	b := a.books
 	if x.Lost {
@@ -83,19 +83,20 @@ func (a *account) leave(x Exit) {
 // nameless is what a command holds in files without a name.
 type nameless struct {
 	bytes int64 // for certain
-	more  int64 // at most, beside them, in files whose size nobody may see
-	all   int64 // that the workspace can hold with those
+	more  int64 // upper bound of further bytes, in files of unreadable size
+	all   int64 // the most that the workspace can hold, these files included
 }
 
-// nameless tells from what a look has found what a command may hold. A file whose size nobody may see is no larger
-// than a file may be, and all of them together take no more than what there can be and is not found elsewhere. So
-// nobody else brings about that a command is ended, or hides what it has, while the disk has room; and a program
-// whose libraries are replaced while it runs is ended for that only if as much is written while it runs, beside
-// what is there, as the workspace may hold.
+// nameless returns how much a command may hold in files without a name, according to a look. A file of
+// unreadable size is at most as large as the file limit. All such files together hold at most what the
+// workspace can hold and is not found elsewhere. So while the disk has room, other sessions can neither end
+// this command nor hide its files. A program whose libraries are replaced while it runs is ended only if it
+// also writes as much meanwhile as the workspace may hold.
 //
-// What processes wrote whose parents do not want to wait for them, or other sessions into a mount that they share,
-// is in no books. So where the disk is full, by whomever, such files are believed to be as large as files may be: who
-// fills it by them is ended before others have nothing left, and so is who has some of them for another reason.
+// The books lack the writes of processes that their parents do not wait for. They also lack the writes of
+// other sessions into a shared mount. So on a full disk such files count at the file limit, whatever filled
+// the disk. That ends a command that fills the disk this way before other sessions run out of room. It also
+// ends commands that hold such files for another reason.
 func (a *account) nameless(sum held.Sum) nameless {
 	h := nameless{bytes: sum.Deleted, all: a.note(sum.Written)}
 	if sum.Unsure == 0 {
@@ -108,10 +109,11 @@ func (a *account) nameless(sum held.Sum) nameless {
 	return h
 }
 
-// some says whether there may be any.
+// some reports whether the command may hold files without a name.
 func (h nameless) some() bool { return h.bytes > 0 || h.more > 0 }
 
-// exceed says what is exceeded with files without a name, and names those where it is because of them.
+// exceed returns the limit that is exceeded, and why; the reason names files without a name if they cause
+// it.
 func (h nameless) exceed(u Usage, l Limits) (limit, why string) {
 	if limit, why = u.exceeds(l); limit != "" || !h.some() {
 		return limit, why

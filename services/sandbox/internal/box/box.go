@@ -1,30 +1,31 @@
-// Package box owns the sandboxes of one node: the sessions' workspaces on disk,
-// the commands that run in them, and what must be remembered of both.
+// Package box owns the sandboxes of one node: the sessions' workspaces on disk, the commands that run in
+// them, and the durable records of both.
 //
-// The disk is the truth. Everything of a session lies in one folder,
-// `<data>/<tenant>/<session>`:
+// The disk is the truth. All data of a session lies in one folder, `<data>/<tenant>/<session>`:
 //
 //	workspace/       the files, shown to commands as /workspace
 //	home/            the home directory of its commands: caches, history
 //	workspace.json   its generation, owner and the highest epoch seen
 //	execs/<call>/    record.json, stdout, stderr of a command
 //	mutations/       answers of file changes, by call
-//	interrupted      changes that a crash interrupted, until somebody uses the workspace
+//	interrupted      changes that a crash interrupted, until the workspace is next used
 //	staging/         files that are being written
 //	snapshots/       earlier states of the workspace
 //
-// Besides, `.starts-0` and `.starts-1` say which commands were started lately, and how the
-// quick ones ended: of a start they alone are synced, unless its caller vouches for it, and for
-// up to a minute they alone know of it. They also say which changes of files were about to be made.
-// `.life` tells whether the machine may have forgotten what was not synced.
+// The node's journal is in `.starts-0` and `.starts-1`. It holds recent command starts, the outcomes of
+// quick commands, and the changes of files that are about to be made. Only the journal is synced at a
+// start, unless the caller vouches for the call. For up to a minute it is the only record of the start.
+// `.life` tells whether the machine may have lost unsynced data.
 //
-// It promises: a command is started at most once per call id, and a change made at most
-// once, also across a crash; what ran when the service died is reported as lost, never as
-// finished, and a change of which it cannot be told whether it was made as that;
-// after Cancel nothing of the command runs; a caller with an older epoch than one
-// seen changes nothing.
+// Box promises, also across a crash:
 //
-// It knows neither gRPC nor how commands are isolated: that is a Runner's.
+//   - A command starts at most once per call id, and a change is made at most once.
+//   - A command that ran when the service died is reported as lost, never as finished. A change that may
+//     or may not have been made is reported as such.
+//   - Nothing of a command runs after Cancel.
+//   - A caller with an epoch lower than the highest seen changes nothing.
+//
+// Box knows neither gRPC nor isolation techniques: a Runner isolates commands.
 package box
 
 import (
@@ -63,21 +64,20 @@ type Observer interface {
 type Network interface {
 	// Environment is what makes a command use it.
 	Environment(callID string) []string
-	// Follow has what comes by a sandbox's way out counted for a command that is about to
-	// start in it, and that alone: what nobody follows can use none. The context is that of its
-	// call. note is told of each use, by a number of the command's, when it is open to the
-	// outside, as if that were all, and when it has ended. It may be called by several
-	// goroutines. Nil: nobody is told.
+	// Follow counts the use of a sandbox's way out for one command that is about to start in the sandbox. A
+	// command that is not followed has no network. The context is that of the command's call. Follow calls
+	// note when a use opens a connection to the outside, and again when the use ends; number identifies the
+	// use within the command. Follow may call note from several goroutines. A nil note is not called.
 	Follow(ctx context.Context, s Sandbox, callID string, note func(number int64, u Use)) Followed
 }
 
 // Followed is a command whose use of the network is followed.
 type Followed interface {
-	// Enter must be called before the command starts, with what serves the way out of its
-	// sandbox, and again when that is made anew.
+	// Enter must be called before the command starts, and again when the sandbox is recreated. out serves
+	// the way out of the sandbox.
 	Enter(out io.Closer)
-	// Uses ends what is still open of it, and is all that it did. Nothing of the command may
-	// run any more. It may be called by several goroutines.
+	// Uses ends the command's open uses and returns all uses. Nothing of the command may run any more. It
+	// may be called by several goroutines.
 	Uses() []Use
 	// Forget must be called in the end.
 	Forget()
@@ -116,19 +116,19 @@ type Options struct {
 	Mounts          Mounts  // nil: there are none
 	Room            Room    // nil: disks are not watched
 	Quota           Quota   // nil: the size of workspaces is counted, not kept
-	// Reclaim removes what is of no use any more from a workspace's snapshots, which
-	// nobody else uses meanwhile; nil: nothing is removed.
+	// Reclaim removes data that a workspace's snapshots no longer need. The caller has exclusive use of the
+	// snapshots. If nil, nothing is removed.
 	Reclaim func(*Workspace) error
-	// Tidy removes what a crash left in a folder of snapshots, if it is there, which nobody uses;
-	// nil: nothing is removed.
+	// Tidy removes what a crash left in a folder of snapshots, if the folder exists. The folder is not in
+	// use. If nil, nothing is removed.
 	Tidy func(snapshots string) error
-	// Recover finds out what became of a change that a crash interrupted, and what it is
-	// to answer if it was done. It may also finish it. Nobody else has used the workspace
-	// since the crash. Nil: it is not known.
+	// Recover determines the fate of a change that a crash interrupted, and its answer if it was done. It
+	// may also finish the change. The workspace has not been used since the crash. If nil, the fate is
+	// unknown.
 	Recover func(*Workspace, Interrupted) ([]byte, Fate)
-	// Leftovers knows what could not be deleted; nil: those of the node are its own.
+	// Leftovers tracks files that could not be deleted. If nil, the node keeps its own.
 	Leftovers *erase.Later
-	// Fault is for tests, which have the service die at a point of a change; nil: nothing.
+	// Fault lets tests kill the service at a point of a change. If nil, nothing happens.
 	Fault func(c Call, method, point string)
 	Log   *slog.Logger
 	Now   func() time.Time
@@ -250,10 +250,10 @@ func (n *Node) at(c Call, method, point string) {
 }
 
 // reserve takes a place for a running command of a session. The last quarter of the places is for sessions
-// that have less of them than their share, which is what each would have if there were one more, and two at least: and the
-// last half of that quarter for those that have less than two: whoever begins many sessions with many commands leaves
-// something to all others, and no place stays empty while many have a few.
-// Of less than four places none is kept.
+// below their share. The share is an equal part of the places, with one more session counted, and at least
+// two. The last half of that quarter is for sessions that have fewer than two places. So a caller that
+// begins many sessions with many commands leaves places to others, and no place stays empty while many
+// sessions have a few. With fewer than four places, none is kept back.
 func (n *Node) reserve(s *session) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -349,8 +349,7 @@ func (n *Node) tidy() {
 	}
 }
 
-// evict forgets a session that nobody has used for a while. It is read from disk
-// again when somebody does.
+// evict removes a session from memory after ten idle minutes. The next use reads it from disk again.
 func (n *Node) evict(s *session) {
 	busy := s.unwritten()
 	n.mu.Lock()

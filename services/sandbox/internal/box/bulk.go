@@ -23,7 +23,7 @@ const (
 // who looked at once would look for each of its writes, and wake all who follow it.
 var bulkPause = unix.NsecToTimespec(int64(50 * time.Microsecond))
 
-// quick notes that bytes came, and says whether they come in bulk.
+// quick counts incoming bytes and reports whether they come in bulk.
 func (p *pace) quick(bytes int) bool {
 	p.bytes += bytes
 	now := time.Now()
@@ -65,8 +65,8 @@ func (e *Exec) passWindow(i int, more int64) {
 	})
 }
 
-// awaitFollower waits a little until somebody has sent so much of a stream, if anybody
-// follows.
+// awaitFollower waits briefly until a follower has sent size bytes of a stream. Without followers it
+// returns at once.
 func (e *Exec) awaitFollower(s *stream, size int64) {
 	e.mu.Lock()
 	if e.followers == 0 || s.sent >= size {
@@ -84,7 +84,7 @@ func (e *Exec) awaitFollower(s *stream, size int64) {
 	}
 }
 
-// noteSent notes how much of the streams somebody has sent. mu is held.
+// noteSent records how much of the streams the followers have sent. mu is held.
 func (e *Exec) noteSent(sent Offsets) {
 	for i := range e.streams {
 		s := &e.streams[i]

@@ -2,11 +2,11 @@ package box
 
 import "context"
 
-// closely is a watch for a command that moves its files, while they are counted, to where that
-// is done already. It looks again with everything stopped, if the runner can do that, each time
-// the file system has lost half as much room as the workspace may take, whoever took it.
+// closely returns a watch for a command that moves its files while w counts them, once w has counted. Each
+// time the file system has lost half the room that the workspace may take, the watch freezes all processes
+// and counts again, if the runner can freeze them. It does not matter which session took the room.
 func (s *session) closely(ctx context.Context, w watch) watch {
-	ctx = context.WithoutCancel(ctx) // whoever started the command may be gone
+	ctx = context.WithoutCancel(ctx) // the caller of the command may be gone
 	since, known := roomAt(s.dir)
 	return func(l Limits, quick bool, h nameless) (limit, why string) {
 		if limit, why = w(l, quick, h); limit != "" || quick || !known {

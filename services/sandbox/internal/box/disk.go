@@ -52,8 +52,8 @@ func read(path string, value any) error {
 	return nil
 }
 
-// survey reads which user each workspace has, and finishes deletions that a crash
-// interrupted. What cannot be deleted, which a command may have brought about, keeps nobody from starting.
+// survey reads the user of each workspace and finishes deletions that a crash interrupted. A command can
+// cause files that cannot be deleted, so these do not keep the node from starting.
 func (n *Node) survey() error {
 	if err := n.emptyTrash(); err != nil {
 		return fmt.Errorf("finish an interrupted deletion: %w", err)
@@ -82,8 +82,8 @@ func (n *Node) survey() error {
 	return nil
 }
 
-// surveySession removes a workspace whose making, or import, was interrupted: without
-// its meta file there is none, and nobody may ever ask for it here again.
+// surveySession removes a workspace whose creation or import was interrupted. Without its meta file it does
+// not exist, and it may never be requested from this node again.
 func (n *Node) surveySession(tenant, session string) error {
 	k := Key{Tenant: tenantOf(tenant), Session: session}
 	if ours := k.check() == nil && k.folder() == tenant; !ours {

@@ -15,14 +15,14 @@ import (
 // forget it. What a crash of the machine forgot is lost to all who do not say so, for good: the
 // workspace remembers that there were such starts, synced before the second of them.
 
-// vouched says whether a command's start need not be synced: its caller vouches for it, and it is on
-// the disk that there are such. mu is held.
+// vouched reports whether a command's start need not be synced: its caller vouches for it, and the disk
+// says that the workspace has such starts. mu is held.
 func (s *session) vouched(spec Spec) bool {
 	return spec.First && s.node.trusting() && s.meta.Unsynced == s.node.life.ID
 }
 
-// vouch has it on the disk that starts are not synced from now on, once a caller has vouched for
-// one, so that nobody waits for that.
+// vouch writes to disk that starts are not synced from now on. It runs after a caller has vouched for a
+// start, so that no command waits for the write.
 func (n *Node) vouch(k Key) error {
 	s, leave, err := n.enter(k)
 	if err != nil {
@@ -43,12 +43,12 @@ func (n *Node) vouch(k Key) error {
 	return nil
 }
 
-// forgetful says whether the machine may have forgotten commands of a workspace.
+// forgetful reports whether the machine may have lost command starts of a workspace.
 func (n *Node) forgetful(m *meta) bool { return m.Unsynced != "" && m.Unsynced != n.life.ID }
 
-// doubt takes what the disk says of the workspace, and notes if the machine may have forgotten
-// commands there. On a full disk it has that found out again when the workspace is read again: some
-// who come may be about to make room. mu is held.
+// doubt adopts the meta file, and records whether the machine may have lost command starts. If the disk is
+// full, the next read of the workspace repeats the check instead of failing: the caller may be about to
+// make room. mu is held.
 func (s *session) doubt(m *meta) {
 	if s.meta = m; !s.node.forgetful(m) {
 		return
@@ -110,7 +110,7 @@ func readLife(path, boot string) (life, error) {
 	return life{ID: l.ID, Boot: boot, unsaved: l.Boot != boot || l.Over}, nil
 }
 
-// live has it on the disk that the life is not over: nobody's word is taken before.
+// live writes the current life to disk. Until that succeeds, callers cannot vouch for starts.
 func (n *Node) live() error {
 	if n.life.unsaved {
 		if err := save(filepath.Join(n.o.Dir, lifeFile), n.life); err != nil {
@@ -121,7 +121,7 @@ func (n *Node) live() error {
 	return nil
 }
 
-// endLife says on the disk that all starts are there.
+// endLife writes to disk that all starts are there.
 func (n *Node) endLife() error {
 	if !n.trusting() {
 		return nil
@@ -134,5 +134,5 @@ func (n *Node) endLife() error {
 	return nil
 }
 
-// trusting says whether a caller's word is taken.
+// trusting reports whether callers can vouch for starts.
 func (n *Node) trusting() bool { return n.life.ID != "" && !n.life.unsaved }

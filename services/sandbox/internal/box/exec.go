@@ -42,12 +42,12 @@ type Exec struct {
 
 	mu      sync.Mutex // guards what follows
 	rec     record
-	end     *record  // with its end, of which nobody need have been told yet
-	stdin   bool     // whether standard input was asked for
+	end     *record  // with its end, perhaps not yet published
+	stdin   bool     // whether standard input was requested
 	network Followed // of one that was started here
 	account *account // likewise
 	mounts  string   // of its sandbox
-	user    string   // whose own its sandbox is; empty: nobody's
+	user    string   // the user that owns its sandbox; empty: no user
 	process Process  // nil when it does not run
 	stopped *Outcome
 	streams [2]stream
@@ -102,21 +102,21 @@ func (e *Exec) Outcome() *Outcome {
 	return e.rec.Outcome
 }
 
-// mark says whether this is only a mark that refuses a start.
+// mark reports whether this is only a mark that refuses a start.
 func (e *Exec) mark() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.rec.mark()
 }
 
-// ended is when the command ended, or the mark was set.
+// ended returns when the command ended, or when the mark was set.
 func (e *Exec) ended() (time.Time, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.rec.Ended, !e.rec.Ended.IsZero()
 }
 
-// settled says that nothing of it runs, and that its end is recorded.
+// settled reports whether the command has ended and its end is recorded.
 func (e *Exec) settled() bool {
 	select {
 	case <-e.done:
@@ -303,8 +303,9 @@ func (e *Exec) attend(p Process, look func()) Exit {
 	}
 }
 
-// limitTime has a process stopped once its time is up, in the midst of a look, too: that of many files takes long. One
-// that has ended by then ended in time, whoever still has to hear of it. What it returns is called when it has ended.
+// limitTime calls stop when the time limit expires, even during a long look at many files. A command that
+// has already ended is in time, even if its end is not yet published. The caller calls ended once the
+// command has ended.
 func limitTime(p Process, most time.Duration, stop func()) (ended func()) {
 	over := make(chan struct{})
 	deadline := time.AfterFunc(most, func() {
@@ -428,8 +429,8 @@ func (e *Exec) abandon() {
 	e.node.journal.known(e)
 }
 
-// conclude tells whoever follows how the command ended. With journal, it is written
-// there before; it answers whether that was done.
+// conclude publishes the command's end to its followers. If journal is set, it writes the end to the
+// journal first and reports whether that succeeded.
 func (e *Exec) conclude(exit Exit, wall time.Duration, journal bool) (journaled bool) {
 	uses := e.network.Uses()
 	e.mu.Lock()

@@ -121,9 +121,8 @@ const sigxfszStatus = 128 + 25
 // abort write where they were after the reason: Go several kilobytes.
 const lastWords = 16 << 10
 
-// readLastWords tells of limits that only programs hear of, by what they say. Of memory
-// and processes nobody need be asked where the kernel counts what it refuses: there the
-// same words are about something else. mu is held.
+// readLastWords detects limits that only programs notice, from their last output. Where the kernel counts
+// refused memory and processes, counted is true and the same words mean something else. mu is held.
 func (e *Exec) readLastWords(status int, counted bool, hit func(limit, format string, args ...any)) {
 	text, l := e.tail(), e.limits
 	if status == sigxfszStatus || says(text, fileWords) {

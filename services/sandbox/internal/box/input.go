@@ -28,7 +28,7 @@ func (e *Exec) Write(ctx context.Context, data []byte, end bool) error {
 		stop := context.AfterFunc(ctx, func() { _ = d.SetWriteDeadline(time.Unix(1, 0)); close(set) })
 		defer func() {
 			if !stop() {
-				<-set // else it would be in the way of whoever writes next
+				<-set // else the late deadline would fail the next write
 				_ = d.SetWriteDeadline(time.Time{})
 			}
 		}()

@@ -11,20 +11,18 @@ import (
 	"time"
 )
 
-// What is about to be done to files is in the journal, on the disk, before it is done. So
-// after a crash it is known which changes were under way, and of what to look at to tell
-// whether they took effect. That is looked at before anything else is done in the workspace
-// (session.recover): nobody can have changed it in between but what ran when the service
-// died, and what a machine that crashed has forgotten. What can not be told is so answered:
-// a change that may have been made is not made again.
+// A change of files is journaled, on disk, before it is made. After a crash the journal tells which changes
+// were in progress, and which files show whether each took effect. session.recover checks that before any
+// other use of the workspace. Until then only processes that ran when the service died, or data lost with
+// the machine, can have changed it. A change whose fate is unknown is answered as unknown and not repeated.
 
 // Fate is what became of a change that a crash interrupted.
 type Fate int
 
 // Fates.
 const (
-	Unknown Fate = iota // it may have taken effect
-	Undone              // it has not: it may be made
+	Unknown Fate = iota // may have taken effect
+	Undone              // did not take effect and may be made
 	Done
 )
 
@@ -191,7 +189,7 @@ func (n *Node) recallChanges(all []startEntry) error {
 	for k, changes := range open {
 		slices.SortFunc(changes, func(a, b startEntry) int { return a.Started.Compare(b.Started) })
 		file := newSession(n, k).path(interruptedFile)
-		var before []startEntry // nobody has used the session since the crash before this one
+		var before []startEntry // the session has not been used since an earlier crash
 		if err := read(file, &before); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
@@ -202,7 +200,7 @@ func (n *Node) recallChanges(all []startEntry) error {
 	return nil
 }
 
-// lacksAnswer says whether a change of this very workspace has no answer on the disk.
+// lacksAnswer reports whether a change of this same workspace has no answer on disk.
 func (s *session) lacksAnswer(e startEntry) bool {
 	var m meta
 	valid := e.Key.check() == nil && callID.MatchString(e.CallID)
@@ -215,8 +213,8 @@ func (s *session) lacksAnswer(e startEntry) bool {
 
 func (s *session) answerPlace(method, call string) string { return s.path("mutations", method, call) }
 
-// recover finds out what became of the changes that a crash interrupted, before anybody
-// else changes anything. Then the staging folder is of no more use for that.
+// recover determines the fate of the changes that a crash interrupted, before any other change. After that
+// the staging folder is no longer needed for it.
 func (s *session) recover() error {
 	var open []startEntry
 	switch err := read(s.path(interruptedFile), &open); {

@@ -158,9 +158,9 @@ func (j *journal) begin(packet []byte, noted func()) (synced func() error) {
 	return func() error { return j.sync(mine, f) }
 }
 
-// sync has an entry on the disk, and all before it.
+// sync writes an entry and all earlier ones to disk.
 func (j *journal) sync(mine int64, f *os.File) error {
-	j.flush.Lock() // whoever waits here is mostly served by the one before
+	j.flush.Lock() // the previous holder's sync usually covers this entry
 	defer j.flush.Unlock()
 	if j.synced >= mine {
 		return nil
@@ -242,10 +242,10 @@ func (e startEntry) encode() ([]byte, error) {
 	return append(packet, text...), nil
 }
 
-// fits says whether there is room for an entry, and the mark behind it. mu is held.
+// fits reports whether there is room for an entry and the mark behind it. mu is held.
 func (j *journal) fits(packet []byte) bool { return j.at+int64(len(packet))+8 <= journalSize }
 
-// put writes an entry, for which there is room. mu is held.
+// put writes an entry. The caller has checked that it fits. mu is held.
 func (j *journal) put(packet []byte) error {
 	if _, err := j.files[j.current].WriteAt(packet, j.at); err != nil {
 		return err
@@ -254,7 +254,7 @@ func (j *journal) put(packet []byte) error {
 	return nil
 }
 
-// known notes that of a command there is a record as well, or that none is needed.
+// known notes that a command has a record as well, or needs none.
 func (j *journal) known(e *Exec) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -268,21 +268,21 @@ func (j *journal) owes(e *Exec) {
 	j.alone[e] = struct{}{}
 }
 
-// holds says whether the start of a command is in the journal. Unless it is, nothing but its
-// record, or that it was acknowledged, keeps it from running again.
+// holds reports whether the start of a command is in the journal. If it is not, only its record or its
+// acknowledgement keeps it from running again.
 func (j *journal) holds(e *Exec) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return e != nil && e.turn == j.turns
 }
 
-// unrecorded are the commands that need a record still. mu is held.
+// unrecorded returns the commands that still need a record. mu is held.
 func (j *journal) unrecorded() []*Exec {
 	maps.DeleteFunc(j.alone, func(e *Exec, _ struct{}) bool { return e.recorded.Load() })
 	return slices.Collect(maps.Keys(j.alone))
 }
 
-// settle writes the records of those that have ended.
+// settle writes the records of the commands that have ended.
 func (j *journal) settle() error {
 	j.mu.Lock()
 	alone := j.unrecorded()
@@ -344,7 +344,7 @@ func (j *journal) close() error {
 	faults := []error{err, j.failed}
 	for _, f := range j.files {
 		if f != nil {
-			faults = append(faults, f.Sync(), f.Close()) // starts for which somebody vouched
+			faults = append(faults, f.Sync(), f.Close()) // syncs starts that callers vouched for
 		}
 	}
 	return errors.Join(faults...)
@@ -389,7 +389,7 @@ func (n *Node) recallOne(e startEntry) error {
 	var m meta
 	known := read(s.path(metaFile), &m) == nil && m.Created.Equal(e.Created)
 	if !known {
-		return nil // the workspace is not there any more, or cannot be used anyway
+		return nil // the workspace is gone or unusable
 	}
 	if err := s.loadSettled(); err != nil {
 		return err

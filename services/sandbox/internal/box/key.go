@@ -53,7 +53,7 @@ func (k Key) Path() string { return k.folder() + "/" + k.Session }
 func tenantOf(folder string) string {
 	tenant, err := url.PathUnescape(folder)
 	if err != nil {
-		return folder // nobody's: none of ours has such a name
+		return folder // not a name that this package writes
 	}
 	return tenant
 }

@@ -9,8 +9,8 @@ import (
 // thread for each, though most end before it rings. It is safe for concurrent use.
 type lateness struct {
 	mu           sync.Mutex
-	first, later chan struct{} // closed at the next ring, and at the one after that; nil: nobody waits
-	timer        *time.Timer   // nil when nobody waits
+	first, later chan struct{} // closed at the next ring, and at the one after that; nil: no waiter
+	timer        *time.Timer   // nil: no waiter
 }
 
 // ring is how often it tells.

@@ -33,9 +33,9 @@ func (n *Node) clearPassing() error {
 	return err
 }
 
-// clearLeft removes what a crash interrupted in workspaces, for nobody may use them for long: an
-// upload is as large as a file may be. What remains is removed as a workspace is used. Nobody is
-// on the node yet.
+// clearLeft removes what a crash left in workspaces. Leftovers can be as large as a file may be, and a
+// workspace may stay unused for long. Anything that remains is removed at the workspace's next use. It runs
+// before the node serves calls.
 func (n *Node) clearLeft() {
 	keys, err := n.byAge()
 	if err != nil {

@@ -132,13 +132,14 @@ func (s Sandbox) MountList() ([]Mount, error) {
 	return all, nil
 }
 
-// mounts are the session's for whoever acts, each with its place. mu is held.
+// mounts returns the session's mounts for a user, each with its place. mu is held.
 func (s *session) mounts(user string) ([]Mount, error) {
 	return s.mountsFor(user, s.meta.Asked, true)
 }
 
-// Points are the folders of the workspace that mounts lie over, true for covers, which have nothing
-// below them. They are the same for everybody in the session, whose commands may run at the time.
+// Points returns the folders of the workspace that mounts lie over; the value is true for covers, which
+// have nothing below them. All users of the session have the same points, because their commands may run at
+// the same time.
 func (w *Workspace) Points(user string) (map[string]bool, error) {
 	all, err := w.Mounts(user)
 	if err != nil {
@@ -181,9 +182,9 @@ func placed(workspace string, o Owner, all []Mount, prepare bool) ([]Mount, erro
 		switch {
 		case err == nil, !prepare && (m.Cover || m.Point() != m.Alias):
 			kept = append(kept, m)
-		case !errors.Is(err, ErrMountPoint): // below it may be what nobody is to see, or to change
+		case !errors.Is(err, ErrMountPoint): // the folder below may hold files that must not be seen or changed
 			return nil, err
-		case prepare && m.Source != "": // without a source there is nothing to hide, or to protect
+		case prepare && m.Source != "": // without a source there is nothing to hide or protect
 			return nil, err
 		}
 	}
@@ -248,9 +249,9 @@ func makePoint(dir *os.File, point string, o Owner) (*os.File, error) {
 	return f, nil
 }
 
-// MakeStandardFolders makes those that are missing. What a workspace has of their names is its own
-// and stays, whatever it is: a link is not followed. Without room for them they are left out, for
-// whoever puts something there makes them.
+// MakeStandardFolders makes the standard folders that are missing. An existing entry of that name stays,
+// whatever its type; a link is not followed. If the disk is full, the folders are left out: the next writer
+// of a file in them makes them.
 func (w *Workspace) MakeStandardFolders() error {
 	dir, err := openOwn(w.Dir)
 	if err != nil {
@@ -262,7 +263,7 @@ func (w *Workspace) MakeStandardFolders() error {
 		switch {
 		case err == nil:
 			_ = f.Close()
-		case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOENT): // the workspace's own, or taken away by a command
+		case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOENT): // the workspace has its own, or a command removed it
 		case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 		default:
 			return fmt.Errorf("make the folder %s: %w", name, err)
@@ -279,7 +280,7 @@ func (w *Workspace) Mounts(user string) ([]Mount, error) {
 	if w.s.meta == nil {
 		return nil, ErrNoWorkspace
 	}
-	var may []string // what was asked for on behalf of somebody else is not there
+	var may []string // mounts requested for another user are left out
 	for _, name := range w.s.meta.Asked {
 		if _, err := w.s.mountsFor(user, []string{name}, false); err == nil {
 			may = append(may, name)
@@ -439,9 +440,9 @@ func (s *session) apart(user string) string {
 	return user
 }
 
-// otherMounts refuses a command beside others that were given other mounts: one of
-// them could change the places over which the mounts of this one are to lie. Where nobody is
-// to learn whether they were, it refuses whatever is another user's. mu is held.
+// otherMounts refuses a command while commands with other mounts run. Such a command could change the
+// places that this command's mounts are to lie over. If their mounts are unknown, it refuses beside any
+// command of another user. mu is held.
 func (s *session) otherMounts(mounts, user string) error {
 	for _, e := range s.live() {
 		if e.mounts != mounts || e.user != user {

@@ -28,16 +28,16 @@ type answer struct {
 	Round int `json:"round,omitempty"`
 }
 
-// ends says whether an answer is that of an attempt that was made in a round. One that is void
-// is the answer of all rounds up to its own; the next one has none yet.
+// ends reports whether the answer belongs to an attempt in a round. A void answer covers all rounds up to
+// its own; the next round has no answer yet.
 func (a answer) ends(round int) bool { return a.Done && (!a.Void || round <= a.Round) }
 
-// KeptMethod is the method whose changes are remembered as long as the workspace is:
-// who repeats one a month later has not asked for another. Only VoidKept ends that.
+// KeptMethod is the method whose changes are remembered as long as the workspace exists: a repeat a month
+// later is still the same call. Only VoidKept ends that.
 const KeptMethod = "clone"
 
-// Kept are the calls whose KeptMethod's changes are made, and not void. It is for a Change:
-// nobody makes one meanwhile.
+// Kept returns the calls of KeptMethod whose changes are made and not void. It must be called within a
+// Change, so that no other change of that kind runs.
 func (w *Workspace) Kept() ([]string, error) {
 	all, err := w.s.keptAnswers()
 	calls := make([]string, 0, len(all))
@@ -48,8 +48,8 @@ func (w *Workspace) Kept() ([]string, error) {
 	return calls, err
 }
 
-// VoidKept voids what is remembered of KeptMethod's changes whose work is gone, by their
-// calls and answers. It is for a Change that brings the files of an earlier time back.
+// VoidKept voids the remembered changes of KeptMethod whose work is gone, by call and answer. It must be
+// called within a Change that restores earlier files.
 func (w *Workspace) VoidKept(gone func(call string, answer []byte) bool) error {
 	all, err := w.s.keptAnswers()
 	if err != nil {

@@ -27,8 +27,8 @@ type Piece struct {
 	Data   []byte // valid until send returns
 }
 
-// closeOutput closes the files that keep the streams, to which nobody adds any more. It may
-// wait for the disk: nobody calls it who holds a lock.
+// closeOutput closes the stream files after the last write. It may wait for the disk, so the caller must
+// hold no lock.
 func (e *Exec) closeOutput() {
 	for i := range e.streams {
 		s := &e.streams[i]
@@ -41,7 +41,7 @@ func (e *Exec) closeOutput() {
 	}
 }
 
-// copyOutput keeps what a process writes. The channel is closed at the end.
+// copyOutput stores the output of a process. It closes the channel at the end.
 func (e *Exec) copyOutput(p Process, l Limits) <-chan struct{} {
 	var wg sync.WaitGroup
 	for i, r := range [2]io.Reader{p.Stdout(), p.Stderr()} {
@@ -60,8 +60,7 @@ const keepSize = 128 << 10
 
 var keepBuffers = sync.Pool{New: func() any { return new([keepSize]byte) }}
 
-// keep reads to the end, always: a command never hangs because nobody keeps what
-// it writes.
+// keep always reads to the end, so that a command never hangs when its output is no longer stored.
 func (e *Exec) keep(i int, from io.Reader, l Limits) {
 	pooled := keepBuffers.Get().(*[keepSize]byte)
 	defer keepBuffers.Put(pooled)
@@ -81,8 +80,8 @@ func (e *Exec) keep(i int, from io.Reader, l Limits) {
 	}
 }
 
-// add keeps some output of a stream, for which nobody else calls it. What follows something
-// that could not be kept is not kept either: nobody could tell that it does not belong there.
+// add stores output of a stream; calls for one stream do not overlap. After output that could not be
+// stored, nothing more is stored: a reader could not see the gap.
 func (e *Exec) add(i int, b []byte, l Limits) {
 	e.mu.Lock()
 	e.written += int64(len(b))
@@ -180,7 +179,7 @@ type prompt interface {
 // promptReads is how often is read without a wait: more than a pipe holds.
 const promptReads = 8
 
-// keepNow keeps what there is of a stream, and says whether that was all.
+// keepNow stores the available output of a stream and reports whether the stream is at its end.
 func (e *Exec) keepNow(i int, from io.Reader) bool {
 	f, ok := from.(prompt)
 	if !ok {
@@ -272,7 +271,7 @@ func (e *Exec) Follow(ctx context.Context, from Offsets, send func(Piece) error)
 func (e *Exec) openOutput(i int) (*os.File, error) {
 	f, err := os.Open(filepath.Join(e.dir, streamFiles[i]))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, ErrAcknowledged // by somebody else, meanwhile
+		return nil, ErrAcknowledged // by a concurrent call
 	}
 	return f, err
 }

@@ -5,11 +5,10 @@ import (
 	"math"
 )
 
-// A workspace is on one node at a time; each place that it gets has a higher
-// generation than the one before. A node that was out of reach when the workspace
-// was moved away may come back with its copy, and with commands that run in it. It
-// refuses whoever names another generation, and the copy goes as soon as somebody
-// asks for the workspace's deletion or for a later generation here.
+// A workspace is on one node at a time; each place that it gets has a higher generation than the one
+// before. A node that was unreachable when the workspace moved may return with its old copy and with
+// commands that run in it. It refuses calls that name another generation. It deletes the copy when a call
+// deletes the workspace or names a later generation.
 
 func (c Call) generation(asked int64) int64 {
 	if asked != 0 {
@@ -52,9 +51,8 @@ func (s *session) replace(c Call, generation int64) error {
 	return s.remove(generation-1, "the workspace was moved away from here")
 }
 
-// Fence refuses whoever has held the session under a lower epoch, from now on. The
-// generation does not matter: the epoch is the session's. ErrNoWorkspace when there
-// is nothing to fence.
+// Fence refuses holders of the session with a lower epoch from now on. The generation does not matter: the
+// epoch is the session's. It returns ErrNoWorkspace if there is nothing to fence.
 func (n *Node) Fence(c Call) error {
 	if err := n.meant(c); err != nil {
 		return err

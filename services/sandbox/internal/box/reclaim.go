@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// Room says whether the disks that the node writes to have room.
+// Room reports whether the disks that the node writes to have room.
 type Room interface {
-	// Check returns an error when new work is to be refused.
+	// Check returns an error if new work must be refused.
 	Check() error
-	// Tight says that it is time to clear up.
+	// Tight reports whether it is time to reclaim disk space.
 	Tight() bool
 }
 
-// reclaimPause is how long after a clearing the next one may be.
+// reclaimPause is the shortest time between two clearings.
 const reclaimPause = 5 * time.Minute
 
 // room refuses new work while the disk is nearly full.
@@ -30,16 +30,15 @@ func (n *Node) room() error {
 	return n.o.Room.Check()
 }
 
-// full says whether there is no room, or nobody knows.
+// full reports whether the disk has no room, or its room is unknown.
 func (n *Node) full() bool { return n.room() != nil }
 
-// Ready says whether the node takes new work.
+// Ready returns an error if the node takes no new work.
 func (n *Node) Ready() error { return n.room() }
 
-// clearUp makes room when the disk is nearly full: the oldest sessions first, of
-// each the results, marks and answers whose time is over, and what no snapshot holds
-// any more. Sessions that nobody uses are not looked at otherwise. It stops as soon
-// as there is room. The context ends it between two sessions.
+// clearUp makes room when the disk is nearly full, oldest session first. It removes expired results, marks
+// and answers, and data that no snapshot needs any more. Unused sessions are not cleared otherwise. It
+// stops as soon as there is room. Cancelling the context stops it between two sessions.
 func (n *Node) clearUp(ctx context.Context) {
 	if n.o.Room == nil || !n.o.Room.Tight() || n.o.Now().Sub(n.cleared) < reclaimPause {
 		return
@@ -61,7 +60,7 @@ func (n *Node) clearUp(ctx context.Context) {
 	n.cleared = n.o.Now()
 }
 
-// occupied says that somebody works on a session, as its workspace is made for one.
+// occupied reports whether a session is in use, for example while its workspace is made.
 func (n *Node) occupied(k Key) bool {
 	n.mu.Lock()
 	s := n.open[k]
@@ -76,8 +75,8 @@ func (n *Node) occupied(k Key) bool {
 	return false
 }
 
-// reclaim removes what one session can do without. One that is occupied is left to the
-// next time: its workspace may take as long to come as whoever sends it likes.
+// reclaim removes what one session can do without. It skips an occupied session until the next time: a
+// workspace that is being received may take as long as its sender likes.
 func (n *Node) reclaim(k Key) error {
 	if n.occupied(k) {
 		return nil

@@ -60,7 +60,7 @@ type record struct {
 	Damaged   bool      `json:"damaged,omitempty"`   // the disk lost what it said: it may be of any command
 }
 
-// mark says whether this is only a mark that refuses a start.
+// mark reports whether this is only a mark that refuses a start.
 func (r *record) mark() bool { return r.Digest == nil && !r.Damaged }
 
 // Spec is a command as a caller asks for it.
@@ -71,8 +71,8 @@ type Spec struct {
 	Stdin    bool
 	Terminal *TerminalSize
 	Lower    Lower
-	// First says that the caller asks for the first time, and vouches that it will not say so
-	// again. It is no part of the command.
+	// First means that the caller makes this call for the first time, and vouches never to repeat it with
+	// First set. It is not part of the command.
 	First bool
 }
 
@@ -96,17 +96,16 @@ func (s Spec) environment() []string {
 	return env
 }
 
-// matches says whether a record is of this command.
+// matches reports whether the record is of this command.
 func (r *record) matches(s Spec) bool { return r.Damaged || bytes.Equal(r.Digest, s.digest()) }
 
-// loadExec reads an exec from disk. One without an end was running when the
-// service died: it is marked as lost. Nil stands for a folder without a record,
-// whose command was never started.
+// loadExec reads an exec from disk. An exec without an end was running when the service died; loadExec
+// marks it as lost. It returns nil for a folder without a record, because that command never started.
 func loadExec(n *Node, dir string) (*Exec, error) {
 	var r record
 	err := read(filepath.Join(dir, recordFile), &r)
 	if st, bad := os.Stat(filepath.Join(dir, recordFile)); bad == nil && st.Size() == 0 {
-		err = os.ErrNotExist // a crash of the machine; had it started, the journal would have known, or the workspace that it may not
+		err = os.ErrNotExist // a crash of the machine: had the command started, the journal would know it, or the workspace would be in doubt
 	}
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, os.RemoveAll(dir)

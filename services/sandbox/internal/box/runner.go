@@ -62,8 +62,8 @@ type Sandbox struct {
 	Operator bool
 	Tenant   string // whose it is, for what is told of its network
 	Session  string
-	// Spare says that nobody has needed it yet. It does not end for being idle, and
-	// none ends to make room for it.
+	// Spare marks a sandbox that no command has needed yet. It does not end for being idle, and other
+	// sandboxes do not end to make room for it.
 	Spare bool
 }
 
@@ -76,21 +76,21 @@ type Command struct {
 	Limits   Limits        // of the command, at most the sandbox's
 	Stdin    bool          // whether standard input will be written
 	Terminal *TerminalSize // nil for none
-	// Patient has Start answer ErrTerminalsTaken, rather than a process that was not started for
-	// that, where nothing bounds the terminals of a sandbox: somebody may have all of the machine's,
-	// until it is ended for that.
+	// Patient makes Start return ErrTerminalsTaken if the machine has no free terminal and the sandbox's
+	// terminals are not limited. Another command may hold all terminals until it is ended for that.
+	// Otherwise Start returns a process that was not started.
 	Patient bool
-	// Before is called when the command's sandbox is there, and again when that is made
-	// anew. It begins what must be done before the command is executed, and returns what
-	// waits for it: an error of that is Start's, and nothing runs. Nil, either: nothing need be
-	// done, or waited for.
+	// Before is called when the command's sandbox exists, and again when it is recreated. It begins the
+	// work that must precede execution and returns a function that waits for it. If that function fails,
+	// Start returns its error and nothing runs. Before, or the function that it returns, may be nil if
+	// there is nothing to do or to wait for.
 	Before func() (done func() error)
-	// Enter is called before that, with what serves the way out of the command's sandbox: what
-	// the runner was given for it, nil for none. It must not block. Nil: nobody need know.
+	// Enter is called before Before, with the server of the sandbox's way out: the value that the runner
+	// was given for it, or nil. It must not block. Enter may be nil.
 	Enter func(out io.Closer)
 }
 
-// Begin calls Before. It returns nil where there is nothing to wait for.
+// Begin calls Before. It returns nil if there is nothing to wait for.
 func (c *Command) Begin() (done func() error) {
 	if c.Before == nil {
 		return nil
@@ -98,7 +98,7 @@ func (c *Command) Begin() (done func() error) {
 	return c.Before()
 }
 
-// Prepare is Begin, and waits.
+// Prepare calls Begin and waits.
 func (c *Command) Prepare() error {
 	if done := c.Begin(); done != nil {
 		return done()
@@ -133,18 +133,17 @@ type Process interface {
 	// Held is what its processes hold that no count of the workspace's folders finds, as
 	// far as that is known by now.
 	Held() held.Sum
-	// Weigh is how to learn how many bytes its processes have in memory together, which may take seconds. Nil: nobody
-	// need know.
+	// Weigh returns a function that measures how many bytes of memory the command's processes use together,
+	// which may take seconds. It returns nil if no measurement is needed.
 	Weigh() func() int64
-	// Kill ends the command and everything that it started, at once.
+	// Kill ends the command and all its processes at once.
 	Kill()
 	// Ended is closed when the command has ended: Wait is short from then on.
 	Ended() <-chan struct{}
-	// Lasts is closed once the command is known to have run for a moment, or has ended. Nil:
-	// that is not told.
+	// Lasts is closed once the command is known to have run for a moment, or has ended. It is nil if the
+	// runner does not tell.
 	Lasts() <-chan struct{}
-	// Wait waits until nothing of the command runs any more, and releases what
-	// bounded it.
+	// Wait waits until nothing of the command runs any more, and releases its limits.
 	Wait() Exit
 }
 

@@ -7,13 +7,12 @@ import (
 	"fmt"
 )
 
-// A workspace that is about to be moved to another node is sealed first: what is done to
-// it after its last snapshot would be lost, though it was answered. The seal is on the
-// disk, and ends with the workspace, or when whoever made it stays after all, or when
-// the session has a later holder: the one that sealed it cannot move it any more.
+// A workspace that is about to move to another node is sealed first: a change after its last snapshot would
+// be answered and then lost. The seal is on disk. It ends with the workspace, with Unseal, or when the
+// session has a later holder, because the holder that sealed it can no longer move it.
 
-// Seal keeps a workspace as it is: what runs in it is ended, and nothing starts there and
-// nothing is changed until Unseal. Snapshots can be made and deleted.
+// Seal freezes the state of a workspace. It ends running commands; until Unseal no command starts and
+// nothing changes. Snapshots can still be made and deleted.
 func (n *Node) Seal(ctx context.Context, c Call) error {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
@@ -57,8 +56,8 @@ func (s *session) untilUnsealed() (lifted func() bool) {
 
 func never() bool { return false }
 
-// setSeal remembers whether the workspace is sealed. A seal may have waited for long, and been
-// lifted meanwhile; if nobody waits for it any more, that may come yet, or have come.
+// setSeal records whether the workspace is sealed. A seal may have waited for long and been lifted
+// meanwhile. If its caller no longer waits, the unseal may follow, or may already have happened.
 func (s *session) setSeal(ctx context.Context, c Call, sealed bool, lifted func() bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

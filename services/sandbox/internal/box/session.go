@@ -62,9 +62,9 @@ type session struct {
 	unseals  int64 // how many there were
 	meta     *meta // nil when there is no workspace
 	execs    map[string]*Exec
-	started  []*Exec // those of them that were started here, the ended ones as long as nobody asks for live
-	// settled holds the calls whose execs were acknowledged, and when: whoever
-	// comes late shall not start them again.
+	started  []*Exec // the execs that started here; ended ones stay until the next call of live
+	// settled maps the calls of acknowledged execs to their time, so that a late repeat does not start them
+	// again.
 	settled map[string]time.Time
 }
 
@@ -93,7 +93,7 @@ func (s *session) load() error {
 	if err := s.readAll(); err != nil {
 		return err
 	}
-	if s.meta != nil { // nobody else has the session yet
+	if s.meta != nil { // the session is not shared yet
 		if err := s.recover(); err != nil {
 			return err
 		}
@@ -131,8 +131,8 @@ func (s *session) readAll() error {
 	return nil
 }
 
-// clearStaging deletes what a crash interrupted. Nobody writes there yet: whoever
-// does keeps the session in memory.
+// clearStaging deletes what a crash interrupted. No write is in progress yet: a writer keeps the session in
+// memory.
 func (s *session) clearStaging() error {
 	left, err := os.ReadDir(s.path("staging"))
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *session) clearStaging() error {
 		if erase.All(dir) == nil {
 			continue
 		}
-		if err := s.node.discard(dir); err != nil { // it takes room, but is in nobody's way
+		if err := s.node.discard(dir); err != nil { // it takes room but blocks no call
 			s.node.o.Log.Error("cannot clear the staging folder of a workspace", "session", s.key.Session, "error", err)
 		}
 	}
@@ -180,8 +180,8 @@ func (s *session) running() []*Exec {
 	return all
 }
 
-// unwritten says whether there is a command that runs, or a command or an answer of which
-// the journal alone knows, or that may be: somebody works on the session.
+// unwritten reports whether the session is in use: a command runs, only the journal has a command or an
+// answer, or the session is locked.
 func (s *session) unwritten() bool {
 	if len(s.node.journal.unanswered(s.dir)) > 0 {
 		return true
@@ -244,9 +244,8 @@ func (s *session) fence(epoch int64) error {
 	return nil
 }
 
-// prune drops results and answers that are too old, and the oldest results when
-// there are too many. While somebody works on the session, which may be a workspace that
-// is brought from elsewhere and take long, it is left to the next time.
+// prune drops expired results and answers, and the oldest results if there are too many. It skips a session
+// that is locked, for example by a long import, until the next time.
 func (s *session) prune() {
 	if !s.mu.TryLock() {
 		return
@@ -275,8 +274,7 @@ func (s *session) prune() {
 	s.pruneSettled(now)
 }
 
-// drop forgets a result that nobody acknowledged, but that it was there. mu is
-// held.
+// drop forgets an unacknowledged result, but remembers that it existed. mu is held.
 func (s *session) drop(id string) {
 	if err := s.settle(id); err != nil {
 		s.node.o.Log.Error("cannot drop the result of a command", "error", err)
@@ -285,7 +283,7 @@ func (s *session) drop(id string) {
 	s.forget(id)
 }
 
-// forget deletes what is kept of an exec. mu is held.
+// forget deletes the stored data of an exec. mu is held.
 func (s *session) forget(id string) {
 	if e := s.execs[id]; e != nil {
 		e.abandon()

@@ -106,8 +106,8 @@ func (n *Node) Warm(ctx context.Context, c Call) {
 	}()
 }
 
-// warm makes the sandbox that a command of the caller's would have, unless somebody has nothing
-// start in the session, such as who deletes it: a wait for that would keep other sessions waiting.
+// warm makes the sandbox for the caller's next command. It skips a session whose starts are blocked, for
+// example by a deletion: a wait would delay other sessions.
 func (s *session) warm(ctx context.Context, c Call) error {
 	if !s.starts.TryRLock() {
 		return nil
@@ -120,7 +120,7 @@ func (s *session) warm(ctx context.Context, c Call) error {
 	return s.node.o.Runner.Warm(ctx, sandbox)
 }
 
-// wanted is the sandbox that a command of the caller's would have.
+// wanted returns the sandbox that a command of the caller would have.
 func (s *session) wanted(c Call) (Sandbox, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// Busy says whether commands run in the workspace.
+// Busy reports whether commands run in the workspace.
 func (w *Workspace) Busy() bool { return len(w.s.running()) > 0 }
 
-// Hold keeps a workspace still: nothing starts in it, and what runs there is
-// stopped if the runner can do that. release lets all go on, and returns how long
-// processes were stopped; zero when none were. It may be called again. Only a
-// Change may hold its workspace, because other changes wait for it.
+// Hold keeps a workspace still: no command starts, and running ones are stopped if the runner can do that.
+// release resumes them and returns how long processes were stopped, or zero if none were. release may be
+// called again. Only a Change may hold its workspace, because other changes wait for it.
 func (w *Workspace) Hold(ctx context.Context) (release func() time.Duration, err error) {
 	w.s.starts.Lock()
 	begin := time.Now()

@@ -170,11 +170,11 @@ const (
 	standsFor  = 10 * time.Second // at most
 )
 
-// tells says whether it says anything of whether limits are exceeded: those of a command may be
-// lower than the workspace's.
+// tells reports whether the count is conclusive for the limits: a command's limits may be lower than the
+// workspace's.
 func (c *counted) tells(l Limits) bool { return !c.cut || c.over(l) != "" }
 
-// stands says whether a count of before is good enough still.
+// stands reports whether an earlier count is still good enough.
 func (c *counted) stands(l Limits, folder string) bool {
 	if time.Since(c.at) > max(watchPause, min(standTimes*c.took, standsFor)) {
 		return false

@@ -10,18 +10,16 @@ import (
 	"time"
 )
 
-// Task is a command that nobody asks for again: it is not remembered, and ends with
-// who waits for it.
+// Task is a command that is not remembered: no later call asks for it, and it ends with its caller.
 type Task struct {
 	Argv    []string
 	Env     []string      // KEY=value
 	Dir     string        // absolute, inside the sandbox
 	Timeout time.Duration // at most the operator's; zero: the operator's default
-	// Stdout and Stderr get its output, each from one goroutine. Nil: it is thrown
-	// away.
+	// Stdout and Stderr receive its output, each from one goroutine. If nil, the output is discarded.
 	Stdout, Stderr io.Writer
 
-	used int64 // what the workspace held before
+	used int64 // bytes in the workspace before it started
 }
 
 // RunInside runs a command in the session's own sandbox, to its end: one of the service's

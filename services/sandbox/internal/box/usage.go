@@ -102,8 +102,8 @@ func (m *meter) entry(parent int, name string, depth int) error {
 	if err := unix.Fstatat(parent, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return nil // it vanished
 	}
-	// A further name of a file counts as a file: whoever walks the workspace remembers
-	// each, and in a snapshot it is one.
+	// A hard link counts as a further file: a walk of the workspace remembers each name, and a snapshot
+	// stores each as a file.
 	m.usage.Inodes++
 	directory := st.Mode&unix.S_IFMT == unix.S_IFDIR
 	if !directory && st.Nlink > 1 {

@@ -55,8 +55,8 @@ func (e *Exec) appendUse(u notedUse) error {
 	return errors.Join(err, f.Close())
 }
 
-// readUses are those that were noted of a command whose end nobody saw. Lines that a crash tore, or
-// a disk that was full, are left out.
+// readUses returns the recorded uses of a command whose end was not seen. It skips lines that a crash or a
+// full disk left incomplete.
 func readUses(dir string) ([]Use, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, usesFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -14,13 +14,12 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
 
-// Workspace is a session's files, for whoever works on them from outside.
+// Workspace gives access to a session's files from outside its sandbox.
 type Workspace struct {
 	Dir     string // on the host
 	Staging string // a folder on the same file system, for files not yet in place
-	// Snapshots is the folder of its snapshots. ReadSnapshots and RemoveSnapshots
-	// guard it; whatever else changes it is a Change, so that they come one after
-	// the other.
+	// Snapshots is the folder of its snapshots. ReadSnapshots and RemoveSnapshots guard it. Any other
+	// change of it is a Change, so that changes happen one after the other.
 	Snapshots  string
 	Generation int64 // of its place
 	Owner      Owner
@@ -119,7 +118,7 @@ func (n *Node) ensure(c Call, generation int64, want Want, seed func(*Workspace)
 	return Ensured{Created: true, Generation: s.meta.Generation}, nil
 }
 
-// want notes what the workspace is to be like, and says whether that is news.
+// want records how the workspace is to be configured and reports whether that changed it.
 func (m *meta) want(w Want) (changed bool) {
 	if w.Network != nil && *w.Network != m.Network {
 		m.Network, changed = *w.Network, true
