@@ -239,7 +239,7 @@ func removeGroup(dir string) error {
 	if err := sweep(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	_ = write(dir, "cgroup.kill", "1") // version 2 has it, and nobody forks away from it
+	_ = write(dir, "cgroup.kill", "1") // version 2 has it, and no fork escapes it
 	deadline := time.Now().Add(5 * time.Second)
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
 		for _, pid := range groupPids(dir) {

@@ -59,8 +59,8 @@ func ownGroup(root, self string) string {
 	return root
 }
 
-// delegated says whether systemd has given a group away, and to this user: a user's own
-// service manager has one, too.
+// delegated reports whether systemd has delegated a group to this user; a user's own service manager also
+// has a delegated group.
 func delegated(dir string) bool {
 	var st unix.Stat_t
 	if unix.Stat(dir, &st) != nil || int(st.Uid) != os.Geteuid() {
@@ -111,6 +111,6 @@ func (p place) open() error {
 	return err
 }
 
-// occupied says that there are processes in a group. The second is the kernel's word when
-// somebody had it hand on processors alone before, which it may with processes in it.
+// occupied reports whether an error means that a group has processes. The kernel returns EOPNOTSUPP if only
+// the processor controller was delegated before, which is possible with processes in the group.
 func occupied(err error) bool { return errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EOPNOTSUPP) }

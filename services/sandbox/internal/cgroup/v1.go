@@ -226,7 +226,7 @@ func (g *group1) Freeze(ctx context.Context) error {
 func (g *group1) Thaw() error { return thaw(g.dirs["freezer"]) }
 
 func (g *group1) Kill() error {
-	// Nobody can fork any more, so one look finds all.
+	// No process can fork any more, so one pass finds all.
 	if err := write(g.dirs["pids"], "pids.max", "0"); err != nil {
 		return err
 	}
