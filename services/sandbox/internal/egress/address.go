@@ -44,8 +44,8 @@ func plain(a netip.Addr) netip.Addr {
 	return a
 }
 
-// isSpecial says whether an address needs a rule of its own. Of IPv6 only global
-// unicast does not; ways around through IPv4 (6to4, Teredo, NAT64) do.
+// isSpecial reports whether an address needs a rule of its own. For IPv6, every address does except global
+// unicast; addresses that lead to IPv4 (6to4, Teredo, NAT64) are special too.
 func isSpecial(a netip.Addr) bool {
 	a = plain(a)
 	return !a.IsValid() || (a.Is6() && !unicast6.Contains(a)) || within(special, a)
@@ -60,9 +60,9 @@ func within(all []netip.Prefix, a netip.Addr) bool {
 	return false
 }
 
-// opens says whether a rule for a range of addresses is meant for this special
-// one: the range is special as a whole, so that a rule for the whole internet opens
-// nothing, and for an address of metadata it is that address alone.
+// opens reports whether a rule for a range of addresses applies to a special address. The whole range must
+// be special, so that a rule for the whole internet opens no special address. A metadata address must be
+// named alone.
 func opens(p netip.Prefix, a netip.Addr) bool {
 	if a = plain(a); !p.Contains(a) {
 		return false

@@ -42,8 +42,8 @@ type Authority struct {
 	leaves map[string]*tls.Certificate
 }
 
-// OpenAuthority reads a node's authority from a directory, or makes a new one when
-// there is none or it ends soon. The directory is made; nobody else may look into it.
+// OpenAuthority reads a node's authority from a directory, or makes a new one if it is missing or expires
+// soon. It makes the directory, readable only by its owner.
 func OpenAuthority(dir string, now func() time.Time) (*Authority, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of the egress authority: %w", err)
@@ -139,9 +139,9 @@ func (a *Authority) keep() {
 	_ = a.renew()
 }
 
-// renew makes the certificate anew when it ends soon. Its key and subject stay: whoever has
-// read the old one trusts what is issued by the new one as well, as long as the old one is good.
-// When it cannot be made the old one serves to its end. mu is held.
+// renew reissues the certificate when it expires soon. Its key and subject stay, so clients that trust the
+// old certificate also trust leaves of the new one until the old one expires. If renewal fails, the old
+// certificate serves until it expires. mu is held.
 func (a *Authority) renew() error {
 	if !a.endsSoon() {
 		return nil

@@ -17,23 +17,22 @@ const (
 	// connected before, of which the kernel keeps some thousands at most.
 	backlogTimeout = 10 * time.Second
 	backlogAgain   = time.Millisecond
-	// filesPause is how long a listener without descriptors waits for a connection, or for its
-	// spare one, which somebody else has taken.
+	// filesPause is how long a listener without descriptors waits for a connection, or for its spare
+	// descriptor if the service used that.
 	filesPause = 10 * time.Millisecond
 )
 
-// backlog is a listener that can be asked for connections which nobody has accepted yet. They are
-// accepted in their order.
+// backlog is a listener that reports connections that are not accepted yet. It accepts them in their order.
 type backlog interface {
 	net.Listener
-	// Waiting is how many connections wait to be accepted.
+	// Waiting returns how many connections wait to be accepted.
 	Waiting() int
-	// SetDeadline with a time that is over has Accept answer os.ErrDeadlineExceeded, until it
-	// is called with none, even if its answer is that it is closed.
+	// SetDeadline with a past time makes Accept return os.ErrDeadlineExceeded, even on a closed listener. A
+	// call with the zero time ends that.
 	SetDeadline(t time.Time) error
 }
 
-// backlogOf is a listener as a backlog, nil for one that does not tell.
+// backlogOf returns a listener as a backlog, or nil if it does not report waiting connections.
 func backlogOf(l net.Listener) backlog {
 	switch l := l.(type) {
 	case backlog:
@@ -133,22 +132,22 @@ func (s *socket) Accept() (net.Conn, error) {
 	}
 }
 
-// sound says whether there is a spare descriptor, without which the last one must not go to a
-// connection that may last; or it need not be, for the listener is closed. It says, too, whether
-// the deadline is over.
+// sound reports whether the listener has its spare descriptor, or is closed and needs none. Without the
+// spare, the last descriptor must not go to a long-lived connection. late reports whether the deadline has
+// passed.
 func (s *socket) sound() (sound, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.closed || s.save(), s.late
 }
 
-// noFile says whether the service, or the machine, has no descriptor left, or no memory for one.
+// noFile reports whether the service or the machine has run out of descriptors, or of memory for one.
 func noFile(err error) bool {
 	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.ENOMEM)
 }
 
-// lose accepts the next connection with the spare descriptor, and closes it. It has not when there
-// is none, nor when somebody else takes the descriptor away.
+// lose accepts the next connection with the spare descriptor, and closes it. It fails if there is no
+// connection, or if another part of the service takes the descriptor.
 func (s *socket) lose() (done bool) {
 	raw, err := s.SyscallConn()
 	if err != nil {
@@ -238,8 +237,8 @@ func (s *Server) CatchUp() {
 	}
 }
 
-// awaitAccepted returns when so many have been accepted, or nobody waits for that. Others may
-// connect without end.
+// awaitAccepted waits until the number of accepted connections reaches most, until none waits, or until
+// late. Connections may arrive without end, so it does not wait for later ones.
 func (s *Server) awaitAccepted(most uint64, late <-chan time.Time) {
 	again := time.NewTicker(backlogAgain)
 	defer again.Stop()

@@ -61,23 +61,23 @@ type Event struct {
 // Client is who is served.
 type Client struct {
 	Tenant, Session string
-	// Begin is told of each request and tunnel, and, with asked false, of each connection that
-	// waits for a request: exec is the command's name, as the client says, or empty. Of a
-	// connection the end is told as well, as Opened when requests came, which are told one by
-	// one. An error, a RefusalError, has it refused. It is called by several goroutines, as is
-	// what it answers, and neither may block. Nil: nobody is told.
+	// Begin is called for each request and tunnel, and, with asked false, for each connection that waits
+	// for a request. exec is the name of the command that the client gives, or empty. The end of a
+	// connection is reported too: as Opened if it carried requests, which are reported one by one. An
+	// error, a RefusalError, refuses the use. Several goroutines call Begin and the functions of the Use,
+	// and none of these may block. If nil, uses are not reported.
 	Begin func(exec string, asked bool) (Use, error)
 }
 
-// Use is what who counts requests, tunnels and connections makes of one.
+// Use is how the receiver of Begin follows one request, tunnel or connection.
 type Use struct {
-	// Exec is whose it is: whatever comes over the same connection and names nobody is that
-	// command's, too. Empty: the one's that the client names.
+	// Exec is the command that the use belongs to, and all later unnamed uses of the same connection. If
+	// empty, it is the command that the client names.
 	Exec string
-	// Context is for the span, and the connection is cut off when it ends. Nil: nothing ends it.
+	// Context is the parent of the span; its end closes the connection. If nil, nothing closes it.
 	Context context.Context //nolint:containedctx // of the command
-	// Dialed is told of a connection to the outside before anything is sent over it, and Ended
-	// of the end. Nil: nobody is.
+	// Dialed is called for a connection to the outside before anything is sent over it, and Ended at the
+	// end. Either may be nil.
 	Dialed, Ended func(Event)
 }
 

@@ -155,9 +155,9 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, out *route) {
 	complete = true
 }
 
-// final passes on no answers that come before the answer: a header that nobody has looked at
-// would be held until the client has read it. The server of HTTP itself asks for a body.
-// And it guesses at no kind of answer that the host did not name.
+// final drops informational responses: their headers are unchecked, and would be held until the client has
+// read them. The HTTP server itself sends 100 Continue. final also keeps the server from guessing a content
+// type that the host did not name.
 type final struct{ http.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.
@@ -166,7 +166,7 @@ func (f final) WriteHeader(code int) {
 		return
 	}
 	if h := f.Header(); h.Get("Content-Type") == "" {
-		h["Content-Type"] = nil // else the server of HTTP would set what the body looks like
+		h["Content-Type"] = nil // else the HTTP server would guess it from the body
 	}
 	f.ResponseWriter.WriteHeader(code)
 }
@@ -193,7 +193,7 @@ func rewrite(p *httputil.ProxyRequest) {
 	u.RawQuery = p.In.URL.RawQuery                                                   // as it came: nothing is decided by it
 	p.Out.Host = u.Host
 	p.Out.Trailer = nil
-	for _, h := range []string{"Connection", "Upgrade", "Http2-Settings"} { // after an upgrade nobody could look at requests
+	for _, h := range []string{"Connection", "Upgrade", "Http2-Settings"} { // after an upgrade the proxy could not check requests
 		p.Out.Header.Del(h)
 	}
 	for name := range p.Out.Header {

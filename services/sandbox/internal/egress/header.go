@@ -19,9 +19,9 @@ var (
 	}
 )
 
-// overrides says whether a header is to be left out, because it may stand for another request
-// than the one that was decided on. looked says that the method or the path was decisive: else
-// they are the client's to choose, but for a method that was never allowed.
+// overrides reports whether a header must be dropped, because it may turn the request into another one than
+// the policy allowed. looked means that the method or the path was decisive. Otherwise the client may
+// choose both, but never a method that is always forbidden.
 func overrides(name string, values []string, looked bool) bool {
 	name = folded(name)
 	switch {
@@ -33,14 +33,14 @@ func overrides(name string, values []string, looked bool) bool {
 	return looked && slices.Contains(overridesPath, name)
 }
 
-// namesRepeating says whether a value names, alone or among others, a method whose answer is
-// the request.
+// namesRepeating reports whether a value names, alone or among others, a method that servers answer with
+// the request itself.
 func namesRepeating(value string) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(value, func(c rune) bool { return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') }), repeats)
 }
 
-// folded is the name of a header as programs see it to which a server hands it by a variable:
-// all that is no letter and no digit has become one character there.
+// folded returns the name of a header as programs see it that receive it in a variable: each character that
+// is neither a letter nor a digit becomes the same character.
 func folded(name string) string {
 	return strings.Map(func(c rune) rune {
 		switch {

@@ -6,9 +6,9 @@ import (
 	"net/netip"
 )
 
-// OperatorPolicy is one that the operator's own configuration makes: no ceiling is
-// above it. Hosts that its rules name may also be at special addresses of the ranges,
-// which open nothing to whoever asks for an address. The error wraps ErrPolicy.
+// OperatorPolicy compiles a policy of the operator's own configuration, which no ceiling limits. Hosts that
+// its rules name may also be at special addresses in ranges; ranges do not open these addresses to requests
+// that name an address. The error wraps ErrPolicy.
 func (p *Proxy) OperatorPolicy(rules []Rule, ranges []string) (*Policy, error) {
 	own := make([]Rule, len(rules))
 	for i, r := range rules {

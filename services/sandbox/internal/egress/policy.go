@@ -150,8 +150,8 @@ func unknownHost(t target) error {
 	return deny("the host %s is not allowed: no rule of this workspace's network names it", t.host())
 }
 
-// below says whether the operator allows it. Without sight of the request only a
-// rule that does not look at requests counts.
+// below reports whether the operator allows the request. If the proxy cannot see the request, only rules
+// that do not inspect requests count.
 func (p *Policy) below(t target, method, decoded string, sight bool) bool {
 	return slices.ContainsFunc(p.ceiling, func(c *rule) bool {
 		if !c.host.matches(t) || !slices.Contains(c.ports, t.port) {
@@ -164,20 +164,19 @@ func (p *Policy) below(t target, method, decoded string, sight bool) bool {
 	})
 }
 
-// pathful says whether the operator's leave hangs on the path.
+// pathful reports whether the operator's permission depends on the path.
 func (p *Policy) pathful(t target) bool {
 	return slices.ContainsFunc(p.ceiling, func(c *rule) bool { return c.host.matches(t) && len(c.Paths) > 0 })
 }
 
-// ceilingSees says whether the operator's leave hangs on the request.
+// ceilingSees reports whether the operator's permission depends on the request.
 func (p *Policy) ceilingSees(t target) bool {
 	return slices.ContainsFunc(p.ceiling, func(c *rule) bool { return c.host.matches(t) && c.sees() })
 }
 
-// reaches says whether a special address may be dialed for a target: a range names it,
-// in the workspace's rules and in the operator's. One that allows some methods or paths
-// alone counts for requests to the address, which were measured against it, and not for
-// a name that happens to be there.
+// reaches reports whether a special address may be dialed for a target: a range must name it, in the
+// workspace's rules and in the operator's. A rule limited to some methods or paths counts only for requests
+// to the address, which were checked against it. It does not count for a name that resolves to the address.
 func (p *Policy) reaches(a netip.Addr, t target) bool {
 	named := func(all []*rule) bool {
 		return slices.ContainsFunc(all, func(r *rule) bool {

@@ -63,12 +63,12 @@ type rule struct {
 	ports []uint16
 }
 
-// sees says whether the rule looks into requests, which TLS that passes hides.
+// sees reports whether the rule inspects requests, which TLS passed through hides.
 func (r *rule) sees() bool { return len(r.Methods)+len(r.Paths) > 0 }
 
 func (r *rule) method(m string) bool { return len(r.Methods) == 0 || slices.Contains(r.Methods, m) }
 
-// path says whether the rule allows a path, as it is and as servers read it that drop segments.
+// path reports whether the rule allows a path, both as given and as read by servers that drop segments.
 func (r *rule) path(p string) bool {
 	named := func(p string) bool {
 		return slices.ContainsFunc(r.Paths, func(glob string) bool { return doublestar.MatchUnvalidated(glob, p) })
@@ -76,8 +76,8 @@ func (r *rule) path(p string) bool {
 	return len(r.Paths) == 0 || named(p) && named(merged(p))
 }
 
-// merged is a path without empty segments, and without those of parameters alone: a star stands
-// for one of them, but to many servers there is none.
+// merged returns a path without empty segments and without segments that hold only parameters. A star
+// matches such a segment, but many servers drop it.
 func merged(p string) string {
 	all := strings.Split(p, "/")
 	var kept []string
@@ -137,7 +137,7 @@ func checkMethods(all []string) error {
 	return errors.Join(faults...)
 }
 
-// repeats says whether servers answer a method with the request itself. To some its case does not matter.
+// repeats reports whether servers answer a method with the request itself. Some servers ignore the case.
 func repeats(method string) bool {
 	return strings.EqualFold(method, http.MethodTrace) || strings.EqualFold(method, "TRACK")
 }
@@ -235,7 +235,7 @@ func (p pattern) matches(t target) bool {
 	return p.name != "" && t.name == p.name
 }
 
-// covers says whether every host of q is one of p.
+// covers reports whether p matches every host that q matches.
 func (p pattern) covers(q pattern) bool {
 	switch {
 	case q.prefix.IsValid():
@@ -286,8 +286,8 @@ func structure(path string) string {
 	}, path)
 }
 
-// dots says whether a segment goes nowhere or up, also for servers that drop blanks from it,
-// and dots behind them. Three dots alone are a name.
+// dots reports whether a segment means "." or "..", also to servers that drop blanks from it and trailing
+// dots. Three dots alone are a name.
 func dots(segment string) bool {
 	if segment == "." || segment == ".." {
 		return true

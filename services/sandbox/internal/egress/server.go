@@ -82,16 +82,16 @@ func (p *Proxy) Serve(l net.Listener, policy *Policy, c Client) *Server {
 
 type connKey struct{}
 
-// onlyHTTP1 is what is spoken on both sides. In HTTP/2 the proxy would keep megabytes
-// of each answer that nobody reads, and a server outside that does not read would hold up whoever reads, or
-// closes, another stream of its connection, for ever.
+// onlyHTTP1 returns the protocols that both sides speak. With HTTP/2 the proxy would buffer megabytes of
+// each unread answer. A server outside that does not read could block other streams of its connection for
+// ever.
 func onlyHTTP1() *http.Protocols {
 	var only http.Protocols
 	only.SetHTTP1(true)
 	return &only
 }
 
-// http makes a server of HTTP/1 whose connections are waited for.
+// http makes an HTTP/1 server whose connections are tracked until they end.
 func (s *Server) http(h http.HandlerFunc) *http.Server {
 	return &http.Server{
 		Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), Protocols: onlyHTTP1(), ReadHeaderTimeout: headerTimeout, IdleTimeout: s.proxy.o.Limits.Idle, MaxHeaderBytes: maxHeader,
@@ -202,8 +202,8 @@ func (s *Server) dialUpstream(ctx context.Context, _, addr string) (net.Conn, er
 	return &outgoing{TCPConn: c, s: s}, nil
 }
 
-// takePlace waits for a place outside. There are no more than the sandbox may have connections
-// itself: when all are taken those go that wait for a request, or that nobody waits for.
+// takePlace waits for one of the places for outside connections, as many as the sandbox may have
+// connections itself. If all are taken, it closes idle connections.
 func (s *Server) takePlace(ctx context.Context) error {
 	select {
 	case s.places <- struct{}{}:
@@ -212,7 +212,7 @@ func (s *Server) takePlace(ctx context.Context) error {
 	}
 	late := time.NewTimer(placeTimeout)
 	defer late.Stop()
-	again := time.NewTicker(placeAgain) // a connection begins to wait a moment after its answer has ended
+	again := time.NewTicker(placeAgain) // a connection becomes idle shortly after its answer has ended
 	defer again.Stop()
 	for {
 		s.transport.CloseIdleConnections()

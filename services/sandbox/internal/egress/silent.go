@@ -60,8 +60,8 @@ func (s *Server) ask(r *http.Request, kind, exec string) *record {
 	return rec
 }
 
-// silent tells of a connection that has ended and brought no request, but perhaps something
-// that is none, and of what came after the last request and is none.
+// silent reports an ended connection without a request, even if it sent bytes that are not a valid HTTP
+// request. It also reports invalid bytes after the last request.
 func (s *Server) silent(c line) {
 	l := c.state()
 	rec := l.waiting
