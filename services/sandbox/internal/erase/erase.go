@@ -11,10 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// All deletes a tree that nobody can reach any more, or that the commands that still see it
-// cannot keep. A command may have taken the owner's right to look into its own folders or to
-// change them, which matters when the service is that owner, and may have nested them deeper
-// than files can be open.
+// All deletes a tree that is no longer reachable, or that the commands that still see it cannot keep. A
+// command may have removed the owner's rights to read or change folders, which matters if the service is
+// that owner. It may also have nested folders deeper than files can be open.
 func All(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil
@@ -103,7 +102,7 @@ func rename(dir int, name string, to int, made *int) (string, error) {
 	}
 }
 
-// removed removes a file or an empty folder, and says whether it is gone.
+// removed removes a file or an empty folder and reports whether it is gone.
 func removed(dir int, name string) bool {
 	for _, flags := range []int{0, unix.AT_REMOVEDIR} {
 		if err := unix.Unlinkat(dir, name, flags); err == nil || errors.Is(err, unix.ENOENT) {
@@ -113,7 +112,7 @@ func removed(dir int, name string) bool {
 	return false
 }
 
-// open opens a folder with all rights of its owner, through no link.
+// open opens a folder with all rights of its owner, following no link.
 func open(dir int, name string) (*os.File, error) {
 	at, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
