@@ -15,13 +15,13 @@ var (
 	errShorter = errors.New("became shorter while it was read: try again")
 )
 
-// vanished says whether what was there is there no more, or is something else.
+// vanished reports whether an error means that a file is gone or has been replaced by something else.
 func vanished(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO)
 }
 
-// openClosed opens a file to read it. When the service has the same user as the
-// commands, one of them may have closed the file to it.
+// openClosed opens a file for reading. If the service has the same user as the commands, a command may have
+// removed the service's permission to read it.
 func openClosed(dir int, last string) (*os.File, error) {
 	const flags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 	fd, err := unix.Openat(dir, last, flags|unix.O_NOFOLLOW, 0)

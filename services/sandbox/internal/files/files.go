@@ -195,10 +195,10 @@ func tooLong(name string) error {
 	return fmt.Errorf("%w: it is too long, with %d bytes: %d are the most: %.64s…", ErrName, len(name), unix.PathMax-1, name)
 }
 
-// full says whether an error is one of the words that file systems have for a quota.
+// full reports whether an error is one that file systems return for an exceeded quota.
 func full(err error) bool { return errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.ENOSPC) }
 
-// regular opens a regular file for reading, and nothing else.
+// regular opens a regular file for reading and refuses anything else.
 func (t *Tree) regular(name string) (*os.File, unix.Stat_t, error) {
 	var st unix.Stat_t
 	f, err := t.open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
@@ -223,7 +223,7 @@ func (t *Tree) directory(name string) (*os.File, error) {
 	return f, t.orSimilar(name, err)
 }
 
-// other says whether a name is that of something else than a directory.
+// other reports whether a name is that of something other than a directory.
 func (t *Tree) other(name string) bool {
 	f, err := t.open(name, unix.O_PATH)
 	if err != nil {

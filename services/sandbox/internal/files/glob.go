@@ -14,8 +14,8 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/filename"
 )
 
-// Glob finds files by pattern below a directory, the last changed first. It
-// follows no link, and says whether there are more than limit.
+// Glob finds files by pattern below a directory, the last changed first. It follows no link, and reports
+// whether there are more than limit.
 func (t *Tree) Glob(ctx context.Context, pattern, name string, limit int) ([]Info, bool, error) {
 	name, err := Clean(name)
 	if err != nil {

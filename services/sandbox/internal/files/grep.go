@@ -204,7 +204,7 @@ func (g *grep) visit(ctx context.Context, dir *os.File, last, name string, st *u
 	return g.hand(ctx, &grepJob{fd: fd, name: name, size: st.Size})
 }
 
-// hand hands a file to whoever searches and whoever sends.
+// hand passes a file to the searchers and to the sender.
 func (g *grep) hand(ctx context.Context, j *grepJob) error {
 	j.found = make(chan []GrepMatch, 4)
 	for _, to := range []chan *grepJob{g.order, g.jobs} {

@@ -106,8 +106,8 @@ func look(fd int, last, name string) (Info, error) {
 	return i, nil
 }
 
-// List lists a directory by name, from the first name after the given one on, and
-// says whether there are more. Names that match a pattern are left out.
+// List lists a directory by name, from the first name after the given one, and reports whether there are
+// more. It leaves out names that match a pattern in ignore.
 func (t *Tree) List(ctx context.Context, name, after string, limit int, ignore []string) ([]Info, bool, error) {
 	name, err := Clean(name)
 	if err != nil {

@@ -102,7 +102,7 @@ func (t *Tree) moveAgain(old, there place) error {
 	}
 	switch err := t.renameAt(old, aside, unix.RENAME_NOREPLACE); {
 	case errors.Is(err, unix.ENOENT):
-		return nil // somebody else has removed it
+		return nil // removed concurrently
 	case err != nil:
 		return err
 	}
@@ -119,7 +119,7 @@ func (t *Tree) moveAgain(old, there place) error {
 	return nil
 }
 
-// areTwins says whether two places have two names of an open file, which is no directory.
+// areTwins reports whether two places are two names of an open file that is no directory.
 func (t *Tree) areTwins(old, there place, file int) (bool, error) {
 	var is, a, b, from, to unix.Stat_t
 	if err := unix.Fstat(file, &is); err != nil || is.Nlink < 2 || is.Mode&unix.S_IFMT == unix.S_IFDIR {

@@ -11,8 +11,8 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
-// Remove removes a file, a link itself, or a directory. before is called just before
-// it takes effect; nil for nobody.
+// Remove removes a file, a link itself, or a directory. It calls before, unless that is nil, just before
+// the removal takes effect.
 func (t *Tree) Remove(name string, recursive bool, before func(Step) error) error {
 	name, err := Clean(name)
 	if err != nil {

@@ -248,7 +248,7 @@ func (s *scan) spans(text []byte) error {
 	}
 	all := s.pattern.re.FindAllIndex(text, maxGrepMatches)
 	s.job.more = s.job.more || len(all) == maxGrepMatches
-	// touches says whether a match touches a line; lines come in order.
+	// touches reports whether a match touches a line; lines come in order.
 	touches := func(start, end int) bool {
 		for len(all) > 0 && all[0][0] < start && all[0][1] <= start {
 			all = all[1:]

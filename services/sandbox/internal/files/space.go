@@ -59,7 +59,7 @@ func (t *Tree) With(mounts []Mounted) (*Space, error) {
 			continue
 		}
 		there, err := t.mark(m.Alias, t.points)
-		if err != nil { // below it is a folder that nobody may see or change
+		if err != nil { // the folder below may not be seen or changed
 			return nil, errors.Join(fmt.Errorf("find the place of mount %s: %w", m.Alias, err), t.Close())
 		}
 		if there || m.Cover {
@@ -70,7 +70,7 @@ func (t *Tree) With(mounts []Mounted) (*Space, error) {
 	return s, nil
 }
 
-// mark remembers the folders that an alias needs, and says whether they are there.
+// mark records the folders that an alias needs and reports whether they exist.
 func (t *Tree) mark(alias string, points map[identity]bool) (bool, error) {
 	for point := alias; point != "."; point = path.Dir(point) {
 		var f *os.File
@@ -228,7 +228,7 @@ func (s *Space) below(name string) (all []*Mounted) {
 	return all
 }
 
-// lies says whether a path is the place of a mount.
+// lies reports whether a path is the place of a mount.
 func (s *Space) lies(name string) bool {
 	for _, m := range s.mounts {
 		if m.Alias == name {

@@ -17,22 +17,22 @@ type Mark struct {
 	Born  int64  `json:"born,omitempty"` // in nanoseconds; zero where the file system does not know
 }
 
-// Step is how a change takes effect: in one moment one file has another name, or none.
-// Whoever comes after a crash can tell from it whether that moment was.
+// Step is how a change takes effect: at one moment one file gets another name, or loses its name. After a
+// crash it shows whether that moment has passed.
 type Step struct {
 	File Mark  `json:"file"`
 	Size int64 `json:"size,omitempty"` // of a draft
-	// From is the name before. If Staged it is one in the staging folder, where nobody
-	// but the service changes anything; else one in the workspace.
+	// From is the name before. If Staged, it is in the staging folder, which only the service changes;
+	// otherwise it is in the workspace.
 	From   string `json:"from"`
 	Staged bool   `json:"staged,omitempty"`
 	To     string `json:"to,omitempty"`    // the name afterwards; empty: none
 	Mount  string `json:"mount,omitempty"` // the alias of the one that it is in
-	// Piecemeal says that what is in a directory goes before the directory does.
+	// Piecemeal means that a directory's contents are removed before the directory.
 	Piecemeal bool `json:"piecemeal,omitempty"`
 }
 
-// below is the step as the workspace sees it that has a mount's files at an alias.
+// below returns the step as seen by the workspace that shows a mount's files at an alias.
 func (p Step) below(alias string) Step {
 	p.Mount = alias
 	if !p.Staged {
@@ -44,11 +44,11 @@ func (p Step) below(alias string) Step {
 	return p
 }
 
-// Taken says whether a step was taken, and whether that can be told. sameBoot says that
-// the machine has not crashed since: then what was done is as it was.
+// Taken reports whether a step was taken, and whether that is known. sameBoot means that the machine has
+// not crashed since, so the files are as the service left them.
 func (s *Space) Taken(p Step, sameBoot bool) (taken, known bool) {
 	if !p.Staged && s.Alias(p.From) != p.Mount || p.To != "" && s.Alias(p.To) != p.Mount {
-		return false, false // the mount is not there any more, or something else is
+		return false, false // the mount is gone or replaced
 	}
 	from, err := s.stands(p.From, p.Staged, p.File)
 	switch {
@@ -72,7 +72,7 @@ func (s *Space) Taken(p Step, sameBoot bool) (taken, known bool) {
 	return true, true
 }
 
-// stands says whether a file has a name, itself or by a link.
+// stands reports whether a name leads to a file, directly or by a link.
 func (s *Space) stands(name string, staged bool, file Mark) (bool, error) {
 	if staged {
 		m, err := mark(unix.AT_FDCWD, filepath.Join(s.staging, name))

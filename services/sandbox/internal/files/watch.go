@@ -24,15 +24,14 @@ const maxWatched = 4096
 var (
 	// ErrTooMany says that there are more directories than may be watched.
 	ErrTooMany = errors.New("there are too many directories to watch")
-	// ErrGone says that the workspace is not there any more.
+	// ErrGone means that the workspace no longer exists.
 	ErrGone = errors.New("the workspace was deleted")
 )
 
-// ChangeKind says what happened to a file.
+// ChangeKind is what happened to a file.
 type ChangeKind int
 
-// Kinds of changes. Lost says that changes were lost: whoever mirrors the files has
-// to look at all of them again.
+// Kinds of changes. Lost means that changes were lost: a mirror of the files must read all of them again.
 const (
 	Created ChangeKind = iota + 1
 	Modified
@@ -163,7 +162,7 @@ func (w *watch) add(dir *os.File, name string, found func(Changed)) error {
 		}
 		return fmt.Errorf("%w: %s has more than %d with those below it, which is the most for one watch: watch a folder in it that has less, several with a watch each", ErrTooMany, below, maxWatched)
 	}
-	// By the open directory, so that nobody can put a link in its place.
+	// By the open directory, so that a command cannot substitute a link.
 	wd, err := unix.InotifyAddWatch(w.fd, fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), watched)
 	if errors.Is(err, unix.ENOENT) {
 		return nil // it was removed
@@ -199,7 +198,7 @@ func refused(name string, err error) error {
 	return fmt.Errorf("watch %s: %w", name, err)
 }
 
-// gone says whether the workspace is still where it was opened.
+// gone returns ErrGone if the workspace is no longer where it was opened.
 func (w *watch) gone() error {
 	return outside(func() error {
 		root := w.workspace()
