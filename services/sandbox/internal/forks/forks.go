@@ -22,23 +22,24 @@ const Patience = 220 * time.Millisecond
 
 const pause = 50 * time.Microsecond
 
-// unleased are file systems across a network, which answer that somebody writes whenever they have no word of their server.
+// unleased are network file systems, which report a writer whenever they lack their server's word.
 var unleased = []int64{unix.NFS_SUPER_MAGIC, unix.SMB_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC}
 
-// Await waits until no process has a file open that was written and closed before, which nobody else
-// can have open: at most for as long as processes that are being started take to execute their programs, which
-// is below a millisecond where a processor is free, and at most for Patience besides. The file is open for reading.
+// Await waits until no process has a file open for writing. The file was written and closed before, so only
+// processes that are being started can still have it open. Await waits as long as these take to execute
+// their programs, below a millisecond on a free processor, and at most Patience after that. f is open for
+// reading.
 //
-// Go holds syscall.ForkLock from the fork until the child's execve has the new program's memory, and the
-// descriptors are closed after that. That all of them are is said by a lease, which the kernel grants to who
-// reads what nobody has open for writing. Where there are none (fcntl(2): of file systems that have
-// none, of files of others without CAP_LEASE) that moment is not waited for.
+// Go holds syscall.ForkLock from the fork until the child's execve has the new program's memory. The kernel
+// closes the descriptors after that. A lease shows that they are closed: the kernel grants it to a reader
+// if the file is not open for writing. Where leases are unavailable (fcntl(2): on some file systems, and on
+// files of others without CAP_LEASE) Await does not wait for that moment.
 func Await(f *os.File) { Begin().await(f, func() bool { return false }) }
 
-// Wait is Await for several files, all of which were closed before it began, and which are waited for together.
+// Wait is Await for several files, all closed before it began, with one common time limit.
 type Wait struct{ end time.Time }
 
-// Begin waits for what has not come to the last microseconds yet.
+// Begin waits for the forks in progress, up to their last microseconds.
 func Begin() Wait {
 	syscall.ForkLock.RLock()
 	syscall.ForkLock.RUnlock() //nolint:staticcheck // nothing is done under it: that those before are through is all
@@ -63,11 +64,11 @@ func (w Wait) await(f *os.File, off func() bool) {
 		if !errors.Is(err, unix.EAGAIN) || off() || w.Over() || !tried && !leased(f) {
 			return
 		}
-		time.Sleep(pause) //nolint:forbidigo // nobody is told when it is over
+		time.Sleep(pause) //nolint:forbidigo // no event signals its end
 	}
 }
 
-// leased says whether a file's system knows who has it open.
+// leased reports whether a file's system knows which processes have it open.
 func leased(f *os.File) bool {
 	var fs unix.Statfs_t
 	err := unix.Fstatfs(int(f.Fd()), &fs)
