@@ -40,11 +40,11 @@ const (
 type Processes struct {
 	Space string // their process namespace, as links of /proc say it
 	All   []int
-	// First are those that init has started, which nobody can look at until they execute their
-	// program, and Starting is how many more of them there may be.
+	// First are the processes that init has started, which cannot be inspected until they execute their
+	// program. Starting is the number of further such processes whose pid is unknown.
 	First    []int
 	Starting int
-	// Unknown says that there may be others: not all could be listed.
+	// Unknown means that there may be others: not all could be listed.
 	Unknown bool
 }
 
@@ -52,11 +52,11 @@ type Processes struct {
 type Sum struct {
 	Deleted   int64 // bytes of deleted files
 	Terminals int   // pseudo-terminals, by either end
-	// Unsure is how many of the deleted files are only mapped, and may not be looked at: of them there is what is
-	// mapped in Deleted, and there may be more.
+	// Unsure is the number of deleted files that are only mapped and may not be inspected. Deleted counts
+	// what is mapped of them; they may be larger.
 	Unsure int
-	// Written is how many bytes those that are left have had written to disks, and whom they have waited for; where
-	// no file can be Unsure it is not looked for.
+	// Written is the number of bytes written to disks by live processes and their reaped children. It is
+	// not measured where no file can be Unsure.
 	Written int64
 }
 
@@ -99,13 +99,13 @@ type Counter struct {
 	lines     *bufio.Reader       // of maps
 	seen      map[uint64]int64    // bytes that were counted, by inode
 	mapped    map[uint64]mapping  // files in memory that were not counted yet, by inode
-	unsure    map[uint64]struct{} // files that were counted by what is mapped, for nobody may look at them, by inode
+	unsure    map[uint64]struct{} // files counted by their mapped part, because they may not be inspected, by inode
 	terminals map[uint32]struct{} // by number
 	others    int                 // terminals whose number is not known
 	owns      bool                // the process has its own terminal open
 	looked    int                 // at so many
-	hides     bool                // one of the processes does not let others look at it
-	blind     bool                // something kept it from looking that is nobody's doing here
+	hides     bool                // one of the processes cannot be inspected
+	blind     bool                // a look failed for a reason outside the processes
 	total     int64               // bytes
 }
 
@@ -129,14 +129,13 @@ func Of(folder string) (*Counter, error) {
 	return c, nil
 }
 
-// Sure says whether it may look at all files, so that none is one that it is not sure of.
+// Sure reports whether it may inspect all files, so that Unsure is always zero.
 func (c *Counter) Sure() bool { return c.sure }
 
-// Look goes on for a time, and says what is held: as much as the last whole round
-// found or, if that is more, as this one did so far. Who comes right after somebody else gets
-// the same answer: however many ask, a fifth of the time is spent on it. It looks by as, as
-// whoever may look into the processes; those are called for at the beginning of a round and at its end,
-// not by as.
+// Look measures for the time within and returns what is held: the result of the last full round or, if that
+// is more, of this round so far. Calls soon after another return the same result, so at most a fifth of the
+// time is spent on looking. It inspects processes through as, which has the rights to do so. It calls
+// processes at the beginning and the end of a round, not through as.
 func (c *Counter) Look(as func(func() error) error, processes func() Processes, within time.Duration) Sum {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,7 +163,7 @@ func (c *Counter) Look(as func(func() error) error, processes func() Processes, 
 	return c.sum()
 }
 
-// scan goes on for a time, and says whether it has looked at all that was listed.
+// scan goes on for a time and reports whether it has inspected everything listed.
 func (c *Counter) scan(as func(func() error) error, within time.Duration) bool {
 	_ = as(func() error {
 		for begin := time.Now(); c.more(); {
@@ -178,8 +177,7 @@ func (c *Counter) scan(as func(func() error) error, within time.Duration) bool {
 	return !c.excess() && !c.more() && len(c.mapped) == 0
 }
 
-// again lists the processes once more, and says whether there are some that were not listed before in
-// this round.
+// again lists the processes once more and reports whether it found some that were not listed in this round.
 func (c *Counter) again(processes func() Processes) bool {
 	if c.lists < maxLists && c.list(processes()) {
 		return true
@@ -188,7 +186,7 @@ func (c *Counter) again(processes func() Processes) bool {
 	return false
 }
 
-// list has those processes looked at that were not listed before, and says whether there are any.
+// list adds the processes that were not listed before and reports whether there are any.
 func (c *Counter) list(p Processes) (some bool) {
 	c.of = p
 	c.lists++
@@ -243,7 +241,7 @@ func (c *Counter) Close() {
 	c.found, c.written, c.unwaited, c.closed = Sum{}, 0, nil, true
 }
 
-// Forget forgets what was found: whoever held it has ended.
+// Forget discards the results: the processes that held the files have ended.
 func (c *Counter) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -291,7 +289,7 @@ func (c *Counter) weigh(within time.Duration) {
 	for inode, m := range c.mapped {
 		if bytes, err := m.size(); err == nil || !c.more() {
 			c.count(inode, bytes)
-			// One that is not there any more may have been moved meanwhile.
+			// A missing file may have been moved meanwhile.
 			if errors.Is(err, os.ErrPermission) || err != nil && !c.sure && c.lives(m.dir) {
 				c.unsure[inode] = struct{}{}
 			}
@@ -302,12 +300,12 @@ func (c *Counter) weigh(within time.Duration) {
 	}
 }
 
-// excess says whether there is more than can be looked at.
+// excess reports whether there is more than can be inspected.
 func (c *Counter) excess() bool {
 	return c.looked > c.most || len(c.seen)+len(c.mapped)+len(c.terminals) > c.files
 }
 
-// more says whether the round is to look at more.
+// more reports whether the round has more to inspect.
 func (c *Counter) more() bool {
 	return !c.excess() && (c.process != "" || len(c.rest) > 0)
 }

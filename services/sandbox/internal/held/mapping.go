@@ -62,7 +62,8 @@ func (m mapping) size() (bytes int64, err error) {
 	return st.Blocks * 512, nil
 }
 
-// SeesMapped says whether this process may look at files that are mapped, and not open: each has some mapped.
+// SeesMapped reports whether this process may inspect files that are mapped but not open, tested on its
+// own.
 var SeesMapped = sync.OnceValue(func() bool {
 	const own = "/proc/self/map_files"
 	entries, err := os.ReadDir(own)

@@ -13,9 +13,9 @@ import (
 // Weigher says what the processes of a sandbox have in memory together. A look takes as long as it takes: some
 // hundreds of processes with some gigabytes take seconds.
 type Weigher struct {
-	As        func(func() error) error // has something done by whoever may look into the processes
-	Processes func() Processes         // are those of the sandbox
-	Segments  func() int64             // is how many bytes segments of System V and the like take, now
+	As        func(func() error) error // runs a function with the rights to inspect the processes
+	Processes func() Processes         // returns the processes of the sandbox
+	Segments  func() int64             // returns the current bytes of System V segments and the like
 	Limit     int64                    // bytes that they may have
 }
 
@@ -103,13 +103,13 @@ type part struct {
 	stack       string // where that begins, which is elsewhere in each program that it executes; empty: not to be known
 }
 
-// parts are those of processes. Of a process that lets nobody look into it, all counts. The error says that nobody can open
-// a file now.
+// parts returns the part of each process. For a process that cannot be inspected, all memory counts. An
+// error means that no file can be opened now.
 func parts(all map[int]inMemory) (map[int]part, error) {
 	found := make(map[int]part, len(all))
 	for pid, m := range all {
 		if parent, known := all[m.parent]; known && sameMemory(pid, m, m.parent, parent) {
-			continue // it is about to execute something: vfork(2)
+			continue // it is about to execute a program: vfork(2)
 		}
 		p := part{own: m.own, shared: m.shared, stack: stack(pid)} // before the look: it may execute something in that
 		sum, err := fields(m.dir+"/smaps_rollup", "Pss_Anon:", "SwapPss:", "Pss_Shmem:")
@@ -199,8 +199,8 @@ func fields(path string, names ...string) (all []int64, err error) {
 	return all, nil
 }
 
-// sameMemory says whether two processes have one memory: kcmp(2), KCMP_VM. Some containers have no such call: there
-// those have that look as if they had, to the last byte.
+// sameMemory reports whether two processes share one memory: kcmp(2), KCMP_VM. Some containers forbid that
+// call; then processes with exactly equal figures count as sharing.
 func sameMemory(a int, of inMemory, b int, other inMemory) bool {
 	const vm = 1
 	differ, _, e := unix.Syscall6(unix.SYS_KCMP, uintptr(a), uintptr(b), vm, 0, 0, 0)
@@ -226,7 +226,7 @@ func openInMemory(all map[int]inMemory) (sum int64, err error) {
 	for _, m := range all {
 		open, err := os.Open(m.dir + "/fd")
 		if err != nil {
-			continue // it has ended, or lets nobody look: such a one is in the way of who looks at what is on the disk
+			continue // it has ended, or cannot be inspected; a check of what is on the disk notices the latter
 		}
 		for err == nil {
 			var names []string

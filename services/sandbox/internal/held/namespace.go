@@ -20,8 +20,8 @@ func Namespace(of int) Processes {
 	})}
 }
 
-// Beside is Namespace of the caller, without itself and the first process there. It leaves out none that
-// lets nobody look into it: that counts.
+// Beside is Namespace of the caller, without itself and the first process there. It includes processes that
+// cannot be inspected: they count.
 func Beside() Processes {
 	space, err := spaceOf("self")
 	if err != nil {
@@ -34,7 +34,7 @@ func Beside() Processes {
 
 func spaceOf(process string) (string, error) { return os.Readlink("/proc/" + process + "/ns/pid") }
 
-// everybody is all processes that there are.
+// everybody returns all processes of the machine.
 func everybody() (all []int, err error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

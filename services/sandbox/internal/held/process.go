@@ -57,8 +57,8 @@ func (c *Counter) next() {
 	c.process, c.dir, c.owns = process, dir, false
 }
 
-// unseen notes that there was an error in the look at a process that lives. Not all are its doing: it hides nothing
-// where the machine, or whoever looks, can open no more files.
+// unseen records a failed look at a live process. If no more files can be opened, the process is not to
+// blame and hides nothing.
 func (c *Counter) unseen(process string, err error) {
 	switch {
 	case unrelated(err):
@@ -68,8 +68,8 @@ func (c *Counter) unseen(process string, err error) {
 	}
 }
 
-// starts says whether a process is one that init has started, and has not executed its program yet: it
-// is in init's memory still, which nobody is to look at.
+// starts reports whether init has started the process and it has not executed its program yet. It still
+// shares init's memory, which must not be inspected.
 func (c *Counter) starts(process string) bool {
 	if f, err := flags(process); err != nil || f&unexecuted == 0 {
 		return false
@@ -123,15 +123,15 @@ func (c *Counter) living(process string) string {
 // yet, which cannot be had again.
 const ending, unexecuted = 0x4, 0x40
 
-// lives says whether a thread has not begun to end. One that cannot be asked is believed to live: it is looked at.
+// lives reports whether a thread has not begun to end. A thread whose state is unreadable counts as live.
 func (c *Counter) lives(dir string) bool {
 	f, err := flags(dir)
 	c.blind = c.blind || unrelated(err)
 	return f&ending == 0
 }
 
-// flags are a thread's. Anybody may ask, also for one that lets nobody look at it. There are those of one
-// that ends where there is none.
+// flags returns a thread's flags, which any process may read, even of a thread that cannot be inspected.
+// For a missing thread it returns those of an ending one.
 func flags(dir string) (uint64, error) {
 	raw, err := os.ReadFile(dir + "/stat")
 	switch {
@@ -147,15 +147,15 @@ func flags(dir string) (uint64, error) {
 	return strconv.ParseUint(string(all[6]), 10, 64)
 }
 
-// ended says whether an error means that a process, or a thread, is not there any more.
+// ended reports whether an error means that a process or a thread no longer exists.
 func ended(err error) bool { return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) }
 
-// unrelated says whether an error is neither a process's end nor its doing: nobody can open a file now.
+// unrelated reports whether an error is not about the process: no file can be opened now.
 func unrelated(err error) bool {
 	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
 }
 
-// someOpen counts some of what a process has open.
+// someOpen counts some of the files that a process has open.
 func (c *Counter) someOpen() {
 	names, err := c.open.Readdirnames(64)
 	for _, name := range names {
@@ -182,23 +182,22 @@ func (c *Counter) some(st *unix.Stat_t, path string) {
 	}
 }
 
-// readOnly says whether a file is one of a mount that nobody in the sandbox can change: who deletes files there
-// is outside. A workspace is no such mount.
+// readOnly reports whether a file is on a mount that the sandbox cannot change. Files there are deleted
+// only from outside. A workspace is no such mount.
 func readOnly(path string) bool {
 	var fs unix.Statfs_t
 	return unix.Statfs(path, &fs) == nil && fs.Flags&unix.ST_RDONLY != 0
 }
 
-// Numbers of devices (Linux's devices.txt): the one by which a terminal's master is opened, which all
-// masters have in common; the first and the last of those of the other ends; and the one by which a
-// process opens its own terminal, whichever that is.
+// Numbers of devices (Linux's devices.txt). ptmx opens a terminal's master; all masters share it. firstEnd
+// to lastEnd are the slaves' majors. own opens a process's controlling terminal, whichever that is.
 var ptmx, own = unix.Mkdev(5, 2), unix.Mkdev(5, 0)
 
 const firstEnd, lastEnd = 136, 143
 
-// someTerminal counts a character device that is an end of a pseudo-terminal. What a process has open as its
-// own terminal may be any: one is believed to be counted elsewhere, or the same as that of others; who has more
-// of them open has them of different ones.
+// someTerminal counts a character device that is an end of a pseudo-terminal. A process's open controlling
+// terminal may be any terminal. The first such counts as counted elsewhere, or as shared with other
+// processes; each further one counts as a different terminal.
 func (c *Counter) someTerminal(name string, device uint64) {
 	major := unix.Major(device)
 	switch {

@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// addWritten adds up what the processes have had written to disks that were listed last: together with what was
-// there before, none of their files is larger. The kernel notes it where a page of a file is changed, or is
-// written past its memory (proc_pid_io(5)), and adds what one had written that has ended to what its parent has, when
-// that waits for it. Who is waited for meanwhile may be missing, but does not count twice: parents come first,
-// mostly. Nobody knows what those have written whose parents do not want to wait (SA_NOCLDWAIT), nor do they.
+// addWritten sums the bytes that the processes listed last have written to disks. That sum, with the bytes
+// that were there before, bounds the size of each of their files. The kernel counts a page when it is
+// dirtied, or a write that bypasses the page cache (proc_pid_io(5)). A parent that reaps a child takes over
+// its count. The count of a process reaped during the sum may be missed. It is not added twice, because
+// parents mostly come first. The writes of children of a parent that ignores them (SA_NOCLDWAIT) are lost.
 //
-// It is too much where it cannot be known, and what it was where nobody can open a file now.
+// It returns TooMuch if the sum cannot be known, and the earlier sum if no file can be opened now.
 func (c *Counter) addWritten(as func(func() error) error) (bytes int64) {
 	switch {
 	case c.silent:
@@ -47,26 +47,26 @@ func (c *Counter) addWritten(as func(func() error) error) (bytes int64) {
 	return bytes
 }
 
-// silent says of a kind of file system whether the kernel notes who writes there. It does not where a page is sent away as
-// soon as it is written, and never waits for that in memory: FUSE, as long as it is not told to keep them, which nobody
-// sees, and virtiofs, which has the same number; and 9p. Nor does it where files are in memory.
+// silent reports whether the kernel does not count writes to a kind of file system. It does not if a page
+// is sent away as soon as it is written: on FUSE without a writeback cache, which cannot be detected, on
+// virtiofs, which has the same number, and on 9p. It does not count files in memory either.
 func silent(kind int64) bool {
 	return slices.Contains([]int64{unix.FUSE_SUPER_MAGIC, unix.V9FS_MAGIC, unix.TMPFS_MAGIC, unix.RAMFS_MAGIC}, kind)
 }
 
-// errUnwaited says that a process has ended, and that nobody waits for it: nobody but root may ask what it has written.
+// errUnwaited means that a process has ended but is not reaped: only root may read how much it has written.
 var errUnwaited = errors.New("it has ended, and is not waited for")
 
-// writtenBy is what a process has had written, with all of its threads and whom it has waited for. One that has ended is
-// its parent's soon, unless it was among those that were so before. One that cannot be asked, and has not executed its
-// program yet, is init's, or one that hides: that is noticed elsewhere.
+// writtenBy returns the bytes written by a process, all its threads and its reaped children. The count of
+// an ended process soon passes to its parent, unless the process was already unreaped before. A process
+// that cannot be asked, and has not executed its program yet, is init's or hides; other code detects that.
 func (c *Counter) writtenBy(pid int, before map[int]struct{}) (int64, error) {
 	process := "/proc/" + strconv.Itoa(pid)
 	dir := c.living(process)
 	if dir == "" {
 		return 0, c.noteUnwaited(pid, before)
 	}
-	n, err := readWritten("/proc/" + filepath.Base(dir)) // of a thread's folder that is not below its process's it is that of all
+	n, err := readWritten("/proc/" + filepath.Base(dir)) // for a thread's folder that is not below its process's, the count is that of all threads
 	switch {
 	case err == nil:
 		return n, nil
