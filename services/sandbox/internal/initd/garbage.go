@@ -85,8 +85,8 @@ func freeMemory() {
 	<-done
 }
 
-// othersSleep says whether all other threads do. One that does not may be about to, and is
-// none that could take over until then: it is known of no better way to tell.
+// othersSleep reports whether all other threads sleep. A running thread may be about to sleep, and cannot
+// take over until it does. No better way to tell is known.
 func othersSleep() bool {
 	dir, err := unix.Open("/proc/self/task", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -109,7 +109,7 @@ func othersSleep() bool {
 	}
 }
 
-// sleeps says whether a thread does, or is not there.
+// sleeps reports whether a thread sleeps or has ended.
 func sleeps(dir int, name string) bool {
 	fd, err := unix.Openat(dir, name+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -77,8 +77,8 @@ type looks struct {
 	under sync.Mutex // held while one is
 }
 
-// answer looks, and says what it has found, while the stream goes on. Whoever does not wait for
-// the answer is no service of ours.
+// answer looks and sends what it has found, while the stream goes on. A second question before the answer
+// is malformed: the service waits for the answer.
 func (l *looks) answer(packet []byte) error {
 	id, err := wire.DecodeID(packet)
 	if err != nil || counter == nil || !l.under.TryLock() {

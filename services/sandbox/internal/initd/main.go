@@ -1,17 +1,16 @@
-// Command initd is the first process of a sandbox. It starts commands at the
-// service's request, reaps every process, and tells how commands ended.
+// Command initd is the first process of a sandbox. It starts commands at the service's request, reaps all
+// processes, and reports how commands ended.
 //
-// It trusts the service alone. Commands run as the same user beside it, so it
-// holds nothing that they do not: the same filter, no capability, no file but its
-// socket, and its own memory is closed to them. When it ends, for whatever
-// reason, the kernel ends everything in the sandbox.
+// Initd trusts only the service. Commands run beside it as the same user, so it holds nothing that they
+// lack: it has the same filter, no capability and no file but its socket. Its own memory is closed to them.
+// When initd ends, for whatever reason, the kernel ends all processes in the sandbox.
 //
-// Where the service is elsewhere, init speaks with it over its standard input and
-// output (`stream`, see relay), beside a first process that only keeps the sandbox
-// open (`pause`); its end is then told by whoever made the sandbox.
+// If the service is elsewhere, initd speaks with it over standard input and output (`stream`, see relay).
+// The first process is then a program that only keeps the sandbox open (`pause`), and the maker of the
+// sandbox reports its end.
 //
-// One thread does everything: it starts all commands and reaps. It waits for the service
-// and for processes at once.
+// A single thread starts all commands and reaps processes. It waits for the service and for processes at
+// the same time.
 package main
 
 import (
@@ -77,7 +76,7 @@ func run() error {
 	if err := unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&shortName[0])), 0, 0, 0); err != nil { //nolint:gosec // the kernel takes a pointer
 		return fmt.Errorf("have a name: %w", err)
 	}
-	// Nobody but this process may look into it.
+	// Close this process's memory to other processes.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("close its memory: %w", err)
 	}
@@ -115,7 +114,7 @@ func run() error {
 	if err := send(wire.Reply{Kind: wire.Ready}); err != nil {
 		return err
 	}
-	if streamed { // before the first command, but nobody waits for it
+	if streamed { // before the first command; nothing waits for it
 		if err := s.haveThreads(relayThreads); err != nil {
 			return err
 		}

@@ -61,7 +61,7 @@ func (r *relay) listen() error {
 	return r.mux.Send(p.Encode())
 }
 
-// unlisten closes the way out: nobody is to have it.
+// unlisten closes the way out.
 func (r *relay) unlisten() error {
 	o := r.wayOut()
 	if o == nil {
@@ -70,7 +70,7 @@ func (r *relay) unlisten() error {
 	return o.listener.Close()
 }
 
-// wayOut is nil until somebody asks for it.
+// wayOut returns the way out, or nil before Listen.
 func (r *relay) wayOut() *outlet {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,20 +130,20 @@ func (o *outlet) catchUp() {
 	}
 }
 
-// waits says whether somebody waits for being accepted. Who was before has been told of.
+// waits reports whether a connection waits to be accepted, after earlier ones have been reported.
 func (o *outlet) waits() (some bool) {
 	o.telling.Lock()
 	defer o.telling.Unlock()
 	err := o.raw.Control(func(listener uintptr) { some = readable(listener) })
-	return some && err == nil // otherwise it is closed
+	return some && err == nil // otherwise the listener is closed
 }
 
-// turnAway accepts who waits, only to tell how many there are.
+// turnAway accepts waiting connections only to report how many there are.
 func (o *outlet) turnAway() {
 	o.telling.Lock()
 	defer o.telling.Unlock()
 	turned := wire.Reply{Kind: wire.Turned}
-	_ = o.raw.Control(func(listener uintptr) { // an error says that it is closed
+	_ = o.raw.Control(func(listener uintptr) { // an error means that the listener is closed
 		for turned.ID < maxTurned {
 			fd, _, err := unix.Accept4(int(listener), unix.SOCK_CLOEXEC)
 			switch {

@@ -53,7 +53,7 @@ func pause(words []string) error {
 	}
 }
 
-// reapAll waits for whoever has ended: what an init left that broke down.
+// reapAll reaps the processes that have ended: the children of an init that crashed.
 func reapAll() {
 	for {
 		if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); pid <= 0 && !errors.Is(err, unix.EINTR) {

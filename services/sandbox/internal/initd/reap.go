@@ -14,7 +14,7 @@ import (
 // do, as whether the service is still there: a command may have some end as fast as it waits.
 const reapAtOnce = 16
 
-// reap waits for whoever has ended since it was last called.
+// reap waits for the processes that have ended since the last call.
 func (s *starter) reap() error {
 	var count [8]byte
 	_, _ = unix.Read(int(bell), count[:])
@@ -28,7 +28,7 @@ func (s *starter) reap() error {
 		case errors.Is(err, unix.ECHILD), err == nil && pid == 0:
 			return nil
 		case err != nil:
-			return err // nothing can be known any more
+			return err // init has lost track of its processes
 		}
 		if err := s.ended(pid, status, &usage); err != nil {
 			return err
@@ -72,15 +72,15 @@ func (s *starter) ended(pid int, status unix.WaitStatus, usage *unix.Rusage) err
 	})
 }
 
-// written is how many bytes those have had written to disks that were waited for since a command's end was last
-// told of. Nobody may read it of init from outside, nor init itself: its memory is closed.
+// written counts the bytes written to disks by processes reaped since the last report of a command's end.
+// Init's memory is closed, so other processes cannot read these counts of init, and init cannot either.
 var written atomic.Int64
 
-// noteWritten adds what one had written, with those that it had waited for. The kernel counts by 512 bytes, though in
-// pages.
+// noteWritten adds the bytes written by a process and its reaped children. The kernel counts pages, in
+// units of 512 bytes.
 func noteWritten(u *unix.Rusage) { written.Add(u.Oublock * 512) }
 
-// tellWritten says so of them. The service looks at others itself.
+// tellWritten reports the bytes of reaped processes. The service measures live processes itself.
 func tellWritten(question []byte) error {
 	id, err := wire.DecodeID(question)
 	if err != nil {
@@ -94,8 +94,8 @@ func (c *command) add(u *unix.Rusage) {
 	c.maxRSS = max(c.maxRSS, u.Maxrss<<10)
 }
 
-// sweep kills everything that is left in the sandbox and waits for its end. The
-// kernel keeps whoever is being killed from making another process.
+// sweep kills all other processes in the sandbox and waits for their end. A process that is being killed
+// cannot fork.
 func sweep(c *command) {
 	if errors.Is(unix.Kill(-1, unix.SIGKILL), unix.ESRCH) {
 		return
@@ -107,7 +107,7 @@ func sweep(c *command) {
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
-			return // none is left
+			return // no process is left
 		case pid > 0:
 			c.add(&usage)
 			noteWritten(&usage)

@@ -17,32 +17,31 @@ const (
 	restorer = 0x04000000
 )
 
-// withstandSignals has no signal from inside end it. The kernel keeps a first
-// process from signals that nobody handles, but not while one of several threads
-// has them blocked, as happens at every fork. So all are caught, past the package
-// signal: it goes back and forth between threads for each, some milliseconds in
-// all.
+// withstandSignals keeps signals from inside the sandbox from ending init. The kernel shields a first
+// process from unhandled signals, but not while one of several threads blocks them, as at every fork. So
+// init catches all signals. It does not use package os/signal, which switches threads for each signal and
+// takes some milliseconds in all.
 func withstandSignals() error {
 	all := ^uint64(0)
 	catch := action{handler: handler(), flags: onStack | restart | restorer, restorer: returner(), mask: all}
 	for n := unix.Signal(1); n <= lastSignal; n++ {
 		a := catch
 		switch n {
-		case unix.SIGKILL, unix.SIGSTOP: // nobody can
+		case unix.SIGKILL, unix.SIGSTOP: // cannot be caught
 			continue
 		case unix.SIGILL, unix.SIGTRAP, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV:
-			// By these the processor tells of init's own faults, which are Go's to handle: only
-			// those that somebody sent are to be unheard.
+			// The processor reports init's own faults with these, and Go handles them. Only signals that a
+			// process sent are ignored.
 			if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(n), 0, uintptr(unsafe.Pointer(&a)), 8, 0, 0); e != 0 { //nolint:gosec // as below
 				return fmt.Errorf("look how signal %d is handled: %w", n, e)
 			}
 			goes, a.handler = a.handler, faultHandler()
 		case unix.SIGCHLD:
 			a.handler = childHandler()
-		case unix.SIGURG, unix.SIGPROF: // Go's own; it takes no harm by them
+		case unix.SIGURG, unix.SIGPROF: // used by the Go runtime, which tolerates extra ones
 			continue
 		case 32, 33, 34:
-			// Go leaves them to C libraries, and there is none here.
+			// Go leaves them to C libraries, and init uses none.
 			a = action{handler: ignore}
 		}
 		if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(n), uintptr(unsafe.Pointer(&a)), 0, 8, 0, 0); e != 0 { //nolint:gosec // the kernel takes a pointer
@@ -52,12 +51,11 @@ func withstandSignals() error {
 	return nil
 }
 
-// isFixed says whether nothing can be done about a signal. About each of the others init or Go
-// does something, which a command must not inherit: a shell cannot trap what was ignored when
-// it started.
+// isFixed reports whether a signal's action cannot be changed. Init or Go handles each of the others, and a
+// command must not inherit that: a shell cannot trap a signal that was ignored when it started.
 func isFixed(n unix.Signal) bool { return n == unix.SIGKILL || n == unix.SIGSTOP }
 
-// action is the kernel's description of what is done about a signal.
+// action is the kernel's description of a signal's handling.
 type action struct {
 	handler  uintptr
 	flags    uint64
@@ -65,7 +63,7 @@ type action struct {
 	mask     uint64
 }
 
-// ignore is the handler that stands for none.
+// ignore is the handler value that ignores a signal.
 const ignore = 1
 
 // handler is the address of a signal handler that does nothing.
@@ -80,9 +78,9 @@ func childHandler() uintptr
 // goes is Go's own signal handler, the same for every signal.
 var goes uintptr //nolint:unused // the assembler uses it
 
-// faultHandler is the address of a signal handler that does nothing about what
-// somebody sent, and leaves the rest to Go's own.
+// faultHandler returns the address of a signal handler that ignores signals sent by processes and leaves
+// faults to Go's own handler.
 func faultHandler() uintptr
 
-// returner is the address of what a signal handler returns to.
+// returner returns the address that a signal handler returns to.
 func returner() uintptr

@@ -15,18 +15,18 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/terminal"
 )
 
-// sayAfter is after what time init says that a command has started, unless it ends
-// before, or who asked for it waits for the word: of most nobody need be told twice.
+// sayAfter is how long init waits before it reports the start of a command. A command that ends earlier is
+// reported only once. A caller that waits for the start is told at once.
 const sayAfter = 2 * time.Millisecond
 
-// command is a command that runs.
+// command is a running command.
 type command struct {
 	id       uint64
-	request  request // which the child reads
+	request  request // read by the child
 	child    *child
-	said     bool // that it was started
-	terminal int  // its terminal's other end, until that was said; none for none
-	line     int  // its terminal, until it has ended: it may close its own, and open it again; none for none
+	said     bool // whether its start was reported
+	terminal int  // master of its terminal, until the start is reported; none: it has no terminal
+	line     int  // slave of its terminal, until it has ended: it may close and reopen its own; none: no terminal
 	cpu      int64
 	maxRSS   int64
 }
@@ -196,14 +196,14 @@ type request struct {
 	mapped bool // its memory is its own
 }
 
-// release gives the packet's memory back. Nobody reads there any more.
+// release unmaps the packet's memory, which is no longer read.
 func (r request) release() {
 	if r.mapped {
 		_ = unix.Munmap(r.packet)
 	}
 }
 
-// request is what a packet asks for, and what it brings besides.
+// request returns the request that a packet holds, and the files sent with it.
 func (s *starter) request(packet []byte, files []int) (r request, streams []int, err error) {
 	switch {
 	case wire.Kind(packet[0]) != wire.Long:
@@ -219,8 +219,8 @@ func (s *starter) request(packet []byte, files []int) (r request, streams []int,
 	return r, files, err
 }
 
-// signal sends a signal to a command's process group. One that has ended takes no
-// harm: it is not reaped meanwhile, so its number is nobody else's.
+// signal sends a signal to a command's process group. An ended command is safe: it is not reaped meanwhile,
+// so its pid is not reused.
 func (s *starter) signal(packet []byte) error {
 	id, number, err := wire.DecodeSignal(packet)
 	if err != nil {
@@ -230,7 +230,7 @@ func (s *starter) signal(packet []byte) error {
 		if c.id != id {
 			continue
 		}
-		if errors.Is(unix.Kill(-pid, unix.Signal(number)), unix.ESRCH) { // it has no group of its own yet
+		if errors.Is(unix.Kill(-pid, unix.Signal(number)), unix.ESRCH) { // it has no process group yet
 			_ = unix.Kill(pid, unix.Signal(number))
 		}
 	}
@@ -275,7 +275,7 @@ func mapAll(fd int) ([]byte, error) {
 // start starts a command that was requested, and holds the request if there is a process. What
 // stands in the way of one command is no error.
 func (s *starter) start(c *wire.Command, r request, streams []int, gate int) (held bool, err error) {
-	if err := s.haveThreads(ownThreads); err != nil { // nobody is there yet who could leave no room for it
+	if err := s.haveThreads(ownThreads); err != nil { // no command runs yet that could use up the memory
 		return false, err
 	}
 	master, slave := none, none

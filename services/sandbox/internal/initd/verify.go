@@ -12,26 +12,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where something else made the sandbox, on somebody's word, init looks whether it is
-// what was asked for, and gives up when it is not.
+// When another component made the sandbox, init checks whether it is the requested one, and exits if not.
 
-// reachTimeout is how long a network may take to answer, and reachTries how often it
-// is asked: rules of a network may come into force a while after a sandbox begins.
+// reachTimeout is how long a network may take to answer, and reachTries how often it is asked. The rules of
+// a network may take effect a while after a sandbox starts.
 const (
 	reachTimeout = time.Second
 	reachTries   = 10
 	reachPause   = 500 * time.Millisecond
 )
 
-// firstTimeout is how long the program that keeps a sandbox open may take to begin: until
-// then the first process is the container runtime's own, and sandboxes are said to run.
+// firstTimeout is how long the program that keeps a sandbox open may take to start. Until then the first
+// process is the container runtime's own, although the sandbox is reported as running.
 const (
 	firstTimeout = 10 * time.Second
 	firstPause   = 10 * time.Millisecond
 )
 
-// alone says whether init is the only one in its process namespace but for the
-// program that keeps it open. It kills everything else there is.
+// alone returns an error unless init is the only process in its namespace besides the program that keeps it
+// open. It kills all other processes.
 func alone() error {
 	if os.Getpid() == 1 {
 		return nil
@@ -72,13 +71,13 @@ func awaitFirst(proc string) error {
 	}
 }
 
-// verify looks for what a word names:
+// verify checks the property that a word names:
 //
 //	rights             no capability, no new privileges, a filter, not root, a root that is read-only
 //	user-namespace     users that are not the machine's
 //	size:PATH=BYTES    a file system that is no larger
 //	shown:MODE:INODE=PATH  the folder that the service sees, read-only where MODE is ro
-//	unreachable:ADDRESS=IP:PORT  a network in which nobody answers there; ADDRESS is the 16
+//	unreachable:ADDRESS=IP:PORT  a network in which that address does not answer; ADDRESS is the 16
 //	                   bytes of the IP and the two of the port in hexadecimal
 func verify(word string) (known bool, err error) {
 	name, argument, _ := strings.Cut(word, ":")
@@ -177,8 +176,7 @@ func verifyShown(argument string) error {
 	return nil
 }
 
-// verifyUnreachable waits until nobody can be reached at an address at which somebody
-// is.
+// verifyUnreachable waits until a live address does not answer.
 func verifyUnreachable(argument string) error {
 	code, name, _ := strings.Cut(argument, "=")
 	at, err := parseAddress(code)
@@ -229,7 +227,7 @@ func (a address) socket() (family int, to unix.Sockaddr, loopback bool) {
 	return unix.AF_INET6, &unix.SockaddrInet6{Port: a.port, Addr: a.ip}, a.ip == [16]byte{15: 1}
 }
 
-// answers says whether anybody does, were it to refuse.
+// answers reports whether the address answers, even with a refusal.
 func (a address) answers() (bool, error) {
 	family, to, loopback := a.socket()
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)

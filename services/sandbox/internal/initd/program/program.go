@@ -33,8 +33,8 @@ func Load(path string) ([]byte, error) {
 	return b, nil
 }
 
-// Open puts the program into memory that nobody can change, whoever opens it. The
-// file is the caller's to close.
+// Open copies the program into sealed memory, which cannot be changed through any descriptor. The caller
+// closes the file.
 func Open(path string) (*os.File, error) {
 	raw, err := Load(path)
 	if err != nil {

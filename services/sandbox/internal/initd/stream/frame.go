@@ -1,14 +1,12 @@
-// Package stream carries what the service and an init that is elsewhere say to
-// each other, and what commands read and write, over one pair of byte streams.
+// Package stream carries the messages between the service and an init that is elsewhere, and the standard
+// streams of commands, over one pair of byte streams.
 //
-// A frame is a kind, a channel, a length and that many bytes. Packets are the
-// messages of package wire. All else is about channels: bytes, in one direction,
-// until their end. A channel's sender may be Window bytes ahead of what its
-// receiver has passed on, so a reader who is slow holds up nobody but its writer,
-// and what is kept in memory is bounded by the number of channels.
+// A frame is a kind, a channel, a length and that many bytes. Packets are the messages of package wire. All
+// other frames belong to channels: bytes in one direction until their end. A channel's sender may be at
+// most Window bytes ahead of its receiver. So a slow reader delays only its own writer, and the number of
+// channels bounds the memory in use.
 //
-// Neither side believes the other: what is no frame, or is more than was granted,
-// ends the stream.
+// Neither side trusts the other: an invalid frame, or more bytes than granted, ends the stream.
 package stream
 
 import (
@@ -18,9 +16,9 @@ import (
 )
 
 const (
-	// Window is how many bytes of a channel may be under way.
+	// Window is how many bytes of a channel may be in transit.
 	Window = 256 << 10
-	// ConnectionWindow is the same of a connection's, of which there may be many.
+	// ConnectionWindow is the Window of a connection; there may be many connections.
 	ConnectionWindow = 64 << 10
 	// MaxConnections is how many connections init carries at once. Others wait to be
 	// accepted.

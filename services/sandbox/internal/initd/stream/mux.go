@@ -162,9 +162,9 @@ func (m *Mux) Drain(channel uint64, to io.WriteCloser) {
 	}()
 }
 
-// Stop has the other side send nothing more on a channel: what still comes is thrown
-// away by whoever it was for. Without a receiver it does nothing. It does not wait for the
-// other side, which may be deaf: the receiver's file stays open until that was told.
+// Stop tells the other side to send nothing more on a channel; the receiver discards bytes that still
+// arrive. Without a receiver it does nothing. It does not wait for the other side, which may not be
+// reading: the receiver's file stays open until the message is sent.
 func (m *Mux) Stop(channel uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -175,7 +175,7 @@ func (m *Mux) Stop(channel uint64) {
 	told := make(chan struct{})
 	r.told = told
 	m.work.Go(func() {
-		_ = m.send(frame{kind: stop, channel: channel}) // who cannot hear it is gone, or has not begun to send
+		_ = m.send(frame{kind: stop, channel: channel}) // on failure the other side is gone or has not begun to send
 		close(told)
 	})
 }
@@ -260,7 +260,7 @@ type receiver struct {
 	to      io.WriteCloser
 	changed *sync.Cond
 
-	told chan struct{} // closed when Stop was sent; nil: nobody wants that. The mux's mu guards it
+	told chan struct{} // closed when Stop was sent; nil if Stop was not called. The mux's mu guards it
 
 	mu    sync.Mutex // guards what follows
 	kept  []byte     // received, and not yet written

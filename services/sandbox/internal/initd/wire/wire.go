@@ -24,10 +24,10 @@ const MaxPacket = 64 << 10
 // MaxReply bounds what init says.
 const MaxReply = 4096
 
-// ErrMalformed is a message that is none.
+// ErrMalformed reports an undecodable message.
 var ErrMalformed = errors.New("malformed message")
 
-// Kind tells messages apart.
+// Kind is the type of a message.
 type Kind byte
 
 // From the service to init.
@@ -69,13 +69,12 @@ const (
 	// Listening answers Listen. Beside it lies the listener, of which init keeps
 	// nothing; but where init can hand no files over it serves the listener itself.
 	Listening
-	// Connected says that somebody has connected to the listener that init serves. The
-	// id is the connection's: larger than that of any before.
+	// Connected reports a connection to the listener that init serves. The id is the connection's, larger
+	// than any earlier one.
 	Connected
 	// Held answers Look.
 	Held
-	// Turned says that others have connected whom init has turned away, for want of room: their
-	// number is in the id's place.
+	// Turned reports connections that init turned away for want of room. The id field holds their number.
 	Turned
 	// Weight answers Weigh.
 	Weight
@@ -298,7 +297,7 @@ func (r *reader) take(n int) []byte {
 	return b
 }
 
-// whole says whether the packet was read to its end.
+// whole returns an error unless the packet was read to its end.
 func (r *reader) whole() error {
 	if r.bad || len(r.b) > 0 {
 		return ErrMalformed
@@ -311,7 +310,7 @@ func (r *reader) uint16() uint16 { return binary.LittleEndian.Uint16(r.take(2)) 
 func (r *reader) uint32() uint32 { return binary.LittleEndian.Uint32(r.take(4)) }
 func (r *reader) uint64() uint64 { return binary.LittleEndian.Uint64(r.take(8)) }
 
-// count is how many strings follow, each of at least five bytes.
+// count returns how many strings follow, each of at least five bytes.
 func (r *reader) count() int {
 	n := int(r.uint32())
 	if n > len(r.b)/5 {
@@ -328,5 +327,5 @@ func (r *reader) text() string {
 		r.bad, r.b = true, nil
 		return ""
 	}
-	return unsafe.String(&r.take(n + 1)[0], n) //nolint:gosec // nobody writes there
+	return unsafe.String(&r.take(n + 1)[0], n) //nolint:gosec // the packet is not written to
 }
