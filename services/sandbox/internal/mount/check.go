@@ -94,12 +94,12 @@ func checkAlias(alias string) error {
 	return nil
 }
 
-// within says whether a path is another one, or below it.
+// within reports whether a path is another one, or below it.
 func within(name, dir string) bool {
 	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// overlaps returns the folder that a path is, contains or is in.
+// overlaps returns the folder that name equals, contains or lies in.
 func overlaps(name string, all []string) string {
 	for _, dir := range all {
 		if within(name, dir) || within(dir, name) {
@@ -136,8 +136,8 @@ func (s *Set) checkSource(source string) error {
 	return noSockets(source, maxLooked)
 }
 
-// noSockets refuses a folder with sockets among the first files of it: being read-only keeps nobody from
-// talking to who listens there.
+// noSockets refuses a folder with sockets among its first files: a read-only mount does not keep commands
+// from connecting to a socket.
 func noSockets(source string, most int) error {
 	looked := 0
 	return filepath.WalkDir(source, func(name string, d fs.DirEntry, err error) error {
@@ -235,7 +235,7 @@ func (s *Set) common() []string {
 	return all
 }
 
-// checkPlaces refuses mounts that would lie over one another, whoever gets them.
+// checkPlaces refuses mounts that would lie over one another, even if different users get them.
 func (s *Set) checkPlaces() error {
 	var faults []error
 	aliases := map[string]string{}

@@ -12,15 +12,15 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/cover"
 )
 
-// PrivateFolder is the folder of the workspace below which mounts lie that are not for everybody. It
-// is in every workspace, so that it tells nobody that there are any.
+// PrivateFolder is the folder of the workspace for mounts that not all users get. Every workspace has it,
+// so that it does not reveal such mounts.
 const PrivateFolder = "mnt"
 
-// covers are what aliases of several parts lie in, and what private ones would: over their first part, in every workspace, lies
-// a folder with the places of those mounts that are shown and nothing else. No command can give such a
-// place another name, and the mount with it, and of those that somebody else has there is nothing, not
-// even in the workspace's own folder. Each sandbox has one of its own; the folder here is what the
-// service itself looks at, and no command sees what it does there.
+// covers returns the covers for aliases of several parts, and for those that private mounts would have. In
+// every workspace a cover lies over the alias's first part. It holds only the places of the mounts shown.
+// So a command cannot rename such a place and the mount with it. Another user's mounts leave no trace, not
+// even in the workspace's own folder. Each sandbox has its own cover. The folder here is what the service
+// itself uses; commands do not see it.
 func (s *Set) covers(shown []box.Mount) ([]box.Mount, error) {
 	all := make([]box.Mount, 0, len(s.firsts)+len(shown))
 	for _, first := range s.firsts {

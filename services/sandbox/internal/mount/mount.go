@@ -1,7 +1,6 @@
-// Package mount knows which folders of the host the operator shows to whose
-// commands, and what the operator puts into their environment. Whoever is not meant
-// does not learn that there is anything: what one may not have is, in every answer,
-// what does not exist.
+// Package mount knows which folders of the host the operator shows to the commands of which users. It also
+// knows the operator's variables for their environment. It hides the rest: to a user without access, a
+// folder does not exist in any answer.
 package mount
 
 import (
@@ -41,13 +40,13 @@ type Rule struct {
 	OnRequest bool `key:"on-request"`
 }
 
-// Variable is one of the environment of commands. Nobody is told its value.
+// Variable is a variable of the environment of commands. Its value is secret.
 type Variable struct {
 	Name string `key:"name"`
-	// Value is the value itself; otherwise it is in File, which is read at each use.
+	// Value is the value itself. If empty, File holds the value and is read at each use.
 	Value config.Secret `key:"value"`
 	File  string        `key:"file"`
-	// For says whose commands get it, as in a Rule.
+	// For lists the users whose commands get it, as in a Rule.
 	For []string `key:"for"`
 }
 
@@ -57,28 +56,28 @@ type Options struct {
 	Variables []Variable
 	// Storage is the persistent folder of each user; without an alias there is none.
 	Storage Storage
-	// Workflows is the folder that is shown as `workflows`. `{tenant}` in it stands
-	// for the tenant, whose folder may be missing. Empty: the workspace's own.
+	// Workflows is the folder that is shown as `workflows`. `{tenant}` in it stands for the tenant, whose
+	// folder may be missing. If empty, `workflows` is the workspace's own.
 	Workflows string
-	// Covers is for folders with nothing but places for mounts.
+	// Covers is the folder for covers, which hold only places for mounts.
 	Covers string
 	// Common are folders of the host that every sandbox shows.
 	Common []string
 	// Private are folders of the service that no mount may show.
 	Private []string
-	// Hidden says that the driver cannot show some commands what others do not see:
-	// there are no mounts, and whoever configures one is told so.
+	// Hidden means that the driver cannot show a folder to some commands only. There are no mounts then,
+	// and New refuses a configuration that has some.
 	Hidden bool
-	// Unmapped says that the driver cannot show files as another user's than they are:
-	// what commands write to must be theirs on the disk.
+	// Unmapped means that the driver cannot map the owners of files: files that commands write to must
+	// belong to them on disk.
 	Unmapped bool
-	// Owners says whose commands run.
+	// Owners are the users that commands run as.
 	Owners box.Owners
-	// Leftovers knows what of users' storage could not be deleted.
+	// Leftovers tracks the files of users' storage that could not be deleted.
 	Leftovers *erase.Later
 }
 
-// WorkflowsFolder is where commands find workflows, which they cannot change.
+// WorkflowsFolder is the folder of the workflows that commands see and cannot change.
 const WorkflowsFolder = "workflows"
 
 // Set is what New has checked. It is a box.Mounts, and safe for concurrent use.
@@ -175,12 +174,12 @@ func (a audience) includes(tenant, user string) bool {
 	return user != "" && (slices.Contains(a, tenant+"/*") || slices.Contains(a, tenant+"/"+user))
 }
 
-// concerns says whether it is of somebody of a tenant, and not everybody.
+// concerns reports whether the audience names a user of a tenant, and not all users.
 func (a audience) concerns(tenant string) bool {
 	return slices.ContainsFunc(a, func(who string) bool { return strings.HasPrefix(who, tenant+"/") })
 }
 
-// covers says whether everybody in another audience is in this one, which is not everybody.
+// covers reports whether this audience, which is not everybody, includes every user of the other.
 func (a audience) covers(other audience) bool {
 	return len(other) > 0 && !slices.ContainsFunc(other, func(who string) bool {
 		tenant, _, _ := strings.Cut(who, "/")
@@ -188,7 +187,7 @@ func (a audience) covers(other audience) bool {
 	})
 }
 
-// check says what is wrong with an audience.
+// check returns an error if an audience is invalid.
 func (a audience) check() error {
 	for _, who := range a {
 		tenant, user, ok := strings.Cut(who, "/")
@@ -199,8 +198,8 @@ func (a audience) check() error {
 	return nil
 }
 
-// New checks everything that can be before somebody needs it: what is wrong with a
-// mount is told at the start.
+// New checks everything that can be checked before the first use, so that a faulty mount is reported at the
+// start.
 func New(o Options) (*Set, error) {
 	s := &Set{o: o}
 	if o.Hidden && (len(o.Rules) > 0 || o.Storage.Alias != "" || o.Workflows != "") {

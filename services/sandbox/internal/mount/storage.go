@@ -35,8 +35,7 @@ func (s *Set) isStorage(name, user string) bool {
 	return name == StorageName && s.o.Storage.Alias != "" && user != ""
 }
 
-// owner is who the files belong to on the disk, whoever's commands write them: an
-// id that no workspace has.
+// owner returns the owner of the files on disk, the same for all commands: an id that no workspace has.
 func (s *Set) owner() box.Owner {
 	o := s.o.Owners
 	if o.Base < 0 {
@@ -45,7 +44,7 @@ func (s *Set) owner() box.Owner {
 	return box.Owner{UID: o.Base + o.Count, GID: o.Base + o.Count}
 }
 
-// openStorage makes the folder for all users, and tries whether one can be shown.
+// openStorage makes the folder for all users and tests whether one can be shown.
 func (s *Set) openStorage() error {
 	if s.o.Storage.Alias == "" {
 		return nil
@@ -75,15 +74,15 @@ func (s *Set) openStorage() error {
 }
 
 const (
-	// drafts is how the names begin of what is to become somebody's folder.
+	// drafts is the prefix of the names of folders that are to become a user's.
 	drafts = "draft-"
-	// abandoned is how old a draft is that nobody makes anything of any more.
+	// abandoned is the age from which a draft counts as abandoned.
 	abandoned = time.Hour
 )
 
-// finishRemovals deletes what was taken away when a node ended, or what another one is just
-// deleting. A draft may be somebody's folder the next moment, on another node. What cannot be deleted, which a
-// command may have brought about, keeps nobody from starting.
+// finishRemovals deletes what was removed when a node ended, or what another node is deleting now. It
+// spares recent drafts, which another node may be about to use. A command can cause files that cannot be
+// deleted, so these do not keep the node from starting.
 func (s *Set) finishRemovals() error {
 	left, err := os.ReadDir(s.removed())
 	for _, d := range left {
