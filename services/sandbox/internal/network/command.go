@@ -17,18 +17,18 @@ type command struct {
 	way   way
 	id    string
 	order int64                // of its start
-	note  func(int64, box.Use) // is told of each use, by its number; nil: nobody is
+	note  func(int64, box.Use) // called for each use, with its number; may be nil
 	ctx   context.Context      //nolint:containedctx // of its call: spans of its connections hang below
 	cut   context.CancelFunc   // ends ctx, and with it the connections
 	texts map[string]string    // those of uses, which have them in common
-	over  chan struct{}        // closed when all uses are known; nil: nobody has asked for them
+	over  chan struct{}        // closed when all uses are known; nil: not asked for yet
 
 	// Guarded by the network's mu, as over and texts are.
 	at      *outlet           // its sandbox's; nil before that is known
 	ending  bool              // its processes have ended, and what they began is known
 	closed  bool              // nothing of it can begin any more
 	open    map[*use]struct{} // what has not ended
-	settled chan struct{}     // not nil: somebody waits for open to be empty
+	settled chan struct{}     // if not nil, closed when open is empty
 	begun   int64             // uses that began
 	taken   int               // uses, and those that are open and will be one
 	uses    []box.Use

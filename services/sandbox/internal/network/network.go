@@ -143,9 +143,9 @@ func (n *Network) begin(at *outlet, exec string, asked bool) (egress.Use, error)
 	return egress.Use{Exec: c.id, Context: c.ctx, Dialed: u.dialed, Ended: u.ended}, enough
 }
 
-// find is the command that something is counted for, nil for none: one of which all is told by now
-// is none. One whose end is waited for can have begun nothing that names nobody, unless no other
-// can. mu is held.
+// find returns the command that a use is counted for, or nil. A command whose uses are final does not
+// count. A command that is ending can have begun no unnamed use, unless it is the only candidate. mu is
+// held.
 func (n *Network) find(at *outlet, exec string) *command {
 	running := n.running[at.way]
 	if c := running[exec]; c != nil && !c.closed {
