@@ -24,8 +24,8 @@ func openFolder(dir string) (*folder, error) {
 	return &folder{dir: dir}, nil
 }
 
-// temporary begins the names of files that are being written. Who writes one has it locked, so
-// that one that nobody has is known to be left over.
+// temporary is the prefix of the names of files that are being written. The writer holds a lock on the
+// file, so an unlocked one is a leftover.
 const temporary = ".new-"
 
 func (f *folder) Put(ctx context.Context, key string, from io.Reader, size int64) error {
@@ -73,7 +73,7 @@ func (f *folder) prune(dir string) {
 	}
 }
 
-// pruneLeftover removes a file that somebody was writing who is not any more.
+// pruneLeftover removes a file whose writer has ended.
 func (f *folder) pruneLeftover(path string) {
 	left, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
