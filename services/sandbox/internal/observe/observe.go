@@ -1,5 +1,5 @@
-// Package observe tells OpenTelemetry about commands: a span for each, in the
-// trace of whoever asked for it, and how many there are and how they end.
+// Package observe reports commands to OpenTelemetry: a span for each, in the trace of its caller, and
+// metrics of how many there are and how they end.
 package observe
 
 import (
