@@ -1,5 +1,5 @@
-// Package plainuser runs the tests of a package again as a user without privileges, for whoever
-// runs them as root: nothing is closed to root.
+// Package plainuser runs the tests of a package again as a user without privileges when they run as root,
+// because root is denied no access.
 package plainuser
 
 import (
