@@ -85,14 +85,15 @@ func adviseProc(said string) string {
 		said, strings.Join(covered, ", "))
 }
 
-// settings are those of the kernel by which nobody, or only root, has user namespaces.
+// settings are the kernel's settings that deny user namespaces to all users, or to all but root.
 var settings = []struct{ name, bad, good string }{
 	{"user.max_user_namespaces", "0", "15000"},
 	{"kernel.unprivileged_userns_clone", "0", "1"},
 	{"kernel.apparmor_restrict_unprivileged_userns", "1", "0"},
 }
 
-// findCauses says why there are no user namespaces, and what to do, as sentences without their last dots.
+// findCauses returns why user namespaces are missing, and what to do, as sentences without their final
+// dots.
 func findCauses(proc string) []string {
 	var causes []string
 	for _, x := range settings {
