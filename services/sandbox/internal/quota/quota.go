@@ -1,6 +1,5 @@
-// Package quota has the file system keep the size of workspaces: by the project
-// quota of XFS or ext4, which counts what lies below a folder, whoever wrote it, and
-// refuses more at once.
+// Package quota makes the file system limit the size of workspaces by the project quota of XFS or ext4. It
+// counts everything below a folder, regardless of its writer, and refuses more at once.
 package quota
 
 import (
@@ -43,9 +42,9 @@ type As struct {
 	Do       func(func() error) error
 }
 
-// Open shows, by filling a folder of a project, that the file system of dir keeps
-// the quotas of projects from first on. ErrUnavailable when it does not, with why.
-// Projects from first on must be nobody else's.
+// Open checks, by filling a folder of a project, that the file system of dir enforces the quotas of
+// projects from first on. It returns ErrUnavailable, with the reason, if not. No other program may use
+// projects from first on.
 func Open(dir string, first uint32, as As) (*Projects, error) {
 	p := &Projects{dir: dir, first: first, as: as, kernel: kernel{mark, setLimit, readLimit}}
 	if err := p.prove(); err != nil {
