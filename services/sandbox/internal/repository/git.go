@@ -60,10 +60,10 @@ func CheckName(s string) error {
 	return nil
 }
 
-// IsCommit says whether it is a full commit id.
+// IsCommit reports whether s is a full commit id.
 func IsCommit(s string) bool { return commitForm.MatchString(s) }
 
-// Clone gets a repository without its files.
+// Clone returns the command that clones a repository without checking out its files.
 func Clone(u URL, depth int) []string {
 	args := []string{"clone", "--progress", "--no-checkout", "--no-recurse-submodules", "--template=", "--origin", "origin"}
 	if depth > 0 {
@@ -72,7 +72,7 @@ func Clone(u URL, depth int) []string {
 	return git(append(args, "--", u.String(), CloneDir)...)
 }
 
-// FetchCommit gets a commit that no branch of a clone leads to.
+// FetchCommit returns the command that fetches a commit that no branch of a clone leads to.
 func FetchCommit(commit string, depth int) []string {
 	args := []string{"-C", CloneDir, "fetch", "--progress", "--no-recurse-submodules", "--no-tags"}
 	if depth > 0 {
@@ -137,8 +137,8 @@ func Containing(dir, commit string) []string {
 	return git("-C", dir, "for-each-ref", "--count=1", "--contains="+commit, "--format=%(refname)", "refs/remotes/")
 }
 
-// PreparePush makes an empty repository of our own: a push reads its configuration,
-// and nobody else's.
+// PreparePush returns the command that makes an empty repository of our own: a push reads only its
+// configuration.
 func PreparePush(commit string) []string {
 	args := []string{"init", "--quiet", "--bare", "--template="}
 	if len(commit) == 64 {
@@ -147,8 +147,8 @@ func PreparePush(commit string) []string {
 	return git(append(args, "--", pushDir)...)
 }
 
-// ShallowFile is where the prepared repository keeps which history is cut off, below
-// its sandbox's /workspace.
+// ShallowFile is where the prepared repository records which history is cut off, below its sandbox's
+// /workspace.
 const ShallowFile = "push.git/shallow"
 
 // Objects has the prepared repository find the objects in a directory.

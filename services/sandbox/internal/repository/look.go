@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// A status compares files with what a repository has of them, and for that Git runs the filters
-// that the repository's configuration names. Whoever looks may have mounts that whoever wrote
-// those may not see. So Git looks by a folder of ours, which has the repository's parts as links
-// and a configuration without any program.
+// A status compares files with a repository's contents. Git runs the filters that the repository's
+// configuration names for that. The acting user may have mounts that the author of that configuration may
+// not see. So Git uses a folder of ours, with links to the repository's parts and a configuration that
+// names no program.
 
-// ConfigurationCommand prints what ParseConfiguration reads.
+// ConfigurationCommand returns the command that prints the input of ParseConfiguration.
 func ConfigurationCommand(dir string) []string {
 	return git("config", "--file", dir+"/.git/config", "--no-includes", "--null", "--list")
 }
 
-// harmless are the settings that a status needs, none of which has anything run.
+// harmless are the settings that a status needs; none of them runs a program.
 var harmless = regexp.MustCompile(`^(core\.(filemode|symlinks|ignorecase|autocrlf|eol|trustctime|checkstat|excludesfile|sparsecheckout|sparsecheckoutcone)|` +
 	`status\.(renames|renamelimit)|branch\.(?s:.+)\.(remote|merge)|remote\.(?s:.+)\.fetch)$`)
 

@@ -115,7 +115,7 @@ func (u URL) String() string {
 	return "https://" + host + u.Path
 }
 
-// Name is the directory that a clone is put into when nobody says which.
+// Name is the default directory of a clone.
 func (u URL) Name() string {
 	return strings.TrimSuffix(u.Path[strings.LastIndexByte(u.Path, '/')+1:], ".git")
 }
@@ -154,7 +154,7 @@ func (r *Remotes) Way(u URL, use Use) (network.Operator, error) {
 	return network.Operator{}, fmt.Errorf("the remote %s is %w", u, ErrNotAllowed)
 }
 
-// names says whether a remote's entry is for a URL.
+// names reports whether a remote's entry is for a URL.
 func (r Remote) names(u URL) bool {
 	below, wild := strings.CutPrefix(r.Host, "*")
 	if !slices.Contains(r.Ports, u.Port) || !wild && r.Host != u.Host || wild && !strings.HasSuffix(u.Host, below) {
@@ -165,7 +165,7 @@ func (r Remote) names(u URL) bool {
 	})
 }
 
-// bothForms are the two names that a repository has at most servers.
+// bothForms returns the two names that a repository has on most servers.
 func bothForms(path string) []string {
 	bare := strings.TrimSuffix(path, ".git")
 	return []string{bare, bare + ".git"}
