@@ -30,14 +30,14 @@ var loans = struct {
 	open, begun atomic.Int64
 }{all: map[identity]*loan{}}
 
-// undisturbed calls f, and says whether every mode was its owner's meanwhile.
+// undisturbed calls f and reports whether no mode was on loan meanwhile.
 func undisturbed(f func()) bool {
 	begun, open := loans.begun.Load(), loans.open.Load()
 	f()
 	return open == 0 && loans.begun.Load() == begun
 }
 
-// Stat is a file's status, with the mode that its owner gave it. It follows no link.
+// Stat returns a file's status, with the mode that its owner gave it. It follows no link.
 func Stat(dir int, name string, st *unix.Stat_t) (err error) {
 	look := func() { err = unix.Fstatat(dir, name, st, unix.AT_SYMLINK_NOFOLLOW) }
 	if undisturbed(look) {
@@ -77,16 +77,15 @@ func Folder(dir int, name string, mode uint32) (fd int, back func(), err error) 
 	return fd, back, nil
 }
 
-// searchable says whether the files in an open folder can be reached.
+// searchable reports whether the files in an open folder can be reached.
 func searchable(dir int) bool {
 	var st unix.Stat_t
 	return !errors.Is(unix.Fstatat(dir, ".", &st, 0), unix.EACCES)
 }
 
-// Lend gives the owner rights to a file, and returns a name of it that no rename can change. It
-// follows no link. back, which must be called, sets the mode to what it was, unless a command
-// has set another one meanwhile. One that sets the very mode on loan cannot be told from one
-// that does nothing, and what was closed is closed again.
+// Lend gives the owner rights to a file and returns a name of it that no rename can change. It follows no
+// link. The caller must call back, which restores the mode unless a command has set another one meanwhile.
+// A command that sets exactly the mode on loan goes unnoticed, and back restores the old mode.
 func Lend(dir int, name string, rights uint32) (path string, back func(), err error) {
 	return lend(dir, name, rights, 0)
 }
@@ -196,8 +195,8 @@ func Set(dir int, name string, mode uint32, owner int) error {
 	return err
 }
 
-// Add gives a folder's owner rights for good, unless the service has them anyway. It says
-// whether that changed anything.
+// Add gives a folder's owner rights permanently, unless the service has them anyway. It reports whether it
+// changed the mode.
 func Add(dir int, name string, rights uint32) (changed bool, err error) {
 	has := func() { err = unix.Faccessat(dir, name, rights>>6, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW) }
 	if undisturbed(has) && err == nil {
@@ -206,7 +205,7 @@ func Add(dir int, name string, rights uint32) (changed bool, err error) {
 	return change(dir, name, func(_ *unix.Stat_t, mode uint32) uint32 { return mode | rights })
 }
 
-// change sets the mode that a file has but for loans.
+// change sets a file's mode, ignoring loans.
 func change(dir int, name string, to func(st *unix.Stat_t, mode uint32) uint32) (changed bool, err error) {
 	at, err := openPath(dir, name, 0)
 	if err != nil {

@@ -33,7 +33,7 @@ func Keep(dir int, name string) error {
 	return err
 }
 
-// keep is Keep, and says whether a right was missing.
+// keep is Keep, and reports whether a right was missing.
 func keep(dir int, name string) (missing bool, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(dir, name, &st, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -114,5 +114,5 @@ func through(dir int, name string, f func() error) error {
 // folder are the flags with which a folder is opened for reading.
 const folder = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
-// link is a name of an open file that nobody can give to another one.
+// link returns a name of an open file that no rename can redirect.
 func link(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
