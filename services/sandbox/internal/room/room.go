@@ -45,12 +45,11 @@ func look(folder string) (Free, error) {
 	return Free{Bytes: int64(st.Bavail) * st.Bsize, Inodes: int64(st.Ffree), AnyInodes: st.Files == 0}, nil
 }
 
-// Check says whether there is room: nil, or ErrFull with what is short and where. It
-// asks the kernel each time, which takes a microsecond, and so knows at once when
-// there is room again.
+// Check returns nil if there is room, or ErrFull with what is short and where. It asks the kernel each
+// time, which takes a microsecond, so it notices new room at once.
 func (w *Watch) Check() error { return w.check(1) }
 
-// Tight says whether less than twice the floor is free: time to clear up.
+// Tight reports whether less than twice the floor is free, so that it is time to reclaim disk space.
 func (w *Watch) Tight() bool { return errors.Is(w.check(2), ErrFull) }
 
 func (w *Watch) check(times int64) error {
