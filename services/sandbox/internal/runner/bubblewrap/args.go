@@ -34,8 +34,8 @@ func (v *invocation) pass(f *os.File) string {
 
 func (v *invocation) add(args ...string) { v.args = append(v.args, args...) }
 
-// data has the child inherit a pipe that holds bytes. It must fit into a pipe's
-// buffer, for nobody reads it yet.
+// data makes the child inherit a pipe that holds bytes. They must fit into the pipe's buffer, because
+// nothing reads it yet.
 func (v *invocation) data(b []byte) (string, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -46,7 +46,7 @@ func (v *invocation) data(b []byte) (string, error) {
 	return v.pass(r), errors.Join(err, w.Close())
 }
 
-// closeInherited closes what only the child needs.
+// closeInherited closes the files that only the child needs.
 func (v *invocation) closeInherited() {
 	for _, f := range v.owned {
 		_ = f.Close()

@@ -138,9 +138,9 @@ func build(at string, parts []part) error {
 	return finish(at)
 }
 
-// finish has nobody write to it any more. A process that the service starts meanwhile may have a file still open
-// that was written, until it executes its program, and the kernel makes no mount read-only while somebody writes
-// through it. So it is shown by another one, through which nobody ever wrote.
+// finish replaces the mount by a read-only one. A process that the service starts meanwhile may still have
+// a written file open until it executes its program. The kernel makes no mount read-only while a file is
+// open for writing through it. So finish shows the folder through a new mount that was never writable.
 func finish(at string) error {
 	tree, err := openReadOnly(at)
 	if err != nil {

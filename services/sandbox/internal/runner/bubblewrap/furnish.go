@@ -17,20 +17,19 @@ import (
 // terminalsPath is where sandboxes see theirs.
 const terminalsPath = "/dev/pts"
 
-// fixtures are what every sandbox is shown, the same as all others: a tree on the stage that nobody
-// can change, made once.
+// fixtures are shown to every sandbox: one shared, read-only tree on the stage, made once.
 type fixtures struct {
 	stage *stage.Stage
 	at    string // of the tree
 }
 
-// In the tree: /dev, but for terminals and shared memory, and an empty folder.
+// The tree holds /dev, without terminals and shared memory, and an empty folder.
 const (
 	devicesPart = "/dev"
 	emptyPart   = "/empty"
 )
 
-// deviceLinks are the links that programs expect beside them.
+// deviceLinks are the links that programs expect in /dev.
 var deviceLinks = [][2]string{
 	{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"}, {"/proc/self/fd/2", "stderr"},
 	{"pts/ptmx", "ptmx"},
@@ -97,8 +96,8 @@ func showDevice(source, at string) error {
 	return os.NewSyscallError("mount", unix.Mount(source, at, "", unix.MS_BIND, ""))
 }
 
-// mask is a mount of a part of the tree, which hides what it is put on. That of a device lets nobody
-// open it.
+// mask returns a mount of a part of the tree, which hides the path that it is mounted on. A masked device
+// cannot be opened.
 func (f *fixtures) mask(part string) (int, error) {
 	tree, err := stage.Clone(f.at + part)
 	if err != nil {

@@ -24,7 +24,7 @@ type body struct {
 	unblock *os.File            // writing here lets init start
 	hide    func() <-chan error // the folders, of which the sandbox has mounts of its own by now; tells when they are
 	clear   func() <-chan error // removes their place, when init runs; tells when that is done
-	part    func() <-chan error // with bubblewrap itself, which nobody needs once init runs; tells when it is gone
+	part    func() <-chan error // ends bubblewrap itself, which is not needed once init runs; tells when it is gone
 	furnish func() error        // what only a sandbox that is there can be given
 	letGo   func() error        // of init, which furnish takes hold of
 }

@@ -57,7 +57,7 @@ func (r *Runner) end(pid int) error {
 		return nil
 	}
 	switch err := unix.PidfdSendSignal(held, unix.SIGKILL, nil, 0); {
-	case errors.Is(err, unix.ESRCH), errors.Is(err, unix.EPERM): // somebody else may call himself the same
+	case errors.Is(err, unix.ESRCH), errors.Is(err, unix.EPERM): // another user's process may have the same name
 		return nil
 	case err != nil:
 		return err
@@ -69,8 +69,7 @@ func (r *Runner) end(pid int) error {
 // it was found.
 func initName(runner string) string { return "name:" + runner }
 
-// named says whether a process is a bubblewrap or an init of the runner's. One that has
-// ended has no name.
+// named reports whether a process is a bubblewrap or an init of this runner. An ended process has no name.
 func (r *Runner) named(pid int) bool {
 	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 	name, words, _ := bytes.Cut(raw, []byte{0})
