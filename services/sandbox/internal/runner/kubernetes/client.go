@@ -125,18 +125,18 @@ func (c *client) await(ctx context.Context, selector string, done func([]corev1.
 	}
 }
 
-// retried says whether another try may have another answer.
+// retried reports whether a retry may succeed.
 func retried(err error) bool {
 	return apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
 		apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsGone(err) || apierrors.IsResourceExpired(err)
 }
 
-// final is an error of what is awaited, which will not come.
+// final is an error after which the awaited state will not come.
 type final struct{ error }
 
 func (f *final) Unwrap() error { return f.error }
 
-// follow lists the pods and watches what becomes of them, once.
+// follow lists the pods once and watches them until done.
 func (c *client) follow(ctx context.Context, selector string, done func([]corev1.Pod) (bool, error)) error {
 	var l corev1.PodList
 	if err := c.list(ctx, pods, selector, &l); err != nil {
@@ -202,7 +202,7 @@ func (c *client) execURL(pod, container string, argv []string) *url.URL {
 	return r.URL()
 }
 
-// sleep waits, and says whether the context still lasts.
+// sleep waits and reports whether the context is still alive.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

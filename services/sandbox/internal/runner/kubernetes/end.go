@@ -104,11 +104,11 @@ func (m *maker) endLeft(ctx context.Context, workspace string) error {
 	return nil
 }
 
-// nobody asks what became of a pod.
+// nobody ignores what became of a pod.
 func nobody(*corev1.Pod) {}
 
-// Sweep ends what an earlier service left that kept its data on the same volume. The
-// caller holds the data directory.
+// Sweep removes the pods of an earlier service that kept its data on the same volume. The caller holds the
+// data directory.
 func (r *Runner) Sweep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()

@@ -79,12 +79,12 @@ type Options struct {
 	// CPUs bounds a pod. The requests are what the scheduler keeps for it.
 	CPUs, RequestCPUs float64
 	RequestMemory     int64
-	// Deadline is how long a pod may live, for when nobody is there to end it.
+	// Deadline is how long a pod may live, in case no service is left to end it.
 	Deadline time.Duration
 	// StartTimeout bounds the making of a sandbox.
 	StartTimeout time.Duration
-	// Unreachable are addresses (IP:port) at which somebody is, and which no sandbox may
-	// reach; none takes the API server's.
+	// Unreachable are live addresses (IP:port) that no sandbox may reach. If empty, it is the address of
+	// the API server.
 	Unreachable []string
 	// Network serves the way out of sandboxes that have one, as warm.Options say; nil:
 	// no sandbox may have one. Trust is the file with the certificates that those trust,

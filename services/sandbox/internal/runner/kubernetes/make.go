@@ -106,7 +106,7 @@ func (m *maker) awaitRunning(ctx context.Context, name string) (pod string, err 
 	return pod, err
 }
 
-// hopeless says whether a pod waits for what will not come by itself.
+// hopeless reports whether a pod waits for something that will not come by itself.
 func hopeless(p *corev1.Pod) bool {
 	for _, c := range p.Status.ContainerStatuses {
 		if w := c.State.Waiting; w != nil {
@@ -119,7 +119,7 @@ func hopeless(p *corev1.Pod) bool {
 	return false
 }
 
-// state is what the cluster says of a pod.
+// state returns what the cluster reports about a pod.
 func state(p *corev1.Pod) string {
 	said := []string{string(p.Status.Phase)}
 	for _, s := range []string{p.Status.Reason, p.Status.Message} {
@@ -206,8 +206,8 @@ func (b *body) Release() error { return nil }
 // Complete implements warm.Body.
 func (b *body) Complete() error { return nil }
 
-// Kill implements warm.Body. Init ends everything when it hears nobody any more; the
-// pod's end, which Wait sees to, does in any case.
+// Kill implements warm.Body. Init ends all processes when its stream ends. In any case Wait removes the
+// pod, which ends them too.
 func (b *body) Kill() {
 	b.killed.Store(true)
 	b.cancel()

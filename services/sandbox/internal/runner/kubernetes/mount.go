@@ -21,7 +21,7 @@ import (
 // Sandboxes can be shown what lies there.
 type Volume struct{ Claim, ClaimPath, Path string }
 
-// Holds says whether a path of the service's is on the volume, and where in the claim.
+// Holds reports whether a path of the service is on the volume, and returns its path in the claim.
 func (v Volume) Holds(name string) (sub string, ok bool) {
 	rel, err := filepath.Rel(v.Path, name)
 	if err != nil || !filepath.IsLocal(rel) {
@@ -30,7 +30,7 @@ func (v Volume) Holds(name string) (sub string, ok bool) {
 	return filepath.Join(v.ClaimPath, rel), true
 }
 
-// coverFolder holds, beside a workspace, folders with nothing but places for mounts. See cover.
+// coverFolder is the folder beside a workspace for folders that hold only places for mounts. See cover.
 const coverFolder = "covers"
 
 // shown is what a sandbox shows besides its own folders.
@@ -75,8 +75,8 @@ func (m *maker) mounts(s box.Sandbox) ([]shown, error) {
 	return all, nil
 }
 
-// show finds a mount's source on the claims. Nothing here shows files as somebody
-// else's, so what commands may write has to be their own.
+// show finds a mount's source on the claims. A pod cannot map owners of files, so a folder that commands
+// may write to must belong to them.
 func (m *maker) show(s box.Sandbox, workspace string, x box.Mount) (shown, error) {
 	if x.Writable && s.Owner != box.Self && x.Disk != s.Owner {
 		return shown{}, errors.New("its files are another user's than the commands, whom a pod cannot have write to them")
@@ -111,8 +111,8 @@ func (m *maker) locate(f *os.File, name string) (shown, error) {
 	return shown{}, fmt.Errorf("%s is on no volume that sandboxes can be shown: name its claim with the key `kubernetes.volumes`", name)
 }
 
-// covers are what aliases of several parts lie in, closed to changes. The places of mounts must be
-// there, for nobody can make them in what is closed.
+// covers returns read-only folders for aliases of several parts. They must contain the places of the
+// mounts, because these cannot be made in a read-only folder.
 func (m *maker) covers(beside, user string, list []box.Mount) (all []shown, err error) {
 	for _, c := range list {
 		if !c.Cover {

@@ -98,7 +98,7 @@ func (m *maker) spec(s box.Sandbox, p place) corev1.PodSpec {
 		AutomountServiceAccountToken:  ptr(false),
 		EnableServiceLinks:            ptr(false),
 		Hostname:                      "sandbox",
-		// Nothing of the cluster's names, and nobody to ask.
+		// No names of the cluster and no resolver.
 		DNSPolicy: corev1.DNSNone,
 		DNSConfig: &corev1.PodDNSConfig{Nameservers: []string{"127.0.0.1"}},
 		SecurityContext: &corev1.PodSecurityContext{

@@ -44,8 +44,8 @@ func (m *maker) putTrust() error {
 	return nil
 }
 
-// put puts a file on the volume. Nobody but the service can change it, and pods that run
-// keep theirs.
+// put puts a file on the volume, which only the service can change. Running pods keep the version that they
+// have.
 func (m *maker) put(name string, raw []byte, mode os.FileMode) error {
 	name = filepath.Join(m.data, name)
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {

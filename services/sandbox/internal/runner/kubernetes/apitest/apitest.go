@@ -40,11 +40,11 @@ type Options struct {
 	Volume string
 	// Claims are further claims, and the folders that are their volumes.
 	Claims map[string]string
-	// Role is a manifest with the Role of whoever asks; empty allows everything.
+	// Role is a manifest with the client's Role; if empty, everything is allowed.
 	Role string
 }
 
-// Faults are what goes wrong. They may be changed at any time through Server.Break.
+// Faults are injected faults. They may be changed at any time through Server.Break.
 type Faults struct {
 	// Refuse answers requests with a status: nil lets them pass.
 	Refuse func(verb, resource string) *metav1.Status
@@ -97,7 +97,7 @@ type Server struct {
 type pod struct {
 	corev1.Pod
 	run  *running // nil: not yet, or not any more
-	self bool     // the service's own, which nobody runs
+	self bool     // the service's own pod, which is not run
 }
 
 type event struct {
@@ -204,7 +204,7 @@ func (s *Server) Sandboxes() []string {
 	return all
 }
 
-// Unused are the rights of the role that nobody has needed.
+// Unused returns the rights of the role that no request has needed.
 func (s *Server) Unused() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,7 +217,7 @@ func (s *Server) Unused() []string {
 	return all
 }
 
-// AddSelf adds a pod that is nobody's to run: that of the service itself.
+// AddSelf adds the pod of the service itself, which the server does not run.
 func (s *Server) AddSelf(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,14 +227,14 @@ func (s *Server) AddSelf(name string) {
 	}}, "ADDED")
 }
 
-// Delete deletes a pod, as somebody else does, and what it owns.
+// Delete deletes a pod and what it owns, as another client would.
 func (s *Server) Delete(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.delete(name)
 }
 
-// store keeps a pod's new state and tells who watches. mu is held.
+// store stores a pod's new state and notifies the watches. mu is held.
 func (s *Server) store(p *pod, kind string) {
 	s.version++
 	p.ResourceVersion = strconv.Itoa(s.version)

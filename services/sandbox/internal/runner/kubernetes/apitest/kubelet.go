@@ -353,7 +353,7 @@ func (s *Server) runPod(p *pod, f Faults) {
 	s.awaitDeletion(p)
 }
 
-// awaitDeletion waits until somebody deletes a pod. mu is held, but not meanwhile.
+// awaitDeletion waits until a pod is deleted. mu is held, but released while it waits.
 func (s *Server) awaitDeletion(p *pod) {
 	for p.DeletionTimestamp == nil && !s.closed {
 		changed := s.changed
