@@ -35,7 +35,7 @@ type process struct {
 	exit      box.Exit      // valid once ended is closed
 
 	mu     sync.Mutex // guards what follows
-	reaped bool       // pid may be somebody else's
+	reaped bool       // the pid may have been reused
 }
 
 func (p *process) Stdin() io.WriteCloser { return p.in }
@@ -235,7 +235,7 @@ func (p *process) follow() {
 	var info unix.Siginfo
 	for errors.Is(unix.Waitid(unix.P_PID, p.pid, &info, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
 	}
-	p.mu.Lock() // so that nobody signals a process that has its number next
+	p.mu.Lock() // so that a signal does not reach the next process with that pid
 	var status unix.WaitStatus
 	var usage unix.Rusage
 	_, err := unix.Wait4(p.pid, &status, 0, &usage)
@@ -271,7 +271,7 @@ func (p *process) sweep() {
 			return
 		}
 		for _, d := range all {
-			dir, err := os.Open("/proc/" + d.Name()) // stays that process's, whoever has its number next
+			dir, err := os.Open("/proc/" + d.Name()) // stays that process's, even if the pid is reused
 			if err != nil {
 				continue
 			}
@@ -284,7 +284,7 @@ func (p *process) sweep() {
 	}
 }
 
-// strike kills a process if it has the mark, and says whether it does.
+// strike kills a process if it has the mark, and reports whether it does.
 func (p *process) strike(dir *os.File) bool {
 	fd, err := unix.Openat(int(dir.Fd()), "environ", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -295,7 +295,7 @@ func (p *process) strike(dir *os.File) bool {
 	env, _ := io.ReadAll(f) // empty once it has ended
 	for kv := range strings.SplitSeq(string(env), "\x00") {
 		if kv == p.mark {
-			_ = unix.PidfdSendSignal(int(dir.Fd()), unix.SIGKILL, nil, 0) // a folder of /proc does for a pidfd
+			_ = unix.PidfdSendSignal(int(dir.Fd()), unix.SIGKILL, nil, 0) // a folder of /proc can serve as a pidfd
 			return true
 		}
 	}
