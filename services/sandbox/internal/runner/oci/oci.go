@@ -223,7 +223,7 @@ func find(name string) (string, error) {
 	return "", fmt.Errorf("no OCI runtime was found, looked for %s: apt-get install -y runc, or name one with the key `oci.runtime`", strings.Join(names, ", "))
 }
 
-// ownKernel says whether a runtime's containers have a kernel of their own.
+// ownKernel reports whether a runtime's containers have a kernel of their own.
 func ownKernel(ctx context.Context, runtime string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
@@ -236,7 +236,7 @@ func ownKernel(ctx context.Context, runtime string) (bool, error) {
 	return strings.HasPrefix(string(out), "runsc"), nil
 }
 
-// passable says whether every user may pass through a folder.
+// passable returns an error unless every user may pass through a folder.
 func passable(dir string) error {
 	for ; dir != "/"; dir = filepath.Dir(dir) {
 		st, err := os.Stat(dir)
@@ -250,7 +250,7 @@ func passable(dir string) error {
 	return nil
 }
 
-// hold takes the state folder for this service.
+// hold locks the state folder for this service.
 func (m *maker) hold() error {
 	f, err := os.OpenFile(filepath.Join(m.state, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

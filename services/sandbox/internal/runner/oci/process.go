@@ -12,9 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processes are those that work for a container with a kernel of its own, or make one: they
-// have its bundle in their command lines. Somebody else's may have that, too, but not as one
-// of the users that the runtime's are.
+// processes returns the processes that work for, or make, a container with its own kernel: their command
+// line names its bundle. Another user's process may name it too, but does not run as a user of the runtime.
 func (m *maker) processes(name string) (all []int) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is ours
 	for _, dir := range dirs {
@@ -25,7 +24,7 @@ func (m *maker) processes(name string) (all []int) {
 	return all
 }
 
-// worksFor says whether a process is one of a container's processes. One that has ended is none.
+// worksFor reports whether a live process is one of a container's processes.
 func (m *maker) worksFor(pid int, name string) bool {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
@@ -35,7 +34,7 @@ func (m *maker) worksFor(pid int, name string) bool {
 	return (slices.Contains(words, m.bundle(name)) || slices.Contains(words, "--bundle="+m.bundle(name))) && m.isOurs(pid)
 }
 
-// isOurs says whether a process is root's, or of who is root of containers.
+// isOurs reports whether a process belongs to root, or to the user that is root in containers.
 func (m *maker) isOurs(pid int) bool {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -46,8 +45,8 @@ func (m *maker) isOurs(pid int) bool {
 	return uid == "0" || uid == strconv.Itoa(m.setup)
 }
 
-// end kills the processes of a container, and waits until there are none. A runtime that
-// was killed while it made one knows nothing of it.
+// end kills the processes of a container and waits until they have ended. A runtime that was killed while
+// it made a container does not know its processes.
 func (m *maker) end(name string) error {
 	deadline := time.Now().Add(m.patience)
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {

@@ -40,8 +40,8 @@ func restrict(mounts []specs.Mount, process int) error {
 	})
 }
 
-// restrictDevices has nobody change devices that are the machine's own: in a user namespace a
-// runtime cannot make any, and shows these. It runs in the container's mount namespace.
+// restrictDevices makes the machine's own devices read-only. In a user namespace a runtime cannot make
+// devices and shows these instead. It runs in the container's mount namespace.
 func restrictDevices() error {
 	for _, d := range rootfs.Devices {
 		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID}

@@ -18,7 +18,7 @@ const insideID = 1000
 // imageFD is the descriptor by which the runtime executes init.
 const imageFD = 4
 
-// readOnlyPaths are those of /proc that nobody may write to, whoever owns them.
+// readOnlyPaths are the paths of /proc that commands may not write to, even as their owner.
 var readOnlyPaths = []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"}
 
 // spec describes a sandbox to the runtime.
