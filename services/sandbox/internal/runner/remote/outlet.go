@@ -39,9 +39,9 @@ type outlet struct {
 	asked  bool          // for a listener: who has that takes what comes, or closes it
 	closed chan struct{} // closed when none arrives any more
 	last   uint64        // the latest connection
-	taken  int           // connections that have not ended, lost ones as well
-	lost   uint64        // connections that cannot be carried, of which nobody knows yet
-	turned bool          // init has told of some since a command ended
+	taken  int           // connections that have not ended, including lost ones
+	lost   uint64        // connections that cannot be carried and are not reported yet
+	turned bool          // init has reported some since a command ended
 }
 
 func newOutlet() *outlet {
@@ -192,7 +192,7 @@ func (n listener) Close() error {
 // Addr implements net.Listener.
 func (listener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: wire.Port} }
 
-// shut has nobody come in any more, and says whether it is the first to.
+// shut stops new connections and reports whether it is the first call to do so.
 func (o *outlet) shut() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -205,15 +205,15 @@ func (o *outlet) shut() bool {
 	return true
 }
 
-// ask notes that init is asked to listen.
+// ask records that init is asked to listen.
 func (o *outlet) ask() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.asked = true
 }
 
-// take counts a connection in, and says whether there is room for it. Numbers that come
-// again would mix up connections.
+// take counts a connection and reports whether there is room for it. It refuses a repeated number, which
+// would mix up connections.
 func (o *outlet) take(id uint64) (room bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -176,8 +176,7 @@ func (l *Link) reply(packet []byte) error {
 	return errors.Join(err, unix.Close(theirs))
 }
 
-// takeTerminal says whether a command is to have a terminal, of which it is the first that is
-// heard.
+// takeTerminal reports whether a command waits for a terminal. Only the first call for a command can.
 func (l *Link) takeTerminal(command uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,7 +185,7 @@ func (l *Link) takeTerminal(command uint64) bool {
 	return terminal
 }
 
-// openTerminal makes what stands for a terminal here: a socket.
+// openTerminal makes the local end of a terminal: a socket.
 func (l *Link) openTerminal(id uint64) (theirs int, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
