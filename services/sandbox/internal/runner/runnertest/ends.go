@@ -58,14 +58,14 @@ func testEnds(t *testing.T, s Subject) {
 // of its own, after which the script goes on.
 const writing = `setsid bash -c 'trap "" TERM HUP INT; while :; do echo x >> alive; sleep 0.01; done' </dev/null >/dev/null 2>&1 & until [ -e alive ]; do sleep 0.01; done; `
 
-// stillWrites says whether something writes into the workspace's file alive, when nothing
-// should: it looks for ten turns of writing, for nothing tells of writes that do not come.
+// stillWrites reports whether a process writes into the workspace's file alive. It looks for ten times the
+// period of the writes, because the absence of writes causes no event.
 func stillWrites(t *testing.T, w string) bool {
 	t.Helper()
 	return grows(t, w, 100*time.Millisecond)
 }
 
-// grows says whether the workspace's file alive does, within a time.
+// grows reports whether the workspace's file alive grows within a time.
 func grows(t *testing.T, w string, within time.Duration) bool {
 	t.Helper()
 	size := func() int64 {

@@ -13,8 +13,8 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
-// networkTests are about the way out of a sandbox: what comes out of it, whoever
-// carries it. What may be reached is not the drivers' to say.
+// networkTests check the way out of a sandbox: what comes out of it, however it is carried. Drivers do not
+// decide what may be reached.
 var networkTests = []test{
 	{"a connection carries both directions to their ends", []need{networks}, testBothDirections},
 	{"a connection that nobody reads holds up nothing else", []need{networks}, testSlowConnection},
