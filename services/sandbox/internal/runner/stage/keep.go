@@ -33,15 +33,15 @@ func (g *Stage) Keep(paths []string) error {
 	})
 }
 
-// wanted says whether a mount leads to one of the paths, or lies below it.
+// wanted reports whether a mount leads to one of the paths, or lies below it.
 func wanted(at string, paths []string) bool {
 	return slices.ContainsFunc(paths, func(p string) bool {
 		return at == p || strings.HasPrefix(p, at+"/") || strings.HasPrefix(at, p+"/")
 	})
 }
 
-// mountPoints are the paths of a list of mounts, as proc(5) describes it, in its order. Those with
-// characters that it writes otherwise are left out.
+// mountPoints returns the mount points of a list in the format of proc(5), in its order. It leaves out
+// those with characters that the format escapes.
 func mountPoints(list string) (points []string) {
 	for line := range strings.Lines(list) {
 		if f := strings.Fields(line); len(f) > 4 && !strings.Contains(f[4], `\`) {

@@ -1,5 +1,5 @@
-// Package stage shows folders to programs that make sandboxes as other users, in a mount
-// namespace that nobody else is in.
+// Package stage shows folders to programs that make sandboxes as other users, in a mount namespace that no
+// other process is in.
 package stage
 
 import (
