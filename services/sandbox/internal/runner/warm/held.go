@@ -31,7 +31,7 @@ func (p *process) Held() held.Sum {
 		return held.Sum{}
 	}
 	sum := s.held.Look(s.as, func() held.Processes { return s.processes(holder) }, held.LookTime)
-	if !s.held.Sure() { // nobody outside sees what init has waited for
+	if !s.held.Sure() { // only init sees the counts of processes that it has reaped
 		sum.Written = min(sum.Written+s.askHeld().Written, held.TooMuch)
 	}
 	return sum
@@ -45,9 +45,9 @@ func (s *sandbox) as(f func() error) error {
 	return As(s.spec.Owner, f)
 }
 
-// processes are the sandbox's, without init, which lets nobody look at it and keeps nothing.
+// processes returns the sandbox's, without init, which cannot be inspected and keeps nothing.
 func (s *sandbox) processes(holder int) held.Processes {
-	// Root sees more than the owner: processes that nobody else can look at are not left out.
+	// Root sees more than the owner does, including processes that no other user can inspect.
 	all := held.Namespace(holder)
 	if all.Space == "" {
 		_ = s.as(func() error {
@@ -56,12 +56,11 @@ func (s *sandbox) processes(holder int) held.Processes {
 		})
 	}
 	all.All = slices.DeleteFunc(all.All, func(pid int) bool { return pid == s.init })
-	all.First, all.Starting = s.firsts() // afterwards: one that is listed is known by now
+	all.First, all.Starting = s.firsts() // afterwards, so that every listed process is known by now
 	return all
 }
 
-// firsts are the first processes of commands, and how many commands there are of which it is not
-// known.
+// firsts returns the known first processes of commands, and for how many commands it is unknown.
 func (s *sandbox) firsts() (known []int, unknown int) {
 	s.mu.Lock()
 	commands := slices.Collect(maps.Values(s.commands))
@@ -108,7 +107,7 @@ type asked struct {
 	valid  uint64    // answers to earlier questions are about commands that have ended
 }
 
-// askHeld is what init said last, which is asked again meanwhile: nobody waits for the answer.
+// askHeld returns init's latest answer and asks again meanwhile, without waiting.
 func (s *sandbox) askHeld() held.Sum {
 	s.mu.Lock()
 	a := &s.asked

@@ -29,7 +29,7 @@ func (s *sandbox) openNetwork(deadline time.Time) error {
 		return fmt.Errorf("open the sandbox's way out: %w", err)
 	}
 	if s.spec.Network == "" {
-		s.out, s.unserved = l, l // whoever takes it over may have a network
+		s.out, s.unserved = l, l // the command that takes the sandbox over may have a network
 		return nil
 	}
 	return s.serveNetwork(l)

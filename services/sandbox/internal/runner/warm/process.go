@@ -93,14 +93,14 @@ func (p *process) explain(refused int64) (why string, crowded bool) {
 	return "cannot execute " + p.name + ": " + errno.Error(), false
 }
 
-// lacksTerminal says whether the command was not started because there was no terminal for it.
+// lacksTerminal reports whether the command was not started because it could get no terminal.
 func (p *process) lacksTerminal() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.reply.Kind == wire.Failed && unix.Errno(p.reply.Errno) == unix.ENOSPC // executing takes no room
+	return p.reply.Kind == wire.Failed && unix.Errno(p.reply.Errno) == unix.ENOSPC // only a terminal can fail with ENOSPC; execve does not
 }
 
-// hear takes init's word. An error says that it makes no sense.
+// hear processes a message of init. An error means that the message makes no sense.
 func (p *process) hear(reply wire.Reply, files *[]int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,8 +205,8 @@ func (p *process) overdue() {
 	}
 }
 
-// late says whether a killed command has had its time; otherwise it is looked at again, if
-// it has not ended.
+// late reports whether a killed command has had its time. If not, and if it has not ended, the watch is
+// restarted.
 func (p *process) late() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,17 +1,15 @@
-// Package warm runs commands in long-lived sandboxes, one to a workspace, whoever
-// makes them: a Maker does, which is all that tells drivers apart.
+// Package warm runs commands in long-lived sandboxes, one to a workspace. A Maker makes the sandboxes; only
+// the Maker differs between drivers.
 //
-// A sandbox's first process is an init of ours (see initd), which starts commands
-// when the service says so: a command costs a fork, not a container. What the
-// commands do to init is their affair: a sandbox whose init does not answer is
-// ended, and another one made for the next command.
+// A sandbox's first process is our init (see initd), which starts commands at the service's request. So a
+// command costs a fork, not a container. Commands may harm their init: a sandbox whose init does not answer
+// is ended, and the next command gets a new one.
 //
-// A command that runs alone needs no group of its own: the sandbox's limits are
-// its limits, and at its end init kills all that is left. One that has limits of
-// its own, or that others run beside, is held before its first instruction until
-// it is in a control group below the sandbox's, with which it is killed. Where
-// there are no control groups, commands that run at the same time each have a
-// sandbox of their own, so that the end of one is exact there, too.
+// A command that runs alone needs no group of its own: the sandbox's limits are its limits, and at its end
+// init kills all remaining processes. A command with limits of its own, or with other commands beside it,
+// is held before its first instruction. It continues once it is in a control group below the sandbox's, and
+// is killed with that group. Without control groups, concurrent commands each have their own sandbox, so
+// that the end of each is exact there too.
 package warm
 
 import (
@@ -144,13 +142,14 @@ type Runner struct {
 	mu     sync.Mutex            // guards what follows
 	warm   map[string][]*sandbox // by workspace
 	count  int                   // places of sandboxes that are, or are being made or ended
-	ending []*sandbox            // nobody finds them any more, and their places are nobody else's yet
-	next   int64                 // tells control groups of one workspace apart
+	ending []*sandbox            // no longer found by commands, but their places are still taken
+	next   int64                 // distinguishes control groups of one workspace
 	closed bool
 }
 
-// openNull opens what commands without input read. It is the machine's own, and nobody may change
-// its times or rights by it, whoever it belongs to: without root that is left to whom it belongs to.
+// openNull opens /dev/null, which commands without input read. The file is the machine's own, so the mount
+// keeps commands from changing its times or mode, whatever its owner. Without root, its permissions do
+// that.
 func openNull() (*os.File, error) {
 	tree, err := unix.OpenTree(unix.AT_FDCWD, os.DevNull, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if errors.Is(err, unix.EPERM) {

@@ -39,15 +39,15 @@ type sandbox struct {
 	fault    error         // why it could not be made; valid once ready is closed
 	gone     chan struct{} // closed when nothing of it is left
 
-	// turn is held by whoever starts a command or kills what one left, which must
-	// not take the one for the other.
+	// turn is held while a command starts, or while the remains of one are killed, so that the new command
+	// is not mistaken for remains.
 	turn sync.Mutex
 
 	// Guarded by the runner's mu.
-	users  int         // commands, and whoever else needs it to stay
-	booked int         // commands alone
+	users  int         // commands, and other reasons to keep it
+	booked int         // commands only
 	since  time.Time   // when the last of them left
-	timer  *time.Timer // ends its rest
+	timer  *time.Timer // ends it after its idle time
 
 	mu       sync.Mutex // guards what follows
 	body     Body       // nil when there is none
@@ -265,16 +265,15 @@ func (s *sandbox) awaitEnd() {
 	}
 }
 
-// reap waits for an init that has ended where this service is the first process of its
-// container: there it is the service's child once what made it has ended, else somebody else's.
+// reap reaps an ended init if this service is the first process of its container. There init becomes the
+// service's child once its maker has ended; elsewhere it becomes another process's.
 func (s *sandbox) reap() {
 	if s.pidfd >= 0 {
 		_ = unix.Waitid(unix.P_PIDFD, s.pidfd, nil, unix.WEXITED|unix.WNOHANG, nil)
 	}
 }
 
-// hostPid is the process that a descriptor of init's stands for, as the host
-// counts.
+// hostPid returns the pid, as the host counts, of the process that a descriptor of init's stands for.
 func hostPid(pidfd int) (int, error) {
 	raw, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(pidfd))
 	if err != nil {

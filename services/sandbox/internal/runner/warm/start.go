@@ -150,14 +150,13 @@ func (p *process) join() (over bool, err error) {
 	return false, err
 }
 
-// hasEnded says whether a process has ended, waited for or not.
+// hasEnded reports whether a process has ended, reaped or not.
 func hasEnded(pidfd int) bool {
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0)
 	return err == nil && n > 0
 }
 
-// enlist takes a place among the sandbox's commands, and says whether it is the
-// only one.
+// enlist adds a command to the sandbox and reports whether it is the only one.
 func (s *sandbox) enlist(p *process) (alone bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +174,7 @@ func (s *sandbox) enlist(p *process) (alone bool, err error) {
 	return alone, nil
 }
 
-// hadOthers says whether another command was in the sandbox while this one was.
+// hadOthers reports whether another command was in the sandbox while this one was.
 func (s *sandbox) hadOthers(p *process) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,14 +191,14 @@ func (s *sandbox) forget(p *process) {
 	}
 }
 
-// lowered says whether a command has limits of its own.
+// lowered reports whether a command has limits of its own.
 func lowered(c box.Command) bool {
 	l, all := c.Limits, c.Sandbox.Limits
 	return l.MemoryBytes < all.MemoryBytes || l.Processes < all.Processes || l.CPUs < all.CPUs
 }
 
-// groupLimits are those of a command's own group. It has its own share of the
-// processors only when that is smaller than the sandbox's.
+// groupLimits returns the limits of a command's own group. It limits the processors only if the command's
+// share is smaller than the sandbox's.
 func groupLimits(c box.Command) cgroup.Limits {
 	l := cgroup.Limits{MemoryBytes: c.Limits.MemoryBytes, Processes: c.Limits.Processes}
 	if c.Limits.CPUs < c.Sandbox.Limits.CPUs {
@@ -221,9 +220,9 @@ func (p *process) request(path string, c box.Command) *wire.Command {
 	return w
 }
 
-// awaitStart waits until init has said that it started the command, or how that ended.
-// The caller's going away ends no wait: the sandbox, with all that runs in it, would
-// have to go as well, for nobody could tell whether init starts the command yet.
+// awaitStart waits until init reports that it started the command, or how that ended. It does not stop when
+// the caller leaves: it would be unknown whether init still starts the command, so the whole sandbox would
+// have to end.
 func (p *process) awaitStart(gated bool) error {
 	late := time.NewTimer(startTimeout)
 	defer late.Stop()
@@ -231,7 +230,7 @@ func (p *process) awaitStart(gated bool) error {
 	case <-p.started:
 	case <-late.C:
 		if !gated {
-			p.abandon() // its end is lost, or known
+			p.abandon() // its end is lost or known
 			return nil
 		}
 		return fmt.Errorf("start the command: the sandbox's init did not answer within %v", startTimeout)

@@ -134,7 +134,7 @@ func (s *sandbox) follow() {
 	close(s.gone)
 }
 
-// tell writes into the log why a sandbox ends that nobody ended.
+// tell logs why a sandbox ends, unless the service ended it.
 func (s *sandbox) tell(err error) {
 	s.mu.Lock()
 	asked, commands := s.doomed, len(s.commands)
@@ -144,8 +144,7 @@ func (s *sandbox) tell(err error) {
 	}
 }
 
-// complain writes what init said at last into the log: it says nothing unless it
-// broke down.
+// complain logs init's last output: init writes only when it crashes.
 func (s *sandbox) complain() {
 	_ = s.errOut.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	raw := make([]byte, 2048)

@@ -42,7 +42,7 @@ func (r *Runner) Start(ctx context.Context, c box.Command) (box.Process, error) 
 	}
 }
 
-// openTerminals says whether nothing bounds the sandbox's terminals: they are the machine's.
+// openTerminals reports whether the sandbox's terminals are unlimited: they are the machine's.
 func (s *sandbox) openTerminals() bool {
 	_, elsewhere := s.holder()
 	return elsewhere || s.spec.Owner == box.Self && !s.r.own
@@ -209,7 +209,7 @@ func (s *sandbox) rouse() {
 	}
 }
 
-// retire ends a sandbox that nobody has needed for a while.
+// retire ends a sandbox that has been idle for a while.
 func (r *Runner) retire(s *sandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -219,7 +219,7 @@ func (r *Runner) retire(s *sandbox) {
 	r.doom(s)
 }
 
-// doom ends a sandbox that is to be found. mu is held.
+// doom ends a sandbox that is still registered. mu is held.
 func (r *Runner) doom(s *sandbox) {
 	r.remove(s)
 	r.expect(s)
@@ -230,7 +230,7 @@ func (r *Runner) doom(s *sandbox) {
 // its place then. mu is held.
 func (r *Runner) expect(s *sandbox) { r.ending = append(r.ending, s) }
 
-// remove has nobody find a sandbox any more. mu is held.
+// remove unregisters a sandbox, so that no command finds it. mu is held.
 func (r *Runner) remove(s *sandbox) {
 	s.rouse()
 	w := s.spec.Workspace
@@ -240,7 +240,7 @@ func (r *Runner) remove(s *sandbox) {
 	}
 }
 
-// drop is remove, for a sandbox that ended.
+// drop unregisters a sandbox that has ended.
 func (r *Runner) drop(s *sandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -433,7 +433,7 @@ func (s *sandbox) goOn() error {
 	return err
 }
 
-// standing says whether the sandbox stands still, and how long it has in all.
+// standing reports whether the sandbox is frozen, and for how long it has been in all.
 func (s *sandbox) standing() (frozen bool, stood time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 // weightPatience is how long init may take to say what segments take: what it said before holds otherwise.
 const weightPatience = time.Second
 
-// Weigh implements box.Process. Where a control group bounds memory, or the processes are not this machine's, nobody else
-// need do so, or can.
+// Weigh implements box.Process. It returns nil if a control group limits memory, so that no measurement is
+// needed. It also does so if the processes are on another machine, where they cannot be measured.
 func (p *process) Weigh() func() int64 {
 	s := p.sb
 	if s.init == 0 || s.group != nil {
