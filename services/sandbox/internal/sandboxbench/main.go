@@ -1,7 +1,6 @@
-// Command sandboxbench measures what commands and sandboxes cost, each figure
-// beside its baseline from the same run. `make bench` runs it: it is a program of
-// its own because the runner is nobody's business outside the sandbox service. It
-// needs root, for the level `full`.
+// Command sandboxbench measures the cost of commands and sandboxes, each figure beside its baseline from
+// the same run. `make bench` runs it. It is a separate program because the runner is internal to the
+// sandbox service. It needs root for the level `full`.
 package main
 
 import (
