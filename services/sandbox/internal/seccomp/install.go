@@ -26,10 +26,11 @@ var visible = [...]unix.SockFilter{
 	answer(allow),
 }
 
-// StayVisible keeps this process, all of its threads and whatever they start from changing who may
-// look at them: they are told that it is done. Programs that let nobody look do so to keep
-// secrets from others of their user. Here all of that user are of one sandbox, and who looks at what processes
-// have open may have no other rights than that user's. Init comes first: commands are not to look at it.
+// StayVisible keeps this process, its threads and its children from changing which processes may inspect
+// them: the filter answers such calls with success. Programs become uninspectable to keep secrets from
+// other processes of their user. Here all processes of that user are in one sandbox, and the inspection of
+// open files may have only that user's rights. Init makes itself uninspectable first, so that commands
+// cannot inspect it.
 func StayVisible() error {
 	if err := install(visible[:]); err != nil {
 		return fmt.Errorf("keep processes visible: %w", err)

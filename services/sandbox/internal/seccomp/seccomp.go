@@ -47,25 +47,25 @@ const cloneNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEW
 // reprogram it.
 var terminalInjections = []uint32{unix.TIOCSTI, 0x541C /* TIOCLINUX */, unix.TIOCSETD}
 
-// leases are the fcntl requests by which whoever opens a file waits, for 45 seconds, until
-// its owner agrees: the service does so for a snapshot, or to read it.
+// leases are the fcntl requests that make the opener of a file wait up to 45 seconds for the lease's
+// holder. The service opens files for snapshots and reads.
 var leases = []uint32{unix.F_SETLEASE, 0x410 /* F_SETDELEG */}
 
-// reservations are the ioctl requests that do what fallocate does: RESVSP, RESVSP64 and ZERO_RANGE of any file system,
-// and XFS's ALLOCSP and ALLOCSP64, of older kernels. FSSETXATTR has a file take room by the gigabyte: that is of the size
-// that one byte written takes (FS_XFLAG_EXTSIZE).
+// reservations are the ioctl requests that do what fallocate does: RESVSP, RESVSP64 and ZERO_RANGE of any
+// file system, and ALLOCSP and ALLOCSP64 of XFS on older kernels. FSSETXATTR lets one written byte take
+// gigabytes (FS_XFLAG_EXTSIZE).
 var reservations = []uint32{0x40305828, 0x4030582A, 0x40305839, 0x4030580A, 0x40305824, 0x401c5820 /* FS_IOC_FSSETXATTR */}
 
-// volumeTypes are the types of requests of file systems in which whoever owns a folder may make volumes, read-only ones,
-// too: of what is in those not even root can delete anything. They are btrfs's and bcachefs's, and refused but for
-// clonings.
+// volumeTypes are the request types of file systems that let the owner of a folder make volumes, also
+// read-only ones. Even root cannot delete files in a read-only volume. The types are btrfs's and
+// bcachefs's; all their requests are refused except clonings.
 var volumeTypes = []uint32{0x94 << 8, 0xbc << 8}
 
-// clonings are requests of btrfs's type that other file systems have as well: files share what they hold.
+// clonings are requests of btrfs's type that other file systems have as well: files share their contents.
 var clonings = []uint32{unix.FICLONE, unix.FICLONERANGE, unix.FIDEDUPERANGE}
 
-// personalities a command may take: its own, a query, and one without address
-// randomisation, which the race detector asks for.
+// personalities are those that a command may take: its own, a query, and one without address randomisation,
+// which the race detector needs.
 var personalities = []uint32{0, 0xffffffff, 0x0040000}
 
 // Filter returns the filter for this machine's architecture as an array of
@@ -89,9 +89,9 @@ func program() []unix.SockFilter {
 		load(offsetNumber),
 	}
 	p = append(p, foreignABI()...)
-	// That of memory comes before all others: programs map it often.
-	// Huge pages are refused: the machine has a fixed number of them, kept for somebody else, and no
-	// group counts them as memory. What asks for them does with others.
+	// The rule for mmap comes before all others: programs map memory often. Huge pages are refused. The
+	// machine has a fixed number of them, reserved for other programs, and no group counts them as memory.
+	// Programs fall back to normal pages.
 	p = append(p, onCall(unix.SYS_MMAP, without(offsetArgument+24, unix.MAP_HUGETLB, exhausted))...)
 	for _, number := range sortedDenied() {
 		p = append(p, jumpEqual(number, 0, 1), answer(denied))
@@ -99,21 +99,21 @@ func program() []unix.SockFilter {
 	// clone3 keeps its flags in memory, where a filter cannot look: libraries
 	// fall back to clone when it is absent.
 	p = append(p, jumpEqual(unix.SYS_CLONE3, 0, 1), answer(absent))
-	// The machine has a fixed number of slots for asynchronous input and output, which
-	// one sandbox would take from all others. What uses them does without.
+	// The machine has a fixed number of slots for asynchronous input and output, and one sandbox could take
+	// all of them. Programs work without.
 	p = append(p, jumpEqual(unix.SYS_IO_SETUP, 0, 1), answer(absent))
-	// A set of rules of Landlock keeps deleted files on the disk, and none can see which.
+	// A Landlock ruleset keeps deleted files on the disk, and these cannot be found.
 	p = append(p, jumpEqual(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 1), answer(absent))
-	// A queue of messages by name outlives whoever made it, for commands to come, and nobody can list
-	// those of a namespace without a mount that shows them. System V's, which init removes, are there.
+	// A named message queue outlives its maker and would reach later commands. The queues of a namespace
+	// can be listed only through a mount. System V queues are allowed: init removes them.
 	p = append(p, jumpEqual(unix.SYS_MQ_OPEN, 0, 1), answer(absent))
-	// Room on a disk is taken by writing alone: gigabytes could be reserved between two looks at how large a
-	// workspace is, and what was written bounds the files that nobody may see the size of. Programs write zeroes,
-	// or go without. Clones of files (FICLONE, copy_file_range) share room with what they are of.
+	// Only writing may take room on a disk. Gigabytes could be reserved between two counts of a workspace,
+	// and the bytes written bound the files of unreadable size. Programs write zeroes instead, or go
+	// without. Clones (FICLONE, copy_file_range) share the room of their originals.
 	p = append(p, jumpEqual(unix.SYS_FALLOCATE, 0, 1), answer(unsupported))
-	// What FS_IOC_FSSETXATTR does, as a call.
+	// The call form of FS_IOC_FSSETXATTR.
 	p = append(p, jumpEqual(unix.SYS_FILE_SETATTR, 0, 1), answer(absent))
-	// Where a program's parts lie in its memory is what a process is known by between two looks.
+	// The addresses of a program's parts identify a process between two looks.
 	p = append(p, onCall(unix.SYS_PRCTL, oneOf(offsetArgument, []uint32{unix.PR_SET_MM}, denied, allow))...)
 	p = append(p, onCall(unix.SYS_MEMFD_CREATE, without(offsetArgument+8, unix.MFD_HUGETLB, exhausted))...)
 	p = append(p, onCall(unix.SYS_SHMGET, without(offsetArgument+16, hugeSegment, exhausted))...)
@@ -141,8 +141,8 @@ func sortedDenied() []uint32 {
 	return all
 }
 
-// onCall runs rules for one system call only. Rules end with an answer on every
-// path, so the number stays loaded for whoever jumps over them.
+// onCall runs rules for one system call only. Rules end with an answer on every path, so the number stays
+// loaded for the rules that follow.
 func onCall(number uint32, rules []unix.SockFilter) []unix.SockFilter {
 	return append([]unix.SockFilter{jumpEqual(number, 0, uint8(len(rules)))}, rules...)
 }
@@ -150,7 +150,7 @@ func onCall(number uint32, rules []unix.SockFilter) []unix.SockFilter {
 // hugeSegment is SHM_HUGETLB.
 const hugeSegment = 0o4000
 
-// without gives an answer to who has a flag in the word at an offset.
+// without gives an answer to calls that have a flag set in the word at an offset.
 func without(offset, flag, otherwise uint32) []unix.SockFilter {
 	return []unix.SockFilter{
 		load(offset),
@@ -160,9 +160,9 @@ func without(offset, flag, otherwise uint32) []unix.SockFilter {
 	}
 }
 
-// cloneRules keep whoever starts something from giving it namespaces of its own; and a thread from
-// having files or a folder of its own, as do those of close_range: who looks at what processes have open, and
-// at where they are, looks at one thread of each.
+// cloneRules keep a new process from getting namespaces of its own. With the rule for close_range they also
+// keep a thread from getting its own files or working folder: an inspection looks at one thread of each
+// process.
 func cloneRules() []unix.SockFilter {
 	return []unix.SockFilter{
 		load(offsetArgument),
@@ -227,12 +227,11 @@ const first = 1
 // inputUser is IOPRIO_WHO_USER: all processes of a user.
 const inputUser = 3
 
-// limitRules keep the limits of other processes, and the limit of core files, as they
-// are. Each of init's threads has a number by which its limits can be set: which numbers
-// those are is not known here. The limit of core files is one byte, at which the kernel gives
-// the memory of a process that crashed to nobody; at none it would still start the program that
-// the host may have for that, outside. Programs that set it to none do so to keep
-// secrets, and mind being refused: they are told that it is done.
+// limitRules protect the limits of other processes and the limit of core files. Each thread of init has an
+// id by which its limits can be set, and these ids are unknown here. The limit of core files is one byte,
+// at which the kernel dumps no memory of a crashed process. At zero it would still start the host's
+// core-dump program, outside the sandbox. Programs set the limit to zero to keep secrets and may fail if
+// refused, so the filter answers with success.
 func limitRules() []unix.SockFilter {
 	return []unix.SockFilter{
 		load(offsetArgument + 16), // the new limit; without one it is a question
