@@ -14,19 +14,19 @@ const mostInput = 2 << 20
 // inputCost is what a message takes of that besides its bytes, for it may have none.
 const inputCost = 64
 
-// input is the input of one stream that was received, and is not written yet. So a signal behind
-// input that nobody reads arrives. It has one reader and one writer.
+// input buffers received input of one stream that is not written yet. So a signal behind unread input still
+// arrives. It has one reader and one writer.
 type input struct {
 	mu      sync.Mutex // guards what follows
 	waiting []*sandboxv1.ExecStdin
-	bytes   int           // what they take
-	over    bool          // none comes any more
-	changed chan struct{} // closed, and made anew, with each change
+	bytes   int           // size of waiting
+	over    bool          // no more input comes
+	changed chan struct{} // closed and recreated with each change
 }
 
 func newInput() *input { return &input{changed: make(chan struct{})} }
 
-// put adds a message once there is room for it, unless the context ends before.
+// put adds a message once there is room for it, unless the context ends first.
 func (in *input) put(ctx context.Context, m *sandboxv1.ExecStdin) error {
 	cost := len(m.GetData()) + inputCost
 	return in.await(ctx, func() bool {

@@ -172,7 +172,7 @@ func (s *fileServer) EditFile(ctx context.Context, r *sandboxv1.EditFileRequest)
 	return resp, proto.Unmarshal(raw, resp)
 }
 
-// edit edits a file, if nobody else changes it meanwhile. The draft is to be discarded.
+// edit edits a file and fails if it changes meanwhile. The caller discards the draft.
 func edit(ctx context.Context, w *box.Workspace, r *sandboxv1.EditFileRequest, edits []files.Edit, intend func([]byte) error) (*files.Draft, []byte, error) {
 	t, err := openSpace(ctx, w)
 	if err != nil {

@@ -97,7 +97,7 @@ func (s *repositoryServer) toPush(ctx context.Context, c box.Call, r *sandboxv1.
 	return branch, commit, err
 }
 
-// known says whether nothing need be pushed, for the remote had the commit.
+// known reports whether no push is needed, because the remote already had the commit.
 func (s *repositoryServer) known(ctx context.Context, c box.Call, r *sandboxv1.PushRepositoryRequest, commit string) (bool, error) {
 	if !r.GetOnlyNew() {
 		return false, nil
@@ -106,8 +106,8 @@ func (s *repositoryServer) known(ctx context.Context, c box.Call, r *sandboxv1.P
 	return err == nil && len(out.Kept) > 0, err
 }
 
-// copyShallow has the prepared repository know where the history was cut off. Of what
-// the workspace says only ids of commits are taken.
+// copyShallow tells the prepared repository where the history was cut off. It takes only commit ids from
+// the workspace.
 func (s *repositoryServer) copyShallow(k box.Key, generation int64, directory string, b *box.Beside) error {
 	w, release, err := s.node.View(k, generation)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )
 
-// Reclaim removes what no snapshot of a workspace holds any more: a crash can leave
-// some. Nobody else uses the snapshots meanwhile.
+// Reclaim removes data that no snapshot of a workspace holds any more, such as a crash can leave. The
+// caller has exclusive use of the snapshots.
 func Reclaim(w *box.Workspace) error {
 	if _, err := os.Stat(w.Snapshots); errors.Is(err, os.ErrNotExist) {
 		return nil

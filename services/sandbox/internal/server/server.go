@@ -65,7 +65,7 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 // Wait waits for what streams left behind. No RPC may run any more.
 func (s *Server) Wait() { s.readers.Wait() }
 
-// key is the session of a request, in the tenant of whoever acts.
+// key returns the session of a request, in the tenant of the principal.
 func key(ctx context.Context, session string) (box.Key, error) {
 	tenant := principal.Tenant(ctx)
 	if tenant == "" {

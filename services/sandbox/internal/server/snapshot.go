@@ -271,11 +271,11 @@ func (s *snapshotServer) RestoreSnapshot(ctx context.Context, r *sandboxv1.Resto
 			if err := intend(r.GetSnapshot()); err != nil {
 				return nil, err
 			}
-			// Once begun it goes to its end, also when nobody waits for it any more.
+			// Once begun it runs to its end, even if the caller leaves.
 			return restore(context.WithoutCancel(ctx), k, r.GetSnapshot())
 		},
 	}, resp)
-	if release != nil { // not before the answer is kept: nobody changes what a crash would have finished again
+	if release != nil { // only after the answer is stored: until then a crash would make the service finish the change again
 		resp.Frozen = frozen(release())
 	}
 	if err != nil {
@@ -284,7 +284,7 @@ func (s *snapshotServer) RestoreSnapshot(ctx context.Context, r *sandboxv1.Resto
 	return resp, nil
 }
 
-// avoid has a restore leave the places of mounts as they are.
+// avoid makes a restore leave the places of mounts as they are.
 func (k *kept) avoid(user string) (err error) {
 	k.tree.Points, err = k.Points(user)
 	k.tree.Aside = box.AsideName
@@ -312,10 +312,10 @@ func restore(ctx context.Context, k *kept, id string) (proto.Message, error) {
 // what an agent has always.
 const requested = "repository."
 
-// voidClones has the clones made again, when they are asked for again, that a restore has taken
-// back: those that had not been made when the snapshot was. Of one that had been, and whose
-// repository is not in it, somebody had removed that. Where a snapshot does not say, those
-// count as taken back whose repository is not there.
+// voidClones voids the clones that a restore has undone, so that a repeated call makes them again. These
+// are the clones that were made after the snapshot. A clone that was made before, and whose repository is
+// missing from the snapshot, had been removed by a command, and stays remembered. If a snapshot does not
+// list its clones, a clone counts as undone if its repository is missing.
 func voidClones(w *box.Workspace, made []string) error {
 	t, err := openTree(w)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
 )
 
-// space is a workspace with the mounts of whoever acts.
+// space is a workspace with the mounts of the acting user.
 type space struct {
 	*files.Space
 	mounts map[string]box.Mount // by alias
@@ -20,7 +20,7 @@ type space struct {
 // folderBytes is what a new folder takes on most disks.
 const folderBytes = 4096
 
-// openSpace opens a workspace as commands of whoever acts see it.
+// openSpace opens a workspace as the acting user's commands see it.
 func openSpace(ctx context.Context, w *box.Workspace) (*space, error) {
 	p, _ := principal.From(ctx)
 	return openSpaceFor(p.User, w)
