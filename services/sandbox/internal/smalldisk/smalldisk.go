@@ -23,7 +23,8 @@ func New(t *testing.T, options string) string {
 	return dir
 }
 
-// Lasting makes a folder that nobody can delete, not even root, until it is set free. Who cannot mount skips the test.
+// Lasting makes a folder that even root cannot delete until free is called. It skips the test if it may not
+// mount.
 func Lasting(t *testing.T, dir string) (free func()) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
