@@ -16,8 +16,8 @@ const (
 	manySmalls = 64
 )
 
-// Delete removes snapshots, and then what only they held. One that is not there is
-// removed already. Nobody else may use the store.
+// Delete removes snapshots, and then the objects that only they held. An unknown id counts as removed. The
+// caller must have exclusive use of the store.
 func (s *Store) Delete(ids ...string) error {
 	all, err := s.records()
 	if err != nil {
@@ -38,9 +38,9 @@ func (s *Store) Delete(ids ...string) error {
 	return s.Compact()
 }
 
-// Compact removes objects that no snapshot holds, from packs of which at least half
-// is of no use any more, and merges small packs when there are many. Nobody else
-// may use the store. Interrupted, it has removed nothing that is held.
+// Compact removes objects that no snapshot holds, from packs of which at least half is unused. It also
+// merges small packs if there are many. The caller must have exclusive use of the store. An interrupted
+// Compact removes nothing that is held.
 func (s *Store) Compact() error {
 	if err := s.tidy(); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (s *Store) follow(root Hash, to reach) error {
 	return nil
 }
 
-// first says whether a hash was not seen before.
+// first reports whether a hash was not seen before.
 func first(seen map[Hash]bool, h Hash) bool {
 	if seen[h] {
 		return false
@@ -122,8 +122,8 @@ func first(seen map[Hash]bool, h Hash) bool {
 	return true
 }
 
-// wasteful returns the packs to get rid of: those of which at least half is of no
-// use, and the small ones when they are many.
+// wasteful returns the packs to remove: those of which at least half is unused, and the small ones if there
+// are many.
 func (p *packs) wasteful(useful map[*pack]int64) []*pack {
 	var old, small []*pack
 	for _, k := range p.all {

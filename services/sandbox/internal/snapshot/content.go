@@ -277,7 +277,7 @@ func (s *Store) chunk(h Hash, size int64) ([]byte, error) {
 	return s.packs.read(h)
 }
 
-// zero says whether all bytes are.
+// zero reports whether all bytes are zero.
 func zero(b []byte) bool {
 	for len(b) > 0 {
 		n := min(block, len(b))

@@ -29,13 +29,12 @@ type Request struct {
 	Description string
 	Clones      []string // what the snapshot is to say of them
 	Now         time.Time
-	// Read is called when the workspace has been read, and before what was read is
-	// durable; nil for nobody.
+	// Read is called when the workspace has been read, before the data is durable. It may be nil.
 	Read func()
 }
 
-// Create makes a snapshot of a workspace, or returns the one that has the id
-// already. Nobody else may change the store meanwhile.
+// Create makes a snapshot of a workspace, or returns the existing one of that id. No other change of the
+// store may run meanwhile.
 func (s *Store) Create(ctx context.Context, t *Tree, r Request) (Snapshot, error) {
 	if !validID.MatchString(r.ID) {
 		return Snapshot{}, fmt.Errorf("snapshot id %.80q is not valid", r.ID)
@@ -74,8 +73,8 @@ func (s *Store) Create(ctx context.Context, t *Tree, r Request) (Snapshot, error
 	return made, errors.Join(s.dropDamaged(), s.saveIndex(state.index))
 }
 
-// Prepare stores what a workspace holds without naming it, so that the next Create
-// has only to store what changes in between. Nobody else may change the store.
+// Prepare stores a workspace's contents without naming them, so that the next Create only stores later
+// changes. No other change of the store may run meanwhile.
 func (s *Store) Prepare(ctx context.Context, t *Tree) error {
 	out := s.packs.writer()
 	defer out.discard()
@@ -89,10 +88,10 @@ func (s *Store) Prepare(ctx context.Context, t *Tree) error {
 	return s.saveIndex(state.index)
 }
 
-// tidy removes what an interrupted change of the store left.
+// tidy removes the remains of an interrupted change of the store.
 func (s *Store) tidy() error { return Tidy(s.dir) }
 
-// Tidy removes what an interrupted change of a store left, if there is one. Nobody may use it.
+// Tidy removes the remains of an interrupted change of a store, if it exists. The store must not be in use.
 func Tidy(store string) error {
 	for dir, old := range map[string]func(string) bool{
 		packsDir:   func(n string) bool { return strings.HasPrefix(n, "new-") },
@@ -183,13 +182,13 @@ func (s *Store) take(ctx context.Context, t *Tree, w *walk, to sink, worth func(
 	return w.state(left), nil
 }
 
-// matches says whether a file is still what it was.
+// matches reports whether a file is unchanged.
 func (k known) matches(st *unix.Stat_t) bool {
 	return k.inode == st.Ino && k.size == st.Size && k.ctime == nanoseconds(st.Ctim) && k.mtime == nanoseconds(st.Mtim)
 }
 
-// holds says whether all that a file was lies in the store. That its list of chunks does
-// is not enough: chunks can be gone that lay in other packs.
+// holds reports whether all contents of a file are in the store. A stored list of chunks is not enough:
+// chunks in other packs can be gone.
 func (s *Store) holds(k known) bool {
 	objects, err := s.objects(Entry{Path: k.path, Size: k.size, Hash: k.hash})
 	return err == nil && !slices.ContainsFunc(objects, func(h Hash) bool { return !s.packs.has(h) })
@@ -198,8 +197,8 @@ func (s *Store) holds(k known) bool {
 // unsteady marks files in the index that must be read again in any case.
 const unsteady = -1
 
-// readAll reads files, several at a time. One that vanishes, or is no file any
-// more, gets no kind.
+// readAll reads files, several at a time. A file that vanishes, or is no longer a regular file, gets no
+// kind.
 func (t *Tree) readAll(ctx context.Context, todo []*found, to sink) ([]Left, error) {
 	var mu sync.Mutex
 	var left []Left

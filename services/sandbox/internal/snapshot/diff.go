@@ -236,7 +236,7 @@ func text(e *Entry, read func(Entry) ([]byte, error)) (b []byte, tooLarge bool, 
 	return b, e.Size > maxCompared, err
 }
 
-// isBinary says whether something is no text.
+// isBinary reports whether content is not text.
 func isBinary(b []byte) bool {
 	head := b[:min(len(b), 8000)]
 	return bytes.IndexByte(head, 0) >= 0 || len(b) <= maxCompared && !utf8.Valid(b)

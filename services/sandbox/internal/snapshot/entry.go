@@ -17,14 +17,14 @@ const (
 	Symlink
 )
 
-// keptBits are the bits of a mode that are kept: all. A command can set set-user-id and
-// set-group-id itself on what is its user's, and nothing else is restored: so they give
-// nobody more than there was.
+// keptBits are the mode bits that snapshots keep: all of them. A command can set set-user-id and
+// set-group-id on its own files, and a restore creates no other files. So keeping these bits grants no
+// further rights.
 const keptBits = 0o7777
 
-// lateBits are set-user-id and set-group-id, which versions before these bits were kept take
-// for damage. A list has them in the upper half of the number, which such a version
-// does not look at: it reads the list, and restores all but them.
+// lateBits are set-user-id and set-group-id. Versions that did not keep these bits treat them as damage, so
+// a list stores them in the upper half of the number. Such a version ignores that half: it reads the list
+// and restores all other bits.
 const lateBits, half = 0o6000, 32
 
 // Entry is one file of a snapshot.
@@ -43,9 +43,8 @@ type Entry struct {
 	Target string // of a symbolic link
 }
 
-// same says whether two entries are the same file in the same state, but for its
-// modification time and
-// its holes apart.
+// same reports whether two entries are the same file in the same state, apart from its modification time
+// and its holes.
 func (e Entry) same(o Entry) bool {
 	o.Mtime, o.Sparse = e.Mtime, e.Sparse
 	return e == o
@@ -74,14 +73,14 @@ func compare(a, b string) int {
 	return len(a) - len(b)
 }
 
-// below says whether a path lies in a directory.
+// below reports whether a path lies in a directory.
 func below(path, dir string) bool {
 	return len(path) > len(dir) && path[len(dir)] == '/' && path[:len(dir)] == dir
 }
 
 const sparseFlag = 0x80
 
-// appendEntry writes an entry. Of its path only what differs from the one before.
+// appendEntry writes an entry, and of its path only the part that differs from the previous one.
 func appendEntry(b []byte, e Entry, previous string) []byte {
 	kind := byte(e.Kind)
 	if e.Sparse {

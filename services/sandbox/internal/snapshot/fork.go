@@ -10,9 +10,9 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 )
 
-// CopyTo makes another store that holds one of this one's snapshots. Packs are the
-// same files under a second name, where the file system allows it: they never
-// change. Nobody else may use the other folder.
+// CopyTo makes another store that holds one of this store's snapshots. Packs are hard links to the same
+// files if the file system allows it: they never change. The caller must have exclusive use of the other
+// folder.
 func (s *Store) CopyTo(ctx context.Context, dir, id string) error {
 	r, err := s.Get(id)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *Store) CopyTo(ctx context.Context, dir, id string) error {
 	if err != nil {
 		return err
 	}
-	r.Parent, r.Seq, r.Clones = "", 1, []string{} // none of whoever has the copy
+	r.Parent, r.Seq, r.Clones = "", 1, []string{} // clones do not belong to the holder of the copy
 	err = other.save(r)
 	if err == nil {
 		err = other.Compact()

@@ -100,18 +100,17 @@ func (s *Store) readList(root Hash, skip func(Hash) bool) ([]Entry, error) {
 // names are how many bytes of names are in memory together, and how many files have them.
 type names struct{ bytes, files int64 }
 
-// more says whether there may be those of another entry: of a list that was made of a
-// workspace there may (walk.holds), but what an object store has can be anything, and what
-// entries share takes no room in it.
+// more reports whether another entry's names fit. They always do for a list made from a workspace
+// (walk.holds). An object store can hold anything, and names that entries share take no room in it.
 func (n *names) more(e Entry) bool {
 	n.bytes += int64(len(e.Path) + len(e.Target))
 	n.files++
 	return n.bytes <= manyNames+meanName*n.files
 }
 
-// visit calls see for each object of a list, with its entries when it is a leaf,
-// and goes below it if that returns true. Below the root none is empty, so that entries
-// come soon, however many objects there are.
+// visit calls see for each object of a list, with its entries if the object is a leaf. It descends below an
+// object if see returns true. No object below the root is empty, so entries come soon, however many objects
+// there are.
 func (s *Store) visit(h Hash, most byte, all *names, see func(Hash, []Entry) (bool, error)) error {
 	raw, err := s.packs.read(h)
 	if err != nil {

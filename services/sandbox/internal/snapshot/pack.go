@@ -286,7 +286,7 @@ func (w *packWriter) put(b []byte) (Hash, error) {
 	return h, w.append(h, stored, len(b))
 }
 
-// claim says whether the caller is the one to store an object.
+// claim reports whether the caller is the first to store an object, and must do so.
 func (w *packWriter) claim(h Hash) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

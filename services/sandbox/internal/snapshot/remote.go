@@ -23,12 +23,11 @@ type Pushed struct {
 	Snapshots int64 // that are there now
 }
 
-// Push makes an object store hold under a prefix what the store in a folder holds:
-// what is missing, or has another size, goes there, then the snapshots' names, then what is of no use any
-// more goes. Nobody else may push to the prefix, which ends with a slash. hold is
-// called to keep others from removing snapshots, and the release that it returns
-// before anything is sent: that may take long. Snapshots may be made meanwhile; they
-// are left to the next push.
+// Push copies the store in a folder to an object store, under a prefix that ends with a slash. It sends
+// objects that are missing or have another size, then the snapshots' names, then deletes unused objects. No
+// other Push may use the prefix. Push calls hold to keep snapshots from being removed. It calls the
+// returned release before it sends anything, because that may take long. Snapshots made meanwhile are left
+// to the next push.
 func Push(ctx context.Context, dir string, hold func() (release func()), to objectstore.Store, prefix string) (Pushed, error) {
 	there, err := remote(ctx, to, prefix)
 	if err != nil {
@@ -182,10 +181,9 @@ type Bounds struct {
 	Bytes     int64 // on disk
 }
 
-// Pull makes a store in a folder from what an object store holds under a prefix,
-// which ends with a slash. Nobody may use the folder, and after an error it is of
-// no use. ErrNotFound when there is no snapshot under the prefix, ErrTooLarge when there is
-// more than may be.
+// Pull makes a store in a folder from an object store, under a prefix that ends with a slash. The caller
+// must have exclusive use of the folder, which is unusable after an error. It returns ErrNotFound if the
+// prefix has no snapshot, and ErrTooLarge if it exceeds most.
 func Pull(ctx context.Context, from objectstore.Store, prefix, dir string, most Bounds) error {
 	there, err := remote(ctx, from, prefix)
 	if err != nil {

@@ -322,7 +322,7 @@ func (re *restore) unlock(have []Entry) error {
 	return nil
 }
 
-// kept says whether what is there needs no new contents.
+// kept reports whether the present file needs no new contents.
 func (e Entry) kept(present *Entry) bool {
 	switch {
 	case present == nil:
@@ -335,8 +335,8 @@ func (e Entry) kept(present *Entry) bool {
 	return present.Target == e.Target
 }
 
-// clearPlace removes what is in the way of an entry: something of another kind that the
-// walk did not see, or that came since.
+// clearPlace removes what is in the way of an entry: a file of another kind that the walk missed or that
+// was made since.
 func clearPlace(dir int, last string) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(dir, last, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {

@@ -254,7 +254,7 @@ func readLink(dir int, last string) (string, error) {
 	return string(buffer[:max(n, 0)]), err
 }
 
-// sparse says whether at least one block of a file is a hole.
+// sparse reports whether at least one block of a file is a hole.
 func sparse(st *unix.Stat_t) bool { return st.Blocks*512+block <= st.Size }
 
 func special(mode uint32) string {
@@ -267,8 +267,8 @@ func special(mode uint32) string {
 	return "it is a device"
 }
 
-// nanoseconds is a time in nanoseconds since 1970. One for which these are too many, which
-// programs can give a file, is the first or the last one there is.
+// nanoseconds returns a time in nanoseconds since 1970. Programs can set times out of that range; these
+// become the first or the last representable one.
 func nanoseconds(t unix.Timespec) int64 {
 	const last = math.MaxInt64 / int64(time.Second)
 	switch {

@@ -1,31 +1,27 @@
-// Package snapshot keeps the states of a workspace: what its files were at a
-// moment, exactly, at the cost of what changed since the moment before.
+// Package snapshot stores the states of a workspace: its exact files at a moment, at the cost of the
+// changes since the previous snapshot.
 //
-// A store is one folder and belongs to one workspace, so nothing that it holds is
-// ever shared between tenants, and it goes with the workspace. It holds
+// A store is one folder and belongs to one workspace. So tenants never share its contents, and it is
+// deleted with the workspace. It holds
 //
 //	packs/<name>.pack         contents and lists of files, by the SHA-256 of each
-//	snapshots/<n>.<id>.json   one snapshot: what it is called and the hash of its list
-//	index                     what the files' stat data were when they were last read
+//	snapshots/<n>.<id>.json   one snapshot: its name and the hash of its list
+//	index                     the files' stat data when they were last read
 //
-// Everything but the index is durable before it is named, and a snapshot is named
-// last: one that a crash interrupted is not listed. The index is only a shortcut:
-// a file whose size, inode, change and modification time are those of the index is
-// not read again, until the machine starts anew: a crash of it may have taken back what
-// was written to a file, and not its times. A process that changes a file through a mapping that it made
-// writable before the snapshot can go unnoticed until the kernel writes the page.
+// All data except the index is durable before it is named, and the snapshot's name comes last: a snapshot
+// that a crash interrupted is not listed. The index is only a shortcut. A file is not read again if its
+// size, inode, change time and modification time equal those in the index. A restart of the machine voids
+// the index: a crash may have reverted a file's contents but not its times. A change through a mapping that
+// was made writable before the snapshot can go unnoticed until the kernel writes the page.
 //
-// Kept are regular files with their contents and holes, directories, also empty
-// ones, and symbolic links as they are; permissions with the set-user-id, set-group-id
-// and sticky bits, and the modification times of all three, from 1677 to 2262, but the
-// workspace's own. Owners are not kept (a restored file belongs to the workspace's), nor
-// are extended attributes, access control lists among them, and which names are links to
-// the same file. FIFOs, sockets and devices are left out,
-// and named in what Create returns.
+// A snapshot keeps regular files with their contents and holes, directories, also empty ones, and symbolic
+// links. It keeps their permissions, with the set-user-id, set-group-id and sticky bits, and their
+// modification times from 1677 to 2262, but not the workspace folder's own time. It does not keep owners (a
+// restored file belongs to the workspace's), extended attributes, access control lists, or which names are
+// links to the same file. It leaves out FIFOs, sockets and devices; Create returns their names.
 //
-// A Store may be read by several goroutines while one changes it, but for Delete,
-// Compact and Pull, during which nobody may use the folder, also not by another
-// Store.
+// Several goroutines may read a Store while another changes it. Delete, Compact and Pull are exceptions:
+// they need exclusive use of the folder, which no other Store may use either.
 package snapshot
 
 import (

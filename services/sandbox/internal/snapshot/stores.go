@@ -16,22 +16,22 @@ import (
 // file system may leave for later.
 const wholly = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
 
-// tell has every store to a file from now on change its times, and says whether that is so.
-// The times to compare with must be asked for afterwards.
+// tell makes every later store to a file change its times, and reports whether it succeeded. The times to
+// compare with must be read afterwards.
 func (t *Tree) tell(f *os.File) bool {
 	fd := int(f.Fd())
 	switch t.kind {
-	case unix.OVERLAYFS_SUPER_MAGIC: // mappings are of another file, below, and that is not asked about
+	case unix.OVERLAYFS_SUPER_MAGIC: // mappings are of the lower file, which this check does not cover
 		return unix.Fdatasync(fd) == nil
-	case unix.TMPFS_MAGIC, unix.RAMFS_MAGIC: // which write nothing back
+	case unix.TMPFS_MAGIC, unix.RAMFS_MAGIC: // these write nothing back
 		return unwritten(fd)
 	}
 	return unwritten(fd) || unix.SyncFileRange(fd, 0, 0, wholly) == nil
 }
 
-// unwritten says that nobody has a file open to be written: then the kernel grants a lease to who
-// reads it. It does not either where there are none, or to who may not have any. The lease is
-// given back at once, for who opens the file to write to it waits for that.
+// unwritten reports whether no process has the file open for writing: only then does the kernel grant a
+// read lease. It reports false where leases do not exist or are not allowed. It releases the lease at once,
+// because a process that opens the file for writing waits for that.
 func unwritten(fd int) bool {
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK); err != nil {
 		return false

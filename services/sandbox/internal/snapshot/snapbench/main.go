@@ -1,7 +1,6 @@
-// Command snapbench measures snapshots of a workspace of 10,000 files and 440 MB
-// of which 20 files change between two. `make bench` runs it: it is a program of
-// its own because the store is nobody's business outside the sandbox service. It
-// prints one JSON object.
+// Command snapbench measures snapshots of a workspace of 10,000 files and 440 MB, 20 of which change
+// between two snapshots. `make bench` runs it and it prints one JSON object. It is a separate program
+// because the store is internal to the sandbox service.
 package main
 
 import (
