@@ -48,7 +48,7 @@ type Agent struct {
 	// The JSON Schema (2020-12) of the agent's structured output, as JSON text with
 	// every number as it was configured. Empty: the agent owes no output. A turn has
 	// its output in output_json.
-	OutputSchemaJson string `protobuf:"bytes,10,opt,name=output_schema_json,json=outputSchemaJson,proto3" json:"output_schema_json,omitempty"`
+	OutputSchemaJson string `protobuf:"bytes,18,opt,name=output_schema_json,json=outputSchemaJson,proto3" json:"output_schema_json,omitempty"`
 	// What the agent's commands may reach; none means no network. The operator of the
 	// sandbox service may allow less: then the agent's turns have no workspace and
 	// say why.
@@ -552,7 +552,7 @@ var File_fairlead_session_v1_agent_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\"\xd4\x04\n" +
+	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\"\xda\x04\n" +
 	"\x05Agent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12 \n" +
@@ -563,14 +563,14 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\bgreeting\x18\a \x01(\tR\bgreeting\x12\x18\n" +
 	"\adefault\x18\b \x01(\bR\adefault\x12\x18\n" +
 	"\averdict\x18\t \x01(\tR\averdict\x12,\n" +
-	"\x12output_schema_json\x18\n" +
-	" \x01(\tR\x10outputSchemaJson\x12?\n" +
+	"\x12output_schema_json\x18\x12 \x01(\tR\x10outputSchemaJson\x12?\n" +
 	"\anetwork\x18\v \x03(\v2%.fairlead.session.v1.AgentNetworkRuleR\anetwork\x128\n" +
 	"\x06limits\x18\f \x01(\v2 .fairlead.session.v1.AgentLimitsR\x06limits\x12\x16\n" +
 	"\x06mounts\x18\r \x03(\tR\x06mounts\x12H\n" +
 	"\frepositories\x18\x10 \x03(\v2$.fairlead.session.v1.AgentRepositoryR\frepositories\x12 \n" +
 	"\vcheckpoints\x18\x11 \x03(\tR\vcheckpoints:6\xeaA3\n" +
-	"\x12fairlead.dev/Agent\x12\x0eagents/{agent}*\x06agents2\x05agent\"\xb4\x03\n" +
+	"\x12fairlead.dev/Agent\x12\x0eagents/{agent}*\x06agents2\x05agentJ\x04\b\n" +
+	"\x10\v\"\xb4\x03\n" +
 	"\vAgentLimits\x12!\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x1c\n" +
 	"\tprocesses\x18\x02 \x01(\x05R\tprocesses\x12\x1d\n" +

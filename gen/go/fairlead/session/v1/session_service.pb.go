@@ -576,7 +576,7 @@ type ClientTool struct {
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
 	// The JSON Schema (2020-12) of the arguments, as the text of a JSON object. The
 	// model gets it as it is, without white space. Empty: any object.
-	InputSchemaJson string `protobuf:"bytes,3,opt,name=input_schema_json,json=inputSchemaJson,proto3" json:"input_schema_json,omitempty"`
+	InputSchemaJson string `protobuf:"bytes,4,opt,name=input_schema_json,json=inputSchemaJson,proto3" json:"input_schema_json,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -3211,12 +3211,12 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x04name\x124\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"\x17\n" +
-	"\x15DeleteSessionResponse\"\xaa\x01\n" +
+	"\x15DeleteSessionResponse\"\xb0\x01\n" +
 	"\n" +
 	"ClientTool\x128\n" +
 	"\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f2\x1d^[A-Za-z][A-Za-z0-9_-]{0,63}$R\x04name\x12+\n" +
 	"\vdescription\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01R\vdescription\x125\n" +
-	"\x11input_schema_json\x18\x03 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x0finputSchemaJson\"\xaf\x05\n" +
+	"\x11input_schema_json\x18\x04 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x0finputSchemaJsonJ\x04\b\x03\x10\x04\"\xaf\x05\n" +
 	"\x11CreateTurnRequest\x12A\n" +
 	"\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x06parent\x12\x1d\n" +
 	"\x04text\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x04text\x12?\n" +

@@ -31,7 +31,7 @@ type Tool struct {
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
 	// The JSON Schema (2020-12) of the arguments, as the text of a JSON object. The
 	// model gets it as it is, without white space.
-	InputSchemaJson string `protobuf:"bytes,3,opt,name=input_schema_json,json=inputSchemaJson,proto3" json:"input_schema_json,omitempty"`
+	InputSchemaJson string `protobuf:"bytes,8,opt,name=input_schema_json,json=inputSchemaJson,proto3" json:"input_schema_json,omitempty"`
 	// Where the tool comes from: `builtin` or the name of a provider.
 	Provider string `protobuf:"bytes,4,opt,name=provider,proto3" json:"provider,omitempty"`
 	// The tool changes nothing.
@@ -127,18 +127,18 @@ var File_fairlead_tools_v1_tool_proto protoreflect.FileDescriptor
 
 const file_fairlead_tools_v1_tool_proto_rawDesc = "" +
 	"\n" +
-	"\x1cfairlead/tools/v1/tool.proto\x12\x11fairlead.tools.v1\x1a\x19google/api/resource.proto\"\x90\x02\n" +
+	"\x1cfairlead/tools/v1/tool.proto\x12\x11fairlead.tools.v1\x1a\x19google/api/resource.proto\"\x96\x02\n" +
 	"\x04Tool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12*\n" +
-	"\x11input_schema_json\x18\x03 \x01(\tR\x0finputSchemaJson\x12\x1a\n" +
+	"\x11input_schema_json\x18\b \x01(\tR\x0finputSchemaJson\x12\x1a\n" +
 	"\bprovider\x18\x04 \x01(\tR\bprovider\x12\x1b\n" +
 	"\tread_only\x18\x05 \x01(\bR\breadOnly\x12\x1a\n" +
 	"\bparallel\x18\x06 \x01(\bR\bparallel\x12\x1e\n" +
 	"\n" +
 	"idempotent\x18\a \x01(\bR\n" +
 	"idempotent:1\xeaA.\n" +
-	"\x11fairlead.dev/Tool\x12\ftools/{tool}*\x05tools2\x04toolB?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3"
+	"\x11fairlead.dev/Tool\x12\ftools/{tool}*\x05tools2\x04toolJ\x04\b\x03\x10\x04B?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3"
 
 var (
 	file_fairlead_tools_v1_tool_proto_rawDescOnce sync.Once

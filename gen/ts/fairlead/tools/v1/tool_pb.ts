@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/tools/v1/tool.proto.
  */
 export const file_fairlead_tools_v1_tool: GenFile = /*@__PURE__*/
-  fileDesc("ChxmYWlybGVhZC90b29scy92MS90b29sLnByb3RvEhFmYWlybGVhZC50b29scy52MSLCAQoEVG9vbBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhkKEWlucHV0X3NjaGVtYV9qc29uGAMgASgJEhAKCHByb3ZpZGVyGAQgASgJEhEKCXJlYWRfb25seRgFIAEoCBIQCghwYXJhbGxlbBgGIAEoCBISCgppZGVtcG90ZW50GAcgASgIOjHqQS4KEWZhaXJsZWFkLmRldi9Ub29sEgx0b29scy97dG9vbH0qBXRvb2xzMgR0b29sQj9aPWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Rvb2xzL3YxO3Rvb2xzdjFiBnByb3RvMw", [file_google_api_resource]);
+  fileDesc("ChxmYWlybGVhZC90b29scy92MS90b29sLnByb3RvEhFmYWlybGVhZC50b29scy52MSLIAQoEVG9vbBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhkKEWlucHV0X3NjaGVtYV9qc29uGAggASgJEhAKCHByb3ZpZGVyGAQgASgJEhEKCXJlYWRfb25seRgFIAEoCBIQCghwYXJhbGxlbBgGIAEoCBISCgppZGVtcG90ZW50GAcgASgIOjHqQS4KEWZhaXJsZWFkLmRldi9Ub29sEgx0b29scy97dG9vbH0qBXRvb2xzMgR0b29sSgQIAxAEQj9aPWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Rvb2xzL3YxO3Rvb2xzdjFiBnByb3RvMw", [file_google_api_resource]);
 
 /**
  * Tool is something that an agent may call.
@@ -37,7 +37,7 @@ export type Tool = Message<"fairlead.tools.v1.Tool"> & {
    * The JSON Schema (2020-12) of the arguments, as the text of a JSON object. The
    * model gets it as it is, without white space.
    *
-   * @generated from field: string input_schema_json = 3;
+   * @generated from field: string input_schema_json = 8;
    */
   inputSchemaJson: string;
 
