@@ -15,7 +15,7 @@ type Config struct {
 	HTTP             string        `key:"http" help:"address of the REST and web listener; empty for none"`
 	Ops              string        `key:"ops" help:"address of /healthz, /readyz and /metrics; empty puts them on the http listener"`
 	AllowNonLoopback bool          `key:"allow-non-loopback" help:"allow listeners that other machines can reach, although nothing authenticates callers yet"`
-	AllowedHosts     []string      `key:"allowed-hosts" help:"names by which requests may call the HTTP listeners, besides localhost and their own addresses, such as api.example.com or *.example.com; * allows every name"`
+	AllowedHosts     []string      `key:"allowed-hosts" help:"names by which requests may call the HTTP listeners, besides localhost and any IP address, such as api.example.com or *.example.com; * allows every name"`
 	Grace            time.Duration `key:"grace" help:"how long running requests may take to end when the program is told to stop"`
 
 	// PeerListener is the listener of Peer, where its address had to be known before Serve, which closes it.

@@ -44,10 +44,11 @@ func newHostGuard(c Config, address string, l net.Listener, origins []string, ne
 // ServeHTTP implements http.Handler.
 func (g *hostGuard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	local := localIP(r)
-	// Only HTTP/1.0 has requests without a host, and no browser makes them.
-	if r.Host != "" && !g.own(r.Host, local) {
+	// Only HTTP/1.0 has requests without a host, and no browser makes them. An address is no name that a page could point
+	// elsewhere, and behind address translation it is not this machine's own.
+	if _, isIP := address(r.Host); r.Host != "" && !isIP && !g.own(r.Host, local) {
 		refuse(w, http.StatusMisdirectedRequest, apierr.ReasonHostNotAllowed, fmt.Sprintf(
-			"this server does not answer for the host %q; call it by its address or as localhost, or add the name to allowed-hosts", short(r.Host)))
+			"this server does not answer for the host %q; call it by an address or as localhost, or add the name to allowed-hosts", short(r.Host)))
 		return
 	}
 	for _, origin := range r.Header.Values("Origin") {
@@ -62,15 +63,25 @@ func (g *hostGuard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // own reports whether host, with or without a port, is a name of this listener.
 func (g *hostGuard) own(host string, local netip.Addr) bool {
-	name := strings.ToLower(strings.TrimSuffix((&url.URL{Host: host}).Hostname(), "."))
-	if ip, err := netip.ParseAddr(name); err == nil {
-		ip = plainIP(ip)
+	name := hostname(host)
+	if ip, isIP := address(host); isIP {
 		if ip.IsLoopback() || ip == g.bound || ip == local {
 			return true
 		}
 		name = ip.String()
 	}
 	return slices.ContainsFunc(g.names, func(pattern string) bool { return matchesHost(pattern, name) })
+}
+
+// hostname returns host without its port, in lower case.
+func hostname(host string) string {
+	return strings.ToLower(strings.TrimSuffix((&url.URL{Host: host}).Hostname(), "."))
+}
+
+// address returns the IP address that host is, with or without a port.
+func address(host string) (netip.Addr, bool) {
+	ip, err := netip.ParseAddr(hostname(host))
+	return plainIP(ip), err == nil
 }
 
 func (g *hostGuard) ownOrigin(origin string, local netip.Addr) bool {
