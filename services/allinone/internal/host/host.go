@@ -28,7 +28,7 @@ type Config struct {
 	Peer             string        `key:"peer" help:"with Postgres: address at which the other servers on the same database reach this one; it must be loopback, or an address that they reach, with allow-non-loopback"`
 	Ops              string        `key:"ops" help:"address of /healthz, /readyz and /metrics instead, when they shall not be beside REST"`
 	AllowNonLoopback bool          `key:"allow-non-loopback" help:"allow listeners that other machines can reach, although nothing authenticates callers yet"`
-	AllowedHosts     []string      `key:"allowed-hosts" help:"names by which requests may call the HTTP listeners, besides localhost and their own addresses, such as api.example.com or *.example.com; * allows every name"`
+	AllowedHosts     []string      `key:"allowed-hosts" help:"names by which requests may call the HTTP listeners, besides localhost and any IP address, such as api.example.com or *.example.com; * allows every name"`
 	Grace            time.Duration `key:"grace" help:"how long running requests may take to end when the program is told to stop"`
 	Data             string        `key:"data" help:"the directory in which everything is kept"`
 
