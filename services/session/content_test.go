@@ -312,3 +312,39 @@ func TestARequestHasOnlySoManyPictures(t *testing.T) {
 		t.Errorf("the last request has %d pictures", n)
 	}
 }
+
+func TestAProviderGetsTheCommonNameOfAPicturesType(t *testing.T) {
+	for _, kind := range []string{"anthropic", "openai"} {
+		for said, want := range map[string]string{"image/jpg": "image/jpeg", "image/x-png": "image/png", "IMAGE/PNG": "image/png", "image/png; x=y": "image/png"} {
+			t.Run(kind+", "+said, func(t *testing.T) {
+				wire, change := wired(t, kind, picky("unheard of", "", http.StatusBadRequest))
+				f := start(t, "fallback: {steps: [{text: [unused]}]}", change)
+				ctx := t.Context()
+				s := f.session(ctx, t)
+				content := []*commonv1.Content{picture(said, mediatest.Picture(want))}
+				r := &sessionv1.RunTurnRequest{Parent: s, Text: "call where", Content: content, ClientTools: []*sessionv1.ClientTool{{Name: "where"}}}
+				events := f.runTurn(ctx, t, r, func(e *sessionv1.Event) {
+					if w := e.GetTurnWaiting(); w != nil {
+						if _, err := f.SubmitToolResult(ctx, &sessionv1.SubmitToolResultRequest{Parent: s, CallId: w.CallIds[0], Content: content}); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+				if end := finished(t, events); end.State != complete {
+					t.Fatalf("the turn ended %v", end)
+				}
+				requests := wire.Requests()
+				body, err := json.Marshal(requests[len(requests)-1].Body["messages"])
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n := strings.Count(string(body), want); n != 2 || want != said && strings.Contains(string(body), said) {
+					t.Errorf("the provider got the type %d times: %.2000s", n, body)
+				}
+				if kept := f.messages(ctx, t, s)[0].Blocks[1].GetContent().GetImage().MediaType; kept != said {
+					t.Errorf("the session keeps the type %q", kept)
+				}
+			})
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	_ "image/jpeg" // reads the header
 	_ "image/png"  // reads the header
 	"net/http"
+	"strings"
 
 	_ "golang.org/x/image/webp" // reads the header
 )
@@ -53,14 +54,31 @@ func fault(field, format string, args ...any) *Error {
 // Type gives the media type that the first bytes of data tell.
 func Type(data []byte) string { return http.DetectContentType(data) }
 
+// Canonical gives the name of a media type that providers know: in lower case, without
+// parameters, and in place of an alias that clients use.
+func Canonical(mediaType string) string {
+	name, _, _ := strings.Cut(mediaType, ";")
+	switch name = strings.ToLower(strings.TrimSpace(name)); name {
+	case "image/jpg", "image/pjpeg":
+		return "image/jpeg"
+	case "image/x-png":
+		return "image/png"
+	case "application/x-pdf":
+		return PDF
+	}
+	return name
+}
+
 // Image reads the size of a picture from its header. The error is a *Error.
 func Image(mediaType string, data []byte) (image.Config, error) {
+	said := mediaType
+	mediaType = Canonical(said)
 	known := false
 	for _, t := range formats {
 		known = known || t == mediaType
 	}
 	if !known {
-		return image.Config{}, fault("media_type", "is %s, and no model takes that; send PNG, JPEG, GIF or WebP", mediaType)
+		return image.Config{}, fault("media_type", "is %s, and no model takes that; send PNG, JPEG, GIF or WebP", said)
 	}
 	if len(data) > MaxBytes {
 		return image.Config{}, fault("data", "has %d bytes; the most is %d", len(data), MaxBytes)
@@ -86,7 +104,7 @@ func Document(mediaType string, data []byte) error {
 	switch {
 	case len(data) > MaxBytes:
 		return fault("data", "has %d bytes; the most is %d", len(data), MaxBytes)
-	case mediaType == PDF && !bytes.HasPrefix(data, []byte("%PDF-")):
+	case Canonical(mediaType) == PDF && !bytes.HasPrefix(data, []byte("%PDF-")):
 		return fault("data", "is said to be a PDF, but does not begin with %%PDF-")
 	}
 	return nil

@@ -21,6 +21,26 @@ func TestPicturesThatAModelTakesAreGood(t *testing.T) {
 	}
 }
 
+func TestAMediaTypeIsKnownByItsAliases(t *testing.T) {
+	for said, want := range map[string]string{
+		"image/jpg": "image/jpeg", "image/x-png": "image/png", "IMAGE/PNG": "image/png", "image/png; x=y": "image/png",
+		"Image/JPG ;q=1": "image/jpeg", "image/webp": "image/webp", "Application/X-PDF": media.PDF, "text/plain;charset=utf-8": "text/plain", "": "",
+	} {
+		got := media.Canonical(said)
+		if got != want {
+			t.Errorf("%q is %q, want %q", said, got, want)
+		}
+		if strings.HasPrefix(want, "image/") {
+			if _, err := media.Image(said, mediatest.Picture(want)); err != nil {
+				t.Errorf("%q: %v", said, err)
+			}
+		}
+	}
+	if media.Document("Application/PDF", []byte("no PDF")) == nil {
+		t.Error("a document that is no PDF is taken for the case of its type")
+	}
+}
+
 func TestPicturesThatNoModelTakesAreFound(t *testing.T) {
 	good := mediatest.Picture("image/png")
 	for name, tt := range map[string]struct {

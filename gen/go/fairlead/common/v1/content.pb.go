@@ -177,7 +177,8 @@ func (x *Text) GetText() string {
 // Media is data with its type.
 type Media struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The media type (RFC 6838), such as `image/png`.
+	// The media type (RFC 6838), such as `image/png`. Upper case, parameters after a
+	// semicolon, `image/jpg` and `image/x-png` are understood, and kept as they came.
 	MediaType string `protobuf:"bytes,1,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
 	// The data itself, at most 3 MiB.
 	Data []byte `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
@@ -249,10 +250,10 @@ const file_fairlead_common_v1_content_proto_rawDesc = "" +
 	"\bdocument\x18\x03 \x01(\v2\x19.fairlead.common.v1.MediaH\x00R\bdocumentB\r\n" +
 	"\x04kind\x12\x05\xbaH\x02\b\x01\"'\n" +
 	"\x04Text\x12\x1f\n" +
-	"\x04text\x18\x01 \x01(\tB\v\xbaH\br\x06\x10\x01(\x80\x80@R\x04text\"\x8f\x01\n" +
-	"\x05Media\x12D\n" +
+	"\x04text\x18\x01 \x01(\tB\v\xbaH\br\x06\x10\x01(\x80\x80@R\x04text\"\xb3\x01\n" +
+	"\x05Media\x12h\n" +
 	"\n" +
-	"media_type\x18\x01 \x01(\tB%\xbaH\"r 2\x1e^[a-z]+/[A-Za-z0-9.+-]{1,100}$R\tmediaType\x12 \n" +
+	"media_type\x18\x01 \x01(\tBI\xbaHFrD2B^[A-Za-z0-9-]{1,100}/[A-Za-z0-9.+_-]{1,100}([ \\t]*;[ -~]{0,200})?$R\tmediaType\x12 \n" +
 	"\x04data\x18\x02 \x01(\fB\f\xbaH\tz\a\x10\x01\x18\x80\x80\xc0\x01R\x04data\x12\x1e\n" +
 	"\x05title\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x05titleBAZ?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3"
 

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n fairlead/common/v1/content.proto\x12\x12\x66\x61irlead.common.v1\x1a\x1b\x62uf/validate/validate.proto\"\x9d\x01\n\x07\x43ontent\x12(\n\x04text\x18\x01 \x01(\x0b\x32\x18.fairlead.common.v1.TextH\x00\x12*\n\x05image\x18\x02 \x01(\x0b\x32\x19.fairlead.common.v1.MediaH\x00\x12-\n\x08\x64ocument\x18\x03 \x01(\x0b\x32\x19.fairlead.common.v1.MediaH\x00\x42\r\n\x04kind\x12\x05\xbaH\x02\x08\x01\"!\n\x04Text\x12\x19\n\x04text\x18\x01 \x01(\tB\x0b\xbaH\x08r\x06\x10\x01(\x80\x80@\"w\n\x05Media\x12\x39\n\nmedia_type\x18\x01 \x01(\tB%\xbaH\"r 2\x1e^[a-z]+/[A-Za-z0-9.+-]{1,100}$\x12\x1a\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x42\x0c\xbaH\tz\x07\x10\x01\x18\x80\x80\xc0\x01\x12\x17\n\x05title\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x02\x42\x41Z?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n fairlead/common/v1/content.proto\x12\x12\x66\x61irlead.common.v1\x1a\x1b\x62uf/validate/validate.proto\"\x9d\x01\n\x07\x43ontent\x12(\n\x04text\x18\x01 \x01(\x0b\x32\x18.fairlead.common.v1.TextH\x00\x12*\n\x05image\x18\x02 \x01(\x0b\x32\x19.fairlead.common.v1.MediaH\x00\x12-\n\x08\x64ocument\x18\x03 \x01(\x0b\x32\x19.fairlead.common.v1.MediaH\x00\x42\r\n\x04kind\x12\x05\xbaH\x02\x08\x01\"!\n\x04Text\x12\x19\n\x04text\x18\x01 \x01(\tB\x0b\xbaH\x08r\x06\x10\x01(\x80\x80@\"\x9b\x01\n\x05Media\x12]\n\nmedia_type\x18\x01 \x01(\tBI\xbaHFrD2B^[A-Za-z0-9-]{1,100}/[A-Za-z0-9.+_-]{1,100}([ \\t]*;[ -~]{0,200})?$\x12\x1a\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x42\x0c\xbaH\tz\x07\x10\x01\x18\x80\x80\xc0\x01\x12\x17\n\x05title\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x02\x42\x41Z?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,7 +38,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TEXT'].fields_by_name['text']._loaded_options = None
   _globals['_TEXT'].fields_by_name['text']._serialized_options = b'\272H\010r\006\020\001(\200\200@'
   _globals['_MEDIA'].fields_by_name['media_type']._loaded_options = None
-  _globals['_MEDIA'].fields_by_name['media_type']._serialized_options = b'\272H\"r 2\036^[a-z]+/[A-Za-z0-9.+-]{1,100}$'
+  _globals['_MEDIA'].fields_by_name['media_type']._serialized_options = b'\272HFrD2B^[A-Za-z0-9-]{1,100}/[A-Za-z0-9.+_-]{1,100}([ \\t]*;[ -~]{0,200})?$'
   _globals['_MEDIA'].fields_by_name['data']._loaded_options = None
   _globals['_MEDIA'].fields_by_name['data']._serialized_options = b'\272H\tz\007\020\001\030\200\200\300\001'
   _globals['_MEDIA'].fields_by_name['title']._loaded_options = None
@@ -47,6 +47,6 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CONTENT']._serialized_end=243
   _globals['_TEXT']._serialized_start=245
   _globals['_TEXT']._serialized_end=278
-  _globals['_MEDIA']._serialized_start=280
-  _globals['_MEDIA']._serialized_end=399
+  _globals['_MEDIA']._serialized_start=281
+  _globals['_MEDIA']._serialized_end=436
 # @@protoc_insertion_point(module_scope)

@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/common/v1/content.proto.
  */
 export const file_fairlead_common_v1_content: GenFile = /*@__PURE__*/
-  fileDesc("CiBmYWlybGVhZC9jb21tb24vdjEvY29udGVudC5wcm90bxISZmFpcmxlYWQuY29tbW9uLnYxIp0BCgdDb250ZW50EigKBHRleHQYASABKAsyGC5mYWlybGVhZC5jb21tb24udjEuVGV4dEgAEioKBWltYWdlGAIgASgLMhkuZmFpcmxlYWQuY29tbW9uLnYxLk1lZGlhSAASLQoIZG9jdW1lbnQYAyABKAsyGS5mYWlybGVhZC5jb21tb24udjEuTWVkaWFIAEINCgRraW5kEgW6SAIIASIhCgRUZXh0EhkKBHRleHQYASABKAlCC7pICHIGEAEogIBAIncKBU1lZGlhEjkKCm1lZGlhX3R5cGUYASABKAlCJbpIInIgMh5eW2Etel0rL1tBLVphLXowLTkuKy1dezEsMTAwfSQSGgoEZGF0YRgCIAEoDEIMukgJegcQARiAgMABEhcKBXRpdGxlGAMgASgJQgi6SAVyAxiAAkJBWj9naXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC9jb21tb24vdjE7Y29tbW9udjFiBnByb3RvMw", [file_buf_validate_validate]);
+  fileDesc("CiBmYWlybGVhZC9jb21tb24vdjEvY29udGVudC5wcm90bxISZmFpcmxlYWQuY29tbW9uLnYxIp0BCgdDb250ZW50EigKBHRleHQYASABKAsyGC5mYWlybGVhZC5jb21tb24udjEuVGV4dEgAEioKBWltYWdlGAIgASgLMhkuZmFpcmxlYWQuY29tbW9uLnYxLk1lZGlhSAASLQoIZG9jdW1lbnQYAyABKAsyGS5mYWlybGVhZC5jb21tb24udjEuTWVkaWFIAEINCgRraW5kEgW6SAIIASIhCgRUZXh0EhkKBHRleHQYASABKAlCC7pICHIGEAEogIBAIpsBCgVNZWRpYRJdCgptZWRpYV90eXBlGAEgASgJQkm6SEZyRDJCXltBLVphLXowLTktXXsxLDEwMH0vW0EtWmEtejAtOS4rXy1dezEsMTAwfShbIFx0XSo7WyAtfl17MCwyMDB9KT8kEhoKBGRhdGEYAiABKAxCDLpICXoHEAEYgIDAARIXCgV0aXRsZRgDIAEoCUIIukgFcgMYgAJCQVo/Z2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvY29tbW9uL3YxO2NvbW1vbnYxYgZwcm90bzM", [file_buf_validate_validate]);
 
 /**
  * Content is one piece of what a person, a model or a tool says.
@@ -88,7 +88,8 @@ export const TextSchema: GenMessage<Text> = /*@__PURE__*/
  */
 export type Media = Message<"fairlead.common.v1.Media"> & {
   /**
-   * The media type (RFC 6838), such as `image/png`.
+   * The media type (RFC 6838), such as `image/png`. Upper case, parameters after a
+   * semicolon, `image/jpg` and `image/x-png` are understood, and kept as they came.
    *
    * @generated from field: string media_type = 1;
    */

@@ -10,6 +10,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
+	"github.com/fairlead/fairlead/services/internal/kit/media"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/model/wire"
 )
@@ -140,7 +141,7 @@ func result(c *wire.Conversation, r *sessionv1.ToolResult) *sdk.ToolResultBlockP
 func content(c *commonv1.Content) sdk.ContentBlockParamUnion {
 	switch k := c.GetKind().(type) {
 	case *commonv1.Content_Image:
-		return sdk.NewImageBlockBase64(k.Image.GetMediaType(), base64.StdEncoding.EncodeToString(k.Image.GetData()))
+		return sdk.NewImageBlockBase64(media.Canonical(k.Image.GetMediaType()), base64.StdEncoding.EncodeToString(k.Image.GetData()))
 	case *commonv1.Content_Document:
 		return document(k.Document)
 	}
@@ -152,7 +153,7 @@ func content(c *commonv1.Content) sdk.ContentBlockParamUnion {
 func document(d *commonv1.Media) sdk.ContentBlockParamUnion {
 	p := &sdk.DocumentBlockParam{}
 	switch {
-	case d.GetMediaType() == "application/pdf":
+	case media.Canonical(d.GetMediaType()) == media.PDF:
 		p.Source.OfBase64 = &sdk.Base64PDFSourceParam{Data: base64.StdEncoding.EncodeToString(d.GetData())}
 	case wire.IsText(d):
 		p.Source.OfText = &sdk.PlainTextSourceParam{Data: string(d.GetData())}

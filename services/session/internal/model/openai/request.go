@@ -10,6 +10,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
+	"github.com/fairlead/fairlead/services/internal/kit/media"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/model/wire"
 )
@@ -113,9 +114,9 @@ func user(c *wire.Conversation, blocks []*sessionv1.Block) []sdk.ChatCompletionM
 	for _, b := range blocks {
 		switch k := b.GetKind().(type) {
 		case *sessionv1.Block_ToolResult:
-			text, media := result(k.ToolResult)
+			text, shown := result(k.ToolResult)
 			out = append(out, sdk.ChatCompletionMessage{Role: sdk.ChatMessageRoleTool, ToolCallID: c.ID(k.ToolResult.GetCallId()), Content: text})
-			parts = append(parts, media...)
+			parts = append(parts, shown...)
 		case *sessionv1.Block_Content:
 			parts = append(parts, part(k.Content))
 		}
@@ -146,7 +147,7 @@ func said(parts []sdk.ChatMessagePart) sdk.ChatCompletionMessage {
 // because tool messages hold only text.
 func result(r *sessionv1.ToolResult) (string, []sdk.ChatMessagePart) {
 	var lines []string
-	var media []sdk.ChatMessagePart
+	var shown []sdk.ChatMessagePart
 	if why := wire.Explain(r.GetOutcome()); why != "" {
 		lines = append(lines, why)
 	} else if wire.IsError(r.GetOutcome()) {
@@ -157,15 +158,15 @@ func result(r *sessionv1.ToolResult) (string, []sdk.ChatMessagePart) {
 		switch {
 		case p.Type != sdk.ChatMessagePartTypeText:
 			lines = append(lines, "[an image, shown in the next message]")
-			media = append(media, p)
+			shown = append(shown, p)
 		case !wire.Blank(p.Text):
 			lines = append(lines, p.Text)
 		}
 	}
 	if len(lines) == 0 {
-		return "(no output)", media
+		return "(no output)", shown
 	}
-	return strings.Join(lines, "\n"), media
+	return strings.Join(lines, "\n"), shown
 }
 
 func part(c *commonv1.Content) sdk.ChatMessagePart {
@@ -173,7 +174,7 @@ func part(c *commonv1.Content) sdk.ChatMessagePart {
 	switch k := c.GetKind().(type) {
 	case *commonv1.Content_Image:
 		return sdk.ChatMessagePart{Type: sdk.ChatMessagePartTypeImageURL, ImageURL: &sdk.ChatMessageImageURL{
-			URL: "data:" + k.Image.GetMediaType() + ";base64," + base64.StdEncoding.EncodeToString(k.Image.GetData()),
+			URL: "data:" + media.Canonical(k.Image.GetMediaType()) + ";base64," + base64.StdEncoding.EncodeToString(k.Image.GetData()),
 		}}
 	case *commonv1.Content_Document:
 		text = wire.Describe(k.Document)

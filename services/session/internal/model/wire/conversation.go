@@ -12,6 +12,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
+	"github.com/fairlead/fairlead/services/internal/kit/media"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 )
 
@@ -208,7 +209,7 @@ func Blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 // IsText says whether a document can be sent as text.
 func IsText(d *commonv1.Media) bool {
-	t := d.GetMediaType()
+	t := media.Canonical(d.GetMediaType())
 	return (strings.HasPrefix(t, "text/") || t == "application/json" || t == "application/xml") && utf8.Valid(d.GetData()) && !Blank(string(d.GetData()))
 }
 
