@@ -114,7 +114,7 @@ const (
 	ErrorReason_ERROR_REASON_PUSH_REJECTED ErrorReason = 49
 	// There is already such a branch.
 	ErrorReason_ERROR_REASON_BRANCH_EXISTS ErrorReason = 50
-	// There is no such mount, or not for whoever acts.
+	// The mount does not exist, or the acting user may not use it.
 	ErrorReason_ERROR_REASON_MOUNT_NOT_FOUND ErrorReason = 36
 	// The mount cannot be written to.
 	ErrorReason_ERROR_REASON_READ_ONLY_MOUNT ErrorReason = 37

@@ -350,13 +350,15 @@ type ExecStart struct {
 	WorkspaceGeneration int64 `protobuf:"varint,9,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
 	// Takes the ceiling for `timeout` when that is above it, instead of refusing.
 	ShortenTimeout bool `protobuf:"varint,10,opt,name=shorten_timeout,json=shortenTimeout,proto3" json:"shorten_timeout,omitempty"`
-	// The caller asks for this call for the first time, and will not say so again
-	// for it, come what may, unless this node has refused it with an error that has
-	// a reason: it has on a disk of its own that it asks. Such a start does not wait
-	// for the node's disk. When the machine breaks down it may forget the start;
-	// from then on a call of the workspace that the node does not know counts as
-	// lost (EXIT_REASON_LOST) for whoever starts it without this, attaches to it or
-	// cancels it: it may have run.
+	// The caller has journaled on its own disk that this is its first attempt of the
+	// call, so the node starts it without waiting for its own disk. The caller sets
+	// this field once per call; it may set it again only after the node has refused
+	// the start with an error that has a reason.
+	//
+	// A machine failure may make the node forget such a start. After that, a call of
+	// the workspace that the node does not know counts as lost (EXIT_REASON_LOST):
+	// it may have run. This holds for requests that start it without this field,
+	// attach to it or cancel it.
 	FirstAttempt  bool `protobuf:"varint,11,opt,name=first_attempt,json=firstAttempt,proto3" json:"first_attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

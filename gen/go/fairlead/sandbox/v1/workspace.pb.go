@@ -166,10 +166,10 @@ type EnsureWorkspaceRequest struct {
 	// INVALID_ARGUMENT with reason LIMIT_ABOVE_CEILING; one that the node's level does
 	// not have is FAILED_PRECONDITION with reason LIMIT_UNAVAILABLE.
 	Limits *WorkspaceLimits `protobuf:"bytes,5,opt,name=limits,proto3" json:"limits,omitempty"`
-	// Refuses to make a workspace where there is none of this generation: nothing is
-	// made, changed or deleted then, and the answer is NOT_FOUND with reason
-	// WORKSPACE_NOT_FOUND. For whoever knows that it was made, so that a node that has
-	// lost its disk is not taken for one that has it.
+	// Requires that a workspace of this generation exists. Otherwise the node makes,
+	// changes and deletes nothing, and answers NOT_FOUND with reason
+	// WORKSPACE_NOT_FOUND. A caller that knows that the workspace was made sets this
+	// field, so that it notices when a node has lost its disk.
 	MustExist bool `protobuf:"varint,13,opt,name=must_exist,json=mustExist,proto3" json:"must_exist,omitempty"`
 	// Makes the sandbox as well, so that the first command need not wait for it. The
 	// answer does not wait for it either, and says nothing about it.
@@ -575,8 +575,9 @@ type NetworkRule struct {
 	Methods []string `protobuf:"bytes,4,rep,name=methods,proto3" json:"methods,omitempty"`
 	// Paths of HTTP as globs, such as `/v1/**`; none means all.
 	Paths []string `protobuf:"bytes,5,rep,name=paths,proto3" json:"paths,omitempty"`
-	// What happens with TLS; not set means PASS. With PASS and RAW nobody looks
-	// inside TLS, so `methods` and `paths` need INTERCEPT or UPGRADE for it.
+	// What happens with TLS; not set means PASS. With PASS and RAW the proxy does
+	// not look inside TLS, so `methods` and `paths` need INTERCEPT or UPGRADE for
+	// it.
 	Tls NetworkTls `protobuf:"varint,6,opt,name=tls,proto3,enum=fairlead.sandbox.v1.NetworkTls" json:"tls,omitempty"`
 	// The name of a credential of the operator's (`sandbox.egress.credentials`) to put
 	// into the requests. Needs INTERCEPT or UPGRADE.
@@ -1071,8 +1072,7 @@ func (*DeleteWorkspaceResponse) Descriptor() ([]byte, []int) {
 	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{14}
 }
 
-// DeleteUserStorageRequest asks for the deletion; whose files is the principal's
-// affair.
+// DeleteUserStorageRequest asks for the deletion of the principal's files.
 type DeleteUserStorageRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields

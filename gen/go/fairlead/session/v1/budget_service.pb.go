@@ -117,10 +117,10 @@ func (x *ListBudgetsResponse) GetBudgets() []*BudgetStatus {
 	return nil
 }
 
-// BudgetStatus says how a budget stands.
+// BudgetStatus is a budget with what was used of it.
 type BudgetStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose it is: `tenant`, `user` or `session`.
+	// The kind of owner: `tenant`, `user` or `session`.
 	Scope string `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
 	// The tenant's or user's name, or the session as `sessions/{session}`.
 	Subject string `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
@@ -128,17 +128,18 @@ type BudgetStatus struct {
 	Limits *Budget `protobuf:"bytes,3,opt,name=limits,proto3" json:"limits,omitempty"`
 	// Tokens of all kinds that were used in the window.
 	UsedTokens int64 `protobuf:"varint,4,opt,name=used_tokens,json=usedTokens,proto3" json:"used_tokens,omitempty"`
-	// What they cost, in billionths of a US dollar.
+	// What these tokens cost, in billionths of a US dollar.
 	UsedCostNanoUsd int64 `protobuf:"varint,5,opt,name=used_cost_nano_usd,json=usedCostNanoUsd,proto3" json:"used_cost_nano_usd,omitempty"`
 	// How long turns were RUNNING, counted while a budget bounds their time.
 	UsedWallTime *durationpb.Duration `protobuf:"bytes,6,opt,name=used_wall_time,json=usedWallTime,proto3" json:"used_wall_time,omitempty"`
-	// Tokens that model calls under way may still use.
+	// Tokens that running model calls may still use.
 	ReservedTokens int64 `protobuf:"varint,7,opt,name=reserved_tokens,json=reservedTokens,proto3" json:"reserved_tokens,omitempty"`
-	// What these may cost, in billionths of a US dollar.
+	// What running model calls may still cost, in billionths of a US dollar.
 	ReservedCostNanoUsd int64 `protobuf:"varint,8,opt,name=reserved_cost_nano_usd,json=reservedCostNanoUsd,proto3" json:"reserved_cost_nano_usd,omitempty"`
-	// When the window ends and counting begins anew; not set when it never does.
+	// When the window ends and counting begins anew; not set when the window
+	// never ends.
 	WindowEnd *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=window_end,json=windowEnd,proto3" json:"window_end,omitempty"`
-	// The time that turns under way may still use.
+	// The time that running turns may still use.
 	ReservedWallTime *durationpb.Duration `protobuf:"bytes,10,opt,name=reserved_wall_time,json=reservedWallTime,proto3" json:"reserved_wall_time,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache

@@ -26,7 +26,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// BudgetService tells what may be used and what was.
+// BudgetService reports budgets and their use.
 type BudgetServiceClient interface {
 	// ListBudgets lists the budgets that hold for the caller: the tenant's, the
 	// user's and, when it names one, a session's.
@@ -55,7 +55,7 @@ func (c *budgetServiceClient) ListBudgets(ctx context.Context, in *ListBudgetsRe
 // All implementations must embed UnimplementedBudgetServiceServer
 // for forward compatibility.
 //
-// BudgetService tells what may be used and what was.
+// BudgetService reports budgets and their use.
 type BudgetServiceServer interface {
 	// ListBudgets lists the budgets that hold for the caller: the tenant's, the
 	// user's and, when it names one, a session's.

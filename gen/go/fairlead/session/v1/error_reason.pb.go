@@ -67,7 +67,7 @@ const (
 	ErrorReason_ERROR_REASON_MAX_WALL_TIME ErrorReason = 31
 	// The turn produced as many tokens as it may.
 	ErrorReason_ERROR_REASON_MAX_OUTPUT_TOKENS ErrorReason = 32
-	// Somebody stopped the turn.
+	// The turn was interrupted.
 	ErrorReason_ERROR_REASON_INTERRUPTED ErrorReason = 33
 	// The model provider refused the key.
 	ErrorReason_ERROR_REASON_MODEL_AUTHENTICATION ErrorReason = 34

@@ -24,7 +24,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Decision says whether a call may run.
+// Decision is whether a call may run.
 type Decision int32
 
 const (
@@ -140,11 +140,11 @@ type WorkspaceMoveCause int32
 const (
 	// Not set.
 	WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_UNSPECIFIED WorkspaceMoveCause = 0
-	// Its node could not be reached any more, or it was there and did not have the
-	// workspace any more: from_node may be to_node then.
+	// The node could not be reached any more, or it answered but no longer had the
+	// workspace. In the second case from_node may be to_node.
 	WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_NODE_LOST WorkspaceMoveCause = 1
-	// An operator wanted it. The files are those of the copy that was made for it, whose
-	// time the message names. Running processes are lost.
+	// An operator drained the node. The files are those of the copy that was made for
+	// the move; the message names its time. Running processes are lost.
 	WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_PLANNED WorkspaceMoveCause = 2
 )
 
@@ -821,7 +821,7 @@ type Event_ApprovalRequested struct {
 }
 
 type Event_ApprovalResolved struct {
-	// A person answered, or nobody did in time.
+	// A person answered, or the time for an answer ran out.
 	ApprovalResolved *ApprovalResolved `protobuf:"bytes,71,opt,name=approval_resolved,json=approvalResolved,proto3,oneof"`
 }
 
@@ -871,12 +871,12 @@ type Event_RepositoryPushFailed struct {
 }
 
 type Event_SessionRewindFailed struct {
-	// A rewind came to nothing.
+	// A rewind failed.
 	SessionRewindFailed *SessionRewindFailed `protobuf:"bytes,113,opt,name=session_rewind_failed,json=sessionRewindFailed,proto3,oneof"`
 }
 
 type Event_CheckpointFailed struct {
-	// A checkpoint that somebody asked for could not be made.
+	// A requested checkpoint could not be made.
 	CheckpointFailed *CheckpointFailed `protobuf:"bytes,114,opt,name=checkpoint_failed,json=checkpointFailed,proto3,oneof"`
 }
 
@@ -975,7 +975,7 @@ type SessionCreated struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The agent, as `agents/{agent}`.
 	Agent string `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
-	// What the agent says before anybody else; empty when it says nothing.
+	// What the agent says first, before the user; empty when it says nothing.
 	Greeting string `protobuf:"bytes,2,opt,name=greeting,proto3" json:"greeting,omitempty"`
 	// The session whose conversation this one continues, as `sessions/{session}`,
 	// if it is a fork.
@@ -1142,8 +1142,8 @@ func (x *SessionRewound) GetRewind() string {
 	return ""
 }
 
-// SessionRewindFailed says that a rewind came to nothing: the conversation
-// stays as it is.
+// SessionRewindFailed says that a rewind failed: the conversation stays as it
+// is.
 type SessionRewindFailed struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The id of the rewind.
@@ -2320,7 +2320,7 @@ func (x *ToolCallArguments) GetArgumentsJson() string {
 	return ""
 }
 
-// ToolCallDecision says whether a call may run.
+// ToolCallDecision reports whether a call may run.
 type ToolCallDecision struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call's id.
@@ -3139,10 +3139,10 @@ func (x *CheckpointCreated) GetSnapshot() string {
 	return ""
 }
 
-// CheckpointFailed says that a checkpoint that somebody asked for could not be made.
+// CheckpointFailed says that a requested checkpoint could not be made.
 type CheckpointFailed struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The checkpoint that it would have been, as
+	// The id that the checkpoint would have had, as
 	// `sessions/{session}/checkpoints/{checkpoint}`.
 	Checkpoint string `protobuf:"bytes,1,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
 	// A constant for programs, from ErrorReason.

@@ -91,7 +91,7 @@ const (
 	ToolOutcome_TOOL_OUTCOME_DENIED ToolOutcome = 3
 	// A person refused the call.
 	ToolOutcome_TOOL_OUTCOME_REFUSED ToolOutcome = 4
-	// Nobody answered in time.
+	// The time for an answer ran out.
 	ToolOutcome_TOOL_OUTCOME_EXPIRED ToolOutcome = 5
 	// The call was stopped by an interrupt.
 	ToolOutcome_TOOL_OUTCOME_INTERRUPTED ToolOutcome = 6

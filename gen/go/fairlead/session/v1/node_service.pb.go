@@ -22,7 +22,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// NodeState says whether a node answers.
+// NodeState is whether a node answers.
 type NodeState int32
 
 const (
@@ -30,10 +30,10 @@ const (
 	NodeState_NODE_STATE_UNSPECIFIED NodeState = 0
 	// It answers.
 	NodeState_NODE_STATE_READY NodeState = 1
-	// It does not answer, and is waited for.
+	// The node does not answer, and sessions wait for it.
 	NodeState_NODE_STATE_SILENT NodeState = 2
-	// It has not answered for so long that its workspaces are made again elsewhere as
-	// they are needed.
+	// The node has not answered for so long that its workspaces are made again on
+	// other nodes when they are needed.
 	NodeState_NODE_STATE_LOST NodeState = 3
 )
 
@@ -168,9 +168,9 @@ type Node struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// How it stands.
+	// The node's state.
 	State NodeState `protobuf:"varint,2,opt,name=state,proto3,enum=fairlead.session.v1.NodeState" json:"state,omitempty"`
-	// Whether it is to be emptied.
+	// Whether the node is draining.
 	Draining bool `protobuf:"varint,3,opt,name=draining,proto3" json:"draining,omitempty"`
 	// How many sessions of all tenants have their workspace there.
 	Workspaces    int64 `protobuf:"varint,4,opt,name=workspaces,proto3" json:"workspaces,omitempty"`
@@ -291,7 +291,8 @@ func (x *DrainNodeRequest) GetDraining() bool {
 	return false
 }
 
-// DrainNodeResponse says that it is written down. Replicas hear of it within seconds.
+// DrainNodeResponse says that the request is stored. Replicas learn of it within
+// seconds.
 type DrainNodeResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields

@@ -27,17 +27,19 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// NodeService is for who operates several sandbox nodes. It is internal: served on
-// the peer listener alone, and never beside the public services. Without
-// sandbox-nodes every method is FAILED_PRECONDITION with reason NO_NODES.
+// NodeService is for operators of several sandbox nodes. It is internal: only the
+// peer listener serves it, never beside the public services. Without sandbox-nodes
+// every method is FAILED_PRECONDITION with reason NO_NODES.
 type NodeServiceClient interface {
-	// ListNodes tells how the nodes stand, as the replica that answers sees them.
+	// ListNodes returns the state of every node, as the answering replica sees
+	// it.
 	ListNodes(ctx context.Context, in *ListNodesRequest, opts ...grpc.CallOption) (*ListNodesResponse, error)
-	// DrainNode says whether a node is to be emptied. It gets no new workspaces then,
-	// and those that it has move with all their files: of sessions that rest at once, a
-	// few at a time, of the others at the beginning of their next turn. ListNodes counts
-	// what is left; at zero the node may be stopped for good. A node that is not
-	// configured is NOT_FOUND with reason NODE_NOT_FOUND.
+	// DrainNode starts or ends the draining of a node. A draining node gets no new
+	// workspaces, and its workspaces move with all their files. Those of idle sessions
+	// move at once, a few at a time; the others move at the beginning of their next
+	// turn. ListNodes counts the workspaces that are left; at zero the node may be
+	// stopped for good. A node that is not configured is NOT_FOUND with reason
+	// NODE_NOT_FOUND.
 	DrainNode(ctx context.Context, in *DrainNodeRequest, opts ...grpc.CallOption) (*DrainNodeResponse, error)
 }
 
@@ -73,17 +75,19 @@ func (c *nodeServiceClient) DrainNode(ctx context.Context, in *DrainNodeRequest,
 // All implementations must embed UnimplementedNodeServiceServer
 // for forward compatibility.
 //
-// NodeService is for who operates several sandbox nodes. It is internal: served on
-// the peer listener alone, and never beside the public services. Without
-// sandbox-nodes every method is FAILED_PRECONDITION with reason NO_NODES.
+// NodeService is for operators of several sandbox nodes. It is internal: only the
+// peer listener serves it, never beside the public services. Without sandbox-nodes
+// every method is FAILED_PRECONDITION with reason NO_NODES.
 type NodeServiceServer interface {
-	// ListNodes tells how the nodes stand, as the replica that answers sees them.
+	// ListNodes returns the state of every node, as the answering replica sees
+	// it.
 	ListNodes(context.Context, *ListNodesRequest) (*ListNodesResponse, error)
-	// DrainNode says whether a node is to be emptied. It gets no new workspaces then,
-	// and those that it has move with all their files: of sessions that rest at once, a
-	// few at a time, of the others at the beginning of their next turn. ListNodes counts
-	// what is left; at zero the node may be stopped for good. A node that is not
-	// configured is NOT_FOUND with reason NODE_NOT_FOUND.
+	// DrainNode starts or ends the draining of a node. A draining node gets no new
+	// workspaces, and its workspaces move with all their files. Those of idle sessions
+	// move at once, a few at a time; the others move at the beginning of their next
+	// turn. ListNodes counts the workspaces that are left; at zero the node may be
+	// stopped for good. A node that is not configured is NOT_FOUND with reason
+	// NODE_NOT_FOUND.
 	DrainNode(context.Context, *DrainNodeRequest) (*DrainNodeResponse, error)
 	mustEmbedUnimplementedNodeServiceServer()
 }

@@ -146,7 +146,7 @@ func (x *ListRepositoriesRequest) GetParent() string {
 // ListRepositoriesResponse has the repositories.
 type ListRepositoriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// They.
+	// The repositories.
 	Repositories  []*Repository `protobuf:"bytes,1,rep,name=repositories,proto3" json:"repositories,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

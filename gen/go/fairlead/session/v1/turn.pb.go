@@ -43,7 +43,7 @@ const (
 	TurnState_TURN_STATE_PARTIAL TurnState = 5
 	// Ended: the agent could not go on.
 	TurnState_TURN_STATE_FAILED TurnState = 6
-	// Ended: somebody stopped the agent.
+	// Ended: an interrupt stopped the agent.
 	TurnState_TURN_STATE_INTERRUPTED TurnState = 7
 )
 

@@ -24,8 +24,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// UserVariable is a variable of the environment of a user's commands. Its value is
-// never told.
+// UserVariable is a variable of the environment of a user's commands. No response
+// has its value.
 type UserVariable struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The resource name, as `users/{user}/variables/{variable}`. The last part is the

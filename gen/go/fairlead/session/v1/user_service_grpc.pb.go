@@ -29,12 +29,13 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// UserService looks after what belongs to users rather than to sessions.
+// UserService manages what belongs to users rather than to sessions.
 type UserServiceClient interface {
-	// DeleteUserStorage deletes the files that the caller has stored beyond sessions,
-	// on every sandbox node. Once it has answered, that is durable: a node that does not
-	// answer now deletes them as soon as it does. What is stored on a node before it has
-	// deleted them may go with them. Without any files it changes nothing.
+	// DeleteUserStorage deletes the files that the caller has stored beyond sessions, on
+	// every sandbox node. The deletion is durable once the call has answered: a node
+	// that does not answer now deletes the files as soon as it does. Files that are
+	// stored on a node before it has deleted the old ones may go with them. Without any
+	// files it changes nothing.
 	DeleteUserStorage(ctx context.Context, in *DeleteUserStorageRequest, opts ...grpc.CallOption) (*DeleteUserStorageResponse, error)
 	// SetUserVariable sets a variable of the environment of the caller's commands, in
 	// all sessions, whatever node they are on. It holds for commands from the caller's
@@ -46,8 +47,8 @@ type UserServiceClient interface {
 	SetUserVariable(ctx context.Context, in *SetUserVariableRequest, opts ...grpc.CallOption) (*SetUserVariableResponse, error)
 	// ListUserVariables lists the caller's variables, without values, by name.
 	ListUserVariables(ctx context.Context, in *ListUserVariablesRequest, opts ...grpc.CallOption) (*ListUserVariablesResponse, error)
-	// DeleteUserVariable deletes a variable of the caller's. One that there is not is
-	// NOT_FOUND with reason VARIABLE_NOT_FOUND.
+	// DeleteUserVariable deletes a variable of the caller's. A variable that does not
+	// exist is NOT_FOUND with reason VARIABLE_NOT_FOUND.
 	DeleteUserVariable(ctx context.Context, in *DeleteUserVariableRequest, opts ...grpc.CallOption) (*DeleteUserVariableResponse, error)
 }
 
@@ -103,12 +104,13 @@ func (c *userServiceClient) DeleteUserVariable(ctx context.Context, in *DeleteUs
 // All implementations must embed UnimplementedUserServiceServer
 // for forward compatibility.
 //
-// UserService looks after what belongs to users rather than to sessions.
+// UserService manages what belongs to users rather than to sessions.
 type UserServiceServer interface {
-	// DeleteUserStorage deletes the files that the caller has stored beyond sessions,
-	// on every sandbox node. Once it has answered, that is durable: a node that does not
-	// answer now deletes them as soon as it does. What is stored on a node before it has
-	// deleted them may go with them. Without any files it changes nothing.
+	// DeleteUserStorage deletes the files that the caller has stored beyond sessions, on
+	// every sandbox node. The deletion is durable once the call has answered: a node
+	// that does not answer now deletes the files as soon as it does. Files that are
+	// stored on a node before it has deleted the old ones may go with them. Without any
+	// files it changes nothing.
 	DeleteUserStorage(context.Context, *DeleteUserStorageRequest) (*DeleteUserStorageResponse, error)
 	// SetUserVariable sets a variable of the environment of the caller's commands, in
 	// all sessions, whatever node they are on. It holds for commands from the caller's
@@ -120,8 +122,8 @@ type UserServiceServer interface {
 	SetUserVariable(context.Context, *SetUserVariableRequest) (*SetUserVariableResponse, error)
 	// ListUserVariables lists the caller's variables, without values, by name.
 	ListUserVariables(context.Context, *ListUserVariablesRequest) (*ListUserVariablesResponse, error)
-	// DeleteUserVariable deletes a variable of the caller's. One that there is not is
-	// NOT_FOUND with reason VARIABLE_NOT_FOUND.
+	// DeleteUserVariable deletes a variable of the caller's. A variable that does not
+	// exist is NOT_FOUND with reason VARIABLE_NOT_FOUND.
 	DeleteUserVariable(context.Context, *DeleteUserVariableRequest) (*DeleteUserVariableResponse, error)
 	mustEmbedUnimplementedUserServiceServer()
 }

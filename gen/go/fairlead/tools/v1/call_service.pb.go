@@ -24,7 +24,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// CallDecisionKind says whether a call may run.
+// CallDecisionKind is whether a call may run.
 type CallDecisionKind int32
 
 const (
@@ -481,7 +481,7 @@ func (*CallToolResponse_Ask) isCallToolResponse_Kind() {}
 
 func (*CallToolResponse_Delegated) isCallToolResponse_Kind() {}
 
-// CallDecision says whether a call may run.
+// CallDecision reports whether a call may run.
 type CallDecision struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What was decided.

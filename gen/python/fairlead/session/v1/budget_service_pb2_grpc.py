@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class BudgetServiceStub:
-    """BudgetService tells what may be used and what was.
+    """BudgetService reports budgets and their use.
     """
 
     def __init__(self, channel):
@@ -43,7 +43,7 @@ class BudgetServiceStub:
 
 
 class BudgetServiceServicer:
-    """BudgetService tells what may be used and what was.
+    """BudgetService reports budgets and their use.
     """
 
     def ListBudgets(self, request, context):
@@ -71,7 +71,7 @@ def add_BudgetServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class BudgetService:
-    """BudgetService tells what may be used and what was.
+    """BudgetService reports budgets and their use.
     """
 
     @staticmethod

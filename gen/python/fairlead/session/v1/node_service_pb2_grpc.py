@@ -26,9 +26,9 @@ if _version_not_supported:
 
 
 class NodeServiceStub:
-    """NodeService is for who operates several sandbox nodes. It is internal: served on
-    the peer listener alone, and never beside the public services. Without
-    sandbox-nodes every method is FAILED_PRECONDITION with reason NO_NODES.
+    """NodeService is for operators of several sandbox nodes. It is internal: only the
+    peer listener serves it, never beside the public services. Without sandbox-nodes
+    every method is FAILED_PRECONDITION with reason NO_NODES.
     """
 
     def __init__(self, channel):
@@ -50,24 +50,26 @@ class NodeServiceStub:
 
 
 class NodeServiceServicer:
-    """NodeService is for who operates several sandbox nodes. It is internal: served on
-    the peer listener alone, and never beside the public services. Without
-    sandbox-nodes every method is FAILED_PRECONDITION with reason NO_NODES.
+    """NodeService is for operators of several sandbox nodes. It is internal: only the
+    peer listener serves it, never beside the public services. Without sandbox-nodes
+    every method is FAILED_PRECONDITION with reason NO_NODES.
     """
 
     def ListNodes(self, request, context):
-        """ListNodes tells how the nodes stand, as the replica that answers sees them.
+        """ListNodes returns the state of every node, as the answering replica sees
+        it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DrainNode(self, request, context):
-        """DrainNode says whether a node is to be emptied. It gets no new workspaces then,
-        and those that it has move with all their files: of sessions that rest at once, a
-        few at a time, of the others at the beginning of their next turn. ListNodes counts
-        what is left; at zero the node may be stopped for good. A node that is not
-        configured is NOT_FOUND with reason NODE_NOT_FOUND.
+        """DrainNode starts or ends the draining of a node. A draining node gets no new
+        workspaces, and its workspaces move with all their files. Those of idle sessions
+        move at once, a few at a time; the others move at the beginning of their next
+        turn. ListNodes counts the workspaces that are left; at zero the node may be
+        stopped for good. A node that is not configured is NOT_FOUND with reason
+        NODE_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -95,9 +97,9 @@ def add_NodeServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class NodeService:
-    """NodeService is for who operates several sandbox nodes. It is internal: served on
-    the peer listener alone, and never beside the public services. Without
-    sandbox-nodes every method is FAILED_PRECONDITION with reason NO_NODES.
+    """NodeService is for operators of several sandbox nodes. It is internal: only the
+    peer listener serves it, never beside the public services. Without sandbox-nodes
+    every method is FAILED_PRECONDITION with reason NO_NODES.
     """
 
     @staticmethod

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class UserServiceStub:
-    """UserService looks after what belongs to users rather than to sessions.
+    """UserService manages what belongs to users rather than to sessions.
     """
 
     def __init__(self, channel):
@@ -58,14 +58,15 @@ class UserServiceStub:
 
 
 class UserServiceServicer:
-    """UserService looks after what belongs to users rather than to sessions.
+    """UserService manages what belongs to users rather than to sessions.
     """
 
     def DeleteUserStorage(self, request, context):
-        """DeleteUserStorage deletes the files that the caller has stored beyond sessions,
-        on every sandbox node. Once it has answered, that is durable: a node that does not
-        answer now deletes them as soon as it does. What is stored on a node before it has
-        deleted them may go with them. Without any files it changes nothing.
+        """DeleteUserStorage deletes the files that the caller has stored beyond sessions, on
+        every sandbox node. The deletion is durable once the call has answered: a node
+        that does not answer now deletes the files as soon as it does. Files that are
+        stored on a node before it has deleted the old ones may go with them. Without any
+        files it changes nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -92,8 +93,8 @@ class UserServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteUserVariable(self, request, context):
-        """DeleteUserVariable deletes a variable of the caller's. One that there is not is
-        NOT_FOUND with reason VARIABLE_NOT_FOUND.
+        """DeleteUserVariable deletes a variable of the caller's. A variable that does not
+        exist is NOT_FOUND with reason VARIABLE_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -131,7 +132,7 @@ def add_UserServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class UserService:
-    """UserService looks after what belongs to users rather than to sessions.
+    """UserService manages what belongs to users rather than to sessions.
     """
 
     @staticmethod

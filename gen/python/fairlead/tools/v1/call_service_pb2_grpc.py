@@ -81,14 +81,14 @@ class CallServiceServicer:
 
     def CallTool(self, request, context):
         """CallTool starts a call, or attaches again to one that was started before:
-        the same id with the same arguments returns the recorded result, or goes
-        on with the running call. The same id with other arguments is
-        ALREADY_EXISTS with reason CALL_ID_REUSED; a cancelled one is
-        FAILED_PRECONDITION with reason CALL_CANCELLED. The stream ends after
-        `result`, `ask` or `delegated`. A tool that fails is a result, not an
-        error. Dropping the stream does not stop the call: CancelCall does. Whoever
-        attaches is told everything from the first piece on but the decision: each
-        output stream from its first byte.
+        the same id with the same arguments returns the recorded result, or goes on
+        with the running call. The same id with other arguments is ALREADY_EXISTS
+        with reason CALL_ID_REUSED; a cancelled one is FAILED_PRECONDITION with
+        reason CALL_CANCELLED. The stream ends after `result`, `ask` or
+        `delegated`. A tool that fails is a result, not an error. Dropping the
+        stream does not stop the call: CancelCall does. A stream that attaches gets
+        every piece from the first on, except the decision: each output stream
+        starts at its first byte.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

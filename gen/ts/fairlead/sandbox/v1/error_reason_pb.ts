@@ -322,7 +322,7 @@ export enum ErrorReason {
   BRANCH_EXISTS = 50,
 
   /**
-   * There is no such mount, or not for whoever acts.
+   * The mount does not exist, or the acting user may not use it.
    *
    * @generated from enum value: ERROR_REASON_MOUNT_NOT_FOUND = 36;
    */

@@ -156,13 +156,15 @@ export type ExecStart = Message<"fairlead.sandbox.v1.ExecStart"> & {
   shortenTimeout: boolean;
 
   /**
-   * The caller asks for this call for the first time, and will not say so again
-   * for it, come what may, unless this node has refused it with an error that has
-   * a reason: it has on a disk of its own that it asks. Such a start does not wait
-   * for the node's disk. When the machine breaks down it may forget the start;
-   * from then on a call of the workspace that the node does not know counts as
-   * lost (EXIT_REASON_LOST) for whoever starts it without this, attaches to it or
-   * cancels it: it may have run.
+   * The caller has journaled on its own disk that this is its first attempt of the
+   * call, so the node starts it without waiting for its own disk. The caller sets
+   * this field once per call; it may set it again only after the node has refused
+   * the start with an error that has a reason.
+   *
+   * A machine failure may make the node forget such a start. After that, a call of
+   * the workspace that the node does not know counts as lost (EXIT_REASON_LOST):
+   * it may have run. This holds for requests that start it without this field,
+   * attach to it or cancel it.
    *
    * @generated from field: bool first_attempt = 11;
    */

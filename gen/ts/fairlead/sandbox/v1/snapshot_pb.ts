@@ -40,7 +40,7 @@ export type Snapshot = Message<"fairlead.sandbox.v1.Snapshot"> & {
   description: string;
 
   /**
-   * The snapshot that it follows, as whoever made it said.
+   * The snapshot that this one follows, as its maker named it.
    *
    * @generated from field: string parent = 3;
    */

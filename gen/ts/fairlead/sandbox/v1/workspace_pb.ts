@@ -68,10 +68,10 @@ export type EnsureWorkspaceRequest = Message<"fairlead.sandbox.v1.EnsureWorkspac
   limits?: WorkspaceLimits | undefined;
 
   /**
-   * Refuses to make a workspace where there is none of this generation: nothing is
-   * made, changed or deleted then, and the answer is NOT_FOUND with reason
-   * WORKSPACE_NOT_FOUND. For whoever knows that it was made, so that a node that has
-   * lost its disk is not taken for one that has it.
+   * Requires that a workspace of this generation exists. Otherwise the node makes,
+   * changes and deletes nothing, and answers NOT_FOUND with reason
+   * WORKSPACE_NOT_FOUND. A caller that knows that the workspace was made sets this
+   * field, so that it notices when a node has lost its disk.
    *
    * @generated from field: bool must_exist = 13;
    */
@@ -316,8 +316,9 @@ export type NetworkRule = Message<"fairlead.sandbox.v1.NetworkRule"> & {
   paths: string[];
 
   /**
-   * What happens with TLS; not set means PASS. With PASS and RAW nobody looks
-   * inside TLS, so `methods` and `paths` need INTERCEPT or UPGRADE for it.
+   * What happens with TLS; not set means PASS. With PASS and RAW the proxy does
+   * not look inside TLS, so `methods` and `paths` need INTERCEPT or UPGRADE for
+   * it.
    *
    * @generated from field: fairlead.sandbox.v1.NetworkTls tls = 6;
    */
@@ -528,8 +529,7 @@ export const DeleteWorkspaceResponseSchema: GenMessage<DeleteWorkspaceResponse> 
   messageDesc(file_fairlead_sandbox_v1_workspace, 14);
 
 /**
- * DeleteUserStorageRequest asks for the deletion; whose files is the principal's
- * affair.
+ * DeleteUserStorageRequest asks for the deletion of the principal's files.
  *
  * @generated from message fairlead.sandbox.v1.DeleteUserStorageRequest
  */

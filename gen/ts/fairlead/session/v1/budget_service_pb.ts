@@ -61,13 +61,13 @@ export const ListBudgetsResponseSchema: GenMessage<ListBudgetsResponse> = /*@__P
   messageDesc(file_fairlead_session_v1_budget_service, 1);
 
 /**
- * BudgetStatus says how a budget stands.
+ * BudgetStatus is a budget with what was used of it.
  *
  * @generated from message fairlead.session.v1.BudgetStatus
  */
 export type BudgetStatus = Message<"fairlead.session.v1.BudgetStatus"> & {
   /**
-   * Whose it is: `tenant`, `user` or `session`.
+   * The kind of owner: `tenant`, `user` or `session`.
    *
    * @generated from field: string scope = 1;
    */
@@ -95,7 +95,7 @@ export type BudgetStatus = Message<"fairlead.session.v1.BudgetStatus"> & {
   usedTokens: bigint;
 
   /**
-   * What they cost, in billionths of a US dollar.
+   * What these tokens cost, in billionths of a US dollar.
    *
    * @generated from field: int64 used_cost_nano_usd = 5;
    */
@@ -109,28 +109,29 @@ export type BudgetStatus = Message<"fairlead.session.v1.BudgetStatus"> & {
   usedWallTime?: Duration | undefined;
 
   /**
-   * Tokens that model calls under way may still use.
+   * Tokens that running model calls may still use.
    *
    * @generated from field: int64 reserved_tokens = 7;
    */
   reservedTokens: bigint;
 
   /**
-   * What these may cost, in billionths of a US dollar.
+   * What running model calls may still cost, in billionths of a US dollar.
    *
    * @generated from field: int64 reserved_cost_nano_usd = 8;
    */
   reservedCostNanoUsd: bigint;
 
   /**
-   * When the window ends and counting begins anew; not set when it never does.
+   * When the window ends and counting begins anew; not set when the window
+   * never ends.
    *
    * @generated from field: google.protobuf.Timestamp window_end = 9;
    */
   windowEnd?: Timestamp | undefined;
 
   /**
-   * The time that turns under way may still use.
+   * The time that running turns may still use.
    *
    * @generated from field: google.protobuf.Duration reserved_wall_time = 10;
    */
@@ -145,7 +146,7 @@ export const BudgetStatusSchema: GenMessage<BudgetStatus> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_budget_service, 2);
 
 /**
- * BudgetService tells what may be used and what was.
+ * BudgetService reports budgets and their use.
  *
  * @generated from service fairlead.session.v1.BudgetService
  */

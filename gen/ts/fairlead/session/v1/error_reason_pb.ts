@@ -160,7 +160,7 @@ export enum ErrorReason {
   MAX_OUTPUT_TOKENS = 32,
 
   /**
-   * Somebody stopped the turn.
+   * The turn was interrupted.
    *
    * @generated from enum value: ERROR_REASON_INTERRUPTED = 33;
    */

@@ -281,7 +281,7 @@ export type Event = Message<"fairlead.session.v1.Event"> & {
     case: "approvalRequested";
   } | {
     /**
-     * A person answered, or nobody did in time.
+     * A person answered, or the time for an answer ran out.
      *
      * @generated from field: fairlead.session.v1.ApprovalResolved approval_resolved = 71;
      */
@@ -361,7 +361,7 @@ export type Event = Message<"fairlead.session.v1.Event"> & {
     case: "repositoryPushFailed";
   } | {
     /**
-     * A rewind came to nothing.
+     * A rewind failed.
      *
      * @generated from field: fairlead.session.v1.SessionRewindFailed session_rewind_failed = 113;
      */
@@ -369,7 +369,7 @@ export type Event = Message<"fairlead.session.v1.Event"> & {
     case: "sessionRewindFailed";
   } | {
     /**
-     * A checkpoint that somebody asked for could not be made.
+     * A requested checkpoint could not be made.
      *
      * @generated from field: fairlead.session.v1.CheckpointFailed checkpoint_failed = 114;
      */
@@ -415,7 +415,7 @@ export type SessionCreated = Message<"fairlead.session.v1.SessionCreated"> & {
   agent: string;
 
   /**
-   * What the agent says before anybody else; empty when it says nothing.
+   * What the agent says first, before the user; empty when it says nothing.
    *
    * @generated from field: string greeting = 2;
    */
@@ -508,8 +508,8 @@ export const SessionRewoundSchema: GenMessage<SessionRewound> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_event, 2);
 
 /**
- * SessionRewindFailed says that a rewind came to nothing: the conversation
- * stays as it is.
+ * SessionRewindFailed says that a rewind failed: the conversation stays as it
+ * is.
  *
  * @generated from message fairlead.session.v1.SessionRewindFailed
  */
@@ -1131,7 +1131,7 @@ export const ToolCallArgumentsSchema: GenMessage<ToolCallArguments> = /*@__PURE_
   messageDesc(file_fairlead_session_v1_event, 22);
 
 /**
- * ToolCallDecision says whether a call may run.
+ * ToolCallDecision reports whether a call may run.
  *
  * @generated from message fairlead.session.v1.ToolCallDecision
  */
@@ -1622,13 +1622,13 @@ export const CheckpointCreatedSchema: GenMessage<CheckpointCreated> = /*@__PURE_
   messageDesc(file_fairlead_session_v1_event, 32);
 
 /**
- * CheckpointFailed says that a checkpoint that somebody asked for could not be made.
+ * CheckpointFailed says that a requested checkpoint could not be made.
  *
  * @generated from message fairlead.session.v1.CheckpointFailed
  */
 export type CheckpointFailed = Message<"fairlead.session.v1.CheckpointFailed"> & {
   /**
-   * The checkpoint that it would have been, as
+   * The id that the checkpoint would have had, as
    * `sessions/{session}/checkpoints/{checkpoint}`.
    *
    * @generated from field: string checkpoint = 1;
@@ -1993,7 +1993,7 @@ export const ErrorOccurredSchema: GenMessage<ErrorOccurred> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_event, 41);
 
 /**
- * Decision says whether a call may run.
+ * Decision is whether a call may run.
  *
  * @generated from enum fairlead.session.v1.Decision
  */
@@ -2081,16 +2081,16 @@ export enum WorkspaceMoveCause {
   UNSPECIFIED = 0,
 
   /**
-   * Its node could not be reached any more, or it was there and did not have the
-   * workspace any more: from_node may be to_node then.
+   * The node could not be reached any more, or it answered but no longer had the
+   * workspace. In the second case from_node may be to_node.
    *
    * @generated from enum value: WORKSPACE_MOVE_CAUSE_NODE_LOST = 1;
    */
   NODE_LOST = 1,
 
   /**
-   * An operator wanted it. The files are those of the copy that was made for it, whose
-   * time the message names. Running processes are lost.
+   * An operator drained the node. The files are those of the copy that was made for
+   * the move; the message names its time. Running processes are lost.
    *
    * @generated from enum value: WORKSPACE_MOVE_CAUSE_PLANNED = 2;
    */

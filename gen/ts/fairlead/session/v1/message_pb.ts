@@ -418,7 +418,7 @@ export enum ToolOutcome {
   REFUSED = 4,
 
   /**
-   * Nobody answered in time.
+   * The time for an answer ran out.
    *
    * @generated from enum value: TOOL_OUTCOME_EXPIRED = 5;
    */

@@ -63,14 +63,14 @@ export type Node = Message<"fairlead.session.v1.Node"> & {
   name: string;
 
   /**
-   * How it stands.
+   * The node's state.
    *
    * @generated from field: fairlead.session.v1.NodeState state = 2;
    */
   state: NodeState;
 
   /**
-   * Whether it is to be emptied.
+   * Whether the node is draining.
    *
    * @generated from field: bool draining = 3;
    */
@@ -120,7 +120,8 @@ export const DrainNodeRequestSchema: GenMessage<DrainNodeRequest> = /*@__PURE__*
   messageDesc(file_fairlead_session_v1_node_service, 3);
 
 /**
- * DrainNodeResponse says that it is written down. Replicas hear of it within seconds.
+ * DrainNodeResponse says that the request is stored. Replicas learn of it within
+ * seconds.
  *
  * @generated from message fairlead.session.v1.DrainNodeResponse
  */
@@ -135,7 +136,7 @@ export const DrainNodeResponseSchema: GenMessage<DrainNodeResponse> = /*@__PURE_
   messageDesc(file_fairlead_session_v1_node_service, 4);
 
 /**
- * NodeState says whether a node answers.
+ * NodeState is whether a node answers.
  *
  * @generated from enum fairlead.session.v1.NodeState
  */
@@ -155,15 +156,15 @@ export enum NodeState {
   READY = 1,
 
   /**
-   * It does not answer, and is waited for.
+   * The node does not answer, and sessions wait for it.
    *
    * @generated from enum value: NODE_STATE_SILENT = 2;
    */
   SILENT = 2,
 
   /**
-   * It has not answered for so long that its workspaces are made again elsewhere as
-   * they are needed.
+   * The node has not answered for so long that its workspaces are made again on
+   * other nodes when they are needed.
    *
    * @generated from enum value: NODE_STATE_LOST = 3;
    */
@@ -177,15 +178,16 @@ export const NodeStateSchema: GenEnum<NodeState> = /*@__PURE__*/
   enumDesc(file_fairlead_session_v1_node_service, 0);
 
 /**
- * NodeService is for who operates several sandbox nodes. It is internal: served on
- * the peer listener alone, and never beside the public services. Without
- * sandbox-nodes every method is FAILED_PRECONDITION with reason NO_NODES.
+ * NodeService is for operators of several sandbox nodes. It is internal: only the
+ * peer listener serves it, never beside the public services. Without sandbox-nodes
+ * every method is FAILED_PRECONDITION with reason NO_NODES.
  *
  * @generated from service fairlead.session.v1.NodeService
  */
 export const NodeService: GenService<{
   /**
-   * ListNodes tells how the nodes stand, as the replica that answers sees them.
+   * ListNodes returns the state of every node, as the answering replica sees
+   * it.
    *
    * @generated from rpc fairlead.session.v1.NodeService.ListNodes
    */
@@ -195,11 +197,12 @@ export const NodeService: GenService<{
     output: typeof ListNodesResponseSchema;
   },
   /**
-   * DrainNode says whether a node is to be emptied. It gets no new workspaces then,
-   * and those that it has move with all their files: of sessions that rest at once, a
-   * few at a time, of the others at the beginning of their next turn. ListNodes counts
-   * what is left; at zero the node may be stopped for good. A node that is not
-   * configured is NOT_FOUND with reason NODE_NOT_FOUND.
+   * DrainNode starts or ends the draining of a node. A draining node gets no new
+   * workspaces, and its workspaces move with all their files. Those of idle sessions
+   * move at once, a few at a time; the others move at the beginning of their next
+   * turn. ListNodes counts the workspaces that are left; at zero the node may be
+   * stopped for good. A node that is not configured is NOT_FOUND with reason
+   * NODE_NOT_FOUND.
    *
    * @generated from rpc fairlead.session.v1.NodeService.DrainNode
    */

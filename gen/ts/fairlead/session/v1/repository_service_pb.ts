@@ -87,7 +87,7 @@ export const ListRepositoriesRequestSchema: GenMessage<ListRepositoriesRequest> 
  */
 export type ListRepositoriesResponse = Message<"fairlead.session.v1.ListRepositoriesResponse"> & {
   /**
-   * They.
+   * The repositories.
    *
    * @generated from field: repeated fairlead.session.v1.Repository repositories = 1;
    */

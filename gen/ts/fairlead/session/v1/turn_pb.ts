@@ -316,7 +316,7 @@ export enum TurnState {
   FAILED = 6,
 
   /**
-   * Ended: somebody stopped the agent.
+   * Ended: an interrupt stopped the agent.
    *
    * @generated from enum value: TURN_STATE_INTERRUPTED = 7;
    */

@@ -17,8 +17,8 @@ export const file_fairlead_session_v1_user_service: GenFile = /*@__PURE__*/
   fileDesc("CiZmYWlybGVhZC9zZXNzaW9uL3YxL3VzZXJfc2VydmljZS5wcm90bxITZmFpcmxlYWQuc2Vzc2lvbi52MSJNCgxVc2VyVmFyaWFibGUSDAoEbmFtZRgBIAEoCRIvCgt1cGRhdGVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAivQEKFlNldFVzZXJWYXJpYWJsZVJlcXVlc3QSTwoEbmFtZRgBIAEoCUJBukg+cjwyOl51c2Vycy9bXi9dezEsMjU2fS92YXJpYWJsZXMvW0EtWmEtel9dW0EtWmEtejAtOV9dezAsMTI3fSQSJwoFdmFsdWUYAiABKAlCGIABAbpIEnIQKICAAjIKXlteXHgwMF0qJBIpCgpyZXF1ZXN0X2lkGAMgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQiTgoXU2V0VXNlclZhcmlhYmxlUmVzcG9uc2USMwoIdmFyaWFibGUYASABKAsyIS5mYWlybGVhZC5zZXNzaW9uLnYxLlVzZXJWYXJpYWJsZSKAAQoYTGlzdFVzZXJWYXJpYWJsZXNSZXF1ZXN0EioKBnBhcmVudBgBIAEoCUIaukgXchUyE151c2Vycy9bXi9dezEsMjU2fSQSGgoJcGFnZV9zaXplGAIgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAyABKAlCCLpIBXIDGIAIImoKGUxpc3RVc2VyVmFyaWFibGVzUmVzcG9uc2USNAoJdmFyaWFibGVzGAEgAygLMiEuZmFpcmxlYWQuc2Vzc2lvbi52MS5Vc2VyVmFyaWFibGUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpcBChlEZWxldGVVc2VyVmFyaWFibGVSZXF1ZXN0Ek8KBG5hbWUYASABKAlCQbpIPnI8MjpedXNlcnMvW14vXXsxLDI1Nn0vdmFyaWFibGVzL1tBLVphLXpfXVtBLVphLXowLTlfXXswLDEyN30kEikKCnJlcXVlc3RfaWQYAiABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JCIcChpEZWxldGVVc2VyVmFyaWFibGVSZXNwb25zZSJ3ChhEZWxldGVVc2VyU3RvcmFnZVJlcXVlc3QSMAoEbmFtZRgBIAEoCUIiukgfch0yG151c2Vycy9bXi9dezEsMjU2fS9zdG9yYWdlJBIpCgpyZXF1ZXN0X2lkGAIgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQiGwoZRGVsZXRlVXNlclN0b3JhZ2VSZXNwb25zZTKHBQoLVXNlclNlcnZpY2USlgEKEURlbGV0ZVVzZXJTdG9yYWdlEi0uZmFpcmxlYWQuc2Vzc2lvbi52MS5EZWxldGVVc2VyU3RvcmFnZVJlcXVlc3QaLi5mYWlybGVhZC5zZXNzaW9uLnYxLkRlbGV0ZVVzZXJTdG9yYWdlUmVzcG9uc2UiIoLT5JMCHCoaL3YxL3tuYW1lPXVzZXJzLyovc3RvcmFnZX0SoQEKD1NldFVzZXJWYXJpYWJsZRIrLmZhaXJsZWFkLnNlc3Npb24udjEuU2V0VXNlclZhcmlhYmxlUmVxdWVzdBosLmZhaXJsZWFkLnNlc3Npb24udjEuU2V0VXNlclZhcmlhYmxlUmVzcG9uc2UiM4LT5JMCLToBKmIIdmFyaWFibGUaHi92MS97bmFtZT11c2Vycy8qL3ZhcmlhYmxlcy8qfRKaAQoRTGlzdFVzZXJWYXJpYWJsZXMSLS5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RVc2VyVmFyaWFibGVzUmVxdWVzdBouLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdFVzZXJWYXJpYWJsZXNSZXNwb25zZSImgtPkkwIgEh4vdjEve3BhcmVudD11c2Vycy8qfS92YXJpYWJsZXMSnQEKEkRlbGV0ZVVzZXJWYXJpYWJsZRIuLmZhaXJsZWFkLnNlc3Npb24udjEuRGVsZXRlVXNlclZhcmlhYmxlUmVxdWVzdBovLmZhaXJsZWFkLnNlc3Npb24udjEuRGVsZXRlVXNlclZhcmlhYmxlUmVzcG9uc2UiJoLT5JMCICoeL3YxL3tuYW1lPXVzZXJzLyovdmFyaWFibGVzLyp9QkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp]);
 
 /**
- * UserVariable is a variable of the environment of a user's commands. Its value is
- * never told.
+ * UserVariable is a variable of the environment of a user's commands. No response
+ * has its value.
  *
  * @generated from message fairlead.session.v1.UserVariable
  */
@@ -256,16 +256,17 @@ export const DeleteUserStorageResponseSchema: GenMessage<DeleteUserStorageRespon
   messageDesc(file_fairlead_session_v1_user_service, 8);
 
 /**
- * UserService looks after what belongs to users rather than to sessions.
+ * UserService manages what belongs to users rather than to sessions.
  *
  * @generated from service fairlead.session.v1.UserService
  */
 export const UserService: GenService<{
   /**
-   * DeleteUserStorage deletes the files that the caller has stored beyond sessions,
-   * on every sandbox node. Once it has answered, that is durable: a node that does not
-   * answer now deletes them as soon as it does. What is stored on a node before it has
-   * deleted them may go with them. Without any files it changes nothing.
+   * DeleteUserStorage deletes the files that the caller has stored beyond sessions, on
+   * every sandbox node. The deletion is durable once the call has answered: a node
+   * that does not answer now deletes the files as soon as it does. Files that are
+   * stored on a node before it has deleted the old ones may go with them. Without any
+   * files it changes nothing.
    *
    * @generated from rpc fairlead.session.v1.UserService.DeleteUserStorage
    */
@@ -301,8 +302,8 @@ export const UserService: GenService<{
     output: typeof ListUserVariablesResponseSchema;
   },
   /**
-   * DeleteUserVariable deletes a variable of the caller's. One that there is not is
-   * NOT_FOUND with reason VARIABLE_NOT_FOUND.
+   * DeleteUserVariable deletes a variable of the caller's. A variable that does not
+   * exist is NOT_FOUND with reason VARIABLE_NOT_FOUND.
    *
    * @generated from rpc fairlead.session.v1.UserService.DeleteUserVariable
    */

@@ -199,7 +199,7 @@ export const CallToolResponseSchema: GenMessage<CallToolResponse> = /*@__PURE__*
   messageDesc(file_fairlead_tools_v1_call_service, 2);
 
 /**
- * CallDecision says whether a call may run.
+ * CallDecision reports whether a call may run.
  *
  * @generated from message fairlead.tools.v1.CallDecision
  */
@@ -670,7 +670,7 @@ export const DeleteSessionCallsResponseSchema: GenMessage<DeleteSessionCallsResp
   messageDesc(file_fairlead_tools_v1_call_service, 20);
 
 /**
- * CallDecisionKind says whether a call may run.
+ * CallDecisionKind is whether a call may run.
  *
  * @generated from enum fairlead.tools.v1.CallDecisionKind
  */
@@ -784,14 +784,14 @@ export const CallOutcomeSchema: GenEnum<CallOutcome> = /*@__PURE__*/
 export const CallService: GenService<{
   /**
    * CallTool starts a call, or attaches again to one that was started before:
-   * the same id with the same arguments returns the recorded result, or goes
-   * on with the running call. The same id with other arguments is
-   * ALREADY_EXISTS with reason CALL_ID_REUSED; a cancelled one is
-   * FAILED_PRECONDITION with reason CALL_CANCELLED. The stream ends after
-   * `result`, `ask` or `delegated`. A tool that fails is a result, not an
-   * error. Dropping the stream does not stop the call: CancelCall does. Whoever
-   * attaches is told everything from the first piece on but the decision: each
-   * output stream from its first byte.
+   * the same id with the same arguments returns the recorded result, or goes on
+   * with the running call. The same id with other arguments is ALREADY_EXISTS
+   * with reason CALL_ID_REUSED; a cancelled one is FAILED_PRECONDITION with
+   * reason CALL_CANCELLED. The stream ends after `result`, `ask` or
+   * `delegated`. A tool that fails is a result, not an error. Dropping the
+   * stream does not stop the call: CancelCall does. A stream that attaches gets
+   * every piece from the first on, except the decision: each output stream
+   * starts at its first byte.
    *
    * @generated from rpc fairlead.tools.v1.CallService.CallTool
    */
