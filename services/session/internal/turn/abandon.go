@@ -12,16 +12,16 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// Stuck tells whether the session was claimed more often than it may be without getting
-// further. It is for after Run, whose error says what is in the way.
+// Stuck reports whether the session was claimed more often than allowed without
+// progress. It is called after Run, whose error says what is in the way.
 func (w *Worker) Stuck() bool { return w.claims > w.deps.MaxClaims }
 
-// Abandon ends everything that the session has to do, and gives the lease back: for a
-// session that no worker can work on, because what is stored of it cannot be read, or
-// for whatever else happens each time. It needs nothing but what can be read: all
-// turns that have not ended end FAILED, for who came behind whom is in the state that may
-// be lost, and the inbox is emptied. The conversation stays as it is; calls without a
-// result get one if it can be read, so that the next turn finds it well-formed.
+// Abandon ends everything that the session has to do and gives the lease back. It is for
+// a session that no worker can work on, because its stored data cannot be read or every
+// claim fails. It uses only what can be read: every turn that has not ended ends FAILED,
+// since the order of the queue may be lost with the state, and the inbox is emptied. The
+// conversation stays as it is. Calls without a result get one if the conversation can be
+// read, so that the next turn finds it well-formed.
 func (w *Worker) Abandon(ctx context.Context) error {
 	left, err := w.deps.Store.Salvage(ctx, w.lease)
 	if err != nil {
@@ -32,7 +32,7 @@ func (w *Worker) Abandon(ctx context.Context) error {
 		Lease: w.lease, LastSeq: left.LastSeq, ActiveTurn: &none, StepCommitted: true,
 		Consume: left.Commands, Waited: left.Pending, FinishedTurns: len(left.Turns),
 	}
-	for _, id := range left.Reservations { // what was used of them is in the state that may be lost
+	for _, id := range left.Reservations { // the state that says what was used of them may be lost
 		write.Settle = append(write.Settle, store.Settle{ID: id, Unknown: true})
 	}
 	why := turnError(sessionv1.ErrorReason_ERROR_REASON_CRASH_LOOP, fmt.Sprintf(
@@ -56,12 +56,12 @@ func (w *Worker) Abandon(ctx context.Context) error {
 	return err
 }
 
-// answerDangling gives the calls of the last message a result, if it can be read and
-// its turn is one of those that end here.
+// answerDangling gives the calls of the last message a result, if the message can be
+// read and its turn is one that Abandon ends.
 func (w *Worker) answerDangling(ctx context.Context, write *store.Write) {
 	path, err := w.deps.Store.ListMessages(ctx, w.lease.Key, "", "", 0)
 	if err != nil || len(path) == 0 {
-		return // nobody can read it: the next turn will say so
+		return // the messages cannot be read: the next turn reports it
 	}
 	last := path[len(path)-1]
 	var blocks []*sessionv1.Block

@@ -16,7 +16,7 @@ import (
 
 var errAnswerTooLong = errors.New("the answer is longer than it may be")
 
-// partialAnswer turns the pieces of a model's answer into events, and remembers
+// partialAnswer turns the pieces of a model's answer into events, and keeps
 // enough to leave a well-formed transcript when the answer is cut off.
 type partialAnswer struct {
 	w        *Worker
@@ -27,8 +27,8 @@ type partialAnswer struct {
 	callID   string
 	tool     string
 	args     []byte
-	held     []*sessionv1.Event // the begin of a text, until something of it is there
-	open     *sessionv1.Event   // ends the block that is open
+	held     []*sessionv1.Event // the start of a text, until its first delta comes
+	open     *sessionv1.Event   // ends the open block
 	begun    []*sessionv1.ToolCallStarted
 	texts    []*strings.Builder
 	header   *verdict.Filter // of the first text while it comes; nil: nothing is held back
@@ -38,8 +38,8 @@ func newAnswer(w *Worker, maxBytes int64) *partialAnswer {
 	return &partialAnswer{w: w, step: w.stepNumber(), maxBytes: maxBytes}
 }
 
-// add appends the event of one piece. The begin of a text goes with what follows
-// it: a commit of its own would keep the first token waiting.
+// add appends the event of one piece. The start of a text is appended with the
+// piece after it: a commit of its own would delay the first token.
 func (a *partialAnswer) add(ctx context.Context, d model.Delta) error {
 	if a.bytes += int64(len(d.Text)); a.bytes > a.maxBytes {
 		return errAnswerTooLong
@@ -63,8 +63,8 @@ func (a *partialAnswer) add(ctx context.Context, d model.Delta) error {
 	return a.w.log.Append(ctx, write)
 }
 
-// visible gives what people see of a piece: all, but for the header of the first
-// text, which is held back as long as it may be one.
+// visible returns what people see of a piece: everything except the header of
+// the first text. It holds text back as long as that may be a header.
 func (a *partialAnswer) visible(d model.Delta) []model.Delta {
 	switch {
 	case d.Kind == model.TextStart && a.w.spec.Heads() && len(a.texts) == 0:
@@ -130,7 +130,7 @@ func (a *partialAnswer) toolEvent(d model.Delta, block int32) (*sessionv1.Event,
 	}
 }
 
-// close makes the events that end what is open.
+// close returns the events that end the open blocks.
 func (a *partialAnswer) close() []*sessionv1.Event {
 	events := a.held
 	if a.open != nil {
@@ -145,7 +145,7 @@ func (a *partialAnswer) close() []*sessionv1.Event {
 	return events
 }
 
-// text is the text of the answer so far.
+// text returns the text of the answer so far.
 func (a *partialAnswer) text() []*sessionv1.Block {
 	var blocks []*sessionv1.Block
 	for _, t := range a.texts {

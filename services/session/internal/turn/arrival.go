@@ -9,8 +9,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// steerComes tells whether a message waits to join the active turn, which is
-// about to end. Whoever cannot tell says yes: the loop looks again.
+// steerComes reports whether a message waits to join the active turn, which is
+// about to end. It returns true when it cannot know: the loop looks again.
 func (w *Worker) steerComes(ctx context.Context) bool {
 	if !w.mayStep() {
 		return false
@@ -24,8 +24,8 @@ func (w *Worker) steerComes(ctx context.Context) bool {
 	})
 }
 
-// takeIn puts the messages that steer the active turn into the conversation, all
-// in one write. Their turns end with the active one.
+// takeIn puts the messages that steer the active turn into the conversation in
+// one write. Their turns end with the active one.
 func (w *Worker) takeIn(ctx context.Context) error {
 	t := w.active
 	var write store.Write
@@ -51,8 +51,8 @@ func (w *Worker) takeIn(ctx context.Context) error {
 	return w.log.Commit(ctx, write) // finishSteered reads the rows from the store
 }
 
-// finishSteered ends the turns whose messages joined a turn that has ended, as
-// it did. What they used is counted with it.
+// finishSteered ends the turns whose messages joined a turn that has ended, in
+// the same state. Their use is counted with that turn.
 func (w *Worker) finishSteered(ctx context.Context, write *store.Write, t *active) error {
 	for _, id := range t.run.Steered {
 		s, err := w.queued(ctx, id)
@@ -68,13 +68,13 @@ func (w *Worker) finishSteered(ctx context.Context, write *store.Write, t *activ
 	return nil
 }
 
-// owns tells whether a message of this turn belongs to the active one: its own,
-// or one that joined it.
+// owns reports whether a message of this turn belongs to the active one: the
+// turn is the active one, or its message joined it.
 func (a *active) owns(turn string) bool {
 	return turn == a.turn.Name || slices.Contains(a.run.Steered, lastSegment(turn))
 }
 
-// takeRollback stops a turn, whose end then undoes it.
+// takeRollback stops a turn. The end of the turn then undoes it.
 func (w *Worker) takeRollback(ctx context.Context, c store.Command) error {
 	if w.active == nil || w.active.id != c.TurnID {
 		return w.log.Append(ctx, store.Write{Consume: []int64{c.ID}})
@@ -96,7 +96,7 @@ func (w *Worker) rewind(write *store.Write, t *active) []*sessionv1.Message {
 		cut = len(w.path)
 	}
 	undone := slices.Clone(w.path[cut:])
-	w.path = w.path[:cut:cut] // what joins the path now must not write over what was undone
+	w.path = w.path[:cut:cut] // a message that joins the path later must not overwrite the undone ones
 	w.session.Head = ""
 	if cut > 0 {
 		w.session.Head = w.path[cut-1].Name
@@ -109,7 +109,8 @@ func (w *Worker) rewind(write *store.Write, t *active) []*sessionv1.Message {
 	return undone
 }
 
-// warnOfEffects says what is not undone of what calls of an undone turn did.
+// warnOfEffects warns of effects that stay after the calls of a turn were
+// undone.
 func (w *Worker) warnOfEffects(write *store.Write, t *active, undone []*sessionv1.Message, restored bool) {
 	calls := 0
 	for _, m := range undone {
@@ -137,7 +138,8 @@ func (w *Worker) warnOfEffects(write *store.Write, t *active, undone []*sessionv
 	write.Events = append(write.Events, e)
 }
 
-// mayHaveEffect tells whether a result is of a call that may have changed something.
+// mayHaveEffect reports whether a result is of a call that may have changed
+// something.
 func (w *Worker) mayHaveEffect(t *active, undone []*sessionv1.Message, r *sessionv1.ToolResult) bool {
 	switch r.GetOutcome() {
 	case sessionv1.ToolOutcome_TOOL_OUTCOME_OK, sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR,
@@ -155,8 +157,9 @@ func (w *Worker) mayHaveEffect(t *active, undone []*sessionv1.Message, r *sessio
 	return false
 }
 
-// opening is the message that a turn begins with. One that resumes begins
-// without, unless the model spoke last: models want somebody to answer.
+// opening returns the message that a turn begins with. A turn that resumes
+// needs one only if the model spoke last: models do not answer their own
+// message.
 func (w *Worker) opening(t *active) []*sessionv1.Block {
 	switch {
 	case !t.request.Resume:

@@ -6,9 +6,9 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// believed gives the usage that settles the reservation of an answer. Where the
-// provider's own numbers cannot be, it is none, so that the ledger counts what was
-// reserved; the write then warns people.
+// believed returns the usage that settles the reservation of an answer. If the
+// provider's numbers are impossible it returns nil, so that the ledger counts what
+// was reserved, and the write warns people.
 func believed(w *Worker, write *store.Write, resp *model.Response) *sessionv1.Usage {
 	if resp.Warning == "" {
 		return resp.Usage

@@ -7,9 +7,9 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// guard ends the turn, in the write that brings a step's results, when a
-// guardrail of its model strikes, and tells whether it did. Half way to one, the
-// model is told beside the results.
+// guard ends the turn, in the write with a step's results, when a guardrail of
+// its model strikes, and reports whether it did. Half way to a guardrail, the
+// model reads a warning beside the results.
 func (w *Worker) guard(ctx context.Context, write store.Write) (bool, error) {
 	resolved, err := w.deps.Resolve(w.spec.Model)
 	if err != nil {
@@ -35,8 +35,8 @@ func (w *Worker) guard(ctx context.Context, write store.Write) (bool, error) {
 	}
 }
 
-// turnMessages are the messages since the active turn began, its first one
-// included, whoever said them.
+// turnMessages returns the messages since the active turn began, including its
+// first one and those of every author.
 func (w *Worker) turnMessages() []*sessionv1.Message {
 	for i := range w.path {
 		if w.path[i].Turn == w.active.turn.Name {

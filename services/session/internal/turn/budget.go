@@ -14,9 +14,9 @@ import (
 // minOutput is the shortest answer, in tokens, that is worth a model call.
 const minOutput = 1024
 
-// budgetState is what the loop keeps of budgets beside a turn.
+// budgetState is the part of a turn's state about budgets.
 type budgetState struct {
-	Open  string `json:"open,omitempty"`  // the reservation under way
+	Open  string `json:"open,omitempty"`  // the reservation in progress
 	Asked int    `json:"asked,omitempty"` // reservations so far
 	Time  bool   `json:"time,omitempty"`  // time may be reserved
 
@@ -33,15 +33,15 @@ type budgetQuestion struct {
 	unknown unknown
 }
 
-// reserve reserves in the ledger of budgets what a model call may use at most,
-// and tells how many output tokens the call may ask for. It waits for the
-// commit: with the ledger out of reach no call begins. When the second result is
-// false the call must not be made: the turn has ended or waits for a person.
-// Every reservation is settled, by settle or by the turn's end; without a budget
-// there is nothing to reserve, to settle and to wait for.
+// reserve reserves in the ledger what a model call may use at most, and returns
+// how many output tokens the call may ask for. It waits for the commit: no call
+// begins while the ledger cannot be reached. If the second result is false, the
+// call must not be made: the turn has ended or waits for a person. Every
+// reservation is settled, by settle or by the end of the turn. Without a budget
+// nothing is reserved.
 //
-// ctx is the turn's and parent the worker's, which outlives it: a reservation is
-// never left half made.
+// ctx belongs to the turn and parent to the worker, which outlives it: a
+// reservation is never left half made.
 func (w *Worker) reserve(ctx, parent context.Context, r Resolved, req model.Request) (int64, bool, error) {
 	t := w.active
 	w.lowered = nil
@@ -96,11 +96,11 @@ func (w *Worker) newReserve(id string, r Resolved, req model.Request, bounds []s
 	}
 }
 
-// settle ends the reservation under way in the write that commits the answer:
-// it is counted as what the call has used. The write's turn row must be made
-// after it.
+// settle ends the current reservation in the write that commits the answer: it
+// counts as what the call has used. The caller makes the write's turn row after
+// this call.
 func (w *Worker) settle(write *store.Write, u *sessionv1.Usage) {
-	if promptTokens(u) == 0 { // a provider that does not tell
+	if promptTokens(u) == 0 { // the provider reports no usage
 		w.settleAs(write, store.Settle{Unknown: true})
 		return
 	}
@@ -109,9 +109,9 @@ func (w *Worker) settle(write *store.Write, u *sessionv1.Usage) {
 	w.settleAs(write, store.Settle{Used: store.Amount{Tokens: promptTokens(u) + u.GetOutputTokens(), CostNanoUSD: u.GetCostNanoUsd()}})
 }
 
-// settleBroken ends a reservation whose call brought no answer: of this worker,
-// or of one before it. What it has used is not known and counts as reserved,
-// unless it is known that the model has not even begun.
+// settleBroken ends a reservation whose call got no answer, whether of this
+// worker or an earlier one. The actual use is not known and counts as reserved,
+// unless the model is known not to have begun.
 func (w *Worker) settleBroken(write *store.Write) {
 	w.settleAs(write, store.Settle{Unknown: !w.unused})
 }
@@ -126,7 +126,7 @@ func (w *Worker) settleAs(write *store.Write, s store.Settle) {
 	write.Settle = append(write.Settle, s)
 }
 
-// endBudget closes the books of the turn in the write that ends it.
+// endBudget settles the turn's reservations in the write that ends it.
 func (w *Worker) endBudget(write *store.Write) {
 	t := w.active
 	if q := t.run.Budget.Question; q != nil {
@@ -137,18 +137,18 @@ func (w *Worker) endBudget(write *store.Write) {
 	w.settleTime(write)
 }
 
-// modelAsked notes that a call begins, which may use something from here on.
+// modelAsked notes that a call begins, which may use tokens from here on.
 func (w *Worker) modelAsked() { w.unused = false }
 
-// modelAnswered notes whether a call that failed has used anything: what the
-// provider refused before the answer began has cost nothing.
+// modelAnswered notes whether a failed call has used tokens: a request that the
+// provider refused before the answer began costs nothing.
 func (w *Worker) modelAnswered(err error) {
 	var failed *model.Error
 	w.unused = errors.As(err, &failed) && failed.Status != 0 && !failed.Midway
 }
 
-// bounds are the budgets that hold for the active turn. The soft part of a limit
-// that a person let the turn pass is no limit any more.
+// bounds returns the budgets that hold for the active turn, without soft limits
+// that a person let the turn pass.
 func (w *Worker) bounds() []store.Bound {
 	t := w.active
 	bounds := w.deps.Budgets.For(w.lease.Tenant).Bounds(budget.Parties{

@@ -15,13 +15,13 @@ import (
 // budgetTimeError ends a turn's context when a budget has no time left.
 type budgetTimeError struct{ denied *store.Denial }
 
-// Error says whose time is up.
+// Error says which budget has no time left.
 func (e *budgetTimeError) Error() string {
 	return fmt.Sprintf("the time of the %s's budget is up", e.denied.Scope)
 }
 
-// askBudget lets the turn wait until a person says whether it may pass the soft
-// part of a limit.
+// askBudget makes the turn wait until a person answers whether it may pass the
+// soft part of a limit.
 func (w *Worker) askBudget(ctx context.Context, d *store.Denial) error {
 	t := w.active
 	t.run.Budget.Questions++
@@ -39,7 +39,7 @@ func (w *Worker) askBudget(ctx context.Context, d *store.Denial) error {
 	return w.wait(ctx, write, q.CallID)
 }
 
-// takeBudgetAnswer does what a person has said about a soft limit. It tells
+// takeBudgetAnswer acts on a person's answer about a soft limit. It reports
 // whether the turn goes on.
 func (w *Worker) takeBudgetAnswer(ctx context.Context, write *store.Write) (bool, error) {
 	t := w.active
@@ -51,7 +51,7 @@ func (w *Worker) takeBudgetAnswer(ctx context.Context, write *store.Write) (bool
 	delete(t.run.Approvals, q.CallID)
 	t.run.Budget.Question = nil
 	switch {
-	case !answered: // something else made the turn go on: it is asked again if it must be
+	case !answered: // something else resumed the turn: the limit is asked about again if it must be
 		delete(t.run.Asked, q.CallID)
 		write.Waited = append(write.Waited, q.CallID)
 		return true, nil
@@ -80,13 +80,13 @@ func limitName(scope store.BudgetScope, kind store.LimitKind) string {
 	return string(scope) + " " + string(kind)
 }
 
-// askToPass is the question to a person.
+// askToPass returns the question for a person.
 func askToPass(d *store.Denial) string {
 	return fmt.Sprintf("%s has used %s of %s of its budget%s, and a person is asked from %s on. May this turn go on, up to the limit?",
 		owner(d.Bound, true), amount(d.Used, d.Kind), amount(d.Hard, d.Kind), windowText(d.WindowEnd, " until "), softAmount(d))
 }
 
-// exhausted says that a limit is reached, whose, and what to do.
+// exhausted says which limit is reached, in which budget, and what to do.
 func exhausted(d *store.Denial) string {
 	text := fmt.Sprintf("%s has used %s of %s of its budget", owner(d.Bound, true), amount(d.Used, d.Kind), amount(d.Hard, d.Kind))
 	if reserved(d) {
@@ -109,7 +109,7 @@ func exhausted(d *store.Denial) string {
 	}
 }
 
-// reserved tells whether others have reserved something of what was denied.
+// reserved reports whether other calls have reserved a part of what was denied.
 func reserved(d *store.Denial) bool {
 	switch d.Kind {
 	case store.LimitCost:
@@ -121,7 +121,7 @@ func reserved(d *store.Denial) bool {
 	}
 }
 
-// owner names whose budget it is.
+// owner names the owner of a budget.
 func owner(b store.Bound, begin bool) string {
 	the := "the "
 	if begin {
@@ -144,7 +144,7 @@ func windowText(end time.Time, before string) string {
 
 func softAmount(d *store.Denial) string { return amount(d.Bound.Soft, d.Kind) }
 
-// amount is one kind of an amount, for people.
+// amount formats one kind of an amount for people.
 func amount(a store.Amount, kind store.LimitKind) string {
 	switch kind {
 	case store.LimitCost:

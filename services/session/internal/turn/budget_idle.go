@@ -9,20 +9,22 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// A summary that somebody asks for between two turns, or while one waits, is
-// reserved like any model call. No turn keeps its reservation: its id follows
-// from the request, which stays in the inbox until what it brought is written,
-// so whoever takes the session over finds the reservation and settles it.
+// A summary that is requested between two turns, or while one waits, is
+// reserved like any model call. No turn's state holds that reservation: its id
+// follows from the request, which stays in the inbox until the result of the
+// summary is written. A worker that takes the session over therefore finds the
+// reservation and settles it.
 
-// unbudgeted tells whether no turn runs that a summary could be reserved for.
+// unbudgeted reports whether no running turn can hold the reservation of a
+// summary.
 func (w *Worker) unbudgeted() bool { return w.active == nil || w.active.waiting() }
 
-// summaryReservation is the id of what is reserved for a requested compaction.
+// summaryReservation returns the reservation id of a requested compaction.
 func summaryReservation(s shortening) string { return s.callID + ".r" }
 
-// reserveSummary reserves what a summary may use, and tells how many tokens it
-// may have. Nobody is asked whether a soft limit may be passed: the view is cut
-// then, as at a hard one.
+// reserveSummary reserves what a summary may use and returns how many tokens it
+// may have. At a soft limit it asks no one: the view is cut then, as at a hard
+// one.
 func (w *Worker) reserveSummary(ctx, parent context.Context, r Resolved, req model.Request, s shortening) (int64, bool, error) {
 	if !w.unbudgeted() {
 		return w.reserve(ctx, parent, r, req)
@@ -50,8 +52,9 @@ func (w *Worker) reserveSummary(ctx, parent context.Context, r Resolved, req mod
 	return ask.Answer.Output, true, nil
 }
 
-// settleSummary settles what was reserved for a requested compaction, by this
-// worker or by one before it: as what was used, if that is known.
+// settleSummary settles the reservation of a requested compaction, whether this
+// worker or an earlier one made it. It settles it as the actual use, if that is
+// known.
 func (w *Worker) settleSummary(write *store.Write, s shortening, u *sessionv1.Usage) {
 	if s.trigger != triggerRequested {
 		return

@@ -11,28 +11,28 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/model"
 )
 
-// What a request may have beyond its text, in tokens, generously.
+// Upper bounds, in tokens, of what a request has beyond its text.
 const (
-	requestTokens = 1024   // what a provider adds to a request with tools
-	messageTokens = 32     // and to each message and tool
+	requestTokens = 1024   // added by a provider to a request with tools
+	messageTokens = 32     // added to each message and tool
 	mediaTokens   = 10_000 // an image, whatever its size in bytes
-	// documentFactor is how many tokens a byte of a document may become: the text
-	// in it is compressed.
+	// documentFactor is how many tokens a byte of a document may become: a
+	// document may compress its text.
 	documentFactor = 4
 )
 
-// request is a model request, as far as its size goes.
+// request is the size of a model request.
 type request struct {
 	model       string
 	fixed       int64 // of the system prompt and the tools
 	messages    int
 	first, last string // messages
-	tokens      int64  // its real size, once it is known
+	tokens      int64  // the actual size, once it is known
 }
 
-// inputBound bounds the input of a request, in tokens, from above. A token is at
-// least a byte. Where the request only continues the one before it, of which the
-// provider has told the size, that part counts as what it was.
+// inputBound returns an upper bound of a request's input, in tokens. A token is
+// at least a byte. If the request continues the one before it, and the provider
+// has reported the size of that one, the common part counts as reported.
 func (w *Worker) inputBound(r model.Request) int64 {
 	fixed := int64(len(r.System) + requestTokens)
 	for _, t := range r.Tools {
@@ -48,7 +48,7 @@ func (w *Worker) inputBound(r model.Request) int64 {
 	return fixed + messagesBound(r.Messages)
 }
 
-// beginning says whether another request begins with this one.
+// beginning reports whether another request begins with this one.
 func (q request) beginning(r model.Request, fixed int64) bool {
 	return q.model == r.Model && q.fixed == fixed && q.messages > 0 && q.messages <= len(r.Messages) &&
 		r.Messages[0].Name == q.first && r.Messages[q.messages-1].Name == q.last
@@ -79,7 +79,8 @@ func mediaBound(c *commonv1.Content) int64 {
 	}
 }
 
-// costOf is what tokens cost at a price for each, in billionths of a US dollar.
+// costOf returns the cost of tokens at the given prices, in billionths of a US
+// dollar.
 func costOf(tokens int64, price float64) int64 { return int64(math.Ceil(float64(tokens) * price)) }
 
 func reservationID(turn string, n int) string { return turn + ".r" + strconv.Itoa(n) }

@@ -7,11 +7,11 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// The time that a turn runs is reserved in slices, where a budget bounds it: the
-// first before the turn does anything, the next ones while it runs. A slice is
-// renewed at its half: what was used of it is settled, and as much time reserved
-// from there on as there is, up to a slice. So the turn always holds the time
-// until its next renewal, and the slices get shorter where a budget nears its end.
+// A turn reserves its running time in slices where a budget bounds time: the first
+// before the turn does anything, the next ones while it runs. A slice is renewed
+// at its half: the used part is settled, and a new slice is reserved from there
+// on, as long as the budget allows. So the turn always holds the time until its
+// next renewal, and slices get shorter as a budget nears its end.
 const (
 	// timeSlice is longer than a lease lasts: a holder that cannot renew its slice
 	// loses the session first.
@@ -20,16 +20,17 @@ const (
 	leastSlice = time.Second
 	// lastSlice is not renewed at its half, but at its end.
 	lastSlice = 200 * time.Millisecond
-	// timeReservation is the id of a session's reservation of time: only one of its
-	// turns runs, so whoever comes next finds what is left of the one before.
+	// timeReservation is the id of a session's reservation of time. Only one turn
+	// of a session runs at a time, so the next worker finds what the one before it
+	// has reserved.
 	timeReservation = "time"
 )
 
 // timeHeld is the time that the running turn has reserved.
 type timeHeld struct {
 	// mu is held while the reservation is renewed: a settlement comes before or after.
-	// It is a channel since synctest takes the wait for a mutex, here as long as a
-	// commit, for work, and its clock stands still then.
+	// It is a channel because synctest counts the wait for a mutex as work, and its
+	// clock stands still then; here that wait lasts as long as a commit.
 	mu     chan struct{}
 	bounds []store.Bound
 	since  time.Time     // from when on it counts
@@ -42,7 +43,7 @@ func (h *timeHeld) lock()   { h.mu <- struct{}{} }
 func (h *timeHeld) unlock() { <-h.mu }
 
 // holdTime reserves the turn's first slice, where a budget bounds time, and waits
-// for it. It tells whether the turn may go on: else it has ended.
+// for it. It reports whether the turn may go on; otherwise the turn has ended.
 func (w *Worker) holdTime(ctx, parent context.Context) (bool, error) {
 	t := w.active
 	bounds := timeBounds(w.bounds())
@@ -64,7 +65,7 @@ func (w *Worker) holdTime(ctx, parent context.Context) (bool, error) {
 	if d := ask.Answer.Denied; d != nil {
 		t.run.Budget.Time = false
 		if ctx.Err() != nil {
-			return true, nil // the loop sees why
+			return true, nil // the loop finds the cause
 		}
 		w.deps.Metrics.denied(parent, d)
 		return false, w.stop(parent, &budgetTimeError{d})
@@ -75,8 +76,8 @@ func (w *Worker) holdTime(ctx, parent context.Context) (bool, error) {
 	return true, nil
 }
 
-// timeBounds are the bounds without what asks a person, which happens before a
-// model call; none when none of them bounds time.
+// timeBounds returns the bounds of time, without soft parts: a person is asked
+// before a model call instead. It returns nothing when no bound limits time.
 func timeBounds(bounds []store.Bound) []store.Bound {
 	timed := false
 	for i := range bounds {
@@ -93,9 +94,9 @@ func newTimeReserve(bounds []store.Bound, least time.Duration) *store.Reserve {
 	return &store.Reserve{ID: timeReservation, Bounds: bounds, WallTime: timeSlice, MinWallTime: least}
 }
 
-// settleTime settles the time that is reserved: as what was used if this worker
-// has reserved it, and else as it was reserved. The write's turn row must be made
-// after it, and the write be committed before anything else is reserved.
+// settleTime settles the reserved time: as the used time if this worker has
+// reserved it, otherwise as reserved. The caller makes the write's turn row after
+// this call, and commits the write before anything else is reserved.
 func (w *Worker) settleTime(write *store.Write) {
 	b := &w.active.run.Budget
 	if !b.Time {
@@ -113,9 +114,8 @@ func (w *Worker) settleTime(write *store.Write) {
 	write.Settle = append(write.Settle, s)
 }
 
-// keepTime renews the running turn's time until ctx ends, which is the turn's, or
-// nothing is reserved any more. It ends the turn, whose id it gets, when there is
-// no time left.
+// keepTime renews the running turn's time until ctx, the turn's context, ends or
+// nothing is reserved any more. It ends the turn when no time is left.
 func (w *Worker) keepTime(ctx, parent context.Context, turn string) {
 	for {
 		w.time.lock()
@@ -133,7 +133,7 @@ func (w *Worker) keepTime(ctx, parent context.Context, turn string) {
 		}
 		d, err := w.renewTime(parent)
 		if err != nil {
-			return // the log has failed, or the worker has to stop: so does the turn
+			return // the log has failed or the worker must stop, and the turn stops with it
 		}
 		if d != nil {
 			w.deps.Metrics.denied(parent, d)
@@ -143,7 +143,8 @@ func (w *Worker) keepTime(ctx, parent context.Context, turn string) {
 	}
 }
 
-// renewal is how long the reservation need not be renewed; 0: there is none.
+// renewal returns how long the reservation needs no renewal; 0: nothing is
+// reserved.
 func (h *timeHeld) renewal() time.Duration {
 	if h.length == 0 {
 		return 0
@@ -155,8 +156,8 @@ func (h *timeHeld) renewal() time.Duration {
 	return max(at-time.Since(h.since), time.Microsecond)
 }
 
-// renewTime settles what was used of the reserved time and reserves anew. It tells
-// why not, if there is no time left.
+// renewTime settles the used part of the reserved time and reserves anew. It
+// returns the denial if no time is left.
 func (w *Worker) renewTime(parent context.Context) (*store.Denial, error) {
 	h := &w.time
 	h.lock()

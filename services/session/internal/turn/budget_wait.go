@@ -7,15 +7,15 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// reserveAgain is the wait before a reservation is tried again that only fits once
-// others have given something back.
+// reserveAgain is the wait before a reservation is retried that fits only after
+// other turns have returned a part of theirs.
 const reserveAgain = 250 * time.Millisecond
 
-// commitReserve commits a write with a reservation. Where it does not fit only
-// because of what others have reserved, it waits for these to give something
-// back, as long as the operator has set: one turn after another tries again, so
-// that a burst is no load. It ends early when ctx, the turn's, does, and with
-// ErrHandOver when the worker is to stop.
+// commitReserve commits a write with a reservation. If the reservation does not
+// fit only because of other reservations, it waits for these to be settled, for
+// as long as the operator allows. Waiting turns retry one after another, so
+// that a burst causes no load. It returns early when ctx, the turn's context,
+// ends, and with ErrHandOver when the worker must stop.
 func (w *Worker) commitReserve(ctx, parent context.Context, write store.Write, ask *store.Reserve) error {
 	if err := w.log.Commit(parent, write); err != nil || !later(ask) {
 		return err
@@ -26,7 +26,7 @@ func (w *Worker) commitReserve(ctx, parent context.Context, write store.Write, a
 		d := ask.Answer.Denied
 		leave, err := w.deps.BudgetLines.Enter(ctx, w.lease.Tenant, d.Scope, d.Subject)
 		if err != nil {
-			return nil // the time is up, and the answer is what it was
+			return nil // the time is up, and the denial stands
 		}
 		err = w.tryAgain(ctx, parent, ask)
 		leave()
@@ -39,8 +39,8 @@ func (w *Worker) commitReserve(ctx, parent context.Context, write store.Write, a
 
 func later(r *store.Reserve) bool { return r.Answer.Denied != nil && r.Answer.Denied.Later }
 
-// tryAgain tries a reservation until it is granted, another budget stands against
-// it, or ctx ends.
+// tryAgain retries a reservation until it is granted, another budget denies it,
+// or ctx ends.
 func (w *Worker) tryAgain(ctx, parent context.Context, ask *store.Reserve) error {
 	first := *ask.Answer.Denied
 	for {

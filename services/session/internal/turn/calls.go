@@ -22,24 +22,24 @@ import (
 const (
 	// maxParallelCalls bounds the calls of one step that run at the same time.
 	maxParallelCalls = 8
-	// cancelTimeout bounds one try to stop a call.
+	// cancelTimeout bounds one attempt to stop a call.
 	cancelTimeout = 15 * time.Second
 	// toolsBackoff is the wait before tools is tried again.
 	toolsBackoff = 500 * time.Millisecond
 )
 
-// calls makes the calls of an assistant message that have no result yet, and
-// commits the results when all have one; otherwise the turn waits.
+// calls makes the calls of an assistant message that have no result yet. It
+// commits the results when all calls have one; otherwise the turn waits.
 func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message) error {
 	t := w.active
 	ctx, stop := w.untilLost(ctx)
 	defer stop()
 	err := w.warm.wait(ctx, w.tellAway(ctx, "The workspace cannot be made now"))
 	if ctx.Err() != nil {
-		return nil // the loop sees why; the workspace may still be in the making
+		return nil // the loop finds the cause; the workspace may still be in the making
 	}
 	if err != nil && w.isGone(w.where()) {
-		return nil // the loop brings it back
+		return nil // the loop restores the workspace
 	}
 	if err != nil {
 		return w.fail(parent, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
@@ -48,7 +48,7 @@ func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message) error 
 	if err := w.tellRepositories(parent); err != nil {
 		return err
 	}
-	if w.parallelTools == nil { // a successor has not asked for the tools yet
+	if w.parallelTools == nil { // a successor has not read the list of tools yet
 		if _, err := w.modelTools(ctx); err != nil && ctx.Err() == nil {
 			w.deps.Log.WarnContext(ctx, "cannot list the tools; calls run one after the other", "session", w.lease.Session, "error", err)
 		}
@@ -72,22 +72,22 @@ func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message) error 
 			return err
 		}
 		if ctx.Err() != nil {
-			return nil // the loop sees why, and closeCalls gives the rest a result
+			return nil // the loop finds the cause, and closeCalls gives the other calls a result
 		}
 	}
 	if err := w.takeCommands(parent); err != nil || w.active != t || t.stopped {
-		return err // a turn that was stopped meanwhile must not wait for anybody
+		return err // a stopped turn must not wait for an answer
 	}
 	if open := w.unanswered(m); len(open) > 0 {
 		return w.park(parent, open)
 	}
 	if len(w.openUses(m)) > 0 {
-		return nil // approved meanwhile: the loop comes back here
+		return nil // approved meanwhile: the loop calls this again
 	}
 	return w.commitResults(parent, m)
 }
 
-// openUses are the calls that can be made now: without a result, not the
+// openUses returns the calls that can be made now: without a result, not the
 // client's, and not waiting for an approval.
 func (w *Worker) openUses(m *sessionv1.Message) []*sessionv1.ToolUse {
 	var open []*sessionv1.ToolUse
@@ -101,7 +101,8 @@ func (w *Worker) openUses(m *sessionv1.Message) []*sessionv1.ToolUse {
 	return open
 }
 
-// unanswered are the calls that wait for somebody.
+// unanswered returns the calls that wait for an answer of a person or the
+// client.
 func (w *Worker) unanswered(m *sessionv1.Message) []*sessionv1.ToolUse {
 	var open []*sessionv1.ToolUse
 	for _, u := range toolUses(m) {
@@ -114,8 +115,7 @@ func (w *Worker) unanswered(m *sessionv1.Message) []*sessionv1.ToolUse {
 	return open
 }
 
-// waves groups calls: those next to each other run at the same time, where
-// their tools allow it.
+// waves groups calls: neighbours run at the same time if their tools allow it.
 func (w *Worker) waves(uses []*sessionv1.ToolUse) [][]*sessionv1.ToolUse {
 	var waves [][]*sessionv1.ToolUse
 	parallel := false
@@ -131,7 +131,7 @@ func (w *Worker) waves(uses []*sessionv1.ToolUse) [][]*sessionv1.ToolUse {
 	return waves
 }
 
-// caller makes calls; several at a time share the turn's state under its lock.
+// caller makes calls; concurrent calls share the turn's state under its lock.
 type caller struct {
 	w      *Worker
 	parent context.Context //nolint:containedctx // the worker's: what is recorded outlives the turn's own context
@@ -163,7 +163,8 @@ func (c *caller) runWave(ctx context.Context, uses []*sessionv1.ToolUse) {
 	wave.Wait()
 }
 
-// call makes one call and records how it ended. The error is one that ends the worker.
+// call makes one call and records how it ended. It returns only errors that end the
+// worker.
 func (c *caller) call(ctx context.Context, u *sessionv1.ToolUse) error {
 	ctx, span := c.w.startCallSpan(ctx, u)
 	defer span.End()
@@ -176,7 +177,7 @@ func (c *caller) call(ctx context.Context, u *sessionv1.ToolUse) error {
 		case c.parent.Err() != nil:
 			return context.Cause(c.parent) //nolint:contextcheck // the worker has to stop
 		case nodeLost(ctx):
-			return nil // what becomes of the call is told when the workspace has another place
+			return nil // the call is reported when the workspace has another place
 		case ctx.Err() != nil:
 			return c.record(u, c.cancel(u), begun) //nolint:contextcheck // ctx has ended; cancelling has a context of its own
 		case err == nil && end.result != nil:
@@ -199,8 +200,8 @@ func (c *caller) call(ctx context.Context, u *sessionv1.ToolUse) error {
 	}
 }
 
-// mayRepeat says that the RPC broke, not the call: asking again by the same id
-// brings the call's result, or makes the call if it was never started.
+// mayRepeat reports whether the RPC failed and not the call: a request with the
+// same id returns the call's result, or makes the call if it never started.
 func mayRepeat(c codes.Code) bool {
 	switch c {
 	case codes.Unavailable, codes.Canceled, codes.DeadlineExceeded, codes.Aborted:
@@ -210,8 +211,8 @@ func mayRepeat(c codes.Code) bool {
 	}
 }
 
-// pause waits before tools is tried again: the call keeps its id, so trying
-// again never makes it twice.
+// pause waits before a call is requested again. The call keeps its id, so a
+// repeated request never makes it twice.
 func (c *caller) pause(ctx context.Context, u *sessionv1.ToolUse, err error, tries int) error {
 	if tries == 0 {
 		e := c.w.event(c.w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
@@ -230,14 +231,14 @@ func (c *caller) pause(ctx context.Context, u *sessionv1.ToolUse, err error, tri
 	return nil
 }
 
-// ended is how a stream of CallTool ended.
+// ended is the end of a CallTool stream.
 type ended struct {
 	result *sessionv1.ToolResult
-	told   *toolsv1.CallResult // what tools said, if result came from there
+	told   *toolsv1.CallResult // the result from tools, if it came from there
 	ask    *toolsv1.CallAsk
 }
 
-// once makes the RPC and turns what it brings into events.
+// once makes the RPC and turns its pieces into events.
 func (c *caller) once(ctx context.Context, u *sessionv1.ToolUse) (ended, error) {
 	stream, err := c.w.deps.Calls.CallTool(ctx, c.request(u))
 	if err != nil {
@@ -260,7 +261,7 @@ func (c *caller) once(ctx context.Context, u *sessionv1.ToolUse) (ended, error) 
 		case *toolsv1.CallToolResponse_Delegated:
 			result, err := c.delegated(ctx, u, k.Delegated)
 			return ended{result: result}, err
-		case *toolsv1.CallToolResponse_Decision: // only of a call that begins
+		case *toolsv1.CallToolResponse_Decision: // only for a call that begins
 			c.begin(u.CallId)
 			if err := c.append(ctx, decided(u.CallId, k.Decision)); err != nil {
 				return ended{}, err
@@ -291,7 +292,7 @@ func (c *caller) request(u *sessionv1.ToolUse) *toolsv1.CallToolRequest {
 	return r
 }
 
-// append appends an event of a call that runs.
+// append appends an event of a running call.
 func (c *caller) append(ctx context.Context, e *sessionv1.Event) error {
 	return c.w.log.Append(ctx, store.Write{Events: []*sessionv1.Event{c.w.event(c.w.stepNumber(), e)}})
 }
@@ -308,7 +309,7 @@ func (c *caller) ask(u *sessionv1.ToolUse, a *toolsv1.CallAsk) error {
 	defer c.mu.Unlock()
 	t := c.w.active
 	t.run.Asked[u.CallId] = question{Digest: a.Digest, Rule: a.Rule}
-	delete(t.run.Approvals, u.CallId) // asked anew: an answer to another question is none
+	delete(t.run.Approvals, u.CallId) // an answer to an earlier question does not count
 	e := c.w.event(c.w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_ApprovalRequested{ApprovalRequested: &sessionv1.ApprovalRequested{
 		CallId: u.CallId, Tool: u.Tool, ArgumentsJson: u.ArgumentsJson, Digest: a.Digest, Rule: a.Rule,
 	}}})
@@ -317,7 +318,7 @@ func (c *caller) ask(u *sessionv1.ToolUse, a *toolsv1.CallAsk) error {
 	return c.w.log.Append(c.parent, write)
 }
 
-// record keeps a call's result with the turn, and says that the call ended.
+// record stores a call's result with the turn and appends the event of its end.
 func (c *caller) record(u *sessionv1.ToolUse, end ended, begun time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -327,15 +328,14 @@ func (c *caller) record(u *sessionv1.ToolUse, end ended, begun time.Time) error 
 	}
 	write := store.Write{
 		Turns:         []*store.TurnRow{t.row()},
-		StepCommitted: true, // a call is recorded once: a turn that brings its replicas down does not get here for ever
+		StepCommitted: true, // a call is recorded only once, so a turn that crashes its replicas cannot reset the count for ever
 	}
 	c.w.callEnded(&write, u, end, time.Since(begun))
 	return c.w.log.Append(c.parent, write)
 }
 
-// cancel stops a call because the turn stops, and tells how the call ended. As long as no replica of tools can be asked it
-// is tried again: that nobody answers is no reason not to know. Only when the patience for that is at an end, the
-// session is set free with a call whose end is not known.
+// cancel stops a call because the turn stops, and returns how the call ended. It retries while no replica of
+// tools answers. When its patience ends, it releases the session with a call whose outcome is unknown.
 func (c *caller) cancel(u *sessionv1.ToolUse) ended {
 	ctx := c.parent
 	var resp *toolsv1.CancelCallResponse
@@ -351,12 +351,12 @@ func (c *caller) cancel(u *sessionv1.ToolUse) ended {
 		return ended{result: failedCall(u, status.Error(codes.Unknown, "cancel failed"))}
 	case resp.Result == nil:
 		return ended{result: interruptedCall(u, "The call was stopped.")}
-	default: // it may have ended well just before, and handed back an operation
+	default: // the call may have succeeded just before, and returned an operation
 		return ended{result: toolResult(u.CallId, resp.Result), told: resp.Result}
 	}
 }
 
-// callRef says on whose behalf a call is made.
+// callRef returns the reference under which a call is made.
 func (w *Worker) callRef(callID string) *commonv1.CallRef {
 	p := w.where()
 	return &commonv1.CallRef{Session: "sessions/" + w.lease.Session, Epoch: w.lease.Epoch, CallId: callID, Node: p.Node, WorkspaceGeneration: p.Generation}
@@ -375,7 +375,7 @@ func decision(d toolsv1.CallDecisionKind) sessionv1.Decision {
 	}
 }
 
-// explain is an error's text for people, ending in a full stop.
+// explain returns an error's text for people, ending in a full stop.
 func explain(err error) string {
 	text := apierr.Message(err)
 	if !strings.HasSuffix(text, ".") {

@@ -14,16 +14,16 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// Checkpoints says when checkpoints are made, and how many are kept.
+// Checkpoints configures when checkpoints are made and how many are kept.
 type Checkpoints struct {
-	// Tools are those of agents that name none themselves; see agent.Spec.
+	// Tools are the tools of agents that name none themselves; see agent.Spec.
 	Tools []string
-	// Keep is how many automatic ones a session has, and how many others, at most.
+	// Keep is the most automatic checkpoints of a session, and the most others.
 	Keep int
 }
 
-// loadCheckpoints reads the session's checkpoints, once: who holds the session is
-// the only one to change them.
+// loadCheckpoints reads the session's checkpoints once: only the holder of the
+// session changes them.
 func (w *Worker) loadCheckpoints(ctx context.Context) error {
 	if w.kept != nil {
 		return nil
@@ -37,8 +37,8 @@ func (w *Worker) loadCheckpoints(ctx context.Context) error {
 	return nil
 }
 
-// addCheckpoint puts a checkpoint into a write, as its last event. Of the automatic
-// ones the oldest tenth makes room when there are too many.
+// addCheckpoint adds a checkpoint to a write, as its last event. It drops the
+// oldest tenth of the automatic checkpoints when there are too many.
 func (w *Worker) addCheckpoint(ctx context.Context, write *store.Write, c *sessionv1.Checkpoint) error {
 	if err := w.loadCheckpoints(ctx); err != nil {
 		return err
@@ -64,8 +64,8 @@ func (w *Worker) countCheckpoints(automatic bool) (n int) {
 	return n
 }
 
-// dropOldest removes the n oldest automatic checkpoints, but for the one to which a
-// rollback of the active turn brings the files back.
+// dropOldest removes the n oldest automatic checkpoints, except the one that a
+// rollback of the active turn restores.
 func (w *Worker) dropOldest(write *store.Write, n int) {
 	needed := ""
 	if w.active != nil && w.active.run.Files != nil {
@@ -80,8 +80,8 @@ func (w *Worker) dropOldest(write *store.Write, n int) {
 	})
 }
 
-// dropCheckpoints removes checkpoints, and has a job delete their snapshots. They
-// are asked about from the oldest on.
+// dropCheckpoints removes checkpoints and adds a job that deletes their
+// snapshots. It calls gone from the oldest checkpoint on.
 func (w *Worker) dropCheckpoints(write *store.Write, gone func(*sessionv1.Checkpoint) bool) {
 	var snapshots []string
 	w.kept = slices.DeleteFunc(w.kept, func(c *sessionv1.Checkpoint) bool {
@@ -98,9 +98,9 @@ func (w *Worker) dropCheckpoints(write *store.Write, gone func(*sessionv1.Checkp
 }
 
 // makeRoom deletes snapshots because the sandbox takes no more: those of the older
-// half of the automatic checkpoints, and those that belong to none, such as one that
-// a worker made before it died. The last one of all stays: it may be what the
-// workspace is made from on another node.
+// half of the automatic checkpoints, and those that belong to no checkpoint, such as
+// one that a worker made before it died. The newest snapshot stays: the workspace
+// may be restored from it on another node.
 func (w *Worker) makeRoom(ctx context.Context, call string) error {
 	if err := w.loadCheckpoints(ctx); err != nil {
 		return err
@@ -138,8 +138,8 @@ func (w *Worker) makeRoom(ctx context.Context, call string) error {
 	})
 }
 
-// takeCheckpoint makes a checkpoint that somebody asked for: at once while no turn
-// runs, otherwise before the next step.
+// takeCheckpoint makes a requested checkpoint: at once while no turn runs,
+// otherwise before the next step.
 func (w *Worker) takeCheckpoint(ctx context.Context, c store.Command) error {
 	w.wanted = append(w.wanted, c)
 	if w.active != nil && !w.active.waiting() {
@@ -148,9 +148,9 @@ func (w *Worker) takeCheckpoint(ctx context.Context, c store.Command) error {
 	return w.makeWanted(ctx, ctx)
 }
 
-// makeWanted makes the checkpoints that were asked for. ctx ends with the turn,
-// parent with the worker. What is not done when ctx ends is done later: no call
-// changes anything before.
+// makeWanted makes the requested checkpoints. ctx ends with the turn, parent
+// with the worker. Checkpoints that are not made when ctx ends are made later,
+// before any call changes anything.
 func (w *Worker) makeWanted(ctx, parent context.Context) error {
 	if err := w.loadPath(parent); err != nil {
 		return err
@@ -214,15 +214,15 @@ func (w *Worker) makeOne(ctx, parent context.Context, asked store.Command) error
 	return w.log.Append(parent, write)
 }
 
-// noCheckpoint tells who asked that there is none.
+// noCheckpoint tells the requester that the checkpoint could not be made.
 func (w *Worker) noCheckpoint(ctx context.Context, asked store.Command, c *sessionv1.Checkpoint, reason sessionv1.ErrorReason, message string) error {
 	return w.log.Append(ctx, store.Write{Consume: []int64{asked.ID}, Events: []*sessionv1.Event{{Body: &sessionv1.Event_CheckpointFailed{
 		CheckpointFailed: &sessionv1.CheckpointFailed{Checkpoint: c.Name, Reason: reasonName(reason), Message: message},
 	}}}})
 }
 
-// placed gives the workspace its place where no turn does. One that is lost is left
-// to the next turn, which tells the model, too.
+// placed gives the workspace a place outside of a turn. A lost workspace is left to
+// the next turn, which also tells the model.
 func (w *Worker) placed(ctx context.Context) error {
 	if err := w.unsealed(ctx); err != nil {
 		return err

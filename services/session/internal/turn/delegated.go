@@ -13,10 +13,11 @@ import (
 // todoTool is the session's own list of things to do.
 const todoTool = "TodoWrite"
 
-// delegated does what tools has permitted and left to the session, and reports
-// the result, so that asking again by the same id brings it. What the log tells of
-// it is written with the result (todoEvents): whoever takes over after the report
-// gets the result from tools, and would not come here.
+// delegated makes a call that tools has permitted and left to the session. It
+// reports the result to tools, so that a repeated request with the same id returns
+// it. The events of the call are written with the result (todoEvents): after the
+// report, a worker that takes over gets the result from tools and does not call
+// delegated.
 func (c *caller) delegated(ctx context.Context, u *sessionv1.ToolUse, d *toolsv1.CallDelegated) (*sessionv1.ToolResult, error) {
 	result := &toolsv1.CallResult{Outcome: toolsv1.CallOutcome_CALL_OUTCOME_OK}
 	switch d.Tool {
@@ -38,14 +39,14 @@ func (c *caller) delegated(ctx context.Context, u *sessionv1.ToolUse, d *toolsv1
 	return toolResult(u.CallId, result), nil
 }
 
-// todoEvents tell of the new list of things to do that a call has brought.
+// todoEvents returns the event of a changed list of things to do.
 func (w *Worker) todoEvents(u *sessionv1.ToolUse, r *sessionv1.ToolResult) []*sessionv1.Event {
 	if u.Tool != todoTool || r.Outcome != sessionv1.ToolOutcome_TOOL_OUTCOME_OK {
 		return nil
 	}
 	todos, err := parseTodos(u.ArgumentsJson)
 	if err != nil {
-		return nil // the call would not have gone well
+		return nil // the call would have failed
 	}
 	return []*sessionv1.Event{w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_TodoUpdated{TodoUpdated: &sessionv1.TodoUpdated{Todos: todos}}})}
 }

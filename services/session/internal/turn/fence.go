@@ -20,20 +20,21 @@ import (
 const (
 	// fenceWait bounds how long a takeover waits until tools and the sandbox know of it.
 	fenceWait = time.Second
-	// fenceTimeout bounds one try to tell one of them.
+	// fenceTimeout bounds one attempt to tell one of them.
 	fenceTimeout = 5 * time.Second
-	// fenceBackoff is the wait before the second try; it doubles up to fenceTimeout.
+	// fenceBackoff is the wait before the second attempt; it doubles up to
+	// fenceTimeout.
 	fenceBackoff = 100 * time.Millisecond
 )
 
-// fence shuts out the holder that this one has taken the session from: one that was
-// paused and wakes up would be refused by the database, but not by tools and the
-// sandbox as long as nobody has told them. It returns when both know, or after
-// fenceWait; then it goes on beside the turn. A session that was given back has
-// nobody to shut out, and one without tools nothing that could be started.
+// fence shuts out the previous holder of the session. A holder that was paused and
+// wakes up is refused by the database, but not by tools and the sandbox until they
+// know the new epoch. fence returns when both know it, or after fenceWait; then it
+// goes on in the background. A session that was given back has no holder to shut
+// out, and a session without tools can start no call.
 //
-// The context ends, with store.ErrStaleEpoch, when it turns out that this holder is
-// itself the one to be shut out. stop must be called.
+// The context ends with store.ErrStaleEpoch when this holder turns out to be the
+// stale one. The caller must call stop.
 func (w *Worker) fence(ctx context.Context) (_ context.Context, stop func()) {
 	if !w.lease.FenceDue || len(w.spec.Tools) == 0 {
 		return ctx, func() {}
@@ -62,8 +63,8 @@ func (w *Worker) fence(ctx context.Context) (_ context.Context, stop func()) {
 	}
 }
 
-// announce tells both of the epoch, and notes that they know. It tries for as long
-// as ctx lasts.
+// announce tells tools and the sandbox the epoch, and stores that they know it. It
+// tries until ctx ends.
 func (w *Worker) announce(ctx context.Context) error {
 	both, telling := errgroup.WithContext(ctx)
 	both.Go(func() error {
@@ -75,11 +76,11 @@ func (w *Worker) announce(ctx context.Context) error {
 	both.Go(func() error {
 		return insist(telling, func(ctx context.Context) error {
 			if w.deps.Nodes.Managed() && w.nodeName() == "" {
-				return nil // there is no workspace yet
+				return nil // no workspace yet
 			}
 			_, err := w.deps.Workspaces.FenceWorkspace(ctx, &sandboxv1.FenceWorkspaceRequest{Call: w.fenceRef()})
 			if apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
-				return nil // and it is made under an epoch that tools has let pass
+				return nil // the workspace is made under an epoch that tools has accepted
 			}
 			return err
 		})
@@ -90,7 +91,8 @@ func (w *Worker) announce(ctx context.Context) error {
 	return w.deps.Store.Fenced(ctx, w.lease)
 }
 
-// fenceRef names no generation of the workspace: the epoch is the session's.
+// fenceRef names no generation of the workspace: the epoch belongs to the
+// session.
 func (w *Worker) fenceRef() *commonv1.CallRef {
 	return &commonv1.CallRef{
 		Session: "sessions/" + w.lease.Session, Epoch: w.lease.Epoch,
@@ -98,8 +100,8 @@ func (w *Worker) fenceRef() *commonv1.CallRef {
 	}
 }
 
-// insist repeats do until it succeeds, ctx ends, or the session turns out to be
-// another's. A peer of an older version, which knows no fences, is not asked again.
+// insist repeats do until it succeeds, ctx ends, or another holder has the session.
+// A peer of an older version, which knows no fences, is not asked again.
 func insist(ctx context.Context, do func(context.Context) error) error {
 	for wait := fenceBackoff; ; wait = min(2*wait, fenceTimeout) {
 		try, cancel := context.WithTimeout(ctx, fenceTimeout)

@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// filesKept is what was kept of the workspace's files during a turn.
+// filesKept describes the snapshots of the workspace's files during a turn.
 type filesKept struct {
 	// Snapshot is of before the turn's first change; empty when it could not be kept.
 	Snapshot string `json:"snapshot,omitempty"`
@@ -26,11 +26,11 @@ type filesKept struct {
 	unknown unknown
 }
 
-// keepFiles makes the checkpoint of a step that the agent wants one for: before the first
-// of its calls that may change something, whichever the agent's list names, for it leads
-// back to before all of them. uses are those that are about to be made, of the message m.
-// A successor asks by the same call id and gets the same snapshot, also when the
-// calls have begun meanwhile. The error is one that ends the worker.
+// keepFiles makes the checkpoint that the agent wants for a step. It precedes the first
+// call of the step that may change something, even one that the agent's list does not
+// name, because a rewind goes back to before all of them. uses are the calls of message m
+// that are about to be made. A successor asks with the same call id and gets the same
+// snapshot, even if the calls have begun meanwhile. The returned errors end the worker.
 func (w *Worker) keepFiles(ctx, parent context.Context, m *sessionv1.Message, uses []*sessionv1.ToolUse) error {
 	t, n := w.active, w.stepNumber()
 	kept := t.run.Files
@@ -52,7 +52,7 @@ func (w *Worker) keepFiles(ctx, parent context.Context, m *sessionv1.Message, us
 		return w.log.Err()
 	}
 	if w.answered != m.Name && apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
-		return nil // the worker before this one began no call: there is a workspace before the first
+		return nil // the earlier worker began no call: the workspace is made before the first one
 	}
 	next := filesKept{Snapshot: snapshot}
 	if kept != nil {
@@ -66,9 +66,10 @@ func (w *Worker) keepFiles(ctx, parent context.Context, m *sessionv1.Message, us
 	return w.stepCheckpoint(parent, m, snapshot)
 }
 
-// knowFiles makes sure that the turn knows what was kept of its files before calls
-// that may have begun. The write that says so may have died with the worker that
-// began them; the snapshot did not, and is had by asking for it again.
+// knowFiles makes sure that the turn knows its snapshot before it handles calls
+// that may have begun. The write that names the snapshot may have died with the
+// worker that began them. The snapshot still exists, and a repeated request
+// returns it.
 func (w *Worker) knowFiles(ctx context.Context, m *sessionv1.Message) error {
 	if w.answered == m.Name {
 		return nil // this worker knows what it has begun
@@ -76,11 +77,11 @@ func (w *Worker) knowFiles(ctx context.Context, m *sessionv1.Message) error {
 	return w.keepFiles(ctx, ctx, m, w.mayHaveBegun(m))
 }
 
-// filesNotKept notes that a step has no checkpoint. It is synced before the step's
-// calls begin: a successor must not keep files that they have changed.
+// filesNotKept stores that a step has no checkpoint. It is synced before the
+// step's calls begin: a successor must not snapshot files that they have changed.
 func (w *Worker) filesNotKept(ctx, parent context.Context, first bool, err error) error {
 	write := store.Write{Turns: []*store.TurnRow{w.active.row()}}
-	if status.Code(err) != codes.Unimplemented { // else there are none at all
+	if status.Code(err) != codes.Unimplemented { // otherwise the node has no snapshots at all
 		w.deps.Log.WarnContext(ctx, "cannot keep the files of a turn", "session", w.lease.Session, "turn", w.active.id, "step", w.stepNumber(), "error", err)
 		what, then := "step", "There is no checkpoint of this step to rewind to."
 		if first {
@@ -93,7 +94,7 @@ func (w *Worker) filesNotKept(ctx, parent context.Context, first bool, err error
 	return w.log.Commit(parent, write)
 }
 
-// stepCheckpoint adds the checkpoint of the step under way: before its model call.
+// stepCheckpoint adds the checkpoint of the current step: before its model call.
 func (w *Worker) stepCheckpoint(ctx context.Context, m *sessionv1.Message, snapshot string) error {
 	t, n := w.active, w.stepNumber()
 	var tools []string
@@ -107,7 +108,7 @@ func (w *Worker) stepCheckpoint(ctx context.Context, m *sessionv1.Message, snaps
 		Description: cut(fmt.Sprintf("Before step %d: %s", n, strings.Join(tools, ", ")), 1000),
 		Turn:        t.turn.Name, Step: n, Head: m.Parent, AfterSeq: w.log.Seq(), Snapshot: snapshot,
 	}
-	if t.run.Began > 0 { // not in a step that an older version has begun
+	if t.run.Began > 0 { // not in a step that an older version began
 		c.AfterSeq = t.run.Began - 1
 	}
 	write := store.Write{Turns: []*store.TurnRow{t.row()}}
@@ -124,8 +125,8 @@ func cut(text string, most int) string {
 	return text
 }
 
-// takeSnapshot makes the snapshot of a call, and room for it if there is none. A
-// call's failure is its answer for good, so there is another id for the second try.
+// takeSnapshot makes the snapshot of a call, and makes room for it if necessary. A
+// call's failure is its final answer, so the second attempt uses another id.
 func (w *Worker) takeSnapshot(ctx context.Context, call, description string) (string, error) {
 	create := func(call string) (id string, err error) {
 		err = w.patiently(ctx, w.tellAway(ctx, "The files cannot be kept now"), func() error {
@@ -147,11 +148,11 @@ func (w *Worker) takeSnapshot(ctx context.Context, call, description string) (st
 	return create(call + ".again")
 }
 
-// restoreFiles makes the files what they were before a turn, and tells whether
-// they are. Nothing of the turn runs any more.
+// restoreFiles restores the files from before a turn and reports whether it
+// succeeded. No call of the turn runs any more.
 func (w *Worker) restoreFiles(ctx context.Context, t *active) bool {
 	if t.run.Files == nil {
-		return true // no call was made that may have changed one
+		return true // no call was made that may have changed a file
 	}
 	if t.run.Files.Snapshot == "" {
 		return false
@@ -171,25 +172,25 @@ func (w *Worker) restoreFiles(ctx context.Context, t *active) bool {
 	return err == nil
 }
 
-// mayChange tells whether a call of a tool may change something.
+// mayChange reports whether a call of a tool may change something.
 func (w *Worker) mayChange(t *active, tool string) bool {
 	return tool != todoTool && !w.readOnlyTools[tool] && t.client[tool] == nil
 }
 
-// mayChangeOne tells whether one of several calls may change something.
+// mayChangeOne reports whether one of several calls may change something.
 func (w *Worker) mayChangeOne(t *active, uses []*sessionv1.ToolUse) bool {
 	return slices.ContainsFunc(uses, func(u *sessionv1.ToolUse) bool { return w.mayChange(t, u.Tool) })
 }
 
-// wantsOne tells whether a checkpoint is to be made before one of several calls. The
-// client's own and the turn's end are none that are made here.
+// wantsOne reports whether a checkpoint is wanted before one of several calls. It
+// skips the client's calls and finish, which are not made here.
 func (w *Worker) wantsOne(t *active, uses []*sessionv1.ToolUse) bool {
 	return slices.ContainsFunc(uses, func(u *sessionv1.ToolUse) bool {
 		return t.client[u.Tool] == nil && !w.isFinish(u) && w.wantsCheckpoint(t, u.Tool)
 	})
 }
 
-// wantsCheckpoint tells whether a checkpoint is to be made before a tool's calls.
+// wantsCheckpoint reports whether a checkpoint is wanted before a tool's calls.
 func (w *Worker) wantsCheckpoint(t *active, tool string) bool {
 	wanted := w.spec.Checkpoints
 	if wanted == nil {

@@ -16,10 +16,10 @@ import (
 )
 
 // finish ends the active turn in the same commit as write, and begins the next
-// one that waits behind it.
+// queued turn.
 func (w *Worker) finish(ctx context.Context, write store.Write, state sessionv1.TurnState, why *sessionv1.TurnError) error {
 	t := w.active
-	restored := t.undo && w.restoreFiles(ctx, t) // it may have to say something, and numbers of events are known from here on
+	restored := t.undo && w.restoreFiles(ctx, t) // before the numbers of events are used: it may append a warning
 	if t.undo {
 		state, why = sessionv1.TurnState_TURN_STATE_INTERRUPTED, rolledBack()
 	}
@@ -77,7 +77,7 @@ func (w *Worker) beginNext(ctx context.Context, write *store.Write, queue []stri
 	return nil
 }
 
-// partial ends the turn at a limit; its work is kept.
+// partial ends the turn at a limit and keeps its work.
 func (w *Worker) partial(ctx context.Context, write store.Write, reason sessionv1.ErrorReason, message string) error {
 	return w.finish(ctx, write, sessionv1.TurnState_TURN_STATE_PARTIAL, turnError(reason, message))
 }
@@ -127,10 +127,9 @@ func (w *Worker) stopWith(ctx context.Context, write store.Write, why error) err
 }
 
 // closeCalls gives a result to every call of the last message that has none, so
-// that the transcript is well-formed, and commits the results' message. Calls
-// that may have begun, here or in the hands of a worker before this one, are
-// cancelled first; text is the result of those that were not. The error is one
-// that ends the worker.
+// that the transcript is well-formed, and commits the message with the results.
+// It first cancels calls that may have begun, by this worker or an earlier one;
+// text is the result of the other calls. The returned errors end the worker.
 func (w *Worker) closeCalls(ctx context.Context, write *store.Write, text string) error {
 	w.stopHook(ctx)
 	last := w.last()
@@ -145,8 +144,8 @@ func (w *Worker) closeCalls(ctx context.Context, write *store.Write, text string
 	})
 }
 
-// endCalls cancels the calls of a message that may have begun, gives those that
-// have not the result notMade, and adds the message with all results.
+// endCalls cancels the calls of a message that may have begun, gives the others
+// the result of notMade, and adds the message with all results.
 func (w *Worker) endCalls(ctx context.Context, write *store.Write, m *sessionv1.Message, notMade func(*sessionv1.ToolUse) *sessionv1.ToolResult) error {
 	stopped := w.cancelAll(ctx, w.mayHaveBegun(m))
 	for _, u := range toolUses(m) {
@@ -166,14 +165,14 @@ func (w *Worker) endCalls(ctx context.Context, write *store.Write, m *sessionv1.
 	return w.addResults(write, m)
 }
 
-// mayHaveBegun are the calls of a message that have no result and may have begun.
-// A message that another worker committed may have any of its calls running; of
-// this worker's own, those that it asked for.
+// mayHaveBegun returns the calls of a message that have no result and may have
+// begun. Any call of a message that another worker committed may run; of this
+// worker's own messages, only the calls that it requested.
 func (w *Worker) mayHaveBegun(m *sessionv1.Message) []*sessionv1.ToolUse {
 	var uses []*sessionv1.ToolUse
 	for _, u := range toolUses(m) {
 		_, done := w.active.run.Results[u.CallId]
-		_, asked := w.active.run.Asked[u.CallId] // and not allowed: it has not begun
+		_, asked := w.active.run.Asked[u.CallId] // waits for an approval: it has not begun
 		if !done && !asked && w.active.client[u.Tool] == nil && !w.isFinish(u) && (w.answered != m.Name || w.begun[u.CallId]) {
 			uses = append(uses, u)
 		}
@@ -181,7 +180,7 @@ func (w *Worker) mayHaveBegun(m *sessionv1.Message) []*sessionv1.ToolUse {
 	return uses
 }
 
-// cancelAll stops calls and tells how they ended, by id.
+// cancelAll stops calls and returns how they ended, by id.
 func (w *Worker) cancelAll(ctx context.Context, uses []*sessionv1.ToolUse) map[string]ended {
 	var mu sync.Mutex
 	stopped := map[string]ended{}
@@ -197,11 +196,11 @@ func (w *Worker) cancelAll(ctx context.Context, uses []*sessionv1.ToolUse) map[s
 			return nil
 		})
 	}
-	_ = calls.Wait() // none fails: how a call ended is its result
+	_ = calls.Wait() // no call returns an error: how a call ended is its result
 	return stopped
 }
 
-// openCalls are the calls that wait for an answer.
+// openCalls returns the calls that wait for an answer.
 func (w *Worker) openCalls() []string {
 	last := w.last()
 	if last == nil {
@@ -214,7 +213,7 @@ func (w *Worker) openCalls() []string {
 	return ids
 }
 
-// finalText is the text of the turn's last assistant message.
+// finalText returns the text of the turn's last assistant message.
 func (w *Worker) finalText() string {
 	for i := len(w.path) - 1; i >= 0 && w.active.owns(w.path[i].Turn); i-- {
 		if w.path[i].Role != sessionv1.Role_ROLE_ASSISTANT {

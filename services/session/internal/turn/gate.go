@@ -22,7 +22,8 @@ var cutTexts = map[string]string{
 }
 
 // cutCall returns the call in which an answer was cut off, or nil. It is the last
-// one. Its arguments may be whole JSON by chance and still not what the model meant.
+// call. Its arguments may be complete JSON by chance and still not be what the model
+// meant.
 func cutCall(stopReason string, blocks []*sessionv1.Block) *sessionv1.ToolUse {
 	uses := toolUsesOf(blocks)
 	if cutTexts[stopReason] == "" || len(uses) == 0 {
@@ -31,8 +32,8 @@ func cutCall(stopReason string, blocks []*sessionv1.Block) *sessionv1.ToolUse {
 	return uses[len(uses)-1]
 }
 
-// refuseCut gives a result to the call in which an answer was cut off. The write
-// is the one that commits the answer, so that a successor does not make the call either.
+// refuseCut gives a result to the call in which an answer was cut off. The same write
+// commits the answer, so that a successor does not make the call either.
 func refuseCut(w *Worker, write *store.Write, resp *model.Response) error {
 	u := cutCall(resp.StopReason, resp.Blocks)
 	if u == nil {
@@ -41,7 +42,7 @@ func refuseCut(w *Worker, write *store.Write, resp *model.Response) error {
 	return refuseCall(w, write, u, cutTexts[resp.StopReason])
 }
 
-// wasCut reports whether the answer whose calls are under way was cut off in one of them.
+// wasCut reports whether the answer of the current calls was cut off in one of them.
 func wasCut(t *active) (bool, error) {
 	end := &sessionv1.StepFinished{}
 	if err := proto.Unmarshal(t.run.Finished, end); err != nil {
@@ -51,8 +52,8 @@ func wasCut(t *active) (bool, error) {
 }
 
 // refuseUnfit gives an error result to the calls of the client's tools whose
-// arguments do not fit the tool's schema. The client is not asked to run them, as
-// no tool of ours runs with such arguments.
+// arguments do not match the tool's schema. The client is not asked to run them;
+// our own tools do not run with such arguments either.
 func refuseUnfit(ctx context.Context, w *Worker, m *sessionv1.Message) error {
 	var write store.Write
 	for _, u := range toolUses(m) {
@@ -87,7 +88,7 @@ func unfit(t *sessionv1.ClientTool, arguments string) error {
 	return s.CheckArguments(args)
 }
 
-// refuseCall gives a call that is not made its result, an error for the model.
+// refuseCall gives an error result to a call that is not made.
 func refuseCall(w *Worker, write *store.Write, u *sessionv1.ToolUse, text string) error {
 	r := &sessionv1.ToolResult{CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR, Content: []*commonv1.Content{textContent(text)}}
 	if err := w.active.setResult(u.CallId, r); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// takeCommands reads the inbox and does what the commands say. A command is
+// takeCommands reads the inbox and carries out its commands. A command is
 // consumed by the write that holds its effect, so that a crash loses neither.
 func (w *Worker) takeCommands(ctx context.Context) error {
 	commands, err := w.deps.Store.Inbox(ctx, w.lease)
@@ -59,7 +59,7 @@ func (w *Worker) take(ctx context.Context, c store.Command) error {
 		w.compacts = append(w.compacts, c) // done between two steps, or when nothing runs
 		return nil
 	default:
-		if err := w.log.Flush(ctx); err != nil { // what is not written when the lease is given back is lost
+		if err := w.log.Flush(ctx); err != nil { // giving the lease back loses what is not written
 			return err
 		}
 		return fmt.Errorf("the inbox of session %s: %w: %q", w.lease.Session, ErrUnknownCommand, c.Kind)
@@ -133,23 +133,23 @@ func (w *Worker) takeInterrupt(ctx context.Context, c store.Command) error {
 			return err
 		}
 	}
-	// With cancel_queued everything stops that was accepted before it, also a turn
-	// that was queued then and runs by now.
+	// With cancel_queued everything stops that was accepted before the interrupt,
+	// including a turn that was queued then and runs now.
 	if w.active == nil || w.active.id != c.TurnID && !r.CancelQueued {
 		return w.log.Append(ctx, store.Write{Consume: []int64{c.ID}})
 	}
 	return w.stopActive(ctx, c)
 }
 
-// stopActive lets the loop stop the turn; one that waits is stopped at once. Its
-// end consumes the command.
+// stopActive lets the loop stop the turn; a waiting turn is stopped at once. The
+// end of the turn consumes the command.
 func (w *Worker) stopActive(ctx context.Context, c store.Command) error {
 	t := w.active
 	stopping := t.stopped
 	t.stopped = true
 	t.consume = append(t.consume, c.ID)
 	if stopping || !t.waiting() {
-		return nil // the loop stops it, or whoever took the interrupt before
+		return nil // the loop stops the turn, or an earlier interrupt already has
 	}
 	if err := w.loadPath(ctx); err != nil {
 		return err
@@ -223,7 +223,7 @@ func (w *Worker) takeToolResult(ctx context.Context, c store.Command) error {
 	return w.resume(ctx, write)
 }
 
-// resume appends an answer; a turn that waited runs again.
+// resume appends an answer; a waiting turn runs again.
 func (w *Worker) resume(ctx context.Context, write store.Write) error {
 	t := w.active
 	if t.waiting() {
@@ -235,13 +235,15 @@ func (w *Worker) resume(ctx context.Context, write store.Write) error {
 	return w.log.Append(ctx, write)
 }
 
-// callOpen tells whether a call of the last assistant message has no result yet.
+// callOpen reports whether a call of the last assistant message has no result
+// yet.
 func (w *Worker) callOpen(callID string) bool {
 	_, done := w.active.run.Results[callID]
 	return !done && w.toolName(callID) != ""
 }
 
-// toolName is the tool of a call of the last message; empty if there is no such call.
+// toolName returns the tool of a call of the last message, or "" if there is no such
+// call.
 func (w *Worker) toolName(callID string) string {
 	last := w.last()
 	if last == nil {
@@ -255,7 +257,7 @@ func (w *Worker) toolName(callID string) string {
 	return ""
 }
 
-// said is what the user said, as a message's blocks.
+// said returns the user's words as the blocks of a message.
 func said(r *sessionv1.CreateTurnRequest) []*sessionv1.Block {
 	var blocks []*sessionv1.Block
 	for _, c := range content(r) {
@@ -264,7 +266,7 @@ func said(r *sessionv1.CreateTurnRequest) []*sessionv1.Block {
 	return blocks
 }
 
-// content is what the user said.
+// content returns the user's words.
 func content(r *sessionv1.CreateTurnRequest) []*commonv1.Content {
 	var all []*commonv1.Content
 	if r.Text != "" {

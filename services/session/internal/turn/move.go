@@ -19,16 +19,16 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// takeMove brings the workspace of a session that rests to another node, for its own
-// is drained. A turn does that itself. What fails is left as it is: somebody asks
-// again, or the next turn does it.
+// takeMove moves the workspace of an idle session off a drained node. A turn moves
+// its own workspace. A failed move changes nothing: the move is requested again, or
+// the next turn does it.
 func (w *Worker) takeMove(ctx context.Context, c store.Command) error {
 	var from placement.Move
 	if err := json.Unmarshal(c.Body, &from); err != nil {
 		return fmt.Errorf("read what a workspace is to leave: %w", err)
 	}
 	p, done := w.where(), store.Write{Consume: []int64{c.ID}}
-	arriving := p.Restore && p.Generation == from.Generation+1 && !p.Left.Lost() // a holder before this one came so far
+	arriving := p.Restore && p.Generation == from.Generation+1 && !p.Left.Lost() // an earlier holder came this far
 	if w.active != nil || !w.deps.Nodes.Managed() || !arriving && (p.Restore || p.Node != from.Node || p.Generation != from.Generation) {
 		return w.log.Append(ctx, done)
 	}
@@ -36,12 +36,12 @@ func (w *Worker) takeMove(ctx context.Context, c store.Command) error {
 		if err := w.compactFirst(ctx); err != nil {
 			return err
 		}
-		left, err := w.leaveAtRest(ctx, p) // that the node is drained, this replica may not have heard yet
+		left, err := w.leaveAtRest(ctx, p) // this replica may not know yet that the node is drained
 		if err != nil || !left {
 			return w.moveFailed(ctx, c, from, err)
 		}
 		if p = w.where(); p.Left.Lost() {
-			return w.log.Append(ctx, done) // the next turn brings the last copy, and tells the model
+			return w.log.Append(ctx, done) // the next turn restores the last copy, and tells the model
 		}
 	}
 	if err := errors.Join(w.loadPath(ctx), w.learnExport(ctx)); err != nil {
@@ -67,8 +67,9 @@ func (w *Worker) takeMove(ctx context.Context, c store.Command) error {
 	return nil
 }
 
-// noteCopied makes the copy that the workspace has moved with its last export, for it has
-// more than the one before: if the node is lost before the next one, that is the one to bring.
+// noteCopied makes the copy that the workspace has moved with its last export. That copy is
+// newer than the one before: it is the one to restore if the node is lost before the next
+// export.
 func (w *Worker) noteCopied(ctx context.Context, found *sandboxv1.Snapshot) {
 	p := w.where()
 	old := p.Export.Snapshot
@@ -86,7 +87,7 @@ func (w *Worker) noteCopied(ctx context.Context, found *sandboxv1.Snapshot) {
 	}
 }
 
-// lastTurn is the last one that has ended, as far as the conversation tells.
+// lastTurn returns the last turn that has ended, according to the conversation.
 func (w *Worker) lastTurn() string {
 	for _, m := range slices.Backward(w.path) {
 		if w.active == nil || !w.active.owns(m.Turn) {
@@ -96,8 +97,8 @@ func (w *Worker) lastTurn() string {
 	return ""
 }
 
-// leaveAtRest exports the workspace and commits that it is somewhere else, if there is
-// anywhere to go.
+// leaveAtRest exports the workspace and commits its new place, if there is a node to
+// move to.
 func (w *Worker) leaveAtRest(ctx context.Context, was store.Place) (bool, error) {
 	to := w.deps.Nodes.Choose(w.lease.Key, was.Node)
 	if to == "" {
@@ -123,8 +124,8 @@ func (w *Worker) leaveAtRest(ctx context.Context, was store.Place) (bool, error)
 	return true, nil
 }
 
-// makeAtRest makes a workspace that has a place and was not made yet: somebody may be about
-// to, and what there is not cannot be sealed.
+// makeAtRest makes a workspace that has a place but was not made yet. Another request may
+// be about to make it, and only an existing workspace can be sealed.
 func (w *Worker) makeAtRest(ctx context.Context, p store.Place) error {
 	ref := w.callRef(fmt.Sprintf("%s.leave.%d", w.lease.Session, p.Generation))
 	err := w.briefly(ctx, func() error {
@@ -138,21 +139,21 @@ func (w *Worker) makeAtRest(ctx context.Context, p store.Place) error {
 }
 
 const (
-	// leaveTries is how often a workspace that is about to leave is copied at most before
-	// it is sealed, because the last copy took longer than leaveQuick: what is done
-	// meanwhile is not in it, and would have to be copied while it is sealed.
+	// leaveTries is how often a leaving workspace is copied at most before it is sealed.
+	// It is copied again when the last copy took longer than leaveQuick: changes made
+	// meanwhile are not in it and would have to be copied while the workspace is sealed.
 	leaveTries = 4
 	leaveQuick = time.Second
-	// leaveSealed bounds how long it is sealed before it leaves.
+	// leaveSealed bounds how long the workspace is sealed before it leaves.
 	leaveSealed = time.Minute
-	// leavePatience is how long it is waited for a peer that is away: a move can wait, and
-	// whoever waits for the turn shall not wait for a move.
+	// leavePatience is how long a move waits for a peer that is away. A move can wait, and
+	// a turn must not wait for a move.
 	leavePatience = 5 * time.Second
 )
 
-// takeAlong puts the workspace as it is into the object store, and leaves it sealed: then
-// what was answered is in the copy, and nothing is answered any more. Whoever does not
-// leave after all must unseal it.
+// takeAlong copies the workspace to the object store and leaves it sealed: the copy has
+// everything that was answered, and no further request is answered. The caller must
+// unseal the workspace if it does not leave.
 func (w *Worker) takeAlong(ctx context.Context, p store.Place) (err error) {
 	last := ""
 	defer func() {
@@ -177,24 +178,24 @@ func (w *Worker) takeAlong(ctx context.Context, p store.Place) (err error) {
 		last, err = w.copyOut(sealed, p, last)
 	}
 	if err != nil {
-		_ = w.unseal(ctx) // else before the workspace is next used
+		_ = w.unseal(ctx) // otherwise it is unsealed before the workspace is next used
 	}
 	return err
 }
 
-// briefly is patiently, for a move.
+// briefly is patiently with the patience of a move.
 func (w *Worker) briefly(ctx context.Context, do func() error) error {
 	return w.patientFor(ctx, min(leavePatience, w.deps.PeerPatience), nil, do)
 }
 
-// leaveRef is of one request for a workspace that is about to leave. Each has an id of its own:
-// what is asked again with the same one has the old answer.
+// leaveRef returns the reference of one request for a leaving workspace. Each request has an id
+// of its own: a request with an old id gets the old answer.
 func (w *Worker) leaveRef(p store.Place, step string) *commonv1.CallRef {
 	return w.callRef(fmt.Sprintf("%s.leave.%d.%d.%d.%s", w.lease.Session, p.Generation, w.lease.Epoch, time.Now().UnixNano(), step))
 }
 
-// copyOut copies the workspace, and forgets the last copy: what that has is not sent again. It
-// returns the copy that there is then, also with an error; empty: none.
+// copyOut copies the workspace and deletes the last copy, whose content is not sent again. It
+// returns the copy that exists afterwards, also with an error; "" means none.
 func (w *Worker) copyOut(ctx context.Context, p store.Place, last string) (string, error) {
 	id, err := w.copyHere(ctx, w.leaveRef(p, "copy"))
 	if last != "" && apierr.Reason(err) == "TOO_MANY_SNAPSHOTS" {
@@ -224,8 +225,8 @@ func (w *Worker) copyHere(ctx context.Context, call *commonv1.CallRef) (id strin
 	return id, err
 }
 
-// seal has nothing change in the workspace any more. A node of an older version cannot do
-// that: its workspaces leave without.
+// seal forbids further changes of the workspace. A node of an older version cannot seal:
+// its workspaces leave unsealed.
 func (w *Worker) seal(ctx context.Context, p store.Place) error {
 	call := w.callRef(fmt.Sprintf("%s.seal.%d", w.lease.Session, p.Generation))
 	w.sealed = p.Generation
@@ -241,8 +242,8 @@ func (w *Worker) seal(ctx context.Context, p store.Place) error {
 	return err
 }
 
-// unseal has a workspace that stays where it is be used again, if this worker has sealed
-// it. A later holder need not ask.
+// unseal allows changes again in a workspace that stays, if this worker has sealed it. A
+// later holder need not unseal.
 func (w *Worker) unseal(ctx context.Context) error {
 	p := w.where()
 	if w.sealed == 0 || w.sealed != p.Generation {
@@ -262,8 +263,8 @@ func (w *Worker) unseal(ctx context.Context) error {
 	return nil
 }
 
-// unsealed has no seal of this worker's be left before the workspace is used: its node may not
-// have answered when the seal was to be lifted. One that is lost is left as it is.
+// unsealed lifts a seal of this worker before the workspace is used: its node may not have
+// answered the first attempt. A lost workspace keeps its seal.
 func (w *Worker) unsealed(ctx context.Context) error {
 	if w.sealed == 0 || w.deps.Nodes.Lost(w.nodeName()) {
 		return nil
@@ -277,7 +278,7 @@ func (w *Worker) unsealed(ctx context.Context) error {
 	return err
 }
 
-// dropLeft deletes a snapshot that was made for a move or an export, and is not needed any more.
+// dropLeft deletes a snapshot of a move or an export that is not needed any more.
 func (w *Worker) dropLeft(ctx context.Context, id string, call *commonv1.CallRef) {
 	_, err := w.deps.Snapshots.DeleteSnapshots(ctx, &sandboxv1.DeleteSnapshotsRequest{Call: call, Snapshots: []string{id}})
 	if err != nil {
@@ -285,7 +286,7 @@ func (w *Worker) dropLeft(ctx context.Context, id string, call *commonv1.CallRef
 	}
 }
 
-// asOf says for people, and for the model, what files a workspace has that was moved.
+// asOf describes the files of a moved workspace, for people and for the model.
 func asOf(found *sandboxv1.Snapshot) string {
 	if found == nil {
 		return "and empty, for there was no copy of its files to bring"
@@ -293,7 +294,7 @@ func asOf(found *sandboxv1.Snapshot) string {
 	return "with its files as they were at " + found.GetCreateTime().AsTime().UTC().Format(time.RFC3339)
 }
 
-// moveFailed gives up for now.
+// moveFailed gives up the move for now.
 func (w *Worker) moveFailed(ctx context.Context, c store.Command, from placement.Move, err error) error {
 	if ctx.Err() != nil || w.log.Err() != nil {
 		return fmt.Errorf("move the workspace of session %s: %w", w.lease.Session, context.Cause(ctx))

@@ -7,8 +7,8 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
-// networkEvents tell what the command of a turn's call did with the network. The sandbox
-// bounds their number, which the command may use up.
+// networkEvents returns what the command of a call did with the network. The sandbox
+// bounds their number, which a command may use up.
 func networkEvents(turn string, step int32, call string, told interface {
 	GetNetwork() []*sandboxv1.NetworkUse
 }) []*sessionv1.Event {
@@ -23,8 +23,9 @@ func networkEvents(turn string, step int32, call string, told interface {
 	return events
 }
 
-// allowed says whether requests went out, or would have if the other side had been there.
-// Without a rule nothing does: a limit, or an end, came before any rule was asked.
+// allowed reports whether requests went out, or would have if the other side had
+// answered. Without a rule no request goes out: a limit or the end of the command came
+// first.
 func allowed(n *sandboxv1.NetworkUse) bool {
 	switch n.Outcome {
 	case sandboxv1.NetworkOutcome_NETWORK_OUTCOME_DONE, sandboxv1.NetworkOutcome_NETWORK_OUTCOME_FAILED,

@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// operationEvents tell of the operation that a call handed back or looked at.
-// Tools keeps operations; the log says what the turn has seen of them.
+// operationEvents returns the event of the operation that a call started or
+// looked at. Tools stores operations; the log has what the turn saw of them.
 func (w *Worker) operationEvents(u *sessionv1.ToolUse, r *toolsv1.CallResult) []*sessionv1.Event {
 	var e *sessionv1.Event
 	seen := r.GetObserved()
@@ -34,9 +34,9 @@ func (w *Worker) operationEvents(u *sessionv1.ToolUse, r *toolsv1.CallResult) []
 	return []*sessionv1.Event{w.event(w.stepNumber(), e)}
 }
 
-// attend is the job that tells the log what the command of an operation did with the
-// network, which is known at its end: the turn may have ended long before. Without a
-// network there is nothing to tell.
+// attend returns the job that logs what the command of an operation did with the
+// network. That is known only at its end, perhaps long after the turn. Without a
+// network there is no job.
 func (w *Worker) attend(u *sessionv1.ToolUse, r *toolsv1.CallResult) []store.Job {
 	if r.GetOperation() == "" || len(w.spec.Network) == 0 {
 		return nil

@@ -11,18 +11,19 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// A tools or sandbox service that cannot be reached has not said anything: neither has
-// the turn failed, nor is a call lost. So the turn waits for it, as long as its own
-// time, an interrupt and the operator's PeerPatience let it.
+// A tools or sandbox service that cannot be reached has not answered: the turn has not
+// failed, and no call is lost. So the turn waits for it, as long as its own time, an
+// interrupt and the operator's PeerPatience allow.
 
 const (
-	// idlePatience is how long it is waited between turns, where whoever asked waits, too.
+	// idlePatience is how long the worker waits for a peer between turns, where the
+	// requester waits, too.
 	idlePatience = time.Minute
-	// tellAfter is after what time people are told what is waited for.
+	// tellAfter is the time after which people learn what the turn waits for.
 	tellAfter = 2 * time.Second
 )
 
-// patience is how long a peer that is away is waited for.
+// patience returns how long the worker waits for a peer that is away.
 func (w *Worker) patience() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -32,9 +33,9 @@ func (w *Worker) patience() time.Duration {
 	return w.deps.PeerPatience
 }
 
-// patiently calls do until it is answered: a service that is away for a while, or dies with the request under way, must
-// not fail a turn. It gives up when its patience is at an end, and when ctx ends. tell, if not nil, is called
-// once when it takes long.
+// patiently repeats do until it is answered: a service that is away for a while, or dies during the request,
+// must not fail a turn. It gives up when its patience or ctx ends. It calls tell, if not nil, once when it
+// takes long.
 func (w *Worker) patiently(ctx context.Context, tell func(error), do func() error) error {
 	return w.patientFor(ctx, w.patience(), tell, do)
 }
@@ -62,8 +63,8 @@ func (w *Worker) patientFor(ctx context.Context, patience time.Duration, tell fu
 	}
 }
 
-// tellAway makes a warning of what the active turn waits for. That it could not be
-// written is seen by the next write.
+// tellAway returns a function that warns of what the active turn waits for. A
+// failed write of the warning shows in the next write.
 func (w *Worker) tellAway(ctx context.Context, what string) func(error) {
 	if w.active == nil {
 		return nil

@@ -19,13 +19,13 @@ import (
 )
 
 // A session's workspace has a place: a node and a generation (package placement). The
-// worker gives it one, and another one when the node is lost. First it commits where
-// the workspace will be; from then on nobody can do anything in the old place any
-// more. Then the new node fetches the last export, and only when the files are there
-// the model is told what it has lost, and goes on. Whoever takes over in between
+// worker assigns it, and assigns another one when the node is lost. First it commits
+// the new place; from then on no request can change anything in the old place. Then
+// the new node fetches the last export. Only when the files are there, the model
+// learns what is lost, and the turn goes on. A worker that takes over in between
 // finds Place.Restore set and does the same.
 
-// where is the workspace's place. Calls that run at the same time ask for it.
+// where returns the workspace's place. Concurrent calls read it.
 func (w *Worker) where() store.Place {
 	if p := w.place.Load(); p != nil {
 		return *p
@@ -33,11 +33,11 @@ func (w *Worker) where() store.Place {
 	return store.Place{}
 }
 
-// nodeName is the node that requests to the sandbox go to.
+// nodeName returns the node that requests to the sandbox go to.
 func (w *Worker) nodeName() string { return w.where().Node }
 
-// ensurePlace gives the workspace its place before the turn goes on, or another one when
-// its node is lost, and tells whether it did the latter.
+// ensurePlace gives the workspace its place before the turn goes on, or a new one when
+// its node is lost. It reports whether the workspace has moved.
 func (w *Worker) ensurePlace(ctx, parent context.Context) (moved bool, err error) {
 	if !w.deps.Nodes.Managed() || len(w.spec.Tools) == 0 || ctx.Err() != nil {
 		return false, nil //nolint:nilerr // the loop sees why
@@ -53,10 +53,10 @@ func (w *Worker) ensurePlace(ctx, parent context.Context) (moved bool, err error
 	switch {
 	case p.Node == "":
 		return false, w.placeNew(parent, p)
-	case w.deps.Nodes.Lost(p.Node): // perhaps before the files were there
+	case w.deps.Nodes.Lost(p.Node): // perhaps before the files had arrived
 		to := w.deps.Nodes.Choose(w.lease.Key, p.Node)
 		if to == "" && !p.Restore {
-			return false, nil // nowhere to go: the turn waits for the node, and fails as it does without others
+			return false, nil // there is no other node: the turn waits for this one, and fails as with a single node
 		}
 		if to != "" {
 			if err := w.leave(parent, p, to, store.NodeLost); err != nil {
@@ -70,7 +70,7 @@ func (w *Worker) ensurePlace(ctx, parent context.Context) (moved bool, err error
 		}
 	case w.deps.Nodes.Drained(p.Node):
 		left, err := w.handOver(ctx, parent, p)
-		if err == nil && !left && (w.deps.Nodes.Lost(p.Node) || w.isGone(p)) { // it turns out
+		if err == nil && !left && (w.deps.Nodes.Lost(p.Node) || w.isGone(p)) { // found out meanwhile
 			return w.ensurePlace(ctx, parent)
 		}
 		if err != nil || !left {
@@ -82,17 +82,17 @@ func (w *Worker) ensurePlace(ctx, parent context.Context) (moved bool, err error
 	return true, w.bring(ctx, parent)
 }
 
-// wasMade tells whether a call is for a place in which the workspace is known to have been
-// made. The node must have it then: one that has lost its disk would make an empty one, and
-// the next export would take the place of the last copy.
+// wasMade reports whether a call is for a place in which the workspace is known to have
+// been made. The node must have it then: a node that has lost its disk would make an empty
+// one, and the next export would replace the last copy.
 func (w *Worker) wasMade(ref *commonv1.CallRef) bool {
 	p := w.where()
 	return w.deps.Nodes.Managed() && p.Node != "" && p.Made && !p.Restore && p.Generation == ref.WorkspaceGeneration
 }
 
-// noteMade writes down, once, that the workspace was made in a place. What is appended
-// after it, as the results of calls in the workspace are, is not committed before it; and
-// of what dies with the worker before that nobody has heard.
+// noteMade stores, once, that the workspace was made in a place. Later appends, such as
+// the results of calls in the workspace, are not committed before it. Whatever dies with
+// the worker before that was never reported.
 func (w *Worker) noteMade(ctx context.Context, generation int64) error {
 	p := w.place.Load()
 	if !w.deps.Nodes.Managed() || p == nil || p.Node == "" || p.Made || p.Restore || p.Generation != generation {
@@ -107,14 +107,14 @@ func (w *Worker) noteMade(ctx context.Context, generation int64) error {
 	return nil
 }
 
-// isGone tells whether the node of a place has said that it does not have the workspace
-// which was made there.
+// isGone reports whether the node of a place has answered that it no longer has the
+// workspace that was made there.
 func (w *Worker) isGone(p store.Place) bool {
 	return p.Generation > 0 && p.Node != "" && !p.Restore && w.gone.Load() == p.Generation
 }
 
-// insteadOf is where a workspace goes whose node has lost it: that node answers, so it
-// stays there unless the node is drained.
+// insteadOf returns the new node of a workspace that its node has lost: the same node,
+// which answers, unless that one is drained.
 func (w *Worker) insteadOf(name string) string {
 	if !w.deps.Nodes.Drained(name) {
 		return name
@@ -122,8 +122,8 @@ func (w *Worker) insteadOf(name string) string {
 	return cmp.Or(w.deps.Nodes.Choose(w.lease.Key, name), name)
 }
 
-// placeNew gives a workspace its first place. It is on the disk before any call is:
-// the assistant's message is committed after it.
+// placeNew gives a workspace its first place. The place is durable before any call
+// is: the assistant's message is committed after it.
 func (w *Worker) placeNew(parent context.Context, was store.Place) error {
 	p := store.Place{Node: w.deps.Nodes.First(w.lease.Key), Generation: was.Generation + 1}
 	if was.Generation == 0 && (w.session.FinishedTurns > 0 || w.active != nil && w.active.turn.Steps > 0) {
@@ -133,8 +133,9 @@ func (w *Worker) placeNew(parent context.Context, was store.Place) error {
 	return w.log.Append(parent, store.Write{Place: &p})
 }
 
-// handOver exports the workspace and leaves a node that is drained, and tells whether
-// it did: not between calls of one message, and not when there is nowhere to go.
+// handOver exports the workspace and leaves a drained node, and reports whether it
+// did. It does not leave between the calls of one message, nor when there is no other
+// node.
 func (w *Worker) handOver(ctx, parent context.Context, p store.Place) (bool, error) {
 	to := w.deps.Nodes.Choose(w.lease.Key, p.Node)
 	if last := w.last(); to == "" || w.deps.Nodes.Stays(w.lease.Key) || last == nil || last.Role != sessionv1.Role_ROLE_USER {
@@ -161,7 +162,7 @@ func (w *Worker) handOver(ctx, parent context.Context, p store.Place) (bool, err
 	return true, w.leave(parent, p, to, store.Planned)
 }
 
-// leave commits that the workspace is somewhere else.
+// leave commits that the workspace has another place.
 func (w *Worker) leave(parent context.Context, was store.Place, to string, why store.Why) error {
 	p := leaving(was, to, why)
 	w.deps.Log.WarnContext(parent, "the workspace moves to another node", "session", w.lease.Session, "from", was.Node, "to", to, "generation", p.Generation, "why", why)
@@ -172,9 +173,9 @@ func (w *Worker) leave(parent context.Context, was store.Place, to string, why s
 	return err
 }
 
-// leaving is the place of a workspace that leaves another one. Whoever brings its files
-// there, perhaps another turn, finds in it which copy counts and what there is to tell. From
-// where the files have not come yet nothing is left.
+// leaving returns the place of a workspace that leaves another one. The worker that restores
+// the files there, perhaps in another turn, learns from it which copy counts and what to
+// report. A place that the files never reached passes on the Left of the place before it.
 func leaving(was store.Place, to string, why store.Why) store.Place {
 	left := store.Left{Node: was.Node, Why: why}
 	if was.Restore {
@@ -183,14 +184,14 @@ func leaving(was store.Place, to string, why store.Why) store.Place {
 	return store.Place{Node: to, Generation: was.Generation + 1, Restore: true, Left: left, Export: was.Export}
 }
 
-// arrived is the place once the files are there.
+// arrived returns the place after its files have arrived.
 func arrived(p store.Place) store.Place {
 	p.Restore, p.Made, p.Left = false, true, store.Left{}
 	return p
 }
 
-// bring has the node fetch the last export, and tells the model and everybody what
-// is lost.
+// bring has the node fetch the last export, and reports the loss to the model and
+// in the log.
 func (w *Worker) bring(ctx, parent context.Context) error {
 	if err := w.learnExport(parent); err != nil {
 		return err
@@ -229,8 +230,8 @@ func (w *Worker) bring(ctx, parent context.Context) error {
 	return nil
 }
 
-// learnExport reads what was exported last: jobs note that while a worker holds the session.
-// Of a place that was left nothing is noted any more.
+// learnExport reads the last export, which jobs record while a worker holds the session. No
+// export is recorded for a place after the workspace has left it.
 func (w *Worker) learnExport(ctx context.Context) error {
 	now, _, err := w.deps.Store.PlaceOf(ctx, w.lease.Key)
 	if err != nil {
@@ -245,9 +246,9 @@ func (w *Worker) learnExport(ctx context.Context) error {
 	return nil
 }
 
-// fetch makes the workspace in its new place: from an exported snapshot, or when there is
-// no such from the last one, or else empty, and then there is no snapshot. Trying again
-// changes nothing.
+// fetch makes the workspace in its new place from the exported snapshot, or from the last
+// one if that does not exist. Without any snapshot it makes an empty workspace and
+// returns nil. Repeating it changes nothing.
 func (w *Worker) fetch(ctx context.Context, p store.Place, exported string) (*sandboxv1.Snapshot, error) {
 	ref := w.callRef(fmt.Sprintf("%s.place.%d", w.lease.Session, p.Generation))
 	var made *sandboxv1.ImportSnapshotsResponse
@@ -256,14 +257,15 @@ func (w *Worker) fetch(ctx context.Context, p store.Place, exported string) (*sa
 		return err
 	})
 	switch apierr.Reason(err) {
-	case "SNAPSHOT_NOT_FOUND", "NO_OBJECT_STORE", "WORKSPACE_EXISTS": // the last: it was found empty before
+	case "SNAPSHOT_NOT_FOUND", "NO_OBJECT_STORE", "WORKSPACE_EXISTS": // WORKSPACE_EXISTS: an earlier attempt made it empty
 		return nil, w.ensureWorkspace(ctx, ref, nil)
 	}
 	return made.GetSnapshot(), err
 }
 
-// closeLost gives every call of the last message that has none a result. None of
-// them is made: the model asked for them before it knew. What had begun is lost.
+// closeLost gives a result to every call of the last message that has none. None
+// of these calls is made: the model requested them before the loss. Calls that
+// had begun are lost.
 func (w *Worker) closeLost(ctx context.Context, write *store.Write, left store.Left) error {
 	last := w.last()
 	if len(toolUses(last)) == 0 {
@@ -277,7 +279,7 @@ func (w *Worker) closeLost(ctx context.Context, write *store.Write, left store.L
 	})
 }
 
-// leftHow says how a workspace has left its node, for people and the model.
+// leftHow says how a workspace left its node, for people and the model.
 func leftHow(left store.Left) string {
 	switch left.Why {
 	case store.Planned:
@@ -289,7 +291,7 @@ func leftHow(left store.Left) string {
 	return "the machine that held the workspace is lost"
 }
 
-// movedBody tells what became of the workspace.
+// movedBody returns the event of a moved workspace.
 func (w *Worker) movedBody(p store.Place, found *sandboxv1.Snapshot) *sessionv1.WorkspaceMoved {
 	m := &sessionv1.WorkspaceMoved{
 		FromNode: p.Left.Node, ToNode: p.Node, Generation: p.Generation, Empty: found == nil,
@@ -310,7 +312,7 @@ func (w *Worker) movedBody(p store.Place, found *sandboxv1.Snapshot) *sessionv1.
 	}
 	at, void := found.GetCreateTime(), p.Export.Void() || p.Export.Turn != "" && !w.onPath(p.Export.Turn)
 	if void || found.GetId() != p.Export.Snapshot {
-		p.Export = store.Export{} // it is another one: of which turn it has what, nobody knows
+		p.Export = store.Export{} // another snapshot: the turn of its files is unknown
 	}
 	if p.Export.Turn != "" {
 		m.RestoredTurn, m.RestoredSeq = w.name("turns", p.Export.Turn), p.Export.Seq
@@ -328,14 +330,14 @@ func (w *Worker) movedBody(p store.Place, found *sandboxv1.Snapshot) *sessionv1.
 	return m
 }
 
-// onPath tells whether the conversation has something of a turn.
+// onPath reports whether the conversation has a message of a turn.
 func (w *Worker) onPath(turn string) bool {
 	name := w.name("turns", turn)
 	return slices.ContainsFunc(w.path, func(m *sessionv1.Message) bool { return m.Turn == name })
 }
 
-// since says for the model which of its turns an export has seen: that of its turn, and
-// what the next ones had done until it was made.
+// since tells the model how many of its turns an export may lack. An export has the
+// changes of its own turn, and those that later turns had made when it was taken.
 func (w *Worker) since(p store.Place) string {
 	if p.Export.Turn == "" {
 		return ""
@@ -355,7 +357,7 @@ func (w *Worker) since(p store.Place) string {
 	return fmt.Sprintf(", which may have nothing, or only a part, of the last %d turns in which you used tools", len(later))
 }
 
-// exportAfter has the workspace exported once the turn's end is committed, if a call
+// exportAfter adds a job that exports the workspace after the turn's end, if a call
 // of the turn may have changed it.
 func (w *Worker) exportAfter(write *store.Write, t *active) {
 	p := w.where()
@@ -365,18 +367,19 @@ func (w *Worker) exportAfter(write *store.Write, t *active) {
 	write.Jobs = append(write.Jobs, placement.ExportJob(w.lease.Key, t.id, w.log.Seq()+int64(len(write.Events))))
 }
 
-// changed tells whether a call of the turn may have changed the workspace.
+// changed reports whether a call of the turn may have changed the workspace.
 func (w *Worker) changed(t *active) bool {
 	return slices.ContainsFunc(w.path, func(m *sessionv1.Message) bool {
 		return t.owns(m.Turn) && slices.ContainsFunc(toolUses(m), func(u *sessionv1.ToolUse) bool { return w.mayChange(t, u.Tool) })
 	})
 }
 
-// nodeLost tells whether a context has ended because the workspace's node is lost.
+// nodeLost reports whether a context has ended because the workspace's node is
+// lost.
 func nodeLost(ctx context.Context) bool { return errors.Is(context.Cause(ctx), placement.ErrLost) }
 
 // untilLost ends a context when the workspace's node is lost, if there is another
-// one to go to. stop must be called.
+// node. The caller must call stop.
 func (w *Worker) untilLost(ctx context.Context) (_ context.Context, stop func()) {
 	p := w.where()
 	if p.Node == "" || !w.deps.Nodes.Managed() {

@@ -17,7 +17,8 @@ import (
 const (
 	// hookTime bounds the command that runs before a compaction.
 	hookTime = time.Minute
-	// maxHookOutput bounds what of its output goes into the summary, in bytes.
+	// maxHookOutput bounds the part of its output that goes into the summary,
+	// in bytes.
 	maxHookOutput = 16 << 10
 	hookTool      = "Bash"
 )
@@ -28,15 +29,16 @@ func (w *Worker) preCompaction(ctx, parent context.Context, callID string) strin
 	if w.spec.PreCompaction == "" {
 		return ""
 	}
-	// A successor looks for the command where the log says that the turn is: that must be so before it begins.
+	// A successor looks for the command where the log says that the turn is, so the log is flushed before the
+	// command begins.
 	if w.log.Flush(parent) != nil {
-		return "" // the log has failed, and says so to all
+		return "" // the log has failed, and every write returns its error
 	}
-	hookCtx, cancel := context.WithTimeout(ctx, hookTime+10*time.Second) // tools ends the command first
+	hookCtx, cancel := context.WithTimeout(ctx, hookTime+10*time.Second) // longer than the limit that tools enforces
 	defer cancel()
 	out, err := w.runHook(hookCtx, callID)
 	if err != nil && ctx.Err() != nil && parent.Err() == nil {
-		// The turn stops, and nothing of it goes on. What is asked for again finds that it was cancelled.
+		// The turn stops with all its work. A repeated request finds that the call was cancelled.
 		(&caller{w: w, parent: parent}).cancel(&sessionv1.ToolUse{CallId: callID, Tool: hookTool}) //nolint:contextcheck // ctx has ended; cancelling has a context of its own
 	}
 	if err == nil || ctx.Err() != nil {
@@ -55,16 +57,16 @@ func (w *Worker) preCompaction(ctx, parent context.Context, callID string) strin
 	return ""
 }
 
-// stopHook ends the command that a worker before this one may have begun before a
-// compaction, because the turn ends: it is none of a message's calls, and nothing of
-// an undone turn may run when its files are brought back. This worker's own has
+// stopHook ends a command that an earlier worker may have begun before a compaction,
+// because the turn ends. The command is not a call of a message, and no command of
+// an undone turn may run when its files are restored. This worker's own command has
 // ended by then.
 func (w *Worker) stopHook(ctx context.Context) {
 	var ids []string
 	if last := w.last(); last != nil && last.Role == sessionv1.Role_ROLE_USER && w.compactCallID() == w.inherited.automatic {
 		ids = append(ids, w.inherited.automatic)
 	}
-	if w.active.undo && len(w.compacts) > 0 && w.compacts[0].ID == w.inherited.requested { // else it may end after the turn
+	if w.active.undo && len(w.compacts) > 0 && w.compacts[0].ID == w.inherited.requested { // otherwise the command may end after the turn
 		ids = append(ids, w.requestedCallID(w.compacts[0]))
 	}
 	for _, id := range ids {
@@ -72,13 +74,13 @@ func (w *Worker) stopHook(ctx context.Context) {
 	}
 }
 
-// hooks are those that a worker before this one may have begun.
+// hooks are the commands that an earlier worker may have begun.
 type hooks struct {
-	automatic string // the call id of the step's that was under way; empty: none
+	automatic string // the call id of the current step's command; empty: none
 	requested int64  // the first request to compact that was in the inbox; 0: none
 }
 
-// inherit notes which hooks may run when a turn is taken up.
+// inherit notes which commands may run when a worker takes a turn over.
 func (w *Worker) inherit(commands []store.Command) {
 	if w.spec.PreCompaction == "" || w.active == nil {
 		return
@@ -92,8 +94,8 @@ func (w *Worker) inherit(commands []store.Command) {
 	}
 }
 
-// runHook makes the call. It is journaled by its id: made again after a crash,
-// it brings the result that there is.
+// runHook makes the call. The call is journaled by its id: repeated after a
+// crash, it returns the existing result.
 func (w *Worker) runHook(ctx context.Context, callID string) (string, error) {
 	arguments, err := json.Marshal(map[string]any{"command": w.spec.PreCompaction, "timeout": hookTime.Milliseconds()})
 	if err != nil {

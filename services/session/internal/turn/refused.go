@@ -11,13 +11,13 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/view"
 )
 
-// maxSaid bounds what is kept of a provider's words, in bytes.
+// maxSaid bounds how much of a provider's message is kept, in bytes.
 const maxSaid = 1 << 10
 
-// withhold marks what the provider has refused of the conversation, so that the next
-// request has a note in its place: what came once is sent again with each request, and
-// would fail them all. The write is empty when nothing is known to be refused; persons
-// tells whether a person sent any of it, and not tools alone.
+// withhold marks the blocks of the conversation that the provider has refused. The
+// next request has a note in their place: each request repeats the conversation, so
+// these blocks would fail all of them. The write is empty when no block is known to be
+// refused. persons reports whether a person sent one of them.
 func withhold(w *Worker, failed *model.Error) (write store.Write, persons bool) {
 	said := failed.Error()
 	r := view.Refusal{Said: strings.ToValidUTF8(said[:min(len(said), maxSaid)], "")}
@@ -45,9 +45,10 @@ func withhold(w *Worker, failed *model.Error) (write store.Write, persons bool) 
 	return write, persons
 }
 
-// refused is the end of an attempt whose request the provider refused, and tells
-// whether the step is done. What a person sent ends the turn, for the person to send
-// something else. Of what tools brought, the model is told at once.
+// refused ends an attempt whose request the provider refused, and reports whether
+// the step is done. A refused block of a person ends the turn, so that the person
+// can send something else. The model is told at once of a refused block that tools
+// returned.
 func refused(parent context.Context, w *Worker, a *partialAnswer, failed *model.Error) (bool, error) {
 	revised, persons := withhold(w, failed)
 	if len(revised.Revised) > 0 && !persons {

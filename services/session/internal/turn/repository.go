@@ -22,24 +22,25 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// The reasons of warnings of an agent's repositories.
+// Reasons of warnings about an agent's repositories.
 const (
 	notCloned     = "REPOSITORY_NOT_CLONED"
 	branchNotMade = "REPOSITORY_BRANCH_NOT_MADE"
 )
 
-// repositoryFailure is what a repository of the agent's is not as it should be for.
+// repositoryFailure is why a repository of the agent is not as configured.
 type repositoryFailure struct{ reason, text string }
 
-// SessionBranch is the name of a session's own branch, by the operator's pattern.
+// SessionBranch returns the name of a session's own branch, by the operator's
+// pattern.
 func SessionBranch(pattern, session string) string {
 	return strings.ReplaceAll(pattern, "{session}", session)
 }
 
-// cloneRepositories clones the agent's repositories that are not there, and tells of
-// those that cannot be. The call ids are the session's: one that was cloned once is not
-// cloned again, even when it was removed since. A restore takes both back: sandbox knows of a
-// clone what it knew when the files were as they are then.
+// cloneRepositories clones the agent's missing repositories and returns those that it could
+// not clone. The call ids are fixed for the session: a repository that was cloned once is not
+// cloned again, even if it was removed since. A restore reverts both: the sandbox then knows
+// the clones that it knew when the restored files were current.
 func (w *Worker) cloneRepositories(ctx context.Context) (failed []repositoryFailure) {
 	for _, r := range w.spec.Repositories {
 		err := w.patiently(ctx, nil, func() error { return w.clone(ctx, r) })
@@ -83,10 +84,10 @@ func (w *Worker) clone(ctx context.Context, r agent.Repository) error {
 	return err
 }
 
-// ownBranch gives the session its branch in a repository that it did not clone itself, as
-// a fork's or an import's, which is on another session's: from where it stands. One that has
-// the branch already and is on another one is as somebody made it. What is no repository is
-// REPOSITORY_NOT_FOUND, also where no branch is asked for.
+// ownBranch creates the session's branch, from the current commit, in a repository that the
+// session did not clone itself: that of a fork or an import is on another session's branch.
+// It leaves a repository alone that already has the branch but is on another one. A
+// directory that is not a repository is REPOSITORY_NOT_FOUND, even if no branch is wanted.
 func (w *Worker) ownBranch(ctx context.Context, r agent.Repository) error {
 	if !r.OwnBranch() {
 		return w.present(ctx, r)
@@ -100,8 +101,8 @@ func (w *Worker) ownBranch(ctx context.Context, r agent.Repository) error {
 	return err
 }
 
-// present is the error REPOSITORY_NOT_FOUND if what is in a repository's place is none. That it
-// cannot be looked at says nothing.
+// present returns REPOSITORY_NOT_FOUND if the repository's directory is not a repository. It
+// returns nil if it cannot look.
 func (w *Worker) present(ctx context.Context, r agent.Repository) error {
 	found, err := w.deps.Repositories.ListRepositories(ctx, &sandboxv1.ListRepositoriesRequest{
 		Session: "sessions/" + w.lease.Session, WorkspaceGeneration: w.where().Generation,
@@ -116,14 +117,15 @@ func (w *Worker) present(ctx context.Context, r agent.Repository) error {
 	return apierr.New(codes.NotFound, "sandbox.fairlead.dev", "REPOSITORY_NOT_FOUND", "what is there is no repository")
 }
 
-// cloneCall is the id of the call that clones a repository: the same in every turn.
+// cloneCall returns the id of the call that clones a repository: the same in every
+// turn.
 func cloneCall(r agent.Repository) string {
 	sum := sha256.Sum256(fmt.Append(nil, r.URL, "\x00", r.Ref, "\x00", r.Name(), "\x00", r.Depth))
 	return "clone." + hex.EncodeToString(sum[:12])
 }
 
-// tellRepositories warns of repositories that are not as they should be, once in a turn.
-// The model reads it with the results of the calls that waited for them.
+// tellRepositories warns of repositories that are not as configured, once in a turn. The
+// model reads it with the results of the calls that waited for them.
 func (w *Worker) tellRepositories(ctx context.Context) error {
 	failed := w.warm.failed
 	if len(failed) == 0 {
@@ -142,7 +144,7 @@ func (w *Worker) tellRepositories(ctx context.Context) error {
 	return w.log.Append(ctx, write)
 }
 
-// withUntold adds to the last result what the model has to know besides.
+// withUntold adds pending notes for the model to the last result.
 func (w *Worker) withUntold(blocks []*sessionv1.Block) {
 	if w.untold == "" || len(blocks) == 0 {
 		return
@@ -154,8 +156,8 @@ func (w *Worker) withUntold(blocks []*sessionv1.Block) {
 	w.untold = ""
 }
 
-// pushes are the jobs that the end of a turn leaves: one for each repository that is
-// pushed then. The files of a turn that was undone are those of before.
+// pushes returns the jobs of a turn's end: one for each repository to push. An
+// undone turn pushes nothing: its files are those of before.
 func (w *Worker) pushes(t *active) []store.Job {
 	var all []store.Job
 	for i, r := range w.spec.Repositories {
@@ -177,7 +179,7 @@ func (w *Worker) pushes(t *active) []store.Job {
 	return all
 }
 
-// takeRepository appends what became of a push.
+// takeRepository appends the result of a push.
 func (w *Worker) takeRepository(ctx context.Context, c store.Command) error {
 	e := &sessionv1.Event{}
 	if err := proto.Unmarshal(c.Body, e); err != nil {

@@ -25,8 +25,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// modelTools are the tools that the model may ask for: the agent's and the
-// client's, by name, so that the request's beginning stays the same.
+// modelTools returns the tools that the model may ask for: the agent's and the
+// client's, by name, so that the beginning of each request stays the same.
 func (w *Worker) modelTools(ctx context.Context) ([]model.Tool, error) {
 	var tools []model.Tool
 	parallel, readOnly := map[string]bool{}, map[string]bool{}
@@ -70,8 +70,8 @@ func (w *Worker) modelTools(ctx context.Context) ([]model.Tool, error) {
 	return tools, nil
 }
 
-// appendTool adds a tool whose schema is JSON text; none stands for any object. Its bytes are the same in every
-// request.
+// appendTool adds a tool whose schema is JSON text; an empty schema stands for any object. The bytes are the
+// same in every request.
 func appendTool(tools []model.Tool, name, description, input string) ([]model.Tool, error) {
 	text, err := schema.Typed(cmp.Or(input, anyObject))
 	if err != nil {
@@ -80,7 +80,7 @@ func appendTool(tools []model.Tool, name, description, input string) ([]model.To
 	return append(tools, model.Tool{Name: name, Description: description, InputSchema: json.RawMessage(text)}), nil
 }
 
-// anyObject is the schema of a tool that has none.
+// anyObject is the schema of a tool without one.
 const anyObject = `{"type":"object"}`
 
 // warming is a workspace that is being made beside the first model call.
@@ -88,23 +88,23 @@ type warming struct {
 	done   chan struct{}
 	cancel context.CancelFunc
 	err    error
-	away   chan error          // gets why it takes so long, if it does
-	failed []repositoryFailure // told to the turn once
+	away   chan error          // receives the error if the making takes long
+	failed []repositoryFailure // reported to the turn once
 }
 
-// warmWorkspace makes the workspace in the background if the agent has tools, with what
-// belongs into it.
+// warmWorkspace makes the workspace and its repositories in the background, if the
+// agent has tools.
 func (w *Worker) warmWorkspace(ctx context.Context) *warming {
 	return w.warmWith(ctx, w.cloneRepositories)
 }
 
-// warmAgain makes the workspace anew that was made before, because another user has run a
-// command since: it has that one's variables. What there is to tell still is.
+// warmAgain makes the workspace anew because another user has run a command since, whose
+// variables it has. It keeps the failures that are not reported yet.
 func (w *Worker) warmAgain(ctx context.Context, before *warming) *warming {
 	return w.warmWith(ctx, func(context.Context) []repositoryFailure { return before.failed })
 }
 
-// warmWith is both of them. fill tells what failed.
+// warmWith makes the workspace in the background. fill returns what failed.
 func (w *Worker) warmWith(ctx context.Context, fill func(context.Context) []repositoryFailure) *warming {
 	ctx, cancel := context.WithCancel(ctx)
 	g := &warming{done: make(chan struct{}), cancel: cancel, away: make(chan error, 1)}
@@ -122,8 +122,8 @@ func (w *Worker) warmWith(ctx context.Context, fill func(context.Context) []repo
 	return g
 }
 
-// ensureWorkspace makes the workspace for commands of whoever acts, with their variables.
-// tell may be nil.
+// ensureWorkspace makes the workspace for commands, with the variables of the acting
+// user. tell may be nil.
 func (w *Worker) ensureWorkspace(ctx context.Context, ref *commonv1.CallRef, tell func(error)) error {
 	who, _ := principal.From(ctx)
 	return w.ensure(ctx, ref, tell, func(want *sandboxv1.EnsureWorkspaceRequest) error {
@@ -136,13 +136,14 @@ func (w *Worker) ensureWorkspace(ctx context.Context, ref *commonv1.CallRef, tel
 	})
 }
 
-// ensureFiles makes the workspace for what runs no command: its variables and its sandbox
-// may be those of a turn under way, whose user is another one than who asks for this.
+// ensureFiles makes the workspace for work that runs no command. The workspace keeps the
+// variables and the sandbox of a running turn, whose user may be another one.
 func (w *Worker) ensureFiles(ctx context.Context, ref *commonv1.CallRef) error {
 	return w.ensure(ctx, ref, nil, func(*sandboxv1.EnsureWorkspaceRequest) error { return nil })
 }
 
-// ensure makes the workspace. add puts what commands need besides into each try.
+// ensure makes the workspace. add completes each request with what commands
+// need.
 func (w *Worker) ensure(ctx context.Context, ref *commonv1.CallRef, tell func(error), add func(*sandboxv1.EnsureWorkspaceRequest) error) error {
 	err := w.patiently(ctx, tell, func() error {
 		want := w.spec.Workspace(w.session, ref)
@@ -163,7 +164,7 @@ func (w *Worker) ensure(ctx context.Context, ref *commonv1.CallRef, tell func(er
 }
 
 // workspaceAdvice says what to do about a workspace that could not be made: a refusal
-// is another matter than a service that is away.
+// needs another advice than a service that is away.
 func workspaceAdvice(err error) string {
 	switch status.Code(err) {
 	case codes.InvalidArgument, codes.NotFound:
@@ -193,8 +194,9 @@ func (g *warming) stop() {
 	<-g.done
 }
 
-// callID is the id of a call: fixed by the turn, the step and the call's place
-// in the assistant message, so that whoever takes over finds the same.
+// callID returns the id of a call. It is fixed by the turn, the step and the
+// call's place in the assistant message, so that a worker that takes over uses
+// the same id.
 func callID(turn string, step int32, index int) string {
 	return turn + "." + strconv.Itoa(int(step)) + "." + strconv.Itoa(index)
 }
@@ -231,7 +233,7 @@ func ensureUsage(u **sessionv1.Usage) *sessionv1.Usage {
 	return *u
 }
 
-// lastSegment is the id at the end of a resource name.
+// lastSegment returns the id at the end of a resource name.
 func lastSegment(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
 func now() *timestamppb.Timestamp { return timestamppb.Now() }

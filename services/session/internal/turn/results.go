@@ -17,9 +17,9 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// failedCall is the result of a call that brought an RPC error.
+// failedCall returns the result of a call that failed with an RPC error.
 func failedCall(u *sessionv1.ToolUse, err error) *sessionv1.ToolResult {
-	if apierr.Reason(err) == "CALL_CANCELLED" { // by a worker before this one; it may have had an effect
+	if apierr.Reason(err) == "CALL_CANCELLED" { // cancelled by an earlier worker; it may have had an effect
 		return &sessionv1.ToolResult{CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_INTERRUPTED, Content: []*commonv1.Content{textContent("The call was stopped.")}}
 	}
 	switch status.Code(err) {
@@ -32,7 +32,7 @@ func failedCall(u *sessionv1.ToolUse, err error) *sessionv1.ToolResult {
 	}
 }
 
-// commitResults ends the step: the results go to the model in one message.
+// commitResults ends the step and gives the model the results in one message.
 func (w *Worker) commitResults(ctx context.Context, m *sessionv1.Message) error {
 	t := w.active
 	write := store.Write{StepCommitted: true}
@@ -83,7 +83,8 @@ func (w *Worker) addResults(write *store.Write, m *sessionv1.Message) error {
 	return nil
 }
 
-// callEnded tells how a call ended, and has somebody attend to what it left behind.
+// callEnded adds the events of a call's end to a write, and a job for an operation
+// that it left running.
 func (w *Worker) callEnded(write *store.Write, u *sessionv1.ToolUse, end ended, took time.Duration) {
 	finished := w.finishedCall(u.Tool, end.result, took)
 	finished.GetToolCallFinished().Operation = end.told.GetOperation()
@@ -94,7 +95,8 @@ func (w *Worker) callEnded(write *store.Write, u *sessionv1.ToolUse, end ended, 
 	write.Jobs = append(write.Jobs, w.attend(u, end.told)...)
 }
 
-// interruptedCall is the result of a call that the end of its turn stopped.
+// interruptedCall returns the result of a call that the end of its turn
+// stopped.
 func interruptedCall(u *sessionv1.ToolUse, text string) *sessionv1.ToolResult {
 	return &sessionv1.ToolResult{CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_INTERRUPTED, Content: []*commonv1.Content{textContent(text)}}
 }
@@ -105,7 +107,7 @@ func (w *Worker) finishedCall(tool string, r *sessionv1.ToolResult, took time.Du
 	}}})
 }
 
-// toolResult maps a result of tools.
+// toolResult converts a result of tools.
 func toolResult(callID string, r *toolsv1.CallResult) *sessionv1.ToolResult {
 	outcome := map[toolsv1.CallOutcome]sessionv1.ToolOutcome{
 		toolsv1.CallOutcome_CALL_OUTCOME_OK:        sessionv1.ToolOutcome_TOOL_OUTCOME_OK,

@@ -18,22 +18,22 @@ import (
 )
 
 // takeRewind goes back to a checkpoint. The command in the inbox is the durable
-// intent: it is consumed by the write that moves the head, after the files were
-// restored. Whoever takes over in between restores them again, by the same call id,
-// before anything else is taken from the inbox.
+// intent: the write that moves the head consumes it, after the files were restored.
+// A worker that takes over in between restores them again, with the same call id,
+// before it takes anything else from the inbox.
 func (w *Worker) takeRewind(ctx context.Context, c store.Command) error {
 	r := &sessionv1.RewindSessionRequest{}
 	if err := proto.Unmarshal(c.Body, r); err != nil {
 		return fmt.Errorf("read a rewind: %w", err)
 	}
-	if w.active != nil { // none was accepted: an older version has begun a turn before it met what it does not know
+	if w.active != nil { // no rewind is accepted during a turn: an older version began this one before it met the command
 		return w.noRewind(ctx, c, "", sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE,
 			"A turn is active. Neither the conversation nor the files were changed. Interrupt the turn first, then rewind.")
 	}
 	if err := w.compactFirst(ctx); err != nil {
 		return err
 	}
-	if err := w.makeWanted(ctx, ctx); err != nil { // in the order in which they were asked for
+	if err := w.makeWanted(ctx, ctx); err != nil { // in the order of the requests
 		return err
 	}
 	if err := w.loadCheckpoints(ctx); err != nil {
@@ -56,8 +56,8 @@ func (w *Worker) takeRewind(ctx context.Context, c store.Command) error {
 	return w.moveHead(ctx, c, to, keep)
 }
 
-// target finds the checkpoint that a request names, and how many messages of the
-// conversation stay; nil if there is none.
+// target returns the checkpoint that a request names and how many messages of
+// the conversation stay; nil if there is no such checkpoint.
 func (w *Worker) target(r *sessionv1.RewindSessionRequest) (*sessionv1.Checkpoint, int) {
 	at := len(w.kept) - 2
 	if !r.LatestButOne {
@@ -72,14 +72,14 @@ func (w *Worker) target(r *sessionv1.RewindSessionRequest) (*sessionv1.Checkpoin
 	}
 	last := slices.IndexFunc(w.path, func(m *sessionv1.Message) bool { return m.Name == to.Head })
 	if last < 0 {
-		return nil, 0 // it is not on the way to the head
+		return nil, 0 // the checkpoint is not on the path to the head
 	}
 	return to, last + 1
 }
 
-// bringBack restores the files. It does not give up while the sandbox is away: it
-// may have begun, and then the files are neither what they were nor what they are
-// to be. A node that is lost for good has no files.
+// bringBack restores the files. It keeps trying while the sandbox is away: a
+// restore may have begun, and the files then are in neither state. A node that is
+// lost for good has no files.
 func (w *Worker) bringBack(ctx context.Context, rewind, snapshot string) error {
 	call := "rewind." + rewind
 	for {
@@ -100,10 +100,10 @@ func (w *Worker) bringBack(ctx context.Context, rewind, snapshot string) error {
 	}
 }
 
-// moveHead makes the conversation what it was, in one write with all that goes
-// with it.
+// moveHead moves the conversation back, in one write with everything that
+// depends on it.
 func (w *Worker) moveHead(ctx context.Context, c store.Command, to *sessionv1.Checkpoint, keep int) error {
-	w.path = w.path[:keep:keep] // what joins the path now must not write over what is left behind
+	w.path = w.path[:keep:keep] // a message that joins the path later must not overwrite the undone ones
 	w.session.Head = to.Head
 	w.counted, w.measured, w.answered, w.begun = counted{}, request{}, "", nil
 	head := lastSegment(to.Head)
@@ -117,8 +117,8 @@ func (w *Worker) moveHead(ctx context.Context, c store.Command, to *sessionv1.Ch
 	return w.log.Commit(ctx, write)
 }
 
-// exportRewound says that what was exported so far may have what a write undoes, and has
-// the workspace exported anew. The path is the new one.
+// exportRewound marks the exports so far as void, since they may have what a write
+// undoes, and has the workspace exported anew. The path is the new one.
 func (w *Worker) exportRewound(write *store.Write, name string) {
 	p := w.where()
 	if p.Node == "" {
@@ -137,7 +137,7 @@ func (w *Worker) exportRewound(write *store.Write, name string) {
 	write.Jobs = append(write.Jobs, placement.RewoundJob(w.lease.Key, name, turn, write.VoidExports))
 }
 
-// noRewind tells who asked that nothing came of it.
+// noRewind tells the requester that the rewind failed.
 func (w *Worker) noRewind(ctx context.Context, c store.Command, checkpoint string, reason sessionv1.ErrorReason, message string) error {
 	return w.log.Append(ctx, store.Write{Consume: []int64{c.ID}, Events: []*sessionv1.Event{{Body: &sessionv1.Event_SessionRewindFailed{
 		SessionRewindFailed: &sessionv1.SessionRewindFailed{Rewind: c.CallID, Checkpoint: checkpoint, Reason: reasonName(reason), Message: message},

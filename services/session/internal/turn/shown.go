@@ -7,9 +7,8 @@ import (
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 )
 
-// shown is how much the log has of what a running call told: bytes by stream, and how many
-// words on its progress. Tools tells all of it again, from the first on, to whoever
-// attaches to a call.
+// shown counts what the log has of a running call: bytes by stream, and progress messages.
+// Tools repeats all of it, from the beginning, to a caller that attaches to the call.
 type shown struct {
 	bytes    map[string]int64
 	progress int
@@ -17,7 +16,7 @@ type shown struct {
 
 func newShown() *shown { return &shown{bytes: map[string]int64{}} }
 
-// add notes an event of the log.
+// add counts an event of the log.
 func (s *shown) add(e *sessionv1.Event, call string) {
 	switch b := e.Body.(type) {
 	case *sessionv1.Event_ToolCallOutputDelta:
@@ -31,13 +30,14 @@ func (s *shown) add(e *sessionv1.Event, call string) {
 	}
 }
 
-// replay leaves out of what a call tells what the log has. It serves one stream of CallTool.
+// replay filters from a call's stream what the log already has. It serves one stream of
+// CallTool.
 type replay struct {
-	log *shown // what the log has; grows. Nil: nobody knows
-	at  *shown // what the stream has brought
+	log *shown // what the log has; grows. Nil: not known
+	at  *shown // what the stream has brought so far
 }
 
-// news is what the log has not of a piece; nil for nothing.
+// news returns the part of a piece that the log lacks, or nil.
 func (r *replay) news(call string, piece *toolsv1.CallToolResponse) *sessionv1.Event {
 	if r.log == nil {
 		return nil
@@ -66,10 +66,11 @@ func (r *replay) news(call string, piece *toolsv1.CallToolResponse) *sessionv1.E
 	return e
 }
 
-// begin notes a call of which the log has nothing yet.
+// begin registers a call of which the log has nothing yet.
 func (c *caller) begin(call string) { c.shown.LoadOrStore(call, newShown()) }
 
-// replay begins with a stream of a call that this caller began, or an earlier one.
+// replay returns the filter for a stream of a call that this caller or an earlier
+// one began.
 func (c *caller) replay(ctx context.Context, call string) *replay {
 	if known, ok := c.shown.Load(call); ok {
 		return &replay{log: known.(*shown), at: newShown()}
@@ -84,8 +85,8 @@ func (c *caller) replay(ctx context.Context, call string) *replay {
 // pageBytes is about how much of the log is read at a time.
 const pageBytes = 1 << 20
 
-// readShown reads from the log what it has of a call of the step under way; nil if it
-// cannot be read.
+// readShown reads from the log what it has of a call of the current step; nil if the
+// log cannot be read.
 func (c *caller) readShown(ctx context.Context, call string) *shown {
 	s := newShown()
 	run := c.w.active.run
@@ -98,7 +99,7 @@ func (c *caller) readShown(ctx context.Context, call string) *shown {
 			return nil
 		}
 		if len(page) == 0 {
-			break // what is on its way is of other calls
+			break // events that are not committed yet belong to other calls
 		}
 		for _, e := range page {
 			s.add(e, call)

@@ -20,16 +20,17 @@ import (
 const (
 	// maxAttempts bounds the model calls of one step.
 	maxAttempts = 8
-	// maxBackoff bounds the wait between two of them when the provider names none.
+	// maxBackoff bounds the wait between two of them when the provider gives no
+	// time.
 	maxBackoff = 30 * time.Second
 	// maxRetryAfter is the longest wait that a provider may ask for.
 	maxRetryAfter = 5 * time.Minute
 )
 
-// stepNumber is the number of the step under way, from 1.
+// stepNumber returns the number of the current step, from 1.
 func (w *Worker) stepNumber() int32 { return w.active.turn.Steps + 1 }
 
-// step calls the model until it has answered, and commits the answer.
+// step calls the model until it answers, and commits the answer.
 func (w *Worker) step(ctx, parent context.Context) error {
 	t := w.active
 	if err := w.checkLimits(parent); err != nil || w.active != t {
@@ -59,7 +60,7 @@ func (w *Worker) step(ctx, parent context.Context) error {
 	}
 }
 
-// checkLimits ends the turn if it may make no further model call.
+// checkLimits ends the turn if it may make no more model calls.
 func (w *Worker) checkLimits(parent context.Context) error {
 	t := w.active
 	switch l := t.turn.Limits; {
@@ -73,7 +74,7 @@ func (w *Worker) checkLimits(parent context.Context) error {
 	}
 }
 
-// mayStep tells whether the turn's limits let it make another step.
+// mayStep reports whether the turn's limits allow another step.
 func (w *Worker) mayStep() bool {
 	return w.active.turn.Steps-w.active.run.TodoSteps < w.active.turn.Limits.GetMaxSteps() && w.tokensLeft() > 0
 }
@@ -87,8 +88,8 @@ func (w *Worker) outputLimit(parent context.Context, write store.Write) error {
 		"The model produced as many tokens as it may. Send another message to let the agent go on, or allow more with limits.max_output_tokens.")
 }
 
-// attempt makes one model call. It tells whether the step is done: answered, or
-// the turn has to stop, which the loop sees.
+// attempt makes one model call. It reports whether the step is done: the model
+// has answered, or the turn must stop, which the loop finds out.
 func (w *Worker) attempt(ctx, parent context.Context, resolved Resolved, tools []model.Tool) (bool, error) {
 	t := w.active
 	request := w.request(resolved, tools)
@@ -131,7 +132,7 @@ func (w *Worker) attempt(ctx, parent context.Context, resolved Resolved, tools [
 }
 
 // unlessStopped drops an error that only says that the turn was stopped: the
-// loop does what has to be done then.
+// loop handles the stop.
 func (w *Worker) unlessStopped(ctx context.Context, err error) error {
 	if w.log.Err() != nil || ctx.Err() == nil {
 		return err
@@ -139,7 +140,7 @@ func (w *Worker) unlessStopped(ctx context.Context, err error) error {
 	return nil
 }
 
-// beginAttempt opens an attempt.
+// beginAttempt starts an attempt.
 func (w *Worker) beginAttempt(ctx context.Context, resolved Resolved) error {
 	t := w.active
 	n := w.stepNumber()
@@ -151,14 +152,14 @@ func (w *Worker) beginAttempt(ctx context.Context, resolved Resolved) error {
 	}}})
 	err := w.log.Append(ctx, store.Write{Events: []*sessionv1.Event{started}, Turns: []*store.TurnRow{t.row()}})
 	if err != nil {
-		t.run.StepSeq = 0 // nothing began
+		t.run.StepSeq = 0 // no event of this attempt is logged yet
 	}
 	return err
 }
 
-// voidStep is the write that voids what an attempt has left in the log; it is
-// empty when there is nothing. It must be the next write: its range ends at the
-// log's end, and must not reach what others append.
+// voidStep returns the write that voids the events of an attempt; it is empty
+// when there are none. It must be the next write: its range ends at the log's
+// end and must not include the events of others.
 func (w *Worker) voidStep() store.Write {
 	t := w.active
 	if t.run.StepSeq == 0 {
@@ -175,8 +176,8 @@ func restartReason(attempt int) string {
 	return fmt.Sprintf("Attempt %d of this step broke off; what it had produced does not count.", attempt)
 }
 
-// backoff says what went wrong, voids what there is of the answer, and waits as
-// long as the provider asks.
+// backoff logs the error, voids the partial answer, and waits as long as the
+// provider asks.
 func (w *Worker) backoff(ctx, parent context.Context, failed *model.Error) error {
 	wait := failed.RetryAfter
 	if wait == 0 {
@@ -202,12 +203,12 @@ func (w *Worker) backoff(ctx, parent context.Context, failed *model.Error) error
 	}
 }
 
-// maxAnswerBytes bounds an answer that never ends, generously.
+// maxAnswerBytes generously bounds an answer that never ends.
 func (w *Worker) maxAnswerBytes(r Resolved) int64 {
 	return 64<<10 + 32*min(w.tokensLeft(), max(r.MaxOutputTokens, 4096))
 }
 
-// request is what the next attempt asks the model.
+// request returns the next request to the model.
 func (w *Worker) request(r Resolved, tools []model.Tool) model.Request {
 	limit := w.tokensLeft()
 	if r.MaxOutputTokens > 0 {
@@ -292,7 +293,7 @@ func (w *Worker) commitAnswer(parent context.Context, r Resolved, resp *model.Re
 }
 
 // commitPartial keeps the text of an answer that was cut off, so that the
-// transcript is well-formed and shows what people saw; then ends the turn.
+// transcript is well-formed and has what people saw. Then it ends the turn.
 func (w *Worker) commitPartial(a *partialAnswer, end func(store.Write) error) error {
 	write := store.Write{Events: a.close()}
 	if blocks := a.text(); len(blocks) > 0 {

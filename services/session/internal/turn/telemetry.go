@@ -17,7 +17,7 @@ import (
 )
 
 // Attribute names: OpenTelemetry's semantic conventions for generative AI where
-// there is one, `fairlead.` otherwise.
+// they define one, `fairlead.` otherwise.
 const (
 	attrOperation    = attribute.Key("gen_ai.operation.name")
 	attrProvider     = attribute.Key("gen_ai.provider.name")
@@ -109,7 +109,7 @@ func endCallSpan(span trace.Span, r *sessionv1.ToolResult) {
 	}
 }
 
-// promptTokens are all tokens of the prompt, cached or not.
+// promptTokens returns all tokens of the prompt, cached or not.
 func promptTokens(u *sessionv1.Usage) int64 {
 	return u.GetInputTokens() + u.GetCacheReadTokens() + u.GetCacheWriteTokens()
 }
@@ -141,7 +141,7 @@ type Metrics struct {
 	budgets  metric.Int64Counter
 }
 
-// NewMetrics makes the instruments.
+// NewMetrics creates the instruments.
 func NewMetrics(m metric.Meter) (*Metrics, error) {
 	var x Metrics
 	var errs [6]error

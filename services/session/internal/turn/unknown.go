@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// unknown are the fields of a stored object that this version does not know, as
-// they were read. During a rolling upgrade a turn goes from hand to hand between
-// replicas of two versions: the older one writes back what only the newer one
-// understands. Every object in a turn's state has them, so that they stay with
-// the object that they belong to, and go with it.
+// unknown has the fields of a stored object that this version does not know, as
+// they were read. During a rolling upgrade a turn moves between replicas of two
+// versions, and the older one must write back the fields of the newer one. Every
+// object in a turn's state has an unknown of its own, so that the fields stay
+// with their object.
 type unknown map[string]json.RawMessage
 
-// decode reads an object and keeps what known, a pointer to a struct, has no field for.
+// decode reads an object into known, a pointer to a struct, and keeps the other fields.
 func decode(b []byte, known any, kept *unknown) error {
 	if err := json.Unmarshal(b, known); err != nil {
 		return err
@@ -28,12 +28,12 @@ func decode(b []byte, known any, kept *unknown) error {
 		delete(*kept, name)
 	}
 	if len(*kept) == 0 {
-		*kept = nil // an object without any is zero when all of its fields are
+		*kept = nil // an object without unknown fields is zero when all of its fields are
 	}
 	return nil
 }
 
-// encode writes an object together with what was kept of it.
+// encode writes an object together with its kept fields.
 func encode(known any, kept unknown) ([]byte, error) {
 	b, err := json.Marshal(known)
 	if err != nil || len(kept) == 0 {

@@ -12,17 +12,17 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/verdict"
 )
 
-// maxOutputAsks is how often an agent that ends without the output it owes is
+// maxOutputAsks is how often an agent that ends without its required output is
 // asked for it.
 const maxOutputAsks = 2
 
-// isFinish tells whether a call is of the session's own tool, which nobody else
-// is asked for.
+// isFinish reports whether a call is of the session's own tool, which tools
+// does not know.
 func (w *Worker) isFinish(u *sessionv1.ToolUse) bool {
 	return u.Tool == verdict.Tool && w.spec.Finishes()
 }
 
-// finishTool is the session's own tool, for agents that have it.
+// finishTool returns the session's own tool, for agents that have it.
 func (w *Worker) finishTool() ([]model.Tool, error) {
 	if !w.spec.Finishes() {
 		return nil, nil
@@ -34,9 +34,9 @@ func (w *Worker) finishTool() ([]model.Tool, error) {
 	return []model.Tool{{Name: verdict.Tool, Description: verdict.ToolDescription, InputSchema: verdict.ToolSchema(schema)}}, nil
 }
 
-// answerFinish gives a result to the calls of finish in an assistant message
-// whose other calls all have one. The first good call is the verdict, unless
-// somebody has said something meanwhile that the agent has not seen.
+// answerFinish gives a result to the finish calls of an assistant message whose
+// other calls all have one. The first valid call is the verdict, unless a new
+// message has come that the agent has not seen.
 func (w *Worker) answerFinish(ctx context.Context, write *store.Write, m *sessionv1.Message) (*verdict.Verdict, error) {
 	var found *verdict.Verdict
 	cut, err := wasCut(w.active)
@@ -81,16 +81,16 @@ func (w *Worker) parseFinish(u *sessionv1.ToolUse) (verdict.Verdict, error) {
 	return verdict.Parse(u.ArgumentsJson, schema)
 }
 
-// finishWith ends the turn as the agent says.
+// finishWith ends the turn with the agent's verdict.
 func (w *Worker) finishWith(ctx context.Context, write store.Write, v verdict.Verdict) error {
 	t := w.active
 	t.summary, t.turn.OutputJson = v.Summary, v.OutputJSON
 	return w.finish(ctx, write, v.State, v.Error())
 }
 
-// conclude ends the turn after its final message, which is in the path: as the
-// message's header says, or COMPLETE. An agent that still owes its output is
-// asked for it.
+// conclude ends the turn after its final message, which is in the path: with
+// the verdict in the message's header, or COMPLETE. An agent without its
+// required output is asked for it.
 func (w *Worker) conclude(ctx context.Context, write store.Write) error {
 	t := w.active
 	switch {
@@ -111,8 +111,8 @@ func (w *Worker) conclude(ctx context.Context, write store.Write) error {
 	}
 }
 
-// header divides a message's text into the verdict in its header, if it has one
-// that counts, and what people see. The message itself keeps the header: the
+// header splits a message's text into the verdict in its header, if that is
+// valid, and the text for people. The message itself keeps the header: the
 // model gets back what it wrote.
 func (w *Worker) header(m *sessionv1.Message) (*verdict.Verdict, string) {
 	var v *verdict.Verdict
@@ -133,13 +133,13 @@ func (w *Worker) header(m *sessionv1.Message) (*verdict.Verdict, string) {
 	return v, b.String()
 }
 
-// textOf is the text of a message as people see it.
+// textOf returns the text of a message as people see it.
 func (w *Worker) textOf(m *sessionv1.Message) string {
 	_, text := w.header(m)
 	return text
 }
 
-// system is what the model is told before all else.
+// system returns the system prompt.
 func (w *Worker) system() string {
 	if !w.spec.Heads() {
 		return w.spec.Prompt

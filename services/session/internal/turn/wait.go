@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// park lets the turn wait: from here on it is rows, and no memory.
+// park makes the turn wait: from here on it exists in the store only.
 func (w *Worker) park(ctx context.Context, open []*sessionv1.ToolUse) error {
 	t := w.active
 	var ids []string
@@ -36,7 +36,8 @@ func (w *Worker) wait(ctx context.Context, write store.Write, ids ...string) err
 	return w.log.Commit(ctx, write)
 }
 
-// awaitAnswer has a call of the active turn wait for an answer, as long as it may.
+// awaitAnswer stores that a call of the active turn waits for an answer, and until
+// when.
 func awaitAnswer(w *Worker, write *store.Write, p store.PendingCall) {
 	p.TurnID = w.active.id
 	write.Wait = append(write.Wait, p)
@@ -81,7 +82,7 @@ func takeExpiry(ctx context.Context, w *Worker, c store.Command) error {
 	return w.resume(ctx, write)
 }
 
-// expiredText tells the model of a call that got no answer in time.
+// expiredText is the model's text for a call that got no answer in time.
 func expiredText(asked bool, why string) string {
 	if asked {
 		return "A person was asked to allow the call. " + why + " The call was not made: it never started and did nothing."
@@ -89,7 +90,8 @@ func expiredText(asked bool, why string) string {
 	return "The client was asked to make the call. " + why + " It is not known whether the client has done anything."
 }
 
-// stoppedText tells the model of a call that had no result when its turn ended.
+// stoppedText is the model's text for a call that had no result when its turn
+// ended.
 func stoppedText(t *active, u *sessionv1.ToolUse, notMade string) string {
 	if _, asked := t.run.Asked[u.CallId]; asked {
 		return notMade + " It waited for a person's approval: it never started and did nothing."

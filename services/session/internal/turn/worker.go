@@ -2,13 +2,13 @@
 // the conversation, streams the model, has the tools called, and appends what
 // happened to the log, until the agent stops.
 //
-// The loop is a state machine whose state is in the store. What to do next
-// follows from the last message of the conversation: after a user's message
-// comes a step; after an assistant's message with tool calls, the calls that
-// have no result yet; after one without, the end. A worker that takes over from
-// one that crashed therefore does the same as one that goes on: it voids the
-// step that was under way, and asks tools again for every call without a
-// result, by the same call id, which tools recognizes.
+// The loop is a state machine whose state is in the store. The last message of
+// the conversation decides what to do next. After a user's message comes a step.
+// After an assistant's message with tool calls come the calls that have no
+// result yet. After one without calls comes the end. So a worker that takes over
+// from a crashed one does the same as one that goes on: it voids the unfinished
+// step and asks tools again for every call without a result, with the same call
+// id, which tools recognizes.
 package turn
 
 import (
@@ -37,29 +37,29 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// Limits that hold where an agent and a request say nothing.
+// Limits hold where an agent and a request set none.
 type Limits struct {
 	MaxSteps        int
 	MaxWallTime     time.Duration
 	MaxOutputTokens int64
 }
 
-// Resolved is a model that is ready to be asked.
+// Resolved is a model that is ready for requests.
 type Resolved struct {
 	Model           model.Model
-	Name            string // the provider's own name of it
+	Name            string // the provider's own name of the model
 	Provider        string
 	MaxOutputTokens int64
 	ThinkingTokens  int64
 	ContextTokens   int64 // the longest conversation; 0: not known
 	Guardrails      guard.Rules
 	Cost            func(*sessionv1.Usage) int64 // in billionths of a US dollar
-	// Dearest gives the most that a token of input and one of output can cost in a
-	// request with at most this much input, in billionths of a US dollar.
+	// Dearest returns the most that a token of input and one of output can cost in
+	// a request with at most this much input, in billionths of a US dollar.
 	Dearest func(inputTokens int64) (input, output float64)
 }
 
-// Deps is what a worker works with.
+// Deps is what a worker depends on.
 type Deps struct {
 	Store     store.Store
 	Committer *eventlog.Committer
@@ -76,18 +76,19 @@ type Deps struct {
 	Metrics          *Metrics
 	Log              *slog.Logger
 	Limits           Limits
-	// Nodes says where workspaces are, and Export that they are exported after turns.
+	// Nodes has the places of workspaces. Export makes workspaces be exported after
+	// turns.
 	Nodes  *placement.Nodes
 	Export bool
 	// Budgets are the operator's.
 	Budgets budget.Config
-	// BudgetLines are the turns that wait for one, of all workers.
+	// BudgetLines has the turns of all workers that wait for a budget.
 	BudgetLines *budget.Lines
 	Compaction  Compaction
-	// Checkpoints are the operator's wishes.
+	// Checkpoints is the operator's configuration.
 	Checkpoints Checkpoints
-	// MaxClaims is how often a turn is tried without a new committed step: the next
-	// claim ends it.
+	// MaxClaims is how often a turn is claimed without a new committed step; the
+	// next claim ends it.
 	MaxClaims int
 	// PeerPatience is how long a turn waits for tools and sandbox when they are away.
 	PeerPatience time.Duration
@@ -95,21 +96,21 @@ type Deps struct {
 	AnswerTTL time.Duration
 }
 
-// inboxBackoff is the wait before an inbox that could not be read is read again.
+// inboxBackoff is the wait before a failed read of the inbox is repeated.
 const inboxBackoff = time.Second
 
-// Why a turn's context ends before the turn does.
+// Causes of the end of a turn's context.
 var (
 	errInterrupted = errors.New("interrupted")
 	errWallTime    = errors.New("the turn's time is up")
 )
 
-// ErrHandOver says that a worker has stopped between two steps because it was asked to: the lease is to be given
-// back, for another to go on.
+// ErrHandOver says that a worker has stopped between two steps because it was asked to. The lease must be
+// released so that another replica goes on.
 var ErrHandOver = errors.New("stopped between two steps, to hand the session over")
 
-// ErrUnknownCommand says that the inbox holds what only a newer version knows, as there is during an upgrade. The turn
-// is not to blame: the lease is to be given back, for a replica of that version to go on.
+// ErrUnknownCommand says that the inbox holds a command that only a newer version knows, as during an
+// upgrade. The turn is not at fault: the lease must be released so that a replica of that version goes on.
 var ErrUnknownCommand = errors.New("a command of an unknown kind, of a newer version")
 
 // Worker runs the turns of one session as long as it has work.
@@ -126,52 +127,52 @@ type Worker struct {
 	active        *active
 	claims        int
 	taken         map[int64]bool          // commands that were seen
-	warm          *warming                // of the turn that runs
+	warm          *warming                // of the running turn
 	parallelTools map[string]bool         // tools whose calls may run at the same time
 	readOnlyTools map[string]bool         // tools that change nothing
 	answered      string                  // the assistant message whose calls this worker began
-	begun         map[string]bool         // calls of it that tools was asked for
-	untold        string                  // what the model has to know with the next results
-	compacts      []store.Command         // requests to compact that were not met yet
+	begun         map[string]bool         // calls of it that were requested from tools
+	untold        string                  // notes for the model with the next results
+	compacts      []store.Command         // pending requests to compact
 	inherited     hooks                   // that may run
 	counted       counted                 // by the provider, last
-	wanted        []store.Command         // checkpoints that were asked for and are not made yet
+	wanted        []store.Command         // requested checkpoints that are not made yet
 	kept          []*sessionv1.Checkpoint // the oldest first; nil: not loaded
 
 	place    atomic.Pointer[store.Place] // of the workspace; nil: none yet
-	gone     atomic.Int64                // the generation of a place whose node does not have it any more
+	gone     atomic.Int64                // the generation of a place that its node has lost
 	sealed   int64                       // the generation of the place in which this worker has sealed the workspace, or may have
-	draining atomic.Bool                 // to stop before the next step
-	suspect  atomic.Bool                 // the session was, and has not got further since
+	draining atomic.Bool                 // stop before the next step
+	suspect  atomic.Bool                 // the session was suspect and has made no progress since
 
-	unused           bool          // the reservation under way is of a call that has used nothing
-	lowered          *store.Denial // the budget that allows the call under way less output than the model and the turn
-	asking, measured request       // the model call under way, and the last one whose size is known
+	unused           bool          // the current reservation is of a call that has used nothing
+	lowered          *store.Denial // the budget that allows the current call less output than the model and the turn
+	asking, measured request       // the current model call, and the last one whose size is known
 	time             timeHeld
-	summaryOpen      bool // something is reserved for a summary, and for no turn
+	summaryOpen      bool // a reservation for a summary exists that belongs to no turn
 
 	mu     sync.Mutex
 	cancel context.CancelCauseFunc // ends the running turn
 	turn   string                  // the running turn's id
 }
 
-// New makes a worker for a session that this replica holds.
+// New returns a worker for a session that this replica holds.
 func New(d *Deps, l store.Lease) *Worker {
 	w := &Worker{deps: d, lease: l, claims: l.Claims, wake: make(chan struct{}, 1), taken: map[int64]bool{}, time: newTimeHeld()}
 	w.suspect.Store(l.Suspect)
 	return w
 }
 
-// Suspect tells whether the turn may still be what brought its holders down.
+// Suspect reports whether the turn may still be what crashed its holders.
 func (w *Worker) Suspect() bool { return w.suspect.Load() }
 
-// further notes that the turn has got further: claims are counted anew.
+// further notes that the turn has made progress: claims are counted anew.
 func (w *Worker) further() {
 	w.claims = 0
 	w.suspect.Store(false)
 }
 
-// Wake says that there is something in the inbox.
+// Wake tells the worker that the inbox has a command.
 func (w *Worker) Wake() {
 	select {
 	case w.wake <- struct{}{}:
@@ -182,8 +183,8 @@ func (w *Worker) Wake() {
 // Drain makes Run stop before the next step, with ErrHandOver if there is one.
 func (w *Worker) Drain() { w.draining.Store(true) }
 
-// Run works until there is nothing left to do, and gives the lease back. It
-// returns nil then; with an error, the session has to be claimed again.
+// Run works until nothing is left to do, and releases the lease. It returns nil
+// then; after an error, the session must be claimed again.
 func (w *Worker) Run(ctx context.Context) error {
 	ctx = principal.With(ctx, principal.Principal{Tenant: w.lease.Tenant, User: "default"})
 	ctx = node.With(ctx, w.nodeName)
@@ -199,7 +200,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	return err
 }
 
-// work does what there is to do until there is nothing left.
+// work works until nothing is left to do.
 func (w *Worker) work(ctx context.Context) error {
 	for {
 		if err := w.takeCommands(ctx); err != nil {
@@ -253,8 +254,8 @@ func (w *Worker) load(ctx context.Context) error {
 			return err
 		}
 		w.inherit(s.Commands)
-		// Before anything else gets a number: what a worker before this one left of
-		// an unfinished step does not count.
+		// Before any other event gets a number: the events that an earlier worker
+		// left of an unfinished step do not count.
 		if write := w.voidStep(); len(write.Events) > 0 {
 			return w.log.Append(ctx, write)
 		}
@@ -310,8 +311,8 @@ func (w *Worker) runTurn(parent context.Context) error {
 	return err
 }
 
-// loop does what comes next until the turn is not active any more or waits. ctx
-// ends with the turn, parent with the worker.
+// loop takes the turn forward until it is no longer active or waits. ctx ends
+// with the turn, parent with the worker.
 func (w *Worker) loop(ctx, parent context.Context) error {
 	t := w.active
 	if _, err := w.ensurePlace(ctx, parent); err != nil || w.active != t {
@@ -348,7 +349,7 @@ func (w *Worker) loop(ctx, parent context.Context) error {
 	return nil
 }
 
-// advance does one thing: a step, a step's calls, or the end.
+// advance makes one move: a step, a step's calls, or the end.
 func (w *Worker) advance(ctx, parent context.Context) error {
 	last := w.last()
 	switch {
@@ -365,13 +366,13 @@ func (w *Worker) advance(ctx, parent context.Context) error {
 	case last.Role == sessionv1.Role_ROLE_USER:
 		return w.step(ctx, parent)
 	default:
-		// The final message is committed and the end is not: a worker before this one
-		// stopped there, or a message was to join that does not any more.
+		// The final message is committed but the end is not: an earlier worker
+		// stopped there, or a message that was to join the turn no longer does.
 		return w.conclude(parent, store.Write{})
 	}
 }
 
-// leaveTurn leaves the turn for another worker to go on.
+// leaveTurn leaves the turn to another worker.
 func (w *Worker) leaveTurn(parent context.Context) error {
 	var write store.Write
 	w.settleTime(&write)
@@ -381,13 +382,13 @@ func (w *Worker) leaveTurn(parent context.Context) error {
 			return err
 		}
 	}
-	if err := w.log.Flush(parent); err != nil { // what is not written when the lease is given back is lost
+	if err := w.log.Flush(parent); err != nil { // giving the lease back loses what is not written
 		return err
 	}
 	return ErrHandOver
 }
 
-// stopCause tells why the turn has to stop now; nil when it need not.
+// stopCause returns why the turn must stop now, or nil.
 func (w *Worker) stopCause(ctx, parent context.Context) error {
 	switch {
 	case parent.Err() != nil:
@@ -401,8 +402,8 @@ func (w *Worker) stopCause(ctx, parent context.Context) error {
 	}
 }
 
-// watchInterrupts ends the running turn's context as soon as an interrupt for
-// it is in the inbox. It consumes nothing: takeCommands does.
+// watchInterrupts ends the running turn's context as soon as the inbox has an
+// interrupt for it. It consumes nothing: takeCommands does.
 func (w *Worker) watchInterrupts(ctx context.Context) {
 	retry := time.NewTimer(inboxBackoff)
 	retry.Stop()
@@ -446,12 +447,12 @@ func (w *Worker) cancelRunning(turn string, why error) {
 	}
 }
 
-// name makes a full resource name below the session.
+// name returns a full resource name below the session.
 func (w *Worker) name(collection, id string) string {
 	return "sessions/" + w.lease.Session + "/" + collection + "/" + id
 }
 
-// newMessage makes a message at the head.
+// newMessage returns a new message at the head.
 func (w *Worker) newMessage(role sessionv1.Role, step int32, blocks []*sessionv1.Block) *sessionv1.Message {
 	m := &sessionv1.Message{
 		Name: w.name("messages", id.New()), Role: role, Blocks: blocks, Step: step,
@@ -465,7 +466,7 @@ func (w *Worker) newMessage(role sessionv1.Role, step int32, blocks []*sessionv1
 	return m
 }
 
-// addMessage puts a message into a write and moves the head to it.
+// addMessage adds a message to a write and moves the head to it.
 func (w *Worker) addMessage(write *store.Write, m *sessionv1.Message) {
 	head := lastSegment(m.Name)
 	write.Messages = append(write.Messages, m)
@@ -474,7 +475,7 @@ func (w *Worker) addMessage(write *store.Write, m *sessionv1.Message) {
 	w.session.Head = m.Name
 }
 
-// event makes an event of the active turn.
+// event returns an event of the active turn.
 func (w *Worker) event(step int32, e *sessionv1.Event) *sessionv1.Event {
 	e.Turn, e.Step = w.active.turn.Name, step
 	return e
